@@ -1,0 +1,156 @@
+# gpu-agent: one non-recursive Makefile; each directory describes itself in module.mk.
+#
+#   make                 build everything under build/
+#   make check           build with ASan+UBSan and run every test this machine can run
+#   make install         DESTDIR= prefix= sysconfdir= libexecdir= ... honoured
+#   make V=1             show commands;  make O=dir  build elsewhere
+#   make SANITIZE=address,undefined O=build/asan
+
+VERSION := 0.1.0
+
+O       ?= build
+prefix  ?= /usr/local
+# A daemon reads one configuration tree, wherever its binaries live.
+sysconfdir ?= /etc
+localstatedir ?= /var
+runstatedir ?= /run
+exec_prefix ?= $(prefix)
+bindir  ?= $(exec_prefix)/bin
+sbindir ?= $(exec_prefix)/sbin
+libdir  ?= $(exec_prefix)/lib
+libexecdir ?= $(exec_prefix)/libexec
+includedir ?= $(prefix)/include
+datadir ?= $(prefix)/share
+mandir  ?= $(datadir)/man
+docdir  ?= $(datadir)/doc/gpu-agent
+unitdir ?= $(prefix)/lib/systemd/system
+sysusersdir ?= $(prefix)/lib/sysusers.d
+tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
+vendorconfdir ?= $(prefix)/lib/gpu-agent
+bashcompdir ?= $(datadir)/bash-completion/completions
+
+CC      ?= cc
+AR      ?= ar
+PKG_CONFIG ?= pkg-config
+PYTHON  ?= python3
+CFLAGS  ?= -O2 -g
+
+SANITIZE ?=
+V ?= 0
+ifeq ($(V),0)
+Q := @
+say = @printf '  %-7s %s\n' $(1) $(2)
+else
+Q :=
+say = @:
+endif
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wwrite-strings -Wundef -Wformat=2 -Wvla -Wno-unused-parameter \
+	-Wno-missing-field-initializers
+all_cppflags := -D_GNU_SOURCE -DGPU_AGENT_VERSION='"$(VERSION)"' \
+	-I. -Ilibkfdtrap/include -I$(O)/gen $(CPPFLAGS)
+all_cflags := -std=gnu11 -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
+	-fstack-protector-strong $(WARN) $(CFLAGS)
+all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+ifneq ($(SANITIZE),)
+all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+all_ldflags += -fsanitize=$(SANITIZE)
+endif
+
+pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(1))
+pkg_libs = $(shell $(PKG_CONFIG) --libs $(1))
+
+.PHONY: all
+all:
+
+# A module adds to these lists; the rules below do the rest.
+#   archives  += foo   foo_src foo_cflags                  -> $(O)/libfoo.a (internal)
+#   programs  += foo   foo_src foo_libs foo_ldlibs foo_cflags -> $(O)/bin/foo
+#   tests     += foo   like programs, also run by `make check-unit` -> $(O)/tests/foo
+#   fuzzers   += foo   like programs, corpus in tests/fuzz/corpus/foo -> $(O)/fuzz/foo
+# foo_libs names archives in link order; foo_deps are generated headers needed first.
+archives :=
+programs :=
+test_programs :=
+tests :=
+fuzzers :=
+generated :=
+installs :=
+checks :=
+
+include base/module.mk
+include libkfdtrap/module.mk
+include protocol/module.mk
+include agentd/module.mk
+include ctl/module.mk
+include systemd/module.mk
+include docs/module.mk
+include tests/module.mk
+include bench/module.mk
+
+define compile_rules
+$(1)_obj := $$(patsubst %.c,$(O)/obj/%.o,$$($(1)_src))
+$$($(1)_obj): private extra_cflags := $$($(1)_cflags)
+$$($(1)_obj): | $$($(1)_deps)
+objects += $$($(1)_obj)
+endef
+
+define archive_rules
+$(call compile_rules,$(1))
+$(O)/lib$(1).a: $$($(1)_obj)
+	$$(call say,AR,$$@)
+	$$(Q)rm -f $$@ && $(AR) rcsD $$@ $$^
+endef
+
+# $(1) name, $(2) directory below $(O)
+define program_rules
+$(call compile_rules,$(1))
+$(O)/$(2)/$(1): $$($(1)_obj) $$(foreach l,$$($(1)_libs),$(O)/lib$$(l).a)
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $(all_cflags) $(all_ldflags) -o $$@ $$^ $$($(1)_ldlibs)
+endef
+
+$(foreach a,$(archives),$(eval $(call archive_rules,$(a))))
+$(foreach p,$(programs),$(eval $(call program_rules,$(p),bin)))
+$(foreach p,$(test_programs),$(eval $(call program_rules,$(p),tests)))
+$(foreach p,$(tests),$(eval $(call program_rules,$(p),tests)))
+$(foreach p,$(fuzzers),$(eval $(call program_rules,$(p),fuzz)))
+
+$(O)/obj/%.o: %.c $(MAKEFILE_LIST)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(all_cppflags) $(all_cflags) $(extra_cflags) -MMD -MP -c -o $@ $<
+
+-include $(objects:.o=.d)
+
+all: $(generated) $(foreach p,$(programs),$(O)/bin/$(p)) $(extra_targets)
+
+.PHONY: tests
+tests: all $(foreach p,$(tests) $(test_programs),$(O)/tests/$(p)) $(foreach p,$(fuzzers),$(O)/fuzz/$(p))
+
+.PHONY: check-unit check
+check-unit: tests
+	$(Q)scripts/run-tests $(foreach p,$(tests),$(O)/tests/$(p))
+
+# The one entry point that README and CI use as well.
+check:
+	$(Q)scripts/check
+
+.PHONY: clean
+clean:
+	rm -rf $(O)
+
+# install: every line of `installs` is MODE:SOURCE:DESTINATION, or link:TARGET:DESTINATION.
+# `uninstall` walks the same list.
+.PHONY: install uninstall
+install: all
+	$(Q)printf '%s\n' $(foreach i,$(installs),'$(i)') | DESTDIR='$(DESTDIR)' scripts/install-files install
+
+uninstall:
+	$(Q)printf '%s\n' $(foreach i,$(installs),'$(i)') | DESTDIR='$(DESTDIR)' scripts/install-files uninstall
+
+.SUFFIXES:
+.SECONDARY:
+.DELETE_ON_ERROR:

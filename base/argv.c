@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/argv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct argv_option *find_long(const struct argv_option *const *tables,
+					   const char *name, size_t size)
+{
+	for (; *tables; tables++)
+		for (const struct argv_option *o = *tables; o->name; o++)
+			if (strlen(o->name) == size && !memcmp(o->name, name, size))
+				return o;
+	return NULL;
+}
+
+static const struct argv_option *find_short(const struct argv_option *const *tables, char letter)
+{
+	for (; *tables; tables++)
+		for (const struct argv_option *o = *tables; o->name; o++)
+			if (o->letter == letter)
+				return o;
+	return NULL;
+}
+
+/* Store one option; @value is the attached text or NULL, @next the following argument or NULL. */
+static int store(const struct argv_option *o, const char *value, const char *next, int *used_next,
+		 char *error, size_t error_size)
+{
+	switch (o->kind) {
+	case ARGV_FLAG:
+		if (value) {
+			snprintf(error, error_size, "--%s takes no value", o->name);
+			return -EINVAL;
+		}
+		*(bool *)o->value = true;
+		return 0;
+	case ARGV_OPTIONAL:
+		*(const char **)o->value = value ? value : "";
+		return 0;
+	case ARGV_STRING:
+		if (!value && !next) {
+			snprintf(error, error_size, "--%s needs a value (%s)", o->name, o->metavar);
+			return -EINVAL;
+		}
+		*used_next = !value;
+		*(const char **)o->value = value ? value : next;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int parse_long(const char *arg, const char *next, int *used_next,
+		      const struct argv_option *const *tables, char *error, size_t error_size)
+{
+	const char *eq = strchr(arg, '=');
+	size_t size = eq ? (size_t)(eq - arg) : strlen(arg);
+	const struct argv_option *o = find_long(tables, arg, size);
+
+	if (!o) {
+		snprintf(error, error_size, "unknown option --%.*s", (int)(size > 60 ? 60 : size), arg);
+		return -EINVAL;
+	}
+	return store(o, eq ? eq + 1 : NULL, next, used_next, error, error_size);
+}
+
+/* A cluster of short flags; the last may take a value. */
+static int parse_short(const char *arg, const char *next, int *used_next,
+		       const struct argv_option *const *tables, char *error, size_t error_size)
+{
+	for (; *arg; arg++) {
+		const struct argv_option *o = find_short(tables, *arg);
+		int r;
+
+		if (!o) {
+			snprintf(error, error_size, "unknown option -%c", *arg);
+			return -EINVAL;
+		}
+		if (o->kind != ARGV_STRING) {
+			r = store(o, NULL, NULL, used_next, error, error_size);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		return store(o, arg[1] ? arg + 1 : NULL, next, used_next, error, error_size);
+	}
+	return 0;
+}
+
+int argv_parse(int argc, char **argv, const struct argv_option *const *tables, char *error,
+	       size_t error_size)
+{
+	int n = 0, r;
+
+	for (int i = 1; i < argc; i++) {
+		char *arg = argv[i];
+		const char *next = i + 1 < argc ? argv[i + 1] : NULL;
+		int used_next = 0;
+
+		if (arg[0] != '-' || !arg[1]) {
+			argv[n++] = arg;
+			continue;
+		}
+		if (!strcmp(arg, "--")) {
+			while (++i < argc)
+				argv[n++] = argv[i];
+			break;
+		}
+		if (arg[1] == '-')
+			r = parse_long(arg + 2, next, &used_next, tables, error, error_size);
+		else
+			r = parse_short(arg + 1, next, &used_next, tables, error, error_size);
+		if (r < 0)
+			return r;
+		i += used_next;
+	}
+	return n;
+}
+
+void argv_print_options(const struct argv_option *table)
+{
+	for (; table->name; table++) {
+		char left[48];
+		const char *sep = table->kind == ARGV_FLAG ? "" : table->kind == ARGV_OPTIONAL ? "[=" : " ";
+
+		snprintf(left, sizeof(left), "%s%c%s --%s%s%s%s", table->letter ? "-" : " ",
+			 table->letter ? table->letter : ' ', table->letter ? "," : " ", table->name, sep,
+			 table->metavar ? table->metavar : "",
+			 table->kind == ARGV_OPTIONAL ? "]" : "");
+		printf("  %-30s %s\n", left, table->help);
+	}
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int fd_reserve_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		/* 0-2 must survive exec; the first higher number proves that they are all open. */
+		if (fd <= 2)
+			fd_set_cloexec(fd, false);
+	} while (fd <= 2);
+	close(fd);
+	return 0;
+}
+
+static int set_flag(int fd, int get, int set, int bit, bool on)
+{
+	int flags = fcntl(fd, get);
+
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | bit : flags & ~bit;
+	return fcntl(fd, set, flags) < 0 ? -errno : 0;
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+	return set_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on);
+}
+
+int fd_set_cloexec(int fd, bool on)
+{
+	return set_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+int fd_socketpair(int flags, int ret_fds[2])
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0, fds) < 0)
+		return -errno;
+	ret_fds[0] = fds[0];
+	ret_fds[1] = fds[1];
+	return 0;
+}
+
+union control {
+	char buf[CMSG_SPACE(sizeof(int) * FD_MESSAGE_MAX)];
+	struct cmsghdr align;
+};
+
+ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t n_fds)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = size };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union control control;
+	ssize_t n;
+
+	if (n_fds > FD_MESSAGE_MAX)
+		return -EINVAL;
+	if (n_fds) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.buf;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+	}
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static void close_all(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds)
+{
+	struct iovec iov = { .iov_base = data, .iov_len = size };
+	union control control;
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.buf,
+			      .msg_controllen = sizeof(control.buf) };
+	size_t n_fds = 0;
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)
+		ret_fds[i] = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+		    count > FD_MESSAGE_MAX - n_fds)
+			continue;
+		memcpy(ret_fds + n_fds, CMSG_DATA(c), count * sizeof(int));
+		n_fds += count;
+	}
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		close_all(ret_fds, n_fds);
+		*ret_n_fds = 0;
+		return -EMSGSIZE;
+	}
+	*ret_n_fds = n_fds;
+	return n;
+}
+
+int fd_write_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size) {
+		ssize_t n = write(fd, p, size);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		p += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	auto_close int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	auto_free char *data = NULL;
+	size_t size = 0, capacity = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n;
+
+		if (capacity - size < 2) {
+			size_t want = capacity ? capacity * 2 : 4096;
+			char *grown = realloc(data, want);
+
+			if (!grown)
+				return -ENOMEM;
+			data = grown;
+			capacity = want;
+		}
+		n = read(fd, data + size, capacity - size - 1);
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (n == 0)
+			break;
+		size += (size_t)n;
+		if (size > max)
+			return -EFBIG;
+	}
+	data[size] = '\0';
+	*ret_data = TAKE_PTR(data);
+	*ret_size = size;
+	return 0;
+}
+
+int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	return fd_read_file_at(AT_FDCWD, path, max, ret_data, ret_size);
+}
+
+#define MEMFD_SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+int fd_memfd_sealed(const char *name, const void *data, size_t size, int *ret_fd)
+{
+	auto_close int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, data, size);
+	if (r < 0)
+		return r;
+	if (fcntl(fd, F_ADD_SEALS, MEMFD_SEALS) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int fd_memfd_map(int fd, size_t max, const void **ret_data, size_t *ret_size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	void *p;
+
+	/* Without the seals the sender could change or truncate it under our eyes (SIGBUS). */
+	if (seals < 0 || (seals & MEMFD_SEALS) != MEMFD_SEALS)
+		return -EPERM;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size <= 0 || (size_t)st.st_size > max)
+		return -EFBIG;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret_data = p;
+	*ret_size = (size_t)st.st_size;
+	return 0;
+}
+
+void fd_memfd_unmap(const void *data, size_t size)
+{
+	if (data)
+		munmap((void *)data, size);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+/**
+ * @file log.h
+ * Log sink of the programs; libraries never call it.
+ *
+ * One line per event on stderr with a syslog prefix (`<6>`) when stderr is the journal, plain
+ * otherwise.  Structured records go to the journal socket when it exists: log_record() adds
+ * `GPU_AGENT_*` fields and a MESSAGE_ID, and prints the message as a line elsewhere.
+ */
+
+enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+/** Fields of a journal record: name, value pairs; ends with a NULL name. */
+struct log_field {
+	const char *name;
+	const char *value;
+};
+
+/** @param ident Program name put in front of plain lines; borrowed for ever. */
+void log_init(const char *ident, enum log_level max_level);
+void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** @param message_id 32 hex digits, fixed for each kind of event. */
+void log_record(enum log_level level, const char *message_id, const struct log_field *fields,
+		const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+#define log_error(...)	 log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...)	 log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)	 log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif /* BASE_LOG_H */

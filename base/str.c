@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/str.h"
+
+#include <errno.h>
+#include <string.h>
+
+int str_to_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t v = 0;
+
+	if (str_is_empty(s))
+		return -EINVAL;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(v, UINT64_C(10), &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+			return -ERANGE;
+	}
+	if (v < min || v > max)
+		return -ERANGE;
+	*ret_value = v;
+	return 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int str_to_hex64(const char *s, uint64_t *ret_value)
+{
+	uint64_t v = 0;
+	size_t n = 0;
+
+	if (!s || s[0] != '0' || (s[1] != 'x' && s[1] != 'X'))
+		return -EINVAL;
+	for (s += 2; *s; s++, n++) {
+		int d = hex_digit(*s);
+
+		if (d < 0 || n == 16)
+			return -EINVAL;
+		v = v << 4 | (uint64_t)d;
+	}
+	if (!n)
+		return -EINVAL;
+	*ret_value = v;
+	return 0;
+}
+
+int str_to_u64_any(const char *s, uint64_t *ret_value)
+{
+	if (s && s[0] == '0' && (s[1] == 'x' || s[1] == 'X'))
+		return str_to_hex64(s, ret_value);
+	return str_to_u64(s, 0, UINT64_MAX, ret_value);
+}
+
+int str_to_ms(const char *s, uint64_t *ret_ms)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "", 1000 } };
+	const uint64_t day_ms = UINT64_C(86400000);
+	char digits[16];
+	uint64_t v;
+	size_t n;
+	int r;
+
+	n = s ? strspn(s, "0123456789") : 0;
+	if (!n || n >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, s, n);
+	digits[n] = '\0';
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(s + n, units[i].suffix))
+			continue;
+		r = str_to_u64(digits, 0, day_ms / units[i].ms, &v);
+		if (!r)
+			*ret_ms = v * units[i].ms;
+		return r;
+	}
+	return -EINVAL;
+}
+
+void str_copy(char *dst, size_t size, const char *src)
+{
+	size_t n = strlen(src);
+
+	if (n >= size) {
+		n = size - 1;
+		while (n && ((unsigned char)src[n] & 0xc0) == 0x80)
+			n--;
+	}
+	memcpy(dst, src, n);
+	dst[n] = '\0';
+}
+
+bool str_starts_with(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+size_t str_utf8_length(const char *s, size_t size)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	uint32_t c = u[0], min;
+	size_t n;
+
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xc2 && c < 0xe0)
+		n = 2, c &= 0x1f, min = 0x80;
+	else if ((c & 0xf0) == 0xe0)
+		n = 3, c &= 0x0f, min = 0x800;
+	else if (c >= 0xf0 && c < 0xf5)
+		n = 4, c &= 0x07, min = 0x10000;
+	else
+		return 0;
+	if (size < n)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (u[i] & 0x3f);
+	}
+	if (c < min || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	return n;
+}

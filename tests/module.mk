@@ -1,0 +1,9 @@
+archives += test fuzz
+test_src := tests/lib/testlib.c
+fuzz_src := tests/lib/fuzzlib.c
+cunit_libs := $(call pkg_libs,cunit)
+
+include tests/unit/module.mk
+include tests/fuzz/module.mk
+include tests/kfdsim/module.mk
+include tests/simapp/module.mk

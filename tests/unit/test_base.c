@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/argv.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/out.h"
+#include "base/reader.h"
+#include "base/str.h"
+#include "testlib.h"
+
+/* Reading past the end gives zeros, remembers where, and never touches the next page. */
+static void reader_stops_at_the_end(void)
+{
+	const uint8_t bytes[] = { 1, 2, 0, 0, 0, 7 };
+	struct reader r;
+
+	reader_init(&r, test_tail_dup(bytes, sizeof(bytes)), sizeof(bytes));
+	TEST_EQ(reader_u8(&r), 1);
+	TEST_EQ(reader_u32(&r), 2);
+	TEST_EQ(reader_u16(&r), 0);
+	CU_ASSERT_TRUE(reader_is_bad(&r));
+	TEST_EQ(r.bad_at, 5);
+	TEST_EQ(reader_u8(&r), 0);
+	TEST_EQ(reader_left(&r), 0);
+	CU_ASSERT_PTR_NULL(reader_bytes(&r, 0));
+}
+
+/* Slices cannot leave their parent, also when offset + size wraps around. */
+static void reader_slices_are_bounded(void)
+{
+	static const struct {
+		size_t offset, size;
+		bool ok;
+	} rows[] = { { 0, 8, true },	     { 8, 0, true }, { 4, 5, false },
+		     { 9, 0, false },	     { 4, SIZE_MAX, false }, { SIZE_MAX, 2, false } };
+	struct reader r;
+
+	reader_init(&r, test_tail_alloc(8), 8);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct reader s = reader_slice(&r, rows[i].offset, rows[i].size);
+
+		TEST_ROW_EQ(i, !reader_is_bad(&s), rows[i].ok);
+	}
+	reader_seek(&r, 9);
+	CU_ASSERT_TRUE(reader_is_bad(&r));
+}
+
+static void out_is_bounded_and_sticky(void)
+{
+	auto_out struct out o;
+	char *text;
+	size_t size;
+
+	out_init(&o, 8);
+	out_str(&o, "12345678");
+	TEST_EQ(out_error(&o), 0);
+	out_char(&o, '9');
+	TEST_EQ(out_error(&o), -EFBIG);
+	TEST_EQ(out_steal(&o, &text, &size), -EFBIG);
+	TEST_EQ(o.size, 8);
+	out_reset(&o);
+	out_fmt(&o, "%d", 42);
+	TEST_STR(o.data, "42");
+}
+
+static void out_writes_numbers(void)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	out_u64(&o, UINT64_MAX);
+	out_char(&o, ' ');
+	out_i64(&o, INT64_MIN);
+	out_char(&o, ' ');
+	out_hex(&o, 0);
+	out_hex(&o, UINT64_MAX);
+	TEST_STR(o.data, "18446744073709551615 -9223372036854775808 0x00xffffffffffffffff");
+}
+
+/* Whatever a target put into a name, the result is a valid JSON string. */
+static void out_json_strings_are_always_valid(void)
+{
+	static const struct {
+		const char *in, *want;
+	} rows[] = {
+		{ "plain", "\"plain\"" },
+		{ "q\"b\\s\n\t\r", "\"q\\\"b\\\\s\\n\\t\\r\"" },
+		{ "\x01\x7f", "\"\\u0001\\u007f\"" },
+		{ "gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\"" },
+		{ "\xc3", "\"\xef\xbf\xbd\"" },
+		{ "\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+	};
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		out_reset(&o);
+		out_json_str(&o, rows[i].in, strlen(rows[i].in));
+		TEST_ROW_STR(i, o.data, rows[i].want);
+	}
+}
+
+static void numbers_are_parsed_strictly(void)
+{
+	static const struct {
+		const char *text;
+		int want;
+		uint64_t value;
+	} rows[] = {
+		{ "0", 0, 0 },	      { "18446744073709551615", 0, UINT64_MAX },
+		{ "18446744073709551616", -ERANGE, 0 }, { "", -EINVAL, 0 },
+		{ "-1", -EINVAL, 0 }, { " 1", -EINVAL, 0 },
+		{ "1x", -EINVAL, 0 }, { "0x10", 0, 16 },
+		{ "0x", -EINVAL, 0 }, { "0xffffffffffffffff", 0, UINT64_MAX },
+		{ "0x10000000000000000", -EINVAL, 0 },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		uint64_t v = 0;
+
+		TEST_ROW_EQ(i, str_to_u64_any(rows[i].text, &v), rows[i].want);
+		TEST_ROW_EQ(i, v, rows[i].value);
+	}
+}
+
+static void durations_have_units(void)
+{
+	static const struct {
+		const char *text;
+		int want;
+		uint64_t ms;
+	} rows[] = { { "250ms", 0, 250 }, { "5", 0, 5000 },	{ "5s", 0, 5000 },
+		     { "2m", 0, 120000 }, { "5h", -EINVAL, 0 }, { "ms", -EINVAL, 0 },
+		     { "2000m", -ERANGE, 0 } };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		uint64_t ms = 0;
+
+		TEST_ROW_EQ(i, str_to_ms(rows[i].text, &ms), rows[i].want);
+		TEST_ROW_EQ(i, ms, rows[i].ms);
+	}
+}
+
+static void copies_never_split_a_character(void)
+{
+	char buf[4];
+
+	str_copy(buf, sizeof(buf), "ab\xc3\xbc");
+	TEST_STR(buf, "ab");
+	str_copy(buf, sizeof(buf), "abc");
+	TEST_STR(buf, "abc");
+}
+
+static int count_open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* A message too large for the receiver is refused, and the descriptors it carried are closed. */
+static void truncated_messages_leak_no_descriptor(void)
+{
+	int pair[2], fds[FD_MESSAGE_MAX], before;
+	char big[64] = { 0 }, small[16];
+	size_t n_fds = 9;
+
+	TEST_EQ_FATAL(fd_socketpair(0, pair), 0);
+	before = count_open_fds();
+	TEST_EQ(fd_send(pair[0], big, sizeof(big), pair, 2), sizeof(big));
+	TEST_EQ(fd_recv(pair[1], small, sizeof(small), fds, &n_fds), -EMSGSIZE);
+	TEST_EQ(n_fds, 0);
+	TEST_EQ(count_open_fds(), before);
+	TEST_EQ(fd_send(pair[0], big, 8, pair, 1), 8);
+	TEST_EQ(fd_recv(pair[1], small, sizeof(small), fds, &n_fds), 8);
+	TEST_EQ(n_fds, 1);
+	CU_ASSERT_TRUE(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+	close(fds[0]);
+	close(pair[0]);
+	TEST_EQ(fd_recv(pair[1], small, sizeof(small), fds, &n_fds), 0);
+	TEST_EQ(fd_send(pair[1], big, 8, NULL, 0), -EPIPE);
+	close(pair[1]);
+}
+
+/* Only files that nobody can change any more are mapped. */
+static void memfds_must_be_sealed(void)
+{
+	const void *data;
+	size_t size;
+	int fd;
+
+	TEST_EQ_FATAL(fd_memfd_sealed("t", "hello", 5, &fd), 0);
+	TEST_EQ(fd_memfd_map(fd, 4, &data, &size), -EFBIG);
+	TEST_EQ_FATAL(fd_memfd_map(fd, 5, &data, &size), 0);
+	CU_ASSERT_TRUE(size == 5 && !memcmp(data, "hello", 5));
+	fd_memfd_unmap(data, size);
+	CU_ASSERT_TRUE(write(fd, "x", 1) < 0);
+	close(fd);
+	fd = memfd_create("open", MFD_CLOEXEC);
+	TEST_EQ(fd_memfd_map(fd, 5, &data, &size), -EPERM);
+	close(fd);
+}
+
+static void files_have_a_size_limit(void)
+{
+	char *data;
+	size_t size;
+
+	TEST_EQ(fd_read_file("/proc/self/maps", 16, &data, &size), -EFBIG);
+	TEST_EQ(fd_read_file("/nonexistent", 16, &data, &size), -ENOENT);
+	TEST_EQ_FATAL(fd_read_file("/proc/self/stat", 4096, &data, &size), 0);
+	TEST_EQ(strlen(data), size);
+	free(data);
+}
+
+static void options_are_read_from_tables(void)
+{
+	static const char *pid, *json;
+	static bool quiet;
+	static const struct argv_option table[] = {
+		{ "pid", 'p', ARGV_STRING, &pid, "PID", "" },
+		{ "json", 0, ARGV_OPTIONAL, &json, "STYLE", "" },
+		{ "quiet", 'q', ARGV_FLAG, &quiet, NULL, "" },
+		{ 0 },
+	};
+	static const struct argv_option *const tables[] = { table, NULL };
+	static const struct {
+		const char *argv[5];
+		int want;
+		const char *error;
+	} rows[] = {
+		{ { "x", "a", "-qp", "7", "--json=short" }, 1, "" },
+		{ { "x", "--pid=9", "b", "--", "-q" }, 2, "" },
+		{ { "x", "--pid" }, -EINVAL, "--pid needs a value (PID)" },
+		{ { "x", "--quiet=1" }, -EINVAL, "--quiet takes no value" },
+		{ { "x", "-z" }, -EINVAL, "unknown option -z" },
+		{ { "x", "--nope" }, -EINVAL, "unknown option --nope" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		char *argv[6] = { 0 }, error[160] = "";
+		int argc = 0;
+
+		for (; argc < 5 && rows[i].argv[argc]; argc++)
+			argv[argc] = (char *)rows[i].argv[argc];
+		TEST_ROW_EQ(i, argv_parse(argc, argv, tables, error, sizeof(error)), rows[i].want);
+		TEST_ROW_STR(i, error, rows[i].error);
+	}
+	TEST_STR(pid, "9");
+	TEST_STR(json, "short");
+}
+
+static void deadlines_round_up(void)
+{
+	TEST_EQ(clock_left_ms(clock_now_ns() - 1), 0);
+	CU_ASSERT_TRUE(clock_left_ms(clock_now_ns() + 500000) >= 1 ||
+		       clock_left_ms(clock_now_ns() + 5000000) >= 1);
+	TEST_EQ(clock_left_ms(UINT64_MAX), INT_MAX);
+}
+
+TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
+	   TEST(out_is_bounded_and_sticky), TEST(out_writes_numbers),
+	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
+	   TEST(durations_have_units), TEST(copies_never_split_a_character),
+	   TEST(truncated_messages_leak_no_descriptor), TEST(memfds_must_be_sealed),
+	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
+	   TEST(deadlines_round_up));
