@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENTD_IPC_H
+#define AGENTD_IPC_H
+
+/**
+ * @file ipc.h
+ * Messages between the three processes of the daemon (picture: docs/ARCHITECTURE.md).
+ *
+ *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note
+ *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd
+ *	worker  -> spawn    struct ipc_guard
+ *
+ * All are SOCK_SEQPACKET pairs made by spawn.  A message of another size or type than expected is a
+ * protocol error: the receiver closes that link.  No side trusts a number that says who the
+ * client is: spawn reads the credentials from the client's own socket, passed as a descriptor.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Descriptor numbers a child finds after exec. */
+#define IPC_FD_LISTEN 3 /**< front: listening socket. */
+#define IPC_FD_SPAWN  4 /**< front, worker: the socket pair to spawn. */
+#define IPC_FD_FRONT  5 /**< worker: the socket pair to front. */
+#define IPC_FD_TARGET 6 /**< session worker: pidfd of the target. */
+
+#define IPC_INLINE_MAX (48 * 1024)
+/** Largest text in one message; what a memfd may hold. */
+#define IPC_TEXT_MAX ((size_t)256 << 20)
+
+enum ipc_kind { IPC_KIND_SESSION = 1, IPC_KIND_INSPECT = 2 };
+enum ipc_right { IPC_RIGHT_NONE = 0, IPC_RIGHT_READ = 1, IPC_RIGHT_CONTROL = 2 };
+
+/** Outcome of the authorisation; everything but IPC_VERDICT_OK is a refusal. */
+enum ipc_verdict {
+	IPC_VERDICT_OK = 0,
+	IPC_VERDICT_NO_PROCESS,
+	IPC_VERDICT_KERNEL_THREAD,
+	IPC_VERDICT_OTHER_USER,
+	IPC_VERDICT_NOT_DUMPABLE,
+	IPC_VERDICT_USER_NAMESPACE,
+	IPC_VERDICT_OWN_PROCESS, /**< One of the agent's own processes. */
+	IPC_VERDICT_LIMIT,	 /**< Too many workers (of this user). */
+	IPC_VERDICT_FAILED,	 /**< See status. */
+	IPC_VERDICT_COUNT,
+};
+
+enum ipc_type {
+	/* front -> spawn */
+	IPC_START = 1, /**< struct ipc_start, one descriptor: the client's socket. */
+	IPC_NOTE,      /**< struct ipc_note. */
+	/* spawn -> front */
+	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
+	IPC_ENDED,   /**< struct ipc_ended. */
+	/* front -> worker: struct ipc_head */
+	IPC_CALL,
+	IPC_LEASE_LOST, /**< The writer left: undo what it may not leave behind. */
+	/* worker -> front: struct ipc_head */
+	IPC_REPLY,  /**< Text of the result. */
+	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
+	IPC_NOTIFY, /**< Text of the notification's params; `number` is its enum rpc_notification. */
+	IPC_OVER,   /**< The session ended; `number` is its enum rpc_end_reason.  Nothing follows. */
+	/* worker -> spawn: struct ipc_guard */
+	IPC_ARM,
+	IPC_DISARM,
+};
+
+enum ipc_note_kind {
+	IPC_NOTE_READY = 1, /**< front serves. */
+	IPC_NOTE_IDLE,	    /**< front has had no connection for the idle time. */
+	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
+	IPC_NOTE_KILL,	    /**< value: worker id that does not answer. */
+};
+
+struct ipc_start {
+	uint32_t type;
+	uint32_t request; /**< Chosen by front, comes back in ipc_started. */
+	uint32_t kind;	  /**< enum ipc_kind. */
+	uint32_t pid;	  /**< Target; for inspect workers the process to judge, or 0. */
+	uint32_t session; /**< Number of a new session; its id is "s" followed by it. */
+	uint32_t timeout_ms; /**< The worker is killed when it has not settled by then. */
+};
+
+struct ipc_started {
+	uint32_t type;
+	uint32_t request;
+	uint32_t worker;  /**< Id of the worker, new or found; 0 when refused. */
+	uint32_t joined;  /**< 1: this target has a worker already (no descriptor comes). */
+	uint32_t verdict; /**< enum ipc_verdict. */
+	int32_t status;	  /**< -errno behind IPC_VERDICT_FAILED. */
+	uint32_t rights;  /**< enum ipc_right of this client on this target. */
+	uint32_t target_uid;
+	char comm[16];
+};
+
+enum ipc_how { IPC_HOW_CLEAN = 0, IPC_HOW_DIED, IPC_HOW_STUCK };
+
+struct ipc_ended {
+	uint32_t type;
+	uint32_t worker;
+	uint32_t how; /**< enum ipc_how. */
+	int32_t wait_status;
+};
+
+struct ipc_note {
+	uint32_t type;
+	uint32_t kind;
+	uint32_t value;
+	uint32_t pad;
+};
+
+struct ipc_guard {
+	uint32_t type;
+	uint32_t ms; /**< IPC_ARM: kill the worker unless it disarms within this time. */
+};
+
+#define IPC_FLAG_JOINED	 1u /**< session.attach: the session was open already. */
+#define IPC_FLAG_CONTROL 2u /**< The client may use control methods on this target. */
+#define IPC_FLAG_HOLDER	 4u /**< holder_uid is valid. */
+#define IPC_FLAG_ADMIN	 8u /**< Inspect: the client is root or in the admin group. */
+
+struct ipc_head {
+	uint32_t type;
+	uint32_t number; /**< IPC_CALL: enum rpc_method. */
+	uint64_t id;	 /**< Of the call, chosen by front. */
+	uint32_t flags;
+	uint32_t holder_uid; /**< IPC_CALL: user who holds the writer lease. */
+	uint64_t size;	     /**< Of the text; above IPC_INLINE_MAX it is in a memfd. */
+};
+
+/** One end of a front <-> worker channel: sends without blocking, queues what does not fit. */
+struct ipc_link {
+	int fd; /**< Owned; -1 when closed. */
+	struct ipc_queued *head, *tail;
+	size_t queued_bytes;
+};
+
+#define IPC_LINK_NULL { .fd = -1 }
+/** More than this queued to a peer that does not read: the link is given up. */
+#define IPC_QUEUE_MAX ((size_t)8 << 20)
+
+void ipc_link_init(struct ipc_link *l, int take_fd);
+void ipc_link_deinit(struct ipc_link *l);
+
+/**
+ * Send or queue one message.
+ * @return 0, -EPIPE (peer gone), -ENOBUFS (queue full), -ENOMEM, -errno.
+ */
+int ipc_link_send(struct ipc_link *l, const struct ipc_head *head, const char *text);
+/** Send what is queued.  @return 0, -errno when the link is dead. */
+int ipc_link_flush(struct ipc_link *l);
+static inline bool ipc_link_has_queued(const struct ipc_link *l)
+{
+	return l->head != NULL;
+}
+
+/** A received message; release with ipc_message_deinit(). */
+struct ipc_message {
+	struct ipc_head head;
+	const char *text; /**< head.size bytes, not NUL-terminated. */
+	char *owned;
+	const void *mapped;
+};
+
+/**
+ * Receive one message.
+ * @return 1, 0 at end of file, -EAGAIN, -EPROTO (malformed), -errno.
+ */
+int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret);
+void ipc_message_deinit(struct ipc_message *m);
+
+/**
+ * Receive one fixed-size message.
+ * @param ret_fd  Descriptor that came along, or -1; more than one is a protocol error.
+ * @return 1, 0 at end of file, -EAGAIN, -EPROTO, -errno.
+ */
+int ipc_recv_fixed(int sock, void *msg, size_t size, int *ret_fd);
+
+#endif /* AGENTD_IPC_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static void free_cap(cap_t *c)
+{
+	if (*c)
+		cap_free(*c);
+}
+
+int privileges_keep_attach(void)
+{
+	static const cap_value_t keep[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SETUID,
+					    CAP_SETGID, CAP_KILL };
+	auto_call(free_cap) cap_t have = cap_get_proc(), want = cap_init();
+	cap_value_t kept[ARRAY_SIZE(keep)];
+	int n = 0;
+
+	if (!have || !want)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(keep); i++) {
+		cap_flag_value_t on = CAP_CLEAR;
+
+		/* A unit may have taken some away already; asking for those back would fail. */
+		if (cap_get_flag(have, keep[i], CAP_PERMITTED, &on) == 0 && on == CAP_SET)
+			kept[n++] = keep[i];
+	}
+	for (cap_value_t c = 0; cap_get_bound(c) >= 0; c++) {
+		bool wanted = false;
+
+		for (int i = 0; i < n; i++)
+			wanted |= kept[i] == c;
+		/* Needs CAP_SETPCAP, which a unit's own bounding set makes unnecessary. */
+		if (!wanted && cap_get_bound(c) == 1 && cap_drop_bound(c) < 0 && errno != EPERM)
+			return -errno;
+	}
+	if (n && (cap_set_flag(want, CAP_PERMITTED, n, kept, CAP_SET) < 0 ||
+		  cap_set_flag(want, CAP_EFFECTIVE, n, kept, CAP_SET) < 0))
+		return -errno;
+	return cap_set_proc(want) < 0 ? -errno : 0;
+}
+
+int privileges_no_new(void)
+{
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+static bool may_change_ids(void)
+{
+	auto_call(free_cap) cap_t have = cap_get_proc();
+	cap_flag_value_t on = CAP_CLEAR;
+
+	return have && cap_get_flag(have, CAP_SETUID, CAP_EFFECTIVE, &on) == 0 && on == CAP_SET;
+}
+
+int privileges_become(uid_t uid, gid_t gid)
+{
+	auto_call(free_cap) cap_t none = cap_init();
+	uid_t ruid, euid, suid;
+
+	if (!none)
+		return -errno;
+	if (may_change_ids()) {
+		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+		    setresuid(uid, uid, uid) < 0)
+			return -errno;
+	}
+	if (getresuid(&ruid, &euid, &suid) < 0)
+		return -errno;
+	if (ruid != uid || euid != uid || suid != uid)
+		return -EPERM;
+	/* For uid 0 the change of ids takes nothing away. */
+	if (cap_set_proc(none) < 0)
+		return -errno;
+	return privileges_no_new();
+}

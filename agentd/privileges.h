@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENTD_PRIVILEGES_H
+#define AGENTD_PRIVILEGES_H
+
+/** @file privileges.h  Giving rights up, each step checked. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/**
+ * Keep only what spawn and its workers need (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SETUID,
+ * CAP_SETGID, CAP_KILL), also in the bounding set.  Does nothing for an unprivileged process.
+ * @return 0 or -errno.
+ */
+int privileges_keep_attach(void);
+
+/**
+ * Become @p uid for good: no supplementary groups, no capability, no way back.  Does nothing when
+ * the process has no privileges and is that user already.
+ */
+int privileges_become(uid_t uid, gid_t gid);
+
+/** No new privileges through exec. */
+int privileges_no_new(void);
+
+#endif /* AGENTD_PRIVILEGES_H */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+static const int common_calls[] = {
+	SCMP_SYS(accept4), SCMP_SYS(brk), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
+	SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(exit),
+	SCMP_SYS(exit_group), SCMP_SYS(fcntl), SCMP_SYS(fstat), SCMP_SYS(ftruncate),
+	SCMP_SYS(futex), SCMP_SYS(getpid), SCMP_SYS(getrandom), SCMP_SYS(getsockopt),
+	SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(getgid), SCMP_SYS(geteuid), SCMP_SYS(getegid),
+	SCMP_SYS(lseek), SCMP_SYS(madvise), SCMP_SYS(memfd_create), SCMP_SYS(mmap),
+	SCMP_SYS(mremap), SCMP_SYS(munmap), SCMP_SYS(nanosleep), SCMP_SYS(newfstatat),
+	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(prctl), SCMP_SYS(pread64), SCMP_SYS(prlimit64),
+	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
+	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(sendto), SCMP_SYS(setsockopt),
+	SCMP_SYS(shutdown), SCMP_SYS(socketpair), SCMP_SYS(timerfd_create),
+	SCMP_SYS(timerfd_settime), SCMP_SYS(uname), SCMP_SYS(write), SCMP_SYS(writev),
+};
+
+static const int worker_calls[] = {
+	SCMP_SYS(access), SCMP_SYS(getcwd), SCMP_SYS(getdents64), SCMP_SYS(ioctl), SCMP_SYS(kill),
+	SCMP_SYS(pidfd_open), SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(ptrace), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(signalfd4),
+	SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(wait4), SCMP_SYS(waitid),
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* What the sanitizer's runtime itself needs, the leak check at exit included. */
+static const int runtime_calls[] = {
+	SCMP_SYS(clone), SCMP_SYS(getppid), SCMP_SYS(ioctl), SCMP_SYS(mprotect), SCMP_SYS(open),
+	SCMP_SYS(openat), SCMP_SYS(pipe2), SCMP_SYS(ptrace), SCMP_SYS(readlink),
+	SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(sigaltstack), SCMP_SYS(stat),
+	SCMP_SYS(getdents64), SCMP_SYS(tgkill), SCMP_SYS(wait4), SCMP_SYS(kill),
+	SCMP_SYS(sched_getaffinity), SCMP_SYS(getrlimit), SCMP_SYS(rseq), SCMP_SYS(unlink),
+};
+#else
+static const int runtime_calls[] = { SCMP_SYS(tgkill), SCMP_SYS(sched_yield) };
+#endif
+
+static void release(scmp_filter_ctx *ctx)
+{
+	if (*ctx)
+		seccomp_release(*ctx);
+}
+
+static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Files may be opened, but only for reading. */
+static int allow_read_only_open(scmp_filter_ctx ctx)
+{
+	const unsigned forbidden = O_ACCMODE | O_CREAT | O_TRUNC;
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				 SCMP_A2(SCMP_CMP_MASKED_EQ, forbidden, 0));
+
+	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+					    SCMP_A1(SCMP_CMP_MASKED_EQ, forbidden, 0));
+}
+
+static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
+{
+	auto_call(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r;
+
+	if (!ctx)
+		return -ENOMEM;
+	r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
+	if (r == 0)
+		r = allow(ctx, runtime_calls, ARRAY_SIZE(runtime_calls));
+	if (r == 0)
+		r = allow(ctx, extra, n_extra);
+	if (r == 0 && more)
+		r = more(ctx);
+	/* A later failure must not be reported as success: load last. */
+	return r < 0 ? r : seccomp_load(ctx);
+}
+
+int sandbox_front(void)
+{
+	return apply(NULL, 0, NULL);
+}
+
+int sandbox_worker(void)
+{
+	return apply(worker_calls, ARRAY_SIZE(worker_calls), allow_read_only_open);
+}

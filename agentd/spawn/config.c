@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/spawn/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#define FILE_MAX ((size_t)64 << 10)
+
+enum kind { TEXT, NUMBER, DURATION };
+
+static const struct key {
+	const char *section, *name;
+	enum kind kind;
+	size_t offset, size;
+	uint32_t min, max;
+} keys[] = {
+#define TEXT_KEY(section, name, field)                                                             \
+	{ section, name, TEXT, offsetof(struct config, field), sizeof(((struct config *)0)->field), 0, 0 }
+	TEXT_KEY("agent", "socket", socket),
+	TEXT_KEY("agent", "user", user),
+	TEXT_KEY("agent", "socket_group", socket_group),
+	TEXT_KEY("agent", "admin_group", admin_group),
+	TEXT_KEY("agent", "observer_group", observer_group),
+	{ "agent", "idle_exit", DURATION, offsetof(struct config, idle_exit_ms), 0, 0, 86400000 },
+	{ "limits", "connections", NUMBER, offsetof(struct config, connections), 0, 1, 4096 },
+	{ "limits", "connections_per_user", NUMBER, offsetof(struct config, connections_per_user), 0, 1, 4096 },
+	{ "limits", "sessions", NUMBER, offsetof(struct config, sessions), 0, 1, 1024 },
+	{ "limits", "sessions_per_user", NUMBER, offsetof(struct config, sessions_per_user), 0, 1, 1024 },
+	TEXT_KEY("kfd", "device", kfd_device),
+	TEXT_KEY("kfd", "sysfs", kfd_sysfs),
+#undef TEXT_KEY
+};
+
+void config_init(struct config *c)
+{
+	*c = (struct config){
+		.socket = RUNSTATEDIR "/gpu-agent/agentd.sock",
+		.user = "gpu-agent",
+		.socket_group = "gpu-debug",
+		.connections = 512,
+		.connections_per_user = 128,
+		.sessions = 128,
+		.sessions_per_user = 32,
+		.kfd_device = "/dev/kfd",
+		.kfd_sysfs = "/sys/class/kfd/kfd",
+	};
+}
+
+struct parse {
+	struct config *config;
+	char *error; /* empty until the first mistake */
+	size_t error_size;
+};
+
+static const struct key *find_key(const char *section, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(keys[i].section, section) && !strcmp(keys[i].name, name))
+			return &keys[i];
+	return NULL;
+}
+
+/* NULL, or what is wrong with the value. */
+static const char *store(const struct key *k, const char *value, struct config *c)
+{
+	char *field = (char *)c + k->offset;
+	uint64_t v;
+
+	switch (k->kind) {
+	case TEXT:
+		if (strlen(value) >= k->size)
+			return "too long";
+		str_copy(field, k->size, value);
+		return NULL;
+	case NUMBER:
+		if (str_to_u64(value, k->min, k->max, &v) < 0)
+			return "not a number in the allowed range";
+		break;
+	case DURATION:
+		if (str_to_ms(value, &v) < 0 || v < k->min || v > k->max)
+			return "not a duration such as 90s, 250ms or 5m";
+		break;
+	}
+	*(uint32_t *)(void *)field = (uint32_t)v;
+	return NULL;
+}
+
+/* inih calls this for each key; returning 0 makes it remember the line. */
+static int on_key(void *user, const char *section, const char *name, const char *value)
+{
+	struct parse *p = user;
+	const struct key *k = find_key(section, name);
+	const char *wrong = k ? store(k, value, p->config) : "unknown key";
+
+	if (!wrong)
+		return 1;
+	if (!p->error[0])
+		snprintf(p->error, p->error_size, "[%s] %s: %s", section, name, wrong);
+	return 0;
+}
+
+int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
+		 size_t error_size)
+{
+	struct config parsed = *c;
+	char what[160] = "";
+	struct parse p = { &parsed, what, sizeof(what) };
+	auto_free char *copy = NULL;
+	int line;
+
+	if (size > FILE_MAX || memchr(text, '\0', size)) {
+		snprintf(error, error_size, "%s: not a configuration file", name);
+		return -EINVAL;
+	}
+	copy = strndup(text, size);
+	if (!copy)
+		return -ENOMEM;
+	line = ini_parse_string(copy, on_key, &p);
+	if (line) {
+		snprintf(error, error_size, "%s:%d: %s", name, line, what[0] ? what : "syntax error");
+		return -EINVAL;
+	}
+	*c = parsed;
+	return 0;
+}
+
+int config_read_file(struct config *c, const char *path, char *error, size_t error_size)
+{
+	auto_free char *text = NULL;
+	size_t size;
+	int r = fd_read_file(path, FILE_MAX, &text, &size);
+
+	if (r < 0) {
+		snprintf(error, error_size, "%s: %s", path, strerror(-r));
+		return r;
+	}
+	return config_parse(c, path, text, size, error, error_size);
+}
+
+static int is_fragment(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return d->d_name[0] != '.' && n > 5 && !strcmp(d->d_name + n - 5, ".conf");
+}
+
+static int read_fragments(struct config *c, const char *dir, char *error, size_t error_size)
+{
+	struct dirent **names;
+	int n = scandir(dir, &names, is_fragment, alphasort), r = 0;
+
+	for (int i = 0; i < n; i++) {
+		char path[PATH_MAX + 300];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
+		if (r == 0)
+			r = config_read_file(c, path, error, error_size);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return r;
+}
+
+int config_read_default(struct config *c, char *error, size_t error_size)
+{
+	static const char *const dirs[] = { VENDORCONFDIR, SYSCONFDIR "/gpu-agent" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		char path[PATH_MAX];
+		int r;
+
+		snprintf(path, sizeof(path), "%s/agentd.conf", dirs[i]);
+		r = config_read_file(c, path, error, error_size);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		snprintf(path, sizeof(path), "%s/agentd.conf.d", dirs[i]);
+		r = read_fragments(c, path, error, error_size);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

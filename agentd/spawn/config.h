@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SPAWN_CONFIG_H
+#define SPAWN_CONFIG_H
+
+/**
+ * @file config.h
+ * agentd.conf: INI, read in the order vendor file, /etc file, then agentd.conf.d/ fragments by
+ * name; later settings win.  docs/man/agentd.conf.5 describes the keys.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CONFIG_NAME_MAX 33
+
+struct config {
+	/* [agent] */
+	char socket[108];
+	char user[CONFIG_NAME_MAX];	      /**< front runs as this user. */
+	char socket_group[CONFIG_NAME_MAX];   /**< may connect. */
+	char admin_group[CONFIG_NAME_MAX];    /**< may debug every process. */
+	char observer_group[CONFIG_NAME_MAX]; /**< may look at every process. */
+	uint32_t idle_exit_ms; /**< 0: never. */
+	/* [limits] */
+	uint32_t connections, connections_per_user;
+	uint32_t sessions, sessions_per_user;
+	/* [kfd] */
+	char kfd_device[PATH_MAX];
+	char kfd_sysfs[PATH_MAX];
+};
+
+void config_init(struct config *c);
+
+/**
+ * Read one file over what is there.
+ * @param error  Says file, line, key and what is wrong.
+ * @return 0, -ENOENT, -EINVAL, -errno.
+ */
+int config_read_file(struct config *c, const char *path, char *error, size_t error_size);
+/** Read vendor file, main file and fragments; missing ones are no error. */
+int config_read_default(struct config *c, char *error, size_t error_size);
+/** Parse text; @p name is used in messages. */
+int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
+		 size_t error_size);
+
+#endif /* SPAWN_CONFIG_H */

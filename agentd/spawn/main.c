@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentd: the small privileged parent.
+ *
+ * Opens the socket, starts front (which serves it without privileges) and, on front's request, one
+ * worker per target.  It decides who may debug whom, kills workers that pass their deadline, and
+ * looks after the target of a worker that died.  It never sees a byte of JSON.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "agentd/access.h"
+#include "agentd/ipc.h"
+#include "agentd/privileges.h"
+#include "agentd/spawn/config.h"
+#include "agentd/spawn/listen.h"
+#include "agentd/spawn/notify.h"
+#include "agentd/spawn/workers.h"
+#include "base/argv.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
+#define STOP_WORKERS_MS 5000
+#define STOP_FRONT_MS 2000
+#define POLL_MAX 1100
+
+static struct {
+	const char *socket, *config, *kfd, *kfd_sysfs, *idle_exit;
+	bool user, check_config, verbose, version, help;
+} opt;
+
+static const struct argv_option options[] = {
+	{ "user", 0, ARGV_FLAG, &opt.user, NULL, "run without privileges, for this user's processes" },
+	{ "socket", 0, ARGV_STRING, &opt.socket, "PATH", "listen there" },
+	{ "config", 0, ARGV_STRING, &opt.config, "FILE", "read only this configuration file" },
+	{ "check-config", 0, ARGV_FLAG, &opt.check_config, NULL, "check the configuration and exit" },
+	{ "kfd", 0, ARGV_STRING, &opt.kfd, "PATH", "KFD device (default /dev/kfd)" },
+	{ "kfd-sysfs", 0, ARGV_STRING, &opt.kfd_sysfs, "DIR", "KFD topology (default /sys/class/kfd/kfd)" },
+	{ "idle-exit", 0, ARGV_STRING, &opt.idle_exit, "TIME", "exit after TIME without a connection" },
+	{ "verbose", 'v', ARGV_FLAG, &opt.verbose, NULL, "log more" },
+	{ "version", 0, ARGV_FLAG, &opt.version, NULL, "print the version and exit" },
+	{ "help", 'h', ARGV_FLAG, &opt.help, NULL, "print this help and exit" },
+	{ 0 },
+};
+
+struct spawn {
+	struct config config;
+	struct access_rules rules;
+	struct workers workers;
+	char front_program[PATH_MAX], worker_program[PATH_MAX];
+	uid_t front_uid;
+	gid_t front_gid;
+	int listen_fd;
+	bool own_socket; /* we made the socket file */
+	int front_sock;
+	pid_t front_pid;
+	int signal_fd;
+	uint64_t watchdog_at;
+	uint64_t stop_at;  /* stopping: SIGKILL comes then */
+	bool front_failed; /* front ended although nobody asked it to */
+};
+
+static int fail(const char *what, int r)
+{
+	log_error("%s: %s", what, strerror(-r));
+	return 1;
+}
+
+/* Our programs lie side by side, in the build tree as after installation. */
+static int find_programs(struct spawn *s)
+{
+	char self[PATH_MAX - 32];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	snprintf(s->front_program, sizeof(s->front_program), "%s/gpu-agent-front", self);
+	snprintf(s->worker_program, sizeof(s->worker_program), "%s/gpu-agent-worker", self);
+	if (access(s->front_program, X_OK) < 0 || access(s->worker_program, X_OK) < 0)
+		return -errno;
+	return 0;
+}
+
+static void apply_option(char *field, size_t size, const char *value)
+{
+	if (value)
+		str_copy(field, size, value);
+}
+
+static int load_config(struct spawn *s)
+{
+	struct config *c = &s->config;
+	char error[512];
+	uint64_t ms;
+	int r = 0;
+
+	config_init(c);
+	if (opt.user) {
+		const char *dir = getenv("XDG_RUNTIME_DIR");
+
+		if (dir)
+			snprintf(c->socket, sizeof(c->socket), "%s/gpu-agent/agentd.sock", dir);
+		else
+			c->socket[0] = '\0';
+	}
+	if (opt.config)
+		r = config_read_file(c, opt.config, error, sizeof(error));
+	else if (!opt.user)
+		r = config_read_default(c, error, sizeof(error));
+	if (r < 0) {
+		log_error("%s", error);
+		return r;
+	}
+	apply_option(c->socket, sizeof(c->socket), opt.socket);
+	apply_option(c->kfd_device, sizeof(c->kfd_device), opt.kfd);
+	apply_option(c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs);
+	if (opt.idle_exit) {
+		if (str_to_ms(opt.idle_exit, &ms) < 0) {
+			log_error("--idle-exit %s: not a duration such as 90s", opt.idle_exit);
+			return -EINVAL;
+		}
+		c->idle_exit_ms = (uint32_t)ms;
+	}
+	if (!c->socket[0]) {
+		log_error("no socket path: set XDG_RUNTIME_DIR or give --socket");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A group that does not exist gives nobody any right. */
+static gid_t group_id(const char *name)
+{
+	const struct group *g = name[0] ? getgrnam(name) : NULL;
+
+	if (name[0] && !g)
+		log_warning("group %s does not exist: ignored", name);
+	return g ? g->gr_gid : ACCESS_NO_GROUP;
+}
+
+static int resolve_names(struct spawn *s)
+{
+	const struct passwd *pw;
+
+	s->rules = (struct access_rules){ ACCESS_NO_GROUP, ACCESS_NO_GROUP };
+	s->front_uid = getuid();
+	s->front_gid = getgid();
+	if (opt.user)
+		return 0;
+	s->rules.admin_gid = group_id(s->config.admin_group);
+	s->rules.observer_gid = group_id(s->config.observer_group);
+	if (geteuid() != 0)
+		return 0;
+	pw = getpwnam(s->config.user);
+	if (!pw)
+		pw = getpwnam("nobody");
+	if (!pw || pw->pw_uid == 0) {
+		log_error("user %s does not exist (systemd-sysusers makes it)", s->config.user);
+		return -ENOENT;
+	}
+	s->front_uid = pw->pw_uid;
+	s->front_gid = pw->pw_gid;
+	return 0;
+}
+
+static int open_listener(struct spawn *s)
+{
+	char error[256];
+	gid_t gid = ACCESS_NO_GROUP;
+	int r = notify_listen_fd(&s->listen_fd);
+
+	if (r < 0) {
+		log_error("LISTEN_FDS: expected exactly one listening Unix stream socket");
+		return r;
+	}
+	if (s->listen_fd >= 0)
+		return fd_set_nonblock(s->listen_fd, true);
+	if (!opt.user)
+		gid = group_id(s->config.socket_group);
+	r = listen_open(s->config.socket, gid, &s->listen_fd, error, sizeof(error));
+	if (r < 0)
+		log_error("%s", error);
+	s->own_socket = r == 0;
+	return r;
+}
+
+static void front_exec(const struct spawn *s, int sock)
+{
+	char uid[12], gid[12], admin[12], connections[12], per_user[12], idle[12];
+	const char *argv[] = { s->front_program, "--uid", uid, "--gid", gid, "--admin-gid", admin,
+			       "--connections", connections, "--connections-per-user", per_user,
+			       "--idle-ms", idle, NULL, NULL, NULL };
+	size_t n = 13;
+	int listen_fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 32);
+	sigset_t none;
+
+	sock = fcntl(sock, F_DUPFD_CLOEXEC, 32);
+	snprintf(uid, sizeof(uid), "%u", s->front_uid);
+	snprintf(gid, sizeof(gid), "%u", s->front_gid);
+	snprintf(admin, sizeof(admin), "%u", s->rules.admin_gid);
+	snprintf(connections, sizeof(connections), "%u", s->config.connections);
+	snprintf(per_user, sizeof(per_user), "%u", s->config.connections_per_user);
+	snprintf(idle, sizeof(idle), "%u", s->config.idle_exit_ms);
+	if (opt.user)
+		argv[n++] = "--user";
+	if (opt.verbose)
+		argv[n++] = "--verbose";
+	if (dup2(listen_fd, IPC_FD_LISTEN) < 0 || dup2(sock, IPC_FD_SPAWN) < 0)
+		_exit(127);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(s->front_program, (char *const *)argv);
+	_exit(127);
+}
+
+static int start_front(struct spawn *s)
+{
+	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
+
+	if (r < 0)
+		return r;
+	s->front_pid = fork();
+	if (s->front_pid == 0)
+		front_exec(s, pair[1]);
+	close(pair[1]);
+	if (s->front_pid < 0) {
+		close(pair[0]);
+		return -errno;
+	}
+	s->front_sock = pair[0];
+	s->workers.front_pid = s->front_pid;
+	return 0;
+}
+
+static int open_signals(struct spawn *s)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		return -errno;
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signal_fd < 0 ? -errno : 0;
+}
+
+static void stop(struct spawn *s)
+{
+	if (s->stop_at)
+		return;
+	notify_send("STOPPING=1\nSTATUS=Releasing all targets");
+	s->stop_at = clock_deadline_ms(STOP_WORKERS_MS);
+	workers_signal(&s->workers, SIGTERM);
+}
+
+static void send_front(struct spawn *s, const void *msg, size_t size, int fd)
+{
+	ssize_t n = s->front_sock < 0 ? -EPIPE : fd_send(s->front_sock, msg, size, &fd, fd >= 0);
+
+	/* front always reads; when it does not, it is broken, and its clients' targets go free. */
+	if (n < 0 && !s->stop_at) {
+		log_error("front does not take messages (%s): stopping", strerror((int)-n));
+		s->front_failed = true;
+		stop(s);
+	}
+}
+
+static void front_note(struct spawn *s, const struct ipc_note *m)
+{
+	switch (m->kind) {
+	case IPC_NOTE_READY:
+		notify_send("READY=1\nSTATUS=Serving %s", s->config.socket);
+		log_info("ready on %s", s->config.socket);
+		break;
+	case IPC_NOTE_IDLE:
+		if (!s->workers.first) {
+			log_info("idle: exiting");
+			stop(s);
+		}
+		break;
+	case IPC_NOTE_STATUS:
+		notify_send("STATUS=%u sessions, %u connections", m->value >> 16, m->value & 0xffff);
+		break;
+	case IPC_NOTE_KILL:
+		workers_kill(&s->workers, m->value);
+		break;
+	}
+}
+
+static void front_start(struct spawn *s, const struct ipc_start *m, int client_sock)
+{
+	struct ipc_started answer;
+	auto_close int channel = -1;
+
+	if (s->stop_at)
+		return;
+	workers_start(&s->workers, m, client_sock, &answer, &channel);
+	send_front(s, &answer, sizeof(answer), channel);
+}
+
+/* Both messages of front start with their type; the sizes differ. */
+static int front_message(struct spawn *s)
+{
+	union {
+		uint32_t type;
+		struct ipc_start start;
+		struct ipc_note note;
+	} m;
+	int fds[FD_MESSAGE_MAX];
+	auto_close int fd = -1;
+	size_t n_fds;
+	ssize_t n = fd_recv(s->front_sock, &m, sizeof(m), fds, &n_fds);
+
+	if (n <= 0)
+		return n == 0 ? -EPIPE : (int)n;
+	while (n_fds > 1)
+		close(fds[--n_fds]);
+	fd = n_fds ? fds[0] : -1;
+	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && fd >= 0)
+		front_start(s, &m.start, fd);
+	else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE)
+		front_note(s, &m.note);
+	else
+		return -EPROTO;
+	return 0;
+}
+
+static void front_readable(struct spawn *s)
+{
+	int r;
+
+	while ((r = front_message(s)) == 0)
+		;
+	if (r == -EAGAIN)
+		return;
+	if (!s->stop_at) {
+		log_error("front is gone (%s): stopping", strerror(-r));
+		s->front_failed = true;
+		stop(s);
+	}
+	close(s->front_sock);
+	s->front_sock = -1;
+}
+
+static void reap(struct spawn *s)
+{
+	struct ipc_ended ended;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->front_pid) {
+			s->front_pid = s->workers.front_pid = 0;
+			if (!s->stop_at) {
+				log_error("front died (status 0x%x): stopping", (unsigned)status);
+				s->front_failed = true;
+				stop(s);
+			}
+		} else if (workers_reaped(&s->workers, pid, status, &ended) && s->front_sock >= 0) {
+			send_front(s, &ended, sizeof(ended), -1);
+		}
+	}
+}
+
+static void reload(struct spawn *s)
+{
+	struct config old = s->config;
+
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+		    (unsigned long long)(clock_now_ns() / 1000));
+	if (load_config(s) < 0 || resolve_names(s) < 0) {
+		log_error("configuration not changed");
+		s->config = old;
+	} else {
+		/* The socket is open and front runs: what belongs to them stays as it was. */
+		str_copy(s->config.socket, sizeof(s->config.socket), old.socket);
+		log_info("configuration read again");
+	}
+	notify_send("READY=1");
+}
+
+static void signals_readable(struct spawn *s)
+{
+	struct signalfd_siginfo si;
+
+	while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD)
+			reap(s);
+		else if (si.ssi_signo == SIGHUP)
+			reload(s);
+		else
+			stop(s);
+	}
+}
+
+/* Escalate while stopping.  @return false when nothing is left to wait for. */
+static bool stop_step(struct spawn *s)
+{
+	bool late = clock_left_ms(s->stop_at) == 0;
+
+	if (s->workers.first) {
+		if (late)
+			workers_signal(&s->workers, SIGKILL);
+		return true;
+	}
+	if (s->front_sock >= 0) {
+		close(s->front_sock); /* front leaves at end of file */
+		s->front_sock = -1;
+		s->stop_at = clock_deadline_ms(STOP_FRONT_MS);
+		late = false;
+	}
+	if (s->front_pid && late)
+		kill(s->front_pid, SIGKILL);
+	return s->front_pid != 0;
+}
+
+static int poll_timeout(struct spawn *s)
+{
+	uint64_t next = workers_deadlines(&s->workers);
+	uint32_t watchdog = notify_watchdog_ms();
+
+	if (watchdog && clock_left_ms(s->watchdog_at) == 0) {
+		notify_send("WATCHDOG=1");
+		s->watchdog_at = clock_deadline_ms(watchdog);
+	}
+	if (watchdog && (!next || s->watchdog_at < next))
+		next = s->watchdog_at;
+	if (s->stop_at && (!next || s->stop_at < next))
+		next = clock_left_ms(s->stop_at) ? s->stop_at : clock_deadline_ms(50);
+	return next ? clock_left_ms(next) : -1;
+}
+
+static void serve(struct spawn *s)
+{
+	struct pollfd fds[POLL_MAX];
+	struct worker *of[POLL_MAX];
+
+	while (!s->stop_at || stop_step(s)) {
+		size_t n = 0;
+
+		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+		fds[n++] = (struct pollfd){ .fd = s->front_sock, .events = POLLIN };
+		for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
+			of[n] = w;
+			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
+		}
+		if (poll(fds, n, poll_timeout(s)) < 0 && errno != EINTR) {
+			log_error("poll: %s", strerror(errno));
+			stop(s);
+			continue;
+		}
+		/* Guards first: the other two may remove workers from the list. */
+		for (size_t i = 2; i < n; i++)
+			if (fds[i].revents)
+				workers_guard(of[i]);
+		if (fds[1].revents)
+			front_readable(s);
+		if (fds[0].revents)
+			signals_readable(s);
+	}
+}
+
+static int run(struct spawn *s)
+{
+	int r;
+
+	s->front_sock = s->listen_fd = -1;
+	r = load_config(s);
+	if (r < 0)
+		return 1;
+	if (opt.check_config) {
+		puts("configuration is valid");
+		return 0;
+	}
+	r = find_programs(s);
+	if (r < 0)
+		return fail("gpu-agent-front and gpu-agent-worker must lie beside gpu-agentd", r);
+	if (resolve_names(s) < 0 || open_listener(s) < 0)
+		return 1;
+	if (!opt.user)
+		r = privileges_keep_attach();
+	if (r == 0)
+		r = open_signals(s);
+	if (r < 0)
+		return fail("cannot start", r);
+	s->workers.config = &s->config;
+	s->workers.rules = &s->rules;
+	s->workers.program = s->worker_program;
+	s->workers.verbose = opt.verbose;
+	s->watchdog_at = clock_deadline_ms(0);
+	r = start_front(s);
+	if (r < 0)
+		return fail("front", r);
+	close(TAKE_FD(s->listen_fd));
+	serve(s);
+	if (s->own_socket)
+		unlink(s->config.socket);
+	workers_deinit(&s->workers);
+	return s->front_failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argv_option *const tables[] = { options, NULL };
+	static struct spawn s;
+	char error[160];
+	int n;
+
+	if (fd_reserve_stdio() < 0)
+		return 1;
+	n = argv_parse(argc, argv, tables, error, sizeof(error));
+	if (n != 0) {
+		fprintf(stderr, "gpu-agentd: %s; try --help\n",
+			n < 0 ? error : "takes no arguments");
+		return 2;
+	}
+	if (opt.help) {
+		puts("Usage: gpu-agentd [OPTION...]\nLive GPU debug agent (see gpu-agentd(8)).\n");
+		argv_print_options(options);
+		return 0;
+	}
+	if (opt.version) {
+		puts("gpu-agentd " GPU_AGENT_VERSION);
+		return 0;
+	}
+	log_init("gpu-agentd", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	notify_init();
+	return run(&s);
+}

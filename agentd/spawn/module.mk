@@ -1,0 +1,10 @@
+programs += gpu-agentd
+gpu-agentd_src := agentd/spawn/main.c agentd/spawn/config.c agentd/spawn/listen.c \
+	agentd/spawn/notify.c agentd/spawn/release.c agentd/spawn/workers.c
+gpu-agentd_cflags := $(agentd_cppflags)
+gpu-agentd_libs := agentd base
+gpu-agentd_ldlibs := -linih -lcap
+
+# The three programs of the daemon lie side by side; /usr/sbin has a link to the first.
+installs += 755:$(O)/bin/gpu-agentd:$(libexecdir)/gpu-agent/gpu-agentd
+installs += link:$(libexecdir)/gpu-agent/gpu-agentd:$(sbindir)/gpu-agentd

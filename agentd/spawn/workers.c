@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/spawn/workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/spawn/release.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#define INSPECT_PER_USER_MAX 8
+#define TIMEOUT_MS_MAX 60000
+/* The worker gives up first and says why; this is for one that cannot. */
+#define GUARD_GRACE_MS 1000
+#define RELEASE_SECONDS_MAX 3
+
+static bool is_alive(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 0;
+}
+
+static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owner)
+{
+	uint32_t n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->kind == kind && i->owner == owner;
+	return n;
+}
+
+uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
+{
+	uint32_t n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->kind == kind;
+	return n;
+}
+
+static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owner)
+{
+	if (kind == IPC_KIND_INSPECT)
+		return count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
+	return workers_count(w, kind) < w->config->sessions &&
+	       count_of(w, kind, owner) < w->config->sessions_per_user;
+}
+
+static bool is_own_process(const struct workers *w, pid_t pid)
+{
+	if (pid == getpid() || pid == w->front_pid)
+		return true;
+	for (const struct worker *i = w->first; i; i = i->next)
+		if (i->pid == pid)
+			return true;
+	return false;
+}
+
+/* In the child: put each descriptor at its place; from[i] < 0 leaves place i alone. */
+static void place_fds(const int from[], const int to[], size_t n)
+{
+	int high[4];
+
+	for (size_t i = 0; i < n; i++) {
+		high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 32);
+		if (from[i] >= 0 && high[i] < 0)
+			_exit(127);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (high[i] >= 0 && dup2(high[i], to[i]) < 0)
+			_exit(127);
+}
+
+static void child_exec(const struct workers *w, const struct worker *k, const struct ipc_start *start,
+		       const struct access_peer *peer, int guard, int channel)
+{
+	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET };
+	const int from[] = { guard, channel, k->target_pidfd };
+	char pid[12], session[12], timeout[12], uid[12], gid[12];
+	const char *argv[] = { w->program,
+			       "--kind", k->kind == IPC_KIND_SESSION ? "session" : "inspect",
+			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
+			       "--peer-uid", uid, "--peer-gid", gid,
+			       "--kfd", w->config->kfd_device, "--kfd-sysfs", w->config->kfd_sysfs,
+			       NULL, NULL, NULL };
+	size_t n = 17;
+	sigset_t none;
+
+	snprintf(pid, sizeof(pid), "%u", start->pid);
+	snprintf(session, sizeof(session), "%u", start->session);
+	snprintf(timeout, sizeof(timeout), "%u", start->timeout_ms);
+	snprintf(uid, sizeof(uid), "%u", peer->uid);
+	snprintf(gid, sizeof(gid), "%u", peer->gid);
+	if (peer->admin)
+		argv[n++] = "--admin";
+	if (w->verbose)
+		argv[n++] = "--verbose";
+	place_fds(from, to, ARRAY_SIZE(to));
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(w->program, (char *const *)argv);
+	_exit(127);
+}
+
+/* @return 0 or -errno; on success the worker is in the list. */
+static int fork_worker(struct workers *w, const struct ipc_start *start,
+		       const struct access_peer *peer, int *take_pidfd, uint32_t *ret_id,
+		       int *ret_channel)
+{
+	int guard[2] = { -1, -1 }, channel[2] = { -1, -1 }, r;
+	struct worker *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return -ENOMEM;
+	*k = (struct worker){ .kind = (enum ipc_kind)start->kind,
+			      .target = (pid_t)start->pid,
+			      .owner = peer->uid,
+			      .guard_fd = -1,
+			      .target_pidfd = *take_pidfd };
+	r = fd_socketpair(SOCK_NONBLOCK, guard);
+	if (r == 0)
+		r = fd_socketpair(SOCK_NONBLOCK, channel);
+	if (r == 0) {
+		k->pid = fork();
+		if (k->pid == 0)
+			child_exec(w, k, start, peer, guard[1], channel[1]);
+		r = k->pid < 0 ? -errno : 0;
+	}
+	if (guard[1] >= 0)
+		close(guard[1]);
+	if (channel[1] >= 0)
+		close(channel[1]);
+	if (r < 0) {
+		if (guard[0] >= 0)
+			close(guard[0]);
+		if (channel[0] >= 0)
+			close(channel[0]);
+		free(k);
+		return r;
+	}
+	*take_pidfd = -1;
+	k->id = ++w->last_id;
+	k->guard_fd = guard[0];
+	k->kill_at = clock_deadline_ms(start->timeout_ms + GUARD_GRACE_MS);
+	k->next = w->first;
+	w->first = k;
+	*ret_id = k->id;
+	*ret_channel = channel[0];
+	return 0;
+}
+
+static struct worker *find_target(struct workers *w, pid_t pid)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->kind == IPC_KIND_SESSION && k->target == pid && is_alive(k->target_pidfd))
+			return k;
+	return NULL;
+}
+
+/* Judge the client against a target held by pidfd; fills the reply.  @return true to go on. */
+static bool authorise(struct workers *w, const struct access_peer *peer, pid_t pid, int pidfd,
+		      struct ipc_started *ret)
+{
+	enum ipc_right rights = IPC_RIGHT_NONE;
+	struct access_target t;
+	int r = access_target_read(pid, &t);
+
+	/* The pidfd is older than the facts: alive now means that the facts are about it. */
+	if (r == -ESRCH || (r == 0 && !is_alive(pidfd))) {
+		ret->verdict = IPC_VERDICT_NO_PROCESS;
+		return false;
+	}
+	if (r < 0) {
+		ret->verdict = IPC_VERDICT_FAILED;
+		ret->status = r;
+		return false;
+	}
+	ret->verdict = is_own_process(w, pid) ? IPC_VERDICT_OWN_PROCESS :
+						access_decide(peer, &t, &rights);
+	ret->rights = rights;
+	ret->target_uid = t.uids[0];
+	memcpy(ret->comm, t.comm, sizeof(ret->comm));
+	return ret->verdict == IPC_VERDICT_OK;
+}
+
+static void start_session(struct workers *w, const struct ipc_start *start,
+			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
+{
+	auto_close int pidfd = -1;
+	struct worker *found;
+
+	pidfd = (int)syscall(SYS_pidfd_open, start->pid, 0);
+	if (pidfd < 0) {
+		ret->verdict = IPC_VERDICT_NO_PROCESS;
+		return;
+	}
+	if (!authorise(w, peer, (pid_t)start->pid, pidfd, ret))
+		return;
+	found = find_target(w, (pid_t)start->pid);
+	if (found) {
+		ret->worker = found->id;
+		ret->joined = 1;
+		return;
+	}
+	if (!quota_allows(w, IPC_KIND_SESSION, peer->uid)) {
+		ret->verdict = IPC_VERDICT_LIMIT;
+		return;
+	}
+	ret->status = fork_worker(w, start, peer, &pidfd, &ret->worker, ret_channel);
+	if (ret->status < 0)
+		ret->verdict = IPC_VERDICT_FAILED;
+}
+
+static void start_inspect(struct workers *w, const struct ipc_start *start,
+			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
+{
+	int no_pidfd = -1;
+
+	if (!quota_allows(w, IPC_KIND_INSPECT, peer->uid)) {
+		ret->verdict = IPC_VERDICT_LIMIT;
+		return;
+	}
+	ret->rights = IPC_RIGHT_READ;
+	ret->status = fork_worker(w, start, peer, &no_pidfd, &ret->worker, ret_channel);
+	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
+}
+
+static void audit(const struct ipc_start *start, const struct access_peer *peer,
+		  const struct ipc_started *answer)
+{
+	static const char *const verdicts[IPC_VERDICT_COUNT] = {
+		[IPC_VERDICT_OK] = "allowed",
+		[IPC_VERDICT_NO_PROCESS] = "no such process",
+		[IPC_VERDICT_KERNEL_THREAD] = "kernel thread",
+		[IPC_VERDICT_OTHER_USER] = "refused: not the owner",
+		[IPC_VERDICT_NOT_DUMPABLE] = "refused: not dumpable",
+		[IPC_VERDICT_USER_NAMESPACE] = "refused: other user namespace",
+		[IPC_VERDICT_OWN_PROCESS] = "refused: the agent itself",
+		[IPC_VERDICT_LIMIT] = "refused: limit",
+		[IPC_VERDICT_FAILED] = "failed",
+	};
+	char target[12], uid[12], peer_pid[12];
+	const struct log_field fields[] = { { "OBJECT_PID", target },
+					    { "GPU_AGENT_PEER_UID", uid },
+					    { "GPU_AGENT_PEER_PID", peer_pid },
+					    { "GPU_AGENT_VERDICT", verdicts[answer->verdict] },
+					    { NULL, NULL } };
+
+	if (start->kind != IPC_KIND_SESSION)
+		return;
+	snprintf(target, sizeof(target), "%u", start->pid);
+	snprintf(uid, sizeof(uid), "%u", peer->uid);
+	snprintf(peer_pid, sizeof(peer_pid), "%d", (int)peer->pid);
+	log_record(LOG_LEVEL_INFO, "6f0d5d8a0c2b4c0f9d4b7c1b8e6a4f21", fields,
+		   "attach to %u asked by uid %u (pid %s): %s%s", start->pid, peer->uid, peer_pid,
+		   verdicts[answer->verdict], answer->joined ? ", joins the open session" : "");
+}
+
+void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
+		   struct ipc_started *ret, int *ret_channel)
+{
+	struct access_peer peer;
+	int r;
+
+	*ret_channel = -1;
+	*ret = (struct ipc_started){ .type = IPC_STARTED, .request = start->request };
+	r = start->timeout_ms > TIMEOUT_MS_MAX || start->pid > INT32_MAX ? -EINVAL :
+		access_peer_read(client_sock, w->rules, &peer);
+	if (r < 0) {
+		ret->verdict = IPC_VERDICT_FAILED;
+		ret->status = r;
+		return;
+	}
+	if (start->kind == IPC_KIND_SESSION)
+		start_session(w, start, &peer, ret, ret_channel);
+	else
+		start_inspect(w, start, &peer, ret, ret_channel);
+	audit(start, &peer, ret);
+	access_peer_deinit(&peer);
+}
+
+void workers_guard(struct worker *k)
+{
+	struct ipc_guard m;
+	int fd, r;
+
+	while ((r = ipc_recv_fixed(k->guard_fd, &m, sizeof(m), &fd)) == 1) {
+		if (fd >= 0)
+			close(fd);
+		if (m.type == IPC_ARM && m.ms <= 10 * TIMEOUT_MS_MAX) {
+			k->kill_at = clock_deadline_ms(m.ms);
+		} else if (m.type == IPC_DISARM) {
+			k->kill_at = 0;
+		} else {
+			r = -EPROTO;
+			break;
+		}
+	}
+	if (r == -EAGAIN)
+		return;
+	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */
+	if (r < 0)
+		kill(k->pid, SIGKILL);
+	close(k->guard_fd);
+	k->guard_fd = -1;
+}
+
+static void kill_stuck(struct worker *k)
+{
+	log_warning("worker %d for process %d passed its deadline: killed, the kernel releases the target",
+		    (int)k->pid, (int)k->target);
+	k->how = IPC_HOW_STUCK;
+	k->kill_at = 0;
+	kill(k->pid, SIGKILL);
+}
+
+uint64_t workers_deadlines(struct workers *w)
+{
+	uint64_t next = 0, now = clock_now_ns();
+
+	for (struct worker *k = w->first; k; k = k->next) {
+		if (k->kill_at && k->kill_at <= now)
+			kill_stuck(k);
+		if (k->kill_at && (!next || k->kill_at < next))
+			next = k->kill_at;
+	}
+	return next;
+}
+
+void workers_kill(struct workers *w, uint32_t id)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->id == id)
+			kill_stuck(k);
+}
+
+void workers_signal(struct workers *w, int sig)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		kill(k->pid, sig);
+}
+
+/* In a child, because it waits: free what the dead worker may have left blocked. */
+static void release_target(const struct worker *k)
+{
+	pid_t pid = fork();
+	int n;
+
+	if (pid != 0) {
+		if (pid < 0)
+			log_error("cannot check process %d after its worker died: %s", (int)k->target,
+				  strerror(errno));
+		return;
+	}
+	alarm(RELEASE_SECONDS_MAX);
+	n = release_handshake(k->target, k->target_pidfd);
+	if (n > 0)
+		log_info("process %d: released %d thread(s) waiting for the dead worker's answer",
+			 (int)k->target, n);
+	_exit(0);
+}
+
+static void free_worker(struct worker *k)
+{
+	if (k->guard_fd >= 0)
+		close(k->guard_fd);
+	if (k->target_pidfd >= 0)
+		close(k->target_pidfd);
+	free(k);
+}
+
+bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret)
+{
+	struct worker **link = &w->first, *k;
+
+	while (*link && (*link)->pid != pid)
+		link = &(*link)->next;
+	k = *link;
+	if (!k)
+		return false;
+	*link = k->next;
+	if (wait_status && k->how == IPC_HOW_CLEAN)
+		k->how = IPC_HOW_DIED;
+	*ret = (struct ipc_ended){ .type = IPC_ENDED,
+				   .worker = k->id,
+				   .how = k->how,
+				   .wait_status = wait_status };
+	if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN) {
+		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
+			    (int)pid, (int)k->target, (unsigned)wait_status);
+		release_target(k);
+	}
+	free_worker(k);
+	return true;
+}
+
+void workers_deinit(struct workers *w)
+{
+	while (w->first) {
+		struct worker *k = w->first;
+
+		w->first = k->next;
+		free_worker(k);
+	}
+}

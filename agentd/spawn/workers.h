@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SPAWN_WORKERS_H
+#define SPAWN_WORKERS_H
+
+/**
+ * @file workers.h
+ * The workers: who may have one, starting, watching their deadlines, reaping.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/access.h"
+#include "agentd/ipc.h"
+#include "agentd/spawn/config.h"
+
+struct worker {
+	struct worker *next;
+	uint32_t id;
+	enum ipc_kind kind;
+	pid_t pid;
+	int guard_fd; /**< Our end of the guard socket; -1 after end of file. */
+	pid_t target;
+	int target_pidfd; /**< -1 for inspect workers. */
+	uid_t owner;	  /**< Client who caused it; charged for it. */
+	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
+	enum ipc_how how; /**< What to report when it was our doing. */
+};
+
+struct workers {
+	struct worker *first;
+	uint32_t last_id;
+	const struct config *config;
+	const struct access_rules *rules;
+	const char *program; /**< Path of gpu-agent-worker. */
+	pid_t front_pid;
+	bool verbose;
+};
+
+/** Answer one request of front.  @param client_sock Borrowed.  @param ret_channel For front, or -1. */
+void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
+		   struct ipc_started *ret, int *ret_channel);
+
+/** Guard socket of @p worker is readable. */
+void workers_guard(struct worker *worker);
+/** Kill those whose deadline passed.  @return next deadline, 0 when there is none. */
+uint64_t workers_deadlines(struct workers *w);
+void workers_kill(struct workers *w, uint32_t id);
+/** SIGTERM (release everything and go), or SIGKILL, to all. */
+void workers_signal(struct workers *w, int sig);
+
+/**
+ * A child was reaped.
+ * @param ret Message for front.
+ * @return false when it was no worker.
+ */
+bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
+
+uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
+void workers_deinit(struct workers *w);
+
+#endif /* SPAWN_WORKERS_H */
