@@ -31,6 +31,7 @@
  *   -EINVAL      no session is enabled on the target, or the scheduler cannot debug
  *   -EBUSY       AMD's out-of-tree driver only: the target is being PC sampled
  *   -EFAULT      the kernel could not read its argument
+ *   -ENOMEM      the kernel is out of memory
  *   -EINTR       a signal kept interrupting the command
  *   -EIO         the kernel answered EIO (GPU reset in progress), or an errno that is not listed
  *
@@ -316,7 +317,7 @@ KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
  *         -EALREADY (DIFF: EINVAL promised) a session is on already, maybe the target's own,
  *         -ENODEV a GPU of the target is too old, which spoils the whole session,
  *         -EBUSY a GPU shares work groups in a way that excludes debugging,
- *         -EBADF also: dbg_fd is not open, -ENOMEM, -EINVAL also: no GPU, GPU reset;
+ *         -EBADF also: dbg_fd is not open, -EINVAL also: no GPU, GPU reset;
  *         -EFAULT and -EPROTO (the kernel's runtime info is shorter than ours): kernels before
  *         6.12.111 leave the session on after EFAULT; it has been disabled again here.
  */
@@ -363,7 +364,7 @@ KFDTRAP_API int kfdtrap_set_exceptions_enabled(struct kfdtrap *kt, uint64_t exce
  *         -EACCES request is not a subset of what all GPUs support (DIFF: the comment speaks of
  *         the enable mask, which is never checked),
  *         -EINVAL mode unsupported by an older GPU, -EPERM mode unsupported by a newer GPU
- *         (DIFF: EINVAL promised), -ENODEV, -ENOMEM, -ETIME (scheduler hang): after a hardware
+ *         (DIFF: EINVAL promised), -ENODEV, -ETIME (scheduler hang): after a hardware
  *         failure some GPUs keep the new setting.
  */
 KFDTRAP_API int kfdtrap_set_wave_launch_override(struct kfdtrap *kt, uint32_t mode, uint32_t enable,
@@ -373,7 +374,7 @@ KFDTRAP_API int kfdtrap_set_wave_launch_override(struct kfdtrap *kt, uint32_t mo
 /**
  * Command 5 (hardware): how waves launched later start.
  * @param mode  enum kfdtrap_launch_mode.  The kernel looks at the low eight bits only.
- * @return 0; -EINVAL also: unknown mode; -EACCES, -ENODEV, -ENOMEM, -ETIME: GPUs before the
+ * @return 0; -EINVAL also: unknown mode; -EACCES, -ENODEV, -ETIME: GPUs before the
  *         failing one keep the new mode.
  */
 KFDTRAP_API int kfdtrap_set_wave_launch_mode(struct kfdtrap *kt, uint32_t mode);
@@ -393,7 +394,7 @@ KFDTRAP_API int kfdtrap_set_wave_launch_mode(struct kfdtrap *kt, uint32_t mode);
  *                   0 acts as 1, 0xffffffff is the device's default.
  * @param ret_n      Queues now suspended, counting those that were before; NULL allowed.
  * @return 0, also when some queues failed; -EINVAL also: ids NULL or n_ids above
- *         KFDTRAP_QUEUES_MAX (refused here: old kernels overflow); -ENOMEM, -EACCES,
+ *         KFDTRAP_QUEUES_MAX (refused here: old kernels overflow); -EACCES,
  *         -ENODEV (DIFF: promised for undebuggable GPUs, but only kfdtrap_enable() checks), -ETIME.
  */
 KFDTRAP_API int kfdtrap_suspend_queues(struct kfdtrap *kt, uint64_t clear, uint32_t *ids,
@@ -424,15 +425,14 @@ KFDTRAP_API int kfdtrap_set_node_address_watch(struct kfdtrap *kt, uint32_t gpu_
 /**
  * Command 9 (hardware): clear a watch point.
  * @return 0; -ENODEV not a GPU of the target; -EINVAL also: not a watch point of this target, or
- *         id out of range (refused here: kernels before 6.12.75 did not check); -ENOMEM, -EACCES,
- *         -ETIME.
+ *         id out of range (refused here: kernels before 6.12.75 did not check); -EACCES, -ETIME.
  */
 KFDTRAP_API int kfdtrap_clear_node_address_watch(struct kfdtrap *kt, uint32_t gpu_id, uint32_t id);
 
 /**
  * Command 10 (hardware): replace the session's flags.  Bits the kernel does not know are stored.
  * @param ret_previous  Flags before; NULL allowed.  Also written with -EACCES (they still hold).
- * @return 0; -EACCES a GPU of the target cannot do it; -ENODEV, -ENOMEM, -ETIME: the old flags were
+ * @return 0; -EACCES a GPU of the target cannot do it; -ENODEV, -ETIME: the old flags were
  *         restored; -EINVAL also: a GPU vanished.
  */
 KFDTRAP_API int kfdtrap_set_flags(struct kfdtrap *kt, uint32_t flags, uint32_t *ret_previous);
@@ -530,8 +530,8 @@ KFDTRAP_API int kfdtrap_device_snapshot(struct kfdtrap *kt, uint64_t clear,
  * All queues, with room for 16 more than the last count known, repeated until everything fits.
  * Bits that an earlier round cleared are still reported in `exceptions` of the same queue.
  * @param ret_queues  Release with free(); never NULL on success.
- * @return as kfdtrap_queue_snapshot(); -ENOMEM; -EAGAIN new queues kept coming;
- *         -EPROTO the kernel claims an absurd number.
+ * @return as kfdtrap_queue_snapshot(); -ENOMEM also here; -EAGAIN new queues kept coming;
+ *         -EPROTO the kernel claims an absurd number.  Exceptions may have been cleared by then.
  */
 KFDTRAP_API int kfdtrap_queue_snapshot_alloc(struct kfdtrap *kt, uint64_t clear,
 					     struct kfdtrap_queue **ret_queues, size_t *ret_n);
