@@ -77,7 +77,8 @@ tests :=
 fuzzers :=
 generated :=
 installs :=
-checks :=
+system_tests :=
+extra_targets :=
 
 include base/module.mk
 include libkfdtrap/module.mk
@@ -118,7 +119,14 @@ $(foreach p,$(test_programs),$(eval $(call program_rules,$(p),tests)))
 $(foreach p,$(tests),$(eval $(call program_rules,$(p),tests)))
 $(foreach p,$(fuzzers),$(eval $(call program_rules,$(p),fuzz)))
 
-$(O)/obj/%.o: %.c $(MAKEFILE_LIST)
+# Changed flags rebuild what they touch.
+.PHONY: force
+$(O)/flags: force
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(CC) $(all_cppflags) $(all_cflags) $(agentd_cppflags))' | cmp -s - $@ || \
+		printf '%s\n' '$(subst ','\'',$(CC) $(all_cppflags) $(all_cflags) $(agentd_cppflags))' >$@
+
+$(O)/obj/%.o: %.c $(MAKEFILE_LIST) $(O)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(all_cppflags) $(all_cflags) $(extra_cflags) -MMD -MP -c -o $@ $<
@@ -133,6 +141,15 @@ tests: all $(foreach p,$(tests) $(test_programs),$(O)/tests/$(p)) $(foreach p,$(
 .PHONY: check-unit check
 check-unit: tests
 	$(Q)scripts/run-tests $(foreach p,$(tests),$(O)/tests/$(p))
+
+# For scripts: make print-tests, print-fuzzers, print-system_tests.
+.PHONY: print-tests print-fuzzers print-system_tests
+print-tests:
+	@echo $(foreach p,$(tests),$(O)/tests/$(p))
+print-fuzzers:
+	@echo $(foreach p,$(fuzzers),$(O)/fuzz/$(p))
+print-system_tests:
+	@echo $(system_tests)
 
 # The one entry point that README and CI use as well.
 check:

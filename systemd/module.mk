@@ -1,1 +1,13 @@
-# filled in by the module
+systemd_units := $(O)/systemd/gpu-agentd.service $(O)/systemd/gpu-agentd.socket $(O)/systemd/tmpfiles.conf
+extra_targets += $(systemd_units)
+
+$(O)/systemd/%: systemd/%.in Makefile
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@sbindir@|$(sbindir)|g' -e 's|@runstatedir@|$(runstatedir)|g' \
+		-e 's|@localstatedir@|$(localstatedir)|g' $< >$@
+
+installs += 644:$(O)/systemd/gpu-agentd.service:$(unitdir)/gpu-agentd.service
+installs += 644:$(O)/systemd/gpu-agentd.socket:$(unitdir)/gpu-agentd.socket
+installs += 644:$(O)/systemd/tmpfiles.conf:$(tmpfilesdir)/gpu-agent.conf
+installs += 644:systemd/sysusers.conf:$(sysusersdir)/gpu-agent.conf
+installs += 644:systemd/agentd.conf:$(vendorconfdir)/agentd.conf

@@ -72,7 +72,7 @@ static const struct key *find_key(const char *section, const char *name)
 static const char *store(const struct key *k, const char *value, struct config *c)
 {
 	char *field = (char *)c + k->offset;
-	uint64_t v;
+	uint64_t v = 0;
 
 	switch (k->kind) {
 	case TEXT:

@@ -1,8 +1,11 @@
+archives += spawn
+spawn_src := agentd/spawn/config.c agentd/spawn/listen.c agentd/spawn/notify.c \
+	agentd/spawn/release.c agentd/spawn/workers.c
+spawn_cflags := $(agentd_cppflags)
+
 programs += gpu-agentd
-gpu-agentd_src := agentd/spawn/main.c agentd/spawn/config.c agentd/spawn/listen.c \
-	agentd/spawn/notify.c agentd/spawn/release.c agentd/spawn/workers.c
-gpu-agentd_cflags := $(agentd_cppflags)
-gpu-agentd_libs := agentd base
+gpu-agentd_src := agentd/spawn/main.c
+gpu-agentd_libs := spawn agentd base
 gpu-agentd_ldlibs := -linih -lcap
 
 # The three programs of the daemon lie side by side; /usr/sbin has a link to the first.

@@ -6,3 +6,7 @@ fuzz_$(1)_cflags := -Itests/lib
 fuzz_$(1)_libs := fuzz $(2) base
 fuzz_$(1)_ldlibs := $(3)
 endef
+
+$(eval $(call fuzz_target,config,spawn,-linih))
+$(eval $(call fuzz_target,proc_status,agentd))
+$(eval $(call fuzz_target,ipc,agentd))

@@ -8,5 +8,8 @@ test_$(1)_ldlibs := $(cunit_libs) $(3)
 endef
 
 $(eval $(call unit_test,base,base))
+$(eval $(call unit_test,agentd_ipc,agentd base))
+$(eval $(call unit_test,agentd_access,agentd base))
+$(eval $(call unit_test,spawn_config,spawn base,-linih))
 
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/access.h"
+#include "testlib.h"
+
+#define STATUS "Name:\tapp\nState:\tS (sleeping)\nTgid:\t42\nPid:\t42\nTracerPid:\t7\n"                     \
+	       "Uid:\t1000\t1000\t1000\t1000\nGid:\t5\t6\t7\t8\nNSpid:\t42\t3\nVmSize:\t  10 kB\n"
+
+static void status_is_parsed(void)
+{
+	struct access_target t;
+
+	TEST_EQ_FATAL(access_status_parse(STATUS, strlen(STATUS), &t), 0);
+	TEST_EQ(t.pid, 42);
+	TEST_EQ(t.ns_pid, 3);
+	TEST_EQ(t.tracer_pid, 7);
+	TEST_EQ(t.uids[3], 1000);
+	TEST_EQ(t.gids[1], 6);
+	TEST_EQ(t.state, 'S');
+	TEST_STR(t.comm, "app");
+	CU_ASSERT_FALSE(t.kernel_thread);
+}
+
+/* Cut anywhere, it is an error or a complete answer, and never read past its end. */
+static void truncated_status_is_refused(void)
+{
+	struct access_target t;
+
+	for (size_t n = 0; n < strlen(STATUS); n++) {
+		char *cut = test_tail_dup(STATUS, n);
+
+		if (access_status_parse(cut, n, &t) == 0 && t.uids[0] != 1000)
+			TEST_ROW_EQ(n, t.uids[0], 1000);
+	}
+	TEST_EQ(access_status_parse("Uid:\tx\n", 7, &t), -EBADMSG);
+}
+
+static const struct access_target mine = { .pid = 1, .uids = { 1000, 1000, 1000, 1000 },
+					   .dumpable = true, .state = 'S' };
+
+static void rule_table(void)
+{
+	static const struct {
+		uid_t peer;
+		bool admin, observer;
+		uid_t suid;
+		bool not_dumpable, kernel_thread;
+		char state;
+		enum ipc_verdict want;
+		enum ipc_right right;
+	} rows[] = {
+		{ 0, true, false, 1000, false, false, 'S', IPC_VERDICT_OK, IPC_RIGHT_CONTROL },
+		{ 0, true, false, 1000, true, false, 'S', IPC_VERDICT_OK, IPC_RIGHT_CONTROL },
+		{ 7, true, false, 1000, false, false, 'R', IPC_VERDICT_OK, IPC_RIGHT_CONTROL },
+		{ 7, false, false, 1000, false, false, 'S', IPC_VERDICT_OTHER_USER, 0 },
+		{ 7, false, true, 1000, false, false, 'S', IPC_VERDICT_OK, IPC_RIGHT_READ },
+		{ 1000, false, false, 0, false, false, 'S', IPC_VERDICT_OTHER_USER, 0 },
+		{ 1000, false, false, 1000, true, false, 'S', IPC_VERDICT_NOT_DUMPABLE, 0 },
+		{ 0, true, false, 1000, false, true, 'S', IPC_VERDICT_KERNEL_THREAD, 0 },
+		{ 0, true, false, 1000, false, false, 'Z', IPC_VERDICT_NO_PROCESS, 0 },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct access_peer peer = { .pid = getpid(), .uid = rows[i].peer, .admin = rows[i].admin,
+					    .observer = rows[i].observer, .pidfd = -1 };
+		struct access_target t = mine;
+		enum ipc_right right = IPC_RIGHT_NONE;
+
+		t.uids[2] = rows[i].suid;
+		t.dumpable = !rows[i].not_dumpable;
+		t.kernel_thread = rows[i].kernel_thread;
+		t.state = rows[i].state;
+		TEST_ROW_EQ(i, access_decide(&peer, &t, &right), rows[i].want);
+		TEST_ROW_EQ(i, right, rows[i].right);
+	}
+}
+
+/* The peer's identity comes from the socket; a group it is not in gives nothing. */
+static void peer_is_read_from_the_socket(void)
+{
+	const struct access_rules rules = { ACCESS_NO_GROUP, getgid() };
+	struct access_peer peer;
+	int pair[2];
+
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	TEST_EQ_FATAL(access_peer_read(pair[0], &rules, &peer), 0);
+	TEST_EQ(peer.uid, getuid());
+	TEST_EQ(peer.pid, getpid());
+	TEST_EQ(peer.admin, getuid() == 0);
+	CU_ASSERT_TRUE(peer.observer);
+	access_peer_deinit(&peer);
+	close(pair[0]);
+	close(pair[1]);
+	CU_ASSERT_TRUE(access_peer_read(0, &rules, &peer) < 0);
+}
+
+/* Facts of real processes: alive, zombie, gone, a thread id, a kernel thread. */
+static void facts_of_real_processes(void)
+{
+	struct access_target t;
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	TEST_EQ(access_target_read(child, &t), 0);
+	CU_ASSERT_TRUE(t.dumpable);
+	TEST_EQ(t.uids[0], getuid());
+	kill(child, SIGKILL);
+	waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
+	TEST_EQ(access_target_read(child, &t), 0);
+	TEST_EQ(t.state, 'Z');
+	waitpid(child, NULL, 0);
+	TEST_EQ(access_target_read(child, &t), -ESRCH);
+	if (access_target_read(2, &t) == 0 && !strcmp(t.comm, "kthreadd"))
+		CU_ASSERT_TRUE(t.kernel_thread);
+}
+
+TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused), TEST(rule_table),
+	   TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agentd/spawn/config.h"
+#include "testlib.h"
+
+static int parse(struct config *c, const char *text, char *error)
+{
+	return config_parse(c, "t.conf", text, strlen(text), error, 256);
+}
+
+static void values_are_stored(void)
+{
+	struct config c;
+	char error[256] = "";
+
+	config_init(&c);
+	TEST_EQ(parse(&c, "[agent]\nadmin_group = ops\nidle_exit = 90s\n# note\n[limits]\nsessions=3\n"
+			  "[kfd]\ndevice = /x/kfd\n", error), 0);
+	TEST_STR(c.admin_group, "ops");
+	TEST_EQ(c.idle_exit_ms, 90000);
+	TEST_EQ(c.sessions, 3);
+	TEST_STR(c.kfd_device, "/x/kfd");
+	TEST_STR(error, "");
+}
+
+/* The message names file, line, key and mistake; nothing of a bad file is taken. */
+static void mistakes_are_named(void)
+{
+	static const struct {
+		const char *text, *error;
+	} rows[] = {
+		{ "[agent]\nsockets = x\n", "t.conf:2: [agent] sockets: unknown key" },
+		{ "[nope]\nuser = x\n", "t.conf:2: [nope] user: unknown key" },
+		{ "[limits]\nsessions = 0\n", "t.conf:2: [limits] sessions: not a number in the allowed range" },
+		{ "[limits]\nsessions = many\n", "t.conf:2: [limits] sessions: not a number in the allowed range" },
+		{ "[agent]\nidle_exit = 2 years\n", "t.conf:2: [agent] idle_exit: not a duration such as 90s, 250ms or 5m" },
+		{ "[agent]\nuser = aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "t.conf:2: [agent] user: too long" },
+		{ "[agent]\nnonsense\n", "t.conf:2: syntax error" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct config c;
+		char error[256] = "";
+
+		config_init(&c);
+		TEST_ROW_EQ(i, parse(&c, rows[i].text, error), -EINVAL);
+		TEST_ROW_STR(i, error, rows[i].error);
+		TEST_ROW_EQ(i, c.sessions, 128);
+	}
+}
+
+static void binary_files_are_refused(void)
+{
+	struct config c;
+	char error[256];
+
+	config_init(&c);
+	TEST_EQ(config_parse(&c, "t", "[agent]\0x", 9, error, sizeof(error)), -EINVAL);
+	TEST_EQ(config_read_file(&c, "/nonexistent/x.conf", error, sizeof(error)), -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(error, "/nonexistent/x.conf"));
+}
+
+/* The file that is installed says nothing but the defaults. */
+static void shipped_file_is_valid(void)
+{
+	struct config c, defaults;
+	char error[256] = "";
+
+	config_init(&c);
+	config_init(&defaults);
+	TEST_EQ(config_read_file(&c, "systemd/agentd.conf", error, sizeof(error)), 0);
+	TEST_STR(error, "");
+	TEST_EQ(c.connections, defaults.connections);
+	TEST_STR(c.socket_group, defaults.socket_group);
+}
+
+TEST_SUITE(spawn_config, TEST(values_are_stored), TEST(mistakes_are_named), TEST(binary_files_are_refused),
+	   TEST(shipped_file_is_valid));
