@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RPC_CLIENT_H
+#define RPC_CLIENT_H
+
+/**
+ * @file rpc_client.h
+ * Blocking client: one connection, one call at a time, a deadline for each.
+ *
+ * The typed calls are in the generated rpc_client_gen.h.  Context: one thread per client.  Nothing
+ * here raises SIGPIPE.  Failures fill an agent_err, whose exit status is agent_err_exit():
+ * AGENT_ERR_UNREACHABLE when there is no agent or it went away, timeout when it did not answer in
+ * time, else what the agent said.  After a timeout the connection stays usable; the late reply is
+ * dropped when it comes.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/agent_err.h"
+#include "protocol/rpc_arena.h"
+#include "protocol/rpc_message.h"
+
+struct rpc_client;
+
+
+#define RPC_CLIENT_TIMEOUT_MS	     30000	      /**< Of a call, until changed. */
+#define RPC_CLIENT_REPLY_MAX	     ((size_t)256 << 20) /**< Longest reply accepted. */
+#define RPC_CLIENT_NOTIFICATIONS_MAX 4096	      /**< Kept unread; the oldest are dropped. */
+
+/**
+ * Connect.
+ * @param path    Path of the agent's socket; `@name` is an abstract one.
+ * @param ret_c   Release with rpc_client_close().
+ * @return 0, or negative with @p err (code AGENT_ERR_UNREACHABLE).
+ */
+int rpc_client_open(const char *path, struct rpc_client **ret_c, struct agent_err *err);
+/** The same for a connected stream socket, which the client owns on success. */
+int rpc_client_open_fd(int take_fd, struct rpc_client **ret_c, struct agent_err *err);
+/** NULL is allowed. */
+void rpc_client_close(struct rpc_client *c);
+
+/** Time that calls made from now on may take; 0 means RPC_CLIENT_TIMEOUT_MS. */
+void rpc_client_set_timeout(struct rpc_client *c, uint32_t timeout_ms);
+/** For poll() beside other descriptors; borrowed. */
+int rpc_client_fd(const struct rpc_client *c);
+
+/**
+ * Call a method and wait for its answer, which rpc_client_last_result() then gives.
+ * @param method  Any name.
+ * @param params  JSON text of an object; size 0 sends none.
+ * @return 0, -EPROTO or another negative value with @p err.
+ */
+int rpc_client_call(struct rpc_client *c, const char *method, const char *params,
+		    size_t params_size, struct agent_err *err);
+/** Raw JSON text of the last call's result, valid until the next call; NULL if that failed. */
+const char *rpc_client_last_result(const struct rpc_client *c, size_t *ret_size);
+/** Raw JSON text of the last call's error object; NULL if the agent sent none. */
+const char *rpc_client_last_error(const struct rpc_client *c, size_t *ret_size);
+
+/** What the generated calls are made of. */
+int rpc_client_call_typed(struct rpc_client *c, enum rpc_method m, const void *params,
+			  struct rpc_arena *arena, void *ret, struct agent_err *err);
+
+struct rpc_client_notification {
+	char method[RPC_METHOD_MAX];
+	const char *params; /**< JSON text, "" if there are none; valid until the next call. */
+	size_t params_size;
+};
+
+/**
+ * The next notification, waiting for it until the deadline.
+ * @param deadline_ns  See base/clock.h; 0 does not wait.
+ * @return 0, -ETIMEDOUT (none came; @p err is untouched), or another negative value with @p err.
+ */
+int rpc_client_next_notification(struct rpc_client *c, uint64_t deadline_ns,
+				 struct rpc_client_notification *ret, struct agent_err *err);
+/** Notifications dropped because nobody fetched them. */
+uint64_t rpc_client_dropped(const struct rpc_client *c);
+
+#endif /* RPC_CLIENT_H */
