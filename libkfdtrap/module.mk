@@ -31,8 +31,7 @@ $(O)/static/libkfdtrap.a: $(O)/libkfdtrap.a $(O)/libbase.a
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(@D)/kfdtrap.o
 
 # The directories may differ between `make` and `make install`.
-.PHONY: kfdtrap-directories
-$(O)/kfdtrap.pc: libkfdtrap/kfdtrap.pc.in kfdtrap-directories
+$(O)/kfdtrap.pc: libkfdtrap/kfdtrap.pc.in force
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
 		-e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' $< >$@.new

@@ -10,3 +10,5 @@ endef
 $(eval $(call fuzz_target,config,spawn,-linih))
 $(eval $(call fuzz_target,proc_status,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
+
+$(eval $(call fuzz_target,kfdtrap_sysfs,kfdtrap))

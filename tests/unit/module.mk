@@ -12,4 +12,14 @@ $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_access,agentd base))
 $(eval $(call unit_test,spawn_config,spawn base,-linih))
 
+$(eval $(call unit_test,kfdtrap_abi,kfdtrap base))
+# A newer linux-libc-dev, unpacked somewhere, widens what this test can compare.
+KFD_UAPI_INCLUDE ?=
+test_kfdtrap_abi_cflags += $(if $(KFD_UAPI_INCLUDE),-isystem $(KFD_UAPI_INCLUDE)) \
+	-idirafter libkfdtrap/uapi
+$(eval $(call unit_test,kfdtrap_commands,kfdtrap base,$(kfdtrap_ldlibs)))
+$(eval $(call unit_test,kfdtrap_errors,kfdtrap base,$(kfdtrap_ldlibs)))
+$(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
+$(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
+
 include $(wildcard tests/unit/*/module.mk)
