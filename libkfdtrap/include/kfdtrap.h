@@ -101,7 +101,8 @@ enum kfdtrap_exception {
 #define KFDTRAP_EC_MASK_QUEUE	 UINT64_C(0x607f803f)
 #define KFDTRAP_EC_MASK_DEVICE	 UINT64_C(0xf80000000)
 #define KFDTRAP_EC_MASK_PROCESS	 UINT64_C(0x1800000000000)
-#define KFDTRAP_EC_MASK_ALL	 (KFDTRAP_EC_MASK_QUEUE | KFDTRAP_EC_MASK_DEVICE | KFDTRAP_EC_MASK_PROCESS)
+#define KFDTRAP_EC_MASK_ALL                                                                        \
+	(KFDTRAP_EC_MASK_QUEUE | KFDTRAP_EC_MASK_DEVICE | KFDTRAP_EC_MASK_PROCESS)
 
 /** What raised an event. */
 enum kfdtrap_source {
@@ -116,7 +117,7 @@ enum kfdtrap_source {
 enum kfdtrap_runtime_state {
 	KFDTRAP_RUNTIME_DISABLED = 0,
 	KFDTRAP_RUNTIME_ENABLED = 1,
-	KFDTRAP_RUNTIME_ENABLED_BUSY = 2,  /**< A GPU is debugged by somebody else: snapshots only. */
+	KFDTRAP_RUNTIME_ENABLED_BUSY = 2,  /**< Somebody else debugs a GPU: snapshots only. */
 	KFDTRAP_RUNTIME_ENABLED_ERROR = 3, /**< Activation failed: snapshots only. */
 	KFDTRAP_RUNTIME_COUNT,
 };

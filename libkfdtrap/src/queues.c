@@ -37,19 +37,16 @@ int kfdtrap_suspend_queues(struct kfdtrap *kt, uint64_t clear, uint32_t *ids, si
 			   uint32_t grace_kclk, uint32_t *ret_n)
 {
 	uint32_t copy[KFDTRAP_QUEUES_MAX];
-	struct kfdabi_dbg_args args = {
-		.suspend = {
-			.exception_mask = clear,
-			.queue_array_ptr = trap_ptr(copy),
-			.num_queues = (uint32_t)n_ids,
-			.grace_period = grace_kclk,
-		},
-	};
+	struct kfdabi_dbg_args args = { 0 };
 	int r = ids_check(ids, n_ids);
 
 	if (r < 0)
 		return r;
 	ids_load(copy, ids, n_ids);
+	args.suspend.exception_mask = clear;
+	args.suspend.queue_array_ptr = trap_ptr(copy);
+	args.suspend.num_queues = (uint32_t)n_ids;
+	args.suspend.grace_period = grace_kclk;
 	r = trap_call(kt, KFDABI_DBG_SUSPEND_QUEUES, &args, trap_errnos_hardware);
 	return ids_store(ids, copy, n_ids, r, ret_n);
 }
@@ -57,18 +54,15 @@ int kfdtrap_suspend_queues(struct kfdtrap *kt, uint64_t clear, uint32_t *ids, si
 int kfdtrap_resume_queues(struct kfdtrap *kt, uint32_t *ids, size_t n_ids, uint32_t *ret_n)
 {
 	uint32_t copy[KFDTRAP_QUEUES_MAX];
-	/* To the kernel a null array means "all", whatever the count; an empty list must not. */
-	struct kfdabi_dbg_args args = {
-		.resume = {
-			.queue_array_ptr = ids ? trap_ptr(copy) : 0,
-			.num_queues = (uint32_t)n_ids,
-		},
-	};
+	struct kfdabi_dbg_args args = { 0 };
 	int r = ids_check(ids, n_ids);
 
 	if (r < 0)
 		return r;
 	ids_load(copy, ids, n_ids);
+	/* To the kernel a null array means "all", whatever the count; an empty list must not. */
+	args.resume.queue_array_ptr = ids ? trap_ptr(copy) : 0;
+	args.resume.num_queues = (uint32_t)n_ids;
 	r = trap_call(kt, KFDABI_DBG_RESUME_QUEUES, &args, trap_errnos_hardware);
 	return ids_store(ids, copy, n_ids, r, ret_n);
 }

@@ -143,8 +143,9 @@ static bool entry_number(const char *name, const char *prefix, uint32_t *ret_num
 	size_t skip = strlen(prefix);
 	uint64_t value;
 
-	if (strncmp(name, prefix, skip) || sysfs_parse_u64(name + skip, strlen(name + skip), &value) ||
-	    value > UINT32_MAX)
+	if (strncmp(name, prefix, skip))
+		return false;
+	if (sysfs_parse_u64(name + skip, strlen(name + skip), &value) < 0 || value > UINT32_MAX)
 		return false;
 	*ret_number = (uint32_t)value;
 	return true;
