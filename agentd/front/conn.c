@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/front/conn.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agentd/access.h"
+#include "agentd/front/request.h"
+#include "agentd/front/session.h"
+#include "agentd/front/spawner.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/out.h"
+#include "protocol/rpc_message.h"
+
+#define READ_SIZE	(64 * 1024)
+#define REFERENCE_MIN	(16 * 1024) /* larger texts are not copied into the send buffer */
+#define ACCEPT_RETRY_MS 200
+
+static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
+
+struct attachment *conn_attachment(struct conn *c, const char *session_id)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &c->attachments, in_conn)
+		if (!strcmp(a->session->id, session_id) && !a->session->over &&
+		    !a->session->closing)
+			return a;
+	return NULL;
+}
+
+static void start_idle_timer(struct front *f)
+{
+	const struct timeval tv = { .tv_sec = f->idle_ms / 1000,
+				    .tv_usec = (f->idle_ms % 1000) * 1000 };
+
+	if (f->idle_ms && !f->n_conns)
+		event_add(f->idle_timer, &tv);
+}
+
+static void conn_free(struct conn *c)
+{
+	if (c->read_event)
+		event_free(c->read_event);
+	if (c->write_event)
+		event_free(c->write_event);
+	if (c->out)
+		evbuffer_free(c->out);
+	rpc_wire_deinit(&c->wire);
+	close(c->fd);
+	free(c);
+}
+
+void conn_close(struct conn *c)
+{
+	struct front *f = c->front;
+
+	while (!LIST_EMPTY(&c->attachments))
+		session_leave(LIST_FIRST(&c->attachments));
+	while (!LIST_EMPTY(&c->requests))
+		request_orphan(LIST_FIRST(&c->requests));
+	LIST_REMOVE(c, link);
+	f->n_conns--;
+	conn_free(c);
+	start_idle_timer(f);
+	/* A descriptor is free again. */
+	if (!event_pending(f->accept_event, EV_READ, NULL))
+		event_add(f->accept_event, NULL);
+}
+
+/*
+ * Callers of conn_send() still hold pointers to the connection: closing it is left to the write
+ * event, which comes from the loop.
+ */
+static void close_later(struct conn *c)
+{
+	c->closing = c->dead = true;
+	event_del(c->read_event);
+	evbuffer_drain(c->out, evbuffer_get_length(c->out));
+	event_active(c->write_event, EV_WRITE, 0);
+}
+
+/* Too much unsent, or too many requests open: let the socket's buffer push back. */
+static void update_reading(struct conn *c)
+{
+	bool pause = evbuffer_get_length(c->out) > CONN_OUT_PAUSE ||
+		     c->n_requests >= CONN_PENDING_MAX;
+
+	if (pause == c->paused || c->closing)
+		return;
+	c->paused = pause;
+	if (pause) {
+		event_del(c->read_event);
+		return;
+	}
+	event_add(c->read_event, NULL);
+	if (c->backlog)
+		event_active(c->read_event, EV_READ, 0);
+}
+
+static void conn_writable(int fd, short what, void *user)
+{
+	struct conn *c = user;
+	size_t left = evbuffer_get_length(c->out);
+	bool dead = c->dead;
+
+	if (what & EV_TIMEOUT) {
+		log_info("client of pid %d does not read: dropped with %zu bytes unsent", (int)c->pid, left);
+		dead = true;
+	} else if (left && evbuffer_write(c->out, fd) < 0) {
+		dead = errno != EAGAIN && errno != EINTR;
+	}
+	left = evbuffer_get_length(c->out);
+	if (dead || (!left && c->closing && !c->n_requests)) {
+		conn_close(c);
+		return;
+	}
+	if (left)
+		event_add(c->write_event, &stall_time);
+	update_reading(c);
+}
+
+static void release_text(const void *data, size_t size, void *extra)
+{
+	free(extra);
+}
+
+static void queue_text(struct conn *c, struct out *text)
+{
+	auto_out struct out frame;
+	char *data;
+	size_t size;
+
+	out_init(&frame, 0);
+	if (text->size < REFERENCE_MIN) {
+		rpc_wire_write(&frame, c->wire.mode, text->data, text->size);
+		evbuffer_add(c->out, frame.data, frame.size);
+		return;
+	}
+	if (out_steal(text, &data, &size) < 0)
+		return;
+	rpc_wire_begin(&frame, c->wire.mode, size);
+	evbuffer_add(c->out, frame.data, frame.size);
+	if (evbuffer_add_reference(c->out, data, size, release_text, data) < 0)
+		free(data);
+	out_reset(&frame);
+	rpc_wire_end(&frame, c->wire.mode);
+	evbuffer_add(c->out, frame.data, frame.size);
+}
+
+/* Most replies are small and the socket takes them at once. */
+static bool send_now(struct conn *c, const struct out *text)
+{
+	auto_out struct out frame;
+	ssize_t n;
+
+	if (text->size >= REFERENCE_MIN || evbuffer_get_length(c->out))
+		return false;
+	out_init(&frame, 0);
+	rpc_wire_write(&frame, c->wire.mode, text->data, text->size);
+	n = fd_send(c->fd, frame.data, frame.size, NULL, 0);
+	if (n == (ssize_t)frame.size)
+		return true;
+	if (n < 0 && n != -EAGAIN) {
+		close_later(c);
+		return true;
+	}
+	evbuffer_add(c->out, frame.data + (n > 0 ? n : 0), frame.size - (size_t)(n > 0 ? n : 0));
+	event_add(c->write_event, &stall_time);
+	return true;
+}
+
+void conn_send(struct conn *c, struct out *text)
+{
+	size_t unsent = evbuffer_get_length(c->out);
+
+	if (c->dead)
+		return;
+	if (out_error(text) || unsent > CONN_OUT_MAX) {
+		log_info("client of pid %d dropped: %s", (int)c->pid,
+			 out_error(text) ? strerror(-out_error(text)) : "it does not read");
+		close_later(c);
+		return;
+	}
+	if (!send_now(c, text)) {
+		queue_text(c, text);
+		if (!event_pending(c->write_event, EV_WRITE, NULL))
+			event_add(c->write_event, &stall_time);
+	}
+	update_reading(c);
+}
+
+void conn_request_done(struct conn *c)
+{
+	c->n_requests--;
+	update_reading(c);
+	if (c->closing && !c->n_requests)
+		event_active(c->write_event, EV_WRITE, 0);
+}
+
+static void refuse_framing(struct conn *c, int32_t code, const char *hint, const char *problem)
+{
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, code, 0, NULL, hint, "%s", problem);
+	request_refuse(c, &err);
+}
+
+/* @return false when there is nothing to read now: told to close, or paused. */
+static bool take_messages(struct conn *c)
+{
+	const char *body;
+	size_t size;
+	int r;
+
+	c->backlog = false;
+	while ((r = rpc_wire_next(&c->wire, &body, &size)) > 0) {
+		if (r == RPC_WIRE_TOO_LARGE)
+			refuse_framing(c, RPC_ERROR_TOO_LARGE, "agent.hello tells the limits",
+				       "the request is larger than 1 MiB");
+		else
+			request_receive(c, body, size);
+		if (c->closing)
+			return false;
+		if (c->paused) {
+			c->backlog = true;
+			return false;
+		}
+	}
+	if (r == 0)
+		return true;
+	refuse_framing(c, RPC_ERROR_PARSE_ERROR,
+		       "send one JSON document per line, or Content-Length headers",
+		       rpc_wire_problem(&c->wire));
+	c->closing = true;
+	event_del(c->read_event);
+	event_active(c->write_event, EV_WRITE, 0);
+	return false;
+}
+
+/* A client that only closed its sending half (socat) still wants its answers. */
+static void end_of_input(struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd };
+	const char *body;
+	size_t size;
+	int r;
+
+	if (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR))) {
+		/* Both halves are closed; what it sent last has been read before. */
+		conn_close(c);
+		return;
+	}
+	r = rpc_wire_finish(&c->wire, &body, &size);
+	if (r == RPC_WIRE_BODY)
+		request_receive(c, body, size);
+	else if (r < 0)
+		refuse_framing(c, RPC_ERROR_PARSE_ERROR, "finish the message before closing",
+			       rpc_wire_problem(&c->wire));
+	c->closing = true;
+	event_del(c->read_event);
+	event_active(c->write_event, EV_WRITE, 0);
+}
+
+static void conn_readable(int fd, short what, void *user)
+{
+	static char buf[READ_SIZE];
+	struct conn *c = user;
+	ssize_t n;
+
+	if (c->backlog && !take_messages(c))
+		return;
+	n = recv(fd, buf, sizeof(buf), 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0 || (n > 0 && rpc_wire_feed(&c->wire, buf, (size_t)n) < 0)) {
+		conn_close(c);
+		return;
+	}
+	if (n == 0)
+		end_of_input(c);
+	else
+		take_messages(c);
+}
+
+static unsigned count_user(const struct front *f, uid_t uid)
+{
+	const struct conn *c;
+	unsigned n = 0;
+
+	LIST_FOREACH(c, &f->conns, link)
+		n += c->uid == uid;
+	return n;
+}
+
+static void reject(int fd, const char *why)
+{
+	auto_out struct out text, frame;
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, RPC_ERROR_LIMIT, 0, "connect", "close connections you no longer need", "%s", why);
+	out_init(&text, 512);
+	out_init(&frame, 1024);
+	rpc_message_error(&text, NULL, 0, &err);
+	rpc_wire_write(&frame, RPC_WIRE_LINES, text.data, text.size);
+	(void)fd_send(fd, frame.data, frame.size, NULL, 0);
+	close(fd);
+}
+
+static struct conn *conn_create(struct front *f, int take_fd, const struct access_peer *peer)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		close(take_fd);
+		return NULL;
+	}
+	c->front = f;
+	c->fd = take_fd;
+	c->uid = peer->uid;
+	c->pid = peer->pid;
+	c->admin = peer->admin;
+	LIST_INIT(&c->requests);
+	LIST_INIT(&c->attachments);
+	rpc_wire_init(&c->wire, 0);
+	c->out = evbuffer_new();
+	c->read_event = event_new(f->base, take_fd, EV_READ | EV_PERSIST, conn_readable, c);
+	c->write_event = event_new(f->base, take_fd, EV_WRITE, conn_writable, c);
+	if (!c->out || !c->read_event || !c->write_event || event_add(c->read_event, NULL) < 0) {
+		conn_free(c);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&f->conns, c, link);
+	f->n_conns++;
+	event_del(f->idle_timer);
+	return c;
+}
+
+static void welcome(struct front *f, int fd)
+{
+	const struct access_rules rules = { f->admin_gid, ACCESS_NO_GROUP };
+	struct access_peer peer;
+
+	if (access_peer_read(fd, &rules, &peer) < 0) {
+		close(fd);
+		return;
+	}
+	access_peer_deinit(&peer);
+	if (f->n_conns >= f->connections_max)
+		reject(fd, "the agent has too many connections");
+	else if (count_user(f, peer.uid) >= f->connections_per_user_max)
+		reject(fd, "your user has too many connections to the agent");
+	else if (!conn_create(f, fd, &peer))
+		log_error("out of memory for a connection");
+}
+
+static void acceptable(int listen_fd, short what, void *user)
+{
+	const struct timeval retry = { .tv_usec = ACCEPT_RETRY_MS * 1000 };
+	struct front *f = user;
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		welcome(f, fd);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		log_warning("cannot accept: %s; waiting", strerror(errno));
+		event_del(f->accept_event);
+		event_add(f->accept_retry, &retry);
+	}
+}
+
+static void accept_again(int fd, short what, void *user)
+{
+	struct front *f = user;
+
+	event_add(f->accept_event, NULL);
+}
+
+static void idle(int fd, short what, void *user)
+{
+	spawner_note(user, IPC_NOTE_IDLE, 0);
+}
+
+int conn_listen(struct front *f, int listen_fd)
+{
+	f->accept_event = event_new(f->base, listen_fd, EV_READ | EV_PERSIST, acceptable, f);
+	f->accept_retry = event_new(f->base, -1, 0, accept_again, f);
+	f->idle_timer = event_new(f->base, -1, 0, idle, f);
+	if (!f->accept_event || !f->accept_retry || !f->idle_timer ||
+	    event_add(f->accept_event, NULL) < 0)
+		return -ENOMEM;
+	start_idle_timer(f);
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_CONN_H
+#define FRONT_CONN_H
+
+/**
+ * @file conn.h
+ * Client connections: accepting, quotas, framing in, bounded buffering out.
+ *
+ * A client that does not read is not waited for: reading its requests pauses while CONN_OUT_PAUSE
+ * bytes are unsent, and it is dropped when something is to be sent while CONN_OUT_MAX bytes still
+ * are unsent, or after CONN_STALL_S without a byte taken.
+ */
+
+#include "agentd/front/front.h"
+#include "protocol/rpc_wire.h"
+
+struct evbuffer;
+struct out;
+
+#define CONN_OUT_PAUSE	 ((size_t)1 << 20)
+#define CONN_OUT_MAX	 ((size_t)32 << 20)
+#define CONN_STALL_S	 30
+#define CONN_PENDING_MAX 64
+
+/** What a connection holds of a session. */
+struct attachment {
+	LIST_ENTRY(attachment) in_conn;
+	LIST_ENTRY(attachment) in_session;
+	struct conn *conn;
+	struct session *session;
+	enum ipc_right rights;
+	bool established; /**< The worker has answered session.attach. */
+};
+LIST_HEAD(attachment_list, attachment);
+
+struct conn {
+	LIST_ENTRY(conn) link;
+	struct front *front;
+	int fd;
+	uid_t uid;
+	pid_t pid;
+	bool admin;
+	bool closing; /**< Close when everything is answered and sent. */
+	bool dead;    /**< Close without sending anything more. */
+	bool paused;  /**< Not reading: too much unsent or too many requests open. */
+	bool backlog; /**< Messages that arrived before the pause wait in `wire`. */
+	struct event *read_event, *write_event;
+	struct evbuffer *out;
+	struct rpc_wire wire;
+	struct request_list requests; /**< Unanswered ones. */
+	unsigned n_requests;
+	struct attachment_list attachments;
+};
+
+/** Take clients from the listening socket. */
+int conn_listen(struct front *f, int listen_fd);
+/** Send one message (framed here).  @param text Taken over when it is large. */
+void conn_send(struct conn *c, struct out *text);
+/** Close now: attachments end, requests are orphaned.  The object is gone afterwards. */
+void conn_close(struct conn *c);
+/** A request of @p c was answered: reading may go on. */
+void conn_request_done(struct conn *c);
+
+/** NULL when this connection does not hold that session. */
+struct attachment *conn_attachment(struct conn *c, const char *session_id);
+
+#endif /* FRONT_CONN_H */

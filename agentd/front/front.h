@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_H
+#define FRONT_H
+
+/**
+ * @file front.h
+ * State of gpu-agent-front, and who owns what.
+ *
+ *	front    owns connections, sessions and the link to spawn
+ *	conn     one client; owns its attachments and (until answered) knows its requests
+ *	session  one worker; owns the channel to it and the requests that wait for its answers
+ *	request  one JSON-RPC request that could not be answered at once; owned by who will answer
+ *
+ * A connection may vanish at any time: its requests then lose their conn pointer and their answers
+ * go nowhere.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "agentd/ipc.h"
+#include "rpc_gen.h"
+
+struct event;
+struct event_base;
+
+LIST_HEAD(conn_list, conn);
+LIST_HEAD(session_list, session);
+LIST_HEAD(request_list, request);
+
+struct front {
+	struct event_base *base;
+	struct event *accept_event, *accept_retry, *idle_timer, *spawn_event;
+	int spawn_fd;
+
+	/* limits, from the command line */
+	uint32_t connections_max, connections_per_user_max, idle_ms;
+	gid_t admin_gid;
+	bool user_mode;
+
+	struct conn_list conns;
+	uint32_t n_conns;
+	struct session_list sessions;
+	uint32_t n_sessions; /**< Session workers, not inspect workers. */
+	struct request_list starting; /**< Wait for IPC_STARTED. */
+
+	uint32_t last_request, last_session;
+	uint64_t last_call;
+	uint64_t started_ns;
+	uint64_t n_requests;
+};
+
+#endif /* FRONT_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/front/handlers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/front/session.h"
+#include "agentd/front/spawner.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/out.h"
+
+#define ATTACH_MS_DEFAULT 10000
+#define INSPECT_MS	  10000
+/* The worker gives up after 10 s by itself. */
+#define CALL_MS	  13000
+#define DETACH_MS 8000
+
+#define MEMORY_READ_MAX	   (1u << 20)
+#define SUSPEND_LEASE_MAX_MS 60000
+#define USER_SESSIONS_SHOWN 32
+
+/* What the generated dispatcher hands through to the handlers. */
+struct rpc_call {
+	struct request *request;
+	struct conn *conn;
+};
+
+static int no_session(struct agent_err *err, const char *id)
+{
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_SESSION, 0, NULL,
+			     "sessions belong to the connection that attached: call session.attach first",
+			     "this connection has no session %.40s", id);
+}
+
+static int agent_hello(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_agent_hello_params *params, struct rpc_agent_hello_result *ret,
+		       struct agent_err *err)
+{
+	struct front *f = ctx;
+	const char **features = rpc_arena_array(arena, RPC_FEATURE_COUNT, sizeof(*features));
+
+	if (!features)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	for (size_t i = 0; i < RPC_FEATURE_COUNT; i++)
+		features[i] = rpc_features[i].name;
+	if (params->client)
+		log_debug("client of pid %d: %s", (int)call->conn->pid, params->client);
+	*ret = (struct rpc_agent_hello_result){
+		.protocol = RPC_PROTOCOL_VERSION,
+		.agent = GPU_AGENT_VERSION,
+		.features = features,
+		.n_features = RPC_FEATURE_COUNT,
+		.uid = call->conn->uid,
+		.admin = call->conn->admin,
+		.limits = { .request_bytes = RPC_WIRE_BODY_MAX,
+			    .reply_bytes = IPC_TEXT_MAX,
+			    .batch = 64,
+			    .memory_read_bytes = MEMORY_READ_MAX,
+			    .suspend_lease_ms = SUSPEND_LEASE_MAX_MS,
+			    .sessions = USER_SESSIONS_SHOWN,
+			    .connections = f->connections_per_user_max },
+	};
+	return 0;
+}
+
+static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_agent_status_params *params,
+			struct rpc_agent_status_result *ret, struct agent_err *err)
+{
+	struct front *f = ctx;
+
+	*ret = (struct rpc_agent_status_result){
+		.agent = GPU_AGENT_VERSION,
+		.pid = (uint32_t)getppid(),
+		.uptime_ms = (clock_now_ns() - f->started_ns) / 1000000,
+		.connections = f->n_conns,
+		.sessions = f->n_sessions,
+		.requests = f->n_requests,
+		.user_mode = f->user_mode,
+	};
+	return 0;
+}
+
+static int rpc_discover(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_rpc_discover_params *params,
+			struct rpc_rpc_discover_result *ret, struct agent_err *err)
+{
+	ret->openrpc = rpc_openrpc_json;
+	return 0;
+}
+
+static int session_attach_start(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+				const struct rpc_session_attach_params *params,
+				struct rpc_session_attach_result *ret, struct agent_err *err)
+{
+	struct request *r = call->request;
+
+	r->pid = params->pid;
+	r->control = params->has_control && params->control;
+	spawner_start(r, IPC_KIND_SESSION,
+		      params->has_timeout_ms ? params->timeout_ms : ATTACH_MS_DEFAULT);
+	return RPC_LATER;
+}
+
+static void detach_expired(int fd, short what, void *user)
+{
+	struct request *r = user;
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, "detach",
+		      "the agent kills the worker; the kernel lets the target run",
+		      "the worker did not finish in time");
+	agent_err_set_resumed(&err, true);
+	request_fail(r, &err);
+}
+
+static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_session_detach_params *params,
+			  struct rpc_session_detach_result *ret, struct agent_err *err)
+{
+	struct attachment *a = conn_attachment(call->conn, params->session);
+	struct session *s;
+
+	if (!a)
+		return no_session(err, params->session);
+	s = a->session;
+	if (LIST_NEXT(LIST_FIRST(&s->attachments), in_session)) {
+		session_leave(a);
+		ret->ended = false;
+		return 0;
+	}
+	/* The answer means that the target is free: it waits until spawn has reaped the worker. */
+	request_own(call->request, &s->leavers);
+	request_deadline(call->request, DETACH_MS, detach_expired);
+	session_leave(a);
+	return RPC_LATER;
+}
+
+static void describe_session(const struct session *s, struct rpc_session_info *ret)
+{
+	const struct attachment *a;
+
+	*ret = (struct rpc_session_info){
+		.session = s->id,
+		.pid = s->pid,
+		.uid = s->uid,
+		.comm = s->comm,
+		.vendor = RPC_VENDOR_AMD,
+		.age_ms = (clock_now_ns() - s->since_ns) / 1000000,
+		.has_writer_pid = s->writer != NULL,
+		.has_writer_uid = s->writer != NULL,
+	};
+	LIST_FOREACH(a, &s->attachments, in_session)
+		ret->readers++;
+	if (s->writer) {
+		ret->writer_pid = (uint32_t)s->writer->pid;
+		ret->writer_uid = s->writer->uid;
+	}
+}
+
+static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_session_list_params *params,
+			struct rpc_session_list_result *ret, struct agent_err *err)
+{
+	struct front *f = ctx;
+	const struct session *s;
+
+	ret->sessions = rpc_arena_array(arena, f->n_sessions, sizeof(*ret->sessions));
+	if (!ret->sessions)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	LIST_FOREACH(s, &f->sessions, link)
+		if (s->kind == IPC_KIND_SESSION && !s->closing && !s->over &&
+		    (call->conn->admin || s->uid == call->conn->uid))
+			describe_session(s, &ret->sessions[ret->n_sessions++]);
+	return 0;
+}
+
+static const struct rpc_front_handlers handlers = {
+	.agent_hello = agent_hello,
+	.agent_status = agent_status,
+	.rpc_discover = rpc_discover,
+	.session_attach = session_attach_start,
+	.session_detach = session_detach,
+	.session_list = session_list,
+};
+
+/* Answered by the worker of the session that the params name. */
+static int run_session(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
+		       struct agent_err *err)
+{
+	const struct rpc_method_info *info = &rpc_methods[r->method];
+	struct attachment *a;
+	const char *id;
+	int e = rpc_params_check_text(r->method, params, size, arena, &id, err);
+
+	if (e < 0)
+		return e;
+	a = conn_attachment(r->conn, id);
+	if (!a || !a->established)
+		return no_session(err, id);
+	if (info->lease) {
+		e = session_take_lease(a, err);
+		if (e < 0)
+			return e;
+	}
+	session_call(a->session, r, params, size,
+		     a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0, CALL_MS);
+	return RPC_LATER;
+}
+
+static int run_inspect(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
+		       struct agent_err *err)
+{
+	int e = rpc_params_check_text(r->method, params, size, arena, NULL, err);
+
+	if (e < 0)
+		return e;
+	if (size) {
+		r->params = malloc(size);
+		if (!r->params)
+			return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
+					     "out of memory");
+		memcpy(r->params, params, size);
+		r->params_size = size;
+	}
+	spawner_start(r, IPC_KIND_INSPECT, INSPECT_MS);
+	return RPC_LATER;
+}
+
+void handlers_run(struct request *r, const char *params, size_t size)
+{
+	static struct rpc_arena arena; /* one request at a time; its memory is kept for the next */
+	static struct out reply;
+	struct rpc_call call = { r, r->conn };
+	struct agent_err err = { 0 };
+	int e;
+
+	if (!arena.limit) {
+		rpc_arena_init(&arena, 0);
+		out_init(&reply, 0);
+	}
+	switch (rpc_methods[r->method].place) {
+	case RPC_PLACE_SESSION:
+		e = run_session(r, &arena, params, size, &err);
+		break;
+	case RPC_PLACE_INSPECT:
+		e = run_inspect(r, &arena, params, size, &err);
+		break;
+	default:
+		e = rpc_front_dispatch(&handlers, r->front, &call, &arena, r->method, params, size,
+				       &reply, &err);
+	}
+	if (e < 0)
+		request_fail(r, &err);
+	else if (e != RPC_LATER)
+		request_reply(r, reply.data, reply.size);
+	out_reset(&reply);
+	rpc_arena_reset(&arena);
+}

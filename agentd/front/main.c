@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agent-front: serves the socket.
+ *
+ * Everything that strangers send is parsed here, by a process that holds nothing worth stealing: no
+ * privileges, no file, no way to open one.  What needs rights is asked of spawn, what concerns a
+ * target goes to that target's worker.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agentd/front/conn.h"
+#include "agentd/front/session.h"
+#include "agentd/front/spawner.h"
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "base/argv.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+static struct {
+	const char *uid, *gid, *admin_gid, *connections, *per_user, *idle;
+	bool user, verbose;
+} opt;
+
+static const struct argv_option options[] = {
+	{ "uid", 0, ARGV_STRING, &opt.uid, "UID", "become this user" },
+	{ "gid", 0, ARGV_STRING, &opt.gid, "GID", "and this group" },
+	{ "admin-gid", 0, ARGV_STRING, &opt.admin_gid, "GID", "administrators" },
+	{ "connections", 0, ARGV_STRING, &opt.connections, "N", "most connections" },
+	{ "connections-per-user", 0, ARGV_STRING, &opt.per_user, "N", "most connections of a user" },
+	{ "idle-ms", 0, ARGV_STRING, &opt.idle, "MS", "report idleness after this time" },
+	{ "user", 0, ARGV_FLAG, &opt.user, NULL, "unprivileged mode" },
+	{ "verbose", 0, ARGV_FLAG, &opt.verbose, NULL, "log more" },
+	{ 0 },
+};
+
+static bool number(const char *text, uint32_t *ret)
+{
+	uint64_t v;
+
+	if (!text || str_to_u64(text, 0, UINT32_MAX, &v) < 0)
+		return false;
+	*ret = (uint32_t)v;
+	return true;
+}
+
+static int serve(struct front *f)
+{
+	struct event_config *config = event_config_new();
+	int r = -ENOMEM;
+
+	if (config) {
+		/* The precise timers would cost a descriptor and a system call for each change. */
+		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+		f->base = event_base_new_with_config(config);
+		event_config_free(config);
+	}
+	if (f->base)
+		r = spawner_init(f, IPC_FD_SPAWN);
+	if (r == 0)
+		r = conn_listen(f, IPC_FD_LISTEN);
+	if (r == 0)
+		r = sandbox_front();
+	if (r < 0) {
+		log_error("front cannot start: %s", strerror(-r));
+		return 1;
+	}
+	spawner_note(f, IPC_NOTE_READY, 0);
+	event_base_dispatch(f->base);
+	return 0;
+}
+
+/* Clients see end of file; the workers' channels close, so that they let go of their targets. */
+static void deinit(struct front *f)
+{
+	f->spawn_fd = -1; /* nothing more to tell */
+	while (!LIST_EMPTY(&f->conns))
+		conn_close(LIST_FIRST(&f->conns));
+	while (!LIST_EMPTY(&f->sessions))
+		session_destroy(LIST_FIRST(&f->sessions));
+	if (!f->base)
+		return;
+	event_free(f->accept_event);
+	event_free(f->accept_retry);
+	event_free(f->idle_timer);
+	event_free(f->spawn_event);
+	event_base_free(f->base);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argv_option *const tables[] = { options, NULL };
+	static struct front front;
+	uint32_t uid, gid;
+	char error[160];
+	int r;
+
+	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || !number(opt.uid, &uid) ||
+	    !number(opt.gid, &gid) || !number(opt.admin_gid, &front.admin_gid) ||
+	    !number(opt.connections, &front.connections_max) ||
+	    !number(opt.per_user, &front.connections_per_user_max) ||
+	    !number(opt.idle, &front.idle_ms)) {
+		fputs("gpu-agent-front is started by gpu-agentd\n", stderr);
+		return 2;
+	}
+	log_init("gpu-agent-front", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	/* The terminal's Ctrl-C goes to all; spawn decides the order of leaving. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	fd_set_cloexec(IPC_FD_LISTEN, true);
+	fd_set_cloexec(IPC_FD_SPAWN, true);
+	r = privileges_become(uid, gid);
+	if (r < 0 || prctl(PR_SET_DUMPABLE, 0) < 0) {
+		log_error("front cannot drop privileges: %s", strerror(r < 0 ? -r : errno));
+		return 1;
+	}
+	front.user_mode = opt.user;
+	front.started_ns = clock_now_ns();
+	r = serve(&front);
+	deinit(&front);
+	return r;
+}

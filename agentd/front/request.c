@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/front/request.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/front/handlers.h"
+#include "base/out.h"
+#include "protocol/rpc_message.h"
+
+/* Replies of a batch are collected and sent as one array. */
+struct batch {
+	struct out text;
+	unsigned pending;
+	bool any;
+};
+
+static struct batch *batch_create(void)
+{
+	struct batch *b = calloc(1, sizeof(*b));
+
+	if (b)
+		out_init(&b->text, 0);
+	return b;
+}
+
+/* One reply less to wait for.  @text is NULL for a notification. */
+static void batch_add(struct batch *b, struct conn *c, const struct out *text)
+{
+	if (text) {
+		out_char(&b->text, b->any ? ',' : '[');
+		out_bytes(&b->text, text->data, text->size);
+		b->any = true;
+	}
+	if (--b->pending)
+		return;
+	out_char(&b->text, ']');
+	if (c && b->any)
+		conn_send(c, &b->text);
+	out_deinit(&b->text);
+	free(b);
+}
+
+static struct request *request_create(struct conn *c, struct batch *b, const struct rpc_request *rq)
+{
+	struct request *r = calloc(1, sizeof(*r));
+
+	if (!r || (rq->id && !(r->id = strndup(rq->id, rq->id_size)))) {
+		free(r);
+		return NULL;
+	}
+	r->front = c->front;
+	r->conn = c;
+	r->batch = b;
+	LIST_INSERT_HEAD(&c->requests, r, in_conn);
+	c->n_requests++;
+	return r;
+}
+
+void request_own(struct request *r, struct request_list *owner)
+{
+	if (r->has_owner)
+		LIST_REMOVE(r, in_owner);
+	r->has_owner = owner != NULL;
+	if (owner)
+		LIST_INSERT_HEAD(owner, r, in_owner);
+}
+
+int request_deadline(struct request *r, uint32_t ms, void (*expired)(int, short, void *))
+{
+	const struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
+
+	if (r->timer)
+		event_free(r->timer);
+	r->timer = event_new(r->front->base, -1, 0, expired, r);
+	return r->timer && event_add(r->timer, &tv) == 0 ? 0 : -ENOMEM;
+}
+
+void request_orphan(struct request *r)
+{
+	LIST_REMOVE(r, in_conn);
+	r->conn = NULL;
+}
+
+/* Send the finished text, or drop it, and free the request. */
+static void request_finish(struct request *r, struct out *text)
+{
+	struct conn *c = r->conn;
+
+	r->front->n_requests++;
+	request_own(r, NULL);
+	if (r->timer)
+		event_free(r->timer);
+	if (c)
+		LIST_REMOVE(r, in_conn);
+	if (r->batch)
+		batch_add(r->batch, c, r->id ? text : NULL);
+	else if (c && r->id)
+		conn_send(c, text);
+	free(r->id);
+	free(r->params);
+	free(r);
+	if (c)
+		conn_request_done(c);
+}
+
+static size_t id_size(const struct request *r)
+{
+	return r->id ? strlen(r->id) : 0;
+}
+
+void request_reply(struct request *r, const char *result, size_t size)
+{
+	auto_out struct out text;
+
+	out_init(&text, 0);
+	rpc_message_result(&text, r->id, id_size(r), result, size);
+	request_finish(r, &text);
+}
+
+void request_fail(struct request *r, const struct agent_err *err)
+{
+	auto_out struct out text;
+
+	out_init(&text, 0);
+	rpc_message_error(&text, r->id, id_size(r), err);
+	request_finish(r, &text);
+}
+
+void request_fail_text(struct request *r, const char *error, size_t size)
+{
+	struct agent_err err;
+
+	/* What a worker says is taken apart and written again, so that it is an error for sure. */
+	if (agent_err_decode_text(error, size, &err) < 0) {
+		err = (struct agent_err){ 0 };
+		agent_err_set(&err, RPC_ERROR_INTERNAL, 0, NULL, NULL, "malformed error from a worker");
+	}
+	request_fail(r, &err);
+}
+
+void request_refuse(struct conn *c, const struct agent_err *err)
+{
+	auto_out struct out text;
+
+	c->front->n_requests++;
+	out_init(&text, 0);
+	rpc_message_error(&text, NULL, 0, err);
+	conn_send(c, &text);
+}
+
+static void refuse_bad(struct conn *c, struct batch *b, const struct rpc_request *rq,
+		       const struct agent_err *err)
+{
+	auto_out struct out text;
+
+	c->front->n_requests++;
+	out_init(&text, 0);
+	rpc_message_error(&text, rq->id, rq->id_size, err);
+	if (b)
+		batch_add(b, c, rpc_request_wants_reply(rq) ? &text : NULL);
+	else if (rpc_request_wants_reply(rq))
+		conn_send(c, &text);
+}
+
+static void receive_one(struct conn *c, struct batch *b, const struct rpc_request *rq)
+{
+	struct agent_err err = { 0 };
+	struct request *r = NULL;
+	int m;
+
+	if (rq->code) {
+		rpc_request_error(rq, &err);
+		refuse_bad(c, b, rq, &err);
+		return;
+	}
+	m = rpc_method_find(rq->method);
+	if (m < 0)
+		agent_err_set(&err, RPC_ERROR_METHOD_NOT_FOUND, 0, NULL,
+			      "rpc.discover lists all methods", "no method %s", rq->method);
+	else if (!(r = request_create(c, b, rq)))
+		agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	if (!r) {
+		refuse_bad(c, b, rq, &err);
+		return;
+	}
+	r->method = (enum rpc_method)m;
+	handlers_run(r, rq->params, rq->params_size);
+}
+
+void request_receive(struct conn *c, const char *body, size_t size)
+{
+	struct rpc_message message;
+	struct agent_err err = { 0 };
+	struct batch *b = NULL;
+	int r = rpc_message_parse(body, size, &message, &err);
+
+	if (r == 0 && message.batch && !(b = batch_create()))
+		r = agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	if (r < 0) {
+		request_refuse(c, &err);
+		rpc_message_deinit(&message);
+		return;
+	}
+	/* One extra, so that the batch lives until its last request has been started. */
+	if (b)
+		b->pending = (unsigned)message.n + 1;
+	for (size_t i = 0; i < message.n; i++)
+		receive_one(c, b, &message.requests[i]);
+	if (b)
+		batch_add(b, c, NULL);
+	rpc_message_deinit(&message);
+}

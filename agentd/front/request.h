@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_REQUEST_H
+#define FRONT_REQUEST_H
+
+/**
+ * @file request.h
+ * One message of a client: taking it apart, answering it at once or later, batches.
+ */
+
+#include "agentd/front/conn.h"
+
+struct batch;
+
+/** A JSON-RPC request on its way to an answer. */
+struct request {
+	LIST_ENTRY(request) in_conn;
+	LIST_ENTRY(request) in_owner; /**< front->starting, session->calls or ->leavers. */
+	bool has_owner;
+	struct front *front;
+	struct conn *conn; /**< NULL when the client has gone. */
+	struct batch *batch; /**< NULL outside batches. */
+	char *id;	   /**< JSON text; NULL for notifications. */
+	enum rpc_method method;
+	struct event *timer;
+
+	uint32_t start_id; /**< Waiting for IPC_STARTED. */
+	uint32_t session;  /**< Number promised to a session that is being started. */
+	uint64_t call_id;  /**< Waiting for a worker. */
+	uint32_t pid;	   /**< session.attach, process.doctor. */
+	bool control;	   /**< session.attach asked for the lease. */
+	char *params;	   /**< Text for an inspect worker that is being started. */
+	size_t params_size;
+};
+
+/** One body as it came from the wire: a request, a notification or a batch. */
+void request_receive(struct conn *c, const char *body, size_t size);
+/** Answer for a message that has no usable id. */
+void request_refuse(struct conn *c, const struct agent_err *err);
+
+/** Answer and free. */
+void request_reply(struct request *r, const char *result, size_t size);
+void request_fail(struct request *r, const struct agent_err *err);
+/** Answer with an error object's text. */
+void request_fail_text(struct request *r, const char *error, size_t size);
+
+/** Hand the request to its next owner; it leaves the previous one. */
+void request_own(struct request *r, struct request_list *owner);
+/** Fail the request with `timeout` unless answered within this time; @p expired is told first. */
+int request_deadline(struct request *r, uint32_t ms, void (*expired)(int, short, void *));
+/** The client went away: the answer will be dropped. */
+void request_orphan(struct request *r);
+
+#endif /* FRONT_REQUEST_H */

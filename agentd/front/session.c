@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/front/session.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/front/spawner.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/out.h"
+#include "base/str.h"
+#include "protocol/rpc_message.h"
+
+static void channel_readable(int fd, short what, void *user);
+
+static void channel_writable(int fd, short what, void *user)
+{
+	struct session *s = user;
+
+	/* A dead link shows as end of file on the reading side. */
+	if (ipc_link_flush(&s->channel) == 0 && ipc_link_has_queued(&s->channel))
+		event_add(s->write_event, NULL);
+}
+
+struct session *session_create(struct front *f, const struct ipc_started *started,
+			       enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		close(take_channel);
+		return NULL;
+	}
+	s->front = f;
+	s->kind = kind;
+	s->number = number;
+	s->worker = started->worker;
+	s->pid = pid;
+	s->uid = started->target_uid;
+	memcpy(s->comm, started->comm, sizeof(s->comm));
+	s->comm[sizeof(s->comm) - 1] = '\0';
+	snprintf(s->id, sizeof(s->id), "s%u", number);
+	s->since_ns = clock_now_ns();
+	s->reason = RPC_END_REASON_DETACHED;
+	ipc_link_init(&s->channel, take_channel);
+	LIST_INIT(&s->attachments);
+	LIST_INIT(&s->calls);
+	LIST_INIT(&s->leavers);
+	s->read_event = event_new(f->base, take_channel, EV_READ | EV_PERSIST, channel_readable, s);
+	s->write_event = event_new(f->base, take_channel, EV_WRITE, channel_writable, s);
+	if (!s->read_event || !s->write_event || event_add(s->read_event, NULL) < 0) {
+		if (s->read_event)
+			event_free(s->read_event);
+		if (s->write_event)
+			event_free(s->write_event);
+		ipc_link_deinit(&s->channel);
+		free(s);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&f->sessions, s, link);
+	if (kind == IPC_KIND_SESSION) {
+		f->n_sessions++;
+		spawner_status(f);
+	}
+	return s;
+}
+
+struct session *session_find_worker(struct front *f, uint32_t worker)
+{
+	struct session *s;
+
+	LIST_FOREACH(s, &f->sessions, link)
+		if (s->worker == worker)
+			return s;
+	return NULL;
+}
+
+/* The worker sees end of file, undoes everything and exits; spawn then tells us. */
+static void close_channel(struct session *s)
+{
+	s->closing = true;
+	event_del(s->read_event);
+	event_del(s->write_event);
+	ipc_link_deinit(&s->channel);
+}
+
+struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &s->attachments, in_session)
+		if (a->conn == conn)
+			return a;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->conn = conn;
+	a->session = s;
+	a->rights = rights;
+	LIST_INSERT_HEAD(&s->attachments, a, in_session);
+	LIST_INSERT_HEAD(&conn->attachments, a, in_conn);
+	return a;
+}
+
+static void attachment_free(struct attachment *a)
+{
+	LIST_REMOVE(a, in_session);
+	LIST_REMOVE(a, in_conn);
+	free(a);
+}
+
+static void send_head(struct session *s, const struct ipc_head *head, const char *text)
+{
+	int r = s->closing ? -EPIPE : ipc_link_send(&s->channel, head, text);
+
+	if (r < 0 && r != -EPIPE) {
+		log_warning("session %s: worker takes no messages (%s): killed", s->id, strerror(-r));
+		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
+	} else if (r == 0 && ipc_link_has_queued(&s->channel)) {
+		event_add(s->write_event, NULL);
+	}
+}
+
+void session_leave(struct attachment *a)
+{
+	struct session *s = a->session;
+	bool was_writer = s->writer == a->conn;
+
+	attachment_free(a);
+	if (was_writer)
+		s->writer = NULL;
+	if (s->closing || s->over)
+		return;
+	if (LIST_EMPTY(&s->attachments))
+		close_channel(s);
+	else if (was_writer)
+		send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL);
+}
+
+int session_take_lease(struct attachment *a, struct agent_err *err)
+{
+	struct session *s = a->session;
+
+	if (a->rights < IPC_RIGHT_CONTROL)
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
+				     "ask the owner of the process or an administrator",
+				     "you may look at process %u, but not control it", s->pid);
+	if (s->writer && s->writer != a->conn)
+		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL,
+				     "wait until that client has left",
+				     "process %u is controlled by pid %d (uid %u)", s->pid,
+				     (int)s->writer->pid, s->writer->uid);
+	s->writer = a->conn;
+	return 0;
+}
+
+static void call_expired(int fd, short what, void *user)
+{
+	struct request *r = user;
+	struct session *s;
+	struct agent_err err = { 0 };
+
+	/* The worker's own deadline should have come first: it is stuck for good. */
+	LIST_FOREACH(s, &r->front->sessions, link) {
+		struct request *i;
+
+		LIST_FOREACH(i, &s->calls, in_owner)
+			if (i == r)
+				spawner_note(r->front, IPC_NOTE_KILL, s->worker);
+	}
+	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name,
+		      "the worker is killed; the kernel lets the target run", "no answer in time");
+	agent_err_set_resumed(&err, true);
+	request_fail(r, &err);
+}
+
+void session_call(struct session *s, struct request *r, const char *params, size_t size,
+		  uint32_t flags, uint32_t timeout_ms)
+{
+	struct ipc_head head = { .type = IPC_CALL,
+				 .number = r->method,
+				 .id = ++s->front->last_call,
+				 .flags = flags | (s->writer ? IPC_FLAG_HOLDER : 0),
+				 .holder_uid = s->writer ? s->writer->uid : 0,
+				 .size = size };
+	struct agent_err err = { 0 };
+
+	if (s->closing || s->over || request_deadline(r, timeout_ms, call_expired) < 0) {
+		agent_err_set(&err, RPC_ERROR_SESSION_ENDED, 0, NULL, "attach again",
+			      "session %s is over", s->id);
+		request_fail(r, &err);
+		return;
+	}
+	r->call_id = head.id;
+	request_own(r, &s->calls);
+	send_head(s, &head, params);
+}
+
+static struct request *find_call(struct session *s, uint64_t id)
+{
+	struct request *r;
+
+	LIST_FOREACH(r, &s->calls, in_owner)
+		if (r->call_id == id)
+			return r;
+	return NULL;
+}
+
+static struct attachment *attachment_of(struct session *s, const struct conn *c)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &s->attachments, in_session)
+		if (a->conn == c)
+			return a;
+	return NULL;
+}
+
+static void answered(struct session *s, const struct ipc_message *m)
+{
+	struct request *r = find_call(s, m->head.id);
+	struct attachment *a = r && r->conn ? attachment_of(s, r->conn) : NULL;
+	bool attach = r && r->method == RPC_METHOD_SESSION_ATTACH;
+
+	if (!r)
+		return; /* answered with a timeout already */
+	if (m->head.type == IPC_REPLY) {
+		if (attach && a)
+			a->established = true;
+		request_reply(r, m->text, (size_t)m->head.size);
+		if (s->kind == IPC_KIND_INSPECT)
+			close_channel(s);
+		return;
+	}
+	if (attach && !s->attach_error && (s->attach_error = malloc((size_t)m->head.size + 1))) {
+		memcpy(s->attach_error, m->text, (size_t)m->head.size);
+		s->attach_error_size = (size_t)m->head.size;
+	}
+	request_fail_text(r, m->text, (size_t)m->head.size);
+	if (attach && a && !a->established)
+		session_leave(a);
+	if (s->kind == IPC_KIND_INSPECT)
+		close_channel(s);
+}
+
+static void broadcast(struct session *s, const struct out *text)
+{
+	struct attachment *a, *next;
+
+	for (a = LIST_FIRST(&s->attachments); a; a = next) {
+		auto_out struct out copy;
+
+		next = LIST_NEXT(a, in_session);
+		if (!a->established)
+			continue;
+		out_init(&copy, 0);
+		out_bytes(&copy, text->data, text->size);
+		conn_send(a->conn, &copy);
+	}
+}
+
+static void notified(struct session *s, const struct ipc_message *m)
+{
+	auto_out struct out text;
+
+	if (m->head.number >= RPC_NOTIFICATION_COUNT)
+		return;
+	out_init(&text, 0);
+	rpc_message_notification(&text, rpc_notifications[m->head.number].name, m->text,
+				 (size_t)m->head.size);
+	broadcast(s, &text);
+}
+
+/* Tell everybody, fail what waits, let go of the clients. */
+static void finish(struct session *s)
+{
+	const struct rpc_session_ended_params params = { .session = s->id,
+							 .pid = s->pid,
+							 .reason = s->reason };
+	auto_out struct out text;
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL, "session %s is over: %s", s->id,
+		      rpc_end_reason_name(s->reason));
+	agent_err_set_resumed(&err, true);
+	while (!LIST_EMPTY(&s->calls)) {
+		struct request *r = LIST_FIRST(&s->calls);
+
+		if (s->attach_error && r->method == RPC_METHOD_SESSION_ATTACH)
+			request_fail_text(r, s->attach_error, s->attach_error_size);
+		else
+			request_fail(r, &err);
+	}
+	out_init(&text, 0);
+	rpc_session_ended_notification(&text, &params);
+	broadcast(s, &text);
+	s->writer = NULL;
+	while (!LIST_EMPTY(&s->attachments))
+		attachment_free(LIST_FIRST(&s->attachments));
+}
+
+static void channel_readable(int fd, short what, void *user)
+{
+	struct session *s = user;
+	struct ipc_message m;
+	int r = 0;
+
+	while (!s->closing && (r = ipc_link_recv(&s->channel, &m)) == 1) {
+		switch (m.head.type) {
+		case IPC_REPLY:
+		case IPC_ERROR:
+			answered(s, &m);
+			break;
+		case IPC_NOTIFY:
+			notified(s, &m);
+			break;
+		case IPC_OVER:
+			s->over = true;
+			s->reason = (enum rpc_end_reason)m.head.number;
+			finish(s);
+			break;
+		default:
+			log_error("session %s: unknown message %u from its worker", s->id, m.head.type);
+		}
+		ipc_message_deinit(&m);
+	}
+	if (s->closing || r == -EAGAIN)
+		return;
+	if (r < 0) {
+		log_error("session %s: %s from its worker: killed", s->id, strerror(-r));
+		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
+	}
+	/* End of file without IPC_OVER: spawn will say how the worker ended. */
+	close_channel(s);
+}
+
+void session_worker_ended(struct session *s, enum ipc_how how)
+{
+	/* What it said before it went may still be unread. */
+	if (!s->closing)
+		channel_readable(s->channel.fd, EV_READ, s);
+	if (!s->over && how != IPC_HOW_CLEAN)
+		s->reason = how == IPC_HOW_STUCK ? RPC_END_REASON_STUCK : RPC_END_REASON_WORKER_DIED;
+	session_destroy(s);
+}
+
+void session_destroy(struct session *s)
+{
+	const struct rpc_session_detach_result left = { .ended = true };
+	auto_out struct out text;
+
+	if (!s->closing)
+		close_channel(s);
+	finish(s);
+	out_init(&text, 0);
+	rpc_session_detach_result_encode(&text, &left);
+	while (!LIST_EMPTY(&s->leavers))
+		request_reply(LIST_FIRST(&s->leavers), text.data, text.size);
+	LIST_REMOVE(s, link);
+	if (s->kind == IPC_KIND_SESSION) {
+		s->front->n_sessions--;
+		spawner_status(s->front);
+	}
+	event_free(s->read_event);
+	event_free(s->write_event);
+	free(s->attach_error);
+	free(s);
+}

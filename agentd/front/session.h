@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_SESSION_H
+#define FRONT_SESSION_H
+
+/**
+ * @file session.h
+ * Sessions: one per target, held by any number of connections, one of which may hold the writer
+ * lease.  Inspect workers are sessions that nobody is attached to and that serve one request.
+ */
+
+#include "agentd/front/request.h"
+
+#define SESSION_ID_SIZE 16
+
+struct session {
+	LIST_ENTRY(session) link;
+	struct front *front;
+	enum ipc_kind kind;
+	uint32_t number;
+	uint32_t worker; /**< Id that spawn knows it by. */
+	char id[SESSION_ID_SIZE];
+	uint32_t pid;
+	uid_t uid;
+	char comm[16];
+	uint64_t since_ns;
+	struct ipc_link channel;
+	struct event *read_event, *write_event;
+	struct attachment_list attachments;
+	struct conn *writer;
+	struct request_list calls;   /**< Sent to the worker. */
+	struct request_list leavers; /**< session.detach, answered when the worker is gone. */
+	bool closing;	 /**< The channel is closed, or being closed, by us. */
+	bool over;	 /**< The worker said that the session ended. */
+	enum rpc_end_reason reason;
+	char *attach_error; /**< Why attaching failed: for everybody who waits for it. */
+	size_t attach_error_size;
+};
+
+struct session *session_create(struct front *f, const struct ipc_started *started,
+			       enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel);
+struct session *session_find_worker(struct front *f, uint32_t worker);
+
+/** Attach @p conn; an existing attachment is kept.  @return NULL when out of memory. */
+struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights);
+/** The last one to leave ends the session; a writer's lease ends. */
+void session_leave(struct attachment *a);
+/** @return 0, or negative with @p err naming the holder. */
+int session_take_lease(struct attachment *a, struct agent_err *err);
+
+/** Forward a request to the worker; it is answered from now on. */
+void session_call(struct session *s, struct request *r, const char *params, size_t size,
+		  uint32_t flags, uint32_t timeout_ms);
+/** spawn reaped the worker. */
+void session_worker_ended(struct session *s, enum ipc_how how);
+/** For agent shutdown. */
+void session_destroy(struct session *s);
+
+#endif /* FRONT_SESSION_H */

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/front/spawner.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/front/session.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+/* Beyond the method's own time: starting the worker, and the way back. */
+#define START_GRACE_MS	1500
+#define INSPECT_CALL_MS 10000
+
+static void send_message(struct front *f, const void *msg, size_t size, int fd)
+{
+	ssize_t n = f->spawn_fd < 0 ? 0 : fd_send(f->spawn_fd, msg, size, &fd, fd >= 0);
+
+	if (n < 0) {
+		/* Without spawn nothing can be started or freed: leave, workers follow. */
+		log_error("the parent takes no messages (%s): exiting", strerror((int)-n));
+		event_base_loopbreak(f->base);
+	}
+}
+
+void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value)
+{
+	const struct ipc_note m = { .type = IPC_NOTE, .kind = kind, .value = value };
+
+	send_message(f, &m, sizeof(m), -1);
+}
+
+void spawner_status(struct front *f)
+{
+	spawner_note(f, IPC_NOTE_STATUS, f->n_sessions << 16 | (f->n_conns & 0xffff));
+}
+
+static void start_expired(int fd, short what, void *user)
+{
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, "start worker", "try again",
+		      "the agent could not start a worker in time");
+	agent_err_set_resumed(&err, true);
+	request_fail(user, &err);
+}
+
+void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms)
+{
+	struct front *f = r->front;
+	struct ipc_start m = { .type = IPC_START,
+			       .request = ++f->last_request,
+			       .kind = kind,
+			       .pid = r->pid,
+			       .timeout_ms = timeout_ms };
+
+	if (kind == IPC_KIND_SESSION)
+		m.session = r->session = ++f->last_session;
+	r->start_id = m.request;
+	request_own(r, &f->starting);
+	request_deadline(r, timeout_ms + START_GRACE_MS, start_expired);
+	send_message(f, &m, sizeof(m), r->conn->fd);
+}
+
+static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *err)
+{
+	static const struct {
+		int32_t code;
+		const char *message, *hint;
+	} verdicts[IPC_VERDICT_COUNT] = {
+		[IPC_VERDICT_NO_PROCESS] = { RPC_ERROR_NO_SUCH_PROCESS, "there is no process %u",
+					     "check the number: a thread id or a pid of another pid namespace does not count" },
+		[IPC_VERDICT_KERNEL_THREAD] = { RPC_ERROR_NOT_DEBUGGABLE,
+						"process %u is a kernel thread", "choose a user process" },
+		[IPC_VERDICT_OTHER_USER] = { RPC_ERROR_NOT_PERMITTED,
+					     "process %u belongs to another user",
+					     "run as its owner or root, or become a member of the agent's admin group" },
+		[IPC_VERDICT_NOT_DUMPABLE] = { RPC_ERROR_NOT_PERMITTED,
+					       "process %u does not let itself be debugged (not dumpable)",
+					       "run as root, or let the program call prctl(PR_SET_DUMPABLE, 1)" },
+		[IPC_VERDICT_USER_NAMESPACE] = { RPC_ERROR_NOT_PERMITTED,
+						 "process %u lives in a user namespace that is not below yours",
+						 "ask as root of the host" },
+		[IPC_VERDICT_OWN_PROCESS] = { RPC_ERROR_NOT_PERMITTED,
+					      "process %u is part of the agent", "choose another process" },
+		[IPC_VERDICT_LIMIT] = { RPC_ERROR_LIMIT, "too many sessions are open (process %u)",
+					"detach from another process, or raise [limits] in agentd.conf" },
+		[IPC_VERDICT_FAILED] = { RPC_ERROR_FAILED, "cannot start a worker for process %u",
+					 "see the agent's log" },
+	};
+
+	if (m->verdict == IPC_VERDICT_OK)
+		return 0;
+	if (m->verdict >= IPC_VERDICT_COUNT || !verdicts[m->verdict].code)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, 0, NULL, NULL, "unknown verdict %u",
+				     m->verdict);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	return agent_err_set(err, verdicts[m->verdict].code, -m->status, "authorise",
+			     verdicts[m->verdict].hint, verdicts[m->verdict].message, pid);
+#pragma GCC diagnostic pop
+}
+
+static void started_inspect(struct request *r, const struct ipc_started *m, int take_channel)
+{
+	struct session *s = session_create(r->front, m, IPC_KIND_INSPECT, 0, r->pid, take_channel);
+	struct agent_err err = { 0 };
+
+	if (s) {
+		session_call(s, r, r->params, r->params_size, 0, INSPECT_CALL_MS);
+		return;
+	}
+	agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	request_fail(r, &err);
+}
+
+/* The client's place in the session, before the worker has said whether attaching worked. */
+static int enter_session(struct request *r, const struct ipc_started *m, struct session *s,
+			 struct agent_err *err)
+{
+	struct attachment *a;
+	int e;
+
+	if (!s || s->closing || s->over)
+		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, "try again",
+				     "another session on process %u is just ending", r->pid);
+	a = session_attach(s, r->conn, (enum ipc_right)m->rights);
+	if (!a)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	e = r->control ? session_take_lease(a, err) : 0;
+	if (e < 0 && !a->established)
+		session_leave(a);
+	return e;
+}
+
+static void started_session(struct request *r, const struct ipc_started *m, int take_channel)
+{
+	struct front *f = r->front;
+	struct session *s;
+	struct agent_err err = { 0 };
+	uint32_t flags = m->joined ? IPC_FLAG_JOINED : 0;
+
+	if (!r->conn) {
+		/* The client left while we waited: the worker sees end of file and goes. */
+		if (take_channel >= 0)
+			close(take_channel);
+		request_fail(r, &err);
+		return;
+	}
+	if (m->joined)
+		s = session_find_worker(f, m->worker);
+	else
+		s = session_create(f, m, IPC_KIND_SESSION, r->session, r->pid, take_channel);
+	if (enter_session(r, m, s, &err) < 0) {
+		request_fail(r, &err);
+		return;
+	}
+	if (m->rights >= IPC_RIGHT_CONTROL)
+		flags |= IPC_FLAG_CONTROL;
+	session_call(s, r, NULL, 0, flags, INSPECT_CALL_MS + 50000);
+}
+
+static struct request *find_starting(struct front *f, uint32_t id)
+{
+	struct request *r;
+
+	LIST_FOREACH(r, &f->starting, in_owner)
+		if (r->start_id == id)
+			return r;
+	return NULL;
+}
+
+static void handle_started(struct front *f, const struct ipc_started *m, int take_channel)
+{
+	struct request *r = find_starting(f, m->request);
+	struct agent_err err = { 0 };
+
+	if (!r) {
+		/* It took too long and the client has its answer: the worker sees end of file. */
+		if (take_channel >= 0)
+			close(take_channel);
+		return;
+	}
+	if (refuse(m, r->pid, &err) < 0) {
+		if (take_channel >= 0)
+			close(take_channel);
+		request_fail(r, &err);
+	} else if (r->method == RPC_METHOD_SESSION_ATTACH) {
+		started_session(r, m, take_channel);
+	} else {
+		started_inspect(r, m, take_channel);
+	}
+}
+
+static void handle_ended(struct front *f, const struct ipc_ended *m)
+{
+	struct session *s = session_find_worker(f, m->worker);
+
+	if (s)
+		session_worker_ended(s, (enum ipc_how)m->how);
+}
+
+static int receive(struct front *f)
+{
+	union {
+		uint32_t type;
+		struct ipc_started started;
+		struct ipc_ended ended;
+	} m;
+	int fds[FD_MESSAGE_MAX];
+	size_t n_fds;
+	ssize_t n = fd_recv(f->spawn_fd, &m, sizeof(m), fds, &n_fds);
+
+	if (n <= 0)
+		return n == 0 ? -EPIPE : (int)n;
+	while (n_fds > 1)
+		close(fds[--n_fds]);
+	if ((size_t)n == sizeof(m.started) && m.type == IPC_STARTED)
+		handle_started(f, &m.started, n_fds ? fds[0] : -1);
+	else if ((size_t)n == sizeof(m.ended) && m.type == IPC_ENDED && !n_fds)
+		handle_ended(f, &m.ended);
+	else
+		return -EPROTO;
+	return 0;
+}
+
+static void spawn_readable(int fd, short what, void *user)
+{
+	struct front *f = user;
+	int r;
+
+	while ((r = receive(f)) == 0)
+		;
+	if (r == -EAGAIN)
+		return;
+	/* End of file is how spawn asks us to leave. */
+	if (r != -EPIPE)
+		log_error("message from the parent: %s", strerror(-r));
+	event_base_loopbreak(f->base);
+}
+
+int spawner_init(struct front *f, int spawn_fd)
+{
+	f->spawn_fd = spawn_fd;
+	f->spawn_event = event_new(f->base, spawn_fd, EV_READ | EV_PERSIST, spawn_readable, f);
+	return f->spawn_event && event_add(f->spawn_event, NULL) == 0 ? 0 : -ENOMEM;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_SPAWNER_H
+#define FRONT_SPAWNER_H
+
+/** @file spawner.h  front's end of the socket pair to spawn. */
+
+#include "agentd/front/request.h"
+
+int spawner_init(struct front *f, int spawn_fd);
+/** Ask for a worker on behalf of @p r; the answer goes to the request's method. */
+void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms);
+void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value);
+/** Tell spawn the figures for the service status. */
+void spawner_status(struct front *f);
+
+#endif /* FRONT_SPAWNER_H */
