@@ -357,6 +357,7 @@ class Source(CWriter):
             parts.append(".array = true")
         parts.append(f".offset = offsetof(struct rpc_{struct}, {name})")
         if has_flag(member):
+            parts.append(".has_flag = true")
             parts.append(f".has_offset = offsetof(struct rpc_{struct}, has_{name})")
         if array:
             parts.append(f".n_offset = offsetof(struct rpc_{struct}, n_{name})")
@@ -474,8 +475,7 @@ class Source(CWriter):
 
 class ClientHeader(CWriter):
     def write(self):
-        self.put("#ifndef RPC_CLIENT_GEN_H", "#define RPC_CLIENT_GEN_H", "", '#include "protocol/rpc_client.h"',
-                 '#include "rpc_gen.h"', "",
+        self.put("#ifndef RPC_CLIENT_GEN_H", "#define RPC_CLIENT_GEN_H", "", '#include "protocol/rpc_client.h"', "",
                  "/* Each: params may be NULL where nothing is required; *ret lives in the arena.  Return 0, or",
                  " * negative with err; see rpc_client_call(). */")
         for item in self.schema.methods:

@@ -75,6 +75,8 @@ def check_name(where, obj, pattern=NAME, shape="lower_case_words"):
     name = obj.get("name")
     if not isinstance(name, str) or not pattern.match(name):
         fail(where, f'"name" must be {shape}')
+    if len(name) > 60:
+        fail(where, '"name" is longer than 60 characters')
     return name
 
 

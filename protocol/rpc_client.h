@@ -19,9 +19,9 @@
 #include "protocol/agent_err.h"
 #include "protocol/rpc_arena.h"
 #include "protocol/rpc_message.h"
+#include "rpc_gen.h"
 
 struct rpc_client;
-
 
 #define RPC_CLIENT_TIMEOUT_MS	     30000	      /**< Of a call, until changed. */
 #define RPC_CLIENT_REPLY_MAX	     ((size_t)256 << 20) /**< Longest reply accepted. */

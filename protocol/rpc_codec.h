@@ -53,8 +53,9 @@ struct rpc_member {
 	enum rpc_kind kind;
 	bool optional;
 	bool array;
+	bool has_flag; /**< Optional, and NULL cannot say that it is absent: a bool does. */
 	uint32_t offset;
-	uint32_t has_offset; /**< bool; for optional members that are not plain strings. */
+	uint32_t has_offset; /**< Of that bool. */
 	uint32_t n_offset;   /**< size_t; for arrays. */
 	uint32_t max_length; /**< Bytes of a string; 0 = no limit of its own. */
 	uint32_t max_items;  /**< 0 = no limit of its own. */
@@ -112,7 +113,7 @@ int rpc_enum_value(const struct rpc_enum *e, const char *name, int64_t *ret_valu
  * Text to tree, more strictly than json-c alone does it: RFC 8259 grammar, valid UTF-8, nothing
  * behind the value, no integer beyond 64 bits, at most RPC_DEPTH_MAX levels.
  * @param ret Release with rpc_json_put().  NULL (and 0) for the value null.
- * @return 0, -EINVAL (with @p err, code invalid_params), -ENOMEM.
+ * @return 0, -EINVAL (with @p err, code parse_error), -ENOMEM.
  */
 int rpc_json_parse(const char *text, size_t size, struct json_object **ret, struct agent_err *err);
 void rpc_json_put(struct json_object *obj);

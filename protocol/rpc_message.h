@@ -19,7 +19,7 @@
 struct out;
 
 #define RPC_BATCH_MAX  64
-#define RPC_METHOD_MAX 64  /**< Longest method name kept; longer ones are truncated. */
+#define RPC_METHOD_MAX 64  /**< Room for a method name; longer ones are no method. */
 #define RPC_ID_MAX     256 /**< Longest id accepted, as JSON text. */
 
 struct rpc_request {
@@ -52,11 +52,8 @@ int rpc_message_parse(const char *body, size_t size, struct rpc_message *ret,
 /** Accepts a zeroed object. */
 void rpc_message_deinit(struct rpc_message *m);
 
-/** A request that wants an answer: it has an id, or it is so broken that nobody can tell. */
-static inline bool rpc_request_wants_reply(const struct rpc_request *r)
-{
-	return r->id || r->code;
-}
+/** It has an id, or it is so broken that nobody can tell whether it was meant to have one. */
+bool rpc_request_wants_reply(const struct rpc_request *r);
 /** The error that answers a bad request (code not 0). */
 void rpc_request_error(const struct rpc_request *r, struct agent_err *ret);
 
@@ -86,6 +83,8 @@ void rpc_message_result(struct out *o, const char *id, size_t id_size, const cha
 void rpc_message_result_begin(struct out *o, const char *id, size_t id_size);
 void rpc_message_result_end(struct out *o);
 void rpc_message_error(struct out *o, const char *id, size_t id_size, const struct agent_err *err);
+/** `{...,"params":`; the text of the params and a closing brace follow. */
+void rpc_message_notification_begin(struct out *o, const char *method);
 /** Notifications of the schema have typed functions in rpc_gen.h. */
 void rpc_message_notification(struct out *o, const char *method, const char *params,
 			      size_t params_size);
