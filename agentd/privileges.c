@@ -52,6 +52,18 @@ int privileges_no_new(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The leak check at exit attaches to its own process. */
+#define DUMPABLE 1
+#else
+#define DUMPABLE 0
+#endif
+
+int privileges_hide(void)
+{
+	return prctl(PR_SET_DUMPABLE, DUMPABLE) < 0 ? -errno : 0;
+}
+
 static bool may_change_ids(void)
 {
 	auto_call(free_cap) cap_t have = cap_get_proc();
@@ -68,8 +80,9 @@ int privileges_become(uid_t uid, gid_t gid)
 	if (!none)
 		return -errno;
 	if (may_change_ids()) {
+		/* Changing ids hides the process already; said here for uid 0, where it does not. */
 		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-		    setresuid(uid, uid, uid) < 0)
+		    setresuid(uid, uid, uid) < 0 || privileges_hide() < 0)
 			return -errno;
 	}
 	if (getresuid(&ruid, &euid, &suid) < 0)

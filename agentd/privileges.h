@@ -23,4 +23,7 @@ int privileges_become(uid_t uid, gid_t gid);
 /** No new privileges through exec. */
 int privileges_no_new(void);
 
+/** Nobody of the same user may attach to this process or read its memory. */
+int privileges_hide(void);
+
 #endif /* AGENTD_PRIVILEGES_H */

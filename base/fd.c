@@ -110,9 +110,13 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_f
 	size_t n_fds = 0;
 	ssize_t n;
 
+	*ret_n_fds = 0;
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
+	/* A peer that left without reading everything is as gone as one that did. */
+	if (n < 0 && errno == ECONNRESET)
+		n = 0;
 	if (n < 0)
 		return -errno;
 	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)

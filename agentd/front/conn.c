@@ -134,7 +134,7 @@ static void release_text(const void *data, size_t size, void *extra)
 
 static void queue_text(struct conn *c, struct out *text)
 {
-	auto_out struct out frame;
+	auto_out struct out frame = { 0 };
 	char *data;
 	size_t size;
 
@@ -158,7 +158,7 @@ static void queue_text(struct conn *c, struct out *text)
 /* Most replies are small and the socket takes them at once. */
 static bool send_now(struct conn *c, const struct out *text)
 {
-	auto_out struct out frame;
+	auto_out struct out frame = { 0 };
 	ssize_t n;
 
 	if (text->size >= REFERENCE_MIN || evbuffer_get_length(c->out))
@@ -302,7 +302,7 @@ static unsigned count_user(const struct front *f, uid_t uid)
 
 static void reject(int fd, const char *why)
 {
-	auto_out struct out text, frame;
+	auto_out struct out text = { 0 }, frame = { 0 };
 	struct agent_err err = { 0 };
 
 	agent_err_set(&err, RPC_ERROR_LIMIT, 0, "connect", "close connections you no longer need", "%s", why);

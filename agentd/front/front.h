@@ -49,6 +49,7 @@ struct front {
 	uint32_t last_request, last_session;
 	uint64_t last_call;
 	uint64_t started_ns;
+	pid_t daemon_pid; /**< spawn, the process that a service manager knows. */
 	uint64_t n_requests;
 };
 

@@ -74,7 +74,7 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 
 	*ret = (struct rpc_agent_status_result){
 		.agent = GPU_AGENT_VERSION,
-		.pid = (uint32_t)getppid(),
+		.pid = (uint32_t)f->daemon_pid,
 		.uptime_ms = (clock_now_ns() - f->started_ns) / 1000000,
 		.connections = f->n_conns,
 		.sessions = f->n_sessions,

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agentd/front/conn.h"
@@ -119,12 +118,15 @@ int main(int argc, char **argv)
 	fd_set_cloexec(IPC_FD_LISTEN, true);
 	fd_set_cloexec(IPC_FD_SPAWN, true);
 	r = privileges_become(uid, gid);
-	if (r < 0 || prctl(PR_SET_DUMPABLE, 0) < 0) {
-		log_error("front cannot drop privileges: %s", strerror(r < 0 ? -r : errno));
+	if (r == 0)
+		r = privileges_hide();
+	if (r < 0) {
+		log_error("front cannot drop privileges: %s", strerror(-r));
 		return 1;
 	}
 	front.user_mode = opt.user;
 	front.started_ns = clock_now_ns();
+	front.daemon_pid = getppid();
 	r = serve(&front);
 	deinit(&front);
 	return r;

@@ -113,7 +113,7 @@ static size_t id_size(const struct request *r)
 
 void request_reply(struct request *r, const char *result, size_t size)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	out_init(&text, 0);
 	rpc_message_result(&text, r->id, id_size(r), result, size);
@@ -122,7 +122,7 @@ void request_reply(struct request *r, const char *result, size_t size)
 
 void request_fail(struct request *r, const struct agent_err *err)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	out_init(&text, 0);
 	rpc_message_error(&text, r->id, id_size(r), err);
@@ -143,7 +143,7 @@ void request_fail_text(struct request *r, const char *error, size_t size)
 
 void request_refuse(struct conn *c, const struct agent_err *err)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	c->front->n_requests++;
 	out_init(&text, 0);
@@ -154,7 +154,7 @@ void request_refuse(struct conn *c, const struct agent_err *err)
 static void refuse_bad(struct conn *c, struct batch *b, const struct rpc_request *rq,
 		       const struct agent_err *err)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	c->front->n_requests++;
 	out_init(&text, 0);

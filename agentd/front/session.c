@@ -252,7 +252,7 @@ static void broadcast(struct session *s, const struct out *text)
 	struct attachment *a, *next;
 
 	for (a = LIST_FIRST(&s->attachments); a; a = next) {
-		auto_out struct out copy;
+		auto_out struct out copy = { 0 };
 
 		next = LIST_NEXT(a, in_session);
 		if (!a->established)
@@ -265,7 +265,7 @@ static void broadcast(struct session *s, const struct out *text)
 
 static void notified(struct session *s, const struct ipc_message *m)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	if (m->head.number >= RPC_NOTIFICATION_COUNT)
 		return;
@@ -281,7 +281,7 @@ static void finish(struct session *s)
 	const struct rpc_session_ended_params params = { .session = s->id,
 							 .pid = s->pid,
 							 .reason = s->reason };
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 	struct agent_err err = { 0 };
 
 	agent_err_set(&err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL, "session %s is over: %s", s->id,
@@ -351,7 +351,7 @@ void session_worker_ended(struct session *s, enum ipc_how how)
 void session_destroy(struct session *s)
 {
 	const struct rpc_session_detach_result left = { .ended = true };
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	if (!s->closing)
 		close_channel(s);

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: MIT
+"""What every system test starts: simulated GPU, program, daemon, client.
+
+    from harness import Scene, test, main
+
+    @test
+    def queues_are_listed():
+        with Scene(app="queues 4; runtime on; spin") as s:
+            session = s.attach()
+            assert len(s.rpc.call("gpu.queues", session=session)["queues"]) == 4
+
+    if __name__ == "__main__":
+        main(__file__)
+
+Prints PASS, FAIL and SKIP lines; everything started is ended, also when a test fails.
+"""
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(os.environ.get("BIN", ROOT / "build/bin"))
+LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker")
+# Sanitizer builds on a loaded machine are slow; a deadline only decides how long a failure takes.
+PATIENCE = 20.0
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import schema as schema_module  # noqa: E402
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run here, with the reason."""
+
+
+class RpcError(Exception):
+    """An error reply; .name, .code, .data as in the schema."""
+
+    def __init__(self, error):
+        super().__init__(f"{error.get('data', {}).get('name')}: {error['message']}")
+        self.code = error["code"]
+        self.message = error["message"]
+        self.data = error.get("data", {})
+        self.name = self.data.get("name")
+        self.hint = self.data.get("hint")
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    """Poll until condition() is true; its value is returned."""
+    deadline = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {patience:g} s")
+        time.sleep(0.005)
+
+
+class Rpc:
+    """JSON-RPC over newline-delimited frames; every reply is checked against the schema."""
+
+    schema = schema_module.load()
+
+    def __init__(self, path, patience=PATIENCE):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(patience)
+        self.sock.connect(str(path))
+        self.buffer = b""
+        self.next_id = 0
+        self.notifications = []
+
+    def close(self):
+        self.sock.close()
+
+    def send_raw(self, data):
+        self.sock.sendall(data)
+
+    def read_message(self):
+        while b"\n" not in self.buffer:
+            data = self.sock.recv(65536)
+            if not data:
+                raise EOFError("the agent closed the connection")
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line)
+
+    def call_raw(self, method, params):
+        """The reply object as it came."""
+        self.next_id += 1
+        self.send_raw(json.dumps({"jsonrpc": "2.0", "id": self.next_id, "method": method,
+                                  "params": params}).encode() + b"\n")
+        while True:
+            message = self.read_message()
+            if message.get("id") == self.next_id:
+                return message
+            self._keep(message)
+
+    def call(self, method, **params):
+        reply = self.call_raw(method, params)
+        if "error" in reply:
+            self.schema.check_error(method, reply["error"])
+            raise RpcError(reply["error"])
+        self.schema.check_result(method, reply["result"])
+        return reply["result"]
+
+    def error(self, method, **params):
+        """The error that this call must give."""
+        try:
+            result = self.call(method, **params)
+        except RpcError as error:
+            return error
+        raise AssertionError(f"{method} succeeded: {result}")
+
+    def _keep(self, message):
+        assert "method" in message and "id" not in message, message
+        self.schema.check_notification(message["method"], message["params"])
+        self.notifications.append((message["method"], message["params"]))
+
+    def notification(self, method, patience=PATIENCE):
+        """The next notification of that kind; earlier ones of other kinds are kept."""
+        deadline = time.monotonic() + patience
+        while True:
+            for i, (name, params) in enumerate(self.notifications):
+                if name == method:
+                    del self.notifications[i]
+                    return params
+            self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+            try:
+                self._keep(self.read_message())
+            except TimeoutError:
+                raise AssertionError(f"no {method} within {patience:g} s; had {self.notifications}") from None
+            finally:
+                self.sock.settimeout(PATIENCE)
+
+
+class Process:
+    """A started program with its output in files."""
+
+    def __init__(self, name, argv, directory, env=None, **kwargs):
+        self.name = name
+        self.err_path = directory / f"{name}.err"
+        self.out_path = directory / f"{name}.out"
+        with open(self.err_path, "ab") as err, open(self.out_path, "ab") as out:
+            self.popen = subprocess.Popen([str(a) for a in argv], stdin=subprocess.PIPE, stdout=out, stderr=err,
+                                          env={**os.environ, **(env or {})}, **kwargs)
+        self.pid = self.popen.pid
+
+    def out(self):
+        return self.out_path.read_text(errors="replace")
+
+    def err(self):
+        return self.err_path.read_text(errors="replace")
+
+    def wait_line(self, which="out"):
+        read = self.out if which == "out" else self.err
+
+        def ready():
+            assert self.popen.poll() is None, f"{self.name} exited {self.popen.returncode}: {self.err()}"
+            return "\n" in read()
+
+        wait_until(ready, f"ready line of {self.name}")
+        return read().split("\n", 1)[0]
+
+    def stop(self, sig=signal.SIGTERM, patience=PATIENCE):
+        if self.popen.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.popen.send_signal(sig)
+            try:
+                self.popen.wait(patience)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+        return self.popen.returncode
+
+
+def children(pid):
+    """Process ids of the direct children."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and status(int(entry)).get("PPid") == str(pid):
+            found.append(int(entry))
+    return found
+
+
+def status(pid):
+    """/proc/PID/status as a dictionary; empty when the process is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return {}
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def rss_kib(pid):
+    return int(status(pid).get("VmRSS", "0 kB").split()[0])
+
+
+class Scene:
+    """Simulated GPU, one program on it, and the daemon."""
+
+    def __init__(self, app="queues 4; runtime on; spin", gpus="gfx942,gfx1100", sim=(), agentd=(), user_mode=True,
+                 app_user=None, start_agent=True):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test."))
+        self.mount = self.directory / "sys"
+        self.socket = self.directory / "agentd.sock"
+        self.processes = []
+        self.clients = []
+        self.options = (app, gpus, sim, agentd, user_mode, app_user, start_agent)
+        self.sim = self.app = self.agentd = None
+
+    # -- starting -------------------------------------------------------------------------------
+
+    def __enter__(self):
+        app, gpus, sim, agentd, user_mode, app_user, start_agent = self.options
+        if not os.path.exists("/dev/fuse"):
+            raise Skip("no /dev/fuse for the simulated GPU")
+        try:
+            os.chmod(self.directory, 0o755)
+            self.mount.mkdir()
+            self.sim = self.start("sim", [BIN / "gpu-agent-sim", "--mount", self.mount, "--gpus", gpus, *sim])
+            self.sim.wait_line()
+            if app is not None:
+                self.app = self.start_app(app, user=app_user)
+            if start_agent:
+                self.start_agentd(*agentd, user_mode=user_mode)
+            return self
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def start(self, name, argv, **kwargs):
+        process = Process(f"{name}{len(self.processes)}", argv, self.directory, **kwargs)
+        self.processes.append(process)
+        return process
+
+    def start_app(self, script, user=None, name="app", extra=()):
+        """A program on the simulated GPU; returns once it has set itself up."""
+        status_file = self.directory / f"status{len(self.processes)}"
+        status_file.touch()
+        os.chmod(status_file, 0o666)
+        kwargs = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
+        process = self.start(name, [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--status-file", status_file,
+                                    *extra, "-e", script], **kwargs)
+        process.status_file = status_file
+        process.wait_line()
+        return process
+
+    def start_agentd(self, *options, user_mode=True):
+        argv = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd", "--kfd-sysfs", self.mount]
+        if user_mode:
+            argv.append("--user")
+        else:
+            config = self.directory / "agentd.conf"
+            if not config.exists():
+                config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
+            argv += ["--config", config]
+        self.agentd = self.start("agentd", [*argv, *options])
+        self.agentd.wait_line("err")
+        if not user_mode:
+            os.chmod(self.socket, 0o666)
+        return self.agentd
+
+    # -- using ----------------------------------------------------------------------------------
+
+    def connect(self):
+        client = Rpc(self.socket)
+        self.clients.append(client)
+        return client
+
+    @property
+    def rpc(self):
+        """The first client, made when needed."""
+        return self.clients[0] if self.clients else self.connect()
+
+    def attach(self, pid=None, rpc=None, **params):
+        return (rpc or self.rpc).call("session.attach", pid=pid or self.app.pid, **params)["session"]
+
+    def ctl(self, *argv, patience=60, **kwargs):
+        """Run gpu-agentctl; .returncode, .stdout, .stderr."""
+        env = {**os.environ, "GPU_AGENT_SOCKET": str(self.socket)}
+        return subprocess.run([str(BIN / "gpu-agentctl"), *map(str, argv)], env=env, text=True, capture_output=True,
+                              timeout=patience, stdin=subprocess.DEVNULL, **kwargs)
+
+    def front_pid(self):
+        return next(p for p in children(self.agentd.pid) if status(p)["Name"] == "gpu-agent-front")
+
+    def worker_pids(self):
+        return [p for p in children(self.agentd.pid) if status(p)["Name"] == "gpu-agent-worke"]
+
+    def control(self, line):
+        """One command to the simulator."""
+        with open(self.mount / "control", "w", encoding="ascii") as f:
+            f.write(line + "\n")
+
+    def state(self):
+        """The simulator's own view of everything."""
+        return json.loads((self.mount / "control").read_text())
+
+    # -- ending ---------------------------------------------------------------------------------
+
+    def __exit__(self, kind, value, trace):
+        for client in self.clients:
+            client.close()
+        codes = {}
+        for process in reversed(self.processes):
+            codes[process.name] = process.stop()
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.umount2(str(self.mount).encode(), 2)  # MNT_DETACH; gone already when the simulator ended well
+        problem = None
+        for process in self.processes:
+            text = process.err()
+            if "Sanitizer" in text or "runtime error:" in text:
+                problem = f"{process.name}: {text}"
+            if kind:
+                sys.stdout.write(f"  --- {process.name} exit {codes[process.name]}\n" +
+                                 "".join(f"  | {line}\n" for line in text.splitlines()[-25:]))
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if problem and not kind:
+            raise AssertionError(problem)
+
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+
+
+def main(path):
+    """Run all tests of a file, or those named on the command line."""
+    suite = pathlib.Path(path).stem.removeprefix("test_")
+    failed = False
+    for function in TESTS:
+        if len(sys.argv) > 1 and function.__name__ not in sys.argv[1:]:
+            continue
+        name = f"{suite}.{function.__name__}"
+        start = time.monotonic()
+        try:
+            function()
+            print(f"PASS {name} ({time.monotonic() - start:.1f} s)")
+        except Skip as reason:
+            print(f"SKIP {name}: {reason}")
+        except Exception:  # a test may fail in any way
+            failed = True
+            print(f"FAIL {name}")
+            print("".join("  " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
+        sys.stdout.flush()
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kill -9 of each process at each step: queues run, ptrace is released, the target is healthy within a second."""
+import os
+import pathlib
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from harness import Scene, main, status, test, wait_until  # noqa: E402
+
+HEALTHY_S = 1.0
+# Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
+SLACK_S = 2.0 if "asan" in os.environ.get("BIN", "") else 0.0
+
+
+def attached(s):
+    s.session = s.attach()
+
+
+def queried(s):
+    attached(s)
+    s.rpc.call("gpu.snapshot", session=s.session)
+
+
+def suspended(s):
+    attached(s)
+    assert s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)["suspended"] == 4
+
+
+def resumed(s):
+    suspended(s)
+    s.rpc.call("gpu.resume", session=s.session)
+
+
+def changed(s):
+    attached(s)
+    s.rpc.call("watchpoint.set", session=s.session, address="0x7f0000001000", size=4096)
+    s.rpc.call("launch.mode", session=s.session, mode="halt")
+    s.rpc.call("gpu.flags", session=s.session, flags=["single_mem_op"])
+
+
+def held_fault(s):
+    attached(s)
+    queue = s.rpc.call("gpu.queues", session=s.session)["queues"][0]["queue_id"]
+    s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True)
+    s.raise_queue(queue, "wave_trap")
+    s.rpc.notification("exception.raised")
+
+
+def healthy(s):
+    target = s.target_state()
+    return (status(s.app.pid).get("TracerPid") == "0" and not target["enabled"] and target["suspended_queues"] == 0
+            and target["launch_mode"] == 0 and target["flags"] == 0 and target["watchpoints"] == 0
+            and status(s.app.pid)["State"][0] in "RS")
+
+
+def assert_moving(s):
+    before = s.app_status().packets
+    wait_until(lambda: s.app_status().packets > before, "queues run on", patience=HEALTHY_S + SLACK_S)
+
+
+def kill_at(step, victim):
+    with Scene(gpus="gfx942") as s:
+        step(s)
+        pid = {"worker": lambda: s.worker_pids()[0], "front": s.front_pid, "spawn": lambda: s.agentd.pid}[victim]()
+        start = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: healthy(s), f"target healthy after the {victim} died", patience=HEALTHY_S + SLACK_S)
+        took = time.monotonic() - start
+        assert_moving(s)
+        if victim == "worker":
+            assert s.rpc.notification("session.ended")["reason"] == "worker_died"
+            s.session = s.attach()  # the agent goes on
+            s.rpc.call("gpu.snapshot", session=s.session)
+            s.rpc.call("session.detach", session=s.session)
+        else:
+            wait_until(lambda: s.agentd.popen.poll() is not None, "the rest of the agent leaves")
+            s.start_agentd()
+            s.clients.clear()
+            s.attach()
+        return took
+
+
+for step_ in (attached, queried, suspended, resumed, changed, held_fault):
+    for victim_ in ("worker", "front", "spawn"):
+        def case(step=step_, victim=victim_):
+            kill_at(step, victim)
+        case.__name__ = f"{victim_}_killed_after_{step_.__name__}"
+        test(case)
+
+
+def blocked_in_handshake(s):
+    """The program waits in RUNTIME_ENABLE and the worker, stopped, cannot answer."""
+    attached(s)
+    os.kill(s.worker_pids()[0], signal.SIGSTOP)
+    s.app.popen.stdin.write(b"\n")
+    s.app.popen.stdin.flush()
+    wait_until(lambda: s.target_state()["handshake_waiting"], "the program waits")
+
+
+def handshake_case(victim):
+    with Scene(app="wait-line; runtime on; queues 4; spin", gpus="gfx942") as s:
+        blocked_in_handshake(s)
+        pid = {"worker": lambda: s.worker_pids()[0], "daemon": lambda: s.agentd.pid}[victim]()
+        if victim == "daemon":
+            os.kill(s.worker_pids()[0], signal.SIGCONT)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not s.target_state()["handshake_waiting"], "the program goes on")
+        wait_until(lambda: len(s.target_state()["queues"]) == 4, "and creates its queues")
+
+
+@test
+def worker_killed_with_the_target_in_the_handshake():
+    handshake_case("worker")
+
+
+@test
+def daemon_killed_with_the_target_in_the_handshake():
+    handshake_case("daemon")
+
+
+@test
+def stuck_worker_is_killed_and_the_target_runs():
+    """An ioctl of the worker hangs: the client gets its answer, the kernel lets the target run."""
+    with Scene(gpus="gfx942") as s:
+        attached(s)
+        s.control("block-op GET_QUEUE_SNAPSHOT")
+        error = s.rpc.error("gpu.queues", session=s.session)
+        assert error.name in ("timeout", "session_ended"), error
+        s.control("unblock")
+        wait_until(lambda: healthy(s), "target healthy")
+        assert_moving(s)
+
+
+@test
+def stopped_worker_cannot_extend_a_lease():
+    with Scene(gpus="gfx942") as s:
+        attached(s)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=300)
+        os.kill(s.worker_pids()[0], signal.SIGSTOP)
+        wait_until(lambda: healthy(s), "target healthy", patience=6)
+        assert s.rpc.notification("session.ended")["reason"] == "stuck"
+
+
+@test
+def sigterm_releases_everything():
+    for step in (attached, suspended, changed, held_fault):
+        with Scene(gpus="gfx942") as s:
+            step(s)
+            faults = s.app_status().faults
+            assert s.agentd.stop() == 0
+            assert healthy(s), s.target_state()
+            assert_moving(s)
+            if step is held_fault:
+                wait_until(lambda: s.app_status().faults == faults + 1, "held fault was forwarded")
+
+
+if __name__ == "__main__":
+    main(__file__)
