@@ -1,1 +1,17 @@
-# filled in by the module
+# Formatting and output, which unit tests link as well.
+archives += ctl
+ctl_src := $(addprefix ctl/,color.c output.c pager.c table.c text.c)
+ctl_deps := $(protocol_gen)
+
+programs += gpu-agentctl
+gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c show.c signals.c stream.c) \
+	$(patsubst %,ctl/cmd_%.c,list doctor snapshot devices queues attach detach suspend resume \
+		watchpoint memory events rpc status version)
+gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"'
+gpu-agentctl_libs := ctl protocol base
+gpu-agentctl_ldlibs := $(protocol_ldlibs)
+gpu-agentctl_deps := $(protocol_gen)
+
+installs += 755:$(O)/bin/gpu-agentctl:$(bindir)/gpu-agentctl
+
+system_tests += ctl/check-client

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "ctl/ctl.h"
+
+#define PID_MAX 4194304
+#define LIST_MAX 1024
+
+int args_u32(struct ctl *c, const char *name, const char *text, uint32_t min, uint32_t max,
+	     uint32_t *ret)
+{
+	uint64_t v;
+
+	if (str_to_u64(text, min, max, &v) < 0)
+		return ctl_usage(c, "%s: \"%.40s\" is not a number between %u and %u", name, text, min,
+				 max);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+int args_pid(struct ctl *c, const char *text, uint32_t *ret)
+{
+	return args_u32(c, "PID", text, 1, PID_MAX, ret);
+}
+
+int args_address(struct ctl *c, const char *name, const char *text, uint64_t *ret)
+{
+	if (str_to_u64_any(text, ret) < 0)
+		return ctl_usage(c, "%s: \"%.40s\" is not an address such as 0x7f0012340000", name,
+				 text);
+	return 0;
+}
+
+int args_size(struct ctl *c, const char *name, const char *text, uint64_t max, uint64_t *ret)
+{
+	static const char suffixes[] = "KMG";
+	size_t n = strlen(text);
+	const char *suffix = n ? strchr(suffixes, text[n - 1]) : NULL;
+	unsigned shift = 0;
+	char digits[24];
+	uint64_t v;
+
+	if (suffix && *suffix) {
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+		n--;
+	}
+	if (n >= sizeof(digits))
+		n = 0;
+	memcpy(digits, text, n);
+	digits[n] = '\0';
+	if (str_to_u64_any(digits, &v) < 0 || !v || v > max >> shift)
+		return ctl_usage(c, "%s: \"%.40s\" is not a size between 1 and %llu (0x hex and K, M, G work)",
+				 name, text, (unsigned long long)max);
+	*ret = v << shift;
+	return 0;
+}
+
+int args_duration(struct ctl *c, const char *name, const char *text, uint32_t max_ms,
+		  uint32_t *ret_ms)
+{
+	uint64_t ms;
+
+	if (str_to_ms(text, &ms) < 0 || !ms || ms > max_ms)
+		return ctl_usage(c, "%s: \"%.40s\" is not a time such as 5s or 250ms, up to %us", name,
+				 text, max_ms / 1000);
+	*ret_ms = (uint32_t)ms;
+	return 0;
+}
+
+int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **ret, size_t *ret_n)
+{
+	uint32_t *list = rpc_arena_array(&c->arena, LIST_MAX, sizeof(*list));
+	auto_free char *copy = strdup(text);
+	char *save, *word;
+	size_t n = 0;
+	int r;
+
+	if (!list || !copy)
+		return ctl_fail(c, ENOMEM, name);
+	for (word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		if (n == LIST_MAX)
+			return ctl_usage(c, "%s: more than %d numbers", name, LIST_MAX);
+		r = args_u32(c, name, word, 0, UINT32_MAX, &list[n++]);
+		if (r < 0)
+			return r;
+	}
+	if (!n)
+		return ctl_usage(c, "%s: needs numbers separated by commas", name);
+	*ret = list;
+	*ret_n = n;
+	return 0;
+}

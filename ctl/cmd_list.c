@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl list: GPU processes, and why not when one cannot be debugged. */
+#include "base/cleanup.h"
+#include "ctl/ctl.h"
+
+static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	for (size_t i = 0; i < n; i++)
+		out_fmt(&o, "%s%u", i ? "," : "", ids[i]);
+	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;
+}
+
+static int print_processes(struct ctl *c, const struct rpc_process_list_result *list)
+{
+	static const struct table_column columns[] = {
+		{ "PID", true },     { "NSPID", true },	   { "USER", false },	   { "VENDOR", false },
+		{ "GPUS", false },   { "QUEUES", true },   { "DEBUG", false },	   { "SESSION", false },
+		{ "COMMAND", false }, { "CONTAINER", false }, { "REASON", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < list->n_processes; i++) {
+		const struct rpc_process *p = &list->processes[i];
+
+		table_u64(&t, p->pid);
+		if (p->has_ns_pid)
+			table_u64(&t, p->ns_pid);
+		else
+			table_str(&t, NULL);
+		table_str(&t, show_user(&c->arena, p->uid));
+		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, p->vendor));
+		table_str(&t, join_ids(c, p->gpu_ids, p->n_gpu_ids));
+		table_u64(&t, p->queues);
+		table_style(&t, p->debuggable ? COLOR_GOOD : COLOR_WARN, p->debuggable ? "yes" : "no");
+		table_str(&t, p->session);
+		table_str(&t, p->comm);
+		table_str(&t, p->container);
+		table_str(&t, p->reason);
+	}
+	return ctl_print_table(c, &t);
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_process_list_result list;
+	int r = ctl_connect(c);
+
+	if (r == 0)
+		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &list, &c->err));
+	if (r < 0)
+		return r;
+	if (ctl_is_json(c))
+		return ctl_print_result(c);
+	if (!list.n_processes) {
+		ctl_note(c, "no process uses a GPU");
+		return 0;
+	}
+	return print_processes(c, &list);
+}
+
+const struct ctl_verb ctl_verb_list = {
+	.name = "list",
+	.args = "",
+	.summary = "List the processes that use a GPU, and why one cannot be debugged",
+	.run = run,
+};

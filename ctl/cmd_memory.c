@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl memory: read global memory of a process. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+
+/* Below the agent's limit, whole pages, and a multiple of three: base64 pieces can be joined. */
+#define PIECE ((uint32_t)768 << 10)
+#define HEX_MAX (UINT64_C(16) << 20)
+#define JSON_MAX (UINT64_C(128) << 20)
+#define RAW_MAX (UINT64_C(1) << 40)
+
+static bool raw;
+
+static const struct argv_option options[] = {
+	{ "raw", 0, ARGV_FLAG, &raw, NULL, "the bytes as they are; implied by -o" },
+	{ 0 },
+};
+
+struct range {
+	uint64_t address, size;
+	uint64_t done;
+};
+
+static int bad_reply(struct ctl *c)
+{
+	return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "memory.read", NULL,
+			     "the agent's reply holds no such bytes");
+}
+
+static int append(struct ctl *c, const struct range *m, const struct rpc_memory_read_result *piece)
+{
+	size_t text_size = strlen(piece->data), size;
+	uint8_t *bytes;
+
+	if (ctl_is_json(c)) {
+		out_bytes(&c->output.text, piece->data, text_size);
+		return 0;
+	}
+	bytes = rpc_arena_alloc(&c->arena, text_size / 4 * 3 + 1);
+	if (!bytes || text_base64_decode(piece->data, text_size, bytes, &size) < 0 ||
+	    size != piece->size)
+		return bad_reply(c);
+	if (raw)
+		out_bytes(&c->output.text, bytes, size);
+	else
+		text_hexdump(&c->output.text, m->address + m->done, bytes, size);
+	return 0;
+}
+
+/* Read the next piece; *ret_short when memory ended before it did. */
+static int read_piece(struct ctl *c, const char *session, struct range *m, bool *ret_short)
+{
+	struct rpc_memory_read_params p = { .session = session, .address = m->address + m->done };
+	struct rpc_memory_read_result result;
+	uint64_t left = m->size - m->done;
+	int r;
+
+	p.size = left < PIECE ? (uint32_t)left : PIECE;
+	r = ctl_called(c, rpc_client_memory_read(c->client, &p, &c->arena, &result, &c->err));
+	if (r < 0)
+		return r;
+	if (result.size > p.size)
+		return bad_reply(c);
+	r = append(c, m, &result);
+	m->done += result.size;
+	*ret_short = result.size < p.size;
+	return r;
+}
+
+static int read_range(struct ctl *c, const char *session, struct range *m)
+{
+	struct out *o = &c->output.text;
+	bool ended = false;
+	int r = 0;
+
+	if (ctl_is_json(c))
+		out_fmt(o, "{\"address\":\"0x%" PRIx64 "\",\"data\":\"", m->address);
+	while (r == 0 && m->done < m->size && !ended) {
+		rpc_arena_reset(&c->arena);
+		r = read_piece(c, session, m, &ended);
+		if (r == 0 && !ctl_is_json(c)) {
+			int w = output_flush(&c->output);
+
+			r = w < 0 ? ctl_fail(c, -w, "writing the output") : 0;
+		}
+	}
+	if (ctl_is_json(c))
+		out_fmt(o, "\",\"size\":%" PRIu64 "}", m->done);
+	return r;
+}
+
+/* The document was put together here: give it the style asked for. */
+static int restyle(struct ctl *c)
+{
+	struct out doc = c->output.text;
+	int r;
+
+	out_init(&c->output.text, 0);
+	r = output_json(&c->output, doc.data, doc.size);
+	out_deinit(&doc);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+static int parse(struct ctl *c, char **argv, struct range *m)
+{
+	uint64_t max = ctl_is_json(c) ? JSON_MAX : raw ? RAW_MAX : HEX_MAX;
+	int r = args_address(c, "ADDRESS", argv[1], &m->address);
+
+	if (r == 0)
+		r = args_size(c, "SIZE", argv[2], max, &m->size);
+	if (r == 0 && m->size - 1 > UINT64_MAX - m->address)
+		r = ctl_usage(c, "SIZE: the range goes beyond the end of the address space");
+	if (r == 0 && raw && !c->output.path && isatty(STDOUT_FILENO))
+		r = ctl_usage(c, "--raw would write bytes to the terminal; use -o FILE or a pipe");
+	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct range m = { 0 };
+	char session[65];
+	int r;
+
+	raw = !ctl_is_json(c) && (raw || c->output.path);
+	r = parse(c, argv, &m);
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	snprintf(session, sizeof(session), "%s", c->session.session);
+	c->session.session = session; /* the arena is emptied between the pieces */
+	r = read_range(c, session, &m);
+	if (r == 0 && ctl_is_json(c))
+		r = restyle(c);
+	ctl_detach(c);
+	if (r < 0)
+		return r;
+	if (m.done < m.size)
+		ctl_note(c, "only %" PRIu64 " of %" PRIu64 " bytes are readable", m.done, m.size);
+	return m.done < m.size ? CTL_EXIT_PARTIAL : 0;
+}
+
+const struct ctl_verb ctl_verb_memory = {
+	.name = "memory",
+	.args = "PID ADDRESS SIZE",
+	.summary = "Read memory of a process as its GPUs see it",
+	.options = options,
+	.min_args = 3,
+	.max_args = 3,
+	.run = run,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl queues: the queues of a process. */
+#include "ctl/ctl.h"
+
+static const char *gpu;
+
+static const struct argv_option options[] = {
+	{ "gpu", 0, ARGV_STRING, &gpu, "ID", "only queues of this device" },
+	{ 0 },
+};
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_gpu_queues_params p = { .has_gpu_id = gpu };
+	struct rpc_gpu_queues_result result;
+	int r = gpu ? args_u32(c, "--gpu", gpu, 0, UINT32_MAX, &p.gpu_id) : 0;
+
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) :
+				     show_queues(c, result.queues, result.n_queues);
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_queues = {
+	.name = "queues",
+	.args = "PID",
+	.summary = "Show the queues of a process",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

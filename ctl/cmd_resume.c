@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentctl resume: let queues run that a session has stopped.  While their suspender is alive it
+ * holds the writer lease and the agent answers "busy"; when it is gone, the agent has resumed them.
+ */
+#include "ctl/ctl.h"
+
+static const char *queues;
+
+static const struct argv_option options[] = {
+	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)" },
+	{ 0 },
+};
+
+static int report(struct ctl *c, const struct rpc_gpu_resume_result *result)
+{
+	int r;
+
+	if (ctl_is_json(c))
+		r = ctl_print_result(c);
+	else if (result->n_queues)
+		r = show_queue_results(c, result->queues, result->n_queues);
+	else
+		r = 0;
+	if (r < 0)
+		return r;
+	if (!result->resumed)
+		ctl_note(c, "nothing to resume: queues stay stopped only while the client that "
+			    "suspended them is connected");
+	for (size_t i = 0; i < result->n_queues; i++)
+		if (result->queues[i].verdict != RPC_QUEUE_VERDICT_RESUMED)
+			return CTL_EXIT_PARTIAL;
+	return 0;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_gpu_resume_params p = { .has_queues = queues };
+	struct rpc_gpu_resume_result result;
+	int r = queues ? args_u32_list(c, "--queues", queues, &p.queues, &p.n_queues) : 0;
+
+	if (r == 0)
+		r = ctl_attach(c, argv[0], true);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = ctl_called(c, rpc_client_gpu_resume(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = report(c, &result);
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_resume = {
+	.name = "resume",
+	.args = "PID",
+	.summary = "Let suspended queues run, or say who keeps them stopped",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl snapshot: process, devices and queues on one page. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+
+/* `key   value`, the value's strings made safe by the caller. */
+static struct out *line(struct ctl *c, const char *key)
+{
+	bool color = c->output.color;
+
+	out_fmt(&c->output.text, "%s%-9s%s ", color_begin(COLOR_HEADER, color), key,
+		color_end(COLOR_HEADER, color));
+	return &c->output.text;
+}
+
+static void escaped(struct out *o, const char *s)
+{
+	text_escape(o, s, strlen(s));
+}
+
+static void print_process(struct ctl *c, const struct rpc_process *p)
+{
+	struct out *o = line(c, "process");
+
+	out_fmt(o, "%u  ", p->pid);
+	escaped(o, p->comm);
+	if (p->exe) {
+		out_str(o, "  ");
+		escaped(o, p->exe);
+	}
+	out_str(o, "  user ");
+	escaped(o, show_user(&c->arena, p->uid));
+	if (p->has_ns_pid)
+		out_fmt(o, "  (pid %u in its own namespace)", p->ns_pid);
+	if (p->container) {
+		out_str(o, "  container ");
+		escaped(o, p->container);
+	}
+	out_char(o, '\n');
+}
+
+static void print_runtime(struct ctl *c, const struct rpc_runtime *r)
+{
+	struct out *o = line(c, "runtime");
+
+	escaped(o, show_name(&c->arena, &rpc_runtime_state_enum, r->state));
+	if (r->r_debug) {
+		out_str(o, "  r_debug ");
+		out_hex(o, r->r_debug);
+	}
+	if (r->has_r_version)
+		out_fmt(o, "  version %u", r->r_version);
+	if (r->ttmp_setup)
+		out_str(o, "  waves carry their dispatch");
+	out_char(o, '\n');
+}
+
+static void print_complete(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	enum color_style style = s->complete ? COLOR_GOOD : COLOR_BAD;
+	struct out *o = line(c, "complete");
+
+	out_fmt(o, "%s%s%s\n", color_begin(style, c->output.color), s->complete ? "yes" : "no",
+		color_end(style, c->output.color));
+	for (size_t i = 0; i < s->n_missing; i++) {
+		line(c, i ? "" : "missing");
+		escaped(o, s->missing[i]);
+		out_char(o, '\n');
+	}
+}
+
+static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	struct out *o;
+
+	print_process(c, &s->process);
+	o = line(c, "vendor");
+	escaped(o, show_name(&c->arena, &rpc_vendor_enum, s->process.vendor));
+	out_str(o, "  interface ");
+	escaped(o, s->kfd_version);
+	out_fmt(o, "  devices %zu  queues %zu\n", s->n_devices, s->n_queues);
+	print_runtime(c, &s->runtime);
+	out_fmt(line(c, "stopped"), "%" PRIu64 " us\n", s->stopped_us);
+	print_complete(c, s);
+	o = line(c, "writer");
+	escaped(o, s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "nobody");
+	out_char(o, '\n');
+}
+
+static int print_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	int r;
+
+	print_header(c, s);
+	out_char(&c->output.text, '\n');
+	r = show_devices(c, s->devices, s->n_devices);
+	out_char(&c->output.text, '\n');
+	return r < 0 ? r : show_queues(c, s->queues, s->n_queues);
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_gpu_snapshot_params p = { 0 };
+	struct rpc_gpu_snapshot_result result;
+	int r = ctl_attach(c, argv[0], false);
+
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) : print_snapshot(c, &result);
+	ctl_detach(c);
+	if (r < 0)
+		return r;
+	if (!result.complete)
+		ctl_note(c, "the snapshot is not complete");
+	return result.complete ? 0 : CTL_EXIT_PARTIAL;
+}
+
+const struct ctl_verb ctl_verb_snapshot = {
+	.name = "snapshot",
+	.args = "PID",
+	.summary = "Show a process, its devices and its queues on one page",
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

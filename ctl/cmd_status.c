@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl status: the agent itself, and the open sessions. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+
+struct answers {
+	struct rpc_agent_status_result status;
+	struct rpc_agent_hello_result hello;
+	struct rpc_session_list_result sessions;
+};
+
+/* `"name":<the last result>` */
+static void add_member(struct ctl *c, struct out *doc, const char *name)
+{
+	size_t size;
+	const char *text = rpc_client_last_result(c->client, &size);
+
+	out_fmt(doc, "%s\"%s\":", doc->size ? "," : "{", name);
+	out_bytes(doc, text, size);
+}
+
+static int ask(struct ctl *c, struct answers *a, struct out *doc)
+{
+	const struct rpc_agent_hello_params hello = { .client = "gpu-agentctl " GPU_AGENT_VERSION };
+	int r = ctl_called(c, rpc_client_agent_hello(c->client, &hello, &c->arena, &a->hello, &c->err));
+
+	if (r < 0)
+		return r;
+	add_member(c, doc, "hello");
+	r = ctl_called(c, rpc_client_agent_status(c->client, NULL, &c->arena, &a->status, &c->err));
+	if (r < 0)
+		return r;
+	add_member(c, doc, "status");
+	r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &a->sessions, &c->err));
+	if (r < 0)
+		return r;
+	add_member(c, doc, "sessions");
+	out_char(doc, '}');
+	return 0;
+}
+
+static struct out *line(struct ctl *c, const char *key)
+{
+	out_fmt(&c->output.text, "%s%-11s%s ", color_begin(COLOR_HEADER, c->output.color), key,
+		color_end(COLOR_HEADER, c->output.color));
+	return &c->output.text;
+}
+
+static void print_uptime(struct out *o, uint64_t ms)
+{
+	uint64_t s = ms / 1000;
+
+	if (s >= 86400)
+		out_fmt(o, "%" PRIu64 "d ", s / 86400);
+	out_fmt(o, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "\n", s / 3600 % 24, s / 60 % 60, s % 60);
+}
+
+static int print_status(struct ctl *c, const struct answers *a)
+{
+	struct out *o = line(c, "agent");
+
+	text_escape(o, a->status.agent, strlen(a->status.agent));
+	out_fmt(o, "  protocol %.16s  pid %u%s\n", a->hello.protocol, a->status.pid,
+		a->status.user_mode ? "  for one user" : "");
+	o = line(c, "socket");
+	text_escape(o, c->socket, strlen(c->socket));
+	out_char(o, '\n');
+	o = line(c, "features");
+	for (size_t i = 0; i < a->hello.n_features; i++) {
+		out_str(o, i ? ", " : "");
+		text_escape(o, a->hello.features[i], strlen(a->hello.features[i]));
+	}
+	out_char(o, '\n');
+	out_fmt(line(c, "you"), "uid %u%s\n", a->hello.uid, a->hello.admin ? ", administrator" : "");
+	print_uptime(line(c, "running"), a->status.uptime_ms);
+	out_fmt(line(c, "connections"), "%u\n", a->status.connections);
+	out_fmt(line(c, "requests"), "%" PRIu64 "\n", a->status.requests);
+	out_fmt(line(c, "sessions"), "%u\n", a->status.sessions);
+	if (!a->sessions.n_sessions)
+		return 0;
+	out_char(&c->output.text, '\n');
+	return show_sessions(c, a->sessions.sessions, a->sessions.n_sessions);
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct answers a;
+	auto_out struct out doc;
+	int r;
+
+	out_init(&doc, 0);
+	r = ctl_connect(c);
+	if (r == 0)
+		r = ask(c, &a, &doc);
+	if (r < 0)
+		return r;
+	if (!ctl_is_json(c))
+		return print_status(c, &a);
+	r = output_json(&c->output, doc.data, doc.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+const struct ctl_verb ctl_verb_status = {
+	.name = "status",
+	.args = "",
+	.summary = "Show the state of the agent and the open sessions",
+	.run = run,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentctl suspend: take queues off the hardware for a while.  The connection that suspended
+ * them is what keeps them stopped, so this stays until the lease ends or it is told to let go.
+ */
+#include "base/clock.h"
+#include "ctl/ctl.h"
+#include "ctl/stream.h"
+
+#define LEASE_MAX_MS 60000
+#define LEASE_DEFAULT_MS 5000
+#define GRACE_MAX 255
+/* The agent ends the lease; this is for an agent that does not. */
+#define LEASE_MARGIN_MS 2000
+
+static const char *queues, *lease, *grace;
+static bool until_eof;
+
+static const struct argv_option options[] = {
+	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)" },
+	{ "lease", 0, ARGV_STRING, &lease, "TIME", "resume after TIME at the latest (default 5s)" },
+	{ "grace", 0, ARGV_STRING, &grace, "N", "let waves finish for N thousand GPU clocks" },
+	{ "until-eof", 0, ARGV_FLAG, &until_eof, NULL, "resume when standard input ends" },
+	{ 0 },
+};
+
+/* @ret_cut: --max-stop is shorter than the lease asked for. */
+static int parse(struct ctl *c, struct rpc_gpu_suspend_params *p, bool *ret_cut)
+{
+	int r = 0;
+
+	p->has_queues = queues;
+	p->has_lease_ms = true;
+	p->lease_ms = LEASE_DEFAULT_MS;
+	p->has_grace = grace;
+	if (queues)
+		r = args_u32_list(c, "--queues", queues, &p->queues, &p->n_queues);
+	if (r == 0 && lease)
+		r = args_duration(c, "--lease", lease, LEASE_MAX_MS, &p->lease_ms);
+	if (r == 0 && grace)
+		r = args_u32(c, "--grace", grace, 0, GRACE_MAX, &p->grace);
+	*ret_cut = c->max_stop_ms && c->max_stop_ms < p->lease_ms;
+	if (*ret_cut)
+		p->lease_ms = c->max_stop_ms;
+	return r;
+}
+
+static bool has_failed_queue(const struct rpc_gpu_suspend_result *result)
+{
+	for (size_t i = 0; i < result->n_queues; i++)
+		if (result->queues[i].verdict != RPC_QUEUE_VERDICT_SUSPENDED)
+			return true;
+	return false;
+}
+
+static int resume(struct ctl *c)
+{
+	struct rpc_gpu_resume_params p = { .session = c->session.session };
+	struct rpc_gpu_resume_result result;
+	int r = ctl_called(c, rpc_client_gpu_resume(c->client, &p, &c->arena, &result, &c->err));
+
+	if (r < 0)
+		return r;
+	ctl_note(c, "%u queues run again after %llu us", result.resumed,
+		 (unsigned long long)result.stopped_us);
+	return ctl_is_json(c) ? ctl_print_result(c) : 0;
+}
+
+/* Queues are stopped: wait for the end of the lease, or end it. */
+static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
+{
+	enum stream_end end;
+	int r;
+
+	s->until_resumed = true;
+	s->deadline_ns = clock_deadline_ms((uint64_t)lease_ms + LEASE_MARGIN_MS);
+	ctl_note(c, "queues stay stopped for %u ms at most; Ctrl-C resumes them now", lease_ms);
+	r = stream_run(c, s, &end);
+	if (r < 0)
+		return r;
+	if (end == STREAM_END_SESSION)
+		return agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, "suspend", NULL,
+				     "the session ended before the lease did");
+	if (end != STREAM_END_RESUMED) {
+		r = resume(c);
+		return r < 0 ? r : stream_status(c, s, end);
+	}
+	return cut && s->reason == RPC_RESUME_REASON_LEASE_EXPIRED ? CTL_EXIT_BUDGET : 0;
+}
+
+static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_params *p, bool cut)
+{
+	struct rpc_gpu_suspend_result result;
+	int r, status = 0;
+
+	p->session = c->session.session;
+	r = ctl_called(c, rpc_client_gpu_suspend(c->client, p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) :
+				     show_queue_results(c, result.queues, result.n_queues);
+	if (r < 0)
+		return r;
+	if (result.suspended)
+		status = hold(c, s, result.lease_ms, cut);
+	else
+		ctl_note(c, "no queue was suspended");
+	return status == 0 && has_failed_queue(&result) ? CTL_EXIT_PARTIAL : status;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_gpu_suspend_params p = { 0 };
+	struct stream s;
+	bool cut;
+	int r = parse(c, &p, &cut);
+
+	if (r == 0)
+		r = stream_begin(c, &s, NULL, until_eof);
+	if (r == 0)
+		r = ctl_attach(c, argv[0], true);
+	if (r == 0)
+		r = suspend(c, &s, &p, cut);
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_suspend = {
+	.name = "suspend",
+	.args = "PID",
+	.summary = "Take queues off the hardware until a lease ends or Ctrl-C",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

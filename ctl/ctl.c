@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/text.h"
+#include "protocol/rpc_format.h"
+
+/* The agent's own deadline for attaching comes first: its message says more than ours. */
+#define REPLY_MARGIN_MS 500
+#define ATTACH_TIMEOUT_MAX_MS 60000
+
+static void print_line(const char *prefix, const char *text)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	out_str(&o, prefix);
+	text_escape(&o, text, strlen(text));
+	out_char(&o, '\n');
+	if (!out_error(&o))
+		fd_write_all(STDERR_FILENO, o.data, o.size);
+}
+
+static void message(const char *fmt, va_list ap)
+{
+	char text[512];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	print_line("", text);
+}
+
+void ctl_note(const struct ctl *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (!c->quiet)
+		message(fmt, ap);
+	va_end(ap);
+}
+
+void ctl_debug(const struct ctl *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (c->verbose)
+		message(fmt, ap);
+	va_end(ap);
+}
+
+int ctl_usage(struct ctl *c, const char *fmt, ...)
+{
+	char text[200], hint[80];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(hint, sizeof(hint), "gpu-agentctl %s%s--help tells how it is used",
+		 c->verb ? c->verb : "", c->verb ? " " : "");
+	agent_err_set(&c->err, RPC_ERROR_INVALID_PARAMS, 0, NULL, hint, "%s", text);
+	return -EINVAL;
+}
+
+int ctl_fail(struct ctl *c, int err_no, const char *op)
+{
+	return agent_err_set(&c->err, RPC_ERROR_FAILED, err_no, op, NULL, "%s: %s", op,
+			     strerror(err_no));
+}
+
+/* Append the error document. */
+static void error_document(struct ctl *c, struct out *o)
+{
+	struct out raw;
+
+	out_init(&raw, 0);
+	out_str(&raw, "{\"error\":");
+	if (c->err_json.size)
+		out_bytes(&raw, c->err_json.data, c->err_json.size);
+	else
+		agent_err_encode(&raw, &c->err);
+	out_char(&raw, '}');
+	if (!out_error(&raw))
+		rpc_format(o, raw.data, raw.size,
+			   c->output.json == OUTPUT_JSON_PRETTY && !c->output.stream ?
+				   RPC_FORMAT_PRETTY :
+				   RPC_FORMAT_SHORT);
+	out_char(o, '\n');
+	out_deinit(&raw);
+}
+
+/* A stream goes on where it was; everything else is taken back first. */
+static void report_json(struct ctl *c)
+{
+	if (!c->output.stream) {
+		output_drop(&c->output);
+		c->output.path = NULL;
+	}
+	error_document(c, &c->output.text);
+	output_finish(&c->output);
+}
+
+void ctl_report(struct ctl *c)
+{
+	char prefix[48];
+
+	if (!c->err.code)
+		agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, NULL, NULL, "out of memory");
+	if (ctl_is_json(c))
+		report_json(c);
+	snprintf(prefix, sizeof(prefix), "gpu-agentctl: %serror:%s ",
+		 color_begin(COLOR_BAD, c->color_messages), color_end(COLOR_BAD, c->color_messages));
+	print_line(prefix, c->err.message);
+	if (c->err.hint[0])
+		print_line("  hint: ", c->err.hint);
+	if (c->verbose && c->err.op[0])
+		print_line("  operation: ", c->err.op);
+}
+
+int ctl_connect(struct ctl *c)
+{
+	int r;
+
+	if (c->client)
+		return 0;
+	r = rpc_client_open(c->socket, &c->client, &c->err);
+	if (r < 0) {
+		if (c->err.code == AGENT_ERR_UNREACHABLE)
+			str_copy(c->err.hint, sizeof(c->err.hint),
+				 "start the agent with `systemctl start gpu-agentd.socket`, or "
+				 "`gpu-agentd --user` for your own processes; --socket or "
+				 "GPU_AGENT_SOCKET names another place");
+		return r;
+	}
+	rpc_client_set_timeout(c->client, c->timeout_ms);
+	ctl_debug(c, "connected to %s", c->socket);
+	return 0;
+}
+
+int ctl_called(struct ctl *c, int r)
+{
+	const char *text;
+	size_t size = 0;
+
+	if (r >= 0)
+		return r;
+	text = rpc_client_last_error(c->client, &size);
+	out_reset(&c->err_json);
+	if (text)
+		out_bytes(&c->err_json, text, size);
+	return r;
+}
+
+int ctl_attach(struct ctl *c, const char *pid_text, bool control)
+{
+	struct rpc_session_attach_params p = { .has_control = control, .control = control };
+	int r = args_pid(c, pid_text, &p.pid);
+
+	if (r == 0)
+		r = ctl_connect(c);
+	if (r < 0)
+		return r;
+	p.has_timeout_ms = true;
+	p.timeout_ms = c->timeout_ms < ATTACH_TIMEOUT_MAX_MS ? c->timeout_ms : ATTACH_TIMEOUT_MAX_MS;
+	rpc_client_set_timeout(c->client, p.timeout_ms + REPLY_MARGIN_MS);
+	r = ctl_called(c, rpc_client_session_attach(c->client, &p, &c->arena, &c->session, &c->err));
+	rpc_client_set_timeout(c->client, c->timeout_ms);
+	if (r < 0)
+		return r;
+	c->attached = true;
+	ctl_debug(c, "%s session %s on process %u", c->session.joined ? "joined" : "opened",
+		  c->session.session, c->session.pid);
+	return 0;
+}
+
+void ctl_detach(struct ctl *c)
+{
+	struct rpc_session_detach_params p = { .session = c->session.session };
+	struct rpc_session_detach_result result;
+	struct agent_err err = { 0 };
+
+	if (!c->attached)
+		return;
+	c->attached = false;
+	if (rpc_client_session_detach(c->client, &p, &c->arena, &result, &err) < 0)
+		ctl_debug(c, "detach: %s", err.message);
+	else
+		ctl_debug(c, "left session %s%s", p.session, result.ended ? ", which is over" : "");
+}
+
+int ctl_print_result(struct ctl *c)
+{
+	size_t size;
+	const char *text = rpc_client_last_result(c->client, &size);
+	int r = text ? output_json(&c->output, text, size) : -EPROTO;
+
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+int ctl_print_table(struct ctl *c, const struct table *t)
+{
+	int r = table_print(t, &c->output.text, c->output.legend, c->output.color);
+
+	return r < 0 ? ctl_fail(c, -r, "writing the table") : 0;
+}

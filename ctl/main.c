@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentctl: look at GPU processes through the agent.  This file knows the verbs and the options
+ * that all of them share; each verb is in its own file.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/ctl.h"
+#include "ctl/signals.h"
+#include "ctl/text.h"
+
+#define TIME_MAX_MS 86400000
+
+static struct ctl ctl;
+
+static const struct argv_option common[] = {
+	{ "json", 'j', ARGV_OPTIONAL, &ctl.json_option, "pretty|short|off",
+	  "print one JSON document (one a line for streams)" },
+	{ "output", 'o', ARGV_STRING, &ctl.output.path, "FILE", "write data to FILE" },
+	{ "socket", 0, ARGV_STRING, &ctl.socket_option, "PATH",
+	  "socket of the agent (default: $GPU_AGENT_SOCKET)" },
+	{ "timeout", 0, ARGV_STRING, &ctl.timeout_option, "TIME",
+	  "give up when a request takes longer (default 30s)" },
+	{ "max-stop", 0, ARGV_STRING, &ctl.max_stop_option, "TIME",
+	  "never keep queues stopped for longer" },
+	{ "color", 0, ARGV_STRING, &ctl.color_option, "WHEN", "auto, always or never" },
+	{ "no-pager", 0, ARGV_FLAG, &ctl.no_pager, NULL, "do not page long output" },
+	{ "no-legend", 0, ARGV_FLAG, &ctl.no_legend, NULL, "leave out column titles" },
+	{ "quiet", 'q', ARGV_FLAG, &ctl.quiet, NULL, "print data and errors only" },
+	{ "verbose", 'v', ARGV_FLAG, &ctl.verbose, NULL, "say what is being done" },
+	{ "help", 'h', ARGV_FLAG, &ctl.help, NULL, "print help and exit" },
+	{ "version", 0, ARGV_FLAG, &ctl.version, NULL, "print the version and exit" },
+	{ 0 },
+};
+
+static const struct argv_option no_options[] = { { 0 } };
+
+#define VERB(name) &ctl_verb_##name,
+static const struct ctl_verb *const verbs[] = { CTL_VERBS(VERB) };
+#undef VERB
+
+static const struct ctl_verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(verbs[i]->name, name))
+			return verbs[i];
+	return NULL;
+}
+
+static bool option_takes_next(const struct argv_option *o, const char *arg)
+{
+	for (; o && o->name; o++) {
+		if (o->kind != ARGV_STRING)
+			continue;
+		if (!strcmp(arg + 2, o->name) && arg[1] == '-')
+			return true;
+		if (o->letter && arg[1] == o->letter && !arg[2])
+			return true;
+	}
+	return false;
+}
+
+/* The verb is the first argument that is neither an option nor the value of one. */
+static const char *verb_argument(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		bool skip = false;
+
+		if (argv[i][0] != '-' || !argv[i][1])
+			return argv[i];
+		if (!strcmp(argv[i], "--"))
+			return i + 1 < argc ? argv[i + 1] : NULL;
+		skip = option_takes_next(common, argv[i]);
+		for (size_t k = 0; k < ARRAY_SIZE(verbs); k++)
+			skip = skip || option_takes_next(verbs[k]->options, argv[i]);
+		i += skip;
+	}
+	return NULL;
+}
+
+/* The verb that was probably meant, or NULL. */
+static const char *similar_verb(const char *name)
+{
+	const char *best = NULL;
+	size_t least = 3;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		size_t d = text_distance(name, verbs[i]->name);
+
+		if (strlen(name) >= 3 && str_starts_with(verbs[i]->name, name))
+			d = 1;
+		if (d < least && d < strlen(verbs[i]->name) - 1) {
+			least = d;
+			best = verbs[i]->name;
+		}
+	}
+	return best;
+}
+
+static int unknown_verb(const char *name)
+{
+	const char *similar = similar_verb(name);
+
+	if (similar)
+		return ctl_usage(&ctl, "unknown verb \"%.40s\"; did you mean \"%s\"?", name, similar);
+	return ctl_usage(&ctl, "unknown verb \"%.40s\"", name);
+}
+
+static void print_help(const struct ctl_verb *verb)
+{
+	if (verb) {
+		printf("usage: gpu-agentctl %s%s%s [OPTIONS]\n\n%s.\n", verb->name,
+		       verb->args[0] ? " " : "", verb->args, verb->summary);
+		if (verb->options) {
+			printf("\nOptions of this verb:\n");
+			argv_print_options(verb->options);
+		}
+	} else {
+		printf("usage: gpu-agentctl VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n");
+		for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+			printf("  %-11s %s\n", verbs[i]->name, verbs[i]->summary);
+	}
+	printf("\nOptions of every verb:\n");
+	argv_print_options(common);
+	printf("\nSee gpu-agentctl(1).\n");
+}
+
+/* Before options are parsed: a mistake in them is to be reported in the right way as well. */
+static const char *early_json(int argc, char **argv)
+{
+	const char *mode = NULL;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json"))
+			mode = "";
+		else if (str_starts_with(argv[i], "--json="))
+			mode = argv[i] + strlen("--json=");
+	}
+	return mode;
+}
+
+/* An agent of the system, or else of this user. */
+static int choose_socket(void)
+{
+	static const char system_socket[] = RUNSTATEDIR "/gpu-agent/agentd.sock";
+	const char *path = ctl.socket_option, *dir = getenv("XDG_RUNTIME_DIR");
+	char own[sizeof(ctl.socket)];
+	struct stat st;
+
+	if (!path && !str_is_empty(getenv("GPU_AGENT_SOCKET")))
+		path = getenv("GPU_AGENT_SOCKET");
+	if (!path)
+		path = system_socket;
+	if (path == system_socket && stat(path, &st) < 0 && !str_is_empty(dir) &&
+	    (size_t)snprintf(own, sizeof(own), "%s/gpu-agent/agentd.sock", dir) < sizeof(own) &&
+	    stat(own, &st) == 0)
+		path = own;
+	if (!path[0] || strlen(path) >= sizeof(ctl.socket))
+		return ctl_usage(&ctl, "--socket: the path must have 1 to %zu bytes",
+				 sizeof(ctl.socket) - 1);
+	str_copy(ctl.socket, sizeof(ctl.socket), path);
+	return 0;
+}
+
+static int apply_options(void)
+{
+	int r = 0;
+
+	if (ctl.json_option && output_set_json(&ctl.output, ctl.json_option) < 0)
+		return ctl_usage(&ctl, "--json: \"%.40s\" is none of pretty, short, off",
+				 ctl.json_option);
+	if (color_decide(ctl.color_option, !ctl.output.path && isatty(STDOUT_FILENO),
+			 &ctl.output.color) < 0)
+		return ctl_usage(&ctl, "--color: \"%.40s\" is none of auto, always, never",
+				 ctl.color_option);
+	color_decide(ctl.color_option, isatty(STDERR_FILENO), &ctl.color_messages);
+	if (ctl.output.path && !ctl.output.path[0])
+		return ctl_usage(&ctl, "--output: needs the name of a file");
+	ctl.timeout_ms = CTL_TIMEOUT_MS;
+	if (ctl.timeout_option)
+		r = args_duration(&ctl, "--timeout", ctl.timeout_option, TIME_MAX_MS, &ctl.timeout_ms);
+	if (r == 0 && ctl.max_stop_option)
+		r = args_duration(&ctl, "--max-stop", ctl.max_stop_option, TIME_MAX_MS,
+				  &ctl.max_stop_ms);
+	ctl.output.pager = !ctl.no_pager;
+	ctl.output.legend = !ctl.no_legend;
+	return r < 0 ? r : choose_socket();
+}
+
+static int run_verb(const struct ctl_verb *verb, int argc, char **argv)
+{
+	int status, r;
+
+	if (argc < verb->min_args)
+		return ctl_usage(&ctl, "%s needs %s", verb->name, verb->args);
+	if (argc > verb->max_args)
+		return ctl_usage(&ctl, "%s: unexpected argument \"%.40s\"", verb->name,
+				 argv[verb->max_args]);
+	status = verb->run(&ctl, argc, argv);
+	if (status < 0)
+		return status;
+	r = output_finish(&ctl.output);
+	if (r == -EPIPE)
+		return CTL_EXIT_SIGNAL + SIGPIPE;
+	if (r < 0)
+		return ctl_fail(&ctl, -r, ctl.output.path ? ctl.output.path : "standard output");
+	return status;
+}
+
+static int start(int argc, char **argv)
+{
+	const char *name = verb_argument(argc, argv), *early = early_json(argc, argv);
+	const struct ctl_verb *verb = name ? find_verb(name) : NULL;
+	const struct argv_option *const tables[] = {
+		common, verb && verb->options ? verb->options : no_options, NULL
+	};
+	char error[160];
+	int n, r;
+
+	ctl.verb = verb ? verb->name : NULL;
+	if (early && output_set_json(&ctl.output, early) < 0)
+		ctl.output.json = OUTPUT_JSON_SHORT;
+	if (name && !verb)
+		return unknown_verb(name);
+	n = argv_parse(argc, argv, tables, error, sizeof(error));
+	if (n < 0)
+		return ctl_usage(&ctl, "%s", error);
+	if (ctl.help) {
+		print_help(verb);
+		return 0;
+	}
+	if (ctl.version) {
+		printf("gpu-agentctl " GPU_AGENT_VERSION "\n");
+		return 0;
+	}
+	r = apply_options();
+	if (r < 0)
+		return r;
+	if (!verb)
+		return ctl_usage(&ctl, "no verb given");
+	return run_verb(verb, n - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	fd_reserve_stdio();
+	output_init(&ctl.output);
+	signals_init(&ctl.output);
+	rpc_arena_init(&ctl.arena, 0);
+	out_init(&ctl.err_json, 0);
+	status = start(argc, argv);
+	if (status < 0) {
+		ctl_report(&ctl);
+		status = agent_err_exit(&ctl.err);
+	}
+	rpc_client_close(ctl.client);
+	output_deinit(&ctl.output);
+	rpc_arena_deinit(&ctl.arena);
+	out_deinit(&ctl.err_json);
+	return status;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/ctl.h"
+
+const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value)
+{
+	const char *name = rpc_enum_name(e, value);
+
+	return name ? name : rpc_arena_printf(a, "%" PRId64, value);
+}
+
+const char *show_user(struct rpc_arena *a, uint32_t uid)
+{
+	const struct passwd *pw = getpwuid(uid);
+
+	if (pw)
+		return rpc_arena_strdup(a, pw->pw_name);
+	return rpc_arena_printf(a, "%u", uid);
+}
+
+const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	for (size_t i = 0; i < n; i++) {
+		out_str(&o, i ? "," : "");
+		out_str(&o, show_name(a, &rpc_exception_enum, list[i]));
+	}
+	return o.size && !out_error(&o) ? rpc_arena_strdup(a, o.data) : NULL;
+}
+
+int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
+{
+	static const struct table_column columns[] = {
+		{ "GPU", true },    { "NAME", false },	 { "GFX", false },    { "PCI", false },
+		{ "RENDER", false }, { "MEMORY", true }, { "SIMDS", true },   { "DIES", true },
+		{ "FIRMWARE", true }, { "WATCH", true }, { "DEBUG", false },  { "EXCEPTIONS", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_device *d = &devices[i];
+		const char *exceptions = show_exceptions(&c->arena, d->exceptions, d->n_exceptions);
+
+		table_u64(&t, d->gpu_id);
+		table_str(&t, d->name);
+		table_str(&t, d->gfx);
+		table_str(&t, d->pci);
+		table_str(&t, d->render_node);
+		if (d->has_memory_bytes)
+			table_size(&t, d->memory_bytes);
+		else
+			table_str(&t, NULL);
+		table_u64(&t, d->simd_count);
+		table_u64(&t, d->xcc_count);
+		table_u64(&t, d->fw_version);
+		table_u64(&t, d->watchpoints);
+		table_style(&t, d->debuggable ? COLOR_GOOD : COLOR_BAD, d->debuggable ? "yes" : "no");
+		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
+	}
+	return ctl_print_table(c, &t);
+}
+
+static void queue_indices(struct table *t, const struct rpc_queue *q)
+{
+	if (q->has_read_index)
+		table_u64(t, q->read_index);
+	else
+		table_str(t, NULL);
+	if (q->has_write_index)
+		table_u64(t, q->write_index);
+	else
+		table_str(t, NULL);
+	/* The two were read one after the other: a busy queue may seem to run ahead. */
+	if (q->has_read_index && q->has_write_index)
+		table_u64(t, q->write_index > q->read_index ? q->write_index - q->read_index : 0);
+	else
+		table_str(t, NULL);
+}
+
+int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
+{
+	static const struct table_column columns[] = {
+		{ "QUEUE", true },   { "GPU", true },	  { "TYPE", false },
+		{ "READ", true },    { "WRITE", true },	  { "WAITING", true },
+		{ "RING", false },   { "SIZE", true },	  { "STATE", false },
+		{ "EXCEPTIONS", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_queue *q = &queues[i];
+		const char *exceptions = show_exceptions(&c->arena, q->exceptions, q->n_exceptions);
+
+		table_u64(&t, q->queue_id);
+		table_u64(&t, q->gpu_id);
+		table_str(&t, show_name(&c->arena, &rpc_queue_type_enum, q->type));
+		queue_indices(&t, q);
+		table_hex(&t, q->ring_base);
+		table_size(&t, q->ring_bytes);
+		table_style(&t, q->suspended ? COLOR_WARN : COLOR_PLAIN,
+			    q->suspended ? "suspended" : "running");
+		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
+	}
+	return ctl_print_table(c, &t);
+}
+
+int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n)
+{
+	static const struct table_column columns[] = { { "QUEUE", true }, { "VERDICT", false } };
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		bool done = results[i].verdict == RPC_QUEUE_VERDICT_SUSPENDED ||
+			    results[i].verdict == RPC_QUEUE_VERDICT_RESUMED;
+
+		table_u64(&t, results[i].queue_id);
+		table_style(&t, done ? COLOR_PLAIN : COLOR_WARN,
+			    show_name(&c->arena, &rpc_queue_verdict_enum, results[i].verdict));
+	}
+	return ctl_print_table(c, &t);
+}
+
+int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n)
+{
+	static const struct table_column columns[] = {
+		{ "GPU", true }, { "ID", true }, { "ADDRESS", false }, { "SIZE", true }, { "MODE", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		table_u64(&t, watchpoints[i].gpu_id);
+		table_u64(&t, watchpoints[i].id);
+		table_hex(&t, watchpoints[i].address);
+		table_size(&t, watchpoints[i].size);
+		table_str(&t, show_name(&c->arena, &rpc_watch_mode_enum, watchpoints[i].mode));
+	}
+	return ctl_print_table(c, &t);
+}
+
+int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n)
+{
+	static const struct table_column columns[] = {
+		{ "SESSION", false }, { "PID", true },	 { "USER", false },   { "VENDOR", false },
+		{ "READERS", true },  { "AGE", true },	 { "WRITER", false }, { "COMMAND", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_session_info *s = &sessions[i];
+		const char *writer = NULL;
+
+		if (s->has_writer_pid)
+			writer = rpc_arena_printf(&c->arena, "%u (%s)", s->writer_pid,
+						  s->has_writer_uid ? show_user(&c->arena, s->writer_uid) : "?");
+		table_str(&t, s->session);
+		table_u64(&t, s->pid);
+		table_str(&t, show_user(&c->arena, s->uid));
+		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, s->vendor));
+		table_u64(&t, s->readers);
+		table_str(&t, rpc_arena_printf(&c->arena, "%" PRIu64 "s", s->age_ms / 1000));
+		table_str(&t, writer);
+		table_str(&t, s->comm);
+	}
+	return ctl_print_table(c, &t);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "ctl/ctl.h"
+
+static const int handled[] = { SIGINT, SIGTERM, SIGHUP };
+static const struct output *watched;
+
+static const char interrupted[] =
+	"{\"error\":{\"code\":-32000,\"message\":\"interrupted by a signal\"}}\n";
+
+/* Nothing but async-signal-safe calls. */
+static void on_signal(int signo)
+{
+	if (watched->temp[0])
+		unlink(watched->temp);
+	if (watched->json != OUTPUT_JSON_OFF && !watched->delivered &&
+	    write(STDOUT_FILENO, interrupted, sizeof(interrupted) - 1) < 0)
+		_exit(CTL_EXIT_SIGNAL + signo);
+	_exit(CTL_EXIT_SIGNAL + signo);
+}
+
+static void signal_set(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++)
+		sigaddset(set, handled[i]);
+}
+
+void signals_init(const struct output *output)
+{
+	struct sigaction sa = { .sa_handler = on_signal }, old;
+
+	watched = output;
+	signal_set(&sa.sa_mask);
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) {
+		/* nohup and background jobs of a shell want their signals ignored. */
+		if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(handled[i], &sa, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int signals_hold(void)
+{
+	sigset_t set;
+	int fd;
+
+	signal_set(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+int signals_read(int fd)
+{
+	struct signalfd_siginfo info;
+
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		return 0;
+	return (int)info.ssi_signo;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CTL_SIGNALS_H
+#define CTL_SIGNALS_H
+
+/**
+ * @file signals.h
+ * Ctrl-C and its relatives.
+ *
+ * A verb that only asks may be interrupted at any time: the connection closes and the agent undoes
+ * what it was doing.  The handler removes a temporary output file, ends JSON mode with an error
+ * document and exits with 128 + the signal's number.  A verb that keeps something open calls
+ * signals_hold() and lets go by itself.
+ */
+
+struct output;
+
+/** @param output  Looked at by the handler; must live as long as the program. */
+void signals_init(const struct output *output);
+/**
+ * From here on the signals arrive as records of a signalfd.
+ * @return descriptor, or -errno.
+ */
+int signals_hold(void);
+/** Signal that arrived, or 0. */
+int signals_read(int fd);
+
+#endif /* CTL_SIGNALS_H */

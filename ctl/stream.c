@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/stream.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ctl/ctl.h"
+#include "ctl/signals.h"
+#include "ctl/text.h"
+
+#define FOR_MAX_MS 86400000
+
+int stream_begin(struct ctl *c, struct stream *s, const char *for_text, bool until_eof)
+{
+	uint32_t ms;
+	int r;
+
+	*s = (struct stream){ .signal_fd = -1, .until_eof = until_eof };
+	if (for_text) {
+		r = args_duration(c, "--for", for_text, FOR_MAX_MS, &ms);
+		if (r < 0)
+			return r;
+		s->deadline_ns = clock_deadline_ms(ms);
+	}
+	s->signal_fd = signals_hold();
+	if (s->signal_fd < 0)
+		return ctl_fail(c, -s->signal_fd, "signalfd");
+	output_begin_stream(&c->output);
+	return 0;
+}
+
+static void print_time(struct out *o, uint64_t wall_us)
+{
+	time_t seconds = (time_t)(wall_us / 1000000);
+	char text[32];
+	struct tm tm;
+
+	if (!localtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%F %T", &tm))
+		text[0] = '\0';
+	out_fmt(o, "%s.%06" PRIu64 "  ", text, wall_us % 1000000);
+}
+
+static void print_escaped(struct out *o, const char *s)
+{
+	text_escape(o, s, strlen(s));
+}
+
+static void print_ended(struct rpc_arena *a, struct out *o, const struct rpc_session_ended_params *p)
+{
+	out_fmt(o, "session of process %u ended: ", p->pid);
+	print_escaped(o, show_name(a, &rpc_end_reason_enum, p->reason));
+}
+
+static void print_resumed(struct rpc_arena *a, struct out *o, const struct rpc_gpu_resumed_params *p)
+{
+	out_fmt(o, "%u queues run again after %" PRIu64 " us: ", p->queues, p->stopped_us);
+	print_escaped(o, show_name(a, &rpc_resume_reason_enum, p->reason));
+}
+
+static void print_runtime(struct rpc_arena *a, struct out *o,
+			  const struct rpc_runtime_changed_params *p)
+{
+	out_str(o, "runtime ");
+	print_escaped(o, show_name(a, &rpc_runtime_state_enum, p->runtime.state));
+	if (p->runtime.r_debug) {
+		out_str(o, ", r_debug ");
+		out_hex(o, p->runtime.r_debug);
+	}
+}
+
+static void print_exception(struct rpc_arena *a, struct out *o,
+			    const struct rpc_exception_raised_params *p, bool color)
+{
+	const char *names = show_exceptions(a, p->exceptions, p->n_exceptions);
+	const char *bad = color_begin(COLOR_BAD, color);
+
+	out_fmt(o, "%s%s%s", bad, names ? names : "nothing", color_end(COLOR_BAD, color));
+	if (p->has_queue_id)
+		out_fmt(o, "  queue %u", p->queue_id);
+	if (p->has_gpu_id)
+		out_fmt(o, "  gpu %u", p->gpu_id);
+	if (p->has_address) {
+		out_str(o, "  address ");
+		out_hex(o, p->address);
+	}
+	out_str(o, p->forwarded ? "  forwarded" : "  held");
+}
+
+/* A decoded notification, and what it means for the loop. */
+struct event {
+	enum { EVENT_OTHER, EVENT_ENDED, EVENT_RESUMED } kind;
+	int32_t reason;
+};
+
+/* Print a notification of this schema; false if it is none. */
+static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d,
+			struct json_object *params, struct out *o, struct event *ret)
+{
+	union {
+		struct rpc_session_ended_params ended;
+		struct rpc_gpu_resumed_params resumed;
+		struct rpc_exception_raised_params raised;
+		struct rpc_runtime_changed_params runtime;
+	} p;
+
+	if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_SESSION_ENDED].name)) {
+		if (rpc_session_ended_params_decode(d, params, &p.ended) < 0)
+			return false;
+		*ret = (struct event){ EVENT_ENDED, (int32_t)p.ended.reason };
+		print_time(o, clock_wall_us());
+		print_ended(d->arena, o, &p.ended);
+	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_GPU_RESUMED].name)) {
+		if (rpc_gpu_resumed_params_decode(d, params, &p.resumed) < 0)
+			return false;
+		*ret = (struct event){ EVENT_RESUMED, (int32_t)p.resumed.reason };
+		print_time(o, clock_wall_us());
+		print_resumed(d->arena, o, &p.resumed);
+	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_EXCEPTION_RAISED].name)) {
+		if (rpc_exception_raised_params_decode(d, params, &p.raised) < 0)
+			return false;
+		print_time(o, p.raised.time_us);
+		print_exception(d->arena, o, &p.raised, c->output.color);
+	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_RUNTIME_CHANGED].name)) {
+		if (rpc_runtime_changed_params_decode(d, params, &p.runtime) < 0)
+			return false;
+		print_time(o, clock_wall_us());
+		print_runtime(d->arena, o, &p.runtime);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* One notification to one line.  Those of a newer agent are shown as they are. */
+static int handle(struct ctl *c, const struct rpc_client_notification *n, struct event *ret)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out line;
+	struct json_object *params = NULL;
+	struct rpc_decoder d;
+
+	*ret = (struct event){ EVENT_OTHER, 0 };
+	rpc_arena_init(&arena, 0);
+	out_init(&line, 0);
+	rpc_decoder_init_lenient(&d, "params", &arena, NULL);
+	if (n->params_size && rpc_json_parse(n->params, n->params_size, &params, NULL) < 0)
+		params = NULL;
+	if (!print_known(c, n->method, &d, params, &line, ret)) {
+		out_reset(&line);
+		print_time(&line, clock_wall_us());
+		print_escaped(&line, n->method);
+		out_char(&line, ' ');
+		text_escape(&line, n->params, n->params_size);
+	}
+	rpc_json_put(params);
+	if (ctl_is_json(c)) {
+		out_reset(&line);
+		rpc_message_notification(&line, n->method, n->params, n->params_size);
+		return output_json(&c->output, line.data, line.size);
+	}
+	out_bytes(&c->output.text, line.data, line.size);
+	out_char(&c->output.text, '\n');
+	return out_error(&line);
+}
+
+/* Everything that arrived.  Positive: the stream is over. */
+static int drain(struct ctl *c, struct stream *s, enum stream_end *ret_end)
+{
+	struct rpc_client_notification n;
+	bool over = false;
+	struct event e;
+	int r;
+
+	for (;;) {
+		r = rpc_client_next_notification(c->client, 0, &n, &c->err);
+		if (r == -ETIMEDOUT)
+			break;
+		if (r < 0)
+			return r;
+		r = handle(c, &n, &e);
+		if (r < 0)
+			return ctl_fail(c, -r, "writing a notification");
+		if (e.kind == EVENT_ENDED)
+			*ret_end = STREAM_END_SESSION;
+		else if (e.kind == EVENT_RESUMED && s->until_resumed)
+			*ret_end = STREAM_END_RESUMED;
+		else
+			continue;
+		s->reason = e.reason;
+		over = true;
+		c->attached = c->attached && e.kind != EVENT_ENDED;
+	}
+	if (rpc_client_dropped(c->client) > s->dropped) {
+		s->dropped = rpc_client_dropped(c->client);
+		ctl_note(c, "%" PRIu64 " notifications were lost: they came faster than they could be printed",
+			 s->dropped);
+	}
+	return over;
+}
+
+static bool input_ended(void)
+{
+	char buffer[4096];
+
+	return read(STDIN_FILENO, buffer, sizeof(buffer)) == 0;
+}
+
+/* Look at the descriptors once.  Positive: the stream is over. */
+static int wait_once(struct ctl *c, struct stream *s, enum stream_end *ret_end)
+{
+	struct pollfd fds[] = {
+		{ .fd = rpc_client_fd(c->client), .events = POLLIN },
+		{ .fd = s->signal_fd, .events = POLLIN },
+		{ .fd = s->until_eof ? STDIN_FILENO : -1, .events = POLLIN },
+		{ .fd = c->output.path ? -1 : STDOUT_FILENO },
+	};
+	int n = poll(fds, 4, s->deadline_ns ? clock_left_ms(s->deadline_ns) : -1);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : ctl_fail(c, errno, "poll");
+	*ret_end = STREAM_END_SIGNAL;
+	if (fds[1].revents && (s->signo = signals_read(s->signal_fd)) > 0)
+		return 1;
+	*ret_end = STREAM_END_INPUT;
+	if (fds[2].revents && input_ended())
+		return 1;
+	*ret_end = STREAM_END_READER;
+	if (fds[3].revents & (POLLERR | POLLHUP))
+		return 1;
+	*ret_end = STREAM_END_TIME;
+	return n == 0 && s->deadline_ns && clock_now_ns() >= s->deadline_ns;
+}
+
+int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
+{
+	int over, r;
+
+	for (;;) {
+		over = drain(c, s, ret_end);
+		r = output_flush(&c->output);
+		if (over < 0)
+			return over;
+		if (r == -EPIPE) {
+			*ret_end = STREAM_END_READER;
+			return 0;
+		}
+		if (r < 0)
+			return ctl_fail(c, -r, "writing the output");
+		if (!over)
+			over = wait_once(c, s, ret_end);
+		if (over)
+			return over < 0 ? over : 0;
+	}
+}
+
+static const char *reason_doc(int32_t reason)
+{
+	for (size_t i = 0; i < rpc_end_reason_enum.n; i++)
+		if (rpc_end_reason_enum.values[i].value == reason)
+			return rpc_end_reason_enum.values[i].doc;
+	return "The agent gave a reason that this client does not know.";
+}
+
+int stream_status(struct ctl *c, const struct stream *s, enum stream_end end)
+{
+	switch (end) {
+	case STREAM_END_SIGNAL:
+		return CTL_EXIT_SIGNAL + s->signo;
+	case STREAM_END_READER:
+		return CTL_EXIT_SIGNAL + SIGPIPE;
+	case STREAM_END_SESSION:
+		if (s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_DETACHED)
+			return 0;
+		return agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
+				     "session ended: %s", reason_doc(s->reason));
+	case STREAM_END_INPUT:
+	case STREAM_END_TIME:
+	case STREAM_END_RESUMED:
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/out.h"
+#include "base/str.h"
+
+#define WORD_MAX 31
+
+static uint32_t code_point(const char *s, size_t n)
+{
+	static const uint8_t mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	uint32_t c = (unsigned char)s[0] & mask[n];
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | ((unsigned char)s[i] & 0x3f);
+	return c;
+}
+
+/* Unicode 15, "Bidirectional_Control", line separators, C1 controls and the byte order mark. */
+static bool is_steering(uint32_t c)
+{
+	return (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+void text_escape(struct out *o, const char *s, size_t size)
+{
+	for (size_t i = 0, n; i < size; i += n) {
+		unsigned char byte = (unsigned char)s[i];
+		uint32_t c;
+
+		n = str_utf8_length(s + i, size - i);
+		c = n ? code_point(s + i, n) : 0;
+		if (!n) {
+			out_fmt(o, "\\x%02x", byte);
+			n = 1;
+		} else if (c == '\n') {
+			out_str(o, "\\n");
+		} else if (c == '\t') {
+			out_str(o, "\\t");
+		} else if (c < 0x20 || c == 0x7f) {
+			out_fmt(o, "\\x%02x", byte);
+		} else if (is_steering(c)) {
+			out_fmt(o, "\\u%04" PRIx32, c);
+		} else {
+			out_bytes(o, s + i, n);
+		}
+	}
+}
+
+size_t text_columns(const char *s, size_t size)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < size; i++)
+		columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return columns;
+}
+
+void text_size(struct out *o, uint64_t bytes)
+{
+	static const char *const units[] = { "", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
+	uint64_t tenths = 0;
+	size_t unit = 0;
+
+	while (bytes >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+		tenths = bytes % 1024 * 10 / 1024;
+		bytes /= 1024;
+		unit++;
+	}
+	out_u64(o, bytes);
+	if (tenths)
+		out_fmt(o, ".%" PRIu64, tenths);
+	out_str(o, units[unit]);
+}
+
+static void hexdump_row(struct out *o, uint64_t address, const uint8_t *data, size_t n)
+{
+	out_fmt(o, "%016" PRIx64 " ", address);
+	for (size_t i = 0; i < 16; i++) {
+		out_str(o, i == 8 ? "  " : " ");
+		if (i < n)
+			out_fmt(o, "%02x", data[i]);
+		else
+			out_str(o, "  ");
+	}
+	out_str(o, "  |");
+	for (size_t i = 0; i < n; i++)
+		out_char(o, data[i] >= 0x20 && data[i] < 0x7f ? (char)data[i] : '.');
+	out_str(o, "|\n");
+}
+
+void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t size)
+{
+	for (size_t at = 0; at < size; at += 16)
+		hexdump_row(o, address + at, data + at, size - at < 16 ? size - at : 16);
+}
+
+static int base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+')
+		return 62;
+	return c == '/' ? 63 : -1;
+}
+
+int text_base64_decode(const char *text, size_t size, uint8_t *ret, size_t *ret_size)
+{
+	size_t pad = 0, n = 0;
+
+	if (size % 4)
+		return -EINVAL;
+	while (pad < 2 && pad < size && text[size - 1 - pad] == '=')
+		pad++;
+	for (size_t i = 0; i < size; i += 4) {
+		size_t digits = i + 4 == size ? 4 - pad : 4;
+		uint32_t v = 0;
+
+		for (size_t k = 0; k < 4; k++) {
+			int d = k < digits ? base64_digit(text[i + k]) : 0;
+
+			if (d < 0)
+				return -EINVAL;
+			v = v << 6 | (uint32_t)d;
+		}
+		if (v & (digits == 2 ? 0xffffu : digits == 3 ? 0xffu : 0))
+			return -EINVAL;
+		for (size_t k = 0; k + 1 < digits; k++)
+			ret[n++] = (uint8_t)(v >> (16 - 8 * k));
+	}
+	*ret_size = n;
+	return 0;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+	size_t m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+/* Optimal string alignment: three rows of the usual table are enough. */
+size_t text_distance(const char *a, const char *b)
+{
+	size_t rows[3][WORD_MAX + 1], n = strlen(b), m = strlen(a);
+
+	if (n > WORD_MAX || m > WORD_MAX)
+		return WORD_MAX;
+	for (size_t j = 0; j <= n; j++)
+		rows[0][j] = j;
+	for (size_t i = 1; i <= m; i++) {
+		size_t *row = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
+
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			row[j] = min3(up[j] + 1, row[j - 1] + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    up2[j - 2] + 1 < row[j])
+				row[j] = up2[j - 2] + 1;
+		}
+	}
+	return rows[m % 3][n];
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CTL_TEXT_H
+#define CTL_TEXT_H
+
+/** @file text.h  Text for people: safe printing of strangers' names, sizes, hex dumps, base64. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct out;
+
+/**
+ * Append a name that a target process chose.  Control characters, invalid UTF-8 and characters
+ * that reorder text become visible escapes, so that nothing can steer the terminal.
+ */
+void text_escape(struct out *o, const char *s, size_t size);
+/** Columns that escaped text takes on a terminal (one per code point). */
+size_t text_columns(const char *s, size_t size);
+
+/** `512`, `64 KiB`, `1.5 GiB`: at most one decimal, exact sizes stay exact. */
+void text_size(struct out *o, uint64_t bytes);
+
+/** Address, sixteen bytes, their ASCII view; one line per 16-byte row, as `hexdump -C` lays it. */
+void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t size);
+
+/**
+ * @param ret  Room for base64 size / 4 * 3 bytes; may be the text itself.
+ * @return 0, -EINVAL (not canonical base64).
+ */
+int text_base64_decode(const char *text, size_t size, uint8_t *ret, size_t *ret_size);
+
+/** Edits (insert, remove, replace, swap neighbours) between two words of up to 31 letters. */
+size_t text_distance(const char *a, const char *b);
+
+#endif /* CTL_TEXT_H */
