@@ -1,1 +1,20 @@
-# filled in by the module
+worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c control.c errors.c events.c \
+	inspect.c queues.c watch.c)
+worker_common_src := $(addprefix agentd/worker/,convert.c guard.c leader.c memory.c options.c \
+	process_facts.c snapshot.c target.c undo.c)
+
+# An archive so that the unit tests link the same objects.
+archives += worker
+worker_src := $(worker_kfd_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c \
+	inspect.c inspect_doctor.c inspect_judge.c inspect_list.c session.c)
+worker_deps := $(protocol_gen)
+worker_libs := worker agentd protocol kfdtrap base
+worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) -levent_core -lseccomp -lcap
+
+programs += gpu-agent-worker
+gpu-agent-worker_src := agentd/worker/main.c
+gpu-agent-worker_deps := $(protocol_gen)
+gpu-agent-worker_libs := $(worker_libs)
+gpu-agent-worker_ldlibs := $(worker_ldlibs)
+
+installs += 755:$(O)/bin/gpu-agent-worker:$(libexecdir)/gpu-agent/gpu-agent-worker

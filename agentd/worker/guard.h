@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GUARD_H
+#define WORKER_GUARD_H
+
+/**
+ * @file guard.h
+ * The dead man's handle: spawn kills a worker that does not disarm in time, and the kernel then
+ * undoes what the worker did.  Arm before anything that may block.
+ */
+
+#include <stdint.h>
+
+struct guard {
+	int fd; /**< Socket to spawn, borrowed. */
+};
+
+/** While a lease is open a call may not push the deadline behind the end of the lease. */
+#define GUARD_CALL_MS  10000
+#define GUARD_UNDO_MS  5000
+#define GUARD_LEASE_GRACE_MS 1000
+
+void guard_arm(const struct guard *g, uint32_t ms);
+void guard_disarm(const struct guard *g);
+
+#endif /* WORKER_GUARD_H */

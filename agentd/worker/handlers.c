@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "agentd/worker/convert.h"
+#include "agentd/worker/session.h"
+#include "agentd/worker/snapshot.h"
+#include "base/clock.h"
+
+#define LEASE_MS_DEFAULT 5000
+
+static int unsupported(struct agent_err *err, const char *what)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+			     "devices of this vendor have no %s", what);
+}
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+}
+
+static int done(struct rpc_arena *a, struct agent_err *err)
+{
+	return rpc_arena_error(a) ? no_memory(err) : 0;
+}
+
+static struct target *target_of(void *ctx)
+{
+	return ((struct session *)ctx)->target;
+}
+
+/* ------------------------------------------------------------------ looking ------------------ */
+
+static int do_runtime_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			   const struct rpc_runtime_info_params *params,
+			   struct rpc_runtime_info_result *ret, struct agent_err *err)
+{
+	const struct target *t = target_of(ctx);
+
+	ret->runtime = convert_runtime(&t->runtime);
+	ret->kfd_version = t->version;
+	return 0;
+}
+
+static int do_devices(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_gpu_devices_params *params,
+		      struct rpc_gpu_devices_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_device *devices;
+	int r = t->ops->devices(t, arena, &devices, &ret->n_devices, err);
+
+	if (r < 0)
+		return r;
+	ret->devices = convert_devices(arena, devices, ret->n_devices);
+	return done(arena, err);
+}
+
+static int do_queues(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		     const struct rpc_gpu_queues_params *params, struct rpc_gpu_queues_result *ret,
+		     struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_queue *queues;
+	size_t n;
+	int r = t->ops->queues(t, arena, &queues, &n, err);
+
+	if (r < 0)
+		return r;
+	ret->queues = convert_queues(arena, queues, n, params->has_gpu_id ? &params->gpu_id : NULL,
+				     &ret->n_queues);
+	return done(arena, err);
+}
+
+static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_gpu_snapshot_params *params,
+		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+{
+	const struct session *s = ctx;
+
+	return snapshot_take(s->target, arena,
+			     s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL, ret, err);
+}
+
+static int do_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_memory_read_params *params,
+			  struct rpc_memory_read_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	void *buf = rpc_arena_alloc(arena, params->size);
+	ssize_t n;
+
+	if (!buf)
+		return no_memory(err);
+	n = memory_read(&t->memory, params->address, buf, params->size);
+	if (n < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read /proc/PID/mem",
+				     "gpu.queues and /proc/PID/maps tell what is mapped",
+				     "nothing readable at 0x%llx",
+				     (unsigned long long)params->address);
+	ret->address = params->address;
+	ret->size = (uint32_t)n;
+	ret->data = convert_base64(arena, buf, (size_t)n);
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ suspend, resume ---------- */
+
+static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_gpu_suspend_params *params,
+		      struct rpc_gpu_suspend_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct target *t = s->target;
+	uint32_t lease_ms = params->has_lease_ms ? params->lease_ms : LEASE_MS_DEFAULT;
+	struct target_queue_result *results;
+	size_t n;
+	int r;
+
+	if (!t->ops->suspend || !t->ops->resume)
+		return unsupported(err, "suspend");
+	/* Before the queues stop, so that nothing stands between a stop and its end. */
+	session_set_lease(s, lease_ms);
+	r = t->ops->suspend(t, params->has_queues ? params->queues : NULL, params->n_queues,
+			    params->has_grace ? params->grace : 0, arena, &results, &n, err);
+	if (!t->n_suspended)
+		session_set_lease(s, 0);
+	if (r < 0)
+		return r;
+	ret->queues = convert_results(arena, results, n, RPC_QUEUE_VERDICT_SUSPENDED,
+				      &ret->suspended);
+	ret->n_queues = n;
+	ret->lease_ms = lease_ms;
+	return done(arena, err);
+}
+
+static int do_resume(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		     const struct rpc_gpu_resume_params *params, struct rpc_gpu_resume_result *ret,
+		     struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct target *t = s->target;
+	uint64_t since_ns = t->n_suspended ? t->suspended_since_ns : 0;
+	struct target_queue_result *results;
+	size_t n;
+	int r;
+
+	if (!t->ops->resume)
+		return unsupported(err, "suspend");
+	r = t->ops->resume(t, params->has_queues ? params->queues : NULL, params->n_queues, arena,
+			   &results, &n, err);
+	if (!t->n_suspended)
+		session_set_lease(s, 0);
+	if (r < 0)
+		return r;
+	ret->stopped_us = since_ns ? (clock_now_ns() - since_ns) / 1000 : 0;
+	ret->queues = convert_results(arena, results, n, RPC_QUEUE_VERDICT_RESUMED, &ret->resumed);
+	ret->n_queues = n;
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ watch points ------------- */
+
+static int do_watch_set(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_watchpoint_set_params *params,
+			struct rpc_watchpoint_set_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_watch *watches;
+	int r;
+
+	if (!t->ops->watch_set)
+		return unsupported(err, "watch points");
+	r = t->ops->watch_set(t, params->has_gpu_id ? &params->gpu_id : NULL, params->address,
+			      params->size, params->has_mode ? params->mode : RPC_WATCH_MODE_ALL,
+			      arena, &watches, &ret->n_watchpoints, err);
+	if (r < 0)
+		return r;
+	ret->watchpoints = convert_watches(arena, watches, ret->n_watchpoints);
+	return done(arena, err);
+}
+
+static int do_watch_clear(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_watchpoint_clear_params *params,
+			  struct rpc_watchpoint_clear_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+
+	if (!t->ops->watch_clear)
+		return unsupported(err, "watch points");
+	return t->ops->watch_clear(t, params->has_gpu_id ? &params->gpu_id : NULL,
+				   params->has_id ? &params->id : NULL, &ret->cleared, err);
+}
+
+static int do_watch_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_watchpoint_list_params *params,
+			 struct rpc_watchpoint_list_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_watch *watches;
+	int r;
+
+	if (!t->ops->watch_list)
+		return unsupported(err, "watch points");
+	r = t->ops->watch_list(t, arena, &watches, &ret->n_watchpoints, err);
+	if (r < 0)
+		return r;
+	ret->watchpoints = convert_watches(arena, watches, ret->n_watchpoints);
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ launch, flags ------------ */
+
+static int do_launch_override(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			      const struct rpc_launch_override_params *params,
+			      struct rpc_launch_override_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	uint32_t enable = convert_trap_mask(params->enable, params->n_enable);
+	uint32_t request = convert_trap_mask(params->request, params->n_request);
+	uint32_t previous, supported;
+	int r;
+
+	if (!t->ops->launch_override)
+		return unsupported(err, "trap override");
+	r = t->ops->launch_override(t, params->has_mode ? params->mode : RPC_OVERRIDE_MODE_OR,
+				    enable, request, &previous, &supported, err);
+	if (r < 0)
+		return r;
+	ret->previous = convert_traps(arena, previous, &ret->n_previous);
+	ret->supported = convert_traps(arena, supported, &ret->n_supported);
+	return done(arena, err);
+}
+
+static int do_launch_mode(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_launch_mode_params *params,
+			  struct rpc_launch_mode_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+
+	if (!t->ops->launch_mode)
+		return unsupported(err, "launch mode");
+	return t->ops->launch_mode(t, params->mode, &ret->previous, err);
+}
+
+static int do_flags(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		    const struct rpc_gpu_flags_params *params, struct rpc_gpu_flags_result *ret,
+		    struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	uint32_t previous;
+	int r;
+
+	if (!t->ops->flags)
+		return unsupported(err, "debug flags");
+	r = t->ops->flags(t, convert_flag_mask(params->flags, params->n_flags), &previous, err);
+	if (r < 0)
+		return r;
+	ret->previous = convert_flags(arena, previous, &ret->n_previous);
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ exceptions --------------- */
+
+static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_exception_subscribe_params *params,
+			struct rpc_exception_subscribe_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	uint64_t mask = convert_exception_mask(params->exceptions, params->n_exceptions);
+	int r;
+
+	if (!t->ops->subscribe)
+		return unsupported(err, "exceptions");
+	r = t->ops->subscribe(t, mask, params->has_hold && params->hold, err);
+	if (r < 0)
+		return r;
+	ret->exceptions = convert_exceptions(arena, mask, &ret->n_exceptions);
+	return done(arena, err);
+}
+
+static int do_query(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		    const struct rpc_exception_query_params *params,
+		    struct rpc_exception_query_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_source source = { 0 };
+	int r;
+
+	if (!t->ops->query)
+		return unsupported(err, "exceptions");
+	r = t->ops->query(t, convert_exception_mask(params->clear, params->n_clear), &source, err);
+	if (r < 0)
+		return r;
+	ret->found = r == 1;
+	ret->exceptions = convert_exceptions(arena, source.exceptions, &ret->n_exceptions);
+	ret->has_gpu_id = source.has_gpu;
+	ret->gpu_id = source.gpu_id;
+	ret->has_queue_id = source.has_queue;
+	ret->queue_id = source.queue_id;
+	return done(arena, err);
+}
+
+static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		   const struct rpc_exception_info_params *params,
+		   struct rpc_exception_info_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_exception_info info;
+	int r;
+
+	if (!t->ops->info)
+		return unsupported(err, "exceptions");
+	if (!params->has_source_id &&
+	    convert_exception_mask(&params->exception, 1) < TARGET_EXCEPTION_BIT(48))
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.source_id: missing; %s is raised by a queue or a device",
+				     rpc_exception_name(params->exception));
+	r = t->ops->info(t, params->exception, params->source_id, params->has_clear && params->clear,
+			 &info, err);
+	if (r < 0)
+		return r;
+	ret->latched = info.latched;
+	ret->details = info.details;
+	if (params->exception == RPC_EXCEPTION_PROCESS_RUNTIME) {
+		ret->has_runtime = true;
+		ret->runtime = convert_runtime(&t->runtime);
+	} else if (info.details) {
+		ret->has_address = ret->has_not_present = true;
+		ret->has_read_only = ret->has_no_execute = true;
+		ret->address = info.address;
+		ret->not_present = info.not_present;
+		ret->read_only = info.read_only;
+		ret->no_execute = info.no_execute;
+	}
+	return 0;
+}
+
+static int do_forward(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_exception_forward_params *params,
+		      struct rpc_exception_forward_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	const struct target_source what = {
+		.exceptions = convert_exception_mask(params->exceptions, params->n_exceptions),
+		.has_gpu = params->has_gpu_id,
+		.gpu_id = params->gpu_id,
+		.has_queue = params->has_queue_id,
+		.queue_id = params->queue_id,
+	};
+
+	if (!t->ops->forward)
+		return unsupported(err, "exceptions");
+	ret->sent = true;
+	return t->ops->forward(t, &what, err);
+}
+
+const struct rpc_session_handlers session_handlers = {
+	.runtime_info = do_runtime_info,
+	.gpu_devices = do_devices,
+	.gpu_queues = do_queues,
+	.gpu_snapshot = do_snapshot,
+	.gpu_suspend = do_suspend,
+	.gpu_resume = do_resume,
+	.watchpoint_set = do_watch_set,
+	.watchpoint_clear = do_watch_clear,
+	.watchpoint_list = do_watch_list,
+	.launch_override = do_launch_override,
+	.launch_mode = do_launch_mode,
+	.gpu_flags = do_flags,
+	.exception_subscribe = do_subscribe,
+	.exception_query = do_query,
+	.exception_info = do_info,
+	.exception_forward = do_forward,
+	.memory_read = do_memory_read,
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/worker/inspect.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#define WORKER_COMM "gpu-agent-worke" /* the kernel keeps 15 bytes of gpu-agent-worker */
+
+const char *inspect_refusal(const struct worker_options *o, const struct access_target *facts,
+			    const char **ret_fix)
+{
+	/*
+	 * The client's pid is not known here; the worker runs as his user and in the agent's user
+	 * namespace, so a client in a namespace below it is judged too kindly.  spawn decides.
+	 */
+	const struct access_peer peer = { .pid = getpid(),
+					  .uid = o->peer_uid,
+					  .gid = o->peer_gid,
+					  .admin = o->peer_admin,
+					  .observer = o->peer_observer,
+					  .pidfd = -1 };
+	enum ipc_right rights;
+	const char *unused;
+
+	if (!ret_fix)
+		ret_fix = &unused;
+	*ret_fix = NULL;
+	switch (access_decide(&peer, facts, &rights)) {
+	case IPC_VERDICT_OK:
+		return NULL;
+	case IPC_VERDICT_NO_PROCESS:
+		return "it has ended and waits for its parent";
+	case IPC_VERDICT_KERNEL_THREAD:
+		return "it is a kernel thread";
+	case IPC_VERDICT_OTHER_USER:
+		*ret_fix = "ask its owner or an administrator, or join the group gpu-debug-admin";
+		return "it belongs to another user, or runs with changed user ids";
+	case IPC_VERDICT_NOT_DUMPABLE:
+		*ret_fix = "an administrator may attach; or let the program call prctl(PR_SET_DUMPABLE, 1)";
+		return "it is not dumpable: it protects itself from its own user";
+	case IPC_VERDICT_USER_NAMESPACE:
+		*ret_fix = "ask an administrator, or call the agent from inside that namespace";
+		return "it lives in a user namespace that is not below the client's";
+	default:
+		return "it may not be debugged";
+	}
+}
+
+bool inspect_is_worker(const struct access_target *facts)
+{
+	return strcmp(facts->comm, WORKER_COMM) == 0;
+}
+
+/* The number behind "--session" in a worker's command line, arguments separated by NUL. */
+static const char *session_of(struct rpc_arena *a, pid_t worker)
+{
+	auto_free char *line = NULL;
+	char path[64];
+	size_t size;
+	uint64_t number;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)worker);
+	if (fd_read_file(path, 16 * 1024, &line, &size) < 0)
+		return NULL;
+	for (const char *p = line; p < line + size; p += strlen(p) + 1) {
+		const char *value = p + strlen(p) + 1;
+
+		if (strcmp(p, "--session") == 0 && value < line + size &&
+		    str_to_u64(value, 1, UINT32_MAX, &number) == 0)
+			return rpc_arena_printf(a, "s%llu", (unsigned long long)number);
+	}
+	return NULL;
+}
+
+const char *inspect_tracer(struct rpc_arena *a, const struct access_target *facts,
+			   const char **ret_session)
+{
+	struct access_target tracer;
+
+	*ret_session = NULL;
+	if (!facts->tracer_pid)
+		return NULL;
+	if (access_target_read(facts->tracer_pid, &tracer) < 0)
+		return rpc_arena_printf(a, "traced by process %d", (int)facts->tracer_pid);
+	if (inspect_is_worker(&tracer))
+		*ret_session = session_of(a, tracer.pid);
+	return rpc_arena_printf(a, "traced by process %d (%s)", (int)tracer.pid, tracer.comm);
+}
+
+int inspect_ptrace_scope(void)
+{
+	auto_free char *text = NULL;
+	size_t size;
+	int r = fd_read_file("/proc/sys/kernel/yama/ptrace_scope", 64, &text, &size);
+
+	if (r < 0)
+		return access("/proc/sys/kernel/yama", F_OK) < 0 ? 0 : -1;
+	return atoi(text);
+}
+
+bool inspect_scope_allows(const struct worker_options *o, int scope)
+{
+	return scope <= 0 || (scope < 3 && o->privileged);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/leader.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "agentd/access.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "rpc_gen.h"
+
+static long real_ptrace(int request, pid_t pid, void *addr, void *data)
+{
+	return ptrace((enum __ptrace_request)request, pid, addr, data);
+}
+
+const struct leader_sys leader_real_sys = { .ptrace = real_ptrace, .waitpid = waitpid };
+
+static int yama_scope(void)
+{
+	auto_free char *text = NULL;
+	size_t size;
+
+	if (fd_read_file("/proc/sys/kernel/yama/ptrace_scope", 64, &text, &size) < 0)
+		return 0;
+	return atoi(text);
+}
+
+static int seize_refused(pid_t pid, struct agent_err *err)
+{
+	struct access_target t, tracer;
+	int scope;
+
+	if (access_target_read(pid, &t) == 0 && t.tracer_pid) {
+		bool named = access_target_read(t.tracer_pid, &tracer) == 0;
+
+		return agent_err_set(err, RPC_ERROR_BUSY, EPERM, "ptrace seize",
+				     "let that debugger detach, then try again",
+				     "process %d is traced by process %d (%s) already", (int)pid,
+				     (int)t.tracer_pid, named ? tracer.comm : "unknown");
+	}
+	scope = yama_scope();
+	if (scope > 0)
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "ptrace seize",
+				     scope >= 3 ? "kernel.yama.ptrace_scope is 3: nobody may attach until the machine restarts with a lower value" :
+						  "run gpu-agentd with CAP_SYS_PTRACE, or set kernel.yama.ptrace_scope to 0",
+				     "the kernel refuses to attach to process %d (ptrace_scope %d)",
+				     (int)pid, scope);
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "ptrace seize",
+			     "gpu-agentd needs CAP_SYS_PTRACE, and @debug in its SystemCallFilter",
+			     "the kernel refuses to attach to process %d", (int)pid);
+}
+
+int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, struct agent_err *err)
+{
+	/* No PTRACE_O_EXITKILL: our death must never be the target's. */
+	void *options = (void *)(uintptr_t)PTRACE_O_TRACEEXEC;
+
+	*l = (struct leader){ .pid = pid };
+	if (sys->ptrace(PTRACE_SEIZE, pid, NULL, options) == 0) {
+		l->state = LEADER_SEIZED;
+		return 0;
+	}
+	if (errno == ESRCH)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "ptrace seize", NULL,
+				     "process %d is gone", (int)pid);
+	if (errno == EPERM || errno == EACCES)
+		return seize_refused(pid, err);
+	return agent_err_set(err, RPC_ERROR_FAILED, errno, "ptrace seize", NULL,
+			     "cannot attach to process %d", (int)pid);
+}
+
+static bool is_stop_signal(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static void let_go(struct leader *l, const struct leader_sys *sys, int status)
+{
+	int sig = WSTOPSIG(status), event = status >> 16;
+
+	if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
+		/* Group stop: it stays stopped as its user wanted, but hears SIGCONT. */
+		sys->ptrace(PTRACE_LISTEN, l->pid, NULL, NULL);
+		return;
+	}
+	if (event == PTRACE_EVENT_EXEC)
+		l->state = LEADER_EXEC;
+	if (!event)
+		l->signals_passed++;
+	/* ESRCH here means killed meanwhile; the exit status follows. */
+	sys->ptrace(PTRACE_CONT, l->pid, NULL, (void *)(intptr_t)(event ? 0 : sig));
+}
+
+enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys)
+{
+	while (l->state == LEADER_SEIZED || l->state == LEADER_EXEC) {
+		int status;
+		pid_t got = sys->waitpid(l->pid, &status, __WALL | WNOHANG);
+
+		if (got == 0 || (got < 0 && errno == EINTR))
+			break;
+		/* ECHILD: a thread we do not trace called exec and became the leader. */
+		if (got < 0 || !WIFSTOPPED(status))
+			l->state = LEADER_GONE;
+		else
+			let_go(l, sys, status);
+	}
+	return l->state;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_MEMORY_H
+#define WORKER_MEMORY_H
+
+/**
+ * @file memory.h
+ * Reading a target's memory through /proc/PID/mem, the one file that serves host memory and GPU
+ * mappings alike.
+ *
+ * Each page is read on its own once a larger read fails: a transfer that crosses the end of a GPU
+ * buffer fails as a whole instead of being short.  Nothing is ever written.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct memory {
+	int fd; /**< /proc/PID/mem, owned; -1 when closed. */
+	ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset); /**< NULL: the real one. */
+};
+
+#define MEMORY_NULL { .fd = -1 }
+
+/** @return 0 or -errno. */
+int memory_open(struct memory *m, pid_t pid);
+void memory_close(struct memory *m);
+
+/**
+ * @return bytes read, from the first on; fewer than asked when the rest is not readable.
+ *         -EFAULT nothing there, -EIO, -ESRCH the address space is gone.
+ */
+ssize_t memory_read(const struct memory *m, uint64_t address, void *buf, size_t size);
+/** All or nothing.  @return 0, -errno. */
+int memory_read_exact(const struct memory *m, uint64_t address, void *buf, size_t size);
+
+#endif /* WORKER_MEMORY_H */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_SESSION_H
+#define WORKER_SESSION_H
+
+/**
+ * @file session.h
+ * A session worker: attach, serve calls, watch the target, undo, go.
+ *
+ * The loop has two priorities: ptrace stops of the leader come before everything else, so that a
+ * signal to the target waits as short as possible.
+ */
+
+#include <event2/event.h>
+
+#include "agentd/worker/guard.h"
+#include "agentd/worker/target.h"
+
+struct session {
+	const struct worker_options *options;
+	struct target *target; /**< NULL when attaching failed. */
+	struct agent_err attach_err;
+	struct ipc_link link;
+	struct guard guard;
+	struct event_base *base;
+	struct event *readable, *writable, *guard_gone, *target_event, *target_exit, *child, *term;
+	struct event *lease, *no_call;
+	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
+	struct ipc_head call;  /**< The call being handled. */
+	bool over_known;
+	enum rpc_end_reason reason;
+};
+
+/** @return exit status. */
+int session_run(const struct worker_options *o);
+
+/** Start, move or (0 ms) end the suspend lease. */
+void session_set_lease(struct session *s, uint32_t ms);
+/** Send a notification whose parameters are in @p text. */
+void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
+/** The id that clients use: "s" and the number. */
+void session_id(const struct session *s, char buf[16]);
+
+extern const struct rpc_session_handlers session_handlers;
+
+#endif /* WORKER_SESSION_H */

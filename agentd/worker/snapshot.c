@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/snapshot.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+
+#include "agentd/worker/convert.h"
+#include "agentd/worker/process_facts.h"
+#include "base/clock.h"
+
+struct missing {
+	struct rpc_arena *arena;
+	const char **list;
+	size_t n, capacity;
+};
+
+static void add_missing(struct missing *m, const char *text)
+{
+	if (text && m->n < m->capacity)
+		m->list[m->n++] = text;
+}
+
+static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
+			 size_t n_d, const struct target_queue *q, size_t n_q)
+{
+	for (size_t i = 0; i < n_d; i++)
+		if (!d[i].has_node)
+			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
+							d[i].gpu_id));
+	for (size_t i = 0; i < n_q; i++) {
+		if (!q[i].has_read_index)
+			add_missing(m, rpc_arena_printf(m->arena, "queue %u: read index at 0x%llx is not readable",
+							q[i].queue_id,
+							(unsigned long long)q[i].read_pointer));
+		if (!q[i].has_write_index)
+			add_missing(m, rpc_arena_printf(m->arena, "queue %u: write index at 0x%llx is not readable",
+							q[i].queue_id,
+							(unsigned long long)q[i].write_pointer));
+	}
+	if (t->runtime.r_debug && !t->runtime.has_r_version)
+		add_missing(m, "runtime: the code object list is not readable");
+}
+
+/* Devices that have queues, without doubles, in the order of the queues. */
+static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struct target_queue *q,
+			 size_t n)
+{
+	p->gpu_ids = rpc_arena_array(a, n, sizeof(*p->gpu_ids));
+	for (size_t i = 0; p->gpu_ids && i < n; i++) {
+		size_t j = 0;
+
+		while (j < p->n_gpu_ids && p->gpu_ids[j] != q[i].gpu_id)
+			j++;
+		if (j == p->n_gpu_ids)
+			p->gpu_ids[p->n_gpu_ids++] = q[i].gpu_id;
+	}
+}
+
+int snapshot_take(struct target *t, struct rpc_arena *a, const uint32_t *holder_uid,
+		  struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+{
+	struct target_device *devices;
+	struct target_queue *queues;
+	size_t n_devices, n_queues;
+	struct missing missing;
+	struct utsname host;
+	int r;
+
+	ret->time_us = clock_wall_us();
+	r = t->ops->devices(t, a, &devices, &n_devices, err);
+	if (r == 0)
+		r = t->ops->queues(t, a, &queues, &n_queues, err);
+	if (r < 0)
+		return r;
+	missing = (struct missing){ .arena = a, .capacity = n_devices + 2 * n_queues + 1 };
+	missing.list = rpc_arena_array(a, missing.capacity, sizeof(*missing.list));
+	if (missing.list)
+		find_missing(&missing, t, devices, n_devices, queues, n_queues);
+	ret->schema = SNAPSHOT_SCHEMA;
+	ret->source = (struct rpc_snapshot_source){
+		.kind = "live",
+		.host = uname(&host) == 0 ? rpc_arena_strdup(a, host.nodename) : "unknown",
+		.agent = GPU_AGENT_VERSION,
+	};
+	process_facts_fill(a, &t->facts, &ret->process);
+	fill_gpu_ids(a, &ret->process, queues, n_queues);
+	ret->process.vendor = t->ops->vendor;
+	ret->process.queues = (uint32_t)n_queues;
+	ret->process.session = rpc_arena_printf(a, "s%u", t->options->session);
+	ret->process.debuggable = true;
+	ret->kfd_version = t->version;
+	ret->runtime = convert_runtime(&t->runtime);
+	ret->devices = convert_devices(a, devices, n_devices);
+	ret->n_devices = n_devices;
+	ret->queues = convert_queues(a, queues, n_queues, NULL, &ret->n_queues);
+	ret->has_holder_uid = holder_uid != NULL;
+	ret->holder_uid = holder_uid ? *holder_uid : 0;
+	ret->missing = missing.list;
+	ret->n_missing = missing.n;
+	ret->complete = missing.n == 0;
+	if (rpc_arena_error(a))
+		return agent_err_set(err, RPC_ERROR_INTERNAL, -rpc_arena_error(a), "gpu.snapshot",
+				     NULL, "the document does not fit into memory");
+	return 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/target.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+const struct target_ops *const target_list[] = { &target_kfd_ops, NULL };
+
+void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
+		 const struct access_target *facts)
+{
+	*t = (struct target){ .ops = ops,
+			      .options = o,
+			      .facts = *facts,
+			      .memory = MEMORY_NULL,
+			      .leader_sys = &leader_real_sys,
+			      .undo = UNDO_NULL,
+			      .event_fd = -1 };
+}
+
+void target_deinit(struct target *t)
+{
+	memory_close(&t->memory);
+	undo_deinit(&t->undo);
+	if (t->event_fd >= 0)
+		close(t->event_fd);
+	t->event_fd = -1;
+}
+
+void target_destroy(struct target *t)
+{
+	if (t)
+		t->ops->destroy(t);
+}
+
+static bool is_running(void)
+{
+	struct pollfd p = { .fd = IPC_FD_TARGET, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 0;
+}
+
+enum rpc_end_reason target_why_gone(struct target *t)
+{
+	struct access_target now;
+
+	if (leader_poll(&t->leader, t->leader_sys) == LEADER_EXEC)
+		return RPC_END_REASON_EXEC;
+	if (!is_running() || access_target_read(t->facts.pid, &now) < 0)
+		return RPC_END_REASON_EXITED;
+	/* A finished main thread whose siblings live on has no address space for the kernel. */
+	if (now.state == 'Z' || now.state == 'X')
+		return t->leader.state == LEADER_GONE ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
+	return RPC_END_REASON_EXEC;
+}
+
+int target_end(struct target *t, enum rpc_end_reason reason, const char *op, struct agent_err *err)
+{
+	static const char *const texts[] = {
+		[RPC_END_REASON_EXITED] = "the process has ended",
+		[RPC_END_REASON_EXEC] = "the process executed another program",
+		[RPC_END_REASON_LOST] = "the kernel no longer knows the session: somebody else ended it",
+	};
+
+	if (!t->ended) {
+		t->ended = true;
+		t->end_reason = reason;
+	}
+	agent_err_set(err, RPC_ERROR_SESSION_ENDED, ESRCH, op,
+		      t->end_reason == RPC_END_REASON_EXITED ? NULL : "attach again", "%s",
+		      texts[t->end_reason]);
+	return -ESRCH;
+}
+
+static int read_start(pid_t pid, uint64_t *ret)
+{
+	char path[64];
+	auto_free char *text = NULL;
+	unsigned long long start;
+	const char *paren;
+	size_t size;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	r = fd_read_file(path, 4096, &text, &size);
+	if (r < 0)
+		return r;
+	/* The name in field 2 may contain anything, parentheses included: proc(5). */
+	paren = strrchr(text, ')');
+	if (!paren || sscanf(paren + 1,
+			     " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			     &start) != 1)
+		return -EBADMSG;
+	*ret = start;
+	return 0;
+}
+
+static int gone(const struct worker_options *o, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "attach",
+			     "gpu-agentctl list shows the processes that use a GPU",
+			     "there is no process %d", (int)o->pid);
+}
+
+static int read_facts(const struct worker_options *o, struct access_target *facts, uint64_t *start,
+		      struct agent_err *err)
+{
+	int r = access_target_read(o->pid, facts);
+
+	if (r == 0)
+		r = read_start(o->pid, start);
+	if (r == -ESRCH || r == -ENOENT || !is_running() || (r == 0 && facts->state == 'Z'))
+		return gone(o, err);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read /proc", NULL,
+				     "cannot read the facts about process %d", (int)o->pid);
+	return 0;
+}
+
+static int in_time(const struct worker_options *o, const char *step, struct agent_err *err)
+{
+	if (clock_now_ns() < o->deadline_ns)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, step, "allow more time: timeout_ms",
+			     "attaching to process %d took longer than %u ms", (int)o->pid,
+			     o->timeout_ms);
+}
+
+/*
+ * spawn authorised the client against facts that may have changed before the seize (exec of a
+ * set-user-id program, say).  Seized, they cannot change without us: exec stops at TRACEEXEC and
+ * ends the session.
+ */
+static int recheck(struct target *t, struct agent_err *err)
+{
+	const struct worker_options *o = t->options;
+	struct access_target now;
+	bool same, owner = true;
+	uint64_t start;
+	int r = read_facts(o, &now, &start, err);
+
+	if (r < 0)
+		return r;
+	same = start == t->start_ticks && memcmp(now.uids, t->facts.uids, sizeof(now.uids)) == 0 &&
+	       memcmp(now.gids, t->facts.gids, sizeof(now.gids)) == 0 &&
+	       now.dumpable == t->facts.dumpable;
+	for (size_t i = 0; i < ARRAY_SIZE(now.uids); i++)
+		owner &= now.uids[i] == o->peer_uid;
+	if (same && (o->peer_admin || o->peer_observer || (owner && now.dumpable)))
+		return 0;
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "attach",
+			     "try again; an administrator may attach to every process",
+			     "process %d changed its user or program meanwhile", (int)o->pid);
+}
+
+static int drop_rights(const struct target *t, struct agent_err *err)
+{
+	int r = privileges_become(t->facts.uids[0], t->facts.gids[0]);
+
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
+				     "cannot become user %u", t->facts.uids[0]);
+	r = sandbox_worker();
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "seccomp", NULL,
+				     "cannot install the system-call filter");
+	return 0;
+}
+
+static int attach_steps(struct target *t, struct agent_err *err)
+{
+	const struct worker_options *o = t->options;
+	int r = memory_open(&t->memory, o->pid);
+
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
+				     "gpu-agentd needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+				     "cannot open the memory of process %d", (int)o->pid);
+	r = in_time(o, "open devices", err);
+	if (r == 0)
+		r = leader_seize(&t->leader, t->leader_sys, o->pid, err);
+	if (r == 0)
+		r = recheck(t, err);
+	leader_poll(&t->leader, t->leader_sys);
+	if (r == 0)
+		r = drop_rights(t, err);
+	leader_poll(&t->leader, t->leader_sys);
+	if (r == 0)
+		r = in_time(o, "seize", err);
+	if (r == 0)
+		r = t->ops->enable(t, err);
+	leader_poll(&t->leader, t->leader_sys);
+	t->lease_mark = undo_mark(&t->undo);
+	return r < 0 ? r : in_time(o, "enable", err);
+}
+
+int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err)
+{
+	struct access_target facts;
+	struct target *t = NULL;
+	uint64_t start = 0;
+	int r = read_facts(o, &facts, &start, err);
+
+	for (size_t i = 0; r == 0 && !t && target_list[i]; i++) {
+		r = target_list[i]->create(o, &facts, &t, err);
+		/* Not this vendor's: the next may know it, the last one's reason stands. */
+		if (r < 0 && target_list[i + 1])
+			r = 0;
+	}
+	if (r < 0)
+		return r;
+	t->start_ticks = start;
+	r = attach_steps(t, err);
+	if (r < 0) {
+		undo_run(&t->undo, 0, NULL);
+		target_destroy(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}

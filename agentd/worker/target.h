@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_H
+#define WORKER_TARGET_H
+
+/**
+ * @file target.h
+ * One process under debug, whatever the vendor: what is common, and the table of what is not.
+ *
+ * Masks: `exceptions` has bit (code - 1) for each enum rpc_exception; traps and flags are the
+ * values of enum rpc_trap and enum rpc_flag or-ed together.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/access.h"
+#include "agentd/worker/leader.h"
+#include "agentd/worker/memory.h"
+#include "agentd/worker/options.h"
+#include "agentd/worker/undo.h"
+#include "protocol/agent_err.h"
+#include "protocol/rpc_arena.h"
+#include "rpc_gen.h"
+
+struct target_runtime {
+	enum rpc_runtime_state state;
+	uint64_t r_debug;
+	bool ttmp_setup;
+	bool has_r_version;
+	uint32_t r_version;
+};
+
+struct target_device {
+	uint32_t gpu_id;
+	char name[128];
+	char gfx[16];
+	bool has_node; /**< The topology knows it; else node, pci domain and memory are unknown. */
+	uint32_t node;
+	char pci[24];
+	char render_node[32]; /**< Empty when unknown. */
+	uint32_t vendor_id, device_id, revision_id;
+	uint32_t gfx_target_version, fw_version;
+	uint32_t simd_count, max_waves_per_simd, xcc_count;
+	uint64_t memory_bytes; /**< 0 when unknown. */
+	uint64_t lds_base, lds_limit, scratch_base, scratch_limit, gpuvm_base, gpuvm_limit;
+	uint64_t capability, debug_prop;
+	bool has_capability2;
+	uint64_t capability2;
+	uint32_t watchpoints;
+	bool debuggable;
+	uint64_t exceptions;
+};
+
+struct target_queue {
+	uint32_t queue_id, gpu_id;
+	enum rpc_queue_type type;
+	uint64_t ring_base, read_pointer, write_pointer, save_area;
+	uint32_t ring_bytes, save_area_bytes;
+	bool has_read_index, has_write_index;
+	uint64_t read_index, write_index;
+	bool suspended; /**< By this session. */
+	uint64_t exceptions;
+};
+
+struct target_queue_result {
+	uint32_t queue_id;
+	enum rpc_queue_verdict verdict;
+};
+
+struct target_watch {
+	uint32_t gpu_id, id;
+	uint64_t address, size;
+	enum rpc_watch_mode mode;
+};
+
+struct target_source {
+	uint64_t exceptions; /**< All bits latched at the source. */
+	bool has_gpu, has_queue;
+	uint32_t gpu_id, queue_id;
+};
+
+struct target_event {
+	enum { TARGET_EVENT_RUNTIME, TARGET_EVENT_EXCEPTION } kind;
+	struct target_source source; /**< Of an exception. */
+	bool has_address;
+	uint64_t address; /**< Faulting page. */
+	bool forwarded;	  /**< target_ops.event_done will send it on. */
+};
+
+struct target_exception_info {
+	bool latched, details;
+	bool not_present, read_only, no_execute;
+	uint64_t address;
+};
+
+/** A process that uses a GPU, seen without touching it. */
+struct target_user {
+	pid_t pid;
+	uint32_t n_queues;
+	uint32_t *gpu_ids; /**< Without doubles, ascending. */
+	size_t n_gpu_ids;
+};
+
+struct target {
+	const struct target_ops *ops;
+	const struct worker_options *options;
+	struct access_target facts;
+	uint64_t start_ticks; /**< Field 22 of /proc/PID/stat: tells a reused pid. */
+	struct memory memory;
+	struct leader leader;
+	const struct leader_sys *leader_sys;
+	struct undo undo;
+	uint32_t lease_mark; /**< Above it in undo: what a writer has set. */
+	struct target_runtime runtime;
+	char version[16]; /**< Of the kernel interface. */
+	int event_fd;	  /**< Readable when something happened; -1 if there is none. */
+	size_t n_suspended;
+	uint64_t suspended_since_ns; /**< Monotonic; valid while n_suspended. */
+	bool ended;
+	enum rpc_end_reason end_reason;
+};
+
+/**
+ * Operations of one vendor back end.
+ *
+ * To add a back end:
+ *  - target_foo_*.c with `const struct target_ops target_foo_ops`, listed in target_list[];
+ *  - create, enable, destroy, devices and queues are mandatory; any other entry may be NULL, which
+ *    callers turn into the `unsupported` error;
+ *  - push an undo entry before every change of state (undo.h);
+ *  - an operation that finds the session gone calls target_end() and returns its error;
+ *  - tests/unit/test_worker_target_foo.c driven by a fake device.
+ *
+ * None stops the CPU side of the target, and all run on the thread that seized it.  Functions with
+ * an `err` return 0 (or a named positive answer), or negative with err filled in.
+ */
+struct target_ops {
+	enum rpc_vendor vendor;
+
+	/** First half of attaching, with the worker's privileges: check, open devices. */
+	int (*create)(const struct worker_options *o, const struct access_target *facts,
+		      struct target **ret, struct agent_err *err);
+	/** Second half, seized and without privileges; may block for some milliseconds. */
+	int (*enable)(struct target *t, struct agent_err *err);
+	/** Release memory and descriptors; undoes nothing. */
+	void (*destroy)(struct target *t);
+	/**
+	 * After undo: did the target slip into a state that our exit leaves it in (a wait for an
+	 * answer that nobody gives)?
+	 */
+	bool (*needs_nudge)(struct target *t);
+
+	/** Empty event_fd.  @return 0, -EPIPE when the other side closed it. */
+	int (*event_drain)(struct target *t);
+	/** @return 1 and an event, 0 when there is none. */
+	int (*event_next)(struct target *t, struct target_event *ret, struct agent_err *err);
+	/** The event has been announced: let the target have it. */
+	int (*event_done)(struct target *t, const struct target_event *e, struct agent_err *err);
+
+	int (*devices)(struct target *t, struct rpc_arena *a, struct target_device **ret,
+		       size_t *ret_n, struct agent_err *err);
+	int (*queues)(struct target *t, struct rpc_arena *a, struct target_queue **ret,
+		      size_t *ret_n, struct agent_err *err);
+
+	/** May block for the preemption time.  @param ids NULL: all.  Some may fail: see results. */
+	int (*suspend)(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
+		       struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		       struct agent_err *err);
+	/** Only queues that this session suspended.  @param ids NULL: all of those. */
+	int (*resume)(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
+		      struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+
+	/** @param gpu_id NULL: every device, all or nothing. */
+	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
+			 enum rpc_watch_mode mode, struct rpc_arena *a, struct target_watch **ret,
+			 size_t *ret_n, struct agent_err *err);
+	/** @param gpu_id, id NULL: every one. */
+	int (*watch_clear)(struct target *t, const uint32_t *gpu_id, const uint32_t *id,
+			   uint32_t *ret_n, struct agent_err *err);
+	int (*watch_list)(struct target *t, struct rpc_arena *a, struct target_watch **ret,
+			  size_t *ret_n, struct agent_err *err);
+
+	/** @param request 0 only asks. */
+	int (*launch_override)(struct target *t, enum rpc_override_mode mode, uint32_t enable,
+			       uint32_t request, uint32_t *ret_previous, uint32_t *ret_supported,
+			       struct agent_err *err);
+	int (*launch_mode)(struct target *t, enum rpc_launch_mode mode,
+			   enum rpc_launch_mode *ret_previous, struct agent_err *err);
+	int (*flags)(struct target *t, uint32_t flags, uint32_t *ret_previous,
+		     struct agent_err *err);
+
+	/** Replaces the subscription; 0 ends it and forwards what is held. */
+	int (*subscribe)(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err);
+	/** @return 1 and a source, 0 when nothing is latched. */
+	int (*query)(struct target *t, uint64_t clear, struct target_source *ret,
+		     struct agent_err *err);
+	int (*info)(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
+		    struct target_exception_info *ret, struct agent_err *err);
+	int (*forward)(struct target *t, const struct target_source *what, struct agent_err *err);
+
+	/** Processes that use this vendor's GPUs.  Needs no target. */
+	int (*users)(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
+		     size_t *ret_n, struct agent_err *err);
+	/** Preconditions of this vendor for process.doctor.  Needs no target. */
+	int (*checks)(const struct worker_options *o, const struct access_target *facts,
+		      struct rpc_arena *a, struct rpc_check *checks, size_t capacity,
+		      size_t *ret_n);
+};
+
+/** Every back end, NULL at the end. */
+extern const struct target_ops *const target_list[];
+extern const struct target_ops target_kfd_ops;
+
+#define TARGET_EXCEPTION_BIT(code) (UINT64_C(1) << ((unsigned)(code) - 1u))
+
+/**
+ * Attach: everything of architecture.md section 3, from reading facts to the enabled session.
+ * Drops privileges and enters the sandbox on the way, on failure maybe not.
+ * @param ret  Release with target_destroy(); run its undo list first.
+ */
+int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err);
+void target_destroy(struct target *t);
+
+/** For back ends: what all have in common. */
+void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
+		 const struct access_target *facts);
+void target_deinit(struct target *t);
+
+/** Note that the session is over, and why: the first reason stays.  @return -ESRCH with @p err. */
+int target_end(struct target *t, enum rpc_end_reason reason, const char *op,
+	       struct agent_err *err);
+/** The kernel says that the process or its address space is gone: which of the two? */
+enum rpc_end_reason target_why_gone(struct target *t);
+
+#endif /* WORKER_TARGET_H */

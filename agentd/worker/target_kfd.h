@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_KFD_H
+#define WORKER_TARGET_KFD_H
+
+/** @file target_kfd.h  AMD back end: shared by the target_kfd_*.c files, for nobody else. */
+
+#include <kfdtrap.h>
+
+#include "agentd/worker/target.h"
+
+#define KFD_GPUS_MAX	64
+#define KFD_WATCHES_MAX (KFD_GPUS_MAX * KFDTRAP_WATCH_IDS)
+
+#define KFD_RUNTIME_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_PROCESS_RUNTIME)
+#define KFD_VIOLATION_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_DEVICE_MEMORY_VIOLATION)
+#define KFD_NEW_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_NEW)
+
+/** A source of exceptions while a subscription holds them. */
+struct kfd_held {
+	bool is_queue;
+	uint32_t id;	   /**< queue_id or gpu_id. */
+	uint64_t reported; /**< Announced and still latched. */
+	uint64_t held;	   /**< Withheld from the application. */
+};
+
+struct kfd_watch {
+	struct target_watch w;
+	uint32_t ticket; /**< Undo entry; UNDO_NONE: slot is free. */
+	bool set;	 /**< The kernel has it, as w.id. */
+};
+
+struct target_kfd {
+	struct target t;
+	int fd; /**< The KFD device. */
+	struct kfdtrap *kt;
+	struct kfdtrap_topology *topology;
+	bool handshake_open; /**< The target waits for our answer to PROCESS_RUNTIME. */
+
+	uint64_t subscribed; /**< Without PROCESS_RUNTIME, which is always on. */
+	bool hold;
+	uint32_t subscribe_ticket;
+	struct kfd_held *held;
+	size_t n_held, held_capacity;
+
+	uint32_t suspended[KFDTRAP_QUEUES_MAX]; /**< t.n_suspended of them. */
+	uint32_t suspend_ticket;
+
+	enum rpc_launch_mode launch_mode;
+	uint32_t launch_mode_ticket;
+	uint32_t flags_before;
+	uint32_t flags_ticket;
+	uint32_t override_before;  /**< Traps before the first change. */
+	uint32_t override_changed; /**< Traps that were ever asked to change. */
+	uint32_t override_ticket;
+	bool watch_trap; /**< The address-watch trap is on because of watches[]. */
+	struct kfd_watch watches[KFD_WATCHES_MAX];
+};
+
+static inline struct target_kfd *kfd_of(struct target *t)
+{
+	return (struct target_kfd *)t;
+}
+
+/* target_kfd_errors.c */
+
+/** How one errno of a debug command reads.  @return false: no particular meaning. */
+bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, const char **ret_hint);
+/** Turn a failed command into an error; finds out whether the session is lost. */
+int kfd_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
+int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err);
+/** For hardware commands: the runtime must be enabled. */
+int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err);
+/** While undoing: these mean that there is nothing left to undo. */
+static inline bool kfd_is_undone(int r)
+{
+	/* EPERM: the runtime went off, which reset the hardware side (kfd.md 3.18). */
+	return r == -ESRCH || r == -EINVAL || r == -EPERM;
+}
+
+/* target_kfd_attach.c */
+
+/** Does the process have the device open, or a context without it?  -1 when that is unknown. */
+int kfd_process_uses(const struct worker_options *o, pid_t pid);
+/** @return 0, -EOPNOTSUPP (older than the debug interface), -errno. */
+int kfd_check_version(int fd, uint32_t *ret_major, uint32_t *ret_minor);
+void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *info);
+
+/* target_kfd_queues.c */
+
+int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
+		struct agent_err *err);
+int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+	       struct agent_err *err);
+int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
+		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		struct agent_err *err);
+int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
+	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+/** Which exceptions a queue snapshot may clear without eating somebody's event. */
+uint64_t kfd_snapshot_clear(const struct target_kfd *k);
+
+/* target_kfd_control.c */
+
+int kfd_launch_override(struct target *t, enum rpc_override_mode mode, uint32_t enable,
+			uint32_t request, uint32_t *ret_previous, uint32_t *ret_supported,
+			struct agent_err *err);
+int kfd_launch_mode(struct target *t, enum rpc_launch_mode mode,
+		    enum rpc_launch_mode *ret_previous, struct agent_err *err);
+int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct agent_err *err);
+/** The runtime went off: the kernel has reset launch mode, flags, override, watches, suspends. */
+void kfd_forget_hardware(struct target_kfd *k);
+
+/* target_kfd_watch.c */
+
+int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
+		  enum rpc_watch_mode mode, struct rpc_arena *a, struct target_watch **ret,
+		  size_t *ret_n, struct agent_err *err);
+int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id, uint32_t *ret_n,
+		    struct agent_err *err);
+int kfd_watch_list(struct target *t, struct rpc_arena *a, struct target_watch **ret, size_t *ret_n,
+		   struct agent_err *err);
+/** Can a device with these debug properties watch so?  @return 0 or negative with @p err. */
+int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint64_t size,
+		    struct agent_err *err);
+
+/* target_kfd_events.c */
+
+int kfd_event_drain(struct target *t);
+int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err);
+int kfd_event_done(struct target *t, const struct target_event *e, struct agent_err *err);
+int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err);
+int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struct agent_err *err);
+int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
+	     struct target_exception_info *ret, struct agent_err *err);
+int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err);
+/** Let go a target that waits in its runtime handshake, also when we have not read that yet. */
+int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err);
+
+/* target_kfd_inspect.c */
+
+int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
+	      size_t *ret_n, struct agent_err *err);
+int kfd_checks(const struct worker_options *o, const struct access_target *facts,
+	       struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n);
+
+#endif /* WORKER_TARGET_KFD_H */

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/worker/target_kfd.h"
+#include "base/cleanup.h"
+
+/*
+ * Two ways of listening.  Without hold, events are consumed: QUERY_DEBUG_EVENT clears what is
+ * announced, and it is forwarded right away.  With hold, latched bits stay for the client's own
+ * exception.query and exception.info; since a latched event hides later sources from the query
+ * (kfd.md 3.14), snapshots that clear nothing are compared with what was announced.
+ */
+
+/* What the kernel would have told the runtime, had nobody subscribed (kfd.md section 4). */
+#define FORWARD_QUEUE                                                                              \
+	(KFDTRAP_EC_MASK_WAVES | KFDTRAP_EC_MASK_PACKETS |                                         \
+	 KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_PREEMPTION_ERROR))
+#define FORWARD_DEVICE KFD_VIOLATION_MASK
+
+int kfd_event_drain(struct target *t)
+{
+	char bytes[256];
+
+	for (;;) {
+		ssize_t n = read(t->event_fd, bytes, sizeof(bytes));
+
+		if (n == 0)
+			return -EPIPE;
+		if (n < 0 && errno != EINTR)
+			return errno == EAGAIN ? 0 : -EPIPE;
+	}
+}
+
+/* ------------------------------------------------------------------ the runtime -------------- */
+
+/* @return 1 when the runtime changed and the target now waits for us, 0, negative. */
+static int take_runtime_event(struct target_kfd *k, struct agent_err *err)
+{
+	struct kfdtrap_runtime_info info;
+	int r = kfdtrap_query_runtime_info(k->kt, true, &info);
+
+	if (r == -ENODATA)
+		return 0;
+	if (r < 0)
+		return kfd_error(k, r, "KFD QUERY_EXCEPTION_INFO", err);
+	k->handshake_open = true;
+	kfd_set_runtime(k, &info);
+	return 1;
+}
+
+static int send_handshake(struct target_kfd *k, struct agent_err *err)
+{
+	int r;
+
+	/* Exactly once for each event: the kernel counts (real-kernel rule 3). */
+	k->handshake_open = false;
+	r = kfdtrap_send_runtime_event(k->kt, KFD_RUNTIME_MASK, KFDTRAP_ID_NONE, KFDTRAP_ID_NONE);
+	return r < 0 ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err)
+{
+	struct kfdtrap_runtime_info info;
+	int r = kfdtrap_query_runtime_info(k->kt, true, &info);
+
+	if (r < 0 && r != -ENODATA && !kfd_is_undone(r))
+		kfd_error(k, r, "KFD QUERY_EXCEPTION_INFO", err);
+	if (r == 0)
+		k->handshake_open = true;
+	if (!k->handshake_open || r == -ESRCH)
+		return 0;
+	return send_handshake(k, err);
+}
+
+/* ------------------------------------------------------------------ what is held ------------- */
+
+static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id, bool add)
+{
+	for (size_t i = 0; i < k->n_held; i++)
+		if (k->held[i].is_queue == is_queue && k->held[i].id == id)
+			return &k->held[i];
+	if (!add)
+		return NULL;
+	if (k->n_held == k->held_capacity) {
+		size_t capacity = k->held_capacity ? 2 * k->held_capacity : 16;
+		struct kfd_held *grown = realloc(k->held, capacity * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		k->held = grown;
+		k->held_capacity = capacity;
+	}
+	k->held[k->n_held] = (struct kfd_held){ .is_queue = is_queue, .id = id };
+	return &k->held[k->n_held++];
+}
+
+static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
+{
+	exceptions &= is_queue ? FORWARD_QUEUE : FORWARD_DEVICE;
+	if (!exceptions)
+		return 0;
+	return kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
+					  is_queue ? id : KFDTRAP_ID_NONE);
+}
+
+/* One latched source, seen in a snapshot.  @return bits not announced yet. */
+static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue, uint32_t id,
+			     uint64_t latched, uint64_t *lost)
+{
+	uint64_t fresh = latched & mask;
+	struct kfd_held *h = held_of(k, is_queue, id, fresh != 0);
+
+	if (!h) {
+		*lost |= fresh;
+		return 0;
+	}
+	/* What the client cleared may be announced again. */
+	h->reported &= latched;
+	fresh &= ~h->reported;
+	h->reported |= fresh;
+	h->held |= fresh;
+	return fresh;
+}
+
+struct scan {
+	uint64_t mask, clear;
+	bool only_first; /**< Stop at the first source with news. */
+	bool found;
+	struct target_source source;
+};
+
+static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uint32_t queue_id,
+			uint32_t gpu_id, uint64_t latched)
+{
+	uint64_t lost = 0, fresh;
+
+	if (s->found && s->only_first)
+		return;
+	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
+	/* No memory to remember it: the application gets it now rather than never. */
+	if (lost)
+		send_source(k, is_queue, is_queue ? queue_id : gpu_id, lost);
+	if (!fresh || s->found)
+		return;
+	s->found = true;
+	s->source = (struct target_source){ .exceptions = latched,
+					    .has_gpu = true,
+					    .gpu_id = gpu_id,
+					    .has_queue = is_queue,
+					    .queue_id = queue_id };
+}
+
+static int scan_latched(struct target_kfd *k, struct scan *s)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	auto_free struct kfdtrap_device *devices = NULL;
+	size_t n_queues, n_devices;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, s->clear & KFDTRAP_EC_MASK_QUEUE, &queues,
+					     &n_queues);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_queues; i++)
+		scan_source(k, s, true, queues[i].queue_id, queues[i].gpu_id, queues[i].exceptions);
+	r = kfdtrap_device_snapshot_alloc(k->kt, s->clear & KFDTRAP_EC_MASK_DEVICE, &devices,
+					  &n_devices);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_devices; i++)
+		scan_source(k, s, false, 0, devices[i].gpu_id, devices[i].exceptions);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ events ------------------- */
+
+static void add_fault_address(struct target_kfd *k, struct target_event *e, bool clear)
+{
+	struct kfdtrap_memory_violation v;
+
+	if (!(e->source.exceptions & KFD_VIOLATION_MASK) || e->source.has_queue)
+		return;
+	if (kfdtrap_query_memory_violation(k->kt, e->source.gpu_id, clear, &v) == 1) {
+		e->has_address = true;
+		e->address = v.va;
+	}
+}
+
+static int next_held(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
+{
+	struct scan s = { .mask = k->subscribed, .only_first = true };
+	int r = scan_latched(k, &s);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	if (!s.found)
+		return 0;
+	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION, .source = s.source };
+	add_fault_address(k, ret, false);
+	return 1;
+}
+
+static void source_of(const struct kfdtrap_event *e, struct target_source *ret)
+{
+	enum kfdtrap_source source = kfdtrap_exceptions_source(e->exceptions);
+
+	*ret = (struct target_source){ .exceptions = e->exceptions,
+				       .has_gpu = source == KFDTRAP_SOURCE_QUEUE ||
+						  source == KFDTRAP_SOURCE_DEVICE,
+				       .has_queue = source == KFDTRAP_SOURCE_QUEUE,
+				       .gpu_id = e->gpu_id,
+				       .queue_id = e->queue_id };
+}
+
+static int next_consumed(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
+{
+	/* Those two are cleared through their info, which clearing here would destroy. */
+	uint64_t clear = k->subscribed & ~(KFD_RUNTIME_MASK | KFD_VIOLATION_MASK);
+	struct kfdtrap_event e;
+	int r = kfdtrap_query_debug_event(k->kt, clear, &e);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
+	/* A wake-up without an event is normal (kfd.md section 4). */
+	if (r == 0)
+		return 0;
+	if (e.exceptions & KFD_RUNTIME_MASK) {
+		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
+		return take_runtime_event(k, err);
+	}
+	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION, .forwarded = true };
+	source_of(&e, &ret->source);
+	add_fault_address(k, ret, true);
+	return 1;
+}
+
+int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r;
+
+	if (!k->hold)
+		return next_consumed(k, ret, err);
+	r = take_runtime_event(k, err);
+	if (r == 1)
+		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
+	return r ? r : next_held(k, ret, err);
+}
+
+int kfd_event_done(struct target *t, const struct target_event *e, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r;
+
+	if (e->kind == TARGET_EVENT_RUNTIME)
+		return k->handshake_open ? send_handshake(k, err) : 0;
+	if (!e->forwarded)
+		return 0;
+	/* Bits that were not subscribed have reached the runtime already. */
+	r = send_source(k, e->source.has_queue,
+			e->source.has_queue ? e->source.queue_id : e->source.gpu_id,
+			e->source.exceptions & k->subscribed);
+	return r < 0 ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+/* ------------------------------------------------------------------ subscription ------------- */
+
+/*
+ * First new faults go their normal way again, then everything latched meanwhile or held is sent
+ * on: nothing is left that the application never hears of.
+ */
+static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+	struct scan s = { .mask = k->subscribed, .clear = k->subscribed };
+	int first = kfdtrap_set_exceptions_enabled(k->kt, KFD_RUNTIME_MASK), r;
+
+	(void)arg;
+	r = scan_latched(k, &s);
+	if (first == 0)
+		first = r;
+	for (size_t i = 0; i < k->n_held; i++) {
+		r = send_source(k, k->held[i].is_queue, k->held[i].id, k->held[i].held);
+		if (first == 0)
+			first = r;
+	}
+	k->n_held = 0;
+	k->subscribed = 0;
+	k->hold = false;
+	k->subscribe_ticket = UNDO_NONE;
+	return first < 0 && !kfd_is_undone(first) ?
+		       kfd_error(k, first, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r = undo_run_one(&t->undo, k->subscribe_ticket, err);
+
+	exceptions &= ~KFD_RUNTIME_MASK;
+	if (r < 0 || !exceptions)
+		return r;
+	r = undo_push(&t->undo, "end the subscription", undo_subscribe, k, 0, &k->subscribe_ticket,
+		      err);
+	if (r < 0)
+		return r;
+	k->subscribed = exceptions;
+	k->hold = hold;
+	r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
+	if (r == 0)
+		return 0;
+	undo_drop(&t->undo, k->subscribe_ticket);
+	k->subscribe_ticket = UNDO_NONE;
+	k->subscribed = 0;
+	k->hold = false;
+	return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
+}
+
+/* ------------------------------------------------------------------ by hand ------------------ */
+
+int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	struct kfdtrap_event e;
+	/* The handshake is the agent's own: a client that clears it would hang the target. */
+	int r = kfdtrap_query_debug_event(k->kt, clear & ~KFD_RUNTIME_MASK, &e);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
+	if (r == 1)
+		source_of(&e, ret);
+	return r;
+}
+
+static int violation_info(struct target_kfd *k, uint32_t gpu_id, bool clear,
+			  struct target_exception_info *ret)
+{
+	struct kfdtrap_memory_violation v;
+	int r = kfdtrap_query_memory_violation(k->kt, gpu_id, clear, &v);
+
+	if (r == 1)
+		*ret = (struct target_exception_info){ .latched = true,
+						       .details = true,
+						       .not_present = v.not_present != 0,
+						       .read_only = v.read_only != 0,
+						       .no_execute = v.no_execute != 0,
+						       .address = v.va };
+	return r < 0 ? r : 0;
+}
+
+int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
+	     struct target_exception_info *ret, struct agent_err *err)
+{
+	static const char op[] = "KFD QUERY_EXCEPTION_INFO";
+	struct target_kfd *k = kfd_of(t);
+	struct kfdtrap_runtime_info runtime;
+	int r;
+
+	*ret = (struct target_exception_info){ .latched = true };
+	if (code == RPC_EXCEPTION_PROCESS_RUNTIME)
+		r = kfdtrap_query_runtime_info(k->kt, false, &runtime);
+	else if (code == RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION)
+		r = violation_info(k, source_id, clear, ret);
+	else
+		r = kfdtrap_query_exception_info(k->kt, (uint32_t)code, source_id, clear, NULL, 0,
+						 NULL);
+	if (code == RPC_EXCEPTION_PROCESS_RUNTIME)
+		ret->details = r == 0;
+	if (r == -ENODATA) {
+		*ret = (struct target_exception_info){ 0 };
+		return 0;
+	}
+	if (r == -EINVAL) {
+		kfd_error(k, r, op, err);
+		if (k->t.ended)
+			return -ESRCH;
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op,
+				     "gpu.queues and gpu.devices list them",
+				     "params.source_id: the process has no queue or device %u",
+				     source_id);
+	}
+	return r < 0 ? kfd_error(k, r, op, err) : 0;
+}
+
+int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err)
+{
+	static const char op[] = "KFD SEND_RUNTIME_EVENT";
+	struct target_kfd *k = kfd_of(t);
+	uint64_t queue_bits = what->exceptions & KFDTRAP_EC_MASK_QUEUE;
+	uint64_t device_bits = what->exceptions & KFDTRAP_EC_MASK_DEVICE;
+	bool is_queue = queue_bits != 0;
+	struct kfd_held *h;
+	uint32_t id;
+	int r;
+
+	if (what->exceptions & KFDTRAP_EC_MASK_PROCESS)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+				     "params.exceptions: the agent itself answers process exceptions");
+	if ((queue_bits && device_bits) || !(queue_bits | device_bits))
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+				     "params.exceptions: name those of one queue, or of one device");
+	if (is_queue ? !what->has_queue : !what->has_gpu)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+				     "params.%s: missing", is_queue ? "queue_id" : "gpu_id");
+	id = is_queue ? what->queue_id : what->gpu_id;
+	r = kfdtrap_send_runtime_event(k->kt, what->exceptions, is_queue ? KFDTRAP_ID_NONE : id,
+				       is_queue ? id : KFDTRAP_ID_NONE);
+	if (r == -ENODEV)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, ENODEV, op,
+				     "gpu.devices lists them",
+				     "params.gpu_id: the process has no device %u", id);
+	if (r < 0)
+		return kfd_error(k, r, op, err);
+	h = held_of(k, is_queue, id, false);
+	if (h)
+		h->held &= ~what->exceptions;
+	return 0;
+}

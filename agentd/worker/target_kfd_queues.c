@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agentd/worker/target_kfd.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+static int no_memory(struct agent_err *err, const char *op)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, op, NULL, "out of memory");
+}
+
+uint64_t kfd_snapshot_clear(const struct target_kfd *k)
+{
+	return KFD_NEW_MASK & ~k->subscribed;
+}
+
+static void fill_from_node(struct target_device *d, const struct kfdtrap_node *node)
+{
+	d->has_node = true;
+	d->node = node->node_id;
+	str_copy(d->name, sizeof(d->name), node->marketing_name[0] ? node->marketing_name : node->name);
+	snprintf(d->pci, sizeof(d->pci), "%04x:%02x:%02x.%x", node->pci.domain, node->pci.bus,
+		 node->pci.device, node->pci.function);
+	str_copy(d->render_node, sizeof(d->render_node), node->render_node);
+	d->memory_bytes = node->vram_bytes ? node->vram_bytes : node->local_bytes;
+}
+
+static void fill_device(struct target_device *d, const struct kfdtrap_device *s,
+			const struct kfdtrap_topology *topology)
+{
+	const struct kfdtrap_node *node = kfdtrap_topology_find_gpu(topology, s->gpu_id);
+	uint32_t need = KFDTRAP_CAP_DEBUG | KFDTRAP_CAP_DEBUG_FIRMWARE;
+
+	*d = (struct target_device){
+		.gpu_id = s->gpu_id,
+		.vendor_id = s->vendor_id,
+		.device_id = s->device_id,
+		.revision_id = s->revision_id,
+		.gfx_target_version = s->gfx_target_version,
+		.fw_version = s->fw_version,
+		.simd_count = s->simd_count,
+		.max_waves_per_simd = s->max_waves_per_simd,
+		.xcc_count = s->num_xcc,
+		.lds_base = s->lds_base,
+		.lds_limit = s->lds_limit,
+		.scratch_base = s->scratch_base,
+		.scratch_limit = s->scratch_limit,
+		.gpuvm_base = s->gpuvm_base,
+		.gpuvm_limit = s->gpuvm_limit,
+		.capability = s->capability,
+		.debug_prop = s->debug_prop,
+		.has_capability2 = s->has_capability2,
+		.capability2 = s->capability2,
+		.debuggable = (s->capability & need) == need,
+		.exceptions = s->exceptions,
+	};
+	if (s->capability & KFDTRAP_CAP_WATCH_POINTS)
+		d->watchpoints = UINT32_C(1) << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
+						 KFDTRAP_CAP_WATCH_COUNT_SHIFT);
+	kfdtrap_gfx_name(s->gfx_target_version, d->gfx, sizeof(d->gfx));
+	snprintf(d->pci, sizeof(d->pci), "0000:%02x:%02x.%x", s->location_id >> 8 & 0xff,
+		 s->location_id >> 3 & 0x1f, s->location_id & 7);
+	str_copy(d->name, sizeof(d->name), d->gfx);
+	if (node && !node->error)
+		fill_from_node(d, node);
+}
+
+int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
+		struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	auto_free struct kfdtrap_device *snapshot = NULL;
+	struct target_device *devices;
+	size_t n;
+	int r = kfdtrap_device_snapshot_alloc(k->kt, 0, &snapshot, &n);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_DEVICE_SNAPSHOT", err);
+	devices = rpc_arena_array(a, n, sizeof(*devices));
+	if (!devices)
+		return no_memory(err, "gpu.devices");
+	for (size_t i = 0; i < n; i++)
+		fill_device(&devices[i], &snapshot[i], k->topology);
+	*ret = devices;
+	*ret_n = n;
+	return 0;
+}
+
+static size_t find_suspended(const struct target_kfd *k, uint32_t id)
+{
+	size_t i = 0;
+
+	while (i < k->t.n_suspended && k->suspended[i] != id)
+		i++;
+	return i;
+}
+
+static void fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s)
+{
+	*q = (struct target_queue){
+		.queue_id = s->queue_id,
+		.gpu_id = s->gpu_id,
+		.type = s->type <= KFDTRAP_QUEUE_TYPE_SDMA_XGMI ? (enum rpc_queue_type)s->type :
+								  RPC_QUEUE_TYPE_UNKNOWN,
+		.ring_base = s->ring_base_address,
+		.ring_bytes = s->ring_size,
+		.read_pointer = s->read_pointer_address,
+		.write_pointer = s->write_pointer_address,
+		.save_area = s->ctx_save_restore_address,
+		.save_area_bytes = s->ctx_save_restore_area_size,
+		.suspended = find_suspended(k, s->queue_id) < k->t.n_suspended,
+		.exceptions = s->exceptions,
+	};
+	q->has_read_index = memory_read_exact(&k->t.memory, q->read_pointer, &q->read_index,
+					      sizeof(q->read_index)) == 0;
+	q->has_write_index = memory_read_exact(&k->t.memory, q->write_pointer, &q->write_index,
+					       sizeof(q->write_index)) == 0;
+}
+
+int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+	       struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	auto_free struct kfdtrap_queue *snapshot = NULL;
+	struct target_queue *queues;
+	size_t n;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, kfd_snapshot_clear(k), &snapshot, &n);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	queues = rpc_arena_array(a, n, sizeof(*queues));
+	if (!queues)
+		return no_memory(err, "gpu.queues");
+	for (size_t i = 0; i < n; i++)
+		fill_queue(k, &queues[i], &snapshot[i]);
+	*ret = queues;
+	*ret_n = n;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ suspend, resume ---------- */
+
+static void note_suspended(struct target_kfd *k, uint32_t id)
+{
+	/* Ids are unique among live queues and a process has at most 1024: there is room. */
+	if (find_suspended(k, id) == k->t.n_suspended && k->t.n_suspended < KFDTRAP_QUEUES_MAX)
+		k->suspended[k->t.n_suspended++] = id;
+}
+
+static void note_resumed(struct target_kfd *k, uint32_t id)
+{
+	size_t i = find_suspended(k, id);
+
+	if (i < k->t.n_suspended)
+		k->suspended[i] = k->suspended[--k->t.n_suspended];
+	if (!k->t.n_suspended) {
+		undo_drop(&k->t.undo, k->suspend_ticket);
+		k->suspend_ticket = UNDO_NONE;
+	}
+}
+
+/*
+ * A resume that failed is not tried for ever: the kernel resumes everything at DISABLE, and the
+ * error is reported.
+ */
+static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+	uint32_t ids[KFDTRAP_QUEUES_MAX], resumed = 0;
+	size_t n = k->t.n_suspended;
+	int r;
+
+	(void)arg;
+	memcpy(ids, k->suspended, n * sizeof(*ids));
+	k->t.n_suspended = 0;
+	k->suspend_ticket = UNDO_NONE;
+	if (!n)
+		return 0;
+	r = kfdtrap_resume_queues(k->kt, ids, n, &resumed);
+	if (r < 0 && !kfd_is_undone(r))
+		return kfd_error(k, r, "KFD RESUME_QUEUES", err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
+			return agent_err_set(err, RPC_ERROR_FAILED, EIO, "KFD RESUME_QUEUES",
+					     "the GPU may hang: look at the kernel log",
+					     "queue %u could not be resumed",
+					     ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	return 0;
+}
+
+static enum rpc_queue_verdict verdict_of(uint32_t id, enum rpc_queue_verdict success)
+{
+	if (id & KFDTRAP_QUEUE_HW_FAILED)
+		return RPC_QUEUE_VERDICT_FAILED;
+	return id & KFDTRAP_QUEUE_GONE ? RPC_QUEUE_VERDICT_SKIPPED : success;
+}
+
+static struct target_queue_result *results_of(struct rpc_arena *a, const uint32_t *ids, size_t n,
+					      enum rpc_queue_verdict success)
+{
+	struct target_queue_result *results = rpc_arena_array(a, n, sizeof(*results));
+
+	for (size_t i = 0; results && i < n; i++)
+		results[i] = (struct target_queue_result){
+			.queue_id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,
+			.verdict = verdict_of(ids[i], success)
+		};
+	return results;
+}
+
+/* Ids to work on, in the arena; a snapshot first, since it is what makes new queues old. */
+static int choose_queues(struct target_kfd *k, const uint32_t *wanted, size_t n_wanted,
+			 struct rpc_arena *a, uint32_t **ret, size_t *ret_n, struct agent_err *err)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	uint32_t *ids;
+	size_t n;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, KFD_NEW_MASK, &queues, &n);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	if (wanted)
+		n = n_wanted;
+	if (n > KFDTRAP_QUEUES_MAX)
+		return agent_err_set(err, RPC_ERROR_TOO_LARGE, E2BIG, "gpu.suspend", NULL,
+				     "at most %u queues at once", KFDTRAP_QUEUES_MAX);
+	ids = rpc_arena_array(a, n, sizeof(*ids));
+	if (!ids)
+		return no_memory(err, "gpu.suspend");
+	for (size_t i = 0; i < n; i++)
+		ids[i] = wanted ? wanted[i] : queues[i].queue_id;
+	*ret = ids;
+	*ret_n = n;
+	return 0;
+}
+
+/* An id with a verdict bit in it cannot exist; the kernel would misread it as another one. */
+static bool ids_are_sane(const uint32_t *ids, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] & KFDTRAP_QUEUE_VERDICT_MASK)
+			return false;
+	return true;
+}
+
+static int bad_id(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			     "params.queues: a queue id is too large");
+}
+
+int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
+		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		struct agent_err *err)
+{
+	static const char op[] = "KFD SUSPEND_QUEUES";
+	struct target_kfd *k = kfd_of(t);
+	struct target_queue_result *results;
+	uint32_t *chosen = NULL;
+	int r = kfd_need_runtime(k, op, err);
+
+	if (r < 0)
+		return r;
+	if (!ids_are_sane(ids, ids ? n : 0))
+		return bad_id(err);
+	r = choose_queues(k, ids, n, a, &chosen, &n, err);
+	if (r < 0)
+		return r;
+	if (!k->suspend_ticket) {
+		r = undo_push(&t->undo, "resume queues", undo_suspend, k, 0, &k->suspend_ticket,
+			      err);
+		if (r < 0)
+			return r;
+	}
+	if (!t->n_suspended)
+		t->suspended_since_ns = clock_now_ns();
+	r = kfdtrap_suspend_queues(k->kt, 0, chosen, n, grace, NULL);
+	/* A queue whose preemption failed counts as suspended for the kernel (kfd.md 3.9). */
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (!(chosen[i] & KFDTRAP_QUEUE_GONE) || chosen[i] & KFDTRAP_QUEUE_HW_FAILED)
+			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	if (!t->n_suspended) {
+		undo_drop(&t->undo, k->suspend_ticket);
+		k->suspend_ticket = UNDO_NONE;
+	}
+	if (r < 0)
+		return kfd_error(k, r, op, err);
+	results = results_of(a, chosen, n, RPC_QUEUE_VERDICT_SUSPENDED);
+	if (!results)
+		return no_memory(err, "gpu.suspend");
+	*ret = results;
+	*ret_n = n;
+	return 0;
+}
+
+int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
+	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
+{
+	static const char op[] = "KFD RESUME_QUEUES";
+	struct target_kfd *k = kfd_of(t);
+	struct target_queue_result *results;
+	uint32_t mine[KFDTRAP_QUEUES_MAX], *all;
+	size_t n_mine = 0;
+	int r;
+
+	if (!ids_are_sane(ids, ids ? n : 0))
+		return bad_id(err);
+	if (!ids)
+		n = t->n_suspended;
+	all = rpc_arena_array(a, n, sizeof(*all));
+	if (!all || n > KFDTRAP_QUEUES_MAX)
+		return no_memory(err, "gpu.resume");
+	memcpy(all, ids ? ids : k->suspended, n * sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		if (find_suspended(k, all[i]) < t->n_suspended)
+			mine[n_mine++] = all[i];
+	r = n_mine ? kfdtrap_resume_queues(k->kt, mine, n_mine, NULL) : 0;
+	if (r < 0)
+		return kfd_error(k, r, op, err);
+	for (size_t i = 0, m = 0; i < n; i++) {
+		if (m < n_mine && all[i] == (mine[m] & ~KFDTRAP_QUEUE_VERDICT_MASK))
+			all[i] = mine[m++];
+		else
+			all[i] |= KFDTRAP_QUEUE_GONE;
+	}
+	for (size_t i = 0; i < n_mine; i++)
+		if (!(mine[i] & KFDTRAP_QUEUE_HW_FAILED))
+			note_resumed(k, mine[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	results = results_of(a, all, n, RPC_QUEUE_VERDICT_RESUMED);
+	if (!results)
+		return no_memory(err, "gpu.resume");
+	*ret = results;
+	*ret_n = n;
+	return 0;
+}
