@@ -38,7 +38,7 @@ static const int runtime_calls[] = {
 	SCMP_SYS(clone), SCMP_SYS(getppid), SCMP_SYS(ioctl), SCMP_SYS(mprotect), SCMP_SYS(open),
 	SCMP_SYS(openat), SCMP_SYS(pipe2), SCMP_SYS(ptrace), SCMP_SYS(readlink),
 	SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(sigaltstack), SCMP_SYS(stat),
-	SCMP_SYS(getdents64), SCMP_SYS(tgkill), SCMP_SYS(wait4), SCMP_SYS(kill),
+	SCMP_SYS(getdents), SCMP_SYS(getdents64), SCMP_SYS(tgkill), SCMP_SYS(wait4), SCMP_SYS(kill),
 	SCMP_SYS(sched_getaffinity), SCMP_SYS(getrlimit), SCMP_SYS(rseq), SCMP_SYS(unlink),
 };
 #else

@@ -17,7 +17,7 @@
 
 struct config {
 	/* [agent] */
-	char socket[108];
+	char socket[PATH_MAX];
 	char user[CONFIG_NAME_MAX];	      /**< front runs as this user. */
 	char socket_group[CONFIG_NAME_MAX];   /**< may connect. */
 	char admin_group[CONFIG_NAME_MAX];    /**< may debug every process. */

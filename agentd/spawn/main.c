@@ -103,10 +103,15 @@ static int find_programs(struct spawn *s)
 	return 0;
 }
 
-static void apply_option(char *field, size_t size, const char *value)
+static int apply_option(const char *name, char *field, size_t size, const char *value)
 {
+	if (value && strlen(value) >= size) {
+		log_error("--%s: too long", name);
+		return -EINVAL;
+	}
 	if (value)
 		str_copy(field, size, value);
+	return 0;
 }
 
 static int load_config(struct spawn *s)
@@ -133,9 +138,10 @@ static int load_config(struct spawn *s)
 		log_error("%s", error);
 		return r;
 	}
-	apply_option(c->socket, sizeof(c->socket), opt.socket);
-	apply_option(c->kfd_device, sizeof(c->kfd_device), opt.kfd);
-	apply_option(c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs);
+	if (apply_option("socket", c->socket, sizeof(c->socket), opt.socket) < 0 ||
+	    apply_option("kfd", c->kfd_device, sizeof(c->kfd_device), opt.kfd) < 0 ||
+	    apply_option("kfd-sysfs", c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs) < 0)
+		return -EINVAL;
 	if (opt.idle_exit) {
 		if (str_to_ms(opt.idle_exit, &ms) < 0) {
 			log_error("--idle-exit %s: not a duration such as 90s", opt.idle_exit);

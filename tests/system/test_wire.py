@@ -24,14 +24,17 @@ def headers(body):
 
 
 def read_framed(sock):
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += sock.recv(4096)
-    head, body = data.split(b"\r\n\r\n", 1)
+    """One message; reads not a byte more than it."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = sock.recv(1)
+        assert byte, head
+        head += byte
     size = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+    body = b""
     while len(body) < size:
-        body += sock.recv(65536)
-    return json.loads(body[:size])
+        body += sock.recv(size - len(body))
+    return json.loads(body)
 
 
 def daemon_only():
