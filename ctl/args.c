@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "ctl/ctl.h"
 
-#define PID_MAX 4194304
+#define PID_MAX  4194304
 #define LIST_MAX 1024
 
 int args_u32(struct ctl *c, const char *name, const char *text, uint32_t min, uint32_t max,
@@ -15,8 +15,8 @@ int args_u32(struct ctl *c, const char *name, const char *text, uint32_t min, ui
 	uint64_t v;
 
 	if (str_to_u64(text, min, max, &v) < 0)
-		return ctl_usage(c, "%s: \"%.40s\" is not a number between %u and %u", name, text, min,
-				 max);
+		return ctl_usage(c, "%s: \"%.40s\" is not a number between %u and %u", name, text,
+				 min, max);
 	*ret = (uint32_t)v;
 	return 0;
 }
@@ -52,7 +52,9 @@ int args_size(struct ctl *c, const char *name, const char *text, uint64_t max, u
 	memcpy(digits, text, n);
 	digits[n] = '\0';
 	if (str_to_u64_any(digits, &v) < 0 || !v || v > max >> shift)
-		return ctl_usage(c, "%s: \"%.40s\" is not a size between 1 and %llu (0x hex and K, M, G work)",
+		return ctl_usage(c,
+				 "%s: \"%.40s\" is not a size between 1 and %llu such as 64, "
+				 "0x40 or 4K",
 				 name, text, (unsigned long long)max);
 	*ret = v << shift;
 	return 0;
@@ -64,8 +66,8 @@ int args_duration(struct ctl *c, const char *name, const char *text, uint32_t ma
 	uint64_t ms;
 
 	if (str_to_ms(text, &ms) < 0 || !ms || ms > max_ms)
-		return ctl_usage(c, "%s: \"%.40s\" is not a time such as 5s or 250ms, up to %us", name,
-				 text, max_ms / 1000);
+		return ctl_usage(c, "%s: \"%.40s\" is not a time such as 5s or 250ms, up to %us",
+				 name, text, max_ms / 1000);
 	*ret_ms = (uint32_t)ms;
 	return 0;
 }

@@ -64,8 +64,8 @@ static int print_session(struct ctl *c)
 		return ctl_print_result(c);
 	text_escape(&c->output.text, id, strlen(id));
 	out_char(&c->output.text, '\n');
-	ctl_note(c, "%s process %u; Ctrl-C lets go", c->session.joined ? "joined the session of" : "attached to",
-		 c->session.pid);
+	ctl_note(c, "%s process %u; Ctrl-C lets go",
+		 c->session.joined ? "joined the session of" : "attached to", c->session.pid);
 	return 0;
 }
 
@@ -76,7 +76,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	int r;
 
 	if (hand_over && (for_text || until_eof))
-		return ctl_usage(c, "--hand-over lets go at once: --for and --until-eof make no sense with it");
+		return ctl_usage(c, "--hand-over lets go at once: no --for or --until-eof with it");
 	if (hand_over) {
 		r = ctl_attach(c, argv[0], control);
 		return r < 0 ? r : run_hand_over(c);

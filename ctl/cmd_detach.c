@@ -30,18 +30,20 @@ static int still_held(struct ctl *c, const struct rpc_session_info *s)
 
 	if (s->has_writer_pid)
 		snprintf(writer, sizeof(writer), ", the writer lease by process %u", s->writer_pid);
-	return agent_err_set(&c->err, RPC_ERROR_BUSY, 0, "detach",
-			     "a session ends when its last client detaches or closes its connection: "
-			     "end those clients, for example with Ctrl-C",
-			     "session %s of process %u is still held by %u other client%s%s", s->session,
-			     s->pid, s->readers, s->readers == 1 ? "" : "s", writer);
+	return agent_err_set(
+		&c->err, RPC_ERROR_BUSY, 0, "detach",
+		"a session ends when its last client detaches or closes its connection: "
+		"end those clients, for example with Ctrl-C",
+		"session %s of process %u is still held by %u other client%s%s", s->session, s->pid,
+		s->readers, s->readers == 1 ? "" : "s", writer);
 }
 
 static int leave(struct ctl *c, const struct rpc_session_info *s)
 {
 	struct rpc_session_detach_params p = { .session = c->session.session };
 	struct rpc_session_detach_result result;
-	int r = ctl_called(c, rpc_client_session_detach(c->client, &p, &c->arena, &result, &c->err));
+	int r = ctl_called(c,
+			   rpc_client_session_detach(c->client, &p, &c->arena, &result, &c->err));
 
 	if (r < 0)
 		return r;
@@ -60,7 +62,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	int r = ctl_connect(c);
 
 	if (r == 0)
-		r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &list, &c->err));
+		r = ctl_called(c,
+			       rpc_client_session_list(c->client, NULL, &c->arena, &list, &c->err));
 	if (r < 0)
 		return r;
 	s = find(&list, argv[0]);

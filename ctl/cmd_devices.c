@@ -13,8 +13,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	p.session = c->session.session;
 	r = ctl_called(c, rpc_client_gpu_devices(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) :
-				     show_devices(c, result.devices, result.n_devices);
+		r = ctl_is_json(c) ? ctl_print_result(c)
+				   : show_devices(c, result.devices, result.n_devices);
 	ctl_detach(c);
 	return r;
 }

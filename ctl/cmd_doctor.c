@@ -6,7 +6,10 @@
 static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *result)
 {
 	static const struct table_column columns[] = {
-		{ "VERDICT", false }, { "CHECK", false }, { "FOUND", false }, { "FIX", false },
+		{ "VERDICT", false },
+		{ "CHECK", false },
+		{ "FOUND", false },
+		{ "FIX", false },
 	};
 	static const enum color_style styles[] = {
 		[RPC_VERDICT_PASS] = COLOR_GOOD,
@@ -37,7 +40,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = ctl_connect(c);
 	if (r == 0)
-		r = ctl_called(c, rpc_client_process_doctor(c->client, &p, &c->arena, &result, &c->err));
+		r = ctl_called(
+			c, rpc_client_process_doctor(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c) : print_checks(c, &result);
 	if (r < 0)

@@ -52,8 +52,8 @@ static int add_word(struct ctl *c, struct rpc_exception_subscribe_params *p, con
 	else if (!rpc_exception_parse(word, &e))
 		add(p, e);
 	else if (strcmp(word, "none"))
-		return ctl_usage(c, "--subscribe: \"%.60s\" is no exception, nor all, faults or none",
-				 word);
+		return ctl_usage(
+			c, "--subscribe: \"%.60s\" is no exception, nor all, faults or none", word);
 	return 0;
 }
 

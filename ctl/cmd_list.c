@@ -16,9 +16,10 @@ static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
 static int print_processes(struct ctl *c, const struct rpc_process_list_result *list)
 {
 	static const struct table_column columns[] = {
-		{ "PID", true },     { "NSPID", true },	   { "USER", false },	   { "VENDOR", false },
-		{ "GPUS", false },   { "QUEUES", true },   { "DEBUG", false },	   { "SESSION", false },
-		{ "COMMAND", false }, { "CONTAINER", false }, { "REASON", false },
+		{ "PID", true },        { "NSPID", true },    { "USER", false },
+		{ "VENDOR", false },    { "GPUS", false },    { "QUEUES", true },
+		{ "DEBUG", false },     { "SESSION", false }, { "COMMAND", false },
+		{ "CONTAINER", false }, { "REASON", false },
 	};
 	auto_table struct table t;
 
@@ -35,7 +36,8 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, p->vendor));
 		table_str(&t, join_ids(c, p->gpu_ids, p->n_gpu_ids));
 		table_u64(&t, p->queues);
-		table_style(&t, p->debuggable ? COLOR_GOOD : COLOR_WARN, p->debuggable ? "yes" : "no");
+		table_style(&t, p->debuggable ? COLOR_GOOD : COLOR_WARN,
+			    p->debuggable ? "yes" : "no");
 		table_str(&t, p->session);
 		table_str(&t, p->comm);
 		table_str(&t, p->container);
@@ -50,7 +52,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	int r = ctl_connect(c);
 
 	if (r == 0)
-		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &list, &c->err));
+		r = ctl_called(c,
+			       rpc_client_process_list(c->client, NULL, &c->arena, &list, &c->err));
 	if (r < 0)
 		return r;
 	if (ctl_is_json(c))

@@ -9,10 +9,10 @@
 #include "ctl/text.h"
 
 /* Below the agent's limit, whole pages, and a multiple of three: base64 pieces can be joined. */
-#define PIECE ((uint32_t)768 << 10)
-#define HEX_MAX (UINT64_C(16) << 20)
+#define PIECE    ((uint32_t)768 << 10)
+#define HEX_MAX  (UINT64_C(16) << 20)
 #define JSON_MAX (UINT64_C(128) << 20)
-#define RAW_MAX (UINT64_C(1) << 40)
+#define RAW_MAX  (UINT64_C(1) << 40)
 
 static bool raw;
 

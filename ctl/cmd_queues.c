@@ -22,8 +22,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	p.session = c->session.session;
 	r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) :
-				     show_queues(c, result.queues, result.n_queues);
+		r = ctl_is_json(c) ? ctl_print_result(c)
+				   : show_queues(c, result.queues, result.n_queues);
 	ctl_detach(c);
 	return r;
 }

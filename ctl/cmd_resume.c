@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agentctl resume: let queues run that a session has stopped.  While their suspender is alive it
- * holds the writer lease and the agent answers "busy"; when it is gone, the agent has resumed them.
+ * gpu-agentctl resume: let queues run that a session has stopped.  While their suspender is alive
+ * it holds the writer lease and the agent answers "busy"; when it is gone, the agent has resumed
+ * them.
  */
 #include "ctl/ctl.h"
 

@@ -56,7 +56,8 @@ static int read_params(struct ctl *c, const char *text, struct out *o)
 	rpc_scan_init(&s, o->data ? o->data : "", o->size, RPC_DEPTH_MAX);
 	token = rpc_scan_next(&s);
 	if (!rpc_scan_rest(&s, token, &value, &size) || rpc_scan_next(&s) != RPC_TOKEN_END)
-		return ctl_usage(c, "JSON: %s at byte %zu", s.problem ? s.problem : "mistake", s.pos);
+		return ctl_usage(c, "JSON: %s at byte %zu", s.problem ? s.problem : "mistake",
+				 s.pos);
 	if (token != RPC_TOKEN_OBJECT)
 		return ctl_usage(c, "JSON: parameters must be an object such as {\"pid\":42}");
 	return 0;

@@ -25,7 +25,8 @@ static void add_member(struct ctl *c, struct out *doc, const char *name)
 static int ask(struct ctl *c, struct answers *a, struct out *doc)
 {
 	const struct rpc_agent_hello_params hello = { .client = "gpu-agentctl " GPU_AGENT_VERSION };
-	int r = ctl_called(c, rpc_client_agent_hello(c->client, &hello, &c->arena, &a->hello, &c->err));
+	int r = ctl_called(
+		c, rpc_client_agent_hello(c->client, &hello, &c->arena, &a->hello, &c->err));
 
 	if (r < 0)
 		return r;
@@ -34,7 +35,8 @@ static int ask(struct ctl *c, struct answers *a, struct out *doc)
 	if (r < 0)
 		return r;
 	add_member(c, doc, "status");
-	r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &a->sessions, &c->err));
+	r = ctl_called(c,
+		       rpc_client_session_list(c->client, NULL, &c->arena, &a->sessions, &c->err));
 	if (r < 0)
 		return r;
 	add_member(c, doc, "sessions");
@@ -55,7 +57,8 @@ static void print_uptime(struct out *o, uint64_t ms)
 
 	if (s >= 86400)
 		out_fmt(o, "%" PRIu64 "d ", s / 86400);
-	out_fmt(o, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "\n", s / 3600 % 24, s / 60 % 60, s % 60);
+	out_fmt(o, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "\n", s / 3600 % 24, s / 60 % 60,
+		s % 60);
 }
 
 static int print_status(struct ctl *c, const struct answers *a)
@@ -74,7 +77,8 @@ static int print_status(struct ctl *c, const struct answers *a)
 		text_escape(o, a->hello.features[i], strlen(a->hello.features[i]));
 	}
 	out_char(o, '\n');
-	out_fmt(line(c, "you"), "uid %u%s\n", a->hello.uid, a->hello.admin ? ", administrator" : "");
+	out_fmt(line(c, "you"), "uid %u%s\n", a->hello.uid,
+		a->hello.admin ? ", administrator" : "");
 	print_uptime(line(c, "running"), a->status.uptime_ms);
 	out_fmt(line(c, "connections"), "%u\n", a->status.connections);
 	out_fmt(line(c, "requests"), "%" PRIu64 "\n", a->status.requests);

@@ -7,9 +7,9 @@
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
 
-#define LEASE_MAX_MS 60000
+#define LEASE_MAX_MS     60000
 #define LEASE_DEFAULT_MS 5000
-#define GRACE_MAX 255
+#define GRACE_MAX        255
 /* The agent ends the lease; this is for an agent that does not. */
 #define LEASE_MARGIN_MS 2000
 
@@ -96,8 +96,8 @@ static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_param
 	p->session = c->session.session;
 	r = ctl_called(c, rpc_client_gpu_suspend(c->client, p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) :
-				     show_queue_results(c, result.queues, result.n_queues);
+		r = ctl_is_json(c) ? ctl_print_result(c)
+				   : show_queue_results(c, result.queues, result.n_queues);
 	if (r < 0)
 		return r;
 	if (result.suspended)

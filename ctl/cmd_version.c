@@ -11,7 +11,8 @@ static int print_json(struct ctl *c, const struct rpc_agent_hello_result *hello)
 	int r;
 
 	out_init(&doc, 0);
-	out_str(&doc, "{\"version\":\"" GPU_AGENT_VERSION "\",\"protocol\":\"" RPC_PROTOCOL_VERSION "\"");
+	out_str(&doc,
+		"{\"version\":\"" GPU_AGENT_VERSION "\",\"protocol\":\"" RPC_PROTOCOL_VERSION "\"");
 	if (hello) {
 		out_str(&doc, ",\"agent\":{\"version\":");
 		out_json_str(&doc, hello->agent, strlen(hello->agent));

@@ -6,7 +6,7 @@
 #include "ctl/stream.h"
 
 #define WATCH_SIZE_MAX (UINT64_C(1) << 30)
-#define WATCH_ID_MAX 3
+#define WATCH_ID_MAX   3
 
 static const char *mode, *gpu, *id, *for_text;
 static bool until_eof;
@@ -41,7 +41,8 @@ static int parse_set(struct ctl *c, char **argv, struct rpc_watchpoint_set_param
 	p->has_gpu_id = gpu;
 	p->has_mode = mode;
 	if (mode && rpc_watch_mode_parse(mode, &p->mode) < 0)
-		return ctl_usage(c, "--mode: \"%.40s\" is none of read, nonread, atomic, all", mode);
+		return ctl_usage(c, "--mode: \"%.40s\" is none of read, nonread, atomic, all",
+				 mode);
 	return 0;
 }
 
@@ -62,8 +63,8 @@ static int run_set(struct ctl *c, char **argv)
 	p.session = c->session.session;
 	r = ctl_called(c, rpc_client_watchpoint_set(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) :
-				     show_watchpoints(c, result.watchpoints, result.n_watchpoints);
+		r = ctl_is_json(c) ? ctl_print_result(c)
+				   : show_watchpoints(c, result.watchpoints, result.n_watchpoints);
 	if (r == 0) {
 		ctl_note(c, "the watch point lasts as long as this command; Ctrl-C removes it");
 		r = stream_run(c, &s, &end);
@@ -83,8 +84,8 @@ static int run_list(struct ctl *c, char **argv)
 	p.session = c->session.session;
 	r = ctl_called(c, rpc_client_watchpoint_list(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) :
-				     show_watchpoints(c, result.watchpoints, result.n_watchpoints);
+		r = ctl_is_json(c) ? ctl_print_result(c)
+				   : show_watchpoints(c, result.watchpoints, result.n_watchpoints);
 	ctl_detach(c);
 	return r;
 }

@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 static const char *const sequences[COLOR_STYLE_COUNT] = {
-	[COLOR_PLAIN] = "",	   [COLOR_HEADER] = "\x1b[1m", [COLOR_GOOD] = "\x1b[32m",
+	[COLOR_PLAIN] = "",        [COLOR_HEADER] = "\x1b[1m", [COLOR_GOOD] = "\x1b[32m",
 	[COLOR_WARN] = "\x1b[33m", [COLOR_BAD] = "\x1b[31m",
 };
 

@@ -13,7 +13,7 @@
 #include "protocol/rpc_format.h"
 
 /* The agent's own deadline for attaching comes first: its message says more than ours. */
-#define REPLY_MARGIN_MS 500
+#define REPLY_MARGIN_MS       500
 #define ATTACH_TIMEOUT_MAX_MS 60000
 
 static void print_line(const char *prefix, const char *text)
@@ -28,7 +28,7 @@ static void print_line(const char *prefix, const char *text)
 		fd_write_all(STDERR_FILENO, o.data, o.size);
 }
 
-static void message(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static void message(const char *fmt, va_list ap)
 {
 	char text[512];
 
@@ -90,9 +90,9 @@ static void error_document(struct ctl *c, struct out *o)
 	out_char(&raw, '}');
 	if (!out_error(&raw))
 		rpc_format(o, raw.data, raw.size,
-			   c->output.json == OUTPUT_JSON_PRETTY && !c->output.stream ?
-				   RPC_FORMAT_PRETTY :
-				   RPC_FORMAT_SHORT);
+			   c->output.json == OUTPUT_JSON_PRETTY && !c->output.stream
+				   ? RPC_FORMAT_PRETTY
+				   : RPC_FORMAT_SHORT);
 	out_char(o, '\n');
 	out_deinit(&raw);
 }
@@ -117,7 +117,8 @@ void ctl_report(struct ctl *c)
 	if (ctl_is_json(c))
 		report_json(c);
 	snprintf(prefix, sizeof(prefix), "gpu-agentctl: %serror:%s ",
-		 color_begin(COLOR_BAD, c->color_messages), color_end(COLOR_BAD, c->color_messages));
+		 color_begin(COLOR_BAD, c->color_messages),
+		 color_end(COLOR_BAD, c->color_messages));
 	print_line(prefix, c->err.message);
 	if (c->err.hint[0])
 		print_line("  hint: ", c->err.hint);
@@ -169,9 +170,11 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control)
 	if (r < 0)
 		return r;
 	p.has_timeout_ms = true;
-	p.timeout_ms = c->timeout_ms < ATTACH_TIMEOUT_MAX_MS ? c->timeout_ms : ATTACH_TIMEOUT_MAX_MS;
+	p.timeout_ms =
+		c->timeout_ms < ATTACH_TIMEOUT_MAX_MS ? c->timeout_ms : ATTACH_TIMEOUT_MAX_MS;
 	rpc_client_set_timeout(c->client, p.timeout_ms + REPLY_MARGIN_MS);
-	r = ctl_called(c, rpc_client_session_attach(c->client, &p, &c->arena, &c->session, &c->err));
+	r = ctl_called(c,
+		       rpc_client_session_attach(c->client, &p, &c->arena, &c->session, &c->err));
 	rpc_client_set_timeout(c->client, c->timeout_ms);
 	if (r < 0)
 		return r;

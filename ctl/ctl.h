@@ -24,13 +24,13 @@
 #include "rpc_client_gen.h"
 
 /** Exit statuses that no error code has; see EXIT STATUS in gpu-agentctl(1). */
-#define CTL_EXIT_FAILURE	1
-#define CTL_EXIT_NO_MATCH	3
+#define CTL_EXIT_FAILURE        1
+#define CTL_EXIT_NO_MATCH       3
 #define CTL_EXIT_NOT_DEBUGGABLE 5
-#define CTL_EXIT_BUSY		6
-#define CTL_EXIT_BUDGET		7
-#define CTL_EXIT_PARTIAL	8
-#define CTL_EXIT_SIGNAL		128
+#define CTL_EXIT_BUSY           6
+#define CTL_EXIT_BUDGET         7
+#define CTL_EXIT_PARTIAL        8
+#define CTL_EXIT_SIGNAL         128
 
 struct ctl {
 	const char *verb;
@@ -65,9 +65,11 @@ struct ctl_verb {
 	int (*run)(struct ctl *c, int argc, char **argv);
 };
 
+/* clang-format off */
 #define CTL_VERBS(X)                                                                               \
 	X(list) X(doctor) X(snapshot) X(devices) X(queues) X(attach) X(detach) X(suspend)          \
 	X(resume) X(watchpoint) X(memory) X(events) X(rpc) X(status) X(version)
+/* clang-format on */
 
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;
 CTL_VERBS(CTL_DECLARE)

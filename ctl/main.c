@@ -111,7 +111,8 @@ static int unknown_verb(const char *name)
 	const char *similar = similar_verb(name);
 
 	if (similar)
-		return ctl_usage(&ctl, "unknown verb \"%.40s\"; did you mean \"%s\"?", name, similar);
+		return ctl_usage(&ctl, "unknown verb \"%.40s\"; did you mean \"%s\"?", name,
+				 similar);
 	return ctl_usage(&ctl, "unknown verb \"%.40s\"", name);
 }
 
@@ -187,7 +188,8 @@ static int apply_options(void)
 		return ctl_usage(&ctl, "--output: needs the name of a file");
 	ctl.timeout_ms = CTL_TIMEOUT_MS;
 	if (ctl.timeout_option)
-		r = args_duration(&ctl, "--timeout", ctl.timeout_option, TIME_MAX_MS, &ctl.timeout_ms);
+		r = args_duration(&ctl, "--timeout", ctl.timeout_option, TIME_MAX_MS,
+				  &ctl.timeout_ms);
 	if (r == 0 && ctl.max_stop_option)
 		r = args_duration(&ctl, "--max-stop", ctl.max_stop_option, TIME_MAX_MS,
 				  &ctl.max_stop_ms);

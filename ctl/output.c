@@ -53,7 +53,8 @@ int output_set_json(struct output *o, const char *mode)
 	else if (!strcmp(mode, "off"))
 		o->json = OUTPUT_JSON_OFF;
 	else if (!mode[0])
-		o->json = isatty(STDOUT_FILENO) && !o->path ? OUTPUT_JSON_PRETTY : OUTPUT_JSON_SHORT;
+		o->json =
+			isatty(STDOUT_FILENO) && !o->path ? OUTPUT_JSON_PRETTY : OUTPUT_JSON_SHORT;
 	else
 		return -EINVAL;
 	return 0;

@@ -27,8 +27,8 @@ struct output {
 	bool legend;
 	bool color;
 	bool stream;
-	bool delivered; /**< Something left the program already. */
-	int fd;		/**< Of the file being written; -1 before the first byte. */
+	bool delivered;       /**< Something left the program already. */
+	int fd;               /**< Of the file being written; -1 before the first byte. */
 	char final[PATH_MAX]; /**< The file's name without symbolic links. */
 	char temp[PATH_MAX];  /**< Empty unless a temporary file exists. */
 };

@@ -37,9 +37,10 @@ const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list,
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "GPU", true },    { "NAME", false },	 { "GFX", false },    { "PCI", false },
-		{ "RENDER", false }, { "MEMORY", true }, { "SIMDS", true },   { "DIES", true },
-		{ "FIRMWARE", true }, { "WATCH", true }, { "DEBUG", false },  { "EXCEPTIONS", false },
+		{ "GPU", true },   { "NAME", false },   { "GFX", false },
+		{ "PCI", false },  { "RENDER", false }, { "MEMORY", true },
+		{ "SIMDS", true }, { "DIES", true },    { "FIRMWARE", true },
+		{ "WATCH", true }, { "DEBUG", false },  { "EXCEPTIONS", false },
 	};
 	auto_table struct table t;
 
@@ -61,7 +62,8 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 		table_u64(&t, d->xcc_count);
 		table_u64(&t, d->fw_version);
 		table_u64(&t, d->watchpoints);
-		table_style(&t, d->debuggable ? COLOR_GOOD : COLOR_BAD, d->debuggable ? "yes" : "no");
+		table_style(&t, d->debuggable ? COLOR_GOOD : COLOR_BAD,
+			    d->debuggable ? "yes" : "no");
 		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
 	}
 	return ctl_print_table(c, &t);
@@ -87,10 +89,9 @@ static void queue_indices(struct table *t, const struct rpc_queue *q)
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "QUEUE", true },   { "GPU", true },	  { "TYPE", false },
-		{ "READ", true },    { "WRITE", true },	  { "WAITING", true },
-		{ "RING", false },   { "SIZE", true },	  { "STATE", false },
-		{ "EXCEPTIONS", false },
+		{ "QUEUE", true },  { "GPU", true },         { "TYPE", false }, { "READ", true },
+		{ "WRITE", true },  { "WAITING", true },     { "RING", false }, { "SIZE", true },
+		{ "STATE", false }, { "EXCEPTIONS", false },
 	};
 	auto_table struct table t;
 
@@ -132,7 +133,8 @@ int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, si
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "GPU", true }, { "ID", true }, { "ADDRESS", false }, { "SIZE", true }, { "MODE", false },
+		{ "GPU", true },  { "ID", true },    { "ADDRESS", false },
+		{ "SIZE", true }, { "MODE", false },
 	};
 	auto_table struct table t;
 
@@ -150,8 +152,8 @@ int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, si
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "SESSION", false }, { "PID", true },	 { "USER", false },   { "VENDOR", false },
-		{ "READERS", true },  { "AGE", true },	 { "WRITER", false }, { "COMMAND", false },
+		{ "SESSION", false }, { "PID", true }, { "USER", false },   { "VENDOR", false },
+		{ "READERS", true },  { "AGE", true }, { "WRITER", false }, { "COMMAND", false },
 	};
 	auto_table struct table t;
 
@@ -161,8 +163,9 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 		const char *writer = NULL;
 
 		if (s->has_writer_pid)
-			writer = rpc_arena_printf(&c->arena, "%u (%s)", s->writer_pid,
-						  s->has_writer_uid ? show_user(&c->arena, s->writer_uid) : "?");
+			writer = rpc_arena_printf(
+				&c->arena, "%u (%s)", s->writer_pid,
+				s->has_writer_uid ? show_user(&c->arena, s->writer_uid) : "?");
 		table_str(&t, s->session);
 		table_u64(&t, s->pid);
 		table_str(&t, show_user(&c->arena, s->uid));

@@ -51,13 +51,15 @@ static void print_escaped(struct out *o, const char *s)
 	text_escape(o, s, strlen(s));
 }
 
-static void print_ended(struct rpc_arena *a, struct out *o, const struct rpc_session_ended_params *p)
+static void print_ended(struct rpc_arena *a, struct out *o,
+			const struct rpc_session_ended_params *p)
 {
 	out_fmt(o, "session of process %u ended: ", p->pid);
 	print_escaped(o, show_name(a, &rpc_end_reason_enum, p->reason));
 }
 
-static void print_resumed(struct rpc_arena *a, struct out *o, const struct rpc_gpu_resumed_params *p)
+static void print_resumed(struct rpc_arena *a, struct out *o,
+			  const struct rpc_gpu_resumed_params *p)
 {
 	out_fmt(o, "%u queues run again after %" PRIu64 " us: ", p->queues, p->stopped_us);
 	print_escaped(o, show_name(a, &rpc_resume_reason_enum, p->reason));
@@ -198,7 +200,9 @@ static int drain(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 	}
 	if (rpc_client_dropped(c->client) > s->dropped) {
 		s->dropped = rpc_client_dropped(c->client);
-		ctl_note(c, "%" PRIu64 " notifications were lost: they came faster than they could be printed",
+		ctl_note(c,
+			 "%" PRIu64
+			 " notifications were lost: they came faster than they could be printed",
 			 s->dropped);
 	}
 	return over;

@@ -26,15 +26,17 @@ struct stream {
 	uint64_t deadline_ns; /**< 0: none. */
 
 	int signal_fd;
-	int signo;	  /**< After STREAM_END_SIGNAL. */
-	int32_t reason;	  /**< enum rpc_end_reason or rpc_resume_reason of the end. */
+	int signo;        /**< After STREAM_END_SIGNAL. */
+	int32_t reason;   /**< enum rpc_end_reason or rpc_resume_reason of the end. */
 	uint64_t dropped; /**< Notifications that were lost on the way. */
 };
 
 /** --for and --until-eof, which the holding verbs share. */
 #define STREAM_OPTIONS(for_text, until_eof)                                                        \
 	{ "for", 0, ARGV_STRING, &(for_text), "TIME", "let go after TIME" },                       \
-	{ "until-eof", 0, ARGV_FLAG, &(until_eof), NULL, "let go when standard input ends" }
+	{                                                                                          \
+		"until-eof", 0, ARGV_FLAG, &(until_eof), NULL, "let go when standard input ends"   \
+	}
 
 /**
  * Before the first request: from here on signals are ours and output is delivered line by line.

@@ -138,8 +138,8 @@ int table_print(const struct table *t, struct out *o, bool legend, bool color)
 	for (size_t i = 0; i < n_cells; i++) {
 		struct cell c = get_cell(t, i);
 
-		print_cell(t, o, i % t->n_columns, widths[i % t->n_columns], cell_text(t, &c), c.size,
-			   c.style, color);
+		print_cell(t, o, i % t->n_columns, widths[i % t->n_columns], cell_text(t, &c),
+			   c.size, c.style, color);
 	}
 	return out_error(o);
 }
