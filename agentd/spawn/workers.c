@@ -95,7 +95,7 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
 			       "--kfd", w->config->kfd_device, "--kfd-sysfs", w->config->kfd_sysfs,
-			       NULL, NULL, NULL };
+			       NULL, NULL, NULL, NULL };
 	size_t n = 17;
 	sigset_t none;
 
@@ -106,6 +106,8 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 	snprintf(gid, sizeof(gid), "%u", peer->gid);
 	if (peer->admin)
 		argv[n++] = "--admin";
+	if (peer->observer)
+		argv[n++] = "--observer";
 	if (w->verbose)
 		argv[n++] = "--verbose";
 	place_fds(from, to, ARRAY_SIZE(to));
