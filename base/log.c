@@ -105,7 +105,7 @@ static void add_field(struct out *o, const char *name, const char *value)
 static bool send_record(enum log_level level, const char *message_id,
 			const struct log_field *fields, const char *text)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 	char priority[2] = { (char)('0' + level), '\0' };
 
 	if (sink.journal_fd < 0)
