@@ -20,3 +20,5 @@ $(protocol_gen) &: protocol/gpu-agent.json $(wildcard protocol/gen*.py)
 .PHONY: protocol-doc
 protocol-doc: $(O)/gen/PROTOCOL.md
 	cp $< docs/PROTOCOL.md
+
+include tests/protocol/module.mk

@@ -12,3 +12,9 @@ $(eval $(call fuzz_target,proc_status,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
 
 $(eval $(call fuzz_target,kfdtrap_sysfs,kfdtrap))
+
+define rpc_fuzz
+$(call fuzz_target,rpc_$(1),protocol,$(protocol_ldlibs))
+fuzz_rpc_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,format message params wire,$(eval $(call rpc_fuzz,$(t))))

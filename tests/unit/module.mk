@@ -22,4 +22,10 @@ $(eval $(call unit_test,kfdtrap_errors,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
 
+define rpc_test
+$(call unit_test,rpc_$(1),protocol base,$(protocol_ldlibs))
+test_rpc_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,arena client err format message params wire,$(eval $(call rpc_test,$(t))))
+
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,1 @@
+system_tests += tests/protocol/test_gen.py
