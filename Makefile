@@ -2,6 +2,7 @@
 #
 #   make                 build everything under build/
 #   make check           build with ASan+UBSan and run every test this machine can run
+#   make bench           measure; prints a table of ratios
 #   make install         DESTDIR= prefix= sysconfdir= libexecdir= ... honoured
 #   make V=1             show commands;  make O=dir  build elsewhere
 #   make SANITIZE=address,undefined O=build/asan
@@ -54,7 +55,8 @@ all_cflags := -std=gnu11 -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=.
 	-fstack-protector-strong $(WARN) $(CFLAGS)
 all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 ifneq ($(SANITIZE),)
-all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	-ftrivial-auto-var-init=pattern
 all_ldflags += -fsanitize=$(SANITIZE)
 endif
 
@@ -75,6 +77,7 @@ programs :=
 test_programs :=
 tests :=
 fuzzers :=
+bench_programs :=
 generated :=
 installs :=
 system_tests :=
@@ -118,6 +121,7 @@ $(foreach p,$(programs),$(eval $(call program_rules,$(p),bin)))
 $(foreach p,$(test_programs),$(eval $(call program_rules,$(p),tests)))
 $(foreach p,$(tests),$(eval $(call program_rules,$(p),tests)))
 $(foreach p,$(fuzzers),$(eval $(call program_rules,$(p),fuzz)))
+$(foreach p,$(bench_programs),$(eval $(call program_rules,$(p),bench)))
 
 # Changed flags rebuild what they touch.
 .PHONY: force
@@ -141,6 +145,11 @@ tests: all $(foreach p,$(tests) $(test_programs),$(O)/tests/$(p)) $(foreach p,$(
 .PHONY: check-unit check
 check-unit: tests
 	$(Q)scripts/run-tests $(foreach p,$(tests),$(O)/tests/$(p))
+
+# Measures; needs a build without sanitizers to mean anything.
+.PHONY: bench
+bench: all $(foreach p,$(bench_programs),$(O)/bench/$(p))
+	$(Q)bench/run --build $(O)
 
 # For scripts: make print-tests, print-fuzzers, print-system_tests.
 .PHONY: print-tests print-fuzzers print-system_tests

@@ -64,12 +64,17 @@ int privileges_hide(void)
 	return prctl(PR_SET_DUMPABLE, DUMPABLE) < 0 ? -errno : 0;
 }
 
-static bool may_change_ids(void)
+static bool is_effective(cap_value_t cap)
 {
 	auto_call(free_cap) cap_t have = cap_get_proc();
 	cap_flag_value_t on = CAP_CLEAR;
 
-	return have && cap_get_flag(have, CAP_SETUID, CAP_EFFECTIVE, &on) == 0 && on == CAP_SET;
+	return have && cap_get_flag(have, cap, CAP_EFFECTIVE, &on) == 0 && on == CAP_SET;
+}
+
+bool privileges_may_trace(void)
+{
+	return is_effective(CAP_SYS_PTRACE);
 }
 
 int privileges_become(uid_t uid, gid_t gid)
@@ -79,7 +84,7 @@ int privileges_become(uid_t uid, gid_t gid)
 
 	if (!none)
 		return -errno;
-	if (may_change_ids()) {
+	if (is_effective(CAP_SETUID)) {
 		/* Changing ids hides the process already; said here for uid 0, where it does not. */
 		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
 		    setresuid(uid, uid, uid) < 0 || privileges_hide() < 0)

@@ -20,6 +20,9 @@ int privileges_keep_attach(void);
  */
 int privileges_become(uid_t uid, gid_t gid);
 
+/** The process has the right to trace other users' processes. */
+bool privileges_may_trace(void);
+
 /** No new privileges through exec. */
 int privileges_no_new(void);
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/capability.h>
 
+#include "agentd/privileges.h"
 #include "base/argv.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -51,19 +51,6 @@ static int convert(const struct texts *t, struct worker_options *o, char *error,
 	return 0;
 }
 
-static bool can_trace_others(void)
-{
-	cap_t have = cap_get_proc();
-	cap_flag_value_t on = CAP_CLEAR;
-
-	if (!have)
-		return false;
-	if (cap_get_flag(have, CAP_SYS_PTRACE, CAP_EFFECTIVE, &on) < 0)
-		on = CAP_CLEAR;
-	cap_free(have);
-	return on == CAP_SET;
-}
-
 int worker_options_parse(int argc, char **argv, struct worker_options *ret, char *error,
 			 size_t error_size)
 {
@@ -94,7 +81,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 	}
 	if (convert(&t, &o, error, error_size) < 0)
 		return -EINVAL;
-	o.privileged = can_trace_others();
+	o.privileged = privileges_may_trace();
 	*ret = o;
 	return 0;
 }

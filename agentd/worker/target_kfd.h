@@ -4,6 +4,7 @@
 
 /** @file target_kfd.h  AMD back end: shared by the target_kfd_*.c files, for nobody else. */
 
+#include <errno.h>
 #include <kfdtrap.h>
 
 #include "agentd/worker/target.h"
