@@ -1,1 +1,6 @@
-# filled in by the module
+# `make bench` measures; nothing here is part of `all` or of the tests.
+bench_programs += bench_ping bench_echo
+bench_ping_src := bench/ping.c
+bench_ping_libs := base
+bench_echo_src := bench/echo.c
+bench_echo_libs := base
