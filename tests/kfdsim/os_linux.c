@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+#include "os.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define NS_DEPTH_MAX 33 /* the kernel allows 32 nested pid namespaces */
+
+static uint64_t own_device;
+
+void sim_os_linux_own_device(uint64_t device)
+{
+	own_device = device;
+}
+
+/* ---- tasks ---- */
+
+struct status {
+	int tgid, tracer;
+	bool has_mm, fatal_pending;
+	int ns_pid[NS_DEPTH_MAX];
+	int n_ns;
+};
+
+static void status_line(struct status *st, const char *line)
+{
+	unsigned long long mask;
+
+	if (sscanf(line, "Tgid: %d", &st->tgid) == 1 ||
+	    sscanf(line, "TracerPid: %d", &st->tracer) == 1)
+		return;
+	if (!strncmp(line, "VmSize:", 7))
+		st->has_mm = true;
+	else if (sscanf(line, "SigPnd: %llx", &mask) == 1 ||
+		 sscanf(line, "ShdPnd: %llx", &mask) == 1)
+		st->fatal_pending |= mask >> (SIGKILL - 1) & 1;
+	else if (!strncmp(line, "NSpid:", 6))
+		for (char *p = (char *)line + 6; st->n_ns < NS_DEPTH_MAX;) {
+			char *end;
+			long v = strtol(p, &end, 10);
+
+			if (end == p)
+				break;
+			st->ns_pid[st->n_ns++] = (int)v;
+			p = end;
+		}
+}
+
+static int status_read(int tid, struct status *ret)
+{
+	char path[40], line[256];
+	FILE *f;
+
+	memset(ret, 0, sizeof(*ret));
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -ESRCH;
+	while (fgets(line, sizeof(line), f))
+		status_line(ret, line);
+	fclose(f);
+	return ret->tgid ? 0 : -ESRCH;
+}
+
+static int pid_ns_open(int tid)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
+}
+
+/* Whether the namespace that is @p up levels above @p tid's own is the one behind @p ns. */
+static bool ns_ancestor_is(int tid, int up, int ns)
+{
+	int fd = pid_ns_open(tid), parent;
+	bool same;
+
+	for (; fd >= 0 && up > 0; up--) {
+		parent = ioctl(fd, NS_GET_PARENT);
+		close(fd);
+		fd = parent;
+	}
+	if (fd < 0)
+		return false;
+	same = same_file(fd, ns);
+	close(fd);
+	return same;
+}
+
+static bool task_matches(int tid, uint32_t pid, int depth, int ns)
+{
+	struct status st;
+
+	return !status_read(tid, &st) && st.n_ns >= depth && st.ns_pid[depth - 1] == (int)pid &&
+	       ns_ancestor_is(tid, st.n_ns - depth, ns);
+}
+
+static int search_tasks(const char *dir, uint32_t pid, int depth, int ns, bool processes)
+{
+	char path[300];
+	struct dirent *e;
+	int found = 0;
+	DIR *d = opendir(dir);
+
+	while (d && !found && (e = readdir(d))) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		if (task_matches(atoi(e->d_name), pid, depth, ns)) {
+			found = atoi(e->d_name);
+		} else if (processes) {
+			snprintf(path, sizeof(path), "/proc/%s/task", e->d_name);
+			found = search_tasks(path, pid, depth, ns, false);
+		}
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* The caller's number as a number of our own namespace; 0 if there is no such task. */
+static int translate(int caller_tid, uint32_t pid)
+{
+	auto_close int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	auto_close int ns = pid_ns_open(caller_tid);
+	struct status st;
+
+	if (own < 0 || ns < 0 || same_file(own, ns))
+		return (int)pid;
+	if (status_read(caller_tid, &st) || !st.n_ns)
+		return 0;
+	return search_tasks("/proc", pid, st.n_ns, ns, true);
+}
+
+static int task_find(int caller_tid, uint32_t pid, struct sim_task *ret)
+{
+	struct status st, leader;
+	int tid;
+
+	if (!pid || pid > INT_MAX)
+		return -ESRCH;
+	tid = translate(caller_tid, pid);
+	if (!tid || status_read(tid, &st) || status_read(st.tgid, &leader))
+		return -ESRCH;
+	*ret = (struct sim_task){
+		.tid = tid,
+		.tgid = st.tgid,
+		.tracer = st.tracer,
+		.leader_tracer = leader.tracer,
+		.has_mm = st.has_mm,
+	};
+	return 0;
+}
+
+static int tgid_of(int tid, int *ret_tgid)
+{
+	struct status st;
+	int r = status_read(tid, &st);
+
+	if (!r)
+		*ret_tgid = st.tgid;
+	return r;
+}
+
+static bool is_dying(int tid)
+{
+	struct status st;
+
+	return status_read(tid, &st) || st.fatal_pending;
+}
+
+/* ---- address spaces ---- */
+
+static void hold_release(struct sim_hold *h)
+{
+	if (h->pidfd >= 0)
+		close(h->pidfd);
+	if (h->mem_fd >= 0)
+		close(h->mem_fd);
+	*h = SIM_HOLD_NULL;
+}
+
+static int hold_take(int tgid, struct sim_hold *ret)
+{
+	struct sim_hold h = SIM_HOLD_NULL;
+	char path[40];
+	int r;
+
+	h.pidfd = (int)syscall(SYS_pidfd_open, tgid, 0);
+	snprintf(path, sizeof(path), "/proc/%d/mem", tgid);
+	if (h.pidfd >= 0)
+		h.mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (h.mem_fd < 0) {
+		r = -errno;
+		hold_release(&h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+/*
+ * A read through /proc/PID/mem gives end of file once nobody uses the address space any more, and
+ * an error for an address where nothing is mapped: the first page never is.
+ */
+static bool hold_holds(const struct sim_hold *h)
+{
+	char byte;
+
+	return pread(h->mem_fd, &byte, 1, 0) != 0;
+}
+
+static int mem_read(int tgid, uint64_t addr, void *buf, size_t size)
+{
+	struct iovec local = { buf, size };
+	struct iovec remote = { (void *)(uintptr_t)addr, size };
+
+	return process_vm_readv(tgid, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+static int mem_write(int tgid, uint64_t addr, const void *buf, size_t size)
+{
+	struct iovec local = { (void *)(uintptr_t)buf, size };
+	struct iovec remote = { (void *)(uintptr_t)addr, size };
+
+	return process_vm_writev(tgid, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* ---- descriptors ---- */
+
+static int fd_take(int tgid, int fd, int *ret_fd)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, tgid, 0);
+	int got;
+
+	if (pidfd < 0)
+		return -EBADF;
+	got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	if (got < 0)
+		return -EBADF;
+	*ret_fd = got;
+	return 0;
+}
+
+static void fd_close(int fd)
+{
+	close(fd);
+}
+
+/* Any request to a file of our own mount would wait for ourselves. */
+static bool is_own_file(int fd)
+{
+	struct statx sx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &sx))
+		return true;
+	return own_device && makedev(sx.stx_dev_major, sx.stx_dev_minor) == own_device;
+}
+
+static bool is_stream(int sock)
+{
+	socklen_t size = sizeof(int);
+	int type = 0;
+
+	return !getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
+}
+
+static void notify(int fd, int victim)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+	bool broken;
+
+	if (is_own_file(fd))
+		return;
+	if (send(fd, ".", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		return;
+	broken = errno == EPIPE && is_stream(fd);
+	if (errno == ENOTSOCK) {
+		/* A full blocking pipe would hang the driver; here the byte is lost instead. */
+		if (poll(&pfd, 1, 0) != 1)
+			return;
+		if (pwrite(fd, ".", 1, 0) < 0 && errno == ESPIPE)
+			broken = write(fd, ".", 1) < 0 && errno == EPIPE;
+	}
+	if (broken && victim)
+		kill(victim, SIGPIPE);
+}
+
+const struct sim_os sim_os_linux = {
+	.now_ns = clock_now_ns,
+	.task_find = task_find,
+	.tgid_of = tgid_of,
+	.hold = hold_take,
+	.release = hold_release,
+	.holds = hold_holds,
+	.mem_read = mem_read,
+	.mem_write = mem_write,
+	.fd_take = fd_take,
+	.fd_close = fd_close,
+	.notify = notify,
+	.is_dying = is_dying,
+};

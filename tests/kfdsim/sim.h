@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFDSIM_SIM_H
+#define KFDSIM_SIM_H
+
+/**
+ * @file sim.h
+ * The simulated driver: processes, GPUs, queues, events, debug sessions.
+ *
+ * A state machine without threads and without I/O of its own.  A front end submits calls and gets
+ * each of them completed exactly once, at once or later; time and process deaths are reported from
+ * outside.  Behaviour follows the real driver including its oddities; comments name the surprising
+ * ones.  Kernel profiles say which release is imitated.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "libkfdtrap/src/kfd_abi.h"
+#include "os.h"
+#include "profile.h"
+
+#define SIM_GPUS_MAX 64
+/** Result of an operation whose call completes later. */
+#define SIM_LATER  (1 << 28)
+/** The kernel-internal "restart this system call after the signal". */
+#define SIM_RESTART 512
+
+struct sim;
+struct sim_process;
+struct sim_queue;
+
+struct sim_watch {
+	struct sim_process *owner; /**< NULL: free. */
+	uint64_t address;
+	uint32_t mode, mask;
+};
+
+struct sim_gpu {
+	const struct gpu_profile *profile;
+	uint32_t gpu_id, node, location_id, drm_minor;
+	struct sim_watch watch[KFDABI_WATCH_IDS];
+	struct sim_process *debug_owner; /**< Holder of the device-global debug registers. */
+	bool properties_read;		 /**< Watch bits appear after the first sysfs read. */
+	bool resetting, lost;
+	uint32_t fail_suspend, fail_resume; /**< HWS preemptions still to fail. */
+	uint32_t fail_activate;		    /**< Runtime state that activation yields, or 0. */
+};
+
+/** Per process and GPU ("pdd" in the driver). */
+struct sim_device {
+	struct sim_gpu *gpu;
+	uint64_t latched;
+	bool has_fault;
+	struct kfdabi_memory_exception_data fault;
+	uint32_t override, launch_mode;
+	bool evicted; /**< Queues taken off the hardware by an unhandled fault. */
+	bool gws;
+};
+
+struct sim_queue {
+	TAILQ_ENTRY(sim_queue) link;
+	uint32_t id, type;
+	struct sim_device *device;
+	struct kfdabi_create_queue_args args;
+	uint64_t latched;
+	bool suspended, destroying, has_cu_mask;
+	uint32_t fail_suspend, fail_resume; /**< MES removals or additions still to fail. */
+	uint64_t packets;		    /**< Processed since creation. */
+};
+
+struct sim_event {
+	TAILQ_ENTRY(sim_event) link;
+	uint32_t id, type;
+	bool auto_reset, signaled;
+	uint64_t age;
+	struct kfdabi_memory_exception_data memory;
+};
+
+struct sim_process {
+	TAILQ_ENTRY(sim_process) link;
+	int tgid;
+	struct sim_hold hold;
+	uint32_t pasid, context; /**< context 0 is the primary one. */
+	bool gone;		 /**< Address space ended; kept only for open files. */
+	size_t n_files;
+	size_t n_devices;
+	struct sim_device devices[SIM_GPUS_MAX];
+	TAILQ_HEAD(, sim_queue) queues;
+	TAILQ_HEAD(, sim_event) events;
+	uint32_t next_event;
+
+	bool debugged;
+	struct sim_process *debugger;
+	int dbg_fd;
+	uint64_t enabled_mask, latched;
+	struct kfdabi_runtime_info runtime;
+	uint32_t handshake; /**< Counting semaphore: surplus sends are remembered. */
+	bool runtime_retry; /**< An interrupted handshake; its repetition raises nothing. */
+	uint32_t flags;
+	struct sim_call *busy; /**< Holder of the process lock across a delay. */
+	uint64_t notifications;
+};
+
+struct sim_file {
+	struct sim_process *process;
+	int tgid;
+};
+
+enum sim_wait {
+	SIM_WAIT_NONE,
+	SIM_WAIT_TURN,	  /**< Another call holds the target. */
+	SIM_WAIT_RUNTIME, /**< Handshake. */
+	SIM_WAIT_DESTROY, /**< Queue is suspended. */
+	SIM_WAIT_EVENTS,
+	SIM_WAIT_DELAY, /**< Result known, reply due at the deadline. */
+	SIM_WAIT_BLOCK, /**< Until released by the control file. */
+};
+
+/** One ioctl in flight; allocated by the front end, which embeds it. */
+struct sim_call {
+	TAILQ_ENTRY(sim_call) link; /**< Core only. */
+	struct sim_file *file;
+	int tid, tgid;
+	uint32_t command;
+	void *arg;	 /**< At least as large as the driver's own argument, zero-filled. */
+	size_t arg_size; /**< Bytes the caller's command word covers. */
+	void (*complete)(struct sim_call *call, int result);
+
+	enum sim_wait wait;
+	struct sim_process *target;
+	uint32_t queue_id;
+	uint64_t deadline_ns; /**< 0: none. */
+	int result;
+	bool finished; /**< SIM_WAIT_BLOCK: effects are done, only the reply is missing. */
+	bool injected, hard;
+	const char *op;
+};
+
+/** What tests ask for, by operation name. */
+struct sim_injection {
+	TAILQ_ENTRY(sim_injection) link;
+	char op[24];
+	uint32_t count;
+	uint32_t delay_ms;
+	int error; /**< Positive errno or 0. */
+	bool block_before, block_after, hard;
+	bool has_partial;
+	uint32_t partial;
+};
+
+struct sim {
+	const struct sim_os *os;
+	const struct kernel_profile *kernel;
+	bool process_bound, enable_unwinds;
+	bool memory_info_fixed; /**< Hand out 32 bytes of fault data; real kernels give 0. */
+	bool allow_never;	/**< Raise codes that no kernel raises. */
+	bool no_hws;
+	size_t n_gpus;
+	struct sim_gpu gpus[SIM_GPUS_MAX];
+	TAILQ_HEAD(, sim_process) processes;
+	TAILQ_HEAD(, sim_call) pending;
+	TAILQ_HEAD(, sim_injection) injections;
+	uint32_t next_pasid;
+	uint32_t progress_ms; /**< 0: queues do not advance. */
+	uint64_t next_progress_ns, next_check_ns;
+	uint32_t partial;
+	bool has_partial; /**< For the operation being executed. */
+	/** Called when a process appears or its pidfd must no longer be watched. */
+	void (*on_process)(void *data, struct sim_process *p, bool added);
+	void *on_process_data;
+};
+
+/* ---- life (sim.c) ---- */
+void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel);
+/** @return -ENOSPC. */
+int sim_gpu_add(struct sim *s, const struct gpu_profile *profile);
+/** Ends every process and completes every pending call. */
+void sim_deinit(struct sim *s);
+
+/** open(2) of the device by a process.  @return 0, -EINVAL (reset running, no GPU), -errno. */
+int sim_open(struct sim *s, int tgid, struct sim_file *ret_file);
+void sim_close(struct sim *s, struct sim_file *file);
+/** Execute a call; call->complete runs exactly once, maybe before this returns. */
+void sim_submit(struct sim *s, struct sim_call *call);
+/** The caller of a pending call received a signal. */
+void sim_interrupt(struct sim *s, struct sim_call *call);
+/** Bytes the driver itself wants for a command; 0 for unknown ones. */
+size_t sim_command_size(const struct sim *s, uint32_t command);
+
+/** Notice ends of address spaces (exec, exit) and act as the driver would. */
+void sim_check_processes(struct sim *s);
+/** When sim_tick() wants to be called next; UINT64_MAX for never. */
+uint64_t sim_next_deadline(const struct sim *s);
+void sim_tick(struct sim *s);
+
+/** CREATE_PROCESS: the file leaves the primary context and gets one of its own. */
+int sim_context_create(struct sim *s, struct sim_call *call);
+struct sim_process *sim_process_find(struct sim *s, int tgid);
+struct sim_process *sim_process_create(struct sim *s, int tgid, int *ret_error);
+struct sim_device *sim_device_find(struct sim_process *p, uint32_t gpu_id);
+struct sim_queue *sim_queue_find(struct sim_process *p, uint32_t id);
+struct sim_gpu *sim_gpu_find(struct sim *s, uint32_t gpu_id);
+
+/* ---- waiting (call.c) ---- */
+/** Park a call; the caller then returns SIM_LATER. */
+int sim_call_park(struct sim *s, struct sim_call *call, enum sim_wait wait,
+		  struct sim_process *target);
+/** Unpark and complete. */
+void sim_call_finish(struct sim *s, struct sim_call *call, int result);
+/** Events or a handshake of @p target changed: complete the calls that waited for it. */
+void sim_call_wake(struct sim *s, enum sim_wait wait, const struct sim_process *target);
+/** Let go of what @p call was holding and run those that waited for it. */
+void sim_call_unlock(struct sim *s, struct sim_call *call);
+/** Run @p run on the target under its lock, with the injections asked for @p op. */
+int sim_call_locked(struct sim *s, struct sim_call *call, struct sim_process *target,
+		    const char *op, int (*run)(struct sim *, struct sim_call *,
+					       struct sim_process *));
+struct sim_injection *sim_injection_get(struct sim *s, const char *op);
+/** Release blocked calls of one operation (NULL: all) and forget their injections. */
+void sim_injection_release(struct sim *s, const char *op);
+bool sim_op_is_known(const char *op);
+int sim_dispatch(struct sim *s, struct sim_call *call);
+/** The process' address space ended: complete or re-run what concerns it. */
+void sim_call_process_gone(struct sim *s, struct sim_process *p);
+/** Deadlines. */
+void sim_call_tick(struct sim *s, uint64_t now);
+
+/* ---- debug operations (trap.c, snapshot.c) ---- */
+int sim_trap(struct sim *s, struct sim_call *call);
+/** What DISABLE does; also when the debugger dies. */
+void sim_trap_disable(struct sim *s, struct sim_process *target);
+/** Switch GPUs into debug mode; sets runtime_state on failure. */
+void sim_trap_activate(struct sim *s, struct sim_process *target);
+void sim_trap_deactivate(struct sim *s, struct sim_process *target);
+int sim_queue_snapshot(struct sim *s, struct sim_call *call, struct sim_process *target);
+int sim_device_snapshot(struct sim *s, struct sim_call *call, struct sim_process *target);
+
+/* ---- exceptions (event.c) ---- */
+/** Latch and notify; exactly one of @p q, @p d may be set.  @return whether it was subscribed. */
+bool sim_raise(struct sim *s, struct sim_process *p, struct sim_queue *q, struct sim_device *d,
+	       uint64_t mask, bool in_target_context);
+/** An interrupt from the hardware: raise, and give to the runtime what nobody subscribed to. */
+void sim_interrupt_queue(struct sim *s, struct sim_process *p, struct sim_queue *q, uint64_t mask);
+void sim_interrupt_fault(struct sim *s, struct sim_process *p, struct sim_device *d,
+			 const struct kfdabi_memory_exception_data *fault);
+void sim_forward_queue_error(struct sim *s, struct sim_process *p, struct sim_queue *q,
+			     uint64_t mask);
+void sim_forward_fault(struct sim *s, struct sim_process *p, struct sim_device *d);
+void sim_notify(struct sim *s, struct sim_process *p, bool in_target_context);
+int sim_query_event(struct sim *s, struct sim_call *call, struct sim_process *target);
+int sim_query_info(struct sim *s, struct sim_call *call, struct sim_process *target);
+
+/* ---- queues (queue.c) ---- */
+int sim_queue_create(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_queue_destroy(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_queue_update(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_queue_set_cu_mask(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_queue_wave_state(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_queues_suspend(struct sim *s, struct sim_call *call, struct sim_process *target);
+int sim_queues_resume(struct sim *s, struct sim_call *call, struct sim_process *target);
+void sim_queues_resume_all(struct sim *s, struct sim_process *p);
+void sim_queues_free(struct sim *s, struct sim_process *p);
+bool sim_queue_is_running(const struct sim_queue *q);
+static inline bool sim_queue_is_compute(const struct sim_queue *q)
+{
+	return q->type == KFDABI_QUEUE_TYPE_COMPUTE || q->type == KFDABI_QUEUE_TYPE_COMPUTE_AQL;
+}
+/** Let running queues consume a packet each. */
+void sim_queues_progress(struct sim *s);
+
+/* ---- save areas (save_area.c) ---- */
+/** Write what the driver stores at SUSPEND: headers of all compute queues of the process. */
+void sim_save_areas_write(struct sim *s, struct sim_process *p);
+
+/* ---- the application's side (runtime.c, memory.c) ---- */
+int sim_runtime_enable(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_event_destroy(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_event_set(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_event_reset(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_events_wait(struct sim *s, struct sim_call *call, struct sim_process *p);
+void sim_event_signal(struct sim *s, struct sim_process *p, struct sim_event *e);
+void sim_events_signal_memory(struct sim *s, struct sim_process *p,
+			      const struct kfdabi_memory_exception_data *data);
+struct sim_event *sim_event_find(struct sim_process *p, uint32_t id);
+/** Whether a parked WAIT_EVENTS call is satisfied; fills its argument. */
+bool sim_events_ready(struct sim *s, struct sim_call *call, int *ret_result);
+void sim_events_free(struct sim_process *p);
+
+int sim_apertures(struct sim *s, struct sim_call *call, struct sim_process *p);
+int sim_apertures_new(struct sim *s, struct sim_call *call, struct sim_process *p);
+void sim_aperture_fill(struct sim_gpu *gpu, struct kfdabi_process_apertures *ret);
+
+#endif /* KFDSIM_SIM_H */

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+#include "topology.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * An inode number says what it is:  type (8 bits) | a (32 bits: node or pid) | b (16 bits).
+ * The root must be 1, so type 0 stands for the few fixed files of the top directory.
+ */
+enum type {
+	T_ROOT = 0, /* b: 1 root, 2 kfd, 3 control */
+	T_TOPOLOGY,
+	T_GENERATION,
+	T_SYSTEM,
+	T_NODES,
+	T_NODE,
+	T_NODE_FILE, /* b: index into node_files */
+	T_EMPTY_DIR, /* b: index into node_dirs */
+	T_BANKS,
+	T_BANK,
+	T_BANK_PROPERTIES,
+	T_PROC,
+	T_PID,
+	T_PASID,
+	T_VRAM, /* b: GPU index */
+	T_SDMA,
+	T_QUEUES,
+	T_QUEUE,      /* b: queue id */
+	T_QUEUE_FILE, /* b: queue id * 4 + index into queue_files */
+};
+
+#define INO(type, a, b)                                                                            \
+	((uint64_t)(type) << 48 | (uint64_t)(uint32_t)(a) << 16 | (uint64_t)((b) & 0xffff))
+#define INO_TYPE(ino) ((enum type)((ino) >> 48))
+#define INO_A(ino)    ((uint32_t)((ino) >> 16))
+#define INO_B(ino)    ((uint32_t)((ino) & 0xffff))
+
+static const char *const node_files[] = { "gpu_id", "name", "properties" };
+static const char *const node_dirs[] = { "caches", "io_links", "p2p_links" };
+static const char *const queue_files[] = { "gpuid", "size", "type" };
+
+enum tree_kind tree_kind_of(struct sim *s, uint64_t ino)
+{
+	switch (INO_TYPE(ino)) {
+	case T_ROOT:
+		switch (INO_B(ino)) {
+		case 1: return TREE_ROOT;
+		case 2: return TREE_KFD;
+		case 3: return TREE_CONTROL;
+		default: return TREE_NONE;
+		}
+	case T_TOPOLOGY:
+	case T_NODES:
+	case T_NODE:
+	case T_EMPTY_DIR:
+	case T_BANKS:
+	case T_BANK:
+	case T_PROC:
+		return TREE_DIR;
+	case T_PID:
+	case T_QUEUES:
+	case T_QUEUE:
+		return sim_process_find(s, (int)INO_A(ino)) ? TREE_DIR : TREE_NONE;
+	default:
+		return TREE_FILE;
+	}
+}
+
+/* ---- directories ---- */
+
+struct listing {
+	void (*each)(void *data, const char *name, uint64_t ino);
+	void *data;
+};
+
+static void entry(const struct listing *l, const char *name, uint64_t ino)
+{
+	l->each(l->data, name, ino);
+}
+
+static void entry_number(const struct listing *l, const char *prefix, uint32_t n, uint64_t ino)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%u", prefix, n);
+	entry(l, name, ino);
+}
+
+static void list_node(const struct listing *l, uint32_t node)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		entry(l, node_files[i], INO(T_NODE_FILE, node, i));
+	for (uint32_t i = 0; i < 3; i++)
+		entry(l, node_dirs[i], INO(T_EMPTY_DIR, node, i));
+	entry(l, "mem_banks", INO(T_BANKS, node, 0));
+}
+
+static void list_processes(struct sim *s, const struct listing *l)
+{
+	struct sim_process *p;
+
+	TAILQ_FOREACH(p, &s->processes, link)
+		if (!p->gone && !p->context)
+			entry_number(l, "", (uint32_t)p->tgid, INO(T_PID, p->tgid, 0));
+}
+
+static void list_process(struct sim *s, const struct listing *l, uint32_t pid)
+{
+	entry(l, "pasid", INO(T_PASID, pid, 0));
+	entry(l, "queues", INO(T_QUEUES, pid, 0));
+	for (uint32_t i = 0; i < s->n_gpus; i++) {
+		entry_number(l, "vram_", s->gpus[i].gpu_id, INO(T_VRAM, pid, i));
+		entry_number(l, "sdma_", s->gpus[i].gpu_id, INO(T_SDMA, pid, i));
+	}
+}
+
+static void list_queues(struct sim *s, const struct listing *l, uint32_t pid)
+{
+	struct sim_process *p = sim_process_find(s, (int)pid);
+	struct sim_queue *q;
+
+	if (p)
+		TAILQ_FOREACH(q, &p->queues, link)
+			entry_number(l, "", q->id, INO(T_QUEUE, pid, q->id));
+}
+
+void tree_list(struct sim *s, uint64_t dir,
+	       void (*each)(void *data, const char *name, uint64_t ino), void *data)
+{
+	const struct listing l = { each, data };
+	uint32_t a = INO_A(dir), b = INO_B(dir);
+
+	switch (INO_TYPE(dir)) {
+	case T_ROOT:
+		entry(&l, "kfd", INO(T_ROOT, 0, 2));
+		entry(&l, "control", INO(T_ROOT, 0, 3));
+		entry(&l, "topology", INO(T_TOPOLOGY, 0, 0));
+		entry(&l, "proc", INO(T_PROC, 0, 0));
+		break;
+	case T_TOPOLOGY:
+		entry(&l, "generation_id", INO(T_GENERATION, 0, 0));
+		entry(&l, "system_properties", INO(T_SYSTEM, 0, 0));
+		entry(&l, "nodes", INO(T_NODES, 0, 0));
+		break;
+	case T_NODES:
+		for (uint32_t i = 0; i <= s->n_gpus; i++)
+			entry_number(&l, "", i, INO(T_NODE, i, 0));
+		break;
+	case T_NODE:
+		list_node(&l, a);
+		break;
+	case T_BANKS:
+		entry(&l, "0", INO(T_BANK, a, 0));
+		break;
+	case T_BANK:
+		entry(&l, "properties", INO(T_BANK_PROPERTIES, a, 0));
+		break;
+	case T_PROC:
+		list_processes(s, &l);
+		break;
+	case T_PID:
+		list_process(s, &l, a);
+		break;
+	case T_QUEUES:
+		list_queues(s, &l, a);
+		break;
+	case T_QUEUE:
+		for (uint32_t i = 0; i < 3; i++)
+			entry(&l, queue_files[i], INO(T_QUEUE_FILE, a, b * 4 + i));
+		break;
+	default:
+		break;
+	}
+}
+
+struct search {
+	const char *name;
+	uint64_t found;
+};
+
+static void search_each(void *data, const char *name, uint64_t ino)
+{
+	struct search *search = data;
+
+	if (!strcmp(name, search->name))
+		search->found = ino;
+}
+
+uint64_t tree_lookup(struct sim *s, uint64_t parent, const char *name)
+{
+	struct search search = { name, 0 };
+
+	tree_list(s, parent, search_each, &search);
+	return search.found;
+}
+
+/* ---- files ---- */
+
+static void line(struct out *o, const char *name, uint64_t value)
+{
+	out_fmt(o, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void render_cpu(struct out *o)
+{
+	line(o, "cpu_cores_count", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	line(o, "simd_count", 0);
+	line(o, "mem_banks_count", 1);
+	line(o, "caches_count", 0);
+	line(o, "io_links_count", 0);
+	line(o, "p2p_links_count", 0);
+	line(o, "cpu_core_id_base", 0);
+	line(o, "gfx_target_version", 0);
+	line(o, "vendor_id", 0);
+	line(o, "device_id", 0);
+	line(o, "location_id", 0);
+	line(o, "domain", 0);
+	line(o, "drm_render_minor", 0);
+	line(o, "num_xcc", 0);
+}
+
+static void render_geometry(const struct gpu_profile *g, struct out *o)
+{
+	line(o, "cpu_cores_count", 0);
+	line(o, "simd_count", g->simd_count);
+	line(o, "mem_banks_count", 1);
+	line(o, "caches_count", 0);
+	line(o, "io_links_count", 0);
+	line(o, "p2p_links_count", 0);
+	line(o, "max_waves_per_simd", g->max_waves_per_simd);
+	line(o, "lds_size_in_kb", g->lds_kb);
+	line(o, "gds_size_in_kb", 0);
+	line(o, "num_gws", 64);
+	line(o, "wave_front_size", g->wave_size);
+	/* Multiplied here, per XCC in the device snapshot. */
+	line(o, "array_count", (uint64_t)g->array_count * g->num_xcc);
+	line(o, "simd_arrays_per_engine", g->simd_arrays_per_engine);
+	line(o, "cu_per_simd_array", g->cu_per_simd_array);
+	line(o, "simd_per_cu", g->simd_per_cu);
+	line(o, "max_slots_scratch_cu", 32);
+	line(o, "gfx_target_version", g->gfx_target_version);
+}
+
+static void render_gpu(const struct sim *s, struct sim_gpu *gpu, struct out *o)
+{
+	const struct gpu_profile *g = gpu->profile;
+
+	render_geometry(g, o);
+	line(o, "vendor_id", 0x1002);
+	line(o, "device_id", g->device_id);
+	line(o, "location_id", gpu->location_id);
+	line(o, "domain", 0);
+	line(o, "drm_render_minor", gpu->drm_minor);
+	line(o, "hive_id", 0);
+	line(o, "num_sdma_engines", 2);
+	line(o, "num_sdma_xgmi_engines", 0);
+	line(o, "num_sdma_queues_per_engine", 8);
+	line(o, "num_cp_queues", 24);
+	line(o, "max_engine_clk_fcompute", 2100);
+	line(o, "local_mem_size", 0);
+	line(o, "fw_version", g->fw_version);
+	line(o, "sdma_fw_version", 8);
+	/* Reading this file is what makes the watch bits appear everywhere. */
+	gpu->properties_read = true;
+	line(o, "capability", gpu_profile_capability(g) | GPU_CAPABILITY_WATCH);
+	if (s->kernel->contexts)
+		line(o, "capability2", 0);
+	line(o, "debug_prop", g->debug_prop);
+	if (s->kernel->minor >= 17) {
+		line(o, "cwsr_size", gpu_profile_cwsr_size(g));
+		line(o, "ctl_stack_size", gpu_profile_ctl_stack_size(g));
+	}
+	line(o, "unique_id", UINT64_C(0x5349000000000000) | gpu->gpu_id);
+	line(o, "num_xcc", g->num_xcc);
+}
+
+static void render_node_file(struct sim *s, uint32_t node, uint32_t file, struct out *o)
+{
+	struct sim_gpu *gpu = node && node <= s->n_gpus ? &s->gpus[node - 1] : NULL;
+
+	switch (file) {
+	case 0:
+		out_fmt(o, "%u\n", gpu ? gpu->gpu_id : 0);
+		break;
+	case 1:
+		out_fmt(o, "%s\n", gpu ? gpu->profile->marketing_name : "");
+		break;
+	default:
+		if (gpu)
+			render_gpu(s, gpu, o);
+		else
+			render_cpu(o);
+	}
+}
+
+static void render_bank(const struct sim *s, uint32_t node, struct out *o)
+{
+	bool gpu = node && node <= s->n_gpus;
+
+	line(o, "heap_type", gpu ? 1 : 0);
+	line(o, "size_in_bytes", gpu ? s->gpus[node - 1].profile->vram_size
+				     : (uint64_t)sysconf(_SC_PHYS_PAGES) *
+					       (uint64_t)sysconf(_SC_PAGESIZE));
+	line(o, "flags", 0);
+	line(o, "width", gpu ? 4096 : 64);
+	line(o, "mem_clk_max", 1600);
+}
+
+/* No newline behind these values; type is the driver's internal number. */
+static void render_queue_file(struct sim *s, uint32_t pid, uint32_t b, struct out *o)
+{
+	struct sim_process *p = sim_process_find(s, (int)pid);
+	struct sim_queue *q = p ? sim_queue_find(p, b / 4) : NULL;
+
+	if (!q)
+		return;
+	switch (b % 4) {
+	case 0:
+		out_fmt(o, "%u", q->device->gpu->gpu_id);
+		break;
+	case 1:
+		out_fmt(o, "%u", q->args.ring_size);
+		break;
+	default:
+		out_fmt(o, "%u", sim_queue_is_compute(q)			  ? 0
+				 : q->type == KFDABI_QUEUE_TYPE_SDMA ? 1
+								     : 4);
+	}
+}
+
+void tree_render(struct sim *s, uint64_t ino, struct out *o)
+{
+	uint32_t a = INO_A(ino), b = INO_B(ino);
+	struct sim_process *p;
+
+	switch (INO_TYPE(ino)) {
+	case T_GENERATION:
+		out_str(o, "1\n");
+		break;
+	case T_SYSTEM:
+		line(o, "platform_oem", 0);
+		line(o, "platform_id", 0);
+		line(o, "platform_rev", 0);
+		break;
+	case T_NODE_FILE:
+		render_node_file(s, a, b, o);
+		break;
+	case T_BANK_PROPERTIES:
+		render_bank(s, a, o);
+		break;
+	case T_PASID:
+		p = sim_process_find(s, (int)a);
+		if (p)
+			out_fmt(o, "%u\n", p->pasid);
+		break;
+	case T_VRAM:
+	case T_SDMA:
+		out_str(o, "0\n");
+		break;
+	case T_QUEUE_FILE:
+		render_queue_file(s, a, b, o);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFDSIM_TOPOLOGY_H
+#define KFDSIM_TOPOLOGY_H
+
+/**
+ * @file topology.h
+ * The text files around the device: what /sys/class/kfd/kfd would show.
+ *
+ * Inodes are numbers without memory behind them; every question is answered from the state.
+ */
+
+#include "base/out.h"
+#include "sim.h"
+
+enum tree_kind {
+	TREE_NONE,
+	TREE_ROOT,
+	TREE_KFD,
+	TREE_CONTROL,
+	TREE_DIR,
+	TREE_FILE,
+};
+
+#define TREE_INO_ROOT	 UINT64_C(1)
+
+enum tree_kind tree_kind_of(struct sim *s, uint64_t ino);
+/** @return inode, or 0 if there is no such name. */
+uint64_t tree_lookup(struct sim *s, uint64_t parent, const char *name);
+/** Calls @p each for every entry of a directory, in a stable order. */
+void tree_list(struct sim *s, uint64_t dir,
+	       void (*each)(void *data, const char *name, uint64_t ino), void *data);
+/** Text of a TREE_FILE. */
+void tree_render(struct sim *s, uint64_t ino, struct out *o);
+
+#endif /* KFDSIM_TOPOLOGY_H */
