@@ -106,8 +106,8 @@ static void good_values_come_back(void)
 		"{\"u32\":2,\"text\":\"a\\\"b\",\"json\":{\"x\":[1.50,null]}}",
 		"{\"u32\":2,\"text\":\"\xc3\xa9\",\"json\":null}",
 		"{\"u32\":2,\"text\":\"\",\"color\":\"blue\"}",
-		"{\"u32\":2,\"leaf\":{\"id\":1,\"below\":[{\"id\":2,\"below\":[]},{\"id\":3,\"below\":"
-		"[{\"id\":4,\"below\":[]}]}]}}",
+		("{\"u32\":2,\"leaf\":{\"id\":1,\"below\":[{\"id\":2,\"below\":[]},{\"id\":3,\"below\":"
+		 "[{\"id\":4,\"below\":[]}]}]}}"),
 		"{\"u32\":2,\"texts\":[]}",
 		"{\"u32\":2,\"texts\":[\"a\",\"\",\"bc\"]}",
 	};
