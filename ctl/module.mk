@@ -13,5 +13,7 @@ gpu-agentctl_ldlibs := $(protocol_ldlibs)
 gpu-agentctl_deps := $(protocol_gen)
 
 installs += 755:$(O)/bin/gpu-agentctl:$(bindir)/gpu-agentctl
+installs += 644:ctl/gpu-agentctl.bash:$(bashcompdir)/gpu-agentctl
 
 system_tests += ctl/check-client
+system_tests += ctl/check-verbs

@@ -1,1 +1,3 @@
-# filled in by the module
+# NAME.SECTION below docs/man goes to the manual's directory of that section.
+man_pages := gpu-agentctl.1 gpu-agentd.8 agentd.conf.5
+installs += $(foreach m,$(man_pages),644:docs/man/$(m):$(mandir)/man$(subst .,,$(suffix $(m)))/$(m))

@@ -28,4 +28,6 @@ test_rpc_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,arena client err format message params wire,$(eval $(call rpc_test,$(t))))
 
+$(eval $(call unit_test,ctl_format,ctl protocol base,$(protocol_ldlibs)))
+
 include $(wildcard tests/unit/*/module.mk)

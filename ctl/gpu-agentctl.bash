@@ -1,0 +1,107 @@
+# bash completion for gpu-agentctl                        -*- shell-script -*-
+# SPDX-License-Identifier: MIT
+
+_gpu_agentctl_verbs='list doctor snapshot devices queues attach detach suspend resume watchpoint memory events rpc status version'
+_gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
+
+# Options of a verb; ctl/check-verbs compares them with --help.
+_gpu_agentctl_verb_options() {
+	case $1 in
+	queues) echo '--gpu' ;;
+	attach) echo '--control --hand-over --for --until-eof' ;;
+	suspend) echo '--queues --lease --grace --until-eof' ;;
+	resume) echo '--queues' ;;
+	watchpoint) echo '--mode --gpu --id --for --until-eof' ;;
+	memory) echo '--raw' ;;
+	events) echo '--subscribe --hold --for --until-eof' ;;
+	rpc) echo '--pid --control' ;;
+	esac
+}
+
+# Only processes that the agent names: an agent that is not there completes to nothing.
+_gpu_agentctl_pids() {
+	"${COMP_WORDS[0]}" list --no-legend --quiet --color=never --timeout=2s ${socket:+--socket="$socket"} 2>/dev/null |
+		while read -r pid _; do echo "$pid"; done
+}
+
+_gpu_agentctl_values() {
+	case $1 in
+	--json) echo 'pretty short off' ;;
+	--color) echo 'auto always never' ;;
+	--mode) echo 'read nonread atomic all' ;;
+	--timeout | --max-stop | --lease | --for) echo '500ms 1s 5s 30s' ;;
+	--subscribe) echo 'faults all none' ;;
+	--pid) _gpu_agentctl_pids ;;
+	esac
+}
+
+_gpu_agentctl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev= verb= socket= word i n=0
+	COMPREPLY=()
+
+	# "=" may or may not be a word of its own.
+	[ "$COMP_CWORD" -gt 0 ] && prev=${COMP_WORDS[COMP_CWORD - 1]}
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	elif [[ $cur == --*=* ]]; then
+		prev=${cur%%=*}
+		COMPREPLY=($(compgen -P "$prev=" -W "$(_gpu_agentctl_values "$prev")" -- "${cur#*=}"))
+		return
+	fi
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		case $word in
+		--socket) socket=${COMP_WORDS[i + 1]} && [ "$socket" = = ] && socket=${COMP_WORDS[i + 2]} ;;
+		-* | =) ;;
+		*)
+			case ${COMP_WORDS[i - 1]} in
+			-o | --output | --socket | --timeout | --max-stop | --color | =) continue ;;
+			esac
+			if [ -z "$verb" ]; then verb=$word; else n=$((n + 1)); fi
+			;;
+		esac
+	done
+
+	case $prev in
+	-o | --output | --socket)
+		compopt -o filenames 2>/dev/null
+		COMPREPLY=($(compgen -f -- "$cur"))
+		return
+		;;
+	--color | --mode | --timeout | --max-stop | --lease | --for | --subscribe | --pid)
+		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
+		return
+		;;
+	--gpu | --id | --queues | --grace) return ;;
+	esac
+	if [ "$prev" = --json ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = -o "${COMP_WORDS[COMP_CWORD]}" = = ]; then
+		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values --json)" -- "$cur"))
+		return
+	fi
+
+	if [[ $cur == -* ]]; then
+		COMPREPLY=($(compgen -W "$_gpu_agentctl_options $(_gpu_agentctl_verb_options "$verb")" -- "$cur"))
+	elif [ -z "$verb" ]; then
+		COMPREPLY=($(compgen -W "$_gpu_agentctl_verbs" -- "$cur"))
+	elif [ "$verb" = watchpoint ] && [ $n -eq 1 ]; then
+		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
+	elif [ $n -eq 0 ]; then
+		case $verb in
+		doctor | snapshot | devices | queues | attach | detach | suspend | resume | watchpoint | memory | events)
+			COMPREPLY=($(compgen -W "$(_gpu_agentctl_pids)" -- "$cur"))
+			;;
+		rpc)
+			COMPREPLY=($(compgen -W 'agent.hello agent.status rpc.discover process.list process.doctor
+				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
+				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
+				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.forward
+				memory.read' -- "$cur"))
+			;;
+		esac
+	fi
+}
+
+complete -F _gpu_agentctl gpu-agentctl

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "ctl/color.h"
+#include "ctl/output.h"
+#include "ctl/table.h"
+#include "ctl/text.h"
+#include "testlib.h"
+
+/* What a process calls itself must not reach the terminal as anything but letters. */
+static void escapes_names(void)
+{
+	static const struct {
+		const char *in, *want;
+	} rows[] = {
+		{ "plain", "plain" },
+		{ "", NULL },
+		{ "\x1b[2J", "\\x1b[2J" },
+		{ "a\nb\tc\r", "a\\nb\\tc\\x0d" },
+		{ "\x7f", "\\x7f" },
+		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+		{ "\xc2\x9b", "\\u009b" },		/* CSI in one character */
+		{ "a\xe2\x80\xae" "b", "a\\u202eb" },	/* right-to-left override */
+		{ "\xef\xbb\xbf", "\\ufeff" },
+		{ "\xff\xc3", "\\xff\\xc3" },		/* no UTF-8 */
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },	/* surrogate */
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		size_t n = strlen(rows[i].in);
+		auto_out struct out o;
+
+		out_init(&o, 0);
+		text_escape(&o, n ? test_tail_dup(rows[i].in, n) : "", n);
+		TEST_ROW_STR(i, o.data, rows[i].want);
+	}
+}
+
+static void prints_sizes(void)
+{
+	static const struct {
+		uint64_t in;
+		const char *want;
+	} rows[] = {
+		{ 0, "0" },
+		{ 1023, "1023" },
+		{ 1024, "1 KiB" },
+		{ 1536, "1.5 KiB" },
+		{ 65536, "64 KiB" },
+		{ UINT64_C(206158430208), "192 GiB" },
+		{ UINT64_MAX, "15.9 EiB" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_out struct out o;
+
+		out_init(&o, 0);
+		text_size(&o, rows[i].in);
+		TEST_ROW_STR(i, o.data, rows[i].want);
+	}
+}
+
+static void decodes_base64(void)
+{
+	static const struct {
+		const char *in;
+		int r;
+		const char *want;
+	} rows[] = {
+		{ "", 0, "" },		  { "Zg==", 0, "f" },	  { "Zm8=", 0, "fo" },
+		{ "Zm9v", 0, "foo" },	  { "Zm9vYg==", 0, "foob" }, { "Zm9", -EINVAL, NULL },
+		{ "Zg=a", -EINVAL, NULL }, { "Z===", -EINVAL, NULL }, { "====", -EINVAL, NULL },
+		{ "Zh==", -EINVAL, NULL }, { "Zm9=", -EINVAL, NULL }, { "Zm\n=", -EINVAL, NULL },
+		{ "Zg==Zg==", -EINVAL, NULL },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		size_t n = strlen(rows[i].in), size = 77;
+		char *text = n ? test_tail_dup(rows[i].in, n) : test_tail_alloc(1);
+		uint8_t *bytes = test_tail_alloc(n / 4 * 3 + 1);
+
+		TEST_ROW_EQ(i, text_base64_decode(text, n, bytes, &size), rows[i].r);
+		TEST_ROW_EQ(i, size, rows[i].want ? strlen(rows[i].want) : 77);
+		if (rows[i].want)
+			TEST_ROW_EQ(i, memcmp(bytes, rows[i].want, size), 0);
+	}
+}
+
+static void dumps_hex(void)
+{
+	auto_out struct out o;
+	uint8_t bytes[18];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)('@' + i);
+	bytes[3] = 0xff;
+	out_init(&o, 0);
+	text_hexdump(&o, 0x7f00, test_tail_dup(bytes, sizeof(bytes)), sizeof(bytes));
+	TEST_STR(o.data,
+		 "0000000000007f00  40 41 42 ff 44 45 46 47  48 49 4a 4b 4c 4d 4e 4f  |@AB.DEFGHIJKLMNO|\n"
+		 "0000000000007f10  50 51                                             |PQ|\n");
+}
+
+static void measures_typing_mistakes(void)
+{
+	static const struct {
+		const char *a, *b;
+		size_t want;
+	} rows[] = {
+		{ "list", "list", 0 },	   { "lsit", "list", 1 },	 { "lis", "list", 1 },
+		{ "lists", "list", 1 },	   { "snapshto", "snapshot", 1 }, { "abc", "", 3 },
+		{ "rpc", "events", 6 },    { "0123456789012345678901234567890123", "list", 31 },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_EQ(i, text_distance(rows[i].a, rows[i].b), rows[i].want);
+}
+
+static const struct table_column columns[] = { { "ID", true }, { "NAME", false }, { "X", false } };
+
+/* Numbers to the right, text to the left, no blanks at the end, wide letters count once. */
+static void aligns_columns(void)
+{
+	auto_table struct table t;
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	table_init(&t, columns, TEST_COUNT(columns));
+	table_u64(&t, 7);
+	table_str(&t, "\xc3\xbc");
+	table_str(&t, NULL);
+	table_hex(&t, 0x123);
+	table_str(&t, "longer");
+	table_size(&t, 4096);
+	TEST_EQ(table_print(&t, &o, true, false), 0);
+	TEST_STR(o.data, "   ID  NAME    X\n"
+			 "    7  \xc3\xbc       -\n"
+			 "0x123  longer  4 KiB\n");
+	out_reset(&o);
+	TEST_EQ(table_print(&t, &o, false, false), 0);
+	TEST_STR(o.data, "    7  \xc3\xbc       -\n0x123  longer  4 KiB\n");
+}
+
+static void colours_without_moving_columns(void)
+{
+	auto_table struct table t;
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	table_init(&t, columns, TEST_COUNT(columns));
+	table_u64(&t, 1);
+	table_style(&t, COLOR_BAD, "a\x1b");
+	table_style(&t, COLOR_PLAIN, "b");
+	TEST_EQ(table_print(&t, &o, false, true), 0);
+	TEST_STR(o.data, "1  \x1b[31ma\\x1b\x1b[0m  b\n");
+}
+
+/* A table without rows is its titles; one that ran out of memory is an error. */
+static void empty_and_broken_tables(void)
+{
+	auto_table struct table t;
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	table_init(&t, columns, TEST_COUNT(columns));
+	TEST_EQ(table_print(&t, &o, true, false), 0);
+	TEST_STR(o.data, "ID  NAME  X\n");
+	t.text.limit = 3;
+	table_str(&t, "four");
+	TEST_EQ(table_print(&t, &o, true, false), -EFBIG);
+}
+
+static void decides_on_colour(void)
+{
+	static const struct {
+		const char *mode, *no_color, *force, *term;
+		bool tty;
+		int r;
+		bool want;
+	} rows[] = {
+		{ NULL, NULL, NULL, "xterm", true, 0, true },
+		{ "auto", NULL, NULL, "xterm", false, 0, false },
+		{ NULL, NULL, NULL, "dumb", true, 0, false },
+		{ NULL, NULL, NULL, NULL, true, 0, true },
+		{ NULL, "1", NULL, "xterm", true, 0, false },
+		{ NULL, "", NULL, "xterm", true, 0, true },
+		{ NULL, NULL, "1", "dumb", false, 0, true },
+		{ NULL, NULL, "0", "xterm", false, 0, false },
+		{ NULL, "1", "1", "xterm", true, 0, false },
+		{ "always", "1", NULL, "dumb", false, 0, true },
+		{ "never", NULL, "1", "xterm", true, 0, false },
+		{ "Never", NULL, NULL, "xterm", true, -EINVAL, true },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		bool on = true;
+
+		unsetenv("NO_COLOR");
+		unsetenv("CLICOLOR_FORCE");
+		unsetenv("TERM");
+		if (rows[i].no_color)
+			setenv("NO_COLOR", rows[i].no_color, 1);
+		if (rows[i].force)
+			setenv("CLICOLOR_FORCE", rows[i].force, 1);
+		if (rows[i].term)
+			setenv("TERM", rows[i].term, 1);
+		TEST_ROW_EQ(i, color_decide(rows[i].mode, rows[i].tty, &on), rows[i].r);
+		TEST_ROW_EQ(i, on, rows[i].want);
+	}
+}
+
+static char directory[] = "/tmp/test_ctl_format.XXXXXX";
+
+static void check_file(const char *path, const char *want)
+{
+	auto_free char *text = NULL;
+	size_t size;
+
+	TEST_EQ_FATAL(fd_read_file(path, 4096, &text, &size), 0);
+	TEST_STR(text, want);
+}
+
+/* The file changes when all is there, and not before. */
+static void replaces_files_at_the_end(void)
+{
+	struct output o;
+	char path[64];
+	struct stat st;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/file", directory);
+	output_init(&o);
+	o.path = path;
+	out_str(&o.text, "one\n");
+	TEST_EQ(output_flush(&o), 0);
+	TEST_EQ(access(path, F_OK), -1);
+	TEST_EQ(output_finish(&o), 0);
+	check_file(path, "one\n");
+	TEST_EQ(stat(path, &st), 0);
+	TEST_EQ(st.st_mode & 0111, 0);
+
+	out_str(&o.text, "two\n");
+	output_drop(&o);
+	output_deinit(&o);
+	check_file(path, "one\n");
+	unlink(path);
+	TEST_EQ(rmdir(directory), 0);
+}
+
+/* Large texts do not pile up in memory, and a dropped one leaves nothing behind. */
+static void spills_large_texts(void)
+{
+	static char line[65536];
+	struct output o;
+	char path[64];
+
+	strcpy(directory + strlen(directory) - 6, "XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/file", directory);
+	memset(line, 'x', sizeof(line));
+	output_init(&o);
+	o.path = path;
+	for (int i = 0; i < 64; i++) {
+		out_bytes(&o.text, line, sizeof(line));
+		TEST_ROW_EQ(i, output_flush(&o), 0);
+		CU_ASSERT_TRUE(o.text.size < 2 << 20);
+	}
+	CU_ASSERT_TRUE(o.temp[0]);
+	output_drop(&o);
+	output_deinit(&o);
+	TEST_EQ(rmdir(directory), 0);
+}
+
+static void formats_documents(void)
+{
+	static const char text[] = "{ \"a\" : [1, 2] }";
+	struct output o;
+
+	output_init(&o);
+	TEST_EQ(output_set_json(&o, "yaml"), -EINVAL);
+	TEST_EQ(o.json, OUTPUT_JSON_OFF);
+	TEST_EQ(output_set_json(&o, "short"), 0);
+	TEST_EQ(output_json(&o, text, strlen(text)), 0);
+	TEST_STR(o.text.data, "{\"a\":[1,2]}\n");
+	out_reset(&o.text);
+	TEST_EQ(output_set_json(&o, "pretty"), 0);
+	TEST_EQ(output_json(&o, text, strlen(text)), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(o.text.data, "\n  \"a\": "));
+	out_reset(&o.text);
+	output_begin_stream(&o);
+	TEST_EQ(output_json(&o, text, strlen(text)), 0);
+	TEST_STR(o.text.data, "{\"a\":[1,2]}\n");
+	TEST_EQ(output_json(&o, "{", 1), -EINVAL);
+	output_deinit(&o);
+}
+
+TEST_SUITE(ctl_format, TEST(escapes_names), TEST(prints_sizes), TEST(decodes_base64),
+	   TEST(dumps_hex), TEST(measures_typing_mistakes), TEST(aligns_columns),
+	   TEST(colours_without_moving_columns), TEST(empty_and_broken_tables),
+	   TEST(decides_on_colour), TEST(replaces_files_at_the_end), TEST(spills_large_texts),
+	   TEST(formats_documents));
