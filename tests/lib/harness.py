@@ -143,6 +143,10 @@ class Rpc:
                 self.sock.settimeout(PATIENCE)
 
 
+EXCEPTIONS = {v["name"]: v["value"] for e in json.loads((ROOT / "protocol/gpu-agent.json").read_text())["enums"]
+              if e["name"] == "exception" for v in e["values"]}
+
+
 class Process:
     """A started program with its output in files."""
 
@@ -305,6 +309,30 @@ class Scene:
     def state(self):
         """The simulator's own view of everything."""
         return json.loads((self.mount / "control").read_text())
+
+    def target_state(self, app=None):
+        """What the simulator knows about the program, summed up."""
+        state = self.state()
+        pid = (app or self.app).pid
+        process = next(p for p in state["processes"] if p["pid"] == pid)
+        devices = process["devices"]
+        return {
+            "enabled": process["debugged"],
+            "flags": process["flags"],
+            "launch_mode": max((d["launch_mode"] for d in devices), default=0),
+            "override": max((int(d["override"], 16) for d in devices), default=0),
+            "watchpoints": sum(w["pid"] == pid for g in state["gpus"] for w in g["watch"]),
+            "suspended_queues": sum(q["suspended"] for q in process["queues"]),
+            "queues": process["queues"],
+            "handshake_waiting": any(c["wait"] == "runtime" and c["target"] == pid for c in state["pending"]),
+        }
+
+    def raise_queue(self, queue_id, exception):
+        """Let a queue of the program raise an exception."""
+        self.control(f"raise {self.app.pid} queue {queue_id} {EXCEPTIONS[exception]}")
+
+    def app_status(self, app=None):
+        return AppStatus((app or self.app).status_file)
 
     # -- ending ---------------------------------------------------------------------------------
 

@@ -126,10 +126,10 @@ def stuck_worker_is_killed_and_the_target_runs():
     """An ioctl of the worker hangs: the client gets its answer, the kernel lets the target run."""
     with Scene(gpus="gfx942") as s:
         attached(s)
-        s.control("block-op GET_QUEUE_SNAPSHOT")
+        s.control("block queues")
         error = s.rpc.error("gpu.queues", session=s.session)
         assert error.name in ("timeout", "session_ended"), error
-        s.control("unblock")
+        s.control("release")
         wait_until(lambda: healthy(s), "target healthy")
         assert_moving(s)
 
