@@ -34,8 +34,10 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 	case IPC_VERDICT_OK:
 		return NULL;
 	case IPC_VERDICT_NO_PROCESS:
+		*ret_fix = "choose another process: gpu-agentctl list";
 		return "it has ended and waits for its parent";
 	case IPC_VERDICT_KERNEL_THREAD:
+		*ret_fix = "choose another process: gpu-agentctl list";
 		return "it is a kernel thread";
 	case IPC_VERDICT_OTHER_USER:
 		*ret_fix = "ask its owner or an administrator, or join the group gpu-debug-admin";

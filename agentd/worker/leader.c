@@ -66,11 +66,13 @@ int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, stru
 		return 0;
 	}
 	if (errno == ESRCH)
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "ptrace seize", NULL,
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "ptrace seize",
+				     "gpu-agentctl list shows the processes that use a GPU",
 				     "process %d is gone", (int)pid);
 	if (errno == EPERM || errno == EACCES)
 		return seize_refused(pid, err);
-	return agent_err_set(err, RPC_ERROR_FAILED, errno, "ptrace seize", NULL,
+	return agent_err_set(err, RPC_ERROR_FAILED, errno, "ptrace seize",
+			     "try again; gpu-agentctl doctor checks the preconditions",
 			     "cannot attach to process %d", (int)pid);
 }
 

@@ -83,7 +83,8 @@ int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 				     "a GPU debug session is open on process %d already", pid);
 	case ESRCH:
 		if (target_why_gone(&k->t) == RPC_END_REASON_EXITED)
-			return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, op, NULL,
+			return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, op,
+					     "gpu-agentctl list shows the processes that use a GPU",
 					     "process %d is gone", pid);
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ESRCH, op,
 				     "its main thread has finished, or it just executed another program",

@@ -30,4 +30,10 @@ $(foreach t,arena client err format message params wire,$(eval $(call rpc_test,$
 
 $(eval $(call unit_test,ctl_format,ctl protocol base,$(protocol_ldlibs)))
 
+define worker_test
+$(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
+test_worker_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,undo memory leader convert target_kfd session,$(eval $(call worker_test,$(t))))
+
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include <unistd.h>
+
+#include "agentd/worker/memory.h"
+#include "testlib.h"
+
+#define PAGE UINT64_C(4096)
+
+/* Pages [from, to) are readable; a read that goes beyond fails as a whole, as amdgpu's does. */
+static struct {
+	uint64_t from, to;
+	int err;
+	unsigned calls;
+} fake;
+
+static ssize_t fake_pread(int fd, void *buf, size_t size, off_t offset)
+{
+	uint64_t at = (uint64_t)offset;
+
+	TEST_EQ(fd, 5);
+	fake.calls++;
+	if (at < fake.from || at + size > fake.to) {
+		errno = fake.err;
+		return fake.err ? -1 : 0;
+	}
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)buf)[i] = (uint8_t)((at + i) * 7 + ((at + i) >> 12));
+	return (ssize_t)size;
+}
+
+static bool right_bytes(const uint8_t *buf, uint64_t at, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (buf[i] != (uint8_t)((at + i) * 7 + ((at + i) >> 12)))
+			return false;
+	return true;
+}
+
+/* Short at the end of what is mapped, at whatever offset and size it is asked. */
+static void reads_are_split_and_short(void)
+{
+	static const struct {
+		uint64_t at;
+		size_t size;
+		ssize_t want;
+	} rows[] = {
+		{ 16 * PAGE, 100, 100 },
+		{ 16 * PAGE + 4090, 10, 10 },
+		{ 16 * PAGE, 64 * PAGE, 64 * PAGE },
+		{ 16 * PAGE + 1, 100 * PAGE, 84 * PAGE - 1 },
+		{ 100 * PAGE - 1, PAGE, 1 },
+		{ 99 * PAGE, 3 * PAGE, PAGE },
+		{ 100 * PAGE, 1, -EFAULT },
+		{ 15 * PAGE, 2 * PAGE, -EFAULT },
+		{ UINT64_MAX - 10, 100, -EFAULT },
+		{ UINT64_MAX, 1, -EFAULT },
+		{ (uint64_t)INT64_MAX, 1, -EFAULT },
+		{ 16 * PAGE, 0, 0 },
+	};
+	const struct memory m = { .fd = 5, .pread = fake_pread };
+
+	fake = (typeof(fake)){ .from = 16 * PAGE, .to = 100 * PAGE, .err = EIO };
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		uint8_t *buf = test_tail_alloc(rows[i].size ? rows[i].size : 1);
+		ssize_t n = memory_read(&m, rows[i].at, buf, rows[i].size);
+
+		TEST_ROW_EQ(i, n, rows[i].want);
+		if (n > 0)
+			TEST_ROW_EQ(i, right_bytes(buf, rows[i].at, (size_t)n), true);
+	}
+}
+
+/* A hole costs one try for each piece, not one for each page behind it. */
+static void a_hole_ends_the_read(void)
+{
+	const struct memory m = { .fd = 5, .pread = fake_pread };
+	static uint8_t buf[1 << 20];
+
+	fake = (typeof(fake)){ .from = 0, .to = 20 * PAGE, .err = EIO };
+	TEST_EQ(memory_read(&m, 0, buf, sizeof(buf)), 20 * PAGE);
+	CU_ASSERT_TRUE(fake.calls < 24);
+}
+
+static void errors_keep_their_meaning(void)
+{
+	static const struct {
+		int err, want;
+	} rows[] = { { EIO, -EFAULT }, { 0, -ESRCH }, { EPERM, -EPERM }, { EFAULT, -EFAULT } };
+	const struct memory m = { .fd = 5, .pread = fake_pread };
+	const struct memory closed = MEMORY_NULL;
+	uint64_t v = 1;
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		fake = (typeof(fake)){ .err = rows[i].err };
+		TEST_ROW_EQ(i, memory_read(&m, PAGE, &v, sizeof(v)), rows[i].want);
+		TEST_ROW_EQ(i, memory_read_exact(&m, PAGE, &v, sizeof(v)), rows[i].want);
+	}
+	TEST_EQ(memory_read(&closed, 0, &v, sizeof(v)), -EBADF);
+	fake = (typeof(fake)){ .from = 0, .to = PAGE, .err = EIO };
+	TEST_EQ(memory_read_exact(&m, PAGE - 4, &v, sizeof(v)), -EFAULT);
+}
+
+/* The real file of this very process. */
+static void reads_a_real_process(void)
+{
+	struct memory m = MEMORY_NULL;
+	uint64_t value = UINT64_C(0x1122334455667788), got = 0;
+
+	TEST_EQ_FATAL(memory_open(&m, getpid()), 0);
+	TEST_EQ(memory_read_exact(&m, (uint64_t)(uintptr_t)&value, &got, sizeof(got)), 0);
+	TEST_EQ(got, value);
+	TEST_EQ(memory_read_exact(&m, 16, &got, sizeof(got)), -EFAULT);
+	memory_close(&m);
+	memory_close(&m);
+	TEST_EQ(memory_open(&m, -1), -ENOENT);
+}
+
+TEST_SUITE(worker_memory, TEST(reads_are_split_and_short), TEST(a_hole_ends_the_read),
+	   TEST(errors_keep_their_meaning), TEST(reads_a_real_process));
