@@ -52,13 +52,22 @@ def descriptor(member):
     }
 
 
+def is_bare(members):
+    """One `json` member alone travels as that value itself (rpc_struct_is_bare())."""
+    return len(members) == 1 and members[0]["type"] == "json" and not members[0].get("optional")
+
+
+def result_schema(members):
+    return {"description": members[0]["doc"]} if is_bare(members) else object_schema(members)
+
+
 def method_document(method):
     return {
         "name": method["name"],
         "description": method["doc"],
         "paramStructure": "by-name",
         "params": [descriptor(p) for p in method["params"]],
-        "result": {"name": "result", "schema": object_schema(method["result"])},
+        "result": {"name": "result", "schema": result_schema(method["result"])},
         "errors": [{"$ref": f"#/components/errors/{name}"} for name in method["errors"]],
         "x-since": method["since"],
         "x-place": method["place"],
@@ -212,6 +221,9 @@ def method_text(schema, method):
         yield ""
         if not method[key]:
             yield f"{title}: {none}"
+            continue
+        if key == "result" and is_bare(method[key]):
+            yield f"{title}: {md(method[key][0]['doc'])} It is the result itself, not a member of it."
             continue
         yield f"{title}:"
         yield ""

@@ -406,6 +406,10 @@ int rpc_client_call_typed(struct rpc_client *c, enum rpc_method m, const void *p
 	r = rpc_client_call(c, info->name, text.data, text.size, err);
 	if (r < 0)
 		return r;
+	if (rpc_struct_is_bare(info->result)) {
+		*(const char **)ret = rpc_arena_strndup(arena, c->result.data, c->result.size);
+		return rpc_arena_error(arena);
+	}
 	r = rpc_json_parse(c->result.data, c->result.size, &obj, err);
 	if (r < 0)
 		return misfit(err);

@@ -453,6 +453,13 @@ void rpc_encode_struct(struct out *o, const struct rpc_struct *s, const void *va
 	out_char(o, '}');
 }
 
+bool rpc_struct_is_bare(const struct rpc_struct *structure)
+{
+	const struct rpc_member *m = structure->members;
+
+	return structure->n == 1 && m->kind == RPC_KIND_JSON && !m->array && !m->optional;
+}
+
 const char *rpc_enum_name(const struct rpc_enum *e, int64_t value)
 {
 	for (size_t i = 0; i < e->n; i++)

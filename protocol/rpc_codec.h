@@ -104,6 +104,9 @@ int rpc_decode_struct(struct rpc_decoder *d, const struct rpc_struct *structure,
  */
 void rpc_encode_struct(struct out *o, const struct rpc_struct *structure, const void *value);
 
+/** A result of one `json` member travels as that value itself, without the object around it. */
+bool rpc_struct_is_bare(const struct rpc_struct *structure);
+
 /** Name of a value, or NULL. */
 const char *rpc_enum_name(const struct rpc_enum *e, int64_t value);
 /** @return 0, -EINVAL. */

@@ -113,7 +113,12 @@ int rpc_dispatch_end(struct rpc_dispatch *d, int r)
 	if (r > 0)
 		return r;
 	if (!r) {
-		rpc_encode_struct(d->reply, rpc_methods[d->method].result, d->result);
+		const struct rpc_struct *structure = rpc_methods[d->method].result;
+
+		if (rpc_struct_is_bare(structure))
+			out_str(d->reply, *(const char **)d->result);
+		else
+			rpc_encode_struct(d->reply, structure, d->result);
 		r = out_error(d->reply);
 		if (r == -EFBIG)
 			agent_err_set(d->err, RPC_ERROR_TOO_LARGE, 0, NULL, "ask for less",

@@ -108,7 +108,7 @@ class Rpc:
     def call(self, method, **params):
         reply = self.call_raw(method, params)
         if "error" in reply:
-            self.schema.check_error(method, reply["error"])
+            self.schema.check_error(reply["error"], method)
             raise RpcError(reply["error"])
         self.schema.check_result(method, reply["result"])
         return reply["result"]

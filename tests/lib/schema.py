@@ -54,7 +54,10 @@ class Schema:
         self.errors = {e["code"]: e["name"] for e in data["errors"]}
 
     def check_result(self, method, result):
-        self._object("result", self._method(method)["result"], result)
+        members = self._method(method)["result"]
+        # One `json` member alone travels as that value itself.
+        if len(members) != 1 or members[0]["type"] != "json":
+            self._object("result", members, result)
         record(method)
 
     def check_error(self, error, method=None):
