@@ -108,8 +108,6 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 		argv[n++] = "--admin";
 	if (peer->observer)
 		argv[n++] = "--observer";
-	if (peer->observer)
-		argv[n++] = "--observer";
 	if (w->verbose)
 		argv[n++] = "--verbose";
 	place_fds(from, to, ARRAY_SIZE(to));
