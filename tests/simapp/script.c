@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "app.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "libkfdtrap/src/kfd_abi.h"
+
+#define WORDS_MAX 16
+
+struct words {
+	char *w[WORDS_MAX + 1]; /* NULL behind the last: execvp() wants that */
+	int n;
+};
+
+/* Optional number at position @p i. */
+static int number(const struct words *w, int i, uint64_t fallback, uint64_t max, uint64_t *ret)
+{
+	*ret = fallback;
+	return i < w->n ? str_to_u64(w->w[i], 0, max, ret) : 0;
+}
+
+static void print_ready(struct app *a)
+{
+	const char *sep = "";
+
+	if (a->ready_printed)
+		return;
+	a->ready_printed = true;
+	printf("ready pid=%d queues=", getpid());
+	for (uint32_t i = 0; i < a->status->n_queues; i++)
+		if (a->status->queues[i].alive) {
+			printf("%s%u", sep, a->status->queues[i].queue_id);
+			sep = ",";
+		}
+	printf(" gpus=%zu r_debug=0x%llx\n", a->n_gpus, (unsigned long long)a->status->r_debug);
+	fflush(stdout);
+}
+
+static int create_queues(struct app *a, const struct words *w, int count_at, uint32_t type)
+{
+	uint64_t n = 1, gpu;
+	uint32_t id;
+	int r;
+
+	if (count_at && (w->n <= count_at || number(w, count_at, 1, SIMAPP_QUEUES_MAX, &n)))
+		return -EINVAL;
+	r = number(w, count_at + 1, UINT64_MAX, APP_GPUS_MAX, &gpu);
+	for (uint64_t i = 0; i < n && !r; i++)
+		r = device_queue_create(a, gpu != UINT64_MAX ? gpu : a->n_gpus ? i % a->n_gpus : 0,
+					type, &id);
+	return r;
+}
+
+static int cmd_queues(struct app *a, const struct words *w)
+{
+	return create_queues(a, w, 1, KFDABI_QUEUE_TYPE_COMPUTE_AQL);
+}
+
+static int cmd_create(struct app *a, const struct words *w)
+{
+	return create_queues(a, w, 0, KFDABI_QUEUE_TYPE_COMPUTE_AQL);
+}
+
+static int cmd_sdma(struct app *a, const struct words *w)
+{
+	return create_queues(a, w, 0, KFDABI_QUEUE_TYPE_SDMA);
+}
+
+static int cmd_destroy(struct app *a, const struct words *w)
+{
+	uint64_t id;
+
+	if (w->n != 2 || number(w, 1, 0, UINT32_MAX, &id))
+		return -EINVAL;
+	return device_queue_destroy(a, (uint32_t)id);
+}
+
+static int cmd_runtime(struct app *a, const struct words *w)
+{
+	if (w->n != 2)
+		return -EINVAL;
+	if (!strcmp(w->w[1], "on"))
+		return device_runtime(a, KFDABI_RUNTIME_ENABLE_MODE_ENABLE);
+	if (!strcmp(w->w[1], "ttmp"))
+		return device_runtime(a, KFDABI_RUNTIME_ENABLE_MODE_ENABLE |
+						 KFDABI_RUNTIME_ENABLE_MODE_TTMP_SAVE);
+	if (!strcmp(w->w[1], "off"))
+		return device_runtime(a, 0);
+	return strcmp(w->w[1], "skip") ? -EINVAL : 0;
+}
+
+static int cmd_spin(struct app *a, const struct words *w)
+{
+	print_ready(a);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static int cmd_sleep(struct app *a, const struct words *w)
+{
+	struct timespec ts;
+	uint64_t ms;
+
+	if (w->n != 2 || number(w, 1, 0, 86400000, &ms))
+		return -EINVAL;
+	ts = (struct timespec){ (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+	return 0;
+}
+
+static int cmd_ready(struct app *a, const struct words *w)
+{
+	print_ready(a);
+	return 0;
+}
+
+/* One line; end of file counts as well. */
+static int cmd_wait_line(struct app *a, const struct words *w)
+{
+	char c;
+
+	print_ready(a);
+	for (;;) {
+		ssize_t n = read(STDIN_FILENO, &c, 1);
+
+		if (n == 0 || (n == 1 && c == '\n') || (n < 0 && errno != EINTR))
+			return 0;
+	}
+}
+
+/* Commands from stdin, each answered, until end of file. */
+static int cmd_listen(struct app *a, const struct words *w)
+{
+	char line[1024];
+	int r;
+
+	print_ready(a);
+	for (;;) {
+		if (!fgets(line, sizeof(line), stdin)) {
+			if (!ferror(stdin) || errno != EINTR)
+				return 0;
+			clearerr(stdin);
+			continue;
+		}
+		r = script_run(a, line);
+		if (r)
+			printf("error %s\n", strerrorname_np(-r));
+		else
+			puts("ok");
+		fflush(stdout);
+	}
+}
+
+static int cmd_exec(struct app *a, const struct words *w)
+{
+	if (w->n < 2)
+		return -EINVAL;
+	fflush(stdout);
+	execvp(w->w[1], (char *const *)&w->w[1]);
+	return -errno;
+}
+
+/* The child does nothing; it goes when its parent does. */
+static int cmd_fork(struct app *a, const struct words *w)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(0);
+		for (;;)
+			pause();
+	}
+	return 0;
+}
+
+static int cmd_threads(struct app *a, const struct words *w)
+{
+	uint64_t n;
+
+	if (w->n != 2 || number(w, 1, 0, SIMAPP_THREADS_MAX, &n))
+		return -EINVAL;
+	return threads_start(a, (unsigned int)n);
+}
+
+static int cmd_exit(struct app *a, const struct words *w)
+{
+	uint64_t code;
+
+	if (number(w, 1, 0, 255, &code))
+		return -EINVAL;
+	fflush(stdout);
+	_exit((int)code);
+}
+
+static int cmd_setuid(struct app *a, const struct words *w)
+{
+	uint64_t uid;
+
+	if (w->n != 2 || number(w, 1, 0, UINT32_MAX - 1, &uid))
+		return -EINVAL;
+	if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) ||
+	    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid))
+		return -errno;
+	return 0;
+}
+
+static int cmd_nodump(struct app *a, const struct words *w)
+{
+	return prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
+}
+
+static int cmd_fault(struct app *a, const struct words *w)
+{
+	char line[128];
+	uint64_t queue;
+
+	if (number(w, 1, 0, UINT32_MAX, &queue))
+		return -EINVAL;
+	snprintf(line, sizeof(line), "raise %d queue %u %s", getpid(), (unsigned int)queue,
+		 w->n > 2 ? w->w[2] : "5");
+	return device_control(a, line);
+}
+
+static int cmd_memfault(struct app *a, const struct words *w)
+{
+	char line[128];
+	uint64_t gpu;
+
+	if (number(w, 1, 0, APP_GPUS_MAX, &gpu))
+		return -EINVAL;
+	snprintf(line, sizeof(line), "fault %d #%u %s not-present", getpid(), (unsigned int)gpu,
+		 w->n > 2 ? w->w[2] : "0xdead000");
+	return device_control(a, line);
+}
+
+static int cmd_signals(struct app *a, const struct words *w)
+{
+	uint64_t n, us;
+
+	if (w->n < 2 || number(w, 1, 0, 1000000000, &n) || number(w, 2, 1000, 1000000, &us))
+		return -EINVAL;
+	return threads_start_signals(a, (unsigned int)n, (unsigned int)us);
+}
+
+static int cmd_object(struct app *a, const struct words *w)
+{
+	uint64_t bias = 0;
+
+	if (w->n < 2 || (w->n > 2 && str_to_u64_any(w->w[2], &bias)))
+		return -EINVAL;
+	return device_object_add(a, w->w[1], bias);
+}
+
+static int cmd_idle(struct app *a, const struct words *w)
+{
+	a->idle = w->n < 2 || strcmp(w->w[1], "off");
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct app *a, const struct words *w);
+	const char *help;
+} commands[] = {
+	{ "queues", cmd_queues, "N [GPU]: create AQL queues (round robin without GPU)" },
+	{ "create", cmd_create, "[GPU]: one AQL queue" },
+	{ "sdma", cmd_sdma, "[GPU]: one SDMA queue" },
+	{ "destroy", cmd_destroy, "ID" },
+	{ "runtime", cmd_runtime, "on|ttmp|off|skip" },
+	{ "ready", cmd_ready, "print the ready line" },
+	{ "spin", cmd_spin, "ready, then run until killed" },
+	{ "sleep", cmd_sleep, "MS" },
+	{ "wait-line", cmd_wait_line, "ready, then wait for a line on stdin" },
+	{ "listen", cmd_listen, "ready, then commands from stdin, each answered ok or error NAME" },
+	{ "exec", cmd_exec, "PROGRAM [ARG...]" },
+	{ "fork", cmd_fork, "a child that only waits" },
+	{ "threads", cmd_threads, "N: more heartbeat threads" },
+	{ "exit", cmd_exit, "[CODE]: without switching anything off" },
+	{ "setuid", cmd_setuid, "UID" },
+	{ "nodump", cmd_nodump, "become undumpable" },
+	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
+	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
+	{ "signals", cmd_signals, "N [US]: real-time signals against itself" },
+	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
+	{ "idle", cmd_idle, "[off]: stop publishing packets" },
+};
+
+void script_help(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+}
+
+static int run_command(struct app *a, char *text)
+{
+	struct words w = { .n = 0 };
+	char *save = NULL;
+
+	for (char *t = strtok_r(text, " \t", &save); t; t = strtok_r(NULL, " \t", &save)) {
+		if (w.n == WORDS_MAX)
+			return -EINVAL;
+		w.w[w.n++] = t;
+	}
+	if (!w.n || *w.w[0] == '#')
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, w.w[0])) {
+			int r = commands[i].run(a, &w);
+
+			a->status->commands += !r;
+			return r;
+		}
+	return -EINVAL;
+}
+
+int script_run(struct app *a, const char *text)
+{
+	auto_free char *copy = strdup(text);
+	char *save = NULL;
+	int r = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *t = strtok_r(copy, ";\n", &save); t && !r; t = strtok_r(NULL, ";\n", &save)) {
+		auto_free char *shown = strdup(t);
+
+		r = run_command(a, t);
+		if (r)
+			fprintf(stderr, "simapp: '%s': %s\n", shown ? shown : "", strerror(-r));
+	}
+	return r;
+}
