@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl attach: keep a session open, or hand the process over to the vendor's debugger. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/ctl.h"
@@ -56,16 +57,16 @@ static int run_hand_over(struct ctl *c)
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
-static int print_session(struct ctl *c)
+static int print_session(struct ctl *c, struct stream *s)
 {
 	const char *id = c->session.session;
 
+	snprintf(s->notice, sizeof(s->notice), "%s process %u; Ctrl-C lets go",
+		 c->session.joined ? "joined the session of" : "attached to", c->session.pid);
 	if (ctl_is_json(c))
 		return ctl_print_result(c);
 	text_escape(&c->output.text, id, strlen(id));
 	out_char(&c->output.text, '\n');
-	ctl_note(c, "%s process %u; Ctrl-C lets go",
-		 c->session.joined ? "joined the session of" : "attached to", c->session.pid);
 	return 0;
 }
 
@@ -85,7 +86,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = ctl_attach(c, argv[0], control);
 	if (r == 0)
-		r = print_session(c);
+		r = print_session(c, &s);
 	if (r == 0)
 		r = stream_run(c, &s, &end);
 	ctl_detach(c);

@@ -1,7 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl doctor: every precondition of attaching, with the fix. */
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
+#include "ctl/text.h"
+
+static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *result)
+{
+	struct out *o = &c->output.text;
+	bool first = true;
+
+	for (size_t i = 0; i < result->n_checks; i++) {
+		const struct rpc_check *check = &result->checks[i];
+
+		if (!check->fix)
+			continue;
+		out_str(o, first ? "\nfix for " : "fix for ");
+		text_escape(o, check->name, strlen(check->name));
+		out_str(o, ": ");
+		text_escape(o, check->fix, strlen(check->fix));
+		out_char(o, '\n');
+		first = false;
+	}
+}
 
 static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *result)
 {
@@ -9,7 +31,6 @@ static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *r
 		{ "VERDICT", false },
 		{ "CHECK", false },
 		{ "FOUND", false },
-		{ "FIX", false },
 	};
 	static const enum color_style styles[] = {
 		[RPC_VERDICT_PASS] = COLOR_GOOD,
@@ -17,6 +38,7 @@ static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *r
 		[RPC_VERDICT_UNKNOWN] = COLOR_WARN,
 	};
 	auto_table struct table t;
+	int r;
 
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < result->n_checks; i++) {
@@ -26,9 +48,10 @@ static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *r
 			    show_name(&c->arena, &rpc_verdict_enum, check->verdict));
 		table_str(&t, check->name);
 		table_str(&t, check->detail);
-		table_str(&t, check->fix);
 	}
-	return ctl_print_table(c, &t);
+	r = ctl_print_table(c, &t);
+	print_fixes(c, result);
+	return r;
 }
 
 static int run(struct ctl *c, int argc, char **argv)

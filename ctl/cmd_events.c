@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl events: exceptions and changes of a process as they happen. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +75,7 @@ static int parse(struct ctl *c, struct rpc_exception_subscribe_params *p)
 	return r;
 }
 
-static int start(struct ctl *c, struct rpc_exception_subscribe_params *p)
+static int start(struct ctl *c, struct stream *s, struct rpc_exception_subscribe_params *p)
 {
 	struct rpc_exception_subscribe_result result;
 	int r;
@@ -86,7 +87,8 @@ static int start(struct ctl *c, struct rpc_exception_subscribe_params *p)
 		if (r < 0)
 			return r;
 	}
-	ctl_note(c, "listening to process %u; Ctrl-C ends", c->session.pid);
+	snprintf(s->notice, sizeof(s->notice), "listening to process %u; Ctrl-C ends",
+		 c->session.pid);
 	return 0;
 }
 
@@ -102,7 +104,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = ctl_attach(c, argv[0], p.n_exceptions > 0);
 	if (r == 0)
-		r = start(c, &p);
+		r = start(c, &s, &p);
 	if (r == 0)
 		r = stream_run(c, &s, &end);
 	ctl_detach(c);

@@ -3,6 +3,8 @@
  * gpu-agentctl suspend: take queues off the hardware for a while.  The connection that suspended
  * them is what keeps them stopped, so this stays until the lease ends or it is told to let go.
  */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
@@ -74,7 +76,8 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 
 	s->until_resumed = true;
 	s->deadline_ns = clock_deadline_ms((uint64_t)lease_ms + LEASE_MARGIN_MS);
-	ctl_note(c, "queues stay stopped for %u ms at most; Ctrl-C resumes them now", lease_ms);
+	snprintf(s->notice, sizeof(s->notice),
+		 "queues stay stopped for %u ms at most; Ctrl-C resumes them now", lease_ms);
 	r = stream_run(c, s, &end);
 	if (r < 0)
 		return r;

@@ -2,6 +2,7 @@
 /* gpu-agentctl watchpoint: set (and hold), list, clear. */
 #include <string.h>
 
+#include "base/str.h"
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
 
@@ -66,7 +67,8 @@ static int run_set(struct ctl *c, char **argv)
 		r = ctl_is_json(c) ? ctl_print_result(c)
 				   : show_watchpoints(c, result.watchpoints, result.n_watchpoints);
 	if (r == 0) {
-		ctl_note(c, "the watch point lasts as long as this command; Ctrl-C removes it");
+		str_copy(s.notice, sizeof(s.notice),
+			 "the watch point lasts as long as this command; Ctrl-C removes it");
 		r = stream_run(c, &s, &end);
 	}
 	ctl_detach(c);

@@ -256,6 +256,9 @@ int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 		}
 		if (r < 0)
 			return ctl_fail(c, -r, "writing the output");
+		if (s->notice[0])
+			ctl_note(c, "%s", s->notice);
+		s->notice[0] = '\0';
 		if (!over)
 			over = wait_once(c, s, ret_end);
 		if (over)

@@ -24,6 +24,7 @@ struct stream {
 	bool until_eof;
 	bool until_resumed;
 	uint64_t deadline_ns; /**< 0: none. */
+	char notice[120];     /**< For people, once the first data is out. */
 
 	int signal_fd;
 	int signo;        /**< After STREAM_END_SIGNAL. */
