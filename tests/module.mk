@@ -7,3 +7,6 @@ include tests/unit/module.mk
 include tests/fuzz/module.mk
 include tests/kfdsim/module.mk
 include tests/simapp/module.mk
+include tests/system/module.mk
+include tests/clients/module.mk
+include tests/peers/module.mk

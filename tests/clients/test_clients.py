@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Other people's JSON-RPC clients, unchanged, on the socket of a real daemon."""
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from harness import ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
+
+MODULES = ROOT / "build/clients"
+NPM_SECONDS = 180
+
+
+def need(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            raise Skip(f"{program} is not installed")
+
+
+def npm_install():
+    """Install what package-lock.json pins, once per content of that file."""
+    MODULES.mkdir(parents=True, exist_ok=True)
+    files = [HERE / "package.json", HERE / "package-lock.json"]
+    digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+    stamp = MODULES / "installed"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    need("npm")
+    for file in files:
+        shutil.copy(file, MODULES)
+    argv = ["npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
+    try:
+        run = subprocess.run(argv, cwd=MODULES, text=True, capture_output=True, timeout=NPM_SECONDS,
+                             stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise Skip(f"npm could not install the clients in {NPM_SECONDS} s") from None
+    if run.returncode:
+        lines = [line for line in run.stderr.splitlines() if line.startswith("npm error")]
+        raise Skip("npm cannot install the clients: " + " / ".join(lines[:3]))
+    stamp.write_text(digest)
+
+
+def run_node(s, script, *argv):
+    env = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
+    run = subprocess.run(["node", HERE / script, s.socket, str(s.app.pid), *argv], env=env, text=True,
+                         capture_output=True, timeout=90, stdin=subprocess.DEVNULL)
+    assert run.returncode == 0 and run.stdout == "done\n", f"{script}: exit {run.returncode}\n{run.stdout}{run.stderr}"
+
+
+def node_client(script, *argv):
+    need("node")
+    MODULES.parent.mkdir(exist_ok=True)
+    with open(MODULES.parent / ".clients.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        npm_install()
+    with Scene() as s:
+        run_node(s, script, *argv)
+        wait_until(lambda: s.worker_pids() == [], "worker leaves")
+
+
+@test
+def vscode_jsonrpc():
+    node_client("vscode_client.js")
+
+
+@test
+def vscode_jsonrpc_byte_by_byte():
+    """Headers and bodies arrive in pieces."""
+    node_client("vscode_client.js", "slow")
+
+
+@test
+def jayson():
+    node_client("jayson_client.js")
+
+
+@test
+def socat_and_jq():
+    need("socat", "jq")
+    with Scene() as s:
+        run = subprocess.run([HERE / "pipeline.sh", s.socket, str(s.app.pid)], text=True, capture_output=True,
+                             timeout=120, stdin=subprocess.DEVNULL)
+        assert run.returncode == 0 and run.stdout == "done\n", f"exit {run.returncode}\n{run.stdout}{run.stderr}"
+
+
+# -- nothing but the standard library ---------------------------------------------------------------
+
+class Lines:
+    """Newline-delimited messages by socket.makefile()."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(str(path))
+        self.file = self.sock.makefile("rw", encoding="utf-8", newline="\n")
+
+    def write(self, message):
+        print(json.dumps(message), file=self.file, flush=True)
+
+    def read(self):
+        return json.loads(self.file.readline())
+
+    def close(self):
+        self.file.close()
+        self.sock.close()
+
+
+class Headers(Lines):
+    """Content-Length headers; the file object is used for bytes."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.file = self.sock.makefile("rwb")
+
+    def write(self, message):
+        body = json.dumps(message, ensure_ascii=False, indent=1).encode()  # line breaks are no frame here
+        self.file.write(b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\n"
+                        b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.file.flush()
+
+    def read(self):
+        length = None
+        while (line := self.file.readline().strip()):
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        return json.loads(self.file.read(length))
+
+
+def stdlib_client(s, client):
+    def call(method, **params):
+        client.write({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+        reply = client.read()
+        assert reply["jsonrpc"] == "2.0" and reply["id"] == method and ("result" in reply) != ("error" in reply), reply
+        return reply.get("result") or reply["error"]
+
+    assert call("agent.hello", client="Python \u2713")["limits"]["batch"] >= 3
+    assert any(p["pid"] == s.app.pid and p["queues"] == 4 for p in call("process.list")["processes"])
+    session = call("session.attach", pid=s.app.pid)["session"]
+    snapshot = call("gpu.snapshot", session=session)
+    assert snapshot["complete"] and len(snapshot["queues"]) == 4, snapshot
+    error = call("gpu.queues", session="nonsense")
+    assert error["code"] == -32006 and error["data"]["name"] == "no_such_session" and error["message"], error
+    assert call("no.such.method")["code"] == -32601
+    client.write([{"jsonrpc": "2.0", "id": 1, "method": "agent.status"},
+                  {"jsonrpc": "2.0", "method": "agent.status"},
+                  {"jsonrpc": "2.0", "id": 2, "method": "gpu.devices", "params": {"session": session}}])
+    replies = {r["id"]: r["result"] for r in client.read()}
+    assert set(replies) == {1, 2} and len(replies[2]["devices"]) == 2, replies
+    assert call("session.detach", session=session) == {"ended": True}
+    session = call("session.attach", pid=s.app.pid)["session"]
+    s.app.popen.send_signal(signal.SIGKILL)
+    ended = client.read()
+    assert "id" not in ended and ended["method"] == "session.ended", ended
+    assert ended["params"] == {"session": session, "pid": s.app.pid, "reason": "exited"}, ended
+    client.close()
+
+
+@test
+def python_lines():
+    with Scene() as s:
+        stdlib_client(s, Lines(s.socket))
+
+
+@test
+def python_headers():
+    with Scene() as s:
+        stdlib_client(s, Headers(s.socket))
+
+
+if __name__ == "__main__":
+    main(__file__)
