@@ -212,6 +212,22 @@ static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 	return first;
 }
 
+/*
+ * Is there a session already, or no GPU context at all?  ENABLE would tell as well, but even a
+ * refused ENABLE makes us the recorded debugger (kfd.md 3.3), and our exit would then end the
+ * session of whoever has it; and ENABLE makes a context where there is none.
+ */
+static int probe(struct target_kfd *k, struct agent_err *err)
+{
+	struct kfdtrap_event e;
+	int r = kfdtrap_query_debug_event(k->kt, 0, &e);
+
+	if (r >= 0)
+		return kfd_enable_error(k, -EALREADY, err);
+	/* EINVAL: no session, as it should be.  Other refusals are repeated by ENABLE. */
+	return r == -ESRCH ? kfd_enable_error(k, r, err) : 0;
+}
+
 static int kfd_enable(struct target *t, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
@@ -221,7 +237,9 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 	uint32_t ticket;
 	size_t n;
 
-	r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
+	r = probe(k, err);
+	if (r == 0)
+		r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
 	if (r < 0)
 		return r;
 	/* A datagram-like pair: a pipe without reader would kill the target (real-kernel 6). */

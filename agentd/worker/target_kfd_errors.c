@@ -87,8 +87,8 @@ int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 					     "gpu-agentctl list shows the processes that use a GPU",
 					     "process %d is gone", pid);
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ESRCH, op,
-				     "its main thread has finished, or it just executed another program",
-				     "process %d has no address space to debug", pid);
+				     "it has not opened the GPU, it just executed another program, or its main thread has finished",
+				     "process %d has no GPU context", pid);
 	case ENODEV:
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENODEV, op,
 				     "hide that GPU from the program (device cgroup), or use gfx9 and newer",
