@@ -56,16 +56,33 @@ static const struct ctl_verb *find_verb(const char *name)
 	return NULL;
 }
 
-static bool option_takes_next(const struct argv_option *o, const char *arg)
+static bool long_takes_next(const struct argv_option *o, const char *name)
 {
-	for (; o && o->name; o++) {
-		if (o->kind != ARGV_STRING)
-			continue;
-		if (!strcmp(arg + 2, o->name) && arg[1] == '-')
+	for (; o && o->name; o++)
+		if (o->kind == ARGV_STRING && !strcmp(name, o->name))
 			return true;
-		if (o->letter && arg[1] == o->letter && !arg[2])
+	return false;
+}
+
+/* Letters may be joined; the value of the first that has one is the rest, or the next argument. */
+static bool letters_take_next(const char *letters)
+{
+	for (; *letters; letters++)
+		for (const struct argv_option *o = common; o->name; o++)
+			if (o->letter == *letters && o->kind == ARGV_STRING)
+				return !letters[1];
+	return false;
+}
+
+static bool option_takes_next(const char *arg)
+{
+	if (arg[1] != '-')
+		return letters_take_next(arg + 1);
+	if (long_takes_next(common, arg + 2))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (long_takes_next(verbs[i]->options, arg + 2))
 			return true;
-	}
 	return false;
 }
 
@@ -73,16 +90,11 @@ static bool option_takes_next(const struct argv_option *o, const char *arg)
 static const char *verb_argument(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
-		bool skip = false;
-
 		if (argv[i][0] != '-' || !argv[i][1])
 			return argv[i];
 		if (!strcmp(argv[i], "--"))
 			return i + 1 < argc ? argv[i + 1] : NULL;
-		skip = option_takes_next(common, argv[i]);
-		for (size_t k = 0; k < ARRAY_SIZE(verbs); k++)
-			skip = skip || option_takes_next(verbs[k]->options, argv[i]);
-		i += skip;
+		i += option_takes_next(argv[i]);
 	}
 	return NULL;
 }

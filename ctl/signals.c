@@ -57,7 +57,20 @@ int signals_hold(void)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0) {
+		fd = -errno;
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+	}
+	return fd;
+}
+
+void signals_release(int fd)
+{
+	sigset_t set;
+
+	close(fd);
+	signal_set(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 int signals_read(int fd)

@@ -8,8 +8,8 @@
  *
  * A verb that only asks may be interrupted at any time: the connection closes and the agent undoes
  * what it was doing.  The handler removes a temporary output file, ends JSON mode with an error
- * document and exits with 128 + the signal's number.  A verb that keeps something open calls
- * signals_hold() and lets go by itself.
+ * document and exits with 128 + the signal's number.  A verb that keeps something open catches them
+ * while it waits (signals_hold()), so that it can let go in order.
  */
 
 struct output;
@@ -21,6 +21,8 @@ void signals_init(const struct output *output);
  * @return descriptor, or -errno.
  */
 int signals_hold(void);
+/** Back to the handler, which also gets what arrived meanwhile.  Closes @p fd. */
+void signals_release(int fd);
 /** Signal that arrived, or 0. */
 int signals_read(int fd);
 

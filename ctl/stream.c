@@ -28,9 +28,6 @@ int stream_begin(struct ctl *c, struct stream *s, const char *for_text, bool unt
 			return r;
 		s->deadline_ns = clock_deadline_ms(ms);
 	}
-	s->signal_fd = signals_hold();
-	if (s->signal_fd < 0)
-		return ctl_fail(c, -s->signal_fd, "signalfd");
 	output_begin_stream(&c->output);
 	return 0;
 }
@@ -241,7 +238,7 @@ static int wait_once(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 	return n == 0 && s->deadline_ns && clock_now_ns() >= s->deadline_ns;
 }
 
-int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
+static int loop(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 {
 	int over, r;
 
@@ -264,6 +261,18 @@ int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 		if (over)
 			return over < 0 ? over : 0;
 	}
+}
+
+int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
+{
+	int r;
+
+	s->signal_fd = signals_hold();
+	if (s->signal_fd < 0)
+		return ctl_fail(c, -s->signal_fd, "signalfd");
+	r = loop(c, s, ret_end);
+	signals_release(s->signal_fd);
+	return r;
 }
 
 static const char *reason_doc(int32_t reason)

@@ -40,11 +40,11 @@ struct stream {
 	}
 
 /**
- * Before the first request: from here on signals are ours and output is delivered line by line.
+ * Before the first request: look at the options; from here on output is delivered line by line.
  * @param for_text  Value of --for or NULL.
  */
 int stream_begin(struct ctl *c, struct stream *s, const char *for_text, bool until_eof);
-/** @return 0, or negative with ctl.err. */
+/** Print until something ends it; signals are caught meanwhile.  @return 0, or negative. */
 int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end);
 /** Exit status of a verb whose stream ended so; negative with ctl.err when that is a failure. */
 int stream_status(struct ctl *c, const struct stream *s, enum stream_end end);
