@@ -63,8 +63,8 @@ static int resume(struct ctl *c)
 
 	if (r < 0)
 		return r;
-	ctl_note(c, "%u queues run again after %llu us", result.resumed,
-		 (unsigned long long)result.stopped_us);
+	ctl_note(c, "%u queue%s resumed after %llu us", result.resumed,
+		 result.resumed == 1 ? "" : "s", (unsigned long long)result.stopped_us);
 	return ctl_is_json(c) ? ctl_print_result(c) : 0;
 }
 

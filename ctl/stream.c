@@ -58,7 +58,8 @@ static void print_ended(struct rpc_arena *a, struct out *o,
 static void print_resumed(struct rpc_arena *a, struct out *o,
 			  const struct rpc_gpu_resumed_params *p)
 {
-	out_fmt(o, "%u queues run again after %" PRIu64 " us: ", p->queues, p->stopped_us);
+	out_fmt(o, "%u queue%s resumed after %" PRIu64 " us: ", p->queues,
+		p->queues == 1 ? "" : "s", p->stopped_us);
 	print_escaped(o, show_name(a, &rpc_resume_reason_enum, p->reason));
 }
 
