@@ -185,10 +185,12 @@ int access_target_read(pid_t pid, struct access_target *ret)
 		return r;
 	if (t.pid != pid)
 		return -ESRCH;
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	if (stat(path, &st) < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	/* procfs gives the files of a process that is not dumpable to root (proc(5)). */
+	/*
+	 * procfs gives the files of a process that is not dumpable to root, but not its directory
+	 * (proc(5); fs/proc/base.c, task_dump_owner()).
+	 */
 	t.dumpable = st.st_uid == t.uids[1];
 	*ret = t;
 	return 0;

@@ -119,7 +119,6 @@ struct ipc_guard {
 #define IPC_FLAG_JOINED	 1u /**< session.attach: the session was open already. */
 #define IPC_FLAG_CONTROL 2u /**< The client may use control methods on this target. */
 #define IPC_FLAG_HOLDER	 4u /**< holder_uid is valid. */
-#define IPC_FLAG_ADMIN	 8u /**< Inspect: the client is root or in the admin group. */
 
 struct ipc_head {
 	uint32_t type;

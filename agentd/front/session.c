@@ -15,6 +15,9 @@
 #include "base/str.h"
 #include "protocol/rpc_message.h"
 
+/* For an attach that had to wait for the end of another session. */
+#define ATTACH_AGAIN_MS 5000
+
 static void channel_readable(int fd, short what, void *user);
 
 static void channel_writable(int fd, short what, void *user)
@@ -50,6 +53,7 @@ struct session *session_create(struct front *f, const struct ipc_started *starte
 	LIST_INIT(&s->attachments);
 	LIST_INIT(&s->calls);
 	LIST_INIT(&s->leavers);
+	LIST_INIT(&s->comers);
 	s->read_event = event_new(f->base, take_channel, EV_READ | EV_PERSIST, channel_readable, s);
 	s->write_event = event_new(f->base, take_channel, EV_WRITE, channel_writable, s);
 	if (!s->read_event || !s->write_event || event_add(s->read_event, NULL) < 0) {
@@ -361,6 +365,8 @@ void session_destroy(struct session *s)
 	while (!LIST_EMPTY(&s->leavers))
 		request_reply(LIST_FIRST(&s->leavers), text.data, text.size);
 	LIST_REMOVE(s, link);
+	while (!LIST_EMPTY(&s->comers))
+		spawner_start(LIST_FIRST(&s->comers), IPC_KIND_SESSION, ATTACH_AGAIN_MS);
 	if (s->kind == IPC_KIND_SESSION) {
 		s->front->n_sessions--;
 		spawner_status(s->front);

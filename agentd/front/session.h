@@ -29,6 +29,7 @@ struct session {
 	struct conn *writer;
 	struct request_list calls;   /**< Sent to the worker. */
 	struct request_list leavers; /**< session.detach, answered when the worker is gone. */
+	struct request_list comers;  /**< session.attach that came while this session was ending. */
 	bool closing;	 /**< The channel is closed, or being closed, by us. */
 	bool over;	 /**< The worker said that the session ended. */
 	enum rpc_end_reason reason;

@@ -21,7 +21,8 @@ static void send_message(struct front *f, const void *msg, size_t size, int fd)
 
 	if (n < 0) {
 		/* Without spawn nothing can be started or freed: leave, workers follow. */
-		log_error("the parent takes no messages (%s): exiting", strerror((int)-n));
+		if (n != -EPIPE)
+			log_error("the parent takes no messages (%s): exiting", strerror((int)-n));
 		event_base_loopbreak(f->base);
 	}
 }
@@ -59,6 +60,10 @@ void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms)
 
 	if (kind == IPC_KIND_SESSION)
 		m.session = r->session = ++f->last_session;
+	if (!r->conn) {
+		request_fail(r, NULL);
+		return;
+	}
 	r->start_id = m.request;
 	request_own(r, &f->starting);
 	request_deadline(r, timeout_ms + START_GRACE_MS, start_expired);
@@ -124,9 +129,8 @@ static int enter_session(struct request *r, const struct ipc_started *m, struct 
 	struct attachment *a;
 	int e;
 
-	if (!s || s->closing || s->over)
-		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, "try again",
-				     "another session on process %u is just ending", r->pid);
+	if (!s)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	a = session_attach(s, r->conn, (enum ipc_right)m->rights);
 	if (!a)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
@@ -154,6 +158,11 @@ static void started_session(struct request *r, const struct ipc_started *m, int 
 		s = session_find_worker(f, m->worker);
 	else
 		s = session_create(f, m, IPC_KIND_SESSION, r->session, r->pid, take_channel);
+	if (s && (s->closing || s->over)) {
+		/* The worker is on its way out: ask again when spawn has reaped it. */
+		request_own(r, &s->comers);
+		return;
+	}
 	if (enter_session(r, m, s, &err) < 0) {
 		request_fail(r, &err);
 		return;

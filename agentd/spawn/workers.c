@@ -111,7 +111,9 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 	if (w->verbose)
 		argv[n++] = "--verbose";
 	place_fds(from, to, ARRAY_SIZE(to));
+	/* SIGTERM waits until the worker can undo what it does. */
 	sigemptyset(&none);
+	sigaddset(&none, SIGTERM);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execv(w->program, (char *const *)argv);
 	_exit(127);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "agentd/privileges.h"
@@ -32,16 +33,14 @@ static const struct rpc_inspect_handlers handlers = {
 
 static int serve(const struct worker_options *o, struct ipc_link *link, const struct ipc_message *m)
 {
-	struct worker_options mine = *o;
 	struct ipc_head head = { .type = IPC_REPLY, .number = m->head.number, .id = m->head.id };
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out text;
 	struct agent_err err = { 0 };
 
-	mine.peer_admin |= (m->head.flags & IPC_FLAG_ADMIN) != 0;
 	rpc_arena_init(&arena, 0);
 	out_init(&text, 0);
-	if (rpc_inspect_dispatch(&handlers, &mine, NULL, &arena, (enum rpc_method)m->head.number,
+	if (rpc_inspect_dispatch(&handlers, (void *)o, NULL, &arena, (enum rpc_method)m->head.number,
 				 m->text, (size_t)m->head.size, &text, &err) < 0 ||
 	    out_error(&text)) {
 		head.type = IPC_ERROR;
@@ -90,8 +89,12 @@ static int loop(const struct worker_options *o, struct ipc_link *link)
 int inspect_run(const struct worker_options *o)
 {
 	struct ipc_link link;
+	sigset_t none;
 	int r, status = 1;
 
+	/* spawn blocked SIGTERM; there is nothing to undo here. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	ipc_link_init(&link, IPC_FD_FRONT);
 	r = privileges_become(o->peer_uid, o->peer_gid);
 	if (r == 0)

@@ -73,23 +73,29 @@ char *process_facts_container(struct rpc_arena *a, const char *cgroup, size_t si
 	return NULL;
 }
 
+char *process_facts_exe(pid_t pid)
+{
+	char path[64], exe[PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe));
+	return n > 0 ? strndup(exe, (size_t)n) : NULL;
+}
+
 void process_facts_fill(struct rpc_arena *a, const struct access_target *facts,
 			struct rpc_process *ret)
 {
-	char path[64], exe[PATH_MAX];
-	auto_free char *cgroup = NULL;
+	auto_free char *cgroup = NULL, *exe = process_facts_exe(facts->pid);
+	char path[64];
 	size_t size;
-	ssize_t n;
 
 	ret->pid = (uint32_t)facts->pid;
 	ret->has_ns_pid = facts->ns_pid != facts->pid;
 	ret->ns_pid = (uint32_t)facts->ns_pid;
 	ret->uid = facts->uids[0];
 	ret->comm = rpc_arena_strdup(a, facts->comm);
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)facts->pid);
-	n = readlink(path, exe, sizeof(exe));
-	if (n > 0)
-		ret->exe = rpc_arena_strndup(a, exe, (size_t)n);
+	ret->exe = rpc_arena_strdup(a, exe);
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)facts->pid);
 	if (fd_read_file(path, 64 * 1024, &cgroup, &size) == 0)
 		ret->container = process_facts_container(a, cgroup, size);

@@ -8,6 +8,9 @@
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
+/** Where /proc/PID/exe points.  @return malloc'ed, or NULL. */
+char *process_facts_exe(pid_t pid);
+
 /** Everything but vendor, gpu_ids, queues, session and debuggable. */
 void process_facts_fill(struct rpc_arena *a, const struct access_target *facts,
 			struct rpc_process *ret);

@@ -412,6 +412,7 @@ static bool add(struct session *s, struct event **ret, int fd, short what, event
 static int setup(struct session *s)
 {
 	const struct timeval first = { .tv_sec = FIRST_CALL_MS / 1000 };
+	sigset_t none;
 
 	s->base = event_base_new();
 	if (!s->base || event_base_priority_init(s->base, 2) < 0)
@@ -424,6 +425,9 @@ static int setup(struct session *s)
 	    !add(s, &s->lease, -1, 0, on_lease_end, false) ||
 	    !add(s, &s->no_call, -1, 0, on_no_call, false) || event_add(s->no_call, &first) < 0)
 		return -ENOMEM;
+	/* spawn blocked SIGTERM until somebody would hear it. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	return event_priority_set(s->child, 0) < 0 ? -EINVAL : 0;
 }
 
@@ -514,6 +518,8 @@ int session_run(const struct worker_options *o)
 			;
 		status = end(&s);
 	}
+	/* Without its handler SIGTERM would kill us, and look like a death with work undone. */
+	signal(SIGTERM, SIG_IGN);
 	cleanup(&s);
 	return status;
 }

@@ -83,6 +83,8 @@ int snapshot_take(struct target *t, struct rpc_arena *a, const uint32_t *holder_
 		.agent = GPU_AGENT_VERSION,
 	};
 	process_facts_fill(a, &t->facts, &ret->process);
+	if (t->exe)
+		ret->process.exe = t->exe;
 	fill_gpu_ids(a, &ret->process, queues, n_queues);
 	ret->process.vendor = t->ops->vendor;
 	ret->process.queues = (uint32_t)n_queues;

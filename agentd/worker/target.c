@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
+#include "agentd/worker/process_facts.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -30,6 +32,7 @@ void target_init(struct target *t, const struct target_ops *ops, const struct wo
 void target_deinit(struct target *t)
 {
 	memory_close(&t->memory);
+	free(t->exe);
 	undo_deinit(&t->undo);
 	if (t->event_fd >= 0)
 		close(t->event_fd);
@@ -219,6 +222,8 @@ int target_attach(const struct worker_options *o, struct target **ret, struct ag
 	if (r < 0)
 		return r;
 	t->start_ticks = start;
+	/* Now: without capabilities the link of a privileged process cannot be read. */
+	t->exe = process_facts_exe(o->pid);
 	r = attach_steps(t, err);
 	if (r < 0) {
 		undo_run(&t->undo, 0, NULL);

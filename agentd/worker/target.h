@@ -107,6 +107,7 @@ struct target {
 	const struct target_ops *ops;
 	const struct worker_options *options;
 	struct access_target facts;
+	char *exe;	      /**< Program file; NULL when it could not be read. */
 	uint64_t start_ticks; /**< Field 22 of /proc/PID/stat: tells a reused pid. */
 	struct memory memory;
 	struct leader leader;

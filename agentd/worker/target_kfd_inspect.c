@@ -112,9 +112,9 @@ static void check_device(struct sheet *s, const struct worker_options *o)
 		    "check the [kfd] section of agentd.conf");
 }
 
-static void check_use(struct sheet *s, const struct worker_options *o, pid_t pid)
+static void check_use(struct sheet *s, int uses)
 {
-	switch (kfd_process_uses(o, pid)) {
+	switch (uses) {
 	case 1:
 		put(s, "gpu_use", RPC_VERDICT_PASS, "it has opened the GPU", NULL);
 		break;
@@ -180,10 +180,11 @@ int kfd_checks(const struct worker_options *o, const struct access_target *facts
 	       struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n)
 {
 	struct sheet s = { .arena = a, .checks = checks, .capacity = capacity };
-
 	/* Before the device is opened here: that makes this process a user as well. */
-	check_use(&s, o, facts->pid);
+	int uses = kfd_process_uses(o, facts->pid);
+
 	check_device(&s, o);
+	check_use(&s, uses);
 	check_gpus(&s, o);
 	*ret_n = s.n;
 	return 0;

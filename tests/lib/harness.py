@@ -5,7 +5,7 @@
 
     @test
     def queues_are_listed():
-        with Scene(app="queues 4; runtime on; spin") as s:
+        with Scene(app="runtime on; queues 4; spin") as s:
             session = s.attach()
             assert len(s.rpc.call("gpu.queues", session=session)["queues"]) == 4
 
@@ -22,6 +22,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -209,10 +210,58 @@ def rss_kib(pid):
     return int(status(pid).get("VmRSS", "0 kB").split()[0])
 
 
+class AppStatus:
+    """The program's own view, from the file it maps (tests/simapp/status.h)."""
+
+    HEAD = struct.Struct("<IIiIIIIIQQQQQQ")
+    THREAD = struct.Struct("<QQiI")
+    THREADS_MAX = 64
+
+    def __init__(self, path):
+        self.path = path
+
+    def _head(self):
+        with open(self.path, "rb") as f:
+            return self.HEAD.unpack(f.read(self.HEAD.size))
+
+    def _threads(self):
+        """(offset, fields) of each CPU thread."""
+        with open(self.path, "rb") as f:
+            data = f.read(self.HEAD.size + self.THREADS_MAX * self.THREAD.size)
+        n = self._head()[3]
+        for offset in range(self.HEAD.size, self.HEAD.size + n * self.THREAD.size, self.THREAD.size):
+            yield offset, self.THREAD.unpack_from(data, offset)
+
+    @property
+    def faults(self):
+        """Errors that the runtime part of the program was told."""
+        head = self._head()
+        return head[9] + head[10]
+
+    @property
+    def signals(self):
+        return self._head()[12]
+
+    @property
+    def beats(self):
+        return sum(fields[0] for _, fields in self._threads())
+
+    def take_gap_ns(self):
+        """Largest pause of any CPU thread since the last call."""
+        largest = 0
+        with open(self.path, "r+b") as f:
+            for offset, fields in list(self._threads()):
+                largest = max(largest, fields[1])
+                f.seek(offset + 8)
+                f.write(bytes(8))
+                f.flush()
+        return largest
+
+
 class Scene:
     """Simulated GPU, one program on it, and the daemon."""
 
-    def __init__(self, app="queues 4; runtime on; spin", gpus="gfx942,gfx1100", sim=(), agentd=(), user_mode=True,
+    def __init__(self, app="runtime on; queues 4; spin", gpus="gfx942,gfx1100", sim=(), agentd=(), user_mode=True,
                  app_user=None, start_agent=True):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test."))
         self.mount = self.directory / "sys"
@@ -253,7 +302,7 @@ class Scene:
         status_file.touch()
         os.chmod(status_file, 0o666)
         kwargs = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
-        process = self.start(name, [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--status-file", status_file,
+        process = self.start(name, [BIN / "simapp", "--kfd", self.mount / "kfd", "--status-file", status_file,
                                     *extra, "-e", script], **kwargs)
         process.status_file = status_file
         process.wait_line()
@@ -355,6 +404,26 @@ class Scene:
         shutil.rmtree(self.directory, ignore_errors=True)
         if problem and not kind:
             raise AssertionError(problem)
+
+
+def as_user(uid, function):
+    """Run function() in a child process of that user; its exception fails the test."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            function()
+            code = 0
+        except BaseException:  # everything must end in _exit
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0, f"as uid {uid}: see above"
 
 
 TESTS = []

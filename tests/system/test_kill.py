@@ -56,9 +56,13 @@ def healthy(s):
             and status(s.app.pid)["State"][0] in "RS")
 
 
+def packets(s):
+    return sum(q["packets"] for q in s.target_state()["queues"])
+
+
 def assert_moving(s):
-    before = s.app_status().packets
-    wait_until(lambda: s.app_status().packets > before, "queues run on", patience=HEALTHY_S + SLACK_S)
+    before = packets(s)
+    wait_until(lambda: packets(s) > before, "queues run on", patience=HEALTHY_S + SLACK_S)
 
 
 def kill_at(step, victim):

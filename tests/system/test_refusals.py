@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Rpc, Scene, main, need_root, test  # noqa: E402
+from harness import BIN, Rpc, Scene, as_user, main, need_root, test  # noqa: E402
 
 USER = 1000
 OTHER = 1001
@@ -82,30 +82,36 @@ def kernel_threads_and_the_agent_itself():
 def processes_of_other_users():
     need_root()
     with Scene(user_mode=False, app_user=USER) as s:
-        code = ("import sys; sys.path.insert(0, 'tests/lib'); from harness import Rpc; "
-                f"r = Rpc('{s.socket}'); e = r.error('session.attach', pid={s.app.pid}); "
-                "assert e.name == 'not_permitted' and e.hint, e.data; "
-                f"l = r.call('process.list')['processes']; m = [p for p in l if p['pid'] == {s.app.pid}]; "
-                "assert len(m) == 1 and not m[0]['debuggable'] and m[0]['reason'], l")
-        run = subprocess.run([sys.executable, "-c", code], user=OTHER, group=OTHER, extra_groups=[], text=True,
-                             capture_output=True)
-        assert run.returncode == 0, run.stderr
-        code = code.split("e = r.error")[0] + f"s = r.call('session.attach', pid={s.app.pid}); assert s['control'], s"
-        run = subprocess.run([sys.executable, "-c", code], user=USER, group=USER, extra_groups=[], text=True,
-                             capture_output=True)
-        assert run.returncode == 0, run.stderr
+        def stranger():
+            rpc = Rpc(s.socket)
+            error = rpc.error("session.attach", pid=s.app.pid)
+            assert error.name == "not_permitted" and error.hint, error.data
+            listed = [p for p in rpc.call("process.list")["processes"] if p["pid"] == s.app.pid]
+            assert len(listed) == 1 and not listed[0]["debuggable"] and listed[0]["reason"], listed
+            report = rpc.call("process.doctor", pid=s.app.pid)
+            assert not report["ok"], report
+            assert rpc.call("session.list")["sessions"] == []
+
+        def owner():
+            rpc = Rpc(s.socket)
+            assert rpc.call("session.attach", pid=s.app.pid)["control"]
+            assert rpc.call("process.doctor", pid=s.app.pid)["checks"]
+            assert len(rpc.call("session.list")["sessions"]) == 1
+
+        s.attach()
+        as_user(OTHER, stranger)
+        as_user(USER, owner)
 
 
 @test
 def processes_that_are_not_dumpable():
     need_root()
-    with Scene(user_mode=False, app="queues 1; runtime on; nodump; spin", app_user=USER) as s:
-        code = ("import sys; sys.path.insert(0, 'tests/lib'); from harness import Rpc; "
-                f"e = Rpc('{s.socket}').error('session.attach', pid={s.app.pid}); "
-                "assert e.name == 'not_permitted' and 'dumpable' in e.message + e.hint, e.data")
-        run = subprocess.run([sys.executable, "-c", code], user=USER, group=USER, extra_groups=[], text=True,
-                             capture_output=True)
-        assert run.returncode == 0, run.stderr
+    with Scene(user_mode=False, app="runtime on; queues 1; nodump; spin", app_user=USER) as s:
+        def owner():
+            error = Rpc(s.socket).error("session.attach", pid=s.app.pid)
+            assert error.name == "not_permitted" and "dumpable" in error.message + error.hint, error.data
+
+        as_user(USER, owner)
         s.attach()  # root may
 
 
@@ -132,7 +138,7 @@ def processes_that_somebody_else_traces():
 
 @test
 def kernels_without_the_debug_interface():
-    with Scene(sim=["--kernel", "1.11"]) as s:
+    with Scene(sim=["--kernel", "1.11"], app="runtime skip; queues 1; spin") as s:
         refused(s, s.app.pid, "not_debuggable", 5, "1.11", "6.5")
         report = s.rpc.call("process.doctor", pid=s.app.pid)
         assert not report["ok"] and any("1.11" in c["detail"] for c in report["checks"]), report
@@ -151,7 +157,7 @@ def no_device_at_all():
 @test
 def targets_with_a_debug_session_already():
     with Scene() as s:
-        s.control("errno enable EALREADY 2")
+        s.control("errno enable EALREADY 3")
         refused(s, s.app.pid, "busy", 6)
 
 

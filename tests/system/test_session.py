@@ -38,24 +38,22 @@ def snapshot_shows_devices_and_queues():
 
 @test
 def cpu_threads_never_stop():
-    """Attach, snapshot and detach 20 times; the largest gap of any CPU thread stays below 1 ms of our making."""
-    with Scene(app="queues 4; threads 2; runtime on; spin") as s:
-        s.app_status().reset_gaps()
-        quiet = []
+    """Attach, snapshot and detach 20 times: the largest gap of any CPU thread stays below 1 ms."""
+    need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
+    with Scene(app=None) as s:
+        s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2"])
+        gaps, beats = [], s.app_status().beats
         for _ in range(20):
-            time.sleep(0.02)
-            quiet.append(s.app_status().take_gap_ns())
-        busy = []
-        for _ in range(20):
+            s.app_status().take_gap_ns()
             session = s.attach()
             s.rpc.call("gpu.snapshot", session=session)
             s.rpc.call("session.detach", session=session)
-            busy.append(s.app_status().take_gap_ns())
-        quiet.sort()
-        busy.sort()
-        # The machine itself stops threads now and then; the median round must not.
-        assert busy[len(busy) // 2] < max(1_000_000, 2 * quiet[len(quiet) // 2]), (quiet, busy)
-        assert status(s.app.pid)["TracerPid"] == "0"
+            gaps.append(s.app_status().take_gap_ns())
+        gaps.sort()
+        # A virtual machine may lose its processor for a moment: nine rounds of ten must be clean.
+        assert gaps[17] < 1_000_000, gaps
+        assert s.app_status().beats > beats and status(s.app.pid)["TracerPid"] == "0"
+        print(f"  largest gap of a round: median {gaps[10] / 1000:.0f} us, worst {gaps[19] / 1000:.0f} us")
 
 
 @test
@@ -149,8 +147,8 @@ def one_writer_many_readers():
 @test
 def everything_a_writer_changed_is_undone():
     with Scene(gpus="gfx942") as s:
-        reader = s.connect()
         session = s.attach()
+        reader = s.connect()
         s.attach(rpc=reader)
         s.rpc.call("launch.mode", session=session, mode="halt")
         s.rpc.call("gpu.flags", session=session, flags=["single_mem_op"])
@@ -260,9 +258,9 @@ def memory_is_read_and_short_at_the_end_of_a_mapping():
         error = s.rpc.error("memory.read", session=session, address="0x10", size=4)
         assert error.name == "failed" and error.data["errno"], error.data
         with open(f"/proc/{s.app.pid}/maps", encoding="ascii") as maps:
-            ends = sorted((int(a, 16), int(b, 16)) for a, b in (line.split()[0].split("-") for line in maps
-                                                               if " r" in line and "[v" not in line))
-        end = next(b for (_, b), (a, _) in zip(ends, ends[1:]) if a > b)
+            # Also what is not readable by itself: the agent reads as the GPU does, past page protections.
+            areas = [(*(int(n, 16) for n in line.split()[0].split("-")), line.split()[1]) for line in maps]
+        end = next(b for (_, b, mode), (a, _, _) in zip(areas, areas[1:]) if a > b and "r" in mode)
         got = s.rpc.call("memory.read", session=session, address=hex(end - 100), size=4096)
         assert got["size"] == 100 and len(base64.b64decode(got["data"])) == 100
 
@@ -281,7 +279,7 @@ def target_exit_ends_the_session():
 
 @test
 def exec_of_the_target_ends_the_session():
-    with Scene(app="queues 2; runtime on; wait-line; exec /bin/sleep 30") as s:
+    with Scene(app="runtime on; queues 2; wait-line; exec /bin/sleep 30") as s:
         session = s.attach()
         s.app.popen.stdin.write(b"\n")
         s.app.popen.stdin.flush()
@@ -294,7 +292,7 @@ def exec_of_the_target_ends_the_session():
 @test
 def runtime_handshake_is_answered():
     """Attached before the runtime is enabled: the program's enable and disable both come through at once."""
-    with Scene(app="wait-line; runtime on; queues 2; wait-line; destroy all; runtime off; wait-line") as s:
+    with Scene(app="wait-line; runtime on; queues 2; wait-line; destroy 0; destroy 1; runtime off; wait-line") as s:
         session = s.attach()
         assert s.rpc.call("runtime.info", session=session)["runtime"]["state"] == "disabled"
         s.app.popen.stdin.write(b"\n")
@@ -313,7 +311,7 @@ def runtime_handshake_is_answered():
 
 @test
 def signals_of_the_target_are_delivered():
-    with Scene(app="queues 1; runtime on; signal storm") as s:
+    with Scene(app="runtime on; queues 1; ready; signals 1000000 200; spin") as s:
         before = s.app_status().signals
         session = s.attach()
         wait_until(lambda: s.app_status().signals > before + 100, "signals arrive while attached")
@@ -329,7 +327,7 @@ def signals_of_the_target_are_delivered():
 @test
 def two_targets_are_independent():
     with Scene() as s:
-        other = s.start_app("queues 2; runtime on; spin", name="second")
+        other = s.start_app("runtime on; queues 2; spin", name="second")
         a, b = s.attach(), s.attach(pid=other.pid)
         assert a != b
         s.rpc.call("gpu.suspend", session=b, lease_ms=30000)

@@ -99,25 +99,51 @@ static void peer_is_read_from_the_socket(void)
 	CU_ASSERT_TRUE(access_peer_read(0, &rules, &peer) < 0);
 }
 
-/* Facts of real processes: alive, zombie, gone, a thread id, a kernel thread. */
+/* Starts a process that tells when it is as wished, and waits to be killed. */
+static pid_t start_process(bool dumpable)
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	if (pipe(ready) < 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		/* For root the owner of the files does not tell. */
+		if (getuid() == 0 && setuid(65534) < 0)
+			_exit(1);
+		prctl(PR_SET_DUMPABLE, dumpable);
+		if (write(ready[1], "1", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	TEST_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+/* Facts of real processes: alive, zombie, gone, not dumpable, a kernel thread. */
 static void facts_of_real_processes(void)
 {
 	struct access_target t;
-	pid_t child = fork();
+	pid_t child = start_process(true);
 
-	if (child == 0) {
-		pause();
-		_exit(0);
-	}
 	TEST_EQ(access_target_read(child, &t), 0);
 	CU_ASSERT_TRUE(t.dumpable);
-	TEST_EQ(t.uids[0], getuid());
+	TEST_EQ(t.uids[0], getuid() ? getuid() : 65534);
 	kill(child, SIGKILL);
 	waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
 	TEST_EQ(access_target_read(child, &t), 0);
 	TEST_EQ(t.state, 'Z');
 	waitpid(child, NULL, 0);
 	TEST_EQ(access_target_read(child, &t), -ESRCH);
+	child = start_process(false);
+	TEST_EQ(access_target_read(child, &t), 0);
+	CU_ASSERT_FALSE(t.dumpable);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 	if (access_target_read(2, &t) == 0 && !strcmp(t.comm, "kthreadd"))
 		CU_ASSERT_TRUE(t.kernel_thread);
 }
