@@ -10,3 +10,4 @@ include tests/simapp/module.mk
 include tests/system/module.mk
 include tests/clients/module.mk
 include tests/peers/module.mk
+include tests/vm/module.mk
