@@ -2,9 +2,9 @@
 /*
  * One client, one request at a time: how many round trips per second?
  *
- * Two connections are measured in turns of a tenth of a second, so that both see the same weather on
- * the machine: a daemon's socket and, when given, the echo server's.
- * Prints one line per connection: round trips, seconds, p50 and p99 in ns, bytes of a reply.
+ * Several sockets are measured in turns of a tenth of a second, so that all see the same weather on
+ * the machine.  `PATH,64` opens 64 silent connections more before its turns and closes them after.
+ * Prints one line per socket: round trips, seconds, p50 and p99 in ns, bytes of a reply.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +21,13 @@
 #define REPLY_MAX   65536
 #define SAMPLES_MAX (4u << 20)
 #define TURN_NS	    UINT64_C(100000000)
-#define WARM_UP	    2000
+#define WARM_UP	    200 /* before each turn */
+#define LANES_MAX   8
+#define IDLE_MAX    100
 
 struct lane {
+	const char *path;
+	uint64_t n_idle;
 	int fd;
 	uint32_t *samples; /* ns */
 	size_t n;
@@ -65,7 +69,7 @@ static void round_trip(struct lane *l, const char *request, size_t size)
 	l->reply_size = got;
 }
 
-static void turn(struct lane *l, const char *request, size_t size)
+static void measure(struct lane *l, const char *request, size_t size)
 {
 	uint64_t start = clock_now_ns(), now = start, then;
 
@@ -76,6 +80,19 @@ static void turn(struct lane *l, const char *request, size_t size)
 		l->samples[l->n++] = (uint32_t)(now - then);
 	}
 	l->busy_ns += now - start;
+}
+
+static void turn(struct lane *l, const char *request, size_t size)
+{
+	int idle[IDLE_MAX];
+
+	for (uint64_t i = 0; i < l->n_idle; i++)
+		idle[i] = connect_to(l->path);
+	for (int i = 0; i < WARM_UP; i++)
+		round_trip(l, request, size);
+	measure(l, request, size);
+	for (uint64_t i = 0; i < l->n_idle; i++)
+		close(idle[i]);
 }
 
 static int compare(const void *a, const void *b)
@@ -92,32 +109,39 @@ static void report(struct lane *l)
 	       l->samples[l->n * 99 / 100], l->reply_size);
 }
 
+static void lane_init(struct lane *l, char *arg)
+{
+	char *comma = strchr(arg, ',');
+
+	if (comma)
+		*comma = '\0';
+	if (comma && str_to_u64(comma + 1, 0, IDLE_MAX, &l->n_idle) < 0) {
+		errno = EINVAL;
+		die(comma + 1);
+	}
+	l->path = arg;
+	l->fd = connect_to(arg);
+	l->samples = calloc(SAMPLES_MAX, sizeof(*l->samples));
+	if (!l->samples)
+		die("memory");
+}
+
 int main(int argc, char **argv)
 {
-	struct lane lanes[2] = { { .fd = -1 }, { .fd = -1 } };
-	const char *method = argc > 1 ? argv[1] : "";
-	uint64_t idle = 0, seconds = 0;
+	static struct lane lanes[LANES_MAX];
+	uint64_t seconds = 0;
 	char request[256];
-	size_t n = 0, size;
+	size_t n, size;
 
-	if (argc < 5 || argc > 6 || str_to_u64(argv[2], 1, 600, &seconds) < 0 ||
-	    str_to_u64(argv[3], 0, 1000, &idle) < 0) {
-		fputs("usage: ping METHOD SECONDS IDLE_CLIENTS SOCKET [ECHO_SOCKET]\n", stderr);
+	if (argc < 4 || argc > 3 + LANES_MAX || str_to_u64(argv[2], 1, 600, &seconds) < 0) {
+		fputs("usage: ping METHOD SECONDS SOCKET[,IDLE_CLIENTS]...\n", stderr);
 		return 2;
 	}
 	size = (size_t)snprintf(request, sizeof(request),
-				"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\"}\n", method);
-	for (int i = 4; i < argc; i++, n++) {
-		lanes[n].fd = connect_to(argv[i]);
-		lanes[n].samples = calloc(SAMPLES_MAX, sizeof(uint32_t));
-		if (!lanes[n].samples)
-			die("memory");
-		/* They stay open, silent, until the end. */
-		for (uint64_t j = 0; j < idle; j++)
-			connect_to(argv[i]);
-		for (int j = 0; j < WARM_UP; j++)
-			round_trip(&lanes[n], request, size);
-	}
+				"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\"}\n", argv[1]);
+	n = (size_t)argc - 3;
+	for (size_t i = 0; i < n; i++)
+		lane_init(&lanes[i], argv[3 + i]);
 	for (uint64_t end = clock_deadline_ms(seconds * 1000 * n); clock_left_ms(end);)
 		for (size_t i = 0; i < n; i++)
 			turn(&lanes[i], request, size);
