@@ -2,7 +2,7 @@
 #ifndef WORKER_CONVERT_H
 #define WORKER_CONVERT_H
 
-/** @file convert.h  Between what back ends fill in (target.h) and what the wire carries (rpc_gen.h). */
+/** @file convert.h  From what back ends fill in (target.h) to what the wire carries (rpc_gen.h). */
 
 #include "agentd/worker/target.h"
 

@@ -46,8 +46,8 @@ static int seize_refused(pid_t pid, struct agent_err *err)
 	scope = yama_scope();
 	if (scope > 0)
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "ptrace seize",
-				     scope >= 3 ? "kernel.yama.ptrace_scope is 3: nobody may attach until the machine restarts with a lower value" :
-						  "run gpu-agentd with CAP_SYS_PTRACE, or set kernel.yama.ptrace_scope to 0",
+				     scope >= 3 ? "restart the machine with kernel.yama.ptrace_scope below 3" :
+						  "run gpu-agentd with CAP_SYS_PTRACE, or set the scope to 0",
 				     "the kernel refuses to attach to process %d (ptrace_scope %d)",
 				     (int)pid, scope);
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "ptrace seize",

@@ -502,6 +502,8 @@ int session_run(const struct worker_options *o)
 	int status = 1, r;
 
 	ipc_link_init(&s.link, IPC_FD_FRONT);
+	/* What libevent restores in cleanup(): SIGTERM then must not look like a death. */
+	signal(SIGTERM, SIG_IGN);
 	r = setup(&s);
 	if (r == 0)
 		r = target_attach(o, &s.target, &s.attach_err);
@@ -518,8 +520,6 @@ int session_run(const struct worker_options *o)
 			;
 		status = end(&s);
 	}
-	/* Without its handler SIGTERM would kill us, and look like a death with work undone. */
-	signal(SIGTERM, SIG_IGN);
 	cleanup(&s);
 	return status;
 }

@@ -71,7 +71,8 @@ int target_end(struct target *t, enum rpc_end_reason reason, const char *op, str
 	static const char *const texts[] = {
 		[RPC_END_REASON_EXITED] = "the process has ended",
 		[RPC_END_REASON_EXEC] = "the process executed another program",
-		[RPC_END_REASON_LOST] = "the kernel no longer knows the session: somebody else ended it",
+		[RPC_END_REASON_LOST] =
+			"the session was ended from outside, or the main thread has finished",
 	};
 
 	if (!t->ended) {
