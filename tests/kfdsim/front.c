@@ -29,6 +29,14 @@ struct front_call {
 	bool *done; /* of the submitting frame, while that frame exists */
 };
 
+/* An open file or directory; text shows its content at the time of the first read. */
+struct open_file {
+	TAILQ_ENTRY(open_file) link;
+	struct sim_file kfd;
+	char *data;
+	size_t size;
+};
+
 struct front {
 	struct sim *sim;
 	struct fuse_session *session;
@@ -36,17 +44,35 @@ struct front {
 	bool mounted;
 	unsigned int kfd_mode;
 	TAILQ_HEAD(, front_call) calls;
-};
-
-/* What an open text file shows: its content at the time of the first read. */
-struct text_file {
-	char *data;
-	size_t size;
+	TAILQ_HEAD(, open_file) files; /* the kernel may never release them if we end first */
 };
 
 static struct front *front_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
+}
+
+static struct open_file *file_of(const struct fuse_file_info *fi)
+{
+	return (struct open_file *)(uintptr_t)fi->fh;
+}
+
+static struct open_file *file_new(struct front *f, struct fuse_file_info *fi)
+{
+	struct open_file *file = calloc(1, sizeof(*file));
+
+	if (file)
+		TAILQ_INSERT_TAIL(&f->files, file, link);
+	fi->fh = (uint64_t)(uintptr_t)file;
+	return file;
+}
+
+static void file_free(struct front *f, struct open_file *file)
+{
+	sim_close(f->sim, &file->kfd);
+	TAILQ_REMOVE(&f->files, file, link);
+	free(file->data);
+	free(file);
 }
 
 /* ---- attributes and directories ---- */
@@ -112,7 +138,7 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 struct listing {
 	struct front *front;
 	fuse_req_t req;
-	struct text_file *dir;
+	struct open_file *dir;
 	int error;
 };
 
@@ -136,24 +162,21 @@ static void listing_add(void *data, const char *name, uint64_t ino)
 
 static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct text_file *dir = calloc(1, sizeof(*dir));
-	struct listing l = { front_of(req), req, dir, 0 };
+	struct front *f = front_of(req);
+	struct open_file *dir = file_new(f, fi);
+	struct listing l = { f, req, dir, 0 };
 
-	if (!dir) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	tree_list(l.front->sim, ino, listing_add, &l);
-	fi->fh = (uint64_t)(uintptr_t)dir;
-	if (l.error || fuse_reply_open(req, fi) < 0) {
-		if (l.error)
-			fuse_reply_err(req, l.error);
-		free(dir->data);
-		free(dir);
-	}
+	if (dir)
+		tree_list(f->sim, ino, listing_add, &l);
+	else
+		l.error = ENOMEM;
+	if (l.error)
+		fuse_reply_err(req, l.error);
+	if ((l.error || fuse_reply_open(req, fi) < 0) && dir)
+		file_free(f, dir);
 }
 
-static void reply_part(fuse_req_t req, const struct text_file *t, size_t size, off_t off)
+static void reply_part(fuse_req_t req, const struct open_file *t, size_t size, off_t off)
 {
 	size_t start = (uint64_t)off < t->size ? (size_t)off : t->size;
 
@@ -165,7 +188,7 @@ static void reply_part(fuse_req_t req, const struct text_file *t, size_t size, o
 static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
-	const struct text_file *dir = (struct text_file *)(uintptr_t)fi->fh;
+	const struct open_file *dir = file_of(fi);
 	size_t start = (uint64_t)off < dir->size ? (size_t)off : dir->size, end = start;
 
 	while (end < dir->size) {
@@ -182,83 +205,43 @@ static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	fuse_reply_buf(req, dir->data ? dir->data + start : NULL, end - start);
 }
 
-static void text_file_free(struct fuse_file_info *fi)
+static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct text_file *t = (struct text_file *)(uintptr_t)fi->fh;
-
-	if (t)
-		free(t->data);
-	free(t);
-}
-
-static void do_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	text_file_free(fi);
+	file_free(front_of(req), file_of(fi));
 	fuse_reply_err(req, 0);
 }
 
 /* ---- files ---- */
 
-static void open_kfd(fuse_req_t req, struct fuse_file_info *fi)
+/* @return 0 or -errno. */
+static int open_kfd(struct front *f, int tid, struct sim_file *file)
 {
-	struct front *f = front_of(req);
-	struct sim_file *file = calloc(1, sizeof(*file));
-	int tgid, r = -ENOMEM;
+	int tgid, r;
 
-	/* pid 0: the caller lives in a pid namespace that we cannot see. */
-	if (file)
-		r = fuse_req_ctx(req)->pid > 0 ? f->sim->os->tgid_of(fuse_req_ctx(req)->pid, &tgid)
-					       : -EPERM;
-	if (!r)
-		r = sim_open(f->sim, tgid, file);
-	if (r) {
-		free(file);
-		fuse_reply_err(req, -r);
-		return;
-	}
-	fi->fh = (uint64_t)(uintptr_t)file;
-	fi->direct_io = 1;
-	fi->nonseekable = 1;
-	if (fuse_reply_open(req, fi) < 0) {
-		sim_close(f->sim, file);
-		free(file);
-	}
+	if (tid <= 0)
+		return -EPERM; /* the caller lives in a pid namespace that we cannot see */
+	r = f->sim->os->tgid_of(tid, &tgid);
+	return r ? r : sim_open(f->sim, tgid, file);
 }
 
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct text_file *t;
-
-	if (tree_kind_of(front_of(req)->sim, ino) == TREE_KFD) {
-		open_kfd(req, fi);
-		return;
-	}
-	t = calloc(1, sizeof(*t));
-	if (!t) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	fi->fh = (uint64_t)(uintptr_t)t;
-	fi->direct_io = 1;
-	if (fuse_reply_open(req, fi) < 0)
-		free(t);
-}
-
-static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
 	struct front *f = front_of(req);
-	struct sim_file *file = (struct sim_file *)(uintptr_t)fi->fh;
+	struct open_file *file = file_new(f, fi);
+	int r = file ? 0 : -ENOMEM;
 
-	if (tree_kind_of(f->sim, ino) == TREE_KFD) {
-		sim_close(f->sim, file);
-		free(file);
-	} else {
-		text_file_free(fi);
+	fi->direct_io = 1;
+	if (!r && tree_kind_of(f->sim, ino) == TREE_KFD) {
+		fi->nonseekable = 1;
+		r = open_kfd(f, fuse_req_ctx(req)->pid, &file->kfd);
 	}
-	fuse_reply_err(req, 0);
+	if (r)
+		fuse_reply_err(req, -r);
+	if ((r || fuse_reply_open(req, fi) < 0) && file)
+		file_free(f, file);
 }
 
-static int text_file_load(struct front *f, uint64_t ino, struct text_file *t)
+static int file_load(struct front *f, uint64_t ino, struct open_file *t)
 {
 	auto_out struct out o;
 
@@ -277,11 +260,11 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
-	struct text_file *t = (struct text_file *)(uintptr_t)fi->fh;
+	struct open_file *t = file_of(fi);
 
 	if (tree_kind_of(f->sim, ino) == TREE_KFD)
 		fuse_reply_err(req, EINVAL);
-	else if (!off && text_file_load(f, ino, t))
+	else if (!off && file_load(f, ino, t))
 		fuse_reply_err(req, ENOMEM);
 	else
 		reply_part(req, t, size, off);
@@ -371,7 +354,7 @@ static void do_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 		fuse_reply_err(req, EPERM);
 		return;
 	}
-	c = call_new(req, (struct sim_file *)(uintptr_t)fi->fh, cmd, in, in_size, out_size);
+	c = call_new(req, &file_of(fi)->kfd, cmd, in, in_size, out_size);
 	if (!c) {
 		fuse_reply_err(req, ENOMEM);
 		return;
@@ -418,7 +401,7 @@ static const struct fuse_lowlevel_ops front_ops = {
 	.setattr = do_setattr,
 	.opendir = do_opendir,
 	.readdir = do_readdir,
-	.releasedir = do_releasedir,
+	.releasedir = do_release,
 	.open = do_open,
 	.release = do_release,
 	.read = do_read,
@@ -475,6 +458,7 @@ int front_create(struct sim *s, const char *dir, unsigned int mode, struct front
 	f->sim = s;
 	f->kfd_mode = mode & 0777;
 	TAILQ_INIT(&f->calls);
+	TAILQ_INIT(&f->files);
 	r = session_new(f);
 	if (!r && fuse_session_mount(f->session, dir))
 		r = -EIO;
@@ -497,6 +481,8 @@ void front_destroy(struct front *f)
 		fuse_session_unmount(f->session);
 	if (f->session)
 		fuse_session_destroy(f->session);
+	while (!TAILQ_EMPTY(&f->files))
+		file_free(f, TAILQ_FIRST(&f->files));
 	free(f->buf.mem);
 	free(f);
 }

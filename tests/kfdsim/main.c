@@ -179,7 +179,7 @@ static int serve(struct program *p)
 	printf("ready %s\n", p->dir);
 	fflush(stdout);
 	r = loop(p, signal_fd);
-	sim_deinit(&p->sim);
+	sim_interrupt_all(&p->sim);
 	return r;
 }
 
@@ -200,6 +200,8 @@ static int run(const struct options *o)
 	if (!r)
 		r = serve(&p);
 	front_destroy(p.front);
+	p.sim.on_process = NULL;
+	sim_deinit(&p.sim);
 	if (p.own_dir)
 		rmdir(p.dir);
 	return r;

@@ -238,17 +238,24 @@ int sim_context_create(struct sim *s, struct sim_call *call)
 	return 0;
 }
 
-void sim_deinit(struct sim *s)
+void sim_interrupt_all(struct sim *s)
 {
-	struct sim_injection *i;
 	struct sim_call *call;
-	struct sim_process *p;
 
 	while ((call = TAILQ_FIRST(&s->pending))) {
 		if (call->target && call->target->busy == call)
 			call->target->busy = NULL;
 		sim_call_finish(s, call, -EINTR);
 	}
+}
+
+void sim_deinit(struct sim *s)
+{
+	struct sim_injection *i;
+	struct sim_process *p;
+
+	if (!s->os)
+		return;
 	while ((p = TAILQ_FIRST(&s->processes))) {
 		p->n_files = 0;
 		if (p->gone) {

@@ -176,7 +176,9 @@ struct sim {
 void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel);
 /** @return -ENOSPC. */
 int sim_gpu_add(struct sim *s, const struct gpu_profile *profile);
-/** Ends every process and completes every pending call. */
+/** Complete every pending call with -EINTR: the device is about to go. */
+void sim_interrupt_all(struct sim *s);
+/** Ends every process.  No call may be pending, no file open.  Accepts a zeroed object. */
 void sim_deinit(struct sim *s);
 
 /** open(2) of the device by a process.  @return 0, -EINVAL (reset running, no GPU), -errno. */
