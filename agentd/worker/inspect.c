@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
@@ -96,7 +97,11 @@ int inspect_run(const struct worker_options *o)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	ipc_link_init(&link, IPC_FD_FRONT);
-	r = privileges_become(o->peer_uid, o->peer_gid);
+	/* root asks a daemon that serves one user: it gets what that user may see. */
+	if (o->peer_uid == 0 && getuid() != 0)
+		r = privileges_become(getuid(), getgid());
+	else
+		r = privileges_become(o->peer_uid, o->peer_gid);
 	if (r == 0)
 		r = sandbox_worker();
 	if (r < 0)

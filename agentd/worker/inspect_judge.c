@@ -11,6 +11,16 @@
 
 #define WORKER_COMM "gpu-agent-worke" /* the kernel keeps 15 bytes of gpu-agent-worker */
 
+/* Whatever the client may do: a daemon without privileges reaches its own user's processes. */
+static const char *agent_refusal(const struct worker_options *o, const struct access_target *facts,
+				 const char **ret_fix)
+{
+	if (o->privileged || facts->uids[0] == getuid())
+		return NULL;
+	*ret_fix = "ask the system-wide gpu-agentd";
+	return "it belongs to another user than the agent, which has no privileges";
+}
+
 const char *inspect_refusal(const struct worker_options *o, const struct access_target *facts,
 			    const char **ret_fix)
 {
@@ -32,7 +42,7 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 	*ret_fix = NULL;
 	switch (access_decide(&peer, facts, &rights)) {
 	case IPC_VERDICT_OK:
-		return NULL;
+		return agent_refusal(o, facts, ret_fix);
 	case IPC_VERDICT_NO_PROCESS:
 		*ret_fix = "choose another process: gpu-agentctl list";
 		return "it has ended and waits for its parent";

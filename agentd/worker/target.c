@@ -187,7 +187,8 @@ static int attach_steps(struct target *t, struct agent_err *err)
 
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
-				     "gpu-agentd needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
+						     "ask the system-wide gpu-agentd",
 				     "cannot open the memory of process %d", (int)o->pid);
 	r = in_time(o, "open devices", err);
 	if (r == 0)
