@@ -33,8 +33,8 @@ $(O)/static/libkfdtrap.a: $(O)/libkfdtrap.a $(O)/libbase.a
 # The directories may differ between `make` and `make install`.
 $(O)/kfdtrap.pc: libkfdtrap/kfdtrap.pc.in force
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
-		-e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' $< >$@.new
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir:$(prefix)/%=$${prefix}/%)|' \
+		-e 's|@includedir@|$(includedir:$(prefix)/%=$${prefix}/%)|' -e 's|@version@|$(VERSION)|' $< >$@.new
 	$(Q)cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 OBJCOPY ?= objcopy
