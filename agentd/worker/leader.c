@@ -30,7 +30,7 @@ static int yama_scope(void)
 	return atoi(text);
 }
 
-static int seize_refused(pid_t pid, struct agent_err *err)
+int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 {
 	struct access_target t, tracer;
 	int scope;
@@ -38,19 +38,19 @@ static int seize_refused(pid_t pid, struct agent_err *err)
 	if (access_target_read(pid, &t) == 0 && t.tracer_pid) {
 		bool named = access_target_read(t.tracer_pid, &tracer) == 0;
 
-		return agent_err_set(err, RPC_ERROR_BUSY, EPERM, "ptrace seize",
+		return agent_err_set(err, RPC_ERROR_BUSY, EPERM, op,
 				     "let that debugger detach, then try again",
 				     "process %d is traced by process %d (%s) already", (int)pid,
 				     (int)t.tracer_pid, named ? tracer.comm : "unknown");
 	}
 	scope = yama_scope();
 	if (scope > 0)
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "ptrace seize",
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
 				     scope >= 3 ? "restart the machine with kernel.yama.ptrace_scope below 3" :
 						  "run gpu-agentd with CAP_SYS_PTRACE, or set the scope to 0",
 				     "the kernel refuses to attach to process %d (ptrace_scope %d)",
 				     (int)pid, scope);
-	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "ptrace seize",
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
 			     "gpu-agentd needs CAP_SYS_PTRACE, and @debug in its SystemCallFilter",
 			     "the kernel refuses to attach to process %d", (int)pid);
 }
@@ -70,7 +70,7 @@ int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, stru
 				     "gpu-agentctl list shows the processes that use a GPU",
 				     "process %d is gone", (int)pid);
 	if (errno == EPERM || errno == EACCES)
-		return seize_refused(pid, err);
+		return leader_refusal(pid, "ptrace seize", err);
 	return agent_err_set(err, RPC_ERROR_FAILED, errno, "ptrace seize",
 			     "try again; gpu-agentctl doctor checks the preconditions",
 			     "cannot attach to process %d", (int)pid);

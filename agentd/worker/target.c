@@ -9,6 +9,7 @@
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
+#include "agentd/worker/inspect.h"
 #include "agentd/worker/process_facts.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -185,6 +186,9 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	const struct worker_options *o = t->options;
 	int r = memory_open(&t->memory, o->pid);
 
+	/* Nobody passes this level, whatever his capabilities: it is the reason. */
+	if (r < 0 && inspect_ptrace_scope() >= 3)
+		return leader_refusal(o->pid, "open /proc/PID/mem", err);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
 				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :

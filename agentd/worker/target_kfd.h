@@ -68,6 +68,8 @@ static inline struct target_kfd *kfd_of(struct target *t)
 bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, const char **ret_hint);
 /** Turn a failed command into an error; finds out whether the session is lost. */
 int kfd_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
+/** The same for hardware commands, which can fail in more ways. */
+int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err);
 /** For hardware commands: the runtime must be enabled. */
 int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err);

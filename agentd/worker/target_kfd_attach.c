@@ -228,40 +228,6 @@ static int probe(struct target_kfd *k, struct agent_err *err)
 	return r == -ESRCH ? kfd_enable_error(k, r, err) : 0;
 }
 
-static int kfd_enable(struct target *t, struct agent_err *err)
-{
-	struct target_kfd *k = kfd_of(t);
-	struct kfdtrap_runtime_info info;
-	auto_free struct kfdtrap_queue *queues = NULL;
-	int pair[2], r;
-	uint32_t ticket;
-	size_t n;
-
-	r = probe(k, err);
-	if (r == 0)
-		r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
-	if (r < 0)
-		return r;
-	/* A datagram-like pair: a pipe without reader would kill the target (real-kernel 6). */
-	r = fd_socketpair(SOCK_NONBLOCK, pair);
-	if (r < 0) {
-		undo_drop(&t->undo, ticket);
-		return agent_err_set(err, RPC_ERROR_FAILED, -r, "socketpair", NULL,
-				     "cannot make the event channel");
-	}
-	t->event_fd = pair[0];
-	r = kfdtrap_enable(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
-	close(pair[1]);
-	if (r < 0) {
-		undo_drop(&t->undo, ticket);
-		return kfd_enable_error(k, r, err);
-	}
-	kfd_set_runtime(k, &info);
-	/* Queues that an observer may suspend later must not look new. */
-	r = kfdtrap_queue_snapshot_alloc(k->kt, KFD_NEW_MASK, &queues, &n);
-	return r < 0 ? kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err) : 0;
-}
-
 /* "16 0xFD 0xCOMMAND ..." while the thread is in ioctl(); the wait channel where that is hidden. */
 static bool thread_waits(pid_t pid, const char *tid)
 {
@@ -298,6 +264,60 @@ static bool kfd_needs_nudge(struct target *t)
 		waits = d->d_name[0] != '.' && thread_waits(t->facts.pid, d->d_name);
 	closedir(dir);
 	return waits;
+}
+
+/*
+ * A debugger that died may have left the target waiting, and no second event is raised for that.
+ * Looked at twice, because a thread on its way in raises the event before it waits.
+ */
+static bool was_left_waiting(struct target_kfd *k)
+{
+	struct kfdtrap_runtime_info info;
+
+	for (int i = 0; i < 2; i++)
+		if (!kfd_needs_nudge(&k->t) ||
+		    kfdtrap_query_runtime_info(k->kt, false, &info) != -ENODATA)
+			return false;
+	return true;
+}
+
+static int kfd_enable(struct target *t, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	struct kfdtrap_runtime_info info;
+	auto_free struct kfdtrap_queue *queues = NULL;
+	int pair[2], r;
+	uint32_t ticket;
+	size_t n;
+
+	r = probe(k, err);
+	if (r == 0)
+		r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
+	if (r < 0)
+		return r;
+	/* A datagram-like pair: a pipe without reader would kill the target (real-kernel 6). */
+	r = fd_socketpair(SOCK_NONBLOCK, pair);
+	if (r < 0) {
+		undo_drop(&t->undo, ticket);
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "socketpair", NULL,
+				     "cannot make the event channel");
+	}
+	t->event_fd = pair[0];
+	r = kfdtrap_enable(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
+	close(pair[1]);
+	if (r < 0) {
+		undo_drop(&t->undo, ticket);
+		return kfd_enable_error(k, r, err);
+	}
+	kfd_set_runtime(k, &info);
+	k->handshake_open = was_left_waiting(k);
+	if (k->handshake_open)
+		r = kfd_answer_handshake(k, err);
+	if (r < 0)
+		return r;
+	/* Queues that an observer may suspend later must not look new. */
+	r = kfdtrap_queue_snapshot_alloc(k->kt, KFD_NEW_MASK, &queues, &n);
+	return r < 0 ? kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err) : 0;
 }
 
 const struct target_ops target_kfd_ops = {

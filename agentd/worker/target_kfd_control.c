@@ -40,7 +40,7 @@ static int undo_override(void *ctx, uint64_t arg, struct agent_err *err)
 	r = kfdtrap_set_wave_launch_override(k->kt, KFDTRAP_OVERRIDE_OR,
 					     k->override_before & changed, changed, NULL, NULL);
 	return r < 0 && !kfd_is_undone(r) ?
-		       kfd_error(k, r, "KFD SET_WAVE_LAUNCH_OVERRIDE", err) : 0;
+		       kfd_hw_error(k, r, "KFD SET_WAVE_LAUNCH_OVERRIDE", err) : 0;
 }
 
 static void list_traps(char *buf, size_t size, uint32_t mask)
@@ -69,13 +69,13 @@ static int override_error(struct target_kfd *k, int r, uint32_t supported, struc
 				     "the devices support only these traps: %s", names);
 	/* EINVAL from older, EPERM from newer devices for a mode they lack (kfd.md 2.2). */
 	if (r == -EINVAL || r == -EPERM) {
-		kfd_error(k, r, op, err);
+		kfd_hw_error(k, r, op, err);
 		if (k->t.ended)
 			return -ESRCH;
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, -r, op, "use the other mode",
 				     "a device does not support this override mode");
 	}
-	return kfd_error(k, r, op, err);
+	return kfd_hw_error(k, r, op, err);
 }
 
 int kfd_launch_override(struct target *t, enum rpc_override_mode mode, uint32_t enable,
@@ -122,7 +122,7 @@ static int undo_launch_mode(void *ctx, uint64_t arg, struct agent_err *err)
 	k->launch_mode_ticket = UNDO_NONE;
 	k->launch_mode = RPC_LAUNCH_MODE_NORMAL;
 	return r < 0 && !kfd_is_undone(r) ?
-		       kfd_error(k, r, "KFD SET_WAVE_LAUNCH_MODE", err) : 0;
+		       kfd_hw_error(k, r, "KFD SET_WAVE_LAUNCH_MODE", err) : 0;
 }
 
 int kfd_launch_mode(struct target *t, enum rpc_launch_mode mode,
@@ -144,7 +144,7 @@ int kfd_launch_mode(struct target *t, enum rpc_launch_mode mode,
 	r = kfdtrap_set_wave_launch_mode(k->kt, (uint32_t)mode);
 	/* After a failure some devices have the new mode: the undo entry stays. */
 	if (r < 0)
-		return kfd_error(k, r, op, err);
+		return kfd_hw_error(k, r, op, err);
 	k->launch_mode = mode;
 	if (mode == RPC_LAUNCH_MODE_NORMAL) {
 		undo_drop(&t->undo, k->launch_mode_ticket);
@@ -163,7 +163,7 @@ static int undo_flags(void *ctx, uint64_t arg, struct agent_err *err)
 
 	(void)arg;
 	k->flags_ticket = UNDO_NONE;
-	return r < 0 && !kfd_is_undone(r) ? kfd_error(k, r, "KFD SET_FLAGS", err) : 0;
+	return r < 0 && !kfd_is_undone(r) ? kfd_hw_error(k, r, "KFD SET_FLAGS", err) : 0;
 }
 
 int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct agent_err *err)
@@ -193,7 +193,7 @@ int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct a
 				     "the capability bits in gpu.devices tell what each device can",
 				     "a device of the process does not support one of the flags");
 	if (r < 0)
-		return kfd_error(k, r, op, err);
+		return kfd_hw_error(k, r, op, err);
 	if (first)
 		k->flags_before = previous;
 	*ret_previous = previous;

@@ -22,7 +22,7 @@ static const struct {
 	{ EIO, RPC_ERROR_FAILED, "the GPU did not do it",
 	  "a GPU reset may be in progress: look at the kernel log and try again" },
 	{ ENOMEM, RPC_ERROR_FAILED, "the kernel is out of memory", "free memory and try again" },
-	{ EFAULT, RPC_ERROR_FAILED, "the kernel could not copy its answer", NULL },
+	{ EFAULT, RPC_ERROR_FAILED, "the kernel could not copy its answer", "try again" },
 	{ EINTR, RPC_ERROR_FAILED, "signals kept interrupting it", "try again" },
 	{ EAGAIN, RPC_ERROR_FAILED, "the program keeps creating queues", "try again" },
 };
@@ -52,23 +52,37 @@ static bool session_is_lost(struct target_kfd *k)
 	return r == -EINVAL || r == -EPERM || r == -ESRCH;
 }
 
-int kfd_error(struct target_kfd *k, int r, const char *op, struct agent_err *err)
+static int explain(struct target_kfd *k, int r, bool hardware, const char *op,
+		   struct agent_err *err)
 {
-	const char *text = "the kernel refused it", *hint = NULL;
+	const char *text = "the kernel refused it", *hint = "the kernel log may say why";
 	int32_t code = RPC_ERROR_FAILED;
 
 	if (r == -ESRCH)
 		return target_end(&k->t, target_why_gone(&k->t), op, err);
 	if ((r == -EINVAL || r == -EPERM) && session_is_lost(k))
 		return target_end(&k->t, RPC_END_REASON_LOST, op, err);
-	if (r == -EPERM) {
+	if (r == -EPERM && hardware) {
 		code = RPC_ERROR_NOT_DEBUGGABLE;
 		text = "the program's GPU runtime is not enabled any more";
 		hint = "try again when the program uses the GPU";
 	} else {
 		kfd_errno_meaning(-r, &code, &text, &hint);
 	}
+	/* Looking needs no device that can be debugged, so it cannot fail for that reason. */
+	if (!hardware && code != RPC_ERROR_TIMEOUT)
+		code = RPC_ERROR_FAILED;
 	return agent_err_set(err, code, -r, op, hint, "%s: %s", op, text);
+}
+
+int kfd_error(struct target_kfd *k, int r, const char *op, struct agent_err *err)
+{
+	return explain(k, r, false, op, err);
+}
+
+int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *err)
+{
+	return explain(k, r, true, op, err);
 }
 
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
@@ -107,7 +121,7 @@ int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 				     "the driver does not accept the agent as debugger of process %d",
 				     pid);
 	default:
-		return kfd_error(k, r, op, err);
+		return kfd_hw_error(k, r, op, err);
 	}
 }
 

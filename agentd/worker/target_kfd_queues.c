@@ -182,7 +182,7 @@ static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
 		return 0;
 	r = kfdtrap_resume_queues(k->kt, ids, n, &resumed);
 	if (r < 0 && !kfd_is_undone(r))
-		return kfd_error(k, r, "KFD RESUME_QUEUES", err);
+		return kfd_hw_error(k, r, "KFD RESUME_QUEUES", err);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
 			return agent_err_set(err, RPC_ERROR_FAILED, EIO, "KFD RESUME_QUEUES",
@@ -226,7 +226,7 @@ static int choose_queues(struct target_kfd *k, const uint32_t *wanted, size_t n_
 	if (wanted)
 		n = n_wanted;
 	if (n > KFDTRAP_QUEUES_MAX)
-		return agent_err_set(err, RPC_ERROR_TOO_LARGE, E2BIG, "gpu.suspend", NULL,
+		return agent_err_set(err, RPC_ERROR_FAILED, E2BIG, "gpu.suspend", NULL,
 				     "at most %u queues at once", KFDTRAP_QUEUES_MAX);
 	ids = rpc_arena_array(a, n, sizeof(*ids));
 	if (!ids)
@@ -288,7 +288,7 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		k->suspend_ticket = UNDO_NONE;
 	}
 	if (r < 0)
-		return kfd_error(k, r, op, err);
+		return kfd_hw_error(k, r, op, err);
 	results = results_of(a, chosen, n, RPC_QUEUE_VERDICT_SUSPENDED);
 	if (!results)
 		return no_memory(err, "gpu.suspend");
@@ -320,7 +320,7 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
 			mine[n_mine++] = all[i];
 	r = n_mine ? kfdtrap_resume_queues(k->kt, mine, n_mine, NULL) : 0;
 	if (r < 0)
-		return kfd_error(k, r, op, err);
+		return kfd_hw_error(k, r, op, err);
 	for (size_t i = 0, m = 0; i < n; i++) {
 		if (m < n_mine && all[i] == (mine[m] & ~KFDTRAP_QUEUE_VERDICT_MASK))
 			all[i] = mine[m++];

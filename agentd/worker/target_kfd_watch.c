@@ -45,7 +45,7 @@ static int undo_watch(void *ctx, uint64_t arg, struct agent_err *err)
 		return 0;
 	r = kfdtrap_clear_node_address_watch(k->kt, w.w.gpu_id, w.w.id);
 	return r < 0 && !kfd_is_undone(r) ?
-		       kfd_error(k, r, "KFD CLEAR_NODE_ADDRESS_WATCH", err) : 0;
+		       kfd_hw_error(k, r, "KFD CLEAR_NODE_ADDRESS_WATCH", err) : 0;
 }
 
 static bool any_watch(const struct target_kfd *k)
@@ -94,7 +94,7 @@ static int watch_error(struct target_kfd *k, int r, uint32_t gpu_id, struct agen
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, ENODEV, set_op,
 				     "gpu.devices lists them",
 				     "params.gpu_id: the process has no device %u", gpu_id);
-	return kfd_error(k, r, set_op, err);
+	return kfd_hw_error(k, r, set_op, err);
 }
 
 static int set_one(struct target_kfd *k, uint32_t gpu_id, uint64_t address, uint64_t size,

@@ -34,6 +34,6 @@ define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,undo memory leader convert target_kfd session,$(eval $(call worker_test,$(t))))
+$(foreach t,undo memory leader convert inspect target_kfd session,$(eval $(call worker_test,$(t))))
 
 include $(wildcard tests/unit/*/module.mk)

@@ -608,8 +608,12 @@ static void errors_are_translated(void)
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		err = (struct agent_err){ 0 };
-		TEST_ROW_EQ(i, kfd_error(t, -rows[i].err, "op", &err), -rows[i].err);
+		TEST_ROW_EQ(i, kfd_hw_error(t, -rows[i].err, "op", &err), -rows[i].err);
 		TEST_ROW_EQ(i, err.code, rows[i].code);
+		TEST_ROW_EQ(i, err.hint[0] != '\0', rows[i].err != EFAULT);
+		TEST_ROW_EQ(i, kfd_error(t, -rows[i].err, "op", &err), -rows[i].err);
+		TEST_ROW_EQ(i, err.code,
+			    rows[i].err == ETIME ? RPC_ERROR_TIMEOUT : RPC_ERROR_FAILED);
 		TEST_ROW_EQ(i, err.message[0] != '\0', true);
 		TEST_ROW_EQ(i, t->t.ended, false);
 	}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agentd/worker/inspect.h"
+#include "base/fd.h"
+#include "testlib.h"
+
+/* A topology with one GPU, and one process that uses it: this one. */
+static char root[64];
+
+static void put(const char *path, const char *text)
+{
+	char full[256];
+	int fd;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(full, 0755);
+		*slash = '/';
+	}
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	TEST_EQ_FATAL(fd >= 0, true);
+	TEST_EQ(fd_write_all(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+static void make_tree(const char *capability)
+{
+	char path[128], text[256];
+
+	strcpy(root, "/tmp/gpu-agent-inspect.XXXXXX");
+	TEST_EQ_FATAL(mkdtemp(root) != NULL, true);
+	put("topology/generation_id", "1\n");
+	put("topology/system_properties", "platform_oem 0\nplatform_id 0\nplatform_rev 0\n");
+	put("topology/nodes/0/gpu_id", "77\n");
+	put("topology/nodes/0/name", "aldebaran\n");
+	snprintf(text, sizeof(text), "simd_count 440\ngfx_target_version 90010\ncapability %s\n",
+		 capability);
+	put("topology/nodes/0/properties", text);
+	snprintf(path, sizeof(path), "proc/%d/pasid", (int)getpid());
+	put(path, "32769");
+	snprintf(path, sizeof(path), "proc/%d/queues/0/gpuid", (int)getpid());
+	put(path, "77");
+	snprintf(path, sizeof(path), "proc/%d/queues/0/size", (int)getpid());
+	put(path, "4096");
+	snprintf(path, sizeof(path), "proc/%d/queues/0/type", (int)getpid());
+	put(path, "0");
+}
+
+static void remove_tree(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	TEST_EQ(system(command), 0);
+}
+
+static struct worker_options options(void)
+{
+	return (struct worker_options){ .kind = IPC_KIND_INSPECT,
+					.peer_uid = getuid(),
+					.peer_gid = getgid(),
+					.peer_admin = true,
+					.privileged = true,
+					.kfd_device = "/nonexistent/kfd",
+					.kfd_sysfs = root };
+}
+
+static const struct rpc_check *find(const struct rpc_process_doctor_result *r, const char *name)
+{
+	for (size_t i = 0; i < r->n_checks; i++)
+		if (strcmp(r->checks[i].name, name) == 0)
+			return &r->checks[i];
+	return NULL;
+}
+
+/* Every failed check says what to do; the report is not ok as soon as one failed. */
+static void doctor_explains_failures(void)
+{
+	static const struct {
+		const char *capability;
+		enum rpc_verdict gpu;
+	} rows[] = {
+		{ "536903680", RPC_VERDICT_PASS }, /* bits 29 and 15 */
+		{ "32768", RPC_VERDICT_FAIL },	   /* no debug firmware */
+		{ "536870912", RPC_VERDICT_FAIL }, /* not debuggable */
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena a;
+		struct rpc_process_doctor_result r = { 0 };
+		struct agent_err err = { 0 };
+		struct worker_options o;
+		const struct rpc_check *gpu;
+
+		make_tree(rows[i].capability);
+		rpc_arena_init(&a, 0);
+		o = options();
+		TEST_EQ_FATAL(inspect_doctor(&o, &a, getpid(), &r, &err), 0);
+		gpu = find(&r, "gpu_77");
+		TEST_EQ_FATAL(gpu != NULL, true);
+		TEST_ROW_EQ(i, gpu->verdict, rows[i].gpu);
+		TEST_EQ(find(&r, "kfd_device")->verdict, RPC_VERDICT_FAIL);
+		TEST_EQ(find(&r, "gpu_use")->verdict, RPC_VERDICT_PASS);
+		TEST_EQ(find(&r, "rights")->verdict, RPC_VERDICT_PASS);
+		TEST_EQ(find(&r, "runtime")->verdict, RPC_VERDICT_UNKNOWN);
+		TEST_EQ(r.ok, false);
+		for (size_t c = 0; c < r.n_checks; c++)
+			TEST_ROW_EQ(c, r.checks[c].verdict == RPC_VERDICT_FAIL && !r.checks[c].fix,
+				    false);
+		remove_tree();
+	}
+}
+
+static void doctor_of_nobody(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct rpc_process_doctor_result r = { 0 };
+	struct worker_options o = options();
+	struct agent_err err = { 0 };
+
+	rpc_arena_init(&a, 0);
+	TEST_EQ(inspect_doctor(&o, &a, 4194304, &r, &err), -ESRCH);
+	TEST_EQ(err.code, RPC_ERROR_NO_SUCH_PROCESS);
+}
+
+static void list_names_users_of_the_gpu(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct rpc_process_list_result r = { 0 };
+	struct agent_err err = { 0 };
+	struct worker_options o;
+
+	make_tree("32768");
+	put("proc/4194303/pasid", "1");
+	rpc_arena_init(&a, 0);
+	o = options();
+	TEST_EQ_FATAL(inspect_list(&o, &a, &r, &err), 0);
+	TEST_EQ_FATAL(r.n_processes, 1);
+	TEST_EQ(r.processes[0].pid, getpid());
+	TEST_EQ(r.processes[0].queues, 1);
+	TEST_EQ(r.processes[0].n_gpu_ids, 1);
+	TEST_EQ(r.processes[0].gpu_ids[0], 77);
+	TEST_STR(r.processes[0].comm, "test_worker_ins");
+	remove_tree();
+	/* No driver at all. */
+	TEST_EQ(inspect_list(&o, &a, &r, &err) < 0, true);
+	TEST_EQ(err.code, RPC_ERROR_NOT_DEBUGGABLE);
+	CU_ASSERT_NOT_EQUAL(err.hint[0], '\0');
+}
+
+/* Who may what, with the reason and the fix when not. */
+static void refusals_have_reasons(void)
+{
+	const struct access_target base = { .pid = getpid(), .state = 'S', .dumpable = true,
+					    .uids = { 5, 5, 5, 5 } };
+	struct access_target t = base;
+	struct worker_options o = options();
+	const char *fix;
+
+	CU_ASSERT_PTR_NULL(inspect_refusal(&o, &t, &fix));
+	o.peer_admin = false;
+	o.peer_uid = 4;
+	CU_ASSERT_PTR_NOT_NULL(inspect_refusal(&o, &t, &fix));
+	CU_ASSERT_PTR_NOT_NULL(fix);
+	o.peer_observer = true;
+	CU_ASSERT_PTR_NULL(inspect_refusal(&o, &t, &fix));
+	o.peer_observer = false;
+	o.peer_uid = 5;
+	CU_ASSERT_PTR_NULL(inspect_refusal(&o, &t, &fix));
+	t.dumpable = false;
+	CU_ASSERT_PTR_NOT_NULL(inspect_refusal(&o, &t, &fix));
+	CU_ASSERT_PTR_NOT_NULL(fix);
+	t = base;
+	t.kernel_thread = true;
+	CU_ASSERT_PTR_NOT_NULL(inspect_refusal(&o, &t, NULL));
+	t = base;
+	t.uids[0] = getuid() + 1;
+	o.peer_admin = true;
+	o.privileged = false;
+	CU_ASSERT_PTR_NOT_NULL(inspect_refusal(&o, &t, &fix));
+	t.uids[0] = getuid();
+	CU_ASSERT_PTR_NULL(inspect_refusal(&o, &t, &fix));
+}
+
+static void ptrace_scope_needs_privileges(void)
+{
+	static const struct {
+		int scope;
+		bool privileged, ok;
+	} rows[] = { { 0, false, true },  { 1, false, false }, { 1, true, true },
+		     { 2, false, false }, { 2, true, true },   { 3, true, false } };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		const struct worker_options o = { .privileged = rows[i].privileged };
+
+		TEST_ROW_EQ(i, inspect_scope_allows(&o, rows[i].scope), rows[i].ok);
+	}
+}
+
+TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_of_nobody),
+	   TEST(list_names_users_of_the_gpu), TEST(refusals_have_reasons),
+	   TEST(ptrace_scope_needs_privileges));
