@@ -378,8 +378,7 @@ static void on_target_event(evutil_socket_t fd, short what, void *user)
 		log_warning("session %u: %s", s->options->session, err.message);
 	/* End of file: the kernel has dropped the session, whatever else it said. */
 	if (drained < 0 && !t->ended)
-		target_end(t, leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED ?
-				      RPC_END_REASON_LOST : target_why_gone(t), "KFD events", NULL);
+		target_end(t, target_why_gone(t), "events", NULL);
 	check_ended(s);
 }
 

@@ -16,6 +16,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+#define WHY_GONE_MS 300
+#define WHY_GONE_STEP_MS 10
+
 const struct target_ops *const target_list[] = { &target_kfd_ops, NULL };
 
 void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
@@ -46,25 +49,36 @@ void target_destroy(struct target *t)
 		t->ops->destroy(t);
 }
 
-static bool is_running(void)
+/* @return false as soon as the process has ended, true after @p ms or a signal to us. */
+static bool is_running(int ms)
 {
 	struct pollfd p = { .fd = IPC_FD_TARGET, .events = POLLIN };
 
-	return poll(&p, 1, 0) == 0;
+	return poll(&p, 1, ms) <= 0;
 }
 
+/*
+ * Exit and exec both drop the address space, and with it the session, some time before the pidfd
+ * or ptrace tell which of them it is.
+ */
 enum rpc_end_reason target_why_gone(struct target *t)
 {
+	uint64_t deadline = clock_deadline_ms(WHY_GONE_MS);
 	struct access_target now;
 
-	if (leader_poll(&t->leader, t->leader_sys) == LEADER_EXEC)
-		return RPC_END_REASON_EXEC;
-	if (!is_running() || access_target_read(t->facts.pid, &now) < 0)
+	do {
+		enum leader_state state = leader_poll(&t->leader, t->leader_sys);
+
+		if (!is_running(0))
+			return RPC_END_REASON_EXITED;
+		/* Gone, and yet it lives: another of its threads called exec. */
+		if (state == LEADER_EXEC || state == LEADER_GONE)
+			return RPC_END_REASON_EXEC;
+	} while (is_running(WHY_GONE_STEP_MS) && clock_left_ms(deadline));
+	if (!is_running(0) || access_target_read(t->facts.pid, &now) < 0)
 		return RPC_END_REASON_EXITED;
-	/* A finished main thread whose siblings live on has no address space for the kernel. */
-	if (now.state == 'Z' || now.state == 'X')
-		return t->leader.state == LEADER_GONE ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
-	return RPC_END_REASON_EXEC;
+	/* No memory, but not dead: a large process takes long to end. */
+	return now.kernel_thread ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
 }
 
 int target_end(struct target *t, enum rpc_end_reason reason, const char *op, struct agent_err *err)
@@ -123,7 +137,7 @@ static int read_facts(const struct worker_options *o, struct access_target *fact
 
 	if (r == 0)
 		r = read_start(o->pid, start);
-	if (r == -ESRCH || r == -ENOENT || !is_running() || (r == 0 && facts->state == 'Z'))
+	if (r == -ESRCH || r == -ENOENT || !is_running(0) || (r == 0 && facts->state == 'Z'))
 		return gone(o, err);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read /proc", NULL,

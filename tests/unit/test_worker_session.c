@@ -158,7 +158,8 @@ int target_end(struct target *t, enum rpc_end_reason reason, const char *op, str
 
 enum rpc_end_reason target_why_gone(struct target *t)
 {
-	return RPC_END_REASON_EXITED;
+	return leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED ? RPC_END_REASON_LOST :
+									 RPC_END_REASON_EXITED;
 }
 
 /* ------------------------------------------------------------------ front and spawn ---------- */
