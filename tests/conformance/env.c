@@ -43,18 +43,29 @@ static void keep_fd(int fd)
 
 /* ---- begin and end ---- */
 
+/* A traced child reports stops first; a dead one is gone for good. */
+static void reap(pid_t pid)
+{
+	uint64_t deadline = clock_deadline_ms(5000);
+	int status;
+
+	while (clock_left_ms(deadline)) {
+		pid_t r = waitpid(pid, &status, __WALL | WNOHANG);
+
+		if (r < 0 || (r == pid && (WIFEXITED(status) || WIFSIGNALED(status))))
+			return;
+		if (!r)
+			usleep(1000);
+	}
+	CU_FAIL("a killed child did not go away");
+}
+
 static void kill_children(void)
 {
 	for (size_t i = 0; i < env.n_children; i++)
 		kill(env.children[i], SIGKILL);
-	for (size_t i = 0; i < env.n_children; i++) {
-		/* A traced child reports stops first; a dead one is gone for good. */
-		int status;
-
-		while (waitpid(env.children[i], &status, __WALL) == env.children[i] &&
-		       !WIFEXITED(status) && !WIFSIGNALED(status))
-			;
-	}
+	for (size_t i = 0; i < env.n_children; i++)
+		reap(env.children[i]);
 	env.n_children = 0;
 }
 
@@ -137,7 +148,8 @@ static void child_setup(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_DFL);
-	if (getppid() != parent)
+	/* 0: the parent lives outside our pid namespace. */
+	if (getppid() != parent && getppid() != 0)
 		_exit(127);
 }
 
@@ -262,9 +274,12 @@ const char *env_dir(void)
 	return env.dir;
 }
 
-pid_t env_sim_pid(void)
+pid_t env_sim_lost(void)
 {
-	return env.sim;
+	pid_t pid = env.sim;
+
+	env.sim = 0;
+	return pid;
 }
 
 int env_control_try(const char *line)
@@ -343,11 +358,11 @@ static void simapp_exec(int in, int out, const char *status, const char *script)
 {
 	char path[PATH_MAX], full[1024];
 
-	program_path("simapp", "GPU_AGENT_SIMAPP", path, sizeof(path));
+	program_path("gpu-agent-simapp", "GPU_AGENT_SIMAPP", path, sizeof(path));
 	snprintf(full, sizeof(full), "%s; listen", script);
 	dup2(in, 0);
 	dup2(out, 1);
-	execl(path, "simapp", "--kfd", env.kfd_path, "--status-file", status, "-e", full, NULL);
+	execl(path, "gpu-agent-simapp", "--kfd", env.kfd_path, "--status-file", status, "-e", full, NULL);
 	_exit(127);
 }
 
@@ -430,12 +445,8 @@ int target_command(struct target *t, const char *command)
 
 void target_kill(struct target *t)
 {
-	int status;
-
 	kill(t->pid, SIGKILL);
-	while (waitpid(t->pid, &status, __WALL) == t->pid && !WIFEXITED(status) &&
-	       !WIFSIGNALED(status))
-		;
+	reap(t->pid);
 	env_reaped(t->pid);
 }
 

@@ -301,8 +301,12 @@ class Scene:
         status_file = self.directory / f"status{len(self.processes)}"
         status_file.touch()
         os.chmod(status_file, 0o666)
-        kwargs = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
-        process = self.start(name, [BIN / "simapp", "--kfd", self.mount / "kfd", "--status-file", status_file,
+        program, kwargs = BIN / "gpu-agent-simapp", {}
+        if user is not None:
+            # The tree may lie where only root can go.
+            program = shutil.copy(program, self.directory)
+            kwargs = {"user": user, "group": user, "extra_groups": []}
+        process = self.start(name, [program, "--kfd", self.mount / "kfd", "--status-file", status_file,
                                     *extra, "-e", script], **kwargs)
         process.status_file = status_file
         process.wait_line()
