@@ -349,10 +349,10 @@ class Scene:
                               timeout=patience, stdin=subprocess.DEVNULL, **kwargs)
 
     def front_pid(self):
-        return next(p for p in children(self.agentd.pid) if status(p)["Name"] == "gpu-agent-front")
+        return next(p for p in children(self.agentd.pid) if status(p).get("Name") == "gpu-agent-front")
 
     def worker_pids(self):
-        return [p for p in children(self.agentd.pid) if status(p)["Name"] == "gpu-agent-worke"]
+        return [p for p in children(self.agentd.pid) if status(p).get("Name") == "gpu-agent-worke"]
 
     def control(self, line):
         """One command to the simulator."""
