@@ -59,7 +59,8 @@ void env_control(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int env_control_try(const char *line);
 /** The whole control file. */
 const char *env_status(void);
-pid_t env_sim_pid(void);
+/** The test will end the simulator itself. */
+pid_t env_sim_lost(void);
 
 /* ---- processes ---- */
 

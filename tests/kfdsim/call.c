@@ -71,16 +71,23 @@ static void rerun(struct sim *s, struct sim_call *call)
 	call_run(s, call);
 }
 
+/* Until one of them takes the lock for longer. */
+static void run_waiters(struct sim *s, struct sim_process *target)
+{
+	struct sim_call *next;
+
+	while (!target->busy && (next = find_parked(s, SIM_WAIT_TURN, target)))
+		rerun(s, next);
+}
+
 void sim_call_unlock(struct sim *s, struct sim_call *call)
 {
 	struct sim_process *target = call->target;
-	struct sim_call *next;
 
 	if (!target || target->busy != call)
 		return;
 	target->busy = NULL;
-	while (!target->busy && (next = find_parked(s, SIM_WAIT_TURN, target)))
-		rerun(s, next);
+	run_waiters(s, target);
 }
 
 /* The reply of a call whose effects are done and that still holds its target. */
@@ -212,8 +219,7 @@ void sim_injection_release(struct sim *s, const char *op)
 
 			target->busy = NULL;
 			rerun(s, call);
-			if (!target->busy && (call = find_parked(s, SIM_WAIT_TURN, target)))
-				rerun(s, call);
+			run_waiters(s, target);
 		}
 		next = TAILQ_FIRST(&s->pending);
 	}
