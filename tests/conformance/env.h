@@ -44,7 +44,10 @@ void env_end(void);
 
 /** Simulator with GPUs, or skip the test (false). */
 bool env_sim(const char *kernel, const char *gpus, const char *extra_option);
-/** Device without GPUs: the real one if there is, else a simulator following @p permissions. */
+/**
+ * Device without GPUs: the real one if there is, else a simulator following @p permissions.
+ * NULL: the test holds under either rule.
+ */
 bool env_plain(const char *permissions);
 /** Replace the running simulator: for tests that walk through profiles. */
 bool env_next(const char *kernel, const char *gpus, const char *extra_option);

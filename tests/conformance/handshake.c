@@ -15,7 +15,7 @@ CONFORMANCE(runtime_without_a_debugger)
 {
 	struct target t;
 
-	if (!env_plain("process") || !target_start(&t, "runtime on"))
+	if (!env_plain(NULL) || !target_start(&t, "runtime on"))
 		return;
 	TEST_EQ(target_command(&t, "runtime on"), -EBUSY);
 	TEST_EQ(target_command(&t, "runtime off"), 0);
@@ -29,7 +29,7 @@ CONFORMANCE(runtime_off_waits_each_time)
 	struct target t;
 	struct dbg d;
 
-	if (!env_plain("process") || !target_start(&t, "runtime on") ||
+	if (!env_plain(NULL) || !target_start(&t, "runtime on") ||
 	    !dbg_attach(&d, t.pid, RUNTIME_MASK))
 		return;
 	TEST_EQ(target_command(&t, "runtime on"), -EBUSY);
@@ -57,7 +57,7 @@ static bool stop(pid_t pid)
 /* A target that waits in the handshake of a debugger that wants to know. */
 static bool blocked(struct target *t, struct dbg *d)
 {
-	if (!env_plain("process") || !target_start(t, "runtime skip") ||
+	if (!env_plain(NULL) || !target_start(t, "runtime skip") ||
 	    !dbg_attach(d, t->pid, RUNTIME_MASK))
 		return false;
 	target_send(t, "runtime on");
@@ -147,7 +147,7 @@ CONFORMANCE(debugger_death_does_not_release_the_handshake)
 	int p[2];
 	char c = 0;
 
-	if (!env_plain("process") || !target_start(&t, "runtime skip"))
+	if (!env_plain(NULL) || !target_start(&t, "runtime skip"))
 		return;
 	TEST_EQ_FATAL(pipe(p), 0);
 	job = (struct debugger){ t.pid, p[1] };
@@ -172,7 +172,7 @@ CONFORMANCE(a_surplus_send_is_remembered)
 	struct target t;
 	struct dbg d;
 
-	if (!env_plain("process") || !target_start(&t, "runtime skip") ||
+	if (!env_plain(NULL) || !target_start(&t, "runtime skip") ||
 	    !dbg_attach(&d, t.pid, RUNTIME_MASK))
 		return;
 	TEST_EQ(dbg_send(&d, RUNTIME_MASK, 0, 0), 0);
@@ -218,7 +218,7 @@ CONFORMANCE(dbg_fd_kinds)
 	struct dbg d;
 	int fds[2];
 
-	if (!env_plain("process"))
+	if (!env_plain(NULL))
 		return;
 	/* Write end of a pipe. */
 	TEST_EQ_FATAL(pipe2(fds, O_NONBLOCK | O_CLOEXEC), 0);
@@ -257,7 +257,7 @@ CONFORMANCE(dbg_fd_without_a_reader)
 	struct dbg d;
 	int fds[2], status;
 
-	if (!env_plain("process"))
+	if (!env_plain(NULL))
 		return;
 	for (size_t i = 0; i < TEST_COUNT(quiet); i++) {
 		TEST_EQ_FATAL(socketpair(AF_UNIX, quiet[i] | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
