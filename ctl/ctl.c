@@ -134,7 +134,13 @@ int ctl_connect(struct ctl *c)
 		return 0;
 	r = rpc_client_open(c->socket, &c->client, &c->err);
 	if (r < 0) {
-		if (c->err.code == AGENT_ERR_UNREACHABLE)
+		bool refused = c->err.err == EACCES || c->err.err == EPERM;
+
+		if (c->err.code == AGENT_ERR_UNREACHABLE && refused)
+			str_copy(c->err.hint, sizeof(c->err.hint),
+				 "an administrator can let you in with `adduser USER gpu-debug`; log in "
+				 "again afterwards");
+		else if (c->err.code == AGENT_ERR_UNREACHABLE)
 			str_copy(c->err.hint, sizeof(c->err.hint),
 				 "start the agent with `systemctl start gpu-agentd.socket`, or "
 				 "`gpu-agentd --user` for your own processes; --socket or "
