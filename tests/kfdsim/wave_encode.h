@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFDSIM_WAVE_ENCODE_H
+#define KFDSIM_WAVE_ENCODE_H
+
+/**
+ * @file wave_encode.h
+ * Context save areas as the hardware and its trap handler leave them.
+ *
+ * Written from the side of the save routine: each wave is one record that is filled from its lowest
+ * address upwards, records and control stack grow away from a common boundary, the wave that is
+ * saved last is the first one to be restored.  Nothing here is shared with the decoder that reads
+ * such areas; the two are compared in tests/wave.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WAVE_SLOTS	16 /**< Words of the HWREG block and of the TTMP block. */
+#define WAVE_HEADER_SIZE 40u
+
+/** Place of a field in a word; width 0: this generation has none. */
+struct wave_bits {
+	uint8_t at, width;
+};
+
+/** One bit of a saved hardware register; slot 0 (M0): this generation has none. */
+struct wave_flag {
+	uint8_t slot, bit;
+};
+
+enum wave_meaning {
+	WAVE_SCC,
+	WAVE_PRIV,
+	WAVE_TRAP_EN,
+	WAVE_EXECZ,
+	WAVE_VCCZ,
+	WAVE_IN_GROUP,
+	WAVE_IN_BARRIER,
+	WAVE_HALT,
+	WAVE_IN_TRAP,
+	WAVE_VALID,
+	WAVE_SKIP_EXPORT,
+	WAVE_FATAL_HALT,
+	WAVE_NO_VGPRS,
+	WAVE_SINGLE_STEP,
+	WAVE_MATH_ENABLE, /**< First of seven. */
+	WAVE_WATCH_ENABLE,
+	WAVE_MATH_FLAG, /**< First of seven. */
+	WAVE_MEM_VIOL,
+	WAVE_XNACK_ERROR,
+	WAVE_ILLEGAL,
+	WAVE_WATCH0,
+	WAVE_WATCH1,
+	WAVE_WATCH2,
+	WAVE_WATCH3,
+	WAVE_SAVECTX,
+	WAVE_HOST_TRAP,
+	WAVE_BEGIN,
+	WAVE_END,
+	WAVE_STEP_DONE,
+	WAVE_MEANING_COUNT
+};
+
+enum wave_acc { WAVE_ACC_NONE, WAVE_ACC_AS_ARCH, WAVE_ACC_OWN };
+enum wave_hwregs { WAVE_HWREGS_GFX9, WAVE_HWREGS_GFX10, WAVE_HWREGS_GFX12 };
+enum wave_ttmps { WAVE_TTMPS_CLASSIC, WAVE_TTMPS_GFX94, WAVE_TTMPS_GFX12 };
+
+/** One generation.  Adding one: an entry in wave_silicon.c, nothing else. */
+struct wave_silicon {
+	const char *name;
+	uint32_t gfx_target_version;
+
+	unsigned int state_words;
+	struct wave_bits vgpr_blocks, sgpr_blocks, lds_units, wgp_takeover, wave32, arch_blocks,
+		shared_blocks;
+	struct wave_bits scratch_slot, engine, scratch_enabled, first, last;
+
+	uint32_t vgpr_granule, vgpr_granule32; /**< Registers per block; 0: no wave32. */
+	enum wave_acc acc;
+	uint32_t lds_unit;
+	bool ttmps_count_as_sgprs;
+
+	enum wave_hwregs hwregs;
+	bool has_xnack_mask;
+	const struct wave_flag *flags; /**< By enum wave_meaning. */
+	enum wave_ttmps ttmps;
+	uint32_t parks_from; /**< r_version from which stopped waves are parked; 0: never. */
+};
+
+/** @return NULL if the target version is unknown. */
+const struct wave_silicon *wave_silicon_find(uint32_t gfx_target_version);
+const struct wave_silicon *wave_silicon_at(size_t i); /**< NULL behind the last. */
+
+enum wave_kind { WAVE_VGPR, WAVE_ACC, WAVE_SHARED, WAVE_SGPR, WAVE_LDS, WAVE_NOISE };
+#define WAVE_ALL_LANES UINT32_MAX
+
+/** A register that holds something chosen; all others hold wave_pattern(). */
+struct wave_plant {
+	enum wave_kind kind;
+	uint32_t index; /**< Register; LDS: word. */
+	uint32_t lane;	/**< WAVE_ALL_LANES, and ignored for SGPRs and LDS. */
+	uint32_t value;
+};
+
+/** What a wave was doing when it was saved. */
+struct wave_desc {
+	/* Resources. */
+	bool wave32, wgp_takeover;
+	uint32_t vgprs, acc_vgprs, shared_vgprs;
+	uint32_t sgprs; /**< Saved ones, with the aliased ones, without TTMPs. */
+	uint32_t lds_size;
+
+	/* Where it ran. */
+	bool first, last; /**< Of its group. */
+	uint32_t engine, scratch_slot;
+	bool scratch_enabled;
+
+	/* What the dispatcher told it. */
+	bool launch_written;	 /**< False: TTMPs were never set up, all of this is junk. */
+	bool launch_meaningless; /**< Marked so by the trap handler. */
+	bool group_yz;		 /**< gfx12: y and z are there. */
+	uint32_t packet_slot, group[3], wave_in_group;
+
+	/* What the trap handler noted. */
+	bool handler_written; /**< False: its TTMPs are junk (gfx9.4, gfx12). */
+	bool stopped, saved_halt, debugger_attached;
+	uint32_t trap_id;
+	uint64_t wave_id;
+
+	/* The program. */
+	uint64_t pc, park_pc, exec, vcc, flat_scratch, xnack_mask;
+	uint32_t m0;
+	uint32_t mode;	/**< Below the enables: rounding, denormals, clamp, IEEE. */
+	uint64_t flags; /**< 1 << enum wave_meaning; what the generation lacks is left out. */
+	uint32_t math, math_enable; /**< Seven bits each. */
+	bool is_noisy;	/**< Bits without a meaning are random. */
+
+	uint64_t seed;
+	const struct wave_plant *plants;
+	size_t n_plants;
+
+	/* The control stack around it. */
+	bool restate; /**< Repeat the state words although nothing changed. */
+	unsigned int events;
+};
+
+/** Words of the two register blocks; what the hardware leaves undefined is filled with junk. */
+struct wave_words {
+	uint32_t hwreg[WAVE_SLOTS], ttmp[WAVE_SLOTS];
+};
+
+struct wave_save_options {
+	uint32_t r_version; /**< Of the runtime, which brings the trap handler. */
+	uint32_t boundary;  /**< Bytes from the header to where stack and waves meet. */
+	uint32_t area_size;
+};
+
+/** One saved area (one XCC). */
+struct wave_save {
+	uint32_t header[4];
+	uint8_t *bytes; /**< From header[0] on. */
+	size_t size;
+	uint32_t *base; /**< Per wave: offset of its record (v0) from the header. */
+};
+
+/** Content of a register that nothing was planted in. */
+uint32_t wave_pattern(uint64_t seed, enum wave_kind kind, uint32_t index, uint32_t lane);
+/** The same with plants. */
+uint32_t wave_value(const struct wave_desc *w, enum wave_kind kind, uint32_t index, uint32_t lane);
+uint32_t wave_lanes(const struct wave_silicon *g, const struct wave_desc *w);
+bool wave_is_parked(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version);
+void wave_words_make(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version,
+		     struct wave_words *ret);
+/** Whether the hardware can have such a wave. */
+bool wave_is_possible(const struct wave_silicon *g, const struct wave_desc *w);
+
+/**
+ * @param waves  In the order in which they are restored; groups are runs of `first` .. `last`.
+ * @return 0, -EINVAL (impossible wave), -ENOSPC (area too small), -ENOMEM.
+ */
+int wave_save_create(const struct wave_silicon *g, const struct wave_save_options *o,
+		     const struct wave_desc *waves, size_t n, struct wave_save *ret);
+void wave_save_destroy(struct wave_save *s);
+
+#endif /* KFDSIM_WAVE_ENCODE_H */
