@@ -362,7 +362,8 @@ static void simapp_exec(int in, int out, const char *status, const char *script)
 	snprintf(full, sizeof(full), "%s; listen", script);
 	dup2(in, 0);
 	dup2(out, 1);
-	execl(path, "gpu-agent-simapp", "--kfd", env.kfd_path, "--status-file", status, "-e", full, NULL);
+	execl(path, "gpu-agent-simapp", "--kfd", env.kfd_path, "--status-file", status,
+	      "--realtime", "-e", full, NULL);
 	_exit(127);
 }
 

@@ -431,6 +431,7 @@ CONFORMANCE(cpu_threads_never_stop)
 		TEST_EQ(dbg_resume(&d, ids, 2), 2);
 	}
 	gap = t.status->threads[0].max_gap_ns;
-	CU_ASSERT(gap > 0);
+	/* Far above what a busy machine adds to a real-time thread, far below a stop. */
+	CU_ASSERT(gap > 0 && gap < UINT64_C(100000000));
 	TEST_EQ(target_queue_runs(&t, 1), true);
 }
