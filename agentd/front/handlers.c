@@ -2,6 +2,7 @@
 #include "agentd/front/handlers.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,6 +188,21 @@ static const struct rpc_front_handlers handlers = {
 	.session_list = session_list,
 };
 
+/* Who changed what: one record for each control call, whatever becomes of it. */
+static void audit(const struct conn *c, const struct session *s, const char *method)
+{
+	char target[12], uid[12], pid[12];
+	const struct log_field fields[] = { { "OBJECT_PID", target },	  { "GPU_AGENT_PEER_UID", uid },
+					    { "GPU_AGENT_PEER_PID", pid }, { "GPU_AGENT_METHOD", method },
+					    { "GPU_AGENT_SESSION", s->id }, { NULL, NULL } };
+
+	snprintf(target, sizeof(target), "%u", s->pid);
+	snprintf(uid, sizeof(uid), "%u", c->uid);
+	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields, "%s on process %u by uid %u (pid %s)",
+		   method, s->pid, c->uid, pid);
+}
+
 /* Answered by the worker of the session that the params name. */
 static int run_session(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
 		       struct agent_err *err)
@@ -205,6 +221,7 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		e = session_take_lease(a, err);
 		if (e < 0)
 			return e;
+		audit(r->conn, a->session, info->name);
 	}
 	session_call(a->session, r, params, size,
 		     a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0, CALL_MS);

@@ -279,6 +279,20 @@ static void notified(struct session *s, const struct ipc_message *m)
 	broadcast(s, &text);
 }
 
+static void record_end(const struct session *s)
+{
+	char target[12];
+	const char *reason = rpc_end_reason_name(s->reason);
+	const struct log_field fields[] = { { "OBJECT_PID", target },
+					    { "GPU_AGENT_SESSION", s->id },
+					    { "GPU_AGENT_REASON", reason },
+					    { NULL, NULL } };
+
+	snprintf(target, sizeof(target), "%u", s->pid);
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_END, fields, "session %s on process %u is over: %s",
+		   s->id, s->pid, reason);
+}
+
 /* Tell everybody, fail what waits, let go of the clients. */
 static void finish(struct session *s)
 {
@@ -365,6 +379,8 @@ void session_destroy(struct session *s)
 	while (!LIST_EMPTY(&s->leavers))
 		request_reply(LIST_FIRST(&s->leavers), text.data, text.size);
 	LIST_REMOVE(s, link);
+	if (s->kind == IPC_KIND_SESSION)
+		record_end(s);
 	while (!LIST_EMPTY(&s->comers))
 		spawner_start(LIST_FIRST(&s->comers), IPC_KIND_SESSION, ATTACH_AGAIN_MS);
 	if (s->kind == IPC_KIND_SESSION) {

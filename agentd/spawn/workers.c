@@ -268,7 +268,7 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 	snprintf(target, sizeof(target), "%u", start->pid);
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(peer_pid, sizeof(peer_pid), "%d", (int)peer->pid);
-	log_record(LOG_LEVEL_INFO, "6f0d5d8a0c2b4c0f9d4b7c1b8e6a4f21", fields,
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_ATTACH, fields,
 		   "attach to %u asked by uid %u (pid %s): %s%s", start->pid, peer->uid, peer_pid,
 		   verdicts[answer->verdict], answer->joined ? ", joins the open session" : "");
 }

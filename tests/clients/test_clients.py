@@ -44,7 +44,8 @@ def npm_install():
     except subprocess.TimeoutExpired:
         raise Skip(f"npm could not install the clients in {NPM_SECONDS} s") from None
     if run.returncode:
-        lines = [line for line in run.stderr.splitlines() if line.startswith("npm error")]
+        # npm 9 says "npm ERR!", later ones "npm error".
+        lines = [line for line in run.stderr.splitlines() if line.lower().startswith("npm err")]
         raise Skip("npm cannot install the clients: " + " / ".join(lines[:3]))
     stamp.write_text(digest)
 
