@@ -1,7 +1,8 @@
 # libkfdtrap: internal archive for our programs; shared and static library for everybody else.
 archives += kfdtrap
 kfdtrap_src := $(addprefix libkfdtrap/src/,session.c launch.c queues.c watch.c events.c snapshot.c \
-	names.c sysfs.c topology.c topology_drm.c process.c)
+	names.c sysfs.c topology.c topology_drm.c process.c \
+	wave.c wave_arch.c wave_state.c wave_registers.c wave_sizes.c)
 kfdtrap_cflags := $(call pkg_cflags,libdrm_amdgpu)
 # For foo_ldlibs of whatever uses kfdtrap_topology_add_drm().
 kfdtrap_ldlibs := $(call pkg_libs,libdrm_amdgpu libdrm)
@@ -46,3 +47,4 @@ installs += link:$(kfdtrap_soname):$(libdir)/libkfdtrap.so
 installs += 644:$(O)/static/libkfdtrap.a:$(libdir)/libkfdtrap.a
 installs += 644:$(O)/kfdtrap.pc:$(libdir)/pkgconfig/kfdtrap.pc
 installs += 644:libkfdtrap/include/kfdtrap.h:$(includedir)/kfdtrap.h
+installs += 644:libkfdtrap/include/kfdtrap_wave.h:$(includedir)/kfdtrap_wave.h

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFDTRAP_WAVE_H
+#define KFDTRAP_WAVE_H
+
+/**
+ * @file kfdtrap_wave.h
+ * Waves of a suspended queue: from the bytes of its context save area to layouts and registers.
+ *
+ * Pure functions over bytes that the caller has copied: no I/O, no allocation, no globals; any
+ * number of threads.  The order of use:
+ *
+ *	arch = kfdtrap_wave_arch_find(device.gfx_target_version);
+ *	for each XCC, at ctx_save_restore_address + xcc * ctx_save_restore_area_size:
+ *		copy KFDTRAP_WAVE_HEADER_SIZE bytes, kfdtrap_wave_header_parse();
+ *		copy the control stack, kfdtrap_wave_iter_init();
+ *		while (kfdtrap_wave_next(&iter, &layout))
+ *			copy KFDTRAP_WAVE_HOT_SIZE bytes at kfdtrap_wave_hot_offset(&layout);
+ *			kfdtrap_wave_read_state();
+ *	everything else of a wave: kfdtrap_wave_register_find(), then copy those bytes.
+ *
+ * Everything in the area can be written by the target process.  No content makes these functions
+ * read outside the given buffers, run longer than the control stack is long, or return an offset
+ * outside the wave data that the header describes.
+ *
+ * Units: every `_offset` counts bytes from the header of its XCC; sizes are bytes; registers are
+ * counted in registers.  All values in the area are little endian.
+ *
+ * Errors: enum kfdtrap_wave_problem names the check that failed.  Layouts follow what the Linux
+ * kernel's save routine writes and what AMD's debugger library reads.  gfx12.5 (gfx1250, gfx1251)
+ * was taken from sources alone, no second decoder was available to compare with.
+ */
+
+#include "kfdtrap.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ architectures ------------ */
+
+/** Layout of one generation of GPUs. */
+struct kfdtrap_wave_arch;
+
+/**
+ * @param gfx_target_version  As in struct kfdtrap_device: 90402 for gfx942, 90010 for gfx90a.
+ * @return NULL for an unknown one; static otherwise, never released.
+ */
+KFDTRAP_API const struct kfdtrap_wave_arch *kfdtrap_wave_arch_find(uint32_t gfx_target_version);
+
+/* ------------------------------------------------------------------ problems ----------------- */
+
+enum kfdtrap_wave_problem {
+	KFDTRAP_WAVE_OK = 0,
+
+	/* kfdtrap_wave_header_parse() */
+	KFDTRAP_WAVE_BOUNDARY,		  /**< The stack's end is not the wave data's start. */
+	KFDTRAP_WAVE_CONTROL_STACK_SIZE,  /**< Not a multiple of 4. */
+	KFDTRAP_WAVE_CONTROL_STACK_RANGE, /**< Overlaps the header, or ends outside the area. */
+	KFDTRAP_WAVE_DATA_RANGE,	  /**< Wave data begins or ends outside the area. */
+
+	/* kfdtrap_wave_next() */
+	KFDTRAP_WAVE_CONTROL_STACK_SHORT, /**< Fewer bytes given than the header announces. */
+	KFDTRAP_WAVE_STATE_MISSING,	  /**< A wave before any state word. */
+	KFDTRAP_WAVE_STATE_TRUNCATED,	  /**< The second state word is missing. */
+	KFDTRAP_WAVE_VGPR_COUNT,	  /**< More architectural than total vector registers. */
+	KFDTRAP_WAVE_GROUP_MISSING,	  /**< A wave outside any workgroup. */
+	KFDTRAP_WAVE_DATA_EXHAUSTED,	  /**< A wave's record would begin below the wave data. */
+	KFDTRAP_WAVE_DATA_LEFT,		  /**< Wave data remain after the last wave. */
+	KFDTRAP_WAVE_TOO_MANY,		  /**< More waves than the caller allows. */
+
+	/* kfdtrap_wave_read_state(), kfdtrap_wave_check_group() */
+	KFDTRAP_WAVE_PC_ALIGNMENT, /**< The pc is not a multiple of 4. */
+	KFDTRAP_WAVE_GROUP_ID,	   /**< Another workgroup id than the group's first wave. */
+
+	/* kfdtrap_wave_dispatch_id() */
+	KFDTRAP_WAVE_RING_SIZE,	  /**< Not a power of two of 1 to 2^25 packets. */
+	KFDTRAP_WAVE_PACKET_SLOT, /**< Outside the ring. */
+	KFDTRAP_WAVE_PACKET_ID,	  /**< Not between the read and the write counter. */
+
+	KFDTRAP_WAVE_PROBLEM_COUNT,
+};
+
+/** One line of text without a full stop; "ok" for 0, "unknown problem" outside the enum. */
+KFDTRAP_API const char *kfdtrap_wave_problem_text(enum kfdtrap_wave_problem problem);
+
+/* ------------------------------------------------------------------ header ------------------- */
+
+#define KFDTRAP_WAVE_HEADER_SIZE 40u
+
+/** The header in front of each XCC's area, see the kernel's kfd_context_save_area_header. */
+struct kfdtrap_wave_header {
+	uint32_t control_stack_offset;
+	uint32_t control_stack_size; /**< 0: no saved waves. */
+	uint32_t wave_state_offset;  /**< End of the wave data, which grow downwards. */
+	uint32_t wave_state_size;
+	uint32_t debug_offset; /**< Debugger's scratch memory; written by the target, unchecked. */
+	uint32_t debug_size;
+	uint64_t err_payload_addr; /**< Address of the queue's error reason word. */
+	uint32_t err_event_id;
+	uint32_t reserved;
+};
+
+/**
+ * @param bytes      KFDTRAP_WAVE_HEADER_SIZE bytes, any alignment.
+ * @param area_size  ctx_save_restore_area_size of the queue, which is per XCC.
+ * @param ret_header Filled in whatever the answer, so that it can be shown.
+ * @return KFDTRAP_WAVE_OK or one of the first group of problems.
+ */
+KFDTRAP_API enum kfdtrap_wave_problem
+kfdtrap_wave_header_parse(const void *bytes, uint64_t area_size,
+			  struct kfdtrap_wave_header *ret_header);
+
+/* ------------------------------------------------------------------ the walk ----------------- */
+
+/**
+ * Where one wave's registers are.  A block whose count or size is 0 has a meaningless offset.
+ * The whole record is [vgpr_offset, top_offset); the next wave's record ends at vgpr_offset.
+ */
+struct kfdtrap_wave_layout {
+	uint32_t index;	     /**< 0 for the first wave of the control stack. */
+	uint32_t leader;     /**< Index of the workgroup's first wave. */
+	uint32_t state_word; /**< As saved: (first) state word and wave word. */
+	uint32_t wave_word;
+
+	uint32_t top_offset;
+	uint32_t lds_offset; /**< The workgroup's LDS, inside the leader's record. */
+	uint32_t lds_size;
+	uint32_t ttmp_offset;  /**< 16 trap temporaries of 4 bytes; 0 to 3, 12, 14, 15 are junk. */
+	uint32_t hwreg_offset; /**< 16 hardware registers of 4 bytes; 128 on gfx12.5. */
+	uint32_t sgpr_offset;  /**< n_sgpr slots of 4 bytes, aliased ones included. */
+	uint32_t shared_vgpr_offset; /**< n_shared_vgpr registers of 32 lanes. */
+	uint32_t acc_vgpr_offset;    /**< n_acc_vgpr registers of `lanes` lanes. */
+	uint32_t vgpr_offset;	     /**< n_vgpr registers of `lanes` lanes of 4 bytes, lane 0 first. */
+
+	uint16_t n_sgpr;
+	uint16_t n_vgpr;
+	uint16_t n_acc_vgpr;
+	uint16_t n_shared_vgpr;
+	uint16_t scratch_slot;
+	uint8_t shader_engine;
+	uint8_t lanes; /**< 32 or 64. */
+	bool scratch_enabled;
+	bool first; /**< First wave of its workgroup: the leader. */
+	bool last;
+};
+
+/** Walk over one control stack.  Read only `problem`, `problem_offset`, `n_waves`. */
+struct kfdtrap_wave_iter {
+	enum kfdtrap_wave_problem problem; /**< Why the walk ended early; 0 at a proper end. */
+	uint32_t problem_offset; /**< Of the control stack word that showed it, from the header. */
+	uint32_t n_waves;	 /**< Yielded so far. */
+
+	/* Private from here. */
+	const struct kfdtrap_wave_arch *arch;
+	const uint8_t *stack;
+	uint32_t stack_offset;
+	uint32_t n_words;
+	uint32_t next_word;
+	uint32_t max_waves;
+	uint32_t top;
+	uint32_t bottom;
+	uint32_t leader_lds_offset;
+	uint32_t leader_lds_size;
+	uint32_t leader;
+	bool has_state;
+	bool has_leader;
+	struct kfdtrap_wave_layout shape; /**< Of the state word; offsets count down from the LDS. */
+};
+
+/**
+ * Begin a walk.  Problems show up as the first answer of kfdtrap_wave_next().
+ * @param header     As kfdtrap_wave_header_parse() left it, with or without a problem.
+ * @param stack      The control stack, borrowed as long as the walk lasts; any alignment.
+ * @param size       Bytes in @p stack; those beyond header->control_stack_size are ignored.
+ * @param max_waves  The walk ends with KFDTRAP_WAVE_TOO_MANY instead of yielding more.
+ */
+KFDTRAP_API void kfdtrap_wave_iter_init(struct kfdtrap_wave_iter *iter,
+					const struct kfdtrap_wave_arch *arch,
+					const struct kfdtrap_wave_header *header, const void *stack,
+					size_t size, uint32_t max_waves);
+
+/**
+ * The next wave, from the highest addresses to the lowest.
+ * Positions depend on all waves before, so nothing can follow the first problem; waves yielded
+ * before it stay plausible, not proven: only a proper end confirms them.
+ * @return false at the end and at a problem; ret_layout is untouched then.
+ */
+KFDTRAP_API bool kfdtrap_wave_next(struct kfdtrap_wave_iter *iter,
+				   struct kfdtrap_wave_layout *ret_layout);
+
+/* ------------------------------------------------------------------ state -------------------- */
+
+/** Trap temporaries and the hardware registers of a wave, which lie side by side. */
+#define KFDTRAP_WAVE_HOT_SIZE 128u
+
+/** Offset of the KFDTRAP_WAVE_HOT_SIZE bytes that kfdtrap_wave_read_state() wants. */
+static inline uint32_t kfdtrap_wave_hot_offset(const struct kfdtrap_wave_layout *layout)
+{
+	return layout->ttmp_offset < layout->hwreg_offset ? layout->ttmp_offset :
+							     layout->hwreg_offset;
+}
+
+/** What decides how far trap temporaries can be believed. */
+struct kfdtrap_wave_context {
+	uint32_t ttmp_setup; /**< Of struct kfdtrap_runtime_info. */
+	uint32_t debug_prop; /**< Of struct kfdtrap_device; KFDTRAP_DEBUG_PROP_DISPATCH_INFO. */
+	uint32_t r_version;  /**< First word of the runtime's r_debug; rules change at 9 and 10. */
+};
+
+/**
+ * Why a wave stopped; several can hold.  None at all: the debugger did it.  On gfx9 before gfx940
+ * and on gfx10 that may also be a finished single step.
+ */
+#define KFDTRAP_WAVE_STOP_FP_INVALID	      UINT32_C(0x1)
+#define KFDTRAP_WAVE_STOP_FP_INPUT_DENORMAL   UINT32_C(0x2)
+#define KFDTRAP_WAVE_STOP_FP_DIVIDE_BY_ZERO   UINT32_C(0x4)
+#define KFDTRAP_WAVE_STOP_FP_OVERFLOW	      UINT32_C(0x8)
+#define KFDTRAP_WAVE_STOP_FP_UNDERFLOW	      UINT32_C(0x10)
+#define KFDTRAP_WAVE_STOP_FP_INEXACT	      UINT32_C(0x20)
+#define KFDTRAP_WAVE_STOP_INT_DIVIDE_BY_ZERO  UINT32_C(0x40)
+#define KFDTRAP_WAVE_STOP_MATH		      UINT32_C(0x7f) /**< All of the above. */
+#define KFDTRAP_WAVE_STOP_WATCH_0	      UINT32_C(0x80) /**< Watch points 0 to 3: << n. */
+#define KFDTRAP_WAVE_STOP_WATCH		      UINT32_C(0x780)
+#define KFDTRAP_WAVE_STOP_MEMORY_VIOLATION    UINT32_C(0x800)
+#define KFDTRAP_WAVE_STOP_ADDRESS_ERROR	      UINT32_C(0x1000) /**< Aperture violation. */
+#define KFDTRAP_WAVE_STOP_ILLEGAL_INSTRUCTION UINT32_C(0x2000)
+#define KFDTRAP_WAVE_STOP_SINGLE_STEP	      UINT32_C(0x4000)
+#define KFDTRAP_WAVE_STOP_BREAKPOINT	      UINT32_C(0x8000)	/**< Trap 1. */
+#define KFDTRAP_WAVE_STOP_ASSERT	      UINT32_C(0x10000) /**< Trap 2. */
+#define KFDTRAP_WAVE_STOP_DEBUG_TRAP	      UINT32_C(0x20000) /**< Trap 3. */
+#define KFDTRAP_WAVE_STOP_TRAP		      UINT32_C(0x40000) /**< Other; wave begin or end. */
+#define KFDTRAP_WAVE_STOP_COUNT		      19u
+
+/** Name of one reason, such as "illegal_instruction"; NULL from KFDTRAP_WAVE_STOP_COUNT on. */
+KFDTRAP_API const char *kfdtrap_wave_stop_name(unsigned int bit);
+
+/** Queue exceptions (KFDTRAP_EC_MASK()) that these reasons raise. */
+KFDTRAP_API uint64_t kfdtrap_wave_stop_exceptions(uint32_t stop_reasons);
+
+/** Which dispatch fields of a state mean something; the others are 0. */
+#define KFDTRAP_WAVE_HAS_WORKGROUP_X   UINT8_C(0x1)
+#define KFDTRAP_WAVE_HAS_WORKGROUP_YZ  UINT8_C(0x2)
+#define KFDTRAP_WAVE_HAS_WAVE_IN_GROUP UINT8_C(0x4)
+#define KFDTRAP_WAVE_HAS_PACKET	       UINT8_C(0x8)
+#define KFDTRAP_WAVE_HAS_WAVE_ID       UINT8_C(0x10)
+
+struct kfdtrap_wave_state {
+	uint64_t pc;	/**< Of the program; a parked wave's own, not that of the trap loop. */
+	uint64_t exec;	/**< Bit per active lane; the upper half is 0 with 32 lanes. */
+	uint64_t wave_id; /**< What a debugger wrote; 0 without KFDTRAP_WAVE_HAS_WAVE_ID. */
+
+	uint32_t m0;
+	uint32_t mode;
+	uint32_t status;      /**< STATUS as saved. */
+	uint32_t status_user; /**< To show: PRIV and SKIP_EXPORT cleared, HALT the program's own. */
+	uint32_t state_priv;  /**< gfx12: STATE_PRIV as saved; else 0. */
+	uint32_t state_priv_user; /**< gfx12: HALT replaced by the program's own; else 0. */
+	uint32_t excp_flags;	  /**< TRAPSTS; gfx12: EXCP_FLAG_PRIV. */
+	uint32_t excp_flags_user; /**< gfx12: EXCP_FLAG_USER; else 0. */
+	uint32_t trap_ctrl;	  /**< gfx12: TRAP_CTRL; else 0. */
+
+	uint32_t stop_reasons; /**< KFDTRAP_WAVE_STOP_*; 0 unless stopped. */
+	uint32_t workgroup[3]; /**< x, y, z. */
+	uint32_t packet;       /**< Ring slot of the dispatch, see kfdtrap_wave_dispatch_id(). */
+	uint8_t wave_in_group;
+	uint8_t trap_id; /**< Of the last s_trap; 15 means 15 or more, 0 none. */
+	uint8_t valid;	 /**< KFDTRAP_WAVE_HAS_*. */
+	bool stopped;	 /**< By the trap handler or a debugger. */
+	bool halted;	 /**< The program's own HALT bit; a stopped wave has it saved elsewhere. */
+	bool parked;	 /**< The saved PC register points at a trap loop; pc is right. */
+};
+
+/**
+ * @param layout     From kfdtrap_wave_next() with the same @p arch.
+ * @param hot        KFDTRAP_WAVE_HOT_SIZE bytes from kfdtrap_wave_hot_offset(), any alignment.
+ * @param ret_state  Filled in whatever the answer.
+ * @return KFDTRAP_WAVE_OK, KFDTRAP_WAVE_PC_ALIGNMENT.
+ */
+KFDTRAP_API enum kfdtrap_wave_problem
+kfdtrap_wave_read_state(const struct kfdtrap_wave_arch *arch,
+			const struct kfdtrap_wave_context *context,
+			const struct kfdtrap_wave_layout *layout, const void *hot,
+			struct kfdtrap_wave_state *ret_state);
+
+/**
+ * Does a wave name the same workgroup as the leader of its group?
+ * @return KFDTRAP_WAVE_OK, also when one of the two has no workgroup; KFDTRAP_WAVE_GROUP_ID.
+ */
+KFDTRAP_API enum kfdtrap_wave_problem
+kfdtrap_wave_check_group(const struct kfdtrap_wave_state *leader,
+			 const struct kfdtrap_wave_state *wave);
+
+/* ------------------------------------------------------------------ registers ---------------- */
+
+enum kfdtrap_wave_bank {
+	KFDTRAP_WAVE_BANK_SGPR, /**< s0 to s101 (gfx9) or s105; fewer if fewer are allocated. */
+	KFDTRAP_WAVE_BANK_VGPR, /**< Behind v[n_vgpr - 1] follow the shared ones, 32 lanes each. */
+	KFDTRAP_WAVE_BANK_ACC_VGPR,
+	KFDTRAP_WAVE_BANK_TTMP,	   /**< 0 to 15. */
+	KFDTRAP_WAVE_BANK_SPECIAL, /**< enum kfdtrap_wave_special. */
+	KFDTRAP_WAVE_BANK_COUNT,
+};
+
+enum kfdtrap_wave_special {
+	KFDTRAP_WAVE_M0,
+	KFDTRAP_WAVE_PC, /**< As saved; see kfdtrap_wave_state.parked. */
+	KFDTRAP_WAVE_EXEC,
+	KFDTRAP_WAVE_VCC,
+	KFDTRAP_WAVE_FLAT_SCRATCH, /**< SCRATCH_BASE on gfx12. */
+	KFDTRAP_WAVE_XNACK_MASK,
+	KFDTRAP_WAVE_STATUS,
+	KFDTRAP_WAVE_MODE,
+	KFDTRAP_WAVE_TRAPSTS,	     /**< Before gfx12. */
+	KFDTRAP_WAVE_STATE_PRIV,     /**< gfx12 from here. */
+	KFDTRAP_WAVE_EXCP_FLAG_PRIV,
+	KFDTRAP_WAVE_EXCP_FLAG_USER,
+	KFDTRAP_WAVE_TRAP_CTRL,
+	KFDTRAP_WAVE_SPECIAL_COUNT,
+};
+
+/**
+ * Where a register is.
+ * @param number      Within the bank.
+ * @param ret_offset  From the header.
+ * @param ret_size    4, 8, or 4 per lane.  With 32 lanes EXEC and VCC have 4.
+ * @return false if this wave has no such register.
+ */
+KFDTRAP_API bool kfdtrap_wave_register_find(const struct kfdtrap_wave_arch *arch,
+					    const struct kfdtrap_wave_layout *layout,
+					    enum kfdtrap_wave_bank bank, uint32_t number,
+					    uint32_t *ret_offset, uint32_t *ret_size);
+
+/**
+ * Assembler's name, such as "s4", "v0", "a17", "ttmp6", "vcc".
+ * @param size  At least 16; always terminated.  Empty if the bank or the special is unknown.
+ */
+KFDTRAP_API void kfdtrap_wave_register_name(enum kfdtrap_wave_bank bank, uint32_t number, char *buf,
+					    size_t size);
+
+/* ------------------------------------------------------------------ dispatch ----------------- */
+
+/**
+ * Which dispatch a packet slot belongs to.
+ * @param read, write  Packet counters of the queue, which never wrap.
+ * @param ring_size    Bytes.
+ * @param packet       Of struct kfdtrap_wave_state; the packet lies at ring base + packet * 64.
+ * @param ret_id       Packet counter of the dispatch: read <= id < write.
+ * @return KFDTRAP_WAVE_OK, KFDTRAP_WAVE_RING_SIZE, KFDTRAP_WAVE_PACKET_SLOT,
+ *         KFDTRAP_WAVE_PACKET_ID.
+ */
+KFDTRAP_API enum kfdtrap_wave_problem kfdtrap_wave_dispatch_id(uint64_t read, uint64_t write,
+							       uint64_t ring_size, uint32_t packet,
+							       uint64_t *ret_id);
+
+/** Sizes in work-items along x, y, z, as in the AQL packet. */
+struct kfdtrap_wave_grid {
+	uint32_t group[3];
+	uint32_t grid[3];
+};
+
+/**
+ * Which work-item a lane is.  Groups at the grid's edge can be partial.
+ * @param lanes         Of the wave: 32 or 64.
+ * @param ret_in_group  Position in the workgroup; x, y, z.
+ * @param ret_global    Position in the grid.
+ * @return false if there is no such work-item: beyond the group, or the group beyond the grid.
+ */
+KFDTRAP_API bool kfdtrap_wave_work_item(const struct kfdtrap_wave_grid *grid,
+					const uint32_t workgroup[3], uint32_t wave_in_group,
+					uint32_t lanes, uint32_t lane, uint32_t ret_in_group[3],
+					uint32_t ret_global[3]);
+
+/* ------------------------------------------------------------------ sizes -------------------- */
+
+/** Facts about a device, from struct kfdtrap_node. */
+struct kfdtrap_wave_device {
+	uint32_t gfx_target_version;
+	uint32_t simd_count; /**< All XCCs together. */
+	uint32_t simd_per_cu;
+	uint32_t num_xcc;
+	uint32_t array_count; /**< Per XCC, as in struct kfdtrap_device and unlike sysfs. */
+	uint32_t simd_arrays_per_engine;
+	uint32_t lds_size; /**< Bytes per compute unit; matters on gfx950 and gfx12.5 only. */
+};
+
+/** What the kernel expects a runtime to allocate for one queue; pages of 4096 bytes. */
+struct kfdtrap_wave_area_sizes {
+	uint64_t waves; /**< Most waves of one XCC. */
+	uint64_t control_stack_size;
+	uint64_t wave_data_size;
+	uint64_t area_size; /**< Sum of both: one XCC. */
+	uint64_t debug_size; /**< One XCC's share of the debugger's memory, behind all areas. */
+	uint64_t buffer_size; /**< Areas and debugger's memory of all XCCs. */
+};
+
+/** @return false for an unknown architecture or a count of 0. */
+KFDTRAP_API bool kfdtrap_wave_area_sizes(const struct kfdtrap_wave_device *device,
+					 struct kfdtrap_wave_area_sizes *ret_sizes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KFDTRAP_WAVE_H */

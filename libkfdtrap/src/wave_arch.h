@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFDTRAP_WAVE_ARCH_H
+#define KFDTRAP_WAVE_ARCH_H
+
+/**
+ * @file wave_arch.h
+ * What differs between generations in a context save area, as data.
+ *
+ * To add a generation:
+ *  - its row in targets[] of wave_arch.c, and a struct kfdtrap_wave_arch if none fits; the parts
+ *    that it shares with another generation are shared by pointer;
+ *  - one row in each table of tests/unit/test_kfdtrap_wave.c, computed by hand;
+ *  - a new field here only if the generation decides something that no other one did.
+ */
+
+#include <endian.h>
+#include <string.h>
+
+#include "kfdtrap_wave.h"
+
+/** Bits [shift + width - 1 : shift] of 32-bit word `word`; width 0: there is no such field. */
+struct wave_field {
+	uint8_t word;
+	uint8_t shift;
+	uint8_t width;
+};
+
+/** Blocks of a record, in the order of wave_arch.order. */
+enum wave_block {
+	WAVE_BLOCK_TTMP,
+	WAVE_BLOCK_HWREG,
+	WAVE_BLOCK_SGPR,
+	WAVE_BLOCK_SHARED_VGPR,
+	WAVE_BLOCK_ACC_VGPR,
+	WAVE_BLOCK_VGPR,
+	WAVE_BLOCK_COUNT,
+};
+
+/** The state word of a control stack; fields have word 0. */
+struct wave_state_fields {
+	struct wave_field vgprs;
+	struct wave_field sgprs; /**< Absent: n_sgpr is fixed. */
+	struct wave_field lds;
+	struct wave_field takeover; /**< Absent before gfx12. */
+	struct wave_field wave32;
+	struct wave_field arch_vgprs; /**< Present: `vgprs` counts both kinds together. */
+	struct wave_field shared_vgprs;
+	uint8_t n_words;
+};
+
+/** The wave word of a control stack; fields have word 0. */
+struct wave_word_fields {
+	struct wave_field scratch_slot;
+	struct wave_field shader_engine;
+	struct wave_field scratch_enabled;
+	struct wave_field first;
+	struct wave_field last;
+};
+
+/** Where a special register is: `n_words` words from slot `slot` on; 0 words: nowhere. */
+struct wave_slot {
+	uint8_t slot;
+	uint8_t n_words;
+};
+
+/** Fields of the trap temporaries; word n is TTMPn. */
+struct wave_ttmp_fields {
+	struct wave_field packet;
+	struct wave_field workgroup[3];
+	struct wave_field wave_in_group;
+	struct wave_field trap_id;
+	struct wave_field has_yz;	/**< Absent: y and z always mean something. */
+	struct wave_field handler_ready; /**< Absent: stopped, halt and trap always mean something. */
+	struct wave_field no_dispatch;	/**< Dispatch part unusable, from r_version 10 on. */
+	struct wave_field no_dispatch_if; /**< Absent, or must be set as well. */
+	struct wave_field parked_pc_lo; /**< Absent: stopped waves are not parked. */
+	struct wave_field parked_pc_hi;
+	uint32_t parks_from; /**< r_version. */
+};
+
+/** Bits of the status and exception registers.  Masks; 0 where a generation lacks the bit. */
+struct wave_bits {
+	enum kfdtrap_wave_special halt_register;
+	enum kfdtrap_wave_special flags_register; /**< Every flag but the math ones. */
+	enum kfdtrap_wave_special math_register;
+	enum kfdtrap_wave_special enable_register;
+	uint32_t halt;
+	uint32_t hidden; /**< Of STATUS: bits that belong to the trap handler. */
+	uint8_t math_enable_shift;
+	uint32_t watch_enable;
+	uint32_t watch[4];
+	uint32_t memory_violation;
+	uint32_t xnack_error;
+	uint32_t illegal_instruction;
+	uint32_t begin_end; /**< Wave begin, wave end. */
+	uint32_t single_step;
+};
+
+struct kfdtrap_wave_arch {
+	const struct wave_state_fields *state;
+	const struct wave_word_fields *wave;
+	const struct wave_slot *specials; /**< HWREG slots, by enum kfdtrap_wave_special. */
+	const struct wave_ttmp_fields *ttmp;
+	const struct wave_bits *bits;
+	uint8_t order[WAVE_BLOCK_COUNT]; /**< enum wave_block, below the LDS, high to low. */
+	uint8_t pad;			 /**< Unused bytes on top of each record. */
+	uint8_t lanes;			 /**< 0: the state word says. */
+	uint8_t vgpr_granule[2];	 /**< Registers per block with 64 and with 32 lanes. */
+	bool acc_like_vgpr;		 /**< As many accumulation registers as others. */
+	uint16_t n_sgpr;		 /**< If the state word does not say. */
+	uint16_t n_hwreg;
+	uint16_t lds_granule;
+	uint8_t n_plain_sgpr;  /**< Registers that can be called s0 and so on. */
+	uint8_t n_alias_slots; /**< Slots behind them that hold something else. */
+};
+
+#define WAVE_SHARED_VGPR_SIZE 128u
+#define WAVE_SHARED_GRANULE   8u
+#define WAVE_N_TTMP	      16u
+#define WAVE_TAKEOVER_LDS     131072u
+
+static inline uint32_t wave_load32(const uint8_t *p)
+{
+	uint32_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return le32toh(value);
+}
+
+static inline uint32_t wave_field_of(uint32_t word, struct wave_field f)
+{
+	return (uint32_t)((uint64_t)word >> f.shift & ((UINT64_C(1) << f.width) - 1));
+}
+
+static inline uint32_t wave_field_get(const uint8_t *words, struct wave_field f)
+{
+	return wave_field_of(wave_load32(words + 4 * f.word), f);
+}
+
+#endif /* KFDTRAP_WAVE_ARCH_H */
