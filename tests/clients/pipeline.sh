@@ -48,6 +48,6 @@ say session.attach "{\"pid\":$pid}"
 session=$(hear .result.session)
 kill -KILL "$pid"
 [ "$(hear 'select(.method == "session.ended") | .params.session')" = "$session" ] || fail "end of the session"
-exec {CONNECTION[1]}>&-
+eval "exec ${CONNECTION[1]}>&-"
 wait
 echo done

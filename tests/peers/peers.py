@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""Other people's packages in trees of their own."""
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from harness import ROOT, Skip  # noqa: E402
+
+PEERS = ROOT / "build/peers"
+FETCH_SECONDS = 300
+
+
+def fetch(what):
+    """The tree that scripts/fetch-peers makes, or Skip."""
+    try:
+        run = subprocess.run([ROOT / "scripts/fetch-peers", what, PEERS], text=True, capture_output=True,
+                             timeout=FETCH_SECONDS, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise Skip(f"{what} could not be fetched in {FETCH_SECONDS} s") from None
+    if run.returncode == 77:
+        raise Skip(run.stderr.strip().splitlines()[-1])
+    assert run.returncode == 0, run.stderr
+    return pathlib.Path(run.stdout.strip())

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""AMD's own debugger library on the simulated device: does the simulator pass for a real one?
+
+The library and everything below it come from Debian sid, into a tree of their own (scripts/fetch-peers), and run
+with that tree's own dynamic linker.  In a private mount namespace the simulator's file lies over /dev/kfd.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from harness import Scene, Skip, main, need_root, status, test, wait_until  # noqa: E402
+from peers import PEERS, fetch  # noqa: E402
+
+AQL, HALT = 1, 1
+# A directory for devices of our own: the real /dev is shared with the whole machine.
+ENTER = ('set -e; mount -t tmpfs none "$1"; touch "$1/kfd" "$1/null"; mount --bind "$2" "$1/kfd"; '
+         'mount --bind /dev/null "$1/null"; mount --move "$1" /dev; shift 2; exec "$@"')
+
+
+def build_probe(tree):
+    """Compiled against the library's own header; started by its own dynamic linker."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the library is fetched for x86-64 only")
+    libraries = tree / "usr/lib/x86_64-linux-gnu"
+    probe, source = PEERS / "dbgapi_probe", HERE / "dbgapi_probe.c"
+    if not probe.exists() or probe.stat().st_mtime < source.stat().st_mtime:
+        new = probe.with_suffix(f".{os.getpid()}")
+        subprocess.run(["cc", "-Wall", "-O1", "-g", "-isystem", tree / "usr/include", "-o", new, source,
+                        f"-L{libraries}", "-l:librocm-dbgapi.so.0", "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
+                       check=True, timeout=120)
+        new.rename(probe)
+    return [tree / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, probe]
+
+
+class Probe:
+    """The library, step by step."""
+
+    def __init__(self, s, pid):
+        need_root()
+        argv = build_probe(fetch("dbgapi"))
+        dev = s.directory / f"dev{len(s.processes)}"
+        dev.mkdir()
+        self.process = s.start("probe", ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", dev,
+                                         s.mount / "kfd", *argv, pid])
+        self.read = 0
+        self.lines_until("ready")
+
+    def lines_until(self, *last):
+        def done():
+            lines = self.process.out().split("\n")[self.read:-1]
+            for i, line in enumerate(lines):
+                if line.startswith(last):
+                    self.read += i + 1
+                    return lines[:i + 1]
+            assert self.process.popen.poll() is None, f"the probe ended: {self.process.err()}"
+            return None
+
+        return wait_until(done, f"{last[0]} of AMD's library")
+
+    def step(self, name):
+        """Run one step; the lines that it printed."""
+        self.process.popen.stdin.write(name.encode() + b"\n")
+        self.process.popen.stdin.flush()
+        *lines, verdict = self.lines_until(f"ok {name}", f"error {name}")
+        assert verdict.startswith("ok"), f"{verdict}\n{self.process.err()}"
+        return lines
+
+    def end(self):
+        self.process.popen.stdin.close()
+        assert self.process.popen.wait(20) == 0, self.process.err()
+        # Warnings are about us: the library has nothing to complain about on a real device.
+        assert self.process.err() == "", self.process.err()
+
+
+def our_view(s):
+    """What our agent says, after it has let go again."""
+    session = s.attach()
+    snapshot = s.rpc.call("gpu.snapshot", session=session)
+    assert s.rpc.call("session.detach", session=session) == {"ended": True}
+    assert snapshot["complete"] and not s.target_state()["enabled"], snapshot
+    return snapshot
+
+
+def compare_devices(lines, ours):
+    """gpu_id, architecture, PCI place and identity as we have them."""
+    want = []
+    for d in ours["devices"]:
+        domain, bus, rest = d["pci"].split(":")
+        device, function = rest.split(".")
+        slot = int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
+        want.append(["device", str(d["gpu_id"]), d["gfx"], "supported", "pci", f"{int(domain, 16):04x}:{slot:04x}",
+                     "vendor", f"{d['vendor_id']:x}:{d['device_id']:x}"])
+    assert sorted(line.split()[:8] for line in lines) == sorted(want), (lines, want)
+
+
+def compare_queues(lines, ours):
+    want = [f"queue {q['queue_id']} device {q['gpu_id']} type {AQL} ring {q['ring_base']} {q['ring_bytes']}"
+            for q in ours["queues"]]
+    assert sorted(lines) == sorted(want), (lines, want)
+
+
+def look(gpus, kernel="1.17"):
+    """Our agent, then the library in every way it has, then our agent again."""
+    with Scene(app="runtime ttmp; queues 4; spin", gpus=gpus, sim=("--kernel", kernel)) as s:
+        ours = our_view(s)
+        probe = Probe(s, s.app.pid)
+        lines = probe.step("attach")
+        assert "runtime 1" in lines and any(line.startswith("breakpoint 0x") for line in lines), lines
+        assert s.target_state()["enabled"] and int(status(s.app.pid)["TracerPid"]) == probe.process.pid
+        compare_devices(probe.step("devices"), ours)
+        compare_queues(probe.step("queues"), ours)
+        assert s.rpc.error("session.attach", pid=s.app.pid).name == "busy"
+
+        probe.step("stop-waves")
+        assert s.target_state()["launch_mode"] == HALT
+        probe.step("run-waves")
+        assert s.target_state()["launch_mode"] == 0
+        probe.step("waves")
+        assert s.target_state()["suspended_queues"] == 0
+        probe.step("hold")
+        assert s.target_state()["suspended_queues"] == 4, s.target_state()
+        probe.step("release")
+        assert s.target_state()["suspended_queues"] == 0
+        probe.step("watch")
+        assert s.target_state()["watchpoints"] >= 1
+        probe.step("unwatch")
+        assert s.target_state()["watchpoints"] == 0
+        probe.step("detach")
+        assert not s.target_state()["enabled"]
+        probe.end()
+        wait_until(lambda: status(s.app.pid)["TracerPid"] == "0", "ptrace released")
+        again = our_view(s)
+        assert again["devices"] == ours["devices"]
+        assert [q["queue_id"] for q in again["queues"]] == [q["queue_id"] for q in ours["queues"]]
+
+
+@test
+def gfx942_and_gfx1100():
+    look("gfx942,gfx1100")
+
+
+@test
+def gfx90a_and_gfx1201():
+    look("gfx90a,gfx1201")
+
+
+@test
+def gfx906():
+    look("gfx906")
+
+
+@test
+def gfx1030():
+    look("gfx1030")
+
+
+@test
+def oldest_kernel():
+    look("gfx942", "1.13")
+
+
+@test
+def newest_kernel():
+    look("gfx942,gfx1100", "1.23")
+
+
+@test
+def runtime_queues_and_objects_come_and_go():
+    """Attached first: the program waits in its runtime call until the library has answered."""
+    with Scene(app="listen", gpus="gfx1100") as s:
+        probe = Probe(s, s.app.pid)
+        assert probe.step("attach") == ["watchpoints 4"]
+
+        def tell(line):
+            s.app.popen.stdin.write(line.encode() + b"\n")
+            s.app.popen.stdin.flush()
+
+        def runtime_event(state):
+            lines = []
+
+            def seen():
+                lines.extend(probe.step("events"))
+                return f"runtime {state}" in lines
+
+            wait_until(seen, f"runtime event {state}")
+
+        tell("runtime ttmp")
+        wait_until(lambda: s.target_state()["handshake_waiting"], "the program waits for its debugger")
+        runtime_event(1)
+        wait_until(lambda: not s.target_state()["handshake_waiting"], "the program goes on")
+        assert probe.step("queues") == []
+        tell("queues 2")
+        wait_until(lambda: len(s.target_state()["queues"]) == 2, "queues")
+        assert len(probe.step("queues")) == 2
+        probe.step("hold")
+        assert s.target_state()["suspended_queues"] == 2
+        probe.step("release")
+        tell("destroy 0")
+        wait_until(lambda: len(s.target_state()["queues"]) == 1, "one queue")
+        found = probe.step("queues")
+        assert len(found) == 1 and found[0].startswith("queue 1 "), found
+        tell("destroy 1")
+        wait_until(lambda: s.target_state()["queues"] == [], "no queue")
+        # At detach the library does not look for queues that are gone once the runtime is off.
+        assert probe.step("queues") == []
+        tell("runtime off")
+        runtime_event(2)
+        probe.step("detach")
+        probe.end()
+        assert our_view(s)["runtime"]["state"] == "disabled"
+
+
+@test
+def code_objects_are_listed():
+    with Scene(app="runtime ttmp; object file:///tmp/one.co 0x1000; object memory://1#offset=0x10&size=4 0x7f0000000000; "
+                   "queues 1; spin", gpus="gfx942") as s:
+        probe = Probe(s, s.app.pid)
+        probe.step("attach")
+        found = sorted(probe.step("objects"))
+        assert found == ["object 0x1000 file:///tmp/one.co",
+                         "object 0x7f0000000000 memory://1#offset=0x10&size=4"], found
+        probe.step("detach")
+        probe.end()
+
+
+@test
+def one_debugger_at_a_time():
+    """Whoever comes second is refused, and the first one's session is not touched."""
+    with Scene(gpus="gfx942") as s:
+        session = s.attach()
+        probe = Probe(s, s.app.pid)
+        try:
+            probe.step("attach")
+        except AssertionError as refused:
+            assert "error attach: ptrace" in str(refused), refused
+        else:
+            raise AssertionError("the library attached beside our agent")
+        assert s.rpc.call("gpu.suspend", session=session)["suspended"] == 4
+        assert s.rpc.call("gpu.resume", session=session)["resumed"] == 4
+        s.rpc.call("session.detach", session=session)
+        probe.step("attach")
+        assert s.rpc.error("session.attach", pid=s.app.pid).name == "busy"
+        probe.step("hold")
+        # Killed while it holds the queues: the kernel, here the simulator, resumes them.
+        probe.process.popen.kill()
+        probe.process.popen.wait(20)
+        wait_until(lambda: s.target_state()["suspended_queues"] == 0, "queues run again")
+        assert len(our_view(s)["queues"]) == 4
+
+
+@test
+def the_program_dies():
+    with Scene(gpus="gfx942") as s:
+        probe = Probe(s, s.app.pid)
+        probe.step("attach")
+        s.app.popen.kill()
+        probe.step("detach")
+        probe.end()
+
+
+if __name__ == "__main__":
+    main(__file__)
