@@ -22,7 +22,11 @@ static void fill_from_node(struct target_device *d, const struct kfdtrap_node *n
 {
 	d->has_node = true;
 	d->node = node->node_id;
-	str_copy(d->name, sizeof(d->name), node->marketing_name[0] ? node->marketing_name : node->name);
+	/* Where the driver has no name of its own it says how it found the parts of the device. */
+	if (node->marketing_name[0])
+		str_copy(d->name, sizeof(d->name), node->marketing_name);
+	else if (node->name[0] && strcmp(node->name, "ip discovery"))
+		str_copy(d->name, sizeof(d->name), node->name);
 	snprintf(d->pci, sizeof(d->pci), "%04x:%02x:%02x.%x", node->pci.domain, node->pci.bus,
 		 node->pci.device, node->pci.function);
 	str_copy(d->render_node, sizeof(d->render_node), node->render_node);
