@@ -18,3 +18,5 @@ $(call fuzz_target,rpc_$(1),protocol,$(protocol_ldlibs))
 fuzz_rpc_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,format message params wire,$(eval $(call rpc_fuzz,$(t))))
+
+$(foreach t,uri list,$(eval $(call fuzz_target,symbols_$(t),symbols,$(symbols_ldlibs))))

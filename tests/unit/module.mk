@@ -36,4 +36,9 @@ test_worker_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,undo memory leader convert inspect target_kfd session,$(eval $(call worker_test,$(t))))
 
+define symbols_test
+$(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
+endef
+$(foreach t,uri list aql,$(eval $(call symbols_test,$(t))))
+
 include $(wildcard tests/unit/*/module.mk)

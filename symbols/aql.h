@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_AQL_H
+#define SYMBOLS_AQL_H
+
+/** @file aql.h  AQL packets and kernel descriptors of AMD devices, from bytes to numbers. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SYMBOLS_AQL_PACKET_SIZE	       64
+#define SYMBOLS_KERNEL_DESCRIPTOR_SIZE 64
+
+enum symbols_aql_type {
+	SYMBOLS_AQL_VENDOR_SPECIFIC,
+	SYMBOLS_AQL_INVALID,
+	SYMBOLS_AQL_KERNEL_DISPATCH,
+	SYMBOLS_AQL_BARRIER_AND,
+	SYMBOLS_AQL_AGENT_DISPATCH,
+	SYMBOLS_AQL_BARRIER_OR,
+	SYMBOLS_AQL_TYPE_COUNT, /**< Stands for every other value. */
+};
+
+enum symbols_aql_scope {
+	SYMBOLS_AQL_SCOPE_NONE,
+	SYMBOLS_AQL_SCOPE_AGENT,
+	SYMBOLS_AQL_SCOPE_SYSTEM,
+	SYMBOLS_AQL_SCOPE_COUNT, /**< Stands for the reserved value. */
+};
+
+struct symbols_aql_packet {
+	enum symbols_aql_type type;
+	bool barrier;
+	enum symbols_aql_scope acquire, release;
+	/* Of a kernel dispatch; else zero. */
+	unsigned n_dimensions; /**< 0 to 3, as written. */
+	uint16_t workgroup_size[3];
+	uint32_t grid_size[3]; /**< In work-items. */
+	uint32_t private_segment_bytes, group_segment_bytes;
+	uint64_t kernel_object, kernarg_address;
+	/** Of a kernel dispatch, agent dispatch or barrier. */
+	uint64_t completion_signal;
+};
+
+/** @return 0, -EINVAL (fewer than SYMBOLS_AQL_PACKET_SIZE bytes). */
+int symbols_aql_decode(const void *bytes, size_t size, struct symbols_aql_packet *ret);
+
+/** Name of a type for people; never NULL. */
+const char *symbols_aql_type_name(enum symbols_aql_type type);
+
+struct symbols_kernel_descriptor {
+	uint32_t group_segment_bytes, private_segment_bytes, kernarg_bytes;
+	uint64_t entry; /**< Address of the first instruction. */
+	uint32_t pgm_rsrc1, pgm_rsrc2, pgm_rsrc3;
+	uint16_t properties;
+};
+
+/**
+ * @param address  Of the descriptor: the entry is relative to it.
+ * @return 0, -EINVAL (fewer than SYMBOLS_KERNEL_DESCRIPTOR_SIZE bytes).
+ */
+int symbols_kernel_descriptor_decode(const void *bytes, size_t size, uint64_t address,
+				     struct symbols_kernel_descriptor *ret);
+
+#endif /* SYMBOLS_AQL_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_URI_H
+#define SYMBOLS_URI_H
+
+/**
+ * @file uri.h
+ * Names of code objects, as a runtime writes them into its list:
+ *
+ *	file://PATH[#offset=N&size=N]      memory://PID#offset=N&size=N
+ *
+ * `?` may stand for `#`, bytes of PATH may be `%XX`, N is a number as in C.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SYMBOLS_URI_PATH_MAX 4095 /**< Decoded, without the NUL. */
+/** Longest text: every byte of the path escaped, and room for the numbers. */
+#define SYMBOLS_URI_MAX (3 * SYMBOLS_URI_PATH_MAX + 128)
+
+enum symbols_uri_kind { SYMBOLS_URI_FILE, SYMBOLS_URI_MEMORY };
+
+struct symbols_uri {
+	enum symbols_uri_kind kind;
+	char path[SYMBOLS_URI_PATH_MAX + 1]; /**< Of a file, as its owner sees it; else empty. */
+	uint32_t pid;			     /**< Of memory, as its owner counts; else 0. */
+	uint64_t offset;		     /**< In the file, or the address in memory. */
+	bool has_size;			     /**< Always for memory; else up to the end. */
+	uint64_t size;			     /**< Never 0 with has_size; offset + size fits. */
+};
+
+/**
+ * @param text  Need not be terminated.
+ * @return 0, -EINVAL (not such a URI), -ERANGE (a number), -ENAMETOOLONG, -EPROTONOSUPPORT (other
+ *         scheme).
+ */
+int symbols_uri_parse(const char *text, size_t size, struct symbols_uri *ret);
+
+#endif /* SYMBOLS_URI_H */
