@@ -37,6 +37,7 @@ struct front {
 
 	/* limits, from the command line */
 	uint32_t connections_max, connections_per_user_max, idle_ms;
+	uint32_t sessions_per_user_max; /**< Enforced by spawn; told to clients. */
 	gid_t admin_gid;
 	bool user_mode;
 

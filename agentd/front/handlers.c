@@ -21,7 +21,6 @@
 
 #define MEMORY_READ_MAX	   (1u << 20)
 #define SUSPEND_LEASE_MAX_MS 60000
-#define USER_SESSIONS_SHOWN 32
 
 /* What the generated dispatcher hands through to the handlers. */
 struct rpc_call {
@@ -61,7 +60,7 @@ static int agent_hello(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 			    .batch = 64,
 			    .memory_read_bytes = MEMORY_READ_MAX,
 			    .suspend_lease_ms = SUSPEND_LEASE_MAX_MS,
-			    .sessions = USER_SESSIONS_SHOWN,
+			    .sessions = f->sessions_per_user_max,
 			    .connections = f->connections_per_user_max },
 	};
 	return 0;

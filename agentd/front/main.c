@@ -26,7 +26,7 @@
 #include "base/str.h"
 
 static struct {
-	const char *uid, *gid, *admin_gid, *connections, *per_user, *idle;
+	const char *uid, *gid, *admin_gid, *connections, *per_user, *sessions, *idle;
 	bool user, verbose;
 } opt;
 
@@ -36,6 +36,7 @@ static const struct argv_option options[] = {
 	{ "admin-gid", 0, ARGV_STRING, &opt.admin_gid, "GID", "administrators" },
 	{ "connections", 0, ARGV_STRING, &opt.connections, "N", "most connections" },
 	{ "connections-per-user", 0, ARGV_STRING, &opt.per_user, "N", "most connections of a user" },
+	{ "sessions-per-user", 0, ARGV_STRING, &opt.sessions, "N", "most sessions of a user, for agent.hello" },
 	{ "idle-ms", 0, ARGV_STRING, &opt.idle, "MS", "report idleness after this time" },
 	{ "user", 0, ARGV_FLAG, &opt.user, NULL, "unprivileged mode" },
 	{ "verbose", 0, ARGV_FLAG, &opt.verbose, NULL, "log more" },
@@ -107,6 +108,7 @@ int main(int argc, char **argv)
 	    !number(opt.gid, &gid) || !number(opt.admin_gid, &front.admin_gid) ||
 	    !number(opt.connections, &front.connections_max) ||
 	    !number(opt.per_user, &front.connections_per_user_max) ||
+	    !number(opt.sessions, &front.sessions_per_user_max) ||
 	    !number(opt.idle, &front.idle_ms)) {
 		fputs("gpu-agent-front is started by gpu-agentd\n", stderr);
 		return 2;

@@ -214,11 +214,11 @@ static int open_listener(struct spawn *s)
 
 static void front_exec(const struct spawn *s, int sock)
 {
-	char uid[12], gid[12], admin[12], connections[12], per_user[12], idle[12];
+	char uid[12], gid[12], admin[12], connections[12], per_user[12], sessions[12], idle[12];
 	const char *argv[] = { s->front_program, "--uid", uid, "--gid", gid, "--admin-gid", admin,
 			       "--connections", connections, "--connections-per-user", per_user,
-			       "--idle-ms", idle, NULL, NULL, NULL };
-	size_t n = 13;
+			       "--sessions-per-user", sessions, "--idle-ms", idle, NULL, NULL, NULL };
+	size_t n = 15;
 	int listen_fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 32);
 	sigset_t none;
 
@@ -228,6 +228,7 @@ static void front_exec(const struct spawn *s, int sock)
 	snprintf(admin, sizeof(admin), "%u", s->rules.admin_gid);
 	snprintf(connections, sizeof(connections), "%u", s->config.connections);
 	snprintf(per_user, sizeof(per_user), "%u", s->config.connections_per_user);
+	snprintf(sessions, sizeof(sessions), "%u", s->config.sessions_per_user);
 	snprintf(idle, sizeof(idle), "%u", s->config.idle_exit_ms);
 	if (opt.user)
 		argv[n++] = "--user";

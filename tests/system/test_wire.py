@@ -201,6 +201,21 @@ def connections_per_user_are_limited():
 
 
 @test
+def sessions_per_user_are_limited():
+    with Scene(app=None, start_agent=False) as s:
+        config = s.directory / "agentd.conf"
+        config.write_text("[limits]\nsessions_per_user = 2\n")
+        s.start_agentd("--config", str(config))
+        assert s.rpc.call("agent.hello")["limits"]["sessions"] == 2
+        apps = [s.start_app("runtime on; queues 1; spin", name=f"app{i}") for i in range(3)]
+        sessions = [s.attach(app.pid) for app in apps[:2]]
+        error = s.rpc.error("session.attach", pid=apps[2].pid)
+        assert error.name == "limit" and error.hint, error
+        s.rpc.call("session.detach", session=sessions[0])
+        s.attach(apps[2].pid)
+
+
+@test
 def inherited_sockets_are_served_and_idle_daemons_leave():
     with Scene(app=None, start_agent=False) as s:
         listener = socket.socket(socket.AF_UNIX)
