@@ -72,30 +72,21 @@ async function eachRequestItsOwnConnection() {
 	await refused(client, 'gpu.queues', { session }, -32006, 'no_such_session');
 }
 
-// The session of the connection that has just gone may still be ending; the error says: try again.
-async function attach(client) {
-	for (;;) {
-		const reply = await client.request('session.attach', { pid });
-		if (!reply.error || reply.error.data.name !== 'busy')
-			return reply.result.session;
-		await new Promise((resolve) => setTimeout(resolve, 10));
-	}
-}
-
 async function oneConnection() {
 	const socket = net.connect(path);
 	let ended;
 	const end = new Promise((resolve) => { ended = resolve; });
 	const client = new BrowserClient(transport(socket, (m) => m.method === 'session.ended' && ended(m.params)), {});
-	const session = await attach(client);
+	// The session of the connection that has just gone may still be ending.
+	const { session } = await result(client, 'session.attach', { pid });
 	const snapshot = await result(client, 'gpu.snapshot', { session });
 	assert.equal(snapshot.complete, true);
 	assert.equal(snapshot.queues.length, 4);
 	await refused(client, 'gpu.queues', { session: 'nonsense' }, -32006, 'no_such_session');
 	assert.deepEqual(await result(client, 'session.detach', { session }), { ended: true });
-	const again = await attach(client);
+	const again = await result(client, 'session.attach', { pid });
 	process.kill(pid, 'SIGKILL');
-	assert.deepEqual(await end, { session: again, pid, reason: 'exited' });
+	assert.deepEqual(await end, { session: again.session, pid, reason: 'exited' });
 	socket.end();
 }
 
