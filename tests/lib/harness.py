@@ -184,7 +184,8 @@ class Process:
                 self.popen.wait(patience)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
-                self.popen.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):  # a zombie whose tracer lives
+                    self.popen.wait(patience)
         return self.popen.returncode
 
 
