@@ -6,3 +6,10 @@ test_wave_encode_src := tests/wave/test_wave_encode.c $(wave_encode_src)
 test_wave_encode_cflags := -Itests/lib
 test_wave_encode_libs := test base
 test_wave_encode_ldlibs := $(cunit_libs)
+
+tests += test_wave_differential
+test_wave_differential_src := tests/wave/test_wave_differential.c tests/wave/population.c \
+	$(wave_encode_src)
+test_wave_differential_cflags := -Itests/lib
+test_wave_differential_libs := test kfdtrap base
+test_wave_differential_ldlibs := $(cunit_libs) $(kfdtrap_ldlibs)
