@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
+#include "waves.h"
 
-#define WORDS_MAX 10
+#define WORDS_MAX 24
 
 struct words {
 	char *w[WORDS_MAX + 1]; /* NULL behind the last */
@@ -288,6 +290,57 @@ static int cmd_block(struct sim *s, const struct words *w)
 	return 0;
 }
 
+/* ---- waves ---- */
+
+#define SCRIPT_MAX 65536
+
+static int waves_from_file(struct sim_process *p, struct sim_queue *q, const char *path)
+{
+	auto_free char *text = NULL;
+	size_t size;
+	int r = fd_read_file(path, SCRIPT_MAX, &text, &size);
+
+	return r ? r : sim_waves_plant(p, q, text);
+}
+
+/* KIND N [PC] [KEY=VALUE...] as a line of a script. */
+static int waves_from_words(struct sim_process *p, struct sim_queue *q, const struct words *w)
+{
+	auto_out struct out line;
+	auto_free char *text = NULL;
+	bool has_pc = w->n > 5 && !strchr(w->w[5], '=');
+	size_t size;
+	int r;
+
+	out_init(&line, SCRIPT_MAX);
+	out_fmt(&line, "%s n=%s", w->w[3], w->w[4]);
+	if (has_pc)
+		out_fmt(&line, " pc=%s", w->w[5]);
+	for (int i = has_pc ? 6 : 5; i < w->n; i++)
+		out_fmt(&line, " %s", w->w[i]);
+	r = out_steal(&line, &text, &size);
+	return r ? r : sim_waves_plant(p, q, text);
+}
+
+static int cmd_waves(struct sim *s, const struct words *w)
+{
+	struct sim_process *p;
+	struct sim_queue *q;
+	int r = parse_process(s, w->w[1], &p);
+
+	if (!r)
+		r = parse_queue(p, w->w[2], &q);
+	if (r)
+		return r;
+	if (w->n == 4 && !strcmp(w->w[3], "clear")) {
+		sim_waves_clear(q);
+		return 0;
+	}
+	if (w->n == 5 && !strcmp(w->w[3], "script"))
+		return waves_from_file(p, q, w->w[4]);
+	return w->n >= 5 ? waves_from_words(p, q, w) : -EINVAL;
+}
+
 static int cmd_release(struct sim *s, const struct words *w)
 {
 	if (w->n > 1 && !sim_op_is_known(w->w[1]))
@@ -360,6 +413,7 @@ static const struct {
 	{ "partial", cmd_inject },
 	{ "block", cmd_block },
 	{ "release", cmd_release },
+	{ "waves", cmd_waves },
 	{ "reset", cmd_gpu_state },
 	{ "lost", cmd_gpu_state },
 	{ "progress", cmd_progress },

@@ -16,6 +16,8 @@
  *	block OP [after] [hard]      next OP hangs (before or after its effects); `hard`: even
  *	                             when its caller is killed
  *	release [OP]
+ *	waves PID QUEUE KIND N [PC] [KEY=VALUE...] | waves PID QUEUE script FILE | waves PID QUEUE clear
+ *	    what is in the queue's save area when it is suspended; see waves.h
  *	reset GPU on|off | lost GPU on|off
  *	progress on|off|MS
  *	memory-info real|fixed | permissions thread|process | efault old|new | never on|off

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues: creation, destruction, suspension, and the pretence of work. */
 #include "sim.h"
+#include "waves.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,8 +118,7 @@ int sim_queue_wave_state(struct sim *s, struct sim_call *call, struct sim_proces
 	if (!q || !sim_queue_is_compute(q) || sim_queue_is_running(q))
 		return -EINVAL;
 	sim_save_areas_write(s, p);
-	a->ctl_stack_used_size = 0;
-	a->save_area_used_size = 0;
+	sim_waves_used(q, &a->ctl_stack_used_size, &a->save_area_used_size);
 	return 0;
 }
 
@@ -129,6 +129,7 @@ static void queue_remove(struct sim *s, struct sim_process *p, struct sim_queue 
 	struct sim_device *d = q->device;
 
 	TAILQ_REMOVE(&p->queues, q, link);
+	sim_waves_clear(q);
 	free(q);
 	sim_raise(s, p, NULL, d, KFDABI_EC_MASK(KFDABI_EC_DEVICE_QUEUE_DELETE), true);
 }
@@ -176,6 +177,7 @@ void sim_queues_free(struct sim *s, struct sim_process *p)
 
 	while ((q = TAILQ_FIRST(&p->queues))) {
 		TAILQ_REMOVE(&p->queues, q, link);
+		sim_waves_clear(q);
 		free(q);
 	}
 }
@@ -184,8 +186,10 @@ void sim_queues_resume_all(struct sim *s, struct sim_process *p)
 {
 	struct sim_queue *q;
 
-	TAILQ_FOREACH(q, &p->queues, link)
+	TAILQ_FOREACH(q, &p->queues, link) {
 		q->suspended = false;
+		sim_waves_run(q);
+	}
 	if (!p->gone)
 		wake_destroyers(s, p);
 }
@@ -343,6 +347,7 @@ static uint32_t resume_on_device(struct sim_process *p, struct sim_device *d, st
 			break;
 		}
 		q->suspended = false;
+		sim_waves_run(q);
 		if (a)
 			a->ids[i] &= ~KFDABI_QUEUE_INVALID;
 		if (a && failed)
@@ -414,7 +419,7 @@ void sim_queues_progress(struct sim *s)
 		if (p->gone || TAILQ_EMPTY(&p->queues) || !s->os->holds(&p->hold))
 			continue;
 		TAILQ_FOREACH(q, &p->queues, link)
-			if (sim_queue_is_running(q))
+			if (sim_queue_is_running(q) && !sim_waves_hold_packet(q))
 				queue_progress(s, p, q);
 	}
 }

@@ -30,6 +30,7 @@
 struct sim;
 struct sim_process;
 struct sim_queue;
+struct sim_waves;
 
 struct sim_watch {
 	struct sim_process *owner; /**< NULL: free. */
@@ -68,6 +69,7 @@ struct sim_queue {
 	bool suspended, destroying, has_cu_mask;
 	uint32_t fail_suspend, fail_resume; /**< MES removals or additions still to fail. */
 	uint64_t packets;		    /**< Processed since creation. */
+	struct sim_waves *waves;	    /**< Planted ones, see waves.h; or NULL. */
 };
 
 struct sim_event {

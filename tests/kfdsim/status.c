@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state as JSON, for tests and for people. */
 #include "control.h"
+#include "waves.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static void status_queue(const struct sim_queue *q, struct out *o)
 	boolean(o, "destroying", q->destroying);
 	boolean(o, "running", sim_queue_is_running(q));
 	number(o, "packets", q->packets);
+	number(o, "waves", sim_waves_count(q));
 	out_char(o, '}');
 }
 

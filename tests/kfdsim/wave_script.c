@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#include "wave_script.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+#define WAVES_MAX  100000u
+#define PLANTS_MAX 64
+#define DEFAULT_PC UINT64_C(0x7f0000001000)
+#define FLAG(m)	   (UINT64_C(1) << (m))
+#define DIVIDE_BY_ZERO 4u
+
+/* ---- kinds ---- */
+
+struct kind {
+	const char *name;
+	uint32_t loop;
+	bool stopped, behind_trap, finishes;
+	uint32_t trap_id, math;
+	uint64_t flags;
+	/* What differs from wave to wave. */
+	void (*vary)(struct wave_actor *a);
+};
+
+/* Of a group with several waves, one never arrives. */
+static void vary_barrier(struct wave_actor *a)
+{
+	if (!a->desc.last || a->desc.first)
+		return;
+	a->desc.flags &= ~FLAG(WAVE_IN_BARRIER);
+	a->pc += 64;
+	a->loop = 32;
+}
+
+static void vary_divergence(struct wave_actor *a)
+{
+	static const uint64_t masks[] = { UINT64_C(0x5555555555555555),
+					  UINT64_C(0xaaaaaaaaaaaaaaaa), UINT64_C(0xff), 1 };
+
+	a->desc.exec &= masks[a->desc.wave_in_group % ARRAY_SIZE(masks)];
+	a->pc += 16 * (a->desc.wave_in_group % ARRAY_SIZE(masks));
+}
+
+static const struct kind kinds[] = {
+	{ "spin", .loop = 32 },
+	{ "progress", .loop = 4096, .finishes = true },
+	{ "memory", .stopped = true, .flags = FLAG(WAVE_XNACK_ERROR) | FLAG(WAVE_MEM_VIOL) },
+	{ "address", .stopped = true, .flags = FLAG(WAVE_MEM_VIOL) },
+	{ "illegal", .stopped = true, .flags = FLAG(WAVE_ILLEGAL) },
+	{ "math", .stopped = true, .math = DIVIDE_BY_ZERO },
+	{ "breakpoint", .stopped = true, .behind_trap = true, .trap_id = 1 },
+	{ "assert", .stopped = true, .behind_trap = true, .trap_id = 2 },
+	{ "debugtrap", .stopped = true, .behind_trap = true, .trap_id = 3 },
+	{ "stopped", .stopped = true },
+	{ "halted", .flags = FLAG(WAVE_HALT) },
+	{ "barrier", .flags = FLAG(WAVE_IN_BARRIER), .vary = vary_barrier },
+	{ "divergence", .vary = vary_divergence },
+};
+
+static const struct kind *kind_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	return NULL;
+}
+
+/* ---- one line ---- */
+
+struct line {
+	const struct kind *kind;
+	uint64_t n, group, xcc, pc, loop, exec, packet;
+	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
+	uint64_t trap, halt, m0, mode, vcc, flat, xnack, junk;
+	uint32_t workgroup[3];
+	struct wave_plant plants[PLANTS_MAX];
+	size_t n_plants;
+};
+
+#define UNSET UINT64_MAX
+
+static void line_init(const struct wave_script_place *place, const struct kind *kind,
+		      struct line *l)
+{
+	bool gfx9 = place->silicon->sgpr_blocks.width != 0;
+
+	memset(l, 0, sizeof(*l));
+	l->kind = kind;
+	l->n = 1;
+	l->group = 4;
+	l->xcc = l->packet = l->acc = UNSET;
+	l->pc = DEFAULT_PC;
+	l->loop = kind->loop;
+	l->exec = UINT64_MAX;
+	l->wave32 = place->wave32;
+	l->vgprs = 8;
+	l->sgprs = gfx9 ? 64 : 128;
+	l->lds = place->silicon->lds_unit;
+	l->trap = kind->trap_id;
+	l->mode = 0x3f0;
+	l->vcc = 0x10;
+}
+
+/* "v3.7", "s4", "lds12" */
+static int parse_register(struct line *l, const char *name, uint64_t value)
+{
+	static const struct {
+		const char *prefix;
+		enum wave_kind kind;
+	} banks[] = { { "lds", WAVE_LDS }, { "s", WAVE_SGPR }, { "v", WAVE_VGPR },
+		      { "a", WAVE_ACC },   { "h", WAVE_SHARED } };
+	struct wave_plant p = { .lane = WAVE_ALL_LANES, .value = (uint32_t)value };
+	char digits[16];
+	const char *dot;
+	size_t i = 0;
+	uint64_t n;
+
+	while (i < ARRAY_SIZE(banks) && !str_starts_with(name, banks[i].prefix))
+		i++;
+	if (i == ARRAY_SIZE(banks) || l->n_plants == PLANTS_MAX || value > UINT32_MAX)
+		return -EINVAL;
+	name += strlen(banks[i].prefix);
+	dot = strchrnul(name, '.');
+	if (dot - name >= (ptrdiff_t)sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, name, (size_t)(dot - name));
+	digits[dot - name] = '\0';
+	if (str_to_u64(digits, 0, UINT32_MAX, &n))
+		return -EINVAL;
+	p.kind = banks[i].kind;
+	p.index = (uint32_t)n;
+	if (*dot && str_to_u64(dot + 1, 0, 63, &n))
+		return -EINVAL;
+	if (*dot)
+		p.lane = (uint32_t)n;
+	l->plants[l->n_plants++] = p;
+	return 0;
+}
+
+static int parse_workgroup(struct line *l, char *value)
+{
+	char *save = NULL;
+	uint64_t n;
+	int i = 0;
+
+	for (char *t = strtok_r(value, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
+		if (i == 3 || str_to_u64(t, 0, i ? UINT16_MAX : UINT32_MAX, &n))
+			return -EINVAL;
+		l->workgroup[i++] = (uint32_t)n;
+	}
+	return 0;
+}
+
+static int parse_pair(struct line *l, char *pair)
+{
+	const struct {
+		const char *name;
+		uint64_t *value, max;
+	} keys[] = {
+		{ "n", &l->n, WAVES_MAX },	    { "group", &l->group, 32 },
+		{ "xcc", &l->xcc, 63 },		    { "pc", &l->pc, UINT64_MAX >> 16 },
+		{ "loop", &l->loop, 1u << 20 },	    { "exec", &l->exec, UINT64_MAX },
+		{ "packet", &l->packet, 1u << 25 }, { "wave32", &l->wave32, 1 },
+		{ "vgprs", &l->vgprs, 512 },	    { "acc", &l->acc, 512 },
+		{ "shared", &l->shared, 120 },	    { "sgprs", &l->sgprs, 128 },
+		{ "lds", &l->lds, 1u << 20 },	    { "trap", &l->trap, 255 },
+		{ "halt", &l->halt, 1 },	    { "m0", &l->m0, UINT32_MAX },
+		{ "mode", &l->mode, 0x7ff },	    { "vcc", &l->vcc, UINT64_MAX },
+		{ "flat", &l->flat, UINT64_MAX },   { "xnack", &l->xnack, UINT64_MAX },
+		{ "junk", &l->junk, 1 },
+	};
+	char *value = strchr(pair, '=');
+	uint64_t n;
+
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	if (!strcmp(pair, "workgroup"))
+		return parse_workgroup(l, value);
+	if (str_to_u64_any(value, &n))
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (strcmp(keys[i].name, pair))
+			continue;
+		*keys[i].value = n;
+		return n <= keys[i].max ? 0 : -EINVAL;
+	}
+	return parse_register(l, pair, n);
+}
+
+static int line_check(const struct wave_script_place *place, const struct line *l)
+{
+	if (!l->n || !l->group || l->loop % 4 || (l->xcc != UNSET && l->xcc >= place->n_xcc))
+		return -EINVAL;
+	return 0;
+}
+
+static void line_complete(const struct wave_script_place *place, struct line *l)
+{
+	if (l->acc == UNSET)
+		l->acc = place->silicon->acc == WAVE_ACC_NONE	   ? 0
+			 : place->silicon->acc == WAVE_ACC_AS_ARCH ? l->vgprs
+								   : 8 + l->vgprs % 8;
+	if (l->wave32)
+		l->exec &= UINT32_MAX;
+	/* A stopped wave stays where it is. */
+	if (l->kind->stopped || l->halt)
+		l->loop = 0;
+}
+
+/* ---- waves ---- */
+
+static void registers_set(const struct line *l, struct wave_desc *w)
+{
+	w->wave32 = l->wave32;
+	w->vgprs = (uint32_t)l->vgprs;
+	w->acc_vgprs = (uint32_t)l->acc;
+	w->shared_vgprs = (uint32_t)l->shared;
+	w->sgprs = (uint32_t)l->sgprs;
+	w->lds_size = (uint32_t)l->lds;
+	w->exec = l->exec;
+	w->vcc = l->vcc;
+	w->flat_scratch = l->flat;
+	w->xnack_mask = l->xnack;
+	w->m0 = (uint32_t)l->m0;
+	w->mode = (uint32_t)l->mode;
+	w->is_noisy = l->junk;
+}
+
+static void flags_set(const struct wave_script_place *place, const struct line *l,
+		      struct wave_desc *w)
+{
+	w->flags = l->kind->flags | FLAG(WAVE_VALID) | FLAG(WAVE_TRAP_EN);
+	if (l->group > 1)
+		w->flags |= FLAG(WAVE_IN_GROUP);
+	if (!w->exec)
+		w->flags |= FLAG(WAVE_EXECZ);
+	if (!w->vcc)
+		w->flags |= FLAG(WAVE_VCCZ);
+	w->math = w->math_enable = l->kind->math;
+	w->stopped = l->kind->stopped;
+	w->saved_halt = l->halt;
+	if (l->halt && !w->stopped)
+		w->flags |= FLAG(WAVE_HALT);
+	w->trap_id = (uint32_t)l->trap;
+	w->handler_written = w->stopped || place->silicon->ttmps == WAVE_TTMPS_CLASSIC;
+}
+
+static void actor_init(const struct wave_script_place *place, const struct line *l, uint32_t i,
+		       size_t index, struct wave_actor *a)
+{
+	uint32_t group = i / (uint32_t)l->group, in_group = i % (uint32_t)l->group;
+	struct wave_desc *w = &a->desc;
+
+	memset(a, 0, sizeof(*a));
+	registers_set(l, w);
+	w->first = in_group == 0;
+	w->last = in_group == l->group - 1 || i == l->n - 1;
+	w->wave_in_group = in_group;
+	w->group_yz = true;
+	w->group[0] = l->workgroup[0] + group;
+	w->group[1] = l->workgroup[1];
+	w->group[2] = l->workgroup[2];
+	w->engine = i % (UINT32_C(1) << (place->silicon->engine.width));
+	w->scratch_slot = i % (UINT32_C(1) << (place->silicon->scratch_slot.width));
+	w->seed = (place->seed ^ index) * UINT64_C(0x9e3779b97f4a7c15);
+	a->xcc = l->xcc == UNSET ? group % place->n_xcc : (uint32_t)l->xcc;
+	a->has_packet = l->packet != UNSET;
+	w->packet_slot = a->has_packet ? (uint32_t)l->packet : 0;
+	a->pc = l->pc;
+	a->loop = (uint32_t)l->loop;
+	a->at = a->loop ? i * 4 % a->loop : 0;
+	a->finishes = l->kind->finishes;
+	a->behind_trap = l->kind->behind_trap;
+	flags_set(place, l, w);
+	if (l->kind->vary)
+		l->kind->vary(a);
+	w->pc = a->pc;
+}
+
+static int plants_add(struct wave_script *s, const struct line *l, struct wave_plants **ret)
+{
+	struct wave_plants *p = malloc(sizeof(*p) + l->n_plants * sizeof(p->plants[0]));
+
+	if (!p)
+		return -ENOMEM;
+	p->n = l->n_plants;
+	memcpy(p->plants, l->plants, l->n_plants * sizeof(p->plants[0]));
+	p->next = s->plants;
+	s->plants = p;
+	*ret = p;
+	return 0;
+}
+
+static int line_add(const struct wave_script_place *place, const struct line *l,
+		    struct wave_script *s)
+{
+	struct wave_plants *plants;
+	struct wave_actor *waves;
+
+	if (s->n + l->n > WAVES_MAX)
+		return -EINVAL;
+	waves = realloc(s->waves, (s->n + l->n) * sizeof(*waves));
+	if (!waves)
+		return -ENOMEM;
+	s->waves = waves;
+	if (plants_add(s, l, &plants))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct wave_actor *a = &s->waves[s->n];
+
+		actor_init(place, l, i, s->n, a);
+		a->desc.plants = plants->plants;
+		a->desc.n_plants = plants->n;
+		s->n++;
+	}
+	return 0;
+}
+
+static int parse_line(const struct wave_script_place *place, char *text, struct wave_script *s)
+{
+	const struct kind *kind;
+	char *save = NULL, *word = strtok_r(text, " \t", &save);
+	struct line l;
+	int r = 0;
+
+	if (!word || *word == '#')
+		return 0;
+	kind = kind_find(word);
+	if (!kind)
+		return -EINVAL;
+	line_init(place, kind, &l);
+	while (!r && (word = strtok_r(NULL, " \t", &save)))
+		r = parse_pair(&l, word);
+	if (!r)
+		r = line_check(place, &l);
+	if (r)
+		return r;
+	line_complete(place, &l);
+	return line_add(place, &l, s);
+}
+
+int wave_script_parse(const struct wave_script_place *place, const char *text,
+		      struct wave_script *ret)
+{
+	auto_free char *copy = strdup(text);
+	char *save = NULL;
+	int r = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->silicon = place->silicon;
+	if (!copy)
+		return -ENOMEM;
+	for (char *t = strtok_r(copy, "\n;", &save); t && !r; t = strtok_r(NULL, "\n;", &save))
+		r = parse_line(place, t, ret);
+	return r;
+}
+
+void wave_script_deinit(struct wave_script *s)
+{
+	struct wave_plants *p;
+
+	while ((p = s->plants)) {
+		s->plants = p->next;
+		free(p);
+	}
+	free(s->waves);
+	memset(s, 0, sizeof(*s));
+}
+
+/* ---- movement ---- */
+
+uint64_t wave_actor_pc(const struct wave_actor *a, uint32_t r_version)
+{
+	/* Up to 11, the handler leaves the pc behind the s_trap. */
+	if (a->behind_trap)
+		return a->pc + (r_version < 12 ? 4 : 0);
+	return a->pc + a->at;
+}
+
+void wave_actor_run(struct wave_actor *a)
+{
+	if (a->loop)
+		a->at = (a->at + 4 + (uint32_t)(a->desc.seed >> 40) % 4 * 4) % a->loop;
+}

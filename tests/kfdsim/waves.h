@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef KFDSIM_WAVES_H
+#define KFDSIM_WAVES_H
+
+/**
+ * @file waves.h
+ * Waves planted on a queue: what is in its save area whenever it is suspended.
+ *
+ * A population is text, one line per kind of wave:
+ *
+ *	KIND [KEY=VALUE...]
+ *
+ *	spin        moves within LOOP bytes from PC each time the queue ran
+ *	progress    the same with a larger loop; the queue goes on to the next packets
+ *	memory, address, illegal, math    stopped by such an exception at PC
+ *	breakpoint, assert, debugtrap     stopped by an s_trap at PC
+ *	stopped     stopped by a debugger
+ *	halted      halted by the program itself
+ *	barrier     all but each group's last wave wait at a barrier, that one spins
+ *	divergence  waves differ in their active lanes
+ *
+ *	n=1 group=4            waves, and how many make a workgroup
+ *	pc=ADDR loop=BYTES     exec=MASK
+ *	wave32=0|1 vgprs=N acc=N shared=N sgprs=N lds=BYTES
+ *	workgroup=X,Y,Z        of the first group; X counts on
+ *	packet=SLOT            of the ring; without it, the oldest packet that is not done
+ *	xcc=N                  without it, groups go around all XCCs
+ *	trap=N halt=0|1 m0= mode= vcc= flat= xnack= junk=0|1
+ *	sN=VALUE  vN[.LANE]=VALUE  aN[.LANE]=  hN[.LANE]= (shared)  ldsN= (word)
+ *
+ * Registers that are not named hold wave_pattern().  Empty lines and lines with # are skipped.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim.h"
+
+/**
+ * Replace the population of a queue.
+ * @return 0, -EINVAL (not understood, impossible, not a compute queue with a save area),
+ *         -ENOSPC (save area too small), -ENOMEM; the old population stays on failure.
+ */
+int sim_waves_plant(struct sim_process *p, struct sim_queue *q, const char *text);
+/** Also when the queue goes; none planted is fine. */
+void sim_waves_clear(struct sim_queue *q);
+size_t sim_waves_count(const struct sim_queue *q);
+
+/** Write the area if the queue is off the hardware and was not saved since; else repeat headers. */
+void sim_waves_save(struct sim *s, struct sim_process *p, struct sim_queue *q);
+/** The queue runs again. */
+void sim_waves_run(struct sim_queue *q);
+/** Whether waves keep the oldest packet from being done. */
+bool sim_waves_hold_packet(const struct sim_queue *q);
+/** Bytes in use by the last save, over all XCCs. */
+void sim_waves_used(const struct sim_queue *q, uint32_t *ret_stack, uint32_t *ret_data);
+
+#endif /* KFDSIM_WAVES_H */
