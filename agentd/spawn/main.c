@@ -27,6 +27,7 @@
 #include "agentd/spawn/config.h"
 #include "agentd/spawn/listen.h"
 #include "agentd/spawn/notify.h"
+#include "agentd/spawn/release.h"
 #include "agentd/spawn/workers.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
@@ -38,6 +39,7 @@
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
 #define STOP_FRONT_MS 2000
+#define LEFTOVERS_SECONDS_MAX 3
 #define POLL_MAX 1100
 
 static struct {
@@ -259,6 +261,20 @@ static int start_front(struct spawn *s)
 	s->front_sock = pair[0];
 	s->workers.front_pid = s->front_pid;
 	return 0;
+}
+
+/* In a child, because it may wait; workers are not ours yet, so it cannot meet one. */
+static void release_leftovers_of_others(struct spawn *s)
+{
+	int n;
+
+	if (fork() != 0)
+		return; /* a failed fork costs a target its wait for the next attach, no more */
+	alarm(LEFTOVERS_SECONDS_MAX);
+	n = release_leftovers(s->config.kfd_sysfs);
+	if (n > 0)
+		log_info("released %d thread(s) that waited for the answer of a dead debugger", n);
+	_exit(0);
 }
 
 static int open_signals(struct spawn *s)
@@ -525,6 +541,7 @@ static int run(struct spawn *s)
 	if (r < 0)
 		return fail("front", r);
 	close(TAKE_FD(s->listen_fd));
+	release_leftovers_of_others(s);
 	serve(s);
 	if (s->own_socket)
 		unlink(s->config.socket);

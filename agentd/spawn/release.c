@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "agentd/access.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -21,6 +23,7 @@
 
 #define RUNTIME_ENABLE_NR 0x4b25u /* type 'K', number 0x25: kfd_ioctl.h */
 #define POLL_MS 10
+#define LEFTOVERS_MS 1000
 
 static void pause_ms(long ms)
 {
@@ -118,5 +121,39 @@ int release_handshake(pid_t target, int pidfd)
 		quiet = waiting ? 0 : quiet + 1;
 		pause_ms(POLL_MS);
 	}
+	return released;
+}
+
+/* Somebody who traces it is alive and answers by himself. */
+static void release_orphan(pid_t pid, uint64_t deadline, int *released)
+{
+	struct access_target t;
+	char task_dir[64];
+
+	if (access_target_read(pid, &t) < 0 || t.tracer_pid)
+		return;
+	snprintf(task_dir, sizeof(task_dir), "/proc/%d/task", (int)pid);
+	release_pass(task_dir, deadline, released);
+}
+
+int release_leftovers(const char *kfd_sysfs)
+{
+	uint64_t deadline = clock_deadline_ms(LEFTOVERS_MS);
+	char path[PATH_MAX + 8];
+	struct dirent *d;
+	int released = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/proc", kfd_sysfs);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while ((d = readdir(dir))) {
+		uint64_t pid;
+
+		if (str_to_u64(d->d_name, 1, INT32_MAX, &pid) == 0)
+			release_orphan((pid_t)pid, deadline, &released);
+	}
+	closedir(dir);
 	return released;
 }
