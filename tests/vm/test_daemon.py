@@ -170,21 +170,33 @@ def released_by_sigterm():
 
 
 @test
-def released_by_the_next_session():
-    """Everything of ours died at once: the kernel leaves the target waiting, the next attach frees it."""
+def released_by_the_next_daemon():
+    """Everything of ours died at once: the kernel leaves the target waiting, the next start finds it."""
     need_kfd()
     with Target("open") as target:
-        with Agent() as agent:
-            _, _, worker = blocked(agent, target)
-            for pid in (agent.pid, agent.front(), worker):
-                os.kill(pid, signal.SIGKILL)
-            wait_until(lambda: status(target.pid).get("TracerPid") == "0", "ptrace dropped")
-        assert target.where() == WCHAN
-        with Agent() as agent:
-            rpc = agent.connect()
-            rpc.call("session.attach", pid=target.pid)
-            assert target.read("on") == "0"
-        assert target.free()
+        die_with_everything(target)
+        with Agent():
+            assert_released(target)
+
+
+@test
+def released_by_the_next_session():
+    """The same, by a daemon that was there all the time."""
+    need_kfd()
+    with Target("open") as target, Agent() as agent:
+        die_with_everything(target)
+        reply = agent.connect().call("session.attach", pid=target.pid)
+        assert reply["runtime"]["state"] == "enabled", reply
+        assert target.read("on") == "0"
+
+
+def die_with_everything(target):
+    with Agent() as agent:
+        _, _, worker = blocked(agent, target)
+        for pid in (agent.pid, agent.front(), worker):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: status(target.pid).get("TracerPid") == "0", "ptrace dropped")
+    assert target.where() == WCHAN
 
 
 @test

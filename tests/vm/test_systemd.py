@@ -9,42 +9,16 @@ import pwd
 import re
 import signal
 import stat
-import subprocess
 import sys
 
-os.environ["BIN"] = "/usr/bin"
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from vmlib import OTHER, USER, WCHAN, Target, children, status, stop, wait_until  # noqa: E402
+from units import SERVICE, SOCKET, SOCKET_UNIT, ctl, main_pid, run, show, state, worker_pid  # noqa: E402
+from vmlib import OTHER, USER, Target, children, status, stop, wait_until  # noqa: E402
 from harness import Rpc, main, test  # noqa: E402
 
-SERVICE, SOCKET_UNIT = "gpu-agentd.service", "gpu-agentd.socket"
-SOCKET = "/run/gpu-agent/agentd.sock"
 SECURITY_MAX = 2.5
 ATTACH_ASKED = "6f0d5d8a0c2b4c0f9d4b7c1b8e6a4f21"
 DROP_IN = pathlib.Path("/run/systemd/system/gpu-agentd.service.d/test.conf")
-
-
-def run(*argv, check=True, **kwargs):
-    done = subprocess.run(argv, text=True, capture_output=True, timeout=90, stdin=subprocess.DEVNULL, check=False, **kwargs)
-    assert not check or done.returncode == 0, (argv, done.returncode, done.stdout, done.stderr)
-    return done
-
-
-def show(name, unit=SERVICE):
-    return run("systemctl", "show", "--value", "-p", name, unit).stdout.strip()
-
-
-def state(unit=SERVICE):
-    return show("ActiveState", unit)
-
-
-def ctl(*argv, user=USER, groups=("gpu-debug",)):
-    ids = [grp.getgrnam(g).gr_gid for g in groups]
-    return run("/usr/bin/gpu-agentctl", *map(str, argv), check=False, user=user, group=user, extra_groups=ids)
-
-
-def main_pid():
-    return int(show("MainPID"))
 
 
 def settings(**values):
@@ -154,7 +128,7 @@ def handshake_in_the_sandbox():
     with Target("open") as target:
         rpc = Rpc(SOCKET)
         rpc.call("session.attach", pid=target.pid)
-        worker = next(p for p in children(main_pid()) if process_status(p, "Name") == "gpu-agent-worke")
+        worker = worker_pid()
         # The worker runs as the target's user and keeps nothing.
         assert process_status(worker, "Uid").split()[0] == str(USER), status(worker)
         stop(worker)
@@ -208,7 +182,7 @@ def restart_frees_a_waiting_target():
     with Target("open") as target:
         rpc = Rpc(SOCKET)
         rpc.call("session.attach", pid=target.pid)
-        worker = next(p for p in children(main_pid()) if process_status(p, "Name") == "gpu-agent-worke")
+        worker = worker_pid()
         stop(worker)
         target.say_and_block("on")
         run("systemctl", "restart", SERVICE)

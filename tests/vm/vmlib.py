@@ -2,6 +2,7 @@
 """A program on the real /dev/kfd, and the real daemon; for tests in the guest."""
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -24,11 +25,11 @@ def need_kfd():
 
 
 class Target:
-    """tests/vm/target.c; words go in, results come out."""
+    """tests/vm/target.c, or a program like it; words go in, results come out."""
 
-    def __init__(self, *words, user=USER):
+    def __init__(self, *words, user=USER, program=(str(TARGET),)):
         kwargs = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
-        self.popen = subprocess.Popen([str(TARGET)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.popen = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       bufsize=1, **kwargs)
         self.pid = self.popen.pid
         self.r_debug = int(self.read("ready"), 16)
@@ -50,7 +51,6 @@ class Target:
 
     def read(self, word):
         """The result of that word; the guest's own limit ends a wait that never does."""
-        import select
         if not select.select([self.popen.stdout], [], [], PATIENCE)[0]:
             raise AssertionError(f"target did not answer {word}: {self.where()}")
         line = self.popen.stdout.readline().split()
