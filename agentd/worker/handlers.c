@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #define LEASE_MS_DEFAULT 5000
+#define STOP_MS_DEFAULT	 1000
 
 static int unsupported(struct agent_err *err, const char *what)
 {
@@ -76,10 +77,23 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		       const struct rpc_gpu_snapshot_params *params,
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
 {
-	const struct session *s = ctx;
+	struct session *s = ctx;
+	struct snapshot_options o = {
+		.waves = !(params->has_queues_only && params->queues_only),
+		.each_wave = params->has_waves && params->waves,
+		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
+	};
+	int r;
 
-	return snapshot_take(s->target, arena,
-			     s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL, ret, err);
+	if (o.each_wave && !o.waves)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.waves: not together with queues_only");
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	o.max_stop_ms = session_stop_begin(
+		s, params->has_max_stop_ms ? params->max_stop_ms : STOP_MS_DEFAULT);
+	r = snapshot_take(s->target, arena, &o, ret, err);
+	session_stop_end(s);
+	return r;
 }
 
 static int do_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
@@ -15,7 +16,10 @@ int memory_open(struct memory *m, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
-	return m->fd < 0 ? -errno : 0;
+	if (m->fd < 0)
+		return -errno;
+	m->pid = pid;
+	return 0;
 }
 
 void memory_close(struct memory *m)
@@ -92,4 +96,44 @@ int memory_read_exact(const struct memory *m, uint64_t address, void *buf, size_
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == size ? 0 : -EFAULT;
+}
+
+/* @return how many pieces were read, from the first on; -errno when not even one byte was. */
+static ssize_t read_run(pid_t pid, const struct memory_piece *pieces, size_t n)
+{
+	struct iovec local[MEMORY_PIECES_MAX], remote[MEMORY_PIECES_MAX];
+	size_t done = 0;
+	ssize_t left;
+
+	for (size_t i = 0; i < n; i++) {
+		local[i] = (struct iovec){ pieces[i].buf, pieces[i].size };
+		remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].size };
+	}
+	left = process_vm_readv(pid, local, n, remote, n, 0);
+	if (left < 0)
+		return -errno;
+	while (done < n && (size_t)left >= pieces[done].size)
+		left -= (ssize_t)pieces[done++].size;
+	return (ssize_t)done;
+}
+
+void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, size_t n)
+{
+	bool direct = m->pid > 0;
+
+	for (size_t i = 0; i < n;) {
+		size_t at_once = n - i < MEMORY_PIECES_MAX ? n - i : MEMORY_PIECES_MAX;
+		ssize_t run = direct ? read_run(m->pid, pieces + i, at_once) : 0;
+
+		/* Refused as a whole, by whatever guards the process: no use to ask again. */
+		if (run < 0 && run != -EFAULT)
+			direct = false;
+		for (ssize_t end = run; end > 0; end--)
+			pieces[i++].ok = true;
+		if (run < (ssize_t)at_once) {
+			struct memory_piece *p = &pieces[i++];
+
+			p->ok = memory_read_exact(m, p->address, p->buf, p->size) == 0;
+		}
+	}
 }

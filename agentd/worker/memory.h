@@ -11,12 +11,14 @@
  * buffer fails as a whole instead of being short.  Nothing is ever written.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct memory {
-	int fd; /**< /proc/PID/mem, owned; -1 when closed. */
+	int fd;	   /**< /proc/PID/mem, owned; -1 when closed. */
+	pid_t pid; /**< 0: memory_read_pieces() uses the file alone. */
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset); /**< NULL: the real one. */
 };
 
@@ -33,5 +35,21 @@ void memory_close(struct memory *m);
 ssize_t memory_read(const struct memory *m, uint64_t address, void *buf, size_t size);
 /** All or nothing.  @return 0, -errno. */
 int memory_read_exact(const struct memory *m, uint64_t address, void *buf, size_t size);
+
+/** Pieces that one system call can fetch. */
+#define MEMORY_PIECES_MAX 1024
+
+struct memory_piece {
+	uint64_t address;
+	void *buf;
+	uint32_t size;
+	bool ok; /**< Out: all of it was read. */
+};
+
+/**
+ * Read small pieces from many places, each all or nothing, MEMORY_PIECES_MAX in one system call as
+ * long as they lie in ordinary memory; others are fetched one by one through the file.
+ */
+void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, size_t n);
 
 #endif /* WORKER_MEMORY_H */

@@ -1,7 +1,7 @@
 worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c control.c errors.c events.c \
-	inspect.c queues.c watch.c)
-worker_common_src := $(addprefix agentd/worker/,convert.c guard.c leader.c memory.c options.c \
-	process_facts.c snapshot.c target.c undo.c)
+	inspect.c queues.c watch.c waves.c)
+worker_common_src := $(addprefix agentd/worker/,convert.c group.c guard.c leader.c memory.c options.c \
+	process_facts.c snapshot.c target.c undo.c waves.c)
 
 # An archive so that the unit tests link the same objects.
 archives += worker

@@ -60,6 +60,22 @@ void session_set_lease(struct session *s, uint32_t ms)
 	guard_begin(s);
 }
 
+uint32_t session_stop_begin(struct session *s, uint32_t ms)
+{
+	uint32_t left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : ms;
+
+	if (left < ms)
+		ms = left;
+	guard_arm(&s->guard, ms + GUARD_LEASE_GRACE_MS < GUARD_CALL_MS ? ms + GUARD_LEASE_GRACE_MS :
+									 GUARD_CALL_MS);
+	return ms;
+}
+
+void session_stop_end(struct session *s)
+{
+	guard_begin(s);
+}
+
 /* ------------------------------------------------------------------ sending ------------------ */
 
 static void over(struct session *s, enum rpc_end_reason reason)

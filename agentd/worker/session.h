@@ -35,6 +35,13 @@ int session_run(const struct worker_options *o);
 
 /** Start, move or (0 ms) end the suspend lease. */
 void session_set_lease(struct session *s, uint32_t ms);
+/**
+ * Arm the guard for a short stop of queues.
+ * @return milliseconds granted: less than asked when a lease ends earlier.
+ */
+uint32_t session_stop_begin(struct session *s, uint32_t ms);
+/** Queues run again: what the call has left to do gets its usual time. */
+void session_stop_end(struct session *s);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
 /** The id that clients use: "s" and the number. */

@@ -6,6 +6,7 @@
 
 #include "agentd/worker/convert.h"
 #include "agentd/worker/process_facts.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 struct missing {
@@ -41,6 +42,27 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 		add_missing(m, "runtime: the code object list is not readable");
 }
 
+/* Groups, and the waves themselves if asked for. */
+static int fill_waves(struct rpc_arena *a, const struct target_waves *w, bool each,
+		      struct rpc_gpu_snapshot_result *ret)
+{
+	auto_free struct group *groups = NULL;
+	int r = group_waves(w->waves, w->n_waves, &groups, &ret->n_groups);
+
+	if (r < 0)
+		return r;
+	ret->wave_count = (uint32_t)w->n_waves;
+	ret->groups = waves_convert_groups(a, w->waves, groups, ret->n_groups);
+	ret->has_waves = each;
+	if (each) {
+		ret->waves = waves_convert(a, w->waves, w->n_waves);
+		ret->n_waves = w->n_waves;
+	}
+	ret->stopped_us = w->stopped_us;
+	ret->budget_exceeded = w->budget_exceeded;
+	return 0;
+}
+
 /* Devices that have queues, without doubles, in the order of the queues. */
 static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struct target_queue *q,
 			 size_t n)
@@ -56,12 +78,28 @@ static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struc
 	}
 }
 
-int snapshot_take(struct target *t, struct rpc_arena *a, const uint32_t *holder_uid,
+static int look_at_waves(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+			 const struct target_waves_from *from, struct target_waves *ret,
+			 struct agent_err *err)
+{
+	static const char *const unsupported[] = { "waves: devices of this vendor do not show them" };
+
+	if (!o->waves)
+		return 0;
+	if (t->ops->waves)
+		return t->ops->waves(t, from, a, ret, err);
+	ret->missing = (const char **)unsupported;
+	ret->n_missing = 1;
+	return 0;
+}
+
+int snapshot_take(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
 {
 	struct target_device *devices;
 	struct target_queue *queues;
 	size_t n_devices, n_queues;
+	struct target_waves waves = { 0 };
 	struct missing missing;
 	struct utsname host;
 	int r;
@@ -70,12 +108,24 @@ int snapshot_take(struct target *t, struct rpc_arena *a, const uint32_t *holder_
 	r = t->ops->devices(t, a, &devices, &n_devices, err);
 	if (r == 0)
 		r = t->ops->queues(t, a, &queues, &n_queues, err);
+	if (r == 0)
+		r = look_at_waves(t, a, o,
+				  &(struct target_waves_from){ .devices = devices,
+							       .n_devices = n_devices,
+							       .queues = queues,
+							       .n_queues = n_queues,
+							       .max_stop_ms = o->max_stop_ms },
+				  &waves, err);
 	if (r < 0)
 		return r;
-	missing = (struct missing){ .arena = a, .capacity = n_devices + 2 * n_queues + 1 };
+	r = fill_waves(a, &waves, o->each_wave, ret);
+	missing = (struct missing){ .arena = a,
+				    .capacity = n_devices + 2 * n_queues + 1 + waves.n_missing };
 	missing.list = rpc_arena_array(a, missing.capacity, sizeof(*missing.list));
 	if (missing.list)
 		find_missing(&missing, t, devices, n_devices, queues, n_queues);
+	for (size_t i = 0; missing.list && i < waves.n_missing; i++)
+		add_missing(&missing, waves.missing[i]);
 	ret->schema = SNAPSHOT_SCHEMA;
 	ret->source = (struct rpc_snapshot_source){
 		.kind = "live",
@@ -95,13 +145,15 @@ int snapshot_take(struct target *t, struct rpc_arena *a, const uint32_t *holder_
 	ret->devices = convert_devices(a, devices, n_devices);
 	ret->n_devices = n_devices;
 	ret->queues = convert_queues(a, queues, n_queues, NULL, &ret->n_queues);
-	ret->has_holder_uid = holder_uid != NULL;
-	ret->holder_uid = holder_uid ? *holder_uid : 0;
+	ret->has_holder_uid = o->holder_uid != NULL;
+	ret->holder_uid = o->holder_uid ? *o->holder_uid : 0;
 	ret->missing = missing.list;
 	ret->n_missing = missing.n;
 	ret->complete = missing.n == 0;
-	if (rpc_arena_error(a))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, -rpc_arena_error(a), "gpu.snapshot",
+	if (rpc_arena_error(a) < 0)
+		r = rpc_arena_error(a);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, "gpu.snapshot",
 				     NULL, "the document does not fit into memory");
 	return 0;
 }

@@ -2,14 +2,25 @@
 #ifndef WORKER_SNAPSHOT_H
 #define WORKER_SNAPSHOT_H
 
-/** @file snapshot.h  gpu.snapshot: devices, queues and runtime in one document. */
+/** @file snapshot.h  gpu.snapshot: devices, queues, runtime and waves in one document. */
 
 #include "agentd/worker/target.h"
 
 /** Version of the document. */
 #define SNAPSHOT_SCHEMA "gpu-agent.snapshot/1"
 
-int snapshot_take(struct target *t, struct rpc_arena *a, const uint32_t *holder_uid,
+/** A flat list of the most waves that a back end gives, with what it is made from. */
+#define SNAPSHOT_ARENA_MAX ((size_t)128 << 20)
+
+struct snapshot_options {
+	bool waves;	/**< Stop queues to see what their waves do. */
+	bool each_wave; /**< List them besides the groups. */
+	uint32_t max_stop_ms;
+	const uint32_t *holder_uid; /**< Of the writer lease, if somebody has it. */
+};
+
+/** @param a  Its limit should be SNAPSHOT_ARENA_MAX. */
+int snapshot_take(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  struct rpc_gpu_snapshot_result *ret, struct agent_err *err);
 
 #endif /* WORKER_SNAPSHOT_H */

@@ -20,6 +20,7 @@
 #include "agentd/worker/memory.h"
 #include "agentd/worker/options.h"
 #include "agentd/worker/undo.h"
+#include "agentd/worker/waves.h"
 #include "protocol/agent_err.h"
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
@@ -62,6 +63,24 @@ struct target_queue {
 	uint64_t read_index, write_index;
 	bool suspended; /**< By this session. */
 	uint64_t exceptions;
+};
+
+/** What target_ops.waves works on: facts that were read while the queues ran. */
+struct target_waves_from {
+	const struct target_device *devices;
+	size_t n_devices;
+	const struct target_queue *queues;
+	size_t n_queues;
+	uint32_t max_stop_ms;
+};
+
+struct target_waves {
+	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
+	size_t n_waves;
+	const char **missing; /**< What could not be read, and why. */
+	size_t n_missing;
+	uint64_t stopped_us;  /**< Time that queues were stopped for this. */
+	bool budget_exceeded; /**< The copy ended early, for lack of time. */
 };
 
 struct target_queue_result {
@@ -172,6 +191,16 @@ struct target_ops {
 	/** Only queues that this session suspended.  @param ids NULL: all of those. */
 	int (*resume)(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
 		      struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+
+	/**
+	 * What every wave is doing: stop the queues that run, copy, let exactly those run again.
+	 * Queues are never stopped longer than the budget plus what the kernel takes; when it is
+	 * used up, what was copied until then is the answer.  Writes nothing into the target.  Must
+	 * have let go all that it stopped, failures included; when that is impossible it ends the
+	 * session (target_end()).  The caller has armed the guard.
+	 */
+	int (*waves)(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
+		     struct target_waves *ret, struct agent_err *err);
 
 	/** @param gpu_id NULL: every device, all or nothing. */
 	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,

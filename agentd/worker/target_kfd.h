@@ -44,7 +44,11 @@ struct target_kfd {
 	size_t n_held, held_capacity;
 
 	uint32_t suspended[KFDTRAP_QUEUES_MAX]; /**< t.n_suspended of them. */
+	bool suspend_failed[KFDTRAP_QUEUES_MAX]; /**< suspended[i] may run all the same. */
 	uint32_t suspend_ticket;
+
+	uint32_t stopped[KFDTRAP_QUEUES_MAX]; /**< For the copy of waves under way. */
+	size_t n_stopped;
 
 	enum rpc_launch_mode launch_mode;
 	uint32_t launch_mode_ticket;
@@ -101,6 +105,14 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
 	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
 /** Which exceptions a queue snapshot may clear without eating somebody's event. */
 uint64_t kfd_snapshot_clear(const struct target_kfd *k);
+
+/** Is a queue off the hardware because of a lease?  False also if its preemption failed. */
+bool kfd_is_off(const struct target_kfd *k, uint32_t queue_id);
+
+/* target_kfd_waves.c */
+
+int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
+	      struct target_waves *ret, struct agent_err *err);
 
 /* target_kfd_control.c */
 

@@ -333,6 +333,7 @@ const struct target_ops target_kfd_ops = {
 	.queues = kfd_queues,
 	.suspend = kfd_suspend,
 	.resume = kfd_resume,
+	.waves = kfd_waves,
 	.watch_set = kfd_watch_set,
 	.watch_clear = kfd_watch_clear,
 	.watch_list = kfd_watch_list,

@@ -148,19 +148,35 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 
 /* ------------------------------------------------------------------ suspend, resume ---------- */
 
-static void note_suspended(struct target_kfd *k, uint32_t id)
+static void note_suspended(struct target_kfd *k, uint32_t id, bool failed)
 {
+	size_t i = find_suspended(k, id);
+
 	/* Ids are unique among live queues and a process has at most 1024: there is room. */
-	if (find_suspended(k, id) == k->t.n_suspended && k->t.n_suspended < KFDTRAP_QUEUES_MAX)
+	if (i == k->t.n_suspended && i < KFDTRAP_QUEUES_MAX) {
 		k->suspended[k->t.n_suspended++] = id;
+		k->suspend_failed[i] = false;
+	}
+	/* A second SUSPEND of it says success although nothing happens (kfd.md 3.9). */
+	if (i < KFDTRAP_QUEUES_MAX)
+		k->suspend_failed[i] |= failed;
+}
+
+bool kfd_is_off(const struct target_kfd *k, uint32_t queue_id)
+{
+	size_t i = find_suspended(k, queue_id);
+
+	return i < k->t.n_suspended && !k->suspend_failed[i];
 }
 
 static void note_resumed(struct target_kfd *k, uint32_t id)
 {
 	size_t i = find_suspended(k, id);
 
-	if (i < k->t.n_suspended)
+	if (i < k->t.n_suspended) {
 		k->suspended[i] = k->suspended[--k->t.n_suspended];
+		k->suspend_failed[i] = k->suspend_failed[k->t.n_suspended];
+	}
 	if (!k->t.n_suspended) {
 		undo_drop(&k->t.undo, k->suspend_ticket);
 		k->suspend_ticket = UNDO_NONE;
@@ -286,7 +302,8 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 	/* A queue whose preemption failed counts as suspended for the kernel (kfd.md 3.9). */
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!(chosen[i] & KFDTRAP_QUEUE_GONE) || chosen[i] & KFDTRAP_QUEUE_HW_FAILED)
-			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,
+				       chosen[i] & KFDTRAP_QUEUE_HW_FAILED);
 	if (!t->n_suspended) {
 		undo_drop(&t->undo, k->suspend_ticket);
 		k->suspend_ticket = UNDO_NONE;

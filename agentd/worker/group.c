@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "agentd/worker/waves.h"
+#include "base/cleanup.h"
+
+#define LANES_MAX 64u
+
+bool group_is_faulting(uint32_t reasons)
+{
+	return reasons & (WAVE_REASON(RPC_STOP_REASON_MEMORY_VIOLATION) |
+			  WAVE_REASON(RPC_STOP_REASON_ADDRESS_ERROR) |
+			  WAVE_REASON(RPC_STOP_REASON_ILLEGAL_INSTRUCTION) |
+			  WAVE_REASON(RPC_STOP_REASON_MATH_ERROR) |
+			  WAVE_REASON(RPC_STOP_REASON_ASSERT));
+}
+
+/* ------------------------------------------------------------------ which group -------------- */
+
+struct table {
+	uint32_t *slots; /* number of a group plus 1 */
+	uint32_t mask;
+	uint64_t secret;
+	struct group *groups;
+	size_t n, capacity;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return x ^ x >> 32;
+}
+
+static uint64_t secret_read(void)
+{
+	/* Sixteen random bytes that the kernel gives to each new program (getauxval(3)). */
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	uint64_t secret = 0;
+
+	if (random)
+		memcpy(&secret, random, sizeof(secret));
+	return secret;
+}
+
+static int table_init(struct table *t, size_t n_waves)
+{
+	uint32_t size = 16;
+
+	while (size < 2 * n_waves)
+		size *= 2;
+	t->slots = calloc(size, sizeof(*t->slots));
+	t->mask = size - 1;
+	t->secret = secret_read();
+	return t->slots ? 0 : -ENOMEM;
+}
+
+static bool is_of(const struct group *g, const struct wave *w)
+{
+	return g->pc == w->pc && g->gpu_id == w->gpu_id && g->state == w->state &&
+	       g->reasons == w->reasons;
+}
+
+static int add_group(struct table *t, const struct wave *w, uint32_t position)
+{
+	if (t->n == t->capacity) {
+		size_t capacity = t->capacity ? 2 * t->capacity : 64;
+		struct group *groups = realloc(t->groups, capacity * sizeof(*groups));
+
+		if (!groups)
+			return -ENOMEM;
+		t->groups = groups;
+		t->capacity = capacity;
+	}
+	t->groups[t->n++] = (struct group){ .gpu_id = w->gpu_id, .state = w->state,
+					    .reasons = w->reasons, .pc = w->pc,
+					    .representative = position };
+	return 0;
+}
+
+/* Number of the wave's group, or -ENOMEM. */
+static int64_t find_group(struct table *t, const struct wave *w, uint32_t position)
+{
+	uint64_t h = mix(w->pc ^ t->secret);
+	uint32_t slot;
+
+	h = mix(h ^ ((uint64_t)w->gpu_id << 32 | w->reasons << 2 | w->state));
+	slot = (uint32_t)h & t->mask;
+	while (t->slots[slot] && !is_of(&t->groups[t->slots[slot] - 1], w))
+		slot = (slot + 1) & t->mask;
+	if (!t->slots[slot]) {
+		if (add_group(t, w, position) < 0)
+			return -ENOMEM;
+		t->slots[slot] = (uint32_t)t->n;
+	}
+	return t->slots[slot] - 1;
+}
+
+/* ------------------------------------------------------------------ what is in it ------------ */
+
+/* Waves sorted by group: group g has order[starts[g]] to order[starts[g + 1] - 1]. */
+static void sort_by_group(const uint32_t *of, size_t n, const struct group *groups, size_t n_groups,
+			  uint32_t *starts, uint32_t *order)
+{
+	uint32_t next = 0;
+
+	for (size_t g = 0; g < n_groups; g++) {
+		starts[g] = next;
+		next += groups[g].waves;
+	}
+	for (size_t i = 0; i < n; i++)
+		order[starts[of[i]]++] = (uint32_t)i;
+	/* Each start has become the end of its group, which is the start of the next. */
+	for (size_t g = 0; g < n_groups; g++)
+		starts[g] -= groups[g].waves;
+}
+
+/* @seen: per leader the last group it was counted for, plus 1. */
+static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
+		   const uint32_t *order, uint32_t *seen)
+{
+	uint32_t lanes[LANES_MAX + 1] = { 0 }, below = 0, median = 0;
+
+	g->lanes_min = LANES_MAX;
+	for (uint32_t i = 0; i < g->waves; i++) {
+		const struct wave *w = &waves[order[i]];
+		uint32_t active = w->lanes < LANES_MAX ? w->lanes : LANES_MAX;
+
+		lanes[active]++;
+		if (active < g->lanes_min)
+			g->lanes_min = active;
+		if (active > g->lanes_max)
+			g->lanes_max = active;
+		if (seen[w->leader] != number + 1) {
+			seen[w->leader] = number + 1;
+			g->workgroups++;
+		}
+	}
+	while (below + lanes[median] <= (g->waves - 1) / 2)
+		below += lanes[median++];
+	g->lanes_median = median;
+}
+
+/* ------------------------------------------------------------------ in which order ----------- */
+
+static int compare(const void *x, const void *y)
+{
+	const struct group *a = x, *b = y;
+	bool a_faulting = group_is_faulting(a->reasons), b_faulting = group_is_faulting(b->reasons);
+
+	if (a_faulting != b_faulting)
+		return a_faulting ? -1 : 1;
+	if (a->waves != b->waves)
+		return a->waves > b->waves ? -1 : 1;
+	if (a->pc != b->pc)
+		return a->pc < b->pc ? -1 : 1;
+	/* Only so that the same waves always give the same document. */
+	if (a->gpu_id != b->gpu_id)
+		return a->gpu_id < b->gpu_id ? -1 : 1;
+	if (a->state != b->state)
+		return a->state < b->state ? -1 : 1;
+	return a->reasons < b->reasons ? -1 : a->reasons > b->reasons;
+}
+
+static int collect(struct table *t, const struct wave *waves, size_t n, uint32_t *of)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t g = find_group(t, &waves[i], (uint32_t)i);
+
+		if (g < 0)
+			return (int)g;
+		t->groups[g].waves++;
+		of[i] = (uint32_t)g;
+	}
+	return 0;
+}
+
+int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *ret_n)
+{
+	struct table t = { 0 };
+	auto_free uint32_t *slots = NULL, *of = NULL, *order = NULL, *starts = NULL, *seen = NULL;
+	auto_free struct group *groups = NULL;
+	int r;
+
+	if (n > UINT32_MAX / 4)
+		return -EFBIG;
+	r = table_init(&t, n);
+	slots = t.slots;
+	of = malloc((n + 1) * sizeof(*of));
+	order = malloc((n + 1) * sizeof(*order));
+	seen = calloc(n + 1, sizeof(*seen));
+	if (r < 0 || !of || !order || !seen)
+		return -ENOMEM;
+	r = collect(&t, waves, n, of);
+	groups = t.groups;
+	starts = malloc((t.n + 1) * sizeof(*starts));
+	if (r < 0 || !starts)
+		return -ENOMEM;
+	sort_by_group(of, n, groups, t.n, starts, order);
+	for (size_t g = 0; g < t.n; g++)
+		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g], seen);
+	if (t.n)
+		qsort(groups, t.n, sizeof(*groups), compare);
+	*ret = TAKE_PTR(groups);
+	*ret_n = t.n;
+	return 0;
+}

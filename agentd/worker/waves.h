@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_WAVES_H
+#define WORKER_WAVES_H
+
+/** @file waves.h  What one wave is doing, whatever the vendor, and how the wire says it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentd/worker/group.h"
+#include "protocol/rpc_arena.h"
+#include "rpc_gen.h"
+
+#define WAVE_REASON(reason) (UINT32_C(1) << (reason))
+#define WAVE_REASONS_COUNT  11u /**< Values of enum rpc_stop_reason, from 0 on. */
+
+struct wave {
+	uint64_t pc, exec;
+	uint64_t dispatch;
+	uint32_t gpu_id, queue_id, xcc;
+	uint32_t index;	 /**< Within its queue and die. */
+	uint32_t leader; /**< Position, in the same array, of the first wave of its workgroup. */
+	uint32_t workgroup[3];
+	uint32_t reasons;     /**< WAVE_REASON() of each. */
+	uint8_t state;	      /**< enum rpc_wave_state. */
+	uint8_t lanes, width; /**< Active lanes, all lanes. */
+	uint8_t wave_in_group, trap_id;
+	bool has_dispatch, has_workgroup, has_wave_in_group;
+};
+
+/**
+ * For replies.  What they point to is in @p waves, which must stay as long, and in the arena.
+ * @return NULL when the arena is exhausted.
+ */
+struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, size_t n);
+struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
+				       const struct group *groups, size_t n);
+
+#endif /* WORKER_WAVES_H */

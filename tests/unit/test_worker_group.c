@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/waves.h"
+#include "base/clock.h"
+#include "base/out.h"
+#include "testlib.h"
+
+#define MANY 100000
+
+static struct wave wave(uint64_t pc, uint8_t lanes, uint32_t leader, uint32_t reasons)
+{
+	return (struct wave){ .pc = pc, .gpu_id = 1, .lanes = lanes, .leader = leader,
+			      .reasons = reasons,
+			      .state = reasons ? RPC_WAVE_STATE_STOPPED : RPC_WAVE_STATE_RUNNING };
+}
+
+static void nothing_gives_no_group(void)
+{
+	auto_free struct group *groups = NULL;
+	size_t n = 77;
+
+	TEST_EQ(group_waves(NULL, 0, &groups, &n), 0);
+	TEST_EQ(n, 0);
+}
+
+/* Six waves at three places: a fault of one wave stands above the large group. */
+static void faults_come_first_then_size_then_pc(void)
+{
+	const uint32_t assertion = WAVE_REASON(RPC_STOP_REASON_ASSERT);
+	const struct wave waves[] = {
+		wave(0x300, 64, 0, 0), wave(0x100, 3, 0, 0),  wave(0x300, 1, 2, 0),
+		wave(0x300, 8, 2, 0),  wave(0x200, 64, 4, assertion), wave(0x080, 1, 5, 0),
+	};
+	auto_free struct group *g = NULL;
+	size_t n;
+
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n), 0);
+	TEST_EQ_FATAL(n, 4);
+	TEST_EQ(g[0].pc, 0x200);
+	TEST_EQ(g[0].state, RPC_WAVE_STATE_STOPPED);
+	TEST_EQ(g[0].reasons, assertion);
+	TEST_EQ(g[1].pc, 0x300);
+	TEST_EQ(g[1].waves, 3);
+	TEST_EQ(g[1].lanes_min, 1);
+	TEST_EQ(g[1].lanes_median, 8);
+	TEST_EQ(g[1].lanes_max, 64);
+	TEST_EQ(g[1].workgroups, 2);
+	TEST_EQ(g[1].representative, 0);
+	TEST_EQ(g[2].pc, 0x080);
+	TEST_EQ(g[3].pc, 0x100);
+}
+
+/* Everything in the key tells groups apart; everything else does not. */
+static void the_key_is_place_and_reason(void)
+{
+	struct wave waves[6];
+	auto_free struct group *g = NULL;
+	size_t n;
+
+	for (size_t i = 0; i < TEST_COUNT(waves); i++)
+		waves[i] = wave(0x100, 64, 0, WAVE_REASON(RPC_STOP_REASON_TRAP));
+	waves[1].gpu_id = 2;
+	waves[2].pc = 0x104;
+	waves[3].state = RPC_WAVE_STATE_HALTED;
+	waves[4].reasons |= WAVE_REASON(RPC_STOP_REASON_BREAKPOINT);
+	waves[5].queue_id = 9;
+	waves[5].xcc = 3;
+	waves[5].exec = 5;
+	waves[5].trap_id = 7;
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n), 0);
+	TEST_EQ_FATAL(n, 5);
+	TEST_EQ(g[0].waves, 2);
+}
+
+static void which_reasons_are_faults(void)
+{
+	for (uint32_t bit = 0; bit < WAVE_REASONS_COUNT; bit++)
+		TEST_ROW_EQ(bit, group_is_faulting(WAVE_REASON(bit)),
+			    bit == RPC_STOP_REASON_MEMORY_VIOLATION ||
+				    bit == RPC_STOP_REASON_ADDRESS_ERROR ||
+				    bit == RPC_STOP_REASON_ILLEGAL_INSTRUCTION ||
+				    bit == RPC_STOP_REASON_MATH_ERROR ||
+				    bit == RPC_STOP_REASON_ASSERT);
+	TEST_EQ(group_is_faulting(0), false);
+	/* A reason that the table lacks would be cut off in replies. */
+	TEST_EQ(rpc_stop_reason_enum.n, WAVE_REASONS_COUNT);
+}
+
+/* ------------------------------------------------------------------ against a naive one ------ */
+
+static struct wave *random_waves(size_t n, uint32_t places)
+{
+	struct wave *waves = calloc(n, sizeof(*waves));
+	uint32_t leader = 0;
+
+	for (size_t i = 0; waves && i < n; i++) {
+		if (test_random() % 4 == 0)
+			leader = (uint32_t)i;
+		waves[i] = wave(0x7f0000000000 + test_random() % places * 4,
+				(uint8_t)(test_random() % 65), leader,
+				test_random() % 8 ? 0 : (uint32_t)(test_random() & 0x7ff));
+		waves[i].gpu_id = 1 + (uint32_t)(test_random() % 3);
+	}
+	return waves;
+}
+
+static int by_key(const void *x, const void *y)
+{
+	const struct wave *a = *(struct wave *const *)x, *b = *(struct wave *const *)y;
+	int64_t d = (int64_t)(a->pc - b->pc);
+
+	d = d ? d : (int64_t)a->gpu_id - b->gpu_id;
+	d = d ? d : (int64_t)a->state - b->state;
+	d = d ? d : (int64_t)a->reasons - b->reasons;
+	d = d ? d : (int64_t)a->lanes - b->lanes;
+	return d < 0 ? -1 : d > 0;
+}
+
+static int by_leader(const void *x, const void *y)
+{
+	const struct wave *a = *(struct wave *const *)x, *b = *(struct wave *const *)y;
+
+	return a->leader < b->leader ? -1 : a->leader > b->leader;
+}
+
+static bool same_place(const struct wave *a, const struct wave *b)
+{
+	return a->pc == b->pc && a->gpu_id == b->gpu_id && a->state == b->state &&
+	       a->reasons == b->reasons;
+}
+
+static const struct group *find(const struct group *g, size_t n, const struct wave *w)
+{
+	for (size_t i = 0; i < n; i++)
+		if (g[i].pc == w->pc && g[i].gpu_id == w->gpu_id && g[i].state == w->state &&
+		    g[i].reasons == w->reasons)
+			return &g[i];
+	return NULL;
+}
+
+/* One run of sorted waves, summed up in the most obvious way. */
+static void check_run(const struct group *g, const struct wave **run, size_t n,
+		      const struct wave *waves)
+{
+	uint32_t workgroups = 1;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+	TEST_EQ(g->waves, n);
+	TEST_EQ(g->lanes_min, run[0]->lanes);
+	TEST_EQ(g->lanes_median, run[(n - 1) / 2]->lanes);
+	TEST_EQ(g->lanes_max, run[n - 1]->lanes);
+	CU_ASSERT(same_place(&waves[g->representative], run[0]));
+	qsort(run, n, sizeof(*run), by_leader);
+	for (size_t i = 1; i < n; i++)
+		workgroups += run[i]->leader != run[i - 1]->leader;
+	TEST_EQ(g->workgroups, workgroups);
+}
+
+static void many_random_waves_agree_with_sorting(void)
+{
+	static const uint32_t places[] = { 1, 7, 300 };
+
+	for (size_t p = 0; p < TEST_COUNT(places); p++) {
+		auto_free struct wave *waves = random_waves(MANY, places[p]);
+		auto_free const struct wave **sorted = malloc(MANY * sizeof(*sorted));
+		auto_free struct group *groups = NULL;
+		size_t n = 0, n_runs = 0, end;
+
+		CU_ASSERT_FATAL(waves && sorted);
+		for (size_t i = 0; i < MANY; i++)
+			sorted[i] = &waves[i];
+		qsort(sorted, MANY, sizeof(*sorted), by_key);
+		TEST_EQ_FATAL(group_waves(waves, MANY, &groups, &n), 0);
+		for (size_t i = 0; i < MANY; i = end, n_runs++) {
+			for (end = i; end < MANY && same_place(sorted[i], sorted[end]); end++)
+				;
+			if (p < 2 || n_runs % 97 == 0)
+				check_run(find(groups, n, sorted[i]), sorted + i, end - i, waves);
+		}
+		TEST_ROW_EQ(p, n, n_runs);
+		for (size_t i = 1; i < n; i++) {
+			bool a = group_is_faulting(groups[i - 1].reasons);
+			bool b = group_is_faulting(groups[i].reasons);
+
+			CU_ASSERT(a || !b);
+			CU_ASSERT(a != b || groups[i - 1].waves >= groups[i].waves);
+		}
+	}
+}
+
+/* Time is printed, and asserted only so far that a quadratic step shows on any machine. */
+static void many_waves_are_quick(void)
+{
+	static const uint32_t places[] = { 1, 300, UINT32_C(1) << 30 };
+
+	for (size_t p = 0; p < TEST_COUNT(places); p++) {
+		auto_free struct wave *waves = random_waves(MANY, places[p]);
+		auto_free struct group *groups = NULL;
+		uint64_t begin_ns = clock_now_ns(), took_ns;
+		size_t n = 0;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(waves);
+		TEST_EQ_FATAL(group_waves(waves, MANY, &groups, &n), 0);
+		took_ns = clock_now_ns() - begin_ns;
+		printf("  %d waves, %zu groups: %.1f ms\n", MANY, n, (double)took_ns / 1e6);
+		CU_ASSERT(took_ns < UINT64_C(1000000000));
+	}
+}
+
+/* ------------------------------------------------------------------ on the wire -------------- */
+
+static void waves_and_groups_read_well_in_json(void)
+{
+	struct wave waves[] = {
+		{ .pc = 0x7f0000001000, .exec = 0xf, .dispatch = 5, .gpu_id = 11, .queue_id = 3,
+		  .xcc = 1, .index = 17, .leader = 0, .workgroup = { 4, 5, 6 }, .lanes = 4,
+		  .width = 64, .wave_in_group = 2, .trap_id = 2, .state = RPC_WAVE_STATE_STOPPED,
+		  .reasons = WAVE_REASON(RPC_STOP_REASON_ASSERT) | WAVE_REASON(RPC_STOP_REASON_WATCHPOINT),
+		  .has_dispatch = true, .has_workgroup = true, .has_wave_in_group = true },
+		{ .pc = 0x20, .gpu_id = 11, .queue_id = 3, .leader = 1, .width = 32 },
+	};
+	auto_rpc_arena struct rpc_arena arena;
+	auto_free struct group *groups = NULL;
+	auto_out struct out text;
+	struct rpc_wave *w;
+	struct rpc_group *g;
+	size_t n;
+
+	rpc_arena_init(&arena, 0);
+	out_init(&text, 0);
+	w = waves_convert(&arena, waves, 2);
+	TEST_EQ_FATAL(group_waves(waves, 2, &groups, &n), 0);
+	TEST_EQ_FATAL(n, 2);
+	g = waves_convert_groups(&arena, waves, groups, n);
+	CU_ASSERT_FATAL(w && g);
+	rpc_wave_encode(&text, &w[0]);
+	TEST_STR(text.data, "{\"ref\":{\"queue_id\":3,\"xcc\":1,\"index\":17,\"dispatch\":5,"
+			    "\"workgroup\":[4,5,6],\"wave_in_group\":2},\"gpu_id\":11,"
+			    "\"pc\":\"0x7f0000001000\",\"exec\":\"0xf\",\"lanes\":4,\"width\":64,"
+			    "\"state\":\"stopped\",\"reasons\":[\"watchpoint\",\"assert\"],\"trap_id\":2}");
+	out_reset(&text);
+	rpc_group_encode(&text, &g[1]);
+	TEST_STR(text.data, "{\"gpu_id\":11,\"pc\":\"0x20\",\"state\":\"running\",\"reasons\":[],"
+			    "\"waves\":1,\"lanes_min\":0,\"lanes_median\":0,\"lanes_max\":0,"
+			    "\"workgroups\":1,\"representative\":{\"queue_id\":3,\"xcc\":0,"
+			    "\"index\":0,\"workgroup\":[]}}");
+}
+
+static void too_little_memory_is_an_answer(void)
+{
+	struct wave waves[100] = { 0 };
+	auto_rpc_arena struct rpc_arena arena;
+
+	rpc_arena_init(&arena, 4096);
+	CU_ASSERT_PTR_NULL(waves_convert(&arena, waves, TEST_COUNT(waves)));
+	TEST_EQ(rpc_arena_error(&arena), -EFBIG);
+}
+
+TEST_SUITE(worker_group, TEST(nothing_gives_no_group), TEST(faults_come_first_then_size_then_pc),
+	   TEST(the_key_is_place_and_reason), TEST(which_reasons_are_faults),
+	   TEST(many_random_waves_agree_with_sorting), TEST(many_waves_are_quick),
+	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer));
