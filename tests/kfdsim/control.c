@@ -118,10 +118,13 @@ static int cmd_raise(struct sim *s, const struct words *w)
 	struct sim_queue *q;
 	struct sim_gpu *g;
 	uint64_t mask;
-	int r = parse_process(s, w->w[1], &p);
+	int r;
 
-	if (r || w->n < 4)
-		return r ? r : -EINVAL;
+	if (w->n < 4 || w->n > 5)
+		return -EINVAL;
+	r = parse_process(s, w->w[1], &p);
+	if (r)
+		return r;
 	if (!strcmp(w->w[2], "process")) {
 		r = raise_on(s, p, w, &mask, w->w[3], KFDABI_EC_MASK_PROCESS);
 		if (!r)
