@@ -19,4 +19,4 @@ fuzz_rpc_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,format message params wire,$(eval $(call rpc_fuzz,$(t))))
 
-$(foreach t,uri list,$(eval $(call fuzz_target,symbols_$(t),symbols,$(symbols_ldlibs))))
+$(foreach t,uri list image msgpack,$(eval $(call fuzz_target,symbols_$(t),symbols,$(symbols_ldlibs))))

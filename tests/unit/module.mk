@@ -21,6 +21,7 @@ $(eval $(call unit_test,kfdtrap_commands,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_errors,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
+$(eval $(call unit_test,kfdtrap_wave,kfdtrap base))
 
 define rpc_test
 $(call unit_test,rpc_$(1),protocol base,$(protocol_ldlibs))
@@ -39,6 +40,6 @@ $(foreach t,undo memory leader convert inspect target_kfd session group,$(eval $
 define symbols_test
 $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
 endef
-$(foreach t,uri list aql image,$(eval $(call symbols_test,$(t))))
+$(foreach t,uri list aql image cache metadata demangle,$(eval $(call symbols_test,$(t))))
 
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/debug_info.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "symbols/die.h"
+#include "symbols/location.h"
+
+/* Of one image.  A large library with full debug information stays below half of each. */
+#define STEPS_MAX	 8000000u /* DIEs and address ranges looked at */
+#define CPU_NS_MAX	 UINT64_C(5000000000)
+#define SPANS_MAX	 (1u << 20)
+#define SCOPES_MAX	 (1u << 22)
+#define LINE_ROWS_MAX	 (1u << 23)
+#define LINE_BYTES_MAX	 ((uint64_t)16 << 20)
+#define EXPANDED_MAX	 ((uint64_t)128 << 20) /* compressed sections, all together */
+#define DEPTH_MAX	 256
+
+/* A piece of code that a compile unit covers. */
+struct span {
+	uint64_t low, high;
+	size_t unit;
+};
+
+/* A piece of code that a function, an inlined one, or a block covers; parents come first. */
+struct scope {
+	uint64_t low, high;
+	Dwarf_Off die, parent; /**< parent: the enclosing scope, or 0. */
+	int tag;
+};
+
+struct unit {
+	Dwarf_Off die, end;
+	bool tried_scopes, tried_lines, has_lines;
+	struct scope *scopes;
+	size_t n_scopes, capacity;
+};
+
+struct debug_info {
+	Elf *elf;
+	Dwarf *dw;
+	const uint8_t *info; /**< .debug_info, expanded; libdw points into it. */
+	size_t info_size;
+	bool lines_fit;
+	struct unit *units;
+	size_t n_units, unit_capacity;
+	struct span *spans;
+	size_t n_spans, span_capacity;
+	size_t n_scopes, n_rows; /**< In all units. */
+	uint32_t steps;
+	uint64_t cpu_ns, entered_ns;
+	bool spent; /**< A limit was hit: nothing more is read. */
+};
+
+static uint64_t cpu_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* Everything that loops over the target's data pays here. */
+static bool spend(struct debug_info *d)
+{
+	if (++d->steps >= STEPS_MAX)
+		d->spent = true;
+	if (d->steps % 1024 == 0 && d->cpu_ns + (cpu_now_ns() - d->entered_ns) > CPU_NS_MAX)
+		d->spent = true;
+	return !d->spent;
+}
+
+static void enter(struct debug_info *d)
+{
+	d->entered_ns = cpu_now_ns();
+}
+
+static void leave(struct debug_info *d)
+{
+	d->cpu_ns += cpu_now_ns() - d->entered_ns;
+	if (d->cpu_ns > CPU_NS_MAX)
+		d->spent = true;
+}
+
+static void *grow(void *items, size_t n, size_t *capacity, size_t item_size)
+{
+	size_t wanted = *capacity ? 2 * *capacity : 32;
+
+	if (n < *capacity)
+		return items;
+	items = realloc(items, wanted * item_size);
+	if (items)
+		*capacity = wanted;
+	return items;
+}
+
+/* .debug_line of some kind, or its compressed form. */
+static bool is_section(const char *name, const char *kind)
+{
+	if (!strncmp(name, ".debug_", 7))
+		return !strcmp(name + 7, kind);
+	return !strncmp(name, ".zdebug_", 8) && !strcmp(name + 8, kind);
+}
+
+bool debug_info_is_present(const struct elf_view *v)
+{
+	bool found = false;
+
+	for (size_t i = 1; i < v->n_sections; i++) {
+		Elf64_Shdr s = elf_view_section(v, i);
+		const char *name = elf_view_section_name(v, &s);
+
+		/* libdw would open the file that it names. */
+		if (!strcmp(name, ".gnu_debugaltlink"))
+			return false;
+		if (is_section(name, "info"))
+			found = true;
+	}
+	return found;
+}
+
+/* Bytes of a section once it is expanded; UINT64_MAX when that cannot be told. */
+static uint64_t expanded_size(const struct elf_view *v, const Elf64_Shdr *s)
+{
+	const uint8_t *data = elf_view_section_data(v, s);
+	uint64_t size = 0;
+	Elf64_Chdr c;
+
+	if (!data)
+		return 0;
+	if (s->sh_flags & SHF_COMPRESSED) {
+		if (s->sh_size < sizeof(c))
+			return UINT64_MAX;
+		memcpy(&c, data, sizeof(c));
+		return c.ch_size;
+	}
+	if (strncmp(elf_view_section_name(v, s), ".zdebug_", 8))
+		return s->sh_size;
+	if (s->sh_size < 12)
+		return UINT64_MAX;
+	for (size_t i = 4; i < 12; i++)
+		size = size << 8 | data[i];
+	return size;
+}
+
+static bool is_expansion_limited(const struct elf_view *v, bool *ret_lines_fit)
+{
+	uint64_t total = 0;
+
+	*ret_lines_fit = true;
+	for (size_t i = 1; i < v->n_sections; i++) {
+		Elf64_Shdr s = elf_view_section(v, i);
+		uint64_t size = expanded_size(v, &s);
+
+		if (size > EXPANDED_MAX)
+			return false;
+		if (is_section(elf_view_section_name(v, &s), "line") && size > LINE_BYTES_MAX)
+			*ret_lines_fit = false;
+		total += size;
+	}
+	return total <= EXPANDED_MAX;
+}
+
+static int find_info(struct debug_info *d)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(d->elf, &names) < 0)
+		return -EBADMSG;
+	while ((scn = elf_nextscn(d->elf, scn))) {
+		const Elf64_Shdr *s = elf64_getshdr(scn);
+		const char *name = s ? elf_strptr(d->elf, names, s->sh_name) : NULL;
+		const Elf_Data *data;
+
+		if (!name || !is_section(name, "info"))
+			continue;
+		data = elf_rawdata(scn, NULL);
+		if (!data || !data->d_buf)
+			return -EBADMSG;
+		d->info = data->d_buf;
+		d->info_size = data->d_size;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+/* A walk over what a DIE covers. */
+struct range_walk {
+	Dwarf_Die *die;
+	ptrdiff_t at;
+	Dwarf_Addr base, low, high;
+};
+
+static bool next_range(struct debug_info *d, struct range_walk *w)
+{
+	do {
+		if (!spend(d))
+			return false;
+		w->at = dwarf_ranges(w->die, w->at, &w->base, &w->low, &w->high);
+		if (w->at <= 0)
+			return false;
+	} while (w->low >= w->high);
+	return true;
+}
+
+static int add_spans(struct debug_info *d, Dwarf_Die *die, size_t unit)
+{
+	struct range_walk w = { .die = die };
+
+	while (d->n_spans < SPANS_MAX && next_range(d, &w)) {
+		struct span *spans = grow(d->spans, d->n_spans, &d->span_capacity, sizeof(*spans));
+
+		if (!spans)
+			return -ENOMEM;
+		d->spans = spans;
+		spans[d->n_spans++] = (struct span){ w.low, w.high, unit };
+	}
+	return 0;
+}
+
+/* A skeleton would make libdw look for its other half in files that the target names. */
+static bool is_whole_unit(Dwarf_Die *die)
+{
+	uint8_t type;
+
+	return dwarf_tag(die) == DW_TAG_compile_unit &&
+	       dwarf_cu_info(die->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 &&
+	       type == DW_UT_compile;
+}
+
+static int add_unit(struct debug_info *d, Dwarf_Off first, Dwarf_Off end)
+{
+	struct unit *units;
+	Dwarf_Die die;
+
+	if (end > d->info_size || !dwarf_offdie(d->dw, first, &die) || !is_whole_unit(&die))
+		return 0;
+	if ((const uint8_t *)die.addr != d->info + first)
+		return -EBADMSG;
+	units = grow(d->units, d->n_units, &d->unit_capacity, sizeof(*units));
+	if (!units)
+		return -ENOMEM;
+	d->units = units;
+	units[d->n_units] = (struct unit){ .die = first, .end = end };
+	return add_spans(d, &die, d->n_units++);
+}
+
+static int read_units(struct debug_info *d)
+{
+	Dwarf_Off at = 0, next;
+	size_t header;
+	int r = 0;
+
+	while (r == 0 && spend(d) &&
+	       dwarf_next_unit(d->dw, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL) == 0 &&
+	       next > at) {
+		r = add_unit(d, at + header, next);
+		at = next;
+	}
+	return r;
+}
+
+static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
+{
+	int r;
+
+	elf_version(EV_CURRENT);
+	d->elf = elf_memory((char *)bytes, size);
+	if (!d->elf || elf_kind(d->elf) != ELF_K_ELF)
+		return -EBADMSG;
+	d->dw = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
+	if (!d->dw)
+		return -EBADMSG;
+	r = find_info(d);
+	return r < 0 ? r : read_units(d);
+}
+
+int debug_info_create(const struct elf_view *v, uint8_t *bytes, struct debug_info **ret)
+{
+	struct debug_info *d;
+	bool lines_fit;
+	int r;
+
+	if (!is_expansion_limited(v, &lines_fit))
+		return -EFBIG;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	d->lines_fit = lines_fit;
+	enter(d);
+	r = open_all(d, bytes, v->size);
+	leave(d);
+	if (r < 0) {
+		debug_info_destroy(d);
+		return r;
+	}
+	*ret = d;
+	return 0;
+}
+
+void debug_info_destroy(struct debug_info *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->n_units; i++)
+		free(d->units[i].scopes);
+	free(d->units);
+	free(d->spans);
+	dwarf_end(d->dw);
+	elf_end(d->elf);
+	free(d);
+}
+
+/* What libdw keeps of a row of a line table, by its structures in 0.188. */
+#define ROW_BYTES 40
+
+size_t debug_info_bytes(const struct debug_info *d)
+{
+	if (!d)
+		return 0;
+	return sizeof(*d) + d->n_units * sizeof(struct unit) + d->n_spans * sizeof(struct span) +
+	       d->n_scopes * sizeof(struct scope) + d->n_rows * ROW_BYTES;
+}
+
+static bool is_scope_tag(int tag)
+{
+	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+	       tag == DW_TAG_lexical_block;
+}
+
+/* @return false when there is no room or no time. */
+static bool add_scopes(struct debug_info *d, struct unit *u, Dwarf_Die *die, const struct scope *s)
+{
+	struct range_walk w = { .die = die };
+
+	while (next_range(d, &w)) {
+		struct scope *scopes;
+
+		if (d->n_scopes == SCOPES_MAX)
+			return false;
+		scopes = grow(u->scopes, u->n_scopes, &u->capacity, sizeof(*scopes));
+		if (!scopes)
+			return false;
+		u->scopes = scopes;
+		scopes[u->n_scopes] = *s;
+		scopes[u->n_scopes].low = w.low;
+		scopes[u->n_scopes++].high = w.high;
+		d->n_scopes++;
+	}
+	return !d->spent;
+}
+
+/* Where a walk through the DIEs of a unit stands. */
+struct die_walk {
+	Dwarf_Off at;
+	Dwarf_Off parents[DEPTH_MAX + 1]; /**< The enclosing scope at each depth. */
+	size_t depth;
+};
+
+/* @return false when the walk has to end: broken, or a limit. */
+static bool walk_die(struct debug_info *d, struct unit *u, struct die_walk *w)
+{
+	Dwarf_Off inside = w->parents[w->depth];
+	Dwarf_Die die;
+	size_t size;
+	int tag;
+
+	if (!dwarf_offdie(d->dw, w->at, &die))
+		return false;
+	tag = dwarf_tag(&die);
+	size = tag == DW_TAG_invalid ? 0 : die_size(&die, d->info + u->end);
+	if (!size)
+		return false;
+	if (is_scope_tag(tag)) {
+		struct scope s = { .die = w->at, .parent = inside, .tag = tag };
+
+		if (!add_scopes(d, u, &die, &s))
+			return false;
+		inside = w->at;
+	}
+	w->at += size;
+	if (dwarf_haschildren(&die) > 0) {
+		if (w->depth == DEPTH_MAX)
+			return false;
+		w->parents[++w->depth] = inside;
+	}
+	return true;
+}
+
+static void read_scopes(struct debug_info *d, struct unit *u)
+{
+	struct die_walk w = { .at = u->die };
+
+	u->tried_scopes = true;
+	do {
+		if (!spend(d))
+			return;
+		if (!d->info[w.at]) { /* end of a list of children */
+			w.at++;
+			w.depth--;
+		} else if (!walk_die(d, u, &w)) {
+			return;
+		}
+	} while (w.depth && w.at < u->end);
+}
+
+/* A removed function may leave a piece at address 0: the tightest piece is the true one. */
+static struct unit *find_unit(struct debug_info *d, uint64_t address)
+{
+	const struct span *best = NULL;
+
+	for (size_t i = 0; i < d->n_spans; i++) {
+		const struct span *s = &d->spans[i];
+
+		if (address >= s->low && address < s->high &&
+		    (!best || s->high - s->low < best->high - best->low))
+			best = s;
+	}
+	return best ? &d->units[best->unit] : NULL;
+}
+
+/* Scopes around the address, outermost first; the function is chain[0]. */
+static size_t find_chain(const struct unit *u, uint64_t address, const struct scope **chain)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < u->n_scopes; i++) {
+		const struct scope *s = &u->scopes[i];
+
+		if (address < s->low || address >= s->high)
+			continue;
+		if (s->tag == DW_TAG_subprogram && (!n || s->parent == chain[n - 1]->die)) {
+			n = 0;
+			chain[n++] = s;
+		} else if (n && n < DEPTH_MAX && s->parent == chain[n - 1]->die) {
+			chain[n++] = s;
+		}
+	}
+	return n;
+}
+
+struct position {
+	const char *file;
+	int line, column;
+};
+
+static bool load_lines(struct debug_info *d, struct unit *u, Dwarf_Die *cu)
+{
+	Dwarf_Lines *lines;
+	size_t n;
+
+	if (!u->tried_lines && d->lines_fit && !d->spent && d->n_rows < LINE_ROWS_MAX &&
+	    dwarf_getsrclines(cu, &lines, &n) == 0 && n) {
+		u->has_lines = true;
+		d->n_rows += n;
+	}
+	u->tried_lines = true;
+	return u->has_lines;
+}
+
+static struct position position_of(Dwarf_Die *cu, uint64_t address)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(cu, address);
+	struct position p = { 0 };
+
+	if (!line)
+		return p;
+	p.file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &p.line) < 0)
+		p.line = 0;
+	if (dwarf_linecol(line, &p.column) < 0)
+		p.column = 0;
+	return p;
+}
+
+static struct position call_of(Dwarf_Die *cu, bool has_lines, Dwarf_Die *inlined)
+{
+	struct position p = { NULL, die_number(inlined, DW_AT_call_line),
+			      die_number(inlined, DW_AT_call_column) };
+	Dwarf_Files *files;
+	size_t n;
+	int file = die_number(inlined, DW_AT_call_file);
+
+	if (has_lines && dwarf_getsrcfiles(cu, &files, &n) == 0 && (size_t)file < n)
+		p.file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+	return p;
+}
+
+static void add_frames(struct debug_info *d, Dwarf_Die *cu, const struct scope **chain, size_t n,
+		       struct position p, bool has_lines, struct symbols_location *l)
+{
+	while (n--) {
+		struct symbols_frame *f;
+		Dwarf_Die die;
+
+		if (chain[n]->tag == DW_TAG_lexical_block)
+			continue;
+		f = location_add(l);
+		if (!f || !dwarf_offdie(d->dw, chain[n]->die, &die))
+			return;
+		location_set_function(l, f, die_function_name(&die, d->info, d->info_size));
+		location_set_position(l, f, p.file, p.line, p.column);
+		f->inlined = chain[n]->tag == DW_TAG_inlined_subroutine;
+		if (f->inlined)
+			p = call_of(cu, has_lines, &die);
+	}
+}
+
+static void locate(struct debug_info *d, struct unit *u, uint64_t address,
+		   struct symbols_location *l)
+{
+	const struct scope *chain[DEPTH_MAX];
+	struct position p = { 0 };
+	Dwarf_Die cu;
+	bool has_lines;
+	size_t n;
+
+	if (!dwarf_offdie(d->dw, u->die, &cu))
+		return;
+	if (!u->tried_scopes)
+		read_scopes(d, u);
+	has_lines = load_lines(d, u, &cu);
+	if (has_lines)
+		p = position_of(&cu, address);
+	n = find_chain(u, address, chain);
+	if (n) {
+		add_frames(d, &cu, chain, n, p, has_lines, l);
+	} else if (p.file || p.line) {
+		struct symbols_frame *f = location_add(l);
+
+		location_set_position(l, f, p.file, p.line, p.column);
+	}
+}
+
+void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_location *l)
+{
+	struct unit *u;
+
+	enter(d);
+	u = find_unit(d, address);
+	if (u)
+		locate(d, u, address, l);
+	leave(d);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_DEBUG_INFO_H
+#define SYMBOLS_DEBUG_INFO_H
+
+/** @file debug_info.h  Source positions and inline chains out of DWARF sections.  Internal. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/elf_view.h"
+#include "symbols/image.h"
+
+struct debug_info;
+
+/** Is there debug information that may be opened? */
+bool debug_info_is_present(const struct elf_view *v);
+
+/**
+ * @param v      Its sections are sane (elf_view_sections_are_sane).
+ * @param bytes  What @p v looks at; must outlive the object.
+ * @return 0, -EBADMSG (broken), -EFBIG (a limit), -ENOMEM.
+ */
+int debug_info_create(const struct elf_view *v, uint8_t *bytes, struct debug_info **ret);
+/** NULL is allowed, as for debug_info_bytes(). */
+void debug_info_destroy(struct debug_info *d);
+size_t debug_info_bytes(const struct debug_info *d);
+
+/** Add frames; none when nothing is known about the address. */
+void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_location *l);
+
+#endif /* SYMBOLS_DEBUG_INFO_H */

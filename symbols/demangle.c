@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/demangle.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+#include "base/str.h"
+
+struct sink {
+	char *buf;
+	size_t size, used;
+	jmp_buf full;
+};
+
+/*
+ * Substitutions double a name's length with every few characters, and the callback has no way to
+ * say stop.  This form of the demangler owns no heap memory (it serves std::terminate), so leaving
+ * it by a jump loses nothing.
+ */
+static void collect(const char *text, size_t length, void *arg)
+{
+	struct sink *s = arg;
+	size_t room = s->size - 1 - s->used;
+
+	if (length > room) {
+		memcpy(s->buf + s->used, text, room);
+		s->used += room;
+		longjmp(s->full, 1);
+	}
+	memcpy(s->buf + s->used, text, length);
+	s->used += length;
+}
+
+static void end_with_dots(char *buf, size_t size)
+{
+	size_t n = size - 1;
+	static const char dots[] = "...";
+
+	if (n < sizeof(dots))
+		n = 0;
+	else
+		n -= sizeof(dots) - 1;
+	str_copy(buf + n, size - n, dots);
+}
+
+bool symbols_demangle(const char *raw, char *buf, size_t size)
+{
+	struct sink s = { .buf = buf, .size = size };
+	/* The built-in limit refuses names beyond 1 KiB, which kernels of libraries do reach. */
+	int options = DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT;
+
+	if (raw[0] == '_' && raw[1] == 'Z' && strnlen(raw, SYMBOLS_MANGLED_MAX + 1) <=
+						       SYMBOLS_MANGLED_MAX) {
+		if (setjmp(s.full)) {
+			end_with_dots(buf, size);
+			return true;
+		}
+		if (cplus_demangle_v3_callback(raw, options, collect, &s)) {
+			buf[s.used] = '\0';
+			return true;
+		}
+	}
+	str_copy(buf, size, raw);
+	return false;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_ELF_VIEW_H
+#define SYMBOLS_ELF_VIEW_H
+
+/**
+ * @file elf_view.h
+ * Bounded access to the headers of a 64-bit little-endian ELF file in memory.  Internal.
+ */
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_view {
+	const uint8_t *data;
+	size_t size;
+	Elf64_Ehdr header;
+	size_t n_segments;
+	size_t n_sections; /**< 0 when there is no usable table. */
+	Elf64_Shdr names;  /**< Section of section names; sh_size 0 when there is none. */
+};
+
+/** @return 0, -ENOEXEC (no ELF, other class, byte order or machine; broken program headers). */
+int elf_view_init(struct elf_view *v, const void *data, size_t size);
+
+/** Header number @p i; @p i must be below the count. */
+Elf64_Phdr elf_view_segment(const struct elf_view *v, size_t i);
+Elf64_Shdr elf_view_section(const struct elf_view *v, size_t i);
+
+/** Contents, or NULL when they are not in the file. */
+const uint8_t *elf_view_section_data(const struct elf_view *v, const Elf64_Shdr *s);
+/** Does every section lie in the file, as libelf expects? */
+bool elf_view_sections_are_sane(const struct elf_view *v);
+/** Terminated string in a string table; "" when there is none at @p at, or one beyond 16 KiB. */
+const char *elf_view_string(const struct elf_view *v, const Elf64_Shdr *table, uint64_t at);
+const char *elf_view_section_name(const struct elf_view *v, const Elf64_Shdr *s);
+
+/**
+ * Description of the first note of that owner and type.
+ * @param bytes  One note segment.
+ * @return NULL when there is none.
+ */
+const uint8_t *elf_note_find(const uint8_t *bytes, size_t size, const char *owner, uint32_t type,
+			     size_t *ret_size);
+/** The same in all note segments of a file. */
+const uint8_t *elf_view_note(const struct elf_view *v, const char *owner, uint32_t type,
+			     size_t *ret_size);
+
+#endif /* SYMBOLS_ELF_VIEW_H */

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "symbols/demangle.h"
+#include "symbols/debug_info.h"
+#include "symbols/elf_view.h"
+#include "symbols/location.h"
+
+/* Zero bytes behind the copy: a string without end stops there. */
+#define PADDING 64
+
+#define SYMBOLS_MAX    (1u << 20)
+#define NT_AMDGPU_METADATA 32
+
+static const char descriptor_suffix[] = ".kd";
+
+struct symbol {
+	uint64_t address, size;
+	const char *name; /**< In the copy. */
+};
+
+struct symbol_list {
+	struct symbol *items;
+	size_t n;
+};
+
+struct symbols_image {
+	uint8_t *bytes;
+	size_t size;
+	struct elf_view elf;
+	struct symbols_image_facts facts;
+	struct symbol_list functions, descriptors; /**< Sorted by address. */
+	const uint8_t *metadata;		   /**< NULL: none. */
+	size_t metadata_size;
+	struct debug_info *debug_info;
+	bool tried_debug_info;
+};
+
+static bool is_descriptor_name(const char *name)
+{
+	size_t n = strlen(name), suffix = sizeof(descriptor_suffix) - 1;
+
+	return n > suffix && !strcmp(name + n - suffix, descriptor_suffix);
+}
+
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static void sort_symbols(struct symbol_list *l)
+{
+	if (l->n)
+		qsort(l->items, l->n, sizeof(*l->items), compare_symbols);
+}
+
+static bool find_table(const struct elf_view *v, uint32_t type, Elf64_Shdr *ret)
+{
+	for (size_t i = 1; i < v->n_sections; i++) {
+		Elf64_Shdr s = elf_view_section(v, i);
+
+		if (s.sh_type == type && s.sh_entsize == sizeof(Elf64_Sym) &&
+		    s.sh_link < v->n_sections && elf_view_section_data(v, &s)) {
+			*ret = s;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Adds to neither list when the symbol is of no interest. */
+static void sort_in(struct symbols_image *i, const Elf64_Sym *sym, const char *name)
+{
+	struct symbol s = { sym->st_value, sym->st_size, name };
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
+
+	if (sym->st_shndx == SHN_UNDEF || !*name)
+		return;
+	if (type == STT_FUNC)
+		i->functions.items[i->functions.n++] = s;
+	else if (type == STT_OBJECT && is_descriptor_name(name))
+		i->descriptors.items[i->descriptors.n++] = s;
+}
+
+static int load_symbols(struct symbols_image *i)
+{
+	Elf64_Shdr table, strings;
+	const uint8_t *data;
+	size_t n;
+
+	if (!find_table(&i->elf, SHT_SYMTAB, &table) && !find_table(&i->elf, SHT_DYNSYM, &table))
+		return 0;
+	strings = elf_view_section(&i->elf, table.sh_link);
+	data = elf_view_section_data(&i->elf, &table);
+	n = (size_t)table.sh_size / sizeof(Elf64_Sym);
+	if (n > SYMBOLS_MAX)
+		n = SYMBOLS_MAX;
+	i->functions.items = calloc(n + 1, sizeof(struct symbol));
+	i->descriptors.items = calloc(n + 1, sizeof(struct symbol));
+	if (!i->functions.items || !i->descriptors.items)
+		return -ENOMEM;
+	for (size_t k = 0; k < n; k++) {
+		Elf64_Sym sym;
+
+		memcpy(&sym, data + k * sizeof(sym), sizeof(sym));
+		sort_in(i, &sym, elf_view_string(&i->elf, &strings, sym.st_name));
+	}
+	sort_symbols(&i->functions);
+	sort_symbols(&i->descriptors);
+	i->facts.n_symbols = i->functions.n + i->descriptors.n;
+	return 0;
+}
+
+static void load_facts(struct symbols_image *i)
+{
+	const Elf64_Ehdr *h = &i->elf.header;
+	struct symbols_image_facts *f = &i->facts;
+	const uint8_t *id;
+	size_t n;
+
+	f->machine = h->e_machine;
+	f->osabi = h->e_ident[EI_OSABI];
+	f->abi_version = h->e_ident[EI_ABIVERSION];
+	f->flags = h->e_flags;
+	f->has_dwarf = debug_info_is_present(&i->elf);
+	id = elf_view_note(&i->elf, "GNU", NT_GNU_BUILD_ID, &n);
+	if (id && n <= sizeof(f->build_id)) {
+		memcpy(f->build_id, id, n);
+		f->build_id_size = n;
+	}
+	i->metadata = elf_view_note(&i->elf, "AMDGPU", NT_AMDGPU_METADATA, &i->metadata_size);
+}
+
+/* libelf would only see a broken table: take it away. */
+static void hide_sections(struct symbols_image *i)
+{
+	Elf64_Ehdr *h = &i->elf.header;
+
+	h->e_shoff = 0;
+	h->e_shnum = 0;
+	h->e_shstrndx = 0;
+	memcpy(i->bytes, h, sizeof(*h));
+	i->elf.n_sections = 0;
+}
+
+static int load(struct symbols_image *i, const void *bytes, size_t size)
+{
+	int r;
+
+	i->bytes = malloc(size + PADDING);
+	if (!i->bytes)
+		return -ENOMEM;
+	memcpy(i->bytes, bytes, size);
+	memset(i->bytes + size, 0, PADDING);
+	i->size = size;
+	r = elf_view_init(&i->elf, i->bytes, size);
+	if (r < 0)
+		return r;
+	if (!elf_view_sections_are_sane(&i->elf))
+		hide_sections(i);
+	load_facts(i);
+	return load_symbols(i);
+}
+
+int symbols_image_create(const void *bytes, size_t size, struct symbols_image **ret)
+{
+	struct symbols_image *i;
+	int r;
+
+	if (size > SYMBOLS_IMAGE_BYTES_MAX)
+		return -EFBIG;
+	i = calloc(1, sizeof(*i));
+	if (!i)
+		return -ENOMEM;
+	r = load(i, bytes, size);
+	if (r < 0) {
+		symbols_image_destroy(i);
+		return r;
+	}
+	*ret = i;
+	return 0;
+}
+
+void symbols_image_destroy(struct symbols_image *i)
+{
+	if (!i)
+		return;
+	debug_info_destroy(i->debug_info);
+	free(i->functions.items);
+	free(i->descriptors.items);
+	free(i->bytes);
+	free(i);
+}
+
+const struct symbols_image_facts *symbols_image_facts(const struct symbols_image *i)
+{
+	return &i->facts;
+}
+
+size_t symbols_image_bytes(const struct symbols_image *i)
+{
+	return sizeof(*i) + i->size + i->facts.n_symbols * sizeof(struct symbol) +
+	       debug_info_bytes(i->debug_info);
+}
+
+bool symbols_image_contains(const struct symbols_image *i, uint64_t address)
+{
+	for (size_t k = 0; k < i->elf.n_segments; k++) {
+		Elf64_Phdr p = elf_view_segment(&i->elf, k);
+
+		if (p.p_type == PT_LOAD && address >= p.p_vaddr && address - p.p_vaddr < p.p_memsz)
+			return true;
+	}
+	return false;
+}
+
+void symbols_image_range(const struct symbols_image *i, uint64_t *ret_start, uint64_t *ret_end)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+
+	for (size_t k = 0; k < i->elf.n_segments; k++) {
+		Elf64_Phdr p = elf_view_segment(&i->elf, k);
+		uint64_t stop;
+
+		if (p.p_type != PT_LOAD || __builtin_add_overflow(p.p_vaddr, p.p_memsz, &stop))
+			continue;
+		if (p.p_vaddr < start)
+			start = p.p_vaddr;
+		if (stop > end)
+			end = stop;
+	}
+	*ret_start = end ? start : 0;
+	*ret_end = end;
+}
+
+/* Number of symbols at or below the address. */
+static size_t upper_bound(const struct symbol_list *l, uint64_t address)
+{
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (l->items[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Symbols may nest; one without a size reaches up to the next. */
+static const struct symbol *find_function(const struct symbols_image *i, uint64_t address)
+{
+	size_t n = upper_bound(&i->functions, address);
+
+	for (unsigned tries = 0; n && tries < 16; tries++) {
+		const struct symbol *s = &i->functions.items[--n];
+
+		if (address - s->address < s->size || (!s->size && !tries))
+			return s;
+	}
+	return NULL;
+}
+
+static void export_symbol(const struct symbol *s, struct symbols_symbol *ret)
+{
+	char name[SYMBOLS_MANGLED_MAX + sizeof(descriptor_suffix)];
+
+	ret->address = s->address;
+	ret->size = s->size;
+	str_copy(ret->raw, sizeof(ret->raw), s->name);
+	str_copy(name, sizeof(name), s->name);
+	if (is_descriptor_name(name))
+		name[strlen(name) - (sizeof(descriptor_suffix) - 1)] = '\0';
+	(void)symbols_demangle(name, ret->name, sizeof(ret->name));
+}
+
+int symbols_image_function(const struct symbols_image *i, uint64_t address,
+			   struct symbols_symbol *ret)
+{
+	const struct symbol *s = find_function(i, address);
+
+	if (!s)
+		return -ENOENT;
+	export_symbol(s, ret);
+	return 0;
+}
+
+int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
+			 struct symbols_symbol *ret)
+{
+	size_t n = upper_bound(&i->descriptors, descriptor);
+
+	if (!n || i->descriptors.items[n - 1].address != descriptor)
+		return -ENOENT;
+	export_symbol(&i->descriptors.items[n - 1], ret);
+	return 0;
+}
+
+int symbols_image_metadata(const struct symbols_image *i, const char *symbol,
+			   struct symbols_kernel *ret)
+{
+	if (!i->metadata)
+		return -ENOENT;
+	return symbols_metadata_find(i->metadata, i->metadata_size, symbol, ret);
+}
+
+static struct debug_info *debug_info_of(struct symbols_image *i)
+{
+	if (!i->tried_debug_info && i->facts.has_dwarf)
+		(void)debug_info_create(&i->elf, i->bytes, &i->debug_info);
+	i->tried_debug_info = true;
+	return i->debug_info;
+}
+
+void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret)
+{
+	const struct symbol *s = find_function(i, address);
+	struct debug_info *d = debug_info_of(i);
+	struct symbols_frame *outermost;
+
+	location_init(ret);
+	if (d)
+		debug_info_locate(d, address, ret);
+	if (!s)
+		return;
+	ret->has_offset = true;
+	ret->offset = address - s->address;
+	outermost = ret->n_frames ? &ret->frames[ret->n_frames - 1] : location_add(ret);
+	if (!outermost->raw && !ret->cut)
+		location_set_function(ret, outermost, s->name);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/metadata.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "symbols/msgpack.h"
+
+static const struct {
+	const char *key;
+	size_t offset;
+} numbers[] = {
+	{ ".group_segment_fixed_size", offsetof(struct symbols_kernel, group_segment_bytes) },
+	{ ".private_segment_fixed_size", offsetof(struct symbols_kernel, private_segment_bytes) },
+	{ ".kernarg_segment_size", offsetof(struct symbols_kernel, kernarg_segment_bytes) },
+	{ ".sgpr_count", offsetof(struct symbols_kernel, sgprs) },
+	{ ".vgpr_count", offsetof(struct symbols_kernel, vgprs) },
+	{ ".agpr_count", offsetof(struct symbols_kernel, agprs) },
+	{ ".wavefront_size", offsetof(struct symbols_kernel, wavefront_size) },
+};
+
+static void set_member(struct symbols_kernel *k, const struct msgpack_item *key,
+		       const struct msgpack_item *value)
+{
+	if (value->kind == MSGPACK_STRING && msgpack_is(key, ".name")) {
+		k->name = (const char *)value->bytes;
+		k->name_size = value->n;
+	} else if (value->kind == MSGPACK_STRING && msgpack_is(key, ".symbol")) {
+		k->symbol = (const char *)value->bytes;
+		k->symbol_size = value->n;
+	}
+	if (value->kind != MSGPACK_UINT || value->number >= UINT32_MAX)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (msgpack_is(key, numbers[i].key))
+			*(uint32_t *)((char *)k + numbers[i].offset) = (uint32_t)value->number;
+}
+
+static bool next_pair(struct msgpack *m, struct msgpack_item *key, struct msgpack_item *value)
+{
+	if (!msgpack_next(m, key))
+		return false;
+	msgpack_skip_inside(m, key);
+	return msgpack_next(m, value);
+}
+
+static bool read_kernel(struct msgpack *m, size_t n_pairs, struct symbols_kernel *k)
+{
+	struct msgpack_item key, value;
+
+	*k = (struct symbols_kernel){
+		.name = "",
+		.symbol = "",
+		.group_segment_bytes = UINT32_MAX,
+		.private_segment_bytes = UINT32_MAX,
+		.kernarg_segment_bytes = UINT32_MAX,
+		.sgprs = UINT32_MAX,
+		.vgprs = UINT32_MAX,
+		.agprs = UINT32_MAX,
+		.wavefront_size = UINT32_MAX,
+	};
+	while (n_pairs--) {
+		if (!next_pair(m, &key, &value))
+			return false;
+		set_member(k, &key, &value);
+		msgpack_skip_inside(m, &value);
+	}
+	return !m->bad;
+}
+
+static int visit_kernels(struct msgpack *m, size_t n,
+			 int (*visit)(void *arg, const struct symbols_kernel *k), void *arg)
+{
+	while (n--) {
+		struct msgpack_item item;
+		struct symbols_kernel k;
+		int r;
+
+		if (!msgpack_next(m, &item) || item.kind != MSGPACK_MAP ||
+		    !read_kernel(m, item.n, &k))
+			return -EBADMSG;
+		r = visit(arg, &k);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int symbols_metadata_each(const void *note, size_t size,
+			  int (*visit)(void *arg, const struct symbols_kernel *k), void *arg)
+{
+	struct msgpack_item root, key, value;
+	struct msgpack m;
+
+	msgpack_init(&m, note, size);
+	if (!msgpack_next(&m, &root) || root.kind != MSGPACK_MAP)
+		return -EBADMSG;
+	for (size_t i = 0; i < root.n; i++) {
+		if (!next_pair(&m, &key, &value))
+			return -EBADMSG;
+		if (value.kind == MSGPACK_ARRAY && msgpack_is(&key, "amdhsa.kernels"))
+			return visit_kernels(&m, value.n, visit, arg);
+		msgpack_skip_inside(&m, &value);
+	}
+	return m.bad ? -EBADMSG : 0;
+}
+
+struct search {
+	const char *symbol;
+	size_t symbol_size;
+	struct symbols_kernel *found;
+};
+
+static int compare(void *arg, const struct symbols_kernel *k)
+{
+	struct search *s = arg;
+
+	if (k->symbol_size != s->symbol_size || memcmp(k->symbol, s->symbol, s->symbol_size))
+		return 0;
+	*s->found = *k;
+	return 1;
+}
+
+int symbols_metadata_find(const void *note, size_t size, const char *symbol,
+			  struct symbols_kernel *ret)
+{
+	struct symbols_kernel k;
+	struct search s = { symbol, strlen(symbol), &k };
+	int r = symbols_metadata_each(note, size, compare, &s);
+
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	*ret = k;
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The metadata note of a code object. */
+#include <string.h>
+
+#include "fuzzlib.h"
+#include "symbols/demangle.h"
+#include "symbols/metadata.h"
+#include "symbols/msgpack.h"
+
+static int touch(void *arg, const struct symbols_kernel *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->name_size; i++)
+		n += (unsigned char)k->name[i];
+	for (size_t i = 0; i < k->symbol_size; i++)
+		n += (unsigned char)k->symbol[i];
+	return n == SIZE_MAX;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct msgpack_item item;
+	struct symbols_kernel k;
+	struct msgpack m;
+	char raw[512], buf[256];
+
+	(void)symbols_metadata_each(data, size, touch, NULL);
+	(void)symbols_metadata_find(data, size, "scale.kd", &k);
+	msgpack_init(&m, data, size);
+	while (msgpack_next(&m, &item))
+		if (item.n > size || m.p > m.end)
+			__builtin_trap();
+	/* The same bytes as a name. */
+	if (size >= sizeof(raw))
+		size = sizeof(raw) - 1;
+	memcpy(raw, data, size);
+	raw[size] = '\0';
+	(void)symbols_demangle(raw, buf, sizeof(buf));
+	if (strlen(buf) >= sizeof(buf))
+		__builtin_trap();
+	return 0;
+}
