@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Header and control stack of a context save area. */
-#include "wave_arch.h"
+#include "wave_walk.h"
 
-#define WORD_SIZE	 4u
 #define N_PACKET_REMAINS 2u /* Words at the start that hold the end of a packet. */
-#define WORD_EVENT	 (UINT32_C(1) << 30)
-#define WORD_STATE	 (UINT32_C(1) << 31)
 
 static const char *const problem_texts[KFDTRAP_WAVE_PROBLEM_COUNT] = {
 	[KFDTRAP_WAVE_OK] = "ok",
@@ -30,8 +27,8 @@ static const char *const problem_texts[KFDTRAP_WAVE_PROBLEM_COUNT] = {
 
 const char *kfdtrap_wave_problem_text(enum kfdtrap_wave_problem problem)
 {
-	return (unsigned int)problem < KFDTRAP_WAVE_PROBLEM_COUNT ? problem_texts[problem] :
-								     "unknown problem";
+	return (unsigned int)problem < KFDTRAP_WAVE_PROBLEM_COUNT ? problem_texts[problem]
+								  : "unknown problem";
 }
 
 static enum kfdtrap_wave_problem header_check(const struct kfdtrap_wave_header *h,
@@ -39,10 +36,10 @@ static enum kfdtrap_wave_problem header_check(const struct kfdtrap_wave_header *
 {
 	uint64_t stack_end = (uint64_t)h->control_stack_offset + h->control_stack_size;
 
-	if (h->control_stack_size % WORD_SIZE != 0)
+	if (h->control_stack_size % WAVE_WORD_SIZE != 0)
 		return KFDTRAP_WAVE_CONTROL_STACK_SIZE;
-	if (stack_end > area_size || (h->control_stack_size != 0 &&
-				      h->control_stack_offset < KFDTRAP_WAVE_HEADER_SIZE))
+	if (stack_end > area_size ||
+	    (h->control_stack_size != 0 && h->control_stack_offset < KFDTRAP_WAVE_HEADER_SIZE))
 		return KFDTRAP_WAVE_CONTROL_STACK_RANGE;
 	if (h->wave_state_offset > area_size || h->wave_state_size > h->wave_state_offset)
 		return KFDTRAP_WAVE_DATA_RANGE;
@@ -80,7 +77,7 @@ void kfdtrap_wave_iter_init(struct kfdtrap_wave_iter *iter, const struct kfdtrap
 		.arch = arch,
 		.stack = stack,
 		.stack_offset = header->control_stack_offset,
-		.n_words = header->control_stack_size / WORD_SIZE,
+		.n_words = header->control_stack_size / WAVE_WORD_SIZE,
 		.next_word = N_PACKET_REMAINS,
 		.max_waves = max_waves,
 		.top = header->wave_state_offset,
@@ -88,6 +85,11 @@ void kfdtrap_wave_iter_init(struct kfdtrap_wave_iter *iter, const struct kfdtrap
 	};
 	if (iter->problem == KFDTRAP_WAVE_OK && size < header->control_stack_size)
 		iter->problem = KFDTRAP_WAVE_CONTROL_STACK_SHORT;
+}
+
+bool kfdtrap_wave_next(struct kfdtrap_wave_iter *iter, struct kfdtrap_wave_layout *ret_layout)
+{
+	return iter->arch->next(iter, ret_layout);
 }
 
 /* ------------------------------------------------------------------ state words -------------- */
@@ -121,8 +123,8 @@ static bool count_registers(const struct kfdtrap_wave_arch *arch, uint32_t word,
 	shape->n_shared_vgpr =
 		(uint16_t)(wave_field_of(word, f->shared_vgprs) * WAVE_SHARED_GRANULE);
 	/* The field counts the 16 trap temporaries as well. */
-	shape->n_sgpr = f->sgprs.width ? (uint16_t)(wave_field_of(word, f->sgprs) * 16) :
-					 arch->n_sgpr;
+	shape->n_sgpr =
+		f->sgprs.width ? (uint16_t)(wave_field_of(word, f->sgprs) * 16) : arch->n_sgpr;
 	return true;
 }
 
@@ -149,97 +151,16 @@ static void place_blocks(const struct kfdtrap_wave_arch *arch, struct kfdtrap_wa
 	}
 }
 
-static enum kfdtrap_wave_problem take_state(struct kfdtrap_wave_iter *iter, uint32_t word)
+enum kfdtrap_wave_problem wave_set_shape(struct kfdtrap_wave_iter *iter, uint32_t word)
 {
+	const struct kfdtrap_wave_arch *arch = iter->arch;
+
 	iter->has_state = false;
-	if (iter->n_words - iter->next_word < iter->arch->state->n_words - 1u)
-		return KFDTRAP_WAVE_STATE_TRUNCATED;
-	iter->next_word += iter->arch->state->n_words - 1u;
-	if (!count_registers(iter->arch, word, &iter->shape))
+	if (!count_registers(arch, word, &iter->shape))
 		return KFDTRAP_WAVE_VGPR_COUNT;
-	place_blocks(iter->arch, &iter->shape);
+	place_blocks(arch, &iter->shape);
 	iter->shape.state_word = word;
-	iter->shape.lds_size = lds_size(iter->arch, word);
+	iter->shape.lds_size = lds_size(arch, word);
 	iter->has_state = true;
 	return KFDTRAP_WAVE_OK;
-}
-
-/* ------------------------------------------------------------------ wave words --------------- */
-
-static enum kfdtrap_wave_problem take_wave(struct kfdtrap_wave_iter *iter, uint32_t word,
-					   struct kfdtrap_wave_layout *ret)
-{
-	const struct wave_word_fields *f = iter->arch->wave;
-	const struct kfdtrap_wave_layout *shape = &iter->shape;
-	bool first = wave_field_of(word, f->first);
-	uint32_t lds = first ? shape->lds_size : 0;
-	uint32_t base;
-
-	if (!iter->has_state)
-		return KFDTRAP_WAVE_STATE_MISSING;
-	if (!first && !iter->has_leader)
-		return KFDTRAP_WAVE_GROUP_MISSING;
-	if (iter->top - iter->bottom < iter->arch->pad + lds + shape->vgpr_offset)
-		return KFDTRAP_WAVE_DATA_EXHAUSTED;
-	if (iter->n_waves >= iter->max_waves)
-		return KFDTRAP_WAVE_TOO_MANY;
-
-	base = iter->top - iter->arch->pad - lds;
-	if (first) {
-		iter->leader = iter->n_waves;
-		iter->leader_lds_offset = base;
-		iter->leader_lds_size = lds;
-	}
-	*ret = *shape;
-	ret->index = iter->n_waves++;
-	ret->leader = iter->leader;
-	ret->wave_word = word;
-	ret->top_offset = iter->top;
-	ret->lds_offset = iter->leader_lds_offset;
-	ret->lds_size = iter->leader_lds_size;
-	ret->ttmp_offset = base - shape->ttmp_offset;
-	ret->hwreg_offset = base - shape->hwreg_offset;
-	ret->sgpr_offset = base - shape->sgpr_offset;
-	ret->shared_vgpr_offset = base - shape->shared_vgpr_offset;
-	ret->acc_vgpr_offset = base - shape->acc_vgpr_offset;
-	ret->vgpr_offset = base - shape->vgpr_offset;
-	ret->scratch_slot = (uint16_t)wave_field_of(word, f->scratch_slot);
-	ret->shader_engine = (uint8_t)wave_field_of(word, f->shader_engine);
-	ret->scratch_enabled = wave_field_of(word, f->scratch_enabled);
-	ret->first = first;
-	ret->last = wave_field_of(word, f->last);
-	iter->top = ret->vgpr_offset;
-	iter->has_leader = !ret->last;
-	return KFDTRAP_WAVE_OK;
-}
-
-static bool stop_at(struct kfdtrap_wave_iter *iter, uint32_t word_index,
-		    enum kfdtrap_wave_problem problem)
-{
-	iter->problem = problem;
-	iter->problem_offset = iter->stack_offset + word_index * WORD_SIZE;
-	return false;
-}
-
-bool kfdtrap_wave_next(struct kfdtrap_wave_iter *iter, struct kfdtrap_wave_layout *ret_layout)
-{
-	if (iter->problem != KFDTRAP_WAVE_OK)
-		return false;
-	while (iter->next_word < iter->n_words) {
-		uint32_t at = iter->next_word++;
-		uint32_t word = wave_load32(iter->stack + (size_t)at * WORD_SIZE);
-		enum kfdtrap_wave_problem problem;
-
-		if (word & WORD_EVENT)
-			continue;
-		problem = word & WORD_STATE ? take_state(iter, word) :
-					      take_wave(iter, word, ret_layout);
-		if (problem != KFDTRAP_WAVE_OK)
-			return stop_at(iter, at, problem);
-		if (!(word & WORD_STATE))
-			return true;
-	}
-	if (iter->top != iter->bottom)
-		return stop_at(iter, iter->n_words, KFDTRAP_WAVE_DATA_LEFT);
-	return false;
 }

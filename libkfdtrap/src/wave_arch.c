@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of wave_arch.h, one part per difference. */
-#include "wave_arch.h"
+#include "wave_read.h"
+#include "wave_walk.h"
 
 /* Bits [high:low] of word `w`. */
 #define BITS(w, high, low)  { (w), (low), (high) - (low) + 1 }
@@ -246,7 +247,11 @@ static const struct wave_bits bits_gfx12 = {
 	.order = ORDER_TTMP_FIRST, .vgpr_granule = { 4, 8 }, .n_hwreg = 16, .n_sgpr = 128,         \
 	.lds_granule = 512, .n_plain_sgpr = 106, .n_alias_slots = 2
 
+static wave_next_fn next_gfx900;
+static wave_read_fn read_gfx900;
 static const struct kfdtrap_wave_arch gfx900 = {
+	.next = next_gfx900,
+	.read = read_gfx900,
 	ARCH_GFX9,
 	.state = &state_gfx9,
 	.wave = &wave_gfx900,
@@ -255,7 +260,11 @@ static const struct kfdtrap_wave_arch gfx900 = {
 	.lds_granule = 512,
 };
 
+static wave_next_fn next_gfx908;
+static wave_read_fn read_gfx908;
 static const struct kfdtrap_wave_arch gfx908 = {
+	.next = next_gfx908,
+	.read = read_gfx908,
 	ARCH_GFX9,
 	.state = &state_gfx9,
 	.wave = &wave_gfx908,
@@ -265,7 +274,11 @@ static const struct kfdtrap_wave_arch gfx908 = {
 	.acc_like_vgpr = true,
 };
 
+static wave_next_fn next_gfx90a;
+static wave_read_fn read_gfx90a;
 static const struct kfdtrap_wave_arch gfx90a = {
+	.next = next_gfx90a,
+	.read = read_gfx90a,
 	ARCH_GFX9,
 	.state = &state_gfx90a,
 	.wave = &wave_gfx90a,
@@ -274,7 +287,11 @@ static const struct kfdtrap_wave_arch gfx90a = {
 	.lds_granule = 512,
 };
 
+static wave_next_fn next_gfx940;
+static wave_read_fn read_gfx940;
 static const struct kfdtrap_wave_arch gfx940 = {
+	.next = next_gfx940,
+	.read = read_gfx940,
 	ARCH_GFX9,
 	.state = &state_gfx90a,
 	.wave = &wave_gfx940,
@@ -283,7 +300,11 @@ static const struct kfdtrap_wave_arch gfx940 = {
 	.lds_granule = 512,
 };
 
+static wave_next_fn next_gfx950;
+static wave_read_fn read_gfx950;
 static const struct kfdtrap_wave_arch gfx950 = {
+	.next = next_gfx950,
+	.read = read_gfx950,
 	ARCH_GFX9,
 	.state = &state_gfx90a,
 	.wave = &wave_gfx940,
@@ -292,7 +313,11 @@ static const struct kfdtrap_wave_arch gfx950 = {
 	.lds_granule = 1280,
 };
 
+static wave_next_fn next_gfx101;
+static wave_read_fn read_gfx101;
 static const struct kfdtrap_wave_arch gfx101 = {
+	.next = next_gfx101,
+	.read = read_gfx101,
 	ARCH_GFX10,
 	.state = &state_gfx10,
 	.wave = &wave_gfx10,
@@ -301,7 +326,11 @@ static const struct kfdtrap_wave_arch gfx101 = {
 	.bits = &bits_gfx9,
 };
 
+static wave_next_fn next_gfx103;
+static wave_read_fn read_gfx103;
 static const struct kfdtrap_wave_arch gfx103 = {
+	.next = next_gfx103,
+	.read = read_gfx103,
 	ARCH_GFX10,
 	.state = &state_gfx10,
 	.wave = &wave_gfx10,
@@ -310,7 +339,11 @@ static const struct kfdtrap_wave_arch gfx103 = {
 	.bits = &bits_gfx9,
 };
 
+static wave_next_fn next_gfx11;
+static wave_read_fn read_gfx11;
 static const struct kfdtrap_wave_arch gfx11 = {
+	.next = next_gfx11,
+	.read = read_gfx11,
 	ARCH_GFX10,
 	.state = &state_gfx10,
 	.wave = &wave_gfx11,
@@ -319,7 +352,11 @@ static const struct kfdtrap_wave_arch gfx11 = {
 	.bits = &bits_gfx11,
 };
 
+static wave_next_fn next_gfx12;
+static wave_read_fn read_gfx12;
 static const struct kfdtrap_wave_arch gfx12 = {
+	.next = next_gfx12,
+	.read = read_gfx12,
 	ARCH_GFX10,
 	.state = &state_gfx12,
 	.wave = &wave_gfx11,
@@ -329,7 +366,11 @@ static const struct kfdtrap_wave_arch gfx12 = {
 };
 
 /* The block of 128 scalar registers includes the trap temporaries: 112 are left below them. */
+static wave_next_fn next_gfx1250;
+static wave_read_fn read_gfx1250;
 static const struct kfdtrap_wave_arch gfx1250 = {
+	.next = next_gfx1250,
+	.read = read_gfx1250,
 	.state = &state_gfx1250,
 	.wave = &wave_gfx1250,
 	.specials = specials_gfx1250,
@@ -344,6 +385,33 @@ static const struct kfdtrap_wave_arch gfx1250 = {
 	.n_plain_sgpr = 106,
 	.n_alias_slots = 2,
 };
+
+/* ------------------------------------------------------------------ functions ---------------- */
+
+#define FUNCTIONS(name)                                                                            \
+	static bool next_##name(struct kfdtrap_wave_iter *iter,                                    \
+				struct kfdtrap_wave_layout *ret_layout)                            \
+	{                                                                                          \
+		return wave_walk_next(&name, iter, ret_layout);                                    \
+	}                                                                                          \
+	static enum kfdtrap_wave_problem read_##name(const struct kfdtrap_wave_context *context,   \
+						     const struct kfdtrap_wave_layout *layout,     \
+						     const void *hot,                              \
+						     struct kfdtrap_wave_state *ret_state)         \
+	{                                                                                          \
+		return wave_read(&name, context, layout, hot, ret_state);                          \
+	}
+
+FUNCTIONS(gfx900)
+FUNCTIONS(gfx908)
+FUNCTIONS(gfx90a)
+FUNCTIONS(gfx940)
+FUNCTIONS(gfx950)
+FUNCTIONS(gfx101)
+FUNCTIONS(gfx103)
+FUNCTIONS(gfx11)
+FUNCTIONS(gfx12)
+FUNCTIONS(gfx1250)
 
 /* ------------------------------------------------------------------ targets ------------------ */
 

@@ -96,7 +96,18 @@ struct wave_bits {
 	uint32_t single_step;
 };
 
+/** kfdtrap_wave_read_state() of one generation. */
+typedef enum kfdtrap_wave_problem wave_read_fn(const struct kfdtrap_wave_context *context,
+					       const struct kfdtrap_wave_layout *layout,
+					       const void *hot,
+					       struct kfdtrap_wave_state *ret_state);
+
+/** kfdtrap_wave_next() of one generation. */
+typedef bool wave_next_fn(struct kfdtrap_wave_iter *iter, struct kfdtrap_wave_layout *ret_layout);
+
 struct kfdtrap_wave_arch {
+	wave_next_fn *next;
+	wave_read_fn *read;
 	const struct wave_state_fields *state;
 	const struct wave_word_fields *wave;
 	const struct wave_slot *specials; /**< HWREG slots, by enum kfdtrap_wave_special. */
@@ -118,6 +129,8 @@ struct kfdtrap_wave_arch {
 #define WAVE_SHARED_GRANULE   8u
 #define WAVE_N_TTMP	      16u
 #define WAVE_TAKEOVER_LDS     131072u
+
+#define WAVE_INLINE static inline __attribute__((always_inline))
 
 static inline uint32_t wave_load32(const uint8_t *p)
 {

@@ -2,9 +2,9 @@
 /* Arithmetic around waves: dispatches, work-items, and how large a save area has to be. */
 #include "wave_arch.h"
 
-#define PACKET_SIZE	 64u
+#define PACKET_SIZE      64u
 #define RING_PACKETS_MAX (UINT64_C(1) << 25)
-#define PAGE_BYTES	 4096u
+#define PAGE_BYTES       4096u
 
 enum kfdtrap_wave_problem kfdtrap_wave_dispatch_id(uint64_t read, uint64_t write,
 						   uint64_t ring_size, uint32_t packet,
@@ -114,9 +114,8 @@ static struct kfdtrap_wave_area_sizes compute(const struct sizes *row,
 	if (row->waves_per_engine)
 		s.waves = min_u64(s.waves, (uint64_t)(d->array_count / d->simd_arrays_per_engine) *
 						   row->waves_per_engine);
-	s.control_stack_size =
-		align(KFDTRAP_WAVE_HEADER_SIZE + s.waves * row->stack_bytes_per_wave + 8,
-		      PAGE_BYTES);
+	s.control_stack_size = align(
+		KFDTRAP_WAVE_HEADER_SIZE + s.waves * row->stack_bytes_per_wave + 8, PAGE_BYTES);
 	if (row->stack_max)
 		s.control_stack_size = min_u64(s.control_stack_size, row->stack_max);
 	s.wave_data_size = align(units * (row->vgpr + row->sgpr + lds + row->hwreg), PAGE_BYTES);
