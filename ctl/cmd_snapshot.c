@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl snapshot: process, devices and queues on one page. */
+/* gpu-agentctl snapshot: process, groups of waves, devices and queues on one page. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "ctl/ctl.h"
 #include "ctl/text.h"
+
+/* A flat list of all waves of a node with the largest GPUs. */
+#define REPLY_MEMORY_MAX ((size_t)512 << 20)
+#define STOP_MAX_MS	 60000
+
+static bool each_wave, queues_only;
+
+static const struct argv_option options[] = {
+	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
+	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
+	{ 0 },
+};
 
 /* `key   value`, the value's strings made safe by the caller. */
 static struct out *line(struct ctl *c, const char *key)
@@ -81,7 +93,10 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	escaped(o, show_name(&c->arena, &rpc_vendor_enum, s->process.vendor));
 	out_str(o, "  interface ");
 	escaped(o, s->kfd_version);
-	out_fmt(o, "  devices %zu  queues %zu\n", s->n_devices, s->n_queues);
+	out_fmt(o, "  devices %zu  queues %zu", s->n_devices, s->n_queues);
+	if (!queues_only)
+		out_fmt(o, "  waves %u", s->wave_count);
+	out_char(o, '\n');
 	print_runtime(c, &s->runtime);
 	out_fmt(line(c, "stopped"), "%" PRIu64 " us\n", s->stopped_us);
 	print_complete(c, s);
@@ -96,17 +111,51 @@ static int print_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s
 
 	print_header(c, s);
 	out_char(&c->output.text, '\n');
+	if (!queues_only) {
+		r = show_groups(c, s->groups, s->n_groups);
+		if (r < 0)
+			return r;
+		out_char(&c->output.text, '\n');
+	}
 	r = show_devices(c, s->devices, s->n_devices);
 	out_char(&c->output.text, '\n');
-	return r < 0 ? r : show_queues(c, s->queues, s->n_queues);
+	if (r == 0)
+		r = show_queues(c, s->queues, s->n_queues);
+	if (r < 0 || !each_wave)
+		return r;
+	out_char(&c->output.text, '\n');
+	return show_waves(c, s->waves, s->n_waves);
+}
+
+static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	if (s->budget_exceeded && !s->complete) {
+		ctl_note(c, "the stop budget was used up: waves are missing; the queues run again");
+		return CTL_EXIT_BUDGET;
+	}
+	if (s->complete)
+		return 0;
+	ctl_note(c, "the snapshot is not complete");
+	return CTL_EXIT_PARTIAL;
 }
 
 static int run(struct ctl *c, int argc, char **argv)
 {
-	struct rpc_gpu_snapshot_params p = { 0 };
+	struct rpc_gpu_snapshot_params p = {
+		.has_waves = each_wave,
+		.waves = each_wave,
+		.has_queues_only = queues_only,
+		.queues_only = queues_only,
+		.has_max_stop_ms = c->max_stop_ms,
+		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+	};
 	struct rpc_gpu_snapshot_result result;
-	int r = ctl_attach(c, argv[0], false);
+	int r;
 
+	if (each_wave && queues_only)
+		return ctl_usage(c, "--waves and --queues-only exclude each other");
+	c->arena.limit = REPLY_MEMORY_MAX;
+	r = ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
@@ -114,17 +163,14 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c) : print_snapshot(c, &result);
 	ctl_detach(c);
-	if (r < 0)
-		return r;
-	if (!result.complete)
-		ctl_note(c, "the snapshot is not complete");
-	return result.complete ? 0 : CTL_EXIT_PARTIAL;
+	return r < 0 ? r : status_of(c, &result);
 }
 
 const struct ctl_verb ctl_verb_snapshot = {
 	.name = "snapshot",
 	.args = "PID",
-	.summary = "Show a process, its devices and its queues on one page",
+	.summary = "Show what the waves of a process do, its devices and queues on one page",
+	.options = options,
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

@@ -126,6 +126,8 @@ int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **
 
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
+int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
+int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);

@@ -7,6 +7,7 @@ _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --n
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
+	snapshot) echo '--waves --queues-only' ;;
 	queues) echo '--gpu' ;;
 	attach) echo '--control --hand-over --for --until-eof' ;;
 	suspend) echo '--queues --lease --grace --until-eof' ;;

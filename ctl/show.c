@@ -69,6 +69,125 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 	return ctl_print_table(c, &t);
 }
 
+/* Names joined by commas; NULL if there are none. */
+static const char *show_reasons(struct rpc_arena *a, const enum rpc_stop_reason *list, size_t n)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	for (size_t i = 0; i < n; i++) {
+		out_str(&o, i ? "," : "");
+		out_str(&o, show_name(a, &rpc_stop_reason_enum, list[i]));
+	}
+	return o.size && !out_error(&o) ? rpc_arena_strdup(a, o.data) : NULL;
+}
+
+static enum color_style reason_style(const struct rpc_group *g)
+{
+	for (size_t i = 0; i < g->n_reasons; i++)
+		switch (g->reasons[i]) {
+		case RPC_STOP_REASON_MEMORY_VIOLATION:
+		case RPC_STOP_REASON_ADDRESS_ERROR:
+		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
+		case RPC_STOP_REASON_MATH_ERROR:
+		case RPC_STOP_REASON_ASSERT:
+			return COLOR_BAD;
+		default:
+			break;
+		}
+	return COLOR_PLAIN;
+}
+
+/* QUEUE:DIE:INDEX */
+static const char *show_wave_name(struct rpc_arena *a, const struct rpc_wave_ref *r)
+{
+	return rpc_arena_printf(a, "%u:%u:%u", r->queue_id, r->xcc, r->index);
+}
+
+/* X,Y,Z and the number of the wave in it; NULL when unknown. */
+static const char *show_workgroup(struct rpc_arena *a, const struct rpc_wave_ref *r)
+{
+	const uint32_t *g = r->workgroup;
+
+	if (r->n_workgroup != 3)
+		return NULL;
+	if (!r->has_wave_in_group)
+		return rpc_arena_printf(a, "%u,%u,%u", g[0], g[1], g[2]);
+	return rpc_arena_printf(a, "%u,%u,%u/%u", g[0], g[1], g[2], r->wave_in_group);
+}
+
+static void table_dispatch(struct table *t, const struct rpc_wave_ref *r)
+{
+	if (r->has_dispatch)
+		table_u64(t, r->dispatch);
+	else
+		table_str(t, NULL);
+}
+
+int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
+{
+	static const struct table_column columns[] = {
+		{ "GPU", true },   { "PC", false },    { "STATE", false },     { "REASON", false },
+		{ "WAVES", true }, { "LANES", false }, { "GROUPS", true },     { "EXAMPLE", false },
+		{ "DISPATCH", true }, { "WORKGROUP", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_group *g = &groups[i];
+		struct rpc_arena *a = &c->arena;
+
+		table_u64(&t, g->gpu_id);
+		table_hex(&t, g->pc);
+		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
+		table_style(&t, reason_style(g), show_reasons(a, g->reasons, g->n_reasons));
+		table_u64(&t, g->waves);
+		table_str(&t, rpc_arena_printf(a, "%u/%u/%u", g->lanes_min, g->lanes_median,
+					       g->lanes_max));
+		if (g->has_workgroups)
+			table_u64(&t, g->workgroups);
+		else
+			table_str(&t, NULL);
+		table_str(&t, show_wave_name(a, &g->representative));
+		table_dispatch(&t, &g->representative);
+		table_str(&t, show_workgroup(a, &g->representative));
+	}
+	return ctl_print_table(c, &t);
+}
+
+int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
+{
+	static const struct table_column columns[] = {
+		{ "WAVE", false },    { "GPU", true },	     { "PC", false },
+		{ "EXEC", false },    { "LANES", false },    { "STATE", false },
+		{ "REASON", false },  { "TRAP", true },	     { "DISPATCH", true },
+		{ "WORKGROUP", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_wave *w = &waves[i];
+		struct rpc_arena *a = &c->arena;
+
+		table_str(&t, show_wave_name(a, &w->ref));
+		table_u64(&t, w->gpu_id);
+		table_hex(&t, w->pc);
+		table_hex(&t, w->exec);
+		table_str(&t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
+		table_str(&t, show_name(a, &rpc_wave_state_enum, w->state));
+		table_str(&t, show_reasons(a, w->reasons, w->n_reasons));
+		if (w->trap_id)
+			table_u64(&t, w->trap_id);
+		else
+			table_str(&t, NULL);
+		table_dispatch(&t, &w->ref);
+		table_str(&t, show_workgroup(a, &w->ref));
+	}
+	return ctl_print_table(c, &t);
+}
+
 static void queue_indices(struct table *t, const struct rpc_queue *q)
 {
 	if (q->has_read_index)
