@@ -56,6 +56,25 @@ def not_a_gpu_process():
 
 
 @test
+def per_user_daemon():
+    """No privilege at all: own programs while Yama lets everybody trace his own, and a reason when it does not."""
+    need_kfd()
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    before = scope.read_text(encoding="ascii")
+    try:
+        scope.write_text("0", encoding="ascii")
+        with Agent(user=USER) as agent, Target("open", "on") as target:
+            assert "enabled" in output(agent.ctl("snapshot", target.pid, "-j", user=USER))
+            assert target.free()
+            scope.write_text("1", encoding="ascii")
+            done = agent.ctl("snapshot", target.pid, user=USER)
+            assert done.returncode == 4 and "ptrace_scope" in done.stderr, (done.returncode, done.stderr)
+            assert target.free()
+    finally:
+        scope.write_text(before, encoding="ascii")
+
+
+@test
 def attached_before_the_runtime():
     """The agent answers each handshake by itself: on, off and on again do not hang."""
     need_kfd()

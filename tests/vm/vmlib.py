@@ -76,17 +76,22 @@ class Target:
 
 
 class Agent:
-    """gpu-agentd as root on the real device."""
+    """gpu-agentd on the real device, as root or as a user's own."""
 
-    def __init__(self, *options):
+    def __init__(self, user=None):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-vm."))
         os.chmod(self.directory, 0o755)
         self.socket = self.directory / "agentd.sock"
         config = self.directory / "agentd.conf"
         config.write_text("[agent]\nuser = nobody\nsocket_group =\n", encoding="ascii")
         self.clients = []
-        self.process = Process("agentd", [BIN / "gpu-agentd", "--socket", self.socket, "--config", config, *options],
-                               self.directory)
+        argv = [BIN / "gpu-agentd", "--socket", self.socket, "--config", config]
+        kwargs = {}
+        if user is not None:
+            os.chown(self.directory, user, user)
+            argv.append("--user")
+            kwargs = {"user": user, "group": user, "extra_groups": []}
+        self.process = Process("agentd", argv, self.directory, **kwargs)
         self.pid = self.process.pid
         self.process.wait_line("err")
         os.chmod(self.socket, 0o666)
