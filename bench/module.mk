@@ -4,3 +4,6 @@ bench_ping_src := bench/ping.c
 bench_ping_libs := base
 bench_echo_src := bench/echo.c
 bench_echo_libs := base
+bench_programs += bench_wave
+bench_wave_src := bench/wave.c
+bench_wave_libs := kfdtrap base
