@@ -189,7 +189,8 @@ static void do_create(struct sim *s, struct reader *r)
 	a->read_pointer_address = PAGE + reader_u8(r);
 	a->write_pointer_address = PAGE + 0x200 + reader_u8(r);
 	a->ctx_save_restore_address = PAGE + 0x400;
-	a->ctx_save_restore_size = 0x100;
+	a->ctx_save_restore_size = 0xc00;
+	a->ctl_stack_size = 0x80;
 	call->file = &world.files[f];
 	call->tid = call->tgid = world.files[f].tgid;
 	call->command = KFDABI_NR_CREATE_QUEUE;
@@ -206,10 +207,10 @@ static void do_control(struct sim *s, struct reader *r)
 
 	if (!text)
 		return;
+	control_run(s, text, end ? (size_t)(end - text) : left);
+	/* Steps go on behind the text's NUL. */
 	if (end)
-		left = (size_t)(end - text);
-	control_run(s, text, left);
-	reader_init(r, text + left, end ? reader_left(r) : 0);
+		reader_init(r, end + 1, left - (size_t)(end - text) - 1);
 }
 
 static void do_open(struct sim *s, struct reader *r)

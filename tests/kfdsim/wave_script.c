@@ -268,7 +268,7 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	w->engine = i % (UINT32_C(1) << (place->silicon->engine.width));
 	w->scratch_slot = i % (UINT32_C(1) << (place->silicon->scratch_slot.width));
 	w->seed = (place->seed ^ index) * UINT64_C(0x9e3779b97f4a7c15);
-	a->xcc = l->xcc == UNSET ? group % place->n_xcc : (uint32_t)l->xcc;
+	a->xcc = (uint32_t)l->xcc;
 	a->has_packet = l->packet != UNSET;
 	w->packet_slot = a->has_packet ? (uint32_t)l->packet : 0;
 	a->pc = l->pc;
@@ -314,9 +314,12 @@ static int line_add(const struct wave_script_place *place, const struct line *l,
 		struct wave_actor *a = &s->waves[s->n];
 
 		actor_init(place, l, i, s->n, a);
+		if (l->xcc == UNSET)
+			a->xcc = (uint32_t)(s->n_groups % place->n_xcc);
 		a->desc.plants = plants->plants;
 		a->desc.n_plants = plants->n;
 		s->n++;
+		s->n_groups += a->desc.last;
 	}
 	return 0;
 }

@@ -37,7 +37,7 @@ struct wave_plants {
 struct wave_script {
 	const struct wave_silicon *silicon;
 	struct wave_actor *waves;
-	size_t n;
+	size_t n, n_groups;
 	struct wave_plants *plants;
 };
 

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "libkfdtrap/src/kfd_abi.h"
 
-#define WORDS_MAX 16
+#define WORDS_MAX 24
 
 struct words {
 	char *w[WORDS_MAX + 1]; /* NULL behind the last: execvp() wants that */
@@ -250,6 +250,20 @@ static int cmd_memfault(struct app *a, const struct words *w)
 	return device_control(a, line);
 }
 
+/* Through the simulator's control file: the device itself knows no such thing. */
+static int cmd_waves(struct app *a, const struct words *w)
+{
+	char line[1024];
+	int n = snprintf(line, sizeof(line), "waves %d", getpid());
+
+	for (int i = 1; i < w->n; i++) {
+		n += snprintf(line + n, sizeof(line) - (size_t)n, " %s", w->w[i]);
+		if (n >= (int)sizeof(line))
+			return -E2BIG;
+	}
+	return device_control(a, line);
+}
+
 static int cmd_signals(struct app *a, const struct words *w)
 {
 	uint64_t n, us;
@@ -297,6 +311,7 @@ static const struct {
 	{ "nodump", cmd_nodump, "become undumpable" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
+	{ "waves", cmd_waves, "QUEUE KIND N [PC] [KEY=VALUE...]: what is in the queue when suspended" },
 	{ "signals", cmd_signals, "N [US]: real-time signals against itself" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "idle", cmd_idle, "[off]: stop publishing packets" },

@@ -13,3 +13,11 @@ test_wave_differential_src := tests/wave/test_wave_differential.c tests/wave/pop
 test_wave_differential_cflags := -Itests/lib
 test_wave_differential_libs := test kfdtrap base
 test_wave_differential_ldlibs := $(cunit_libs) $(kfdtrap_ldlibs)
+
+tests += test_wave_script
+test_wave_script_src := tests/wave/test_wave_script.c tests/kfdsim/wave_script.c $(wave_encode_src)
+test_wave_script_cflags := -Itests/lib
+test_wave_script_libs := test kfdtrap base
+test_wave_script_ldlibs := $(cunit_libs) $(kfdtrap_ldlibs)
+
+system_tests += tests/wave/test_sim_waves.py

@@ -10,7 +10,7 @@
 #include "population.h"
 #include "testlib.h"
 
-#define POPULATIONS 1000 /* per generation */
+#define POPULATIONS 2000 /* per generation */
 
 static struct {
 	const char *gfx;
