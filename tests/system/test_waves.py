@@ -1,0 +1,487 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Waves: what a snapshot says of them, how long it stops queues for that, and that it lets them go on every path."""
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from harness import Scene, main, need_root, rss_kib, status, test, wait_until  # noqa: E402
+
+PC = 0x7F0000001000
+SANITIZED = "asan" in os.environ.get("BIN", "")
+
+
+def plant(s, queue, text):
+    s.control(f"waves {s.app.pid} {queue} {text}")
+
+
+def queue_ids(s):
+    return [q["id"] for q in s.target_state()["queues"]]
+
+
+def packets(s):
+    return {q["id"]: q["packets"] for q in s.target_state()["queues"]}
+
+
+def all_run(s, clear=True):
+    """The kernel calls no queue suspended, and all take packets once no planted waves keep them from that."""
+    assert all(q["running"] and not q["suspended"] for q in s.target_state()["queues"]), s.target_state()
+    if not clear:
+        return
+    for i in queue_ids(s):
+        plant(s, i, "clear")
+    before = packets(s)
+    wait_until(lambda: all(packets(s)[i] > before[i] for i in before), "queues run")
+
+
+def none_suspended(s):
+    wait_until(lambda: s.target_state()["suspended_queues"] == 0, "queues resumed")
+
+
+def snapshot(s, **params):
+    return s.rpc.call("gpu.snapshot", session=s.session, **params)
+
+
+class Areas:
+    """Save areas of all queues of the program, as they lie in its memory."""
+
+    def __init__(self, s):
+        self.pid = s.app.pid
+        dies = {d["gpu_id"]: d["xcc_count"] for d in s.rpc.call("gpu.devices", session=s.session)["devices"]}
+        self.places = [(int(q["save_area"], 16), q["save_area_bytes"] * dies[q["gpu_id"]])
+                       for q in s.rpc.call("gpu.queues", session=s.session)["queues"]]
+        assert all(address and size for address, size in self.places), self.places
+
+    def checksum(self):
+        digest = hashlib.blake2b()
+        with open(f"/proc/{self.pid}/mem", "rb") as mem:
+            for address, size in self.places:
+                mem.seek(address)
+                while size > 0:
+                    part = mem.read(min(size, 1 << 20))
+                    size -= len(part)
+                    digest.update(part)
+        return digest.digest()
+
+    def write(self, queue_index, offset, data):
+        with open(f"/proc/{self.pid}/mem", "r+b", buffering=0) as mem:
+            mem.seek(self.places[queue_index][0] + offset)
+            assert mem.write(data) == len(data)
+
+
+@test
+def groups_say_where_waves_are():
+    """Faults first, then the largest; lanes, workgroups and the example belong to the group."""
+    with Scene(gpus="gfx1100") as s:
+        ids = queue_ids(s)
+        plant(s, ids[0], f"halted 40 {PC:#x} group=4")
+        plant(s, ids[1], f"halted 8 {PC:#x} group=4 exec=0x7")
+        plant(s, ids[2], f"memory 2 {PC + 0x100:#x} group=2")
+        plant(s, ids[3], f"breakpoint 5 {PC + 0x200:#x} group=5")
+        s.session = s.attach()
+        doc = snapshot(s)
+        assert doc["complete"] and not doc["missing"] and doc["wave_count"] == 55 and "waves" not in doc, doc
+        fault, large, small = doc["groups"]
+        assert fault["reasons"] == ["memory_violation"] and fault["state"] == "stopped" and fault["waves"] == 2, fault
+        assert fault["pc"] == hex(PC + 0x100) and fault["workgroups"] == 1, fault
+        assert fault["representative"]["queue_id"] == ids[2] and fault["representative"]["index"] == 0, fault
+        assert fault["representative"]["workgroup"] == [0, 0, 0] and "dispatch" in fault["representative"], fault
+        assert large["state"] == "halted" and large["reasons"] == [] and large["waves"] == 48, large
+        assert large["pc"] == hex(PC) and large["workgroups"] == 12, large
+        assert [large[f"lanes_{k}"] for k in ("min", "median", "max")] == [3, 32, 32], large
+        assert small["reasons"] == ["breakpoint"] and small["waves"] == 5, small
+        all_run(s)
+
+
+@test
+def every_wave_is_listed_when_asked_for():
+    with Scene(gpus="gfx942") as s:
+        ids = queue_ids(s)
+        kinds = {"spin": [], "memory": ["memory_violation"], "address": ["address_error"],
+                 "illegal": ["illegal_instruction"], "math": ["math_error"], "breakpoint": ["breakpoint"],
+                 "assert": ["assert"], "debugtrap": ["debug_trap"], "stopped": ["debugger"]}
+        script = s.directory / "waves"
+        script.write_text("".join(f"{kind} n=16 group=4 pc={PC + 0x1000 * i:#x} loop=4 exec=0xff\n"
+                                  for i, kind in enumerate(kinds)))
+        plant(s, ids[0], f"script {script}")
+        s.session = s.attach()
+        doc = snapshot(s, waves=True)
+        assert doc["complete"] and doc["wave_count"] == len(doc["waves"]) == 16 * len(kinds), doc["missing"]
+        by_place = {}
+        for w in doc["waves"]:
+            by_place.setdefault((int(w["pc"], 16) - PC) // 0x1000, []).append(w)
+        for i, (kind, reasons) in enumerate(kinds.items()):
+            waves = by_place[i]
+            assert len(waves) == 16 and all(w["reasons"] == reasons for w in waves), (kind, waves[0])
+            assert {w["state"] for w in waves} == {"running" if kind == "spin" else "stopped"}, (kind, waves[0])
+            assert all(w["exec"] == "0xff" and w["lanes"] == 8 and w["width"] == 64 for w in waves), waves[0]
+            assert all(sorted(x["ref"]["wave_in_group"] for x in waves if x["ref"]["workgroup"] == w["ref"]["workgroup"])
+                       == [0, 1, 2, 3] for w in waves), [w["ref"] for w in waves]
+        refs = {(w["ref"]["queue_id"], w["ref"]["xcc"], w["ref"]["index"]) for w in doc["waves"]}
+        assert len(refs) == len(doc["waves"])
+        assert len({w["ref"]["xcc"] for w in doc["waves"]}) > 1, "groups go around the dies"
+        groups = {(g["gpu_id"], g["pc"], g["state"], *g["reasons"]): g["waves"] for g in doc["groups"]}
+        for w in doc["waves"]:
+            groups[(w["gpu_id"], w["pc"], w["state"], *w["reasons"])] -= 1
+        assert not any(groups.values()), groups
+
+
+@test
+def each_generation_is_understood():
+    gpus = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"]
+    with Scene(app=f"runtime on; queues {len(gpus)}; spin", gpus=",".join(gpus)) as s:
+        for i in queue_ids(s):
+            plant(s, i, f"illegal 12 {PC:#x} group=3")
+        s.session = s.attach()
+        doc = snapshot(s)
+        names = {d["gpu_id"]: d["gfx"] for d in doc["devices"]}
+        assert doc["complete"], doc["missing"]
+        assert {names[g["gpu_id"]]: (g["waves"], g["workgroups"], g["reasons"], int(g["pc"], 16)) for g in doc["groups"]} == \
+            {gpu: (12, 4, ["illegal_instruction"], PC) for gpu in gpus}, doc["groups"]
+
+
+@test
+def queues_run_after_every_snapshot():
+    with Scene() as s:
+        for i in queue_ids(s):
+            plant(s, i, f"progress 8 {PC:#x}")
+        s.session = s.attach()
+        for params in ({}, {"waves": True}, {"queues_only": True}, {"max_stop_ms": 1}, {"max_stop_ms": 60000}):
+            snapshot(s, **params)
+            before = packets(s)
+            wait_until(lambda: all(packets(s)[i] > before[i] for i in before), "queues go on")
+        assert s.rpc.error("gpu.snapshot", session=s.session, queues_only=True, waves=True).name == "invalid_params"
+        assert s.rpc.error("gpu.snapshot", session=s.session, max_stop_ms=0).name == "invalid_params"
+        all_run(s)
+
+
+@test
+def queues_only_stops_nothing():
+    with Scene() as s:
+        plant(s, queue_ids(s)[0], f"spin 8 {PC:#x}")
+        s.session = s.attach()
+        s.control("errno suspend EIO")
+        doc = snapshot(s, queues_only=True)
+        assert doc["stopped_us"] == 0 and doc["wave_count"] == 0 and doc["groups"] == [] and doc["complete"], doc
+        assert len(doc["queues"]) == 4
+        # The failure is still there: nobody has suspended anything.
+        doc = snapshot(s)
+        assert not doc["complete"] and "SUSPEND_QUEUES" in doc["missing"][0] and doc["wave_count"] == 0, doc
+        assert len(doc["queues"]) == 4
+        all_run(s)
+
+
+@test
+def cpu_threads_do_not_stop_for_waves():
+    """The same promise as without waves: no CPU thread stands still for 1 ms."""
+    need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
+    with Scene(app=None) as s:
+        s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2"])
+        for i in queue_ids(s):
+            plant(s, i, f"progress 64 {PC:#x}")
+        s.session = s.attach()
+        gaps = []
+        for _ in range(20):
+            s.app_status().take_gap_ns()
+            assert snapshot(s)["wave_count"] == 256
+            gaps.append(s.app_status().take_gap_ns())
+        gaps.sort()
+        # A virtual machine may lose its processor for a moment: nine rounds of ten must be clean.
+        assert gaps[17] < 1_000_000, gaps
+        assert status(s.app.pid)["State"][0] in "RS"
+
+
+@test
+def nothing_is_written_to_the_save_area():
+    """Suspended under a lease: two snapshots, one by a reader, and not a bit has changed."""
+    with Scene() as s:
+        for i in queue_ids(s):
+            plant(s, i, f"breakpoint 32 {PC:#x} group=4")
+        s.session = s.attach(control=True)
+        reader = s.connect()
+        assert s.attach(rpc=reader) == s.session
+        areas = Areas(s)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        before = areas.checksum()
+        doc = snapshot(s, waves=True)
+        assert doc["complete"] and doc["wave_count"] == 128 and doc["stopped_us"] == 0, doc["missing"]
+        other = reader.call("gpu.snapshot", session=s.session, waves=True)
+        assert areas.checksum() == before
+        assert other["waves"] == doc["waves"] and other["groups"] == doc["groups"]
+        assert other["holder_uid"] == os.getuid(), other
+        # Those of the lease stay suspended, and only the lease ends that.
+        assert s.target_state()["suspended_queues"] == 4
+        assert s.rpc.call("gpu.resume", session=s.session)["resumed"] == 4
+        all_run(s)
+
+
+@test
+def some_are_suspended_under_a_lease():
+    """A reader's snapshot stops the two others, and lets exactly those run again."""
+    with Scene() as s:
+        ids = queue_ids(s)
+        for i in ids:
+            plant(s, i, f"halted 8 {PC + 0x100 * i:#x}")
+        s.session = s.attach(control=True)
+        reader = s.connect()
+        s.attach(rpc=reader)
+        s.rpc.call("gpu.suspend", session=s.session, queues=ids[:2], lease_ms=60000)
+        for client in (reader, s.rpc, reader):
+            doc = client.call("gpu.snapshot", session=s.session)
+            assert doc["complete"] and doc["wave_count"] == 32 and doc["stopped_us"] > 0, doc
+            assert {q["id"]: q["suspended"] for q in s.target_state()["queues"]} == {i: i in ids[:2] for i in ids}
+            assert {q["queue_id"]: q["suspended"] for q in doc["queues"]} == {i: i in ids[:2] for i in ids}
+        s.rpc.close()
+        assert reader.notification("gpu.resumed")["queues"] == 2
+        all_run(s)
+
+
+@test
+def a_lease_is_not_extended_by_a_snapshot():
+    with Scene() as s:
+        ids = queue_ids(s)
+        s.session = s.attach()
+        s.rpc.call("gpu.suspend", session=s.session, queues=ids[:1], lease_ms=300)
+        s.control("delay suspend 600")
+        doc = snapshot(s, max_stop_ms=60000)
+        assert doc["budget_exceeded"] and not doc["complete"], doc
+        assert s.rpc.notification("gpu.resumed")["reason"] == "lease_expired"
+        all_run(s)
+
+
+@test
+def budget_used_up():
+    """Suspending alone takes longer than the budget: nothing is copied, the queues run, the status is 7."""
+    with Scene() as s:
+        ids = queue_ids(s)
+        for i in ids:
+            plant(s, i, f"halted 8 {PC:#x}")
+        s.control("delay suspend 300")
+        run = s.ctl("snapshot", s.app.pid, "--max-stop=100ms", "-j")
+        assert run.returncode == 7, run
+        doc = json.loads(run.stdout)
+        assert doc["budget_exceeded"] and not doc["complete"] and doc["wave_count"] == 0, doc
+        assert "100 ms" in doc["missing"][0] and 300_000 <= doc["stopped_us"] < 2_000_000, doc
+        assert len(doc["queues"]) == 4
+        all_run(s, clear=False)
+        s.control("delay suspend 300")
+        run = s.ctl("snapshot", s.app.pid, "--max-stop=100ms")
+        assert run.returncode == 7 and "budget" in run.stderr and "missing" in run.stdout, run
+        all_run(s, clear=False)
+        run = s.ctl("snapshot", s.app.pid, "--max-stop=20s")
+        assert run.returncode == 0, run
+        all_run(s)
+
+
+@test
+def hardware_that_never_answers_ends_the_session():
+    """A suspend that hangs: soon after the budget the worker is killed, and the kernel resumes."""
+    with Scene() as s:
+        s.session = s.attach()
+        s.control("block suspend after")
+        start = time.monotonic()
+        error = s.rpc.error("gpu.snapshot", session=s.session, max_stop_ms=200)
+        took = time.monotonic() - start
+        assert error.name in ("timeout", "session_ended") and 1 < took < 6, (error, took)
+        s.control("release")
+        none_suspended(s)
+        all_run(s)
+        s.session = s.attach()
+        assert snapshot(s)["complete"]
+
+
+def send_snapshot(s):
+    request = {"jsonrpc": "2.0", "id": 999, "method": "gpu.snapshot",
+               "params": {"session": s.session, "max_stop_ms": 60000}}
+    s.rpc.send_raw(json.dumps(request).encode() + b"\n")
+
+
+def runs_on(s):
+    wait_until(lambda: status(s.app.pid).get("TracerPid") == "0", "ptrace released")
+    none_suspended(s)
+    all_run(s)
+    assert not s.target_state()["enabled"]
+
+
+@test
+def worker_killed_while_queues_are_stopped():
+    """The worker dies in a SUSPEND that has stopped everything and does not return."""
+    with Scene() as s:
+        s.session = s.attach()
+        s.control("block suspend after")
+        send_snapshot(s)
+        wait_until(lambda: s.target_state()["suspended_queues"] == 4, "queues stopped")
+        start = time.monotonic()
+        os.kill(s.worker_pids()[0], signal.SIGKILL)
+        none_suspended(s)
+        assert time.monotonic() - start < 1 + SANITIZED * 2
+        s.control("release")
+        runs_on(s)
+
+
+for victim_ in ("front", "spawn"):
+    def case(victim=victim_):
+        with Scene() as s:
+            s.session = s.attach()
+            s.control("delay suspend 500")
+            send_snapshot(s)
+            wait_until(lambda: s.state()["pending"] or s.target_state()["suspended_queues"], "the snapshot is on its way")
+            os.kill(s.front_pid() if victim == "front" else s.agentd.pid, signal.SIGKILL)
+            runs_on(s)
+    case.__name__ = f"{victim_}_killed_during_a_snapshot"
+    test(case)
+
+
+@test
+def worker_killed_in_a_slow_suspend():
+    with Scene() as s:
+        s.session = s.attach()
+        s.control("delay suspend 400")
+        killer = threading.Timer(0.15, lambda: os.kill(s.worker_pids()[0], signal.SIGKILL))
+        killer.start()
+        error = s.rpc.error("gpu.snapshot", session=s.session)
+        killer.join()
+        assert error.name == "session_ended", error
+        none_suspended(s)
+        all_run(s)
+
+
+@test
+def queues_that_do_not_stop_are_named():
+    """One queue's preemption fails: it is missing, the others are shown, all run, the status is 8."""
+    with Scene(gpus="gfx1100") as s:
+        ids = queue_ids(s)
+        for i in ids:
+            plant(s, i, f"halted 8 {PC:#x}")
+        s.control(f"fail-suspend {s.app.pid} {ids[1]}")
+        run = s.ctl("snapshot", s.app.pid, "-j")
+        assert run.returncode == 8, run
+        doc = json.loads(run.stdout)
+        assert not doc["complete"] and not doc["budget_exceeded"], doc
+        # The first failure ends the walk over a device's queues: later ones are not reached.
+        assert any(f"queue {ids[1]}:" in line and "hardware" in line for line in doc["missing"]), doc["missing"]
+        assert doc["wave_count"] == 32 - 8 * len(doc["missing"]), doc
+        all_run(s)
+
+
+@test
+def queue_that_failed_under_a_lease_is_not_believed():
+    """The kernel calls it suspended, a second suspend says success: its save area is stale all the same."""
+    with Scene(gpus="gfx1100") as s:
+        ids = queue_ids(s)
+        plant(s, ids[3], f"halted 8 {PC:#x}")
+        s.session = s.attach()
+        s.control(f"fail-suspend {s.app.pid} {ids[3]}")
+        verdicts = {q["queue_id"]: q["verdict"] for q in s.rpc.call("gpu.suspend", session=s.session)["queues"]}
+        assert verdicts[ids[3]] == "failed", verdicts
+        s.rpc.call("gpu.suspend", session=s.session, queues=[ids[3]])
+        doc = snapshot(s)
+        assert doc["wave_count"] == 0 and doc["missing"][0].startswith(f"queue {ids[3]}:"), doc
+        s.rpc.call("gpu.resume", session=s.session)
+        all_run(s)
+
+
+@test
+def a_resume_that_fails_ends_the_session():
+    """Ending the session is the stronger way: the kernel resumes by itself."""
+    with Scene(gpus="gfx1100") as s:
+        s.session = s.attach()
+        s.control("errno resume EIO")
+        error = s.rpc.error("gpu.snapshot", session=s.session)
+        assert error.data["op"] == "KFD RESUME_QUEUES", error.data
+        assert s.rpc.notification("session.ended")["reason"] == "lost"
+        none_suspended(s)
+        all_run(s)
+
+
+@test
+def corrupt_areas_are_named():
+    """Each hostile header or stack costs only its own queue."""
+    with Scene(gpus="gfx1100") as s:
+        ids = queue_ids(s)
+        for i in ids:
+            plant(s, i, f"halted 8 {PC:#x}")
+        s.session = s.attach()
+        areas = Areas(s)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        rows = ((0, 0, b"\xff" * 16, "corrupt"), (1, 4, b"\x03\0\0\0", "multiple of 4"),
+                (2, 12, b"\0\0\0\0", "do not meet"))
+        for index, offset, data, _ in rows:
+            areas.write(index, offset, data)
+        doc = snapshot(s)
+        assert doc["wave_count"] == 8 and len(doc["missing"]) == 3, doc["missing"]
+        for (index, _, _, text), line in zip(rows, doc["missing"]):
+            assert line.startswith(f"queue {ids[index]}:") and text in line, (text, line)
+        s.rpc.call("gpu.resume", session=s.session)
+        # The next save repairs them.
+        assert snapshot(s)["wave_count"] == 32
+        all_run(s)
+
+
+@test
+def without_runtime_there_are_no_waves():
+    with Scene(app="queues 2; spin") as s:
+        run = s.ctl("snapshot", s.app.pid, "-j")
+        assert run.returncode == 8, run
+        doc = json.loads(run.stdout)
+        assert doc["wave_count"] == 0 and doc["groups"] == [] and doc["stopped_us"] == 0, doc
+        assert doc["missing"] == ["waves: the program has not enabled its GPU runtime"], doc["missing"]
+        assert len(doc["queues"]) == 2
+
+
+@test
+def text_shows_groups_and_waves():
+    with Scene(gpus="gfx1100") as s:
+        ids = queue_ids(s)
+        plant(s, ids[0], f"halted 40 {PC:#x} group=4")
+        plant(s, ids[1], f"assert 2 {PC + 0x1000:#x} group=2 exec=0x3")
+        run = s.ctl("snapshot", s.app.pid)
+        assert run.returncode == 0 and run.stderr == "", run
+        blocks = run.stdout.split("\n\n")
+        assert "waves 42" in blocks[0] and len(blocks) == 4, run.stdout
+        rows = [line.split() for line in blocks[1].splitlines()]
+        assert rows[0][:7] == ["GPU", "PC", "STATE", "REASON", "WAVES", "LANES", "GROUPS"], rows
+        assert rows[1][1:7] == [hex(PC + 0x1004), "stopped", "assert", "2", "2/2/2", "1"], rows
+        assert rows[2][1:7] == [hex(PC), "halted", "-", "40", "32/32/32", "10"], rows
+        assert rows[1][7] == f"{ids[1]}:0:0" and len(rows) == 3, rows
+        run = s.ctl("snapshot", s.app.pid, "--waves")
+        rows = run.stdout.split("\n\n")[4].splitlines()
+        assert run.returncode == 0 and rows[0].startswith("WAVE") and len(rows) == 43, run.stdout
+        run = s.ctl("snapshot", s.app.pid, "--queues-only")
+        assert run.returncode == 0 and len(run.stdout.split("\n\n")) == 3 and "REASON" not in run.stdout, run.stdout
+        assert s.ctl("snapshot", s.app.pid, "--queues-only", "--waves").returncode == 2
+        all_run(s)
+
+
+@test
+def a_hundred_thousand_waves():
+    """A flat list of more waves than a node holds; the worker stays small."""
+    with Scene(app="runtime on; queues 12; spin", gpus="gfx942") as s:
+        for i in queue_ids(s):
+            plant(s, i, f"progress 8400 {PC + 0x10000 * i:#x} group=4 vgprs=8")
+        s.session = s.attach()
+        start = time.monotonic()
+        doc = snapshot(s, max_stop_ms=30000)
+        grouped = time.monotonic() - start
+        assert doc["complete"] and doc["wave_count"] == 100800, (doc["wave_count"], doc["missing"])
+        small = rss_kib(s.worker_pids()[0])
+        start = time.monotonic()
+        doc = snapshot(s, waves=True, max_stop_ms=30000)
+        flat = time.monotonic() - start
+        assert len(doc["waves"]) == 100800 and doc["complete"]
+        peak = int(status(s.worker_pids()[0])["VmHWM"].split()[0])
+        print(f"  grouped {grouped * 1e3:.0f} ms, flat {flat * 1e3:.0f} ms, stopped {doc['stopped_us'] / 1e3:.0f} ms, "
+              f"worker {small} KiB after groups, {peak} KiB at most")
+        if not SANITIZED:
+            assert peak < 96 * 1024, peak
+        none_suspended(s)
+
+
+if __name__ == "__main__":
+    main(__file__)
