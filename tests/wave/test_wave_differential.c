@@ -373,7 +373,8 @@ static void check_lds(const struct reading *r, size_t i)
 	const uint8_t *in = l->lds_size ? at(r, l->lds_offset, l->lds_size) : NULL;
 
 	for (uint32_t k = 0; in && k < l->lds_size / 4; k++)
-		if (!SAME_AT(k, number_at(in + (size_t)k * 4, 4), wave_value(leader, WAVE_LDS, k, 0)))
+		if (!SAME_AT(k, number_at(in + (size_t)k * 4, 4),
+			     wave_value(leader, WAVE_LDS, k, 0)))
 			return;
 }
 

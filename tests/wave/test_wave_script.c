@@ -175,10 +175,24 @@ static void only_waves_in_a_loop_move(void)
 static void refuses_bad_lines(void)
 {
 	static const char *const rows[] = {
-		"dance",	 "spin 3",	  "spin n=",	   "spin n=0",	    "spin n=100001",
-		"spin =1",	 "spin v=1",	  "spin v0.64=1",  "spin v0.=1",    "spin s1=0x100000000",
-		"spin loop=2",	 "spin xcc=1",	  "spin group=33", "spin wave32=2", "spin workgroup=1,2,3,4",
-		"spin workgroup=x", "spin; dance", "spin v123456789012345678=1",
+		"dance",
+		"spin 3",
+		"spin n=",
+		"spin n=0",
+		"spin n=100001",
+		"spin =1",
+		"spin v=1",
+		"spin v0.64=1",
+		"spin v0.=1",
+		"spin s1=0x100000000",
+		"spin loop=2",
+		"spin xcc=1",
+		"spin group=33",
+		"spin wave32=2",
+		"spin workgroup=1,2,3,4",
+		"spin workgroup=x",
+		"spin; dance",
+		"spin v123456789012345678=1",
 	};
 	const struct wave_script_place place = { .silicon = wave_silicon_find(90402), .n_xcc = 1 };
 	struct wave_script s;
