@@ -547,5 +547,7 @@ void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_lo
 	u = find_unit(d, address);
 	if (u)
 		locate(d, u, address, l);
+	if (d->spent)
+		l->cut = true;
 	leave(d);
 }

@@ -275,6 +275,14 @@ static const struct symbol *find_function(const struct symbols_image *i, uint64_
 	return NULL;
 }
 
+static const struct symbol *find_descriptor(const struct symbols_image *i, uint64_t address)
+{
+	size_t n = upper_bound(&i->descriptors, address);
+
+	return n && i->descriptors.items[n - 1].address == address ? &i->descriptors.items[n - 1] :
+								      NULL;
+}
+
 static void export_symbol(const struct symbol *s, struct symbols_symbol *ret)
 {
 	char name[SYMBOLS_MANGLED_MAX + sizeof(descriptor_suffix)];
@@ -302,20 +310,22 @@ int symbols_image_function(const struct symbols_image *i, uint64_t address,
 int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 			 struct symbols_symbol *ret)
 {
-	size_t n = upper_bound(&i->descriptors, descriptor);
+	const struct symbol *s = find_descriptor(i, descriptor);
 
-	if (!n || i->descriptors.items[n - 1].address != descriptor)
+	if (!s)
 		return -ENOENT;
-	export_symbol(&i->descriptors.items[n - 1], ret);
+	export_symbol(s, ret);
 	return 0;
 }
 
-int symbols_image_metadata(const struct symbols_image *i, const char *symbol,
+int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 			   struct symbols_kernel *ret)
 {
-	if (!i->metadata)
+	const struct symbol *s = find_descriptor(i, descriptor);
+
+	if (!s || !i->metadata)
 		return -ENOENT;
-	return symbols_metadata_find(i->metadata, i->metadata_size, symbol, ret);
+	return symbols_metadata_find(i->metadata, i->metadata_size, s->name, ret);
 }
 
 static struct debug_info *debug_info_of(struct symbols_image *i)
@@ -340,6 +350,7 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 	ret->has_offset = true;
 	ret->offset = address - s->address;
 	outermost = ret->n_frames ? &ret->frames[ret->n_frames - 1] : location_add(ret);
-	if (!outermost->raw && !ret->cut)
+	/* A chain that fills all frames may go on behind them. */
+	if (!outermost->raw && ret->n_frames < SYMBOLS_FRAMES_MAX)
 		location_set_function(ret, outermost, s->name);
 }

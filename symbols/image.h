@@ -64,7 +64,7 @@ struct symbols_location {
 	struct symbols_frame frames[SYMBOLS_FRAMES_MAX];
 	bool has_offset;
 	uint64_t offset; /**< From the start of the symbol that contains the address. */
-	bool cut;	 /**< Frames or text left out for want of room. */
+	bool cut;	 /**< Frames or text left out: no room, or a limit was hit. */
 	size_t text_used;
 	char text[SYMBOLS_LOCATION_TEXT];
 };
@@ -93,12 +93,11 @@ int symbols_image_function(const struct symbols_image *i, uint64_t address,
 int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 			 struct symbols_symbol *ret);
 /**
- * What the compiler noted of a kernel.
- * @param symbol  Of its descriptor, as in symbols_symbol.raw.
- * @param ret     Borrows from the image.
+ * What the compiler noted of the kernel whose descriptor begins at the address.
+ * @param ret  Borrows from the image.
  * @return 0, -ENOENT (also without such a note), -EBADMSG.
  */
-int symbols_image_metadata(const struct symbols_image *i, const char *symbol,
+int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 			   struct symbols_kernel *ret);
 
 /** Source position and inline chain; falls back to the symbol.  Always fills @p ret. */

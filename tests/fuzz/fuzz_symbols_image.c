@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	locate(i, end - 1);
 	for (uint64_t at = 0; at < 0x900; at += 0x40)
 		if (symbols_image_kernel(i, at, &s) == 0)
-			(void)symbols_image_metadata(i, s.raw, &k);
+			(void)symbols_image_metadata(i, at, &k);
 	if (symbols_image_bytes(i) < size)
 		__builtin_trap();
 	symbols_image_destroy(i);

@@ -40,6 +40,6 @@ $(foreach t,undo memory leader convert inspect target_kfd session group,$(eval $
 define symbols_test
 $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
 endef
-$(foreach t,uri list aql image cache metadata demangle,$(eval $(call symbols_test,$(t))))
+$(foreach t,uri list aql image limits cache metadata demangle,$(eval $(call symbols_test,$(t))))
 
 include $(wildcard tests/unit/*/module.mk)
