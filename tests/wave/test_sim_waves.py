@@ -108,6 +108,8 @@ def looking_writes_nothing():
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"spin 10 {KERNEL:#x} loop=0")
         area = Area(s)
+        s.rpc.call("gpu.snapshot", session=area.session, queues_only=True)
+        assert area.headers() == [(0, 0, 0, 0)] * XCCS  # nothing was suspended
         area.suspend()
         area.resume()
         before = [area.content(xcc) for xcc in range(XCCS)]
