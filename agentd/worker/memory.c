@@ -27,6 +27,7 @@ void memory_close(struct memory *m)
 	if (m->fd >= 0)
 		close(m->fd);
 	m->fd = -1;
+	m->pid = 0;
 }
 
 static ssize_t read_once(const struct memory *m, uint64_t address, void *buf, size_t size)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "agentd/worker/memory.h"
@@ -115,5 +116,62 @@ static void reads_a_real_process(void)
 	TEST_EQ(memory_open(&m, -1), -ENOENT);
 }
 
+/* Of more than one call's worth of pieces, those around a hole: each is whole or not there. */
+static void pieces_are_read_around_holes(void)
+{
+	static const bool through_file[] = { false, true };
+	const size_t n = MEMORY_PIECES_MAX + 500, page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CU_ASSERT_FATAL(at != MAP_FAILED);
+	for (size_t i = 0; i < 3 * page; i++)
+		at[i] = (uint8_t)(i * 7 + i / page);
+	TEST_EQ_FATAL(munmap(at + page, page), 0);
+	for (size_t row = 0; row < TEST_COUNT(through_file); row++) {
+		auto_free struct memory_piece *pieces = calloc(n, sizeof(*pieces));
+		uint8_t *buf = test_tail_alloc(n * 8);
+		struct memory m = MEMORY_NULL;
+
+		TEST_EQ_FATAL(memory_open(&m, getpid()), 0);
+		if (through_file[row])
+			m.pid = 0;
+		for (size_t i = 0; i < n; i++)
+			pieces[i] = (struct memory_piece){
+				.address = (uint64_t)(uintptr_t)at + i * 3 * page / n,
+				.buf = buf + i * 8, .size = i % 9
+			};
+		memory_read_pieces(&m, pieces, n);
+		for (size_t i = 0; i < n; i++) {
+			size_t from = i * 3 * page / n, to = from + pieces[i].size;
+			bool there = to <= page || (from >= 2 * page && to <= 3 * page) || from == to;
+
+			TEST_ROW_EQ(i, pieces[i].ok, there);
+			if (there && from != to)
+				TEST_ROW_EQ(i, memcmp(buf + i * 8, at + from, to - from), 0);
+		}
+		memory_close(&m);
+	}
+	munmap(at, page);
+	munmap(at + 2 * page, page);
+}
+
+/* A process that may not be read directly, or is gone: the file decides. */
+static void pieces_fall_back_to_the_file(void)
+{
+	const struct memory m = { .fd = 5, .pid = INT32_MAX, .pread = fake_pread };
+	uint32_t values[3];
+	struct memory_piece pieces[3];
+
+	fake = (typeof(fake)){ .from = 0, .to = PAGE, .err = EIO };
+	for (size_t i = 0; i < TEST_COUNT(pieces); i++)
+		pieces[i] = (struct memory_piece){ .address = i * (PAGE - 4), .buf = &values[i],
+						   .size = sizeof(values[i]) };
+	memory_read_pieces(&m, pieces, TEST_COUNT(pieces));
+	TEST_EQ(pieces[0].ok, true);
+	TEST_EQ(pieces[1].ok, true);
+	TEST_EQ(pieces[2].ok, false);
+}
+
 TEST_SUITE(worker_memory, TEST(reads_are_split_and_short), TEST(a_hole_ends_the_read),
-	   TEST(errors_keep_their_meaning), TEST(reads_a_real_process));
+	   TEST(errors_keep_their_meaning), TEST(reads_a_real_process),
+	   TEST(pieces_are_read_around_holes), TEST(pieces_fall_back_to_the_file));

@@ -322,6 +322,188 @@ static void resume_of_all_drops_the_undo(void)
 	released(t);
 }
 
+/* ------------------------------------------------------------------ waves -------------------- */
+
+#define AREA_SIZE 4096u
+
+/* Save areas of this very process, with empty control stacks, and what leads to them. */
+static struct {
+	_Alignas(8) uint8_t area[3][AREA_SIZE];
+	uint64_t counters[2];
+	struct target_queue queues[3];
+	struct target_device devices[2];
+	struct target_waves_from from;
+} node;
+
+static const struct target_waves_from *with_areas(struct target_kfd *t)
+{
+	memset(&node, 0, sizeof(node));
+	for (uint32_t i = 0; i < 2; i++)
+		node.devices[i] = (struct target_device){ .gpu_id = GPU + i, .gfx = "gfx1100",
+						       .gfx_target_version = 110000, .xcc_count = 1 };
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t header[4] = { 1024, 0, 1024, 0 };
+
+		memcpy(node.area[i], header, sizeof(header));
+		node.queues[i] = (struct target_queue){
+			.queue_id = i,
+			.gpu_id = GPU + i % 2,
+			.type = RPC_QUEUE_TYPE_COMPUTE_AQL,
+			.read_pointer = (uintptr_t)&node.counters[0],
+			.write_pointer = (uintptr_t)&node.counters[1],
+			.save_area = (uintptr_t)node.area[i],
+			.save_area_bytes = AREA_SIZE,
+		};
+	}
+	node.from = (struct target_waves_from){ node.devices, 2, node.queues, 3, 10000 };
+	TEST_EQ_FATAL(memory_open(&t->t.memory, getpid()), 0);
+	return &node.from;
+}
+
+static bool any_suspended(void)
+{
+	return k.suspended[0] || k.suspended[1] || k.suspended[2];
+}
+
+/* One queue stands still under a lease: the other two stop and run again, it stays as it is. */
+static void waves_let_go_what_they_stopped(void)
+{
+	struct target_queue_result *r;
+	struct target_waves waves;
+	size_t n;
+	WITH(t);
+
+	with_areas(t);
+	node.queues[1].suspended = true;
+	TEST_EQ(kfd_suspend(&t->t, (uint32_t[]){ 1 }, 1, 0, &arena, &r, &n, &err), 0);
+	k.n_ops = 0;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	k.ops[k.n_ops] = '\0';
+	TEST_STR(k.ops, "SR");
+	TEST_EQ(waves.n_missing, 0);
+	TEST_EQ(waves.n_waves, 0);
+	TEST_EQ(waves.budget_exceeded, false);
+	TEST_EQ(!k.suspended[0] && k.suspended[1] && !k.suspended[2], true);
+	TEST_EQ(t->t.n_suspended, 1);
+	TEST_EQ(t->t.undo.n, 1);
+	/* All of them: there is nothing to stop. */
+	TEST_EQ(kfd_suspend(&t->t, NULL, 0, 0, &arena, &r, &n, &err), 0);
+	node.queues[0].suspended = node.queues[2].suspended = true;
+	k.n_ops = 0;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ(k.n_ops, 0);
+	TEST_EQ(waves.n_missing, 0);
+	TEST_EQ(waves.stopped_us, 0);
+	released(t);
+}
+
+/* Each way of not seeing a queue's waves is one line, and none costs the other queues. */
+static void waves_that_cannot_be_seen_are_missing(void)
+{
+	struct target_waves waves;
+	WITH(t);
+
+	with_areas(t);
+	k.queue_bits[0] = KFD_NEW_MASK;
+	node.queues[1].save_area = 16;
+	node.area[2][0] = 1;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ_FATAL(waves.n_missing, 3);
+	TEST_STR(waves.missing[0], "queue 0: it was just created, or is being destroyed; its waves are unknown");
+	TEST_STR(waves.missing[1], "queue 1: its save area is not readable");
+	TEST_STR(waves.missing[2], "queue 2: its save area is corrupt: control stack and wave data do not meet");
+	TEST_EQ(any_suspended(), false);
+
+	node.queues[0].type = RPC_QUEUE_TYPE_SDMA;
+	node.queues[1].save_area = 0;
+	node.devices[0].gfx_target_version = 99;
+	k.n_ops = 0;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ_FATAL(waves.n_missing, 2);
+	TEST_STR(waves.missing[0], "queue 1: it has no area to save waves in");
+	TEST_STR(waves.missing[1], "queue 2: the layout of saved waves of gfx1100 is unknown");
+	TEST_EQ(k.n_ops, 0);
+	released(t);
+}
+
+/* Sizes that no hardware has are refused before they cost memory. */
+static void huge_control_stacks_are_refused(void)
+{
+	const uint32_t header[4] = { 64, 2 << 20, 64 + (2 << 20), 0 };
+	struct target_waves waves;
+	WITH(t);
+
+	with_areas(t);
+	node.queues[0].save_area_bytes = UINT32_MAX;
+	memcpy(node.area[0], header, sizeof(header));
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ_FATAL(waves.n_missing, 1);
+	TEST_STR(waves.missing[0], "queue 0: its control stack is larger than any hardware's");
+	released(t);
+}
+
+static void waves_without_time_or_runtime(void)
+{
+	struct target_waves waves;
+	WITH(t);
+
+	with_areas(t);
+	node.from.max_stop_ms = 0;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ(waves.budget_exceeded, true);
+	TEST_EQ_FATAL(waves.n_missing, 1);
+	TEST_STR(waves.missing[0], "waves: the stop budget of 0 ms was used up with 3 save areas unread");
+	TEST_EQ(any_suspended(), false);
+	t->t.runtime.state = RPC_RUNTIME_STATE_DISABLED;
+	k.n_ops = 0;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ_FATAL(waves.n_missing, 1);
+	TEST_STR(waves.missing[0], "waves: the program has not enabled its GPU runtime");
+	TEST_EQ(k.n_ops, 0);
+	released(t);
+}
+
+/* A failed SUSPEND may have stopped some queues: all are resumed, and the rest can be shown. */
+static void a_failed_stop_is_taken_back(void)
+{
+	struct target_waves waves;
+	WITH(t);
+
+	with_areas(t);
+	k.suspended[0] = true;
+	k.fail_op = KFDABI_DBG_SUSPEND_QUEUES;
+	k.fail_err = EIO;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	k.ops[k.n_ops] = '\0';
+	TEST_STR(k.ops, "SR");
+	TEST_EQ(waves.n_missing, 1);
+	TEST_EQ(any_suspended(), false);
+	TEST_EQ(t->t.ended, false);
+	TEST_EQ(t->t.undo.n, 0);
+	/* The process is gone. */
+	k.fail_err = ESRCH;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), -ESRCH);
+	TEST_EQ(t->t.ended, true);
+	released(t);
+}
+
+/* Nobody but the kernel can help then, and it does when the session ends. */
+static void a_failed_resume_ends_the_session(void)
+{
+	struct target_waves waves;
+	WITH(t);
+
+	with_areas(t);
+	k.fail_op = KFDABI_DBG_RESUME_QUEUES;
+	k.fail_err = EIO;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err) < 0, true);
+	TEST_STR(err.op, "KFD RESUME_QUEUES");
+	TEST_EQ(t->t.ended, true);
+	TEST_EQ(t->t.end_reason, RPC_END_REASON_LOST);
+	TEST_EQ(t->t.undo.n, 0);
+	released(t);
+}
+
 /* ------------------------------------------------------------------ control ------------------ */
 
 static void everything_is_undone_in_reverse(void)
@@ -657,6 +839,9 @@ static void a_lost_session_is_noticed(void)
 }
 
 TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops_the_undo),
+	   TEST(waves_let_go_what_they_stopped), TEST(waves_that_cannot_be_seen_are_missing),
+	   TEST(huge_control_stacks_are_refused), TEST(waves_without_time_or_runtime),
+	   TEST(a_failed_stop_is_taken_back), TEST(a_failed_resume_ends_the_session),
 	   TEST(everything_is_undone_in_reverse), TEST(undo_keeps_going),
 	   TEST(watch_points_are_all_or_nothing), TEST(watch_ranges), TEST(runtime_off_forgets),
 	   TEST(events_are_consumed_and_forwarded), TEST(held_events_are_sent_at_the_end),
