@@ -138,7 +138,12 @@ int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret)
 
 	if (l->fd < 0)
 		return -EPIPE;
+	memset(buf, 0, sizeof(ret->head));
 	n = fd_recv(l->fd, buf, sizeof(buf), fds, &n_fds);
+	if (n == -EMFILE) {
+		*ret = (struct ipc_message){ 0 };
+		memcpy(&ret->head, buf, sizeof(ret->head));
+	}
 	if (n <= 0)
 		return n == -EMSGSIZE ? -EPROTO : (int)n;
 	r = take_single_fd(fds, n_fds, &fd);

@@ -165,7 +165,8 @@ struct ipc_message {
 
 /**
  * Receive one message.
- * @return 1, 0 at end of file, -EAGAIN, -EPROTO (malformed), -errno.
+ * @return 1, 0 at end of file, -EAGAIN, -EPROTO (malformed), -EMFILE (no descriptor was free for
+ *         the memfd: only @p ret->head is valid, the link goes on), other -errno.
  */
 int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret);
 void ipc_message_deinit(struct ipc_message *m);

@@ -88,6 +88,9 @@ ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t 
 	do
 		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
+	/* To a peer that left without reading everything. */
+	if (n < 0 && errno == ECONNRESET)
+		return -EPIPE;
 	return n < 0 ? -errno : n;
 }
 
@@ -132,8 +135,7 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_f
 	}
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		close_all(ret_fds, n_fds);
-		*ret_n_fds = 0;
-		return -EMSGSIZE;
+		return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EMFILE;
 	}
 	*ret_n_fds = n_fds;
 	return n;

@@ -33,8 +33,9 @@ ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t 
 /**
  * Receive one message.
  * @param ret_fds  Room for FD_MESSAGE_MAX; entries beyond *ret_n_fds are -1.  The caller owns them.
- * @return bytes received, 0 at end of file, -EAGAIN, -EMSGSIZE (message larger than @p size or
- *         more descriptors than fit; it is dropped and nothing leaks), other -errno.
+ * @return bytes received, 0 at end of file, -EAGAIN, -EMSGSIZE (message larger than @p size; it is
+ *         dropped and nothing leaks), -EMFILE (no room for the descriptors that came along: they
+ *         are lost, the bytes are in @p data), other -errno.
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds);
 

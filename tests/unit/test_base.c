@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/argv.h"
@@ -190,6 +192,30 @@ static void truncated_messages_leak_no_descriptor(void)
 	close(pair[1]);
 }
 
+/* With a full table the message arrives all the same, and its receiver is told. */
+static void descriptors_without_room_are_told(void)
+{
+	struct rlimit old, few;
+	int pair[2], fds[FD_MESSAGE_MAX], before;
+	char text[8] = "";
+	size_t n_fds = 9;
+
+	TEST_EQ_FATAL(getrlimit(RLIMIT_NOFILE, &old), 0);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	before = count_open_fds();
+	TEST_EQ(fd_send(pair[0], "message", 8, pair, 2), 8);
+	few = (struct rlimit){ .rlim_cur = 0, .rlim_max = old.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &few);
+	TEST_EQ(fd_recv(pair[1], text, sizeof(text), fds, &n_fds), -EMFILE);
+	setrlimit(RLIMIT_NOFILE, &old);
+	TEST_EQ(n_fds, 0);
+	CU_ASSERT_STRING_EQUAL(text, "message");
+	TEST_EQ(count_open_fds(), before);
+	TEST_EQ(fd_recv(pair[1], text, sizeof(text), fds, &n_fds), -EAGAIN);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 /* Only files that nobody can change any more are mapped. */
 static void memfds_must_be_sealed(void)
 {
@@ -270,6 +296,7 @@ TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(out_is_bounded_and_sticky), TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(copies_never_split_a_character),
-	   TEST(truncated_messages_leak_no_descriptor), TEST(memfds_must_be_sealed),
+	   TEST(truncated_messages_leak_no_descriptor),
+	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
 	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
 	   TEST(deadlines_round_up));
