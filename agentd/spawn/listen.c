@@ -25,9 +25,13 @@ static int unix_socket(void)
 static int probe(const struct sockaddr_un *addr)
 {
 	auto_close int fd = unix_socket();
+	struct stat st;
 
 	if (fd < 0)
 		return fd;
+	/* To connect() an ordinary file is a socket that nobody serves. */
+	if (lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		return -ENOTSOCK;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)
 		return -EADDRINUSE;
 	return errno == ECONNREFUSED ? 1 : errno == ENOENT ? 0 : -errno;
