@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #define READ_SIZE	(64 * 1024)
 #define REFERENCE_MIN	(16 * 1024) /* larger texts are not copied into the send buffer */
 #define ACCEPT_RETRY_MS 200
+#define KEPT_FDS	32 /* not for connections: channels to workers, texts in memfds */
 
 static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
 
@@ -343,6 +345,15 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	return c;
 }
 
+/* The kernel gives out the lowest free number. */
+static bool is_one_of_the_last(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	       (rlim_t)fd + KEPT_FDS >= limit.rlim_cur;
+}
+
 static void welcome(struct front *f, int fd)
 {
 	const struct access_rules rules = { f->admin_gid, ACCESS_NO_GROUP };
@@ -353,7 +364,7 @@ static void welcome(struct front *f, int fd)
 		return;
 	}
 	access_peer_deinit(&peer);
-	if (f->n_conns >= f->connections_max)
+	if (f->n_conns >= f->connections_max || is_one_of_the_last(fd))
 		reject(fd, "the agent has too many connections");
 	else if (count_user(f, peer.uid) >= f->connections_per_user_max)
 		reject(fd, "your user has too many connections to the agent");
@@ -385,7 +396,15 @@ static void accept_again(int fd, short what, void *user)
 
 static void idle(int fd, short what, void *user)
 {
-	spawner_note(user, IPC_NOTE_IDLE, 0);
+	struct front *f = user;
+
+	if (!LIST_EMPTY(&f->sessions)) {
+		start_idle_timer(f); /* a target is being released */
+		return;
+	}
+	/* Who connects from now on is left to the next instance, or refused, but not cut off. */
+	event_del(f->accept_event);
+	spawner_note(f, IPC_NOTE_IDLE, 0);
 }
 
 int conn_listen(struct front *f, int listen_fd)

@@ -87,6 +87,7 @@ static void deinit(struct front *f)
 		conn_close(LIST_FIRST(&f->conns));
 	while (!LIST_EMPTY(&f->sessions))
 		session_destroy(LIST_FIRST(&f->sessions));
+	spawner_deinit(f);
 	if (!f->base)
 		return;
 	event_free(f->accept_event);

@@ -14,7 +14,7 @@ struct batch;
 /** A JSON-RPC request on its way to an answer. */
 struct request {
 	LIST_ENTRY(request) in_conn;
-	LIST_ENTRY(request) in_owner; /**< front->starting, session->calls or ->leavers. */
+	LIST_ENTRY(request) in_owner; /**< front->waiting or ->starting, session->calls, ->leavers or ->comers. */
 	bool has_owner;
 	struct front *front;
 	struct conn *conn; /**< NULL when the client has gone. */
@@ -23,13 +23,16 @@ struct request {
 	enum rpc_method method;
 	struct event *timer;
 
+	enum ipc_kind start_kind; /**< Worker that was asked for, and the time it may take. */
+	uint32_t start_ms;
+	uint32_t timeout_ms; /**< Of the call to the worker. */
 	uint32_t start_id; /**< Waiting for IPC_STARTED. */
 	uint32_t session;  /**< Number promised to a session that is being started. */
 	uint64_t call_id;  /**< Waiting for a worker. */
 	uint32_t pid;	   /**< session.attach, process.doctor. */
 	bool control;	   /**< session.attach asked for the lease. */
 	char *params;	   /**< Text for an inspect worker that is being started. */
-	size_t params_size;
+	size_t params_size; /**< Of that, or of what was sent to a worker. */
 };
 
 /** One body as it came from the wire: a request, a notification or a batch. */

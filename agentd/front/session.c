@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agentd/front/spawner.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -17,6 +18,14 @@
 
 /* For an attach that had to wait for the end of another session. */
 #define ATTACH_AGAIN_MS 5000
+/* More than undoing takes, less than the client of session.detach waits. */
+#define END_MS 7000
+/* Text of unanswered calls, which waits in memfds while the worker is busy. */
+#define CALL_BYTES_MAX ((size_t)8 << 20)
+/* Timers are a little early; what a worker may take for one call is that much shorter at least. */
+#define TIMER_SLACK_MS 1000
+/* Then others get their turn. */
+#define MESSAGES_AT_ONCE 64
 
 static void channel_readable(int fd, short what, void *user);
 
@@ -27,6 +36,45 @@ static void channel_writable(int fd, short what, void *user)
 	/* A dead link shows as end of file on the reading side. */
 	if (ipc_link_flush(&s->channel) == 0 && ipc_link_has_queued(&s->channel))
 		event_add(s->write_event, NULL);
+}
+
+static void kill_worker(struct session *s)
+{
+	if (!s->killed)
+		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
+	s->killed = true;
+}
+
+static void end_expired(int fd, short what, void *user)
+{
+	struct session *s = user;
+
+	log_warning("worker for process %u does not leave: killed", s->pid);
+	kill_worker(s);
+}
+
+static void session_free(struct session *s)
+{
+	struct event *const events[] = { s->read_event, s->write_event, s->end_timer };
+
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	ipc_link_deinit(&s->channel);
+	free(s->attach_error);
+	free(s);
+}
+
+/* The worker sees end of file, undoes everything and exits; spawn then tells us. */
+static void close_channel(struct session *s)
+{
+	const struct timeval tv = { .tv_sec = END_MS / 1000, .tv_usec = END_MS % 1000 * 1000 };
+
+	s->closing = true;
+	event_del(s->read_event);
+	event_del(s->write_event);
+	ipc_link_deinit(&s->channel);
+	event_add(s->end_timer, &tv);
 }
 
 struct session *session_create(struct front *f, const struct ipc_started *started,
@@ -56,13 +104,10 @@ struct session *session_create(struct front *f, const struct ipc_started *starte
 	LIST_INIT(&s->comers);
 	s->read_event = event_new(f->base, take_channel, EV_READ | EV_PERSIST, channel_readable, s);
 	s->write_event = event_new(f->base, take_channel, EV_WRITE, channel_writable, s);
-	if (!s->read_event || !s->write_event || event_add(s->read_event, NULL) < 0) {
-		if (s->read_event)
-			event_free(s->read_event);
-		if (s->write_event)
-			event_free(s->write_event);
-		ipc_link_deinit(&s->channel);
-		free(s);
+	s->end_timer = event_new(f->base, -1, 0, end_expired, s);
+	if (!s->read_event || !s->write_event || !s->end_timer ||
+	    event_add(s->read_event, NULL) < 0) {
+		session_free(s);
 		return NULL;
 	}
 	LIST_INSERT_HEAD(&f->sessions, s, link);
@@ -73,6 +118,14 @@ struct session *session_create(struct front *f, const struct ipc_started *starte
 	return s;
 }
 
+void session_create_orphan(struct front *f, const struct ipc_started *started, int take_channel)
+{
+	struct session *s = session_create(f, started, IPC_KIND_INSPECT, 0, 0, take_channel);
+
+	if (s)
+		close_channel(s);
+}
+
 struct session *session_find_worker(struct front *f, uint32_t worker)
 {
 	struct session *s;
@@ -81,15 +134,6 @@ struct session *session_find_worker(struct front *f, uint32_t worker)
 		if (s->worker == worker)
 			return s;
 	return NULL;
-}
-
-/* The worker sees end of file, undoes everything and exits; spawn then tells us. */
-static void close_channel(struct session *s)
-{
-	s->closing = true;
-	event_del(s->read_event);
-	event_del(s->write_event);
-	ipc_link_deinit(&s->channel);
 }
 
 struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights)
@@ -117,15 +161,24 @@ static void attachment_free(struct attachment *a)
 	free(a);
 }
 
-static void send_head(struct session *s, const struct ipc_head *head, const char *text)
+/* @return 0, or negative when it was not sent; a worker that is gone shows on the reading side. */
+static int send_head(struct session *s, const struct ipc_head *head, const char *text)
 {
 	int r = s->closing ? -EPIPE : ipc_link_send(&s->channel, head, text);
 
-	if (r < 0 && r != -EPIPE) {
-		log_warning("session %s: worker takes no messages (%s): killed", s->id, strerror(-r));
-		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
-	} else if (r == 0 && ipc_link_has_queued(&s->channel)) {
+	if (r == 0 && ipc_link_has_queued(&s->channel))
 		event_add(s->write_event, NULL);
+	return r == -EPIPE ? 0 : r;
+}
+
+/* Without this message a target would stay suspended for somebody who is gone. */
+static void tell_lease_lost(struct session *s)
+{
+	int r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL);
+
+	if (r < 0) {
+		log_warning("session %s: worker takes no messages (%s): killed", s->id, strerror(-r));
+		kill_worker(s);
 	}
 }
 
@@ -142,7 +195,7 @@ void session_leave(struct attachment *a)
 	if (LIST_EMPTY(&s->attachments))
 		close_channel(s);
 	else if (was_writer)
-		send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL);
+		tell_lease_lost(s);
 }
 
 int session_take_lease(struct attachment *a, struct agent_err *err)
@@ -162,24 +215,83 @@ int session_take_lease(struct attachment *a, struct agent_err *err)
 	return 0;
 }
 
+static struct attachment *attachment_of(struct session *s, const struct conn *c)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &s->attachments, in_session)
+		if (a->conn == c)
+			return a;
+	return NULL;
+}
+
+static struct session *find_caller(struct request *r)
+{
+	struct session *s;
+	struct request *i;
+
+	LIST_FOREACH(s, &r->front->sessions, link)
+		LIST_FOREACH(i, &s->calls, in_owner)
+			if (i == r)
+				return s;
+	return NULL;
+}
+
+/* The session may be another client's, whose patience is greater: it is left, not ended. */
+static void attach_expired(struct session *s, struct request *r)
+{
+	struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, "attach", "allow more time: timeout_ms",
+		      "attaching to process %u took too long", r->pid);
+	request_fail(r, &err);
+	if (a && !a->established)
+		session_leave(a);
+}
+
 static void call_expired(int fd, short what, void *user)
 {
 	struct request *r = user;
-	struct session *s;
+	struct session *s = find_caller(r);
+	/* The worker bounds each call itself: with no answer to any for so long, it is stuck. */
+	bool stuck = s && (clock_now_ns() - s->heard_ns) / 1000000 + TIMER_SLACK_MS >= r->timeout_ms;
 	struct agent_err err = { 0 };
 
-	/* The worker's own deadline should have come first: it is stuck for good. */
-	LIST_FOREACH(s, &r->front->sessions, link) {
-		struct request *i;
-
-		LIST_FOREACH(i, &s->calls, in_owner)
-			if (i == r)
-				spawner_note(r->front, IPC_NOTE_KILL, s->worker);
+	if (s && r->method == RPC_METHOD_SESSION_ATTACH) {
+		attach_expired(s, r);
+		return;
 	}
+	if (stuck)
+		kill_worker(s);
 	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name,
-		      "the worker is killed; the kernel lets the target run", "no answer in time");
-	agent_err_set_resumed(&err, true);
+		      stuck ? "the worker is killed; the kernel lets the target run" :
+			      "other calls came first: send fewer at once",
+		      "no answer in time");
+	if (stuck)
+		agent_err_set_resumed(&err, true);
 	request_fail(r, &err);
+}
+
+static size_t unanswered_bytes(const struct session *s)
+{
+	const struct request *r;
+	size_t sum = 0;
+
+	LIST_FOREACH(r, &s->calls, in_owner)
+		sum += r->params_size;
+	return sum;
+}
+
+static int refuse_call(const struct session *s, size_t size, struct agent_err *err)
+{
+	if (s->closing || s->over)
+		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, "attach again",
+				     "session %s is over", s->id);
+	if (size + unanswered_bytes(s) > CALL_BYTES_MAX)
+		return agent_err_set(err, RPC_ERROR_FAILED, 0, NULL, "wait for answers before asking more",
+				     "too many large requests wait for session %s", s->id);
+	return 0;
 }
 
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
@@ -192,16 +304,26 @@ void session_call(struct session *s, struct request *r, const char *params, size
 				 .holder_uid = s->writer ? s->writer->uid : 0,
 				 .size = size };
 	struct agent_err err = { 0 };
+	int e = refuse_call(s, size, &err);
 
-	if (s->closing || s->over || request_deadline(r, timeout_ms, call_expired) < 0) {
-		agent_err_set(&err, RPC_ERROR_SESSION_ENDED, 0, NULL, "attach again",
-			      "session %s is over", s->id);
+	r->timeout_ms = timeout_ms;
+	if (e == 0)
+		e = request_deadline(r, timeout_ms, call_expired);
+	if (e == 0)
+		e = send_head(s, &head, params);
+	if (e < 0) {
+		if (!err.code)
+			agent_err_set(&err, RPC_ERROR_FAILED, -e, rpc_methods[r->method].name,
+				      "wait for answers before asking more",
+				      "the request cannot be passed on");
 		request_fail(r, &err);
 		return;
 	}
+	if (LIST_EMPTY(&s->calls))
+		s->heard_ns = clock_now_ns();
 	r->call_id = head.id;
+	r->params_size = size;
 	request_own(r, &s->calls);
-	send_head(s, &head, params);
 }
 
 static struct request *find_call(struct session *s, uint64_t id)
@@ -214,22 +336,13 @@ static struct request *find_call(struct session *s, uint64_t id)
 	return NULL;
 }
 
-static struct attachment *attachment_of(struct session *s, const struct conn *c)
-{
-	struct attachment *a;
-
-	LIST_FOREACH(a, &s->attachments, in_session)
-		if (a->conn == c)
-			return a;
-	return NULL;
-}
-
 static void answered(struct session *s, const struct ipc_message *m)
 {
 	struct request *r = find_call(s, m->head.id);
 	struct attachment *a = r && r->conn ? attachment_of(s, r->conn) : NULL;
 	bool attach = r && r->method == RPC_METHOD_SESSION_ATTACH;
 
+	s->heard_ns = clock_now_ns();
 	if (!r)
 		return; /* answered with a timeout already */
 	if (m->head.type == IPC_REPLY) {
@@ -249,6 +362,23 @@ static void answered(struct session *s, const struct ipc_message *m)
 		session_leave(a);
 	if (s->kind == IPC_KIND_INSPECT)
 		close_channel(s);
+}
+
+/* Its text is lost: there was no descriptor for the memfd. */
+static void not_received(struct session *s, const struct ipc_head *head)
+{
+	struct request *r = find_call(s, head->id);
+	struct agent_err err = { 0 };
+
+	log_warning("session %s: a message is lost: %s", s->id, strerror(EMFILE));
+	s->heard_ns = clock_now_ns();
+	if ((head->type != IPC_REPLY && head->type != IPC_ERROR) || !r)
+		return;
+	if (s->kind == IPC_KIND_INSPECT)
+		close_channel(s);
+	agent_err_set(&err, RPC_ERROR_FAILED, EMFILE, rpc_methods[r->method].name,
+		      "close connections you no longer need", "the agent has no descriptor left");
+	request_fail(r, &err);
 }
 
 static void broadcast(struct session *s, const struct out *text)
@@ -293,6 +423,27 @@ static void record_end(const struct session *s)
 		   s->id, s->pid, reason);
 }
 
+/* What a call is told that the worker did not answer any more. */
+static void end_error(const struct session *s, enum rpc_method method, struct agent_err *err)
+{
+	const char *reason = rpc_end_reason_name(s->reason);
+
+	if (s->kind == IPC_KIND_INSPECT)
+		agent_err_set(err, RPC_ERROR_FAILED, 0, rpc_methods[method].name, "try again",
+			      "the process that was to answer has ended");
+	else if (method == RPC_METHOD_SESSION_ATTACH && s->reason == RPC_END_REASON_STUCK)
+		agent_err_set(err, RPC_ERROR_TIMEOUT, 0, "attach", "allow more time: timeout_ms",
+			      "attaching to process %u took too long", s->pid);
+	else if (method == RPC_METHOD_SESSION_ATTACH)
+		agent_err_set(err, RPC_ERROR_FAILED, 0, "attach", "try again",
+			      "the session on process %u ended at once: %s", s->pid, reason);
+	else
+		agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL, "session %s is over: %s",
+			      s->id, reason);
+	if (s->kind == IPC_KIND_SESSION)
+		agent_err_set_resumed(err, true);
+}
+
 /* Tell everybody, fail what waits, let go of the clients. */
 static void finish(struct session *s)
 {
@@ -300,14 +451,12 @@ static void finish(struct session *s)
 							 .pid = s->pid,
 							 .reason = s->reason };
 	auto_out struct out text = { 0 };
-	struct agent_err err = { 0 };
 
-	agent_err_set(&err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL, "session %s is over: %s", s->id,
-		      rpc_end_reason_name(s->reason));
-	agent_err_set_resumed(&err, true);
 	while (!LIST_EMPTY(&s->calls)) {
 		struct request *r = LIST_FIRST(&s->calls);
+		struct agent_err err = { 0 };
 
+		end_error(s, r->method, &err);
 		if (s->attach_error && r->method == RPC_METHOD_SESSION_ATTACH)
 			request_fail_text(r, s->attach_error, s->attach_error_size);
 		else
@@ -321,46 +470,65 @@ static void finish(struct session *s)
 		attachment_free(LIST_FIRST(&s->attachments));
 }
 
-static void channel_readable(int fd, short what, void *user)
+static void received(struct session *s, const struct ipc_message *m)
 {
-	struct session *s = user;
-	struct ipc_message m;
-	int r = 0;
-
-	while (!s->closing && (r = ipc_link_recv(&s->channel, &m)) == 1) {
-		switch (m.head.type) {
-		case IPC_REPLY:
-		case IPC_ERROR:
-			answered(s, &m);
-			break;
-		case IPC_NOTIFY:
-			notified(s, &m);
-			break;
-		case IPC_OVER:
-			s->over = true;
-			s->reason = (enum rpc_end_reason)m.head.number;
-			finish(s);
-			break;
-		default:
-			log_error("session %s: unknown message %u from its worker", s->id, m.head.type);
-		}
-		ipc_message_deinit(&m);
+	switch (m->head.type) {
+	case IPC_REPLY:
+	case IPC_ERROR:
+		answered(s, m);
+		break;
+	case IPC_NOTIFY:
+		notified(s, m);
+		break;
+	case IPC_OVER:
+		s->over = true;
+		s->reason = (enum rpc_end_reason)m->head.number;
+		finish(s);
+		break;
+	default:
+		log_error("session %s: unknown message %u from its worker", s->id, m->head.type);
 	}
-	if (s->closing || r == -EAGAIN)
-		return;
+}
+
+/* @return false when there was nothing (more) to receive. */
+static bool receive(struct session *s)
+{
+	struct ipc_message m;
+	int r = ipc_link_recv(&s->channel, &m);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r == 1)
+		received(s, &m);
+	else if (r == -EMFILE)
+		not_received(s, &m.head);
+	if (r == 1 || r == -EMFILE) {
+		ipc_message_deinit(&m);
+		return true;
+	}
 	if (r < 0) {
 		log_error("session %s: %s from its worker: killed", s->id, strerror(-r));
-		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
+		kill_worker(s);
 	}
 	/* End of file without IPC_OVER: spawn will say how the worker ended. */
 	close_channel(s);
+	return false;
+}
+
+static void channel_readable(int fd, short what, void *user)
+{
+	struct session *s = user;
+
+	for (int i = 0; i < MESSAGES_AT_ONCE && !s->closing; i++)
+		if (!receive(s))
+			break;
 }
 
 void session_worker_ended(struct session *s, enum ipc_how how)
 {
 	/* What it said before it went may still be unread. */
-	if (!s->closing)
-		channel_readable(s->channel.fd, EV_READ, s);
+	while (!s->closing && receive(s))
+		;
 	if (!s->over && how != IPC_HOW_CLEAN)
 		s->reason = how == IPC_HOW_STUCK ? RPC_END_REASON_STUCK : RPC_END_REASON_WORKER_DIED;
 	session_destroy(s);
@@ -387,8 +555,5 @@ void session_destroy(struct session *s)
 		s->front->n_sessions--;
 		spawner_status(s->front);
 	}
-	event_free(s->read_event);
-	event_free(s->write_event);
-	free(s->attach_error);
-	free(s);
+	session_free(s);
 }

@@ -25,13 +25,16 @@ struct session {
 	uint64_t since_ns;
 	struct ipc_link channel;
 	struct event *read_event, *write_event;
+	struct event *end_timer; /**< Ending: the worker is killed unless it leaves in time. */
 	struct attachment_list attachments;
 	struct conn *writer;
 	struct request_list calls;   /**< Sent to the worker. */
+	uint64_t heard_ns;	     /**< Last answer, or when it got something to do. */
 	struct request_list leavers; /**< session.detach, answered when the worker is gone. */
 	struct request_list comers;  /**< session.attach that came while this session was ending. */
 	bool closing;	 /**< The channel is closed, or being closed, by us. */
 	bool over;	 /**< The worker said that the session ended. */
+	bool killed;	 /**< spawn was told to kill the worker. */
 	enum rpc_end_reason reason;
 	char *attach_error; /**< Why attaching failed: for everybody who waits for it. */
 	size_t attach_error_size;
@@ -39,6 +42,8 @@ struct session {
 
 struct session *session_create(struct front *f, const struct ipc_started *started,
 			       enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel);
+/** A worker whose client left before it was known: nothing is said to it, its end is waited for. */
+void session_create_orphan(struct front *f, const struct ipc_started *started, int take_channel);
 struct session *session_find_worker(struct front *f, uint32_t worker);
 
 /** Attach @p conn; an existing attachment is kept.  @return NULL when out of memory. */

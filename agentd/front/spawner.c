@@ -14,6 +14,11 @@
 /* Beyond the method's own time: starting the worker, and the way back. */
 #define START_GRACE_MS	1500
 #define INSPECT_CALL_MS 10000
+/*
+ * The sockets hold some 270 messages in each direction, and starting a worker takes milliseconds:
+ * no more than this is asked at a time, however much the clients want.
+ */
+#define ASKED_MAX 32
 
 static void send_message(struct front *f, const void *msg, size_t size, int fd)
 {
@@ -36,7 +41,13 @@ void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value)
 
 void spawner_status(struct front *f)
 {
-	spawner_note(f, IPC_NOTE_STATUS, f->n_sessions << 16 | (f->n_conns & 0xffff));
+	const struct ipc_note m = { .type = IPC_NOTE,
+				    .kind = IPC_NOTE_STATUS,
+				    .value = f->n_sessions << 16 | (f->n_conns & 0xffff) };
+
+	/* Only figures: when the socket is full, later ones tell more. */
+	if (f->spawn_fd >= 0)
+		fd_send(f->spawn_fd, &m, sizeof(m), NULL, 0);
 }
 
 static void start_expired(int fd, short what, void *user)
@@ -49,25 +60,46 @@ static void start_expired(int fd, short what, void *user)
 	request_fail(user, &err);
 }
 
-void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms)
+static void ask(struct request *r)
 {
 	struct front *f = r->front;
 	struct ipc_start m = { .type = IPC_START,
 			       .request = ++f->last_request,
-			       .kind = kind,
+			       .kind = r->start_kind,
 			       .pid = r->pid,
-			       .timeout_ms = timeout_ms };
+			       .timeout_ms = r->start_ms };
 
-	if (kind == IPC_KIND_SESSION)
+	if (r->start_kind == IPC_KIND_SESSION)
 		m.session = r->session = ++f->last_session;
-	if (!r->conn) {
-		request_fail(r, NULL);
-		return;
-	}
 	r->start_id = m.request;
 	request_own(r, &f->starting);
-	request_deadline(r, timeout_ms + START_GRACE_MS, start_expired);
+	f->n_asked++;
 	send_message(f, &m, sizeof(m), r->conn->fd);
+}
+
+static void ask_waiting(struct front *f)
+{
+	while (f->n_asked < ASKED_MAX && !LIST_EMPTY(&f->waiting)) {
+		struct request *r = LIST_FIRST(&f->waiting), *next;
+		struct agent_err nobody_hears = { 0 };
+
+		/* The oldest is the last. */
+		while ((next = LIST_NEXT(r, in_owner)))
+			r = next;
+		if (r->conn)
+			ask(r);
+		else
+			request_fail(r, &nobody_hears);
+	}
+}
+
+void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms)
+{
+	r->start_kind = kind;
+	r->start_ms = timeout_ms;
+	request_own(r, &r->front->waiting);
+	request_deadline(r, timeout_ms + START_GRACE_MS, start_expired);
+	ask_waiting(r->front);
 }
 
 static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *err)
@@ -148,9 +180,8 @@ static void started_session(struct request *r, const struct ipc_started *m, int 
 	uint32_t flags = m->joined ? IPC_FLAG_JOINED : 0;
 
 	if (!r->conn) {
-		/* The client left while we waited: the worker sees end of file and goes. */
-		if (take_channel >= 0)
-			close(take_channel);
+		if (!m->joined)
+			session_create_orphan(f, m, take_channel);
 		request_fail(r, &err);
 		return;
 	}
@@ -169,7 +200,7 @@ static void started_session(struct request *r, const struct ipc_started *m, int 
 	}
 	if (m->rights >= IPC_RIGHT_CONTROL)
 		flags |= IPC_FLAG_CONTROL;
-	session_call(s, r, NULL, 0, flags, INSPECT_CALL_MS + 50000);
+	session_call(s, r, NULL, 0, flags, r->start_ms + START_GRACE_MS);
 }
 
 static struct request *find_starting(struct front *f, uint32_t id)
@@ -186,18 +217,22 @@ static void handle_started(struct front *f, const struct ipc_started *m, int tak
 {
 	struct request *r = find_starting(f, m->request);
 	struct agent_err err = { 0 };
+	int e = r ? refuse(m, r->pid, &err) : -ETIMEDOUT;
 
-	if (!r) {
-		/* It took too long and the client has its answer: the worker sees end of file. */
-		if (take_channel >= 0)
-			close(take_channel);
-		return;
-	}
-	if (refuse(m, r->pid, &err) < 0) {
-		if (take_channel >= 0)
-			close(take_channel);
+	if (e == 0 && !m->joined && take_channel < 0)
+		e = agent_err_set(&err, RPC_ERROR_LIMIT, EMFILE, "start worker",
+				  "close connections you no longer need",
+				  "the agent has no descriptor left");
+	/* Refused after all, or answered with a timeout already: the worker is sent away. */
+	if (e < 0 && m->worker && !m->joined)
+		session_create_orphan(f, m, take_channel);
+	else if (e < 0 && take_channel >= 0)
+		close(take_channel);
+	if (e < 0 && r)
 		request_fail(r, &err);
-	} else if (r->method == RPC_METHOD_SESSION_ATTACH) {
+	if (e < 0)
+		return;
+	if (r->method == RPC_METHOD_SESSION_ATTACH) {
 		started_session(r, m, take_channel);
 	} else {
 		started_inspect(r, m, take_channel);
@@ -221,18 +256,26 @@ static int receive(struct front *f)
 	} m;
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds;
-	ssize_t n = fd_recv(f->spawn_fd, &m, sizeof(m), fds, &n_fds);
+	ssize_t n;
 
+	memset(&m, 0, sizeof(m));
+	n = fd_recv(f->spawn_fd, &m, sizeof(m), fds, &n_fds);
+	/* Only one kind of message brings a descriptor. */
+	if (n == -EMFILE)
+		n = sizeof(m.started);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	while (n_fds > 1)
 		close(fds[--n_fds]);
-	if ((size_t)n == sizeof(m.started) && m.type == IPC_STARTED)
+	if ((size_t)n == sizeof(m.started) && m.type == IPC_STARTED) {
+		f->n_asked--;
 		handle_started(f, &m.started, n_fds ? fds[0] : -1);
-	else if ((size_t)n == sizeof(m.ended) && m.type == IPC_ENDED && !n_fds)
+		ask_waiting(f);
+	} else if ((size_t)n == sizeof(m.ended) && m.type == IPC_ENDED && !n_fds) {
 		handle_ended(f, &m.ended);
-	else
+	} else {
 		return -EPROTO;
+	}
 	return 0;
 }
 
@@ -256,4 +299,18 @@ int spawner_init(struct front *f, int spawn_fd)
 	f->spawn_fd = spawn_fd;
 	f->spawn_event = event_new(f->base, spawn_fd, EV_READ | EV_PERSIST, spawn_readable, f);
 	return f->spawn_event && event_add(f->spawn_event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+static void drop_all(struct request_list *list)
+{
+	struct agent_err nobody_hears = { 0 };
+
+	while (!LIST_EMPTY(list))
+		request_fail(LIST_FIRST(list), &nobody_hears);
+}
+
+void spawner_deinit(struct front *f)
+{
+	drop_all(&f->starting);
+	drop_all(&f->waiting);
 }

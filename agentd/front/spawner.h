@@ -7,6 +7,8 @@
 #include "agentd/front/request.h"
 
 int spawner_init(struct front *f, int spawn_fd);
+/** Drop what waits for spawn; the clients are gone already. */
+void spawner_deinit(struct front *f);
 /** Ask for a worker on behalf of @p r; the answer goes to the request's method. */
 void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms);
 void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value);
