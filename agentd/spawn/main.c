@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -39,6 +40,8 @@
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
 #define STOP_FRONT_MS 2000
+#define FRONT_BUSY_MS 1000
+#define FDS_WANTED 8192
 #define LEFTOVERS_SECONDS_MAX 3
 #define POLL_MAX 1100
 
@@ -240,6 +243,7 @@ static void front_exec(const struct spawn *s, int sock)
 		_exit(127);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid(); /* without the terminal of whoever started us: TIOCSTI would type into it */
 	execv(s->front_program, (char *const *)argv);
 	_exit(127);
 }
@@ -282,6 +286,8 @@ static int open_signals(struct spawn *s)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
+	/* Ignored, as some parents leave it, the kernel would reap workers without telling us. */
+	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
@@ -304,8 +310,12 @@ static void stop(struct spawn *s)
 
 static void send_front(struct spawn *s, const void *msg, size_t size, int fd)
 {
+	struct pollfd p = { .fd = s->front_sock, .events = POLLOUT };
 	ssize_t n = s->front_sock < 0 ? -EPIPE : fd_send(s->front_sock, msg, size, &fd, fd >= 0);
 
+	/* It never waits for us, so waiting for it cannot last for ever. */
+	if (n == -EAGAIN && poll(&p, 1, FRONT_BUSY_MS) > 0)
+		n = fd_send(s->front_sock, msg, size, &fd, fd >= 0);
 	/* front always reads; when it does not, it is broken, and its clients' targets go free. */
 	if (n < 0 && !s->stop_at) {
 		log_error("front does not take messages (%s): stopping", strerror((int)-n));
@@ -322,10 +332,8 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 		log_info("ready on %s", s->config.socket);
 		break;
 	case IPC_NOTE_IDLE:
-		if (!s->workers.first) {
-			log_info("idle: exiting");
-			stop(s);
-		}
+		log_info("idle: exiting");
+		stop(s);
 		break;
 	case IPC_NOTE_STATUS:
 		notify_send("STATUS=%u sessions, %u connections", m->value >> 16, m->value & 0xffff);
@@ -343,7 +351,10 @@ static void front_start(struct spawn *s, const struct ipc_start *m, int client_s
 
 	if (s->stop_at)
 		return;
-	workers_start(&s->workers, m, client_sock, &answer, &channel);
+	if (client_sock < 0)
+		workers_refuse(m, -EMFILE, &answer);
+	else
+		workers_start(&s->workers, m, client_sock, &answer, &channel);
 	send_front(s, &answer, sizeof(answer), channel);
 }
 
@@ -358,14 +369,21 @@ static int front_message(struct spawn *s)
 	int fds[FD_MESSAGE_MAX];
 	auto_close int fd = -1;
 	size_t n_fds;
-	ssize_t n = fd_recv(s->front_sock, &m, sizeof(m), fds, &n_fds);
+	ssize_t n;
+	bool lost;
 
+	memset(&m, 0, sizeof(m));
+	n = fd_recv(s->front_sock, &m, sizeof(m), fds, &n_fds);
+	/* Only one kind of message brings a descriptor. */
+	lost = n == -EMFILE;
+	if (lost)
+		n = sizeof(m.start);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	while (n_fds > 1)
 		close(fds[--n_fds]);
 	fd = n_fds ? fds[0] : -1;
-	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && fd >= 0)
+	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && (fd >= 0 || lost))
 		front_start(s, &m.start, fd);
 	else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE)
 		front_note(s, &m.note);
@@ -414,12 +432,14 @@ static void reap(struct spawn *s)
 static void reload(struct spawn *s)
 {
 	struct config old = s->config;
+	struct access_rules old_rules = s->rules;
 
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
 		    (unsigned long long)(clock_now_ns() / 1000));
 	if (load_config(s) < 0 || resolve_names(s) < 0) {
 		log_error("configuration not changed");
 		s->config = old;
+		s->rules = old_rules;
 	} else {
 		/* The socket is open and front runs: what belongs to them stays as it was. */
 		str_copy(s->config.socket, sizeof(s->config.socket), old.socket);
@@ -452,6 +472,9 @@ static bool stop_step(struct spawn *s)
 			workers_signal(&s->workers, SIGKILL);
 		return true;
 	}
+	/* A manager would kill them with us; they end by themselves. */
+	if (s->workers.n_releasing)
+		return true;
 	if (s->front_sock >= 0) {
 		close(s->front_sock); /* front leaves at end of file */
 		s->front_sock = -1;
@@ -509,6 +532,18 @@ static void serve(struct spawn *s)
 	}
 }
 
+/* A worker takes two descriptors here, a client or a session one in front, which inherits this. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FDS_WANTED)
+		return;
+	limit.rlim_cur = limit.rlim_max < FDS_WANTED ? limit.rlim_max : FDS_WANTED;
+	/* Refused by some units' filters: then front takes fewer clients. */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int run(struct spawn *s)
 {
 	int r;
@@ -532,6 +567,7 @@ static int run(struct spawn *s)
 		r = open_signals(s);
 	if (r < 0)
 		return fail("cannot start", r);
+	raise_fd_limit();
 	s->workers.config = &s->config;
 	s->workers.rules = &s->rules;
 	s->workers.program = s->worker_program;

@@ -21,6 +21,7 @@
 #include "base/str.h"
 
 #define INSPECT_PER_USER_MAX 8
+#define INSPECT_MAX 64
 #define TIMEOUT_MS_MAX 60000
 /* The worker gives up first and says why; this is for one that cannot. */
 #define GUARD_GRACE_MS 1000
@@ -54,7 +55,8 @@ uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owner)
 {
 	if (kind == IPC_KIND_INSPECT)
-		return count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
+		return workers_count(w, kind) < INSPECT_MAX &&
+		       count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
 	return workers_count(w, kind) < w->config->sessions &&
 	       count_of(w, kind, owner) < w->config->sessions_per_user;
 }
@@ -115,6 +117,7 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 	sigemptyset(&none);
 	sigaddset(&none, SIGTERM);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid(); /* as front: a worker may call ioctl */
 	execv(w->program, (char *const *)argv);
 	_exit(127);
 }
@@ -208,7 +211,13 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 
 	pidfd = (int)syscall(SYS_pidfd_open, start->pid, 0);
 	if (pidfd < 0) {
-		ret->verdict = IPC_VERDICT_NO_PROCESS;
+		/* EINVAL: a thread id (ENOENT from Linux 6.9 on). */
+		if (errno == ESRCH || errno == EINVAL || errno == ENOENT) {
+			ret->verdict = IPC_VERDICT_NO_PROCESS;
+		} else {
+			ret->verdict = IPC_VERDICT_FAILED;
+			ret->status = -errno;
+		}
 		return;
 	}
 	if (!authorise(w, peer, (pid_t)start->pid, pidfd, ret))
@@ -273,6 +282,20 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 		   verdicts[answer->verdict], answer->joined ? ", joins the open session" : "");
 }
 
+void workers_refuse(const struct ipc_start *start, int status, struct ipc_started *ret)
+{
+	*ret = (struct ipc_started){ .type = IPC_STARTED,
+				     .request = start->request,
+				     .verdict = IPC_VERDICT_FAILED,
+				     .status = status };
+}
+
+static bool is_sane(const struct ipc_start *start)
+{
+	return start->timeout_ms <= TIMEOUT_MS_MAX && start->pid <= INT32_MAX &&
+	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT);
+}
+
 void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
 		   struct ipc_started *ret, int *ret_channel)
 {
@@ -281,11 +304,9 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 
 	*ret_channel = -1;
 	*ret = (struct ipc_started){ .type = IPC_STARTED, .request = start->request };
-	r = start->timeout_ms > TIMEOUT_MS_MAX || start->pid > INT32_MAX ? -EINVAL :
-		access_peer_read(client_sock, w->rules, &peer);
+	r = is_sane(start) ? access_peer_read(client_sock, w->rules, &peer) : -EINVAL;
 	if (r < 0) {
-		ret->verdict = IPC_VERDICT_FAILED;
-		ret->status = r;
+		workers_refuse(start, r, ret);
 		return;
 	}
 	if (start->kind == IPC_KIND_SESSION)
@@ -357,8 +378,15 @@ void workers_signal(struct workers *w, int sig)
 		kill(k->pid, sig);
 }
 
+/* Front and workers must see the end of our sockets when we die, even while this child lives. */
+static void keep_only(int fd)
+{
+	close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
+	close_range((unsigned)fd + 1, ~0u, 0);
+}
+
 /* In a child, because it waits: free what the dead worker may have left blocked. */
-static void release_target(const struct worker *k)
+static void release_target(struct workers *w, const struct worker *k)
 {
 	pid_t pid = fork();
 	int n;
@@ -367,8 +395,10 @@ static void release_target(const struct worker *k)
 		if (pid < 0)
 			log_error("cannot check process %d after its worker died: %s", (int)k->target,
 				  strerror(errno));
+		w->n_releasing += pid > 0;
 		return;
 	}
+	keep_only(k->target_pidfd);
 	alarm(RELEASE_SECONDS_MAX);
 	n = release_handshake(k->target, k->target_pidfd);
 	if (n > 0)
@@ -393,8 +423,10 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
 	k = *link;
-	if (!k)
+	if (!k) {
+		w->n_releasing -= w->n_releasing > 0;
 		return false;
+	}
 	*link = k->next;
 	if (wait_status && k->how == IPC_HOW_CLEAN)
 		k->how = IPC_HOW_DIED;
@@ -405,7 +437,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 	if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN) {
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
-		release_target(k);
+		release_target(w, k);
 	}
 	free_worker(k);
 	return true;

@@ -31,6 +31,7 @@ struct worker {
 struct workers {
 	struct worker *first;
 	uint32_t last_id;
+	unsigned n_releasing; /**< Children that look after targets of dead workers. */
 	const struct config *config;
 	const struct access_rules *rules;
 	const char *program; /**< Path of gpu-agent-worker. */
@@ -41,6 +42,9 @@ struct workers {
 /** Answer one request of front.  @param client_sock Borrowed.  @param ret_channel For front, or -1. */
 void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
 		   struct ipc_started *ret, int *ret_channel);
+
+/** Answer that there will be no worker.  @param status -errno. */
+void workers_refuse(const struct ipc_start *start, int status, struct ipc_started *ret);
 
 /** Guard socket of @p worker is readable. */
 void workers_guard(struct worker *worker);
@@ -53,7 +57,7 @@ void workers_signal(struct workers *w, int sig);
 /**
  * A child was reaped.
  * @param ret Message for front.
- * @return false when it was no worker.
+ * @return false when it was no worker, but another child of this module.
  */
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
 
