@@ -148,23 +148,51 @@ static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
 
 /* ------------------------------------------------------------------ in which order ----------- */
 
+/* Sorting these instead of the groups moves a third of the bytes. */
+struct rank {
+	uint64_t first; /* faulting ones below all others, large ones below small ones */
+	uint64_t pc;
+	const struct group *group;
+};
+
 static int compare(const void *x, const void *y)
 {
-	const struct group *a = x, *b = y;
-	bool a_faulting = group_is_faulting(a->reasons), b_faulting = group_is_faulting(b->reasons);
+	const struct rank *r = x, *s = y;
+	const struct group *a = r->group, *b = s->group;
 
-	if (a_faulting != b_faulting)
-		return a_faulting ? -1 : 1;
-	if (a->waves != b->waves)
-		return a->waves > b->waves ? -1 : 1;
-	if (a->pc != b->pc)
-		return a->pc < b->pc ? -1 : 1;
+	if (r->first != s->first)
+		return r->first < s->first ? -1 : 1;
+	if (r->pc != s->pc)
+		return r->pc < s->pc ? -1 : 1;
 	/* Only so that the same waves always give the same document. */
 	if (a->gpu_id != b->gpu_id)
 		return a->gpu_id < b->gpu_id ? -1 : 1;
 	if (a->state != b->state)
 		return a->state < b->state ? -1 : 1;
 	return a->reasons < b->reasons ? -1 : a->reasons > b->reasons;
+}
+
+/* @return a sorted copy, or NULL. */
+static struct group *sorted(const struct group *groups, size_t n)
+{
+	auto_free struct rank *ranks = malloc((n + 1) * sizeof(*ranks));
+	struct group *result = malloc((n + 1) * sizeof(*result));
+
+	if (!ranks || !result) {
+		free(result);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++)
+		ranks[i] = (struct rank){
+			.first = (uint64_t)!group_is_faulting(groups[i].reasons) << 32 |
+				 (UINT32_MAX - groups[i].waves),
+			.pc = groups[i].pc,
+			.group = &groups[i],
+		};
+	qsort(ranks, n, sizeof(*ranks), compare);
+	for (size_t i = 0; i < n; i++)
+		result[i] = *ranks[i].group;
+	return result;
 }
 
 static int collect(struct table *t, const struct wave *waves, size_t n, uint32_t *of)
@@ -185,6 +213,7 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 	struct table t = { 0 };
 	auto_free uint32_t *slots = NULL, *of = NULL, *order = NULL, *starts = NULL, *seen = NULL;
 	auto_free struct group *groups = NULL;
+	struct group *result;
 	int r;
 
 	if (n > UINT32_MAX / 4)
@@ -204,9 +233,10 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 	sort_by_group(of, n, groups, t.n, starts, order);
 	for (size_t g = 0; g < t.n; g++)
 		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g], seen);
-	if (t.n)
-		qsort(groups, t.n, sizeof(*groups), compare);
-	*ret = TAKE_PTR(groups);
+	result = sorted(groups, t.n);
+	if (!result)
+		return -ENOMEM;
+	*ret = result;
 	*ret_n = t.n;
 	return 0;
 }

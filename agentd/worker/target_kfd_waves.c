@@ -581,26 +581,36 @@ static const char *where(struct work *w, const struct area *a)
 	return rpc_arena_printf(w->arena, "queue %u, die %u", a->look->queue->queue_id, a->xcc);
 }
 
+/* A failure ends the kernel's walk over the queues of that device (kfd.md 3.9). */
+static bool is_behind_a_failure(const struct work *w, const struct look *l)
+{
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (w->looks[i].state == LOOK_FAILED && w->looks[i].device == l->device)
+			return true;
+	return false;
+}
+
 static void tell_look(struct work *w, const struct look *l)
 {
-	uint32_t id = l->queue->queue_id;
+	const char *text = NULL;
 
 	switch (l->state) {
 	case LOOK_FAILED:
-		add_missing(w, rpc_arena_printf(w->arena, "queue %u: the hardware did not stop it; its waves are unknown",
-						id));
+		text = "the hardware did not stop it";
 		break;
 	case LOOK_SKIPPED:
-		add_missing(w, rpc_arena_printf(w->arena, "queue %u: it was just created, or is being destroyed; its waves are unknown",
-						id));
+		text = is_behind_a_failure(w, l) ?
+			       "not reached after another queue of its device failed to stop" :
+			       "it was just created, or is being destroyed";
 		break;
 	case LOOK_RUNNING:
-		add_missing(w, rpc_arena_printf(w->arena, "queue %u: it was not stopped; its waves are unknown",
-						id));
+		text = "there are too many to stop them all";
 		break;
 	case LOOK_OFF:
-		break;
+		return;
 	}
+	add_missing(w, rpc_arena_printf(w->arena, "queue %u: %s; its waves are unknown",
+					l->queue->queue_id, text));
 }
 
 static void tell_area(struct work *w, const struct area *a)
