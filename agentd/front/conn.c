@@ -53,6 +53,8 @@ static void conn_free(struct conn *c)
 		event_free(c->read_event);
 	if (c->write_event)
 		event_free(c->write_event);
+	if (c->gone_event)
+		event_free(c->gone_event);
 	if (c->out)
 		evbuffer_free(c->out);
 	rpc_wire_deinit(&c->wire);
@@ -85,6 +87,7 @@ static void close_later(struct conn *c)
 {
 	c->closing = c->dead = true;
 	event_del(c->read_event);
+	event_del(c->gone_event);
 	evbuffer_drain(c->out, evbuffer_get_length(c->out));
 	event_active(c->write_event, EV_WRITE, 0);
 }
@@ -100,11 +103,30 @@ static void update_reading(struct conn *c)
 	c->paused = pause;
 	if (pause) {
 		event_del(c->read_event);
+		event_add(c->gone_event, NULL);
 		return;
 	}
+	event_del(c->gone_event);
 	event_add(c->read_event, NULL);
 	if (c->backlog)
 		event_active(c->read_event, EV_READ, 0);
+}
+
+/* Both halves closed, or only the sending one?  A client like socat still wants its answers. */
+static bool is_gone(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
+/* Nobody reads while paused; a client that leaves must lose its lease all the same. */
+static void conn_gone(int fd, short what, void *user)
+{
+	struct conn *c = user;
+
+	if (is_gone(c))
+		conn_close(c);
 }
 
 static void conn_writable(int fd, short what, void *user)
@@ -179,13 +201,25 @@ static bool send_now(struct conn *c, const struct out *text)
 	return true;
 }
 
+/* Many connections of a user together may not hold more than a few could. */
+static bool is_too_much(const struct conn *c)
+{
+	size_t unsent = evbuffer_get_length(c->out), sum = 0;
+	const struct conn *i;
+
+	if (unsent <= CONN_OUT_PAUSE)
+		return false;
+	LIST_FOREACH(i, &c->front->conns, link)
+		if (i->uid == c->uid)
+			sum += evbuffer_get_length(i->out);
+	return unsent > CONN_OUT_MAX || sum > CONN_USER_OUT_MAX;
+}
+
 void conn_send(struct conn *c, struct out *text)
 {
-	size_t unsent = evbuffer_get_length(c->out);
-
 	if (c->dead)
 		return;
-	if (out_error(text) || unsent > CONN_OUT_MAX) {
+	if (out_error(text) || is_too_much(c)) {
 		log_info("client of pid %d dropped: %s", (int)c->pid,
 			 out_error(text) ? strerror(-out_error(text)) : "it does not read");
 		close_later(c);
@@ -196,6 +230,12 @@ void conn_send(struct conn *c, struct out *text)
 		if (!event_pending(c->write_event, EV_WRITE, NULL))
 			event_add(c->write_event, &stall_time);
 	}
+	update_reading(c);
+}
+
+void conn_request_begun(struct conn *c)
+{
+	c->n_requests++;
 	update_reading(c);
 }
 
@@ -247,16 +287,14 @@ static bool take_messages(struct conn *c)
 	return false;
 }
 
-/* A client that only closed its sending half (socat) still wants its answers. */
 static void end_of_input(struct conn *c)
 {
-	struct pollfd p = { .fd = c->fd };
 	const char *body;
 	size_t size;
 	int r;
 
-	if (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR))) {
-		/* Both halves are closed; what it sent last has been read before. */
+	if (is_gone(c)) {
+		/* What it sent last has been read before. */
 		conn_close(c);
 		return;
 	}
@@ -335,7 +373,9 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	c->out = evbuffer_new();
 	c->read_event = event_new(f->base, take_fd, EV_READ | EV_PERSIST, conn_readable, c);
 	c->write_event = event_new(f->base, take_fd, EV_WRITE, conn_writable, c);
-	if (!c->out || !c->read_event || !c->write_event || event_add(c->read_event, NULL) < 0) {
+	c->gone_event = event_new(f->base, take_fd, EV_CLOSED, conn_gone, c);
+	if (!c->out || !c->read_event || !c->write_event || !c->gone_event ||
+	    event_add(c->read_event, NULL) < 0) {
 		conn_free(c);
 		return NULL;
 	}

@@ -8,7 +8,7 @@
  *
  * A client that does not read is not waited for: reading its requests pauses while CONN_OUT_PAUSE
  * bytes are unsent, and it is dropped when something is to be sent while CONN_OUT_MAX bytes still
- * are unsent, or after CONN_STALL_S without a byte taken.
+ * are unsent (CONN_USER_OUT_MAX by all of its user), or after CONN_STALL_S without a byte taken.
  */
 
 #include "agentd/front/front.h"
@@ -19,6 +19,7 @@ struct out;
 
 #define CONN_OUT_PAUSE	 ((size_t)1 << 20)
 #define CONN_OUT_MAX	 ((size_t)32 << 20)
+#define CONN_USER_OUT_MAX ((size_t)128 << 20)
 #define CONN_STALL_S	 30
 #define CONN_PENDING_MAX 64
 
@@ -44,7 +45,7 @@ struct conn {
 	bool dead;    /**< Close without sending anything more. */
 	bool paused;  /**< Not reading: too much unsent or too many requests open. */
 	bool backlog; /**< Messages that arrived before the pause wait in `wire`. */
-	struct event *read_event, *write_event;
+	struct event *read_event, *write_event, *gone_event;
 	struct evbuffer *out;
 	struct rpc_wire wire;
 	struct request_list requests; /**< Unanswered ones. */
@@ -58,6 +59,8 @@ int conn_listen(struct front *f, int listen_fd);
 void conn_send(struct conn *c, struct out *text);
 /** Close now: attachments end, requests are orphaned.  The object is gone afterwards. */
 void conn_close(struct conn *c);
+/** A request of @p c waits for its answer: with many of them, reading pauses. */
+void conn_request_begun(struct conn *c);
 /** A request of @p c was answered: reading may go on. */
 void conn_request_done(struct conn *c);
 

@@ -55,7 +55,7 @@ static struct request *request_create(struct conn *c, struct batch *b, const str
 	r->conn = c;
 	r->batch = b;
 	LIST_INSERT_HEAD(&c->requests, r, in_conn);
-	c->n_requests++;
+	conn_request_begun(c);
 	return r;
 }
 

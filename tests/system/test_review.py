@@ -14,7 +14,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import (BIN, Rpc, RpcError, Scene, as_user, main, need_root, status, test, wait_until)  # noqa: E402
+from harness import (BIN, Rpc, RpcError, Scene, as_user, main, need_root, rss_kib, status, test, wait_until)  # noqa: E402
 
 
 def fds(pid):
@@ -38,6 +38,16 @@ def kill_any(pids):
             os.kill(pids[-1], signal.SIGKILL)
             return True
     return False
+
+
+def first_mapping(pid):
+    """Address of a readable mapping of at least one MiB."""
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+        ends, mode = line.split()[:2]
+        start, end = (int(x, 16) for x in ends.split("-"))
+        if mode[0] == "r" and end - start >= 1 << 20 and "[v" not in line:
+            return start
+    raise AssertionError("no mapping")
 
 
 def request(number, method, **params):
@@ -202,6 +212,65 @@ def a_heap_of_large_requests_is_refused():
         assert used < 30, used
         assert refused >= 40, refused
         assert s.clients[0].call("gpu.queues", session=session)["queues"]
+
+
+@test
+def a_client_that_leaves_with_all_its_requests_open():
+    """Nothing more is read from it; that it has gone is noticed all the same."""
+    with Scene(gpus="gfx942") as s:
+        other = s.connect()
+        session = s.attach(rpc=other)
+        gone = Rpc(s.socket)
+        s.attach(rpc=gone)
+        gone.call("gpu.suspend", session=session, lease_ms=60000)
+        s.control("delay queues 9000 1")
+        gone.send_raw("".join(request(i, "gpu.queues", session=session) + "\n" for i in range(70)).encode())
+        other.call("agent.status")
+        gone.close()
+        # Long before the call that is being served is answered.
+        wait_until(lambda: other.call("agent.status")["connections"] == 1, "the end was noticed", patience=5)
+        wait_until(lambda: s.target_state()["suspended_queues"] == 0, "resumed")
+
+
+@test
+def open_requests_of_a_connection_are_bounded():
+    """While a worker is busy, a client that goes on asking is left to its own socket buffer."""
+    with Scene(gpus="gfx942") as s:
+        session = s.attach()
+        worker = s.worker_pids()[0]
+        os.kill(worker, signal.SIGSTOP)
+        line = (request(1, "gpu.queues", session=session) + "\n").encode()
+        s.rpc.sock.settimeout(1)
+        sent = 0
+        try:
+            while sent < 16 << 20:
+                sent += s.rpc.sock.send(line * 100)
+        except TimeoutError:
+            pass
+        assert sent < 2 << 20, f"{sent} bytes taken"
+        assert s.connect().call("agent.status")["sessions"] == 1
+        os.kill(worker, signal.SIGCONT)
+
+
+@test
+def memory_of_a_user_that_does_not_read_is_bounded():
+    with Scene(gpus="gfx942") as s:
+        rpc = s.connect()
+        session = s.attach(rpc=rpc)
+        front = s.front_pid()
+        address = first_mapping(s.app.pid)
+        before = rss_kib(front)
+        crowd = []
+        for _ in range(24):
+            c = s.connect()
+            s.attach(rpc=c)
+            line = request(1, "memory.read", session=session, address=hex(address), size=1 << 20) + "\n"
+            c.send_raw((line * 20).encode())
+            crowd.append(c)
+        for _ in range(20):
+            rpc.call("gpu.queues", session=session)
+        grown = (rss_kib(front) - before) >> 10
+        assert grown < 500, f"{grown} MiB"
 
 
 @test
