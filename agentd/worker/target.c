@@ -200,8 +200,8 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	const struct worker_options *o = t->options;
 	int r = memory_open(&t->memory, o->pid);
 
-	/* Nobody passes this level, whatever his capabilities: it is the reason. */
-	if (r < 0 && inspect_ptrace_scope() >= 3)
+	/* What Yama forbids: everybody on level 3, without capabilities on level 1 already. */
+	if (r < 0 && inspect_ptrace_scope() >= (o->privileged ? 3 : 1))
 		return leader_refusal(o->pid, "open /proc/PID/mem", err);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
