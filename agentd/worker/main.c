@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -7,6 +8,9 @@
 #include "agentd/worker/session.h"
 #include "base/fd.h"
 #include "base/log.h"
+
+/* Larger blocks are mappings of their own. */
+#define MAPPED_FROM (256 * 1024)
 
 int main(int argc, char **argv)
 {
@@ -25,5 +29,9 @@ int main(int argc, char **argv)
 	if (o.kind == IPC_KIND_SESSION)
 		fd_set_cloexec(IPC_FD_TARGET, true);
 	signal(SIGPIPE, SIG_IGN);
+#ifdef M_MMAP_THRESHOLD
+	/* glibc would raise this by itself, and keep what a list of all waves took (mallopt(3)). */
+	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
+#endif
 	return o.kind == IPC_KIND_SESSION ? session_run(&o) : inspect_run(&o);
 }

@@ -628,8 +628,11 @@ static void tell_area(struct work *w, const struct area *a)
 		text = "its control stack is not readable";
 		break;
 	case AREA_BROKEN:
-		text = rpc_arena_printf(w->arena, "its save area is corrupt: %s",
-					kfdtrap_wave_problem_text(a->problem));
+		if (a->problem == KFDTRAP_WAVE_TOO_MANY)
+			text = "more waves than the agent takes at once";
+		else
+			text = rpc_arena_printf(w->arena, "its save area is corrupt: %s",
+						kfdtrap_wave_problem_text(a->problem));
 		break;
 	case AREA_NOT_READ:
 	case AREA_READ:
