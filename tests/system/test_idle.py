@@ -54,13 +54,17 @@ def descriptors_do_not_leak():
             client.call("session.detach", session=session)
             s.clients.remove(client)
             client.close()
-        s.rpc.call("agent.hello")
+        def settled():
+            """Only spawn and front are left, and they know that the clients have gone."""
+            return len(processes(s)) == 2 and s.rpc.call("agent.status")["connections"] == 1
+
         round_trip()
-        wait_until(lambda: not s.worker_pids(), "workers leave")
+        wait_until(settled, "workers leave")
         before = count()
         for _ in range(10):
             round_trip()
-        wait_until(lambda: count() == before, "as many descriptors as before")
+        wait_until(settled, "workers leave")
+        assert count() == before
 
 
 if __name__ == "__main__":
