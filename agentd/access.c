@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/nsfs.h>
 #include <poll.h>
 #include <stdio.h>
@@ -130,6 +131,9 @@ static bool scan_line(const char *line, struct access_target *t, unsigned *seen)
 		if (!scan_ids(line + 5, ids))
 			return false;
 		memcpy(t->gids, ids, sizeof(ids));
+	} else if (str_starts_with(line, "CapPrm:\t")) {
+		*seen |= 16;
+		return sscanf(line + 8, "%" SCNx64, &t->permitted) == 1;
 	} else if (str_starts_with(line, "VmSize:")) {
 		t->kernel_thread = false;
 	}
@@ -156,7 +160,7 @@ int access_status_parse(const char *text, size_t size, struct access_target *ret
 		}
 		text += n + 1;
 	}
-	if (seen != 15)
+	if (seen != 31)
 		return -EBADMSG;
 	if (!t.ns_pid)
 		t.ns_pid = t.pid;
@@ -242,6 +246,17 @@ static bool user_ns_reachable(const struct access_peer *peer, pid_t target)
 	return false;
 }
 
+/* As ptrace(2) has it, so that a service's user cannot look into what only the service may see. */
+static bool has_all_capabilities_of(const struct access_peer *peer, const struct access_target *t)
+{
+	struct access_target self;
+
+	if (!t->permitted)
+		return true;
+	return access_target_read(peer->pid, &self) == 0 && !pidfd_is_dead(peer->pidfd) &&
+	       !(t->permitted & ~self.permitted);
+}
+
 static bool owns(const struct access_peer *peer, const struct access_target *t)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(t->uids); i++)
@@ -258,6 +273,8 @@ static enum ipc_verdict decide_owner(const struct access_peer *peer, const struc
 		return IPC_VERDICT_NOT_DUMPABLE;
 	if (!user_ns_reachable(peer, t->pid))
 		return IPC_VERDICT_USER_NAMESPACE;
+	if (!has_all_capabilities_of(peer, t))
+		return IPC_VERDICT_CAPABILITIES;
 	return IPC_VERDICT_OK;
 }
 

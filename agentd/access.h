@@ -7,8 +7,9 @@
  * Who may debug whom: the project's own rule, applied before the kernel is asked.
  *
  * Allowed are root; the owner of a process (his uid equals all of the target's uids, the target is
- * dumpable, and it lives in his user namespace or one below); members of the admin group; and,
- * for reading only, members of the observer group.  Credentials come from the client's socket.
+ * dumpable, has no capability that he lacks, and lives in his user namespace or one below);
+ * members of the admin group; and, for reading only, members of the observer group.  Credentials
+ * come from the client's socket.  The kernel's own rule is not asked: the worker is privileged.
  */
 
 #include <stdbool.h>
@@ -41,6 +42,7 @@ struct access_target {
 	pid_t tracer_pid; /**< 0 when not traced. */
 	uid_t uids[4]; /**< Real, effective, saved, file system. */
 	gid_t gids[4];
+	uint64_t permitted; /**< Capabilities, of its own user namespace. */
 	bool dumpable; /**< Meaningless for targets of uid 0: only root reaches those. */
 	bool kernel_thread;
 	char state; /**< As in /proc/PID/status: R, S, D, Z, T, t, X. */

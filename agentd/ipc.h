@@ -41,6 +41,7 @@ enum ipc_verdict {
 	IPC_VERDICT_OTHER_USER,
 	IPC_VERDICT_NOT_DUMPABLE,
 	IPC_VERDICT_USER_NAMESPACE,
+	IPC_VERDICT_CAPABILITIES, /**< The target has capabilities that the client has not. */
 	IPC_VERDICT_OWN_PROCESS, /**< One of the agent's own processes. */
 	IPC_VERDICT_LIMIT,	 /**< Too many workers (of this user). */
 	IPC_VERDICT_FAILED,	 /**< See status. */

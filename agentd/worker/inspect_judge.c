@@ -50,7 +50,7 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 		*ret_fix = "choose another process: gpu-agentctl list";
 		return "it is a kernel thread";
 	case IPC_VERDICT_OTHER_USER:
-		*ret_fix = "ask its owner or an administrator, or join the group gpu-debug-admin";
+		*ret_fix = "ask its owner or an administrator, or join the agent's admin group";
 		return "it belongs to another user, or runs with changed user ids";
 	case IPC_VERDICT_NOT_DUMPABLE:
 		*ret_fix = "an administrator may attach; or let the program call prctl(PR_SET_DUMPABLE, 1)";
@@ -58,6 +58,9 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 	case IPC_VERDICT_USER_NAMESPACE:
 		*ret_fix = "ask an administrator, or call the agent from inside that namespace";
 		return "it lives in a user namespace that is not below the client's";
+	case IPC_VERDICT_CAPABILITIES:
+		*ret_fix = "ask an administrator";
+		return "it has capabilities that the client has not";
 	default:
 		return "it may not be debugged";
 	}

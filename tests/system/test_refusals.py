@@ -6,12 +6,13 @@ import ctypes
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Rpc, Scene, as_user, main, need_root, test  # noqa: E402
+from harness import BIN, Rpc, Scene, Skip, as_user, main, need_root, test  # noqa: E402
 
 USER = 1000
 OTHER = 1001
@@ -110,6 +111,32 @@ def processes_that_are_not_dumpable():
         def owner():
             error = Rpc(s.socket).error("session.attach", pid=s.app.pid)
             assert error.name == "not_permitted" and "dumpable" in error.message + error.hint, error.data
+
+        as_user(USER, owner)
+        s.attach()  # root may
+
+
+@test
+def processes_with_more_capabilities_than_their_owner():
+    """Ambient capabilities leave a process dumpable; its plain user may still not look into it."""
+    need_root()
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv (util-linux)")
+    with Scene(user_mode=False, app=None) as s:
+        status_file = s.directory / "status-cap"
+        status_file.touch()
+        status_file.chmod(0o666)
+        program = shutil.copy(BIN / "gpu-agent-simapp", s.directory)
+        s.app = s.start("app", ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--inh-caps", "+net_admin",
+                                "--ambient-caps", "+net_admin", program, "--kfd", s.mount / "kfd", "--status-file",
+                                status_file, "-e", "runtime on; queues 1; spin"])
+        s.app.wait_line()
+
+        def owner():
+            rpc = Rpc(s.socket)
+            error = rpc.error("session.attach", pid=s.app.pid)
+            assert error.name == "not_permitted" and "capabilities" in error.message and error.hint, error.data
+            assert not rpc.call("process.doctor", pid=s.app.pid)["ok"]
 
         as_user(USER, owner)
         s.attach()  # root may

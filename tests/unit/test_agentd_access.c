@@ -9,7 +9,7 @@
 #include "testlib.h"
 
 #define STATUS "Name:\tapp\nState:\tS (sleeping)\nTgid:\t42\nPid:\t42\nTracerPid:\t7\n"                     \
-	       "Uid:\t1000\t1000\t1000\t1000\nGid:\t5\t6\t7\t8\nNSpid:\t42\t3\nVmSize:\t  10 kB\n"
+	       "Uid:\t1000\t1000\t1000\t1000\nGid:\t5\t6\t7\t8\nNSpid:\t42\t3\nCapPrm:\t00000000000000c0\nVmSize:\t  10 kB\n"
 
 static void status_is_parsed(void)
 {
@@ -21,6 +21,7 @@ static void status_is_parsed(void)
 	TEST_EQ(t.tracer_pid, 7);
 	TEST_EQ(t.uids[3], 1000);
 	TEST_EQ(t.gids[1], 6);
+	TEST_EQ(t.permitted, 0xc0);
 	TEST_EQ(t.state, 'S');
 	TEST_STR(t.comm, "app");
 	CU_ASSERT_FALSE(t.kernel_thread);
