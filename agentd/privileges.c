@@ -47,7 +47,8 @@ int privileges_keep_attach(void)
 	return cap_set_proc(want) < 0 ? -errno : 0;
 }
 
-int privileges_no_new(void)
+/* No new privileges through exec; a system-call filter needs it, too. */
+static int no_new_privileges(void)
 {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
@@ -97,5 +98,5 @@ int privileges_become(uid_t uid, gid_t gid)
 	/* For uid 0 the change of ids takes nothing away. */
 	if (cap_set_proc(none) < 0)
 		return -errno;
-	return privileges_no_new();
+	return no_new_privileges();
 }

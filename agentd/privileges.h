@@ -23,9 +23,6 @@ int privileges_become(uid_t uid, gid_t gid);
 /** The process has the right to trace other users' processes. */
 bool privileges_may_trace(void);
 
-/** No new privileges through exec. */
-int privileges_no_new(void);
-
 /** Nobody of the same user may attach to this process or read its memory. */
 int privileges_hide(void);
 
