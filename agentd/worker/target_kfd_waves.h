@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_KFD_WAVES_H
+#define WORKER_TARGET_KFD_WAVES_H
+
+/** @file target_kfd_waves.h  One look at all waves: shared by target_kfd_waves*.c, for nobody else. */
+
+#include <kfdtrap_wave.h>
+
+#include "agentd/worker/target_kfd.h"
+
+/* Several times what the largest nodes can hold. */
+#define WAVES_MAX (UINT32_C(1) << 18)
+#define XCCS_MAX  32u
+
+enum look_state {
+	LOOK_RUNNING, /* not stopped yet */
+	LOOK_OFF,     /* its waves are saved */
+	LOOK_SKIPPED,
+	LOOK_FAILED,
+};
+
+/* A queue whose waves are wanted. */
+struct look {
+	const struct target_queue *queue;
+	const struct target_device *device;
+	const struct kfdtrap_wave_arch *arch;
+	enum look_state state;
+	uint64_t read, write; /* packets */
+	bool has_read, has_write;
+};
+
+enum area_state {
+	AREA_NOT_READ,
+	AREA_HEADER_UNREADABLE,
+	AREA_STACK_TOO_LARGE,
+	AREA_STACK_UNREADABLE,
+	AREA_BROKEN, /* see problem */
+	AREA_READ,
+};
+
+/* The saved waves of a queue on one compute die. */
+struct area {
+	struct look *look;
+	uint64_t address;
+	uint32_t xcc;
+	enum area_state state;
+	bool got; /* what was asked for last */
+	enum kfdtrap_wave_problem problem;
+	uint8_t raw_header[KFDTRAP_WAVE_HEADER_SIZE];
+	struct kfdtrap_wave_header header;
+	size_t stack; /* where its control stack is in work.stacks */
+	size_t first; /* its waves in work.hot */
+	uint32_t n_waves;
+};
+
+struct work {
+	struct target_kfd *k;
+	struct rpc_arena *arena;
+	uint32_t max_stop_ms;
+	uint64_t deadline_ns;
+	bool late;
+
+	struct look *looks;
+	size_t n_looks;
+	struct area *areas;
+	size_t n_areas;
+
+	struct memory_piece *pieces; /* MEMORY_PIECES_MAX */
+	uint8_t *stacks;
+	size_t stacks_size;
+	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found */
+	bool *copied; /* for each of them */
+	size_t n_hot;
+
+	const char **missing;
+	size_t n_missing, missing_capacity;
+};
+
+static inline uint32_t device_dies(const struct target_device *d)
+{
+	return d->xcc_count && d->xcc_count <= XCCS_MAX ? d->xcc_count : 1;
+}
+
+static inline bool area_is_wanted(const struct area *a)
+{
+	return a->look->state == LOOK_OFF;
+}
+
+static inline void work_walk(const struct work *w, const struct area *a,
+			     struct kfdtrap_wave_iter *iter)
+{
+	kfdtrap_wave_iter_init(iter, a->look->arch, &a->header, w->stacks + a->stack,
+			       a->header.control_stack_size, (uint32_t)(WAVES_MAX - a->first));
+}
+
+/* target_kfd_waves.c */
+
+/** @param text  NULL adds nothing: the arena is exhausted, which it remembers itself. */
+void work_add_missing(struct work *w, const char *text);
+
+/* target_kfd_waves_copy.c */
+
+/** Of the queues that are off, what decoding needs, until the deadline.  @return 0, -ENOMEM. */
+int work_copy(struct work *w);
+
+/* target_kfd_waves_decode.c */
+
+/** What was copied becomes waves, what was not is told.  @return 0, -ENOMEM. */
+int work_decode(struct work *w, struct target_waves *ret);
+
+#endif /* WORKER_TARGET_KFD_WAVES_H */

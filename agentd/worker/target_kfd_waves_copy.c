@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs while the queues stand still: headers, then control stacks, then the waves themselves. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agentd/worker/target_kfd_waves.h"
+#include "base/clock.h"
+
+/* The kernel's formula gives 40 KiB for the largest devices (cwsr.md section 1). */
+#define STACK_MAX  (UINT32_C(1) << 20)
+#define STACKS_MAX ((size_t)32 << 20)
+
+static bool is_late(struct work *w)
+{
+	w->late = w->late || clock_now_ns() >= w->deadline_ns;
+	return w->late;
+}
+
+/*
+ * Collects pieces until there are enough for one system call.  @done says whether the piece was
+ * read; it may be NULL.
+ */
+struct batch {
+	struct work *w;
+	size_t n;
+	bool *done[MEMORY_PIECES_MAX];
+};
+
+static void batch_flush(struct batch *b)
+{
+	if (!b->n || is_late(b->w)) {
+		b->n = 0;
+		return;
+	}
+	memory_read_pieces(&b->w->k->t.memory, b->w->pieces, b->n);
+	for (size_t i = 0; i < b->n; i++)
+		*b->done[i] = b->w->pieces[i].ok;
+	b->n = 0;
+}
+
+static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t size, bool *done)
+{
+	*done = false;
+	b->w->pieces[b->n] = (struct memory_piece){ .address = address, .buf = buf, .size = size };
+	b->done[b->n++] = done;
+	if (b->n == MEMORY_PIECES_MAX)
+		batch_flush(b);
+}
+
+/* Headers, and the packet counters as they are now that the queue stands still. */
+static void copy_headers(struct work *w, struct batch *b)
+{
+	for (size_t i = 0; i < w->n_areas; i++)
+		if (area_is_wanted(&w->areas[i]))
+			batch_add(b, w->areas[i].address, w->areas[i].raw_header,
+				  KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
+	for (size_t i = 0; i < w->n_looks; i++) {
+		struct look *l = &w->looks[i];
+
+		if (l->state != LOOK_OFF || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+			continue;
+		batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
+		batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
+	}
+	batch_flush(b);
+}
+
+/* @return whether the area has a control stack worth copying. */
+static bool judge_header(struct work *w, struct area *a)
+{
+	if (!a->got) {
+		a->state = w->late ? AREA_NOT_READ : AREA_HEADER_UNREADABLE;
+		return false;
+	}
+	a->problem = kfdtrap_wave_header_parse(a->raw_header, a->look->queue->save_area_bytes,
+					       &a->header);
+	if (a->problem) {
+		a->state = AREA_BROKEN;
+		return false;
+	}
+	if (a->header.control_stack_size > STACK_MAX ||
+	    a->header.control_stack_size > STACKS_MAX - w->stacks_size) {
+		a->state = AREA_STACK_TOO_LARGE;
+		return false;
+	}
+	a->stack = w->stacks_size;
+	w->stacks_size += a->header.control_stack_size;
+	return true;
+}
+
+static bool copy_stacks(struct work *w, struct batch *b)
+{
+	for (size_t i = 0; i < w->n_areas; i++) {
+		struct area *a = &w->areas[i];
+
+		a->got = area_is_wanted(a) && judge_header(w, a);
+	}
+	w->stacks = malloc(w->stacks_size + 1);
+	if (!w->stacks)
+		return false;
+	for (size_t i = 0; i < w->n_areas; i++) {
+		struct area *a = &w->areas[i];
+
+		if (!a->got)
+			continue;
+		/* What the batch answers is read in count_waves(), also when it is empty. */
+		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
+			  a->header.control_stack_size, &a->got);
+		a->state = AREA_STACK_UNREADABLE;
+	}
+	batch_flush(b);
+	return true;
+}
+
+/* Only a proper end confirms the waves before it. */
+static void count_waves(struct work *w)
+{
+	for (size_t i = 0; i < w->n_areas; i++) {
+		struct area *a = &w->areas[i];
+		struct kfdtrap_wave_layout layout;
+		struct kfdtrap_wave_iter iter;
+
+		if (a->state != AREA_STACK_UNREADABLE)
+			continue;
+		if (!a->got) {
+			a->state = w->late ? AREA_NOT_READ : AREA_STACK_UNREADABLE;
+			continue;
+		}
+		a->first = w->n_hot;
+		work_walk(w, a, &iter);
+		while (kfdtrap_wave_next(&iter, &layout))
+			;
+		a->problem = iter.problem;
+		a->state = a->problem ? AREA_BROKEN : AREA_READ;
+		if (!a->problem) {
+			a->n_waves = iter.n_waves;
+			w->n_hot += iter.n_waves;
+		}
+	}
+}
+
+static bool copy_waves(struct work *w, struct batch *b)
+{
+	count_waves(w);
+	w->hot = malloc(w->n_hot * KFDTRAP_WAVE_HOT_SIZE + 1);
+	w->copied = calloc(w->n_hot + 1, sizeof(*w->copied));
+	if (!w->hot || !w->copied)
+		return false;
+	for (size_t i = 0; i < w->n_areas && !w->late; i++) {
+		const struct area *a = &w->areas[i];
+		struct kfdtrap_wave_layout layout;
+		struct kfdtrap_wave_iter iter;
+		size_t at = a->first;
+
+		if (a->state != AREA_READ)
+			continue;
+		work_walk(w, a, &iter);
+		for (; kfdtrap_wave_next(&iter, &layout); at++)
+			batch_add(b, a->address + kfdtrap_wave_hot_offset(&layout),
+				  w->hot + at * KFDTRAP_WAVE_HOT_SIZE, KFDTRAP_WAVE_HOT_SIZE,
+				  &w->copied[at]);
+	}
+	batch_flush(b);
+	return true;
+}
+
+int work_copy(struct work *w)
+{
+	struct batch b = { .w = w };
+
+	if (is_late(w))
+		return 0;
+	copy_headers(w, &b);
+	return copy_stacks(w, &b) && copy_waves(w, &b) ? 0 : -ENOMEM;
+}
