@@ -139,6 +139,8 @@ int snapshot_take(struct target *t, struct rpc_arena *a, const struct snapshot_o
 	ret->process.vendor = t->ops->vendor;
 	ret->process.queues = (uint32_t)n_queues;
 	ret->process.session = rpc_arena_printf(a, "s%u", t->options->session);
+	ret->process.has_start_ticks = true;
+	ret->process.start_ticks = t->start_ticks;
 	ret->process.debuggable = true;
 	ret->kfd_version = t->version;
 	ret->runtime = convert_runtime(&t->runtime);
