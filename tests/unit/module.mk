@@ -42,4 +42,7 @@ $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
 endef
 $(foreach t,uri list aql image limits cache metadata demangle,$(eval $(call symbols_test,$(t))))
 
+# It is its own LLVM for some of the tests.
+$(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
+
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DISASM_BACKEND_H
+#define DISASM_BACKEND_H
+
+/** @file backend.h  What makes text of bytes; for disasm/ only. */
+
+#include "disasm/disasm.h"
+
+struct disasm_backend {
+	/**
+	 * @param size  At most DISASM_LONGEST.
+	 * @param ret_text  DISASM_TEXT_SIZE; always terminated when something was decoded.
+	 * @return bytes of the instruction, at most @p size; 0 if it is none.
+	 */
+	uint32_t (*decode)(void *ctx, const uint8_t *bytes, uint32_t size, uint64_t address,
+			   char *ret_text);
+	/**
+	 * Lengths of consecutive instructions, 0 for a word that is none.
+	 * @return how many; 0 when the first one has to be decoded alone.
+	 */
+	size_t (*measure)(void *ctx, const uint8_t *bytes, size_t size, uint64_t address,
+			  uint8_t *ret_sizes, size_t capacity);
+	const char *(*source)(void *ctx);
+	const char *(*note)(void *ctx);
+	void (*close)(void *ctx);
+};
+
+/* child.c: LLVM in a process of its own. */
+extern const struct disasm_backend disasm_child;
+/** @return 0 (also when there is no LLVM: then every word stays one), -errno. */
+int disasm_child_open(const struct disasm_options *o, void **ret_ctx);
+
+/* llvm.c: LLVM in this process. */
+
+struct disasm_llvm {
+	void *handle, *context;
+	size_t (*instruction)(void *context, uint8_t *bytes, uint64_t size, uint64_t pc, char *text,
+			      size_t text_size);
+};
+
+#define DISASM_LLVM_NAME_SIZE 256
+
+/**
+ * One of the names that libLLVM can have, newest first.
+ * @return false behind the last one.
+ */
+bool disasm_llvm_name(const char *library, size_t i, char buf[DISASM_LLVM_NAME_SIZE]);
+/** @return 0, -ENOENT (no such library), -ENOTSUP (it cannot do this). */
+int disasm_llvm_load(const char *name, struct disasm_llvm *ret);
+/** May abort.  @return 0, -ENOTSUP. */
+int disasm_llvm_choose(struct disasm_llvm *l, const char *cpu, uint32_t lanes);
+/** As disasm_backend.decode. */
+uint32_t disasm_llvm_decode(const struct disasm_llvm *l, const uint8_t *bytes, uint32_t size,
+			    uint64_t address, char *ret_text);
+
+#endif /* DISASM_BACKEND_H */

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "disasm/disasm.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "disasm/backend.h"
+
+#define WORD 4u
+
+struct disasm {
+	const struct disasm_backend *backend;
+	void *ctx;
+};
+
+static bool may_be_cpu(const char *cpu)
+{
+	size_t n = strlen(cpu);
+
+	if (n < 4 || n > 24 || !str_starts_with(cpu, "gfx"))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)cpu[i]) && cpu[i] != '-')
+			return false;
+	return true;
+}
+
+int disasm_open(const struct disasm_options *o, struct disasm **ret)
+{
+	struct disasm *d;
+	int r;
+
+	if (!may_be_cpu(o->cpu))
+		return -EINVAL;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	d->backend = &disasm_child;
+	r = disasm_child_open(o, &d->ctx);
+	if (r < 0)
+		free(d);
+	else
+		*ret = d;
+	return r;
+}
+
+void disasm_close(struct disasm *d)
+{
+	if (!d)
+		return;
+	d->backend->close(d->ctx);
+	free(d);
+}
+
+const char *disasm_source(const struct disasm *d)
+{
+	return d->backend->source(d->ctx);
+}
+
+const char *disasm_note(const struct disasm *d)
+{
+	return d->backend->note(d->ctx);
+}
+
+/* ------------------------------------------------------------------ one line ----------------- */
+
+static void words(const uint8_t *bytes, uint32_t size, uint64_t address, struct disasm_line *ret)
+{
+	uint32_t word;
+
+	*ret = (struct disasm_line){ .address = address, .size = size < WORD ? size : WORD };
+	if (size >= WORD) {
+		memcpy(&word, bytes, WORD);
+		snprintf(ret->text, sizeof(ret->text), ".long 0x%08x", word);
+		return;
+	}
+	snprintf(ret->text, sizeof(ret->text), ".byte");
+	for (uint32_t i = 0; i < size; i++)
+		snprintf(ret->text + strlen(ret->text), sizeof(ret->text) - strlen(ret->text),
+			 "%s0x%02x", i ? ", " : " ", bytes[i]);
+}
+
+/* One space instead of tabs and several; nothing that a terminal obeys. */
+static void tidy(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		bool space = *from == ' ' || *from == '\t' || *from == '\n';
+
+		if (space && (to == text || to[-1] == ' '))
+			continue;
+		*to++ = space ? ' ' : isprint((unsigned char)*from) ? *from : '?';
+	}
+	while (to > text && to[-1] == ' ')
+		to--;
+	*to = '\0';
+}
+
+/* SOPP: 16 bits, signed, in words from the next instruction (ISA documents, "Program Control"). */
+static void find_target(const uint8_t *bytes, struct disasm_line *line)
+{
+	const char *operand = strchr(line->text, ' ');
+	uint16_t low;
+
+	if (!str_starts_with(line->text, "s_branch ") && !str_starts_with(line->text, "s_cbranch_"))
+		return;
+	if (line->size != WORD || !operand || !isdigit((unsigned char)operand[1]) ||
+	    strchr(operand, ','))
+		return;
+	memcpy(&low, bytes, sizeof(low));
+	line->has_target = true;
+	line->target = line->address + WORD + (uint64_t)((int64_t)(int16_t)low * WORD);
+}
+
+void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t address,
+		struct disasm_line *ret)
+{
+	uint32_t most = size < DISASM_LONGEST ? (uint32_t)size : DISASM_LONGEST, n;
+
+	*ret = (struct disasm_line){ .address = address };
+	n = d->backend->decode(d->ctx, bytes, most, address, ret->text);
+	if (n == 0 || n > most || n % WORD) {
+		words(bytes, most, address, ret);
+		return;
+	}
+	ret->size = n;
+	ret->decoded = true;
+	tidy(ret->text);
+	find_target(bytes, ret);
+}
+
+/* ------------------------------------------------------------------ several ------------------ */
+
+/* Where lines in front of an address begin. */
+struct starts {
+	uint32_t *at;
+	size_t n;
+	size_t cut; /* from here on they are words */
+};
+
+static size_t length_of(struct disasm *d, const uint8_t *bytes, size_t size, uint64_t address)
+{
+	struct disasm_line line;
+
+	disasm_one(d, bytes, size, address, &line);
+	return line.size;
+}
+
+/* @return where the first instruction begins that reaches up to @p end or beyond. */
+static size_t walk(struct disasm *d, const uint8_t *bytes, size_t size, uint64_t start, size_t end,
+		   struct starts *s)
+{
+	uint8_t sizes[1024];
+	size_t at = 0;
+
+	while (at < end) {
+		size_t n = d->backend->measure(d->ctx, bytes + at, size - at, start + at, sizes,
+					       sizeof(sizes));
+
+		for (size_t i = 0; i < n && at < end; i++) {
+			bool whole = sizes[i] && sizes[i] % WORD == 0 && sizes[i] <= size - at;
+
+			s->at[s->n++] = (uint32_t)at;
+			at += whole ? sizes[i] : WORD;
+		}
+		if (n == 0) {
+			s->at[s->n++] = (uint32_t)at;
+			at += length_of(d, bytes + at, size - at, start + at);
+		}
+	}
+	return at;
+}
+
+static int find_starts(struct disasm *d, const uint8_t *bytes, size_t size, uint64_t start,
+		       size_t end, struct starts *ret)
+{
+	ret->cut = end;
+	ret->at = malloc((end / WORD + 2) * sizeof(*ret->at));
+	if (!ret->at)
+		return -ENOMEM;
+	/* An instruction that does not end there was none, or that address is inside of it. */
+	if (walk(d, bytes, size, start, end, ret) > end) {
+		ret->cut = ret->at[--ret->n];
+		for (size_t at = ret->cut; at < end; at += WORD)
+			ret->at[ret->n++] = (uint32_t)at;
+	}
+	return 0;
+}
+
+ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const struct disasm_range *r,
+		     struct disasm_line *ret, size_t *ret_at)
+{
+	auto_free uint32_t *release = NULL;
+	struct starts starts = { 0 };
+	size_t at, n = 0;
+	int e;
+
+	if (r->around < r->start || r->around - r->start >= size || size > UINT32_MAX / 2)
+		return -EINVAL;
+	at = (size_t)(r->around - r->start);
+	if (r->before) {
+		e = find_starts(d, bytes, size, r->start, at, &starts);
+		release = starts.at;
+		if (e < 0)
+			return e;
+		for (size_t i = starts.n > r->before ? starts.n - r->before : 0; i < starts.n; i++) {
+			size_t from = starts.at[i];
+
+			if (from < starts.cut)
+				disasm_one(d, (const uint8_t *)bytes + from, at - from,
+					   r->start + from, &ret[n++]);
+			else
+				words((const uint8_t *)bytes + from, (uint32_t)(at - from),
+				      r->start + from, &ret[n++]);
+		}
+	}
+	*ret_at = n;
+	for (size_t i = 0; i < r->count && at < size; i++) {
+		disasm_one(d, (const uint8_t *)bytes + at, size - at, r->start + at, &ret[n]);
+		at += ret[n++].size;
+	}
+	return (ssize_t)n;
+}

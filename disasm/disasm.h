@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DISASM_H
+#define DISASM_H
+
+/**
+ * @file disasm.h
+ * Instructions of GPU code as text.
+ *
+ * The text comes from the LLVM that the machine has, found at run time; without one that knows the
+ * processor every instruction is shown as its words.  LLVM gives up with abort() on a processor
+ * that it does not know, and the bytes may be anything a process has in its memory, so it runs in
+ * a child process that can do nothing but answer; a crash there costs one instruction.
+ *
+ * Not for privileged processes, and not for several threads at once.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct disasm;
+
+/** Room for the longest text and its NUL. */
+#define DISASM_TEXT_SIZE 192
+/** No instruction is longer. */
+#define DISASM_LONGEST 24u
+
+struct disasm_options {
+	const char *cpu;     /**< As LLVM calls it: "gfx90a". */
+	uint32_t lanes;	     /**< Of the waves that run the code: 32, 64; 0 if unknown. */
+	const char *library; /**< Path or name of libLLVM; NULL: the newest one there is. */
+};
+
+struct disasm_line {
+	uint64_t address;
+	uint32_t size;	 /**< Bytes; never 0. */
+	bool decoded;	 /**< Otherwise the text is words. */
+	bool has_target; /**< A relative branch to @p target. */
+	uint64_t target;
+	char text[DISASM_TEXT_SIZE];
+};
+
+/**
+ * Missing libraries are no failure: see disasm_note().
+ * @return 0, -EINVAL (no such name can be a processor's), -ENOMEM, -errno of starting the child.
+ */
+int disasm_open(const struct disasm_options *o, struct disasm **ret);
+/** NULL is allowed. */
+void disasm_close(struct disasm *d);
+
+/** What makes the text: "libLLVM-15.so.1"; NULL: only words are shown. */
+const char *disasm_source(const struct disasm *d);
+/** What the user should know about the text, such as why there are only words; NULL: nothing. */
+const char *disasm_note(const struct disasm *d);
+
+/** One instruction.  @param size  Bytes there are, at least 1; never more are looked at. */
+void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t address,
+		struct disasm_line *ret);
+
+/** Which lines: @p before ones in front of @p around, and @p count from there on. */
+struct disasm_range {
+	uint64_t start; /**< Address of the first byte: some instruction begins there. */
+	uint64_t around;
+	size_t before, count;
+};
+
+/**
+ * Lines around an address.  Instructions differ in length, so they are counted from the start;
+ * when none begins at @p around, what lies in front of it is shown as words.
+ * @param ret    Room for before + count lines.
+ * @param ret_at Index of the line at @p around.
+ * @return lines; fewer than asked for at either end of the bytes; -EINVAL (@p around is not in the
+ *         bytes), -ENOMEM.
+ */
+ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const struct disasm_range *r,
+		     struct disasm_line *ret, size_t *ret_at);
+
+#endif /* DISASM_H */
