@@ -50,7 +50,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 	-Wwrite-strings -Wundef -Wformat=2 -Wvla -Wno-unused-parameter \
 	-Wno-missing-field-initializers
 all_cppflags := -D_GNU_SOURCE -DGPU_AGENT_VERSION='"$(VERSION)"' \
-	-I. -Ilibkfdtrap/include -I$(O)/gen $(CPPFLAGS)
+	-I. -Ilibkfdtrap/include -Ilibcudbgshim/include -I$(O)/gen $(CPPFLAGS)
 all_cflags := -std=gnu11 -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
 	-fstack-protector-strong $(WARN) $(CFLAGS)
 all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
@@ -85,6 +85,7 @@ extra_targets :=
 
 include base/module.mk
 include libkfdtrap/module.mk
+include libcudbgshim/module.mk
 include symbols/module.mk
 include disasm/module.mk
 include protocol/module.mk

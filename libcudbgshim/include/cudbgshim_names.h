@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDBGSHIM_NAMES_H
+#define CUDBGSHIM_NAMES_H
+
+/**
+ * @file cudbgshim_names.h
+ * Names and plain words for what the CUDA debugger API numbers.
+ *
+ * Names are the vendor's, so that they can be searched for; words and hints are for a person who
+ * has never seen them.  Every function answers NULL for a number that it does not know.  Strings
+ * are static.
+ */
+
+#include <stdint.h>
+
+/** `CUDBG_ERROR_NO_DEVICE_AVAILABLE`. */
+const char *cudbgshim_result_name(uint32_t result);
+/** What went wrong, without a full stop. */
+const char *cudbgshim_result_words(uint32_t result);
+/** What the user can do about it; NULL where there is nothing to say. */
+const char *cudbgshim_result_hint(uint32_t result);
+
+/** How precisely an exception points at its cause. */
+enum cudbgshim_scope {
+	CUDBGSHIM_SCOPE_NONE,
+	CUDBGSHIM_SCOPE_LANE,	 /**< Exact: this lane, this instruction. */
+	CUDBGSHIM_SCOPE_WARP,	 /**< Some lane of the warp, a few instructions earlier. */
+	CUDBGSHIM_SCOPE_CLUSTER, /**< Some block of the cluster. */
+	CUDBGSHIM_SCOPE_DEVICE,	 /**< Somewhere on the device. */
+};
+
+/** `CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS`. */
+const char *cudbgshim_exception_name(uint32_t exception);
+const char *cudbgshim_exception_words(uint32_t exception);
+enum cudbgshim_scope cudbgshim_exception_scope(uint32_t exception);
+
+/** `CUDBG_EVENT_KERNEL_READY`. */
+const char *cudbgshim_event_name(uint32_t kind);
+/** `active`, `pending` and so on. */
+const char *cudbgshim_grid_status_name(uint32_t status);
+/** Name of one capability bit, `LAZY_FUNCTION_LOADING`; @p bit is its number. */
+const char *cudbgshim_capability_name(unsigned int bit);
+/** `getNumDevices`: the vendor's name of a slot as of release 13.4. */
+const char *cudbgshim_slot_name(uint32_t slot);
+
+#endif /* CUDBGSHIM_NAMES_H */

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Names, plain words and hints for results, exceptions, events, states, capabilities, slots. */
+#include "cudbgshim_names.h"
+
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "cudbg_abi.h"
+
+struct result_text {
+	const char *name, *words, *hint;
+};
+
+#define RESULT(code, ...) [CUDBGABI_##code] = { "CUDBG_" #code, __VA_ARGS__ }
+
+static const struct result_text results[CUDBGABI_RESULT_COUNT] = {
+	RESULT(SUCCESS, "done"),
+	RESULT(ERROR_UNKNOWN, "the debug engine failed and does not say why"),
+	RESULT(ERROR_BUFFER_TOO_SMALL, "the answer does not fit into the buffer"),
+	RESULT(ERROR_UNKNOWN_FUNCTION, "no device function at this address"),
+	RESULT(ERROR_INVALID_ARGS, "an argument makes no sense to the debug engine"),
+	RESULT(ERROR_UNINITIALIZED, "the debug engine is not initialised yet",
+	       "the CUDA driver of the process may still be starting; try again"),
+	RESULT(ERROR_INVALID_COORDINATES, "no block or thread with these coordinates"),
+	RESULT(ERROR_INVALID_MEMORY_SEGMENT, "no memory segment of this kind"),
+	RESULT(ERROR_INVALID_MEMORY_ACCESS, "the memory cannot be accessed in this way"),
+	RESULT(ERROR_MEMORY_MAPPING_FAILED, "device memory could not be mapped"),
+	RESULT(ERROR_INTERNAL, "internal error of the driver or of its debug engine",
+	       "check that libcudadebugger.so.1 of the same driver version is installed, also inside "
+	       "the container"),
+	RESULT(ERROR_INVALID_DEVICE, "no such GPU, or a GPU that cannot be debugged",
+	       "limit the process to supported GPUs with CUDA_VISIBLE_DEVICES"),
+	RESULT(ERROR_INVALID_SM, "no such multiprocessor"),
+	RESULT(ERROR_INVALID_WARP, "no warp is resident there"),
+	RESULT(ERROR_INVALID_LANE, "no such lane in the warp"),
+	RESULT(ERROR_SUSPENDED_DEVICE, "the GPU is suspended already"),
+	RESULT(ERROR_RUNNING_DEVICE, "the GPU is running; its state can be read only while suspended"),
+	RESULT(ERROR_RESERVED_0, "reserved result"),
+	RESULT(ERROR_INVALID_ADDRESS, "not a valid address"),
+	RESULT(ERROR_INCOMPATIBLE_API, "the driver does not serve this version of the debugger API",
+	       "use the libcuda.so.1 that belongs to the loaded kernel module"),
+	RESULT(ERROR_INITIALIZATION_FAILURE, "the debug engine could not be started",
+	       "another debugger or profiler may be inside the process, or libcudadebugger.so.1 may be "
+	       "missing from its container"),
+	RESULT(ERROR_INVALID_GRID, "no such grid"),
+	RESULT(ERROR_NO_EVENT_AVAILABLE, "no event is waiting"),
+	RESULT(ERROR_SOME_DEVICES_WATCHDOGGED, "a watchdog guards some of the GPUs",
+	       "GPUs that drive a display cannot be debugged; hide them with CUDA_VISIBLE_DEVICES"),
+	RESULT(ERROR_ALL_DEVICES_WATCHDOGGED, "a watchdog guards every GPU",
+	       "stop the display server on a GPU, or use one that drives no display"),
+	RESULT(ERROR_INVALID_ATTRIBUTE, "no such attribute"),
+	RESULT(ERROR_ZERO_CALL_DEPTH, "the lane has no caller"),
+	RESULT(ERROR_INVALID_CALL_LEVEL, "the call stack is not that deep"),
+	RESULT(ERROR_COMMUNICATION_FAILURE, "the debug engine inside the process does not answer",
+	       "the process has died or its engine has; attach again if it still runs"),
+	RESULT(ERROR_INVALID_CONTEXT, "no such context"),
+	RESULT(ERROR_ADDRESS_NOT_IN_DEVICE_MEM, "the address is not in device memory"),
+	RESULT(ERROR_MEMORY_UNMAPPING_FAILED, "device memory could not be unmapped"),
+	RESULT(ERROR_INCOMPATIBLE_DISPLAY_DRIVER, "the display driver is too old for this debugger",
+	       "install the driver that belongs to the CUDA release"),
+	RESULT(ERROR_INVALID_MODULE, "no such module"),
+	RESULT(ERROR_LANE_NOT_IN_SYSCALL, "the lane is not inside a device system call"),
+	RESULT(ERROR_MEMCHECK_NOT_ENABLED, "the memory checker is off"),
+	RESULT(ERROR_INVALID_ENVVAR_ARGS, "an environment variable of the driver has a bad value",
+	       "look at the CUDA_ and CUDBG_ variables of the process"),
+	RESULT(ERROR_OS_RESOURCES, "the operating system refused a resource",
+	       "check free space, TMPDIR and limits of the process"),
+	RESULT(ERROR_FORK_FAILED, "a helper process could not be started"),
+	RESULT(ERROR_NO_DEVICE_AVAILABLE, "no CUDA device is available",
+	       "check that the NVIDIA kernel module is loaded, that /dev/nvidia* exist here and that "
+	       "the target sees a GPU"),
+	RESULT(ERROR_ATTACH_NOT_POSSIBLE, "the driver refuses to be attached to now",
+	       "it may be busy: try again; under MPS or with software preemption it is never possible"),
+	RESULT(ERROR_WARP_RESUME_NOT_POSSIBLE, "the warp cannot be resumed on its own"),
+	RESULT(ERROR_INVALID_WARP_MASK, "the mask names a warp that is not there"),
+	RESULT(ERROR_AMBIGUOUS_MEMORY_ADDRESS, "the address exists on more than one GPU",
+	       "name the device"),
+	RESULT(ERROR_RECURSIVE_API_CALL, "the debugger API was called from its own callback"),
+	RESULT(ERROR_MISSING_DATA, "the debug engine has no such data"),
+	RESULT(ERROR_NOT_SUPPORTED, "this driver or its classic debug engine cannot do that",
+	       "a newer driver can; unset CUDBG_USE_LEGACY_DEBUGGER if it is set"),
+	RESULT(ERROR_BREAKPOINT_STATE_CONFLICT, "the breakpoint is not in a state that allows this"),
+};
+
+const char *cudbgshim_result_name(uint32_t result)
+{
+	return result < ARRAY_SIZE(results) ? results[result].name : NULL;
+}
+
+const char *cudbgshim_result_words(uint32_t result)
+{
+	return result < ARRAY_SIZE(results) ? results[result].words : NULL;
+}
+
+const char *cudbgshim_result_hint(uint32_t result)
+{
+	return result < ARRAY_SIZE(results) ? results[result].hint : NULL;
+}
+
+struct exception_text {
+	const char *name, *words;
+	enum cudbgshim_scope scope;
+};
+
+#define EXCEPTION(code, level, text)                                                               \
+	[CUDBGABI_EXCEPTION_##code] = { "CUDBG_EXCEPTION_" #code, text, CUDBGSHIM_SCOPE_##level }
+
+static const struct exception_text exceptions[CUDBGABI_EXCEPTION_COUNT] = {
+	EXCEPTION(NONE, NONE, "no exception"),
+	EXCEPTION(LANE_ILLEGAL_ADDRESS, LANE, "a lane accessed an illegal address"),
+	EXCEPTION(LANE_USER_STACK_OVERFLOW, LANE, "a lane ran out of stack"),
+	EXCEPTION(DEVICE_HARDWARE_STACK_OVERFLOW, DEVICE, "the hardware call stack overflowed"),
+	EXCEPTION(WARP_ILLEGAL_INSTRUCTION, WARP, "illegal instruction"),
+	EXCEPTION(WARP_OUT_OF_RANGE_ADDRESS, WARP,
+		  "access outside the range of local or shared memory"),
+	EXCEPTION(WARP_MISALIGNED_ADDRESS, WARP, "access to a misaligned address"),
+	EXCEPTION(WARP_INVALID_ADDRESS_SPACE, WARP,
+		  "an instruction met an address of a space that it cannot reach"),
+	EXCEPTION(WARP_INVALID_PC, WARP, "jump to an address without code"),
+	EXCEPTION(WARP_HARDWARE_STACK_OVERFLOW, WARP, "the hardware call stack overflowed"),
+	EXCEPTION(DEVICE_ILLEGAL_ADDRESS, DEVICE, "access to an illegal global address"),
+	EXCEPTION(LANE_MISALIGNED_ADDRESS, LANE, "a lane accessed a misaligned address"),
+	EXCEPTION(WARP_ASSERT, WARP, "assert() failed in device code"),
+	EXCEPTION(LANE_SYSCALL_ERROR, LANE, "malloc() or free() in device code met a corrupt heap"),
+	EXCEPTION(WARP_ILLEGAL_ADDRESS, WARP, "access to an illegal address"),
+	EXCEPTION(LANE_NONMIGRATABLE_ATOMSYS, LANE,
+		  "system-wide atomic on memory that cannot migrate"),
+	EXCEPTION(LANE_INVALID_ATOMSYS, LANE, "system-wide atomic on an address that forbids it"),
+	EXCEPTION(CLUSTER_OUT_OF_RANGE_ADDRESS, CLUSTER,
+		  "access outside the shared memory of another block of the cluster"),
+	EXCEPTION(CLUSTER_BLOCK_NOT_PRESENT, CLUSTER,
+		  "access to a block of the cluster that does not run"),
+	EXCEPTION(WARP_STACK_CANARY, WARP, "the stack was overwritten: its canary changed"),
+	EXCEPTION(WARP_TMEM_ACCESS_CHECK, WARP, "wrong access to tensor memory"),
+	EXCEPTION(WARP_TMEM_LEAK, WARP, "tensor memory was not freed before the kernel ended"),
+	EXCEPTION(WARP_CALL_REQUIRES_NEWER_DRIVER, WARP,
+		  "the code calls a function that this driver does not have"),
+	EXCEPTION(WARP_MISALIGNED_PC, WARP, "jump to a misaligned address"),
+	EXCEPTION(WARP_PC_OVERFLOW, WARP, "the program counter ran past the end of its range"),
+	EXCEPTION(WARP_MISALIGNED_REG, WARP, "an instruction names a misaligned register"),
+	EXCEPTION(WARP_ILLEGAL_INSTR_ENCODING, WARP, "bytes that encode no instruction"),
+	EXCEPTION(WARP_ILLEGAL_INSTR_PARAM, WARP, "an instruction with an illegal operand"),
+	EXCEPTION(WARP_OUT_OF_RANGE_REGISTER, WARP, "an instruction names a register out of range"),
+	EXCEPTION(WARP_INVALID_CONST_ADDR_LDC, WARP, "load from an invalid constant address"),
+	EXCEPTION(WARP_MMU_FAULT, WARP, "page fault of the GPU"),
+	EXCEPTION(WARP_ARRIVE, WARP, "too many or wrong arrivals at a memory barrier"),
+	EXCEPTION(CLUSTER_POISON, CLUSTER, "the cluster read data that is marked as poisoned"),
+	EXCEPTION(WARP_API_STACK_ERROR, WARP, "the stack of convergence barriers is corrupt"),
+	EXCEPTION(WARP_BLOCK_NOT_PRESENT, CLUSTER,
+		  "access to a block of the cluster that does not run"),
+	EXCEPTION(WARP_USER_STACK_OVERFLOW, WARP, "the stack of the warp overflowed"),
+	EXCEPTION(TMA_SYSCALL, WARP, "a bulk copy through a descriptor failed"),
+};
+
+static const struct exception_text unknown_exception = {
+	"CUDBG_EXCEPTION_UNKNOWN", "an exception that the driver cannot name", CUDBGSHIM_SCOPE_DEVICE
+};
+
+static const struct exception_text *exception_text(uint32_t exception)
+{
+	if (exception == CUDBGABI_EXCEPTION_UNKNOWN)
+		return &unknown_exception;
+	return exception < ARRAY_SIZE(exceptions) ? &exceptions[exception] : NULL;
+}
+
+const char *cudbgshim_exception_name(uint32_t exception)
+{
+	const struct exception_text *text = exception_text(exception);
+
+	return text ? text->name : NULL;
+}
+
+const char *cudbgshim_exception_words(uint32_t exception)
+{
+	const struct exception_text *text = exception_text(exception);
+
+	return text ? text->words : NULL;
+}
+
+enum cudbgshim_scope cudbgshim_exception_scope(uint32_t exception)
+{
+	const struct exception_text *text = exception_text(exception);
+
+	return text ? text->scope : CUDBGSHIM_SCOPE_DEVICE;
+}
+
+#define EVENT(code) [CUDBGABI_EVENT_##code] = "CUDBG_EVENT_" #code
+
+static const char *const events[CUDBGABI_EVENT_KIND_COUNT] = {
+	EVENT(INVALID),
+	EVENT(ELF_IMAGE_LOADED),
+	EVENT(KERNEL_READY),
+	EVENT(KERNEL_FINISHED),
+	EVENT(INTERNAL_ERROR),
+	EVENT(CTX_PUSH),
+	EVENT(CTX_POP),
+	EVENT(CTX_CREATE),
+	EVENT(CTX_DESTROY),
+	EVENT(TIMEOUT),
+	EVENT(ATTACH_COMPLETE),
+	EVENT(DETACH_COMPLETE),
+	EVENT(ELF_IMAGE_UNLOADED),
+	EVENT(FUNCTIONS_LOADED),
+	EVENT(ALL_DEVICES_SUSPENDED),
+	EVENT(CUDA_LOGS_AVAILABLE),
+	EVENT(CUDA_LOGS_THRESHOLD_REACHED),
+	EVENT(SINGLE_STEP_COMPLETE),
+	EVENT(CUDA_LOGS_RULESET_CHANGED),
+};
+
+const char *cudbgshim_event_name(uint32_t kind)
+{
+	return kind < ARRAY_SIZE(events) ? events[kind] : NULL;
+}
+
+const char *cudbgshim_grid_status_name(uint32_t status)
+{
+	static const char *const names[CUDBGABI_GRID_STATUS_COUNT] = {
+		[CUDBGABI_GRID_STATUS_INVALID] = "invalid",
+		[CUDBGABI_GRID_STATUS_PENDING] = "pending",
+		[CUDBGABI_GRID_STATUS_ACTIVE] = "active",
+		[CUDBGABI_GRID_STATUS_SLEEPING] = "sleeping",
+		[CUDBGABI_GRID_STATUS_TERMINATED] = "terminated",
+		[CUDBGABI_GRID_STATUS_UNDETERMINED] = "undetermined",
+	};
+
+	return status < ARRAY_SIZE(names) ? names[status] : NULL;
+}
+
+const char *cudbgshim_capability_name(unsigned int bit)
+{
+	static const char *const names[] = {
+		"LAZY_FUNCTION_LOADING",
+		"SUSPEND_EVENTS",
+		"REPORT_EXCEPTIONS_IN_EXITED_WARPS",
+		"NO_CONTEXT_PUSH_POP_EVENTS",
+		"ENABLE_CUDA_LOGS",
+		"COLLECT_CPU_CALL_STACK_FOR_KERNEL_LAUNCHES",
+		"FLUSH_PRINTF_ON_SUSPEND",
+		"BREAK_ON_LAUNCH",
+	};
+
+	return bit < ARRAY_SIZE(names) ? names[bit] : NULL;
+}
+
+const char *cudbgshim_slot_name(uint32_t slot)
+{
+#define SLOT_NAME(nr, NAME, vendor_name, args) [nr] = #vendor_name,
+	static const char *const names[CUDBGABI_SLOT_COUNT] = { CUDBGABI_SLOTS(SLOT_NAME) };
+#undef SLOT_NAME
+
+	return slot < ARRAY_SIZE(names) ? names[slot] : NULL;
+}
