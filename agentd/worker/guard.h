@@ -6,6 +6,8 @@
  * @file guard.h
  * The dead man's handle: spawn kills a worker that does not disarm in time, and the kernel then
  * undoes what the worker did.  Arm before anything that may block.
+ *
+ * If spawn is gone by then, SIGALRM kills: nothing may catch, ignore or block it.
  */
 
 #include <stdint.h>

@@ -139,6 +139,23 @@ def stuck_worker_is_killed_and_the_target_runs():
 
 
 @test
+def stuck_worker_ends_without_spawn():
+    """An ioctl of the worker hangs and nobody is left to kill it: its own timer does."""
+    with Scene(gpus="gfx942") as s:
+        attached(s)
+        worker = s.worker_pids()[0]
+        s.control("block queues")
+        s.rpc.send_raw(b'{"jsonrpc":"2.0","id":99,"method":"gpu.queues","params":{"session":"%s"}}\n'
+                       % s.session.encode())
+        wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "the worker hangs")
+        os.kill(s.agentd.pid, signal.SIGKILL)
+        wait_until(lambda: not pathlib.Path(f"/proc/{worker}/exe").exists(), "the worker ends", patience=15)
+        s.control("release")
+        wait_until(lambda: healthy(s), "target healthy")
+        assert_moving(s)
+
+
+@test
 def stopped_worker_cannot_extend_a_lease():
     with Scene(gpus="gfx942") as s:
         attached(s)
