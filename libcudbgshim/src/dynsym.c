@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libcudbgshim/include/cudbgshim_target.h"
-#include "libcudbgshim/src/cudbg_abi.h"
+#include "cudbgshim_target.h"
+#include "cudbg_abi.h"
 
 /* Limits far above any real driver: libcuda 550 has 9 program headers, 35 tags, 500 symbols. */
 #define PHDRS_MAX   64u

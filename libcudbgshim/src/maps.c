@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libcudbgshim/include/cudbgshim_target.h"
+#include "cudbgshim_target.h"
 
 static int memory_read(void *ctx, uint64_t addr, void *buf, size_t size)
 {

@@ -21,3 +21,5 @@ endef
 $(foreach t,format message params wire,$(eval $(call rpc_fuzz,$(t))))
 
 $(foreach t,uri list image msgpack,$(eval $(call fuzz_target,symbols_$(t),symbols,$(symbols_ldlibs))))
+
+$(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))

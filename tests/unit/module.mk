@@ -45,4 +45,6 @@ $(foreach t,uri list aql image limits cache metadata demangle,$(eval $(call symb
 # It is its own LLVM for some of the tests.
 $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
 
+$(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
+
 include $(wildcard tests/unit/*/module.mk)
