@@ -2,7 +2,7 @@
 archives += kfdtrap
 kfdtrap_src := $(addprefix libkfdtrap/src/,session.c launch.c queues.c watch.c events.c snapshot.c \
 	names.c sysfs.c topology.c topology_drm.c process.c \
-	wave.c wave_arch.c wave_state.c wave_registers.c wave_sizes.c)
+	wave.c wave_arch.c wave_state.c wave_registers.c wave_scratch.c wave_sizes.c)
 kfdtrap_cflags := $(call pkg_cflags,libdrm_amdgpu)
 # For foo_ldlibs of whatever uses kfdtrap_topology_add_drm().
 kfdtrap_ldlibs := $(call pkg_libs,libdrm_amdgpu libdrm)

@@ -77,6 +77,10 @@ enum kfdtrap_wave_problem {
 	KFDTRAP_WAVE_PACKET_SLOT, /**< Outside the ring. */
 	KFDTRAP_WAVE_PACKET_ID,	  /**< Not between the read and the write counter. */
 
+	/* kfdtrap_wave_scratch_find() */
+	KFDTRAP_WAVE_NO_SCRATCH,   /**< The wave, its queue or its generation has none. */
+	KFDTRAP_WAVE_SCRATCH_RING, /**< The wave's slot is not one of the ring's. */
+
 	KFDTRAP_WAVE_PROBLEM_COUNT,
 };
 
@@ -369,6 +373,42 @@ KFDTRAP_API bool kfdtrap_wave_work_item(const struct kfdtrap_wave_grid *grid,
 					const uint32_t workgroup[3], uint32_t wave_in_group,
 					uint32_t lanes, uint32_t lane, uint32_t ret_in_group[3],
 					uint32_t ret_global[3]);
+
+/* ------------------------------------------------------------------ scratch ------------------ */
+
+/** What places the private memory of waves. */
+struct kfdtrap_wave_scratch {
+	uint32_t gfx_target_version;
+	uint32_t shader_engines; /**< Of one XCC: array_count / simd_arrays_per_engine. */
+	uint32_t tmpring;	 /**< compute_tmpring_size, 12 bytes behind the read counter. */
+	uint64_t base;		 /**< scratch_backing_memory_location, 32 bytes behind it. */
+	/** scratch_backing_memory_byte_size, 40 bytes behind it, up to r_version 10; else 0. */
+	uint64_t xcc_bytes;
+};
+
+struct kfdtrap_wave_scratch_place {
+	uint64_t address;
+	uint32_t size;	  /**< Bytes of all lanes together. */
+	bool in_register; /**< FLAT_SCRATCH of the wave must hold the address. */
+};
+
+/**
+ * @param layout  Of a wave of that queue, on XCC @p xcc.
+ * @return KFDTRAP_WAVE_OK, KFDTRAP_WAVE_NO_SCRATCH, KFDTRAP_WAVE_SCRATCH_RING.
+ */
+KFDTRAP_API enum kfdtrap_wave_problem
+kfdtrap_wave_scratch_find(const struct kfdtrap_wave_scratch *scratch,
+			  const struct kfdtrap_wave_layout *layout, uint32_t xcc,
+			  struct kfdtrap_wave_scratch_place *ret_place);
+
+/**
+ * From a lane's private address to an offset in the wave's memory, where words of all lanes lie
+ * side by side.  @param lanes  Of the wave.
+ */
+static inline uint64_t kfdtrap_wave_scratch_offset(uint32_t lanes, uint32_t lane, uint32_t address)
+{
+	return (uint64_t)(address / 4) * lanes * 4 + (uint64_t)lane * 4 + address % 4;
+}
 
 /* ------------------------------------------------------------------ sizes -------------------- */
 

@@ -23,6 +23,8 @@ static const char *const problem_texts[KFDTRAP_WAVE_PROBLEM_COUNT] = {
 	[KFDTRAP_WAVE_RING_SIZE] = "impossible ring size",
 	[KFDTRAP_WAVE_PACKET_SLOT] = "packet slot outside the ring",
 	[KFDTRAP_WAVE_PACKET_ID] = "packet is not between read and write counter",
+	[KFDTRAP_WAVE_NO_SCRATCH] = "wave has no scratch memory",
+	[KFDTRAP_WAVE_SCRATCH_RING] = "scratch slot is outside of the queue's ring",
 };
 
 const char *kfdtrap_wave_problem_text(enum kfdtrap_wave_problem problem)

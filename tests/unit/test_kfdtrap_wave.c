@@ -1122,6 +1122,74 @@ static void area_sizes_refuse_nonsense(void)
 	TEST_EQ(kfdtrap_wave_area_sizes(&good, &s), true);
 }
 
+#define RING(waves, units) ((waves) | (uint32_t)(units) << 12)
+
+static void scratch_follows_the_ring(void)
+{
+	static const struct {
+		uint32_t gfx, engines, tmpring;
+		uint64_t xcc_bytes;
+		uint32_t xcc, engine, slot;
+		enum kfdtrap_wave_problem want;
+		uint64_t offset;
+		uint32_t size;
+		bool in_register;
+	} rows[] = {
+		/* 64 waves of 2 KiB in 4 engines: 16 each; (16 * 2 + 3) * 2048. */
+		{ 90010, 4, RING(64, 2), 0, 0, 2, 3, KFDTRAP_WAVE_OK, 35 * 2048, 2048, false },
+		{ 90402, 4, RING(64, 2), 0, 0, 2, 3, KFDTRAP_WAVE_OK, 35 * 2048, 2048, true },
+		{ 90402, 4, RING(64, 2), 0, 3, 0, 0, KFDTRAP_WAVE_OK, 3 * 64 * 2048, 2048, true },
+		{ 90402, 4, RING(64, 2), 0x100000, 3, 0, 1, KFDTRAP_WAVE_OK, 0x300000 + 2048, 2048, true },
+		{ 100300, 4, RING(64, 1), 0, 0, 1, 0, KFDTRAP_WAVE_OK, 16 * 1024, 1024, false },
+		{ 110000, 6, RING(16, 5), 0, 0, 2, 3, KFDTRAP_WAVE_OK, 35 * 1280, 1280, true },
+		{ 120001, 4, RING(16, 0x20001), 0, 0, 0, 1, KFDTRAP_WAVE_OK, 0x2000100, 0x2000100, true },
+		/* The 16th bit of the size is gfx12's. */
+		{ 110000, 6, RING(16, 0x8000), 0, 0, 0, 0, KFDTRAP_WAVE_NO_SCRATCH, 0, 0, false },
+		{ 90010, 4, RING(63, 2), 0, 0, 0, 0, KFDTRAP_WAVE_SCRATCH_RING, 0, 0, false },
+		{ 90010, 4, RING(64, 2), 0, 0, 0, 16, KFDTRAP_WAVE_SCRATCH_RING, 0, 0, false },
+		{ 90010, 4, RING(64, 2), 0, 0, 4, 0, KFDTRAP_WAVE_SCRATCH_RING, 0, 0, false },
+		{ 90010, 4, RING(0, 2), 0, 0, 0, 0, KFDTRAP_WAVE_NO_SCRATCH, 0, 0, false },
+		{ 90010, 4, RING(64, 0), 0, 0, 0, 0, KFDTRAP_WAVE_NO_SCRATCH, 0, 0, false },
+		{ 90010, 0, RING(64, 2), 0, 0, 0, 0, KFDTRAP_WAVE_NO_SCRATCH, 0, 0, false },
+		{ 80003, 4, RING(64, 2), 0, 0, 0, 0, KFDTRAP_WAVE_NO_SCRATCH, 0, 0, false },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		const struct kfdtrap_wave_scratch s = { .gfx_target_version = rows[i].gfx,
+							.shader_engines = rows[i].engines,
+							.tmpring = rows[i].tmpring,
+							.base = 0x7f0000000000,
+							.xcc_bytes = rows[i].xcc_bytes };
+		const struct kfdtrap_wave_layout layout = { .shader_engine = (uint8_t)rows[i].engine,
+							    .scratch_slot = (uint16_t)rows[i].slot,
+							    .scratch_enabled = true };
+		struct kfdtrap_wave_scratch_place place = { .address = s.base };
+
+		TEST_ROW_EQ(i, kfdtrap_wave_scratch_find(&s, &layout, rows[i].xcc, &place), rows[i].want);
+		TEST_ROW_EQ(i, place.address - s.base, rows[i].offset);
+		TEST_ROW_EQ(i, place.size, rows[i].size);
+		TEST_ROW_EQ(i, place.in_register, rows[i].in_register);
+	}
+}
+
+static void waves_without_scratch_are_named(void)
+{
+	const struct kfdtrap_wave_scratch s = { 90010, 4, RING(64, 2), 0x1000, 0 };
+	const struct kfdtrap_wave_layout none = { .scratch_enabled = false };
+	struct kfdtrap_wave_scratch_place place;
+
+	TEST_EQ(kfdtrap_wave_scratch_find(&s, &none, 0, &place), KFDTRAP_WAVE_NO_SCRATCH);
+}
+
+/* Words of all lanes side by side. */
+static void private_addresses_are_interleaved(void)
+{
+	TEST_EQ(kfdtrap_wave_scratch_offset(64, 0, 0), 0);
+	TEST_EQ(kfdtrap_wave_scratch_offset(64, 5, 3), 23);
+	TEST_EQ(kfdtrap_wave_scratch_offset(64, 5, 4), 256 + 20);
+	TEST_EQ(kfdtrap_wave_scratch_offset(32, 31, 9), 2 * 128 + 124 + 1);
+}
+
 TEST_SUITE(kfdtrap_wave, TEST(worked_example_has_the_documented_offsets),
 	   TEST(worked_example_finds_registers), TEST(worked_example_has_the_documented_state),
 	   TEST(each_generation_has_its_layout), TEST(unknown_generations_are_refused),
@@ -1134,4 +1202,6 @@ TEST_SUITE(kfdtrap_wave, TEST(worked_example_has_the_documented_offsets),
 	   TEST(gfx9_aliases_follow_the_count), TEST(specials_have_their_slots),
 	   TEST(banks_end_where_the_wave_ends), TEST(names_are_the_assemblers),
 	   TEST(packet_slots_become_dispatch_ids), TEST(lanes_become_work_items),
-	   TEST(area_sizes_follow_the_formulas), TEST(area_sizes_refuse_nonsense));
+	   TEST(area_sizes_follow_the_formulas), TEST(area_sizes_refuse_nonsense),
+	   TEST(scratch_follows_the_ring), TEST(waves_without_scratch_are_named),
+	   TEST(private_addresses_are_interleaved));
