@@ -72,6 +72,19 @@ int args_duration(struct ctl *c, const char *name, const char *text, uint32_t ma
 	return 0;
 }
 
+int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms)
+{
+	uint64_t ms;
+
+	/* A plain number is milliseconds here: that is what the option is called. */
+	if (str_to_u64(text, 1, max_ms, &ms) < 0 &&
+	    (str_to_u64_any(text, &ms) == 0 || str_to_ms(text, &ms) < 0 || !ms || ms > max_ms))
+		return ctl_usage(c, "%s: \"%.40s\" is not a time such as 500 (milliseconds) or 2s, up to %us",
+				 name, text, max_ms / 1000);
+	*ret_ms = (uint32_t)ms;
+	return 0;
+}
+
 int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **ret, size_t *ret_n)
 {
 	uint32_t *list = rpc_arena_array(&c->arena, LIST_MAX, sizeof(*list));

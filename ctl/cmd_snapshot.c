@@ -2,7 +2,10 @@
 /* gpu-agentctl snapshot: process, groups of waves, devices and queues on one page. */
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
+#include "ctl/compare.h"
+#include "ctl/compare_show.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
@@ -10,11 +13,16 @@
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 #define STOP_MAX_MS	 60000
 
+#define AGAIN_MAX_MS	 3600000
+
 static bool each_wave, queues_only;
+static const char *again;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
+	{ "again", 0, ARGV_STRING, &again, "MS",
+	  "take another one MS milliseconds later and compare: hung, slow or progressing?" },
 	{ 0 },
 };
 
@@ -139,6 +147,56 @@ static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *
 	return CTL_EXIT_PARTIAL;
 }
 
+static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
+		struct rpc_gpu_snapshot_result *ret)
+{
+	return ctl_called(c, rpc_client_gpu_snapshot(c->client, p, &c->arena, ret, &c->err));
+}
+
+static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
+{
+	struct rpc_gpu_snapshot_result result;
+	int r = take(c, p, &result);
+
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) : print_snapshot(c, &result);
+	return r < 0 ? r : status_of(c, &result);
+}
+
+static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
+		   const struct rpc_gpu_snapshot_result *after)
+{
+	struct rpc_comparison cmp;
+	const char *text;
+	size_t size;
+	int r = compare_snapshots(&c->arena, before, after, &cmp);
+
+	if (r < 0)
+		return ctl_fail(c, -r, "comparing");
+	text = rpc_client_last_result(c->client, &size);
+	cmp.snapshot = text ? rpc_arena_strndup(&c->arena, text, size) : NULL;
+	r = compare_show(c, &cmp);
+	if (r < 0 || ctl_is_json(c) || !after->n_groups)
+		return r;
+	out_char(&c->output.text, '\n');
+	return show_groups(c, after->groups, after->n_groups) < 0 ? -1 : r;
+}
+
+static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint32_t pause_ms)
+{
+	struct timespec ts = { pause_ms / 1000, pause_ms % 1000 * 1000000L };
+	struct rpc_gpu_snapshot_result before, after;
+	int r = take(c, p, &before);
+
+	if (r < 0)
+		return r;
+	ctl_note(c, "the second snapshot follows in %u ms", pause_ms);
+	/* Signals that come meanwhile end the program. */
+	nanosleep(&ts, NULL);
+	r = take(c, p, &after);
+	return r < 0 ? r : compare(c, &before, &after);
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_gpu_snapshot_params p = {
@@ -149,21 +207,22 @@ static int run(struct ctl *c, int argc, char **argv)
 		.has_max_stop_ms = c->max_stop_ms,
 		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
 	};
-	struct rpc_gpu_snapshot_result result;
-	int r;
+	uint32_t pause_ms = 0;
+	int r = 0;
 
 	if (each_wave && queues_only)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
+	if (again)
+		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;
-	r = ctl_attach(c, argv[0], false);
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &result, &c->err));
-	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) : print_snapshot(c, &result);
+	r = again ? take_two(c, &p, pause_ms) : take_one(c, &p);
 	ctl_detach(c);
-	return r < 0 ? r : status_of(c, &result);
+	return r;
 }
 
 const struct ctl_verb ctl_verb_snapshot = {

@@ -30,6 +30,7 @@
 #define CTL_EXIT_BUSY           6
 #define CTL_EXIT_BUDGET         7
 #define CTL_EXIT_PARTIAL        8
+#define CTL_EXIT_NO_PROGRESS    10
 #define CTL_EXIT_SIGNAL         128
 
 struct ctl {
@@ -67,8 +68,8 @@ struct ctl_verb {
 
 /* clang-format off */
 #define CTL_VERBS(X)                                                                               \
-	X(list) X(doctor) X(snapshot) X(devices) X(queues) X(attach) X(detach) X(suspend)          \
-	X(resume) X(watchpoint) X(memory) X(events) X(rpc) X(status) X(version)
+	X(list) X(doctor) X(snapshot) X(diff) X(devices) X(queues) X(attach) X(detach)             \
+	X(suspend) X(resume) X(watchpoint) X(memory) X(events) X(rpc) X(status) X(version)
 /* clang-format on */
 
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;
@@ -119,6 +120,8 @@ int args_size(struct ctl *c, const char *name, const char *text, uint64_t max, u
 int args_address(struct ctl *c, const char *name, const char *text, uint64_t *ret);
 int args_duration(struct ctl *c, const char *name, const char *text, uint32_t max_ms,
 		  uint32_t *ret_ms);
+/** The same, but a plain number is milliseconds. */
+int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms);
 /** `0,1,7`; the array lives in the arena. */
 int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **ret, size_t *ret_n);
 

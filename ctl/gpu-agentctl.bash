@@ -1,13 +1,13 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot devices queues attach detach suspend resume watchpoint memory events rpc status version'
+_gpu_agentctl_verbs='list doctor snapshot diff devices queues attach detach suspend resume watchpoint memory events rpc status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
-	snapshot) echo '--waves --queues-only' ;;
+	snapshot) echo '--waves --queues-only --again' ;;
 	queues) echo '--gpu' ;;
 	attach) echo '--control --hand-over --for --until-eof' ;;
 	suspend) echo '--queues --lease --grace --until-eof' ;;
@@ -30,6 +30,7 @@ _gpu_agentctl_values() {
 	--json) echo 'pretty short off' ;;
 	--color) echo 'auto always never' ;;
 	--mode) echo 'read nonread atomic all' ;;
+	--again) echo '500 2000 10000' ;;
 	--timeout | --max-stop | --lease | --for) echo '500ms 1s 5s 30s' ;;
 	--subscribe) echo 'faults all none' ;;
 	--pid) _gpu_agentctl_pids ;;
@@ -72,7 +73,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
-	--color | --mode | --timeout | --max-stop | --lease | --for | --subscribe | --pid)
+	--color | --mode | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again)
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
 		return
 		;;
@@ -87,6 +88,9 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W "$_gpu_agentctl_options $(_gpu_agentctl_verb_options "$verb")" -- "$cur"))
 	elif [ -z "$verb" ]; then
 		COMPREPLY=($(compgen -W "$_gpu_agentctl_verbs" -- "$cur"))
+	elif [ "$verb" = diff ]; then
+		compopt -o filenames 2>/dev/null
+		COMPREPLY=($(compgen -f -- "$cur"))
 	elif [ "$verb" = watchpoint ] && [ $n -eq 1 ]; then
 		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
 	elif [ $n -eq 0 ]; then

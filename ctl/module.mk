@@ -1,11 +1,11 @@
 # Formatting and output, which unit tests link as well.
 archives += ctl
-ctl_src := $(addprefix ctl/,color.c output.c pager.c table.c text.c)
+ctl_src := $(addprefix ctl/,color.c compare.c compare_judge.c document.c output.c pager.c place.c table.c text.c)
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
-gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c show.c signals.c stream.c) \
-	$(patsubst %,ctl/cmd_%.c,list doctor snapshot devices queues attach detach suspend resume \
+gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c signals.c stream.c) \
+	$(patsubst %,ctl/cmd_%.c,list doctor snapshot diff devices queues attach detach suspend resume \
 		watchpoint memory events rpc status version)
 gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"'
 gpu-agentctl_libs := ctl protocol base

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CTL_COMPARE_H
+#define CTL_COMPARE_H
+
+/**
+ * @file compare.h
+ * Two snapshots of one process: what changed, and whether it is hung, slow or progressing.
+ *
+ * Pure functions.  The time is n log n in the number of groups; results point into the arena and
+ * into the snapshots.
+ */
+
+#include "rpc_gen.h"
+
+/**
+ * Why two snapshots cannot be compared: other process, host or start.
+ * @return message in the arena, or NULL when they can be.
+ */
+const char *compare_mismatch(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
+			     const struct rpc_gpu_snapshot_result *after);
+
+/**
+ * @param before  The earlier one.
+ * @param ret     Everything but the names of the files and `snapshot`.
+ * @return 0, -ENOMEM, -EFBIG (arena).
+ */
+int compare_snapshots(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
+		      const struct rpc_gpu_snapshot_result *after, struct rpc_comparison *ret);
+
+/** Second half of compare_snapshots(): queues and groups are paired, the verdict is to be found. */
+void compare_judge(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
+		   const struct rpc_gpu_snapshot_result *after, struct rpc_comparison *ret);
+
+#endif /* CTL_COMPARE_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CTL_PLACE_H
+#define CTL_PLACE_H
+
+/**
+ * @file place.h
+ * Where the waves of a group are, as texts: to compare groups of two documents, and for people.
+ *
+ * Texts live in the arena and may hold what the target process chose: escape them before printing.
+ * NULL when memory is exhausted.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rpc_gen.h"
+
+/** `memory_violation,trap`; "" without a reason. */
+const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g);
+bool place_is_faulting(const struct rpc_group *g);
+
+/** The innermost place in a few words. */
+const char *place_name(struct rpc_arena *a, const struct rpc_group *g);
+/** Whether place_name() is a source line. */
+bool place_is_line(const struct rpc_group *g);
+
+/** From the kernel inwards; at least one.  @param ret  Array in the arena. */
+size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *const **ret);
+
+/**
+ * Groups of two documents are the same group when their keys are equal: place, state and reasons,
+ * and the device if @p device is set.
+ */
+const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool device);
+
+#endif /* CTL_PLACE_H */
