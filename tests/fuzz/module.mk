@@ -23,3 +23,6 @@ $(foreach t,format message params wire,$(eval $(call rpc_fuzz,$(t))))
 $(foreach t,uri list image msgpack,$(eval $(call fuzz_target,symbols_$(t),symbols,$(symbols_ldlibs))))
 
 $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
+
+$(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))
+fuzz_ctl_document_deps := $(protocol_gen)

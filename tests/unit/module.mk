@@ -29,7 +29,11 @@ test_rpc_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,arena client err format message params wire,$(eval $(call rpc_test,$(t))))
 
-$(eval $(call unit_test,ctl_format,ctl protocol base,$(protocol_ldlibs)))
+define ctl_test
+$(call unit_test,ctl_$(1),ctl protocol base,$(protocol_ldlibs))
+test_ctl_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,format document compare,$(eval $(call ctl_test,$(t))))
 
 define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))

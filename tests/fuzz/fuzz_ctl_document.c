@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A document as it comes from a file, and everything that is done with one. */
+#include <stdlib.h>
+
+#include "base/out.h"
+#include "ctl/compare.h"
+#include "ctl/document.h"
+#include "fuzzlib.h"
+
+static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_result *s)
+{
+	struct rpc_gpu_snapshot_result later = *s;
+	auto_out struct out text;
+	struct rpc_comparison c;
+
+	out_init(&text, 0);
+	later.time_us = s->time_us + 1000;
+	compare_mismatch(arena, s, &later);
+	if (compare_snapshots(arena, s, &later, &c) < 0)
+		return;
+	if (c.n_groups > s->n_groups || !c.evidence[0])
+		abort();
+	for (size_t i = 0; i < c.n_groups; i++)
+		if (c.groups[i].change != RPC_CHANGE_SAME)
+			abort();
+	rpc_comparison_encode(&text, &c);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct agent_err err = { 0 };
+	struct document d;
+
+	rpc_arena_init(&arena, 0);
+	if (document_parse("input", (const char *)data, size, &arena, &d, &err) == 0)
+		compare(&arena, &d.snapshot);
+	else if (!err.code || !err.message[0])
+		abort();
+	return 0;
+}

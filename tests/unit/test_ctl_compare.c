@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/out.h"
+#include "ctl/compare.h"
+#include "ctl/place.h"
+#include "ctl_snapshot.h"
+#include "testlib.h"
+
+#define SECOND UINT64_C(1000000)
+
+/* Each verdict, with the line that explains it. */
+static void finds_the_verdict(void)
+{
+	static const struct {
+		const char *before, *after;
+		enum rpc_progress want;
+		const char *evidence;
+	} rows[] = {
+		{ "q3:5/12 g100:64@3/5", "q3:9/12 g100:64@3/9", RPC_PROGRESS_PROGRESSING,
+		  "queue 3 took 4 packets in 2.0 s" },
+		{ "q3:5/12 q4:0/9", "q3:6/12 q4:1/9", RPC_PROGRESS_PROGRESSING,
+		  "queue 3 took 1 packet in 2.0 s, 1 other queue as well" },
+		/* Its packet was not written when the first snapshot was taken. */
+		{ "q0:5/5 g100:64@0/4", "q0:5/6 g100:64@0/5", RPC_PROGRESS_PROGRESSING,
+		  "dispatch 5 of queue 0 is new" },
+		{ "q0:5/5", "q0:5/6 g100:64@0/5", RPC_PROGRESS_PROGRESSING,
+		  "dispatch 5 of queue 0 is new" },
+		/* Progress is progress, whatever else is missing. */
+		{ "q0:5/9 missing=waves:gone", "q0:6/9", RPC_PROGRESS_PROGRESSING,
+		  "queue 0 took 1 packet in 2.0 s" },
+		{ "q3:5/12 g100:200@3/5 g110:56@3/5", "q3:5/12 g100:200@3/5 g110:56@3/5",
+		  RPC_PROGRESS_HUNG, "dispatch 5 of queue 3: 256 waves at the same 2 places for 2.0 s" },
+		{ "q0:5/12 q1:0/0 g100:8@0/5", "q0:5/12 q1:0/0 g100:8@0/5", RPC_PROGRESS_HUNG,
+		  "8 waves, some of dispatch 5 of queue 0, at the same place for 2.0 s" },
+		{ "q0:5/12 g100:1@0/5!", "q0:5/12 g100:1@0/5!", RPC_PROGRESS_HUNG,
+		  "dispatch 5 of queue 0: 1 wave at the same place for 2.0 s; 1 wave stopped by "
+		  "memory_violation at 0x100" },
+		{ "q0:5/12", "q0:5/13", RPC_PROGRESS_HUNG,
+		  "7 packets of queue 0 waited for 2.0 s and no wave ran" },
+		{ "q0:5/12 g100:64@0/5 g104:8@0/5", "q0:5/12 g100:60@0/5 g104:12@0/5",
+		  RPC_PROGRESS_SLOW,
+		  "72 waves moving, but within 8 bytes of code; no packet was done in 2.0 s" },
+		{ "q0:5/12 g100:64@0/5", "q0:5/12 g900:64@0/5", RPC_PROGRESS_SLOW,
+		  "64 waves moving over 2 places; no packet was done in 2.0 s" },
+		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:60@0/5", RPC_PROGRESS_SLOW,
+		  "4 waves ended; no packet was done in 2.0 s" },
+		{ "q0:5/12 g100:64@0/5", "q0:5/12", RPC_PROGRESS_SLOW,
+		  "64 waves ended; no packet was done in 2.0 s" },
+		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:65@0/5", RPC_PROGRESS_SLOW,
+		  "1 wave started; no packet was done in 2.0 s" },
+		{ "q0:5/5", "q0:5/5", RPC_PROGRESS_IDLE, "no waves, and no packets waiting" },
+		{ "", "", RPC_PROGRESS_IDLE, "no waves, and no packets waiting" },
+		{ "q0:5/5", "q0:5/6", RPC_PROGRESS_UNKNOWN,
+		  "queue 0 got packets between the snapshots and has taken none yet" },
+		{ "q0:5/9 g100:8@0/5 missing=queue 0: gone", "q0:5/9 g100:8@0/5",
+		  RPC_PROGRESS_UNKNOWN,
+		  "the earlier snapshot is not complete: queue 0: gone" },
+		{ "q0:5/9 g100:8@0/5", "q0:5/9 g100:8@0/5 missing=waves: gone",
+		  RPC_PROGRESS_UNKNOWN, "the later snapshot is not complete: waves: gone" },
+		/* Not what decides it. */
+		{ "q0:5/9 g100:8@0/5 missing=device 7: unknown", "q0:5/9 g100:8@0/5",
+		  RPC_PROGRESS_HUNG, "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+		{ "q0:5/9 unseen", "q0:5/9 unseen", RPC_PROGRESS_UNKNOWN,
+		  "the earlier snapshot did not look at waves, and no packet was taken" },
+		{ "q0:5/9 unseen", "q0:5/9 g100:8@0/9", RPC_PROGRESS_PROGRESSING,
+		  "dispatch 9 of queue 0 is new" },
+		{ "q0:5/9 unseen", "q0:5/9 g100:8@0/5", RPC_PROGRESS_UNKNOWN,
+		  "the earlier snapshot did not look at waves, and no packet was taken" },
+		{ "q0:5/9s g100:8@0/5 unseen", "q0:5/9s g100:8@0/5 unseen", RPC_PROGRESS_UNKNOWN,
+		  "queue 0 is suspended under a lease and cannot move" },
+		{ "q0:? g100:8@0/5", "q0:? g100:8@0/5", RPC_PROGRESS_HUNG,
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build before, after;
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&before, SECOND, rows[i].before);
+		snapshot_build(&after, 3 * SECOND, rows[i].after);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, &c), 0);
+		TEST_ROW_EQ(i, c.verdict, rows[i].want);
+		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
+	}
+}
+
+/* Two snapshots of the same moment prove nothing. */
+static void needs_time_between(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build b;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&b, SECOND, "q0:5/9 g100:8@0/5");
+	TEST_EQ(compare_snapshots(&arena, &b.s, &b.s, &c), 0);
+	TEST_EQ(c.verdict, RPC_PROGRESS_UNKNOWN);
+	TEST_EQ(c.interval_us, 0);
+}
+
+/* Lists of waves tell whether workgroups follow each other. */
+static void sees_new_workgroups(void)
+{
+	static const struct {
+		uint32_t before[3], after[3];
+		const char *evidence;
+	} rows[] = {
+		{ { 7, 0, 0 }, { 9, 0, 0 }, "8 waves moving, but within 8 bytes of code, new "
+					    "workgroups started; no packet was done in 1.0 s" },
+		{ { 7, 0, 1 }, { 9, 0, 0 }, "8 waves moving, but within 8 bytes of code, no new "
+					    "workgroup; no packet was done in 1.0 s" },
+		{ { 7, 2, 1 }, { 0, 3, 1 }, "8 waves moving, but within 8 bytes of code, new "
+					    "workgroups started; no packet was done in 1.0 s" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build b, a;
+		struct rpc_wave was = { .ref = { .workgroup = (uint32_t *)rows[i].before,
+						 .n_workgroup = 3 } };
+		struct rpc_wave is = { .ref = { .workgroup = (uint32_t *)rows[i].after,
+						.n_workgroup = 3 } };
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, SECOND, "q0:5/9 g100:8@0/5");
+		snapshot_build(&a, 2 * SECOND, "q0:5/9 g104:8@0/5");
+		b.s.has_waves = a.s.has_waves = true;
+		b.s.waves = &was;
+		a.s.waves = &is;
+		b.s.n_waves = a.s.n_waves = 1;
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
+	}
+}
+
+/* Queues are paired by identity, groups by place; faults first, then what changed most. */
+static void pairs_what_belongs_together(void)
+{
+	static const struct {
+		uint32_t pc, before, after;
+		enum rpc_change change;
+	} want[] = {
+		{ 0x500, 1, 1, RPC_CHANGE_SAME },	{ 0x300, 0, 50, RPC_CHANGE_ADDED },
+		{ 0x200, 30, 0, RPC_CHANGE_REMOVED },	{ 0x100, 64, 60, RPC_CHANGE_CHANGED },
+		{ 0x400, 8, 8, RPC_CHANGE_SAME },
+	};
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build before, after;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&before, SECOND,
+		       "q0:1/1 q1:2/2 g100:64@0/5 g200:30@0/5 g400:5@0/5 g400:3@1/7 g500:1@0/5!");
+	snapshot_build(&after, 2 * SECOND,
+		       "q2:0/0 q1:2/3 g500:1@0/5! g100:60@0/5 g300:50@0/5 g400:8@0/5");
+	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, &c), 0);
+	TEST_EQ_FATAL(c.n_groups, TEST_COUNT(want));
+	for (size_t i = 0; i < TEST_COUNT(want); i++) {
+		TEST_ROW_EQ(i, c.groups[i].group.pc, want[i].pc);
+		TEST_ROW_EQ(i, c.groups[i].waves_before, want[i].before);
+		TEST_ROW_EQ(i, c.groups[i].waves_after, want[i].after);
+		TEST_ROW_EQ(i, c.groups[i].change, want[i].change);
+	}
+	TEST_EQ_FATAL(c.n_queues, 3);
+	TEST_EQ(c.queues[0].queue_id, 2);
+	TEST_EQ(c.queues[0].change, RPC_CHANGE_ADDED);
+	TEST_EQ(c.queues[0].has_read_before, false);
+	TEST_EQ(c.queues[1].queue_id, 1);
+	TEST_EQ(c.queues[1].change, RPC_CHANGE_CHANGED);
+	TEST_EQ(c.queues[1].write_after, 3);
+	TEST_EQ(c.queues[2].queue_id, 0);
+	TEST_EQ(c.queues[2].change, RPC_CHANGE_REMOVED);
+	TEST_EQ(c.faulting_waves, 1);
+}
+
+/* The id of a queue that was destroyed is used again. */
+static void a_new_ring_is_a_new_queue(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build before, after;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&before, SECOND, "q0:1/1");
+	snapshot_build(&after, 2 * SECOND, "q0:9/9");
+	after.queues[0].ring_base = 0x999000;
+	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, &c), 0);
+	TEST_EQ(c.n_queues, 2);
+	TEST_EQ(c.verdict, RPC_PROGRESS_IDLE);
+}
+
+static void refuses_other_processes(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build a, b;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&a, SECOND, "");
+	snapshot_build(&b, SECOND, "");
+	TEST_STR(compare_mismatch(&arena, &a.s, &b.s), NULL);
+	b.s.process.start_ticks = 6;
+	TEST_STR(compare_mismatch(&arena, &a.s, &b.s),
+		 "process 42 ended in between, and another has its number");
+	b.s.process.has_start_ticks = false;
+	TEST_STR(compare_mismatch(&arena, &a.s, &b.s), NULL);
+	b.s.process.pid = 43;
+	TEST_STR(compare_mismatch(&arena, &a.s, &b.s), "they show the processes 42 and 43");
+	b.s.source.host = "other";
+	TEST_STR(compare_mismatch(&arena, &a.s, &b.s), "they come from the hosts h and other");
+	b.s.has_ranks = true;
+	TEST_STR(compare_mismatch(&arena, &a.s, &b.s),
+		 "one of them is merged from several processes");
+}
+
+/* Running out of memory at any point is an error, never a verdict. */
+static void survives_small_arenas(void)
+{
+	struct snapshot_build before, after;
+	struct rpc_comparison c;
+	int r = -EFBIG;
+
+	snapshot_build(&before, SECOND, "q0:5/9 g100:8@0/5 g104:3@0/5! missing=device 1: x");
+	snapshot_build(&after, 2 * SECOND, "q0:5/9 g100:7@0/5 g104:4@0/5!");
+	for (size_t limit = 16; r < 0 && limit < 65536; limit += 16) {
+		auto_rpc_arena struct rpc_arena arena;
+
+		rpc_arena_init(&arena, limit);
+		r = compare_snapshots(&arena, &before.s, &after.s, &c);
+		CU_ASSERT(r == 0 || r == -EFBIG);
+	}
+	TEST_EQ(r, 0);
+}
+
+TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(needs_time_between), TEST(sees_new_workgroups),
+	   TEST(pairs_what_belongs_together), TEST(a_new_ring_is_a_new_queue),
+	   TEST(refuses_other_processes), TEST(survives_small_arenas));
