@@ -86,6 +86,7 @@ extra_targets :=
 include base/module.mk
 include libkfdtrap/module.mk
 include libcudbgshim/module.mk
+include corefile/module.mk
 include symbols/module.mk
 include disasm/module.mk
 include protocol/module.mk

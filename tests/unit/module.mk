@@ -51,4 +51,10 @@ $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
 
 $(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
 
+define corefile_test
+$(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))
+endef
+$(foreach t,cuda_roundtrip,$(eval $(call corefile_test,$(t))))
+test_corefile_cuda_roundtrip_src += tests/unit/cudacore_population.c
+
 include $(wildcard tests/unit/*/module.mk)

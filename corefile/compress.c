@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "corefile/compress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+/* A dump competes with the target for the processor: the fast end of the scale. */
+#define LEVEL 1
+
+struct corefile_compress {
+	ZSTD_CCtx *ctx;
+	int fd;
+	size_t out_size;
+	uint8_t out[];
+};
+
+int corefile_compress_create(int fd, uint64_t total, struct corefile_compress **ret)
+{
+	size_t out_size = ZSTD_CStreamOutSize();
+	struct corefile_compress *c = malloc(sizeof(*c) + out_size);
+
+	if (!c)
+		return -ENOMEM;
+	c->fd = fd;
+	c->out_size = out_size;
+	c->ctx = ZSTD_createCCtx();
+	if (!c->ctx || ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(c->ctx, total)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_compressionLevel, LEVEL)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1))) {
+		corefile_compress_destroy(c);
+		return -ENOMEM;
+	}
+	*ret = c;
+	return 0;
+}
+
+void corefile_compress_destroy(struct corefile_compress *c)
+{
+	if (!c)
+		return;
+	ZSTD_freeCCtx(c->ctx);
+	free(c);
+}
+
+static int stream(struct corefile_compress *c, ZSTD_inBuffer *in, ZSTD_EndDirective end)
+{
+	size_t left;
+
+	do {
+		ZSTD_outBuffer out = { .dst = c->out, .size = c->out_size };
+		int r;
+
+		left = ZSTD_compressStream2(c->ctx, &out, in, end);
+		if (ZSTD_isError(left))
+			return -EIO;
+		r = fd_write_all(c->fd, c->out, out.pos);
+		if (r < 0)
+			return r;
+	} while (end == ZSTD_e_end ? left != 0 : in->pos < in->size);
+	return 0;
+}
+
+int corefile_compress_write(struct corefile_compress *c, const void *data, size_t size)
+{
+	return stream(c, &(ZSTD_inBuffer){ .src = data, .size = size }, ZSTD_e_continue);
+}
+
+int corefile_compress_finish(struct corefile_compress *c)
+{
+	return stream(c, &(ZSTD_inBuffer){ .src = NULL }, ZSTD_e_end);
+}
+
+bool corefile_is_zstd(const void *data, size_t size)
+{
+	return size >= 4 && !memcmp(data, "\x28\xb5\x2f\xfd", 4);
+}
+
+bool corefile_is_gzip(const void *data, size_t size)
+{
+	return size >= 2 && !memcmp(data, "\x1f\x8b", 2);
+}
+
+DEFINE_AUTO(ZSTD_DCtx *, ZSTD_freeDCtx);
+
+int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
+{
+	auto_call(ZSTD_freeDCtxp) ZSTD_DCtx *ctx = ZSTD_createDCtx();
+	size_t out_size = ZSTD_DStreamOutSize(), left = 1;
+	auto_free uint8_t *buf = malloc(out_size);
+	ZSTD_inBuffer in = { .src = data, .size = size };
+	uint64_t total = 0;
+
+	if (!ctx || !buf)
+		return -ENOMEM;
+	for (;;) {
+		ZSTD_outBuffer out = { .dst = buf, .size = out_size };
+		int r;
+
+		left = ZSTD_decompressStream(ctx, &out, &in);
+		if (ZSTD_isError(left))
+			return -EBADMSG;
+		if (out.pos > max - total)
+			return -EFBIG;
+		total += out.pos;
+		r = fd_write_all(out_fd, buf, out.pos);
+		if (r < 0)
+			return r;
+		/* All read and the library has nothing more to give. */
+		if (in.pos == in.size && out.pos < out.size)
+			break;
+	}
+	return left ? -EBADMSG : 0;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* What a core must have so that debuggers open it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "corefile/cuda_write.h"
+
+struct check {
+	const struct cudacore *core;
+	struct corefile_problem *error;
+};
+
+#define REFUSE(c, table, row, ...)                                                                 \
+	(corefile_problem_set((c)->error, table, row, __VA_ARGS__), -EINVAL)
+
+static int check_sms(struct check *c, uint32_t device)
+{
+	const struct cudacore_device *d = &c->core->devices[device];
+	auto_free uint8_t *seen = calloc(d->sm_count ? d->sm_count : 1, 1);
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t i = d->sms.first; i < d->sms.first + d->sms.n; i++) {
+		uint32_t id = c->core->sms[i].id;
+
+		if (id >= d->sm_count || seen[id])
+			return REFUSE(c, CUDACORE_SMS, i, "SM number %u of device %u %s", id, device,
+				      id < d->sm_count ? "comes twice" : "is too high");
+		seen[id] = 1;
+	}
+	return 0;
+}
+
+static int check_device(struct check *c, uint32_t i)
+{
+	const struct cudacore_device *d = &c->core->devices[i];
+
+	if (d->id != i)
+		return REFUSE(c, CUDACORE_DEVICES, i, "device %u has the number %u", i, d->id);
+	if (!d->name || !d->type || !d->sm_type || !str_starts_with(d->sm_type, "sm_"))
+		return REFUSE(c, CUDACORE_DEVICES, i, "device %u lacks a name, type or sm_NN", i);
+	if (d->warps_per_sm > 64 || d->lanes_per_warp > 32)
+		return REFUSE(c, CUDACORE_DEVICES, i, "device %u: %u warps per SM, %u lanes per warp",
+			      i, d->warps_per_sm, d->lanes_per_warp);
+	if (d->sms.n != d->sm_count)
+		return REFUSE(c, CUDACORE_DEVICES, i, "device %u has %u SMs but %u rows for them", i,
+			      d->sm_count, d->sms.n);
+	return check_sms(c, i);
+}
+
+static const struct cudacore_context *find_context(const struct cudacore *c, uint32_t device,
+						   uint64_t id)
+{
+	const struct cudacore_range *r = &c->devices[device].contexts;
+
+	for (uint32_t i = r->first; i < r->first + r->n; i++)
+		if (c->contexts[i].id == id)
+			return &c->contexts[i];
+	return NULL;
+}
+
+static const struct cudacore_grid *find_grid(const struct cudacore *c, uint32_t device, uint64_t id)
+{
+	const struct cudacore_range *r = &c->devices[device].grids;
+
+	for (uint32_t i = r->first; i < r->first + r->n; i++)
+		if (c->grids[i].id == id)
+			return &c->grids[i];
+	return NULL;
+}
+
+static bool has_code(const struct cudacore *c, const struct cudacore_context *context,
+		     uint64_t handle)
+{
+	const struct cudacore_range *r = &context->modules;
+
+	for (uint32_t i = r->first; i < r->first + r->n; i++)
+		if (c->modules[i].handle == handle && c->modules[i].relocated.size)
+			return true;
+	return false;
+}
+
+#define ORIGIN_GPU 1
+
+static int check_grid(struct check *c, uint32_t i)
+{
+	const struct cudacore_grid *g = &c->core->grids[i];
+	const struct cudacore_context *context = find_context(c->core, g->device, g->context_id);
+	long long id = (long long)g->id;
+
+	if (!context)
+		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld: no context 0x%llx on its device", id,
+			      (unsigned long long)g->context_id);
+	if (!has_code(c->core, context, g->module_handle))
+		return REFUSE(c, CUDACORE_GRIDS, i,
+			      "grid %lld: no module 0x%llx with a relocated image in its context", id,
+			      (unsigned long long)g->module_handle);
+	if (!g->status)
+		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld has no status", id);
+	if (g->origin == ORIGIN_GPU && !find_grid(c->core, g->device, g->parent_id))
+		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld: no parent grid %lld", id,
+			      (long long)g->parent_id);
+	return 0;
+}
+
+static int check_frames(struct check *c, uint32_t lane)
+{
+	const struct cudacore_lane *l = &c->core->lanes[lane];
+
+	if (l->frames.n != l->call_depth || l->syscall_depth > l->call_depth)
+		return REFUSE(c, CUDACORE_LANES, lane, "%u frames for call depth %u, %u of them syscalls",
+			      l->frames.n, l->call_depth, l->syscall_depth);
+	for (uint32_t i = 0; i < l->frames.n; i++)
+		if (c->core->frames[l->frames.first + i].level != i)
+			return REFUSE(c, CUDACORE_FRAMES, l->frames.first + i,
+				      "frame of level %u in place of %u",
+				      c->core->frames[l->frames.first + i].level, i);
+	return 0;
+}
+
+static int check_lanes(struct check *c, uint32_t warp, uint32_t lanes_per_warp)
+{
+	const struct cudacore_warp *w = &c->core->warps[warp];
+	uint32_t seen = 0;
+
+	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++) {
+		uint32_t number = c->core->lanes[i].number;
+		int r = check_frames(c, i);
+
+		if (r < 0)
+			return r;
+		if (number >= lanes_per_warp || seen & UINT32_C(1) << number)
+			return REFUSE(c, CUDACORE_LANES, i, "lane %u of warp %u comes twice or is too high",
+				      number, w->id);
+		seen |= UINT32_C(1) << number;
+	}
+	if (seen != w->valid_lanes)
+		return REFUSE(c, CUDACORE_WARPS, warp, "warp %u: valid lanes 0x%x, but rows for 0x%x",
+			      w->id, w->valid_lanes, seen);
+	if (!w->active_lanes || w->active_lanes & ~w->valid_lanes)
+		return REFUSE(c, CUDACORE_WARPS, warp, "warp %u: active lanes 0x%x of valid 0x%x",
+			      w->id, w->active_lanes, w->valid_lanes);
+	return 0;
+}
+
+static int check_block(struct check *c, uint32_t block, uint64_t *slots)
+{
+	const struct cudacore_block *b = &c->core->blocks[block];
+	uint32_t device = c->core->sms[b->sm].device;
+	const struct cudacore_device *d = &c->core->devices[device];
+
+	if (!find_grid(c->core, device, b->grid_id))
+		return REFUSE(c, CUDACORE_BLOCKS, block, "block of grid %lld, which is not there",
+			      (long long)b->grid_id);
+	for (uint32_t i = b->warps.first; i < b->warps.first + b->warps.n; i++) {
+		uint32_t id = c->core->warps[i].id;
+		int r;
+
+		if (id >= d->warps_per_sm || *slots & UINT64_C(1) << id)
+			return REFUSE(c, CUDACORE_WARPS, i, "warp %u of SM %u comes twice or is too high",
+				      id, c->core->sms[b->sm].id);
+		*slots |= UINT64_C(1) << id;
+		r = check_lanes(c, i, d->lanes_per_warp);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_sm(struct check *c, uint32_t sm)
+{
+	const struct cudacore_range *r = &c->core->sms[sm].blocks;
+	uint64_t slots = 0;
+	int err = 0;
+
+	for (uint32_t i = r->first; i < r->first + r->n && err == 0; i++)
+		err = check_block(c, i, &slots);
+	return err;
+}
+
+int cudacore_check(const struct cudacore *core, struct corefile_problem *error)
+{
+	struct check c = { .core = core, .error = error };
+	int r = 0;
+
+	if (core->n[CUDACORE_DEVICES] == 0)
+		return REFUSE(&c, CUDACORE_DEVICES, 0, "no device");
+	if (core->n[CUDACORE_META] > 1)
+		return REFUSE(&c, CUDACORE_META, 1, "metadata comes twice");
+	for (uint32_t i = 0; i < core->n[CUDACORE_DEVICES] && r == 0; i++)
+		r = check_device(&c, i);
+	for (uint32_t i = 0; i < core->n[CUDACORE_CONTEXTS] && r == 0; i++)
+		if (core->contexts[i].device_row != core->contexts[i].device)
+			r = REFUSE(&c, CUDACORE_CONTEXTS, i, "context of device %u says device %u",
+				   core->contexts[i].device, core->contexts[i].device_row);
+	for (uint32_t i = 0; i < core->n[CUDACORE_GRIDS] && r == 0; i++)
+		r = check_grid(&c, i);
+	for (uint32_t i = 0; i < core->n[CUDACORE_SMS] && r == 0; i++)
+		r = check_sm(&c, i);
+	return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COREFILE_CUDA_WALK_H
+#define COREFILE_CUDA_WALK_H
+
+/** @file cuda_walk.h  Every section of a core about to be written, in the order of their numbers. */
+
+#include "corefile/cuda_layout.h"
+
+/** Parts of the file; a section lies in one of them, whatever its number. */
+enum cuda_part { CUDA_PART_TABLES, CUDA_PART_REGISTERS, CUDA_PART_BULK, CUDA_PART_COUNT };
+
+struct cuda_section {
+	uint32_t number, type, link, info, entry_size, align;
+	uint64_t address, size;
+	enum cuda_part part;
+	const char *name; /**< Its beginning; the rest is the walk's suffix. */
+
+	/* What it holds is one of these. */
+	const struct cuda_table *table; /**< Rows [first, first + n). */
+	const struct corefile_blob *blob;
+	/** Else memory ranges [first, first + n) of the walk's order. */
+	uint32_t first, n;
+};
+
+struct cuda_walk {
+	const struct cudacore *core;
+	enum cudacore_layout layout;
+	/** Memory ranges, neighbours together. */
+	const struct cudacore_memory *const *memory;
+	int (*visit)(struct cuda_walk *w, const struct cuda_section *s);
+
+	uint32_t number; /**< Of the last section. */
+	char suffix[96];
+	size_t suffix_size;
+};
+
+/** @return 0, or the first negative result of visit(). */
+int cuda_walk(struct cuda_walk *w);
+
+#endif /* COREFILE_CUDA_WALK_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COREFILE_ELF_READ_H
+#define COREFILE_ELF_READ_H
+
+/** @file elf_read.h  Bounded view of a 64-bit little-endian ELF file, whole or cut short. */
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "corefile/corefile.h"
+
+struct corefile_elf {
+	const uint8_t *data; /**< Borrowed. */
+	size_t size;
+	uint8_t osabi, abi_version;
+	uint16_t type, machine;
+	uint64_t sections_at;
+	uint32_t n_sections; /**< That lie in the file; 0 without a section table. */
+	uint32_t n_promised; /**< That its header speaks of. */
+	uint32_t names;
+};
+
+/**
+ * @param error  Says what is wrong; NULL allowed.
+ * @return 0, -ENOEXEC (not such a file, or it ends before its section table).
+ */
+int corefile_elf_open(const void *data, size_t size, struct corefile_elf *ret,
+		      struct corefile_problem *error);
+/** @param i  Below n_sections. */
+void corefile_elf_section(const struct corefile_elf *e, uint32_t i, Elf64_Shdr *ret);
+/**
+ * What a section holds, as far as the file goes.
+ * @param ret_size  At most sh_size.
+ * @return NULL when nothing of it lies in the file.
+ */
+const void *corefile_elf_bytes(const struct corefile_elf *e, const Elf64_Shdr *section,
+			       size_t *ret_size);
+/** C string at an offset of a string table; NULL when it does not end there. */
+const char *corefile_elf_string(const struct corefile_elf *e, const Elf64_Shdr *table,
+				uint64_t offset);
+
+#endif /* COREFILE_ELF_READ_H */

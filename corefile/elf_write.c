@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "corefile/elf_write.h"
+
+#include "corefile/pack.h"
+
+void corefile_elf_put_header(struct corefile_sink *s, const struct corefile_elf_header *h)
+{
+	uint8_t b[sizeof(Elf64_Ehdr)] = { 0 };
+
+	memcpy(b, ELFMAG, SELFMAG);
+	b[EI_CLASS] = ELFCLASS64;
+	b[EI_DATA] = ELFDATA2LSB;
+	b[EI_VERSION] = EV_CURRENT;
+	b[EI_OSABI] = h->osabi;
+	b[EI_ABIVERSION] = h->abi_version;
+	pack_u16(b + offsetof(Elf64_Ehdr, e_type), h->type);
+	pack_u16(b + offsetof(Elf64_Ehdr, e_machine), h->machine);
+	pack_u32(b + offsetof(Elf64_Ehdr, e_version), EV_CURRENT);
+	pack_u64(b + offsetof(Elf64_Ehdr, e_shoff), h->sections_at);
+	pack_u16(b + offsetof(Elf64_Ehdr, e_ehsize), sizeof(Elf64_Ehdr));
+	pack_u16(b + offsetof(Elf64_Ehdr, e_shentsize), sizeof(Elf64_Shdr));
+	pack_u16(b + offsetof(Elf64_Ehdr, e_shnum),
+		 h->n_sections < SHN_LORESERVE ? (uint16_t)h->n_sections : 0);
+	pack_u16(b + offsetof(Elf64_Ehdr, e_shstrndx),
+		 h->names < SHN_LORESERVE ? (uint16_t)h->names : SHN_XINDEX);
+	corefile_sink_write(s, b, sizeof(b));
+}
+
+void corefile_elf_put_section0(struct corefile_sink *s, const struct corefile_elf_header *h)
+{
+	Elf64_Shdr section = { 0 };
+
+	if (h->n_sections >= SHN_LORESERVE)
+		section.sh_size = h->n_sections;
+	if (h->names >= SHN_LORESERVE)
+		section.sh_link = h->names;
+	corefile_elf_put_section(s, &section);
+}
+
+void corefile_elf_put_section(struct corefile_sink *s, const Elf64_Shdr *section)
+{
+	uint8_t b[sizeof(Elf64_Shdr)];
+
+	pack_u32(b + offsetof(Elf64_Shdr, sh_name), section->sh_name);
+	pack_u32(b + offsetof(Elf64_Shdr, sh_type), section->sh_type);
+	pack_u64(b + offsetof(Elf64_Shdr, sh_flags), section->sh_flags);
+	pack_u64(b + offsetof(Elf64_Shdr, sh_addr), section->sh_addr);
+	pack_u64(b + offsetof(Elf64_Shdr, sh_offset), section->sh_offset);
+	pack_u64(b + offsetof(Elf64_Shdr, sh_size), section->sh_size);
+	pack_u32(b + offsetof(Elf64_Shdr, sh_link), section->sh_link);
+	pack_u32(b + offsetof(Elf64_Shdr, sh_info), section->sh_info);
+	pack_u64(b + offsetof(Elf64_Shdr, sh_addralign), section->sh_addralign);
+	pack_u64(b + offsetof(Elf64_Shdr, sh_entsize), section->sh_entsize);
+	corefile_sink_write(s, b, sizeof(b));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COREFILE_ELF_WRITE_H
+#define COREFILE_ELF_WRITE_H
+
+/** @file elf_write.h  64-bit little-endian ELF records into a sink, extended numbering included. */
+
+#include <elf.h>
+#include <stdint.h>
+
+#include "corefile/sink.h"
+
+struct corefile_elf_header {
+	uint8_t osabi, abi_version;
+	uint16_t type, machine;
+	uint64_t sections_at;  /**< Offset of the section table. */
+	uint32_t n_sections;   /**< With the empty one at its beginning. */
+	uint32_t names;	       /**< Section that holds the names of all. */
+};
+
+void corefile_elf_put_header(struct corefile_sink *s, const struct corefile_elf_header *h);
+/** Section 0: empty, or the counts that do not fit into the header (gABI, e_shnum). */
+void corefile_elf_put_section0(struct corefile_sink *s, const struct corefile_elf_header *h);
+void corefile_elf_put_section(struct corefile_sink *s, const Elf64_Shdr *section);
+
+#endif /* COREFILE_ELF_WRITE_H */

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "corefile/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "corefile/compress.h"
+
+#define BUFFER_SIZE ((size_t)1 << 20)
+#define PAGE_BYTES  4096u
+/* A shorter hole costs more system calls than it saves. */
+#define HOLE_MIN (4 * PAGE_BYTES)
+
+struct corefile_sink {
+	struct corefile_sink_options options;
+	struct corefile_compress *compress;
+	int fd, error;
+	bool sparse;
+	uint64_t flushed; /* What went to the file, or to the compressor. */
+	uint64_t hole;	  /* Zeros at the end of that, not yet in the file. */
+	size_t fill;
+	uint8_t buf[];
+};
+
+/* Holes need a regular file that is written where it ends. */
+static bool can_seek(int fd)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       lseek(fd, 0, SEEK_CUR) == st.st_size;
+}
+
+int corefile_sink_create(int fd, const struct corefile_sink_options *o, struct corefile_sink **ret)
+{
+	struct corefile_sink *s = malloc(sizeof(*s) + BUFFER_SIZE);
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct corefile_sink){ .options = *o, .fd = fd, .sparse = !o->zstd && can_seek(fd) };
+	if (o->zstd) {
+		r = corefile_compress_create(fd, o->total, &s->compress);
+		if (r < 0) {
+			corefile_sink_destroy(s);
+			return r;
+		}
+	}
+	*ret = s;
+	return 0;
+}
+
+void corefile_sink_destroy(struct corefile_sink *s)
+{
+	if (!s)
+		return;
+	corefile_compress_destroy(s->compress);
+	free(s);
+}
+
+static bool is_zero(const uint8_t *p, size_t size)
+{
+	return p[0] == 0 && memcmp(p, p + 1, size - 1) == 0;
+}
+
+/* Length of the run at p of whole pages that are all zero (or all not). */
+static size_t page_run(const uint8_t *p, size_t size, bool zero)
+{
+	size_t n = 0;
+
+	while (size - n >= PAGE_BYTES && is_zero(p + n, PAGE_BYTES) == zero)
+		n += PAGE_BYTES;
+	return n;
+}
+
+static int write_data(struct corefile_sink *s, const uint8_t *p, size_t size)
+{
+	if (s->hole) {
+		if (lseek(s->fd, (off_t)s->hole, SEEK_CUR) < 0)
+			return -errno;
+		s->hole = 0;
+	}
+	return fd_write_all(s->fd, p, size);
+}
+
+static int write_sparse(struct corefile_sink *s, const uint8_t *p, size_t size)
+{
+	size_t data = 0;
+	int r;
+
+	/* [p, p + data) has to be written; what follows is not known yet. */
+	while (data < size) {
+		size_t zeros = page_run(p + data, size - data, true);
+
+		if (zeros >= HOLE_MIN || (zeros && data == 0 && s->hole)) {
+			r = data ? write_data(s, p, data) : 0;
+			if (r < 0)
+				return r;
+			s->hole += zeros;
+			p += data + zeros;
+			size -= data + zeros;
+			data = 0;
+			continue;
+		}
+		data += zeros;
+		zeros = page_run(p + data, size - data, false);
+		data = size - data < PAGE_BYTES ? size : data + zeros;
+	}
+	return data ? write_data(s, p, data) : 0;
+}
+
+static void emit(struct corefile_sink *s, const uint8_t *p, size_t size)
+{
+	const struct corefile_sink_options *o = &s->options;
+
+	if (s->error || !size)
+		return;
+	if (s->compress)
+		s->error = corefile_compress_write(s->compress, p, size);
+	else if (s->sparse)
+		s->error = write_sparse(s, p, size);
+	else
+		s->error = fd_write_all(s->fd, p, size);
+	s->flushed += size;
+	if (!s->error && o->progress && !o->progress(o->arg, s->flushed, o->total))
+		s->error = -ECANCELED;
+}
+
+static void flush(struct corefile_sink *s)
+{
+	emit(s, s->buf, s->fill);
+	s->fill = 0;
+}
+
+void corefile_sink_write(struct corefile_sink *s, const void *data, size_t size)
+{
+	const uint8_t *p = data;
+
+	while (size && !s->error) {
+		size_t n = BUFFER_SIZE - s->fill;
+
+		if (s->fill == 0 && size >= BUFFER_SIZE) {
+			emit(s, p, BUFFER_SIZE);
+			n = BUFFER_SIZE;
+		} else {
+			n = size < n ? size : n;
+			memcpy(s->buf + s->fill, p, n);
+			s->fill += n;
+			if (s->fill == BUFFER_SIZE)
+				flush(s);
+		}
+		p += n;
+		size -= n;
+	}
+}
+
+void corefile_sink_pad(struct corefile_sink *s, uint64_t position)
+{
+	while (!s->error && corefile_sink_position(s) < position) {
+		uint64_t left = position - corefile_sink_position(s);
+		size_t n = BUFFER_SIZE - s->fill;
+
+		n = left < n ? (size_t)left : n;
+		memset(s->buf + s->fill, 0, n);
+		s->fill += n;
+		if (s->fill == BUFFER_SIZE)
+			flush(s);
+	}
+}
+
+/* Straight into the buffer.  @return what the source gave. */
+static uint64_t fetch(struct corefile_sink *s, const struct corefile_blob *blob,
+		      const struct corefile_source *source)
+{
+	uint64_t done = 0;
+
+	while (done < blob->size && !s->error) {
+		size_t n = BUFFER_SIZE - s->fill;
+		ssize_t got;
+
+		n = blob->size - done < n ? (size_t)(blob->size - done) : n;
+		got = source->fetch(source->arg, blob->key, done, s->buf + s->fill, n);
+		if (got > 0) {
+			s->fill += (size_t)got;
+			done += (uint64_t)got;
+		}
+		if (s->fill == BUFFER_SIZE)
+			flush(s);
+		if (got < (ssize_t)n)
+			break;
+	}
+	return done;
+}
+
+uint64_t corefile_sink_blob(struct corefile_sink *s, const struct corefile_blob *blob,
+			    const struct corefile_source *source)
+{
+	uint64_t start = corefile_sink_position(s), got;
+
+	if (blob->data) {
+		corefile_sink_write(s, blob->data, blob->size);
+		return blob->size;
+	}
+	got = source ? fetch(s, blob, source) : 0;
+	corefile_sink_pad(s, start + blob->size);
+	return got;
+}
+
+uint64_t corefile_sink_position(const struct corefile_sink *s)
+{
+	return s->flushed + s->fill;
+}
+
+bool corefile_sink_failed(const struct corefile_sink *s)
+{
+	return s->error < 0;
+}
+
+int corefile_sink_finish(struct corefile_sink *s)
+{
+	flush(s);
+	if (!s->error && s->compress)
+		s->error = corefile_compress_finish(s->compress);
+	if (!s->error && s->hole) {
+		/* A file that ends in a hole gets its length without a write. */
+		off_t end = lseek(s->fd, (off_t)s->hole, SEEK_CUR);
+
+		if (end < 0 || ftruncate(s->fd, end) < 0)
+			s->error = -errno;
+		s->hole = 0;
+	}
+	return s->error;
+}
