@@ -151,6 +151,16 @@ struct rpc_queue *convert_queues(struct rpc_arena *a, const struct target_queue 
 	return list;
 }
 
+void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_stop *stops, size_t n)
+{
+	for (size_t i = 0; stops && queues && i < n; i++) {
+		queues[i].has_stopped_us = stops[i].has_stopped_us;
+		queues[i].stopped_us = stops[i].stopped_us;
+		queues[i].has_not_stopped = stops[i].has_not_stopped;
+		queues[i].not_stopped = stops[i].not_stopped;
+	}
+}
+
 struct rpc_queue_result *convert_results(struct rpc_arena *a, const struct target_queue_result *r,
 					 size_t n, enum rpc_queue_verdict count,
 					 uint32_t *ret_count)

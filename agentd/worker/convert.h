@@ -20,6 +20,8 @@ struct rpc_device *convert_devices(struct rpc_arena *a, const struct target_devi
 /** @param gpu_id NULL: all.  @param ret_n Queues kept. */
 struct rpc_queue *convert_queues(struct rpc_arena *a, const struct target_queue *q, size_t n,
 				 const uint32_t *gpu_id, size_t *ret_n);
+/** Add what a look at the waves meant for each queue; NULL adds nothing. */
+void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_stop *stops, size_t n);
 struct rpc_queue_result *convert_results(struct rpc_arena *a, const struct target_queue_result *r,
 					 size_t n, enum rpc_queue_verdict count,
 					 uint32_t *ret_count);

@@ -147,6 +147,7 @@ int snapshot_take(struct target *t, struct rpc_arena *a, const struct snapshot_o
 	ret->devices = convert_devices(a, devices, n_devices);
 	ret->n_devices = n_devices;
 	ret->queues = convert_queues(a, queues, n_queues, NULL, &ret->n_queues);
+	convert_queue_stops(ret->queues, waves.stops, ret->n_queues);
 	ret->has_holder_uid = o->holder_uid != NULL;
 	ret->holder_uid = o->holder_uid ? *o->holder_uid : 0;
 	ret->missing = missing.list;

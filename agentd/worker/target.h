@@ -74,12 +74,21 @@ struct target_waves_from {
 	uint32_t max_stop_ms;
 };
 
+/** What a look at the waves meant for one queue. */
+struct target_queue_stop {
+	bool has_stopped_us;  /**< It was stopped for this and runs again. */
+	uint64_t stopped_us;
+	bool has_not_stopped; /**< Its waves are unknown. */
+	enum rpc_not_stopped not_stopped;
+};
+
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
 	const char **missing; /**< What could not be read, and why. */
 	size_t n_missing;
-	uint64_t stopped_us;  /**< Time that queues were stopped for this. */
+	struct target_queue_stop *stops; /**< Of each of target_waves_from.queues; NULL: none. */
+	uint64_t stopped_us;  /**< The longest of them. */
 	bool budget_exceeded; /**< The copy ended early, for lack of time. */
 };
 

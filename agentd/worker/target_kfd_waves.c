@@ -47,27 +47,42 @@ static const struct target_device *device_of(const struct target_waves_from *fro
 	return NULL;
 }
 
-static void add_look(struct work *w, const struct target_waves_from *from,
-		     const struct target_queue *q)
+static void refuse(struct work *w, const struct target_queue *q, enum rpc_not_stopped why,
+		   const char *text)
 {
-	const struct target_device *d = device_of(from, q->gpu_id);
+	w->stops[q - w->from->queues] =
+		(struct target_queue_stop){ .has_not_stopped = true, .not_stopped = why };
+	work_add_missing(w, text);
+}
+
+static void add_look(struct work *w, const struct target_queue *q)
+{
+	const struct target_device *d = device_of(w->from, q->gpu_id);
 	const struct kfdtrap_wave_arch *arch =
 		d ? kfdtrap_wave_arch_find(d->gfx_target_version) : NULL;
 	struct look *look = &w->looks[w->n_looks];
 
 	if (!arch) {
-		work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: the layout of saved waves of %s is unknown",
-						q->queue_id, d ? d->gfx : "its device"));
+		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
+		       rpc_arena_printf(w->arena, "queue %u: the layout of saved waves of %s is unknown",
+					q->queue_id, d ? d->gfx : "its device"));
 		return;
 	}
 	if (!q->save_area || q->save_area_bytes < KFDTRAP_WAVE_HEADER_SIZE) {
-		work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: it has no area to save waves in",
-						q->queue_id));
+		refuse(w, q, RPC_NOT_STOPPED_NO_SAVE_AREA,
+		       rpc_arena_printf(w->arena, "queue %u: it has no area to save waves in",
+					q->queue_id));
 		return;
 	}
-	*look = (struct look){ .queue = q, .device = d, .arch = arch };
-	if (q->suspended)
+	*look = (struct look){ .queue = q,
+			       .device = d,
+			       .arch = arch,
+			       .stop = &w->stops[q - w->from->queues],
+			       .round = (uint32_t)(d - w->from->devices) };
+	if (q->suspended) {
 		look->state = kfd_is_off(w->k, q->queue_id) ? LOOK_OFF : LOOK_FAILED;
+		look->round = w->n_rounds - 1;
+	}
 	w->n_looks++;
 	for (uint32_t xcc = 0; xcc < device_dies(d); xcc++)
 		w->areas[w->n_areas++] = (struct area){
@@ -77,8 +92,9 @@ static void add_look(struct work *w, const struct target_waves_from *from,
 		};
 }
 
-static int prepare(struct work *w, const struct target_waves_from *from)
+static int prepare(struct work *w)
 {
+	const struct target_waves_from *from = w->from;
 	size_t n_areas = 0;
 
 	for (size_t i = 0; i < from->n_queues; i++) {
@@ -86,43 +102,55 @@ static int prepare(struct work *w, const struct target_waves_from *from)
 
 		n_areas += d ? device_dies(d) : 0;
 	}
+	w->n_rounds = (uint32_t)from->n_devices + 1;
 	w->missing_capacity = n_areas * 2 + from->n_queues + 4;
 	w->missing = rpc_arena_array(w->arena, w->missing_capacity, sizeof(*w->missing));
+	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
 	w->looks = calloc(from->n_queues + 1, sizeof(*w->looks));
 	w->areas = calloc(n_areas + 1, sizeof(*w->areas));
 	w->pieces = calloc(MEMORY_PIECES_MAX, sizeof(*w->pieces));
-	if (!w->missing || !w->looks || !w->areas || !w->pieces)
+	w->stacks = malloc(STACKS_MAX);
+	w->hot = malloc((size_t)WAVES_MAX * KFDTRAP_WAVE_HOT_SIZE);
+	w->copied = calloc(WAVES_MAX, sizeof(*w->copied));
+	if (!w->missing || !w->stops || !w->looks || !w->areas || !w->pieces || !w->stacks ||
+	    !w->hot || !w->copied)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_queues; i++)
 		if (has_waves(&from->queues[i]))
-			add_look(w, from, &from->queues[i]);
+			add_look(w, &from->queues[i]);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ stop, let go ------------- */
 
-static int let_go(void *ctx, uint64_t arg, struct agent_err *err)
+/* @ids: the kernel writes its verdicts into them. */
+static int resume(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
 {
 	static const char op[] = "KFD RESUME_QUEUES";
-	struct target_kfd *k = ctx;
-	size_t n = k->n_stopped;
-	int r;
+	int r = n ? kfdtrap_resume_queues(k->kt, ids, n, NULL) : 0;
 
-	(void)arg;
-	k->n_stopped = 0;
-	r = n ? kfdtrap_resume_queues(k->kt, k->stopped, n, NULL) : 0;
 	if (r == -ESRCH)
 		return kfd_hw_error(k, r, op, err);
 	/* EINVAL, EPERM: session or runtime went off, and the kernel has resumed all. */
 	if (r < 0 && !kfd_is_undone(r))
 		return kfd_hw_error(k, r, op, err);
 	for (size_t i = 0; r == 0 && i < n; i++)
-		if (k->stopped[i] & KFDTRAP_QUEUE_HW_FAILED)
+		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
 			return agent_err_set(err, RPC_ERROR_FAILED, EIO, op,
 					     "the GPU may hang: look at the kernel log",
 					     "queue %u could not be resumed",
-					     k->stopped[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+					     ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
 	return 0;
+}
+
+static int let_go(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+	size_t n = k->n_stopped;
+
+	(void)arg;
+	k->n_stopped = 0;
+	return resume(k, k->stopped, n, err);
 }
 
 static enum look_state state_of(uint32_t id)
@@ -143,7 +171,8 @@ static void note_verdicts(struct work *w, struct look **asked)
 		uint32_t id = k->stopped[i];
 
 		asked[i]->state = state_of(id);
-		if (asked[i]->state != LOOK_SKIPPED)
+		asked[i]->must_resume = asked[i]->state != LOOK_SKIPPED;
+		if (asked[i]->must_resume)
 			k->stopped[k->n_stopped++] = id & ~KFDTRAP_QUEUE_VERDICT_MASK;
 	}
 }
@@ -157,6 +186,7 @@ static int stop(struct work *w, struct agent_err *err)
 	k->n_stopped = 0;
 	for (size_t i = 0; i < w->n_looks && k->n_stopped < KFDTRAP_QUEUES_MAX; i++)
 		if (w->looks[i].state == LOOK_RUNNING) {
+			w->looks[i].must_resume = true;
 			asked[k->n_stopped] = &w->looks[i];
 			k->stopped[k->n_stopped++] = w->looks[i].queue->queue_id;
 		}
@@ -173,36 +203,84 @@ static int stop(struct work *w, struct agent_err *err)
 	return 0;
 }
 
+/* What is still to be resumed now runs. */
+static void note_resumed(struct work *w, const uint32_t *round)
+{
+	uint64_t us = (clock_now_ns() - w->begin_ns) / 1000;
+
+	for (size_t i = 0; i < w->n_looks; i++) {
+		struct look *l = &w->looks[i];
+
+		if (!l->must_resume || (round && l->round != *round))
+			continue;
+		l->must_resume = false;
+		l->stop->has_stopped_us = true;
+		l->stop->stopped_us = us;
+	}
+}
+
+static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
+{
+	struct target_kfd *k = w->k;
+	uint32_t ids[KFDTRAP_QUEUES_MAX];
+	size_t n = 0;
+	int r;
+
+	k->n_stopped = 0;
+	for (size_t i = 0; i < w->n_looks; i++) {
+		const struct look *l = &w->looks[i];
+
+		if (!l->must_resume)
+			continue;
+		if (l->round == round)
+			ids[n++] = l->queue->queue_id;
+		else
+			k->stopped[k->n_stopped++] = l->queue->queue_id;
+	}
+	if (!n)
+		return 0;
+	r = resume(k, ids, n, err);
+	note_resumed(w, &round);
+	return r;
+}
+
 /* ------------------------------------------------------------------ all of it ---------------- */
 
-/* @return 0 or -ENOMEM of the copy; negative with @p err when the queues do not run again. */
-static int stop_and_copy(struct work *w, struct target_waves *ret, bool *ret_stopped,
-			 struct agent_err *stop_err, struct agent_err *err)
+static int copy_and_let_go(struct work *w, struct agent_err *err)
+{
+	int r = 0;
+
+	for (uint32_t round = 0; r == 0 && round < w->n_rounds; round++) {
+		work_copy(w, round);
+		r = let_go_round(w, round, err);
+	}
+	return r;
+}
+
+/* @return negative with @p err when the queues do not run again. */
+static int stop_and_copy(struct work *w, bool *ret_stopped, struct agent_err *stop_err,
+			 struct agent_err *err)
 {
 	struct target *t = &w->k->t;
-	uint64_t begin_ns;
 	uint32_t ticket;
-	int r, copied = 0, resumed;
+	int r, rest;
 
 	r = undo_push(&t->undo, "resume queues of a snapshot", let_go, w->k, 0, &ticket, err);
 	if (r < 0)
 		return r;
-	begin_ns = clock_now_ns();
-	w->deadline_ns = begin_ns + w->max_stop_ms * UINT64_C(1000000);
-	r = stop(w, stop_err);
-	*ret_stopped = r == 0;
+	w->begin_ns = clock_now_ns();
+	w->deadline_ns = w->begin_ns + w->from->max_stop_ms * UINT64_C(1000000);
+	*ret_stopped = stop(w, stop_err) == 0;
+	if (*ret_stopped)
+		r = copy_and_let_go(w, err);
+	rest = undo_run_one(&t->undo, ticket, r < 0 ? NULL : err);
+	note_resumed(w, NULL);
 	if (r == 0)
-		copied = work_copy(w);
-	r = w->k->n_stopped > 0;
-	resumed = undo_run_one(&t->undo, ticket, err);
-	if (r)
-		ret->stopped_us = (clock_now_ns() - begin_ns) / 1000;
-	if (resumed < 0) {
-		/* Ending the session is the stronger way to resume: the kernel does it itself. */
+		r = rest;
+	/* Ending the session is the stronger way to resume: the kernel does it itself. */
+	if (r < 0)
 		target_end(t, RPC_END_REASON_LOST, "KFD RESUME_QUEUES", NULL);
-		return resumed;
-	}
-	return copied < 0 ? no_memory(err) : 0;
+	return r;
 }
 
 static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_err *err)
@@ -215,7 +293,7 @@ static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_
 		return 0;
 	r = kfd_need_runtime(w->k, "gpu.snapshot", &why);
 	if (r == 0) {
-		r = stop_and_copy(w, ret, &stopped, &why, err);
+		r = stop_and_copy(w, &stopped, &why, err);
 		if (r < 0)
 			return r;
 	}
@@ -228,16 +306,28 @@ static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_
 	return work_decode(w, ret) < 0 ? no_memory(err) : 0;
 }
 
+static uint64_t longest(const struct target_queue_stop *stops, size_t n)
+{
+	uint64_t us = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (stops[i].has_stopped_us && stops[i].stopped_us > us)
+			us = stops[i].stopped_us;
+	return us;
+}
+
 int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	      struct target_waves *ret, struct agent_err *err)
 {
-	struct work w = { .k = kfd_of(t), .arena = a, .max_stop_ms = from->max_stop_ms };
+	struct work w = { .k = kfd_of(t), .arena = a, .from = from };
 	int r;
 
 	*ret = (struct target_waves){ 0 };
-	r = prepare(&w, from) < 0 ? no_memory(err) : look_at_waves(&w, ret, err);
+	r = prepare(&w) < 0 ? no_memory(err) : look_at_waves(&w, ret, err);
 	ret->missing = w.missing;
 	ret->n_missing = w.n_missing;
+	ret->stops = w.stops;
+	ret->stopped_us = w.stops ? longest(w.stops, from->n_queues) : 0;
 	ret->budget_exceeded = w.late;
 	work_deinit(&w);
 	return r;

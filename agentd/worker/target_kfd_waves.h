@@ -9,8 +9,9 @@
 #include "agentd/worker/target_kfd.h"
 
 /* Several times what the largest nodes can hold. */
-#define WAVES_MAX (UINT32_C(1) << 18)
-#define XCCS_MAX  32u
+#define WAVES_MAX  (UINT32_C(1) << 18)
+#define XCCS_MAX   32u
+#define STACKS_MAX ((size_t)32 << 20)
 
 enum look_state {
 	LOOK_RUNNING, /* not stopped yet */
@@ -24,7 +25,10 @@ struct look {
 	const struct target_queue *queue;
 	const struct target_device *device;
 	const struct kfdtrap_wave_arch *arch;
+	struct target_queue_stop *stop; /* what the result says of it */
 	enum look_state state;
+	bool must_resume; /* stopped for this look, not under a lease */
+	uint32_t round;
 	uint64_t read, write; /* packets */
 	bool has_read, has_write;
 };
@@ -50,14 +54,20 @@ struct area {
 	struct kfdtrap_wave_header header;
 	size_t stack; /* where its control stack is in work.stacks */
 	size_t first; /* its waves in work.hot */
-	uint32_t n_waves;
 };
 
+/*
+ * Queues stop all at once and are let go in rounds, as soon as their waves are copied: a device for
+ * each round, because a resume interrupts what runs on that device (kfd.md 3.10).  The last round
+ * is for queues under a lease, which nobody waits for.
+ */
 struct work {
 	struct target_kfd *k;
 	struct rpc_arena *arena;
-	uint32_t max_stop_ms;
-	uint64_t deadline_ns;
+	const struct target_waves_from *from;
+	struct target_queue_stop *stops; /* one for each queue */
+	uint64_t begin_ns, deadline_ns;
+	uint32_t n_rounds;
 	bool late;
 
 	struct look *looks;
@@ -65,10 +75,11 @@ struct work {
 	struct area *areas;
 	size_t n_areas;
 
+	/* Memory is had before the stop; what is never touched costs nothing. */
 	struct memory_piece *pieces; /* MEMORY_PIECES_MAX */
-	uint8_t *stacks;
+	uint8_t *stacks;	     /* STACKS_MAX */
 	size_t stacks_size;
-	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found */
+	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found, WAVES_MAX */
 	bool *copied; /* for each of them */
 	size_t n_hot;
 
@@ -86,6 +97,11 @@ static inline bool area_is_wanted(const struct area *a)
 	return a->look->state == LOOK_OFF;
 }
 
+static inline bool look_is_in(const struct look *l, uint32_t round)
+{
+	return l->state == LOOK_OFF && l->round == round;
+}
+
 static inline void work_walk(const struct work *w, const struct area *a,
 			     struct kfdtrap_wave_iter *iter)
 {
@@ -100,8 +116,8 @@ void work_add_missing(struct work *w, const char *text);
 
 /* target_kfd_waves_copy.c */
 
-/** Of the queues that are off, what decoding needs, until the deadline.  @return 0, -ENOMEM. */
-int work_copy(struct work *w);
+/** What decoding needs of the queues of a round that are off, until the deadline. */
+void work_copy(struct work *w, uint32_t round);
 
 /* target_kfd_waves_decode.c */
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs while the queues stand still: headers, then control stacks, then the waves themselves. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "agentd/worker/target_kfd_waves.h"
 #include "base/clock.h"
 
 /* The kernel's formula gives 40 KiB for the largest devices (cwsr.md section 1). */
-#define STACK_MAX  (UINT32_C(1) << 20)
-#define STACKS_MAX ((size_t)32 << 20)
+#define STACK_MAX (UINT32_C(1) << 20)
 
 static bool is_late(struct work *w)
 {
@@ -16,10 +12,7 @@ static bool is_late(struct work *w)
 	return w->late;
 }
 
-/*
- * Collects pieces until there are enough for one system call.  @done says whether the piece was
- * read; it may be NULL.
- */
+/* Collects pieces until there are enough for one system call.  @done: the piece was read. */
 struct batch {
 	struct work *w;
 	size_t n;
@@ -48,16 +41,16 @@ static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t siz
 }
 
 /* Headers, and the packet counters as they are now that the queue stands still. */
-static void copy_headers(struct work *w, struct batch *b)
+static void copy_headers(struct work *w, struct batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++)
-		if (area_is_wanted(&w->areas[i]))
+		if (look_is_in(w->areas[i].look, round))
 			batch_add(b, w->areas[i].address, w->areas[i].raw_header,
 				  KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
 	for (size_t i = 0; i < w->n_looks; i++) {
 		struct look *l = &w->looks[i];
 
-		if (l->state != LOOK_OFF || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+		if (!look_is_in(l, round) || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
 		batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
 		batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
@@ -88,88 +81,59 @@ static bool judge_header(struct work *w, struct area *a)
 	return true;
 }
 
-static bool copy_stacks(struct work *w, struct batch *b)
+static void copy_stacks(struct work *w, struct batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++) {
 		struct area *a = &w->areas[i];
 
-		a->got = area_is_wanted(a) && judge_header(w, a);
-	}
-	w->stacks = malloc(w->stacks_size + 1);
-	if (!w->stacks)
-		return false;
-	for (size_t i = 0; i < w->n_areas; i++) {
-		struct area *a = &w->areas[i];
-
-		if (!a->got)
+		if (!look_is_in(a->look, round) || !judge_header(w, a))
 			continue;
-		/* What the batch answers is read in count_waves(), also when it is empty. */
+		/* What the batch answers is read in copy_waves(), also when it is empty. */
 		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
 			  a->header.control_stack_size, &a->got);
 		a->state = AREA_STACK_UNREADABLE;
 	}
 	batch_flush(b);
-	return true;
 }
 
-/* Only a proper end confirms the waves before it. */
-static void count_waves(struct work *w)
+static void copy_waves_of(struct work *w, struct area *a, struct batch *b)
+{
+	struct kfdtrap_wave_layout layout;
+	struct kfdtrap_wave_iter iter;
+
+	a->first = w->n_hot;
+	work_walk(w, a, &iter);
+	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++)
+		batch_add(b, a->address + kfdtrap_wave_hot_offset(&layout),
+			  w->hot + w->n_hot * KFDTRAP_WAVE_HOT_SIZE, KFDTRAP_WAVE_HOT_SIZE,
+			  &w->copied[w->n_hot]);
+	/* Only a proper end confirms the waves before it. */
+	a->problem = iter.problem;
+	a->state = a->problem ? AREA_BROKEN : AREA_READ;
+}
+
+static void copy_waves(struct work *w, struct batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++) {
 		struct area *a = &w->areas[i];
-		struct kfdtrap_wave_layout layout;
-		struct kfdtrap_wave_iter iter;
 
-		if (a->state != AREA_STACK_UNREADABLE)
+		if (!look_is_in(a->look, round) || a->state != AREA_STACK_UNREADABLE)
 			continue;
-		if (!a->got) {
-			a->state = w->late ? AREA_NOT_READ : AREA_STACK_UNREADABLE;
-			continue;
-		}
-		a->first = w->n_hot;
-		work_walk(w, a, &iter);
-		while (kfdtrap_wave_next(&iter, &layout))
-			;
-		a->problem = iter.problem;
-		a->state = a->problem ? AREA_BROKEN : AREA_READ;
-		if (!a->problem) {
-			a->n_waves = iter.n_waves;
-			w->n_hot += iter.n_waves;
-		}
-	}
-}
-
-static bool copy_waves(struct work *w, struct batch *b)
-{
-	count_waves(w);
-	w->hot = malloc(w->n_hot * KFDTRAP_WAVE_HOT_SIZE + 1);
-	w->copied = calloc(w->n_hot + 1, sizeof(*w->copied));
-	if (!w->hot || !w->copied)
-		return false;
-	for (size_t i = 0; i < w->n_areas && !w->late; i++) {
-		const struct area *a = &w->areas[i];
-		struct kfdtrap_wave_layout layout;
-		struct kfdtrap_wave_iter iter;
-		size_t at = a->first;
-
-		if (a->state != AREA_READ)
-			continue;
-		work_walk(w, a, &iter);
-		for (; kfdtrap_wave_next(&iter, &layout); at++)
-			batch_add(b, a->address + kfdtrap_wave_hot_offset(&layout),
-				  w->hot + at * KFDTRAP_WAVE_HOT_SIZE, KFDTRAP_WAVE_HOT_SIZE,
-				  &w->copied[at]);
+		if (a->got)
+			copy_waves_of(w, a, b);
+		else if (w->late)
+			a->state = AREA_NOT_READ;
 	}
 	batch_flush(b);
-	return true;
 }
 
-int work_copy(struct work *w)
+void work_copy(struct work *w, uint32_t round)
 {
 	struct batch b = { .w = w };
 
 	if (is_late(w))
-		return 0;
-	copy_headers(w, &b);
-	return copy_stacks(w, &b) && copy_waves(w, &b) ? 0 : -ENOMEM;
+		return;
+	copy_headers(w, &b, round);
+	copy_stacks(w, &b, round);
+	copy_waves(w, &b, round);
 }

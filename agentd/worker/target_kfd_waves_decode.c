@@ -165,27 +165,38 @@ static bool is_behind_a_failure(const struct work *w, const struct look *l)
 	return false;
 }
 
+static enum rpc_not_stopped why_skipped(const struct work *w, const struct look *l)
+{
+	const uint64_t is_new = l->queue->exceptions & KFD_NEW_MASK;
+
+	if (is_behind_a_failure(w, l))
+		return RPC_NOT_STOPPED_BEHIND_FAILED;
+	/* The snapshot of the queues has made those old whose news nobody waits for. */
+	return is_new & ~kfd_snapshot_clear(w->k) ? RPC_NOT_STOPPED_NEW : RPC_NOT_STOPPED_ENDING;
+}
+
 static void tell_look(struct work *w, const struct look *l)
 {
-	const char *text = NULL;
+	static const char *const texts[] = {
+		[RPC_NOT_STOPPED_NEW] = "it was just created",
+		[RPC_NOT_STOPPED_ENDING] = "it is being destroyed",
+		[RPC_NOT_STOPPED_FAILED] = "the hardware did not stop it",
+		[RPC_NOT_STOPPED_BEHIND_FAILED] =
+			"not reached after another queue of its device failed to stop",
+		[RPC_NOT_STOPPED_TOO_MANY] = "there are too many to stop them all",
+	};
+	enum rpc_not_stopped why = RPC_NOT_STOPPED_TOO_MANY;
 
-	switch (l->state) {
-	case LOOK_FAILED:
-		text = "the hardware did not stop it";
-		break;
-	case LOOK_SKIPPED:
-		text = is_behind_a_failure(w, l) ?
-			       "not reached after another queue of its device failed to stop" :
-			       "it was just created, or is being destroyed";
-		break;
-	case LOOK_RUNNING:
-		text = "there are too many to stop them all";
-		break;
-	case LOOK_OFF:
+	if (l->state == LOOK_OFF)
 		return;
-	}
+	if (l->state == LOOK_FAILED)
+		why = RPC_NOT_STOPPED_FAILED;
+	else if (l->state == LOOK_SKIPPED)
+		why = why_skipped(w, l);
+	l->stop->has_not_stopped = true;
+	l->stop->not_stopped = why;
 	work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: %s; its waves are unknown",
-					l->queue->queue_id, text));
+					l->queue->queue_id, texts[why]));
 }
 
 static void tell_area(struct work *w, const struct area *a)
@@ -235,10 +246,10 @@ static void tell_late(struct work *w, size_t n_waves)
 		n_areas += area_is_wanted(&w->areas[i]) && w->areas[i].state == AREA_NOT_READ;
 	if (n_areas)
 		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the stop budget of %u ms was used up with %zu save areas unread",
-						w->max_stop_ms, n_areas));
+						w->from->max_stop_ms, n_areas));
 	if (n_waves)
 		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the stop budget of %u ms was used up with %zu waves unread",
-						w->max_stop_ms, n_waves));
+						w->from->max_stop_ms, n_waves));
 }
 
 int work_decode(struct work *w, struct target_waves *ret)

@@ -367,6 +367,47 @@ def queues_that_do_not_stop_are_named():
         # The first failure ends the walk over a device's queues: later ones are not reached.
         assert any(f"queue {ids[1]}:" in line and "hardware" in line for line in doc["missing"]), doc["missing"]
         assert doc["wave_count"] == 32 - 8 * len(doc["missing"]), doc
+        queues = {q["queue_id"]: q for q in doc["queues"]}
+        assert queues[ids[1]]["not_stopped"] == "failed", queues
+        assert {q.get("not_stopped") for q in queues.values()} <= {None, "failed", "behind_failed"}, queues
+        seen = [q for q in queues.values() if "not_stopped" not in q]
+        assert len(seen) * 8 == doc["wave_count"] and all(q["stopped_us"] > 0 for q in seen), queues
+        all_run(s)
+
+
+@test
+def each_queue_says_how_long_it_stood_still():
+    """Two devices: the second one's waves are copied after the first one runs again; copy queues are not stopped."""
+    with Scene() as s:
+        for i in queue_ids(s):
+            plant(s, i, f"halted 2000 {PC:#x}")
+        s.session = s.attach()
+        doc = snapshot(s)
+        by_gpu = {}
+        for q in doc["queues"]:
+            assert "not_stopped" not in q and 0 < q["stopped_us"] <= doc["stopped_us"], q
+            by_gpu.setdefault(q["gpu_id"], set()).add(q["stopped_us"])
+        first, second = (by_gpu[d["gpu_id"]] for d in doc["devices"])
+        assert len(first) == len(second) == 1 and first < second or first.pop() < second.pop(), by_gpu
+        assert doc["stopped_us"] == max(q["stopped_us"] for q in doc["queues"]), doc
+        before = snapshot(s, queues_only=True)["queues"]
+        assert not any("stopped_us" in q for q in before), before
+        all_run(s)
+
+
+@test
+def a_new_queue_is_named():
+    """The kernel does not stop a queue whose creation somebody still waits to hear of."""
+    with Scene(app="runtime on; queues 1; spin") as s:
+        s.session = s.attach()
+        s.rpc.call("exception.subscribe", session=s.session, exceptions=["queue_new"], hold=True)
+        s.raise_queue(queue_ids(s)[0], "queue_new")
+        doc = snapshot(s)
+        queue, = doc["queues"]
+        assert not doc["complete"] and queue["not_stopped"] == "new" and "stopped_us" not in queue, doc
+        assert doc["missing"] == [f"queue {queue['queue_id']}: it was just created; its waves are unknown"], doc
+        s.rpc.call("exception.subscribe", session=s.session, exceptions=[])
+        assert snapshot(s)["complete"]
         all_run(s)
 
 

@@ -397,6 +397,27 @@ static void waves_let_go_what_they_stopped(void)
 	released(t);
 }
 
+/* All stop at once, each device runs again as soon as its own waves are copied. */
+static void devices_are_let_go_one_by_one(void)
+{
+	struct target_waves waves;
+	WITH(t);
+
+	with_areas(t);
+	k.n_ops = 0;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	k.ops[k.n_ops] = '\0';
+	TEST_STR(k.ops, "SRR");
+	for (size_t i = 0; i < 3; i++)
+		TEST_EQ(waves.stops[i].has_stopped_us, true);
+	TEST_EQ(waves.stops[0].stopped_us, waves.stops[2].stopped_us);
+	TEST_EQ(waves.stops[0].stopped_us <= waves.stops[1].stopped_us, true);
+	TEST_EQ(waves.stopped_us, waves.stops[1].stopped_us);
+	TEST_EQ(any_suspended(), false);
+	TEST_EQ(t->t.undo.n, 0);
+	released(t);
+}
+
 /* Each way of not seeing a queue's waves is one line, and none costs the other queues. */
 static void waves_that_cannot_be_seen_are_missing(void)
 {
@@ -409,10 +430,22 @@ static void waves_that_cannot_be_seen_are_missing(void)
 	node.area[2][0] = 1;
 	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
 	TEST_EQ_FATAL(waves.n_missing, 3);
-	TEST_STR(waves.missing[0], "queue 0: it was just created, or is being destroyed; its waves are unknown");
+	TEST_STR(waves.missing[0], "queue 0: it is being destroyed; its waves are unknown");
+	TEST_EQ(waves.stops[0].has_stopped_us, false);
+	TEST_EQ(waves.stops[0].has_not_stopped, true);
+	TEST_EQ(waves.stops[0].not_stopped, RPC_NOT_STOPPED_ENDING);
+	TEST_EQ(waves.stops[1].has_stopped_us, true);
+	TEST_EQ(waves.stops[1].has_not_stopped, false);
 	TEST_STR(waves.missing[1], "queue 1: its save area is not readable");
 	TEST_STR(waves.missing[2], "queue 2: its save area is corrupt: control stack and wave data do not meet");
 	TEST_EQ(any_suspended(), false);
+	/* A subscriber waits for the news, so the queue stays new. */
+	t->subscribed = KFD_NEW_MASK;
+	node.queues[0].exceptions = KFD_NEW_MASK;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ(waves.stops[0].not_stopped, RPC_NOT_STOPPED_NEW);
+	TEST_STR(waves.missing[0], "queue 0: it was just created; its waves are unknown");
+	t->subscribed = 0;
 
 	node.queues[0].type = RPC_QUEUE_TYPE_SDMA;
 	node.queues[1].save_area = 0;
@@ -422,6 +455,9 @@ static void waves_that_cannot_be_seen_are_missing(void)
 	TEST_EQ_FATAL(waves.n_missing, 2);
 	TEST_STR(waves.missing[0], "queue 1: it has no area to save waves in");
 	TEST_STR(waves.missing[1], "queue 2: the layout of saved waves of gfx1100 is unknown");
+	TEST_EQ(waves.stops[0].has_not_stopped, false);
+	TEST_EQ(waves.stops[1].not_stopped, RPC_NOT_STOPPED_NO_SAVE_AREA);
+	TEST_EQ(waves.stops[2].not_stopped, RPC_NOT_STOPPED_UNKNOWN_LAYOUT);
 	TEST_EQ(k.n_ops, 0);
 	released(t);
 }
@@ -839,7 +875,8 @@ static void a_lost_session_is_noticed(void)
 }
 
 TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops_the_undo),
-	   TEST(waves_let_go_what_they_stopped), TEST(waves_that_cannot_be_seen_are_missing),
+	   TEST(waves_let_go_what_they_stopped), TEST(devices_are_let_go_one_by_one),
+	   TEST(waves_that_cannot_be_seen_are_missing),
 	   TEST(huge_control_stacks_are_refused), TEST(waves_without_time_or_runtime),
 	   TEST(a_failed_stop_is_taken_back), TEST(a_failed_resume_ends_the_session),
 	   TEST(everything_is_undone_in_reverse), TEST(undo_keeps_going),
