@@ -13,6 +13,7 @@ $(eval $(call fuzz_target,ipc,agentd))
 
 $(eval $(call fuzz_target,kfdtrap_sysfs,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_wave,kfdtrap))
+$(eval $(call fuzz_target,kfdtrap_control_stack,kfdtrap))
 
 define rpc_fuzz
 $(call fuzz_target,rpc_$(1),protocol,$(protocol_ldlibs))
