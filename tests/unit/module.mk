@@ -23,6 +23,12 @@ $(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_wave,kfdtrap base))
 
+define cudbgshim_test
+$(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
+test_cudbgshim_$(1)_src += tests/unit/cudbgshim_fake.c
+endef
+$(foreach t,loader,$(eval $(call cudbgshim_test,$(t))))
+
 define rpc_test
 $(call unit_test,rpc_$(1),protocol base,$(protocol_ldlibs))
 test_rpc_$(1)_deps := $(protocol_gen)

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that concern the session and whole devices. */
+#include "internal.h"
+
+#include <errno.h>
+
+#define FLAGS_12_3                                                                                 \
+	(CUDBGABI_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES | CUDBGABI_COREDUMP_SKIP_GLOBAL_MEMORY |   \
+	 CUDBGABI_COREDUMP_SKIP_SHARED_MEMORY | CUDBGABI_COREDUMP_SKIP_LOCAL_MEMORY)
+
+int cudbgshim_initialize(struct cudbgshim *s)
+{
+	int r = CALL(s, initialize);
+
+	return last_result_is(s, CUDBGABI_ERROR_SOME_DEVICES_WATCHDOGGED)
+		       ? CUDBGSHIM_SOME_WATCHDOGGED
+		       : r;
+}
+
+int cudbgshim_finalize(struct cudbgshim *s)
+{
+	return CALL(s, finalize);
+}
+
+int cudbgshim_suspend_device(struct cudbgshim *s, uint32_t dev)
+{
+	int r = CALL(s, suspendDevice, dev);
+
+	return last_result_is(s, CUDBGABI_ERROR_SUSPENDED_DEVICE) ? CUDBGSHIM_ALREADY : r;
+}
+
+int cudbgshim_resume_device(struct cudbgshim *s, uint32_t dev)
+{
+	int r = CALL(s, resumeDevice, dev);
+
+	return last_result_is(s, CUDBGABI_ERROR_RUNNING_DEVICE) ? CUDBGSHIM_ALREADY : r;
+}
+
+static int for_each_device(struct cudbgshim *s, int (*act)(struct cudbgshim *, uint32_t))
+{
+	uint32_t n = 0;
+	int first, r;
+
+	first = cudbgshim_get_n_devices(s, &n);
+	for (uint32_t dev = 0; dev < n; dev++) {
+		r = act(s, dev);
+		if (r < 0 && !first)
+			first = r;
+	}
+	return first;
+}
+
+int cudbgshim_suspend_all(struct cudbgshim *s)
+{
+	int r;
+
+	if (!HAS(s, suspendAllDevices))
+		return for_each_device(s, cudbgshim_suspend_device);
+	r = CALL(s, suspendAllDevices, 0);
+	return last_result_is(s, CUDBGABI_ERROR_SUSPENDED_DEVICE) ? 0 : r;
+}
+
+int cudbgshim_resume_all(struct cudbgshim *s)
+{
+	int r;
+
+	if (!HAS(s, resumeAllDevices))
+		return for_each_device(s, cudbgshim_resume_device);
+	r = CALL(s, resumeAllDevices);
+	return last_result_is(s, CUDBGABI_ERROR_RUNNING_DEVICE) ? 0 : r;
+}
+
+int cudbgshim_clear_attach_state(struct cudbgshim *s)
+{
+	return CALL(s, clearAttachState);
+}
+
+int cudbgshim_initialize_attach_stub(struct cudbgshim *s)
+{
+	return CALL(s, initializeAttachStub);
+}
+
+int cudbgshim_request_cleanup_on_detach(struct cudbgshim *s, uint32_t resume_flag)
+{
+	return CALL(s, requestCleanupOnDetach, resume_flag);
+}
+
+int cudbgshim_get_capabilities(struct cudbgshim *s, uint32_t *ret_bits)
+{
+	uint32_t bits = 0;
+
+	RETURN_VALUE(CALL(s, getSupportedDebuggerCapabilities, &bits), ret_bits, bits);
+}
+
+int cudbgshim_get_error_text(struct cudbgshim *s, char *text, size_t size)
+{
+	uint32_t used = 0;
+	int r;
+
+	memset(text, 0, size);
+	r = CALL(s, getErrorStringEx, text, (uint32_t)size, &used);
+	text[size - 1] = '\0';
+	return r;
+}
+
+/* Bits that no release of this driver may see: the engine would fail in ways of its own. */
+static uint32_t coredump_flags(const struct cudbgshim_version *v)
+{
+	uint32_t flags = FLAGS_12_3;
+
+	if (v->n_slots > CUDBGABI_SLOT_EXECUTE_INTERNAL_COMMAND)
+		flags |= CUDBGABI_COREDUMP_SKIP_CONSTBANK_MEMORY;
+	if (v->n_slots > CUDBGABI_SLOT_GET_HARDWARE_BARRIER_INFO)
+		flags |= CUDBGABI_COREDUMP_GZIP_COMPRESS;
+	if (v->major > 13 || (v->major == 13 && v->minor >= 3))
+		flags |= CUDBGABI_COREDUMP_FAULTED_CONTEXTS_ONLY;
+	return flags;
+}
+
+int cudbgshim_generate_coredump(struct cudbgshim *s, const char *path, uint32_t flags)
+{
+	if (flags & ~coredump_flags(&s->version))
+		return -EINVAL;
+	return CALL(s, generateCoredump, path, flags);
+}
+
+int cudbgshim_set_launch_notification(struct cudbgshim *s, enum cudbgshim_launch_notify mode)
+{
+	return CALL(s, setKernelLaunchNotificationMode, mode);
+}
+
+int cudbgshim_get_n_devices(struct cudbgshim *s, uint32_t *ret_n)
+{
+	uint32_t n = 0;
+	int r = CALL(s, getNumDevices, &n);
+
+	if (r < 0)
+		return r;
+	if (n > CUDBGSHIM_MAX_DEVICES)
+		return -EPROTO;
+	*ret_n = n;
+	return 0;
+}
+
+static int get_shape(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
+{
+	int r;
+
+	(void)((r = CALL(s, getNumSMs, dev, &d->n_sms)) || (r = CALL(s, getNumWarps, dev, &d->n_warps)) ||
+	       (r = CALL(s, getNumLanes, dev, &d->n_lanes)) ||
+	       (r = CALL(s, getNumRegisters, dev, &d->n_registers)) ||
+	       (r = CALL(s, getNumPredicates, dev, &d->n_predicates)) ||
+	       (r = CALL(s, getDevicePCIBusInfo, dev, &d->pci_bus, &d->pci_device)));
+	if (r < 0)
+		return r;
+	if (d->n_sms > CUDBGSHIM_MAX_SMS || d->n_warps > CUDBGSHIM_MAX_WARPS ||
+	    d->n_lanes > CUDBGSHIM_MAX_LANES)
+		return -EPROTO;
+	return 0;
+}
+
+static int get_texts(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
+{
+	int r;
+
+	(void)((r = CALL(s, getDeviceName, dev, d->name, sizeof(d->name))) ||
+	       (r = CALL(s, getDeviceType, dev, d->chip, sizeof(d->chip))) ||
+	       (r = CALL(s, getSmType, dev, d->sm_type, sizeof(d->sm_type))));
+	d->name[sizeof(d->name) - 1] = '\0';
+	d->chip[sizeof(d->chip) - 1] = '\0';
+	d->sm_type[sizeof(d->sm_type) - 1] = '\0';
+	return r;
+}
+
+static int get_uniform(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
+{
+	int r = CALL(s, getNumUniformRegisters, dev, &d->n_uniform_registers);
+
+	if (!r)
+		r = CALL(s, getNumUniformPredicates, dev, &d->n_uniform_predicates);
+	return r == -ENOSYS || r == -EOPNOTSUPP ? 0 : r;
+}
+
+int cudbgshim_get_device(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *ret_device)
+{
+	struct cudbgshim_device d = { 0 };
+	int r = get_shape(s, dev, &d);
+
+	if (!r)
+		r = get_texts(s, dev, &d);
+	if (!r)
+		r = get_uniform(s, dev, &d);
+	RETURN_VALUE(r, ret_device, d);
+}
+
+int cudbgshim_read_exception_sms(struct cudbgshim *s, uint32_t dev, uint32_t n_sms,
+				 uint64_t ret_mask[CUDBGSHIM_SM_WORDS])
+{
+	uint64_t mask[CUDBGSHIM_SM_WORDS] = { 0 };
+	int r;
+
+	if (n_sms > CUDBGSHIM_MAX_SMS)
+		return -EINVAL;
+	if (HAS(s, readDeviceExceptionState))
+		r = CALL(s, readDeviceExceptionState, dev, mask, (n_sms + 63) / 64);
+	else
+		r = CALL(s, readDeviceExceptionState80, dev, mask);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < CUDBGSHIM_SM_WORDS; i++)
+		ret_mask[i] = mask[i] & low_bits(n_sms > 64 * i ? n_sms - 64 * i : 0);
+	return 0;
+}
+
+int cudbgshim_read_sm_exception(struct cudbgshim *s, uint32_t dev, uint32_t sm,
+				uint32_t *ret_exception, uint64_t *ret_error_pc,
+				bool *ret_has_error_pc)
+{
+	uint32_t exception = CUDBGABI_EXCEPTION_NONE;
+	uint64_t error_pc = 0;
+	bool has = false;
+	int r = CALL(s, readSmException, dev, sm, &exception, &error_pc, &has);
+
+	if (r < 0)
+		return r;
+	*ret_exception = exception;
+	*ret_error_pc = has ? error_pc : 0;
+	*ret_has_error_pc = has;
+	return 0;
+}
