@@ -138,13 +138,21 @@ size_t cudacore_read_memory(const struct cudacore *c, uint64_t address, void *bu
 	return done;
 }
 
+static bool has_own_exception(const struct cudacore *c, const struct cudacore_warp *w)
+{
+	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++)
+		if (c->lanes[i].exception)
+			return true;
+	return false;
+}
+
 uint32_t cudacore_lane_exception(const struct cudacore *c, uint32_t lane)
 {
 	const struct cudacore_lane *l = &c->lanes[lane];
 	const struct cudacore_warp *w = &c->warps[l->warp];
 
 	if (l->exception || !w->error_pc_valid || l->number > 31 ||
-	    !(w->active_lanes & UINT32_C(1) << l->number))
+	    !(w->active_lanes & UINT32_C(1) << l->number) || has_own_exception(c, w))
 		return l->exception;
 	return c->sms[c->blocks[w->block].sm].exception;
 }

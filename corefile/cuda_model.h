@@ -239,8 +239,8 @@ struct cudacore_memory *cudacore_add_memory(struct cudacore *c);
  */
 size_t cudacore_read_memory(const struct cudacore *c, uint64_t address, void *buf, size_t size);
 /**
- * Exception of a lane: its own, or what its SM reports when the lane is active in a warp that
- * has an error pc.
+ * Exception of a lane: its own; or, in a warp that has an error pc but no lane with an exception,
+ * that of the SM for the lanes that are active.
  */
 uint32_t cudacore_lane_exception(const struct cudacore *c, uint32_t lane);
 
