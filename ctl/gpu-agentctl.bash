@@ -1,7 +1,7 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff devices queues attach detach suspend resume watchpoint memory events rpc status version'
+_gpu_agentctl_verbs='list doctor snapshot diff merge devices queues attach detach suspend resume watchpoint memory events rpc status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
@@ -88,7 +88,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W "$_gpu_agentctl_options $(_gpu_agentctl_verb_options "$verb")" -- "$cur"))
 	elif [ -z "$verb" ]; then
 		COMPREPLY=($(compgen -W "$_gpu_agentctl_verbs" -- "$cur"))
-	elif [ "$verb" = diff ]; then
+	elif [ "$verb" = diff ] || [ "$verb" = merge ]; then
 		compopt -o filenames 2>/dev/null
 		COMPREPLY=($(compgen -f -- "$cur"))
 	elif [ "$verb" = watchpoint ] && [ $n -eq 1 ]; then

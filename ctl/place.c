@@ -72,3 +72,8 @@ const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool devic
 		out_fmt(&o, " on %u", g->gpu_id);
 	return !n || out_error(&o) ? NULL : rpc_arena_strndup(a, o.data, o.size);
 }
+
+const char *place_kernel_key(struct rpc_arena *a, const struct rpc_group *g)
+{
+	return place_reasons(a, g);
+}

@@ -32,5 +32,7 @@ size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *co
  * and the device if @p device is set.
  */
 const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool device);
+/** The same for kernel and reasons alone, wherever in the kernel; "" for a kernel of no name. */
+const char *place_kernel_key(struct rpc_arena *a, const struct rpc_group *g);
 
 #endif /* CTL_PLACE_H */

@@ -5,6 +5,7 @@
 #include "base/out.h"
 #include "ctl/compare.h"
 #include "ctl/document.h"
+#include "ctl/merge.h"
 #include "fuzzlib.h"
 
 static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_result *s)
@@ -26,6 +27,28 @@ static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_resul
 	rpc_comparison_encode(&text, &c);
 }
 
+static void merge(struct rpc_arena *arena, const struct document *d)
+{
+	struct rpc_gpu_snapshot_result merged, again;
+	struct merge *first = merge_create(), *second = merge_create();
+	struct document saved = { .name = "saved", .merged = true };
+	struct agent_err err = { 0 };
+	auto_out struct out text;
+
+	out_init(&text, 0);
+	if (!first || !second)
+		abort();
+	if (merge_add(first, d, &err) == 0 && merge_finish(first, &merged) == 0) {
+		saved.snapshot = merged;
+		if (merge_add(second, &saved, &err) < 0 || merge_finish(second, &again) < 0 ||
+		    again.n_groups != merged.n_groups || again.wave_count != merged.wave_count)
+			abort();
+		merge_print(arena, &text, &again, true, true);
+	}
+	merge_destroy(first);
+	merge_destroy(second);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	auto_rpc_arena struct rpc_arena arena;
@@ -33,9 +56,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct document d;
 
 	rpc_arena_init(&arena, 0);
-	if (document_parse("input", (const char *)data, size, &arena, &d, &err) == 0)
+	if (document_parse("input", (const char *)data, size, &arena, &d, &err) == 0) {
 		compare(&arena, &d.snapshot);
-	else if (!err.code || !err.message[0])
+		merge(&arena, &d);
+	} else if (!err.code || !err.message[0]) {
 		abort();
+	}
 	return 0;
 }

@@ -39,7 +39,7 @@ define ctl_test
 $(call unit_test,ctl_$(1),ctl protocol base,$(protocol_ldlibs))
 test_ctl_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,format document compare,$(eval $(call ctl_test,$(t))))
+$(foreach t,format document compare merge,$(eval $(call ctl_test,$(t))))
 
 define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
@@ -60,7 +60,7 @@ $(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
 define corefile_test
 $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))
 endef
-$(foreach t,cuda_roundtrip,$(eval $(call corefile_test,$(t))))
+$(foreach t,cuda_roundtrip cuda_scale,$(eval $(call corefile_test,$(t))))
 test_corefile_cuda_roundtrip_src += tests/unit/cudacore_population.c
 
 include $(wildcard tests/unit/*/module.mk)

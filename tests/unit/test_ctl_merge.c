@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/out.h"
+#include "ctl/merge.h"
+#include "ctl_snapshot.h"
+#include "testlib.h"
+
+#define RANKS 8
+
+DEFINE_AUTO(struct merge *, merge_destroy);
+
+static void prints_and_reads_sets(void)
+{
+	static const struct {
+		const char *text;
+		size_t n, count;
+		bool good;
+	} rows[] = {
+		{ "0", 1, 1, true },	   { "0-6,9", 10, 8, true }, { "63-64,99", 100, 3, true },
+		{ "0,2,4", 5, 3, true },   { "", 5, 0, false },	     { "5", 5, 0, false },
+		{ "0-5", 5, 0, false },	   { "3-3", 5, 0, false },   { "3-1", 5, 0, false },
+		{ "2,1", 5, 0, false },	   { "1,1", 5, 0, false },   { "1,", 5, 0, false },
+		{ ",1", 5, 0, false },	   { "1 ", 5, 0, false },    { "-1", 5, 0, false },
+		{ "1-", 5, 0, false },	   { "1--2", 5, 0, false },  { "18446744073709551617", 5, 0, false },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct merge_set s;
+
+		rpc_arena_init(&arena, 0);
+		TEST_ROW_EQ(i, merge_set_init(&arena, rows[i].n, &s), 0);
+		TEST_ROW_EQ(i, merge_set_parse(rows[i].text, &s), rows[i].good ? 0 : -EINVAL);
+		if (!rows[i].good)
+			continue;
+		TEST_ROW_EQ(i, merge_set_count(&s), rows[i].count);
+		TEST_ROW_STR(i, merge_set_print(&arena, &s), rows[i].text);
+	}
+}
+
+static struct document rank_document(struct snapshot_build *b, char name[32], unsigned rank,
+				     const char *text)
+{
+	snapshot_build(b, 1000 + rank, text);
+	snprintf(name, 32, "dir/rank%u.json", rank);
+	b->s.process.pid = 100 + rank;
+	return (struct document){ .name = name, .snapshot = b->s };
+}
+
+/* Merge texts, one for each rank. */
+static struct merge *merge_texts(const char *const *texts, size_t n,
+				 struct rpc_gpu_snapshot_result *ret)
+{
+	struct merge *m = merge_create();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+	for (unsigned i = 0; i < n; i++) {
+		struct snapshot_build b;
+		char name[32];
+		struct document d = rank_document(&b, name, i, texts[i]);
+		struct agent_err err = { 0 };
+
+		TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+	}
+	TEST_EQ_FATAL(merge_finish(m, ret), 0);
+	return m;
+}
+
+static void adds_up_ranks(void)
+{
+	static const char *const texts[] = { "q0:5/9 g100:64@0/5 g200:2@0/5!",
+					     "q0:5/9 g100:60@0/5",
+					     "q0:4/9 g300:64@0/5 g100:1@0/5 missing=device 7: x" };
+	struct rpc_gpu_snapshot_result s;
+	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 3, &s);
+
+	TEST_STR(s.source.kind, "merged");
+	TEST_STR(s.schema, "gpu-agent.snapshot/1");
+	TEST_EQ(s.complete, false);
+	TEST_STR(s.missing[0], "rank2: device 7: x");
+	TEST_EQ(s.wave_count, 191);
+	TEST_EQ_FATAL(s.n_ranks, 3);
+	TEST_STR(s.ranks[2].name, "rank2");
+	TEST_EQ(s.ranks[2].packets, 4);
+	TEST_EQ(s.ranks[2].complete, false);
+	TEST_EQ_FATAL(s.n_groups, 3);
+	TEST_EQ(s.groups[0].pc, 0x200);
+	TEST_STR(s.groups[0].ranks, "0");
+	TEST_EQ(s.groups[1].pc, 0x100);
+	TEST_EQ(s.groups[1].waves, 125);
+	TEST_STR(s.groups[1].ranks, "0-2");
+	TEST_EQ(s.groups[2].pc, 0x300);
+	TEST_STR(s.groups[2].ranks, "2");
+}
+
+static void names_the_odd_one(void)
+{
+	static const struct {
+		const char *texts[5];
+		const char *odd[5];
+	} rows[] = {
+		/* All alike, and nobody is a majority. */
+		{ { "g100:8@0/5", "g100:8@0/5", "g100:9@0/5" }, { NULL } },
+		{ { "g100:8@0/5", "g200:8@0/5" }, { NULL } },
+		{ { "g100:8@0/5", "g100:8@0/5", "g100:6@0/5 g200:2@0/5!", "g100:8@0/5" },
+		  { NULL, NULL, "is at 0x200 (memory_violation), where 1 of 4 are" } },
+		{ { "g100:8@0/5 g200:1@0/5", "g100:8@0/5 g200:1@0/5", "g200:1@0/5" },
+		  { NULL, NULL, "is not at 0x100, where 2 of 3 are" } },
+		{ { "g100:8@0/5", "", "g100:8@0/5" }, { NULL, "no waves, unlike most" } },
+		/* Running waves are somewhere else in each rank, faults are not. */
+		{ { "g100:8@0/5", "g200:8@0/5", "g300:8@0/5", "g400:8@0/5", "g500:8@0/5!" },
+		  { NULL, NULL, NULL, NULL, "is at 0x500 (memory_violation), where 1 of 5 are" } },
+		{ { "q0:7/9 g100:8@0/7", "q0:6/9 g100:8@0/6", "q0:7/9 g100:8@0/7" },
+		  { NULL, "is at packet 6, the others are at 7 or beyond" } },
+		/* Moving on: no gap is wider than the rest is apart. */
+		{ { "q0:7/9", "q0:6/9", "q0:8/9" }, { NULL } },
+		{ { "q0:70/99", "q0:6/9", "q0:72/99", "q0:8/9", "q0:75/99" },
+		  { NULL, "is at packet 6, the others are at 70 or beyond", NULL,
+		    "is at packet 8, the others are at 70 or beyond" } },
+		/* One ahead is not most behind. */
+		{ { "q0:7/9", "q0:90/99", "q0:7/9" }, { NULL } },
+		{ { "q0:7/9", "q0:?", "q0:7/9" }, { NULL } },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct rpc_gpu_snapshot_result s;
+		size_t n = 0;
+
+		while (n < 5 && rows[i].texts[n])
+			n++;
+		auto_call(merge_destroyp) struct merge *m = merge_texts(rows[i].texts, n, &s);
+
+		for (size_t k = 0; k < n; k++)
+			TEST_ROW_STR(10 * i + k, s.ranks[k].odd, rows[i].odd[k]);
+	}
+}
+
+/* ------------------------------------------------------------------ in steps ----------------- */
+
+static const char *random_text(char *text, size_t size)
+{
+	size_t at = (size_t)snprintf(text, size, "q0:%u/99 ", (unsigned)(test_random() % 4));
+
+	for (size_t i = 0, n = test_random() % 4; i < n; i++)
+		at += (size_t)snprintf(text + at, size - at, "g%x:%u@0/5%s ",
+				       (unsigned)(0x100 + test_random() % 5),
+				       (unsigned)(1 + test_random() % 64),
+				       test_random() % 8 ? "" : "!");
+	if (test_random() % 5 == 0)
+		snprintf(text + at, size - at, "missing=waves: %u", (unsigned)(test_random() % 9));
+	return text;
+}
+
+static void add_text(struct merge *m, unsigned rank, const char *text)
+{
+	struct agent_err err = { 0 };
+	struct snapshot_build b;
+	char name[32];
+	struct document d = rank_document(&b, name, rank, text);
+
+	TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+}
+
+/* As it would be saved. */
+static char *finish_text(struct merge *m)
+{
+	struct rpc_gpu_snapshot_result s;
+	struct out o;
+	size_t size;
+	char *text;
+
+	out_init(&o, 0);
+	TEST_EQ_FATAL(merge_finish(m, &s), 0);
+	rpc_gpu_snapshot_result_encode(&o, &s);
+	TEST_EQ_FATAL(out_steal(&o, &text, &size), 0);
+	merge_destroy(m);
+	return text;
+}
+
+static void add_saved(struct merge *m, const char *text)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct agent_err err = { 0 };
+	struct document d;
+
+	rpc_arena_init(&arena, 0);
+	TEST_EQ_FATAL(document_parse("part.json", text, strlen(text), &arena, &d, &err), 0);
+	TEST_EQ(d.merged, true);
+	TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+}
+
+/* In any order, and in two steps of any division, the same documents give the same text. */
+static void steps_do_not_matter(void)
+{
+	for (int round = 0; round < 300; round++) {
+		struct merge *flat = merge_create(), *parts[3], *top = merge_create();
+		char texts[RANKS][200];
+		unsigned order[RANKS];
+
+		for (unsigned i = 0; i < 3; i++)
+			parts[i] = merge_create();
+		for (unsigned i = 0; i < RANKS; i++) {
+			unsigned k = (unsigned)(test_random() % (i + 1));
+
+			order[i] = order[k];
+			order[k] = i;
+			random_text(texts[i], sizeof(texts[i]));
+			add_text(flat, i, texts[i]);
+		}
+		for (unsigned i = 0; i < RANKS; i++)
+			add_text(test_random() % 4 ? parts[test_random() % 3] : top, order[i],
+				 texts[order[i]]);
+		for (unsigned i = 0; i < 3; i++) {
+			auto_free char *text = NULL;
+
+			if (!merge_ranks(parts[i])) {
+				merge_destroy(parts[i]);
+				continue;
+			}
+			text = finish_text(parts[i]);
+			add_saved(top, text);
+		}
+		auto_free char *want = finish_text(flat), *got = finish_text(top);
+
+		TEST_ROW_STR(round, got, want);
+	}
+}
+
+/* ------------------------------------------------------------------ refusals ----------------- */
+
+static void refuses_a_rank_twice(void)
+{
+	auto_call(merge_destroyp) struct merge *m = merge_create();
+	struct agent_err err = { 0 };
+	struct snapshot_build b;
+	char name[32];
+	struct document d = rank_document(&b, name, 3, "g100:8@0/5");
+	struct rpc_gpu_snapshot_result s;
+
+	TEST_EQ(merge_finish(m, &s), -EINVAL);
+	TEST_EQ(merge_add(m, &d, &err), 0);
+	d.name = "again.json";
+	TEST_EQ(merge_add(m, &d, &err), -EINVAL);
+	TEST_STR(err.message, "again.json: process 103 of h is in it, and in rank3 already");
+	TEST_EQ(merge_ranks(m), 1);
+	TEST_EQ(merge_finish(m, &s), 0);
+	TEST_EQ(s.wave_count, 8);
+}
+
+static void refuses_sets_that_lie(void)
+{
+	static const char *const sets[] = { NULL, "", "1", "0-1", "x" };
+
+	for (size_t i = 0; i < TEST_COUNT(sets); i++) {
+		auto_call(merge_destroyp) struct merge *m = merge_create();
+		struct agent_err err = { 0 };
+		struct rpc_rank rank = { .name = "r", .host = "h", .comm = "c" };
+		struct snapshot_build b;
+		char name[32];
+		struct document d = rank_document(&b, name, 0, "g100:8@0/5");
+
+		d.merged = d.snapshot.has_ranks = true;
+		d.snapshot.ranks = &rank;
+		d.snapshot.n_ranks = 1;
+		b.groups[0].ranks = sets[i];
+		TEST_ROW_EQ(i, merge_add(m, &d, &err), -EINVAL);
+		TEST_ROW_EQ(i, merge_ranks(m), 0);
+	}
+}
+
+static void prints_a_tree(void)
+{
+	static const char *const texts[] = { "q0:5/9 g100:64@0/5", "q0:5/9 g100:60@0/5",
+					     "q0:5/9 g100:64@0/5", "q0:4/9 g200:2@0/5!" };
+	struct rpc_gpu_snapshot_result s;
+	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 4, &s);
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out o;
+
+	rpc_arena_init(&arena, 0);
+	out_init(&o, 0);
+	s.ranks[3].comm = "evil\x1b[2J";
+	TEST_EQ(merge_print(&arena, &o, &s, true, false), 0);
+	TEST_STR(o.data,
+		 "ranks     4 on 1 host  waves 190\n"
+		 "complete  yes\n"
+		 "odd       rank3  is at 0x200 (memory_violation), where 1 of 4 are; is at packet 4, "
+		 "the others are at 5 or beyond  (evil\\x1b[2J, process 103 of h)\n"
+		 "\n"
+		 "RANKS  WAVES  PLACE  STATE    REASON            WHICH\n"
+		 "    1      2  0x200  stopped  memory_violation  rank3\n"
+		 "    3    188  0x100  running  -                 rank0,rank1,rank2\n");
+}
+
+TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(names_the_odd_one),
+	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
+	   TEST(prints_a_tree));
