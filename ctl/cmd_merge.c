@@ -92,11 +92,11 @@ static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	auto_out struct out text;
 	int r;
 
+	out_init(&text, 0);
 	if (!ctl_is_json(c)) {
 		r = merge_print(&c->arena, &c->output.text, s, c->output.legend, c->output.color);
 		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
 	}
-	out_init(&text, 0);
 	rpc_gpu_snapshot_result_encode(&text, s);
 	r = out_error(&text);
 	if (r == 0)

@@ -71,11 +71,11 @@ static const char *print_ranks(struct printer *p, const struct merge_set *set)
 	size_t n = merge_set_count(set), named = 0;
 	auto_out struct out o;
 
+	out_init(&o, 0);
 	if (n == set->n && n > 1)
 		return "all";
 	if (n > NAMES_MAX)
 		return merge_set_print(p->arena, set);
-	out_init(&o, 0);
 	for (size_t i = 0; i < set->n && named < n; i++)
 		if (merge_set_has(set, i)) {
 			out_fmt(&o, "%s%s", named ? "," : "", p->s->ranks[i].name);

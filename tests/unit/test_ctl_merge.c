@@ -270,9 +270,10 @@ static void refuses_sets_that_lie(void)
 static void prints_a_tree(void)
 {
 	static const char *const texts[] = { "q0:5/9 g100:64@0/5", "q0:5/9 g100:60@0/5",
-					     "q0:5/9 g100:64@0/5", "q0:4/9 g200:2@0/5!" };
+					     "q0:5/9 g100:64@0/5", "q0:4/9 g200:2@0/5!",
+					     "q0:5/9 g100:64@0/5" };
 	struct rpc_gpu_snapshot_result s;
-	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 4, &s);
+	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 5, &s);
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out o;
 
@@ -281,16 +282,36 @@ static void prints_a_tree(void)
 	s.ranks[3].comm = "evil\x1b[2J";
 	TEST_EQ(merge_print(&arena, &o, &s, true, false), 0);
 	TEST_STR(o.data,
-		 "ranks     4 on 1 host  waves 190\n"
+		 "ranks     5 on 1 host  waves 254\n"
 		 "complete  yes\n"
-		 "odd       rank3  is at 0x200 (memory_violation), where 1 of 4 are; is at packet 4, "
+		 "odd       rank3  is at 0x200 (memory_violation), where 1 of 5 are; is at packet 4, "
 		 "the others are at 5 or beyond  (evil\\x1b[2J, process 103 of h)\n"
 		 "\n"
 		 "RANKS  WAVES  PLACE  STATE    REASON            WHICH\n"
 		 "    1      2  0x200  stopped  memory_violation  rank3\n"
-		 "    3    188  0x100  running  -                 rank0,rank1,rank2\n");
+		 "    4    252  0x100  running  -                 0-2,4\n");
+}
+
+/* Nothing odd; where all are is not listed one by one. */
+static void prints_ranks_that_agree(void)
+{
+	static const char *const texts[] = { "g100:64@0/5 missing=waves: few", "g100:60@0/5" };
+	struct rpc_gpu_snapshot_result s;
+	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 2, &s);
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out o;
+
+	rpc_arena_init(&arena, 0);
+	out_init(&o, 0);
+	TEST_EQ(merge_print(&arena, &o, &s, false, false), 0);
+	TEST_STR(o.data, "ranks     2 on 1 host  waves 124\n"
+			 "complete  no\n"
+			 "missing   rank0: waves: few\n"
+			 "odd       none\n"
+			 "\n"
+			 "2  124  0x100  running  -  all\n");
 }
 
 TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
-	   TEST(prints_a_tree));
+	   TEST(prints_a_tree), TEST(prints_ranks_that_agree));
