@@ -2,12 +2,11 @@
 #include <errno.h>
 
 #include "agentd/worker/convert.h"
-#include "agentd/worker/session.h"
+#include "agentd/worker/handlers.h"
 #include "agentd/worker/snapshot.h"
 #include "base/clock.h"
 
 #define LEASE_MS_DEFAULT 5000
-#define STOP_MS_DEFAULT	 1000
 
 static int unsupported(struct agent_err *err, const char *what)
 {
@@ -90,32 +89,10 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 				     "params.waves: not together with queues_only");
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	o.max_stop_ms = session_stop_begin(
-		s, params->has_max_stop_ms ? params->max_stop_ms : STOP_MS_DEFAULT);
+		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
 	r = snapshot_take(s->target, arena, &o, ret, err);
 	session_stop_end(s);
 	return r;
-}
-
-static int do_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
-			  const struct rpc_memory_read_params *params,
-			  struct rpc_memory_read_result *ret, struct agent_err *err)
-{
-	struct target *t = target_of(ctx);
-	void *buf = rpc_arena_alloc(arena, params->size);
-	ssize_t n;
-
-	if (!buf)
-		return no_memory(err);
-	n = memory_read(&t->memory, params->address, buf, params->size);
-	if (n < 0)
-		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read /proc/PID/mem",
-				     "gpu.queues and /proc/PID/maps tell what is mapped",
-				     "nothing readable at 0x%llx",
-				     (unsigned long long)params->address);
-	ret->address = params->address;
-	ret->size = (uint32_t)n;
-	ret->data = convert_base64(arena, buf, (size_t)n);
-	return done(arena, err);
 }
 
 /* ------------------------------------------------------------------ suspend, resume ---------- */
@@ -386,5 +363,6 @@ const struct rpc_session_handlers session_handlers = {
 	.exception_query = do_query,
 	.exception_info = do_info,
 	.exception_forward = do_forward,
-	.memory_read = do_memory_read,
+	.wave_registers = handlers_wave_registers,
+	.memory_read = handlers_memory_read,
 };

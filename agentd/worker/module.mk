@@ -1,15 +1,15 @@
 worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c control.c errors.c events.c \
-	inspect.c queues.c watch.c waves.c waves_copy.c waves_decode.c)
+	inspect.c queues.c registers.c watch.c waves.c waves_copy.c waves_decode.c)
 worker_common_src := $(addprefix agentd/worker/,convert.c group.c guard.c leader.c memory.c options.c \
 	process_facts.c snapshot.c target.c undo.c waves.c)
 
 # An archive so that the unit tests link the same objects.
 archives += worker
-worker_src := $(worker_kfd_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c \
+worker_src := $(worker_kfd_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c handlers_wave.c \
 	inspect.c inspect_doctor.c inspect_judge.c inspect_list.c session.c)
 worker_deps := $(protocol_gen)
-worker_libs := worker agentd protocol kfdtrap base
-worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) -levent_core -lseccomp -lcap
+worker_libs := worker agentd protocol kfdtrap symbols base
+worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(symbols_ldlibs) -levent_core -lseccomp -lcap
 
 programs += gpu-agent-worker
 gpu-agent-worker_src := agentd/worker/main.c

@@ -44,6 +44,7 @@ struct target_device {
 	uint32_t vendor_id, device_id, revision_id;
 	uint32_t gfx_target_version, fw_version;
 	uint32_t simd_count, max_waves_per_simd, xcc_count;
+	uint32_t shader_engines; /**< Of each compute die. */
 	uint64_t memory_bytes; /**< 0 when unknown. */
 	uint64_t lds_base, lds_limit, scratch_base, scratch_limit, gpuvm_base, gpuvm_limit;
 	uint64_t capability, debug_prop;
@@ -90,6 +91,23 @@ struct target_waves {
 	struct target_queue_stop *stops; /**< Of each of target_waves_from.queues; NULL: none. */
 	uint64_t stopped_us;  /**< The longest of them. */
 	bool budget_exceeded; /**< The copy ended early, for lack of time. */
+};
+
+/** Of which wave, and what of it. */
+struct target_registers_wanted {
+	const struct rpc_wave_name *wave;
+	uint32_t banks;	       /**< Bit (1 << bank) for each enum rpc_register_bank. */
+	uint32_t first, count; /**< Of vector and accumulation registers. */
+	bool work_items;
+};
+
+struct target_wave_memory {
+	const struct rpc_wave_name *wave;
+	enum rpc_memory_space space; /**< Not global. */
+	uint32_t lane;		     /**< Of scratch. */
+	uint64_t address;	     /**< From 0 on, or flat. */
+	void *buf;
+	uint32_t size;
 };
 
 struct target_queue_result {
@@ -210,6 +228,20 @@ struct target_ops {
 	 */
 	int (*waves)(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 		     struct target_waves *ret, struct agent_err *err);
+
+	/**
+	 * Registers of one wave; what is said of waves() holds here too.
+	 * @param from  With the queue of that wave alone.
+	 * @param ret_stopped_us  Set on failure too.
+	 */
+	int (*registers)(struct target *t, const struct target_waves_from *from,
+			 const struct target_registers_wanted *what, struct rpc_arena *a,
+			 struct rpc_wave_registers *ret, uint64_t *ret_stopped_us,
+			 struct agent_err *err);
+	/** LDS or private memory, likewise.  @return bytes read, at least 1. */
+	int (*wave_memory)(struct target *t, const struct target_waves_from *from,
+			   const struct target_wave_memory *what, struct rpc_arena *a,
+			   struct agent_err *err);
 
 	/** @param gpu_id NULL: every device, all or nothing. */
 	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,

@@ -114,6 +114,15 @@ bool kfd_is_off(const struct target_kfd *k, uint32_t queue_id);
 int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	      struct target_waves *ret, struct agent_err *err);
 
+/* target_kfd_registers.c */
+
+int kfd_registers(struct target *t, const struct target_waves_from *from,
+		  const struct target_registers_wanted *what, struct rpc_arena *a,
+		  struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err);
+int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
+		    const struct target_wave_memory *what, struct rpc_arena *a,
+		    struct agent_err *err);
+
 /* target_kfd_control.c */
 
 int kfd_launch_override(struct target *t, enum rpc_override_mode mode, uint32_t enable,

@@ -49,6 +49,8 @@ static void fill_device(struct target_device *d, const struct kfdtrap_device *s,
 		.simd_count = s->simd_count,
 		.max_waves_per_simd = s->max_waves_per_simd,
 		.xcc_count = s->num_xcc,
+		.shader_engines = s->simd_arrays_per_engine ?
+					  s->array_count / s->simd_arrays_per_engine : 0,
 		.lds_base = s->lds_base,
 		.lds_limit = s->lds_limit,
 		.scratch_base = s->scratch_base,

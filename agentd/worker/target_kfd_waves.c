@@ -11,7 +11,7 @@
 #include "agentd/worker/target_kfd_waves.h"
 #include "base/clock.h"
 
-static void work_deinit(struct work *w)
+void work_deinit(struct work *w)
 {
 	free(w->looks);
 	free(w->areas);
@@ -252,6 +252,8 @@ static int copy_and_let_go(struct work *w, struct agent_err *err)
 
 	for (uint32_t round = 0; r == 0 && round < w->n_rounds; round++) {
 		work_copy(w, round);
+		if (w->more)
+			w->more(w, round);
 		r = let_go_round(w, round, err);
 	}
 	return r;
@@ -316,19 +318,26 @@ static uint64_t longest(const struct target_queue_stop *stops, size_t n)
 	return us;
 }
 
+int work_run(struct work *w, struct target_waves *ret, struct agent_err *err)
+{
+	int r;
+
+	*ret = (struct target_waves){ 0 };
+	r = prepare(w) < 0 ? no_memory(err) : look_at_waves(w, ret, err);
+	ret->missing = w->missing;
+	ret->n_missing = w->n_missing;
+	ret->stops = w->stops;
+	ret->stopped_us = w->stops ? longest(w->stops, w->from->n_queues) : 0;
+	ret->budget_exceeded = w->late;
+	return r;
+}
+
 int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	      struct target_waves *ret, struct agent_err *err)
 {
 	struct work w = { .k = kfd_of(t), .arena = a, .from = from };
-	int r;
+	int r = work_run(&w, ret, err);
 
-	*ret = (struct target_waves){ 0 };
-	r = prepare(&w) < 0 ? no_memory(err) : look_at_waves(&w, ret, err);
-	ret->missing = w.missing;
-	ret->n_missing = w.n_missing;
-	ret->stops = w.stops;
-	ret->stopped_us = w.stops ? longest(w.stops, from->n_queues) : 0;
-	ret->budget_exceeded = w.late;
 	work_deinit(&w);
 	return r;
 }

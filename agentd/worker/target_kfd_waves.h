@@ -85,6 +85,10 @@ struct work {
 
 	const char **missing;
 	size_t n_missing, missing_capacity;
+
+	/* Behind work_copy(), while the queues of the round still stand.  NULL: nothing more. */
+	void (*more)(struct work *w, uint32_t round);
+	void *more_ctx;
 };
 
 static inline uint32_t device_dies(const struct target_device *d)
@@ -111,6 +115,13 @@ static inline void work_walk(const struct work *w, const struct area *a,
 
 /* target_kfd_waves.c */
 
+/**
+ * All of it: stop, copy, let go, decode.
+ * @param w  With k, arena and from, and more if wanted; work_deinit() it, failed or not.
+ */
+int work_run(struct work *w, struct target_waves *ret, struct agent_err *err);
+void work_deinit(struct work *w);
+
 /** @param text  NULL adds nothing: the arena is exhausted, which it remembers itself. */
 void work_add_missing(struct work *w, const char *text);
 
@@ -121,6 +132,8 @@ void work_copy(struct work *w, uint32_t round);
 
 /* target_kfd_waves_decode.c */
 
+/** What decoding the waves of an area needs to know. */
+struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a);
 /** What was copied becomes waves, what was not is told.  @return 0, -ENOMEM. */
 int work_decode(struct work *w, struct target_waves *ret);
 

@@ -72,7 +72,7 @@ static void fill_wave(struct wave *to, const struct area *a,
 							    s->packet, &to->dispatch) == KFDTRAP_WAVE_OK;
 }
 
-static struct kfdtrap_wave_context context_of(const struct work *w, const struct area *a)
+struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a)
 {
 	const struct target_runtime *rt = &w->k->t.runtime;
 
@@ -120,7 +120,7 @@ struct left_out {
 
 static struct left_out decode_area(struct work *w, const struct area *a, struct target_waves *ret)
 {
-	const struct kfdtrap_wave_context context = context_of(w, a);
+	const struct kfdtrap_wave_context context = work_context(w, a);
 	struct kfdtrap_wave_layout layout;
 	struct kfdtrap_wave_iter iter;
 	struct workgroup group = { 0 };

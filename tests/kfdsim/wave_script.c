@@ -75,6 +75,7 @@ struct line {
 	const struct kind *kind;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
+	uint64_t scratch;
 	uint64_t trap, halt, m0, mode, vcc, flat, xnack, junk;
 	uint32_t workgroup[3];
 	struct wave_plant plants[PLANTS_MAX];
@@ -171,7 +172,7 @@ static int parse_pair(struct line *l, char *pair)
 		{ "halt", &l->halt, 1 },	    { "m0", &l->m0, UINT32_MAX },
 		{ "mode", &l->mode, 0x7ff },	    { "vcc", &l->vcc, UINT64_MAX },
 		{ "flat", &l->flat, UINT64_MAX },   { "xnack", &l->xnack, UINT64_MAX },
-		{ "junk", &l->junk, 1 },
+		{ "junk", &l->junk, 1 },	    { "scratch", &l->scratch, 1 },
 	};
 	char *value = strchr(pair, '=');
 	uint64_t n;
@@ -267,6 +268,7 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	w->group[2] = l->workgroup[2];
 	w->engine = i % (UINT32_C(1) << (place->silicon->engine.width));
 	w->scratch_slot = i % (UINT32_C(1) << (place->silicon->scratch_slot.width));
+	w->scratch_enabled = l->scratch;
 	w->seed = (place->seed ^ index) * UINT64_C(0x9e3779b97f4a7c15);
 	a->xcc = (uint32_t)l->xcc;
 	a->has_packet = l->packet != UNSET;

@@ -25,6 +25,7 @@
  *	workgroup=X,Y,Z        of the first group; X counts on
  *	packet=SLOT            of the ring; without it, the oldest packet that is not done
  *	xcc=N                  without it, groups go around all XCCs
+ *	scratch=0|1            whether it has private memory
  *	trap=N halt=0|1 m0= mode= vcc= flat= xnack= junk=0|1
  *	sN=VALUE  vN[.LANE]=VALUE  aN[.LANE]=  hN[.LANE]= (shared)  ldsN= (word)
  *

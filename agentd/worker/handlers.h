@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HANDLERS_H
+#define WORKER_HANDLERS_H
+
+/** @file handlers.h  Calls of a session that have files of their own; the table is in handlers.c. */
+
+#include "agentd/worker/session.h"
+
+/** Stop budget of calls that look at waves, unless they name one. */
+#define HANDLERS_STOP_MS 1000
+
+/* handlers_wave.c */
+
+int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			    const struct rpc_wave_registers_params *params,
+			    struct rpc_wave_registers_result *ret, struct agent_err *err);
+int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_memory_read_params *params,
+			 struct rpc_memory_read_result *ret, struct agent_err *err);
+
+#endif /* WORKER_HANDLERS_H */
