@@ -27,3 +27,5 @@ $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
 
 $(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_document_deps := $(protocol_gen)
+
+$(eval $(call fuzz_target,corefile_cuda,corefile,$(corefile_ldlibs)))

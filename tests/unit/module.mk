@@ -27,7 +27,7 @@ define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
 test_cudbgshim_$(1)_src += tests/unit/cudbgshim_fake.c
 endef
-$(foreach t,loader,$(eval $(call cudbgshim_test,$(t))))
+$(foreach t,loader calls,$(eval $(call cudbgshim_test,$(t))))
 
 define rpc_test
 $(call unit_test,rpc_$(1),protocol base,$(protocol_ldlibs))
@@ -56,11 +56,13 @@ $(foreach t,uri list aql image limits cache metadata demangle,$(eval $(call symb
 $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
 
 $(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
+$(eval $(call unit_test,cudbgshim_inferior,cudbgshim base,$(cudbgshim_ldlibs)))
 
 define corefile_test
 $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))
 endef
-$(foreach t,cuda_roundtrip cuda_scale,$(eval $(call corefile_test,$(t))))
+$(foreach t,cuda_read cuda_roundtrip cuda_scale sink,$(eval $(call corefile_test,$(t))))
+test_corefile_cuda_read_src += tests/unit/cudacore_population.c
 test_corefile_cuda_roundtrip_src += tests/unit/cudacore_population.c
 
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes reach the file as they are, holes included; a file is whole or not there. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "corefile/compress.h"
+#include "corefile/file.h"
+#include "corefile/sink.h"
+#include "testlib.h"
+
+#define MIB ((size_t)1 << 20)
+
+DEFINE_AUTO(struct corefile_sink *, corefile_sink_destroy);
+
+static int temporary(void)
+{
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	return fd;
+}
+
+static void compare_file(int fd, const uint8_t *want, size_t size)
+{
+	struct stat st;
+	uint8_t *p;
+
+	TEST_EQ_FATAL(fstat(fd, &st), 0);
+	TEST_EQ_FATAL(st.st_size, size);
+	p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	CU_ASSERT_TRUE_FATAL(p != MAP_FAILED);
+	TEST_EQ(memcmp(p, want, size), 0);
+	munmap(p, size);
+}
+
+/* Random runs of zeros and bytes, of page size, below and above it, in writes of any length. */
+static void holes_are_where_zeros_were(void)
+{
+	static const size_t lengths[] = { 1, 100, 4095, 4096, 8192, 16384, 65536, 300000, 2 * MIB };
+	auto_free uint8_t *all = malloc(16 * MIB);
+
+	for (unsigned round = 0; round < 20; round++) {
+		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+		auto_close int fd = temporary();
+		size_t size = 0;
+		struct stat st;
+
+		while (size < 12 * MIB) {
+			size_t n = lengths[test_random() % TEST_COUNT(lengths)];
+
+			memset(all + size, test_random() % 2 ? (int)(test_random() & 0xff) : 0, n);
+			size += n;
+		}
+		if (round & 1)
+			memset(all + size - 1 * MIB, 0, 1 * MIB);
+		TEST_EQ_FATAL(corefile_sink_create(fd, &(struct corefile_sink_options){ 0 }, &s), 0);
+		for (size_t at = 0; at < size;) {
+			size_t n = 1 + test_random() % (3 * MIB);
+
+			n = size - at < n ? size - at : n;
+			corefile_sink_write(s, all + at, n);
+			at += n;
+			TEST_EQ(corefile_sink_position(s), at);
+		}
+		TEST_EQ(corefile_sink_finish(s), 0);
+		compare_file(fd, all, size);
+		TEST_EQ(fstat(fd, &st), 0);
+		CU_ASSERT_TRUE((uint64_t)st.st_blocks * 512 < size);
+	}
+}
+
+/* Into a pipe everything is written out. */
+static void no_holes_in_a_pipe(void)
+{
+	auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+	static uint8_t zeros[32768], got[32768];
+	int fds[2];
+
+	TEST_EQ_FATAL(pipe(fds), 0);
+	TEST_EQ_FATAL(corefile_sink_create(fds[1], &(struct corefile_sink_options){ 0 }, &s), 0);
+	corefile_sink_write(s, zeros, sizeof(zeros));
+	TEST_EQ(corefile_sink_finish(s), 0);
+	memset(got, 1, sizeof(got));
+	TEST_EQ(read(fds[0], got, sizeof(got)), sizeof(got));
+	TEST_EQ(memcmp(got, zeros, sizeof(got)), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A file that does not begin at its end, or is appended to, cannot have holes made by seeking. */
+static void no_holes_over_other_content(void)
+{
+	auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+	auto_close int fd = temporary();
+	static uint8_t zeros[32768], old[32768];
+
+	memset(old, 7, sizeof(old));
+	TEST_EQ(write(fd, old, sizeof(old)), sizeof(old));
+	TEST_EQ(lseek(fd, 0, SEEK_SET), 0);
+	TEST_EQ_FATAL(corefile_sink_create(fd, &(struct corefile_sink_options){ 0 }, &s), 0);
+	corefile_sink_write(s, zeros, sizeof(zeros));
+	TEST_EQ(corefile_sink_finish(s), 0);
+	compare_file(fd, zeros, sizeof(zeros));
+}
+
+struct watch {
+	unsigned calls, stop_at;
+	uint64_t done, total;
+};
+
+static bool watch(void *arg, uint64_t done, uint64_t total)
+{
+	struct watch *w = arg;
+
+	CU_ASSERT_TRUE(done > w->done);
+	w->done = done;
+	w->total = total;
+	return ++w->calls != w->stop_at;
+}
+
+static void progress_and_cancel(void)
+{
+	static const uint8_t byte = 5;
+	struct corefile_blob blob = { .data = &byte, .size = 1 };
+
+	for (unsigned stop_at = 0; stop_at < 3; stop_at++) {
+		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+		auto_close int fd = temporary();
+		struct watch w = { .stop_at = stop_at };
+		struct corefile_sink_options o = { .total = 3 * MIB + 1, .progress = watch,
+						   .arg = &w };
+
+		TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
+		corefile_sink_pad(s, 3 * MIB);
+		TEST_EQ(corefile_sink_failed(s), stop_at != 0);
+		TEST_EQ(corefile_sink_blob(s, &blob, NULL), 1);
+		TEST_ROW_EQ(stop_at, corefile_sink_finish(s), stop_at ? -ECANCELED : 0);
+		TEST_ROW_EQ(stop_at, w.calls, stop_at ? stop_at : 4);
+		TEST_ROW_EQ(stop_at, w.done, stop_at ? stop_at * MIB : 3 * MIB + 1);
+		TEST_EQ(w.total, 3 * MIB + 1);
+	}
+}
+
+/* The first failure stays, and nothing is written after it. */
+static void full_disk(void)
+{
+	for (int zstd = 0; zstd < 2; zstd++) {
+		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+		auto_close int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+		struct corefile_sink_options o = { .zstd = zstd, .total = 1 };
+
+		TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
+		corefile_sink_write(s, "x", 1);
+		TEST_EQ(corefile_sink_finish(s), -ENOSPC);
+		TEST_EQ(corefile_sink_finish(s), -ENOSPC);
+	}
+}
+
+/* A frame says how long it is: a wrong promise is an error, not a damaged file. */
+static void wrong_total_of_a_compressed_core(void)
+{
+	auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+	auto_close int fd = temporary();
+	struct corefile_sink_options o = { .zstd = true, .total = 5 };
+
+	TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
+	corefile_sink_write(s, "four", 4);
+	TEST_EQ(corefile_sink_finish(s), -EIO);
+}
+
+static char *make_directory(char *path)
+{
+	strcpy(path, "/tmp/test_corefile.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+	return path;
+}
+
+static unsigned count_entries(int dir_fd)
+{
+	DIR *d = fdopendir(openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+static int open_directory(char *path)
+{
+	return open(make_directory(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void file_is_named_when_done(void)
+{
+	char path[64], buf[8] = "";
+	auto_close int dir = open_directory(path), fd = -1;
+	struct corefile_file f = COREFILE_FILE_NULL;
+	uint64_t space = 0;
+
+	TEST_EQ_FATAL(corefile_file_open(dir, "core", 0640, &f), 0);
+	TEST_EQ(write(f.fd, "first", 5), 5);
+	TEST_EQ(corefile_file_space(&f, &space), 0);
+	CU_ASSERT_TRUE(space > 0);
+	TEST_EQ(faccessat(dir, "core", F_OK, 0), -1);
+	TEST_EQ(corefile_file_commit(&f, false), 0);
+	corefile_file_close(&f);
+	fd = openat(dir, "core", O_RDONLY | O_CLOEXEC);
+	TEST_EQ(read(fd, buf, sizeof(buf)), 5);
+	TEST_STR(buf, "first");
+	TEST_EQ(count_entries(dir), 1);
+	TEST_EQ(unlinkat(dir, "core", 0), 0);
+	TEST_EQ(rmdir(path), 0);
+}
+
+static void replaces_only_when_told(void)
+{
+	char path[64], buf[8] = "";
+	auto_close int dir = open_directory(path), fd = -1;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct corefile_file f = COREFILE_FILE_NULL;
+
+		TEST_EQ_FATAL(corefile_file_open(dir, "core", 0600, &f), 0);
+		TEST_EQ(write(f.fd, &"abc"[i], 1), 1);
+		TEST_ROW_EQ(i, corefile_file_commit(&f, i == 2), i == 1 ? -EEXIST : 0);
+		corefile_file_close(&f);
+	}
+	fd = openat(dir, "core", O_RDONLY | O_CLOEXEC);
+	TEST_EQ(read(fd, buf, sizeof(buf)), 1);
+	TEST_STR(buf, "c");
+	TEST_EQ(count_entries(dir), 1);
+	TEST_EQ(unlinkat(dir, "core", 0), 0);
+	TEST_EQ(rmdir(path), 0);
+}
+
+static void nothing_stays_without_a_commit(void)
+{
+	char path[64], long_name[300];
+	auto_close int dir = open_directory(path);
+	struct corefile_file f = COREFILE_FILE_NULL;
+
+	corefile_file_close(&f);
+	TEST_EQ_FATAL(corefile_file_open(dir, "core", 0600, &f), 0);
+	TEST_EQ(write(f.fd, "x", 1), 1);
+	corefile_file_close(&f);
+	corefile_file_close(&f);
+	TEST_EQ(count_entries(dir), 0);
+	memset(long_name, 'n', sizeof(long_name));
+	long_name[299] = '\0';
+	TEST_EQ(corefile_file_open(dir, "a/b", 0600, &f), -EINVAL);
+	TEST_EQ(corefile_file_open(dir, "..", 0600, &f), -EINVAL);
+	TEST_EQ(corefile_file_open(dir, "", 0600, &f), -EINVAL);
+	TEST_EQ(corefile_file_open(dir, long_name, 0600, &f), -EINVAL);
+	TEST_EQ(corefile_file_open(-1, "core", 0600, &f), -EBADF);
+	TEST_EQ(rmdir(path), 0);
+}
+
+/* File systems without nameless files (here: proc refuses everything) fall back, then fail. */
+static void directory_that_cannot_be_written(void)
+{
+	auto_close int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct corefile_file f = COREFILE_FILE_NULL;
+
+	CU_ASSERT_TRUE(corefile_file_open(dir, "core", 0600, &f) < 0);
+	TEST_EQ(f.fd, -1);
+}
+
+/* A compressed core is read like a plain one. */
+static void maps_plain_and_compressed(void)
+{
+	static uint8_t content[100000];
+
+	for (size_t i = 0; i < sizeof(content); i++)
+		content[i] = (uint8_t)(i * i >> 7);
+	for (int zstd = 0; zstd < 2; zstd++) {
+		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+		auto_close int fd = temporary();
+		struct corefile_map m = { 0 };
+
+		TEST_EQ(corefile_map_open(fd, "/tmp", 1, &m), -EINVAL);
+		TEST_EQ_FATAL(corefile_sink_create(fd, &(struct corefile_sink_options){
+						       .zstd = zstd, .total = sizeof(content) }, &s), 0);
+		corefile_sink_write(s, content, sizeof(content));
+		TEST_EQ(corefile_sink_finish(s), 0);
+		TEST_EQ(corefile_map_open(fd, "/tmp", sizeof(content) - 1, &m), zstd ? -EFBIG : 0);
+		corefile_map_close(&m);
+		if (zstd)
+			TEST_EQ(corefile_map_open(fd, "/nonexistent", MIB, &m), -ENOENT);
+		TEST_EQ_FATAL(corefile_map_open(fd, "/tmp", sizeof(content), &m), 0);
+		TEST_EQ(m.size, sizeof(content));
+		TEST_EQ(memcmp(m.data, content, sizeof(content)), 0);
+		corefile_map_close(&m);
+		corefile_map_close(&m);
+	}
+}
+
+TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_pipe),
+	   TEST(no_holes_over_other_content), TEST(progress_and_cancel), TEST(full_disk),
+	   TEST(wrong_total_of_a_compressed_core), TEST(file_is_named_when_done),
+	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit),
+	   TEST(directory_that_cannot_be_written), TEST(maps_plain_and_compressed));
