@@ -54,6 +54,8 @@ all_cppflags := -D_GNU_SOURCE -DGPU_AGENT_VERSION='"$(VERSION)"' \
 all_cflags := -std=gnu11 -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
 	-fstack-protector-strong $(WARN) $(CFLAGS)
 all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+plain_cflags := $(all_cflags)
+plain_ldflags := $(all_ldflags)
 ifneq ($(SANITIZE),)
 all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 	-ftrivial-auto-var-init=pattern
@@ -71,12 +73,17 @@ all:
 #   programs  += foo   foo_src foo_libs foo_ldlibs foo_cflags -> $(O)/bin/foo
 #   tests     += foo   like programs, also run by `make check-unit` -> $(O)/tests/foo
 #   fuzzers   += foo   like programs, corpus in tests/fuzz/corpus/foo -> $(O)/fuzz/foo
-# foo_libs names archives in link order; foo_deps are generated headers needed first.
+#   shared_objects += d/libfoo.so.1 like programs without _libs, plus _ldflags -> $(O)/d/libfoo.so.1
+#   plain_programs += d/foo  the same, an executable; _needs: files to have first
+# foo_libs names archives in link order; foo_deps are generated headers needed first.  The last two
+# are never built with sanitizers: they are loaded into, or called inside, processes that have none.
 archives :=
 programs :=
 test_programs :=
 tests :=
 fuzzers :=
+shared_objects :=
+plain_programs :=
 bench_programs :=
 generated :=
 installs :=
@@ -127,6 +134,23 @@ $(foreach p,$(tests),$(eval $(call program_rules,$(p),tests)))
 $(foreach p,$(fuzzers),$(eval $(call program_rules,$(p),fuzz)))
 $(foreach p,$(bench_programs),$(eval $(call program_rules,$(p),bench)))
 
+# $(1) path below $(O), $(2) linker options of its kind
+define plain_rules
+$(1)_obj := $$(patsubst %.c,$(O)/plain/$(1)/%.o,$$($(1)_src))
+objects += $$($(1)_obj)
+$$($(1)_obj): $(O)/plain/$(1)/%.o: %.c $$(MAKEFILE_LIST) $(O)/flags | $$($(1)_deps)
+	$$(call say,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $(all_cppflags) $(plain_cflags) $$($(1)_cflags) -MMD -MP -c -o $$@ $$<
+$(O)/$(1): $$($(1)_obj) $$($(1)_needs)
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $(plain_cflags) $(plain_ldflags) $(2) -o $$@ $$($(1)_obj) $$($(1)_ldflags)
+endef
+soname = -shared -Wl,-soname,$(notdir $(1))
+$(foreach s,$(shared_objects),$(eval $(call plain_rules,$(s),$(call soname,$(s)))))
+$(foreach p,$(plain_programs),$(eval $(call plain_rules,$(p),)))
+
 # Changed flags rebuild what they touch.
 .PHONY: force
 $(O)/flags: force
@@ -141,7 +165,8 @@ $(O)/obj/%.o: %.c $(MAKEFILE_LIST) $(O)/flags
 
 -include $(objects:.o=.d)
 
-all: $(generated) $(foreach p,$(programs),$(O)/bin/$(p)) $(extra_targets)
+all: $(generated) $(foreach p,$(programs),$(O)/bin/$(p)) $(extra_targets) \
+	$(foreach f,$(shared_objects) $(plain_programs),$(O)/$(f))
 
 .PHONY: tests
 tests: all $(foreach p,$(tests) $(test_programs),$(O)/tests/$(p)) $(foreach p,$(fuzzers),$(O)/fuzz/$(p))

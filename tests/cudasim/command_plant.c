@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* Script commands that put values into warps, registers, memory and call stacks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "command.h"
+
+#define REGION_MAX ((uint64_t)16 << 20)
+
+static struct sim_warp *warp_arg(struct sim_process *p, const struct args *a, uint64_t at[4])
+{
+	struct sim_warp *w;
+
+	if (arg_place(p, a, 1, 3, at))
+		return NULL;
+	w = sim_warp_at(p, (uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
+	return w->grid ? w : NULL;
+}
+
+static int cmd_warp(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], pc, idle, active, valid, syscall, barrier, base;
+	struct sim_warp *w = warp_arg(p, a, at);
+	struct sim_dim target = { 0 };
+
+	if (!w)
+		return -ENOENT;
+	base = w->grid->function->address;
+	if (arg_key(a, "pc", w->pc - base, UINT32_MAX, &pc) ||
+	    arg_key(a, "idle", w->idle_pc - base, UINT32_MAX, &idle) ||
+	    arg_key(a, "active", w->active, UINT32_MAX, &active) ||
+	    arg_key(a, "valid", w->valid, UINT32_MAX, &valid) ||
+	    arg_key(a, "syscall", w->in_syscall, UINT32_MAX, &syscall) ||
+	    arg_key(a, "barrier", w->barrier, 5, &barrier) || arg_dim(a, "target", &target))
+		return -EINVAL;
+	w->pc = base + pc;
+	w->idle_pc = base + idle;
+	w->valid = (uint32_t)valid;
+	w->active = (uint32_t)active & w->valid;
+	w->in_syscall = (uint32_t)syscall;
+	w->barrier = (uint32_t)barrier;
+	if (arg_value(a, "target")) {
+		w->target_block = target;
+		w->target_valid = true;
+	}
+	sim_warp_touch(p, (uint32_t)at[0], (uint32_t)at[1], w);
+	return 0;
+}
+
+/* ---- registers ---- */
+
+static int plant_register(struct sim_process *p, const struct args *a, enum sim_register kind,
+			  int depth)
+{
+	uint64_t at[4], number, value;
+	int r = arg_place(p, a, 1, depth, at);
+
+	if (r)
+		return r;
+	if (arg_number(a, depth + 1, 255, &number) || arg_number(a, depth + 2, UINT32_MAX, &value))
+		return -EINVAL;
+	return sim_register_set(p, kind, at, (uint32_t)number, (uint32_t)value);
+}
+
+static int cmd_register(struct sim_process *p, const struct args *a)
+{
+	return plant_register(p, a, REG_NORMAL, 4);
+}
+static int cmd_uniform(struct sim_process *p, const struct args *a)
+{
+	return plant_register(p, a, REG_UNIFORM, 3);
+}
+static int cmd_predicate(struct sim_process *p, const struct args *a)
+{
+	return plant_register(p, a, REG_PREDICATES, 4);
+}
+static int cmd_uniform_predicate(struct sim_process *p, const struct args *a)
+{
+	return plant_register(p, a, REG_UNIFORM_PREDICATES, 3);
+}
+
+/* ---- memory ---- */
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int bytes_hex(const char *hex, uint8_t *to)
+{
+	for (; *hex; hex += 2) {
+		int high = hex_digit(hex[0]), low = high < 0 ? -1 : hex_digit(hex[1]);
+
+		if (low < 0)
+			return -EINVAL;
+		*to++ = (uint8_t)(high << 4 | low);
+	}
+	return 0;
+}
+
+/* hex=BYTES, or size=N [fill=BYTE]. */
+static int region_bytes(const struct args *a, struct sim_region *g)
+{
+	const char *hex = arg_value(a, "hex");
+	uint64_t fill;
+
+	if (arg_key(a, "size", hex ? strlen(hex) / 2 : 0, REGION_MAX, &g->size) ||
+	    arg_key(a, "fill", 0, 255, &fill) || !g->size || (hex && strlen(hex) > g->size * 2))
+		return -EINVAL;
+	g->bytes = malloc(g->size);
+	if (!g->bytes)
+		return -ENOMEM;
+	memset(g->bytes, (int)fill, g->size);
+	return hex ? bytes_hex(hex, g->bytes) : 0;
+}
+
+static int region_place(struct sim_process *p, const struct args *a, int depth,
+			struct sim_region *g)
+{
+	uint64_t at[4];
+	int r = arg_place(p, a, 2, depth, at);
+	const struct sim_warp *w;
+
+	if (r)
+		return r;
+	g->dev = (uint32_t)at[0];
+	g->sm = (uint32_t)at[1];
+	g->warp = (uint32_t)at[2];
+	g->lane = (uint32_t)at[3];
+	if (g->space != SPACE_SHARED && g->space != SPACE_PARAM)
+		return 0;
+	w = sim_warp_at(p, g->dev, g->sm, g->warp);
+	if (!w->grid)
+		return -ENOENT;
+	g->grid = w->grid->id;
+	g->block = w->block;
+	return 0;
+}
+
+static int cmd_memory(struct sim_process *p, const struct args *a)
+{
+	static const struct {
+		const char *name;
+		int depth;
+	} spaces[SPACE_COUNT] = { { "global", 0 }, { "shared", 3 }, { "local", 4 },
+				  { "param", 3 },  { "const", 1 },  { "pinned", 0 } };
+	struct sim_region g = { .space = SPACE_COUNT };
+	int depth = 0, r;
+
+	for (size_t i = 0; a->n > 1 && i < SPACE_COUNT; i++)
+		if (!strcmp(spaces[i].name, a->word[1])) {
+			g.space = (enum sim_space)i;
+			depth = spaces[i].depth;
+		}
+	if (g.space == SPACE_COUNT || arg_number(a, 2 + depth, UINT64_MAX - REGION_MAX, &g.address))
+		return -EINVAL;
+	r = depth ? region_place(p, a, depth, &g) : 0;
+	if (!r)
+		r = region_bytes(a, &g);
+	g.managed = arg_value(a, "managed");
+	if (!r)
+		r = sim_region_add(p, &g);
+	if (r)
+		free(g.bytes);
+	return r;
+}
+
+/* What a program does with global memory: CONTEXT SIZE. */
+static int cmd_alloc(struct sim_process *p, const struct args *a)
+{
+	struct sim_region g = { .space = SPACE_GLOBAL };
+	uint64_t context;
+	int r;
+
+	if (arg_number(a, 1, UINT64_MAX, &context) || arg_number(a, 2, REGION_MAX, &g.size) ||
+	    !g.size)
+		return -EINVAL;
+	g.bytes = calloc(1, g.size);
+	if (!g.bytes)
+		return -ENOMEM;
+	g.address = p->next_alloc;
+	r = sim_region_add(p, &g);
+	if (r) {
+		free(g.bytes);
+		return r;
+	}
+	p->next_alloc += (g.size + 0xfff) & ~UINT64_C(0xfff);
+	out_hex(a->ret, g.address);
+	return 0;
+}
+
+static int cmd_free(struct sim_process *p, const struct args *a)
+{
+	uint64_t address;
+
+	if (arg_number(a, 1, UINT64_MAX, &address))
+		return -EINVAL;
+	for (struct sim_region **at = &p->regions; *at; at = &(*at)->next) {
+		struct sim_region *g = *at;
+
+		if (g->space != SPACE_GLOBAL || g->address != address)
+			continue;
+		*at = g->next;
+		free(g->bytes);
+		free(g);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int cmd_write(struct sim_process *p, const struct args *a)
+{
+	static const uint64_t nowhere[4];
+	struct sim_region *g;
+	uint64_t address;
+
+	if (arg_number(a, 1, UINT64_MAX, &address))
+		return -EINVAL;
+	g = sim_region_find(p, SPACE_GLOBAL, nowhere, address, a->blob_size);
+	if (!g)
+		return -ENOENT;
+	if (a->blob_size)
+		memcpy(g->bytes + (address - g->address), a->blob, a->blob_size);
+	return 0;
+}
+
+/* ---- call stacks ---- */
+
+/* Offsets from the start of the warp's kernel, innermost first. */
+static int cmd_stack(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], lanes, syscall, offset;
+	struct sim_warp *w = warp_arg(p, a, at);
+	struct sim_stack *s;
+
+	if (!w)
+		return -ENOENT;
+	if (arg_number(a, 4, UINT32_MAX, &lanes) ||
+	    arg_key(a, "syscall", 0, SIM_STACK_MAX, &syscall))
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = (struct sim_stack){ p->stacks, (uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2],
+				 (uint32_t)lanes };
+	s->syscall_depth = (uint32_t)syscall;
+	p->stacks = s;
+	for (int i = 5; i < a->n && !strchr(a->word[i], '='); i++) {
+		if (s->depth == SIM_STACK_MAX || arg_number(a, i, UINT32_MAX, &offset))
+			return -EINVAL;
+		s->address[s->depth++] = w->grid->function->address + offset;
+	}
+	return 0;
+}
+
+/* ---- exceptions ---- */
+
+static int cmd_raise(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], code, lanes, error_pc;
+	struct sim_warp *w = warp_arg(p, a, at);
+
+	if (!w)
+		return -ENOENT;
+	if (arg_number(a, 4, UINT32_MAX, &code) ||
+	    arg_key(a, "lanes", UINT32_MAX, UINT32_MAX, &lanes) ||
+	    arg_key(a, "errorpc", UINT32_MAX, UINT32_MAX, &error_pc))
+		return -EINVAL;
+	if (error_pc == UINT32_MAX)
+		error_pc = 0;
+	else
+		error_pc += w->grid->function->address;
+	return sim_raise(p, at, (uint32_t)lanes, (uint32_t)code, error_pc);
+}
+
+static int cmd_raise_sm(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], code, error_pc;
+	int r = arg_place(p, a, 1, 2, at);
+
+	if (r || arg_number(a, 3, UINT32_MAX, &code) ||
+	    arg_key(a, "errorpc", 0, UINT64_MAX, &error_pc))
+		return r ? r : -EINVAL;
+	p->devices[at[0]].sm_exception[at[1]] = (uint32_t)code;
+	p->devices[at[0]].sm_error_pc[at[1]] = error_pc;
+	p->devices[at[0]].sm_changed[at[1]] = true;
+	sim_stop(p);
+	return 0;
+}
+
+static int cmd_raise_device(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], code;
+	int r = arg_place(p, a, 1, 1, at);
+
+	if (r || arg_number(a, 2, UINT32_MAX, &code))
+		return r ? r : -EINVAL;
+	p->devices[at[0]].exception = (uint32_t)code;
+	sim_stop(p);
+	return 0;
+}
+
+static int cmd_log(struct sim_process *p, const struct args *a)
+{
+	struct sim_log **at = &p->logs, *l;
+	uint64_t level;
+
+	if (a->n < 3 || arg_number(a, 1, 1, &level))
+		return -EINVAL;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->level = (uint32_t)level;
+	l->tid = (uint32_t)p->pid;
+	l->time_ns = p->sim->os->now_ns();
+	str_copy(l->text, sizeof(l->text), a->word[2]);
+	while (*at)
+		at = &(*at)->next;
+	*at = l;
+	if (sim_events_wanted(p) && p->capabilities & CUDBGABI_CAPABILITY_CUDA_LOGS) {
+		sim_queue_push(&p->async, CUDBGABI_EVENT_CUDA_LOGS_AVAILABLE, NULL, 0);
+		sim_events_announce(p, CUDBGABI_NO_TID);
+	}
+	return 0;
+}
+
+const struct command plant_commands[] = {
+	{ "warp", cmd_warp,
+	  "DEVICE SM WARP [pc=] [idle=] [active=] [valid=] [syscall=MASK] [barrier=] "
+	  "[target=X,Y,Z]" },
+	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE" },
+	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE" },
+	{ "predicate", cmd_predicate, "DEVICE SM WARP LANE NUMBER VALUE" },
+	{ "uniform-predicate", cmd_uniform_predicate, "DEVICE SM WARP NUMBER VALUE" },
+	{ "memory", cmd_memory,
+	  "global ADDRESS|shared D S W ADDRESS|local D S W L ADDRESS|param D S W ADDRESS|const D "
+	  "ADDRESS|\n"
+	  "             pinned ADDRESS, then hex=BYTES or size=N [fill=BYTE] [managed=1]" },
+	{ "alloc", cmd_alloc, "CONTEXT SIZE: answers the address" },
+	{ "free", cmd_free, "ADDRESS" },
+	{ "write", cmd_write, "ADDRESS: the bytes behind the line" },
+	{ "stack", cmd_stack,
+	  "DEVICE SM WARP LANES OFFSET... [syscall=N]: return addresses, innermost first" },
+	{ "raise", cmd_raise, "DEVICE SM WARP CODE [lanes=MASK] [errorpc=OFFSET]" },
+	{ "raise-sm", cmd_raise_sm, "DEVICE SM CODE [errorpc=ADDRESS]" },
+	{ "raise-device", cmd_raise_device, "DEVICE CODE" },
+	{ "log", cmd_log, "LEVEL WORD" },
+	{ NULL },
+};

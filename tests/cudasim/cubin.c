@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cubin is an ELF file with one .text.KERNEL section per kernel, each starting at 0.  Loading
+ * gives every section an address; the relocated image is the file with these addresses filled in:
+ * section headers, symbols, and the 64-bit relocations of the debug sections.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+#define R_CUDA_64      2
+#define STO_CUDA_ENTRY 0x10
+#define SECTIONS_MAX   4096
+#define CODE_ALIGNMENT 256
+
+struct cubin {
+	uint8_t *image; /* the relocated copy: read first, then changed */
+	size_t size;
+	Elf64_Ehdr head;
+	Elf64_Shdr *sections;
+};
+
+static bool inside(const struct cubin *c, uint64_t offset, uint64_t size)
+{
+	return offset <= c->size && size <= c->size - offset;
+}
+
+static int sections_read(struct cubin *c)
+{
+	size_t n;
+
+	if (c->size < sizeof(c->head))
+		return -EBADMSG;
+	memcpy(&c->head, c->image, sizeof(c->head));
+	n = c->head.e_shnum;
+	if (memcmp(c->head.e_ident, ELFMAG, SELFMAG) || c->head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    c->head.e_ident[EI_DATA] != ELFDATA2LSB || c->head.e_shentsize != sizeof(Elf64_Shdr) ||
+	    !n || n > SECTIONS_MAX || !inside(c, c->head.e_shoff, n * sizeof(Elf64_Shdr)))
+		return -EBADMSG;
+	c->sections = malloc(n * sizeof(Elf64_Shdr));
+	if (!c->sections)
+		return -ENOMEM;
+	memcpy(c->sections, c->image + c->head.e_shoff, n * sizeof(Elf64_Shdr));
+	for (size_t i = 0; i < n; i++)
+		if (c->sections[i].sh_type != SHT_NOBITS &&
+		    !inside(c, c->sections[i].sh_offset, c->sections[i].sh_size))
+			return -EBADMSG;
+	return 0;
+}
+
+static bool is_code(const struct cubin *c, size_t i)
+{
+	return i < c->head.e_shnum && c->sections[i].sh_type == SHT_PROGBITS &&
+	       c->sections[i].sh_flags & SHF_EXECINSTR;
+}
+
+static uint64_t addresses_assign(struct cubin *c, uint64_t base)
+{
+	for (size_t i = 0; i < c->head.e_shnum; i++) {
+		if (!is_code(c, i))
+			continue;
+		c->sections[i].sh_addr = base;
+		base += (c->sections[i].sh_size + CODE_ALIGNMENT - 1) &
+			~(uint64_t)(CODE_ALIGNMENT - 1);
+	}
+	memcpy(c->image + c->head.e_shoff, c->sections, c->head.e_shnum * sizeof(Elf64_Shdr));
+	return base;
+}
+
+static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, uint64_t offset)
+{
+	const char *s = (const char *)c->image + strings->sh_offset;
+
+	if (offset >= strings->sh_size || !memchr(s + offset, 0, strings->sh_size - offset))
+		return NULL;
+	return s + offset;
+}
+
+static int function_add(struct cubin *c, struct sim_module *m, const Elf64_Sym *s, const char *name)
+{
+	const Elf64_Shdr *text = &c->sections[s->st_shndx];
+	struct sim_function *f;
+
+	if (s->st_value > text->sh_size || s->st_size > text->sh_size - s->st_value)
+		return -EBADMSG;
+	f = realloc(m->functions, (m->n_functions + 1) * sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	m->functions = f;
+	f += m->n_functions;
+	*f = (struct sim_function){
+		.name = strdup(name),
+		.address = text->sh_addr + s->st_value,
+		.size = s->st_size,
+		.file_offset = text->sh_offset + s->st_value,
+		.section = s->st_shndx,
+		.registers = text->sh_info >> 24, /* where toolchains put the count */
+		.entry = s->st_other & STO_CUDA_ENTRY,
+	};
+	if (!f->name)
+		return -ENOMEM;
+	m->n_functions++;
+	return 0;
+}
+
+static int symbols_read(struct cubin *c, const Elf64_Shdr *table, struct sim_module *m)
+{
+	int r = 0;
+
+	if (table->sh_link >= c->head.e_shnum)
+		return -EBADMSG;
+	for (uint64_t at = 0; !r && table->sh_size - at >= sizeof(Elf64_Sym);
+	     at += sizeof(Elf64_Sym)) {
+		uint8_t *place = c->image + table->sh_offset + at;
+		const char *name;
+		Elf64_Sym s;
+
+		memcpy(&s, place, sizeof(s));
+		if (!is_code(c, s.st_shndx))
+			continue;
+		name = string_at(c, &c->sections[table->sh_link], s.st_name);
+		if (ELF64_ST_TYPE(s.st_info) == STT_FUNC && name)
+			r = function_add(c, m, &s, name);
+		s.st_value += c->sections[s.st_shndx].sh_addr;
+		memcpy(place, &s, sizeof(s));
+	}
+	return r;
+}
+
+static int relocate_one(struct cubin *c, const Elf64_Shdr *rel, const Elf64_Rela *e)
+{
+	const Elf64_Shdr *to = &c->sections[rel->sh_info], *symbols = &c->sections[rel->sh_link];
+	uint64_t index = ELF64_R_SYM(e->r_info), value;
+	Elf64_Sym s;
+
+	if (ELF64_R_TYPE(e->r_info) != R_CUDA_64)
+		return 0;
+	if (index >= symbols->sh_size / sizeof(s) || to->sh_size < 8 ||
+	    e->r_offset > to->sh_size - 8)
+		return -EBADMSG;
+	memcpy(&s, c->image + symbols->sh_offset + index * sizeof(s), sizeof(s));
+	memcpy(&value, c->image + to->sh_offset + e->r_offset, sizeof(value));
+	value = s.st_value + (rel->sh_type == SHT_RELA ? (uint64_t)e->r_addend : value);
+	memcpy(c->image + to->sh_offset + e->r_offset, &value, sizeof(value));
+	return 0;
+}
+
+static int relocate(struct cubin *c, const Elf64_Shdr *rel)
+{
+	size_t step = rel->sh_type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+	int r = 0;
+
+	if (rel->sh_info >= c->head.e_shnum || rel->sh_link >= c->head.e_shnum ||
+	    c->sections[rel->sh_info].sh_type == SHT_NOBITS ||
+	    c->sections[rel->sh_link].sh_type != SHT_SYMTAB)
+		return -EBADMSG;
+	if (is_code(c, rel->sh_info))
+		return 0; /* instructions are not executed here */
+	for (uint64_t at = 0; !r && rel->sh_size - at >= step; at += step) {
+		Elf64_Rela e = { 0 };
+
+		memcpy(&e, c->image + rel->sh_offset + at, step);
+		r = relocate_one(c, rel, &e);
+	}
+	return r;
+}
+
+static int image_process(struct cubin *c, uint64_t base, struct sim_module *m, uint64_t *ret_end)
+{
+	int r = sections_read(c);
+
+	if (r)
+		return r;
+	*ret_end = addresses_assign(c, base);
+	for (size_t i = 0; i < c->head.e_shnum && !r; i++)
+		if (c->sections[i].sh_type == SHT_SYMTAB)
+			r = symbols_read(c, &c->sections[i], m);
+	for (size_t i = 0; i < c->head.e_shnum && !r; i++)
+		if (c->sections[i].sh_type == SHT_RELA || c->sections[i].sh_type == SHT_REL)
+			r = relocate(c, &c->sections[i]);
+	return r;
+}
+
+int cubin_load(const uint8_t *image, size_t size, uint64_t base, struct sim_module *m,
+	       uint64_t *ret_end)
+{
+	struct cubin c = { .size = size };
+	int r;
+
+	m->image = malloc(size + 1);
+	m->relocated = malloc(size + 1);
+	if (!m->image || !m->relocated)
+		return -ENOMEM;
+	memcpy(m->image, image, size);
+	memcpy(m->relocated, image, size);
+	m->size = size;
+	c.image = m->relocated;
+	r = image_process(&c, base, m, ret_end);
+	free(c.sections);
+	return r;
+}

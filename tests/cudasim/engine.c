@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcudadebugger.so.1: the engine's exports, and its thread in the debuggee.
+ *
+ * The thread listens on the session's socket and keeps one connection to the simulated GPU, which
+ * asks it for what only a running debuggee can do: replaying state at attach, finishing a detach.
+ */
+#include "engine.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "conf.h"
+#include "wire.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int InitializeInjection(uint64_t launch, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+EXPORT uint32_t GetCUDADebuggerAPI(uint32_t major, uint32_t minor, uint32_t rev,
+				   cudbgabi_any_fn *const **ret);
+EXPORT uint32_t GetCUDADebuggerAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *rev);
+extern const uint32_t nvInjectionVersion;
+EXPORT const uint32_t nvInjectionVersion = 1;
+
+uint32_t GetCUDADebuggerAPI(uint32_t major, uint32_t minor, uint32_t rev,
+			    cudbgabi_any_fn *const **ret)
+{
+	return engine_get_api(major, minor, rev, ret);
+}
+
+uint32_t GetCUDADebuggerAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *rev)
+{
+	return engine_get_api_version(major, minor, rev);
+}
+
+/* ---- variables of the debuggee's libcuda, whoever wrote that library ---- */
+
+static volatile uint32_t *variable(const char *name)
+{
+	static uint32_t nowhere;
+	void *h = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	void *p = h ? dlsym(h, name) : NULL;
+
+	if (h)
+		dlclose(h);
+	return p ? p : &nowhere;
+}
+
+/* ---- the thread ---- */
+
+struct engine {
+	int listener, gpu, epoll;
+	uint32_t label, session;
+	volatile uint32_t *ipc_flag, *initialized, *resume;
+};
+
+static struct engine engine = { .listener = -1, .gpu = -1, .epoll = -1 };
+static pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void watch(int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
+
+	epoll_ctl(engine.epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* A client greets with eight bytes and then only stays connected. */
+static void client_input(int fd)
+{
+	char buffer[64];
+
+	if (recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) <= 0)
+		close(fd);
+}
+
+/* false: the engine shall end. */
+static bool gpu_input(int fd)
+{
+	struct wire_piece answer = { (const void *)engine.ipc_flag, sizeof(uint32_t) };
+	auto_free char *data = NULL;
+	uint32_t code, words[2];
+	size_t size;
+
+	if (wire_recv(fd, &code, &data, &size)) {
+		close(fd);
+		return true;
+	}
+	if (code == WIRE_ASK_SET && size == sizeof(words)) {
+		memcpy(words, data, sizeof(words));
+		*engine.initialized = words[0];
+		*engine.resume = words[1];
+	}
+	return code != WIRE_ASK_QUIT && (wire_send(fd, code, &answer, 1), true);
+}
+
+static void *engine_thread(void *arg)
+{
+	struct epoll_event e;
+
+	pthread_setname_np(pthread_self(), "cuda-engine");
+	for (;;) {
+		if (epoll_wait(engine.epoll, &e, 1, -1) != 1)
+			continue;
+		if (e.data.fd == engine.listener)
+			watch(accept4(engine.listener, NULL, NULL, SOCK_CLOEXEC));
+		else if (e.data.fd != engine.gpu)
+			client_input(e.data.fd);
+		else if (!gpu_input(e.data.fd))
+			break;
+	}
+	close(engine.listener);
+	close(engine.gpu);
+	close(engine.epoll);
+	engine.listener = engine.gpu = engine.epoll = -1;
+	return NULL;
+}
+
+static int listen_session(uint32_t label, uint32_t session)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "nv_target_process_%u_%u", label,
+			 session);
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 ||
+	    bind(fd, (struct sockaddr *)&a,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
+	    listen(fd, 8))
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* First answer of the GPU: the resume word, or the result that the script wants. */
+static int gpu_register(uint32_t label, uint32_t session, bool launch, uint32_t *ret_resume)
+{
+	struct wire_hello h = { WIRE_MAGIC, WIRE_ENGINE, label, session,
+				*variable("cudbgDebuggerCapabilities") |
+					(launch ? UINT32_C(1) << 31 : 0) };
+	auto_free char *data = NULL;
+	char path[CONF_VALUE_MAX];
+	auto_close int fd = -1;
+	uint32_t result;
+	size_t size;
+
+	*ret_resume = 0;
+	conf_get("gpu", path);
+	fd = *path ? wire_connect(path, &h) : -1;
+	if (fd < 0)
+		return 0; /* without a GPU the engine comes up all the same */
+	if (wire_recv(fd, &result, &data, &size) || size != sizeof(*ret_resume))
+		return CUDBGABI_ERROR_INTERNAL;
+	memcpy(ret_resume, data, size);
+	if (!result)
+		engine.gpu = TAKE_FD(fd); /* the thread still holds the one of an earlier session */
+	return (int)result;
+}
+
+static int engine_start(uint32_t label, uint32_t session)
+{
+	int listener = listen_session(label, session), old = engine.listener;
+	pthread_attr_t attr;
+	pthread_t t;
+	int r;
+
+	if (listener < 0)
+		return -CUDBGABI_ERROR_INITIALIZATION_FAILURE;
+	engine.listener = listener;
+	if (engine.epoll >= 0) {
+		/* Detached before: the thread stayed. */
+		close(old);
+		watch(listener);
+		return 0;
+	}
+	engine.epoll = epoll_create1(EPOLL_CLOEXEC);
+	watch(listener);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&t, &attr, engine_thread, NULL);
+	pthread_attr_destroy(&attr);
+	return r ? -CUDBGABI_ERROR_OS_RESOURCES : 0;
+}
+
+#define RESULT_INACTIVE 0x10000 /* agreed with the simulator: stay without effect */
+
+static int inject(bool launch)
+{
+	uint32_t label = *variable("cudbgApiClientPid"), session = *variable("cudbgSessionId"),
+		 resume;
+	int r = gpu_register(label, session, launch, &resume);
+
+	if (r == RESULT_INACTIVE)
+		return ENGINE_INACTIVE;
+	if (r)
+		return -r;
+	if (engine.epoll < 0 || label != engine.label || session != engine.session)
+		r = engine_start(label, session);
+	if (r)
+		return r;
+	engine.label = label;
+	engine.session = session;
+	if (engine.gpu >= 0)
+		watch(engine.gpu);
+	*engine.resume = resume;
+	*variable("cudbgUseExternalDebugger") = 1;
+	return 1;
+}
+
+int InitializeInjection(uint64_t launch, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	int r;
+
+	pthread_mutex_lock(&engine_lock);
+	engine.ipc_flag = variable("cudbgIpcFlag");
+	engine.initialized = variable("cudbgDebuggerInitialized");
+	engine.resume = variable("cudbgResumeForAttachDetach");
+	r = inject(launch == 1);
+	pthread_mutex_unlock(&engine_lock);
+	return r;
+}

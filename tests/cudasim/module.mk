@@ -1,0 +1,43 @@
+# The stand-in for NVIDIA's user-space stack: a process that is the GPUs, the two libraries (one set
+# per generation of exported symbols), and a program that uses them.
+cudasim_slots := $(addprefix $(O)/gen/,cudasim_slots.h cudasim_stubs.h)
+generated += $(cudasim_slots)
+$(cudasim_slots) &: tests/cudasim/slots.txt tests/cudasim/gen_slots.py
+	$(call say,GEN,$@)
+	$(Q)$(PYTHON) tests/cudasim/gen_slots.py $< $(O)/gen
+
+cudasim_core := $(addprefix tests/cudasim/,wire.c process.c memory.c cubin.c place.c run.c event.c session.c \
+	call.c calls_state.c calls_memory.c calls_session.c calls_batch.c \
+	command.c command_plant.c command_wish.c state.c)
+
+programs += gpu-agent-cuda-sim
+gpu-agent-cuda-sim_src := $(addprefix tests/cudasim/,main.c server.c) $(cudasim_core)
+gpu-agent-cuda-sim_libs := base
+gpu-agent-cuda-sim_deps := $(cudasim_slots)
+
+# $(1) directory, named after the release; $(2) the same as major * 100 + minor
+cudasim_base := $(addprefix base/,str.c fd.c out.c reader.c clock.c)
+define cudasim_release
+shared_objects += cudasim/$(1)/libcuda.so.1 cudasim/$(1)/libcudadebugger.so.1
+cudasim/$(1)/libcuda.so.1_src := $(addprefix tests/cudasim/,libcuda_debug.c libcuda_driver.c conf.c wire.c \
+	$(if $(filter 800,$(2)),client.c)) $(cudasim_base)
+cudasim/$(1)/libcuda.so.1_cflags := -DRELEASE=$(2) -DDEFAULT_RELEASE=$(2)
+cudasim/$(1)/libcuda.so.1_ldflags := -s -Wl,--hash-style=$(if $(filter 800,$(2)),sysv,both) \
+	-Wl,-rpath,'$$$$ORIGIN' -pthread -ldl
+cudasim/$(1)/libcuda.so.1_deps := $(cudasim_slots)
+cudasim/$(1)/libcudadebugger.so.1_src := $(addprefix tests/cudasim/,engine.c client.c conf.c wire.c) $(cudasim_base)
+cudasim/$(1)/libcudadebugger.so.1_cflags := -DDEFAULT_RELEASE=$(2)
+cudasim/$(1)/libcudadebugger.so.1_ldflags := -pthread -ldl
+cudasim/$(1)/libcudadebugger.so.1_deps := $(cudasim_slots)
+endef
+$(eval $(call cudasim_release,8.0,800))
+$(eval $(call cudasim_release,12.4,1204))
+$(eval $(call cudasim_release,12.9,1209))
+$(eval $(call cudasim_release,13.4,1304))
+
+# Never with sanitizers: a debugger calls functions in it, on the stacks of its threads.
+plain_programs += bin/gpu-agent-cuda-simapp
+bin/gpu-agent-cuda-simapp_src := tests/cudasim/app.c base/argv.c $(cudasim_base)
+bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
+bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4'
+bin/gpu-agent-cuda-simapp_needs := $(O)/cudasim/12.4/libcuda.so.1 $(O)/cudasim/12.4/libcudadebugger.so.1

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Running, stopping, breakpoints, exceptions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+#define NS_PER_TICK UINT64_C(1000000)
+
+static void warp_advance(struct sim_process *p, struct sim_warp *w, uint64_t n_instructions)
+{
+	const struct sim_function *f = w->grid->function;
+	uint64_t size = f->size / SIM_INSTRUCTION * SIM_INSTRUCTION, offset = w->pc - f->address;
+
+	if (size && offset < size)
+		w->pc = f->address +
+			(offset + n_instructions % (size / SIM_INSTRUCTION) * SIM_INSTRUCTION) %
+				size;
+}
+
+static void device_advance(struct sim_process *p, uint32_t dev)
+{
+	struct sim_device *d = &p->devices[dev];
+	uint64_t ticks = (p->sim->os->now_ns() - d->resumed_ns) / NS_PER_TICK;
+
+	for (uint32_t sm = 0; sm < d->n_sms; sm++)
+		for (uint32_t i = 0; i < d->n_warps; i++) {
+			struct sim_warp *w = sim_warp_at(p, dev, sm, i);
+
+			if (!w->grid || !w->grid->progress || w->broken || w->exception)
+				continue;
+			/* However short the run was, something happened. */
+			warp_advance(p, w, w->grid->progress * (ticks ? ticks : 1));
+			sim_warp_touch(p, dev, sm, w);
+		}
+}
+
+void sim_device_suspend(struct sim_process *p, uint32_t dev)
+{
+	if (p->devices[dev].suspended)
+		return;
+	device_advance(p, dev);
+	p->devices[dev].suspended = true;
+}
+
+/* A warp leaves its breakpoint by executing what is there. */
+static void device_leave_breakpoints(struct sim_process *p, uint32_t dev)
+{
+	struct sim_device *d = &p->devices[dev];
+
+	for (uint32_t sm = 0; sm < d->n_sms; sm++)
+		for (uint32_t i = 0; i < d->n_warps; i++) {
+			struct sim_warp *w = sim_warp_at(p, dev, sm, i);
+
+			if (!w->grid || !w->broken || w->exception)
+				continue;
+			w->broken = false;
+			w->breakpoint = 0;
+			w->pc += SIM_INSTRUCTION;
+			sim_warp_touch(p, dev, sm, w);
+		}
+}
+
+void sim_device_resume(struct sim_process *p, uint32_t dev)
+{
+	if (!p->devices[dev].suspended)
+		return;
+	device_leave_breakpoints(p, dev);
+	p->devices[dev].suspended = false;
+	p->devices[dev].resumed_ns = p->sim->os->now_ns();
+}
+
+bool sim_all_suspended(const struct sim_process *p)
+{
+	for (uint32_t i = 0; i < p->n_devices; i++)
+		if (!p->devices[i].suspended)
+			return false;
+	return true;
+}
+
+void sim_stop(struct sim_process *p)
+{
+	uint64_t masks[2];
+
+	if (!sim_events_wanted(p))
+		return; /* nobody looks: the warps stay as they are, the rest runs */
+	for (uint32_t i = 0; i < p->n_devices; i++)
+		sim_device_suspend(p, i);
+	masks[0] = sim_devices_broken(p);
+	masks[1] = sim_devices_faulted(p);
+	if (p->release >= 1205 && p->capabilities & CUDBGABI_CAPABILITY_SUSPEND_EVENTS)
+		sim_queue_push(&p->sync, CUDBGABI_EVENT_ALL_DEVICES_SUSPENDED, masks,
+			       sizeof(masks));
+	sim_events_announce(p, CUDBGABI_NO_TID);
+}
+
+int sim_raise(struct sim_process *p, const uint64_t at[3], uint32_t lanes, uint32_t exception,
+	      uint64_t error_pc)
+{
+	struct sim_warp *w = sim_warp_at(p, (uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
+
+	if (!w->grid)
+		return -ENOENT;
+	w->exception = exception;
+	w->exception_lanes = lanes & w->valid;
+	w->error_pc = error_pc;
+	w->error_pc_valid = error_pc != 0;
+	w->broken = true;
+	sim_warp_touch(p, (uint32_t)at[0], (uint32_t)at[1], w);
+	sim_stop(p);
+	return 0;
+}
+
+/* ---- breakpoints ---- */
+
+static bool breakpoint_hit(struct sim_process *p, const struct sim_breakpoint *b)
+{
+	struct sim_device *d = &p->devices[b->dev];
+	bool hit = false;
+
+	for (uint32_t sm = 0; sm < d->n_sms; sm++)
+		for (uint32_t i = 0; i < d->n_warps; i++) {
+			struct sim_warp *w = sim_warp_at(p, b->dev, sm, i);
+
+			if (!w->grid || !w->grid->progress || w->broken ||
+			    b->address - w->grid->function->address >= w->grid->function->size)
+				continue;
+			w->pc = b->address;
+			w->broken = true;
+			w->breakpoint = b->handle;
+			sim_warp_touch(p, b->dev, sm, w);
+			hit = true;
+		}
+	return hit;
+}
+
+void sim_run(struct sim_process *p)
+{
+	bool hit = false;
+
+	for (struct sim_breakpoint *b = p->breakpoints; b; b = b->next)
+		if (b->enabled && !p->devices[b->dev].suspended)
+			hit |= breakpoint_hit(p, b);
+	if (hit)
+		sim_stop(p);
+}
+
+int sim_step(struct sim_process *p, const uint64_t at[3], uint32_t n)
+{
+	struct sim_warp *w = sim_warp_at(p, (uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
+
+	if (w->exception)
+		return -EBUSY;
+	w->broken = false;
+	w->breakpoint = 0;
+	warp_advance(p, w, n);
+	sim_warp_touch(p, (uint32_t)at[0], (uint32_t)at[1], w);
+	return 0;
+}
+
+int sim_breakpoint_set(struct sim_process *p, uint32_t dev, uint64_t address, uint64_t *ret_handle)
+{
+	struct sim_module *m;
+	struct sim_breakpoint *b;
+
+	if (!sim_function_at(p, address, &m) || m->dev != dev)
+		return -ENOENT;
+	b = malloc(sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	*b = (struct sim_breakpoint){ p->breakpoints, p->next_handle++, address, dev, true };
+	p->breakpoints = b;
+	*ret_handle = b->handle;
+	return 0;
+}
+
+int sim_breakpoint_unset(struct sim_process *p, uint32_t dev, uint64_t address)
+{
+	for (struct sim_breakpoint **at = &p->breakpoints; *at; at = &(*at)->next) {
+		struct sim_breakpoint *b = *at;
+
+		if (b->dev != dev || b->address != address)
+			continue;
+		*at = b->next;
+		free(b);
+		return 0;
+	}
+	return -ENOENT;
+}

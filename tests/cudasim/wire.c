@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SLOT_TABLE
+#include "wire.h"
+
+#include "base/cleanup.h"
+#include "base/reader.h"
+
+#define PIECES_MAX 16
+
+static int send_all(int fd, struct iovec *v, size_t n)
+{
+	while (n) {
+		struct msghdr m = { .msg_iov = v, .msg_iovlen = n };
+		ssize_t sent = sendmsg(fd, &m, MSG_NOSIGNAL);
+
+		if (sent < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		while (n && (size_t)sent >= v->iov_len) {
+			sent -= (ssize_t)v->iov_len;
+			v++;
+			n--;
+		}
+		if (n) {
+			v->iov_base = (char *)v->iov_base + sent;
+			v->iov_len -= (size_t)sent;
+		}
+	}
+	return 0;
+}
+
+static int recv_all(int fd, void *data, size_t size)
+{
+	while (size) {
+		ssize_t n = recv(fd, data, size, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EPIPE;
+		data = (char *)data + n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int wire_connect(const char *path, const struct wire_hello *hello)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct iovec v = { (void *)hello, sizeof(*hello) };
+	auto_close int fd = -1;
+	int r;
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(a.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		return -errno;
+	r = send_all(fd, &v, 1);
+	return r ? r : TAKE_FD(fd);
+}
+
+int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n)
+{
+	struct wire_head head = { sizeof(head), code };
+	struct iovec v[PIECES_MAX + 1] = { { &head, sizeof(head) } };
+
+	if (n > PIECES_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < n; i++) {
+		if (pieces[i].size > WIRE_FRAME_MAX - head.size)
+			return -EMSGSIZE;
+		head.size += (uint32_t)pieces[i].size;
+		v[i + 1] = (struct iovec){ (void *)pieces[i].data, pieces[i].size };
+	}
+	return send_all(fd, v, n + 1);
+}
+
+int wire_recv(int fd, uint32_t *ret_code, char **ret_data, size_t *ret_size)
+{
+	auto_free char *data = NULL;
+	struct wire_head head;
+	int r = recv_all(fd, &head, sizeof(head));
+
+	if (r)
+		return r;
+	if (head.size < sizeof(head) || head.size > WIRE_FRAME_MAX)
+		return -EBADMSG;
+	data = malloc(head.size - sizeof(head) + 1);
+	if (!data)
+		return -ENOMEM;
+	r = recv_all(fd, data, head.size - sizeof(head));
+	if (r)
+		return r;
+	data[head.size - sizeof(head)] = 0;
+	*ret_code = head.code;
+	*ret_size = head.size - sizeof(head);
+	*ret_data = TAKE_PTR(data);
+	return 0;
+}
+
+static void buffer_decode(struct reader *r, const struct slot_buffer *b, const uint64_t *in,
+			  struct wire_piece *ret)
+{
+	uint64_t size = slot_buffer_size(b, in);
+
+	if (!slot_is_input(b)) {
+		/* The caller's room is his word; what is sent back never gets near 4 GiB. */
+		*ret = (struct wire_piece){ NULL, size < WIRE_FRAME_MAX ? size : WIRE_FRAME_MAX };
+		return;
+	}
+	ret->size = reader_u32(r);
+	ret->data = reader_bytes(r, ret->size);
+	if (!ret->data ||
+	    (b->kind == SLOT_STRING ? !memchr(ret->data, 0, ret->size) : ret->size != size))
+		r->bad = true;
+}
+
+int slot_request_decode(uint32_t slot, const void *payload, size_t size, struct slot_request *ret)
+{
+	struct reader r;
+
+	if (slot >= SLOT_COUNT)
+		return -EBADMSG;
+	reader_init(&r, payload, size);
+	*ret = (struct slot_request){ .info = &slot_table[slot], .slot = slot };
+	for (size_t i = 0; i < ret->info->n_scalars; i++)
+		ret->in[i] = reader_u64(&r);
+	for (size_t i = 0; i < ret->info->n_buffers; i++)
+		buffer_decode(&r, &ret->info->buffers[i], ret->in, &ret->buffers[i]);
+	return reader_is_bad(&r) || reader_left(&r) ? -EBADMSG : 0;
+}
