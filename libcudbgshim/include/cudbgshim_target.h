@@ -144,4 +144,93 @@ int cudbgshim_symbols_read(const struct cudbgshim_memory *memory, uint64_t base,
 			   struct cudbgshim_symbols *ret_symbols,
 			   struct cudbgshim_symbols_error *ret_err);
 
+/* ------------------------------------------------------------------ calling a function -------- */
+
+/**
+ * A call that is under way, for whoever has to clean up after our death.  Lives in memory that
+ * outlives the caller; written before anything is changed.
+ */
+struct cudbgshim_call_record {
+	uint32_t is_active; /**< The thread below runs, or ran last, with the frame below. */
+	int32_t tid;
+	uint64_t frame;	 /**< Address of the frame that restores the thread. */
+	uint64_t cookie; /**< Found at the end of that frame until the stack is used again. */
+	uint64_t function;
+};
+
+struct cudbgshim_call_options {
+	int pid;
+	int proc_fd; /**< Borrowed: the directory /proc/PID, open. */
+	struct cudbgshim_memory memory;
+	uint64_t function, argument;
+	/** A thread inside of this range may hold a lock that the function needs: libcuda. */
+	uint64_t avoid_start, avoid_end;
+	unsigned timeout_ms; /**< For the whole call; 0: 5000. */
+	struct cudbgshim_call_record *record; /**< Borrowed; NULL: nobody cleans up after us. */
+	/** Told the name of each step before it is made; NULL allowed. */
+	void (*trace)(void *ctx, const char *step);
+	void *trace_ctx;
+};
+
+/** Why a call failed. */
+struct cudbgshim_call_error {
+	char what[160];
+	int tid;	 /**< Thread that was used or looked at; 0: none. */
+	bool is_entered; /**< The function was entered; it may have run, or still run. */
+};
+
+/**
+ * Call `void function(argument)` in a thread of another process, without harm on any path.
+ *
+ * The thread gets a signal frame on its own stack, below the red zone, with all its registers and
+ * its signal mask, and a return address that leads to the C library's rt_sigreturn.  Whatever
+ * happens to us, the kernel puts the thread back when the function returns; nothing has to be
+ * undone.  While we live, the return is caught and the registers are restored from outside, so
+ * that an interrupted system call goes on as if it had never been interrupted.
+ *
+ * Signals other than faults and real-time ones wait until the function has returned.  Only one
+ * thread is stopped; it is chosen among those that wait in a system call, or run outside of the C
+ * library, the loader and the range to avoid.
+ *
+ * What cannot be hidden, and is why such threads are the second choice: a system call with a
+ * relative timeout starts that again from its beginning, if the function sleeps or we die in the
+ * middle, and fails with EINTR if it had been restarted before; epoll_wait() and its kin fail with
+ * EINTR if we die in the instant between stopping the thread and mending that; a signal that
+ * arrives during the call does not interrupt the system call if we die.
+ *
+ * One thread must make all calls on the object (ptrace).  x86-64 only.
+ */
+struct cudbgshim_call;
+
+int cudbgshim_call_create(const struct cudbgshim_call_options *options,
+			  struct cudbgshim_call **ret_call);
+/** Threads that are still held are let go as soon as possible, at the latest when we exit. */
+void cudbgshim_call_destroy(struct cudbgshim_call *call);
+
+/** Result of cudbgshim_call_step(): nothing to do before the next SIGCHLD, or 1 ms. */
+#define CUDBGSHIM_CALL_WAIT 1
+
+/**
+ * Do what can be done without waiting.
+ * @return 0 (the function has returned, the thread is itself again), CUDBGSHIM_CALL_WAIT, or
+ *         -EAGAIN (no thread could be used within the time), -ETIMEDOUT (the function does not
+ *         return; it runs on and restores its thread by itself), -EFAULT (the function faulted and
+ *         was cut short), -ESRCH (the process or the thread ended, or it executed another program),
+ *         -EBUSY (traced by another process, or stopped by job control), -EPERM, -EOPNOTSUPP (not
+ *         x86-64, shadow stacks, no rt_sigreturn to be found), -ENOMEM, -EIO.
+ */
+int cudbgshim_call_step(struct cudbgshim_call *call);
+/** Step and sleep until it is over; for callers without a loop. */
+int cudbgshim_call_run(struct cudbgshim_call *call);
+/** When the next step will act at the latest, CLOCK_MONOTONIC. */
+uint64_t cudbgshim_call_deadline_ns(const struct cudbgshim_call *call);
+const struct cudbgshim_call_error *cudbgshim_call_error(const struct cudbgshim_call *call);
+
+/**
+ * Has a recorded call ended?  Stops its thread for a moment.
+ * @return 1 (still running), 0 (over, or its thread is gone), -errno of ptrace.
+ */
+int cudbgshim_call_is_running(const struct cudbgshim_call_record *record,
+			      const struct cudbgshim_memory *memory);
+
 #endif /* CUDBGSHIM_TARGET_H */

@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One function call in a thread of the debuggee; see cudbgshim_call in cudbgshim_target.h.
+ *
+ * Whatever the moment of our death, the kernel lets the thread run with the registers it has then:
+ * its own, or those of the function on top of a frame that restores them.  Two rules keep that true
+ * in between.  Registers change in one ptrace call, after everything they point to is in place and
+ * before everything else (mask, vector state) that the frame puts back.  And no stop is consumed
+ * (WNOWAIT): the kernel forgets a signal whose stop was waited for by a tracer that then dies.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "inferior.h"
+
+#define TIMEOUT_MS     5000u
+/* Of these, for finding a thread and getting it to stop. */
+#define CHOOSE_MS      2000u
+#define STOP_MS	       500u
+#define SKIP_MAX       64u
+#define STRAYS_MAX     (SKIP_MAX + 1)
+#define MAPS_MAX       (64u << 20)
+#define NT_X86_XSTATE  0x202
+#define EFLAGS_DF_TF_RF  0x10500ull
+
+/* linux/ptrace.h, which does not go together with sys/ptrace.h. */
+#define GET_RSEQ_CONFIGURATION ((enum __ptrace_request)0x420f)
+struct rseq_configuration {
+	uint64_t addr;
+	uint32_t size, signature, flags, pad;
+};
+
+enum state {
+	CHOOSING,  /* no thread is touched */
+	STOPPING,  /* one is seized and asked to stop */
+	RUNNING,   /* it runs the function */
+	RETURNING, /* the function has returned; the thread comes to a stop that restarts calls */
+	OVER,
+};
+
+struct cudbgshim_call {
+	struct cudbgshim_call_options o;
+	enum state state;
+	int result;
+	uint64_t deadline, choose_deadline, stop_deadline;
+	struct cudbgshim_call_error err;
+	char *maps;
+	size_t maps_size;
+	uint64_t restorer, cookie, call_mask;
+	bool forgot_restart; /* by a call that the function made */
+	pid_t tid; /* The thread that is seized; 0: none. */
+	pid_t skip[SKIP_MAX];
+	size_t n_skip;
+	/* Seized threads that have not stopped yet and are to be let go. */
+	pid_t strays[STRAYS_MAX];
+	size_t n_strays;
+	struct cudbgshim_call_record *record, own_record;
+	struct inferior_saved saved;
+	struct inferior_frame frame;
+};
+
+static void step_name(struct cudbgshim_call *c, const char *name)
+{
+	if (c->o.trace)
+		c->o.trace(c->o.trace_ctx, name);
+}
+
+static int fail(struct cudbgshim_call *c, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static int fail(struct cudbgshim_call *c, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->err.what, sizeof(c->err.what), fmt, ap);
+	va_end(ap);
+	if (c->tid)
+		c->err.tid = c->tid;
+	return rc;
+}
+
+static long trace(enum __ptrace_request request, pid_t tid, const void *addr, const void *data)
+{
+	return ptrace(request, tid, (void *)(uintptr_t)addr, (void *)(uintptr_t)data);
+}
+
+static long cont(enum __ptrace_request request, pid_t tid, int sig)
+{
+	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
+}
+
+int cudbgshim_call_create(const struct cudbgshim_call_options *options,
+			  struct cudbgshim_call **ret_call)
+{
+	struct cudbgshim_call *c = calloc(1, sizeof(*c));
+	uint64_t timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
+
+	if (!c)
+		return -ENOMEM;
+	c->o = *options;
+	c->record = options->record ? options->record : &c->own_record;
+	c->deadline = clock_deadline_ms(timeout_ms);
+	c->choose_deadline = clock_deadline_ms(timeout_ms / 2 < CHOOSE_MS ? timeout_ms / 2 : CHOOSE_MS);
+	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie))
+		c->cookie = clock_now_ns();
+	*ret_call = c;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ stops -------------------- */
+
+struct stop {
+	enum { STOP_NONE, STOP_SIGNAL, STOP_SYSCALL, STOP_EVENT, STOP_GONE } kind;
+	int sig, event;
+};
+
+static struct stop look(pid_t tid)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	if (waitid(P_PID, (id_t)tid, &si, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+		return (struct stop){ errno == EINTR ? STOP_NONE : STOP_GONE, 0, 0 };
+	if (!si.si_pid)
+		return (struct stop){ STOP_NONE, 0, 0 };
+	if (si.si_code != CLD_TRAPPED && si.si_code != CLD_STOPPED) {
+		waitpid(tid, NULL, __WALL | WNOHANG);
+		return (struct stop){ STOP_GONE, 0, 0 };
+	}
+	/* The one stop that must be consumed: the thread's number may have changed, and the kernel
+	 * wants to be sure that we know (kernel/ptrace.c, looks_like_a_spurious_pid()). */
+	if (si.si_status >> 8 == PTRACE_EVENT_EXEC)
+		waitpid(tid, NULL, __WALL | WNOHANG);
+	if (si.si_status >> 8)
+		return (struct stop){ STOP_EVENT, si.si_status & 0x7f, si.si_status >> 8 };
+	if (si.si_status == (SIGTRAP | 0x80))
+		return (struct stop){ STOP_SYSCALL, 0, 0 };
+	return (struct stop){ STOP_SIGNAL, si.si_status & 0x7f, 0 };
+}
+
+static bool is_group_stop(const struct stop *s)
+{
+	return s->kind == STOP_EVENT && s->event == PTRACE_EVENT_STOP && s->sig != SIGTRAP;
+}
+
+static bool is_exec(const struct stop *s)
+{
+	return s->kind == STOP_EVENT && s->event == PTRACE_EVENT_EXEC;
+}
+
+/* A call that only our looking interrupted shall go on. */
+static void forgive(pid_t tid)
+{
+	struct user_regs_struct regs, before;
+
+	if (trace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
+		return;
+	before = regs;
+	inferior_forgive_interruption(&regs);
+	if (regs.rax != before.rax)
+		trace(PTRACE_SETREGS, tid, NULL, &regs);
+}
+
+/* @return true when it is no longer ours. */
+static bool let_go(pid_t tid)
+{
+	struct stop s = look(tid);
+
+	if (s.kind == STOP_NONE)
+		return false;
+	if (s.kind == STOP_EVENT && s.event == PTRACE_EVENT_STOP)
+		forgive(tid);
+	if (s.kind != STOP_GONE)
+		cont(PTRACE_DETACH, tid, s.kind == STOP_SIGNAL ? s.sig : 0);
+	return true;
+}
+
+static void pump_strays(struct cudbgshim_call *c)
+{
+	for (size_t i = 0; i < c->n_strays;)
+		if (let_go(c->strays[i]))
+			c->strays[i] = c->strays[--c->n_strays];
+		else
+			i++;
+}
+
+static void make_stray(struct cudbgshim_call *c, pid_t tid)
+{
+	if (!let_go(tid) && c->n_strays < STRAYS_MAX)
+		c->strays[c->n_strays++] = tid;
+}
+
+/* The thread's number is gone: it ended, or called exec and goes on as the leader. */
+static int lost(struct cudbgshim_call *c, const struct stop *s)
+{
+	if (is_exec(s))
+		cont(PTRACE_DETACH, c->tid, 0);
+	else if (c->tid != c->o.pid)
+		make_stray(c, c->o.pid);
+	c->record->is_active = 0;
+	fail(c, -ESRCH, "thread %d ended during the call", (int)c->tid);
+	c->tid = 0;
+	return -ESRCH;
+}
+
+/* ------------------------------------------------------------------ choosing ----------------- */
+
+static int read_maps(struct cudbgshim_call *c)
+{
+	int rc;
+
+	free(c->maps);
+	c->maps = NULL;
+	rc = fd_read_file_at(c->o.proc_fd, "maps", MAPS_MAX, &c->maps, &c->maps_size);
+	if (rc < 0)
+		return fail(c, rc == -ENOENT ? -ESRCH : rc, "cannot read the mappings of process %d",
+			    c->o.pid);
+	if (!c->maps_size)
+		return fail(c, -ESRCH, "process %d has ended", c->o.pid);
+	if (c->restorer)
+		return 0;
+	rc = inferior_find_restorer(&c->o.memory, c->maps, c->maps_size, &c->restorer);
+	if (rc < 0)
+		return fail(c, rc == -ENOENT ? -EOPNOTSUPP : rc,
+			    "process %d has no code that calls rt_sigreturn", c->o.pid);
+	return 0;
+}
+
+static int seize(struct cudbgshim_call *c, pid_t tid)
+{
+	void *options = (void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
+
+	step_name(c, "seize");
+	if (trace(PTRACE_SEIZE, tid, NULL, options) < 0) {
+		int error = errno;
+
+		c->err.tid = tid;
+		if (error == ESRCH)
+			return CUDBGSHIM_CALL_WAIT;
+		return fail(c, -error, "the kernel refuses to trace thread %d", (int)tid);
+	}
+	c->tid = tid;
+	step_name(c, "interrupt");
+	trace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	c->stop_deadline = clock_deadline_ms(STOP_MS);
+	c->state = STOPPING;
+	return 0;
+}
+
+static int choose(struct cudbgshim_call *c)
+{
+	const char *why = "has no thread";
+	struct inferior_thread t;
+	int rc;
+
+	step_name(c, "choose");
+	rc = read_maps(c);
+	if (rc < 0)
+		return rc;
+	rc = inferior_thread_choose(&c->o, c->maps, c->maps_size, c->skip, c->n_skip, &t, &why);
+	if (rc < 0)
+		return fail(c, rc, "process %d: %s", c->o.pid, rc == -EBUSY || rc == -EOPNOTSUPP ?
+			    why : "its threads cannot be read");
+	if (t.tid)
+		return seize(c, t.tid);
+	/* Everybody was asked; give them a moment to get somewhere else. */
+	if (!c->n_skip)
+		fail(c, 0, "no thread can be used; one %s", why);
+	c->n_skip = 0;
+	if (!clock_left_ms(c->choose_deadline))
+		return -EAGAIN;
+	return CUDBGSHIM_CALL_WAIT;
+}
+
+/* Not this one, or not now. */
+static int reject(struct cudbgshim_call *c, const char *why)
+{
+	fail(c, 0, "no thread can be used; thread %d %s", (int)c->tid, why);
+	if (c->n_skip < SKIP_MAX)
+		c->skip[c->n_skip++] = c->tid;
+	make_stray(c, c->tid);
+	c->tid = 0;
+	c->state = CHOOSING;
+	return clock_left_ms(c->choose_deadline) ? 0 : -EAGAIN;
+}
+
+/* ------------------------------------------------------------------ entering ----------------- */
+
+/* The kernel aborts a restartable sequence when the thread next runs, but only if it finds the
+ * thread's program counter there. */
+static bool is_in_rseq(struct cudbgshim_call *c)
+{
+	struct rseq_configuration conf = { 0 };
+	struct {
+		uint32_t version, flags;
+		uint64_t start, size, abort;
+	} cs;
+	uint64_t at;
+	const struct cudbgshim_memory *m = &c->o.memory;
+
+	if (ptrace(GET_RSEQ_CONFIGURATION, c->tid, sizeof(conf), &conf) < (long)sizeof(conf) ||
+	    !conf.addr)
+		return false;
+	if (m->read(m->ctx, conf.addr + 8, &at, sizeof(at)) < 0 || !at)
+		return false;
+	if (m->read(m->ctx, at, &cs, sizeof(cs)) < 0)
+		return true;
+	return c->saved.regs.rip - cs.start < cs.size;
+}
+
+static int save(struct cudbgshim_call *c)
+{
+	struct iovec iov = { c->saved.xstate, sizeof(c->saved.xstate) };
+
+	if (trace(PTRACE_GETREGS, c->tid, NULL, &c->saved.regs) < 0 ||
+	    ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &iov) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask) < 0)
+		return -errno;
+	c->saved.xstate_size = iov.iov_len;
+	inferior_forgive_interruption(&c->saved.regs);
+	return 0;
+}
+
+/*
+ * A handler in the middle of the function could leave it with longjmp().  Faults stay deliverable,
+ * or the kernel would kill; so do real-time signals, of which the C library needs some (and a
+ * thread that the function creates would inherit them blocked for ever).
+ */
+static uint64_t mask_for_call(uint64_t own)
+{
+	static const int open[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+	uint64_t mask = UINT64_C(0x7fffffff);
+
+	for (size_t i = 0; i < ARRAY_SIZE(open); i++)
+		mask &= ~(UINT64_C(1) << (open[i] - 1));
+	return own | mask;
+}
+
+/* What the kernel gives a signal handler: no pending x87 state, default rounding and masks. */
+static void clean_vector_state(struct cudbgshim_call *c)
+{
+	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
+	struct iovec iov = { xstate, c->saved.xstate_size };
+	uint16_t control = 0x37f;
+	uint32_t mxcsr = 0x1f80;
+
+	memcpy(xstate, c->saved.xstate, c->saved.xstate_size);
+	memset(xstate, 0, 416);
+	memcpy(xstate, &control, sizeof(control));
+	memcpy(xstate + 24, &mxcsr, sizeof(mxcsr));
+	xstate[512] |= 3; /* both are present */
+	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
+}
+
+static int enter(struct cudbgshim_call *c)
+{
+	struct user_regs_struct regs = c->saved.regs;
+	const struct cudbgshim_memory *m = &c->o.memory;
+	int rc;
+
+	step_name(c, "frame");
+	rc = m->write(m->ctx, c->frame.addr, c->frame.bytes, c->frame.size);
+	if (rc < 0)
+		return fail(c, rc, "cannot write to the stack of thread %d", (int)c->tid);
+	regs.rip = c->o.function;
+	regs.rdi = c->o.argument;
+	regs.rsp = c->frame.addr;
+	regs.rax = 0;
+	regs.orig_rax = ~0ull;
+	regs.eflags &= ~EFLAGS_DF_TF_RF;
+	*c->record = (struct cudbgshim_call_record){ .tid = c->tid, .frame = c->frame.addr,
+						     .cookie = c->cookie,
+						     .function = c->o.function };
+	__atomic_store_n(&c->record->is_active, 1, __ATOMIC_RELEASE);
+	step_name(c, "registers");
+	if (trace(PTRACE_SETREGS, c->tid, NULL, &regs) < 0) {
+		c->record->is_active = 0;
+		return fail(c, -errno, "cannot set the registers of thread %d", (int)c->tid);
+	}
+	c->err.is_entered = true;
+	step_name(c, "mask");
+	c->call_mask = mask_for_call(c->saved.mask);
+	ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->call_mask), &c->call_mask);
+	clean_vector_state(c);
+	step_name(c, "run");
+	c->state = RUNNING;
+	cont(PTRACE_SYSCALL, c->tid, 0);
+	return 0;
+}
+
+static int prepare(struct cudbgshim_call *c)
+{
+	const char *why;
+	uint64_t low;
+	int rc;
+
+	step_name(c, "stopped");
+	rc = save(c);
+	if (rc == -ESRCH)
+		return 0; /* killed while stopped; its end will be seen */
+	if (rc < 0)
+		return fail(c, rc, "cannot read the registers of thread %d", (int)c->tid);
+	why = inferior_check_place(&c->saved.regs, c->maps, c->maps_size, &c->o, &low);
+	if (!why && is_in_rseq(c))
+		why = "is in a restartable sequence";
+	if (why)
+		return reject(c, why);
+	rc = inferior_frame_build(&c->saved, c->restorer, c->cookie, low, &c->frame);
+	if (rc == -ENOSPC)
+		return reject(c, "has too little room on its stack");
+	if (rc < 0)
+		return fail(c, -EOPNOTSUPP, "the vector registers of thread %d have an unknown shape",
+			    (int)c->tid);
+	return enter(c);
+}
+
+static int stopping(struct cudbgshim_call *c)
+{
+	struct stop s = look(c->tid);
+
+	if (s.kind == STOP_NONE)
+		return clock_left_ms(c->stop_deadline) ? CUDBGSHIM_CALL_WAIT :
+							 reject(c, "does not stop");
+	if (s.kind == STOP_GONE || is_exec(&s))
+		return lost(c, &s);
+	if (is_group_stop(&s))
+		return fail(c, -EBUSY, "process %d is stopped by job control", c->o.pid);
+	if (s.kind == STOP_EVENT)
+		return prepare(c);
+	step_name(c, "pass signal");
+	cont(PTRACE_CONT, c->tid, s.kind == STOP_SIGNAL ? s.sig : 0);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ coming back -------------- */
+
+/* Lead the thread to the end of the frame's life: whatever happens next, rt_sigreturn restores it. */
+static void go_to_restorer(struct cudbgshim_call *c)
+{
+	struct user_regs_struct regs;
+
+	if (trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
+		return;
+	regs.rip = c->restorer;
+	regs.rsp = c->frame.addr + 8;
+	regs.orig_rax = ~0ull;
+	trace(PTRACE_SETREGS, c->tid, NULL, &regs);
+}
+
+/*
+ * The thread is about to call rt_sigreturn.  That would do, but it forgets a call in
+ * restart_syscall(), and a signal that came meanwhile would not interrupt the call that waits for
+ * it.  So bring it to a stop in which the kernel decides about restarting, and put all back there.
+ */
+static int begin_return(struct cudbgshim_call *c)
+{
+	step_name(c, "returned");
+	go_to_restorer(c);
+	trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
+	c->state = RETURNING;
+	cont(PTRACE_CONT, c->tid, 0);
+	return 0;
+}
+
+/* At the entry or the exit of a system call: is it the end of the function? */
+static bool is_return(struct cudbgshim_call *c)
+{
+	struct user_regs_struct regs;
+
+	if (trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
+		return false;
+	switch (regs.orig_rax) {
+	case SYS_rt_sigreturn:
+		if ((long long)regs.rax == -ENOSYS && regs.rsp == c->frame.addr + 8)
+			return true;
+		/* fall through */
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_restart_syscall:
+		/* The kernel has one memory per thread of how to go on, and these clear it. */
+		c->forgot_restart = true;
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
+/* The program would die of our call: it did not ask for this signal. */
+static bool is_fatal_fault(struct cudbgshim_call *c, int sig)
+{
+	auto_free char *status = NULL;
+	const char *line;
+	siginfo_t si;
+	size_t size;
+
+	if (sig != SIGSEGV && sig != SIGBUS && sig != SIGILL && sig != SIGFPE && sig != SIGTRAP &&
+	    sig != SIGABRT && sig != SIGSYS)
+		return false;
+	/* From another process, or abort() of the function itself. */
+	if (trace(PTRACE_GETSIGINFO, c->tid, NULL, &si) < 0 ||
+	    (si.si_code <= 0 && si.si_pid != c->o.pid))
+		return false;
+	if (fd_read_file_at(c->o.proc_fd, "status", 65536, &status, &size) < 0)
+		return false;
+	line = strstr(status, "\nSigCgt:");
+	return line && !(strtoull(line + 8, NULL, 16) & UINT64_C(1) << (sig - 1));
+}
+
+static int running(struct cudbgshim_call *c)
+{
+	struct stop s = look(c->tid);
+
+	switch (s.kind) {
+	case STOP_NONE:
+		return CUDBGSHIM_CALL_WAIT;
+	case STOP_GONE:
+		return lost(c, &s);
+	case STOP_SYSCALL:
+		if (is_return(c))
+			return begin_return(c);
+		break;
+	case STOP_SIGNAL:
+		if (is_fatal_fault(c, s.sig)) {
+			fail(c, 0, "the function died of signal %d in thread %d", s.sig, (int)c->tid);
+			c->result = -EFAULT;
+			return begin_return(c);
+		}
+		step_name(c, "pass signal");
+		cont(PTRACE_SYSCALL, c->tid, s.sig);
+		return 0;
+	case STOP_EVENT:
+		if (is_exec(&s))
+			return lost(c, &s);
+		if (is_group_stop(&s)) {
+			trace(PTRACE_LISTEN, c->tid, NULL, NULL);
+			return 0;
+		}
+		break;
+	}
+	cont(PTRACE_SYSCALL, c->tid, 0);
+	return 0;
+}
+
+static int finish(struct cudbgshim_call *c)
+{
+	struct iovec iov = { c->saved.xstate, c->saved.xstate_size };
+
+	step_name(c, "restore");
+	if (c->forgot_restart)
+		inferior_restart_from_beginning(&c->saved.regs);
+	ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
+	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
+	/* Last: up to here the frame would have restored everything. */
+	trace(PTRACE_SETREGS, c->tid, NULL, &c->saved.regs);
+	step_name(c, "detach");
+	cont(PTRACE_DETACH, c->tid, 0);
+	c->record->is_active = 0;
+	c->tid = 0;
+	return c->result;
+}
+
+static int returning(struct cudbgshim_call *c)
+{
+	struct stop s = look(c->tid);
+
+	if (s.kind == STOP_NONE)
+		return CUDBGSHIM_CALL_WAIT;
+	if (s.kind == STOP_GONE || is_exec(&s))
+		return lost(c, &s);
+	if (s.kind == STOP_EVENT && s.event == PTRACE_EVENT_STOP) {
+		if (finish(c) < 0)
+			return c->result;
+		c->state = OVER;
+		return 0;
+	}
+	/* A signal handler that runs first comes back to the restorer. */
+	cont(PTRACE_CONT, c->tid, s.kind == STOP_SIGNAL ? s.sig : 0);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ leaving ------------------ */
+
+/* Time is up: the thread keeps its frame and finds back alone, with its own signal mask. */
+static int leave(struct cudbgshim_call *c)
+{
+	uint64_t patience = clock_deadline_ms(100);
+
+	step_name(c, "leave");
+	trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
+	while (clock_left_ms(patience)) {
+		struct stop s = look(c->tid);
+
+		if (s.kind == STOP_NONE) {
+			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+			continue;
+		}
+		if (s.kind != STOP_GONE)
+			ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
+		break;
+	}
+	make_stray(c, c->tid);
+	fail(c, 0, "the function does not return in thread %d; it goes on and restores the thread",
+	     (int)c->tid);
+	c->tid = 0;
+	return -ETIMEDOUT;
+}
+
+static int advance(struct cudbgshim_call *c)
+{
+	switch (c->state) {
+	case CHOOSING:
+		return choose(c);
+	case STOPPING:
+		return stopping(c);
+	case RUNNING:
+		return running(c);
+	case RETURNING:
+		return returning(c);
+	case OVER:
+		break;
+	}
+	return c->result;
+}
+
+int cudbgshim_call_step(struct cudbgshim_call *c)
+{
+	int rc = 0;
+
+	pump_strays(c);
+	while (c->state != OVER && rc == 0) {
+		rc = advance(c);
+		if (rc == CUDBGSHIM_CALL_WAIT && !clock_left_ms(c->deadline))
+			rc = c->state == CHOOSING ? -EAGAIN : leave(c);
+	}
+	if (rc < 0) {
+		if (c->tid)
+			make_stray(c, c->tid);
+		c->tid = 0;
+		c->state = OVER;
+		c->result = rc;
+	}
+	return c->state == OVER ? c->result : rc;
+}
+
+int cudbgshim_call_run(struct cudbgshim_call *c)
+{
+	int rc;
+
+	while ((rc = cudbgshim_call_step(c)) == CUDBGSHIM_CALL_WAIT)
+		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+	return rc;
+}
+
+uint64_t cudbgshim_call_deadline_ns(const struct cudbgshim_call *c)
+{
+	return c->deadline;
+}
+
+const struct cudbgshim_call_error *cudbgshim_call_error(const struct cudbgshim_call *c)
+{
+	return &c->err;
+}
+
+void cudbgshim_call_destroy(struct cudbgshim_call *c)
+{
+	uint64_t patience = clock_deadline_ms(100);
+
+	if (!c)
+		return;
+	if (c->tid)
+		leave(c);
+	while (c->n_strays && clock_left_ms(patience)) {
+		pump_strays(c);
+		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	}
+	free(c->maps);
+	free(c);
+}
+
+int cudbgshim_call_is_running(const struct cudbgshim_call_record *record,
+			      const struct cudbgshim_memory *memory)
+{
+	uint64_t patience = clock_deadline_ms(STOP_MS), cookie = 0;
+	struct user_regs_struct regs = { .rsp = UINT64_MAX };
+	struct stop s = { STOP_NONE, 0, 0 };
+
+	if (!__atomic_load_n(&record->is_active, __ATOMIC_ACQUIRE))
+		return 0;
+	/* The cookie is overwritten when the thread uses that part of its stack again. */
+	if (memory->read(memory->ctx, record->frame + 8 + 304, &cookie, sizeof(cookie)) < 0 ||
+	    cookie != record->cookie)
+		return 0;
+	if (trace(PTRACE_SEIZE, record->tid, NULL, NULL) < 0)
+		return errno == ESRCH ? 0 : -errno;
+	trace(PTRACE_INTERRUPT, record->tid, NULL, NULL);
+	while (clock_left_ms(patience) && (s = look(record->tid)).kind == STOP_NONE)
+		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+	if (s.kind == STOP_NONE)
+		return 1; /* our exit lets it go */
+	if (s.kind != STOP_GONE)
+		trace(PTRACE_GETREGS, record->tid, NULL, &regs);
+	let_go(record->tid);
+	return regs.rsp <= record->frame + 8;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDBGSHIM_INFERIOR_H
+#define CUDBGSHIM_INFERIOR_H
+
+/** @file inferior.h  Parts of a call in the debuggee: the frame, the choice of a thread. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "cudbgshim_target.h"
+
+/** More than any XSAVE area of today (AMX: 11008). */
+#define INFERIOR_XSTATE_MAX 16384u
+#define INFERIOR_FRAME_MAX  (INFERIOR_XSTATE_MAX + 1024u)
+/** Room below the frame for the function itself. */
+#define INFERIOR_STACK_ROOM (UINT64_C(128) << 10)
+
+/** What a thread was before we touched it. */
+struct inferior_saved {
+	struct user_regs_struct regs;
+	uint64_t mask;
+	size_t xstate_size;
+	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
+};
+
+/** A frame to be written at @ref addr; the function is entered with the stack pointer there. */
+struct inferior_frame {
+	uint64_t addr;
+	uint64_t cookie_addr;
+	size_t size;
+	_Alignas(64) uint8_t bytes[INFERIOR_FRAME_MAX];
+};
+
+/**
+ * Registers with which the thread repeats the system call that was interrupted, as the kernel
+ * would; unchanged outside of a system call.
+ */
+struct user_regs_struct inferior_restarted(const struct user_regs_struct *regs);
+/**
+ * Some system calls fail with EINTR when a tracer looks at them.  Change that result into one with
+ * which the kernel restarts them unless a handler runs.
+ */
+void inferior_forgive_interruption(struct user_regs_struct *regs);
+/** A call that restart_syscall() was to continue starts with its whole time limit again. */
+void inferior_restart_from_beginning(struct user_regs_struct *regs);
+
+/**
+ * @param restorer  Address of `mov $15, %eax; syscall` in the debuggee.
+ * @param low       Lowest address that may be used.
+ * @return 0, -ENOSPC (does not fit above @p low), -EBADMSG (XSAVE area of an unknown shape).
+ */
+int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, uint64_t cookie,
+			 uint64_t low, struct inferior_frame *ret_frame);
+
+/** Address of a piece of code that calls rt_sigreturn.  @return 0, -ENOENT, -errno. */
+int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *maps, size_t size,
+			   uint64_t *ret_addr);
+
+/** A thread as /proc shows it. */
+struct inferior_thread {
+	pid_t tid;
+	char state;
+	pid_t tracer;
+	bool has_shadow_stack;
+	bool is_running; /**< On a processor: nothing below is known. */
+	long nr;	 /**< System call; -1: none. */
+	uint64_t args[6], sp, pc;
+};
+
+/** Parse `status` and `syscall` of /proc/PID/task/TID.  @return 0, -EBADMSG. */
+int inferior_thread_parse(const char *status, const char *syscall, struct inferior_thread *ret);
+/**
+ * How well it suits, 0 best; -1 not at all.
+ * @param ret_why  Static text for -1.
+ */
+int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size_t size,
+			 const struct cudbgshim_call_options *o, const char **ret_why);
+/**
+ * Look at all threads.
+ * @param skip  Threads to leave out.
+ * @param ret   The best; tid 0 when none fits.
+ * @return 0, -EBUSY, -EOPNOTSUPP (for the process as a whole, with @p ret_why), -ESRCH, -errno.
+ */
+int inferior_thread_choose(const struct cudbgshim_call_options *o, const char *maps, size_t size,
+			   const pid_t *skip, size_t n_skip, struct inferior_thread *ret,
+			   const char **ret_why);
+
+/** May the stopped thread be used?  @return NULL, or why not; *ret_low: see inferior_frame_build. */
+const char *inferior_check_place(const struct user_regs_struct *regs, const char *maps, size_t size,
+				 const struct cudbgshim_call_options *o, uint64_t *ret_low);
+
+#endif /* CUDBGSHIM_INFERIOR_H */

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The signal frame that restores a thread.  Its layout is the kernel's: arch/x86/kernel/signal_64.c
+ * and fpu/signal.c, struct rt_sigframe, struct _fpx_sw_bytes.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "inferior.h"
+
+#define RED_ZONE 128u
+
+/* The kernel's own numbers for "restart me"; no header of user space has them. */
+#define ERESTARTSYS	      512
+#define ERESTARTNOINTR	      513
+#define ERESTARTNOHAND	      514
+#define ERESTART_RESTARTBLOCK 516
+
+struct sigframe_context {
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip, flags;
+	uint16_t cs, gs, fs, ss;
+	uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
+};
+
+struct sigframe {
+	uint64_t return_to;
+	struct {
+		uint64_t flags, link;
+		struct {
+			uint64_t sp;
+			int32_t flags, pad;
+			uint64_t size;
+		} stack;
+		struct sigframe_context context;
+		uint64_t mask;
+	} uc;
+	uint8_t siginfo[128];
+};
+_Static_assert(sizeof(struct sigframe_context) == 256, "struct sigcontext_64");
+_Static_assert(offsetof(struct sigframe, uc.mask) == 8 + 296, "struct ucontext");
+_Static_assert(sizeof(struct sigframe) == 440, "struct rt_sigframe");
+
+#define UC_FP_XSTATE	     UINT64_C(1)
+#define UC_SIGCONTEXT_SS     UINT64_C(2)
+#define UC_STRICT_RESTORE_SS UINT64_C(4)
+/* No mode of sigaltstack(): refused, which rt_sigreturn ignores; the real one stays as it is. */
+#define SS_NO_MODE 64
+
+/* Behind the 464 bytes of FXSAVE that the processor defines. */
+struct sw_bytes {
+	uint32_t magic1, extended_size;
+	uint64_t features;
+	uint32_t xstate_size, pad[7];
+};
+_Static_assert(sizeof(struct sw_bytes) == 48, "struct _fpx_sw_bytes");
+#define SW_BYTES_AT  464u
+#define XHEADER_AT   512u
+#define XSTATE_MIN   576u
+#define SW_MAGIC1    UINT32_C(0x46505853)
+#define SW_MAGIC2    UINT32_C(0x46505845)
+#define XFEATURE_AMX (UINT64_C(1) << 18)
+
+static bool is_restart(long long rax)
+{
+	return rax == -ERESTARTSYS || rax == -ERESTARTNOINTR || rax == -ERESTARTNOHAND ||
+	       rax == -ERESTART_RESTARTBLOCK;
+}
+
+struct user_regs_struct inferior_restarted(const struct user_regs_struct *regs)
+{
+	struct user_regs_struct r = *regs;
+
+	if ((long long)r.orig_rax >= 0 && is_restart((long long)r.rax)) {
+		r.rax = r.orig_rax;
+		r.rip -= 2; /* syscall is two bytes long */
+	}
+	r.orig_rax = ~0ull;
+	return r;
+}
+
+void inferior_forgive_interruption(struct user_regs_struct *regs)
+{
+	/* signal(7), "Interruption of system calls and library functions by stop signals"; with
+	 * EINTR none of these has done anything yet. */
+	static const long calls[] = { SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */,
+				      SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
+				      SYS_io_getevents, 333 /* io_pgetevents */,
+				      426 /* io_uring_enter */, SYS_recvfrom, SYS_recvmsg,
+				      SYS_accept, SYS_accept4, SYS_read };
+
+	if ((long long)regs->rax != -EINTR)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if ((long)regs->orig_rax == calls[i])
+			regs->rax = (unsigned long long)-ERESTARTNOHAND;
+}
+
+void inferior_restart_from_beginning(struct user_regs_struct *regs)
+{
+	if ((long long)regs->orig_rax >= 0 && (long long)regs->rax == -ERESTART_RESTARTBLOCK)
+		regs->rax = (unsigned long long)-ERESTARTNOHAND;
+}
+
+static void cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4])
+{
+	__asm__ volatile("cpuid"
+			 : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3])
+			 : "a"(leaf), "c"(sub));
+}
+
+/*
+ * Which features the frame may name, and how many bytes they take.  The kernel refuses a frame that
+ * is larger than the thread's own buffer, which has no room for AMX tiles before their first use.
+ */
+static int xstate_shape(const struct inferior_saved *s, uint64_t *ret_features, size_t *ret_size)
+{
+	uint64_t features, in_use;
+	size_t size = XSTATE_MIN;
+
+	if (s->xstate_size < XSTATE_MIN)
+		return -EBADMSG;
+	/* The kernel leaves the mask of enabled features here (NT_X86_XSTATE). */
+	memcpy(&features, s->xstate + SW_BYTES_AT, sizeof(features));
+	memcpy(&in_use, s->xstate + XHEADER_AT, sizeof(in_use));
+	if (!(in_use & XFEATURE_AMX))
+		features &= ~XFEATURE_AMX;
+	for (unsigned i = 2; i < 63; i++) {
+		uint32_t r[4];
+
+		if (!(features & UINT64_C(1) << i))
+			continue;
+		cpuid(0xd, i, r);
+		if ((size_t)r[0] + r[1] > size)
+			size = (size_t)r[0] + r[1];
+	}
+	if (size > s->xstate_size)
+		return -EBADMSG;
+	*ret_features = features;
+	*ret_size = size;
+	return 0;
+}
+
+static void put_xstate(const struct inferior_saved *s, uint64_t features, size_t size, uint8_t *to)
+{
+	struct sw_bytes sw = { .magic1 = SW_MAGIC1, .features = features,
+			       .extended_size = (uint32_t)size + 4, .xstate_size = (uint32_t)size };
+	uint32_t magic2 = SW_MAGIC2;
+	uint64_t in_use;
+
+	memcpy(to, s->xstate, size);
+	memcpy(to + SW_BYTES_AT, &sw, sizeof(sw));
+	memcpy(&in_use, to + XHEADER_AT, sizeof(in_use));
+	in_use &= features;
+	memcpy(to + XHEADER_AT, &in_use, sizeof(in_use));
+	memset(to + XHEADER_AT + 8, 0, 56);
+	memcpy(to + size, &magic2, sizeof(magic2));
+}
+
+static struct sigframe_context context_of(const struct user_regs_struct *r, uint64_t fpstate)
+{
+	return (struct sigframe_context){
+		.r8 = r->r8, .r9 = r->r9, .r10 = r->r10, .r11 = r->r11, .r12 = r->r12,
+		.r13 = r->r13, .r14 = r->r14, .r15 = r->r15, .di = r->rdi, .si = r->rsi,
+		.bp = r->rbp, .bx = r->rbx, .dx = r->rdx, .ax = r->rax, .cx = r->rcx,
+		.sp = r->rsp, .ip = r->rip, .flags = r->eflags, .cs = (uint16_t)r->cs,
+		.ss = (uint16_t)r->ss, .fpstate = fpstate,
+	};
+}
+
+int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, uint64_t cookie,
+			 uint64_t low, struct inferior_frame *ret_frame)
+{
+	struct user_regs_struct regs = inferior_restarted(&saved->regs);
+	struct sigframe f = { .return_to = restorer };
+	uint64_t features, fpstate, addr;
+	size_t size;
+	int rc = xstate_shape(saved, &features, &size);
+
+	if (rc < 0)
+		return rc;
+	if (saved->regs.rsp < low || saved->regs.rsp - low < RED_ZONE + size + sizeof(f) + 128)
+		return -ENOSPC;
+	fpstate = (saved->regs.rsp - RED_ZONE - size - 4) & ~UINT64_C(63);
+	/* A function is entered with the stack pointer 8 below a multiple of 16. */
+	addr = ((fpstate - sizeof(f)) & ~UINT64_C(15)) - 8;
+	f.uc.flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+	f.uc.stack.flags = SS_NO_MODE;
+	f.uc.context = context_of(&regs, fpstate);
+	f.uc.mask = saved->mask;
+	memcpy(f.siginfo, &cookie, sizeof(cookie));
+
+	memset(ret_frame, 0, sizeof(*ret_frame));
+	ret_frame->addr = addr;
+	ret_frame->cookie_addr = addr + offsetof(struct sigframe, siginfo);
+	ret_frame->size = (size_t)(fpstate - addr) + size + 4;
+	memcpy(ret_frame->bytes, &f, sizeof(f));
+	put_xstate(saved, features, size, ret_frame->bytes + (fpstate - addr));
+	return 0;
+}
+
+/* mov $15, %rax; syscall (glibc), mov $15, %eax; syscall (musl and others) */
+static const uint8_t restorers[][9] = {
+	{ 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 },
+	{ 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 },
+};
+static const size_t restorer_sizes[] = { 9, 7 };
+
+static const uint8_t *search_restorer(const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(restorers); i++) {
+		const uint8_t *hit = memmem(bytes, size, restorers[i], restorer_sizes[i]);
+
+		if (hit)
+			return hit;
+	}
+	return NULL;
+}
+
+#define PIECE 65536u
+#define TEXT_MAX (UINT64_C(64) << 20)
+
+/* Pieces overlap, so that no match is cut. */
+static int search_mapping(const struct cudbgshim_memory *memory, const struct cudbgshim_map *map,
+			  uint8_t *piece, uint64_t *ret_addr)
+{
+	for (uint64_t at = map->start; at < map->end && at - map->start < TEXT_MAX; at += PIECE - 16) {
+		size_t size = map->end - at < PIECE ? (size_t)(map->end - at) : PIECE;
+		const uint8_t *hit;
+		int rc = memory->read(memory->ctx, at, piece, size);
+
+		if (rc < 0)
+			return rc == -EFAULT ? -ENOENT : rc;
+		hit = search_restorer(piece, size);
+		if (hit) {
+			*ret_addr = at + (uint64_t)(hit - piece);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static bool is_libc(const struct cudbgshim_map *map)
+{
+	static const char *const stems[] = { "/libc.so", "/libc-", "/ld-musl", "/libpthread" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(stems); i++)
+		if (memmem(map->name, map->name_size, stems[i], strlen(stems[i])))
+			return true;
+	return false;
+}
+
+int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *maps, size_t size,
+			   uint64_t *ret_addr)
+{
+	auto_free uint8_t *piece = malloc(PIECE);
+
+	if (!piece)
+		return -ENOMEM;
+	/* First the C library, then (a static program) everything else. */
+	for (int pass = 0; pass < 2; pass++) {
+		struct cudbgshim_maps at = { maps, size, 0 };
+		struct cudbgshim_map map;
+
+		while (cudbgshim_maps_next(&at, &map)) {
+			int rc;
+
+			if (!(map.flags & CUDBGSHIM_MAP_EXEC) || !(map.flags & CUDBGSHIM_MAP_READ) ||
+			    !map.inode || is_libc(&map) != (pass == 0))
+				continue;
+			rc = search_mapping(memory, &map, piece, ret_addr);
+			if (rc != -ENOENT)
+				return rc;
+		}
+	}
+	return -ENOENT;
+}

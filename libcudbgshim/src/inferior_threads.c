@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* Which thread of the debuggee may be borrowed for a call. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "inferior.h"
+
+#define THREADS_MAX 16384
+/* Words of a waiting thread's stack that are looked at for return addresses. */
+#define SCAN_WORDS 256
+
+enum {
+	RANK_WAIT = 0,	   /* waits without a time limit, or one that survives a restart */
+	RANK_TIMED = 1,	   /* waits with a limit that starts again if we die */
+	RANK_RUNNING = 2,  /* where it is will be seen when it stops */
+	RANK_AGAIN = 3,	   /* was interrupted before: only the kernel knows what it waits for */
+	RANK_AVOID = 8,	   /* called by a library that we should stay out of */
+};
+
+static const char *line_value(const char *status, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (const char *line = status; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, key, length) && line[length] == ':')
+			return line + length + 1 + strspn(line + length + 1, " \t");
+	}
+	return NULL;
+}
+
+static bool line_has(const char *value, const char *word)
+{
+	const char *hit = value ? strstr(value, word) : NULL;
+	const char *end = value ? strchr(value, '\n') : NULL;
+
+	return hit && (!end || hit < end);
+}
+
+int inferior_thread_parse(const char *status, const char *syscall, struct inferior_thread *ret)
+{
+	const char *state = line_value(status, "State"), *tracer = line_value(status, "TracerPid");
+	struct inferior_thread t = { .nr = -1 };
+	unsigned long long a[8];
+	int n;
+
+	if (!state || !tracer)
+		return -EBADMSG;
+	t.state = *state;
+	t.tracer = (pid_t)strtol(tracer, NULL, 10);
+	t.has_shadow_stack = line_has(line_value(status, "x86_Thread_features"), "shstk");
+	if (!strncmp(syscall, "running", 7)) {
+		t.is_running = true;
+		*ret = t;
+		return 0;
+	}
+	n = sscanf(syscall, "%ld %llx %llx %llx %llx %llx %llx %llx %llx", &t.nr, &a[0], &a[1],
+		   &a[2], &a[3], &a[4], &a[5], &a[6], &a[7]);
+	if (n == 9) {
+		for (size_t i = 0; i < ARRAY_SIZE(t.args); i++)
+			t.args[i] = a[i];
+		t.sp = a[6];
+		t.pc = a[7];
+	} else if (n == 3 && t.nr == -1) {
+		t.sp = a[0];
+		t.pc = a[1];
+	} else {
+		return -EBADMSG;
+	}
+	*ret = t;
+	return 0;
+}
+
+/* Its time limit is relative, and the kernel does not write back what is left. */
+static bool is_timed(const struct inferior_thread *t)
+{
+	switch (t->nr) {
+	case SYS_nanosleep:
+		return true;
+	case SYS_clock_nanosleep:
+		return !(t->args[1] & 1); /* TIMER_ABSTIME */
+	case SYS_poll:
+		return (int32_t)t->args[2] > 0;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int32_t)t->args[3] > 0;
+	case SYS_futex:
+		return t->args[3] && (t->args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+	case SYS_rt_sigtimedwait:
+		return t->args[2];
+	case 441: /* epoll_pwait2 */
+	case SYS_semtimedop:
+		return t->args[3];
+	case SYS_io_getevents:
+	case 333: /* io_pgetevents */
+		return t->args[4];
+	default:
+		return false;
+	}
+}
+
+/* Fails with EINTR if we die between stopping it and mending that. */
+static bool is_fragile(long nr)
+{
+	struct user_regs_struct before = { .rax = (unsigned long long)-EINTR,
+					   .orig_rax = (unsigned long long)nr };
+	struct user_regs_struct after = before;
+
+	inferior_forgive_interruption(&after);
+	return nr != SYS_read && after.rax != before.rax;
+}
+
+static const char *unfit_state(const struct inferior_thread *t)
+{
+	switch (t->state) {
+	case 'R':
+	case 'S':
+		break;
+	case 'D':
+		return "waits in the kernel and cannot be interrupted";
+	case 'T':
+	case 't':
+		return "is stopped";
+	default:
+		return "has ended";
+	}
+	switch (t->nr) {
+	case SYS_exit:
+	case SYS_exit_group:
+	case SYS_execve:
+	case SYS_execveat:
+		return "is ending or executing another program";
+	default:
+		return NULL;
+	}
+}
+
+static bool is_avoided(const struct cudbgshim_call_options *o, uint64_t addr)
+{
+	return addr >= o->avoid_start && addr < o->avoid_end;
+}
+
+/* A return address into the range to avoid: a lock of that library may be held. */
+static bool is_called_from_avoided(const struct cudbgshim_call_options *o, uint64_t sp)
+{
+	uint64_t words[SCAN_WORDS];
+
+	if (o->memory.read(o->memory.ctx, sp, words, sizeof(words)) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (is_avoided(o, words[i]))
+			return true;
+	return false;
+}
+
+static bool has_name(const struct cudbgshim_map *map, const char *name)
+{
+	return map->name_size == strlen(name) && !memcmp(map->name, name, map->name_size);
+}
+
+/* Lowest address that this stack may use, or 0. */
+static uint64_t stack_low(uint64_t sp, const char *maps, size_t size)
+{
+	struct cudbgshim_maps at = { maps, size, 0 };
+	struct cudbgshim_map map;
+	uint64_t below = 0;
+
+	while (cudbgshim_maps_next(&at, &map)) {
+		if (sp >= map.start && sp < map.end) {
+			if (!(map.flags & CUDBGSHIM_MAP_WRITE))
+				return 0;
+			/* The first thread's stack grows when it is touched, up to its neighbour. */
+			if (has_name(&map, "[stack]") && map.start > (UINT64_C(2) << 20) + below)
+				return map.start - (UINT64_C(1) << 20);
+			return map.start;
+		}
+		below = map.end;
+	}
+	return 0;
+}
+
+static bool has_room(uint64_t sp, uint64_t low)
+{
+	return low && sp > low && sp - low >= INFERIOR_FRAME_MAX + INFERIOR_STACK_ROOM;
+}
+
+int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size_t size,
+			 const struct cudbgshim_call_options *o, const char **ret_why)
+{
+	const char *why = unfit_state(t);
+	int rank;
+
+	if (!why && !t->is_running && !has_room(t->sp, stack_low(t->sp, maps, size)))
+		why = "has too little room on its stack";
+	if (why) {
+		*ret_why = why;
+		return -1;
+	}
+	if (t->is_running)
+		return RANK_RUNNING;
+	rank = t->nr < 0			? RANK_RUNNING :
+	       t->nr == SYS_restart_syscall	? RANK_AGAIN :
+	       is_timed(t) || is_fragile(t->nr) ? RANK_TIMED :
+						  RANK_WAIT;
+	if (is_avoided(o, t->pc) || is_called_from_avoided(o, t->sp))
+		rank += RANK_AVOID;
+	return rank;
+}
+
+static int read_thread(int task_fd, const char *name, struct inferior_thread *ret)
+{
+	auto_free char *status = NULL, *syscall = NULL;
+	struct inferior_thread t;
+	char path[64];
+	size_t size;
+	uint64_t tid;
+	int rc;
+
+	if (str_to_u64(name, 1, INT32_MAX, &tid) < 0)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%.32s/status", name);
+	rc = fd_read_file_at(task_fd, path, 65536, &status, &size);
+	snprintf(path, sizeof(path), "%.32s/syscall", name);
+	if (rc == 0)
+		rc = fd_read_file_at(task_fd, path, 4096, &syscall, &size);
+	if (rc == 0)
+		rc = inferior_thread_parse(status, syscall, &t);
+	if (rc < 0)
+		return rc;
+	t.tid = (pid_t)tid;
+	*ret = t;
+	return 0;
+}
+
+static bool is_listed(pid_t tid, const pid_t *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == tid)
+			return true;
+	return false;
+}
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+int inferior_thread_choose(const struct cudbgshim_call_options *o, const char *maps, size_t size,
+			   const pid_t *skip, size_t n_skip, struct inferior_thread *ret,
+			   const char **ret_why)
+{
+	int fd = openat(o->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_call(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct inferior_thread best = { 0 }, t;
+	int best_rank = INT32_MAX, n = 0;
+	struct dirent *d;
+
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((d = readdir(dir)) && n++ < THREADS_MAX) {
+		int rank, rc = read_thread(dirfd(dir), d->d_name, &t);
+
+		if (rc == -EACCES || rc == -EPERM)
+			return -EPERM;
+		if (rc < 0)
+			continue; /* ended meanwhile */
+		if (t.has_shadow_stack) {
+			*ret_why = "the process uses shadow stacks, on which no call can be prepared";
+			return -EOPNOTSUPP;
+		}
+		if (t.tracer) {
+			*ret_why = "another process traces it";
+			return -EBUSY;
+		}
+		if (is_listed(t.tid, skip, n_skip))
+			continue;
+		rank = inferior_thread_rank(&t, maps, size, o, ret_why);
+		if (rank >= 0 && rank < best_rank) {
+			best = t;
+			best_rank = rank;
+		}
+	}
+	*ret = best;
+	return 0;
+}
+
+/* Code that takes locks which the function will need: allocator, loader, thread library. */
+static bool is_lock_land(const struct cudbgshim_map *map)
+{
+	static const char *const stems[] = { "/libc.so", "/libc-", "/ld-", "/libpthread",
+					     "/libdl",	 "malloc" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(stems); i++)
+		if (memmem(map->name, map->name_size, stems[i], strlen(stems[i])))
+			return true;
+	return false;
+}
+
+const char *inferior_check_place(const struct user_regs_struct *regs, const char *maps, size_t size,
+				 const struct cudbgshim_call_options *o, uint64_t *ret_low)
+{
+	struct cudbgshim_map stack, code;
+	uint64_t low;
+
+	if (regs->cs != 0x33)
+		return "runs 32-bit code";
+	if (!cudbgshim_maps_find(maps, size, regs->rip, &code))
+		return "runs code that was mapped a moment ago";
+	/* A system call's result is still to be seen: the thread waits and holds no lock of libc. */
+	if ((long long)regs->orig_rax < 0 && (is_lock_land(&code) || is_avoided(o, regs->rip)))
+		return "runs inside the C library, the loader or the driver";
+	low = stack_low(regs->rsp, maps, size);
+	if (!has_room(regs->rsp, low) || !cudbgshim_maps_find(maps, size, regs->rsp, &stack))
+		return "has too little room on its stack";
+	/* The thread library keeps its block at the top of each stack that it made.  Anything else
+	 * may be a coroutine's, with other data right below. */
+	if (!has_name(&stack, "[stack]") &&
+	    (regs->fs_base < regs->rsp || regs->fs_base >= stack.end))
+		return "runs on a stack that is not its own";
+	*ret_low = low;
+	return NULL;
+}

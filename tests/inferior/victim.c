@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program that notices when somebody disturbs it.
+ *
+ * usage: victim KIND...    each KIND runs in a thread of its own, the first one in the first thread
+ *
+ * Nobody in here tolerates EINTR, a changed register, a changed byte below the stack pointer, a
+ * lost or additional signal.  A separate process wakes the waiting kinds.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/inferior/victim.h"
+
+static struct victim *v;
+
+/* Shared with the process that wakes us. */
+static struct {
+	volatile uint32_t futex;
+	volatile uint64_t kicks;
+} *wake;
+static int event_fd, epoll_fd, pipe_fds[2], silent_pipe[2], sockets[2];
+
+static void wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void wrong(const char *fmt, ...)
+{
+	char text[sizeof(v->first_error)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!__sync_fetch_and_add(&v->errors, 1))
+		memcpy((char *)v->first_error, text, sizeof(text));
+}
+
+/* The caller's death is allowed to show as EINTR here, its life is not. */
+static void wrong_or_interrupted(const char *what)
+{
+	if (errno == EINTR)
+		__sync_fetch_and_add(&v->interrupted, 1);
+	else
+		wrong("%s: %s", what, strerror(errno));
+}
+
+static void pause_us(long us)
+{
+	struct timespec t = { us / 1000000, us % 1000000 * 1000 };
+
+	while (nanosleep(&t, &t) < 0)
+		wrong_or_interrupted("nanosleep");
+}
+
+/* ------------------------------------------------------------------ what is called ----------- */
+
+static void *helper_thread(void *arg)
+{
+	free(malloc(100));
+	return arg;
+}
+
+static void trash_vectors(void)
+{
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vpcmpeqd %%xmm0, %%xmm0, %%xmm0\n vmovaps %%ymm0, %%ymm1\n"
+				 "vmovaps %%ymm0, %%ymm7\n vmovaps %%ymm0, %%ymm8\n vmovaps %%ymm0, %%ymm15\n"
+				 ::: "xmm0", "xmm1", "xmm7", "xmm8", "xmm15");
+	__asm__ volatile("fninit\n fldpi\n fldpi\n" ::: "st", "st(1)");
+}
+
+static void work(uint64_t argument)
+{
+	pthread_t t;
+	volatile long double x = 3.0L; /* needs a clean x87 stack */
+
+	__sync_fetch_and_add(&v->entered, 1);
+	v->argument = argument;
+	x = x * x + 1.0L;
+	if (x != 10.0L)
+		wrong("x87 was not clean");
+	if (pthread_create(&t, NULL, helper_thread, NULL) == 0)
+		pthread_join(t, NULL);
+	else
+		wrong("pthread_create");
+	usleep(500);
+	errno = 0;
+	trash_vectors();
+	__sync_fetch_and_add(&v->completed, 1);
+}
+
+static void slow(uint64_t argument)
+{
+	__sync_fetch_and_add(&v->entered, 1);
+	usleep((useconds_t)argument);
+	trash_vectors();
+	__sync_fetch_and_add(&v->completed, 1);
+}
+
+static void crash(uint64_t argument)
+{
+	__sync_fetch_and_add(&v->entered, 1);
+	*(volatile int *)(uintptr_t)argument = 1;
+}
+
+static void end_thread(uint64_t argument)
+{
+	__sync_fetch_and_add(&v->entered, 1);
+	if (argument)
+		_exit((int)argument);
+	syscall(SYS_exit, 0);
+}
+
+static void execute(uint64_t argument)
+{
+	(void)argument;
+	__sync_fetch_and_add(&v->entered, 1);
+	execl("/bin/sleep", "sleep", "30", (char *)NULL);
+}
+
+/* ------------------------------------------------------------------ kinds of threads --------- */
+
+/* Known values in all vector registers and many others, held for a while. */
+static uint64_t check_vectors(void)
+{
+	uint64_t bad;
+
+	__asm__ volatile("mov $0x1122334455667788, %%rbx\n"
+			 "vmovq %%rbx, %%xmm0\n vpbroadcastq %%xmm0, %%ymm0\n"
+			 "vmovdqa %%ymm0, %%ymm3\n vmovdqa %%ymm0, %%ymm9\n vmovdqa %%ymm0, %%ymm15\n"
+			 "mov %%rbx, %%r12\n mov %%rbx, %%r15\n mov %%rbx, %%r8\n std\n"
+			 "mov $20000, %%ecx\n"
+			 "1: dec %%ecx\n jnz 1b\n"
+			 "pushfq\n pop %%rdx\n cld\n and $0x400, %%edx\n xor $0x400, %%edx\n"
+			 "mov %%rdx, %0\n"
+			 "vpxor %%ymm0, %%ymm3, %%ymm3\n vpxor %%ymm0, %%ymm9, %%ymm9\n"
+			 "vpxor %%ymm0, %%ymm15, %%ymm15\n vpor %%ymm3, %%ymm9, %%ymm9\n"
+			 "vpor %%ymm9, %%ymm15, %%ymm15\n vextracti128 $1, %%ymm15, %%xmm3\n"
+			 "vpor %%xmm3, %%xmm15, %%xmm3\n vmovq %%xmm3, %%rdx\n or %%rdx, %0\n"
+			 "vmovq %%xmm0, %%rdx\n xor %%rbx, %%rdx\n or %%rdx, %0\n"
+			 "xor %%rbx, %%r12\n or %%r12, %0\n xor %%rbx, %%r15\n or %%r15, %0\n"
+			 "xor %%rbx, %%r8\n or %%r8, %0\n"
+			 : "=&r"(bad)
+			 :
+			 : "rbx", "rcx", "rdx", "r8", "r12", "r15", "xmm0", "xmm3", "xmm9", "xmm15", "cc",
+			   "memory");
+	return bad;
+}
+
+static void kind_vectors(void)
+{
+	if (!__builtin_cpu_supports("avx2"))
+		return pause_us(1000);
+	if (check_vectors())
+		wrong("a register changed");
+}
+
+/* 128 bytes below the stack pointer belong to a leaf function. */
+__attribute__((naked)) static uint64_t check_red_zone(void)
+{
+	__asm__("mov $16, %ecx\n"
+		"1: mov %rcx, %rdx\n neg %rdx\n mov %rcx, (%rsp,%rdx,8)\n dec %ecx\n jnz 1b\n"
+		"mov $20000, %ecx\n"
+		"2: dec %ecx\n jnz 2b\n"
+		"xor %eax, %eax\n mov $16, %ecx\n"
+		"3: mov %rcx, %rdx\n neg %rdx\n mov (%rsp,%rdx,8), %rdx\n xor %rcx, %rdx\n or %rdx, %rax\n"
+		"dec %ecx\n jnz 3b\n"
+		"ret\n");
+}
+
+static void kind_redzone(void)
+{
+	if (check_red_zone())
+		wrong("the red zone changed");
+}
+
+static void kind_sleep(void)
+{
+	struct timespec begin, end;
+	long us;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	pause_us(3000);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	us = (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
+	if (us < 3000)
+		wrong("slept %ld us instead of 3000", us);
+}
+
+static void kind_poll(void)
+{
+	if (poll(NULL, 0, 5) != 0)
+		wrong_or_interrupted("poll");
+}
+
+static void kind_futex(void)
+{
+	uint32_t seen = wake->futex;
+
+	if (syscall(SYS_futex, &wake->futex, FUTEX_WAIT, seen, NULL, NULL, 0) < 0 && errno != EAGAIN)
+		wrong("futex: %s", strerror(errno));
+}
+
+static void kind_epoll(void)
+{
+	struct epoll_event e;
+	uint64_t count;
+
+	if (epoll_wait(epoll_fd, &e, 1, -1) != 1)
+		return wrong_or_interrupted("epoll_wait");
+	if (read(event_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		wrong("eventfd: %s", strerror(errno));
+}
+
+static void kind_read(void)
+{
+	char c;
+
+	if (read(pipe_fds[0], &c, 1) != 1)
+		wrong("read: %s", strerror(errno));
+}
+
+static void kind_recv(void)
+{
+	char c;
+
+	if (recv(sockets[0], &c, 1, 0) != 1)
+		wrong("recv: %s", strerror(errno));
+}
+
+static volatile sig_atomic_t handled;
+
+static void handler(int sig)
+{
+	(void)sig;
+	handled++;
+	__sync_fetch_and_add(&v->signals, 1);
+}
+
+/* Returns only when its handler has run. */
+static void kind_sigsuspend(void)
+{
+	sigset_t none;
+	sig_atomic_t before = handled;
+
+	sigemptyset(&none);
+	sigsuspend(&none);
+	if (handled == before)
+		wrong("sigsuspend returned without a signal");
+}
+
+/* The timer must interrupt the read, every time: otherwise nobody would ever wake it. */
+static void kind_alarm(void)
+{
+	sig_atomic_t before = handled;
+	char c;
+	ssize_t n;
+	struct itimerval t = { .it_value.tv_usec = 4000 };
+
+	setitimer(ITIMER_REAL, &t, NULL);
+	n = read(silent_pipe[0], &c, 1);
+	if (n >= 0 || errno != EINTR)
+		wrong("read on a silent pipe: %zd", n);
+	if (handled == before)
+		wrong("read was interrupted without a signal");
+}
+
+/* Signals at a high rate, on top of registers that must not change. */
+static void kind_storm(void)
+{
+	static bool on;
+	struct itimerval t = { .it_value.tv_usec = 300, .it_interval.tv_usec = 300 };
+
+	if (!on)
+		setitimer(ITIMER_REAL, &t, NULL);
+	on = true;
+	kind_vectors();
+}
+
+static void kind_vfork(void)
+{
+	int status;
+	pid_t child = vfork();
+
+	if (child == 0) {
+		struct timespec t = { 0, 5000000 };
+
+		syscall(SYS_nanosleep, &t, NULL);
+		_exit(7);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+	    WEXITSTATUS(status) != 7)
+		wrong("vfork child: %s", strerror(errno));
+}
+
+/* Never anywhere but in the C library: no thread to borrow. */
+static void kind_libc(void)
+{
+	static char text[32 << 20];
+
+	memset(text, 'x', sizeof(text) - 1);
+}
+
+static void kind_stopped(void)
+{
+	raise(SIGSTOP);
+}
+
+static const struct kind {
+	const char *name;
+	void (*round)(void);
+} kinds[VICTIM_KINDS] = {
+	{ "vectors", kind_vectors }, { "redzone", kind_redzone }, { "sleep", kind_sleep },
+	{ "poll", kind_poll },	     { "futex", kind_futex },	  { "epoll", kind_epoll },
+	{ "read", kind_read },	     { "recv", kind_recv },	  { "sigsuspend", kind_sigsuspend },
+	{ "alarm", kind_alarm },     { "storm", kind_storm },	  { "vfork", kind_vfork },
+	{ "libc", kind_libc },	     { "stopped", kind_stopped },
+};
+
+static void *run(void *arg)
+{
+	const struct kind *k = arg;
+	uint64_t *beat = (uint64_t *)&v->beats[k - kinds];
+
+	for (;;) {
+		k->round();
+		__atomic_fetch_add(beat, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Another process, so that it is no candidate for the call. */
+static void wake_all(pid_t parent, pid_t signalled)
+{
+	uint64_t one = 1;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent) {
+		wake->futex++;
+		syscall(SYS_futex, &wake->futex, FUTEX_WAKE, 100, NULL, NULL, 0);
+		if (write(event_fd, &one, sizeof(one)) < 0 || write(pipe_fds[1], "x", 1) < 0 ||
+		    send(sockets[1], "x", 1, MSG_DONTWAIT) < 0)
+			(void)0; /* full: somebody will drain it or nobody reads */
+		if (signalled)
+			kill(signalled, SIGUSR1);
+		usleep(3000);
+	}
+	_exit(0);
+}
+
+static void block_signals(bool keep_alarm)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (!keep_alarm)
+		sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+static void prepare(void)
+{
+	struct sigaction sa = { .sa_handler = handler };
+	struct epoll_event e = { .events = EPOLLIN };
+
+	wake = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	event_fd = eventfd(0, EFD_NONBLOCK);
+	epoll_fd = epoll_create1(0);
+	if (wake == MAP_FAILED || pipe2(pipe_fds, 0) < 0 || pipe2(silent_pipe, 0) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) < 0)
+		_exit(3);
+	fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK);
+	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd, &e);
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGALRM, &sa, NULL);
+	v->function[VICTIM_WORK] = (uintptr_t)work;
+	v->function[VICTIM_SLOW] = (uintptr_t)slow;
+	v->function[VICTIM_CRASH] = (uintptr_t)crash;
+	v->function[VICTIM_EXIT] = (uintptr_t)end_thread;
+	v->function[VICTIM_EXEC] = (uintptr_t)execute;
+}
+
+static const struct kind *find(const char *name)
+{
+	for (size_t i = 0; i < VICTIM_KINDS; i++)
+		if (kinds[i].name && !strcmp(kinds[i].name, name))
+			return &kinds[i];
+	fprintf(stderr, "no kind %s\n", name);
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	bool suspends = false, alarms = false;
+	pid_t me = getpid();
+
+	v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED, VICTIM_FD, 0);
+	if (v == MAP_FAILED || argc < 2)
+		return 2;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	prepare();
+	for (int i = 1; i < argc; i++) {
+		suspends |= !strcmp(argv[i], "sigsuspend");
+		alarms |= !strcmp(argv[i], "storm") || !strcmp(argv[i], "alarm");
+	}
+	block_signals(false);
+	if (fork() == 0)
+		wake_all(me, suspends ? me : 0);
+	for (int i = 2; i < argc; i++) {
+		pthread_t t;
+
+		if (pthread_create(&t, NULL, run, (void *)(uintptr_t)find(argv[i])))
+			return 3;
+	}
+	block_signals(alarms);
+	__atomic_store_n(&v->ready, 1, __ATOMIC_RELEASE);
+	run((void *)(uintptr_t)find(argv[1]));
+	return 0;
+}

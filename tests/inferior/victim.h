@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef INFERIOR_VICTIM_H
+#define INFERIOR_VICTIM_H
+
+/**
+ * @file victim.h
+ * What the victim of inferior calls writes about itself, in memory shared with its test.
+ */
+
+#include <stdint.h>
+
+#define VICTIM_FD     3 /* shared memory, inherited */
+#define VICTIM_KINDS  16
+
+enum victim_function { VICTIM_WORK, VICTIM_SLOW, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC, VICTIM_N_FUNCTIONS };
+
+struct victim {
+	volatile uint32_t ready;
+	volatile uint32_t errors;
+	volatile char first_error[128];
+	volatile uint64_t beats[VICTIM_KINDS]; /* rounds that each kind of thread has completed */
+	volatile uint64_t entered, completed;  /* calls of the functions below */
+	volatile uint64_t argument;
+	volatile uint64_t interrupted; /* sleep, poll, epoll_wait: EINTR, which a killed caller may cause */
+	volatile uint64_t signals;
+	volatile uint64_t function[VICTIM_N_FUNCTIONS];
+};
+
+#endif /* INFERIOR_VICTIM_H */
