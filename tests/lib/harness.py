@@ -411,6 +411,129 @@ class Scene:
             raise AssertionError(problem)
 
 
+class CudaSim:
+    """Control connection of gpu-agent-cuda-sim (tests/cudasim/wire.h)."""
+
+    HELLO = struct.Struct("<QIIII")
+    HEAD = struct.Struct("<II")
+    MAGIC, CONTROL = 0x314D495341445543, 2
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(str(path))
+        self.sock.sendall(self.HELLO.pack(self.MAGIC, self.CONTROL, 0, 0, 0))
+
+    def _take(self, size):
+        data = b""
+        while len(data) < size:
+            piece = self.sock.recv(size - len(data))
+            if not piece:
+                raise EOFError("the simulator closed the connection")
+            data += piece
+        return data
+
+    def command(self, line):
+        """Run a script line ("to PID LINE" names a process; else the newest); its answer."""
+        data = line.encode() + b"\0"
+        self.sock.sendall(self.HEAD.pack(self.HEAD.size + len(data), 0) + data)
+        size, error = self.HEAD.unpack(self._take(self.HEAD.size))
+        text = self._take(size - self.HEAD.size).decode()
+        if error:
+            raise OSError(error, text)
+        return text
+
+    def state(self, pid):
+        """What the GPUs know about one process; None when it is gone."""
+        processes = json.loads(self.command("state"))["processes"]
+        return next((p for p in processes if p["pid"] == pid), None)
+
+    def close(self):
+        self.sock.close()
+
+
+class CudaScene(Scene):
+    """Simulated CUDA GPUs, one program on them, and the daemon.
+
+    release  of the driver, "8.0" to "13.4"; the libraries lie in .libraries, for the program and for
+             whoever debugs it; .libcuda is the one to load.
+    app      script of gpu-agent-cuda-simapp; @CUBIN@ stands for the fixture of sm_90
+    sim      script run for every new program (gpu-agent-cuda-sim --help)
+    conf     further lines of cudasim.conf (tests/cudasim/conf.h)
+    """
+
+    BUILT = ("8.0", "12.4", "12.9", "13.4")  # generations of exported symbols
+    CUBIN = ROOT / "tests/data/cubin/spin-sm_90.cubin"
+    APP = "init; context 0; module @CUBIN@; gpu launch spin grid=8 block=128; listen"
+
+    def __init__(self, app=APP, release="12.4", sim="", conf=(), agentd=(), user_mode=True, app_user=None,
+                 start_agent=True):
+        super().__init__(app=app, sim=sim, agentd=agentd, user_mode=user_mode, app_user=app_user,
+                         start_agent=start_agent)
+        self.release = release
+        self.conf = conf
+        self.libraries = self.directory / "cuda"
+        self.libcuda = self.libraries / "libcuda.so.1"
+        self.gpu = self.directory / "gpu"
+        self.cuda = None
+
+    def __enter__(self):
+        app, _, sim, agentd, user_mode, app_user, start_agent = self.options
+        try:
+            os.chmod(self.directory, 0o755)
+            self._install_libraries()
+            script = ["--execute", sim] if sim else []
+            self.sim = self.start("cuda-sim", [BIN / "gpu-agent-cuda-sim", "--socket", self.gpu, *script])
+            self.sim.wait_line()
+            self.cuda = CudaSim(self.gpu)
+            if app is not None:
+                self.app = self.start_app(app, user=app_user)
+            if start_agent:
+                self.start_agentd(*agentd, user_mode=user_mode)
+            return self
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def _install_libraries(self):
+        def number(text):
+            return tuple(map(int, text.split(".")))
+
+        built = max((r for r in self.BUILT if number(r) <= number(self.release)), key=number)
+        shutil.copytree(BIN.parent / "cudasim" / built, self.libraries)
+        lines = [f"gpu {self.gpu}", f"version {self.release}", *self.conf]
+        (self.libraries / "cudasim.conf").write_text("\n".join(lines) + "\n")
+
+    def start_app(self, script, user=None, name="app", extra=()):
+        """A program on the simulated GPUs; returns once it has set itself up."""
+        status_file = self.directory / f"status{len(self.processes)}"
+        status_file.touch()
+        os.chmod(status_file, 0o666)
+        program, kwargs = BIN / "gpu-agent-cuda-simapp", {}
+        if user is not None:
+            program = shutil.copy(program, self.directory)
+            kwargs = {"user": user, "group": user, "extra_groups": []}
+        cubin = shutil.copy(self.CUBIN, self.directory)
+        process = self.start(name, [program, "--status-file", status_file, *extra, "-e",
+                                    script.replace("@CUBIN@", str(cubin))],
+                             env={"LD_LIBRARY_PATH": str(self.libraries)}, **kwargs)
+        process.status_file = status_file
+        process.wait_line()
+        return process
+
+    def control(self, line, app=None):
+        """One script line for the program's GPUs."""
+        return self.cuda.command(f"to {(app or self.app).pid} {line}")
+
+    def state(self, app=None):
+        return self.cuda.state((app or self.app).pid)
+
+    def __exit__(self, kind, value, trace):
+        if self.cuda:
+            self.cuda.close()
+        super().__exit__(kind, value, trace)
+
+
 def as_user(uid, function):
     """Run function() in a child process of that user; its exception fails the test."""
     child = os.fork()
