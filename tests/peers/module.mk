@@ -1,2 +1,8 @@
 # Independent judges: other people's programs and headers, fetched when they can be had.
-system_tests += tests/peers/test_dbgapi.py tests/peers/test_uapi.py
+system_tests += tests/peers/test_dbgapi.py tests/peers/test_uapi.py tests/peers/test_cuda_gdb.py
+
+# The core that NVIDIA's debugger is asked about.
+test_programs += cuda_core
+cuda_core_src := tests/peers/cuda_core.c
+cuda_core_libs := corefile base
+cuda_core_ldlibs := $(corefile_ldlibs)
