@@ -150,7 +150,7 @@ int cudbgshim_symbols_read(const struct cudbgshim_memory *memory, uint64_t base,
  * A call that is under way, for whoever has to clean up after our death.  Lives in memory that
  * outlives the caller; written before anything is changed.
  */
-struct cudbgshim_call_record {
+struct cudbgshim_inferior_record {
 	uint32_t is_active; /**< The thread below runs, or ran last, with the frame below. */
 	int32_t tid;
 	uint64_t frame;	 /**< Address of the frame that restores the thread. */
@@ -158,7 +158,7 @@ struct cudbgshim_call_record {
 	uint64_t function;
 };
 
-struct cudbgshim_call_options {
+struct cudbgshim_inferior_options {
 	int pid;
 	int proc_fd; /**< Borrowed: the directory /proc/PID, open. */
 	struct cudbgshim_memory memory;
@@ -166,14 +166,14 @@ struct cudbgshim_call_options {
 	/** A thread inside of this range may hold a lock that the function needs: libcuda. */
 	uint64_t avoid_start, avoid_end;
 	unsigned timeout_ms; /**< For the whole call; 0: 5000. */
-	struct cudbgshim_call_record *record; /**< Borrowed; NULL: nobody cleans up after us. */
+	struct cudbgshim_inferior_record *record; /**< Borrowed; NULL: nobody cleans up after us. */
 	/** Told the name of each step before it is made; NULL allowed. */
 	void (*trace)(void *ctx, const char *step);
 	void *trace_ctx;
 };
 
 /** Why a call failed. */
-struct cudbgshim_call_error {
+struct cudbgshim_inferior_error {
 	char what[160];
 	int tid;	 /**< Thread that was used or looked at; 0: none. */
 	bool is_entered; /**< The function was entered; it may have run, or still run. */
@@ -200,37 +200,37 @@ struct cudbgshim_call_error {
  *
  * One thread must make all calls on the object (ptrace).  x86-64 only.
  */
-struct cudbgshim_call;
+struct cudbgshim_inferior;
 
-int cudbgshim_call_create(const struct cudbgshim_call_options *options,
-			  struct cudbgshim_call **ret_call);
+int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
+			  struct cudbgshim_inferior **ret_call);
 /** Threads that are still held are let go as soon as possible, at the latest when we exit. */
-void cudbgshim_call_destroy(struct cudbgshim_call *call);
+void cudbgshim_inferior_destroy(struct cudbgshim_inferior *call);
 
-/** Result of cudbgshim_call_step(): nothing to do before the next SIGCHLD, or 1 ms. */
-#define CUDBGSHIM_CALL_WAIT 1
+/** Result of cudbgshim_inferior_step(): nothing to do before the next SIGCHLD, or 1 ms. */
+#define CUDBGSHIM_INFERIOR_WAIT 1
 
 /**
  * Do what can be done without waiting.
- * @return 0 (the function has returned, the thread is itself again), CUDBGSHIM_CALL_WAIT, or
+ * @return 0 (the function has returned, the thread is itself again), CUDBGSHIM_INFERIOR_WAIT, or
  *         -EAGAIN (no thread could be used within the time), -ETIMEDOUT (the function does not
  *         return; it runs on and restores its thread by itself), -EFAULT (the function faulted and
  *         was cut short), -ESRCH (the process or the thread ended, or it executed another program),
  *         -EBUSY (traced by another process, or stopped by job control), -EPERM, -EOPNOTSUPP (not
  *         x86-64, shadow stacks, no rt_sigreturn to be found), -ENOMEM, -EIO.
  */
-int cudbgshim_call_step(struct cudbgshim_call *call);
+int cudbgshim_inferior_step(struct cudbgshim_inferior *call);
 /** Step and sleep until it is over; for callers without a loop. */
-int cudbgshim_call_run(struct cudbgshim_call *call);
+int cudbgshim_inferior_run(struct cudbgshim_inferior *call);
 /** When the next step will act at the latest, CLOCK_MONOTONIC. */
-uint64_t cudbgshim_call_deadline_ns(const struct cudbgshim_call *call);
-const struct cudbgshim_call_error *cudbgshim_call_error(const struct cudbgshim_call *call);
+uint64_t cudbgshim_inferior_deadline_ns(const struct cudbgshim_inferior *call);
+const struct cudbgshim_inferior_error *cudbgshim_inferior_error(const struct cudbgshim_inferior *call);
 
 /**
  * Has a recorded call ended?  Stops its thread for a moment.
  * @return 1 (still running), 0 (over, or its thread is gone), -errno of ptrace.
  */
-int cudbgshim_call_is_running(const struct cudbgshim_call_record *record,
+int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
 			      const struct cudbgshim_memory *memory);
 
 #endif /* CUDBGSHIM_TARGET_H */

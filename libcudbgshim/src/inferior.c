@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function call in a thread of the debuggee; see cudbgshim_call in cudbgshim_target.h.
+ * One function call in a thread of the debuggee; see cudbgshim_inferior in cudbgshim_target.h.
  *
  * Whatever the moment of our death, the kernel lets the thread run with the registers it has then:
  * its own, or those of the function on top of a frame that restores them.  Two rules keep that true
@@ -50,12 +50,12 @@ enum state {
 	OVER,
 };
 
-struct cudbgshim_call {
-	struct cudbgshim_call_options o;
+struct cudbgshim_inferior {
+	struct cudbgshim_inferior_options o;
 	enum state state;
 	int result;
 	uint64_t deadline, choose_deadline, stop_deadline;
-	struct cudbgshim_call_error err;
+	struct cudbgshim_inferior_error err;
 	char *maps;
 	size_t maps_size;
 	uint64_t restorer, cookie, call_mask;
@@ -66,20 +66,20 @@ struct cudbgshim_call {
 	/* Seized threads that have not stopped yet and are to be let go. */
 	pid_t strays[STRAYS_MAX];
 	size_t n_strays;
-	struct cudbgshim_call_record *record, own_record;
+	struct cudbgshim_inferior_record *record, own_record;
 	struct inferior_saved saved;
 	struct inferior_frame frame;
 };
 
-static void step_name(struct cudbgshim_call *c, const char *name)
+static void step_name(struct cudbgshim_inferior *c, const char *name)
 {
 	if (c->o.trace)
 		c->o.trace(c->o.trace_ctx, name);
 }
 
-static int fail(struct cudbgshim_call *c, int rc, const char *fmt, ...)
+static int fail(struct cudbgshim_inferior *c, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static int fail(struct cudbgshim_call *c, int rc, const char *fmt, ...)
+static int fail(struct cudbgshim_inferior *c, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -101,10 +101,10 @@ static long cont(enum __ptrace_request request, pid_t tid, int sig)
 	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
 }
 
-int cudbgshim_call_create(const struct cudbgshim_call_options *options,
-			  struct cudbgshim_call **ret_call)
+int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
+			  struct cudbgshim_inferior **ret_call)
 {
-	struct cudbgshim_call *c = calloc(1, sizeof(*c));
+	struct cudbgshim_inferior *c = calloc(1, sizeof(*c));
 	uint64_t timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
 
 	if (!c)
@@ -162,7 +162,7 @@ static bool is_exec(const struct stop *s)
 /* A call that only our looking interrupted shall go on. */
 static void forgive(pid_t tid)
 {
-	struct user_regs_struct regs, before;
+	struct user_regs_struct regs = { 0 }, before;
 
 	if (trace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
 		return;
@@ -186,7 +186,7 @@ static bool let_go(pid_t tid)
 	return true;
 }
 
-static void pump_strays(struct cudbgshim_call *c)
+static void pump_strays(struct cudbgshim_inferior *c)
 {
 	for (size_t i = 0; i < c->n_strays;)
 		if (let_go(c->strays[i]))
@@ -195,14 +195,14 @@ static void pump_strays(struct cudbgshim_call *c)
 			i++;
 }
 
-static void make_stray(struct cudbgshim_call *c, pid_t tid)
+static void make_stray(struct cudbgshim_inferior *c, pid_t tid)
 {
 	if (!let_go(tid) && c->n_strays < STRAYS_MAX)
 		c->strays[c->n_strays++] = tid;
 }
 
 /* The thread's number is gone: it ended, or called exec and goes on as the leader. */
-static int lost(struct cudbgshim_call *c, const struct stop *s)
+static int lost(struct cudbgshim_inferior *c, const struct stop *s)
 {
 	if (is_exec(s))
 		cont(PTRACE_DETACH, c->tid, 0);
@@ -216,7 +216,7 @@ static int lost(struct cudbgshim_call *c, const struct stop *s)
 
 /* ------------------------------------------------------------------ choosing ----------------- */
 
-static int read_maps(struct cudbgshim_call *c)
+static int read_maps(struct cudbgshim_inferior *c)
 {
 	int rc;
 
@@ -237,7 +237,7 @@ static int read_maps(struct cudbgshim_call *c)
 	return 0;
 }
 
-static int seize(struct cudbgshim_call *c, pid_t tid)
+static int seize(struct cudbgshim_inferior *c, pid_t tid)
 {
 	void *options = (void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
 
@@ -247,7 +247,7 @@ static int seize(struct cudbgshim_call *c, pid_t tid)
 
 		c->err.tid = tid;
 		if (error == ESRCH)
-			return CUDBGSHIM_CALL_WAIT;
+			return CUDBGSHIM_INFERIOR_WAIT;
 		return fail(c, -error, "the kernel refuses to trace thread %d", (int)tid);
 	}
 	c->tid = tid;
@@ -258,7 +258,7 @@ static int seize(struct cudbgshim_call *c, pid_t tid)
 	return 0;
 }
 
-static int choose(struct cudbgshim_call *c)
+static int choose(struct cudbgshim_inferior *c)
 {
 	const char *why = "has no thread";
 	struct inferior_thread t;
@@ -280,11 +280,11 @@ static int choose(struct cudbgshim_call *c)
 	c->n_skip = 0;
 	if (!clock_left_ms(c->choose_deadline))
 		return -EAGAIN;
-	return CUDBGSHIM_CALL_WAIT;
+	return CUDBGSHIM_INFERIOR_WAIT;
 }
 
 /* Not this one, or not now. */
-static int reject(struct cudbgshim_call *c, const char *why)
+static int reject(struct cudbgshim_inferior *c, const char *why)
 {
 	fail(c, 0, "no thread can be used; thread %d %s", (int)c->tid, why);
 	if (c->n_skip < SKIP_MAX)
@@ -299,7 +299,7 @@ static int reject(struct cudbgshim_call *c, const char *why)
 
 /* The kernel aborts a restartable sequence when the thread next runs, but only if it finds the
  * thread's program counter there. */
-static bool is_in_rseq(struct cudbgshim_call *c)
+static bool is_in_rseq(struct cudbgshim_inferior *c)
 {
 	struct rseq_configuration conf = { 0 };
 	struct {
@@ -319,7 +319,7 @@ static bool is_in_rseq(struct cudbgshim_call *c)
 	return c->saved.regs.rip - cs.start < cs.size;
 }
 
-static int save(struct cudbgshim_call *c)
+static int save(struct cudbgshim_inferior *c)
 {
 	struct iovec iov = { c->saved.xstate, sizeof(c->saved.xstate) };
 
@@ -348,7 +348,7 @@ static uint64_t mask_for_call(uint64_t own)
 }
 
 /* What the kernel gives a signal handler: no pending x87 state, default rounding and masks. */
-static void clean_vector_state(struct cudbgshim_call *c)
+static void clean_vector_state(struct cudbgshim_inferior *c)
 {
 	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
 	struct iovec iov = { xstate, c->saved.xstate_size };
@@ -363,7 +363,7 @@ static void clean_vector_state(struct cudbgshim_call *c)
 	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
 }
 
-static int enter(struct cudbgshim_call *c)
+static int enter(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs = c->saved.regs;
 	const struct cudbgshim_memory *m = &c->o.memory;
@@ -379,7 +379,7 @@ static int enter(struct cudbgshim_call *c)
 	regs.rax = 0;
 	regs.orig_rax = ~0ull;
 	regs.eflags &= ~EFLAGS_DF_TF_RF;
-	*c->record = (struct cudbgshim_call_record){ .tid = c->tid, .frame = c->frame.addr,
+	*c->record = (struct cudbgshim_inferior_record){ .tid = c->tid, .frame = c->frame.addr,
 						     .cookie = c->cookie,
 						     .function = c->o.function };
 	__atomic_store_n(&c->record->is_active, 1, __ATOMIC_RELEASE);
@@ -399,7 +399,7 @@ static int enter(struct cudbgshim_call *c)
 	return 0;
 }
 
-static int prepare(struct cudbgshim_call *c)
+static int prepare(struct cudbgshim_inferior *c)
 {
 	const char *why;
 	uint64_t low;
@@ -425,12 +425,12 @@ static int prepare(struct cudbgshim_call *c)
 	return enter(c);
 }
 
-static int stopping(struct cudbgshim_call *c)
+static int stopping(struct cudbgshim_inferior *c)
 {
 	struct stop s = look(c->tid);
 
 	if (s.kind == STOP_NONE)
-		return clock_left_ms(c->stop_deadline) ? CUDBGSHIM_CALL_WAIT :
+		return clock_left_ms(c->stop_deadline) ? CUDBGSHIM_INFERIOR_WAIT :
 							 reject(c, "does not stop");
 	if (s.kind == STOP_GONE || is_exec(&s))
 		return lost(c, &s);
@@ -446,7 +446,7 @@ static int stopping(struct cudbgshim_call *c)
 /* ------------------------------------------------------------------ coming back -------------- */
 
 /* Lead the thread to the end of the frame's life: whatever happens next, rt_sigreturn restores it. */
-static void go_to_restorer(struct cudbgshim_call *c)
+static void go_to_restorer(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
 
@@ -463,7 +463,7 @@ static void go_to_restorer(struct cudbgshim_call *c)
  * restart_syscall(), and a signal that came meanwhile would not interrupt the call that waits for
  * it.  So bring it to a stop in which the kernel decides about restarting, and put all back there.
  */
-static int begin_return(struct cudbgshim_call *c)
+static int begin_return(struct cudbgshim_inferior *c)
 {
 	step_name(c, "returned");
 	go_to_restorer(c);
@@ -474,7 +474,7 @@ static int begin_return(struct cudbgshim_call *c)
 }
 
 /* At the entry or the exit of a system call: is it the end of the function? */
-static bool is_return(struct cudbgshim_call *c)
+static bool is_return(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
 
@@ -498,7 +498,7 @@ static bool is_return(struct cudbgshim_call *c)
 }
 
 /* The program would die of our call: it did not ask for this signal. */
-static bool is_fatal_fault(struct cudbgshim_call *c, int sig)
+static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 {
 	auto_free char *status = NULL;
 	const char *line;
@@ -518,13 +518,13 @@ static bool is_fatal_fault(struct cudbgshim_call *c, int sig)
 	return line && !(strtoull(line + 8, NULL, 16) & UINT64_C(1) << (sig - 1));
 }
 
-static int running(struct cudbgshim_call *c)
+static int running(struct cudbgshim_inferior *c)
 {
 	struct stop s = look(c->tid);
 
 	switch (s.kind) {
 	case STOP_NONE:
-		return CUDBGSHIM_CALL_WAIT;
+		return CUDBGSHIM_INFERIOR_WAIT;
 	case STOP_GONE:
 		return lost(c, &s);
 	case STOP_SYSCALL:
@@ -553,7 +553,7 @@ static int running(struct cudbgshim_call *c)
 	return 0;
 }
 
-static int finish(struct cudbgshim_call *c)
+static int finish(struct cudbgshim_inferior *c)
 {
 	struct iovec iov = { c->saved.xstate, c->saved.xstate_size };
 
@@ -571,12 +571,12 @@ static int finish(struct cudbgshim_call *c)
 	return c->result;
 }
 
-static int returning(struct cudbgshim_call *c)
+static int returning(struct cudbgshim_inferior *c)
 {
 	struct stop s = look(c->tid);
 
 	if (s.kind == STOP_NONE)
-		return CUDBGSHIM_CALL_WAIT;
+		return CUDBGSHIM_INFERIOR_WAIT;
 	if (s.kind == STOP_GONE || is_exec(&s))
 		return lost(c, &s);
 	if (s.kind == STOP_EVENT && s.event == PTRACE_EVENT_STOP) {
@@ -593,7 +593,7 @@ static int returning(struct cudbgshim_call *c)
 /* ------------------------------------------------------------------ leaving ------------------ */
 
 /* Time is up: the thread keeps its frame and finds back alone, with its own signal mask. */
-static int leave(struct cudbgshim_call *c)
+static int leave(struct cudbgshim_inferior *c)
 {
 	uint64_t patience = clock_deadline_ms(100);
 
@@ -617,7 +617,7 @@ static int leave(struct cudbgshim_call *c)
 	return -ETIMEDOUT;
 }
 
-static int advance(struct cudbgshim_call *c)
+static int advance(struct cudbgshim_inferior *c)
 {
 	switch (c->state) {
 	case CHOOSING:
@@ -634,14 +634,14 @@ static int advance(struct cudbgshim_call *c)
 	return c->result;
 }
 
-int cudbgshim_call_step(struct cudbgshim_call *c)
+int cudbgshim_inferior_step(struct cudbgshim_inferior *c)
 {
 	int rc = 0;
 
 	pump_strays(c);
 	while (c->state != OVER && rc == 0) {
 		rc = advance(c);
-		if (rc == CUDBGSHIM_CALL_WAIT && !clock_left_ms(c->deadline))
+		if (rc == CUDBGSHIM_INFERIOR_WAIT && !clock_left_ms(c->deadline))
 			rc = c->state == CHOOSING ? -EAGAIN : leave(c);
 	}
 	if (rc < 0) {
@@ -654,26 +654,26 @@ int cudbgshim_call_step(struct cudbgshim_call *c)
 	return c->state == OVER ? c->result : rc;
 }
 
-int cudbgshim_call_run(struct cudbgshim_call *c)
+int cudbgshim_inferior_run(struct cudbgshim_inferior *c)
 {
 	int rc;
 
-	while ((rc = cudbgshim_call_step(c)) == CUDBGSHIM_CALL_WAIT)
+	while ((rc = cudbgshim_inferior_step(c)) == CUDBGSHIM_INFERIOR_WAIT)
 		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
 	return rc;
 }
 
-uint64_t cudbgshim_call_deadline_ns(const struct cudbgshim_call *c)
+uint64_t cudbgshim_inferior_deadline_ns(const struct cudbgshim_inferior *c)
 {
 	return c->deadline;
 }
 
-const struct cudbgshim_call_error *cudbgshim_call_error(const struct cudbgshim_call *c)
+const struct cudbgshim_inferior_error *cudbgshim_inferior_error(const struct cudbgshim_inferior *c)
 {
 	return &c->err;
 }
 
-void cudbgshim_call_destroy(struct cudbgshim_call *c)
+void cudbgshim_inferior_destroy(struct cudbgshim_inferior *c)
 {
 	uint64_t patience = clock_deadline_ms(100);
 
@@ -689,7 +689,7 @@ void cudbgshim_call_destroy(struct cudbgshim_call *c)
 	free(c);
 }
 
-int cudbgshim_call_is_running(const struct cudbgshim_call_record *record,
+int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
 			      const struct cudbgshim_memory *memory)
 {
 	uint64_t patience = clock_deadline_ms(STOP_MS), cookie = 0;

@@ -5,48 +5,48 @@
 
 #include "cudbgshim_target.h"
 
-struct cudbgshim_call {
-	struct cudbgshim_call_error err;
+struct cudbgshim_inferior {
+	struct cudbgshim_inferior_error err;
 };
 
-int cudbgshim_call_create(const struct cudbgshim_call_options *options,
-			  struct cudbgshim_call **ret_call)
+int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
+			  struct cudbgshim_inferior **ret_call)
 {
-	struct cudbgshim_call *c = malloc(sizeof(*c));
+	struct cudbgshim_inferior *c = malloc(sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
-	c->err = (struct cudbgshim_call_error){ .what = "calls in the target need an x86-64 machine" };
+	c->err = (struct cudbgshim_inferior_error){ .what = "calls in the target need an x86-64 machine" };
 	*ret_call = c;
 	return 0;
 }
 
-void cudbgshim_call_destroy(struct cudbgshim_call *call)
+void cudbgshim_inferior_destroy(struct cudbgshim_inferior *call)
 {
 	free(call);
 }
 
-int cudbgshim_call_step(struct cudbgshim_call *call)
+int cudbgshim_inferior_step(struct cudbgshim_inferior *call)
 {
 	return -EOPNOTSUPP;
 }
 
-int cudbgshim_call_run(struct cudbgshim_call *call)
+int cudbgshim_inferior_run(struct cudbgshim_inferior *call)
 {
 	return -EOPNOTSUPP;
 }
 
-uint64_t cudbgshim_call_deadline_ns(const struct cudbgshim_call *call)
+uint64_t cudbgshim_inferior_deadline_ns(const struct cudbgshim_inferior *call)
 {
 	return 0;
 }
 
-const struct cudbgshim_call_error *cudbgshim_call_error(const struct cudbgshim_call *call)
+const struct cudbgshim_inferior_error *cudbgshim_inferior_error(const struct cudbgshim_inferior *call)
 {
 	return &call->err;
 }
 
-int cudbgshim_call_is_running(const struct cudbgshim_call_record *record,
+int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
 			      const struct cudbgshim_memory *memory)
 {
 	return 0;

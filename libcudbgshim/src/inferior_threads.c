@@ -143,13 +143,13 @@ static const char *unfit_state(const struct inferior_thread *t)
 	}
 }
 
-static bool is_avoided(const struct cudbgshim_call_options *o, uint64_t addr)
+static bool is_avoided(const struct cudbgshim_inferior_options *o, uint64_t addr)
 {
 	return addr >= o->avoid_start && addr < o->avoid_end;
 }
 
 /* A return address into the range to avoid: a lock of that library may be held. */
-static bool is_called_from_avoided(const struct cudbgshim_call_options *o, uint64_t sp)
+static bool is_called_from_avoided(const struct cudbgshim_inferior_options *o, uint64_t sp)
 {
 	uint64_t words[SCAN_WORDS];
 
@@ -193,7 +193,7 @@ static bool has_room(uint64_t sp, uint64_t low)
 }
 
 int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size_t size,
-			 const struct cudbgshim_call_options *o, const char **ret_why)
+			 const struct cudbgshim_inferior_options *o, const char **ret_why)
 {
 	const char *why = unfit_state(t);
 	int rank;
@@ -254,7 +254,7 @@ static void close_dir(DIR **dir)
 		closedir(*dir);
 }
 
-int inferior_thread_choose(const struct cudbgshim_call_options *o, const char *maps, size_t size,
+int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const char *maps, size_t size,
 			   const pid_t *skip, size_t n_skip, struct inferior_thread *ret,
 			   const char **ret_why)
 {
@@ -306,7 +306,7 @@ static bool is_lock_land(const struct cudbgshim_map *map)
 }
 
 const char *inferior_check_place(const struct user_regs_struct *regs, const char *maps, size_t size,
-				 const struct cudbgshim_call_options *o, uint64_t *ret_low)
+				 const struct cudbgshim_inferior_options *o, uint64_t *ret_low)
 {
 	struct cudbgshim_map stack, code;
 	uint64_t low;

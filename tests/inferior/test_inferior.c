@@ -22,7 +22,7 @@ struct scene {
 	pid_t pid;
 	int proc_fd, mem_fd;
 	struct victim *v;
-	struct cudbgshim_call_record *record;
+	struct cudbgshim_inferior_record *record;
 };
 
 static void nap(void)
@@ -83,9 +83,9 @@ static void begin_as(struct scene *s, uid_t uid, const char *const *kinds)
 
 #define BEGIN(s, ...) begin_as(s, 0, (const char *const[]){ __VA_ARGS__, NULL })
 
-static struct cudbgshim_call_options options(struct scene *s, enum victim_function f, uint64_t arg)
+static struct cudbgshim_inferior_options options(struct scene *s, enum victim_function f, uint64_t arg)
 {
-	return (struct cudbgshim_call_options){ .pid = s->pid,
+	return (struct cudbgshim_inferior_options){ .pid = s->pid,
 						.proc_fd = s->proc_fd,
 						.memory = cudbgshim_memory_from_fd(s->mem_fd),
 						.function = s->v->function[f],
@@ -94,24 +94,24 @@ static struct cudbgshim_call_options options(struct scene *s, enum victim_functi
 						.record = s->record };
 }
 
-static int call(struct scene *s, const struct cudbgshim_call_options *o,
-		struct cudbgshim_call_error *ret_err)
+static int call(struct scene *s, const struct cudbgshim_inferior_options *o,
+		struct cudbgshim_inferior_error *ret_err)
 {
-	struct cudbgshim_call *c;
-	int rc = cudbgshim_call_create(o, &c);
+	struct cudbgshim_inferior *c;
+	int rc = cudbgshim_inferior_create(o, &c);
 
 	if (rc < 0)
 		return rc;
-	rc = cudbgshim_call_run(c);
-	*ret_err = *cudbgshim_call_error(c);
-	cudbgshim_call_destroy(c);
+	rc = cudbgshim_inferior_run(c);
+	*ret_err = *cudbgshim_inferior_error(c);
+	cudbgshim_inferior_destroy(c);
 	return rc;
 }
 
 static int call_work(struct scene *s, uint64_t arg)
 {
-	struct cudbgshim_call_options o = options(s, VICTIM_WORK, arg);
-	struct cudbgshim_call_error err = { .what = "" };
+	struct cudbgshim_inferior_options o = options(s, VICTIM_WORK, arg);
+	struct cudbgshim_inferior_error err = { .what = "" };
 	int rc = call(s, &o, &err);
 
 	if (rc < 0)
@@ -275,8 +275,8 @@ static bool call_and_die(struct scene *s, int at)
 
 	if (child == 0) {
 		struct killer k = { .at = at };
-		struct cudbgshim_call_options o = options(s, VICTIM_WORK, (uint64_t)at);
-		struct cudbgshim_call_error err;
+		struct cudbgshim_inferior_options o = options(s, VICTIM_WORK, (uint64_t)at);
+		struct cudbgshim_inferior_error err;
 
 		o.trace = count_step;
 		o.trace_ctx = &k;
@@ -355,8 +355,8 @@ static void record_outlives_the_caller(void)
 	memory = cudbgshim_memory_from_fd(s.mem_fd);
 	child = fork();
 	if (child == 0) {
-		struct cudbgshim_call_options o = options(&s, VICTIM_SLOW, 400000);
-		struct cudbgshim_call_error err;
+		struct cudbgshim_inferior_options o = options(&s, VICTIM_SLOW, 400000);
+		struct cudbgshim_inferior_error err;
 
 		_exit(call(&s, &o, &err));
 	}
@@ -365,11 +365,11 @@ static void record_outlives_the_caller(void)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	TEST_EQ(s.record->is_active, 1);
-	TEST_EQ(cudbgshim_call_is_running(s.record, &memory), 1);
+	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory), 1);
 	TEST_EQ(settled(&s), true);
-	while (cudbgshim_call_is_running(s.record, &memory) == 1 && clock_left_ms(deadline))
+	while (cudbgshim_inferior_is_running(s.record, &memory) == 1 && clock_left_ms(deadline))
 		nap();
-	TEST_EQ(cudbgshim_call_is_running(s.record, &memory), 0);
+	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory), 0);
 	check_health(&s);
 	end(&s);
 }
@@ -381,8 +381,8 @@ static void slow_functions_run_on(void)
 	static const char *const kinds[] = { "futex", "vectors", "sleep", "epoll" };
 
 	for (size_t k = 0; k < TEST_COUNT(kinds); k++) {
-		struct cudbgshim_call_options o;
-		struct cudbgshim_call_error err;
+		struct cudbgshim_inferior_options o;
+		struct cudbgshim_inferior_error err;
 		struct scene s;
 
 		BEGIN(&s, kinds[k]);
@@ -401,8 +401,8 @@ static void slow_functions_run_on(void)
 /* The function faults: cut short, the program lives. */
 static void faults_are_survived(void)
 {
-	struct cudbgshim_call_options o;
-	struct cudbgshim_call_error err;
+	struct cudbgshim_inferior_options o;
+	struct cudbgshim_inferior_error err;
 	struct scene s;
 
 	BEGIN(&s, "futex", "vectors");
@@ -423,8 +423,8 @@ static void endings_are_noticed(void)
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		struct cudbgshim_call_options o;
-		struct cudbgshim_call_error err;
+		struct cudbgshim_inferior_options o;
+		struct cudbgshim_inferior_error err;
 		struct scene s;
 
 		begin_as(&s, 0, rows[i].kinds);
@@ -444,8 +444,8 @@ static void unusable_threads_are_left_alone(void)
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		struct cudbgshim_call_options o;
-		struct cudbgshim_call_error err;
+		struct cudbgshim_inferior_options o;
+		struct cudbgshim_inferior_error err;
 		uint64_t deadline = clock_deadline_ms(300);
 		struct scene s;
 		int rc;
@@ -482,8 +482,8 @@ static void job_control_is_respected(void)
 	wait_beats(&s);
 	child = fork();
 	if (child == 0) {
-		struct cudbgshim_call_options o = options(&s, VICTIM_SLOW, 900000);
-		struct cudbgshim_call_error err;
+		struct cudbgshim_inferior_options o = options(&s, VICTIM_SLOW, 900000);
+		struct cudbgshim_inferior_error err;
 
 		_exit(call(&s, &o, &err) == 0 ? 0 : 9);
 	}

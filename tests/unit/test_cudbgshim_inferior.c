@@ -26,16 +26,16 @@ static int read_word(void *ctx, uint64_t addr, void *buf, size_t size)
 	return 0;
 }
 
-static struct cudbgshim_call_options options(uint64_t *word)
+static struct cudbgshim_inferior_options options(uint64_t *word)
 {
-	return (struct cudbgshim_call_options){ .memory = { .read = read_word, .ctx = word },
+	return (struct cudbgshim_inferior_options){ .memory = { .read = read_word, .ctx = word },
 						.avoid_start = LIBCUDA,
 						.avoid_end = LIBCUDA + 0x100000 };
 }
 
 static int rank_of(const char *status, const char *syscall, uint64_t word, const char **ret_why)
 {
-	struct cudbgshim_call_options o = options(&word);
+	struct cudbgshim_inferior_options o = options(&word);
 	struct inferior_thread t;
 	int rc = inferior_thread_parse(status, syscall, &t);
 
@@ -106,7 +106,7 @@ static void places_are_judged(void)
 		{ 0x33, 0x555500000100, 0x7f0000402000, 0x7f0000bff000, -1, "has too little room on its stack" },
 	};
 	uint64_t word = 0;
-	struct cudbgshim_call_options o = options(&word);
+	struct cudbgshim_inferior_options o = options(&word);
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct user_regs_struct r = { .cs = rows[i].cs, .rip = rows[i].rip, .rsp = rows[i].rsp,
