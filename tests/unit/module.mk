@@ -27,7 +27,8 @@ define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
 test_cudbgshim_$(1)_src += tests/unit/cudbgshim_fake.c
 endef
-$(foreach t,loader calls names,$(eval $(call cudbgshim_test,$(t))))
+$(foreach t,loader calls names state,$(eval $(call cudbgshim_test,$(t))))
+test_cudbgshim_state_src += tests/unit/cudbgshim_gpu.c
 
 define rpc_test
 $(call unit_test,rpc_$(1),protocol base,$(protocol_ldlibs))
