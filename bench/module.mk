@@ -7,3 +7,6 @@ bench_echo_libs := base
 bench_programs += bench_wave
 bench_wave_src := bench/wave.c
 bench_wave_libs := kfdtrap base
+bench_programs += bench_copy
+bench_copy_src := bench/copy.c
+bench_copy_libs := base

@@ -9,6 +9,7 @@
 
 #define PAGE UINT64_C(4096)
 #define CHUNK_MAX (UINT64_C(64) * 1024)
+#define GAP_MAX	  2048u
 
 int memory_open(struct memory *m, pid_t pid)
 {
@@ -99,42 +100,95 @@ int memory_read_exact(const struct memory *m, uint64_t address, void *buf, size_
 	return (size_t)n == size ? 0 : -EFAULT;
 }
 
-/* @return how many pieces were read, from the first on; -errno when not even one byte was. */
-static ssize_t read_run(pid_t pid, const struct memory_piece *pieces, size_t n)
-{
+/* What one process_vm_readv() is told. */
+struct vectors {
 	struct iovec local[MEMORY_PIECES_MAX], remote[MEMORY_PIECES_MAX];
-	size_t done = 0;
+	size_t n_local, n_remote;
+	uint8_t gap[GAP_MAX]; /* what lies between neighbours, for nobody */
+};
+
+static bool is_below(const struct memory_piece *lower, const struct memory_piece *upper)
+{
+	return lower->address <= upper->address && lower->size <= upper->address - lower->address &&
+	       upper->address - lower->address - lower->size <= GAP_MAX;
+}
+
+static void add_local(struct vectors *v, void *buf, size_t size)
+{
+	if (size)
+		v->local[v->n_local++] = (struct iovec){ buf, size };
+}
+
+/*
+ * Neighbours, which come from high to low, become one remote vector: finding a page costs more than
+ * copying half of it.
+ * @return how many pieces that is; 0 when no further one fits.
+ */
+static size_t add_run(struct vectors *v, const struct memory_piece *pieces, size_t n)
+{
+	size_t room = (MEMORY_PIECES_MAX - v->n_local + 1) / 2, run = 1;
+
+	/* Empty pieces have no local vector. */
+	if (!room || v->n_remote == MEMORY_PIECES_MAX)
+		return 0;
+	while (run < n && run < room && is_below(&pieces[run], &pieces[run - 1]))
+		run++;
+	for (size_t i = run; i-- > 0;) {
+		const struct memory_piece *p = &pieces[i];
+
+		add_local(v, p->buf, p->size);
+		if (i)
+			add_local(v, v->gap, (size_t)(pieces[i - 1].address - p->address - p->size));
+	}
+	v->remote[v->n_remote++] = (struct iovec){
+		(void *)(uintptr_t)pieces[run - 1].address,
+		(size_t)(pieces[0].address + pieces[0].size - pieces[run - 1].address),
+	};
+	return run;
+}
+
+/*
+ * @param ret_end  Pieces between the answer and this have to be fetched in another way.
+ * @return how many pieces were read, from the first on; -errno when not even one byte was.
+ */
+static ssize_t read_runs(pid_t pid, const struct memory_piece *pieces, size_t n, size_t *ret_end)
+{
+	struct vectors v = { .n_local = 0 };
+	size_t ends[MEMORY_PIECES_MAX], done = 0, end = 0;
 	ssize_t left;
 
-	for (size_t i = 0; i < n; i++) {
-		local[i] = (struct iovec){ pieces[i].buf, pieces[i].size };
-		remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].size };
+	for (size_t run; end < n && (run = add_run(&v, pieces + end, n - end)) > 0;) {
+		end += run;
+		ends[v.n_remote - 1] = end;
 	}
-	left = process_vm_readv(pid, local, n, remote, n, 0);
-	if (left < 0)
+	left = process_vm_readv(pid, v.local, v.n_local, v.remote, v.n_remote, 0);
+	if (left < 0) {
+		*ret_end = ends[0];
 		return -errno;
-	while (done < n && (size_t)left >= pieces[done].size)
-		left -= (ssize_t)pieces[done++].size;
-	return (ssize_t)done;
+	}
+	while (done < v.n_remote && (size_t)left >= v.remote[done].iov_len)
+		left -= (ssize_t)v.remote[done++].iov_len;
+	*ret_end = done < v.n_remote ? ends[done] : end;
+	return done ? (ssize_t)ends[done - 1] : 0;
 }
 
 void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, size_t n)
 {
 	bool direct = m->pid > 0;
 
-	for (size_t i = 0; i < n;) {
-		size_t at_once = n - i < MEMORY_PIECES_MAX ? n - i : MEMORY_PIECES_MAX;
-		ssize_t run = direct ? read_run(m->pid, pieces + i, at_once) : 0;
+	for (size_t begin = 0; begin < n;) {
+		size_t end = n - begin;
+		ssize_t n_read = direct ? read_runs(m->pid, pieces + begin, n - begin, &end) : 0;
 
 		/* Refused as a whole, by whatever guards the process: no use to ask again. */
-		if (run < 0 && run != -EFAULT)
+		if (n_read < 0 && n_read != -EFAULT)
 			direct = false;
-		for (ssize_t end = run; end > 0; end--)
-			pieces[i++].ok = true;
-		if (run < (ssize_t)at_once) {
-			struct memory_piece *p = &pieces[i++];
+		for (size_t i = 0; i < end; i++) {
+			struct memory_piece *p = &pieces[begin + i];
 
-			p->ok = memory_read_exact(m, p->address, p->buf, p->size) == 0;
+			p->ok = (ssize_t)i < n_read ||
+				memory_read_exact(m, p->address, p->buf, p->size) == 0;
 		}
+		begin += end;
 	}
 }

@@ -47,8 +47,9 @@ struct memory_piece {
 };
 
 /**
- * Read small pieces from many places, each all or nothing, MEMORY_PIECES_MAX in one system call as
- * long as they lie in ordinary memory; others are fetched one by one through the file.  So are all,
+ * Read small pieces from many places, each all or nothing, up to MEMORY_PIECES_MAX in one system
+ * call as long as they lie in ordinary memory; others are fetched one by one through the file.  Each
+ * costs as much as its page does, unless it lies right below the one before: such ones share it.  So are all,
  * at twice the cost, of a process with capabilities that this one has dropped (root's).
  */
 void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, size_t n);

@@ -59,6 +59,8 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w, bool ea
 		ret->n_waves = w->n_waves;
 	}
 	ret->stopped_us = w->stopped_us;
+	ret->has_agent_us = w->stopped_us > 0;
+	ret->agent_us = w->agent_us;
 	ret->budget_exceeded = w->budget_exceeded;
 	return 0;
 }

@@ -90,6 +90,7 @@ struct target_waves {
 	size_t n_missing;
 	struct target_queue_stop *stops; /**< Of each of target_waves_from.queues; NULL: none. */
 	uint64_t stopped_us;  /**< The longest of them. */
+	uint64_t agent_us;    /**< Of that, what was not spent in the kernel's suspend and resume. */
 	bool budget_exceeded; /**< The copy ended early, for lack of time. */
 };
 

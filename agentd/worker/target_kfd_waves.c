@@ -181,6 +181,7 @@ static int stop(struct work *w, struct agent_err *err)
 {
 	struct look *asked[KFDTRAP_QUEUES_MAX];
 	struct target_kfd *k = w->k;
+	uint64_t asked_ns;
 	int r;
 
 	k->n_stopped = 0;
@@ -193,7 +194,9 @@ static int stop(struct work *w, struct agent_err *err)
 	if (!k->n_stopped)
 		return 0;
 	/* On failure all stay listed: resuming a queue that runs does nothing. */
+	asked_ns = clock_now_ns();
 	r = kfdtrap_suspend_queues(k->kt, 0, k->stopped, k->n_stopped, 0, NULL);
+	w->kernel_ns += clock_now_ns() - asked_ns;
 	if (r < 0) {
 		for (size_t i = 0; i < k->n_stopped; i++)
 			k->stopped[i] = asked[i]->queue->queue_id;
@@ -223,6 +226,7 @@ static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
 {
 	struct target_kfd *k = w->k;
 	uint32_t ids[KFDTRAP_QUEUES_MAX];
+	uint64_t asked_ns;
 	size_t n = 0;
 	int r;
 
@@ -239,7 +243,9 @@ static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
 	}
 	if (!n)
 		return 0;
+	asked_ns = clock_now_ns();
 	r = resume(k, ids, n, err);
+	w->kernel_ns += clock_now_ns() - asked_ns;
 	note_resumed(w, &round);
 	return r;
 }
@@ -328,6 +334,8 @@ int work_run(struct work *w, struct target_waves *ret, struct agent_err *err)
 	ret->n_missing = w->n_missing;
 	ret->stops = w->stops;
 	ret->stopped_us = w->stops ? longest(w->stops, w->from->n_queues) : 0;
+	if (ret->stopped_us > w->kernel_ns / 1000)
+		ret->agent_us = ret->stopped_us - w->kernel_ns / 1000;
 	ret->budget_exceeded = w->late;
 	return r;
 }

@@ -67,6 +67,7 @@ struct work {
 	const struct target_waves_from *from;
 	struct target_queue_stop *stops; /* one for each queue */
 	uint64_t begin_ns, deadline_ns;
+	uint64_t kernel_ns; /* spent in suspend and resume */
 	uint32_t n_rounds;
 	bool late;
 

@@ -390,6 +390,7 @@ def each_queue_says_how_long_it_stood_still():
         first, second = (by_gpu[d["gpu_id"]] for d in doc["devices"])
         assert len(first) == len(second) == 1 and first < second or first.pop() < second.pop(), by_gpu
         assert doc["stopped_us"] == max(q["stopped_us"] for q in doc["queues"]), doc
+        assert 0 < doc["agent_us"] < doc["stopped_us"], doc
         before = snapshot(s, queues_only=True)["queues"]
         assert not any("stopped_us" in q for q in before), before
         all_run(s)

@@ -119,7 +119,11 @@ static void reads_a_real_process(void)
 /* Of more than one call's worth of pieces, those around a hole: each is whole or not there. */
 static void pieces_are_read_around_holes(void)
 {
-	static const bool through_file[] = { false, true };
+	static const struct {
+		bool through_file, downwards;
+		size_t n_empty;
+	} rows[] = { { false, false, 0 }, { true, false, 0 }, { false, true, 0 }, { true, true, 0 },
+		     { false, true, MEMORY_PIECES_MAX + 300 } };
 	const size_t n = MEMORY_PIECES_MAX + 500, page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -127,22 +131,26 @@ static void pieces_are_read_around_holes(void)
 	for (size_t i = 0; i < 3 * page; i++)
 		at[i] = (uint8_t)(i * 7 + i / page);
 	TEST_EQ_FATAL(munmap(at + page, page), 0);
-	for (size_t row = 0; row < TEST_COUNT(through_file); row++) {
+	for (size_t row = 0; row < TEST_COUNT(rows); row++) {
 		auto_free struct memory_piece *pieces = calloc(n, sizeof(*pieces));
 		uint8_t *buf = test_tail_alloc(n * 8);
 		struct memory m = MEMORY_NULL;
 
 		TEST_EQ_FATAL(memory_open(&m, getpid()), 0);
-		if (through_file[row])
+		if (rows[row].through_file)
 			m.pid = 0;
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
+			size_t place = rows[row].downwards ? n - 1 - i : i;
+
 			pieces[i] = (struct memory_piece){
-				.address = (uint64_t)(uintptr_t)at + i * 3 * page / n,
-				.buf = buf + i * 8, .size = i % 9
+				.address = (uint64_t)(uintptr_t)at + place * 3 * page / n,
+				.buf = buf + i * 8,
+				.size = i < rows[row].n_empty ? 0 : (uint32_t)(i % 9),
 			};
+		}
 		memory_read_pieces(&m, pieces, n);
 		for (size_t i = 0; i < n; i++) {
-			size_t from = i * 3 * page / n, to = from + pieces[i].size;
+			size_t from = pieces[i].address - (uintptr_t)at, to = from + pieces[i].size;
 			bool there = to <= page || (from >= 2 * page && to <= 3 * page) || from == to;
 
 			TEST_ROW_EQ(i, pieces[i].ok, there);
