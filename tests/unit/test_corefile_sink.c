@@ -2,8 +2,11 @@
 /* Bytes reach the file as they are, holes included; a file is whole or not there. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "corefile/compress.h"
 #include "corefile/file.h"
@@ -258,7 +261,6 @@ static void nothing_stays_without_a_commit(void)
 	TEST_EQ(rmdir(path), 0);
 }
 
-/* File systems without nameless files (here: proc refuses everything) fall back, then fail. */
 static void directory_that_cannot_be_written(void)
 {
 	auto_close int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -266,6 +268,50 @@ static void directory_that_cannot_be_written(void)
 
 	CU_ASSERT_TRUE(corefile_file_open(dir, "core", 0600, &f) < 0);
 	TEST_EQ(f.fd, -1);
+}
+
+/* A file system that knows no file without a name, seen by this process only. */
+static int enter_old_file_system(const char *path)
+{
+	if (unshare(CLONE_NEWNS | CLONE_NEWIPC) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", path, "mqueue", 0, NULL) < 0)
+		return -errno;
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int use_hidden_name(const char *path)
+{
+	struct corefile_file f = COREFILE_FILE_NULL;
+	int dir = enter_old_file_system(path), bad;
+
+	if (dir < 0)
+		return 77;
+	bad = corefile_file_open(dir, "core", 0600, &f) != 0;
+	bad |= strncmp(f.hidden, ".core.", 6) || faccessat(dir, f.hidden, F_OK, 0) < 0;
+	bad |= count_entries(dir) != 1;
+	corefile_file_close(&f);
+	bad |= count_entries(dir) != 0;
+	close(dir);
+	return bad;
+}
+
+static void hidden_name_where_there_is_nothing_else(void)
+{
+	char path[64];
+	int status;
+	pid_t pid;
+
+	make_directory(path);
+	pid = fork();
+	if (pid == 0)
+		_exit(use_hidden_name(path));
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_EQ(rmdir(path), 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		test_skip("no right to mount");
+	else
+		TEST_EQ(status, 0);
 }
 
 /* A compressed core is read like a plain one. */
@@ -301,4 +347,5 @@ TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_p
 	   TEST(no_holes_over_other_content), TEST(progress_and_cancel), TEST(full_disk),
 	   TEST(wrong_total_of_a_compressed_core), TEST(file_is_named_when_done),
 	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit),
-	   TEST(directory_that_cannot_be_written), TEST(maps_plain_and_compressed));
+	   TEST(directory_that_cannot_be_written),
+	   TEST(hidden_name_where_there_is_nothing_else), TEST(maps_plain_and_compressed));
