@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "ctl/compare.h"
 #include "ctl/place.h"
+#include "ctl/text.h"
 
 /* A loop that waits for something has this size at most, by experience. */
 #define LOOP_LINES 8
@@ -27,12 +28,7 @@ static void evidence_waves(struct judge *j, uint64_t n)
 
 static void evidence_interval(struct judge *j)
 {
-	uint64_t ms = j->c->interval_us / 1000;
-
-	if (ms < 1000)
-		out_fmt(&j->evidence, "%" PRIu64 " ms", ms);
-	else
-		out_fmt(&j->evidence, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
+	text_duration(&j->evidence, j->c->interval_us / 1000);
 }
 
 /* ------------------------------------------------------------------ packets ------------------ */

@@ -68,9 +68,9 @@ struct ctl_verb {
 
 /* clang-format off */
 #define CTL_VERBS(X)                                                                               \
-	X(list) X(doctor) X(snapshot) X(diff) X(merge) X(devices) X(queues) X(attach)              \
-	X(detach) X(suspend) X(resume) X(watchpoint) X(memory) X(events) X(rpc) X(status)          \
-	X(version)
+	X(list) X(doctor) X(snapshot) X(diff) X(merge) X(watch) X(devices) X(queues)               \
+	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(memory) X(events) X(rpc)          \
+	X(status) X(version)
 /* clang-format on */
 
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;

@@ -1,13 +1,14 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff merge devices queues attach detach suspend resume watchpoint memory events rpc status version'
+_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint memory events rpc status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
 	snapshot) echo '--waves --queues-only --again' ;;
+	watch) echo '--interval --count' ;;
 	queues) echo '--gpu' ;;
 	attach) echo '--control --hand-over --for --until-eof' ;;
 	suspend) echo '--queues --lease --grace --until-eof' ;;
@@ -30,7 +31,7 @@ _gpu_agentctl_values() {
 	--json) echo 'pretty short off' ;;
 	--color) echo 'auto always never' ;;
 	--mode) echo 'read nonread atomic all' ;;
-	--again) echo '500 2000 10000' ;;
+	--again | --interval) echo '500 2000 10000' ;;
 	--timeout | --max-stop | --lease | --for) echo '500ms 1s 5s 30s' ;;
 	--subscribe) echo 'faults all none' ;;
 	--pid) _gpu_agentctl_pids ;;
@@ -73,11 +74,11 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
-	--color | --mode | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again)
+	--color | --mode | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again | --interval)
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
 		return
 		;;
-	--gpu | --id | --queues | --grace) return ;;
+	--gpu | --id | --queues | --grace | --count) return ;;
 	esac
 	if [ "$prev" = --json ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = -o "${COMP_WORDS[COMP_CWORD]}" = = ]; then
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values --json)" -- "$cur"))
@@ -95,7 +96,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
 	elif [ $n -eq 0 ]; then
 		case $verb in
-		doctor | snapshot | devices | queues | attach | detach | suspend | resume | watchpoint | memory | events)
+		doctor | snapshot | watch | devices | queues | attach | detach | suspend | resume | watchpoint | memory | events)
 			COMPREPLY=($(compgen -W "$(_gpu_agentctl_pids)" -- "$cur"))
 			;;
 		rpc)

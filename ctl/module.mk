@@ -1,12 +1,12 @@
 # Formatting and output, which unit tests link as well.
 archives += ctl
 ctl_src := $(addprefix ctl/,color.c compare.c compare_judge.c document.c merge.c merge_odd.c merge_print.c merge_set.c \
-	output.c pager.c place.c table.c text.c)
+	output.c pager.c place.c screen.c table.c text.c watch.c)
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
 gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c signals.c stream.c) \
-	$(patsubst %,ctl/cmd_%.c,list doctor snapshot diff merge devices queues attach detach suspend resume \
+	$(patsubst %,ctl/cmd_%.c,list doctor snapshot diff merge watch devices queues attach detach suspend resume \
 		watchpoint memory events rpc status version)
 gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"'
 gpu-agentctl_libs := ctl protocol base

@@ -12,6 +12,7 @@
 
 static const int handled[] = { SIGINT, SIGTERM, SIGHUP };
 static const struct output *watched;
+static void (*volatile at_exit)(void);
 
 static const char interrupted[] =
 	"{\"error\":{\"code\":-32000,\"message\":\"interrupted by a signal\"}}\n";
@@ -19,6 +20,8 @@ static const char interrupted[] =
 /* Nothing but async-signal-safe calls. */
 static void on_signal(int signo)
 {
+	if (at_exit)
+		at_exit();
 	if (watched->temp[0])
 		unlink(watched->temp);
 	if (watched->json != OUTPUT_JSON_OFF && !watched->delivered &&
@@ -46,6 +49,11 @@ void signals_init(const struct output *output)
 			sigaction(handled[i], &sa, NULL);
 	}
 	signal(SIGPIPE, SIG_IGN);
+}
+
+void signals_at_exit(void (*fn)(void))
+{
+	at_exit = fn;
 }
 
 int signals_hold(void)

@@ -17,6 +17,11 @@ struct output;
 /** @param output  Looked at by the handler; must live as long as the program. */
 void signals_init(const struct output *output);
 /**
+ * What the handler does before it ends the program, for example to give back the terminal.
+ * @param fn  Async-signal-safe; NULL for nothing.
+ */
+void signals_at_exit(void (*fn)(void));
+/**
  * From here on the signals arrive as records of a signalfd.
  * @return descriptor, or -errno.
  */

@@ -79,6 +79,14 @@ void text_size(struct out *o, uint64_t bytes)
 	out_str(o, units[unit]);
 }
 
+void text_duration(struct out *o, uint64_t ms)
+{
+	if (ms < 1000)
+		out_fmt(o, "%" PRIu64 " ms", ms);
+	else
+		out_fmt(o, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
+}
+
 static void hexdump_row(struct out *o, uint64_t address, const uint8_t *data, size_t n)
 {
 	out_fmt(o, "%016" PRIx64 " ", address);

@@ -20,6 +20,9 @@ size_t text_columns(const char *s, size_t size);
 /** `512`, `64 KiB`, `1.5 GiB`: at most one decimal, exact sizes stay exact. */
 void text_size(struct out *o, uint64_t bytes);
 
+/** `350 ms`, `2.0 s`. */
+void text_duration(struct out *o, uint64_t ms);
+
 /** Address, sixteen bytes, their ASCII view; one line per 16-byte row, as `hexdump -C` lays it. */
 void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t size);
 

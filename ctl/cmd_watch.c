@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentctl watch: one snapshot after the other in one session, on a terminal as a page that
+ * redraws itself, elsewhere as a stream.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "ctl/ctl.h"
+#include "ctl/signals.h"
+#include "ctl/watch.h"
+
+#define INTERVAL_MAX_MS	 3600000
+#define INTERVAL_MS	 2000
+#define STOP_MAX_MS	 60000
+#define SNAPSHOT_MEMORY	 ((size_t)256 << 20)
+/* Of keys that were typed and not handled yet. */
+#define TYPED_MAX 64
+
+static const char *interval, *count;
+
+static const struct argv_option options[] = {
+	{ "interval", 0, ARGV_STRING, &interval, "MS",
+	  "milliseconds between snapshots (default 2000)" },
+	{ "count", 0, ARGV_STRING, &count, "N", "end after N snapshots" },
+	{ 0 },
+};
+
+struct watch {
+	struct ctl *c;
+	struct watch_state state;
+	uint32_t count; /* 0: no end */
+	uint32_t taken;
+	uint64_t next_ns;
+	struct rpc_gpu_snapshot_params params;
+	struct rpc_gpu_snapshot_result s; /* in c->arena, which holds nothing else */
+	struct out head, frame;
+	int signal_fd;
+	char typed[TYPED_MAX];
+	size_t n_typed;
+};
+
+/* What the loops return besides errors. */
+#define GO_ON 1
+#define OVER  0
+
+/* ------------------------------------------------------------------ snapshots ---------------- */
+
+static int take(struct watch *w)
+{
+	struct ctl *c = w->c;
+	int r;
+
+	rpc_arena_reset(&c->arena);
+	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &w->params, &c->arena, &w->s, &c->err));
+	if (r < 0)
+		return r;
+	w->taken++;
+	w->state.interval_ms = watch_interval(w->state.asked_ms, w->s.stopped_us);
+	w->next_ns = clock_deadline_ms(w->state.interval_ms);
+	out_reset(&w->head);
+	watch_head(&w->head, &w->s);
+	return 0;
+}
+
+static bool is_last(const struct watch *w)
+{
+	return w->count && w->taken >= w->count;
+}
+
+/* Notifications keep the connection from filling up; its end, and that of the session, is told. */
+static int drain(struct ctl *c)
+{
+	struct rpc_client_notification n;
+	int r;
+
+	while ((r = rpc_client_next_notification(c->client, 0, &n, &c->err)) == 0)
+		if (!strcmp(n.method, rpc_notifications[RPC_NOTIFICATION_SESSION_ENDED].name)) {
+			c->attached = false;
+			return agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
+					     "the session ended: the process is gone, or the agent let go of it");
+		}
+	return r == -ETIMEDOUT ? 0 : r;
+}
+
+/* ------------------------------------------------------------------ as a stream -------------- */
+
+static int print_text(struct watch *w)
+{
+	struct out *o = &w->c->output.text;
+
+	if (w->taken > 1)
+		out_char(o, '\n');
+	out_bytes(o, w->head.data, w->head.size);
+	out_char(o, '\n');
+	return show_groups(w->c, w->s.groups, w->s.n_groups);
+}
+
+/* Until the next snapshot is due. */
+static int pause_stream(struct watch *w)
+{
+	struct pollfd fds[] = {
+		{ .fd = rpc_client_fd(w->c->client), .events = POLLIN },
+		{ .fd = w->c->output.path ? -1 : STDOUT_FILENO },
+	};
+	int r = 0;
+
+	while (r == 0 && clock_left_ms(w->next_ns) > 0) {
+		if (poll(fds, 2, clock_left_ms(w->next_ns)) < 0 && errno != EINTR)
+			return ctl_fail(w->c, errno, "poll");
+		if (fds[1].revents & (POLLERR | POLLHUP))
+			return CTL_EXIT_SIGNAL + SIGPIPE;
+		if (fds[0].revents)
+			r = drain(w->c);
+	}
+	return r;
+}
+
+static int stream(struct watch *w)
+{
+	struct ctl *c = w->c;
+	int r = 0;
+
+	output_begin_stream(&c->output);
+	while (r == 0) {
+		r = take(w);
+		if (r == 0)
+			r = ctl_is_json(c) ? ctl_print_result(c) : print_text(w);
+		if (r < 0)
+			return r;
+		r = output_flush(&c->output);
+		if (r == -EPIPE)
+			return CTL_EXIT_SIGNAL + SIGPIPE;
+		if (r < 0)
+			return ctl_fail(c, -r, "writing the output");
+		if (is_last(w))
+			return 0;
+		r = pause_stream(w);
+	}
+	return r;
+}
+
+/* ------------------------------------------------------------------ on a terminal ------------ */
+
+/* The table, into output.text. */
+static int render(struct watch *w)
+{
+	struct ctl *c = w->c;
+	struct rpc_group *groups = rpc_arena_array(&c->arena, w->s.n_groups, sizeof(*groups));
+	int r;
+
+	out_reset(&c->output.text);
+	if (w->state.devices) {
+		r = show_devices(c, w->s.devices, w->s.n_devices);
+		out_char(&c->output.text, '\n');
+		return r < 0 ? r : show_queues(c, w->s.queues, w->s.n_queues);
+	}
+	if (!groups)
+		return ctl_fail(c, -rpc_arena_error(&c->arena), "sorting");
+	if (w->s.n_groups)
+		memcpy(groups, w->s.groups, w->s.n_groups * sizeof(*groups));
+	r = watch_sort_groups(&c->arena, groups, w->s.n_groups, w->state.sort);
+	return r < 0 ? ctl_fail(c, -r, "sorting") : show_groups(c, groups, w->s.n_groups);
+}
+
+static int draw(struct watch *w)
+{
+	int r;
+
+	out_reset(&w->frame);
+	watch_frame(&w->frame, screen_get_size(), &w->state, &w->head, &w->c->output.text);
+	r = out_error(&w->frame);
+	if (r == 0)
+		r = fd_write_all(STDOUT_FILENO, w->frame.data, w->frame.size);
+	return r < 0 ? ctl_fail(w->c, -r, "writing to the terminal") : 0;
+}
+
+static int open_screen(struct watch *w)
+{
+	int r = screen_open();
+
+	return r < 0 ? ctl_fail(w->c, -r, "setting up the terminal") : 0;
+}
+
+/* Stop as if the signal had not been caught, with the terminal given back meanwhile. */
+static int stop(struct watch *w)
+{
+	sigset_t set;
+
+	screen_close();
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return open_screen(w);
+}
+
+static int handle_signals(struct watch *w)
+{
+	int signo, r = 0;
+
+	while (r == 0 && (signo = signals_read(w->signal_fd)) > 0) {
+		if (signo == SIGTSTP)
+			r = stop(w);
+		else if (signo == SIGCONT)
+			r = open_screen(w);
+	}
+	return r < 0 ? r : draw(w);
+}
+
+/* @return GO_ON, OVER, negative. */
+static int handle_keys(struct watch *w)
+{
+	const struct out *table = &w->c->output.text;
+	size_t window = watch_window(screen_get_size()), n = 0;
+	ssize_t got = read(STDIN_FILENO, w->typed + w->n_typed, TYPED_MAX - w->n_typed);
+	bool redraw = false;
+	int r = 0;
+
+	if (got <= 0)
+		return got < 0 && errno == EINTR ? GO_ON : OVER;
+	w->n_typed += (size_t)got;
+	while (r == 0 && w->n_typed) {
+		switch (watch_key(&w->state, w->typed, w->n_typed,
+				  watch_rows(table->size ? table->data : "", table->size), window,
+				  &n)) {
+		case WATCH_QUIT:
+			return OVER;
+		case WATCH_RENDER:
+			r = render(w);
+			redraw = true;
+			break;
+		case WATCH_REDRAW:
+			redraw = true;
+			break;
+		case WATCH_NOTHING:
+			break;
+		}
+		if (!n)
+			break;
+		w->n_typed -= n;
+		memmove(w->typed, w->typed + n, w->n_typed);
+	}
+	if (r == 0 && redraw)
+		r = draw(w);
+	return r < 0 ? r : GO_ON;
+}
+
+/* @return GO_ON, OVER, negative. */
+static int wait_once(struct watch *w)
+{
+	struct pollfd fds[] = {
+		{ .fd = rpc_client_fd(w->c->client), .events = POLLIN },
+		{ .fd = w->signal_fd, .events = POLLIN },
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+	};
+	int r = 0;
+
+	if (poll(fds, 3, w->state.paused ? -1 : clock_left_ms(w->next_ns)) < 0)
+		return errno == EINTR ? GO_ON : ctl_fail(w->c, errno, "poll");
+	if (fds[0].revents)
+		r = drain(w->c);
+	if (r == 0 && fds[1].revents)
+		r = handle_signals(w);
+	if (r == 0 && fds[2].revents)
+		return handle_keys(w);
+	return r < 0 ? r : GO_ON;
+}
+
+static int run_screen(struct watch *w)
+{
+	int r = GO_ON;
+
+	while (r == GO_ON) {
+		if (!w->state.paused && clock_left_ms(w->next_ns) == 0) {
+			r = take(w);
+			if (r == 0)
+				r = render(w);
+			if (r == 0)
+				r = draw(w);
+			if (r < 0 || is_last(w))
+				return r;
+		}
+		r = wait_once(w);
+	}
+	return r;
+}
+
+static int hold_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGWINCH);
+	sigaddset(set, SIGTSTP);
+	sigaddset(set, SIGCONT);
+	if (sigprocmask(SIG_BLOCK, set, NULL) < 0)
+		return -errno;
+	return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int screen(struct watch *w)
+{
+	sigset_t set;
+	int r = take(w);
+
+	/* A failure so far is better told without a flash of an empty screen. */
+	if (r < 0)
+		return r;
+	w->signal_fd = hold_signals(&set);
+	if (w->signal_fd < 0)
+		return ctl_fail(w->c, errno, "signalfd");
+	signals_at_exit(screen_close);
+	r = open_screen(w);
+	if (r == 0)
+		r = render(w);
+	if (r == 0)
+		r = draw(w);
+	if (r == 0 && !is_last(w))
+		r = run_screen(w);
+	screen_close();
+	signals_at_exit(NULL);
+	close(w->signal_fd);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	out_reset(&w->c->output.text);
+	return r;
+}
+
+/* ------------------------------------------------------------------ verb --------------------- */
+
+static int parse(struct ctl *c, struct watch *w)
+{
+	int r = 0;
+
+	w->state.asked_ms = INTERVAL_MS;
+	if (interval)
+		r = args_ms(c, "--interval", interval, INTERVAL_MAX_MS, &w->state.asked_ms);
+	if (r == 0 && count)
+		r = args_u32(c, "--count", count, 1, UINT32_MAX, &w->count);
+	w->state.interval_ms = w->state.asked_ms;
+	w->params.has_max_stop_ms = c->max_stop_ms;
+	w->params.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
+	return r;
+}
+
+/* Snapshots come and go in an arena of their own; the session's texts stay in the first. */
+static int run_watch(struct ctl *c, struct watch *w)
+{
+	struct rpc_arena kept = c->arena;
+	bool on_screen = !ctl_is_json(c) && !c->output.path && screen_is_possible();
+	int r;
+
+	rpc_arena_init(&c->arena, SNAPSHOT_MEMORY);
+	w->params.session = c->session.session;
+	r = on_screen ? screen(w) : stream(w);
+	rpc_arena_deinit(&c->arena);
+	c->arena = kept;
+	if (r == 0 && !w->s.complete)
+		return CTL_EXIT_PARTIAL;
+	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct watch w = { .c = c, .signal_fd = -1 };
+	int r = parse(c, &w);
+
+	if (r < 0)
+		return r;
+	out_init(&w.head, 0);
+	out_init(&w.frame, 0);
+	r = ctl_attach(c, argv[0], false);
+	if (r == 0)
+		r = run_watch(c, &w);
+	ctl_detach(c);
+	out_deinit(&w.head);
+	out_deinit(&w.frame);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_watch = {
+	.name = "watch",
+	.args = "PID",
+	.summary = "Show again and again what the waves of a process do",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

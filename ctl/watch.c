@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/watch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/out.h"
+#include "base/str.h"
+#include "ctl/place.h"
+#include "ctl/text.h"
+
+/* Head, interval, an empty row, the title of the table; below it the keys. */
+#define ROWS_ABOVE 4
+#define ROWS_BELOW 1
+/* Queues run at least this many times as long as they stand still. */
+#define RUN_FACTOR 20
+
+static const char *const sort_names[] = {
+	[WATCH_SORT_FAULTS] = "faults first",
+	[WATCH_SORT_WAVES] = "waves",
+	[WATCH_SORT_PLACE] = "place",
+};
+
+static const char help[] = "KEY         WHAT IT DOES\n"
+			   "q           quit\n"
+			   "p, space    pause: no snapshots are taken\n"
+			   "s           sort by faults first, waves, place\n"
+			   "d           devices and queues, or waves\n"
+			   "up, down    one row\n"
+			   "page keys   one page\n"
+			   "?           this text\n";
+
+/* ------------------------------------------------------------------ keys --------------------- */
+
+static enum watch_action move_to(struct watch_state *s, size_t scroll, size_t rows, size_t window)
+{
+	size_t last = rows > window ? rows - window : 0;
+
+	s->scroll = scroll < last ? scroll : last;
+	return WATCH_REDRAW;
+}
+
+static size_t less(size_t a, size_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static enum watch_action letter(struct watch_state *s, char c)
+{
+	switch (c) {
+	case 'q':
+	case 'Q':
+	case '\x04': /* Ctrl-D */
+		return WATCH_QUIT;
+	case 'p':
+	case 'P':
+	case ' ':
+		s->paused = !s->paused;
+		return WATCH_REDRAW;
+	case 's':
+	case 'S':
+		s->sort = (s->sort + 1) % WATCH_SORT_COUNT;
+		return WATCH_RENDER;
+	case 'd':
+	case 'D':
+		s->devices = !s->devices;
+		s->scroll = 0;
+		return WATCH_RENDER;
+	case '?':
+	case 'h':
+		s->help = !s->help;
+		return WATCH_REDRAW;
+	default:
+		return WATCH_NOTHING;
+	}
+}
+
+enum watch_action watch_key(struct watch_state *s, const char *typed, size_t size, size_t rows,
+			    size_t window, size_t *ret_n)
+{
+	static const struct {
+		const char *bytes;
+		int by; /* rows, or pages */
+		bool pages;
+	} keys[] = {
+		{ "\x1b[A", -1, false }, { "\x1b[B", 1, false }, { "\x1bOA", -1, false },
+		{ "\x1bOB", 1, false },	 { "\x1b[5~", -1, true }, { "\x1b[6~", 1, true },
+	};
+
+	if (*typed != '\x1b') {
+		*ret_n = 1;
+		return letter(s, *typed);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		size_t n = strlen(keys[i].bytes), step = keys[i].pages ? window : 1;
+
+		if (strncmp(typed, keys[i].bytes, n < size ? n : size) != 0)
+			continue;
+		*ret_n = n <= size ? n : 0;
+		if (n > size)
+			return WATCH_NOTHING;
+		return move_to(s, keys[i].by < 0 ? less(s->scroll, step) : s->scroll + step, rows,
+			       window);
+	}
+	*ret_n = 1;
+	return WATCH_NOTHING;
+}
+
+uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us)
+{
+	uint64_t needed_ms = stopped_us > UINT64_C(1000) * UINT32_MAX / RUN_FACTOR
+				     ? UINT32_MAX
+				     : (stopped_us * RUN_FACTOR + 999) / 1000;
+
+	return needed_ms > asked_ms ? (uint32_t)needed_ms : asked_ms;
+}
+
+/* ------------------------------------------------------------------ order -------------------- */
+
+struct ranked {
+	const char *key;
+	size_t was;
+	struct rpc_group group;
+};
+
+static int compare_waves(const void *x, const void *y)
+{
+	const struct ranked *a = x, *b = y;
+
+	if (a->group.waves != b->group.waves)
+		return a->group.waves > b->group.waves ? -1 : 1;
+	return a->was < b->was ? -1 : 1;
+}
+
+static int compare_places(const void *x, const void *y)
+{
+	const struct ranked *a = x, *b = y;
+	int c = strcmp(a->key, b->key);
+
+	return c ? c : a->was < b->was ? -1 : 1;
+}
+
+int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n, enum watch_sort sort)
+{
+	struct ranked *list;
+
+	if (sort == WATCH_SORT_FAULTS || !n)
+		return 0;
+	list = rpc_arena_array(a, n, sizeof(*list));
+	if (!list)
+		return rpc_arena_error(a);
+	for (size_t i = 0; i < n; i++) {
+		list[i] = (struct ranked){ place_key(a, &groups[i], true), i, groups[i] };
+		if (!list[i].key)
+			return rpc_arena_error(a);
+	}
+	qsort(list, n, sizeof(*list), sort == WATCH_SORT_WAVES ? compare_waves : compare_places);
+	for (size_t i = 0; i < n; i++)
+		groups[i] = list[i].group;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ frame -------------------- */
+
+void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s)
+{
+	out_fmt(o, "%u ", s->process.pid);
+	text_escape(o, s->process.comm, strlen(s->process.comm));
+	out_fmt(o, "  waves %u  groups %zu  queues %zu  stopped %" PRIu64 " us  ", s->wave_count,
+		s->n_groups, s->n_queues, s->stopped_us);
+	if (s->complete)
+		out_str(o, "complete");
+	else
+		out_fmt(o, "NOT COMPLETE (%zu missing: ", s->n_missing);
+	if (!s->complete && s->n_missing)
+		text_escape(o, s->missing[0], strlen(s->missing[0]));
+	if (!s->complete)
+		out_char(o, ')');
+}
+
+static void interval_line(struct out *o, const struct watch_state *s)
+{
+	out_str(o, s->paused ? "PAUSED  every " : "every ");
+	text_duration(o, s->interval_ms);
+	if (s->interval_ms > s->asked_ms) {
+		out_str(o, " instead of ");
+		text_duration(o, s->asked_ms);
+		out_str(o, ", so that queues run 95 % of the time");
+	}
+}
+
+static void keys_line(struct out *o, const struct watch_state *s, size_t scroll, size_t rows,
+		      size_t window)
+{
+	out_fmt(o, "q quit  p %s  s sort: %s  d %s  ? %s", s->paused ? "go on" : "pause",
+		sort_names[s->sort], s->devices ? "waves" : "devices", s->help ? "back" : "help");
+	if (rows > window)
+		out_fmt(o, "  rows %zu-%zu of %zu", scroll + 1, scroll + window, rows);
+}
+
+size_t watch_window(struct screen_size size)
+{
+	return less(size.rows, ROWS_ABOVE + ROWS_BELOW);
+}
+
+size_t watch_rows(const char *table, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < size; i++)
+		n += table[i] == '\n';
+	return less(n, 1);
+}
+
+/* The next line of a text; at its end an empty one. */
+static void next_line(const char **at, const char *end, const char **ret, size_t *ret_size)
+{
+	const char *stop = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
+
+	if (!stop)
+		stop = end;
+	*ret = *at;
+	*ret_size = (size_t)(stop - *at);
+	*at = stop < end ? stop + 1 : end;
+}
+
+struct canvas {
+	struct out *o;
+	struct screen_size size;
+	unsigned row;
+};
+
+static void put(struct canvas *c, const char *text, size_t size)
+{
+	if (c->row < c->size.rows)
+		screen_row(c->o, ++c->row, c->size.cols, text, size);
+}
+
+static void put_out(struct canvas *c, const struct out *o)
+{
+	put(c, o->size ? o->data : "", o->size);
+}
+
+static void put_table(struct canvas *c, const char *text, size_t size, size_t scroll)
+{
+	const char *end = text + size, *line;
+	size_t n;
+
+	next_line(&text, end, &line, &n);
+	put(c, line, n);
+	while (scroll--)
+		next_line(&text, end, &line, &n);
+	while (c->row < c->size.rows - ROWS_BELOW) {
+		next_line(&text, end, &line, &n);
+		put(c, line, n);
+	}
+}
+
+void watch_frame(struct out *o, struct screen_size size, const struct watch_state *s,
+		 const struct out *head, const struct out *table)
+{
+	struct canvas c = { .o = o, .size = size };
+	const char *text = s->help ? help : table->size ? table->data : "";
+	size_t text_size = s->help ? strlen(help) : table->size;
+	size_t rows = watch_rows(text, text_size), window = watch_window(size);
+	size_t scroll = s->help ? 0 : s->scroll;
+	auto_out struct out line, keys;
+
+	out_init(&line, 0);
+	out_init(&keys, 0);
+	/* The table may have become shorter since. */
+	if (scroll > less(rows, window))
+		scroll = less(rows, window);
+	interval_line(&line, s);
+	keys_line(&keys, s, scroll, rows, window);
+	screen_begin(o);
+	put_out(&c, head);
+	if (size.rows > ROWS_ABOVE + ROWS_BELOW) {
+		put_out(&c, &line);
+		put(&c, "", 0);
+		put_table(&c, text, text_size, scroll);
+	}
+	while (c.row + ROWS_BELOW < size.rows)
+		put(&c, "", 0);
+	put_out(&c, &keys);
+}
