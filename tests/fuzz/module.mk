@@ -15,6 +15,8 @@ $(eval $(call fuzz_target,kfdtrap_sysfs,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_wave,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_control_stack,kfdtrap))
 
+$(foreach t,event state,$(eval $(call fuzz_target,cudbg_$(t),cudbgshim)))
+
 define rpc_fuzz
 $(call fuzz_target,rpc_$(1),protocol,$(protocol_ldlibs))
 fuzz_rpc_$(1)_deps := $(protocol_gen)
