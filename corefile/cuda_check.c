@@ -27,8 +27,8 @@ static int check_sms(struct check *c, uint32_t device)
 		uint32_t id = c->core->sms[i].id;
 
 		if (id >= d->sm_count || seen[id])
-			return REFUSE(c, CUDACORE_SMS, i, "SM number %u of device %u %s", id, device,
-				      id < d->sm_count ? "comes twice" : "is too high");
+			return REFUSE(c, CUDACORE_SMS, i, "SM number %u of device %u %s", id,
+				      device, id < d->sm_count ? "comes twice" : "is too high");
 		seen[id] = 1;
 	}
 	return 0;
@@ -43,11 +43,13 @@ static int check_device(struct check *c, uint32_t i)
 	if (!d->name || !d->type || !d->sm_type || !str_starts_with(d->sm_type, "sm_"))
 		return REFUSE(c, CUDACORE_DEVICES, i, "device %u lacks a name, type or sm_NN", i);
 	if (d->warps_per_sm > 64 || d->lanes_per_warp > 32)
-		return REFUSE(c, CUDACORE_DEVICES, i, "device %u: %u warps per SM, %u lanes per warp",
+		return REFUSE(c, CUDACORE_DEVICES, i,
+			      "device %u: %u warps per SM, %u lanes per warp",
 			      i, d->warps_per_sm, d->lanes_per_warp);
 	if (d->sms.n != d->sm_count)
-		return REFUSE(c, CUDACORE_DEVICES, i, "device %u has %u SMs but %u rows for them", i,
-			      d->sm_count, d->sms.n);
+		return REFUSE(c, CUDACORE_DEVICES, i,
+			      "device %u has %u SMs but %u rows for them",
+			      i, d->sm_count, d->sms.n);
 	return check_sms(c, i);
 }
 
@@ -92,12 +94,13 @@ static int check_grid(struct check *c, uint32_t i)
 	long long id = (long long)g->id;
 
 	if (!context)
-		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld: no context 0x%llx on its device", id,
+		return REFUSE(c, CUDACORE_GRIDS, i,
+			      "grid %lld: no context 0x%llx on its device", id,
 			      (unsigned long long)g->context_id);
 	if (!has_code(c->core, context, g->module_handle))
 		return REFUSE(c, CUDACORE_GRIDS, i,
-			      "grid %lld: no module 0x%llx with a relocated image in its context", id,
-			      (unsigned long long)g->module_handle);
+			      "grid %lld: no module 0x%llx with a relocated image in its context",
+			      id, (unsigned long long)g->module_handle);
 	if (!g->status)
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld has no status", id);
 	if (g->origin == ORIGIN_GPU && !find_grid(c->core, g->device, g->parent_id))
@@ -111,7 +114,8 @@ static int check_frames(struct check *c, uint32_t lane)
 	const struct cudacore_lane *l = &c->core->lanes[lane];
 
 	if (l->frames.n != l->call_depth || l->syscall_depth > l->call_depth)
-		return REFUSE(c, CUDACORE_LANES, lane, "%u frames for call depth %u, %u of them syscalls",
+		return REFUSE(c, CUDACORE_LANES, lane,
+			      "%u frames for call depth %u, %u of them syscalls",
 			      l->frames.n, l->call_depth, l->syscall_depth);
 	for (uint32_t i = 0; i < l->frames.n; i++)
 		if (c->core->frames[l->frames.first + i].level != i)
@@ -133,12 +137,14 @@ static int check_lanes(struct check *c, uint32_t warp, uint32_t lanes_per_warp)
 		if (r < 0)
 			return r;
 		if (number >= lanes_per_warp || seen & UINT32_C(1) << number)
-			return REFUSE(c, CUDACORE_LANES, i, "lane %u of warp %u comes twice or is too high",
+			return REFUSE(c, CUDACORE_LANES, i,
+				      "lane %u of warp %u comes twice or is too high",
 				      number, w->id);
 		seen |= UINT32_C(1) << number;
 	}
 	if (seen != w->valid_lanes)
-		return REFUSE(c, CUDACORE_WARPS, warp, "warp %u: valid lanes 0x%x, but rows for 0x%x",
+		return REFUSE(c, CUDACORE_WARPS, warp,
+			      "warp %u: valid lanes 0x%x, but rows for 0x%x",
 			      w->id, w->valid_lanes, seen);
 	if (!w->active_lanes || w->active_lanes & ~w->valid_lanes)
 		return REFUSE(c, CUDACORE_WARPS, warp, "warp %u: active lanes 0x%x of valid 0x%x",
@@ -160,7 +166,8 @@ static int check_block(struct check *c, uint32_t block, uint64_t *slots)
 		int r;
 
 		if (id >= d->warps_per_sm || *slots & UINT64_C(1) << id)
-			return REFUSE(c, CUDACORE_WARPS, i, "warp %u of SM %u comes twice or is too high",
+			return REFUSE(c, CUDACORE_WARPS, i,
+				      "warp %u of SM %u comes twice or is too high",
 				      id, c->core->sms[b->sm].id);
 		*slots |= UINT64_C(1) << id;
 		r = check_lanes(c, i, d->lanes_per_warp);

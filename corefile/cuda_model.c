@@ -138,10 +138,11 @@ size_t cudacore_read_memory(const struct cudacore *c, uint64_t address, void *bu
 	return done;
 }
 
+/* A file may say that a warp has a million lanes; asked for each of them, this must stay cheap. */
 static bool has_own_exception(const struct cudacore *c, const struct cudacore_warp *w)
 {
-	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++)
-		if (c->lanes[i].exception)
+	for (uint32_t i = 0; i < w->lanes.n && i < 32; i++)
+		if (c->lanes[w->lanes.first + i].exception)
 			return true;
 	return false;
 }

@@ -132,8 +132,8 @@ struct cudacore_block {
 struct cudacore_warp {
 	uint64_t error_pc;
 	uint64_t barrier_info; /**< Since R590. */
-	struct corefile_blob uniform_registers, uniform_predicates; /**< 32-bit words; since R400. */
-	struct corefile_blob barriers; /**< 32-bit words, one per convergence barrier; since R575. */
+	/** 32-bit words; since R400, those of the convergence barriers since R575. */
+	struct corefile_blob uniform_registers, uniform_predicates, barriers;
 	struct cudacore_range lanes;
 	uint32_t block; /**< Parent. */
 	uint32_t id;	/**< Slot of the SM. */

@@ -22,7 +22,7 @@ struct loader {
 	struct corefile_elf elf;
 	struct cudacore *core;
 	Elf64_Shdr strings;
-	/* Table bytes that may still be read: tables that overlap would make more rows than bytes. */
+	/* Table bytes that may still be read: tables that overlap would make rows without end. */
 	uint64_t budget;
 	/* Section numbers by type, in file order: type t has [start[t], start[t + 1]). */
 	uint32_t *by_type;
@@ -127,7 +127,8 @@ static size_t drop_doubles(struct loader *l, struct item *items, size_t n)
 }
 
 /* All sections of a type, by the row that they belong to. */
-static int gather(struct loader *l, uint32_t type, unsigned parent, struct item **ret, size_t *ret_n)
+static int gather(struct loader *l, uint32_t type, unsigned parent, struct item **ret,
+		  size_t *ret_n)
 {
 	unsigned t = type_index(type);
 	size_t n = 0, room = l->start[t + 1] - l->start[t];
@@ -389,8 +390,8 @@ static int load(struct loader *l)
 	sort_memory(l);
 	for (uint32_t i = 0; i < l->core->n[CUDACORE_CONTEXTS]; i++)
 		if (l->core->contexts[i].device_row != l->core->contexts[i].device)
-			PROBLEM(l, COREFILE_NO_SECTION, 0, "context %u of device %u says device %u", i,
-				l->core->contexts[i].device, l->core->contexts[i].device_row);
+			PROBLEM(l, COREFILE_NO_SECTION, 0, "context %u of device %u says device %u",
+				i, l->core->contexts[i].device, l->core->contexts[i].device_row);
 	return 0;
 }
 

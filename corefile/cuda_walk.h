@@ -2,7 +2,7 @@
 #ifndef COREFILE_CUDA_WALK_H
 #define COREFILE_CUDA_WALK_H
 
-/** @file cuda_walk.h  Every section of a core about to be written, in the order of their numbers. */
+/** @file cuda_walk.h  Every section of a core about to be written, by its number. */
 
 #include "corefile/cuda_layout.h"
 

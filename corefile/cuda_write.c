@@ -202,7 +202,8 @@ static int put_memory(struct writer *w, const struct cuda_section *s)
 			corefile_problem_add(w->unread, s->number,
 					     corefile_sink_position(w->sink) - m->blob.size,
 					     "memory at 0x%llx: %llu of %llu bytes could be read",
-					     (unsigned long long)m->address, (unsigned long long)got,
+					     (unsigned long long)m->address,
+					     (unsigned long long)got,
 					     (unsigned long long)m->blob.size);
 			if (i == s->n - 1)
 				r = cut_add(w, s->number, before + got);

@@ -16,7 +16,7 @@
 struct cudacore_write_options {
 	enum cudacore_layout layout; /**< cuda-gdb 11.8 reads R346 and R400 only. */
 	bool zstd;		     /**< The whole file as one zstd frame. */
-	const struct corefile_source *source; /**< For blobs without data; NULL when there are none. */
+	const struct corefile_source *source; /**< For blobs without data; NULL if none. */
 	/** After each piece.  @return false to cancel. */
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;

@@ -41,7 +41,10 @@ int corefile_file_commit(struct corefile_file *f, bool replace);
 /** Without a commit before, nothing stays.  Accepts COREFILE_FILE_NULL. */
 void corefile_file_close(struct corefile_file *f);
 
-/** A core to read: a plain file as it is, a zstd one expanded. */
+/**
+ * A core to read: a plain file as it is, a zstd one expanded.  Whoever shortens a mapped file makes
+ * its reader die of SIGBUS.
+ */
 struct corefile_map {
 	const void *data;
 	size_t size;

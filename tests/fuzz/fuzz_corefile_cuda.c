@@ -11,11 +11,16 @@
 
 static volatile uint8_t seen;
 
+static const char *string_at(const void *member)
+{
+	return *(const char *const *)member;
+}
+
 static void touch_row(const struct cudacore *c, unsigned table, const char *row)
 {
 	for (const struct cuda_field *f = cuda_tables[table].fields; f->count; f++)
 		if (f->kind == CUDA_STRING)
-			seen ^= (uint8_t)strlen(*(const char *const *)(const void *)(row + f->member));
+			seen ^= (uint8_t)strlen(string_at(row + f->member));
 	for (unsigned i = 0; i < CUDA_BLOB_COUNT; i++) {
 		const struct corefile_blob *b = (const void *)(row + cuda_blobs[i].member);
 

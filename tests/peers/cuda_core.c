@@ -30,7 +30,7 @@ struct plan {
 	uint32_t shared[3][0x500 / 4], local[32][64], uniform[8][63], words[8], bank[0x220 / 4];
 };
 
-static void die(const char *what, const char *why)
+__attribute__((noreturn)) static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "cuda_core: %s: %s\n", what, why);
 	exit(1);
@@ -111,8 +111,8 @@ static void plan_lane(struct plan *p, uint32_t warp, uint32_t number, uint32_t t
 	}
 }
 
-static void plan_warp(struct plan *p, uint32_t slot, uint32_t first, uint32_t lanes, uint32_t active,
-		      bool inside)
+static void plan_warp(struct plan *p, uint32_t slot, uint32_t first, uint32_t lanes,
+		      uint32_t active, bool inside)
 {
 	struct cudacore_warp *w = add(p, CUDACORE_WARPS, last(p, CUDACORE_BLOCKS));
 	uint32_t warp = last(p, CUDACORE_WARPS);

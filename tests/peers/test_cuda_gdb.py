@@ -107,23 +107,26 @@ class Debugger:
         if os.uname().machine != "x86_64":
             raise Skip("the debugger is fetched for x86-64 only")
         tree = fetch(what)
-        loader, = (p for p in (tree / "usr/lib64/ld-linux-x86-64.so.2", tree / "lib64/ld-linux-x86-64.so.2") if p.exists())
+        loader, = (p for p in (tree / "usr/lib64", tree / "lib64") if (p / "ld-linux-x86-64.so.2").exists())
         # No data directory: 11.8's Python half takes its own None for something else when it runs in a tree.
-        self.argv = [loader, "--library-path", f"{tree}/usr/lib/x86_64-linux-gnu:{tree}/lib/x86_64-linux-gnu",
-                     tree / "usr/bin/cuda-gdb", "--data-directory=/nonexistent", "-nx", "-q", "-batch"]
+        libraries = f"{tree}/usr/lib/x86_64-linux-gnu:{tree}/lib/x86_64-linux-gnu"
+        self.argv = [loader / "ld-linux-x86-64.so.2", "--library-path", libraries, tree / "usr/bin/cuda-gdb",
+                     "--data-directory=/nonexistent", "-nx", "-q", "-batch"]
         self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "PYTHONHOME": str(tree / "usr"),
                             "TERM": "dumb", "DEBUGINFOD_URLS": ""}
 
     def ask(self, core, *commands):
         """Answers to each command, after what is said when the core is opened."""
         with tempfile.TemporaryDirectory() as scratch:
-            argv = [*self.argv, "-ex", "set width 0", "-ex", "set cuda coalescing off", "-ex", f"target cudacore {core.path}"]
+            argv = list(self.argv)
+            for command in ("set width 0", "set cuda coalescing off", f"target cudacore {core.path}"):
+                argv += ["-ex", command]
             for i, command in enumerate(commands):
                 argv += ["-ex", f"echo \\n@@{i}\\n", "-ex", command]
             run = subprocess.run([str(a) for a in argv], text=True, capture_output=True, timeout=120, cwd=scratch,
                                  stdin=subprocess.DEVNULL, env={**self.environment, "TMPDIR": scratch, "HOME": scratch})
         answers = re.split(r"\n@@\d+\n", run.stdout)
-        assert len(answers) == len(commands) + 1 and run.returncode == 0, f"{run.returncode}\n{run.stdout}\n{run.stderr}"
+        assert len(answers) == len(commands) + 1 and run.returncode == 0, (run.returncode, run.stdout, run.stderr)
         assert "internal-error" not in run.stderr, run.stderr
         return answers
 

@@ -301,7 +301,8 @@ static void compare_memory(const struct cudacore *got, const struct cudacore *wa
 		auto_free uint8_t *buf = malloc(m->blob.size);
 
 		n_want += m->blob.size;
-		TEST_ROW_EQ(i, cudacore_read_memory(got, m->address, buf, m->blob.size), m->blob.size);
+		TEST_ROW_EQ(i, cudacore_read_memory(got, m->address, buf, m->blob.size),
+			    m->blob.size);
 		TEST_ROW_EQ(i, memcmp(buf, m->blob.data, m->blob.size), 0);
 	}
 	TEST_EQ(n_got, n_want);

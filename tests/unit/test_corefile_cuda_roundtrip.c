@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written is what is read, in every layout; a core that debuggers cannot bear is refused. */
+/* What is written is what is read; a core that debuggers cannot bear is refused. */
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -248,8 +248,8 @@ static struct cudacore small_core(void)
 	struct cudacore c = core_with_memory(0);
 
 	c.memory[0].blob = (struct corefile_blob){ .data = bytes, .size = 16 };
-	*cudacore_add_memory(&c) = (struct cudacore_memory){ .address = 0x10010,
-							      .blob = { .data = bytes, .size = 16 } };
+	*cudacore_add_memory(&c) = (struct cudacore_memory){
+		.address = 0x10010, .blob = { .data = bytes, .size = 16 } };
 	c.devices[0].sm_count = 2;
 	c.devices[0].warps_per_sm = 64;
 	c.devices[0].lanes_per_warp = 32;

@@ -64,8 +64,8 @@ static void counts_beyond_sixteen_bits(void)
 		Elf64_Shdr first;
 		void *p;
 
-		TEST_EQ_FATAL(cudacore_write(&c, &(struct cudacore_write_options){ 0 }, fd, &written,
-					     NULL), 0);
+		TEST_EQ_FATAL(cudacore_write(&c, &(struct cudacore_write_options){ 0 }, fd,
+					     &written, NULL), 0);
 		TEST_ROW_EQ(i, written.sections, rows[i].sections);
 		p = mmap(NULL, written.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		CU_ASSERT_TRUE_FATAL(p != MAP_FAILED);
@@ -115,8 +115,11 @@ static void add_lanes(struct cudacore *c, uint32_t warp)
 		l->registers = (struct corefile_blob){ .key = lane, .size = 4 * REGISTERS };
 		l->predicates = (struct corefile_blob){ .data = "\0\0\0\0\1\0\0\0", .size = 8 };
 		l->call_depth = FRAMES;
-		for (uint32_t k = 0; k < FRAMES; k++)
-			((struct cudacore_frame *)cudacore_add(c, CUDACORE_FRAMES, lane))->level = k;
+		for (uint32_t k = 0; k < FRAMES; k++) {
+			struct cudacore_frame *f = cudacore_add(c, CUDACORE_FRAMES, lane);
+
+			f->level = k;
+		}
 	}
 }
 
@@ -175,9 +178,12 @@ static int analyse_full(int fd)
 	for (uint32_t i = 0; i < c.n[CUDACORE_LANES]; i++)
 		bad |= c.lanes[i].virtual_pc != pc_of(i) || cudacore_lane_exception(&c, i) ||
 		       c.lanes[i].registers.size != 4 * REGISTERS;
-	for (uint32_t i = 0; i < c.n[CUDACORE_LANES]; i += 4999)
+	for (uint32_t i = 0; i < c.n[CUDACORE_LANES]; i += 4999) {
+		const uint32_t *registers = c.lanes[i].registers.data;
+
 		for (uint32_t k = 0; k < REGISTERS; k++)
-			bad |= ((const uint32_t *)c.lanes[i].registers.data)[k] != register_of(i, k);
+			bad |= registers[k] != register_of(i, k);
+	}
 	cudacore_deinit(&c);
 	corefile_map_close(&map);
 	return bad ? 2 : 0;

@@ -42,6 +42,7 @@ static void compare_file(int fd, const uint8_t *want, size_t size)
 static void holes_are_where_zeros_were(void)
 {
 	static const size_t lengths[] = { 1, 100, 4095, 4096, 8192, 16384, 65536, 300000, 2 * MIB };
+	static const struct corefile_sink_options plain;
 	auto_free uint8_t *all = malloc(16 * MIB);
 
 	for (unsigned round = 0; round < 20; round++) {
@@ -58,7 +59,7 @@ static void holes_are_where_zeros_were(void)
 		}
 		if (round & 1)
 			memset(all + size - 1 * MIB, 0, 1 * MIB);
-		TEST_EQ_FATAL(corefile_sink_create(fd, &(struct corefile_sink_options){ 0 }, &s), 0);
+		TEST_EQ_FATAL(corefile_sink_create(fd, &plain, &s), 0);
 		for (size_t at = 0; at < size;) {
 			size_t n = 1 + test_random() % (3 * MIB);
 
@@ -324,11 +325,11 @@ static void maps_plain_and_compressed(void)
 	for (int zstd = 0; zstd < 2; zstd++) {
 		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
 		auto_close int fd = temporary();
+		struct corefile_sink_options o = { .zstd = zstd, .total = sizeof(content) };
 		struct corefile_map m = { 0 };
 
 		TEST_EQ(corefile_map_open(fd, "/tmp", 1, &m), -EINVAL);
-		TEST_EQ_FATAL(corefile_sink_create(fd, &(struct corefile_sink_options){
-						       .zstd = zstd, .total = sizeof(content) }, &s), 0);
+		TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
 		corefile_sink_write(s, content, sizeof(content));
 		TEST_EQ(corefile_sink_finish(s), 0);
 		TEST_EQ(corefile_map_open(fd, "/tmp", sizeof(content) - 1, &m), zstd ? -EFBIG : 0);
