@@ -73,9 +73,9 @@ struct cudbgshim_sys {
 struct cudbgshim_call {
 	uint32_t slot;
 	const char *name; /**< The vendor's, static. */
-	bool called;	  /**< False when the call was refused here. */
+	bool called;      /**< False when the call was refused here. */
 	uint32_t result;  /**< CUDBGResult; only when called. */
-	int error;	  /**< 0 or -errno as in the table above. */
+	int error;        /**< 0 or -errno as in the table above. */
 	uint64_t took_ns;
 };
 
@@ -87,20 +87,20 @@ struct cudbgshim_trace {
 };
 
 struct cudbgshim_options {
-	const char *path;	/**< Library; NULL for `libcuda.so.1`. */
-	const char *engine;	/**< Engine for our side instead of libcudadebugger; NULL: none. */
-	struct cudbgshim_trace trace; /**< No trace when leave is NULL. */
+	const char *path;   /**< Library; NULL for `libcuda.so.1`. */
+	const char *engine; /**< Engine for our side instead of libcudadebugger; NULL: none. */
+	struct cudbgshim_trace trace;    /**< No trace when leave is NULL. */
 	const struct cudbgshim_sys *sys; /**< NULL for the real ones. */
 };
 
 /** Where cudbgshim_create() failed. */
 enum cudbgshim_step {
 	CUDBGSHIM_STEP_NONE,
-	CUDBGSHIM_STEP_LIBRARY,	/**< The library cannot be opened; text is the loader's. */
-	CUDBGSHIM_STEP_SYMBOLS,	/**< It is no CUDA driver: text names what it lacks. */
-	CUDBGSHIM_STEP_VERSION,	/**< It does not tell its version; 10 means that the engine is missing. */
-	CUDBGSHIM_STEP_RELEASE,	/**< The version is older than anything we know. */
-	CUDBGSHIM_STEP_TABLE,	/**< It does not hand out its table. */
+	CUDBGSHIM_STEP_LIBRARY, /**< The library cannot be opened; text is the loader's. */
+	CUDBGSHIM_STEP_SYMBOLS, /**< It is no CUDA driver: text names what it lacks. */
+	CUDBGSHIM_STEP_VERSION, /**< It does not tell its version; 10: its engine is missing. */
+	CUDBGSHIM_STEP_RELEASE, /**< The version is older than anything we know. */
+	CUDBGSHIM_STEP_TABLE,   /**< It does not hand out its table. */
 };
 
 struct cudbgshim_failure {
@@ -155,7 +155,7 @@ int cudbgshim_set_client(struct cudbgshim *s, uint32_t label, uint32_t session);
 
 /** Positive conditions of the functions below. */
 enum cudbgshim_condition {
-	CUDBGSHIM_ALREADY = 1,		/**< It was in that state before. */
+	CUDBGSHIM_ALREADY = 1,          /**< It was in that state before. */
 	CUDBGSHIM_SOME_WATCHDOGGED = 2, /**< Works, but some GPUs cannot be debugged. */
 	CUDBGSHIM_NO_EVENT = 3,
 	CUDBGSHIM_NONE = 4, /**< There is no such thing to report. */
@@ -237,10 +237,10 @@ struct cudbgshim_event {
 			uint32_t type, origin;
 		} kernel;
 		uint32_t internal_error; /**< CUDBGResult. */
-		uint32_t n_functions;	 /**< As claimed; check before use. */
+		uint32_t n_functions;    /**< As claimed; check before use. */
 		struct {
 			uint64_t broken_devices, faulted_devices;
-			uint32_t sm;		    /**< Of a finished single step. */
+			uint32_t sm; /**< Of a finished single step. */
 			uint64_t warps_before, warps_after;
 		} stop;
 		uint32_t log_ruleset;
@@ -278,9 +278,9 @@ int cudbgshim_acknowledge_sync_events(struct cudbgshim *s);
 int cudbgshim_get_n_devices(struct cudbgshim *s, uint32_t *ret_n);
 
 struct cudbgshim_device {
-	char name[64];	  /**< Marketing name. */
-	char chip[32];	  /**< As the driver calls it: `GH100`. */
-	char sm_type[16]; /**< `sm_90`. */
+	char name[64];                    /**< Marketing name. */
+	char chip[32];                    /**< As the driver calls it: `GH100`. */
+	char sm_type[16];                 /**< `sm_90`. */
 	uint32_t n_sms, n_warps, n_lanes; /**< Warps per SM, lanes per warp. */
 	uint32_t n_registers, n_predicates, n_uniform_registers, n_uniform_predicates;
 	uint32_t pci_bus, pci_device;
@@ -324,8 +324,8 @@ struct cudbgshim_place {
 	uint32_t dev, sm, warp, lane;
 };
 
-#define CUDBGSHIM_WARP_ERROR_PC	      (UINT32_C(1) << 0)
-#define CUDBGSHIM_WARP_CLUSTER	      (UINT32_C(1) << 1) /**< cluster_idx */
+#define CUDBGSHIM_WARP_ERROR_PC       (UINT32_C(1) << 0)
+#define CUDBGSHIM_WARP_CLUSTER        (UINT32_C(1) << 1) /**< cluster_idx */
 #define CUDBGSHIM_WARP_CLUSTER_DIM    (UINT32_C(1) << 2)
 #define CUDBGSHIM_WARP_CLUSTER_TARGET (UINT32_C(1) << 3)
 #define CUDBGSHIM_WARP_SYSCALL_LANES  (UINT32_C(1) << 4)
@@ -437,13 +437,13 @@ int cudbgshim_read_call_stack(struct cudbgshim *s, const struct cudbgshim_place 
 /* ------------------------------------------------------------------ memory ------------------- */
 
 enum cudbgshim_space {
-	CUDBGSHIM_SPACE_GLOBAL,	 /**< Device picked by the address. */
-	CUDBGSHIM_SPACE_SHARED,	 /**< Of the block of a warp. */
-	CUDBGSHIM_SPACE_LOCAL,	 /**< Of a lane. */
-	CUDBGSHIM_SPACE_PARAM,	 /**< Kernel parameters, by warp. */
+	CUDBGSHIM_SPACE_GLOBAL,  /**< Device picked by the address. */
+	CUDBGSHIM_SPACE_SHARED,  /**< Of the block of a warp. */
+	CUDBGSHIM_SPACE_LOCAL,   /**< Of a lane. */
+	CUDBGSHIM_SPACE_PARAM,   /**< Kernel parameters, by warp. */
 	CUDBGSHIM_SPACE_GENERIC, /**< Any address as a lane sees it. */
-	CUDBGSHIM_SPACE_CODE,	 /**< Instructions, by device. */
-	CUDBGSHIM_SPACE_PINNED,	 /**< Host memory that CUDA pinned or mapped. */
+	CUDBGSHIM_SPACE_CODE,    /**< Instructions, by device. */
+	CUDBGSHIM_SPACE_PINNED,  /**< Host memory that CUDA pinned or mapped. */
 	CUDBGSHIM_SPACE_COUNT
 };
 
@@ -517,8 +517,8 @@ int cudbgshim_unset_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t addre
 struct cudbgshim_state {
 	uint32_t n_sms, n_warps, n_lanes;
 	uint64_t exception_sms[CUDBGSHIM_SM_WORDS];
-	uint64_t *valid_warps;	 /**< [n_sms] */
-	uint64_t *broken_warps;	 /**< [n_sms] */
+	uint64_t *valid_warps;  /**< [n_sms] */
+	uint64_t *broken_warps; /**< [n_sms] */
 	struct cudbgshim_warp *warps;
 	uint64_t *lane_pc;
 	uint32_t *lane_exception;

@@ -146,7 +146,8 @@ static int get_shape(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device 
 {
 	int r;
 
-	(void)((r = CALL(s, getNumSMs, dev, &d->n_sms)) || (r = CALL(s, getNumWarps, dev, &d->n_warps)) ||
+	(void)((r = CALL(s, getNumSMs, dev, &d->n_sms)) ||
+	       (r = CALL(s, getNumWarps, dev, &d->n_warps)) ||
 	       (r = CALL(s, getNumLanes, dev, &d->n_lanes)) ||
 	       (r = CALL(s, getNumRegisters, dev, &d->n_registers)) ||
 	       (r = CALL(s, getNumPredicates, dev, &d->n_predicates)) ||

@@ -340,8 +340,7 @@ int cudbgshim_read_lane_exception(struct cudbgshim *s, const struct cudbgshim_pl
 		     exception);
 }
 
-int cudbgshim_read_error_pc(struct cudbgshim *s, const struct cudbgshim_place *at,
-			    uint64_t *ret_pc)
+int cudbgshim_read_error_pc(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *ret_pc)
 {
 	uint64_t pc = 0;
 	bool valid = false;

@@ -48,8 +48,9 @@ enum {
 		int call_r_ = table_enter(s, slot_##vendor_name);                                  \
 		if (!call_r_)                                                                      \
 			call_r_ = table_leave(                                                     \
-				s, ((cudbgabi_##vendor_name##_fn *)(s)                             \
-					    ->table[slot_##vendor_name])(__VA_ARGS__));            \
+				s,                                                                 \
+				((cudbgabi_##vendor_name##_fn *)(s)->table[slot_##vendor_name])(   \
+					__VA_ARGS__));                                             \
 		call_r_;                                                                           \
 	})
 

@@ -26,22 +26,23 @@ static const struct result_text results[CUDBGABI_RESULT_COUNT] = {
 	RESULT(ERROR_INVALID_MEMORY_ACCESS, "the memory cannot be accessed in this way"),
 	RESULT(ERROR_MEMORY_MAPPING_FAILED, "device memory could not be mapped"),
 	RESULT(ERROR_INTERNAL, "internal error of the driver or of its debug engine",
-	       "check that libcudadebugger.so.1 of the same driver version is installed, also inside "
-	       "the container"),
+	       "check that libcudadebugger.so.1 of the same driver version is installed, "
+	       "also inside the container"),
 	RESULT(ERROR_INVALID_DEVICE, "no such GPU, or a GPU that cannot be debugged",
 	       "limit the process to supported GPUs with CUDA_VISIBLE_DEVICES"),
 	RESULT(ERROR_INVALID_SM, "no such multiprocessor"),
 	RESULT(ERROR_INVALID_WARP, "no warp is resident there"),
 	RESULT(ERROR_INVALID_LANE, "no such lane in the warp"),
 	RESULT(ERROR_SUSPENDED_DEVICE, "the GPU is suspended already"),
-	RESULT(ERROR_RUNNING_DEVICE, "the GPU is running; its state can be read only while suspended"),
+	RESULT(ERROR_RUNNING_DEVICE,
+	       "the GPU is running; its state can be read only while suspended"),
 	RESULT(ERROR_RESERVED_0, "reserved result"),
 	RESULT(ERROR_INVALID_ADDRESS, "not a valid address"),
 	RESULT(ERROR_INCOMPATIBLE_API, "the driver does not serve this version of the debugger API",
 	       "use the libcuda.so.1 that belongs to the loaded kernel module"),
 	RESULT(ERROR_INITIALIZATION_FAILURE, "the debug engine could not be started",
-	       "another debugger or profiler may be inside the process, or libcudadebugger.so.1 may be "
-	       "missing from its container"),
+	       "another debugger or profiler may be inside the process, "
+	       "or libcudadebugger.so.1 may be missing from its container"),
 	RESULT(ERROR_INVALID_GRID, "no such grid"),
 	RESULT(ERROR_NO_EVENT_AVAILABLE, "no event is waiting"),
 	RESULT(ERROR_SOME_DEVICES_WATCHDOGGED, "a watchdog guards some of the GPUs",
@@ -67,10 +68,11 @@ static const struct result_text results[CUDBGABI_RESULT_COUNT] = {
 	       "check free space, TMPDIR and limits of the process"),
 	RESULT(ERROR_FORK_FAILED, "a helper process could not be started"),
 	RESULT(ERROR_NO_DEVICE_AVAILABLE, "no CUDA device is available",
-	       "check that the NVIDIA kernel module is loaded, that /dev/nvidia* exist here and that "
-	       "the target sees a GPU"),
+	       "check that the NVIDIA kernel module is loaded, that /dev/nvidia* exist here "
+	       "and that the target sees a GPU"),
 	RESULT(ERROR_ATTACH_NOT_POSSIBLE, "the driver refuses to be attached to now",
-	       "it may be busy: try again; under MPS or with software preemption it is never possible"),
+	       "it may be busy: try again; "
+	       "under MPS or with software preemption it is never possible"),
 	RESULT(ERROR_WARP_RESUME_NOT_POSSIBLE, "the warp cannot be resumed on its own"),
 	RESULT(ERROR_INVALID_WARP_MASK, "the mask names a warp that is not there"),
 	RESULT(ERROR_AMBIGUOUS_MEMORY_ADDRESS, "the address exists on more than one GPU",
@@ -79,7 +81,8 @@ static const struct result_text results[CUDBGABI_RESULT_COUNT] = {
 	RESULT(ERROR_MISSING_DATA, "the debug engine has no such data"),
 	RESULT(ERROR_NOT_SUPPORTED, "this driver or its classic debug engine cannot do that",
 	       "a newer driver can; unset CUDBG_USE_LEGACY_DEBUGGER if it is set"),
-	RESULT(ERROR_BREAKPOINT_STATE_CONFLICT, "the breakpoint is not in a state that allows this"),
+	RESULT(ERROR_BREAKPOINT_STATE_CONFLICT,
+	       "the breakpoint is not in a state that allows this"),
 };
 
 const char *cudbgshim_result_name(uint32_t result)
@@ -152,9 +155,9 @@ static const struct exception_text exceptions[CUDBGABI_EXCEPTION_COUNT] = {
 	EXCEPTION(TMA_SYSCALL, WARP, "a bulk copy through a descriptor failed"),
 };
 
-static const struct exception_text unknown_exception = {
-	"CUDBG_EXCEPTION_UNKNOWN", "an exception that the driver cannot name", CUDBGSHIM_SCOPE_DEVICE
-};
+static const struct exception_text unknown_exception = { "CUDBG_EXCEPTION_UNKNOWN",
+							 "an exception that the driver cannot name",
+							 CUDBGSHIM_SCOPE_DEVICE };
 
 static const struct exception_text *exception_text(uint32_t exception)
 {

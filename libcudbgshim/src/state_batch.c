@@ -16,7 +16,7 @@
 
 /* A device with all limits exhausted needs some 12 MiB. */
 #define MAX_BUFFER_SIZE (UINT32_C(64) << 20)
-#define MAX_STRIDE	UINT32_C(4096)
+#define MAX_STRIDE      UINT32_C(4096)
 
 struct decoder {
 	struct cudbgshim_state *state;
@@ -200,8 +200,8 @@ static void forget_warp(struct cudbgshim_state *state, size_t index)
 static void forget_sm(struct cudbgshim_state *state, uint32_t sm)
 {
 	for (uint64_t gone = state->valid_warps[sm]; gone; gone &= gone - 1)
-		forget_warp(state, cudbgshim_state_index(state, sm,
-							 (uint32_t)__builtin_ctzll(gone)));
+		forget_warp(state,
+			    cudbgshim_state_index(state, sm, (uint32_t)__builtin_ctzll(gone)));
 	state->valid_warps[sm] = 0;
 	state->broken_warps[sm] = 0;
 }

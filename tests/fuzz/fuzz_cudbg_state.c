@@ -83,7 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < PREFIX)
 		return 0;
-	if (cudbgshim_state_create(data[0] % 130 + 1, data[1] % 4 + 1, data[2] % 32 + 1, &state) < 0)
+	if (cudbgshim_state_create(data[0] % 130 + 1, data[1] % 4 + 1, data[2] % 32 + 1, &state) <
+	    0)
 		return 0;
 	layout = make_layout(state->n_sms, data[3] % 16, data[4] % 64);
 	first = (size_t)data[5] << 8 | data[6];

@@ -20,6 +20,7 @@ from peers import fetch  # noqa: E402
 
 OURS = ROOT / "libcudbgshim/src/cudbg_abi.h"
 SLOTS = ROOT / "libcudbgshim/src/cudbg_slots.h"
+SYMBOLS = ROOT / "libcudbgshim/src/cudbg_symbols.h"
 INSTALLED = ("/usr/local/cuda*/extras/Debugger/include/cudadebugger.h", "/usr/local/cuda*/include/cudadebugger.h",
              "/opt/cuda*/extras/Debugger/include/cudadebugger.h", "/usr/include/cuda-gdb/cudadebugger.h")
 
@@ -159,7 +160,7 @@ def canonical_list(args, header=None):
 
 
 def our_constants():
-    text = strip_comments(OURS.read_text())
+    text = strip_comments(OURS.read_text() + SYMBOLS.read_text())
     names = re.findall(r"^\s*(CUDBGABI_\w+) = ", text, re.M)
     names += re.findall(r"^#define (CUDBGABI_\w+)\s+(?:UINT|\d)", text, re.M)
     return [n for n in names if not n.endswith("_COUNT")]
@@ -251,9 +252,7 @@ def compare_slots(header):
 
 
 def compare_symbols(header):
-    text = OURS.read_text()
-    rows = re.findall(r"X\((?:\w+), (cudbg\w+), (\w+),?", text)
-    known = {name: size for name, size in rows}
+    known = dict(re.findall(r"X\(\w+, (cudbg\w+), (\w+)", SYMBOLS.read_text()))
     macros = dict(re.findall(r"#define (CUDBG_\w+)\s+(cudbg\w+)\s*$", header.text, re.M))
     wrong = [f"{symbol}: not known here" for symbol in macros.values() if symbol not in known]
     externs = re.findall(r"extern\s+(\w+)\s+(CUDBG_\w+)\s*;", header.text)

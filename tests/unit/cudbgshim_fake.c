@@ -5,10 +5,10 @@
 struct fake_driver fake;
 
 const struct fake_generation fake_generations[] = {
-	{ 8, 0, 129, 120 },   { 11, 8, 132, 121 },  { 12, 0, 133, 125 },  { 12, 2, 134, 126 },
-	{ 12, 3, 138, 129 },  { 12, 4, 142, 133 },  { 12, 5, 145, 136 },  { 12, 6, 147, 137 },
-	{ 12, 7, 149, 141 },  { 12, 8, 151, 142 },  { 12, 9, 156, 146 },  { 13, 0, 163, 148 },
-	{ 13, 1, 166, 149 },  { 13, 2, 170, 159 },  { 13, 4, 193, 164 },
+	{ 8, 0, 129, 120 },  { 11, 8, 132, 121 }, { 12, 0, 133, 125 }, { 12, 2, 134, 126 },
+	{ 12, 3, 138, 129 }, { 12, 4, 142, 133 }, { 12, 5, 145, 136 }, { 12, 6, 147, 137 },
+	{ 12, 7, 149, 141 }, { 12, 8, 151, 142 }, { 12, 9, 156, 146 }, { 13, 0, 163, 148 },
+	{ 13, 1, 166, 149 }, { 13, 2, 170, 159 }, { 13, 4, 193, 164 },
 };
 const size_t n_fake_generations = TEST_COUNT(fake_generations);
 
@@ -117,6 +117,7 @@ struct cudbgshim *fake_open(uint32_t major, uint32_t minor, uint32_t revision, u
 	struct cudbgshim *s = NULL;
 
 	fake_release(major, minor, revision, n_slots);
-	TEST_EQ_FATAL(cudbgshim_create(&(struct cudbgshim_options){ .sys = &fake_sys }, &s, NULL), 0);
+	TEST_EQ_FATAL(cudbgshim_create(&(struct cudbgshim_options){ .sys = &fake_sys }, &s, NULL),
+		      0);
 	return s;
 }

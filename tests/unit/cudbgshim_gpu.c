@@ -18,8 +18,12 @@ void gpu_reset(uint32_t n_sms, uint32_t n_warps, uint32_t n_lanes)
 {
 	free(gpu.warps);
 	free(sent.warps);
-	gpu = (struct gpu){ .n_sms = n_sms, .n_warps = n_warps, .n_lanes = n_lanes, .n_known = 8,
-			    .block_dim = { 48, 2, 4 }, .sent = &sent };
+	gpu = (struct gpu){ .n_sms = n_sms,
+			    .n_warps = n_warps,
+			    .n_lanes = n_lanes,
+			    .n_known = 8,
+			    .block_dim = { 48, 2, 4 },
+			    .sent = &sent };
 	gpu.warps = calloc((size_t)n_sms * n_warps, sizeof(*gpu.warps));
 	sent = gpu;
 	sent.warps = calloc((size_t)n_sms * n_warps, sizeof(*gpu.warps));
@@ -308,8 +312,9 @@ static void put_warp(struct writer *out, bool full, const struct gpu_warp *w,
 	flags |= w->exception ? 1u << CUDBGABI_WARP_ATTR_EXCEPTION : 0;
 	flags |= w->has_error_pc ? 1u << CUDBGABI_WARP_ATTR_ERROR_PC : 0;
 	flags |= IN_CLUSTER(w) ? known & (3u << CUDBGABI_WARP_ATTR_CLUSTER_IDX) : 0;
-	flags |= w->has_target ?
-			 known & (1u << CUDBGABI_WARP_ATTR_CLUSTER_EXCEPTION_TARGET_BLOCK_IDX) : 0;
+	flags |= w->has_target
+			 ? known & (1u << CUDBGABI_WARP_ATTR_CLUSTER_EXCEPTION_TARGET_BLOCK_IDX)
+			 : 0;
 	flags |= known & (1u << CUDBGABI_WARP_ATTR_IN_SYSCALL_LANES);
 	flags |= w->breakpoint ? known & (1u << CUDBGABI_WARP_ATTR_HIT_BREAKPOINT_HANDLE) : 0;
 
@@ -324,15 +329,32 @@ static void put_warp(struct writer *out, bool full, const struct gpu_warp *w,
 		if (!(flags >> bit & 1))
 			continue;
 		switch (bit) {
-		case 0: put_u32(out, update); break;
-		case 2: put_u32(out, w->exception); break;
-		case 3: put_u64(out, w->error_pc); break;
-		case 4: put(out, &w->cluster_idx, 12); break;
-		case 5: put(out, &gpu_cluster_dim, 12); break;
-		case 6: put(out, &w->target, 12); break;
-		case 7: put_u32(out, w->syscall); break;
-		case 8: put_u64(out, w->breakpoint); break;
-		default: break;
+		case 0:
+			put_u32(out, update);
+			break;
+		case 2:
+			put_u32(out, w->exception);
+			break;
+		case 3:
+			put_u64(out, w->error_pc);
+			break;
+		case 4:
+			put(out, &w->cluster_idx, 12);
+			break;
+		case 5:
+			put(out, &gpu_cluster_dim, 12);
+			break;
+		case 6:
+			put(out, &w->target, 12);
+			break;
+		case 7:
+			put_u32(out, w->syscall);
+			break;
+		case 8:
+			put_u64(out, w->breakpoint);
+			break;
+		default:
+			break;
 		}
 	}
 	put_extra(out);

@@ -25,7 +25,7 @@ extern struct gpu {
 	/* How the batch is laid out. */
 	uint32_t n_known; /* Warp attributes of the release, LANE_UPDATE_MASK up to this bit. */
 	uint32_t padding; /* Bytes that each fixed part is longer than we know. */
-	bool extras;	  /* Attributes that we do not know, and lane flags. */
+	bool extras;      /* Attributes that we do not know, and lane flags. */
 	/* What the client has seen. */
 	struct gpu *sent;
 	uint32_t n_full, n_update;

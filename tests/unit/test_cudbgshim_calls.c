@@ -242,19 +242,54 @@ static void results_become_errno(void)
 		uint32_t result;
 		int error;
 	} rows[] = {
-		{ 0, 0 },	    { 1, -EIO },	{ 2, -ENOBUFS },    { 3, -ENOENT },
-		{ 4, -EINVAL },	    { 5, -EAGAIN },	{ 6, -ENXIO },	    { 7, -EFAULT },
-		{ 8, -EFAULT },	    { 9, -ENOMEM },	{ 10, -EIO },	    { 11, -ENXIO },
-		{ 12, -ENXIO },	    { 13, -ENXIO },	{ 14, -ENXIO },	    { 15, -EBUSY },
-		{ 16, -EBUSY },	    { 17, -EIO },	{ 18, -EFAULT },
-		{ 19, -EPROTONOSUPPORT },		{ 20, -EIO },	    { 21, -ENOENT },
-		{ 22, -EIO },	    { 23, -EACCES },	{ 24, -EACCES },    { 25, -EINVAL },
-		{ 26, -ENODATA },   { 27, -ENODATA },	{ 29, -ENOENT },    { 30, -EFAULT },
-		{ 31, -ENOMEM },    { 32, -EPROTONOSUPPORT },		    { 33, -ENOENT },
-		{ 34, -ENODATA },   { 35, -ENODATA },	{ 36, -EINVAL },    { 37, -ENOMEM },
-		{ 38, -ENOMEM },    { 39, -ENODEV },	{ 40, -EAGAIN },    { 41, -EBUSY },
-		{ 42, -EINVAL },    { 43, -ENOTUNIQ },	{ 44, -EDEADLK },   { 45, -ENODATA },
-		{ 46, -EOPNOTSUPP },			{ 47, -EBUSY },	    { 48, -EIO },
+		{ 0, 0 },
+		{ 1, -EIO },
+		{ 2, -ENOBUFS },
+		{ 3, -ENOENT },
+		{ 4, -EINVAL },
+		{ 5, -EAGAIN },
+		{ 6, -ENXIO },
+		{ 7, -EFAULT },
+		{ 8, -EFAULT },
+		{ 9, -ENOMEM },
+		{ 10, -EIO },
+		{ 11, -ENXIO },
+		{ 12, -ENXIO },
+		{ 13, -ENXIO },
+		{ 14, -ENXIO },
+		{ 15, -EBUSY },
+		{ 16, -EBUSY },
+		{ 17, -EIO },
+		{ 18, -EFAULT },
+		{ 19, -EPROTONOSUPPORT },
+		{ 20, -EIO },
+		{ 21, -ENOENT },
+		{ 22, -EIO },
+		{ 23, -EACCES },
+		{ 24, -EACCES },
+		{ 25, -EINVAL },
+		{ 26, -ENODATA },
+		{ 27, -ENODATA },
+		{ 29, -ENOENT },
+		{ 30, -EFAULT },
+		{ 31, -ENOMEM },
+		{ 32, -EPROTONOSUPPORT },
+		{ 33, -ENOENT },
+		{ 34, -ENODATA },
+		{ 35, -ENODATA },
+		{ 36, -EINVAL },
+		{ 37, -ENOMEM },
+		{ 38, -ENOMEM },
+		{ 39, -ENODEV },
+		{ 40, -EAGAIN },
+		{ 41, -EBUSY },
+		{ 42, -EINVAL },
+		{ 43, -ENOTUNIQ },
+		{ 44, -EDEADLK },
+		{ 45, -ENODATA },
+		{ 46, -EOPNOTSUPP },
+		{ 47, -EBUSY },
+		{ 48, -EIO },
 		{ 0xffffffff, -EIO },
 	};
 	auto_shim struct cudbgshim *s = fake_open(12, 4, 142, 133);
@@ -555,8 +590,10 @@ static void grids_look_the_same_from_every_slot(void)
 	static const struct {
 		uint32_t major, minor, n_slots, cluster, preferred, parent;
 	} rows[] = {
-		{ 11, 8, 121, 0, 0, 99 },  { 12, 4, 133, 2, 0, 99 },
-		{ 12, 7, 141, 2, 4, 99 },  { 13, 4, 164, 2, 4, 0 },
+		{ 11, 8, 121, 0, 0, 99 },
+		{ 12, 4, 133, 2, 0, 99 },
+		{ 12, 7, 141, 2, 4, 99 },
+		{ 13, 4, 164, 2, 4, 0 },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -594,8 +631,9 @@ static uint32_t level_address(uint32_t dev, uint32_t sm, uint32_t wp, uint32_t l
 	return fake_call(69);
 }
 
-static uint32_t whole_stack(uint32_t dev, uint32_t sm, uint32_t wp, uint32_t ln, uint64_t *addresses,
-			    uint32_t n, uint32_t *depth, uint32_t *syscall_depth)
+static uint32_t whole_stack(uint32_t dev, uint32_t sm, uint32_t wp, uint32_t ln,
+			    uint64_t *addresses, uint32_t n, uint32_t *depth,
+			    uint32_t *syscall_depth)
 {
 	for (uint32_t i = 0; i < n && i < 3; i++)
 		addresses[i] = 0x100 + i;
@@ -607,8 +645,7 @@ static uint32_t whole_stack(uint32_t dev, uint32_t sm, uint32_t wp, uint32_t ln,
 static void call_stacks_are_bounded_by_the_buffer(void)
 {
 	for (uint32_t n_slots = 133; n_slots <= 136; n_slots += 3) {
-		auto_shim struct cudbgshim *s =
-			fake_open(12, n_slots == 133 ? 4 : 5, 1, n_slots);
+		auto_shim struct cudbgshim *s = fake_open(12, n_slots == 133 ? 4 : 5, 1, n_slots);
 		uint64_t *room = test_tail_alloc(2 * sizeof(*room));
 		uint32_t depth = 0, syscall_depth = 77;
 

@@ -37,8 +37,8 @@ static void unknown_releases_count_down(void)
 	static const struct {
 		uint32_t major, minor, n_slots;
 	} rows[] = {
-		{ 8, 1, 120 },	 { 11, 2, 120 },  { 11, 9, 121 },  { 12, 1, 125 },
-		{ 12, 10, 146 }, { 13, 3, 159 },  { 13, 5, 164 },  { 14, 0, 164 },
+		{ 8, 1, 120 },   { 11, 2, 120 }, { 11, 9, 121 }, { 12, 1, 125 },
+		{ 12, 10, 146 }, { 13, 3, 159 }, { 13, 5, 164 }, { 14, 0, 164 },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -60,18 +60,49 @@ static void failures_name_their_step(void)
 		uint32_t result;
 		const char *text;
 	} rows[] = {
-		{ { .major = 12 }, "missing.so", -ENOENT, CUDBGSHIM_STEP_LIBRARY, 0,
+		{ { .major = 12 },
+		  "missing.so",
+		  -ENOENT,
+		  CUDBGSHIM_STEP_LIBRARY,
+		  0,
 		  "missing.so: no such thing" },
-		{ { .has_no_version = true }, NULL, -ENOEXEC, CUDBGSHIM_STEP_SYMBOLS, 0,
+		{ { .has_no_version = true },
+		  NULL,
+		  -ENOEXEC,
+		  CUDBGSHIM_STEP_SYMBOLS,
+		  0,
 		  "cudbgGetAPIVersion" },
-		{ { .has_no_api = true }, NULL, -ENOEXEC, CUDBGSHIM_STEP_SYMBOLS, 0, "cudbgGetAPI" },
+		{ { .has_no_api = true },
+		  NULL,
+		  -ENOEXEC,
+		  CUDBGSHIM_STEP_SYMBOLS,
+		  0,
+		  "cudbgGetAPI" },
 		/* What libcuda answers when libcudadebugger cannot be opened. */
-		{ { .version_result = CUDBGABI_ERROR_INTERNAL }, NULL, -EIO, CUDBGSHIM_STEP_VERSION,
-		  CUDBGABI_ERROR_INTERNAL, "" },
-		{ { .major = 7, .minor = 5 }, NULL, -EPROTONOSUPPORT, CUDBGSHIM_STEP_RELEASE, 0, "" },
-		{ { .major = 12, .table_result = CUDBGABI_ERROR_INCOMPATIBLE_API }, NULL,
-		  -EPROTONOSUPPORT, CUDBGSHIM_STEP_TABLE, CUDBGABI_ERROR_INCOMPATIBLE_API, "" },
-		{ { .major = 12, .has_no_table = true }, NULL, -EPROTO, CUDBGSHIM_STEP_TABLE, 0, "" },
+		{ { .version_result = CUDBGABI_ERROR_INTERNAL },
+		  NULL,
+		  -EIO,
+		  CUDBGSHIM_STEP_VERSION,
+		  CUDBGABI_ERROR_INTERNAL,
+		  "" },
+		{ { .major = 7, .minor = 5 },
+		  NULL,
+		  -EPROTONOSUPPORT,
+		  CUDBGSHIM_STEP_RELEASE,
+		  0,
+		  "" },
+		{ { .major = 12, .table_result = CUDBGABI_ERROR_INCOMPATIBLE_API },
+		  NULL,
+		  -EPROTONOSUPPORT,
+		  CUDBGSHIM_STEP_TABLE,
+		  CUDBGABI_ERROR_INCOMPATIBLE_API,
+		  "" },
+		{ { .major = 12, .has_no_table = true },
+		  NULL,
+		  -EPROTO,
+		  CUDBGSHIM_STEP_TABLE,
+		  0,
+		  "" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -115,7 +146,8 @@ static void client_is_named_in_our_image(void)
 	TEST_EQ(fake.session, 7);
 }
 
-/* With the real loader: one that cannot be opened may be followed by another, one that can, never. */
+/* With the real loader: one that cannot be opened may be followed by another, one that can, never.
+ */
 static void a_process_loads_one_library(void)
 {
 	struct cudbgshim_options options = { .path = "/nonexistent/libcuda.so.1" };

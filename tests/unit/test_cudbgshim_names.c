@@ -58,7 +58,8 @@ static void exceptions_have_scopes(void)
 
 static void the_rest_has_names(void)
 {
-	TEST_STR(cudbgshim_event_name(CUDBGSHIM_EVENT_ATTACH_COMPLETE), "CUDBG_EVENT_ATTACH_COMPLETE");
+	TEST_STR(cudbgshim_event_name(CUDBGSHIM_EVENT_ATTACH_COMPLETE),
+		 "CUDBG_EVENT_ATTACH_COMPLETE");
 	CU_ASSERT_PTR_NULL(cudbgshim_event_name(19));
 	TEST_STR(cudbgshim_grid_status_name(CUDBGABI_GRID_STATUS_ACTIVE), "active");
 	CU_ASSERT_PTR_NULL(cudbgshim_grid_status_name(6));
@@ -152,7 +153,8 @@ static void contexts_and_the_rest_are_decoded(void)
 {
 	struct cudbgshim_event e;
 
-	for (uint32_t kind = CUDBGSHIM_EVENT_CTX_PUSH; kind <= CUDBGSHIM_EVENT_CTX_DESTROY; kind++) {
+	for (uint32_t kind = CUDBGSHIM_EVENT_CTX_PUSH; kind <= CUDBGSHIM_EVENT_CTX_DESTROY;
+	     kind++) {
 		e = decode(kind);
 		TEST_ROW_EQ(kind, e.dev, 3);
 		TEST_ROW_EQ(kind, e.tid, WORD(8));

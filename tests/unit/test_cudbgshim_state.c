@@ -19,9 +19,9 @@ static bool same_warp(const struct cudbgshim_warp *a, const struct cudbgshim_war
 	       same_dim(a->base_thread, b->base_thread) &&
 	       same_dim(a->cluster_idx, b->cluster_idx) &&
 	       same_dim(a->cluster_dim, b->cluster_dim) &&
-	       same_dim(a->cluster_target, b->cluster_target) &&
-	       a->valid_lanes == b->valid_lanes && a->active_lanes == b->active_lanes &&
-	       a->syscall_lanes == b->syscall_lanes && a->has == b->has;
+	       same_dim(a->cluster_target, b->cluster_target) && a->valid_lanes == b->valid_lanes &&
+	       a->active_lanes == b->active_lanes && a->syscall_lanes == b->syscall_lanes &&
+	       a->has == b->has;
 }
 
 static void expect_same(long long row, const struct cudbgshim_state *a,
@@ -118,7 +118,8 @@ static void batches_equal_plain_calls(void)
 		gpu.padding = i % 2 ? 8 : 0;
 		gpu_fill();
 		gpu_install();
-		TEST_EQ_FATAL(cudbgshim_state_create(gpu.n_sms, gpu.n_warps, gpu.n_lanes, &plain), 0);
+		TEST_EQ_FATAL(cudbgshim_state_create(gpu.n_sms, gpu.n_warps, gpu.n_lanes, &plain),
+			      0);
 		TEST_EQ_FATAL(cudbgshim_state_reader_create(s, 0, &reader), 0);
 		CU_ASSERT_TRUE(cudbgshim_state_reader_is_batched(reader));
 		for (uint32_t round = 0; round < 25; round++) {
@@ -187,8 +188,9 @@ static void a_whole_h200_fits(void)
 	TEST_EQ_FATAL(cudbgshim_state_reader_create(s, 0, &reader), 0);
 	TEST_EQ(cudbgshim_state_reader_read(reader, &state), 0);
 	expect_planted(0, state);
-	CU_ASSERT_TRUE(n_warps * (sizeof(*state->warps) + 32 * (sizeof(*state->lane_pc) +
-				  sizeof(*state->lane_exception))) < 5u << 20);
+	CU_ASSERT_TRUE(n_warps * (sizeof(*state->warps) +
+				  32 * (sizeof(*state->lane_pc) + sizeof(*state->lane_exception))) <
+		       5u << 20);
 }
 
 /* ------------------------------------------------------------------ nonsense ----------------- */
@@ -216,7 +218,8 @@ static void every_truncation_is_refused(void)
 		uint8_t *bytes = malloc(cut ? cut : 1);
 
 		memcpy(bytes, encoded, cut);
-		TEST_ROW_EQ(cut, cudbgshim_state_decode(state, &layout, bytes, cut, &bad_at), -EPROTO);
+		TEST_ROW_EQ(cut, cudbgshim_state_decode(state, &layout, bytes, cut, &bad_at),
+			    -EPROTO);
 		TEST_ROW_EQ(cut, bad_at <= cut, true);
 		TEST_ROW_EQ(cut, is_empty(state), true);
 		TEST_ROW_EQ(cut, state->updatable, false);
@@ -235,17 +238,17 @@ static void impossible_values_are_refused(void)
 		size_t at;
 		uint32_t value;
 	} rows[] = {
-		{ 0, 2 },		    /* neither whole nor update */
-		{ 0, 1 },		    /* an update of nothing */
-		{ 4, 4 },		    /* no active mask */
-		{ 4, 0xff },		    /* bits without a size take no bytes: misread from there */
-		{ 8, 0x3 },		    /* an SM that is not there */
-		{ 24, 0x3 },		    /* a warp too many: its record is missing */
-		{ 24, 0x10 },		    /* a warp that is not there */
-		{ 28, 1 },		    /* the same, in the upper half */
-		{ 40, 1 },		    /* an update mask that is not there */
-		{ 76, 0x100 },		    /* a lane that is not there */
-		{ 76, 0x3 },		    /* a lane too many */
+		{ 0, 2 },      /* neither whole nor update */
+		{ 0, 1 },      /* an update of nothing */
+		{ 4, 4 },      /* no active mask */
+		{ 4, 0xff },   /* bits without a size take no bytes: misread from there */
+		{ 8, 0x3 },    /* an SM that is not there */
+		{ 24, 0x3 },   /* a warp too many: its record is missing */
+		{ 24, 0x10 },  /* a warp that is not there */
+		{ 28, 1 },     /* the same, in the upper half */
+		{ 40, 1 },     /* an update mask that is not there */
+		{ 76, 0x100 }, /* a lane that is not there */
+		{ 76, 0x3 },   /* a lane too many */
 		{ 84, 1u << CUDBGABI_WARP_ATTR_EXCEPTION },
 		{ 84, 1u << CUDBGABI_WARP_ATTR_LANE_ATTRIBUTES },
 	};
@@ -306,8 +309,8 @@ static void layouts_are_checked(void)
 	gpu_reset(4, 4, 8);
 	for (uint32_t i = 0; i < 12; i++) {
 		struct cudbgshim_layout layout = gpu_layout();
-		uint32_t *const fields[] = { &layout.device.size, &layout.sm.size, &layout.warp.size,
-					     &layout.lane.size };
+		uint32_t *const fields[] = { &layout.device.size, &layout.sm.size,
+					     &layout.warp.size, &layout.lane.size };
 		const uint32_t least[] = { 8, 20, 44, 8 };
 
 		TEST_EQ(cudbgshim_layout_check(&layout), 0);
@@ -426,8 +429,10 @@ static void states_have_limits(void)
 	struct cudbgshim_state *state = NULL;
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
-		TEST_ROW_EQ(i, cudbgshim_state_create(rows[i].n_sms, rows[i].n_warps,
-						      rows[i].n_lanes, &state), -EINVAL);
+		TEST_ROW_EQ(i,
+			    cudbgshim_state_create(rows[i].n_sms, rows[i].n_warps, rows[i].n_lanes,
+						   &state),
+			    -EINVAL);
 	CU_ASSERT_PTR_NULL(state);
 	cudbgshim_state_destroy(NULL);
 	cudbgshim_state_reader_destroy(NULL);
@@ -461,10 +466,10 @@ static void lanes_carry_through_the_block(void)
 	}
 }
 
-TEST_SUITE(cudbgshim_state, TEST(batches_equal_plain_calls), TEST(old_drivers_are_read_warp_by_warp),
-	   TEST(a_whole_h200_fits), TEST(every_truncation_is_refused),
-	   TEST(impossible_values_are_refused), TEST(updates_of_the_unknown_are_refused),
-	   TEST(layouts_are_checked), TEST(unusable_batches_are_left_alone),
-	   TEST(damaged_updates_are_repaired), TEST(failures_of_the_device_are_told),
-	   TEST(impossible_plain_masks_are_refused), TEST(states_have_limits),
-	   TEST(lanes_carry_through_the_block));
+TEST_SUITE(cudbgshim_state, TEST(batches_equal_plain_calls),
+	   TEST(old_drivers_are_read_warp_by_warp), TEST(a_whole_h200_fits),
+	   TEST(every_truncation_is_refused), TEST(impossible_values_are_refused),
+	   TEST(updates_of_the_unknown_are_refused), TEST(layouts_are_checked),
+	   TEST(unusable_batches_are_left_alone), TEST(damaged_updates_are_repaired),
+	   TEST(failures_of_the_device_are_told), TEST(impossible_plain_masks_are_refused),
+	   TEST(states_have_limits), TEST(lanes_carry_through_the_block));
