@@ -108,3 +108,84 @@ int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **
 	*ret_n = n;
 	return 0;
 }
+
+int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
+	       uint32_t *ret_last)
+{
+	const char *dash = strchr(text, '-');
+	auto_free char *first = strndup(text, dash ? (size_t)(dash - text) : strlen(text));
+	int r;
+
+	if (!first)
+		return ctl_fail(c, ENOMEM, name);
+	r = args_u32(c, name, first, 0, max, ret_first);
+	*ret_last = *ret_first;
+	if (r == 0 && dash)
+		r = args_u32(c, name, dash + 1, *ret_first, max, ret_last);
+	return r;
+}
+
+/* Up to a separator, which is overwritten; NULL when there is none. */
+static char *cut(char **text, char separator)
+{
+	char *word = *text, *end = word ? strchr(word, separator) : NULL;
+
+	if (!end)
+		return NULL;
+	*end = '\0';
+	*text = end + 1;
+	return word;
+}
+
+static bool number(const char *text, uint64_t max, uint64_t *ret)
+{
+	return text && str_to_u64(text, 0, max, ret) == 0;
+}
+
+/* `DISPATCH@X,Y,Z/N` */
+static bool lasting_name(char *text, uint32_t *workgroup, struct rpc_wave_name *ret)
+{
+	const char separators[] = { ',', ',', '/' };
+	uint64_t v;
+
+	if (!number(cut(&text, '@'), UINT64_MAX, &ret->dispatch))
+		return false;
+	for (size_t i = 0; i < sizeof(separators); i++) {
+		if (!number(cut(&text, separators[i]), UINT32_MAX, &v))
+			return false;
+		workgroup[i] = (uint32_t)v;
+	}
+	if (!number(text, UINT32_MAX, &v))
+		return false;
+	ret->wave_in_group = (uint32_t)v;
+	ret->has_dispatch = ret->has_workgroup = ret->has_wave_in_group = true;
+	ret->n_workgroup = 3;
+	ret->workgroup = workgroup;
+	return true;
+}
+
+int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret)
+{
+	char *rest = rpc_arena_strdup(&c->arena, text);
+	uint32_t *workgroup = rpc_arena_array(&c->arena, 3, sizeof(*workgroup));
+	uint64_t queue = 0, xcc = 0, index = 0;
+	bool ok;
+
+	if (!rest || !workgroup)
+		return ctl_fail(c, ENOMEM, name);
+	*ret = (struct rpc_wave_name){ .has_xcc = true };
+	ok = number(cut(&rest, ':'), UINT32_MAX, &queue) &&
+	     number(cut(&rest, ':'), UINT32_MAX, &xcc);
+	if (ok && number(rest, UINT32_MAX, &index))
+		ret->has_index = true;
+	else
+		ok = ok && lasting_name(rest, workgroup, ret);
+	if (!ok)
+		return ctl_usage(c, "%s: \"%.60s\" is not a wave such as 3:0:12 (queue, die, index) or "
+				    "3:0:41@5,0,0/2 (queue, die, dispatch, workgroup, number in it)",
+				 name, text);
+	ret->queue_id = (uint32_t)queue;
+	ret->xcc = (uint32_t)xcc;
+	ret->index = (uint32_t)index;
+	return 0;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl memory: read global memory of a process. */
+/* gpu-agentctl memory: read memory of a process, of a workgroup or of a lane. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,17 @@
 #define JSON_MAX (UINT64_C(128) << 20)
 #define RAW_MAX  (UINT64_C(1) << 40)
 
+#define STOP_MAX_MS 60000
+/* Of private memory in one call; a multiple of three as well. */
+#define LANE_PIECE ((uint32_t)48 << 10)
+
 static bool raw;
+static const char *space_option, *wave_option, *lane_option;
 
 static const struct argv_option options[] = {
+	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds or scratch" },
+	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose LDS or scratch" },
+	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch" },
 	{ "raw", 0, ARGV_FLAG, &raw, NULL, "the bytes as they are; implied by -o" },
 	{ 0 },
 };
@@ -24,6 +32,7 @@ static const struct argv_option options[] = {
 struct range {
 	uint64_t address, size;
 	uint64_t done;
+	struct rpc_memory_read_params of; /* what else each call says */
 };
 
 static int bad_reply(struct ctl *c)
@@ -53,14 +62,16 @@ static int append(struct ctl *c, const struct range *m, const struct rpc_memory_
 }
 
 /* Read the next piece; *ret_short when memory ended before it did. */
-static int read_piece(struct ctl *c, const char *session, struct range *m, bool *ret_short)
+static int read_piece(struct ctl *c, struct range *m, bool *ret_short)
 {
-	struct rpc_memory_read_params p = { .session = session, .address = m->address + m->done };
+	struct rpc_memory_read_params p = m->of;
 	struct rpc_memory_read_result result;
 	uint64_t left = m->size - m->done;
+	uint32_t most = p.space == RPC_MEMORY_SPACE_SCRATCH ? LANE_PIECE : PIECE;
 	int r;
 
-	p.size = left < PIECE ? (uint32_t)left : PIECE;
+	p.address = m->address + m->done;
+	p.size = left < most ? (uint32_t)left : most;
 	r = ctl_called(c, rpc_client_memory_read(c->client, &p, &c->arena, &result, &c->err));
 	if (r < 0)
 		return r;
@@ -72,7 +83,7 @@ static int read_piece(struct ctl *c, const char *session, struct range *m, bool 
 	return r;
 }
 
-static int read_range(struct ctl *c, const char *session, struct range *m)
+static int read_range(struct ctl *c, struct range *m)
 {
 	struct out *o = &c->output.text;
 	bool ended = false;
@@ -82,7 +93,7 @@ static int read_range(struct ctl *c, const char *session, struct range *m)
 		out_fmt(o, "{\"address\":\"0x%" PRIx64 "\",\"data\":\"", m->address);
 	while (r == 0 && m->done < m->size && !ended) {
 		rpc_arena_reset(&c->arena);
-		r = read_piece(c, session, m, &ended);
+		r = read_piece(c, m, &ended);
 		if (r == 0 && !ctl_is_json(c)) {
 			int w = output_flush(&c->output);
 
@@ -106,6 +117,45 @@ static int restyle(struct ctl *c)
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
+/* The arena is emptied between the pieces. */
+static int parse_wave(struct ctl *c, struct rpc_memory_read_params *of)
+{
+	static uint32_t workgroup[3];
+	int r = args_wave(c, "--wave", wave_option, &of->wave);
+
+	if (r < 0)
+		return r;
+	of->has_wave = true;
+	if (of->wave.n_workgroup) {
+		memcpy(workgroup, of->wave.workgroup, sizeof(workgroup));
+		of->wave.workgroup = workgroup;
+	}
+	return 0;
+}
+
+static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
+{
+	int64_t space = RPC_MEMORY_SPACE_GLOBAL;
+	int r = 0;
+
+	if (space_option && rpc_enum_value(&rpc_memory_space_enum, space_option, &space) < 0)
+		return ctl_usage(c, "--space: \"%.40s\" is none of global, lds, scratch", space_option);
+	of->space = (enum rpc_memory_space)space;
+	of->has_space = space != RPC_MEMORY_SPACE_GLOBAL;
+	if (of->has_space != (wave_option != NULL))
+		return ctl_usage(c, "--wave goes with --space=lds and --space=scratch, which need it");
+	if ((space == RPC_MEMORY_SPACE_SCRATCH) != (lane_option != NULL))
+		return ctl_usage(c, "--lane goes with --space=scratch, which needs it");
+	if (wave_option)
+		r = parse_wave(c, of);
+	if (r == 0 && lane_option)
+		r = args_u32(c, "--lane", lane_option, 0, 63, &of->lane);
+	of->has_lane = lane_option;
+	of->has_max_stop_ms = of->has_space && c->max_stop_ms;
+	of->max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
+	return r;
+}
+
 static int parse(struct ctl *c, char **argv, struct range *m)
 {
 	uint64_t max = ctl_is_json(c) ? JSON_MAX : raw ? RAW_MAX : HEX_MAX;
@@ -113,6 +163,8 @@ static int parse(struct ctl *c, char **argv, struct range *m)
 
 	if (r == 0)
 		r = args_size(c, "SIZE", argv[2], max, &m->size);
+	if (r == 0)
+		r = parse_space(c, &m->of);
 	if (r == 0 && m->size - 1 > UINT64_MAX - m->address)
 		r = ctl_usage(c, "SIZE: the range goes beyond the end of the address space");
 	if (r == 0 && raw && !c->output.path && isatty(STDOUT_FILENO))
@@ -134,7 +186,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	snprintf(session, sizeof(session), "%s", c->session.session);
 	c->session.session = session; /* the arena is emptied between the pieces */
-	r = read_range(c, session, &m);
+	m.of.session = session;
+	r = read_range(c, &m);
 	if (r == 0 && ctl_is_json(c))
 		r = restyle(c);
 	ctl_detach(c);
@@ -148,7 +201,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_memory = {
 	.name = "memory",
 	.args = "PID ADDRESS SIZE",
-	.summary = "Read memory of a process as its GPUs see it",
+	.summary = "Read memory as the GPUs of a process see it",
 	.options = options,
 	.min_args = 3,
 	.max_args = 3,

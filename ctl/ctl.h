@@ -69,8 +69,8 @@ struct ctl_verb {
 /* clang-format off */
 #define CTL_VERBS(X)                                                                               \
 	X(list) X(doctor) X(snapshot) X(diff) X(merge) X(watch) X(devices) X(queues)               \
-	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(memory) X(events) X(rpc)          \
-	X(status) X(version)
+	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(registers)                \
+	X(memory) X(disassemble) X(events) X(rpc) X(status) X(version)
 /* clang-format on */
 
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;
@@ -123,6 +123,14 @@ int args_duration(struct ctl *c, const char *name, const char *text, uint32_t ma
 		  uint32_t *ret_ms);
 /** The same, but a plain number is milliseconds. */
 int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms);
+/**
+ * `QUEUE:DIE:INDEX`, or `QUEUE:DIE:DISPATCH@X,Y,Z/N` for what the wave works on, as tables show it.
+ * Arrays live in the arena.
+ */
+int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);
+/** `3` or `3-8`. */
+int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
+	       uint32_t *ret_last);
 /** `0,1,7`; the array lives in the arena. */
 int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **ret, size_t *ret_n);
 
@@ -132,6 +140,13 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
+/* show_registers.c */
+
+/** One wave: what it does, then its registers.  @param first, last  Lanes of vector registers. */
+int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last);
+
+/* show.c */
+
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);

@@ -1,7 +1,7 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint memory events rpc status version'
+_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble events rpc status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
@@ -14,7 +14,10 @@ _gpu_agentctl_verb_options() {
 	suspend) echo '--queues --lease --grace --until-eof' ;;
 	resume) echo '--queues' ;;
 	watchpoint) echo '--mode --gpu --id --for --until-eof' ;;
-	memory) echo '--raw' ;;
+	waves) echo '--queue --state --limit' ;;
+	registers) echo '--bank --range --lanes' ;;
+	memory) echo '--raw --space --wave --lane' ;;
+	disassemble) echo '--wave --gpu --count --before --start' ;;
 	events) echo '--subscribe --hold --for --until-eof' ;;
 	rpc) echo '--pid --control' ;;
 	esac
@@ -30,6 +33,9 @@ _gpu_agentctl_values() {
 	case $1 in
 	--json) echo 'pretty short off' ;;
 	--color) echo 'auto always never' ;;
+	--space) echo 'global lds scratch' ;;
+	--bank) echo 'special scalar vector accumulator trap' ;;
+	--state) echo 'running halted stopped memory_violation address_error illegal_instruction math_error assert' ;;
 	--mode) echo 'read nonread atomic all' ;;
 	--again | --interval) echo '500 2000 10000' ;;
 	--timeout | --max-stop | --lease | --for) echo '500ms 1s 5s 30s' ;;
@@ -74,11 +80,11 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
-	--color | --mode | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again | --interval)
+	--color | --mode | --space | --bank | --state | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again | --interval)
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
 		return
 		;;
-	--gpu | --id | --queues | --grace | --count) return ;;
+	--gpu | --id | --queues | --grace | --count | --queue | --limit | --range | --lanes | --wave | --lane | --before | --start) return ;;
 	esac
 	if [ "$prev" = --json ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = -o "${COMP_WORDS[COMP_CWORD]}" = = ]; then
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values --json)" -- "$cur"))
@@ -96,7 +102,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
 	elif [ $n -eq 0 ]; then
 		case $verb in
-		doctor | snapshot | watch | devices | queues | attach | detach | suspend | resume | watchpoint | memory | events)
+		doctor | snapshot | watch | devices | queues | attach | detach | suspend | resume | watchpoint | waves | registers | memory | disassemble | events)
 			COMPREPLY=($(compgen -W "$(_gpu_agentctl_pids)" -- "$cur"))
 			;;
 		rpc)

@@ -356,5 +356,101 @@ def hostile_areas():
         runs_on(s)
 
 
+@test
+def verbs_show_a_wave():
+    """waves, registers and memory as text and as JSON."""
+    with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx90a") as s:
+        plant(s, f"breakpoint 8 {PC:#x} group=4 workgroup=5,0,0 packet=9 vgprs=16 acc=8 s3=0xdeadbeef v2.5=0x22 lds1=0x61626364")
+        plant(s, f"halted 2 {PC + 64:#x} group=2", 1)
+        run = s.ctl("waves", s.app.pid)
+        assert run.returncode == 0 and len(run.stdout.splitlines()) == 11, run
+        run = s.ctl("waves", s.app.pid, "--queue=0", "--state=breakpoint", "--limit=3")
+        rows = [line.split() for line in run.stdout.splitlines()]
+        assert run.returncode == 0 and [r[0] for r in rows] == ["WAVE", "0:0:0", "0:0:1", "0:0:2"], run
+        assert "3 of 8" in run.stderr, run
+        doc = json.loads(s.ctl("waves", s.app.pid, "--state=halted", "-j").stdout)
+        assert doc["matching"] == 2 and doc["wave_count"] == 10 and doc["complete"], doc
+        assert [w["ref"]["queue_id"] for w in doc["waves"]] == [1, 1], doc
+        run = s.ctl("registers", s.app.pid, "0:0:6")
+        lines = run.stdout.splitlines()
+        assert run.returncode == 0 and run.stderr == "", run
+        assert f"pc             {PC + 4:016x}" in lines and "trap" in lines, run.stdout
+        assert next(line for line in lines if line.startswith("s0 ")).split()[4] == "deadbeef", run.stdout
+        assert next(line for line in lines if line.startswith("v2 ")).split()[-3] == "00000022", run.stdout
+        run = s.ctl("registers", s.app.pid, "0:0:6", "--bank=vector", "--range=2-3", "--lanes=4-6")
+        rows = [line.split() for line in run.stdout.split("\n\n")[1].splitlines()]
+        assert [r[0] for r in rows] == ["vector", "v2", "v3"] and rows[1][1:3] == ["[", "4]"], run.stdout
+        assert rows[1][4] == "00000022" and len(rows[1]) == 6, rows
+        doc = json.loads(s.ctl("registers", s.app.pid, "0:0:6", "-j").stdout)["registers"]
+        ref = doc["wave"]["ref"]
+        lasting = f"0:0:{ref['dispatch']}@{','.join(map(str, ref['workgroup']))}/{ref['wave_in_group']}"
+        again = json.loads(s.ctl("registers", s.app.pid, lasting, "-j").stdout)["registers"]
+        assert again == doc
+        run = s.ctl("memory", s.app.pid, "4", "4", "--space=lds", "--wave=0:0:6")
+        assert run.returncode == 0 and "|dcba|" in run.stdout, run
+        assert s.ctl("memory", s.app.pid, "4", "4", "--space=lds", f"--wave={lasting}").stdout == run.stdout
+        run = s.ctl("memory", s.app.pid, "0", "65536", "--space=lds", "--wave=0:0:6", "-j")
+        assert run.returncode == 8 and json.loads(run.stdout)["size"] == 512, run
+        runs_on(s)
+
+
+@test
+def verbs_refuse_what_is_not_there():
+    """3 for a wave that is not there, 2 for a name that is none, 7 for a budget used up."""
+    with Scene(app=APP, gpus="gfx90a") as s:
+        plant(s, f"halted 2 {PC:#x}")
+        rows = (("registers", "0:0:2", 3), ("registers", "9:0:0", 3), ("registers", "0:0:77@1,2,3/4", 3),
+                ("registers", "0:0", 2), ("registers", "0:0:1@2", 2), ("registers", "0:0:-1", 2),
+                ("memory", "0", "4", "--space=lds", "--wave=0:0:5", 3), ("memory", "0", "4", "--space=lds", 2),
+                ("memory", "0", "4", "--wave=0:0:0", 2), ("memory", "0", "4", "--space=heap", 2),
+                ("memory", "0", "4", "--space=scratch", "--wave=0:0:0", 2),
+                ("memory", "0x1000000000000", "4", 2), ("waves", "--state=idle", 2), ("waves", "--limit=0", 2),
+                ("registers", "0:0:0", "--bank=all", 2), ("registers", "0:0:0", "--lanes=9-3", 2),
+                ("disassemble", 2), ("disassemble", "0x1000", "--wave=0:0:0", 2), ("disassemble", "0x1000", 1),
+                ("disassemble", "--wave=0:0:7", 3), ("disassemble", f"{PC:#x}", "--gpu=1", 2))
+        for verb, *rest, status in rows:
+            run = s.ctl(verb, s.app.pid, *rest)
+            assert run.returncode == status and run.stderr.startswith("gpu-agentctl:") and not run.stdout, (verb, rest, run)
+        s.control("delay suspend 200")
+        run = s.ctl("registers", s.app.pid, "0:0:0", "--max-stop=50ms")
+        assert run.returncode == 7 and "50 ms" in run.stderr, run
+        runs_on(s)
+
+
+# s_nop 0; s_load_dwordx2 s[0:1], s[4:5], 0x0; s_branch to the start; s_endpgm
+CODE = struct.pack("<5I", 0xBF800000, 0xC0060002, 0, 0xBF82FFFC, 0xBF810000)
+
+
+@test
+def instructions_around_a_wave():
+    with Scene(app=APP, gpus="gfx90a") as s:
+        s.session = s.attach()
+        queue = s.rpc.call("gpu.queues", session=s.session)["queues"][0]
+        place = int(queue["save_area"], 16) + queue["save_area_bytes"] - 4096
+        Process(s).write(place, CODE)
+        plant(s, f"halted 1 {place + 12:#x} group=1")
+        run = s.ctl("disassemble", s.app.pid, "--wave=0:0:0", f"--start={place:#x}", "--count=2")
+        lines = run.stdout.splitlines()
+        assert run.returncode == 0, run
+        current = [i for i, line in enumerate(lines) if line.startswith("=>")]
+        assert len(current) == 1 and f"{place + 12:#x}"[2:] in lines[current[0]], run.stdout
+        doc = json.loads(s.ctl("disassemble", s.app.pid, f"{place:#x}", "--count=4", "--before=0", "-j").stdout)
+        assert doc["pc"] == hex(place) and doc["gfx"] == "gfx90a", doc
+        assert "".join(i["bytes"] for i in doc["instructions"])[:40] == CODE.hex()
+        if "source" in doc:
+            assert [i["text"] for i in doc["instructions"]][:2] == ["s_nop 0", "s_load_dwordx2 s[0:1], s[4:5], 0x0"], doc
+            assert doc["instructions"][2]["target"] == hex(place), doc
+            assert len(lines) == 4 and lines[2].endswith(f"-> {place:#x}"), lines
+        # Without a library there are words, and one line says why.
+        os.environ["GPU_AGENT_LLVM"] = "/nonexistent/libLLVM.so"
+        try:
+            run = s.ctl("disassemble", s.app.pid, f"{place:#x}", "--count=2")
+        finally:
+            del os.environ["GPU_AGENT_LLVM"]
+        assert run.returncode == 0 and run.stdout.splitlines()[0].split()[2:] == [".long", "0xbf800000"], run
+        assert run.stderr.count("\n") == 1 and "words" in run.stderr, run
+        runs_on(s)
+
+
 if __name__ == "__main__":
     main(__file__)

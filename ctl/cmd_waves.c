@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl waves: waves of a process one by one, those that are wanted. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+#define REPLY_MEMORY_MAX ((size_t)512 << 20)
+#define STOP_MAX_MS	 60000
+
+static const char *queue_option, *state_option, *limit_option;
+
+static const struct argv_option options[] = {
+	{ "queue", 0, ARGV_STRING, &queue_option, "ID", "only waves of this queue" },
+	{ "state", 0, ARGV_STRING, &state_option, "STATE",
+	  "only running, halted or stopped ones; or those stopped for one reason" },
+	{ "limit", 0, ARGV_STRING, &limit_option, "N", "no more than that" },
+	{ 0 },
+};
+
+/* What is asked for. */
+struct filter {
+	uint32_t queue_id, limit;
+	int64_t state, reason; /* -1: any */
+};
+
+static int parse_state(struct ctl *c, struct filter *f)
+{
+	if (rpc_enum_value(&rpc_wave_state_enum, state_option, &f->state) == 0 ||
+	    rpc_enum_value(&rpc_stop_reason_enum, state_option, &f->reason) == 0)
+		return 0;
+	return ctl_usage(c, "--state: \"%.40s\" is neither a state of waves nor a reason to stop one",
+			 state_option);
+}
+
+static int parse(struct ctl *c, struct filter *f)
+{
+	int r = 0;
+
+	*f = (struct filter){ .limit = UINT32_MAX, .state = -1, .reason = -1 };
+	if (queue_option)
+		r = args_u32(c, "--queue", queue_option, 0, UINT32_MAX, &f->queue_id);
+	if (r == 0 && limit_option)
+		r = args_u32(c, "--limit", limit_option, 1, UINT32_MAX, &f->limit);
+	return r == 0 && state_option ? parse_state(c, f) : r;
+}
+
+static bool passes(const struct filter *f, const struct rpc_wave *w)
+{
+	if (queue_option && w->ref.queue_id != f->queue_id)
+		return false;
+	if (f->state >= 0 && (int64_t)w->state != f->state)
+		return false;
+	for (size_t i = 0; f->reason >= 0 && i <= w->n_reasons; i++)
+		if (i == w->n_reasons)
+			return false;
+		else if ((int64_t)w->reasons[i] == f->reason)
+			break;
+	return true;
+}
+
+/* Keep those that pass, in their order.  @return how many would have passed without the limit. */
+static size_t choose(const struct filter *f, struct rpc_gpu_snapshot_result *s)
+{
+	size_t kept = 0, passed = 0;
+
+	for (size_t i = 0; i < s->n_waves; i++) {
+		if (!passes(f, &s->waves[i]) || passed++ >= f->limit)
+			continue;
+		s->waves[kept++] = s->waves[i];
+	}
+	s->n_waves = kept;
+	return passed;
+}
+
+static int print_json(struct ctl *c, const struct rpc_gpu_snapshot_result *s, size_t passed)
+{
+	auto_out struct out o;
+	int r;
+
+	out_init(&o, 0);
+	out_fmt(&o, "{\"wave_count\":%u,\"matching\":%zu,\"waves\":[", s->wave_count, passed);
+	for (size_t i = 0; i < s->n_waves; i++) {
+		out_str(&o, i ? "," : "");
+		rpc_wave_encode(&o, &s->waves[i]);
+	}
+	out_fmt(&o, "],\"stopped_us\":%" PRIu64 ",\"complete\":%s,\"missing\":[", s->stopped_us,
+		s->complete ? "true" : "false");
+	for (size_t i = 0; i < s->n_missing; i++) {
+		out_str(&o, i ? "," : "");
+		out_json_str(&o, s->missing[i], strlen(s->missing[i]));
+	}
+	out_str(&o, "]}");
+	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+static int print(struct ctl *c, const struct filter *f, struct rpc_gpu_snapshot_result *s)
+{
+	size_t passed = choose(f, s);
+
+	if (ctl_is_json(c))
+		return print_json(c, s, passed);
+	if (passed > s->n_waves)
+		ctl_note(c, "%zu of %zu waves are shown", s->n_waves, passed);
+	return show_waves(c, s->waves, s->n_waves);
+}
+
+static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	for (size_t i = 0; i < s->n_missing; i++)
+		ctl_note(c, "missing: %s", s->missing[i]);
+	if (s->budget_exceeded && !s->complete)
+		return CTL_EXIT_BUDGET;
+	return s->complete ? 0 : CTL_EXIT_PARTIAL;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_gpu_snapshot_params p = {
+		.has_waves = true,
+		.waves = true,
+		.has_max_stop_ms = c->max_stop_ms,
+		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+	};
+	struct rpc_gpu_snapshot_result result;
+	struct filter f;
+	int r = parse(c, &f);
+
+	if (r < 0)
+		return r;
+	c->arena.limit = REPLY_MEMORY_MAX;
+	r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = print(c, &f, &result);
+	ctl_detach(c);
+	return r < 0 ? r : status_of(c, &result);
+}
+
+const struct ctl_verb ctl_verb_waves = {
+	.name = "waves",
+	.args = "PID",
+	.summary = "Show waves one by one",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers of a wave as text: one line of facts, then blocks of hexadecimal words. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+
+#define WORDS_A_LINE 8u
+
+static struct out *title(struct ctl *c, const char *text)
+{
+	bool color = c->output.color;
+
+	out_fmt(&c->output.text, "%s%s%s", color_begin(COLOR_HEADER, color), text,
+		color_end(COLOR_HEADER, color));
+	return &c->output.text;
+}
+
+static void escaped(struct out *o, const char *s)
+{
+	text_escape(o, s, strlen(s));
+}
+
+static void name_column(struct out *o, const char *name)
+{
+	escaped(o, name);
+	out_fmt(o, "%*s", (int)(strlen(name) < 15 ? 15 - strlen(name) : 1), "");
+}
+
+/* `NAME VALUE` lines: registers that each mean something else. */
+static void print_named(struct ctl *c, const char *what, const struct rpc_scalar_register *list,
+			size_t n)
+{
+	struct out *o = &c->output.text;
+
+	if (!n)
+		return;
+	out_char(title(c, what), '\n');
+	for (size_t i = 0; i < n; i++) {
+		name_column(o, list[i].name);
+		out_fmt(o, "%0*" PRIx64 "\n", (int)list[i].bits / 4, list[i].value);
+	}
+}
+
+/* Several to a line, each line with the name of its first: registers that are all alike. */
+static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar_register *list,
+			size_t n)
+{
+	struct out *o = &c->output.text;
+
+	if (!n)
+		return;
+	out_char(title(c, what), '\n');
+	for (size_t i = 0; i < n; i++) {
+		if (i % WORDS_A_LINE == 0)
+			name_column(o, list[i].name);
+		out_fmt(o, "%08" PRIx64 "%c", list[i].value,
+			i % WORDS_A_LINE == WORDS_A_LINE - 1 || i + 1 == n ? '\n' : ' ');
+	}
+}
+
+static void print_lanes(struct out *o, const struct rpc_vector_register *v, uint32_t first,
+			uint32_t last)
+{
+	for (uint32_t lane = first; lane <= last && lane < v->n_lanes; lane++) {
+		uint32_t at = (lane - first) % WORDS_A_LINE;
+		bool ends = at == WORDS_A_LINE - 1 || lane == last || lane + 1 == v->n_lanes;
+
+		if (lane == first)
+			name_column(o, v->name);
+		else if (at == 0)
+			name_column(o, "");
+		if (at == 0)
+			out_fmt(o, "[%2u] ", lane);
+		out_fmt(o, "%08" PRIx64 "%c", v->lanes[lane], ends ? '\n' : ' ');
+	}
+}
+
+static void print_vectors(struct ctl *c, const char *what, const struct rpc_vector_register *list,
+			  size_t n, uint32_t first, uint32_t last)
+{
+	if (!n)
+		return;
+	out_char(title(c, what), '\n');
+	for (size_t i = 0; i < n; i++)
+		print_lanes(&c->output.text, &list[i], first, last);
+}
+
+static void print_packet(struct ctl *c, const struct rpc_dispatch_packet *p)
+{
+	struct out *o = title(c, "dispatch");
+
+	out_str(o, "       kernel object ");
+	out_hex(o, p->kernel_object);
+	out_str(o, "  arguments ");
+	out_hex(o, p->kernarg_address);
+	if (p->n_workgroup_size == 3)
+		out_fmt(o, "  workgroups of %u,%u,%u", p->workgroup_size[0], p->workgroup_size[1],
+			p->workgroup_size[2]);
+	if (p->n_grid_size == 3)
+		out_fmt(o, "  grid %u,%u,%u", p->grid_size[0], p->grid_size[1], p->grid_size[2]);
+	out_char(o, '\n');
+}
+
+int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last)
+{
+	struct out *o = &c->output.text;
+	int e = show_waves(c, &r->wave, 1);
+
+	if (e < 0)
+		return e;
+	if (r->has_packet)
+		print_packet(c, &r->packet);
+	out_fmt(title(c, "memory"), "         lds %u bytes  private memory %s\n", r->lds_bytes,
+		r->scratch ? "yes" : "no");
+	out_char(o, '\n');
+	print_named(c, "special", r->special, r->n_special);
+	print_alike(c, "scalar", r->scalar, r->n_scalar);
+	print_vectors(c, "vector", r->vector, r->n_vector, first, last);
+	print_vectors(c, "accumulator", r->accumulator, r->n_accumulator, first, last);
+	print_named(c, "trap", r->trap, r->n_trap);
+	return 0;
+}
