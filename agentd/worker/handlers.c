@@ -80,13 +80,15 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	struct snapshot_options o = {
 		.waves = !(params->has_queues_only && params->queues_only),
 		.each_wave = params->has_waves && params->waves,
+		.registers = params->has_registers && params->registers,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
 	int r;
 
-	if (o.each_wave && !o.waves)
+	if ((o.each_wave || o.registers) && !o.waves)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.waves: not together with queues_only");
+				     "params.%s: not together with queues_only",
+				     o.each_wave ? "waves" : "registers");
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	o.max_stop_ms = session_stop_begin(
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);

@@ -1,5 +1,5 @@
-worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c control.c errors.c events.c \
-	inspect.c queues.c registers.c watch.c waves.c waves_copy.c waves_decode.c)
+worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c control.c errors.c events.c examples.c \
+	inspect.c queues.c record.c registers.c watch.c wave_memory.c waves.c waves_copy.c waves_decode.c)
 worker_common_src := $(addprefix agentd/worker/,convert.c group.c guard.c leader.c memory.c options.c \
 	process_facts.c snapshot.c target.c undo.c waves.c)
 

@@ -42,9 +42,31 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 		add_missing(m, "runtime: the code object list is not readable");
 }
 
-/* Groups, and the waves themselves if asked for. */
-static int fill_waves(struct rpc_arena *a, const struct target_waves *w, bool each,
-		      struct rpc_gpu_snapshot_result *ret)
+static bool is_of(const struct rpc_wave_registers *r, const struct wave *w)
+{
+	const struct rpc_wave_ref *ref = &r->wave.ref;
+
+	return ref->queue_id == w->queue_id && ref->xcc == w->xcc && ref->index == w->index;
+}
+
+/* In the order of the groups; there can be more places than groups. */
+static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
+			   const struct group *groups, size_t n_groups,
+			   struct rpc_gpu_snapshot_result *ret)
+{
+	ret->has_registers = true;
+	ret->registers = rpc_arena_array(a, w->n_registers, sizeof(*ret->registers));
+	for (size_t g = 0; ret->registers && g < n_groups; g++)
+		for (size_t i = 0; i < w->n_registers; i++)
+			if (is_of(&w->registers[i], &w->waves[groups[g].representative])) {
+				ret->registers[ret->n_registers++] = w->registers[i];
+				break;
+			}
+}
+
+/* Groups, and the waves themselves and registers if asked for. */
+static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
+		      const struct snapshot_options *o, struct rpc_gpu_snapshot_result *ret)
 {
 	auto_free struct group *groups = NULL;
 	int r = group_waves(w->waves, w->n_waves, &groups, &ret->n_groups);
@@ -53,8 +75,10 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w, bool ea
 		return r;
 	ret->wave_count = (uint32_t)w->n_waves;
 	ret->groups = waves_convert_groups(a, w->waves, groups, ret->n_groups);
-	ret->has_waves = each;
-	if (each) {
+	if (o->registers)
+		fill_registers(a, w, groups, ret->n_groups, ret);
+	ret->has_waves = o->each_wave;
+	if (o->each_wave) {
 		ret->waves = waves_convert(a, w->waves, w->n_waves);
 		ret->n_waves = w->n_waves;
 	}
@@ -116,11 +140,12 @@ int snapshot_take(struct target *t, struct rpc_arena *a, const struct snapshot_o
 							       .n_devices = n_devices,
 							       .queues = queues,
 							       .n_queues = n_queues,
-							       .max_stop_ms = o->max_stop_ms },
+							       .max_stop_ms = o->max_stop_ms,
+							       .registers = o->registers },
 				  &waves, err);
 	if (r < 0)
 		return r;
-	r = fill_waves(a, &waves, o->each_wave, ret);
+	r = fill_waves(a, &waves, o, ret);
 	missing = (struct missing){ .arena = a,
 				    .capacity = n_devices + 2 * n_queues + 1 + waves.n_missing };
 	missing.list = rpc_arena_array(a, missing.capacity, sizeof(*missing.list));

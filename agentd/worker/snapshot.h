@@ -15,6 +15,7 @@
 struct snapshot_options {
 	bool waves;	/**< Stop queues to see what their waves do. */
 	bool each_wave; /**< List them besides the groups. */
+	bool registers; /**< Of the groups' representatives. */
 	uint32_t max_stop_ms;
 	const uint32_t *holder_uid; /**< Of the writer lease, if somebody has it. */
 };

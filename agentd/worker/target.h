@@ -73,6 +73,7 @@ struct target_waves_from {
 	const struct target_queue *queues;
 	size_t n_queues;
 	uint32_t max_stop_ms;
+	bool registers; /**< Of one wave at each place, too. */
 };
 
 /** What a look at the waves meant for one queue. */
@@ -86,6 +87,8 @@ struct target_queue_stop {
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
+	struct rpc_wave_registers *registers; /**< Of some, the first at each place among them. */
+	size_t n_registers;
 	const char **missing; /**< What could not be read, and why. */
 	size_t n_missing;
 	struct target_queue_stop *stops; /**< Of each of target_waves_from.queues; NULL: none. */

@@ -119,6 +119,9 @@ int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc
 int kfd_registers(struct target *t, const struct target_waves_from *from,
 		  const struct target_registers_wanted *what, struct rpc_arena *a,
 		  struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err);
+
+/* target_kfd_wave_memory.c */
+
 int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
 		    const struct target_wave_memory *what, struct rpc_arena *a,
 		    struct agent_err *err);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agentd/worker/target_kfd_waves.h"
+#include "agentd/worker/target_kfd_registers.h"
 #include "base/clock.h"
 
 void work_deinit(struct work *w)
@@ -344,7 +344,7 @@ int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc
 	      struct target_waves *ret, struct agent_err *err)
 {
 	struct work w = { .k = kfd_of(t), .arena = a, .from = from };
-	int r = work_run(&w, ret, err);
+	int r = from->registers ? kfd_examples(&w, ret, err) : work_run(&w, ret, err);
 
 	work_deinit(&w);
 	return r;

@@ -128,6 +128,8 @@ void work_add_missing(struct work *w, const char *text);
 
 /* target_kfd_waves_copy.c */
 
+/** The deadline has passed: copy no more.  Remembered in late. */
+bool work_is_late(struct work *w);
 /** What decoding needs of the queues of a round that are off, until the deadline. */
 void work_copy(struct work *w, uint32_t round);
 

@@ -6,7 +6,7 @@
 /* The kernel's formula gives 40 KiB for the largest devices (cwsr.md section 1). */
 #define STACK_MAX (UINT32_C(1) << 20)
 
-static bool is_late(struct work *w)
+bool work_is_late(struct work *w)
 {
 	w->late = w->late || clock_now_ns() >= w->deadline_ns;
 	return w->late;
@@ -21,7 +21,7 @@ struct batch {
 
 static void batch_flush(struct batch *b)
 {
-	if (!b->n || is_late(b->w)) {
+	if (!b->n || work_is_late(b->w)) {
 		b->n = 0;
 		return;
 	}
@@ -131,7 +131,7 @@ void work_copy(struct work *w, uint32_t round)
 {
 	struct batch b = { .w = w };
 
-	if (is_late(w))
+	if (work_is_late(w))
 		return;
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);

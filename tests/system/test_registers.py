@@ -452,5 +452,43 @@ def instructions_around_a_wave():
         runs_on(s)
 
 
+@test
+def snapshots_with_registers():
+    """Of each group's representative, in the order of the groups, equal to what wave.registers says."""
+    with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx90a,gfx1100") as s:
+        plant(s, f"halted 40 {PC:#x} group=4 s3=3")
+        plant(s, f"memory 4 {PC + 64:#x} group=4 s3=4", 1)
+        s.session = s.attach()
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        doc = s.rpc.call("gpu.snapshot", session=s.session, registers=True)
+        assert doc["complete"] and len(doc["groups"]) == len(doc["registers"]) == 2, doc["missing"]
+        for group, got in zip(doc["groups"], doc["registers"]):
+            assert got["wave"]["ref"] == group["representative"] and got["wave"]["pc"] == group["pc"]
+            assert got == registers(s, group["representative"]), group
+        assert [by_name(r["scalar"])["s3"] for r in doc["registers"]] == [4, 3]
+        assert "registers" not in s.rpc.call("gpu.snapshot", session=s.session)
+        error = s.rpc.error("gpu.snapshot", session=s.session, registers=True, queues_only=True)
+        assert error.name == "invalid_params" and "params.registers" in error.message, error
+        s.rpc.call("gpu.resume", session=s.session)
+        s.control("delay suspend 200")
+        doc = s.rpc.call("gpu.snapshot", session=s.session, registers=True, max_stop_ms=50)
+        assert doc["budget_exceeded"] and not doc["complete"] and doc["registers"] == [], doc["missing"]
+        runs_on(s)
+
+
+@test
+def many_places():
+    """Faults come first, however many places there are; what is left out is told."""
+    with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx1100") as s:
+        plant(s, f"spin 400 {PC:#x} group=4 loop=400")
+        plant(s, f"assert 1 {PC + 4096:#x} group=1", 1)
+        s.session = s.attach()
+        doc = s.rpc.call("gpu.snapshot", session=s.session, registers=True)
+        assert len(doc["groups"]) == 101 and len(doc["registers"]) == 64, (len(doc["groups"]), len(doc["registers"]))
+        assert doc["registers"][0]["wave"]["reasons"] == ["assert"] and not doc["complete"], doc["missing"]
+        assert doc["missing"][0].startswith("registers:"), doc["missing"]
+        runs_on(s)
+
+
 if __name__ == "__main__":
     main(__file__)
