@@ -55,7 +55,7 @@ static void put_lane(struct out *o, const struct sim_warp *w, uint32_t lane)
 static uint32_t warp_state(struct call *c, size_t size)
 {
 	const struct sim_warp *w = c->warp;
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
 	out_init(&o, 4096);
 	put64(&o, w->grid->id);
@@ -290,7 +290,7 @@ static uint32_t device_info(struct call *c)
 {
 	uint32_t dev = (uint32_t)c->in[0];
 	bool update = c->in[1] == 1 && c->dev->told && !c->p->script.always_full;
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
 	if (c->in[1] > 1)
 		return CUDBGABI_ERROR_INVALID_ARGS;
@@ -342,7 +342,7 @@ static uint32_t device_info_sizes(struct call *c)
 
 static uint32_t cbu_state(struct call *c)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 	size_t room = call_room(c, 0) / 204;
 
 	out_init(&o, 64 * 204);

@@ -333,7 +333,7 @@ int command_run(struct sim_process *p, const char *text, const void *blob, size_
 		struct out *ret)
 {
 	auto_free char *copy = strdup(text);
-	auto_out struct out own;
+	auto_out struct out own = { 0 };
 	char *save = NULL;
 	int r = 0;
 

@@ -32,7 +32,7 @@ static int script_check(const char *script)
 	static const struct sim_os none;
 	struct sim s = { .os = &none };
 	struct sim_process *p = sim_process_create(&s, 0);
-	auto_out struct out ret;
+	auto_out struct out ret = { 0 };
 	int r;
 
 	if (!p)

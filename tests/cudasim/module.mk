@@ -41,3 +41,14 @@ bin/gpu-agent-cuda-simapp_src := tests/cudasim/app.c base/argv.c $(cudasim_base)
 bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
 bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4'
 bin/gpu-agent-cuda-simapp_needs := $(O)/cudasim/12.4/libcuda.so.1 $(O)/cudasim/12.4/libcudadebugger.so.1
+
+define cudasim_fuzz
+fuzzers += fuzz_$(1)
+fuzz_$(1)_src := tests/cudasim/fuzz_$(1).c $(cudasim_core)
+fuzz_$(1)_cflags := -Itests/lib
+fuzz_$(1)_libs := fuzz base
+fuzz_$(1)_deps := $(cudasim_slots)
+endef
+$(eval $(call cudasim_fuzz,cudasim))
+$(eval $(call cudasim_fuzz,cubin))
+system_tests += tests/cudasim/test_cudasim.py

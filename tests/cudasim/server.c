@@ -187,7 +187,7 @@ static void text_request(struct connection *c, uint32_t code, const char *data, 
 	size_t line_size = strnlen(data, size) + 1;
 	const char *line = data;
 	struct sim_process *p;
-	auto_out struct out ret;
+	auto_out struct out ret = { 0 };
 	int r;
 
 	out_init(&ret, 0);
@@ -224,7 +224,7 @@ static void debugger_request(struct connection *c, uint32_t slot, const uint8_t 
 	struct sim_process *p = c->process;
 	struct slot_request q;
 	struct call_fate fate;
-	auto_out struct out ret;
+	auto_out struct out ret = { 0 };
 	uint32_t result = CUDBGABI_ERROR_COMMUNICATION_FAILURE;
 
 	if (!p) {

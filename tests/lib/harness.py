@@ -462,7 +462,8 @@ class CudaScene(Scene):
     conf     further lines of cudasim.conf (tests/cudasim/conf.h)
     """
 
-    BUILT = ("8.0", "12.4", "12.9", "13.4")  # generations of exported symbols
+    # Generations of exported symbols, by the first release that has them.
+    BUILT = {(8, 0): "8.0", (11, 8): "12.4", (12, 6): "12.9", (13, 1): "13.4"}
     CUBIN = ROOT / "tests/data/cubin/spin-sm_90.cubin"
     APP = "init; context 0; module @CUBIN@; gpu launch spin grid=8 block=128; listen"
 
@@ -496,10 +497,8 @@ class CudaScene(Scene):
             raise
 
     def _install_libraries(self):
-        def number(text):
-            return tuple(map(int, text.split(".")))
-
-        built = max((r for r in self.BUILT if number(r) <= number(self.release)), key=number)
+        release = tuple(map(int, self.release.split(".")))
+        built = self.BUILT[max(first for first in self.BUILT if first <= release)]
         shutil.copytree(BIN.parent / "cudasim" / built, self.libraries)
         lines = [f"gpu {self.gpu}", f"version {self.release}", *self.conf]
         (self.libraries / "cudasim.conf").write_text("\n".join(lines) + "\n")
