@@ -215,21 +215,64 @@ static bool is_too_much(const struct conn *c)
 	return unsent > CONN_OUT_MAX || sum > CONN_USER_OUT_MAX;
 }
 
-void conn_send(struct conn *c, struct out *text)
+/* @return false when nothing can be sent; the connection is then closed, or will be. */
+static bool may_send(struct conn *c, const struct out *text)
 {
 	if (c->dead)
+		return false;
+	if (!out_error(text) && !is_too_much(c))
+		return true;
+	log_info("client of pid %d dropped: %s", (int)c->pid,
+		 out_error(text) ? strerror(-out_error(text)) : "it does not read");
+	close_later(c);
+	return false;
+}
+
+static void start_writing(struct conn *c)
+{
+	if (!event_pending(c->write_event, EV_WRITE, NULL))
+		event_add(c->write_event, &stall_time);
+}
+
+void conn_send(struct conn *c, struct out *text)
+{
+	if (!may_send(c, text))
 		return;
-	if (out_error(text) || is_too_much(c)) {
-		log_info("client of pid %d dropped: %s", (int)c->pid,
-			 out_error(text) ? strerror(-out_error(text)) : "it does not read");
+	if (!send_now(c, text)) {
+		queue_text(c, text);
+		start_writing(c);
+	}
+	update_reading(c);
+}
+
+static void unmap_text(const void *data, size_t size, void *extra)
+{
+	fd_memfd_unmap(data, size);
+}
+
+void conn_send_around(struct conn *c, const struct out *begin, struct ipc_message *body,
+		      const struct out *end)
+{
+	const size_t size = (size_t)body->head.size;
+	auto_out struct out first = { 0 }, last = { 0 };
+
+	if (!may_send(c, begin))
+		return;
+	out_init(&first, 0);
+	rpc_wire_begin(&first, c->wire.mode, begin->size + size + end->size);
+	out_bytes(&first, begin->data, begin->size);
+	out_init(&last, 0);
+	out_bytes(&last, end->data, end->size);
+	rpc_wire_end(&last, c->wire.mode);
+	if (out_error(&first) || out_error(&last) ||
+	    evbuffer_add(c->out, first.data, first.size) < 0 ||
+	    evbuffer_add_reference(c->out, body->mapped, size, unmap_text, NULL) < 0) {
 		close_later(c);
 		return;
 	}
-	if (!send_now(c, text)) {
-		queue_text(c, text);
-		if (!event_pending(c->write_event, EV_WRITE, NULL))
-			event_add(c->write_event, &stall_time);
-	}
+	body->mapped = NULL;
+	evbuffer_add(c->out, last.data, last.size);
+	start_writing(c);
 	update_reading(c);
 }
 

@@ -57,6 +57,12 @@ struct conn {
 int conn_listen(struct front *f, int listen_fd);
 /** Send one message (framed here).  @param text Taken over when it is large. */
 void conn_send(struct conn *c, struct out *text);
+/**
+ * Send one message whose middle part came in a memfd: it is sent from there, without a copy.
+ * @param body  With a mapping, which is taken over.
+ */
+void conn_send_around(struct conn *c, const struct out *begin, struct ipc_message *body,
+		      const struct out *end);
 /** Close now: attachments end, requests are orphaned.  The object is gone afterwards. */
 void conn_close(struct conn *c);
 /** A request of @p c waits for its answer: with many of them, reading pauses. */

@@ -84,7 +84,7 @@ void request_orphan(struct request *r)
 	r->conn = NULL;
 }
 
-/* Send the finished text, or drop it, and free the request. */
+/* Send the finished text, or drop it, and free the request.  @text NULL: it was sent. */
 static void request_finish(struct request *r, struct out *text)
 {
 	struct conn *c = r->conn;
@@ -97,7 +97,7 @@ static void request_finish(struct request *r, struct out *text)
 		LIST_REMOVE(r, in_conn);
 	if (r->batch)
 		batch_add(r->batch, c, r->id ? text : NULL);
-	else if (c && r->id)
+	else if (c && r->id && text)
 		conn_send(c, text);
 	free(r->id);
 	free(r->params);
@@ -118,6 +118,28 @@ void request_reply(struct request *r, const char *result, size_t size)
 	out_init(&text, 0);
 	rpc_message_result(&text, r->id, id_size(r), result, size);
 	request_finish(r, &text);
+}
+
+/* As request_reply(), but the text goes from the memfd to the client. */
+static void reply_from_memfd(struct request *r, struct ipc_message *m)
+{
+	auto_out struct out begin = { 0 }, end = { 0 };
+
+	out_init(&begin, 0);
+	out_init(&end, 0);
+	rpc_message_result_begin(&begin, r->id, id_size(r));
+	rpc_message_result_end(&end);
+	conn_send_around(r->conn, &begin, m, &end);
+	request_finish(r, NULL);
+}
+
+void request_reply_message(struct request *r, struct ipc_message *m)
+{
+	/* The answers of a batch are one message, which is made of copies. */
+	if (m->mapped && r->conn && r->id && !r->batch)
+		reply_from_memfd(r, m);
+	else
+		request_reply(r, m->text, (size_t)m->head.size);
 }
 
 void request_fail(struct request *r, const struct agent_err *err)

@@ -42,6 +42,8 @@ void request_refuse(struct conn *c, const struct agent_err *err);
 
 /** Answer and free. */
 void request_reply(struct request *r, const char *result, size_t size);
+/** The same with what a worker sent; a large text is taken out of @p m instead of copied. */
+void request_reply_message(struct request *r, struct ipc_message *m);
 void request_fail(struct request *r, const struct agent_err *err);
 /** Answer with an error object's text. */
 void request_fail_text(struct request *r, const char *error, size_t size);

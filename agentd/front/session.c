@@ -336,7 +336,7 @@ static struct request *find_call(struct session *s, uint64_t id)
 	return NULL;
 }
 
-static void answered(struct session *s, const struct ipc_message *m)
+static void answered(struct session *s, struct ipc_message *m)
 {
 	struct request *r = find_call(s, m->head.id);
 	struct attachment *a = r && r->conn ? attachment_of(s, r->conn) : NULL;
@@ -348,7 +348,7 @@ static void answered(struct session *s, const struct ipc_message *m)
 	if (m->head.type == IPC_REPLY) {
 		if (attach && a)
 			a->established = true;
-		request_reply(r, m->text, (size_t)m->head.size);
+		request_reply_message(r, m);
 		if (s->kind == IPC_KIND_INSPECT)
 			close_channel(s);
 		return;
@@ -470,7 +470,7 @@ static void finish(struct session *s)
 		attachment_free(LIST_FIRST(&s->attachments));
 }
 
-static void received(struct session *s, const struct ipc_message *m)
+static void received(struct session *s, struct ipc_message *m)
 {
 	switch (m->head.type) {
 	case IPC_REPLY:

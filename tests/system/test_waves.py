@@ -531,8 +531,8 @@ def a_hundred_thousand_waves():
               f"worker {peaks[0]} KiB at most, front {peaks[1]} KiB, spawn {peaks[2]} KiB")
         assert size > 100800 * 100
         if not SANITIZED:
-            # The worker has let go of its copy before the front takes the text over.
-            assert peaks[0] + peaks[2] < 96 * 1024 and peaks[1] < 64 * 1024, peaks
+            # Peaks that need not come together; the front sends the text from where the worker has left it.
+            assert sum(peaks) < 96 * 1024, peaks
             assert rss_kib(s.worker_pids()[0]) < 16 * 1024
         s.rpc.call("gpu.resume", session=s.session)
         all_run(s)
