@@ -11,15 +11,17 @@
 
 /* A flat list of all waves of a node with the largest GPUs. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
+#define LANES_MAX	 64u
 #define STOP_MAX_MS	 60000
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only;
+static bool each_wave, queues_only, registers;
 static const char *again;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
+	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
 	  "take another one MS milliseconds later and compare: hung, slow or progressing?" },
@@ -129,10 +131,15 @@ static int print_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s
 	out_char(&c->output.text, '\n');
 	if (r == 0)
 		r = show_queues(c, s->queues, s->n_queues);
-	if (r < 0 || !each_wave)
-		return r;
-	out_char(&c->output.text, '\n');
-	return show_waves(c, s->waves, s->n_waves);
+	if (r == 0 && each_wave) {
+		out_char(&c->output.text, '\n');
+		r = show_waves(c, s->waves, s->n_waves);
+	}
+	for (size_t i = 0; r == 0 && i < s->n_registers; i++) {
+		out_char(&c->output.text, '\n');
+		r = show_registers(c, &s->registers[i], 0, LANES_MAX - 1);
+	}
+	return r;
 }
 
 static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
@@ -202,6 +209,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	struct rpc_gpu_snapshot_params p = {
 		.has_waves = each_wave,
 		.waves = each_wave,
+		.has_registers = registers,
+		.registers = registers,
 		.has_queues_only = queues_only,
 		.queues_only = queues_only,
 		.has_max_stop_ms = c->max_stop_ms,
@@ -212,6 +221,8 @@ static int run(struct ctl *c, int argc, char **argv)
 
 	if (each_wave && queues_only)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
+	if (registers && queues_only)
+		return ctl_usage(c, "--registers and --queues-only exclude each other");
 	if (again)
 		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;

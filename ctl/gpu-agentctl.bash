@@ -7,7 +7,7 @@ _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --n
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
-	snapshot) echo '--waves --queues-only --again' ;;
+	snapshot) echo '--waves --registers --queues-only --again' ;;
 	watch) echo '--interval --count' ;;
 	queues) echo '--gpu' ;;
 	attach) echo '--control --hand-over --for --until-eof' ;;

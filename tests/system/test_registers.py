@@ -477,6 +477,21 @@ def snapshots_with_registers():
 
 
 @test
+def snapshot_verb_with_registers():
+    with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx1100") as s:
+        plant(s, f"halted 40 {PC:#x} group=4 s3=0x333")
+        plant(s, f"memory 4 {PC + 64:#x} group=4 s3=0x444", 1)
+        run = s.ctl("snapshot", s.app.pid, "--registers")
+        assert run.returncode == 0 and run.stderr == "", run
+        scalars = [line.split()[4] for line in run.stdout.splitlines() if line.startswith("s0 ")]
+        assert scalars == ["00000444", "00000333"], run.stdout
+        doc = json.loads(s.ctl("snapshot", s.app.pid, "--registers", "-j").stdout)
+        assert [r["wave"]["pc"] for r in doc["registers"]] == [g["pc"] for g in doc["groups"]]
+        assert s.ctl("snapshot", s.app.pid, "--registers", "--queues-only").returncode == 2
+        runs_on(s)
+
+
+@test
 def many_places():
     """Faults come first, however many places there are; what is left out is told."""
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx1100") as s:
