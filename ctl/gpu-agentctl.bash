@@ -110,7 +110,7 @@ _gpu_agentctl() {
 				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
 				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
 				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.forward
-				wave.registers memory.read' -- "$cur"))
+				wave.registers code.list code.locate memory.read' -- "$cur"))
 			;;
 		esac
 	fi

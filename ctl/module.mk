@@ -1,7 +1,7 @@
 # Formatting and output, which unit tests link as well.
 archives += ctl
-ctl_src := $(addprefix ctl/,color.c compare.c compare_judge.c document.c merge.c merge_odd.c merge_print.c merge_set.c \
-	output.c pager.c place.c screen.c table.c text.c watch.c)
+ctl_src := $(addprefix ctl/,code_text.c color.c compare.c compare_judge.c document.c merge.c merge_odd.c \
+	merge_print.c merge_set.c output.c pager.c place.c screen.c table.c text.c watch.c)
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ctl/code_text.h"
 #include "ctl/ctl.h"
 
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value)
@@ -124,12 +125,30 @@ static void table_dispatch(struct table *t, const struct rpc_wave_ref *r)
 		table_str(t, NULL);
 }
 
+/* "2 (0-1)": how many workgroups, and from which to which. */
+static const char *show_workgroups(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const uint32_t *from = g->first_workgroup, *to = g->last_workgroup;
+
+	if (!g->has_workgroups)
+		return NULL;
+	if (g->n_first_workgroup != 3 || g->n_last_workgroup != 3)
+		return rpc_arena_printf(a, "%u", g->workgroups);
+	if (from[1] || from[2] || to[1] || to[2])
+		return rpc_arena_printf(a, "%u (%u,%u,%u-%u,%u,%u)", g->workgroups, from[0], from[1],
+					from[2], to[0], to[1], to[2]);
+	if (from[0] == to[0])
+		return rpc_arena_printf(a, "%u (%u)", g->workgroups, from[0]);
+	return rpc_arena_printf(a, "%u (%u-%u)", g->workgroups, from[0], to[0]);
+}
+
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 {
+	/* What may be long stands last, so that the rest stays in its columns. */
 	static const struct table_column columns[] = {
-		{ "GPU", true },   { "PC", false },    { "STATE", false },     { "REASON", false },
-		{ "WAVES", true }, { "LANES", false }, { "GROUPS", true },     { "EXAMPLE", false },
-		{ "DISPATCH", true }, { "WORKGROUP", false },
+		{ "GPU", true },     { "WAVES", true },	  { "LANES", false },
+		{ "GROUPS", false }, { "STATE", false },  { "REASON", false },
+		{ "EXAMPLE", false }, { "KERNEL", false }, { "LOCATION", false },
 	};
 	auto_table struct table t;
 
@@ -139,19 +158,15 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 		struct rpc_arena *a = &c->arena;
 
 		table_u64(&t, g->gpu_id);
-		table_hex(&t, g->pc);
-		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
-		table_style(&t, reason_style(g), show_reasons(a, g->reasons, g->n_reasons));
 		table_u64(&t, g->waves);
 		table_str(&t, rpc_arena_printf(a, "%u/%u/%u", g->lanes_min, g->lanes_median,
 					       g->lanes_max));
-		if (g->has_workgroups)
-			table_u64(&t, g->workgroups);
-		else
-			table_str(&t, NULL);
+		table_str(&t, show_workgroups(a, g));
+		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
+		table_style(&t, reason_style(g), show_reasons(a, g->reasons, g->n_reasons));
 		table_str(&t, show_wave_name(a, &g->representative));
-		table_dispatch(&t, &g->representative);
-		table_str(&t, show_workgroup(a, &g->representative));
+		table_str(&t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
+		table_str(&t, code_text_location(a, g->frames, g->n_frames, g->pc));
 	}
 	return ctl_print_table(c, &t);
 }

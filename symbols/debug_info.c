@@ -17,8 +17,9 @@
 #define CPU_NS_MAX	 UINT64_C(5000000000)
 #define SPANS_MAX	 (1u << 20)
 #define SCOPES_MAX	 (1u << 22)
-#define LINE_ROWS_MAX	 (1u << 23)
-#define LINE_BYTES_MAX	 ((uint64_t)16 << 20)
+/* A byte of a line program can make a row, for which libdw 0.188 needs 130 bytes in between. */
+#define LINE_ROWS_MAX	 (1u << 21)
+#define LINE_BYTES_MAX	 ((uint64_t)4 << 20)
 #define EXPANDED_MAX	 ((uint64_t)128 << 20) /* compressed sections, all together */
 #define DEPTH_MAX	 256
 
@@ -329,6 +330,11 @@ size_t debug_info_bytes(const struct debug_info *d)
 	       d->n_scopes * sizeof(struct scope) + d->n_rows * ROW_BYTES;
 }
 
+int debug_info_state(const struct debug_info *d)
+{
+	return d && (d->spent || !d->lines_fit) ? -EFBIG : 0;
+}
+
 static bool is_scope_tag(int tag)
 {
 	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
@@ -456,7 +462,9 @@ static bool load_lines(struct debug_info *d, struct unit *u, Dwarf_Die *cu)
 	Dwarf_Lines *lines;
 	size_t n;
 
-	if (!u->tried_lines && d->lines_fit && !d->spent && d->n_rows < LINE_ROWS_MAX &&
+	if (d->n_rows >= LINE_ROWS_MAX)
+		d->lines_fit = false;
+	if (!u->tried_lines && d->lines_fit && !d->spent &&
 	    dwarf_getsrclines(cu, &lines, &n) == 0 && n) {
 		u->has_lines = true;
 		d->n_rows += n;

@@ -22,9 +22,11 @@ bool debug_info_is_present(const struct elf_view *v);
  * @return 0, -EBADMSG (broken), -EFBIG (a limit), -ENOMEM.
  */
 int debug_info_create(const struct elf_view *v, uint8_t *bytes, struct debug_info **ret);
-/** NULL is allowed, as for debug_info_bytes(). */
+/** NULL is allowed, as for debug_info_bytes() and debug_info_state(). */
 void debug_info_destroy(struct debug_info *d);
 size_t debug_info_bytes(const struct debug_info *d);
+/** @return 0, -EFBIG (a limit was hit: something was left out). */
+int debug_info_state(const struct debug_info *d);
 
 /** Add frames; none when nothing is known about the address. */
 void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_location *l);

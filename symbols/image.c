@@ -40,6 +40,7 @@ struct symbols_image {
 	size_t metadata_size;
 	struct debug_info *debug_info;
 	bool tried_debug_info;
+	int debug_error; /**< Why there is no debug_info. */
 };
 
 static bool is_descriptor_name(const char *name)
@@ -318,6 +319,23 @@ int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 	return 0;
 }
 
+int symbols_image_kernel_of(const struct symbols_image *i, const char *function,
+			    struct symbols_symbol *ret)
+{
+	size_t length = strlen(function);
+
+	for (size_t k = 0; k < i->descriptors.n; k++) {
+		const struct symbol *s = &i->descriptors.items[k];
+
+		if (!strncmp(s->name, function, length) &&
+		    !strcmp(s->name + length, descriptor_suffix)) {
+			export_symbol(s, ret);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
 int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 			   struct symbols_kernel *ret)
 {
@@ -331,7 +349,7 @@ int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 static struct debug_info *debug_info_of(struct symbols_image *i)
 {
 	if (!i->tried_debug_info && i->facts.has_dwarf)
-		(void)debug_info_create(&i->elf, i->bytes, &i->debug_info);
+		i->debug_error = debug_info_create(&i->elf, i->bytes, &i->debug_info);
 	i->tried_debug_info = true;
 	return i->debug_info;
 }
@@ -353,4 +371,9 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 	/* A chain that fills all frames may go on behind them. */
 	if (!outermost->raw && ret->n_frames < SYMBOLS_FRAMES_MAX)
 		location_set_function(ret, outermost, s->name);
+}
+
+int symbols_image_debug_state(const struct symbols_image *i)
+{
+	return i->debug_error ? i->debug_error : debug_info_state(i->debug_info);
 }

@@ -92,6 +92,9 @@ int symbols_image_function(const struct symbols_image *i, uint64_t address,
 /** Kernel whose descriptor begins at the address.  @return 0, -ENOENT. */
 int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 			 struct symbols_symbol *ret);
+/** The kernel that a function is the code of, by its name in the file.  @return 0, -ENOENT. */
+int symbols_image_kernel_of(const struct symbols_image *i, const char *function,
+			    struct symbols_symbol *ret);
 /**
  * What the compiler noted of the kernel whose descriptor begins at the address.
  * @param ret  Borrows from the image.
@@ -102,5 +105,10 @@ int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 
 /** Source position and inline chain; falls back to the symbol.  Always fills @p ret. */
 void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret);
+/**
+ * How debug information was, as far as it was needed until now.
+ * @return 0 (also without any), -EBADMSG (broken), -EFBIG (a limit was hit), -ENOMEM.
+ */
+int symbols_image_debug_state(const struct symbols_image *i);
 
 #endif /* SYMBOLS_IMAGE_H */

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
 
+#include "agentd/worker/hash.h"
 #include "agentd/worker/waves.h"
 #include "base/cleanup.h"
 
@@ -30,24 +29,6 @@ struct table {
 	size_t n, capacity;
 };
 
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return x ^ x >> 32;
-}
-
-static uint64_t secret_read(void)
-{
-	/* Sixteen random bytes that the kernel gives to each new program (getauxval(3)). */
-	const void *random = (const void *)getauxval(AT_RANDOM);
-	uint64_t secret = 0;
-
-	if (random)
-		memcpy(&secret, random, sizeof(secret));
-	return secret;
-}
-
 static int table_init(struct table *t, size_t n_waves)
 {
 	uint32_t size = 16;
@@ -56,14 +37,14 @@ static int table_init(struct table *t, size_t n_waves)
 		size *= 2;
 	t->slots = calloc(size, sizeof(*t->slots));
 	t->mask = size - 1;
-	t->secret = secret_read();
+	t->secret = hash_secret();
 	return t->slots ? 0 : -ENOMEM;
 }
 
 static bool is_of(const struct group *g, const struct wave *w)
 {
-	return g->pc == w->pc && g->gpu_id == w->gpu_id && g->state == w->state &&
-	       g->reasons == w->reasons;
+	return g->place == w->place && g->kernel == w->kernel && g->gpu_id == w->gpu_id &&
+	       g->state == w->state && g->reasons == w->reasons;
 }
 
 static int add_group(struct table *t, const struct wave *w, uint32_t position)
@@ -78,7 +59,8 @@ static int add_group(struct table *t, const struct wave *w, uint32_t position)
 		t->capacity = capacity;
 	}
 	t->groups[t->n++] = (struct group){ .gpu_id = w->gpu_id, .state = w->state,
-					    .reasons = w->reasons, .pc = w->pc,
+					    .reasons = w->reasons, .kernel = w->kernel,
+					    .place = w->place, .pc = w->pc,
 					    .representative = position };
 	return 0;
 }
@@ -86,10 +68,10 @@ static int add_group(struct table *t, const struct wave *w, uint32_t position)
 /* Number of the wave's group, or -ENOMEM. */
 static int64_t find_group(struct table *t, const struct wave *w, uint32_t position)
 {
-	uint64_t h = mix(w->pc ^ t->secret);
+	uint64_t h = hash_mix(((uint64_t)w->place << 32 | w->kernel) ^ t->secret);
 	uint32_t slot;
 
-	h = mix(h ^ ((uint64_t)w->gpu_id << 32 | w->reasons << 2 | w->state));
+	h = hash_mix(h ^ ((uint64_t)w->gpu_id << 32 | w->reasons << 2 | w->state));
 	slot = (uint32_t)h & t->mask;
 	while (t->slots[slot] && !is_of(&t->groups[t->slots[slot] - 1], w))
 		slot = (slot + 1) & t->mask;
@@ -120,9 +102,32 @@ static void sort_by_group(const uint32_t *of, size_t n, const struct group *grou
 		starts[g] -= groups[g].waves;
 }
 
-/* @seen: per leader the last group it was counted for, plus 1. */
+static bool is_before(const uint32_t *a, const uint32_t *b)
+{
+	for (int i = 2; i > 0; i--)
+		if (a[i] != b[i])
+			return a[i] < b[i];
+	return a[0] < b[0];
+}
+
+static void add_workgroup(struct group *g, const struct wave *w)
+{
+	if (!w->has_workgroup)
+		return;
+	if (!g->has_range || is_before(w->workgroup, g->first_workgroup))
+		memcpy(g->first_workgroup, w->workgroup, sizeof(w->workgroup));
+	if (!g->has_range || is_before(g->last_workgroup, w->workgroup))
+		memcpy(g->last_workgroup, w->workgroup, sizeof(w->workgroup));
+	g->has_range = true;
+}
+
+/* The last group, plus 1, that something was counted for. */
+struct seen {
+	uint32_t *leaders, *sites;
+};
+
 static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
-		   const uint32_t *order, uint32_t *seen)
+		   const uint32_t *order, const struct seen *seen)
 {
 	uint32_t lanes[LANES_MAX + 1] = { 0 }, below = 0, median = 0;
 
@@ -136,9 +141,14 @@ static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
 			g->lanes_min = active;
 		if (active > g->lanes_max)
 			g->lanes_max = active;
-		if (seen[w->leader] != number + 1) {
-			seen[w->leader] = number + 1;
+		if (seen->leaders[w->leader] != number + 1) {
+			seen->leaders[w->leader] = number + 1;
 			g->workgroups++;
+			add_workgroup(g, w);
+		}
+		if (seen->sites[w->site] != number + 1) {
+			seen->sites[w->site] = number + 1;
+			g->sites++;
 		}
 	}
 	while (below + lanes[median] <= (g->waves - 1) / 2)
@@ -169,16 +179,19 @@ static int compare(const void *x, const void *y)
 		return a->gpu_id < b->gpu_id ? -1 : 1;
 	if (a->state != b->state)
 		return a->state < b->state ? -1 : 1;
-	return a->reasons < b->reasons ? -1 : a->reasons > b->reasons;
+	if (a->reasons != b->reasons)
+		return a->reasons < b->reasons ? -1 : 1;
+	return a->representative < b->representative ? -1 : a->representative > b->representative;
 }
 
-/* @return a sorted copy, or NULL. */
-static struct group *sorted(const struct group *groups, size_t n)
+/* @of: of each wave its group; follows the groups to their new positions.  @return NULL: memory. */
+static struct group *sorted(const struct group *groups, size_t n, uint32_t *of, size_t n_waves)
 {
+	auto_free uint32_t *position = malloc((n + 1) * sizeof(*position));
 	auto_free struct rank *ranks = malloc((n + 1) * sizeof(*ranks));
 	struct group *result = malloc((n + 1) * sizeof(*result));
 
-	if (!ranks || !result) {
+	if (!position || !ranks || !result) {
 		free(result);
 		return NULL;
 	}
@@ -190,8 +203,12 @@ static struct group *sorted(const struct group *groups, size_t n)
 			.group = &groups[i],
 		};
 	qsort(ranks, n, sizeof(*ranks), compare);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		result[i] = *ranks[i].group;
+		position[ranks[i].group - groups] = (uint32_t)i;
+	}
+	for (size_t i = 0; i < n_waves; i++)
+		of[i] = position[of[i]];
 	return result;
 }
 
@@ -208,10 +225,12 @@ static int collect(struct table *t, const struct wave *waves, size_t n, uint32_t
 	return 0;
 }
 
-int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *ret_n)
+int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *ret_n,
+		uint32_t **ret_of)
 {
 	struct table t = { 0 };
-	auto_free uint32_t *slots = NULL, *of = NULL, *order = NULL, *starts = NULL, *seen = NULL;
+	auto_free uint32_t *slots = NULL, *of = NULL, *order = NULL, *starts = NULL;
+	auto_free uint32_t *leaders = NULL, *sites = NULL;
 	auto_free struct group *groups = NULL;
 	struct group *result;
 	int r;
@@ -222,8 +241,10 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 	slots = t.slots;
 	of = malloc((n + 1) * sizeof(*of));
 	order = malloc((n + 1) * sizeof(*order));
-	seen = calloc(n + 1, sizeof(*seen));
-	if (r < 0 || !of || !order || !seen)
+	/* There are no more sites than waves. */
+	leaders = calloc(n + 1, sizeof(*leaders));
+	sites = calloc(n + 1, sizeof(*sites));
+	if (r < 0 || !of || !order || !leaders || !sites)
 		return -ENOMEM;
 	r = collect(&t, waves, n, of);
 	groups = t.groups;
@@ -232,11 +253,13 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 		return -ENOMEM;
 	sort_by_group(of, n, groups, t.n, starts, order);
 	for (size_t g = 0; g < t.n; g++)
-		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g], seen);
-	result = sorted(groups, t.n);
+		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g],
+		       &(struct seen){ leaders, sites });
+	result = sorted(groups, t.n, of, n);
 	if (!result)
 		return -ENOMEM;
 	*ret = result;
 	*ret_n = t.n;
+	*ret_of = TAKE_PTR(of);
 	return 0;
 }

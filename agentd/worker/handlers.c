@@ -83,6 +83,8 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		.registers = params->has_registers && params->registers,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
+	struct snapshot seen;
+	uint32_t max_stop_ms, left_ms;
 	int r;
 
 	if ((o.each_wave || o.registers) && !o.waves)
@@ -90,11 +92,12 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 				     "params.%s: not together with queues_only",
 				     o.each_wave ? "waves" : "registers");
 	arena->limit = SNAPSHOT_ARENA_MAX;
-	o.max_stop_ms = session_stop_begin(
+	max_stop_ms = session_stop_begin(
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
-	r = snapshot_take(s->target, arena, &o, ret, err);
-	session_stop_end(s);
-	return r;
+	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);
+	left_ms = session_stop_end(s);
+	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
+	return r < 0 ? r : snapshot_tell(s->target, arena, &o, &seen, ret, err);
 }
 
 /* ------------------------------------------------------------------ suspend, resume ---------- */
@@ -353,6 +356,8 @@ const struct rpc_session_handlers session_handlers = {
 	.gpu_devices = do_devices,
 	.gpu_queues = do_queues,
 	.gpu_snapshot = do_snapshot,
+	.code_list = handlers_code_list,
+	.code_locate = handlers_code_locate,
 	.gpu_suspend = do_suspend,
 	.gpu_resume = do_resume,
 	.watchpoint_set = do_watch_set,

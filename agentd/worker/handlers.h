@@ -9,6 +9,18 @@
 /** Stop budget of calls that look at waves, unless they name one. */
 #define HANDLERS_STOP_MS 1000
 
+/** Time to look up kernels and source lines; much debug information takes a second, once. */
+#define HANDLERS_LOOK_UP_MS 3000
+
+/* handlers_code.c */
+
+int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_code_list_params *params, struct rpc_code_list_result *ret,
+		       struct agent_err *err);
+int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_code_locate_params *params,
+			 struct rpc_code_locate_result *ret, struct agent_err *err);
+
 /* handlers_wave.c */
 
 int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -1,11 +1,11 @@
-worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c control.c errors.c events.c examples.c \
+worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.c errors.c events.c examples.c \
 	inspect.c queues.c record.c registers.c watch.c wave_memory.c waves.c waves_copy.c waves_decode.c)
-worker_common_src := $(addprefix agentd/worker/,convert.c group.c guard.c leader.c memory.c options.c \
-	process_facts.c snapshot.c target.c undo.c waves.c)
+worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c group.c guard.c intern.c \
+	leader.c memory.c options.c places.c process_facts.c snapshot.c target.c undo.c waves.c)
 
 # An archive so that the unit tests link the same objects.
 archives += worker
-worker_src := $(worker_kfd_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c handlers_wave.c \
+worker_src := $(worker_kfd_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c handlers_code.c handlers_wave.c \
 	inspect.c inspect_doctor.c inspect_judge.c inspect_list.c session.c)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol kfdtrap symbols base

@@ -71,9 +71,12 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms)
 	return ms;
 }
 
-void session_stop_end(struct session *s)
+uint32_t session_stop_end(struct session *s)
 {
+	uint32_t left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : GUARD_CALL_MS;
+
 	guard_begin(s);
+	return left;
 }
 
 /* ------------------------------------------------------------------ sending ------------------ */

@@ -40,8 +40,11 @@ void session_set_lease(struct session *s, uint32_t ms);
  * @return milliseconds granted: less than asked when a lease ends earlier.
  */
 uint32_t session_stop_begin(struct session *s, uint32_t ms);
-/** Queues run again: what the call has left to do gets its usual time. */
-void session_stop_end(struct session *s);
+/**
+ * Queues run again: what the call has left to do gets its usual time.
+ * @return milliseconds that it may take; less when a lease ends earlier.
+ */
+uint32_t session_stop_end(struct session *s);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
 /** The id that clients use: "s" and the number. */

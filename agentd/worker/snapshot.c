@@ -2,9 +2,11 @@
 #include "agentd/worker/snapshot.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 #include "agentd/worker/convert.h"
+#include "agentd/worker/places.h"
 #include "agentd/worker/process_facts.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -21,8 +23,8 @@ static void add_missing(struct missing *m, const char *text)
 		m->list[m->n++] = text;
 }
 
-static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
-			 size_t n_d, const struct target_queue *q, size_t n_q)
+static void find_missing(struct missing *m, const struct target_device *d, size_t n_d,
+			 const struct target_queue *q, size_t n_q)
 {
 	for (size_t i = 0; i < n_d; i++)
 		if (!d[i].has_node)
@@ -38,8 +40,6 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 							q[i].queue_id,
 							(unsigned long long)q[i].write_pointer));
 	}
-	if (t->runtime.r_debug && !t->runtime.has_r_version)
-		add_missing(m, "runtime: the code object list is not readable");
 }
 
 static bool is_of(const struct rpc_wave_registers *r, const struct wave *w)
@@ -66,20 +66,27 @@ static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
 
 /* Groups, and the waves themselves and registers if asked for. */
 static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
-		      const struct snapshot_options *o, struct rpc_gpu_snapshot_result *ret)
+		      const struct snapshot_options *o, const struct places *places,
+		      struct rpc_gpu_snapshot_result *ret)
 {
 	auto_free struct group *groups = NULL;
-	int r = group_waves(w->waves, w->n_waves, &groups, &ret->n_groups);
+	auto_free uint32_t *group_of = NULL;
+	struct group *kept;
+	int r = group_waves(w->waves, w->n_waves, &groups, &ret->n_groups, &group_of);
 
 	if (r < 0)
 		return r;
+	kept = rpc_arena_array(a, ret->n_groups, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	memcpy(kept, groups, ret->n_groups * sizeof(*kept));
 	ret->wave_count = (uint32_t)w->n_waves;
-	ret->groups = waves_convert_groups(a, w->waves, groups, ret->n_groups);
+	ret->groups = waves_convert_groups(a, w->waves, kept, ret->n_groups, places);
 	if (o->registers)
 		fill_registers(a, w, groups, ret->n_groups, ret);
 	ret->has_waves = o->each_wave;
 	if (o->each_wave) {
-		ret->waves = waves_convert(a, w->waves, w->n_waves);
+		ret->waves = waves_convert(a, w->waves, group_of, w->n_waves);
 		ret->n_waves = w->n_waves;
 	}
 	ret->stopped_us = w->stopped_us;
@@ -105,81 +112,129 @@ static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struc
 }
 
 static int look_at_waves(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
-			 const struct target_waves_from *from, struct target_waves *ret,
-			 struct agent_err *err)
+			 uint32_t max_stop_ms, struct snapshot *s, struct agent_err *err)
 {
 	static const char *const unsupported[] = { "waves: devices of this vendor do not show them" };
+	const struct target_waves_from from = { .devices = s->devices,
+						.n_devices = s->n_devices,
+						.queues = s->queues,
+						.n_queues = s->n_queues,
+						.max_stop_ms = max_stop_ms,
+						.registers = o->registers };
 
-	if (!o->waves)
-		return 0;
 	if (t->ops->waves)
-		return t->ops->waves(t, from, a, ret, err);
-	ret->missing = (const char **)unsupported;
-	ret->n_missing = 1;
+		return t->ops->waves(t, &from, a, &s->waves, err);
+	s->waves.missing = (const char **)unsupported;
+	s->waves.n_missing = 1;
 	return 0;
 }
 
-int snapshot_take(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
-		  struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+		  uint32_t max_stop_ms, struct snapshot *ret, struct agent_err *err)
 {
-	struct target_device *devices;
-	struct target_queue *queues;
-	size_t n_devices, n_queues;
-	struct target_waves waves = { 0 };
-	struct missing missing;
+	int r;
+
+	*ret = (struct snapshot){ .time_us = clock_wall_us() };
+	r = t->ops->devices(t, a, &ret->devices, &ret->n_devices, err);
+	if (r == 0)
+		r = t->ops->queues(t, a, &ret->queues, &ret->n_queues, err);
+	return r == 0 && o->waves ? look_at_waves(t, a, o, max_stop_ms, ret, err) : r;
+}
+
+/* ------------------------------------------------------------------ the document ------------- */
+
+static void fill_process(struct target *t, struct rpc_arena *a, const struct snapshot *s,
+			 struct rpc_process *ret)
+{
+	process_facts_fill(a, &t->facts, ret);
+	if (t->exe)
+		ret->exe = t->exe;
+	fill_gpu_ids(a, ret, s->queues, s->n_queues);
+	ret->vendor = t->ops->vendor;
+	ret->queues = (uint32_t)s->n_queues;
+	ret->session = rpc_arena_printf(a, "s%u", t->options->session);
+	ret->has_start_ticks = true;
+	ret->start_ticks = t->start_ticks;
+	ret->debuggable = true;
+}
+
+/* Where the waves are and what is missing of that. */
+static int fill_places(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+		       const struct snapshot *s, struct missing *m,
+		       struct rpc_gpu_snapshot_result *ret)
+{
+	const char *texts[CODE_MISSING_MAX];
+	struct places places = { 0 };
+	struct code_set code = { 0 };
+	size_t n = 0;
+	int r = 0;
+
+	/* Without waves there is nothing to look up. */
+	if (s->waves.n_waves)
+		r = code_set_init(&code, t, a, o->look_up_ms);
+	if (r == 0)
+		r = places_find(&code, s->waves.waves, s->waves.n_waves, &places);
+	if (r == 0)
+		r = fill_waves(a, &s->waves, o, &places, ret);
+	if (r == 0)
+		n = code_missing(&code, places.n_unknown > 0, texts);
+	for (size_t i = 0; i < n; i++)
+		add_missing(m, texts[i]);
+	if (places.cut)
+		add_missing(m, "code objects: names of functions and files are too long to show all");
+	places_deinit(&places);
+	code_set_deinit(&code);
+	return r;
+}
+
+static int fill_missing(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+			const struct snapshot *s, struct rpc_gpu_snapshot_result *ret)
+{
+	struct missing m = { .arena = a,
+			     .capacity = s->n_devices + 2 * s->n_queues + 2 + s->waves.n_missing +
+					 CODE_MISSING_MAX };
+	int r = 0;
+
+	m.list = rpc_arena_array(a, m.capacity, sizeof(*m.list));
+	if (!m.list)
+		return -ENOMEM;
+	find_missing(&m, s->devices, s->n_devices, s->queues, s->n_queues);
+	for (size_t i = 0; i < s->waves.n_missing; i++)
+		add_missing(&m, s->waves.missing[i]);
+	if (o->waves)
+		r = fill_places(t, a, o, s, &m, ret);
+	else if (t->runtime.r_debug && !t->runtime.has_r_version)
+		add_missing(&m, "runtime: the code object list is not readable");
+	ret->missing = m.list;
+	ret->n_missing = m.n;
+	ret->complete = m.n == 0;
+	return r;
+}
+
+int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+		  const struct snapshot *s, struct rpc_gpu_snapshot_result *ret,
+		  struct agent_err *err)
+{
 	struct utsname host;
 	int r;
 
-	ret->time_us = clock_wall_us();
-	r = t->ops->devices(t, a, &devices, &n_devices, err);
-	if (r == 0)
-		r = t->ops->queues(t, a, &queues, &n_queues, err);
-	if (r == 0)
-		r = look_at_waves(t, a, o,
-				  &(struct target_waves_from){ .devices = devices,
-							       .n_devices = n_devices,
-							       .queues = queues,
-							       .n_queues = n_queues,
-							       .max_stop_ms = o->max_stop_ms,
-							       .registers = o->registers },
-				  &waves, err);
-	if (r < 0)
-		return r;
-	r = fill_waves(a, &waves, o, ret);
-	missing = (struct missing){ .arena = a,
-				    .capacity = n_devices + 2 * n_queues + 1 + waves.n_missing };
-	missing.list = rpc_arena_array(a, missing.capacity, sizeof(*missing.list));
-	if (missing.list)
-		find_missing(&missing, t, devices, n_devices, queues, n_queues);
-	for (size_t i = 0; missing.list && i < waves.n_missing; i++)
-		add_missing(&missing, waves.missing[i]);
 	ret->schema = SNAPSHOT_SCHEMA;
+	ret->time_us = s->time_us;
 	ret->source = (struct rpc_snapshot_source){
 		.kind = "live",
 		.host = uname(&host) == 0 ? rpc_arena_strdup(a, host.nodename) : "unknown",
 		.agent = GPU_AGENT_VERSION,
 	};
-	process_facts_fill(a, &t->facts, &ret->process);
-	if (t->exe)
-		ret->process.exe = t->exe;
-	fill_gpu_ids(a, &ret->process, queues, n_queues);
-	ret->process.vendor = t->ops->vendor;
-	ret->process.queues = (uint32_t)n_queues;
-	ret->process.session = rpc_arena_printf(a, "s%u", t->options->session);
-	ret->process.has_start_ticks = true;
-	ret->process.start_ticks = t->start_ticks;
-	ret->process.debuggable = true;
+	fill_process(t, a, s, &ret->process);
 	ret->kfd_version = t->version;
 	ret->runtime = convert_runtime(&t->runtime);
-	ret->devices = convert_devices(a, devices, n_devices);
-	ret->n_devices = n_devices;
-	ret->queues = convert_queues(a, queues, n_queues, NULL, &ret->n_queues);
-	convert_queue_stops(ret->queues, waves.stops, ret->n_queues);
+	ret->devices = convert_devices(a, s->devices, s->n_devices);
+	ret->n_devices = s->n_devices;
+	ret->queues = convert_queues(a, s->queues, s->n_queues, NULL, &ret->n_queues);
+	convert_queue_stops(ret->queues, s->waves.stops, ret->n_queues);
 	ret->has_holder_uid = o->holder_uid != NULL;
 	ret->holder_uid = o->holder_uid ? *o->holder_uid : 0;
-	ret->missing = missing.list;
-	ret->n_missing = missing.n;
-	ret->complete = missing.n == 0;
+	r = fill_missing(t, a, o, s, ret);
 	if (rpc_arena_error(a) < 0)
 		r = rpc_arena_error(a);
 	if (r < 0)

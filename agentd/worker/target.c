@@ -9,6 +9,7 @@
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
+#include "agentd/worker/code_file.h"
 #include "agentd/worker/inspect.h"
 #include "agentd/worker/process_facts.h"
 #include "base/cleanup.h"
@@ -28,6 +29,7 @@ void target_init(struct target *t, const struct target_ops *ops, const struct wo
 			      .options = o,
 			      .facts = *facts,
 			      .memory = MEMORY_NULL,
+			      .root_fd = -1,
 			      .leader_sys = &leader_real_sys,
 			      .undo = UNDO_NULL,
 			      .event_fd = -1 };
@@ -36,6 +38,11 @@ void target_init(struct target *t, const struct target_ops *ops, const struct wo
 void target_deinit(struct target *t)
 {
 	memory_close(&t->memory);
+	symbols_cache_destroy(t->code_cache);
+	t->code_cache = NULL;
+	if (t->root_fd >= 0)
+		close(t->root_fd);
+	t->root_fd = -1;
 	free(t->exe);
 	undo_deinit(&t->undo);
 	if (t->event_fd >= 0)
@@ -208,6 +215,8 @@ static int attach_steps(struct target *t, struct agent_err *err)
 				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
 						     "ask the system-wide gpu-agentd",
 				     "cannot open the memory of process %d", (int)o->pid);
+	/* Without it, code objects in files are not available: no reason to refuse. */
+	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);
 	if (r == 0)
 		r = leader_seize(&t->leader, t->leader_sys, o->pid, err);

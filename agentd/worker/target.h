@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "agentd/access.h"
+#include "agentd/worker/code.h"
 #include "agentd/worker/leader.h"
 #include "agentd/worker/memory.h"
 #include "agentd/worker/options.h"
@@ -160,6 +161,8 @@ struct target {
 	char *exe;	      /**< Program file; NULL when it could not be read. */
 	uint64_t start_ticks; /**< Field 22 of /proc/PID/stat: tells a reused pid. */
 	struct memory memory;
+	int root_fd; /**< Its root directory (code_file.h); -1 when it could not be opened. */
+	struct symbols_cache *code_cache; /**< NULL until somebody asks (code.h). */
 	struct leader leader;
 	const struct leader_sys *leader_sys;
 	struct undo undo;
@@ -246,6 +249,20 @@ struct target_ops {
 	int (*wave_memory)(struct target *t, const struct target_waves_from *from,
 			   const struct target_wave_memory *what, struct rpc_arena *a,
 			   struct agent_err *err);
+
+	/**
+	 * Code objects that are loaded now; only uri and bias of each are filled.  Either all four
+	 * entries or none.  Reads, stops nothing.
+	 * @return 0, also when the list cannot be had or is not whole (problem); -ENOMEM.
+	 */
+	int (*code_list)(struct target *t, struct rpc_arena *a, struct code_list *ret);
+	/** @return 0; -errno, of which code.c knows those that say something. */
+	int (*code_stat)(struct target *t, const struct code_object *o, struct code_stat *ret);
+	/** @return bytes from the offset on, fewer where it ends; -errno. */
+	ssize_t (*code_read)(struct target *t, const struct code_object *o, uint64_t offset,
+			     void *buf, size_t size);
+	/** Nothing more is asked for now: let go what the questions have opened. */
+	void (*code_done)(struct target *t);
 
 	/** @param gpu_id NULL: every device, all or nothing. */
 	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <kfdtrap.h>
+#include <sys/stat.h>
 
 #include "agentd/worker/target.h"
 
@@ -22,6 +23,13 @@ struct kfd_held {
 	uint32_t id;	   /**< queue_id or gpu_id. */
 	uint64_t reported; /**< Announced and still latched. */
 	uint64_t held;	   /**< Withheld from the application. */
+};
+
+/** The file of a code object that was asked for last. */
+struct kfd_code_file {
+	char *path; /**< As the target sees it. */
+	int fd;	    /**< -1: none. */
+	struct stat st;
 };
 
 struct kfd_watch {
@@ -57,6 +65,7 @@ struct target_kfd {
 	uint32_t override_before;  /**< Traps before the first change. */
 	uint32_t override_changed; /**< Traps that were ever asked to change. */
 	uint32_t override_ticket;
+	struct kfd_code_file code_file;
 	bool watch_trap; /**< The address-watch trap is on because of watches[]. */
 	struct kfd_watch watches[KFD_WATCHES_MAX];
 };
@@ -125,6 +134,14 @@ int kfd_registers(struct target *t, const struct target_waves_from *from,
 int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
 		    const struct target_wave_memory *what, struct rpc_arena *a,
 		    struct agent_err *err);
+
+/* target_kfd_code.c */
+
+int kfd_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret);
+int kfd_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret);
+ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf,
+		      size_t size);
+void kfd_code_done(struct target *t);
 
 /* target_kfd_control.c */
 

@@ -132,6 +132,7 @@ static void kfd_destroy(struct target *t)
 {
 	struct target_kfd *k = kfd_of(t);
 
+	kfd_code_done(t);
 	kfdtrap_destroy(k->kt);
 	kfdtrap_topology_destroy(k->topology);
 	if (k->fd >= 0)
@@ -174,6 +175,7 @@ static int kfd_create(const struct worker_options *o, const struct access_target
 				     "out of memory");
 	target_init(&k->t, &target_kfd_ops, o, facts);
 	k->fd = -1;
+	k->code_file.fd = -1;
 	r = create_steps(k, err);
 	if (r < 0) {
 		kfd_destroy(&k->t);
@@ -336,6 +338,10 @@ const struct target_ops target_kfd_ops = {
 	.waves = kfd_waves,
 	.registers = kfd_registers,
 	.wave_memory = kfd_wave_memory,
+	.code_list = kfd_code_list,
+	.code_stat = kfd_code_stat,
+	.code_read = kfd_code_read,
+	.code_done = kfd_code_done,
 	.watch_set = kfd_watch_set,
 	.watch_clear = kfd_watch_clear,
 	.watch_list = kfd_watch_list,

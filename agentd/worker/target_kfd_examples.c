@@ -97,7 +97,7 @@ static int fill(struct work *w, const struct examples *e, struct target_waves *r
 	ret->registers = rpc_arena_array(w->arena, e->n, sizeof(*ret->registers));
 	for (size_t i = 0; ret->registers && i < e->n; i++) {
 		struct wave *wave = record_wave(ret, &e->records[i]);
-		struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, 1) : NULL;
+		struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
 		struct rpc_wave_registers *to = &ret->registers[ret->n_registers];
 
 		if (!e->records[i].got || !converted)

@@ -174,7 +174,7 @@ static int answer(const struct work *w, const struct record *r, const struct tar
 		  struct agent_err *err)
 {
 	struct wave *wave = record_wave(waves, r);
-	struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, 1) : NULL;
+	struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
 
 	if (!r->tried)
 		return one_is_late(w, err);

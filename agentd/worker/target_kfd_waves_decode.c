@@ -7,6 +7,9 @@
 
 /* Of the runtimes of the last years; only for one whose r_debug is unreadable. */
 #define R_VERSION_USUAL 10u
+/* From then on a wave that an s_trap stopped is at it, before it was behind it (cwsr.md 4). */
+#define R_VERSION_AT_TRAP 12u
+#define TRAP_BYTES	  4u
 
 /* The workgroup that the walk is in. */
 struct workgroup {
@@ -44,7 +47,8 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 }
 
 static void fill_wave(struct wave *to, const struct area *a,
-		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s)
+		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s,
+		      uint32_t r_version)
 {
 	const struct look *l = a->look;
 
@@ -64,6 +68,7 @@ static void fill_wave(struct wave *to, const struct area *a,
 		.width = layout->lanes,
 		.wave_in_group = s->wave_in_group,
 		.trap_id = s->trap_id,
+		.behind = s->stopped && s->trap_id && r_version < R_VERSION_AT_TRAP ? TRAP_BYTES : 0,
 		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
@@ -106,7 +111,7 @@ static enum kfdtrap_wave_problem decode_wave(const struct area *a,
 		group->has_state = true;
 	}
 	group->begun = true;
-	fill_wave(to, a, layout, &state);
+	fill_wave(to, a, layout, &state, context->r_version);
 	to->leader = group->position;
 	ret->n_waves++;
 	return KFDTRAP_WAVE_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/waves.h"
 
+#include "agentd/worker/places.h"
+
 /* Lists of reasons, made once for each set of them. */
 struct reasons {
 	struct rpc_arena *arena;
@@ -50,7 +52,8 @@ static struct rpc_wave_ref ref_of(struct wave *w)
 	};
 }
 
-struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, size_t n)
+struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
+			       size_t n)
 {
 	struct rpc_wave *result = rpc_arena_array(a, n, sizeof(*result));
 	struct reasons reasons;
@@ -70,6 +73,8 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, size_t n
 			.width = w->width,
 			.state = (enum rpc_wave_state)w->state,
 			.trap_id = w->trap_id,
+			.has_group = group_of,
+			.group = group_of ? group_of[i] : 0,
 		};
 		to->reasons = reasons_get(&reasons, w->reasons, &to->n_reasons);
 	}
@@ -77,7 +82,7 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, size_t n
 }
 
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
-				       const struct group *groups, size_t n)
+				       struct group *groups, size_t n, const struct places *p)
 {
 	struct rpc_group *result = rpc_arena_array(a, n, sizeof(*result));
 	struct reasons reasons;
@@ -85,12 +90,18 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 	if (!result || !reasons_init(&reasons, a))
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
-		const struct group *g = &groups[i];
+		struct group *g = &groups[i];
+		const struct place_kernel *kernel = &p->kernels[g->kernel];
 		struct rpc_group *to = &result[i];
 
 		*to = (struct rpc_group){
 			.gpu_id = g->gpu_id,
+			.has_kernel = kernel->address,
+			.kernel = { .address = kernel->address, .name = kernel->name, .raw = kernel->raw },
+			.frames = p->places[g->place].frames,
+			.n_frames = p->places[g->place].n_frames,
 			.pc = g->pc,
+			.pcs = g->sites,
 			.state = (enum rpc_wave_state)g->state,
 			.waves = g->waves,
 			.lanes_min = g->lanes_min,
@@ -98,6 +109,10 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 			.lanes_max = g->lanes_max,
 			.has_workgroups = true,
 			.workgroups = g->workgroups,
+			.first_workgroup = g->first_workgroup,
+			.n_first_workgroup = g->has_range ? 3 : 0,
+			.last_workgroup = g->last_workgroup,
+			.n_last_workgroup = g->has_range ? 3 : 0,
 			.representative = ref_of(&waves[g->representative]),
 		};
 		to->reasons = reasons_get(&reasons, g->reasons, &to->n_reasons);

@@ -12,12 +12,16 @@
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
+struct places;
+
 #define WAVE_REASON(reason) (UINT32_C(1) << (reason))
 #define WAVE_REASONS_COUNT  11u /**< Values of enum rpc_stop_reason, from 0 on. */
 
 struct wave {
 	uint64_t pc, exec;
 	uint64_t dispatch;
+	uint64_t kernel_handle; /**< What its dispatch calls the kernel (code.h); 0: not known. */
+	uint32_t site, place, kernel; /**< By places_find(). */
 	uint32_t gpu_id, queue_id, xcc;
 	uint32_t index;	 /**< Within its queue and die. */
 	uint32_t leader; /**< Position, in the same array, of the first wave of its workgroup. */
@@ -26,15 +30,19 @@ struct wave {
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */
 	uint8_t wave_in_group, trap_id;
+	uint8_t behind; /**< Bytes that pc is behind the start of the instruction it stopped in. */
 	bool has_dispatch, has_workgroup, has_wave_in_group;
 };
 
 /**
- * For replies.  What they point to is in @p waves, which must stay as long, and in the arena.
+ * For replies.  What they point to is in @p waves and @p groups, which must stay as long, and in
+ * the arena.
+ * @param group_of  Of each wave its group, as group_waves() gives them; NULL: not in groups.
  * @return NULL when the arena is exhausted.
  */
-struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, size_t n);
+struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
+			       size_t n);
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
-				       const struct group *groups, size_t n);
+				       struct group *groups, size_t n, const struct places *p);
 
 #endif /* WORKER_WAVES_H */

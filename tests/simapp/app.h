@@ -18,6 +18,8 @@ struct app_gpu {
 	uint32_t waves;
 };
 
+struct app_object;
+
 struct app {
 	const char *kfd_path;
 	int kfd;
@@ -29,6 +31,7 @@ struct app {
 	struct simapp_status *status;
 	uint64_t beat_us;
 	bool realtime, idle, ready_printed;
+	struct app_object *objects; /**< The last one first. */
 };
 
 /* ---- device.c: what a ROCm runtime does with the device ---- */
@@ -42,8 +45,23 @@ int device_queue_destroy(struct app *a, uint32_t id);
 void device_queues_feed(struct app *a);
 /** Write one line to the simulator's control file beside the device. */
 int device_control(const struct app *a, const char *line);
+/** Let every packet of a queue's ring start a kernel.  @param descriptor  Its address. */
+int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const uint32_t grid[3],
+			  const uint16_t group[3]);
 /** Add a code object to the list that `_amdgpu_r_debug` heads. */
 int device_object_add(struct app *a, const char *uri, uint64_t bias);
+/** Leave that list as it never is for long: "busy" (being changed) or "cycle"; "whole" ends "busy". */
+int device_list_state(struct app *a, const char *state);
+
+/* ---- object.c ---- */
+/**
+ * Load a code object and add it to the list.
+ * @param size       0: up to the end of the file.
+ * @param in_memory  Publish a copy in memory instead of the file.
+ */
+int object_load(struct app *a, const char *path, uint64_t offset, uint64_t size, bool in_memory);
+/** Address of `SYMBOL` or `SYMBOL+OFFSET`, of the object loaded last.  @return 0, -ENOENT, -EINVAL. */
+int object_address(const struct app *a, const char *text, uint64_t *ret);
 
 /* ---- threads.c ---- */
 int threads_start(struct app *a, unsigned int n);

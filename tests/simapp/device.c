@@ -319,6 +319,24 @@ static struct simapp_queue *queue_find(struct app *a, uint32_t id)
 	return NULL;
 }
 
+int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const uint32_t grid[3],
+			  const uint16_t group[3])
+{
+	struct simapp_queue *q = queue_find(a, id);
+
+	if (!q || q->queue_type != KFDABI_QUEUE_TYPE_COMPUTE_AQL)
+		return -ENOENT;
+	for (uint32_t i = 0; i < q->ring_size; i += PACKET_SIZE) {
+		uint8_t *packet = (uint8_t *)(uintptr_t)q->ring + i;
+
+		packet[2] = 3; /* dimensions */
+		memcpy(packet + 4, group, 3 * sizeof(*group));
+		memcpy(packet + 12, grid, 3 * sizeof(*grid));
+		memcpy(packet + 32, &descriptor, sizeof(descriptor));
+	}
+	return 0;
+}
+
 int device_queue_destroy(struct app *a, uint32_t id)
 {
 	struct kfdabi_destroy_queue_args d = { .queue_id = id };
@@ -381,5 +399,23 @@ int device_object_add(struct app *a, const char *uri, uint64_t bias)
 		_amdgpu_r_debug.r_map = m;
 	_amdgpu_r_debug.r_state = RT_CONSISTENT;
 	list_changed();
+	return 0;
+}
+
+int device_list_state(struct app *a, const char *state)
+{
+	struct link_map *last = _amdgpu_r_debug.r_map;
+
+	if (!strcmp(state, "busy")) {
+		_amdgpu_r_debug.r_state = RT_ADD;
+	} else if (!strcmp(state, "whole")) {
+		_amdgpu_r_debug.r_state = RT_CONSISTENT;
+	} else if (!strcmp(state, "cycle") && last) {
+		while (last->l_next)
+			last = last->l_next;
+		last->l_next = _amdgpu_r_debug.r_map;
+	} else {
+		return -EINVAL;
+	}
 	return 0;
 }

@@ -250,18 +250,81 @@ static int cmd_memfault(struct app *a, const struct words *w)
 	return device_control(a, line);
 }
 
+/* A place in a code object, if the word at that position of `waves` is one, as a number. */
+static int place_of(const struct app *a, const struct words *w, int i, char *ret, size_t size)
+{
+	const char *text = w->w[i];
+	uint64_t address;
+	int r;
+
+	if (i != 4 || strchr(text, '=') || (text[0] >= '0' && text[0] <= '9')) {
+		snprintf(ret, size, "%s", text);
+		return 0;
+	}
+	r = object_address(a, text, &address);
+	if (!r)
+		snprintf(ret, size, "0x%llx", (unsigned long long)address);
+	return r;
+}
+
 /* Through the simulator's control file: the device itself knows no such thing. */
 static int cmd_waves(struct app *a, const struct words *w)
 {
-	char line[1024];
+	char line[1024], word[1024];
 	int n = snprintf(line, sizeof(line), "waves %d", getpid());
 
 	for (int i = 1; i < w->n; i++) {
-		n += snprintf(line + n, sizeof(line) - (size_t)n, " %s", w->w[i]);
+		int r = place_of(a, w, i, word, sizeof(word));
+
+		if (r)
+			return r;
+		n += snprintf(line + n, sizeof(line) - (size_t)n, " %s", word);
 		if (n >= (int)sizeof(line))
 			return -E2BIG;
 	}
 	return device_control(a, line);
+}
+
+static int cmd_load(struct app *a, const struct words *w)
+{
+	uint64_t offset = 0, size = 0;
+	bool in_memory = false;
+	int r = w->n < 2 ? -EINVAL : 0;
+
+	for (int i = 2; i < w->n && !r; i++) {
+		if (!strcmp(w->w[i], "memory"))
+			in_memory = true;
+		else if (str_starts_with(w->w[i], "offset="))
+			r = str_to_u64_any(w->w[i] + 7, &offset);
+		else if (str_starts_with(w->w[i], "size="))
+			r = str_to_u64_any(w->w[i] + 5, &size);
+		else
+			r = -EINVAL;
+	}
+	return r ? r : object_load(a, w->w[1], offset, size, in_memory);
+}
+
+static int cmd_dispatch(struct app *a, const struct words *w)
+{
+	uint32_t grid[3] = { 1, 1, 1 };
+	uint16_t group[3] = { 1, 1, 1 };
+	uint64_t id, items, size, descriptor;
+	char name[1024];
+	int r;
+
+	if (w->n < 3 || number(w, 1, 0, UINT32_MAX, &id) ||
+	    number(w, 3, 64, UINT32_MAX, &items) || number(w, 4, 64, UINT16_MAX, &size))
+		return -EINVAL;
+	snprintf(name, sizeof(name), "%s.kd", w->w[2]);
+	r = object_address(a, name, &descriptor);
+	grid[0] = (uint32_t)items;
+	group[0] = (uint16_t)size;
+	return r ? r : device_queue_dispatch(a, (uint32_t)id, descriptor, grid, group);
+}
+
+static int cmd_list(struct app *a, const struct words *w)
+{
+	return w->n == 2 ? device_list_state(a, w->w[1]) : -EINVAL;
 }
 
 static int cmd_signals(struct app *a, const struct words *w)
@@ -311,8 +374,11 @@ static const struct {
 	{ "nodump", cmd_nodump, "become undumpable" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
-	{ "waves", cmd_waves, "QUEUE KIND N [PC] [KEY=VALUE...]: what is in the queue when suspended" },
+	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...]: what is in the queue when suspended" },
 	{ "signals", cmd_signals, "N [US]: real-time signals against itself" },
+	{ "load", cmd_load, "PATH [memory] [offset=N] [size=N]: load a code object" },
+	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS [GROUP]]: what the packets of a queue start" },
+	{ "list", cmd_list, "busy|whole|cycle: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "idle", cmd_idle, "[off]: stop publishing packets" },
 };

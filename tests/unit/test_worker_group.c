@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/worker/places.h"
 #include "agentd/worker/waves.h"
 #include "base/clock.h"
 #include "base/out.h"
@@ -13,7 +14,7 @@
 
 static struct wave wave(uint64_t pc, uint8_t lanes, uint32_t leader, uint32_t reasons)
 {
-	return (struct wave){ .pc = pc, .gpu_id = 1, .lanes = lanes, .leader = leader,
+	return (struct wave){ .pc = pc, .place = (uint32_t)pc, .gpu_id = 1, .lanes = lanes, .leader = leader,
 			      .reasons = reasons,
 			      .state = reasons ? RPC_WAVE_STATE_STOPPED : RPC_WAVE_STATE_RUNNING };
 }
@@ -21,9 +22,10 @@ static struct wave wave(uint64_t pc, uint8_t lanes, uint32_t leader, uint32_t re
 static void nothing_gives_no_group(void)
 {
 	auto_free struct group *groups = NULL;
+	auto_free uint32_t *of = NULL;
 	size_t n = 77;
 
-	TEST_EQ(group_waves(NULL, 0, &groups, &n), 0);
+	TEST_EQ(group_waves(NULL, 0, &groups, &n, &of), 0);
 	TEST_EQ(n, 0);
 }
 
@@ -36,10 +38,13 @@ static void faults_come_first_then_size_then_pc(void)
 		wave(0x300, 8, 2, 0),  wave(0x200, 64, 4, assertion), wave(0x080, 1, 5, 0),
 	};
 	auto_free struct group *g = NULL;
+	auto_free uint32_t *of = NULL;
 	size_t n;
 
-	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n), 0);
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n, &of), 0);
 	TEST_EQ_FATAL(n, 4);
+	for (size_t i = 0; i < TEST_COUNT(waves); i++)
+		TEST_ROW_EQ(i, g[of[i]].pc, waves[i].pc);
 	TEST_EQ(g[0].pc, 0x200);
 	TEST_EQ(g[0].state, RPC_WAVE_STATE_STOPPED);
 	TEST_EQ(g[0].reasons, assertion);
@@ -57,23 +62,54 @@ static void faults_come_first_then_size_then_pc(void)
 /* Everything in the key tells groups apart; everything else does not. */
 static void the_key_is_place_and_reason(void)
 {
-	struct wave waves[6];
+	struct wave waves[7];
 	auto_free struct group *g = NULL;
+	auto_free uint32_t *of = NULL;
 	size_t n;
 
 	for (size_t i = 0; i < TEST_COUNT(waves); i++)
 		waves[i] = wave(0x100, 64, 0, WAVE_REASON(RPC_STOP_REASON_TRAP));
 	waves[1].gpu_id = 2;
-	waves[2].pc = 0x104;
+	waves[2].place = 0x104;
 	waves[3].state = RPC_WAVE_STATE_HALTED;
 	waves[4].reasons |= WAVE_REASON(RPC_STOP_REASON_BREAKPOINT);
-	waves[5].queue_id = 9;
-	waves[5].xcc = 3;
-	waves[5].exec = 5;
-	waves[5].trap_id = 7;
-	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n), 0);
-	TEST_EQ_FATAL(n, 5);
+	waves[5].kernel = 3;
+	waves[6].queue_id = 9;
+	waves[6].xcc = 3;
+	waves[6].exec = 5;
+	waves[6].trap_id = 7;
+	waves[6].pc = 0x108;
+	waves[6].site = 1;
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n, &of), 0);
+	TEST_EQ_FATAL(n, 6);
 	TEST_EQ(g[0].waves, 2);
+	TEST_EQ(g[0].sites, 2);
+	TEST_EQ(g[0].pc, 0x100);
+	TEST_EQ(of[6], 0);
+	TEST_EQ(of[0], 0);
+}
+
+/* From the lowest to the highest, z before y before x; waves without one do not count. */
+static void workgroups_have_a_range(void)
+{
+	static const uint32_t ids[][3] = { { 9, 0, 0 }, { 0, 0, 1 }, { 3, 2, 0 }, { 8, 0, 0 } };
+	struct wave waves[TEST_COUNT(ids) + 1];
+	auto_free struct group *g = NULL;
+	auto_free uint32_t *of = NULL;
+	size_t n;
+
+	for (size_t i = 0; i < TEST_COUNT(waves); i++) {
+		waves[i] = wave(0x100, 64, (uint32_t)i, 0);
+		waves[i].has_workgroup = i < TEST_COUNT(ids);
+		if (waves[i].has_workgroup)
+			memcpy(waves[i].workgroup, ids[i], sizeof(ids[i]));
+	}
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n, &of), 0);
+	TEST_EQ_FATAL(n, 1);
+	TEST_EQ(g->workgroups, 5);
+	TEST_EQ(g->has_range, true);
+	CU_ASSERT_EQUAL(memcmp(g->first_workgroup, ids[3], sizeof(ids[3])), 0);
+	CU_ASSERT_EQUAL(memcmp(g->last_workgroup, ids[1], sizeof(ids[1])), 0);
 }
 
 static void which_reasons_are_faults(void)
@@ -104,6 +140,8 @@ static struct wave *random_waves(size_t n, uint32_t places)
 				(uint8_t)(test_random() % 65), leader,
 				test_random() % 8 ? 0 : (uint32_t)(test_random() & 0x7ff));
 		waves[i].gpu_id = 1 + (uint32_t)(test_random() % 3);
+		waves[i].place = (uint32_t)(waves[i].pc / 4);
+		waves[i].site = places < n ? waves[i].place % places : (uint32_t)i;
 	}
 	return waves;
 }
@@ -168,13 +206,14 @@ static void many_random_waves_agree_with_sorting(void)
 		auto_free struct wave *waves = random_waves(MANY, places[p]);
 		auto_free const struct wave **sorted = malloc(MANY * sizeof(*sorted));
 		auto_free struct group *groups = NULL;
+		auto_free uint32_t *of = NULL;
 		size_t n = 0, n_runs = 0, end;
 
 		CU_ASSERT_FATAL(waves && sorted);
 		for (size_t i = 0; i < MANY; i++)
 			sorted[i] = &waves[i];
 		qsort(sorted, MANY, sizeof(*sorted), by_key);
-		TEST_EQ_FATAL(group_waves(waves, MANY, &groups, &n), 0);
+		TEST_EQ_FATAL(group_waves(waves, MANY, &groups, &n, &of), 0);
 		for (size_t i = 0; i < MANY; i = end, n_runs++) {
 			for (end = i; end < MANY && same_place(sorted[i], sorted[end]); end++)
 				;
@@ -182,6 +221,9 @@ static void many_random_waves_agree_with_sorting(void)
 				check_run(find(groups, n, sorted[i]), sorted + i, end - i, waves);
 		}
 		TEST_ROW_EQ(p, n, n_runs);
+		for (size_t i = 0; i < MANY; i++)
+			CU_ASSERT_FATAL(of[i] < n && groups[of[i]].place == waves[i].place &&
+					groups[of[i]].reasons == waves[i].reasons);
 		for (size_t i = 1; i < n; i++) {
 			bool a = group_is_faulting(groups[i - 1].reasons);
 			bool b = group_is_faulting(groups[i].reasons);
@@ -200,11 +242,12 @@ static void many_waves_are_quick(void)
 	for (size_t p = 0; p < TEST_COUNT(places); p++) {
 		auto_free struct wave *waves = random_waves(MANY, places[p]);
 		auto_free struct group *groups = NULL;
+		auto_free uint32_t *of = NULL;
 		uint64_t begin_ns = clock_now_ns(), took_ns;
 		size_t n = 0;
 
 		CU_ASSERT_PTR_NOT_NULL_FATAL(waves);
-		TEST_EQ_FATAL(group_waves(waves, MANY, &groups, &n), 0);
+		TEST_EQ_FATAL(group_waves(waves, MANY, &groups, &n, &of), 0);
 		took_ns = clock_now_ns() - begin_ns;
 		printf("  %d waves, %zu groups: %.1f ms\n", MANY, n, (double)took_ns / 1e6);
 		CU_ASSERT(took_ns < UINT64_C(1000000000));
@@ -220,11 +263,22 @@ static void waves_and_groups_read_well_in_json(void)
 		  .xcc = 1, .index = 17, .leader = 0, .workgroup = { 4, 5, 6 }, .lanes = 4,
 		  .width = 64, .wave_in_group = 2, .trap_id = 2, .state = RPC_WAVE_STATE_STOPPED,
 		  .reasons = WAVE_REASON(RPC_STOP_REASON_ASSERT) | WAVE_REASON(RPC_STOP_REASON_WATCHPOINT),
-		  .has_dispatch = true, .has_workgroup = true, .has_wave_in_group = true },
-		{ .pc = 0x20, .gpu_id = 11, .queue_id = 3, .leader = 1, .width = 32 },
+		  .kernel = 1, .has_dispatch = true, .has_workgroup = true, .has_wave_in_group = true },
+		{ .pc = 0x20, .gpu_id = 11, .queue_id = 3, .leader = 1, .site = 1, .place = 1,
+		  .width = 32 },
 	};
+	struct rpc_frame frames[] = {
+		{ .function = "f(int)", .raw = "_Z1fi", .file = "a.cl", .has_line = true, .line = 7,
+		  .inlined = true },
+		{ .function = "k" },
+	};
+	struct place places[] = { { frames, 2 }, { 0 } };
+	struct place_kernel kernels[] = { { 0 }, { 0x7f0000000040, "k", "k.kd" } };
+	const struct places p = { .places = places, .n_places = 2, .kernels = kernels,
+				  .n_kernels = 2 };
 	auto_rpc_arena struct rpc_arena arena;
 	auto_free struct group *groups = NULL;
+	auto_free uint32_t *of = NULL;
 	auto_out struct out text;
 	struct rpc_wave *w;
 	struct rpc_group *g;
@@ -232,35 +286,52 @@ static void waves_and_groups_read_well_in_json(void)
 
 	rpc_arena_init(&arena, 0);
 	out_init(&text, 0);
-	w = waves_convert(&arena, waves, 2);
-	TEST_EQ_FATAL(group_waves(waves, 2, &groups, &n), 0);
+	TEST_EQ_FATAL(group_waves(waves, 2, &groups, &n, &of), 0);
 	TEST_EQ_FATAL(n, 2);
-	g = waves_convert_groups(&arena, waves, groups, n);
+	w = waves_convert(&arena, waves, of, 2);
+	g = waves_convert_groups(&arena, waves, groups, n, &p);
 	CU_ASSERT_FATAL(w && g);
 	rpc_wave_encode(&text, &w[0]);
 	TEST_STR(text.data, "{\"ref\":{\"queue_id\":3,\"xcc\":1,\"index\":17,\"dispatch\":5,"
 			    "\"workgroup\":[4,5,6],\"wave_in_group\":2},\"gpu_id\":11,"
 			    "\"pc\":\"0x7f0000001000\",\"exec\":\"0xf\",\"lanes\":4,\"width\":64,"
-			    "\"state\":\"stopped\",\"reasons\":[\"watchpoint\",\"assert\"],\"trap_id\":2}");
+			    "\"state\":\"stopped\",\"reasons\":[\"watchpoint\",\"assert\"],\"trap_id\":2,"
+			    "\"group\":0}");
+	out_reset(&text);
+	rpc_group_encode(&text, &g[0]);
+	TEST_STR(text.data, "{\"gpu_id\":11,"
+			    "\"kernel\":{\"address\":\"0x7f0000000040\",\"name\":\"k\",\"raw\":\"k.kd\"},"
+			    "\"frames\":[{\"function\":\"f(int)\",\"raw\":\"_Z1fi\",\"file\":\"a.cl\","
+			    "\"line\":7,\"inlined\":true},{\"function\":\"k\",\"inlined\":false}],"
+			    "\"pc\":\"0x7f0000001000\",\"pcs\":1,\"state\":\"stopped\","
+			    "\"reasons\":[\"watchpoint\",\"assert\"],"
+			    "\"waves\":1,\"lanes_min\":4,\"lanes_median\":4,\"lanes_max\":4,"
+			    "\"workgroups\":1,\"first_workgroup\":[4,5,6],\"last_workgroup\":[4,5,6],"
+			    "\"representative\":{\"queue_id\":3,\"xcc\":1,\"index\":17,\"dispatch\":5,"
+			    "\"workgroup\":[4,5,6],\"wave_in_group\":2}}");
 	out_reset(&text);
 	rpc_group_encode(&text, &g[1]);
-	TEST_STR(text.data, "{\"gpu_id\":11,\"pc\":\"0x20\",\"state\":\"running\",\"reasons\":[],"
+	TEST_STR(text.data, "{\"gpu_id\":11,\"frames\":[],\"pc\":\"0x20\",\"pcs\":1,"
+			    "\"state\":\"running\",\"reasons\":[],"
 			    "\"waves\":1,\"lanes_min\":0,\"lanes_median\":0,\"lanes_max\":0,"
-			    "\"workgroups\":1,\"representative\":{\"queue_id\":3,\"xcc\":0,"
+			    "\"workgroups\":1,\"first_workgroup\":[],\"last_workgroup\":[],"
+			    "\"representative\":{\"queue_id\":3,\"xcc\":0,"
 			    "\"index\":0,\"workgroup\":[]}}");
 }
 
 static void too_little_memory_is_an_answer(void)
 {
 	struct wave waves[100] = { 0 };
+	const uint32_t of[100] = { 0 };
 	auto_rpc_arena struct rpc_arena arena;
 
 	rpc_arena_init(&arena, 4096);
-	CU_ASSERT_PTR_NULL(waves_convert(&arena, waves, TEST_COUNT(waves)));
+	CU_ASSERT_PTR_NULL(waves_convert(&arena, waves, of, TEST_COUNT(waves)));
 	TEST_EQ(rpc_arena_error(&arena), -EFBIG);
 }
 
 TEST_SUITE(worker_group, TEST(nothing_gives_no_group), TEST(faults_come_first_then_size_then_pc),
-	   TEST(the_key_is_place_and_reason), TEST(which_reasons_are_faults),
+	   TEST(the_key_is_place_and_reason), TEST(workgroups_have_a_range),
+	   TEST(which_reasons_are_faults),
 	   TEST(many_random_waves_agree_with_sorting), TEST(many_waves_are_quick),
 	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer));

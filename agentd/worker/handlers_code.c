@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* code.list and code.locate. */
+#include <errno.h>
+
+#include "agentd/worker/handlers.h"
+#include "agentd/worker/places.h"
+#include "agentd/worker/snapshot.h"
+
+static const char *hex(struct rpc_arena *a, const uint8_t *bytes, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	char *text = n ? rpc_arena_alloc(a, 2 * n + 1) : NULL;
+
+	for (size_t i = 0; text && i < n; i++) {
+		text[2 * i] = digits[bytes[i] >> 4];
+		text[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	return text;
+}
+
+/* @return -ENOMEM or -EFBIG as an error, else 0. */
+static int finish(struct rpc_arena *a, int r, const char *op, struct agent_err *err)
+{
+	if (rpc_arena_error(a) < 0)
+		r = rpc_arena_error(a);
+	if (r < 0)
+		agent_err_set(err, RPC_ERROR_INTERNAL, -r, op, NULL,
+			      "the answer does not fit into memory");
+	return r;
+}
+
+static const char **fill_missing(struct rpc_arena *a, const struct code_set *s, bool all,
+				 size_t *ret_n)
+{
+	const char **list = rpc_arena_array(a, CODE_MISSING_MAX, sizeof(*list));
+
+	*ret_n = list ? code_missing(s, all, list) : 0;
+	return list;
+}
+
+static void fill_object(struct rpc_arena *a, const struct code_object *o,
+			struct rpc_code_object *ret)
+{
+	*ret = (struct rpc_code_object){
+		.uri = o->uri,
+		.bias = o->bias,
+		.has_address = o->end,
+		.address = o->start,
+		.has_size = o->end,
+		.size = o->end - o->start,
+		.build_id = hex(a, o->build_id, o->build_id_size),
+		.has_has_dwarf = o->is_read,
+		.has_dwarf = o->has_dwarf,
+		.has_symbols = o->is_read,
+		.symbols = (uint32_t)o->n_symbols,
+		.problem = o->problem,
+	};
+}
+
+static struct target *supported(void *ctx, struct agent_err *err)
+{
+	struct target *t = ((struct session *)ctx)->target;
+
+	if (t->ops->code_list)
+		return t;
+	agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+		      "devices of this vendor have no code objects");
+	return NULL;
+}
+
+int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_code_list_params *params, struct rpc_code_list_result *ret,
+		       struct agent_err *err)
+{
+	struct target *t = supported(ctx, err);
+	struct code_set s;
+	int r;
+
+	if (!t)
+		return -EOPNOTSUPP;
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	r = code_set_init(&s, t, arena, HANDLERS_LOOK_UP_MS);
+	ret->objects = rpc_arena_array(arena, s.n_objects, sizeof(*ret->objects));
+	for (size_t i = 0; r == 0 && ret->objects && i < s.n_objects; i++) {
+		(void)code_open(&s, &s.objects[i]);
+		fill_object(arena, &s.objects[i], &ret->objects[i]);
+	}
+	ret->n_objects = s.n_objects;
+	ret->missing = fill_missing(arena, &s, true, &ret->n_missing);
+	ret->complete = !ret->n_missing;
+	code_set_deinit(&s);
+	return finish(arena, r, "code.list", err);
+}
+
+/* @return whether a code object is known there. */
+static bool fill_place(struct code_set *s, uint64_t address, struct rpc_code_place *ret)
+{
+	const struct symbols_location *l;
+	struct code_symbol symbol;
+
+	*ret = (struct rpc_code_place){ .address = address };
+	if (code_locate(s, address, &l) < 0)
+		return false;
+	ret->uri = s->current->uri;
+	ret->frames = places_convert_frames(s->arena, l);
+	ret->n_frames = ret->frames ? l->n_frames : 0;
+	if (code_function(s, address, &symbol) == 0) {
+		ret->has_symbol = true;
+		ret->symbol = (struct rpc_symbol){ .name = symbol.name,
+						   .raw = symbol.raw,
+						   .address = symbol.address,
+						   .size = symbol.size };
+	}
+	if (code_kernel_around(s, address, &symbol) == 0) {
+		ret->has_kernel = true;
+		ret->kernel = (struct rpc_kernel){ .address = symbol.address,
+						   .name = symbol.name,
+						   .raw = symbol.raw };
+	}
+	return true;
+}
+
+int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_code_locate_params *params,
+			 struct rpc_code_locate_result *ret, struct agent_err *err)
+{
+	struct target *t = supported(ctx, err);
+	bool all_known = true;
+	struct code_set s;
+	int r;
+
+	if (!t)
+		return -EOPNOTSUPP;
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	r = code_set_init(&s, t, arena, HANDLERS_LOOK_UP_MS);
+	ret->n_places = params->n_addresses;
+	ret->places = rpc_arena_array(arena, ret->n_places, sizeof(*ret->places));
+	for (size_t i = 0; r == 0 && ret->places && i < ret->n_places; i++)
+		all_known &= fill_place(&s, params->addresses[i], &ret->places[i]);
+	ret->missing = fill_missing(arena, &s, !all_known, &ret->n_missing);
+	ret->complete = !ret->n_missing;
+	code_set_deinit(&s);
+	return finish(arena, r, "code.locate", err);
+}
