@@ -367,6 +367,25 @@ static int cmd_thread_storm(const struct words *w)
 	return 0;
 }
 
+/* Has the lock that attaching needs nearly always: stopped, it is in the way. */
+static void *lock_holder(void *arg)
+{
+	for (;;) {
+		cudasim_lock();
+		pause_us(20000);
+		cudasim_unlock();
+		pause_us(100);
+	}
+	return NULL;
+}
+
+static int cmd_lock_holder(const struct words *w)
+{
+	pthread_t t;
+
+	return pthread_create(&t, NULL, lock_holder, NULL) || pthread_detach(t) ? -EAGAIN : 0;
+}
+
 static void on_signal(int sig)
 {
 	__atomic_add_fetch(&app.status->signals, 1, __ATOMIC_RELAXED);
@@ -438,6 +457,7 @@ static const struct {
 	{ "exit", cmd_exit, "[CODE]" },
 	{ "threads", cmd_threads, "N: more heartbeat threads" },
 	{ "thread-storm", cmd_thread_storm, "[N]: threads that make threads" },
+	{ "lock-holder", cmd_lock_holder, "a thread with the lock that attaching needs" },
 	{ "signals", cmd_signals, "[US]: real-time signals against itself" },
 	{ "setuid", cmd_setuid, "UID" },
 	{ "nodump", cmd_nodump, "become undumpable" },

@@ -181,6 +181,27 @@ static void put_warp_attribute(struct out *o, const struct sim_process *p, const
 	}
 }
 
+static void put_lanes(struct out *o, const struct sim_process *p, const struct sim_warp *w,
+		      bool flag_words)
+{
+	uint64_t pcs[SIM_LANES];
+	size_t n = 0;
+
+	for (uint32_t lane = 0; lane < SIM_LANES; lane++)
+		if (w->valid >> lane & 1)
+			pcs[n++] = sim_lane_pc(w, lane);
+	if (!flag_words && !p->script.grow_lane) {
+		out_bytes(o, pcs, n * sizeof(pcs[0]));
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		put64(o, pcs[i]);
+		pad(o, p->script.grow_lane);
+		if (flag_words)
+			put32(o, 0);
+	}
+}
+
 static void put_warp(struct out *o, const struct sim_process *p, const struct sim_warp *w,
 		     bool update)
 {
@@ -197,14 +218,7 @@ static void put_warp(struct out *o, const struct sim_process *p, const struct si
 	for (uint32_t bit = 0; bit < 32; bit++)
 		if (flags >> bit & 1)
 			put_warp_attribute(o, p, w, bit);
-	for (uint32_t lane = 0; lane < SIM_LANES; lane++) {
-		if (!(w->valid >> lane & 1))
-			continue;
-		put64(o, sim_lane_pc(w, lane));
-		pad(o, p->script.grow_lane);
-		if (flags & 1u << 1)
-			put32(o, 0);
-	}
+	put_lanes(o, p, w, flags & 1u << 1);
 }
 
 static void put_sm(struct out *o, struct sim_process *p, uint32_t dev, uint32_t sm, bool update)

@@ -26,9 +26,7 @@
 
 #define TABLE_ENTRIES 512 /* one page; all behind the last slot are traps */
 
-#ifndef DEFAULT_RELEASE
 #define DEFAULT_RELEASE 1204
-#endif
 
 static struct {
 	pthread_mutex_t lock;

@@ -44,12 +44,16 @@ static int cmd_replay(struct sim_process *p, const struct args *a)
 
 static int cmd_attach(struct sim_process *p, const struct args *a)
 {
-	uint64_t result, times;
+	uint64_t result, times, delay;
 
-	if (arg_number(a, 1, UINT16_MAX, &result) || arg_key(a, "times", 1, UINT32_MAX, &times))
+	if (arg_number(a, 1, UINT16_MAX, &result) ||
+	    arg_key(a, "times", result != 0, UINT32_MAX, &times) ||
+	    arg_key(a, "delay", 0, UINT32_MAX, &delay))
 		return -EINVAL;
 	p->script.attach_result = (uint32_t)result;
 	p->script.attach_times = (uint32_t)times;
+	p->script.attach_delay_ms = (uint32_t)delay;
+	p->script.attach_kill = arg_value(a, "kill");
 	return 0;
 }
 
@@ -234,7 +238,8 @@ static int cmd_heal(struct sim_process *p, const struct args *a)
 const struct command wish_commands[] = {
 	{ "replay", cmd_replay,
 	  "auto|none|hang|endless [batch=N] [extra=N] [reverse=1]: events at attach" },
-	{ "attach", cmd_attach, "RESULT [times=N]: the engine refuses to start" },
+	{ "attach", cmd_attach,
+	  "RESULT [times=N] [delay=MS] [kill=1]: how the engine starts; 0 is well" },
 	{ "second", cmd_second, "ok|inactive|refused: attaching again after a detach" },
 	{ "mps", cmd_mps, "on|off: attach is not possible" },
 	{ "keep-suspended", cmd_keep_suspended,

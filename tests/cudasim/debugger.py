@@ -6,7 +6,7 @@ import struct
 import time
 import traceback
 
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, status, wait_until
 
 SUCCESS, INVALID_ARGS, UNINITIALIZED, INVALID_DEVICE, INVALID_SM, INVALID_WARP, INVALID_LANE = 0, 4, 5, 11, 12, 13, 14
 RUNNING, NO_EVENT, COMMUNICATION, NOT_SUPPORTED = 16, 22, 28, 46
@@ -34,8 +34,8 @@ def in_child(function):
             traceback.print_exc()
         finally:
             os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    assert status == 0, f"child: status {status:#x}, see above"
+    result = os.waitpid(child, 0)[1]
+    assert result == 0, f"child: status {result:#x}, see above"
 
 
 def say(scene, line, app=None, wait=True):
@@ -48,7 +48,8 @@ def say(scene, line, app=None, wait=True):
         return None
 
     def answered():
-        assert os.path.exists(f"/proc/{app.pid}"), f"the program ended: {app.err()}"
+        # Not poll(): this may be a child that has not started the program.
+        assert status(app.pid).get("State", "Z")[0] != "Z", f"the program ended: {app.err()}"
         lines = app.out().splitlines()[before:]
         return lines if lines and (lines[-1] == "ok" or lines[-1].startswith("error ")) else None
 

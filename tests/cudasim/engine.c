@@ -211,6 +211,8 @@ static int inject(bool launch)
 	if (engine.gpu >= 0)
 		watch(engine.gpu);
 	*engine.resume = resume;
+	if (engine.gpu >= 0 && !resume)
+		*engine.initialized = 1; /* nothing to replay: done */
 	*variable("cudbgUseExternalDebugger") = 1;
 	return 1;
 }

@@ -22,7 +22,8 @@ static void notify(struct sim_process *p, uint32_t tid, uint32_t timeout)
 {
 }
 
-static void ask_engine(struct sim_process *p, enum wire_ask ask, uint32_t initialized, uint32_t resume)
+static void ask_engine(struct sim_process *p, enum wire_ask ask, uint32_t initialized,
+		       uint32_t resume)
 {
 }
 

@@ -5,16 +5,10 @@
 /**
  * @file libcuda.h
  * The parts of the stand-in for libcuda.so.1.
- *
- * RELEASE (800, 1204, 1209, 1304) decides which symbols exist; built once per value.
  */
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifndef RELEASE
-#define RELEASE 1204
-#endif
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -27,6 +21,10 @@ void debug_after_init(void);
 uint32_t debug_ipc_flag(void);
 /** Report a failed driver call to a debugger that waits at the empty functions. */
 void debug_report_error(uint64_t result, const char *function, const char *name, const char *text);
+
+/** A lock that attaching needs, as the real one needs those of malloc and the loader. */
+EXPORT void cudasim_lock(void);
+EXPORT void cudasim_unlock(void);
 
 /* ---- libcuda_driver.c: what the program calls ---- */
 /**

@@ -2,6 +2,7 @@
 /*
  * The half of libcuda.so.1 that debuggers meet: variables, attach and detach, the way to the table.
  * Who writes what, and when, is what was measured on the vendor's drivers without a GPU.
+ * RELEASE (800, 1204, 1209, 1304) decides which symbols exist; built once per value.
  */
 #include "libcuda.h"
 
@@ -99,6 +100,18 @@ int cudbgMain(int pid, uint32_t rev, int session, int state, int event, int writ
 
 /* ---- the engine ---- */
 
+static pthread_mutex_t busy_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void cudasim_lock(void)
+{
+	pthread_mutex_lock(&busy_lock);
+}
+
+void cudasim_unlock(void)
+{
+	pthread_mutex_unlock(&busy_lock);
+}
+
 #if RELEASE >= 1108
 static pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *engine;
@@ -169,8 +182,11 @@ static uint32_t engine_inject(bool launch)
 
 static void *attach_thread(void *arg)
 {
-	uint32_t result = engine_inject(false);
+	uint32_t result;
 
+	cudasim_lock();
+	result = engine_inject(false);
+	cudasim_unlock();
 	if (result)
 		report_internal(result);
 	return NULL;

@@ -154,7 +154,7 @@ uint32_t cuInit(uint32_t flags)
 
 uint32_t cuDriverGetVersion(int *version)
 {
-	uint32_t release = conf_release(RELEASE);
+	uint32_t release = conf_release(1204);
 
 	if (!version)
 		return INVALID_VALUE;

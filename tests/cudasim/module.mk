@@ -15,32 +15,44 @@ gpu-agent-cuda-sim_src := $(addprefix tests/cudasim/,main.c server.c) $(cudasim_
 gpu-agent-cuda-sim_libs := base
 gpu-agent-cuda-sim_deps := $(cudasim_slots)
 
-# $(1) directory, named after the release; $(2) the same as major * 100 + minor
+# $(1) directory, named after a release; $(2) the same as major * 100 + minor.  Only one file differs;
+# the other objects are those of 12.4, and so is the engine.
 cudasim_base := $(addprefix base/,str.c fd.c out.c reader.c clock.c)
+cudasim_first := cudasim/12.4/libcuda.so.1
+cudasim_common = $(filter-out %/libcuda_debug.o,$($(cudasim_first)_obj))
 define cudasim_release
-shared_objects += cudasim/$(1)/libcuda.so.1 cudasim/$(1)/libcudadebugger.so.1
-cudasim/$(1)/libcuda.so.1_src := $(addprefix tests/cudasim/,libcuda_debug.c libcuda_driver.c conf.c wire.c \
-	$(if $(filter 800,$(2)),client.c)) $(cudasim_base)
-cudasim/$(1)/libcuda.so.1_cflags := -DRELEASE=$(2) -DDEFAULT_RELEASE=$(2)
-cudasim/$(1)/libcuda.so.1_ldflags := -s -Wl,--hash-style=$(if $(filter 800,$(2)),sysv,both) \
-	-Wl,-rpath,'$$$$ORIGIN' -pthread -ldl
+shared_objects += cudasim/$(1)/libcuda.so.1
+cudasim/$(1)/libcuda.so.1_src := tests/cudasim/libcuda_debug.c $(if $(filter 800,$(2)),tests/cudasim/client.c)
+cudasim/$(1)/libcuda.so.1_cflags := -DRELEASE=$(2)
 cudasim/$(1)/libcuda.so.1_deps := $(cudasim_slots)
-cudasim/$(1)/libcudadebugger.so.1_src := $(addprefix tests/cudasim/,engine.c client.c conf.c wire.c) $(cudasim_base)
-cudasim/$(1)/libcudadebugger.so.1_cflags := -DDEFAULT_RELEASE=$(2)
-cudasim/$(1)/libcudadebugger.so.1_ldflags := -pthread -ldl
-cudasim/$(1)/libcudadebugger.so.1_deps := $(cudasim_slots)
+cudasim/$(1)/libcuda.so.1_ldflags = $$(if $$(filter-out 1204,$(2)),$$(cudasim_common)) -s \
+	-Wl,--hash-style=$(if $(filter 800,$(2)),sysv,both) -Wl,-rpath,'$$$$ORIGIN' -pthread -ldl
+cudasim/$(1)/libcuda.so.1_needs = $$(if $$(filter-out 1204,$(2)),$$(cudasim_common))
+extra_targets += $(O)/cudasim/$(1)/cudasim.conf $(O)/cudasim/$(1)/libcudadebugger.so.1
+$(O)/cudasim/$(1)/cudasim.conf: tests/cudasim/module.mk
+	@mkdir -p $$(@D)
+	@echo 'version $(1)' >$$@
+$(if $(filter-out 1204,$(2)),$(O)/cudasim/$(1)/libcudadebugger.so.1: $(O)/cudasim/12.4/libcudadebugger.so.1
+	@mkdir -p $$(@D)
+	@cp $$< $$@)
 endef
-$(eval $(call cudasim_release,8.0,800))
 $(eval $(call cudasim_release,12.4,1204))
+$(eval $(call cudasim_release,8.0,800))
 $(eval $(call cudasim_release,12.9,1209))
 $(eval $(call cudasim_release,13.4,1304))
+$(cudasim_first)_src += $(addprefix tests/cudasim/,libcuda_driver.c conf.c wire.c) $(cudasim_base)
+
+shared_objects += cudasim/12.4/libcudadebugger.so.1
+cudasim/12.4/libcudadebugger.so.1_src := $(addprefix tests/cudasim/,engine.c client.c conf.c wire.c) $(cudasim_base)
+cudasim/12.4/libcudadebugger.so.1_ldflags := -pthread -ldl
+cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 
 # Never with sanitizers: a debugger calls functions in it, on the stacks of its threads.
 plain_programs += bin/gpu-agent-cuda-simapp
 bin/gpu-agent-cuda-simapp_src := tests/cudasim/app.c base/argv.c $(cudasim_base)
 bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
 bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4'
-bin/gpu-agent-cuda-simapp_needs := $(O)/cudasim/12.4/libcuda.so.1 $(O)/cudasim/12.4/libcudadebugger.so.1
+bin/gpu-agent-cuda-simapp_needs := $(addprefix $(O)/cudasim/12.4/,libcuda.so.1 libcudadebugger.so.1 cudasim.conf)
 
 define cudasim_fuzz
 fuzzers += fuzz_$(1)

@@ -21,6 +21,7 @@
 #define CONNECTIONS_MAX 256
 #define TICK_MS         2
 #define READ_SIZE       65536
+#define SEND_BUFFER     (4 << 20)           /* one getDeviceInfo in one go */
 #define BACKLOG_MAX     ((size_t)256 << 20) /* bytes that a reader may leave waiting */
 
 struct connection {
@@ -35,7 +36,7 @@ struct connection {
 	size_t sent;
 	bool held;         /* APP: answer waits for an acknowledgement */
 	bool silent;       /* DEBUGGER: a scripted hang */
-	uint64_t reply_at; /* DEBUGGER: scripted delay; 0: none */
+	uint64_t reply_at; /* scripted delay; 0: none */
 	bool dead;         /* close when the loop comes by */
 };
 
@@ -267,6 +268,10 @@ static void engine_hello(struct connection *c, const struct wire_hello *h)
 	if (old && !result)
 		old->dead = true;
 	frame_put(c, result, &resume, sizeof(resume));
+	if (c->process->script.attach_delay_ms)
+		c->reply_at = clock_deadline_ms(c->process->script.attach_delay_ms);
+	if (c->process->script.attach_kill)
+		os_kill_target(c->process);
 	flush(c);
 }
 
@@ -400,6 +405,7 @@ static void connection_accept(void)
 		close(fd);
 		return;
 	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &(int){ SEND_BUFFER }, sizeof(int));
 	c->fd = fd;
 	c->pid_fd = -1;
 	c->pid = peer.pid;

@@ -193,6 +193,8 @@ struct sim_script {
 	uint32_t replay_extra; /**< Meaningless but legal events mixed in. */
 	enum sim_second second;
 	uint32_t attach_result, attach_times;
+	uint32_t attach_delay_ms;
+	bool attach_kill; /**< The target dies when the engine comes up. */
 	bool mps;
 	uint32_t grow_device, grow_sm, grow_warp, grow_lane;
 	uint32_t unknown_attr; /**< Bytes of a warp attribute that nobody knows yet. */

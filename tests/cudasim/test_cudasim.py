@@ -129,7 +129,7 @@ def attach_replays_and_detach_completes_in_every_release():
                 d = Debugger(s)
                 assert kinds(d.attach()) == [7, 5, 1, 13, 2, 10]
                 assert threads(s.app.pid) == before + 1
-                assert d.callbacks >= 2
+                wait_until(lambda: d.callbacks >= 2, "callbacks")
                 assert get(s, "cudbgDebuggerInitialized") == 1 and get(s, "cudbgResumeForAttachDetach") == 0
                 d.ok(2, 0)
                 assert s.state()["devices"][0]["suspended"]
@@ -420,6 +420,67 @@ def the_debugger_dies():
             wait_until(lambda: s.state()["phase"] == "engine", "notice")
             assert s.state()["devices"][0]["suspended"] == suspended
             get(s, "cudbgIpcFlag")  # the program lives
+
+
+@test
+def after_a_dead_debugger_the_flags_stay_and_can_be_taken_back():
+    with small() as s:
+        def first():
+            Debugger(s).attach()
+            os._exit(0)
+
+        def second():
+            d = Debugger(s, label=77)
+            assert d.engage() & 0xffffffff == 20
+            say(s, "call cudbgApiDetach")
+            say(s, "set cudbgDebuggerInitialized 0")
+            say(s, "set cudbgIpcFlag 0")
+            assert kinds(d.attach())[-1] == 10
+            d.detach()
+        in_child(first)
+        in_child(second)
+
+
+@test
+def slow_locked_and_deadly_attach():
+    with scene() as s:
+        def slow():
+            s.control("attach 0 delay=150")
+            d, start = Debugger(s), time.monotonic()
+            assert d.engage() == 0 and time.monotonic() - start > 0.15
+        in_child(slow)
+    with scene(app=CudaScene.APP.replace("listen", "lock-holder; listen")) as s:
+        in_child(lambda: assert_equal(Debugger(s).engage(), 0))  # while all threads run it works
+    with scene() as s:
+        s.control("attach 0 kill=1")
+
+        def deadly():
+            d = Debugger(s)
+            try:
+                d.engage()
+            except (AssertionError, OSError):
+                return
+            raise AssertionError("it lives")
+        in_child(deadly)
+        assert s.app.popen.wait(5) == -signal.SIGKILL
+
+
+@test
+def descriptors_are_given_back():
+    with small() as s:
+        def count():
+            return len(os.listdir(f"/proc/{s.app.pid}/fd"))
+
+        def session():
+            before = count()
+            d = Debugger(s)
+            d.attach()
+            d.detach()
+            wait_until(lambda: count() == before + 3, "listener, epoll and GPU stay")
+            d.attach()
+            d.detach()
+            wait_until(lambda: count() == before + 3, "the same")
+        in_child(session)
 
 
 @test
