@@ -14,6 +14,13 @@ test_wave_differential_cflags := -Itests/lib
 test_wave_differential_libs := test kfdtrap base
 test_wave_differential_ldlibs := $(cunit_libs) $(kfdtrap_ldlibs)
 
+tests += test_wave_registers
+test_wave_registers_src := tests/wave/test_wave_registers.c tests/wave/population.c $(wave_encode_src)
+test_wave_registers_cflags := -Itests/lib
+test_wave_registers_deps := $(protocol_gen)
+test_wave_registers_libs := test $(worker_libs)
+test_wave_registers_ldlibs := $(cunit_libs) $(worker_ldlibs)
+
 tests += test_wave_script
 test_wave_script_src := tests/wave/test_wave_script.c tests/kfdsim/wave_script.c $(wave_encode_src)
 test_wave_script_cflags := -Itests/lib
