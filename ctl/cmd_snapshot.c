@@ -170,18 +170,28 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 	return r < 0 ? r : status_of(c, &result);
 }
 
+/* The second snapshot as it would be printed alone. */
+static const char *snapshot_text(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	struct rpc_gpu_snapshot_result shown = *s;
+	auto_out struct out text;
+
+	out_init(&text, 0);
+	shown.has_waves = s->has_waves && each_wave;
+	rpc_gpu_snapshot_result_encode(&text, &shown);
+	return out_error(&text) ? NULL : rpc_arena_strndup(&c->arena, text.data, text.size);
+}
+
 static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
 		   const struct rpc_gpu_snapshot_result *after)
 {
 	struct rpc_comparison cmp;
-	const char *text;
-	size_t size;
 	int r = compare_snapshots(&c->arena, before, after, &cmp);
 
 	if (r < 0)
 		return ctl_fail(c, -r, "comparing");
-	text = rpc_client_last_result(c->client, &size);
-	cmp.snapshot = text ? rpc_arena_strndup(&c->arena, text, size) : NULL;
+	if (ctl_is_json(c))
+		cmp.snapshot = snapshot_text(c, after);
 	r = compare_show(c, &cmp);
 	if (r < 0 || ctl_is_json(c) || !after->n_groups)
 		return r;
@@ -192,15 +202,20 @@ static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
 static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint32_t pause_ms)
 {
 	struct timespec ts = { pause_ms / 1000, pause_ms % 1000 * 1000000L };
+	struct rpc_gpu_snapshot_params first = *p, second = *p;
 	struct rpc_gpu_snapshot_result before, after;
-	int r = take(c, p, &before);
+	int r;
 
+	/* Groups may have the same numbers although waves moved: each wave is looked at. */
+	first.has_waves = first.waves = second.has_waves = second.waves = !queues_only;
+	first.has_registers = first.registers = false;
+	r = take(c, &first, &before);
 	if (r < 0)
 		return r;
 	ctl_note(c, "the second snapshot follows in %u ms", pause_ms);
 	/* Signals that come meanwhile end the program. */
 	nanosleep(&ts, NULL);
-	r = take(c, p, &after);
+	r = take(c, &second, &after);
 	return r < 0 ? r : compare(c, &before, &after);
 }
 

@@ -178,13 +178,26 @@ static uint32_t clamp(uint64_t v)
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
+/* The same wave, as far as its work tells, at another place. */
+static bool example_moved(const struct rpc_group *g, const struct rpc_group *h)
+{
+	const struct rpc_wave_ref *r = &g->representative, *q = &h->representative;
+
+	if (!r->has_dispatch || !q->has_dispatch || !r->has_wave_in_group || !q->has_wave_in_group ||
+	    r->n_workgroup != 3 || q->n_workgroup != 3)
+		return false;
+	return g->pc != h->pc && r->queue_id == q->queue_id && r->dispatch == q->dispatch &&
+	       r->wave_in_group == q->wave_in_group &&
+	       memcmp(r->workgroup, q->workgroup, 3 * sizeof(*r->workgroup)) == 0;
+}
+
 static bool numbers_differ(const struct entry *before, const struct entry *after)
 {
 	const struct rpc_group *g = before->group, *h = after->group;
 
 	return before->waves != after->waves || before->workgroups != after->workgroups ||
 	       g->lanes_min != h->lanes_min || g->lanes_median != h->lanes_median ||
-	       g->lanes_max != h->lanes_max;
+	       g->lanes_max != h->lanes_max || g->pcs != h->pcs || example_moved(g, h);
 }
 
 static struct rpc_group_change change_of(const struct entry *before, const struct entry *after)

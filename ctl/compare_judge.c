@@ -13,6 +13,7 @@
 /* A loop that waits for something has this size at most, by experience. */
 #define LOOP_LINES 8
 #define LOOP_BYTES 256
+#define CODE_OBJECT "code object"
 
 struct judge {
 	struct rpc_arena *arena;
@@ -70,8 +71,7 @@ static bool find_packets(struct judge *j)
 /* Entries start with what they are about; without these, waves and packets are known all the same. */
 static bool is_harmless(const char *missing)
 {
-	static const char *const harmless[] = { "device ", "runtime", "code object", "symbols",
-						"kernel" };
+	static const char *const harmless[] = { "device ", "runtime", CODE_OBJECT };
 
 	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
 		if (str_starts_with(missing, harmless[i]))
@@ -141,6 +141,33 @@ static bool find_dispatch(struct judge *j)
 	return false;
 }
 
+static bool lists_waves(const struct judge *j)
+{
+	return j->before->has_waves && j->after->has_waves;
+}
+
+/* The next entry about code objects, from @i on. */
+static const char *next_symbols(const struct rpc_gpu_snapshot_result *s, size_t *i)
+{
+	while (*i < s->n_missing)
+		if (str_starts_with(s->missing[(*i)++], CODE_OBJECT))
+			return s->missing[*i - 1];
+	return NULL;
+}
+
+/* Then a group of one snapshot may be several groups of the other. */
+static bool symbols_differ(const struct judge *j)
+{
+	size_t i = 0, k = 0;
+	const char *b, *a;
+
+	do {
+		b = next_symbols(j->before, &i);
+		a = next_symbols(j->after, &k);
+	} while (b && a && !strcmp(b, a));
+	return b || a;
+}
+
 static bool find_unknown(struct judge *j)
 {
 	const char *first = decisive_missing(j->before), *second = decisive_missing(j->after);
@@ -153,6 +180,8 @@ static bool find_unknown(struct judge *j)
 	else if (left_waves_out(j->before) || left_waves_out(j->after))
 		out_fmt(&j->evidence, "the %s snapshot did not look at waves, and no packet was taken",
 			left_waves_out(j->before) ? "earlier" : "later");
+	else if (!lists_waves(j) && symbols_differ(j))
+		out_str(&j->evidence, "the source lines of some code are known in one snapshot only");
 	else
 		return false;
 	return true;
@@ -219,38 +248,33 @@ static const char *place_word(const struct extent *e)
 	return e->places == 1 ? "place" : "places";
 }
 
-/* The last workgroup in the order in which they start. */
-static void last_workgroup(const struct rpc_gpu_snapshot_result *s, uint32_t ret[3])
+/* The last workgroup in the order in which they start; false when a group does not tell. */
+static bool last_workgroup(const struct rpc_gpu_snapshot_result *s, uint32_t ret[3])
 {
 	memset(ret, 0, 3 * sizeof(*ret));
-	for (size_t i = 0; i < s->n_waves; i++) {
-		const uint32_t *g = s->waves[i].ref.workgroup;
+	for (size_t i = 0; i < s->n_groups; i++) {
+		const uint32_t *g = s->groups[i].last_workgroup;
 		size_t axis = 3;
 
-		if (s->waves[i].ref.n_workgroup != 3)
-			continue;
+		if (s->groups[i].n_last_workgroup != 3)
+			return false;
 		while (axis > 1 && g[axis - 1] == ret[axis - 1])
 			axis--;
 		if (g[axis - 1] > ret[axis - 1])
 			memcpy(ret, g, 3 * sizeof(*ret));
 	}
+	return true;
 }
 
-/* Groups show one workgroup each: only lists of all waves can tell. */
-static bool lists_waves(const struct judge *j)
-{
-	return j->before->has_waves && j->after->has_waves;
-}
-
-static bool workgroups_advanced(const struct judge *j)
+static void describe_workgroups(struct judge *j)
 {
 	uint32_t b[3], a[3];
+	bool more;
 
-	if (!lists_waves(j))
-		return false;
-	last_workgroup(j->before, b);
-	last_workgroup(j->after, a);
-	return a[2] != b[2] ? a[2] > b[2] : a[1] != b[1] ? a[1] > b[1] : a[0] > b[0];
+	if (!last_workgroup(j->before, b) || !last_workgroup(j->after, a))
+		return;
+	more = a[2] != b[2] ? a[2] > b[2] : a[1] != b[1] ? a[1] > b[1] : a[0] > b[0];
+	out_str(&j->evidence, more ? ", new workgroups started" : ", no new workgroup");
 }
 
 static void describe_extent(struct judge *j)
@@ -275,16 +299,43 @@ static void describe_movement(struct judge *j)
 	} else {
 		out_str(&j->evidence, " moving");
 		describe_extent(j);
-		if (lists_waves(j))
-			out_str(&j->evidence, workgroups_advanced(j) ? ", new workgroups started"
-								     : ", no new workgroup");
+		describe_workgroups(j);
 	}
 	out_str(&j->evidence, "; no packet was done in ");
 	evidence_interval(j);
 }
 
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * UINT64_C(0xd6e8feb86659fd93);
+	return h ^ h >> 32;
+}
+
+/*
+ * What every wave works on and where it is, in any order: hardware does not save waves in the same
+ * order each time.
+ */
+static uint64_t population(const struct rpc_gpu_snapshot_result *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < s->n_waves; i++) {
+		const struct rpc_wave *w = &s->waves[i];
+		uint64_t h = mix(mix(w->ref.queue_id, w->ref.xcc), w->ref.dispatch);
+
+		for (size_t k = 0; k < w->ref.n_workgroup; k++)
+			h = mix(h, w->ref.workgroup[k]);
+		h = mix(mix(mix(h, w->ref.wave_in_group), w->pc), w->exec);
+		sum += mix(mix(h, w->state), w->trap_id);
+	}
+	return sum;
+}
+
 static bool waves_moved(const struct judge *j)
 {
+	if (lists_waves(j))
+		return j->before->n_waves != j->after->n_waves ||
+		       population(j->before) != population(j->after);
 	for (size_t i = 0; i < j->c->n_groups; i++)
 		if (j->c->groups[i].change != RPC_CHANGE_SAME)
 			return true;

@@ -85,7 +85,7 @@ static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
 	struct rpc_decoder d;
 	int r;
 
-	kept.has_waves = false;
+	kept.has_waves = kept.has_registers = false;
 	kept.n_devices = kept.n_queues = 0;
 	out_init(&text, 0);
 	rpc_gpu_snapshot_result_encode(&text, &kept);

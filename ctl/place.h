@@ -19,7 +19,7 @@
 const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g);
 bool place_is_faulting(const struct rpc_group *g);
 
-/** The innermost place in a few words. */
+/** The innermost place in a few words: `reduce.cl:41 in sum`, or an address in it. */
 const char *place_name(struct rpc_arena *a, const struct rpc_group *g);
 /** Whether place_name() is a source line. */
 bool place_is_line(const struct rpc_group *g);

@@ -99,7 +99,7 @@ static void needs_time_between(void)
 	TEST_EQ(c.interval_us, 0);
 }
 
-/* Lists of waves tell whether workgroups follow each other. */
+/* Groups that tell their last workgroup show whether workgroups follow each other. */
 static void sees_new_workgroups(void)
 {
 	static const struct {
@@ -117,20 +117,111 @@ static void sees_new_workgroups(void)
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		auto_rpc_arena struct rpc_arena arena;
 		struct snapshot_build b, a;
-		struct rpc_wave was = { .ref = { .workgroup = (uint32_t *)rows[i].before,
-						 .n_workgroup = 3 } };
-		struct rpc_wave is = { .ref = { .workgroup = (uint32_t *)rows[i].after,
-						.n_workgroup = 3 } };
 		struct rpc_comparison c;
 
 		rpc_arena_init(&arena, 0);
 		snapshot_build(&b, SECOND, "q0:5/9 g100:8@0/5");
 		snapshot_build(&a, 2 * SECOND, "q0:5/9 g104:8@0/5");
-		b.s.has_waves = a.s.has_waves = true;
-		b.s.waves = &was;
-		a.s.waves = &is;
-		b.s.n_waves = a.s.n_waves = 1;
+		b.groups[0].last_workgroup = (uint32_t *)rows[i].before;
+		a.groups[0].last_workgroup = (uint32_t *)rows[i].after;
+		b.groups[0].n_last_workgroup = a.groups[0].n_last_workgroup = 3;
 		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
+	}
+}
+
+/* Two waves that change places within a line: every number of their group stays the same. */
+static void lists_of_waves_decide(void)
+{
+	static const struct {
+		uint64_t pcs[2]; /* after; before: 0x100, 0x104 */
+		bool swapped;	 /* saved in another order */
+		enum rpc_progress want;
+	} rows[] = {
+		{ { 0x100, 0x104 }, false, RPC_PROGRESS_HUNG },
+		{ { 0x100, 0x104 }, true, RPC_PROGRESS_HUNG },
+		{ { 0x104, 0x100 }, false, RPC_PROGRESS_SLOW },
+		{ { 0x100, 0x108 }, true, RPC_PROGRESS_SLOW },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct rpc_wave was[2] = { { .pc = 0x100 }, { .pc = 0x104 } }, is[2];
+		struct snapshot_build b, a;
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, SECOND, "q0:5/9 g100:2@0/5");
+		snapshot_build(&a, 2 * SECOND, "q0:5/9 g100:2@0/5");
+		was[1].ref.wave_in_group = 1;
+		for (size_t k = 0; k < 2; k++) {
+			is[k ^ rows[i].swapped] = was[k];
+			is[k ^ rows[i].swapped].pc = rows[i].pcs[k];
+		}
+		b.s.has_waves = a.s.has_waves = true;
+		b.s.waves = was;
+		a.s.waves = is;
+		b.s.n_waves = a.s.n_waves = 2;
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		TEST_ROW_EQ(i, c.verdict, rows[i].want);
+	}
+}
+
+static void set_line(struct rpc_group *g, struct rpc_frame *f, unsigned line)
+{
+	*f = (struct rpc_frame){ .function = "sum", .file = "/src/reduce.cl", .has_line = true,
+				 .line = line };
+	g->frames = f;
+	g->n_frames = 1;
+	g->has_kernel = true;
+	g->kernel = (struct rpc_kernel){ .address = 0x40, .name = "reduce(float*)" };
+}
+
+/* With source lines, a waiting loop is told by its lines, and a fault by its own. */
+static void speaks_of_lines(void)
+{
+	static const struct {
+		const char *before, *after;
+		unsigned lines[2]; /* of both groups, later */
+		enum rpc_progress want;
+		const char *evidence;
+	} rows[] = {
+		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:7@0/5 g200:5@0/5", { 10, 11 },
+		  RPC_PROGRESS_SLOW,
+		  "12 waves moving, but within 2 lines; no packet was done in 1.0 s" },
+		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:8@0/5 g200:4@0/5", { 10, 11 },
+		  RPC_PROGRESS_HUNG,
+		  "dispatch 5 of queue 0: 12 waves at the same 2 lines for 1.0 s" },
+		{ "q0:5/9 g100:8@0/5 g200:4@0/5!", "q0:5/9 g100:8@0/5 g200:4@0/5!", { 10, 11 },
+		  RPC_PROGRESS_HUNG,
+		  "dispatch 5 of queue 0: 12 waves at the same 2 lines for 1.0 s; 4 waves stopped "
+		  "by memory_violation at reduce.cl:11 in reduce" },
+		/* One wave of the same name is elsewhere in its line. */
+		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:8@0/5 g204:4@0/5", { 10, 11 },
+		  RPC_PROGRESS_SLOW,
+		  "12 waves moving, but within 2 lines; no packet was done in 1.0 s" },
+		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:8@0/5 g200:4@0/5 "
+		  "missing=code object a: b", { 10, 11 }, RPC_PROGRESS_UNKNOWN,
+		  "the source lines of some code are known in one snapshot only" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct rpc_frame frames[4];
+		struct snapshot_build b, a;
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, SECOND, rows[i].before);
+		snapshot_build(&a, 2 * SECOND, rows[i].after);
+		for (size_t k = 0; k < 2; k++) {
+			set_line(&b.groups[k], &frames[k], (unsigned)(10 + k));
+			set_line(&a.groups[k], &frames[2 + k], rows[i].lines[k]);
+			b.groups[k].representative.has_wave_in_group = true;
+			a.groups[k].representative.has_wave_in_group = true;
+		}
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		TEST_ROW_EQ(i, c.verdict, rows[i].want);
 		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
 	}
 }
@@ -234,5 +325,6 @@ static void survives_small_arenas(void)
 }
 
 TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(needs_time_between), TEST(sees_new_workgroups),
+	   TEST(lists_of_waves_decide), TEST(speaks_of_lines),
 	   TEST(pairs_what_belongs_together), TEST(a_new_ring_is_a_new_queue),
 	   TEST(refuses_other_processes), TEST(survives_small_arenas));

@@ -312,6 +312,58 @@ static void prints_ranks_that_agree(void)
 			 "2  124  0x100  running  -  all\n");
 }
 
+/*
+ * Two ranks with the same code object at other addresses, and inlined calls: one tree, in which
+ * code that has no line is known by its distance from the kernel.
+ */
+static void joins_code_by_name(void)
+{
+	auto_call(merge_destroyp) struct merge *m = merge_create();
+	struct rpc_gpu_snapshot_result s;
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out o;
+
+	rpc_arena_init(&arena, 0);
+	out_init(&o, 0);
+	for (unsigned rank = 0; rank < 2; rank++) {
+		struct rpc_frame frames[] = {
+			{ .function = "load(int)", .file = "/src/a.cl", .has_line = true, .line = 3,
+			  .inlined = true },
+			{ .function = "reduce(float*)", .file = "/src/b.cl", .has_line = true, .line = 9 },
+		};
+		struct rpc_kernel kernel = { .address = 0x1000 + 0x100000 * rank,
+					     .name = "reduce(float*)", .raw = "_Z6reducePf" };
+		struct agent_err err = { 0 };
+		struct snapshot_build b;
+		char name[32];
+		struct document d = rank_document(&b, name, rank,
+						  "g1040:8@0/5 g1080:4@0/5 g2000:1@0/5");
+
+		for (size_t i = 0; i < 3; i++) {
+			b.groups[i].pc += 0x100000 * rank;
+			b.groups[i].has_kernel = i < 2;
+			b.groups[i].kernel = kernel;
+		}
+		b.groups[0].frames = frames;
+		b.groups[0].n_frames = 2;
+		TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+	}
+	TEST_EQ_FATAL(merge_finish(m, &s), 0);
+	TEST_EQ(merge_print(&arena, &o, &s, true, false), 0);
+	TEST_STR(o.data, "ranks     2 on 1 host  waves 26\n"
+			 "complete  yes\n"
+			 "odd       none\n"
+			 "\n"
+			 "RANKS  WAVES  PLACE            STATE    REASON  WHICH\n"
+			 "    2     24  reduce                            all\n"
+			 "    2     16    reduce b.cl:9                   all\n"
+			 "    2     16      load a.cl:3  running  -       all\n"
+			 "    2      8    0x1080         running  -       all\n"
+			 "    1      1  0x102000         running  -       rank1\n"
+			 "    1      1  0x2000           running  -       rank0\n");
+}
+
 TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
-	   TEST(prints_a_tree), TEST(prints_ranks_that_agree));
+	   TEST(prints_a_tree), TEST(prints_ranks_that_agree),
+	   TEST(joins_code_by_name));
