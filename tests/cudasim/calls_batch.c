@@ -114,8 +114,9 @@ static uint32_t warp_attr_size(const struct sim_process *p, uint32_t bit)
 
 	if (bit == UNKNOWN_BIT)
 		return p->script.unknown_attr;
-	if (bit >= sizeof(sizes) || (bit == 7 && p->release < 1209) ||
-	    (bit == 8 && p->release < 1302))
+	/* NVIDIA's header of 12.4 ends with bit 4; 5 and 6 came with the warp state of 12.7. */
+	if (bit >= sizeof(sizes) || ((bit == 5 || bit == 6) && p->release < 1207) ||
+	    (bit == 7 && p->release < 1209) || (bit == 8 && p->release < 1302))
 		return 0;
 	return sizes[bit];
 }
@@ -133,8 +134,8 @@ static uint32_t warp_flags(const struct sim_process *p, const struct sim_warp *w
 	if (w->error_pc_valid)
 		flags |= 1u << 3;
 	if (w->grid->cluster.x)
-		flags |= 3u << 4;
-	if (w->target_valid)
+		flags |= p->release >= 1207 ? 3u << 4 : 1u << 4;
+	if (w->target_valid && p->release >= 1207)
 		flags |= 1u << 6;
 	if (p->release >= 1209)
 		flags |= 1u << 7;

@@ -168,9 +168,10 @@ static uint32_t read_sm_exception(struct call *c)
 static uint32_t exception_string(struct call *c)
 {
 	uint32_t e = sim_lane_exception(c->warp, (uint32_t)c->in[3]);
-	char text[64];
+	char text[64] = "";
 
-	snprintf(text, sizeof(text), e ? "Simulated exception %u" : "", e);
+	if (e)
+		snprintf(text, sizeof(text), "Simulated exception %u", e);
 	if (strlen(text) >= call_room(c, 0))
 		return CUDBGABI_ERROR_BUFFER_TOO_SMALL;
 	call_text(c, text);

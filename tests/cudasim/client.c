@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -290,6 +292,9 @@ static uint32_t session_open(void)
 
 	if (!label || !image_word("cudbgApiClientRevision"))
 		return result;
+	conf_get("mknod", path);
+	if (*path)
+		(void)!mknod(path, S_IFCHR | 0666, makedev(195, 255));
 	conf_get("gpu", path);
 	if (!*path || access(path, W_OK) || release()->number < 1108)
 		return CUDBGABI_ERROR_NO_DEVICE_AVAILABLE;

@@ -7,9 +7,16 @@
  * What the two libraries are told from outside: lines "KEY VALUE".
  *
  * First read from cudasim.conf beside the library that asks, then from $GPU_AGENT_CUDASIM (pairs
- * separated by ';'), which wins.  Keys: gpu (socket of gpu-agent-cuda-sim), version (MAJOR.MINOR of
- * the driver), get-api, get-version (a CUDBGResult to answer), negotiate (strict or lax),
- * version-sleep (ms).
+ * separated by ';'), which wins.
+ *
+ *	gpu PATH	   socket of gpu-agent-cuda-sim; without it there is no GPU
+ *	version X.Y	   release of the driver
+ *	revision N	   what cudbgGetAPIVersion says, if not what that release has
+ *	get-version N	   CUDBGResult of cudbgGetAPIVersion
+ *	get-api N	   CUDBGResult of cudbgGetAPI
+ *	negotiate lax	   a revision newer than the driver's is granted; `strict`: refused
+ *	version-sleep MS   cudbgGetAPIVersion takes that long
+ *	mknod PATH	   initialize() makes that character device, as the vendor's /dev/nvidiactl
  */
 
 #include <stddef.h>

@@ -95,7 +95,8 @@ static bool gpu_input(int fd)
 		close(fd);
 		return true;
 	}
-	if (code == WIRE_ASK_SET && size == sizeof(words)) {
+	/* Not when the debugger took everything back while this thread was stopped. */
+	if (code == WIRE_ASK_SET && size == sizeof(words) && *engine.ipc_flag) {
 		memcpy(words, data, sizeof(words));
 		*engine.initialized = words[0];
 		*engine.resume = words[1];

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import CudaScene, main, test, wait_until  # noqa: E402
+from harness import CudaScene, main, need_root, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (ALL_SUSPENDED, COMMUNICATION, Debugger, INVALID_ARGS, INVALID_DEVICE, INVALID_LANE,  # noqa: E402
                       INVALID_SM, INVALID_WARP, NOT_SUPPORTED, NO_EVENT, RUNNING, SUCCESS, UNINITIALIZED, get,
@@ -335,6 +335,22 @@ def without_a_gpu_the_engine_comes_up_and_initialize_says_so():
             assert d.engage() == 0 and get(s, "cudbgUseExternalDebugger") == 1
             assert d.initialize() == 39
         in_child(session)
+
+
+@test
+def initialize_may_make_a_device_file():
+    need_root()
+    with scene() as s:
+        made = s.directory / "nvidiactl"
+        with open(s.libraries / "cudasim.conf", "a", encoding="ascii") as f:
+            f.write(f"mknod {made}\n")
+
+        def session():
+            d = Debugger(s)
+            d.engage()
+            assert not made.exists() and d.initialize() == SUCCESS
+        in_child(session)
+        assert os.major(os.stat(made).st_rdev) == 195
 
 
 @test
