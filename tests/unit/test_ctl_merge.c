@@ -73,6 +73,7 @@ static void adds_up_ranks(void)
 	struct rpc_gpu_snapshot_result s;
 	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 3, &s);
 
+	TEST_EQ(merge_ranks(m), 3);
 	TEST_STR(s.source.kind, "merged");
 	TEST_STR(s.schema, "gpu-agent.snapshot/1");
 	TEST_EQ(s.complete, false);
@@ -129,6 +130,7 @@ static void names_the_odd_one(void)
 			n++;
 		auto_call(merge_destroyp) struct merge *m = merge_texts(rows[i].texts, n, &s);
 
+		TEST_ROW_EQ(i, merge_ranks(m), n);
 		for (size_t k = 0; k < n; k++)
 			TEST_ROW_STR(10 * i + k, s.ranks[k].odd, rows[i].odd[k]);
 	}
@@ -277,6 +279,7 @@ static void prints_a_tree(void)
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out o;
 
+	TEST_EQ(merge_ranks(m), 5);
 	rpc_arena_init(&arena, 0);
 	out_init(&o, 0);
 	s.ranks[3].comm = "evil\x1b[2J";
@@ -301,6 +304,7 @@ static void prints_ranks_that_agree(void)
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out o;
 
+	TEST_EQ(merge_ranks(m), 2);
 	rpc_arena_init(&arena, 0);
 	out_init(&o, 0);
 	TEST_EQ(merge_print(&arena, &o, &s, false, false), 0);
