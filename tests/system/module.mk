@@ -1,3 +1,10 @@
 system_tests += tests/system/test_session.py tests/system/test_refusals.py tests/system/test_wire.py \
 	tests/system/test_kill.py tests/system/test_idle.py tests/system/test_waves.py tests/system/test_progress.py \
 	tests/system/test_symbols.py tests/system/test_review.py tests/system/test_registers.py
+
+# The debugger API alone, for test_cudbgshim.py.
+test_programs += cudbgshim_probe
+cudbgshim_probe_src := tests/system/cudbgshim_probe.c
+cudbgshim_probe_libs := cudbgshim base
+cudbgshim_probe_ldlibs := $(cudbgshim_ldlibs)
+system_tests += tests/system/test_cudbgshim.py
