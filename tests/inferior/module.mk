@@ -10,3 +10,11 @@ test_inferior_src := tests/inferior/test_inferior.c
 test_inferior_cflags := -Itests/lib
 test_inferior_libs := test cudbgshim base
 test_inferior_ldlibs := $(cunit_libs) $(cudbgshim_ldlibs)
+
+# Attach and detach alone, for test_session.py and the peers.
+test_programs += session_probe
+session_probe_src := tests/inferior/session_probe.c tests/inferior/probe.c
+session_probe_libs := cudbgshim base
+session_probe_ldlibs := $(cudbgshim_ldlibs)
+
+system_tests += tests/inferior/test_session.py

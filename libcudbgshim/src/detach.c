@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The steps of detaching (reference sheet, sections 5 and 14.7).  Every step looks by itself
+ * whether it applies, so that the same list undoes an attach that got half-way; an error is noted
+ * and the next step taken.
+ */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "session.h"
+
+#define POLL_MS 5u
+
+static bool is_engaged(const struct cudbgshim_session *s)
+{
+	return s->undo->phase == CUDBGSHIM_PHASE_ENGAGED && !s->is_gone;
+}
+
+/* Calls to an engine whose target is gone only wait for nobody. */
+static bool may_call_api(const struct cudbgshim_session *s)
+{
+	return s->is_initialized && !s->is_gone && !cudbgshim_is_over(s->shim);
+}
+
+static int note_api(struct cudbgshim_session *s, int rc, const char *what)
+{
+	return rc < 0 && rc != -ENOSYS ? session_fail_api(s, rc, what) : 0;
+}
+
+static int note_memory(struct cudbgshim_session *s, int rc)
+{
+	if (rc >= 0)
+		return 0;
+	s->is_gone |= rc == -ESRCH;
+	return session_fail(s, s->is_gone ? CUDBGSHIM_OUTCOME_GONE : CUDBGSHIM_OUTCOME_SYSTEM, rc, 0,
+			    "cannot access the driver's variables in process %d", s->o.pid);
+}
+
+/* These three end as 0, whoever set them; so there is no old value to record. */
+static int zero_flag(struct cudbgshim_session *s, enum cudbgshim_symbol symbol)
+{
+	uint64_t addr = s->target.symbols.addr[symbol];
+	uint32_t zero = 0;
+
+	if (s->is_gone || s->undo->phase == CUDBGSHIM_PHASE_NONE || !addr)
+		return 0;
+	return note_memory(s, s->o.memory.write(s->o.memory.ctx, addr, &zero, sizeof(zero)));
+}
+
+/* Without an engine there is nobody to tell; a driver that was only armed has none yet. */
+static int call_detach(struct cudbgshim_session *s)
+{
+	uint32_t engaged = 0;
+	int rc;
+
+	if (s->call)
+		return session_call(s, CUDBGSHIM_SYM_API_DETACH, 0);
+	if (!is_engaged(s) || !flags_has(&s->target, CUDBGSHIM_SYM_API_DETACH))
+		return 0;
+	rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
+	if (rc < 0)
+		return note_memory(s, rc);
+	if (engaged != 1)
+		return 0;
+	return session_call(s, CUDBGSHIM_SYM_API_DETACH, 0);
+}
+
+static int read_resume_word(struct cudbgshim_session *s)
+{
+	s->resume_word = 0;
+	s->is_complete = false;
+	if (!is_engaged(s))
+		return 0;
+	return note_memory(s, flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_RESUME_FLAG,
+					 &s->resume_word));
+}
+
+static int request_cleanup(struct cudbgshim_session *s)
+{
+	if (!s->resume_word || !may_call_api(s))
+		return 0;
+	return note_api(s, cudbgshim_request_cleanup_on_detach(s->shim, s->resume_word),
+			"requestCleanupOnDetach");
+}
+
+static int clear_flags(struct cudbgshim_session *s)
+{
+	int rc = zero_flag(s, CUDBGSHIM_SYM_CAPABILITIES);
+	int rc2 = zero_flag(s, CUDBGSHIM_SYM_INITIALIZED);
+
+	return rc < 0 ? rc : rc2;
+}
+
+static int let_run(struct cudbgshim_session *s)
+{
+	return may_call_api(s) ? note_api(s, cudbgshim_resume_all(s->shim), "resume") : 0;
+}
+
+static int wait_for_complete(struct cudbgshim_session *s)
+{
+	int rc;
+
+	if (!s->resume_word || !may_call_api(s) || s->is_complete)
+		return 0;
+	rc = cudbgshim_session_drain(s);
+	if (rc < 0)
+		return note_api(s, rc, "the driver does not finish detaching");
+	if (s->is_complete)
+		return 0;
+	s->is_announced = false;
+	return session_wait(s, CUDBGSHIM_WAIT_NOTIFY, POLL_MS);
+}
+
+static int clear_attach_state(struct cudbgshim_session *s)
+{
+	return may_call_api(s) ? note_api(s, cudbgshim_clear_attach_state(s->shim),
+					  "clearAttachState") : 0;
+}
+
+/* Not before: it is what lets the engine say that it has finished. */
+static int clear_ipc_flag(struct cudbgshim_session *s)
+{
+	int rc = zero_flag(s, CUDBGSHIM_SYM_IPC_FLAG);
+
+	if (rc == 0 && s->undo->phase == CUDBGSHIM_PHASE_ENGAGED)
+		flags_set_phase(s->undo, CUDBGSHIM_PHASE_RELEASED);
+	return rc;
+}
+
+static int finalize(struct cudbgshim_session *s)
+{
+	int rc = 0;
+
+	if (s->shim && s->is_initialized && !cudbgshim_is_over(s->shim))
+		rc = cudbgshim_finalize(s->shim);
+	s->is_initialized = false;
+	return s->is_gone ? 0 : note_api(s, rc, "finalize");
+}
+
+static int restore(struct cudbgshim_session *s)
+{
+	int rc = 0;
+
+	if (s->is_gone)
+		s->undo->n_writes = 0;
+	else
+		rc = note_memory(s, flags_restore(&s->o.memory, s->undo));
+	flags_set_phase(s->undo, CUDBGSHIM_PHASE_NONE);
+	s->outcome = CUDBGSHIM_OUTCOME_DETACHED;
+	return rc;
+}
+
+const struct session_step session_detach_steps[] = {
+	{ "call cudbgApiDetach", call_detach, 6000, false },
+	{ "read the resume word", read_resume_word, 2000, false },
+	{ "requestCleanupOnDetach", request_cleanup, 5000, true },
+	{ "clear the flags", clear_flags, 2000, false },
+	{ "let the GPUs run", let_run, 5000, true },
+	{ "wait for the end", wait_for_complete, 10000, true },
+	{ "clearAttachState", clear_attach_state, 2000, true },
+	{ "clear cudbgIpcFlag", clear_ipc_flag, 2000, false },
+	{ "finalize", finalize, 5000, true },
+	{ "restore the variables", restore, 2000, false },
+	{ NULL, NULL, 0, false },
+};

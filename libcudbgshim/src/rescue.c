@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Putting a target right whose debugger was killed; with ptrace and memory alone, no vendor code. */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "session.h"
+
+#define TIMEOUT_MS 5000u
+/* For an engine that was asked for a moment before the death. */
+#define LATE_MS	   500u
+
+struct rescue {
+	const struct cudbgshim_rescue_options *o;
+	struct cudbgshim_undo *undo;
+	struct session_target target;
+	struct cudbgshim_session_error err;
+	uint64_t deadline;
+};
+
+static void note(struct rescue *r, enum cudbgshim_outcome outcome, int rc, const char *text)
+{
+	if (r->err.error)
+		return;
+	r->err.error = rc;
+	r->err.outcome = outcome;
+	snprintf(r->err.text, sizeof(r->err.text), "%s", text);
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* A call that is under way finishes by itself; nothing may be changed under it. */
+static void wait_for_call(struct rescue *r)
+{
+	int rc;
+
+	while ((rc = cudbgshim_inferior_is_running(&r->undo->call, &r->o->memory)) == 1 &&
+	       clock_left_ms(r->deadline))
+		nap();
+	if (rc == 1)
+		note(r, CUDBGSHIM_OUTCOME_TIMEOUT, -ETIMEDOUT,
+		     "the call that the debugger made does not end");
+	else if (rc < 0)
+		note(r, CUDBGSHIM_OUTCOME_SYSTEM, rc, "the calling thread cannot be looked at");
+	else
+		r->undo->call.is_active = 0;
+}
+
+static uint32_t value_of(struct rescue *r, enum cudbgshim_symbol symbol)
+{
+	uint32_t value = 0;
+
+	if (flags_read(&r->o->memory, &r->target, symbol, &value) < 0)
+		return 0;
+	return value;
+}
+
+/* An engine that was asked for and has neither come nor refused may still come. */
+static bool has_engine(struct rescue *r)
+{
+	uint64_t late = clock_deadline_ms(LATE_MS);
+
+	while (r->undo->phase == CUDBGSHIM_PHASE_ENGAGED && clock_left_ms(late) &&
+	       !value_of(r, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER) &&
+	       !value_of(r, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE))
+		nap();
+	return value_of(r, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER) == 1;
+}
+
+static void call_detach(struct rescue *r)
+{
+	struct cudbgshim_inferior_options o = {
+		.pid = r->o->pid,
+		.proc_fd = r->o->proc_fd,
+		.memory = r->o->memory,
+		.function = r->target.symbols.addr[CUDBGSHIM_SYM_API_DETACH],
+		.avoid_start = r->target.library.base,
+		.avoid_end = r->target.library.end,
+		.timeout_ms = (unsigned)clock_left_ms(r->deadline) + 1,
+		.record = &r->undo->call,
+	};
+	struct cudbgshim_inferior *call;
+	int rc = o.function ? cudbgshim_inferior_create(&o, &call) : -ENOENT;
+
+	if (rc < 0) {
+		note(r, CUDBGSHIM_OUTCOME_SYSTEM, rc, "cudbgApiDetach cannot be called");
+		return;
+	}
+	rc = cudbgshim_inferior_run(call);
+	if (rc < 0)
+		note(r, CUDBGSHIM_OUTCOME_CALL, rc, cudbgshim_inferior_error(call)->what);
+	cudbgshim_inferior_destroy(call);
+}
+
+/* The order of detaching; old values, where we changed any, come afterwards. */
+static void clear_flags(struct rescue *r)
+{
+	static const enum cudbgshim_symbol flags[] = { CUDBGSHIM_SYM_CAPABILITIES,
+						       CUDBGSHIM_SYM_INITIALIZED,
+						       CUDBGSHIM_SYM_IPC_FLAG };
+	uint32_t zero = 0;
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		uint64_t addr = r->target.symbols.addr[flags[i]];
+
+		if (addr)
+			r->o->memory.write(r->o->memory.ctx, addr, &zero, sizeof(zero));
+	}
+}
+
+static void release(struct rescue *r)
+{
+	if (flags_find(&r->o->memory, r->o->proc_fd, &r->target, &r->err) < 0)
+		return;
+	if (has_engine(r))
+		call_detach(r);
+	clear_flags(r);
+	flags_set_phase(r->undo, CUDBGSHIM_PHASE_RELEASED);
+}
+
+static bool is_same_process(const struct rescue *r)
+{
+	uint64_t start;
+
+	return r->o->pid == r->undo->pid && flags_start_time(r->o->proc_fd, &start) == 0 &&
+	       start == r->undo->start_time;
+}
+
+int cudbgshim_rescue(const struct cudbgshim_rescue_options *options, struct cudbgshim_undo *undo,
+		     struct cudbgshim_session_error *ret_error)
+{
+	struct rescue r = { .o = options, .undo = undo };
+	int rc;
+
+	if (!undo->version)
+		return 0;
+	if (undo->version != CUDBGSHIM_UNDO_VERSION || undo->n_writes > CUDBGSHIM_UNDO_WRITES)
+		return -EINVAL;
+	if (!is_same_process(&r))
+		return -ESRCH;
+	r.deadline = clock_deadline_ms(options->timeout_ms ? options->timeout_ms : TIMEOUT_MS);
+	wait_for_call(&r);
+	if (undo->phase >= CUDBGSHIM_PHASE_ENGAGED)
+		release(&r);
+	rc = flags_restore(&options->memory, undo);
+	if (rc < 0)
+		note(&r, rc == -ESRCH ? CUDBGSHIM_OUTCOME_GONE : CUDBGSHIM_OUTCOME_SYSTEM, rc,
+		     "the driver's variables cannot be written");
+	if (!r.err.error)
+		flags_set_phase(undo, CUDBGSHIM_PHASE_NONE);
+	if (ret_error && r.err.error)
+		*ret_error = r.err;
+	return r.err.error;
+}

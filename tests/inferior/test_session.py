@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Attach, detach, second attach and rescue by libcudbgshim alone, on the simulated CUDA stack."""
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
+from harness import BIN, CudaScene, main, need_root, status, test, wait_until  # noqa: E402
+from debugger import get, say  # noqa: E402
+
+PROBE = BIN.parent / "tests/session_probe"
+RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.4")
+VARIABLES = ("cudbgIpcFlag", "cudbgRpcEnabled", "cudbgApiClientPid", "cudbgApiClientRevision", "cudbgSessionId",
+             "cudbgDebuggerCapabilities", "cudbgUseExternalDebugger", "cudbgDebuggerInitialized")
+
+
+def scene(release="12.4", app=CudaScene.APP, **kwargs):
+    kwargs.setdefault("sim", "devices 2 sms=3 warps=8")
+    return CudaScene(app=app, release=release, start_agent=False, **kwargs)
+
+
+class Run:
+    """One finished probe."""
+
+    def __init__(self, done):
+        self.lines = done.stdout.splitlines()
+        self.code = done.returncode
+        self.text = done.stdout + done.stderr
+
+    def all(self, word):
+        return [line.split(" ", 1)[1] for line in self.lines if line.startswith(word + " ")]
+
+    @property
+    def outcomes(self):
+        return self.all("outcome")
+
+    @property
+    def error(self):
+        """(outcome, errno, CUDBGResult) of the failure."""
+        words = self.all("error")[0].split()
+        return words[0], int(words[1]), int(words[2])
+
+
+def probe(s, *words, pid=None):
+    command = [PROBE, str(pid or s.app.pid), f"libcuda={s.libcuda}", *words]
+    return Run(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
+                              stdin=subprocess.DEVNULL))
+
+
+def values(s):
+    return {name: get(s, name) for name in VARIABLES}
+
+
+def assert_untouched(s):
+    """As if never debugged, and alive."""
+    wait_until(lambda: status(s.app.pid).get("TracerPid") == "0", "the tracer is gone")
+    found = {name: value for name, value in values(s).items() if value}
+    assert not found, found
+    assert_alive(s)
+
+
+def assert_alive(s):
+    before = s.app_status().beats
+    assert say(s, "ready") is not None
+    wait_until(lambda: s.app_status().beats > before, "heartbeat")
+
+
+# -- attach and detach ------------------------------------------------------------------------
+
+
+@test
+def attach_and_detach_in_every_release():
+    for release in RELEASES:
+        with scene(release) as s:
+            run = probe(s, "attach", "detach")
+            assert run.outcomes == ["attached", "detached"], (release, run.text)
+            assert "devices 2" in run.text and "event 10" in run.lines, run.text
+            assert run.all("path")[0].startswith("1" if release == "13.4" else "2"), run.text
+            assert_untouched(s)
+            state = s.state()
+            assert not any(d["suspended"] for d in state["devices"]), state
+
+
+@test
+def second_attach_after_detach():
+    for release in ("12.4", "13.4"):
+        with scene(release) as s:
+            for _ in range(3):
+                run = probe(s, "attach", "detach")
+                assert run.outcomes == ["attached", "detached"], run.text
+                assert_untouched(s)
+
+
+@test
+def other_ways_to_attach():
+    for release, path in (("13.4", "call"), ("12.4", "legacy"), ("12.4", "call")):
+        with scene(release) as s:
+            run = probe(s, f"path={path}", "attach", "detach")
+            assert run.outcomes == ["attached", "detached"], (path, run.text)
+            assert_untouched(s)
+
+
+@test
+def program_that_has_not_called_cuinit():
+    with scene("12.4", app="listen") as s:
+        run = probe(s, "attach", "detach")
+        assert run.outcomes[-1] == "detached", run.text
+        assert_untouched(s)
+    with scene("13.4", app="listen") as s:
+        run = probe(s, "attach", "detach")
+        assert run.outcomes == ["armed", "detached"], run.text
+        assert_untouched(s)
+        armed = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", "wait=20000", "attach", "detach"],
+                                 stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the session is armed")
+        say(s, "init", wait=False)
+        out = armed.communicate(timeout=60)[0]
+        assert "outcome attached" in out and "outcome detached" in out, out
+        assert_untouched(s)
+
+
+@test
+def program_without_libcuda():
+    with scene(app=None) as s:
+        sleeper = subprocess.Popen(["sleep", "60"])
+        try:
+            run = probe(s, "attach", "detach", pid=sleeper.pid)
+            assert run.outcomes == ["no_libcuda", "detached"], run.text
+        finally:
+            sleeper.kill()
+            sleeper.wait()
+
+
+@test
+def program_in_another_network_namespace():
+    need_root()
+    for wrapper in (["unshare", "--net"], ["unshare", "--mount"]):
+        with scene(app=None) as s:
+            s.app = s.start("app", [*wrapper, BIN / "gpu-agent-cuda-simapp", "--status-file", s.directory / "status",
+                                    "-e", "init; context 0; listen"], env={"LD_LIBRARY_PATH": str(s.libraries)})
+            s.app.status_file = s.directory / "status"
+            s.app.wait_line()
+            run = probe(s, "attach", "detach")
+            assert run.outcomes == ["attached", "detached"], (wrapper, run.text)
+            assert_untouched(s)
+
+
+@test
+def replay_that_is_empty_long_or_reversed():
+    for wish in ("replay none", "replay auto batch=1 reverse=1 extra=300", "replay auto extra=2000"):
+        with scene() as s:
+            s.control(wish)
+            run = probe(s, "attach", "detach")
+            assert run.outcomes == ["attached", "detached"], (wish, run.text[-2000:])
+            assert_untouched(s)
+
+
+# -- failures with names -----------------------------------------------------------------------
+
+
+@test
+def old_drivers_are_refused():
+    with scene("8.0") as s:
+        run = probe(s, "attach")
+        assert run.error[:2] == ("too_old", -95), run.text
+
+
+@test
+def second_debugger_is_refused_and_the_first_not_disturbed():
+    with scene() as s:
+        first = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", "attach", "hold", "detach"],
+                                 stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the first session")
+            before = values(s)
+            run = probe(s, "attach")
+            assert run.error[0] == "debugged", run.text
+            assert values(s) == before
+        finally:
+            out = first.communicate(timeout=60)[0]
+        assert "outcome detached" in out, out
+        assert_untouched(s)
+
+
+@test
+def driver_that_says_no():
+    rows = (("mps on", "not_possible"), ("attach 20", "engine"), ("attach 37", "engine"),
+            ("fail initialize 39", "no_device"), ("fail initialize 24", "no_device"), ("fail initialize 20", "api"),
+            ("fail initialize 19", "our_driver"))
+    for wish, want in rows:
+        with scene() as s:
+            s.control(wish)
+            run = probe(s, "attach")
+            assert run.error[0] == want, (wish, run.text)
+            assert_untouched(s)
+
+
+@test
+def driver_that_says_later():
+    for wish in ("attach 40 times=2", "fail initialize 40 count=3", "fail initialize 5 count=3"):
+        with scene() as s:
+            s.control(wish)
+            run = probe(s, "attach", "detach")
+            assert run.outcomes == ["attached", "detached"], (wish, run.text)
+            assert_untouched(s)
+
+
+@test
+def software_preemption_is_refused():
+    with scene() as s:
+        say(s, "set cudbgEnablePreemptionDebugging 1")
+        run = probe(s, "attach")
+        assert run.error[0] == "preemption", run.text
+
+
+@test
+def engine_that_is_missing():
+    with scene() as s:
+        (s.libraries / "libcudadebugger.so.1").rename(s.libraries / "away")
+        run = probe(s, "attach")
+        assert run.error[0] == "our_driver", run.text
+        assert_untouched(s)
+
+
+@test
+def target_that_dies():
+    for slot in ("initialize", "getNextEvent", "acknowledgeSyncEvents", "requestCleanupOnDetach", "finalize"):
+        with scene() as s:
+            s.control(f"kill-target {slot}")
+            run = probe(s, "attach", "detach")
+            assert run.code in (0, 1), (slot, run.text)
+            # Detaching from a process that has ended is done.
+            assert run.error[0] in ("gone", "api") if "attached" not in run.outcomes else \
+                run.outcomes[-1] == "detached", (slot, run.text)
+
+
+@test
+def engine_that_dies_or_never_finishes_is_detached_from():
+    for wish in ("kill-engine getNextEvent", "kill-engine requestCleanupOnDetach", "no-complete on"):
+        with scene() as s:
+            s.control(wish)
+            run = probe(s, "attach", "detach")
+            assert run.outcomes[-1] == "detached", (wish, run.text)
+            wait_until(lambda: status(s.app.pid).get("TracerPid") == "0", "the tracer is gone")
+            assert not get(s, "cudbgIpcFlag") and not get(s, "cudbgApiClientPid")
+
+
+# -- killed at every step ----------------------------------------------------------------------
+
+
+def kill_matrix(release, app=CudaScene.APP, *words):
+    """Die at step 0, 1, 2... on one program; each time rescue it and see that it can be attached to again."""
+    with scene(release, app=app) as s:
+        undo = s.directory / "undo"
+        for step in range(200):
+            undo.write_bytes(bytes(4096))
+            run = probe(s, f"undo={undo}", f"die={step}", *words, "attach", "detach")
+            if run.code == 0:
+                break
+            assert run.code == -signal.SIGKILL, run.text
+            for _ in range(2):  # a rescue may be repeated
+                rescue = probe(s, f"undo={undo}", "rescue")
+                assert rescue.code == 0, (run.text, rescue.text)
+            assert_untouched(s)
+        assert step > 20, step
+        run = probe(s, "attach", "detach")
+        assert run.outcomes[-1] == "detached" and run.code == 0, run.text
+        return step
+
+
+@test
+def killed_at_each_step_and_rescued():
+    kill_matrix("12.4")
+
+
+@test
+def killed_at_each_step_of_the_descriptor_path_and_rescued():
+    kill_matrix("13.4")
+
+
+@test
+def killed_at_each_step_before_cuinit_and_rescued():
+    kill_matrix("12.9", "listen", "path=call")
+
+
+@test
+def rescuer_that_is_killed_is_followed_by_another():
+    with scene() as s:
+        undo = s.directory / "undo"
+        for i in range(12):
+            undo.write_bytes(bytes(4096))
+            victim = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", f"undo={undo}", "attach", "hold"],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the session")
+            victim.kill()
+            victim.wait()
+            first = subprocess.Popen([PROBE, str(s.app.pid), f"undo={undo}", "rescue"], stdout=subprocess.DEVNULL)
+            time.sleep(0.002 * i)
+            first.kill()
+            first.wait()
+            rescue = probe(s, f"undo={undo}", "rescue")
+            assert rescue.code == 0, rescue.text
+            assert_untouched(s)
+
+
+@test
+def rescue_of_a_process_that_ended_says_so():
+    with scene() as s:
+        undo = s.directory / "undo"
+        undo.write_bytes(bytes(4096))
+        probe(s, f"undo={undo}", "die=8", "attach")
+        s.app.stop(signal.SIGKILL)
+        assert "rescue -3" in probe(s, f"undo={undo}", "rescue").text
+
+
+@test
+def events_reach_the_caller():
+    with scene() as s:
+        run = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", "attach", "events", "detach"],
+                               stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the session")
+        time.sleep(0.2)
+        say(s, "context 1", wait=False)
+        out = run.communicate(timeout=60)[0]
+        assert "outcome detached" in out and "event 7" in out.split("outcome attached")[1], out
+
+
+if __name__ == "__main__":
+    main(__file__)
