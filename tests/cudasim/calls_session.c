@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that change something: opening, suspending, stepping, breakpoints, events, dumps. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim.h"
 
@@ -292,23 +289,18 @@ static uint32_t cpu_stack(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
-/* A dump of the first loaded image: enough to see that a file appears, and where. */
+/* The first image stands for a dump; the engine in the debugger's process writes the file. */
 static uint32_t core_dump(struct call *c)
 {
 	const struct sim_module *m = c->p->modules;
-	int fd;
 
 	if (c->in[0] & CUDBGABI_COREDUMP_SKIP_ABORT && c->p->release >= 1205)
 		return CUDBGABI_ERROR_INVALID_ARGS;
 	if (!m)
 		return CUDBGABI_ERROR_INVALID_CONTEXT;
-	fd = open(c->q->buffers[0].data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, m->relocated, m->size) != (ssize_t)m->size) {
-		if (fd >= 0)
-			close(fd);
-		return CUDBGABI_ERROR_OS_RESOURCES;
-	}
-	close(fd);
+	if (!sim_all_suspended(c->p))
+		return CUDBGABI_ERROR_RUNNING_DEVICE;
+	out_bytes(c->out, m->relocated, m->size);
 	return CUDBGABI_SUCCESS;
 }
 

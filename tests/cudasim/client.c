@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/reader.h"
 #include "conf.h"
 #include "engine.h"
@@ -375,6 +377,35 @@ static uint32_t local_setCudaLogRules(const void *rules, uint32_t n, uint32_t *r
 		return CUDBGABI_ERROR_INVALID_ARGS;
 	*ret_index = ++index;
 	return CUDBGABI_SUCCESS;
+}
+
+static uint32_t file_write(const char *path, const void *data, size_t size)
+{
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd >= 0 && !fd_write_all(fd, data, size) ? CUDBGABI_SUCCESS
+							: CUDBGABI_ERROR_OS_RESOURCES;
+}
+
+/* The file is made here: by whoever debugs, in his mount namespace. */
+static uint32_t local_generateCoredump(const char *path, uint32_t flags)
+{
+	const uint64_t in[] = { flags };
+	void *const p[] = { (void *)(uintptr_t)path };
+	uint32_t result = CUDBGABI_ERROR_COMMUNICATION_FAILURE;
+	auto_free char *data = NULL;
+	size_t size;
+
+	if (!client.initialized)
+		return CUDBGABI_ERROR_UNINITIALIZED;
+	if (!path)
+		return CUDBGABI_ERROR_INVALID_ARGS;
+	pthread_mutex_lock(&client.lock);
+	if (!request_send(SLOT_generateCoredump, in, p) &&
+	    !wire_recv(client.gpu, &result, &data, &size) && !result)
+		result = file_write(path, data, size);
+	pthread_mutex_unlock(&client.lock);
+	return result;
 }
 
 /* ---- the table ---- */

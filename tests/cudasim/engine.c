@@ -226,7 +226,7 @@ int InitializeInjection(uint64_t launch, uint64_t b, uint64_t c, uint64_t d, uin
 	engine.ipc_flag = variable("cudbgIpcFlag");
 	engine.initialized = variable("cudbgDebuggerInitialized");
 	engine.resume = variable("cudbgResumeForAttachDetach");
-	r = inject(launch == 1);
+	r = inject(launch == ENGINE_LAUNCH);
 	pthread_mutex_unlock(&engine_lock);
 	return r;
 }

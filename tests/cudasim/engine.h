@@ -13,6 +13,8 @@
 
 /** Non-zero is success; the vendor's libcuda passes six words of unknown meaning. */
 typedef int engine_injection_fn(uint64_t launch, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+/** First word from our libcuda at cuInit; anything else means a late attach. */
+#define ENGINE_LAUNCH UINT64_C(0x48434e55414c)
 /** Returned by ours when a second attach stays without effect, as release 12.5 does. */
 #define ENGINE_INACTIVE 2
 

@@ -61,7 +61,7 @@ static void call(struct sim_process *p, const uint8_t *data, size_t size)
 	if (size < sizeof(slot))
 		return;
 	memcpy(&slot, data, sizeof(slot));
-	if (slot == SLOT_generateCoredump || slot_request_decode(slot, data + 4, size - 4, &q))
+	if (slot_request_decode(slot, data + 4, size - 4, &q))
 		return;
 	out_init(&out, WIRE_FRAME_MAX);
 	call_answer(p, &q, &out, &fate);

@@ -145,6 +145,11 @@ static bool attach_allowed(void)
 		report_internal(CUDBGABI_ERROR_NOT_SUPPORTED);
 		return false;
 	}
+	/* Agents and their directories are not simulated. */
+	if (cudbgRpcEnabled) {
+		report_internal(CUDBGABI_ERROR_OS_RESOURCES);
+		return false;
+	}
 	if (cudbgUseExternalDebugger) {
 		fprintf(stderr, "cudasim: debugging is not supported together with other developer "
 				"tools\n");
@@ -169,7 +174,7 @@ static uint32_t engine_inject(bool launch)
 	inject = e ? (engine_injection_fn *)dlsym(e, "InitializeInjection") : NULL;
 	if (!inject)
 		return CUDBGABI_ERROR_INITIALIZATION_FAILURE;
-	r = inject(launch, 0, 0, 0, 0, 0);
+	r = inject(launch ? ENGINE_LAUNCH : 0, 0, 0, 0, 0, 0);
 	if (r < 0)
 		return (uint32_t)-r; /* what the script wants; the vendor's engines never say so */
 	if (!r)

@@ -32,24 +32,6 @@ struct sim_context *sim_context_add(struct sim_process *p, uint32_t dev, uint32_
 	return c;
 }
 
-int sim_context_remove(struct sim_process *p, uint64_t handle)
-{
-	for (struct sim_context **at = &p->contexts; *at; at = &(*at)->next) {
-		struct sim_context *c = *at;
-
-		if (c->handle != handle)
-			continue;
-		if (sim_events_wanted(p)) {
-			event_context(&p->sync, CUDBGABI_EVENT_CTX_DESTROY, c);
-			sim_events_announce(p, c->tid);
-		}
-		*at = c->next;
-		free(c);
-		return 0;
-	}
-	return -ENOENT;
-}
-
 static struct sim_context *context_find(struct sim_process *p, uint64_t handle)
 {
 	for (struct sim_context *c = p->contexts; c; c = c->next)
@@ -155,6 +137,38 @@ int sim_module_remove(struct sim_process *p, uint64_t handle)
 		}
 		*at = m->next;
 		module_free(m);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static void context_modules_remove(struct sim_process *p, uint64_t context)
+{
+	struct sim_module *m = p->modules;
+
+	while (m) {
+		struct sim_module *next = m->next;
+
+		if (m->context == context)
+			sim_module_remove(p, m->handle);
+		m = next;
+	}
+}
+
+int sim_context_remove(struct sim_process *p, uint64_t handle)
+{
+	for (struct sim_context **at = &p->contexts; *at; at = &(*at)->next) {
+		struct sim_context *c = *at;
+
+		if (c->handle != handle)
+			continue;
+		context_modules_remove(p, handle);
+		if (sim_events_wanted(p)) {
+			event_context(&p->sync, CUDBGABI_EVENT_CTX_DESTROY, c);
+			sim_events_announce(p, c->tid);
+		}
+		*at = c->next;
+		free(c);
 		return 0;
 	}
 	return -ENOENT;

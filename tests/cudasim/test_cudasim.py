@@ -154,6 +154,20 @@ def attach_through_the_descriptor():
 
 
 @test
+def attach_before_the_driver_is_started():
+    with scene("12.4", app="listen") as s:
+        def session():
+            d = Debugger(s)
+            assert d.attach() == []
+            say(s, "init")
+            say(s, "context 0", wait=False)
+            d.events_until(7)
+        in_child(session)
+    with scene("13.4", app="listen") as s:
+        assert get(s, "cudbgInitiateDebuggerAttachProcedureFd") == 0xffffffff
+
+
+@test
 def launch_with_the_session_in_the_environment():
     environment = {"CUDBG_GET_SESSION_FROM_ENV": "1", "CUDBG_IPC_FLAG_NAME": "1", "CUDBG_APICLIENT_PID": "4242",
                    "CUDBG_APICLIENT_REVISION": "142", "CUDBG_SESSION_ID": "7"}
@@ -203,6 +217,7 @@ def refusals_of_attach():
 
     refused("12.4", lambda s: None, 46, capabilities=2)
     refused("12.4", lambda s: s.control("mps on"), 40)
+    refused("12.4", lambda s: say(s, "set cudbgRpcEnabled 1"), 37)
     refused("12.4", lambda s: s.control("attach 23"), 23)
     refused("12.4", lambda s: say(s, "set cudbgEnablePreemptionDebugging 1"), 40)
     refused("12.4", lambda s: (s.libraries / "libcudadebugger.so.1").unlink(), 20)
@@ -666,6 +681,32 @@ def batched_and_plain_state_agree_full_and_updated():
                 assert ask(0, {})[0] == 0
                 assert d.call(130, 0, 0, ctypes.create_string_buffer(16), u32(16), ctypes.byref(u32())) == 2
             attached(release, check)
+
+
+@test
+def all_fixtures_load_and_go_with_their_context():
+    def check(s, d):
+        for name in ("spin-sm_80.cubin", "spin-sm_90-g.cubin"):
+            s.control(f"module last file={CudaScene.CUBIN.parent / name}")
+        modules = s.state()["modules"]
+        assert len({f["address"] for m in modules for f in m["functions"]}) == sum(len(m["functions"]) for m in modules)
+        for module in modules:
+            assert {"spin", "fault", DIVERGE} <= {f["name"] for f in module["functions"]}
+        s.control(f"context-destroy {s.state()['contexts'][0]['handle']}")
+        assert not s.state()["modules"] and not s.state()["grids"] and s.state()["devices"][0]["warps"] == 0
+        d.ok(79)
+    attached("12.4", check)
+
+
+@test
+def the_debuggers_process_writes_the_dump():
+    def check(s, d):
+        path = s.directory / "dump"
+        d.ok(127, ctypes.create_string_buffer(str(path).encode()), 1)
+        assert path.read_bytes()[:4] == b"\x7fELF" and path.stat().st_mode & 0o777 == 0o600
+        assert d.call(127, ctypes.create_string_buffer(str(path).encode()), 1) == 37
+        assert d.call(127, ctypes.create_string_buffer(b"/x"), 16) == INVALID_ARGS
+    attached("12.5", check)
 
 
 @test
