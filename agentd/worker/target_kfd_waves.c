@@ -17,6 +17,7 @@ void work_deinit(struct work *w)
 	free(w->areas);
 	free(w->pieces);
 	free(w->stacks);
+	free(w->packets);
 	free(w->hot);
 	free(w->copied);
 }
@@ -77,6 +78,8 @@ static void add_look(struct work *w, const struct target_queue *q)
 	*look = (struct look){ .queue = q,
 			       .device = d,
 			       .arch = arch,
+			       .packets = w->packets +
+					  w->n_looks * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE,
 			       .stop = &w->stops[q - w->from->queues],
 			       .round = (uint32_t)(d - w->from->devices) };
 	if (q->suspended) {
@@ -110,10 +113,11 @@ static int prepare(struct work *w)
 	w->areas = calloc(n_areas + 1, sizeof(*w->areas));
 	w->pieces = calloc(MEMORY_PIECES_MAX, sizeof(*w->pieces));
 	w->stacks = malloc(STACKS_MAX);
+	w->packets = malloc((from->n_queues + 1) * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE);
 	w->hot = malloc((size_t)WAVES_MAX * KFDTRAP_WAVE_HOT_SIZE);
 	w->copied = calloc(WAVES_MAX, sizeof(*w->copied));
 	if (!w->missing || !w->stops || !w->looks || !w->areas || !w->pieces || !w->stacks ||
-	    !w->hot || !w->copied)
+	    !w->packets || !w->hot || !w->copied)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_queues; i++)
 		if (has_waves(&from->queues[i]))

@@ -7,11 +7,14 @@
 #include <kfdtrap_wave.h>
 
 #include "agentd/worker/target_kfd.h"
+#include "symbols/aql.h"
 
 /* Several times what the largest nodes can hold. */
 #define WAVES_MAX  (UINT32_C(1) << 18)
 #define XCCS_MAX   32u
 #define STACKS_MAX ((size_t)32 << 20)
+/* Copied of a ring, from the oldest one on that is not done: waves come from the first few. */
+#define PACKETS_MAX 64u
 
 enum look_state {
 	LOOK_RUNNING, /* not stopped yet */
@@ -31,6 +34,9 @@ struct look {
 	uint32_t round;
 	uint64_t read, write; /* packets */
 	bool has_read, has_write;
+	uint8_t *packets; /* room for PACKETS_MAX */
+	uint32_t n_packets, n_straight; /* all; those in front of the end of the ring */
+	bool has_straight, has_wrapped;
 };
 
 enum area_state {
@@ -80,6 +86,7 @@ struct work {
 	struct memory_piece *pieces; /* MEMORY_PIECES_MAX */
 	uint8_t *stacks;	     /* STACKS_MAX */
 	size_t stacks_size;
+	uint8_t *packets; /* of all looks */
 	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found, WAVES_MAX */
 	bool *copied; /* for each of them */
 	size_t n_hot;

@@ -81,8 +81,33 @@ static bool judge_header(struct work *w, struct area *a)
 	return true;
 }
 
+/* Packets that are not done, from the oldest one on: at most two pieces of the ring. */
+static void add_packets(struct look *l, struct batch *b)
+{
+	const struct target_queue *q = l->queue;
+	uint64_t ring = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, slot;
+
+	/* Both counters are the target's; the queue may be empty or nonsense. */
+	if (!l->has_read || !l->has_write || !ring || l->write <= l->read)
+		return;
+	slot = l->read % ring;
+	l->n_packets = l->write - l->read < PACKETS_MAX ? (uint32_t)(l->write - l->read) : PACKETS_MAX;
+	if (l->n_packets > ring)
+		l->n_packets = (uint32_t)ring;
+	l->n_straight = ring - slot < l->n_packets ? (uint32_t)(ring - slot) : l->n_packets;
+	batch_add(b, q->ring_base + slot * SYMBOLS_AQL_PACKET_SIZE, l->packets,
+		  l->n_straight * SYMBOLS_AQL_PACKET_SIZE, &l->has_straight);
+	if (l->n_packets > l->n_straight)
+		batch_add(b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
+			  (l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE, &l->has_wrapped);
+}
+
+/* With them what of the rings may have started the waves. */
 static void copy_stacks(struct work *w, struct batch *b, uint32_t round)
 {
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (look_is_in(&w->looks[i], round))
+			add_packets(&w->looks[i], b);
 	for (size_t i = 0; i < w->n_areas; i++) {
 		struct area *a = &w->areas[i];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes of waves to waves, and what could not be had. */
 #include <errno.h>
+#include <string.h>
 
 #include "agentd/worker/target_kfd_waves.h"
 #include "base/cleanup.h"
@@ -46,6 +47,21 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 	return reasons ? reasons : WAVE_REASON(RPC_STOP_REASON_DEBUGGER);
 }
 
+/* What the packet of a dispatch names as its kernel; 0 when the packet was not copied. */
+static uint64_t kernel_of(const struct look *l, uint64_t dispatch)
+{
+	uint64_t i = dispatch - l->read;
+	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
+	struct symbols_aql_packet p;
+
+	if (i >= l->n_packets || !(i < l->n_straight ? l->has_straight : l->has_wrapped))
+		return 0;
+	/* The device marks what it has taken as invalid; a wave comes from nothing but a dispatch. */
+	memcpy(bytes, l->packets + i * sizeof(bytes), sizeof(bytes));
+	bytes[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
+	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
+}
+
 static void fill_wave(struct wave *to, const struct area *a,
 		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s,
 		      uint32_t r_version)
@@ -75,6 +91,8 @@ static void fill_wave(struct wave *to, const struct area *a,
 	if (s->valid & KFDTRAP_WAVE_HAS_PACKET && l->has_read && l->has_write)
 		to->has_dispatch = kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes,
 							    s->packet, &to->dispatch) == KFDTRAP_WAVE_OK;
+	if (to->has_dispatch)
+		to->kernel_handle = kernel_of(l, to->dispatch);
 }
 
 struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a)

@@ -50,7 +50,7 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 			  const uint16_t group[3]);
 /** Add a code object to the list that `_amdgpu_r_debug` heads. */
 int device_object_add(struct app *a, const char *uri, uint64_t bias);
-/** Leave that list as it never is for long: "busy" (being changed) or "cycle"; "whole" ends "busy". */
+/** Spoil that list: "busy" (being changed) until "whole", "cycle", or "gone" (empty). */
 int device_list_state(struct app *a, const char *state);
 
 /* ---- object.c ---- */

@@ -410,6 +410,8 @@ int device_list_state(struct app *a, const char *state)
 		_amdgpu_r_debug.r_state = RT_ADD;
 	} else if (!strcmp(state, "whole")) {
 		_amdgpu_r_debug.r_state = RT_CONSISTENT;
+	} else if (!strcmp(state, "gone")) {
+		_amdgpu_r_debug.r_map = NULL;
 	} else if (!strcmp(state, "cycle") && last) {
 		while (last->l_next)
 			last = last->l_next;

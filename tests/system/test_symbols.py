@@ -130,6 +130,38 @@ def names_are_for_people():
 
 
 @test
+def the_dispatch_names_the_kernel():
+    """Waves in a function that kernels call: who called it is in the packets; two kernels, two groups."""
+    expected = Expected(DATA / "spin-gfx90a.co")
+    outside = next(a for a, f in expected.frames.items() if f[-1][0] == "outside" and len(f) == 3)
+    with scene(f"load {DATA}/spin-gfx90a.co; queues 4; dispatch 0 scale 4096 64; dispatch 1 spin; dispatch 2 scale") as s:
+        s.session = s.attach()
+        bias = bias_of(s, "spin-gfx90a")
+        for i, n in enumerate((4, 8, 12, 2)):
+            plant(s, i, f"halted {n} {bias + outside:#x}")
+        doc = snapshot(s)
+        assert doc["complete"], doc["missing"]
+        found = {g.get("kernel", {}).get("name"): g["waves"] for g in doc["groups"]}
+        # No packet of the last queue names a kernel, and the function around the pc is none.
+        assert found == {"scale": 4 + 12, "spin": 8, None: 2}, doc["groups"]
+        assert {tuple(frames_of(g)) for g in doc["groups"]} == {tuple(expected.frames[outside])}
+        bias_kernels = {g["kernel"]["raw"]: int(g["kernel"]["address"], 16) for g in doc["groups"] if "kernel" in g}
+        assert set(bias_kernels) == {"scale.kd", "spin.kd"} and all(a > bias for a in bias_kernels.values())
+
+
+@test
+def a_kernel_without_code_object_keeps_its_address():
+    with Scene(app=f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 1; dispatch 0 spin; list gone; spin", gpus="gfx90a") as s:
+        s.session = s.attach()
+        plant(s, 0, "halted 4 0x1000")
+        doc = snapshot(s)
+        group, = doc["groups"]
+        assert doc["complete"] and set(group["kernel"]) == {"address"} and group["frames"] == [], doc
+        row = next(l for l in s.ctl("snapshot", s.app.pid).stdout.splitlines() if " halted " in l)
+        assert group["kernel"]["address"] in row and "0x1000" in row, row
+
+
+@test
 def waves_of_one_line_are_one_group():
     """Two addresses of the same line and chain; a third of another line; a fourth without any line."""
     expected = Expected(DATA / "spin-gfx90a.co")

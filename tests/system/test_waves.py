@@ -488,10 +488,10 @@ def text_shows_groups_and_waves():
         blocks = run.stdout.split("\n\n")
         assert "waves 42" in blocks[0] and len(blocks) == 4, run.stdout
         rows = [line.split() for line in blocks[1].splitlines()]
-        assert rows[0][:7] == ["GPU", "PC", "STATE", "REASON", "WAVES", "LANES", "GROUPS"], rows
-        assert rows[1][1:7] == [hex(PC + 0x1004), "stopped", "assert", "2", "2/2/2", "1"], rows
-        assert rows[2][1:7] == [hex(PC), "halted", "-", "40", "32/32/32", "10"], rows
-        assert rows[1][7] == f"{ids[1]}:0:0" and len(rows) == 3, rows
+        assert rows[0] == ["GPU", "WAVES", "LANES", "GROUPS", "STATE", "REASON", "EXAMPLE", "KERNEL", "LOCATION"], rows
+        assert rows[1][1:] == ["2", "2/2/2", "1", "(0)", "stopped", "assert", f"{ids[1]}:0:0", "-", hex(PC + 0x1004)], rows
+        assert rows[2][1:] == ["40", "32/32/32", "10", "(0-9)", "halted", "-", f"{ids[0]}:0:0", "-", hex(PC)], rows
+        assert len(rows) == 3, rows
         run = s.ctl("snapshot", s.app.pid, "--waves")
         rows = run.stdout.split("\n\n")[4].splitlines()
         assert run.returncode == 0 and rows[0].startswith("WAVE") and len(rows) == 43, run.stdout
