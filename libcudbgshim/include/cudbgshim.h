@@ -126,7 +126,10 @@ struct cudbgshim_failure {
 int cudbgshim_create(const struct cudbgshim_options *options, struct cudbgshim **ret_shim,
 		     struct cudbgshim_failure *ret_failure);
 
-/** Forget the session; NULL is allowed.  Calls nothing: see cudbgshim_finalize(). */
+/**
+ * Forget the session; NULL is allowed.  Calls nothing: see cudbgshim_finalize().  Notifications
+ * that come later are dropped.
+ */
 void cudbgshim_destroy(struct cudbgshim *s);
 
 struct cudbgshim_version {
@@ -259,7 +262,10 @@ int cudbgshim_event_decode(const void *bytes, size_t size, struct cudbgshim_even
  */
 typedef void (*cudbgshim_notify_fn)(void *user, uint32_t tid);
 
-/** NULL @p notify unregisters.  Allowed before cudbgshim_initialize(). */
+/**
+ * NULL @p notify unregisters.  Allowed before cudbgshim_initialize().  A call that is under way on
+ * the engine's thread may still use @p user: keep it until cudbgshim_finalize() has returned.
+ */
 int cudbgshim_set_notify(struct cudbgshim *s, cudbgshim_notify_fn notify, void *user);
 
 enum cudbgshim_queue { CUDBGSHIM_QUEUE_SYNC = 0, CUDBGSHIM_QUEUE_ASYNC = 1 };
@@ -278,9 +284,9 @@ int cudbgshim_acknowledge_sync_events(struct cudbgshim *s);
 int cudbgshim_get_n_devices(struct cudbgshim *s, uint32_t *ret_n);
 
 struct cudbgshim_device {
-	char name[64];                    /**< Marketing name. */
-	char chip[32];                    /**< As the driver calls it: `GH100`. */
-	char sm_type[16];                 /**< `sm_90`. */
+	char name[128];                   /**< Marketing name. */
+	char chip[64];                    /**< As the driver calls it: `GH100`. */
+	char sm_type[32];                 /**< `sm_90`. */
 	uint32_t n_sms, n_warps, n_lanes; /**< Warps per SM, lanes per warp. */
 	uint32_t n_registers, n_predicates, n_uniform_registers, n_uniform_predicates;
 	uint32_t pci_bus, pci_device;

@@ -178,11 +178,16 @@ static void notify_130(struct cudbgabi_notify *data)
 	call_back(data ? data->tid : CUDBGSHIM_NO_TID);
 }
 
+void event_forget_notify(void)
+{
+	atomic_store(&callback.notify, NULL);
+}
+
 int cudbgshim_set_notify(struct cudbgshim *s, cudbgshim_notify_fn notify, void *user)
 {
 	int r;
 
-	atomic_store(&callback.notify, NULL);
+	event_forget_notify();
 	callback.user = user;
 	atomic_store(&callback.notify, notify);
 	if (HAS(s, setNotifyNewEventCallback))
@@ -192,6 +197,6 @@ int cudbgshim_set_notify(struct cudbgshim *s, cudbgshim_notify_fn notify, void *
 	else
 		r = CALL(s, setNotifyNewEventCallback31, notify ? notify_31 : NULL, NULL);
 	if (r < 0)
-		atomic_store(&callback.notify, NULL);
+		event_forget_notify();
 	return r;
 }

@@ -35,6 +35,9 @@ int table_enter(struct cudbgshim *s, uint32_t slot);
 /** @return 0 or -errno for @p result. */
 int table_leave(struct cudbgshim *s, uint32_t result);
 
+/** Whoever was to be notified is no more. */
+void event_forget_notify(void);
+
 /** Slot numbers by the vendor's names, for CALL(). */
 enum {
 #define SLOT_OF(nr, NAME, vendor_name, args) slot_##vendor_name = nr,

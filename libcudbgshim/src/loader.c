@@ -125,7 +125,8 @@ int cudbgshim_create(const struct cudbgshim_options *options, struct cudbgshim *
 	if (!s)
 		return -ENOMEM;
 	s->sys = options->sys ? options->sys : &real_sys;
-	s->trace = options->trace;
+	if (options->trace.leave)
+		s->trace = options->trace;
 	s->last.name = "";
 	r = open_library(s, options->path, &failure);
 	if (!r && options->engine)
@@ -144,6 +145,7 @@ int cudbgshim_create(const struct cudbgshim_options *options, struct cudbgshim *
 
 void cudbgshim_destroy(struct cudbgshim *s)
 {
+	event_forget_notify();
 	free(s);
 }
 

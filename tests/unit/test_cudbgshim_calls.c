@@ -475,6 +475,26 @@ static void notifications_reach_us_in_every_form(void)
 	TEST_EQ(n_notified, 4);
 }
 
+static void nobody_is_notified_after_the_end(void)
+{
+	struct cudbgshim *s = fake_open(13, 0, 163, 148);
+	struct cudbgabi_notify data = { .tid = 130 };
+
+	FAKE_SLOT(setNotifyNewEventCallback, register_130);
+	n_notified = 0;
+	TEST_EQ(cudbgshim_set_notify(s, note, &n_notified), 0);
+	cudbgshim_destroy(s);
+	((cudbgabi_notify_fn *)registered)(&data);
+	/* Nor is anybody whose registration failed. */
+	s = fake_open(13, 0, 163, 148);
+	FAKE_SLOT(setNotifyNewEventCallback, register_130);
+	fake.result = CUDBGABI_ERROR_INTERNAL;
+	TEST_EQ(cudbgshim_set_notify(s, note, &n_notified), -EIO);
+	((cudbgabi_notify_fn *)registered)(&data);
+	cudbgshim_destroy(s);
+	TEST_EQ(n_notified, 0);
+}
+
 /* ------------------------------------------------------------------ answers ------------------ */
 
 static uint32_t two_devices(uint32_t *n)
@@ -728,7 +748,8 @@ TEST_SUITE(cudbgshim_calls, TEST(newest_slot_of_each_release_is_called),
 	   TEST(null_pointers_are_not_called), TEST(results_become_errno),
 	   TEST(conditions_are_positive), TEST(lost_engine_ends_the_session),
 	   TEST(internal_error_ends_the_session), TEST(trace_shows_each_call),
-	   TEST(notifications_reach_us_in_every_form), TEST(all_devices_are_suspended),
-	   TEST(hostile_counts_and_texts_are_bounded), TEST(grids_look_the_same_from_every_slot),
-	   TEST(call_stacks_are_bounded_by_the_buffer), TEST(short_register_reads_are_told),
-	   TEST(buffers_are_zeroed_first), TEST(what_a_call_cannot_do_is_refused_here));
+	   TEST(notifications_reach_us_in_every_form), TEST(nobody_is_notified_after_the_end),
+	   TEST(all_devices_are_suspended), TEST(hostile_counts_and_texts_are_bounded),
+	   TEST(grids_look_the_same_from_every_slot), TEST(call_stacks_are_bounded_by_the_buffer),
+	   TEST(short_register_reads_are_told), TEST(buffers_are_zeroed_first),
+	   TEST(what_a_call_cannot_do_is_refused_here));
