@@ -6,7 +6,7 @@ import struct
 import time
 import traceback
 
-from harness import PATIENCE, status, wait_until
+from harness import CudaScene, PATIENCE, status, wait_until
 
 SUCCESS, INVALID_ARGS, UNINITIALIZED, INVALID_DEVICE, INVALID_SM, INVALID_WARP, INVALID_LANE = 0, 4, 5, 11, 12, 13, 14
 RUNNING, NO_EVENT, COMMUNICATION, NOT_SUPPORTED = 16, 22, 28, 46
@@ -217,3 +217,23 @@ def decode(sizes, data, known):
             state[s, w] = fields[:9], more, broken >> w & 1, pcs
     assert at == len(data), (at, len(data))
     return response, state
+
+
+# -- scenes ----------------------------------------------------------------------------------------
+
+DIVERGE = "_Z7divergeIfEvPT_i"
+FULL = ("init; context 0; module @CUBIN@; gpu launch spin grid=264 block=1024 spread=5; "
+        f"gpu launch {DIVERGE} grid=2 block=40 active=0xffff idle=0x60 pc=0x40 progress=3; listen")
+
+
+def scene(release="12.4", app=CudaScene.APP, **kwargs):
+    return CudaScene(app=app, release=release, start_agent=False, **kwargs)
+
+
+def small(release="12.4", **kwargs):
+    """Two small GPUs; the second has nothing to do."""
+    return scene(release, sim="devices 2 sms=3 warps=8", app=FULL.replace("264", "2").replace("1024", "64"), **kwargs)
+
+
+def kinds(events):
+    return [kind for kind, _ in events]

@@ -63,4 +63,4 @@ fuzz_$(1)_deps := $(cudasim_slots)
 endef
 $(eval $(call cudasim_fuzz,cudasim))
 $(eval $(call cudasim_fuzz,cubin))
-system_tests += tests/cudasim/test_cudasim.py
+system_tests += tests/cudasim/test_cudasim.py tests/cudasim/test_cudasim_calls.py
