@@ -168,24 +168,24 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 {
 	char *rest = rpc_arena_strdup(&c->arena, text);
 	uint32_t *workgroup = rpc_arena_array(&c->arena, 3, sizeof(*workgroup));
-	uint64_t queue = 0, xcc = 0, index = 0;
+	uint64_t queue = 0, unit = 0, index = 0;
 	bool ok;
 
 	if (!rest || !workgroup)
 		return ctl_fail(c, ENOMEM, name);
-	*ret = (struct rpc_wave_name){ .has_xcc = true };
+	*ret = (struct rpc_wave_name){ .has_unit = true };
 	ok = number(cut(&rest, ':'), UINT32_MAX, &queue) &&
-	     number(cut(&rest, ':'), UINT32_MAX, &xcc);
+	     number(cut(&rest, ':'), UINT32_MAX, &unit);
 	if (ok && number(rest, UINT32_MAX, &index))
 		ret->has_index = true;
 	else
 		ok = ok && lasting_name(rest, workgroup, ret);
 	if (!ok)
-		return ctl_usage(c, "%s: \"%.60s\" is not a wave such as 3:0:12 (queue, die, index) or "
-				    "3:0:41@5,0,0/2 (queue, die, dispatch, workgroup, number in it)",
+		return ctl_usage(c, "%s: \"%.60s\" is not a wave such as 3:0:12 (queue, unit, index) or "
+				    "3:0:41@5,0,0/2 (queue, unit, dispatch, workgroup, number in it)",
 				 name, text);
 	ret->queue_id = (uint32_t)queue;
-	ret->xcc = (uint32_t)xcc;
+	ret->unit = (uint32_t)unit;
 	ret->index = (uint32_t)index;
 	return 0;
 }

@@ -86,9 +86,9 @@ static int find_gfx(struct ctl *c, struct job *j)
 
 		if (j->has_gpu && d->gpu_id != j->gpu_id)
 			continue;
-		if (j->gfx && strcmp(j->gfx, d->gfx) != 0)
+		if (j->gfx && strcmp(j->gfx, d->arch) != 0)
 			return ctl_usage(c, "--gpu: needed, for the process has devices of several kinds");
-		j->gfx = d->gfx;
+		j->gfx = d->arch;
 	}
 	if (!j->gfx && j->has_gpu)
 		return ctl_usage(c, "--gpu: the process has no device %u", j->gpu_id);

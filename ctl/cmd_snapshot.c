@@ -102,7 +102,7 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	o = line(c, "vendor");
 	escaped(o, show_name(&c->arena, &rpc_vendor_enum, s->process.vendor));
 	out_str(o, "  interface ");
-	escaped(o, s->kfd_version);
+	escaped(o, s->interface_version);
 	out_fmt(o, "  devices %zu  queues %zu", s->n_devices, s->n_queues);
 	if (!queues_only)
 		out_fmt(o, "  waves %u", s->wave_count);

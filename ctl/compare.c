@@ -28,7 +28,7 @@ const char *compare_mismatch(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 
 /* ------------------------------------------------------------------ queues ------------------- */
 
-/* Ids are used again: a queue with another ring is another queue. */
+/* Ids are used again: a queue with another ring or context is another queue. */
 static int compare_queues(const void *x, const void *y)
 {
 	const struct rpc_queue *q = *(const struct rpc_queue *const *)x;
@@ -38,6 +38,8 @@ static int compare_queues(const void *x, const void *y)
 		return q->queue_id < r->queue_id ? -1 : 1;
 	if (q->gpu_id != r->gpu_id)
 		return q->gpu_id < r->gpu_id ? -1 : 1;
+	if (q->context != r->context)
+		return q->context < r->context ? -1 : 1;
 	return q->ring_base < r->ring_base ? -1 : q->ring_base > r->ring_base;
 }
 

@@ -321,7 +321,7 @@ static uint64_t population(const struct rpc_gpu_snapshot_result *s)
 
 	for (size_t i = 0; i < s->n_waves; i++) {
 		const struct rpc_wave *w = &s->waves[i];
-		uint64_t h = mix(mix(w->ref.queue_id, w->ref.xcc), w->ref.dispatch);
+		uint64_t h = mix(mix(w->ref.queue_id, w->ref.unit), w->ref.dispatch);
 
 		for (size_t k = 0; k < w->ref.n_workgroup; k++)
 			h = mix(h, w->ref.workgroup[k]);

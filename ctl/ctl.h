@@ -124,7 +124,7 @@ int args_duration(struct ctl *c, const char *name, const char *text, uint32_t ma
 /** The same, but a plain number is milliseconds. */
 int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms);
 /**
- * `QUEUE:DIE:INDEX`, or `QUEUE:DIE:DISPATCH@X,Y,Z/N` for what the wave works on, as tables show it.
+ * `QUEUE:UNIT:INDEX`, or `QUEUE:UNIT:DISPATCH@X,Y,Z/N` for what the wave works on, as tables show it.
  * Arrays live in the arena.
  */
 int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);

@@ -481,7 +481,7 @@ static void join_heads(struct merge *m, const size_t *new, struct rpc_gpu_snapsh
 				lowest = new[sources[i].first_rank + k];
 				ret->process = s->process;
 				ret->runtime = s->runtime;
-				ret->kfd_version = s->kfd_version;
+				ret->interface_version = s->interface_version;
 				ret->source = s->source;
 			}
 		ret->time_us = s->time_us > ret->time_us ? s->time_us : ret->time_us;

@@ -14,6 +14,8 @@ const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
 	auto_out struct out o;
 
+	if (g->exception)
+		return rpc_arena_strdup(a, g->exception);
 	out_init(&o, 0);
 	for (size_t i = 0; i < g->n_reasons; i++) {
 		out_str(&o, i ? "," : "");
@@ -31,6 +33,7 @@ bool place_is_faulting(const struct rpc_group *g)
 		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
 		case RPC_STOP_REASON_MATH_ERROR:
 		case RPC_STOP_REASON_ASSERT:
+		case RPC_STOP_REASON_FAULT:
 			return true;
 		default:
 			break;
@@ -127,6 +130,8 @@ static void key_reasons(struct out *o, const struct rpc_group *g)
 {
 	for (size_t i = 0; i < g->n_reasons; i++)
 		out_fmt(o, ",%u", g->reasons[i]);
+	if (g->exception)
+		key_text(o, g->exception);
 }
 
 const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool device)

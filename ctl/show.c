@@ -38,9 +38,9 @@ const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list,
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "GPU", true },   { "NAME", false },   { "GFX", false },
+		{ "GPU", true },   { "NAME", false },   { "ARCH", false },
 		{ "PCI", false },  { "RENDER", false }, { "MEMORY", true },
-		{ "SIMDS", true }, { "DIES", true },    { "FIRMWARE", true },
+		{ "UNITS", true }, { "WAVES", true },   { "FIRMWARE", true },
 		{ "WATCH", true }, { "DEBUG", false },  { "EXCEPTIONS", false },
 	};
 	auto_table struct table t;
@@ -52,16 +52,19 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 
 		table_u64(&t, d->gpu_id);
 		table_str(&t, d->name);
-		table_str(&t, d->gfx);
+		table_str(&t, d->arch);
 		table_str(&t, d->pci);
 		table_str(&t, d->render_node);
 		if (d->has_memory_bytes)
 			table_size(&t, d->memory_bytes);
 		else
 			table_str(&t, NULL);
-		table_u64(&t, d->simd_count);
-		table_u64(&t, d->xcc_count);
-		table_u64(&t, d->fw_version);
+		table_u64(&t, d->units);
+		table_u64(&t, d->max_waves);
+		if (d->has_fw_version)
+			table_u64(&t, d->fw_version);
+		else
+			table_str(&t, NULL);
 		table_u64(&t, d->watchpoints);
 		table_style(&t, d->debuggable ? COLOR_GOOD : COLOR_BAD,
 			    d->debuggable ? "yes" : "no");
@@ -70,11 +73,14 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 	return ctl_print_table(c, &t);
 }
 
-/* Names joined by commas; NULL if there are none. */
-static const char *show_reasons(struct rpc_arena *a, const enum rpc_stop_reason *list, size_t n)
+/* What the vendor calls it, or names joined by commas; NULL if there are none. */
+static const char *show_reasons(struct rpc_arena *a, const char *exception,
+				const enum rpc_stop_reason *list, size_t n)
 {
 	auto_out struct out o;
 
+	if (exception)
+		return rpc_arena_strdup(a, exception);
 	out_init(&o, 0);
 	for (size_t i = 0; i < n; i++) {
 		out_str(&o, i ? "," : "");
@@ -92,6 +98,7 @@ static enum color_style reason_style(const struct rpc_group *g)
 		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
 		case RPC_STOP_REASON_MATH_ERROR:
 		case RPC_STOP_REASON_ASSERT:
+		case RPC_STOP_REASON_FAULT:
 			return COLOR_BAD;
 		default:
 			break;
@@ -99,10 +106,10 @@ static enum color_style reason_style(const struct rpc_group *g)
 	return COLOR_PLAIN;
 }
 
-/* QUEUE:DIE:INDEX */
+/* QUEUE:UNIT:INDEX */
 static const char *show_wave_name(struct rpc_arena *a, const struct rpc_wave_ref *r)
 {
-	return rpc_arena_printf(a, "%u:%u:%u", r->queue_id, r->xcc, r->index);
+	return rpc_arena_printf(a, "%u:%u:%u", r->queue_id, r->unit, r->index);
 }
 
 /* X,Y,Z and the number of the wave in it; NULL when unknown. */
@@ -163,7 +170,7 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 					       g->lanes_max));
 		table_str(&t, show_workgroups(a, g));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
-		table_style(&t, reason_style(g), show_reasons(a, g->reasons, g->n_reasons));
+		table_style(&t, reason_style(g), show_reasons(a, g->exception, g->reasons, g->n_reasons));
 		table_str(&t, show_wave_name(a, &g->representative));
 		table_str(&t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
 		table_str(&t, code_text_location(a, g->frames, g->n_frames, g->pc));
@@ -192,7 +199,7 @@ int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
 		table_hex(&t, w->exec);
 		table_str(&t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, w->state));
-		table_str(&t, show_reasons(a, w->reasons, w->n_reasons));
+		table_str(&t, show_reasons(a, w->exception, w->reasons, w->n_reasons));
 		if (w->trap_id)
 			table_u64(&t, w->trap_id);
 		else
@@ -224,7 +231,7 @@ int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 {
 	static const struct table_column columns[] = {
 		{ "QUEUE", true },  { "GPU", true },         { "TYPE", false }, { "READ", true },
-		{ "WRITE", true },  { "WAITING", true },     { "RING", false }, { "SIZE", true },
+		{ "WRITE", true },  { "WAITING", true },     { "ADDRESS", false }, { "SIZE", true },
 		{ "STATE", false }, { "EXCEPTIONS", false },
 	};
 	auto_table struct table t;
@@ -238,8 +245,14 @@ int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 		table_u64(&t, q->gpu_id);
 		table_str(&t, show_name(&c->arena, &rpc_queue_type_enum, q->type));
 		queue_indices(&t, q);
-		table_hex(&t, q->ring_base);
-		table_size(&t, q->ring_bytes);
+		if (q->has_ring_base || q->has_context)
+			table_hex(&t, q->has_ring_base ? q->ring_base : q->context);
+		else
+			table_str(&t, NULL);
+		if (q->has_ring_bytes)
+			table_size(&t, q->ring_bytes);
+		else
+			table_str(&t, NULL);
 		table_style(&t, q->suspended ? COLOR_WARN : COLOR_PLAIN,
 			    q->suspended ? "suspended" : "running");
 		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);

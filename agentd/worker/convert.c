@@ -67,10 +67,37 @@ uint32_t convert_flag_mask(const enum rpc_flag *list, size_t n)
 struct rpc_runtime convert_runtime(const struct target_runtime *r)
 {
 	return (struct rpc_runtime){ .state = r->state,
+				     .has_r_debug = r->has_kfd_facts,
 				     .r_debug = r->r_debug,
+				     .has_ttmp_setup = r->has_kfd_facts,
 				     .ttmp_setup = r->ttmp_setup,
 				     .has_r_version = r->has_r_version,
 				     .r_version = r->r_version };
+}
+
+static void convert_kfd_facts(struct rpc_arena *a, struct rpc_device *o,
+			      const struct target_device *d)
+{
+	o->has_node = o->has_gfx_target_version = o->has_fw_version = true;
+	o->has_simd_count = o->has_max_waves_per_simd = true;
+	o->has_lds_base = o->has_lds_limit = o->has_scratch_base = o->has_scratch_limit = true;
+	o->has_gpuvm_base = o->has_gpuvm_limit = o->has_capability = o->has_debug_prop = true;
+	o->node = d->node;
+	o->render_node = d->render_node[0] ? rpc_arena_strdup(a, d->render_node) : NULL;
+	o->gfx_target_version = d->gfx_target_version;
+	o->fw_version = d->fw_version;
+	o->simd_count = d->simd_count;
+	o->max_waves_per_simd = d->max_waves_per_simd;
+	o->lds_base = d->lds_base;
+	o->lds_limit = d->lds_limit;
+	o->scratch_base = d->scratch_base;
+	o->scratch_limit = d->scratch_limit;
+	o->gpuvm_base = d->gpuvm_base;
+	o->gpuvm_limit = d->gpuvm_limit;
+	o->capability = d->capability;
+	o->has_capability2 = d->has_capability2;
+	o->capability2 = d->capability2;
+	o->debug_prop = d->debug_prop;
 }
 
 static void convert_device(struct rpc_arena *a, struct rpc_device *o, const struct target_device *d)
@@ -78,33 +105,22 @@ static void convert_device(struct rpc_arena *a, struct rpc_device *o, const stru
 	*o = (struct rpc_device){
 		.gpu_id = d->gpu_id,
 		.name = rpc_arena_strdup(a, d->name),
-		.gfx = rpc_arena_strdup(a, d->gfx),
-		.node = d->node,
+		.arch = rpc_arena_strdup(a, d->arch),
 		.pci = rpc_arena_strdup(a, d->pci),
-		.render_node = d->render_node[0] ? rpc_arena_strdup(a, d->render_node) : NULL,
 		.vendor_id = d->vendor_id,
+		.has_device_id = d->has_pci_ids,
 		.device_id = d->device_id,
+		.has_revision_id = d->has_pci_ids,
 		.revision_id = d->revision_id,
-		.gfx_target_version = d->gfx_target_version,
-		.fw_version = d->fw_version,
-		.simd_count = d->simd_count,
-		.max_waves_per_simd = d->max_waves_per_simd,
-		.xcc_count = d->xcc_count,
+		.units = d->units,
+		.max_waves = d->max_waves,
 		.has_memory_bytes = d->memory_bytes != 0,
 		.memory_bytes = d->memory_bytes,
-		.lds_base = d->lds_base,
-		.lds_limit = d->lds_limit,
-		.scratch_base = d->scratch_base,
-		.scratch_limit = d->scratch_limit,
-		.gpuvm_base = d->gpuvm_base,
-		.gpuvm_limit = d->gpuvm_limit,
-		.capability = d->capability,
-		.has_capability2 = d->has_capability2,
-		.capability2 = d->capability2,
-		.debug_prop = d->debug_prop,
 		.watchpoints = d->watchpoints,
 		.debuggable = d->debuggable,
 	};
+	if (d->has_kfd_facts)
+		convert_kfd_facts(a, o, d);
 	o->exceptions = convert_exceptions(a, d->exceptions, &o->n_exceptions);
 }
 
@@ -123,15 +139,23 @@ static void convert_queue(struct rpc_arena *a, struct rpc_queue *o, const struct
 		.queue_id = q->queue_id,
 		.gpu_id = q->gpu_id,
 		.type = q->type,
+		.has_context = q->has_context,
+		.context = q->context,
+		.has_ring_base = q->has_ring,
 		.ring_base = q->ring_base,
+		.has_ring_bytes = q->has_ring,
 		.ring_bytes = q->ring_bytes,
+		.has_read_pointer = q->has_ring,
 		.read_pointer = q->read_pointer,
+		.has_write_pointer = q->has_ring,
 		.write_pointer = q->write_pointer,
 		.has_read_index = q->has_read_index,
 		.read_index = q->read_index,
 		.has_write_index = q->has_write_index,
 		.write_index = q->write_index,
+		.has_save_area = q->has_ring,
 		.save_area = q->save_area,
+		.has_save_area_bytes = q->has_ring,
 		.save_area_bytes = q->save_area_bytes,
 		.suspended = q->suspended,
 	};

@@ -16,7 +16,8 @@ bool group_is_faulting(uint32_t reasons)
 			  WAVE_REASON(RPC_STOP_REASON_ADDRESS_ERROR) |
 			  WAVE_REASON(RPC_STOP_REASON_ILLEGAL_INSTRUCTION) |
 			  WAVE_REASON(RPC_STOP_REASON_MATH_ERROR) |
-			  WAVE_REASON(RPC_STOP_REASON_ASSERT));
+			  WAVE_REASON(RPC_STOP_REASON_ASSERT) |
+			  WAVE_REASON(RPC_STOP_REASON_FAULT));
 }
 
 /* ------------------------------------------------------------------ which group -------------- */
@@ -44,7 +45,7 @@ static int table_init(struct table *t, size_t n_waves)
 static bool is_of(const struct group *g, const struct wave *w)
 {
 	return g->place == w->place && g->kernel == w->kernel && g->gpu_id == w->gpu_id &&
-	       g->state == w->state && g->reasons == w->reasons;
+	       g->state == w->state && g->reasons == w->reasons && g->exception == w->exception;
 }
 
 static int add_group(struct table *t, const struct wave *w, uint32_t position)
@@ -59,7 +60,8 @@ static int add_group(struct table *t, const struct wave *w, uint32_t position)
 		t->capacity = capacity;
 	}
 	t->groups[t->n++] = (struct group){ .gpu_id = w->gpu_id, .state = w->state,
-					    .reasons = w->reasons, .kernel = w->kernel,
+					    .reasons = w->reasons, .exception = w->exception,
+					    .kernel = w->kernel,
 					    .place = w->place, .pc = w->pc,
 					    .representative = position };
 	return 0;
@@ -71,6 +73,7 @@ static int64_t find_group(struct table *t, const struct wave *w, uint32_t positi
 	uint64_t h = hash_mix(((uint64_t)w->place << 32 | w->kernel) ^ t->secret);
 	uint32_t slot;
 
+	h = hash_mix(h ^ (uintptr_t)w->exception);
 	h = hash_mix(h ^ ((uint64_t)w->gpu_id << 32 | w->reasons << 2 | w->state));
 	slot = (uint32_t)h & t->mask;
 	while (t->slots[slot] && !is_of(&t->groups[t->slots[slot] - 1], w))
@@ -181,6 +184,8 @@ static int compare(const void *x, const void *y)
 		return a->state < b->state ? -1 : 1;
 	if (a->reasons != b->reasons)
 		return a->reasons < b->reasons ? -1 : 1;
+	if (a->exception != b->exception)
+		return strcmp(a->exception ? a->exception : "", b->exception ? b->exception : "");
 	return a->representative < b->representative ? -1 : a->representative > b->representative;
 }
 

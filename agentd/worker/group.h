@@ -21,6 +21,7 @@ struct group {
 	uint32_t gpu_id;
 	uint32_t state;	  /**< enum rpc_wave_state. */
 	uint32_t reasons; /**< As in struct wave. */
+	const char *exception; /**< The same. */
 	uint32_t kernel, place;
 
 	uint64_t pc; /**< Of the representative. */

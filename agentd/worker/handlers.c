@@ -38,7 +38,7 @@ static int do_runtime_info(void *ctx, struct rpc_call *call, struct rpc_arena *a
 	const struct target *t = target_of(ctx);
 
 	ret->runtime = convert_runtime(&t->runtime);
-	ret->kfd_version = t->version;
+	ret->interface_version = t->version;
 	return 0;
 }
 

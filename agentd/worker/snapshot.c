@@ -27,10 +27,12 @@ static void find_missing(struct missing *m, const struct target_device *d, size_
 			 const struct target_queue *q, size_t n_q)
 {
 	for (size_t i = 0; i < n_d; i++)
-		if (!d[i].has_node)
+		if (d[i].has_kfd_facts && !d[i].has_node)
 			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
 							d[i].gpu_id));
 	for (size_t i = 0; i < n_q; i++) {
+		if (!q[i].has_ring)
+			continue;
 		if (!q[i].has_read_index)
 			add_missing(m, rpc_arena_printf(m->arena, "queue %u: read index at 0x%llx is not readable",
 							q[i].queue_id,
@@ -46,7 +48,7 @@ static bool is_of(const struct rpc_wave_registers *r, const struct wave *w)
 {
 	const struct rpc_wave_ref *ref = &r->wave.ref;
 
-	return ref->queue_id == w->queue_id && ref->xcc == w->xcc && ref->index == w->index;
+	return ref->queue_id == w->queue_id && ref->unit == w->unit && ref->index == w->index;
 }
 
 /* In the order of the groups; there can be more places than groups. */
@@ -226,7 +228,7 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 		.agent = GPU_AGENT_VERSION,
 	};
 	fill_process(t, a, s, &ret->process);
-	ret->kfd_version = t->version;
+	ret->interface_version = t->version;
 	ret->runtime = convert_runtime(&t->runtime);
 	ret->devices = convert_devices(a, s->devices, s->n_devices);
 	ret->n_devices = s->n_devices;

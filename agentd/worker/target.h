@@ -28,6 +28,7 @@
 
 struct target_runtime {
 	enum rpc_runtime_state state;
+	bool has_kfd_facts; /**< The members behind are known. */
 	uint64_t r_debug;
 	bool ttmp_setup;
 	bool has_r_version;
@@ -37,34 +38,44 @@ struct target_runtime {
 struct target_device {
 	uint32_t gpu_id;
 	char name[128];
-	char gfx[16];
+	char arch[16];
+	char pci[24];
+	uint32_t vendor_id;
+	bool has_pci_ids;
+	uint32_t device_id, revision_id;
+	uint32_t units;	    /**< Compute dies, streaming multiprocessors. */
+	uint32_t max_waves; /**< That it holds at a time. */
+	uint32_t watchpoints;
+	bool debuggable;
+	uint64_t exceptions;
+	uint64_t memory_bytes; /**< 0 when unknown. */
+	/* What only KFD tells, if has_kfd_facts. */
+	bool has_kfd_facts;
 	bool has_node; /**< The topology knows it; else node, pci domain and memory are unknown. */
 	uint32_t node;
-	char pci[24];
 	char render_node[32]; /**< Empty when unknown. */
-	uint32_t vendor_id, device_id, revision_id;
 	uint32_t gfx_target_version, fw_version;
-	uint32_t simd_count, max_waves_per_simd, xcc_count;
+	uint32_t simd_count, max_waves_per_simd;
 	uint32_t shader_engines; /**< Of each compute die. */
-	uint64_t memory_bytes; /**< 0 when unknown. */
 	uint64_t lds_base, lds_limit, scratch_base, scratch_limit, gpuvm_base, gpuvm_limit;
 	uint64_t capability, debug_prop;
 	bool has_capability2;
 	uint64_t capability2;
-	uint32_t watchpoints;
-	bool debuggable;
-	uint64_t exceptions;
 };
 
 struct target_queue {
 	uint32_t queue_id, gpu_id;
 	enum rpc_queue_type type;
+	bool has_context;
+	uint64_t context; /**< The driver's handle. */
+	bool suspended;	  /**< By this session. */
+	uint64_t exceptions;
+	/* Where packets and saved waves are, if has_ring. */
+	bool has_ring;
 	uint64_t ring_base, read_pointer, write_pointer, save_area;
 	uint32_t ring_bytes, save_area_bytes;
 	bool has_read_index, has_write_index;
 	uint64_t read_index, write_index;
-	bool suspended; /**< By this session. */
-	uint64_t exceptions;
 };
 
 /** What target_ops.waves works on: facts that were read while the queues ran. */

@@ -190,6 +190,7 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 	struct target_runtime *rt = &k->t.runtime;
 
 	*rt = (struct target_runtime){ .state = (enum rpc_runtime_state)info->state,
+				       .has_kfd_facts = true,
 				       .r_debug = info->r_debug,
 				       .ttmp_setup = info->ttmp_setup != 0 };
 	/* struct r_debug begins with its version (kfd.md section 1.3). */

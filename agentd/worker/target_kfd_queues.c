@@ -41,14 +41,17 @@ static void fill_device(struct target_device *d, const struct kfdtrap_device *s,
 
 	*d = (struct target_device){
 		.gpu_id = s->gpu_id,
+		.has_kfd_facts = true,
 		.vendor_id = s->vendor_id,
+		.has_pci_ids = true,
 		.device_id = s->device_id,
 		.revision_id = s->revision_id,
 		.gfx_target_version = s->gfx_target_version,
 		.fw_version = s->fw_version,
 		.simd_count = s->simd_count,
 		.max_waves_per_simd = s->max_waves_per_simd,
-		.xcc_count = s->num_xcc,
+		.units = s->num_xcc,
+		.max_waves = s->simd_count * s->max_waves_per_simd,
 		.shader_engines = s->simd_arrays_per_engine ?
 					  s->array_count / s->simd_arrays_per_engine : 0,
 		.lds_base = s->lds_base,
@@ -67,10 +70,10 @@ static void fill_device(struct target_device *d, const struct kfdtrap_device *s,
 	if (s->capability & KFDTRAP_CAP_WATCH_POINTS)
 		d->watchpoints = UINT32_C(1) << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
 						 KFDTRAP_CAP_WATCH_COUNT_SHIFT);
-	kfdtrap_gfx_name(s->gfx_target_version, d->gfx, sizeof(d->gfx));
+	kfdtrap_gfx_name(s->gfx_target_version, d->arch, sizeof(d->arch));
 	snprintf(d->pci, sizeof(d->pci), "0000:%02x:%02x.%x", s->location_id >> 8 & 0xff,
 		 s->location_id >> 3 & 0x1f, s->location_id & 7);
-	str_copy(d->name, sizeof(d->name), d->gfx);
+	str_copy(d->name, sizeof(d->name), d->arch);
 	if (node && !node->error)
 		fill_from_node(d, node);
 }
@@ -112,6 +115,7 @@ static void fill_queue(struct target_kfd *k, struct target_queue *q, const struc
 		.gpu_id = s->gpu_id,
 		.type = s->type <= KFDTRAP_QUEUE_TYPE_SDMA_XGMI ? (enum rpc_queue_type)s->type :
 								  RPC_QUEUE_TYPE_UNKNOWN,
+		.has_ring = true,
 		.ring_base = s->ring_base_address,
 		.ring_bytes = s->ring_size,
 		.read_pointer = s->read_pointer_address,

@@ -273,7 +273,7 @@ void record_fill(struct rpc_arena *a, const struct record *r,
 struct wave *record_wave(const struct target_waves *waves, const struct record *r)
 {
 	for (size_t i = 0; i < waves->n_waves; i++)
-		if (waves->waves[i].xcc == r->area->xcc && waves->waves[i].index == r->layout.index &&
+		if (waves->waves[i].unit == r->area->xcc && waves->waves[i].index == r->layout.index &&
 		    waves->waves[i].queue_id == r->area->look->queue->queue_id)
 			return &waves->waves[i];
 	return NULL;

@@ -62,7 +62,7 @@ bool one_find(const struct work *w, struct one *one)
 	const struct rpc_wave_name *n = one->name;
 
 	for (size_t i = 0; i < w->n_areas; i++)
-		if (w->areas[i].state == AREA_READ && w->areas[i].xcc == (n->has_xcc ? n->xcc : 0) &&
+		if (w->areas[i].state == AREA_READ && w->areas[i].xcc == (n->has_unit ? n->unit : 0) &&
 		    find_in(w, &w->areas[i], n, &one->record))
 			return true;
 	return false;
@@ -112,7 +112,7 @@ static int no_such_wave(const struct work *w, const struct rpc_wave_name *n, str
 	static const char op[] = "find the wave";
 	static const char hint[] = "positions change whenever the queue ran: take one from a new snapshot, "
 				   "or suspend the queue first";
-	uint32_t xcc = n->has_xcc ? n->xcc : 0;
+	uint32_t xcc = n->has_unit ? n->unit : 0;
 
 	if (is_lasting(n))
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, NULL,

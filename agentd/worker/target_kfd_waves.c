@@ -66,7 +66,7 @@ static void add_look(struct work *w, const struct target_queue *q)
 	if (!arch) {
 		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
 		       rpc_arena_printf(w->arena, "queue %u: the layout of saved waves of %s is unknown",
-					q->queue_id, d ? d->gfx : "its device"));
+					q->queue_id, d ? d->arch : "its device"));
 		return;
 	}
 	if (!q->save_area || q->save_area_bytes < KFDTRAP_WAVE_HEADER_SIZE) {

@@ -101,7 +101,7 @@ struct work {
 
 static inline uint32_t device_dies(const struct target_device *d)
 {
-	return d->xcc_count && d->xcc_count <= XCCS_MAX ? d->xcc_count : 1;
+	return d->units && d->units <= XCCS_MAX ? d->units : 1;
 }
 
 static inline bool area_is_wanted(const struct area *a)

@@ -15,18 +15,20 @@
 struct places;
 
 #define WAVE_REASON(reason) (UINT32_C(1) << (reason))
-#define WAVE_REASONS_COUNT  11u /**< Values of enum rpc_stop_reason, from 0 on. */
+#define WAVE_REASONS_COUNT  12u /**< Values of enum rpc_stop_reason, from 0 on. */
 
 struct wave {
 	uint64_t pc, exec;
 	uint64_t dispatch;
 	uint64_t kernel_handle; /**< What its dispatch calls the kernel (code.h); 0: not known. */
 	uint32_t site, place, kernel; /**< By places_find(). */
-	uint32_t gpu_id, queue_id, xcc;
-	uint32_t index;	 /**< Within its queue and die. */
+	uint32_t gpu_id, queue_id;
+	uint32_t unit;	 /**< Compute die, streaming multiprocessor. */
+	uint32_t index;	 /**< Within its queue and unit. */
 	uint32_t leader; /**< Position, in the same array, of the first wave of its workgroup. */
 	uint32_t workgroup[3];
 	uint32_t reasons;     /**< WAVE_REASON() of each. */
+	const char *exception; /**< The vendor's name of them, static, one string for each; or NULL. */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */
 	uint8_t wave_in_group, trap_id;

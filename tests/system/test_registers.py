@@ -35,8 +35,8 @@ def lanes_of(bank):
     return {r["name"]: [int(v, 16) for v in r["lanes"]] for r in bank}
 
 
-def name(index, xcc=0, queue=0):
-    return {"queue_id": queue, "xcc": xcc, "index": index}
+def name(index, unit=0, queue=0):
+    return {"queue_id": queue, "unit": unit, "index": index}
 
 
 def read(s, space, address, size, wave, **params):
@@ -87,7 +87,7 @@ for gfx_ in GENERATIONS:
             got = registers(s, name(6, die))
             special, scalar, vector = by_name(got["special"]), by_name(got["scalar"]), lanes_of(got["vector"])
             wave = got["wave"]
-            assert wave["ref"]["index"] == 6 and wave["ref"]["xcc"] == die and wave["width"] == lanes, wave
+            assert wave["ref"]["index"] == 6 and wave["ref"]["unit"] == die and wave["width"] == lanes, wave
             assert wave["ref"]["workgroup"] == [6, 6, 7] and wave["ref"]["wave_in_group"] == 2, wave
             assert wave["reasons"] == ["breakpoint"], wave
             assert special["pc"] == int(wave["pc"], 16) == PC + 4, special
@@ -152,9 +152,9 @@ def waves_that_are_not_there():
         rows = (({"queue_id": 99, "index": 0}, "no_such_wave", "no queue 99"),
                 (name(8, 1), "no_such_wave", "only 8 waves"), (name(0), "no_such_wave", "only 0 waves"),
                 (name(0, 8), "no_such_wave", "no die 8"),
-                ({"queue_id": 0, "xcc": 1}, "invalid_params", "needs index"),
+                ({"queue_id": 0, "unit": 1}, "invalid_params", "needs index"),
                 ({**name(0, 1), "workgroup": [9, 0, 0]}, "no_such_wave", "another one"),
-                ({"queue_id": 0, "xcc": 1, "dispatch": 4096, "workgroup": [3, 0, 0], "wave_in_group": 0},
+                ({"queue_id": 0, "unit": 1, "dispatch": 4096, "workgroup": [3, 0, 0], "wave_in_group": 0},
                  "no_such_wave", "not there"))
         for wave, code, text in rows:
             error = s.rpc.error("wave.registers", session=s.session, wave=wave)

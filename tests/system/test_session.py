@@ -29,7 +29,7 @@ def snapshot_shows_devices_and_queues():
         doc = s.rpc.call("gpu.snapshot", session=session)
         assert doc["complete"] and doc["missing"] == [] and not doc["budget_exceeded"], doc
         assert doc["process"]["pid"] == s.app.pid and doc["process"]["queues"] == 4
-        assert [d["gfx"] for d in doc["devices"]] == ["gfx942", "gfx1100"], doc["devices"]
+        assert [d["arch"] for d in doc["devices"]] == ["gfx942", "gfx1100"], doc["devices"]
         assert len(doc["queues"]) == 4 and len({q["queue_id"] for q in doc["queues"]}) == 4
         assert doc["runtime"]["state"] == "enabled" and doc["runtime"]["r_debug"] != "0x0"
         assert s.rpc.call("gpu.devices", session=session)["devices"] == doc["devices"]

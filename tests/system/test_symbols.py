@@ -392,7 +392,7 @@ def broken_objects_do_not_hide_the_others():
 
 def checksum(s):
     digest = hashlib.blake2b()
-    dies = {d["gpu_id"]: d["xcc_count"] for d in s.rpc.call("gpu.devices", session=s.session)["devices"]}
+    dies = {d["gpu_id"]: d["units"] for d in s.rpc.call("gpu.devices", session=s.session)["devices"]}
     with open(f"/proc/{s.app.pid}/mem", "rb", buffering=0) as mem:
         for q in s.rpc.call("gpu.queues", session=s.session)["queues"]:
             mem.seek(int(q["save_area"], 16))

@@ -53,7 +53,7 @@ class Areas:
 
     def __init__(self, s):
         self.pid = s.app.pid
-        dies = {d["gpu_id"]: d["xcc_count"] for d in s.rpc.call("gpu.devices", session=s.session)["devices"]}
+        dies = {d["gpu_id"]: d["units"] for d in s.rpc.call("gpu.devices", session=s.session)["devices"]}
         self.places = [(int(q["save_area"], 16), q["save_area_bytes"] * dies[q["gpu_id"]])
                        for q in s.rpc.call("gpu.queues", session=s.session)["queues"]]
         assert all(address and size for address, size in self.places), self.places
@@ -123,9 +123,9 @@ def every_wave_is_listed_when_asked_for():
             assert all(w["exec"] == "0xff" and w["lanes"] == 8 and w["width"] == 64 for w in waves), waves[0]
             assert all(sorted(x["ref"]["wave_in_group"] for x in waves if x["ref"]["workgroup"] == w["ref"]["workgroup"])
                        == [0, 1, 2, 3] for w in waves), [w["ref"] for w in waves]
-        refs = {(w["ref"]["queue_id"], w["ref"]["xcc"], w["ref"]["index"]) for w in doc["waves"]}
+        refs = {(w["ref"]["queue_id"], w["ref"]["unit"], w["ref"]["index"]) for w in doc["waves"]}
         assert len(refs) == len(doc["waves"])
-        assert len({w["ref"]["xcc"] for w in doc["waves"]}) > 1, "groups go around the dies"
+        assert len({w["ref"]["unit"] for w in doc["waves"]}) > 1, "groups go around the dies"
         groups = {(g["gpu_id"], g["pc"], g["state"], *g["reasons"]): g["waves"] for g in doc["groups"]}
         for w in doc["waves"]:
             groups[(w["gpu_id"], w["pc"], w["state"], *w["reasons"])] -= 1
@@ -140,7 +140,7 @@ def each_generation_is_understood():
             plant(s, i, f"illegal 12 {PC:#x} group=3")
         s.session = s.attach()
         doc = snapshot(s)
-        names = {d["gpu_id"]: d["gfx"] for d in doc["devices"]}
+        names = {d["gpu_id"]: d["arch"] for d in doc["devices"]}
         assert doc["complete"], doc["missing"]
         assert {names[g["gpu_id"]]: (g["waves"], g["workgroups"], g["reasons"], int(g["pc"], 16)) for g in doc["groups"]} == \
             {gpu: (12, 4, ["illegal_instruction"], PC) for gpu in gpus}, doc["groups"]

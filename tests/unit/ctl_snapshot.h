@@ -88,7 +88,7 @@ static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, co
 		.time_us = time_us,
 		.process = { .pid = 42, .comm = "app", .vendor = RPC_VENDOR_AMD,
 			     .has_start_ticks = true, .start_ticks = 5 },
-		.kfd_version = "1.13",
+		.interface_version = "1.13",
 		.queues = b->queues,
 		.groups = b->groups,
 		.missing = b->missing,

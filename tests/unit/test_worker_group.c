@@ -75,7 +75,7 @@ static void the_key_is_place_and_reason(void)
 	waves[4].reasons |= WAVE_REASON(RPC_STOP_REASON_BREAKPOINT);
 	waves[5].kernel = 3;
 	waves[6].queue_id = 9;
-	waves[6].xcc = 3;
+	waves[6].unit = 3;
 	waves[6].exec = 5;
 	waves[6].trap_id = 7;
 	waves[6].pc = 0x108;
@@ -120,7 +120,7 @@ static void which_reasons_are_faults(void)
 				    bit == RPC_STOP_REASON_ADDRESS_ERROR ||
 				    bit == RPC_STOP_REASON_ILLEGAL_INSTRUCTION ||
 				    bit == RPC_STOP_REASON_MATH_ERROR ||
-				    bit == RPC_STOP_REASON_ASSERT);
+				    bit == RPC_STOP_REASON_ASSERT || bit == RPC_STOP_REASON_FAULT);
 	TEST_EQ(group_is_faulting(0), false);
 	/* A reason that the table lacks would be cut off in replies. */
 	TEST_EQ(rpc_stop_reason_enum.n, WAVE_REASONS_COUNT);
@@ -260,7 +260,7 @@ static void waves_and_groups_read_well_in_json(void)
 {
 	struct wave waves[] = {
 		{ .pc = 0x7f0000001000, .exec = 0xf, .dispatch = 5, .gpu_id = 11, .queue_id = 3,
-		  .xcc = 1, .index = 17, .leader = 0, .workgroup = { 4, 5, 6 }, .lanes = 4,
+		  .unit = 1, .index = 17, .leader = 0, .workgroup = { 4, 5, 6 }, .lanes = 4,
 		  .width = 64, .wave_in_group = 2, .trap_id = 2, .state = RPC_WAVE_STATE_STOPPED,
 		  .reasons = WAVE_REASON(RPC_STOP_REASON_ASSERT) | WAVE_REASON(RPC_STOP_REASON_WATCHPOINT),
 		  .kernel = 1, .has_dispatch = true, .has_workgroup = true, .has_wave_in_group = true },
@@ -292,7 +292,7 @@ static void waves_and_groups_read_well_in_json(void)
 	g = waves_convert_groups(&arena, waves, groups, n, &p);
 	CU_ASSERT_FATAL(w && g);
 	rpc_wave_encode(&text, &w[0]);
-	TEST_STR(text.data, "{\"ref\":{\"queue_id\":3,\"xcc\":1,\"index\":17,\"dispatch\":5,"
+	TEST_STR(text.data, "{\"ref\":{\"queue_id\":3,\"unit\":1,\"index\":17,\"dispatch\":5,"
 			    "\"workgroup\":[4,5,6],\"wave_in_group\":2},\"gpu_id\":11,"
 			    "\"pc\":\"0x7f0000001000\",\"exec\":\"0xf\",\"lanes\":4,\"width\":64,"
 			    "\"state\":\"stopped\",\"reasons\":[\"watchpoint\",\"assert\"],\"trap_id\":2,"
@@ -307,7 +307,7 @@ static void waves_and_groups_read_well_in_json(void)
 			    "\"reasons\":[\"watchpoint\",\"assert\"],"
 			    "\"waves\":1,\"lanes_min\":4,\"lanes_median\":4,\"lanes_max\":4,"
 			    "\"workgroups\":1,\"first_workgroup\":[4,5,6],\"last_workgroup\":[4,5,6],"
-			    "\"representative\":{\"queue_id\":3,\"xcc\":1,\"index\":17,\"dispatch\":5,"
+			    "\"representative\":{\"queue_id\":3,\"unit\":1,\"index\":17,\"dispatch\":5,"
 			    "\"workgroup\":[4,5,6],\"wave_in_group\":2}}");
 	out_reset(&text);
 	rpc_group_encode(&text, &g[1]);
@@ -315,7 +315,7 @@ static void waves_and_groups_read_well_in_json(void)
 			    "\"state\":\"running\",\"reasons\":[],"
 			    "\"waves\":1,\"lanes_min\":0,\"lanes_median\":0,\"lanes_max\":0,"
 			    "\"workgroups\":1,\"first_workgroup\":[],\"last_workgroup\":[],"
-			    "\"representative\":{\"queue_id\":3,\"xcc\":0,"
+			    "\"representative\":{\"queue_id\":3,\"unit\":0,"
 			    "\"index\":0,\"workgroup\":[]}}");
 }
 

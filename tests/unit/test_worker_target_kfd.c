@@ -339,8 +339,8 @@ static const struct target_waves_from *with_areas(struct target_kfd *t)
 {
 	memset(&node, 0, sizeof(node));
 	for (uint32_t i = 0; i < 2; i++)
-		node.devices[i] = (struct target_device){ .gpu_id = GPU + i, .gfx = "gfx1100",
-						       .gfx_target_version = 110000, .xcc_count = 1 };
+		node.devices[i] = (struct target_device){ .gpu_id = GPU + i, .arch = "gfx1100",
+						       .gfx_target_version = 110000, .units = 1 };
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t header[4] = { 1024, 0, 1024, 0 };
 

@@ -32,7 +32,7 @@ def owner_looks_at_own_process():
         assert doc["runtime"]["state"] == "enabled" and int(doc["runtime"]["r_debug"], 16) == target.r_debug, doc
         assert doc["runtime"]["r_version"] == 9 and not doc["runtime"]["ttmp_setup"], doc
         assert doc["queues"] == [] and doc["devices"] == [] and doc["complete"], doc
-        assert doc["kfd_version"] == "1.17" and doc["stopped_us"] == 0, doc
+        assert doc["interface_version"] == "1.17" and doc["stopped_us"] == 0, doc
         assert "queue" in output(agent.ctl("snapshot", target.pid, user=USER))
         assert target.free()
 
