@@ -12,6 +12,8 @@
 #include "disasm/disasm.h"
 
 #define COUNT_MAX   10000u
+/* Addresses that code.locate takes at once. */
+#define LOCATE_MAX  4096u
 #define STOP_MAX_MS 60000
 /* Of code in one go: whole functions, as far as the agent reads them in one call. */
 #define CODE_MAX ((uint64_t)1 << 20)
@@ -44,6 +46,10 @@ struct job {
 	struct disasm *disasm;
 	struct disasm_line *lines;
 	size_t n_lines, at;
+
+	const char *function;		 /* around pc; NULL when unknown */
+	const struct rpc_code_place *places; /* of the first n_places lines */
+	size_t n_places;
 };
 
 /* ------------------------------------------------------------------ asking the agent --------- */
@@ -93,6 +99,60 @@ static int find_gfx(struct ctl *c, struct job *j)
 	if (!j->gfx && j->has_gpu)
 		return ctl_usage(c, "--gpu: the process has no device %u", j->gpu_id);
 	return j->gfx ? 0 : ctl_fail(c, ENODEV, "looking for a device of the process");
+}
+
+/* What is known of addresses; nothing when the agent cannot tell. */
+static size_t locate(struct ctl *c, uint64_t *addresses, size_t n, struct rpc_code_place **ret)
+{
+	const struct rpc_code_locate_params p = {
+		.session = c->session.session, .addresses = addresses, .n_addresses = n
+	};
+	struct rpc_code_locate_result result;
+	struct agent_err err = { 0 };
+
+	if (rpc_client_code_locate(c->client, &p, &c->arena, &result, &err) < 0) {
+		ctl_debug(c, "functions and lines are not known: %s", err.message);
+		return 0;
+	}
+	*ret = result.places;
+	return result.n_places < n ? result.n_places : n;
+}
+
+/* Where instructions can be counted from. */
+static void find_function(struct ctl *c, struct job *j)
+{
+	struct rpc_code_place *place;
+
+	if (!j->has_start)
+		j->start = j->pc;
+	if (!locate(c, &j->pc, 1, &place) || !place->has_symbol)
+		return;
+	j->function = place->symbol.name;
+	if (!j->has_start)
+		j->start = place->symbol.address;
+}
+
+static int find_lines(struct ctl *c, struct job *j)
+{
+	size_t n = j->n_lines < LOCATE_MAX ? j->n_lines : LOCATE_MAX;
+	uint64_t *addresses = rpc_arena_array(&c->arena, n, sizeof(*addresses));
+	struct rpc_code_place *places;
+
+	if (!addresses)
+		return ctl_fail(c, ENOMEM, "disassembling");
+	for (size_t i = 0; i < n; i++)
+		addresses[i] = j->lines[i].address;
+	j->n_places = locate(c, addresses, n, &places);
+	j->places = j->n_places ? places : NULL;
+	return 0;
+}
+
+/* Innermost source line of an instruction; NULL when unknown. */
+static const struct rpc_frame *frame_of(const struct job *j, size_t i)
+{
+	const struct rpc_code_place *p = i < j->n_places ? &j->places[i] : NULL;
+
+	return p && p->n_frames && p->frames[0].file && p->frames[0].has_line ? p->frames : NULL;
 }
 
 static int read_code(struct ctl *c, struct job *j)
@@ -150,7 +210,7 @@ static int disassemble(struct ctl *c, struct job *j)
 	return 0;
 }
 
-static void print_line(struct ctl *c, const struct job *j, const struct disasm_line *l, bool current)
+static void print_line(struct ctl *c, const struct disasm_line *l, bool current)
 {
 	struct out *o = &c->output.text;
 	bool color = c->output.color && current;
@@ -162,8 +222,18 @@ static void print_line(struct ctl *c, const struct job *j, const struct disasm_l
 	out_fmt(o, "%s\n", color_end(COLOR_WARN, color));
 }
 
-static void encode_line(struct out *o, const struct job *j, const struct disasm_line *l)
+static void encode_text(struct out *o, const char *name, const char *text)
 {
+	if (!text)
+		return;
+	out_fmt(o, ",\"%s\":", name);
+	out_json_str(o, text, strlen(text));
+}
+
+static void encode_line(struct out *o, const struct job *j, size_t at)
+{
+	const struct disasm_line *l = &j->lines[at];
+	const struct rpc_frame *f = frame_of(j, at);
 	const uint8_t *bytes = j->code + (l->address - j->start);
 
 	out_str(o, "{\"address\":\"");
@@ -179,15 +249,11 @@ static void encode_line(struct out *o, const struct job *j, const struct disasm_
 		out_hex(o, l->target);
 		out_char(o, '"');
 	}
+	if (f) {
+		encode_text(o, "file", f->file);
+		out_fmt(o, ",\"line\":%u", f->line);
+	}
 	out_char(o, '}');
-}
-
-static void encode_text(struct out *o, const char *name, const char *text)
-{
-	if (!text)
-		return;
-	out_fmt(o, ",\"%s\":", name);
-	out_json_str(o, text, strlen(text));
 }
 
 static int print_json(struct ctl *c, const struct job *j)
@@ -200,24 +266,53 @@ static int print_json(struct ctl *c, const struct job *j)
 	out_hex(&o, j->pc);
 	out_char(&o, '"');
 	encode_text(&o, "gfx", j->gfx);
+	encode_text(&o, "function", j->function);
 	encode_text(&o, "source", disasm_source(j->disasm));
 	encode_text(&o, "note", disasm_note(j->disasm));
 	out_str(&o, ",\"instructions\":[");
 	for (size_t i = 0; i < j->n_lines; i++) {
 		out_str(&o, i ? "," : "");
-		encode_line(&o, j, &j->lines[i]);
+		encode_line(&o, j, i);
 	}
 	out_str(&o, "]}");
 	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
+static bool is_same_line(const struct rpc_frame *a, const struct rpc_frame *b)
+{
+	return a && b && a->line == b->line && !strcmp(a->file, b->file);
+}
+
+static void print_header(struct ctl *c, const char *text, size_t size)
+{
+	struct out *o = &c->output.text;
+
+	out_str(o, color_begin(COLOR_HEADER, c->output.color));
+	text_escape(o, text, size);
+	out_fmt(o, "%s", color_end(COLOR_HEADER, c->output.color));
+}
+
 static int print(struct ctl *c, const struct job *j)
 {
+	const struct rpc_frame *last = NULL;
+
 	if (ctl_is_json(c))
 		return print_json(c, j);
-	for (size_t i = 0; i < j->n_lines; i++)
-		print_line(c, j, &j->lines[i], i == j->at);
+	if (j->function) {
+		print_header(c, j->function, strlen(j->function));
+		out_char(&c->output.text, '\n');
+	}
+	for (size_t i = 0; i < j->n_lines; i++) {
+		const struct rpc_frame *f = frame_of(j, i);
+
+		if (f && !is_same_line(f, last)) {
+			print_header(c, f->file, strlen(f->file));
+			out_fmt(&c->output.text, ":%u\n", f->line);
+		}
+		last = f ? f : last;
+		print_line(c, &j->lines[i], i == j->at);
+	}
 	return 0;
 }
 
@@ -258,12 +353,14 @@ static int run(struct ctl *c, int argc, char **argv)
 		r = find_pc(c, &j);
 	if (r == 0)
 		r = find_gfx(c, &j);
-	if (r == 0 && !j.has_start)
-		j.start = j.pc;
-	if (r == 0)
+	if (r == 0) {
+		find_function(c, &j);
 		r = read_code(c, &j);
+	}
 	if (r == 0)
 		r = disassemble(c, &j);
+	if (r == 0)
+		r = find_lines(c, &j);
 	if (r == 0)
 		r = print(c, &j);
 	disasm_close(j.disasm);

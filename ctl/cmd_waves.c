@@ -8,10 +8,11 @@
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 #define STOP_MAX_MS	 60000
 
-static const char *queue_option, *state_option, *limit_option;
+static const char *queue_option, *group_option, *state_option, *limit_option;
 
 static const struct argv_option options[] = {
 	{ "queue", 0, ARGV_STRING, &queue_option, "ID", "only waves of this queue" },
+	{ "group", 0, ARGV_STRING, &group_option, "N", "only those of the Nth row of snapshot" },
 	{ "state", 0, ARGV_STRING, &state_option, "STATE",
 	  "only running, halted or stopped ones; or those stopped for one reason" },
 	{ "limit", 0, ARGV_STRING, &limit_option, "N", "no more than that" },
@@ -20,7 +21,7 @@ static const struct argv_option options[] = {
 
 /* What is asked for. */
 struct filter {
-	uint32_t queue_id, limit;
+	uint32_t queue_id, group, limit;
 	int64_t state, reason; /* -1: any */
 };
 
@@ -40,6 +41,8 @@ static int parse(struct ctl *c, struct filter *f)
 	*f = (struct filter){ .limit = UINT32_MAX, .state = -1, .reason = -1 };
 	if (queue_option)
 		r = args_u32(c, "--queue", queue_option, 0, UINT32_MAX, &f->queue_id);
+	if (r == 0 && group_option)
+		r = args_u32(c, "--group", group_option, 1, UINT32_MAX, &f->group);
 	if (r == 0 && limit_option)
 		r = args_u32(c, "--limit", limit_option, 1, UINT32_MAX, &f->limit);
 	return r == 0 && state_option ? parse_state(c, f) : r;
@@ -48,6 +51,8 @@ static int parse(struct ctl *c, struct filter *f)
 static bool passes(const struct filter *f, const struct rpc_wave *w)
 {
 	if (queue_option && w->ref.queue_id != f->queue_id)
+		return false;
+	if (group_option && (!w->has_group || w->group != f->group - 1))
 		return false;
 	if (f->state >= 0 && (int64_t)w->state != f->state)
 		return false;

@@ -14,7 +14,7 @@ _gpu_agentctl_verb_options() {
 	suspend) echo '--queues --lease --grace --until-eof' ;;
 	resume) echo '--queues' ;;
 	watchpoint) echo '--mode --gpu --id --for --until-eof' ;;
-	waves) echo '--queue --state --limit' ;;
+	waves) echo '--queue --group --state --limit' ;;
 	registers) echo '--bank --range --lanes' ;;
 	memory) echo '--raw --space --wave --lane' ;;
 	disassemble) echo '--wave --gpu --count --before --start' ;;
@@ -84,7 +84,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
 		return
 		;;
-	--gpu | --id | --queues | --grace | --count | --queue | --limit | --range | --lanes | --wave | --lane | --before | --start) return ;;
+	--gpu | --id | --queues | --grace | --count | --queue | --group | --limit | --range | --lanes | --wave | --lane | --before | --start) return ;;
 	esac
 	if [ "$prev" = --json ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = -o "${COMP_WORDS[COMP_CWORD]}" = = ]; then
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values --json)" -- "$cur"))

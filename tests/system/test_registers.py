@@ -368,6 +368,8 @@ def verbs_show_a_wave():
         rows = [line.split() for line in run.stdout.splitlines()]
         assert run.returncode == 0 and [r[0] for r in rows] == ["WAVE", "0:0:0", "0:0:1", "0:0:2"], run
         assert "3 of 8" in run.stderr, run
+        run = s.ctl("waves", s.app.pid, "--group=2", "--no-legend")
+        assert [line.split()[0] for line in run.stdout.splitlines()] == ["1:0:0", "1:0:1"], run
         doc = json.loads(s.ctl("waves", s.app.pid, "--state=halted", "-j").stdout)
         assert doc["matching"] == 2 and doc["wave_count"] == 10 and doc["complete"], doc
         assert [w["ref"]["queue_id"] for w in doc["waves"]] == [1, 1], doc
