@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The simulated CUDA stack by itself: what a debugger may rely on in the tests of other parts."""
+import contextlib
 import ctypes
 import errno
 import os
 import pathlib
+import random
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import CudaScene, main, need_root, test, wait_until  # noqa: E402
+from harness import CudaScene, CudaSim, main, need_root, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (COMMUNICATION, Debugger, INVALID_ARGS, NO_EVENT, SUCCESS, UNINITIALIZED, get,  # noqa: E402
                       in_child, kinds, say, scene, small, u32, u64)
@@ -535,6 +538,24 @@ def a_program_execs_or_dies():
     with scene() as s:
         s.app.popen.kill()
         wait_until(lambda: s.state() is None, "the GPU is left")
+
+
+@test
+def garbage_on_the_socket_harms_nobody():
+    with scene() as s:
+        rng = random.Random(1)
+        hello = struct.Struct("<QIIII")
+        for role in list(range(7)) * 40:
+            with socket.socket(socket.AF_UNIX) as c:
+                c.connect(str(s.gpu))
+                data = hello.pack(CudaSim.MAGIC if role else 7, role, 4242, 0, rng.choice([1, 1304]))
+                for _ in range(rng.randrange(4)):
+                    body = rng.randbytes(rng.randrange(60))
+                    size = rng.choice([len(body) + 8, len(body) + 8, len(body), 3, 0xffffffff])
+                    data += struct.pack("<II", size, rng.randrange(200)) + body
+                with contextlib.suppress(OSError):
+                    c.sendall(data[:rng.randrange(len(data) + 1)] if role % 2 else data)
+        assert s.control("count") == "1" and say(s, "context 0") == []
 
 
 @test
