@@ -10,7 +10,7 @@ import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import Scene, main, test, wait_until  # noqa: E402
+from harness import ROOT, Scene, main, test, wait_until  # noqa: E402
 
 PC = 0x7F0000001000
 APP = "runtime ttmp; queues 1; spin"
@@ -451,6 +451,31 @@ def instructions_around_a_wave():
             del os.environ["GPU_AGENT_LLVM"]
         assert run.returncode == 0 and run.stdout.splitlines()[0].split()[2:] == [".long", "0xbf800000"], run
         assert run.stderr.count("\n") == 1 and "words" in run.stderr, run
+        runs_on(s)
+
+
+@test
+def instructions_with_their_function_and_lines():
+    """In front of a wave all from the function's beginning on, each under its source line."""
+    co = ROOT / "tests/data/codeobj/spin-gfx90a.co"
+    # As llvm-objdump shows function "outside", which begins at 0x1800; those of 8 bytes among them.
+    begins = (0x1800, 0x1804, 0x1808, 0x180C, 0x1810, 0x1818, 0x1820, 0x1824, 0x1828, 0x182C, 0x1834, 0x1838)
+    with Scene(app=f"runtime ttmp; load {co}; queues 1; spin", gpus="gfx90a") as s:
+        s.session = s.attach()
+        bias = next(int(o["bias"], 16) for o in s.rpc.call("code.list", session=s.session)["objects"]
+                    if co.name in o["uri"])
+        plant(s, f"halted 1 {bias + 0x1824:#x} group=1")
+        ask = ("disassemble", s.app.pid, "--wave=0:0:0", "--before=12", "--count=5")
+        doc = json.loads(s.ctl(*ask, "-j").stdout)
+        assert doc["function"] == "outside" and doc["pc"] == hex(bias + 0x1824), doc
+        if "source" in doc:
+            assert [int(i["address"], 16) - bias for i in doc["instructions"]] == list(begins), doc
+            assert all(i["decoded"] and i["file"].endswith("spin.cl") for i in doc["instructions"]), doc
+            assert doc["instructions"][8]["target"] == hex(bias + 0x180C), doc["instructions"][8]
+        run = s.ctl(*ask)
+        lines = run.stdout.splitlines()
+        assert run.returncode == 0 and lines[0] == "outside" and lines[1].endswith("spin.cl:20"), run
+        assert [line.split()[1] for line in lines if line.startswith("=>")] == [hex(bias + 0x1824)], run.stdout
         runs_on(s)
 
 
