@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 #include "base/cleanup.h"
 
@@ -96,7 +97,30 @@ int sandbox_front(void)
 	return apply(NULL, 0, NULL);
 }
 
+/* What a sanitizer's runtime maps has no such limit. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ADDRESS_SPACE RLIM_INFINITY
+#else
+#define ADDRESS_SPACE ((rlim_t)2 << 30)
+#endif
+
+/* A hostile code object that gets past the limits on it ends the worker, not the machine. */
+static int limit_memory(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) < 0)
+		return -errno;
+	if (limit.rlim_max > ADDRESS_SPACE)
+		limit.rlim_max = ADDRESS_SPACE;
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_AS, &limit) < 0 ? -errno : 0;
+}
+
 int sandbox_worker(void)
 {
-	return apply(worker_calls, ARRAY_SIZE(worker_calls), allow_read_only_open);
+	int r = limit_memory();
+
+	return r < 0 ? r : apply(worker_calls, ARRAY_SIZE(worker_calls), allow_read_only_open);
 }

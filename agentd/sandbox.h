@@ -12,7 +12,7 @@
 /** front: its sockets, memory and time; no file is opened any more. */
 int sandbox_front(void);
 /**
- * worker: besides, ioctl on the device, ptrace, reading other processes' memory, opening files for
+ * worker: a bounded address space; besides, ioctl on the device, ptrace, reading other processes' memory, opening files for
  * reading.
  */
 int sandbox_worker(void);
