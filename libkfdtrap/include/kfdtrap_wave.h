@@ -277,7 +277,7 @@ struct kfdtrap_wave_state {
 /**
  * @param layout     From kfdtrap_wave_next() with the same @p arch.
  * @param hot        KFDTRAP_WAVE_HOT_SIZE bytes from kfdtrap_wave_hot_offset(), any alignment.
- * @param ret_state  Filled in whatever the answer.
+ * @param ret_state  Filled in whatever the answer; apart from @p hot.
  * @return KFDTRAP_WAVE_OK, KFDTRAP_WAVE_PC_ALIGNMENT.
  */
 KFDTRAP_API enum kfdtrap_wave_problem

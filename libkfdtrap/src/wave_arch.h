@@ -140,6 +140,12 @@ static inline uint32_t wave_load32(const uint8_t *p)
 	return le32toh(value);
 }
 
+/* A field of one bit: as a test it is cheaper than as a number made narrow. */
+static inline bool wave_bit_of(uint32_t word, struct wave_field f)
+{
+	return (word & UINT32_C(1) << f.shift) != 0;
+}
+
 static inline uint32_t wave_field_of(uint32_t word, struct wave_field f)
 {
 	return (uint32_t)((uint64_t)word >> f.shift & ((UINT64_C(1) << f.width) - 1));

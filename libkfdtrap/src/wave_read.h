@@ -164,19 +164,17 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_read(const struct kfdtrap_wave_arch *
 						const struct kfdtrap_wave_context *context,
 						const struct kfdtrap_wave_layout *layout,
 						const uint8_t *hot,
-						struct kfdtrap_wave_state *ret_state)
+						struct kfdtrap_wave_state *restrict s)
 {
 	bool ttmp_first = arch->order[0] != WAVE_BLOCK_TTMP;
 	const uint8_t *ttmps = hot + (ttmp_first ? 0 : KFDTRAP_WAVE_HOT_SIZE / 2);
 	const uint8_t *hwregs = hot + (ttmp_first ? KFDTRAP_WAVE_HOT_SIZE / 2 : 0);
-	struct kfdtrap_wave_state s;
 
-	wave_read_registers(arch, hwregs, layout->lanes, &s);
-	wave_read_dispatch(arch->ttmp, context, ttmps, &s);
-	wave_read_handler(arch, arch->ttmp, context->r_version, ttmps, hwregs, &s);
-	wave_clean_status(arch->bits, &s);
-	*ret_state = s;
-	return s.pc % 4 == 0 ? KFDTRAP_WAVE_OK : KFDTRAP_WAVE_PC_ALIGNMENT;
+	wave_read_registers(arch, hwregs, layout->lanes, s);
+	wave_read_dispatch(arch->ttmp, context, ttmps, s);
+	wave_read_handler(arch, arch->ttmp, context->r_version, ttmps, hwregs, s);
+	wave_clean_status(arch->bits, s);
+	return s->pc % 4 == 0 ? KFDTRAP_WAVE_OK : KFDTRAP_WAVE_PC_ALIGNMENT;
 }
 
 #endif /* KFDTRAP_WAVE_READ_H */

@@ -34,9 +34,9 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_take_wave(const struct kfdtrap_wave_a
 {
 	const struct wave_word_fields *f = arch->wave;
 	const struct kfdtrap_wave_layout *shape = &iter->shape;
-	bool first = wave_field_of(word, f->first);
+	bool first = wave_bit_of(word, f->first);
 	uint32_t lds = first ? shape->lds_size : 0;
-	bool last = wave_field_of(word, f->last);
+	bool last = wave_bit_of(word, f->last);
 	uint32_t base, end;
 
 	if (!iter->has_state)
@@ -70,7 +70,7 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_take_wave(const struct kfdtrap_wave_a
 	ret->vgpr_offset = end;
 	ret->scratch_slot = (uint16_t)wave_field_of(word, f->scratch_slot);
 	ret->shader_engine = (uint8_t)wave_field_of(word, f->shader_engine);
-	ret->scratch_enabled = wave_field_of(word, f->scratch_enabled);
+	ret->scratch_enabled = wave_bit_of(word, f->scratch_enabled);
 	ret->first = first;
 	ret->last = last;
 	iter->n_waves++;
