@@ -21,7 +21,8 @@ $(eval $(call unit_test,kfdtrap_commands,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_errors,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
-$(eval $(call unit_test,kfdtrap_wave,kfdtrap base))
+$(foreach t,wave wave_checks wave_state wave_registers wave_sizes,$(eval \
+	$(call unit_test,kfdtrap_$(t),kfdtrap base)))
 
 define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
