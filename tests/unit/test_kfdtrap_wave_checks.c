@@ -89,12 +89,13 @@ static void walk_checks_name_what_is_wrong(void)
 /* A header that was refused does not become harmful by being used all the same. */
 static void walk_refuses_a_bad_header(void)
 {
+	static const uint8_t stack[20] = { 0 };
 	struct kfdtrap_wave_header h = { .control_stack_offset = 40, .control_stack_size = 20,
 					 .wave_state_offset = 10, .wave_state_size = 11 };
 	struct kfdtrap_wave_layout l;
 	struct kfdtrap_wave_iter iter;
 
-	kfdtrap_wave_iter_init(&iter, kfdtrap_wave_arch_find(90000), &h, example_stack, 20, 9);
+	kfdtrap_wave_iter_init(&iter, kfdtrap_wave_arch_find(90000), &h, stack, sizeof(stack), 9);
 	TEST_EQ(kfdtrap_wave_next(&iter, &l), false);
 	TEST_EQ(iter.problem, KFDTRAP_WAVE_DATA_RANGE);
 	TEST_EQ(iter.problem_offset, 40);
