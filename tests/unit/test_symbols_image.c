@@ -116,6 +116,21 @@ static void locates_as_installed_llvm(void)
 	nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static void knows_which_functions_are_kernels(void)
+{
+	auto_call(symbols_image_destroyp) struct symbols_image *image = open_image(DATA, "spin-gfx90a");
+	struct symbols_symbol symbol, again;
+
+	TEST_EQ_FATAL(symbols_image_kernel_of(image, "scale", &symbol), 0);
+	TEST_STR(symbol.raw, "scale.kd");
+	TEST_STR(symbol.name, "scale");
+	TEST_EQ_FATAL(symbols_image_kernel(image, symbol.address, &again), 0);
+	TEST_EQ(symbols_image_kernel_of(image, "outside", &symbol), -ENOENT);
+	TEST_EQ(symbols_image_kernel_of(image, "scal", &symbol), -ENOENT);
+	TEST_EQ(symbols_image_kernel_of(image, "", &symbol), -ENOENT);
+	TEST_EQ(symbols_image_debug_state(image), 0);
+}
+
 static void knows_its_facts(void)
 {
 	static const uint8_t id_start[] = { 0x92, 0x8a, 0xce, 0x4c };
@@ -315,6 +330,7 @@ static void refuses_to_expand_bombs(void)
 }
 
 TEST_SUITE(symbols_image, TEST(locates_as_recorded), TEST(locates_as_installed_llvm),
-	   TEST(knows_its_facts), TEST(names_kernels), TEST(reads_metadata), TEST(finds_functions),
-	   TEST(falls_back_to_symbols), TEST(survives_cut_files), TEST(refuses_other_files),
-	   TEST(opens_no_other_file), TEST(refuses_to_expand_bombs));
+	   TEST(knows_which_functions_are_kernels), TEST(knows_its_facts), TEST(names_kernels),
+	   TEST(reads_metadata), TEST(finds_functions), TEST(falls_back_to_symbols),
+	   TEST(survives_cut_files), TEST(refuses_other_files), TEST(opens_no_other_file),
+	   TEST(refuses_to_expand_bombs));
