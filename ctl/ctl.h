@@ -140,13 +140,6 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
-/* show_registers.c */
-
-/** One wave: what it does, then its registers.  @param first, last  Lanes of vector registers. */
-int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last);
-
-/* show.c */
-
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);
@@ -156,5 +149,10 @@ const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t val
 const char *show_user(struct rpc_arena *a, uint32_t uid);
 /** Names joined by commas; NULL if there are none. */
 const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list, size_t n);
+
+/* show_registers.c */
+
+/** One wave: what it does, then its registers.  @param first, last  Lanes of vector registers. */
+int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last);
 
 #endif /* CTL_H */

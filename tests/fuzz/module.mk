@@ -11,6 +11,7 @@ $(eval $(call fuzz_target,config,spawn,-linih))
 $(eval $(call fuzz_target,proc_status,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
 
+$(eval $(call fuzz_target,disasm,disasm,$(disasm_ldlibs)))
 $(eval $(call fuzz_target,kfdtrap_sysfs,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_wave,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_control_stack,kfdtrap))
