@@ -3,7 +3,7 @@
  * One attach and detach with nothing around it; prints what happens, line by line.
  *
  * usage: session_probe PID [libcuda=PATH] [engine=PATH] [undo=FILE] [path=fd|call|legacy|launch]
- *        [die=N] [label=N] [wait=MS] COMMAND...
+ *        [die=N] [label=N] [wait=MS] [capabilities=N] COMMAND...
  * COMMAND: attach, detach, rescue, symbols, hold (until stdin ends), events (until one came)
  * die=N kills the process at the Nth step, counted from 0.
  */
@@ -184,6 +184,8 @@ static bool option(const char *word)
 		probe.die = atol(value);
 	else if (!strncmp(word, "label=", 6))
 		probe.o.label = (uint32_t)atol(value);
+	else if (!strncmp(word, "capabilities=", 13))
+		probe.o.capabilities = (uint32_t)atol(value);
 	else if (!strncmp(word, "wait=", 5))
 		probe.wait_ms = atol(value);
 	else
