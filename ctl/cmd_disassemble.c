@@ -170,7 +170,8 @@ static int read_code(struct ctl *c, struct job *j)
 	if (r < 0)
 		return r;
 	j->code = rpc_arena_alloc(&c->arena, strlen(result.data) / 4 * 3 + 1);
-	if (!j->code || text_base64_decode(result.data, strlen(result.data), j->code, &j->code_size) < 0 ||
+	if (!j->code ||
+	    text_base64_decode(result.data, strlen(result.data), j->code, &j->code_size) < 0 ||
 	    j->code_size != result.size || result.size > p.size)
 		return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "memory.read", NULL,
 				     "the agent's reply holds no such bytes");
@@ -322,7 +323,9 @@ static int parse(struct ctl *c, int argc, char **argv, struct job *j)
 {
 	int r = 0;
 
-	*j = (struct job){ .before = 8, .count = 16, .has_gpu = gpu_option, .has_start = start_option };
+	*j = (struct job){ .before = 8, .count = 16 };
+	j->has_gpu = gpu_option;
+	j->has_start = start_option;
 	if ((argc == 2) == (wave_option != NULL))
 		return ctl_usage(c, "needs either an address or --wave");
 	if (wave_option)

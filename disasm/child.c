@@ -299,8 +299,8 @@ static void note_ready(struct child *c, const char *library)
 
 	str_copy(c->source, sizeof(c->source), library);
 	if (cpu && cpu != c->cpu)
-		snprintf(c->note, sizeof(c->note), "%s does not know %s; shown as instructions of %s",
-			 library, c->cpu, cpu);
+		snprintf(c->note, sizeof(c->note),
+			 "%s does not know %s; shown as instructions of %s", library, c->cpu, cpu);
 }
 
 static void note_none(struct child *c)
@@ -347,7 +347,8 @@ static void begin_again(struct child *c)
 	snprintf(c->note, sizeof(c->note), "LLVM failed too often: the rest is shown as words");
 }
 
-static bool ask(struct child *c, const uint8_t *bytes, uint32_t size, uint64_t address, bool measure)
+static bool ask(struct child *c, const uint8_t *bytes, uint32_t size, uint64_t address,
+		bool measure)
 {
 	struct request *q = &c->request;
 

@@ -198,7 +198,7 @@ ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const str
 {
 	auto_free uint32_t *release = NULL;
 	struct starts starts = { 0 };
-	size_t at, n = 0;
+	size_t at, first, n = 0;
 	int e;
 
 	if (r->around < r->start || r->around - r->start >= size || size > UINT32_MAX / 2)
@@ -209,7 +209,8 @@ ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const str
 		release = starts.at;
 		if (e < 0)
 			return e;
-		for (size_t i = starts.n > r->before ? starts.n - r->before : 0; i < starts.n; i++) {
+		first = starts.n > r->before ? starts.n - r->before : 0;
+		for (size_t i = first; i < starts.n; i++) {
 			size_t from = starts.at[i];
 
 			if (from < starts.cut)

@@ -32,7 +32,7 @@ struct one {
 
 /** Which dispatch a wave belongs to; false when unknown. */
 bool record_dispatch(const struct look *l, const struct kfdtrap_wave_state *s, uint64_t *ret);
-/** While its queue stands still: registers and packet of a wave that was found, unless it is late. */
+/** While its queue stands still, unless it is late: registers and packet of a wave found. */
 void record_copy(struct work *w, struct record *r);
 /** Later: what was copied becomes registers.  The arena remembers when it is exhausted. */
 void record_fill(struct rpc_arena *a, const struct record *r,

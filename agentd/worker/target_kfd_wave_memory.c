@@ -196,9 +196,11 @@ int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
 		.k = kfd_of(t), .arena = a, .from = from, .more = copy_memory, .more_ctx = &transfer
 	};
 	struct target_waves waves = { 0 };
-	int r = chunk ? one_take(&w, &transfer.one, &waves, err) : agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
-					      "out of memory");
+	int r;
 
+	if (!chunk)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	r = one_take(&w, &transfer.one, &waves, err);
 	if (r == 0 && !transfer.done)
 		r = w.late ? one_is_late(&w, err) : explain(&transfer, err);
 	work_deinit(&w);

@@ -30,12 +30,14 @@ enum kfdtrap_wave_problem kfdtrap_wave_scratch_find(const struct kfdtrap_wave_sc
 						    struct kfdtrap_wave_scratch_place *ret_place)
 {
 	const struct ring *ring = ring_of(s->gfx_target_version);
-	uint32_t engines = s->shader_engines, waves = s->tmpring & 0xfff, version = s->gfx_target_version;
+	const uint32_t engines = s->shader_engines, version = s->gfx_target_version;
+	uint32_t waves = s->tmpring & 0xfff;
 	uint64_t size, per_xcc, index;
 
 	if (!ring || !layout->scratch_enabled || !s->base || !engines)
 		return KFDTRAP_WAVE_NO_SCRATCH;
-	size = (uint64_t)(s->tmpring >> 12 & ((UINT32_C(1) << ring->size_bits) - 1)) * ring->size_unit;
+	size = s->tmpring >> 12 & ((UINT32_C(1) << ring->size_bits) - 1);
+	size *= ring->size_unit;
 	if (!size || !waves)
 		return KFDTRAP_WAVE_NO_SCRATCH;
 	if (!ring->per_engine && waves % engines)
