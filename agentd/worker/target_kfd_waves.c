@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentd/worker/target_kfd_registers.h"
 #include "base/clock.h"
@@ -95,6 +96,21 @@ static void add_look(struct work *w, const struct target_queue *q)
 		};
 }
 
+/* Pages that are there already do not cost time while queues stand still. */
+static void touch(struct work *w)
+{
+	uint64_t n_waves = 0;
+
+	for (size_t i = 0; i < w->from->n_devices; i++) {
+		const struct target_device *d = &w->from->devices[i];
+
+		n_waves += (uint64_t)d->simd_count * d->max_waves_per_simd;
+	}
+	if (n_waves > WAVES_MAX)
+		n_waves = WAVES_MAX;
+	memset(w->hot, 0, (size_t)n_waves * KFDTRAP_WAVE_HOT_SIZE);
+}
+
 static int prepare(struct work *w)
 {
 	const struct target_waves_from *from = w->from;
@@ -122,6 +138,8 @@ static int prepare(struct work *w)
 	for (size_t i = 0; i < from->n_queues; i++)
 		if (has_waves(&from->queues[i]))
 			add_look(w, &from->queues[i]);
+	if (w->n_looks)
+		touch(w);
 	return 0;
 }
 
