@@ -140,7 +140,7 @@ struct cudbgshim_session_error {
 
 struct cudbgshim_session;
 
-/** @return 0, -ENOMEM, -EMFILE, -EINVAL (undo memory of another version). */
+/** @return 0, -ENOMEM, -EMFILE, -EBUSY (the undo record still needs a rescue). */
 int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 			     struct cudbgshim_session **ret_session);
 /** Forgets the session; it should be detached.  What is left to undo stays in the record. */

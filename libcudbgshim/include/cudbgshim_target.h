@@ -154,7 +154,7 @@ struct cudbgshim_inferior_record {
 	uint32_t is_active; /**< The thread below runs, or ran last, with the frame below. */
 	int32_t tid;
 	uint64_t frame;	 /**< Address of the frame that restores the thread. */
-	uint64_t cookie; /**< Found at the end of that frame until the stack is used again. */
+	uint64_t cookie_addr, cookie; /**< Stands there until the stack is used again. */
 	uint64_t function;
 };
 

@@ -148,7 +148,9 @@ int flags_restore(const struct cudbgshim_memory *memory, struct cudbgshim_undo *
 	if (n > CUDBGSHIM_UNDO_WRITES)
 		return -EINVAL;
 	while (n--) {
-		int rc = restore_one(memory, &undo->writes[n]);
+		/* A copy: the record lies in memory that its dead owner shared. */
+		struct cudbgshim_undo_write w = undo->writes[n];
+		int rc = restore_one(memory, &w);
 
 		if (rc < 0 && !first)
 			first = rc;

@@ -380,6 +380,7 @@ static int enter(struct cudbgshim_inferior *c)
 	regs.orig_rax = ~0ull;
 	regs.eflags &= ~EFLAGS_DF_TF_RF;
 	*c->record = (struct cudbgshim_inferior_record){ .tid = c->tid, .frame = c->frame.addr,
+						     .cookie_addr = c->frame.cookie_addr,
 						     .cookie = c->cookie,
 						     .function = c->o.function };
 	__atomic_store_n(&c->record->is_active, 1, __ATOMIC_RELEASE);
@@ -510,7 +511,7 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 		return false;
 	/* From another process, or abort() of the function itself. */
 	if (trace(PTRACE_GETSIGINFO, c->tid, NULL, &si) < 0 ||
-	    (si.si_code <= 0 && si.si_pid != c->o.pid))
+	    (si.si_code <= 0 && si.si_code != SI_TKILL))
 		return false;
 	if (fd_read_file_at(c->o.proc_fd, "status", 65536, &status, &size) < 0)
 		return false;
@@ -699,7 +700,7 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 	if (!__atomic_load_n(&record->is_active, __ATOMIC_ACQUIRE))
 		return 0;
 	/* The cookie is overwritten when the thread uses that part of its stack again. */
-	if (memory->read(memory->ctx, record->frame + 8 + 304, &cookie, sizeof(cookie)) < 0 ||
+	if (memory->read(memory->ctx, record->cookie_addr, &cookie, sizeof(cookie)) < 0 ||
 	    cookie != record->cookie)
 		return 0;
 	if (trace(PTRACE_SEIZE, record->tid, NULL, NULL) < 0)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Putting a target right whose debugger was killed; with ptrace and memory alone, no vendor code. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "session.h"
@@ -36,9 +38,15 @@ static void nap(void)
 /* A call that is under way finishes by itself; nothing may be changed under it. */
 static void wait_for_call(struct rescue *r)
 {
+	struct cudbgshim_inferior_record call = r->undo->call;
+	char path[32];
 	int rc;
 
-	while ((rc = cudbgshim_inferior_is_running(&r->undo->call, &r->o->memory)) == 1 &&
+	/* A thread of another process is none of our business, whatever the record says. */
+	snprintf(path, sizeof(path), "task/%d", call.tid);
+	if (faccessat(r->o->proc_fd, path, F_OK, 0) < 0)
+		call.is_active = 0;
+	while ((rc = cudbgshim_inferior_is_running(&call, &r->o->memory)) == 1 &&
 	       clock_left_ms(r->deadline))
 		nap();
 	if (rc == 1)

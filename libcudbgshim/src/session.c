@@ -70,8 +70,8 @@ int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 	s->o.label = options->label ? options->label : (uint32_t)getpid();
 	s->o.capabilities = options->capabilities ? options->capabilities : 0xf;
 	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->event_fd < 0 || (s->undo->version && s->undo->version != CUDBGSHIM_UNDO_VERSION)) {
-		int rc = s->event_fd < 0 ? -errno : -EINVAL;
+	if (s->event_fd < 0 || s->undo->phase != CUDBGSHIM_PHASE_NONE || s->undo->n_writes) {
+		int rc = s->event_fd < 0 ? -errno : -EBUSY;
 
 		cudbgshim_session_destroy(s);
 		return rc;

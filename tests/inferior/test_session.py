@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Attach, detach, second attach and rescue by libcudbgshim alone, on the simulated CUDA stack."""
+import os
 import pathlib
 import signal
 import subprocess
@@ -26,10 +27,10 @@ def scene(release="12.4", app=CudaScene.APP, **kwargs):
 class Run:
     """One finished probe."""
 
-    def __init__(self, done):
-        self.lines = done.stdout.splitlines()
-        self.code = done.returncode
-        self.text = done.stdout + done.stderr
+    def __init__(self, code, out, err):
+        self.lines = out.splitlines()
+        self.code = code
+        self.text = out + err
 
     def all(self, word):
         return [line.split(" ", 1)[1] for line in self.lines if line.startswith(word + " ")]
@@ -45,10 +46,16 @@ class Run:
         return words[0], int(words[1]), int(words[2])
 
 
+def begin(s, *words, pid=None, **kwargs):
+    # A sanitizer's dlopen() does not know the library that calls it, nor that one's run path.
+    return subprocess.Popen([PROBE, str(pid or s.app.pid), f"libcuda={s.libcuda}", *words], text=True,
+                            stdout=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": str(s.libraries)}, **kwargs)
+
+
 def probe(s, *words, pid=None):
-    command = [PROBE, str(pid or s.app.pid), f"libcuda={s.libcuda}", *words]
-    return Run(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
-                              stdin=subprocess.DEVNULL))
+    run = begin(s, *words, pid=pid, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    out, err = run.communicate(timeout=60)
+    return Run(run.returncode, out, err)
 
 
 def values(s):
@@ -114,8 +121,7 @@ def program_that_has_not_called_cuinit():
         run = probe(s, "attach", "detach")
         assert run.outcomes == ["armed", "detached"], run.text
         assert_untouched(s)
-        armed = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", "wait=20000", "attach", "detach"],
-                                 stdout=subprocess.PIPE, text=True)
+        armed = begin(s, "wait=20000", "attach", "detach")
         wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the session is armed")
         say(s, "init", wait=False)
         out = armed.communicate(timeout=60)[0]
@@ -172,8 +178,7 @@ def old_drivers_are_refused():
 @test
 def second_debugger_is_refused_and_the_first_not_disturbed():
     with scene() as s:
-        first = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", "attach", "hold", "detach"],
-                                 stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+        first = begin(s, "attach", "hold", "detach", stdin=subprocess.PIPE)
         try:
             wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the first session")
             before = values(s)
@@ -293,18 +298,46 @@ def rescuer_that_is_killed_is_followed_by_another():
         undo = s.directory / "undo"
         for i in range(12):
             undo.write_bytes(bytes(4096))
-            victim = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", f"undo={undo}", "attach", "hold"],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            victim = begin(s, f"undo={undo}", "attach", "hold", stdin=subprocess.PIPE)
             wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the session")
             victim.kill()
             victim.wait()
-            first = subprocess.Popen([PROBE, str(s.app.pid), f"undo={undo}", "rescue"], stdout=subprocess.DEVNULL)
+            first = begin(s, f"undo={undo}", "rescue")
             time.sleep(0.002 * i)
             first.kill()
             first.wait()
             rescue = probe(s, f"undo={undo}", "rescue")
             assert rescue.code == 0, rescue.text
             assert_untouched(s)
+
+
+@test
+def vendor_call_that_hangs_is_announced_and_survived():
+    for slot in ("initialize", "getNextEvent", "requestCleanupOnDetach"):
+        with scene() as s:
+            undo = s.directory / "undo"
+            undo.write_bytes(bytes(4096))
+            s.control(f"hang {slot}")
+            run = begin(s, f"undo={undo}", "attach", "detach")
+            try:
+                run.communicate(timeout=2)
+                raise AssertionError(f"{slot} did not hang")
+            except subprocess.TimeoutExpired:
+                run.kill()
+                run.communicate()
+            assert probe(s, f"undo={undo}", "rescue").code == 0
+            assert_untouched(s)
+
+
+@test
+def record_that_needs_a_rescue_is_not_used_again():
+    with scene() as s:
+        undo = s.directory / "undo"
+        undo.write_bytes(bytes(4096))
+        assert probe(s, f"undo={undo}", "die=8", "attach").code == -signal.SIGKILL
+        assert probe(s, f"undo={undo}", "attach").outcomes == []
+        assert probe(s, f"undo={undo}", "rescue").code == 0
+        assert probe(s, f"undo={undo}", "attach", "detach").outcomes == ["attached", "detached"]
 
 
 @test
@@ -320,8 +353,7 @@ def rescue_of_a_process_that_ended_says_so():
 @test
 def events_reach_the_caller():
     with scene() as s:
-        run = subprocess.Popen([PROBE, str(s.app.pid), f"libcuda={s.libcuda}", "attach", "events", "detach"],
-                               stdout=subprocess.PIPE, text=True)
+        run = begin(s, "attach", "events", "detach")
         wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the session")
         time.sleep(0.2)
         say(s, "context 1", wait=False)

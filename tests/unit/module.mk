@@ -59,6 +59,7 @@ $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
 
 $(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
 $(eval $(call unit_test,cudbgshim_inferior,cudbgshim base,$(cudbgshim_ldlibs)))
+$(eval $(call unit_test,cudbgshim_session,cudbgshim base,$(cudbgshim_ldlibs)))
 
 define corefile_test
 $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* The record of what was written; the sequences themselves: tests/inferior/test_session.py. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libcudbgshim/src/session.h"
+#include "testlib.h"
+
+#define BASE UINT64_C(0x1000)
+
+/* The target: a page of memory, of which every access can be made to fail. */
+static struct {
+	uint8_t bytes[8192];
+	int accesses, fail_at;
+	uint32_t recorded_before_write;
+	struct cudbgshim_undo *undo;
+} target;
+
+static bool fails(void)
+{
+	return ++target.accesses == target.fail_at;
+}
+
+static int read_target(void *ctx, uint64_t addr, void *buf, size_t size)
+{
+	if (fails())
+		return -EFAULT;
+	memcpy(buf, target.bytes + (addr - BASE), size);
+	return 0;
+}
+
+static int write_target(void *ctx, uint64_t addr, const void *buf, size_t size)
+{
+	target.recorded_before_write = target.undo->n_writes;
+	if (fails())
+		return -EFAULT;
+	memcpy(target.bytes + (addr - BASE), buf, size);
+	return 0;
+}
+
+static const struct cudbgshim_memory memory = { read_target, write_target, NULL };
+
+static struct session_target symbols_at(void)
+{
+	struct session_target t = { .library = { .base = BASE } };
+
+	for (enum cudbgshim_symbol s = 0; s < CUDBGSHIM_SYM_COUNT; s++)
+		t.symbols.addr[s] = BASE + 16 * s;
+	t.symbols.addr[CUDBGSHIM_SYM_INJECTION_PATH] = BASE + 4096;
+	t.symbols.addr[CUDBGSHIM_SYM_MEMCHECK] = 0;
+	return t;
+}
+
+static void begin(struct cudbgshim_undo *undo)
+{
+	*undo = (struct cudbgshim_undo){ .version = CUDBGSHIM_UNDO_VERSION };
+	memset(&target, 0, sizeof(target));
+	target.undo = undo;
+	for (size_t i = 0; i < 4096; i++)
+		target.bytes[i] = (uint8_t)i;
+}
+
+/* Recorded before it is made; the oldest value comes back; a missing variable is no error. */
+static void writes_are_undone(void)
+{
+	struct session_target t = symbols_at();
+	struct cudbgshim_undo undo;
+	uint8_t before[sizeof(target.bytes)];
+
+	begin(&undo);
+	memcpy(before, target.bytes, sizeof(before));
+	TEST_EQ(flags_write(&memory, &t, &undo, CUDBGSHIM_SYM_IPC_FLAG, 1), 0);
+	TEST_EQ(target.recorded_before_write, 1);
+	TEST_EQ(flags_write(&memory, &t, &undo, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE, UINT64_MAX), 0);
+	TEST_EQ(flags_write(&memory, &t, &undo, CUDBGSHIM_SYM_IPC_FLAG, 2), 0);
+	TEST_EQ(flags_write(&memory, &t, &undo, CUDBGSHIM_SYM_MEMCHECK, 2), 0);
+	TEST_EQ(undo.n_writes, 2);
+	TEST_EQ(memcmp(before, target.bytes, sizeof(before)) != 0, true);
+	TEST_EQ(flags_restore(&memory, &undo), 0);
+	TEST_EQ(undo.n_writes, 0);
+	TEST_EQ(memcmp(before, target.bytes, sizeof(before)), 0);
+	TEST_EQ(flags_restore(&memory, &undo), 0);
+}
+
+static void paths_are_written_and_removed(void)
+{
+	struct session_target t = symbols_at();
+	struct cudbgshim_undo undo;
+	char path[5000];
+
+	begin(&undo);
+	memset(path, 'x', sizeof(path));
+	path[4096] = '\0';
+	TEST_EQ(flags_write_path(&memory, &t, &undo, path), -ENAMETOOLONG);
+	path[4095] = '\0';
+	TEST_EQ(flags_write_path(&memory, &t, &undo, path), 0);
+	TEST_STR((char *)target.bytes + 4096, path);
+	TEST_EQ(flags_write_path(&memory, &t, &undo, "other"), -EBUSY);
+	TEST_EQ(flags_restore(&memory, &undo), 0);
+	for (size_t i = 4096; i < sizeof(target.bytes); i++)
+		TEST_ROW_EQ(i, target.bytes[i], 0);
+}
+
+/* Whichever access fails: what was written is on record. */
+static void failures_leave_a_record(void)
+{
+	for (int at = 1; at <= 6; at++) {
+		struct session_target t = symbols_at();
+		struct cudbgshim_undo undo;
+		uint8_t before[sizeof(target.bytes)];
+		int rc = 0;
+
+		begin(&undo);
+		memcpy(before, target.bytes, sizeof(before));
+		target.fail_at = at;
+		for (enum cudbgshim_symbol s = 0; s < 3 && rc == 0; s++)
+			rc = flags_write(&memory, &t, &undo, s, 0xabcd);
+		TEST_ROW_EQ(at, rc, -EFAULT);
+		TEST_ROW_EQ(at, flags_restore(&memory, &undo), 0);
+		TEST_ROW_EQ(at, memcmp(before, target.bytes, sizeof(before)), 0);
+	}
+}
+
+/* The record lies in memory that others can write. */
+static void forged_records_are_refused(void)
+{
+	struct cudbgshim_undo undo;
+	struct cudbgshim_rescue_options o = { .pid = getpid(), .memory = memory };
+	char path[32];
+
+	begin(&undo);
+	snprintf(path, sizeof(path), "/proc/%d", (int)getpid());
+	o.proc_fd = open(path, O_RDONLY | O_DIRECTORY);
+	undo.n_writes = CUDBGSHIM_UNDO_WRITES + 1;
+	TEST_EQ(flags_restore(&memory, &undo), -EINVAL);
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), -EINVAL);
+	undo.n_writes = 0;
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), -ESRCH); /* of another process */
+	undo.pid = getpid();
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), -ESRCH); /* of an older one with that number */
+	TEST_EQ(flags_start_time(o.proc_fd, &undo.start_time), 0);
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), 0);
+	undo.version = 0;
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), 0);
+	undo.version = 99;
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), -EINVAL);
+	close(o.proc_fd);
+}
+
+static bool has_steps(const struct session_step *steps, bool is_attach)
+{
+	size_t n = 0;
+
+	for (; steps->run; steps++, n++) {
+		/* Only an armed session may wait for ever. */
+		if (!steps->timeout_ms && strcmp(steps->name, "wait for cuInit"))
+			return false;
+		for (const struct session_step *other = steps + 1; other->run; other++)
+			if (!strcmp(steps->name, other->name))
+				return false;
+	}
+	return n >= (is_attach ? 15 : 10);
+}
+
+static void steps_and_outcomes_have_names(void)
+{
+	TEST_EQ(has_steps(session_attach_steps, true), true);
+	TEST_EQ(has_steps(session_detach_steps, false), true);
+	for (enum cudbgshim_outcome o = 0; o < CUDBGSHIM_OUTCOME_COUNT; o++)
+		CU_ASSERT_PTR_NOT_NULL(cudbgshim_outcome_name(o));
+	CU_ASSERT_PTR_NULL(cudbgshim_outcome_name(CUDBGSHIM_OUTCOME_COUNT));
+	CU_ASSERT_PTR_NULL(cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_COUNT));
+	CU_ASSERT_PTR_NOT_NULL(cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_TOO_OLD));
+}
+
+TEST_SUITE(cudbgshim_session, TEST(writes_are_undone), TEST(paths_are_written_and_removed),
+	   TEST(failures_leave_a_record), TEST(forged_records_are_refused),
+	   TEST(steps_and_outcomes_have_names));
