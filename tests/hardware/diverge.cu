@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Half the lanes of each warp go round in one place, half in another that is called or inlined. */
+#include "common.h"
+
+__device__ __noinline__ void called(struct shared_words *w)
+{
+	while (!w->stop) // called here
+		__nanosleep(100); // called here
+}
+
+__device__ __forceinline__ void inlined(struct shared_words *w)
+{
+	while (!w->stop) // inlined here
+		if (threadIdx.x == 0 && blockIdx.x < SLOTS) // inlined here
+			w->progress[blockIdx.x] = w->progress[blockIdx.x] + 1; // inlined here
+}
+
+template <typename T> __global__ void diverge(struct shared_words *w, T *out)
+{
+	if (threadIdx.x % 32 < 16)
+		inlined(w);
+	else
+		called(w);
+	out[threadIdx.x] = (T)threadIdx.x;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned char *global;
+
+	begin(argc, argv);
+	global = planted_global(8192);
+	diverge<float><<<4, 64>>>(words, (float *)(global + 4096));
+	return finish(global, 4096, 4, 64);
+}
