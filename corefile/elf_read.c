@@ -45,6 +45,31 @@ static void count_sections(struct corefile_elf *e, uint32_t n, uint32_t names)
 	e->names = names == SHN_XINDEX ? first.sh_link : names;
 }
 
+/* Without a table, or with one of another shape, there are none. */
+static void count_segments(struct corefile_elf *e)
+{
+	struct reader r;
+	uint32_t entry, n;
+	uint64_t fit;
+
+	reader_init(&r, e->data, e->size);
+	reader_seek(&r, offsetof(Elf64_Ehdr, e_phoff));
+	e->segments_at = reader_u64(&r);
+	reader_seek(&r, offsetof(Elf64_Ehdr, e_phentsize));
+	entry = reader_u16(&r);
+	n = reader_u16(&r);
+	if (n == PN_XNUM && e->sections_at && e->sections_at < e->size &&
+	    e->size - e->sections_at >= sizeof(Elf64_Shdr)) {
+		reader_seek(&r, e->sections_at + offsetof(Elf64_Shdr, sh_info));
+		n = reader_u32(&r);
+	}
+	if (!e->segments_at || entry != sizeof(Elf64_Phdr))
+		return;
+	fit = e->segments_at < e->size ? (e->size - e->segments_at) / sizeof(Elf64_Phdr) : 0;
+	e->n_segments_promised = n;
+	e->n_segments = n < fit ? n : (uint32_t)fit;
+}
+
 int corefile_elf_open(const void *data, size_t size, struct corefile_elf *ret,
 		      struct corefile_problem *error)
 {
@@ -67,6 +92,7 @@ int corefile_elf_open(const void *data, size_t size, struct corefile_elf *ret,
 	entry = reader_u16(&r);
 	n = reader_u16(&r);
 	names = reader_u16(&r);
+	count_segments(&e);
 	if (e.sections_at == 0) {
 		*ret = e;
 		return 0;
@@ -96,6 +122,22 @@ void corefile_elf_section(const struct corefile_elf *e, uint32_t i, Elf64_Shdr *
 	ret->sh_info = reader_u32(&r);
 	ret->sh_addralign = reader_u64(&r);
 	ret->sh_entsize = reader_u64(&r);
+}
+
+void corefile_elf_segment(const struct corefile_elf *e, uint32_t i, Elf64_Phdr *ret)
+{
+	struct reader r;
+
+	reader_init(&r, e->data, e->size);
+	reader_seek(&r, e->segments_at + (uint64_t)i * sizeof(Elf64_Phdr));
+	ret->p_type = reader_u32(&r);
+	ret->p_flags = reader_u32(&r);
+	ret->p_offset = reader_u64(&r);
+	ret->p_vaddr = reader_u64(&r);
+	ret->p_paddr = reader_u64(&r);
+	ret->p_filesz = reader_u64(&r);
+	ret->p_memsz = reader_u64(&r);
+	ret->p_align = reader_u64(&r);
 }
 
 const void *corefile_elf_bytes(const struct corefile_elf *e, const Elf64_Shdr *section,

@@ -20,6 +20,9 @@ struct corefile_elf {
 	uint32_t n_sections; /**< That lie in the file; 0 without a section table. */
 	uint32_t n_promised; /**< That its header speaks of. */
 	uint32_t names;
+	uint64_t segments_at;
+	uint32_t n_segments; /**< Program headers that lie in the file. */
+	uint32_t n_segments_promised;
 };
 
 /**
@@ -30,6 +33,8 @@ int corefile_elf_open(const void *data, size_t size, struct corefile_elf *ret,
 		      struct corefile_problem *error);
 /** @param i  Below n_sections. */
 void corefile_elf_section(const struct corefile_elf *e, uint32_t i, Elf64_Shdr *ret);
+/** @param i  Below n_segments. */
+void corefile_elf_segment(const struct corefile_elf *e, uint32_t i, Elf64_Phdr *ret);
 /**
  * What a section holds, as far as the file goes.
  * @param ret_size  At most sh_size.

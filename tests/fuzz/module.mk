@@ -31,7 +31,7 @@ $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
 $(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_document_deps := $(protocol_gen)
 
-$(eval $(call fuzz_target,corefile_cuda,corefile,$(corefile_ldlibs)))
+$(foreach t,amdgpu cuda,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
 
 $(eval $(call fuzz_target,worker_code,$(worker_libs),$(worker_ldlibs)))
 fuzz_worker_code_deps := $(protocol_gen)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COREFILE_AMDGPU_READ_H
+#define COREFILE_AMDGPU_READ_H
+
+/**
+ * @file amdgpu_read.h
+ * An AMDGPU core, split or unified, whoever wrote it: from bytes to the model.
+ *
+ * The file is not trusted.  What makes no sense is left out and listed in amdcore.problems; what
+ * remains is consistent.  Time and memory are bounded by the size of the file, whatever its counts
+ * say.  Odd alignments and flags, as the ROCm runtime writes them, do not matter.
+ */
+
+#include "corefile/amdgpu_model.h"
+
+/** Is this an ELF file of the kind, whether or not it can be read? */
+bool amdcore_is(const void *data, size_t size);
+
+/**
+ * @param data   The file; the result points into it.
+ * @param ret    Release with amdcore_deinit().  Complete when ret->problems.total is 0.
+ * @param error  Why nothing could be read; NULL allowed.
+ * @return 0, -ENOEXEC (not an AMDGPU core, or compressed), -EBADMSG (its note makes no sense; @p error
+ *         says how), -ENOMEM.
+ */
+int amdcore_read(const void *data, size_t size, struct amdcore *ret,
+		 struct corefile_problem *error);
+
+#endif /* COREFILE_AMDGPU_READ_H */
