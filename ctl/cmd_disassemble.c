@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "ctl/ctl.h"
@@ -171,7 +172,7 @@ static int read_code(struct ctl *c, struct job *j)
 		return r;
 	j->code = rpc_arena_alloc(&c->arena, strlen(result.data) / 4 * 3 + 1);
 	if (!j->code ||
-	    text_base64_decode(result.data, strlen(result.data), j->code, &j->code_size) < 0 ||
+	    base64_decode(result.data, strlen(result.data), j->code, &j->code_size) < 0 ||
 	    j->code_size != result.size || result.size > p.size)
 		return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "memory.read", NULL,
 				     "the agent's reply holds no such bytes");

@@ -51,7 +51,7 @@ static int append(struct ctl *c, const struct range *m, const struct rpc_memory_
 		return 0;
 	}
 	bytes = rpc_arena_alloc(&c->arena, text_size / 4 * 3 + 1);
-	if (!bytes || text_base64_decode(piece->data, text_size, bytes, &size) < 0 ||
+	if (!bytes || base64_decode(piece->data, text_size, bytes, &size) < 0 ||
 	    size != piece->size)
 		return bad_reply(c);
 	if (raw)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/text.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -107,47 +106,6 @@ void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t s
 {
 	for (size_t at = 0; at < size; at += 16)
 		hexdump_row(o, address + at, data + at, size - at < 16 ? size - at : 16);
-}
-
-static int base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
-}
-
-int text_base64_decode(const char *text, size_t size, uint8_t *ret, size_t *ret_size)
-{
-	size_t pad = 0, n = 0;
-
-	if (size % 4)
-		return -EINVAL;
-	while (pad < 2 && pad < size && text[size - 1 - pad] == '=')
-		pad++;
-	for (size_t i = 0; i < size; i += 4) {
-		size_t digits = i + 4 == size ? 4 - pad : 4;
-		uint32_t v = 0;
-
-		for (size_t k = 0; k < 4; k++) {
-			int d = k < digits ? base64_digit(text[i + k]) : 0;
-
-			if (d < 0)
-				return -EINVAL;
-			v = v << 6 | (uint32_t)d;
-		}
-		if (v & (digits == 2 ? 0xffffu : digits == 3 ? 0xffu : 0))
-			return -EINVAL;
-		for (size_t k = 0; k + 1 < digits; k++)
-			ret[n++] = (uint8_t)(v >> (16 - 8 * k));
-	}
-	*ret_size = n;
-	return 0;
 }
 
 static size_t min3(size_t a, size_t b, size_t c)

@@ -2,7 +2,7 @@
 #ifndef CTL_TEXT_H
 #define CTL_TEXT_H
 
-/** @file text.h  Text for people: safe printing of strangers' names, sizes, hex dumps, base64. */
+/** @file text.h  Text for people: safe printing of strangers' names, sizes, hex dumps. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,12 +25,6 @@ void text_duration(struct out *o, uint64_t ms);
 
 /** Address, sixteen bytes, their ASCII view; one line per 16-byte row, as `hexdump -C` lays it. */
 void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t size);
-
-/**
- * @param ret  Room for base64 size / 4 * 3 bytes; may be the text itself.
- * @return 0, -EINVAL (not canonical base64).
- */
-int text_base64_decode(const char *text, size_t size, uint8_t *ret, size_t *ret_size);
 
 /** Edits (insert, remove, replace, swap neighbours) between two words of up to 31 letters. */
 size_t text_distance(const char *a, const char *b);

@@ -38,6 +38,8 @@ struct rpc_client {
 	uint32_t timeout_ms;
 	uint64_t last_id;
 	bool broken; /* a message was cut in half; nothing more can be said */
+	rpc_client_wait_fn wait; /* NULL: poll() */
+	void *wait_data;
 	struct rpc_wire wire;
 	struct out result, error; /* of the last call */
 	bool has_result, has_error;
@@ -159,6 +161,12 @@ int rpc_client_fd(const struct rpc_client *c)
 	return c->fd;
 }
 
+void rpc_client_set_wait(struct rpc_client *c, rpc_client_wait_fn wait, void *data)
+{
+	c->wait = wait;
+	c->wait_data = data;
+}
+
 uint64_t rpc_client_dropped(const struct rpc_client *c)
 {
 	return c->dropped;
@@ -176,12 +184,14 @@ const char *rpc_client_last_error(const struct rpc_client *c, size_t *ret_size)
 	return c->has_error ? c->error.data : NULL;
 }
 
-/* @return 0, -ETIMEDOUT, or another -errno. */
+/* @return 0, -ETIMEDOUT, -ECANCELED (by who waits in our place), or another -errno. */
 static int wait_for(struct rpc_client *c, short events, uint64_t deadline_ns)
 {
 	struct pollfd p = { .fd = c->fd, .events = events };
 	int r;
 
+	if (c->wait)
+		return c->wait(c->wait_data, c->fd, events, deadline_ns);
 	do
 		r = poll(&p, 1, clock_left_ms(deadline_ns));
 	while (r < 0 && errno == EINTR);
@@ -291,7 +301,7 @@ static int read_message(struct rpc_client *c, struct agent_err *err)
 						     "what came is no JSON-RPC 2.0 message");
 }
 
-/* Read once from the socket.  @return 0, -ETIMEDOUT (err untouched), other negative with err. */
+/* Read once.  @return 0, -ETIMEDOUT or -ECANCELED (err untouched), other negative with err. */
 static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err *err)
 {
 	ssize_t n;
@@ -302,7 +312,7 @@ static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err 
 		r = n >= 0 || errno == EINTR ? 0 :
 		    errno == EAGAIN	     ? wait_for(c, POLLIN, deadline_ns) :
 					       -errno;
-		if (r == -ETIMEDOUT)
+		if (r == -ETIMEDOUT || r == -ECANCELED)
 			return r;
 		if (r < 0)
 			return unreachable(err, -r, "receive", NULL, "the connection is lost");
@@ -325,6 +335,12 @@ static int late(struct rpc_client *c, const char *method, struct agent_err *err)
 			     "%.60s: no answer within %" PRIu32 " ms", method, c->timeout_ms);
 }
 
+static int cancelled(const char *method, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_FAILED, ECANCELED, "wait for the reply", NULL,
+			     "%.60s: cancelled", method);
+}
+
 static int send_request(struct rpc_client *c, const char *method, const char *params,
 			size_t params_size, uint64_t deadline_ns, struct agent_err *err)
 {
@@ -345,6 +361,8 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 	r = send_all(c, &message, deadline_ns);
 	if (r == -ETIMEDOUT)
 		return late(c, method, err);
+	if (r == -ECANCELED)
+		return cancelled(method, err);
 	/* An agent that refuses a connection says why and closes it: look for that first. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return unreachable(err, -r, "send", NULL, "the connection is lost");
@@ -370,6 +388,8 @@ int rpc_client_call(struct rpc_client *c, const char *method, const char *params
 			r = receive(c, deadline_ns, err);
 		if (r == -ETIMEDOUT)
 			return late(c, method, err);
+		if (r == -ECANCELED)
+			return cancelled(method, err);
 		if (r < 0)
 			return r;
 	}

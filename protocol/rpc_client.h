@@ -45,6 +45,16 @@ void rpc_client_set_timeout(struct rpc_client *c, uint32_t timeout_ms);
 int rpc_client_fd(const struct rpc_client *c);
 
 /**
+ * Waits for the client's descriptor in place of poll(), for a program that has others to serve.
+ * It must not call this client.
+ * @return 0 (ready, or look again), -ETIMEDOUT, -ECANCELED (give up: calls then fail so, and the
+ *         late reply is dropped as after a timeout), another -errno.
+ */
+typedef int (*rpc_client_wait_fn)(void *data, int fd, short events, uint64_t deadline_ns);
+/** @param wait  NULL for poll(). */
+void rpc_client_set_wait(struct rpc_client *c, rpc_client_wait_fn wait, void *data);
+
+/**
  * Call a method and wait for its answer, which rpc_client_last_result() then gives.
  * @param method  Any name.
  * @param params  JSON text of an object; size 0 sends none.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/fd.h"
 #include "ctl/color.h"
 #include "ctl/output.h"
@@ -82,7 +83,7 @@ static void decodes_base64(void)
 		char *text = n ? test_tail_dup(rows[i].in, n) : test_tail_alloc(1);
 		uint8_t *bytes = test_tail_alloc(n / 4 * 3 + 1);
 
-		TEST_ROW_EQ(i, text_base64_decode(text, n, bytes, &size), rows[i].r);
+		TEST_ROW_EQ(i, base64_decode(text, n, bytes, &size), rows[i].r);
 		TEST_ROW_EQ(i, size, rows[i].want ? strlen(rows[i].want) : 77);
 		if (rows[i].want)
 			TEST_ROW_EQ(i, memcmp(bytes, rows[i].want, size), 0);

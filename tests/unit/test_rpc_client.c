@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -200,6 +202,42 @@ static void late_replies_are_dropped(void)
 	stop(&s, c);
 }
 
+/* Waits once like poll(), then wants no more. */
+static int wait_once(void *data, int fd, short events, uint64_t deadline_ns)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	int *left = data;
+
+	if (!*left)
+		return -ECANCELED;
+	--*left;
+	return poll(&p, 1, clock_left_ms(deadline_ns)) > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* Who waits in the client's place may give up a call; the connection stays usable. */
+static void calls_are_cancelled(void)
+{
+	static const char *const script[] = { "", R "1,\"result\":{\"ended\":true}}\n" R
+						    "2,\"result\":{\"ended\":false}}\n", NULL };
+	const struct rpc_session_detach_params p = { .session = "s1" };
+	struct rpc_session_detach_result ret;
+	auto_rpc_arena struct rpc_arena a;
+	struct agent_err err = { 0 };
+	struct rpc_client *c;
+	struct server s;
+	int left = 0;
+
+	rpc_arena_init(&a, 0);
+	c = start(&s, script);
+	rpc_client_set_wait(c, wait_once, &left);
+	TEST_EQ(rpc_client_session_detach(c, &p, &a, &ret, &err), -ECANCELED);
+	TEST_STR(err.message, "session.detach: cancelled");
+	left = 1000;
+	TEST_EQ(rpc_client_session_detach(c, &p, &a, &ret, &err), 0);
+	CU_ASSERT_FALSE(ret.ended);
+	stop(&s, c);
+}
+
 static void lost_connections_are_reported(void)
 {
 	static const char *const end[] = { NULL };
@@ -259,4 +297,5 @@ static void nobody_listens(void)
 
 TEST_SUITE(rpc_client, TEST(typed_calls_go_round), TEST(errors_carry_everything),
 	   TEST(notifications_are_kept), TEST(unread_notifications_are_bounded),
-	   TEST(late_replies_are_dropped), TEST(lost_connections_are_reported), TEST(nobody_listens));
+	   TEST(late_replies_are_dropped), TEST(calls_are_cancelled),
+	   TEST(lost_connections_are_reported), TEST(nobody_listens));
