@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
