@@ -94,6 +94,7 @@ include base/module.mk
 include libkfdtrap/module.mk
 include libcudbgshim/module.mk
 include corefile/module.mk
+include store/module.mk
 include symbols/module.mk
 include disasm/module.mk
 include protocol/module.mk

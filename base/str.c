@@ -89,6 +89,79 @@ int str_to_ms(const char *s, uint64_t *ret_ms)
 	return -EINVAL;
 }
 
+/* Number and what follows it.  @param any  Also 0x-hex. */
+static int split_number(const char *s, bool any, uint64_t *ret_value, const char **ret_suffix)
+{
+	bool hex = any && s && s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+	size_t n = !s ? 0 : hex ? 2 + strspn(s + 2, "0123456789abcdefABCDEF") : strspn(s, "0123456789");
+	char digits[24];
+
+	if (!n || n >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, s, n);
+	digits[n] = '\0';
+	*ret_suffix = s + n;
+	return str_to_u64_any(digits, ret_value);
+}
+
+int str_to_bytes(const char *s, uint64_t *ret_bytes)
+{
+	static const char suffixes[] = "KMGT";
+	const char *suffix, *found;
+	uint64_t v;
+	unsigned shift = 0;
+	int r = split_number(s, true, &v, &suffix);
+
+	if (r < 0)
+		return r;
+	if (*suffix) {
+		found = strchr(suffixes, *suffix);
+		if (!found || suffix[1])
+			return -EINVAL;
+		shift = 10 * (unsigned)(found - suffixes + 1);
+	}
+	if (v > UINT64_MAX >> shift)
+		return -ERANGE;
+	*ret_bytes = v << shift;
+	return 0;
+}
+
+int str_to_size(const char *s, uint64_t *ret_bytes, uint32_t *ret_percent)
+{
+	const char *suffix;
+	uint64_t v;
+	int r = split_number(s, false, &v, &suffix);
+
+	if (r == 0 && !strcmp(suffix, "%")) {
+		if (v < 1 || v > 100)
+			return -ERANGE;
+		*ret_percent = (uint32_t)v;
+		return 0;
+	}
+	r = str_to_bytes(s, ret_bytes);
+	if (r == 0)
+		*ret_percent = 0;
+	return r;
+}
+
+int str_to_age(const char *s, uint64_t *ret_s)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t s;
+	} units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 }, { "w", 604800 } };
+	const char *suffix;
+	uint64_t v;
+	int r = split_number(s, false, &v, &suffix);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(suffix, units[i].suffix))
+			return __builtin_mul_overflow(v, units[i].s, ret_s) ? -ERANGE : 0;
+	return -EINVAL;
+}
+
 void str_copy(char *dst, size_t size, const char *src)
 {
 	size_t n = strlen(src);

@@ -17,6 +17,16 @@ int str_to_u64_any(const char *s, uint64_t *ret_value);
 /** `250ms`, `5s`, `2m`, or a bare number of seconds; result in milliseconds, at most one day. */
 int str_to_ms(const char *s, uint64_t *ret_ms);
 
+/** `4096`, `0x1000`, `4K`, `64M`, `10G`, `1T` (powers of 1024); whole string.  @return 0, -EINVAL, -ERANGE. */
+int str_to_bytes(const char *s, uint64_t *ret_bytes);
+/**
+ * The same, or a share: `10%` of something that the caller knows.
+ * @param ret_percent  1 to 100; 0 when @p ret_bytes was set.
+ */
+int str_to_size(const char *s, uint64_t *ret_bytes, uint32_t *ret_percent);
+/** `90s`, `5m`, `12h`, `14d`, `26w`, or a bare number of seconds.  @return 0, -EINVAL, -ERANGE. */
+int str_to_age(const char *s, uint64_t *ret_s);
+
 /** Copy with truncation; always terminates; never splits a UTF-8 sequence. size > 0. */
 void str_copy(char *dst, size_t size, const char *src);
 bool str_starts_with(const char *s, const char *prefix);

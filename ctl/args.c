@@ -36,27 +36,14 @@ int args_address(struct ctl *c, const char *name, const char *text, uint64_t *re
 
 int args_size(struct ctl *c, const char *name, const char *text, uint64_t max, uint64_t *ret)
 {
-	static const char suffixes[] = "KMG";
-	size_t n = strlen(text);
-	const char *suffix = n ? strchr(suffixes, text[n - 1]) : NULL;
-	unsigned shift = 0;
-	char digits[24];
 	uint64_t v;
 
-	if (suffix && *suffix) {
-		shift = 10 * (unsigned)(suffix - suffixes + 1);
-		n--;
-	}
-	if (n >= sizeof(digits))
-		n = 0;
-	memcpy(digits, text, n);
-	digits[n] = '\0';
-	if (str_to_u64_any(digits, &v) < 0 || !v || v > max >> shift)
+	if (str_to_bytes(text, &v) < 0 || !v || v > max)
 		return ctl_usage(c,
 				 "%s: \"%.40s\" is not a size between 1 and %llu such as 64, "
 				 "0x40 or 4K",
 				 name, text, (unsigned long long)max);
-	*ret = v << shift;
+	*ret = v;
 	return 0;
 }
 

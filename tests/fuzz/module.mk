@@ -35,3 +35,5 @@ $(foreach t,amdgpu cuda,$(eval $(call fuzz_target,corefile_$(t),corefile,$(coref
 
 $(eval $(call fuzz_target,worker_code,$(worker_libs),$(worker_ldlibs)))
 fuzz_worker_code_deps := $(protocol_gen)
+
+$(eval $(call fuzz_target,store,store))

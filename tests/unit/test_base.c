@@ -149,6 +149,36 @@ static void durations_have_units(void)
 	}
 }
 
+static void sizes_and_ages_have_units(void)
+{
+	static const struct {
+		const char *text;
+		int size, age; /* outcomes */
+		uint64_t bytes, seconds;
+		uint32_t percent;
+	} rows[] = {
+		{ "0", 0, 0, 0, 0, 0 }, { "4096", 0, 0, 4096, 4096, 0 }, { "0x10", 0, -EINVAL, 16, 0, 0 },
+		{ "4K", 0, -EINVAL, 4096, 0, 0 }, { "3T", 0, -EINVAL, UINT64_C(3) << 40, 0, 0 },
+		{ "10%", 0, -EINVAL, 0, 0, 10 }, { "0%", -ERANGE, -EINVAL, 0, 0, 0 },
+		{ "101%", -ERANGE, -EINVAL, 0, 0, 0 }, { "4KB", -EINVAL, -EINVAL, 0, 0, 0 },
+		{ "K", -EINVAL, -EINVAL, 0, 0, 0 }, { "", -EINVAL, -EINVAL, 0, 0, 0 },
+		{ "99999999T", -ERANGE, -EINVAL, 0, 0, 0 }, { "26w", -EINVAL, 0, 0, 15724800, 0 },
+		{ "2h", -EINVAL, 0, 0, 7200, 0 }, { "99999999999999999w", -EINVAL, -ERANGE, 0, 0, 0 },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		uint64_t bytes = 0, seconds = 0;
+		uint32_t percent = 0;
+
+		TEST_ROW_EQ(i, str_to_size(rows[i].text, &bytes, &percent), rows[i].size);
+		TEST_ROW_EQ(i, bytes, rows[i].bytes);
+		TEST_ROW_EQ(i, percent, rows[i].percent);
+		TEST_ROW_EQ(i, str_to_age(rows[i].text, &seconds), rows[i].age);
+		if (rows[i].age == 0)
+			TEST_ROW_EQ(i, seconds, rows[i].seconds);
+	}
+}
+
 static void copies_never_split_a_character(void)
 {
 	char buf[4];
@@ -295,7 +325,7 @@ static void deadlines_round_up(void)
 TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(out_is_bounded_and_sticky), TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
-	   TEST(durations_have_units), TEST(copies_never_split_a_character),
+	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
 	   TEST(truncated_messages_leak_no_descriptor),
 	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
 	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What goes first: bodies past their age; then, while there is too much, a body or a record of the
+ * user who has most, the oldest one; bodies before metadata, and the newest body of each key last.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/cleanup.h"
+#include "store/internal.h"
+
+enum tier {
+	TIER_OLD_BODIES, /* with a newer one of the same key */
+	TIER_BODIES,
+	TIER_RECORDS,
+	TIER_COUNT,
+};
+
+struct user {
+	uint32_t uid;
+	uint64_t bytes, records;
+};
+
+struct vacuum {
+	struct store *s;
+	struct store_list list;
+	struct user *users;
+	size_t n_users;
+	uint64_t reserve;
+	const char *keep;
+	uint64_t now_s;
+	bool deleted;
+};
+
+static struct user *user_of(struct vacuum *v, uint32_t uid)
+{
+	for (size_t i = 0; i < v->n_users; i++)
+		if (v->users[i].uid == uid)
+			return &v->users[i];
+	v->users[v->n_users] = (struct user){ .uid = uid };
+	return &v->users[v->n_users++];
+}
+
+static int count_users(struct vacuum *v)
+{
+	v->users = calloc(v->list.n + 1, sizeof(*v->users));
+	if (!v->users)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->list.n; i++) {
+		struct user *u = user_of(v, v->list.items[i].uid);
+
+		u->bytes += v->list.items[i].record_disk + v->list.items[i].body_disk;
+		u->records++;
+	}
+	return 0;
+}
+
+static bool is_there(const struct store_item *i)
+{
+	return i->has_record || i->body == STORE_BODY_PRESENT;
+}
+
+static bool may_go(const struct vacuum *v, const struct store_item *i)
+{
+	return is_there(i) && !i->pinned && !i->busy && !(v->keep && !strcmp(v->keep, i->name));
+}
+
+static bool in_tier(const struct store_item *i, enum tier tier)
+{
+	switch (tier) {
+	case TIER_OLD_BODIES:
+		return i->body == STORE_BODY_PRESENT && !i->newest;
+	case TIER_BODIES:
+		return i->body == STORE_BODY_PRESENT;
+	default:
+		return i->body != STORE_BODY_PRESENT;
+	}
+}
+
+/* @return -EBUSY when nothing was deleted because it is being read, other -errno. */
+static int delete(struct vacuum *v, struct store_item *i, bool record)
+{
+	struct user *u = user_of(v, i->uid);
+	uint64_t freed = i->body_disk;
+	int r = store_delete(v->s, i, record);
+
+	if (r < 0) {
+		i->busy = true;
+		return r;
+	}
+	v->deleted = true;
+	if (record) {
+		freed += i->record_disk;
+		i->has_record = false;
+		u->records--;
+		v->list.usage.n_records--;
+		i->record_disk = 0;
+	}
+	i->body = STORE_BODY_NONE;
+	i->body_disk = 0;
+	u->bytes -= freed;
+	v->list.usage.disk_bytes -= freed;
+	v->list.usage.free_bytes += freed;
+	return 0;
+}
+
+static int delete_aged(struct vacuum *v)
+{
+	const struct store_limits *l = &v->s->limits;
+	int r = 0;
+
+	for (size_t i = 0; i < v->list.n; i++) {
+		struct store_item *item = &v->list.items[i];
+		uint64_t age = v->now_s > item->time_s ? v->now_s - item->time_s : 0;
+		bool record = l->record_age_s && age > l->record_age_s;
+		bool body = l->body_age_s && age > l->body_age_s && item->body == STORE_BODY_PRESENT;
+		int e = may_go(v, item) && (record || body) ? delete(v, item, record) : 0;
+
+		if (e < 0 && e != -EBUSY && r == 0)
+			r = e;
+	}
+	return r;
+}
+
+/* The oldest of the user who has most. */
+static struct store_item *pick(struct vacuum *v, enum tier tier, bool by_count)
+{
+	struct store_item *best = NULL;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < v->list.n; i++) {
+		struct store_item *item = &v->list.items[i];
+		const struct user *u;
+		uint64_t has;
+
+		if (!may_go(v, item) || (!by_count && !in_tier(item, tier)))
+			continue;
+		u = user_of(v, item->uid);
+		has = by_count ? u->records : u->bytes;
+		if (!best || has > most) {
+			best = item;
+			most = has;
+		}
+	}
+	return best;
+}
+
+/* Only bodies are given up for free space: others may have used it, and metadata are small. */
+static bool too_full(const struct vacuum *v, bool bodies)
+{
+	const struct store_usage *u = &v->list.usage;
+	const struct store_limits *l = &v->s->limits;
+
+	return u->disk_bytes + v->reserve > l->max_use ||
+	       u->free_bytes < (bodies ? l->keep_free : 0) + v->reserve;
+}
+
+static bool too_many(const struct vacuum *v)
+{
+	uint32_t most = v->s->limits.max_records;
+
+	return most && v->list.usage.n_records > most;
+}
+
+static int delete_for_space(struct vacuum *v)
+{
+	int r = 0;
+
+	for (int tier = 0; tier < TIER_COUNT; tier++) {
+		bool record = tier == TIER_RECORDS;
+		struct store_item *i;
+
+		while (too_full(v, !record) && (i = pick(v, (enum tier)tier, false))) {
+			int e = delete(v, i, record);
+
+			if (e < 0 && e != -EBUSY && r == 0)
+				r = e;
+		}
+	}
+	return r;
+}
+
+static int delete_for_count(struct vacuum *v)
+{
+	struct store_item *i;
+	int r = 0;
+
+	while (too_many(v) && (i = pick(v, TIER_RECORDS, true))) {
+		int e = delete(v, i, true);
+
+		if (e < 0 && e != -EBUSY && r == 0)
+			r = e;
+	}
+	return r;
+}
+
+static int vacuum_locked(struct vacuum *v)
+{
+	int r = store_list(v->s, &v->list);
+
+	if (r == 0)
+		r = count_users(v);
+	if (r == 0)
+		r = delete_aged(v);
+	if (r == 0)
+		r = delete_for_count(v);
+	if (r == 0)
+		r = delete_for_space(v);
+	/* What was deleted may come back after a crash; then it is deleted again. */
+	if (r == 0 && (too_full(v, v->keep) || too_many(v)))
+		r = -EDQUOT;
+	return r;
+}
+
+int store_vacuum(struct store *s, uint64_t reserve, const char *keep)
+{
+	struct vacuum v = { .s = s,
+			    .reserve = reserve,
+			    .keep = keep,
+			    .now_s = s->sys->now_us() / 1000000 };
+	int r = store_lock(s);
+
+	if (r < 0)
+		return r;
+	r = vacuum_locked(&v);
+	store_unlock(s);
+	free(v.users);
+	store_list_deinit(&v.list);
+	return r;
+}

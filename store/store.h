@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STORE_H
+#define STORE_H
+
+/**
+ * @file store.h
+ * Records on disk: what an exception or a snapshot was about, for months, and core files while
+ * there is room (docs/STORE.md).
+ *
+ * The files of one directory are the whole truth, there is nothing beside them that could disagree:
+ *
+ *	STEM.record          one line of metadata, then the grouped JSON document
+ *	STEM.core[.zst]      the body, if there is one
+ *	STEM.pin             empty; exists while the record is pinned
+ *	index                metadata of all records, only to be fast; made anew when it is not there
+ *	.STEM.*              being written, locked by the writer
+ *
+ * Any number of processes may work on a directory at a time: a lock on the directory (flock)
+ * orders those who delete, a lock on a body protects who reads it.
+ *
+ * Errors: 0 or a count on success, -errno on failure.  Nothing here logs.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct statvfs;
+
+/** `20261121T091733-3f9a2c41`: time in UTC, and random digits. */
+#define STORE_ID_SIZE 25
+/** Longest first line of a record. */
+#define STORE_META_MAX ((size_t)32 << 10)
+/** Longest document of a record. */
+#define STORE_JSON_MAX ((size_t)64 << 20)
+
+/** What a record says about itself.  Strings are UTF-8 as they came from the target. */
+struct store_meta {
+	char id[STORE_ID_SIZE]; /**< Given by store_add(). */
+	uint64_t time_us;	/**< Since 1970. */
+	uint64_t count;		/**< Events that this record stands for. */
+	uint32_t pid, uid;
+	char boot_id[33];    /**< 32 hex digits. */
+	char comm[16];
+	char rule[32];	     /**< Of agentd.conf; "" when asked for by hand. */
+	char reason[32];     /**< `requested`, or what happened. */
+	char vendor[16];
+	char exception[128]; /**< Names joined by commas. */
+	char exe[512];
+	char kernel[512];
+	char location[512];  /**< Source line or program counter. */
+	char key[256];	     /**< Records with the same one are about the same thing. */
+	char body[16];	     /**< Kind of the body that was to come: `core`, `core.zst` or "". */
+};
+
+/** A member of struct store_meta; NULL name ends the table. */
+struct store_field {
+	const char *name; /**< As in JSON; in capitals where people match. */
+	size_t offset, size; /**< Of a string; size 4 and 8 with is_number. */
+	bool is_number;
+};
+extern const struct store_field store_fields[];
+
+const struct store_field *store_field_find(const char *name, size_t size);
+/** The value as text.  @param buf  At least 21 bytes, for numbers. */
+const char *store_field_text(const struct store_meta *m, const struct store_field *f, char *buf);
+
+struct out;
+/** One line of JSON, without line break. */
+void store_meta_encode(struct out *o, const struct store_meta *m);
+/** Unknown members are skipped.  @return 0, -EBADMSG. */
+int store_meta_decode(const char *text, size_t size, struct store_meta *ret);
+
+/* ------------------------------------------------------------------ limits ------------------- */
+
+struct store_limits {
+	uint64_t max_use;   /**< Bytes on disk of everything here. */
+	uint64_t keep_free; /**< Bytes left free on the file system. */
+	uint64_t max_body;  /**< Longest body; 0: half of max_use. */
+	uint64_t body_age_s, record_age_s; /**< 0: no limit. */
+	uint32_t max_records; /**< 0: no limit. */
+};
+
+/** Limits as text, as agentd.conf has them; NULL is the default. */
+struct store_limits_text {
+	const char *max_use, *keep_free, *max_body, *max_age, *max_record_age, *max_records;
+};
+
+/** Defaults: a tenth of the file system up to 16 GiB; 15 percent kept free up to 4 GiB. */
+#define STORE_MAX_USE_PERCENT	10
+#define STORE_MAX_USE_CAP	(UINT64_C(16) << 30)
+#define STORE_KEEP_FREE_PERCENT 15
+#define STORE_KEEP_FREE_CAP	(UINT64_C(4) << 30)
+#define STORE_BODY_AGE_S	(UINT64_C(14) * 86400)
+#define STORE_RECORD_AGE_S	(UINT64_C(180) * 86400)
+#define STORE_RECORDS		10000
+
+/** @param fs_bytes  Size of the file system, for percentages.  @return 0, -EINVAL. */
+int store_limits_parse(const struct store_limits_text *t, uint64_t fs_bytes,
+		       struct store_limits *ret);
+
+/* ------------------------------------------------------------------ the store ---------------- */
+
+/** System calls that change the disk, or tell how full it is; tests pass their own table. */
+struct store_sys {
+	int (*openat)(int dir, const char *name, int flags, mode_t mode);
+	ssize_t (*write)(int fd, const void *data, size_t size);
+	int (*fsync)(int fd);
+	int (*rename)(int dir, const char *from, const char *to); /**< Never replaces. */
+	int (*unlinkat)(int dir, const char *name);
+	int (*fstatvfs)(int fd, struct statvfs *ret);
+	uint64_t (*now_us)(void);
+};
+extern const struct store_sys store_sys_default;
+
+struct store {
+	int dir_fd; /**< Borrowed. */
+	const struct store_sys *sys;
+	struct store_limits limits;
+	uid_t uid; /**< Owner of what is ours. */
+};
+
+/**
+ * Look at the directory, and remove what dead writers left.
+ * @param dir_fd  Opened for reading; borrowed.
+ * @param sys     NULL for the real system calls.
+ * @return 0, -ENOTDIR, -EPERM (another owner, or others may write into it), -EINVAL (limits),
+ *         -errno.  -EROFS, -EACCES: it can still be read; @p ret is valid.
+ */
+int store_init(struct store *ret, int dir_fd, const struct store_limits_text *limits,
+	       const struct store_sys *sys);
+
+struct store_added {
+	char id[STORE_ID_SIZE];
+	int body_status; /**< 0, or why there is no body: -EFBIG, -EDQUOT, -ENOSPC, other -errno. */
+};
+
+/**
+ * Store a record; it is on disk when this returns.
+ *
+ * The metadata come first: whatever stops this, at most the body is lost, and what was not finished
+ * is removed by the next store_init().
+ *
+ * @param meta     Without id.
+ * @param json     The document; one without line breaks is not required.
+ * @param body_fd  Read to its end, from where it stands; borrowed.  -1: no body.
+ * @return 0 (also when the body could not be kept), -EFBIG (document), -EINVAL (pid, boot_id),
+ *         -ENOSPC, -EDQUOT, -errno.
+ */
+int store_add(struct store *s, const struct store_meta *meta, const void *json, size_t json_size,
+	      int body_fd, struct store_added *ret);
+
+enum store_body {
+	STORE_BODY_NONE,    /**< There never was one. */
+	STORE_BODY_PRESENT,
+	STORE_BODY_GONE,    /**< Removed to keep the limits, or never finished. */
+	STORE_BODY_COUNT,
+};
+
+/** A record as it lies there. */
+struct store_item {
+	char name[NAME_MAX + 1]; /**< Stem of its files. */
+	char id[STORE_ID_SIZE];
+	uint32_t uid, pid;
+	uint64_t time_s;
+	uint64_t key_hash;
+	bool has_record, pinned;
+	bool newest; /**< Its body is the newest of its key and user. */
+	bool busy;   /**< Being read when it was to be deleted. */
+	enum store_body body; /**< PRESENT or NONE; only metadata can tell GONE. */
+	bool zstd;
+	uint64_t record_size, record_mtime_ns;
+	uint64_t body_size; /**< As long as it is; disk_bytes is what it takes. */
+	uint64_t record_disk, body_disk;
+};
+
+struct store_usage {
+	uint64_t disk_bytes, body_bytes, pinned_bytes, free_bytes;
+	uint64_t n_records, n_bodies, n_pinned, n_foreign;
+	uint64_t unfinished_bytes; /**< Of bodies that are being written; part of disk_bytes. */
+};
+
+/** Everything in the directory, oldest first; release with store_list_deinit(). */
+struct store_list {
+	struct store_item *items;
+	size_t n;
+	struct store_usage usage;
+	char *index; /**< Text of the index file. */
+	size_t index_size;
+	size_t n_not_indexed; /**< Records whose metadata had to be read from their file. */
+};
+
+int store_list(struct store *s, struct store_list *ret);
+void store_list_deinit(struct store_list *l);
+#define auto_store_list __attribute__((cleanup(store_list_deinit)))
+
+/**
+ * Metadata of an item, from the index or its file.
+ * @return 0, -EBADMSG (broken), -ENOENT (only a body, or gone meanwhile), -errno.
+ */
+int store_list_meta(struct store *s, struct store_list *l, const struct store_item *i,
+		    struct store_meta *ret);
+/** Write the index anew when that would save work.  A failure costs only time. */
+void store_list_keep_index(struct store *s, struct store_list *l);
+
+/**
+ * @param id  The beginning of one is enough.
+ * @return 0, -ENOENT, -ENOTUNIQ.
+ */
+int store_list_find(const struct store_list *l, const char *id, const struct store_item **ret);
+
+/** The document of a record.  @param ret_json  malloc'ed, NUL-terminated.  @return as above. */
+int store_read_json(struct store *s, const struct store_item *i, char **ret_json, size_t *ret_size);
+/**
+ * Open the body; it is not deleted while the descriptor is open.
+ * @return 0, -ENOENT, -errno.
+ */
+int store_open_body(struct store *s, const struct store_item *i, int *ret_fd);
+
+/**
+ * A pinned record stays, whatever the limits say, but counts.
+ * @return 0, -EDQUOT (half of max_use would be pinned), -errno.
+ */
+int store_pin(struct store *s, const struct store_item *i, bool pin);
+/** @return 0, -EPERM (pinned), -EBUSY (being read), -ENOENT, -errno. */
+int store_remove(struct store *s, const struct store_item *i);
+
+/**
+ * Delete what the limits ask for.
+ * @param reserve  Bytes that are about to be written.
+ * @param keep     Stem of the record whose body they are, which stays; NULL for a record.
+ * @return 0 within the limits, -EDQUOT (what is left is pinned, being read or kept), -errno.
+ */
+int store_vacuum(struct store *s, uint64_t reserve, const char *keep);
+
+/* ------------------------------------------------------------------ choosing ----------------- */
+
+/** `FIELD=VALUE` as journalctl(1) has them: one field's values are alternatives. */
+struct store_filter {
+	const char *const *matches; /**< Checked by store_match_check(). */
+	size_t n_matches;
+	uint64_t since_us, until_us; /**< 0: no limit; both inclusive. */
+};
+
+/** `NAME=` is the command or the kernel, `RECORD=` the beginning of the id.  @return 0, -EINVAL. */
+int store_match_check(const char *match);
+bool store_match(const struct store_filter *f, const struct store_meta *m);
+
+#endif /* STORE_H */
