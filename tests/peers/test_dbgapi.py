@@ -92,7 +92,7 @@ def compare_devices(lines, ours):
         domain, bus, rest = d["pci"].split(":")
         device, function = rest.split(".")
         slot = int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
-        want.append(["device", str(d["gpu_id"]), d["gfx"], "supported", "pci", f"{int(domain, 16):04x}:{slot:04x}",
+        want.append(["device", str(d["gpu_id"]), d["arch"], "supported", "pci", f"{int(domain, 16):04x}:{slot:04x}",
                      "vendor", f"{d['vendor_id']:x}:{d['device_id']:x}"])
     assert sorted(line.split()[:8] for line in lines) == sorted(want), (lines, want)
 

@@ -65,10 +65,16 @@ def assert_moving(s):
     wait_until(lambda: packets(s) > before, "queues run on", patience=HEALTHY_S + SLACK_S)
 
 
+def alive(pid):
+    """Zombies that nobody has reaped yet do not count."""
+    return status(pid).get("State", "Z")[0] != "Z"
+
+
 def kill_at(step, victim):
     with Scene(gpus="gfx942") as s:
         step(s)
-        pid = {"worker": lambda: s.worker_pids()[0], "front": s.front_pid, "spawn": lambda: s.agentd.pid}[victim]()
+        front = s.front_pid()
+        pid = {"worker": s.worker_pids()[0], "front": front, "spawn": s.agentd.pid}[victim]
         start = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: healthy(s), f"target healthy after the {victim} died", patience=HEALTHY_S + SLACK_S)
@@ -80,7 +86,7 @@ def kill_at(step, victim):
             s.rpc.call("gpu.snapshot", session=s.session)
             s.rpc.call("session.detach", session=s.session)
         else:
-            wait_until(lambda: s.agentd.popen.poll() is not None, "the rest of the agent leaves")
+            wait_until(lambda: s.agentd.popen.poll() is not None and not alive(front), "the rest of the agent leaves")
             s.start_agentd()
             s.clients.clear()
             s.attach()
