@@ -24,13 +24,20 @@
 #define IPC_FD_LISTEN 3 /**< front: listening socket. */
 #define IPC_FD_SPAWN  4 /**< front, worker: the socket pair to spawn. */
 #define IPC_FD_FRONT  5 /**< worker: the socket pair to front. */
-#define IPC_FD_TARGET 6 /**< session worker: pidfd of the target. */
+#define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target. */
+/**
+ * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.  All zero as long as
+ * there is nothing in the target that the kernel would not undo; spawn looks at no more than that.
+ */
+#define IPC_FD_UNDO 7
+#define IPC_UNDO_BYTES 4096
 
 #define IPC_INLINE_MAX (48 * 1024)
 /** Largest text in one message; what a memfd may hold. */
 #define IPC_TEXT_MAX ((size_t)256 << 20)
 
-enum ipc_kind { IPC_KIND_SESSION = 1, IPC_KIND_INSPECT = 2 };
+/** RESCUE: clean up behind a dead session worker; spawn alone starts those. */
+enum ipc_kind { IPC_KIND_SESSION = 1, IPC_KIND_INSPECT = 2, IPC_KIND_RESCUE = 3 };
 enum ipc_right { IPC_RIGHT_NONE = 0, IPC_RIGHT_READ = 1, IPC_RIGHT_CONTROL = 2 };
 
 /** Outcome of the authorisation; everything but IPC_VERDICT_OK is a refusal. */

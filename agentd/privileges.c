@@ -78,14 +78,15 @@ bool privileges_may_trace(void)
 	return is_effective(CAP_SYS_PTRACE);
 }
 
-int privileges_become(uid_t uid, gid_t gid)
+/* @param keep  Capabilities that stay. */
+static int become(uid_t uid, gid_t gid, cap_t keep)
 {
-	auto_call(free_cap) cap_t none = cap_init();
 	uid_t ruid, euid, suid;
 
-	if (!none)
-		return -errno;
 	if (is_effective(CAP_SETUID)) {
+		/* Otherwise the permitted set goes with the ids; it is cut down below in any case. */
+		if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+			return -errno;
 		/* Changing ids hides the process already; said here for uid 0, where it does not. */
 		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
 		    setresuid(uid, uid, uid) < 0 || privileges_hide() < 0)
@@ -95,8 +96,28 @@ int privileges_become(uid_t uid, gid_t gid)
 		return -errno;
 	if (ruid != uid || euid != uid || suid != uid)
 		return -EPERM;
-	/* For uid 0 the change of ids takes nothing away. */
-	if (cap_set_proc(none) < 0)
+	if (cap_set_proc(keep) < 0)
 		return -errno;
 	return no_new_privileges();
+}
+
+int privileges_become(uid_t uid, gid_t gid)
+{
+	auto_call(free_cap) cap_t none = cap_init();
+
+	return none ? become(uid, gid, none) : -errno;
+}
+
+int privileges_become_tracer(uid_t uid, gid_t gid)
+{
+	static const cap_value_t trace[] = { CAP_SYS_PTRACE };
+	auto_call(free_cap) cap_t keep = cap_init();
+
+	if (!keep)
+		return -errno;
+	if (is_effective(CAP_SYS_PTRACE) &&
+	    (cap_set_flag(keep, CAP_PERMITTED, 1, trace, CAP_SET) < 0 ||
+	     cap_set_flag(keep, CAP_EFFECTIVE, 1, trace, CAP_SET) < 0))
+		return -errno;
+	return become(uid, gid, keep);
 }

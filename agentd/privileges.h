@@ -20,6 +20,9 @@ int privileges_keep_attach(void);
  */
 int privileges_become(uid_t uid, gid_t gid);
 
+/** The same, but CAP_SYS_PTRACE stays, if it is there. */
+int privileges_become_tracer(uid_t uid, gid_t gid);
+
 /** The process has the right to trace other users' processes. */
 bool privileges_may_trace(void);
 

@@ -33,6 +33,28 @@ static const int worker_calls[] = {
 	SCMP_SYS(signalfd4), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(wait4), SCMP_SYS(waitid),
 };
 
+/* Of libcuda and libcudadebugger, the thread library and the loader under them. */
+static const int driver_calls[] = {
+	SCMP_SYS(bind), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
+	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
+	SCMP_SYS(flock), SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
+	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),
+	SCMP_SYS(getresgid), SCMP_SYS(getresuid), SCMP_SYS(getrlimit), SCMP_SYS(getrusage),
+	SCMP_SYS(getsockname), SCMP_SYS(getpriority), SCMP_SYS(gettimeofday), SCMP_SYS(listen),
+	SCMP_SYS(mbind), SCMP_SYS(membarrier), SCMP_SYS(mincore), SCMP_SYS(mkdir), SCMP_SYS(mkdirat),
+	SCMP_SYS(mlock), SCMP_SYS(mprotect), SCMP_SYS(msync), SCMP_SYS(munlock), SCMP_SYS(open),
+	SCMP_SYS(openat), SCMP_SYS(pidfd_getfd), SCMP_SYS(pipe), SCMP_SYS(pipe2),
+	SCMP_SYS(process_vm_writev), SCMP_SYS(pselect6), SCMP_SYS(pwrite64), SCMP_SYS(rename),
+	SCMP_SYS(rseq), SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigtimedwait),
+	SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min),
+	SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
+	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(select),
+	SCMP_SYS(set_mempolicy), SCMP_SYS(set_robust_list), SCMP_SYS(set_tid_address),
+	SCMP_SYS(setns), SCMP_SYS(setpriority), SCMP_SYS(sigaltstack), SCMP_SYS(socket),
+	SCMP_SYS(statfs), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(timerfd_gettime),
+	SCMP_SYS(times), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
+};
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 /* What the sanitizer's runtime itself needs, the leak check at exit included. */
 static const int runtime_calls[] = {
@@ -72,6 +94,11 @@ static int allow_read_only_open(scmp_filter_ctx ctx)
 
 	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
 					    SCMP_A1(SCMP_CMP_MASKED_EQ, forbidden, 0));
+}
+
+static int allow_driver(scmp_filter_ctx ctx)
+{
+	return allow(ctx, driver_calls, ARRAY_SIZE(driver_calls));
 }
 
 static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
@@ -123,4 +150,9 @@ int sandbox_worker(void)
 	int r = limit_memory();
 
 	return r < 0 ? r : apply(worker_calls, ARRAY_SIZE(worker_calls), allow_read_only_open);
+}
+
+int sandbox_worker_driver(void)
+{
+	return apply(worker_calls, ARRAY_SIZE(worker_calls), allow_driver);
 }

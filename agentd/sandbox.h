@@ -16,5 +16,11 @@ int sandbox_front(void);
  * reading.
  */
 int sandbox_worker(void);
+/**
+ * worker with a vendor's closed driver library in it: besides what sandbox_worker() allows, threads,
+ * sockets, its devices and files.  No other program can be started, nothing mounted or loaded into
+ * the kernel; the address space has no bound, since drivers reserve terabytes of it.
+ */
+int sandbox_worker_driver(void);
 
 #endif /* AGENTD_SANDBOX_H */

@@ -17,12 +17,15 @@
 
 #define SYMBOLS_MAX    (1u << 20)
 #define NT_AMDGPU_METADATA 32
+#define MACHINE_CUDA	   190
+#define STO_CUDA_ENTRY	   0x10 /* of st_other */
 
 static const char descriptor_suffix[] = ".kd";
 
 struct symbol {
 	uint64_t address, size;
 	const char *name; /**< In the copy. */
+	bool is_entry;	  /**< Of a cubin: a kernel, not a device function. */
 };
 
 struct symbol_list {
@@ -84,7 +87,7 @@ static bool find_table(const struct elf_view *v, uint32_t type, Elf64_Shdr *ret)
 /* Adds to neither list when the symbol is of no interest. */
 static void sort_in(struct symbols_image *i, const Elf64_Sym *sym, const char *name)
 {
-	struct symbol s = { sym->st_value, sym->st_size, name };
+	struct symbol s = { sym->st_value, sym->st_size, name, sym->st_other & STO_CUDA_ENTRY };
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 
 	if (sym->st_shndx == SHN_UNDEF || !*name)
@@ -216,8 +219,49 @@ size_t symbols_image_bytes(const struct symbols_image *i)
 	       debug_info_bytes(i->debug_info);
 }
 
+/* Of a cubin that was loaded: sections have the addresses, segments those of the file. */
+static bool next_code(const struct symbols_image *i, size_t *section, uint64_t *ret_start,
+		      uint64_t *ret_end)
+{
+	while (++*section < i->elf.n_sections) {
+		Elf64_Shdr s = elf_view_section(&i->elf, *section);
+
+		if (s.sh_type != SHT_PROGBITS || !(s.sh_flags & SHF_EXECINSTR) || !s.sh_addr ||
+		    __builtin_add_overflow(s.sh_addr, s.sh_size, ret_end))
+			continue;
+		*ret_start = s.sh_addr;
+		return true;
+	}
+	return false;
+}
+
+static bool cubin_contains(const struct symbols_image *i, uint64_t address)
+{
+	uint64_t start, end;
+
+	for (size_t k = 0; next_code(i, &k, &start, &end);)
+		if (address >= start && address < end)
+			return true;
+	return false;
+}
+
+static void cubin_range(const struct symbols_image *i, uint64_t *ret_start, uint64_t *ret_end)
+{
+	uint64_t start, end;
+
+	*ret_start = *ret_end = 0;
+	for (size_t k = 0; next_code(i, &k, &start, &end);) {
+		if (!*ret_end || start < *ret_start)
+			*ret_start = start;
+		if (end > *ret_end)
+			*ret_end = end;
+	}
+}
+
 bool symbols_image_contains(const struct symbols_image *i, uint64_t address)
 {
+	if (i->facts.machine == MACHINE_CUDA)
+		return cubin_contains(i, address);
 	for (size_t k = 0; k < i->elf.n_segments; k++) {
 		Elf64_Phdr p = elf_view_segment(&i->elf, k);
 
@@ -231,6 +275,10 @@ void symbols_image_range(const struct symbols_image *i, uint64_t *ret_start, uin
 {
 	uint64_t start = UINT64_MAX, end = 0;
 
+	if (i->facts.machine == MACHINE_CUDA) {
+		cubin_range(i, ret_start, ret_end);
+		return;
+	}
 	for (size_t k = 0; k < i->elf.n_segments; k++) {
 		Elf64_Phdr p = elf_view_segment(&i->elf, k);
 		uint64_t stop;
@@ -276,6 +324,14 @@ static const struct symbol *find_function(const struct symbols_image *i, uint64_
 	return NULL;
 }
 
+/* Kernels of a cubin have no descriptor: their own address names them. */
+static const struct symbol *find_entry(const struct symbols_image *i, uint64_t address)
+{
+	const struct symbol *s = find_function(i, address);
+
+	return s && s->is_entry && s->address == address ? s : NULL;
+}
+
 static const struct symbol *find_descriptor(const struct symbols_image *i, uint64_t address)
 {
 	size_t n = upper_bound(&i->descriptors, address);
@@ -311,7 +367,8 @@ int symbols_image_function(const struct symbols_image *i, uint64_t address,
 int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 			 struct symbols_symbol *ret)
 {
-	const struct symbol *s = find_descriptor(i, descriptor);
+	const struct symbol *s = i->facts.machine == MACHINE_CUDA ? find_entry(i, descriptor) :
+								    find_descriptor(i, descriptor);
 
 	if (!s)
 		return -ENOENT;
@@ -324,6 +381,14 @@ int symbols_image_kernel_of(const struct symbols_image *i, const char *function,
 {
 	size_t length = strlen(function);
 
+	for (size_t k = 0; i->facts.machine == MACHINE_CUDA && k < i->functions.n; k++) {
+		const struct symbol *s = &i->functions.items[k];
+
+		if (s->is_entry && !strcmp(s->name, function)) {
+			export_symbol(s, ret);
+			return 0;
+		}
+	}
 	for (size_t k = 0; k < i->descriptors.n; k++) {
 		const struct symbol *s = &i->descriptors.items[k];
 

@@ -83,13 +83,19 @@ size_t symbols_image_bytes(const struct symbols_image *i);
 
 /** Is the address in a loaded segment? */
 bool symbols_image_contains(const struct symbols_image *i, uint64_t address);
-/** Lowest and one past the highest loaded address; both 0 without segments. */
+/**
+ * Lowest and one past the highest loaded address; both 0 without segments.  Of a cubin, addresses of
+ * its code, which only a relocated image has.
+ */
 void symbols_image_range(const struct symbols_image *i, uint64_t *ret_start, uint64_t *ret_end);
 
 /** Function that contains the address.  @return 0, -ENOENT. */
 int symbols_image_function(const struct symbols_image *i, uint64_t address,
 			   struct symbols_symbol *ret);
-/** Kernel whose descriptor begins at the address.  @return 0, -ENOENT. */
+/**
+ * Kernel whose descriptor begins at the address; of a cubin, which begins itself there.
+ * @return 0, -ENOENT.
+ */
 int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 			 struct symbols_symbol *ret);
 /** The kernel that a function is the code of, by its name in the file.  @return 0, -ENOENT. */

@@ -14,7 +14,7 @@
 
 #define FILE_MAX ((size_t)64 << 10)
 
-enum kind { TEXT, NUMBER, DURATION };
+enum kind { TEXT, NUMBER, DURATION, LIBRARY };
 
 static const struct key {
 	const char *section, *name;
@@ -36,6 +36,8 @@ static const struct key {
 	{ "limits", "sessions_per_user", NUMBER, offsetof(struct config, sessions_per_user), 0, 1, 1024 },
 	TEXT_KEY("kfd", "device", kfd_device),
 	TEXT_KEY("kfd", "sysfs", kfd_sysfs),
+	{ "cuda", "library", LIBRARY, offsetof(struct config, cuda_library),
+	  sizeof(((struct config *)0)->cuda_library), 0, 0 },
 #undef TEXT_KEY
 };
 
@@ -51,6 +53,7 @@ void config_init(struct config *c)
 		.sessions_per_user = 32,
 		.kfd_device = "/dev/kfd",
 		.kfd_sysfs = "/sys/class/kfd/kfd",
+		.cuda_library = "libcuda.so.1",
 	};
 }
 
@@ -76,6 +79,14 @@ static const char *store(const struct key *k, const char *value, struct config *
 
 	switch (k->kind) {
 	case TEXT:
+		if (strlen(value) >= k->size)
+			return "too long";
+		str_copy(field, k->size, value);
+		return NULL;
+	case LIBRARY:
+		/* Not relative to wherever we happen to be. */
+		if (!*value || (*value != '/' && strchr(value, '/')))
+			return "neither an absolute path nor a file name";
 		if (strlen(value) >= k->size)
 			return "too long";
 		str_copy(field, k->size, value);

@@ -29,6 +29,8 @@ struct config {
 	/* [kfd] */
 	char kfd_device[PATH_MAX];
 	char kfd_sysfs[PATH_MAX];
+	/* [cuda] */
+	char cuda_library[PATH_MAX]; /**< For dlopen() in workers: a name or a path. */
 };
 
 void config_init(struct config *c);

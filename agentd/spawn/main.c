@@ -46,7 +46,7 @@
 #define POLL_MAX 1100
 
 static struct {
-	const char *socket, *config, *kfd, *kfd_sysfs, *idle_exit;
+	const char *socket, *config, *kfd, *kfd_sysfs, *cuda_library, *idle_exit;
 	bool user, check_config, verbose, version, help;
 } opt;
 
@@ -57,6 +57,7 @@ static const struct argv_option options[] = {
 	{ "check-config", 0, ARGV_FLAG, &opt.check_config, NULL, "check the configuration and exit" },
 	{ "kfd", 0, ARGV_STRING, &opt.kfd, "PATH", "KFD device (default /dev/kfd)" },
 	{ "kfd-sysfs", 0, ARGV_STRING, &opt.kfd_sysfs, "DIR", "KFD topology (default /sys/class/kfd/kfd)" },
+	{ "cuda-library", 0, ARGV_STRING, &opt.cuda_library, "PATH", "CUDA driver (default libcuda.so.1)" },
 	{ "idle-exit", 0, ARGV_STRING, &opt.idle_exit, "TIME", "exit after TIME without a connection" },
 	{ "verbose", 'v', ARGV_FLAG, &opt.verbose, NULL, "log more" },
 	{ "version", 0, ARGV_FLAG, &opt.version, NULL, "print the version and exit" },
@@ -145,7 +146,8 @@ static int load_config(struct spawn *s)
 	}
 	if (apply_option("socket", c->socket, sizeof(c->socket), opt.socket) < 0 ||
 	    apply_option("kfd", c->kfd_device, sizeof(c->kfd_device), opt.kfd) < 0 ||
-	    apply_option("kfd-sysfs", c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs) < 0)
+	    apply_option("kfd-sysfs", c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs) < 0 ||
+	    apply_option("cuda-library", c->cuda_library, sizeof(c->cuda_library), opt.cuda_library) < 0)
 		return -EINVAL;
 	if (opt.idle_exit) {
 		if (str_to_ms(opt.idle_exit, &ms) < 0) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +27,8 @@
 /* The worker gives up first and says why; this is for one that cannot. */
 #define GUARD_GRACE_MS 1000
 #define RELEASE_SECONDS_MAX 3
+#define RESCUE_MS	    10000
+#define RESCUE_SECONDS_MAX  20
 
 static bool is_alive(int pidfd)
 {
@@ -89,16 +92,19 @@ static void place_fds(const int from[], const int to[], size_t n)
 static void child_exec(const struct workers *w, const struct worker *k, const struct ipc_start *start,
 		       const struct access_peer *peer, int guard, int channel)
 {
-	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET };
-	const int from[] = { guard, channel, k->target_pidfd };
+	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
+	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
+					     [IPC_KIND_INSPECT] = "inspect",
+					     [IPC_KIND_RESCUE] = "rescue" };
+	const int from[] = { guard, channel, k->target_pidfd, k->undo_fd };
 	char pid[12], session[12], timeout[12], uid[12], gid[12];
-	const char *argv[] = { w->program,
-			       "--kind", k->kind == IPC_KIND_SESSION ? "session" : "inspect",
+	const char *argv[] = { w->program, "--kind", kinds[start->kind],
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
 			       "--kfd", w->config->kfd_device, "--kfd-sysfs", w->config->kfd_sysfs,
+			       "--cuda-library", w->config->cuda_library,
 			       NULL, NULL, NULL, NULL };
-	size_t n = 17;
+	size_t n = 19;
 	sigset_t none;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
@@ -122,6 +128,18 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 	_exit(127);
 }
 
+/* Of a size that nobody can change, so that whoever maps it never meets its end. */
+static int undo_memory(int *ret)
+{
+	auto_close int fd = memfd_create("gpu-agent-undo", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, IPC_UNDO_BYTES) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
 /* @return 0 or -errno; on success the worker is in the list. */
 static int fork_worker(struct workers *w, const struct ipc_start *start,
 		       const struct access_peer *peer, int *take_pidfd, uint32_t *ret_id,
@@ -136,8 +154,11 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 			      .target = (pid_t)start->pid,
 			      .owner = peer->uid,
 			      .guard_fd = -1,
+			      .undo_fd = -1,
 			      .target_pidfd = *take_pidfd };
-	r = fd_socketpair(SOCK_NONBLOCK, guard);
+	r = k->kind == IPC_KIND_SESSION ? undo_memory(&k->undo_fd) : 0;
+	if (r == 0)
+		r = fd_socketpair(SOCK_NONBLOCK, guard);
 	if (r == 0)
 		r = fd_socketpair(SOCK_NONBLOCK, channel);
 	if (r == 0) {
@@ -155,6 +176,8 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 			close(guard[0]);
 		if (channel[0] >= 0)
 			close(channel[0]);
+		if (k->undo_fd >= 0)
+			close(k->undo_fd);
 		free(k);
 		return r;
 	}
@@ -386,6 +409,25 @@ static void keep_only(int fd)
 	close_range((unsigned)fd + 1, ~0u, 0);
 }
 
+static bool has_undo(const struct worker *k)
+{
+	uint64_t first = 0;
+
+	return k->undo_fd >= 0 && pread(k->undo_fd, &first, sizeof(first), 0) == sizeof(first) && first;
+}
+
+/* In the child: what the worker wrote into the target is put right by another one. */
+static void exec_rescue(const struct workers *w, const struct worker *k)
+{
+	const struct ipc_start start = { .kind = IPC_KIND_RESCUE,
+					 .pid = (uint32_t)k->target,
+					 .timeout_ms = RESCUE_MS };
+	const struct access_peer nobody = { .uid = k->owner, .gid = 0 };
+
+	alarm(RESCUE_SECONDS_MAX);
+	child_exec(w, k, &start, &nobody, -1, -1);
+}
+
 /* In a child, because it waits: free what the dead worker may have left blocked. */
 static void release_target(struct workers *w, const struct worker *k)
 {
@@ -399,6 +441,8 @@ static void release_target(struct workers *w, const struct worker *k)
 		w->n_releasing += pid > 0;
 		return;
 	}
+	if (has_undo(k))
+		exec_rescue(w, k);
 	keep_only(k->target_pidfd);
 	alarm(RELEASE_SECONDS_MAX);
 	n = release_handshake(k->target, k->target_pidfd);
@@ -414,6 +458,8 @@ static void free_worker(struct worker *k)
 		close(k->guard_fd);
 	if (k->target_pidfd >= 0)
 		close(k->target_pidfd);
+	if (k->undo_fd >= 0)
+		close(k->undo_fd);
 	free(k);
 }
 

@@ -23,6 +23,7 @@ struct worker {
 	int guard_fd; /**< Our end of the guard socket; -1 after end of file. */
 	pid_t target;
 	int target_pidfd; /**< -1 for inspect workers. */
+	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
 	enum ipc_how how; /**< What to report when it was our doing. */

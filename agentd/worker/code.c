@@ -104,6 +104,8 @@ static int probe(const struct code_set *s, struct code_object *o)
 		return -EFBIG;
 	o->size = st.size;
 	o->stamp = st.stamp;
+	if (o->end)
+		return 0;
 	n = st.size < sizeof(bytes) ? (size_t)st.size : sizeof(bytes);
 	r = read_bytes(s, o, bytes, n);
 	if (r == 0)

@@ -27,8 +27,10 @@ struct code_object {
 	/* From the back end; strings are in the arena of the call. */
 	const char *uri;      /**< As the runtime names it; never NULL. */
 	uint64_t bias;	      /**< Address in memory = address in ELF + bias. */
+	uint64_t tag;	      /**< For the back end alone. */
+	/** First loaded address, one past the last; both 0: its headers tell. */
+	uint64_t start, end;
 	/* Found out here. */
-	uint64_t start, end;  /**< First loaded address, one past the last; both 0: unknown. */
 	const char *problem;  /**< Why nothing, or not all, is known of it; static; NULL: none. */
 	uint64_t size, stamp; /**< As in struct code_stat. */
 	bool is_asked;	      /**< Somebody wanted to know what is in it. */

@@ -131,7 +131,11 @@ static ssize_t read_global(struct target *t, struct rpc_arena *a,
 	r = check_aperture(t, a, p->address, err);
 	if (r < 0)
 		return r;
-	n = memory_read(&t->memory, p->address, buf, p->size);
+	n = t->ops->memory ? t->ops->memory(t, p->address, buf, p->size, err) : -EFAULT;
+	if (t->ended)
+		return n;
+	if (n < 0)
+		n = memory_read(&t->memory, p->address, buf, p->size);
 	if (n < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read /proc/PID/mem",
 				     "gpu.queues and /proc/PID/maps tell what is mapped",

@@ -100,6 +100,9 @@ int inspect_run(const struct worker_options *o)
 	/* root asks a daemon that serves one user: it gets what that user may see. */
 	if (o->peer_uid == 0 && getuid() != 0)
 		r = privileges_become(getuid(), getgid());
+	else if (o->peer_admin || o->peer_observer)
+		/* Who may attach to every process may also see what each of them has mapped. */
+		r = privileges_become_tracer(o->peer_uid, o->peer_gid);
 	else
 		r = privileges_become(o->peer_uid, o->peer_gid);
 	if (r == 0)

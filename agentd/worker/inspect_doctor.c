@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <string.h>
 
 #include "agentd/worker/inspect.h"
 
@@ -79,6 +80,29 @@ static void check_scope(struct sheet *s, const struct worker_options *o)
 				 "run gpu-agentd as a system service, or set it to 0");
 }
 
+/* Of the vendor whose devices it uses; of all of them when that is none. */
+static void check_vendors(struct sheet *s, const struct worker_options *o,
+			  const struct access_target *t)
+{
+	size_t others = s->n;
+	bool mine = false;
+
+	for (size_t i = 0; target_list[i]; i++) {
+		size_t n = 0;
+		int r = target_list[i]->checks(o, t, s->arena, s->checks + s->n, CHECKS_MAX - s->n, &n);
+
+		if (r == TARGET_NOT_MINE && mine)
+			continue;
+		/* What others have found until now does not matter. */
+		if (r == 0 && !mine) {
+			memmove(s->checks + others, s->checks + s->n, n * sizeof(*s->checks));
+			s->n = others;
+			mine = true;
+		}
+		s->n += n;
+	}
+}
+
 int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pid,
 		   struct rpc_process_doctor_result *ret, struct agent_err *err)
 {
@@ -98,13 +122,7 @@ int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pi
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	check_process(&s, &t);
 	check_rights(&s, o, &t);
-	for (size_t i = 0; target_list[i]; i++) {
-		size_t n = 0;
-
-		if (target_list[i]->checks &&
-		    target_list[i]->checks(o, &t, a, s.checks + s.n, CHECKS_MAX - s.n, &n) == 0)
-			s.n += n;
-	}
+	check_vendors(&s, o, &t);
 	check_tracer(&s, &t);
 	check_scope(&s, o);
 	put(&s, "runtime", RPC_VERDICT_UNKNOWN,

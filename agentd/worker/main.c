@@ -5,6 +5,7 @@
 
 #include "agentd/worker/inspect.h"
 #include "agentd/worker/options.h"
+#include "agentd/worker/rescue.h"
 #include "agentd/worker/session.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -26,12 +27,21 @@ int main(int argc, char **argv)
 	log_init("gpu-agent-worker", o.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	fd_set_cloexec(IPC_FD_SPAWN, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
-	if (o.kind == IPC_KIND_SESSION)
+	if (o.kind != IPC_KIND_INSPECT) {
 		fd_set_cloexec(IPC_FD_TARGET, true);
+		fd_set_cloexec(IPC_FD_UNDO, true);
+	}
 	signal(SIGPIPE, SIG_IGN);
 #ifdef M_MMAP_THRESHOLD
 	/* glibc would raise this by itself, and keep what a list of all waves took (mallopt(3)). */
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 #endif
-	return o.kind == IPC_KIND_SESSION ? session_run(&o) : inspect_run(&o);
+	switch (o.kind) {
+	case IPC_KIND_SESSION:
+		return session_run(&o);
+	case IPC_KIND_RESCUE:
+		return rescue_run(&o);
+	default:
+		return inspect_run(&o);
+	}
 }

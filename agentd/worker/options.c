@@ -44,8 +44,11 @@ static int convert(const struct texts *t, struct worker_options *o, char *error,
 		o->kind = IPC_KIND_SESSION;
 	} else if (t->kind && strcmp(t->kind, "inspect") == 0) {
 		o->kind = IPC_KIND_INSPECT;
+	} else if (t->kind && strcmp(t->kind, "rescue") == 0 && o->pid) {
+		o->kind = IPC_KIND_RESCUE;
 	} else {
-		snprintf(error, error_size, "--kind needs `session` (with --pid) or `inspect`");
+		snprintf(error, error_size,
+			 "--kind needs `session` or `rescue` (with --pid), or `inspect`");
 		return -EINVAL;
 	}
 	return 0;
@@ -65,6 +68,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 		{ "peer-gid", 0, ARGV_STRING, &t.gid, "GID", "group of the client" },
 		{ "kfd", 0, ARGV_STRING, &o.kfd_device, "PATH", "KFD device" },
 		{ "kfd-sysfs", 0, ARGV_STRING, &o.kfd_sysfs, "DIR", "KFD topology" },
+		{ "cuda-library", 0, ARGV_STRING, &o.cuda_library, "PATH", "CUDA driver library" },
 		{ "admin", 0, ARGV_FLAG, &o.peer_admin, NULL, "the client is an administrator" },
 		{ "observer", 0, ARGV_FLAG, &o.peer_observer, NULL, "the client may look at all" },
 		{ "verbose", 0, ARGV_FLAG, &o.verbose, NULL, "log more" },
@@ -75,7 +79,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 
 	if (n < 0)
 		return n;
-	if (n > 0 || !o.kfd_device || !o.kfd_sysfs) {
+	if (n > 0 || !o.kfd_device || !o.kfd_sysfs || !o.cuda_library) {
 		snprintf(error, error_size, "gpu-agent-worker is started by gpu-agentd only");
 		return -EINVAL;
 	}

@@ -21,6 +21,7 @@ struct worker_options {
 	bool peer_admin, peer_observer;
 	const char *kfd_device;
 	const char *kfd_sysfs;
+	const char *cuda_library; /**< NVIDIA's libcuda, for dlopen(). */
 	bool verbose;
 	bool privileged; /**< The worker started with the right to trace other users' processes. */
 };

@@ -408,7 +408,7 @@ static void on_child(evutil_socket_t fd, short what, void *user)
 
 	if (state == LEADER_EXEC)
 		over(s, RPC_END_REASON_EXEC);
-	else if (state != LEADER_SEIZED)
+	else if (state == LEADER_GONE)
 		over(s, target_why_gone(s->target));
 }
 

@@ -20,7 +20,7 @@
 #define WHY_GONE_MS 300
 #define WHY_GONE_STEP_MS 10
 
-const struct target_ops *const target_list[] = { &target_kfd_ops, NULL };
+const struct target_ops *const target_list[] = { &target_kfd_ops, &target_cuda_ops, NULL };
 
 void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
 		 const struct access_target *facts)
@@ -188,17 +188,20 @@ static int recheck(struct target *t, struct agent_err *err)
 			     "process %d changed its user or program meanwhile", (int)o->pid);
 }
 
-static int drop_rights(const struct target *t, struct agent_err *err)
+static int confine(const struct target *t)
 {
 	int r = privileges_become(t->facts.uids[0], t->facts.gids[0]);
 
+	return r < 0 ? r : sandbox_worker();
+}
+
+static int drop_rights(struct target *t, struct agent_err *err)
+{
+	int r = t->ops->confine ? t->ops->confine(t) : confine(t);
+
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
-				     "cannot become user %u", t->facts.uids[0]);
-	r = sandbox_worker();
-	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_FAILED, -r, "seccomp", NULL,
-				     "cannot install the system-call filter");
+				     "cannot become user %u in a sandbox", t->facts.uids[0]);
 	return 0;
 }
 
@@ -218,7 +221,7 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	/* Without it, code objects in files are not available: no reason to refuse. */
 	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);
-	if (r == 0)
+	if (r == 0 && !t->ops->no_seize)
 		r = leader_seize(&t->leader, t->leader_sys, o->pid, err);
 	if (r == 0)
 		r = recheck(t, err);
@@ -235,6 +238,29 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	return r < 0 ? r : in_time(o, "enable", err);
 }
 
+/* The first that knows the process; without one, what all of them say. */
+static int find_back_end(const struct worker_options *o, const struct access_target *facts,
+			 struct target **ret, struct agent_err *err)
+{
+	struct agent_err first = { 0 };
+
+	for (size_t i = 0; target_list[i]; i++) {
+		int r = target_list[i]->create(o, facts, ret, err);
+
+		if (r != TARGET_NOT_MINE)
+			return r;
+		if (i == 0) {
+			first = *err;
+		} else {
+			size_t n = strlen(first.message);
+
+			snprintf(first.message + n, sizeof(first.message) - n, "; %s", err->message);
+		}
+	}
+	*err = first;
+	return -ENODEV;
+}
+
 int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err)
 {
 	struct access_target facts;
@@ -242,12 +268,8 @@ int target_attach(const struct worker_options *o, struct target **ret, struct ag
 	uint64_t start = 0;
 	int r = read_facts(o, &facts, &start, err);
 
-	for (size_t i = 0; r == 0 && !t && target_list[i]; i++) {
-		r = target_list[i]->create(o, &facts, &t, err);
-		/* Not this vendor's: the next may know it, the last one's reason stands. */
-		if (r < 0 && target_list[i + 1])
-			r = 0;
-	}
+	if (r == 0)
+		r = find_back_end(o, &facts, &t, err);
 	if (r < 0)
 		return r;
 	t->start_ticks = start;

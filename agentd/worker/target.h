@@ -203,10 +203,17 @@ struct target {
  */
 struct target_ops {
 	enum rpc_vendor vendor;
+	/** The main thread of the target is not seized: enable stops what it needs by itself. */
+	bool no_seize;
 
-	/** First half of attaching, with the worker's privileges: check, open devices. */
+	/**
+	 * First half of attaching, with the worker's privileges: check, open devices.
+	 * @return 0, negative, or TARGET_NOT_MINE with @p err: not a user of this vendor's devices.
+	 */
 	int (*create)(const struct worker_options *o, const struct access_target *facts,
 		      struct target **ret, struct agent_err *err);
+	/** Give up rights and enter the sandbox.  @return 0 or -errno.  NULL: as most need it. */
+	int (*confine)(const struct target *t);
 	/** Second half, seized and without privileges; may block for some milliseconds. */
 	int (*enable)(struct target *t, struct agent_err *err);
 	/** Release memory and descriptors; undoes nothing. */
@@ -262,7 +269,14 @@ struct target_ops {
 			   struct agent_err *err);
 
 	/**
-	 * Code objects that are loaded now; only uri and bias of each are filled.  Either all four
+	 * Memory of the process as its devices see it; NULL, or negative without the end of the
+	 * session: /proc/PID/mem shows it.  Stops nothing.
+	 */
+	ssize_t (*memory)(struct target *t, uint64_t address, void *buf, uint32_t size,
+			  struct agent_err *err);
+
+	/**
+	 * Code objects that are loaded now; only the first members of each are filled.  Either all four
 	 * entries or none.  Reads, stops nothing.
 	 * @return 0, also when the list cannot be had or is not whole (problem); -ENOMEM.
 	 */
@@ -306,7 +320,10 @@ struct target_ops {
 	/** Processes that use this vendor's GPUs.  Needs no target. */
 	int (*users)(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
 		     size_t *ret_n, struct agent_err *err);
-	/** Preconditions of this vendor for process.doctor.  Needs no target. */
+	/**
+	 * Preconditions of this vendor for process.doctor.  Needs no target.
+	 * @return 0, or TARGET_NOT_MINE: what was found matters only when no other vendor's is it.
+	 */
 	int (*checks)(const struct worker_options *o, const struct access_target *facts,
 		      struct rpc_arena *a, struct rpc_check *checks, size_t capacity,
 		      size_t *ret_n);
@@ -315,6 +332,10 @@ struct target_ops {
 /** Every back end, NULL at the end. */
 extern const struct target_ops *const target_list[];
 extern const struct target_ops target_kfd_ops;
+extern const struct target_ops target_cuda_ops;
+
+/** target_ops.create: another back end may know the process. */
+#define TARGET_NOT_MINE 1
 
 #define TARGET_EXCEPTION_BIT(code) (UINT64_C(1) << ((unsigned)(code) - 1u))
 

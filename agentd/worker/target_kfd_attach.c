@@ -147,14 +147,16 @@ static int create_steps(struct target_kfd *k, struct agent_err *err)
 	const struct worker_options *o = k->t.options;
 	int r = open_device(k, o->kfd_device, err);
 
+	/* Whoever has it open would show why it cannot be opened here; others may be another's. */
 	if (r < 0)
-		return r;
+		return kfd_process_uses(o, o->pid) == 1 ? r : TARGET_NOT_MINE;
 	/* ENABLE would make a GPU context for a process that never asked for one. */
-	if (kfd_process_uses(o, o->pid) == 0)
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for KFD user",
-				     "gpu-agentctl list shows the processes that use a GPU",
-				     "process %d (%s) has not opened the GPU", (int)o->pid,
-				     k->t.facts.comm);
+	if (kfd_process_uses(o, o->pid) == 0) {
+		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for KFD user",
+			      "gpu-agentctl list shows the processes that use a GPU",
+			      "process %d (%s) has not opened the GPU", (int)o->pid, k->t.facts.comm);
+		return TARGET_NOT_MINE;
+	}
 	r = read_topology(k, o->kfd_sysfs, err);
 	if (r < 0)
 		return r;
@@ -177,7 +179,7 @@ static int kfd_create(const struct worker_options *o, const struct access_target
 	k->fd = -1;
 	k->code_file.fd = -1;
 	r = create_steps(k, err);
-	if (r < 0) {
+	if (r) {
 		kfd_destroy(&k->t);
 		return r;
 	}

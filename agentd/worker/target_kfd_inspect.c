@@ -187,5 +187,5 @@ int kfd_checks(const struct worker_options *o, const struct access_target *facts
 	check_use(&s, uses);
 	check_gpus(&s, o);
 	*ret_n = s.n;
-	return 0;
+	return uses == 1 ? 0 : TARGET_NOT_MINE;
 }

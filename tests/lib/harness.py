@@ -490,7 +490,7 @@ class CudaScene(Scene):
             if app is not None:
                 self.app = self.start_app(app, user=app_user)
             if start_agent:
-                self.start_agentd(*agentd, user_mode=user_mode)
+                self.start_agentd("--cuda-library", self.libcuda, *agentd, user_mode=user_mode)
             return self
         except BaseException:
             self.__exit__(None, None, None)

@@ -17,11 +17,12 @@ static void values_are_stored(void)
 
 	config_init(&c);
 	TEST_EQ(parse(&c, "[agent]\nadmin_group = ops\nidle_exit = 90s\n# note\n[limits]\nsessions=3\n"
-			  "[kfd]\ndevice = /x/kfd\n", error), 0);
+			  "[kfd]\ndevice = /x/kfd\n[cuda]\nlibrary = libcuda.so\n", error), 0);
 	TEST_STR(c.admin_group, "ops");
 	TEST_EQ(c.idle_exit_ms, 90000);
 	TEST_EQ(c.sessions, 3);
 	TEST_STR(c.kfd_device, "/x/kfd");
+	TEST_STR(c.cuda_library, "libcuda.so");
 	TEST_STR(error, "");
 }
 
@@ -37,6 +38,8 @@ static void mistakes_are_named(void)
 		{ "[limits]\nsessions = many\n", "t.conf:2: [limits] sessions: not a number in the allowed range" },
 		{ "[agent]\nidle_exit = 2 years\n", "t.conf:2: [agent] idle_exit: not a duration such as 90s, 250ms or 5m" },
 		{ "[agent]\nuser = aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "t.conf:2: [agent] user: too long" },
+		{ "[cuda]\nlibrary = ../libcuda.so\n", "t.conf:2: [cuda] library: neither an absolute path nor a file name" },
+		{ "[cuda]\nlibrary =\n", "t.conf:2: [cuda] library: neither an absolute path nor a file name" },
 		{ "[agent]\nnonsense\n", "t.conf:2: syntax error" },
 	};
 

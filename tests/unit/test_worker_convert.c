@@ -33,10 +33,10 @@ static void masks_survive(void)
 	size_t n;
 
 	rpc_arena_init(&a, 0);
-	/* All three classes (kfd.md section 2.1). */
+	/* All three classes of KFD (kfd.md section 2.1), and what only NVIDIA has. */
 	exceptions = convert_exceptions(&a, UINT64_MAX, &n);
-	TEST_EQ(n, 23);
-	TEST_EQ(convert_exception_mask(exceptions, n), UINT64_C(0x1800fe07f803f));
+	TEST_EQ(n, 24);
+	TEST_EQ(convert_exception_mask(exceptions, n), UINT64_C(0x801800fe07f803f));
 	traps = convert_traps(&a, 0xffffffff, &n);
 	TEST_EQ(n, 11);
 	TEST_EQ(convert_trap_mask(traps, n), 0xc00001ff);

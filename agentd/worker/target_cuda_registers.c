@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers and memory of one warp. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agentd/worker/target_cuda.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define REGISTERS_MAX  256u
+#define PREDICATES_MAX 32u
+#define FRAMES_MAX     64u
+
+/* ------------------------------------------------------------------ finding it --------------- */
+
+static bool is_named(const struct rpc_wave_name *n, const struct wave *w)
+{
+	if (n->has_dispatch && n->dispatch != w->dispatch)
+		return false;
+	if (n->has_wave_in_group && (!w->has_wave_in_group || n->wave_in_group != w->wave_in_group))
+		return false;
+	return n->n_workgroup != 3 || memcmp(n->workgroup, w->workgroup, sizeof(w->workgroup)) == 0;
+}
+
+static bool is_lasting(const struct rpc_wave_name *n)
+{
+	return n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group;
+}
+
+/* As cuda_fill_wave(), with what its grid tells. */
+static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		      struct wave *ret)
+{
+	const struct cudbgshim_warp *w = &d->state->warps[cudbgshim_state_index(d->state, sm, warp)];
+	struct cudbgshim_grid g;
+	struct cuda_context *x = NULL;
+
+	cuda_fill_wave(d, sm, warp, ret);
+	if (cudbgshim_get_grid(c->shim, d->d.gpu_id, w->grid_id, &g) == 0) {
+		cuda_add_grid(w, &g, d->state->n_lanes, ret);
+		x = cuda_context_get(c, g.context, d->d.gpu_id);
+	}
+	if (x)
+		ret->queue_id = x->number;
+}
+
+/* By what it works on, wherever that is. */
+static bool search(struct target_cuda *c, const struct cuda_device *d, const struct rpc_wave_name *n,
+		   struct wave *ret)
+{
+	const struct cudbgshim_state *s = d->state;
+
+	for (uint32_t sm = 0; sm < s->n_sms; sm++)
+		for (uint64_t left = s->valid_warps[sm]; left; left &= left - 1) {
+			uint32_t warp = (uint32_t)__builtin_ctzll(left);
+
+			cuda_fill_wave(d, sm, warp, ret);
+			if (ret->dispatch != n->dispatch ||
+			    memcmp(n->workgroup, ret->workgroup, sizeof(ret->workgroup)) != 0)
+				continue;
+			fill_wave(c, d, sm, warp, ret);
+			if (is_named(n, ret))
+				return true;
+		}
+	return false;
+}
+
+static int no_such_wave(const struct rpc_wave_name *n, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, "find the wave",
+			     "gpu-agentctl waves lists those there are",
+			     "queue %u, unit %u has no such wave now", n->queue_id, n->unit);
+}
+
+static int find_wave(struct target_cuda *c, struct cuda_device *d, const struct rpc_wave_name *n,
+		     struct wave *ret, struct agent_err *err)
+{
+	const struct cudbgshim_state *s = d->state;
+
+	if (is_lasting(n))
+		return search(c, d, n, ret) ? 0 : no_such_wave(n, err);
+	if (!n->has_index)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.wave: needs index, or dispatch, workgroup and wave_in_group");
+	if (n->unit >= s->n_sms || n->index >= s->n_warps || !(s->valid_warps[n->unit] >> n->index & 1))
+		return no_such_wave(n, err);
+	fill_wave(c, d, n->unit, n->index, ret);
+	return is_named(n, ret) && ret->queue_id == n->queue_id ? 0 : no_such_wave(n, err);
+}
+
+/* ------------------------------------------------------------------ registers ---------------- */
+
+struct filling {
+	struct target_cuda *c;
+	struct cuda_device *d;
+	struct cudbgshim_place at;
+	const struct cudbgshim_warp *warp;
+	const uint64_t *pcs;
+	const uint32_t *exceptions;
+	const struct target_registers_wanted *what;
+	struct rpc_arena *a;
+	int error;
+};
+
+static bool is_wanted(const struct filling *f, enum rpc_register_bank bank)
+{
+	return f->what->banks >> bank & 1;
+}
+
+static void add_scalar(struct filling *f, struct rpc_scalar_register *list, size_t *n,
+		       const char *name, uint32_t bits, uint64_t value)
+{
+	if (list)
+		list[(*n)++] = (struct rpc_scalar_register){ .name = name, .bits = bits,
+							     .value = value };
+}
+
+static uint32_t first_lane(const struct filling *f)
+{
+	uint32_t mask = f->warp->active_lanes ? f->warp->active_lanes : f->warp->valid_lanes;
+
+	return mask ? (uint32_t)__builtin_ctz(mask) : 0;
+}
+
+static void fill_special(struct filling *f, const struct wave *w, struct rpc_wave_registers *ret)
+{
+	struct rpc_scalar_register *list = rpc_arena_array(f->a, 8, sizeof(*list));
+	size_t *n = &ret->n_special;
+	uint32_t cc;
+
+	ret->special = list;
+	add_scalar(f, list, n, "pc", 64, w->pc);
+	add_scalar(f, list, n, "active_lanes", 32, f->warp->active_lanes);
+	add_scalar(f, list, n, "valid_lanes", 32, f->warp->valid_lanes);
+	if (f->warp->has & CUDBGSHIM_WARP_ERROR_PC)
+		add_scalar(f, list, n, "error_pc", 64, f->warp->error_pc);
+	if (f->warp->has & CUDBGSHIM_WARP_SYSCALL_LANES)
+		add_scalar(f, list, n, "syscall_lanes", 32, f->warp->syscall_lanes);
+	f->at.lane = first_lane(f);
+	if (cudbgshim_read_cc(f->c->shim, &f->at, &cc) == 0)
+		add_scalar(f, list, n, "cc", 32, cc);
+}
+
+/* Uniform registers and predicates: one value for the warp. */
+static void fill_scalar(struct filling *f, struct rpc_wave_registers *ret)
+{
+	uint32_t n = f->d->facts.n_uniform_registers, n_p = f->d->facts.n_uniform_predicates;
+	uint32_t values[REGISTERS_MAX], predicates[PREDICATES_MAX];
+
+	n = n < REGISTERS_MAX ? n : REGISTERS_MAX;
+	n_p = n_p < PREDICATES_MAX ? n_p : PREDICATES_MAX;
+	if (n && cudbgshim_read_uniform_registers(f->c->shim, &f->at, 0, n, values) < 0)
+		n = 0;
+	if (n_p && cudbgshim_read_uniform_predicates(f->c->shim, &f->at, n_p, predicates) < 0)
+		n_p = 0;
+	ret->scalar = rpc_arena_array(f->a, n + n_p, sizeof(*ret->scalar));
+	for (uint32_t i = 0; i < n; i++)
+		add_scalar(f, ret->scalar, &ret->n_scalar, rpc_arena_printf(f->a, "UR%u", i), 32,
+			   values[i]);
+	for (uint32_t i = 0; i < n_p; i++)
+		add_scalar(f, ret->scalar, &ret->n_scalar, rpc_arena_printf(f->a, "UP%u", i), 32,
+			   predicates[i]);
+}
+
+static struct rpc_vector_register *make_vectors(struct filling *f, const char *letter, uint32_t first,
+						uint32_t n)
+{
+	struct rpc_vector_register *list = rpc_arena_array(f->a, n, sizeof(*list));
+
+	for (uint32_t i = 0; list && i < n; i++) {
+		list[i].name = rpc_arena_printf(f->a, "%s%u", letter, first + i);
+		list[i].lanes = rpc_arena_array(f->a, f->d->facts.n_lanes, sizeof(*list[i].lanes));
+		list[i].n_lanes = list[i].lanes ? f->d->facts.n_lanes : 0;
+		if (!list[i].lanes)
+			return NULL;
+	}
+	return list;
+}
+
+static void fill_vector(struct filling *f, struct rpc_wave_registers *ret)
+{
+	uint32_t total = ret->vector_count, n_p = f->d->facts.n_predicates;
+	uint32_t first = f->what->first < total ? f->what->first : total;
+	uint32_t n = total - first < f->what->count ? total - first : f->what->count;
+	struct rpc_vector_register *list, *predicates;
+
+	n_p = f->what->first ? 0 : n_p < PREDICATES_MAX ? n_p : PREDICATES_MAX;
+	list = make_vectors(f, "R", first, n + n_p);
+	predicates = list ? list + n : NULL;
+	for (uint32_t i = 0; predicates && i < n_p; i++)
+		predicates[i].name = rpc_arena_printf(f->a, "P%u", i);
+	for (f->at.lane = 0; list && f->at.lane < f->d->facts.n_lanes; f->at.lane++) {
+		uint32_t values[REGISTERS_MAX], bits[PREDICATES_MAX];
+
+		if (!(f->warp->valid_lanes >> f->at.lane & 1))
+			continue;
+		if (n)
+			f->error = cudbgshim_read_registers(f->c->shim, &f->at, first, n, values);
+		if (f->error == 0 && n_p)
+			f->error = cudbgshim_read_predicates(f->c->shim, &f->at, n_p, bits);
+		if (f->error < 0)
+			return;
+		for (uint32_t i = 0; i < n; i++)
+			list[i].lanes[f->at.lane] = values[i];
+		for (uint32_t i = 0; i < n_p; i++)
+			predicates[i].lanes[f->at.lane] = bits[i];
+	}
+	ret->vector = list;
+	ret->n_vector = list ? n + n_p : 0;
+}
+
+static uint32_t *three(struct rpc_arena *a, struct cudbgshim_dim3 d)
+{
+	uint32_t *list = rpc_arena_array(a, 3, sizeof(*list));
+
+	if (list) {
+		list[0] = d.x;
+		list[1] = d.y;
+		list[2] = d.z;
+	}
+	return list;
+}
+
+static void fill_work_items(struct filling *f, const struct cudbgshim_grid *g,
+			    struct rpc_wave_registers *ret)
+{
+	const struct cudbgshim_warp *w = f->warp;
+
+	ret->has_work_items = true;
+	ret->work_items = rpc_arena_array(f->a, f->d->facts.n_lanes, sizeof(*ret->work_items));
+	for (uint32_t lane = 0; ret->work_items && lane < f->d->facts.n_lanes; lane++) {
+		struct cudbgshim_dim3 in = cudbgshim_thread_of_lane(w->base_thread, lane,
+								    g->block_dim);
+		const struct cudbgshim_dim3 all = { w->block.x * g->block_dim.x + in.x,
+						    w->block.y * g->block_dim.y + in.y,
+						    w->block.z * g->block_dim.z + in.z };
+		const struct cuda_exception *e = cuda_exception(f->exceptions[lane]);
+
+		if (!(w->valid_lanes >> lane & 1))
+			continue;
+		ret->work_items[ret->n_work_items++] = (struct rpc_work_item){
+			.lane = lane,
+			.n_in_group = 3,
+			.in_group = three(f->a, in),
+			.n_global = 3,
+			.global = three(f->a, all),
+			.has_pc = true,
+			.pc = f->pcs[lane],
+			.exception = e ? e->text : NULL,
+		};
+	}
+}
+
+static void fill_packet(struct filling *f, struct rpc_wave_registers *ret)
+{
+	struct cudbgshim_grid g;
+	struct cudbgshim_dim3 size;
+
+	if (cudbgshim_get_grid(f->c->shim, f->at.dev, f->warp->grid_id, &g) < 0)
+		return;
+	size = (struct cudbgshim_dim3){ g.grid_dim.x * g.block_dim.x, g.grid_dim.y * g.block_dim.y,
+					g.grid_dim.z * g.block_dim.z };
+	ret->has_packet = true;
+	ret->packet = (struct rpc_dispatch_packet){
+		.kernel_object = g.entry,
+		.n_workgroup_size = 3,
+		.workgroup_size = three(f->a, g.block_dim),
+		.n_grid_size = 3,
+		.grid_size = three(f->a, size),
+		.group_segment_bytes = ret->lds_bytes,
+	};
+	if (f->what->work_items)
+		fill_work_items(f, &g, ret);
+}
+
+int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t sm, uint32_t warp,
+			const struct target_registers_wanted *what, struct wave *wave,
+			struct rpc_arena *a, struct rpc_wave_registers *ret)
+{
+	size_t at = cudbgshim_state_index(d->state, sm, warp);
+	struct filling f = { .c = c, .d = d, .at = { d->d.gpu_id, sm, warp, 0 },
+			     .warp = &d->state->warps[at],
+			     .pcs = &d->state->lane_pc[at * d->state->n_lanes],
+			     .exceptions = &d->state->lane_exception[at * d->state->n_lanes],
+			     .what = what, .a = a };
+	struct rpc_wave *converted = waves_convert(a, wave, NULL, 1);
+	struct cudbgshim_resources resources = { 0, d->facts.n_registers };
+
+	if (!converted)
+		return -ENOMEM;
+	/* Before 12.8 the driver does not tell how many the kernel uses. */
+	(void)cudbgshim_read_resources(c->shim, &f.at, &resources);
+	*ret = (struct rpc_wave_registers){
+		.wave = *converted,
+		.vector_count = resources.n_registers < REGISTERS_MAX ? resources.n_registers :
+									 REGISTERS_MAX,
+		.lds_bytes = resources.shared_size,
+		.scratch = true,
+	};
+	if (is_wanted(&f, RPC_REGISTER_BANK_SPECIAL))
+		fill_special(&f, wave, ret);
+	if (is_wanted(&f, RPC_REGISTER_BANK_SCALAR))
+		fill_scalar(&f, ret);
+	if (is_wanted(&f, RPC_REGISTER_BANK_VECTOR))
+		fill_vector(&f, ret);
+	fill_packet(&f, ret);
+	return f.error < 0 ? f.error : rpc_arena_error(a);
+}
+
+/* ------------------------------------------------------------------ one stop ----------------- */
+
+struct one {
+	struct cuda_device *d;
+	struct wave wave;
+	uint64_t began_ns, deadline_ns;
+};
+
+static int one_begin(struct target_cuda *c, const struct target_waves_from *from,
+		     const struct rpc_wave_name *name, struct one *o, struct agent_err *err)
+{
+	int r;
+
+	if (!c->shim)
+		return no_such_wave(name, err);
+	o->d = &c->devices[from->queues[0].gpu_id];
+	o->began_ns = clock_now_ns();
+	o->deadline_ns = o->began_ns + (uint64_t)from->max_stop_ms * 1000000;
+	r = cuda_stop(c, cuda_devices_of(from), err);
+	if (r < 0)
+		return r;
+	r = cuda_read_state(c, o->d);
+	r = r < 0 ? cuda_error(c, r, "read the state", err) :
+		    find_wave(c, o->d, name, &o->wave, err);
+	if (r == 0 && clock_now_ns() >= o->deadline_ns)
+		r = agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, "read the state",
+				  "allow a longer stop: max_stop_ms", "the stop budget was used up");
+	if (r < 0)
+		cuda_go(c, NULL);
+	return r;
+}
+
+int cuda_registers(struct target *t, const struct target_waves_from *from,
+		   const struct target_registers_wanted *what, struct rpc_arena *a,
+		   struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err)
+{
+	struct target_cuda *c = cuda_of(t);
+	struct one o = { 0 };
+	int r = one_begin(c, from, what->wave, &o, err), go;
+
+	*ret_stopped_us = o.began_ns ? (clock_now_ns() - o.began_ns) / 1000 : 0;
+	if (r < 0)
+		return r;
+	r = cuda_registers_read(c, o.d, o.wave.unit, o.wave.index, what, &o.wave, a, ret);
+	if (r < 0)
+		r = cuda_error(c, r, "read registers", err);
+	go = cuda_go(c, r < 0 ? NULL : err);
+	*ret_stopped_us = (clock_now_ns() - o.began_ns) / 1000;
+	return r < 0 ? r : go;
+}
+
+/* ------------------------------------------------------------------ memory ------------------- */
+
+/* Bytes that the driver reads at once, so that the readable part of a range is found. */
+#define CHUNK 4096u
+
+static enum cudbgshim_space space_of(enum rpc_memory_space space)
+{
+	switch (space) {
+	case RPC_MEMORY_SPACE_LDS:
+		return CUDBGSHIM_SPACE_SHARED;
+	case RPC_MEMORY_SPACE_SCRATCH:
+		return CUDBGSHIM_SPACE_LOCAL;
+	default:
+		return CUDBGSHIM_SPACE_GLOBAL;
+	}
+}
+
+static ssize_t read_chunks(struct target_cuda *c, enum cudbgshim_space space,
+			   const struct cudbgshim_place *at, uint64_t address, uint8_t *buf,
+			   uint32_t size)
+{
+	uint32_t done = 0;
+	int r = 0;
+
+	while (done < size && r == 0) {
+		uint32_t n = CHUNK - (uint32_t)((address + done) % CHUNK);
+
+		n = n < size - done ? n : size - done;
+		r = cudbgshim_read_memory(c->shim, space, at, address + done, buf + done, n);
+		if (r == 0)
+			done += n;
+	}
+	return done ? (ssize_t)done : r;
+}
+
+static int unreadable(struct target_cuda *c, int r, uint64_t address, struct agent_err *err)
+{
+	if (cudbgshim_is_over(c->shim) || r == -ENOSYS || r == -EOPNOTSUPP)
+		return cuda_error(c, r, "read memory", err);
+	return agent_err_set(err, RPC_ERROR_FAILED, -r, "read memory", NULL,
+			     "nothing readable at 0x%llx", (unsigned long long)address);
+}
+
+int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
+		     const struct target_wave_memory *what, struct rpc_arena *a,
+		     struct agent_err *err)
+{
+	struct target_cuda *c = cuda_of(t);
+	struct one o = { 0 };
+	struct cudbgshim_place at;
+	ssize_t n;
+	int r = one_begin(c, from, what->wave, &o, err), go;
+
+	if (r < 0)
+		return r;
+	at = (struct cudbgshim_place){ o.d->d.gpu_id, o.wave.unit, o.wave.index, what->lane };
+	n = read_chunks(c, space_of(what->space), &at, what->address, what->buf, what->size);
+	go = cuda_go(c, n < 0 ? NULL : err);
+	if (n < 0)
+		return unreadable(c, (int)n, what->address, err);
+	return go < 0 ? go : (int)n;
+}
+
+ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size,
+		    struct agent_err *err)
+{
+	struct target_cuda *c = cuda_of(t);
+	ssize_t n = c->shim ? read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size) :
+			      -EFAULT;
+
+	return n < 0 && c->shim ? unreadable(c, (int)n, address, err) : n;
+}
