@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Steps with a deadline each, one table, one log: whatever happens, the table comes out."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+LOG_MAX = 1 << 20
+TRACE_MAX = 2 << 20
+TAIL = 2000
+
+
+class Skipped(Exception):
+    """This step cannot be done here, and why."""
+
+
+class StepTimeout(Exception):
+    """The step's time is over."""
+
+
+class CommandFailed(AssertionError):
+    """A command ended otherwise than it should; its text is what it said."""
+
+
+def tail(text, size=TAIL):
+    return text if len(text) <= size else "[...]" + text[-size:]
+
+
+class Done:
+    """A finished command."""
+
+    def __init__(self, argv, code, out, err, ms):
+        self.argv, self.code, self.out, self.err, self.ms = argv, code, out, err, ms
+
+    def __str__(self):
+        return (f"$ {' '.join(self.argv)}\nexit {self.code} after {self.ms} ms\n"
+                f"--- stdout\n{tail(self.out)}\n--- stderr\n{tail(self.err)}")
+
+
+def end_group(popen):
+    """End a process that run() or a program started, and its children; never waits long."""
+    with contextlib.suppress(OSError):
+        os.killpg(popen.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        popen.wait(2)
+
+
+class Engine:
+    def __init__(self, seconds, log):
+        self.start = time.monotonic()
+        self.end = self.start + seconds
+        self.log_path = pathlib.Path(log)
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        self.trace_path = self.log_path.with_suffix(".trace")
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-check."))
+        os.chmod(self.directory, 0o755)
+        self.rows = []      # (step, program, result, ms, detail)
+        self.sections = []  # (title, text)
+        self.facts = {}     # what was measured
+        self.commands = []  # of the step under way
+        self.context = lambda: ""  # tail of the daemon's log
+        signal.signal(signal.SIGALRM, self._alarm)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up, write the log
+        self._watchdog = threading.Thread(target=self._watch, args=(seconds + 45,), daemon=True)
+        self._watchdog.start()
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def _alarm(self, *_):
+        raise StepTimeout()
+
+    def _watch(self, seconds):
+        """Should even the interpreter's main thread be stuck in the kernel."""
+        time.sleep(seconds)
+        self.rows.append(("whole run", "", "FAIL", int(seconds * 1000), "stuck; given up"))
+        self.finish(hard=True)
+
+    @contextlib.contextmanager
+    def _deadline(self, seconds):
+        # Again and again: what cleans up may hang as well.
+        signal.setitimer(signal.ITIMER_REAL, seconds, 3)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    @contextlib.contextmanager
+    def final(self, seconds):
+        """For cleaning up: bounded, and its failure is no failure."""
+        try:
+            with self._deadline(seconds):
+                yield
+        except Exception as error:  # whatever it is, the table comes next
+            self.section("cleaning up", repr(error))
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def step(self, name, program, function, *args, seconds=30):
+        """Run function(*args); what it returns is the row's detail.  Never raises."""
+        began = time.monotonic()
+        self.commands = []
+        try:
+            if self.left() < 2:
+                raise Skipped("the total time is used up")
+            with self._deadline(min(seconds, self.left())):
+                detail = function(*args)
+            result, detail = "PASS", "" if detail is None else str(detail)
+        except Skipped as reason:
+            result, detail = "SKIP", str(reason)
+        except StepTimeout:
+            result, detail = "FAIL", f"not within {min(seconds, self.left() + seconds):.0f} s"
+            self._explain(name, program, detail)
+        except Exception as error:  # a step may fail in any way
+            result, detail = "FAIL", f"{str(error) or type(error).__name__}".splitlines()[0]
+            self._explain(name, program, traceback.format_exc())
+        self.row(name, program, result, int((time.monotonic() - began) * 1000), detail)
+        return result == "PASS"
+
+    def row(self, name, program, result, ms, detail):
+        self.rows.append((name, program, result, ms, detail))
+        print(self._line(self.rows[-1]))
+        sys.stdout.flush()
+
+    def _explain(self, name, program, what):
+        last = self.commands[-1:] or ["(no command)"]
+        parts = [what.rstrip()] + [str(c) for c in last]
+        context = self.context()
+        if context:
+            parts.append("--- the daemon's log\n" + tail(context, 4000))
+        text = "\n".join(parts)
+        self.section(f"FAIL {name} {program}".rstrip(), text)
+        shown = [what.rstrip().splitlines()[-1], str(last[0])] + context.splitlines()[-8:]
+        print("".join(f"    | {line}\n" for part in shown for line in tail(part, 800).splitlines()), end="")
+
+    def section(self, title, text):
+        self.sections.append((title, text))
+
+    def fact(self, name, value):
+        self.facts[name] = value
+
+    # -- commands -------------------------------------------------------------------------------
+
+    def run(self, *argv, seconds=20, env=None, codes=(0,), **kwargs):
+        """Run a command to its end or its deadline; never waits longer."""
+        argv = [str(a) for a in argv]
+        out = self.directory / "command.out"
+        err = self.directory / "command.err"
+        began = time.monotonic()
+        with open(out, "wb") as o, open(err, "wb") as e:
+            popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=o, stderr=e, start_new_session=True,
+                                     env={**os.environ, **(env or {})}, **kwargs)
+            try:
+                popen.wait(seconds)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                if popen.poll() is None:
+                    end_group(popen)
+                    code = "time is up, killed"
+                else:
+                    code = popen.returncode
+                done = Done(argv, code, out.read_text(errors="replace"), err.read_text(errors="replace"),
+                            int((time.monotonic() - began) * 1000))
+                self.commands.append(done)
+        if codes is not None and code not in codes:
+            said = (done.err.strip() or done.out.strip() or "no output").splitlines()[-1]
+            raise CommandFailed(f"{pathlib.Path(argv[0]).name} {argv[1] if len(argv) > 1 else ''}: exit {code}: {said}")
+        return done
+
+    # -- the end --------------------------------------------------------------------------------
+
+    @staticmethod
+    def _line(row):
+        name, program, result, ms, detail = row
+        return f"{name:<34} | {program:<8} | {result:<4} | {ms:>6} | {detail}"
+
+    def table(self):
+        head = f"{'step':<34} | {'program':<8} | {'result':<6} | {'ms':>4} | detail"
+        return "\n".join([head, "-" * len(head)] + [self._line(r) for r in self.rows])
+
+    def totals(self):
+        n = {kind: sum(r[2] == kind for r in self.rows) for kind in ("PASS", "FAIL", "SKIP")}
+        return f"{n['PASS']} passed, {n['FAIL']} failed, {n['SKIP']} skipped"
+
+    def _write_log(self):
+        parts = [self.table(), self.totals(), ""]
+        if self.facts:
+            parts += ["=== measured"] + [f"{k}: {v}" for k, v in self.facts.items()] + [""]
+        for title, text in self.sections:
+            parts += [f"=== {title}", text.rstrip(), ""]
+        data = "\n".join(parts).encode(errors="replace")
+        if len(data) > LOG_MAX:
+            data = data[:LOG_MAX - 40] + b"\n[... the rest is left out]\n"
+        self.log_path.write_bytes(data)
+
+    def trace(self, title, data):
+        """Append to the file of traces, up to its limit."""
+        room = TRACE_MAX - (self.trace_path.stat().st_size if self.trace_path.exists() else 0)
+        text = f"=== {title}\n{data}\n".encode(errors="replace")
+        if room > 0:
+            with open(self.trace_path, "ab") as f:
+                f.write(text[:room])
+
+    def finish(self, hard=False):
+        """Write the log, print the last line, say how it went."""
+        self._write_log()
+        print(f"log: {self.log_path}")
+        print(self.totals())
+        sys.stdout.flush()
+        code = 1 if any(r[2] == "FAIL" for r in self.rows) else 0
+        if hard:
+            os._exit(code)
+        return code

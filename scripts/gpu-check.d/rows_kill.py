@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 of each of our processes at each moment: the program must run on."""
+import os
+import signal
+import threading
+import time
+
+from harness import RpcError
+
+import rows_look
+
+# Steps of libcudbgshim, as the worker's log names them, at which the victim is killed.
+ATTACHING = ("write the flags", "call cudbgApiAttach", "run", "initialize", "replay")
+DETACHING = ("call cudbgApiDetach", "requestCleanupOnDetach", "finalize")
+
+
+class Killer(threading.Thread):
+    """Kills as soon as the daemon's log has a text that was not there before."""
+
+    def __init__(self, agent, text, who):
+        super().__init__(daemon=True)
+        self.agent, self.text, self.who = agent, text, who
+        self.before = len(agent.log())
+        self.killed = False
+        self.is_over = False
+
+    def run(self):
+        deadline = time.monotonic() + 30
+        while not self.is_over and time.monotonic() < deadline:
+            if self.text in self.agent.log()[self.before:]:
+                pid = self.agent.victim(self.who)
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed = True
+                return
+            time.sleep(0.0005)
+
+
+def finish_row(b, p, who, began):
+    """The program runs on; another session can be had."""
+    took = rows_look.check_runs(p)
+    b.engine.fact(f"GPU runs again after kill -9 of {who}, {began[0]}", f"{(time.monotonic() - began[1]) * 1000:.0f} ms")
+    if who != "worker":
+        b.stop_agent()
+    b.start_agent()
+    rows_look.of_gpu(rows_look.snapshot(b, p), p)
+    rows_look.check_runs(p)
+    return f"kernel counts {took * 1000:.0f} ms after; a new session works"
+
+
+def during(b, p, who, moment, method, **params):
+    """Kill while a call is under way, when the log tells of a step."""
+    b.start_agent()
+    rpc = b.agent.rpc(30)
+    killer = None
+    try:
+        if method == "session.detach":
+            params["session"] = rpc.call("session.attach", pid=p.pid)["session"]
+        killer = Killer(b.agent, f": {moment}\n", who)
+        killer.start()
+        try:
+            rpc.call(method, **params)
+            rpc.call("agent.status")
+        except (RpcError, EOFError, OSError):
+            pass
+        killer.join(2)
+    finally:
+        if killer:
+            killer.is_over = True
+        rpc.close()
+    began = (moment, time.monotonic())
+    detail = finish_row(b, p, who, began)
+    if not killer.killed:
+        return "this step was not taken; " + detail
+    return detail
+
+
+def holding(b, p, who, is_suspended):
+    """Kill a session at rest, with the GPU running or suspended."""
+    b.start_agent()
+    rpc = b.agent.rpc(30)
+    try:
+        session = rpc.call("session.attach", pid=p.pid, control=True)["session"]
+        if is_suspended:
+            rpc.call("gpu.suspend", session=session, lease_ms=60000)
+            assert p.gpu_stands(), "the GPU is not suspended"
+        os.kill(b.agent.victim(who), signal.SIGKILL)
+        return finish_row(b, p, who, ("suspended" if is_suspended else "attached", time.monotonic()))
+    finally:
+        rpc.close()
+
+
+def in_snapshots(b, p, who):
+    """Kill at some moment of many snapshots."""
+    b.start_agent()
+    rpc = b.agent.rpc(30)
+    try:
+        session = rpc.call("session.attach", pid=p.pid)["session"]
+        victim = b.agent.victim(who)
+        timer = threading.Timer(0.2, os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        try:
+            for _ in range(100000):
+                rpc.call("gpu.snapshot", session=session)
+        except (RpcError, EOFError, OSError):
+            pass
+        timer.join()
+        return finish_row(b, p, who, ("in snapshots", time.monotonic()))
+    finally:
+        rpc.close()
+
+
+def kills(b):
+    box = {}
+
+    def fresh():
+        """A program that earlier rows have not harmed."""
+        p = box.get("p")
+        if p:
+            try:
+                rows_look.check_runs(p)
+                return p
+            except AssertionError:
+                p.stop()
+        box["p"] = b.lab.start("spin")
+        return box["p"]
+
+    def row(title, function, *args, **kwargs):
+        b.step(title, "spin", lambda: function(b, fresh(), *args, **kwargs), seconds=60)
+
+    for who in ("worker", "front", "spawn"):
+        for moment in ATTACHING if who == "worker" else ("run", "replay"):
+            row(f"kill {who}: {moment}", lambda b, p, w=who, m=moment: during(b, p, w, m, "session.attach", pid=p.pid))
+        row(f"kill {who}: attached", holding, who, False)
+        row(f"kill {who}: suspended", holding, who, True)
+        row(f"kill {who}: in snapshots", in_snapshots, who)
+        for moment in DETACHING if who == "worker" else DETACHING[:1]:
+            row(f"kill {who}: {moment}", lambda b, p, w=who, m=moment: during(b, p, w, m, "session.detach"))
+    if box.get("p"):
+        box["p"].stop()

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""What nobody knows of the real driver, measured; and times beside cuda-gdb's."""
+import json
+import os
+import re
+import shutil
+import statistics
+import time
+
+from harness import BIN
+
+import rows_look
+from engine import Skipped
+
+ROUNDS = 10
+
+
+class Measured:
+    """The lines that gpu_check_measure printed."""
+
+    def __init__(self, b, title, p, *words, seconds=60, codes=(0,)):
+        libcuda = [f"libcuda={b.lab.libcuda}"] if b.lab.libcuda else []
+        done = b.engine.run(BIN / "gpu_check_measure", p.pid, *libcuda, *words, seconds=seconds, codes=None)
+        b.engine.trace(title, done.out)
+        self.lines = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+        if codes is not None and done.code not in codes:
+            raise AssertionError(f"exit {done.code}: {self.all('error') or done.err[-300:]}")
+
+    def all(self, key):
+        return [line[key] for line in self.lines if key in line]
+
+    def with_key(self, key):
+        return [line for line in self.lines if key in line]
+
+    def values(self, variable):
+        return [line["value"] for line in self.with_key("variable") if line["variable"] == variable]
+
+    def steps(self):
+        return ", ".join(f"{line['ended']} {line['took_us']}" for line in self.with_key("ended"))
+
+
+def short(names):
+    """CUDBG_EVENT_CTX_CREATE x 3, ..."""
+    out = []
+    for name in (n.replace("CUDBG_EVENT_", "") for n in names):
+        if out and out[-1][0] == name:
+            out[-1][1] += 1
+        else:
+            out.append([name, 1])
+    return ", ".join(f"{n} x {k}" if k > 1 else n for n, k in out)
+
+
+def whole_session(b, p, path=None):
+    """One session from end to end; everything that section 15 of the reference asks."""
+    words = ([f"path={path}"] if path else []) + ["attach", "facts", "suspend", "state", "resume", "detach"]
+    m = Measured(b, f"session path={path or 'auto'}", p, *words)
+    e, mark = b.engine, f" ({path})" if path else ""
+    assert m.all("outcome")[:2] == ["attached", "detached"], m.all("outcome")
+    events = m.all("event")
+    e.fact(f"events of a session{mark}", f"{len(events)}: {short(events)}")
+    e.fact(f"cudbgResumeForAttachDetach, one value after the other{mark}", m.values("cudbgResumeForAttachDetach"))
+    e.fact(f"cudbgIpcFlag{mark}", m.values("cudbgIpcFlag"))
+    e.fact(f"cudbgDebuggerInitialized{mark}", m.values("cudbgDebuggerInitialized"))
+    e.fact(f"cudbgReportedDriverInternalErrorCode{mark}", [hex(v) for v in m.values("cudbgReportedDriverInternalErrorCode")])
+    e.fact(f"steps with their us{mark}", m.steps())
+    slow = sorted(m.with_key("call"), key=lambda c: -c["took_us"])[:8]
+    e.fact(f"slowest calls{mark}", ", ".join(f"{c['call']} {c['took_us']} us" for c in slow))
+    e.fact(f"results other than success{mark}",
+           sorted({f"{c['call']}: {c['result']}" for c in m.with_key("call") if c["result"] != "CUDBG_SUCCESS"}))
+    e.fact(f"path taken{mark}", m.all("path")[0])
+    for line in m.with_key("version") + m.with_key("layout") + m.with_key("attribute") + m.with_key("state"):
+        e.fact(f"session{mark} {e_key(line)}", {k: v for k, v in line.items() if k != "us"})
+    check = rows_look.check_runs(p)
+    return f"{len(events)} events, attach {m.with_key('outcome')[0]['us'] / 1000:.1f} ms, GPU counts after {check * 1000:.0f} ms"
+
+
+def e_key(line):
+    return next(f"{k} {line[k]}" for k in ("version", "layout", "attribute", "state") if k in line)
+
+
+def again(b, p):
+    """A second session by another process, after the first."""
+    first = Measured(b, "first of two", p, "attach", "detach")
+    second = Measured(b, "second of two", p, "attach", "detach")
+    assert first.all("outcome") == second.all("outcome") == ["attached", "detached"], (first.all("outcome"), second.all("outcome"))
+    b.engine.fact("events of the second session", short(second.all("event")))
+    rows_look.check_runs(p)
+    return "attached twice"
+
+
+def two_at_once(b, p):
+    """A second debugger while the first is there: the error's text."""
+    b.start_agent()
+    rpc = b.agent.rpc()
+    try:
+        rpc.call("session.attach", pid=p.pid)
+        m = Measured(b, "second debugger", p, "attach", "detach", codes=None)
+        b.engine.fact("a second debugger hears", m.all("error"))
+        assert "attached" not in m.all("outcome"), "it attached as well"
+    finally:
+        rpc.close()
+    rows_look.check_runs(p)
+    return (m.all("error") or ["no text"])[0][:120]
+
+
+def left_suspended(b, p):
+    """Does a GPU stay suspended when its debugger dies?  Nothing rescues it here, until we do."""
+    undo = b.engine.directory / "undo"
+    m = Measured(b, "dies suspended", p, f"undo={undo}", "attach", "suspend", "die", codes=None)
+    assert m.all("dying"), m.lines[-3:]
+    stays = True
+    for _ in range(30):
+        if not p.gpu_stands(0.1):
+            stays = False
+            break
+    b.engine.fact("GPU of a debugger killed while it was suspended", "stays suspended" if stays else "goes on by itself")
+    r = Measured(b, "rescue", p, f"undo={undo}", "rescue", "variables", codes=None)
+    b.engine.fact("rescue after that", r.with_key("rescue"))
+    took = rows_look.check_runs(p)
+    return f"{'stays suspended' if stays else 'goes on by itself'}; after the rescue it counts within {took * 1000:.0f} ms"
+
+
+def cu_init_waits(b):
+    """Launch path: does cuInit block until the debugger has initialised?"""
+    p = b.lab.start("spin", stop_at="loaded")
+    try:
+        undo = b.engine.directory / "undo-launch"
+        m = Measured(b, "launch flags alone", p, f"undo={undo}", "path=launch", "attach", "die", codes=None)
+        assert "armed" in m.all("outcome"), m.all("outcome") + m.all("error")
+        began = time.monotonic()
+        p.go()
+        waits = False
+        try:
+            if b.simulated:
+                p.scene.state(p.app)
+            else:
+                p.said(lambda line: "ready" in line, 10)
+        except AssertionError:
+            waits = True
+        took = time.monotonic() - began
+    finally:
+        p.stop()
+    b.engine.fact("cuInit with the launch flags and no debugger", "blocks (10 s and more)" if waits else f"goes on, {took:.2f} s")
+    return "blocks" if waits else f"kernel {took * 1000:.0f} ms after"
+
+
+def sequences(b):
+    box = {}
+
+    def start():
+        box["p"] = b.lab.start("spin")
+
+    if not b.step("start", "spin", start, seconds=60):
+        return
+    b.stop_agent()
+    p = box["p"]
+    b.step("measure: a whole session", "spin", whole_session, b, p, seconds=90)
+    for path in ("call", "fd"):
+        b.step(f"measure: path {path}", "spin", forced_path, b, p, path, seconds=90)
+    b.step("measure: a second session", "spin", again, b, p, seconds=90)
+    b.step("measure: two debuggers", "spin", two_at_once, b, p, seconds=60)
+    b.step("measure: killed while suspended", "spin", left_suspended, b, p, seconds=90)
+    p.stop()
+    b.step("measure: cuInit without its debugger", "spin", cu_init_waits, b, seconds=60)
+
+
+def forced_path(b, p, path):
+    if path == "fd":
+        m = Measured(b, "variables", p, "variables", codes=None)
+        if not m.values("cudbgInitiateDebuggerAttachProcedureFd"):
+            raise Skipped("this driver has no descriptor to attach through (13.1 and later)")
+    return whole_session(b, p, path)
+
+
+# -- times ------------------------------------------------------------------------------------------
+
+
+def rounds(b, p):
+    times = {"attach": [], "snapshot": [], "detach": []}
+    rpc = b.agent.rpc(30)
+    try:
+        for _ in range(ROUNDS):
+            t0 = time.monotonic()
+            session = rpc.call("session.attach", pid=p.pid)["session"]
+            t1 = time.monotonic()
+            rpc.call("gpu.snapshot", session=session)
+            t2 = time.monotonic()
+            rpc.call("session.detach", session=session)
+            for name, t in zip(times, (t1 - t0, t2 - t1, time.monotonic() - t2)):
+                times[name].append(t * 1000)
+    finally:
+        rpc.close()
+    rows_look.check_runs(p)
+    p50 = {name: statistics.median(t) for name, t in times.items()}
+    b.engine.fact(f"p50 of {ROUNDS} rounds, ms", {k: round(v, 1) for k, v in p50.items()})
+    return ", ".join(f"{k} {v:.1f} ms" for k, v in p50.items())
+
+
+def find_cuda_gdb():
+    path = shutil.which("cuda-gdb") or "/usr/local/cuda/bin/cuda-gdb"
+    if not os.access(path, os.X_OK):
+        raise Skipped("cuda-gdb is not installed")
+    return path
+
+
+def beside_cuda_gdb(b, p):
+    """The same place in NVIDIA's debugger, and how long it takes."""
+    path = find_cuda_gdb()
+    began = time.monotonic()
+    done = b.engine.run(path, "--batch", "-nx", "-p", p.pid, "-ex", "info cuda kernels", "-ex", "info cuda warps",
+                        "-ex", "info cuda lanes", "-ex", "detach", seconds=90, codes=None)
+    took = time.monotonic() - began
+    b.engine.section(f"cuda-gdb {p.name}", str(done))
+    rows_look.check_runs(p)
+    theirs = {int(n) for n in re.findall(rf"{re.escape(p.kind.source)}\s*:?\s+(\d+)", done.out)}
+    groups = rows_look.of_gpu(rows_look.snapshot(b, p), p)
+    ours = set().union(*(rows_look.lines_of(g, p.kind.source) for g in groups))
+    b.engine.fact(f"cuda-gdb --batch, {p.name}", f"{took * 1000:.0f} ms, lines {sorted(theirs)}; ours {sorted(ours)}")
+    assert theirs, "cuda-gdb tells no line; see its section of the log"
+    assert theirs & p.kind.lines and ours & p.kind.lines, f"cuda-gdb {sorted(theirs)}, ours {sorted(ours)}"
+    return f"cuda-gdb {took * 1000:.0f} ms, lines {sorted(theirs)}; ours {sorted(ours)}"
+
+
+def times(b):
+    for name in ("spin", "diverge"):
+        box = {}
+
+        def start(name=name, box=box):
+            b.start_agent()
+            box["p"] = b.lab.start(name)
+
+        if not b.step("start", name, start, seconds=60):
+            continue
+        if name == "spin":
+            b.step(f"times, p50 of {ROUNDS}", name, rounds, b, box["p"], seconds=120)
+        b.step("beside cuda-gdb", name, beside_cuda_gdb, b, box["p"], seconds=120)
+        box["p"].stop()
