@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "symbols/die.h"
+#include "symbols/line_table.h"
 #include "symbols/location.h"
 
 /* Of one image.  A large library with full debug information stays below half of each. */
@@ -46,6 +47,7 @@ struct unit {
 struct debug_info {
 	Elf *elf;
 	Dwarf *dw;
+	struct line_table *alone; /**< Without .debug_info: all that there is. */
 	const uint8_t *info; /**< .debug_info, expanded; libdw points into it. */
 	size_t info_size;
 	bool lines_fit;
@@ -122,6 +124,9 @@ bool debug_info_is_present(const struct elf_view *v)
 			return false;
 		if (is_section(name, "info"))
 			found = true;
+		/* What -lineinfo leaves in a cubin stands alone. */
+		if (v->header.e_machine == EM_CUDA && is_section(name, "line"))
+			found = true;
 	}
 	return found;
 }
@@ -189,7 +194,7 @@ static int find_info(struct debug_info *d)
 		d->info_size = data->d_size;
 		return 0;
 	}
-	return -EBADMSG;
+	return -ENOENT;
 }
 
 /* A walk over what a DIE covers. */
@@ -280,6 +285,8 @@ static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
 	if (!d->dw)
 		return -EBADMSG;
 	r = find_info(d);
+	if (r == -ENOENT)
+		return d->lines_fit ? line_table_create(d->dw, LINE_ROWS_MAX, &d->alone) : -EFBIG;
 	return r < 0 ? r : read_units(d);
 }
 
@@ -312,6 +319,7 @@ void debug_info_destroy(struct debug_info *d)
 		return;
 	for (size_t i = 0; i < d->n_units; i++)
 		free(d->units[i].scopes);
+	line_table_destroy(d->alone);
 	free(d->units);
 	free(d->spans);
 	dwarf_end(d->dw);
@@ -327,12 +335,13 @@ size_t debug_info_bytes(const struct debug_info *d)
 	if (!d)
 		return 0;
 	return sizeof(*d) + d->n_units * sizeof(struct unit) + d->n_spans * sizeof(struct span) +
-	       d->n_scopes * sizeof(struct scope) + d->n_rows * ROW_BYTES;
+	       d->n_scopes * sizeof(struct scope) +
+	       (d->n_rows + line_table_rows(d->alone)) * ROW_BYTES;
 }
 
 int debug_info_state(const struct debug_info *d)
 {
-	return d && (d->spent || !d->lines_fit) ? -EFBIG : 0;
+	return d && (d->spent || !d->lines_fit || line_table_is_cut(d->alone)) ? -EFBIG : 0;
 }
 
 static bool is_scope_tag(int tag)
@@ -553,7 +562,9 @@ void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_lo
 
 	enter(d);
 	u = find_unit(d, address);
-	if (u)
+	if (d->alone)
+		line_table_locate(d->alone, address, l);
+	else if (u)
 		locate(d, u, address, l);
 	if (d->spent)
 		l->cut = true;

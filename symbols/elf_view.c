@@ -7,9 +7,6 @@
 #include "base/cleanup.h"
 
 /* Not in the <elf.h> of every supported system. */
-#ifndef EM_CUDA
-#define EM_CUDA 190
-#endif
 #ifndef EM_AMDGPU
 #define EM_AMDGPU 224
 #endif

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef EM_CUDA
+#define EM_CUDA 190
+#endif
+
 struct elf_view {
 	const uint8_t *data;
 	size_t size;

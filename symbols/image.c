@@ -17,7 +17,6 @@
 
 #define SYMBOLS_MAX    (1u << 20)
 #define NT_AMDGPU_METADATA 32
-#define MACHINE_CUDA	   190
 #define STO_CUDA_ENTRY	   0x10 /* of st_other */
 
 static const char descriptor_suffix[] = ".kd";
@@ -260,7 +259,7 @@ static void cubin_range(const struct symbols_image *i, uint64_t *ret_start, uint
 
 bool symbols_image_contains(const struct symbols_image *i, uint64_t address)
 {
-	if (i->facts.machine == MACHINE_CUDA)
+	if (i->facts.machine == EM_CUDA)
 		return cubin_contains(i, address);
 	for (size_t k = 0; k < i->elf.n_segments; k++) {
 		Elf64_Phdr p = elf_view_segment(&i->elf, k);
@@ -275,7 +274,7 @@ void symbols_image_range(const struct symbols_image *i, uint64_t *ret_start, uin
 {
 	uint64_t start = UINT64_MAX, end = 0;
 
-	if (i->facts.machine == MACHINE_CUDA) {
+	if (i->facts.machine == EM_CUDA) {
 		cubin_range(i, ret_start, ret_end);
 		return;
 	}
@@ -367,7 +366,7 @@ int symbols_image_function(const struct symbols_image *i, uint64_t address,
 int symbols_image_kernel(const struct symbols_image *i, uint64_t descriptor,
 			 struct symbols_symbol *ret)
 {
-	const struct symbol *s = i->facts.machine == MACHINE_CUDA ? find_entry(i, descriptor) :
+	const struct symbol *s = i->facts.machine == EM_CUDA ? find_entry(i, descriptor) :
 								    find_descriptor(i, descriptor);
 
 	if (!s)
@@ -381,7 +380,7 @@ int symbols_image_kernel_of(const struct symbols_image *i, const char *function,
 {
 	size_t length = strlen(function);
 
-	for (size_t k = 0; i->facts.machine == MACHINE_CUDA && k < i->functions.n; k++) {
+	for (size_t k = 0; i->facts.machine == EM_CUDA && k < i->functions.n; k++) {
 		const struct symbol *s = &i->functions.items[k];
 
 		if (s->is_entry && !strcmp(s->name, function)) {
