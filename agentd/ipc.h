@@ -65,6 +65,7 @@ enum ipc_type {
 	/* front -> worker: struct ipc_head */
 	IPC_CALL,
 	IPC_LEASE_LOST, /**< The writer left: undo what it may not leave behind. */
+	IPC_CLIENT_LEFT, /**< `client` left; the session goes on. */
 	/* worker -> front: struct ipc_head */
 	IPC_REPLY,  /**< Text of the result. */
 	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
@@ -127,6 +128,7 @@ struct ipc_guard {
 #define IPC_FLAG_JOINED	 1u /**< session.attach: the session was open already. */
 #define IPC_FLAG_CONTROL 2u /**< The client may use control methods on this target. */
 #define IPC_FLAG_HOLDER	 4u /**< holder_uid is valid. */
+#define IPC_FLAG_WRITER	 8u /**< The client itself holds the writer lease. */
 
 struct ipc_head {
 	uint32_t type;
@@ -134,6 +136,8 @@ struct ipc_head {
 	uint64_t id;	 /**< Of the call, chosen by front. */
 	uint32_t flags;
 	uint32_t holder_uid; /**< IPC_CALL: user who holds the writer lease. */
+	uint32_t client;     /**< IPC_CALL: number of the client, one for each attachment. */
+	uint32_t pad;
 	uint64_t size;	     /**< Of the text; above IPC_INLINE_MAX it is in a memfd. */
 };
 

@@ -9,12 +9,19 @@
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
 
-static const char *subscribe, *for_text;
-static bool hold, until_eof;
+#define LOOK_MAX_MS 1000
+#define KERNELS_MAX 16
+
+static const char *subscribe, *filter, *for_text;
+static bool hold, no_look, until_eof;
 
 static const struct argv_option options[] = {
 	{ "subscribe", 0, ARGV_STRING, &subscribe, "LIST",
 	  "exceptions by name, or faults (default), all, none" },
+	{ "filter", 0, ARGV_STRING, &filter, "LIST",
+	  "print only these exceptions, and kernels whose name matches (faults, myk*)" },
+	{ "no-look", 0, ARGV_FLAG, &no_look, NULL,
+	  "never stop queues to see which waves a fault concerns" },
 	{ "hold", 0, ARGV_FLAG, &hold, NULL,
 	  "keep faults from the application until this command ends" },
 	STREAM_OPTIONS(for_text, until_eof),
@@ -29,50 +36,98 @@ static bool is_fault(int64_t exception)
 	       exception != RPC_EXCEPTION_PROCESS_RUNTIME;
 }
 
-static void add(struct rpc_exception_subscribe_params *p, enum rpc_exception e)
+struct words {
+	enum rpc_exception *exceptions;
+	size_t n_exceptions;
+	const char **kernels; /* NULL: other words are mistakes */
+	size_t n_kernels;
+};
+
+static void add(struct words *w, enum rpc_exception e)
 {
-	for (size_t i = 0; i < p->n_exceptions; i++)
-		if (p->exceptions[i] == e)
+	for (size_t i = 0; i < w->n_exceptions; i++)
+		if (w->exceptions[i] == e)
 			return;
-	p->exceptions[p->n_exceptions++] = e;
+	w->exceptions[w->n_exceptions++] = e;
 }
 
-static void add_group(struct rpc_exception_subscribe_params *p, bool faults_only)
+static void add_group(struct words *w, bool faults_only)
 {
 	for (size_t i = 0; i < rpc_exception_enum.n; i++)
 		if (!faults_only || is_fault(rpc_exception_enum.values[i].value))
-			add(p, (enum rpc_exception)rpc_exception_enum.values[i].value);
+			add(w, (enum rpc_exception)rpc_exception_enum.values[i].value);
 }
 
-static int add_word(struct ctl *c, struct rpc_exception_subscribe_params *p, const char *word)
+static int add_word(struct ctl *c, struct words *w, const char *word)
 {
 	enum rpc_exception e;
 
 	if (!strcmp(word, "all") || !strcmp(word, "faults"))
-		add_group(p, !strcmp(word, "faults"));
+		add_group(w, !strcmp(word, "faults"));
 	else if (!rpc_exception_parse(word, &e))
-		add(p, e);
+		add(w, e);
+	else if (w->kernels && w->n_kernels < KERNELS_MAX)
+		w->kernels[w->n_kernels++] = rpc_arena_strdup(&c->arena, word);
+	else if (w->kernels)
+		return ctl_usage(c, "--filter: more than %d kernels", KERNELS_MAX);
 	else if (strcmp(word, "none"))
 		return ctl_usage(
 			c, "--subscribe: \"%.60s\" is no exception, nor all, faults or none", word);
 	return 0;
 }
 
-static int parse(struct ctl *c, struct rpc_exception_subscribe_params *p)
+static int parse_words(struct ctl *c, const char *text, struct words *w)
 {
-	auto_free char *copy = strdup(subscribe ? subscribe : "faults");
+	auto_free char *copy = strdup(text);
 	char *save, *word;
 	int r = 0;
 
-	p->exceptions = rpc_arena_array(&c->arena, rpc_exception_enum.n, sizeof(*p->exceptions));
-	if (!copy || !p->exceptions)
-		return ctl_fail(c, ENOMEM, "--subscribe");
+	w->exceptions = rpc_arena_array(&c->arena, rpc_exception_enum.n, sizeof(*w->exceptions));
+	if (!copy || !w->exceptions)
+		return ctl_fail(c, ENOMEM, "list of exceptions");
 	for (word = strtok_r(copy, ",", &save); word && r == 0; word = strtok_r(NULL, ",", &save))
-		r = add_word(c, p, word);
+		r = add_word(c, w, word);
+	return r;
+}
+
+static int parse(struct ctl *c, struct rpc_exception_subscribe_params *p)
+{
+	struct words w = { 0 };
+	int r = parse_words(c, subscribe ? subscribe : "faults", &w);
+
+	p->exceptions = w.exceptions;
+	p->n_exceptions = w.n_exceptions;
 	p->has_hold = p->hold = hold;
+	p->has_look_ms = no_look || c->max_stop_ms;
+	p->look_ms = no_look ? 0 : c->max_stop_ms < LOOK_MAX_MS ? c->max_stop_ms : LOOK_MAX_MS;
 	if (r == 0 && hold && !p->n_exceptions)
 		r = ctl_usage(c, "--hold: nothing is subscribed to that could be held");
 	return r;
+}
+
+static int parse_filter(struct ctl *c, struct rpc_exception_filter_params *p)
+{
+	struct words w = { .kernels = rpc_arena_array(&c->arena, KERNELS_MAX, sizeof(*w.kernels)) };
+	int r = w.kernels ? parse_words(c, filter ? filter : "", &w) :
+			    ctl_fail(c, ENOMEM, "--filter");
+
+	p->has_exceptions = w.n_exceptions > 0;
+	p->exceptions = w.exceptions;
+	p->n_exceptions = w.n_exceptions;
+	p->has_kernels = w.n_kernels > 0;
+	p->kernels = w.kernels;
+	p->n_kernels = w.n_kernels;
+	return r;
+}
+
+static int set_filter(struct ctl *c, struct rpc_exception_filter_params *p)
+{
+	struct rpc_exception_filter_result result;
+
+	if (!p->has_exceptions && !p->has_kernels)
+		return 0;
+	p->session = c->session.session;
+	return ctl_called(c, rpc_client_exception_filter(c->client, p, &c->arena, &result, &c->err));
 }
 
 static int start(struct ctl *c, struct stream *s, struct rpc_exception_subscribe_params *p)
@@ -95,14 +150,19 @@ static int start(struct ctl *c, struct stream *s, struct rpc_exception_subscribe
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_exception_subscribe_params p = { 0 };
+	struct rpc_exception_filter_params f = { 0 };
 	enum stream_end end = STREAM_END_TIME;
 	struct stream s;
 	int r = parse(c, &p);
 
 	if (r == 0)
+		r = parse_filter(c, &f);
+	if (r == 0)
 		r = stream_begin(c, &s, for_text, until_eof);
 	if (r == 0)
-		r = ctl_attach(c, argv[0], p.n_exceptions > 0);
+		r = ctl_attach(c, argv[0], hold);
+	if (r == 0)
+		r = set_filter(c, &f);
 	if (r == 0)
 		r = start(c, &s, &p);
 	if (r == 0)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "ctl/ctl.h"
+#include "ctl/place.h"
 #include "ctl/signals.h"
 #include "ctl/text.h"
 
@@ -74,6 +75,38 @@ static void print_runtime(struct rpc_arena *a, struct out *o,
 	}
 }
 
+static void print_access(struct out *o, const struct rpc_exception_raised_params *p)
+{
+	if (!p->has_address)
+		return;
+	out_str(o, "  address ");
+	out_hex(o, p->address);
+	if (p->has_not_present && p->not_present)
+		out_str(o, ", not mapped");
+	if (p->has_read_only && p->read_only)
+		out_str(o, ", read-only");
+	if (p->has_no_execute && p->no_execute)
+		out_str(o, ", not executable");
+}
+
+/* "2 waves at axpy.cl:8 in axpy": the largest group; how many more there are. */
+static void print_waves(struct rpc_arena *a, struct out *o,
+			const struct rpc_exception_raised_params *p)
+{
+	const struct rpc_group *g = p->groups;
+
+	if (!p->has_waves || !p->n_groups)
+		return;
+	out_fmt(o, "  %u wave%s at ", g->waves, g->waves == 1 ? "" : "s");
+	print_escaped(o, place_name(a, g));
+	if (g->has_kernel && (g->kernel.name || g->kernel.raw)) {
+		out_str(o, " of ");
+		print_escaped(o, g->kernel.name ? g->kernel.name : g->kernel.raw);
+	}
+	if (p->waves > g->waves)
+		out_fmt(o, ", %u elsewhere", p->waves - g->waves);
+}
+
 static void print_exception(struct rpc_arena *a, struct out *o,
 			    const struct rpc_exception_raised_params *p, bool color)
 {
@@ -85,11 +118,11 @@ static void print_exception(struct rpc_arena *a, struct out *o,
 		out_fmt(o, "  queue %u", p->queue_id);
 	if (p->has_gpu_id)
 		out_fmt(o, "  gpu %u", p->gpu_id);
-	if (p->has_address) {
-		out_str(o, "  address ");
-		out_hex(o, p->address);
-	}
+	print_access(o, p);
+	print_waves(a, o, p);
 	out_str(o, p->forwarded ? "  forwarded" : "  held");
+	if (p->has_lost)
+		out_fmt(o, "  (%" PRIu64 " before it were lost)", p->lost);
 }
 
 /* A decoded notification, and what it means for the loop. */

@@ -129,10 +129,24 @@ static void conn_gone(int fd, short what, void *user)
 		conn_close(c);
 }
 
+size_t conn_unsent(const struct conn *c)
+{
+	return evbuffer_get_length(c->out);
+}
+
+/* It reads again: what waited for that may go. */
+static void send_notices(struct conn *c)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &c->attachments, in_conn)
+		notices_flush(a, false);
+}
+
 static void conn_writable(int fd, short what, void *user)
 {
 	struct conn *c = user;
-	size_t left = evbuffer_get_length(c->out);
+	size_t left = conn_unsent(c);
 	bool dead = c->dead;
 
 	if (what & EV_TIMEOUT) {
@@ -141,7 +155,9 @@ static void conn_writable(int fd, short what, void *user)
 	} else if (left && evbuffer_write(c->out, fd) < 0) {
 		dead = errno != EAGAIN && errno != EINTR;
 	}
-	left = evbuffer_get_length(c->out);
+	if (!dead)
+		send_notices(c);
+	left = conn_unsent(c);
 	if (dead || (!left && c->closing && !c->n_requests)) {
 		conn_close(c);
 		return;

@@ -12,6 +12,7 @@
  */
 
 #include "agentd/front/front.h"
+#include "agentd/front/notices.h"
 #include "protocol/rpc_wire.h"
 
 struct evbuffer;
@@ -30,6 +31,8 @@ struct attachment {
 	struct conn *conn;
 	struct session *session;
 	enum ipc_right rights;
+	uint32_t number; /**< How the worker calls this client. */
+	struct notices notices;
 	bool established; /**< The worker has answered session.attach. */
 };
 LIST_HEAD(attachment_list, attachment);
@@ -63,6 +66,8 @@ void conn_send(struct conn *c, struct out *text);
  */
 void conn_send_around(struct conn *c, const struct out *begin, struct ipc_message *body,
 		      const struct out *end);
+/** Bytes that the socket has not taken yet. */
+size_t conn_unsent(const struct conn *c);
 /** Close now: attachments end, requests are orphaned.  The object is gone afterwards. */
 void conn_close(struct conn *c);
 /** A request of @p c waits for its answer: with many of them, reading pauses. */

@@ -139,6 +139,20 @@ static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 	return RPC_LATER;
 }
 
+static int exception_filter(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			    const struct rpc_exception_filter_params *params,
+			    struct rpc_exception_filter_result *ret, struct agent_err *err)
+{
+	struct attachment *a = conn_attachment(call->conn, params->session);
+
+	if (!a)
+		return no_session(err, params->session);
+	if (notices_filter(&a->notices, params) < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	ret->filtered = notices_has_filter(&a->notices);
+	return 0;
+}
+
 static void describe_session(const struct session *s, struct rpc_session_info *ret)
 {
 	const struct attachment *a;
@@ -185,6 +199,7 @@ static const struct rpc_front_handlers handlers = {
 	.session_attach = session_attach_start,
 	.session_detach = session_detach,
 	.session_list = session_list,
+	.exception_filter = exception_filter,
 };
 
 /* Who changed what: one record for each control call, whatever becomes of it. */
@@ -216,12 +231,14 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 	a = conn_attachment(r->conn, id);
 	if (!a || !a->established)
 		return no_session(err, id);
-	if (info->lease) {
+	if (info->lease)
 		e = session_take_lease(a, err);
-		if (e < 0)
-			return e;
+	else if (info->right == RPC_RIGHT_CONTROL)
+		e = session_check_control(a, err);
+	if (e < 0)
+		return e;
+	if (info->right == RPC_RIGHT_CONTROL)
 		audit(r->conn, a->session, info->name);
-	}
 	session_call(a->session, r, params, size,
 		     a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0, CALL_MS);
 	return RPC_LATER;

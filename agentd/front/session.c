@@ -149,6 +149,8 @@ struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc
 	a->conn = conn;
 	a->session = s;
 	a->rights = rights;
+	a->number = ++s->last_client;
+	notices_init(&a->notices);
 	LIST_INSERT_HEAD(&s->attachments, a, in_session);
 	LIST_INSERT_HEAD(&conn->attachments, a, in_conn);
 	return a;
@@ -158,6 +160,7 @@ static void attachment_free(struct attachment *a)
 {
 	LIST_REMOVE(a, in_session);
 	LIST_REMOVE(a, in_conn);
+	notices_deinit(&a->notices);
 	free(a);
 }
 
@@ -171,10 +174,13 @@ static int send_head(struct session *s, const struct ipc_head *head, const char 
 	return r == -EPIPE ? 0 : r;
 }
 
-/* Without this message a target would stay suspended for somebody who is gone. */
-static void tell_lease_lost(struct session *s)
+/* Without these a target would stay suspended, or withhold faults, for somebody who is gone. */
+static void tell_left(struct session *s, uint32_t client, bool was_writer)
 {
-	int r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL);
+	int r = send_head(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client }, NULL);
+
+	if (r == 0 && was_writer)
+		r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL);
 
 	if (r < 0) {
 		log_warning("session %s: worker takes no messages (%s): killed", s->id, strerror(-r));
@@ -186,6 +192,7 @@ void session_leave(struct attachment *a)
 {
 	struct session *s = a->session;
 	bool was_writer = s->writer == a->conn;
+	uint32_t number = a->number;
 
 	attachment_free(a);
 	if (was_writer)
@@ -194,18 +201,26 @@ void session_leave(struct attachment *a)
 		return;
 	if (LIST_EMPTY(&s->attachments))
 		close_channel(s);
-	else if (was_writer)
-		tell_lease_lost(s);
+	else
+		tell_left(s, number, was_writer);
+}
+
+int session_check_control(const struct attachment *a, struct agent_err *err)
+{
+	if (a->rights >= IPC_RIGHT_CONTROL)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
+			     "ask the owner of the process or an administrator",
+			     "you may look at process %u, but not control it", a->session->pid);
 }
 
 int session_take_lease(struct attachment *a, struct agent_err *err)
 {
 	struct session *s = a->session;
+	int r = session_check_control(a, err);
 
-	if (a->rights < IPC_RIGHT_CONTROL)
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
-				     "ask the owner of the process or an administrator",
-				     "you may look at process %u, but not control it", s->pid);
+	if (r < 0)
+		return r;
 	if (s->writer && s->writer != a->conn)
 		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL,
 				     "wait until that client has left",
@@ -297,10 +312,13 @@ static int refuse_call(const struct session *s, size_t size, struct agent_err *e
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
 		  uint32_t flags, uint32_t timeout_ms)
 {
+	const struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
 	struct ipc_head head = { .type = IPC_CALL,
 				 .number = r->method,
 				 .id = ++s->front->last_call,
-				 .flags = flags | (s->writer ? IPC_FLAG_HOLDER : 0),
+				 .flags = flags | (s->writer ? IPC_FLAG_HOLDER : 0) |
+					  (s->writer && s->writer == r->conn ? IPC_FLAG_WRITER : 0),
+				 .client = a ? a->number : 0,
 				 .holder_uid = s->writer ? s->writer->uid : 0,
 				 .size = size };
 	struct agent_err err = { 0 };
@@ -391,9 +409,51 @@ static void broadcast(struct session *s, const struct out *text)
 		next = LIST_NEXT(a, in_session);
 		if (!a->established)
 			continue;
+		notices_flush(a, true);
 		out_init(&copy, 0);
 		out_bytes(&copy, text->data, text->size);
 		conn_send(a->conn, &copy);
+	}
+}
+
+static bool has_filter(const struct session *s)
+{
+	const struct attachment *a;
+
+	LIST_FOREACH(a, &s->attachments, in_session)
+		if (notices_has_filter(&a->notices))
+			return true;
+	return false;
+}
+
+/* @return false when it cannot be read: then nobody's filter leaves it out. */
+static bool decode_raised(const struct ipc_message *m, struct rpc_arena *arena,
+			  struct rpc_exception_raised_params *ret)
+{
+	struct json_object *params = NULL;
+	struct rpc_decoder d;
+	int r = rpc_json_parse(m->text, (size_t)m->head.size, &params, NULL);
+
+	rpc_decoder_init_lenient(&d, "params", arena, NULL);
+	if (r == 0)
+		r = rpc_exception_raised_params_decode(&d, params, ret);
+	rpc_json_put(params);
+	return r == 0;
+}
+
+static void raised(struct session *s, const struct ipc_message *m)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct rpc_exception_raised_params p;
+	struct attachment *a, *next;
+	bool known;
+
+	rpc_arena_init(&arena, 0);
+	known = has_filter(s) && decode_raised(m, &arena, &p);
+	for (a = LIST_FIRST(&s->attachments); a; a = next) {
+		next = LIST_NEXT(a, in_session);
+		if (a->established && (!known || notices_wants(&a->notices, &p)))
+			notices_send(a, m->text, (size_t)m->head.size);
 	}
 }
 
@@ -403,6 +463,10 @@ static void notified(struct session *s, const struct ipc_message *m)
 
 	if (m->head.number >= RPC_NOTIFICATION_COUNT)
 		return;
+	if (m->head.number == RPC_NOTIFICATION_EXCEPTION_RAISED) {
+		raised(s, m);
+		return;
+	}
 	out_init(&text, 0);
 	rpc_message_notification(&text, rpc_notifications[m->head.number].name, m->text,
 				 (size_t)m->head.size);

@@ -29,6 +29,7 @@ struct session {
 	struct attachment_list attachments;
 	struct conn *writer;
 	struct request_list calls;   /**< Sent to the worker. */
+	uint32_t last_client;	     /**< Number of the last attachment. */
 	uint64_t heard_ns;	     /**< Last answer, or when it got something to do. */
 	struct request_list leavers; /**< session.detach, answered when the worker is gone. */
 	struct request_list comers;  /**< session.attach that came while this session was ending. */
@@ -50,6 +51,8 @@ struct session *session_find_worker(struct front *f, uint32_t worker);
 struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights);
 /** The last one to leave ends the session; a writer's lease ends. */
 void session_leave(struct attachment *a);
+/** May it change anything?  @return 0, or negative with @p err. */
+int session_check_control(const struct attachment *a, struct agent_err *err);
 /** @return 0, or negative with @p err naming the holder. */
 int session_take_lease(struct attachment *a, struct agent_err *err);
 

@@ -262,16 +262,29 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			const struct rpc_exception_subscribe_params *params,
 			struct rpc_exception_subscribe_result *ret, struct agent_err *err)
 {
-	struct target *t = target_of(ctx);
-	uint64_t mask = convert_exception_mask(params->exceptions, params->n_exceptions);
+	struct session *s = ctx;
+	const struct subscriber who = {
+		.client = s->call.client,
+		.exceptions = convert_exception_mask(params->exceptions, params->n_exceptions),
+		.look_ms = params->has_look_ms ? params->look_ms : RAISED_LOOK_MS,
+		.hold = params->has_hold && params->hold,
+	};
 	int r;
 
-	if (!t->ops->subscribe)
+	if (!s->target->ops->subscribe)
 		return unsupported(err, "exceptions");
-	r = t->ops->subscribe(t, mask, params->has_hold && params->hold, err);
-	if (r < 0)
+	if (who.hold && !(s->call.flags & IPC_FLAG_WRITER))
+		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL,
+				     "take the writer lease first: session.attach with control",
+				     "params.hold: who holds exceptions back needs the writer lease");
+	if (subscribers_set(&s->subscribers, &who) < 0)
+		return no_memory(err);
+	r = session_subscribe(s, err);
+	if (r < 0) {
+		subscribers_remove(&s->subscribers, who.client);
 		return r;
-	ret->exceptions = convert_exceptions(arena, mask, &ret->n_exceptions);
+	}
+	ret->exceptions = convert_exceptions(arena, who.exceptions, &ret->n_exceptions);
 	return done(arena, err);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agentd/worker/convert.h"
+#include "agentd/worker/snapshot.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -215,6 +216,26 @@ static void serve_method(struct session *s, const struct ipc_message *m)
 	answer(s, &text, r < 0 ? &err : NULL);
 }
 
+int session_subscribe(struct session *s, struct agent_err *err)
+{
+	const struct subscriber all = subscribers_sum(&s->subscribers);
+
+	return s->target->ops->subscribe(s->target, all.exceptions, all.hold, err);
+}
+
+/* Its subscription ends with it; the others' goes on. */
+static void client_left(struct session *s, uint32_t client)
+{
+	struct agent_err err = { 0 };
+
+	if (!subscribers_remove(&s->subscribers, client))
+		return;
+	guard_begin(s);
+	if (session_subscribe(s, &err) < 0)
+		log_warning("session %u: after a client left: %s", s->options->session, err.message);
+	guard_end(s);
+}
+
 static void lease_lost(struct session *s)
 {
 	struct target *t = s->target;
@@ -226,6 +247,9 @@ static void lease_lost(struct session *s)
 	if (undo_run(&t->undo, t->lease_mark, &err) < 0)
 		log_warning("session %u: undo after the writer left: %s", s->options->session,
 			    err.message);
+	/* What was undone may be what others listen to. */
+	if (s->subscribers.n && session_subscribe(s, &err) < 0)
+		log_warning("session %u: after the writer left: %s", s->options->session, err.message);
 	session_set_lease(s, 0);
 	guard_end(s);
 	if (n)
@@ -244,6 +268,8 @@ static void on_message(struct session *s, const struct ipc_message *m)
 	} else if (m->head.type == IPC_LEASE_LOST) {
 		if (s->target)
 			lease_lost(s);
+	} else if (m->head.type == IPC_CLIENT_LEFT) {
+		client_left(s, m->head.client);
 	} else {
 		log_error("session %u: unknown message %u", s->options->session, m->head.type);
 		over(s, RPC_END_REASON_STOPPED);
@@ -338,23 +364,21 @@ static void announce_exception(struct session *s, const struct target_event *e)
 {
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out text;
+	struct rpc_exception_raised_params p;
+	uint32_t look_ms = subscribers_sum(&s->subscribers).look_ms;
 	char id[16];
-	struct rpc_exception_raised_params p = {
-		.session = id,
-		.time_us = clock_wall_us(),
-		.has_gpu_id = e->source.has_gpu,
-		.gpu_id = e->source.gpu_id,
-		.has_queue_id = e->source.has_queue,
-		.queue_id = e->source.queue_id,
-		.has_address = e->has_address,
-		.address = e->address,
-		.forwarded = e->forwarded,
-	};
 
-	session_id(s, id);
-	rpc_arena_init(&arena, 0);
+	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
 	out_init(&text, 0);
-	p.exceptions = convert_exceptions(&arena, e->source.exceptions, &p.n_exceptions);
+	if (look_ms && raised_may_look(&s->raised, s->target, e))
+		look_ms = session_stop_begin(s, look_ms);
+	else
+		look_ms = 0;
+	raised_fill(&s->raised, s->target, e, look_ms, &arena, &p);
+	if (look_ms)
+		session_stop_end(s);
+	session_id(s, id);
+	p.session = id;
 	rpc_exception_raised_params_encode(&text, &p);
 	session_notify(s, RPC_NOTIFICATION_EXCEPTION_RAISED, &text);
 }
@@ -509,6 +533,7 @@ static void cleanup(struct session *s)
 	if (s->base)
 		event_base_free(s->base);
 	target_destroy(s->target);
+	subscribers_deinit(&s->subscribers);
 	ipc_link_deinit(&s->link);
 }
 

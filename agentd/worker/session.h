@@ -13,6 +13,8 @@
 #include <event2/event.h>
 
 #include "agentd/worker/guard.h"
+#include "agentd/worker/raised.h"
+#include "agentd/worker/subscribers.h"
 #include "agentd/worker/target.h"
 
 struct session {
@@ -26,6 +28,8 @@ struct session {
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	struct ipc_head call;  /**< The call being handled. */
+	struct subscribers subscribers;
+	struct raised raised;
 	bool over_known;
 	enum rpc_end_reason reason;
 };
@@ -47,6 +51,8 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms);
 uint32_t session_stop_end(struct session *s);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
+/** Tell the target what all clients together subscribe to.  @return 0 or negative with @p err. */
+int session_subscribe(struct session *s, struct agent_err *err);
 /** The id that clients use: "s" and the number. */
 void session_id(const struct session *s, char buf[16]);
 

@@ -148,6 +148,8 @@ struct target_event {
 	struct target_source source; /**< Of an exception. */
 	bool has_address;
 	uint64_t address; /**< Faulting page. */
+	bool has_access;  /**< How it was touched is known. */
+	bool not_present, read_only, no_execute;
 	bool forwarded;	  /**< target_ops.event_done will send it on. */
 };
 

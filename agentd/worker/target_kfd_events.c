@@ -185,6 +185,10 @@ static void add_fault_address(struct target_kfd *k, struct target_event *e, bool
 	if (kfdtrap_query_memory_violation(k->kt, e->source.gpu_id, clear, &v) == 1) {
 		e->has_address = true;
 		e->address = v.va;
+		e->has_access = true;
+		e->not_present = v.not_present != 0;
+		e->read_only = v.read_only != 0;
+		e->no_execute = v.no_execute != 0;
 	}
 }
 
@@ -268,16 +272,15 @@ int kfd_event_done(struct target *t, const struct target_event *e, struct agent_
 /* ------------------------------------------------------------------ subscription ------------- */
 
 /*
- * First new faults go their normal way again, then everything latched meanwhile or held is sent
- * on: nothing is left that the application never hears of.
+ * Leave only @p keep subscribed.  First new faults of other kinds go their normal way again, then
+ * what is latched of those or held is sent on: nothing is left that the application never hears of.
  */
-static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
+static int narrow(struct target_kfd *k, uint64_t keep)
 {
-	struct target_kfd *k = ctx;
-	struct scan s = { .mask = k->subscribed, .clear = k->subscribed };
-	int first = kfdtrap_set_exceptions_enabled(k->kt, KFD_RUNTIME_MASK), r;
+	uint64_t gone = k->subscribed & ~keep;
+	struct scan s = { .mask = gone, .clear = gone };
+	int first = kfdtrap_set_exceptions_enabled(k->kt, keep | KFD_RUNTIME_MASK), r;
 
-	(void)arg;
 	r = scan_latched(k, &s);
 	if (first == 0)
 		first = r;
@@ -287,19 +290,43 @@ static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
 			first = r;
 	}
 	k->n_held = 0;
-	k->subscribed = 0;
+	k->subscribed = keep;
+	return first;
+}
+
+static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+	int r = narrow(k, 0);
+
+	(void)arg;
 	k->hold = false;
 	k->subscribe_ticket = UNDO_NONE;
-	return first < 0 && !kfd_is_undone(first) ?
-		       kfd_error(k, first, "KFD SEND_RUNTIME_EVENT", err) : 0;
+	return r < 0 && !kfd_is_undone(r) ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+/* Nobody misses an exception that was subscribed to before and is now. */
+static int change(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
+{
+	int r = k->subscribed & ~exceptions ? narrow(k, k->subscribed & exceptions) : 0;
+
+	if (r == 0)
+		r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
+	if (r < 0)
+		return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
+	k->subscribed = exceptions;
+	return 0;
 }
 
 int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
-	int r = undo_run_one(&t->undo, k->subscribe_ticket, err);
+	int r;
 
 	exceptions &= ~KFD_RUNTIME_MASK;
+	if (exceptions && k->subscribed && !hold && !k->hold)
+		return change(k, exceptions, err);
+	r = undo_run_one(&t->undo, k->subscribe_ticket, err);
 	if (r < 0 || !exceptions)
 		return r;
 	r = undo_push(&t->undo, "end the subscription", undo_subscribe, k, 0, &k->subscribe_ticket,

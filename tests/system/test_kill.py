@@ -42,7 +42,7 @@ def changed(s):
 
 
 def held_fault(s):
-    attached(s)
+    s.session = s.attach(control=True)
     queue = s.rpc.call("gpu.queues", session=s.session)["queues"][0]["queue_id"]
     s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True)
     s.raise_queue(queue, "wave_trap")

@@ -147,7 +147,7 @@ def one_writer_many_readers():
 @test
 def everything_a_writer_changed_is_undone():
     with Scene(gpus="gfx942") as s:
-        session = s.attach()
+        session = s.attach(control=True)
         reader = s.connect()
         s.attach(rpc=reader)
         s.rpc.call("launch.mode", session=session, mode="halt")
@@ -216,7 +216,7 @@ def faults_are_reported_and_reach_the_application():
 @test
 def held_faults_are_forwarded_when_the_client_leaves():
     with Scene(gpus="gfx942") as s:
-        session = s.attach()
+        session = s.attach(control=True)
         ids = [q["queue_id"] for q in s.rpc.call("gpu.queues", session=session)["queues"]]
         s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap"], hold=True)
         s.raise_queue(ids[0], "wave_trap")
@@ -231,7 +231,7 @@ def held_faults_are_forwarded_when_the_client_leaves():
 @test
 def exceptions_can_be_queried_and_sent_by_hand():
     with Scene(gpus="gfx942") as s:
-        session = s.attach()
+        session = s.attach(control=True)
         call = s.rpc.call
         ids = [q["queue_id"] for q in call("gpu.queues", session=session)["queues"]]
         assert call("exception.query", session=session)["found"] is False

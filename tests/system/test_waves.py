@@ -400,7 +400,7 @@ def each_queue_says_how_long_it_stood_still():
 def a_new_queue_is_named():
     """The kernel does not stop a queue whose creation somebody still waits to hear of."""
     with Scene(app="runtime on; queues 1; spin") as s:
-        s.session = s.attach()
+        s.session = s.attach(control=True)
         s.rpc.call("exception.subscribe", session=s.session, exceptions=["queue_new"], hold=True)
         s.raise_queue(queue_ids(s)[0], "queue_new")
         doc = snapshot(s)
