@@ -1,7 +1,7 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble events rpc status version'
+_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump events rpc status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
@@ -17,6 +17,7 @@ _gpu_agentctl_verb_options() {
 	waves) echo '--queue --group --state --limit' ;;
 	registers) echo '--bank --range --lanes' ;;
 	memory) echo '--raw --space --wave --lane' ;;
+	dump) echo '--light --full --estimate --compress --progress' ;;
 	disassemble) echo '--wave --gpu --count --before --start' ;;
 	events) echo '--subscribe --hold --for --until-eof' ;;
 	rpc) echo '--pid --control' ;;
@@ -35,6 +36,7 @@ _gpu_agentctl_values() {
 	--color) echo 'auto always never' ;;
 	--space) echo 'global lds scratch' ;;
 	--bank) echo 'special scalar vector accumulator trap' ;;
+	--compress) echo 'zstd' ;;
 	--state) echo 'running halted stopped memory_violation address_error illegal_instruction math_error assert' ;;
 	--mode) echo 'read nonread atomic all' ;;
 	--again | --interval) echo '500 2000 10000' ;;
@@ -102,7 +104,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
 	elif [ $n -eq 0 ]; then
 		case $verb in
-		doctor | snapshot | watch | devices | queues | attach | detach | suspend | resume | watchpoint | waves | registers | memory | disassemble | events)
+		doctor | snapshot | watch | devices | queues | attach | detach | suspend | resume | watchpoint | waves | registers | memory | disassemble | dump | events)
 			COMPREPLY=($(compgen -W "$(_gpu_agentctl_pids)" -- "$cur"))
 			;;
 		rpc)
@@ -110,7 +112,7 @@ _gpu_agentctl() {
 				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
 				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
 				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.forward
-				wave.registers code.list code.locate memory.read' -- "$cur"))
+				wave.registers code.list code.locate memory.read core.begin core.read core.end' -- "$cur"))
 			;;
 		esac
 	fi

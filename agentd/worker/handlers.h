@@ -21,6 +21,18 @@ int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *are
 			 const struct rpc_code_locate_params *params,
 			 struct rpc_code_locate_result *ret, struct agent_err *err);
 
+/* handlers_core.c */
+
+int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_core_begin_params *params,
+			struct rpc_core_begin_result *ret, struct agent_err *err);
+int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_core_read_params *params, struct rpc_core_read_result *ret,
+		       struct agent_err *err);
+int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_core_end_params *params, struct rpc_core_end_result *ret,
+		      struct agent_err *err);
+
 /* handlers_wave.c */
 
 int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -1,18 +1,18 @@
-worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.c errors.c events.c examples.c \
+worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.c core.c errors.c events.c examples.c \
 	inspect.c queues.c record.c registers.c watch.c wave_memory.c waves.c waves_copy.c waves_decode.c)
 worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c group.c guard.c intern.c \
-	leader.c memory.c options.c places.c process_facts.c raised.c snapshot.c subscribers.c target.c \
+	leader.c mappings.c memory.c options.c places.c process_facts.c raised.c snapshot.c subscribers.c target.c \
 	undo.c waves.c)
 worker_cuda_src := $(addprefix agentd/worker/target_cuda_,attach.c code.c devices.c errors.c events.c \
 	inspect.c registers.c rescue.c waves.c)
 
 # An archive so that the unit tests link the same objects.
 archives += worker
-worker_src := $(worker_kfd_src) $(worker_cuda_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c handlers_code.c handlers_wave.c \
+worker_src := $(worker_kfd_src) $(worker_cuda_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c handlers_code.c handlers_core.c handlers_wave.c \
 	inspect.c inspect_doctor.c inspect_judge.c inspect_list.c session.c)
 worker_deps := $(protocol_gen)
-worker_libs := worker agentd protocol kfdtrap cudbgshim symbols base
-worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) -levent_core -lseccomp -lcap
+worker_libs := worker agentd protocol kfdtrap cudbgshim symbols corefile base
+worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap
 
 programs += gpu-agent-worker
 gpu-agent-worker_src := agentd/worker/main.c

@@ -11,6 +11,7 @@
 #include "agentd/sandbox.h"
 #include "agentd/worker/code_file.h"
 #include "agentd/worker/inspect.h"
+#include "agentd/worker/mappings.h"
 #include "agentd/worker/process_facts.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -29,6 +30,7 @@ void target_init(struct target *t, const struct target_ops *ops, const struct wo
 			      .options = o,
 			      .facts = *facts,
 			      .memory = MEMORY_NULL,
+			      .maps_fd = -1,
 			      .root_fd = -1,
 			      .leader_sys = &leader_real_sys,
 			      .undo = UNDO_NULL,
@@ -40,6 +42,9 @@ void target_deinit(struct target *t)
 	memory_close(&t->memory);
 	symbols_cache_destroy(t->code_cache);
 	t->code_cache = NULL;
+	if (t->maps_fd >= 0)
+		close(t->maps_fd);
+	t->maps_fd = -1;
 	if (t->root_fd >= 0)
 		close(t->root_fd);
 	t->root_fd = -1;
@@ -218,6 +223,8 @@ static int attach_steps(struct target *t, struct agent_err *err)
 				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
 						     "ask the system-wide gpu-agentd",
 				     "cannot open the memory of process %d", (int)o->pid);
+	/* Without them, a core has no more than is found by itself. */
+	t->maps_fd = mappings_open(o->pid);
 	/* Without it, code objects in files are not available: no reason to refuse. */
 	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);

@@ -126,6 +126,22 @@ struct target_wave_memory {
 	uint32_t size;
 };
 
+struct target_core_wanted {
+	bool full;     /**< All memory of the process, not only what explains its waves. */
+	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
+};
+
+/** A core that is to be fetched. */
+struct target_core {
+	uint64_t bytes;	       /**< Of the whole file. */
+	uint64_t copied_bytes; /**< Of them, copied while queues stood still. */
+	size_t n_segments, n_waves;
+	uint64_t stopped_us;
+	bool budget_exceeded;
+	const char **missing;
+	size_t n_missing;
+};
+
 struct target_queue_result {
 	uint32_t queue_id;
 	enum rpc_queue_verdict verdict;
@@ -174,6 +190,7 @@ struct target {
 	char *exe;	      /**< Program file; NULL when it could not be read. */
 	uint64_t start_ticks; /**< Field 22 of /proc/PID/stat: tells a reused pid. */
 	struct memory memory;
+	int maps_fd; /**< Its mappings (mappings.h); -1 when they could not be opened. */
 	int root_fd; /**< Its root directory (code_file.h); -1 when it could not be opened. */
 	struct symbols_cache *code_cache; /**< NULL until somebody asks (code.h). */
 	struct leader leader;
@@ -290,6 +307,22 @@ struct target_ops {
 			     void *buf, size_t size);
 	/** Nothing more is asked for now: let go what the questions have opened. */
 	void (*code_done)(struct target *t);
+
+	/**
+	 * Begin a core file: copy what the waves do, as waves() does, and keep it until core_end();
+	 * one begun before is forgotten, and any is when the writer leaves.  All three or none.
+	 */
+	int (*core_begin)(struct target *t, const struct target_waves_from *from,
+			  const struct target_core_wanted *what, struct rpc_arena *a,
+			  struct target_core *ret, struct agent_err *err);
+	/**
+	 * Bytes of that file; stops nothing.
+	 * @param ret_lost  Grows by the bytes of memory that cannot be read: they are zeros.
+	 * @return bytes, fewer than asked for at its end only.
+	 */
+	int (*core_read)(struct target *t, uint64_t offset, void *buf, uint32_t size,
+			 uint64_t *ret_lost, struct agent_err *err);
+	void (*core_end)(struct target *t);
 
 	/** @param gpu_id NULL: every device, all or nothing. */
 	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,

@@ -66,6 +66,7 @@ struct target_kfd {
 	uint32_t override_changed; /**< Traps that were ever asked to change. */
 	uint32_t override_ticket;
 	struct kfd_code_file code_file;
+	struct kfd_core *core; /**< That a client is fetching; NULL: none. */
 	bool watch_trap; /**< The address-watch trap is on because of watches[]. */
 	struct kfd_watch watches[KFD_WATCHES_MAX];
 };
@@ -142,6 +143,18 @@ int kfd_code_stat(struct target *t, const struct code_object *o, struct code_sta
 ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf,
 		      size_t size);
 void kfd_code_done(struct target *t);
+struct symbols_code_list;
+/** The list itself; answers as symbols_code_list_read(), but waits for a change to end. */
+int kfd_read_code_list(struct target *t, struct symbols_code_list *ret);
+
+/* target_kfd_core.c */
+
+int kfd_core_begin(struct target *t, const struct target_waves_from *from,
+		   const struct target_core_wanted *what, struct rpc_arena *a,
+		   struct target_core *ret, struct agent_err *err);
+int kfd_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
+		  struct agent_err *err);
+void kfd_core_end(struct target *t);
 
 /* target_kfd_control.c */
 

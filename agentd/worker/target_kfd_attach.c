@@ -133,6 +133,7 @@ static void kfd_destroy(struct target *t)
 	struct target_kfd *k = kfd_of(t);
 
 	kfd_code_done(t);
+	kfd_core_end(t);
 	kfdtrap_destroy(k->kt);
 	kfdtrap_topology_destroy(k->topology);
 	if (k->fd >= 0)
@@ -345,6 +346,9 @@ const struct target_ops target_kfd_ops = {
 	.code_stat = kfd_code_stat,
 	.code_read = kfd_code_read,
 	.code_done = kfd_code_done,
+	.core_begin = kfd_core_begin,
+	.core_read = kfd_core_read,
+	.core_end = kfd_core_end,
 	.watch_set = kfd_watch_set,
 	.watch_clear = kfd_watch_clear,
 	.watch_list = kfd_watch_list,

@@ -22,7 +22,7 @@ static ssize_t read_target(void *arg, uint64_t address, void *buf, size_t size)
 	return memory_read(&t->memory, address, buf, size);
 }
 
-static int read_list(struct target *t, struct symbols_code_list *ret)
+int kfd_read_code_list(struct target *t, struct symbols_code_list *ret)
 {
 	const struct symbols_memory m = { read_target, t };
 	const struct timespec pause = { .tv_nsec = LIST_WAIT_NS };
@@ -86,7 +86,7 @@ int kfd_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
 
 	if (!t->runtime.r_debug)
 		return 0;
-	r = read_list(t, &l);
+	r = kfd_read_code_list(t, &l);
 	if (r == -ENOMEM)
 		return r;
 	if (r == 0)

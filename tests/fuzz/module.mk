@@ -33,7 +33,10 @@ fuzz_ctl_document_deps := $(protocol_gen)
 
 $(foreach t,amdgpu cuda,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
 
-$(eval $(call fuzz_target,worker_code,$(worker_libs),$(worker_ldlibs)))
-fuzz_worker_code_deps := $(protocol_gen)
+define worker_fuzz
+$(call fuzz_target,worker_$(1),$(worker_libs),$(worker_ldlibs))
+fuzz_worker_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,code mappings,$(eval $(call worker_fuzz,$(t))))
 
 $(eval $(call fuzz_target,store,store))

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* core.begin, core.read and core.end: a core file that the client writes. */
+#include <errno.h>
+#include <string.h>
+
+#include "agentd/worker/convert.h"
+#include "agentd/worker/handlers.h"
+#include "agentd/worker/snapshot.h"
+
+static int unsupported(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+			     "core files of processes on devices of this vendor are not written");
+}
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+}
+
+int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_core_begin_params *params,
+			struct rpc_core_begin_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct target *t = s->target;
+	const struct target_core_wanted what = { .full = params->has_full && params->full,
+						 .estimate = params->has_estimate && params->estimate };
+	struct target_device *devices;
+	struct target_queue *queues;
+	struct target_waves_from from = { 0 };
+	struct target_core core;
+	int r;
+
+	if (!t->ops->core_begin)
+		return unsupported(err);
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	r = t->ops->devices(t, arena, &devices, &from.n_devices, err);
+	if (r == 0)
+		r = t->ops->queues(t, arena, &queues, &from.n_queues, err);
+	if (r < 0)
+		return r;
+	from.devices = devices;
+	from.queues = queues;
+	from.max_stop_ms = session_stop_begin(
+		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
+	r = t->ops->core_begin(t, &from, &what, arena, &core, err);
+	session_stop_end(s);
+	if (r < 0)
+		return r;
+	*ret = (struct rpc_core_begin_result){
+		.bytes = core.bytes,
+		.copied_bytes = core.copied_bytes,
+		.segments = (uint32_t)core.n_segments,
+		.wave_count = (uint32_t)core.n_waves,
+		.stopped_us = core.stopped_us,
+		.budget_exceeded = core.budget_exceeded,
+		.complete = core.n_missing == 0 && !core.budget_exceeded,
+		.missing = core.missing,
+		.n_missing = core.n_missing,
+	};
+	return rpc_arena_error(arena) ? no_memory(err) : 0;
+}
+
+static bool is_zero(const uint8_t *p, uint32_t size)
+{
+	return size && p[0] == 0 && memcmp(p, p + 1, size - 1) == 0;
+}
+
+int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_core_read_params *params, struct rpc_core_read_result *ret,
+		       struct agent_err *err)
+{
+	struct target *t = ((struct session *)ctx)->target;
+	uint8_t *buf;
+	int n;
+
+	if (!t->ops->core_read)
+		return unsupported(err);
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	buf = rpc_arena_alloc(arena, params->size);
+	if (!buf)
+		return no_memory(err);
+	n = t->ops->core_read(t, params->offset, buf, params->size, &ret->lost_bytes, err);
+	if (n < 0)
+		return n;
+	ret->size = (uint32_t)n;
+	ret->data = is_zero(buf, (uint32_t)n) ? "" : convert_base64(arena, buf, (size_t)n);
+	return rpc_arena_error(arena) ? no_memory(err) : 0;
+}
+
+int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_core_end_params *params, struct rpc_core_end_result *ret,
+		      struct agent_err *err)
+{
+	struct target *t = ((struct session *)ctx)->target;
+
+	if (!t->ops->core_end)
+		return unsupported(err);
+	t->ops->core_end(t);
+	return 0;
+}

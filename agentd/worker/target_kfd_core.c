@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A core of the process: what its waves were doing is copied while they stand still; all other memory
+ * is read when the client fetches the file.
+ */
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agentd/worker/mappings.h"
+#include "agentd/worker/target_kfd_registers.h"
+#include "base/clock.h"
+#include "corefile/amdgpu_write.h"
+#include "symbols/code_list.h"
+#include "symbols/uri.h"
+
+#define PAGE_BYTES UINT64_C(4096)
+/* Between two looks at the clock. */
+#define STEP_BYTES ((size_t)4 << 20)
+/* The worker's address space ends at 2 GiB (agentd/sandbox.c). */
+#define COPIED_MAX (UINT64_C(1) << 30)
+/* Of a ring; more than any runtime asks for. */
+#define RING_MAX  (UINT64_C(16) << 20)
+#define CODE_MAX  (UINT64_C(64) << 20)
+/* As glibc has them (link.h): struct r_debug and link_map of the runtime. */
+#define R_DEBUG_SIZE  40u
+#define LINK_MAP_SIZE 40u
+#define LINK_MAP_NAME 8u
+/* Entries behind today's end are kept up to this length. */
+#define ENTRY_MAX 512u
+
+/* Pages that belong into the core. */
+struct piece {
+	uint64_t address, size;
+	void *data;   /* copied while its queue stood still; NULL: still to be read */
+	size_t mapped; /* bytes at data */
+};
+
+struct kfd_core {
+	struct target_kfd *k;
+	struct amdcore core;
+	struct amdcore_image *image;
+	struct piece *pieces;
+	size_t n_pieces, capacity;
+	uint64_t copied;
+	bool too_much, no_memory;
+	uint32_t ticket;
+	uint8_t runtime[AMDCORE_RUNTIME_SIZE];
+	void *devices, *queues;
+};
+
+static uint64_t page_down(uint64_t v)
+{
+	return v & ~(PAGE_BYTES - 1);
+}
+
+/* 0 for what goes beyond the end of the address space. */
+static uint64_t page_up(uint64_t v)
+{
+	return page_down(v + PAGE_BYTES - 1);
+}
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.begin", NULL, "out of memory");
+}
+
+/* ------------------------------------------------------------------ pieces ------------------- */
+
+static struct piece *add_piece(struct kfd_core *c, uint64_t begin, uint64_t end)
+{
+	if (c->n_pieces == c->capacity) {
+		size_t capacity = c->capacity ? 2 * c->capacity : 64;
+		struct piece *p = realloc(c->pieces, capacity * sizeof(*p));
+
+		if (!p) {
+			c->no_memory = true;
+			return NULL;
+		}
+		c->pieces = p;
+		c->capacity = capacity;
+	}
+	c->pieces[c->n_pieces] = (struct piece){ .address = begin, .size = end - begin };
+	return &c->pieces[c->n_pieces++];
+}
+
+/* Where from @begin on the next page that is in the core already lies, or @end. */
+static uint64_t free_until(const struct kfd_core *c, uint64_t begin, uint64_t end)
+{
+	for (size_t i = 0; i < c->n_pieces; i++) {
+		const struct piece *p = &c->pieces[i];
+
+		if (p->address + p->size > begin && p->address < end)
+			end = p->address > begin ? p->address : begin;
+	}
+	return end;
+}
+
+static uint64_t taken_until(const struct kfd_core *c, uint64_t begin)
+{
+	for (size_t i = 0; i < c->n_pieces; i++) {
+		const struct piece *p = &c->pieces[i];
+
+		if (p->address <= begin && begin < p->address + p->size)
+			return p->address + p->size;
+	}
+	return begin;
+}
+
+/* The pages of a range, without those that are there.  @fn copies, or NULL. */
+static void add_range(struct kfd_core *c, uint64_t address, uint64_t size,
+		      void (*fn)(struct kfd_core *c, struct piece *p, void *arg), void *arg)
+{
+	uint64_t begin = page_down(address), end;
+
+	if (!size || size > UINT64_MAX - address || !page_up(address + size))
+		return;
+	end = page_up(address + size);
+	while (begin < end) {
+		uint64_t stop = free_until(c, begin, end);
+		struct piece *p = stop > begin ? add_piece(c, begin, stop) : NULL;
+
+		if (p && fn)
+			fn(c, p, arg);
+		if (stop > begin && !p)
+			return;
+		begin = stop > begin ? stop : taken_until(c, begin);
+	}
+}
+
+/* ------------------------------------------------------------------ while queues stand still - */
+
+/* Until the deadline; the rest of the piece is not there. */
+static void copy_piece(struct kfd_core *c, struct piece *p, void *arg)
+{
+	struct work *w = arg;
+	uint64_t done = 0;
+	uint8_t *to;
+
+	if (work_is_late(w) || p->size > COPIED_MAX - c->copied) {
+		c->too_much |= !w->late;
+		c->n_pieces--;
+		return;
+	}
+	to = mmap(NULL, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (to == MAP_FAILED) {
+		c->too_much = true;
+		c->n_pieces--;
+		return;
+	}
+	/* Fewer faults on the way; harmless where the kernel has no large pages. */
+	madvise(to, p->size, MADV_HUGEPAGE);
+	while (done < p->size && !work_is_late(w)) {
+		size_t n = p->size - done < STEP_BYTES ? (size_t)(p->size - done) : STEP_BYTES;
+		ssize_t got = memory_read(&c->k->t.memory, p->address + done, to + done, n);
+
+		done += got > 0 ? (uint64_t)got : 0;
+		if (got < (ssize_t)n)
+			break;
+	}
+	p->data = to;
+	p->mapped = p->size;
+	p->size = page_down(done);
+	c->copied += p->mapped;
+	if (!p->size) {
+		munmap(p->data, p->mapped);
+		c->copied -= p->mapped;
+		c->n_pieces--;
+	}
+}
+
+static void copy_area(struct kfd_core *c, struct work *w, const struct area *a)
+{
+	const struct kfdtrap_wave_header *h = &a->header;
+
+	if (a->state == AREA_NOT_READ || a->state == AREA_HEADER_UNREADABLE)
+		return;
+	add_range(c, a->address, KFDTRAP_WAVE_HEADER_SIZE, copy_piece, w);
+	/* Control stack and waves lie next to each other; the header's check has seen to that. */
+	if (a->state != AREA_BROKEN || h->wave_state_offset > h->control_stack_offset)
+		if (h->wave_state_offset <= a->look->queue->save_area_bytes)
+			add_range(c, a->address + h->control_stack_offset,
+				  h->wave_state_offset - h->control_stack_offset, copy_piece, w);
+}
+
+/* Counters, packets and areas of the queues that are off, all of the same moment. */
+static void copy_round(struct work *w, uint32_t round)
+{
+	struct kfd_core *c = w->more_ctx;
+
+	for (size_t i = 0; i < w->n_looks; i++) {
+		const struct target_queue *q = w->looks[i].queue;
+
+		if (!look_is_in(&w->looks[i], round) || q->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+			continue;
+		add_range(c, q->read_pointer, sizeof(uint64_t), copy_piece, w);
+		add_range(c, q->write_pointer, sizeof(uint64_t), copy_piece, w);
+		if (q->ring_bytes <= RING_MAX)
+			add_range(c, q->ring_base, q->ring_bytes, copy_piece, w);
+	}
+	for (size_t i = 0; i < w->n_areas; i++)
+		if (look_is_in(w->areas[i].look, round))
+			copy_area(c, w, &w->areas[i]);
+}
+
+static int copy_waves(struct kfd_core *c, const struct target_waves_from *from, struct rpc_arena *a,
+		      struct target_core *ret, struct agent_err *err)
+{
+	struct work w = { .k = c->k, .arena = a, .from = from, .more = copy_round, .more_ctx = c };
+	struct target_waves waves;
+	int r = work_run(&w, &waves, err);
+
+	if (r == 0) {
+		ret->n_waves = waves.n_waves;
+		ret->stopped_us = waves.stopped_us;
+		ret->budget_exceeded = waves.budget_exceeded;
+		ret->missing = rpc_arena_array(a, waves.n_missing + 4, sizeof(*ret->missing));
+		for (size_t i = 0; ret->missing && i < waves.n_missing; i++)
+			ret->missing[ret->n_missing++] = waves.missing[i];
+	}
+	work_deinit(&w);
+	return r;
+}
+
+/* What would be copied at most, without stopping anything. */
+static void estimate_waves(struct kfd_core *c, const struct target_waves_from *from)
+{
+	for (size_t i = 0; i < from->n_queues; i++) {
+		const struct target_queue *q = &from->queues[i];
+
+		for (size_t d = 0; d < from->n_devices; d++)
+			if (from->devices[d].gpu_id == q->gpu_id)
+				add_range(c, q->save_area,
+					  (uint64_t)q->save_area_bytes * device_dies(&from->devices[d]),
+					  NULL, NULL);
+		add_range(c, q->ring_base, q->ring_bytes, NULL, NULL);
+	}
+}
+
+/* ------------------------------------------------------------------ what is read later ------- */
+
+/* Loaded code that is looked for by its bias. */
+struct code_maps {
+	struct kfd_core *core;
+	const struct symbols_code_list *list;
+};
+
+static void on_code_mapping(void *arg, const struct mapping *m)
+{
+	const struct code_maps *c = arg;
+	const struct symbols_code_list *l = c->list;
+
+	if (!m->readable || m->end - m->begin > CODE_MAX)
+		return;
+	for (size_t i = 0; i < l->n_items; i++)
+		if (l->items[i].bias >= m->begin && l->items[i].bias < m->end) {
+			add_range(c->core, m->begin, m->end - m->begin, NULL, NULL);
+			return;
+		}
+}
+
+/* An entry of the list, its name, and the code object if it is in memory. */
+static void add_entry(struct kfd_core *c, const struct symbols_code *e)
+{
+	const struct memory *memory = &c->k->t.memory;
+	size_t length = strlen(e->uri);
+	struct symbols_uri *uri = malloc(sizeof(*uri));
+	uint64_t name;
+
+	add_range(c, e->entry, LINK_MAP_SIZE, NULL, NULL);
+	if (memory_read_exact(memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
+		add_range(c, name, length + 1, NULL, NULL);
+	if (uri && symbols_uri_parse(e->uri, length, uri) == 0 && uri->kind == SYMBOLS_URI_MEMORY)
+		add_range(c, uri->offset, uri->size, NULL, NULL);
+	free(uri);
+}
+
+/* The list of code objects, and those in it. */
+static void add_code(struct kfd_core *c)
+{
+	struct target *t = &c->k->t;
+	struct symbols_code_list l = { 0 };
+
+	if (!t->runtime.r_debug)
+		return;
+	add_range(c, t->runtime.r_debug, R_DEBUG_SIZE, NULL, NULL);
+	if (kfd_read_code_list(t, &l) != 0)
+		return;
+	for (size_t i = 0; i < l.n_items; i++)
+		add_entry(c, &l.items[i]);
+	(void)mappings_read(t->maps_fd, on_code_mapping, &(struct code_maps){ c, &l });
+	symbols_code_list_deinit(&l);
+}
+
+/* Mappings of devices other than a GPU's memory (doorbells, for one) are not memory. */
+static bool is_memory(const char *path)
+{
+	return strncmp(path, "/dev/", 5) != 0 || strncmp(path, "/dev/dri/renderD", 16) == 0 ||
+	       strncmp(path, "/dev/shm/", 9) == 0 || strcmp(path, "/dev/zero") == 0;
+}
+
+static void on_mapping(void *arg, const struct mapping *m)
+{
+	if (m->readable && is_memory(m->path) && strcmp(m->path, "[vvar]") != 0 &&
+	    strcmp(m->path, "[vsyscall]") != 0)
+		add_range(arg, m->begin, m->end - m->begin, NULL, NULL);
+}
+
+/* ------------------------------------------------------------------ the kernel's tables ------ */
+
+typedef int (*snapshot_fn)(struct kfdtrap *kt, uint64_t clear, void *buf, size_t capacity,
+			   uint32_t entry_size, size_t *ret_n, uint32_t *ret_entry_size);
+
+/* Asked with more room than is known today: a later kernel's entries are kept whole. */
+static int read_table(struct target_kfd *k, snapshot_fn fn, size_t most, struct amdcore_table *ret)
+{
+	char *data = calloc(most, ENTRY_MAX);
+	uint32_t size = 0;
+	size_t n = 0;
+	int r = data ? fn(k->kt, 0, data, most, ENTRY_MAX, &n, &size) : -ENOMEM;
+
+	if (r < 0) {
+		free(data);
+		return r;
+	}
+	n = n < most ? n : most;
+	size = (size + 7) & ~UINT32_C(7); /* no reader takes another length */
+	for (size_t i = 1; i < n; i++)
+		memmove(data + i * size, data + i * ENTRY_MAX, size);
+	*ret = (struct amdcore_table){ .data = data, .n = (uint32_t)n, .entry_size = size };
+	return 0;
+}
+
+static int read_tables(struct kfd_core *c, struct agent_err *err)
+{
+	struct target_kfd *k = c->k;
+	const struct target_runtime *t = &k->t.runtime;
+	const struct amdcore_runtime runtime = { .r_debug = t->r_debug,
+						 .state = (uint32_t)t->state,
+						 .ttmp_setup = t->ttmp_setup };
+	unsigned major = 0, minor = 0;
+	int r;
+
+	amdcore_pack_runtime(c->runtime, &runtime);
+	c->core.runtime =
+		(struct amdcore_table){ .data = c->runtime, .n = 1, .entry_size = sizeof(c->runtime) };
+	if (sscanf(k->t.version, "%u.%u", &major, &minor) == 2) {
+		c->core.kfd_major = major;
+		c->core.kfd_minor = minor;
+	}
+	r = read_table(k, kfdtrap_get_device_snapshot, KFD_GPUS_MAX, &c->core.devices);
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_DEVICE_SNAPSHOT", err);
+	c->devices = (void *)c->core.devices.data;
+	r = read_table(k, kfdtrap_get_queue_snapshot, KFDTRAP_QUEUES_MAX, &c->core.queues);
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	c->queues = (void *)c->core.queues.data;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the file ----------------- */
+
+static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t size)
+{
+	const struct target *t = arg;
+
+	return memory_read(&t->memory, key + offset, buf, size);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Neighbours of one kind become one segment. */
+static int make_image(struct kfd_core *c)
+{
+	struct amdcore *core = &c->core;
+
+	core->segments = calloc(c->n_pieces + 1, sizeof(*core->segments));
+	if (!core->segments || c->no_memory)
+		return -ENOMEM;
+	if (c->n_pieces)
+		qsort(c->pieces, c->n_pieces, sizeof(*c->pieces), by_address);
+	for (size_t i = 0; i < c->n_pieces; i++) {
+		const struct piece *p = &c->pieces[i];
+		struct amdcore_segment *last =
+			core->n_segments ? &core->segments[core->n_segments - 1] : NULL;
+
+		if (last && !p->data && !last->bytes.data && last->address + last->size == p->address) {
+			last->size = last->bytes.size = last->size + p->size;
+			continue;
+		}
+		core->segments[core->n_segments++] = (struct amdcore_segment){
+			.address = p->address,
+			.flags = PF_R | PF_W,
+			.size = p->size,
+			.bytes = { .data = p->data, .key = p->address, .size = p->size },
+		};
+	}
+	return amdcore_image_create(core, &c->image);
+}
+
+static void core_free(struct kfd_core *c)
+{
+	if (!c)
+		return;
+	amdcore_image_destroy(c->image);
+	for (size_t i = 0; i < c->n_pieces; i++)
+		if (c->pieces[i].data)
+			munmap(c->pieces[i].data, c->pieces[i].mapped);
+	free(c->pieces);
+	free(c->devices);
+	free(c->queues);
+	free(c->core.segments);
+	free(c);
+}
+
+/* The writer has left: nobody will fetch the rest. */
+static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+
+	core_free(k->core);
+	k->core = NULL;
+	return 0;
+}
+
+static void add_missing(struct target_core *ret, const char *text)
+{
+	if (ret->missing)
+		ret->missing[ret->n_missing++] = text;
+}
+
+static int collect(struct kfd_core *c, const struct target_waves_from *from,
+		   const struct target_core_wanted *what, struct rpc_arena *a,
+		   struct target_core *ret, struct agent_err *err)
+{
+	int r = read_tables(c, err);
+
+	if (r == 0 && !what->estimate)
+		r = copy_waves(c, from, a, ret, err);
+	if (r < 0)
+		return r;
+	if (what->estimate) {
+		estimate_waves(c, from);
+		ret->missing = rpc_arena_array(a, 4, sizeof(*ret->missing));
+	}
+	if (c->too_much)
+		add_missing(ret, "saved waves of some queues: more than the agent has memory for");
+	add_code(c);
+	if (what->full && mappings_read(c->k->t.maps_fd, on_mapping, c) < 0)
+		add_missing(ret, "memory: /proc/PID/maps is not readable");
+	return make_image(c) < 0 ? no_memory(err) : 0;
+}
+
+int kfd_core_begin(struct target *t, const struct target_waves_from *from,
+		   const struct target_core_wanted *what, struct rpc_arena *a,
+		   struct target_core *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	struct kfd_core *c;
+	int r;
+
+	kfd_core_end(t);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return no_memory(err);
+	c->k = k;
+	*ret = (struct target_core){ 0 };
+	r = collect(c, from, what, a, ret, err);
+	if (r == 0 && !what->estimate)
+		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
+	if (r == 0) {
+		ret->bytes = amdcore_image_size(c->image);
+		ret->n_segments = c->core.n_segments;
+		ret->copied_bytes = c->copied;
+	}
+	if (r < 0 || what->estimate)
+		core_free(c);
+	else
+		k->core = c;
+	return r;
+}
+
+int kfd_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
+		  struct agent_err *err)
+{
+	const struct kfd_core *c = kfd_of(t)->core;
+	const struct corefile_source source = { fetch, t };
+
+	if (!c)
+		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read", "call core.begin first",
+				     "no core is being read");
+	return (int)amdcore_image_read(c->image, &source, offset, buf, size, ret_lost);
+}
+
+void kfd_core_end(struct target *t)
+{
+	struct target_kfd *k = kfd_of(t);
+
+	if (!k->core)
+		return;
+	undo_drop(&t->undo, k->core->ticket);
+	undo_core(k, 0, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentctl dump: a core file of the process.  The agent has the memory, this program the file:
+ * it is made with the rights of whoever asked for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "corefile/file.h"
+#include "corefile/sink.h"
+#include "ctl/ctl.h"
+#include "ctl/signals.h"
+#include "ctl/text.h"
+
+#define PIECE	    (UINT32_C(4) << 20)
+#define STOP_MAX_MS 60000
+#define TELL_NS	    UINT64_C(500000000)
+#define FILE_MODE   0600 /* memory of a process is its owner's business */
+
+static bool light, full, estimate, progress;
+static const char *compress;
+
+static const struct argv_option options[] = {
+	{ "light", 0, ARGV_FLAG, &light, NULL, "what explains the waves, no bulk memory (default)" },
+	{ "full", 0, ARGV_FLAG, &full, NULL, "all memory of the process" },
+	{ "estimate", 0, ARGV_FLAG, &estimate, NULL, "only say how large it would be at most" },
+	{ "compress", 0, ARGV_STRING, &compress, "zstd", "compress the file" },
+	{ "progress", 0, ARGV_FLAG, &progress, NULL, "say how far it is, not only on a terminal" },
+	{ 0 },
+};
+
+struct dump {
+	struct ctl *c;
+	char session[65], default_name[32];
+	const char *path;
+	struct corefile_file file;
+	struct corefile_sink *sink;
+	struct rpc_core_begin_result core;
+	struct out begin; /* that result as the agent sent it */
+	uint64_t lost;
+
+	int signal_fd, signo;
+	bool tell, terminal, told;
+	uint64_t begun_ns, told_ns;
+};
+
+/* ------------------------------------------------------------------ progress ----------------- */
+
+static void tell(struct dump *d, uint64_t done, uint64_t total, uint64_t now)
+{
+	uint64_t ms = (now - d->begun_ns) / 1000000 + 1, rate = done * 1000 / ms;
+	auto_out struct out o = { 0 };
+
+	out_init(&o, 0);
+	text_size(&o, done >> 20 << 20);
+	out_str(&o, " of ");
+	text_size(&o, total);
+	out_str(&o, ", ");
+	text_size(&o, rate >> 20 << 20);
+	out_str(&o, "/s, ");
+	text_duration(&o, rate ? (total - done) * 1000 / rate : 0);
+	out_str(&o, " left");
+	if (!out_error(&o))
+		fprintf(stderr, d->terminal ? "\r\033[K%s" : "%s\n", o.data);
+	d->told = true;
+	d->told_ns = now;
+}
+
+static bool on_progress(void *arg, uint64_t done, uint64_t total)
+{
+	struct dump *d = arg;
+	uint64_t now = clock_now_ns();
+
+	if (!d->signo)
+		d->signo = signals_read(d->signal_fd);
+	if (d->tell && now - d->told_ns >= TELL_NS)
+		tell(d, done, total, now);
+	return d->signo == 0;
+}
+
+/* ------------------------------------------------------------------ the file ----------------- */
+
+/* The directory is held, not its name: nobody moves the file elsewhere meanwhile. */
+static int open_file(struct dump *d)
+{
+	struct ctl *c = d->c;
+	const char *slash = strrchr(d->path, '/'), *name = slash ? slash + 1 : d->path;
+	char *dir = slash ? rpc_arena_strndup(&c->arena, d->path, (size_t)(name - d->path)) : NULL;
+	auto_close int dir_fd = open(slash && dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = dir_fd < 0 ? -errno : corefile_file_open(dir_fd, name, FILE_MODE, &d->file);
+
+	return r < 0 ? ctl_fail(c, -r, d->path) : 0;
+}
+
+static int check_space(struct dump *d)
+{
+	auto_out struct out o = { 0 };
+	uint64_t room;
+	int r = corefile_file_space(&d->file, &room);
+
+	if (r < 0)
+		return ctl_fail(d->c, -r, d->path);
+	if (compress || room >= d->core.bytes)
+		return 0;
+	out_init(&o, 0);
+	text_size(&o, d->core.bytes);
+	out_str(&o, ", there are ");
+	text_size(&o, room);
+	return agent_err_set(&d->c->err, RPC_ERROR_FAILED, ENOSPC, d->path,
+			     "name another file system with -o, or try --compress=zstd",
+			     "the core needs %s", o.data);
+}
+
+/* ------------------------------------------------------------------ bytes -------------------- */
+
+static int bad_reply(struct ctl *c)
+{
+	return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "core.read", NULL,
+			     "the agent's reply holds no such bytes");
+}
+
+static int take(struct dump *d, struct rpc_core_read_result *piece)
+{
+	size_t text_size = strlen(piece->data), size;
+	char *text = (char *)piece->data;
+
+	if (!text_size) {
+		corefile_sink_pad(d->sink, corefile_sink_position(d->sink) + piece->size);
+		return 0;
+	}
+	/* In place: the result is ours. */
+	if (base64_decode(text, text_size, (uint8_t *)text, &size) < 0 || size != piece->size)
+		return bad_reply(d->c);
+	corefile_sink_write(d->sink, text, size);
+	return 0;
+}
+
+static int read_piece(struct dump *d, uint64_t offset)
+{
+	struct ctl *c = d->c;
+	uint64_t left = d->core.bytes - offset;
+	struct rpc_core_read_params p = { .session = d->session,
+					  .offset = offset,
+					  .size = left < PIECE ? (uint32_t)left : PIECE };
+	struct rpc_core_read_result piece;
+	int r;
+
+	rpc_arena_reset(&c->arena);
+	r = ctl_called(c, rpc_client_core_read(c->client, &p, &c->arena, &piece, &c->err));
+	if (r < 0)
+		return r;
+	if (piece.size != p.size)
+		return bad_reply(c);
+	d->lost += piece.lost_bytes;
+	return take(d, &piece);
+}
+
+static int copy(struct dump *d)
+{
+	const struct corefile_sink_options o = { .zstd = compress,
+						 .total = d->core.bytes,
+						 .progress = on_progress,
+						 .arg = d };
+	int r = corefile_sink_create(d->file.fd, &o, &d->sink);
+
+	if (r < 0)
+		return ctl_fail(d->c, -r, d->path);
+	d->begun_ns = d->told_ns = clock_now_ns();
+	for (uint64_t at = 0; r == 0 && at < d->core.bytes && !corefile_sink_failed(d->sink);
+	     at += PIECE) {
+		r = read_piece(d, at);
+		/* A piece may be too short for the sink to look. */
+		if (!d->signo)
+			d->signo = signals_read(d->signal_fd);
+		if (d->signo)
+			break;
+	}
+	if (d->told && d->terminal)
+		fprintf(stderr, "\r\033[K");
+	if (r < 0 || d->signo)
+		return r;
+	r = corefile_sink_finish(d->sink);
+	if (r == 0)
+		r = corefile_file_commit(&d->file, d->path != d->default_name);
+	return r < 0 && r != -ECANCELED ? ctl_fail(d->c, -r, d->path) : 0;
+}
+
+static int write_file(struct dump *d)
+{
+	struct ctl *c = d->c;
+	int r = open_file(d);
+
+	if (r == 0)
+		r = check_space(d);
+	if (r == 0) {
+		d->signal_fd = signals_hold();
+		r = d->signal_fd < 0 ? ctl_fail(c, -d->signal_fd, "signalfd") : copy(d);
+	}
+	corefile_sink_destroy(d->sink);
+	corefile_file_close(&d->file);
+	if (d->signal_fd >= 0 && !d->signo)
+		signals_release(d->signal_fd);
+	return r;
+}
+
+/* ------------------------------------------------------------------ all of it ---------------- */
+
+static int begin(struct dump *d)
+{
+	struct ctl *c = d->c;
+	struct rpc_core_begin_params p = {
+		.session = d->session,
+		.has_full = full,
+		.full = full,
+		.has_estimate = estimate,
+		.estimate = estimate,
+		.has_max_stop_ms = c->max_stop_ms,
+		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+	};
+	const char *text;
+	size_t size;
+	int r = ctl_called(c, rpc_client_core_begin(c->client, &p, &c->arena, &d->core, &c->err));
+
+	if (r < 0)
+		return r;
+	text = rpc_client_last_result(c->client, &size);
+	out_bytes(&d->begin, text, size);
+	for (size_t i = 0; i < d->core.n_missing; i++)
+		ctl_note(c, "%s", d->core.missing[i]);
+	/* They are in the arena, which is emptied between the pieces. */
+	d->core.missing = NULL;
+	return 0;
+}
+
+static int print_json(struct dump *d)
+{
+	struct ctl *c = d->c;
+	auto_out struct out o = { 0 };
+	int r;
+
+	out_init(&o, 0);
+	out_str(&o, "{\"file\":");
+	if (estimate)
+		out_str(&o, "null");
+	else
+		out_json_str(&o, d->path, strlen(d->path));
+	out_fmt(&o, ",\"lost_bytes\":%" PRIu64 ",\"core\":", d->lost);
+	out_bytes(&o, d->begin.data, d->begin.size);
+	out_char(&o, '}');
+	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+static int print(struct dump *d)
+{
+	struct out *o = &d->c->output.text;
+
+	if (ctl_is_json(d->c))
+		return print_json(d);
+	if (!estimate)
+		text_escape(o, d->path, strlen(d->path));
+	out_str(o, estimate ? "at most " : ": ");
+	text_size(o, d->core.bytes);
+	if (!estimate)
+		out_fmt(o, ", %u waves, queues stopped for %" PRIu64 " us", d->core.wave_count,
+			d->core.stopped_us);
+	out_char(o, '\n');
+	return 0;
+}
+
+static int status(const struct dump *d)
+{
+	if (d->core.budget_exceeded)
+		return CTL_EXIT_BUDGET;
+	/* A whole address space always has pages that nobody can read. */
+	return !d->core.complete || (d->lost && !full) ? CTL_EXIT_PARTIAL : 0;
+}
+
+static int dump(struct dump *d)
+{
+	struct ctl *c = d->c;
+	int r = begin(d);
+
+	if (r == 0 && !estimate)
+		r = write_file(d);
+	if (r < 0 || d->signo)
+		return r;
+	if (d->lost)
+		ctl_note(c, "%" PRIu64 " bytes of memory are not readable: zeros stand for them", d->lost);
+	r = print(d);
+	return r < 0 ? r : status(d);
+}
+
+static int parse(struct ctl *c, char **argv, struct dump *d)
+{
+	uint32_t pid;
+	int r = args_pid(c, argv[0], &pid);
+
+	if (r < 0)
+		return r;
+	if (light && full)
+		return ctl_usage(c, "--light and --full: choose one");
+	if (compress && strcmp(compress, "zstd"))
+		return ctl_usage(c, "--compress: \"%.40s\" is not zstd", compress);
+	snprintf(d->default_name, sizeof(d->default_name), "gpucore.%u%s", pid, compress ? ".zst" : "");
+	d->path = c->output.path ? c->output.path : d->default_name;
+	/* -o names the core; what is said about it goes to standard output. */
+	c->output.path = NULL;
+	d->terminal = isatty(STDERR_FILENO);
+	d->tell = progress || (d->terminal && !c->quiet);
+	return 0;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct dump d = { .c = c, .file = COREFILE_FILE_NULL, .signal_fd = -1 };
+	int r = parse(c, argv, &d);
+
+	if (r == 0)
+		r = ctl_attach(c, argv[0], true);
+	if (r < 0)
+		return r;
+	snprintf(d.session, sizeof(d.session), "%s", c->session.session);
+	c->session.session = d.session;
+	out_init(&d.begin, 0);
+	r = dump(&d);
+	out_deinit(&d.begin);
+	ctl_detach(c);
+	return r >= 0 && d.signo ? CTL_EXIT_SIGNAL + d.signo : r;
+}
+
+const struct ctl_verb ctl_verb_dump = {
+	.name = "dump",
+	.args = "PID",
+	.summary = "Write a core file of a process, for AMD's debuggers and for later",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""AMD's debugger library opens the cores that we write, and finds in them what was planted."""
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from harness import ROOT, Scene, Skip, main, test  # noqa: E402
+from peers import PEERS, fetch  # noqa: E402
+
+CODE = ROOT / "tests/data/codeobj"
+# Code object, kernel, lanes of a wave.
+KINDS = {"gfx90a": ("spin-gfx90a.co", "scale", 64), "gfx1030": ("spin-gfx1030-z.co", "scale", 32)}
+
+
+def build_probe(tree):
+    if os.uname().machine != "x86_64":
+        raise Skip("the library is fetched for x86-64 only")
+    libraries = tree / "usr/lib/x86_64-linux-gnu"
+    probe, source = PEERS / "dbgapi_core", HERE / "dbgapi_core.c"
+    if not probe.exists() or probe.stat().st_mtime < source.stat().st_mtime:
+        new = probe.with_suffix(f".{os.getpid()}")
+        subprocess.run(["cc", "-Wall", "-O1", "-g", "-isystem", tree / "usr/include", "-o", new, source,
+                        f"-L{libraries}", "-l:librocm-dbgapi.so.0", "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
+                       check=True, timeout=120)
+        new.rename(probe)
+    return [tree / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, probe]
+
+
+def look(argv, core, *registers):
+    """{kind of line: [its words]}"""
+    run = subprocess.run([*map(str, argv), str(core), *registers], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0 and not run.stderr, run.stderr
+    lines = {}
+    for line in run.stdout.splitlines():
+        kind, *words = line.split()
+        lines.setdefault(kind, []).append(words)
+    return lines
+
+
+def planted(gfx, extra):
+    code, kernel, lanes = KINDS[gfx]
+    argv = build_probe(fetch("dbgapi"))
+    script = f"runtime ttmp; load {CODE / code}; queues 2; dispatch 0 {kernel} 4096 64; dispatch 1 {kernel} 4096 64"
+    with Scene(app=f"{script}; spin", gpus=gfx) as s:
+        s.session = s.attach()
+        objects = s.rpc.call("code.list", session=s.session)["objects"]
+        pc = int(objects[0]["address"], 16) & ~3
+        queue = [q["id"] for q in s.target_state()["queues"]][1]
+        s.control(f"waves {s.app.pid} {queue} halted 6 {pc:#x} group=2 vgprs=16 s3=0xdeadbeef v2=0x11111111 "
+                  f"v2.5=0x22222222")
+        ours = s.rpc.call("gpu.snapshot", session=s.session, waves=True)["waves"]
+        core = s.directory / "core"
+        run = s.ctl("dump", s.app.pid, "-o", core, *extra)
+        if "TiB" in run.stderr:
+            raise Skip("the program's address space is larger than any disk: a sanitizer's shadow")
+        assert run.returncode == 0, run.stderr
+        # The program is gone when the core is opened.
+        s.app.popen.kill()
+        s.app.popen.wait()
+        got = look(argv, core, "s3", "v2")
+        want = sorted((str(w["ref"]["queue_id"]), ",".join(map(str, w["ref"]["workgroup"])),
+                       str(w["ref"]["wave_in_group"]), "pc", w["pc"]) for w in ours)
+        assert sorted(map(tuple, got["wave"])) == want, (got["wave"], want)
+        assert len(got["queue"]) == 2 and got["objects"] == [["1"]], got
+        scalars = [v for name, v in got["register"] if name == "s3"]
+        vectors = [v for name, v in got["register"] if name == "v2"]
+        vector = "".join("22222222" if lane == 5 else "11111111" for lane in range(lanes))
+        assert scalars == ["efbeadde"] * 6 and vectors == [vector] * 6, got["register"]
+
+
+for gfx_ in KINDS:
+    def case(gfx=gfx_):
+        planted(gfx, ())
+
+    case.__name__ = f"light_core_of_{gfx_}"
+    test(case)
+
+
+@test
+def full_core():
+    planted("gfx90a", ("--full",))
+
+
+if __name__ == "__main__":
+    main(__file__)
