@@ -30,7 +30,7 @@ class Agent:
             argv += ["--cuda-library", lab.libcuda]
         with open(self.err_path, "wb") as err:
             self.popen = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=err, stderr=err,
-                                          start_new_session=True)
+                                          start_new_session=True, env={**os.environ, **lab.environment})
         wait_until(self._listens, "the daemon listens", 10)
         if not user_mode:
             os.chmod(self.socket, 0o666)

@@ -31,16 +31,13 @@ def find_nvcc():
     return None
 
 
-def find_library(name):
-    """Where the loader finds it; None."""
-    try:
-        ctypes.CDLL(name)
-    except OSError:
-        return None
-    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
-        if f"/{name.split('.so')[0]}.so" in line:
-            return line.split(maxsplit=5)[5]
-    return name
+def find_library(engine, name):
+    """Where the loader finds it; None.  In a process of its own: it is the vendor's code."""
+    code = ("import ctypes, sys; ctypes.CDLL(sys.argv[1]); stem = '/' + sys.argv[1].split('.so')[0] + '.so'\n"
+            "print(next(l.split(maxsplit=5)[5].strip() for l in open('/proc/self/maps') if stem in l))")
+    done = engine.run(sys.executable, "-c", code, name, codes=None)
+    engine.commands.pop()
+    return done.out.strip() if done.code == 0 else None
 
 
 def runtime(engine):
@@ -99,17 +96,23 @@ def driver(engine):
     """NVIDIA's part: kernel module, libraries, nvidia-smi."""
     engine.fact("driver", read("/proc/driver/nvidia/version").splitlines()[0])
     for name in ("libcuda.so.1", "libcudadebugger.so.1"):
-        path = find_library(name)
+        path = find_library(engine, name)
         engine.fact(name, f"{path} -> {os.path.basename(os.path.realpath(path))}" if path else "not found")
     engine.fact("devices", " ".join(sorted(glob.glob("/dev/nvidia*"))))
     lacking = []
     if not os.path.exists("/dev/nvidiactl"):
         lacking.append("/dev/nvidiactl (no NVIDIA kernel module, or not given to this container)")
-    lacking += [f"{n} (the driver's; containers often lack it)" for n in ("libcuda.so.1", "libcudadebugger.so.1")
-                if engine.facts[n] == "not found"]
+    if engine.facts["libcuda.so.1"] == "not found":
+        lacking.append("libcuda.so.1 (the driver's user-space part)")
     if lacking:
         raise AssertionError("missing: " + "; ".join(lacking))
     return re.sub(r"\s+", " ", engine.facts["driver"])[:90]
+
+
+def debug_engine(engine):
+    if engine.facts["libcudadebugger.so.1"] == "not found":
+        raise AssertionError("missing: libcudadebugger.so.1; containers often lack it: mount it beside libcuda.so.1")
+    return engine.facts["libcudadebugger.so.1"]
 
 
 def smi(engine):

@@ -97,6 +97,9 @@ class HardwareProgram:
 
     fault = go
 
+    def wait_kernel(self, patience):
+        self.said(lambda m: "ready" in m, patience)
+
     def fault_reaches_it(self):
         """The error that its own runtime reports."""
         return self.said(lambda m: "kernel_error" in m, 20)["name"]
@@ -192,6 +195,9 @@ class SimulatedProgram:
         self.app.popen.stdin.write(line.encode() + b"\n")
         self.app.popen.stdin.flush()
 
+    def wait_kernel(self, patience):
+        wait_until(lambda: (self.scene.state(self.app) or {}).get("grids"), "a kernel runs", patience)
+
     def fault(self):
         self.scene.control("raise 0 1 0 14 lanes=0x20 errorpc=0x50", self.app)
 
@@ -253,6 +259,7 @@ class Lab:
     """Where programs come from; ends them all."""
 
     def __init__(self, engine, simulated):
+        """simulated: release of the simulated driver, or None."""
         self.engine, self.simulated = engine, simulated
         self.programs, self.scene = [], None
         self.binaries = engine.directory / "programs"
@@ -262,7 +269,7 @@ class Lab:
     def prepare(self):
         """Compile, or start the simulator."""
         if self.simulated:
-            self.scene = CudaScene(app=None, start_agent=False, release=os.environ.get("GPU_CHECK_RELEASE", "12.9"))
+            self.scene = CudaScene(app=None, start_agent=False, release=self.simulated)
             self.scene.__enter__()
             return f"simulated driver of release {self.scene.release}"
         nvcc = find_nvcc()
@@ -283,6 +290,11 @@ class Lab:
     def libcuda(self):
         """For --cuda-library; None: the loader finds it."""
         return self.scene.libcuda if self.simulated else None
+
+    @property
+    def environment(self):
+        """For whoever loads that library; a sanitizer's dlopen() does not know its run path."""
+        return {"LD_LIBRARY_PATH": str(self.scene.libraries)} if self.simulated else {}
 
     def start(self, name, **kwargs):
         return self.make(self, name, **kwargs)

@@ -44,10 +44,11 @@ def environment(b):
     fine &= e.step("ptrace", "", facts.ptrace, e)
     if not b.simulated:
         fine &= e.step("driver", "", facts.driver, e)
+        e.step("debug engine", "", facts.debug_engine, e)
         e.step("GPUs", "", facts.smi, e, seconds=45)
         fine &= e.step("compiler", "", facts.compiler, e)
         e.step("cuda-gdb", "", facts.debugger, e)
-    return fine & e.step("programs", "", b.lab.prepare, seconds=200)
+    return fine and e.step("programs", "", b.lab.prepare, seconds=200)
 
 
 def everything(b):
@@ -60,9 +61,9 @@ def everything(b):
         rows_look.program(b, name)
     rows_look.stages(b)
     rows_measure.sequences(b)
-    rows_kill.kills(b)
     rows_measure.times(b)
     rows_look.other_user(b)
+    rows_kill.kills(b)
 
 
 def run_all(bundle, options):
@@ -70,7 +71,7 @@ def run_all(bundle, options):
     if engine.trace_path.exists():
         engine.trace_path.unlink()
     lab = Lab(engine, options.simulated)
-    b = Bench(engine, lab, options.simulated)
+    b = Bench(engine, lab, bool(options.simulated))
     engine.fact("bundle", (bundle / "VERSION").read_text().strip() if (bundle / "VERSION").exists() else "unknown")
     engine.fact("simulated", "yes: nothing here was seen on a GPU" if options.simulated else "no")
     try:

@@ -8,6 +8,7 @@ import time
 from harness import RpcError
 
 import rows_look
+from engine import Skipped
 
 # Steps of libcudbgshim, as the worker's log names them, at which the victim is killed.
 ATTACHING = ("write the flags", "call cudbgApiAttach", "run", "initialize", "replay")
@@ -15,25 +16,29 @@ DETACHING = ("call cudbgApiDetach", "requestCleanupOnDetach", "finalize")
 
 
 class Killer(threading.Thread):
-    """Kills as soon as the daemon's log has a text that was not there before."""
+    """Kills as soon as the daemon's log has a line that was not there before."""
 
-    def __init__(self, agent, text, who):
+    def __init__(self, agent, line, who):
         super().__init__(daemon=True)
-        self.agent, self.text, self.who = agent, text, who
-        self.before = len(agent.log())
+        self.agent, self.line, self.who = agent, line.encode(), who
+        self.pid = agent.victim(who)  # finding it takes longer than some moments last
+        self.log = open(agent.err_path, "rb")
+        self.log.seek(0, os.SEEK_END)
         self.killed = False
         self.is_over = False
 
     def run(self):
-        deadline = time.monotonic() + 30
-        while not self.is_over and time.monotonic() < deadline:
-            if self.text in self.agent.log()[self.before:]:
-                pid = self.agent.victim(self.who)
+        seen = b""
+        while not self.is_over:
+            seen += self.log.read()
+            if self.line in seen:
+                pid = self.pid or self.agent.victim(self.who)
                 if pid:
                     os.kill(pid, signal.SIGKILL)
                     self.killed = True
-                return
-            time.sleep(0.0005)
+                break
+            time.sleep(0.0002)
+        self.log.close()
 
 
 def finish_row(b, p, who, began):
@@ -43,9 +48,10 @@ def finish_row(b, p, who, began):
     if who != "worker":
         b.stop_agent()
     b.start_agent()
-    rows_look.of_gpu(rows_look.snapshot(b, p), p)
+    doc, session = rows_look.snapshot_soon(b, p)
+    rows_look.of_gpu(doc, p)
     rows_look.check_runs(p)
-    return f"kernel counts {took * 1000:.0f} ms after; a new session works"
+    return f"kernel counts {took * 1000:.0f} ms after, {session}"
 
 
 def during(b, p, who, moment, method, **params):
@@ -71,7 +77,7 @@ def during(b, p, who, moment, method, **params):
     began = (moment, time.monotonic())
     detail = finish_row(b, p, who, began)
     if not killer.killed:
-        return "this step was not taken; " + detail
+        raise Skipped(f"the moment was over, or never came; {detail}")
     return detail
 
 

@@ -20,7 +20,8 @@ class Measured:
 
     def __init__(self, b, title, p, *words, seconds=60, codes=(0,)):
         libcuda = [f"libcuda={b.lab.libcuda}"] if b.lab.libcuda else []
-        done = b.engine.run(BIN / "gpu_check_measure", p.pid, *libcuda, *words, seconds=seconds, codes=None)
+        done = b.engine.run(BIN / "gpu_check_measure", p.pid, *libcuda, *words, seconds=seconds, codes=None,
+                            env=b.lab.environment)
         b.engine.trace(title, done.out)
         self.lines = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
         if codes is not None and done.code not in codes:
@@ -131,10 +132,7 @@ def cu_init_waits(b):
         p.go()
         waits = False
         try:
-            if b.simulated:
-                p.scene.state(p.app)
-            else:
-                p.said(lambda line: "ready" in line, 10)
+            p.wait_kernel(10)
         except AssertionError:
             waits = True
         took = time.monotonic() - began
@@ -212,7 +210,7 @@ def beside_cuda_gdb(b, p):
     took = time.monotonic() - began
     b.engine.section(f"cuda-gdb {p.name}", str(done))
     rows_look.check_runs(p)
-    theirs = {int(n) for n in re.findall(rf"{re.escape(p.kind.source)}\s*:?\s+(\d+)", done.out)}
+    theirs = {int(n) for n in re.findall(rf"{re.escape(p.kind.source)}\s*:?\s*(\d+)", done.out)}
     groups = rows_look.of_gpu(rows_look.snapshot(b, p), p)
     ours = set().union(*(rows_look.lines_of(g, p.kind.source) for g in groups))
     b.engine.fact(f"cuda-gdb --batch, {p.name}", f"{took * 1000:.0f} ms, lines {sorted(theirs)}; ours {sorted(ours)}")
