@@ -124,39 +124,47 @@ static void add_workgroup(struct group *g, const struct wave *w)
 	g->has_range = true;
 }
 
-/* The last group, plus 1, that something was counted for. */
-struct seen {
-	uint32_t *leaders, *sites;
+/* What counting one group needs; made once for all of them. */
+struct tally {
+	uint32_t *leaders, *sites; /* the last group, plus 1, that each was counted for */
+	uint32_t lanes[LANES_MAX + 1]; /* waves with so many active lanes; zero between groups */
 };
 
-static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
-		   const uint32_t *order, const struct seen *seen)
+/* The lower median; empties the counters. */
+static uint32_t take_median(struct tally *t, const struct group *g)
 {
-	uint32_t lanes[LANES_MAX + 1] = { 0 }, below = 0, median = 0;
+	uint32_t below = 0, median = g->lanes_min;
 
+	while (below + t->lanes[median] <= (g->waves - 1) / 2)
+		below += t->lanes[median++];
+	memset(&t->lanes[g->lanes_min], 0, (g->lanes_max - g->lanes_min + 1) * sizeof(t->lanes[0]));
+	return median;
+}
+
+static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
+		   const uint32_t *order, struct tally *t)
+{
 	g->lanes_min = LANES_MAX;
 	for (uint32_t i = 0; i < g->waves; i++) {
 		const struct wave *w = &waves[order[i]];
 		uint32_t active = w->lanes < LANES_MAX ? w->lanes : LANES_MAX;
 
-		lanes[active]++;
+		t->lanes[active]++;
 		if (active < g->lanes_min)
 			g->lanes_min = active;
 		if (active > g->lanes_max)
 			g->lanes_max = active;
-		if (seen->leaders[w->leader] != number + 1) {
-			seen->leaders[w->leader] = number + 1;
+		if (t->leaders[w->leader] != number + 1) {
+			t->leaders[w->leader] = number + 1;
 			g->workgroups++;
 			add_workgroup(g, w);
 		}
-		if (seen->sites[w->site] != number + 1) {
-			seen->sites[w->site] = number + 1;
+		if (t->sites[w->site] != number + 1) {
+			t->sites[w->site] = number + 1;
 			g->sites++;
 		}
 	}
-	while (below + lanes[median] <= (g->waves - 1) / 2)
-		below += lanes[median++];
-	g->lanes_median = median;
+	g->lanes_median = take_median(t, g);
 }
 
 /* ------------------------------------------------------------------ in which order ----------- */
@@ -189,17 +197,29 @@ static int compare(const void *x, const void *y)
 	return a->representative < b->representative ? -1 : a->representative > b->representative;
 }
 
-/* @of: of each wave its group; follows the groups to their new positions.  @return NULL: memory. */
-static struct group *sorted(const struct group *groups, size_t n, uint32_t *of, size_t n_waves)
+/* Each group goes to its position, in place: a second list costs more than it sorts. */
+static void permute(struct group *groups, uint32_t *position, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		while (position[i] != i) {
+			uint32_t to = position[i];
+			struct group displaced = groups[to];
+
+			groups[to] = groups[i];
+			groups[i] = displaced;
+			position[i] = position[to];
+			position[to] = to;
+		}
+}
+
+/* @of: of each wave its group; follows the groups to their new positions. */
+static int sort(struct group *groups, size_t n, uint32_t *of, size_t n_waves)
 {
 	auto_free uint32_t *position = malloc((n + 1) * sizeof(*position));
 	auto_free struct rank *ranks = malloc((n + 1) * sizeof(*ranks));
-	struct group *result = malloc((n + 1) * sizeof(*result));
 
-	if (!position || !ranks || !result) {
-		free(result);
-		return NULL;
-	}
+	if (!position || !ranks)
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		ranks[i] = (struct rank){
 			.first = (uint64_t)!group_is_faulting(groups[i].reasons) << 32 |
@@ -208,13 +228,12 @@ static struct group *sorted(const struct group *groups, size_t n, uint32_t *of, 
 			.group = &groups[i],
 		};
 	qsort(ranks, n, sizeof(*ranks), compare);
-	for (size_t i = 0; i < n; i++) {
-		result[i] = *ranks[i].group;
+	for (size_t i = 0; i < n; i++)
 		position[ranks[i].group - groups] = (uint32_t)i;
-	}
 	for (size_t i = 0; i < n_waves; i++)
 		of[i] = position[of[i]];
-	return result;
+	permute(groups, position, n);
+	return 0;
 }
 
 static int collect(struct table *t, const struct wave *waves, size_t n, uint32_t *of)
@@ -234,10 +253,10 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 		uint32_t **ret_of)
 {
 	struct table t = { 0 };
+	struct tally tally = { 0 };
 	auto_free uint32_t *slots = NULL, *of = NULL, *order = NULL, *starts = NULL;
 	auto_free uint32_t *leaders = NULL, *sites = NULL;
 	auto_free struct group *groups = NULL;
-	struct group *result;
 	int r;
 
 	if (n > UINT32_MAX / 4)
@@ -247,8 +266,8 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 	of = malloc((n + 1) * sizeof(*of));
 	order = malloc((n + 1) * sizeof(*order));
 	/* There are no more sites than waves. */
-	leaders = calloc(n + 1, sizeof(*leaders));
-	sites = calloc(n + 1, sizeof(*sites));
+	tally.leaders = leaders = calloc(n + 1, sizeof(*leaders));
+	tally.sites = sites = calloc(n + 1, sizeof(*sites));
 	if (r < 0 || !of || !order || !leaders || !sites)
 		return -ENOMEM;
 	r = collect(&t, waves, n, of);
@@ -258,12 +277,10 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 		return -ENOMEM;
 	sort_by_group(of, n, groups, t.n, starts, order);
 	for (size_t g = 0; g < t.n; g++)
-		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g],
-		       &(struct seen){ leaders, sites });
-	result = sorted(groups, t.n, of, n);
-	if (!result)
+		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g], &tally);
+	if (sort(groups, t.n, of, n) < 0)
 		return -ENOMEM;
-	*ret = result;
+	*ret = TAKE_PTR(groups);
 	*ret_n = t.n;
 	*ret_of = TAKE_PTR(of);
 	return 0;
