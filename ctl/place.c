@@ -14,9 +14,9 @@ const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
 	auto_out struct out o;
 
+	out_init(&o, 0);
 	if (g->exception)
 		return rpc_arena_strdup(a, g->exception);
-	out_init(&o, 0);
 	for (size_t i = 0; i < g->n_reasons; i++) {
 		out_str(&o, i ? "," : "");
 		out_str(&o, rpc_enum_name(&rpc_stop_reason_enum, g->reasons[i]));

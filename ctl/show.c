@@ -79,9 +79,9 @@ static const char *show_reasons(struct rpc_arena *a, const char *exception,
 {
 	auto_out struct out o;
 
+	out_init(&o, 0);
 	if (exception)
 		return rpc_arena_strdup(a, exception);
-	out_init(&o, 0);
 	for (size_t i = 0; i < n; i++) {
 		out_str(&o, i ? "," : "");
 		out_str(&o, show_name(a, &rpc_stop_reason_enum, list[i]));

@@ -289,7 +289,7 @@ struct target_ops {
 
 	/**
 	 * Memory of the process as its devices see it; NULL, or negative without the end of the
-	 * session: /proc/PID/mem shows it.  Stops nothing.
+	 * session: /proc/PID/mem shows it.  Devices may stop for some milliseconds.
 	 */
 	ssize_t (*memory)(struct target *t, uint64_t address, void *buf, uint32_t size,
 			  struct agent_err *err);

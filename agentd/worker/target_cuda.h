@@ -151,12 +151,12 @@ int cuda_registers(struct target *t, const struct target_waves_from *from,
 int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 		     const struct target_wave_memory *what, struct rpc_arena *a,
 		     struct agent_err *err);
-/** Memory of the process as its devices see it; nothing stops. */
+/** Memory of the process as its devices see it; they stop for it if they have to. */
 ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size,
 		    struct agent_err *err);
 /** Registers of one warp of a stopped device, as the wire says it. */
 int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t sm, uint32_t warp,
-			const struct target_registers_wanted *what, struct wave *wave,
+			const struct target_registers_wanted *what, const struct wave *wave,
 			struct rpc_arena *a, struct rpc_wave_registers *ret);
 
 /* ------------------------------------------------------------------ target_cuda_code.c ------- */

@@ -74,8 +74,14 @@ static int open_files(struct target_cuda *c, struct agent_err *err)
 	if (c->proc_fd < 0)
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, errno, "open /proc/PID", NULL,
 				     "process %d is gone", (int)o->pid);
+	return 0;
+}
+
+/* As its user: the agent has no right to write what belongs to others. */
+static int open_memory(struct target_cuda *c, struct agent_err *err)
+{
 	c->mem_fd = openat(c->proc_fd, "mem", O_RDWR | O_CLOEXEC);
-	return c->mem_fd < 0 ? refuse_open(o, "open /proc/PID/mem", errno, err) : 0;
+	return c->mem_fd < 0 ? refuse_open(c->t.options, "open /proc/PID/mem", errno, err) : 0;
 }
 
 static int create_steps(struct target_cuda *c, struct agent_err *err)
@@ -172,15 +178,22 @@ static int run_attach(struct target_cuda *c, struct agent_err *err)
 {
 	const struct worker_options *o = c->t.options;
 	struct cudbgshim_wait w;
-	bool late = false;
+	bool late = false, refused = false;
 	int r;
 
 	while ((r = cudbgshim_session_step(c->session, &w)) == CUDBGSHIM_SESSION_BUSY) {
+		/* It is asked again and again as long as there is time. */
+		refused = refused || (!late && strcmp(w.step, "ask again") == 0);
 		late = late || clock_now_ns() >= o->deadline_ns;
 		if (late)
 			cudbgshim_session_detach(c->session);
 		sleep_for(c, &w);
 	}
+	if (late && refused)
+		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EAGAIN, "attach",
+				     cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_NOT_POSSIBLE),
+				     "the driver in process %d says that it cannot be attached to",
+				     (int)o->pid);
 	if (late)
 		return agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, w.step,
 				     "allow more time: timeout_ms",
@@ -225,11 +238,10 @@ int cuda_begin(struct target_cuda *c, struct agent_err *err)
 static int cuda_enable(struct target *t, struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
-	const struct cudbgshim_session_options o = {
+	struct cudbgshim_session_options o = {
 		.pid = (int)t->options->pid,
 		.proc_fd = c->proc_fd,
 		.pidfd = IPC_FD_TARGET,
-		.memory = cudbgshim_memory_from_fd(c->mem_fd),
 		.driver = { .path = t->options->cuda_library },
 		.undo = c->undo,
 		.on_event = cuda_on_event,
@@ -237,8 +249,11 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 		.user = c,
 	};
 	uint32_t ticket;
-	int r;
+	int r = open_memory(c, err);
 
+	if (r < 0)
+		return r;
+	o.memory = cudbgshim_memory_from_fd(c->mem_fd);
 	/* A thread of the driver asks for it when the thread that started it ends (sheet 12.2). */
 	signal(SIGHUP, SIG_IGN);
 	r = cudbgshim_session_create(&o, &c->session);

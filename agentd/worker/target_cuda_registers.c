@@ -275,7 +275,7 @@ static void fill_packet(struct filling *f, struct rpc_wave_registers *ret)
 }
 
 int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t sm, uint32_t warp,
-			const struct target_registers_wanted *what, struct wave *wave,
+			const struct target_registers_wanted *what, const struct wave *wave,
 			struct rpc_arena *a, struct rpc_wave_registers *ret)
 {
 	size_t at = cudbgshim_state_index(d->state, sm, warp);
@@ -284,13 +284,25 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 			     .pcs = &d->state->lane_pc[at * d->state->n_lanes],
 			     .exceptions = &d->state->lane_exception[at * d->state->n_lanes],
 			     .what = what, .a = a };
-	struct rpc_wave *converted = waves_convert(a, wave, NULL, 1);
-	struct cudbgshim_resources resources = { 0, d->facts.n_registers };
+	/* The reply points into it. */
+	struct wave *kept = rpc_arena_array(a, 1, sizeof(*kept));
+	struct cudbgshim_resources resources = { 0 };
+	struct rpc_wave *converted;
+	struct cudbgshim_warp plain;
+	struct cudbgshim_lanes lanes;
 
+	if (!kept)
+		return -ENOMEM;
+	*kept = *wave;
+	converted = waves_convert(a, kept, NULL, 1);
 	if (!converted)
 		return -ENOMEM;
+	/* A batched answer has one exception for all lanes of a warp. */
+	if (cudbgshim_read_warp(c->shim, &f.at, &plain, &lanes) == 0)
+		f.exceptions = lanes.exception;
 	/* Before 12.8 the driver does not tell how many the kernel uses. */
-	(void)cudbgshim_read_resources(c->shim, &f.at, &resources);
+	if (cudbgshim_read_resources(c->shim, &f.at, &resources) < 0 || !resources.n_registers)
+		resources.n_registers = d->facts.n_registers;
 	*ret = (struct rpc_wave_registers){
 		.wave = *converted,
 		.vector_count = resources.n_registers < REGISTERS_MAX ? resources.n_registers :
@@ -426,8 +438,21 @@ ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size
 		    struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
-	ssize_t n = c->shim ? read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size) :
-			      -EFAULT;
+	ssize_t n;
+	int r;
 
-	return n < 0 && c->shim ? unreadable(c, (int)n, address, err) : n;
+	if (!c->shim)
+		return -EFAULT;
+	n = read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size);
+	/* Some drivers read only what stands still. */
+	if (n == -EBUSY) {
+		r = cuda_stop(c, UINT64_MAX, err);
+		if (r < 0)
+			return r;
+		n = read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size);
+		r = cuda_go(c, err);
+		if (r < 0)
+			return r;
+	}
+	return n < 0 ? unreadable(c, (int)n, address, err) : n;
 }

@@ -25,12 +25,14 @@ static int rescue(const struct worker_options *o, const struct access_target *fa
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)o->pid);
 	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	mem_fd = proc_fd < 0 ? -1 : openat(proc_fd, "mem", O_RDWR | O_CLOEXEC);
-	if (mem_fd < 0)
+	if (proc_fd < 0)
 		return -errno;
 	r = cuda_confine(&t);
 	if (r < 0)
 		return r;
+	mem_fd = openat(proc_fd, "mem", O_RDWR | O_CLOEXEC);
+	if (mem_fd < 0)
+		return -errno;
 	options.proc_fd = proc_fd;
 	options.memory = cudbgshim_memory_from_fd(mem_fd);
 	options.timeout_ms = o->timeout_ms;

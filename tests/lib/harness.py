@@ -95,11 +95,15 @@ class Rpc:
         line, self.buffer = self.buffer.split(b"\n", 1)
         return json.loads(line)
 
-    def call_raw(self, method, params):
-        """The reply object as it came."""
+    def send(self, method, **params):
+        """Ask, and do not wait for the answer."""
         self.next_id += 1
         self.send_raw(json.dumps({"jsonrpc": "2.0", "id": self.next_id, "method": method,
                                   "params": params}).encode() + b"\n")
+
+    def call_raw(self, method, params):
+        """The reply object as it came."""
+        self.send(method, **params)
         while True:
             message = self.read_message()
             if message.get("id") == self.next_id:
@@ -313,7 +317,7 @@ class Scene:
         process.wait_line()
         return process
 
-    def start_agentd(self, *options, user_mode=True):
+    def start_agentd(self, *options, user_mode=True, env=None):
         argv = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd", "--kfd-sysfs", self.mount]
         if user_mode:
             argv.append("--user")
@@ -322,7 +326,7 @@ class Scene:
             if not config.exists():
                 config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
             argv += ["--config", config]
-        self.agentd = self.start("agentd", [*argv, *options])
+        self.agentd = self.start("agentd", [*argv, *options], env=env)
         self.agentd.wait_line("err")
         if not user_mode:
             os.chmod(self.socket, 0o666)
@@ -490,11 +494,16 @@ class CudaScene(Scene):
             if app is not None:
                 self.app = self.start_app(app, user=app_user)
             if start_agent:
-                self.start_agentd("--cuda-library", self.libcuda, *agentd, user_mode=user_mode)
+                self.start_agentd(*agentd, user_mode=user_mode)
             return self
         except BaseException:
             self.__exit__(None, None, None)
             raise
+
+    def start_agentd(self, *options, user_mode=True, env=None):
+        # A sanitizer's dlopen() does not know the library that calls it, nor that one's run path.
+        return super().start_agentd("--cuda-library", self.libcuda, *options, user_mode=user_mode,
+                                    env={"LD_LIBRARY_PATH": str(self.libraries), **(env or {})})
 
     def _install_libraries(self):
         release = tuple(map(int, self.release.split(".")))
@@ -503,12 +512,12 @@ class CudaScene(Scene):
         lines = [f"gpu {self.gpu}", f"version {self.release}", *self.conf]
         (self.libraries / "cudasim.conf").write_text("\n".join(lines) + "\n")
 
-    def start_app(self, script, user=None, name="app", extra=()):
+    def start_app(self, script, user=None, name="app", extra=(), program=None):
         """A program on the simulated GPUs; returns once it has set itself up."""
         status_file = self.directory / f"status{len(self.processes)}"
         status_file.touch()
         os.chmod(status_file, 0o666)
-        program, kwargs = BIN / "gpu-agent-cuda-simapp", {}
+        program, kwargs = program or BIN / "gpu-agent-cuda-simapp", {}
         if user is not None:
             program = shutil.copy(program, self.directory)
             kwargs = {"user": user, "group": user, "extra_groups": []}

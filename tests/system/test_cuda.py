@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""CUDA processes on simulated GPUs: the same verbs, the same documents, as on AMD."""
+import base64
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
+from harness import BIN, CudaScene, main, need_root, status, test, wait_until  # noqa: E402
+from debugger import get, say  # noqa: E402
+
+RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
+SMALL = "devices 2 sms=3 warps=8"
+DIVERGE = "_Z7divergeIfEvPT_i"
+USER = 1000
+VARIABLES = ("cudbgIpcFlag", "cudbgRpcEnabled", "cudbgApiClientPid", "cudbgApiClientRevision", "cudbgSessionId",
+             "cudbgDebuggerCapabilities", "cudbgUseExternalDebugger", "cudbgDebuggerInitialized")
+
+
+def scene(release="12.4", sim=SMALL, **kwargs):
+    kwargs.setdefault("user_mode", False)
+    return CudaScene(release=release, sim=sim, **kwargs)
+
+
+def assert_alive(s):
+    before = s.app_status().beats
+    assert say(s, "ready") is not None
+    wait_until(lambda: s.app_status().beats > before, "heartbeat")
+
+
+def assert_untouched(s):
+    """As if never debugged, and alive."""
+    def clean():
+        state = s.state()
+        return (status(s.app.pid).get("TracerPid") == "0" and not any(get(s, name) for name in VARIABLES)
+                and not (state and any(d["suspended"] for d in state["devices"])))
+    wait_until(clean, "everything undone")
+    assert_alive(s)
+
+
+def function(s, name):
+    """Where a function was loaded."""
+    return next(f for m in s.state()["modules"] for f in m["functions"] if f["name"] == name)
+
+
+def number(value):
+    return int(value, 16) if isinstance(value, str) else value
+
+
+def refused(s, name, exit_code, *words, pid=None):
+    pid = pid or s.app.pid
+    error = s.rpc.error("session.attach", pid=pid)
+    assert error.name == name, (error, error.data)
+    assert error.hint, error.data
+    for word in words:
+        assert word in f"{error.message} {error.hint}", (word, error.message, error.hint)
+    run = s.ctl("snapshot", pid)
+    assert run.returncode == exit_code and run.stdout == "" and error.hint in run.stderr, run
+
+
+# -- what a snapshot says -------------------------------------------------------------------------
+
+
+@test
+def snapshot_says_the_same_in_every_release():
+    documents = []
+    for release in RELEASES:
+        with scene(release) as s:
+            doc = json.loads(s.ctl("snapshot", "--waves", "--json", s.app.pid).stdout)
+            assert doc["complete"] and doc["process"]["vendor"] == "nvidia", doc["missing"]
+            assert doc["interface_version"].startswith(release + "."), doc["interface_version"]
+            assert [d["arch"] for d in doc["devices"]] == ["sm_90", "sm_90"]
+            assert [q["type"] for q in doc["queues"]] == ["context"]
+            assert doc["wave_count"] == 8 * 4 - 8, doc["wave_count"]  # 24 places for 32 warps
+            (group,) = doc["groups"]
+            assert group["kernel"]["name"] == "spin" and group["waves"] == 24, group
+            assert (group["frames"][0]["function"], group["frames"][0]["line"]) == ("spin", 15), group["frames"]
+            documents.append([(w["ref"], w["pc"], w["exec"]) for w in doc["waves"]])
+            assert_untouched(s)
+    assert all(d == documents[0] for d in documents)
+
+
+@test
+def groups_are_what_was_planted():
+    with scene() as s:
+        spin, diverge = function(s, "spin"), function(s, DIVERGE)
+        s.control("warp 0 1 2 pc=0xc0")
+        s.control("warp 0 2 0 pc=0x10 active=0xff")
+        s.control("warp 0 0 3 pc=0xc0 active=0x1")
+        doc = s.rpc.call("gpu.snapshot", session=s.attach())
+        rows = {(g["frames"][0]["function"], g["frames"][0]["line"], len(g["frames"])): g for g in doc["groups"]}
+        assert set(rows) == {("spin", 15, 1), ("weigh(float)", 12, 2), ("spin", 19, 1)}, rows.keys()
+        inlined = rows["weigh(float)", 12, 2]
+        assert inlined["waves"] == 2 and (inlined["lanes_min"], inlined["lanes_max"]) == (1, 32), inlined
+        assert inlined["frames"][0]["inlined"] and inlined["frames"][1]["line"] == 20, inlined["frames"]
+        assert number(inlined["pc"]) == number(spin["address"]) + 0xc0
+        assert rows["spin", 19, 1]["lanes_median"] == 8
+        assert number(diverge["address"]) != number(spin["address"])
+
+
+@test
+def exceptions_lead_and_are_named():
+    with scene() as s:
+        session = s.attach()
+        s.control("raise 0 1 2 14 errorpc=0x50")
+        s.control("raise 0 2 1 12")
+        doc = s.rpc.call("gpu.snapshot", session=session)
+        first, second, rest = doc["groups"]
+        assert [g["waves"] for g in (first, second, rest)] == [1, 1, 22]
+        found = {g["exception"]: (g["reasons"], g["state"]) for g in (first, second)}
+        assert found == {"CUDA_EXCEPTION_14: warp illegal address": (["memory_violation"], "stopped"),
+                         "CUDA_EXCEPTION_12: warp assert": (["assert"], "stopped")}, found
+        memory = next(g for g in (first, second) if "illegal" in g["exception"])
+        assert memory["representative"]["unit"] == 1 and memory["representative"]["index"] == 2
+        assert number(memory["pc"]) == number(function(s, "spin")["address"]) + 0x50
+        text = s.ctl("snapshot", s.app.pid).stdout
+        assert "CUDA_EXCEPTION_14: warp illegal address" in text, text
+
+
+@test
+def lane_exceptions_separate_groups():
+    with scene("12.4") as s:
+        session = s.attach()
+        s.control("raise 0 0 0 1 lanes=0x4")
+        s.control("raise 0 0 1 11 lanes=0x8")
+        doc = s.rpc.call("gpu.snapshot", session=session)
+        names = sorted(g["exception"] for g in doc["groups"] if "exception" in g)
+        assert names == ["CUDA_EXCEPTION_11: lane misaligned address", "CUDA_EXCEPTION_1: lane illegal address"], names
+        registers = s.rpc.call("wave.registers", session=session, work_items=True,
+                               wave={"queue_id": 0, "unit": 0, "index": 0})["registers"]
+        lanes = {i["lane"]: i.get("exception") for i in registers["work_items"]}
+        assert lanes[2] == "CUDA_EXCEPTION_1: lane illegal address" and lanes[3] is None, lanes
+
+
+@test
+def full_gpu_in_time():
+    app = "init; context 0; module @CUBIN@; gpu launch spin grid=264 block=1024 spread=5; listen"
+    with scene(sim="devices 1 sms=132 warps=64", app=app) as s:
+        s.ctl("snapshot", s.app.pid)
+        took = []
+        for _ in range(5):
+            start = time.monotonic()
+            doc = json.loads(s.ctl("snapshot", "--json", s.app.pid).stdout)
+            took.append(time.monotonic() - start)
+            assert doc["wave_count"] == 8448 and doc["complete"], doc["missing"]
+        print(f"  attach, snapshot of 8448 warps, detach: {min(took) * 1000:.0f} to {max(took) * 1000:.0f} ms, "
+              f"stopped {doc['stopped_us']} us")
+        assert_untouched(s)
+
+
+# -- one warp -------------------------------------------------------------------------------------
+
+
+@test
+def registers_are_what_was_planted():
+    for release in ("12.2", "12.9", "13.4"):
+        with scene(release) as s:
+            s.control("register 0 1 2 7 2 0xcafe")
+            s.control("uniform 0 1 2 3 0xbeef")
+            s.control("predicate 0 1 2 7 1 1")
+            s.control("warp 0 1 2 active=0xf0")
+            session = s.attach()
+            wave = {"queue_id": 0, "unit": 1, "index": 2}
+            r = s.rpc.call("wave.registers", session=session, wave=wave, work_items=True)["registers"]
+            vector = {v["name"]: v["lanes"] for v in r["vector"]}
+            scalar = {v["name"]: number(v["value"]) for v in r["scalar"]}
+            special = {v["name"]: number(v["value"]) for v in r["special"]}
+            assert number(vector["R2"][7]) == 0xcafe, vector["R2"]
+            assert number(vector["R2"][6]) == 1 << 20 | 2 << 14 | 6 << 8 | 2, vector["R2"]
+            assert scalar["UR3"] == 0xbeef and special["active_lanes"] == 0xf0, (scalar, special)
+            assert "P1" in vector, vector.keys()
+            assert len(r["work_items"]) == 32 and r["packet"]["workgroup_size"] == [128, 1, 1]
+            # The same warp by what it works on.
+            ref = {k: v for k, v in r["wave"]["ref"].items() if k not in ("unit", "index")}
+            assert s.rpc.call("wave.registers", session=session, wave=ref)["registers"]["wave"]["ref"]["index"] == 2
+            error = s.rpc.error("wave.registers", session=session, wave={**wave, "index": 60})
+            assert error.name == "no_such_wave", error
+
+
+@test
+def memory_of_every_space():
+    with scene() as s:
+        s.control("memory global 0x7f1000000000 hex=0102030405060708")
+        s.control("memory shared 0 1 2 0x10 hex=a1a2a3a4")
+        s.control("memory local 0 1 2 7 0x20 hex=b1b2b3b4")
+        session = s.attach()
+        wave = {"queue_id": 0, "unit": 1, "index": 2}
+
+        def read(address, size, **where):
+            answer = s.rpc.call("memory.read", session=session, address=hex(address), size=size, **where)
+            return base64.b64decode(answer["data"]).hex()
+        assert read(0x7f1000000002, 4) == "03040506"
+        assert read(0x10, 4, space="lds", wave=wave) == "a1a2a3a4"
+        assert read(0x20, 4, space="scratch", wave=wave, lane=7) == "b1b2b3b4"
+        assert read(host_address(s.app.pid), 4) == b"\x7fELF".hex()
+        assert s.rpc.error("memory.read", session=session, address="0x10", size=4).name == "failed"
+        assert s.rpc.error("memory.read", session=session, address="0x0", size=4, space="lds",
+                           wave={**wave, "index": 60}).name == "no_such_wave"
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+def host_address(pid):
+    """Where its own program file begins."""
+    return int(pathlib.Path(f"/proc/{pid}/maps").read_text().split("-", 1)[0], 16)
+
+
+@test
+def snapshot_with_registers():
+    with scene() as s:
+        doc = s.rpc.call("gpu.snapshot", session=s.attach(), registers=True)
+        (registers,) = doc["registers"]
+        assert registers["wave"]["ref"] == doc["groups"][0]["representative"]
+        assert registers["vector"][0]["name"] == "R0"
+
+
+# -- control and events ---------------------------------------------------------------------------
+
+
+@test
+def suspend_and_resume():
+    with scene() as s:
+        session = s.attach(control=True)
+        assert s.rpc.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 1
+        assert s.state()["devices"][0]["suspended"]
+        # A look does not let them go.
+        assert s.rpc.call("gpu.snapshot", session=session)["wave_count"] == 24
+        assert s.state()["devices"][0]["suspended"]
+        assert_alive(s)
+        assert s.rpc.call("gpu.resume", session=session)["resumed"] == 1
+        assert not s.state()["devices"][0]["suspended"]
+        s.rpc.call("gpu.suspend", session=session, lease_ms=50)
+        s.rpc.notification("gpu.resumed")
+        assert not s.state()["devices"][0]["suspended"]
+        s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
+def exceptions_are_announced():
+    for release in ("12.4", "12.9"):
+        with scene(release) as s:
+            session = s.attach(control=True)
+            s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+            s.control("raise 0 1 2 14")
+            event = s.rpc.notification("exception.raised")
+            assert event["exceptions"] == ["wave_memory_violation"] and event["gpu_id"] == 0, event
+            wait_until(lambda: not s.state()["devices"][0]["suspended"], "the device runs on")
+            assert s.rpc.error("exception.subscribe", session=session, exceptions=["wave_trap"],
+                               hold=True).name == "unsupported"
+
+
+# -- who uses CUDA, and what stands in the way ----------------------------------------------------
+
+
+@test
+def list_and_doctor():
+    with scene() as s:
+        (process,) = [p for p in s.rpc.call("process.list")["processes"] if p["pid"] == s.app.pid]
+        assert process["vendor"] == "nvidia" and process["debuggable"], process
+        doctor = s.rpc.call("process.doctor", pid=s.app.pid)
+        checks = {c["name"]: c["verdict"] for c in doctor["checks"]}
+        assert doctor["ok"] and checks["cuda_driver"] == "pass" and "kfd_device" not in checks, checks
+        session = s.attach()
+        checks = {c["name"]: c["verdict"] for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"]}
+        assert checks["cuda_debugger"] == "fail", checks
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
+def process_without_libcuda():
+    with scene(app=None) as s:
+        idle = subprocess.Popen(["sleep", "60"])
+        try:
+            refused(s, "not_debuggable", 5, "has not loaded libcuda", pid=idle.pid)
+        finally:
+            idle.kill()
+            idle.wait()
+
+
+@test
+def libcuda_without_context():
+    for release in ("12.4", "13.4"):
+        with scene(release, app="listen") as s:
+            doc = json.loads(s.ctl("snapshot", "--json", s.app.pid).stdout)
+            assert doc["wave_count"] == 0 and doc["queues"] == [] and doc["complete"], doc
+            assert_untouched(s)
+
+
+@test
+def session_begins_with_cuinit():
+    with scene("13.4", app="listen") as s:
+        session = s.attach()
+        assert s.rpc.call("runtime.info", session=session)["runtime"]["state"] == "disabled"
+        say(s, "init")
+        s.rpc.notification("runtime.changed")
+        assert s.rpc.call("runtime.info", session=session)["runtime"]["state"] == "enabled"
+        assert len(s.rpc.call("gpu.devices", session=session)["devices"]) == 2
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
+def under_mps():
+    with scene() as s:
+        s.control("mps on")
+        refused(s, "not_debuggable", 5, "MPS")
+        s.control("mps off")
+        assert s.ctl("snapshot", s.app.pid).returncode == 0
+        assert_untouched(s)
+
+
+@test
+def driver_without_unified_debugger():
+    with scene("8.0") as s:
+        refused(s, "not_debuggable", 5, "no unified debugger", "520")
+        assert_alive(s)
+
+
+@test
+def already_debugged():
+    with scene() as s:
+        say(s, "set cudbgDebuggerInitialized 1")
+        refused(s, "busy", 6, "another debugger")
+        say(s, "set cudbgDebuggerInitialized 0")
+        tracer = subprocess.Popen([sys.executable, "-c", "import ctypes, sys, time\n"
+                                   "c = ctypes.CDLL(None)\n"
+                                   f"assert c.ptrace(0x4206, {s.app.pid}, None, None) == 0\n"
+                                   "print(flush=True); time.sleep(60)"], stdout=subprocess.PIPE)
+        try:
+            tracer.stdout.readline()
+            refused(s, "busy", 6, "traced by")
+        finally:
+            tracer.kill()
+            tracer.wait()
+        assert s.ctl("snapshot", s.app.pid).returncode == 0
+        assert_untouched(s)
+
+
+@test
+def our_own_driver_is_missing():
+    with scene() as s:
+        s.libcuda.rename(s.libraries / "elsewhere")
+        refused(s, "not_debuggable", 5, "libcuda")
+        assert_alive(s)
+
+
+@test
+def engine_missing_in_the_target():
+    with scene() as s:
+        s.libraries.joinpath("libcudadebugger.so.1").unlink()
+        refused(s, "not_debuggable", 5, "libcudadebugger")
+        assert_alive(s)
+
+
+@test
+def target_dies_during_a_call():
+    for slot in ("getDeviceInfo", "getGridInfo120", "suspendDevice", "initialize"):
+        with scene() as s:
+            s.control(f"kill-target {slot}")
+            run = s.ctl("snapshot", s.app.pid)
+            # 8: it died when all had been read, and what its death left unsaid is named.
+            assert run.returncode in (3, 8), (slot, run)
+            wait_until(lambda: not s.worker_pids(), "the worker leaves")
+
+
+@test
+def driver_that_hangs_is_given_up():
+    with scene() as s:
+        session = s.attach()
+        s.control("hang getDeviceInfo")
+        error = s.rpc.error("gpu.snapshot", session=session, max_stop_ms=200)
+        assert error.name in ("session_ended", "timeout"), error
+        wait_until(lambda: not s.worker_pids(), "the worker is gone")
+        assert_untouched(s)
+
+
+@test
+def processes_of_others():
+    need_root()
+    with scene(app_user=USER) as s:
+        assert s.ctl("snapshot", s.app.pid).returncode == 0
+        session = s.attach()
+        (worker,) = s.worker_pids()
+        assert status(worker)["Uid"].split()[0] == str(USER), status(worker)["Uid"]
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
+def target_in_other_namespaces():
+    need_root()
+    with scene(app=None) as s:
+        s.app = start_unshared(s, "--mount")
+        assert s.ctl("snapshot", s.app.pid).returncode == 0
+        assert_untouched(s)
+    with scene(app=None) as s:
+        s.app = start_unshared(s, "--net")
+        refused(s, "not_debuggable", 5, "network namespace")
+        assert_alive(s)
+
+
+def start_unshared(s, *flags):
+    """The program in namespaces of its own; unshare(1) executes it."""
+    program = s.directory / "program"
+    program.write_text(f"#!/bin/sh\nexec unshare {' '.join(flags)} {BIN}/gpu-agent-cuda-simapp \"$@\"\n")
+    program.chmod(0o755)
+    return s.start_app(s.APP, program=program)
+
+
+# -- who holds what -------------------------------------------------------------------------------
+
+
+def maps_vendor(pid):
+    return any(name in pathlib.Path(f"/proc/{pid}/maps").read_text() for name in ("libcuda.so", "libcudadebugger"))
+
+
+@test
+def vendor_code_is_in_the_worker_alone():
+    with scene() as s:
+        s.attach()
+        (worker,) = s.worker_pids()
+        assert maps_vendor(worker)
+        assert not maps_vendor(s.front_pid()) and not maps_vendor(s.agentd.pid)
+        assert status(worker)["NoNewPrivs"] == "1" and status(worker)["Seccomp"] == "2"
+        assert int(status(worker)["CapEff"], 16) & 1 << 27 == 0, "CAP_MKNOD"
+        assert status(worker)["TracerPid"] == "0"
+        assert status(s.app.pid)["TracerPid"] == "0", "no thread is held"
+        # An inspect worker reads, and loads nothing.
+        s.rpc.call("process.doctor", pid=s.app.pid)
+        assert all(not maps_vendor(p) for p in s.worker_pids() if p != worker)
+    assert not os.path.exists("/dev/nvidiactl")
+
+
+# -- kill -9 --------------------------------------------------------------------------------------
+
+
+def attached(s):
+    s.session = s.attach(control=True)
+
+
+def looked(s):
+    attached(s)
+    s.rpc.call("gpu.snapshot", session=s.session)
+
+
+def suspended(s):
+    attached(s)
+    s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+
+
+def looking(s):
+    attached(s)
+    s.control("hang getDeviceInfo")
+    s.rpc.send("gpu.snapshot", session=s.session)
+    wait_until(lambda: s.state()["devices"][0]["suspended"], "the devices stop")
+
+
+def attaching(slot):
+    def step(s):
+        s.control(f"hang {slot}")
+        s.rpc.send("session.attach", pid=s.app.pid)
+        wait_until(s.worker_pids, "a worker")
+        wait_until(lambda: get(s, "cudbgUseExternalDebugger") == 1, "the engine runs")
+    step.__name__ = f"in_{slot}"
+    return step
+
+
+STEPS = (attached, looked, suspended, looking, attaching("initialize"), attaching("getNextEvent"))
+
+
+def kill_at(step, victim):
+    with scene() as s:
+        step(s)
+        pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "spawn": s.agentd.pid}[victim]
+        os.kill(pid, signal.SIGKILL)
+        s.control("heal")
+        try:
+            assert_untouched(s)
+        except Exception:
+            print(f"  {victim} killed when {step.__name__}")
+            raise
+
+
+# A worker that hangs in the driver cannot undo, and without spawn nobody does it for it.
+HANGING = (looking, *STEPS[4:])
+for victim_ in ("worker", "front", "spawn"):
+    for step_ in STEPS:
+        if victim_ == "spawn" and step_ in HANGING:
+            continue
+
+        def case(step=step_, victim=victim_):
+            kill_at(step, victim)
+        case.__name__ = f"{victim_}_killed_{step_.__name__}"
+        test(case)
+
+
+@test
+def worker_killed_at_any_moment():
+    """The steps that are too short to aim at."""
+    with scene() as s:
+        for delay in range(0, 24, 2):
+            run = subprocess.Popen([BIN / "gpu-agentctl", "snapshot", str(s.app.pid)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)})
+            wait_until(lambda: s.worker_pids() or run.poll() is not None, "a worker")
+            time.sleep(delay / 1000)
+            for pid in s.worker_pids():
+                os.kill(pid, signal.SIGKILL)
+            run.wait(60)
+            assert_untouched(s)
+
+
+if __name__ == "__main__":
+    main(__file__)
