@@ -97,6 +97,7 @@ include corefile/module.mk
 include store/module.mk
 include symbols/module.mk
 include disasm/module.mk
+include dap/module.mk
 include protocol/module.mk
 include agentd/module.mk
 include ctl/module.mk

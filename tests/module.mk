@@ -13,5 +13,6 @@ include tests/cudasim/module.mk
 include tests/wave/module.mk
 include tests/system/module.mk
 include tests/clients/module.mk
+include tests/dap/module.mk
 include tests/peers/module.mk
 include tests/vm/module.mk

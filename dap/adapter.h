@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DAP_ADAPTER_H
+#define DAP_ADAPTER_H
+
+/**
+ * @file adapter.h
+ * The parts of the debug adapter among themselves.
+ *
+ *	stream.c      bytes, framing, the loop, which request is next
+ *	message.c     answers and events
+ *	requests.c    table of requests; those about the session itself
+ *	session.c     the agent: attach, snapshots, pause, what it reports
+ *	threads.c     groups as threads, frames, scopes
+ *	registers.c   the wave of a thread and its registers, fetched once
+ *	variables.c   scopes opened
+ *	memory.c      bytes and instructions
+ *	breakpoints.c exception filters and watch points
+ *	evaluate.c    the console, and requests of our own
+ *
+ * Handlers may call the agent.  While they wait, stream.c reads on and runs requests that need
+ * nothing but what is here: those must not touch what a handler is about to replace.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/out.h"
+#include "dap/dap.h"
+#include "dap/json.h"
+#include "protocol/rpc_wire.h"
+#include "rpc_client_gen.h"
+
+#define DAP_THREADS_DEFAULT 64u
+#define DAP_THREADS_MAX     512u
+#define DAP_COMMAND_MAX	    64
+#define DAP_REGISTER_CHUNK  32u	 /**< Vector registers shown, and fetched, together. */
+#define DAP_MEMORY_MAX	    ((size_t)1 << 20) /**< Bytes of one memory.read. */
+
+struct dap_request {
+	int64_t seq;
+	char command[DAP_COMMAND_MAX];
+	struct dap_json args;
+};
+
+/** A handler's result when it has sent the answer itself. */
+#define DAP_ANSWERED 1
+
+/** A request that waits for its turn; its text follows. */
+struct dap_waiting;
+
+/** One thread of the editor's; its id is its position plus one. */
+struct dap_thread {
+	const struct rpc_group *group;
+	struct rpc_wave_name wave; /**< Shown for it: the representative, until another is chosen. */
+	uint64_t pc;		   /**< Of that wave. */
+};
+
+struct dap_snapshot {
+	struct rpc_arena arena;
+	struct rpc_gpu_snapshot_result doc;
+	struct dap_thread *threads;
+	size_t n_threads; /**< Shown. */
+	size_t n_all;	  /**< With those that are not shown. */
+	uint32_t *thread_of; /**< Of each group of the document, its position among all. */
+};
+
+/** Registers of one wave, as they were fetched. */
+struct dap_registers {
+	bool valid;
+	uint32_t generation, thread, first; /**< What they are of; first of vector registers. */
+	struct rpc_arena arena;
+	struct rpc_wave_registers regs;
+};
+
+struct disasm;
+
+enum dap_state {
+	DAP_NEW,	 /**< Nothing but initialize is understood. */
+	DAP_INITIALIZED, /**< attach may come. */
+	DAP_ATTACHING,
+	DAP_ATTACHED,
+	DAP_OVER, /**< Failed, or the session ended; disconnect is left. */
+};
+
+struct dap {
+	const struct dap_options *options;
+	struct agent_err *err; /**< Why the loop ends. */
+
+	/* stream.c */
+	struct rpc_wire wire;
+	struct out out;
+	size_t sent; /**< Of out. */
+	bool eof, leave;
+	int failed;
+	struct dap_waiting *first, **end;
+	size_t n_waiting, waiting_bytes;
+	const struct dap_request *running; /**< While it waits for the agent. */
+	bool may_cancel, cancel;	   /**< The call under way. */
+	int64_t seq;
+	char *chunk;
+
+	/* What the editor is and wants. */
+	enum dap_state state;
+	bool configured, announced;
+	bool client_progress, client_type;
+	uint32_t lines_from; /**< First line is 0 or 1. */
+	uint32_t pid, max_stop_ms, max_threads;
+	bool by_kernel;
+	uint64_t progress; /**< Number of the one shown. */
+	bool progressing;
+
+	/* session.c */
+	struct rpc_client *client;
+	struct rpc_arena arena; /**< Of one request; reset before each. */
+	char session[65];
+	bool control;
+	char why_no_control[240];
+	bool paused;
+	uint64_t renew_ns, stop_end_ns;
+	struct dap_snapshot *snap;
+	uint32_t generation; /**< Of snap; part of every reference handed out. */
+	bool exception_pending;
+	struct rpc_arena exception_arena;
+	struct rpc_exception_raised_params exception;
+	bool has_exception;
+	char stop_reason[24];
+
+	uint32_t focus; /**< Thread that the console and disassembly speak of. */
+	struct dap_registers shared, vector;
+	struct disasm *disasm;
+	char disasm_cpu[32];
+
+	uint64_t filters; /**< Exception filters that are on. */
+	bool watching;	  /**< Watch points are set. */
+	bool subscribed;
+};
+
+/* stream.c */
+
+/** For the client's calls: serves the editor meanwhile. */
+int dap_wait(void *data, int fd, short events, uint64_t deadline_ns);
+
+/* message.c */
+
+void dap_respond(struct dap *d, const struct dap_request *q, const struct out *body);
+void dap_respond_error(struct dap *d, const struct dap_request *q, const struct agent_err *err);
+void dap_respond_cancelled(struct dap *d, const struct dap_request *q);
+/** @param body NULL for none. */
+void dap_event(struct dap *d, const char *event, const struct out *body);
+/** A line in the console.  @param category `console`, `important`, `stderr`. */
+void dap_output(struct dap *d, const char *category, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void dap_progress_begin(struct dap *d, const char *title, bool cancellable);
+void dap_progress_end(struct dap *d, const char *message);
+/** `"name":` and a string; a comma in front unless an object has just begun. */
+void dap_put_str(struct out *o, const char *name, const char *value);
+void dap_put_hex(struct out *o, const char *name, uint64_t value);
+void dap_put_u64(struct out *o, const char *name, uint64_t value);
+void dap_put_bool(struct out *o, const char *name, bool value);
+/** A bad argument: fills err.  @return -EINVAL */
+int dap_invalid(struct agent_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* requests.c */
+
+enum dap_when {
+	DAP_WHEN_ALWAYS, /**< Needs nothing: runs at once, also while another waits. */
+	DAP_WHEN_SEEN,	 /**< The same, once there is a snapshot. */
+	DAP_WHEN_TURN,	 /**< Calls the agent. */
+};
+
+struct dap_handler {
+	const char *command;
+	/** @return 0 (@p body is the answer's), DAP_ANSWERED, negative with @p err. */
+	int (*run)(struct dap *d, const struct dap_request *q, struct out *body,
+		   struct agent_err *err);
+	enum dap_when when;
+	bool may_cancel;
+	enum dap_state from; /**< First state in which it is allowed. */
+};
+
+/** @return NULL if there is none. */
+const struct dap_handler *dap_find_handler(const char *command);
+/** Whether a handler may run now.  @return 0, negative with @p err. */
+int dap_check_order(const struct dap *d, const struct dap_handler *h, struct agent_err *err);
+
+/* session.c */
+
+/** What attach left to do: connect, attach, first snapshot, stop at faults.  Reports failures. */
+void dap_session_begin(struct dap *d);
+void dap_session_end(struct dap *d);
+/** Notifications that have arrived, then what they call for. */
+void dap_session_notifications(struct dap *d);
+/** Keep queues suspended, if they are. */
+void dap_session_renew(struct dap *d);
+/** Tell the editor where it is, once it is configured and the session is there. */
+void dap_session_announce(struct dap *d);
+int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err);
+int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err);
+int dap_session_continue(struct dap *d, struct agent_err *err);
+/** Tell the editor that the queues run again. */
+void dap_continued(struct dap *d);
+int dap_need_control(struct dap *d, struct agent_err *err);
+
+/* threads.c */
+
+/** Threads out of a fresh document.  @return false without memory. */
+bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s);
+void dap_snapshot_free(struct dap_snapshot *s);
+bool dap_is_faulting(const struct rpc_group *g);
+/** The `threadId` of @p args, or the focus.  @return NULL with @p err. */
+struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct agent_err *err);
+/** Kernel and place; lives in @p a. */
+const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i);
+const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g);
+struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref);
+const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w);
+const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
+int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
+int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
+		    struct agent_err *err);
+int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
+int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
+		       struct agent_err *err);
+
+/** What a variablesReference or a frameId stands for. */
+enum dap_scope {
+	DAP_SCOPE_NONE,
+	DAP_SCOPE_FRAME, /**< index: level of inlining */
+	DAP_SCOPE_WAVE,
+	DAP_SCOPE_SCALAR,
+	DAP_SCOPE_VECTOR,
+	DAP_SCOPE_VECTOR_CHUNK, /**< index: number of the chunk */
+	DAP_SCOPE_VECTOR_LANES, /**< index: number of the register */
+	DAP_SCOPE_ACC_CHUNK,
+	DAP_SCOPE_ACC_LANES,
+	DAP_SCOPE_LANES,
+	DAP_SCOPE_LDS,
+	DAP_SCOPE_LDS_CHUNK, /**< index: number of the chunk */
+	DAP_SCOPE_STATISTICS,
+};
+struct dap_ref {
+	enum dap_scope scope;
+	uint32_t thread, index;
+};
+uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index);
+/** @return 0, -EINVAL with @p err (also for references that are out of date). */
+int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
+		  struct agent_err *err);
+
+/* registers.c */
+
+/** All but vector registers, and what the lanes work on. */
+const struct rpc_wave_registers *dap_registers_shared(struct dap *d, uint32_t thread,
+						      struct agent_err *err);
+/** Vector and accumulation registers of one chunk. */
+const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t thread,
+						      uint32_t chunk, struct agent_err *err);
+void dap_registers_forget(struct dap *d);
+
+/* variables.c */
+
+int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err);
+
+/* memory.c */
+
+/**
+ * Bytes of the process, or of the LDS of the thread's wave.
+ * @param ret_data Decoded, in d->arena.
+ */
+int dap_memory_get(struct dap *d, const struct rpc_memory_read_params *p, uint8_t **ret_data,
+		   size_t *ret_size, struct agent_err *err);
+int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
+		    struct agent_err *err);
+int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
+		    struct agent_err *err);
+
+/* breakpoints.c */
+
+void dap_put_filters(struct out *o);
+int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
+				  struct agent_err *err);
+int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
+			     struct agent_err *err);
+int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
+			     struct agent_err *err);
+
+/* evaluate.c */
+
+int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
+		 struct agent_err *err);
+int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
+		   struct agent_err *err);
+int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err);
+int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err);
+
+#endif /* DAP_ADAPTER_H */

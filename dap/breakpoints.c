@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* What stops the process by itself: exceptions that were asked for, and watch points. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "dap/adapter.h"
+
+static const struct filter {
+	const char *id, *label;
+	enum rpc_exception exceptions[3];
+	size_t n;
+} filters[] = {
+	{ "memory", "Memory violations",
+	  { RPC_EXCEPTION_WAVE_MEMORY_VIOLATION, RPC_EXCEPTION_WAVE_ADDRESS_ERROR,
+	    RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION }, 3 },
+	{ "illegal", "Illegal instructions", { RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION }, 1 },
+	{ "math", "Arithmetic errors", { RPC_EXCEPTION_WAVE_MATH_ERROR }, 1 },
+	{ "assert", "Asserts and aborts", { RPC_EXCEPTION_WAVE_ABORT }, 1 },
+	{ "trap", "Traps and breakpoints of the program", { RPC_EXCEPTION_WAVE_TRAP }, 1 },
+};
+
+void dap_put_filters(struct out *o)
+{
+	out_char(o, '[');
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
+		out_str(o, i ? ",{" : "{");
+		dap_put_str(o, "filter", filters[i].id);
+		dap_put_str(o, "label", filters[i].label);
+		dap_put_bool(o, "default", false);
+		out_char(o, '}');
+	}
+	out_char(o, ']');
+}
+
+/* ------------------------------------------------------------------ exceptions --------------- */
+
+static void add(enum rpc_exception *list, size_t *n, enum rpc_exception e)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (list[i] == e)
+			return;
+	list[(*n)++] = e;
+}
+
+/* A hit of a watch point is a trap of its wave. */
+static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent_err *err)
+{
+	enum rpc_exception list[3 * ARRAY_SIZE(filters) + 1];
+	struct rpc_exception_subscribe_params p = { .session = d->session, .exceptions = list };
+	struct rpc_exception_subscribe_result result;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
+		for (size_t k = 0; wanted >> i & 1 && k < filters[i].n; k++)
+			add(list, &p.n_exceptions, filters[i].exceptions[k]);
+	if (watching)
+		add(list, &p.n_exceptions, RPC_EXCEPTION_WAVE_TRAP);
+	if (!p.n_exceptions && !d->subscribed)
+		return 0;
+	r = dap_need_control(d, err);
+	if (r == 0)
+		r = rpc_client_exception_subscribe(d->client, &p, &d->arena, &result, err);
+	if (r < 0)
+		return r;
+	d->filters = wanted;
+	d->watching = watching;
+	d->subscribed = p.n_exceptions != 0;
+	return 0;
+}
+
+static int filter_bit(struct dap_json v, uint64_t *ret, struct agent_err *err)
+{
+	char id[32];
+
+	if (!dap_json_str(v, id, sizeof(id)))
+		return dap_invalid(err, "filters: must be names of filters");
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
+		if (!strcmp(filters[i].id, id)) {
+			*ret |= UINT64_C(1) << i;
+			return 0;
+		}
+	return dap_invalid(err, "filters: there is no \"%s\"", id);
+}
+
+int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
+				  struct agent_err *err)
+{
+	struct dap_json list = dap_json_get(q->args, "filters"), v;
+	uint64_t wanted = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && dap_json_has(v = dap_json_item(list, i)); i++)
+		r = filter_bit(v, &wanted, err);
+	return r < 0 ? r : subscribe(d, wanted, d->watching, err);
+}
+
+/* ------------------------------------------------------------------ watch points ------------- */
+
+/* `0xADDRESS/SIZE` */
+static int parse_data_id(const char *id, struct rpc_watchpoint_set_params *p)
+{
+	char text[64], *slash;
+
+	str_copy(text, sizeof(text), id);
+	slash = strchr(text, '/');
+	if (!slash)
+		return -EINVAL;
+	*slash = '\0';
+	if (str_to_hex64(text, &p->address) < 0)
+		return -EINVAL;
+	return str_to_u64(slash + 1, 1, UINT64_C(1) << 30, &p->size);
+}
+
+static const char *data_id(struct dap *d, uint64_t address, uint64_t bytes)
+{
+	uint64_t size = 1;
+
+	while (size < bytes)
+		size *= 2;
+	if (address % size)
+		return NULL;
+	return rpc_arena_printf(&d->arena, "0x%" PRIx64 "/%" PRIu64, address, size);
+}
+
+int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
+			     struct agent_err *err)
+{
+	struct dap_json v = dap_json_get(q->args, "bytes");
+	const char *id = NULL, *why = "an address such as 0x7f00 can be watched, where it is a "
+				      "multiple of the bytes watched";
+	char name[64];
+	uint64_t address;
+	int64_t bytes = 4;
+
+	if (!dap_json_str(dap_json_get(q->args, "name"), name, sizeof(name)))
+		return dap_invalid(err, "name: missing");
+	if (dap_json_has(v) && (!dap_json_i64(v, &bytes) || bytes < 1 || bytes > 1 << 30))
+		return dap_invalid(err, "bytes: must be between 1 and 1073741824");
+	if (str_to_hex64(name, &address) == 0)
+		id = data_id(d, address, (uint64_t)bytes);
+	if (id && !d->control) {
+		id = NULL;
+		why = d->why_no_control;
+	}
+	if (!id) {
+		out_str(body, "{\"dataId\":null");
+		dap_put_str(body, "description", why);
+		out_char(body, '}');
+		return 0;
+	}
+	out_char(body, '{');
+	dap_put_str(body, "dataId", id);
+	dap_put_str(body, "description", id);
+	out_str(body, ",\"accessTypes\":[\"read\",\"write\",\"readWrite\"]}");
+	return 0;
+}
+
+static enum rpc_watch_mode watch_mode(struct dap_json v)
+{
+	char text[16];
+
+	if (!dap_json_str(v, text, sizeof(text)))
+		return RPC_WATCH_MODE_NONREAD;
+	return !strcmp(text, "read")	  ? RPC_WATCH_MODE_READ :
+	       !strcmp(text, "readWrite") ? RPC_WATCH_MODE_ALL :
+					    RPC_WATCH_MODE_NONREAD;
+}
+
+static bool set_one(struct dap *d, struct dap_json v, struct out *body)
+{
+	struct rpc_watchpoint_set_params p = { .session = d->session, .has_mode = true };
+	struct rpc_watchpoint_set_result result;
+	struct agent_err err = { 0 };
+	char id[64] = "";
+	int r = -EINVAL;
+
+	if (dap_json_str(dap_json_get(v, "dataId"), id, sizeof(id)) && parse_data_id(id, &p) == 0) {
+		p.mode = watch_mode(dap_json_get(v, "accessType"));
+		r = rpc_client_watchpoint_set(d->client, &p, &d->arena, &result, &err);
+	} else {
+		dap_invalid(&err, "dataId: not one that dataBreakpointInfo gave");
+	}
+	out_char(body, '{');
+	dap_put_bool(body, "verified", r == 0);
+	if (r < 0)
+		dap_put_str(body, "message", err.message);
+	out_char(body, '}');
+	return r == 0;
+}
+
+int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
+			     struct agent_err *err)
+{
+	struct rpc_watchpoint_clear_params clear = { .session = d->session };
+	struct rpc_watchpoint_clear_result cleared;
+	struct dap_json list = dap_json_get(q->args, "breakpoints"), v;
+	bool watching = false, some = dap_json_has(dap_json_item(list, 0));
+	int r;
+
+	if (!some && !d->watching) {
+		out_str(body, "{\"breakpoints\":[]}");
+		return 0;
+	}
+	r = dap_need_control(d, err);
+	if (r == 0)
+		r = rpc_client_watchpoint_clear(d->client, &clear, &d->arena, &cleared, err);
+	if (r < 0)
+		return r;
+	out_str(body, "{\"breakpoints\":[");
+	for (size_t i = 0; dap_json_has(v = dap_json_item(list, i)); i++) {
+		out_str(body, i ? "," : "");
+		watching |= set_one(d, v, body);
+	}
+	out_str(body, "]}");
+	return subscribe(d, d->filters, watching, err);
+}

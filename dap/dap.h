@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DAP_H
+#define DAP_H
+
+/**
+ * @file dap.h
+ * A debug adapter: what an editor asks in the Debug Adapter Protocol, answered through the agent.
+ *
+ * One thread of the editor's is one group of waves.  The process runs until the editor says `pause`;
+ * what is shown while it runs is the last snapshot.  The connection to the agent is the only thing
+ * that holds anything: however this ends, the agent lets the process go.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/agent_err.h"
+
+struct rpc_client;
+
+struct dap_options {
+	const char *socket;	/**< Of the agent. */
+	uint32_t timeout_ms;	/**< Of each request to it. */
+	uint32_t max_stop_ms;	/**< Unless the editor says otherwise; 0: the agent's default. */
+	int in_fd, out_fd;	/**< Borrowed; @p out_fd does not block while this runs. */
+	/** Connects; NULL for rpc_client_open().  For tests. */
+	int (*connect)(const char *socket, struct rpc_client **ret, struct agent_err *err);
+};
+
+/**
+ * Serve one editor until it disconnects or closes its end.
+ * @return 0, or negative with @p err: what came cannot be followed, or nobody reads.
+ */
+int dap_run(const struct dap_options *o, struct agent_err *err);
+
+#endif /* DAP_H */

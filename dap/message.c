@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dap/adapter.h"
+
+/* Number of errors that are shown as they are (DebugProtocol.Message.id). */
+#define ERROR_ID 1
+
+static void send(struct dap *d, const struct out *message)
+{
+	if (out_error(message)) {
+		d->failed = out_error(message);
+		return;
+	}
+	rpc_wire_write(&d->out, RPC_WIRE_HEADERS, message->data, message->size);
+	if (out_error(&d->out))
+		d->failed = out_error(&d->out);
+}
+
+static void begin(struct dap *d, struct out *o, const char *type)
+{
+	out_init(o, 0);
+	out_fmt(o, "{\"seq\":%" PRId64 ",\"type\":\"%s\"", ++d->seq, type);
+}
+
+static void begin_response(struct dap *d, struct out *o, const struct dap_request *q, bool success)
+{
+	begin(d, o, "response");
+	out_fmt(o, ",\"request_seq\":%" PRId64 ",\"success\":%s", q->seq,
+		success ? "true" : "false");
+	dap_put_str(o, "command", q->command);
+}
+
+static void put_body(struct out *o, const struct out *body)
+{
+	if (body && out_error(body))
+		o->error = out_error(body);
+	if (!body || !body->size)
+		return;
+	out_str(o, ",\"body\":");
+	out_bytes(o, body->data, body->size);
+}
+
+void dap_respond(struct dap *d, const struct dap_request *q, const struct out *body)
+{
+	auto_out struct out o;
+
+	begin_response(d, &o, q, true);
+	put_body(&o, body);
+	out_char(&o, '}');
+	send(d, &o);
+}
+
+void dap_respond_error(struct dap *d, const struct dap_request *q, const struct agent_err *err)
+{
+	auto_out struct out o;
+	char text[sizeof(err->message) + sizeof(err->hint) + 4];
+
+	snprintf(text, sizeof(text), "%s%s%s%s", err->message[0] ? err->message : "out of memory",
+		 err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
+	begin_response(d, &o, q, false);
+	dap_put_str(&o, "message", text);
+	/* The text as a variable: braces in it would be taken for names of variables. */
+	out_fmt(&o,
+		",\"body\":{\"error\":{\"id\":%d,\"format\":\"{text}\",\"showUser\":true,"
+		"\"variables\":{", ERROR_ID);
+	dap_put_str(&o, "text", text);
+	out_str(&o, "}}}}");
+	send(d, &o);
+}
+
+void dap_respond_cancelled(struct dap *d, const struct dap_request *q)
+{
+	auto_out struct out o;
+
+	begin_response(d, &o, q, false);
+	dap_put_str(&o, "message", "cancelled");
+	out_char(&o, '}');
+	send(d, &o);
+}
+
+void dap_event(struct dap *d, const char *event, const struct out *body)
+{
+	auto_out struct out o;
+
+	begin(d, &o, "event");
+	dap_put_str(&o, "event", event);
+	put_body(&o, body);
+	out_char(&o, '}');
+	send(d, &o);
+}
+
+void dap_output(struct dap *d, const char *category, const char *fmt, ...)
+{
+	auto_out struct out body, text;
+	va_list ap;
+
+	out_init(&body, 0);
+	out_init(&text, 0);
+	va_start(ap, fmt);
+	out_vfmt(&text, fmt, ap);
+	va_end(ap);
+	out_char(&text, '\n');
+	out_char(&body, '{');
+	dap_put_str(&body, "category", category);
+	dap_put_str(&body, "output", text.data ? text.data : "");
+	out_char(&body, '}');
+	dap_event(d, "output", &body);
+}
+
+static void put_progress_id(const struct dap *d, struct out *o)
+{
+	out_fmt(o, "{\"progressId\":\"%" PRIu64 "\"", d->progress);
+}
+
+void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
+{
+	auto_out struct out body;
+
+	out_init(&body, 0);
+	if (!d->client_progress)
+		return;
+	dap_progress_end(d, NULL);
+	d->progressing = true;
+	d->progress++;
+	put_progress_id(d, &body);
+	dap_put_str(&body, "title", title);
+	dap_put_bool(&body, "cancellable", cancellable);
+	if (d->running)
+		out_fmt(&body, ",\"requestId\":%" PRId64, d->running->seq);
+	out_char(&body, '}');
+	dap_event(d, "progressStart", &body);
+}
+
+void dap_progress_end(struct dap *d, const char *message)
+{
+	auto_out struct out body;
+
+	out_init(&body, 0);
+	if (!d->progressing)
+		return;
+	d->progressing = false;
+	put_progress_id(d, &body);
+	if (message)
+		dap_put_str(&body, "message", message);
+	out_char(&body, '}');
+	dap_event(d, "progressEnd", &body);
+}
+
+static void put_name(struct out *o, const char *name)
+{
+	char last = o->size ? o->data[o->size - 1] : '{';
+
+	if (last != '{')
+		out_char(o, ',');
+	out_fmt(o, "\"%s\":", name);
+}
+
+void dap_put_str(struct out *o, const char *name, const char *value)
+{
+	put_name(o, name);
+	out_json_str(o, value ? value : "", value ? strlen(value) : 0);
+}
+
+void dap_put_hex(struct out *o, const char *name, uint64_t value)
+{
+	put_name(o, name);
+	out_char(o, '"');
+	out_hex(o, value);
+	out_char(o, '"');
+}
+
+void dap_put_u64(struct out *o, const char *name, uint64_t value)
+{
+	put_name(o, name);
+	out_u64(o, value);
+}
+
+void dap_put_bool(struct out *o, const char *name, bool value)
+{
+	put_name(o, name);
+	out_str(o, value ? "true" : "false");
+}
+
+int dap_invalid(struct agent_err *err, const char *fmt, ...)
+{
+	char text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "%s", text);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "dap/adapter.h"
+
+#define REGISTERS_BYTES ((size_t)32 << 20)
+
+void dap_registers_forget(struct dap *d)
+{
+	d->shared.valid = d->vector.valid = false;
+}
+
+static bool is_cached(const struct dap *d, const struct dap_registers *r, uint32_t thread,
+		      uint32_t first)
+{
+	return r->valid && r->generation == d->generation && r->thread == thread &&
+	       r->first == first;
+}
+
+static int fetch(struct dap *d, struct dap_registers *r, struct rpc_wave_registers_params *p,
+		 uint32_t thread, struct agent_err *err)
+{
+	struct rpc_wave_registers_result result;
+	int status;
+
+	p->session = d->session;
+	p->wave = d->snap->threads[thread].wave;
+	p->has_max_stop_ms = d->max_stop_ms;
+	p->max_stop_ms = d->max_stop_ms;
+	r->valid = false;
+	rpc_arena_reset(&r->arena);
+	r->arena.limit = REGISTERS_BYTES;
+	status = rpc_client_wave_registers(d->client, p, &r->arena, &result, err);
+	if (status < 0)
+		return status;
+	r->regs = result.registers;
+	r->generation = d->generation;
+	r->thread = thread;
+	r->first = p->first;
+	r->valid = true;
+	return 0;
+}
+
+const struct rpc_wave_registers *dap_registers_shared(struct dap *d, uint32_t thread,
+						      struct agent_err *err)
+{
+	enum rpc_register_bank banks[] = { RPC_REGISTER_BANK_SPECIAL, RPC_REGISTER_BANK_SCALAR,
+					   RPC_REGISTER_BANK_TRAP };
+	struct rpc_wave_registers_params p = { .has_banks = true, .banks = banks,
+					       .n_banks = ARRAY_SIZE(banks),
+					       .has_work_items = true, .work_items = true };
+
+	if (!is_cached(d, &d->shared, thread, 0) && fetch(d, &d->shared, &p, thread, err) < 0)
+		return NULL;
+	return &d->shared.regs;
+}
+
+const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t thread,
+						      uint32_t chunk, struct agent_err *err)
+{
+	enum rpc_register_bank banks[] = { RPC_REGISTER_BANK_VECTOR,
+					   RPC_REGISTER_BANK_ACCUMULATOR };
+	struct rpc_wave_registers_params p = { .has_banks = true, .banks = banks,
+					       .n_banks = ARRAY_SIZE(banks), .has_first = true,
+					       .first = chunk * DAP_REGISTER_CHUNK,
+					       .has_count = true, .count = DAP_REGISTER_CHUNK };
+
+	if (!is_cached(d, &d->vector, thread, p.first) && fetch(d, &d->vector, &p, thread, err) < 0)
+		return NULL;
+	return &d->vector.regs;
+}

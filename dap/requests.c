@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "dap/adapter.h"
+
+#define PID_MAX	    4194304
+#define STOP_MAX_MS 60000
+
+/* ------------------------------------------------------------------ initialize --------------- */
+
+static void put_capabilities(struct out *o)
+{
+	static const char *const yes[] = {
+		"supportsConfigurationDoneRequest", "supportsCancelRequest",
+		"supportsReadMemoryRequest", "supportsDisassembleRequest",
+		"supportsExceptionInfoRequest", "supportsDataBreakpoints",
+		"supportsDataBreakpointBytes", "supportsTerminateRequest",
+		"supportsEvaluateForHovers", "supportsDelayedStackTraceLoading",
+	};
+
+	out_char(o, '{');
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
+		dap_put_bool(o, yes[i], true);
+	out_str(o, ",\"exceptionBreakpointFilters\":");
+	dap_put_filters(o);
+	out_char(o, '}');
+}
+
+static int initialize(struct dap *d, const struct dap_request *q, struct out *body,
+		      struct agent_err *err)
+{
+	struct dap_json from = dap_json_get(q->args, "linesStartAt1");
+
+	if (d->state != DAP_NEW)
+		return dap_invalid(err, "initialize: was sent before");
+	d->client_progress =
+		dap_json_is_true(dap_json_get(q->args, "supportsProgressReporting"));
+	d->client_type = dap_json_is_true(dap_json_get(q->args, "supportsVariableType"));
+	d->lines_from = !dap_json_has(from) || dap_json_is_true(from);
+	d->state = DAP_INITIALIZED;
+	put_capabilities(body);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ attach ------------------- */
+
+/* @param found  Whether the argument is there. */
+static int number_arg(struct dap_json args, const char *name, int64_t min, int64_t max,
+		      uint32_t *ret, bool *found, struct agent_err *err)
+{
+	struct dap_json v = dap_json_get(args, name);
+	int64_t n;
+
+	*found = dap_json_has(v) && v.text[0] != 'n';
+	if (!*found)
+		return 0;
+	if (!dap_json_i64(v, &n) || n < min || n > max)
+		return dap_invalid(err, "%s: must be a number between %" PRId64 " and %" PRId64,
+				   name, min, max);
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+static int group_by(struct dap *d, struct dap_json v, struct agent_err *err)
+{
+	char text[16] = "line";
+
+	if (dap_json_has(v) && !dap_json_str(v, text, sizeof(text)))
+		text[0] = '\0';
+	d->by_kernel = !strcmp(text, "kernel");
+	if (!d->by_kernel && strcmp(text, "line") != 0)
+		return dap_invalid(err, "groupBy: must be \"line\" or \"kernel\"");
+	return 0;
+}
+
+static int attach_args(struct dap *d, struct dap_json args, struct agent_err *err)
+{
+	bool found = false, ignored;
+	int r = number_arg(args, "pid", 1, PID_MAX, &d->pid, &found, err);
+
+	if (r == 0 && !found)
+		r = number_arg(args, "processId", 1, PID_MAX, &d->pid, &found, err);
+	if (r == 0)
+		r = number_arg(args, "maxStopMs", 1, STOP_MAX_MS, &d->max_stop_ms, &ignored, err);
+	if (r == 0)
+		r = number_arg(args, "maxThreads", 1, DAP_THREADS_MAX, &d->max_threads, &ignored,
+			       err);
+	if (r == 0)
+		r = group_by(d, dap_json_get(args, "groupBy"), err);
+	if (r < 0)
+		return r;
+	if (found)
+		return 0;
+	if (dap_json_has(dap_json_get(args, "coreFile")))
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
+				     "attach to the process by pid", "coreFile: this gpu-agent opens no core files");
+	return dap_invalid(err, "attach: needs pid (or processId), the process to attach to");
+}
+
+/* Answered at once: some editors wait four seconds, a driver may take longer. */
+static int attach(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err)
+{
+	int r;
+
+	if (d->state != DAP_INITIALIZED)
+		return dap_invalid(err, "attach: was sent before");
+	r = attach_args(d, q->args, err);
+	if (r < 0)
+		return r;
+	d->state = DAP_ATTACHING;
+	dap_respond(d, q, NULL);
+	dap_event(d, "initialized", NULL);
+	return DAP_ANSWERED;
+}
+
+static int launch(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
+			     "use \"request\": \"attach\" with its pid",
+			     "launch: gpu-agent attaches to processes that run already");
+}
+
+static int configuration_done(struct dap *d, const struct dap_request *q, struct out *body,
+			      struct agent_err *err)
+{
+	d->configured = true;
+	dap_respond(d, q, NULL);
+	dap_session_announce(d);
+	return DAP_ANSWERED;
+}
+
+/* ------------------------------------------------------------------ leaving ------------------ */
+
+static int disconnect(struct dap *d, const struct dap_request *q, struct out *body,
+		      struct agent_err *err)
+{
+	dap_session_end(d);
+	return 0;
+}
+
+static int terminate(struct dap *d, const struct dap_request *q, struct out *body,
+		     struct agent_err *err)
+{
+	dap_session_end(d);
+	d->leave = false;
+	d->state = DAP_OVER;
+	dap_respond(d, q, NULL);
+	dap_event(d, "terminated", NULL);
+	return DAP_ANSWERED;
+}
+
+/* ------------------------------------------------------------------ running ------------------ */
+
+static int pause_gpu(struct dap *d, const struct dap_request *q, struct out *body,
+		     struct agent_err *err)
+{
+	int r = dap_need_control(d, err);
+
+	if (r < 0)
+		return r;
+	dap_respond(d, q, NULL);
+	r = dap_session_pause(d, "pause", err);
+	if (r < 0 && !d->leave)
+		dap_output(d, "important", "pause: %s", err->message);
+	return DAP_ANSWERED;
+}
+
+static int continue_gpu(struct dap *d, const struct dap_request *q, struct out *body,
+			struct agent_err *err)
+{
+	int r = dap_session_continue(d, err);
+
+	if (r < 0)
+		return r;
+	out_char(body, '{');
+	dap_put_bool(body, "allThreadsContinued", true);
+	out_char(body, '}');
+	return 0;
+}
+
+static int no_stepping(struct dap *d, const struct dap_request *q, struct out *body,
+		       struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
+			     "pause and continue stop and start whole queues",
+			     "%s: waves of a running process cannot be stepped one by one",
+			     q->command);
+}
+
+/* ------------------------------------------------------------------ answered without GPU ----- */
+
+static int set_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
+			   struct agent_err *err)
+{
+	struct dap_json list = dap_json_get(q->args, "breakpoints");
+
+	out_str(body, "{\"breakpoints\":[");
+	for (size_t i = 0; dap_json_has(dap_json_item(list, i)); i++) {
+		out_str(body, i ? ",{" : "{");
+		dap_put_bool(body, "verified", false);
+		dap_put_str(body, "message",
+			    "breakpoints in GPU code are not supported: a running process is "
+			    "never written to");
+		out_char(body, '}');
+	}
+	out_str(body, "]}");
+	return 0;
+}
+
+static int source(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+			     "source: only files of this machine are shown");
+}
+
+/* ------------------------------------------------------------------ table -------------------- */
+
+/* clang-format off */
+static const struct dap_handler handlers[] = {
+	{ "initialize", initialize, DAP_WHEN_ALWAYS, false, DAP_NEW },
+	{ "attach", attach, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "launch", launch, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "disconnect", disconnect, DAP_WHEN_TURN, false, DAP_NEW },
+	{ "terminate", terminate, DAP_WHEN_TURN, false, DAP_INITIALIZED },
+	{ "configurationDone", configuration_done, DAP_WHEN_ALWAYS, false, DAP_ATTACHING },
+	{ "setBreakpoints", set_breakpoints, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "setExceptionBreakpoints", dap_set_exception_breakpoints, DAP_WHEN_TURN, false, DAP_ATTACHED },
+	{ "dataBreakpointInfo", dap_data_breakpoint_info, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "setDataBreakpoints", dap_set_data_breakpoints, DAP_WHEN_TURN, false, DAP_ATTACHED },
+	{ "threads", dap_threads, DAP_WHEN_SEEN, false, DAP_ATTACHED },
+	{ "stackTrace", dap_stack_trace, DAP_WHEN_SEEN, false, DAP_ATTACHED },
+	{ "scopes", dap_scopes, DAP_WHEN_SEEN, false, DAP_ATTACHED },
+	{ "exceptionInfo", dap_exception_info, DAP_WHEN_SEEN, false, DAP_ATTACHED },
+	{ "source", source, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "variables", dap_variables, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "readMemory", dap_read_memory, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "disassemble", dap_disassemble, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "evaluate", dap_evaluate, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "pause", pause_gpu, DAP_WHEN_TURN, false, DAP_ATTACHED },
+	{ "continue", continue_gpu, DAP_WHEN_TURN, false, DAP_ATTACHED },
+	{ "next", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "stepIn", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "stepOut", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "stepBack", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "reverseContinue", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "goto", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "restartFrame", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "gpuAgent/groups", dap_gpu_groups, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "gpuAgent/waves", dap_gpu_waves, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "gpuAgent/focus", dap_gpu_focus, DAP_WHEN_TURN, true, DAP_ATTACHED },
+};
+/* clang-format on */
+
+const struct dap_handler *dap_find_handler(const char *command)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
+		if (!strcmp(handlers[i].command, command))
+			return &handlers[i];
+	return NULL;
+}
+
+int dap_check_order(const struct dap *d, const struct dap_handler *h, struct agent_err *err)
+{
+	if (d->state == DAP_OVER && h->from == DAP_ATTACHED)
+		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
+				     "%s: the session is over", h->command);
+	if (d->state >= h->from)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_INVALID_REQUEST, 0, NULL, NULL, "%s: send %s first",
+			     h->command, h->from == DAP_INITIALIZED ? "initialize" : "attach");
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "dap/adapter.h"
+
+/* Queues run again so long after this process was stopped, or its editor stopped reading. */
+#define LEASE_MS	 5000u
+#define RENEW_MS	 1500u
+#define ATTACH_MS	 20000u
+#define DETACH_MS	 3000u
+#define SNAPSHOT_BYTES	 ((size_t)64 << 20)
+#define WAVES_BYTES	 ((size_t)512 << 20)
+
+static void say_failure(struct dap *d, const char *what, const struct agent_err *err)
+{
+	if (err->hint[0])
+		dap_output(d, "important", "%s: %s (%s)", what, err->message, err->hint);
+	else
+		dap_output(d, "important", "%s: %s", what, err->message);
+}
+
+/* ------------------------------------------------------------------ the session -------------- */
+
+static int connect_agent(struct dap *d, struct agent_err *err)
+{
+	const struct dap_options *o = d->options;
+	int r = (o->connect ? o->connect : rpc_client_open)(o->socket, &d->client, err);
+
+	if (r < 0)
+		return r;
+	rpc_client_set_timeout(d->client, o->timeout_ms);
+	rpc_client_set_wait(d->client, dap_wait, d);
+	return 0;
+}
+
+static int attach_with(struct dap *d, bool control, struct agent_err *err)
+{
+	const struct rpc_session_attach_params p = { .pid = d->pid, .has_control = true,
+						     .control = control, .has_timeout_ms = true,
+						     .timeout_ms = ATTACH_MS };
+	struct rpc_session_attach_result result;
+	int r = rpc_client_session_attach(d->client, &p, &d->arena, &result, err);
+
+	if (r < 0)
+		return r;
+	str_copy(d->session, sizeof(d->session), result.session);
+	d->control = result.control;
+	return 0;
+}
+
+/* Who may not control the process may still look. */
+static int attach(struct dap *d, struct agent_err *err)
+{
+	struct agent_err control = { 0 };
+	int r = attach_with(d, true, &control);
+
+	if (r < 0 && (control.code == RPC_ERROR_BUSY || control.code == RPC_ERROR_NOT_PERMITTED)) {
+		r = attach_with(d, false, err);
+		str_copy(d->why_no_control, sizeof(d->why_no_control), control.message);
+	} else if (r < 0) {
+		*err = control;
+	}
+	return r;
+}
+
+void dap_session_end(struct dap *d)
+{
+	const struct rpc_session_detach_params p = { .session = d->session };
+	struct rpc_session_detach_result result;
+	struct agent_err err;
+
+	if (d->client && d->session[0]) {
+		rpc_client_set_wait(d->client, NULL, NULL);
+		rpc_client_set_timeout(d->client, DETACH_MS);
+		(void)rpc_client_session_detach(d->client, &p, &d->arena, &result, &err);
+	}
+	rpc_client_close(d->client);
+	d->client = NULL;
+	d->session[0] = '\0';
+	d->paused = d->control = d->exception_pending = false;
+	dap_snapshot_free(d->snap);
+	d->snap = NULL;
+	dap_registers_forget(d);
+}
+
+static void session_over(struct dap *d)
+{
+	dap_progress_end(d, NULL);
+	dap_session_end(d);
+	d->state = DAP_OVER;
+	if (!d->leave && !d->eof)
+		dap_event(d, "terminated", NULL);
+}
+
+void dap_session_begin(struct dap *d)
+{
+	struct agent_err err = { 0 };
+	int r;
+
+	d->may_cancel = true;
+	dap_progress_begin(d, "Attaching to the GPU process", true);
+	r = connect_agent(d, &err);
+	if (r == 0)
+		r = attach(d, &err);
+	if (r == 0)
+		r = dap_session_snapshot(d, false, &err);
+	d->may_cancel = d->cancel = false;
+	if (r < 0) {
+		if (!d->leave && !d->eof)
+			say_failure(d, "attach", &err);
+		session_over(d);
+		return;
+	}
+	d->state = DAP_ATTACHED;
+	dap_progress_end(d, NULL);
+	if (!d->control)
+		dap_output(d, "console", "Looking only: %s", d->why_no_control);
+	dap_session_announce(d);
+}
+
+int dap_need_control(struct dap *d, struct agent_err *err)
+{
+	if (d->control)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, NULL, NULL,
+			     "this session may only look: %.180s", d->why_no_control);
+}
+
+/* ------------------------------------------------------------------ looking ------------------ */
+
+int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
+{
+	const struct rpc_gpu_snapshot_params p = { .session = d->session, .has_waves = true,
+						   .waves = waves,
+						   .has_max_stop_ms = d->max_stop_ms,
+						   .max_stop_ms = d->max_stop_ms };
+	struct dap_snapshot *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	rpc_arena_init(&s->arena, waves ? WAVES_BYTES : SNAPSHOT_BYTES);
+	r = rpc_client_gpu_snapshot(d->client, &p, &s->arena, &s->doc, err);
+	if (r == 0 && !dap_snapshot_index(d, s))
+		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	if (r < 0) {
+		dap_snapshot_free(s);
+		return r;
+	}
+	dap_snapshot_free(d->snap);
+	d->snap = s;
+	d->generation++;
+	d->focus = 0;
+	dap_registers_forget(d);
+	for (size_t i = 0; i < s->doc.n_missing && i < 8; i++)
+		dap_output(d, "console", "missing: %s", s->doc.missing[i]);
+	return 0;
+}
+
+static void send_stopped(struct dap *d, const char *reason, bool all)
+{
+	struct dap_snapshot *s = d->snap;
+	auto_out struct out body;
+	const char *why;
+
+	out_init(&body, 0);
+	str_copy(d->stop_reason, sizeof(d->stop_reason), reason);
+	out_char(&body, '{');
+	dap_put_str(&body, "reason", reason);
+	if (s->n_threads) {
+		why = dap_group_reasons(&d->arena, s->threads[0].group);
+		dap_put_u64(&body, "threadId", 1);
+		if (why && why[0])
+			dap_put_str(&body, "text", why);
+	}
+	dap_put_bool(&body, "allThreadsStopped", all);
+	out_char(&body, '}');
+	dap_event(d, "stopped", &body);
+}
+
+void dap_session_announce(struct dap *d)
+{
+	if (!d->configured || d->announced || d->state != DAP_ATTACHED || !d->snap)
+		return;
+	d->announced = true;
+	dap_output(d, "console",
+		   "Attached to process %u: %u waves in %zu groups. The GPU runs; pause stops its "
+		   "queues, \"help\" tells what can be asked.",
+		   d->pid, d->snap->doc.wave_count, d->snap->doc.n_groups);
+	/* Waves that a fault has halted stand still while the queues run. */
+	if (d->snap->n_threads && dap_is_faulting(d->snap->threads[0].group))
+		send_stopped(d, "exception", false);
+}
+
+/* ------------------------------------------------------------------ stopping ----------------- */
+
+static uint32_t lease_left(const struct dap *d)
+{
+	uint32_t left = LEASE_MS;
+
+	if (d->stop_end_ns) {
+		int ms = clock_left_ms(d->stop_end_ns);
+
+		left = (uint32_t)ms < left ? (uint32_t)ms : left;
+	}
+	return left;
+}
+
+static int suspend(struct dap *d, uint32_t lease_ms, struct agent_err *err)
+{
+	const struct rpc_gpu_suspend_params p = { .session = d->session, .has_lease_ms = true,
+						  .lease_ms = lease_ms };
+	struct rpc_gpu_suspend_result result;
+	int r = rpc_client_gpu_suspend(d->client, &p, &d->arena, &result, err);
+
+	d->renew_ns = clock_deadline_ms(RENEW_MS);
+	return r;
+}
+
+static int resume(struct dap *d, struct agent_err *err)
+{
+	const struct rpc_gpu_resume_params p = { .session = d->session };
+	struct rpc_gpu_resume_result result;
+
+	d->paused = false;
+	return rpc_client_gpu_resume(d->client, &p, &d->arena, &result, err);
+}
+
+int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
+{
+	struct agent_err ignored;
+	int r;
+
+	dap_progress_begin(d, "Stopping the GPU queues", false);
+	if (!d->paused)
+		d->stop_end_ns = d->max_stop_ms ? clock_deadline_ms(d->max_stop_ms) : 0;
+	r = suspend(d, lease_left(d) ? lease_left(d) : 1, err);
+	if (r == 0) {
+		d->paused = true;
+		r = dap_session_snapshot(d, false, err);
+		if (r < 0 && !d->leave)
+			(void)resume(d, &ignored);
+	}
+	dap_progress_end(d, NULL);
+	if (r < 0)
+		return r;
+	if (d->snap->n_threads && dap_is_faulting(d->snap->threads[0].group))
+		reason = "exception";
+	send_stopped(d, reason, true);
+	return 0;
+}
+
+int dap_session_continue(struct dap *d, struct agent_err *err)
+{
+	return d->paused ? resume(d, err) : 0;
+}
+
+void dap_continued(struct dap *d)
+{
+	auto_out struct out body;
+
+	out_init(&body, 0);
+	out_str(&body, "{\"threadId\":1,\"allThreadsContinued\":true}");
+	dap_event(d, "continued", &body);
+}
+
+void dap_session_renew(struct dap *d)
+{
+	struct agent_err err = { 0 };
+	uint32_t lease_ms = lease_left(d);
+
+	/* At the end of the budget the lease ends by itself, and the agent says so. */
+	if (clock_left_ms(d->renew_ns))
+		return;
+	if (lease_ms < RENEW_MS)
+		d->renew_ns = clock_deadline_ms(LEASE_MS);
+	else if (suspend(d, lease_ms, &err) < 0 && !d->leave && !d->eof) {
+		d->paused = false;
+		say_failure(d, "The queues run again", &err);
+		dap_continued(d);
+	}
+}
+
+/* ------------------------------------------------------------------ what the agent reports --- */
+
+static int decode(const struct rpc_client_notification *n, const struct rpc_struct *structure,
+		  struct rpc_arena *a, void *ret)
+{
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	struct agent_err err;
+	int r = rpc_json_parse(n->params, n->params_size, &obj, &err);
+
+	if (r < 0)
+		return r;
+	rpc_decoder_init_lenient(&d, "params", a, &err);
+	r = rpc_decode_struct(&d, structure, obj, ret);
+	rpc_json_put(obj);
+	return r;
+}
+
+static void on_resumed(struct dap *d, const struct rpc_client_notification *n)
+{
+	struct rpc_gpu_resumed_params p;
+
+	if (!d->paused || decode(n, &rpc_gpu_resumed_params_struct, &d->arena, &p) < 0)
+		return;
+	d->paused = false;
+	dap_output(d, "important", "The queues run again after %" PRIu64 " ms: %s",
+		   p.stopped_us / 1000, rpc_enum_name(&rpc_resume_reason_enum, p.reason));
+	dap_continued(d);
+}
+
+static void on_ended(struct dap *d, const struct rpc_client_notification *n)
+{
+	struct rpc_session_ended_params p;
+	const char *why = NULL;
+
+	if (decode(n, &rpc_session_ended_params_struct, &d->arena, &p) == 0)
+		why = rpc_enum_name(&rpc_end_reason_enum, p.reason);
+	dap_output(d, "important", "The session is over: %s", why ? why : "the agent ended it");
+	session_over(d);
+}
+
+static void on_raised(struct dap *d, const struct rpc_client_notification *n)
+{
+	rpc_arena_reset(&d->exception_arena);
+	d->has_exception = decode(n, &rpc_exception_raised_params_struct, &d->exception_arena,
+				  &d->exception) == 0;
+	d->exception_pending = d->has_exception;
+}
+
+static void on_notification(struct dap *d, const struct rpc_client_notification *n)
+{
+	static const struct {
+		const char *method;
+		void (*run)(struct dap *d, const struct rpc_client_notification *n);
+	} table[] = {
+		{ "gpu.resumed", on_resumed },
+		{ "session.ended", on_ended },
+		{ "exception.raised", on_raised },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (!strcmp(table[i].method, n->method))
+			table[i].run(d, n);
+}
+
+void dap_session_notifications(struct dap *d)
+{
+	struct rpc_client_notification n;
+	struct agent_err err = { 0 };
+	int r = 0;
+
+	while (d->client && (r = rpc_client_next_notification(d->client, 0, &n, &err)) == 0)
+		on_notification(d, &n);
+	if (!d->client || d->leave || d->eof || d->failed)
+		return;
+	if (r != -ETIMEDOUT && r != -ECANCELED && r < 0) {
+		say_failure(d, "The agent", &err);
+		session_over(d);
+	} else if (d->exception_pending && d->announced) {
+		d->exception_pending = false;
+		if (dap_session_pause(d, "exception", &err) < 0 && d->client && !d->leave)
+			say_failure(d, "pause", &err);
+	}
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes of the editor, and which of its requests is next.  A request that needs the agent waits for
+ * its turn in a queue; while one waits for the agent's answer, everything else is still read, and
+ * answered if it needs no agent.  Leaving and cancelling give up the call under way.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "dap/adapter.h"
+#include "disasm/disasm.h"
+
+#define CHUNK		  ((size_t)64 << 10)
+#define WAITING_MAX	  256u
+#define WAITING_BYTES_MAX ((size_t)4 << 20)
+/* An editor that does not take this much is not asked for more. */
+#define BACKLOG_MAX	  ((size_t)1 << 20)
+/* The last words to an editor that does not read. */
+#define FAREWELL_MS	  1000
+#define FOREVER_MS	  60000
+/* What the agent accepts. */
+#define STOP_MAX_MS	  60000u
+
+struct dap_waiting {
+	struct dap_waiting *next;
+	struct dap_request q; /* its args are in text */
+	size_t size;
+	char text[];
+};
+
+static size_t backlog(const struct dap *d)
+{
+	return d->out.size - d->sent;
+}
+
+/* ------------------------------------------------------------------ output ------------------- */
+
+static void flush(struct dap *d)
+{
+	while (backlog(d) && !d->failed) {
+		ssize_t n = write(d->options->out_fd, d->out.data + d->sent, backlog(d));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0) {
+			d->failed = -errno;
+			return;
+		}
+		d->sent += (size_t)n;
+	}
+	out_reset(&d->out);
+	d->sent = 0;
+}
+
+/* ------------------------------------------------------------------ requests in turn --------- */
+
+static void run(struct dap *d, const struct dap_handler *h, const struct dap_request *q)
+{
+	struct agent_err err = { 0 };
+	auto_out struct out body;
+	int r;
+
+	out_init(&body, 0);
+	r = dap_check_order(d, h, &err);
+	if (r == 0)
+		r = h->run(d, q, &body, &err);
+	if (r == DAP_ANSWERED)
+		return;
+	if (r < 0 && err.err == ECANCELED)
+		dap_respond_cancelled(d, q);
+	else if (r < 0)
+		dap_respond_error(d, q, &err);
+	else
+		dap_respond(d, q, &body);
+}
+
+static void put_in_queue(struct dap *d, struct dap_waiting *w)
+{
+	*d->end = w;
+	d->end = &w->next;
+	d->n_waiting++;
+	d->waiting_bytes += w->size;
+}
+
+static struct dap_waiting *take_from_queue(struct dap *d, struct dap_waiting **at)
+{
+	struct dap_waiting *w = *at;
+
+	*at = w->next;
+	if (!w->next)
+		d->end = at;
+	d->n_waiting--;
+	d->waiting_bytes -= w->size;
+	return w;
+}
+
+static void run_next(struct dap *d)
+{
+	auto_free struct dap_waiting *w = take_from_queue(d, &d->first);
+	const struct dap_handler *h = dap_find_handler(w->q.command);
+
+	d->running = &w->q;
+	d->may_cancel = h->may_cancel;
+	d->cancel = false;
+	rpc_arena_reset(&d->arena);
+	run(d, h, &w->q);
+	d->running = NULL;
+	d->may_cancel = d->cancel = false;
+}
+
+static void cancel_waiting(struct dap *d, bool all, int64_t seq)
+{
+	for (struct dap_waiting **at = &d->first; *at;) {
+		struct dap_waiting *w;
+
+		if (!all && (*at)->q.seq != seq) {
+			at = &(*at)->next;
+			continue;
+		}
+		w = take_from_queue(d, at);
+		dap_respond_cancelled(d, &w->q);
+		free(w);
+	}
+}
+
+static void on_cancel(struct dap *d, struct dap_json args)
+{
+	int64_t id;
+
+	if (dap_json_i64(dap_json_get(args, "requestId"), &id)) {
+		if (d->running && d->running->seq == id)
+			d->cancel = true;
+		else
+			cancel_waiting(d, false, id);
+	}
+	if (dap_json_i64(dap_json_get(args, "progressId"), &id) && d->progressing &&
+	    (uint64_t)id == d->progress)
+		d->cancel = true;
+}
+
+static bool is_leaving(const char *command)
+{
+	return !strcmp(command, "disconnect") || !strcmp(command, "terminate");
+}
+
+/* ------------------------------------------------------------------ input -------------------- */
+
+static int parse(const char *body, size_t size, struct dap_request *q, const char **ret_why)
+{
+	struct dap_json message;
+	char type[16];
+
+	*ret_why = "the message is not a JSON object";
+	*q = (struct dap_request){ 0 };
+	if (!dap_json_parse(body, size, &message))
+		return -EINVAL;
+	(void)dap_json_i64(dap_json_get(message, "seq"), &q->seq);
+	if (!dap_json_str(dap_json_get(message, "type"), type, sizeof(type)))
+		type[0] = '\0';
+	/* We ask an editor nothing: what it answers is of no use. */
+	if (!strcmp(type, "response") || !strcmp(type, "event"))
+		return -EAGAIN;
+	*ret_why = "the message has no type \"request\"";
+	if (strcmp(type, "request") != 0)
+		return -EINVAL;
+	*ret_why = "the request has no command, or a long one";
+	if (!dap_json_str(dap_json_get(message, "command"), q->command, sizeof(q->command)))
+		return -EINVAL;
+	q->args = dap_json_get(message, "arguments");
+	return 0;
+}
+
+static void refuse(struct dap *d, const struct dap_request *q, const char *why)
+{
+	struct agent_err err;
+
+	agent_err_set(&err, RPC_ERROR_INVALID_REQUEST, 0, NULL, NULL, "%s", why);
+	dap_respond_error(d, q, &err);
+}
+
+static void wait_for_turn(struct dap *d, const struct dap_request *q)
+{
+	struct dap_waiting *w;
+
+	if (d->n_waiting >= WAITING_MAX || d->waiting_bytes + q->args.size > WAITING_BYTES_MAX) {
+		refuse(d, q, "too many requests wait for an answer");
+		return;
+	}
+	w = malloc(sizeof(*w) + q->args.size);
+	if (!w) {
+		d->failed = -ENOMEM;
+		return;
+	}
+	*w = (struct dap_waiting){ .q = *q, .size = q->args.size };
+	if (w->size) {
+		memcpy(w->text, q->args.text, w->size);
+		w->q.args.text = w->text;
+	}
+	put_in_queue(d, w);
+}
+
+static void on_request(struct dap *d, const struct dap_request *q)
+{
+	const struct dap_handler *h = dap_find_handler(q->command);
+
+	if (!d->running)
+		rpc_arena_reset(&d->arena);
+	if (!strcmp(q->command, "cancel")) {
+		on_cancel(d, q->args);
+		dap_respond(d, q, NULL);
+	} else if (!h) {
+		char why[DAP_COMMAND_MAX + 40];
+
+		snprintf(why, sizeof(why), "unknown request \"%s\"", q->command);
+		refuse(d, q, why);
+	} else if (h->when == DAP_WHEN_ALWAYS || (h->when == DAP_WHEN_SEEN && d->snap)) {
+		run(d, h, q);
+	} else {
+		if (is_leaving(q->command)) {
+			cancel_waiting(d, true, 0);
+			d->leave = d->cancel = true;
+		}
+		wait_for_turn(d, q);
+	}
+}
+
+static void on_message(struct dap *d, const char *body, size_t size)
+{
+	struct dap_request q;
+	const char *why;
+	int r = parse(body, size, &q, &why);
+
+	if (r == 0)
+		on_request(d, &q);
+	else if (r == -EINVAL)
+		refuse(d, &q, why);
+}
+
+static void lose_track(struct dap *d)
+{
+	agent_err_set(d->err, RPC_ERROR_PARSE_ERROR, EPROTO, "read from the editor", NULL,
+		      "the editor's messages cannot be followed: %s", rpc_wire_problem(&d->wire));
+	d->failed = -EPROTO;
+}
+
+static void read_some(struct dap *d)
+{
+	ssize_t n = read(d->options->in_fd, d->chunk, CHUNK);
+	const char *body;
+	size_t size;
+	int r;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		d->eof = true;
+		if (rpc_wire_finish(&d->wire, &body, &size) < 0)
+			lose_track(d);
+		return;
+	}
+	if (rpc_wire_feed(&d->wire, d->chunk, (size_t)n) < 0) {
+		d->failed = -ENOMEM;
+		return;
+	}
+	while ((r = rpc_wire_next(&d->wire, &body, &size)) > 0) {
+		static const struct dap_request nobody = { .command = "?" };
+
+		if (r == RPC_WIRE_BODY)
+			on_message(d, body, size);
+		else
+			refuse(d, &nobody, "a message is longer than 1 MiB");
+	}
+	if (r < 0)
+		lose_track(d);
+}
+
+/* @return 0, -ETIMEDOUT. */
+static int serve(struct dap *d, int fd, short events, uint64_t deadline_ns)
+{
+	bool listen = !d->eof && !d->failed && backlog(d) < BACKLOG_MAX;
+	struct pollfd p[] = {
+		{ .fd = fd, .events = events },
+		{ .fd = listen ? d->options->in_fd : -1, .events = POLLIN },
+		{ .fd = -1, .events = POLLOUT },
+	};
+	int n;
+
+	flush(d);
+	if (backlog(d) && !d->failed)
+		p[2].fd = d->options->out_fd;
+	n = poll(p, ARRAY_SIZE(p), clock_left_ms(deadline_ns));
+	if (n < 0 && errno != EINTR)
+		d->failed = -errno;
+	if (n <= 0)
+		return n ? 0 : -ETIMEDOUT;
+	if (p[2].revents)
+		flush(d);
+	if (p[1].revents)
+		read_some(d);
+	return 0;
+}
+
+int dap_wait(void *data, int fd, short events, uint64_t deadline_ns)
+{
+	struct dap *d = data;
+	int r = serve(d, fd, events, deadline_ns);
+
+	if (d->failed || d->eof || (d->cancel && (d->may_cancel || d->leave)))
+		return -ECANCELED;
+	return r;
+}
+
+/* ------------------------------------------------------------------ the loop ----------------- */
+
+static uint64_t next_wake(const struct dap *d)
+{
+	return d->paused ? d->renew_ns : clock_deadline_ms(FOREVER_MS);
+}
+
+static void loop(struct dap *d)
+{
+	while (!d->failed && !d->eof) {
+		bool left = d->leave;
+
+		if (d->first)
+			run_next(d);
+		else if (left)
+			return;
+		else if (d->state == DAP_ATTACHING)
+			dap_session_begin(d);
+		else
+			serve(d, d->client ? rpc_client_fd(d->client) : -1, POLLIN, next_wake(d));
+		if (d->client && !d->leave)
+			dap_session_notifications(d);
+		/* Nobody sees what is stopped for somebody who does not read. */
+		if (d->paused && !backlog(d) && !d->leave)
+			dap_session_renew(d);
+	}
+}
+
+static void deinit(struct dap *d)
+{
+	uint64_t deadline_ns = clock_deadline_ms(FAREWELL_MS);
+
+	dap_session_end(d);
+	d->eof = true;
+	if (d->failed == -EPROTO)
+		d->failed = 0; /* it may still hear what was answered before */
+	while (backlog(d) && !d->failed && serve(d, -1, 0, deadline_ns) == 0)
+		continue;
+	while (d->first)
+		free(take_from_queue(d, &d->first));
+	disasm_close(d->disasm);
+	rpc_wire_deinit(&d->wire);
+	out_deinit(&d->out);
+	rpc_arena_deinit(&d->arena);
+	rpc_arena_deinit(&d->exception_arena);
+	rpc_arena_deinit(&d->shared.arena);
+	rpc_arena_deinit(&d->vector.arena);
+	free(d->chunk);
+}
+
+int dap_run(const struct dap_options *o, struct agent_err *err)
+{
+	struct dap d = { .options = o, .err = err, .max_threads = DAP_THREADS_DEFAULT,
+			 .max_stop_ms = o->max_stop_ms < STOP_MAX_MS ? o->max_stop_ms : STOP_MAX_MS,
+			 .lines_from = 1 };
+	int r = fd_set_nonblock(o->out_fd, true);
+
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "fcntl", NULL,
+				     "cannot write to the editor");
+	d.end = &d.first;
+	d.chunk = malloc(CHUNK);
+	d.failed = d.chunk ? 0 : -ENOMEM;
+	rpc_wire_init(&d.wire, 0);
+	d.wire.mode = RPC_WIRE_HEADERS;
+	out_init(&d.out, 0);
+	rpc_arena_init(&d.arena, 0);
+	rpc_arena_init(&d.exception_arena, 0);
+	rpc_arena_init(&d.shared.arena, 0);
+	rpc_arena_init(&d.vector.arena, 0);
+	loop(&d);
+	r = d.failed;
+	deinit(&d);
+	fd_set_nonblock(o->out_fd, false);
+	/* An editor that has gone took its leave as well. */
+	if (r == -EPIPE)
+		return 0;
+	if (r < 0 && !err->code)
+		agent_err_set(err, RPC_ERROR_FAILED, -r, "serve the editor", NULL,
+			      "cannot talk to the editor: %s", strerror(-r));
+	return r;
+}

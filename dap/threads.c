@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "dap/adapter.h"
+
+/* A reference: generation, scope, thread, index; never 0, and within DAP's 31 bits. */
+#define INDEX_BITS	10
+#define THREAD_BITS	10
+#define SCOPE_BITS	4
+#define GENERATION_BITS 7
+
+/* ------------------------------------------------------------------ groups to threads -------- */
+
+bool dap_is_faulting(const struct rpc_group *g)
+{
+	for (size_t i = 0; i < g->n_reasons; i++)
+		switch (g->reasons[i]) {
+		case RPC_STOP_REASON_MEMORY_VIOLATION:
+		case RPC_STOP_REASON_ADDRESS_ERROR:
+		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
+		case RPC_STOP_REASON_MATH_ERROR:
+		case RPC_STOP_REASON_ASSERT:
+		case RPC_STOP_REASON_FAULT:
+			return true;
+		default:
+			break;
+		}
+	return false;
+}
+
+static bool is_same_kernel(const struct rpc_group *a, const struct rpc_group *b)
+{
+	return a->gpu_id == b->gpu_id && a->has_kernel && b->has_kernel &&
+	       a->kernel.address == b->kernel.address && a->state == b->state &&
+	       a->n_reasons == b->n_reasons &&
+	       !memcmp(a->reasons, b->reasons, a->n_reasons * sizeof(*a->reasons));
+}
+
+/* The median of a sum of groups is not known: that of the largest stays. */
+static void add_group(struct rpc_group *sum, const struct rpc_group *g)
+{
+	sum->waves += g->waves;
+	sum->pcs += g->pcs;
+	sum->lanes_min = g->lanes_min < sum->lanes_min ? g->lanes_min : sum->lanes_min;
+	sum->lanes_max = g->lanes_max > sum->lanes_max ? g->lanes_max : sum->lanes_max;
+	sum->has_workgroups = false;
+}
+
+/* Position among threads that @p g belongs to; its own, a new one, unless kernels are summed up. */
+static size_t thread_of(const struct dap *d, const struct dap_snapshot *s,
+			const struct rpc_group *g)
+{
+	size_t n = s->n_all < s->n_threads ? s->n_all : s->n_threads;
+
+	if (!d->by_kernel)
+		return s->n_all;
+	for (size_t i = 0; i < n; i++)
+		if (is_same_kernel(s->threads[i].group, g))
+			return i;
+	return s->n_all;
+}
+
+struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref)
+{
+	return (struct rpc_wave_name){
+		.queue_id = ref->queue_id,
+		.has_unit = true,
+		.unit = ref->unit,
+		.has_index = true,
+		.index = ref->index,
+		.has_dispatch = ref->has_dispatch,
+		.dispatch = ref->dispatch,
+		.has_workgroup = ref->n_workgroup != 0,
+		.workgroup = ref->workgroup,
+		.n_workgroup = ref->n_workgroup,
+		.has_wave_in_group = ref->has_wave_in_group,
+		.wave_in_group = ref->wave_in_group,
+	};
+}
+
+bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s)
+{
+	size_t n = s->doc.n_groups;
+
+	s->thread_of = rpc_arena_array(&s->arena, n, sizeof(*s->thread_of));
+	s->n_threads = n < d->max_threads ? n : d->max_threads;
+	s->threads = rpc_arena_array(&s->arena, s->n_threads, sizeof(*s->threads));
+	if (!s->thread_of || !s->threads)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct rpc_group *g = &s->doc.groups[i];
+		size_t at = thread_of(d, s, g);
+
+		s->thread_of[i] = (uint32_t)at;
+		if (at < s->n_all) {
+			add_group((struct rpc_group *)s->threads[at].group, g);
+			continue;
+		}
+		if (at < s->n_threads)
+			s->threads[at] = (struct dap_thread){
+				.group = g, .wave = dap_wave_of(&g->representative), .pc = g->pc
+			};
+		s->n_all++;
+	}
+	if (s->n_all < s->n_threads)
+		s->n_threads = s->n_all;
+	return true;
+}
+
+void dap_snapshot_free(struct dap_snapshot *s)
+{
+	if (!s)
+		return;
+	rpc_arena_deinit(&s->arena);
+	free(s);
+}
+
+struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct agent_err *err)
+{
+	struct dap_json v = dap_json_get(args, "threadId");
+	int64_t id = (int64_t)d->focus + 1;
+
+	if (dap_json_has(v) && !dap_json_i64(v, &id))
+		id = 0;
+	if (id >= 1 && (uint64_t)id <= d->snap->n_threads)
+		return &d->snap->threads[id - 1];
+	if ((uint64_t)id == d->snap->n_threads + 1 && d->snap->n_all > d->snap->n_threads)
+		dap_invalid(err, "these groups are not shown: attach with a larger maxThreads");
+	else
+		dap_invalid(err, "threadId: there is no thread %" PRId64, id);
+	return NULL;
+}
+
+const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id)
+{
+	for (size_t i = 0; i < d->snap->doc.n_devices; i++)
+		if (d->snap->doc.devices[i].gpu_id == gpu_id)
+			return &d->snap->doc.devices[i];
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ names -------------------- */
+
+const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g)
+{
+	auto_out struct out o;
+
+	if (g->exception)
+		return g->exception;
+	out_init(&o, 0);
+	for (size_t i = 0; i < g->n_reasons; i++) {
+		const char *name = rpc_enum_name(&rpc_stop_reason_enum, g->reasons[i]);
+
+		out_fmt(&o, "%s%s", i ? "," : "", name ? name : "?");
+	}
+	return rpc_arena_strdup(a, o.data ? o.data : "");
+}
+
+const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w)
+{
+	return rpc_arena_printf(a, "%u:%u:%u", w->queue_id, w->unit, w->index);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i)
+{
+	const struct rpc_group *g = d->snap->threads[i].group;
+	const struct rpc_frame *f = g->n_frames ? &g->frames[0] : NULL;
+	const char *why = dap_group_reasons(a, g), *kernel = NULL, *where;
+
+	if (g->has_kernel)
+		kernel = g->kernel.name ? g->kernel.name :
+					  rpc_arena_printf(a, "0x%" PRIx64, g->kernel.address);
+	where = f && f->file && f->has_line && !d->by_kernel ?
+			rpc_arena_printf(a, " %s:%u", base_name(f->file), f->line) :
+			rpc_arena_printf(a, " 0x%" PRIx64, g->pc);
+	return rpc_arena_printf(a, "%u x %s%s%s%s", g->waves, kernel ? kernel : "wave",
+				where ? where : "", why && why[0] ? " " : "", why ? why : "");
+}
+
+/* ------------------------------------------------------------------ threads ------------------ */
+
+int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err)
+{
+	struct dap_snapshot *s = d->snap;
+
+	out_str(body, "{\"threads\":[");
+	for (size_t i = 0; i < s->n_threads; i++) {
+		out_str(body, i ? ",{" : "{");
+		dap_put_u64(body, "id", i + 1);
+		dap_put_str(body, "name", dap_thread_name(&d->arena, d, i));
+		out_char(body, '}');
+	}
+	if (s->n_all > s->n_threads) {
+		out_str(body, s->n_threads ? ",{" : "{");
+		dap_put_u64(body, "id", s->n_threads + 1);
+		dap_put_str(body, "name",
+			    rpc_arena_printf(&d->arena, "%zu more groups", s->n_all - s->n_threads));
+		out_char(body, '}');
+	}
+	out_str(body, "]}");
+	return 0;
+}
+
+/* ------------------------------------------------------------------ references --------------- */
+
+uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index)
+{
+	uint32_t g = d->generation & ((1u << GENERATION_BITS) - 1);
+
+	return ((g << SCOPE_BITS | scope) << THREAD_BITS | thread) << INDEX_BITS | index;
+}
+
+int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
+		  struct agent_err *err)
+{
+	int64_t n;
+	uint32_t ref;
+
+	if (!dap_json_i64(v, &n) || n <= 0 || n > INT32_MAX)
+		return dap_invalid(err, "a reference must be a number that an answer held");
+	ref = (uint32_t)n;
+	ret->index = ref & ((1u << INDEX_BITS) - 1);
+	ret->thread = ref >> INDEX_BITS & ((1u << THREAD_BITS) - 1);
+	ret->scope = ref >> (INDEX_BITS + THREAD_BITS) & ((1u << SCOPE_BITS) - 1);
+	if (!d->snap || ret->thread >= d->snap->n_threads ||
+	    dap_ref_make(d, ret->scope, ret->thread, ret->index) != ref)
+		return dap_invalid(err, "reference %u is out of date", ref);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ stackTrace --------------- */
+
+/* A path as the compiler wrote it may be of another machine. */
+static bool is_here(const char *file)
+{
+	struct stat st;
+
+	return file && file[0] == '/' && stat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void put_source(const struct dap *d, struct out *o, const struct rpc_frame *f)
+{
+	uint32_t line = f && f->file && f->has_line ? f->line : 0;
+
+	if (f && f->file) {
+		out_str(o, ",\"source\":{");
+		dap_put_str(o, "name", base_name(f->file));
+		if (is_here(f->file))
+			dap_put_str(o, "path", f->file);
+		else
+			dap_put_str(o, "origin", f->file);
+		out_char(o, '}');
+	}
+	dap_put_u64(o, "line", line && !d->lines_from ? line - 1 : line);
+	dap_put_u64(o, "column", line && f->has_column ? f->column : 0);
+}
+
+static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t level)
+{
+	const struct dap_thread *t = &d->snap->threads[thread];
+	const struct rpc_group *g = t->group;
+	const struct rpc_frame *f = level < g->n_frames ? &g->frames[level] : NULL;
+	const char *name = f && f->function ? f->function :
+			   g->has_kernel    ? g->kernel.name :
+					      NULL;
+
+	if (!name)
+		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, t->pc);
+	out_char(o, '{');
+	dap_put_u64(o, "id", dap_ref_make(d, DAP_SCOPE_FRAME, thread, (uint32_t)level));
+	dap_put_str(o, "name", name);
+	put_source(d, o, f);
+	dap_put_hex(o, "instructionPointerReference", t->pc);
+	if (f && f->inlined)
+		dap_put_str(o, "presentationHint", "subtle");
+	out_char(o, '}');
+}
+
+static uint64_t number_or(struct dap_json args, const char *name, uint64_t fallback)
+{
+	int64_t n;
+
+	return dap_json_i64(dap_json_get(args, name), &n) && n >= 0 ? (uint64_t)n : fallback;
+}
+
+int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
+		    struct agent_err *err)
+{
+	const struct dap_thread *t = dap_thread_arg(d, q->args, err);
+	uint64_t start = number_or(q->args, "startFrame", 0);
+	uint64_t levels = number_or(q->args, "levels", 0);
+	size_t n;
+
+	if (!t)
+		return -EINVAL;
+	d->focus = (uint32_t)(t - d->snap->threads);
+	n = t->group->n_frames ? t->group->n_frames : 1;
+	if (n > 1u << INDEX_BITS)
+		n = 1u << INDEX_BITS;
+	out_str(body, "{\"stackFrames\":[");
+	for (size_t i = start; i < n && (!levels || i - start < levels); i++) {
+		out_str(body, i > start ? "," : "");
+		put_frame(d, body, d->focus, i);
+	}
+	out_fmt(body, "],\"totalFrames\":%zu}", n);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ scopes ------------------- */
+
+int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err)
+{
+	static const struct {
+		const char *name, *hint;
+		enum dap_scope scope;
+		bool expensive;
+	} scopes[] = {
+		{ "Wave", "locals", DAP_SCOPE_WAVE, false },
+		{ "Scalar registers", "registers", DAP_SCOPE_SCALAR, true },
+		{ "Vector registers", "registers", DAP_SCOPE_VECTOR, true },
+		{ "Lanes", NULL, DAP_SCOPE_LANES, true },
+		{ "LDS", NULL, DAP_SCOPE_LDS, true },
+		{ "Group statistics", NULL, DAP_SCOPE_STATISTICS, false },
+	};
+	struct dap_ref frame;
+	int r = dap_ref_parse(d, dap_json_get(q->args, "frameId"), &frame, err);
+
+	if (r == 0 && frame.scope != DAP_SCOPE_FRAME)
+		r = dap_invalid(err, "frameId: not the id of a frame");
+	if (r < 0)
+		return r;
+	out_str(body, "{\"scopes\":[");
+	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
+		out_str(body, i ? ",{" : "{");
+		dap_put_str(body, "name", scopes[i].name);
+		if (scopes[i].hint)
+			dap_put_str(body, "presentationHint", scopes[i].hint);
+		dap_put_u64(body, "variablesReference",
+			    dap_ref_make(d, scopes[i].scope, frame.thread, 0));
+		dap_put_bool(body, "expensive", scopes[i].expensive);
+		out_char(body, '}');
+	}
+	out_str(body, "]}");
+	return 0;
+}
+
+/* ------------------------------------------------------------------ exceptionInfo ------------ */
+
+int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
+		       struct agent_err *err)
+{
+	const struct dap_thread *t = dap_thread_arg(d, q->args, err);
+	const char *why, *text;
+
+	if (!t)
+		return -EINVAL;
+	why = dap_group_reasons(&d->arena, t->group);
+	if (!why || !why[0])
+		return dap_invalid(err, "exceptionInfo: no exception stopped this group");
+	text = rpc_arena_printf(&d->arena, "%u waves stopped at 0x%" PRIx64 ": %s", t->group->waves,
+				t->pc, why);
+	if (d->has_exception && d->exception.has_address)
+		text = rpc_arena_printf(&d->arena, "%s; the fault was at 0x%" PRIx64,
+					text ? text : "", d->exception.address);
+	out_char(body, '{');
+	dap_put_str(body, "exceptionId", why);
+	dap_put_str(body, "description", text);
+	dap_put_str(body, "breakMode", "always");
+	out_str(body, ",\"details\":{");
+	dap_put_str(body, "message", text);
+	dap_put_str(body, "typeName", why);
+	out_str(body, "}}");
+	return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "dap/adapter.h"
+
+#define LDS_CHUNK 1024u
+#define LDS_ROW	  16u
+
+/* Which of a scope's variables are wanted, and what has been written. */
+struct page {
+	struct dap *d;
+	struct out *o;
+	uint64_t start, count; /* count 0: all */
+	uint64_t at, written;
+};
+
+/* @param ref  0: it cannot be opened. */
+static void put_full(struct page *p, const char *name, const char *value, const char *type,
+		     uint32_t ref, const char *memory)
+{
+	uint64_t at = p->at++;
+	struct out *o = p->o;
+
+	if (at < p->start || (p->count && at - p->start >= p->count))
+		return;
+	out_str(o, p->written++ ? ",{" : "{");
+	dap_put_str(o, "name", name);
+	dap_put_str(o, "value", value);
+	if (type && p->d->client_type)
+		dap_put_str(o, "type", type);
+	dap_put_u64(o, "variablesReference", ref);
+	if (memory)
+		dap_put_str(o, "memoryReference", memory);
+	out_char(o, '}');
+}
+
+static void put(struct page *p, const char *name, const char *value)
+{
+	put_full(p, name, value, NULL, 0, NULL);
+}
+
+__attribute__((format(printf, 3, 4))) static void put_fmt(struct page *p, const char *name,
+							   const char *fmt, ...)
+{
+	auto_out struct out o;
+	va_list ap;
+
+	out_init(&o, 0);
+	va_start(ap, fmt);
+	out_vfmt(&o, fmt, ap);
+	va_end(ap);
+	put(p, name, o.data ? o.data : "");
+}
+
+static const char *triple(struct rpc_arena *a, const uint32_t *v, size_t n)
+{
+	return n == 3 ? rpc_arena_printf(a, "(%u, %u, %u)", v[0], v[1], v[2]) : "unknown";
+}
+
+static void put_scalars(struct page *p, const struct rpc_scalar_register *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *value = rpc_arena_printf(&p->d->arena, "0x%0*" PRIx64,
+						     list[i].bits == 64 ? 16 : 8, list[i].value);
+
+		put_full(p, list[i].name, value, list[i].bits == 64 ? "u64" : "u32", 0,
+			 list[i].bits == 64 ? value : NULL);
+	}
+}
+
+/* ------------------------------------------------------------------ wave --------------------- */
+
+static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	struct dap *d = p->d;
+	const struct dap_thread *t = &d->snap->threads[ref->thread];
+	const struct rpc_wave_registers *r = dap_registers_shared(d, ref->thread, err);
+	const struct rpc_wave *w;
+
+	if (!r)
+		return -EIO;
+	w = &r->wave;
+	put(p, "wave", dap_wave_text(&d->arena, &t->wave));
+	put(p, "state", rpc_enum_name(&rpc_wave_state_enum, w->state));
+	put(p, "reasons", dap_group_reasons(&d->arena, t->group));
+	put_fmt(p, "device", "%u", w->gpu_id);
+	if (w->ref.has_dispatch)
+		put_fmt(p, "dispatch", "%" PRIu64, w->ref.dispatch);
+	put(p, "workgroup", triple(&d->arena, w->ref.workgroup, w->ref.n_workgroup));
+	if (w->ref.has_wave_in_group)
+		put_fmt(p, "wave in workgroup", "%u", w->ref.wave_in_group);
+	put_fmt(p, "active lanes", "%u of %u", w->lanes, w->width);
+	if (r->has_packet) {
+		put(p, "workgroup size",
+		    triple(&d->arena, r->packet.workgroup_size, r->packet.n_workgroup_size));
+		put(p, "grid size", triple(&d->arena, r->packet.grid_size, r->packet.n_grid_size));
+		put_full(p, "kernel arguments",
+			 rpc_arena_printf(&d->arena, "0x%" PRIx64, r->packet.kernarg_address), NULL,
+			 0,
+			 rpc_arena_printf(&d->arena, "0x%" PRIx64, r->packet.kernarg_address));
+	}
+	put_scalars(p, r->special, r->n_special);
+	return 0;
+}
+
+static int scalar(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+
+	if (!r)
+		return -EIO;
+	put_scalars(p, r->scalar, r->n_scalar);
+	put_scalars(p, r->trap, r->n_trap);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ vector registers --------- */
+
+static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope scope,
+		       const char *letter, uint32_t count)
+{
+	for (uint32_t first = 0; first < count; first += DAP_REGISTER_CHUNK) {
+		uint32_t last = first + DAP_REGISTER_CHUNK < count ? first + DAP_REGISTER_CHUNK : count;
+		const char *name = rpc_arena_printf(&p->d->arena, "%s%u\u2013%s%u", letter, first,
+						    letter, last - 1);
+
+		put_full(p, name, "", NULL,
+			 dap_ref_make(p->d, scope, ref->thread, first / DAP_REGISTER_CHUNK), NULL);
+	}
+}
+
+static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+
+	if (!r)
+		return -EIO;
+	put_chunks(p, ref, DAP_SCOPE_VECTOR_CHUNK, "v", r->vector_count);
+	put_chunks(p, ref, DAP_SCOPE_ACC_CHUNK, "a", r->accumulator_count);
+	return 0;
+}
+
+/* The lanes in one line, as far as a row of a view shows. */
+static const char *lanes_text(struct rpc_arena *a, const struct rpc_vector_register *v)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	for (size_t i = 0; i < v->n_lanes && i < 8; i++)
+		out_fmt(&o, "%s%08" PRIx64, i ? " " : "", v->lanes[i]);
+	if (v->n_lanes > 8)
+		out_str(&o, " ...");
+	return rpc_arena_strdup(a, o.data ? o.data : "");
+}
+
+static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	bool acc = ref->scope == DAP_SCOPE_ACC_CHUNK;
+	const struct rpc_wave_registers *r =
+		dap_registers_vector(p->d, ref->thread, ref->index, err);
+	const struct rpc_vector_register *list;
+	size_t n;
+
+	if (!r)
+		return -EIO;
+	list = acc ? r->accumulator : r->vector;
+	n = acc ? r->n_accumulator : r->n_vector;
+	for (size_t i = 0; i < n && i < DAP_REGISTER_CHUNK; i++)
+		put_full(p, list[i].name, lanes_text(&p->d->arena, &list[i]), "u32[]",
+			 dap_ref_make(p->d, acc ? DAP_SCOPE_ACC_LANES : DAP_SCOPE_VECTOR_LANES,
+				      ref->thread, ref->index * DAP_REGISTER_CHUNK + (uint32_t)i),
+			 NULL);
+	return 0;
+}
+
+static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	bool acc = ref->scope == DAP_SCOPE_ACC_LANES;
+	uint32_t i = ref->index % DAP_REGISTER_CHUNK;
+	const struct rpc_wave_registers *r =
+		dap_registers_vector(p->d, ref->thread, ref->index / DAP_REGISTER_CHUNK, err);
+	const struct rpc_vector_register *v;
+
+	if (!r)
+		return -EIO;
+	if (i >= (acc ? r->n_accumulator : r->n_vector))
+		return dap_invalid(err, "the wave has no such register");
+	v = acc ? &r->accumulator[i] : &r->vector[i];
+	for (size_t k = 0; k < v->n_lanes; k++)
+		put_full(p, rpc_arena_printf(&p->d->arena, "[%zu]", k),
+			 rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, v->lanes[k]), "u32", 0, NULL);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ lanes, LDS --------------- */
+
+static const struct rpc_work_item *item_of(const struct rpc_wave_registers *r, uint32_t lane)
+{
+	for (size_t i = 0; i < r->n_work_items; i++)
+		if (r->work_items[i].lane == lane)
+			return &r->work_items[i];
+	return NULL;
+}
+
+static int lanes(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	struct rpc_arena *a = &p->d->arena;
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+
+	if (!r)
+		return -EIO;
+	for (uint32_t i = 0; i < r->wave.width && i < 64; i++) {
+		const struct rpc_work_item *w = item_of(r, i);
+		const char *text = r->wave.exec >> i & 1 ? "active" : "inactive";
+
+		if (w)
+			text = rpc_arena_printf(a, "%s, work-item %s, global %s", text,
+						triple(a, w->in_group, w->n_in_group),
+						triple(a, w->global, w->n_global));
+		if (w && w->has_pc)
+			text = rpc_arena_printf(a, "%s, pc 0x%" PRIx64, text ? text : "", w->pc);
+		if (w && w->exception)
+			text = rpc_arena_printf(a, "%s, %s", text ? text : "", w->exception);
+		put(p, rpc_arena_printf(a, "lane %u", i), text);
+	}
+	return 0;
+}
+
+static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+
+	if (!r)
+		return -EIO;
+	for (uint32_t at = 0; at < r->lds_bytes && at / LDS_CHUNK < 1024; at += LDS_CHUNK) {
+		uint32_t end = at + LDS_CHUNK < r->lds_bytes ? at + LDS_CHUNK : r->lds_bytes;
+		const char *name =
+			rpc_arena_printf(&p->d->arena, "0x%04x\u20130x%04x", at, end - 1);
+
+		put_full(p, name, "", NULL,
+			 dap_ref_make(p->d, DAP_SCOPE_LDS_CHUNK, ref->thread, at / LDS_CHUNK), NULL);
+	}
+	return 0;
+}
+
+static int lds_chunk(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_memory_read_params params = {
+		.session = p->d->session, .address = (uint64_t)ref->index * LDS_CHUNK,
+		.size = LDS_CHUNK, .has_space = true, .space = RPC_MEMORY_SPACE_LDS,
+		.has_wave = true, .wave = p->d->snap->threads[ref->thread].wave
+	};
+	uint8_t *data;
+	size_t size;
+	int r = dap_memory_get(p->d, &params, &data, &size, err);
+
+	if (r < 0)
+		return r;
+	for (size_t at = 0; at < size; at += LDS_ROW) {
+		auto_out struct out o;
+		char name[16];
+
+		out_init(&o, 0);
+		for (size_t i = at; i < size && i < at + LDS_ROW; i++)
+			out_fmt(&o, "%s%02x", i > at ? " " : "", data[i]);
+		snprintf(name, sizeof(name), "0x%04zx", (size_t)params.address + at);
+		put(p, name, o.data ? o.data : "");
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ statistics --------------- */
+
+static int statistics(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_group *g = p->d->snap->threads[ref->thread].group;
+	const struct rpc_device *device = dap_device(p->d, g->gpu_id);
+	struct rpc_arena *a = &p->d->arena;
+
+	put_fmt(p, "waves", "%u", g->waves);
+	put_fmt(p, "lanes active", "%u min, %u median, %u max", g->lanes_min, g->lanes_median,
+		g->lanes_max);
+	if (g->has_workgroups)
+		put_fmt(p, "workgroups", "%u", g->workgroups);
+	put(p, "first workgroup", triple(a, g->first_workgroup, g->n_first_workgroup));
+	put(p, "last workgroup", triple(a, g->last_workgroup, g->n_last_workgroup));
+	put_fmt(p, "addresses", "%u", g->pcs);
+	put_fmt(p, "device", "%u%s%s", g->gpu_id, device ? " " : "", device ? device->name : "");
+	put(p, "state", rpc_enum_name(&rpc_wave_state_enum, g->state));
+	return 0;
+}
+
+/* ------------------------------------------------------------------ request ------------------ */
+
+static int unknown(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	return dap_invalid(err, "variablesReference: stands for nothing that can be opened");
+}
+
+int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
+		  struct agent_err *err)
+{
+	static int (*const open[])(struct page *, const struct dap_ref *, struct agent_err *) = {
+		[DAP_SCOPE_NONE] = unknown,	     [DAP_SCOPE_FRAME] = unknown,
+		[DAP_SCOPE_WAVE] = wave,	     [DAP_SCOPE_SCALAR] = scalar,
+		[DAP_SCOPE_VECTOR] = vector,	     [DAP_SCOPE_VECTOR_CHUNK] = chunk,
+		[DAP_SCOPE_ACC_CHUNK] = chunk,	     [DAP_SCOPE_VECTOR_LANES] = vector_lanes,
+		[DAP_SCOPE_ACC_LANES] = vector_lanes, [DAP_SCOPE_LANES] = lanes,
+		[DAP_SCOPE_LDS] = lds,		     [DAP_SCOPE_LDS_CHUNK] = lds_chunk,
+		[DAP_SCOPE_STATISTICS] = statistics,
+	};
+	struct page p = { .d = d, .o = body };
+	struct dap_ref ref;
+	int64_t n;
+	int r = dap_ref_parse(d, dap_json_get(q->args, "variablesReference"), &ref, err);
+
+	if (r < 0)
+		return r;
+	if (dap_json_i64(dap_json_get(q->args, "start"), &n) && n > 0)
+		p.start = (uint64_t)n;
+	if (dap_json_i64(dap_json_get(q->args, "count"), &n) && n > 0)
+		p.count = (uint64_t)n;
+	out_str(body, "{\"variables\":[");
+	r = (ref.scope < sizeof(open) / sizeof(open[0]) ? open[ref.scope] : unknown)(&p, &ref, err);
+	out_str(body, "]}");
+	return r;
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""A debug adapter client of nothing but the standard library, for tests: gpu-agentctl dap on pipes."""
+import json
+import os
+import select
+import subprocess
+import time
+
+from harness import BIN, PATIENCE
+
+
+class Failed(Exception):
+    """An answer with success false; .response is the whole message."""
+
+    def __init__(self, response):
+        super().__init__(f"{response['command']}: {response.get('message')}")
+        self.response = response
+        self.message = response.get("message", "")
+
+
+class Adapter:
+    def __init__(self, socket, env=None, args=()):
+        self.popen = subprocess.Popen([BIN / "gpu-agentctl", "dap", *args], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                                      env={**os.environ, "GPU_AGENT_SOCKET": str(socket), **(env or {})})
+        self.pid = self.popen.pid
+        self.seq = 0
+        self.buffer = b""
+        self.messages = []  # events and answers not asked for yet, in order
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            stream.close()
+
+    # -- bytes ----------------------------------------------------------------------------------
+
+    def write(self, data):
+        self.popen.stdin.write(data)
+
+    def send(self, command, arguments=None, **more):
+        """@return its seq"""
+        self.seq += 1
+        message = {"seq": self.seq, "type": "request", "command": command, **more}
+        if arguments is not None:
+            message["arguments"] = arguments
+        body = json.dumps(message).encode()
+        self.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        return self.seq
+
+    def _message(self):
+        head, found, rest = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return None
+        size = int(dict(line.split(b": ") for line in head.split(b"\r\n"))[b"Content-Length"])
+        if len(rest) < size:
+            return None
+        self.buffer = rest[size:]
+        return json.loads(rest[:size])
+
+    def read(self, patience=PATIENCE):
+        """The next message; None at the end of the adapter's output."""
+        deadline = time.monotonic() + patience
+        while (message := self._message()) is None:
+            left = deadline - time.monotonic()
+            assert left > 0 and select.select([self.popen.stdout], [], [], left)[0], "no message from the adapter"
+            data = os.read(self.popen.stdout.fileno(), 1 << 16)
+            if not data:
+                return None
+            self.buffer += data
+        return message
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def wait(self, wanted, what, patience=PATIENCE):
+        """The first message that wanted() likes; others are kept."""
+        for i, message in enumerate(self.messages):
+            if wanted(message):
+                return self.messages.pop(i)
+        deadline = time.monotonic() + patience
+        while True:
+            message = self.read(max(0.01, deadline - time.monotonic()))
+            assert message is not None, f"{what}: the adapter ended; {self.messages}"
+            if wanted(message):
+                return message
+            self.messages.append(message)
+
+    def response(self, seq):
+        return self.wait(lambda m: m["type"] == "response" and m["request_seq"] == seq, f"answer {seq}")
+
+    def event(self, name, patience=PATIENCE):
+        return self.wait(lambda m: m["type"] == "event" and m["event"] == name, f"event {name}", patience).get("body")
+
+    def has_event(self, name):
+        return any(m["type"] == "event" and m["event"] == name for m in self.messages)
+
+    def call(self, command, **arguments):
+        """The body of the answer."""
+        response = self.response(self.send(command, arguments))
+        assert response["command"] == command, response
+        if not response["success"]:
+            raise Failed(response)
+        return response.get("body")
+
+    def error(self, command, **arguments):
+        """The message of the failure that this request must give."""
+        try:
+            body = self.call(command, **arguments)
+        except Failed as failed:
+            shown = failed.response["body"]["error"]
+            assert shown["format"] == "{text}" and shown["variables"]["text"] == failed.message, shown
+            return failed.message
+        raise AssertionError(f"{command} succeeded: {body}")
+
+    # -- a session ------------------------------------------------------------------------------
+
+    def start(self, **arguments):
+        """initialize, attach, configurationDone; the capabilities."""
+        capabilities = self.call("initialize", clientID="test", adapterID="gpu-agent", linesStartAt1=True,
+                                 supportsProgressReporting=True, supportsVariableType=True)
+        self.call("attach", **arguments)
+        self.event("initialized")
+        self.call("configurationDone")
+        return capabilities
+
+    def pause(self):
+        self.call("pause", threadId=1)
+        return self.event("stopped")
+
+    def frame(self, thread=1):
+        return self.call("stackTrace", threadId=thread)["stackFrames"][0]
+
+    def scope(self, name, thread=1):
+        scopes = self.call("scopes", frameId=self.frame(thread)["id"])["scopes"]
+        return next(s for s in scopes if s["name"] == name)["variablesReference"]
+
+    def variables(self, reference, **page):
+        return self.call("variables", variablesReference=reference, **page)["variables"]
+
+    def values(self, name, thread=1):
+        """{variable: value} of a scope."""
+        return {v["name"]: v["value"] for v in self.variables(self.scope(name, thread))}
+
+    def finish(self):
+        self.call("disconnect", restart=False)
+        self.popen.stdin.close()
+        return self.popen.wait(PATIENCE)

@@ -1,0 +1,2 @@
+# The debug adapter, by a client of our own and by Microsoft's.
+system_tests += tests/dap/test_dap.py

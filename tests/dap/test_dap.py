@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""gpu-agentctl dap with a client that does what no editor does, and what all of them do."""
+import base64
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+from dapclient import Adapter  # noqa: E402
+from harness import ROOT, Scene, main, test, wait_until  # noqa: E402
+
+DATA = ROOT / "tests/data/codeobj"
+APP = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 2; dispatch 0 scale 4096 64; spin"
+
+
+def scene(waves="waves 0 halted 4 spin+16", **kwargs):
+    return Scene(app=APP.replace("; spin", f"; {waves}; spin"), gpus="gfx90a", **kwargs)
+
+
+def runs_on(s):
+    wait_until(lambda: s.worker_pids() == [], "worker leaves")
+    state = s.target_state()
+    assert not state["enabled"] and not state["suspended_queues"], state
+
+
+@test
+def a_session():
+    with scene() as s, Adapter(s.socket) as a:
+        capabilities = a.start(pid=str(s.app.pid), unknownKey={"a": [1]})
+        assert capabilities["supportsReadMemoryRequest"] and capabilities["supportsDisassembleRequest"]
+        thread, = a.call("threads")["threads"]
+        assert thread["id"] == 1 and "4 x" in thread["name"] and "spin.cl" in thread["name"], thread
+        assert s.target_state()["suspended_queues"] == 0
+        stopped = a.pause()
+        assert stopped["reason"] == "pause" and stopped["threadId"] == 1 and stopped["allThreadsStopped"], stopped
+        assert s.target_state()["suspended_queues"] == 2
+        frames = a.call("stackTrace", threadId=1)
+        frame, = frames["stackFrames"]
+        assert frames["totalFrames"] == 1 and frame["name"] == "spin" and frame["line"], frame
+        assert "path" not in frame["source"] and frame["source"]["name"] == "spin.cl", frame
+        names = [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]]
+        assert names == ["Wave", "Scalar registers", "Vector registers", "Lanes", "LDS", "Group statistics"], names
+        pc = frame["instructionPointerReference"]
+        assert int(a.values("Wave")["pc"], 16) == int(pc, 16)
+        assert a.values("Group statistics")["waves"] == "4"
+        assert a.call("continue", threadId=1) == {"allThreadsContinued": True}
+        assert s.target_state()["suspended_queues"] == 0
+        assert a.finish() == 0
+        runs_on(s)
+
+
+@test
+def registers_are_those_of_the_agent():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(processId=s.app.pid)
+        a.pause()
+        session = s.attach()
+        regs = s.rpc.call("wave.registers", session=session, wave={"queue_id": 0, "unit": 0, "index": 0})["registers"]
+        scalars = a.values("Scalar registers")
+        for r in regs["scalar"]:
+            assert int(scalars[r["name"]], 16) == int(r["value"], 16), r
+        chunks = a.variables(a.scope("Vector registers"))
+        assert chunks[0]["name"] == "v0\u2013v7", chunks
+        rows = a.variables(chunks[0]["variablesReference"])
+        assert [r["name"] for r in rows] == [r["name"] for r in regs["vector"]]
+        lanes = a.variables(rows[5]["variablesReference"])
+        assert [int(x["value"], 16) for x in lanes] == [int(v, 16) for v in regs["vector"][5]["lanes"]]
+        part = a.variables(rows[5]["variablesReference"], start=60, count=10)
+        assert part == lanes[60:], part
+        assert [x["name"] for x in a.variables(a.scope("Lanes"), start=1, count=2)] == ["lane 1", "lane 2"]
+        lds = a.variables(a.variables(a.scope("LDS"))[0]["variablesReference"])
+        got = s.rpc.call("memory.read", session=session, space="lds", address="0x0", size=16,
+                         wave={"queue_id": 0, "unit": 0, "index": 0})
+        assert bytes.fromhex(lds[0]["value"]) == base64.b64decode(got["data"]), lds[0]
+        value = a.call("evaluate", expression="v5[7]", context="watch")["result"]
+        assert int(value, 16) == int(regs["vector"][5]["lanes"][7], 16)
+        assert "v5000" in a.error("evaluate", expression="v5000", context="watch")
+
+
+@test
+def memory_and_instructions():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        session = s.attach()
+        pc = int(a.frame()["instructionPointerReference"], 16)
+        want = base64.b64decode(s.rpc.call("memory.read", session=session, address=hex(pc - 16), size=64)["data"])
+        got = a.call("readMemory", memoryReference=hex(pc), offset=-16, count=64)
+        assert got["address"] == hex(pc - 16) and base64.b64decode(got["data"]) == want, got
+        # The returned address is a reference as well.
+        assert a.call("readMemory", memoryReference=got["address"], count=64)["data"] == got["data"]
+        assert a.call("readMemory", memoryReference="0x10", count=8) == {"address": "0x10", "unreadableBytes": 8}
+        assert a.call("readMemory", memoryReference=hex(pc), count=0) == {"address": hex(pc)}
+        for bad in ({"memoryReference": "nonsense", "count": 1}, {"memoryReference": hex(pc)},
+                    {"memoryReference": hex(pc), "count": -1}, {"count": 4}):
+            assert a.error("readMemory", **bad), bad
+        listing = {}
+        for offset, count in ((-200, 400), (0, 50), (-3, 7), (5, 4), (-9, 3), (0, 0), (300, 20)):
+            lines = a.call("disassemble", memoryReference=hex(pc), offset=0, instructionOffset=offset,
+                           instructionCount=count, resolveSymbols=True)["instructions"]
+            assert len(lines) == count, (offset, count, len(lines))
+            for i, line in enumerate(lines):
+                if "instructionBytes" in line:
+                    assert listing.setdefault(offset + i, line["address"]) == line["address"], (offset, i, line)
+        assert listing[0] == hex(pc), listing
+        symbols = [x for x in a.call("disassemble", memoryReference=hex(pc), instructionOffset=-20,
+                                     instructionCount=20)["instructions"] if x.get("symbol")]
+        assert symbols and symbols[0]["symbol"] == "spin", symbols
+        assert "instructionCount" in a.error("disassemble", memoryReference=hex(pc))
+
+
+@test
+def short_read_at_the_end_of_memory():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        with open(f"/proc/{s.app.pid}/maps", encoding="ascii") as f:
+            maps = [(*(int(x, 16) for x in line.split()[0].split("-")), line.split()[1]) for line in f]
+        starts = {m[0] for m in maps}
+        end = next(m[1] for m in maps if m[1] not in starts and m[2].startswith("r") and m[1] < 1 << 47)
+        got = a.call("readMemory", memoryReference=hex(end), offset=-16, count=64)
+        assert len(base64.b64decode(got["data"])) == 16 and got["unreadableBytes"] == 48, got
+
+
+@test
+def faults_come_first():
+    with scene("waves 0 spin 8 scale+8; waves 1 memory 2 spin+16") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "exception" and stopped["threadId"] == 1 and not stopped["allThreadsStopped"], stopped
+        assert s.target_state()["suspended_queues"] == 0, "looking at a fault stops nothing"
+        threads = a.call("threads")["threads"]
+        assert threads[0]["name"].startswith("2 x") and "memory_violation" in threads[0]["name"], threads
+        info = a.call("exceptionInfo", threadId=1)
+        assert "memory_violation" in info["exceptionId"] and info["breakMode"] == "always", info
+        assert "no exception" in a.error("exceptionInfo", threadId=2)
+        assert a.pause()["reason"] == "exception"
+
+
+@test
+def exceptions_stop_when_asked_for():
+    with scene() as s, Adapter(s.socket) as a:
+        capabilities = a.start(pid=s.app.pid)
+        filters = [f["filter"] for f in capabilities["exceptionBreakpointFilters"]]
+        assert "no \"nonsense\"" in a.error("setExceptionBreakpoints", filters=["nonsense"])
+        a.call("setExceptionBreakpoints", filters=filters)
+        s.raise_queue(0, "wave_memory_violation")
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "exception", stopped
+        assert s.target_state()["suspended_queues"] == 2
+        a.call("setExceptionBreakpoints", filters=[])
+        a.finish()
+        runs_on(s)
+
+
+@test
+def data_breakpoints():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        info = a.call("dataBreakpointInfo", name="0x7f0000001000", asAddress=True, bytes=64)
+        assert "write" in info["accessTypes"], info
+        assert a.call("dataBreakpointInfo", name="gid")["dataId"] is None
+        got = a.call("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"], "accessType": "write"},
+                                                        {"dataId": "nonsense"}])["breakpoints"]
+        assert [b["verified"] for b in got] == [True, False] and "dataId" in got[1]["message"], got
+        assert s.target_state()["watchpoints"] == 1
+        many = [{"dataId": a.call("dataBreakpointInfo", name=hex(0x7f0000002000 + 64 * i), bytes=64)["dataId"]}
+                for i in range(5)]
+        got = a.call("setDataBreakpoints", breakpoints=many)["breakpoints"]
+        assert [b["verified"] for b in got] == [True] * 4 + [False], got
+        assert s.target_state()["watchpoints"] == 4
+        s.raise_queue(0, "wave_trap")
+        a.event("stopped")
+        assert a.call("setDataBreakpoints", breakpoints=[]) == {"breakpoints": []}
+        assert s.target_state()["watchpoints"] == 0
+        a.finish()
+        runs_on(s)
+
+
+@test
+def console_speaks_the_words_of_the_cli():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        say = lambda text: a.call("evaluate", expression=text, context="repl")["result"]  # noqa: E731
+        for word in ("groups", "waves", "registers", "memory", "help"):
+            assert word in say("help")
+        assert "4 waves in 1 groups" in say("groups")
+        assert "0:0:3" in say("waves") and "exec" in say("registers")
+        pc = a.frame()["instructionPointerReference"]
+        assert len(say(f"memory {pc} 32").splitlines()) == 2 and say("pc").lstrip("0x") in pc
+        say("pause")
+        a.event("stopped")
+        say("resume")
+        a.event("continued")
+        assert s.target_state()["suspended_queues"] == 0
+        for bad in ("", "nonsense", "memory", "memory zero", "v2[64]", "a b c d e", "x" * 500):
+            assert a.error("evaluate", expression=bad, context="repl"), bad
+
+
+@test
+def requests_of_our_own():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        groups = a.call("gpuAgent/groups")
+        assert groups["total"] == 1 and groups["paused"] and groups["groups"][0]["group"]["waves"] == 4, groups
+        waves = a.call("gpuAgent/waves", threadId=1, start=1, count=2)
+        assert waves["total"] == 4 and [w["ref"]["index"] for w in waves["waves"]] == [1, 2], waves
+        a.call("gpuAgent/focus", threadId=1, wave=waves["waves"][1]["ref"])
+        a.event("invalidated")
+        assert a.values("Wave")["wave"] == "0:0:2"
+        assert "no such wave" in a.error("gpuAgent/focus", threadId=1, wave={"queue_id": 0, "index": 99})
+
+
+@test
+def order_and_arguments():
+    with scene() as s, Adapter(s.socket) as a:
+        for command in ("attach", "threads", "variables", "pause", "gpuAgent/groups", "configurationDone"):
+            assert "send " in a.error(command), command
+        a.call("initialize", adapterID="x")
+        assert "before" in a.error("initialize")
+        assert "attach first" in a.error("threads", x=1)
+        for bad in ({}, {"pid": 0}, {"pid": "12x"}, {"pid": s.app.pid, "maxStopMs": "soon"},
+                    {"pid": s.app.pid, "groupBy": "colour"}, {"pid": s.app.pid, "maxThreads": 513}, {"pid": [1]}):
+            assert a.error("attach", **bad), bad
+        assert "coreFile" in a.error("attach", coreFile="/tmp/core")
+        assert "attach" in a.error("launch", program="x")
+        assert "unknown request" in a.error("moduleSpell")
+        a.call("attach", pid=s.app.pid)
+        assert "before" in a.error("attach", pid=s.app.pid)
+        a.call("configurationDone")
+        for command in ("next", "stepIn", "stepOut", "stepBack", "reverseContinue", "goto"):
+            assert "stepped" in a.error(command, threadId=1), command
+        assert "no thread" in a.error("stackTrace", threadId=99)
+        for bad in (0, -1, 7, 1 << 40, "x", None):
+            assert a.error("variables", variablesReference=bad), bad
+            assert a.error("scopes", frameId=bad), bad
+        assert a.call("setBreakpoints", source={"path": "/x"}, breakpoints=[{"line": 3}])["breakpoints"][0]["verified"] is False
+        old = a.scope("Wave")
+        a.pause()
+        assert "out of date" in a.error("variables", variablesReference=old)
+        a.call("terminate")
+        a.event("terminated")
+        runs_on(s)
+        assert "over" in a.error("threads")
+        assert a.finish() == 0
+
+
+@test
+def attach_that_fails_says_why():
+    with scene() as s, Adapter(s.socket) as a:
+        a.call("initialize", adapterID="x")
+        a.call("attach", pid=4194304)
+        said = a.wait(lambda m: m.get("event") == "output" and m["body"]["category"] == "important", "reason")
+        assert "attach" in said["body"]["output"], said
+        a.event("terminated")
+        assert a.finish() == 0
+    with Adapter("/nonexistent/socket") as a:
+        a.start(pid=1)
+        a.event("terminated")
+        assert a.finish() == 0
+
+
+@test
+def broken_messages():
+    for data, answered in ((b"Content-Length: 20\r\n\r\n{\"seq\":1", False), (b"Content-Length: x\r\n\r\n", False),
+                           (b"\0" * 100, False), (b"Content-Length: 4\r\n\r\n[1]\n", True),
+                           (b"Content-Length: 27\r\n\r\n{\"seq\":1,\"type\":\"request\"}\n", True),
+                           (b"Content-Length: 2000000\r\n\r\n" + b" " * 2000000, True)):
+        with Adapter("/nonexistent/socket") as a:
+            a.write(data)
+            if answered:
+                message = a.read()
+                assert message["type"] == "response" and not message["success"], message
+                a.call("initialize", adapterID="still there")
+            a.popen.stdin.close()
+            status = a.popen.wait(20)
+            assert status == (0 if answered else 2), (data[:40], status, a.popen.stderr.read())
+
+
+def slow_agent(path, delay_s):
+    """An agent that answers nothing for a while, then closes."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(1)
+
+    def serve():
+        connection, _ = listener.accept()
+        connection.settimeout(delay_s)
+        try:
+            while connection.recv(4096):
+                pass
+        except OSError:
+            pass
+        connection.close()
+        listener.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    return thread
+
+
+@test
+def answers_while_the_agent_does_not():
+    """attach is answered at once; other requests wait, can be cancelled, and leaving works."""
+    with Scene(app=None, start_agent=False) as s:
+        thread = slow_agent(s.socket, 60)
+        with Adapter(s.socket) as a:
+            started = time.monotonic()
+            a.start(pid=1)
+            waiting = a.send("threads")
+            other = a.send("evaluate", {"expression": "pc"})
+            assert "stepped" in a.error("next", threadId=1)
+            a.call("cancel", requestId=waiting)
+            response = a.response(waiting)
+            assert not response["success"] and response["message"] == "cancelled", response
+            assert a.event("progressStart")["cancellable"]
+            a.call("disconnect")
+            assert a.response(other)["message"] == "cancelled"
+            assert time.monotonic() - started < 15
+        thread.join(20)
+    with Scene(app=None, start_agent=False) as s:
+        slow_agent(s.socket, 60)
+        with Adapter(s.socket) as a:
+            a.start(pid=1)
+            a.call("cancel", progressId=a.event("progressStart")["progressId"])
+            a.event("terminated")
+            a.finish()
+
+
+@test
+def killed_adapter_releases_the_process():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        assert s.target_state()["suspended_queues"] == 2
+        started = time.monotonic()
+        a.popen.send_signal(signal.SIGKILL)
+        wait_until(lambda: not s.target_state()["enabled"], "released")
+        assert time.monotonic() - started < 5  # a second on a machine of its own
+        runs_on(s)
+
+
+@test
+def pause_lasts_and_ends():
+    """Longer than one lease; with a budget, no longer than that."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        time.sleep(6)
+        assert s.target_state()["suspended_queues"] == 2
+        a.finish()
+        runs_on(s)
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid, maxStopMs=300)
+        a.pause()
+        a.event("continued")
+        assert s.target_state()["suspended_queues"] == 0
+
+
+@test
+def a_client_that_never_reads_stops_nothing():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        body = json.dumps({"seq": 9, "type": "request", "command": "evaluate",
+                           "arguments": {"expression": "registers", "context": "repl"}}).encode()
+        os.set_blocking(a.popen.stdin.fileno(), False)
+        for _ in range(100):
+            try:
+                a.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            except BlockingIOError:
+                break
+        wait_until(lambda: not s.target_state()["suspended_queues"], "queues run again")
+
+
+@test
+def many_groups():
+    """One thread each, the rest in one line; 512 at most."""
+    places = "".join(f"halted n=1 group=1 pc={0x7F0000001000 + 4 * i:#x}\n" for i in range(700))
+    for wanted, shown in ((None, 64), (3, 3), (512, 512)):
+        with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
+            script = s.directory / "waves"
+            script.write_text(places)
+            s.control(f"waves {s.app.pid} {s.target_state()['queues'][0]['id']} script {script}")
+            a.start(pid=s.app.pid, **({"maxThreads": wanted} if wanted else {}))
+            threads = a.call("threads")["threads"]
+            assert len(threads) == shown + 1 and threads[-1]["name"] == f"{700 - shown} more groups", threads[-1]
+            assert "maxThreads" in a.error("stackTrace", threadId=shown + 1)
+            a.call("stackTrace", threadId=shown)
+            started = time.monotonic()
+            a.call("threads")
+            assert time.monotonic() - started < 2  # 50 ms on a machine of its own
+            a.finish()
+
+
+@test
+def process_that_dies():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        s.app.popen.send_signal(signal.SIGKILL)
+        s.app.popen.wait()
+        a.event("terminated")
+        assert "over" in a.error("threads")
+        assert a.finish() == 0
+
+
+if __name__ == "__main__":
+    main(__file__)
