@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Half the lanes of each warp go round in one place, half in another that is called or inlined. */
-#include "common.h"
+#include "common.cuh"
 
 __device__ __noinline__ void called(struct shared_words *w)
 {

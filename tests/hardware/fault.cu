@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits; at SIGUSR1 one thread writes where nothing is. */
-#include "common.h"
+#include "common.cuh"
 
 extern "C" __global__ void fault(struct shared_words *w, volatile int *nowhere)
 {

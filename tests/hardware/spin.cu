@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every warp goes round in one loop; known values in global, shared and local memory and a register. */
-#include "common.h"
+#include "common.cuh"
 
 extern "C" __global__ void spin(struct shared_words *w, volatile unsigned *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef HARDWARE_COMMON_H
-#define HARDWARE_COMMON_H
+#ifndef HARDWARE_COMMON_CUH
+#define HARDWARE_COMMON_CUH
 
 /**
- * @file common.h
+ * @file common.cuh
  * What the test programs share: stages before the kernel, a heartbeat thread, a status file.
  *
  * usage: PROGRAM --status-file PATH [--stop-at none|loaded|init|context]
@@ -219,4 +219,4 @@ static int finish(const void *global, size_t global_size, int blocks, int thread
 	return 0;
 }
 
-#endif /* HARDWARE_COMMON_H */
+#endif /* HARDWARE_COMMON_CUH */
