@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/worker/target_cuda.h"
+#include "testlib.h"
+
+#define LAST_EXCEPTION 36u
+
+/* The name has the vendor's number, the reasons are faults that replies can say. */
+static void exceptions_are_named_and_sorted_in(void)
+{
+	CU_ASSERT_PTR_NULL(cuda_exception(0));
+	for (uint32_t code = 1; code <= LAST_EXCEPTION; code++) {
+		const struct cuda_exception *e = cuda_exception(code);
+		char begin[32];
+
+		snprintf(begin, sizeof(begin), "CUDA_EXCEPTION_%u: ", code);
+		TEST_ROW_EQ(code, strncmp(e->text, begin, strlen(begin)), 0);
+		TEST_ROW_EQ(code, group_is_faulting(e->reason), true);
+		TEST_ROW_EQ(code, rpc_exception_name(e->announced) != NULL, true);
+		TEST_ROW_EQ(code, cudbgshim_exception_words(code) != NULL, true);
+	}
+	/* Of a newer driver, and the driver's own "unknown". */
+	TEST_EQ(cuda_exception(LAST_EXCEPTION + 1)->reason, WAVE_REASON(RPC_STOP_REASON_FAULT));
+	TEST_EQ(cuda_exception(UINT32_MAX)->announced, RPC_EXCEPTION_WAVE_FAULT);
+	CU_ASSERT_PTR_NULL(cudbgshim_exception_words(LAST_EXCEPTION + 1));
+}
+
+/* What stands for a warp: a lane with an exception, else an active one; errors have a better pc. */
+static void warps_become_waves(void)
+{
+	struct cuda_device d = { .d = { .gpu_id = 3 } };
+	struct cudbgshim_state *s;
+	struct wave w;
+
+	TEST_EQ_FATAL(cudbgshim_state_create(2, 4, 32, &s), 0);
+	d.state = s;
+	s->warps[6] = (struct cudbgshim_warp){ .grid_id = 9, .valid_lanes = 0xffff, .active_lanes = 0xf0,
+					       .block = { 1, 2, 3 } };
+	for (uint32_t lane = 0; lane < 32; lane++)
+		s->lane_pc[6 * 32 + lane] = 0x1000 + lane;
+	cuda_fill_wave(&d, 1, 2, &w);
+	TEST_EQ(w.pc, 0x1004);
+	TEST_EQ(w.lanes, 4);
+	TEST_EQ(w.state, RPC_WAVE_STATE_RUNNING);
+	TEST_EQ(w.unit * 10 + w.index, 12);
+	TEST_EQ(w.workgroup[2], 3);
+	s->broken_warps[1] = 1u << 2;
+	cuda_fill_wave(&d, 1, 2, &w);
+	TEST_EQ(w.reasons, WAVE_REASON(RPC_STOP_REASON_TRAP));
+	s->lane_exception[6 * 32 + 9] = 6;
+	cuda_fill_wave(&d, 1, 2, &w);
+	TEST_EQ(w.pc, 0x1009);
+	TEST_EQ(w.reasons, WAVE_REASON(RPC_STOP_REASON_ADDRESS_ERROR));
+	s->warps[6].has = CUDBGSHIM_WARP_ERROR_PC;
+	s->warps[6].error_pc = 0x900;
+	cuda_fill_wave(&d, 1, 2, &w);
+	TEST_EQ(w.pc, 0x900);
+	cudbgshim_state_destroy(s);
+}
+
+static void number_in_the_block_counts_all_dimensions(void)
+{
+	const struct cudbgshim_grid g = { .entry = 0x700, .block_dim = { 8, 8, 4 } };
+	const struct cudbgshim_warp w = { .base_thread = { 0, 4, 2 } };
+	struct wave wave = { 0 };
+
+	cuda_add_grid(&w, &g, 32, &wave);
+	TEST_EQ(wave.wave_in_group, 5);
+	TEST_EQ(wave.kernel_handle, 0x700);
+}
+
+static void this_test_does_not_use_cuda(void)
+{
+	TEST_EQ(cuda_process_uses(getpid()), 0);
+}
+
+TEST_SUITE(worker_target_cuda, TEST(exceptions_are_named_and_sorted_in), TEST(warps_become_waves),
+	   TEST(number_in_the_block_counts_all_dimensions), TEST(this_test_does_not_use_cuda));
