@@ -170,7 +170,7 @@ def hung_steps_are_ended_and_the_table_comes():
     with Directory() as d:
         began = time.monotonic()
         done = subprocess.run([sys.executable, "-c", ENGINE, ROOT / "scripts/gpu-check.d", d / "e.log"], capture_output=True,
-                              text=True, check=False, timeout=120)
+                              text=True, check=False, timeout=120, env={**os.environ, "TMPDIR": str(d)})
         rows = [(r[0], r[2]) for r in rows_of(done.stdout)]
         assert rows == [("fine", "PASS"), ("skipped", "SKIP"), ("hangs", "FAIL"), ("command hangs", "FAIL"),
                         ("swallows its time-out", "FAIL"), ("uses up the total", "FAIL"), ("has no time left", "SKIP")], done
