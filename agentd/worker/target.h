@@ -352,6 +352,14 @@ struct target_ops {
 		    struct target_exception_info *ret, struct agent_err *err);
 	int (*forward)(struct target *t, const struct target_source *what, struct agent_err *err);
 
+	/**
+	 * In a worker of its own (rescue.h), after that of a session died: undo what it left, by the
+	 * record in IPC_FD_UNDO.  Needs no target.  May be NULL.
+	 * @return 0 (also when the process is gone), TARGET_NOT_MINE (the record is another's),
+	 *         -errno; says itself what happened.
+	 */
+	int (*rescue)(const struct worker_options *o);
+
 	/** Processes that use this vendor's GPUs.  Needs no target. */
 	int (*users)(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
 		     size_t *ret_n, struct agent_err *err);

@@ -171,6 +171,7 @@ void cuda_code_done(struct target *t);
 
 /** Is libcuda mapped?  1, 0, -1 when the list of mappings cannot be read. */
 int cuda_process_uses(pid_t pid);
+int cuda_rescue(const struct worker_options *o);
 int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
 	       size_t *ret_n, struct agent_err *err);
 int cuda_checks(const struct worker_options *o, const struct access_target *facts,

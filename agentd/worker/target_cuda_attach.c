@@ -295,6 +295,7 @@ const struct target_ops target_cuda_ops = {
 	.code_read = cuda_code_read,
 	.code_done = cuda_code_done,
 	.subscribe = cuda_subscribe,
+	.rescue = cuda_rescue,
 	.users = cuda_users,
 	.checks = cuda_checks,
 };

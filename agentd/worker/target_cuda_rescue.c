@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
-#include "agentd/worker/rescue.h"
 #include "agentd/worker/target_cuda.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -39,7 +38,7 @@ static int rescue(const struct worker_options *o, const struct access_target *fa
 	return cudbgshim_rescue(&options, undo, NULL);
 }
 
-int rescue_run(const struct worker_options *o)
+int cuda_rescue(const struct worker_options *o)
 {
 	struct access_target facts;
 	struct cudbgshim_undo *undo;
@@ -57,5 +56,5 @@ int rescue_run(const struct worker_options *o)
 			    (int)o->pid, strerror(-r));
 	else if (r == 0)
 		log_info("process %d: what the dead worker left behind is undone", (int)o->pid);
-	return r < 0 && r != -ESRCH;
+	return r == -ESRCH ? 0 : r;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "agentd/worker/target.h"
+#include "agentd/worker/target_kfd_ledger.h"
 
 #define KFD_GPUS_MAX	64
 #define KFD_WATCHES_MAX (KFD_GPUS_MAX * KFDTRAP_WATCH_IDS)
@@ -50,6 +51,7 @@ struct target_kfd {
 	uint32_t subscribe_ticket;
 	struct kfd_held *held;
 	size_t n_held, held_capacity;
+	struct kfd_ledger *ledger; /**< NULL until something is subscribed to. */
 
 	uint32_t suspended[KFDTRAP_QUEUES_MAX]; /**< t.n_suspended of them. */
 	bool suspend_failed[KFDTRAP_QUEUES_MAX]; /**< suspended[i] may run all the same. */
@@ -190,8 +192,14 @@ int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struc
 int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
 	     struct target_exception_info *ret, struct agent_err *err);
 int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err);
+/** Send faults of one source on to the application. */
+int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions);
 /** Let go a target that waits in its runtime handshake, also when we have not read that yet. */
 int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err);
+
+/* target_kfd_rescue.c */
+
+int kfd_rescue(const struct worker_options *o);
 
 /* target_kfd_inspect.c */
 

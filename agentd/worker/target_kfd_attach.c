@@ -139,6 +139,7 @@ static void kfd_destroy(struct target *t)
 	if (k->fd >= 0)
 		close(k->fd);
 	free(k->held);
+	kfd_ledger_close(k->ledger);
 	target_deinit(t);
 	free(k);
 }
@@ -359,6 +360,7 @@ const struct target_ops target_kfd_ops = {
 	.query = kfd_query,
 	.info = kfd_info,
 	.forward = kfd_forward,
+	.rescue = kfd_rescue,
 	.users = kfd_users,
 	.checks = kfd_checks,
 };

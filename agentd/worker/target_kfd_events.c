@@ -97,11 +97,12 @@ static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id
 	return &k->held[k->n_held++];
 }
 
-static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
+int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
 {
 	exceptions &= is_queue ? FORWARD_QUEUE : FORWARD_DEVICE;
 	if (!exceptions)
 		return 0;
+	kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
 	return kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
 					  is_queue ? id : KFDTRAP_ID_NONE);
 }
@@ -122,6 +123,7 @@ static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue,
 	fresh &= ~h->reported;
 	h->reported |= fresh;
 	h->held |= fresh;
+	kfd_ledger_note(k->ledger, is_queue, id, fresh & (is_queue ? FORWARD_QUEUE : FORWARD_DEVICE));
 	return fresh;
 }
 
@@ -142,7 +144,7 @@ static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uin
 	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
 	/* No memory to remember it: the application gets it now rather than never. */
 	if (lost)
-		send_source(k, is_queue, is_queue ? queue_id : gpu_id, lost);
+		kfd_send(k, is_queue, is_queue ? queue_id : gpu_id, lost);
 	if (!fresh || s->found)
 		return;
 	s->found = true;
@@ -218,12 +220,37 @@ static void source_of(const struct kfdtrap_event *e, struct target_source *ret)
 				       .queue_id = e->queue_id };
 }
 
+static void note_withheld(struct target_kfd *k, const struct kfdtrap_event *e)
+{
+	bool is_queue = kfdtrap_exceptions_source(e->exceptions) == KFDTRAP_SOURCE_QUEUE;
+
+	kfd_ledger_note(k->ledger, is_queue, is_queue ? e->queue_id : e->gpu_id,
+			e->exceptions & k->subscribed & (is_queue ? FORWARD_QUEUE : FORWARD_DEVICE));
+}
+
+/*
+ * Look before taking, since what is taken nobody else can see any more.  Another source may come
+ * first the second time; the one seen before is then still latched, and comes later.
+ */
+static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret)
+{
+	int r = kfdtrap_query_debug_event(k->kt, 0, ret);
+
+	if (r != 1)
+		return r;
+	note_withheld(k, ret);
+	r = kfdtrap_query_debug_event(k->kt, clear, ret);
+	if (r == 1)
+		note_withheld(k, ret);
+	return r;
+}
+
 static int next_consumed(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
 {
 	/* Those two are cleared through their info, which clearing here would destroy. */
 	uint64_t clear = k->subscribed & ~(KFD_RUNTIME_MASK | KFD_VIOLATION_MASK);
 	struct kfdtrap_event e;
-	int r = kfdtrap_query_debug_event(k->kt, clear, &e);
+	int r = take_event(k, clear, &e);
 
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
@@ -263,7 +290,7 @@ int kfd_event_done(struct target *t, const struct target_event *e, struct agent_
 	if (!e->forwarded)
 		return 0;
 	/* Bits that were not subscribed have reached the runtime already. */
-	r = send_source(k, e->source.has_queue,
+	r = kfd_send(k, e->source.has_queue,
 			e->source.has_queue ? e->source.queue_id : e->source.gpu_id,
 			e->source.exceptions & k->subscribed);
 	return r < 0 ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
@@ -285,7 +312,7 @@ static int narrow(struct target_kfd *k, uint64_t keep)
 	if (first == 0)
 		first = r;
 	for (size_t i = 0; i < k->n_held; i++) {
-		r = send_source(k, k->held[i].is_queue, k->held[i].id, k->held[i].held);
+		r = kfd_send(k, k->held[i].is_queue, k->held[i].id, k->held[i].held);
 		if (first == 0)
 			first = r;
 	}
@@ -335,6 +362,8 @@ int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent
 		return r;
 	k->subscribed = exceptions;
 	k->hold = hold;
+	if (!k->ledger)
+		k->ledger = kfd_ledger_open();
 	r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
 	if (r == 0)
 		return 0;
@@ -432,6 +461,7 @@ int kfd_forward(struct target *t, const struct target_source *what, struct agent
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
 				     "params.%s: missing", is_queue ? "queue_id" : "gpu_id");
 	id = is_queue ? what->queue_id : what->gpu_id;
+	kfd_ledger_strike(k->ledger, is_queue, id, what->exceptions);
 	r = kfdtrap_send_runtime_event(k->kt, what->exceptions, is_queue ? KFDTRAP_ID_NONE : id,
 				       is_queue ? id : KFDTRAP_ID_NONE);
 	if (r == -ENODEV)

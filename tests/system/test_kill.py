@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import Scene, main, status, test, wait_until  # noqa: E402
+from harness import RpcError, Scene, main, status, test, wait_until  # noqa: E402
 
 HEALTHY_S = 1.0
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
@@ -75,8 +75,11 @@ def kill_at(step, victim):
         step(s)
         front = s.front_pid()
         pid = {"worker": s.worker_pids()[0], "front": front, "spawn": s.agentd.pid}[victim]
+        faults = s.app_status().faults
         start = time.monotonic()
         os.kill(pid, signal.SIGKILL)
+        if step is held_fault:
+            wait_until(lambda: s.app_status().faults == faults + 1, "the held fault reaches the application")
         wait_until(lambda: healthy(s), f"target healthy after the {victim} died", patience=HEALTHY_S + SLACK_S)
         took = time.monotonic() - start
         assert_moving(s)
@@ -99,6 +102,75 @@ for step_ in (attached, queried, suspended, resumed, changed, held_fault):
             kill_at(step, victim)
         case.__name__ = f"{victim_}_killed_after_{step_.__name__}"
         test(case)
+
+
+def faults_settle(s, want):
+    wait_until(lambda: s.app_status().faults == want, f"the application saw {want} fault(s)")
+    time.sleep(0.1)
+    assert s.app_status().faults == want
+
+
+@test
+def held_faults_outlive_the_worker():
+    """The kernel forgets them with the session; the next worker sends them, each once."""
+    with Scene(gpus="gfx942") as s:
+        session = s.attach(control=True)
+        ids = [q["queue_id"] for q in s.rpc.call("gpu.queues", session=session)["queues"]]
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap", "wave_abort"], hold=True)
+        for queue in ids[:3]:
+            s.raise_queue(queue, "wave_trap")
+            s.rpc.notification("exception.raised")
+        s.rpc.call("exception.forward", session=session, exceptions=["wave_trap"], queue_id=ids[1])
+        faults_settle(s, 1)
+        os.kill(s.worker_pids()[0], signal.SIGKILL)
+        faults_settle(s, 3)
+        wait_until(lambda: healthy(s), "the rescuer has left")
+        assert_moving(s)
+
+
+def killed_in(step):
+    """A fault is under way and the worker hangs in this operation when it dies."""
+    with Scene(gpus="gfx942") as s:
+        session = s.attach()
+        queue = s.rpc.call("gpu.queues", session=session)["queues"][1]["queue_id"]
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap"])
+        s.control(f"block {step}")
+        s.raise_queue(queue, "wave_trap")
+        wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), f"the worker hangs in {step}")
+        os.kill(s.worker_pids()[0], signal.SIGKILL)
+        s.control("release")
+        faults_settle(s, 1)
+        wait_until(lambda: healthy(s), "target healthy")
+        assert_moving(s)
+
+
+@test
+def worker_killed_while_it_looks_at_a_fault():
+    for step in ("devices", "queues", "suspend", "resume"):
+        killed_in(step)
+
+
+@test
+def ten_faults_ten_dead_workers():
+    """With clients that come back at once: none of the faults is lost, none comes twice."""
+    with Scene(gpus="gfx942") as s:
+        for i in range(10):
+            def attach_again():
+                try:
+                    s.session = s.attach(control=True)
+                except RpcError as error:
+                    assert error.name in ("busy", "session_ended"), error  # the rescuer is still there
+                    return False
+                return True
+
+            wait_until(attach_again, "a new session")
+            queue = s.rpc.call("gpu.queues", session=s.session)["queues"][i % 4]["queue_id"]
+            s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True)
+            s.raise_queue(queue, "wave_trap")
+            s.rpc.notification("exception.raised")
+            os.kill(s.worker_pids()[0], signal.SIGKILL)
+            assert s.rpc.notification("session.ended")["reason"] == "worker_died"
+            faults_settle(s, i + 1)
 
 
 def blocked_in_handshake(s):

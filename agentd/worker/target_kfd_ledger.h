@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_KFD_LEDGER_H
+#define WORKER_TARGET_KFD_LEDGER_H
+
+/**
+ * @file target_kfd_ledger.h
+ * Faults that this worker keeps from the application, in memory that outlives it (IPC_FD_UNDO).
+ *
+ * When a debugger dies, the kernel forgets every latched exception and tells the application
+ * nothing (kfd.md 3.4).  So each fault is noted before it is taken, and struck out right before it
+ * is sent on: SEND_RUNTIME_EVENT, once entered, finishes whatever becomes of its caller.  What is
+ * still noted when a worker dies, a rescue worker sends.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentd/ipc.h"
+
+#define KFD_LEDGER_MAGIC UINT64_C(0x47444c4b41504700) /* not how a record of another vendor begins */
+#define KFD_LEDGER_ENTRIES 250
+
+struct kfd_ledger_entry {
+	uint64_t exceptions; /**< 0: free. */
+	uint32_t id;	     /**< queue_id or gpu_id. */
+	uint32_t is_queue;
+};
+
+struct kfd_ledger {
+	uint64_t magic; /**< KFD_LEDGER_MAGIC while anything is noted, else 0. */
+	struct kfd_ledger_entry entries[KFD_LEDGER_ENTRIES];
+};
+
+_Static_assert(sizeof(struct kfd_ledger) <= IPC_UNDO_BYTES, "the record fits");
+
+/** Map the record of this process; NULL when there is none.  Release with kfd_ledger_close(). */
+struct kfd_ledger *kfd_ledger_open(void);
+/** NULL is allowed. */
+void kfd_ledger_close(struct kfd_ledger *l);
+
+/** Both accept NULL: then nothing is remembered.  A full record forgets what does not fit. */
+void kfd_ledger_note(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t exceptions);
+void kfd_ledger_strike(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t exceptions);
+
+#endif /* WORKER_TARGET_KFD_LEDGER_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/target_kfd_ledger.h"
+#include "testlib.h"
+
+/* Notes of one source add up; striking part of them leaves the rest; the last one clears the mark. */
+static void notes_are_struck_out(void)
+{
+	static struct kfd_ledger l;
+
+	kfd_ledger_note(&l, true, 0, 0);
+	TEST_EQ(l.magic, 0);
+	kfd_ledger_note(&l, true, 0, 1);
+	kfd_ledger_note(&l, true, 0, 2);
+	kfd_ledger_note(&l, false, 0, 4);
+	TEST_EQ(l.magic, KFD_LEDGER_MAGIC);
+	TEST_EQ(l.entries[0].exceptions, 3);
+	TEST_EQ(l.entries[1].exceptions, 4);
+	kfd_ledger_strike(&l, true, 0, 5);
+	TEST_EQ(l.entries[0].exceptions, 2);
+	kfd_ledger_strike(&l, true, 7, 2);
+	kfd_ledger_strike(&l, true, 0, 2);
+	TEST_EQ(l.magic, KFD_LEDGER_MAGIC);
+	kfd_ledger_strike(&l, false, 0, 4);
+	TEST_EQ(l.magic, 0);
+}
+
+/* More sources than there is room for: what fits is kept, the rest does no harm. */
+static void a_full_record_stays_whole(void)
+{
+	static struct kfd_ledger l;
+
+	for (uint32_t i = 0; i < KFD_LEDGER_ENTRIES + 10; i++)
+		kfd_ledger_note(&l, true, i, 1);
+	TEST_EQ(l.entries[KFD_LEDGER_ENTRIES - 1].id, KFD_LEDGER_ENTRIES - 1);
+	for (uint32_t i = 0; i < KFD_LEDGER_ENTRIES + 10; i++)
+		kfd_ledger_strike(&l, true, i, 1);
+	TEST_EQ(l.magic, 0);
+	kfd_ledger_note(NULL, true, 1, 1);
+	kfd_ledger_strike(NULL, true, 1, 1);
+	kfd_ledger_close(NULL);
+}
+
+TEST_SUITE(worker_kfd_ledger, TEST(notes_are_struck_out), TEST(a_full_record_stays_whole));
