@@ -3,28 +3,56 @@
 
 #include <errno.h>
 
+/* One more than the value of a digit; 0 for what is none. */
+static const uint8_t digits_plus_1[256] = {
+	['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8,
+	['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15,
+	['P'] = 16, ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22,
+	['W'] = 23, ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29,
+	['d'] = 30, ['e'] = 31, ['f'] = 32, ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36,
+	['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, ['o'] = 41, ['p'] = 42, ['q'] = 43,
+	['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48, ['w'] = 49, ['x'] = 50,
+	['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56, ['4'] = 57,
+	['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
+};
+
 static int digit_value(char c)
 {
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
+	return digits_plus_1[(uint8_t)c] - 1;
+}
+
+/* Groups of four digits, as long as they are that.  @return characters taken. */
+static size_t decode_whole(const char *text, size_t size, uint8_t *ret)
+{
+	size_t i = 0;
+
+	for (; size - i >= 4; i += 4, ret += 3) {
+		uint32_t a = digits_plus_1[(uint8_t)text[i]];
+		uint32_t b = digits_plus_1[(uint8_t)text[i + 1]];
+		uint32_t c = digits_plus_1[(uint8_t)text[i + 2]];
+		uint32_t d = digits_plus_1[(uint8_t)text[i + 3]], v;
+
+		if (!a || !b || !c || !d)
+			break;
+		v = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6 | (d - 1);
+		ret[0] = (uint8_t)(v >> 16);
+		ret[1] = (uint8_t)(v >> 8);
+		ret[2] = (uint8_t)v;
+	}
+	return i;
 }
 
 int base64_decode(const char *text, size_t size, uint8_t *ret, size_t *ret_size)
 {
-	size_t pad = 0, n = 0;
+	size_t pad = 0, whole, n;
 
 	if (size % 4)
 		return -EINVAL;
 	while (pad < 2 && pad < size && text[size - 1 - pad] == '=')
 		pad++;
-	for (size_t i = 0; i < size; i += 4) {
+	whole = decode_whole(text, size, ret);
+	n = whole / 4 * 3;
+	for (size_t i = whole; i < size; i += 4) {
 		size_t digits = i + 4 == size ? 4 - pad : 4;
 		uint32_t v = 0;
 

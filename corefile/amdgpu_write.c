@@ -266,6 +266,11 @@ static void read_blob(const struct corefile_blob *b, const struct corefile_sourc
 	}
 }
 
+static size_t at_most(uint64_t v, size_t max)
+{
+	return v < max ? (size_t)v : max;
+}
+
 size_t amdcore_image_read(const struct amdcore_image *image, const struct corefile_source *source,
 			  uint64_t offset, void *buf, size_t size, uint64_t *ret_lost)
 {
@@ -283,15 +288,14 @@ size_t amdcore_image_read(const struct amdcore_image *image, const struct corefi
 	for (uint32_t i = segment_behind(image, offset + done); done < size; i++) {
 		const struct amdcore_segment *s = i < c->n_segments ? &c->segments[i] : NULL;
 		uint64_t at = offset + done, begin = s ? image->offsets[i] : all;
-		size_t gap = begin > at ? (begin - at < size - done ? (size_t)(begin - at) : size - done) : 0;
-		size_t n;
+		size_t gap = begin > at ? at_most(begin - at, size - done) : 0, n;
 
 		memset((char *)buf + done, 0, gap);
 		done += gap;
 		if (!s || done == size)
 			break;
 		at += gap;
-		n = begin + s->size - at < size - done ? (size_t)(begin + s->size - at) : size - done;
+		n = at_most(begin + s->size - at, size - done);
 		read_blob(&s->bytes, source, at - begin, (uint8_t *)buf + done, n, &lost);
 		done += n;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core of the process: what its waves were doing is copied while they stand still; all other memory
- * is read when the client fetches the file.
+ * A core of the process: what its waves were doing is copied while they stand still; all other
+ * memory is read when the client fetches the file.
  */
 #include <elf.h>
 #include <stdio.h>
@@ -178,11 +178,11 @@ static void copy_area(struct kfd_core *c, struct work *w, const struct area *a)
 	if (a->state == AREA_NOT_READ || a->state == AREA_HEADER_UNREADABLE)
 		return;
 	add_range(c, a->address, KFDTRAP_WAVE_HEADER_SIZE, copy_piece, w);
-	/* Control stack and waves lie next to each other; the header's check has seen to that. */
-	if (a->state != AREA_BROKEN || h->wave_state_offset > h->control_stack_offset)
-		if (h->wave_state_offset <= a->look->queue->save_area_bytes)
-			add_range(c, a->address + h->control_stack_offset,
-				  h->wave_state_offset - h->control_stack_offset, copy_piece, w);
+	/* Control stack and waves lie next to each other; a broken header may say anything. */
+	if (h->wave_state_offset > h->control_stack_offset &&
+	    h->wave_state_offset <= a->look->queue->save_area_bytes)
+		add_range(c, a->address + h->control_stack_offset,
+			  h->wave_state_offset - h->control_stack_offset, copy_piece, w);
 }
 
 /* Counters, packets and areas of the queues that are off, all of the same moment. */
