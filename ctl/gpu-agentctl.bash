@@ -19,7 +19,7 @@ _gpu_agentctl_verb_options() {
 	memory) echo '--raw --space --wave --lane' ;;
 	dump) echo '--light --full --estimate --compress --progress' ;;
 	disassemble) echo '--wave --gpu --count --before --start' ;;
-	events) echo '--subscribe --hold --for --until-eof' ;;
+	events) echo '--subscribe --hold --filter --no-look --for --until-eof' ;;
 	rpc) echo '--pid --control' ;;
 	esac
 }
@@ -111,7 +111,7 @@ _gpu_agentctl() {
 			COMPREPLY=($(compgen -W 'agent.hello agent.status rpc.discover process.list process.doctor
 				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
 				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
-				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.forward
+				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.filter exception.forward
 				wave.registers code.list code.locate memory.read core.begin core.read core.end' -- "$cur"))
 			;;
 		esac
