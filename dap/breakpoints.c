@@ -9,6 +9,9 @@
 #include "base/str.h"
 #include "dap/adapter.h"
 
+/* Watched where the editor does not say how much: the least that all devices can. */
+#define WATCH_BYTES 64
+
 static const struct filter {
 	const char *id, *label;
 	enum rpc_exception exceptions[3];
@@ -134,14 +137,16 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 				      "multiple of the bytes watched";
 	char name[64];
 	uint64_t address;
-	int64_t bytes = 4;
+	int64_t bytes = WATCH_BYTES;
 
 	if (!dap_json_str(dap_json_get(q->args, "name"), name, sizeof(name)))
 		return dap_invalid(err, "name: missing");
 	if (dap_json_has(v) && (!dap_json_i64(v, &bytes) || bytes < 1 || bytes > 1 << 30))
 		return dap_invalid(err, "bytes: must be between 1 and 1073741824");
-	if (str_to_hex64(name, &address) == 0)
+	if (str_to_hex64(name, &address) == 0) {
+		address -= dap_json_has(v) ? 0 : address % WATCH_BYTES;
 		id = data_id(d, address, (uint64_t)bytes);
+	}
 	if (id && !d->control) {
 		id = NULL;
 		why = d->why_no_control;

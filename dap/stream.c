@@ -356,6 +356,7 @@ static void deinit(struct dap *d)
 	d->eof = true;
 	if (d->failed == -EPROTO)
 		d->failed = 0; /* it may still hear what was answered before */
+	flush(d);
 	while (backlog(d) && !d->failed && serve(d, -1, 0, deadline_ns) == 0)
 		continue;
 	while (d->first)

@@ -6,7 +6,20 @@ import select
 import subprocess
 import time
 
-from harness import BIN, PATIENCE
+from harness import BIN, PATIENCE, ROOT, Scene, wait_until
+
+DATA = ROOT / "tests/data/codeobj"
+APP = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 2; dispatch 0 scale 4096 64; spin"
+
+
+def scene(waves="waves 0 halted 4 spin+16", **kwargs):
+    return Scene(app=APP.replace("; spin", f"; {waves}; spin"), gpus="gfx90a", **kwargs)
+
+
+def runs_on(s):
+    wait_until(lambda: s.worker_pids() == [], "worker leaves")
+    state = s.target_state()
+    assert not state["enabled"] and not state["suspended_queues"], state
 
 
 class Failed(Exception):

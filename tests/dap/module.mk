@@ -1,2 +1,3 @@
 # The debug adapter, by a client of our own and by Microsoft's.
 system_tests += tests/dap/test_dap.py
+system_tests += tests/dap/test_testsupport.py

@@ -13,22 +13,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter  # noqa: E402
-from harness import ROOT, Scene, main, test, wait_until  # noqa: E402
-
-DATA = ROOT / "tests/data/codeobj"
-APP = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 2; dispatch 0 scale 4096 64; spin"
-
-
-def scene(waves="waves 0 halted 4 spin+16", **kwargs):
-    return Scene(app=APP.replace("; spin", f"; {waves}; spin"), gpus="gfx90a", **kwargs)
-
-
-def runs_on(s):
-    wait_until(lambda: s.worker_pids() == [], "worker leaves")
-    state = s.target_state()
-    assert not state["enabled"] and not state["suspended_queues"], state
-
+from dapclient import Adapter, runs_on, scene  # noqa: E402
+from harness import Scene, main, test, wait_until  # noqa: E402
 
 @test
 def a_session():
