@@ -38,8 +38,10 @@ static int table_init(struct table *t, size_t n_waves)
 		size *= 2;
 	t->slots = calloc(size, sizeof(*t->slots));
 	t->mask = size - 1;
+	t->capacity = 64;
+	t->groups = malloc(t->capacity * sizeof(*t->groups));
 	t->secret = hash_secret();
-	return t->slots ? 0 : -ENOMEM;
+	return t->slots && t->groups ? 0 : -ENOMEM;
 }
 
 static bool is_of(const struct group *g, const struct wave *w)
@@ -51,7 +53,7 @@ static bool is_of(const struct group *g, const struct wave *w)
 static int add_group(struct table *t, const struct wave *w, uint32_t position)
 {
 	if (t->n == t->capacity) {
-		size_t capacity = t->capacity ? 2 * t->capacity : 64;
+		size_t capacity = 2 * t->capacity;
 		struct group *groups = realloc(t->groups, capacity * sizeof(*groups));
 
 		if (!groups)
@@ -263,6 +265,7 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 		return -EFBIG;
 	r = table_init(&t, n);
 	slots = t.slots;
+	groups = t.groups;
 	of = malloc((n + 1) * sizeof(*of));
 	order = malloc((n + 1) * sizeof(*order));
 	/* There are no more sites than waves. */

@@ -40,7 +40,7 @@ bool group_is_faulting(uint32_t reasons);
 /**
  * @param waves   After places_find().
  * @param n       At most UINT32_MAX / 4.
- * @param ret     Faulting groups first, then by number of waves, then by pc; free().
+ * @param ret     Faulting groups first, then by number of waves, then by pc; free().  Never NULL.
  * @param ret_of  Position of each wave's group; free().
  * @return 0, -ENOMEM, -EFBIG.
  */

@@ -26,6 +26,7 @@ static void nothing_gives_no_group(void)
 	size_t n = 77;
 
 	TEST_EQ(group_waves(NULL, 0, &groups, &n, &of), 0);
+	CU_ASSERT_PTR_NOT_NULL(groups);
 	TEST_EQ(n, 0);
 }
 
