@@ -189,8 +189,8 @@ int cudbgshim_find_libcuda(const char *maps, size_t size, size_t nth,
 
 	while (cudbgshim_maps_next(&at, &map)) {
 		if (found.base && is_same_file(&map, &found)) {
-			/* A second copy of the same file starts at its offset 0 again. */
-			if (!map.offset)
+			/* A second copy of the same file starts at its offset 0 again; a kernel's list ascends. */
+			if (!map.offset || map.start < found.end)
 				break;
 			found.end = map.end;
 		} else if (!found.base && !map.offset && is_libcuda(&map) &&
