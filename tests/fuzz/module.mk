@@ -40,3 +40,6 @@ endef
 $(foreach t,code mappings,$(eval $(call worker_fuzz,$(t))))
 
 $(eval $(call fuzz_target,store,store))
+
+$(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))
+fuzz_dap_deps := $(protocol_gen)
