@@ -13,8 +13,8 @@
 
 /* An agent that answers every line with the next of a few texts. */
 static const char *const answers[] = {
-	"{\"jsonrpc\":\"2.0\",\"id\":%u,\"result\":{\"session\":\"s1\",\"pid\":1,\"comm\":\"c\",\"uid\":0,"
-	"\"vendor\":\"amd\",\"joined\":false,\"control\":true,\"runtime\":{\"state\":\"enabled\"}}}\n",
+	("{\"jsonrpc\":\"2.0\",\"id\":%u,\"result\":{\"session\":\"s1\",\"pid\":1,\"comm\":\"c\",\"uid\":0,"
+	"\"vendor\":\"amd\",\"joined\":false,\"control\":true,\"runtime\":{\"state\":\"enabled\"}}}\n"),
 	"{\"jsonrpc\":\"2.0\",\"id\":%u,\"error\":{\"code\":-32000,\"message\":\"no\"}}\n",
 	"{\"jsonrpc\":\"2.0\",\"id\":%u,\"result\":{}}\n",
 };
