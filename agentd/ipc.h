@@ -9,6 +9,8 @@
  *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note
  *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd
  *	worker  -> spawn    struct ipc_guard
+ *	front  <-> store    as front <-> worker
+ *	worker <-> store    struct ipc_add, ipc_added
  *
  * All are SOCK_SEQPACKET pairs made by spawn.  A message of another size or type than expected is a
  * protocol error: the receiver closes that link.  No side trusts a number that says who the
@@ -37,7 +39,7 @@
 #define IPC_TEXT_MAX ((size_t)256 << 20)
 
 /** RESCUE: clean up behind a dead session worker; spawn alone starts those. */
-enum ipc_kind { IPC_KIND_SESSION = 1, IPC_KIND_INSPECT = 2, IPC_KIND_RESCUE = 3 };
+enum ipc_kind { IPC_KIND_SESSION = 1, IPC_KIND_INSPECT = 2, IPC_KIND_RESCUE = 3, IPC_KIND_STORE = 4 };
 enum ipc_right { IPC_RIGHT_NONE = 0, IPC_RIGHT_READ = 1, IPC_RIGHT_CONTROL = 2 };
 
 /** Outcome of the authorisation; everything but IPC_VERDICT_OK is a refusal. */
@@ -74,6 +76,11 @@ enum ipc_type {
 	/* worker -> spawn: struct ipc_guard */
 	IPC_ARM,
 	IPC_DISARM,
+	IPC_STORE, /**< One descriptor: the store's end of a SOCK_SEQPACKET pair; closed when refused. */
+	/* worker -> store */
+	IPC_ADD, /**< struct ipc_add; a sealed memfd with metadata line and document; the body, if any. */
+	/* store -> worker */
+	IPC_ADDED, /**< struct ipc_added. */
 };
 
 enum ipc_note_kind {
@@ -123,6 +130,18 @@ struct ipc_note {
 struct ipc_guard {
 	uint32_t type;
 	uint32_t ms; /**< IPC_ARM: kill the worker unless it disarms within this time. */
+};
+
+struct ipc_add {
+	uint32_t type;
+	uint32_t has_body; /**< A second descriptor comes along, to be read to its end. */
+};
+
+struct ipc_added {
+	uint32_t type;
+	int32_t status;	     /**< 0 or -errno. */
+	int32_t body_status; /**< The same for the body. */
+	char id[32];	     /**< Of the record. */
 };
 
 #define IPC_FLAG_JOINED	 1u /**< session.attach: the session was open already. */

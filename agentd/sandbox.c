@@ -55,6 +55,12 @@ static const int driver_calls[] = {
 	SCMP_SYS(times), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
 
+static const int store_calls[] = {
+	SCMP_SYS(fadvise64), SCMP_SYS(flock), SCMP_SYS(fsetxattr), SCMP_SYS(fstatfs), SCMP_SYS(fsync),
+	SCMP_SYS(getdents64), SCMP_SYS(linkat), SCMP_SYS(openat), SCMP_SYS(renameat),
+	SCMP_SYS(renameat2), SCMP_SYS(statx), SCMP_SYS(unlinkat),
+};
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 /* What the sanitizer's runtime itself needs, the leak check at exit included. */
 static const int runtime_calls[] = {
@@ -155,4 +161,9 @@ int sandbox_worker(void)
 int sandbox_worker_driver(void)
 {
 	return apply(worker_calls, ARRAY_SIZE(worker_calls), allow_driver);
+}
+
+int sandbox_store(void)
+{
+	return apply(store_calls, ARRAY_SIZE(store_calls), NULL);
 }

@@ -22,5 +22,7 @@ int sandbox_worker(void);
  * the kernel; the address space has no bound, since drivers reserve terabytes of it.
  */
 int sandbox_worker_driver(void);
+/** store: besides, changing the files of the directory that it has open. */
+int sandbox_store(void);
 
 #endif /* AGENTD_SANDBOX_H */

@@ -112,7 +112,8 @@ _gpu_agentctl() {
 				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
 				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
 				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.filter exception.forward
-				wave.registers code.list code.locate memory.read core.begin core.read core.end' -- "$cur"))
+				wave.registers code.list code.locate memory.read core.begin core.read core.end
+				cores.list cores.info cores.read cores.pin cores.remove cores.usage' -- "$cur"))
 			;;
 		esac
 	fi

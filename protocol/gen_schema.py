@@ -10,7 +10,7 @@ import re
 
 SCALARS = ("bool", "u32", "u64", "i64", "hex64", "string", "json")
 RANGES = {"u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1), "i64": (-(2**63), 2**63 - 1)}
-PLACES = ("front", "session", "inspect")
+PLACES = ("front", "session", "inspect", "store")
 RIGHTS = ("none", "read", "control")
 
 # Words that C or the hand-written half of this directory already owns.
@@ -21,7 +21,7 @@ C_WORDS = set(
 )
 RESERVED = set(
     """arena arena_block call client client_notification codec decoder encode decode enum enum_value error error_code
-    error_info feature format front_handlers inspect_handlers session_handlers json kind later member message
+    error_info feature format front_handlers inspect_handlers session_handlers store_handlers json kind later member message
     method method_info notification notification_info params path place reply request result right scan struct
     token wire wire_mode wire_event""".split()
 )

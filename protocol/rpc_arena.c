@@ -144,3 +144,32 @@ char *rpc_arena_printf(struct rpc_arena *a, const char *fmt, ...)
 	va_end(ap);
 	return p;
 }
+
+char *rpc_arena_base64(struct rpc_arena *a, const void *data, size_t size)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *text = rpc_arena_alloc(a, (size + 2) / 3 * 4 + 1), *o = text;
+	const uint8_t *p = data;
+
+	if (!text)
+		return NULL;
+	for (; size >= 3; size -= 3, p += 3) {
+		uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+
+		*o++ = digits[v >> 18];
+		*o++ = digits[v >> 12 & 63];
+		*o++ = digits[v >> 6 & 63];
+		*o++ = digits[v & 63];
+	}
+	if (size) {
+		uint32_t v = (uint32_t)p[0] << 16 | (size > 1 ? (uint32_t)p[1] << 8 : 0);
+
+		*o++ = digits[v >> 18];
+		*o++ = digits[v >> 12 & 63];
+		*o++ = size > 1 ? digits[v >> 6 & 63] : '=';
+		*o++ = '=';
+	}
+	*o = '\0';
+	return text;
+}

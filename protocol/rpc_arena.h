@@ -39,6 +39,8 @@ char *rpc_arena_strndup(struct rpc_arena *a, const char *s, size_t size);
 char *rpc_arena_strdup(struct rpc_arena *a, const char *s);
 char *rpc_arena_printf(struct rpc_arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/** Base64 with padding. */
+char *rpc_arena_base64(struct rpc_arena *a, const void *data, size_t size);
 
 static inline int rpc_arena_error(const struct rpc_arena *a)
 {

@@ -36,8 +36,10 @@ static int make_id(struct store *s, struct store_meta *m)
 	uint32_t serial;
 	struct tm tm;
 
+	/* Microseconds first, so that names sort by time; 12 bits tell apart what is left. */
 	if (getrandom(&serial, sizeof(serial), 0) != sizeof(serial))
 		return -errno;
+	serial = (uint32_t)(m->time_us % 1000000) << 12 | (serial & 0xfff);
 	if (!gmtime_r(&t, &tm) || tm.tm_year < 70 || tm.tm_year >= 8100)
 		return -ERANGE;
 	strftime(when, sizeof(when), "%Y%m%dT%H%M%S", &tm);
@@ -156,12 +158,12 @@ static int add_record(struct store *s, struct store_meta *m, char stem[NAME_MAX 
 			return r;
 		name_stem(m, stem);
 		r = write_record(s, m, stem, json, json_size);
-		if (r == -EEXIST)
-			r = 0;
-		else if ((r == -ENOSPC || r == -EDQUOT) && !tries)
-			r = store_vacuum(s, s->limits.max_use / 4 + room, NULL);
-		else
+		/* The disk is full although the limits hold: a quarter of the store has to do. */
+		if ((r == -ENOSPC || r == -EDQUOT) && !tries)
+			store_drop_bodies(s, s->limits.max_use / 4 + room);
+		else if (r != -EEXIST)
 			return r;
+		r = 0;
 	}
 	return r < 0 ? r : -EEXIST;
 }

@@ -43,13 +43,16 @@ int store_open_file(struct store *s, const char *file, int *ret_fd);
 int store_unlink(struct store *s, const char *file);
 /** Delete the files of an item.  @param record  Also its metadata.  Lock held. */
 int store_delete(struct store *s, const struct store_item *i, bool record);
-/** Longest body that is allowed. */
-uint64_t store_max_body(const struct store *s);
 
 /* scan.c */
 
 /** Call @p f for each file that is being written, or was; errors of @p f are ignored. */
 void store_each_unfinished(struct store *s, int (*f)(struct store *s, const char *file));
+
+/* quota.c */
+
+/** As store_vacuum(), but records stay. */
+void store_drop_bodies(struct store *s, uint64_t reserve);
 
 /* index.c */
 

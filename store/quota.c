@@ -31,7 +31,7 @@ struct vacuum {
 	uint64_t reserve;
 	const char *keep;
 	uint64_t now_s;
-	bool deleted;
+	bool only_bodies;
 };
 
 static struct user *user_of(struct vacuum *v, uint32_t uid)
@@ -90,7 +90,6 @@ static int delete(struct vacuum *v, struct store_item *i, bool record)
 		i->busy = true;
 		return r;
 	}
-	v->deleted = true;
 	if (record) {
 		freed += i->record_disk;
 		i->has_record = false;
@@ -154,7 +153,7 @@ static bool too_full(const struct vacuum *v, bool bodies)
 	const struct store_limits *l = &v->s->limits;
 
 	return u->disk_bytes + v->reserve > l->max_use ||
-	       u->free_bytes < (bodies ? l->keep_free : 0) + v->reserve;
+	       (bodies && u->free_bytes < l->keep_free + v->reserve);
 }
 
 static bool too_many(const struct vacuum *v)
@@ -168,7 +167,7 @@ static int delete_for_space(struct vacuum *v)
 {
 	int r = 0;
 
-	for (int tier = 0; tier < TIER_COUNT; tier++) {
+	for (int tier = 0; tier < (v->only_bodies ? TIER_RECORDS : TIER_COUNT); tier++) {
 		bool record = tier == TIER_RECORDS;
 		struct store_item *i;
 
@@ -204,7 +203,7 @@ static int vacuum_locked(struct vacuum *v)
 		r = count_users(v);
 	if (r == 0)
 		r = delete_aged(v);
-	if (r == 0)
+	if (r == 0 && !v->only_bodies)
 		r = delete_for_count(v);
 	if (r == 0)
 		r = delete_for_space(v);
@@ -214,19 +213,31 @@ static int vacuum_locked(struct vacuum *v)
 	return r;
 }
 
-int store_vacuum(struct store *s, uint64_t reserve, const char *keep)
+static int vacuum(struct vacuum *v)
 {
-	struct vacuum v = { .s = s,
-			    .reserve = reserve,
-			    .keep = keep,
-			    .now_s = s->sys->now_us() / 1000000 };
-	int r = store_lock(s);
+	int r;
 
+	v->now_s = v->s->sys->now_us() / 1000000;
+	r = store_lock(v->s);
 	if (r < 0)
 		return r;
-	r = vacuum_locked(&v);
-	store_unlock(s);
-	free(v.users);
-	store_list_deinit(&v.list);
+	r = vacuum_locked(v);
+	store_unlock(v->s);
+	free(v->users);
+	store_list_deinit(&v->list);
 	return r;
+}
+
+int store_vacuum(struct store *s, uint64_t reserve, const char *keep)
+{
+	struct vacuum v = { .s = s, .reserve = reserve, .keep = keep };
+
+	return vacuum(&v);
+}
+
+void store_drop_bodies(struct store *s, uint64_t reserve)
+{
+	struct vacuum v = { .s = s, .reserve = reserve, .only_bodies = true };
+
+	vacuum(&v);
 }

@@ -29,7 +29,7 @@
 
 struct statvfs;
 
-/** `20261121T091733-3f9a2c41`: time in UTC, and random digits. */
+/** `20261121T091733-3f9a2c41`: time in UTC, microseconds (5 hex digits), 3 random digits. */
 #define STORE_ID_SIZE 25
 /** Longest first line of a record. */
 #define STORE_META_MAX ((size_t)32 << 10)
@@ -131,6 +131,9 @@ struct store {
  */
 int store_init(struct store *ret, int dir_fd, const struct store_limits_text *limits,
 	       const struct store_sys *sys);
+
+/** Longest body that is allowed. */
+uint64_t store_max_body(const struct store *s);
 
 struct store_added {
 	char id[STORE_ID_SIZE];

@@ -68,6 +68,8 @@ void conn_close(struct conn *c)
 
 	while (!LIST_EMPTY(&c->attachments))
 		session_leave(LIST_FIRST(&c->attachments));
+	if (c->store)
+		session_close(c->store);
 	while (!LIST_EMPTY(&c->requests))
 		request_orphan(LIST_FIRST(&c->requests));
 	LIST_REMOVE(c, link);

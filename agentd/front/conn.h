@@ -54,6 +54,7 @@ struct conn {
 	struct request_list requests; /**< Unanswered ones. */
 	unsigned n_requests;
 	struct attachment_list attachments;
+	struct session *store; /**< Its process at the record store, or NULL. */
 };
 
 /** Take clients from the listening socket. */

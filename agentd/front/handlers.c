@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/front/session.h"
+#include "agentd/front/cores.h"
 #include "agentd/front/spawner.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -278,6 +278,11 @@ void handlers_run(struct request *r, const char *params, size_t size)
 	switch (rpc_methods[r->method].place) {
 	case RPC_PLACE_SESSION:
 		e = run_session(r, &arena, params, size, &err);
+		break;
+	case RPC_PLACE_STORE:
+		e = rpc_params_check_text(r->method, params, size, &arena, NULL, &err);
+		if (e == 0)
+			e = cores_call(r, params, size, &err);
 		break;
 	case RPC_PLACE_INSPECT:
 		e = run_inspect(r, &arena, params, size, &err);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/front/cores.h"
 #include "agentd/front/spawner.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -45,14 +46,6 @@ static void kill_worker(struct session *s)
 	s->killed = true;
 }
 
-static void end_expired(int fd, short what, void *user)
-{
-	struct session *s = user;
-
-	log_warning("worker for process %u does not leave: killed", s->pid);
-	kill_worker(s);
-}
-
 static void session_free(struct session *s)
 {
 	struct event *const events[] = { s->read_event, s->write_event, s->end_timer };
@@ -71,10 +64,32 @@ static void close_channel(struct session *s)
 	const struct timeval tv = { .tv_sec = END_MS / 1000, .tv_usec = END_MS % 1000 * 1000 };
 
 	s->closing = true;
+	if (s->client)
+		s->client->store = NULL;
+	s->client = NULL;
 	event_del(s->read_event);
 	event_del(s->write_event);
 	ipc_link_deinit(&s->channel);
 	event_add(s->end_timer, &tv);
+}
+
+static void end_expired(int fd, short what, void *user)
+{
+	struct session *s = user;
+
+	if (!s->closing) {
+		close_channel(s); /* a store that has had nothing to do */
+		return;
+	}
+
+	log_warning("worker for process %u does not leave: killed", s->pid);
+	kill_worker(s);
+}
+
+void session_close(struct session *s)
+{
+	if (!s->closing)
+		close_channel(s);
 }
 
 struct session *session_create(struct front *f, const struct ipc_started *started,
@@ -280,10 +295,11 @@ static void call_expired(int fd, short what, void *user)
 	if (stuck)
 		kill_worker(s);
 	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name,
-		      stuck ? "the worker is killed; the kernel lets the target run" :
-			      "other calls came first: send fewer at once",
+		      !stuck ? "other calls came first: send fewer at once" :
+		      s->kind == IPC_KIND_STORE ? "is the disk with the store very busy?" :
+						  "the worker is killed; the kernel lets the target run",
 		      "no answer in time");
-	if (stuck)
+	if (stuck && s->kind != IPC_KIND_STORE)
 		agent_err_set_resumed(&err, true);
 	request_fail(r, &err);
 }
@@ -339,6 +355,8 @@ void session_call(struct session *s, struct request *r, const char *params, size
 	}
 	if (LIST_EMPTY(&s->calls))
 		s->heard_ns = clock_now_ns();
+	if (s->kind == IPC_KIND_STORE)
+		event_del(s->end_timer);
 	r->call_id = head.id;
 	r->params_size = size;
 	request_own(r, &s->calls);
@@ -354,6 +372,17 @@ static struct request *find_call(struct session *s, uint64_t id)
 	return NULL;
 }
 
+/* A call was answered: nothing more to do for a look, for a store perhaps. */
+static void rest(struct session *s)
+{
+	const struct timeval tv = { .tv_sec = CORES_IDLE_S };
+
+	if (s->kind == IPC_KIND_INSPECT)
+		close_channel(s);
+	else if (s->kind == IPC_KIND_STORE && !s->closing && LIST_EMPTY(&s->calls))
+		event_add(s->end_timer, &tv);
+}
+
 static void answered(struct session *s, struct ipc_message *m)
 {
 	struct request *r = find_call(s, m->head.id);
@@ -367,8 +396,7 @@ static void answered(struct session *s, struct ipc_message *m)
 		if (attach && a)
 			a->established = true;
 		request_reply_message(r, m);
-		if (s->kind == IPC_KIND_INSPECT)
-			close_channel(s);
+		rest(s);
 		return;
 	}
 	if (attach && !s->attach_error && (s->attach_error = malloc((size_t)m->head.size + 1))) {
@@ -378,8 +406,7 @@ static void answered(struct session *s, struct ipc_message *m)
 	request_fail_text(r, m->text, (size_t)m->head.size);
 	if (attach && a && !a->established)
 		session_leave(a);
-	if (s->kind == IPC_KIND_INSPECT)
-		close_channel(s);
+	rest(s);
 }
 
 /* Its text is lost: there was no descriptor for the memfd. */
@@ -492,7 +519,7 @@ static void end_error(const struct session *s, enum rpc_method method, struct ag
 {
 	const char *reason = rpc_end_reason_name(s->reason);
 
-	if (s->kind == IPC_KIND_INSPECT)
+	if (s->kind != IPC_KIND_SESSION)
 		agent_err_set(err, RPC_ERROR_FAILED, 0, rpc_methods[method].name, "try again",
 			      "the process that was to answer has ended");
 	else if (method == RPC_METHOD_SESSION_ATTACH && s->reason == RPC_END_REASON_STUCK)

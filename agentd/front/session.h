@@ -5,7 +5,8 @@
 /**
  * @file session.h
  * Sessions: one per target, held by any number of connections, one of which may hold the writer
- * lease.  Inspect workers are sessions that nobody is attached to and that serve one request.
+ * lease.  Inspect workers are sessions that nobody is attached to and that serve one request; store
+ * processes serve the requests of one connection.
  */
 
 #include "agentd/front/request.h"
@@ -25,9 +26,11 @@ struct session {
 	uint64_t since_ns;
 	struct ipc_link channel;
 	struct event *read_event, *write_event;
-	struct event *end_timer; /**< Ending: the worker is killed unless it leaves in time. */
+	/** Ending: the worker is killed unless it leaves in time.  Store with nothing to do: it ends. */
+	struct event *end_timer;
 	struct attachment_list attachments;
 	struct conn *writer;
+	struct conn *client; /**< Of a store process: whose requests it serves. */
 	struct request_list calls;   /**< Sent to the worker. */
 	uint32_t last_client;	     /**< Number of the last attachment. */
 	uint64_t heard_ns;	     /**< Last answer, or when it got something to do. */
@@ -59,6 +62,8 @@ int session_take_lease(struct attachment *a, struct agent_err *err);
 /** Forward a request to the worker; it is answered from now on. */
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
 		  uint32_t flags, uint32_t timeout_ms);
+/** The worker is to leave. */
+void session_close(struct session *s);
 /** spawn reaped the worker. */
 void session_worker_ended(struct session *s, enum ipc_how how);
 /** For agent shutdown. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/front/session.h"
+#include "agentd/front/cores.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -237,6 +237,8 @@ static void handle_started(struct front *f, const struct ipc_started *m, int tak
 		return;
 	if (r->method == RPC_METHOD_SESSION_ATTACH) {
 		started_session(r, m, take_channel);
+	} else if (r->start_kind == IPC_KIND_STORE) {
+		cores_started(r, m, take_channel);
 	} else {
 		started_inspect(r, m, take_channel);
 	}

@@ -14,7 +14,7 @@
 
 #define FILE_MAX ((size_t)64 << 10)
 
-enum kind { TEXT, NUMBER, DURATION, LIBRARY };
+enum kind { TEXT, NUMBER, DURATION, LIBRARY, SIZE, AGE, COUNT };
 
 static const struct key {
 	const char *section, *name;
@@ -38,6 +38,12 @@ static const struct key {
 	TEXT_KEY("kfd", "sysfs", kfd_sysfs),
 	{ "cuda", "library", LIBRARY, offsetof(struct config, cuda_library),
 	  sizeof(((struct config *)0)->cuda_library), 0, 0 },
+	TEXT_KEY("store", "directory", store_directory),
+#define LIMIT_KEY(name, kind)                                                                      \
+	{ "store", #name, kind, offsetof(struct config, store_##name), CONFIG_LIMIT_MAX, 0, 0 }
+	LIMIT_KEY(max_use, SIZE), LIMIT_KEY(keep_free, SIZE), LIMIT_KEY(max_body, SIZE),
+	LIMIT_KEY(max_age, AGE), LIMIT_KEY(max_record_age, AGE), LIMIT_KEY(max_records, COUNT),
+#undef LIMIT_KEY
 #undef TEXT_KEY
 };
 
@@ -54,6 +60,7 @@ void config_init(struct config *c)
 		.kfd_device = "/dev/kfd",
 		.kfd_sysfs = "/sys/class/kfd/kfd",
 		.cuda_library = "libcuda.so.1",
+		.store_directory = LOCALSTATEDIR "/lib/gpu-agent/cores",
 	};
 }
 
@@ -69,6 +76,18 @@ static const struct key *find_key(const char *section, const char *name)
 		if (!strcmp(keys[i].section, section) && !strcmp(keys[i].name, name))
 			return &keys[i];
 	return NULL;
+}
+
+static const char *wrong_limit(enum kind kind, const char *value)
+{
+	uint64_t v;
+	uint32_t percent;
+
+	if (kind == SIZE)
+		return str_to_size(value, &v, &percent) < 0 ? "not a size such as 10G or 15%" : NULL;
+	if (kind == AGE)
+		return str_to_age(value, &v) < 0 ? "not an age such as 14d, 26w or 12h" : NULL;
+	return str_to_u64(value, 0, UINT32_MAX, &v) < 0 ? "not a number" : NULL;
 }
 
 /* NULL, or what is wrong with the value. */
@@ -89,6 +108,13 @@ static const char *store(const struct key *k, const char *value, struct config *
 			return "neither an absolute path nor a file name";
 		if (strlen(value) >= k->size)
 			return "too long";
+		str_copy(field, k->size, value);
+		return NULL;
+	case SIZE:
+	case AGE:
+	case COUNT:
+		if (strlen(value) >= k->size || wrong_limit(k->kind, value))
+			return strlen(value) < k->size ? wrong_limit(k->kind, value) : "too long";
 		str_copy(field, k->size, value);
 		return NULL;
 	case NUMBER:

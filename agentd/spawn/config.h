@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define CONFIG_NAME_MAX 33
+#define CONFIG_LIMIT_MAX 24
 
 struct config {
 	/* [agent] */
@@ -31,6 +32,12 @@ struct config {
 	char kfd_sysfs[PATH_MAX];
 	/* [cuda] */
 	char cuda_library[PATH_MAX]; /**< For dlopen() in workers: a name or a path. */
+	/* [store]: limits as text, "" is the default (store/store.h) */
+	char store_directory[PATH_MAX];
+	char store_max_use[CONFIG_LIMIT_MAX], store_keep_free[CONFIG_LIMIT_MAX];
+	char store_max_body[CONFIG_LIMIT_MAX];
+	char store_max_age[CONFIG_LIMIT_MAX], store_max_record_age[CONFIG_LIMIT_MAX];
+	char store_max_records[CONFIG_LIMIT_MAX];
 };
 
 void config_init(struct config *c);

@@ -46,7 +46,7 @@
 #define POLL_MAX 1100
 
 static struct {
-	const char *socket, *config, *kfd, *kfd_sysfs, *cuda_library, *idle_exit;
+	const char *socket, *config, *kfd, *kfd_sysfs, *cuda_library, *idle_exit, *store;
 	bool user, check_config, verbose, version, help;
 } opt;
 
@@ -58,6 +58,7 @@ static const struct argv_option options[] = {
 	{ "kfd", 0, ARGV_STRING, &opt.kfd, "PATH", "KFD device (default /dev/kfd)" },
 	{ "kfd-sysfs", 0, ARGV_STRING, &opt.kfd_sysfs, "DIR", "KFD topology (default /sys/class/kfd/kfd)" },
 	{ "cuda-library", 0, ARGV_STRING, &opt.cuda_library, "PATH", "CUDA driver (default libcuda.so.1)" },
+	{ "store", 0, ARGV_STRING, &opt.store, "DIR", "keep records there" },
 	{ "idle-exit", 0, ARGV_STRING, &opt.idle_exit, "TIME", "exit after TIME without a connection" },
 	{ "verbose", 'v', ARGV_FLAG, &opt.verbose, NULL, "log more" },
 	{ "version", 0, ARGV_FLAG, &opt.version, NULL, "print the version and exit" },
@@ -69,7 +70,7 @@ struct spawn {
 	struct config config;
 	struct access_rules rules;
 	struct workers workers;
-	char front_program[PATH_MAX], worker_program[PATH_MAX];
+	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX];
 	uid_t front_uid;
 	gid_t front_gid;
 	int listen_fd;
@@ -104,7 +105,9 @@ static int find_programs(struct spawn *s)
 	*slash = '\0';
 	snprintf(s->front_program, sizeof(s->front_program), "%s/gpu-agent-front", self);
 	snprintf(s->worker_program, sizeof(s->worker_program), "%s/gpu-agent-worker", self);
-	if (access(s->front_program, X_OK) < 0 || access(s->worker_program, X_OK) < 0)
+	snprintf(s->store_program, sizeof(s->store_program), "%s/gpu-agent-store", self);
+	if (access(s->front_program, X_OK) < 0 || access(s->worker_program, X_OK) < 0 ||
+	    access(s->store_program, X_OK) < 0)
 		return -errno;
 	return 0;
 }
@@ -118,6 +121,18 @@ static int apply_option(const char *name, char *field, size_t size, const char *
 	if (value)
 		str_copy(field, size, value);
 	return 0;
+}
+
+/* As the XDG base directory specification has it; "" when there is no such place. */
+static void user_store(char *ret, size_t size)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	ret[0] = '\0';
+	if (state && state[0] == '/')
+		snprintf(ret, size, "%s/gpu-agent/cores", state);
+	else if (home && home[0] == '/')
+		snprintf(ret, size, "%s/.local/state/gpu-agent/cores", home);
 }
 
 static int load_config(struct spawn *s)
@@ -144,7 +159,10 @@ static int load_config(struct spawn *s)
 		log_error("%s", error);
 		return r;
 	}
-	if (apply_option("socket", c->socket, sizeof(c->socket), opt.socket) < 0 ||
+	if (opt.user && !opt.config)
+		user_store(c->store_directory, sizeof(c->store_directory));
+	if (apply_option("store", c->store_directory, sizeof(c->store_directory), opt.store) < 0 ||
+	    apply_option("socket", c->socket, sizeof(c->socket), opt.socket) < 0 ||
 	    apply_option("kfd", c->kfd_device, sizeof(c->kfd_device), opt.kfd) < 0 ||
 	    apply_option("kfd-sysfs", c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs) < 0 ||
 	    apply_option("cuda-library", c->cuda_library, sizeof(c->cuda_library), opt.cuda_library) < 0)
@@ -526,7 +544,7 @@ static void serve(struct spawn *s)
 		/* Guards first: the other two may remove workers from the list. */
 		for (size_t i = 2; i < n; i++)
 			if (fds[i].revents)
-				workers_guard(of[i]);
+				workers_guard(&s->workers, of[i]);
 		if (fds[1].revents)
 			front_readable(s);
 		if (fds[0].revents)
@@ -560,7 +578,7 @@ static int run(struct spawn *s)
 	}
 	r = find_programs(s);
 	if (r < 0)
-		return fail("gpu-agent-front and gpu-agent-worker must lie beside gpu-agentd", r);
+		return fail("gpu-agent-front, -worker and -store must lie beside gpu-agentd", r);
 	if (resolve_names(s) < 0 || open_listener(s) < 0)
 		return 1;
 	if (!opt.user)
@@ -573,6 +591,10 @@ static int run(struct spawn *s)
 	s->workers.config = &s->config;
 	s->workers.rules = &s->rules;
 	s->workers.program = s->worker_program;
+	s->workers.store_program = s->store_program;
+	s->workers.store_uid = s->front_uid;
+	s->workers.store_gid = s->front_gid;
+	s->workers.user_mode = opt.user;
 	s->workers.verbose = opt.verbose;
 	s->watchdog_at = clock_deadline_ms(0);
 	r = start_front(s);

@@ -1,6 +1,6 @@
 archives += spawn
 spawn_src := agentd/spawn/config.c agentd/spawn/listen.c agentd/spawn/notify.c \
-	agentd/spawn/release.c agentd/spawn/workers.c
+	agentd/spawn/release.c agentd/spawn/stores.c agentd/spawn/workers.c
 spawn_cflags := $(agentd_cppflags)
 
 programs += gpu-agentd
@@ -8,6 +8,6 @@ gpu-agentd_src := agentd/spawn/main.c
 gpu-agentd_libs := spawn agentd base
 gpu-agentd_ldlibs := -linih -lcap
 
-# The three programs of the daemon lie side by side; /usr/sbin has a link to the first.
+# The programs of the daemon lie side by side; /usr/sbin has a link to the first.
 installs += 755:$(O)/bin/gpu-agentd:$(libexecdir)/gpu-agent/gpu-agentd
 installs += link:$(libexecdir)/gpu-agent/gpu-agentd:$(sbindir)/gpu-agentd

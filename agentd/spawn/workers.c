@@ -42,7 +42,7 @@ static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owne
 	uint32_t n = 0;
 
 	for (const struct worker *i = w->first; i; i = i->next)
-		n += i->kind == kind && i->owner == owner;
+		n += i->kind == kind && i->owner == owner && !i->producer;
 	return n;
 }
 
@@ -57,7 +57,7 @@ uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 
 static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owner)
 {
-	if (kind == IPC_KIND_INSPECT)
+	if (kind != IPC_KIND_SESSION)
 		return workers_count(w, kind) < INSPECT_MAX &&
 		       count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
 	return workers_count(w, kind) < w->config->sessions &&
@@ -74,8 +74,7 @@ static bool is_own_process(const struct workers *w, pid_t pid)
 	return false;
 }
 
-/* In the child: put each descriptor at its place; from[i] < 0 leaves place i alone. */
-static void place_fds(const int from[], const int to[], size_t n)
+void workers_place_fds(const int from[], const int to[], size_t n)
 {
 	int high[4];
 
@@ -118,7 +117,7 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 		argv[n++] = "--observer";
 	if (w->verbose)
 		argv[n++] = "--verbose";
-	place_fds(from, to, ARRAY_SIZE(to));
+	workers_place_fds(from, to, ARRAY_SIZE(to));
 	/* SIGTERM waits until the worker can undo what it does. */
 	sigemptyset(&none);
 	sigaddset(&none, SIGTERM);
@@ -258,19 +257,24 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 	ret->status = fork_worker(w, start, peer, &pidfd, &ret->worker, ret_channel);
 	if (ret->status < 0)
 		ret->verdict = IPC_VERDICT_FAILED;
+	else
+		w->first->target_uid = ret->target_uid;
 }
 
+/* A look without a session, or the store. */
 static void start_inspect(struct workers *w, const struct ipc_start *start,
 			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
 {
 	int no_pidfd = -1;
 
-	if (!quota_allows(w, IPC_KIND_INSPECT, peer->uid)) {
+	if (!quota_allows(w, (enum ipc_kind)start->kind, peer->uid)) {
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
 	ret->rights = IPC_RIGHT_READ;
-	ret->status = fork_worker(w, start, peer, &no_pidfd, &ret->worker, ret_channel);
+	ret->status = start->kind == IPC_KIND_STORE ?
+			      stores_start(w, start, peer, &ret->worker, ret_channel) :
+			      fork_worker(w, start, peer, &no_pidfd, &ret->worker, ret_channel);
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }
 
@@ -317,7 +321,8 @@ void workers_refuse(const struct ipc_start *start, int status, struct ipc_starte
 static bool is_sane(const struct ipc_start *start)
 {
 	return start->timeout_ms <= TIMEOUT_MS_MAX && start->pid <= INT32_MAX &&
-	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT);
+	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT ||
+		start->kind == IPC_KIND_STORE);
 }
 
 void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
@@ -341,12 +346,16 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 	access_peer_deinit(&peer);
 }
 
-void workers_guard(struct worker *k)
+void workers_guard(struct workers *w, struct worker *k)
 {
 	struct ipc_guard m;
 	int fd, r;
 
 	while ((r = ipc_recv_fixed(k->guard_fd, &m, sizeof(m), &fd)) == 1) {
+		if (m.type == IPC_STORE && fd >= 0 && k->kind == IPC_KIND_SESSION) {
+			stores_start_producer(w, k, fd);
+			continue;
+		}
 		if (fd >= 0)
 			close(fd);
 		if (m.type == IPC_ARM && m.ms <= 10 * TIMEOUT_MS_MAX) {

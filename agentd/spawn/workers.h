@@ -24,8 +24,10 @@ struct worker {
 	pid_t target;
 	int target_pidfd; /**< -1 for inspect workers. */
 	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
+	uid_t target_uid; /**< Of session workers: who owns records about the target. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
+	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
 	enum ipc_how how; /**< What to report when it was our doing. */
 };
 
@@ -36,6 +38,10 @@ struct workers {
 	const struct config *config;
 	const struct access_rules *rules;
 	const char *program; /**< Path of gpu-agent-worker. */
+	const char *store_program;
+	uid_t store_uid; /**< It runs as this user. */
+	gid_t store_gid;
+	bool user_mode;
 	pid_t front_pid;
 	bool verbose;
 };
@@ -48,7 +54,7 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 void workers_refuse(const struct ipc_start *start, int status, struct ipc_started *ret);
 
 /** Guard socket of @p worker is readable. */
-void workers_guard(struct worker *worker);
+void workers_guard(struct workers *w, struct worker *worker);
 /** Kill those whose deadline passed.  @return next deadline, 0 when there is none. */
 uint64_t workers_deadlines(struct workers *w);
 void workers_kill(struct workers *w, uint32_t id);
@@ -61,6 +67,17 @@ void workers_signal(struct workers *w, int sig);
  * @return false when it was no worker, but another child of this module.
  */
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
+
+/** In a child: put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
+void workers_place_fds(const int from[], const int to[], size_t n);
+
+/* stores.c: the processes that work on the record store. */
+
+/** For a client.  @return 0 or -errno. */
+int stores_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+		 uint32_t *ret_id, int *ret_channel);
+/** For what @p worker wants to store; closes its end when there is none. */
+void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel);
 
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
 void workers_deinit(struct workers *w);

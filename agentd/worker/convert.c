@@ -212,32 +212,3 @@ struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_
 						   .mode = w[i].mode };
 	return list;
 }
-
-char *convert_base64(struct rpc_arena *a, const void *data, size_t size)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = rpc_arena_alloc(a, (size + 2) / 3 * 4 + 1), *o = text;
-	const uint8_t *p = data;
-
-	if (!text)
-		return NULL;
-	for (; size >= 3; size -= 3, p += 3) {
-		uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
-
-		*o++ = digits[v >> 18];
-		*o++ = digits[v >> 12 & 63];
-		*o++ = digits[v >> 6 & 63];
-		*o++ = digits[v & 63];
-	}
-	if (size) {
-		uint32_t v = (uint32_t)p[0] << 16 | (size > 1 ? (uint32_t)p[1] << 8 : 0);
-
-		*o++ = digits[v >> 18];
-		*o++ = digits[v >> 12 & 63];
-		*o++ = size > 1 ? digits[v >> 6 & 63] : '=';
-		*o++ = '=';
-	}
-	*o = '\0';
-	return text;
-}

@@ -27,7 +27,5 @@ struct rpc_queue_result *convert_results(struct rpc_arena *a, const struct targe
 					 uint32_t *ret_count);
 struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_watch *w, size_t n);
 
-/** Base64 with padding, in the arena. */
-char *convert_base64(struct rpc_arena *a, const void *data, size_t size);
 
 #endif /* WORKER_CONVERT_H */

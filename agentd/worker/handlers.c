@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <string.h>
 
 #include "agentd/worker/convert.h"
 #include "agentd/worker/handlers.h"
+#include "agentd/worker/record.h"
 #include "agentd/worker/snapshot.h"
 #include "base/clock.h"
 
 #define LEASE_MS_DEFAULT 5000
+/* For the store to write a record to the disk. */
+#define RECORD_MS	  4000
 
 static int unsupported(struct agent_err *err, const char *what)
 {
@@ -72,6 +76,30 @@ static int do_queues(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return done(arena, err);
 }
 
+/* A failure does not spoil the snapshot; it is told as something that is missing. */
+static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_ms,
+		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+{
+	char id[STORE_ID_SIZE];
+	const char **missing;
+	int r = record_snapshot(&s->guard, &s->store_fd, ret, "requested", timeout_ms, id);
+
+	if (r == 0) {
+		ret->record = rpc_arena_strdup(a, id);
+		return done(a, err);
+	}
+	missing = rpc_arena_array(a, ret->n_missing + 1, sizeof(*missing));
+	if (!missing)
+		return no_memory(err);
+	if (ret->n_missing)
+		memcpy(missing, ret->missing, ret->n_missing * sizeof(*missing));
+	missing[ret->n_missing++] = rpc_arena_printf(
+		a, "record: %s", r == -EPIPE ? "the store is not available" : strerror(-r));
+	ret->missing = missing;
+	ret->complete = false;
+	return done(a, err);
+}
+
 static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		       const struct rpc_gpu_snapshot_params *params,
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
@@ -83,9 +111,15 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		.registers = params->has_registers && params->registers,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
+	bool record = params->has_record && params->record;
 	struct snapshot seen;
 	uint32_t max_stop_ms, left_ms;
 	int r;
+
+	if (record && !(s->call.flags & IPC_FLAG_CONTROL))
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
+				     "ask the owner of the process or an administrator",
+				     "you may look at the process, but store no record of it");
 
 	if ((o.each_wave || o.registers) && !o.waves)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
@@ -97,7 +131,11 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);
 	left_ms = session_stop_end(s);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
-	return r < 0 ? r : snapshot_tell(s->target, arena, &o, &seen, ret, err);
+	if (r == 0)
+		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
+	if (r < 0 || !record)
+		return r;
+	return keep_record(s, arena, left_ms < RECORD_MS ? left_ms : RECORD_MS, ret, err);
 }
 
 /* ------------------------------------------------------------------ suspend, resume ---------- */

@@ -85,7 +85,7 @@ int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	if (n < 0)
 		return n;
 	ret->size = (uint32_t)n;
-	ret->data = is_zero(buf, (uint32_t)n) ? "" : convert_base64(arena, buf, (size_t)n);
+	ret->data = is_zero(buf, (uint32_t)n) ? "" : rpc_arena_base64(arena, buf, (size_t)n);
 	return rpc_arena_error(arena) ? no_memory(err) : 0;
 }
 

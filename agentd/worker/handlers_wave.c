@@ -207,6 +207,6 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 		return (int)n;
 	ret->address = params->address;
 	ret->size = (uint32_t)n;
-	ret->data = convert_base64(arena, buf, (size_t)n);
+	ret->data = rpc_arena_base64(arena, buf, (size_t)n);
 	return rpc_arena_error(arena) ? no_memory(err) : 0;
 }

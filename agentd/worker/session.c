@@ -541,6 +541,7 @@ int session_run(const struct worker_options *o)
 {
 	struct session s = { .options = o,
 			     .guard = { .fd = IPC_FD_SPAWN },
+			     .store_fd = -1,
 			     .reason = RPC_END_REASON_DETACHED };
 	int status = 1, r;
 

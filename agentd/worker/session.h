@@ -23,6 +23,7 @@ struct session {
 	struct agent_err attach_err;
 	struct ipc_link link;
 	struct guard guard;
+	int store_fd; /**< To the record store, see record.h; -1 before the first record. */
 	struct event_base *base;
 	struct event *readable, *writable, *guard_gone, *target_event, *target_exit, *child, *term;
 	struct event *lease, *no_call;

@@ -31,7 +31,7 @@ import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("BIN", ROOT / "build/bin"))
-LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker")
+LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store")
 # Sanitizer builds on a loaded machine are slow; a deadline only decides how long a failure takes.
 PATIENCE = 20.0
 
@@ -271,6 +271,7 @@ class Scene:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test."))
         self.mount = self.directory / "sys"
         self.socket = self.directory / "agentd.sock"
+        self.cores = self.directory / "cores"
         self.processes = []
         self.clients = []
         self.options = (app, gpus, sim, agentd, user_mode, app_user, start_agent)
@@ -318,10 +319,14 @@ class Scene:
         return process
 
     def start_agentd(self, *options, user_mode=True, env=None):
-        argv = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd", "--kfd-sysfs", self.mount]
+        argv = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd", "--kfd-sysfs", self.mount,
+                "--store", self.cores]
         if user_mode:
             argv.append("--user")
         else:
+            if not self.cores.exists():
+                self.cores.mkdir(0o700)
+                shutil.chown(self.cores, "nobody")
             config = self.directory / "agentd.conf"
             if not config.exists():
                 config.write_text("[agent]\nuser = nobody\nsocket_group =\n")

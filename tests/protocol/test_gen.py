@@ -106,7 +106,7 @@ BAD = [
      f'types[1] (leaf).members[0] ({"x" * 61}): "name" is longer than 60 characters'),
     (at("methods.0.name", "echo"), 'methods[0] (echo): "name" must be group.verb'),
     (at("methods.0.since", None), M + ': "since" is missing'),
-    (at("methods.0.place", "moon"), M + ': "place" must be one of front, session, inspect'),
+    (at("methods.0.place", "moon"), M + ': "place" must be one of front, session, inspect, store'),
     (at("methods.0.right", "write"), M + ': "right" must be one of none, read, control'),
     (at("methods.0.right", "read"), M + ': a method that needs the lease needs the right "control"'),
     (at("methods.0.lease", 1), M + ': "lease" must be true or false'),

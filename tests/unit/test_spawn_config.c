@@ -41,6 +41,10 @@ static void mistakes_are_named(void)
 		{ "[cuda]\nlibrary = ../libcuda.so\n", "t.conf:2: [cuda] library: neither an absolute path nor a file name" },
 		{ "[cuda]\nlibrary =\n", "t.conf:2: [cuda] library: neither an absolute path nor a file name" },
 		{ "[agent]\nnonsense\n", "t.conf:2: syntax error" },
+		{ "[store]\nmax_use = lots\n", "t.conf:2: [store] max_use: not a size such as 10G or 15%" },
+		{ "[store]\nmax_age = old\n", "t.conf:2: [store] max_age: not an age such as 14d, 26w or 12h" },
+		{ "[store]\nmax_records = 1e3\n", "t.conf:2: [store] max_records: not a number" },
+		{ "[store]\nkeep_free = 10000000000000000000000000\n", "t.conf:2: [store] keep_free: too long" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {

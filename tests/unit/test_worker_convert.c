@@ -19,7 +19,7 @@ static void base64_of_every_length(void)
 
 	rpc_arena_init(&a, 0);
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
-		TEST_ROW_STR(i, convert_base64(&a, rows[i].n ? test_tail_dup(rows[i].bytes, rows[i].n) :
+		TEST_ROW_STR(i, rpc_arena_base64(&a, rows[i].n ? test_tail_dup(rows[i].bytes, rows[i].n) :
 							       "", rows[i].n), rows[i].want);
 }
 

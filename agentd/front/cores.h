@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_CORES_H
+#define FRONT_CORES_H
+
+/**
+ * @file cores.h
+ * Calls to the record store: a process for each connection that makes some, started by the first one
+ * and sent away when it has had nothing to do for CORES_IDLE_S.
+ */
+
+#include "agentd/front/session.h"
+
+#define CORES_IDLE_S 30
+
+/** Pass a request on; it is answered from now on.  @return RPC_LATER, or negative with @p err. */
+int cores_call(struct request *r, const char *params, size_t size, struct agent_err *err);
+/** spawn has started the process for @p r. */
+void cores_started(struct request *r, const struct ipc_started *m, int take_channel);
+
+#endif /* FRONT_CORES_H */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agentd/spawn/workers.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+/* To open the directory and clean up what others left in it. */
+#define START_MS 20000
+/* A worker has one; others may be on their way out. */
+#define PRODUCERS_MAX 4
+
+/* For whom a process works; this goes onto its command line. */
+struct client {
+	uid_t uid;
+	pid_t pid; /* target of a producer; 0 for clients */
+	bool admin, observer;
+};
+
+static void store_exec(const struct workers *w, const struct client *c, int guard, int channel)
+{
+	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT };
+	const int from[] = { guard, channel };
+	const struct config *config = w->config;
+	char uid[12], gid[12], client[12], pid[12];
+	const char *argv[] = { w->store_program, "--uid", uid, "--gid", gid, "--client-uid", client,
+			       "--pid", pid, "--directory", config->store_directory,
+			       "--max-use", config->store_max_use, "--keep-free", config->store_keep_free,
+			       "--max-body", config->store_max_body, "--max-age", config->store_max_age,
+			       "--max-record-age", config->store_max_record_age,
+			       "--max-records", config->store_max_records,
+			       NULL, NULL, NULL, NULL, NULL };
+	size_t n = 23;
+	sigset_t none;
+
+	snprintf(uid, sizeof(uid), "%u", w->store_uid);
+	snprintf(gid, sizeof(gid), "%u", w->store_gid);
+	snprintf(client, sizeof(client), "%u", c->uid);
+	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
+	if (c->admin)
+		argv[n++] = "--admin";
+	if (c->observer)
+		argv[n++] = "--observer";
+	if (w->user_mode)
+		argv[n++] = "--make-directory";
+	if (w->verbose)
+		argv[n++] = "--verbose";
+	workers_place_fds(from, to, ARRAY_SIZE(to));
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid();
+	execv(w->store_program, (char *const *)argv);
+	_exit(127);
+}
+
+/* @param channel  Borrowed. */
+static int fork_store(struct workers *w, const struct client *c, int channel, struct worker **ret)
+{
+	struct worker *k = calloc(1, sizeof(*k));
+	auto_close int ours = -1, theirs = -1;
+	int guard[2], r;
+
+	if (!k)
+		return -ENOMEM;
+	r = fd_socketpair(SOCK_NONBLOCK, guard);
+	if (r < 0) {
+		free(k);
+		return r;
+	}
+	ours = guard[0];
+	theirs = guard[1];
+	*k = (struct worker){ .kind = IPC_KIND_STORE, .owner = c->uid, .target_pidfd = -1 };
+	k->pid = fork();
+	if (k->pid == 0)
+		store_exec(w, c, theirs, channel);
+	if (k->pid < 0) {
+		r = -errno;
+		free(k);
+		return r;
+	}
+	k->id = ++w->last_id;
+	k->guard_fd = TAKE_FD(ours);
+	k->kill_at = clock_deadline_ms(START_MS);
+	k->next = w->first;
+	w->first = k;
+	*ret = k;
+	return 0;
+}
+
+int stores_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+		 uint32_t *ret_id, int *ret_channel)
+{
+	const struct client c = { .uid = peer->uid, .admin = peer->admin, .observer = peer->observer };
+	auto_close int front = -1, store = -1;
+	struct worker *k;
+	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
+
+	if (r < 0)
+		return r;
+	front = pair[0];
+	store = pair[1];
+	r = fork_store(w, &c, store, &k);
+	if (r < 0)
+		return r;
+	*ret_id = k->id;
+	*ret_channel = TAKE_FD(front);
+	return 0;
+}
+
+static unsigned count_producers(const struct workers *w, uint32_t worker)
+{
+	unsigned n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->producer == worker;
+	return n;
+}
+
+void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel)
+{
+	auto_close int channel = take_channel;
+	const struct client c = { .uid = worker->target_uid, .pid = worker->target };
+	struct worker *k;
+	int r = count_producers(w, worker->id) >= PRODUCERS_MAX ? -EBUSY : fork_store(w, &c, channel, &k);
+
+	if (r == 0)
+		k->producer = worker->id;
+	else
+		log_warning("no store for the worker on process %d: %s", (int)worker->target,
+			    strerror(-r));
+}

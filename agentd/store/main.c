@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "agentd/store/service.h"
+#include "base/argv.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+static struct {
+	const char *uid, *gid, *client_uid, *pid, *directory;
+	struct store_limits_text limits;
+	bool admin, observer, make_directory, verbose;
+} opt;
+
+static const struct argv_option options[] = {
+	{ "uid", 0, ARGV_STRING, &opt.uid, "UID", "become this user" },
+	{ "gid", 0, ARGV_STRING, &opt.gid, "GID", "and this group" },
+	{ "client-uid", 0, ARGV_STRING, &opt.client_uid, "UID", "whose records" },
+	{ "pid", 0, ARGV_STRING, &opt.pid, "PID", "add records about this process; 0: serve a client" },
+	{ "admin", 0, ARGV_FLAG, &opt.admin, NULL, "the client is an administrator" },
+	{ "observer", 0, ARGV_FLAG, &opt.observer, NULL, "the client may look at all" },
+	{ "directory", 0, ARGV_STRING, &opt.directory, "DIR", "the store" },
+	{ "make-directory", 0, ARGV_FLAG, &opt.make_directory, NULL, "make it when it is missing" },
+	{ "max-use", 0, ARGV_STRING, &opt.limits.max_use, "SIZE", "bytes on disk" },
+	{ "keep-free", 0, ARGV_STRING, &opt.limits.keep_free, "SIZE", "bytes left free" },
+	{ "max-body", 0, ARGV_STRING, &opt.limits.max_body, "SIZE", "longest body" },
+	{ "max-age", 0, ARGV_STRING, &opt.limits.max_age, "AGE", "of bodies" },
+	{ "max-record-age", 0, ARGV_STRING, &opt.limits.max_record_age, "AGE", "of records" },
+	{ "max-records", 0, ARGV_STRING, &opt.limits.max_records, "N", "records" },
+	{ "verbose", 0, ARGV_FLAG, &opt.verbose, NULL, "log more" },
+	{ 0 },
+};
+
+static bool number(const char *text, uint64_t max, uint32_t *ret)
+{
+	uint64_t v;
+
+	if (!text || str_to_u64(text, 0, max, &v) < 0)
+		return false;
+	*ret = (uint32_t)v;
+	return true;
+}
+
+/* spawn passes "" for what nobody has set. */
+static void drop_empty(const char **text)
+{
+	if (str_is_empty(*text))
+		*text = NULL;
+}
+
+static void make_parents(const char *path)
+{
+	char part[PATH_MAX];
+
+	for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
+		str_copy(part, sizeof(part), path);
+		if ((size_t)(slash - path) < sizeof(part))
+			part[slash - path] = '\0';
+		/* Those that exist say so; one that is missing afterwards shows when it is opened. */
+		mkdir(part, 0700);
+	}
+	mkdir(path, 0700);
+}
+
+static int open_directory(const char *path, int *ret)
+{
+	if (str_is_empty(path))
+		return -ENOENT;
+	if (opt.make_directory)
+		make_parents(path);
+	/* With the rights of spawn: the way there may be closed to the user who owns it. */
+	*ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret < 0 ? -errno : 0;
+}
+
+static int serve(struct service *s)
+{
+	const struct ipc_guard settled = { .type = IPC_DISARM };
+
+	/* With no room for that message spawn kills this process later, and front says so. */
+	fd_send(IPC_FD_SPAWN, &settled, sizeof(settled), NULL, 0);
+	return s->pid ? producer_run(s) : client_run(s);
+}
+
+static int start(struct service *s, uid_t uid, gid_t gid)
+{
+	auto_close int dir_fd = -1;
+	int r;
+
+	s->status = open_directory(opt.directory, &dir_fd);
+	r = privileges_become(uid, gid);
+	if (r == 0)
+		r = privileges_hide();
+	if (r == 0)
+		r = sandbox_store();
+	if (r < 0) {
+		log_error("cannot give up rights: %s", strerror(-r));
+		return 1;
+	}
+	if (s->status == 0)
+		s->status = store_init(&s->store, dir_fd, &opt.limits, NULL);
+	if (s->status < 0)
+		log_error("store %s: %s", opt.directory, strerror(-s->status));
+	return serve(s);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argv_option *const tables[] = { options, NULL };
+	struct service s = { .link = IPC_LINK_NULL, .body_fd = -1 };
+	uint32_t uid, gid, client_uid, pid;
+	char error[160];
+
+	if (fd_reserve_stdio() < 0)
+		return 1;
+	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || !opt.directory ||
+	    !number(opt.uid, UINT32_MAX - 1, &uid) || !number(opt.gid, UINT32_MAX - 1, &gid) ||
+	    !number(opt.client_uid, UINT32_MAX - 1, &client_uid) || !number(opt.pid, INT32_MAX, &pid)) {
+		fputs("gpu-agent-store is started by gpu-agentd\n", stderr);
+		return 2;
+	}
+	drop_empty(&opt.limits.max_use);
+	drop_empty(&opt.limits.keep_free);
+	drop_empty(&opt.limits.max_body);
+	drop_empty(&opt.limits.max_age);
+	drop_empty(&opt.limits.max_record_age);
+	drop_empty(&opt.limits.max_records);
+	log_init("gpu-agent-store", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	signal(SIGPIPE, SIG_IGN);
+	/* A terminal's Ctrl-C goes to all; spawn decides the order of leaving. */
+	signal(SIGINT, SIG_IGN);
+	fd_set_cloexec(IPC_FD_SPAWN, true);
+	fd_set_cloexec(IPC_FD_FRONT, true);
+	s.client_uid = client_uid;
+	s.pid = (pid_t)pid;
+	s.admin = opt.admin;
+	s.observer = opt.observer;
+	s.directory = opt.directory;
+	return start(&s, uid, gid);
+}
