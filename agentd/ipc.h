@@ -53,6 +53,7 @@ enum ipc_verdict {
 	IPC_VERDICT_CAPABILITIES, /**< The target has capabilities that the client has not. */
 	IPC_VERDICT_OWN_PROCESS, /**< One of the agent's own processes. */
 	IPC_VERDICT_LIMIT,	 /**< Too many workers (of this user). */
+	IPC_VERDICT_RESCUE,	 /**< What a dead worker did to the target is being undone. */
 	IPC_VERDICT_FAILED,	 /**< See status. */
 	IPC_VERDICT_COUNT,
 };

@@ -493,7 +493,7 @@ static bool stop_step(struct spawn *s)
 		return true;
 	}
 	/* A manager would kill them with us; they end by themselves. */
-	if (s->workers.n_releasing)
+	if (s->workers.releases)
 		return true;
 	if (s->front_sock >= 0) {
 		close(s->front_sock); /* front leaves at end of file */

@@ -225,6 +225,14 @@ static bool authorise(struct workers *w, const struct access_peer *peer, pid_t p
 	return ret->verdict == IPC_VERDICT_OK;
 }
 
+static bool is_being_rescued(const struct workers *w, pid_t target)
+{
+	for (const struct release *i = w->releases; i; i = i->next)
+		if (i->rescue && i->target == target)
+			return true;
+	return false;
+}
+
 static void start_session(struct workers *w, const struct ipc_start *start,
 			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
 {
@@ -248,6 +256,10 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 	if (found) {
 		ret->worker = found->id;
 		ret->joined = 1;
+		return;
+	}
+	if (is_being_rescued(w, (pid_t)start->pid)) {
+		ret->verdict = IPC_VERDICT_RESCUE;
 		return;
 	}
 	if (!quota_allows(w, IPC_KIND_SESSION, peer->uid)) {
@@ -291,6 +303,7 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 		[IPC_VERDICT_CAPABILITIES] = "refused: more capabilities than the client",
 		[IPC_VERDICT_OWN_PROCESS] = "refused: the agent itself",
 		[IPC_VERDICT_LIMIT] = "refused: limit",
+		[IPC_VERDICT_RESCUE] = "refused: being rescued",
 		[IPC_VERDICT_FAILED] = "failed",
 	};
 	char target[12], uid[12], peer_pid[12];
@@ -438,21 +451,11 @@ static void exec_rescue(const struct workers *w, const struct worker *k)
 	child_exec(w, k, &start, &agent, -1, -1);
 }
 
-/* In a child, because it waits: free what the dead worker may have left blocked. */
-static void release_target(struct workers *w, const struct worker *k)
+/* In the child, because it waits: free what the dead worker may have left blocked. */
+static void release_and_exit(const struct worker *k)
 {
-	pid_t pid = fork();
 	int n;
 
-	if (pid != 0) {
-		if (pid < 0)
-			log_error("cannot check process %d after its worker died: %s", (int)k->target,
-				  strerror(errno));
-		w->n_releasing += pid > 0;
-		return;
-	}
-	if (has_undo(k))
-		exec_rescue(w, k);
 	keep_only(k->target_pidfd);
 	alarm(RELEASE_SECONDS_MAX);
 	n = release_handshake(k->target, k->target_pidfd);
@@ -460,6 +463,40 @@ static void release_target(struct workers *w, const struct worker *k)
 		log_info("process %d: released %d thread(s) waiting for the dead worker's answer",
 			 (int)k->target, n);
 	_exit(0);
+}
+
+static void release_target(struct workers *w, const struct worker *k)
+{
+	struct release *release = malloc(sizeof(*release));
+	bool rescue = has_undo(k);
+	pid_t pid = release ? fork() : -1;
+
+	if (pid == 0) {
+		if (rescue)
+			exec_rescue(w, k);
+		release_and_exit(k);
+	}
+	if (pid < 0) {
+		log_error("cannot check process %d after its worker died: %s", (int)k->target,
+			  strerror(errno));
+		free(release);
+		return;
+	}
+	*release = (struct release){ .next = w->releases, .pid = pid, .target = k->target,
+				     .rescue = rescue };
+	w->releases = release;
+}
+
+static void release_reaped(struct workers *w, pid_t pid)
+{
+	struct release **link = &w->releases, *found;
+
+	while (*link && (*link)->pid != pid)
+		link = &(*link)->next;
+	found = *link;
+	if (found)
+		*link = found->next;
+	free(found);
 }
 
 static void free_worker(struct worker *k)
@@ -481,7 +518,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		link = &(*link)->next;
 	k = *link;
 	if (!k) {
-		w->n_releasing -= w->n_releasing > 0;
+		release_reaped(w, pid);
 		return false;
 	}
 	*link = k->next;
@@ -508,4 +545,6 @@ void workers_deinit(struct workers *w)
 		w->first = k->next;
 		free_worker(k);
 	}
+	while (w->releases)
+		release_reaped(w, w->releases->pid);
 }

@@ -31,10 +31,16 @@ struct worker {
 	enum ipc_how how; /**< What to report when it was our doing. */
 };
 
+struct release {
+	struct release *next;
+	pid_t pid, target;
+	bool rescue; /**< Undoes what is written down; nobody else may attach meanwhile. */
+};
+
 struct workers {
 	struct worker *first;
 	uint32_t last_id;
-	unsigned n_releasing; /**< Children that look after targets of dead workers. */
+	struct release *releases; /**< Children that look after targets of dead workers. */
 	const struct config *config;
 	const struct access_rules *rules;
 	const char *program; /**< Path of gpu-agent-worker. */

@@ -81,8 +81,7 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 	kept = rpc_arena_array(a, ret->n_groups, sizeof(*kept));
 	if (!kept)
 		return -ENOMEM;
-	if (ret->n_groups)
-		memcpy(kept, groups, ret->n_groups * sizeof(*kept));
+	memcpy(kept, groups, ret->n_groups * sizeof(*kept));
 	ret->wave_count = (uint32_t)w->n_waves;
 	ret->groups = waves_convert_groups(a, w->waves, kept, ret->n_groups, places);
 	if (o->registers)
