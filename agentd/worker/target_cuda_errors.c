@@ -44,6 +44,11 @@ int cuda_attach_error(struct target_cuda *c, struct agent_err *err)
 	const struct cudbgshim_session_error *e = cudbgshim_session_error(c->session);
 	int code = codes[e->outcome] ? codes[e->outcome] : RPC_ERROR_FAILED;
 
+	/* Calls fail some time before the process counts as dead. */
+	if (code == RPC_ERROR_FAILED && target_why_gone(&c->t) == RPC_END_REASON_EXITED)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, e->step, NULL,
+				     "process %d ended while it was being attached to",
+				     (int)c->t.options->pid);
 	if (e->outcome == CUDBGSHIM_OUTCOME_CALL && (e->error == -EBUSY || e->error == -EPERM))
 		return leader_refusal(c->t.options->pid, e->step, err);
 	return agent_err_set(err, code, -e->error, e->step, cudbgshim_outcome_hint(e->outcome), "%s",
