@@ -16,13 +16,14 @@
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only, registers;
+static bool each_wave, queues_only, registers, record;
 static const char *again;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
+	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
 	  "take another one MS milliseconds later and compare: hung, slow or progressing?" },
 	{ 0 },
@@ -99,6 +100,8 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	struct out *o;
 
 	print_process(c, &s->process);
+	if (s->record)
+		out_fmt(line(c, "record"), "%.40s\n", s->record);
 	o = line(c, "vendor");
 	escaped(o, show_name(&c->arena, &rpc_vendor_enum, s->process.vendor));
 	out_str(o, "  interface ");
@@ -115,7 +118,7 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	out_char(o, '\n');
 }
 
-static int print_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	int r;
 
@@ -166,7 +169,7 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 	int r = take(c, p, &result);
 
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) : print_snapshot(c, &result);
+		r = ctl_is_json(c) ? ctl_print_result(c) : show_snapshot(c, &result);
 	return r < 0 ? r : status_of(c, &result);
 }
 
@@ -209,6 +212,7 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	/* Groups may have the same numbers although waves moved: each wave is looked at. */
 	first.has_waves = first.waves = second.has_waves = second.waves = !queues_only;
 	first.has_registers = first.registers = false;
+	first.has_record = first.record = false;
 	r = take(c, &first, &before);
 	if (r < 0)
 		return r;
@@ -226,6 +230,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		.waves = each_wave,
 		.has_registers = registers,
 		.registers = registers,
+		.has_record = record,
+		.record = record,
 		.has_queues_only = queues_only,
 		.queues_only = queues_only,
 		.has_max_stop_ms = c->max_stop_ms,

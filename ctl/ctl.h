@@ -70,7 +70,7 @@ struct ctl_verb {
 #define CTL_VERBS(X)                                                                               \
 	X(list) X(doctor) X(snapshot) X(diff) X(merge) X(watch) X(devices) X(queues)               \
 	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(registers)                \
-	X(memory) X(disassemble) X(dump) X(events) X(rpc) X(dap) X(status) X(version)
+	X(memory) X(disassemble) X(dump) X(cores) X(events) X(rpc) X(dap) X(status) X(version)
 /* clang-format on */
 
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;
@@ -140,6 +140,8 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
+/** Header, groups, devices and queues on one page; cmd_snapshot.c has it. */
+int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);

@@ -1,13 +1,13 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump events rpc dap status version'
+_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores events rpc dap status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
-	snapshot) echo '--waves --registers --queues-only --again' ;;
+	snapshot) echo '--waves --registers --queues-only --record --again' ;;
 	watch) echo '--interval --count' ;;
 	queues) echo '--gpu' ;;
 	attach) echo '--control --hand-over --for --until-eof' ;;
@@ -17,6 +17,7 @@ _gpu_agentctl_verb_options() {
 	waves) echo '--queue --group --state --limit' ;;
 	registers) echo '--bank --range --lanes' ;;
 	memory) echo '--raw --space --wave --lane' ;;
+	cores) echo '--since --until --field --reverse --last --number' ;;
 	dump) echo '--light --full --estimate --compress --progress' ;;
 	disassemble) echo '--wave --gpu --count --before --start' ;;
 	events) echo '--subscribe --hold --filter --no-look --for --until-eof' ;;
@@ -34,6 +35,8 @@ _gpu_agentctl_values() {
 	case $1 in
 	--json) echo 'pretty short off' ;;
 	--color) echo 'auto always never' ;;
+	--since | --until) echo 'yesterday today -1h -1d' ;;
+	--field) echo 'PID UID COMM EXE KERNEL REASON RULE EXCEPTION VENDOR LOCATION KEY BOOT_ID RECORD' ;;
 	--space) echo 'global lds scratch' ;;
 	--bank) echo 'special scalar vector accumulator trap' ;;
 	--compress) echo 'zstd' ;;
@@ -82,11 +85,11 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
-	--color | --mode | --space | --bank | --state | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again | --interval)
+	--color | --since | --until | --field | --mode | --space | --bank | --state | --timeout | --max-stop | --lease | --for | --subscribe | --pid | --again | --interval)
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
 		return
 		;;
-	--gpu | --id | --queues | --grace | --count | --queue | --group | --limit | --range | --lanes | --wave | --lane | --before | --start) return ;;
+	--gpu | --id | --queues | --grace | --count | --queue | --group | --limit | --range | --lanes | --wave | --lane | --before | --start | --number) return ;;
 	esac
 	if [ "$prev" = --json ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = -o "${COMP_WORDS[COMP_CWORD]}" = = ]; then
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values --json)" -- "$cur"))
@@ -100,6 +103,8 @@ _gpu_agentctl() {
 	elif [ "$verb" = diff ] || [ "$verb" = merge ]; then
 		compopt -o filenames 2>/dev/null
 		COMPREPLY=($(compgen -f -- "$cur"))
+	elif [ "$verb" = cores ] && [ $n -eq 0 ]; then
+		COMPREPLY=($(compgen -W 'list info export pin unpin rm du' -- "$cur"))
 	elif [ "$verb" = watchpoint ] && [ $n -eq 1 ]; then
 		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
 	elif [ $n -eq 0 ]; then

@@ -64,13 +64,25 @@ static bool long_takes_next(const struct argv_option *o, const char *name)
 	return false;
 }
 
+static bool letter_takes_next(const struct argv_option *o, char letter)
+{
+	for (; o && o->name; o++)
+		if (o->letter == letter && o->kind == ARGV_STRING)
+			return true;
+	return false;
+}
+
 /* Letters may be joined; the value of the first that has one is the rest, or the next argument. */
 static bool letters_take_next(const char *letters)
 {
-	for (; *letters; letters++)
-		for (const struct argv_option *o = common; o->name; o++)
-			if (o->letter == *letters && o->kind == ARGV_STRING)
-				return !letters[1];
+	for (; *letters; letters++) {
+		bool takes = letter_takes_next(common, *letters);
+
+		for (size_t i = 0; i < ARRAY_SIZE(verbs) && !takes; i++)
+			takes = letter_takes_next(verbs[i]->options, *letters);
+		if (takes)
+			return !letters[1];
+	}
 	return false;
 }
 

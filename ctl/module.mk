@@ -1,13 +1,13 @@
 # Formatting and output, which unit tests link as well.
 archives += ctl
 ctl_src := $(addprefix ctl/,code_text.c color.c compare.c compare_judge.c document.c merge.c merge_odd.c \
-	merge_print.c merge_set.c output.c pager.c place.c screen.c table.c text.c watch.c)
+	merge_print.c merge_set.c output.c pager.c place.c screen.c table.c text.c watch.c when.c)
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
 gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c show_registers.c signals.c stream.c) \
 	$(patsubst %,ctl/cmd_%.c,list doctor snapshot diff merge watch devices queues attach detach suspend resume \
-		watchpoint waves registers memory disassemble dump events rpc dap status version)
+		watchpoint waves registers memory disassemble dump cores events rpc dap status version)
 gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"'
 gpu-agentctl_libs := ctl dap corefile disasm protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs)

@@ -43,3 +43,6 @@ $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))
 fuzz_dap_deps := $(protocol_gen)
+
+$(eval $(call fuzz_target,ctl_when,ctl protocol,$(protocol_ldlibs)))
+fuzz_ctl_when_deps := $(protocol_gen)

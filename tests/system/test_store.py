@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 
@@ -337,6 +338,57 @@ def a_burst_stays_within_the_limits():
         assert 600 <= usage["records"] <= 601 and usage["disk_bytes"] <= usage["max_use_bytes"], usage
         kept = {r["record"] for r in listed(s.rpc)}
         assert max(stored) in kept and min(stored) not in kept
+
+
+@test
+def verb_finds_what_is_stored():
+    with Scene() as s:
+        assert s.ctl("cores", "list").returncode == 3
+        run = s.ctl("snapshot", "--record", "-j", s.app.pid)
+        name = json.loads(run.stdout)["record"]
+        assert run.returncode == 0, run.stderr
+        second = record(s)
+        rows = s.ctl("cores", "list", "--no-legend").stdout.splitlines()
+        assert len(rows) == 2 and name in rows[0] and second in rows[1], rows
+        rows = s.ctl("cores", "list", "-r", "--no-legend", "-S", "-1h", s.app.pid).stdout.splitlines()
+        assert len(rows) == 2 and second in rows[0], rows
+        assert len(s.ctl("cores", "list", "-1", "--no-legend").stdout.splitlines()) == 1
+        assert s.ctl("cores", "-n", "1", "list", "--no-legend").stdout.count("\n") == 1
+        assert s.ctl("cores", "list", "-F", "PID").stdout == f"{s.app.pid}\n"
+        assert s.ctl("cores", "list", "-U", "yesterday").returncode == 3
+        assert s.ctl("cores", "list", "REASON=other").returncode == 3
+        assert len(json.loads(s.ctl("cores", "list", "-j").stdout)["records"]) == 2
+        text = s.ctl("cores", "info", name).stdout
+        assert name in text and str(s.app.pid) in text and "requested" in text and "gfx942" in text, text
+        assert json.loads(s.ctl("cores", "info", "-j", name).stdout)["snapshot"]["process"]["pid"] == s.app.pid
+        for wrong in (["-S", "soon"], ["-F", "COLOR"], ["COLOR=red"], ["-n", "0"]):
+            assert s.ctl("cores", "list", *wrong).returncode == 2, wrong
+        assert s.ctl("cores", "move").returncode == 2 and s.ctl("cores", "rm").returncode == 2
+        assert s.ctl("cores", "info", "nobody").returncode == 3
+
+
+@test
+def verb_exports_pins_and_removes():
+    with Scene() as s:
+        name = record(s)
+        assert s.ctl("cores", "export", name, "-o", s.directory / "none").returncode == 3
+        assert not (s.directory / "none").exists()
+        data = os.urandom(7_000_001)
+        put_body(s, name, data)
+        run = s.ctl("cores", "export", name, "-o", s.directory / "core")
+        assert run.returncode == 0 and (s.directory / "core").read_bytes() == data, run.stderr
+        piped = subprocess.run([BIN / "gpu-agentctl", "--socket", s.socket, "cores", "export", name], check=True,
+                               capture_output=True, timeout=60)
+        assert piped.stdout == data
+        assert s.ctl("cores", "pin", name).returncode == 0
+        run = s.ctl("cores", "rm", name)
+        assert run.returncode == 1 and "pinned" in run.stderr and "unpin" in run.stderr, run.stderr
+        text = s.ctl("cores", "du").stdout
+        assert "used" in text and "pinned" in text, text
+        assert json.loads(s.ctl("cores", "du", "-j").stdout)["pinned"] == 1
+        assert s.ctl("cores", "unpin", name).returncode == 0
+        assert s.ctl("cores", "rm", name).returncode == 0
+        assert s.ctl("cores", "list").returncode == 3
 
 
 if __name__ == "__main__":

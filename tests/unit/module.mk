@@ -41,7 +41,7 @@ define ctl_test
 $(call unit_test,ctl_$(1),ctl protocol base,$(protocol_ldlibs))
 test_ctl_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,format document compare merge watch,$(eval $(call ctl_test,$(t))))
+$(foreach t,format document compare merge watch when,$(eval $(call ctl_test,$(t))))
 
 define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
