@@ -7,6 +7,7 @@
 
 #include "ctl/document.h"
 #include "ctl/place.h"
+#include "protocol/stop_reason.h"
 
 const char *compare_mismatch(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
 			     const struct rpc_gpu_snapshot_result *after)
@@ -225,9 +226,9 @@ static uint32_t distance(const struct rpc_group_change *c)
 static int compare_changes(const void *x, const void *y)
 {
 	const struct rpc_group_change *c = x, *d = y;
-	bool fault = place_is_faulting(&c->group);
+	bool fault = stop_reason_is_faulting(&c->group);
 
-	if (fault != place_is_faulting(&d->group))
+	if (fault != stop_reason_is_faulting(&d->group))
 		return fault ? -1 : 1;
 	if (distance(c) != distance(d))
 		return distance(c) > distance(d) ? -1 : 1;
@@ -297,7 +298,7 @@ static uint64_t faulting_waves(const struct rpc_gpu_snapshot_result *s)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < s->n_groups; i++)
-		if (place_is_faulting(&s->groups[i]))
+		if (stop_reason_is_faulting(&s->groups[i]))
 			n += s->groups[i].waves;
 	return n;
 }

@@ -9,6 +9,7 @@
 #include "ctl/compare.h"
 #include "ctl/place.h"
 #include "ctl/text.h"
+#include "protocol/stop_reason.h"
 
 /* A loop that waits for something has this size at most, by experience. */
 #define LOOP_LINES 8
@@ -410,7 +411,7 @@ static void describe_faults(struct judge *j)
 		const struct rpc_group_change *g = &j->c->groups[i];
 		const char *reasons, *name;
 
-		if (!g->waves_after || !place_is_faulting(&g->group))
+		if (!g->waves_after || !stop_reason_is_faulting(&g->group))
 			continue;
 		if (n++)
 			continue;

@@ -8,6 +8,7 @@
 #include "ctl/ctl.h"
 #include "ctl/place.h"
 #include "ctl/text.h"
+#include "protocol/stop_reason.h"
 
 static enum color_style verdict_style(enum rpc_progress verdict)
 {
@@ -108,7 +109,7 @@ static int print_groups(struct ctl *c, const struct rpc_comparison *cmp)
 		table_u64(&t, g->group.gpu_id);
 		table_str(&t, place_name(a, &g->group));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, g->group.state));
-		table_style(&t, place_is_faulting(&g->group) ? COLOR_BAD : COLOR_PLAIN,
+		table_style(&t, stop_reason_is_faulting(&g->group) ? COLOR_BAD : COLOR_PLAIN,
 			    place_reasons(a, &g->group));
 		table_change(&t, a, number(a, true, g->waves_before),
 			     number(a, true, g->waves_after));

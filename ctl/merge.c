@@ -11,6 +11,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "ctl/place.h"
+#include "protocol/stop_reason.h"
 
 struct source {
 	struct rpc_gpu_snapshot_result s; /* without what is not kept */
@@ -378,9 +379,9 @@ struct joined {
 static int compare_joined(const void *x, const void *y)
 {
 	const struct joined *a = x, *b = y;
-	bool fault = place_is_faulting(&a->group);
+	bool fault = stop_reason_is_faulting(&a->group);
 
-	if (fault != place_is_faulting(&b->group))
+	if (fault != stop_reason_is_faulting(&b->group))
 		return fault ? -1 : 1;
 	if (a->group.waves != b->group.waves)
 		return a->group.waves > b->group.waves ? -1 : 1;

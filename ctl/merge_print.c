@@ -10,6 +10,7 @@
 #include "ctl/place.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
+#include "protocol/stop_reason.h"
 
 #define NAMES_MAX 3
 
@@ -94,7 +95,7 @@ static void print_row(struct printer *p, const struct merge_set *set, uint64_t w
 	table_str(t, rpc_arena_printf(p->arena, "%*s%s", (int)(2 * indent), "", place));
 	if (g) {
 		table_str(t, rpc_enum_name(&rpc_wave_state_enum, g->state));
-		table_style(t, place_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
+		table_style(t, stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
 			    place_reasons(p->arena, g));
 	} else {
 		table_str(t, " ");
@@ -140,7 +141,7 @@ static size_t make_nodes(struct printer *p, struct leaf *leaves, size_t n, size_
 		node = &nodes[last - 1];
 		node->n++;
 		node->waves += leaves[i].group->waves;
-		node->faulting = node->faulting || place_is_faulting(leaves[i].group);
+		node->faulting = node->faulting || stop_reason_is_faulting(leaves[i].group);
 		merge_set_join(&node->set, &leaves[i].set);
 	}
 	return last;

@@ -24,23 +24,6 @@ const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
 	return out_error(&o) ? NULL : rpc_arena_strndup(a, o.data ? o.data : "", o.size);
 }
 
-bool place_is_faulting(const struct rpc_group *g)
-{
-	for (size_t i = 0; i < g->n_reasons; i++)
-		switch (g->reasons[i]) {
-		case RPC_STOP_REASON_MEMORY_VIOLATION:
-		case RPC_STOP_REASON_ADDRESS_ERROR:
-		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
-		case RPC_STOP_REASON_MATH_ERROR:
-		case RPC_STOP_REASON_ASSERT:
-		case RPC_STOP_REASON_FAULT:
-			return true;
-		default:
-			break;
-		}
-	return false;
-}
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -17,7 +17,6 @@
 
 /** `memory_violation,trap`; "" without a reason. */
 const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g);
-bool place_is_faulting(const struct rpc_group *g);
 
 /** The innermost place in a few words: `reduce.cl:41 in sum`, or an address in it. */
 const char *place_name(struct rpc_arena *a, const struct rpc_group *g);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "ctl/code_text.h"
 #include "ctl/ctl.h"
+#include "protocol/stop_reason.h"
 
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value)
 {
@@ -89,23 +90,6 @@ static const char *show_reasons(struct rpc_arena *a, const char *exception,
 	return o.size && !out_error(&o) ? rpc_arena_strdup(a, o.data) : NULL;
 }
 
-static enum color_style reason_style(const struct rpc_group *g)
-{
-	for (size_t i = 0; i < g->n_reasons; i++)
-		switch (g->reasons[i]) {
-		case RPC_STOP_REASON_MEMORY_VIOLATION:
-		case RPC_STOP_REASON_ADDRESS_ERROR:
-		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
-		case RPC_STOP_REASON_MATH_ERROR:
-		case RPC_STOP_REASON_ASSERT:
-		case RPC_STOP_REASON_FAULT:
-			return COLOR_BAD;
-		default:
-			break;
-		}
-	return COLOR_PLAIN;
-}
-
 /* QUEUE:UNIT:INDEX */
 static const char *show_wave_name(struct rpc_arena *a, const struct rpc_wave_ref *r)
 {
@@ -170,7 +154,8 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 					       g->lanes_max));
 		table_str(&t, show_workgroups(a, g));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
-		table_style(&t, reason_style(g), show_reasons(a, g->exception, g->reasons, g->n_reasons));
+		table_style(&t, stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
+			    show_reasons(a, g->exception, g->reasons, g->n_reasons));
 		table_str(&t, show_wave_name(a, &g->representative));
 		table_str(&t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
 		table_str(&t, code_text_location(a, g->frames, g->n_frames, g->pc));

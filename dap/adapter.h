@@ -207,7 +207,6 @@ int dap_need_control(struct dap *d, struct agent_err *err);
 /** Threads out of a fresh document.  @return false without memory. */
 bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s);
 void dap_snapshot_free(struct dap_snapshot *s);
-bool dap_is_faulting(const struct rpc_group *g);
 /** The `threadId` of @p args, or the focus.  @return NULL with @p err. */
 struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct agent_err *err);
 /** Kernel and place; lives in @p a. */

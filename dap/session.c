@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "dap/adapter.h"
+#include "protocol/stop_reason.h"
 
 /* Queues run again so long after this process was stopped, or its editor stopped reading. */
 #define LEASE_MS	 5000u
@@ -193,7 +194,7 @@ void dap_session_announce(struct dap *d)
 		   "queues, \"help\" tells what can be asked.",
 		   d->pid, d->snap->doc.wave_count, d->snap->doc.n_groups);
 	/* Waves that a fault has halted stand still while the queues run. */
-	if (d->snap->n_threads && dap_is_faulting(d->snap->threads[0].group))
+	if (d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group))
 		send_stopped(d, "exception", false);
 }
 
@@ -249,7 +250,7 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 	dap_progress_end(d, NULL);
 	if (r < 0)
 		return r;
-	if (d->snap->n_threads && dap_is_faulting(d->snap->threads[0].group))
+	if (d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group))
 		reason = "exception";
 	send_stopped(d, reason, true);
 	return 0;

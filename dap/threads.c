@@ -17,23 +17,6 @@
 
 /* ------------------------------------------------------------------ groups to threads -------- */
 
-bool dap_is_faulting(const struct rpc_group *g)
-{
-	for (size_t i = 0; i < g->n_reasons; i++)
-		switch (g->reasons[i]) {
-		case RPC_STOP_REASON_MEMORY_VIOLATION:
-		case RPC_STOP_REASON_ADDRESS_ERROR:
-		case RPC_STOP_REASON_ILLEGAL_INSTRUCTION:
-		case RPC_STOP_REASON_MATH_ERROR:
-		case RPC_STOP_REASON_ASSERT:
-		case RPC_STOP_REASON_FAULT:
-			return true;
-		default:
-			break;
-		}
-	return false;
-}
-
 static bool is_same_kernel(const struct rpc_group *a, const struct rpc_group *b)
 {
 	return a->gpu_id == b->gpu_id && a->has_kernel && b->has_kernel &&

@@ -10,16 +10,6 @@
 
 #define LANES_MAX 64u
 
-bool group_is_faulting(uint32_t reasons)
-{
-	return reasons & (WAVE_REASON(RPC_STOP_REASON_MEMORY_VIOLATION) |
-			  WAVE_REASON(RPC_STOP_REASON_ADDRESS_ERROR) |
-			  WAVE_REASON(RPC_STOP_REASON_ILLEGAL_INSTRUCTION) |
-			  WAVE_REASON(RPC_STOP_REASON_MATH_ERROR) |
-			  WAVE_REASON(RPC_STOP_REASON_ASSERT) |
-			  WAVE_REASON(RPC_STOP_REASON_FAULT));
-}
-
 /* ------------------------------------------------------------------ which group -------------- */
 
 struct table {
@@ -224,7 +214,7 @@ static int sort(struct group *groups, size_t n, uint32_t *of, size_t n_waves)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		ranks[i] = (struct rank){
-			.first = (uint64_t)!group_is_faulting(groups[i].reasons) << 32 |
+			.first = (uint64_t)!(groups[i].reasons & STOP_REASONS_FAULT) << 32 |
 				 (UINT32_MAX - groups[i].waves),
 			.pc = groups[i].pc,
 			.group = &groups[i],

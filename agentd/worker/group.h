@@ -34,9 +34,6 @@ struct group {
 	uint32_t representative; /**< Position of its first wave. */
 };
 
-/** Is one of these reasons a fault of the program? */
-bool group_is_faulting(uint32_t reasons);
-
 /**
  * @param waves   After places_find().
  * @param n       At most UINT32_MAX / 4.

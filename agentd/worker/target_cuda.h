@@ -22,7 +22,7 @@ struct cuda_context {
 	uint64_t handle;
 	uint32_t dev;
 	uint32_t number; /**< queue_id: as they were announced. */
-	uint32_t exceptions; /**< WAVE_REASON() of those seen last. */
+	uint32_t exceptions; /**< STOP_REASON_BIT() of those seen last. */
 };
 
 /** A loaded image of device code. */
@@ -87,7 +87,7 @@ int cuda_no_memory(const char *op, struct agent_err *err);
 /** What a CUDBGException_t means. */
 struct cuda_exception {
 	const char *text;	     /**< For wave.exception; static, one for each code. */
-	uint32_t reason;	     /**< WAVE_REASON() */
+	uint32_t reason;	     /**< STOP_REASON_BIT() */
 	enum rpc_exception announced; /**< For exception.raised. */
 };
 /** @return NULL for no exception. */

@@ -57,12 +57,13 @@ int cuda_attach_error(struct target_cuda *c, struct agent_err *err)
 
 /* ------------------------------------------------------------------ exceptions --------------- */
 
-#define MEMORY	WAVE_REASON(RPC_STOP_REASON_MEMORY_VIOLATION), RPC_EXCEPTION_WAVE_MEMORY_VIOLATION
-#define ADDRESS WAVE_REASON(RPC_STOP_REASON_ADDRESS_ERROR), RPC_EXCEPTION_WAVE_ADDRESS_ERROR
+#define MEMORY                                                                                     \
+	STOP_REASON_BIT(RPC_STOP_REASON_MEMORY_VIOLATION), RPC_EXCEPTION_WAVE_MEMORY_VIOLATION
+#define ADDRESS STOP_REASON_BIT(RPC_STOP_REASON_ADDRESS_ERROR), RPC_EXCEPTION_WAVE_ADDRESS_ERROR
 #define ILLEGAL                                                                                    \
-	WAVE_REASON(RPC_STOP_REASON_ILLEGAL_INSTRUCTION), RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION
-#define ASSERT	WAVE_REASON(RPC_STOP_REASON_ASSERT), RPC_EXCEPTION_WAVE_ABORT
-#define OTHER	WAVE_REASON(RPC_STOP_REASON_FAULT), RPC_EXCEPTION_WAVE_FAULT
+	STOP_REASON_BIT(RPC_STOP_REASON_ILLEGAL_INSTRUCTION), RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION
+#define ASSERT	STOP_REASON_BIT(RPC_STOP_REASON_ASSERT), RPC_EXCEPTION_WAVE_ABORT
+#define OTHER	STOP_REASON_BIT(RPC_STOP_REASON_FAULT), RPC_EXCEPTION_WAVE_FAULT
 
 /* Numbers and what they mean: reference sheet 9.4. */
 static const struct cuda_exception exceptions[] = {

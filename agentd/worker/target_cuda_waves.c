@@ -89,7 +89,7 @@ void cuda_fill_wave(const struct cuda_device *d, uint32_t sm, uint32_t warp, str
 		ret->reasons = e->reason;
 		ret->exception = e->text;
 	} else if (broken) {
-		ret->reasons = WAVE_REASON(w->has & CUDBGSHIM_WARP_BREAKPOINT ?
+		ret->reasons = STOP_REASON_BIT(w->has & CUDBGSHIM_WARP_BREAKPOINT ?
 					   RPC_STOP_REASON_BREAKPOINT : RPC_STOP_REASON_TRAP);
 	}
 }

@@ -43,8 +43,8 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (s->stop_reasons & rows[i].stop)
-			reasons |= WAVE_REASON(rows[i].reason);
-	return reasons ? reasons : WAVE_REASON(RPC_STOP_REASON_DEBUGGER);
+			reasons |= STOP_REASON_BIT(rows[i].reason);
+	return reasons ? reasons : STOP_REASON_BIT(RPC_STOP_REASON_DEBUGGER);
 }
 
 /* What the packet of a dispatch names as its kernel; 0 when the packet was not copied. */

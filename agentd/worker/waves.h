@@ -10,12 +10,12 @@
 
 #include "agentd/worker/group.h"
 #include "protocol/rpc_arena.h"
+#include "protocol/stop_reason.h"
 #include "rpc_gen.h"
 
 struct places;
 
-#define WAVE_REASON(reason) (UINT32_C(1) << (reason))
-#define WAVE_REASONS_COUNT  12u /**< Values of enum rpc_stop_reason, from 0 on. */
+#define WAVE_REASONS_COUNT 12u /**< Values of enum rpc_stop_reason, from 0 on. */
 
 struct wave {
 	uint64_t pc, exec;
@@ -27,7 +27,7 @@ struct wave {
 	uint32_t index;	 /**< Within its queue and unit. */
 	uint32_t leader; /**< Position, in the same array, of the first wave of its workgroup. */
 	uint32_t workgroup[3];
-	uint32_t reasons;     /**< WAVE_REASON() of each. */
+	uint32_t reasons;     /**< STOP_REASON_BIT() of each. */
 	const char *exception; /**< The vendor's name of them, static, one string for each; or NULL. */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */

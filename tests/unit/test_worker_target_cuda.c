@@ -18,12 +18,12 @@ static void exceptions_are_named_and_sorted_in(void)
 
 		snprintf(begin, sizeof(begin), "CUDA_EXCEPTION_%u: ", code);
 		TEST_ROW_EQ(code, strncmp(e->text, begin, strlen(begin)), 0);
-		TEST_ROW_EQ(code, group_is_faulting(e->reason), true);
+		TEST_ROW_EQ(code, (e->reason & STOP_REASONS_FAULT) != 0, true);
 		TEST_ROW_EQ(code, rpc_exception_name(e->announced) != NULL, true);
 		TEST_ROW_EQ(code, cudbgshim_exception_words(code) != NULL, true);
 	}
 	/* Of a newer driver, and the driver's own "unknown". */
-	TEST_EQ(cuda_exception(LAST_EXCEPTION + 1)->reason, WAVE_REASON(RPC_STOP_REASON_FAULT));
+	TEST_EQ(cuda_exception(LAST_EXCEPTION + 1)->reason, STOP_REASON_BIT(RPC_STOP_REASON_FAULT));
 	TEST_EQ(cuda_exception(UINT32_MAX)->announced, RPC_EXCEPTION_WAVE_FAULT);
 	CU_ASSERT_PTR_NULL(cudbgshim_exception_words(LAST_EXCEPTION + 1));
 }
@@ -49,11 +49,11 @@ static void warps_become_waves(void)
 	TEST_EQ(w.workgroup[2], 3);
 	s->broken_warps[1] = 1u << 2;
 	cuda_fill_wave(&d, 1, 2, &w);
-	TEST_EQ(w.reasons, WAVE_REASON(RPC_STOP_REASON_TRAP));
+	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_TRAP));
 	s->lane_exception[6 * 32 + 9] = 6;
 	cuda_fill_wave(&d, 1, 2, &w);
 	TEST_EQ(w.pc, 0x1009);
-	TEST_EQ(w.reasons, WAVE_REASON(RPC_STOP_REASON_ADDRESS_ERROR));
+	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_ADDRESS_ERROR));
 	s->warps[6].has = CUDBGSHIM_WARP_ERROR_PC;
 	s->warps[6].error_pc = 0x900;
 	cuda_fill_wave(&d, 1, 2, &w);
