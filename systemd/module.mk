@@ -11,3 +11,8 @@ installs += 644:$(O)/systemd/gpu-agentd.socket:$(unitdir)/gpu-agentd.socket
 installs += 644:$(O)/systemd/tmpfiles.conf:$(tmpfilesdir)/gpu-agent.conf
 installs += 644:systemd/sysusers.conf:$(sysusersdir)/gpu-agent.conf
 installs += 644:systemd/agentd.conf:$(vendorconfdir)/agentd.conf
+
+# NVIDIA=yes: CUDA processes too, at the price of the private network.
+ifeq ($(NVIDIA),yes)
+installs += 644:systemd/nvidia.conf:$(unitdir)/gpu-agentd.service.d/nvidia.conf
+endif

@@ -288,7 +288,7 @@ static void check_namespaces(struct sheet *s)
 	else
 		put(s, "cuda_network", RPC_VERDICT_FAIL,
 		    "its debug engine listens in another network namespace",
-		    "run the container with the host's network, or the agent inside it");
+		    "run the container with the host's network, or the agent inside it; under systemd, give the agent its nvidia.conf");
 	if (is_same_namespace(s->facts->pid, "mnt", &same) && !same)
 		put(s, "cuda_mounts", RPC_VERDICT_PASS,
 		    "it has its own mount namespace; its libraries are read in its memory", NULL);

@@ -37,8 +37,8 @@ static const struct {
 				       "where the target can load it; containers often lack it" },
 	[CUDBGSHIM_OUTCOME_OUR_DRIVER] = { "our_driver", "libcuda.so.1 and libcudadebugger.so.1 must be "
 					   "installed where the agent runs" },
-	[CUDBGSHIM_OUTCOME_NAMESPACE] = { "namespace", "run the agent with CAP_SYS_ADMIN, or inside "
-					  "the network namespace of the target" },
+	[CUDBGSHIM_OUTCOME_NAMESPACE] = { "namespace", "run the agent inside the network namespace of "
+					  "the target; its systemd unit needs nvidia.conf for that" },
 	[CUDBGSHIM_OUTCOME_NO_DEVICE] = { "no_device",
 					  "nvidia-smi shows the GPUs that the driver knows" },
 	[CUDBGSHIM_OUTCOME_API] = { "api", NULL },
