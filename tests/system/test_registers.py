@@ -329,6 +329,7 @@ def without_runtime_or_while_ending():
         error = s.rpc.error("wave.registers", session=s.session, wave=name(0))
         assert "runtime" in error.message, error
         os.kill(s.app.pid, signal.SIGKILL)
+        s.app.popen.wait(20)
         error = s.rpc.error("wave.registers", session=s.session, wave=name(0))
         assert error.name in ("session_ended", "no_such_session", "no_such_process"), error
 
