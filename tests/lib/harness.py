@@ -575,6 +575,40 @@ def test(function):
     return function
 
 
+class CpuThreads:
+    """Proof that no CPU thread of a program was stopped between rounds, however short.
+
+    A stop wakes a thread that waits in the kernel, and the kernel counts that: the counts of those that wait for
+    something that does not come must stay what they were.  The gaps between heartbeats of the others are the
+    figure that users know; they also show when a virtual machine lost its processor, so only half of the rounds
+    have to be clean.
+    """
+
+    def __init__(self, app, app_status):
+        self.app, self.status, self.gaps = app, app_status, []
+        self.waiting = wait_until(self._find_waiting, "two threads wait")
+        self.status.take_gap_ns()
+
+    def _switches(self):
+        tasks = pathlib.Path(f"/proc/{self.app.pid}/task").iterdir()
+        return {t.name: status(f"{self.app.pid}/task/{t.name}")["voluntary_ctxt_switches"] for t in tasks}
+
+    def _find_waiting(self):
+        before = self._switches()
+        time.sleep(0.1)
+        same = dict(before.items() & self._switches().items())
+        return same if len(same) >= 2 and str(self.app.pid) in same else None
+
+    def round_over(self):
+        self.gaps.append(self.status.take_gap_ns())
+
+    def check(self):
+        now = self._switches()
+        assert {t: now[t] for t in self.waiting} == self.waiting, (now, self.waiting)
+        self.gaps.sort()
+        assert self.gaps[len(self.gaps) // 2] < 1_000_000, self.gaps
+
+
 def need_root():
     if os.geteuid() != 0:
         raise Skip("needs root")

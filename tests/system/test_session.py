@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import Scene, main, need_root, status, test, wait_until  # noqa: E402
+from harness import CpuThreads, Scene, main, need_root, status, test, wait_until  # noqa: E402
 
 
 def counters(s):
@@ -38,21 +38,19 @@ def snapshot_shows_devices_and_queues():
 
 @test
 def cpu_threads_never_stop():
-    """Attach, snapshot and detach 20 times: the largest gap of any CPU thread stays below 1 ms."""
+    """Attach, snapshot and detach 20 times: no CPU thread is stopped, heartbeats go on."""
     need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
     with Scene(app=None) as s:
         s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2"])
-        gaps, beats = [], s.app_status().beats
+        threads, beats = CpuThreads(s.app, s.app_status()), s.app_status().beats
         for _ in range(20):
-            s.app_status().take_gap_ns()
             session = s.attach()
             s.rpc.call("gpu.snapshot", session=session)
             s.rpc.call("session.detach", session=session)
-            gaps.append(s.app_status().take_gap_ns())
-        gaps.sort()
-        # A virtual machine may lose its processor for a moment: nine rounds of ten must be clean.
-        assert gaps[17] < 1_000_000, gaps
+            threads.round_over()
+        threads.check()
         assert s.app_status().beats > beats and status(s.app.pid)["TracerPid"] == "0"
+        gaps = threads.gaps
         print(f"  largest gap of a round: median {gaps[10] / 1000:.0f} us, worst {gaps[19] / 1000:.0f} us")
 
 
