@@ -43,7 +43,7 @@ def snapshot_soon(b, p, patience=15):
     """(document, what was said before): while somebody cleans up after a dead debugger, others are refused."""
     began, refusal = time.monotonic(), ""
     while True:
-        done = b.agent.ctl("snapshot", p.pid, "-j", codes=(0, 4, 6))
+        done = b.agent.ctl("snapshot", p.pid, "-j", codes=(0, 6))
         took = time.monotonic() - began
         if done.code == 0:
             return json.loads(done.out), f"a new session is had {took * 1000:.0f} ms after" + refusal

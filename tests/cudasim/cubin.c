@@ -13,6 +13,10 @@
 
 #define R_CUDA_64      2
 #define STO_CUDA_ENTRY 0x10
+#define SHT_CUDA_INFO  SHT_LOPROC
+/* Attributes in it: format, code, then a value of 16 bits, which is a size where the format says so. */
+#define INFO_SIZED     4
+#define INFO_REGCOUNT  0x2f /* symbol, registers */
 #define SECTIONS_MAX   4096
 #define CODE_ALIGNMENT 256
 
@@ -79,7 +83,8 @@ static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, u
 	return s + offset;
 }
 
-static int function_add(struct cubin *c, struct sim_module *m, const Elf64_Sym *s, const char *name)
+static int function_add(struct cubin *c, struct sim_module *m, const Elf64_Sym *s, uint32_t symbol,
+			const char *name)
 {
 	const Elf64_Shdr *text = &c->sections[s->st_shndx];
 	struct sim_function *f;
@@ -97,7 +102,7 @@ static int function_add(struct cubin *c, struct sim_module *m, const Elf64_Sym *
 		.size = s->st_size,
 		.file_offset = text->sh_offset + s->st_value,
 		.section = s->st_shndx,
-		.registers = text->sh_info >> 24, /* where toolchains put the count */
+		.symbol = symbol,
 		.entry = s->st_other & STO_CUDA_ENTRY,
 	};
 	if (!f->name)
@@ -123,11 +128,40 @@ static int symbols_read(struct cubin *c, const Elf64_Shdr *table, struct sim_mod
 			continue;
 		name = string_at(c, &c->sections[table->sh_link], s.st_name);
 		if (ELF64_ST_TYPE(s.st_info) == STT_FUNC && name)
-			r = function_add(c, m, &s, name);
+			r = function_add(c, m, &s, (uint32_t)(at / sizeof(s)), name);
 		s.st_value += c->sections[s.st_shndx].sh_addr;
 		memcpy(place, &s, sizeof(s));
 	}
 	return r;
+}
+
+static void set_registers(struct sim_module *m, uint32_t symbol, uint32_t n)
+{
+	for (size_t i = 0; i < m->n_functions; i++)
+		if (m->functions[i].symbol == symbol)
+			m->functions[i].registers = n;
+}
+
+static void info_read(const struct cubin *c, const Elf64_Shdr *info, struct sim_module *m)
+{
+	const uint8_t *bytes = c->image + info->sh_offset;
+	uint64_t at = 0;
+
+	while (info->sh_size - at >= 4) {
+		uint32_t value[2];
+		uint16_t size;
+
+		memcpy(&size, bytes + at + 2, sizeof(size));
+		if (bytes[at] != INFO_SIZED)
+			size = 0;
+		if (size > info->sh_size - at - 4)
+			return;
+		if (size == sizeof(value) && bytes[at + 1] == INFO_REGCOUNT) {
+			memcpy(value, bytes + at + 4, sizeof(value));
+			set_registers(m, value[0], value[1]);
+		}
+		at += 4 + size;
+	}
 }
 
 static int relocate_one(struct cubin *c, const Elf64_Shdr *rel, const Elf64_Rela *e)
@@ -178,6 +212,9 @@ static int image_process(struct cubin *c, uint64_t base, struct sim_module *m, u
 	for (size_t i = 0; i < c->head.e_shnum && !r; i++)
 		if (c->sections[i].sh_type == SHT_SYMTAB)
 			r = symbols_read(c, &c->sections[i], m);
+	for (size_t i = 0; i < c->head.e_shnum && !r; i++)
+		if (c->sections[i].sh_type == SHT_CUDA_INFO)
+			info_read(c, &c->sections[i], m);
 	for (size_t i = 0; i < c->head.e_shnum && !r; i++)
 		if (c->sections[i].sh_type == SHT_RELA || c->sections[i].sh_type == SHT_REL)
 			r = relocate(c, &c->sections[i]);

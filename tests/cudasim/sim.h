@@ -44,7 +44,7 @@ struct sim_dim {
 struct sim_function {
 	char *name; /**< As in the cubin: mangled. */
 	uint64_t handle, address, size, file_offset;
-	uint32_t section;
+	uint32_t section, symbol; /**< Numbers in its ELF file. */
 	uint32_t registers;
 	bool entry; /**< May be launched. */
 };
