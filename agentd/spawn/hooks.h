@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SPAWN_HOOKS_H
+#define SPAWN_HOOKS_H
+
+/**
+ * @file hooks.h
+ * Hooks: programs of the administrator that run when a watch rule has something to tell.
+ *
+ * Each hook runs under a gpu-agent-hook of its own (agentd/hook/), which judges the file, becomes
+ * the user, bounds time, memory and output, and ends whatever the hook has started.  spawn itself
+ * opens no path, asks no user database and never waits: hooks_run() queues, the result comes later.
+ * docs/HOOKS.md says what a hook finds.
+ *
+ * Single-threaded; every callback is called from hooks_readable(), hooks_deadlines(),
+ * hooks_reaped() or hooks_deinit(), never from hooks_run().
+ */
+
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/hook.h"
+#include "base/log.h"
+
+/** Hooks that run at a time, and that wait for their turn, with what their documents take. */
+#define HOOKS_RUNNING_MAX 8
+#define HOOKS_WAITING_MAX 64
+#define HOOKS_WAITING_BYTES_MAX ((uint64_t)64 << 20)
+/** Rules that have hooks. */
+#define HOOKS_RULES_MAX 64
+
+/** The hook of one rule, as agentd.conf has it; "" as path: it has none. */
+struct hook_rule {
+	char rule[HOOK_RULE_MAX];
+	char path[HOOK_PATH_MAX];
+	char user[HOOK_USER_MAX]; /**< "": the target's. */
+	struct hook_limits limits;
+};
+
+void hook_rule_init(struct hook_rule *r, const char *rule);
+/**
+ * Take one key of a `[rule NAME]` section: hook, hook_user, hook_timeout, hook_memory, hook_output.
+ * @param ret_wrong  NULL, or what is wrong with the value (static text).
+ * @return false when the key is none of these.
+ */
+bool hook_rule_set(struct hook_rule *r, const char *key, const char *value, const char **ret_wrong);
+
+/** What a hook is about. */
+struct hook_event {
+	const char *rule;
+	pid_t pid; /**< The target; 0: none, a sample. */
+	uid_t uid; /**< Its real user and group: the hook's, unless the rule says another. */
+	gid_t gid;
+	/** GPU_AGENT_PID and GPU_AGENT_RULE come by themselves; other names must begin GPU_AGENT_. */
+	const struct log_field *fields;
+	int document_fd; /**< A sealed memfd (base/fd.h) with the JSON, or -1: nothing on stdin. */
+};
+
+/** @param result Valid during the call. */
+typedef void (*hook_done_fn)(void *ctx, const struct hook_report *result);
+
+struct hook_entry;
+struct hook_task;
+
+struct hooks {
+	const char *program;	/**< Path of gpu-agent-hook. */
+	bool user_mode;		/**< Only our own user is possible. */
+	struct hook_counts counts;
+	struct hook_entry *rules;
+	size_t n_rules;
+	struct hook_task *first; /**< Running and waiting ones, oldest first. */
+	size_t n_running, n_waiting;
+	uint64_t waiting_bytes;
+	bool stopping;
+};
+
+void hooks_init(struct hooks *h, const char *program, bool user_mode);
+/** Calls back what is left, as HOOK_END_STOPPED; runners see our end of file and end their hooks. */
+void hooks_deinit(struct hooks *h);
+
+/**
+ * Take over the rules of a configuration that was (re)read; counts of a rule stay with its name, and
+ * hooks that run or wait keep the rule they were asked with.  Rules without a path are left out.
+ * @return 0, -E2BIG (HOOKS_RULES_MAX), -ENOMEM; then nothing changed.
+ */
+int hooks_configure(struct hooks *h, const struct hook_rule *rules, size_t n);
+
+/**
+ * Run the hook of a rule as soon as there is room.
+ * @param done  Called exactly once after a 0; may be NULL.
+ * @return 0, -ENOENT (no such rule, or it has no hook), -ENOBUFS (too many wait; counted and
+ *         logged), -EINVAL (a field's name), -ESHUTDOWN (spawn is stopping), -ENOMEM, -errno.
+ */
+int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, void *ctx);
+
+/* For the loop of spawn. */
+
+/** @param fds  Room for HOOKS_RUNNING_MAX + 1.  @return how many were filled in. */
+size_t hooks_poll(const struct hooks *h, struct pollfd *fds);
+/** One of these descriptors is readable, or at its end. */
+void hooks_readable(struct hooks *h, int fd);
+/** Kill runners that passed their deadline.  @return next deadline (monotonic ns), 0: none. */
+uint64_t hooks_deadlines(struct hooks *h);
+/** @return false when that child was no runner. */
+bool hooks_reaped(struct hooks *h, pid_t pid, int wait_status);
+/** No new ones; those that wait are called back, those that run are told to end (within 2 s). */
+void hooks_stop(struct hooks *h);
+static inline bool hooks_is_busy(const struct hooks *h)
+{
+	return h->first != NULL;
+}
+
+#endif /* SPAWN_HOOKS_H */
