@@ -134,9 +134,9 @@ const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
 	auto_out struct out o;
 
+	out_init(&o, 0);
 	if (g->exception)
 		return g->exception;
-	out_init(&o, 0);
 	for (size_t i = 0; i < g->n_reasons; i++) {
 		const char *name = rpc_enum_name(&rpc_stop_reason_enum, g->reasons[i]);
 
