@@ -59,16 +59,6 @@ class CWriter:
             return f"enum rpc_{base} "
         return f"struct rpc_{base} "
 
-    def structs(self):
-        """(C name without rpc_, members, comment) in an order that C accepts."""
-        for item in self.schema.structs:
-            yield item["name"], item["members"], item["doc"]
-        for method in self.schema.methods:
-            yield f"{c_name(method['name'])}_params", method["params"], f"Parameters of {method['name']}."
-            yield f"{c_name(method['name'])}_result", method["result"], f"Result of {method['name']}."
-        for item in self.schema.notifications:
-            yield f"{c_name(item['name'])}_params", item["params"], item["doc"]
-
 
 class Header(CWriter):
     def write(self):
@@ -183,9 +173,9 @@ class Header(CWriter):
 
     def _structs(self):
         self.put("")
-        for name, _, _ in self.structs():
+        for name, _, _, _ in self.schema.objects():
             self.put(f"struct rpc_{name};")
-        for name, members, doc in self.structs():
+        for name, members, doc, _ in self.schema.objects():
             self.put("", f"/** {c_comment(doc)} */", f"struct rpc_{name} {{")
             for member in members:
                 self.put(*self._field(member))
@@ -375,7 +365,7 @@ class Source(CWriter):
         return "\t{ " + ", ".join(parts) + " },"
 
     def _structs(self):
-        for name, members, _ in self.structs():
+        for name, members, _, _ in self.schema.objects():
             if members:
                 self.put(f"static const struct rpc_member {name}_members[] = {{")
                 self.put(*(self._member(name, member) for member in members))

@@ -3,7 +3,7 @@
 
 import json
 
-from gen_schema import RANGES, split_type
+from gen_schema import RANGES, is_bare, split_type
 
 # -- OpenRPC ---------------------------------------------------------------------------------------
 
@@ -50,11 +50,6 @@ def descriptor(member):
         "required": not member.get("optional", False),
         "schema": member_schema(member),
     }
-
-
-def is_bare(members):
-    """One `json` member alone travels as that value itself (rpc_struct_is_bare())."""
-    return len(members) == 1 and members[0]["type"] == "json" and not members[0].get("optional")
 
 
 def result_schema(members):

@@ -135,9 +135,20 @@ class Schema:
         self.types = self._types(data)
         self.methods = self._methods(data)
         self.notifications = self._notifications(data)
-        self._check_c_names()
         self._check_params_limits()
         self.structs = self._order()
+        self._check_c_names()
+
+    def objects(self):
+        """(name, members, doc, owner) of all that is an object, in an order that C accepts."""
+        for item in self.structs:
+            yield item["name"], item["members"], item["doc"], f"type {item['name']}"
+        for method in self.methods:
+            name, owner = c_name(method["name"]), f"method {method['name']}"
+            yield f"{name}_params", method["params"], f"Parameters of {method['name']}.", owner
+            yield f"{name}_result", method["result"], f"Result of {method['name']}.", owner
+        for item in self.notifications:
+            yield f"{c_name(item['name'])}_params", item["params"], item["doc"], f"notification {item['name']}"
 
     # -- lists ---------------------------------------------------------------------------------
 
@@ -315,10 +326,8 @@ class Schema:
     def _check_c_names(self):
         """What becomes one C name must come from one place in the schema."""
         owners = {}
-        pairs = [(item["name"], f"type {item['name']}") for item in self.enums + self.types]
-        pairs += [(f"{c_name(m['name'])}_{half}", f"method {m['name']}") for m in self.methods
-                  for half in ("params", "result")]
-        pairs += [(f"{c_name(n['name'])}_params", f"notification {n['name']}") for n in self.notifications]
+        pairs = [(item["name"], f"enum {item['name']}") for item in self.enums]
+        pairs += [(name, owner) for name, _, _, owner in self.objects()]
         for name, owner in pairs:
             if name in owners:
                 fail(owner, f"rpc_{name} is also made from {owners[name]}")
@@ -370,6 +379,11 @@ class Schema:
         for item in self.types:
             visit(item, [])
         return order
+
+
+def is_bare(members):
+    """One `json` member alone travels as that value itself (rpc_struct_is_bare())."""
+    return len(members) == 1 and members[0]["type"] == "json" and not members[0].get("optional")
 
 
 def split_type(text):
