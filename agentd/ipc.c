@@ -59,33 +59,17 @@ int ipc_link_flush(struct ipc_link *l)
 	return 0;
 }
 
-int ipc_link_send(struct ipc_link *l, const struct ipc_head *head, const char *text)
+static int queue_message(struct ipc_link *l, const struct ipc_head *head, const char *text,
+			 size_t inside, int *take_fd)
 {
-	bool outside = head->size > IPC_INLINE_MAX;
-	size_t inside = outside ? 0 : (size_t)head->size;
-	struct ipc_queued *q;
-	int r;
+	struct ipc_queued *q = malloc(sizeof(*q) + sizeof(*head) + inside);
 
-	if (l->fd < 0)
-		return -EPIPE;
-	if (head->size > IPC_TEXT_MAX)
-		return -EFBIG;
-	if (l->queued_bytes > IPC_QUEUE_MAX)
-		return -ENOBUFS;
-	q = malloc(sizeof(*q) + sizeof(*head) + inside);
 	if (!q)
 		return -ENOMEM;
-	*q = (struct ipc_queued){ .size = sizeof(*head) + inside, .fd = -1 };
+	*q = (struct ipc_queued){ .size = sizeof(*head) + inside, .fd = TAKE_FD(*take_fd) };
 	memcpy(q->data, head, sizeof(*head));
 	if (inside)
 		memcpy(q->data + sizeof(*head), text, inside);
-	if (outside) {
-		r = fd_memfd_sealed("gpu-agent-text", text, (size_t)head->size, &q->fd);
-		if (r < 0) {
-			free(q);
-			return r;
-		}
-	}
 	if (l->tail)
 		l->tail->next = q;
 	else
@@ -93,6 +77,36 @@ int ipc_link_send(struct ipc_link *l, const struct ipc_head *head, const char *t
 	l->tail = q;
 	l->queued_bytes += q->size;
 	return ipc_link_flush(l);
+}
+
+static int check_link(const struct ipc_link *l)
+{
+	if (l->fd < 0)
+		return -EPIPE;
+	return l->queued_bytes > IPC_QUEUE_MAX ? -ENOBUFS : 0;
+}
+
+int ipc_link_send(struct ipc_link *l, const struct ipc_head *head, const char *text)
+{
+	bool outside = head->size > IPC_INLINE_MAX;
+	auto_close int fd = -1;
+	int r = check_link(l);
+
+	if (r == 0 && head->size > IPC_TEXT_MAX)
+		r = -EFBIG;
+	if (r == 0 && outside)
+		r = fd_memfd_sealed("gpu-agent-text", text, (size_t)head->size, &fd);
+	return r < 0 ? r : queue_message(l, head, text, outside ? 0 : (size_t)head->size, &fd);
+}
+
+int ipc_link_send_fd(struct ipc_link *l, const struct ipc_head *head, const char *text, int take_fd)
+{
+	auto_close int fd = take_fd;
+	int r = check_link(l);
+
+	if (r == 0 && head->size > IPC_INLINE_MAX)
+		r = -EMSGSIZE;
+	return r < 0 ? r : queue_message(l, head, text, (size_t)head->size, &fd);
 }
 
 /* Exactly one descriptor may come along; more are closed and refused. */
@@ -125,7 +139,7 @@ static int message_check(struct ipc_message *m, size_t received, int fd)
 		m->mapped = NULL;
 		return -EPROTO;
 	}
-	return fd < 0 && inside == m->head.size ? 1 : -EPROTO;
+	return (fd >= 0) == !!(m->head.flags & IPC_FLAG_FD) && inside == m->head.size ? 1 : -EPROTO;
 }
 
 int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret)
@@ -141,7 +155,7 @@ int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret)
 	memset(buf, 0, sizeof(ret->head));
 	n = fd_recv(l->fd, buf, sizeof(buf), fds, &n_fds);
 	if (n == -EMFILE) {
-		*ret = (struct ipc_message){ 0 };
+		*ret = (struct ipc_message){ .fd = -1 };
 		memcpy(&ret->head, buf, sizeof(ret->head));
 	}
 	if (n <= 0)
@@ -149,7 +163,7 @@ int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret)
 	r = take_single_fd(fds, n_fds, &fd);
 	if (r < 0)
 		return r;
-	*ret = (struct ipc_message){ 0 };
+	*ret = (struct ipc_message){ .fd = -1 };
 	if ((size_t)n < sizeof(ret->head))
 		return -EPROTO;
 	memcpy(&ret->head, buf, sizeof(ret->head));
@@ -161,6 +175,7 @@ int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret)
 		return -ENOMEM;
 	memcpy(ret->owned, buf + sizeof(ret->head), (size_t)n - sizeof(ret->head));
 	ret->text = ret->owned;
+	ret->fd = TAKE_FD(fd);
 	return 1;
 }
 
@@ -168,7 +183,9 @@ void ipc_message_deinit(struct ipc_message *m)
 {
 	free(m->owned);
 	fd_memfd_unmap(m->mapped, (size_t)m->head.size);
-	*m = (struct ipc_message){ 0 };
+	if (m->fd >= 0)
+		close(m->fd);
+	*m = (struct ipc_message){ .fd = -1 };
 }
 
 int ipc_recv_fixed(int sock, void *msg, size_t size, int *ret_fd)

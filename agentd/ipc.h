@@ -7,7 +7,8 @@
  * Messages between the three processes of the daemon (picture: docs/ARCHITECTURE.md).
  *
  *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note
- *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd
+ *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd; with
+ *	                    IPC_FLAG_FD and a short text a client's descriptor
  *	worker  -> spawn    struct ipc_guard
  *	front  <-> store    as front <-> worker
  *	worker <-> store    struct ipc_add, ipc_added
@@ -149,6 +150,7 @@ struct ipc_added {
 #define IPC_FLAG_CONTROL 2u /**< The client may use control methods on this target. */
 #define IPC_FLAG_HOLDER	 4u /**< holder_uid is valid. */
 #define IPC_FLAG_WRITER	 8u /**< The client itself holds the writer lease. */
+#define IPC_FLAG_FD	 16u /**< A descriptor of the client comes along. */
 
 struct ipc_head {
 	uint32_t type;
@@ -180,6 +182,13 @@ void ipc_link_deinit(struct ipc_link *l);
  * @return 0, -EPIPE (peer gone), -ENOBUFS (queue full), -ENOMEM, -errno.
  */
 int ipc_link_send(struct ipc_link *l, const struct ipc_head *head, const char *text);
+/**
+ * The same with a descriptor.
+ * @param head     With IPC_FLAG_FD.
+ * @param take_fd  Closed in any case.
+ * @return also -EMSGSIZE: the text is too long to have a descriptor beside it.
+ */
+int ipc_link_send_fd(struct ipc_link *l, const struct ipc_head *head, const char *text, int take_fd);
 /** Send what is queued.  @return 0, -errno when the link is dead. */
 int ipc_link_flush(struct ipc_link *l);
 static inline bool ipc_link_has_queued(const struct ipc_link *l)
@@ -193,6 +202,7 @@ struct ipc_message {
 	const char *text; /**< head.size bytes, not NUL-terminated. */
 	char *owned;
 	const void *mapped;
+	int fd; /**< With IPC_FLAG_FD; else -1. */
 };
 
 /**

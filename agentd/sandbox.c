@@ -27,7 +27,7 @@ static const int common_calls[] = {
 };
 
 static const int worker_calls[] = {
-	SCMP_SYS(access), SCMP_SYS(getcwd), SCMP_SYS(getdents64), SCMP_SYS(ioctl), SCMP_SYS(kill),
+	SCMP_SYS(access), SCMP_SYS(fstatfs), SCMP_SYS(getcwd), SCMP_SYS(getdents64), SCMP_SYS(ioctl), SCMP_SYS(kill),
 	SCMP_SYS(pidfd_open), SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
 	SCMP_SYS(ptrace), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(setitimer),
 	SCMP_SYS(signalfd4), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(wait4), SCMP_SYS(waitid),
@@ -37,7 +37,7 @@ static const int worker_calls[] = {
 static const int driver_calls[] = {
 	SCMP_SYS(bind), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
-	SCMP_SYS(flock), SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
+	SCMP_SYS(flock), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),
 	SCMP_SYS(getresgid), SCMP_SYS(getresuid), SCMP_SYS(getrlimit), SCMP_SYS(getrusage),
 	SCMP_SYS(getsockname), SCMP_SYS(getpriority), SCMP_SYS(gettimeofday), SCMP_SYS(listen),

@@ -141,6 +141,31 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_f
 	return n;
 }
 
+ssize_t fd_recv_stream(int sock, void *data, size_t size, int *ret_fd)
+{
+	struct iovec iov = { .iov_base = data, .iov_len = size };
+	union control control;
+	/* No room for a second one, so that the kernel closes it. */
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.buf,
+			      .msg_controllen = CMSG_LEN(sizeof(int)) };
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	*ret_fd = -1;
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len >= CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
 int fd_write_all(int fd, const void *data, size_t size)
 {
 	const char *p = data;

@@ -39,6 +39,14 @@ ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t 
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds);
 
+/**
+ * Receive from a stream.
+ * @param ret_fd  The first descriptor that came along, owned by the caller; -1 if none did, or none
+ *                could be had.  Further ones are closed.
+ * @return bytes received, 0 at end of file, -EAGAIN, other -errno.
+ */
+ssize_t fd_recv_stream(int sock, void *data, size_t size, int *ret_fd);
+
 /** Write everything to a blocking descriptor.  @return 0 or -errno. */
 int fd_write_all(int fd, const void *data, size_t size);
 

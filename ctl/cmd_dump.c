@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu-agentctl dump: a core file of the process.  The agent has the memory, this program the file:
- * it is made with the rights of whoever asked for it.
+ * it is made with the rights of whoever asked for it, and lent to the agent for writing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -162,7 +162,8 @@ static int read_piece(struct dump *d, uint64_t offset)
 	return take(d, &piece);
 }
 
-static int copy(struct dump *d)
+/* Piece by piece through the socket, where the agent does not write into the file itself. */
+static int copy_pieces(struct dump *d)
 {
 	const struct corefile_sink_options o = { .zstd = compress,
 						 .total = d->core.bytes,
@@ -172,7 +173,6 @@ static int copy(struct dump *d)
 
 	if (r < 0)
 		return ctl_fail(d->c, -r, d->path);
-	d->begun_ns = d->told_ns = clock_now_ns();
 	for (uint64_t at = 0; r == 0 && at < d->core.bytes && !corefile_sink_failed(d->sink);
 	     at += PIECE) {
 		r = read_piece(d, at);
@@ -180,16 +180,66 @@ static int copy(struct dump *d)
 		if (!d->signo)
 			d->signo = signals_read(d->signal_fd);
 		if (d->signo)
-			break;
+			return r;
 	}
+	if (r < 0)
+		return r;
+	r = corefile_sink_finish(d->sink);
+	return r < 0 && r != -ECANCELED ? ctl_fail(d->c, -r, d->path) : 0;
+}
+
+/* @return 1 done, 0 more to write, negative. */
+static int write_slice(struct dump *d, const struct rpc_core_write_params *p)
+{
+	struct ctl *c = d->c;
+	struct rpc_core_write_result state;
+	int r;
+
+	rpc_arena_reset(&c->arena);
+	r = ctl_called(c, rpc_client_core_write(c->client, p, &c->arena, &state, &c->err));
+	if (r < 0)
+		return r;
+	d->lost = state.lost_bytes;
+	return !on_progress(d, state.position, d->core.bytes) || state.done;
+}
+
+/* @return 1: the agent does not write into this file. */
+static int copy_by_agent(struct dump *d)
+{
+	struct ctl *c = d->c;
+	struct rpc_core_write_params p = { .session = d->session,
+					   .has_compression = compress,
+					   .compression = RPC_CORE_COMPRESSION_ZSTD };
+	int r;
+
+	rpc_client_pass_fd(c->client, d->file.fd);
+	r = write_slice(d, &p);
+	if (r < 0 && (c->err.code == RPC_ERROR_UNSUPPORTED ||
+		      c->err.code == RPC_ERROR_METHOD_NOT_FOUND)) {
+		c->err = (struct agent_err){ 0 };
+		out_reset(&c->err_json);
+		return 1;
+	}
+	p.has_compression = false;
+	while (r == 0)
+		r = write_slice(d, &p);
+	return r < 0 ? r : 0;
+}
+
+static int copy(struct dump *d)
+{
+	int r;
+
+	d->begun_ns = d->told_ns = clock_now_ns();
+	r = copy_by_agent(d);
+	if (r == 1)
+		r = copy_pieces(d);
 	if (d->told && d->terminal)
 		fprintf(stderr, "\r\033[K");
 	if (r < 0 || d->signo)
 		return r;
-	r = corefile_sink_finish(d->sink);
-	if (r == 0)
-		r = corefile_file_commit(&d->file, d->path != d->default_name);
-	return r < 0 && r != -ECANCELED ? ctl_fail(d->c, -r, d->path) : 0;
+	r = corefile_file_commit(&d->file, d->path != d->default_name);
+	return r < 0 ? ctl_fail(d->c, -r, d->path) : 0;
 }
 
 static int write_file(struct dump *d)

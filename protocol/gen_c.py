@@ -207,6 +207,7 @@ class Header(CWriter):
             "\tenum rpc_place place;",
             "\tenum rpc_right right;",
             "\tbool lease; /**< Only the holder of the writer lease may call it. */",
+            "\tbool descriptor; /**< One may come along. */",
             "\tconst struct rpc_struct *params;",
             "\tconst struct rpc_struct *result;",
             "\t/** Offset of the `session` parameter in the decoded params; SIZE_MAX if there is none. */",
@@ -399,7 +400,7 @@ class Source(CWriter):
                 f"\t{{ {c_string(item['name'])},",
                 f"\t  {c_string(item['doc'])},",
                 f"\t  RPC_PLACE_{item['place'].upper()}, RPC_RIGHT_{item['right'].upper()},"
-                f" {str(item['lease']).lower()},",
+                f" {str(item['lease']).lower()}, {str(item.get('descriptor', False)).lower()},",
                 f"\t  &rpc_{name}_params_struct, &rpc_{name}_result_struct, {session} }},",
             )
         self.put("\t{ 0 },", "};", "")

@@ -68,6 +68,7 @@ def method_document(method):
         "x-place": method["place"],
         "x-right": method["right"],
         "x-lease": method["lease"],
+        "x-descriptor": method.get("descriptor", False),
     }
 
 
@@ -138,6 +139,10 @@ no answer, and so does a batch of notifications.
 **Results.** A newer agent may add members to results, notifications and errors: ignore what you do not know. Members
 marked *optional* may be absent; they are never null.
 
+**File descriptors.** A method that takes one gets it as ancillary data (`SCM_RIGHTS`) of the bytes of its request: send
+both with one `sendmsg`, in a request of at most 16 KiB that is the last one in those bytes. Of several descriptors the
+first counts; what no request takes is closed. Whoever cannot pass one finds beside such a method another way.
+
 **Notifications.** The agent sends them on the connection that holds the session, between replies.
 
 ## Types
@@ -203,7 +208,8 @@ def needs_text(method):
         "control": "Needs the right to control the process.",
     }[method["right"]]
     lease = " The caller must hold the writer lease of the session." if method["lease"] else ""
-    return f"{right}{lease} Since {method['since']}."
+    descriptor = " Takes a file descriptor." if method.get("descriptor") else ""
+    return f"{right}{lease}{descriptor} Since {method['since']}."
 
 
 def method_text(schema, method):

@@ -218,7 +218,8 @@ class Schema:
     def _methods(self, data):
         for where, item in items("", data, "methods"):
             check_object(
-                where, item, ("name", "doc", "since", "place", "right", "lease", "params", "result", "errors")
+                where, item, ("name", "doc", "since", "place", "right", "lease", "params", "result", "errors"),
+                ("descriptor",),
             )
             check_name(where, item, DOTTED, "group.verb")
             check_text(where, item, "doc")
@@ -227,6 +228,10 @@ class Schema:
                 if item[key] not in allowed:
                     fail(where, f'"{key}" must be one of {", ".join(allowed)}')
             check_bool(where, item, "lease")
+            if "descriptor" in item:
+                check_bool(where, item, "descriptor")
+            if item.get("descriptor") and item["place"] != "session":
+                fail(where, 'only a method with place "session" takes a descriptor')
             if item["lease"] and item["right"] != "control":
                 fail(where, 'a method that needs the lease needs the right "control"')
             self._members(where, item, "params")

@@ -40,6 +40,7 @@ struct rpc_client {
 	bool broken; /* a message was cut in half; nothing more can be said */
 	rpc_client_wait_fn wait; /* NULL: poll() */
 	void *wait_data;
+	int pass_fd; /* goes with the next request; -1: none */
 	struct rpc_wire wire;
 	struct out result, error; /* of the last call */
 	bool has_result, has_error;
@@ -68,6 +69,7 @@ int rpc_client_open_fd(int take_fd, struct rpc_client **ret_c, struct agent_err 
 	if (!c)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	c->fd = take_fd;
+	c->pass_fd = -1;
 	c->timeout_ms = RPC_CLIENT_TIMEOUT_MS;
 	c->end = &c->first;
 	rpc_wire_init(&c->wire, RPC_CLIENT_REPLY_MAX);
@@ -167,6 +169,11 @@ void rpc_client_set_wait(struct rpc_client *c, rpc_client_wait_fn wait, void *da
 	c->wait_data = data;
 }
 
+void rpc_client_pass_fd(struct rpc_client *c, int fd)
+{
+	c->pass_fd = fd;
+}
+
 uint64_t rpc_client_dropped(const struct rpc_client *c)
 {
 	return c->dropped;
@@ -200,21 +207,20 @@ static int wait_for(struct rpc_client *c, short events, uint64_t deadline_ns)
 	return r ? 0 : -ETIMEDOUT;
 }
 
-static int send_all(struct rpc_client *c, const struct out *o, uint64_t deadline_ns)
+/* @param pass_fd  Goes with the first byte; -1: none. */
+static int send_all(struct rpc_client *c, const struct out *o, int pass_fd, uint64_t deadline_ns)
 {
 	size_t sent = 0;
 	ssize_t n;
 	int r;
 
 	while (sent < o->size) {
-		n = send(c->fd, o->data + sent, o->size - sent, MSG_NOSIGNAL);
+		n = fd_send(c->fd, o->data + sent, o->size - sent, &pass_fd, !sent && pass_fd >= 0);
 		if (n >= 0) {
 			sent += (size_t)n;
 			continue;
 		}
-		r = errno == EAGAIN ? wait_for(c, POLLOUT, deadline_ns) :
-		    errno == EINTR  ? 0 :
-				      -errno;
+		r = n == -EAGAIN ? wait_for(c, POLLOUT, deadline_ns) : (int)n;
 		if (r < 0) {
 			c->broken = c->broken || sent;
 			return r;
@@ -358,7 +364,7 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 	rpc_wire_end(&message, RPC_WIRE_LINES);
 	if (r < 0 || out_error(&message))
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	r = send_all(c, &message, deadline_ns);
+	r = send_all(c, &message, TAKE_FD(c->pass_fd), deadline_ns);
 	if (r == -ETIMEDOUT)
 		return late(c, method, err);
 	if (r == -ECANCELED)

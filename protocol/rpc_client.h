@@ -67,6 +67,9 @@ const char *rpc_client_last_result(const struct rpc_client *c, size_t *ret_size)
 /** Raw JSON text of the last call's error object; NULL if the agent sent none. */
 const char *rpc_client_last_error(const struct rpc_client *c, size_t *ret_size);
 
+/** Send a descriptor along with the next call, whatever becomes of it; borrowed until then. */
+void rpc_client_pass_fd(struct rpc_client *c, int fd);
+
 /** What the generated calls are made of. */
 int rpc_client_call_typed(struct rpc_client *c, enum rpc_method m, const void *params,
 			  struct rpc_arena *arena, void *ret, struct agent_err *err);

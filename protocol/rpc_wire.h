@@ -16,6 +16,7 @@
  *		close the connection, after a reply that carries rpc_wire_problem(w);
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -68,6 +69,11 @@ int rpc_wire_next(struct rpc_wire *w, const char **ret_body, size_t *ret_size);
  * @return RPC_WIRE_BODY, 0 (nothing was cut off), -EPROTO (a message was cut off).
  */
 int rpc_wire_finish(struct rpc_wire *w, const char **ret_body, size_t *ret_size);
+/** Has some of a message arrived, but not all? */
+static inline bool rpc_wire_has_part(const struct rpc_wire *w)
+{
+	return w->size > w->head;
+}
 /** One sentence after -EPROTO. */
 const char *rpc_wire_problem(const struct rpc_wire *w);
 

@@ -15,6 +15,7 @@
 #include "agentd/front/request.h"
 #include "agentd/front/session.h"
 #include "agentd/front/spawner.h"
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -24,6 +25,8 @@
 #define REFERENCE_MIN	(16 * 1024) /* larger texts are not copied into the send buffer */
 #define ACCEPT_RETRY_MS 200
 #define KEPT_FDS	32 /* not for connections: channels to workers, texts in memfds */
+/* Of all clients, whose request is not complete yet. */
+#define PASSED_MAX 8
 
 static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
 
@@ -47,8 +50,34 @@ static void start_idle_timer(struct front *f)
 		event_add(f->idle_timer, &tv);
 }
 
+int conn_take_fd(struct conn *c)
+{
+	return TAKE_FD(c->passed_fd);
+}
+
+static void drop_passed_fd(struct conn *c)
+{
+	if (c->passed_fd >= 0)
+		close(conn_take_fd(c));
+}
+
+/* Nobody took it, unless its request is still to come. */
+static void settle_passed_fd(struct conn *c)
+{
+	const struct conn *i;
+	unsigned n = 0;
+
+	if (c->passed_fd < 0)
+		return;
+	LIST_FOREACH(i, &c->front->conns, link)
+		n += i->passed_fd >= 0;
+	if (c->closing || n > PASSED_MAX || !(c->backlog || rpc_wire_has_part(&c->wire)))
+		drop_passed_fd(c);
+}
+
 static void conn_free(struct conn *c)
 {
+	drop_passed_fd(c);
 	if (c->read_event)
 		event_free(c->read_event);
 	if (c->write_event)
@@ -348,7 +377,8 @@ static bool take_messages(struct conn *c)
 	return false;
 }
 
-static void end_of_input(struct conn *c)
+/* @return false when the connection is gone. */
+static bool end_of_input(struct conn *c)
 {
 	const char *body;
 	size_t size;
@@ -357,7 +387,7 @@ static void end_of_input(struct conn *c)
 	if (is_gone(c)) {
 		/* What it sent last has been read before. */
 		conn_close(c);
-		return;
+		return false;
 	}
 	r = rpc_wire_finish(&c->wire, &body, &size);
 	if (r == RPC_WIRE_BODY)
@@ -368,27 +398,41 @@ static void end_of_input(struct conn *c)
 	c->closing = true;
 	event_del(c->read_event);
 	event_active(c->write_event, EV_WRITE, 0);
+	return true;
+}
+
+/* @return false when the connection is gone. */
+static bool read_some(struct conn *c)
+{
+	static char buf[READ_SIZE];
+	int passed_fd;
+	ssize_t n;
+
+	if (c->backlog && !take_messages(c))
+		return true;
+	n = fd_recv_stream(c->fd, buf, sizeof(buf), &passed_fd);
+	if (n == -EAGAIN)
+		return true;
+	if (passed_fd >= 0) {
+		drop_passed_fd(c);
+		c->passed_fd = passed_fd;
+	}
+	if (n < 0 || (n > 0 && rpc_wire_feed(&c->wire, buf, (size_t)n) < 0)) {
+		conn_close(c);
+		return false;
+	}
+	if (n == 0)
+		return end_of_input(c);
+	take_messages(c);
+	return true;
 }
 
 static void conn_readable(int fd, short what, void *user)
 {
-	static char buf[READ_SIZE];
 	struct conn *c = user;
-	ssize_t n;
 
-	if (c->backlog && !take_messages(c))
-		return;
-	n = recv(fd, buf, sizeof(buf), 0);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < 0 || (n > 0 && rpc_wire_feed(&c->wire, buf, (size_t)n) < 0)) {
-		conn_close(c);
-		return;
-	}
-	if (n == 0)
-		end_of_input(c);
-	else
-		take_messages(c);
+	if (read_some(c))
+		settle_passed_fd(c);
 }
 
 static unsigned count_user(const struct front *f, uid_t uid)
@@ -425,6 +469,7 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	}
 	c->front = f;
 	c->fd = take_fd;
+	c->passed_fd = -1;
 	c->uid = peer->uid;
 	c->pid = peer->pid;
 	c->admin = peer->admin;

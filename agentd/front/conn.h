@@ -51,6 +51,7 @@ struct conn {
 	struct event *read_event, *write_event, *gone_event;
 	struct evbuffer *out;
 	struct rpc_wire wire;
+	int passed_fd; /**< Came along with what was received last; -1: none. */
 	struct request_list requests; /**< Unanswered ones. */
 	unsigned n_requests;
 	struct attachment_list attachments;
@@ -75,6 +76,9 @@ void conn_close(struct conn *c);
 void conn_request_begun(struct conn *c);
 /** A request of @p c was answered: reading may go on. */
 void conn_request_done(struct conn *c);
+
+/** The descriptor that came along, if any, for a request that wants one.  @return -1: none. */
+int conn_take_fd(struct conn *c);
 
 /** NULL when this connection does not hold that session. */
 struct attachment *conn_attachment(struct conn *c, const char *session_id);

@@ -9,6 +9,7 @@
 
 #include "agentd/front/cores.h"
 #include "agentd/front/spawner.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -222,6 +223,7 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		       struct agent_err *err)
 {
 	const struct rpc_method_info *info = &rpc_methods[r->method];
+	auto_close int fd = info->descriptor ? conn_take_fd(r->conn) : -1;
 	struct attachment *a;
 	const char *id;
 	int e = rpc_params_check_text(r->method, params, size, arena, &id, err);
@@ -237,10 +239,11 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		e = session_check_control(a, err);
 	if (e < 0)
 		return e;
-	if (info->right == RPC_RIGHT_CONTROL)
+	/* To go on with what was begun is no new change. */
+	if (info->right == RPC_RIGHT_CONTROL && !(info->descriptor && fd < 0))
 		audit(r->conn, a->session, info->name);
-	session_call(a->session, r, params, size,
-		     a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0, CALL_MS);
+	session_call_fd(a->session, r, params, size,
+			a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0, CALL_MS, TAKE_FD(fd));
 	return RPC_LATER;
 }
 

@@ -32,6 +32,7 @@ struct request {
 	uint32_t pid;	   /**< session.attach, process.doctor. */
 	bool control;	   /**< session.attach asked for the lease. */
 	char *params;	   /**< Text for an inspect worker that is being started. */
+	bool has_fd;	    /**< A descriptor went to the worker with it. */
 	size_t params_size; /**< Of that, or of what was sent to a worker. */
 };
 

@@ -180,9 +180,12 @@ static void attachment_free(struct attachment *a)
 }
 
 /* @return 0, or negative when it was not sent; a worker that is gone shows on the reading side. */
-static int send_head(struct session *s, const struct ipc_head *head, const char *text)
+static int send_head(struct session *s, const struct ipc_head *head, const char *text, int take_fd)
 {
-	int r = s->closing ? -EPIPE : ipc_link_send(&s->channel, head, text);
+	auto_close int fd = take_fd;
+	int r = s->closing ? -EPIPE :
+		fd < 0	   ? ipc_link_send(&s->channel, head, text) :
+			     ipc_link_send_fd(&s->channel, head, text, TAKE_FD(fd));
 
 	if (r == 0 && ipc_link_has_queued(&s->channel))
 		event_add(s->write_event, NULL);
@@ -192,10 +195,10 @@ static int send_head(struct session *s, const struct ipc_head *head, const char 
 /* Without these a target would stay suspended, or withhold faults, for somebody who is gone. */
 static void tell_left(struct session *s, uint32_t client, bool was_writer)
 {
-	int r = send_head(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client }, NULL);
+	int r = send_head(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client }, NULL, -1);
 
 	if (r == 0 && was_writer)
-		r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL);
+		r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL, -1);
 
 	if (r < 0) {
 		log_warning("session %s: worker takes no messages (%s): killed", s->id, strerror(-r));
@@ -314,7 +317,18 @@ static size_t unanswered_bytes(const struct session *s)
 	return sum;
 }
 
-static int refuse_call(const struct session *s, size_t size, struct agent_err *err)
+/* So that the descriptors of a client that pipelines do not pile up on the way. */
+static bool has_fd_under_way(const struct session *s)
+{
+	const struct request *r;
+
+	LIST_FOREACH(r, &s->calls, in_owner)
+		if (r->has_fd)
+			return true;
+	return false;
+}
+
+static int refuse_call(const struct session *s, size_t size, bool has_fd, struct agent_err *err)
 {
 	if (s->closing || s->over)
 		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, "attach again",
@@ -322,33 +336,46 @@ static int refuse_call(const struct session *s, size_t size, struct agent_err *e
 	if (size + unanswered_bytes(s) > CALL_BYTES_MAX)
 		return agent_err_set(err, RPC_ERROR_FAILED, 0, NULL, "wait for answers before asking more",
 				     "too many large requests wait for session %s", s->id);
+	if (has_fd && has_fd_under_way(s))
+		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, "wait for its answer",
+				     "a request with a descriptor waits for session %s", s->id);
 	return 0;
 }
 
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
 		  uint32_t flags, uint32_t timeout_ms)
 {
+	session_call_fd(s, r, params, size, flags, timeout_ms, -1);
+}
+
+void session_call_fd(struct session *s, struct request *r, const char *params, size_t size,
+		     uint32_t flags, uint32_t timeout_ms, int take_fd)
+{
+	auto_close int fd = take_fd;
 	const struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
 	struct ipc_head head = { .type = IPC_CALL,
 				 .number = r->method,
 				 .id = ++s->front->last_call,
-				 .flags = flags | (s->writer ? IPC_FLAG_HOLDER : 0) |
+				 .flags = flags | (fd >= 0 ? IPC_FLAG_FD : 0) |
+					  (s->writer ? IPC_FLAG_HOLDER : 0) |
 					  (s->writer && s->writer == r->conn ? IPC_FLAG_WRITER : 0),
 				 .client = a ? a->number : 0,
 				 .holder_uid = s->writer ? s->writer->uid : 0,
 				 .size = size };
 	struct agent_err err = { 0 };
-	int e = refuse_call(s, size, &err);
+	int e = refuse_call(s, size, fd >= 0, &err);
 
 	r->timeout_ms = timeout_ms;
+	r->has_fd = fd >= 0;
 	if (e == 0)
 		e = request_deadline(r, timeout_ms, call_expired);
 	if (e == 0)
-		e = send_head(s, &head, params);
+		e = send_head(s, &head, params, TAKE_FD(fd));
 	if (e < 0) {
 		if (!err.code)
 			agent_err_set(&err, RPC_ERROR_FAILED, -e, rpc_methods[r->method].name,
-				      "wait for answers before asking more",
+				      e == -EMSGSIZE ? "send fewer blanks" :
+						       "wait for answers before asking more",
 				      "the request cannot be passed on");
 		request_fail(r, &err);
 		return;

@@ -62,6 +62,9 @@ int session_take_lease(struct attachment *a, struct agent_err *err);
 /** Forward a request to the worker; it is answered from now on. */
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
 		  uint32_t flags, uint32_t timeout_ms);
+/** The same with a descriptor of the client, which is closed in any case; -1: none. */
+void session_call_fd(struct session *s, struct request *r, const char *params, size_t size,
+		     uint32_t flags, uint32_t timeout_ms, int take_fd);
 /** The worker is to leave. */
 void session_close(struct session *s);
 /** spawn reaped the worker. */

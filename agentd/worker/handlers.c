@@ -425,5 +425,6 @@ const struct rpc_session_handlers session_handlers = {
 	.memory_read = handlers_memory_read,
 	.core_begin = handlers_core_begin,
 	.core_read = handlers_core_read,
+	.core_write = handlers_core_write,
 	.core_end = handlers_core_end,
 };

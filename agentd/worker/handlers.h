@@ -29,6 +29,9 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		       const struct rpc_core_read_params *params, struct rpc_core_read_result *ret,
 		       struct agent_err *err);
+int handlers_core_write(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_core_write_params *params,
+			struct rpc_core_write_result *ret, struct agent_err *err);
 int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_core_end_params *params, struct rpc_core_end_result *ret,
 		      struct agent_err *err);

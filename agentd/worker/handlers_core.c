@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* core.begin, core.read and core.end: a core file that the client writes. */
+/* core.begin, core.read, core.write and core.end: a core file that the client keeps. */
 #include <errno.h>
 #include <string.h>
 
-#include "agentd/worker/convert.h"
+#include "agentd/worker/core_output.h"
 #include "agentd/worker/handlers.h"
 #include "agentd/worker/snapshot.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+/* Of one core.write: then others of the session get their turn. */
+#define WRITE_MS 50
 
 static int unsupported(struct agent_err *err)
 {
@@ -16,6 +21,24 @@ static int unsupported(struct agent_err *err)
 static int no_memory(struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+}
+
+/* Its writer has left, or wants no more of it. */
+static int undo_output(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct session *s = ctx;
+
+	core_output_destroy(s->output);
+	s->output = NULL;
+	return 0;
+}
+
+static void end_output(struct session *s)
+{
+	if (!s->output)
+		return;
+	undo_drop(&s->target->undo, s->output_ticket);
+	undo_output(s, 0, NULL);
 }
 
 int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
@@ -34,6 +57,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 
 	if (!t->ops->core_begin)
 		return unsupported(err);
+	end_output(s);
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	r = t->ops->devices(t, arena, &devices, &from.n_devices, err);
 	if (r == 0)
@@ -48,6 +72,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	session_stop_end(s);
 	if (r < 0)
 		return r;
+	s->core_bytes = core.bytes;
 	*ret = (struct rpc_core_begin_result){
 		.bytes = core.bytes,
 		.copied_bytes = core.copied_bytes,
@@ -89,14 +114,60 @@ int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	return rpc_arena_error(arena) ? no_memory(err) : 0;
 }
 
+static int begin_output(struct session *s, const struct rpc_core_write_params *params,
+			struct agent_err *err)
+{
+	bool zstd = params->has_compression && params->compression == RPC_CORE_COMPRESSION_ZSTD;
+	int r;
+
+	end_output(s);
+	r = undo_push(&s->target->undo, "let go of a client's file", undo_output, s, 0,
+		      &s->output_ticket, err);
+	if (r == 0)
+		r = core_output_create(TAKE_FD(s->call_fd), zstd, s->core_bytes, &s->output, err);
+	if (r < 0)
+		undo_drop(&s->target->undo, s->output_ticket);
+	return r;
+}
+
+int handlers_core_write(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_core_write_params *params,
+			struct rpc_core_write_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct core_output_state state;
+	int r = 0;
+
+	if (!s->target->ops->core_read)
+		return unsupported(err);
+	if (s->call_fd >= 0)
+		r = begin_output(s, params, err);
+	else if (!s->output)
+		r = agent_err_set(err, RPC_ERROR_FAILED, EBADF, "core.write",
+				  "send an open file along (SCM_RIGHTS), or fetch with core.read",
+				  "no descriptor came with the request");
+	if (r < 0)
+		return r;
+	r = core_output_write(s->output, s->target, clock_deadline_ms(WRITE_MS), &state, err);
+	if (r < 0 || state.done)
+		end_output(s);
+	if (r < 0)
+		return r;
+	*ret = (struct rpc_core_write_result){ .position = state.position,
+					       .done = state.done,
+					       .lost_bytes = state.lost };
+	return 0;
+}
+
 int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_core_end_params *params, struct rpc_core_end_result *ret,
 		      struct agent_err *err)
 {
-	struct target *t = ((struct session *)ctx)->target;
+	struct session *s = ctx;
 
-	if (!t->ops->core_end)
+	if (!s->target->ops->core_end)
 		return unsupported(err);
-	t->ops->core_end(t);
+	end_output(s);
+	s->target->ops->core_end(s->target);
 	return 0;
 }

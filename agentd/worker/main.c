@@ -32,6 +32,7 @@ int main(int argc, char **argv)
 		fd_set_cloexec(IPC_FD_UNDO, true);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a client's file may be larger than we may make one */
 #ifdef M_MMAP_THRESHOLD
 	/* glibc would raise this by itself, and keep what a list of all waves took (mallopt(3)). */
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);

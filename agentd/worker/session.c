@@ -9,6 +9,7 @@
 
 #include "agentd/worker/convert.h"
 #include "agentd/worker/snapshot.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -196,7 +197,7 @@ static void serve_attach(struct session *s)
 		over(s, RPC_END_REASON_DETACHED);
 }
 
-static void serve_method(struct session *s, const struct ipc_message *m)
+static void serve_method(struct session *s, struct ipc_message *m)
 {
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out text;
@@ -205,10 +206,14 @@ static void serve_method(struct session *s, const struct ipc_message *m)
 
 	rpc_arena_init(&arena, 0);
 	out_init(&text, 0);
+	s->call_fd = TAKE_FD(m->fd);
 	guard_begin(s);
 	r = rpc_session_dispatch(&session_handlers, s, NULL, &arena, (enum rpc_method)m->head.number,
 				 m->text, (size_t)m->head.size, &text, &err);
 	guard_end(s);
+	/* Nobody wanted it. */
+	if (s->call_fd >= 0)
+		close(TAKE_FD(s->call_fd));
 	if (r < 0)
 		log_debug("session %u: %s: %s", s->options->session,
 			  m->head.number < RPC_METHOD_COUNT ? rpc_methods[m->head.number].name : "?",
@@ -256,7 +261,7 @@ static void lease_lost(struct session *s)
 		notify_resumed(s, RPC_RESUME_REASON_CLIENT_LOST, n, since_ns);
 }
 
-static void on_message(struct session *s, const struct ipc_message *m)
+static void on_message(struct session *s, struct ipc_message *m)
 {
 	if (m->head.type == IPC_CALL) {
 		s->call = m->head;

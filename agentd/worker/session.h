@@ -29,6 +29,10 @@ struct session {
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	struct ipc_head call;  /**< The call being handled. */
+	int call_fd; /**< Came along with it; -1: none, or taken. */
+	uint64_t core_bytes;	    /**< Of the core that was begun last. */
+	uint32_t output_ticket;
+	struct core_output *output; /**< That core on its way into a client's file, or NULL. */
 	struct subscribers subscribers;
 	struct raised raised;
 	bool over_known;

@@ -5,11 +5,14 @@ import base64
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
@@ -19,8 +22,12 @@ APP = "runtime ttmp; queues 2; spin"
 FAILURE = 1
 
 
-def scene(gpus="gfx942", **kwargs):
-    return Scene(app=APP, gpus=gpus, **kwargs)
+# Their stacks are hundreds of MiB of a full core.
+LARGE = "runtime ttmp; queues 2; threads 60; spin"
+
+
+def scene(gpus="gfx942", app=APP, **kwargs):
+    return Scene(app=app, gpus=gpus, **kwargs)
 
 
 def plant(s, text="breakpoint 64 0x7f0000001000 group=4 vgprs=16"):
@@ -205,7 +212,7 @@ def everything_is_in_a_full_core():
 
 @test
 def an_interrupted_dump_leaves_nothing():
-    with scene(gpus="gfx90a") as s:
+    with scene(gpus="gfx90a", app=LARGE) as s:
         need_small(s)
         directory = s.directory / "out"
         directory.mkdir()
@@ -246,6 +253,228 @@ def where_there_is_no_room():
         assert run.returncode == FAILURE and "No such file" in run.stderr, run.stderr
         for bad in (["--light", "--full"], ["--compress=gzip"]):
             assert s.ctl("dump", s.app.pid, *bad).returncode == 2
+        runs_on(s)
+
+
+def pass_fds(rpc, method, fds, **params):
+    """The request and descriptors in one message; its id."""
+    rpc.next_id += 1
+    text = json.dumps({"jsonrpc": "2.0", "id": rpc.next_id, "method": method, "params": params}) + "\n"
+    socket.send_fds(rpc.sock, [text.encode()], fds)
+    return rpc.next_id
+
+
+def answer(rpc, number):
+    while True:
+        reply = rpc.read_message()
+        if reply.get("id") == number:
+            return reply
+
+
+def write_core(s, fd, **params):
+    """Until it is done; how many calls that took."""
+    reply = answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session, **params))
+    calls = 1
+    while "error" not in reply and not reply["result"]["done"]:
+        position = reply["result"]["position"]
+        reply = s.rpc.call_raw("core.write", {"session": s.session})
+        assert "error" in reply or reply["result"]["position"] > position, reply
+        calls += 1
+    return reply, calls
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def disk_file(s, name="core"):
+    return os.open(s.directory / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def need_disk(s):
+    kind = subprocess.run(["stat", "-f", "-c", "%T", s.directory], capture_output=True, text=True).stdout.strip()
+    if kind not in ("ext2/ext3", "xfs", "btrfs", "f2fs", "overlayfs", "overlay", "zfs"):
+        raise Skip(f"the agent does not write into files of {kind}")
+
+
+@test
+def the_agent_writes_into_our_file():
+    """The same bytes that core.read gives, and the descriptor is closed when they are there."""
+    with scene() as s:
+        need_disk(s)
+        plant(s)
+        s.session = s.attach()
+        begun, data = fetch(s)
+        worker, = s.worker_pids()
+        before = descriptors(worker), descriptors(s.front_pid())
+        fd = disk_file(s)
+        reply, _ = write_core(s, fd)
+        assert reply["result"] == {"position": begun["bytes"], "done": True, "lost_bytes": 0}, reply
+        assert (s.directory / "core").read_bytes() == data
+        assert (descriptors(worker), descriptors(s.front_pid())) == before
+        # Behind what is there already, and as the owner of the file left it.
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.ftruncate(fd, 0)
+        os.write(fd, b"mine")
+        write_core(s, fd)
+        assert (s.directory / "core").read_bytes() == b"mine" + data
+        os.close(fd)
+        if shutil.which("zstd"):
+            fd = disk_file(s, "core.zst")
+            write_core(s, fd, compression="zstd")
+            os.close(fd)
+            assert subprocess.run(["zstd", "-dc", s.directory / "core.zst"], capture_output=True, check=True,
+                                  timeout=60).stdout == data
+        runs_on(s)
+
+
+@test
+def a_full_core_is_written_in_slices():
+    with scene(gpus="gfx90a", app=LARGE) as s:
+        need_disk(s)
+        need_small(s)
+        s.session = s.attach()
+        other = Rpc(s.socket)
+        looker = s.attach(rpc=other)
+        begun = s.rpc.call("core.begin", session=s.session, full=True)
+        fd = disk_file(s)
+        reply = answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session))["result"]
+        assert not reply["done"] and 0 < reply["position"] < begun["bytes"], reply
+        start = time.monotonic()
+        assert other.call("gpu.queues", session=looker)["queues"]
+        assert time.monotonic() - start < 1, "others wait for the file"
+        assert other.error("core.write", session=looker).name == "busy"
+        while not reply["done"]:
+            reply = s.rpc.call("core.write", session=s.session)
+        assert os.fstat(fd).st_size == begun["bytes"] and os.fstat(fd).st_blocks * 512 < begun["bytes"]
+        os.close(fd)
+        other.close()
+        runs_on(s)
+
+
+@test
+def what_cannot_be_written_to_is_refused():
+    with scene() as s:
+        s.session = s.attach()
+        worker, = s.worker_pids()
+        assert s.rpc.error("core.write", session=s.session).name == "failed"
+        s.rpc.call("core.begin", session=s.session)
+        before = descriptors(worker), descriptors(s.front_pid())
+        (s.directory / "file").write_bytes(b"x")
+        pipe, pair = os.pipe(), socket.socketpair()
+        memory = os.memfd_create("memory")
+        bad = {
+            "pipe": (pipe[1], "unsupported"), "socket": (pair[0].fileno(), "unsupported"),
+            "memory": (memory, "unsupported"), "null": (os.open("/dev/null", os.O_WRONLY), "unsupported"),
+            "itself": (os.open("/proc/self/mem", os.O_RDWR), "unsupported"),
+            "directory": (os.open(s.directory, os.O_RDONLY), "failed"),
+            "path": (os.open(s.directory / "file", os.O_PATH), "failed"),
+            "read-only": (os.open(s.directory / "file", os.O_RDONLY), "failed"),
+        }
+        for what, (fd, want) in bad.items():
+            reply, _ = write_core(s, fd)
+            assert reply.get("error", {}).get("data", {}).get("name") == want, (what, reply)
+            os.close(fd)
+        assert s.rpc.error("core.write", session=s.session).name == "failed"
+        os.close(pipe[0])
+        assert (descriptors(worker), descriptors(s.front_pid())) == before
+        assert (s.directory / "file").read_bytes() == b"x"
+        assert s.rpc.call("core.end", session=s.session) == {}
+        runs_on(s)
+
+
+@test
+def descriptors_that_nobody_wants_are_closed():
+    """With requests that take none, too many at once, before a request that never ends, and pipelined."""
+    with scene() as s:
+        s.session = s.attach()
+        s.rpc.call("core.begin", session=s.session)
+        front, (worker,) = s.front_pid(), s.worker_pids()
+        before = descriptors(front), descriptors(worker)
+        fd = disk_file(s)
+        for n in (1, 2, 250):
+            number = pass_fds(s.rpc, "gpu.queues", [fd] * n, session=s.session)
+            assert "result" in answer(s.rpc, number)
+            assert (descriptors(front), descriptors(worker)) == before
+        # The rest of the request comes later; only so many wait for that.
+        clients = [Rpc(s.socket) for _ in range(30)]
+        for c in clients:
+            c.call("agent.hello")
+        many = descriptors(front)
+        for c in clients:
+            socket.send_fds(c.sock, [b'{"jsonrpc":"2.0",'], [fd])
+        for c in clients[:20]:
+            c.send_raw(b'"id":77,"method":"agent.hello"}\n')
+            assert "result" in answer(c, 77)
+        wait_until(lambda: descriptors(front) <= many + 9, "front has closed what it did not need")
+        for c in clients:
+            c.close()
+        wait_until(lambda: descriptors(front) == before[0], "the rest is closed with the connections")
+        # One after the other, without waiting for an answer.
+        numbers = [pass_fds(s.rpc, "core.write", [fd], session=s.session) for _ in range(60)]
+        replies = {reply["id"]: reply for reply in (s.rpc.read_message() for _ in numbers)}
+        assert sorted(replies) == numbers and "result" in replies[numbers[0]], replies
+        for reply in replies.values():
+            assert "result" in reply or reply["error"]["data"]["name"] == "busy", reply
+        assert (descriptors(front), descriptors(worker)) == before
+        os.close(fd)
+        runs_on(s)
+
+
+@test
+def the_file_is_let_go_with_its_owner():
+    with scene(gpus="gfx90a", app=LARGE) as s:
+        need_disk(s)
+        need_small(s)
+        other = Rpc(s.socket)
+        s.session = s.attach()
+        looker = s.attach(rpc=other)
+        worker, = s.worker_pids()
+        before = descriptors(worker)
+        s.rpc.call("core.begin", session=s.session, full=True)
+        fd = disk_file(s)
+        assert not answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session))["result"]["done"]
+        assert descriptors(worker) == before + 1
+        s.rpc.call("core.end", session=s.session)
+        assert descriptors(worker) == before
+        s.rpc.call("core.begin", session=s.session, full=True)
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.ftruncate(fd, 0)
+        pass_fds(s.rpc, "core.write", [fd], session=s.session)
+        s.rpc.close()
+        wait_until(lambda: descriptors(worker) == before, "the worker has closed the file")
+        assert other.call("gpu.queues", session=looker)["queues"]
+        other.close()
+        os.close(fd)
+        runs_on(s)
+
+
+@test
+def the_program_writes_where_the_agent_does_not():
+    """Into memory, for one, which would be the agent's."""
+    if not os.access("/dev/shm", os.W_OK):
+        raise Skip("no /dev/shm")
+    with scene() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        plant(s)
+        run = s.ctl("dump", s.app.pid, "-o", f"{directory}/core", "-j")
+        assert run.returncode == 0, run.stderr
+        assert os.path.getsize(f"{directory}/core") == json.loads(run.stdout)["core"]["bytes"]
+        runs_on(s)
+
+
+@test
+def a_full_disk_is_told_with_the_place():
+    with scene() as s:
+        need_disk(s)
+        plant(s)
+        s.session = s.attach()
+        s.rpc.call("core.begin", session=s.session)
+        worker, = s.worker_pids()
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (65536, 65536))
+        fd = disk_file(s)
+        reply, _ = write_core(s, fd)
+        assert reply["error"]["data"]["errno"] == "EFBIG" and "byte 65536" in reply["error"]["message"], reply
+        os.close(fd)
         runs_on(s)
 
 

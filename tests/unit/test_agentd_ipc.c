@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/ipc.h"
@@ -107,6 +110,62 @@ static void malformed_messages_are_refused(void)
 	close_links();
 }
 
+/* A descriptor arrives with the message that says so, once, and is closed with it. */
+static void descriptors_of_clients_arrive(void)
+{
+	struct ipc_head head = { .type = IPC_CALL, .flags = IPC_FLAG_FD, .size = 3 };
+	struct ipc_message m;
+	int pair[2];
+	char c;
+
+	open_links();
+	TEST_EQ_FATAL(fd_socketpair(04000 /* SOCK_NONBLOCK */, pair), 0);
+	TEST_EQ(ipc_link_send_fd(&a, &head, "abc", pair[0]), 0);
+	TEST_EQ(ipc_link_recv(&b, &m), 1);
+	TEST_EQ(memcmp(m.text, "abc", 3), 0);
+	CU_ASSERT_TRUE(m.fd >= 0);
+	TEST_EQ(read(pair[1], &c, 1), -1); /* its other end is open */
+	ipc_message_deinit(&m);
+	TEST_EQ(read(pair[1], &c, 1), 0);
+	/* Too long a text needs the place for itself. */
+	head.size = IPC_INLINE_MAX + 1;
+	TEST_EQ(ipc_link_send_fd(&a, &head, NULL, dup(pair[1])), -EMSGSIZE);
+	head.size = 0;
+	fd_send(a.fd, &head, sizeof(head), NULL, 0);
+	TEST_EQ(ipc_link_recv(&b, &m), -EPROTO);
+	close(pair[1]);
+	close_links();
+}
+
+/* Of the descriptors beside the bytes of a stream the first is kept. */
+static void a_stream_brings_one_descriptor(void)
+{
+	int pair[2], fds[FD_MESSAGE_MAX], fd;
+	char buf[8];
+
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)
+		fds[i] = dup(pair[0]);
+	TEST_EQ(fd_recv_stream(pair[1], buf, sizeof(buf), &fd), -EAGAIN);
+	TEST_EQ(fd_send(pair[0], "ab", 2, NULL, 0), 2);
+	TEST_EQ(fd_recv_stream(pair[1], buf, sizeof(buf), &fd), 2);
+	TEST_EQ(fd, -1);
+	for (size_t n = 1; n <= FD_MESSAGE_MAX; n++) {
+		TEST_ROW_EQ(n, fd_send(pair[0], "abc", 3, fds, n), 3);
+		TEST_ROW_EQ(n, fd_recv_stream(pair[1], buf, sizeof(buf), &fd), 3);
+		TEST_ROW_EQ(n, fcntl(fd, F_GETFD), FD_CLOEXEC);
+		close(fd);
+		/* Nothing else was installed: the lowest number is free. */
+		TEST_ROW_EQ(n, dup(pair[0]), fd);
+		close(fd);
+	}
+	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)
+		close(fds[i]);
+	close(pair[0]);
+	TEST_EQ(fd_recv_stream(pair[1], buf, sizeof(buf), &fd), 0);
+	close(pair[1]);
+}
+
 static void end_of_file_is_told(void)
 {
 	struct ipc_head head = { .type = IPC_CALL };
@@ -139,5 +198,6 @@ static void fixed_messages_have_one_size(void)
 }
 
 TEST_SUITE(agentd_ipc, TEST(texts_of_every_size_arrive), TEST(slow_peer_gets_everything_in_order),
-	   TEST(malformed_messages_are_refused), TEST(end_of_file_is_told),
+	   TEST(malformed_messages_are_refused), TEST(descriptors_of_clients_arrive),
+	   TEST(a_stream_brings_one_descriptor), TEST(end_of_file_is_told),
 	   TEST(fixed_messages_have_one_size));
