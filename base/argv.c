@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 static const struct argv_option *find_long(const struct argv_option *const *tables,
 					   const char *name, size_t size)
 {
@@ -24,6 +26,19 @@ static const struct argv_option *find_short(const struct argv_option *const *tab
 	return NULL;
 }
 
+static int store_u32(const struct argv_option *o, const char *text, char *error, size_t error_size)
+{
+	uint64_t v;
+
+	if (str_to_u64(text, 0, UINT32_MAX, &v) < 0) {
+		snprintf(error, error_size, "--%s needs a number up to %u, not `%.40s'", o->name,
+			 UINT32_MAX, text);
+		return -EINVAL;
+	}
+	*(uint32_t *)o->value = (uint32_t)v;
+	return 0;
+}
+
 /* Store one option; @value is the attached text or NULL, @next the following argument or NULL. */
 static int store(const struct argv_option *o, const char *value, const char *next, int *used_next,
 		 char *error, size_t error_size)
@@ -40,15 +55,20 @@ static int store(const struct argv_option *o, const char *value, const char *nex
 		*(const char **)o->value = value ? value : "";
 		return 0;
 	case ARGV_STRING:
-		if (!value && !next) {
-			snprintf(error, error_size, "--%s needs a value (%s)", o->name, o->metavar);
-			return -EINVAL;
-		}
-		*used_next = !value;
-		*(const char **)o->value = value ? value : next;
-		return 0;
+	case ARGV_U32:
+		break;
 	}
-	return -EINVAL;
+	if (!value && !next) {
+		snprintf(error, error_size, "--%s needs a value (%s)", o->name, o->metavar);
+		return -EINVAL;
+	}
+	*used_next = !value;
+	if (!value)
+		value = next;
+	if (o->kind == ARGV_U32)
+		return store_u32(o, value, error, error_size);
+	*(const char **)o->value = value;
+	return 0;
 }
 
 static int parse_long(const char *arg, const char *next, int *used_next,
@@ -77,7 +97,7 @@ static int parse_short(const char *arg, const char *next, int *used_next,
 			snprintf(error, error_size, "unknown option -%c", *arg);
 			return -EINVAL;
 		}
-		if (o->kind != ARGV_STRING) {
+		if (o->kind == ARGV_FLAG || o->kind == ARGV_OPTIONAL) {
 			r = store(o, NULL, NULL, used_next, error, error_size);
 			if (r < 0)
 				return r;

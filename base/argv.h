@@ -9,10 +9,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum argv_kind {
 	ARGV_FLAG,   /**< No value; *(bool *)value = true. */
 	ARGV_STRING, /**< *(const char **)value, borrowed from argv. */
+	ARGV_U32,    /**< *(uint32_t *)value, decimal; left alone when not given. */
 	ARGV_OPTIONAL, /**< `--name` or `--name=VALUE`; *(const char **)value, "" without value. */
 };
 

@@ -23,35 +23,27 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/str.h"
 
-static struct {
-	const char *uid, *gid, *admin_gid, *connections, *per_user, *sessions, *idle;
-	bool user, verbose;
-} opt;
+#define NOBODY UINT32_MAX
+
+static struct front front;
+static uint32_t uid = NOBODY, gid = NOBODY;
+static bool verbose;
 
 static const struct argv_option options[] = {
-	{ "uid", 0, ARGV_STRING, &opt.uid, "UID", "become this user" },
-	{ "gid", 0, ARGV_STRING, &opt.gid, "GID", "and this group" },
-	{ "admin-gid", 0, ARGV_STRING, &opt.admin_gid, "GID", "administrators" },
-	{ "connections", 0, ARGV_STRING, &opt.connections, "N", "most connections" },
-	{ "connections-per-user", 0, ARGV_STRING, &opt.per_user, "N", "most connections of a user" },
-	{ "sessions-per-user", 0, ARGV_STRING, &opt.sessions, "N", "most sessions of a user, for agent.hello" },
-	{ "idle-ms", 0, ARGV_STRING, &opt.idle, "MS", "report idleness after this time" },
-	{ "user", 0, ARGV_FLAG, &opt.user, NULL, "unprivileged mode" },
-	{ "verbose", 0, ARGV_FLAG, &opt.verbose, NULL, "log more" },
+	{ "uid", 0, ARGV_U32, &uid, "UID", "become this user" },
+	{ "gid", 0, ARGV_U32, &gid, "GID", "and this group" },
+	{ "admin-gid", 0, ARGV_U32, &front.admin_gid, "GID", "administrators" },
+	{ "connections", 0, ARGV_U32, &front.connections_max, "N", "most connections" },
+	{ "connections-per-user", 0, ARGV_U32, &front.connections_per_user_max, "N",
+	  "most connections of a user" },
+	{ "sessions-per-user", 0, ARGV_U32, &front.sessions_per_user_max, "N",
+	  "most sessions of a user, for agent.hello" },
+	{ "idle-ms", 0, ARGV_U32, &front.idle_ms, "MS", "report idleness after this time" },
+	{ "user", 0, ARGV_FLAG, &front.user_mode, NULL, "unprivileged mode" },
+	{ "verbose", 0, ARGV_FLAG, &verbose, NULL, "log more" },
 	{ 0 },
 };
-
-static bool number(const char *text, uint32_t *ret)
-{
-	uint64_t v;
-
-	if (!text || str_to_u64(text, 0, UINT32_MAX, &v) < 0)
-		return false;
-	*ret = (uint32_t)v;
-	return true;
-}
 
 static int serve(struct front *f)
 {
@@ -100,21 +92,16 @@ static void deinit(struct front *f)
 int main(int argc, char **argv)
 {
 	static const struct argv_option *const tables[] = { options, NULL };
-	static struct front front;
-	uint32_t uid, gid;
 	char error[160];
 	int r;
 
-	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || !number(opt.uid, &uid) ||
-	    !number(opt.gid, &gid) || !number(opt.admin_gid, &front.admin_gid) ||
-	    !number(opt.connections, &front.connections_max) ||
-	    !number(opt.per_user, &front.connections_per_user_max) ||
-	    !number(opt.sessions, &front.sessions_per_user_max) ||
-	    !number(opt.idle, &front.idle_ms)) {
+	front.admin_gid = NOBODY;
+	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || uid == NOBODY ||
+	    gid == NOBODY || !front.connections_max) {
 		fputs("gpu-agent-front is started by gpu-agentd\n", stderr);
 		return 2;
 	}
-	log_init("gpu-agent-front", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	log_init("gpu-agent-front", verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	/* The terminal's Ctrl-C goes to all; spawn decides the order of leaving. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
@@ -127,7 +114,6 @@ int main(int argc, char **argv)
 		log_error("front cannot drop privileges: %s", strerror(-r));
 		return 1;
 	}
-	front.user_mode = opt.user;
 	front.started_ns = clock_now_ns();
 	front.daemon_pid = getppid();
 	r = serve(&front);

@@ -17,17 +17,20 @@
 #include "base/log.h"
 #include "base/str.h"
 
+#define NOBODY UINT32_MAX
+
 static struct {
-	const char *uid, *gid, *client_uid, *pid, *directory;
+	const char *directory;
 	struct store_limits_text limits;
+	uint32_t uid, gid, client_uid, pid;
 	bool admin, observer, make_directory, verbose;
-} opt;
+} opt = { .uid = NOBODY, .gid = NOBODY, .client_uid = NOBODY };
 
 static const struct argv_option options[] = {
-	{ "uid", 0, ARGV_STRING, &opt.uid, "UID", "become this user" },
-	{ "gid", 0, ARGV_STRING, &opt.gid, "GID", "and this group" },
-	{ "client-uid", 0, ARGV_STRING, &opt.client_uid, "UID", "whose records" },
-	{ "pid", 0, ARGV_STRING, &opt.pid, "PID", "add records about this process; 0: serve a client" },
+	{ "uid", 0, ARGV_U32, &opt.uid, "UID", "become this user" },
+	{ "gid", 0, ARGV_U32, &opt.gid, "GID", "and this group" },
+	{ "client-uid", 0, ARGV_U32, &opt.client_uid, "UID", "whose records" },
+	{ "pid", 0, ARGV_U32, &opt.pid, "PID", "add records about this process; 0: serve a client" },
 	{ "admin", 0, ARGV_FLAG, &opt.admin, NULL, "the client is an administrator" },
 	{ "observer", 0, ARGV_FLAG, &opt.observer, NULL, "the client may look at all" },
 	{ "directory", 0, ARGV_STRING, &opt.directory, "DIR", "the store" },
@@ -41,16 +44,6 @@ static const struct argv_option options[] = {
 	{ "verbose", 0, ARGV_FLAG, &opt.verbose, NULL, "log more" },
 	{ 0 },
 };
-
-static bool number(const char *text, uint64_t max, uint32_t *ret)
-{
-	uint64_t v;
-
-	if (!text || str_to_u64(text, 0, max, &v) < 0)
-		return false;
-	*ret = (uint32_t)v;
-	return true;
-}
 
 /* spawn passes "" for what nobody has set. */
 static void drop_empty(const char **text)
@@ -93,13 +86,13 @@ static int serve(struct service *s)
 	return s->pid ? producer_run(s) : client_run(s);
 }
 
-static int start(struct service *s, uid_t uid, gid_t gid)
+static int start(struct service *s)
 {
 	auto_close int dir_fd = -1;
 	int r;
 
 	s->status = open_directory(opt.directory, &dir_fd);
-	r = privileges_become(uid, gid);
+	r = privileges_become(opt.uid, opt.gid);
 	if (r == 0)
 		r = privileges_hide();
 	if (r == 0)
@@ -119,14 +112,12 @@ int main(int argc, char **argv)
 {
 	static const struct argv_option *const tables[] = { options, NULL };
 	struct service s = { .link = IPC_LINK_NULL, .body_fd = -1 };
-	uint32_t uid, gid, client_uid, pid;
 	char error[160];
 
 	if (fd_reserve_stdio() < 0)
 		return 1;
 	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || !opt.directory ||
-	    !number(opt.uid, UINT32_MAX - 1, &uid) || !number(opt.gid, UINT32_MAX - 1, &gid) ||
-	    !number(opt.client_uid, UINT32_MAX - 1, &client_uid) || !number(opt.pid, INT32_MAX, &pid)) {
+	    opt.uid == NOBODY || opt.gid == NOBODY || opt.client_uid == NOBODY) {
 		fputs("gpu-agent-store is started by gpu-agentd\n", stderr);
 		return 2;
 	}
@@ -142,10 +133,10 @@ int main(int argc, char **argv)
 	signal(SIGINT, SIG_IGN);
 	fd_set_cloexec(IPC_FD_SPAWN, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
-	s.client_uid = client_uid;
-	s.pid = (pid_t)pid;
+	s.client_uid = opt.client_uid;
+	s.pid = (pid_t)opt.pid;
 	s.admin = opt.admin;
 	s.observer = opt.observer;
 	s.directory = opt.directory;
-	return start(&s, uid, gid);
+	return start(&s);
 }

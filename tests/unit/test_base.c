@@ -280,10 +280,12 @@ static void files_have_a_size_limit(void)
 static void options_are_read_from_tables(void)
 {
 	static const char *pid, *json;
+	static uint32_t count = 3;
 	static bool quiet;
 	static const struct argv_option table[] = {
 		{ "pid", 'p', ARGV_STRING, &pid, "PID", "" },
 		{ "json", 0, ARGV_OPTIONAL, &json, "STYLE", "" },
+		{ "count", 'c', ARGV_U32, &count, "N", "" },
 		{ "quiet", 'q', ARGV_FLAG, &quiet, NULL, "" },
 		{ 0 },
 	};
@@ -299,6 +301,12 @@ static void options_are_read_from_tables(void)
 		{ { "x", "--quiet=1" }, -EINVAL, "--quiet takes no value" },
 		{ { "x", "-z" }, -EINVAL, "unknown option -z" },
 		{ { "x", "--nope" }, -EINVAL, "unknown option --nope" },
+		{ { "x", "-c" }, -EINVAL, "--count needs a value (N)" },
+		{ { "x", "-c", "4294967296" }, -EINVAL,
+		  "--count needs a number up to 4294967295, not `4294967296'" },
+		{ { "x", "--count=1x" }, -EINVAL,
+		  "--count needs a number up to 4294967295, not `1x'" },
+		{ { "x", "-c4294967295", "y" }, 1, "" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -312,6 +320,7 @@ static void options_are_read_from_tables(void)
 	}
 	TEST_STR(pid, "9");
 	TEST_STR(json, "short");
+	TEST_EQ(count, UINT32_MAX);
 }
 
 static void deadlines_round_up(void)
