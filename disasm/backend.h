@@ -30,6 +30,13 @@ extern const struct disasm_backend disasm_child;
 /** @return 0 (also when there is no LLVM: then every word stays one), -errno. */
 int disasm_child_open(const struct disasm_options *o, void **ret_ctx);
 
+/* words.c: nothing is decoded; of NVIDIA's instructions only the length is known. */
+extern const struct disasm_backend disasm_words;
+/** @return 0, -ENOMEM. */
+int disasm_words_open(const struct disasm_options *o, void **ret_ctx);
+/** Bytes of an instruction of "sm_90" and the like; 0 if that is no such name. */
+uint32_t disasm_words_size(const char *cpu);
+
 /* llvm.c: LLVM in this process. */
 
 struct disasm_llvm {

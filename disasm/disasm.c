@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,37 +12,45 @@
 #include "base/str.h"
 #include "disasm/backend.h"
 
+/* Bytes of AMD's instructions come in these. */
 #define WORD 4u
 
 struct disasm {
 	const struct disasm_backend *backend;
 	void *ctx;
+	uint32_t word; /* shown as one, where the instruction is not known */
 };
 
-static bool may_be_cpu(const char *cpu)
+/* @return bytes of a word of its instructions, 0 if no processor can be called so. */
+static uint32_t word_of(const char *cpu)
 {
 	size_t n = strlen(cpu);
 
+	if (str_starts_with(cpu, "sm_"))
+		return disasm_words_size(cpu);
 	if (n < 4 || n > 24 || !str_starts_with(cpu, "gfx"))
-		return false;
+		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)cpu[i]) && cpu[i] != '-')
-			return false;
-	return true;
+			return 0;
+	return WORD;
 }
 
 int disasm_open(const struct disasm_options *o, struct disasm **ret)
 {
+	bool is_nvidia = str_starts_with(o->cpu, "sm_");
+	uint32_t word = word_of(o->cpu);
 	struct disasm *d;
 	int r;
 
-	if (!may_be_cpu(o->cpu))
+	if (!word)
 		return -EINVAL;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	d->backend = &disasm_child;
-	r = disasm_child_open(o, &d->ctx);
+	d->word = word;
+	d->backend = is_nvidia ? &disasm_words : &disasm_child;
+	r = is_nvidia ? disasm_words_open(o, &d->ctx) : disasm_child_open(o, &d->ctx);
 	if (r < 0)
 		free(d);
 	else
@@ -69,20 +78,25 @@ const char *disasm_note(const struct disasm *d)
 
 /* ------------------------------------------------------------------ one line ----------------- */
 
-static void words(const uint8_t *bytes, uint32_t size, uint64_t address, struct disasm_line *ret)
+/* One word, or as much of it as there is. */
+static void words(const struct disasm *d, const uint8_t *bytes, uint32_t size, uint64_t address,
+		  struct disasm_line *ret)
 {
-	uint32_t word;
+	uint32_t piece = size < d->word ? 1 : d->word < 8 ? d->word : 8;
+	const char *name = piece == 1 ? ".byte" : piece == 4 ? ".long" : ".quad";
+	size_t used = (size_t)snprintf(ret->text, sizeof(ret->text), "%s", name);
 
-	*ret = (struct disasm_line){ .address = address, .size = size < WORD ? size : WORD };
-	if (size >= WORD) {
-		memcpy(&word, bytes, WORD);
-		snprintf(ret->text, sizeof(ret->text), ".long 0x%08x", word);
-		return;
+	ret->address = address;
+	ret->size = size < d->word ? size : d->word;
+	ret->decoded = ret->has_target = false;
+	ret->target = 0;
+	for (uint32_t i = 0; i < ret->size; i += piece) {
+		uint64_t value = 0;
+
+		memcpy(&value, bytes + i, piece);
+		used += (size_t)snprintf(ret->text + used, sizeof(ret->text) - used, "%s0x%0*" PRIx64,
+					 i ? ", " : " ", (int)piece * 2, value);
 	}
-	snprintf(ret->text, sizeof(ret->text), ".byte");
-	for (uint32_t i = 0; i < size; i++)
-		snprintf(ret->text + strlen(ret->text), sizeof(ret->text) - strlen(ret->text),
-			 "%s0x%02x", i ? ", " : " ", bytes[i]);
 }
 
 /* One space instead of tabs and several; nothing that a terminal obeys. */
@@ -126,7 +140,7 @@ void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t addre
 	*ret = (struct disasm_line){ .address = address };
 	n = d->backend->decode(d->ctx, bytes, most, address, ret->text);
 	if (n == 0 || n > most || n % WORD) {
-		words(bytes, most, address, ret);
+		words(d, bytes, most, address, ret);
 		return;
 	}
 	ret->size = n;
@@ -167,7 +181,7 @@ static size_t walk(struct disasm *d, const uint8_t *bytes, size_t size, uint64_t
 			bool whole = sizes[i] && sizes[i] % WORD == 0 && sizes[i] <= size - at;
 
 			s->at[s->n++] = (uint32_t)at;
-			at += whole ? sizes[i] : WORD;
+			at += whole ? sizes[i] : d->word;
 		}
 		if (n == 0) {
 			s->at[s->n++] = (uint32_t)at;
@@ -181,13 +195,13 @@ static int find_starts(struct disasm *d, const uint8_t *bytes, size_t size, uint
 		       size_t end, struct starts *ret)
 {
 	ret->cut = end;
-	ret->at = malloc((end / WORD + 2) * sizeof(*ret->at));
+	ret->at = malloc((end / d->word + 2) * sizeof(*ret->at));
 	if (!ret->at)
 		return -ENOMEM;
 	/* An instruction that does not end there was none, or that address is inside of it. */
 	if (walk(d, bytes, size, start, end, ret) > end) {
 		ret->cut = ret->at[--ret->n];
-		for (size_t at = ret->cut; at < end; at += WORD)
+		for (size_t at = ret->cut; at < end; at += d->word)
 			ret->at[ret->n++] = (uint32_t)at;
 	}
 	return 0;
@@ -217,7 +231,7 @@ ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const str
 				disasm_one(d, (const uint8_t *)bytes + from, at - from,
 					   r->start + from, &ret[n++]);
 			else
-				words((const uint8_t *)bytes + from, (uint32_t)(at - from),
+				words(d, (const uint8_t *)bytes + from, (uint32_t)(at - from),
 				      r->start + from, &ret[n++]);
 		}
 	}

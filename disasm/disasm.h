@@ -7,7 +7,7 @@
  * Instructions of GPU code as text.
  *
  * The text comes from the LLVM that the machine has, found at run time; without one that knows the
- * processor every instruction is shown as its words.  LLVM gives up with abort() on a processor
+ * processor, and for all of NVIDIA's, every instruction is shown as its words.  LLVM gives up with abort() on a processor
  * that it does not know, and the bytes may be anything a process has in its memory, so it runs in
  * a child process that can do nothing but answer; a crash there costs one instruction.
  *
@@ -27,7 +27,7 @@ struct disasm;
 #define DISASM_LONGEST 24u
 
 struct disasm_options {
-	const char *cpu;     /**< As LLVM calls it: "gfx90a". */
+	const char *cpu;     /**< As LLVM calls it: "gfx90a"; as NVIDIA does: "sm_90". */
 	uint32_t lanes;	     /**< Of the waves that run the code: 32, 64; 0 if unknown. */
 	const char *library; /**< Path or name of libLLVM; NULL: the newest one there is. */
 };

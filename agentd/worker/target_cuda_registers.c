@@ -373,8 +373,9 @@ int cuda_registers(struct target *t, const struct target_waves_from *from,
 
 /* ------------------------------------------------------------------ memory ------------------- */
 
-/* Bytes that the driver reads at once, so that the readable part of a range is found. */
-#define CHUNK 4096u
+/* The driver reads all or nothing: the readable part of a range is found piece by piece. */
+#define CHUNK	 4096u
+#define SMALLEST 16u
 
 static enum cudbgshim_space space_of(enum rpc_memory_space space)
 {
@@ -392,18 +393,37 @@ static ssize_t read_chunks(struct target_cuda *c, enum cudbgshim_space space,
 			   const struct cudbgshim_place *at, uint64_t address, uint8_t *buf,
 			   uint32_t size)
 {
-	uint32_t done = 0;
+	uint32_t done = 0, most = CHUNK;
 	int r = 0;
 
-	while (done < size && r == 0) {
+	while (done < size) {
 		uint32_t n = CHUNK - (uint32_t)((address + done) % CHUNK);
 
 		n = n < size - done ? n : size - done;
+		n = n < most ? n : most;
 		r = cudbgshim_read_memory(c->shim, space, at, address + done, buf + done, n);
 		if (r == 0)
 			done += n;
+		else if (r == -EBUSY || n <= SMALLEST)
+			break;
+		else
+			most = n / 2;
 	}
 	return done ? (ssize_t)done : r;
+}
+
+/* Instructions are no memory to the driver. */
+static ssize_t read_global(struct target_cuda *c, uint64_t address, uint8_t *buf, uint32_t size)
+{
+	ssize_t n = read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size), code;
+
+	for (size_t i = 0; n < 0 && n != -EBUSY && i < c->n_devices; i++) {
+		const struct cudbgshim_place at = { .dev = c->devices[i].d.gpu_id };
+
+		code = read_chunks(c, CUDBGSHIM_SPACE_CODE, &at, address, buf, size);
+		n = code > 0 || code == -EBUSY ? code : n;
+	}
+	return n;
 }
 
 static int unreadable(struct target_cuda *c, int r, uint64_t address, struct agent_err *err)
@@ -443,13 +463,13 @@ ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size
 
 	if (!c->shim)
 		return -EFAULT;
-	n = read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size);
+	n = read_global(c, address, buf, size);
 	/* Some drivers read only what stands still. */
 	if (n == -EBUSY) {
 		r = cuda_stop(c, UINT64_MAX, err);
 		if (r < 0)
 			return r;
-		n = read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size);
+		n = read_global(c, address, buf, size);
 		r = cuda_go(c, err);
 		if (r < 0)
 			return r;

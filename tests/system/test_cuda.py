@@ -199,6 +199,9 @@ def memory_of_every_space():
         assert read(0x10, 4, space="lds", wave=wave) == "a1a2a3a4"
         assert read(0x20, 4, space="scratch", wave=wave, lane=7) == "b1b2b3b4"
         assert read(host_address(s.app.pid), 4) == b"\x7fELF".hex()
+        # Instructions, as they lie in the program's cubin, and no further than the function goes.
+        code = bytes.fromhex(read(number(function(s, "spin")["address"]), 1 << 16))
+        assert 64 <= len(code) < 1 << 16 and len(code) % 16 == 0 and code in s.CUBIN.read_bytes(), len(code)
         assert s.rpc.error("memory.read", session=session, address="0x10", size=4).name == "failed"
         assert s.rpc.error("memory.read", session=session, address="0x0", size=4, space="lds",
                            wave={**wave, "index": 60}).name == "no_such_wave"

@@ -242,10 +242,37 @@ static void unknown_processors_are_named(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(disasm_note(d));
 }
 
+/* Of NVIDIA's, the length is known: lines can be counted, and asked for in front of an address. */
+static void words_of_their_length(void)
+{
+	static const struct { const char *cpu; uint32_t size; const char *text; } rows[] = {
+		{ "sm_52", 8, ".quad 0x0706050403020100" },
+		{ "sm_90a", 16, ".quad 0x0706050403020100, 0x0f0e0d0c0b0a0908" },
+	};
+	uint8_t *code = test_tail_dup((uint8_t[40]){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }, 40);
+	const struct disasm_range range = { .start = 0x1000, .around = 0x1010, .before = 9, .count = 9 };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_call(disasm_closep) struct disasm *d = open_for(rows[i].cpu, 0, NULL);
+		struct disasm_line lines[18];
+		size_t at = 0;
+		ssize_t n = disasm_lines(d, code, 40, &range, lines, &at);
+
+		CU_ASSERT_PTR_NULL(disasm_source(d));
+		CU_ASSERT_PTR_NOT_NULL_FATAL(disasm_note(d));
+		TEST_ROW_EQ(i, at, 16 / rows[i].size);
+		TEST_ROW_EQ(i, n, 40 / rows[i].size + (40 % rows[i].size != 0));
+		TEST_STR(lines[0].text, rows[i].text);
+		TEST_ROW_EQ(i, lines[n - 1].size, 8);
+		CU_ASSERT_FALSE(lines[0].decoded);
+	}
+}
+
 static void names_that_no_processor_has(void)
 {
 	static const char *const names[] = { "", "gfx", "x86-64", "gfx90a:xnack+", "gfx/../x",
-					     "gfx0123456789012345678901" };
+					     "gfx0123456789012345678901", "sm_", "sm_9", "sm_90x",
+					     "sm_1234567", "sm_90a/../x" };
 
 	for (size_t i = 0; i < TEST_COUNT(names); i++) {
 		const struct disasm_options o = { .cpu = names[i] };
@@ -357,7 +384,7 @@ static void far_from_the_start(void)
 TEST_SUITE(disasm, TEST(the_library_may_do_what_it_likes), TEST(crashes_are_survived),
 	   TEST(processors_that_the_library_lacks), TEST(instructions_of_gfx9), TEST(lanes_matter_on_gfx10),
 	   TEST(never_reads_beyond_the_end), TEST(without_library_there_are_words),
-	   TEST(unknown_processors_are_named), TEST(names_that_no_processor_has),
+	   TEST(unknown_processors_are_named), TEST(words_of_their_length), TEST(names_that_no_processor_has),
 	   TEST(hostile_bytes), TEST(lines_around_an_address),
 	   TEST(around_the_middle_of_an_instruction), TEST(addresses_outside_are_refused),
 	   TEST(far_from_the_start));
