@@ -404,10 +404,10 @@ static ssize_t read_chunks(struct target_cuda *c, enum cudbgshim_space space,
 		r = cudbgshim_read_memory(c->shim, space, at, address + done, buf + done, n);
 		if (r == 0)
 			done += n;
-		else if (r == -EBUSY || n <= SMALLEST)
+		else if (r == -EBUSY || most == SMALLEST)
 			break;
 		else
-			most = n / 2;
+			most /= 2;
 	}
 	return done ? (ssize_t)done : r;
 }
