@@ -20,9 +20,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "libcuda.h"
+#include "tests/lib/words.h"
 #include "tests/simapp/status.h"
 
-#define WORDS_MAX      24
 #define CUBIN_MAX      ((size_t)16 << 20)
 #define DEFAULT_SCRIPT "init; context 0; listen"
 
@@ -34,11 +34,6 @@ uint32_t cuModuleLoadData(void **module, const void *image);
 uint32_t cuModuleGetFunction(void **function, void *module, const char *name);
 uint32_t cuLaunchKernel(void *f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
 			uint32_t bz, uint32_t shared, void *stream, void **params, void **extra);
-
-struct words {
-	char *w[WORDS_MAX + 1]; /* NULL behind the last */
-	int n;
-};
 
 static struct {
 	struct simapp_status *status;
@@ -114,17 +109,11 @@ static int cmd_try_init(const struct words *w)
 	return 0;
 }
 
-static int number(const struct words *w, int i, uint64_t fallback, uint64_t max, uint64_t *ret)
-{
-	*ret = fallback;
-	return i < w->n ? str_to_u64(w->w[i], 0, max, ret) : 0;
-}
-
 static int cmd_context(const struct words *w)
 {
 	uint64_t device;
 
-	if (number(w, 1, 0, 64, &device))
+	if (words_number(w, 1, 0, 64, &device))
 		return -EINVAL;
 	return cuda("cuCtxCreate", cuCtxCreate_v2(&app.context, 0, (int)device));
 }
@@ -153,7 +142,8 @@ static int cmd_kernel(const struct words *w)
 	void *f;
 	int r;
 
-	if (w->n < 2 || number(w, 2, 1, 1 << 20, &blocks) || number(w, 3, 32, 1024, &threads))
+	if (w->n < 2 || words_number(w, 2, 1, 1 << 20, &blocks) ||
+	    words_number(w, 3, 32, 1024, &threads))
 		return -EINVAL;
 	r = cuda("cuModuleGetFunction", cuModuleGetFunction(&f, app.module, w->w[1]));
 	return r ? r
@@ -263,7 +253,7 @@ static int cmd_sleep(const struct words *w)
 {
 	uint64_t ms;
 
-	if (w->n != 2 || number(w, 1, 0, 86400000, &ms))
+	if (w->n != 2 || words_number(w, 1, 0, 86400000, &ms))
 		return -EINVAL;
 	pause_us(ms * 1000);
 	return 0;
@@ -322,7 +312,7 @@ static int cmd_exit(const struct words *w)
 {
 	uint64_t code;
 
-	if (number(w, 1, 0, 255, &code))
+	if (words_number(w, 1, 0, 255, &code))
 		return -EINVAL;
 	fflush(stdout);
 	_exit((int)code);
@@ -332,7 +322,7 @@ static int cmd_threads(const struct words *w)
 {
 	uint64_t n;
 
-	return w->n != 2 || number(w, 1, 0, SIMAPP_THREADS_MAX, &n) ? -EINVAL : beats_start(n);
+	return w->n != 2 || words_number(w, 1, 0, SIMAPP_THREADS_MAX, &n) ? -EINVAL : beats_start(n);
 }
 
 static void *short_life(void *arg)
@@ -359,7 +349,7 @@ static int cmd_thread_storm(const struct words *w)
 	pthread_t t;
 	uint64_t n;
 
-	if (number(w, 1, 1, 16, &n))
+	if (words_number(w, 1, 1, 16, &n))
 		return -EINVAL;
 	for (uint64_t i = 0; i < n; i++)
 		if (pthread_create(&t, NULL, storm, NULL) || pthread_detach(t))
@@ -407,7 +397,7 @@ static int cmd_signals(const struct words *w)
 	pthread_t t;
 	uint64_t us;
 
-	if (number(w, 1, 1000, 1000000, &us))
+	if (words_number(w, 1, 1000, 1000000, &us))
 		return -EINVAL;
 	sigaction(SIGRTMIN + 3, &sa, NULL);
 	return pthread_create(&t, NULL, signals_run, (void *)(uintptr_t)us) || pthread_detach(t)
@@ -419,7 +409,7 @@ static int cmd_setuid(const struct words *w)
 {
 	uint64_t uid;
 
-	if (w->n != 2 || number(w, 1, 0, UINT32_MAX - 1, &uid))
+	if (w->n != 2 || words_number(w, 1, 0, UINT32_MAX - 1, &uid))
 		return -EINVAL;
 	if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) ||
 	    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid))
@@ -465,19 +455,14 @@ static const struct {
 
 static int run_command(char *text)
 {
-	struct words w = { .n = 0 };
-	char *save = NULL;
+	struct words w;
+	int r = words_split(text, &w);
 
-	for (char *t = strtok_r(text, " \t", &save); t; t = strtok_r(NULL, " \t", &save)) {
-		if (w.n == WORDS_MAX)
-			return -E2BIG;
-		w.w[w.n++] = t;
-	}
-	if (!w.n || *w.w[0] == '#')
-		return 0;
+	if (r < 0 || !w.n)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, w.w[0])) {
-			int r = commands[i].run(&w);
+			r = commands[i].run(&w);
 
 			app.status->commands += !r;
 			return r;

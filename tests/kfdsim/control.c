@@ -8,14 +8,8 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "tests/lib/words.h"
 #include "waves.h"
-
-#define WORDS_MAX 24
-
-struct words {
-	char *w[WORDS_MAX + 1]; /* NULL behind the last */
-	int n;
-};
 
 /* Codes that no kernel raises. */
 #define NEVER_MASK                                                                                 \
@@ -429,16 +423,11 @@ static const struct {
 
 static int run_line(struct sim *s, char *text)
 {
-	struct words w = { .n = 0 };
-	char *save = NULL;
+	struct words w;
+	int r = words_split(text, &w);
 
-	for (char *t = strtok_r(text, " \t", &save); t; t = strtok_r(NULL, " \t", &save)) {
-		if (w.n == WORDS_MAX)
-			return -EINVAL;
-		w.w[w.n++] = t;
-	}
-	if (!w.n || *w.w[0] == '#')
-		return 0;
+	if (r < 0 || !w.n)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, w.w[0]))
 			return commands[i].run(s, &w);

@@ -1,7 +1,7 @@
 # The simulated device (FUSE), and the conformance suite that runs on it and on the real one.
 kfdsim_core := $(addprefix tests/kfdsim/,control.c status.c topology.c sim.c call.c dispatch.c \
 	trap.c event.c queue.c snapshot.c save_area.c waves.c wave_script.c wave_encode.c \
-	wave_silicon.c runtime.c profile.c)
+	wave_silicon.c runtime.c profile.c) tests/lib/words.c
 
 programs += gpu-agent-sim
 gpu-agent-sim_src := $(addprefix tests/kfdsim/,main.c front.c os_linux.c) $(kfdsim_core)

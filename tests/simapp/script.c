@@ -13,20 +13,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "libkfdtrap/src/kfd_abi.h"
-
-#define WORDS_MAX 24
-
-struct words {
-	char *w[WORDS_MAX + 1]; /* NULL behind the last: execvp() wants that */
-	int n;
-};
-
-/* Optional number at position @p i. */
-static int number(const struct words *w, int i, uint64_t fallback, uint64_t max, uint64_t *ret)
-{
-	*ret = fallback;
-	return i < w->n ? str_to_u64(w->w[i], 0, max, ret) : 0;
-}
+#include "tests/lib/words.h"
 
 static void print_ready(struct app *a)
 {
@@ -51,9 +38,9 @@ static int create_queues(struct app *a, const struct words *w, int count_at, uin
 	uint32_t id;
 	int r;
 
-	if (count_at && (w->n <= count_at || number(w, count_at, 1, SIMAPP_QUEUES_MAX, &n)))
+	if (count_at && (w->n <= count_at || words_number(w, count_at, 1, SIMAPP_QUEUES_MAX, &n)))
 		return -EINVAL;
-	r = number(w, count_at + 1, UINT64_MAX, APP_GPUS_MAX, &gpu);
+	r = words_number(w, count_at + 1, UINT64_MAX, APP_GPUS_MAX, &gpu);
 	for (uint64_t i = 0; i < n && !r; i++)
 		r = device_queue_create(a, gpu != UINT64_MAX ? gpu : a->n_gpus ? i % a->n_gpus : 0,
 					type, &id);
@@ -79,7 +66,7 @@ static int cmd_destroy(struct app *a, const struct words *w)
 {
 	uint64_t id;
 
-	if (w->n != 2 || number(w, 1, 0, UINT32_MAX, &id))
+	if (w->n != 2 || words_number(w, 1, 0, UINT32_MAX, &id))
 		return -EINVAL;
 	return device_queue_destroy(a, (uint32_t)id);
 }
@@ -111,7 +98,7 @@ static int cmd_sleep(struct app *a, const struct words *w)
 	struct timespec ts;
 	uint64_t ms;
 
-	if (w->n != 2 || number(w, 1, 0, 86400000, &ms))
+	if (w->n != 2 || words_number(w, 1, 0, 86400000, &ms))
 		return -EINVAL;
 	ts = (struct timespec){ (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
 	while (nanosleep(&ts, &ts) && errno == EINTR)
@@ -194,7 +181,7 @@ static int cmd_threads(struct app *a, const struct words *w)
 {
 	uint64_t n;
 
-	if (w->n != 2 || number(w, 1, 0, SIMAPP_THREADS_MAX, &n))
+	if (w->n != 2 || words_number(w, 1, 0, SIMAPP_THREADS_MAX, &n))
 		return -EINVAL;
 	return threads_start(a, (unsigned int)n);
 }
@@ -203,7 +190,7 @@ static int cmd_exit(struct app *a, const struct words *w)
 {
 	uint64_t code;
 
-	if (number(w, 1, 0, 255, &code))
+	if (words_number(w, 1, 0, 255, &code))
 		return -EINVAL;
 	fflush(stdout);
 	_exit((int)code);
@@ -213,7 +200,7 @@ static int cmd_setuid(struct app *a, const struct words *w)
 {
 	uint64_t uid;
 
-	if (w->n != 2 || number(w, 1, 0, UINT32_MAX - 1, &uid))
+	if (w->n != 2 || words_number(w, 1, 0, UINT32_MAX - 1, &uid))
 		return -EINVAL;
 	if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) ||
 	    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid))
@@ -231,7 +218,7 @@ static int cmd_fault(struct app *a, const struct words *w)
 	char line[128];
 	uint64_t queue;
 
-	if (number(w, 1, 0, UINT32_MAX, &queue))
+	if (words_number(w, 1, 0, UINT32_MAX, &queue))
 		return -EINVAL;
 	snprintf(line, sizeof(line), "raise %d queue %u %s", getpid(), (unsigned int)queue,
 		 w->n > 2 ? w->w[2] : "5");
@@ -243,7 +230,7 @@ static int cmd_memfault(struct app *a, const struct words *w)
 	char line[128];
 	uint64_t gpu;
 
-	if (number(w, 1, 0, APP_GPUS_MAX, &gpu))
+	if (words_number(w, 1, 0, APP_GPUS_MAX, &gpu))
 		return -EINVAL;
 	snprintf(line, sizeof(line), "fault %d #%u %s not-present", getpid(), (unsigned int)gpu,
 		 w->n > 2 ? w->w[2] : "0xdead000");
@@ -312,8 +299,8 @@ static int cmd_dispatch(struct app *a, const struct words *w)
 	char name[1024];
 	int r;
 
-	if (w->n < 3 || number(w, 1, 0, UINT32_MAX, &id) ||
-	    number(w, 3, 64, UINT32_MAX, &items) || number(w, 4, 64, UINT16_MAX, &size))
+	if (w->n < 3 || words_number(w, 1, 0, UINT32_MAX, &id) ||
+	    words_number(w, 3, 64, UINT32_MAX, &items) || words_number(w, 4, 64, UINT16_MAX, &size))
 		return -EINVAL;
 	snprintf(name, sizeof(name), "%s.kd", w->w[2]);
 	r = object_address(a, name, &descriptor);
@@ -331,7 +318,7 @@ static int cmd_signals(struct app *a, const struct words *w)
 {
 	uint64_t n, us;
 
-	if (w->n < 2 || number(w, 1, 0, 1000000000, &n) || number(w, 2, 1000, 1000000, &us))
+	if (w->n < 2 || words_number(w, 1, 0, 1000000000, &n) || words_number(w, 2, 1000, 1000000, &us))
 		return -EINVAL;
 	return threads_start_signals(a, (unsigned int)n, (unsigned int)us);
 }
@@ -391,19 +378,14 @@ void script_help(void)
 
 static int run_command(struct app *a, char *text)
 {
-	struct words w = { .n = 0 };
-	char *save = NULL;
+	struct words w;
+	int r = words_split(text, &w);
 
-	for (char *t = strtok_r(text, " \t", &save); t; t = strtok_r(NULL, " \t", &save)) {
-		if (w.n == WORDS_MAX)
-			return -EINVAL;
-		w.w[w.n++] = t;
-	}
-	if (!w.n || *w.w[0] == '#')
-		return 0;
+	if (r < 0 || !w.n)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(commands[i].name, w.w[0])) {
-			int r = commands[i].run(a, &w);
+			r = commands[i].run(a, &w);
 
 			a->status->commands += !r;
 			return r;
