@@ -207,7 +207,6 @@ struct extent {
 	size_t places;
 	uint64_t low, high; /* pc */
 	bool lines;	    /* each place is a source line */
-	bool one_device;
 };
 
 static bool is_first_of_place(struct judge *j, size_t i, const char *name)
@@ -224,7 +223,7 @@ static bool is_first_of_place(struct judge *j, size_t i, const char *name)
 /* Beyond a number that anybody would list, places are counted as they come. */
 static struct extent extent_of(struct judge *j, bool only_later)
 {
-	struct extent e = { .low = UINT64_MAX, .lines = true, .one_device = true };
+	struct extent e = { .low = UINT64_MAX, .lines = true };
 
 	for (size_t i = 0; i < j->c->n_groups; i++) {
 		const struct rpc_group_change *g = &j->c->groups[i];
@@ -237,7 +236,6 @@ static struct extent extent_of(struct judge *j, bool only_later)
 		e.low = g->group.pc < e.low ? g->group.pc : e.low;
 		e.high = g->group.pc > e.high ? g->group.pc : e.high;
 		e.lines = e.lines && place_is_line(&g->group);
-		e.one_device = e.one_device && g->group.gpu_id == j->c->groups[0].group.gpu_id;
 	}
 	return e;
 }
