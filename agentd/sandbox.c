@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/resource.h>
@@ -24,6 +25,11 @@ static const int common_calls[] = {
 	SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(sendto), SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown), SCMP_SYS(socketpair), SCMP_SYS(timerfd_create),
 	SCMP_SYS(timerfd_settime), SCMP_SYS(uname), SCMP_SYS(write), SCMP_SYS(writev),
+};
+
+/* With clone, which allow_threads() restricts. */
+static const int thread_calls[] = {
+	SCMP_SYS(mprotect), SCMP_SYS(rseq), SCMP_SYS(sched_getaffinity), SCMP_SYS(set_robust_list),
 };
 
 static const int worker_calls[] = {
@@ -102,6 +108,27 @@ static int allow_read_only_open(scmp_filter_ctx ctx)
 					    SCMP_A1(SCMP_CMP_MASKED_EQ, forbidden, 0));
 }
 
+/*
+ * Threads, but no processes.  A filter cannot see the flags that clone3 is given, and the C library
+ * falls back to clone only where there is no clone3.
+ */
+static int allow_threads(scmp_filter_ctx ctx)
+{
+	int r = allow(ctx, thread_calls, ARRAY_SIZE(thread_calls));
+
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+					    SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+}
+
+static int allow_worker(scmp_filter_ctx ctx)
+{
+	int r = allow_read_only_open(ctx);
+
+	return r < 0 ? r : allow_threads(ctx);
+}
+
 static int allow_driver(scmp_filter_ctx ctx)
 {
 	return allow(ctx, driver_calls, ARRAY_SIZE(driver_calls));
@@ -155,7 +182,7 @@ int sandbox_worker(void)
 {
 	int r = limit_memory();
 
-	return r < 0 ? r : apply(worker_calls, ARRAY_SIZE(worker_calls), allow_read_only_open);
+	return r < 0 ? r : apply(worker_calls, ARRAY_SIZE(worker_calls), allow_worker);
 }
 
 int sandbox_worker_driver(void)

@@ -1,6 +1,6 @@
 worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.c core.c errors.c events.c examples.c \
 	inspect.c ledger.c queues.c record.c registers.c rescue.c watch.c wave_memory.c waves.c waves_copy.c waves_decode.c)
-worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c core_output.c group.c guard.c intern.c \
+worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c core_output.c crew.c group.c guard.c intern.c \
 	leader.c mappings.c memory.c options.c places.c process_facts.c raised.c record.c rescue.c snapshot.c \
 	subscribers.c target.c undo.c waves.c)
 worker_cuda_src := $(addprefix agentd/worker/target_cuda_,attach.c code.c devices.c errors.c events.c \
@@ -12,7 +12,7 @@ worker_src := $(worker_kfd_src) $(worker_cuda_src) $(worker_common_src) $(addpre
 	inspect.c inspect_doctor.c inspect_judge.c inspect_list.c session.c)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol store kfdtrap cudbgshim symbols corefile base
-worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap
+worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread
 
 programs += gpu-agent-worker
 gpu-agent-worker_src := agentd/worker/main.c
