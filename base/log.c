@@ -60,25 +60,6 @@ void log_init(const char *ident, enum log_level max_level)
 		sink.journal_fd = connect_journal();
 }
 
-/*
- * Names of processes and words of clients are in here: no line breaks, which could forge lines, and
- * nothing that a terminal obeys (C0, DEL, and C1, which is U+0080 to U+009F).
- */
-static void make_printable(char *text)
-{
-	size_t left = strlen(text), n;
-
-	for (; left; text += n, left -= n) {
-		const unsigned char *u = (const unsigned char *)text;
-
-		n = str_utf8_length(text, left);
-		if (n == 0 || u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] < 0xa0)) {
-			n = n ? n : 1;
-			memset(text, '?', n);
-		}
-	}
-}
-
 static void print_line(enum log_level level, const char *text)
 {
 	char line[1280];
@@ -107,7 +88,7 @@ void log_line(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	make_printable(text);
+	str_make_printable(text);
 	print_line(level, text);
 }
 
@@ -153,7 +134,7 @@ void log_record(enum log_level level, const char *message_id, const struct log_f
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	make_printable(text);
+	str_make_printable(text);
 	if (!send_record(level, message_id, fields, text))
 		print_line(level, text);
 }

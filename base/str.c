@@ -207,3 +207,18 @@ size_t str_utf8_length(const char *s, size_t size)
 		return 0;
 	return n;
 }
+
+void str_make_printable(char *text)
+{
+	size_t left = strlen(text), n;
+
+	for (; left; text += n, left -= n) {
+		const unsigned char *u = (const unsigned char *)text;
+
+		n = str_utf8_length(text, left);
+		if (n == 0 || u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] < 0xa0)) {
+			n = n ? n : 1;
+			memset(text, '?', n);
+		}
+	}
+}

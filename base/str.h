@@ -38,4 +38,10 @@ static inline bool str_is_empty(const char *s)
 /** Length (1..4) of the valid UTF-8 sequence at @p s, 0 if there is none. size >= 1. */
 size_t str_utf8_length(const char *s, size_t size);
 
+/**
+ * Make text of strangers harmless, in place: no line breaks, which could forge lines, nothing that a
+ * terminal obeys (C0, DEL, and C1, which is U+0080 to U+009F), no broken UTF-8; '?' instead.
+ */
+void str_make_printable(char *text);
+
 #endif /* BASE_STR_H */

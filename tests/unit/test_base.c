@@ -331,10 +331,33 @@ static void deadlines_round_up(void)
 	TEST_EQ(clock_left_ms(UINT64_MAX), INT_MAX);
 }
 
+/* Words of strangers in a log or an environment: nothing that forges a line or moves a cursor. */
+static void text_is_made_printable(void)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "", "" },
+		{ "spin<float>\xc3\xa9 ", "spin<float>\xc3\xa9 " },
+		{ "a\nb\tc\x1b[2J\x7f", "a?b?c?[2J?" },
+		{ "\xc2\x9b" "31m", "??31m" },
+		{ "\xff\xc3=\xe2\x82", "?" "?=?" "?" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		char text[32];
+
+		memcpy(text, rows[i].text, strlen(rows[i].text) + 1);
+		str_make_printable(text);
+		TEST_ROW_STR(i, text, rows[i].want);
+	}
+}
+
 TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(out_is_bounded_and_sticky), TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
+	   TEST(text_is_made_printable),
 	   TEST(truncated_messages_leak_no_descriptor),
 	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
 	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
