@@ -78,8 +78,13 @@ bool privileges_may_trace(void)
 	return is_effective(CAP_SYS_PTRACE);
 }
 
+bool privileges_may_become(void)
+{
+	return is_effective(CAP_SETUID);
+}
+
 /* @param keep  Capabilities that stay. */
-static int become(uid_t uid, gid_t gid, cap_t keep)
+static int become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, cap_t keep)
 {
 	uid_t ruid, euid, suid;
 
@@ -88,7 +93,7 @@ static int become(uid_t uid, gid_t gid, cap_t keep)
 		if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 			return -errno;
 		/* Changing ids hides the process already; said here for uid 0, where it does not. */
-		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+		if (setgroups(n_groups, groups) < 0 || setresgid(gid, gid, gid) < 0 ||
 		    setresuid(uid, uid, uid) < 0 || privileges_hide() < 0)
 			return -errno;
 	}
@@ -105,7 +110,29 @@ int privileges_become(uid_t uid, gid_t gid)
 {
 	auto_call(free_cap) cap_t none = cap_init();
 
-	return none ? become(uid, gid, none) : -errno;
+	return none ? become(uid, gid, NULL, 0, none) : -errno;
+}
+
+int privileges_become_login(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
+{
+	auto_call(free_cap) cap_t none = cap_init();
+
+	return none ? become(uid, gid, groups, n_groups, none) : -errno;
+}
+
+int privileges_keep_kill(void)
+{
+	static const cap_value_t kill[] = { CAP_KILL };
+	auto_call(free_cap) cap_t keep = cap_init();
+
+	if (!keep)
+		return -errno;
+	if (is_effective(CAP_KILL) && (cap_set_flag(keep, CAP_PERMITTED, 1, kill, CAP_SET) < 0 ||
+				       cap_set_flag(keep, CAP_EFFECTIVE, 1, kill, CAP_SET) < 0))
+		return -errno;
+	if (cap_set_proc(keep) < 0)
+		return -errno;
+	return no_new_privileges();
 }
 
 int privileges_become_tracer(uid_t uid, gid_t gid)
@@ -119,5 +146,5 @@ int privileges_become_tracer(uid_t uid, gid_t gid)
 	    (cap_set_flag(keep, CAP_PERMITTED, 1, trace, CAP_SET) < 0 ||
 	     cap_set_flag(keep, CAP_EFFECTIVE, 1, trace, CAP_SET) < 0))
 		return -errno;
-	return become(uid, gid, keep);
+	return become(uid, gid, NULL, 0, keep);
 }

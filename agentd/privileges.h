@@ -5,6 +5,7 @@
 /** @file privileges.h  Giving rights up, each step checked. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /**
@@ -22,6 +23,15 @@ int privileges_become(uid_t uid, gid_t gid);
 
 /** The same, but CAP_SYS_PTRACE stays, if it is there. */
 int privileges_become_tracer(uid_t uid, gid_t gid);
+
+/** The same, but with the user's supplementary groups. */
+int privileges_become_login(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
+
+/** Stay who we are, but keep no capability except CAP_KILL, if it is there. */
+int privileges_keep_kill(void);
+
+/** The process has the right to become any user. */
+bool privileges_may_become(void);
 
 /** The process has the right to trace other users' processes. */
 bool privileges_may_trace(void);
