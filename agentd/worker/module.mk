@@ -3,7 +3,7 @@ worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.
 worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c core_output.c crew.c group.c guard.c intern.c \
 	leader.c mappings.c memory.c options.c places.c process_facts.c raised.c record.c rescue.c snapshot.c \
 	subscribers.c target.c undo.c waves.c)
-worker_cuda_src := $(addprefix agentd/worker/target_cuda_,attach.c code.c devices.c errors.c events.c \
+worker_cuda_src := $(addprefix agentd/worker/target_cuda_,attach.c code.c core.c core_state.c devices.c errors.c events.c \
 	inspect.c registers.c rescue.c waves.c)
 
 # An archive so that the unit tests link the same objects.

@@ -64,6 +64,7 @@ struct target_cuda {
 	bool lost_news;	   /**< Memory ran out for a context or a module. */
 	bool wants_resume; /**< The engine has stopped the devices by itself. */
 	uint64_t subscribed;
+	struct cuda_core *core; /**< That is being fetched, or NULL. */
 	/* The image that code_read works on. */
 	uint8_t *image;
 	size_t image_size;
@@ -166,6 +167,15 @@ int cuda_code_stat(struct target *t, const struct code_object *o, struct code_st
 ssize_t cuda_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf,
 		       size_t size);
 void cuda_code_done(struct target *t);
+
+/* ------------------------------------------------------------------ target_cuda_core.c ------- */
+
+int cuda_core_begin(struct target *t, const struct target_waves_from *from,
+		    const struct target_core_wanted *what, struct rpc_arena *a,
+		    struct target_core *ret, struct agent_err *err);
+int cuda_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
+		   struct agent_err *err);
+void cuda_core_end(struct target *t);
 
 /* ------------------------------------------------------------------ target_cuda_inspect.c ---- */
 

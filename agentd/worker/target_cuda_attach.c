@@ -26,6 +26,7 @@ static void cuda_destroy(struct target *t)
 {
 	struct target_cuda *c = cuda_of(t);
 
+	cuda_core_end(t);
 	for (size_t i = 0; i < c->n_devices; i++)
 		cudbgshim_state_reader_destroy(c->devices[i].reader);
 	cudbgshim_session_destroy(c->session);
@@ -294,6 +295,9 @@ const struct target_ops target_cuda_ops = {
 	.code_stat = cuda_code_stat,
 	.code_read = cuda_code_read,
 	.code_done = cuda_code_done,
+	.core_begin = cuda_core_begin,
+	.core_read = cuda_core_read,
+	.core_end = cuda_core_end,
 	.subscribe = cuda_subscribe,
 	.rescue = cuda_rescue,
 	.users = cuda_users,

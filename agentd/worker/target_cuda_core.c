@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A core of a CUDA process: what its warps do is copied while the devices stand still, the file is
+ * made when it is fetched for the first time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agentd/worker/target_cuda_core.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "corefile/elf_read.h"
+
+/* Copies are cut from mappings of this size, and larger ones have their own. */
+#define CHUNK_BYTES ((size_t)4 << 20)
+/* Of memory that is fetched, between two looks at the clock. */
+#define STEP_BYTES  (UINT64_C(1) << 20)
+/* The guard of a call is at 10 s. */
+#define FETCH_MS    7000
+#define REGIONS_MAX 4096u
+/* The words of CUDA_COREDUMP_GENERATION_FLAGS that a core of ours does without. */
+#define FLAG_NO_GLOBAL (UINT32_C(1) << 1)
+#define FLAG_NO_LOCAL  (UINT32_C(1) << 3)
+/* What a lane takes in a file at most, besides registers: its record, sections and their names. */
+#define LANE_BYTES   1024u
+#define SHARED_BYTES (UINT64_C(256) << 10)
+
+struct cuda_core_chunk {
+	struct cuda_core_chunk *next;
+	size_t used, size;
+	uint8_t bytes[];
+};
+
+/* ------------------------------------------------------------------ copies ------------------- */
+
+void *cuda_core_copy(struct cuda_core *k, uint64_t size)
+{
+	struct cuda_core_chunk *chunk = k->chunks;
+	void *at;
+
+	size = (size + 7) & ~UINT64_C(7);
+	if (size > CUDA_CORE_COPIED_MAX - k->copied) {
+		k->too_much = true;
+		return NULL;
+	}
+	if (!chunk || size > chunk->size - chunk->used) {
+		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+
+		chunk = malloc(sizeof(*chunk) + room);
+		if (!chunk) {
+			k->no_memory = true;
+			return NULL;
+		}
+		*chunk = (struct cuda_core_chunk){ .next = k->chunks, .size = room };
+		k->chunks = chunk;
+	}
+	at = chunk->bytes + chunk->used;
+	chunk->used += size;
+	k->copied += size;
+	return at;
+}
+
+static void core_free(struct cuda_core *k)
+{
+	if (!k)
+		return;
+	cudacore_deinit(&k->core);
+	while (k->chunks) {
+		struct cuda_core_chunk *next = k->chunks->next;
+
+		free(k->chunks);
+		k->chunks = next;
+	}
+	if (k->file_fd >= 0)
+		close(k->file_fd);
+	free(k);
+}
+
+/* ------------------------------------------------------------------ memory ------------------- */
+
+/* While the devices run. */
+static uint64_t read_memory(struct cuda_core *k, uint64_t address, uint8_t *to, uint64_t size)
+{
+	uint64_t done = 0;
+
+	while (done < size && clock_now_ns() < k->deadline_ns) {
+		uint64_t n = size - done < STEP_BYTES ? size - done : STEP_BYTES;
+		ssize_t got = cuda_memory(&k->c->t, address + done, to + done, (uint32_t)n, NULL);
+
+		done += got > 0 ? (uint64_t)got : 0;
+		if (got < (ssize_t)n)
+			break;
+	}
+	return done;
+}
+
+static bool is_free(const struct cuda_core *k, uint64_t address, uint64_t size)
+{
+	if (!size || size > UINT64_MAX - address || k->core.n_memory >= REGIONS_MAX)
+		return false;
+	for (uint32_t i = 0; i < k->core.n_memory; i++) {
+		const struct cudacore_memory *m = &k->core.memory[i];
+
+		if (m->address < address + size && address < m->address + m->blob.size)
+			return false;
+	}
+	return true;
+}
+
+static uint8_t *copy_memory(struct cuda_core *k, const struct cudbgshim_place *at, uint64_t address,
+			    uint64_t size)
+{
+	uint8_t *to = size <= UINT32_MAX ? cuda_core_copy(k, size) : NULL;
+
+	if (!to || cudbgshim_read_memory(k->c->shim, CUDBGSHIM_SPACE_GLOBAL, at, address, to,
+					 (uint32_t)size) == 0)
+		return to;
+	return cudbgshim_read_memory(k->c->shim, CUDBGSHIM_SPACE_GENERIC, at, address, to,
+				     (uint32_t)size) == 0 ? to : NULL;
+}
+
+void cuda_core_add_memory(struct cuda_core *k, uint64_t address, uint64_t size,
+			  const struct cudbgshim_place *at)
+{
+	struct cudacore_memory *m;
+	uint8_t *data = NULL;
+
+	if (!is_free(k, address, size))
+		return;
+	if (at) {
+		data = copy_memory(k, at, address, size);
+		if (!data)
+			return;
+	} else if (size > CUDA_CORE_COPIED_MAX - k->copied) {
+		k->too_much = true;
+		return;
+	} else {
+		k->copied += size;
+	}
+	m = cudacore_add_memory(&k->core);
+	if (m)
+		*m = (struct cudacore_memory){ .address = address,
+					       .blob = { .data = data, .key = address, .size = size } };
+	k->no_memory |= !m;
+}
+
+/* Variables of a module: they are sections of its image, at their addresses. */
+static void add_variables(struct cuda_core *k, const struct corefile_blob *image)
+{
+	struct corefile_elf elf;
+	Elf64_Shdr names, s;
+
+	if (!image->data || corefile_elf_open(image->data, image->size, &elf, NULL) < 0 ||
+	    elf.names >= elf.n_sections)
+		return;
+	corefile_elf_section(&elf, elf.names, &names);
+	for (uint32_t i = 0; i < elf.n_sections; i++) {
+		const char *name;
+
+		corefile_elf_section(&elf, i, &s);
+		name = corefile_elf_string(&elf, &names, s.sh_name);
+		if (name && strncmp(name, ".nv.global", 10) == 0 && s.sh_addr)
+			cuda_core_add_memory(k, s.sh_addr, s.sh_size, NULL);
+	}
+}
+
+static void add_regions(struct cuda_core *k)
+{
+	struct cudbgshim_region regions[64];
+	uint64_t from = 0;
+	uint32_t n = ARRAY_SIZE(regions);
+
+	while (n == ARRAY_SIZE(regions) && k->core.n_memory < REGIONS_MAX) {
+		if (cudbgshim_get_managed_regions(k->c->shim, from, regions, ARRAY_SIZE(regions), &n) < 0)
+			return;
+		for (uint32_t i = 0; i < n; i++) {
+			cuda_core_add_memory(k, regions[i].start, regions[i].size, NULL);
+			if (regions[i].start >= from && regions[i].size <= UINT64_MAX - regions[i].start)
+				from = regions[i].start + regions[i].size;
+		}
+	}
+}
+
+/* All that the debugger API knows of: it has no list of what a program has allocated otherwise. */
+static void add_all_memory(struct cuda_core *k)
+{
+	for (uint32_t i = 0; i < k->core.n[CUDACORE_MODULES]; i++)
+		add_variables(k, &k->core.modules[i].relocated);
+	add_regions(k);
+}
+
+/* ------------------------------------------------------------------ the file ----------------- */
+
+static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t size)
+{
+	struct cuda_core *k = arg;
+	uint64_t got = read_memory(k, key + offset, buf, size);
+
+	/* The file's size is known before: what cannot be read becomes zeros. */
+	memset((char *)buf + got, 0, size - got);
+	k->lost += size - got;
+	return (ssize_t)size;
+}
+
+static int make_file(struct cuda_core *k, struct agent_err *err)
+{
+	const struct corefile_source source = { fetch, k };
+	const struct cudacore_write_options o = { .source = &source };
+	struct corefile_problem problem = { 0 };
+	struct cudacore_written written = { 0 };
+	struct stat st;
+	int r;
+
+	if (k->file_fd >= 0)
+		return 0;
+	k->deadline_ns = clock_deadline_ms(FETCH_MS);
+	k->file_fd = memfd_create("gpu-agent-core", MFD_CLOEXEC);
+	r = k->file_fd < 0 ? -errno : cudacore_write(&k->core, &o, k->file_fd, &written, &problem);
+	corefile_problems_deinit(&written.unread);
+	if (r == 0 && (fstat(k->file_fd, &st) < 0 || (uint64_t)st.st_size != k->bytes))
+		r = -EIO;
+	if (r < 0) {
+		if (k->file_fd >= 0)
+			close(k->file_fd);
+		k->file_fd = -1;
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "core.read", NULL,
+				     "the core cannot be made: %s",
+				     problem.text[0] ? problem.text : strerror(-r));
+	}
+	return 0;
+}
+
+static uint32_t count_sections(const struct cudacore *c)
+{
+	uint32_t n = c->n_memory;
+
+	for (int i = 0; i < CUDACORE_TABLE_COUNT; i++)
+		n += c->n[i];
+	return n;
+}
+
+/* ------------------------------------------------------------------ begin, read, end --------- */
+
+static void add_missing(struct target_core *ret, const char *text)
+{
+	if (text && ret->missing && ret->n_missing < CUDA_CORE_MISSING_MAX)
+		ret->missing[ret->n_missing++] = text;
+}
+
+static void tell_missing(const struct cuda_core *k, struct rpc_arena *a, struct target_core *ret)
+{
+	for (uint32_t dev = 0; dev < k->c->n_devices; dev++)
+		if (k->no_state >> dev & 1)
+			add_missing(ret, rpc_arena_printf(a, "device %u: its state could not be read%s",
+							  dev, k->late ? " in time" : ""));
+	if (k->left_out)
+		add_missing(ret, rpc_arena_printf(a, "%u warps that run no code known to the driver, "
+						     "or no lane: no debugger opens a core with them",
+						  k->left_out));
+	if (k->no_image)
+		add_missing(ret, rpc_arena_printf(a, "the code of %u modules", k->no_image));
+	if (k->unread)
+		add_missing(ret, rpc_arena_printf(a, "registers of %u warps: %s", k->unread,
+						  k->late ? "the stop budget was used up" :
+							    "the driver does not give them"));
+	if (k->too_much)
+		add_missing(ret, "some memory: more than the agent has room for");
+	if (k->c->lost_news)
+		add_missing(ret, "contexts or code: more than the agent keeps");
+	ret->budget_exceeded = k->late;
+}
+
+static int look(struct cuda_core *k, const struct target_waves_from *from, struct target_core *ret,
+		struct agent_err *err)
+{
+	struct target_cuda *c = k->c;
+	uint64_t devices = cuda_devices_of(from), began = clock_now_ns();
+	int r = cuda_stop(c, devices, err), go;
+
+	if (r < 0)
+		return r;
+	k->deadline_ns = began + (uint64_t)from->max_stop_ms * 1000000;
+	r = cuda_core_add_warps(k, devices);
+	if (r < 0)
+		cuda_error(c, r, "core.begin", err);
+	go = cuda_go(c, r < 0 ? NULL : err);
+	ret->stopped_us = (clock_now_ns() - began) / 1000;
+	return r < 0 ? r : go;
+}
+
+/* More than a core with every lane of all devices would have. */
+static uint64_t estimate(const struct cuda_core *k)
+{
+	const struct target_cuda *c = k->c;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < c->n_devices; i++) {
+		const struct cudbgshim_device *d = &c->devices[i].facts;
+		uint64_t lanes = (uint64_t)d->n_sms * d->n_warps * d->n_lanes;
+
+		sum += lanes * (LANE_BYTES + 4 * ((uint64_t)d->n_registers + d->n_predicates)) +
+		       d->n_sms * SHARED_BYTES;
+	}
+	return sum;
+}
+
+static int add_meta(struct cuda_core *k)
+{
+	const struct cudbgshim_version v = cudbgshim_get_version(k->c->shim);
+	struct cudacore_meta *m = cudacore_add(&k->core, CUDACORE_META, 0);
+
+	if (!m)
+		return -ENOMEM;
+	*m = (struct cudacore_meta){ .generator = "gpu-agent",
+				     .cuda_driver = { v.major, v.minor },
+				     .flags = k->full ? 0 : FLAG_NO_GLOBAL | FLAG_NO_LOCAL,
+				     .time_s = (uint32_t)(clock_wall_us() / 1000000) };
+	return 0;
+}
+
+static int collect(struct cuda_core *k, const struct target_waves_from *from, bool only_estimate,
+		   struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
+{
+	struct corefile_problem problem;
+	int r = add_meta(k);
+
+	if (r == 0)
+		r = cuda_core_add_devices(k);
+	if (r == 0 && !only_estimate)
+		r = look(k, from, ret, err);
+	if (r < 0)
+		return r == -ENOMEM ? cuda_no_memory("core.begin", err) : r;
+	if (k->full)
+		add_all_memory(k);
+	tell_missing(k, a, ret);
+	r = k->no_memory ? -ENOMEM : cudacore_check(&k->core, &problem);
+	if (r == -EINVAL)
+		return agent_err_set(err, RPC_ERROR_FAILED, 0, "core.begin", NULL,
+				     "what the driver says makes no core: %s", problem.text);
+	if (r == 0)
+		r = cudacore_size(&k->core, CUDACORE_LAYOUT_DEFAULT, &k->bytes);
+	return r < 0 ? cuda_no_memory("core.begin", err) : 0;
+}
+
+static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_cuda *c = ctx;
+
+	core_free(c->core);
+	c->core = NULL;
+	return 0;
+}
+
+int cuda_core_begin(struct target *t, const struct target_waves_from *from,
+		    const struct target_core_wanted *what, struct rpc_arena *a,
+		    struct target_core *ret, struct agent_err *err)
+{
+	struct target_cuda *c = cuda_of(t);
+	struct cuda_core *k;
+	int r;
+
+	cuda_core_end(t);
+	*ret = (struct target_core){ 0 };
+	if (!c->shim)
+		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENODEV, "core.begin",
+				     "wait until it has a context",
+				     "process %d does nothing on a GPU yet", (int)t->facts.pid);
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return cuda_no_memory("core.begin", err);
+	*k = (struct cuda_core){ .c = c, .full = what->full, .file_fd = -1 };
+	ret->missing = rpc_arena_array(a, CUDA_CORE_MISSING_MAX, sizeof(*ret->missing));
+	r = collect(k, from, what->estimate, a, ret, err);
+	if (r == 0 && !what->estimate)
+		r = undo_push(&t->undo, "forget a core", undo_core, c, 0, &k->ticket, err);
+	if (r == 0) {
+		ret->bytes = k->bytes + (what->estimate ? estimate(k) : 0);
+		ret->n_segments = count_sections(&k->core);
+		ret->n_waves = k->core.n[CUDACORE_WARPS];
+		ret->copied_bytes = what->estimate ? 0 : k->copied;
+	}
+	if (r < 0 || what->estimate)
+		core_free(k);
+	else
+		c->core = k;
+	return r;
+}
+
+int cuda_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
+		   struct agent_err *err)
+{
+	struct cuda_core *k = cuda_of(t)->core;
+	uint64_t lost;
+	ssize_t n;
+	int r;
+
+	if (!k)
+		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read", "call core.begin first",
+				     "no core is being read");
+	lost = k->lost;
+	r = make_file(k, err);
+	if (r < 0)
+		return r;
+	*ret_lost += k->lost - lost;
+	if (offset >= k->bytes)
+		return 0;
+	n = pread(k->file_fd, buf, size, (off_t)offset);
+	return n < 0 ? agent_err_set(err, RPC_ERROR_FAILED, errno, "core.read", NULL,
+				     "the core cannot be read") :
+		       (int)n;
+}
+
+void cuda_core_end(struct target *t)
+{
+	struct target_cuda *c = cuda_of(t);
+
+	if (!c->core)
+		return;
+	undo_drop(&t->undo, c->core->ticket);
+	undo_core(c, 0, NULL);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_CUDA_CORE_H
+#define WORKER_TARGET_CUDA_CORE_H
+
+/** @file target_cuda_core.h  A core of a CUDA process: shared by target_cuda_core*.c, for nobody else. */
+
+#include "agentd/worker/target_cuda.h"
+#include "corefile/cuda_write.h"
+
+/** Copied at most, of everything; as much again is the file while it is fetched. */
+#define CUDA_CORE_COPIED_MAX (UINT64_C(1) << 30)
+#define CUDA_CORE_MISSING_MAX (CUDBGSHIM_MAX_DEVICES + 8)
+
+struct cuda_core_chunk;
+
+struct cuda_core {
+	struct target_cuda *c;
+	bool full;
+	struct cudacore core;
+	struct cuda_core_chunk *chunks; /**< What the core's blobs point into. */
+	uint64_t copied;
+	uint64_t deadline_ns; /**< Of the stop; later that of fetching memory. */
+	uint32_t ticket;
+	int file_fd; /**< The core as a file, from the first read on; -1 before. */
+	uint64_t bytes, lost;
+	/* Why something is not in it. */
+	bool too_much, late, no_memory;
+	uint32_t left_out; /**< Warps that no debugger would take. */
+	uint32_t unread;   /**< Warps without registers. */
+	uint32_t no_image;
+	uint64_t no_state; /**< Devices whose warps are not in it, one bit each. */
+};
+
+/** Room for a copy; NULL when there is none left, which is remembered. */
+void *cuda_core_copy(struct cuda_core *k, uint64_t size);
+/**
+ * Memory of the devices that is not in the core yet.
+ * @param at  A stopped lane that sees it: it is copied now.  NULL: it is read when it is written.
+ */
+void cuda_core_add_memory(struct cuda_core *k, uint64_t address, uint64_t size,
+			  const struct cudbgshim_place *at);
+
+/* target_cuda_core_state.c */
+
+/** All devices, contexts, modules and multiprocessors; what is known without a stop. */
+int cuda_core_add_devices(struct cuda_core *k);
+/**
+ * What the warps of stopped devices do, until the deadline.
+ * @param devices  One bit each.
+ * @return 0, -ENOMEM, or -errno of the API when it is over.
+ */
+int cuda_core_add_warps(struct cuda_core *k, uint64_t devices);
+
+#endif /* WORKER_TARGET_CUDA_CORE_H */
