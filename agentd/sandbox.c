@@ -39,6 +39,11 @@ static const int worker_calls[] = {
 	SCMP_SYS(signalfd4), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(wait4), SCMP_SYS(waitid),
 };
 
+static const int core_calls[] = {
+	SCMP_SYS(getdents64), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(setitimer),
+	SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
+};
+
 /* Of libcuda and libcudadebugger, the thread library and the loader under them. */
 static const int driver_calls[] = {
 	SCMP_SYS(bind), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
@@ -165,24 +170,32 @@ int sandbox_front(void)
 #endif
 
 /* A hostile code object that gets past the limits on it ends the worker, not the machine. */
-static int limit_memory(void)
+static int limit_memory(__rlimit_resource_t resource)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_AS, &limit) < 0)
+	if (getrlimit(resource, &limit) < 0)
 		return -errno;
 	if (limit.rlim_max > ADDRESS_SPACE)
 		limit.rlim_max = ADDRESS_SPACE;
 	if (limit.rlim_cur > limit.rlim_max)
 		limit.rlim_cur = limit.rlim_max;
-	return setrlimit(RLIMIT_AS, &limit) < 0 ? -errno : 0;
+	return setrlimit(resource, &limit) < 0 ? -errno : 0;
 }
 
 int sandbox_worker(void)
 {
-	int r = limit_memory();
+	int r = limit_memory(RLIMIT_AS);
 
 	return r < 0 ? r : apply(worker_calls, ARRAY_SIZE(worker_calls), allow_worker);
+}
+
+int sandbox_core(void)
+{
+	/* The file itself is mapped, whatever its size; what is written to is bounded. */
+	int r = limit_memory(RLIMIT_DATA);
+
+	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);
 }
 
 int sandbox_worker_driver(void)

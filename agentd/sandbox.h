@@ -22,6 +22,11 @@ int sandbox_worker(void);
  * the kernel; the address space has no bound, since drivers reserve terabytes of it.
  */
 int sandbox_worker_driver(void);
+/**
+ * worker that reads a core: bounded memory; nothing but opening files for reading, of which it needs
+ * those that the core names.
+ */
+int sandbox_core(void);
 /** store: besides, changing the files of the directory that it has open. */
 int sandbox_store(void);
 

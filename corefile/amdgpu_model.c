@@ -49,6 +49,11 @@ static const struct field device_fields[] = {
 	NARROW(device, 116, debug_prop),
 };
 
+/* Behind what is written. */
+static const struct field later_device_fields[] = {
+	NARROW(device, 120, capability2),
+};
+
 static const struct field queue_fields[] = {
 	WIDE(queue, 0, exceptions),
 	WIDE(queue, 8, ring_base),
@@ -98,6 +103,7 @@ void amdcore_get_runtime(const struct amdcore *c, struct amdcore_runtime *ret)
 void amdcore_get_device(const struct amdcore *c, uint32_t i, struct amdcore_device *ret)
 {
 	get(&c->devices, i, device_fields, ARRAY_SIZE(device_fields), (char *)ret);
+	get(&c->devices, i, later_device_fields, ARRAY_SIZE(later_device_fields), (char *)ret);
 }
 
 void amdcore_get_queue(const struct amdcore *c, uint32_t i, struct amdcore_queue *ret)

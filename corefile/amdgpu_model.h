@@ -24,6 +24,8 @@
 /* Bytes of an entry as kernels write it today. */
 #define AMDCORE_RUNTIME_SIZE 16u
 #define AMDCORE_DEVICE_SIZE  120u
+/** Entries of devices that are as long have capability2. */
+#define AMDCORE_DEVICE_CAPABILITY2_END 124u
 #define AMDCORE_QUEUE_SIZE   64u
 
 struct amdcore_runtime {
@@ -40,6 +42,7 @@ struct amdcore_device {
 	uint32_t subsystem_vendor_id, subsystem_device_id, fw_version, gfx_target_version;
 	uint32_t simd_count, max_waves_per_simd, array_count, simd_arrays_per_engine, num_xcc;
 	uint32_t capability, debug_prop;
+	uint32_t capability2; /**< Since Linux 7.0. */
 };
 
 /** struct kfd_queue_snapshot_entry. */

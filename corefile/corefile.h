@@ -40,6 +40,15 @@ struct corefile_problem {
 	char text[116];
 };
 
+/**
+ * What the agent itself notes in a core that it writes, the text of a gpu.snapshot document without
+ * waves: a note of that name and type, where there are notes; else a section.  Other readers pass it
+ * over.
+ */
+#define COREFILE_AGENT_NOTE	 "gpu-agent"
+#define COREFILE_AGENT_NOTE_TYPE 1u
+#define COREFILE_AGENT_SECTION	 ".gpu-agent"
+
 /** Problems that are kept; all are counted. */
 #define COREFILE_PROBLEMS_MAX 64
 

@@ -212,6 +212,7 @@ struct cudacore {
 	struct cudacore_lane *lanes;
 	struct cudacore_frame *frames;
 	uint32_t n[CUDACORE_TABLE_COUNT]; /**< Rows of each. */
+	struct corefile_blob agent; /**< What the agent notes for itself (corefile.h); may be empty. */
 	struct cudacore_memory *memory;	  /**< Of a read core: by address. */
 	uint32_t n_memory;
 	struct corefile_problems problems; /**< Of a read core: what is wrong with the file. */

@@ -370,6 +370,30 @@ static void check_file(struct loader *l)
 		PROBLEM(l, COREFILE_NO_SECTION, 0, "no section .strtab");
 }
 
+/* Ours, by its name; what debuggers do not know they pass over. */
+static void find_agent(struct loader *l)
+{
+	Elf64_Shdr names, s;
+
+	if (l->elf.names >= l->elf.n_sections)
+		return;
+	corefile_elf_section(&l->elf, l->elf.names, &names);
+	for (uint32_t i = l->start[0]; i < l->start[1]; i++) {
+		const char *name;
+		size_t size;
+
+		corefile_elf_section(&l->elf, l->by_type[i], &s);
+		if (s.sh_type != SHT_PROGBITS)
+			continue;
+		name = corefile_elf_string(&l->elf, &names, s.sh_name);
+		if (!name || strcmp(name, COREFILE_AGENT_SECTION) != 0)
+			continue;
+		l->core->agent.data = section_bytes(l, l->by_type[i], &s, &size);
+		l->core->agent.size = size;
+		return;
+	}
+}
+
 static int load(struct loader *l)
 {
 	int r = classify(l);
@@ -388,6 +412,7 @@ static int load(struct loader *l)
 	if (r < 0)
 		return r;
 	sort_memory(l);
+	find_agent(l);
 	for (uint32_t i = 0; i < l->core->n[CUDACORE_CONTEXTS]; i++)
 		if (l->core->contexts[i].device_row != l->core->contexts[i].device)
 			PROBLEM(l, COREFILE_NO_SECTION, 0, "context %u of device %u says device %u",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "corefile/cuda_walk.h"
 
+#include <elf.h>
 #include <string.h>
 
 /* Sections of pages are laid on pages, so that holes in memory become holes in the file. */
@@ -124,6 +125,15 @@ static int walk_memory(struct cuda_walk *w)
 	return r;
 }
 
+static int walk_agent(struct cuda_walk *w)
+{
+	struct cuda_section s = { .type = SHT_PROGBITS, .name = COREFILE_AGENT_SECTION,
+				  .part = CUDA_PART_TABLES, .blob = &w->core->agent,
+				  .size = w->core->agent.size };
+
+	return s.size ? visit(w, &s) : 0;
+}
+
 int cuda_walk(struct cuda_walk *w)
 {
 	int r = 0;
@@ -133,5 +143,7 @@ int cuda_walk(struct cuda_walk *w)
 	for (unsigned t = 0; t < CUDACORE_TABLE_COUNT && r == 0; t++)
 		if (cuda_tables[t].parent == CUDA_NO_PARENT)
 			r = walk_table(w, t, (struct cudacore_range){ 0, w->core->n[t] }, 0, 0);
-	return r < 0 ? r : walk_memory(w);
+	if (r == 0)
+		r = walk_memory(w);
+	return r < 0 ? r : walk_agent(w);
 }

@@ -164,10 +164,9 @@ void corefile_map_close(struct corefile_map *m)
 	*m = (struct corefile_map){ 0 };
 }
 
-int corefile_map_open(int fd, const char *scratch, uint64_t max, struct corefile_map *ret)
+int corefile_map_open(int fd, int scratch_fd, uint64_t max, struct corefile_map *ret)
 {
 	struct corefile_map map = { 0 };
-	auto_close int out = -1;
 	int r = map_fd(fd, &map);
 
 	if (r < 0)
@@ -176,8 +175,7 @@ int corefile_map_open(int fd, const char *scratch, uint64_t max, struct corefile
 		*ret = map;
 		return 0;
 	}
-	out = open(scratch, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	r = out < 0 ? -errno : corefile_decompress(map.data, map.size, out, max);
+	r = corefile_decompress(map.data, map.size, scratch_fd, max);
 	corefile_map_close(&map);
-	return r < 0 ? r : map_fd(out, ret);
+	return r < 0 ? r : map_fd(scratch_fd, ret);
 }

@@ -52,12 +52,12 @@ struct corefile_map {
 
 /**
  * @param fd       Regular file; borrowed, may be closed afterwards.
- * @param scratch  Directory for what a compressed file expands to; the file there has no name.
+ * @param scratch_fd  An empty file for what a compressed one expands to; borrowed.
  * @param max      Most bytes that a compressed file may expand to.
  * @return 0, -EINVAL (not a regular file, or empty), -EBADMSG (damaged zstd), -EFBIG, -ENOMEM,
- *         -errno of the scratch file.
+ *         -errno of writing to the scratch file.
  */
-int corefile_map_open(int fd, const char *scratch, uint64_t max, struct corefile_map *ret);
+int corefile_map_open(int fd, int scratch_fd, uint64_t max, struct corefile_map *ret);
 /** Accepts a zeroed object. */
 void corefile_map_close(struct corefile_map *m);
 

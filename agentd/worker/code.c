@@ -41,6 +41,8 @@ static const char *problem_text(int error)
 		return "it is shorter than its URI says";
 	case -ENOEXEC:
 		return "it is not an ELF image for a GPU";
+	case -ESTALE:
+		return "its file is not the one that was loaded";
 	case -EFBIG:
 		return "it is larger than the agent reads";
 	case -ENOMEM:

@@ -2,10 +2,12 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agentd/worker/inspect.h"
 #include "agentd/worker/options.h"
 #include "agentd/worker/rescue.h"
+#include "agentd/worker/serve_core.h"
 #include "agentd/worker/session.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -20,6 +22,8 @@ int main(int argc, char **argv)
 
 	if (fd_reserve_stdio() < 0)
 		return 1;
+	if (argc == 3 && strcmp(argv[1], "--core") == 0)
+		return serve_core_run(argv[2]);
 	if (worker_options_parse(argc, argv, &o, error, sizeof(error)) < 0) {
 		fprintf(stderr, "gpu-agent-worker: %s\n", error);
 		return 2;

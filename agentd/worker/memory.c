@@ -67,6 +67,8 @@ ssize_t memory_read(const struct memory *m, uint64_t address, void *buf, size_t 
 	size_t done = 0;
 	ssize_t n = 0;
 
+	if (m->read)
+		return m->read(m->source, address, buf, size);
 	if (m->fd < 0)
 		return -EBADF;
 	/* The file's offset is signed, and no user address is that high. */

@@ -20,6 +20,9 @@ struct memory {
 	int fd;	   /**< /proc/PID/mem, owned; -1 when closed. */
 	pid_t pid; /**< 0: memory_read_pieces() uses the file alone. */
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset); /**< NULL: the real one. */
+	/** In place of the file, for memory that is kept in a core; answers as memory_read(). */
+	ssize_t (*read)(const void *source, uint64_t address, void *buf, size_t size);
+	const void *source;
 };
 
 #define MEMORY_NULL { .fd = -1 }

@@ -15,18 +15,24 @@ struct missing {
 	struct rpc_arena *arena;
 	const char **list;
 	size_t n, capacity;
+	size_t n_known; /* of them, said by the origin */
 };
 
 static void add_missing(struct missing *m, const char *text)
 {
+	/* What was missing when a core was written is mostly missing in it as well. */
+	for (size_t i = 0; text && i < m->n_known; i++)
+		if (strcmp(m->list[i], text) == 0)
+			return;
 	if (text && m->n < m->capacity)
 		m->list[m->n++] = text;
 }
 
-static void find_missing(struct missing *m, const struct target_device *d, size_t n_d,
-			 const struct target_queue *q, size_t n_q)
+static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
+			 size_t n_d, const struct target_queue *q, size_t n_q)
 {
-	for (size_t i = 0; i < n_d; i++)
+	/* No core has a topology; what the agent knew of it when it wrote one lies beside. */
+	for (size_t i = 0; i < n_d && !t->origin; i++)
 		if (d[i].has_kfd_facts && !d[i].has_node)
 			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
 							d[i].gpu_id));
@@ -136,7 +142,7 @@ int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_o
 {
 	int r;
 
-	*ret = (struct snapshot){ .time_us = clock_wall_us() };
+	*ret = (struct snapshot){ .time_us = t->origin ? t->origin->time_us : clock_wall_us() };
 	r = t->ops->devices(t, a, &ret->devices, &ret->n_devices, err);
 	if (r == 0)
 		r = t->ops->queues(t, a, &ret->queues, &ret->n_queues, err);
@@ -148,16 +154,36 @@ int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_o
 static void fill_process(struct target *t, struct rpc_arena *a, const struct snapshot *s,
 			 struct rpc_process *ret)
 {
-	process_facts_fill(a, &t->facts, ret);
-	if (t->exe)
-		ret->exe = t->exe;
+	if (t->origin) {
+		*ret = t->origin->process;
+	} else {
+		process_facts_fill(a, &t->facts, ret);
+		if (t->exe)
+			ret->exe = t->exe;
+		ret->session = rpc_arena_printf(a, "s%u", t->options->session);
+		ret->has_start_ticks = true;
+		ret->start_ticks = t->start_ticks;
+		ret->debuggable = true;
+	}
 	fill_gpu_ids(a, ret, s->queues, s->n_queues);
 	ret->vendor = t->ops->vendor;
 	ret->queues = (uint32_t)s->n_queues;
-	ret->session = rpc_arena_printf(a, "s%u", t->options->session);
-	ret->has_start_ticks = true;
-	ret->start_ticks = t->start_ticks;
-	ret->debuggable = true;
+}
+
+static void fill_source(const struct target *t, struct rpc_arena *a,
+			struct rpc_snapshot_source *ret)
+{
+	struct utsname host;
+
+	if (t->origin) {
+		*ret = t->origin->source;
+		return;
+	}
+	*ret = (struct rpc_snapshot_source){
+		.kind = "live",
+		.host = uname(&host) == 0 ? rpc_arena_strdup(a, host.nodename) : "unknown",
+		.agent = GPU_AGENT_VERSION,
+	};
 }
 
 /* Where the waves are and what is missing of that. */
@@ -194,13 +220,16 @@ static int fill_missing(struct target *t, struct rpc_arena *a, const struct snap
 {
 	struct missing m = { .arena = a,
 			     .capacity = s->n_devices + 2 * s->n_queues + 2 + s->waves.n_missing +
-					 CODE_MISSING_MAX };
+					 CODE_MISSING_MAX + (t->origin ? t->origin->n_missing : 0) };
 	int r = 0;
 
 	m.list = rpc_arena_array(a, m.capacity, sizeof(*m.list));
 	if (!m.list)
 		return -ENOMEM;
-	find_missing(&m, s->devices, s->n_devices, s->queues, s->n_queues);
+	for (size_t i = 0; t->origin && i < t->origin->n_missing; i++)
+		add_missing(&m, t->origin->missing[i]);
+	m.n_known = m.n;
+	find_missing(&m, t, s->devices, s->n_devices, s->queues, s->n_queues);
 	for (size_t i = 0; i < s->waves.n_missing; i++)
 		add_missing(&m, s->waves.missing[i]);
 	if (o->waves)
@@ -217,16 +246,14 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 		  const struct snapshot *s, struct rpc_gpu_snapshot_result *ret,
 		  struct agent_err *err)
 {
-	struct utsname host;
+	const uint32_t *holder = o->holder_uid;
 	int r;
 
+	if (t->origin && t->origin->has_holder_uid)
+		holder = &t->origin->holder_uid;
 	ret->schema = SNAPSHOT_SCHEMA;
 	ret->time_us = s->time_us;
-	ret->source = (struct rpc_snapshot_source){
-		.kind = "live",
-		.host = uname(&host) == 0 ? rpc_arena_strdup(a, host.nodename) : "unknown",
-		.agent = GPU_AGENT_VERSION,
-	};
+	fill_source(t, a, &ret->source);
 	fill_process(t, a, s, &ret->process);
 	ret->interface_version = t->version;
 	ret->runtime = convert_runtime(&t->runtime);
@@ -234,8 +261,8 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 	ret->n_devices = s->n_devices;
 	ret->queues = convert_queues(a, s->queues, s->n_queues, NULL, &ret->n_queues);
 	convert_queue_stops(ret->queues, s->waves.stops, ret->n_queues);
-	ret->has_holder_uid = o->holder_uid != NULL;
-	ret->holder_uid = o->holder_uid ? *o->holder_uid : 0;
+	ret->has_holder_uid = holder != NULL;
+	ret->holder_uid = holder ? *holder : 0;
 	r = fill_missing(t, a, o, s, ret);
 	if (rpc_arena_error(a) < 0)
 		r = rpc_arena_error(a);

@@ -183,9 +183,21 @@ struct target_user {
 	size_t n_gpu_ids;
 };
 
+/** Of a target that is a core file: where it comes from, and what its waves do not tell. */
+struct target_origin {
+	struct rpc_snapshot_source source;
+	uint64_t time_us;
+	struct rpc_process process; /**< Without what is counted in its queues. */
+	bool has_holder_uid;
+	uint32_t holder_uid; /**< Of the writer lease at that time. */
+	const char **missing; /**< What the file lacks, or whoever wrote it could not read. */
+	size_t n_missing;
+};
+
 struct target {
 	const struct target_ops *ops;
 	const struct worker_options *options;
+	const struct target_origin *origin; /**< NULL: it is a process. */
 	struct access_target facts;
 	char *exe;	      /**< Program file; NULL when it could not be read. */
 	uint64_t start_ticks; /**< Field 22 of /proc/PID/stat: tells a reused pid. */

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agentd/worker/cuda_exception.h"
 #include "agentd/worker/target.h"
 #include "cudbgshim.h"
 #include "cudbgshim_session.h"
@@ -84,15 +85,6 @@ int cuda_error(struct target_cuda *c, int r, const char *op, struct agent_err *e
 /** Attaching failed.  @return negative. */
 int cuda_attach_error(struct target_cuda *c, struct agent_err *err);
 int cuda_no_memory(const char *op, struct agent_err *err);
-
-/** What a CUDBGException_t means. */
-struct cuda_exception {
-	const char *text;	     /**< For wave.exception; static, one for each code. */
-	uint32_t reason;	     /**< STOP_REASON_BIT() */
-	enum rpc_exception announced; /**< For exception.raised. */
-};
-/** @return NULL for no exception. */
-const struct cuda_exception *cuda_exception(uint32_t code);
 
 /* ------------------------------------------------------------------ target_cuda_events.c ----- */
 

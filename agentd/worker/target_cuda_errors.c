@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "agentd/worker/target_cuda.h"
-#include "base/cleanup.h"
 
 int cuda_no_memory(const char *op, struct agent_err *err)
 {
@@ -53,64 +52,4 @@ int cuda_attach_error(struct target_cuda *c, struct agent_err *err)
 		return leader_refusal(c->t.options->pid, e->step, err);
 	return agent_err_set(err, code, -e->error, e->step, cudbgshim_outcome_hint(e->outcome), "%s",
 			     e->text);
-}
-
-/* ------------------------------------------------------------------ exceptions --------------- */
-
-#define MEMORY                                                                                     \
-	STOP_REASON_BIT(RPC_STOP_REASON_MEMORY_VIOLATION), RPC_EXCEPTION_WAVE_MEMORY_VIOLATION
-#define ADDRESS STOP_REASON_BIT(RPC_STOP_REASON_ADDRESS_ERROR), RPC_EXCEPTION_WAVE_ADDRESS_ERROR
-#define ILLEGAL                                                                                    \
-	STOP_REASON_BIT(RPC_STOP_REASON_ILLEGAL_INSTRUCTION), RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION
-#define ASSERT	STOP_REASON_BIT(RPC_STOP_REASON_ASSERT), RPC_EXCEPTION_WAVE_ABORT
-#define OTHER	STOP_REASON_BIT(RPC_STOP_REASON_FAULT), RPC_EXCEPTION_WAVE_FAULT
-
-/* Numbers and what they mean: reference sheet 9.4. */
-static const struct cuda_exception exceptions[] = {
-	[1] = { "CUDA_EXCEPTION_1: lane illegal address", MEMORY },
-	[2] = { "CUDA_EXCEPTION_2: lane user stack overflow", OTHER },
-	[3] = { "CUDA_EXCEPTION_3: device hardware stack overflow", OTHER },
-	[4] = { "CUDA_EXCEPTION_4: warp illegal instruction", ILLEGAL },
-	[5] = { "CUDA_EXCEPTION_5: warp out of range address", ADDRESS },
-	[6] = { "CUDA_EXCEPTION_6: warp misaligned address", ADDRESS },
-	[7] = { "CUDA_EXCEPTION_7: warp invalid address space", ADDRESS },
-	[8] = { "CUDA_EXCEPTION_8: warp invalid pc", ILLEGAL },
-	[9] = { "CUDA_EXCEPTION_9: warp hardware stack overflow", OTHER },
-	[10] = { "CUDA_EXCEPTION_10: device illegal address", MEMORY },
-	[11] = { "CUDA_EXCEPTION_11: lane misaligned address", ADDRESS },
-	[12] = { "CUDA_EXCEPTION_12: warp assert", ASSERT },
-	[13] = { "CUDA_EXCEPTION_13: lane syscall error", OTHER },
-	[14] = { "CUDA_EXCEPTION_14: warp illegal address", MEMORY },
-	[15] = { "CUDA_EXCEPTION_15: lane nonmigratable atomsys", OTHER },
-	[16] = { "CUDA_EXCEPTION_16: lane invalid atomsys", OTHER },
-	[17] = { "CUDA_EXCEPTION_17: cluster out of range address", ADDRESS },
-	[18] = { "CUDA_EXCEPTION_18: cluster block not present", OTHER },
-	[19] = { "CUDA_EXCEPTION_19: warp stack canary", OTHER },
-	[20] = { "CUDA_EXCEPTION_20: warp tmem access check", MEMORY },
-	[21] = { "CUDA_EXCEPTION_21: warp tmem leak", OTHER },
-	[22] = { "CUDA_EXCEPTION_22: warp call requires newer driver", OTHER },
-	[23] = { "CUDA_EXCEPTION_23: warp misaligned pc", ILLEGAL },
-	[24] = { "CUDA_EXCEPTION_24: warp pc overflow", ILLEGAL },
-	[25] = { "CUDA_EXCEPTION_25: warp misaligned register", ILLEGAL },
-	[26] = { "CUDA_EXCEPTION_26: warp illegal instruction encoding", ILLEGAL },
-	[27] = { "CUDA_EXCEPTION_27: warp illegal instruction parameter", ILLEGAL },
-	[28] = { "CUDA_EXCEPTION_28: warp out of range register", ILLEGAL },
-	[29] = { "CUDA_EXCEPTION_29: warp invalid constant address", ADDRESS },
-	[30] = { "CUDA_EXCEPTION_30: warp mmu fault", MEMORY },
-	[31] = { "CUDA_EXCEPTION_31: warp arrive error", OTHER },
-	[32] = { "CUDA_EXCEPTION_32: cluster poison", OTHER },
-	[33] = { "CUDA_EXCEPTION_33: warp api stack error", OTHER },
-	[34] = { "CUDA_EXCEPTION_34: warp block not present", OTHER },
-	[35] = { "CUDA_EXCEPTION_35: warp user stack overflow", OTHER },
-	[36] = { "CUDA_EXCEPTION_36: tma syscall error", OTHER },
-};
-
-static const struct cuda_exception unknown = { "CUDA_EXCEPTION: one that this agent does not know",
-					       OTHER };
-
-const struct cuda_exception *cuda_exception(uint32_t code)
-{
-	if (!code)
-		return NULL;
-	return code < ARRAY_SIZE(exceptions) ? &exceptions[code] : &unknown;
 }

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 
 #define GRIDS_MAX    4096u
-#define EXAMPLES_MAX 64u
 #define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 4)
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
@@ -273,37 +272,12 @@ static void make_stops(struct look *l)
 
 /* ------------------------------------------------------------------ registers of examples ---- */
 
-static bool is_like(const struct wave *a, const struct wave *b)
-{
-	return a->pc == b->pc && a->gpu_id == b->gpu_id && a->state == b->state &&
-	       a->reasons == b->reasons && a->exception == b->exception;
-}
-
-/* The first wave at each place, those that stopped for a reason before others. */
-static size_t choose_examples(struct wave *waves, size_t n, struct wave *ret[EXAMPLES_MAX])
-{
-	size_t chosen = 0;
-
-	for (int faults = 1; faults >= 0; faults--)
-		for (size_t i = 0; i < n && chosen < EXAMPLES_MAX; i++) {
-			size_t k = 0;
-
-			if ((waves[i].reasons != 0) != faults)
-				continue;
-			while (k < chosen && !is_like(ret[k], &waves[i]))
-				k++;
-			if (k == chosen)
-				ret[chosen++] = &waves[i];
-		}
-	return chosen;
-}
-
 static void read_examples(struct look *l)
 {
 	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
 							    .count = UINT32_MAX };
-	struct wave *waves[EXAMPLES_MAX];
-	size_t n = choose_examples(l->ret->waves, l->ret->n_waves, waves);
+	struct wave *waves[WAVES_EXAMPLES_MAX];
+	size_t n = waves_choose_examples(l->ret->waves, l->ret->n_waves, waves);
 
 	l->ret->registers = rpc_arena_array(l->a, n, sizeof(*l->ret->registers));
 	for (size_t i = 0; l->ret->registers && i < n; i++) {

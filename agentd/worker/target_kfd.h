@@ -115,6 +115,10 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		struct agent_err *err);
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
 	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+/** What the kernel says of one, as others want it.  @param topology  NULL: nothing is known of it. */
+void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
+		     const struct kfdtrap_topology *topology);
+void kfd_fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s);
 /** Which exceptions a queue snapshot may clear without eating somebody's event. */
 uint64_t kfd_snapshot_clear(const struct target_kfd *k);
 
@@ -145,6 +149,8 @@ int kfd_code_stat(struct target *t, const struct code_object *o, struct code_sta
 ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf,
 		      size_t size);
 void kfd_code_done(struct target *t);
+/** Its bytes are on the disk and not in memory. */
+bool kfd_code_is_file(const struct code_object *o);
 struct symbols_code_list;
 /** The list itself; answers as symbols_code_list_read(), but waits for a change to end. */
 int kfd_read_code_list(struct target *t, struct symbols_code_list *ret);

@@ -133,6 +133,13 @@ void kfd_code_done(struct target *t)
 	f->path = NULL;
 }
 
+bool kfd_code_is_file(const struct code_object *o)
+{
+	struct symbols_uri u;
+
+	return symbols_uri_parse(o->uri, strlen(o->uri), &u) == 0 && u.kind != SYMBOLS_URI_MEMORY;
+}
+
 static int parse_uri(const struct target *t, const struct code_object *o, struct symbols_uri *ret)
 {
 	int r = symbols_uri_parse(o->uri, strlen(o->uri), ret);
@@ -141,7 +148,8 @@ static int parse_uri(const struct target *t, const struct code_object *o, struct
 		return r;
 	if (r < 0)
 		return -EINVAL;
-	if (ret->kind == SYMBOLS_URI_MEMORY && ret->pid != (uint32_t)t->facts.ns_pid &&
+	/* A core may not know its process's number, and has the memory of no other. */
+	if (ret->kind == SYMBOLS_URI_MEMORY && !t->origin && ret->pid != (uint32_t)t->facts.ns_pid &&
 	    ret->pid != (uint32_t)t->facts.pid)
 		return -EXDEV;
 	return 0;

@@ -33,10 +33,11 @@ static void fill_from_node(struct target_device *d, const struct kfdtrap_node *n
 	d->memory_bytes = node->vram_bytes ? node->vram_bytes : node->local_bytes;
 }
 
-static void fill_device(struct target_device *d, const struct kfdtrap_device *s,
-			const struct kfdtrap_topology *topology)
+void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
+		     const struct kfdtrap_topology *topology)
 {
-	const struct kfdtrap_node *node = kfdtrap_topology_find_gpu(topology, s->gpu_id);
+	const struct kfdtrap_node *node =
+		topology ? kfdtrap_topology_find_gpu(topology, s->gpu_id) : NULL;
 	uint32_t need = KFDTRAP_CAP_DEBUG | KFDTRAP_CAP_DEBUG_FIRMWARE;
 
 	*d = (struct target_device){
@@ -93,7 +94,7 @@ int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **re
 	if (!devices)
 		return no_memory(err, "gpu.devices");
 	for (size_t i = 0; i < n; i++)
-		fill_device(&devices[i], &snapshot[i], k->topology);
+		kfd_fill_device(&devices[i], &snapshot[i], k->topology);
 	*ret = devices;
 	*ret_n = n;
 	return 0;
@@ -108,7 +109,7 @@ static size_t find_suspended(const struct target_kfd *k, uint32_t id)
 	return i;
 }
 
-static void fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s)
+void kfd_fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s)
 {
 	*q = (struct target_queue){
 		.queue_id = s->queue_id,
@@ -146,7 +147,7 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 	if (!queues)
 		return no_memory(err, "gpu.queues");
 	for (size_t i = 0; i < n; i++)
-		fill_queue(k, &queues[i], &snapshot[i]);
+		kfd_fill_queue(k, &queues[i], &snapshot[i]);
 	*ret = queues;
 	*ret_n = n;
 	return 0;

@@ -121,3 +121,27 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 	}
 	return result;
 }
+
+static bool is_like(const struct wave *a, const struct wave *b)
+{
+	return a->pc == b->pc && a->gpu_id == b->gpu_id && a->state == b->state &&
+	       a->reasons == b->reasons && a->exception == b->exception;
+}
+
+size_t waves_choose_examples(struct wave *waves, size_t n, struct wave *ret[WAVES_EXAMPLES_MAX])
+{
+	size_t chosen = 0;
+
+	for (int faults = 1; faults >= 0; faults--)
+		for (size_t i = 0; i < n && chosen < WAVES_EXAMPLES_MAX; i++) {
+			size_t k = 0;
+
+			if ((waves[i].reasons != 0) != faults)
+				continue;
+			while (k < chosen && !is_like(ret[k], &waves[i]))
+				k++;
+			if (k == chosen)
+				ret[chosen++] = &waves[i];
+		}
+	return chosen;
+}

@@ -47,4 +47,13 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const ui
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 				       struct group *groups, size_t n, const struct places *p);
 
+/** Of how many waves a snapshot shows registers. */
+#define WAVES_EXAMPLES_MAX 64u
+/**
+ * The first wave of each kind (place, state, why it stopped), those that stopped for a reason before
+ * others.
+ * @return how many are in @p ret.
+ */
+size_t waves_choose_examples(struct wave *waves, size_t n, struct wave *ret[WAVES_EXAMPLES_MAX]);
+
 #endif /* WORKER_WAVES_H */

@@ -267,7 +267,7 @@ static void read_core(const char *path)
 	struct corefile_map map;
 	struct cudacore c;
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = corefile_map_open(fd, "/tmp", UINT64_MAX, &map);
+	int r = corefile_map_open(fd, -1, UINT64_MAX, &map);
 
 	if (r < 0)
 		die(path, strerror(-r));

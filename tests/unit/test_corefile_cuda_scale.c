@@ -170,7 +170,7 @@ static int analyse_full(int fd)
 	struct cudacore c;
 	int bad = 0;
 
-	if (corefile_map_open(fd, "/tmp", 0, &map) < 0 ||
+	if (corefile_map_open(fd, -1, 0, &map) < 0 ||
 	    cudacore_read(map.data, map.size, &c, NULL) < 0)
 		return 1;
 	bad |= c.problems.total != 0 || c.n[CUDACORE_LANES] != SMS * WARPS * LANES ||
