@@ -78,7 +78,24 @@ struct hook_counts {
 	uint64_t dropped;  /**< Not run: too many waited. */
 };
 
-/** A word for it: "exit", "signal", ... */
+/** One rule's hook: what it is, whether its file is in order, how it went. */
+struct hook_info {
+	char rule[HOOK_RULE_MAX];
+	char path[HOOK_PATH_MAX];
+	char user[HOOK_USER_MAX];
+	uint32_t timeout_ms;
+	uint32_t checked_uid; /**< The file was judged for this user. */
+	uint32_t check;	      /**< enum hook_end: HOOK_END_EXIT is in order, else `why`. */
+	char why[HOOK_WHY_MAX];
+	struct hook_counts counts;
+	uint32_t running, waiting;
+	uint32_t last_end;    /**< Of the last run, when counts.runs says that there was one. */
+	int32_t last_status;
+	uint64_t last_us;     /**< When it ended, microseconds since 1970. */
+	uint64_t last_duration_us;
+};
+
+/** A word for it: "exit", "signal", "timeout", ...; "unknown". */
 const char *hook_end_name(uint32_t end);
 
 #endif /* AGENTD_HOOK_H */

@@ -3,9 +3,10 @@ agentd_cppflags := -DRUNSTATEDIR='"$(runstatedir)"' -DSYSCONFDIR='"$(sysconfdir)
 
 # What all the processes share.
 archives += agentd
-agentd_src := agentd/ipc.c agentd/access.c agentd/privileges.c agentd/sandbox.c
+agentd_src := agentd/ipc.c agentd/access.c agentd/hook.c agentd/privileges.c agentd/sandbox.c
 
 include agentd/spawn/module.mk
 include agentd/front/module.mk
 include agentd/worker/module.mk
 include agentd/store/module.mk
+include agentd/hook/module.mk

@@ -54,7 +54,7 @@ struct hook_event {
 	pid_t pid; /**< The target; 0: none, a sample. */
 	uid_t uid; /**< Its real user and group: the hook's, unless the rule says another. */
 	gid_t gid;
-	/** GPU_AGENT_PID and GPU_AGENT_RULE come by themselves; other names must begin GPU_AGENT_. */
+	/** Names begin GPU_AGENT_; those ending RULE, PID, UID and HOOK come by themselves, from above. */
 	const struct log_field *fields;
 	int document_fd; /**< A sealed memfd (base/fd.h) with the JSON, or -1: nothing on stdin. */
 };
@@ -62,22 +62,26 @@ struct hook_event {
 /** @param result Valid during the call. */
 typedef void (*hook_done_fn)(void *ctx, const struct hook_report *result);
 
-struct hook_entry;
+/** @param list  Of all rules that have one, in the order of the configuration; valid during the call. */
+typedef void (*hooks_list_fn)(void *ctx, const struct hook_info *list, size_t n);
+
+struct hook_entry {
+	struct hook_rule rule;
+	struct hook_info info; /**< Counts and the last run. */
+};
+
 struct hook_task;
 
 struct hooks {
-	const char *program;	/**< Path of gpu-agent-hook. */
-	bool user_mode;		/**< Only our own user is possible. */
-	struct hook_counts counts;
-	struct hook_entry *rules;
-	size_t n_rules;
+	const char *program; /**< Path of gpu-agent-hook. */
+	struct hook_entry *entries;
+	size_t n_entries;
 	struct hook_task *first; /**< Running and waiting ones, oldest first. */
-	size_t n_running, n_waiting;
-	uint64_t waiting_bytes;
 	bool stopping;
 };
 
-void hooks_init(struct hooks *h, const char *program, bool user_mode);
+/** @param program  Borrowed. */
+void hooks_init(struct hooks *h, const char *program);
 /** Calls back what is left, as HOOK_END_STOPPED; runners see our end of file and end their hooks. */
 void hooks_deinit(struct hooks *h);
 
@@ -92,9 +96,17 @@ int hooks_configure(struct hooks *h, const struct hook_rule *rules, size_t n);
  * Run the hook of a rule as soon as there is room.
  * @param done  Called exactly once after a 0; may be NULL.
  * @return 0, -ENOENT (no such rule, or it has no hook), -ENOBUFS (too many wait; counted and
- *         logged), -EINVAL (a field's name), -ESHUTDOWN (spawn is stopping), -ENOMEM, -errno.
+ *         logged), -EINVAL (a field's name), -E2BIG (too many fields), -ESHUTDOWN (spawn is
+ *         stopping), -ENOMEM, -errno.
  */
 int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, void *ctx);
+
+/**
+ * Have the files of all hooks looked at, and tell how they did so far.
+ * @param uid, gid  For whom to judge the file of a hook that runs as the target's user.
+ * @return 0, -ENOENT (there are no hooks), -ENOBUFS, -ESHUTDOWN, -ENOMEM, -errno.
+ */
+int hooks_list(struct hooks *h, uid_t uid, gid_t gid, hooks_list_fn done, void *ctx);
 
 /* For the loop of spawn. */
 
@@ -108,9 +120,7 @@ uint64_t hooks_deadlines(struct hooks *h);
 bool hooks_reaped(struct hooks *h, pid_t pid, int wait_status);
 /** No new ones; those that wait are called back, those that run are told to end (within 2 s). */
 void hooks_stop(struct hooks *h);
-static inline bool hooks_is_busy(const struct hooks *h)
-{
-	return h->first != NULL;
-}
+/** Some have not been called back. */
+bool hooks_is_busy(const struct hooks *h);
 
 #endif /* SPAWN_HOOKS_H */

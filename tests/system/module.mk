@@ -3,6 +3,13 @@ system_tests += tests/system/test_session.py tests/system/test_refusals.py tests
 	tests/system/test_symbols.py tests/system/test_review.py tests/system/test_store.py tests/system/test_registers.py \
 	tests/system/test_dump.py tests/system/test_cuda.py
 
+# The engine of hooks alone, for test_hooks.py.
+test_programs += hooks_probe
+hooks_probe_src := tests/system/hooks_probe.c
+hooks_probe_libs := spawn agentd base
+hooks_probe_ldlibs := -linih -lcap -lseccomp
+system_tests += tests/system/test_hooks.py
+
 # The debugger API alone, for test_cudbgshim.py.
 test_programs += cudbgshim_probe
 cudbgshim_probe_src := tests/system/cudbgshim_probe.c

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agent-hook: runs one hook of the administrator for spawn (agentd/hook.h).
+ *
+ * It keeps the right to become other users until it has, and then only the one to end what they
+ * run.  The hook, which runs as somebody else, can do nothing to it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "agentd/hook/runner.h"
+#include "agentd/privileges.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#define JOBS_MAX 64
+
+/* From spawn, but what is not terminated would be our own fault. */
+static bool is_sane(const struct hook_job *j)
+{
+	return memchr(j->path, '\0', sizeof(j->path)) && memchr(j->user, '\0', sizeof(j->user)) &&
+	       j->env_size <= sizeof(j->env) && (!j->env_size || !j->env[j->env_size - 1]) &&
+	       j->limits.output_bytes <= HOOK_OUTPUT_MAX;
+}
+
+static int take_jobs(const struct hook_job **ret, size_t *ret_n)
+{
+	const void *data;
+	size_t size;
+	int r = fd_memfd_map(HOOK_FD_JOB, JOBS_MAX * sizeof(**ret), &data, &size);
+
+	if (r < 0)
+		return r;
+	*ret = data;
+	*ret_n = size / sizeof(**ret);
+	for (size_t i = 0; i < *ret_n; i++)
+		if (!is_sane(&(*ret)[i]))
+			return -EBADMSG;
+	return size % sizeof(**ret) || !*ret_n ? -EBADMSG : 0;
+}
+
+int main(void)
+{
+	const struct hook_job *jobs;
+	size_t n;
+	int r = take_jobs(&jobs, &n);
+
+	if (r < 0) {
+		fputs("gpu-agent-hook is started by gpu-agentd\n", stderr);
+		return 2;
+	}
+	log_init("gpu-agent-hook", LOG_LEVEL_INFO);
+	/* A terminal's Ctrl-C and a manager's SIGTERM go to all; spawn tells us when to stop. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	fd_set_cloexec(HOOK_FD_JOB, true);
+	fd_set_cloexec(HOOK_FD_LINK, true);
+	r = privileges_hide();
+	if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		r = -errno;
+	if (r < 0) {
+		log_error("cannot run hooks: %s", strerror(-r));
+		return 1;
+	}
+	if (jobs->check)
+		runner_check(jobs, n);
+	else
+		runner_run(jobs);
+	return 0;
+}
