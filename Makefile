@@ -101,6 +101,7 @@ include dap/module.mk
 include protocol/module.mk
 include agentd/module.mk
 include ctl/module.mk
+include clients/module.mk
 include systemd/module.mk
 include docs/module.mk
 include tests/module.mk

@@ -15,7 +15,9 @@ sys.dont_write_bytecode = True
 
 import gen_c  # noqa: E402
 import gen_doc  # noqa: E402
+import gen_py  # noqa: E402
 import gen_schema  # noqa: E402
+import gen_ts  # noqa: E402
 
 
 def outputs(schema):
@@ -25,6 +27,8 @@ def outputs(schema):
         "rpc_gen.c": gen_c.Source(schema, openrpc).write(),
         "rpc_client_gen.h": gen_c.ClientHeader(schema).write(),
         "rpc_client_gen.c": gen_c.ClientSource(schema).write(),
+        "protocol.py": gen_py.protocol(schema),
+        "protocol.ts": gen_ts.protocol(schema),
         "openrpc.json": openrpc + "\n",
         "PROTOCOL.md": gen_doc.protocol(schema),
         "methods.txt": "".join(f"{name}\n" for name in sorted(m["name"] for m in schema.methods)),

@@ -1,2 +1,4 @@
 # Unchanged JSON-RPC clients of other people on the real socket.
 system_tests += tests/clients/test_clients.py
+# Those that are generated from the schema.
+system_tests += tests/clients/test_python.py tests/clients/test_typescript.py

@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Other people's JSON-RPC clients, unchanged, on the socket of a real daemon."""
-import fcntl
-import hashlib
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,57 +11,21 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
-
-MODULES = ROOT / "build/clients"
-NPM_SECONDS = 180
+import npm  # noqa: E402
+from harness import Scene, main, test, wait_until  # noqa: E402
 
 
-def need(*programs):
-    for program in programs:
-        if shutil.which(program) is None:
-            raise Skip(f"{program} is not installed")
-
-
-def npm_install():
-    """Install what package-lock.json pins, once per content of that file."""
-    MODULES.mkdir(parents=True, exist_ok=True)
-    files = [HERE / "package.json", HERE / "package-lock.json"]
-    digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
-    stamp = MODULES / "installed"
-    if stamp.exists() and stamp.read_text() == digest:
-        return
-    need("npm")
-    for file in files:
-        shutil.copy(file, MODULES)
-    argv = ["npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
-    try:
-        run = subprocess.run(argv, cwd=MODULES, text=True, capture_output=True, timeout=NPM_SECONDS,
-                             stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise Skip(f"npm could not install the clients in {NPM_SECONDS} s") from None
-    if run.returncode:
-        # npm 9 says "npm ERR!", later ones "npm error".
-        lines = [line for line in run.stderr.splitlines() if line.lower().startswith("npm err")]
-        raise Skip("npm cannot install the clients: " + " / ".join(lines[:3]))
-    stamp.write_text(digest)
-
-
-def run_node(s, script, *argv):
-    env = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
+def run_node(s, modules, script, *argv):
+    env = {**os.environ, "NODE_PATH": str(modules)}
     run = subprocess.run(["node", HERE / script, s.socket, str(s.app.pid), *argv], env=env, text=True,
                          capture_output=True, timeout=90, stdin=subprocess.DEVNULL)
     assert run.returncode == 0 and run.stdout == "done\n", f"{script}: exit {run.returncode}\n{run.stdout}{run.stderr}"
 
 
 def node_client(script, *argv):
-    need("node")
-    MODULES.parent.mkdir(exist_ok=True)
-    with open(MODULES.parent / ".clients.lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        npm_install()
+    modules = npm.install(HERE)
     with Scene() as s:
-        run_node(s, script, *argv)
+        run_node(s, modules, script, *argv)
         wait_until(lambda: s.worker_pids() == [], "worker leaves")
 
 
@@ -86,7 +47,7 @@ def jayson():
 
 @test
 def socat_and_jq():
-    need("socat", "jq")
+    npm.need("socat", "jq")
     with Scene() as s:
         run = subprocess.run([HERE / "pipeline.sh", s.socket, str(s.app.pid)], text=True, capture_output=True,
                              timeout=120, stdin=subprocess.DEVNULL)

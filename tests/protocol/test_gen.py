@@ -22,7 +22,8 @@ SCHEMA = os.path.join(TOP, "protocol", "gpu-agent.json")
 GOLDEN = os.path.join(TOP, "tests", "protocol", "golden")
 TINY = os.path.join(GOLDEN, "tiny.json")
 FILES = [
-    "PROTOCOL.md", "methods.txt", "openrpc.json", "rpc_client_gen.c", "rpc_client_gen.h", "rpc_gen.c", "rpc_gen.h",
+    "PROTOCOL.md", "methods.txt", "openrpc.json", "protocol.py", "protocol.ts", "rpc_client_gen.c", "rpc_client_gen.h",
+    "rpc_gen.c", "rpc_gen.h",
 ]
 
 sys.path.insert(0, os.path.join(TOP, "tests", "lib"))
@@ -134,8 +135,10 @@ BAD = [
     (at("methods.0.params.10", {**U32, "name": "has_flag"}),
      P + '[10] (has_flag): needs the C member "has_flag", which flag has'),
     (at("types.1", None), 'types[0] (tree).members[0] (leaf): there is no type "leaf"'),
-    (at("types.2", {"name": "echo_nothing_result", "doc": "Clash.", "members": [U32]}),
+    (at("types.3", {"name": "echo_nothing_result", "doc": "Clash.", "members": [U32]}),
      "method echo.nothing: rpc_echo_nothing_result is also made from type echo_nothing_result"),
+    (at("types.3", {"name": "gpu_exception", "doc": "Clash.", "members": [U32]}),
+     "type gpu_exception: GpuException is also made from type exception"),
     (at("notifications.0.name", "echo.all"), "notification echo.all: rpc_echo_all_params is also made from method echo.all"),
     (at("enums.1", {"name": "color_infra", "doc": "Clash.", "values": [{"name": "red", "value": 1, "doc": "X."}]}),
      "enum color_infra, value red: RPC_COLOR_INFRA_RED is also made from enum color, value infra_red"),
@@ -197,6 +200,24 @@ def generated_c_compiles():
                     capture_output=True, text=True, timeout=60, check=False,
                 )
                 assert done.returncode == 0, f"{cc} {name}:\n{done.stderr}"
+
+
+def generated_python_is_read():
+    """Every name of a type resolves, words of the language included."""
+    with Temporary() as directory:
+        for schema in (TINY, SCHEMA):
+            out, package = os.path.join(directory, "out"), os.path.join(directory, "gpu_agent")
+            generate(schema, out)
+            shutil.copytree(os.path.join(TOP, "clients/python/gpu_agent"), package, dirs_exist_ok=True)
+            shutil.copy(os.path.join(out, "protocol.py"), package)
+            script = ("import typing, gpu_agent.protocol as p; from typing import get_type_hints as h;"
+                      "print(len([h(v) for v in vars(p).values() if hasattr(v, '__total__')]),"
+                      "[h(f) for c in (p.Client, p.AsyncClient) for f in vars(c).values() if callable(f)] != [])")
+            done = subprocess.run([sys.executable, "-B", "-W", "error", "-c", script], cwd=directory, capture_output=True,
+                                  text=True, timeout=60, check=False)
+            assert done.returncode == 0, done.stderr
+            count, calls = done.stdout.split()
+            assert int(count) > 8 and calls == "True", done.stdout
 
 
 def bad_schemas():
@@ -313,7 +334,7 @@ def method_report():
 
 
 TESTS = [
-    golden_output, is_deterministic, generated_c_compiles, bad_schemas, bad_usage, protocol_document_is_fresh,
+    golden_output, is_deterministic, generated_c_compiles, generated_python_is_read, bad_schemas, bad_usage, protocol_document_is_fresh,
     openrpc_is_complete, reply_checker, method_report,
 ]
 

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+export * from "./connection";
+export * from "./protocol";

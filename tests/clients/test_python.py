@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The Python client on the socket of a real daemon: what it returns is what its types say."""
+import asyncio
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import typing
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from harness import BIN, ROOT, Scene, main, test, wait_until  # noqa: E402
+
+sys.path.insert(0, str(BIN.parent / "clients/python"))
+import gpu_agent  # noqa: E402
+from gpu_agent import protocol  # noqa: E402
+
+
+def fits(value, hint, path="result"):
+    """A value of JSON against a type of the client's."""
+    origin = typing.get_origin(hint)
+    if hint is typing.Any:
+        return
+    if origin is typing.Literal:
+        assert value in typing.get_args(hint), f"{path}: {value!r} is not one of {hint}"
+    elif origin is list:
+        assert isinstance(value, list), f"{path}: {value!r:.60}"
+        for i, item in enumerate(value):
+            fits(item, typing.get_args(hint)[0], f"{path}[{i}]")
+    elif typing.is_typeddict(hint):
+        hints = typing.get_type_hints(hint)
+        assert hint.__required_keys__ <= set(value) <= set(hints), f"{path}: {set(value)} for {hint}"
+        for key, item in value.items():
+            fits(item, hints[key], f"{path}.{key}")
+    else:
+        assert type(value) is hint, f"{path}: {value!r:.60} is not {hint}"
+
+
+class Checked:
+    """Calls of a client, each result compared with the type that the call promises."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def __getattr__(self, name):
+        call = getattr(self.client, name)
+
+        def checked(**params):
+            result = call(**params)
+            fits(result, typing.get_type_hints(call)["return"], name)
+            return result
+
+        return checked
+
+
+def raises(kind, function, *args, **kwargs):
+    try:
+        value = function(*args, **kwargs)
+    except kind as error:
+        return error
+    raise AssertionError(f"{kind.__name__} expected, got {value!r}")
+
+
+@test
+def each_method_is_a_call():
+    """Names and parameters as in the schema, in both classes."""
+    for method in json.loads((ROOT / "protocol/gpu-agent.json").read_text())["methods"]:
+        name = method["name"].replace(".", "_")
+        for kind in (gpu_agent.Client, gpu_agent.AsyncClient):
+            code = getattr(kind, name).__code__
+            names = [*code.co_varnames[1:1 + code.co_kwonlyargcount]]
+            wanted = {p["name"] for p in method["params"]} | ({"descriptor"} if method.get("descriptor") else set())
+            assert set(names) == wanted, (name, names)
+
+
+@test
+def every_kind_of_call():
+    with Scene() as s, gpu_agent.Client(s.socket) as client:
+        agent = Checked(client)
+        hello = agent.agent_hello(client="test \u2713")
+        assert hello["protocol"] == gpu_agent.PROTOCOL_VERSION and set(hello["features"]) <= set(gpu_agent.FEATURES)
+        assert agent.rpc_discover()["openrpc"], "a result that travels bare"
+        assert [p["queues"] for p in agent.process_list()["processes"] if p["pid"] == s.app.pid] == [4]
+        assert agent.process_doctor(pid=s.app.pid)["ok"]
+        session = agent.session_attach(pid=s.app.pid, control=True)["session"]
+        assert agent.session_list()["sessions"][0]["writer_pid"] == os.getpid()
+        assert len(agent.gpu_queues(session=session)["queues"]) == 4
+        assert len(agent.gpu_devices(session=session)["devices"]) == 2
+        assert agent.gpu_snapshot(session=session, waves=True, registers=True)["complete"]
+        assert agent.gpu_suspend(session=session, lease_ms=5000)["suspended"] == 4
+        assert agent.gpu_resume(session=session)["resumed"] == 4
+        gpu_id = agent.gpu_devices(session=session)["devices"][0]["gpu_id"]
+        agent.watchpoint_set(session=session, gpu_id=gpu_id, address="0x7f0000001000", size=128, mode="nonread")
+        assert agent.watchpoint_list(session=session)["watchpoints"][0]["mode"] == "nonread"
+        assert agent.watchpoint_clear(session=session)["cleared"] == 1
+        agent.launch_override(session=session, mode="or", enable=["memory_violation"], request=["memory_violation"])
+        agent.exception_subscribe(session=session, exceptions=["wave_trap", "queue_new"])
+        assert agent.cores_usage()["records"] == 0
+        assert agent.session_detach(session=session)["ended"]
+        assert not s.target_state()["enabled"]
+
+
+@test
+def a_descriptor_goes_along():
+    with Scene() as s, gpu_agent.Client(s.socket) as client, tempfile.TemporaryFile() as file:
+        agent = Checked(client)
+        session = agent.session_attach(pid=s.app.pid, control=True)["session"]
+        size = agent.core_begin(session=session)["bytes"]
+        written = agent.core_write(session=session, descriptor=file.fileno())
+        while not written["done"]:
+            written = agent.core_write(session=session)
+        assert written["position"] == size == os.fstat(file.fileno()).st_size
+        agent.core_end(session=session)
+
+
+@test
+def errors_are_exceptions():
+    with Scene() as s, gpu_agent.Client(s.socket) as agent:
+        error = raises(gpu_agent.NoSuchProcessError, agent.session_attach, pid=4194304)
+        assert (error.code, error.name, error.method) == (-32001, "no_such_process", "session.attach")
+        assert error.hint and error.hint in str(error) and error.message in str(error)
+        assert "params.pid" in raises(gpu_agent.InvalidParamsError, agent.session_attach, pid=0).message
+        raises(gpu_agent.NoSuchSessionError, agent.gpu_queues, session="x")
+        raises(gpu_agent.MethodNotFoundError, agent.call, "no.such_method")
+        raises(TypeError, agent.session_attach)
+        raises(TypeError, agent.session_attach, pid=1, pit=2)
+        assert agent.agent_status()["connections"] == 1, "the connection is as good as before"
+    assert len(protocol.ERRORS) == len(set(protocol.ERRORS.values()))
+
+
+@test
+def notifications_arrive():
+    with Scene() as s, gpu_agent.Client(s.socket) as agent:
+        session = agent.session_attach(pid=s.app.pid, control=True)["session"]
+        raises(TimeoutError, agent.notification, timeout=0)
+        raises(TimeoutError, agent.notification, timeout=0.05)
+        agent.gpu_suspend(session=session, lease_ms=100)
+        method, params = agent.notification(timeout=20)
+        fits(params, protocol.NOTIFICATIONS[method])
+        assert method == "gpu.resumed" and params["reason"] == "lease_expired" and params["queues"] == 4
+        # One that arrives while a call waits is kept.
+        s.app.popen.send_signal(signal.SIGKILL)
+        wait_until(lambda: not agent.session_list()["sessions"], "session ends")
+        method, params = agent.notification(timeout=20)
+        fits(params, protocol.NOTIFICATIONS[method])
+        assert (method, params["reason"]) == ("session.ended", "exited")
+
+
+@test
+def a_lost_connection_is_told():
+    with Scene() as s:
+        with gpu_agent.Client(s.socket) as agent:
+            agent.agent_hello()
+            s.agentd.stop()
+            raises(ConnectionError, lambda: [agent.agent_hello() for _ in range(2)])
+        raises(OSError, gpu_agent.Client, s.socket)
+    raises(FileNotFoundError, gpu_agent.Client, "/nonexistent/socket")
+
+
+def silent_server(directory, answer=b""):
+    """Takes one connection, says `answer` to each request, hangs up after the third."""
+    path = os.path.join(directory, "socket")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(1)
+
+    def serve():
+        with listener, listener.accept()[0] as connection:
+            connection.settimeout(20)
+            for _ in range(3):
+                if not connection.recv(4096):
+                    break
+                connection.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return path
+
+
+@test
+def no_answer_is_given_up():
+    with tempfile.TemporaryDirectory() as directory:
+        with gpu_agent.Client(silent_server(directory), timeout=0.1) as agent:
+            raises(TimeoutError, agent.agent_hello)
+    # The late answer to one call is not taken for that to the next.
+    with tempfile.TemporaryDirectory() as directory:
+        late = b'{"jsonrpc":"2.0","id":7,"result":{}}\n{"jsonrpc":"2.0","id":1,"result":{"a":1}}\n'
+        with gpu_agent.Client(silent_server(directory, late), timeout=0.5) as agent:
+            assert agent.agent_hello() == {"a": 1}
+            raises(TimeoutError, agent.agent_hello)
+    with tempfile.TemporaryDirectory() as directory:
+        with gpu_agent.Client(silent_server(directory, b"nonsense\n")) as agent:
+            raises(ValueError, agent.agent_hello)
+
+
+@test
+def several_at_once_with_asyncio():
+    async def session_of(s):
+        async with await gpu_agent.AsyncClient.connect(s.socket) as agent:
+            session = (await agent.session_attach(pid=s.app.pid, control=True))["session"]
+            calls = [agent.gpu_queues(session=session) if i % 2 else agent.agent_status() for i in range(50)]
+            for i, result in enumerate(await asyncio.gather(*calls)):
+                fits(result, protocol.GpuQueuesResult if i % 2 else protocol.AgentStatusResult)
+            await agent.gpu_suspend(session=session, lease_ms=100)
+            method, params = await asyncio.wait_for(agent.notification(), 20)
+            assert method == "gpu.resumed", (method, params)
+            try:
+                await agent.session_attach(pid=4194304)
+                raise AssertionError("attached to nothing")
+            except gpu_agent.NoSuchProcessError as error:
+                assert error.hint
+            waiting = asyncio.ensure_future(agent.notification())
+            s.agentd.stop()
+            for lost in (waiting, agent.agent_hello(), agent.notification()):
+                # The end of the session may be told before that of the connection.
+                try:
+                    method, params = await asyncio.wait_for(lost, 20)
+                    assert (method, params["reason"]) == ("session.ended", "stopped")
+                except ConnectionError:
+                    pass
+            try:
+                await agent.agent_hello()
+                raise AssertionError("an answer from nobody")
+            except ConnectionError:
+                pass
+
+    with Scene() as s:
+        asyncio.run(session_of(s))
+
+    async def silence(path):
+        async with await gpu_agent.AsyncClient.connect(path, timeout=0.1) as agent:
+            try:
+                await agent.agent_hello()
+                raise AssertionError("an answer from nobody")
+            except TimeoutError:
+                pass
+
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(silence(silent_server(directory)))
+
+
+@test
+def socket_is_chosen_as_by_the_command():
+    kept = {name: os.environ.pop(name, None) for name in ("GPU_AGENT_SOCKET", "XDG_RUNTIME_DIR")}
+    system = "/run/gpu-agent/agentd.sock"
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            assert gpu_agent.default_socket() == system
+            os.environ["XDG_RUNTIME_DIR"] = directory
+            assert gpu_agent.default_socket() == system
+            own = pathlib.Path(directory, "gpu-agent/agentd.sock")
+            own.parent.mkdir()
+            own.touch()
+            assert gpu_agent.default_socket() == (system if os.path.exists(system) else str(own))
+            os.environ["GPU_AGENT_SOCKET"] = "/else"
+            assert gpu_agent.default_socket() == "/else"
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+if __name__ == "__main__":
+    main(__file__)

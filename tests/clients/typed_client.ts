@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// The TypeScript client on a real daemon; that it compiles says as much as that it runs.
+// usage: node typed_client.js SOCKET PID AGENTD_PID
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import net from "node:net";
+import {
+	AgentError, Client, Connection, ErrorCode, ErrorName, GpuException, Methods, Notifications,
+	PROTOCOL_VERSION,
+} from "./index";
+
+const [path, pidText, agentdText] = process.argv.slice(2);
+const pid = Number(pidText);
+setTimeout(() => {
+	console.error("typed_client: not done in time");
+	process.exit(1);
+}, 60000).unref();
+
+async function refused(promise: Promise<unknown>, name: ErrorName): Promise<AgentError> {
+	const error = await promise.then(() => assert.fail(`${name} expected`), (e: unknown) => e);
+	assert.ok(error instanceof AgentError, String(error));
+	assert.ok(error.is(name), String(error));
+	assert.equal(error.code, ErrorCode[name]);
+	return error;
+}
+
+function next<N extends keyof Notifications>(agent: Connection, method: N): Promise<Notifications[N]> {
+	return new Promise((resolve) => {
+		const listening = agent.on(method, (params) => {
+			listening.dispose();
+			resolve(params);
+		});
+	});
+}
+
+/** What must not compile. */
+export function mistakes(agent: Client): void {
+	// @ts-expect-error no such method
+	void agent.call("no.such_method", {});
+	// @ts-expect-error pid is missing
+	void agent.sessionAttach({});
+	// @ts-expect-error pid is a number
+	void agent.sessionAttach({ pid: "1" });
+	// @ts-expect-error no such parameter
+	void agent.sessionAttach({ pid: 1, pit: 2 });
+	// @ts-expect-error an enum has no such value
+	void agent.watchpointSet({ session: "", address: "0x0", size: 4, mode: "write" });
+	// @ts-expect-error no such notification
+	agent.on("no.such", () => undefined);
+	// @ts-expect-error a method without parameters
+	void agent.call("agent.status", { pid: 1 });
+}
+
+async function calls(agent: Client): Promise<void> {
+	const hello = await agent.agentHello({ client: "typed" });
+	assert.equal(hello.protocol, PROTOCOL_VERSION);
+	assert.equal((await agent.call("agent.hello", {})).uid, hello.uid);
+	assert.ok(await agent.rpcDiscover());
+	const { processes } = await agent.processList();
+	assert.equal(processes.find((p) => p.pid === pid)?.queues, 4);
+	const { session, vendor } = await agent.sessionAttach({ pid, control: true });
+	assert.equal(vendor, "amd");
+	const snapshot = await agent.gpuSnapshot({ session, waves: true });
+	assert.ok(snapshot.complete && snapshot.waves && snapshot.queues.length === 4);
+
+	const resumed = next(agent, "gpu.resumed");
+	assert.equal((await agent.gpuSuspend({ session, lease_ms: 100 })).suspended, 4);
+	assert.equal((await resumed).reason, "lease_expired");
+	const wanted = [GpuException.wave_trap, GpuException.queue_new];
+	const got = await agent.exceptionSubscribe({ session, exceptions: wanted });
+	assert.ok(got.exceptions.every((e) => wanted.includes(e as typeof wanted[number])));
+
+	const error = await refused(agent.sessionAttach({ pid: 4194304 }), "no_such_process");
+	assert.ok(error.data?.hint && error.message.includes(error.data.hint) && error.method === "session.attach");
+	await refused(agent.sessionAttach({ pid: 0 }), "invalid_params");
+	await refused(agent.call("no.such" as keyof Methods, {}), "method_not_found");
+	const many = await Promise.all(Array.from({ length: 50 }, () => agent.gpuQueues({ session })));
+	assert.ok(many.every(({ queues }) => queues.length === 4));
+	assert.deepEqual(await agent.sessionDetach({ session }), { ended: true });
+}
+
+/** Who asks when the agent dies is told. */
+async function unanswered(): Promise<void> {
+	const silent = `${path}.silent`;
+	const server = net.createServer((socket) => socket.once("data", () => socket.destroy())).listen(silent);
+	await once(server, "listening");
+	const agent = await Client.connect(silent);
+	await assert.rejects(agent.agentHello(), /closed the connection/);
+	await agent.closed;
+	server.close();
+}
+
+async function lost(): Promise<void> {
+	const agent = await Client.connect(path);
+	await agent.close();
+	await agent.closed;
+	await assert.rejects(agent.agentHello(), /connection is closed/);
+
+	const other = await Client.connect(path);
+	await other.agentHello();
+	process.kill(Number(agentdText), "SIGTERM");
+	await other.closed;
+	await assert.rejects(other.agentHello(), /connection is closed/);
+	await assert.rejects(Client.connect("/nonexistent/socket"), { code: "ENOENT" });
+}
+
+async function main(): Promise<void> {
+	const agent = await Client.connect(path);
+	await calls(agent);
+	await agent.close();
+	await unanswered();
+	await lost();
+	console.log("done");
+}
+
+main().catch((error: unknown) => {
+	console.error(error);
+	process.exit(1);
+});
