@@ -16,7 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import BIN, Skip, main, test  # noqa: E402
+from harness import BIN, CudaScene, Skip, main, test  # noqa: E402
 from peers import fetch  # noqa: E402
 
 DATA = HERE.parent / "data/cudacore"
@@ -321,6 +321,98 @@ def more_sections_than_the_header_counts():
         compare_backtrace(backtrace, core)
         sms, = debugger.table(core, "sms device 0")
         assert len(sms) == 2 + FULL_SMS and int(sms[-1]["active_warps_mask"], 16) == (1 << 64) - 1, sms[-3:]
+
+
+class LiveCore:
+    """What `gpu-agentctl dump` makes of a process, and what was planted in it."""
+
+    APP = f"init; context 0; module {DATA}/plant-sm90.cubin; gpu launch _Z6calleePii grid=8 block=96; listen"
+
+    def __init__(self, s, *options):
+        self.path = s.directory / "core"
+        functions = {f["name"]: int(f["address"], 16) for m in s.state()["modules"] for f in m["functions"]}
+        self.callee, self.kernel = functions["_Z6calleePii"], functions["planted"]
+        up = self.kernel - self.callee
+        s.control(f"warp 0 1 2 pc={FAULT:#x} idle={up + OTHER:#x} active=0xff")
+        s.control(f"stack 0 1 2 0xffffffff {up + CALL_RETURN:#x}")
+        s.control(f"raise 0 1 2 14 lanes=0x8 errorpc={FAULT:#x}")
+        s.control("register 0 1 2 3 5 0xdeadbeef")
+        s.control("register 0 1 2 3 1 0x10")
+        s.control("memory shared 0 1 2 0 hex=" + bytes(range(64)).hex())
+        s.control("memory local 0 1 2 3 0 hex=" + "a1a2a3a4" * 64)
+        s.control(f"memory const 0 {BANK:#x} hex=" + bytes(range(256)).hex() * 3)
+        s.control(f"memory global {VARIABLES:#x} managed=1 hex=" + bytes(range(32)).hex())
+        self.waves = s.rpc.call("gpu.snapshot", session=s.attach(), waves=True)["waves"]
+        run = s.ctl("dump", s.app.pid, "-o", self.path, *options)
+        assert run.returncode == 0, (run.returncode, run.stderr)
+
+
+def compare_live(debugger, core):
+    opening, backtrace, symbol = debugger.ask(core, "backtrace", "info symbol $pc")
+    assert "CUDA Exception: Warp Illegal Address" in opening, opening
+    assert f"The exception was triggered at PC {core.callee + FAULT:#x} (plant.cu:{FAULT_LINE})" in opening, opening
+    assert "grid 1, block (1,0,0), thread (67,0,0), device 0, sm 1, warp 2, lane 3]" in opening, opening
+    # Its parameters are in the constant bank.
+    assert f"#1  {core.kernel + CALL_RETURN:#018x} in planted<<<(8,1,1),(96,1,1)>>> (out=0x1716151413121110, " \
+           f"n={0x1b1a1918}) at plant.cu:{CALL_LINE}" in backtrace, backtrace
+    assert "callee(int*, int) + 768" in symbol, symbol
+    devices, kernels, *warps = debugger.table(core, "devices", "kernels", *(f"warps device 0 sm {i}" for i in range(3)))
+    assert [(r["name"], r["sm_type"], r["num_sms"]) for r in devices] == [("Simulated GPU", "sm_90", "3")] * 2, devices
+    assert [(r["grid"], r["status"], r["gridDim"], r["blockDim"]) for r in kernels] == [
+        ("1", "Active", "(8,1,1)", "(96,1,1)")], kernels
+    got = {(sm, int(r["warp"])): (r["blockIdx"], int(r["active_lanes_mask"], 16)) for sm, rows in enumerate(warps)
+           for r in rows}
+    want = {(w["ref"]["unit"], w["ref"]["index"]): ("({},{},{})".format(*w["ref"]["workgroup"]), int(w["exec"], 16))
+            for w in core.waves}
+    assert got == want and len(got) == 18, (got, want)
+    compare_live_lanes(debugger, core, sorted(want))
+
+
+def compare_live_lanes(debugger, core, places):
+    """Where each lane stands, and its registers as the simulator made them up."""
+    tables = debugger.table(core, *(f"lanes device 0 sm {sm} warp {warp}" for sm, warp in places))
+    for (sm, warp), lanes in zip(places, tables):
+        assert [int(r["lane"]) for r in lanes] == list(range(32)), lanes
+        for lane, row in enumerate(lanes):
+            special = (sm, warp) == (1, 2)
+            pc = core.callee + FAULT if special and lane < 8 else core.kernel + OTHER if special else core.callee
+            assert row["state"] == ("divergent" if special and lane >= 8 else "active"), row
+            assert int(row["virtual_pc"] if "virtual_pc" in row else row["physical_pc"], 16) == pc, row
+            assert row["threadIdx"].endswith(",0,0)") and EXCEPTIONS[row["exception"]] == (
+                14 if special and lane == 3 else 0), row
+    commands = []
+    for sm, warp in places:
+        commands += [f"cuda device 0 sm {sm} warp {warp} lane 3", "info registers R0 R1 R5 R9 UR7"]
+    for (sm, warp), answer in zip(places, debugger.ask(core, *commands)[2::2]):
+        values = {n: int(v, 16) for n, v in re.findall(r"^(\w+) +(0x[0-9a-f]+) ", answer, re.M)}
+        want = {f"R{i}": sm << 20 | warp << 14 | 3 << 8 | i for i in (0, 1, 5, 9)}
+        if (sm, warp) == (1, 2):
+            want |= {"R1": 0x10, "R5": 0xdeadbeef}
+        assert values == want | {"UR7": 0x80000000 | sm << 16 | warp << 8 | 7}, (sm, warp, values)
+
+
+@test
+def live_process():
+    """Of a light core; drivers before 12.8 do not say what a kernel uses, those from 12.0 on answer in batches."""
+    debugger = Debugger("cuda-gdb")
+    for release in ("12.4", "13.4"):
+        with CudaScene(app=LiveCore.APP, sim="devices 2 sms=3 warps=8", release=release) as s:
+            core = LiveCore(s)
+            compare_live(debugger, core)
+            answers = debugger.ask(core, "p/x *(@local int*)0x10", "p *(@global int*)" + hex(VARIABLES),
+                                   f"p *(@global int*){BANK + 4:#x}")[1:]
+            assert "0xa4a3a2a1" in answers[0] and f"= {0x07060504}" in answers[2], answers
+            assert "= " not in answers[1], "a light core has no global memory"
+
+
+@test
+def full_live_process():
+    debugger = Debugger("cuda-gdb")
+    with CudaScene(app=LiveCore.APP, sim="devices 2 sms=3 warps=8") as s:
+        core = LiveCore(s, "--full")
+        compare_live(debugger, core)
+        answers = debugger.ask(core, "p/x *(@shared int*)8", "p/x *(@global int*)" + hex(VARIABLES + 4))[1:]
+        assert "0xb0a0908" in answers[0] and "0x7060504" in answers[1], answers
 
 
 @test

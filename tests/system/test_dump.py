@@ -16,10 +16,10 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Rpc, Scene, Skip, main, need_root, test, wait_until  # noqa: E402
+from harness import BIN, CudaScene, Rpc, Scene, Skip, main, need_root, test, wait_until  # noqa: E402
 
 APP = "runtime ttmp; queues 2; spin"
-FAILURE = 1
+FAILURE, BUDGET = 1, 7
 
 
 # Their stacks are hundreds of MiB of a full core.
@@ -476,6 +476,125 @@ def a_full_disk_is_told_with_the_place():
         assert reply["error"]["data"]["errno"] == "EFBIG" and "byte 65536" in reply["error"]["message"], reply
         os.close(fd)
         runs_on(s)
+
+
+# -- CUDA -----------------------------------------------------------------------------------------
+
+CUDA_RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
+
+
+def cuda_scene(release="12.4", sim="devices 2 sms=3 warps=8", **kwargs):
+    return CudaScene(release=release, sim=sim, **kwargs)
+
+
+def cuda_runs_on(s):
+    """Nothing is suspended, and the program answers."""
+    def free():
+        return not any(d["suspended"] for d in s.state()["devices"])
+    wait_until(free, "devices run")
+    beats = s.app_status().beats
+    wait_until(lambda: s.app_status().beats > beats, "heartbeat")
+
+
+def sections(data):
+    """{type: [(link, info, address, bytes)]} of a CUDA core, whose type numbers begin at 0x80000000."""
+    assert data[:9] == b"\x7fELF\x02\x01\x01\x33\x07" and struct.unpack_from("<HH", data, 16) == (4, 190)
+    table, = struct.unpack_from("<Q", data, 40)
+    n, = struct.unpack_from("<H", data, 60)
+    found = {}
+    for i in range(1, n):
+        _, kind, _, address, at, size, link, info, _, _ = struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i)
+        found.setdefault(kind & 0x7fffffff, []).append((link, info, address, data[at:at + size]))
+    return found
+
+
+GLOBAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 4, 5, 7, 15, 14
+
+
+@test
+def cuda_cores_of_every_release():
+    """As many warps and lanes as a snapshot sees, with registers and the code."""
+    sizes = set()
+    for release in CUDA_RELEASES:
+        with cuda_scene(release) as s:
+            s.session = s.attach()
+            seen = s.rpc.call("gpu.snapshot", session=s.session)["wave_count"]
+            most = s.rpc.call("core.begin", session=s.session, estimate=True)
+            assert most["stopped_us"] == 0 and most["copied_bytes"] == 0, most
+            begun, data = fetch(s, 1 << 16)
+            assert begun["complete"] and begun["wave_count"] == seen == 24 and begun["stopped_us"] > 0, begun
+            assert most["bytes"] >= begun["bytes"] == len(data)
+            found = sections(data)
+            assert sum(len(d) for _, _, _, d in found[WARPS]) // 64 == 24
+            assert sum(len(d) for _, _, _, d in found[LANES]) // 56 == 24 * 32
+            assert len(found[REGISTERS]) == 24 * 32 and len(found[IMAGE]) == 1 and GLOBAL not in found
+            first = found[REGISTERS][0][3]
+            assert struct.unpack_from("<4I", first) == (0, 1, 2, 3), first[:16]
+            sizes.add(len(first))
+            cuda_runs_on(s)
+    assert max(sizes) == 255 * 4, sizes
+
+
+@test
+def cuda_core_through_the_command():
+    with cuda_scene() as s:
+        address = 0x7f3000000000
+        s.control(f"memory global {address:#x} managed=1 hex=" + "5a" * 5000)
+        light, full = s.directory / "light", s.directory / "full"
+        for path, option in ((light, "--light"), (full, "--full")):
+            run = s.ctl("dump", s.app.pid, option, "-o", path, "-j")
+            assert run.returncode == 0, run.stderr
+            told = json.loads(run.stdout)
+            assert told["core"]["bytes"] == path.stat().st_size and told["lost_bytes"] == 0, told
+        assert GLOBAL not in sections(light.read_bytes())
+        regions = {a: d for _, _, a, d in sections(full.read_bytes())[GLOBAL]}
+        assert regions[address] == b"\x5a" * 5000, regions.keys()
+        run = s.ctl("dump", s.app.pid, "--estimate")
+        assert run.returncode == 0 and run.stdout.startswith("at most "), run.stderr
+        # Nothing leaves the place of a file that is there already.
+        for want in (0, FAILURE):
+            assert s.ctl("dump", s.app.pid, cwd=s.directory).returncode == want
+        cuda_runs_on(s)
+
+
+@test
+def a_cuda_core_within_a_budget():
+    """Warps that have failed come first; what did not fit is told, and everything runs again."""
+    with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
+        s.control("raise 0 3 5 14 lanes=0x1")
+        s.session = s.attach()
+        begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=10)
+        if begun["complete"]:
+            raise Skip("it was read in time")
+        assert begun["budget_exceeded"] and any("stop budget" in m for m in begun["missing"]), begun
+        reply = s.rpc.call("core.read", session=s.session, offset=0, size=4 << 20)
+        data = base64.b64decode(reply["data"])
+        assert sections(data)[WARPS] or any("device 0" in m for m in begun["missing"]), begun
+        assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
+        run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", "--max-stop", "10")
+        assert run.returncode in (0, BUDGET), run.stderr
+        cuda_runs_on(s)
+
+
+@test
+def a_killed_worker_lets_cuda_devices_go():
+    """In the middle of the stop, too."""
+    with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
+        for delay in (0, 0.02, 0.05, 0.1):
+            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
+            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "-o", s.directory / "core"], env=env,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            worker, = wait_until(s.worker_pids, "a worker")
+            time.sleep(delay)
+            try:
+                os.kill(worker, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            run.wait(60)
+            cuda_runs_on(s)
+            for path in s.directory.glob("core*"):
+                path.unlink()
+            wait_until(lambda: not s.worker_pids(), "the worker is gone")
 
 
 if __name__ == "__main__":
