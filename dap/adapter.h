@@ -13,9 +13,12 @@
  *	threads.c     groups as threads, frames, scopes
  *	registers.c   the wave of a thread and its registers, fetched once
  *	variables.c   scopes opened
- *	memory.c      bytes and instructions
+ *	memory.c      bytes
+ *	instructions.c  instructions
  *	breakpoints.c exception filters and watch points
- *	evaluate.c    the console, and requests of our own
+ *	evaluate.c    what the user types
+ *	console.c     the words of it
+ *	custom.c      requests of our own
  *
  * Handlers may call the agent.  While they wait, stream.c reads on and runs requests that need
  * nothing but what is here: those must not touch what a handler is about to replace.
@@ -51,9 +54,10 @@ struct dap_waiting;
 
 /** One thread of the editor's; its id is its position plus one. */
 struct dap_thread {
-	const struct rpc_group *group;
+	const struct rpc_group *group; /**< Sum of those that it stands for. */
 	struct rpc_wave_name wave; /**< Shown for it: the representative, until another is chosen. */
 	uint64_t pc;		   /**< Of that wave. */
+	const struct rpc_group *place; /**< The same: the group whose frames are its. */
 };
 
 struct dap_snapshot {
@@ -103,8 +107,8 @@ struct dap {
 	/* What the editor is and wants. */
 	enum dap_state state;
 	bool configured, announced;
-	bool client_progress, client_type;
-	uint32_t lines_from; /**< First line is 0 or 1. */
+	bool client_progress, client_type, client_invalidated;
+	uint32_t lines_from, columns_from; /**< The first one is 0 or 1. */
 	uint32_t pid, max_stop_ms, max_threads;
 	bool by_kernel;
 	uint64_t progress; /**< Number of the one shown. */
@@ -124,7 +128,6 @@ struct dap {
 	struct rpc_arena exception_arena;
 	struct rpc_exception_raised_params exception;
 	bool has_exception;
-	char stop_reason[24];
 
 	uint32_t focus; /**< Thread that the console and disassembly speak of. */
 	struct dap_registers shared, vector;
@@ -152,7 +155,10 @@ void dap_event(struct dap *d, const char *event, const struct out *body);
 void dap_output(struct dap *d, const char *category, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void dap_progress_begin(struct dap *d, const char *title, bool cancellable);
+void dap_progress_update(struct dap *d, const char *message);
 void dap_progress_end(struct dap *d, const char *message);
+/** What was shown is out of date. */
+void dap_invalidated(struct dap *d);
 /** `"name":` and a string; a comma in front unless an object has just begun. */
 void dap_put_str(struct out *o, const char *name, const char *value);
 void dap_put_hex(struct out *o, const char *name, uint64_t value);
@@ -196,6 +202,8 @@ void dap_session_renew(struct dap *d);
 /** Tell the editor where it is, once it is configured and the session is there. */
 void dap_session_announce(struct dap *d);
 int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err);
+/** A fresh one that the editor did not ask to stop for; it is told if what it shows is out of date. */
+int dap_session_look(struct dap *d, bool waves, struct agent_err *err);
 int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err);
 int dap_session_continue(struct dap *d, struct agent_err *err);
 /** Tell the editor that the queues run again. */
@@ -215,6 +223,8 @@ const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g);
 struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref);
 const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w);
 const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
+/** Is it a file of this machine?  Paths are as the compiler wrote them, maybe on another one. */
+bool dap_is_file(const char *path);
 int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
 int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
@@ -231,6 +241,7 @@ enum dap_scope {
 	DAP_SCOPE_VECTOR,
 	DAP_SCOPE_VECTOR_CHUNK, /**< index: number of the chunk */
 	DAP_SCOPE_VECTOR_LANES, /**< index: number of the register */
+	DAP_SCOPE_PREDICATES,
 	DAP_SCOPE_ACC_CHUNK,
 	DAP_SCOPE_ACC_LANES,
 	DAP_SCOPE_LANES,
@@ -252,9 +263,11 @@ int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 /** All but vector registers, and what the lanes work on. */
 const struct rpc_wave_registers *dap_registers_shared(struct dap *d, uint32_t thread,
 						      struct agent_err *err);
-/** Vector and accumulation registers of one chunk. */
+/** Vector and accumulation registers of one chunk; behind those of the first one, predicates. */
 const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t thread,
 						      uint32_t chunk, struct agent_err *err);
+/** Vector registers among what was fetched for a chunk. */
+size_t dap_registers_in_chunk(const struct rpc_wave_registers *r, uint32_t chunk);
 void dap_registers_forget(struct dap *d);
 
 /* variables.c */
@@ -272,8 +285,20 @@ int dap_memory_get(struct dap *d, const struct rpc_memory_read_params *p, uint8_
 		   size_t *ret_size, struct agent_err *err);
 int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
+/** The `memoryReference` of @p args, moved by its `offset`.  @return 0, -EINVAL with @p err. */
+int dap_memory_reference(struct dap_json args, uint64_t *ret, struct agent_err *err);
+/** A number that must be there.  @return 0, -EINVAL with @p err. */
+int dap_count_arg(struct dap_json args, const char *name, int64_t min, int64_t max, int64_t *ret,
+		  struct agent_err *err);
+
+/* instructions.c */
+
 int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
+
+/** Lines around an address as text. */
+int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint32_t count,
+			  struct out *o, struct agent_err *err);
 
 /* breakpoints.c */
 
@@ -284,11 +309,40 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 			     struct agent_err *err);
 int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 			     struct agent_err *err);
+struct dap_words;
+/** The console's `watchpoint`. */
+int dap_word_watchpoint(struct dap *d, const struct dap_words *w, struct out *o,
+			struct agent_err *err);
 
 /* evaluate.c */
 
+#define DAP_LINE_MAX  256
+#define DAP_WORDS_MAX 6
+
+struct dap_words {
+	char text[DAP_LINE_MAX];
+	char *w[DAP_WORDS_MAX];
+	size_t n;
+};
+
 int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 		 struct agent_err *err);
+/** Is there a wave to look at?  @return 0, -EINVAL with @p err. */
+int dap_need_wave(const struct dap *d, struct agent_err *err);
+
+/* console.c */
+
+typedef int (*dap_word_fn)(struct dap *d, const struct dap_words *w, struct out *o,
+			   struct agent_err *err);
+/** @return NULL if the console has no such word. */
+dap_word_fn dap_find_word(const char *word);
+
+/* custom.c */
+
+/** Make sure that the snapshot lists every wave; may be a new one. */
+int dap_see_waves(struct dap *d, struct agent_err *err);
+/** Whether a wave belongs to a thread. */
+bool dap_is_of(const struct dap *d, const struct rpc_wave *w, uint32_t thread);
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 		   struct agent_err *err);
 int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,

@@ -12,9 +12,11 @@
 /* Watched where the editor does not say how much: the least that all devices can. */
 #define WATCH_BYTES 64
 
+#define EXCEPTIONS_MAX 9
+
 static const struct filter {
 	const char *id, *label;
-	enum rpc_exception exceptions[3];
+	enum rpc_exception exceptions[EXCEPTIONS_MAX];
 	size_t n;
 } filters[] = {
 	{ "memory", "Memory violations",
@@ -24,6 +26,16 @@ static const struct filter {
 	{ "math", "Arithmetic errors", { RPC_EXCEPTION_WAVE_MATH_ERROR }, 1 },
 	{ "assert", "Asserts and aborts", { RPC_EXCEPTION_WAVE_ABORT }, 1 },
 	{ "trap", "Traps and breakpoints of the program", { RPC_EXCEPTION_WAVE_TRAP }, 1 },
+	{ "fault", "Other faults of waves", { RPC_EXCEPTION_WAVE_FAULT }, 1 },
+	{ "queue", "Packets and queues that the device refuses",
+	  { RPC_EXCEPTION_PACKET_DISPATCH_DIM_INVALID,
+	    RPC_EXCEPTION_PACKET_DISPATCH_GROUP_SEGMENT_SIZE_INVALID,
+	    RPC_EXCEPTION_PACKET_DISPATCH_CODE_INVALID, RPC_EXCEPTION_PACKET_UNSUPPORTED,
+	    RPC_EXCEPTION_PACKET_DISPATCH_WORK_GROUP_SIZE_INVALID,
+	    RPC_EXCEPTION_PACKET_DISPATCH_REGISTER_INVALID,
+	    RPC_EXCEPTION_PACKET_VENDOR_UNSUPPORTED, RPC_EXCEPTION_QUEUE_PREEMPTION_ERROR }, 8 },
+	{ "device", "Errors of the device",
+	  { RPC_EXCEPTION_DEVICE_RAS_ERROR, RPC_EXCEPTION_DEVICE_FATAL_HALT }, 2 },
 };
 
 void dap_put_filters(struct out *o)
@@ -52,7 +64,7 @@ static void add(enum rpc_exception *list, size_t *n, enum rpc_exception e)
 /* A hit of a watch point is a trap of its wave. */
 static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent_err *err)
 {
-	enum rpc_exception list[3 * ARRAY_SIZE(filters) + 1];
+	enum rpc_exception list[EXCEPTIONS_MAX * ARRAY_SIZE(filters) + 1];
 	struct rpc_exception_subscribe_params p = { .session = d->session, .exceptions = list };
 	struct rpc_exception_subscribe_result result;
 	int r;
@@ -129,12 +141,21 @@ static const char *data_id(struct dap *d, uint64_t address, uint64_t bytes)
 	return rpc_arena_printf(&d->arena, "0x%" PRIx64 "/%" PRIu64, address, size);
 }
 
+static bool has_watch_points(const struct dap *d)
+{
+	for (size_t i = 0; i < d->snap->doc.n_devices; i++)
+		if (d->snap->doc.devices[i].watchpoints)
+			return true;
+	return false;
+}
+
 int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
 			     struct agent_err *err)
 {
 	struct dap_json v = dap_json_get(q->args, "bytes");
 	const char *id = NULL, *why = "an address such as 0x7f00 can be watched, where it is a "
 				      "multiple of the bytes watched";
+	struct agent_err control;
 	char name[64];
 	uint64_t address;
 	int64_t bytes = WATCH_BYTES;
@@ -147,9 +168,12 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 		address -= dap_json_has(v) ? 0 : address % WATCH_BYTES;
 		id = data_id(d, address, (uint64_t)bytes);
 	}
-	if (id && !d->control) {
+	if (!has_watch_points(d)) {
 		id = NULL;
-		why = d->why_no_control;
+		why = "the GPUs of this process have no watch points";
+	} else if (id && dap_need_control(d, &control) < 0) {
+		id = NULL;
+		why = control.message;
 	}
 	if (!id) {
 		out_str(body, "{\"dataId\":null");
@@ -197,11 +221,18 @@ static bool set_one(struct dap *d, struct dap_json v, struct out *body)
 	return r == 0;
 }
 
+static int clear_all(struct dap *d, struct agent_err *err)
+{
+	const struct rpc_watchpoint_clear_params p = { .session = d->session };
+	struct rpc_watchpoint_clear_result result;
+	int r = dap_need_control(d, err);
+
+	return r < 0 ? r : rpc_client_watchpoint_clear(d->client, &p, &d->arena, &result, err);
+}
+
 int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 			     struct agent_err *err)
 {
-	struct rpc_watchpoint_clear_params clear = { .session = d->session };
-	struct rpc_watchpoint_clear_result cleared;
 	struct dap_json list = dap_json_get(q->args, "breakpoints"), v;
 	bool watching = false, some = dap_json_has(dap_json_item(list, 0));
 	int r;
@@ -210,9 +241,7 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 		out_str(body, "{\"breakpoints\":[]}");
 		return 0;
 	}
-	r = dap_need_control(d, err);
-	if (r == 0)
-		r = rpc_client_watchpoint_clear(d->client, &clear, &d->arena, &cleared, err);
+	r = clear_all(d, err);
 	if (r < 0)
 		return r;
 	out_str(body, "{\"breakpoints\":[");
@@ -222,4 +251,56 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 	}
 	out_str(body, "]}");
 	return subscribe(d, d->filters, watching, err);
+}
+
+/* ------------------------------------------------------------------ the console's ------------ */
+
+static int list_watch_points(struct dap *d, struct out *o, struct agent_err *err)
+{
+	const struct rpc_watchpoint_list_params p = { .session = d->session };
+	struct rpc_watchpoint_list_result result;
+	int r = rpc_client_watchpoint_list(d->client, &p, &d->arena, &result, err);
+
+	for (size_t i = 0; r == 0 && i < result.n_watchpoints; i++) {
+		const struct rpc_watchpoint *w = &result.watchpoints[i];
+
+		out_fmt(o, "%s%u on device %u: %" PRIu64 " bytes at 0x%" PRIx64 ", %s", i ? "\n" : "",
+			w->id, w->gpu_id, w->size, w->address,
+			rpc_enum_name(&rpc_watch_mode_enum, w->mode));
+	}
+	if (r == 0 && !result.n_watchpoints)
+		out_str(o, "no watch points");
+	return r;
+}
+
+static int set_watch_point(struct dap *d, const struct dap_words *w, struct agent_err *err)
+{
+	struct rpc_watchpoint_set_params p = { .session = d->session, .has_mode = w->n > 4 };
+	struct rpc_watchpoint_set_result result;
+	int64_t mode = 0;
+	int r;
+
+	if (w->n < 4 || str_to_u64_any(w->w[2], &p.address) < 0 || str_to_u64_any(w->w[3], &p.size) < 0 ||
+	    (p.has_mode && rpc_enum_value(&rpc_watch_mode_enum, w->w[4], &mode) < 0))
+		return dap_invalid(err, "watchpoint set ADDRESS SIZE [read|nonread|atomic|all]");
+	p.mode = (enum rpc_watch_mode)mode;
+	r = dap_need_control(d, err);
+	if (r == 0)
+		r = rpc_client_watchpoint_set(d->client, &p, &d->arena, &result, err);
+	return r < 0 ? r : subscribe(d, d->filters, true, err);
+}
+
+int dap_word_watchpoint(struct dap *d, const struct dap_words *w, struct out *o,
+			struct agent_err *err)
+{
+	const char *what = w->n > 1 ? w->w[1] : "list";
+	int r = 0;
+
+	if (!strcmp(what, "set"))
+		r = set_watch_point(d, w, err);
+	else if (!strcmp(what, "clear"))
+		r = clear_all(d, err) < 0 ? -EIO : subscribe(d, d->filters, false, err);
+	else if (strcmp(what, "list") != 0)
+		r = dap_invalid(err, "watchpoint: \"%.40s\" is none of set, list, clear", what);
+	return r < 0 ? r : list_watch_points(d, o, err);
 }

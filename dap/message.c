@@ -136,6 +136,19 @@ void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
 	dap_event(d, "progressStart", &body);
 }
 
+void dap_progress_update(struct dap *d, const char *message)
+{
+	auto_out struct out body;
+
+	out_init(&body, 0);
+	if (!d->progressing)
+		return;
+	put_progress_id(d, &body);
+	dap_put_str(&body, "message", message);
+	out_char(&body, '}');
+	dap_event(d, "progressUpdate", &body);
+}
+
 void dap_progress_end(struct dap *d, const char *message)
 {
 	auto_out struct out body;
@@ -149,6 +162,17 @@ void dap_progress_end(struct dap *d, const char *message)
 		dap_put_str(&body, "message", message);
 	out_char(&body, '}');
 	dap_event(d, "progressEnd", &body);
+}
+
+void dap_invalidated(struct dap *d)
+{
+	auto_out struct out body;
+
+	out_init(&body, 0);
+	if (!d->client_invalidated)
+		return;
+	out_str(&body, "{\"areas\":[\"all\"]}");
+	dap_event(d, "invalidated", &body);
 }
 
 static void put_name(struct out *o, const char *name)

@@ -1,5 +1,5 @@
 # The debug adapter.  Users: foo_libs := dap disasm protocol base.
 archives += dap
-dap_src := $(addprefix dap/,breakpoints.c evaluate.c json.c memory.c message.c registers.c requests.c \
+dap_src := $(addprefix dap/,breakpoints.c console.c custom.c evaluate.c instructions.c json.c memory.c message.c registers.c requests.c \
 	session.c stream.c threads.c variables.c)
 dap_deps := $(protocol_gen)

@@ -71,3 +71,12 @@ const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t th
 		return NULL;
 	return &d->vector.regs;
 }
+
+size_t dap_registers_in_chunk(const struct rpc_wave_registers *r, uint32_t chunk)
+{
+	uint32_t first = chunk * DAP_REGISTER_CHUNK;
+	uint32_t n = first < r->vector_count ? r->vector_count - first : 0;
+
+	n = n < DAP_REGISTER_CHUNK ? n : DAP_REGISTER_CHUNK;
+	return n < r->n_vector ? n : r->n_vector;
+}

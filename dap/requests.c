@@ -33,14 +33,18 @@ static void put_capabilities(struct out *o)
 static int initialize(struct dap *d, const struct dap_request *q, struct out *body,
 		      struct agent_err *err)
 {
-	struct dap_json from = dap_json_get(q->args, "linesStartAt1");
+	struct dap_json lines = dap_json_get(q->args, "linesStartAt1");
+	struct dap_json columns = dap_json_get(q->args, "columnsStartAt1");
 
 	if (d->state != DAP_NEW)
 		return dap_invalid(err, "initialize: was sent before");
 	d->client_progress =
 		dap_json_is_true(dap_json_get(q->args, "supportsProgressReporting"));
 	d->client_type = dap_json_is_true(dap_json_get(q->args, "supportsVariableType"));
-	d->lines_from = !dap_json_has(from) || dap_json_is_true(from);
+	d->client_invalidated =
+		dap_json_is_true(dap_json_get(q->args, "supportsInvalidatedEvent"));
+	d->lines_from = !dap_json_has(lines) || dap_json_is_true(lines);
+	d->columns_from = !dap_json_has(columns) || dap_json_is_true(columns);
 	d->state = DAP_INITIALIZED;
 	put_capabilities(body);
 	return 0;
@@ -193,6 +197,13 @@ static int no_stepping(struct dap *d, const struct dap_request *q, struct out *b
 			     q->command);
 }
 
+static int no_writing(struct dap *d, const struct dap_request *q, struct out *body,
+		      struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+			     "%s: a running process is never written to", q->command);
+}
+
 /* ------------------------------------------------------------------ answered without GPU ----- */
 
 static int set_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
@@ -252,6 +263,9 @@ static const struct dap_handler handlers[] = {
 	{ "reverseContinue", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
 	{ "goto", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
 	{ "restartFrame", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "setVariable", no_writing, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "setExpression", no_writing, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "writeMemory", no_writing, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
 	{ "gpuAgent/groups", dap_gpu_groups, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "gpuAgent/waves", dap_gpu_waves, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "gpuAgent/focus", dap_gpu_focus, DAP_WHEN_TURN, true, DAP_ATTACHED },

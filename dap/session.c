@@ -50,7 +50,7 @@ static int attach_with(struct dap *d, bool control, struct agent_err *err)
 	if (r < 0)
 		return r;
 	str_copy(d->session, sizeof(d->session), result.session);
-	d->control = result.control;
+	d->control = control && result.control;
 	return 0;
 }
 
@@ -108,8 +108,10 @@ void dap_session_begin(struct dap *d)
 	r = connect_agent(d, &err);
 	if (r == 0)
 		r = attach(d, &err);
-	if (r == 0)
+	if (r == 0) {
+		dap_progress_update(d, "Looking at its waves");
 		r = dap_session_snapshot(d, false, &err);
+	}
 	d->may_cancel = d->cancel = false;
 	if (r < 0) {
 		if (!d->leave && !d->eof)
@@ -124,12 +126,15 @@ void dap_session_begin(struct dap *d)
 	dap_session_announce(d);
 }
 
+/* Who held the process at first may have left since. */
 int dap_need_control(struct dap *d, struct agent_err *err)
 {
-	if (d->control)
+	struct agent_err why = { 0 };
+
+	if (d->control || attach_with(d, true, &why) == 0)
 		return 0;
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, NULL, NULL,
-			     "this session may only look: %.180s", d->why_no_control);
+			     "this session may only look: %.180s", why.message);
 }
 
 /* ------------------------------------------------------------------ looking ------------------ */
@@ -163,19 +168,61 @@ int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
 	return 0;
 }
 
+int dap_session_look(struct dap *d, bool waves, struct agent_err *err)
+{
+	uint32_t focus = d->focus;
+	int r = dap_session_snapshot(d, waves, err);
+
+	if (r < 0)
+		return r;
+	if (focus < d->snap->n_threads)
+		d->focus = focus;
+	if (d->paused)
+		d->generation--; /* nothing moved: what was handed out stays true */
+	else
+		dap_invalidated(d);
+	return 0;
+}
+
+static bool is_watch_hit(const struct rpc_group *g)
+{
+	for (size_t i = 0; i < g->n_reasons; i++)
+		if (g->reasons[i] == RPC_STOP_REASON_WATCHPOINT)
+			return true;
+	return false;
+}
+
+/* The thread to look at; sets the reason if the waves know a better one. */
+static size_t find_stopped(const struct dap *d, const char **reason)
+{
+	const struct dap_snapshot *s = d->snap;
+
+	if (s->n_threads && stop_reason_is_faulting(s->threads[0].group)) {
+		*reason = "exception";
+		return 0;
+	}
+	for (size_t i = 0; d->watching && i < s->n_threads; i++)
+		if (is_watch_hit(s->threads[i].group)) {
+			*reason = "data breakpoint";
+			return i;
+		}
+	return 0;
+}
+
 static void send_stopped(struct dap *d, const char *reason, bool all)
 {
 	struct dap_snapshot *s = d->snap;
+	size_t thread = find_stopped(d, &reason);
 	auto_out struct out body;
 	const char *why;
 
 	out_init(&body, 0);
-	str_copy(d->stop_reason, sizeof(d->stop_reason), reason);
 	out_char(&body, '{');
 	dap_put_str(&body, "reason", reason);
+	dap_put_u64(&body, "threadId", thread + 1);
 	if (s->n_threads) {
-		why = dap_group_reasons(&d->arena, s->threads[0].group);
-		dap_put_u64(&body, "threadId", 1);
+		d->focus = (uint32_t)thread;
+		why = dap_group_reasons(&d->arena, s->threads[thread].group);
 		if (why && why[0])
 			dap_put_str(&body, "text", why);
 	}
@@ -228,7 +275,7 @@ static int resume(struct dap *d, struct agent_err *err)
 	const struct rpc_gpu_resume_params p = { .session = d->session };
 	struct rpc_gpu_resume_result result;
 
-	d->paused = false;
+	d->paused = d->has_exception = false;
 	return rpc_client_gpu_resume(d->client, &p, &d->arena, &result, err);
 }
 
@@ -250,8 +297,6 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 	dap_progress_end(d, NULL);
 	if (r < 0)
 		return r;
-	if (d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group))
-		reason = "exception";
 	send_stopped(d, reason, true);
 	return 0;
 }
@@ -311,7 +356,7 @@ static void on_resumed(struct dap *d, const struct rpc_client_notification *n)
 
 	if (!d->paused || decode(n, &rpc_gpu_resumed_params_struct, &d->arena, &p) < 0)
 		return;
-	d->paused = false;
+	d->paused = d->has_exception = false;
 	dap_output(d, "important", "The queues run again after %" PRIu64 " ms: %s",
 		   p.stopped_us / 1000, rpc_enum_name(&rpc_resume_reason_enum, p.reason));
 	dap_continued(d);

@@ -332,12 +332,13 @@ static void loop(struct dap *d)
 	while (!d->failed && !d->eof) {
 		bool left = d->leave;
 
-		if (d->first)
+		/* What came behind attach may wait for it, but for leaving. */
+		if (d->state == DAP_ATTACHING && !left)
+			dap_session_begin(d);
+		else if (d->first)
 			run_next(d);
 		else if (left)
 			return;
-		else if (d->state == DAP_ATTACHING)
-			dap_session_begin(d);
 		else
 			serve(d, d->client ? rpc_client_fd(d->client) : -1, POLLIN, next_wake(d));
 		if (d->client && !d->leave)
@@ -375,7 +376,7 @@ int dap_run(const struct dap_options *o, struct agent_err *err)
 {
 	struct dap d = { .options = o, .err = err, .max_threads = DAP_THREADS_DEFAULT,
 			 .max_stop_ms = o->max_stop_ms < STOP_MAX_MS ? o->max_stop_ms : STOP_MAX_MS,
-			 .lines_from = 1 };
+			 .lines_from = 1, .columns_from = 1 };
 	int r = fd_set_nonblock(o->out_fd, true);
 
 	if (r < 0)

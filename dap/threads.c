@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "dap/adapter.h"
+#include "protocol/stop_reason.h"
 
 /* A reference: generation, scope, thread, index; never 0, and within DAP's 31 bits. */
 #define INDEX_BITS	10
@@ -87,7 +88,8 @@ bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s)
 		}
 		if (at < s->n_threads)
 			s->threads[at] = (struct dap_thread){
-				.group = g, .wave = dap_wave_of(&g->representative), .pc = g->pc
+				.group = g, .wave = dap_wave_of(&g->representative), .pc = g->pc,
+				.place = g
 			};
 		s->n_all++;
 	}
@@ -180,6 +182,9 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, st
 	struct dap_snapshot *s = d->snap;
 
 	out_str(body, "{\"threads\":[");
+	/* Editors take a program without threads for one that has ended, and offer no pause. */
+	if (!s->n_all)
+		out_str(body, "{\"id\":1,\"name\":\"no waves on the GPU\"}");
 	for (size_t i = 0; i < s->n_threads; i++) {
 		out_str(body, i ? ",{" : "{");
 		dap_put_u64(body, "id", i + 1);
@@ -226,12 +231,11 @@ int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 
 /* ------------------------------------------------------------------ stackTrace --------------- */
 
-/* A path as the compiler wrote it may be of another machine. */
-static bool is_here(const char *file)
+bool dap_is_file(const char *path)
 {
 	struct stat st;
 
-	return file && file[0] == '/' && stat(file, &st) == 0 && S_ISREG(st.st_mode);
+	return path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static void put_source(const struct dap *d, struct out *o, const struct rpc_frame *f)
@@ -241,20 +245,21 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 	if (f && f->file) {
 		out_str(o, ",\"source\":{");
 		dap_put_str(o, "name", base_name(f->file));
-		if (is_here(f->file))
+		if (dap_is_file(f->file))
 			dap_put_str(o, "path", f->file);
 		else
 			dap_put_str(o, "origin", f->file);
 		out_char(o, '}');
 	}
 	dap_put_u64(o, "line", line && !d->lines_from ? line - 1 : line);
-	dap_put_u64(o, "column", line && f->has_column ? f->column : 0);
+	dap_put_u64(o, "column", line && f->has_column && f->column ?
+					 f->column - !d->columns_from : 0);
 }
 
 static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t level)
 {
 	const struct dap_thread *t = &d->snap->threads[thread];
-	const struct rpc_group *g = t->group;
+	const struct rpc_group *g = t->place;
 	const struct rpc_frame *f = level < g->n_frames ? &g->frames[level] : NULL;
 	const char *name = f && f->function ? f->function :
 			   g->has_kernel    ? g->kernel.name :
@@ -267,8 +272,6 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 	dap_put_str(o, "name", name);
 	put_source(d, o, f);
 	dap_put_hex(o, "instructionPointerReference", t->pc);
-	if (f && f->inlined)
-		dap_put_str(o, "presentationHint", "subtle");
 	out_char(o, '}');
 }
 
@@ -282,15 +285,20 @@ static uint64_t number_or(struct dap_json args, const char *name, uint64_t fallb
 int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err)
 {
-	const struct dap_thread *t = dap_thread_arg(d, q->args, err);
+	const struct dap_thread *t;
 	uint64_t start = number_or(q->args, "startFrame", 0);
 	uint64_t levels = number_or(q->args, "levels", 0);
 	size_t n;
 
+	if (!d->snap->n_all) {
+		out_str(body, "{\"stackFrames\":[],\"totalFrames\":0}");
+		return 0;
+	}
+	t = dap_thread_arg(d, q->args, err);
 	if (!t)
 		return -EINVAL;
 	d->focus = (uint32_t)(t - d->snap->threads);
-	n = t->group->n_frames ? t->group->n_frames : 1;
+	n = t->place->n_frames ? t->place->n_frames : 1;
 	if (n > 1u << INDEX_BITS)
 		n = 1u << INDEX_BITS;
 	out_str(body, "{\"stackFrames\":[");
@@ -353,9 +361,9 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 	why = dap_group_reasons(&d->arena, t->group);
 	if (!why || !why[0])
 		return dap_invalid(err, "exceptionInfo: no exception stopped this group");
-	text = rpc_arena_printf(&d->arena, "%u waves stopped at 0x%" PRIx64 ": %s", t->group->waves,
-				t->pc, why);
-	if (d->has_exception && d->exception.has_address)
+	text = rpc_arena_printf(&d->arena, "%u wave%s stopped at 0x%" PRIx64 ": %s", t->group->waves,
+				t->group->waves == 1 ? "" : "s", t->pc, why);
+	if (d->has_exception && d->exception.has_address && stop_reason_is_faulting(t->group))
 		text = rpc_arena_printf(&d->arena, "%s; the fault was at 0x%" PRIx64,
 					text ? text : "", d->exception.address);
 	out_char(body, '{');

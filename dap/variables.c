@@ -135,11 +135,15 @@ static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope
 static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+	bool nvidia = p->d->snap->doc.process.vendor == RPC_VENDOR_NVIDIA;
 
 	if (!r)
 		return -EIO;
-	put_chunks(p, ref, DAP_SCOPE_VECTOR_CHUNK, "v", r->vector_count);
+	put_chunks(p, ref, DAP_SCOPE_VECTOR_CHUNK, nvidia ? "R" : "v", r->vector_count);
 	put_chunks(p, ref, DAP_SCOPE_ACC_CHUNK, "a", r->accumulator_count);
+	if (nvidia)
+		put_full(p, "predicates", "", NULL,
+			 dap_ref_make(p->d, DAP_SCOPE_PREDICATES, ref->thread, 0), NULL);
 	return 0;
 }
 
@@ -167,7 +171,7 @@ static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *er
 	if (!r)
 		return -EIO;
 	list = acc ? r->accumulator : r->vector;
-	n = acc ? r->n_accumulator : r->n_vector;
+	n = acc ? r->n_accumulator : dap_registers_in_chunk(r, ref->index);
 	for (size_t i = 0; i < n && i < DAP_REGISTER_CHUNK; i++)
 		put_full(p, list[i].name, lanes_text(&p->d->arena, &list[i]), "u32[]",
 			 dap_ref_make(p->d, acc ? DAP_SCOPE_ACC_LANES : DAP_SCOPE_VECTOR_LANES,
@@ -186,12 +190,30 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 
 	if (!r)
 		return -EIO;
-	if (i >= (acc ? r->n_accumulator : r->n_vector))
+	if (i >= (acc ? r->n_accumulator : dap_registers_in_chunk(r, ref->index / DAP_REGISTER_CHUNK)))
 		return dap_invalid(err, "the wave has no such register");
 	v = acc ? &r->accumulator[i] : &r->vector[i];
 	for (size_t k = 0; k < v->n_lanes; k++)
 		put_full(p, rpc_arena_printf(&p->d->arena, "[%zu]", k),
 			 rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, v->lanes[k]), "u32", 0, NULL);
+	return 0;
+}
+
+/* One bit of each lane: a mask. */
+static int predicates(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_wave_registers *r = dap_registers_vector(p->d, ref->thread, 0, err);
+
+	if (!r)
+		return -EIO;
+	for (size_t i = dap_registers_in_chunk(r, 0); i < r->n_vector; i++) {
+		const struct rpc_vector_register *v = &r->vector[i];
+		uint64_t mask = 0;
+
+		for (size_t k = 0; k < v->n_lanes && k < 64; k++)
+			mask |= (uint64_t)(v->lanes[k] & 1) << k;
+		put_full(p, v->name, rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, mask), NULL, 0, NULL);
+	}
 	return 0;
 }
 
@@ -309,6 +331,7 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
 		[DAP_SCOPE_VECTOR] = vector,	     [DAP_SCOPE_VECTOR_CHUNK] = chunk,
 		[DAP_SCOPE_ACC_CHUNK] = chunk,	     [DAP_SCOPE_VECTOR_LANES] = vector_lanes,
 		[DAP_SCOPE_ACC_LANES] = vector_lanes, [DAP_SCOPE_LANES] = lanes,
+		[DAP_SCOPE_PREDICATES] = predicates,
 		[DAP_SCOPE_LDS] = lds,		     [DAP_SCOPE_LDS_CHUNK] = lds_chunk,
 		[DAP_SCOPE_STATISTICS] = statistics,
 	};

@@ -76,6 +76,11 @@ const char *disasm_note(const struct disasm *d)
 	return d->backend->note(d->ctx);
 }
 
+uint32_t disasm_word_size(const struct disasm *d)
+{
+	return d->word;
+}
+
 /* ------------------------------------------------------------------ one line ----------------- */
 
 /* One word, or as much of it as there is. */

@@ -54,6 +54,9 @@ const char *disasm_source(const struct disasm *d);
 /** What the user should know about the text, such as why there are only words; NULL: nothing. */
 const char *disasm_note(const struct disasm *d);
 
+/** Bytes of the shortest instruction; the others are multiples of it. */
+uint32_t disasm_word_size(const struct disasm *d);
+
 /** One instruction.  @param size  Bytes there are, at least 1; never more are looked at. */
 void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t address,
 		struct disasm_line *ret);

@@ -135,7 +135,8 @@ class Adapter:
     def start(self, **arguments):
         """initialize, attach, configurationDone; the capabilities."""
         capabilities = self.call("initialize", clientID="test", adapterID="gpu-agent", linesStartAt1=True,
-                                 supportsProgressReporting=True, supportsVariableType=True)
+                                 supportsProgressReporting=True, supportsVariableType=True,
+                                 supportsInvalidatedEvent=True)
         self.call("attach", **arguments)
         self.event("initialized")
         self.call("configurationDone")

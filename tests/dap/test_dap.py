@@ -14,7 +14,11 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 from dapclient import Adapter, runs_on, scene  # noqa: E402
-from harness import Scene, main, test, wait_until  # noqa: E402
+from harness import BIN, Scene, main, test, wait_until  # noqa: E402
+
+# Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
+SLACK_S = 2.0 if "asan" in str(BIN) else 0.0
+
 
 @test
 def a_session():
@@ -179,12 +183,29 @@ def console_speaks_the_words_of_the_cli():
         assert "0:0:3" in say("waves") and "exec" in say("registers")
         pc = a.frame()["instructionPointerReference"]
         assert len(say(f"memory {pc} 32").splitlines()) == 2 and say("pc").lstrip("0x") in pc
+        lines = say("disassemble").splitlines()
+        assert f"=> 0x{int(pc, 16):012x}" in "\n".join(lines) and len(lines) > 16, lines
+        assert len(say(f"disassemble {pc} 3").splitlines()) <= 11
+        assert "gfx90a" in say("devices") and len(say("queues").splitlines()) == 2 and "runs" in say("queues")
+        assert say("watchpoint") == "no watch points"
+        assert "4096 bytes at 0x7f0000001000, nonread" in say("watchpoint set 0x7f0000001000 4096 nonread")
+        assert s.target_state()["watchpoints"] == 1
+        assert say("watchpoint clear") == say("watchpoint list")
+        old = a.frame()["id"]
+        s.control(f"waves {s.app.pid} 0 halted 6 {pc}")
+        assert "6 waves in 1 groups" in say("snapshot")
+        a.event("invalidated")
+        # The frame that an editor has selected may be of before; words do not need it.
+        assert "6 waves" in a.call("evaluate", expression="groups", context="repl", frameId=old)["result"]
+        assert "out of date" in a.error("evaluate", expression="pc", context="watch", frameId=old)
         say("pause")
         a.event("stopped")
+        assert "suspended" in say("queues")
         say("resume")
         a.event("continued")
         assert s.target_state()["suspended_queues"] == 0
-        for bad in ("", "nonsense", "memory", "memory zero", "v2[64]", "a b c d e", "x" * 500):
+        for bad in ("", "nonsense", "memory", "memory zero", "v2[64]", "a b c d e f g", "x" * 500, "disassemble here",
+                    "disassemble 0x10 4", "watchpoint move", "watchpoint set 1", "watchpoint set 0x1000 64 sometimes"):
             assert a.error("evaluate", expression=bad, context="repl"), bad
 
 
@@ -198,7 +219,7 @@ def requests_of_our_own():
         waves = a.call("gpuAgent/waves", threadId=1, start=1, count=2)
         assert waves["total"] == 4 and [w["ref"]["index"] for w in waves["waves"]] == [1, 2], waves
         a.call("gpuAgent/focus", threadId=1, wave=waves["waves"][1]["ref"])
-        a.event("invalidated")
+        assert a.event("invalidated") == {"areas": ["all"]}
         assert a.values("Wave")["wave"] == "0:0:2"
         assert "no such wave" in a.error("gpuAgent/focus", threadId=1, wave={"queue_id": 0, "index": 99})
 
@@ -222,6 +243,8 @@ def order_and_arguments():
         a.call("configurationDone")
         for command in ("next", "stepIn", "stepOut", "stepBack", "reverseContinue", "goto"):
             assert "stepped" in a.error(command, threadId=1), command
+        for command in ("writeMemory", "setVariable", "setExpression"):
+            assert "written" in a.error(command), command
         assert "no thread" in a.error("stackTrace", threadId=99)
         for bad in (0, -1, 7, 1 << 40, "x", None):
             assert a.error("variables", variablesReference=bad), bad
@@ -328,7 +351,8 @@ def killed_adapter_releases_the_process():
         started = time.monotonic()
         a.popen.send_signal(signal.SIGKILL)
         wait_until(lambda: not s.target_state()["enabled"], "released")
-        assert time.monotonic() - started < 5  # a second on a machine of its own
+        took = time.monotonic() - started
+        assert took < 1 + SLACK_S, took
         runs_on(s)
 
 
@@ -366,6 +390,122 @@ def a_client_that_never_reads_stops_nothing():
 
 
 @test
+def requests_sent_together():
+    """An editor that waits for nothing: what needs the session waits for it."""
+    with scene() as s, Adapter(s.socket) as a:
+        sent = [a.send("initialize", {"adapterID": "x"}), a.send("attach", {"pid": s.app.pid}), a.send("threads"),
+                a.send("setExceptionBreakpoints", {"filters": ["memory"]}), a.send("configurationDone"),
+                a.send("stackTrace", {"threadId": 1})]
+        answers = [a.response(seq) for seq in sent]
+        assert all(r["success"] for r in answers), answers
+        assert len(answers[2]["body"]["threads"]) == 1 and answers[5]["body"]["totalFrames"] == 1, answers
+        assert not a.has_event("progressStart") and not a.has_event("invalidated"), "not asked for"
+        a.finish()
+        runs_on(s)
+
+
+@test
+def a_process_without_waves():
+    """There is a thread all the same, or editors offer no pause."""
+    with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        assert a.event("progressUpdate")["message"]
+        thread, = a.call("threads")["threads"]
+        assert thread["id"] == 1 and "no waves" in thread["name"], thread
+        assert a.call("stackTrace", threadId=1) == {"stackFrames": [], "totalFrames": 0}
+        assert a.pause()["threadId"] == 1
+        assert "no wave" in a.error("evaluate", expression="pc")
+        assert "no thread" in a.error("exceptionInfo", threadId=1)
+        s.control(f"waves {s.app.pid} 0 halted 6 0x7f0000001000")
+        a.call("continue", threadId=1)
+        a.pause()
+        assert "6 x" in a.call("threads")["threads"][0]["name"]
+
+
+@test
+def one_thread_for_a_kernel():
+    """groupBy: its waves are at several lines; the frames are those of the wave that is looked at."""
+    with scene("waves 0 halted 4 scale+28; waves 1 halted 2 scale+80") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        assert len(a.call("threads")["threads"]) == 2
+        lines = {a.frame(1)["line"], a.frame(2)["line"]}
+        assert len(lines) == 2, lines
+        a.finish()
+        with Adapter(s.socket) as b:
+            b.start(pid=s.app.pid, groupBy="kernel")
+            b.pause()
+            thread, = b.call("threads")["threads"]
+            assert thread["name"].startswith("6 x scale"), thread
+            first = b.frame()["line"]
+            waves = b.call("gpuAgent/waves", threadId=1)["waves"]
+            assert len(waves) == 6
+            for wave in waves:
+                b.call("gpuAgent/focus", threadId=1, wave=wave["ref"])
+                assert b.frame()["instructionPointerReference"] == wave["pc"], wave
+            b.call("gpuAgent/focus", threadId=1, wave=waves[0]["ref"])
+            seen = {b.frame()["line"]}
+            b.call("gpuAgent/focus", threadId=1, wave=waves[5]["ref"])
+            seen.add(b.frame()["line"])
+            assert first in seen and seen == lines, (first, seen, lines)
+
+
+@test
+def watch_points_name_their_waves():
+    with scene("waves 0 spin 8 scale+8; waves 1 watch 2 spin+16") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        info = a.call("dataBreakpointInfo", name="0x7f0000001000", bytes=64)
+        a.call("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"], "accessType": "write"}])
+        s.raise_queue(1, "wave_trap")
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "data breakpoint" and "watchpoint" in stopped["text"], stopped
+        assert "watchpoint" in a.call("threads")["threads"][stopped["threadId"] - 1]["name"]
+        a.finish()
+        runs_on(s)
+
+
+@test
+def who_may_only_look():
+    with scene() as s, Adapter(s.socket) as a:
+        session = s.attach(control=True)
+        a.start(pid=s.app.pid)
+        said = a.wait(lambda m: m.get("event") == "output" and "Looking only" in m["body"]["output"], "it says so")
+        assert "uid" in said["body"]["output"] or "lease" in said["body"]["output"], said
+        assert a.frame()["name"] == "spin" and a.values("Wave")["pc"]
+        assert "only look" in a.error("pause", threadId=1)
+        assert "only look" in a.error("setExceptionBreakpoints", filters=["memory"])
+        assert a.call("dataBreakpointInfo", name="0x7f0000001000", bytes=64)["dataId"] is None
+        # Until the other one leaves.
+        s.rpc.call("session.detach", session=session)
+        a.pause()
+        assert a.finish() == 0
+        runs_on(s)
+
+
+@test
+def a_hundred_thousand_waves():
+    """As many threads as asked for, at once, whatever the GPUs hold."""
+    gpus = 11
+    with Scene(app=f"runtime ttmp; queues {gpus}; spin", gpus=",".join(["gfx942"] * gpus)) as s, Adapter(s.socket) as a:
+        for k, queue in enumerate(s.target_state()["queues"]):
+            script = s.directory / f"waves{k}"
+            script.write_text("".join(f"halted n=64 group=4 vgprs=8 pc={0x7F0000001000 + 4 * (i + k * 150):#x}\n"
+                                      for i in range(150)))
+            s.control(f"waves {s.app.pid} {queue['id']} script {script}")
+        a.start(pid=s.app.pid, maxThreads=512, maxStopMs=60000)
+        a.response(a.send("threads"))
+        assert a.call("gpuAgent/groups")["waves"] == gpus * 150 * 64 >= 100000
+        took = []
+        for _ in range(5):
+            started = time.monotonic()
+            threads = a.call("threads")["threads"]
+            took.append(time.monotonic() - started)
+        print(f"  {len(threads)} threads for {gpus * 150 * 64} waves: {min(took) * 1000:.1f} to {max(took) * 1000:.1f} ms")
+        assert len(threads) == 513 and threads[512]["name"] == f"{gpus * 150 - 512} more groups", threads[512]
+        assert min(took) < 0.05
+        a.finish()
+
+
+@test
 def many_groups():
     """One thread each, the rest in one line; 512 at most."""
     places = "".join(f"halted n=1 group=1 pc={0x7F0000001000 + 4 * i:#x}\n" for i in range(700))
@@ -379,9 +519,6 @@ def many_groups():
             assert len(threads) == shown + 1 and threads[-1]["name"] == f"{700 - shown} more groups", threads[-1]
             assert "maxThreads" in a.error("stackTrace", threadId=shown + 1)
             a.call("stackTrace", threadId=shown)
-            started = time.monotonic()
-            a.call("threads")
-            assert time.monotonic() - started < 2  # 50 ms on a machine of its own
             a.finish()
 
 

@@ -13,20 +13,24 @@
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct disasm_options o = { .cpu = "gfx90a", .library = "/nonexistent" };
-	static struct disasm *d;
+	static const struct disasm_options o[] = { { .cpu = "gfx90a", .library = "/nonexistent" },
+						   { .cpu = "sm_90" } };
+	static struct disasm *d[2];
 	static struct disasm_line lines[LINES_MAX];
 	struct disasm_range r = { .start = 0x1000 };
 	uint64_t next;
 	size_t at;
 	ssize_t n;
 
-	if (size < 3 || (!d && disasm_open(&o, &d) < 0))
+	for (size_t i = 0; i < 2; i++)
+		if (!d[i] && disasm_open(&o[i], &d[i]) < 0)
+			abort();
+	if (size < 3)
 		return 0;
 	r.around = r.start + data[0];
 	r.before = data[1] % (LINES_MAX / 2);
 	r.count = LINES_MAX / 2;
-	n = disasm_lines(d, data + 2, size - 2, &r, lines, &at);
+	n = disasm_lines(d[data[1] >> 7], data + 2, size - 2, &r, lines, &at);
 	if (n < 0)
 		return 0;
 	if (!n || at > r.before || lines[at].address != r.around)

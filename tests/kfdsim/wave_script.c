@@ -52,6 +52,7 @@ static const struct kind kinds[] = {
 	{ "address", .stopped = true, .flags = FLAG(WAVE_MEM_VIOL) },
 	{ "illegal", .stopped = true, .flags = FLAG(WAVE_ILLEGAL) },
 	{ "math", .stopped = true, .math = DIVIDE_BY_ZERO },
+	{ "watch", .stopped = true, .flags = FLAG(WAVE_WATCH_ENABLE) | FLAG(WAVE_WATCH0) },
 	{ "breakpoint", .stopped = true, .behind_trap = true, .trap_id = 1 },
 	{ "assert", .stopped = true, .behind_trap = true, .trap_id = 2 },
 	{ "debugtrap", .stopped = true, .behind_trap = true, .trap_id = 3 },

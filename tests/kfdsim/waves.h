@@ -13,6 +13,7 @@
  *	spin        moves within LOOP bytes from PC each time the queue ran
  *	progress    the same with a larger loop; the queue goes on to the next packets
  *	memory, address, illegal, math    stopped by such an exception at PC
+ *	watch       stopped by watch point 0
  *	breakpoint, assert, debugtrap     stopped by an s_trap at PC
  *	stopped     stopped by a debugger
  *	halted      halted by the program itself

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "dap/adapter.h"
+#include "disasm/disasm.h"
+
+#define INSTRUCTIONS_MAX 4096
+
+struct listing {
+	uint64_t address; /* around which */
+	int64_t offset;	  /* first line wanted, counted from there */
+	size_t count;
+
+	struct disasm_line *lines;
+	size_t n, at;
+	const struct rpc_code_place *places; /* of the lines; NULL if unknown */
+	const uint8_t *code;
+	uint64_t start;
+	uint32_t word; /* bytes of the shortest instruction */
+};
+
+static int open_disasm(struct dap *d, struct agent_err *err)
+{
+	const struct rpc_group *g =
+		d->focus < d->snap->n_threads ? d->snap->threads[d->focus].group : NULL;
+	const struct rpc_device *device = g ? dap_device(d, g->gpu_id) : d->snap->doc.devices;
+	const char *library = getenv("GPU_AGENT_LLVM");
+	struct disasm_options o = { .library = str_is_empty(library) ? NULL : library };
+	int r;
+
+	if (!device || !d->snap->doc.n_devices)
+		return agent_err_set(err, RPC_ERROR_FAILED, ENODEV, NULL, NULL,
+				     "the process has no device whose instructions these could be");
+	o.cpu = device->arch;
+	if (d->disasm && !strcmp(d->disasm_cpu, o.cpu))
+		return 0;
+	disasm_close(d->disasm);
+	d->disasm = NULL;
+	str_copy(d->disasm_cpu, sizeof(d->disasm_cpu), o.cpu);
+	r = disasm_open(&o, &d->disasm);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, NULL, NULL,
+				     "starting the disassembler: %s", strerror(-r));
+	if (disasm_note(d->disasm))
+		dap_output(d, "console", "%s", disasm_note(d->disasm));
+	return 0;
+}
+
+/* Nothing when the agent cannot tell. */
+static const struct rpc_code_place *locate(struct dap *d, uint64_t *addresses, size_t n)
+{
+	const struct rpc_code_locate_params p = { .session = d->session, .addresses = addresses,
+						  .n_addresses = n };
+	struct rpc_code_locate_result result;
+	struct agent_err err;
+
+	if (rpc_client_code_locate(d->client, &p, &d->arena, &result, &err) < 0 ||
+	    result.n_places < n)
+		return NULL;
+	return result.places;
+}
+
+/* Instructions differ in length: only from the function's beginning on they can be counted. */
+static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
+{
+	size_t before = l->offset < 0 ? (size_t)-l->offset : 0;
+	size_t behind = l->offset + (int64_t)l->count > 0 ? (size_t)(l->offset + (int64_t)l->count) : 0;
+	const struct rpc_code_place *place = locate(d, &l->address, 1);
+	struct rpc_memory_read_params p = { .session = d->session };
+	struct disasm_range range = { .around = l->address, .before = before, .count = behind + 1 };
+	struct agent_err unreadable = { 0 };
+	uint8_t *code;
+	size_t size, want = (behind + 1) * DISASM_LONGEST;
+	ssize_t n;
+
+	l->start = place && place->has_symbol ? place->symbol.address : l->address;
+	if (l->start > l->address || l->address - l->start + want > DAP_MEMORY_MAX)
+		l->start = l->address;
+	p.address = range.start = l->start;
+	p.size = (uint32_t)(l->address - l->start + want);
+	if (dap_memory_get(d, &p, &code, &size, &unreadable) < 0) {
+		if (unreadable.err == ECANCELED || unreadable.code != RPC_ERROR_FAILED) {
+			*err = unreadable;
+			return -EIO;
+		}
+		return 0;
+	}
+	l->code = code;
+	l->lines = rpc_arena_array(&d->arena, before + behind + 1, sizeof(*l->lines));
+	if (!l->lines)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	n = disasm_lines(d->disasm, code, size, &range, l->lines, &l->at);
+	l->n = n > 0 ? (size_t)n : 0;
+	return 0;
+}
+
+static void find_sources(struct dap *d, struct listing *l)
+{
+	size_t n = l->n < INSTRUCTIONS_MAX ? l->n : INSTRUCTIONS_MAX;
+	uint64_t *addresses = rpc_arena_array(&d->arena, n, sizeof(*addresses));
+
+	if (!addresses || !n)
+		return;
+	l->n = n;
+	for (size_t i = 0; i < n; i++)
+		addresses[i] = l->lines[i].address;
+	l->places = locate(d, addresses, n);
+}
+
+static void put_place(const struct dap *d, struct out *o, const struct rpc_code_place *p,
+		      const struct rpc_code_place *last)
+{
+	const struct rpc_frame *f = p->n_frames ? &p->frames[0] : NULL;
+
+	if (p->has_symbol && p->symbol.name && p->address == p->symbol.address)
+		dap_put_str(o, "symbol", p->symbol.name);
+	if (!f || !f->file || !f->has_line || !dap_is_file(f->file))
+		return;
+	if (!last || !last->n_frames || !last->frames[0].file ||
+	    strcmp(last->frames[0].file, f->file) != 0) {
+		out_str(o, ",\"location\":{");
+		dap_put_str(o, "path", f->file);
+		out_char(o, '}');
+	}
+	dap_put_u64(o, "line", f->line - !d->lines_from);
+}
+
+static void put_line(const struct dap *d, struct out *o, const struct listing *l, size_t i)
+{
+	const struct disasm_line *line = &l->lines[i];
+	const uint8_t *bytes = l->code + (line->address - l->start);
+
+	dap_put_hex(o, "address", line->address);
+	out_str(o, ",\"instructionBytes\":\"");
+	for (uint32_t k = 0; k < line->size; k++)
+		out_fmt(o, "%s%02x", k ? " " : "", bytes[k]);
+	out_char(o, '"');
+	dap_put_str(o, "instruction", line->text);
+	if (l->places)
+		put_place(d, o, &l->places[i], i ? &l->places[i - 1] : NULL);
+}
+
+/* Addresses without instructions: editors count lines, so there must be some. */
+static void put_nothing(struct out *o, const struct listing *l, int64_t from_at)
+{
+	uint64_t address = l->address, word = l->word;
+
+	if (l->n && from_at < 0) {
+		uint64_t gap = (uint64_t)(-from_at - (int64_t)l->at) * word;
+
+		address = l->lines[0].address > gap ? l->lines[0].address - gap : 0;
+	} else if (l->n) {
+		const struct disasm_line *last = &l->lines[l->n - 1];
+
+		address = last->address + last->size +
+			  (uint64_t)(from_at - (int64_t)(l->n - l->at)) * word;
+	} else {
+		address += (uint64_t)from_at * word;
+	}
+	dap_put_hex(o, "address", address);
+	dap_put_str(o, "instruction", "(no code)");
+	dap_put_str(o, "presentationHint", "invalid");
+}
+
+int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
+		    struct agent_err *err)
+{
+	struct listing l = { 0 };
+	int64_t count;
+	int r = dap_memory_reference(q->args, &l.address, err);
+
+	if (r == 0)
+		r = dap_count_arg(q->args, "instructionCount", 0, INSTRUCTIONS_MAX, &count, err);
+	if (r == 0 && dap_json_has(dap_json_get(q->args, "instructionOffset")))
+		r = dap_count_arg(q->args, "instructionOffset", -INSTRUCTIONS_MAX, INSTRUCTIONS_MAX,
+			      &l.offset, err);
+	if (r == 0)
+		r = open_disasm(d, err);
+	if (r < 0)
+		return r;
+	l.count = (size_t)count;
+	l.word = disasm_word_size(d->disasm);
+	r = get_lines(d, &l, err);
+	if (r < 0)
+		return r;
+	find_sources(d, &l);
+	out_str(body, "{\"instructions\":[");
+	for (int64_t i = l.offset; i < l.offset + count; i++) {
+		int64_t at = i + (int64_t)l.at;
+
+		out_str(body, i > l.offset ? ",{" : "{");
+		if (at >= 0 && (size_t)at < l.n)
+			put_line(d, body, &l, (size_t)at);
+		else
+			put_nothing(body, &l, i);
+		out_char(body, '}');
+	}
+	out_str(body, "]}");
+	return 0;
+}
+
+/* ------------------------------------------------------------------ as text ------------------ */
+
+int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint32_t count,
+			  struct out *o, struct agent_err *err)
+{
+	struct listing l = { .address = address, .offset = -(int64_t)before,
+			     .count = (size_t)before + count };
+	int r = open_disasm(d, err);
+
+	if (r == 0)
+		r = get_lines(d, &l, err);
+	if (r < 0)
+		return r;
+	if (!l.n)
+		return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, NULL, NULL,
+				     "there is no code at 0x%" PRIx64, address);
+	for (size_t i = 0; i < l.n && i < l.at + count; i++)
+		out_fmt(o, "%s%s 0x%012" PRIx64 "  %s", o->size ? "\n" : "",
+			i == l.at ? "=>" : "  ", l.lines[i].address, l.lines[i].text);
+	return 0;
+}

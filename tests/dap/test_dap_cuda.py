@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""gpu-agentctl dap on CUDA processes: warps as groups, exceptions, registers, instructions."""
+import base64
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+from dapclient import Adapter  # noqa: E402
+from harness import CudaScene, main, test, wait_until  # noqa: E402
+
+SMALL = "devices 2 sms=3 warps=8"
+
+
+def scene(**kwargs):
+    return CudaScene(release="12.4", sim=SMALL, **kwargs)
+
+
+def function(s, name):
+    """Where a function was loaded."""
+    return next(f for m in s.state()["modules"] for f in m["functions"] if f["name"] == name)
+
+
+def suspended(s):
+    state = s.state()
+    return [d["suspended"] for d in state["devices"]]
+
+
+def runs_on(s):
+    wait_until(lambda: s.worker_pids() == [], "worker leaves")
+    assert not any(suspended(s)), s.state()
+    assert s.app.popen.poll() is None
+
+
+@test
+def warps_as_groups():
+    with scene() as s, Adapter(s.socket) as a:
+        s.control("warp 0 1 2 pc=0xc0")
+        s.control("warp 0 2 0 pc=0x10 active=0xff")
+        a.start(pid=s.app.pid)
+        threads = a.call("threads")["threads"]
+        assert len(threads) == 3 and threads[0]["name"].startswith("22 x spin spin.cu:15"), threads
+        inlined = next(t["id"] for t in threads if a.call("stackTrace", threadId=t["id"])["totalFrames"] == 2)
+        frames = a.call("stackTrace", threadId=inlined)["stackFrames"]
+        assert [f["name"] for f in frames] == ["weigh(float)", "spin"] and [f["line"] for f in frames] == [12, 20], frames
+        assert frames[0]["instructionPointerReference"] == frames[1]["instructionPointerReference"]
+        assert not any(suspended(s))
+        stopped = a.pause()
+        assert stopped["reason"] == "pause" and stopped["allThreadsStopped"] and any(suspended(s)), stopped
+        assert a.call("continue", threadId=1) == {"allThreadsContinued": True}
+        assert not any(suspended(s))
+        assert a.finish() == 0
+        runs_on(s)
+
+
+@test
+def exceptions_have_names():
+    with scene() as s, Adapter(s.socket) as a:
+        s.control("raise 0 1 2 14 errorpc=0x50")
+        capabilities = a.start(pid=s.app.pid)
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "exception" and stopped["threadId"] == 1, stopped
+        assert stopped["text"] == "CUDA_EXCEPTION_14: warp illegal address", stopped
+        info = a.call("exceptionInfo", threadId=1)
+        assert "CUDA_EXCEPTION_14" in info["exceptionId"] and "1 wave stopped at" in info["description"], info
+        assert int(a.frame()["instructionPointerReference"], 16) == int(function(s, "spin")["address"], 16) + 0x50
+        a.call("setExceptionBreakpoints", filters=[f["filter"] for f in capabilities["exceptionBreakpointFilters"]])
+        s.control("raise 0 2 1 12")
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "exception" and stopped["allThreadsStopped"], stopped
+        names = [t["name"] for t in a.call("threads")["threads"]]
+        assert any("warp assert" in n for n in names[:2]) and any("illegal address" in n for n in names[:2]), names
+        a.finish()
+
+
+@test
+def registers_by_their_names():
+    with scene() as s, Adapter(s.socket) as a:
+        s.control("warp 0 1 2 pc=0xc0")
+        s.control("register 0 1 2 7 40 0xcafe")
+        s.control("uniform 0 1 2 3 0xbeef")
+        s.control("predicate 0 1 2 7 1 1")
+        s.control("memory shared 0 1 2 0x10 hex=a1a2a3a4")
+        a.start(pid=s.app.pid)
+        a.pause()
+        thread = next(t["id"] for t in a.call("threads")["threads"] if t["name"].startswith("1 x"))
+        assert int(a.values("Scalar registers", thread)["UR3"], 16) == 0xbeef
+        chunks = a.variables(a.scope("Vector registers", thread))
+        assert [c["name"] for c in chunks[:2]] == ["R0\u2013R31", "R32\u2013R63"], chunks
+        assert chunks[-1]["name"] == "predicates"
+        first = a.variables(chunks[0]["variablesReference"])
+        assert [r["name"] for r in first] == [f"R{i}" for i in range(32)]
+        second = a.variables(chunks[1]["variablesReference"])
+        lanes = a.variables(second[8]["variablesReference"])
+        assert len(lanes) == 32 and int(lanes[7]["value"], 16) == 0xcafe, lanes[7]
+        masks = {p["name"]: int(p["value"], 16) for p in a.variables(chunks[-1]["variablesReference"])}
+        assert masks["P1"] & 1 << 7, masks
+        frame = a.frame(thread)["id"]
+        for text, value in (("R40[7]", 0xcafe), ("UR3", 0xbeef), ("P1[7]", 1)):
+            assert int(a.call("evaluate", expression=text, context="watch", frameId=frame)["result"], 16) == value, text
+        assert "no register" in a.error("evaluate", expression="R300", context="watch", frameId=frame)
+        assert len(a.variables(a.scope("Lanes", thread))) == 32
+        assert a.values("Wave", thread)["wave"] == "0:1:2"
+
+
+@test
+def instructions_are_words():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        pc, start = int(a.frame()["instructionPointerReference"], 16), int(function(s, "spin")["address"], 16)
+        for offset, count in ((-200, 400), (0, 50), (-3, 7), (0, 0)):
+            lines = a.call("disassemble", memoryReference=hex(pc), instructionOffset=offset, instructionCount=count,
+                           resolveSymbols=True)["instructions"]
+            assert len(lines) == count, (offset, count, len(lines))
+            addresses = [int(line["address"], 16) for line in lines]
+            assert addresses == [pc + 16 * (offset + i) for i in range(count)], (hex(pc), lines[:3])
+        lines = a.call("disassemble", memoryReference=hex(start), instructionOffset=-1, instructionCount=2)["instructions"]
+        assert lines[0]["presentationHint"] == "invalid" and lines[1]["symbol"] == "spin", lines
+        assert lines[1]["instruction"].startswith(".quad 0x"), lines
+        read = a.call("readMemory", memoryReference=hex(start), count=1 << 16)
+        code = base64.b64decode(read["data"])
+        assert bytes.fromhex(lines[1]["instructionBytes"]) == code[:16] and code in s.CUBIN.read_bytes()
+        assert read["unreadableBytes"] == (1 << 16) - len(code)
+        said = a.wait(lambda m: m.get("event") == "output" and "sm_90" in m["body"]["output"], "why words")
+        assert "words" in said["body"]["output"]
+
+
+@test
+def no_watch_points():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        info = a.call("dataBreakpointInfo", name="0x7f1000000000", bytes=64)
+        assert info["dataId"] is None and "no watch points" in info["description"], info
+        assert a.error("setDataBreakpoints", breakpoints=[{"dataId": "0x7f1000000000/64"}])
+        assert a.call("setDataBreakpoints", breakpoints=[]) == {"breakpoints": []}
+
+
+if __name__ == "__main__":
+    main(__file__)
