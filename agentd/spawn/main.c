@@ -26,6 +26,7 @@
 #include "agentd/ipc.h"
 #include "agentd/privileges.h"
 #include "agentd/spawn/config.h"
+#include "agentd/spawn/heir.h"
 #include "agentd/spawn/listen.h"
 #include "agentd/spawn/notify.h"
 #include "agentd/spawn/release.h"
@@ -71,6 +72,7 @@ struct spawn {
 	struct access_rules rules;
 	struct workers workers;
 	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX];
+	char records[sizeof(((struct config *)0)->socket) + 8];
 	uid_t front_uid;
 	gid_t front_gid;
 	int listen_fd;
@@ -590,6 +592,9 @@ static int run(struct spawn *s)
 	raise_fd_limit();
 	s->workers.config = &s->config;
 	s->workers.rules = &s->rules;
+	/* Beside the socket: alone in its namespace, and gone after a restart of the machine. */
+	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
+	s->workers.records = s->records;
 	s->workers.program = s->worker_program;
 	s->workers.store_program = s->store_program;
 	s->workers.store_uid = s->front_uid;
@@ -597,15 +602,18 @@ static int run(struct spawn *s)
 	s->workers.user_mode = opt.user;
 	s->workers.verbose = opt.verbose;
 	s->watchdog_at = clock_deadline_ms(0);
+	heir_take_over(&s->workers);
 	r = start_front(s);
 	if (r < 0)
 		return fail("front", r);
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
+	heir_start(&s->workers);
 	serve(s);
 	if (s->own_socket)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
+	rmdir(s->records);
 	return s->front_failed ? 1 : 0;
 }
 

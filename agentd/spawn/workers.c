@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/spawn/heir.h"
 #include "agentd/spawn/release.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -88,7 +88,7 @@ void workers_place_fds(const int from[], const int to[], size_t n)
 			_exit(127);
 }
 
-static void child_exec(const struct workers *w, const struct worker *k, const struct ipc_start *start,
+static _Noreturn void child_exec(const struct workers *w, const struct worker *k, const struct ipc_start *start,
 		       const struct access_peer *peer, int guard, int channel)
 {
 	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
@@ -127,18 +127,6 @@ static void child_exec(const struct workers *w, const struct worker *k, const st
 	_exit(127);
 }
 
-/* Of a size that nobody can change, so that whoever maps it never meets its end. */
-static int undo_memory(int *ret)
-{
-	auto_close int fd = memfd_create("gpu-agent-undo", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, IPC_UNDO_BYTES) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -errno;
-	*ret = TAKE_FD(fd);
-	return 0;
-}
-
 /* @return 0 or -errno; on success the worker is in the list. */
 static int fork_worker(struct workers *w, const struct ipc_start *start,
 		       const struct access_peer *peer, int *take_pidfd, uint32_t *ret_id,
@@ -155,7 +143,8 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 			      .guard_fd = -1,
 			      .undo_fd = -1,
 			      .target_pidfd = *take_pidfd };
-	r = k->kind == IPC_KIND_SESSION ? undo_memory(&k->undo_fd) : 0;
+	r = k->kind == IPC_KIND_SESSION ?
+		    heir_record_create(w->records, k->target, k->record, &k->undo_fd) : 0;
 	if (r == 0)
 		r = fd_socketpair(SOCK_NONBLOCK, guard);
 	if (r == 0)
@@ -177,6 +166,7 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 			close(channel[0]);
 		if (k->undo_fd >= 0)
 			close(k->undo_fd);
+		heir_record_remove(w->records, k->record);
 		free(k);
 		return r;
 	}
@@ -439,7 +429,7 @@ static bool has_undo(const struct worker *k)
 }
 
 /* In the child: what the worker wrote into the target is put right by another one. */
-static void exec_rescue(const struct workers *w, const struct worker *k)
+static _Noreturn void exec_rescue(const struct workers *w, const struct worker *k)
 {
 	const struct ipc_start start = { .kind = IPC_KIND_RESCUE,
 					 .pid = (uint32_t)k->target,
@@ -452,7 +442,7 @@ static void exec_rescue(const struct workers *w, const struct worker *k)
 }
 
 /* In the child, because it waits: free what the dead worker may have left blocked. */
-static void release_and_exit(const struct worker *k)
+static _Noreturn void release_and_exit(const struct worker *k)
 {
 	int n;
 
@@ -465,25 +455,32 @@ static void release_and_exit(const struct worker *k)
 	_exit(0);
 }
 
-static void release_target(struct workers *w, const struct worker *k)
+_Noreturn void workers_look_after(const struct workers *w, const struct worker *dead)
+{
+	if (has_undo(dead))
+		exec_rescue(w, dead);
+	release_and_exit(dead);
+}
+
+static void release_target(struct workers *w, struct worker *k)
 {
 	struct release *release = malloc(sizeof(*release));
 	bool rescue = has_undo(k);
 	pid_t pid = release ? fork() : -1;
 
-	if (pid == 0) {
-		if (rescue)
-			exec_rescue(w, k);
-		release_and_exit(k);
-	}
+	if (pid == 0)
+		workers_look_after(w, k);
 	if (pid < 0) {
 		log_error("cannot check process %d after its worker died: %s", (int)k->target,
 			  strerror(errno));
 		free(release);
+		k->record[0] = '\0'; /* the heir shall find it */
 		return;
 	}
 	*release = (struct release){ .next = w->releases, .pid = pid, .target = k->target,
 				     .rescue = rescue };
+	memcpy(release->record, k->record, sizeof(release->record));
+	k->record[0] = '\0';
 	w->releases = release;
 }
 
@@ -494,13 +491,16 @@ static void release_reaped(struct workers *w, pid_t pid)
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
 	found = *link;
-	if (found)
-		*link = found->next;
+	if (!found)
+		return;
+	*link = found->next;
+	heir_record_remove(w->records, found->record);
 	free(found);
 }
 
-static void free_worker(struct worker *k)
+static void free_worker(const struct workers *w, struct worker *k)
 {
+	heir_record_remove(w->records, k->record);
 	if (k->guard_fd >= 0)
 		close(k->guard_fd);
 	if (k->target_pidfd >= 0)
@@ -533,7 +533,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 		release_target(w, k);
 	}
-	free_worker(k);
+	free_worker(w, k);
 	return true;
 }
 
@@ -543,7 +543,7 @@ void workers_deinit(struct workers *w)
 		struct worker *k = w->first;
 
 		w->first = k->next;
-		free_worker(k);
+		free_worker(w, k);
 	}
 	while (w->releases)
 		release_reaped(w, w->releases->pid);

@@ -15,6 +15,8 @@
 #include "agentd/ipc.h"
 #include "agentd/spawn/config.h"
 
+#define WORKER_RECORD_NAME_MAX 48
+
 struct worker {
 	struct worker *next;
 	uint32_t id;
@@ -24,6 +26,7 @@ struct worker {
 	pid_t target;
 	int target_pidfd; /**< -1 for inspect workers. */
 	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
+	char record[WORKER_RECORD_NAME_MAX]; /**< Name of undo_fd's file (heir.h). */
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
@@ -35,6 +38,7 @@ struct release {
 	struct release *next;
 	pid_t pid, target;
 	bool rescue; /**< Undoes what is written down; nobody else may attach meanwhile. */
+	char record[WORKER_RECORD_NAME_MAX];
 };
 
 struct workers {
@@ -45,6 +49,7 @@ struct workers {
 	const struct access_rules *rules;
 	const char *program; /**< Path of gpu-agent-worker. */
 	const char *store_program;
+	const char *records; /**< Directory of undo records. */
 	uid_t store_uid; /**< It runs as this user. */
 	gid_t store_gid;
 	bool user_mode;
@@ -73,6 +78,9 @@ void workers_signal(struct workers *w, int sig);
  * @return false when it was no worker, but another child of this module.
  */
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
+
+/** In a child: bring the target of a dead worker back to where it would be without it. */
+_Noreturn void workers_look_after(const struct workers *w, const struct worker *dead);
 
 /** In a child: put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
 void workers_place_fds(const int from[], const int to[], size_t n);

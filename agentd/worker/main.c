@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +13,17 @@
 #include "agentd/worker/session.h"
 #include "base/fd.h"
 #include "base/log.h"
+
+/*
+ * Who cleans up behind us knows by this lock that we live (agentd/spawn/heir.h).
+ * @return false when another rescuer is at work.
+ */
+static bool claim_record(void)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(IPC_FD_UNDO, F_SETLK, &whole) == 0 || (errno != EAGAIN && errno != EACCES);
+}
 
 /* Larger blocks are mappings of their own. */
 #define MAPPED_FROM (256 * 1024)
@@ -43,9 +56,10 @@ int main(int argc, char **argv)
 #endif
 	switch (o.kind) {
 	case IPC_KIND_SESSION:
+		claim_record();
 		return session_run(&o);
 	case IPC_KIND_RESCUE:
-		return rescue_run(&o);
+		return claim_record() ? rescue_run(&o) : 0;
 	default:
 		return inspect_run(&o);
 	}

@@ -46,7 +46,7 @@ static void cuda_destroy(struct target *t)
 	free(c);
 }
 
-/* spawn has made sure that it keeps its size; without spawn (unit tests) nobody rescues. */
+/* Without spawn (unit tests) nobody rescues. */
 static void map_undo(struct target_cuda *c)
 {
 	void *p = mmap(NULL, sizeof(*c->undo), PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);

@@ -72,9 +72,11 @@ def pack(directory, build, is_built):
             shutil.copy(ROOT / name, target)
     (directory / "VERSION").write_text(version() + "\n")
     size = sum(f.stat().st_size for f in directory.rglob("*") if f.is_file())
-    print(f"{directory}: {size / (1 << 20):.1f} MiB, {len(needed)} libraries; there: scripts/gpu-check run")
     if size > LIMIT:
         sys.exit(f"gpu-check: the bundle is larger than {LIMIT >> 20} MiB")
+    archive = shutil.make_archive(str(directory), "gztar", directory.parent, directory.name)
+    print(f"{directory}: {size / (1 << 20):.1f} MiB, {len(needed)} libraries; the same as {archive}, "
+          f"{os.path.getsize(archive) / (1 << 20):.1f} MiB; there: scripts/gpu-check run")
 
 
 def version():

@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
-from harness import BIN, CudaScene, main, need_root, status, test, wait_until  # noqa: E402
+from harness import BIN, CudaScene, children, main, need_root, status, test, wait_until  # noqa: E402
 from debugger import get, say  # noqa: E402
 
 RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
@@ -486,7 +486,9 @@ def kill_at(step, victim):
         step(s)
         pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "spawn": s.agentd.pid}[victim]
         os.kill(pid, signal.SIGKILL)
-        s.control("heal")
+        # Without spawn, its heir ends a worker that hangs on.
+        if victim != "spawn":
+            s.control("heal")
         try:
             assert_untouched(s)
         except Exception:
@@ -494,17 +496,37 @@ def kill_at(step, victim):
             raise
 
 
-# A worker that hangs in the driver cannot undo, and without spawn nobody does it for it.
-HANGING = (looking, *STEPS[4:])
 for victim_ in ("worker", "front", "spawn"):
     for step_ in STEPS:
-        if victim_ == "spawn" and step_ in HANGING:
-            continue
-
         def case(step=step_, victim=victim_):
             kill_at(step, victim)
         case.__name__ = f"{victim_}_killed_{step_.__name__}"
         test(case)
+
+
+def descendants(pid):
+    found = children(pid)
+    return found + [d for child in found for d in descendants(child)]
+
+
+@test
+def killed_altogether_the_next_start_undoes():
+    """As a service manager does when spawn dies."""
+    for step in (suspended, attaching("initialize")):
+        with scene() as s:
+            step(s)
+            s.agentd.popen.send_signal(signal.SIGSTOP)
+            everybody = [*descendants(s.agentd.pid), s.agentd.pid]
+            assert "gpu-agent-heir" in [status(p)["Name"] for p in everybody]
+            for pid in everybody:
+                os.kill(pid, signal.SIGKILL)
+            s.agentd.popen.wait()
+            assert get(s, "cudbgUseExternalDebugger") == 1
+            s.control("heal")
+            s.start_agentd(user_mode=False)
+            assert_untouched(s)
+            assert s.ctl("snapshot", s.app.pid).returncode == 0
+            assert not list(s.directory.glob("*.undo/*")), "no record stays"
 
 
 @test

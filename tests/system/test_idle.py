@@ -55,8 +55,8 @@ def descriptors_do_not_leak():
             s.clients.remove(client)
             client.close()
         def settled():
-            """Only spawn and front are left, and they know that the clients have gone."""
-            return len(processes(s)) == 2 and s.rpc.call("agent.status")["connections"] == 1
+            """Only spawn, its heir and front are left, and they know that the clients have gone."""
+            return len(processes(s)) == 3 and s.rpc.call("agent.status")["connections"] == 1
 
         round_trip()
         wait_until(settled, "workers leave")

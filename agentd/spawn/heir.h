@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SPAWN_HEIR_H
+#define SPAWN_HEIR_H
+
+/**
+ * @file heir.h
+ * Who looks after targets when spawn itself dies.
+ *
+ * What a session worker writes down for whoever cleans up behind it (IPC_FD_UNDO) is a file of a
+ * directory that only the agent may enter; a worker holds a lock on its own as long as it lives.  The
+ * heir is a child of spawn that sleeps until spawn is gone: it gives the workers a moment to undo what
+ * they did, kills those that do not, and rescues their targets.  Where a service manager kills the
+ * heir as well, the next start of the agent does the same.
+ */
+
+#include <sys/types.h>
+
+#include "agentd/spawn/workers.h"
+
+/**
+ * A new record for @p target, empty.  Where there can be no file it is memory, which nobody inherits.
+ * @param ret_name  Of the file; "" for memory.
+ * @return 0 or -errno.
+ */
+int heir_record_create(const char *directory, pid_t target, char ret_name[WORKER_RECORD_NAME_MAX],
+		       int *ret_fd);
+/** The record is of no use any more; "" is allowed. */
+void heir_record_remove(const char *directory, const char *name);
+
+/** Do what an agent that was killed with its heir left undone.  Blocks as long as that takes. */
+void heir_take_over(const struct workers *w);
+
+/** Fork the heir of the calling process.  Without one, the next start does its work. */
+void heir_start(const struct workers *w);
+
+#endif /* SPAWN_HEIR_H */
