@@ -516,11 +516,13 @@ def killed_altogether_the_next_start_undoes():
         with scene() as s:
             step(s)
             s.agentd.popen.send_signal(signal.SIGSTOP)
-            everybody = [*descendants(s.agentd.pid), s.agentd.pid]
+            everybody = descendants(s.agentd.pid)
             assert "gpu-agent-heir" in [status(p)["Name"] for p in everybody]
-            for pid in everybody:
+            # A worker that sees front die would undo what it did.
+            for pid in [*s.worker_pids(), *everybody, s.agentd.pid]:
                 os.kill(pid, signal.SIGKILL)
             s.agentd.popen.wait()
+            wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in everybody), "all are dead")
             assert get(s, "cudbgUseExternalDebugger") == 1
             s.control("heal")
             s.start_agentd(user_mode=False)
