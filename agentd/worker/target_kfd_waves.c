@@ -14,12 +14,13 @@
 
 void work_deinit(struct work *w)
 {
+	crew_destroy(w->crew);
 	free(w->looks);
 	free(w->areas);
-	free(w->pieces);
 	free(w->stacks);
 	free(w->packets);
 	free(w->hot);
+	free(w->places);
 	free(w->copied);
 }
 
@@ -96,19 +97,27 @@ static void add_look(struct work *w, const struct target_queue *q)
 		};
 }
 
-/* Pages that are there already do not cost time while queues stand still. */
-static void touch(struct work *w)
+/* As many waves as the devices hold, or as are taken. */
+static size_t most_waves(const struct target_waves_from *from)
 {
-	uint64_t n_waves = 0;
+	uint64_t n = 0;
 
-	for (size_t i = 0; i < w->from->n_devices; i++) {
-		const struct target_device *d = &w->from->devices[i];
+	for (size_t i = 0; i < from->n_devices; i++) {
+		const struct target_device *d = &from->devices[i];
 
-		n_waves += (uint64_t)d->simd_count * d->max_waves_per_simd;
+		n += (uint64_t)d->simd_count * d->max_waves_per_simd;
 	}
-	if (n_waves > WAVES_MAX)
-		n_waves = WAVES_MAX;
-	memset(w->hot, 0, (size_t)n_waves * KFDTRAP_WAVE_HOT_SIZE);
+	return n < WAVES_MAX ? (size_t)n : WAVES_MAX;
+}
+
+/* Pages and threads that are there already do not cost time while queues stand still. */
+static void get_ready(struct work *w)
+{
+	size_t n = most_waves(w->from);
+
+	memset(w->hot, 0, n * KFDTRAP_WAVE_HOT_SIZE);
+	memset(w->places, 0, n * sizeof(*w->places));
+	w->crew = crew_create(n / WAVES_SHARE);
 }
 
 static int prepare(struct work *w)
@@ -127,19 +136,19 @@ static int prepare(struct work *w)
 	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
 	w->looks = calloc(from->n_queues + 1, sizeof(*w->looks));
 	w->areas = calloc(n_areas + 1, sizeof(*w->areas));
-	w->pieces = calloc(MEMORY_PIECES_MAX, sizeof(*w->pieces));
 	w->stacks = malloc(STACKS_MAX);
 	w->packets = malloc((from->n_queues + 1) * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE);
 	w->hot = malloc((size_t)WAVES_MAX * KFDTRAP_WAVE_HOT_SIZE);
+	w->places = malloc(WAVES_MAX * sizeof(*w->places));
 	w->copied = calloc(WAVES_MAX, sizeof(*w->copied));
-	if (!w->missing || !w->stops || !w->looks || !w->areas || !w->pieces || !w->stacks ||
-	    !w->packets || !w->hot || !w->copied)
+	if (!w->missing || !w->stops || !w->looks || !w->areas || !w->stacks || !w->packets ||
+	    !w->hot || !w->places || !w->copied)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_queues; i++)
 		if (has_waves(&from->queues[i]))
 			add_look(w, &from->queues[i]);
 	if (w->n_looks)
-		touch(w);
+		get_ready(w);
 	return 0;
 }
 

@@ -6,11 +6,14 @@
 
 #include <kfdtrap_wave.h>
 
+#include "agentd/worker/crew.h"
 #include "agentd/worker/target_kfd.h"
 #include "symbols/aql.h"
 
 /* Several times what the largest nodes can hold. */
 #define WAVES_MAX  (UINT32_C(1) << 18)
+/* Those that one thread fetches at a time: about 0.1 ms. */
+#define WAVES_SHARE 256u
 #define XCCS_MAX   32u
 #define STACKS_MAX ((size_t)32 << 20)
 /* Copied of a ring, from the oldest one on that is not done: waves come from the first few. */
@@ -75,19 +78,20 @@ struct work {
 	uint64_t begin_ns, deadline_ns;
 	uint64_t kernel_ns; /* spent in suspend and resume */
 	uint32_t n_rounds;
-	bool late;
+	_Atomic bool late;
 
 	struct look *looks;
 	size_t n_looks;
 	struct area *areas;
 	size_t n_areas;
 
-	/* Memory is had before the stop; what is never touched costs nothing. */
-	struct memory_piece *pieces; /* MEMORY_PIECES_MAX */
+	/* Threads and memory are had before the stop; what is never touched costs nothing. */
+	struct crew *crew;
 	uint8_t *stacks;	     /* STACKS_MAX */
 	size_t stacks_size;
 	uint8_t *packets; /* of all looks */
 	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found, WAVES_MAX */
+	uint64_t *places; /* for each of them: the address of those bytes */
 	bool *copied; /* for each of them */
 	size_t n_hot;
 

@@ -8,15 +8,19 @@
 
 bool work_is_late(struct work *w)
 {
-	w->late = w->late || clock_now_ns() >= w->deadline_ns;
-	return w->late;
+	bool late = w->late || clock_now_ns() >= w->deadline_ns;
+
+	if (late)
+		w->late = true;
+	return late;
 }
 
 /* Collects pieces until there are enough for one system call.  @done: the piece was read. */
 struct batch {
 	struct work *w;
 	size_t n;
-	bool *done[MEMORY_PIECES_MAX];
+	struct memory_piece pieces[WAVES_SHARE];
+	bool *done[WAVES_SHARE];
 };
 
 static void batch_flush(struct batch *b)
@@ -25,18 +29,18 @@ static void batch_flush(struct batch *b)
 		b->n = 0;
 		return;
 	}
-	memory_read_pieces(&b->w->k->t.memory, b->w->pieces, b->n);
+	memory_read_pieces(&b->w->k->t.memory, b->pieces, b->n);
 	for (size_t i = 0; i < b->n; i++)
-		*b->done[i] = b->w->pieces[i].ok;
+		*b->done[i] = b->pieces[i].ok;
 	b->n = 0;
 }
 
 static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t size, bool *done)
 {
 	*done = false;
-	b->w->pieces[b->n] = (struct memory_piece){ .address = address, .buf = buf, .size = size };
+	b->pieces[b->n] = (struct memory_piece){ .address = address, .buf = buf, .size = size };
 	b->done[b->n++] = done;
-	if (b->n == MEMORY_PIECES_MAX)
+	if (b->n == WAVES_SHARE)
 		batch_flush(b);
 }
 
@@ -113,7 +117,7 @@ static void copy_stacks(struct work *w, struct batch *b, uint32_t round)
 
 		if (!look_is_in(a->look, round) || !judge_header(w, a))
 			continue;
-		/* What the batch answers is read in copy_waves(), also when it is empty. */
+		/* What the batch answers is read in find_waves(), also when it is empty. */
 		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
 			  a->header.control_stack_size, &a->got);
 		a->state = AREA_STACK_UNREADABLE;
@@ -121,7 +125,8 @@ static void copy_stacks(struct work *w, struct batch *b, uint32_t round)
 	batch_flush(b);
 }
 
-static void copy_waves_of(struct work *w, struct area *a, struct batch *b)
+/* The walk cannot be shared: where a wave is depends on all before it. */
+static void find_waves_of(struct work *w, struct area *a)
 {
 	struct kfdtrap_wave_layout layout;
 	struct kfdtrap_wave_iter iter;
@@ -129,15 +134,13 @@ static void copy_waves_of(struct work *w, struct area *a, struct batch *b)
 	a->first = w->n_hot;
 	work_walk(w, a, &iter);
 	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++)
-		batch_add(b, a->address + kfdtrap_wave_hot_offset(&layout),
-			  w->hot + w->n_hot * KFDTRAP_WAVE_HOT_SIZE, KFDTRAP_WAVE_HOT_SIZE,
-			  &w->copied[w->n_hot]);
+		w->places[w->n_hot] = a->address + kfdtrap_wave_hot_offset(&layout);
 	/* Only a proper end confirms the waves before it. */
 	a->problem = iter.problem;
 	a->state = a->problem ? AREA_BROKEN : AREA_READ;
 }
 
-static void copy_waves(struct work *w, struct batch *b, uint32_t round)
+static void find_waves(struct work *w, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++) {
 		struct area *a = &w->areas[i];
@@ -145,20 +148,43 @@ static void copy_waves(struct work *w, struct batch *b, uint32_t round)
 		if (!look_is_in(a->look, round) || a->state != AREA_STACK_UNREADABLE)
 			continue;
 		if (a->got)
-			copy_waves_of(w, a, b);
+			find_waves_of(w, a);
 		else if (w->late)
 			a->state = AREA_NOT_READ;
 	}
-	batch_flush(b);
+}
+
+/* Of the waves found from @first on. */
+struct shares {
+	struct work *w;
+	size_t first;
+};
+
+/* On any thread of the crew. */
+static void copy_share(void *ctx, size_t i)
+{
+	const struct shares *s = ctx;
+	struct work *w = s->w;
+	size_t begin = s->first + i * WAVES_SHARE, end = begin + WAVES_SHARE;
+	struct batch b = { .w = w };
+
+	if (end > w->n_hot)
+		end = w->n_hot;
+	for (size_t k = begin; k < end; k++)
+		batch_add(&b, w->places[k], w->hot + k * KFDTRAP_WAVE_HOT_SIZE,
+			  KFDTRAP_WAVE_HOT_SIZE, &w->copied[k]);
+	batch_flush(&b);
 }
 
 void work_copy(struct work *w, uint32_t round)
 {
 	struct batch b = { .w = w };
+	struct shares s = { .w = w, .first = w->n_hot };
 
 	if (work_is_late(w))
 		return;
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);
-	copy_waves(w, &b, round);
+	find_waves(w, round);
+	crew_run(w->crew, copy_share, &s, (w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
 }
