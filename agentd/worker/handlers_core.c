@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 /* Of one core.write: then others of the session get their turn. */
-#define WRITE_MS 50
+#define WRITE_MS 100
 
 static int unsupported(struct agent_err *err)
 {
@@ -79,6 +79,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.segments = (uint32_t)core.n_segments,
 		.wave_count = (uint32_t)core.n_waves,
 		.stopped_us = core.stopped_us,
+		.agent_us = core.agent_us,
 		.budget_exceeded = core.budget_exceeded,
 		.complete = core.n_missing == 0 && !core.budget_exceeded,
 		.missing = core.missing,

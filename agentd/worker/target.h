@@ -136,7 +136,7 @@ struct target_core {
 	uint64_t bytes;	       /**< Of the whole file. */
 	uint64_t copied_bytes; /**< Of them, copied while queues stood still. */
 	size_t n_segments, n_waves;
-	uint64_t stopped_us;
+	uint64_t stopped_us, agent_us; /**< As in struct target_waves. */
 	bool budget_exceeded;
 	const char **missing;
 	size_t n_missing;

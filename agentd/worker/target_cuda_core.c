@@ -278,13 +278,15 @@ static int look(struct cuda_core *k, const struct target_waves_from *from, struc
 		struct agent_err *err)
 {
 	struct target_cuda *c = k->c;
-	uint64_t devices = cuda_devices_of(from), began = clock_now_ns();
+	uint64_t devices = cuda_devices_of(from), began = clock_now_ns(), stopped;
 	int r = cuda_stop(c, devices, err), go;
 
 	if (r < 0)
 		return r;
+	stopped = clock_now_ns();
 	k->deadline_ns = began + (uint64_t)from->max_stop_ms * 1000000;
 	r = cuda_core_add_warps(k, devices);
+	ret->agent_us = (clock_now_ns() - stopped) / 1000;
 	if (r < 0)
 		cuda_error(c, r, "core.begin", err);
 	go = cuda_go(c, r < 0 ? NULL : err);

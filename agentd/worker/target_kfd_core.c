@@ -10,19 +10,11 @@
 #include <sys/mman.h>
 
 #include "agentd/worker/mappings.h"
+#include "agentd/worker/target_kfd_core.h"
 #include "agentd/worker/target_kfd_registers.h"
-#include "base/clock.h"
-#include "corefile/amdgpu_write.h"
 #include "symbols/code_list.h"
 #include "symbols/uri.h"
 
-#define PAGE_BYTES UINT64_C(4096)
-/* Between two looks at the clock. */
-#define STEP_BYTES ((size_t)4 << 20)
-/* The worker's address space ends at 2 GiB (agentd/sandbox.c). */
-#define COPIED_MAX (UINT64_C(1) << 30)
-/* Of a ring; more than any runtime asks for. */
-#define RING_MAX  (UINT64_C(16) << 20)
 #define CODE_MAX  (UINT64_C(64) << 20)
 /* As glibc has them (link.h): struct r_debug and link_map of the runtime. */
 #define R_DEBUG_SIZE  40u
@@ -31,190 +23,28 @@
 /* Entries behind today's end are kept up to this length. */
 #define ENTRY_MAX 512u
 
-/* Pages that belong into the core. */
-struct piece {
-	uint64_t address, size;
-	void *data;   /* copied while its queue stood still; NULL: still to be read */
-	size_t mapped; /* bytes at data */
-};
-
-struct kfd_core {
-	struct target_kfd *k;
-	struct amdcore core;
-	struct amdcore_image *image;
-	struct piece *pieces;
-	size_t n_pieces, capacity;
-	uint64_t copied;
-	bool too_much, no_memory;
-	uint32_t ticket;
-	uint8_t runtime[AMDCORE_RUNTIME_SIZE];
-	void *devices, *queues;
-};
-
-static uint64_t page_down(uint64_t v)
-{
-	return v & ~(PAGE_BYTES - 1);
-}
-
-/* 0 for what goes beyond the end of the address space. */
-static uint64_t page_up(uint64_t v)
-{
-	return page_down(v + PAGE_BYTES - 1);
-}
-
 static int no_memory(struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.begin", NULL, "out of memory");
 }
 
-/* ------------------------------------------------------------------ pieces ------------------- */
-
-static struct piece *add_piece(struct kfd_core *c, uint64_t begin, uint64_t end)
-{
-	if (c->n_pieces == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : 64;
-		struct piece *p = realloc(c->pieces, capacity * sizeof(*p));
-
-		if (!p) {
-			c->no_memory = true;
-			return NULL;
-		}
-		c->pieces = p;
-		c->capacity = capacity;
-	}
-	c->pieces[c->n_pieces] = (struct piece){ .address = begin, .size = end - begin };
-	return &c->pieces[c->n_pieces++];
-}
-
-/* Where from @begin on the next page that is in the core already lies, or @end. */
-static uint64_t free_until(const struct kfd_core *c, uint64_t begin, uint64_t end)
-{
-	for (size_t i = 0; i < c->n_pieces; i++) {
-		const struct piece *p = &c->pieces[i];
-
-		if (p->address + p->size > begin && p->address < end)
-			end = p->address > begin ? p->address : begin;
-	}
-	return end;
-}
-
-static uint64_t taken_until(const struct kfd_core *c, uint64_t begin)
-{
-	for (size_t i = 0; i < c->n_pieces; i++) {
-		const struct piece *p = &c->pieces[i];
-
-		if (p->address <= begin && begin < p->address + p->size)
-			return p->address + p->size;
-	}
-	return begin;
-}
-
-/* The pages of a range, without those that are there.  @fn copies, or NULL. */
-static void add_range(struct kfd_core *c, uint64_t address, uint64_t size,
-		      void (*fn)(struct kfd_core *c, struct piece *p, void *arg), void *arg)
-{
-	uint64_t begin = page_down(address), end;
-
-	if (!size || size > UINT64_MAX - address || !page_up(address + size))
-		return;
-	end = page_up(address + size);
-	while (begin < end) {
-		uint64_t stop = free_until(c, begin, end);
-		struct piece *p = stop > begin ? add_piece(c, begin, stop) : NULL;
-
-		if (p && fn)
-			fn(c, p, arg);
-		if (stop > begin && !p)
-			return;
-		begin = stop > begin ? stop : taken_until(c, begin);
-	}
-}
-
-/* ------------------------------------------------------------------ while queues stand still - */
-
-/* Until the deadline; the rest of the piece is not there. */
-static void copy_piece(struct kfd_core *c, struct piece *p, void *arg)
-{
-	struct work *w = arg;
-	uint64_t done = 0;
-	uint8_t *to;
-
-	if (work_is_late(w) || p->size > COPIED_MAX - c->copied) {
-		c->too_much |= !w->late;
-		c->n_pieces--;
-		return;
-	}
-	to = mmap(NULL, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (to == MAP_FAILED) {
-		c->too_much = true;
-		c->n_pieces--;
-		return;
-	}
-	/* Fewer faults on the way; harmless where the kernel has no large pages. */
-	madvise(to, p->size, MADV_HUGEPAGE);
-	while (done < p->size && !work_is_late(w)) {
-		size_t n = p->size - done < STEP_BYTES ? (size_t)(p->size - done) : STEP_BYTES;
-		ssize_t got = memory_read(&c->k->t.memory, p->address + done, to + done, n);
-
-		done += got > 0 ? (uint64_t)got : 0;
-		if (got < (ssize_t)n)
-			break;
-	}
-	p->data = to;
-	p->mapped = p->size;
-	p->size = page_down(done);
-	c->copied += p->mapped;
-	if (!p->size) {
-		munmap(p->data, p->mapped);
-		c->copied -= p->mapped;
-		c->n_pieces--;
-	}
-}
-
-static void copy_area(struct kfd_core *c, struct work *w, const struct area *a)
-{
-	const struct kfdtrap_wave_header *h = &a->header;
-
-	if (a->state == AREA_NOT_READ || a->state == AREA_HEADER_UNREADABLE)
-		return;
-	add_range(c, a->address, KFDTRAP_WAVE_HEADER_SIZE, copy_piece, w);
-	/* Control stack and waves lie next to each other; a broken header may say anything. */
-	if (h->wave_state_offset > h->control_stack_offset &&
-	    h->wave_state_offset <= a->look->queue->save_area_bytes)
-		add_range(c, a->address + h->control_stack_offset,
-			  h->wave_state_offset - h->control_stack_offset, copy_piece, w);
-}
-
-/* Counters, packets and areas of the queues that are off, all of the same moment. */
-static void copy_round(struct work *w, uint32_t round)
-{
-	struct kfd_core *c = w->more_ctx;
-
-	for (size_t i = 0; i < w->n_looks; i++) {
-		const struct target_queue *q = w->looks[i].queue;
-
-		if (!look_is_in(&w->looks[i], round) || q->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
-			continue;
-		add_range(c, q->read_pointer, sizeof(uint64_t), copy_piece, w);
-		add_range(c, q->write_pointer, sizeof(uint64_t), copy_piece, w);
-		if (q->ring_bytes <= RING_MAX)
-			add_range(c, q->ring_base, q->ring_bytes, copy_piece, w);
-	}
-	for (size_t i = 0; i < w->n_areas; i++)
-		if (look_is_in(w->areas[i].look, round))
-			copy_area(c, w, &w->areas[i]);
-}
+/* ------------------------------------------------------------------ waves -------------------- */
 
 static int copy_waves(struct kfd_core *c, const struct target_waves_from *from, struct rpc_arena *a,
 		      struct target_core *ret, struct agent_err *err)
 {
-	struct work w = { .k = c->k, .arena = a, .from = from, .more = copy_round, .more_ctx = c };
+	struct work w = { .k = c->k, .arena = a, .from = from, .more = kfd_core_copy_round,
+			  .more_ctx = c };
 	struct target_waves waves;
-	int r = work_run(&w, &waves, err);
+	int r;
 
+	kfd_core_make_room(c, from);
+	r = work_run(&w, &waves, err);
+	kfd_core_trim(c);
 	if (r == 0) {
 		ret->n_waves = waves.n_waves;
 		ret->stopped_us = waves.stopped_us;
+		ret->agent_us = waves.agent_us;
 		ret->budget_exceeded = waves.budget_exceeded;
 		ret->missing = rpc_arena_array(a, waves.n_missing + 4, sizeof(*ret->missing));
 		for (size_t i = 0; ret->missing && i < waves.n_missing; i++)
@@ -232,10 +62,9 @@ static void estimate_waves(struct kfd_core *c, const struct target_waves_from *f
 
 		for (size_t d = 0; d < from->n_devices; d++)
 			if (from->devices[d].gpu_id == q->gpu_id)
-				add_range(c, q->save_area,
-					  (uint64_t)q->save_area_bytes * device_dies(&from->devices[d]),
-					  NULL, NULL);
-		add_range(c, q->ring_base, q->ring_bytes, NULL, NULL);
+				kfd_core_add(c, q->save_area,
+					  (uint64_t)q->save_area_bytes * device_dies(&from->devices[d]));
+		kfd_core_add(c, q->ring_base, q->ring_bytes);
 	}
 }
 
@@ -256,7 +85,7 @@ static void on_code_mapping(void *arg, const struct mapping *m)
 		return;
 	for (size_t i = 0; i < l->n_items; i++)
 		if (l->items[i].bias >= m->begin && l->items[i].bias < m->end) {
-			add_range(c->core, m->begin, m->end - m->begin, NULL, NULL);
+			kfd_core_add(c->core, m->begin, m->end - m->begin);
 			return;
 		}
 }
@@ -269,11 +98,11 @@ static void add_entry(struct kfd_core *c, const struct symbols_code *e)
 	struct symbols_uri *uri = malloc(sizeof(*uri));
 	uint64_t name;
 
-	add_range(c, e->entry, LINK_MAP_SIZE, NULL, NULL);
+	kfd_core_add(c, e->entry, LINK_MAP_SIZE);
 	if (memory_read_exact(memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
-		add_range(c, name, length + 1, NULL, NULL);
+		kfd_core_add(c, name, length + 1);
 	if (uri && symbols_uri_parse(e->uri, length, uri) == 0 && uri->kind == SYMBOLS_URI_MEMORY)
-		add_range(c, uri->offset, uri->size, NULL, NULL);
+		kfd_core_add(c, uri->offset, uri->size);
 	free(uri);
 }
 
@@ -285,7 +114,7 @@ static void add_code(struct kfd_core *c)
 
 	if (!t->runtime.r_debug)
 		return;
-	add_range(c, t->runtime.r_debug, R_DEBUG_SIZE, NULL, NULL);
+	kfd_core_add(c, t->runtime.r_debug, R_DEBUG_SIZE);
 	if (kfd_read_code_list(t, &l) != 0)
 		return;
 	for (size_t i = 0; i < l.n_items; i++)
@@ -305,7 +134,7 @@ static void on_mapping(void *arg, const struct mapping *m)
 {
 	if (m->readable && is_memory(m->path) && strcmp(m->path, "[vvar]") != 0 &&
 	    strcmp(m->path, "[vsyscall]") != 0)
-		add_range(arg, m->begin, m->end - m->begin, NULL, NULL);
+		kfd_core_add(arg, m->begin, m->end - m->begin);
 }
 
 /* ------------------------------------------------------------------ the kernel's tables ------ */
@@ -372,7 +201,7 @@ static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t
 
 static int by_address(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct kfd_core_piece *x = a, *y = b;
 
 	return x->address < y->address ? -1 : x->address > y->address;
 }
@@ -388,7 +217,7 @@ static int make_image(struct kfd_core *c)
 	if (c->n_pieces)
 		qsort(c->pieces, c->n_pieces, sizeof(*c->pieces), by_address);
 	for (size_t i = 0; i < c->n_pieces; i++) {
-		const struct piece *p = &c->pieces[i];
+		const struct kfd_core_piece *p = &c->pieces[i];
 		struct amdcore_segment *last =
 			core->n_segments ? &core->segments[core->n_segments - 1] : NULL;
 
@@ -411,9 +240,8 @@ static void core_free(struct kfd_core *c)
 	if (!c)
 		return;
 	amdcore_image_destroy(c->image);
-	for (size_t i = 0; i < c->n_pieces; i++)
-		if (c->pieces[i].data)
-			munmap(c->pieces[i].data, c->pieces[i].mapped);
+	if (c->store)
+		munmap(c->store, c->store_size);
 	free(c->pieces);
 	free(c->devices);
 	free(c->queues);
@@ -479,7 +307,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	if (r == 0) {
 		ret->bytes = amdcore_image_size(c->image);
 		ret->n_segments = c->core.n_segments;
-		ret->copied_bytes = c->copied;
+		ret->copied_bytes = c->store_used;
 	}
 	if (r < 0 || what->estimate)
 		core_free(c);

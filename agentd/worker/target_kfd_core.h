@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_KFD_CORE_H
+#define WORKER_TARGET_KFD_CORE_H
+
+/** @file target_kfd_core.h  A core of a process: shared by target_kfd_core*.c, for nobody else. */
+
+#include "agentd/worker/crew.h"
+#include "agentd/worker/target_kfd_waves.h"
+#include "corefile/amdgpu_write.h"
+
+/* Copies at most: the worker's address space ends at 2 GiB (agentd/sandbox.c). */
+#define KFD_CORE_COPIED_MAX (UINT64_C(1) << 30)
+
+/** Pages that belong into the core. */
+struct kfd_core_piece {
+	uint64_t address, size;
+	uint8_t *data; /**< Copied while its queue stood still; NULL: still to be read. */
+};
+
+struct kfd_core_job;
+
+struct kfd_core {
+	struct target_kfd *k;
+	struct amdcore core;
+	struct amdcore_image *image;
+	struct kfd_core_piece *pieces;
+	size_t n_pieces, capacity;
+	bool too_much, no_memory;
+	uint32_t ticket;
+	uint8_t runtime[AMDCORE_RUNTIME_SIZE];
+	void *devices, *queues;
+
+	/* What copies lie in, one behind the other. */
+	uint8_t *store;
+	uint64_t store_size, store_used;
+	/* Of the copying under way. */
+	struct crew *crew;
+	struct kfd_core_job *jobs;
+	size_t n_jobs, jobs_capacity;
+	uint64_t deadline_ns;
+	bool late; /**< Atomic. */
+};
+
+/* target_kfd_core_copy.c */
+
+/** The pages of a range, without those that are there already: to be read later. */
+void kfd_core_add(struct kfd_core *c, uint64_t address, uint64_t size);
+/** Room for what the queues' waves can have saved, as far as possible in memory already. */
+void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from);
+/** What was not needed of it goes back. */
+void kfd_core_trim(struct kfd_core *c);
+/** For struct work.more, with the core as more_ctx: counters, packets and saved waves of a round. */
+void kfd_core_copy_round(struct work *w, uint32_t round);
+
+#endif /* WORKER_TARGET_KFD_CORE_H */
