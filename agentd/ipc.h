@@ -11,6 +11,7 @@
  *	                    IPC_FLAG_FD and a short text a client's descriptor
  *	worker  -> spawn    struct ipc_guard
  *	front  <-> store    as front <-> worker
+ *	front  <-> spawn    besides, struct ipc_hooks, ipc_hooked
  *	worker <-> store    struct ipc_add, ipc_added
  *
  * All are SOCK_SEQPACKET pairs made by spawn.  A message of another size or type than expected is a
@@ -22,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "agentd/hook.h"
 
 /* Descriptor numbers a child finds after exec. */
 #define IPC_FD_LISTEN 3 /**< front: listening socket. */
@@ -63,9 +66,11 @@ enum ipc_type {
 	/* front -> spawn */
 	IPC_START = 1, /**< struct ipc_start, one descriptor: the client's socket. */
 	IPC_NOTE,      /**< struct ipc_note. */
+	IPC_HOOKS,     /**< struct ipc_hooks; the client's socket; the document of a test. */
 	/* spawn -> front */
 	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
 	IPC_ENDED,   /**< struct ipc_ended. */
+	IPC_HOOKED,  /**< struct ipc_hooked; a sealed memfd when it went well. */
 	/* front -> worker: struct ipc_head */
 	IPC_CALL,
 	IPC_LEASE_LOST, /**< The writer left: undo what it may not leave behind. */
@@ -120,6 +125,26 @@ struct ipc_ended {
 	uint32_t worker;
 	uint32_t how; /**< enum ipc_how. */
 	int32_t wait_status;
+};
+
+#define IPC_HOOKS_CALLER UINT32_MAX
+
+/** To look at the files of all hooks, or to run the one of a rule on a sample. */
+struct ipc_hooks {
+	uint32_t type;
+	uint32_t request; /**< Chosen by front, comes back in ipc_hooked. */
+	uint32_t uid;	  /**< For whom; IPC_HOOKS_CALLER. */
+	char rule[HOOK_RULE_MAX]; /**< "": look. */
+};
+
+struct ipc_hooked {
+	uint32_t type;
+	uint32_t request;
+	/**
+	 * 0: the memfd has struct hook_info[] (none, for no hooks, when there is no memfd) or one struct
+	 * hook_report.  -EACCES (may not), -ENOENT (no such rule), -ENOBUFS (too many wait), -errno.
+	 */
+	int32_t status;
 };
 
 struct ipc_note {

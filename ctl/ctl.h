@@ -70,7 +70,7 @@ struct ctl_verb {
 #define CTL_VERBS(X)                                                                               \
 	X(list) X(doctor) X(snapshot) X(diff) X(merge) X(watch) X(devices) X(queues)               \
 	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(registers)                \
-	X(memory) X(disassemble) X(dump) X(cores) X(events) X(rpc) X(dap) X(status) X(version)
+	X(memory) X(disassemble) X(dump) X(cores) X(hooks) X(events) X(rpc) X(dap) X(status) X(version)
 /* clang-format on */
 
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;

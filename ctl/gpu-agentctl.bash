@@ -1,7 +1,7 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores events rpc dap status version'
+_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
@@ -18,6 +18,7 @@ _gpu_agentctl_verb_options() {
 	registers) echo '--bank --range --lanes' ;;
 	memory) echo '--raw --space --wave --lane' ;;
 	cores) echo '--since --until --field --reverse --last --number' ;;
+	hooks) echo '--user' ;;
 	dump) echo '--light --full --estimate --compress --progress' ;;
 	disassemble) echo '--wave --gpu --count --before --start' ;;
 	events) echo '--subscribe --hold --filter --no-look --for --until-eof' ;;
@@ -91,6 +92,10 @@ _gpu_agentctl() {
 		;;
 	--gpu | --id | --queues | --grace | --count | --queue | --group | --limit | --range | --lanes | --wave | --lane | --before | --start | --number) return ;;
 	esac
+	if [ "$prev" = --user ]; then
+		COMPREPLY=($(compgen -u -- "$cur"))
+		return
+	fi
 	if [ "$prev" = --json ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = -o "${COMP_WORDS[COMP_CWORD]}" = = ]; then
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values --json)" -- "$cur"))
 		return
@@ -105,6 +110,8 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -f -- "$cur"))
 	elif [ "$verb" = cores ] && [ $n -eq 0 ]; then
 		COMPREPLY=($(compgen -W 'list info export pin unpin rm du' -- "$cur"))
+	elif [ "$verb" = hooks ] && [ $n -eq 0 ]; then
+		COMPREPLY=($(compgen -W 'list test' -- "$cur"))
 	elif [ "$verb" = watchpoint ] && [ $n -eq 1 ]; then
 		COMPREPLY=($(compgen -W 'set list clear' -- "$cur"))
 	elif [ $n -eq 0 ]; then
@@ -118,7 +125,7 @@ _gpu_agentctl() {
 				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
 				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.filter exception.forward
 				wave.registers code.list code.locate memory.read core.begin core.read core.end
-				cores.list cores.info cores.read cores.pin cores.remove cores.usage' -- "$cur"))
+				cores.list cores.info cores.read cores.pin cores.remove cores.usage hooks.list hooks.test' -- "$cur"))
 			;;
 		esac
 	fi

@@ -48,6 +48,7 @@ struct front {
 	struct request_list waiting;  /**< For their turn to be sent to spawn as IPC_START. */
 	struct request_list starting; /**< Wait for IPC_STARTED. */
 	uint32_t n_asked; /**< IPC_START that spawn has not answered. */
+	uint32_t n_hooks_asked; /**< IPC_HOOKS. */
 
 	uint32_t last_request, last_session;
 	uint64_t last_call;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
+#include "agentd/front/hooks.h"
 #include "agentd/front/spawner.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -22,12 +23,6 @@
 
 #define MEMORY_READ_MAX	   (1u << 20)
 #define SUSPEND_LEASE_MAX_MS 60000
-
-/* What the generated dispatcher hands through to the handlers. */
-struct rpc_call {
-	struct request *request;
-	struct conn *conn;
-};
 
 static int no_session(struct agent_err *err, const char *id)
 {
@@ -201,6 +196,8 @@ static const struct rpc_front_handlers handlers = {
 	.session_detach = session_detach,
 	.session_list = session_list,
 	.exception_filter = exception_filter,
+	.hooks_list = hooks_list,
+	.hooks_test = hooks_test,
 };
 
 /* Who changed what: one record for each control call, whatever becomes of it. */

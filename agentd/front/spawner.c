@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
+#include "agentd/front/hooks.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/str.h"
 
 /* Beyond the method's own time: starting the worker, and the way back. */
 #define START_GRACE_MS	1500
@@ -20,9 +22,12 @@
  */
 #define ASKED_MAX 32
 
-static void send_message(struct front *f, const void *msg, size_t size, int fd)
+/* They may run for minutes, and nobody else shall wait for them. */
+#define HOOKS_ASKED_MAX 16
+
+static void send_with(struct front *f, const void *msg, size_t size, const int *fds, size_t n_fds)
 {
-	ssize_t n = f->spawn_fd < 0 ? 0 : fd_send(f->spawn_fd, msg, size, &fd, fd >= 0);
+	ssize_t n = f->spawn_fd < 0 ? 0 : fd_send(f->spawn_fd, msg, size, fds, n_fds);
 
 	if (n < 0) {
 		/* Without spawn nothing can be started or freed: leave, workers follow. */
@@ -30,6 +35,27 @@ static void send_message(struct front *f, const void *msg, size_t size, int fd)
 			log_error("the parent takes no messages (%s): exiting", strerror((int)-n));
 		event_base_loopbreak(f->base);
 	}
+}
+
+static void send_message(struct front *f, const void *msg, size_t size, int fd)
+{
+	send_with(f, msg, size, &fd, fd >= 0);
+}
+
+int spawner_ask_hooks(struct request *r, const char *rule, uint32_t uid, int document_fd)
+{
+	struct front *f = r->front;
+	const int fds[] = { r->conn->fd, document_fd };
+	struct ipc_hooks m = { .type = IPC_HOOKS, .uid = uid };
+
+	if (f->n_hooks_asked >= HOOKS_ASKED_MAX)
+		return -EBUSY;
+	f->n_hooks_asked++;
+	m.request = r->start_id = ++f->last_request;
+	str_copy(m.rule, sizeof(m.rule), rule);
+	request_own(r, &f->starting);
+	send_with(f, &m, sizeof(m), fds, document_fd >= 0 ? 2 : 1);
+	return 0;
 }
 
 void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value)
@@ -261,6 +287,7 @@ static int receive(struct front *f)
 		uint32_t type;
 		struct ipc_started started;
 		struct ipc_ended ended;
+		struct ipc_hooked hooked;
 	} m;
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds;
@@ -268,9 +295,9 @@ static int receive(struct front *f)
 
 	memset(&m, 0, sizeof(m));
 	n = fd_recv(f->spawn_fd, &m, sizeof(m), fds, &n_fds);
-	/* Only one kind of message brings a descriptor. */
+	/* Of those that bring a descriptor. */
 	if (n == -EMFILE)
-		n = sizeof(m.started);
+		n = m.type == IPC_STARTED ? sizeof(m.started) : sizeof(m.hooked);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	while (n_fds > 1)
@@ -281,6 +308,9 @@ static int receive(struct front *f)
 		ask_waiting(f);
 	} else if ((size_t)n == sizeof(m.ended) && m.type == IPC_ENDED && !n_fds) {
 		handle_ended(f, &m.ended);
+	} else if ((size_t)n == sizeof(m.hooked) && m.type == IPC_HOOKED) {
+		f->n_hooks_asked--;
+		hooks_answered(find_starting(f, m.hooked.request), m.hooked.status, n_fds ? fds[0] : -1);
 	} else {
 		return -EPROTO;
 	}

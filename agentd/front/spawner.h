@@ -11,6 +11,12 @@ int spawner_init(struct front *f, int spawn_fd);
 void spawner_deinit(struct front *f);
 /** Ask for a worker on behalf of @p r; the answer goes to the request's method. */
 void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms);
+/**
+ * Ask about hooks; hooks_answered() gets the answer.
+ * @param document_fd  For a test, or -1; borrowed.
+ * @return 0, -EBUSY (enough are asked for).
+ */
+int spawner_ask_hooks(struct request *r, const char *rule, uint32_t uid, int document_fd);
 void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value);
 /** Tell spawn the figures for the service status. */
 void spawner_status(struct front *f);

@@ -27,6 +27,7 @@
 #include "agentd/privileges.h"
 #include "agentd/spawn/config.h"
 #include "agentd/spawn/heir.h"
+#include "agentd/spawn/hook_requests.h"
 #include "agentd/spawn/listen.h"
 #include "agentd/spawn/notify.h"
 #include "agentd/spawn/release.h"
@@ -71,7 +72,9 @@ struct spawn {
 	struct config config;
 	struct access_rules rules;
 	struct workers workers;
-	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX];
+	struct hooks hooks;
+	struct hook_desk hook_desk;
+	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX], hook_program[PATH_MAX];
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	uid_t front_uid;
 	gid_t front_gid;
@@ -83,6 +86,7 @@ struct spawn {
 	uint64_t watchdog_at;
 	uint64_t stop_at;  /* stopping: SIGKILL comes then */
 	bool front_failed; /* front ended although nobody asked it to */
+	bool idle;	   /* nobody is connected, but a hook is running */
 };
 
 static int fail(const char *what, int r)
@@ -108,8 +112,9 @@ static int find_programs(struct spawn *s)
 	snprintf(s->front_program, sizeof(s->front_program), "%s/gpu-agent-front", self);
 	snprintf(s->worker_program, sizeof(s->worker_program), "%s/gpu-agent-worker", self);
 	snprintf(s->store_program, sizeof(s->store_program), "%s/gpu-agent-store", self);
+	snprintf(s->hook_program, sizeof(s->hook_program), "%s/gpu-agent-hook", self);
 	if (access(s->front_program, X_OK) < 0 || access(s->worker_program, X_OK) < 0 ||
-	    access(s->store_program, X_OK) < 0)
+	    access(s->store_program, X_OK) < 0 || access(s->hook_program, X_OK) < 0)
 		return -errno;
 	return 0;
 }
@@ -328,6 +333,7 @@ static void stop(struct spawn *s)
 	notify_send("STOPPING=1\nSTATUS=Releasing all targets");
 	s->stop_at = clock_deadline_ms(STOP_WORKERS_MS);
 	workers_signal(&s->workers, SIGTERM);
+	hooks_stop(&s->hooks);
 }
 
 static void send_front(struct spawn *s, const void *msg, size_t size, int fd)
@@ -354,10 +360,10 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 		log_info("ready on %s", s->config.socket);
 		break;
 	case IPC_NOTE_IDLE:
-		log_info("idle: exiting");
-		stop(s);
+		s->idle = true;
 		break;
 	case IPC_NOTE_STATUS:
+		s->idle = s->idle && !m->value;
 		notify_send("STATUS=%u sessions, %u connections", m->value >> 16, m->value & 0xffff);
 		break;
 	case IPC_NOTE_KILL:
@@ -380,33 +386,54 @@ static void front_start(struct spawn *s, const struct ipc_start *m, int client_s
 	send_front(s, &answer, sizeof(answer), channel);
 }
 
-/* Both messages of front start with their type; the sizes differ. */
+static void send_hooked(void *ctx, const struct ipc_hooked *m, int fd)
+{
+	send_front(ctx, m, sizeof(*m), fd);
+}
+
+static void front_hooks(struct spawn *s, struct ipc_hooks *m, int client_sock, int document_fd)
+{
+	const struct ipc_hooked lost = { .type = IPC_HOOKED, .request = m->request, .status = -EMFILE };
+
+	m->rule[sizeof(m->rule) - 1] = '\0';
+	if (client_sock < 0)
+		send_hooked(s, &lost, -1);
+	else
+		hook_requests_take(&s->hook_desk, m, client_sock, document_fd);
+}
+
+/* All messages of front start with their type; the sizes differ. */
 static int front_message(struct spawn *s)
 {
 	union {
 		uint32_t type;
 		struct ipc_start start;
+		struct ipc_hooks hooks;
 		struct ipc_note note;
 	} m;
 	int fds[FD_MESSAGE_MAX];
-	auto_close int fd = -1;
+	auto_close int fd = -1, document_fd = -1;
 	size_t n_fds;
 	ssize_t n;
 	bool lost;
 
 	memset(&m, 0, sizeof(m));
 	n = fd_recv(s->front_sock, &m, sizeof(m), fds, &n_fds);
-	/* Only one kind of message brings a descriptor. */
+	/* Of those that bring a descriptor. */
 	lost = n == -EMFILE;
 	if (lost)
-		n = sizeof(m.start);
+		n = m.type == IPC_START ? sizeof(m.start) : sizeof(m.hooks);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
-	while (n_fds > 1)
+	while (n_fds > 2)
 		close(fds[--n_fds]);
-	fd = n_fds ? fds[0] : -1;
+	fd = n_fds > 0 ? fds[0] : -1;
+	document_fd = n_fds > 1 ? fds[1] : -1;
+	s->idle = s->idle && m.type == IPC_NOTE; /* the others come from a client */
 	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && (fd >= 0 || lost))
 		front_start(s, &m.start, fd);
+	else if ((size_t)n == sizeof(m.hooks) && m.type == IPC_HOOKS && (fd >= 0 || lost))
+		front_hooks(s, &m.hooks, fd, document_fd);
 	else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE)
 		front_note(s, &m.note);
 	else
@@ -445,6 +472,8 @@ static void reap(struct spawn *s)
 				s->front_failed = true;
 				stop(s);
 			}
+		} else if (hooks_reaped(&s->hooks, pid, status)) {
+			continue;
 		} else if (workers_reaped(&s->workers, pid, status, &ended) && s->front_sock >= 0) {
 			send_front(s, &ended, sizeof(ended), -1);
 		}
@@ -495,7 +524,7 @@ static bool stop_step(struct spawn *s)
 		return true;
 	}
 	/* A manager would kill them with us; they end by themselves. */
-	if (s->workers.releases)
+	if (s->workers.releases || (hooks_is_busy(&s->hooks) && !late))
 		return true;
 	if (s->front_sock >= 0) {
 		close(s->front_sock); /* front leaves at end of file */
@@ -510,8 +539,11 @@ static bool stop_step(struct spawn *s)
 
 static int poll_timeout(struct spawn *s)
 {
-	uint64_t next = workers_deadlines(&s->workers);
+	uint64_t next = workers_deadlines(&s->workers), hooks = hooks_deadlines(&s->hooks);
 	uint32_t watchdog = notify_watchdog_ms();
+
+	if (hooks && (!next || hooks < next))
+		next = hooks;
 
 	if (watchdog && clock_left_ms(s->watchdog_at) == 0) {
 		notify_send("WATCHDOG=1");
@@ -524,13 +556,22 @@ static int poll_timeout(struct spawn *s)
 	return next ? clock_left_ms(next) : -1;
 }
 
+/* Not before the last hook has said how it went. */
+static void exit_idle(struct spawn *s)
+{
+	if (!s->idle || s->stop_at || hooks_is_busy(&s->hooks))
+		return;
+	log_info("idle: exiting");
+	stop(s);
+}
+
 static void serve(struct spawn *s)
 {
-	struct pollfd fds[POLL_MAX];
+	struct pollfd fds[POLL_MAX + HOOKS_RUNNING_MAX + 1];
 	struct worker *of[POLL_MAX];
 
 	while (!s->stop_at || stop_step(s)) {
-		size_t n = 0;
+		size_t n = 0, n_workers;
 
 		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = s->front_sock, .events = POLLIN };
@@ -538,19 +579,25 @@ static void serve(struct spawn *s)
 			of[n] = w;
 			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
 		}
+		n_workers = n;
+		n += hooks_poll(&s->hooks, fds + n);
 		if (poll(fds, n, poll_timeout(s)) < 0 && errno != EINTR) {
 			log_error("poll: %s", strerror(errno));
 			stop(s);
 			continue;
 		}
 		/* Guards first: the other two may remove workers from the list. */
-		for (size_t i = 2; i < n; i++)
+		for (size_t i = 2; i < n_workers; i++)
 			if (fds[i].revents)
 				workers_guard(&s->workers, of[i]);
+		for (size_t i = n_workers; i < n; i++)
+			if (fds[i].revents)
+				hooks_readable(&s->hooks, fds[i].fd);
 		if (fds[1].revents)
 			front_readable(s);
 		if (fds[0].revents)
 			signals_readable(s);
+		exit_idle(s);
 	}
 }
 
@@ -580,7 +627,7 @@ static int run(struct spawn *s)
 	}
 	r = find_programs(s);
 	if (r < 0)
-		return fail("gpu-agent-front, -worker and -store must lie beside gpu-agentd", r);
+		return fail("gpu-agent-front, -worker, -store and -hook must lie beside gpu-agentd", r);
 	if (resolve_names(s) < 0 || open_listener(s) < 0)
 		return 1;
 	if (!opt.user)
@@ -601,6 +648,9 @@ static int run(struct spawn *s)
 	s->workers.store_gid = s->front_gid;
 	s->workers.user_mode = opt.user;
 	s->workers.verbose = opt.verbose;
+	hooks_init(&s->hooks, s->hook_program);
+	s->hook_desk = (struct hook_desk){ .hooks = &s->hooks, .rules = &s->rules, .user_mode = opt.user,
+					   .send = send_hooked, .ctx = s };
 	s->watchdog_at = clock_deadline_ms(0);
 	heir_take_over(&s->workers);
 	r = start_front(s);
@@ -610,6 +660,7 @@ static int run(struct spawn *s)
 	release_leftovers_of_others(s);
 	heir_start(&s->workers);
 	serve(s);
+	hooks_deinit(&s->hooks);
 	if (s->own_socket)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);

@@ -16,7 +16,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, PATIENCE, as_user, main, need_root, test, wait_until  # noqa: E402
+from harness import BIN, PATIENCE, Rpc, Scene, as_user, main, need_root, test, wait_until  # noqa: E402
 
 PROBE = BIN.parent / "tests" / "hooks_probe"
 RUNNER = BIN / "gpu-agent-hook"
@@ -488,6 +488,36 @@ def without_privileges_only_the_own_user_is_possible():
             p.started.clear()
 
         as_user(ANNA, unprivileged)
+
+
+# -- through the agent ----------------------------------------------------------------------------
+
+@test
+def without_rules_there_are_no_hooks():
+    with Scene(app=None) as s:
+        assert s.rpc.call("hooks.list") == {"hooks": []}
+        assert s.rpc.error("hooks.test", rule="nothing").name == "no_such_rule"
+        assert s.rpc.error("hooks.test", rule="").name == "invalid_params"
+        done = s.ctl("hooks", "list")
+        assert done.returncode == 0 and not done.stdout and "no rule has a hook" in done.stderr, done
+        done = s.ctl("hooks", "test", "nothing", "--json=short")
+        assert done.returncode == 3 and json.loads(done.stdout)["error"]["data"]["name"] == "no_such_rule", done
+        for words in (("hooks",), ("hooks", "test"), ("hooks", "list", "x"), ("hooks", "none"),
+                      ("hooks", "list", "--user=root"), ("hooks", "test", "x", "--user=no-such-user")):
+            assert s.ctl(*words).returncode == 2, words
+
+
+@test
+def only_administrators_may_test():
+    need_root()
+    with Scene(app=None, user_mode=False) as s:
+        def somebody():
+            rpc = Rpc(s.socket)
+            assert rpc.error("hooks.test", rule="any").name == "not_permitted"
+            assert rpc.call("hooks.list") == {"hooks": []}
+
+        as_user(ANNA, somebody)
+        assert s.rpc.error("hooks.test", rule="any", uid=ANNA).name == "no_such_rule"
 
 
 if __name__ == "__main__":

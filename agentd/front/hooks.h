@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_HOOKS_H
+#define FRONT_HOOKS_H
+
+/** @file hooks.h  hooks.list and hooks.test: spawn does what they ask for. */
+
+#include "agentd/front/handlers.h"
+
+int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+	       const struct rpc_hooks_list_params *params, struct rpc_hooks_list_result *ret,
+	       struct agent_err *err);
+int hooks_test(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+	       const struct rpc_hooks_test_params *params, struct rpc_hooks_test_result *ret,
+	       struct agent_err *err);
+
+/** spawn's answer (IPC_HOOKED).  @param r NULL when nobody waits for it any more. */
+void hooks_answered(struct request *r, int status, int take_fd);
+
+#endif /* FRONT_HOOKS_H */

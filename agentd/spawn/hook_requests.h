@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SPAWN_HOOK_REQUESTS_H
+#define SPAWN_HOOK_REQUESTS_H
+
+/** @file hook_requests.h  What clients ask about hooks, through front. */
+
+#include "agentd/access.h"
+#include "agentd/ipc.h"
+#include "agentd/spawn/hooks.h"
+
+struct hook_desk {
+	struct hooks *hooks;
+	const struct access_rules *rules;
+	bool user_mode; /**< Whose agent it is, is its administrator. */
+	/** @param fd  To go along, or -1; borrowed. */
+	void (*send)(void *ctx, const struct ipc_hooked *m, int fd);
+	void *ctx;
+};
+
+/** Answered now or later, once.  The desk must outlive its hooks. */
+void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock, int document_fd);
+
+#endif /* SPAWN_HOOK_REQUESTS_H */
