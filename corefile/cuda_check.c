@@ -8,9 +8,22 @@
 #include "base/str.h"
 #include "corefile/cuda_write.h"
 
+/* A row by the row that it belongs to and its id. */
+struct key {
+	uint32_t owner, row;
+	uint64_t id;
+};
+
+struct keys {
+	struct key *list; /* by owner, then id, then row */
+	uint32_t n;
+};
+
 struct check {
 	const struct cudacore *core;
 	struct corefile_problem *error;
+	struct keys contexts, grids; /* owner: device */
+	struct keys code;	     /* modules that have some; owner: context */
 };
 
 #define REFUSE(c, table, row, ...)                                                                 \
@@ -53,57 +66,93 @@ static int check_device(struct check *c, uint32_t i)
 	return check_sms(c, i);
 }
 
-static const struct cudacore_context *find_context(const struct cudacore *c, uint32_t device,
-						   uint64_t id)
-{
-	const struct cudacore_range *r = &c->devices[device].contexts;
+/* ------------------------------------------------------------------ looking up --------------- */
 
-	for (uint32_t i = r->first; i < r->first + r->n; i++)
-		if (c->contexts[i].id == id)
-			return &c->contexts[i];
-	return NULL;
+static int by_key(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static const struct cudacore_grid *find_grid(const struct cudacore *c, uint32_t device, uint64_t id)
+static struct key *make_keys(const struct cudacore *c, enum cudacore_table table)
 {
-	const struct cudacore_range *r = &c->devices[device].grids;
-
-	for (uint32_t i = r->first; i < r->first + r->n; i++)
-		if (c->grids[i].id == id)
-			return &c->grids[i];
-	return NULL;
+	return calloc(c->n[table] + UINT64_C(1), sizeof(struct key));
 }
 
-static bool has_code(const struct cudacore *c, const struct cudacore_context *context,
-		     uint64_t handle)
+static void sort_keys(struct keys *k, uint32_t n)
 {
-	const struct cudacore_range *r = &context->modules;
-
-	for (uint32_t i = r->first; i < r->first + r->n; i++)
-		if (c->modules[i].handle == handle && c->modules[i].relocated.size)
-			return true;
-	return false;
+	k->n = n;
+	qsort(k->list, n, sizeof(*k->list), by_key);
 }
+
+/* A file may have a million grids and as many blocks: each must be found at once. */
+static int make_index(struct check *c)
+{
+	const struct cudacore *core = c->core;
+	uint32_t n = 0;
+
+	c->contexts.list = make_keys(core, CUDACORE_CONTEXTS);
+	c->grids.list = make_keys(core, CUDACORE_GRIDS);
+	c->code.list = make_keys(core, CUDACORE_MODULES);
+	if (!c->contexts.list || !c->grids.list || !c->code.list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < core->n[CUDACORE_CONTEXTS]; i++)
+		c->contexts.list[i] = (struct key){ core->contexts[i].device, i, core->contexts[i].id };
+	for (uint32_t i = 0; i < core->n[CUDACORE_GRIDS]; i++)
+		c->grids.list[i] = (struct key){ core->grids[i].device, i, core->grids[i].id };
+	for (uint32_t i = 0; i < core->n[CUDACORE_MODULES]; i++)
+		if (core->modules[i].relocated.size)
+			c->code.list[n++] = (struct key){ core->modules[i].context, i,
+							  core->modules[i].handle };
+	sort_keys(&c->contexts, core->n[CUDACORE_CONTEXTS]);
+	sort_keys(&c->grids, core->n[CUDACORE_GRIDS]);
+	sort_keys(&c->code, n);
+	return 0;
+}
+
+/* The first row of that id. */
+static const struct key *find(const struct keys *k, uint32_t owner, uint64_t id)
+{
+	const struct key wanted = { owner, 0, id };
+	uint32_t low = 0, high = k->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (by_key(&k->list[middle], &wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < k->n && k->list[low].owner == owner && k->list[low].id == id ? &k->list[low] : NULL;
+}
+
+/* ------------------------------------------------------------------ grids -------------------- */
 
 #define ORIGIN_GPU 1
 
 static int check_grid(struct check *c, uint32_t i)
 {
 	const struct cudacore_grid *g = &c->core->grids[i];
-	const struct cudacore_context *context = find_context(c->core, g->device, g->context_id);
+	const struct key *context = find(&c->contexts, g->device, g->context_id);
 	long long id = (long long)g->id;
 
 	if (!context)
 		return REFUSE(c, CUDACORE_GRIDS, i,
 			      "grid %lld: no context 0x%llx on its device", id,
 			      (unsigned long long)g->context_id);
-	if (!has_code(c->core, context, g->module_handle))
+	if (!find(&c->code, context->row, g->module_handle))
 		return REFUSE(c, CUDACORE_GRIDS, i,
 			      "grid %lld: no module 0x%llx with a relocated image in its context",
 			      id, (unsigned long long)g->module_handle);
 	if (!g->status)
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld has no status", id);
-	if (g->origin == ORIGIN_GPU && !find_grid(c->core, g->device, g->parent_id))
+	if (g->origin == ORIGIN_GPU && !find(&c->grids, g->device, g->parent_id))
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld: no parent grid %lld", id,
 			      (long long)g->parent_id);
 	return 0;
@@ -158,7 +207,7 @@ static int check_block(struct check *c, uint32_t block, uint64_t *slots)
 	uint32_t device = c->core->sms[b->sm].device;
 	const struct cudacore_device *d = &c->core->devices[device];
 
-	if (!find_grid(c->core, device, b->grid_id))
+	if (!find(&c->grids, device, b->grid_id))
 		return REFUSE(c, CUDACORE_BLOCKS, block, "block of grid %lld, which is not there",
 			      (long long)b->grid_id);
 	for (uint32_t i = b->warps.first; i < b->warps.first + b->warps.n; i++) {
@@ -188,24 +237,38 @@ static int check_sm(struct check *c, uint32_t sm)
 	return err;
 }
 
+static int check_rows(struct check *c)
+{
+	const struct cudacore *core = c->core;
+	int r = 0;
+
+	for (uint32_t i = 0; i < core->n[CUDACORE_DEVICES] && r == 0; i++)
+		r = check_device(c, i);
+	for (uint32_t i = 0; i < core->n[CUDACORE_CONTEXTS] && r == 0; i++)
+		if (core->contexts[i].device_row != core->contexts[i].device)
+			r = REFUSE(c, CUDACORE_CONTEXTS, i, "context of device %u says device %u",
+				   core->contexts[i].device, core->contexts[i].device_row);
+	for (uint32_t i = 0; i < core->n[CUDACORE_GRIDS] && r == 0; i++)
+		r = check_grid(c, i);
+	for (uint32_t i = 0; i < core->n[CUDACORE_SMS] && r == 0; i++)
+		r = check_sm(c, i);
+	return r;
+}
+
 int cudacore_check(const struct cudacore *core, struct corefile_problem *error)
 {
 	struct check c = { .core = core, .error = error };
-	int r = 0;
+	int r;
 
 	if (core->n[CUDACORE_DEVICES] == 0)
 		return REFUSE(&c, CUDACORE_DEVICES, 0, "no device");
 	if (core->n[CUDACORE_META] > 1)
 		return REFUSE(&c, CUDACORE_META, 1, "metadata comes twice");
-	for (uint32_t i = 0; i < core->n[CUDACORE_DEVICES] && r == 0; i++)
-		r = check_device(&c, i);
-	for (uint32_t i = 0; i < core->n[CUDACORE_CONTEXTS] && r == 0; i++)
-		if (core->contexts[i].device_row != core->contexts[i].device)
-			r = REFUSE(&c, CUDACORE_CONTEXTS, i, "context of device %u says device %u",
-				   core->contexts[i].device, core->contexts[i].device_row);
-	for (uint32_t i = 0; i < core->n[CUDACORE_GRIDS] && r == 0; i++)
-		r = check_grid(&c, i);
-	for (uint32_t i = 0; i < core->n[CUDACORE_SMS] && r == 0; i++)
-		r = check_sm(&c, i);
+	r = make_index(&c);
+	if (r == 0)
+		r = check_rows(&c);
+	free(c.contexts.list);
+	free(c.grids.list);
+	free(c.code.list);
 	return r;
 }

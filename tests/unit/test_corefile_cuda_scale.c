@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* More sections than 16 bits count, and a whole GPU in bounded memory. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -220,4 +221,42 @@ static void full_gpu_within_400_mib(void)
 	run_bounded("analyse", analyse_full, fd);
 }
 
-TEST_SUITE(corefile_cuda_scale, TEST(counts_beyond_sixteen_bits), TEST(full_gpu_within_400_mib));
+/* Each of very many rows names the last of as many others: that is found, or missed, in no time. */
+static void many_rows_are_checked_at_once(void)
+{
+	enum { N = 200000 };
+	struct corefile_problem problem;
+	struct cudacore c = { 0 };
+	uint64_t began;
+
+	add_device(&c);
+	c.devices[0].sm_count = 1;
+	for (uint32_t i = 0; i < N; i++)
+		((struct cudacore_context *)cudacore_add(&c, CUDACORE_CONTEXTS, 0))->id = i;
+	for (uint32_t i = 0; i < N; i++)
+		*(struct cudacore_module *)cudacore_add(&c, CUDACORE_MODULES, N - 1) =
+			(struct cudacore_module){ .handle = i, .context = N - 1,
+						  .relocated = { .data = "code", .size = 4 } };
+	for (uint32_t i = 0; i < N; i++)
+		*(struct cudacore_grid *)cudacore_add(&c, CUDACORE_GRIDS, 0) = (struct cudacore_grid){
+			.id = i, .context_id = N - 1, .module_handle = N - 1, .status = 2,
+			.origin = 1, .parent_id = N - 1 };
+	cudacore_add(&c, CUDACORE_SMS, 0);
+	for (uint32_t i = 0; i < N; i++)
+		((struct cudacore_block *)cudacore_add(&c, CUDACORE_BLOCKS, 0))->grid_id = N - 1;
+	began = clock_now_ns();
+	TEST_EQ(cudacore_check(&c, &problem), 0);
+	/* Row by row it would be minutes. */
+	CU_ASSERT_TRUE(clock_now_ns() - began < UINT64_C(10000000000));
+	c.blocks[N - 1].grid_id = N;
+	TEST_EQ(cudacore_check(&c, &problem), -EINVAL);
+	TEST_EQ(problem.offset, N - 1);
+	/* Of contexts with the same id the first counts. */
+	c.blocks[N - 1].grid_id = 0;
+	c.contexts[0].id = N - 1;
+	TEST_EQ(cudacore_check(&c, &problem), -EINVAL);
+	TEST_STR(problem.text, "grid 0: no module 0x30d3f with a relocated image in its context");
+	cudacore_deinit(&c);
+}
+
+TEST_SUITE(corefile_cuda_scale, TEST(many_rows_are_checked_at_once), TEST(counts_beyond_sixteen_bits), TEST(full_gpu_within_400_mib));
