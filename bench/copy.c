@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reading many small places of another process costs at least: a bare loop, nothing else.
+ * What reading many small places of another process costs at least: bare loops, nothing else.
  *
- * usage: bench_copy PIECES STRIDE ROUNDS
- * Prints "vm MEDIAN-NS P99-NS" for process_vm_readv() with as many pieces in each call as it takes,
- * and "file MEDIAN-NS P99-NS" for one pread() of /proc/PID/mem for each.
+ * usage: bench_copy PID < places, then lines
+ * The input begins with the number of places and their addresses, 64-bit numbers.  Then each line
+ * asks for all of them once, and is answered with the nanoseconds that took or the word "error":
+ *	vm N	process_vm_readv() with as many in each call as it takes, on N threads
+ *	file N	pread() of /proc/PID/mem for each
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define SIZE	   128u
-#define AT_ONCE	   1024u
-#define ROUNDS_MAX 1001u
+#define SIZE	    128u
+#define AT_ONCE	    1024u
+#define THREADS_MAX 64u
+
+static struct {
+	pid_t pid;
+	int fd;
+	struct iovec *local, *remote;
+	size_t n, n_threads;
+	bool by_file;
+	pthread_barrier_t start;
+} all;
 
 static uint64_t now_ns(void)
 {
@@ -33,109 +40,112 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int by_value(const void *a, const void *b)
+static bool by_vectors(size_t begin, size_t end)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	for (size_t i = begin; i < end; i += AT_ONCE) {
+		size_t k = end - i < AT_ONCE ? end - i : AT_ONCE;
 
-	return (x > y) - (x < y);
-}
-
-/* A process whose memory is its own, in pages of ordinary size.  @return once it is there. */
-static pid_t start_target(uint8_t *area, size_t size)
-{
-	int ready[2];
-	uint8_t byte;
-	pid_t pid;
-
-	if (pipe(ready) < 0 || (pid = fork()) < 0)
-		return -1;
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		memset(area, 2, size);
-		if (write(ready[1], &byte, 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	return read(ready[0], &byte, 1) == 1 ? pid : -1;
-}
-
-static bool by_vectors(pid_t pid, const struct iovec *local, const struct iovec *remote, size_t n)
-{
-	for (size_t i = 0; i < n; i += AT_ONCE) {
-		size_t k = n - i < AT_ONCE ? n - i : AT_ONCE;
-
-		if (process_vm_readv(pid, local + i, k, remote + i, k, 0) != (ssize_t)(k * SIZE))
+		if (process_vm_readv(all.pid, all.local + i, k, all.remote + i, k, 0) !=
+		    (ssize_t)(k * SIZE))
 			return false;
 	}
 	return true;
 }
 
-static bool by_file(int fd, const struct iovec *local, const struct iovec *remote, size_t n)
+static bool by_file(size_t begin, size_t end)
 {
-	for (size_t i = 0; i < n; i++)
-		if (pread(fd, local[i].iov_base, SIZE, (off_t)(uintptr_t)remote[i].iov_base) != SIZE)
+	for (size_t i = begin; i < end; i++)
+		if (pread(all.fd, all.local[i].iov_base, SIZE,
+			  (off_t)(uintptr_t)all.remote[i].iov_base) != SIZE)
 			return false;
 	return true;
 }
 
-static void print(const char *name, uint64_t *times, size_t n)
+static bool part(size_t i)
 {
-	qsort(times, n, sizeof(times[0]), by_value);
-	printf("%s %llu %llu\n", name, (unsigned long long)times[n / 2],
-	       (unsigned long long)times[n * 99 / 100]);
+	size_t begin = all.n * i / all.n_threads, end = all.n * (i + 1) / all.n_threads;
+
+	return all.by_file ? by_file(begin, end) : by_vectors(begin, end);
+}
+
+static void *run_part(void *arg)
+{
+	pthread_barrier_wait(&all.start);
+	return part((size_t)(uintptr_t)arg) ? NULL : arg;
+}
+
+/* Threads wait for the start before it is timed. */
+static bool run(uint64_t *ret_ns)
+{
+	pthread_t threads[THREADS_MAX];
+	bool good;
+	uint64_t start;
+
+	pthread_barrier_init(&all.start, NULL, (unsigned)all.n_threads);
+	for (size_t i = 1; i < all.n_threads; i++)
+		if (pthread_create(&threads[i], NULL, run_part, (void *)(uintptr_t)i) != 0)
+			exit(1);
+	usleep(1000);
+	start = now_ns();
+	pthread_barrier_wait(&all.start);
+	good = part(0);
+	for (size_t i = 1; i < all.n_threads; i++) {
+		void *failed;
+
+		pthread_join(threads[i], &failed);
+		good = good && !failed;
+	}
+	*ret_ns = now_ns() - start;
+	pthread_barrier_destroy(&all.start);
+	return good;
+}
+
+static bool read_places(void)
+{
+	uint64_t n, place;
+	uint8_t *copy;
+
+	if (fread(&n, sizeof(n), 1, stdin) != 1 || n > 1000000)
+		return false;
+	all.n = n;
+	copy = calloc(n, SIZE);
+	all.local = calloc(n, sizeof(*all.local));
+	all.remote = calloc(n, sizeof(*all.remote));
+	if (!copy || !all.local || !all.remote)
+		return false;
+	memset(copy, 1, n * SIZE);
+	for (size_t i = 0; i < n; i++) {
+		if (fread(&place, sizeof(place), 1, stdin) != 1)
+			return false;
+		all.local[i] = (struct iovec){ copy + i * SIZE, SIZE };
+		all.remote[i] = (struct iovec){ (void *)(uintptr_t)place, SIZE };
+	}
+	return true;
 }
 
 int main(int argc, char **argv)
 {
-	size_t n = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
-	size_t stride = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
-	size_t rounds = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
-	static uint64_t vm[ROUNDS_MAX], file[ROUNDS_MAX];
-	struct iovec *local, *remote;
-	uint8_t *area, *copy;
-	char path[64];
-	pid_t pid;
-	int fd;
+	char path[64], line[64], way[16];
 
-	if (!n || n > 100000 || stride < SIZE || stride > 1000000 || !rounds || rounds > ROUNDS_MAX) {
-		fputs("usage: bench_copy PIECES STRIDE ROUNDS\n", stderr);
+	all.pid = argc == 2 ? atoi(argv[1]) : 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)all.pid);
+	all.fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (all.fd < 0 || !read_places()) {
+		fputs("usage: bench_copy PID < places, then lines\n", stderr);
 		return 2;
 	}
-	area = mmap(NULL, n * stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	copy = calloc(n, SIZE);
-	local = calloc(n, sizeof(*local));
-	remote = calloc(n, sizeof(*remote));
-	if (area == MAP_FAILED || !copy || !local || !remote)
-		return 1;
-	madvise(area, n * stride, MADV_NOHUGEPAGE);
-	memset(copy, 1, n * SIZE);
-	for (size_t i = 0; i < n; i++) {
-		local[i] = (struct iovec){ copy + i * SIZE, SIZE };
-		remote[i] = (struct iovec){ area + i * stride, SIZE };
-	}
-	pid = start_target(area, n * stride);
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	for (size_t i = 0; fd >= 0 && i < rounds; i++) {
-		uint64_t start = now_ns(), middle;
+	setlinebuf(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		uint64_t ns;
 
-		if (!by_vectors(pid, local, remote, n))
-			break;
-		middle = now_ns();
-		vm[i] = middle - start;
-		if (!by_file(fd, local, remote, n))
-			break;
-		file[i] = now_ns() - middle;
-		if (i + 1 == rounds) {
-			print("vm", vm, rounds);
-			print("file", file, rounds);
-		}
+		if (sscanf(line, "%15s %zu", way, &all.n_threads) != 2 || !all.n_threads ||
+		    all.n_threads > THREADS_MAX)
+			return 2;
+		all.by_file = strcmp(way, "file") == 0;
+		if (run(&ns))
+			printf("%llu\n", (unsigned long long)ns);
+		else
+			puts("error");
 	}
-	if (pid > 0) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-	}
-	return fd < 0 || !file[rounds - 1];
+	return 0;
 }

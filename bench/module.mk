@@ -10,6 +10,7 @@ bench_wave_libs := kfdtrap base
 bench_programs += bench_copy
 bench_copy_src := bench/copy.c
 bench_copy_libs := base
+bench_copy_ldlibs := -lpthread
 bench_programs += bench_group
 bench_group_src := bench/group.c
 bench_group_deps := $(protocol_gen)
