@@ -25,7 +25,8 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 			    const char **ret_fix);
 /**
  * Who traces it?  @return NULL nobody; otherwise a few words, in the arena.
- * @param ret_session  Our own session on it, in the arena; NULL when the tracer is somebody else.
+ * @param ret_session  Our own session on it, in the arena, also where that traces nobody (NVIDIA);
+ *                     NULL: none.
  */
 const char *inspect_tracer(struct rpc_arena *a, const struct access_target *facts,
 			   const char **ret_session);
@@ -33,7 +34,9 @@ const char *inspect_tracer(struct rpc_arena *a, const struct access_target *fact
 int inspect_ptrace_scope(void);
 /** Would the kernel let the agent trace other processes under this scope? */
 bool inspect_scope_allows(const struct worker_options *o, int scope);
-/** A session worker of the agent?  Its command line names the session. */
-bool inspect_is_worker(const struct access_target *facts);
+/** A session worker of this agent?  They use devices, and NVIDIA's library, too. */
+bool inspect_is_own_worker(struct rpc_arena *a, pid_t pid);
+/** This agent's session on a process, in the arena; NULL: none. */
+const char *inspect_session(struct rpc_arena *a, pid_t target);
 
 #endif /* WORKER_INSPECT_H */

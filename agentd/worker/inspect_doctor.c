@@ -52,12 +52,12 @@ static void check_tracer(struct sheet *s, const struct access_target *t)
 {
 	const char *session, *tracer = inspect_tracer(s->arena, t, &session);
 
-	if (!tracer)
-		put(s, "tracer", RPC_VERDICT_PASS, "nobody traces it", NULL);
-	else if (session)
+	if (session)
 		put(s, "tracer", RPC_VERDICT_PASS,
 		    rpc_arena_printf(s->arena, "session %s is open on it: attaching joins", session),
 		    NULL);
+	else if (!tracer)
+		put(s, "tracer", RPC_VERDICT_PASS, "nobody traces it", NULL);
 	else
 		put(s, "tracer", RPC_VERDICT_FAIL, tracer, "let that debugger detach first");
 }

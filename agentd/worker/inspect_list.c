@@ -25,17 +25,6 @@ static void judge(const struct worker_options *o, struct rpc_arena *a,
 	p->debuggable = !p->reason;
 }
 
-/* Session workers use the device too; a worker is what traces another process of the list. */
-static bool is_own_worker(const struct found *list, size_t n, const struct found *f)
-{
-	if (!inspect_is_worker(&f->facts))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (list[i].facts.tracer_pid == f->facts.pid)
-			return true;
-	return false;
-}
-
 static void fill(const struct worker_options *o, struct rpc_arena *a, const struct found *f,
 		 struct rpc_process *p)
 {
@@ -107,7 +96,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 	}
 	ret->processes = rpc_arena_array(a, n, sizeof(*ret->processes));
 	for (size_t i = 0; ret->processes && i < n; i++)
-		if (!is_own_worker(list, n, &list[i]))
+		if (!inspect_is_own_worker(a, list[i].facts.pid))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
 	if (rpc_arena_error(a))
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");

@@ -63,6 +63,7 @@ struct target_cuda {
 	struct cuda_module *modules;
 	size_t n_modules, modules_capacity;
 	bool lost_news;	   /**< Memory ran out for a context or a module. */
+	bool is_near_mps;  /**< Of whose clients none can be attached to. */
 	bool wants_resume; /**< The engine has stopped the devices by itself. */
 	uint64_t subscribed;
 	struct cuda_core *core; /**< That is being fetched, or NULL. */
@@ -173,6 +174,13 @@ void cuda_core_end(struct target *t);
 
 /** Is libcuda mapped?  1, 0, -1 when the list of mappings cannot be read. */
 int cuda_process_uses(pid_t pid);
+/** Has the driver's kernel part a node here? */
+bool cuda_has_nodes(void);
+/** Has the process that node open, wherever it got it from? */
+bool cuda_uses_nodes(pid_t pid);
+#define CUDA_NODES_HINT "load the nvidia module; in a container, pass the devices in"
+/** An MPS daemon is where the process would look for one.  @param ret_path  Its pipe. */
+bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size);
 int cuda_rescue(const struct worker_options *o);
 int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
 	       size_t *ret_n, struct agent_err *err);

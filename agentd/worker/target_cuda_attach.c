@@ -89,6 +89,7 @@ static int create_steps(struct target_cuda *c, struct agent_err *err)
 {
 	const struct worker_options *o = c->t.options;
 	int uses = cuda_process_uses(o->pid);
+	char mps[1024];
 
 	if (uses == 0) {
 		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for CUDA user",
@@ -100,6 +101,11 @@ static int create_steps(struct target_cuda *c, struct agent_err *err)
 		return refuse_open(o, "read /proc/PID/maps", EACCES, err);
 	if (c->t.facts.tracer_pid)
 		return leader_refusal(o->pid, "attach", err);
+	if (cuda_uses_nodes(o->pid) && !cuda_has_nodes())
+		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "attach", CUDA_NODES_HINT,
+				     "process %d uses /dev/nvidiactl, which is not there for the agent",
+				     (int)o->pid);
+	c->is_near_mps = cuda_is_near_mps(o->pid, mps, sizeof(mps));
 	map_undo(c);
 	return open_files(c, err);
 }
@@ -174,6 +180,14 @@ static int undo_session(void *ctx, uint64_t arg, struct agent_err *err)
 	return r < 0 && !c->t.ended && r != -ESRCH ? cuda_attach_error(c, err) : 0;
 }
 
+static int not_possible(const struct target_cuda *c, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EAGAIN, "attach",
+			     cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_NOT_POSSIBLE),
+			     "the driver in process %d says that it cannot be attached to%s",
+			     (int)c->t.options->pid, c->is_near_mps ? ": it is a client of MPS" : "");
+}
+
 /* @return 0, or negative with @p err; the session has detached by itself then. */
 static int run_attach(struct target_cuda *c, struct agent_err *err)
 {
@@ -183,18 +197,15 @@ static int run_attach(struct target_cuda *c, struct agent_err *err)
 	int r;
 
 	while ((r = cudbgshim_session_step(c->session, &w)) == CUDBGSHIM_SESSION_BUSY) {
-		/* It is asked again and again as long as there is time. */
+		/* It is asked again and again as long as there is time, where that may help. */
 		refused = refused || (!late && strcmp(w.step, "ask again") == 0);
-		late = late || clock_now_ns() >= o->deadline_ns;
+		late = late || clock_now_ns() >= o->deadline_ns || (refused && c->is_near_mps);
 		if (late)
 			cudbgshim_session_detach(c->session);
 		sleep_for(c, &w);
 	}
 	if (late && refused)
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EAGAIN, "attach",
-				     cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_NOT_POSSIBLE),
-				     "the driver in process %d says that it cannot be attached to",
-				     (int)o->pid);
+		return not_possible(c, err);
 	if (late)
 		return agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, w.step,
 				     "allow more time: timeout_ms",

@@ -50,6 +50,8 @@ int cuda_attach_error(struct target_cuda *c, struct agent_err *err)
 				     (int)c->t.options->pid);
 	if (e->outcome == CUDBGSHIM_OUTCOME_CALL && (e->error == -EBUSY || e->error == -EPERM))
 		return leader_refusal(c->t.options->pid, e->step, err);
-	return agent_err_set(err, code, -e->error, e->step, cudbgshim_outcome_hint(e->outcome), "%s",
-			     e->text);
+	return agent_err_set(err, code, -e->error, e->step,
+			     e->outcome == CUDBGSHIM_OUTCOME_NO_DEVICE && !cuda_has_nodes() ?
+				     CUDA_NODES_HINT : cudbgshim_outcome_hint(e->outcome),
+			     "%s", e->text);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentd/worker/inspect.h"
 #include "agentd/worker/target_cuda.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -16,6 +17,8 @@
 
 #define MAPS_MAX      ((size_t)8 << 20)
 #define PROCESSES_MAX 65536u
+#define ENVIRONMENT_MAX ((size_t)4 << 20)
+#define CONTROL_NODE "/dev/nvidiactl"
 
 static int read_maps(pid_t pid, char **ret, size_t *ret_size)
 {
@@ -77,6 +80,25 @@ static void find_devices(struct rpc_arena *a, struct target_user *u)
 			u->gpu_ids[u->n_gpu_ids++] = i;
 }
 
+bool cuda_uses_nodes(pid_t pid)
+{
+	char path[32], link[sizeof(CONTROL_NODE) + 1];
+	struct dirent *e;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (e = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link));
+
+		found = n == sizeof(CONTROL_NODE) - 1 && !memcmp(link, CONTROL_NODE, (size_t)n);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
 	       size_t *ret_n, struct agent_err *err)
 {
@@ -110,9 +132,9 @@ int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct targe
 		find_devices(a, &list[n++]);
 	}
 	closedir(dir);
-	if (!n && access("/dev/nvidiactl", F_OK) < 0)
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, errno, "list CUDA processes",
-				     "load the nvidia module", "there is no /dev/nvidiactl");
+	if (!n && !cuda_has_nodes())
+		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "list CUDA processes",
+				     "load the nvidia module", "there is no " CONTROL_NODE);
 	*ret = list;
 	*ret_n = n;
 	return 0;
@@ -201,6 +223,21 @@ static bool read_flag(const struct sheet *s, enum cudbgshim_symbol symbol, uint3
 	return !at || s->memory.read(s->memory.ctx, at, ret, sizeof(*ret)) == 0;
 }
 
+static void check_debugger(struct sheet *s, bool is_used)
+{
+	const char *session = inspect_session(s->arena, s->facts->pid);
+
+	if (session)
+		put(s, "cuda_debugger", RPC_VERDICT_PASS,
+		    rpc_arena_printf(s->arena, "session %s uses its CUDA driver: attaching joins", session),
+		    NULL);
+	else if (is_used)
+		put(s, "cuda_debugger", RPC_VERDICT_FAIL,
+		    "a debugger or profiler uses its CUDA driver", "let it detach");
+	else
+		put(s, "cuda_debugger", RPC_VERDICT_PASS, "no debugger uses its CUDA driver", NULL);
+}
+
 static void check_flags(struct sheet *s)
 {
 	uint32_t engaged, initialized, preemption, fd;
@@ -213,12 +250,7 @@ static void check_flags(struct sheet *s)
 		    NULL);
 		return;
 	}
-	if (engaged || initialized)
-		put(s, "cuda_debugger", RPC_VERDICT_FAIL,
-		    "a debugger or profiler uses its CUDA driver",
-		    "let it detach; a session of this agent may be joined");
-	else
-		put(s, "cuda_debugger", RPC_VERDICT_PASS, "no debugger uses its CUDA driver", NULL);
+	check_debugger(s, engaged || initialized);
 	if (preemption)
 		put(s, "cuda_preemption", RPC_VERDICT_FAIL, "software preemption is on",
 		    "start the program without CUDA_DEBUGGER_SOFTWARE_PREEMPTION");
@@ -294,31 +326,55 @@ static void check_namespaces(struct sheet *s)
 		    "it has its own mount namespace; its libraries are read in its memory", NULL);
 }
 
-/* Without the node the driver would try to make one. */
-static void check_nodes(struct sheet *s)
+/* Without the node the driver would try to make one, which the sandbox forbids. */
+bool cuda_has_nodes(void)
 {
 	struct stat st;
 
-	if (stat("/dev/nvidiactl", &st) == 0 && S_ISCHR(st.st_mode))
-		put(s, "cuda_device", RPC_VERDICT_PASS, "/dev/nvidiactl is there", NULL);
+	return stat(CONTROL_NODE, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
+static void check_nodes(struct sheet *s)
+{
+	if (cuda_has_nodes())
+		put(s, "cuda_device", RPC_VERDICT_PASS, CONTROL_NODE " is there", NULL);
 	else
-		put(s, "cuda_device", RPC_VERDICT_UNKNOWN, "there is no /dev/nvidiactl here",
-		    "load the nvidia module; in a container, pass the devices in");
+		put(s, "cuda_device",
+		    cuda_uses_nodes(s->facts->pid) ? RPC_VERDICT_FAIL : RPC_VERDICT_UNKNOWN,
+		    "there is no " CONTROL_NODE " here", CUDA_NODES_HINT);
+}
+
+/* In its own eyes: its environment, its mounts. */
+bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size)
+{
+	static const char name[] = "CUDA_MPS_PIPE_DIRECTORY=";
+	const char *where = "/tmp/nvidia-mps";
+	auto_free char *environment = NULL;
+	char path[PATH_MAX];
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	if (fd_read_file(path, ENVIRONMENT_MAX, &environment, &n) == 0)
+		for (const char *p = environment; p < environment + n; p += strlen(p) + 1)
+			if (strncmp(p, name, sizeof(name) - 1) == 0)
+				where = p + sizeof(name) - 1;
+	snprintf(ret_path, size, "%s/control", where);
+	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, ret_path) >= (int)sizeof(path))
+		return false;
+	return access(path, F_OK) == 0;
 }
 
 static void check_mps(struct sheet *s)
 {
-	const char *mps = getenv("CUDA_MPS_PIPE_DIRECTORY");
-	char path[4096];
+	char path[1024];
 
-	snprintf(path, sizeof(path), "%s/control", mps ? mps : "/tmp/nvidia-mps");
-	if (access(path, F_OK) == 0)
+	if (cuda_is_near_mps(s->facts->pid, path, sizeof(path)))
 		put(s, "cuda_mps", RPC_VERDICT_UNKNOWN,
 		    rpc_arena_printf(s->arena, "an MPS daemon runs (%s); its clients cannot be attached to",
 				     path),
 		    "start the program without MPS");
 	else
-		put(s, "cuda_mps", RPC_VERDICT_PASS, "no MPS daemon at its usual place", NULL);
+		put(s, "cuda_mps", RPC_VERDICT_PASS, "no MPS daemon where it would look for one", NULL);
 }
 
 int cuda_checks(const struct worker_options *o, const struct access_target *facts,

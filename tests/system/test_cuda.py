@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
-from harness import BIN, CudaScene, children, main, need_root, status, test, wait_until  # noqa: E402
+from harness import BIN, CudaScene, Skip, children, main, need_root, status, test, wait_until  # noqa: E402
 from debugger import get, say  # noqa: E402
 
 RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
@@ -272,10 +272,18 @@ def list_and_doctor():
         checks = {c["name"]: c["verdict"] for c in doctor["checks"]}
         assert doctor["ok"] and checks["cuda_driver"] == "pass" and "kfd_device" not in checks, checks
         session = s.attach()
-        checks = {c["name"]: c["verdict"] for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"]}
-        assert checks["cuda_debugger"] == "fail", checks
+        doctor = s.rpc.call("process.doctor", pid=s.app.pid)
+        checks = {c["name"]: (c["verdict"], c["detail"]) for c in doctor["checks"]}
+        assert doctor["ok"] and all(checks[name][0] == "pass" and f"session {session} " in checks[name][1]
+                                    for name in ("cuda_debugger", "tracer")), checks
+        # The worker has the library too, but is nobody's process to debug.
+        listed = {p["pid"]: p for p in s.rpc.call("process.list")["processes"]}
+        assert listed[s.app.pid]["session"] == session and not set(s.worker_pids()) & set(listed), listed
         s.rpc.call("session.detach", session=session)
         assert_untouched(s)
+        say(s, "set cudbgDebuggerInitialized 1")
+        checks = {c["name"]: c["verdict"] for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"]}
+        assert checks["cuda_debugger"] == "fail", checks
 
 
 @test
@@ -319,6 +327,34 @@ def under_mps():
         s.control("mps off")
         assert s.ctl("snapshot", s.app.pid).returncode == 0
         assert_untouched(s)
+    with scene(app=None) as s:
+        # Where its daemon can be seen, the driver is not asked for five seconds.
+        s.directory.joinpath("mps").mkdir()
+        s.directory.joinpath("mps/control").touch()
+        s.app = start_through(s, f"CUDA_MPS_PIPE_DIRECTORY={s.directory}/mps exec")
+        s.control("mps on")
+        before = time.monotonic()
+        refused(s, "not_debuggable", 5, "it is a client of MPS")
+        assert time.monotonic() - before < 4
+        (check,) = [c for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"] if c["name"] == "cuda_mps"]
+        assert check["verdict"] == "unknown" and f"{s.directory}/mps/control" in check["detail"], check
+        assert_untouched(s)
+
+
+@test
+def device_nodes_that_the_agent_lacks():
+    """As a container has them and the agent does not."""
+    need_root()
+    if os.path.exists("/dev/nvidiactl"):
+        raise Skip("this machine has an NVIDIA driver")
+    with scene(app=None) as s:
+        s.app = start_through(s, "exec unshare --mount sh -c 'mount -t tmpfs none /dev && "
+                              "mknod -m 666 /dev/null c 1 3 && touch /dev/nvidiactl && exec \"$@\" 9</dev/nvidiactl' sh")
+        refused(s, "not_debuggable", 5, "/dev/nvidiactl, which is not there for the agent", "pass the devices in")
+        (check,) = [c for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"] if c["name"] == "cuda_device"]
+        assert check["verdict"] == "fail", check
+        assert_alive(s)
+    assert not os.path.exists("/dev/nvidiactl")
 
 
 @test
@@ -412,12 +448,17 @@ def target_in_other_namespaces():
         assert_alive(s)
 
 
-def start_unshared(s, *flags):
-    """The program in namespaces of its own; unshare(1) executes it."""
+def start_through(s, words):
+    """The program, executed by a line of shell."""
     program = s.directory / "program"
-    program.write_text(f"#!/bin/sh\nexec unshare {' '.join(flags)} {BIN}/gpu-agent-cuda-simapp \"$@\"\n")
+    program.write_text(f"#!/bin/sh\n{words} {BIN}/gpu-agent-cuda-simapp \"$@\"\n")
     program.chmod(0o755)
     return s.start_app(s.APP, program=program)
+
+
+def start_unshared(s, *flags):
+    """The program in namespaces of its own; unshare(1) executes it."""
+    return start_through(s, f"exec unshare {' '.join(flags)}")
 
 
 # -- who holds what -------------------------------------------------------------------------------
