@@ -29,6 +29,7 @@ def outputs(schema):
         "rpc_client_gen.c": gen_c.ClientSource(schema).write(),
         "protocol.py": gen_py.protocol(schema),
         "protocol.ts": gen_ts.protocol(schema),
+        "rpc_names.h": gen_c.NamesHeader(schema).write(),
         "openrpc.json": openrpc + "\n",
         "PROTOCOL.md": gen_doc.protocol(schema),
         "methods.txt": "".join(f"{name}\n" for name in sorted(m["name"] for m in schema.methods)),

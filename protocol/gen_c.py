@@ -464,6 +464,17 @@ class Source(CWriter):
         self.put("const size_t rpc_openrpc_json_size = sizeof(rpc_openrpc_json) - 1;")
 
 
+class NamesHeader(CWriter):
+    def write(self):
+        self.put("#ifndef RPC_NAMES_H", "#define RPC_NAMES_H", "",
+                 "/* X(name, value) for each value of each enum, for who needs no more of the schema. */")
+        for item in self.schema.enums:
+            rows = [f'\tX({c_string(v["name"])}, {v["value"]})' for v in item["values"]]
+            self.put("", f"#define RPC_NAMES_{item['name'].upper()}(X) \\", *(row + " \\" for row in rows[:-1]), rows[-1])
+        self.put("", "#endif /* RPC_NAMES_H */")
+        return self.text()
+
+
 class ClientHeader(CWriter):
     def write(self):
         self.put("#ifndef RPC_CLIENT_GEN_H", "#define RPC_CLIENT_GEN_H", "", '#include "protocol/rpc_client.h"', "",

@@ -1,7 +1,7 @@
 # Schema, generator, framing, messages, client.  Users: foo_libs := protocol base,
 # foo_ldlibs := $(protocol_ldlibs), foo_deps := $(protocol_gen), #include "rpc_gen.h".
 protocol_gen := $(addprefix $(O)/gen/,rpc_gen.h rpc_gen.c rpc_client_gen.h rpc_client_gen.c \
-	protocol.py protocol.ts openrpc.json PROTOCOL.md methods.txt)
+	rpc_names.h protocol.py protocol.ts openrpc.json PROTOCOL.md methods.txt)
 generated += $(protocol_gen)
 protocol_ldlibs := $(call pkg_libs,json-c)
 

@@ -23,7 +23,7 @@ GOLDEN = os.path.join(TOP, "tests", "protocol", "golden")
 TINY = os.path.join(GOLDEN, "tiny.json")
 FILES = [
     "PROTOCOL.md", "methods.txt", "openrpc.json", "protocol.py", "protocol.ts", "rpc_client_gen.c", "rpc_client_gen.h",
-    "rpc_gen.c", "rpc_gen.h",
+    "rpc_gen.c", "rpc_gen.h", "rpc_names.h",
 ]
 
 sys.path.insert(0, os.path.join(TOP, "tests", "lib"))
