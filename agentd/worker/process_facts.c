@@ -1,76 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/process_facts.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/cgroup.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
 
-#define CONTAINER_ID_DIGITS 64
-#define COMPONENT_MAX 160
-
-static bool has_container_id(const char *s, size_t size)
-{
-	size_t run = 0;
-
-	for (size_t i = 0; i < size; i++) {
-		run = isxdigit((unsigned char)s[i]) ? run + 1 : 0;
-		if (run == CONTAINER_ID_DIGITS)
-			return true;
-	}
-	return false;
-}
-
-static bool is_lxc(const char *s, size_t size)
-{
-	static const char prefix[] = "lxc.payload.";
-
-	return size > sizeof(prefix) - 1 && memcmp(s, prefix, sizeof(prefix) - 1) == 0;
-}
-
-/* The innermost component of one path that names a container. */
-static char *find_in_path(struct rpc_arena *a, const char *path, size_t size)
-{
-	while (size) {
-		const char *slash = memrchr(path, '/', size);
-		const char *name = slash ? slash + 1 : path;
-		size_t n = (size_t)(path + size - name);
-
-		if (n <= COMPONENT_MAX && (has_container_id(name, n) || is_lxc(name, n)))
-			return rpc_arena_strndup(a, name, n);
-		if (!slash)
-			break;
-		size = (size_t)(slash - path);
-	}
-	return NULL;
-}
-
 char *process_facts_container(struct rpc_arena *a, const char *cgroup, size_t size)
 {
-	const char *end = cgroup + size;
+	struct cgroup_part name = cgroup_container(cgroup, size);
 
-	/* Lines "ID:CONTROLLERS:PATH": cgroups(7). */
-	while (cgroup < end) {
-		const char *newline = memchr(cgroup, '\n', (size_t)(end - cgroup));
-		const char *stop = newline ? newline : end;
-		const char *colon = memchr(cgroup, ':', (size_t)(stop - cgroup));
-		char *found;
-
-		if (colon)
-			colon = memchr(colon + 1, ':', (size_t)(stop - colon - 1));
-		if (colon) {
-			found = find_in_path(a, colon + 1, (size_t)(stop - colon - 1));
-			if (found)
-				return found;
-		}
-		cgroup = stop + 1;
-	}
-	return NULL;
+	return name.text ? rpc_arena_strndup(a, name.text, name.size) : NULL;
 }
 
 char *process_facts_exe(pid_t pid)

@@ -15,11 +15,7 @@ char *process_facts_exe(pid_t pid);
 void process_facts_fill(struct rpc_arena *a, const struct access_target *facts,
 			struct rpc_process *ret);
 
-/**
- * The part of a /proc/PID/cgroup that names a container: the innermost component with a run of 64
- * hex digits (an OCI container id), or below "lxc" or "lxc.payload.NAME".
- * @return in the arena, or NULL.
- */
+/** cgroup_container() of a /proc/PID/cgroup text.  @return in the arena, or NULL. */
 char *process_facts_container(struct rpc_arena *a, const char *cgroup, size_t size);
 
 #endif /* WORKER_PROCESS_FACTS_H */

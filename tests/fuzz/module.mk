@@ -9,6 +9,7 @@ endef
 
 $(eval $(call fuzz_target,config,spawn,-linih))
 $(eval $(call fuzz_target,proc_status,agentd))
+$(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
 
 $(eval $(call fuzz_target,disasm,disasm,$(disasm_ldlibs)))
