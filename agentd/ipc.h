@@ -6,10 +6,11 @@
  * @file ipc.h
  * Messages between the three processes of the daemon (picture: docs/ARCHITECTURE.md).
  *
- *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note
+ *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch, ipc_rule_name
  *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd; with
  *	                    IPC_FLAG_FD and a short text a client's descriptor
  *	worker  -> spawn    struct ipc_guard
+ *	spawn   -> worker   struct ipc_rule
  *	front  <-> store    as front <-> worker
  *	front  <-> spawn    besides, struct ipc_hooks, ipc_hooked
  *	worker <-> store    struct ipc_add, ipc_added
@@ -42,8 +43,14 @@
 /** Largest text in one message; what a memfd may hold. */
 #define IPC_TEXT_MAX ((size_t)256 << 20)
 
-/** RESCUE: clean up behind a dead session worker; spawn alone starts those. */
-enum ipc_kind { IPC_KIND_SESSION = 1, IPC_KIND_INSPECT = 2, IPC_KIND_RESCUE = 3, IPC_KIND_STORE = 4 };
+/** RESCUE: clean up behind a dead session worker; LOOK: find GPU processes.  Spawn's own ideas, both. */
+enum ipc_kind {
+	IPC_KIND_SESSION = 1,
+	IPC_KIND_INSPECT = 2,
+	IPC_KIND_RESCUE = 3,
+	IPC_KIND_STORE = 4,
+	IPC_KIND_LOOK = 5,
+};
 enum ipc_right { IPC_RIGHT_NONE = 0, IPC_RIGHT_READ = 1, IPC_RIGHT_CONTROL = 2 };
 
 /** Outcome of the authorisation; everything but IPC_VERDICT_OK is a refusal. */
@@ -71,6 +78,8 @@ enum ipc_type {
 	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
 	IPC_ENDED,   /**< struct ipc_ended. */
 	IPC_HOOKED,  /**< struct ipc_hooked; a sealed memfd when it went well. */
+	IPC_WATCH,   /**< struct ipc_watch; one descriptor (channel) when a worker was made. */
+	IPC_RULE_NAME, /**< struct ipc_rule_name. */
 	/* front -> worker: struct ipc_head */
 	IPC_CALL,
 	IPC_LEASE_LOST, /**< The writer left: undo what it may not leave behind. */
@@ -80,10 +89,15 @@ enum ipc_type {
 	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
 	IPC_NOTIFY, /**< Text of the notification's params; `number` is its enum rpc_notification. */
 	IPC_OVER,   /**< The session ended; `number` is its enum rpc_end_reason.  Nothing follows. */
+	IPC_COUNTS, /**< Text: struct ipc_counts, what came since the last one. */
 	/* worker -> spawn: struct ipc_guard */
 	IPC_ARM,
 	IPC_DISARM,
 	IPC_STORE, /**< One descriptor: the store's end of a SOCK_SEQPACKET pair; closed when refused. */
+	IPC_FOUND, /**< Of a look: a process. */
+	IPC_HOOK,  /**< The rule has a hook.  One descriptor, sealed: the document. */
+	/* spawn -> worker */
+	IPC_RULE, /**< struct ipc_rule: from now on. */
 	/* worker -> store */
 	IPC_ADD, /**< struct ipc_add; a sealed memfd with metadata line and document; the body, if any. */
 	/* store -> worker */
@@ -95,6 +109,7 @@ enum ipc_note_kind {
 	IPC_NOTE_IDLE,	    /**< front has had no connection for the idle time. */
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: worker id that does not answer. */
+	IPC_NOTE_RELEASE,   /**< value: worker id whose process no rule is to watch any more. */
 };
 
 struct ipc_start {
@@ -102,7 +117,6 @@ struct ipc_start {
 	uint32_t request; /**< Chosen by front, comes back in ipc_started. */
 	uint32_t kind;	  /**< enum ipc_kind. */
 	uint32_t pid;	  /**< Target; for inspect workers the process to judge, or 0. */
-	uint32_t session; /**< Number of a new session; its id is "s" followed by it. */
 	uint32_t timeout_ms; /**< The worker is killed when it has not settled by then. */
 };
 
@@ -110,6 +124,7 @@ struct ipc_started {
 	uint32_t type;
 	uint32_t request;
 	uint32_t worker;  /**< Id of the worker, new or found; 0 when refused. */
+	uint32_t session; /**< Its number; the id is "s" followed by it. */
 	uint32_t joined;  /**< 1: this target has a worker already (no descriptor comes). */
 	uint32_t verdict; /**< enum ipc_verdict. */
 	int32_t status;	  /**< -errno behind IPC_VERDICT_FAILED. */
@@ -157,6 +172,61 @@ struct ipc_note {
 struct ipc_guard {
 	uint32_t type;
 	uint32_t ms; /**< IPC_ARM: kill the worker unless it disarms within this time. */
+	uint32_t pid;	 /**< IPC_FOUND. */
+	uint32_t vendor; /**< IPC_FOUND: enum ipc_vendor. */
+	char record[32]; /**< IPC_HOOK: id of the record; "" without one. */
+};
+
+/** Values of the schema's `vendor`. */
+enum ipc_vendor { IPC_VENDOR_ANY = 0, IPC_VENDOR_AMD = 1, IPC_VENDOR_NVIDIA = 2 };
+
+/** What a rule keeps of an exception; LIGHT and FULL: a core file besides the document. */
+enum ipc_keep { IPC_KEEP_NOTHING = 0, IPC_KEEP_JSON, IPC_KEEP_LIGHT, IPC_KEEP_FULL };
+
+/* What makes two exceptions the same. */
+#define IPC_KEY_KERNEL 1u
+#define IPC_KEY_PC     2u
+#define IPC_KEY_CODE   4u
+
+#define IPC_RULE_NAME_SIZE   32
+#define IPC_RULE_DEVICES_MAX 16
+
+/** The rule that watches a worker's target (agentd/spawn/rules.h says what the members mean). */
+struct ipc_rule {
+	uint32_t type;
+	uint32_t keep; /**< enum ipc_keep. */
+	uint64_t exceptions;
+	uint32_t rate_events, rate_ms;
+	uint32_t key_parts, key_ms;
+	uint32_t n_devices, has_hook;
+	uint32_t devices[IPC_RULE_DEVICES_MAX];
+	char name[IPC_RULE_NAME_SIZE]; /**< "": no rule watches any more. */
+};
+
+/** A rule watches the target of a worker, new or found, or no longer. */
+struct ipc_watch {
+	uint32_t type;
+	uint32_t worker;
+	uint32_t session, pid, target_uid;
+	char comm[16];
+	char rule[IPC_RULE_NAME_SIZE]; /**< "": none does. */
+};
+
+/** One for each rule at start and after a reload; at least one. */
+struct ipc_rule_name {
+	uint32_t type;
+	uint32_t generation; /**< When the last one is here, rules of an earlier one are gone. */
+	uint32_t last;
+	char name[IPC_RULE_NAME_SIZE]; /**< "": there are no rules. */
+};
+
+/** What happened to the exceptions that a rule is for. */
+struct ipc_counts {
+	uint64_t exceptions; /**< All of them: each is in one of the others, besides. */
+	uint64_t recorded;   /**< Or passed to the hook only, where nothing is kept. */
+	uint64_t duplicates; /**< Of a record that is there. */
+	uint64_t limited;    /**< More than rate_limit. */
+	uint64_t lost;	     /**< The record could not be made or stored. */
 };
 
 struct ipc_add {

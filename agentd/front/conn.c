@@ -13,6 +13,7 @@
 
 #include "agentd/access.h"
 #include "agentd/front/request.h"
+#include "agentd/front/rules.h"
 #include "agentd/front/session.h"
 #include "agentd/front/spawner.h"
 #include "base/cleanup.h"
@@ -46,8 +47,14 @@ static void start_idle_timer(struct front *f)
 	const struct timeval tv = { .tv_sec = f->idle_ms / 1000,
 				    .tv_usec = (f->idle_ms % 1000) * 1000 };
 
-	if (f->idle_ms && !f->n_conns)
+	if (f->idle_ms && !f->n_conns && !rules_exist(f))
 		event_add(f->idle_timer, &tv);
+}
+
+void conn_update_idle(struct front *f)
+{
+	event_del(f->idle_timer);
+	start_idle_timer(f);
 }
 
 int conn_take_fd(struct conn *c)

@@ -37,6 +37,9 @@ struct attachment {
 };
 LIST_HEAD(attachment_list, attachment);
 
+/** Rules came or went: with rules the agent has something to do without clients. */
+void conn_update_idle(struct front *f);
+
 struct conn {
 	LIST_ENTRY(conn) link;
 	struct front *front;

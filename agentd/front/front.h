@@ -30,6 +30,14 @@ LIST_HEAD(conn_list, conn);
 LIST_HEAD(session_list, session);
 LIST_HEAD(request_list, request);
 
+/** A watch rule, and what happened by it since the agent started. */
+struct front_rule {
+	char name[IPC_RULE_NAME_SIZE];
+	uint32_t generation;
+	uint64_t matched; /**< Processes. */
+	struct ipc_counts counts;
+};
+
 struct front {
 	struct event_base *base;
 	struct event *accept_event, *accept_retry, *idle_timer, *spawn_event;
@@ -49,8 +57,10 @@ struct front {
 	struct request_list starting; /**< Wait for IPC_STARTED. */
 	uint32_t n_asked; /**< IPC_START that spawn has not answered. */
 	uint32_t n_hooks_asked; /**< IPC_HOOKS. */
+	struct front_rule *rules;
+	size_t n_rules;
 
-	uint32_t last_request, last_session;
+	uint32_t last_request;
 	uint64_t last_call;
 	uint64_t started_ns;
 	pid_t daemon_pid; /**< spawn, the process that a service manager knows. */

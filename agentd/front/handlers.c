@@ -9,6 +9,7 @@
 
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
+#include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -67,7 +68,12 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			struct rpc_agent_status_result *ret, struct agent_err *err)
 {
 	struct front *f = ctx;
+	bool all = call->conn->admin || f->user_mode;
+	size_t n_rules = 0;
+	struct rpc_rule_status *rules = all ? rules_status(f, arena, &n_rules) : NULL;
 
+	if (all && !rules)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	*ret = (struct rpc_agent_status_result){
 		.agent = GPU_AGENT_VERSION,
 		.pid = (uint32_t)f->daemon_pid,
@@ -76,6 +82,9 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.sessions = f->n_sessions,
 		.requests = f->n_requests,
 		.user_mode = f->user_mode,
+		.has_rules = all,
+		.rules = rules,
+		.n_rules = n_rules,
 	};
 	return 0;
 }
@@ -101,6 +110,21 @@ static int session_attach_start(void *ctx, struct rpc_call *call, struct rpc_are
 	return RPC_LATER;
 }
 
+/* Who changed what: one record for each control call, whatever becomes of it. */
+static void audit(const struct conn *c, const struct session *s, const char *method)
+{
+	char target[12], uid[12], pid[12];
+	const struct log_field fields[] = { { "OBJECT_PID", target },	  { "GPU_AGENT_PEER_UID", uid },
+					    { "GPU_AGENT_PEER_PID", pid }, { "GPU_AGENT_METHOD", method },
+					    { "GPU_AGENT_SESSION", s->id }, { NULL, NULL } };
+
+	snprintf(target, sizeof(target), "%u", s->pid);
+	snprintf(uid, sizeof(uid), "%u", c->uid);
+	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields, "%s on process %u by uid %u (pid %s)",
+		   method, s->pid, c->uid, pid);
+}
+
 static void detach_expired(int fd, short what, void *user)
 {
 	struct request *r = user;
@@ -123,7 +147,15 @@ static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 	if (!a)
 		return no_session(err, params->session);
 	s = a->session;
-	if (LIST_NEXT(LIST_FIRST(&s->attachments), in_session)) {
+	if (params->has_release && params->release && s->rule[0]) {
+		int r = session_check_control(a, err);
+
+		if (r < 0)
+			return r;
+		audit(call->conn, s, rpc_methods[call->request->method].name);
+		rules_release(s);
+	}
+	if (s->rule[0] || LIST_NEXT(LIST_FIRST(&s->attachments), in_session)) {
 		session_leave(a);
 		ret->ended = false;
 		return 0;
@@ -158,6 +190,7 @@ static void describe_session(const struct session *s, struct rpc_session_info *r
 		.pid = s->pid,
 		.uid = s->uid,
 		.comm = s->comm,
+		.rule = s->rule[0] ? s->rule : NULL,
 		.vendor = RPC_VENDOR_AMD,
 		.age_ms = (clock_now_ns() - s->since_ns) / 1000000,
 		.has_writer_pid = s->writer != NULL,
@@ -199,21 +232,6 @@ static const struct rpc_front_handlers handlers = {
 	.hooks_list = hooks_list,
 	.hooks_test = hooks_test,
 };
-
-/* Who changed what: one record for each control call, whatever becomes of it. */
-static void audit(const struct conn *c, const struct session *s, const char *method)
-{
-	char target[12], uid[12], pid[12];
-	const struct log_field fields[] = { { "OBJECT_PID", target },	  { "GPU_AGENT_PEER_UID", uid },
-					    { "GPU_AGENT_PEER_PID", pid }, { "GPU_AGENT_METHOD", method },
-					    { "GPU_AGENT_SESSION", s->id }, { NULL, NULL } };
-
-	snprintf(target, sizeof(target), "%u", s->pid);
-	snprintf(uid, sizeof(uid), "%u", c->uid);
-	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields, "%s on process %u by uid %u (pid %s)",
-		   method, s->pid, c->uid, pid);
-}
 
 /* Answered by the worker of the session that the params name. */
 static int run_session(struct request *r, struct rpc_arena *arena, const char *params, size_t size,

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,6 +81,7 @@ static void deinit(struct front *f)
 	while (!LIST_EMPTY(&f->sessions))
 		session_destroy(LIST_FIRST(&f->sessions));
 	spawner_deinit(f);
+	free(f->rules);
 	if (!f->base)
 		return;
 	event_free(f->accept_event);

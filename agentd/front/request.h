@@ -27,7 +27,6 @@ struct request {
 	uint32_t start_ms;
 	uint32_t timeout_ms; /**< Of the call to the worker. */
 	uint32_t start_id; /**< Waiting for IPC_STARTED. */
-	uint32_t session;  /**< Number promised to a session that is being started. */
 	uint64_t call_id;  /**< Waiting for a worker. */
 	uint32_t pid;	   /**< session.attach, process.doctor. */
 	bool control;	   /**< session.attach asked for the lease. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
+#include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -217,10 +218,16 @@ void session_leave(struct attachment *a)
 		s->writer = NULL;
 	if (s->closing || s->over)
 		return;
-	if (LIST_EMPTY(&s->attachments))
+	if (LIST_EMPTY(&s->attachments) && !s->rule[0])
 		close_channel(s);
 	else
 		tell_left(s, number, was_writer);
+}
+
+void session_check_needed(struct session *s)
+{
+	if (LIST_EMPTY(&s->attachments) && !s->rule[0] && !s->closing && !s->over)
+		close_channel(s);
 }
 
 int session_check_control(const struct attachment *a, struct agent_err *err)
@@ -597,6 +604,9 @@ static void received(struct session *s, struct ipc_message *m)
 		break;
 	case IPC_NOTIFY:
 		notified(s, m);
+		break;
+	case IPC_COUNTS:
+		rules_count(s, m);
 		break;
 	case IPC_OVER:
 		s->over = true;

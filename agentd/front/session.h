@@ -23,6 +23,7 @@ struct session {
 	uint32_t pid;
 	uid_t uid;
 	char comm[16];
+	char rule[IPC_RULE_NAME_SIZE]; /**< Watches the target, so that it goes on without clients; or "". */
 	uint64_t since_ns;
 	struct ipc_link channel;
 	struct event *read_event, *write_event;
@@ -52,6 +53,8 @@ struct session *session_find_worker(struct front *f, uint32_t worker);
 
 /** Attach @p conn; an existing attachment is kept.  @return NULL when out of memory. */
 struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights);
+/** End it when nobody holds it any more, client or rule. */
+void session_check_needed(struct session *s);
 /** The last one to leave ends the session; a writer's lease ends. */
 void session_leave(struct attachment *a);
 /** May it change anything?  @return 0, or negative with @p err. */

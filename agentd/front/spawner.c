@@ -9,6 +9,7 @@
 
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
+#include "agentd/front/rules.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -95,8 +96,6 @@ static void ask(struct request *r)
 			       .pid = r->pid,
 			       .timeout_ms = r->start_ms };
 
-	if (r->start_kind == IPC_KIND_SESSION)
-		m.session = r->session = ++f->last_session;
 	r->start_id = m.request;
 	request_own(r, &f->starting);
 	f->n_asked++;
@@ -220,7 +219,7 @@ static void started_session(struct request *r, const struct ipc_started *m, int 
 	if (m->joined)
 		s = session_find_worker(f, m->worker);
 	else
-		s = session_create(f, m, IPC_KIND_SESSION, r->session, r->pid, take_channel);
+		s = session_create(f, m, IPC_KIND_SESSION, m->session, r->pid, take_channel);
 	if (s && (s->closing || s->over)) {
 		/* The worker is on its way out: ask again when spawn has reaped it. */
 		request_own(r, &s->comers);
@@ -288,6 +287,8 @@ static int receive(struct front *f)
 		struct ipc_started started;
 		struct ipc_ended ended;
 		struct ipc_hooked hooked;
+		struct ipc_watch watch;
+		struct ipc_rule_name rule;
 	} m;
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds;
@@ -295,9 +296,10 @@ static int receive(struct front *f)
 
 	memset(&m, 0, sizeof(m));
 	n = fd_recv(f->spawn_fd, &m, sizeof(m), fds, &n_fds);
-	/* Of those that bring a descriptor. */
+	/* What brings a descriptor, and lost it, is as good without. */
 	if (n == -EMFILE)
-		n = m.type == IPC_STARTED ? sizeof(m.started) : sizeof(m.hooked);
+		n = m.type == IPC_STARTED ? sizeof(m.started) :
+		    m.type == IPC_WATCH	  ? sizeof(m.watch) : sizeof(m.hooked);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	while (n_fds > 1)
@@ -311,6 +313,10 @@ static int receive(struct front *f)
 	} else if ((size_t)n == sizeof(m.hooked) && m.type == IPC_HOOKED) {
 		f->n_hooks_asked--;
 		hooks_answered(find_starting(f, m.hooked.request), m.hooked.status, n_fds ? fds[0] : -1);
+	} else if ((size_t)n == sizeof(m.watch) && m.type == IPC_WATCH) {
+		rules_watch(f, &m.watch, n_fds ? fds[0] : -1);
+	} else if ((size_t)n == sizeof(m.rule) && m.type == IPC_RULE_NAME && !n_fds) {
+		rules_named(f, &m.rule);
 	} else {
 		return -EPROTO;
 	}

@@ -3,10 +3,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -66,7 +69,13 @@ void config_init(struct config *c)
 
 struct parse {
 	struct config *config;
-	char *error; /* empty until the first mistake */
+	const char *left; /* of the text */
+	int line;
+	int open_rule; /* line of the header of a rule that has no key yet; 0: none */
+	bool trusted;  /* the file may have rules */
+	bool failed;
+	const char *name;
+	char *error;
 	size_t error_size;
 };
 
@@ -130,27 +139,86 @@ static const char *store(const struct key *k, const char *value, struct config *
 	return NULL;
 }
 
-/* inih calls this for each key; returning 0 makes it remember the line. */
+/* Only the first mistake is told. */
+static void mistake(struct parse *p, int line, const char *section, const char *name, const char *wrong)
+{
+	if (p->failed)
+		return;
+	p->failed = true;
+	if (section)
+		snprintf(p->error, p->error_size, "%s:%d: [%s]%s%s: %s", p->name, line, section,
+			 *name ? " " : "", name, wrong);
+	else
+		snprintf(p->error, p->error_size, "%s:%d: %s", p->name, line, wrong);
+}
+
+static const char *store_rule(struct parse *p, const char *rule, const char *name, const char *value)
+{
+	if (!p->config->rules)
+		return "rules are not read here";
+	if (!p->trusted)
+		return "rules must be in a file that belongs to root and that nobody else may write";
+	return rules_set(p->config->rules, rule, name, value);
+}
+
+/* inih calls this for each key. */
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct parse *p = user;
-	const struct key *k = find_key(section, name);
-	const char *wrong = k ? store(k, value, p->config) : "unknown key";
+	const char *wrong, *rule = rules_section(section, &wrong);
+	const struct key *k;
 
-	if (!wrong)
-		return 1;
-	if (!p->error[0])
-		snprintf(p->error, p->error_size, "[%s] %s: %s", section, name, wrong);
-	return 0;
+	p->open_rule = 0;
+	if (rule) {
+		wrong = store_rule(p, rule, name, value);
+	} else if (!wrong) {
+		k = find_key(section, name);
+		wrong = k ? store(k, value, p->config) : "unknown key";
+	}
+	if (wrong)
+		mistake(p, p->line, section, name, wrong);
+	return !wrong;
 }
 
-int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
-		 size_t error_size)
+/* inih tells nothing of a section without keys. */
+static void look_at_line(struct parse *p, const char *line)
+{
+	bool header = *line == '[';
+
+	if (header && p->open_rule)
+		mistake(p, p->open_rule, "rule", "", "this rule has no keys");
+	if (header)
+		p->open_rule = str_starts_with(line, "[rule") ? p->line : 0;
+}
+
+/* As fgets(); counts lines, and refuses those that inih would cut in two. */
+static char *next_line(char *buf, int size, void *user)
+{
+	struct parse *p = user;
+	const char *newline = strchr(p->left, '\n');
+	size_t n = newline ? (size_t)(newline - p->left) + 1 : strlen(p->left);
+
+	if (!n)
+		return NULL;
+	p->line++;
+	if (n >= (size_t)size) {
+		mistake(p, p->line, NULL, "", "the line is too long");
+		return NULL;
+	}
+	memcpy(buf, p->left, n);
+	buf[n] = '\0';
+	p->left += n;
+	look_at_line(p, buf);
+	return buf;
+}
+
+static int parse(struct config *c, const char *name, const char *text, size_t size, bool trusted,
+		 char *error, size_t error_size)
 {
 	struct config parsed = *c;
-	char what[160] = "";
-	struct parse p = { &parsed, what, sizeof(what) };
 	auto_free char *copy = NULL;
+	struct parse p = { .config = &parsed, .trusted = trusted, .name = name,
+			   .error = error, .error_size = error_size };
 	int line;
 
 	if (size > FILE_MAX || memchr(text, '\0', size)) {
@@ -160,26 +228,50 @@ int config_parse(struct config *c, const char *name, const char *text, size_t si
 	copy = strndup(text, size);
 	if (!copy)
 		return -ENOMEM;
-	line = ini_parse_string(copy, on_key, &p);
-	if (line) {
-		snprintf(error, error_size, "%s:%d: %s", name, line, what[0] ? what : "syntax error");
+	p.left = copy;
+	line = ini_parse_stream(next_line, &p, on_key, &p);
+	if (p.open_rule)
+		mistake(&p, p.open_rule, "rule", "", "this rule has no keys");
+	if (line)
+		mistake(&p, line, NULL, "", "syntax error");
+	if (p.failed)
 		return -EINVAL;
-	}
 	*c = parsed;
 	return 0;
 }
 
+int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
+		 size_t error_size)
+{
+	return parse(c, name, text, size, true, error, error_size);
+}
+
+/* Of root, or of whoever runs a daemon for himself; and nobody else may change it. */
+static bool is_trusted(const struct config *c, int fd)
+{
+	struct stat st;
+
+	return !c->rules_need_root ||
+	       (fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)));
+}
+
 int config_read_file(struct config *c, const char *path, char *error, size_t error_size)
 {
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	auto_free char *text = NULL;
+	char opened[32];
 	size_t size;
-	int r = fd_read_file(path, FILE_MAX, &text, &size);
+	int r = fd < 0 ? -errno : 0;
 
+	/* What was judged is what is read, whatever the name stands for by then. */
+	snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
+	if (r == 0)
+		r = fd_read_file(opened, FILE_MAX, &text, &size);
 	if (r < 0) {
 		snprintf(error, error_size, "%s: %s", path, strerror(-r));
 		return r;
 	}
-	return config_parse(c, path, text, size, error, error_size);
+	return parse(c, path, text, size, is_trusted(c, fd), error, error_size);
 }
 
 static int is_fragment(const struct dirent *d)

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agentd/spawn/rules.h"
+
 #define CONFIG_NAME_MAX 33
 #define CONFIG_LIMIT_MAX 24
 
@@ -38,6 +40,13 @@ struct config {
 	char store_max_body[CONFIG_LIMIT_MAX];
 	char store_max_age[CONFIG_LIMIT_MAX], store_max_record_age[CONFIG_LIMIT_MAX];
 	char store_max_records[CONFIG_LIMIT_MAX];
+	/**
+	 * Where [rule NAME] sections go; borrowed.  After a mistake it may hold some of what was read.
+	 * NULL: such sections are a mistake.
+	 */
+	struct rules *rules;
+	/** Rules are obeyed on everybody's processes: only files of root alone may have them. */
+	bool rules_need_root;
 };
 
 void config_init(struct config *c);

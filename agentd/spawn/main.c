@@ -31,6 +31,9 @@
 #include "agentd/spawn/listen.h"
 #include "agentd/spawn/notify.h"
 #include "agentd/spawn/release.h"
+#include "agentd/spawn/rule_hooks.h"
+#include "agentd/spawn/rules.h"
+#include "agentd/spawn/watch.h"
 #include "agentd/spawn/workers.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
@@ -71,6 +74,9 @@ static const struct argv_option options[] = {
 struct spawn {
 	struct config config;
 	struct access_rules rules;
+	struct rules watch_rules;
+	uint32_t rules_generation;
+	struct watches watches;
 	struct workers workers;
 	struct hooks hooks;
 	struct hook_desk hook_desk;
@@ -142,7 +148,8 @@ static void user_store(char *ret, size_t size)
 		snprintf(ret, size, "%s/.local/state/gpu-agent/cores", home);
 }
 
-static int load_config(struct spawn *s)
+/* @param rules  What it says of those; the caller's also after a failure. */
+static int load_config(struct spawn *s, struct rules *rules)
 {
 	struct config *c = &s->config;
 	char error[512];
@@ -150,6 +157,8 @@ static int load_config(struct spawn *s)
 	int r = 0;
 
 	config_init(c);
+	c->rules = rules;
+	c->rules_need_root = !opt.user;
 	if (opt.user) {
 		const char *dir = getenv("XDG_RUNTIME_DIR");
 
@@ -162,6 +171,8 @@ static int load_config(struct spawn *s)
 		r = config_read_file(c, opt.config, error, sizeof(error));
 	else if (!opt.user)
 		r = config_read_default(c, error, sizeof(error));
+	if (r == 0)
+		r = rules_check(rules, error, sizeof(error));
 	if (r < 0) {
 		log_error("%s", error);
 		return r;
@@ -369,6 +380,9 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 	case IPC_NOTE_KILL:
 		workers_kill(&s->workers, m->value);
 		break;
+	case IPC_NOTE_RELEASE:
+		watches_release(&s->watches, m->value);
+		break;
 	}
 }
 
@@ -384,6 +398,46 @@ static void front_start(struct spawn *s, const struct ipc_start *m, int client_s
 	else
 		workers_start(&s->workers, m, client_sock, &answer, &channel);
 	send_front(s, &answer, sizeof(answer), channel);
+	if (m->kind != IPC_KIND_STORE)
+		watches_hint(&s->watches);
+}
+
+static void tell_watch(void *ctx, const struct ipc_watch *m, int channel)
+{
+	send_front(ctx, m, sizeof(*m), channel);
+}
+
+static void found(void *ctx, pid_t pid, enum ipc_vendor vendor)
+{
+	struct spawn *s = ctx;
+
+	if (!s->stop_at)
+		watches_found(&s->watches, pid, vendor);
+}
+
+static void hook_asked(void *ctx, const struct worker *k, const char *record, int document_fd)
+{
+	struct spawn *s = ctx;
+
+	rule_hooks_run(&s->hooks, k, record, document_fd);
+}
+
+/* Rules were read: first front knows their names, then processes get theirs. */
+static void apply_rules(struct spawn *s)
+{
+	struct ipc_rule_name m = { .type = IPC_RULE_NAME, .generation = ++s->rules_generation };
+
+	s->config.rules = NULL;
+	rule_hooks_configure(&s->hooks, &s->watch_rules);
+	for (size_t i = 0; i < s->watch_rules.n; i++) {
+		str_copy(m.name, sizeof(m.name), s->watch_rules.list[i].name);
+		m.last = i + 1 == s->watch_rules.n;
+		send_front(s, &m, sizeof(m), -1);
+	}
+	m.last = 1;
+	if (!s->watch_rules.n)
+		send_front(s, &m, sizeof(m), -1);
+	watches_configure(&s->watches);
 }
 
 static void send_hooked(void *ctx, const struct ipc_hooked *m, int fd)
@@ -474,8 +528,10 @@ static void reap(struct spawn *s)
 			}
 		} else if (hooks_reaped(&s->hooks, pid, status)) {
 			continue;
-		} else if (workers_reaped(&s->workers, pid, status, &ended) && s->front_sock >= 0) {
-			send_front(s, &ended, sizeof(ended), -1);
+		} else if (workers_reaped(&s->workers, pid, status, &ended)) {
+			watches_worker_ended(&s->watches, ended.worker);
+			if (s->front_sock >= 0)
+				send_front(s, &ended, sizeof(ended), -1);
 		}
 	}
 }
@@ -484,18 +540,24 @@ static void reload(struct spawn *s)
 {
 	struct config old = s->config;
 	struct access_rules old_rules = s->rules;
+	struct rules fresh = { 0 }, swap;
 
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
 		    (unsigned long long)(clock_now_ns() / 1000));
-	if (load_config(s) < 0 || resolve_names(s) < 0) {
+	if (load_config(s, &fresh) < 0 || resolve_names(s) < 0) {
 		log_error("configuration not changed");
 		s->config = old;
 		s->rules = old_rules;
 	} else {
 		/* The socket is open and front runs: what belongs to them stays as it was. */
 		str_copy(s->config.socket, sizeof(s->config.socket), old.socket);
+		swap = fresh;
+		fresh = s->watch_rules;
+		s->watch_rules = swap;
+		apply_rules(s);
 		log_info("configuration read again");
 	}
+	rules_deinit(&fresh);
 	notify_send("READY=1");
 }
 
@@ -540,11 +602,13 @@ static bool stop_step(struct spawn *s)
 static int poll_timeout(struct spawn *s)
 {
 	uint64_t next = workers_deadlines(&s->workers), hooks = hooks_deadlines(&s->hooks);
+	uint64_t look = s->stop_at ? 0 : watches_deadlines(&s->watches);
 	uint32_t watchdog = notify_watchdog_ms();
 
 	if (hooks && (!next || hooks < next))
 		next = hooks;
-
+	if (look && (!next || look < next))
+		next = look;
 	if (watchdog && clock_left_ms(s->watchdog_at) == 0) {
 		notify_send("WATCHDOG=1");
 		s->watchdog_at = clock_deadline_ms(watchdog);
@@ -575,6 +639,7 @@ static void serve(struct spawn *s)
 
 		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = s->front_sock, .events = POLLIN };
+		fds[n++] = (struct pollfd){ .fd = s->watches.discover.fd, .events = POLLIN };
 		for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
 			of[n] = w;
 			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
@@ -586,13 +651,15 @@ static void serve(struct spawn *s)
 			stop(s);
 			continue;
 		}
-		/* Guards first: the other two may remove workers from the list. */
-		for (size_t i = 2; i < n_workers; i++)
+		/* Guards first: the others may remove workers from the list. */
+		for (size_t i = 3; i < n_workers; i++)
 			if (fds[i].revents)
 				workers_guard(&s->workers, of[i]);
 		for (size_t i = n_workers; i < n; i++)
 			if (fds[i].revents)
 				hooks_readable(&s->hooks, fds[i].fd);
+		if (fds[2].revents)
+			watches_readable(&s->watches);
 		if (fds[1].revents)
 			front_readable(s);
 		if (fds[0].revents)
@@ -618,7 +685,8 @@ static int run(struct spawn *s)
 	int r;
 
 	s->front_sock = s->listen_fd = -1;
-	r = load_config(s);
+	s->watches.discover = (struct discover)DISCOVER_NULL;
+	r = load_config(s, &s->watch_rules);
 	if (r < 0)
 		return 1;
 	if (opt.check_config) {
@@ -651,6 +719,13 @@ static int run(struct spawn *s)
 	hooks_init(&s->hooks, s->hook_program);
 	s->hook_desk = (struct hook_desk){ .hooks = &s->hooks, .rules = &s->rules, .user_mode = opt.user,
 					   .send = send_hooked, .ctx = s };
+	s->workers.on_found = found;
+	s->workers.on_hook = hook_asked;
+	s->workers.ctx = s;
+	s->watches.workers = &s->workers;
+	s->watches.rules = &s->watch_rules;
+	s->watches.tell = tell_watch;
+	s->watches.ctx = s;
 	s->watchdog_at = clock_deadline_ms(0);
 	heir_take_over(&s->workers);
 	r = start_front(s);
@@ -659,12 +734,15 @@ static int run(struct spawn *s)
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
 	heir_start(&s->workers);
+	apply_rules(s);
 	serve(s);
 	hooks_deinit(&s->hooks);
+	watches_deinit(&s->watches);
 	if (s->own_socket)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
 	rmdir(s->records);
+	rules_deinit(&s->watch_rules);
 	return s->front_failed ? 1 : 0;
 }
 

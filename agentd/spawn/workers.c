@@ -29,6 +29,8 @@
 #define RELEASE_SECONDS_MAX 3
 #define RESCUE_MS	    10000
 #define RESCUE_SECONDS_MAX  20
+#define WATCH_MS	    10000
+#define LOOK_MS		    5000
 
 static bool is_alive(int pidfd)
 {
@@ -42,7 +44,7 @@ static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owne
 	uint32_t n = 0;
 
 	for (const struct worker *i = w->first; i; i = i->next)
-		n += i->kind == kind && i->owner == owner && !i->producer;
+		n += i->kind == kind && i->owner == owner && !i->producer && !i->by_rule;
 	return n;
 }
 
@@ -64,7 +66,7 @@ static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owne
 	       count_of(w, kind, owner) < w->config->sessions_per_user;
 }
 
-static bool is_own_process(const struct workers *w, pid_t pid)
+bool workers_is_own(const struct workers *w, pid_t pid)
 {
 	if (pid == getpid() || pid == w->front_pid)
 		return true;
@@ -94,7 +96,8 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
 	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
 					     [IPC_KIND_INSPECT] = "inspect",
-					     [IPC_KIND_RESCUE] = "rescue" };
+					     [IPC_KIND_RESCUE] = "rescue",
+					     [IPC_KIND_LOOK] = "look" };
 	const int from[] = { guard, channel, k->target_pidfd, k->undo_fd };
 	char pid[12], session[12], timeout[12], uid[12], gid[12];
 	const char *argv[] = { w->program, "--kind", kinds[start->kind],
@@ -107,7 +110,7 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 	sigset_t none;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
-	snprintf(session, sizeof(session), "%u", start->session);
+	snprintf(session, sizeof(session), "%u", k->session);
 	snprintf(timeout, sizeof(timeout), "%u", start->timeout_ms);
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(gid, sizeof(gid), "%u", peer->gid);
@@ -143,6 +146,8 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 			      .guard_fd = -1,
 			      .undo_fd = -1,
 			      .target_pidfd = *take_pidfd };
+	if (k->kind == IPC_KIND_SESSION)
+		k->session = ++w->last_session;
 	r = k->kind == IPC_KIND_SESSION ?
 		    heir_record_create(w->records, k->target, k->record, &k->undo_fd) : 0;
 	if (r == 0)
@@ -207,7 +212,7 @@ static bool authorise(struct workers *w, const struct access_peer *peer, pid_t p
 		ret->status = r;
 		return false;
 	}
-	ret->verdict = is_own_process(w, pid) ? IPC_VERDICT_OWN_PROCESS :
+	ret->verdict = workers_is_own(w, pid) ? IPC_VERDICT_OWN_PROCESS :
 						access_decide(peer, &t, &rights);
 	ret->rights = rights;
 	ret->target_uid = t.uids[0];
@@ -245,6 +250,7 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 	found = find_target(w, (pid_t)start->pid);
 	if (found) {
 		ret->worker = found->id;
+		ret->session = found->session;
 		ret->joined = 1;
 		return;
 	}
@@ -257,10 +263,12 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 		return;
 	}
 	ret->status = fork_worker(w, start, peer, &pidfd, &ret->worker, ret_channel);
-	if (ret->status < 0)
+	if (ret->status < 0) {
 		ret->verdict = IPC_VERDICT_FAILED;
-	else
-		w->first->target_uid = ret->target_uid;
+		return;
+	}
+	w->first->target_uid = ret->target_uid;
+	ret->session = w->first->session;
 }
 
 /* A look without a session, or the store. */
@@ -349,26 +357,139 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 	access_peer_deinit(&peer);
 }
 
+/* ------------------------------------------------------------------ by rules ----------------- */
+
+/* Of the agent itself: root, or in user mode nobody but that user. */
+static struct access_peer agent_peer(void)
+{
+	return (struct access_peer){ .pid = getpid(), .uid = getuid(), .gid = getgid(),
+				     .admin = getuid() == 0, .pidfd = -1 };
+}
+
+static int tell_rule(struct worker *k, const struct rule *rule)
+{
+	struct ipc_rule m;
+	ssize_t n;
+
+	rules_tell(rule, &m);
+	str_copy(k->rule, sizeof(k->rule), m.name);
+	n = fd_send(k->guard_fd, &m, sizeof(m), NULL, 0);
+	return n < 0 ? (int)n : 0;
+}
+
+int workers_tell_rule(struct workers *w, uint32_t id, const struct rule *rule)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->id == id)
+			return tell_rule(k, rule);
+	return -ESRCH;
+}
+
+static int start_by_rule(struct workers *w, pid_t pid, int pidfd, int *ret_channel)
+{
+	const struct ipc_start start = { .kind = IPC_KIND_SESSION, .pid = (uint32_t)pid, .timeout_ms = WATCH_MS };
+	const struct access_peer agent = agent_peer();
+	auto_close int taken = fcntl(pidfd, F_DUPFD_CLOEXEC, 0);
+	uint32_t id;
+	int r = taken < 0 ? -errno : fork_worker(w, &start, &agent, &taken, &id, ret_channel);
+
+	if (r == 0)
+		w->first->by_rule = true;
+	return r;
+}
+
+int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd,
+		  struct ipc_watch *ret, int *ret_channel)
+{
+	const struct access_peer agent = agent_peer();
+	struct ipc_started facts = { 0 };
+	struct access_target t;
+	struct worker *k;
+	int r = 0;
+
+	if (!authorise(w, &agent, pid, pidfd, &facts))
+		return facts.status < 0 ? facts.status : -EPERM;
+	if (access_target_read(pid, &t) < 0 || !is_alive(pidfd))
+		return -ESRCH;
+	k = find_target(w, pid);
+	if (!k && is_being_rescued(w, pid))
+		return -EBUSY;
+	if (!k && workers_count(w, IPC_KIND_SESSION) >= w->config->sessions)
+		return -EMFILE;
+	if (!k) {
+		r = start_by_rule(w, pid, pidfd, ret_channel);
+		k = w->first;
+	}
+	if (r < 0)
+		return r;
+	k->target_uid = t.uids[0];
+	k->target_gid = t.gids[0];
+	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = k->id, .session = k->session,
+				   .pid = (uint32_t)pid, .target_uid = facts.target_uid };
+	memcpy(ret->comm, facts.comm, sizeof(ret->comm));
+	str_copy(ret->rule, sizeof(ret->rule), rule->name);
+	log_info("rule %s watches process %d (%s)", rule->name, (int)pid, facts.comm);
+	return tell_rule(k, rule);
+}
+
+int workers_look(struct workers *w, uint32_t *ret_id)
+{
+	/* It may see what every process has mapped, and is nobody otherwise. */
+	const struct access_peer looker = { .uid = w->store_uid, .gid = w->store_gid, .admin = true, .pidfd = -1 };
+	const struct ipc_start start = { .kind = IPC_KIND_LOOK, .timeout_ms = LOOK_MS };
+	int no_pidfd = -1, channel = -1;
+	int r = fork_worker(w, &start, &looker, &no_pidfd, ret_id, &channel);
+
+	if (channel >= 0)
+		close(channel);
+	return r;
+}
+
+/* ------------------------------------------------------------------ messages ----------------- */
+
+/* @return false when it is none of these, or not for this kind of worker. */
+static bool take_message(struct workers *w, struct worker *k, const struct ipc_guard *m, int *take_fd)
+{
+	switch (m->type) {
+	case IPC_STORE:
+		if (*take_fd < 0 || k->kind != IPC_KIND_SESSION)
+			return false;
+		stores_start_producer(w, k, TAKE_FD(*take_fd));
+		return true;
+	case IPC_HOOK:
+		if (*take_fd < 0 || k->kind != IPC_KIND_SESSION)
+			return false;
+		w->on_hook(w->ctx, k, m->record, *take_fd);
+		return true;
+	case IPC_FOUND:
+		if (k->kind != IPC_KIND_LOOK || !m->pid || m->pid > INT32_MAX)
+			return false;
+		w->on_found(w->ctx, (pid_t)m->pid, (enum ipc_vendor)m->vendor);
+		return true;
+	case IPC_ARM:
+		if (m->ms > 10 * TIMEOUT_MS_MAX)
+			return false;
+		k->kill_at = clock_deadline_ms(m->ms);
+		return true;
+	case IPC_DISARM:
+		k->kill_at = 0;
+		return true;
+	}
+	return false;
+}
+
 void workers_guard(struct workers *w, struct worker *k)
 {
 	struct ipc_guard m;
 	int fd, r;
 
 	while ((r = ipc_recv_fixed(k->guard_fd, &m, sizeof(m), &fd)) == 1) {
-		if (m.type == IPC_STORE && fd >= 0 && k->kind == IPC_KIND_SESSION) {
-			stores_start_producer(w, k, fd);
-			continue;
-		}
+		if (!take_message(w, k, &m, &fd))
+			r = -EPROTO;
 		if (fd >= 0)
 			close(fd);
-		if (m.type == IPC_ARM && m.ms <= 10 * TIMEOUT_MS_MAX) {
-			k->kill_at = clock_deadline_ms(m.ms);
-		} else if (m.type == IPC_DISARM) {
-			k->kill_at = 0;
-		} else {
-			r = -EPROTO;
+		if (r < 0)
 			break;
-		}
 	}
 	if (r == -EAGAIN)
 		return;

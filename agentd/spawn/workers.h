@@ -14,12 +14,14 @@
 #include "agentd/access.h"
 #include "agentd/ipc.h"
 #include "agentd/spawn/config.h"
+#include "agentd/spawn/rules.h"
 
 #define WORKER_RECORD_NAME_MAX 48
 
 struct worker {
 	struct worker *next;
 	uint32_t id;
+	uint32_t session; /**< Number of its session; 0: it has none. */
 	enum ipc_kind kind;
 	pid_t pid;
 	int guard_fd; /**< Our end of the guard socket; -1 after end of file. */
@@ -30,6 +32,9 @@ struct worker {
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
+	gid_t target_gid;
+	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */
+	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
 	enum ipc_how how; /**< What to report when it was our doing. */
 };
@@ -43,7 +48,7 @@ struct release {
 
 struct workers {
 	struct worker *first;
-	uint32_t last_id;
+	uint32_t last_id, last_session;
 	struct release *releases; /**< Children that look after targets of dead workers. */
 	const struct config *config;
 	const struct access_rules *rules;
@@ -55,6 +60,11 @@ struct workers {
 	bool user_mode;
 	pid_t front_pid;
 	bool verbose;
+	/** A look found a process. */
+	void (*on_found)(void *ctx, pid_t pid, enum ipc_vendor vendor);
+	/** A session worker has something for the hook of its rule. */
+	void (*on_hook)(void *ctx, const struct worker *worker, const char *record, int document_fd);
+	void *ctx;
 };
 
 /** Answer one request of front.  @param client_sock Borrowed.  @param ret_channel For front, or -1. */
@@ -63,6 +73,21 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 
 /** Answer that there will be no worker.  @param status -errno. */
 void workers_refuse(const struct ipc_start *start, int status, struct ipc_started *ret);
+
+/**
+ * Let @p rule watch a process: by the worker that it has, or a new one.
+ * @param pidfd  Borrowed; holds the process.
+ * @param ret_channel  For front, of a new worker; untouched otherwise.
+ * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
+ */
+int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd,
+		  struct ipc_watch *ret, int *ret_channel);
+/** @param rule  NULL: none watches any more. */
+int workers_tell_rule(struct workers *w, uint32_t worker, const struct rule *rule);
+/** Start a look, for on_found().  @return 0, -errno. */
+int workers_look(struct workers *w, uint32_t *ret_id);
+/** One of the agent's own processes? */
+bool workers_is_own(const struct workers *w, pid_t pid);
 
 /** Guard socket of @p worker is readable. */
 void workers_guard(struct workers *w, struct worker *worker);

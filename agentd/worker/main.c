@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agentd/worker/inspect.h"
+#include "agentd/worker/look.h"
 #include "agentd/worker/options.h"
 #include "agentd/worker/rescue.h"
 #include "agentd/worker/serve_core.h"
@@ -44,7 +45,7 @@ int main(int argc, char **argv)
 	log_init("gpu-agent-worker", o.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	fd_set_cloexec(IPC_FD_SPAWN, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
-	if (o.kind != IPC_KIND_INSPECT) {
+	if (o.kind == IPC_KIND_SESSION || o.kind == IPC_KIND_RESCUE) {
 		fd_set_cloexec(IPC_FD_TARGET, true);
 		fd_set_cloexec(IPC_FD_UNDO, true);
 	}
@@ -60,6 +61,8 @@ int main(int argc, char **argv)
 		return session_run(&o);
 	case IPC_KIND_RESCUE:
 		return claim_record() ? rescue_run(&o) : 0;
+	case IPC_KIND_LOOK:
+		return look_run(&o);
 	default:
 		return inspect_run(&o);
 	}

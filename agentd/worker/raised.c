@@ -15,16 +15,6 @@
 #define REST_FACTOR 9 /* a look of 1 ms, then 9 ms without */
 #define MISSING_MAX (CODE_MISSING_MAX + 4)
 
-/* Raised by waves, which then stand still. */
-#define BY_WAVES                                                                                   \
-	(TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ABORT) |                                          \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_TRAP) |                                           \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MATH_ERROR) |                                     \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION) |                            \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MEMORY_VIOLATION) |                               \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ADDRESS_ERROR) |                                  \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION))
-
 /* What one event becomes. */
 struct filling {
 	struct target *t;
@@ -41,7 +31,7 @@ static void add_missing(const struct filling *f, const char *text)
 
 bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e)
 {
-	return t->ops->waves && e->source.exceptions & BY_WAVES && clock_now_ns() >= r->rest_until;
+	return t->ops->waves && e->source.exceptions & RAISED_BY_WAVES && clock_now_ns() >= r->rest_until;
 }
 
 /* ------------------------------------------------------------------ waves -------------------- */
@@ -171,7 +161,7 @@ static void look(struct raised *r, const struct filling *f, uint32_t look_ms)
 
 /* ------------------------------------------------------------------ the rest ----------------- */
 
-static const char *in_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
+const char *raised_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
 {
 	auto_out struct out text;
 
@@ -210,9 +200,9 @@ void raised_fill(struct raised *r, struct target *t, const struct target_event *
 	};
 	ret->missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing));
 	ret->exceptions = convert_exceptions(a, e->source.exceptions, &ret->n_exceptions);
-	ret->text = in_words(a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
+	ret->text = raised_words(a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
 	fill_access(e, ret);
-	if (!(e->source.exceptions & BY_WAVES))
+	if (!(e->source.exceptions & RAISED_BY_WAVES))
 		return;
 	if (!t->ops->waves)
 		add_missing(&f, "waves: devices of this vendor do not show them");

@@ -103,7 +103,8 @@ static void read_boot_id(char ret[33])
 	ret[n] = '\0';
 }
 
-void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s)
+void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
+		     const struct rpc_group *g)
 {
 	const char *vendor = rpc_vendor_name(s->process.vendor);
 
@@ -114,8 +115,8 @@ void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result 
 	str_copy(m->comm, sizeof(m->comm), s->process.comm ? s->process.comm : "");
 	str_copy(m->exe, sizeof(m->exe), s->process.exe ? s->process.exe : "");
 	str_copy(m->vendor, sizeof(m->vendor), vendor ? vendor : "");
-	if (s->n_groups)
-		describe_place(m, &s->groups[0]);
+	if (g)
+		describe_place(m, g);
 	snprintf(m->key, sizeof(m->key), "%s %.100s %.100s", m->reason, m->kernel, m->location);
 }
 
@@ -166,7 +167,7 @@ int record_snapshot(const struct guard *g, int *fd, const struct rpc_gpu_snapsho
 
 	out_init(&json, STORE_JSON_MAX);
 	str_copy(m.reason, sizeof(m.reason), reason);
-	record_describe(&m, s);
+	record_describe(&m, s, s->n_groups ? &s->groups[0] : NULL);
 	r = encode(s, &json);
 	for (int tries = 0; r == 0 && tries < 2; tries++) {
 		bool fresh = *fd < 0;

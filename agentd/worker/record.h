@@ -16,6 +16,7 @@
 
 struct ipc_added;
 struct rpc_gpu_snapshot_result;
+struct rpc_group;
 
 /** @param ret_fd  Non-blocking; readable when an answer is there, at end of file without a store. */
 int record_open(const struct guard *g, int *ret_fd);
@@ -28,8 +29,12 @@ int record_send(int fd, const struct store_meta *m, const char *json, size_t siz
 /** @return 0, -EAGAIN, -EPIPE (no store), -EPROTO. */
 int record_receive(int fd, struct ipc_added *ret);
 
-/** What a snapshot says about itself; @p m needs only its reason and rule then. */
-void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s);
+/**
+ * What a snapshot says about itself; @p m needs only its reason and rule then.
+ * @param g  The group that it is about; NULL: none.
+ */
+void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
+		     const struct rpc_group *g);
 
 /**
  * All of it, waiting for the answer.

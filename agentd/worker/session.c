@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/worker/convert.h"
 #include "agentd/worker/snapshot.h"
@@ -137,6 +138,14 @@ void session_notify(struct session *s, enum rpc_notification n, const struct out
 		log_error("session %u: notification lost: out of memory", s->options->session);
 	else
 		send_text(s, &head, text);
+}
+
+void session_send_counts(struct session *s, const struct ipc_counts *counts)
+{
+	const struct out text = { .data = (char *)counts, .size = sizeof(*counts) };
+	struct ipc_head head = { .type = IPC_COUNTS };
+
+	send_text(s, &head, &text);
 }
 
 static void notify_resumed(struct session *s, enum rpc_resume_reason reason, size_t n,
@@ -309,10 +318,36 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 		event_add(s->writable, NULL);
 }
 
-/* spawn never writes: readable means end of file. */
-static void on_guard_gone(evutil_socket_t fd, short what, void *user)
+static void take_rule(struct session *s, const struct ipc_rule *rule)
 {
-	over(user, RPC_END_REASON_STOPPED);
+	struct agent_err err = { 0 };
+	int r = -ESRCH;
+
+	event_del(s->no_call);
+	if (s->target) {
+		guard_begin(s);
+		r = rule_watch_set(s, rule, &err);
+		guard_end(s);
+	}
+	if (r == 0)
+		return;
+	log_warning("rule %s: process %d is not watched: %s", rule->name, (int)s->options->pid,
+		    s->target ? err.message : s->attach_err.message);
+	over(s, s->target && s->target->ended ? s->target->end_reason : RPC_END_REASON_DETACHED);
+}
+
+/* spawn tells of rules, and nothing else. */
+static void on_guard(evutil_socket_t fd, short what, void *user)
+{
+	struct ipc_rule m;
+	int extra = -1, r = ipc_recv_fixed(fd, &m, sizeof(m), &extra);
+
+	if (extra >= 0)
+		close(extra);
+	if (r == 1 && m.type == IPC_RULE)
+		take_rule(user, &m);
+	else if (r != -EAGAIN)
+		over(user, RPC_END_REASON_STOPPED);
 }
 
 static void on_term(evutil_socket_t fd, short what, void *user)
@@ -398,8 +433,10 @@ static int handle_event(struct session *s, struct agent_err *err)
 	if (r <= 0)
 		return r;
 	/* The target waits in the runtime handshake: answer first, talk later. */
-	if (e.kind == TARGET_EVENT_EXCEPTION)
+	if (e.kind == TARGET_EVENT_EXCEPTION) {
 		announce_exception(s, &e);
+		rule_watch_exception(s, &e);
+	}
 	r = t->ops->event_done(t, &e, err);
 	if (e.kind == TARGET_EVENT_RUNTIME)
 		announce_runtime(s);
@@ -468,7 +505,7 @@ static int setup(struct session *s)
 	    !add(s, &s->child, SIGCHLD, EV_SIGNAL | EV_PERSIST, on_child, false) ||
 	    !add(s, &s->readable, s->link.fd, EV_READ | EV_PERSIST, on_readable, true) ||
 	    !add(s, &s->writable, s->link.fd, EV_WRITE, on_writable, false) ||
-	    !add(s, &s->guard_gone, s->guard.fd, EV_READ | EV_PERSIST, on_guard_gone, true) ||
+	    !add(s, &s->guard_read, s->guard.fd, EV_READ | EV_PERSIST, on_guard, true) ||
 	    !add(s, &s->lease, -1, 0, on_lease_end, false) ||
 	    !add(s, &s->no_call, -1, 0, on_no_call, false) || event_add(s->no_call, &first) < 0)
 		return -ENOMEM;
@@ -521,6 +558,7 @@ static int end(struct session *s)
 			    (int)t->facts.pid, err.message);
 	if (leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge)
 		nudge = t->ops->needs_nudge(t);
+	rule_watch_end(s);
 	ipc_link_send(&s->link, &head, NULL);
 	flush(s);
 	log_debug("session %u: over: %s", s->options->session, rpc_end_reason_name(s->reason));
@@ -529,7 +567,7 @@ static int end(struct session *s)
 
 static void cleanup(struct session *s)
 {
-	struct event *const events[] = { s->readable, s->writable,     s->guard_gone, s->target_event,
+	struct event *const events[] = { s->readable, s->writable,     s->guard_read, s->target_event,
 					 s->target_exit, s->child, s->term, s->lease, s->no_call };
 
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
@@ -537,6 +575,7 @@ static void cleanup(struct session *s)
 			event_free(events[i]);
 	if (s->base)
 		event_base_free(s->base);
+	rule_watch_deinit(&s->watch);
 	target_destroy(s->target);
 	subscribers_deinit(&s->subscribers);
 	ipc_link_deinit(&s->link);
@@ -547,6 +586,7 @@ int session_run(const struct worker_options *o)
 	struct session s = { .options = o,
 			     .guard = { .fd = IPC_FD_SPAWN },
 			     .store_fd = -1,
+			     .watch = RULE_WATCH_NULL,
 			     .reason = RPC_END_REASON_DETACHED };
 	int status = 1, r;
 

@@ -14,6 +14,7 @@
 
 #include "agentd/worker/guard.h"
 #include "agentd/worker/raised.h"
+#include "agentd/worker/rule_watch.h"
 #include "agentd/worker/subscribers.h"
 #include "agentd/worker/target.h"
 
@@ -25,7 +26,7 @@ struct session {
 	struct guard guard;
 	int store_fd; /**< To the record store, see record.h; -1 before the first record. */
 	struct event_base *base;
-	struct event *readable, *writable, *guard_gone, *target_event, *target_exit, *child, *term;
+	struct event *readable, *writable, *guard_read, *target_event, *target_exit, *child, *term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	struct ipc_head call;  /**< The call being handled. */
@@ -35,6 +36,7 @@ struct session {
 	struct core_output *output; /**< That core on its way into a client's file, or NULL. */
 	struct subscribers subscribers;
 	struct raised raised;
+	struct rule_watch watch;
 	bool over_known;
 	enum rpc_end_reason reason;
 };
@@ -56,6 +58,8 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms);
 uint32_t session_stop_end(struct session *s);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
+/** Tell front what became of exceptions that a rule is for. */
+void session_send_counts(struct session *s, const struct ipc_counts *counts);
 /** Tell the target what all clients together subscribe to.  @return 0 or negative with @p err. */
 int session_subscribe(struct session *s, struct agent_err *err);
 /** The id that clients use: "s" and the number. */

@@ -4,10 +4,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct rules rules = { 0 };
 	struct config c;
 	char error[256];
 
 	config_init(&c);
-	(void)config_parse(&c, "input", (const char *)data, size, error, sizeof(error));
+	c.rules = &rules;
+	if (config_parse(&c, "input", (const char *)data, size, error, sizeof(error)) == 0)
+		(void)rules_check(&rules, error, sizeof(error));
+	rules_deinit(&rules);
 	return 0;
 }

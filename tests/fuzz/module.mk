@@ -7,7 +7,8 @@ fuzz_$(1)_libs := fuzz $(2) base
 fuzz_$(1)_ldlibs := $(3)
 endef
 
-$(eval $(call fuzz_target,config,spawn,-linih))
+$(eval $(call fuzz_target,config,spawn agentd,-linih))
+fuzz_config_deps := $(protocol_gen)
 $(eval $(call fuzz_target,proc_status,agentd))
 $(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))

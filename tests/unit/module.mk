@@ -10,7 +10,10 @@ endef
 $(eval $(call unit_test,base,base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_access,agentd base))
-$(eval $(call unit_test,spawn_config,spawn base,-linih))
+$(eval $(call unit_test,spawn_config,spawn agentd base,-linih))
+test_spawn_config_deps := $(protocol_gen)
+$(eval $(call unit_test,spawn_rules,spawn agentd protocol base,-linih $(protocol_ldlibs)))
+test_spawn_rules_deps := $(protocol_gen)
 
 $(eval $(call unit_test,kfdtrap_abi,kfdtrap base))
 # A newer linux-libc-dev, unpacked somewhere, widens what this test can compare.

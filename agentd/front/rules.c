@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/front/rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/front/conn.h"
+#include "agentd/front/session.h"
+#include "agentd/front/spawner.h"
+#include "base/log.h"
+#include "base/str.h"
+
+static struct front_rule *find(struct front *f, const char *name)
+{
+	for (size_t i = 0; i < f->n_rules; i++)
+		if (!strcmp(f->rules[i].name, name))
+			return &f->rules[i];
+	return NULL;
+}
+
+static void drop_earlier(struct front *f, uint32_t generation)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->n_rules; i++)
+		if (f->rules[i].generation == generation)
+			f->rules[kept++] = f->rules[i];
+	f->n_rules = kept;
+}
+
+/* Counters stay with the name as long as there is such a rule. */
+void rules_named(struct front *f, const struct ipc_rule_name *m)
+{
+	struct front_rule *list, *r = find(f, m->name);
+
+	if (m->name[0] && !r) {
+		list = realloc(f->rules, (f->n_rules + 1) * sizeof(*list));
+		if (!list) {
+			log_error("out of memory for rule %s: it is not counted", m->name);
+			return;
+		}
+		f->rules = list;
+		r = &list[f->n_rules++];
+		*r = (struct front_rule){ 0 };
+		str_copy(r->name, sizeof(r->name), m->name);
+	}
+	if (r)
+		r->generation = m->generation;
+	if (m->last)
+		drop_earlier(f, m->generation);
+	conn_update_idle(f);
+}
+
+void rules_watch(struct front *f, const struct ipc_watch *m, int take_channel)
+{
+	const struct ipc_started started = { .worker = m->worker, .session = m->session,
+					     .target_uid = m->target_uid };
+	struct session *s = session_find_worker(f, m->worker);
+	struct front_rule *r = m->rule[0] ? find(f, m->rule) : NULL;
+	struct ipc_started named = started;
+
+	memcpy(named.comm, m->comm, sizeof(named.comm));
+	if (!s && take_channel >= 0)
+		s = session_create(f, &named, IPC_KIND_SESSION, m->session, m->pid, take_channel);
+	else if (take_channel >= 0)
+		close(take_channel);
+	if (!s || s->closing || s->over)
+		return; /* on its way out: spawn hears of its end, and looks again */
+	if (r && strcmp(s->rule, m->rule) != 0)
+		r->matched++;
+	str_copy(s->rule, sizeof(s->rule), m->rule);
+	session_check_needed(s);
+}
+
+void rules_release(struct session *s)
+{
+	if (!s->rule[0])
+		return;
+	spawner_note(s->front, IPC_NOTE_RELEASE, s->worker);
+	s->rule[0] = '\0';
+}
+
+void rules_count(struct session *s, const struct ipc_message *m)
+{
+	struct front_rule *r = find(s->front, s->rule);
+	struct ipc_counts c;
+
+	if (!r || m->head.size != sizeof(c))
+		return;
+	memcpy(&c, m->text, sizeof(c));
+	r->counts.exceptions += c.exceptions;
+	r->counts.recorded += c.recorded;
+	r->counts.duplicates += c.duplicates;
+	r->counts.limited += c.limited;
+	r->counts.lost += c.lost;
+}
+
+static uint32_t count_watched(const struct front *f, const char *name)
+{
+	const struct session *s;
+	uint32_t n = 0;
+
+	LIST_FOREACH(s, &f->sessions, link)
+		n += s->kind == IPC_KIND_SESSION && !strcmp(s->rule, name);
+	return n;
+}
+
+struct rpc_rule_status *rules_status(const struct front *f, struct rpc_arena *a, size_t *ret_n)
+{
+	struct rpc_rule_status *list = rpc_arena_array(a, f->n_rules, sizeof(*list));
+
+	for (size_t i = 0; list && i < f->n_rules; i++) {
+		const struct front_rule *r = &f->rules[i];
+
+		list[i] = (struct rpc_rule_status){ .name = r->name,
+						    .watching = count_watched(f, r->name),
+						    .matched = r->matched,
+						    .exceptions = r->counts.exceptions,
+						    .recorded = r->counts.recorded,
+						    .duplicates = r->counts.duplicates,
+						    .limited = r->counts.limited,
+						    .lost = r->counts.lost };
+	}
+	*ret_n = list ? f->n_rules : 0;
+	return list;
+}

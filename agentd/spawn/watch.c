@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/spawn/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* Programs open a device several times when they start. */
+#define LOOK_AFTER_MS 20
+#define LOOK_GAP_MS   200
+#define AGAIN_MS      300
+#define AGAIN_MAX     6	    /* then only when something happens, and not more often than: */
+#define AGAIN_SLOW_MS 60000 /* a watch that lasted longer was no failure */
+#define WATCHES_MAX   1024
+#define CGROUP_MAX    (64 * 1024)
+
+enum watch_state { WATCH_ON, WATCH_FAILED, WATCH_RELEASED };
+
+struct watched {
+	struct watched *next;
+	pid_t pid;
+	int pidfd; /* what keeps a number from standing for another process */
+	enum ipc_vendor vendor;
+	enum watch_state state;
+	uint32_t worker;     /* WATCH_ON */
+	uint64_t started_ns; /* the last time */
+	unsigned failures;
+	uint64_t again_at; /* WATCH_FAILED: look then; 0: not by itself */
+};
+
+static bool is_alive(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 0;
+}
+
+static void free_watched(struct watched *i)
+{
+	close(i->pidfd);
+	free(i);
+}
+
+/* Forget the dead, or all. */
+static void prune(struct watches *w, bool all)
+{
+	struct watched **link = &w->first;
+
+	while (*link) {
+		struct watched *i = *link;
+
+		if (!all && is_alive(i->pidfd)) {
+			link = &i->next;
+			continue;
+		}
+		*link = i->next;
+		w->n--;
+		free_watched(i);
+	}
+}
+
+static struct watched *find_pid(struct watches *w, pid_t pid)
+{
+	for (struct watched *i = w->first; i; i = i->next)
+		if (i->pid == pid && is_alive(i->pidfd))
+			return i;
+	return NULL;
+}
+
+static struct watched *find_worker(struct watches *w, uint32_t worker)
+{
+	for (struct watched *i = w->first; i; i = i->next)
+		if (i->state == WATCH_ON && i->worker == worker)
+			return i;
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ looking ------------------ */
+
+static void look_in(struct watches *w, uint32_t ms)
+{
+	uint64_t at = clock_deadline_ms(ms), earliest = w->looked_at + UINT64_C(1000000) * LOOK_GAP_MS;
+
+	if (w->looker) {
+		w->look_again = true;
+		return;
+	}
+	if (w->looked_at && at < earliest)
+		at = earliest;
+	if (!w->look_at || at < w->look_at)
+		w->look_at = at;
+}
+
+static void begin_look(struct watches *w)
+{
+	int r;
+
+	w->look_at = 0;
+	w->looked_at = clock_now_ns();
+	for (struct watched *i = w->first; i; i = i->next)
+		i->again_at = 0;
+	prune(w, false);
+	r = workers_look(w->workers, &w->looker);
+	if (r < 0)
+		log_error("rules: cannot look for GPU processes: %s", strerror(-r));
+}
+
+uint64_t watches_deadlines(struct watches *w)
+{
+	uint64_t now = clock_now_ns(), next;
+
+	for (struct watched *i = w->first; i; i = i->next)
+		if (i->again_at && i->again_at <= now) {
+			i->again_at = 0;
+			look_in(w, 0);
+		}
+	if (w->look_at && w->look_at <= now)
+		begin_look(w);
+	next = w->look_at;
+	for (struct watched *i = w->first; i; i = i->next)
+		if (i->again_at && (!next || i->again_at < next))
+			next = i->again_at;
+	return next;
+}
+
+void watches_hint(struct watches *w)
+{
+	if (w->rules->n)
+		look_in(w, LOOK_AFTER_MS);
+}
+
+void watches_readable(struct watches *w)
+{
+	if (discover_read(&w->discover))
+		watches_hint(w);
+}
+
+/* ------------------------------------------------------------------ judging ------------------ */
+
+/* What the pidfd holds, as far as rules ask.  @return the rule that has it. */
+static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd, enum ipc_vendor vendor)
+{
+	char path[64], exe[PATH_MAX];
+	auto_free char *cgroup = NULL;
+	struct rule_subject s = { .vendor = vendor };
+	struct access_target facts;
+	const struct rule *rule;
+	ssize_t n;
+	size_t size;
+
+	if (access_target_read(pid, &facts) < 0)
+		return NULL;
+	s.uid = facts.uids[0];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n > 0) {
+		exe[n] = '\0';
+		s.exe = exe;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	if (fd_read_file(path, CGROUP_MAX, &cgroup, &size) == 0)
+		s.cgroup = cgroup;
+	rule = rules_match(w->rules, &s);
+	/* The pidfd is older than the facts: alive now means that they are about its process. */
+	return is_alive(pidfd) ? rule : NULL;
+}
+
+static void failed(struct watched *i)
+{
+	unsigned n = i->failures++;
+
+	i->state = WATCH_FAILED;
+	i->again_at = n < AGAIN_MAX ? clock_deadline_ms((uint64_t)AGAIN_MS << n) : 0;
+}
+
+static void start(struct watches *w, struct watched *i, const struct rule *rule)
+{
+	struct ipc_watch m;
+	auto_close int channel = -1;
+	int r = workers_watch(w->workers, rule, i->pid, i->pidfd, &m, &channel);
+
+	i->started_ns = clock_now_ns();
+	if (r < 0) {
+		log_debug("rule %s: process %d: %s", rule->name, (int)i->pid, strerror(-r));
+		failed(i);
+		return;
+	}
+	i->state = WATCH_ON;
+	i->worker = m.worker;
+	i->again_at = 0;
+	w->tell(w->ctx, &m, channel);
+}
+
+static bool may_try(const struct watched *i)
+{
+	return i->state == WATCH_FAILED &&
+	       (i->failures <= AGAIN_MAX ||
+		clock_now_ns() - i->started_ns >= UINT64_C(1000000) * AGAIN_SLOW_MS);
+}
+
+void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
+{
+	struct watched *i = find_pid(w, pid);
+	auto_close int pidfd = -1;
+	const struct rule *rule;
+
+	if ((i && !may_try(i)) || workers_is_own(w->workers, pid))
+		return;
+	pidfd = i ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+	if (!i && pidfd < 0)
+		return;
+	rule = judge(w, pid, i ? i->pidfd : pidfd, vendor);
+	if (!rule || (!i && w->n == WATCHES_MAX))
+		return;
+	if (!i) {
+		i = calloc(1, sizeof(*i));
+		if (!i)
+			return;
+		*i = (struct watched){ .next = w->first, .pid = pid, .pidfd = TAKE_FD(pidfd), .vendor = vendor };
+		w->first = i;
+		w->n++;
+	}
+	start(w, i, rule);
+}
+
+void watches_worker_ended(struct watches *w, uint32_t worker)
+{
+	struct watched *i = find_worker(w, worker);
+
+	if (worker == w->looker) {
+		w->looker = 0;
+		if (w->look_again)
+			look_in(w, LOOK_AFTER_MS);
+		w->look_again = false;
+	}
+	if (!i)
+		return;
+	if (clock_now_ns() - i->started_ns >= UINT64_C(1000000) * AGAIN_SLOW_MS)
+		i->failures = 0;
+	failed(i);
+	prune(w, false);
+}
+
+/* ------------------------------------------------------------------ changes ------------------ */
+
+/* Its session is left to its clients, and ends without one. */
+static void let_go(struct watches *w, struct watched *i)
+{
+	const struct ipc_watch m = { .type = IPC_WATCH, .worker = i->worker };
+
+	workers_tell_rule(w->workers, i->worker, NULL);
+	w->tell(w->ctx, &m, -1);
+}
+
+void watches_release(struct watches *w, uint32_t worker)
+{
+	struct watched *i = find_worker(w, worker);
+
+	if (!i)
+		return;
+	log_info("process %d is released from its rule", (int)i->pid);
+	let_go(w, i);
+	i->state = WATCH_RELEASED;
+}
+
+/* What was watched before, by the rules of now. */
+static void judge_again(struct watches *w, struct watched *i)
+{
+	const struct rule *rule = judge(w, i->pid, i->pidfd, i->vendor);
+
+	i->failures = 0;
+	if (i->state == WATCH_ON && rule) {
+		start(w, i, rule);
+	} else if (i->state == WATCH_ON) {
+		let_go(w, i);
+		i->state = WATCH_FAILED;
+	} else {
+		i->state = WATCH_FAILED;
+	}
+}
+
+void watches_configure(struct watches *w)
+{
+	const char *const nodes[] = { w->workers->config->kfd_device, "/dev/nvidiactl", "/dev/nvidia-uvm" };
+	int r;
+
+	for (struct watched *i = w->first; i; i = i->next)
+		judge_again(w, i);
+	if (!w->rules->n) {
+		discover_stop(&w->discover);
+		prune(w, true);
+		w->look_at = 0;
+		return;
+	}
+	r = discover_start(&w->discover, nodes, ARRAY_SIZE(nodes));
+	if (r < 0)
+		log_error("rules: inotify: %s", strerror(-r));
+	look_in(w, 0);
+}
+
+void watches_deinit(struct watches *w)
+{
+	discover_stop(&w->discover);
+	prune(w, true);
+}
