@@ -3,3 +3,6 @@ archives += dap
 dap_src := $(addprefix dap/,breakpoints.c console.c custom.c evaluate.c instructions.c json.c memory.c message.c registers.c requests.c \
 	session.c stream.c threads.c variables.c)
 dap_deps := $(protocol_gen)
+
+# What editors need to know of it.
+installs += $(foreach f,emacs/gpu-agent-dape.el nvim/lua/gpu-agent.lua,644:editors/$(f):$(docdir)/editors/$(f))

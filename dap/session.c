@@ -233,9 +233,15 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 
 void dap_session_announce(struct dap *d)
 {
+	auto_out struct out body = { 0 };
+
 	if (!d->configured || d->announced || d->state != DAP_ATTACHED || !d->snap)
 		return;
 	d->announced = true;
+	/* Some editors know of no thread, and offer no pause, before they hear of one. */
+	out_init(&body, 0);
+	out_str(&body, "{\"reason\":\"started\",\"threadId\":1}");
+	dap_event(d, "thread", &body);
 	dap_output(d, "console",
 		   "Attached to process %u: %u waves in %zu groups. The GPU runs; pause stops its "
 		   "queues, \"help\" tells what can be asked.",

@@ -14,5 +14,6 @@ include tests/wave/module.mk
 include tests/system/module.mk
 include tests/clients/module.mk
 include tests/dap/module.mk
+include tests/editors/module.mk
 include tests/peers/module.mk
 include tests/vm/module.mk

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Other people's packages in trees of their own."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -7,8 +8,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import ROOT, Skip  # noqa: E402
 
-PEERS = ROOT / "build/peers"
+PEERS = pathlib.Path(os.environ.get("GPU_AGENT_PEERS", ROOT / "build/peers"))
 FETCH_SECONDS = 300
+
+
+def linker(tree):
+    """What runs a program of the tree with the libraries of the tree."""
+    return [tree / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", tree / "usr/lib/x86_64-linux-gnu"]
 
 
 def fetch(what):

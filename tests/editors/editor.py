@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""An editor without a human, as a client of gpu-agentctl dap."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / name) for name in ("lib", "dap", "peers")]
+from dapclient import runs_on  # noqa: E402
+from harness import BIN  # noqa: E402
+
+SECONDS = 100  # of one session, whatever the editor does
+
+
+class Editor:
+    """An editor that runs a script, which says a word and waits for a line."""
+
+    def __init__(self, s, argv, env):
+        self.log = s.directory / "editor.err"
+        self.silent = threading.Timer(SECONDS, self._kill)
+        with open(self.log, "wb") as log:
+            self.popen = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                env={**os.environ, **env, "ADAPTER": str(BIN / "gpu-agentctl"), "PID": str(s.app.pid),
+                     "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
+        self.silent.start()
+
+    def _kill(self):
+        if self.popen.poll() is None:
+            self.popen.kill()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.silent.cancel()
+        self._kill()
+        self.popen.communicate()
+        if kind:
+            print("".join(f"  | {line}\n" for line in self.log.read_text(errors="replace").splitlines()[-30:]), end="")
+
+    def expect(self, word):
+        line = self.popen.stdout.readline().strip()
+        assert line == word, f"{line!r} instead of {word!r}"
+
+    def go_on(self):
+        self.popen.stdin.write("\n")
+        self.popen.stdin.flush()
+
+    def end(self):
+        """What the script tells with its last line."""
+        seen = json.loads(self.popen.stdout.readline())
+        assert self.popen.wait() == 0
+        return seen
+
+
+def pause_and_leave(s, editor):
+    """Both scripts pause the GPU, continue, pause again, and leave: what they saw."""
+    with editor as e:
+        e.expect("paused")
+        assert s.target_state()["suspended_queues"] == 2
+        e.go_on()
+        e.expect("left")
+        runs_on(s)
+        e.go_on()
+        seen = e.end()
+    assert seen["stops"] == ["pause", "pause"], seen["stops"]
+    name, = seen["threads"]
+    assert name.startswith("4 x scale spin.cl:"), name
+    assert seen["frame"] == "spin" and seen["line"] and int(seen["pc"], 16), seen
+    scopes = seen["scopes"]
+    assert set(scopes) == {"Wave", "Scalar registers", "Vector registers", "Lanes", "LDS", "Group statistics"}, scopes.keys()
+    assert int(scopes["Wave"]["pc"], 16) == int(seen["pc"], 16) and scopes["Group statistics"]["waves"] == "4"
+    assert scopes["Scalar registers"]["s0"].startswith("0x") and "lane 63" in scopes["Lanes"]
+    return seen

@@ -1,0 +1,3 @@
+# Editors as clients of the debug adapter.
+system_tests += tests/editors/test_emacs.py
+system_tests += tests/editors/test_nvim.py

@@ -1,0 +1,108 @@
+-- SPDX-License-Identifier: MIT
+-- A session of nvim-dap without a human.  Environment: ADAPTER, PID, NVIM_DAP (its folder), EDITORS (ours).
+-- Says "paused" and "left" on standard output and waits for a line after each; the last line is what was seen.
+local PATIENCE_MS = 60000
+local seen = { stops = {} }
+
+local function say(text)
+  io.stdout:write(text .. "\n")
+  io.stdout:flush()
+end
+
+local function fail(text)
+  io.stderr:write(text .. "\n")
+  vim.cmd("cq")
+end
+
+local function wait_for(what, condition)
+  if not vim.wait(PATIENCE_MS, condition, 10) then
+    fail("no " .. what)
+  end
+end
+
+-- The answer to a request of the session.
+local function ask(session, command, arguments)
+  local answer, problem
+  session:request(command, arguments, function(err, body)
+    problem, answer = err, body or {}
+  end)
+  wait_for("answer to " .. command, function()
+    return answer or problem
+  end)
+  return problem and fail(command .. ": " .. vim.inspect(problem)) or answer
+end
+
+local function run()
+  vim.opt.runtimepath:prepend(os.getenv("NVIM_DAP"))
+  vim.opt.runtimepath:append(os.getenv("EDITORS") .. "/nvim")
+  vim.cmd("runtime plugin/dap.lua")
+  local dap = require("dap")
+  local gpu = require("gpu-agent")
+  gpu.setup({ command = os.getenv("ADAPTER") })
+  dap.listeners.after.event_stopped["test"] = function(_, body)
+    table.insert(seen.stops, body.reason)
+  end
+  local known
+  dap.listeners.after.event_thread["test"] = function()
+    known = true
+  end
+
+  -- What the picker does when the user takes the process.
+  vim.ui.select = function(processes, options, choose)
+    for _, process in ipairs(processes) do
+      if tostring(process.pid) == os.getenv("PID") then
+        seen.described = options.format_item(process)
+        choose(process)
+      end
+    end
+  end
+  dap.run(dap.configurations.cpp[1])
+  wait_for("thread", function()
+    return dap.session() and known
+  end)
+  local session = dap.session()
+
+  local function pause()
+    local before = #seen.stops
+    dap.pause(1)
+    wait_for("stop", function()
+      return #seen.stops > before and session.stopped_thread_id and session.current_frame
+    end)
+  end
+
+  pause()
+  local frame = session.current_frame
+  seen.frame, seen.line, seen.pc = frame.name, frame.line, frame.instructionPointerReference
+  seen.threads = vim.tbl_map(function(thread)
+    return thread.name
+  end, ask(session, "threads", {}).threads)
+  seen.scopes = {}
+  for _, scope in ipairs(ask(session, "scopes", { frameId = frame.id }).scopes) do
+    local values = vim.empty_dict()
+    for _, v in ipairs(ask(session, "variables", { variablesReference = scope.variablesReference }).variables) do
+      values[v.name] = v.value
+    end
+    seen.scopes[scope.name] = values
+  end
+  seen.memory = ask(session, "readMemory", { memoryReference = seen.pc, count = 16 })
+  say("paused")
+  io.read()
+  dap.continue()
+  wait_for("running", function()
+    return not session.stopped_thread_id
+  end)
+  pause()
+  dap.disconnect()
+  wait_for("end", function()
+    return dap.session() == nil
+  end)
+  say("left")
+  io.read()
+  say(vim.json.encode(seen))
+end
+
+local ok, problem = pcall(run)
+if not ok then
+  fail(problem)
+end
+vim.cmd("qa!")
