@@ -25,5 +25,6 @@ const struct ctl_verb ctl_verb_devices = {
 	.summary = "Show the GPUs of a process",
 	.min_args = 1,
 	.max_args = 1,
+	.takes_core = true,
 	.run = run,
 };

@@ -5,7 +5,6 @@
 #include "ctl/compare.h"
 #include "ctl/compare_show.h"
 #include "ctl/ctl.h"
-#include "ctl/document.h"
 
 static int read_both(struct ctl *c, char **argv, struct document *before, struct document *after)
 {
@@ -14,8 +13,8 @@ static int read_both(struct ctl *c, char **argv, struct document *before, struct
 	if (!strcmp(argv[0], "-") && !strcmp(argv[1], "-"))
 		return ctl_usage(c, "only one of the files can be standard input");
 	c->arena.limit = 2 * DOCUMENT_MEMORY_MAX;
-	r = document_read(argv[0], &c->arena, before, &c->err);
-	return r < 0 ? r : document_read(argv[1], &c->arena, after, &c->err);
+	r = source_read(argv[0], true, c->timeout_ms, &c->arena, before, &c->err);
+	return r < 0 ? r : source_read(argv[1], true, c->timeout_ms, &c->arena, after, &c->err);
 }
 
 static int compare(struct ctl *c, const struct document *before, const struct document *after)

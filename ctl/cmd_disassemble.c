@@ -379,5 +379,6 @@ const struct ctl_verb ctl_verb_disassemble = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 2,
+	.takes_core = true,
 	.run = run,
 };

@@ -206,5 +206,6 @@ const struct ctl_verb ctl_verb_memory = {
 	.options = options,
 	.min_args = 3,
 	.max_args = 3,
+	.takes_core = true,
 	.run = run,
 };

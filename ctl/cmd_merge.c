@@ -37,7 +37,7 @@ static int add_file(struct job *j, const char *path)
 	int r;
 
 	rpc_arena_init(&arena, DOCUMENT_MEMORY_MAX);
-	r = document_read(path, &arena, &d, &err);
+	r = source_read(path, false, j->c->timeout_ms, &arena, &d, &err);
 	if (r == 0)
 		r = merge_add(j->merge, &d, &err);
 	return r < 0 ? skip(j, &err) : 0;

@@ -89,5 +89,6 @@ const struct ctl_verb ctl_verb_registers = {
 	.options = options,
 	.min_args = 2,
 	.max_args = 2,
+	.takes_core = true,
 	.run = run,
 };

@@ -48,6 +48,11 @@ static void print_process(struct ctl *c, const struct rpc_process *p)
 {
 	struct out *o = line(c, "process");
 
+	/* Not every core says whose it is. */
+	if (!p->pid) {
+		out_str(o, "unknown\n");
+		return;
+	}
 	out_fmt(o, "%u  ", p->pid);
 	escaped(o, p->comm);
 	if (p->exe) {
@@ -95,10 +100,40 @@ static void print_complete(struct ctl *c, const struct rpc_gpu_snapshot_result *
 	}
 }
 
+static bool is_of_core(const struct rpc_gpu_snapshot_result *s)
+{
+	return s->source.format != NULL;
+}
+
+static void print_core(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	struct out *o = line(c, "core");
+	time_t at = (time_t)(s->time_us / 1000000);
+	char when[40] = "";
+	struct tm tm;
+
+	escaped(o, s->source.file ? s->source.file : "");
+	out_str(o, "  ");
+	escaped(o, s->source.format);
+	if (gmtime_r(&at, &tm) && strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm))
+		out_fmt(o, "  of %s", when);
+	if (s->source.writer) {
+		out_str(o, "  written by ");
+		escaped(o, s->source.writer);
+	}
+	if (s->process.pid) {
+		out_str(o, "  on ");
+		escaped(o, s->source.host);
+	}
+	out_char(o, '\n');
+}
+
 static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	struct out *o;
 
+	if (is_of_core(s))
+		print_core(c, s);
 	print_process(c, &s->process);
 	if (s->record)
 		out_fmt(line(c, "record"), "%.40s\n", s->record);
@@ -111,8 +146,11 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 		out_fmt(o, "  waves %u", s->wave_count);
 	out_char(o, '\n');
 	print_runtime(c, &s->runtime);
-	out_fmt(line(c, "stopped"), "%" PRIu64 " us\n", s->stopped_us);
+	if (!is_of_core(s))
+		out_fmt(line(c, "stopped"), "%" PRIu64 " us\n", s->stopped_us);
 	print_complete(c, s);
+	if (is_of_core(s))
+		return;
 	o = line(c, "writer");
 	escaped(o, s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "nobody");
 	out_char(o, '\n');
@@ -134,7 +172,7 @@ int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	out_char(&c->output.text, '\n');
 	if (r == 0)
 		r = show_queues(c, s->queues, s->n_queues);
-	if (r == 0 && each_wave) {
+	if (r == 0 && s->has_waves) {
 		out_char(&c->output.text, '\n');
 		r = show_waves(c, s->waves, s->n_waves);
 	}
@@ -242,6 +280,8 @@ static int run(struct ctl *c, int argc, char **argv)
 
 	if (each_wave && queues_only)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
+	if (c->core && (again || record))
+		return ctl_usage(c, "--again and --record need a process: a core does not change");
 	if (registers && queues_only)
 		return ctl_usage(c, "--registers and --queues-only exclude each other");
 	if (again)
@@ -264,5 +304,6 @@ const struct ctl_verb ctl_verb_snapshot = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
+	.takes_core = true,
 	.run = run,
 };

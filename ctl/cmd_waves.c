@@ -153,5 +153,6 @@ const struct ctl_verb ctl_verb_waves = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
+	.takes_core = true,
 	.run = run,
 };

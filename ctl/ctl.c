@@ -126,12 +126,26 @@ void ctl_report(struct ctl *c)
 		print_line("  operation: ", c->err.op);
 }
 
+static int open_core(struct ctl *c)
+{
+	int r = source_core_open(&c->source, c->core, &c->err);
+
+	if (r < 0)
+		return r;
+	c->client = c->source.client;
+	rpc_client_set_timeout(c->client, c->timeout_ms);
+	ctl_debug(c, "process %d reads %s", (int)c->source.pid, c->core);
+	return 0;
+}
+
 int ctl_connect(struct ctl *c)
 {
 	int r;
 
 	if (c->client)
 		return 0;
+	if (c->core)
+		return open_core(c);
 	r = rpc_client_open(c->socket, &c->client, &c->err);
 	if (r < 0) {
 		bool refused = c->err.err == EACCES || c->err.err == EPERM;
@@ -159,6 +173,8 @@ int ctl_called(struct ctl *c, int r)
 
 	if (r >= 0)
 		return r;
+	if (c->core)
+		source_core_explain(&c->source, &c->err);
 	text = rpc_client_last_error(c->client, &size);
 	out_reset(&c->err_json);
 	if (text)
@@ -169,7 +185,11 @@ int ctl_called(struct ctl *c, int r)
 int ctl_attach(struct ctl *c, const char *pid_text, bool control)
 {
 	struct rpc_session_attach_params p = { .has_control = control, .control = control };
-	int r = args_pid(c, pid_text, &p.pid);
+	/* In a core there is one process, whichever is asked for. */
+	int r = c->core ? 0 : args_pid(c, pid_text, &p.pid);
+
+	if (c->core)
+		p.pid = 1;
 
 	if (r == 0)
 		r = ctl_connect(c);

@@ -20,6 +20,7 @@
 
 #include "base/argv.h"
 #include "ctl/output.h"
+#include "ctl/source.h"
 #include "ctl/table.h"
 #include "rpc_client_gen.h"
 
@@ -47,6 +48,8 @@ struct ctl {
 
 	struct output output;
 	struct rpc_arena arena;
+	const char *core; /**< Given instead of a process; then ctl_attach() opens it. */
+	struct source_core source;
 	struct rpc_client *client;
 	struct rpc_session_attach_result session; /**< Valid while attached. */
 	bool attached;
@@ -63,12 +66,13 @@ struct ctl_verb {
 	const char *summary; /**< One line. */
 	const struct argv_option *options; /**< NULL if it has none of its own. */
 	int min_args, max_args;
+	bool takes_core; /**< Its first argument is a process, and `--core FILE` may stand for it. */
 	int (*run)(struct ctl *c, int argc, char **argv);
 };
 
 /* clang-format off */
 #define CTL_VERBS(X)                                                                               \
-	X(list) X(doctor) X(snapshot) X(diff) X(merge) X(watch) X(devices) X(queues)               \
+	X(list) X(doctor) X(snapshot) X(analyze) X(diff) X(merge) X(watch) X(devices) X(queues)    \
 	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(registers)                \
 	X(memory) X(disassemble) X(dump) X(cores) X(hooks) X(events) X(rpc) X(dap) X(status) X(version)
 /* clang-format on */

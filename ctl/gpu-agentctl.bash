@@ -1,26 +1,28 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version'
+_gpu_agentctl_verbs='list doctor snapshot analyze diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
-	snapshot) echo '--waves --registers --queues-only --record --again' ;;
+	snapshot) echo '--waves --registers --queues-only --record --again --core' ;;
+	analyze) echo '--waves --registers --extract-code' ;;
 	watch) echo '--interval --count' ;;
-	queues) echo '--gpu' ;;
+	devices) echo '--core' ;;
+	queues) echo '--gpu --core' ;;
 	attach) echo '--control --hand-over --for --until-eof' ;;
 	suspend) echo '--queues --lease --grace --until-eof' ;;
 	resume) echo '--queues' ;;
 	watchpoint) echo '--mode --gpu --id --for --until-eof' ;;
-	waves) echo '--queue --group --state --limit' ;;
-	registers) echo '--bank --range --lanes' ;;
-	memory) echo '--raw --space --wave --lane' ;;
+	waves) echo '--queue --group --state --limit --core' ;;
+	registers) echo '--bank --range --lanes --core' ;;
+	memory) echo '--raw --space --wave --lane --core' ;;
 	cores) echo '--since --until --field --reverse --last --number' ;;
 	hooks) echo '--user' ;;
 	dump) echo '--light --full --estimate --compress --progress' ;;
-	disassemble) echo '--wave --gpu --count --before --start' ;;
+	disassemble) echo '--wave --gpu --count --before --start --core' ;;
 	events) echo '--subscribe --hold --filter --no-look --for --until-eof' ;;
 	rpc) echo '--pid --control' ;;
 	esac
@@ -73,7 +75,7 @@ _gpu_agentctl() {
 		-* | =) ;;
 		*)
 			case ${COMP_WORDS[i - 1]} in
-			-o | --output | --socket | --timeout | --max-stop | --color | =) continue ;;
+			-o | --output | --socket | --timeout | --max-stop | --color | --core | =) continue ;;
 			esac
 			if [ -z "$verb" ]; then verb=$word; else n=$((n + 1)); fi
 			;;
@@ -81,7 +83,7 @@ _gpu_agentctl() {
 	done
 
 	case $prev in
-	-o | --output | --socket)
+	-o | --output | --socket | --core)
 		compopt -o filenames 2>/dev/null
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
@@ -90,7 +92,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W "$(_gpu_agentctl_values "$prev")" -- "$cur"))
 		return
 		;;
-	--gpu | --id | --queues | --grace | --count | --queue | --group | --limit | --range | --lanes | --wave | --lane | --before | --start | --number) return ;;
+	--gpu | --id | --queues | --grace | --count | --queue | --group | --limit | --range | --lanes | --wave | --lane | --before | --start | --number | --extract-code) return ;;
 	esac
 	if [ "$prev" = --user ]; then
 		COMPREPLY=($(compgen -u -- "$cur"))
@@ -105,7 +107,7 @@ _gpu_agentctl() {
 		COMPREPLY=($(compgen -W "$_gpu_agentctl_options $(_gpu_agentctl_verb_options "$verb")" -- "$cur"))
 	elif [ -z "$verb" ]; then
 		COMPREPLY=($(compgen -W "$_gpu_agentctl_verbs" -- "$cur"))
-	elif [ "$verb" = diff ] || [ "$verb" = merge ]; then
+	elif [ "$verb" = analyze ] || [ "$verb" = diff ] || [ "$verb" = merge ]; then
 		compopt -o filenames 2>/dev/null
 		COMPREPLY=($(compgen -f -- "$cur"))
 	elif [ "$verb" = cores ] && [ $n -eq 0 ]; then
@@ -124,7 +126,7 @@ _gpu_agentctl() {
 				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
 				gpu.suspend gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
 				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.filter exception.forward
-				wave.registers code.list code.locate memory.read core.begin core.read core.end
+				wave.registers code.list code.locate code.read memory.read core.begin core.read core.write core.end
 				cores.list cores.info cores.read cores.pin cores.remove cores.usage hooks.list hooks.test' -- "$cur"))
 			;;
 		esac

@@ -42,6 +42,11 @@ static const struct argv_option common[] = {
 	{ 0 },
 };
 
+static const struct argv_option core_options[] = {
+	{ "core", 0, ARGV_STRING, &ctl.core, "FILE", "look into a core file instead of a process" },
+	{ 0 },
+};
+
 static const struct argv_option no_options[] = { { 0 } };
 
 #define VERB(name) &ctl_verb_##name,
@@ -90,7 +95,7 @@ static bool option_takes_next(const char *arg)
 {
 	if (arg[1] != '-')
 		return letters_take_next(arg + 1);
-	if (long_takes_next(common, arg + 2))
+	if (long_takes_next(common, arg + 2) || long_takes_next(core_options, arg + 2))
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (long_takes_next(verbs[i]->options, arg + 2))
@@ -145,10 +150,12 @@ static void print_help(const struct ctl_verb *verb)
 	if (verb) {
 		printf("usage: gpu-agentctl %s%s%s [OPTIONS]\n\n%s.\n", verb->name,
 		       verb->args[0] ? " " : "", verb->args, verb->summary);
-		if (verb->options) {
+		if (verb->options || verb->takes_core)
 			printf("\nOptions of this verb:\n");
+		if (verb->options)
 			argv_print_options(verb->options);
-		}
+		if (verb->takes_core)
+			argv_print_options(core_options);
 	} else {
 		printf("usage: gpu-agentctl VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n");
 		for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
@@ -226,6 +233,12 @@ static int run_verb(const struct ctl_verb *verb, int argc, char **argv)
 {
 	int status, r;
 
+	/* The place of the verb is free: the file takes that of the process. */
+	if (ctl.core) {
+		argc++;
+		argv--;
+		argv[0] = (char *)ctl.core;
+	}
 	if (argc < verb->min_args)
 		return ctl_usage(&ctl, "%s needs %s", verb->name, verb->args);
 	if (argc > verb->max_args)
@@ -247,7 +260,8 @@ static int start(int argc, char **argv)
 	const char *name = verb_argument(argc, argv), *early = early_json(argc, argv);
 	const struct ctl_verb *verb = name ? find_verb(name) : NULL;
 	const struct argv_option *const tables[] = {
-		common, verb && verb->options ? verb->options : no_options, NULL
+		common, verb && verb->options ? verb->options : no_options,
+		verb && verb->takes_core ? core_options : no_options, NULL
 	};
 	char error[160];
 	int n, r;
@@ -290,7 +304,10 @@ int main(int argc, char **argv)
 		ctl_report(&ctl);
 		status = agent_err_exit(&ctl.err);
 	}
-	rpc_client_close(ctl.client);
+	if (ctl.core)
+		source_core_close(&ctl.source);
+	else
+		rpc_client_close(ctl.client);
 	output_deinit(&ctl.output);
 	rpc_arena_deinit(&ctl.arena);
 	out_deinit(&ctl.err_json);

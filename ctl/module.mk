@@ -5,10 +5,10 @@ ctl_src := $(addprefix ctl/,code_text.c color.c compare.c compare_judge.c docume
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
-gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c show_registers.c signals.c stream.c) \
-	$(patsubst %,ctl/cmd_%.c,list doctor snapshot diff merge watch devices queues attach detach suspend resume \
+gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c show_registers.c signals.c source.c stream.c) \
+	$(patsubst %,ctl/cmd_%.c,list doctor snapshot analyze diff merge watch devices queues attach detach suspend resume \
 		watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version)
-gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"'
+gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"' -DLIBEXECDIR='"$(libexecdir)"'
 gpu-agentctl_libs := ctl dap corefile disasm protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs)
 gpu-agentctl_deps := $(protocol_gen)

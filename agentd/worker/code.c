@@ -14,7 +14,7 @@
 /* Objects that may cover an address: a hostile list has many on top of each other. */
 #define OVERLAPS_MAX 16u
 
-static const char *problem_text(int error)
+const char *code_problem_text(int error)
 {
 	switch (error) {
 	case -EINVAL:
@@ -187,7 +187,7 @@ int code_open(struct code_set *s, struct code_object *o)
 	put_current(s);
 	r = acquire(s, o, &s->image);
 	if (r < 0) {
-		o->problem = problem_text(r);
+		o->problem = code_problem_text(r);
 		return r;
 	}
 	s->current = o;
@@ -230,7 +230,7 @@ static int list(struct code_set *s)
 		r = is_late(s) ? -ETIMEDOUT : probe(s, o);
 		if (r < 0)
 			o->problem = r == -ETIMEDOUT ? "there was no time to look at it" :
-						       problem_text(r);
+						       code_problem_text(r);
 	}
 	if (s->n_objects)
 		qsort(s->objects, s->n_objects, sizeof(*s->objects), by_start);

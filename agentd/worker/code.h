@@ -55,6 +55,9 @@ struct code_list {
 	const char *problem; /**< Why the list may not be all; NULL: it is.  In the arena. */
 };
 
+/** What an error of a back end's code_stat and code_read means; static. */
+const char *code_problem_text(int error);
+
 /** Budget of the cache of one session. */
 #define CODE_CACHE_BYTES ((size_t)64 << 20)
 

@@ -409,6 +409,7 @@ const struct rpc_session_handlers session_handlers = {
 	.gpu_snapshot = do_snapshot,
 	.code_list = handlers_code_list,
 	.code_locate = handlers_code_locate,
+	.code_read = handlers_code_read,
 	.gpu_suspend = do_suspend,
 	.gpu_resume = do_resume,
 	.watchpoint_set = do_watch_set,

@@ -20,6 +20,9 @@ int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			 const struct rpc_code_locate_params *params,
 			 struct rpc_code_locate_result *ret, struct agent_err *err);
+int handlers_code_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_code_read_params *params, struct rpc_code_read_result *ret,
+		       struct agent_err *err);
 
 /* handlers_core.c */
 

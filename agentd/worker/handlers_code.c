@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* code.list and code.locate. */
+/* code.list, code.locate and code.read. */
+#include <elf.h>
 #include <errno.h>
+#include <string.h>
 
 #include "agentd/worker/handlers.h"
 #include "agentd/worker/places.h"
@@ -141,4 +143,74 @@ int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *are
 	ret->complete = !ret->n_missing;
 	code_set_deinit(&s);
 	return finish(arena, r, "code.locate", err);
+}
+
+/* ------------------------------------------------------------------ code.read ---------------- */
+
+static const struct code_object *find_object(struct target *t, struct rpc_arena *a, const char *uri)
+{
+	struct code_list l = { 0 };
+
+	if (t->ops->code_list(t, a, &l) < 0)
+		return NULL;
+	for (size_t i = 0; i < l.n_objects; i++)
+		if (strcmp(l.objects[i].uri, uri) == 0)
+			return &l.objects[i];
+	return NULL;
+}
+
+/* The target names what it likes: what is no ELF image is none of ours to show. */
+static int check_image(struct target *t, const struct code_object *o)
+{
+	char magic[SELFMAG];
+	ssize_t n = t->ops->code_read(t, o, 0, magic, sizeof(magic));
+
+	if (n < 0)
+		return (int)n;
+	return n == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0 ? 0 : -ENOEXEC;
+}
+
+static ssize_t read_object(struct target *t, const struct code_object *o,
+			   const struct rpc_code_read_params *p, void *buf, uint64_t *ret_total)
+{
+	struct code_stat st;
+	int r = t->ops->code_stat(t, o, &st);
+	uint64_t left;
+
+	if (r == 0)
+		r = check_image(t, o);
+	if (r < 0)
+		return r;
+	*ret_total = st.size;
+	left = p->offset < st.size ? st.size - p->offset : 0;
+	return t->ops->code_read(t, o, p->offset, buf, left < p->size ? (size_t)left : p->size);
+}
+
+int handlers_code_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_code_read_params *params, struct rpc_code_read_result *ret,
+		       struct agent_err *err)
+{
+	struct target *t = supported(ctx, err);
+	const struct code_object *o;
+	ssize_t n = -ENOENT;
+	void *buf;
+
+	if (!t)
+		return -EOPNOTSUPP;
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	buf = rpc_arena_alloc(arena, params->size);
+	o = find_object(t, arena, params->uri);
+	if (buf && o)
+		n = read_object(t, o, params, buf, &ret->total);
+	if (t->ops->code_done)
+		t->ops->code_done(t);
+	if (rpc_arena_error(arena))
+		return finish(arena, 0, "code.read", err);
+	if (n < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "code.read", NULL,
+				     "code object %.120s: %s", params->uri,
+				     o ? code_problem_text((int)n) : "there is none of that name");
+	ret->size = (uint32_t)n;
+	ret->data = rpc_arena_base64(arena, buf, (size_t)n);
+	return finish(arena, 0, "code.read", err);
 }

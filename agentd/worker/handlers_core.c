@@ -8,6 +8,7 @@
 #include "agentd/worker/snapshot.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/out.h"
 
 /* Of one core.write: then others of the session get their turn. */
 #define WRITE_MS 100
@@ -41,20 +42,44 @@ static void end_output(struct session *s)
 	undo_output(s, 0, NULL);
 }
 
+/* What a core cannot say of its process: the document of a snapshot without waves. */
+static int make_head(struct session *s, const struct target_waves_from *from, struct rpc_arena *a,
+		     struct out *ret, struct agent_err *err)
+{
+	const struct snapshot_options o = {
+		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
+	};
+	const struct snapshot seen = { .time_us = clock_wall_us(),
+				       .devices = from->devices,
+				       .n_devices = from->n_devices,
+				       .queues = from->queues,
+				       .n_queues = from->n_queues };
+	struct rpc_gpu_snapshot_result head = { 0 };
+	int r = snapshot_tell(s->target, a, &o, &seen, &head, err);
+
+	if (r < 0)
+		return r;
+	rpc_gpu_snapshot_result_encode(ret, &head);
+	return out_error(ret) ? no_memory(err) : 0;
+}
+
 int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			const struct rpc_core_begin_params *params,
 			struct rpc_core_begin_result *ret, struct agent_err *err)
 {
 	struct session *s = ctx;
 	struct target *t = s->target;
+	auto_out struct out head;
 	const struct target_core_wanted what = { .full = params->has_full && params->full,
-						 .estimate = params->has_estimate && params->estimate };
+						 .estimate = params->has_estimate && params->estimate,
+						 .head = &head };
 	struct target_device *devices;
 	struct target_queue *queues;
 	struct target_waves_from from = { 0 };
 	struct target_core core;
 	int r;
 
+	out_init(&head, 0);
 	if (!t->ops->core_begin)
 		return unsupported(err);
 	end_output(s);
@@ -66,6 +91,9 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		return r;
 	from.devices = devices;
 	from.queues = queues;
+	r = make_head(s, &from, arena, &head, err);
+	if (r < 0)
+		return r;
 	from.max_stop_ms = session_stop_begin(
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
 	r = t->ops->core_begin(t, &from, &what, arena, &core, err);

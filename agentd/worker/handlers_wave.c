@@ -136,6 +136,10 @@ static ssize_t read_global(struct target *t, struct rpc_arena *a,
 		return n;
 	if (n < 0)
 		n = memory_read(&t->memory, p->address, buf, p->size);
+	if (n < 0 && t->origin)
+		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read the core", NULL,
+				     "the core has nothing at 0x%llx",
+				     (unsigned long long)p->address);
 	if (n < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read /proc/PID/mem",
 				     "gpu.queues and /proc/PID/maps tell what is mapped",

@@ -140,13 +140,19 @@ static int look_at_waves(struct target *t, struct rpc_arena *a, const struct sna
 int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  uint32_t max_stop_ms, struct snapshot *ret, struct agent_err *err)
 {
+	struct target_device *devices;
+	struct target_queue *queues;
 	int r;
 
 	*ret = (struct snapshot){ .time_us = t->origin ? t->origin->time_us : clock_wall_us() };
-	r = t->ops->devices(t, a, &ret->devices, &ret->n_devices, err);
+	r = t->ops->devices(t, a, &devices, &ret->n_devices, err);
 	if (r == 0)
-		r = t->ops->queues(t, a, &ret->queues, &ret->n_queues, err);
-	return r == 0 && o->waves ? look_at_waves(t, a, o, max_stop_ms, ret, err) : r;
+		r = t->ops->queues(t, a, &queues, &ret->n_queues, err);
+	if (r < 0)
+		return r;
+	ret->devices = devices;
+	ret->queues = queues;
+	return o->waves ? look_at_waves(t, a, o, max_stop_ms, ret, err) : 0;
 }
 
 /* ------------------------------------------------------------------ the document ------------- */

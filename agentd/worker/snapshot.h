@@ -23,9 +23,9 @@ struct snapshot_options {
 /** What was seen, before it is put into words. */
 struct snapshot {
 	uint64_t time_us;
-	struct target_device *devices;
+	const struct target_device *devices;
 	size_t n_devices;
-	struct target_queue *queues;
+	const struct target_queue *queues;
 	size_t n_queues;
 	struct target_waves waves;
 };

@@ -26,6 +26,8 @@
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
+struct out;
+
 struct target_runtime {
 	enum rpc_runtime_state state;
 	bool has_kfd_facts; /**< The members behind are known. */
@@ -129,6 +131,7 @@ struct target_wave_memory {
 struct target_core_wanted {
 	bool full;     /**< All memory of the process, not only what explains its waves. */
 	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
+	const struct out *head; /**< Goes into it for whoever reads it (COREFILE_AGENT_NOTE). */
 };
 
 /** A core that is to be fetched. */

@@ -13,6 +13,7 @@
 #include "agentd/worker/target_cuda_core.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/out.h"
 #include "corefile/elf_read.h"
 
 /* Copies are cut from mappings of this size, and larger ones have their own. */
@@ -324,15 +325,28 @@ static int add_meta(struct cuda_core *k)
 	return 0;
 }
 
-static int collect(struct cuda_core *k, const struct target_waves_from *from, bool only_estimate,
-		   struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
+static int add_head(struct cuda_core *k, const struct out *head)
+{
+	void *text = cuda_core_copy(k, head->size);
+
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, head->data, head->size);
+	k->core.agent = (struct corefile_blob){ .data = text, .size = head->size };
+	return 0;
+}
+
+static int collect(struct cuda_core *k, const struct target_waves_from *from,
+		   const struct target_core_wanted *what, struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
 {
 	struct corefile_problem problem;
 	int r = add_meta(k);
 
 	if (r == 0)
+		r = add_head(k, what->head);
+	if (r == 0)
 		r = cuda_core_add_devices(k);
-	if (r == 0 && !only_estimate)
+	if (r == 0 && !what->estimate)
 		r = look(k, from, ret, err);
 	if (r < 0)
 		return r == -ENOMEM ? cuda_no_memory("core.begin", err) : r;
@@ -376,7 +390,7 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 		return cuda_no_memory("core.begin", err);
 	*k = (struct cuda_core){ .c = c, .full = what->full, .file_fd = -1 };
 	ret->missing = rpc_arena_array(a, CUDA_CORE_MISSING_MAX, sizeof(*ret->missing));
-	r = collect(k, from, what->estimate, a, ret, err);
+	r = collect(k, from, what, a, ret, err);
 	if (r == 0 && !what->estimate)
 		r = undo_push(&t->undo, "forget a core", undo_core, c, 0, &k->ticket, err);
 	if (r == 0) {

@@ -12,6 +12,7 @@
 #include "agentd/worker/mappings.h"
 #include "agentd/worker/target_kfd_core.h"
 #include "agentd/worker/target_kfd_registers.h"
+#include "base/out.h"
 #include "symbols/code_list.h"
 #include "symbols/uri.h"
 
@@ -243,6 +244,7 @@ static void core_free(struct kfd_core *c)
 	if (c->store)
 		munmap(c->store, c->store_size);
 	free(c->pieces);
+	free(c->head_text);
 	free(c->devices);
 	free(c->queues);
 	free(c->core.segments);
@@ -265,11 +267,26 @@ static void add_missing(struct target_core *ret, const char *text)
 		ret->missing[ret->n_missing++] = text;
 }
 
+static int take_head(struct kfd_core *c, const struct out *head)
+{
+	c->head_text = malloc(head->size + 1);
+	if (!c->head_text)
+		return -ENOMEM;
+	memcpy(c->head_text, head->data, head->size);
+	c->head = (struct amdcore_note){ .name = COREFILE_AGENT_NOTE,
+					 .type = COREFILE_AGENT_NOTE_TYPE,
+					 .desc = c->head_text,
+					 .size = (uint32_t)head->size };
+	c->core.notes = &c->head;
+	c->core.n_notes = 1;
+	return 0;
+}
+
 static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct rpc_arena *a,
 		   struct target_core *ret, struct agent_err *err)
 {
-	int r = read_tables(c, err);
+	int r = take_head(c, what->head) < 0 ? no_memory(err) : read_tables(c, err);
 
 	if (r == 0 && !what->estimate)
 		r = copy_waves(c, from, a, ret, err);

@@ -29,6 +29,8 @@ struct kfd_core {
 	uint32_t ticket;
 	uint8_t runtime[AMDCORE_RUNTIME_SIZE];
 	void *devices, *queues;
+	struct amdcore_note head;
+	void *head_text;
 
 	/* What copies lie in, one behind the other. */
 	uint8_t *store;

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Core files, looked at: the same as the process showed, whoever wrote the file, and never more than the file deserves."""
+import base64
+import gzip
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from harness import BIN, ROOT, CudaScene, Rpc, Scene, main, rss_kib, status, test, wait_until  # noqa: E402
+
+CODE = ROOT / "tests/data/codeobj"
+KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None}
+PC = 0x7F0000001000
+FAILURE, NO_MATCH, PARTIAL = 1, 3, 8
+SANITIZED = "asan" in os.environ.get("BIN", "")
+
+
+class CoreRpc(Rpc):
+    """The program that reads a core, asked without gpu-agentctl."""
+
+    def __init__(self, path):
+        self.sock, theirs = socket.socketpair()
+        self.sock.settimeout(60)
+        self.buffer, self.next_id = b"", 0
+        self.notifications = []
+        with open(path, "rb") as core:
+            self.program = subprocess.Popen([BIN / "gpu-agent-worker", "--core", str(path)], stdin=core,
+                                            stdout=theirs.fileno(), stderr=subprocess.PIPE)
+        theirs.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+        assert self.program.wait(60) == 0, self.program.stderr.read()
+        self.program.stderr.close()
+
+
+def ctl(*argv, patience=120, **kwargs):
+    """gpu-agentctl without any agent to talk to."""
+    env = {**os.environ, "GPU_AGENT_SOCKET": "/nonexistent"}
+    return subprocess.run([str(BIN / "gpu-agentctl"), *map(str, argv)], env=env, text=True, capture_output=True,
+                          timeout=patience, stdin=subprocess.DEVNULL, **kwargs)
+
+
+def document(run, want=0):
+    assert run.returncode == want, (run.returncode, run.stdout[-500:], run.stderr)
+    return json.loads(run.stdout)
+
+
+def fetch(s):
+    """The core, through the connection that has the lease."""
+    begun = s.rpc.call("core.begin", session=s.session)
+    data = b""
+    while len(data) < begun["bytes"]:
+        piece = s.rpc.call("core.read", session=s.session, offset=len(data), size=1 << 20)
+        data += base64.b64decode(piece["data"]) or bytes(piece["size"])
+    s.rpc.call("core.end", session=s.session)
+    path = s.directory / "core"
+    path.write_bytes(data)
+    return path
+
+
+def timeless(doc):
+    """What a core cannot and need not repeat: where the document is from, when, and how long queues stood still."""
+    doc = json.loads(json.dumps(doc))
+    for name in ("source", "time_us", "stopped_us", "agent_us", "record"):
+        doc.pop(name, None)
+    for queue in doc["queues"]:
+        queue.pop("stopped_us", None)
+    return doc
+
+
+def program(gfx):
+    code = KERNELS[gfx]
+    work = f"load {CODE / code}; queues 2; dispatch 0 scale 4096 64; dispatch 1 scale 4096 64" if code else "queues 2"
+    return f"runtime ttmp; {work}; spin"
+
+
+def line_of(s):
+    """An address of device code that has a source line and an inlined call."""
+    objects = s.rpc.call("code.list", session=s.session)["objects"]
+    if not objects:
+        return None
+    first = int(objects[0]["address"], 16)
+    places = s.rpc.call("code.locate", session=s.session,
+                        addresses=[hex(first + i) for i in range(0, objects[0]["size"], 4)][:4096])["places"]
+    return next(int(p["address"], 16) for p in places if len(p.get("frames", [])) > 1)
+
+
+def plant(s):
+    """Waves on both queues: a fault, and some that stand at two places."""
+    pc = line_of(s) or PC
+    ids = [q["id"] for q in s.target_state()["queues"]]
+    s.control(f"waves {s.app.pid} {ids[1]} memory 6 {pc:#x} group=2 vgprs=16 s3=0xdeadbeef v2.5=0x22222222")
+    s.control(f"waves {s.app.pid} {ids[0]} halted 8 {pc + 64:#x} group=4 vgprs=24 lds=1024 lds9=0xcafef00d")
+    return pc
+
+
+def held(gfx):
+    s = Scene(app=program(gfx), gpus=gfx)
+    s.__enter__()
+    try:
+        s.session = s.attach(control=True)
+        s.pc = plant(s)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+    except BaseException:
+        s.__exit__(*sys.exc_info())
+        raise
+    return s
+
+
+def leave(s):
+    """The process is gone when its core is looked at."""
+    s.app.popen.kill()
+    s.app.popen.wait()
+
+
+# -- what it shows --------------------------------------------------------------------------------
+
+
+def a_core_shows(gfx):
+    s = held(gfx)
+    try:
+        live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
+        core = fetch(s)
+        leave(s)
+        seen = document(ctl("analyze", core, "--waves", "--registers", "-j"))
+        assert seen["source"] == {"kind": "core", "host": live["source"]["host"], "agent": live["source"]["agent"],
+                                  "file": str(core), "format": "amdgpu",
+                                  "writer": f"gpu-agent {live['source']['agent']}"}, seen["source"]
+        assert timeless(seen) == timeless(live), (timeless(seen), timeless(live))
+        assert json.dumps(timeless(seen)) == json.dumps(timeless(live)), "members in another order"
+        assert seen["stopped_us"] == 0 and live["time_us"] <= seen["time_us"]
+        assert seen["wave_count"] == 14 and len(seen["groups"]) == 2
+        text = ctl("analyze", core)
+        assert text.returncode == 0 and text.stdout.startswith("memory_violation  6 waves on device "), text
+        assert str(s.app.pid) in text.stdout and "gpu-agent-sim" in text.stdout
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+for gfx_ in KERNELS:
+    def case(gfx=gfx_):
+        a_core_shows(gfx)
+
+    case.__name__ = f"a_core_of_{gfx_}_shows_what_the_process_showed"
+    test(case)
+
+
+@test
+def every_verb_takes_a_core_for_a_process():
+    s = held("gfx90a")
+    try:
+        pid = s.app.pid
+        verbs = (["waves", pid, "-j"], ["waves", pid, "--state", "halted"], ["registers", pid, "1:0:3", "-j"],
+                 ["registers", pid, "1:0:2", "--bank=vector", "--lanes=4-6"],
+                 ["memory", pid, hex(s.pc & ~0xfff), "64"],
+                 ["memory", pid, "0", "64", "--space=lds", "--wave=0:0:1"], ["disassemble", pid, hex(s.pc)],
+                 ["disassemble", pid, "--wave=0:0:0"], ["devices", pid], ["queues", pid, "-j"])
+        live = [s.ctl(*argv) for argv in verbs]
+        saved = s.directory / "live.json"
+        assert s.ctl("snapshot", pid, "-j", "-o", saved).returncode == 0
+        core = fetch(s)
+        leave(s)
+        for argv, was in zip(verbs, live):
+            verb, _, *rest = argv
+            now = ctl(verb, "--core", core, *rest)
+            assert was.returncode == 0 and now.returncode == 0, (argv, was, now)
+            if argv[-1] == "-j":
+                was, now = (json.loads(r.stdout) for r in (was, now))
+                was.pop("stopped_us", None), now.pop("stopped_us", None)
+                assert was == now, argv
+            else:
+                assert was.stdout == now.stdout and was.stdout, (argv, was.stdout, now.stdout)
+        # Documents and cores may be mixed.
+        verdict = document(ctl("diff", saved, core, "-j"), PARTIAL)
+        assert verdict["verdict"] == "unknown" and "suspended under a lease" in verdict["evidence"], verdict
+        assert verdict["after"]["file"] == str(core) and all(g["change"] == "same" for g in verdict["groups"])
+        merged = document(ctl("merge", core, "-j"))
+        assert merged["wave_count"] == 14 and merged["ranks"][0]["pid"] == pid, merged
+        assert "in core already" in document(ctl("merge", core, saved, "-j"), PARTIAL)["missing"][0]
+        # The number of a wave, and what needs a process.
+        assert ctl("registers", "--core", core, "1:0:99").returncode == NO_MATCH
+        for argv in (["snapshot", "--core", core, "--again", "10"], ["snapshot", "--core", core, "--record"],
+                     ["suspend", "--core", core], ["snapshot", "--core", core, "1"], ["analyze"]):
+            assert ctl(*argv).returncode == 2, argv
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+@test
+def code_objects_can_be_saved():
+    s = held("gfx90a")
+    try:
+        core = fetch(s)
+        out = s.directory / "saved.co"
+        with open(CODE / KERNELS["gfx90a"], "rb") as f:
+            want = f.read()
+        run = ctl("analyze", core, "--extract-code", "0", out)
+        assert run.returncode == 0 and out.read_bytes() == want, run
+        assert f"file://{CODE}" in ctl("analyze", core).stdout
+        assert ctl("analyze", core, "--extract-code", "1", out).returncode == FAILURE
+        assert ctl("analyze", core, "--extract-code", "0").returncode == 2
+        assert out.read_bytes() == want
+        # The same of the process.
+        uri = s.rpc.call("code.list", session=s.session)["objects"][0]["uri"]
+        piece = s.rpc.call("code.read", session=s.session, uri=uri, offset=8, size=1 << 20)
+        assert piece["total"] == len(want) and base64.b64decode(piece["data"]) == want[8:]
+        assert s.rpc.call("code.read", session=s.session, uri=uri, offset=1 << 40, size=4)["size"] == 0
+        assert s.rpc.error("code.read", session=s.session, uri="file:///etc/passwd", offset=0, size=4).name == "failed"
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+@test
+def a_file_that_was_built_again_gives_no_lines():
+    with Scene(app=None, gpus="gfx90a") as s:
+        copy = s.directory / "kernel.co"
+        shutil.copy(CODE / KERNELS["gfx90a"], copy)
+        s.app = s.start_app(f"runtime ttmp; load {copy}; queues 1; spin")
+        s.session = s.attach(control=True)
+        pc = (int(s.rpc.call("code.list", session=s.session)["objects"][0]["address"], 16) + 0x200) & ~3
+        s.control(f"waves {s.app.pid} 0 halted 4 {pc:#x}")
+        core = fetch(s)
+        assert document(ctl("analyze", core, "-j"))["complete"]
+        shutil.copy(CODE / KERNELS["gfx1030"], copy)
+        seen = document(ctl("analyze", core, "-j"), PARTIAL)
+        assert len(seen["missing"]) == 1 and "not the one that was loaded" in seen["missing"][0], seen["missing"]
+        copy.unlink()
+        seen = document(ctl("analyze", core, "-j"), PARTIAL)
+        assert "its file is gone" in seen["missing"][0] and seen["wave_count"] == 4, seen["missing"]
+
+
+# -- files as they come ---------------------------------------------------------------------------
+
+
+def program_headers(data):
+    at, = struct.unpack_from("<Q", data, 32)
+    size, n = struct.unpack_from("<HH", data, 54)
+    return [at + i * size for i in range(n)]
+
+
+def without_our_note(data):
+    """As another program would have written it: the note is there under a name that nobody knows."""
+    return data.replace(b"gpu-agent\0", b"gpu-other\0")
+
+
+@test
+def cores_of_others_say_what_they_can():
+    s = held("gfx90a")
+    try:
+        core = fetch(s)
+        live = s.rpc.call("gpu.snapshot", session=s.session, waves=True)
+        foreign = s.directory / "foreign"
+        foreign.write_bytes(without_our_note(core.read_bytes()))
+        seen = document(ctl("analyze", foreign, "--waves", "-j"))
+        assert seen["waves"] == live["waves"] and seen["groups"] == live["groups"]
+        assert seen["process"]["pid"] == 0 and "writer" not in seen["source"], seen["process"]
+        assert abs(seen["time_us"] - os.stat(foreign).st_mtime_ns // 1000) < 10
+        assert "process   unknown" in ctl("analyze", foreign).stdout
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+@test
+def what_is_no_core_is_refused_with_the_reason():
+    s = held("gfx90a")
+    try:
+        core = fetch(s)
+        data = core.read_bytes()
+        bad = s.directory / "bad"
+        for content, words in ((b"", "empty"), (b"GPU", "not an ELF file"), (gzip.compress(data), "gunzip"),
+                               (data[:40], "offset 0x28: the file ends inside the ELF header"),
+                               (b"\x28\xb5\x2f\xfd" + bytes(40), "zstd"),
+                               (pathlib.Path("/bin/true").read_bytes(), "core"),
+                               (data[:120], "offset 0x")):
+            bad.write_bytes(content)
+            run = ctl("analyze", bad)
+            assert run.returncode == FAILURE and words in run.stderr and str(bad) in run.stderr, (words, run)
+            error = json.loads(ctl("analyze", bad, "-j").stdout)["error"]
+            assert words in error["message"], error
+        assert "No such file" in ctl("analyze", s.directory / "none").stderr
+        assert "not a regular file" in ctl("analyze", s.directory).stderr
+        os.mkfifo(s.directory / "fifo")
+        assert ctl("analyze", s.directory / "fifo", patience=20).returncode == FAILURE
+        # Compressed by dump, or by hand.
+        packed = s.directory / "packed"
+        pid = s.app.pid
+        s.rpc.call("gpu.resume", session=s.session)
+        s.rpc.call("session.detach", session=s.session)
+        assert s.ctl("dump", pid, "--compress=zstd", "-o", packed).returncode == 0
+        assert document(ctl("analyze", packed, "-j"))["wave_count"] == 14
+        # Cut off inside its memory: what is left is shown.
+        loads = [struct.unpack_from("<IIQQQQ", data, at) for at in program_headers(data)]
+        bad.write_bytes(data[:max(p[2] for p in loads if p[0] == 1)])
+        seen = document(ctl("analyze", bad, "-j"), PARTIAL)
+        assert not seen["complete"] and "offset 0x" in seen["missing"][0], seen["missing"]
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+def never_worse_than_an_error(path, data, rng, cuts, flips):
+    """Cut at multiples of 64 bytes, and with bits flipped, through the whole path."""
+    results = set()
+    points = range(0, len(data), 64)
+    for at in sorted(rng.sample(points, min(cuts, len(points)))):
+        path.write_bytes(data[:at])
+        results.add(check_one(path, ("cut", at)))
+    head = min(len(data), 16384)
+    for _ in range(flips):
+        broken = bytearray(data)
+        where = [(rng.randrange(head if rng.random() < 0.7 else len(data)), rng.randrange(8)) for _ in range(4)]
+        for byte, bit in where:
+            broken[byte] ^= 1 << bit
+        path.write_bytes(broken)
+        results.add(check_one(path, where))
+    return results
+
+
+def check_one(path, what):
+    run = ctl("analyze", path, "--waves", "--registers", "-j")
+    assert run.returncode in (0, FAILURE, PARTIAL), (what, run)
+    assert "signal" not in run.stderr and "Sanitizer" not in run.stderr and "runtime error" not in run.stderr, (what, run)
+    json.loads(run.stdout)
+    return run.returncode
+
+
+@test
+def broken_amdgpu_cores_are_errors_or_partial():
+    s = held("gfx1030")
+    try:
+        core = fetch(s)
+        n = 12 if SANITIZED else 40
+        got = never_worse_than_an_error(s.directory / "broken", core.read_bytes(), random.Random(7), n, n)
+        assert FAILURE in got and PARTIAL in got, got
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+# -- who reads it ---------------------------------------------------------------------------------
+
+
+@test
+def the_reader_can_do_nothing_else():
+    s = held("gfx90a")
+    try:
+        core = fetch(s)
+        with CoreRpc(core) as rpc:
+            attached = rpc.call("session.attach", pid=1)
+            assert attached["vendor"] == "amd" and attached["pid"] == s.app.pid, attached
+            facts = status(rpc.program.pid)
+            assert facts["Seccomp"] == "2" and facts["NoNewPrivs"] == "1" and int(facts["CapEff"], 16) == 0, facts
+            session = attached["session"]
+            for method, params in (("gpu.suspend", {}), ("gpu.resume", {}), ("gpu.flags", {"flags": []}),
+                                   ("exception.subscribe", {"exceptions": []}), ("core.begin", {}),
+                                   ("watchpoint.list", {})):
+                assert rpc.error(method, session=session, **params).name == "unsupported", method
+            for method in ("agent.status", "process.list", "cores.list"):
+                assert rpc.error(method).name == "unsupported", method
+            assert rpc.call("gpu.snapshot", session=session)["wave_count"] == 14
+            assert rpc.call("runtime.info", session=session)["runtime"]["state"] == "enabled"
+            error = rpc.error("memory.read", session=session, address="0x10", size=4)
+            assert error.name == "failed" and "core" in error.message, error
+            assert rpc.call("session.detach", session=session) == {"ended": True}
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+@test
+def its_death_is_an_error():
+    """Programs in its place that die, hang, or are not there: found beside gpu-agentctl, as after installation."""
+    with Scene(app=None, start_agent=False) as s:
+        tool, reader, core = s.directory / "gpu-agentctl", s.directory / "gpu-agent-worker", s.directory / "core"
+        shutil.copy(BIN / "gpu-agentctl", tool)
+        core.write_bytes(b"any")
+
+        def run(script, *argv):
+            reader.write_text(f"#!/bin/sh\n{script}\n")
+            reader.chmod(0o755)
+            return subprocess.run([tool, *argv], text=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+
+        for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGKILL):
+            got = run(f"kill -{int(number)} $$", "analyze", core)
+            assert got.returncode == FAILURE and f"ended by signal {int(number)}" in got.stderr, got
+        got = run("exit 0", "analyze", core)
+        assert got.returncode == FAILURE and "ended early" in got.stderr, got
+        got = run("exit 127", "snapshot", "--core", core)
+        assert got.returncode == FAILURE and "cannot run" in got.stderr, got
+        got = run(f"echo $$ >{s.directory}/pid; exec sleep 600", "analyze", core, "--timeout=1s")
+        assert got.returncode == 7, got
+        hung = int((s.directory / "pid").read_text())
+        assert not os.path.exists(f"/proc/{hung}"), "it outlives whoever asked"
+
+
+if __name__ == "__main__":
+    main(__file__)
