@@ -58,9 +58,9 @@ def document(run, want=0):
     return json.loads(run.stdout)
 
 
-def fetch(s):
+def fetch(s, full=False):
     """The core, through the connection that has the lease."""
-    begun = s.rpc.call("core.begin", session=s.session)
+    begun = s.rpc.call("core.begin", session=s.session, full=full)
     data = b""
     while len(data) < begun["bytes"]:
         piece = s.rpc.call("core.read", session=s.session, offset=len(data), size=1 << 20)
@@ -240,6 +240,109 @@ def a_file_that_was_built_again_gives_no_lines():
         copy.unlink()
         seen = document(ctl("analyze", core, "-j"), PARTIAL)
         assert "its file is gone" in seen["missing"][0] and seen["wave_count"] == 4, seen["missing"]
+
+
+def cuda_core(release="12.4", full=False, **kwargs):
+    """A CUDA process with two kinds of faults, held; its live document, its core, and then it is gone."""
+    s = CudaScene(app="init; context 0; module @CUBIN@; gpu launch spin grid=6 block=128 shared=256; listen", release=release,
+                  user_mode=False, sim=kwargs.pop("sim", "devices 1 sms=3 warps=8"), **kwargs)
+    s.__enter__()
+    try:
+        s.control("raise 0 1 2 14 errorpc=0x50")
+        s.control("raise 0 0 0 1 lanes=0x4")
+        for warp in range(8):
+            s.control(f"memory shared 0 0 {warp} 0 hex=" + "a5" * 256)
+        s.session = s.attach(control=True)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        s.live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
+        s.core = fetch(s, full=full)
+    except BaseException:
+        s.__exit__(*sys.exc_info())
+        raise
+    return s
+
+
+@test
+def cuda_cores_show_what_the_process_showed():
+    for release in ("11.8", "12.4", "12.9", "13.4"):
+        s = cuda_core(release)
+        try:
+            leave(s)
+            seen = document(ctl("analyze", s.core, "--waves", "--registers", "-j"))
+            assert seen["source"]["format"] == "cuda" and seen["source"]["kind"] == "core", seen["source"]
+            was, now = timeless(s.live), timeless(seen)
+            for name in was:
+                if name != "registers":
+                    assert was[name] == now.get(name), (release, name, was[name], now.get(name))
+            assert len(was["registers"]) == len(now["registers"]) >= 3
+            for a, b in zip(was["registers"], now["registers"]):
+                assert registers_of(a) == registers_of(b), (release, registers_of(a), registers_of(b))
+            assert list(was) == list(now), "members in another order"
+        finally:
+            s.__exit__(*sys.exc_info())
+
+
+def registers_of(r):
+    """Which lanes are in a system call a core always tells, a driver only since 12.5."""
+    r = json.loads(json.dumps(r))
+    r["special"] = [x for x in r["special"] if x["name"] != "syscall_lanes"]
+    return r
+
+
+@test
+def every_verb_takes_a_cuda_core():
+    s = cuda_core("12.9", full=True)
+    try:
+        pid = s.app.pid
+        first = next(w["ref"] for w in s.live["waves"] if w["reasons"])
+        wave = f"{first['queue_id']}:{first['unit']}:{first['index']}"
+        pc = s.live["groups"][0]["pc"]
+        verbs = (["waves", pid, "-j"], ["registers", pid, wave, "--bank=vector", "--range=0-9"],
+                 ["registers", pid, wave, "-j"], ["memory", pid, "0", "64", "--space=lds", f"--wave={wave}"],
+                 ["devices", pid], ["queues", pid, "-j"])
+        live = [s.ctl(*argv) for argv in verbs]
+        leave(s)
+        for argv, was in zip(verbs, live):
+            verb, _, *rest = argv
+            now = ctl(verb, "--core", s.core, *rest)
+            assert was.returncode == 0 and now.returncode == 0, (argv, was, now)
+            if argv[-1] == "-j":
+                was, now = (json.loads(r.stdout) for r in (was, now))
+                was.pop("stopped_us", None), now.pop("stopped_us", None)
+                assert was == now, (argv, was, now)
+            else:
+                assert was.stdout == now.stdout and was.stdout, (argv, was.stdout, now.stdout)
+        text = ctl("analyze", s.core)
+        assert text.returncode == 0 and text.stdout.startswith("CUDA_EXCEPTION_"), text
+        assert "cuda://device/0/module/" in text.stdout and pc, text.stdout
+        image = s.directory / "image"
+        assert ctl("analyze", s.core, "--extract-code", "0", image).returncode == 0
+        assert image.read_bytes()[:4] == b"\x7fELF"
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+@test
+def broken_cuda_cores_are_errors_or_partial():
+    s = cuda_core()
+    try:
+        leave(s)
+        n = 12 if SANITIZED else 40
+        data = s.core.read_bytes()
+        got = never_worse_than_an_error(s.directory / "broken", data, random.Random(11), n, n)
+        assert FAILURE in got, got
+        # The table of sections lies last: bits flipped there, too.
+        broken = s.directory / "broken"
+        rng = random.Random(3)
+        table, = struct.unpack_from("<Q", data, 40)
+        for _ in range(n):
+            bad = bytearray(data)
+            at = rng.randrange(table, len(data))
+            bad[at] ^= 1 << rng.randrange(8)
+            broken.write_bytes(bad)
+            check_one(broken, at)
+    finally:
+        s.__exit__(*sys.exc_info())
 
 
 # -- files as they come ---------------------------------------------------------------------------
