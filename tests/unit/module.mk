@@ -50,7 +50,7 @@ define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,undo subscribers kfd_ledger memory crew leader convert inspect target_kfd target_cuda session group code,$(eval $(call worker_test,$(t))))
+$(foreach t,undo subscribers kfd_ledger memory crew leader convert inspect target_kfd target_cuda core session group code,$(eval $(call worker_test,$(t))))
 
 define symbols_test
 $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
@@ -69,6 +69,8 @@ $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))
 endef
 $(foreach t,amdgpu cuda_read cuda_roundtrip cuda_scale sink,$(eval $(call corefile_test,$(t))))
 test_corefile_cuda_read_src += tests/unit/cudacore_population.c
+test_corefile_cuda_scale_src += tests/unit/cudacore_full.c
+test_worker_core_src += tests/unit/cudacore_population.c tests/unit/cudacore_full.c
 test_corefile_cuda_roundtrip_src += tests/unit/cudacore_population.c
 
 include $(wildcard tests/unit/*/module.mk)

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Core files as targets: what they say, what they lack, and how much memory that takes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agentd/worker/snapshot.h"
+#include "agentd/worker/target_core.h"
+#include "corefile/amdgpu_write.h"
+#include "corefile/file.h"
+#include "cudacore_full.h"
+#include "cudacore_population.h"
+#include "testlib.h"
+
+DEFINE_AUTO(struct amdcore_image *, amdcore_image_destroy);
+
+static const struct worker_options options;
+
+static struct target *open_bytes(const void *data, size_t size)
+{
+	const struct core_bytes bytes = { .data = data, .size = size, .name = "core", .time_us = 77 };
+	struct agent_err err = { 0 };
+	struct target *t = NULL;
+
+	TEST_EQ_FATAL(target_core_create(&options, &bytes, &t, &err), 0);
+	return t;
+}
+
+/* @return 0, or negative. */
+static int look(struct target *t, struct rpc_arena *a, bool registers,
+		struct rpc_gpu_snapshot_result *ret)
+{
+	const struct snapshot_options o = { .waves = true, .each_wave = true,
+					    .registers = registers, .look_up_ms = 5000 };
+	struct agent_err err = { 0 };
+	struct snapshot seen;
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	a->limit = SNAPSHOT_ARENA_MAX;
+	r = snapshot_look(t, a, &o, 1000, &seen, &err);
+	return r < 0 ? r : snapshot_tell(t, a, &o, &seen, ret, &err);
+}
+
+/* ------------------------------------------------------------------ CUDA --------------------- */
+
+/* Its position in the table, by multiprocessor and slot; UINT32_MAX for none. */
+static uint32_t warp_row(const struct cudacore *c, const struct rpc_wave *w)
+{
+	for (uint32_t i = 0; i < c->n[CUDACORE_WARPS]; i++) {
+		const struct cudacore_warp *row = &c->warps[i];
+		const struct cudacore_sm *sm = &c->sms[c->blocks[row->block].sm];
+
+		if (sm->device == w->gpu_id && sm->id == w->ref.unit && row->id == w->ref.index)
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+static bool is_pc_of(const struct cudacore *c, const struct cudacore_warp *w, uint64_t pc)
+{
+	bool is = w->error_pc_valid && pc == w->error_pc;
+
+	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++)
+		is |= c->lanes[i].virtual_pc == pc;
+	return is;
+}
+
+/* Whatever the core: each warp is a wave, with its own block, lanes and a pc of its own. */
+static void random_cuda_cores_become_waves(void)
+{
+	static const struct population most = { .devices = 3, .sms = 4, .blocks = 3, .warps = 4, .memory = 8 };
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct cudacore c = { 0 };
+		struct population_file f;
+		struct rpc_gpu_snapshot_result s;
+		struct rpc_arena arena;
+		struct target *t;
+
+		population_fill(&c, &most);
+		f = population_write(&c, &(struct cudacore_write_options){ .layout = CUDACORE_LAYOUT_R590 });
+		t = open_bytes(f.data, f.size);
+		rpc_arena_init(&arena, 0);
+		TEST_ROW_EQ(i, look(t, &arena, true, &s), 0);
+		TEST_ROW_EQ(i, s.n_waves, c.n[CUDACORE_WARPS]);
+		TEST_ROW_EQ(i, s.n_devices, c.n[CUDACORE_DEVICES]);
+		TEST_ROW_EQ(i, s.n_queues, c.n[CUDACORE_CONTEXTS]);
+		TEST_ROW_STR(i, s.source.format, "cuda");
+		for (size_t k = 0; k < s.n_waves; k++) {
+			uint32_t row = warp_row(&c, &s.waves[k]);
+
+			CU_ASSERT_TRUE_FATAL(row != UINT32_MAX);
+			TEST_ROW_EQ(k, s.waves[k].exec, c.warps[row].active_lanes);
+			TEST_ROW_EQ(k, s.waves[k].ref.dispatch, c.blocks[c.warps[row].block].grid_id);
+			TEST_ROW_EQ(k, memcmp(s.waves[k].ref.workgroup,
+					      c.blocks[c.warps[row].block].index, 12), 0);
+			CU_ASSERT_TRUE(is_pc_of(&c, &c.warps[row], s.waves[k].pc));
+		}
+		rpc_arena_deinit(&arena);
+		target_destroy(t);
+		cudacore_deinit(&c);
+		free(f.data);
+	}
+}
+
+/* What the agent notes in a core comes back; nonsense in its place is not believed. */
+static void notes_of_the_agent(void)
+{
+	static const char head[] =
+		"{\"schema\":\"gpu-agent.snapshot/1\",\"source\":{\"kind\":\"live\",\"host\":\"far\",\"agent\":\"9.9\"},"
+		"\"time_us\":5,\"process\":{\"pid\":7,\"uid\":8,\"comm\":\"train\",\"vendor\":\"nvidia\",\"gpu_ids\":[],"
+		"\"queues\":0,\"debuggable\":true},\"interface_version\":\"137\",\"runtime\":{\"state\":\"enabled\"},"
+		"\"devices\":[],\"queues\":[],\"wave_count\":0,\"groups\":[],\"stopped_us\":0,\"budget_exceeded\":false,"
+		"\"complete\":false,\"missing\":[\"memory: none\"]}";
+	static const struct population most = { .devices = 1, .sms = 1, .blocks = 1, .warps = 1 };
+
+	for (int whole = 0; whole < 2; whole++) {
+		struct cudacore c = { 0 };
+		struct rpc_gpu_snapshot_result s;
+		struct population_file f;
+		struct rpc_arena arena;
+		struct target *t;
+
+		population_fill(&c, &most);
+		c.agent = (struct corefile_blob){ .data = head, .size = sizeof(head) - 1 - (whole ? 0 : 9) };
+		f = population_write(&c, &(struct cudacore_write_options){ 0 });
+		t = open_bytes(f.data, f.size);
+		rpc_arena_init(&arena, 0);
+		TEST_EQ(look(t, &arena, false, &s), 0);
+		TEST_EQ(s.process.pid, whole ? 7 : 0);
+		TEST_STR(s.process.comm, whole ? "train" : "unknown");
+		TEST_STR(s.source.host, whole ? "far" : "unknown");
+		if (whole) {
+			TEST_EQ(s.time_us, 5);
+			TEST_STR(s.interface_version, "137");
+			TEST_STR(s.source.writer, "gpu-agent 9.9");
+			TEST_STR(s.missing[0], "memory: none");
+		}
+		rpc_arena_deinit(&arena);
+		target_destroy(t);
+		cudacore_deinit(&c);
+		free(f.data);
+	}
+}
+
+static int write_full(int fd)
+{
+	struct cudacore_written written;
+
+	return cudacore_full_write(fd, &written) < 0;
+}
+
+static int analyse_full(int fd)
+{
+	struct rpc_gpu_snapshot_result s;
+	struct corefile_map map;
+	struct rpc_arena arena;
+	struct target *t;
+	int bad = 0;
+
+	if (corefile_map_open(fd, -1, 0, &map) < 0)
+		return 1;
+	t = open_bytes(map.data, map.size);
+	rpc_arena_init(&arena, 0);
+	if (look(t, &arena, true, &s) < 0)
+		return 2;
+	bad |= s.n_waves != FULL_SMS * FULL_WARPS || !s.n_registers;
+	for (size_t i = 0; i < s.n_waves; i++)
+		bad |= s.waves[i].lanes != FULL_LANES ||
+		       s.waves[i].pc != cudacore_full_pc((uint32_t)(i * FULL_LANES));
+	for (size_t i = 0; i < s.n_registers; i++) {
+		const struct rpc_wave_registers *r = &s.registers[i];
+		uint32_t first = (r->wave.ref.unit * FULL_WARPS + r->wave.ref.index) * FULL_LANES;
+
+		bad |= r->n_vector != FULL_REGISTERS;
+		for (uint32_t k = 0; k < FULL_REGISTERS && !bad; k++)
+			bad |= r->vector[k].lanes[5] != cudacore_full_register(first + 5, k);
+	}
+	rpc_arena_deinit(&arena);
+	target_destroy(t);
+	corefile_map_close(&map);
+	return bad ? 3 : 0;
+}
+
+/* 270,336 lanes, their waves, and registers of some. */
+static void a_full_gpu_within_400_mib(void)
+{
+	auto_close int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0) {
+		test_skip("no unnamed file in /tmp");
+		return;
+	}
+	cudacore_full_run("write", write_full, fd);
+	cudacore_full_run("analyse", analyse_full, fd);
+}
+
+/* ------------------------------------------------------------------ AMD ---------------------- */
+
+struct amd {
+	uint8_t runtime[AMDCORE_RUNTIME_SIZE], device[AMDCORE_DEVICE_SIZE];
+	uint8_t queues[2 * AMDCORE_QUEUE_SIZE], memory[4096];
+	struct amdcore_segment segment;
+	struct amdcore core;
+	uint8_t *file;
+	size_t size;
+};
+
+/* One device, a compute queue whose save area lies outside, and one that carries no waves. */
+static void make_amd(struct amd *m)
+{
+	auto_call(amdcore_image_destroyp) struct amdcore_image *image = NULL;
+
+	amdcore_pack_runtime(m->runtime, &(struct amdcore_runtime){ .state = 1, .ttmp_setup = 1 });
+	amdcore_pack_device(m->device, &(struct amdcore_device){
+		.gpu_id = 5, .gfx_target_version = 90010, .num_xcc = 1, .simd_count = 4,
+		.max_waves_per_simd = 8, .array_count = 2, .simd_arrays_per_engine = 1 });
+	amdcore_pack_queue(m->queues, &(struct amdcore_queue){
+		.queue_id = 1, .gpu_id = 5, .type = RPC_QUEUE_TYPE_COMPUTE_AQL, .ring_base = 0x10000,
+		.ring_size = 4096, .read_pointer = 0x20000, .write_pointer = 0x20008,
+		.save_area = 0x900000, .save_area_size = 1 << 20 });
+	amdcore_pack_queue(m->queues + AMDCORE_QUEUE_SIZE, &(struct amdcore_queue){
+		.queue_id = 2, .gpu_id = 5, .type = RPC_QUEUE_TYPE_SDMA, .read_pointer = 0x20010,
+		.write_pointer = 0x20018 });
+	m->memory[0] = 3;
+	m->memory[8] = 9;
+	m->segment = (struct amdcore_segment){ .address = 0x20000, .size = sizeof(m->memory),
+					       .bytes = { .data = m->memory, .size = sizeof(m->memory) } };
+	m->core = (struct amdcore){ .kfd_major = 1, .kfd_minor = 17,
+				    .runtime = { m->runtime, 1, AMDCORE_RUNTIME_SIZE },
+				    .devices = { m->device, 1, AMDCORE_DEVICE_SIZE },
+				    .queues = { m->queues, 2, AMDCORE_QUEUE_SIZE },
+				    .segments = &m->segment, .n_segments = 1 };
+	TEST_EQ_FATAL(amdcore_image_create(&m->core, &image), 0);
+	m->size = (size_t)amdcore_image_size(image);
+	m->file = malloc(m->size);
+	TEST_EQ_FATAL(amdcore_image_read(image, NULL, 0, m->file, m->size, NULL), m->size);
+}
+
+static void tables_of_an_amdgpu_core(void)
+{
+	struct rpc_gpu_snapshot_result s;
+	struct rpc_arena arena;
+	struct amd m = { 0 };
+	struct target *t;
+	uint8_t buf[16];
+
+	make_amd(&m);
+	t = open_bytes(m.file, m.size);
+	rpc_arena_init(&arena, 0);
+	TEST_EQ(look(t, &arena, false, &s), 0);
+	TEST_EQ(s.n_queues, 2);
+	TEST_EQ(s.queues[0].read_index, 3);
+	TEST_EQ(s.queues[0].write_index, 9);
+	CU_ASSERT_FALSE(s.queues[0].suspended);
+	TEST_STR(s.devices[0].arch, "gfx90a");
+	TEST_STR(s.interface_version, "1.17");
+	TEST_EQ(s.time_us, 77);
+	CU_ASSERT_FALSE(s.complete);
+	TEST_EQ(s.n_missing, 1);
+	TEST_STR(s.missing[0], "queue 1: its save area is not readable");
+	TEST_EQ(memory_read(&t->memory, 0x20ff8, buf, 16), 8);
+	TEST_EQ(memory_read(&t->memory, 0x1000, buf, 16), -EFAULT);
+	/* Nothing can be changed. */
+	CU_ASSERT_TRUE(!t->ops->suspend && !t->ops->watch_set && !t->ops->core_begin);
+	rpc_arena_deinit(&arena);
+	target_destroy(t);
+	free(m.file);
+}
+
+static void what_is_no_core_says_where(void)
+{
+	static const struct {
+		const char *data, *message;
+	} rows[] = {
+		{ "", "core: offset 0x0: not an ELF file" },
+		{ "\x1f\x8b\x08", "core: offset 0x0: compressed with gzip: expand it with gunzip first" },
+		{ "\x7f" "ELF\2\1\1\3", "core: offset 0x8: the file ends inside the ELF header" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		const struct core_bytes bytes = { .data = rows[i].data, .size = strlen(rows[i].data),
+						  .name = "core" };
+		struct agent_err err = { 0 };
+		struct target *t = NULL;
+
+		CU_ASSERT_TRUE(target_core_create(&options, &bytes, &t, &err) < 0);
+		TEST_ROW_STR(i, err.message, rows[i].message);
+		TEST_ROW_EQ(i, agent_err_exit(&err), 1);
+	}
+}
+
+TEST_SUITE(worker_core, TEST(random_cuda_cores_become_waves), TEST(notes_of_the_agent),
+	   TEST(a_full_gpu_within_400_mib), TEST(tables_of_an_amdgpu_core),
+	   TEST(what_is_no_core_says_where));
