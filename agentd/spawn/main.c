@@ -636,6 +636,7 @@ static void serve(struct spawn *s)
 
 	while (!s->stop_at || stop_step(s)) {
 		size_t n = 0, n_workers;
+		int timeout = poll_timeout(s); /* it may start a worker */
 
 		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = s->front_sock, .events = POLLIN };
@@ -646,7 +647,7 @@ static void serve(struct spawn *s)
 		}
 		n_workers = n;
 		n += hooks_poll(&s->hooks, fds + n);
-		if (poll(fds, n, poll_timeout(s)) < 0 && errno != EINTR) {
+		if (poll(fds, n, timeout) < 0 && errno != EINTR) {
 			log_error("poll: %s", strerror(errno));
 			stop(s);
 			continue;

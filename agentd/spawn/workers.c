@@ -494,7 +494,7 @@ void workers_guard(struct workers *w, struct worker *k)
 	if (r == -EAGAIN)
 		return;
 	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */
-	if (r < 0)
+	if (r < 0 && !k->reaped)
 		kill(k->pid, SIGKILL);
 	close(k->guard_fd);
 	k->guard_fd = -1;
@@ -631,10 +631,24 @@ static void free_worker(const struct workers *w, struct worker *k)
 	free(k);
 }
 
+/* What it said last may still be unread. */
+static void read_last_words(struct workers *w, pid_t pid)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->pid == pid) {
+			k->reaped = true;
+			if (k->guard_fd >= 0)
+				workers_guard(w, k);
+			return;
+		}
+}
+
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret)
 {
-	struct worker **link = &w->first, *k;
+	struct worker **link, *k;
 
+	read_last_words(w, pid);
+	link = &w->first;
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
 	k = *link;

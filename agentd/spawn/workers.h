@@ -34,6 +34,7 @@ struct worker {
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
 	gid_t target_gid;
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */
+	bool reaped;	  /**< Its pid may be another process by now. */
 	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
 	enum ipc_how how; /**< What to report when it was our doing. */

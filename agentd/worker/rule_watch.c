@@ -259,6 +259,15 @@ static bool may_look(const struct making *k)
 	return k->s->target->ops->waves && clock_now_ns() >= k->s->watch.rest_until;
 }
 
+/* The same place raises the same again while no look is allowed: the same thing, as far as one can tell. */
+static bool is_seen(const struct making *k)
+{
+	const struct target_source *a = &k->s->watch.seen, *b = &k->event->source;
+
+	return a->exceptions == b->exceptions && a->has_queue == b->has_queue && a->queue_id == b->queue_id &&
+	       a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
+}
+
 static void say_not_looked(struct making *k)
 {
 	const char **missing = rpc_arena_array(k->a, k->doc.n_missing + 1, sizeof(*missing));
@@ -318,6 +327,10 @@ static void make_record(struct making *k)
 	struct rule_watch *w = &s->watch;
 	bool looked = may_look(k);
 
+	if (!looked && is_seen(k) && rule_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
+		w->counts.duplicates++;
+		return;
+	}
 	if (look(k, looked) < 0 && (!looked || look(k, false) < 0)) {
 		lose(s, "the process cannot be looked at");
 		return;
@@ -325,6 +338,10 @@ static void make_record(struct making *k)
 	if (!looked)
 		say_not_looked(k);
 	make_key(k, find_group(k));
+	if (looked) {
+		w->seen = k->event->source;
+		str_copy(w->seen_key, sizeof(w->seen_key), k->key);
+	}
 	if (rule_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
 		w->counts.duplicates++;
 		return;

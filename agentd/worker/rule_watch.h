@@ -29,6 +29,8 @@ struct rule_watch {
 	struct ipc_counts counts; /**< That front has not been told. */
 	uint64_t exceptions;	  /**< All kinds that were seen. */
 	uint64_t rest_until;	  /**< Monotonic; no look before. */
+	struct target_source seen; /**< Of the last look, and the key that it gave. */
+	char seen_key[RULE_KEY_SIZE];
 	int store_fd;		  /**< -1 before the first record. */
 	struct event *answered;
 	int hook_fds[RULE_WATCH_PENDING_MAX]; /**< For each unanswered record, oldest first: a hook's text, or -1. */

@@ -309,8 +309,9 @@ class Scene:
         os.chmod(status_file, 0o666)
         program, kwargs = BIN / "gpu-agent-simapp", {}
         if user is not None:
-            # The tree may lie where only root can go.
-            program = shutil.copy(program, self.directory)
+            # The tree may lie where only root can go; what runs cannot be written anew.
+            copied = self.directory / program.name
+            program = copied if copied.exists() else shutil.copy(program, self.directory)
             kwargs = {"user": user, "group": user, "extra_groups": []}
         process = self.start(name, [program, "--kfd", self.mount / "kfd", "--status-file", status_file,
                                     *extra, "-e", script], **kwargs)

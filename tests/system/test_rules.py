@@ -3,6 +3,7 @@
 """Watch rules: found without polling, recorded without anybody there, never in the application's way."""
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import shutil
@@ -112,6 +113,456 @@ def a_fault_becomes_a_record():
         assert s.rule() == {"name": "all", "watching": 1, "matched": 1, "exceptions": 1, "recorded": 1, "duplicates": 0,
                             "limited": 0, "lost": 0}
         assert s.target_state()["suspended_queues"] == 0 and s.app_status().faults == 1
+
+
+@test
+def rules_do_not_poll():
+    """Neither with a process that is watched nor with none do we wake up."""
+    with RuleScene() as s:
+        s.wait_watched()
+
+        def switches():
+            pids = [s.agentd.pid, *children(s.agentd.pid)]
+            return {p: int(status(p)["voluntary_ctxt_switches"]) for p in pids}
+
+        s.clients.pop().close()
+        time.sleep(1)
+        before = switches()
+        time.sleep(2)
+        assert switches() == before
+
+
+@test
+def processes_are_found_when_they_come():
+    with RuleScene(app=None) as s:
+        assert s.watched() == {}
+        apps = [s.start_app(PLAIN) for _ in range(3)]
+        s.wait_watched(*apps)
+        apps[0].stop(signal.SIGKILL)
+        wait_until(lambda: set(s.watched()) == {a.pid for a in apps[1:]}, "the dead one is forgotten")
+        assert s.rule()["matched"] == 3 and s.rule()["watching"] == 2
+
+
+@test
+def devices_are_found_when_they_come():
+    """A driver is loaded after the agent has started."""
+    with RuleScene(app=None) as s:
+        s.agentd.stop()
+        s.clients.clear()
+        late = s.directory / "late"
+        late.mkdir()
+        s.start_agentd("--kfd", late / "kfd")
+        assert s.watched() == {}
+        app = s.start_app(PLAIN)
+        (late / "kfd").symlink_to(s.mount / "kfd")
+        s.wait_watched(app)
+        s.wait_watched(s.start_app(PLAIN))
+
+
+@test
+def the_handshake_is_answered():
+    """A process is taken up before its runtime starts: that must not wait for anybody."""
+    with RuleScene(app="sleep 500; runtime on; queues 1; spin") as s:
+        s.wait_watched()
+        wait_until(lambda: s.target_state()["queues"], "the runtime has started")
+        s.fault()
+        assert s.rule()["exceptions"] == 1
+
+
+@test
+def alike_exceptions_make_one_record():
+    with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\ndeduplicate = code/1h\n") as s:
+        s.wait_watched()
+        s.fault(n=4)
+        s.fault(exception="wave_abort")
+        wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+        rule = s.rule()
+        assert rule["exceptions"] == 5 and rule["duplicates"] == 3 and rule["limited"] == rule["lost"] == 0, rule
+        s.app.stop()
+        wait_until(lambda: len(s.records()) == 3, "what is in no record is told at the end")
+        last = s.records()[-1]
+        assert last["reason"] == "repeats" and last["count"] == 3, last
+
+
+@test
+def the_same_place_makes_one_record():
+    with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\n", app=WAVES) as s:
+        s.wait_watched()
+        s.fault(n=3, exception="wave_memory_violation", queue=1)
+        wait_until(lambda: s.rule()["recorded"] == 1, "recorded")
+        time.sleep(1)  # a look is allowed again
+        s.fault(exception="wave_memory_violation", queue=1)
+        rule = s.rule()
+        assert rule["exceptions"] == 4 and rule["recorded"] == 1 and rule["duplicates"] == 3, rule
+
+
+@test
+def a_repeat_is_counted_in_the_next_record():
+    with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\ndeduplicate = code/1s\n") as s:
+        s.wait_watched()
+        s.fault(n=3)
+        time.sleep(1.1)
+        s.fault()
+        wait_until(lambda: len(s.records()) == 2, "the time is over")
+        assert [r["count"] for r in s.records()] == [1, 3]
+
+
+@test
+def rates_are_limited():
+    with RuleScene("[rule all]\ndevice = amd\nrate_limit = 2/1h\ndeduplicate = none\n") as s:
+        s.wait_watched()
+        s.fault(n=5)
+        wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+        assert s.rule()["limited"] == 3 and s.rule()["exceptions"] == 5
+        assert len(s.records()) == 2
+
+
+@test
+def rules_may_only_count():
+    with RuleScene(ALL + "keep = nothing\nexceptions = wave_trap\n") as s:
+        s.wait_watched()
+        s.fault(n=3)
+        s.fault(exception="wave_abort")
+        assert s.rule()["exceptions"] == s.rule()["recorded"] == 3 and s.records() == []
+
+
+@test
+def the_first_rule_that_matches_has_the_process():
+    rules = ALL.replace("all", "mine").replace("device = amd", "device = amd\nexe = */gpu-agent-simapp") + ALL
+    with RuleScene("[rule others]\nexe = /nowhere/*\n" + rules) as s:
+        s.wait_watched()
+        assert s.watched() == {s.app.pid: "mine"}
+        assert s.rule("others")["matched"] == s.rule()["matched"] == 0
+
+
+@test
+def reload_applies_to_what_runs():
+    with RuleScene(ALL) as s:
+        s.wait_watched()
+        s.fault()
+        s.reload(ALL.replace("all", "new"))
+        wait_until(lambda: s.watched() == {s.app.pid: "new"}, "the new rule has it")
+        s.fault()
+        wait_until(lambda: s.rule("new")["exceptions"] == 1, "counted")
+        assert s.rule("all") is None
+        s.reload("[rule broken]\ncolour = red\n")
+        assert "[rule broken] colour: unknown key" in s.agentd.err()
+        assert s.watched() == {s.app.pid: "new"}, "the old rules stay"
+        s.reload("")
+        wait_until(lambda: not s.worker_pids(), "without rules nothing is watched")
+        s.fault()
+        assert s.rpc.call("agent.status")["rules"] == []
+        s.reload(ALL)
+        s.wait_watched()
+
+
+@test
+def people_come_and_go():
+    """A client shares the session; when he leaves, the watch stays."""
+    with RuleScene() as s:
+        s.wait_watched()
+        session = s.attach(control=True)
+        info = s.rpc.call("session.list")["sessions"][0]
+        assert info["rule"] == "all" and info["readers"] == 1 and info["writer_pid"] == os.getpid()
+        s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
+        s.rpc.call("gpu.resume", session=session)
+        assert not s.rpc.call("session.detach", session=session)["ended"]
+        s.clients.pop().close()
+        wait_until(lambda: s.rpc.call("session.list")["sessions"][0]["readers"] == 0, "nobody is there")
+        s.fault()
+        wait_until(lambda: s.rule()["recorded"] == 1, "the watch stays")
+
+
+@test
+def the_watch_joins_people():
+    """And when people were first, the rule joins them."""
+    with RuleScene("") as s:
+        session = s.attach()
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_abort"], look_ms=0)
+        s.reload(ALL)
+        s.wait_watched()
+        assert [p for p in s.worker_pids() if p == tracer(s.app)]
+        s.fault(exception="wave_trap")
+        s.fault(exception="wave_abort")
+        s.rpc.call("session.detach", session=session)
+        s.fault(exception="wave_abort")
+        wait_until(lambda: s.rule()["recorded"] == 3, "recorded")
+
+
+@test
+def processes_can_be_released():
+    with RuleScene() as s:
+        s.wait_watched()
+        session = s.attach()
+        assert s.rpc.call("session.detach", session=session, release=True)["ended"]
+        wait_until(lambda: tracer(s.app) == 0, "free")
+        s.fault()
+        s.wait_watched(s.start_app(PLAIN, name="other"))
+        s.rpc.call("process.list")
+        time.sleep(0.5)
+        assert s.app.pid not in s.watched(), "the rule does not come back by itself"
+        s.reload(ALL)
+        s.wait_watched()
+
+
+@test
+def release_leaves_other_people_their_session():
+    with RuleScene() as s:
+        s.wait_watched()
+        other = s.connect()
+        session = s.attach()
+        s.attach(rpc=other)
+        assert not s.rpc.call("session.detach", session=session, release=True)["ended"]
+        wait_until(lambda: s.watched() == {}, "released")
+        other.call("gpu.queues", session=session)
+        s.fault()
+        assert s.rule()["exceptions"] == 0
+        other.close()
+        s.clients.remove(other)
+        wait_until(lambda: not s.worker_pids(), "the session ends with its last client")
+
+
+@test
+def a_thousand_faults_on_twenty_targets():
+    """All counted, each seen by its application, the disk bounded, the newest kept."""
+    with RuleScene(app=None, store="max_records = 100\nmax_use = 4M\nkeep_free = 0") as s:
+        apps = [s.start_app("runtime on; queues 2; spin", name=f"app{i}") for i in range(20)]
+        s.wait_watched(*apps)
+        started = time.time()
+        for round_ in range(50):
+            for app in apps:
+                s.raise_on(app, queue=round_ % 2)
+            # One latch for each queue and kind: the next one shall not meet it.
+            for app in apps:
+                wait_until(lambda app=app: s.app_status(app).faults == round_ + 1, "the application saw its fault")
+        wait_until(lambda: s.rule()["recorded"] + s.rule()["lost"] == 1000, "all are answered for")
+        rule = s.rule()
+        assert rule["exceptions"] == 1000 and rule["watching"] == 20, rule
+        usage = s.rpc.call("cores.usage")
+        assert usage["records"] <= 101 and usage["disk_bytes"] <= 4 << 20, usage
+        assert {r["pid"] for r in s.records()} <= {a.pid for a in apps}
+        assert all(r["time_us"] >= started * 1e6 for r in s.records())
+        assert rule["lost"] == 0, rule
+        for app in apps:
+            assert s.app_status(app).faults == 50 and s.target_state(app)["suspended_queues"] == 0
+
+
+def tracer(app):
+    """The worker on it; 0: none."""
+    return int(status(app.pid)["TracerPid"])
+
+
+def killed(s, pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+@test
+def a_killed_worker_comes_back():
+    with RuleScene() as s:
+        s.wait_watched()
+        for _ in range(3):
+            old = tracer(s.app)
+            killed(s, old)
+            wait_until(lambda: tracer(s.app) not in (0, old), "there is another one")
+            s.wait_watched()
+            s.fault()
+        assert s.app_status().faults == 3
+
+
+@test
+def a_worker_killed_among_faults_loses_none_of_them():
+    with RuleScene() as s:
+        s.wait_watched()
+        want = 0
+        for i in range(12):
+            s.raise_on(s.app, queue=i % 4)
+            want += 1
+            time.sleep(0.002 * (i % 4))
+            if tracer(s.app):
+                killed(s, tracer(s.app))
+            wait_until(lambda: s.app_status().faults >= want or latched(s), "the fault has gone somewhere")
+            want = s.app_status().faults
+            wait_until(lambda: s.app.pid in s.watched(), "watched again")
+        assert s.target_state()["suspended_queues"] == 0
+
+
+def latched(s):
+    """Between interrupt and the worker's look the kernel forgets with the debugger; that is documented."""
+    return tracer(s.app) == 0
+
+
+@test
+def the_daemon_restarts_in_the_middle():
+    with RuleScene() as s:
+        s.wait_watched()
+        s.fault(n=2)
+        wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+        s.clients.clear()
+        s.agentd.stop(signal.SIGKILL)
+        s.socket.unlink(missing_ok=True)
+        s.fault()
+        s.start_agentd()
+        s.wait_watched()
+        s.fault(n=2)
+        wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+        assert len(s.records()) == 4 and s.app_status().faults == 5
+
+
+@test
+def without_a_store_faults_go_on():
+    """Its place is a file: nothing can be stored, everything is forwarded, counted and logged."""
+    with RuleScene(app=None) as s:
+        shutil.rmtree(s.cores, ignore_errors=True)
+        s.cores.write_text("in the way")
+        app = s.start_app(PLAIN)
+        s.wait_watched(app)
+        s.fault(app, n=3)
+        wait_until(lambda: s.rule()["lost"] == 3, "counted")
+        assert s.rule()["recorded"] == 0 and "is not recorded" in s.agentd.err()
+        s.cores.unlink()
+        s.fault(app)
+        wait_until(lambda: s.rule()["recorded"] == 1, "as soon as it can, it stores")
+
+
+@test
+def on_a_full_disk_faults_go_on():
+    need_root()
+    with RuleScene(app=None) as s:
+        s.cores.mkdir(0o700, exist_ok=True)
+        if LIBC.mount(b"tmpfs", str(s.cores).encode(), b"tmpfs", 0, b"size=64k,mode=700"):
+            raise Skip("cannot mount a tmpfs")
+        try:
+            with contextlib.suppress(OSError), open(s.cores / "filler", "wb") as f:
+                while True:
+                    f.write(bytes(4096))
+                    f.flush()
+            app = s.start_app(PLAIN)
+            s.wait_watched(app)
+            s.fault(app, n=3)
+            wait_until(lambda: s.rule()["lost"] == 3, "counted")
+            assert s.app_status(app).faults == 3
+        finally:
+            s.agentd.stop()
+            LIBC.umount2(str(s.cores).encode(), 2)
+
+
+@test
+def records_belong_to_the_owner_of_the_process():
+    need_root()
+    with RuleScene(app=None, user_mode=False) as s:
+        mine = s.start_app(PLAIN, user=USER)
+        other = s.start_app(PLAIN, user=OTHER, name="other")
+        roots = s.start_app(PLAIN, name="root")
+        s.wait_watched(mine, other, roots)
+        for app in (mine, other, roots):
+            s.fault(app)
+        wait_until(lambda: s.rule()["recorded"] == 3, "recorded")
+        assert {r["uid"] for r in s.records()} == {0, USER, OTHER}
+        for app, uid in ((mine, USER), (other, OTHER)):
+            assert set(status(tracer(app))["Uid"].split()) == {str(uid)}, "the worker is the target's user"
+
+        def owner(uid, pid, foreign):
+            rpc = Rpc(s.socket)
+            assert [r["uid"] for r in rpc.call("cores.list")["records"]] == [uid]
+            assert [x["pid"] for x in rpc.call("session.list")["sessions"]] == [pid]
+            assert "rules" not in rpc.call("agent.status"), "what others' programs do is not his to know"
+            assert rpc.error("session.attach", pid=foreign).name == "not_permitted"
+            session = rpc.call("session.attach", pid=pid)["session"]
+            assert rpc.call("session.detach", session=session, release=True)["ended"]
+
+        as_user(USER, lambda: owner(USER, mine.pid, other.pid))
+        as_user(OTHER, lambda: owner(OTHER, other.pid, roots.pid))
+        wait_until(lambda: s.watched() == {roots.pid: "all"}, "both have released theirs")
+
+
+def refused(s, *options, user=None):
+    """The agent's message when it does not start."""
+    program = BIN / "gpu-agentd"
+    done = subprocess.run([program, "--socket", s.directory / "refused.sock", "--check-config", *options], text=True,
+                          capture_output=True, timeout=60, user=user)
+    assert done.returncode == 1 and not done.stdout, done
+    return done.stderr
+
+
+@test
+def only_files_of_root_have_rules():
+    need_root()
+    with RuleScene(app=None, user_mode=False) as s:
+        os.chown(s.config, USER, USER)
+        assert "rules must be in a file that belongs to root" in refused(s, "--config", s.config)
+        s.agentd.popen.send_signal(signal.SIGHUP)
+        wait_until(lambda: "configuration not changed" in s.agentd.err(), "the reload is refused")
+        os.chown(s.config, 0, 0)
+        s.config.chmod(0o664)
+        assert "nobody else may write" in refused(s, "--config", s.config)
+        s.config.chmod(0o644)
+        s.write_rules("[rule x]\nexe = [\n")
+        assert "[rule x] exe:" in refused(s, "--config", s.config)
+
+
+@test
+def in_user_mode_rules_reach_own_processes_only():
+    need_root()
+    with RuleScene(app=None) as s:
+        s.agentd.stop()
+        s.clients.clear()
+        home = s.directory / "home"
+        home.mkdir()
+        os.chown(home, USER, USER)
+        programs = s.directory / "bin"
+        programs.mkdir()
+        for name in ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-hook"):
+            shutil.copy(BIN / name, programs)
+        os.chown(s.config, USER, USER)
+        s.socket = home / "agentd.sock"
+        s.agentd = s.start("own", [programs / "gpu-agentd", "--user", "--socket", s.socket, "--config", s.config,
+                                   "--kfd", s.mount / "kfd", "--kfd-sysfs", s.mount, "--store", home / "cores"],
+                           user=USER, group=USER, extra_groups=[])
+        s.agentd.wait_line("err")
+        foreign = s.start_app(PLAIN, user=OTHER, name="foreign")
+        mine = s.start_app(PLAIN, user=USER)
+        s.wait_watched(mine)
+        s.fault(mine)
+        s.fault(foreign)
+        wait_until(lambda: s.rule()["recorded"] == 1, "recorded")
+        assert set(s.watched()) == {mine.pid} and status(foreign.pid)["TracerPid"] == "0"
+
+
+@test
+def a_debugger_is_not_disturbed():
+    """Who traces a process already keeps it; the rule takes it when he has gone."""
+    need_root()
+    with RuleScene("") as s:
+        libc_ptrace = LIBC.ptrace
+        libc_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        assert libc_ptrace(0x4206, s.app.pid, None, None) == 0, "PTRACE_SEIZE"
+        s.reload(ALL)
+        wait_until(lambda: "is not watched" in s.agentd.err(), "refused")
+        assert status(s.app.pid)["TracerPid"] == str(os.getpid())
+        assert libc_ptrace(0x4207, s.app.pid, None, None) == 0, "PTRACE_INTERRUPT"
+        wait_until(lambda: os.waitpid(s.app.pid, os.WNOHANG | 0x40000000)[0] == s.app.pid, "stopped")
+        assert libc_ptrace(17, s.app.pid, None, None) == 0, "PTRACE_DETACH"
+        s.wait_watched()
+
+
+@test
+def hooks_get_the_document():
+    with RuleScene(app=None) as s:
+        out = s.directory / "out"
+        hook = s.directory / "hook"
+        hook.write_text(f"#!/bin/sh\n{{ echo $GPU_AGENT_RULE $GPU_AGENT_PID $GPU_AGENT_RECORD; cat; }} >{out}.new\n"
+                        f"mv {out}.new {out}\n")
+        hook.chmod(0o755)
+        s.reload(ALL + f"hook = {hook}\nhook_user = root\n")
+        app = s.start_app(WAVES)
+        s.wait_watched(app)
+        s.fault(app, exception="wave_memory_violation", queue=1)
+        wait_until(out.exists, "the hook has run")
+        head, document = out.read_text().split("\n", 1)
+        record, = s.records()
+        assert head.split() == ["all", str(app.pid), record["record"]], head
+        assert json.loads(document)["fault"]["exceptions"] == ["wave_memory_violation"]
 
 
 if __name__ == "__main__":
