@@ -5,14 +5,36 @@
 #include "ctl/ctl.h"
 #include "dap/dap.h"
 
+static int open_core(void *data, const char *path, struct rpc_client **ret, struct agent_err *err)
+{
+	struct source_core *s = data;
+	int r = source_core_open(s, path, err);
+
+	if (r == 0)
+		*ret = s->client;
+	return r;
+}
+
+static void close_core(void *data)
+{
+	source_core_close(data);
+}
+
+static void explain_core(void *data, struct agent_err *err)
+{
+	source_core_explain(data, err);
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
+	const struct dap_core_source core = { open_core, close_core, explain_core, &c->source };
 	const struct dap_options o = {
 		.socket = c->socket,
 		.timeout_ms = c->timeout_ms,
 		.max_stop_ms = c->max_stop_ms,
 		.in_fd = STDIN_FILENO,
 		.out_fd = STDOUT_FILENO,
+		.core = &core,
 	};
 
 	return dap_run(&o, &c->err);

@@ -37,6 +37,7 @@
 #define DAP_THREADS_DEFAULT 64u
 #define DAP_THREADS_MAX     512u
 #define DAP_COMMAND_MAX	    64
+#define DAP_PATH_MAX	    4096
 #define DAP_REGISTER_CHUNK  32u	 /**< Vector registers shown, and fetched, together. */
 #define DAP_MEMORY_MAX	    ((size_t)1 << 20) /**< Bytes of one memory.read. */
 
@@ -110,6 +111,7 @@ struct dap {
 	bool client_progress, client_type, client_invalidated;
 	uint32_t lines_from, columns_from; /**< The first one is 0 or 1. */
 	uint32_t pid, max_stop_ms, max_threads;
+	char core_file[DAP_PATH_MAX]; /**< Instead of a process; "": a process. */
 	bool by_kernel;
 	uint64_t progress; /**< Number of the one shown. */
 	bool progressing;
@@ -195,6 +197,8 @@ int dap_check_order(const struct dap *d, const struct dap_handler *h, struct age
 /** What attach left to do: connect, attach, first snapshot, stop at faults.  Reports failures. */
 void dap_session_begin(struct dap *d);
 void dap_session_end(struct dap *d);
+/** A call failed because what answers for a core file is gone: say how that ended. */
+void dap_explain(struct dap *d, struct agent_err *err);
 /** Notifications that have arrived, then what they call for. */
 void dap_session_notifications(struct dap *d);
 /** Keep queues suspended, if they are. */
@@ -209,6 +213,16 @@ int dap_session_continue(struct dap *d, struct agent_err *err);
 /** Tell the editor that the queues run again. */
 void dap_continued(struct dap *d);
 int dap_need_control(struct dap *d, struct agent_err *err);
+/** It is a core file: nothing in it runs. */
+static inline bool dap_is_core(const struct dap *d)
+{
+	return d->core_file[0];
+}
+/** Whether what is shown stays true: nothing moves. */
+static inline bool dap_is_still(const struct dap *d)
+{
+	return d->paused || dap_is_core(d);
+}
 
 /* threads.c */
 

@@ -74,8 +74,8 @@ static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent
 			add(list, &p.n_exceptions, filters[i].exceptions[k]);
 	if (watching)
 		add(list, &p.n_exceptions, RPC_EXCEPTION_WAVE_TRAP);
-	if (!p.n_exceptions && !d->subscribed)
-		return 0;
+	if (dap_is_core(d) || (!p.n_exceptions && !d->subscribed))
+		return 0; /* in a core none is raised */
 	r = dap_need_control(d, err);
 	if (r == 0)
 		r = rpc_client_exception_subscribe(d->client, &p, &d->arena, &result, err);

@@ -32,7 +32,7 @@ int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 	out_str(body, "]");
 	dap_put_u64(body, "total", d->snap->n_all);
 	dap_put_u64(body, "waves", d->snap->doc.wave_count);
-	dap_put_bool(body, "paused", d->paused);
+	dap_put_bool(body, "paused", dap_is_still(d));
 	out_char(body, '}');
 	return 0;
 }

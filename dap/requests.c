@@ -81,6 +81,18 @@ static int group_by(struct dap *d, struct dap_json v, struct agent_err *err)
 	return 0;
 }
 
+static int core_file(struct dap *d, struct dap_json v, struct agent_err *err)
+{
+	if (!dap_json_has(v) || v.text[0] == 'n')
+		return 0;
+	if (!dap_json_str(v, d->core_file, sizeof(d->core_file)) || !d->core_file[0])
+		return dap_invalid(err, "coreFile: must be the path of a file");
+	if (!d->options->core)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "coreFile: this adapter opens no core files");
+	return 0;
+}
+
 static int attach_args(struct dap *d, struct dap_json args, struct agent_err *err)
 {
 	bool found = false, ignored;
@@ -95,14 +107,15 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 			       err);
 	if (r == 0)
 		r = group_by(d, dap_json_get(args, "groupBy"), err);
+	if (r == 0)
+		r = core_file(d, dap_json_get(args, "coreFile"), err);
 	if (r < 0)
 		return r;
-	if (found)
+	if (found && dap_is_core(d))
+		return dap_invalid(err, "pid, coreFile: only one of them");
+	if (found || dap_is_core(d))
 		return 0;
-	if (dap_json_has(dap_json_get(args, "coreFile")))
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
-				     "attach to the process by pid", "coreFile: this gpu-agent opens no core files");
-	return dap_invalid(err, "attach: needs pid (or processId), the process to attach to");
+	return dap_invalid(err, "attach: needs pid (or processId), the process to attach to, or coreFile");
 }
 
 /* Answered at once: some editors wait four seconds, a driver may take longer. */
@@ -113,6 +126,7 @@ static int attach(struct dap *d, const struct dap_request *q, struct out *body,
 
 	if (d->state != DAP_INITIALIZED)
 		return dap_invalid(err, "attach: was sent before");
+	d->core_file[0] = '\0';
 	r = attach_args(d, q->args, err);
 	if (r < 0)
 		return r;

@@ -30,8 +30,12 @@ static void say_failure(struct dap *d, const char *what, const struct agent_err 
 static int connect_agent(struct dap *d, struct agent_err *err)
 {
 	const struct dap_options *o = d->options;
-	int r = (o->connect ? o->connect : rpc_client_open)(o->socket, &d->client, err);
+	int r;
 
+	if (dap_is_core(d))
+		r = o->core->open(o->core->data, d->core_file, &d->client, err);
+	else
+		r = (o->connect ? o->connect : rpc_client_open)(o->socket, &d->client, err);
 	if (r < 0)
 		return r;
 	rpc_client_set_timeout(d->client, o->timeout_ms);
@@ -41,7 +45,9 @@ static int connect_agent(struct dap *d, struct agent_err *err)
 
 static int attach_with(struct dap *d, bool control, struct agent_err *err)
 {
-	const struct rpc_session_attach_params p = { .pid = d->pid, .has_control = true,
+	/* In a core there is one process, whatever its number is here. */
+	const struct rpc_session_attach_params p = { .pid = dap_is_core(d) ? 1 : d->pid,
+						     .has_control = !dap_is_core(d),
 						     .control = control, .has_timeout_ms = true,
 						     .timeout_ms = ATTACH_MS };
 	struct rpc_session_attach_result result;
@@ -58,8 +64,11 @@ static int attach_with(struct dap *d, bool control, struct agent_err *err)
 static int attach(struct dap *d, struct agent_err *err)
 {
 	struct agent_err control = { 0 };
-	int r = attach_with(d, true, &control);
+	int r;
 
+	if (dap_is_core(d))
+		return attach_with(d, false, err);
+	r = attach_with(d, true, &control);
 	if (r < 0 && (control.code == RPC_ERROR_BUSY || control.code == RPC_ERROR_NOT_PERMITTED)) {
 		r = attach_with(d, false, err);
 		str_copy(d->why_no_control, sizeof(d->why_no_control), control.message);
@@ -75,6 +84,10 @@ void dap_session_end(struct dap *d)
 	struct rpc_session_detach_result result;
 	struct agent_err err;
 
+	if (d->client && dap_is_core(d)) {
+		d->options->core->close(d->options->core->data);
+		d->client = NULL;
+	}
 	if (d->client && d->session[0]) {
 		rpc_client_set_wait(d->client, NULL, NULL);
 		rpc_client_set_timeout(d->client, DETACH_MS);
@@ -87,6 +100,12 @@ void dap_session_end(struct dap *d)
 	dap_snapshot_free(d->snap);
 	d->snap = NULL;
 	dap_registers_forget(d);
+}
+
+void dap_explain(struct dap *d, struct agent_err *err)
+{
+	if (dap_is_core(d))
+		d->options->core->explain(d->options->core->data, err);
 }
 
 static void session_over(struct dap *d)
@@ -104,7 +123,8 @@ void dap_session_begin(struct dap *d)
 	int r;
 
 	d->may_cancel = true;
-	dap_progress_begin(d, "Attaching to the GPU process", true);
+	dap_progress_begin(d, dap_is_core(d) ? "Opening the core file" : "Attaching to the GPU process",
+			   true);
 	r = connect_agent(d, &err);
 	if (r == 0)
 		r = attach(d, &err);
@@ -114,6 +134,7 @@ void dap_session_begin(struct dap *d)
 	}
 	d->may_cancel = d->cancel = false;
 	if (r < 0) {
+		dap_explain(d, &err);
 		if (!d->leave && !d->eof)
 			say_failure(d, "attach", &err);
 		session_over(d);
@@ -121,7 +142,7 @@ void dap_session_begin(struct dap *d)
 	}
 	d->state = DAP_ATTACHED;
 	dap_progress_end(d, NULL);
-	if (!d->control)
+	if (!d->control && !dap_is_core(d))
 		dap_output(d, "console", "Looking only: %s", d->why_no_control);
 	dap_session_announce(d);
 }
@@ -131,6 +152,9 @@ int dap_need_control(struct dap *d, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
 
+	if (dap_is_core(d))
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "nothing runs in a core file");
 	if (d->control || attach_with(d, true, &why) == 0)
 		return 0;
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, NULL, NULL,
@@ -177,7 +201,7 @@ int dap_session_look(struct dap *d, bool waves, struct agent_err *err)
 		return r;
 	if (focus < d->snap->n_threads)
 		d->focus = focus;
-	if (d->paused)
+	if (dap_is_still(d))
 		d->generation--; /* nothing moved: what was handed out stays true */
 	else
 		dap_invalidated(d);
@@ -242,10 +266,14 @@ void dap_session_announce(struct dap *d)
 	out_init(&body, 0);
 	out_str(&body, "{\"reason\":\"started\",\"threadId\":1}");
 	dap_event(d, "thread", &body);
-	dap_output(d, "console",
-		   "Attached to process %u: %u waves in %zu groups. The GPU runs; pause stops its "
-		   "queues, \"help\" tells what can be asked.",
-		   d->pid, d->snap->doc.wave_count, d->snap->doc.n_groups);
+	dap_output(d, "console", "Attached to process %u: %u waves in %zu groups. %s \"help\" tells what can be asked.",
+		   d->snap->doc.process.pid, d->snap->doc.wave_count, d->snap->doc.n_groups,
+		   dap_is_core(d) ? "Nothing runs in a core file." :
+				    "The GPU runs; pause stops its queues.");
+	if (dap_is_core(d)) {
+		send_stopped(d, "pause", true);
+		return;
+	}
 	/* Waves that a fault has halted stand still while the queues run. */
 	if (d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group))
 		send_stopped(d, "exception", false);
@@ -309,6 +337,8 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 
 int dap_session_continue(struct dap *d, struct agent_err *err)
 {
+	if (dap_is_core(d))
+		return dap_need_control(d, err);
 	return d->paused ? resume(d, err) : 0;
 }
 
@@ -414,7 +444,8 @@ void dap_session_notifications(struct dap *d)
 	if (!d->client || d->leave || d->eof || d->failed)
 		return;
 	if (r != -ETIMEDOUT && r != -ECANCELED && r < 0) {
-		say_failure(d, "The agent", &err);
+		dap_explain(d, &err);
+		say_failure(d, dap_is_core(d) ? "The core file" : "The agent", &err);
 		session_over(d);
 	} else if (d->exception_pending && d->announced) {
 		d->exception_pending = false;

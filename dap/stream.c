@@ -76,6 +76,8 @@ static void run(struct dap *d, const struct dap_handler *h, const struct dap_req
 		r = h->run(d, q, &body, &err);
 	if (r == DAP_ANSWERED)
 		return;
+	if (r < 0)
+		dap_explain(d, &err);
 	if (r < 0 && err.err == ECANCELED)
 		dap_respond_cancelled(d, q);
 	else if (r < 0)

@@ -437,6 +437,8 @@ static ssize_t read_memory(const void *source, uint64_t address, void *buf, size
 	const struct core_cuda *c = source;
 	size_t n = cudacore_read_memory(&c->core, address, buf, size);
 
+	if (!n)
+		n = core_cuda_read_code(c, address, buf, size);
 	return n || !size ? (ssize_t)n : -EFAULT;
 }
 

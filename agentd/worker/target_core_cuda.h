@@ -67,5 +67,7 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_warp *w,
 			     const struct wave *wave, const struct target_registers_wanted *what,
 			     struct rpc_arena *a, struct rpc_wave_registers *ret);
+/** Instructions at an address: no memory of the core has them, but the images as they were loaded. */
+size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *buf, size_t size);
 
 #endif /* WORKER_TARGET_CORE_CUDA_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A CUDA core as a target: registers and memory of one warp. */
+/* A CUDA core as a target: registers and memory of one warp, instructions. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "agentd/worker/target_core_cuda.h"
+#include "corefile/elf_read.h"
 
 #define REGISTERS_MAX  256u
 #define PREDICATES_MAX 32u
@@ -303,6 +304,37 @@ int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 	if (r == 0 && core_cuda_fill_registers(c, warp, wave, what, a, ret) < 0)
 		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	return r;
+}
+
+/* ------------------------------------------------------------------ instructions ------------- */
+
+static size_t read_section(const struct corefile_elf *e, uint32_t i, uint64_t address, void *buf,
+			   size_t size)
+{
+	struct corefile_blob b;
+	Elf64_Shdr s;
+
+	corefile_elf_section(e, i, &s);
+	if (!(s.sh_flags & SHF_EXECINSTR) || address < s.sh_addr || address - s.sh_addr >= s.sh_size)
+		return 0;
+	b.data = corefile_elf_bytes(e, &s, &b.size);
+	return b.data ? core_cuda_copy(&b, address - s.sh_addr, buf, size) : 0;
+}
+
+size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (uint32_t row = 0; n == 0 && row < c->core.n[CUDACORE_MODULES]; row++) {
+		const struct corefile_blob *image = &c->core.modules[row].relocated;
+		struct corefile_elf e;
+
+		if (corefile_elf_open(image->data, image->size, &e, NULL) < 0)
+			continue;
+		for (uint32_t i = 0; n == 0 && i < e.n_sections; i++)
+			n = read_section(&e, i, address, buf, size);
+	}
+	return n;
 }
 
 /* ------------------------------------------------------------------ memory ------------------- */

@@ -235,7 +235,8 @@ def order_and_arguments():
         for bad in ({}, {"pid": 0}, {"pid": "12x"}, {"pid": s.app.pid, "maxStopMs": "soon"},
                     {"pid": s.app.pid, "groupBy": "colour"}, {"pid": s.app.pid, "maxThreads": 513}, {"pid": [1]}):
             assert a.error("attach", **bad), bad
-        assert "coreFile" in a.error("attach", coreFile="/tmp/core")
+        assert "coreFile" in a.error("attach", coreFile=[1]) and "coreFile" in a.error("attach", coreFile="")
+        assert "only one" in a.error("attach", coreFile="/tmp/core", pid=s.app.pid)
         assert "attach" in a.error("launch", program="x")
         assert "unknown request" in a.error("moduleSpell")
         a.call("attach", pid=s.app.pid)
