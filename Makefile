@@ -2,6 +2,7 @@
 #
 #   make                 build everything under build/
 #   make check           build with ASan+UBSan and run every test this machine can run
+#   make vscode          the extension for VS Code, build/vscode/gpu-agent.vsix; needs npm
 #   make bench           measure; prints a table of ratios
 #   make install         DESTDIR= prefix= sysconfdir= libexecdir= ... honoured
 #   make V=1             show commands;  make O=dir  build elsewhere
@@ -102,6 +103,7 @@ include protocol/module.mk
 include agentd/module.mk
 include ctl/module.mk
 include clients/module.mk
+include editors/vscode/module.mk
 include systemd/module.mk
 include docs/module.mk
 include tests/module.mk

@@ -1,3 +1,4 @@
 # Editors as clients of the debug adapter.
 system_tests += tests/editors/test_emacs.py
 system_tests += tests/editors/test_nvim.py
+system_tests += tests/editors/test_vscode.py

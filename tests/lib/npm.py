@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Packages of npm for tests: installed once for each content of the files that pin them."""
+"""Packages of npm for tests: installed once for each content of the files that pin them.
+
+They are kept below build/npm, or in the directory that GPU_AGENT_TEST_CACHE names.
+"""
 import contextlib
 import fcntl
 import hashlib
+import os
+import pathlib
 import shutil
 import subprocess
 
 from harness import ROOT, Skip
 
 SECONDS = 180
+CACHE = pathlib.Path(os.environ.get("GPU_AGENT_TEST_CACHE") or ROOT / "build/npm")
 
 
 def need(*programs):
@@ -26,11 +32,11 @@ def locked(path):
         yield
 
 
-def run_npm(argv, directory, seconds=SECONDS):
+def run_npm(argv, directory, seconds=SECONDS, env=None):
     """Raises Skip when it cannot be done here."""
     try:
         run = subprocess.run(["npm", *argv, "--prefer-offline", "--no-audit", "--no-fund"], cwd=directory, text=True,
-                             capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL)
+                             capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=env)
     except subprocess.TimeoutExpired:
         raise Skip(f"npm {argv[0]}: not done in {seconds} s") from None
     if run.returncode:
@@ -39,18 +45,26 @@ def run_npm(argv, directory, seconds=SECONDS):
         raise Skip(f"npm {argv[0]}: " + (" / ".join(lines[:3]) or f"exit status {run.returncode}"))
 
 
-def install(directory):
-    """What directory/package-lock.json pins.  @return the node_modules directory, below build/npm"""
+def ci(place):
+    run_npm(["ci", "--ignore-scripts"], place)
+
+
+def install(directory, steps=ci):
+    """What directory/package.json pins, alone or with package-lock.json.  @return the node_modules directory
+
+    steps  is called with the place in which to install
+    """
     need("node", "npm")
-    files = [directory / "package.json", directory / "package-lock.json"]
-    place = ROOT / "build/npm" / str(directory.relative_to(ROOT)).replace("/", "-")
+    files = [f for f in (directory / "package.json", directory / "package-lock.json") if f.exists()]
+    place = CACHE / str(directory.relative_to(ROOT)).replace("/", "-")
     digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
     stamp = place / "installed"
     with locked(place.with_suffix(".lock")):
         if not stamp.exists() or stamp.read_text() != digest:
-            place.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
             for file in files:
                 shutil.copy(file, place)
-            run_npm(["ci", "--ignore-scripts"], place)
+            steps(place)
             stamp.write_text(digest)
     return place / "node_modules"

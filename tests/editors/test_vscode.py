@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""VS Code itself, in a browser, with our extension, on a simulated GPU process.
+
+code-server and playwright-core come from npm, the browser from Debian (scripts/install-deps editors).
+What counts are the messages between editor and adapter, which the extension writes down, and the texts
+of rows; pictures of the run are left in build/editors, two of them are in docs/.
+"""
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "dap")]
+import npm  # noqa: E402
+from dapclient import DATA, runs_on  # noqa: E402
+from harness import BIN, ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
+
+PARTS = HERE / "vscode"
+PICTURES = ROOT / "build/editors"
+DRIVE_SECONDS = 180
+SETTINGS = {
+    "security.workspace.trust.enabled": False, "workbench.startupEditor": "none", "telemetry.telemetryLevel": "off",
+    "update.mode": "none", "extensions.autoUpdate": False, "extensions.autoCheckUpdates": False,
+    "extensions.ignoreRecommendations": True, "workbench.enableExperiments": False, "git.enabled": False,
+    "workbench.layoutControl.enabled": False, "window.commandCenter": False, "editor.minimap.enabled": False,
+}
+LAUNCH = {"type": "gpu-agent", "request": "attach", "name": "GPU process", "pid": "${command:PickProcess}"}
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+def install_code_server(place):
+    """Without the scripts that download; what it needs at run time is built after."""
+    node = pathlib.Path(shutil.which("node")).resolve()
+    env = dict(os.environ)
+    if (node.parent.parent / "include/node/node.h").exists():
+        env.setdefault("npm_config_nodedir", str(node.parent.parent))
+    npm.run_npm(["install", "--ignore-scripts"], place)
+    npm.run_npm(["rebuild", "argon2"], place, env=env)
+    code = place / "node_modules/code-server/lib/vscode"
+    npm.run_npm(["install", "--omit=dev", "--ignore-scripts"], code)
+    npm.run_npm(["rebuild", "@vscode/spdlog", "@parcel/watcher", "native-watchdog"], code, env=env)
+    (code / "node_modules.asar").symlink_to("node_modules")
+
+
+def programs():
+    """(chromium, node_modules with code-server); Skip where they cannot be had."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        raise Skip("chromium is not installed: scripts/install-deps editors")
+    npm.need("node", "npm", "g++", "make")
+    version = subprocess.run(["node", "--version"], text=True, capture_output=True, check=True).stdout.strip()
+    if not version.startswith("v20."):
+        raise Skip(f"code-server 4.100.3 needs Node.js 20, here is {version}")
+    return chromium, npm.install(PARTS, install_code_server)
+
+
+def extension():
+    """The packed extension."""
+    directory = npm.CACHE / "vscode-extension"
+    run = subprocess.run([ROOT / "editors/vscode/build", BIN.parent / "clients/typescript/src", directory], text=True,
+                         capture_output=True, timeout=280, stdin=subprocess.DEVNULL)
+    if run.returncode == 77:
+        raise Skip(run.stderr.strip())
+    assert run.returncode == 0, run.stdout + run.stderr
+    return directory / "gpu-agent.vsix"
+
+
+# -- what is debugged ------------------------------------------------------------------------------
+
+def workspace(directory):
+    """A source, a program made of it, and how to debug it."""
+    place = directory / "workspace"
+    (place / ".vscode").mkdir(parents=True)
+    shutil.copy(DATA / "spin.cl", place)
+    (place / ".vscode/launch.json").write_text(json.dumps({"version": "0.2.0", "configurations": [LAUNCH]}))
+    npm.need("clang", "ld.lld")
+    subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-mcode-object-version=4",
+                    "-nogpulib", "-O1", "-gdwarf-5", f"-fdebug-compilation-dir={place}", "spin.cl", "-o",
+                    directory / "spin.co"], cwd=place, check=True, timeout=60)
+    return place
+
+
+def script(directory):
+    """Two waves that fault, three calls of inlining deep, and six that wait."""
+    return (f"runtime ttmp; load {directory}/spin.co; queues 2; dispatch 0 scale 4096 64; "
+            "waves 0 memory 2 scale+104; waves 1 halted 6 spin+16; spin")
+
+
+@contextlib.contextmanager
+def traced(pid):
+    """Nobody else can debug a process that has a debugger."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    seize, interrupt, detach = 0x4206, 0x4207, 17
+    assert libc.ptrace(seize, pid, None, None) == 0, os.strerror(ctypes.get_errno())
+    try:
+        yield
+    finally:
+        libc.ptrace(interrupt, pid, None, None)
+        os.waitpid(pid, 0x40000000)  # __WALL
+        libc.ptrace(detach, pid, None, None)
+
+
+# -- the editor ------------------------------------------------------------------------------------
+
+class Editor:
+    """code-server with the extension; .trace() is what it and the adapter said."""
+
+    def __init__(self, s, modules, vsix):
+        self.trace_file = s.directory / "trace"
+        data, extensions = s.directory / "data", s.directory / "extensions"
+        (data / "User").mkdir(parents=True)
+        (data / "User/settings.json").write_text(json.dumps(SETTINGS))
+        config = s.directory / "code-server.yaml"
+        config.write_text("auth: none\n")
+        self.base = ["node", modules / "code-server/out/node/entry.js", "--config", config, "--user-data-dir", data,
+                     "--extensions-dir", extensions]
+        self.env = {"HOME": str(s.directory), "XDG_DATA_HOME": str(s.directory), "XDG_RUNTIME_DIR": str(s.directory),
+                    "EXTENSIONS_GALLERY": '{"serviceUrl":"http://127.0.0.1:9"}', "GPU_AGENT_CTL": str(BIN / "gpu-agentctl"),
+                    "GPU_AGENT_SOCKET": str(s.socket), "GPU_AGENT_DAP_TRACE": str(self.trace_file)}
+        run = subprocess.run([*self.base, "--install-extension", vsix], env={**os.environ, **self.env}, text=True,
+                             capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+        assert run.returncode == 0 and "successfully installed" in run.stdout, run.stdout + run.stderr
+
+    def start(self, s, place):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        server = s.start("code-server", [
+            *self.base, "--bind-addr", f"127.0.0.1:{port}", "--auth", "none", "--disable-telemetry",
+            "--disable-update-check", "--disable-workspace-trust", "--disable-getting-started-override",
+            "--disable-proxy", place], env=self.env)
+
+        def answers():
+            assert server.popen.poll() is None, server.out() + server.err()
+            with contextlib.suppress(OSError):
+                return urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).status == 200
+
+        wait_until(answers, "code-server answers", 60)
+        return f"http://127.0.0.1:{port}/?folder={place}"
+
+    def trace(self):
+        return [json.loads(line) for line in self.trace_file.read_text().splitlines()]
+
+
+class Wire:
+    """The messages of one session."""
+
+    def __init__(self, lines):
+        self.messages = [line["message"] for line in lines if "message" in line]
+        self.exits = [line["exit"] for line in lines if "exit" in line]
+
+    def requests(self, command):
+        return [m for m in self.messages if m["type"] == "request" and m["command"] == command]
+
+    def answers(self, command):
+        return [m for m in self.messages if m["type"] == "response" and m["command"] == command]
+
+    def events(self, name):
+        return [m.get("body") for m in self.messages if m["type"] == "event" and m["event"] == name]
+
+    def answer(self, command, **arguments):
+        """Body of the answer to the first request with these arguments."""
+        seq = next(m["seq"] for m in self.requests(command) if arguments.items() <= m["arguments"].items())
+        return next(m["body"] for m in self.answers(command) if m["request_seq"] == seq)
+
+
+def drive(s, chromium, modules, url):
+    """One person's session; the texts that were on the screen."""
+    shutil.rmtree(PICTURES, ignore_errors=True)
+    PICTURES.mkdir(parents=True)
+    env = {**os.environ, "HOME": str(s.directory), "NODE_PATH": str(modules), "CHROMIUM": chromium}
+    driver = s.start("drive", ["node", PARTS / "drive.js", url, s.app.pid, "spin.cl", s.socket, PICTURES], env=env)
+    try:
+        driver.popen.wait(DRIVE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"not done in {DRIVE_SECONDS} s: {driver.err()}") from None
+    assert driver.popen.returncode == 0, driver.err()
+    print("".join(f"  {line}\n" for line in driver.err().splitlines()), end="")
+    return json.loads((PICTURES / "seen.json").read_text())
+
+
+def has_row(rows, *parts):
+    """Some row has all these texts."""
+    return any(all(part in row for part in parts) for row in rows)
+
+
+# -- what is expected ------------------------------------------------------------------------------
+
+def check_picker(seen, s, other):
+    row = next(r for r in seen["picker"] if str(s.app.pid) in r)
+    assert "gpu-agent-simap" in row and "AMD, 1 device, 2 queues" in row and "Cannot" not in row, row
+    row = next(r for r in seen["picker"] if str(other.pid) in r)
+    assert "Cannot be debugged" in row and seen["picker"][-1] == row, row
+    assert seen["sessionsAfterEscape"] == 0, "a session without a process"
+
+
+def check_screen(seen, pc):
+    stack = seen["callStack"]
+    assert has_row(stack, "2 x scale spin.cl:8 memory_violation", "Paused on exception"), stack
+    assert has_row(stack, "6 x spin spin.cl:37", "Running"), stack
+    for name, place in (("inner", "8:9"), ("middle", "14:10"), ("scale", "30:17")):
+        assert has_row(seen["frames"], name + "spin.cl", place), seen["frames"]
+    assert has_row(seen["wave"], "reasons", "memory_violation"), seen["wave"]
+    assert "memory_violation" in seen["exception"] and f"2 waves stopped at {pc:#x}" in seen["exception"], seen["exception"]
+    here, = seen["disassemblyHere"]
+    assert f"{pc:#x}" in here and "s = s * x + i" in here, here
+    assert has_row(seen["console"], "8 waves in 2 groups", "6 x spin"), seen["console"]
+    assert int(seen["consolePc"][-1], 16) == pc, seen["consolePc"]
+    assert has_row(seen["running"], "2 x scale", "Running") and has_row(seen["running"], "6 x spin", "Running"), seen["running"]
+    assert has_row(seen["paused"], "6 x spin", "Paused"), seen["paused"]
+    assert seen["notifications"] == [], seen["notifications"]
+    assert any("No GPU agent listens on" in text for text in seen["without"]), seen["without"]
+
+
+def check_registers(seen, wire):
+    scopes = wire.answer("scopes")["scopes"]
+    reference = next(x["variablesReference"] for x in scopes if x["name"] == "Scalar registers")
+    values = {v["name"]: v["value"] for v in wire.answer("variables", variablesReference=reference)["variables"]}
+    shown = [re.fullmatch(r"(s\d+) =(0x[0-9a-f]+)", row) for row in seen["registers"]]
+    shown = [m.groups() for m in shown if m]
+    assert len(shown) > 8 and all(values[name] == value for name, value in shown), (shown, values)
+
+
+def check_wire(wire, s, pc):
+    attach, = wire.requests("attach")
+    assert attach["arguments"]["pid"] == str(s.app.pid), attach
+    bad = [m for m in wire.messages if m["type"] == "response" and not m["success"] and m["message"] != "cancelled"]
+    assert not bad, bad
+    first, last = wire.events("stopped")
+    assert (first["reason"], first["allThreadsStopped"]) == ("exception", False), first
+    assert last["allThreadsStopped"], last
+    assert len(wire.requests("exceptionInfo")) >= 1 and wire.requests("continue") and wire.requests("pause")
+    lines = wire.answer("disassemble", instructionOffset=-200, instructionCount=400)["instructions"]
+    assert len(lines) == 400 and int(lines[200]["address"], 16) == pc, len(lines)
+    assert [m["arguments"].get("terminateDebuggee") for m in wire.requests("disconnect")] == [None]
+    # With the answer in its hand, the editor ends the adapter's process if it is still there.
+    assert wire.answers("disconnect")[0]["success"] and wire.exits in ([0], [128 + signal.SIGTERM]), wire.exits
+
+
+@test
+def a_session_in_vs_code():
+    chromium, modules = programs()
+    vsix = extension()
+    with Scene(app=None, gpus="gfx90a") as s:
+        place = workspace(s.directory)
+        s.app = s.start_app(script(s.directory))
+        other = s.start_app("runtime on; queues 1; spin", name="other")
+        editor = Editor(s, modules, vsix)
+        url = editor.start(s, place)
+        with traced(other.pid):
+            seen = drive(s, chromium, modules, url)
+        wire = Wire(editor.trace())
+        pc = int(wire.answer("stackTrace", threadId=1)["stackFrames"][0]["instructionPointerReference"], 16)
+        check_picker(seen, s, other)
+        check_screen(seen, pc)
+        check_registers(seen, wire)
+        check_wire(wire, s, pc)
+        runs_on(s)
+        beats = s.app_status().beats
+        wait_until(lambda: s.app_status().beats > beats, "the process goes on")
+
+
+@test
+def versions_are_those_of_the_agent():
+    version = subprocess.run([BIN / "gpu-agentctl", "--version"], text=True, capture_output=True, check=True,
+                             timeout=20).stdout.split()[-1]
+    for package in ("editors/vscode", "clients/typescript"):
+        assert json.loads((ROOT / package / "package.json").read_text())["version"] == version, package
+
+
+if __name__ == "__main__":
+    main(__file__)
