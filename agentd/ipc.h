@@ -88,6 +88,7 @@ enum ipc_type {
 	IPC_REPLY,  /**< Text of the result. */
 	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
 	IPC_NOTIFY, /**< Text of the notification's params; `number` is its enum rpc_notification. */
+	IPC_SUSPENSION, /**< struct ipc_suspension, shortened to its queues; each time that it changes. */
 	IPC_OVER,   /**< The session ended; `number` is its enum rpc_end_reason.  Nothing follows. */
 	IPC_COUNTS, /**< Text: struct ipc_counts, what came since the last one. */
 	/* worker -> spawn: struct ipc_guard */
@@ -239,6 +240,19 @@ struct ipc_added {
 	int32_t status;	     /**< 0 or -errno. */
 	int32_t body_status; /**< The same for the body. */
 	char id[32];	     /**< Of the record. */
+};
+
+#define IPC_SUSPENSION_QUEUES_MAX 1024
+
+/** What gpu.suspend has done to the target of a session; times are CLOCK_MONOTONIC. */
+struct ipc_suspension {
+	uint64_t start_ticks;  /**< Of the target: tells a reused pid. */
+	uint64_t count;	       /**< How often it went from running to suspended. */
+	uint64_t total_ns;     /**< Of suspensions that are over. */
+	uint64_t since_ns;     /**< Of the one that is not; 0: nothing is suspended. */
+	uint64_t lease_end_ns;
+	uint32_t n_queues;
+	uint32_t queues[IPC_SUSPENSION_QUEUES_MAX];
 };
 
 #define IPC_FLAG_JOINED	 1u /**< session.attach: the session was open already. */

@@ -13,13 +13,22 @@ static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
 	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;
 }
 
-static int print_processes(struct ctl *c, const struct rpc_process_list_result *list)
+static const char *suspension_of(struct ctl *c, const struct rpc_session_list_result *sessions, uint32_t pid)
+{
+	for (size_t i = 0; i < sessions->n_sessions; i++)
+		if (sessions->sessions[i].pid == pid && sessions->sessions[i].has_suspension)
+			return show_suspension(&c->arena, &sessions->sessions[i].suspension);
+	return NULL;
+}
+
+static int print_processes(struct ctl *c, const struct rpc_process_list_result *list,
+			   const struct rpc_session_list_result *sessions)
 {
 	static const struct table_column columns[] = {
 		{ "PID", true },        { "NSPID", true },    { "USER", false },
 		{ "VENDOR", false },    { "GPUS", false },    { "QUEUES", true },
 		{ "DEBUG", false },     { "SESSION", false }, { "COMMAND", false },
-		{ "CONTAINER", false }, { "REASON", false },
+		{ "CONTAINER", false }, { "SUSPENDED", false }, { "REASON", false },
 	};
 	auto_table struct table t;
 
@@ -41,6 +50,7 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		table_str(&t, p->session);
 		table_str(&t, p->comm);
 		table_str(&t, p->container);
+		table_style(&t, COLOR_WARN, suspension_of(c, sessions, p->pid));
 		table_str(&t, p->reason);
 	}
 	return ctl_print_table(c, &t);
@@ -49,6 +59,7 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_process_list_result list;
+	struct rpc_session_list_result sessions;
 	int r = ctl_connect(c);
 
 	if (r == 0)
@@ -62,7 +73,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		ctl_note(c, "no process uses a GPU");
 		return 0;
 	}
-	return print_processes(c, &list);
+	r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &sessions, &c->err));
+	return r < 0 ? r : print_processes(c, &list, &sessions);
 }
 
 const struct ctl_verb ctl_verb_list = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl queues: the queues of a process. */
+#include <string.h>
+
 #include "ctl/ctl.h"
 
 static const char *gpu;
@@ -8,6 +10,24 @@ static const struct argv_option options[] = {
 	{ "gpu", 0, ARGV_STRING, &gpu, "ID", "only queues of this device" },
 	{ 0 },
 };
+
+/* Who keeps some of them stopped. */
+static int note_suspension(struct ctl *c)
+{
+	struct rpc_session_list_result list;
+	int r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &list, &c->err));
+
+	for (size_t i = 0; r == 0 && i < list.n_sessions; i++) {
+		const struct rpc_suspension *s = &list.sessions[i].suspension;
+
+		if (!list.sessions[i].has_suspension || strcmp(list.sessions[i].session, c->session.session) != 0)
+			continue;
+		ctl_note(c, "suspended by process %u (%s): %s", s->holder_pid,
+			 s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "?",
+			 show_suspension(&c->arena, s));
+	}
+	return r;
+}
 
 static int run(struct ctl *c, int argc, char **argv)
 {
@@ -24,6 +44,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c)
 				   : show_queues(c, result.queues, result.n_queues);
+	if (r == 0 && !ctl_is_json(c) && !c->core)
+		r = note_suspension(c);
 	ctl_detach(c);
 	return r;
 }

@@ -61,6 +61,22 @@ static void print_uptime(struct out *o, uint64_t ms)
 		s % 60);
 }
 
+/* What suspending cost each process. */
+static void print_suspended(struct ctl *c, const struct rpc_agent_status_result *s)
+{
+	for (size_t i = 0; i < s->n_suspended; i++) {
+		const struct rpc_suspended_target *t = &s->suspended[i];
+		struct out *o = line(c, i ? "" : "suspended");
+
+		out_fmt(o, "process %u (", t->pid);
+		text_escape(o, t->comm, strlen(t->comm));
+		out_fmt(o, ", %s) %" PRIu64 " time%s, ", show_user(&c->arena, t->uid), t->suspends,
+			t->suspends == 1 ? "" : "s");
+		text_duration(o, t->suspended_us / 1000);
+		out_str(o, t->suspended ? " so far, now\n" : "\n");
+	}
+}
+
 static int print_status(struct ctl *c, const struct answers *a)
 {
 	struct out *o = line(c, "agent");
@@ -83,6 +99,7 @@ static int print_status(struct ctl *c, const struct answers *a)
 	out_fmt(line(c, "connections"), "%u\n", a->status.connections);
 	out_fmt(line(c, "requests"), "%" PRIu64 "\n", a->status.requests);
 	out_fmt(line(c, "sessions"), "%u\n", a->status.sessions);
+	print_suspended(c, &a->status);
 	if (!a->sessions.n_sessions)
 		return 0;
 	out_char(&c->output.text, '\n');

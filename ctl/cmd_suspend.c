@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu-agentctl suspend: take queues off the hardware for a while.  The connection that suspended
- * them is what keeps them stopped, so this stays until the lease ends or it is told to let go.
+ * them is what keeps them stopped, so this stays until the lease ends or it is told to let go; with
+ * --hold it renews the lease until it is told.
  */
 #include <stdio.h>
 
@@ -16,12 +17,13 @@
 #define LEASE_MARGIN_MS 2000
 
 static const char *queues, *lease, *grace;
-static bool until_eof;
+static bool until_eof, keep;
 
 static const struct argv_option options[] = {
 	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)" },
 	{ "lease", 0, ARGV_STRING, &lease, "TIME", "resume after TIME at the latest (default 5s)" },
 	{ "grace", 0, ARGV_STRING, &grace, "N", "let waves finish for N thousand GPU clocks" },
+	{ "hold", 0, ARGV_FLAG, &keep, NULL, "renew the lease until Ctrl-C" },
 	{ "until-eof", 0, ARGV_FLAG, &until_eof, NULL, "resume when standard input ends" },
 	{ 0 },
 };
@@ -68,6 +70,42 @@ static int resume(struct ctl *c)
 	return ctl_is_json(c) ? ctl_print_result(c) : 0;
 }
 
+/* @return 1: renewed; 0: it had run out. */
+static int renew(struct ctl *c, uint32_t lease_ms)
+{
+	struct rpc_gpu_renew_params p = { .session = c->session.session, .has_lease_ms = true, .lease_ms = lease_ms };
+	struct rpc_gpu_renew_result result;
+	int r = ctl_called(c, rpc_client_gpu_renew(c->client, &p, &c->arena, &result, &c->err));
+
+	return r < 0 ? r : result.suspended != 0;
+}
+
+/* Print what comes until something ends it.  With --hold the lease is renewed at half its time. */
+static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, enum stream_end *ret_end)
+{
+	uint64_t stop_at = c->max_stop_ms ? clock_deadline_ms(c->max_stop_ms) : 0;
+	int r = 1;
+
+	if (!keep) {
+		s->deadline_ns = clock_deadline_ms((uint64_t)lease_ms + LEASE_MARGIN_MS);
+		return stream_run(c, s, ret_end);
+	}
+	while (r > 0) {
+		uint32_t left = stop_at ? (uint32_t)clock_left_ms(stop_at) : lease_ms;
+
+		if (left < lease_ms)
+			lease_ms = left;
+		s->deadline_ns = clock_deadline_ms(lease_ms / 2);
+		r = stream_run(c, s, ret_end);
+		if (r < 0 || *ret_end != STREAM_END_TIME || (stop_at && clock_left_ms(stop_at) < 2))
+			return r;
+		r = renew(c, lease_ms);
+	}
+	/* It says so itself, or has said so. */
+	s->deadline_ns = clock_deadline_ms(LEASE_MARGIN_MS);
+	return r < 0 ? r : stream_run(c, s, ret_end);
+}
+
 /* Queues are stopped: wait for the end of the lease, or end it. */
 static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 {
@@ -75,10 +113,12 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 	int r;
 
 	s->until_resumed = true;
-	s->deadline_ns = clock_deadline_ms((uint64_t)lease_ms + LEASE_MARGIN_MS);
-	snprintf(s->notice, sizeof(s->notice),
-		 "queues stay stopped for %u ms at most; Ctrl-C resumes them now", lease_ms);
-	r = stream_run(c, s, &end);
+	if (keep)
+		snprintf(s->notice, sizeof(s->notice), "queues stay stopped until Ctrl-C");
+	else
+		snprintf(s->notice, sizeof(s->notice),
+			 "queues stay stopped for %u ms at most; Ctrl-C resumes them now", lease_ms);
+	r = wait_end(c, s, lease_ms, &end);
 	if (r < 0)
 		return r;
 	if (end == STREAM_END_SESSION)
@@ -86,9 +126,13 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 				     "the session ended before the lease did");
 	if (end != STREAM_END_RESUMED) {
 		r = resume(c);
+		if (r == 0 && keep && end == STREAM_END_TIME)
+			return CTL_EXIT_BUDGET;
 		return r < 0 ? r : stream_status(c, s, end);
 	}
-	return cut && s->reason == RPC_RESUME_REASON_LEASE_EXPIRED ? CTL_EXIT_BUDGET : 0;
+	if (keep && s->reason == RPC_RESUME_REASON_LEASE_EXPIRED)
+		ctl_note(c, "the lease ran out before it was renewed");
+	return (cut || keep) && s->reason == RPC_RESUME_REASON_LEASE_EXPIRED ? CTL_EXIT_BUDGET : 0;
 }
 
 static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_params *p, bool cut)

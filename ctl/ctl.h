@@ -149,6 +149,8 @@ int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);
+/** `queues 0,1, 3.2 s left`. */
+const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s);
 /** `amd`, or the number of a vendor that this client does not know. */
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value);
 /** User name, or the number. */

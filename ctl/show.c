@@ -6,7 +6,11 @@
 #include "base/cleanup.h"
 #include "ctl/code_text.h"
 #include "ctl/ctl.h"
+#include "ctl/text.h"
 #include "protocol/stop_reason.h"
+
+/* Of a suspension, in a cell. */
+#define QUEUES_SHOWN 8
 
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value)
 {
@@ -281,11 +285,37 @@ int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, si
 	return ctl_print_table(c, &t);
 }
 
+static const char *show_ms(struct rpc_arena *a, uint64_t ms)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	text_duration(&o, ms);
+	return o.data ? rpc_arena_strdup(a, o.data) : NULL;
+}
+
+const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	out_fmt(&o, "queue%s ", s->n_queues == 1 ? "" : "s");
+	for (size_t i = 0; i < s->n_queues && i < QUEUES_SHOWN; i++)
+		out_fmt(&o, "%s%u", i ? "," : "", s->queues[i]);
+	if (s->n_queues > QUEUES_SHOWN)
+		out_fmt(&o, " and %zu more", s->n_queues - QUEUES_SHOWN);
+	out_str(&o, ", ");
+	text_duration(&o, s->lease_left_ms);
+	out_str(&o, " left");
+	return o.data ? rpc_arena_strdup(a, o.data) : NULL;
+}
+
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n)
 {
 	static const struct table_column columns[] = {
 		{ "SESSION", false }, { "PID", true }, { "USER", false },   { "VENDOR", false },
-		{ "READERS", true },  { "AGE", true }, { "WRITER", false }, { "COMMAND", false },
+		{ "READERS", true },  { "AGE", true }, { "WRITER", false }, { "SUSPENDED", false },
+		{ "TOTAL", true },    { "COMMAND", false },
 	};
 	auto_table struct table t;
 
@@ -305,6 +335,8 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 		table_u64(&t, s->readers);
 		table_str(&t, rpc_arena_printf(&c->arena, "%" PRIu64 "s", s->age_ms / 1000));
 		table_str(&t, writer);
+		table_style(&t, COLOR_WARN, s->has_suspension ? show_suspension(&c->arena, &s->suspension) : NULL);
+		table_str(&t, s->suspends ? show_ms(&c->arena, s->suspended_us / 1000) : NULL);
 		table_str(&t, s->comm);
 	}
 	return ctl_print_table(c, &t);

@@ -60,6 +60,9 @@ struct front {
 	struct front_rule *rules;
 	size_t n_rules;
 
+	struct suspended_target *suspended; /**< What suspending cost targets (suspensions.h). */
+	size_t n_suspended;
+
 	uint32_t last_request;
 	uint64_t last_call;
 	uint64_t started_ns;

@@ -11,6 +11,7 @@
 #include "agentd/front/hooks.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
+#include "agentd/front/suspensions.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -86,6 +87,8 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.rules = rules,
 		.n_rules = n_rules,
 	};
+	if (suspensions_list(f, call->conn, arena, &ret->suspended, &ret->n_suspended) < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	return 0;
 }
 
@@ -202,6 +205,7 @@ static void describe_session(const struct session *s, struct rpc_session_info *r
 		ret->writer_pid = (uint32_t)s->writer->pid;
 		ret->writer_uid = s->writer->uid;
 	}
+	suspensions_describe(s, ret);
 }
 
 static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -18,6 +18,7 @@
 #include "agentd/front/conn.h"
 #include "agentd/front/session.h"
 #include "agentd/front/spawner.h"
+#include "agentd/front/suspensions.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "base/argv.h"
@@ -81,6 +82,7 @@ static void deinit(struct front *f)
 	while (!LIST_EMPTY(&f->sessions))
 		session_destroy(LIST_FIRST(&f->sessions));
 	spawner_deinit(f);
+	suspensions_deinit(f);
 	free(f->rules);
 	if (!f->base)
 		return;

@@ -11,6 +11,7 @@
 #include "agentd/front/cores.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
+#include "agentd/front/suspensions.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -55,6 +56,7 @@ static void session_free(struct session *s)
 		if (events[i])
 			event_free(events[i]);
 	ipc_link_deinit(&s->channel);
+	free(s->suspension);
 	free(s->attach_error);
 	free(s);
 }
@@ -608,6 +610,9 @@ static void received(struct session *s, struct ipc_message *m)
 	case IPC_COUNTS:
 		rules_count(s, m);
 		break;
+	case IPC_SUSPENSION:
+		suspensions_take(s, m);
+		break;
 	case IPC_OVER:
 		s->over = true;
 		s->reason = (enum rpc_end_reason)m->head.number;
@@ -669,6 +674,7 @@ void session_destroy(struct session *s)
 
 	if (!s->closing)
 		close_channel(s);
+	suspensions_over(s);
 	finish(s);
 	out_init(&text, 0);
 	rpc_session_detach_result_encode(&text, &left);

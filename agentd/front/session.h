@@ -37,6 +37,7 @@ struct session {
 	uint64_t heard_ns;	     /**< Last answer, or when it got something to do. */
 	struct request_list leavers; /**< session.detach, answered when the worker is gone. */
 	struct request_list comers;  /**< session.attach that came while this session was ending. */
+	struct ipc_suspension *suspension; /**< As its worker told last; NULL: nothing was ever suspended. */
 	bool closing;	 /**< The channel is closed, or being closed, by us. */
 	bool over;	 /**< The worker said that the session ended. */
 	bool killed;	 /**< spawn was told to kill the worker. */

@@ -168,6 +168,22 @@ static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return done(arena, err);
 }
 
+/* What is suspended stays so; asking the hardware again would cost time, and say nothing new. */
+static int do_renew(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		    const struct rpc_gpu_renew_params *params, struct rpc_gpu_renew_result *ret,
+		    struct agent_err *err)
+{
+	struct session *s = ctx;
+
+	/* The lease may have run out a moment ago: the timer resumes, and then there is none. */
+	if (!s->lease_end_ns || !clock_left_ms(s->lease_end_ns) || !s->target->n_suspended)
+		return 0;
+	ret->lease_ms = params->has_lease_ms ? params->lease_ms : LEASE_MS_DEFAULT;
+	ret->suspended = (uint32_t)s->target->n_suspended;
+	session_set_lease(s, ret->lease_ms);
+	return 0;
+}
+
 static int do_resume(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_gpu_resume_params *params, struct rpc_gpu_resume_result *ret,
 		     struct agent_err *err)
@@ -411,6 +427,7 @@ const struct rpc_session_handlers session_handlers = {
 	.code_locate = handlers_code_locate,
 	.code_read = handlers_code_read,
 	.gpu_suspend = do_suspend,
+	.gpu_renew = do_renew,
 	.gpu_resume = do_resume,
 	.watchpoint_set = do_watch_set,
 	.watchpoint_clear = do_watch_clear,

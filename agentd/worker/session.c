@@ -130,6 +130,13 @@ static void answer(struct session *s, struct out *text, const struct agent_err *
 	send_text(s, &head, text);
 }
 
+void session_tell(struct session *s, enum ipc_type type, const struct out *text)
+{
+	struct ipc_head head = { .type = type };
+
+	send_text(s, &head, text);
+}
+
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text)
 {
 	struct ipc_head head = { .type = IPC_NOTIFY, .number = n };
@@ -177,6 +184,8 @@ static void check_ended(struct session *s)
 		session_set_lease(s, 0);
 		guard_disarm(&s->guard);
 	}
+	if (s->target)
+		suspension_sync(s);
 }
 
 static void serve_attach(struct session *s)
@@ -220,6 +229,7 @@ static void serve_method(struct session *s, struct ipc_message *m)
 	r = rpc_session_dispatch(&session_handlers, s, NULL, &arena, (enum rpc_method)m->head.number,
 				 m->text, (size_t)m->head.size, &text, &err);
 	guard_end(s);
+	suspension_sync(s);
 	/* Nobody wanted it. */
 	if (s->call_fd >= 0)
 		close(TAKE_FD(s->call_fd));
@@ -266,6 +276,7 @@ static void lease_lost(struct session *s)
 		log_warning("session %u: after the writer left: %s", s->options->session, err.message);
 	session_set_lease(s, 0);
 	guard_end(s);
+	suspension_sync(s);
 	if (n)
 		notify_resumed(s, RPC_RESUME_REASON_CLIENT_LOST, n, since_ns);
 }
@@ -375,6 +386,7 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	r = n ? t->ops->resume(t, NULL, 0, &arena, &results, &n_results, &err) : 0;
 	session_set_lease(s, 0);
 	guard_end(s);
+	suspension_sync(s);
 	if (r < 0 || t->n_suspended) {
 		/* Ending the session is the stronger way to resume: the kernel does it itself. */
 		log_error("session %u: queues do not resume at the end of the lease: %s",
@@ -559,6 +571,7 @@ static int end(struct session *s)
 	if (leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge)
 		nudge = t->ops->needs_nudge(t);
 	rule_watch_end(s);
+	suspension_sync(s);
 	ipc_link_send(&s->link, &head, NULL);
 	flush(s);
 	log_debug("session %u: over: %s", s->options->session, rpc_end_reason_name(s->reason));

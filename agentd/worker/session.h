@@ -56,6 +56,8 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms);
  * @return milliseconds that it may take; less when a lease ends earlier.
  */
 uint32_t session_stop_end(struct session *s);
+/** Send front a message of its own, whose text is not JSON. */
+void session_tell(struct session *s, enum ipc_type type, const struct out *text);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
 /** Tell front what became of exceptions that a rule is for. */

@@ -20,6 +20,7 @@
 #include "agentd/worker/leader.h"
 #include "agentd/worker/memory.h"
 #include "agentd/worker/options.h"
+#include "agentd/worker/suspension.h"
 #include "agentd/worker/undo.h"
 #include "agentd/worker/waves.h"
 #include "protocol/agent_err.h"
@@ -217,6 +218,7 @@ struct target {
 	int event_fd;	  /**< Readable when something happened; -1 if there is none. */
 	size_t n_suspended;
 	uint64_t suspended_since_ns; /**< Monotonic; valid while n_suspended. */
+	struct suspension suspension; /**< What clients were told of these two, and the sums. */
 	bool ended;
 	enum rpc_end_reason end_reason;
 };
@@ -250,6 +252,8 @@ struct target_ops {
 	int (*confine)(const struct target *t);
 	/** Second half, seized and without privileges; may block for some milliseconds. */
 	int (*enable)(struct target *t, struct agent_err *err);
+	/** Ids of the queues that suspend has stopped: t->n_suspended, or fewer where @p max is less. */
+	size_t (*suspended)(const struct target *t, uint32_t *ids, size_t max);
 	/** Release memory and descriptors; undoes nothing. */
 	void (*destroy)(struct target *t);
 	/**

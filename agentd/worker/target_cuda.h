@@ -113,6 +113,7 @@ int cuda_devices(struct target *t, struct rpc_arena *a, struct target_device **r
 		 struct agent_err *err);
 int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
 		struct agent_err *err);
+size_t cuda_suspended(const struct target *t, uint32_t *ids, size_t max);
 int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		 struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
 		 struct agent_err *err);

@@ -297,6 +297,7 @@ const struct target_ops target_cuda_ops = {
 	.devices = cuda_devices,
 	.queues = cuda_queues,
 	.suspend = cuda_suspend,
+	.suspended = cuda_suspended,
 	.resume = cuda_resume,
 	.waves = cuda_waves,
 	.registers = cuda_registers,

@@ -264,6 +264,17 @@ static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bo
 	return 0;
 }
 
+size_t cuda_suspended(const struct target *t, uint32_t *ids, size_t max)
+{
+	const struct target_cuda *c = (const struct target_cuda *)t;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_contexts && n < max; i++)
+		if (is_suspended(c, c->contexts[i].dev))
+			ids[n++] = c->contexts[i].number;
+	return n;
+}
+
 int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		 struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
 		 struct agent_err *err)

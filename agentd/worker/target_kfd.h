@@ -113,6 +113,7 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
 		struct agent_err *err);
+size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max);
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
 	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
 /** What the kernel says of one, as others want it.  @param topology  NULL: nothing is known of it. */

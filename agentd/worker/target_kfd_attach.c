@@ -339,6 +339,7 @@ const struct target_ops target_kfd_ops = {
 	.devices = kfd_devices,
 	.queues = kfd_queues,
 	.suspend = kfd_suspend,
+	.suspended = kfd_suspended,
 	.resume = kfd_resume,
 	.waves = kfd_waves,
 	.registers = kfd_registers,

@@ -325,6 +325,15 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 	return 0;
 }
 
+size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max)
+{
+	const struct target_kfd *k = (const struct target_kfd *)t;
+	size_t n = t->n_suspended < max ? t->n_suspended : max;
+
+	memcpy(ids, k->suspended, n * sizeof(*ids));
+	return n;
+}
+
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
 	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
 {

@@ -260,14 +260,31 @@ static void call(struct scene *s, enum rpc_method m, const char *params)
 	TEST_EQ(ipc_link_send(&s->front, &head, params), 0);
 }
 
+/* What the worker told last about suspended queues. */
+static struct ipc_suspension told;
+
+/* The next message to a client; what front is told for itself is remembered. */
+static void receive(struct scene *s, struct ipc_message *ret)
+{
+	for (;;) {
+		TEST_EQ_FATAL(readable(s->front.fd), true);
+		TEST_EQ_FATAL(ipc_link_recv(&s->front, ret), 1);
+		if (ret->head.type != IPC_SUSPENSION)
+			return;
+		TEST_EQ_FATAL(ret->head.size <= sizeof(told), true);
+		memset(&told, 0, sizeof(told));
+		memcpy(&told, ret->text, ret->head.size);
+		ipc_message_deinit(ret);
+	}
+}
+
 /* The next message must be of this type and its text contain these words. */
 static void expect(struct scene *s, enum ipc_type type, uint32_t number, const char *words)
 {
 	struct ipc_message m;
 	char text[4096] = "";
 
-	TEST_EQ_FATAL(readable(s->front.fd), true);
-	TEST_EQ_FATAL(ipc_link_recv(&s->front, &m), 1);
+	receive(s, &m);
 	TEST_EQ(m.head.type, type);
 	TEST_EQ(m.head.number, number);
 	if (m.head.size < sizeof(text))
@@ -346,6 +363,35 @@ static void lease_expires(void)
 	call(&s, RPC_METHOD_GPU_RESUME, "{\"session\":\"s7\"}");
 	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RESUME, "\"resumed\":1");
 	finish(&s, 0, "SURSURD");
+}
+
+/* Renewed, the lease counts from then; the hardware is not asked; when it is over there is nothing to renew. */
+static void lease_is_renewed(void)
+{
+	uint64_t first_ns, end_ns;
+	struct scene s;
+
+	attach(&s);
+	call(&s, RPC_METHOD_GPU_RENEW, "{\"session\":\"s7\"}");
+	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RENEW, "\"suspended\":0,\"lease_ms\":0");
+	call(&s, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\",\"lease_ms\":60000}");
+	expect(&s, IPC_REPLY, RPC_METHOD_GPU_SUSPEND, NULL);
+	TEST_EQ(told.count, 1);
+	TEST_EQ(told.total_ns, 0);
+	first_ns = told.since_ns;
+	end_ns = told.lease_end_ns;
+	CU_ASSERT_TRUE(first_ns && first_ns <= clock_now_ns() && end_ns > clock_now_ns());
+	call(&s, RPC_METHOD_GPU_RENEW, "{\"session\":\"s7\",\"lease_ms\":50}");
+	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RENEW, "\"suspended\":1,\"lease_ms\":50");
+	TEST_EQ(told.since_ns, first_ns);
+	CU_ASSERT_TRUE(told.lease_end_ns < end_ns);
+	expect(&s, IPC_NOTIFY, RPC_NOTIFICATION_GPU_RESUMED, "\"reason\":\"lease_expired\",\"queues\":1");
+	TEST_EQ(told.since_ns, 0);
+	TEST_EQ(told.lease_end_ns, 0);
+	CU_ASSERT_TRUE(told.total_ns >= UINT64_C(49000000));
+	call(&s, RPC_METHOD_GPU_RENEW, "{\"session\":\"s7\"}");
+	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RENEW, "\"suspended\":0,\"lease_ms\":0");
+	finish(&s, 0, "SURD");
 }
 
 static void lost_writer(void)
@@ -474,6 +520,6 @@ static void target_keeps_its_signals(void)
 }
 
 TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_spawn_and_sigterm),
-	   TEST(lease_expires), TEST(lost_writer), TEST(guard_is_armed),
+	   TEST(lease_expires), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
 	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(events_are_announced),
 	   TEST(lost_session_ends), TEST(exit_of_the_target_ends), TEST(target_keeps_its_signals));
