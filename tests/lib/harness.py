@@ -568,6 +568,18 @@ def as_user(uid, function):
     assert os.waitpid(child, 0)[1] == 0, f"as uid {uid}: see above"
 
 
+@contextlib.contextmanager
+def hook_directory():
+    """A directory that nobody but root can change, on the whole way to it: where hooks may lie."""
+    need_root()
+    path = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-hooks.", dir="/run"))
+    os.chmod(path, 0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 TESTS = []
 
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, PATIENCE, Rpc, Scene, as_user, main, need_root, test, wait_until  # noqa: E402
+from harness import (BIN, PATIENCE, Rpc, Scene, as_user, hook_directory, main, need_root, test,  # noqa: E402
+                     wait_until)
 
 PROBE = BIN.parent / "tests" / "hooks_probe"
 RUNNER = BIN / "gpu-agent-hook"
@@ -47,9 +49,8 @@ class Place:
     """A directory that only root can write to, with hooks in it."""
 
     def __enter__(self):
-        need_root()
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-hooks.", dir="/run"))
-        os.chmod(self.path, 0o755)
+        self.directory = hook_directory()
+        self.path = self.directory.__enter__()
         # Where hooks of any user can leave what a test wants to know.
         self.notes = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-notes."))
         os.chmod(self.notes, 0o777)
@@ -62,7 +63,8 @@ class Place:
                 process.kill()
             process.wait()
             process.stdout.close()
-        subprocess.run(["rm", "-rf", self.path, self.notes], check=True)
+        self.directory.__exit__(None, None, None)
+        shutil.rmtree(self.notes)
 
     def write(self, text, name="hook", mode=0o755, owner=0):
         path = self.path / name
@@ -507,17 +509,119 @@ def without_rules_there_are_no_hooks():
             assert s.ctl(*words).returncode == 2, words
 
 
-@test
-def only_administrators_may_test():
+@contextlib.contextmanager
+def agent_with(rules, **kwargs):
+    """The agent of a machine, for all its users, with these rules."""
     need_root()
-    with Scene(app=None, user_mode=False) as s:
-        def somebody():
-            rpc = Rpc(s.socket)
-            assert rpc.error("hooks.test", rule="any").name == "not_permitted"
-            assert rpc.call("hooks.list") == {"hooks": []}
+    with Scene(app=None, start_agent=False, user_mode=False, **kwargs) as s:
+        (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n{rules}")
+        s.start_agentd(user_mode=False)
+        yield s
 
-        as_user(ANNA, somebody)
-        assert s.rpc.error("hooks.test", rule="any", uid=ANNA).name == "no_such_rule"
+
+def rule(name, hook, more=""):
+    return f"[rule {name}]\ndevice = amd\nhook = {hook}\n{more}\n"
+
+
+@test
+def hooks_are_listed_and_tested():
+    with Place() as p:
+        hook = p.sh("echo $GPU_AGENT_RULE $GPU_AGENT_TEST $GPU_AGENT_KERNEL $(id -u); cat; exit 3", name="good")
+        rules = (rule("mine", hook, "hook_timeout = 5s") + rule("ops", hook, "hook_user = daemon") +
+                 rule("bad", p.sh("exit 0", name="bad", mode=0o777)) + rule("none", "") +
+                 rule("slow", p.sh("echo begun; sleep 60", name="slow"), "hook_timeout = 200ms"))
+        with agent_with(rules) as s:
+            listed = {h["rule"]: h for h in s.rpc.call("hooks.list")["hooks"]}
+            assert list(listed) == ["mine", "ops", "bad", "slow"], listed
+            assert listed["mine"]["acceptable"] and "user" not in listed["mine"] and listed["mine"]["timeout_ms"] == 5000
+            assert listed["ops"]["user"] == "daemon" and listed["ops"]["acceptable"], listed
+            assert not listed["bad"]["acceptable"] and "everybody" in listed["bad"]["problem"], listed
+            assert all(h["runs"] == 0 and "last_end" not in h for h in listed.values()), listed
+            result = s.rpc.call("hooks.test", rule="mine", uid=ANNA)
+            assert (result["end"], result["status"], result["uid"]) == ("exit", 3, ANNA), result
+            head, document = result["output"].split("\n", 1)
+            assert head == f"mine 1 sample_kernel {ANNA}", head
+            assert json.loads(document)["source"]["kind"] == "sample", document
+            assert s.rpc.error("hooks.test", rule="none").name == "no_such_rule"
+            result = s.rpc.call("hooks.test", rule="mine")
+            assert result["end"] == "refused" and "as root" in result["problem"], result
+            assert s.rpc.call("hooks.test", rule="slow", uid=ANNA)["end"] == "timeout"
+            listed = {h["rule"]: h for h in s.rpc.call("hooks.list")["hooks"]}
+            assert (listed["mine"]["runs"], listed["mine"]["failures"], listed["mine"]["last_end"]) == (2, 2, "refused")
+            assert listed["slow"]["timeouts"] == 1 and listed["slow"]["last_duration_us"] >= 200_000, listed
+
+            done = s.ctl("hooks", "list")
+            assert done.returncode == 0 and "(target's)" in done.stdout and "refused" in done.stdout, done
+            done = s.ctl("hooks", "test", "ops")
+            assert done.returncode == 1 and done.stdout.startswith("ops 1 sample_kernel 1\n"), done
+            assert "exit 3 as uid 1 after" in done.stderr, done
+            done = s.ctl("hooks", "test", "mine", "--user", "daemon", "--json=short")
+            assert done.returncode == 1 and json.loads(done.stdout)["status"] == 3, done
+
+
+@test
+def a_client_that_leaves_and_a_stop_do_not_wait_for_hooks():
+    with Place() as p:
+        hook = p.sh(f"echo $$ >{p.notes}/new; mv {p.notes}/new {p.notes}/pid; exec sleep 600")
+        with agent_with(rule("slow", hook, "hook_timeout = 5m")) as s:
+            client = s.connect()
+            client.send("hooks.test", rule="slow", uid=ANNA)
+            pid = p.note("pid")
+            client.close()
+            s.clients.remove(client)
+            wait_until(lambda: s.rpc.call("hooks.list")["hooks"][0]["running"] == 1, "it runs on")
+            begun = time.monotonic()
+            s.agentd.popen.send_signal(signal.SIGTERM)
+            assert s.agentd.popen.wait(PATIENCE) == 0 and not alive(pid)
+            print(f"  stopped after {time.monotonic() - begun:.1f} s")
+
+
+@test
+def hooks_end_with_a_killed_agent():
+    with Place() as p:
+        hook = daemon(p, "time.sleep(600)")
+        with agent_with(rule("slow", hook, "hook_timeout = 5m")) as s:
+            s.rpc.send("hooks.test", rule="slow", uid=ANNA)
+            pids = [p.note("first"), p.note("second")]
+            s.agentd.popen.kill()
+            wait_until(lambda: not any(map(alive, pids)), "the end of the hook")
+
+
+@test
+def nobody_gets_more_than_his_own_rights():
+    """Three users: a stranger may look at the list, an administrator test as himself, root as anybody."""
+    import grp
+    group = grp.getgrnam("games")
+    with Place() as p:
+        rules = rule("mine", p.sh("id -u")) + rule("ops", p.sh("id -u", name="ops"), "hook_user = daemon")
+        with agent_with(f"admin_group = games\n{rules}") as s:
+            def stranger():
+                rpc = Rpc(s.socket)
+                assert [h["checked_uid"] for h in rpc.call("hooks.list")["hooks"]] == [ANNA, 1]
+                for name in ("mine", "ops", "none"):
+                    assert rpc.error("hooks.test", rule=name).name == "not_permitted"
+
+            def administrator():
+                os.setresuid(BERT, BERT, BERT)
+                rpc = Rpc(s.socket)
+                assert rpc.call("hooks.test", rule="mine")["output"] == f"{BERT}\n"
+                assert rpc.call("hooks.test", rule="ops")["output"] == "1\n"
+                assert rpc.error("hooks.test", rule="mine", uid=ANNA).name == "not_permitted"
+                assert rpc.error("hooks.test", rule="mine", uid=0).name == "not_permitted"
+
+            as_user(ANNA, stranger)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    os.setgroups([group.gr_gid])
+                    os.setresgid(BERT, BERT, BERT)
+                    administrator()
+                    code = 0
+                finally:
+                    os._exit(code)
+            assert os.waitpid(child, 0)[1] == 0
+            assert s.rpc.call("hooks.test", rule="mine", uid=ANNA)["output"] == f"{ANNA}\n"
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import (BIN, EXCEPTIONS, Rpc, Scene, Skip, as_user, children, main, need_root, status, test,  # noqa: E402
-                     wait_until)
+from harness import (BIN, EXCEPTIONS, Rpc, Scene, Skip, as_user, children, hook_directory, main, need_root,  # noqa: E402
+                     status, test, wait_until)
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 USER, OTHER = 1000, 1001
@@ -548,9 +548,9 @@ def a_debugger_is_not_disturbed():
 
 @test
 def hooks_get_the_document():
-    with RuleScene(app=None) as s:
+    with RuleScene(app=None) as s, hook_directory() as place:
         out = s.directory / "out"
-        hook = s.directory / "hook"
+        hook = place / "hook"
         hook.write_text(f"#!/bin/sh\n{{ echo $GPU_AGENT_RULE $GPU_AGENT_PID $GPU_AGENT_RECORD; cat; }} >{out}.new\n"
                         f"mv {out}.new {out}\n")
         hook.chmod(0o755)
