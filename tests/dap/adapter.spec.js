@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Microsoft's test client for debug adapters on gpu-agentctl dap.
-// Environment: ADAPTER (gpu-agentctl), PID (of a simulated GPU process with waves in a kernel).
+// Environment: ADAPTER (gpu-agentctl), PID (of a simulated GPU process with waves in a kernel), CORE_AMD and
+// CORE_NVIDIA (core files of such processes, the second one with an exception).
 "use strict";
 const assert = require("assert");
 const { DebugClient } = require("@vscode/debugadapter-testsupport");
@@ -107,6 +108,40 @@ describe("gpu-agentctl dap", function () {
 		const set = await client.customRequest("setDataBreakpoints", { breakpoints: [{ dataId: info.body.dataId }] });
 		assert.deepStrictEqual(set.body.breakpoints, [{ verified: true }]);
 		await client.customRequest("setDataBreakpoints", { breakpoints: [] });
+	});
+
+	for (const [vendor, text] of [["AMD", "halted|debugger|^$"], ["NVIDIA", "CUDA_EXCEPTION_14"]])
+		it(`opens a core of ${vendor}`, async () => {
+			const stopped = client.waitForEvent("stopped");
+			await Promise.all([
+				client.waitForEvent("initialized").then(() => client.configurationDoneRequest()),
+				client.initializeRequest().then(() => client.attachRequest({ coreFile: process.env[`CORE_${vendor}`] })),
+			]);
+			const { body } = await stopped;
+			assert(body.allThreadsStopped);
+			assert.match(body.text || "", new RegExp(text));
+			const frame = await topFrame();
+			const { scopes } = (await client.scopesRequest({ frameId: frame.id })).body;
+			const { variables } = (await client.variablesRequest({ variablesReference: scopes[0].variablesReference })).body;
+			const pc = variables.find((v) => v.name === "pc").value;
+			assert.strictEqual(BigInt(pc), BigInt(frame.instructionPointerReference));
+			const lines = await client.customRequest("disassemble", {
+				memoryReference: frame.instructionPointerReference, instructionOffset: -200, instructionCount: 400 });
+			assert.strictEqual(lines.body.instructions.length, 400);
+			assert.notStrictEqual(lines.body.instructions[200].presentationHint, "invalid");
+			await assert.rejects(client.pauseRequest({ threadId: 1 }), /nothing runs/);
+			await assert.rejects(client.continueRequest({ threadId: 1 }), /nothing runs/);
+		});
+
+	it("cancels or answers, and goes on", async () => {
+		await attach();
+		const waves = client.customRequest("gpuAgent/waves", { threadId: 1 });
+		const registers = client.evaluateRequest({ expression: "registers", context: "repl" })
+			.then(({ body }) => assert.match(body.result, /exec/), (err) => assert.match(err.message, /cancelled/));
+		await client.customRequest("cancel", { requestId: client.sequence - 1 });
+		await Promise.all([waves, registers]);
+		await pause();
+		await client.continueRequest({ threadId: 1 });
 	});
 
 	it("ends a session without ending the process", async () => {
