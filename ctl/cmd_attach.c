@@ -21,7 +21,9 @@ static const struct argv_option options[] = {
 /* The vendor's debugger can only come when no agent holds the process any more. */
 static int release(struct ctl *c)
 {
-	struct rpc_session_detach_params p = { .session = c->session.session };
+	struct rpc_session_detach_params p = { .session = c->session.session,
+					       .has_release = true,
+					       .release = true };
 	struct rpc_session_detach_result result;
 	int r;
 

@@ -2,8 +2,9 @@
 /*
  * gpu-agentctl detach: make sure that no session is open on a process.
  *
- * A session belongs to the connections that hold it, and no client can throw out another.  So this
- * joins, leaves, and says whether the session is over or who keeps it.
+ * A session belongs to the connections that hold it, and no client can throw out another; only a
+ * watch rule lets go when it is asked.  So this joins, leaves, and says whether the session is over or
+ * who keeps it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,9 @@ static int still_held(struct ctl *c, const struct rpc_session_info *s)
 
 static int leave(struct ctl *c, const struct rpc_session_info *s)
 {
-	struct rpc_session_detach_params p = { .session = c->session.session };
+	struct rpc_session_detach_params p = { .session = c->session.session,
+					       .has_release = s->rule != NULL,
+					       .release = true };
 	struct rpc_session_detach_result result;
 	int r = ctl_called(c,
 			   rpc_client_session_detach(c->client, &p, &c->arena, &result, &c->err));
@@ -50,7 +53,11 @@ static int leave(struct ctl *c, const struct rpc_session_info *s)
 	c->attached = false;
 	if (!result.ended)
 		return still_held(c, s);
-	ctl_note(c, "process %u is released", s->pid);
+	if (s->rule)
+		ctl_note(c, "process %u is released; rule %.32s comes back to it when gpu-agentd reloads",
+			 s->pid, s->rule);
+	else
+		ctl_note(c, "process %u is released", s->pid);
 	return ctl_is_json(c) ? ctl_print_result(c) : 0;
 }
 
@@ -79,7 +86,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_detach = {
 	.name = "detach",
 	.args = "PID|SESSION",
-	.summary = "End a session that nobody else holds, or say who holds it",
+	.summary = "End a session that no other client holds, or say who holds it; watch rules let go",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

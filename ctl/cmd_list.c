@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl list: GPU processes, and why not when one cannot be debugged. */
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
 
@@ -19,6 +21,17 @@ static const char *suspension_of(struct ctl *c, const struct rpc_session_list_re
 		if (sessions->sessions[i].pid == pid && sessions->sessions[i].has_suspension)
 			return show_suspension(&c->arena, &sessions->sessions[i].suspension);
 	return NULL;
+}
+
+/* `s3`, or `s3 (rule nightly)` when a watch rule holds that session. */
+static const char *session_text(struct ctl *c, const struct rpc_session_list_result *sessions,
+				const char *id)
+{
+	for (size_t i = 0; id && i < sessions->n_sessions; i++)
+		if (!strcmp(sessions->sessions[i].session, id) && sessions->sessions[i].rule)
+			return rpc_arena_printf(&c->arena, "%.20s (rule %.32s)", id,
+						sessions->sessions[i].rule);
+	return id;
 }
 
 static int print_processes(struct ctl *c, const struct rpc_process_list_result *list,
@@ -47,7 +60,7 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		table_u64(&t, p->queues);
 		table_style(&t, p->debuggable ? COLOR_GOOD : COLOR_WARN,
 			    p->debuggable ? "yes" : "no");
-		table_str(&t, p->session);
+		table_str(&t, session_text(c, sessions, p->session));
 		table_str(&t, p->comm);
 		table_str(&t, p->container);
 		table_style(&t, COLOR_WARN, suspension_of(c, sessions, p->pid));

@@ -128,6 +128,26 @@ static void print_core(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	out_char(o, '\n');
 }
 
+/* What a record of a watch rule is about. */
+static void print_fault(struct ctl *c, const struct rpc_fault *f)
+{
+	struct out *o = line(c, "fault");
+
+	for (size_t i = 0; i < f->n_exceptions; i++)
+		out_fmt(o, "%s%s", i ? ", " : "", show_name(&c->arena, &rpc_exception_enum, f->exceptions[i]));
+	if (f->has_queue_id)
+		out_fmt(o, "  queue %u", f->queue_id);
+	else if (f->has_gpu_id)
+		out_fmt(o, "  device %u", f->gpu_id);
+	if (f->has_address)
+		out_fmt(o, "  address 0x%" PRIx64, f->address);
+	if (f->count > 1)
+		out_fmt(o, "  one of %" PRIu64, f->count);
+	out_str(o, "  rule ");
+	escaped(o, f->rule);
+	out_char(o, '\n');
+}
+
 static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	struct out *o;
@@ -137,6 +157,8 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	print_process(c, &s->process);
 	if (s->record)
 		out_fmt(line(c, "record"), "%.40s\n", s->record);
+	if (s->has_fault)
+		print_fault(c, &s->fault);
 	o = line(c, "vendor");
 	escaped(o, show_name(&c->arena, &rpc_vendor_enum, s->process.vendor));
 	out_str(o, "  interface ");

@@ -5,6 +5,7 @@
 
 #include "ctl/ctl.h"
 #include "ctl/text.h"
+#include "base/cleanup.h"
 
 struct answers {
 	struct rpc_agent_status_result status;
@@ -77,9 +78,35 @@ static void print_suspended(struct ctl *c, const struct rpc_agent_status_result 
 	}
 }
 
+static int print_rules(struct ctl *c, const struct rpc_agent_status_result *s)
+{
+	static const struct table_column columns[] = {
+		{ "RULE", false },	{ "WATCHING", true }, { "MATCHED", true }, { "EXCEPTIONS", true },
+		{ "RECORDED", true }, { "DUPLICATES", true }, { "LIMITED", true }, { "LOST", true },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < s->n_rules; i++) {
+		const struct rpc_rule_status *r = &s->rules[i];
+
+		table_str(&t, r->name);
+		table_u64(&t, r->watching);
+		table_u64(&t, r->matched);
+		table_u64(&t, r->exceptions);
+		table_u64(&t, r->recorded);
+		table_u64(&t, r->duplicates);
+		table_u64(&t, r->limited);
+		table_u64(&t, r->lost);
+	}
+	out_char(&c->output.text, '\n');
+	return ctl_print_table(c, &t);
+}
+
 static int print_status(struct ctl *c, const struct answers *a)
 {
 	struct out *o = line(c, "agent");
+	int r = 0;
 
 	text_escape(o, a->status.agent, strlen(a->status.agent));
 	out_fmt(o, "  protocol %.16s  pid %u%s\n", a->hello.protocol, a->status.pid,
@@ -100,10 +127,11 @@ static int print_status(struct ctl *c, const struct answers *a)
 	out_fmt(line(c, "requests"), "%" PRIu64 "\n", a->status.requests);
 	out_fmt(line(c, "sessions"), "%u\n", a->status.sessions);
 	print_suspended(c, &a->status);
-	if (!a->sessions.n_sessions)
-		return 0;
-	out_char(&c->output.text, '\n');
-	return show_sessions(c, a->sessions.sessions, a->sessions.n_sessions);
+	if (a->sessions.n_sessions) {
+		out_char(o, '\n');
+		r = show_sessions(c, a->sessions.sessions, a->sessions.n_sessions);
+	}
+	return r == 0 && a->status.n_rules ? print_rules(c, &a->status) : r;
 }
 
 static int run(struct ctl *c, int argc, char **argv)

@@ -314,8 +314,8 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 {
 	static const struct table_column columns[] = {
 		{ "SESSION", false }, { "PID", true }, { "USER", false },   { "VENDOR", false },
-		{ "READERS", true },  { "AGE", true }, { "WRITER", false }, { "SUSPENDED", false },
-		{ "TOTAL", true },    { "COMMAND", false },
+		{ "READERS", true },  { "AGE", true }, { "WRITER", false }, { "RULE", false },
+		{ "SUSPENDED", false }, { "TOTAL", true },    { "COMMAND", false },
 	};
 	auto_table struct table t;
 
@@ -335,6 +335,7 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 		table_u64(&t, s->readers);
 		table_str(&t, rpc_arena_printf(&c->arena, "%" PRIu64 "s", s->age_ms / 1000));
 		table_str(&t, writer);
+		table_str(&t, s->rule);
 		table_style(&t, COLOR_WARN, s->has_suspension ? show_suspension(&c->arena, &s->suspension) : NULL);
 		table_str(&t, s->suspends ? show_ms(&c->arena, s->suspended_us / 1000) : NULL);
 		table_str(&t, s->comm);
