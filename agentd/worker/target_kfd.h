@@ -8,6 +8,7 @@
 #include <kfdtrap.h>
 #include <sys/stat.h>
 
+#include "agentd/worker/crew.h"
 #include "agentd/worker/target.h"
 #include "agentd/worker/target_kfd_ledger.h"
 
@@ -59,6 +60,7 @@ struct target_kfd {
 
 	uint32_t stopped[KFDTRAP_QUEUES_MAX]; /**< For the copy of waves under way. */
 	size_t n_stopped;
+	struct crew *crew; /**< Copies; from the first look on that may be large.  NULL: nobody. */
 
 	enum rpc_launch_mode launch_mode;
 	uint32_t launch_mode_ticket;

@@ -134,6 +134,7 @@ static void kfd_destroy(struct target *t)
 
 	kfd_code_done(t);
 	kfd_core_end(t);
+	crew_destroy(k->crew);
 	kfdtrap_destroy(k->kt);
 	kfdtrap_topology_destroy(k->topology);
 	if (k->fd >= 0)

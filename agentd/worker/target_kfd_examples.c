@@ -26,6 +26,7 @@ struct examples {
 	struct place places[EXAMPLES_MAX];
 	struct record records[EXAMPLES_MAX];
 	size_t n;
+	size_t n_copied; /* or tried */
 	bool too_many;
 };
 
@@ -41,7 +42,7 @@ static bool is_known(const struct examples *e, const struct place *p)
 	return false;
 }
 
-static void consider(struct work *w, struct examples *e, const struct record *found)
+static void consider(struct examples *e, const struct record *found)
 {
 	const struct place p = { .device = found->area->look->device,
 				 .pc = found->state.pc,
@@ -58,9 +59,7 @@ static void consider(struct work *w, struct examples *e, const struct record *fo
 	}
 	*r = *found;
 	r->bytes = e->bytes + e->n * RECORD_MAX;
-	record_copy(w, r);
-	if (r->tried)
-		e->places[e->n++] = p;
+	e->places[e->n++] = p;
 }
 
 /* @param faults  Only waves that stopped for a reason, or only others. */
@@ -77,16 +76,29 @@ static void look_through(struct work *w, struct examples *e, const struct area *
 		    !kfdtrap_wave_read_state(a->look->arch, &context, &found.layout,
 					     w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &found.state) &&
 		    (found.state.stop_reasons != 0) == faults)
-			consider(w, e, &found);
+			consider(e, &found);
+}
+
+/* On any thread of the crew. */
+static void copy_one(void *ctx, size_t i)
+{
+	struct work *w = ctx;
+	struct examples *e = w->more_ctx;
+
+	record_copy(w, &e->records[e->n_copied + i]);
 }
 
 /* Those that stopped for a reason first: there must be room for them. */
 static void copy_examples(struct work *w, uint32_t round)
 {
+	struct examples *e = w->more_ctx;
+
 	for (int faults = 1; faults >= 0; faults--)
 		for (size_t i = 0; i < w->n_areas && !w->late; i++)
 			if (look_is_in(w->areas[i].look, round) && w->areas[i].state == AREA_READ)
-				look_through(w, w->more_ctx, &w->areas[i], faults);
+				look_through(w, e, &w->areas[i], faults);
+	crew_run(w->k->crew, copy_one, w, e->n - e->n_copied);
+	e->n_copied = e->n;
 }
 
 static int fill(struct work *w, const struct examples *e, struct target_waves *ret)

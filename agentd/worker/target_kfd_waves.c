@@ -14,7 +14,6 @@
 
 void work_deinit(struct work *w)
 {
-	crew_destroy(w->crew);
 	free(w->looks);
 	free(w->areas);
 	free(w->stacks);
@@ -97,15 +96,24 @@ static void add_look(struct work *w, const struct target_queue *q)
 		};
 }
 
+static bool is_looked_at(const struct work *w, const struct target_device *d)
+{
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (w->looks[i].device == d)
+			return true;
+	return false;
+}
+
 /* As many waves as the devices hold, or as are taken. */
-static size_t most_waves(const struct target_waves_from *from)
+static size_t most_waves(const struct work *w)
 {
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < from->n_devices; i++) {
-		const struct target_device *d = &from->devices[i];
+	for (size_t i = 0; i < w->from->n_devices; i++) {
+		const struct target_device *d = &w->from->devices[i];
 
-		n += (uint64_t)d->simd_count * d->max_waves_per_simd;
+		if (is_looked_at(w, d))
+			n += (uint64_t)d->simd_count * d->max_waves_per_simd;
 	}
 	return n < WAVES_MAX ? (size_t)n : WAVES_MAX;
 }
@@ -113,11 +121,12 @@ static size_t most_waves(const struct target_waves_from *from)
 /* Pages and threads that are there already do not cost time while queues stand still. */
 static void get_ready(struct work *w)
 {
-	size_t n = most_waves(w->from);
+	size_t n = most_waves(w);
 
 	memset(w->hot, 0, n * KFDTRAP_WAVE_HOT_SIZE);
 	memset(w->places, 0, n * sizeof(*w->places));
-	w->crew = crew_create(n / WAVES_SHARE);
+	if (!w->k->crew)
+		w->k->crew = crew_create(SIZE_MAX);
 }
 
 static int prepare(struct work *w)

@@ -6,7 +6,6 @@
 
 #include <kfdtrap_wave.h>
 
-#include "agentd/worker/crew.h"
 #include "agentd/worker/target_kfd.h"
 #include "symbols/aql.h"
 
@@ -85,8 +84,7 @@ struct work {
 	struct area *areas;
 	size_t n_areas;
 
-	/* Threads and memory are had before the stop; what is never touched costs nothing. */
-	struct crew *crew;
+	/* Memory is had before the stop; what is never touched costs nothing. */
 	uint8_t *stacks;	     /* STACKS_MAX */
 	size_t stacks_size;
 	uint8_t *packets; /* of all looks */

@@ -186,5 +186,5 @@ void work_copy(struct work *w, uint32_t round)
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);
 	find_waves(w, round);
-	crew_run(w->crew, copy_share, &s, (w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
+	crew_run(w->k->crew, copy_share, &s, (w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
 }
