@@ -34,7 +34,10 @@ SETTINGS = {
     "extensions.ignoreRecommendations": True, "workbench.enableExperiments": False, "git.enabled": False,
     "workbench.layoutControl.enabled": False, "window.commandCenter": False, "editor.minimap.enabled": False,
 }
-LAUNCH = {"type": "gpu-agent", "request": "attach", "name": "GPU process", "pid": "${command:PickProcess}"}
+LAUNCH = [
+    {"type": "gpu-agent", "request": "attach", "name": "GPU process", "pid": "${command:PickProcess}"},
+    {"type": "gpu-agent", "request": "attach", "name": "GPU core", "coreFile": "${workspaceFolder}/../core"},
+]
 
 
 # -- programs --------------------------------------------------------------------------------------
@@ -83,7 +86,7 @@ def workspace(directory):
     place = directory / "workspace"
     (place / ".vscode").mkdir(parents=True)
     shutil.copy(DATA / "spin.cl", place)
-    (place / ".vscode/launch.json").write_text(json.dumps({"version": "0.2.0", "configurations": [LAUNCH]}))
+    (place / ".vscode/launch.json").write_text(json.dumps({"version": "0.2.0", "configurations": LAUNCH}))
     npm.need("clang", "ld.lld")
     subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-mcode-object-version=4",
                     "-nogpulib", "-O1", "-gdwarf-5", f"-fdebug-compilation-dir={place}", "spin.cl", "-o",
@@ -114,7 +117,7 @@ def traced(pid):
 # -- the editor ------------------------------------------------------------------------------------
 
 class Editor:
-    """code-server with the extension; .trace() is what it and the adapter said."""
+    """code-server with the extension; .sessions() is what it and adapters said."""
 
     def __init__(self, s, modules, vsix):
         self.trace_file = s.directory / "trace"
@@ -149,8 +152,13 @@ class Editor:
         wait_until(answers, "code-server answers", 60)
         return f"http://127.0.0.1:{port}/?folder={place}"
 
-    def trace(self):
-        return [json.loads(line) for line in self.trace_file.read_text().splitlines()]
+    def sessions(self):
+        """The Wire of each, in order."""
+        sessions = {}
+        for line in self.trace_file.read_text().splitlines():
+            message = json.loads(line)
+            sessions.setdefault(message["session"], []).append(message)
+        return [Wire(lines) for lines in sessions.values()]
 
 
 class Wire:
@@ -248,6 +256,13 @@ def check_wire(wire, s, pc):
     assert wire.answers("disconnect")[0]["success"] and wire.exits in ([0], [128 + signal.SIGTERM]), wire.exits
 
 
+def check_core(seen, wire, pc):
+    assert has_row(seen["core"], "2 x scale spin.cl:8 memory_violation", "Paused on exception"), seen["core"]
+    assert has_row(seen["core"], "inner", "8:9") and has_row(seen["core"], "6 x spin spin.cl:37"), seen["core"]
+    frame = wire.answer("stackTrace", threadId=1)["stackFrames"][0]
+    assert int(frame["instructionPointerReference"], 16) == pc, frame
+
+
 @test
 def a_session_in_vs_code():
     chromium, modules = programs()
@@ -256,16 +271,19 @@ def a_session_in_vs_code():
         place = workspace(s.directory)
         s.app = s.start_app(script(s.directory))
         other = s.start_app("runtime on; queues 1; spin", name="other")
+        dump = s.ctl("dump", s.app.pid, "-o", s.directory / "core")
+        assert dump.returncode == 0, dump.stderr
         editor = Editor(s, modules, vsix)
         url = editor.start(s, place)
         with traced(other.pid):
             seen = drive(s, chromium, modules, url)
-        wire = Wire(editor.trace())
+        wire, core = editor.sessions()
         pc = int(wire.answer("stackTrace", threadId=1)["stackFrames"][0]["instructionPointerReference"], 16)
         check_picker(seen, s, other)
         check_screen(seen, pc)
         check_registers(seen, wire)
         check_wire(wire, s, pc)
+        check_core(seen, core, pc)
         runs_on(s)
         beats = s.app_status().beats
         wait_until(lambda: s.app_status().beats > beats, "the process goes on")

@@ -4,13 +4,16 @@ import * as fs from "node:fs";
 import * as vscode from "vscode";
 
 export function wireTrace(file: string): vscode.DebugAdapterTrackerFactory {
-	const write = (line: object): void => fs.appendFileSync(file, JSON.stringify(line) + "\n");
 	return {
-		createDebugAdapterTracker: () => ({
-			onWillReceiveMessage: (message) => write({ to: "adapter", message }),
-			onDidSendMessage: (message) => write({ to: "editor", message }),
-			onError: (error) => write({ error: error.message }),
-			onExit: (code, signal) => write({ exit: code ?? null, signal: signal ?? null }),
-		}),
+		createDebugAdapterTracker: ({ id }) => {
+			const write = (line: object): void =>
+				fs.appendFileSync(file, JSON.stringify({ session: id, ...line }) + "\n");
+			return {
+				onWillReceiveMessage: (message) => write({ to: "adapter", message }),
+				onDidSendMessage: (message) => write({ to: "editor", message }),
+				onError: (error) => write({ error: error.message }),
+				onExit: (code, signal) => write({ exit: code ?? null, signal: signal ?? null }),
+			};
+		},
 	};
 }

@@ -6,7 +6,7 @@ const fs = require("fs");
 const { chromium } = require("playwright-core");
 
 const [url, pid, source, socket, out] = process.argv.slice(2);
-const PATIENCE = 60000; // a deadline only decides how long a failure takes
+const PATIENCE = 90000; // a deadline only decides how long a failure takes
 const FLAGS = [
 	"--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update",
 	"--disable-sync", "--no-first-run", "--disable-dev-shm-usage",
@@ -132,18 +132,32 @@ async function pauseAndContinue() {
 	seen.paused = await rows(CALL_STACK, /spin.*Paused/);
 }
 
-async function stop() {
+async function leave() {
 	await page.keyboard.press("Shift+F5");
 	await page.locator(".debug-toolbar").waitFor({ state: "hidden" });
+}
+
+async function stop() {
+	await leave();
 	seen.notifications = await texts(".notification-list-item-message");
 }
 
-// Without an agent there is no picker, but a reason.
+async function openCore() {
+	await command("Debug: Select and Start Debugging");
+	await row(PICKER, "GPU core").click();
+	await page.locator(".debug-toolbar").waitFor();
+	await rows(CALL_STACK, "inner");
+	seen.core = await rows(CALL_STACK, /scale.*Paused on exception/);
+	await leave();
+}
+
+// Without an agent there is no picker, but a reason; a core needs none.
 async function withoutAgent() {
 	fs.renameSync(socket, `${socket}.away`);
 	try {
 		await page.locator(".statusbar-item a", { hasText: "GPU agent" }).click();
 		seen.without = await rows(".notification-list-item-message", "GPU agent");
+		await openCore();
 	} finally {
 		fs.renameSync(`${socket}.away`, socket);
 	}
@@ -161,7 +175,7 @@ async function main() {
 				await step();
 			} catch (error) {
 				await shoot("failed").catch(() => undefined);
-				throw new Error(`${step.name}: ${error.message}\nseen: ${JSON.stringify(seen, null, 1)}`);
+				throw new Error(`${step.name}: ${error.message}\n(${out} has failed.png and seen.json)`);
 			}
 			console.error(`${step.name}: ${Date.now() - start} ms`);
 		}
