@@ -20,12 +20,13 @@
 #define LANE_PIECE ((uint32_t)48 << 10)
 
 static bool raw;
-static const char *space_option, *wave_option, *lane_option;
+static const char *space_option, *wave_option, *lane_option, *bank_option;
 
 static const struct argv_option options[] = {
-	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds or scratch" },
-	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose LDS or scratch" },
-	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch" },
+	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds, scratch, generic, param, constant or code" },
+	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose memory, for all but global" },
+	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch or generic memory" },
+	{ "bank", 0, ARGV_STRING, &bank_option, "N", "of constant memory (default 0)" },
 	{ "raw", 0, ARGV_FLAG, &raw, NULL, "the bytes as they are; implied by -o" },
 	{ 0 },
 };
@@ -140,18 +141,25 @@ static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 	int r = 0;
 
 	if (space_option && rpc_enum_value(&rpc_memory_space_enum, space_option, &space) < 0)
-		return ctl_usage(c, "--space: \"%.40s\" is none of global, lds, scratch", space_option);
+		return ctl_usage(c, "--space: \"%.40s\" is none of global, lds, scratch, generic, param, constant, code",
+				 space_option);
 	of->space = (enum rpc_memory_space)space;
 	of->has_space = space != RPC_MEMORY_SPACE_GLOBAL;
 	if (of->has_space != (wave_option != NULL))
-		return ctl_usage(c, "--wave goes with --space=lds and --space=scratch, which need it");
-	if ((space == RPC_MEMORY_SPACE_SCRATCH) != (lane_option != NULL))
-		return ctl_usage(c, "--lane goes with --space=scratch, which needs it");
+		return ctl_usage(c, "--wave goes with every --space but global, which need it");
+	if ((space == RPC_MEMORY_SPACE_SCRATCH || space == RPC_MEMORY_SPACE_GENERIC) !=
+	    (lane_option != NULL))
+		return ctl_usage(c, "--lane goes with --space=scratch and --space=generic, which need it");
+	if (bank_option && space != RPC_MEMORY_SPACE_CONSTANT)
+		return ctl_usage(c, "--bank goes with --space=constant");
 	if (wave_option)
 		r = parse_wave(c, of);
 	if (r == 0 && lane_option)
 		r = args_u32(c, "--lane", lane_option, 0, 63, &of->lane);
+	if (r == 0 && bank_option)
+		r = args_u32(c, "--bank", bank_option, 0, 31, &of->bank);
 	of->has_lane = lane_option;
+	of->has_bank = bank_option;
 	of->has_max_stop_ms = of->has_space && c->max_stop_ms;
 	of->max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
 	return r;

@@ -18,7 +18,7 @@ _gpu_agentctl_verb_options() {
 	watchpoint) echo '--mode --gpu --id --for --until-eof' ;;
 	waves) echo '--queue --group --state --limit --core' ;;
 	registers) echo '--bank --range --lanes --core' ;;
-	memory) echo '--raw --space --wave --lane --core' ;;
+	memory) echo '--raw --space --wave --lane --bank --core' ;;
 	cores) echo '--since --until --field --reverse --last --number' ;;
 	hooks) echo '--user' ;;
 	dump) echo '--light --full --estimate --compress --progress' ;;
@@ -40,7 +40,7 @@ _gpu_agentctl_values() {
 	--color) echo 'auto always never' ;;
 	--since | --until) echo 'yesterday today -1h -1d' ;;
 	--field) echo 'PID UID COMM EXE KERNEL REASON RULE EXCEPTION VENDOR LOCATION KEY BOOT_ID RECORD' ;;
-	--space) echo 'global lds scratch' ;;
+	--space) echo 'global lds scratch generic param constant code' ;;
 	--bank) echo 'special scalar vector accumulator trap' ;;
 	--compress) echo 'zstd' ;;
 	--state) echo 'running halted stopped memory_violation address_error illegal_instruction math_error assert' ;;

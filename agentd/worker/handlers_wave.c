@@ -126,8 +126,8 @@ static ssize_t read_global(struct target *t, struct rpc_arena *a,
 	ssize_t n;
 	int r;
 
-	if (p->has_wave || p->has_lane)
-		return invalid(err, "wave, lane: only for lds and scratch");
+	if (p->has_wave || p->has_lane || p->has_bank)
+		return invalid(err, "wave, lane, bank: not for global memory");
 	r = check_aperture(t, a, p->address, err);
 	if (r < 0)
 		return r;
@@ -152,16 +152,19 @@ static int check_wave_memory(const struct target *t, const struct rpc_memory_rea
 			     struct agent_err *err)
 {
 	bool scratch = p->space == RPC_MEMORY_SPACE_SCRATCH;
+	bool of_lane = scratch || p->space == RPC_MEMORY_SPACE_GENERIC;
 
-	if (!t->ops->wave_memory)
+	if (!(t->ops->wave_spaces & TARGET_SPACE_BIT(p->space)))
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show such memory");
 	if (!p->has_wave)
 		return invalid(err, "wave: missing; say whose memory");
-	if (scratch && !p->has_lane)
+	if (of_lane && !p->has_lane)
 		return invalid(err, "lane: missing; each lane has private memory of its own");
-	if (!scratch && p->has_lane)
-		return invalid(err, "lane: only for scratch; all lanes share the LDS");
+	if (!of_lane && p->has_lane)
+		return invalid(err, "lane: only for scratch and generic; all lanes share the rest");
+	if (p->has_bank && p->space != RPC_MEMORY_SPACE_CONSTANT)
+		return invalid(err, "bank: only for constant");
 	if (scratch && p->size > SCRATCH_BYTES_MAX)
 		return invalid(err, "size: more than 65536 bytes of private memory");
 	return 0;
@@ -175,6 +178,7 @@ static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
 	const struct target_wave_memory what = { .wave = &p->wave,
 						 .space = p->space,
 						 .lane = p->lane,
+						 .bank = p->bank,
 						 .address = p->address,
 						 .buf = buf,
 						 .size = p->size };

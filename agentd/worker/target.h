@@ -123,7 +123,8 @@ struct target_registers_wanted {
 struct target_wave_memory {
 	const struct rpc_wave_name *wave;
 	enum rpc_memory_space space; /**< Not global. */
-	uint32_t lane;		     /**< Of scratch. */
+	uint32_t lane;		     /**< Of scratch and generic. */
+	uint32_t bank;		     /**< Of constant. */
 	uint64_t address;	     /**< From 0 on, or flat. */
 	void *buf;
 	uint32_t size;
@@ -241,6 +242,8 @@ struct target_ops {
 	enum rpc_vendor vendor;
 	/** The main thread of the target is not seized: enable stops what it needs by itself. */
 	bool no_seize;
+	/** Memories that wave_memory shows, TARGET_SPACE_BIT(). */
+	uint32_t wave_spaces;
 
 	/**
 	 * First half of attaching, with the worker's privileges: check, open devices.
@@ -301,7 +304,7 @@ struct target_ops {
 			 const struct target_registers_wanted *what, struct rpc_arena *a,
 			 struct rpc_wave_registers *ret, uint64_t *ret_stopped_us,
 			 struct agent_err *err);
-	/** LDS or private memory, likewise.  @return bytes read, at least 1. */
+	/** Memory that a wave sees, in one of wave_spaces, likewise.  @return bytes read, at least 1. */
 	int (*wave_memory)(struct target *t, const struct target_waves_from *from,
 			   const struct target_wave_memory *what, struct rpc_arena *a,
 			   struct agent_err *err);
@@ -398,6 +401,11 @@ extern const struct target_ops target_cuda_ops;
 
 /** target_ops.create: another back end may know the process. */
 #define TARGET_NOT_MINE 1
+
+#define TARGET_SPACE_BIT(space) (UINT32_C(1) << (unsigned)(space))
+/** Memories that devices of all vendors have. */
+#define TARGET_SPACES_COMMON                                                                       \
+	(TARGET_SPACE_BIT(RPC_MEMORY_SPACE_LDS) | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_SCRATCH))
 
 #define TARGET_EXCEPTION_BIT(code) (UINT64_C(1) << ((unsigned)(code) - 1u))
 

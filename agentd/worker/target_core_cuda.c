@@ -464,6 +464,7 @@ static const struct target_ops target_core_cuda_ops = {
 	.waves = core_waves,
 	.registers = core_cuda_registers,
 	.wave_memory = core_cuda_wave_memory,
+	.wave_spaces = TARGET_SPACES_COMMON,
 	.code_list = core_code_list,
 	.code_stat = core_code_stat,
 	.code_read = core_code_read,

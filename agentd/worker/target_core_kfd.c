@@ -270,6 +270,7 @@ static const struct target_ops target_core_kfd_ops = {
 	.waves = core_waves,
 	.registers = core_registers,
 	.wave_memory = core_wave_memory,
+	.wave_spaces = TARGET_SPACES_COMMON,
 	.code_list = kfd_code_list,
 	.code_stat = core_code_stat,
 	.code_read = kfd_code_read,

@@ -384,6 +384,12 @@ static enum cudbgshim_space space_of(enum rpc_memory_space space)
 		return CUDBGSHIM_SPACE_SHARED;
 	case RPC_MEMORY_SPACE_SCRATCH:
 		return CUDBGSHIM_SPACE_LOCAL;
+	case RPC_MEMORY_SPACE_GENERIC:
+		return CUDBGSHIM_SPACE_GENERIC;
+	case RPC_MEMORY_SPACE_PARAM:
+		return CUDBGSHIM_SPACE_PARAM;
+	case RPC_MEMORY_SPACE_CODE:
+		return CUDBGSHIM_SPACE_CODE;
 	default:
 		return CUDBGSHIM_SPACE_GLOBAL;
 	}
@@ -426,6 +432,27 @@ static ssize_t read_global(struct target_cuda *c, uint64_t address, uint8_t *buf
 	return n;
 }
 
+/* The driver tells where a bank lies in global memory, and, from 12.4 on, its size. */
+static ssize_t read_constant(struct target_cuda *c, const struct cudbgshim_place *at, uint64_t grid,
+			     const struct target_wave_memory *what)
+{
+	uint64_t address;
+	uint32_t bank_size, size = what->size;
+	int r = cudbgshim_get_const_bank(c->shim, at, grid, what->bank, &address, &bank_size);
+
+	if (r < 0)
+		return r;
+	if (bank_size && what->address >= bank_size)
+		return -EFAULT;
+	if (bank_size && size > bank_size - what->address)
+		size = (uint32_t)(bank_size - what->address);
+	/* As other global memory, it may be read only when all devices stand still. */
+	r = cuda_stop(c, UINT64_MAX, NULL);
+	if (r < 0)
+		return r;
+	return read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, at, address + what->address, what->buf, size);
+}
+
 static int unreadable(struct target_cuda *c, int r, uint64_t address, struct agent_err *err)
 {
 	if (cudbgshim_is_over(c->shim) || r == -ENOSYS || r == -EOPNOTSUPP)
@@ -447,7 +474,9 @@ int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 	if (r < 0)
 		return r;
 	at = (struct cudbgshim_place){ o.d->d.gpu_id, o.wave.unit, o.wave.index, what->lane };
-	n = read_chunks(c, space_of(what->space), &at, what->address, what->buf, what->size);
+	n = what->space == RPC_MEMORY_SPACE_CONSTANT ?
+		    read_constant(c, &at, o.wave.dispatch, what) :
+		    read_chunks(c, space_of(what->space), &at, what->address, what->buf, what->size);
 	go = cuda_go(c, n < 0 ? NULL : err);
 	if (n < 0)
 		return unreadable(c, (int)n, what->address, err);

@@ -345,6 +345,7 @@ const struct target_ops target_kfd_ops = {
 	.waves = kfd_waves,
 	.registers = kfd_registers,
 	.wave_memory = kfd_wave_memory,
+	.wave_spaces = TARGET_SPACES_COMMON,
 	.code_list = kfd_code_list,
 	.code_stat = kfd_code_stat,
 	.code_read = kfd_code_read,

@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -198,6 +199,25 @@ def memory_of_every_space():
         assert read(0x7f1000000002, 4) == "03040506"
         assert read(0x10, 4, space="lds", wave=wave) == "a1a2a3a4"
         assert read(0x20, 4, space="scratch", wave=wave, lane=7) == "b1b2b3b4"
+        s.control("memory param 0 1 2 0x160 hex=c1c2c3c4")
+        s.control("memory const 0 0x7f3000000000 hex=d1d2d3d4d5")
+        assert read(0x160, 4, space="param", wave=wave) == "c1c2c3c4"
+        assert read(0x1, 8, space="constant", wave=wave) == "d2d3d4d5", "as far as the bank goes"
+        assert read(0x7d0000000020, 4, space="generic", wave=wave, lane=7) == "b1b2b3b4"
+        spin = function(s, "spin")
+        sections = subprocess.run(["readelf", "-SW", s.CUBIN], capture_output=True, text=True, check=True).stdout
+        at = int(re.search(r" \.text\.spin +PROGBITS +[0-9a-f]+ ([0-9a-f]+)", sections).group(1), 16)
+        assert read(number(spin["address"]), 64, space="code", wave=wave) == s.CUBIN.read_bytes()[at:at + 64].hex()
+        for params, word in (({"space": "param"}, "wave"), ({"space": "generic", "wave": wave}, "lane"),
+                             ({"space": "code", "wave": wave, "lane": 1}, "lane"),
+                             ({"space": "param", "wave": wave, "bank": 1}, "bank"), ({"bank": 0}, "bank")):
+            error = s.rpc.error("memory.read", session=session, address="0x0", size=4, **params)
+            assert error.name == "invalid_params" and word in error.message, (params, error)
+        assert s.rpc.error("memory.read", session=session, address="0x0", size=4, space="constant", bank=5,
+                           wave=wave).name == "failed"
+        ref = "0:1:2"
+        run = s.ctl("memory", s.app.pid, "0x160", "4", "--space=param", "--wave", ref, "--json")
+        assert base64.b64decode(json.loads(run.stdout)["data"]).hex() == "c1c2c3c4", run
         assert read(host_address(s.app.pid), 4) == b"\x7fELF".hex()
         # Instructions, as they lie in the program's cubin, and no further than the function goes.
         code = bytes.fromhex(read(number(function(s, "spin")["address"]), 1 << 16))
