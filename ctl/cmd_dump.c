@@ -24,12 +24,14 @@
 #define TELL_NS	    UINT64_C(500000000)
 #define FILE_MODE   0600 /* memory of a process is its owner's business */
 
-static bool light, full, estimate, progress;
+static bool light, full, unified, estimate, progress;
 static const char *compress;
 
 static const struct argv_option options[] = {
 	{ "light", 0, ARGV_FLAG, &light, NULL, "what explains the waves, no bulk memory (default)" },
 	{ "full", 0, ARGV_FLAG, &full, NULL, "all memory of the process" },
+	{ "unified", 0, ARGV_FLAG, &unified, NULL,
+	  "the host's threads and stacks too, each stopped for a moment (AMD)" },
 	{ "estimate", 0, ARGV_FLAG, &estimate, NULL, "only say how large it would be at most" },
 	{ "compress", 0, ARGV_STRING, &compress, "zstd", "compress the file" },
 	{ "progress", 0, ARGV_FLAG, &progress, NULL, "say how far it is, not only on a terminal" },
@@ -269,6 +271,8 @@ static int begin(struct dump *d)
 		.session = d->session,
 		.has_full = full,
 		.full = full,
+		.has_unified = unified,
+		.unified = unified,
 		.has_estimate = estimate,
 		.estimate = estimate,
 		.has_max_stop_ms = c->max_stop_ms,
@@ -321,6 +325,9 @@ static int print(struct dump *d)
 	if (!estimate)
 		out_fmt(o, ", %u waves, queues stopped for %" PRIu64 " us", d->core.wave_count,
 			d->core.stopped_us);
+	if (!estimate && unified)
+		out_fmt(o, ", %u threads, each for %" PRIu64 " us at most", d->core.thread_count,
+			d->core.thread_stopped_us);
 	out_char(o, '\n');
 	return 0;
 }

@@ -21,7 +21,7 @@ _gpu_agentctl_verb_options() {
 	memory) echo '--raw --space --wave --lane --bank --core' ;;
 	cores) echo '--since --until --field --reverse --last --number' ;;
 	hooks) echo '--user' ;;
-	dump) echo '--light --full --estimate --compress --progress' ;;
+	dump) echo '--light --full --unified --estimate --compress --progress' ;;
 	disassemble) echo '--wave --gpu --count --before --start --core' ;;
 	events) echo '--subscribe --hold --filter --no-look --for --until-eof' ;;
 	rpc) echo '--pid --control' ;;

@@ -12,6 +12,8 @@
 
 /* Of one core.write: then others of the session get their turn. */
 #define WRITE_MS 100
+/* Before and behind the stop that core_begin makes: room for copies, threads, the list of code. */
+#define AROUND_MS 2000
 
 static int unsupported(struct agent_err *err)
 {
@@ -71,12 +73,14 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	struct target *t = s->target;
 	auto_out struct out head;
 	const struct target_core_wanted what = { .full = params->has_full && params->full,
+						 .unified = params->has_unified && params->unified,
 						 .estimate = params->has_estimate && params->estimate,
 						 .head = &head };
 	struct target_device *devices;
 	struct target_queue *queues;
 	struct target_waves_from from = { 0 };
 	struct target_core core;
+	uint32_t wanted_ms;
 	int r;
 
 	out_init(&head, 0);
@@ -94,8 +98,10 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	r = make_head(s, &from, arena, &head, err);
 	if (r < 0)
 		return r;
-	from.max_stop_ms = session_stop_begin(
-		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
+	wanted_ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
+	from.max_stop_ms = session_stop_begin(s, wanted_ms + AROUND_MS);
+	if (from.max_stop_ms > wanted_ms)
+		from.max_stop_ms = wanted_ms;
 	r = t->ops->core_begin(t, &from, &what, arena, &core, err);
 	session_stop_end(s);
 	if (r < 0)
@@ -106,6 +112,8 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.copied_bytes = core.copied_bytes,
 		.segments = (uint32_t)core.n_segments,
 		.wave_count = (uint32_t)core.n_waves,
+		.thread_count = core.n_threads,
+		.thread_stopped_us = core.thread_stopped_us,
 		.stopped_us = core.stopped_us,
 		.agent_us = core.agent_us,
 		.budget_exceeded = core.budget_exceeded,

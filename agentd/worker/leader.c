@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "agentd/access.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "rpc_gen.h"
 
@@ -96,6 +98,40 @@ static void let_go(struct leader *l, const struct leader_sys *sys, int status)
 		l->signals_passed++;
 	/* ESRCH here means killed meanwhile; the exit status follows. */
 	sys->ptrace(PTRACE_CONT, l->pid, NULL, (void *)(intptr_t)(event ? 0 : sig));
+}
+
+int leader_wait_stop(const struct leader_sys *sys, pid_t tid, uint64_t deadline_ns, int *ret_status)
+{
+	const struct timespec nap = { .tv_nsec = 20000 };
+
+	for (;;) {
+		pid_t got = sys->waitpid(tid, ret_status, __WALL | WNOHANG);
+
+		if (got == tid)
+			return WIFSTOPPED(*ret_status) ? 0 : -ESRCH;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (clock_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		nanosleep(&nap, NULL);
+	}
+}
+
+int leader_stop(struct leader *l, const struct leader_sys *sys, uint64_t deadline_ns,
+		void (*look)(void *ctx), void *ctx)
+{
+	int status, r;
+
+	if (l->state != LEADER_SEIZED || sys->ptrace(PTRACE_INTERRUPT, l->pid, NULL, NULL) < 0)
+		return -ESRCH;
+	r = leader_wait_stop(sys, l->pid, deadline_ns, &status);
+	if (r == -ESRCH || r == -ECHILD)
+		l->state = LEADER_GONE;
+	if (r < 0)
+		return r;
+	look(ctx);
+	let_go(l, sys, status);
+	return 0;
 }
 
 enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys)

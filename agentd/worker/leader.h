@@ -18,6 +18,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "protocol/agent_err.h"
@@ -49,5 +50,18 @@ int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, stru
 int leader_refusal(pid_t pid, const char *op, struct agent_err *err);
 /** Handle every stop that is pending.  @return the state after that. */
 enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys);
+
+/**
+ * Wait until a thread that was interrupted stops, or ends.
+ * @return 0 (in *ret_status what waitpid(2) says), -ESRCH (it ended), -ETIMEDOUT, -errno.
+ */
+int leader_wait_stop(const struct leader_sys *sys, pid_t tid, uint64_t deadline_ns, int *ret_status);
+/**
+ * Stop it, look, let it run: the caller sees it in whatever stop comes first.
+ * @param look  Must not let it go.
+ * @return 0; -ETIMEDOUT when it did not stop in time: then leader_poll() lets it go when it does.
+ */
+int leader_stop(struct leader *l, const struct leader_sys *sys, uint64_t deadline_ns,
+		void (*look)(void *ctx), void *ctx);
 
 #endif /* WORKER_LEADER_H */

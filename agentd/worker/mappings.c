@@ -20,10 +20,11 @@ static void parse_line(char *line, mappings_fn fn, void *arg)
 	int path = 0;
 
 	/* BEGIN-END MODE OFFSET DEVICE INODE PATH: proc(5). */
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", &m.begin, &m.end, mode,
-		   &path) != 3 || !path || m.begin >= m.end)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &m.begin, &m.end,
+		   mode, &m.offset, &path) != 4 || !path || m.begin >= m.end)
 		return;
 	m.readable = mode[0] == 'r';
+	m.writable = mode[1] == 'w';
 	m.path = line + path;
 	fn(arg, &m);
 }

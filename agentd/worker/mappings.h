@@ -11,7 +11,8 @@
 
 struct mapping {
 	uint64_t begin, end; /**< Not empty. */
-	bool readable;
+	uint64_t offset;     /**< In the file. */
+	bool readable, writable;
 	const char *path; /**< As the kernel writes it; empty for ordinary memory. */
 };
 

@@ -132,6 +132,7 @@ struct target_wave_memory {
 
 struct target_core_wanted {
 	bool full;     /**< All memory of the process, not only what explains its waves. */
+	bool unified;  /**< The host's half, too: threads stop for a moment each. */
 	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
 	const struct out *head; /**< Goes into it for whoever reads it (COREFILE_AGENT_NOTE). */
 };
@@ -142,6 +143,8 @@ struct target_core {
 	uint64_t copied_bytes; /**< Of them, copied while queues stood still. */
 	size_t n_segments, n_waves;
 	uint64_t stopped_us, agent_us; /**< As in struct target_waves. */
+	uint32_t n_threads, n_missed_threads;
+	uint64_t thread_stopped_us; /**< The longest stop of one of them. */
 	bool budget_exceeded;
 	const char **missing;
 	size_t n_missing;

@@ -381,6 +381,10 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 
 	cuda_core_end(t);
 	*ret = (struct target_core){ 0 };
+	if (what->unified)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, "core.begin",
+				     "leave out the host's half: no --unified",
+				     "a CUDA core is a file of its own");
 	if (!c->shim)
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENODEV, "core.begin",
 				     "wait until it has a context",

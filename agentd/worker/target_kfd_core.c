@@ -4,6 +4,7 @@
  * memory is read when the client fetches the file.
  */
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,12 @@
 #include "agentd/worker/target_kfd_core.h"
 #include "agentd/worker/target_kfd_registers.h"
 #include "base/out.h"
+#include "base/clock.h"
 #include "symbols/code_list.h"
 #include "symbols/uri.h"
 
+/* For all threads together; less than what the guard of a stop leaves. */
+#define HOST_MS	  500
 #define CODE_MAX  (UINT64_C(64) << 20)
 /* As glibc has them (link.h): struct r_debug and link_map of the runtime. */
 #define R_DEBUG_SIZE  40u
@@ -47,7 +51,7 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from, 
 		ret->stopped_us = waves.stopped_us;
 		ret->agent_us = waves.agent_us;
 		ret->budget_exceeded = waves.budget_exceeded;
-		ret->missing = rpc_arena_array(a, waves.n_missing + 4, sizeof(*ret->missing));
+		ret->missing = rpc_arena_array(a, waves.n_missing + 5, sizeof(*ret->missing));
 		for (size_t i = 0; ret->missing && i < waves.n_missing; i++)
 			ret->missing[ret->n_missing++] = waves.missing[i];
 	}
@@ -248,6 +252,7 @@ static void core_free(struct kfd_core *c)
 	free(c->devices);
 	free(c->queues);
 	free(c->core.segments);
+	kfd_core_host_free(c->host);
 	free(c);
 }
 
@@ -263,7 +268,7 @@ static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
 
 static void add_missing(struct target_core *ret, const char *text)
 {
-	if (ret->missing)
+	if (text && ret->missing)
 		ret->missing[ret->n_missing++] = text;
 }
 
@@ -282,6 +287,29 @@ static int take_head(struct kfd_core *c, const struct out *head)
 	return 0;
 }
 
+static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
+		    struct target_core *ret, struct agent_err *err)
+{
+	struct kfd_core_threads threads;
+	int r;
+
+	if (what->estimate) {
+		ret->bytes = kfd_core_estimate_host(c);
+		return 0;
+	}
+	r = kfd_core_add_host(c, clock_deadline_ms(HOST_MS), &threads);
+	if (r == -ENOTSUP)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, "core.begin",
+				     "leave out the host's half: no --unified",
+				     "cores of the host are not written on this architecture");
+	if (r < 0)
+		return no_memory(err);
+	ret->n_threads = threads.n;
+	ret->n_missed_threads = threads.n_missed;
+	ret->thread_stopped_us = threads.stopped_us;
+	return 0;
+}
+
 static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct rpc_arena *a,
 		   struct target_core *ret, struct agent_err *err)
@@ -290,12 +318,19 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 
 	if (r == 0 && !what->estimate)
 		r = copy_waves(c, from, a, ret, err);
+	/* Afterwards: what was copied with the queues off is not to be taken from another moment. */
+	if (r == 0 && what->unified)
+		r = add_host(c, what, ret, err);
 	if (r < 0)
 		return r;
 	if (what->estimate) {
 		estimate_waves(c, from);
 		ret->missing = rpc_arena_array(a, 4, sizeof(*ret->missing));
 	}
+	if (ret->n_missed_threads)
+		add_missing(ret, rpc_arena_printf(a, "registers of %u threads, which did not stop, "
+						     "or which the kernel lets nobody see",
+						  ret->n_missed_threads));
 	if (c->too_much)
 		add_missing(ret, "saved waves of some queues: more than the agent has memory for");
 	add_code(c);
@@ -322,7 +357,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	if (r == 0 && !what->estimate)
 		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
 	if (r == 0) {
-		ret->bytes = amdcore_image_size(c->image);
+		ret->bytes += amdcore_image_size(c->image);
 		ret->n_segments = c->core.n_segments;
 		ret->copied_bytes = c->store_used;
 	}

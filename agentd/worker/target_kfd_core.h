@@ -41,9 +41,33 @@ struct kfd_core {
 	size_t n_jobs, jobs_capacity;
 	uint64_t deadline_ns;
 	bool late; /**< Atomic. */
+
+	struct kfd_core_host *host; /**< Of a unified core, or NULL. */
 };
 
+/* target_kfd_core_host.c */
+
+struct kfd_core_threads {
+	uint32_t n, n_missed;
+	uint64_t stopped_us; /**< The longest stop of one of them. */
+};
+
+/**
+ * The half of the host: registers and stacks of all threads, each stopped for a moment of its own,
+ * and what a debugger needs to know of the process.  Whatever is still stopped runs again when this
+ * returns or the worker dies: threads are seized by a thread that ends here.
+ * @return 0, -ENOMEM, -ENOTSUP (not on this architecture).
+ */
+int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_threads *ret);
+/** What that would be, without a stop.  @return bytes beside memory that is read later. */
+uint64_t kfd_core_estimate_host(struct kfd_core *c);
+/** NULL is allowed. */
+void kfd_core_host_free(struct kfd_core_host *h);
+
 /* target_kfd_core_copy.c */
+
+/** The same with a copy, borrowed, of whole pages; up to the first that is there already. */
+void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint8_t *data);
 
 /** The pages of a range, without those that are there already: to be read later. */
 void kfd_core_add(struct kfd_core *c, uint64_t address, uint64_t size);

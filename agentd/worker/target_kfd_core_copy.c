@@ -20,6 +20,7 @@
 /* Of the room, in memory before the stop: the saved registers of some 10,000 waves. */
 #define READY_MAX	  (UINT64_C(256) << 20)
 #define READY_BYTES	  (UINT64_C(8) << 20)
+#define READY_MS	  200
 #define CREW_MAX	  8
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc of Debian 12 has no name for it in all modes */
 
@@ -108,6 +109,15 @@ void kfd_core_add(struct kfd_core *c, uint64_t address, uint64_t size)
 	add_range(c, address, size, NULL);
 }
 
+void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint8_t *data)
+{
+	uint64_t end = size <= UINT64_MAX - address ? free_until(c, address, address + size) : address;
+	struct kfd_core_piece *p = end > address ? add_piece(c, address, end) : NULL;
+
+	if (p)
+		p->data = data;
+}
+
 /* ------------------------------------------------------------------ room --------------------- */
 
 static uint64_t room_for(const struct target_waves_from *from)
@@ -135,6 +145,9 @@ static void make_ready(void *ctx, size_t i)
 	const struct kfd_core *c = ctx;
 	uint64_t at = i * READY_BYTES, left = c->store_size - at;
 
+	/* It is only to save time. */
+	if (clock_now_ns() >= c->deadline_ns)
+		return;
 	if (left > READY_BYTES)
 		left = READY_BYTES;
 	if (madvise(c->store + at, left, MADV_POPULATE_WRITE) == 0)
@@ -162,6 +175,7 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	/* Fewer faults; harmless where the kernel has no large pages. */
 	madvise(c->store, size, MADV_HUGEPAGE);
 	ready = size < READY_MAX ? size : READY_MAX;
+	c->deadline_ns = clock_deadline_ms(READY_MS);
 	crew_run(c->crew, make_ready, c, (ready + READY_BYTES - 1) / READY_BYTES);
 }
 

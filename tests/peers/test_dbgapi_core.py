@@ -3,12 +3,14 @@
 """AMD's debugger library opens the cores that we write, and finds in them what was planted."""
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import ROOT, Scene, Skip, main, test  # noqa: E402
+from harness import ROOT, Scene, Skip, main, need_root, test, wait_until  # noqa: E402
 from peers import PEERS, fetch  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
@@ -83,6 +85,44 @@ for gfx_ in KINDS:
 @test
 def full_core():
     planted("gfx90a", ("--full",))
+
+
+@test
+def unified_core():
+    """AMD's library opens its half; gdb the other, with every thread where it stood."""
+    need_root()
+    argv = build_probe(fetch("dbgapi"))
+    script = f"runtime ttmp; load {CODE / KINDS['gfx90a'][0]}; queues 2; dispatch 0 scale 4096 64; dispatch 1 scale 4096 64"
+    with Scene(app=f"{script}; threads 5; spin", gpus="gfx90a", app_user=65534, user_mode=False) as s:
+        queue = [q["id"] for q in s.target_state()["queues"]][1]
+        s.control(f"waves {s.app.pid} {queue} halted 6 0x7f0000001000 group=2 vgprs=16 s3=0xdeadbeef")
+        core = s.directory / "core"
+        # A thread that gets no processor for too long is left out, and that is told.
+        wait_until(lambda: s.ctl("dump", s.app.pid, "--unified", "-o", core).returncode == 0, "a whole core", 60)
+        got = look(argv, core, "s3")
+        assert len(got.get("wave", ())) == 6 and [v for _, v in got["register"]] == ["efbeadde"] * 6, got
+        if not shutil.which("gdb"):
+            raise Skip("no gdb")
+        program = os.readlink(f"/proc/{s.app.pid}/exe")
+        commands = ("info threads", "thread apply all -q p/x $sp", "thread apply all -q p/x $pc", "info sharedlibrary")
+        text = subprocess.run(["gdb", "-nx", "-batch", *(w for c in commands for w in ("-ex", c)), program, core],
+                              capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "DEBUGINFOD_URLS": ""}).stdout
+        tids = sorted(map(int, os.listdir(f"/proc/{s.app.pid}/task")))
+        assert sorted(map(int, re.findall(r"^[ *]+\d+ +(?:LWP|Thread 0x[0-9a-f]+ \(LWP) (\d+)", text, re.M))) == tids, text
+        assert "libc.so" in text, text
+        values = [int(v, 16) for v in re.findall(r"= (0x[0-9a-f]+)$", text, re.M)]
+        assert len(values) == 2 * len(tids), text
+        got = set(zip(values[:len(tids)], values[len(tids):]))
+
+        def sleeping():
+            """All but the main thread sleep between two beats, always at the same place."""
+            for tid in tids:
+                words = pathlib.Path(f"/proc/{s.app.pid}/task/{tid}/syscall").read_text().split()
+                if tid != s.app.pid and len(words) > 2 and (int(words[-2], 16), int(words[-1], 16)) not in got:
+                    return False
+            return True
+        wait_until(sleeping, "threads are where gdb sees them")
 
 
 if __name__ == "__main__":

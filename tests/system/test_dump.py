@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Core files: whole or not there, written with the client's rights, and the target runs on."""
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -16,10 +17,10 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, CudaScene, Rpc, Scene, Skip, main, need_root, test, wait_until  # noqa: E402
+from harness import BIN, CudaScene, Rpc, Scene, Skip, main, need_root, status, test, wait_until  # noqa: E402
 
 APP = "runtime ttmp; queues 2; spin"
-FAILURE, BUDGET = 1, 7
+FAILURE, BUDGET, PARTIAL = 1, 7, 8
 
 
 # Their stacks are hundreds of MiB of a full core.
@@ -476,6 +477,116 @@ def a_full_disk_is_told_with_the_place():
         assert reply["error"]["data"]["errno"] == "EFBIG" and "byte 65536" in reply["error"]["message"], reply
         os.close(fd)
         runs_on(s)
+
+
+# -- the host's half ------------------------------------------------------------------------------
+
+USER = 65534
+
+
+def unified_scene(**kwargs):
+    # Of a user without capabilities: the kernel lets the worker, which has none, see those threads.
+    need_root()
+    return Scene(app="runtime ttmp; queues 2; threads 20; spin", gpus="gfx90a", app_user=USER, user_mode=False, **kwargs)
+
+
+def thread_notes(data):
+    """{tid: (stack pointer, pc)} and the kinds of notes."""
+    at, _, size = next((e[2], e[3], e[5]) for e in struct.iter_unpack("<IIQQQQQQ", data[64:64 + 56]) if e[0] == 4)
+    end, threads, kinds = at + size, {}, []
+    while at < end:
+        name_size, size, kind = struct.unpack_from("<III", data, at)
+        at += 12 + (name_size + 3 & ~3)
+        kinds.append(kind)
+        if kind == 1 and size == 336:
+            tid, = struct.unpack_from("<I", data, at + 32)
+            registers = struct.unpack_from("<27Q", data, at + 112)
+            threads[tid] = registers[19], registers[16]
+        at += size + 3 & ~3
+    return threads, kinds
+
+
+def tasks(s):
+    return sorted(int(t) for t in os.listdir(f"/proc/{s.app.pid}/task"))
+
+
+def untraced(s):
+    """No thread is stopped, and none but the main one may still be seized."""
+    for tid in tasks(s):
+        fields = status(f"{s.app.pid}/task/{tid}")
+        assert fields["State"][0] not in "tT", fields
+        if tid != s.app.pid:
+            assert fields["TracerPid"] == "0", fields
+    return True
+
+
+def waits_at(s, tid):
+    """(stack pointer, pc) of a thread that is in a system call."""
+    words = pathlib.Path(f"/proc/{s.app.pid}/task/{tid}/syscall").read_text().split()
+    return (int(words[-2], 16), int(words[-1], 16)) if len(words) > 2 else None
+
+
+@test
+def all_threads_are_in_a_unified_core():
+    if os.uname().machine != "x86_64":
+        raise Skip("cores of the host are written on x86-64 only")
+    with unified_scene() as s:
+        plant(s)
+        path = s.directory / "core"
+
+        def whole():
+            """A thread that gets no processor for too long is left out, and that is told."""
+            run = s.ctl("dump", s.app.pid, "--unified", "-o", path, "-j")
+            assert run.returncode in (0, PARTIAL), run.stderr
+            return run.returncode == 0 and json.loads(run.stdout)["core"]
+        told = wait_until(whole, "a core with all threads", 60)
+        data = path.read_bytes()
+        threads, kinds = thread_notes(data)
+        assert sorted(threads) == tasks(s) and told["thread_count"] == len(threads), (threads, tasks(s))
+        assert told["wave_count"] == 64 and told["thread_stopped_us"] > 0, told
+        # Beside each thread: registers of two more kinds; and the process, its vector, its files, the GPU's half.
+        assert {1, 2, 3, 6, 33, 0x46494c45} <= set(kinds), kinds
+        machine, found = segments(data)
+        assert machine == 62
+
+        def as_they_wait():
+            return all(waits_at(s, tid) in (None, place) for tid, place in threads.items() if tid != s.app.pid)
+        wait_until(as_they_wait, "threads sleep where they slept")
+        for sp, _ in threads.values():
+            assert any(a <= sp < a + len(d) for a, d in found), hex(sp)
+        assert untraced(s)
+        most = s.ctl("dump", s.app.pid, "--unified", "--estimate", "-j")
+        assert json.loads(most.stdout)["core"]["bytes"] >= told["bytes"], most.stdout
+        runs_on(s)
+
+
+@test
+def threads_run_on_after_a_kill_in_the_middle():
+    """Of the worker that stops them, wherever it is."""
+    with unified_scene() as s:
+        beats = s.app_status().beats
+        for i in range(12):
+            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
+            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--unified", "-o", s.directory / "core"],
+                                   env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            workers = wait_until(lambda: s.worker_pids() or run.poll() is not None, "a worker")
+            time.sleep(0.003 * i)
+            for worker in workers if isinstance(workers, list) else []:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+            run.wait(60)
+            wait_until(lambda: not s.worker_pids(), "the worker is gone")
+            wait_until(lambda: untraced(s), "every thread runs")
+        wait_until(lambda: s.app_status().beats > beats + 100, "they beat")
+        runs_on(s)
+
+
+@test
+def cuda_has_no_unified_core():
+    with cuda_scene() as s:
+        s.session = s.attach()
+        assert s.rpc.error("core.begin", session=s.session, unified=True).name == "unsupported"
+        cuda_runs_on(s)
 
 
 # -- CUDA -----------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -170,6 +171,47 @@ static void real_signals_pass(void)
 		kill(pid, SIGKILL);
 }
 
-TEST_SUITE(worker_leader, TEST(stops_are_answered), TEST(stops_are_drained),
+static void count_looks(void *ctx)
+{
+	/* It has been asked to stop, and not yet let go. */
+	TEST_EQ(fake.n_asked, 1);
+	TEST_EQ(fake.asked[0].request, PTRACE_INTERRUPT);
+	++*(int *)ctx;
+}
+
+/* It is looked at in whatever stop comes first, which is answered as always; an end is noticed. */
+static void a_look_takes_the_first_stop(void)
+{
+	static const struct {
+		int status, looks, result, request, data;
+	} rows[] = {
+		{ STOP(SIGTRAP, PTRACE_EVENT_STOP), 1, 0, PTRACE_CONT, 0 },
+		{ STOP(SIGSTOP, PTRACE_EVENT_STOP), 1, 0, PTRACE_LISTEN, 0 },
+		{ STOP(SIGUSR1, 0), 1, 0, PTRACE_CONT, SIGUSR1 },
+		{ 0, 0, -ESRCH, PTRACE_INTERRUPT, 0 },
+	};
+	struct leader l = { .pid = getpid(), .state = LEADER_SEIZED };
+	int looks = 0;
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		looks = 0;
+		l.state = LEADER_SEIZED;
+		fake = (typeof(fake)){ .statuses = &rows[i].status, .n = 1 };
+		TEST_ROW_EQ(i, leader_stop(&l, &fake_sys, UINT64_MAX, count_looks, &looks), rows[i].result);
+		TEST_ROW_EQ(i, looks, rows[i].looks);
+		TEST_ROW_EQ(i, fake.asked[fake.n_asked - 1].request, rows[i].request);
+		TEST_ROW_EQ(i, fake.asked[fake.n_asked - 1].data, rows[i].data);
+	}
+	TEST_EQ(l.state, LEADER_GONE);
+	TEST_EQ(leader_stop(&l, &fake_sys, UINT64_MAX, count_looks, &looks), -ESRCH);
+	/* One that does not stop is left to leader_poll(). */
+	l.state = LEADER_SEIZED;
+	fake = (typeof(fake)){ .n = 0 };
+	TEST_EQ(leader_stop(&l, &fake_sys, 0, count_looks, &looks), -ETIMEDOUT);
+	TEST_EQ(l.state, LEADER_SEIZED);
+	TEST_EQ(fake.n_asked, 1);
+}
+
+TEST_SUITE(worker_leader, TEST(a_look_takes_the_first_stop), TEST(stops_are_answered), TEST(stops_are_drained),
 	   TEST(the_end_is_noticed), TEST(seize_never_kills_with_us), TEST(seize_errors_are_named),
 	   TEST(real_signals_pass));
