@@ -118,7 +118,7 @@ static bool send_record(enum log_level level, const char *message_id,
 	add_field(&o, "MESSAGE_ID", message_id);
 	add_field(&o, "SYSLOG_IDENTIFIER", sink.ident);
 	for (; fields && fields->name; fields++)
-		if (fields->value)
+		if (!str_is_empty(fields->value))
 			add_field(&o, fields->name, fields->value);
 	return !out_error(&o) && fd_send(sink.journal_fd, o.data, o.size, NULL, 0) > 0;
 }

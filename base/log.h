@@ -20,7 +20,7 @@ enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6,
 #define LOG_MESSAGE_RECORD  "5e0e6b7c3d9f4b1e8c27a4d6f0319b58"
 #define LOG_MESSAGE_HOOK    "b41e7d0c9a624f3db08c51e27f96a3d8"
 
-/** Fields of a journal record: name, value pairs; ends with a NULL name. */
+/** Fields of a journal record: name, value pairs; ends with a NULL name.  No value, or "": left out. */
 struct log_field {
 	const char *name;
 	const char *value;

@@ -160,7 +160,7 @@ int record_snapshot(const struct guard *g, int *fd, const struct rpc_gpu_snapsho
 		    const char *reason, uint32_t timeout_ms, char *ret_id)
 {
 	uint64_t deadline_ns = clock_deadline_ms(timeout_ms);
-	struct store_meta m = { 0 };
+	struct store_meta m = { .count = 1 };
 	struct ipc_added added;
 	auto_out struct out json;
 	int r;
