@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Core files as targets: what they say, what they lack, and how much memory that takes. */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -269,6 +270,46 @@ static void tables_of_an_amdgpu_core(void)
 	free(m.file);
 }
 
+/* The host's part tells whose it is. */
+static void host_half_of_a_unified_core(void)
+{
+	static const uint32_t uid = 1000, pid = 4242;
+	uint8_t prpsinfo[136] = { 0 };
+	struct amdcore_note notes[] = {
+		{ .name = "CORE", .type = NT_PRPSINFO, .desc = prpsinfo, .size = sizeof(prpsinfo) },
+		{ .name = "CORE", .type = NT_PRSTATUS, .desc = prpsinfo, .size = 40 },
+	};
+	auto_call(amdcore_image_destroyp) struct amdcore_image *image = NULL;
+	struct rpc_gpu_snapshot_result s;
+	struct rpc_arena arena;
+	struct amd m = { 0 };
+	struct target *t;
+
+	memcpy(prpsinfo + 16, &uid, sizeof(uid));
+	memcpy(prpsinfo + 24, &pid, sizeof(pid));
+	memcpy(prpsinfo + 40, "python3", 7);
+	make_amd(&m);
+	free(m.file);
+	m.core.unified = true;
+	m.core.notes = notes;
+	m.core.n_notes = TEST_COUNT(notes);
+	TEST_EQ_FATAL(amdcore_image_create(&m.core, &image), 0);
+	m.size = (size_t)amdcore_image_size(image);
+	m.file = malloc(m.size);
+	TEST_EQ_FATAL(amdcore_image_read(image, NULL, 0, m.file, m.size, NULL), m.size);
+	t = open_bytes(m.file, m.size);
+	rpc_arena_init(&arena, 0);
+	TEST_EQ(look(t, &arena, false, &s), 0);
+	TEST_STR(s.source.format, "amdgpu unified");
+	TEST_EQ(s.process.pid, 4242);
+	TEST_EQ(s.process.uid, 1000);
+	TEST_STR(s.process.comm, "python3");
+	TEST_EQ(s.n_queues, 2);
+	rpc_arena_deinit(&arena);
+	target_destroy(t);
+	free(m.file);
+}
+
 static void what_is_no_core_says_where(void)
 {
 	static const struct {
@@ -293,4 +334,4 @@ static void what_is_no_core_says_where(void)
 
 TEST_SUITE(worker_core, TEST(random_cuda_cores_become_waves), TEST(notes_of_the_agent),
 	   TEST(a_full_gpu_within_400_mib), TEST(tables_of_an_amdgpu_core),
-	   TEST(what_is_no_core_says_where));
+	   TEST(host_half_of_a_unified_core), TEST(what_is_no_core_says_where));
