@@ -280,7 +280,8 @@ static int set_watch_point(struct dap *d, const struct dap_words *w, struct agen
 	int64_t mode = 0;
 	int r;
 
-	if (w->n < 4 || str_to_u64_any(w->w[2], &p.address) < 0 || str_to_u64_any(w->w[3], &p.size) < 0 ||
+	if (w->n < 4 || str_to_u64_any(w->w[2], &p.address) < 0 ||
+	    str_to_u64_any(w->w[3], &p.size) < 0 ||
 	    (p.has_mode && rpc_enum_value(&rpc_watch_mode_enum, w->w[4], &mode) < 0))
 		return dap_invalid(err, "watchpoint set ADDRESS SIZE [read|nonread|atomic|all]");
 	p.mode = (enum rpc_watch_mode)mode;

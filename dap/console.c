@@ -142,7 +142,8 @@ static int word_disassemble(struct dap *d, const struct dap_words *w, struct out
 
 	if (w->n > 3 || (w->n > 1 && str_to_u64_any(w->w[1], &address) < 0) ||
 	    (w->n > 2 && str_to_u64_any(w->w[2], &count) < 0) || !count || count > LINES_SHOWN)
-		return dap_invalid(err, "disassemble [ADDRESS [LINES]], at most %u lines", LINES_SHOWN);
+		return dap_invalid(err, "disassemble [ADDRESS [LINES]], at most %u lines",
+				   LINES_SHOWN);
 	if (w->n < 2 && dap_need_wave(d, err) < 0)
 		return -EINVAL;
 	if (w->n < 2)

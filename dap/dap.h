@@ -6,9 +6,9 @@
  * @file dap.h
  * A debug adapter: what an editor asks in the Debug Adapter Protocol, answered through the agent.
  *
- * One thread of the editor's is one group of waves.  In a core file nothing runs.  A process runs until the editor says `pause`;
- * what is shown while it runs is the last snapshot.  The connection to the agent is the only thing
- * that holds anything: however this ends, the agent lets the process go.
+ * One thread of the editor's is one group of waves.  A process runs until the editor says `pause`;
+ * what is shown while it runs is the last snapshot.  In a core file nothing runs.  The connection to
+ * the agent is the only thing that holds anything: however this ends, the agent lets the process go.
  */
 
 #include <stddef.h>

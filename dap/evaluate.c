@@ -63,14 +63,15 @@ static bool find_chunk(const char *name, uint32_t *ret)
 {
 	uint64_t number;
 
-	if (!name[0] || !strchr("vaRP", name[0]) || str_to_u64(name + 1, 0, REGISTERS_MAX, &number) < 0)
+	if (!name[0] || !strchr("vaRP", name[0]) ||
+	    str_to_u64(name + 1, 0, REGISTERS_MAX, &number) < 0)
 		return false;
 	*ret = name[0] == 'P' ? 0 : (uint32_t)number / DAP_REGISTER_CHUNK;
 	return true;
 }
 
-static const struct rpc_vector_register *find_vector(const struct rpc_vector_register *list, size_t n,
-						     const char *name)
+static const struct rpc_vector_register *find_vector(const struct rpc_vector_register *list,
+						     size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(list[i].name, name))
@@ -129,7 +130,7 @@ static int show_register(struct dap *d, const char *name, struct out *o, struct 
 
 /* ------------------------------------------------------------------ evaluate ----------------- */
 
-/* Where the editor has a frame selected, it is about that; while the GPU runs, the frame may be gone. */
+/* The frame that the editor has selected; while the GPU runs, it may be gone. */
 static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct agent_err *err)
 {
 	struct dap_ref ref;
@@ -154,7 +155,8 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 	(void)dap_json_str(dap_json_get(q->args, "context"), context, sizeof(context));
 	repl = !strcmp(context, "repl");
 	if (!split(dap_json_get(q->args, "expression"), &w))
-		return dap_invalid(err, "expression: one to %d words; \"help\" lists them", DAP_WORDS_MAX);
+		return dap_invalid(err, "expression: one to %d words; \"help\" lists them",
+				   DAP_WORDS_MAX);
 	r = choose_frame(d, dap_json_get(q->args, "frameId"), repl, err);
 	if (r < 0)
 		return r;

@@ -115,7 +115,8 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 		return dap_invalid(err, "pid, coreFile: only one of them");
 	if (found || dap_is_core(d))
 		return 0;
-	return dap_invalid(err, "attach: needs pid (or processId), the process to attach to, or coreFile");
+	return dap_invalid(err, "attach: needs pid (or processId), the process to attach to, or "
+				"coreFile");
 }
 
 /* Answered at once: some editors wait four seconds, a driver may take longer. */

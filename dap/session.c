@@ -123,8 +123,9 @@ void dap_session_begin(struct dap *d)
 	int r;
 
 	d->may_cancel = true;
-	dap_progress_begin(d, dap_is_core(d) ? "Opening the core file" : "Attaching to the GPU process",
-			   true);
+	dap_progress_begin(d,
+			   dap_is_core(d) ? "Opening the core file" :
+					    "Attaching to the GPU process", true);
 	r = connect_agent(d, &err);
 	if (r == 0)
 		r = attach(d, &err);
@@ -266,7 +267,9 @@ void dap_session_announce(struct dap *d)
 	out_init(&body, 0);
 	out_str(&body, "{\"reason\":\"started\",\"threadId\":1}");
 	dap_event(d, "thread", &body);
-	dap_output(d, "console", "Attached to process %u: %u waves in %zu groups. %s \"help\" tells what can be asked.",
+	dap_output(d, "console",
+		   "Attached to process %u: %u waves in %zu groups. %s \"help\" tells what can be "
+		   "asked.",
 		   d->snap->doc.process.pid, d->snap->doc.wave_count, d->snap->doc.n_groups,
 		   dap_is_core(d) ? "Nothing runs in a core file." :
 				    "The GPU runs; pause stops its queues.");

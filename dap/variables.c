@@ -187,10 +187,12 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 	const struct rpc_wave_registers *r =
 		dap_registers_vector(p->d, ref->thread, ref->index / DAP_REGISTER_CHUNK, err);
 	const struct rpc_vector_register *v;
+	size_t n;
 
 	if (!r)
 		return -EIO;
-	if (i >= (acc ? r->n_accumulator : dap_registers_in_chunk(r, ref->index / DAP_REGISTER_CHUNK)))
+	n = acc ? r->n_accumulator : dap_registers_in_chunk(r, ref->index / DAP_REGISTER_CHUNK);
+	if (i >= n)
 		return dap_invalid(err, "the wave has no such register");
 	v = acc ? &r->accumulator[i] : &r->vector[i];
 	for (size_t k = 0; k < v->n_lanes; k++)
@@ -212,7 +214,8 @@ static int predicates(struct page *p, const struct dap_ref *ref, struct agent_er
 
 		for (size_t k = 0; k < v->n_lanes && k < 64; k++)
 			mask |= (uint64_t)(v->lanes[k] & 1) << k;
-		put_full(p, v->name, rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, mask), NULL, 0, NULL);
+		put_full(p, v->name, rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, mask), NULL, 0,
+			 NULL);
 	}
 	return 0;
 }

@@ -7,9 +7,10 @@
  * Instructions of GPU code as text.
  *
  * The text comes from the LLVM that the machine has, found at run time; without one that knows the
- * processor, and for all of NVIDIA's, every instruction is shown as its words.  LLVM gives up with abort() on a processor
- * that it does not know, and the bytes may be anything a process has in its memory, so it runs in
- * a child process that can do nothing but answer; a crash there costs one instruction.
+ * processor, and for all of NVIDIA's, every instruction is shown as its words.  LLVM gives up with
+ * abort() on a processor that it does not know, and the bytes may be anything a process has in its
+ * memory, so it runs in a child process that can do nothing but answer; a crash there costs one
+ * instruction.
  *
  * Not for privileged processes, and not for several threads at once.
  */

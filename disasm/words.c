@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processors whose instructions nothing on a machine can be asked about: only their length is known. */
+/* Processors whose instructions nothing on a machine can read: only their length is known. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ uint32_t disasm_words_size(const char *cpu)
 	return sm < 70 ? 8 : 16;
 }
 
-static uint32_t decode(void *ctx, const uint8_t *bytes, uint32_t size, uint64_t address, char *ret_text)
+static uint32_t decode(void *ctx, const uint8_t *bytes, uint32_t size, uint64_t address,
+		       char *ret_text)
 {
 	return 0;
 }
@@ -59,7 +60,8 @@ int disasm_words_open(const struct disasm_options *o, void **ret_ctx)
 	if (!w)
 		return -ENOMEM;
 	snprintf(w->note, sizeof(w->note),
-		 "instructions of %.16s are shown as their words: only NVIDIA's tools can read them", o->cpu);
+		 "instructions of %.16s are shown as their words: only NVIDIA's tools can read them",
+		 o->cpu);
 	*ret_ctx = w;
 	return 0;
 }
