@@ -272,12 +272,25 @@ def exceptions_are_announced():
         with scene(release) as s:
             session = s.attach(control=True)
             s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
-            s.control("raise 0 1 2 14")
+            s.control("raise 0 1 2 14 errorpc=0x50")
             event = s.rpc.notification("exception.raised")
             assert event["exceptions"] == ["wave_memory_violation"] and event["gpu_id"] == 0, event
+            (group,) = event["groups"]
+            assert event["waves"] == 1 and group["exception"] == "CUDA_EXCEPTION_14: warp illegal address", event
+            assert group["kernel"]["name"] == "spin" and group["frames"][0]["line"], group
+            assert number(group["pc"]) == number(function(s, "spin")["address"]) + 0x50, group
+            assert {k: group["representative"][k] for k in ("unit", "index")} == {"unit": 1, "index": 2}, group
             wait_until(lambda: not s.state()["devices"][0]["suspended"], "the device runs on")
             assert s.rpc.error("exception.subscribe", session=session, exceptions=["wave_trap"],
                                hold=True).name == "unsupported"
+    with scene() as s:
+        session = s.attach(control=True)
+        # One that no other name fits is told with its warps, too.
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_fault"])
+        s.control("raise 0 2 1 9")
+        event = s.rpc.notification("exception.raised")
+        assert event["exceptions"] == ["wave_fault"], event
+        assert [g["exception"] for g in event["groups"]] == ["CUDA_EXCEPTION_9: warp hardware stack overflow"], event
 
 
 # -- who uses CUDA, and what stands in the way ----------------------------------------------------
