@@ -323,7 +323,7 @@ static void dispatch_calls_the_handler(void)
 	} rows[] = {
 		{ RPC_METHOD_SESSION_LIST, 0, 0, 0,
 		  "{\"sessions\":[{\"session\":\"s1\",\"pid\":7,\"uid\":0,\"comm\":\"\xef\xbf\xbd\",\"vendor\":"
-		  "\"amd\",\"readers\":0,\"age_ms\":0}]}" },
+		  "\"amd\",\"readers\":0,\"suspends\":0,\"suspended_us\":0,\"age_ms\":0}]}" },
 		{ RPC_METHOD_SESSION_LIST, RPC_LATER, RPC_LATER, 0, "" },
 		{ RPC_METHOD_SESSION_LIST, -EIO, -EIO, RPC_ERROR_INTERNAL, "session.list failed" },
 		{ RPC_METHOD_AGENT_STATUS, 0, -EOPNOTSUPP, RPC_ERROR_UNSUPPORTED,
