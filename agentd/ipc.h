@@ -170,12 +170,23 @@ struct ipc_note {
 	uint32_t pad;
 };
 
+/** What a hook shall find in its environment, as far as the worker knows it: words of the target. */
+struct ipc_fault {
+	char record[32]; /**< Id of the record; "" without one. */
+	char comm[16];
+	char vendor[16];
+	char exception[128];
+	char kernel[256];
+	char location[256];
+	char exe[256];
+};
+
 struct ipc_guard {
 	uint32_t type;
 	uint32_t ms; /**< IPC_ARM: kill the worker unless it disarms within this time. */
 	uint32_t pid;	 /**< IPC_FOUND. */
 	uint32_t vendor; /**< IPC_FOUND: enum ipc_vendor. */
-	char record[32]; /**< IPC_HOOK: id of the record; "" without one. */
+	struct ipc_fault fault; /**< IPC_HOOK. */
 };
 
 /** Values of the schema's `vendor`. */

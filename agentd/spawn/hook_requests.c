@@ -64,7 +64,6 @@ static int test(struct hook_desk *d, const struct ipc_hooks *m, const struct acc
 {
 	const struct log_field fields[] = { { "GPU_AGENT_TEST", "1" },
 					    { "GPU_AGENT_COMM", "sample" },
-					    { "GPU_AGENT_REASON", "test" },
 					    { "GPU_AGENT_EXCEPTION", "memory_violation" },
 					    { "GPU_AGENT_KERNEL", "sample_kernel" },
 					    { NULL, NULL } };

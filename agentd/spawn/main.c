@@ -415,11 +415,11 @@ static void found(void *ctx, pid_t pid, enum ipc_vendor vendor)
 		watches_found(&s->watches, pid, vendor);
 }
 
-static void hook_asked(void *ctx, const struct worker *k, const char *record, int document_fd)
+static void hook_asked(void *ctx, const struct worker *k, const struct ipc_fault *fault, int document_fd)
 {
 	struct spawn *s = ctx;
 
-	rule_hooks_run(&s->hooks, k, record, document_fd);
+	rule_hooks_run(&s->hooks, k, fault, document_fd);
 }
 
 /* Rules were read: first front knows their names, then processes get theirs. */

@@ -24,16 +24,22 @@ void rule_hooks_configure(struct hooks *h, const struct rules *rules)
 }
 
 /* The worker speaks with the target's rights: what it says goes no further unseen. */
-static bool is_id(const char *record, size_t size)
+static bool is_sane(const struct ipc_fault *f)
 {
-	size_t n = strnlen(record, size);
-
-	return n < size && strspn(record, ID_CHARACTERS) == n;
+	return memchr(f->record, '\0', sizeof(f->record)) && strspn(f->record, ID_CHARACTERS) == strlen(f->record) &&
+	       memchr(f->comm, '\0', sizeof(f->comm)) && memchr(f->vendor, '\0', sizeof(f->vendor)) &&
+	       memchr(f->exception, '\0', sizeof(f->exception)) && memchr(f->kernel, '\0', sizeof(f->kernel)) &&
+	       memchr(f->location, '\0', sizeof(f->location)) && memchr(f->exe, '\0', sizeof(f->exe));
 }
 
-void rule_hooks_run(struct hooks *h, const struct worker *k, const char *record, int document_fd)
+void rule_hooks_run(struct hooks *h, const struct worker *k, const struct ipc_fault *fault, int document_fd)
 {
-	const struct log_field fields[] = { { "GPU_AGENT_RECORD", record }, { NULL, NULL } };
+	const struct log_field fields[] = {
+		{ "GPU_AGENT_RECORD", fault->record },	     { "GPU_AGENT_COMM", fault->comm },
+		{ "GPU_AGENT_EXE", fault->exe },	     { "GPU_AGENT_VENDOR", fault->vendor },
+		{ "GPU_AGENT_EXCEPTION", fault->exception }, { "GPU_AGENT_KERNEL", fault->kernel },
+		{ "GPU_AGENT_LOCATION", fault->location },   { NULL, NULL },
+	};
 	const struct hook_event e = { .rule = k->rule,
 				      .pid = k->target,
 				      .uid = k->target_uid,
@@ -42,7 +48,7 @@ void rule_hooks_run(struct hooks *h, const struct worker *k, const char *record,
 				      .document_fd = document_fd };
 	int r = -EPROTO;
 
-	if (is_id(record, sizeof(((struct ipc_guard *)0)->record)))
+	if (is_sane(fault))
 		r = hooks_run(h, &e, NULL, NULL);
 	if (r < 0 && r != -ENOBUFS)
 		log_warning("rule %s: its hook is not run for process %d: %s", k->rule, (int)k->target,

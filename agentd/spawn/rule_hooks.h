@@ -12,9 +12,10 @@
 void rule_hooks_configure(struct hooks *h, const struct rules *rules);
 /**
  * A worker has something for the hook of its rule.
- * @param record  Id of the record, as the worker has it; "" without one.
+ * @param fault  As it came from the worker.
  * @param document_fd  Borrowed.
  */
-void rule_hooks_run(struct hooks *h, const struct worker *worker, const char *record, int document_fd);
+void rule_hooks_run(struct hooks *h, const struct worker *worker, const struct ipc_fault *fault,
+		    int document_fd);
 
 #endif /* SPAWN_RULE_HOOKS_H */

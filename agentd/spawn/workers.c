@@ -459,7 +459,7 @@ static bool take_message(struct workers *w, struct worker *k, const struct ipc_g
 	case IPC_HOOK:
 		if (*take_fd < 0 || k->kind != IPC_KIND_SESSION)
 			return false;
-		w->on_hook(w->ctx, k, m->record, *take_fd);
+		w->on_hook(w->ctx, k, &m->fault, *take_fd);
 		return true;
 	case IPC_FOUND:
 		if (k->kind != IPC_KIND_LOOK || !m->pid || m->pid > INT32_MAX)

@@ -64,7 +64,7 @@ struct workers {
 	/** A look found a process. */
 	void (*on_found)(void *ctx, pid_t pid, enum ipc_vendor vendor);
 	/** A session worker has something for the hook of its rule. */
-	void (*on_hook)(void *ctx, const struct worker *worker, const char *record, int document_fd);
+	void (*on_hook)(void *ctx, const struct worker *worker, const struct ipc_fault *fault, int document_fd);
 	void *ctx;
 };
 

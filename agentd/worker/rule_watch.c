@@ -65,28 +65,43 @@ static void drop_store(struct rule_watch *w)
 		close(w->store_fd);
 	w->store_fd = -1;
 	for (size_t i = 0; i < w->n_pending; i++)
-		if (w->hook_fds[i] >= 0)
-			close(w->hook_fds[i]);
+		if (w->hooks[i].fd >= 0)
+			close(w->hooks[i].fd);
 	w->n_pending = 0;
 }
 
-static int take_hook(struct rule_watch *w)
+static struct rule_hook make_hook(const struct store_meta *m, int take_fd)
 {
-	int fd = w->hook_fds[0];
+	struct rule_hook hook = { .fd = take_fd };
+	struct ipc_fault *f = &hook.fault;
 
-	memmove(&w->hook_fds[0], &w->hook_fds[1], --w->n_pending * sizeof(w->hook_fds[0]));
-	return fd;
+	str_copy(f->comm, sizeof(f->comm), m->comm);
+	str_copy(f->exe, sizeof(f->exe), m->exe);
+	str_copy(f->vendor, sizeof(f->vendor), m->vendor);
+	str_copy(f->exception, sizeof(f->exception), m->exception);
+	str_copy(f->kernel, sizeof(f->kernel), m->kernel);
+	str_copy(f->location, sizeof(f->location), m->location);
+	return hook;
 }
 
-static void run_hook(struct session *s, int take_fd, const char *id)
+static struct rule_hook take_hook(struct rule_watch *w)
 {
-	auto_close int fd = take_fd;
-	struct ipc_guard m = { .type = IPC_HOOK };
+	struct rule_hook hook = w->hooks[0];
+
+	memmove(&w->hooks[0], &w->hooks[1], --w->n_pending * sizeof(w->hooks[0]));
+	return hook;
+}
+
+/* @param hook  Its descriptor is taken. */
+static void run_hook(struct session *s, struct rule_hook hook, const char *id)
+{
+	auto_close int fd = hook.fd;
+	struct ipc_guard m = { .type = IPC_HOOK, .fault = hook.fault };
 	ssize_t n;
 
 	if (fd < 0)
 		return;
-	str_copy(m.record, sizeof(m.record), id);
+	str_copy(m.fault.record, sizeof(m.fault.record), id);
 	n = fd_send(s->guard.fd, &m, sizeof(m), &fd, 1);
 	if (n < 0)
 		log_warning("rule %s: its hook is not run: %s", s->watch.rule.name, strerror((int)-n));
@@ -149,7 +164,7 @@ static int send_record(struct session *s, const struct store_meta *m, const stru
 	if (r == 0)
 		r = record_send(w->store_fd, m, json->data, json->size, -1);
 	if (r == 0)
-		w->hook_fds[w->n_pending++] = TAKE_FD(hook);
+		w->hooks[w->n_pending++] = make_hook(m, TAKE_FD(hook));
 	return r;
 }
 
@@ -309,7 +324,7 @@ static void keep(struct making *k)
 	hook = r == 0 ? hook_text(k, &json) : -1;
 	if (r == 0 && s->watch.rule.keep == IPC_KEEP_NOTHING) {
 		s->watch.counts.recorded++;
-		run_hook(s, hook, "");
+		run_hook(s, make_hook(&k->meta, hook), "");
 		return;
 	}
 	if (r == 0)

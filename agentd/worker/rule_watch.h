@@ -22,6 +22,12 @@ struct session;
 /** Records that the store has not answered; more are lost. */
 #define RULE_WATCH_PENDING_MAX 32
 
+/** What a hook is to be told. */
+struct rule_hook {
+	int fd; /**< Its document; -1: there is no hook. */
+	struct ipc_fault fault;
+};
+
 /** Of one session; starts as RULE_WATCH_NULL. */
 struct rule_watch {
 	struct ipc_rule rule; /**< Without a name: none. */
@@ -33,7 +39,7 @@ struct rule_watch {
 	char seen_key[RULE_KEY_SIZE];
 	int store_fd;		  /**< -1 before the first record. */
 	struct event *answered;
-	int hook_fds[RULE_WATCH_PENDING_MAX]; /**< For each unanswered record, oldest first: a hook's text, or -1. */
+	struct rule_hook hooks[RULE_WATCH_PENDING_MAX]; /**< For each unanswered record, oldest first. */
 	size_t n_pending;
 };
 

@@ -153,7 +153,9 @@ def faults_and_their_hooks_are_recorded():
         s.raise_queue(s.target_state()["queues"][1]["id"], "wave_memory_violation")
         got = journal.wait("RECORD", OBJECT_PID=s.app.pid, GPU_AGENT_RULE="all", GPU_AGENT_REASON="exception")
         assert "wave_memory_violation" in got["GPU_AGENT_EXCEPTION"], got
-        hook = journal.wait("HOOK", OBJECT_PID=s.app.pid, GPU_AGENT_RULE="all", GPU_AGENT_PID=s.app.pid)
+        same = {k: got[k] for k in ("GPU_AGENT_EXCEPTION", "GPU_AGENT_COMM", "GPU_AGENT_EXE", "GPU_AGENT_VENDOR",
+                                    "GPU_AGENT_KERNEL", "GPU_AGENT_LOCATION")}
+        hook = journal.wait("HOOK", OBJECT_PID=s.app.pid, GPU_AGENT_RULE="all", GPU_AGENT_PID=s.app.pid, **same)
         want = {"GPU_AGENT_HOOK": "/run/hook", "GPU_AGENT_HOOK_END": "exit", "GPU_AGENT_HOOK_STATUS": "5",
                 "GPU_AGENT_HOOK_UID": "1", "GPU_AGENT_RECORD": got["GPU_AGENT_RECORD"], "PRIORITY": "4",
                 "GPU_AGENT_HOOK_OUTPUT": f"seen\n{got['GPU_AGENT_RECORD']}\n", "SYSLOG_IDENTIFIER": "gpu-agentd"}
