@@ -38,8 +38,8 @@ static int no_memory(struct agent_err *err)
 static int copy_waves(struct kfd_core *c, const struct target_waves_from *from, struct rpc_arena *a,
 		      struct target_core *ret, struct agent_err *err)
 {
-	struct work w = { .k = c->k, .arena = a, .from = from, .more = kfd_core_copy_round,
-			  .more_ctx = c };
+	struct work w = { .k = c->k, .arena = a, .from = from, .take = kfd_core_copy_round,
+			  .take_ctx = c };
 	struct target_waves waves;
 	int r;
 
@@ -204,13 +204,6 @@ static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t
 	return memory_read(&t->memory, key + offset, buf, size);
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct kfd_core_piece *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
 /* Neighbours of one kind become one segment. */
 static int make_image(struct kfd_core *c)
 {
@@ -219,8 +212,7 @@ static int make_image(struct kfd_core *c)
 	core->segments = calloc(c->n_pieces + 1, sizeof(*core->segments));
 	if (!core->segments || c->no_memory)
 		return -ENOMEM;
-	if (c->n_pieces)
-		qsort(c->pieces, c->n_pieces, sizeof(*c->pieces), by_address);
+	kfd_core_sort_pieces(c);
 	for (size_t i = 0; i < c->n_pieces; i++) {
 		const struct kfd_core_piece *p = &c->pieces[i];
 		struct amdcore_segment *last =

@@ -35,8 +35,8 @@ struct kfd_core {
 	/* What copies lie in, one behind the other. */
 	uint8_t *store;
 	uint64_t store_size, store_used;
+	struct memory copies; /* reads from them */
 	/* Of the copying under way. */
-	struct crew *crew;
 	struct kfd_core_job *jobs;
 	size_t n_jobs, jobs_capacity;
 	uint64_t deadline_ns;
@@ -75,7 +75,9 @@ void kfd_core_add(struct kfd_core *c, uint64_t address, uint64_t size);
 void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from);
 /** What was not needed of it goes back. */
 void kfd_core_trim(struct kfd_core *c);
-/** For struct work.more, with the core as more_ctx: counters, packets and saved waves of a round. */
-void kfd_core_copy_round(struct work *w, uint32_t round);
+/** For struct work.take, with the core as take_ctx: counters, packets and saved waves of a round. */
+const struct memory *kfd_core_copy_round(struct work *w, uint32_t round);
+/** By address. */
+void kfd_core_sort_pieces(struct kfd_core *c);
 
 #endif /* WORKER_TARGET_KFD_CORE_H */

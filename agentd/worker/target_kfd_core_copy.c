@@ -21,7 +21,6 @@
 #define READY_MAX	  (UINT64_C(256) << 20)
 #define READY_BYTES	  (UINT64_C(8) << 20)
 #define READY_MS	  200
-#define CREW_MAX	  8
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc of Debian 12 has no name for it in all modes */
 
 struct kfd_core_job {
@@ -160,7 +159,8 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 {
 	uint64_t size = room_for(from), ready;
 
-	c->crew = crew_create(CREW_MAX);
+	if (!c->k->crew)
+		c->k->crew = crew_create(SIZE_MAX);
 	/* The address space has an end, too. */
 	for (; size > PAGE_BYTES; size = page_up(size / 2)) {
 		c->store = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -176,13 +176,11 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	madvise(c->store, size, MADV_HUGEPAGE);
 	ready = size < READY_MAX ? size : READY_MAX;
 	c->deadline_ns = clock_deadline_ms(READY_MS);
-	crew_run(c->crew, make_ready, c, (ready + READY_BYTES - 1) / READY_BYTES);
+	crew_run(c->k->crew, make_ready, c, (ready + READY_BYTES - 1) / READY_BYTES);
 }
 
 void kfd_core_trim(struct kfd_core *c)
 {
-	crew_destroy(c->crew);
-	c->crew = NULL;
 	free(c->jobs);
 	c->jobs = NULL;
 	c->n_jobs = c->jobs_capacity = 0;
@@ -287,9 +285,52 @@ static void want_area(struct kfd_core *c, const struct area *a)
 			  h->wave_state_offset - h->control_stack_offset, want_copy);
 }
 
-void kfd_core_copy_round(struct work *w, uint32_t round)
+static int by_address(const void *a, const void *b)
 {
-	struct kfd_core *c = w->more_ctx;
+	const struct kfd_core_piece *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+void kfd_core_sort_pieces(struct kfd_core *c)
+{
+	if (c->n_pieces)
+		qsort(c->pieces, c->n_pieces, sizeof(*c->pieces), by_address);
+}
+
+static const struct kfd_core_piece *find_piece(const struct kfd_core *c, uint64_t address)
+{
+	size_t begin = 0, end = c->n_pieces;
+
+	while (begin < end) {
+		size_t middle = begin + (end - begin) / 2;
+		const struct kfd_core_piece *p = &c->pieces[middle];
+
+		if (address < p->address)
+			end = middle;
+		else if (address - p->address < p->size)
+			return p;
+		else
+			begin = middle + 1;
+	}
+	return NULL;
+}
+
+/* What there was no room for comes from the target itself, which still stands. */
+static ssize_t read_copies(const void *source, uint64_t address, void *buf, size_t size)
+{
+	const struct kfd_core *c = source;
+	const struct kfd_core_piece *p = find_piece(c, address);
+
+	if (!p || size > p->size - (address - p->address))
+		return memory_read(&c->k->t.memory, address, buf, size);
+	memcpy(buf, p->data + (address - p->address), size);
+	return (ssize_t)size;
+}
+
+const struct memory *kfd_core_copy_round(struct work *w, uint32_t round)
+{
+	struct kfd_core *c = w->take_ctx;
 	size_t first = c->n_pieces;
 
 	for (size_t i = 0; i < w->n_looks; i++) {
@@ -306,7 +347,10 @@ void kfd_core_copy_round(struct work *w, uint32_t round)
 		if (look_is_in(w->areas[i].look, round))
 			want_area(c, &w->areas[i]);
 	c->deadline_ns = w->deadline_ns;
-	crew_run(c->crew, copy_job, c, c->n_jobs);
+	crew_run(c->k->crew, copy_job, c, c->n_jobs);
 	w->late = w->late || c->late;
 	settle(c, first);
+	kfd_core_sort_pieces(c);
+	c->copies = (struct memory){ .fd = -1, .read = read_copies, .source = c };
+	return &c->copies;
 }

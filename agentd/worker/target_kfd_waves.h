@@ -96,6 +96,12 @@ struct work {
 	const char **missing;
 	size_t n_missing, missing_capacity;
 
+	/*
+	 * Before the waves of a round are fetched: copies all of them, and tells where they are to be
+	 * read now.  NULL: from the target.
+	 */
+	const struct memory *(*take)(struct work *w, uint32_t round);
+	void *take_ctx;
 	/* Behind work_copy(), while the queues of the round still stand.  NULL: nothing more. */
 	void (*more)(struct work *w, uint32_t round);
 	void *more_ctx;

@@ -18,6 +18,7 @@ bool work_is_late(struct work *w)
 /* Collects pieces until there are enough for one system call.  @done: the piece was read. */
 struct batch {
 	struct work *w;
+	const struct memory *memory;
 	size_t n;
 	struct memory_piece pieces[WAVES_SHARE];
 	bool *done[WAVES_SHARE];
@@ -29,7 +30,7 @@ static void batch_flush(struct batch *b)
 		b->n = 0;
 		return;
 	}
-	memory_read_pieces(&b->w->k->t.memory, b->pieces, b->n);
+	memory_read_pieces(b->memory, b->pieces, b->n);
 	for (size_t i = 0; i < b->n; i++)
 		*b->done[i] = b->pieces[i].ok;
 	b->n = 0;
@@ -157,6 +158,7 @@ static void find_waves(struct work *w, uint32_t round)
 /* Of the waves found from @first on. */
 struct shares {
 	struct work *w;
+	const struct memory *memory; /* where they are read */
 	size_t first;
 };
 
@@ -166,7 +168,7 @@ static void copy_share(void *ctx, size_t i)
 	const struct shares *s = ctx;
 	struct work *w = s->w;
 	size_t begin = s->first + i * WAVES_SHARE, end = begin + WAVES_SHARE;
-	struct batch b = { .w = w };
+	struct batch b = { .w = w, .memory = s->memory };
 
 	if (end > w->n_hot)
 		end = w->n_hot;
@@ -178,13 +180,16 @@ static void copy_share(void *ctx, size_t i)
 
 void work_copy(struct work *w, uint32_t round)
 {
-	struct batch b = { .w = w };
-	struct shares s = { .w = w, .first = w->n_hot };
+	const struct memory *memory = &w->k->t.memory;
+	struct batch b = { .w = w, .memory = memory };
+	struct shares s = { .w = w, .memory = memory, .first = w->n_hot };
 
 	if (work_is_late(w))
 		return;
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);
 	find_waves(w, round);
+	if (w->take)
+		s.memory = w->take(w, round);
 	crew_run(w->k->crew, copy_share, &s, (w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
 }
