@@ -112,7 +112,7 @@ int target_end(struct target *t, enum rpc_end_reason reason, const char *op, str
 	return -ESRCH;
 }
 
-static int read_start(pid_t pid, uint64_t *ret)
+int target_read_start(pid_t pid, uint64_t *ret)
 {
 	char path[64];
 	auto_free char *text = NULL;
@@ -148,7 +148,7 @@ static int read_facts(const struct worker_options *o, struct access_target *fact
 	int r = access_target_read(o->pid, facts);
 
 	if (r == 0)
-		r = read_start(o->pid, start);
+		r = target_read_start(o->pid, start);
 	if (r == -ESRCH || r == -ENOENT || !is_running(0) || (r == 0 && facts->state == 'Z'))
 		return gone(o, err);
 	if (r < 0)

@@ -134,6 +134,8 @@ struct target_core_wanted {
 	bool full;     /**< All memory of the process, not only what explains its waves. */
 	bool unified;  /**< The host's half, too: threads stop for a moment each. */
 	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
+	bool has_layout;
+	enum rpc_core_layout layout; /**< Of the records, where there are several. */
 	const struct out *head; /**< Goes into it for whoever reads it (COREFILE_AGENT_NOTE). */
 };
 
@@ -419,6 +421,9 @@ extern const struct target_ops target_cuda_ops;
  */
 int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err);
 void target_destroy(struct target *t);
+
+/** target.start_ticks of a process.  @return 0, -errno. */
+int target_read_start(pid_t pid, uint64_t *ret);
 
 /** For back ends: what all have in common. */
 void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,

@@ -364,6 +364,8 @@ int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent
 	k->hold = hold;
 	if (!k->ledger)
 		k->ledger = kfd_ledger_open();
+	if (k->ledger)
+		k->ledger->start_ticks = t->start_ticks;
 	r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
 	if (r == 0)
 		return 0;

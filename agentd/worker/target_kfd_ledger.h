@@ -29,12 +29,13 @@ struct kfd_ledger_entry {
 
 struct kfd_ledger {
 	uint64_t magic; /**< KFD_LEDGER_MAGIC while anything is noted, else 0. */
+	uint64_t start_ticks; /**< Of the process (target.h): it may be gone and its pid another's. */
 	struct kfd_ledger_entry entries[KFD_LEDGER_ENTRIES];
 };
 
 _Static_assert(sizeof(struct kfd_ledger) <= IPC_UNDO_BYTES, "the record fits");
 
-/** Map the record of this process; NULL when there is none.  Release with kfd_ledger_close(). */
+/** Map the record that this worker was given; NULL when there is none.  Release with kfd_ledger_close(). */
 struct kfd_ledger *kfd_ledger_open(void);
 /** NULL is allowed. */
 void kfd_ledger_close(struct kfd_ledger *l);

@@ -21,30 +21,41 @@ static int send_all(struct target_kfd *k, struct kfd_ledger *l)
 	return first < 0 ? first : n;
 }
 
-static bool is_ours(void)
+/* @param l  Closed here. */
+static int attach_and_send(const struct worker_options *o, struct kfd_ledger *l,
+			   struct agent_err *err)
 {
-	struct kfd_ledger *l = kfd_ledger_open();
-	bool ours = l && l->magic == KFD_LEDGER_MAGIC;
+	struct target *t;
+	uint64_t start;
+	int r = target_read_start(o->pid, &start);
 
-	kfd_ledger_close(l);
-	return ours;
+	/* Whoever has the pid now is not even to be attached to. */
+	if (r == -ENOENT || (r == 0 && start != l->start_ticks))
+		r = -ESRCH;
+	if (r == 0)
+		r = target_attach(o, &t, err);
+	if (r < 0) {
+		kfd_ledger_close(l);
+		return r;
+	}
+	kfd_of(t)->ledger = l;
+	r = t->start_ticks == l->start_ticks ? send_all(kfd_of(t), l) : -ESRCH;
+	undo_run(&t->undo, 0, err);
+	target_destroy(t);
+	return r;
 }
 
 int kfd_rescue(const struct worker_options *o)
 {
+	struct kfd_ledger *l = kfd_ledger_open();
 	struct agent_err err = { 0 };
-	struct target *t;
 	int r;
 
-	if (!is_ours())
+	if (!l || l->magic != KFD_LEDGER_MAGIC) {
+		kfd_ledger_close(l);
 		return TARGET_NOT_MINE;
-	r = target_attach(o, &t, &err);
-	if (r == 0) {
-		kfd_of(t)->ledger = kfd_ledger_open();
-		r = kfd_of(t)->ledger ? send_all(kfd_of(t), kfd_of(t)->ledger) : -ENOMEM;
-		undo_run(&t->undo, 0, &err);
-		target_destroy(t);
 	}
+	r = attach_and_send(o, l, &err);
 	if (r < 0 && r != -ESRCH)
 		log_warning("process %d: faults that the dead worker held are lost: %s", (int)o->pid,
 			    err.message[0] ? err.message : strerror(-r));

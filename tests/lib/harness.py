@@ -202,6 +202,23 @@ def children(pid):
     return found
 
 
+def descendants(pid):
+    found = children(pid)
+    return found + [d for child in found for d in descendants(child)]
+
+
+def kill_agent(s):
+    """Every process of the agent at once, as a service manager does when spawn dies: nobody is left to undo anything."""
+    s.agentd.popen.send_signal(signal.SIGSTOP)
+    everybody = descendants(s.agentd.pid)
+    assert "gpu-agent-heir" in [status(p)["Name"] for p in everybody]
+    # A worker that sees front die would undo what it did.
+    for pid in [*s.worker_pids(), *everybody, s.agentd.pid]:
+        os.kill(pid, signal.SIGKILL)
+    s.agentd.popen.wait()
+    wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in everybody), "all are dead")
+
+
 def status(pid):
     """/proc/PID/status as a dictionary; empty when the process is gone."""
     try:

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
-from harness import BIN, CudaScene, Skip, children, main, need_root, status, test, wait_until  # noqa: E402
+from harness import BIN, CudaScene, Skip, kill_agent, main, need_root, status, test, wait_until  # noqa: E402
 from debugger import get, say  # noqa: E402
 
 RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
@@ -578,25 +578,12 @@ for victim_ in ("worker", "front", "spawn"):
         test(case)
 
 
-def descendants(pid):
-    found = children(pid)
-    return found + [d for child in found for d in descendants(child)]
-
-
 @test
 def killed_altogether_the_next_start_undoes():
-    """As a service manager does when spawn dies."""
     for step in (suspended, attaching("initialize")):
         with scene() as s:
             step(s)
-            s.agentd.popen.send_signal(signal.SIGSTOP)
-            everybody = descendants(s.agentd.pid)
-            assert "gpu-agent-heir" in [status(p)["Name"] for p in everybody]
-            # A worker that sees front die would undo what it did.
-            for pid in [*s.worker_pids(), *everybody, s.agentd.pid]:
-                os.kill(pid, signal.SIGKILL)
-            s.agentd.popen.wait()
-            wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in everybody), "all are dead")
+            kill_agent(s)
             assert get(s, "cudbgUseExternalDebugger") == 1
             s.control("heal")
             s.start_agentd(user_mode=False)

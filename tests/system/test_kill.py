@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import RpcError, Scene, main, status, test, wait_until  # noqa: E402
+from harness import RpcError, Scene, kill_agent, main, status, test, wait_until  # noqa: E402
 
 HEALTHY_S = 1.0
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
@@ -126,6 +126,37 @@ def held_faults_outlive_the_worker():
         faults_settle(s, 3)
         wait_until(lambda: healthy(s), "the rescuer has left")
         assert_moving(s)
+
+
+def killed_altogether(change_record, sent):
+    """How many faults does the next start of the agent send?"""
+    with Scene(gpus="gfx942") as s:
+        held_fault(s)
+        faults = s.app_status().faults
+        kill_agent(s)
+        (record,) = s.directory.glob("*.undo/*")
+        change_record(record)
+        s.start_agentd()
+        s.clients.clear()
+        wait_until(lambda: not record.exists(), "the record is dealt with")
+        wait_until(lambda: healthy(s), "target healthy")
+        faults_settle(s, faults + sent)
+        assert_moving(s)
+
+
+@test
+def held_faults_outlive_the_agent():
+    killed_altogether(lambda record: None, sent=1)
+
+
+@test
+def held_faults_are_not_for_the_next_process_of_that_pid():
+    def of_another(record):
+        data = bytearray(record.read_bytes())
+        assert int.from_bytes(data[8:16], "little") > 0, "the start of the process"
+        data[8] ^= 1
+        record.write_bytes(data)
+    killed_altogether(of_another, sent=0)
 
 
 def killed_in(step):
