@@ -25,7 +25,7 @@
 #define FILE_MODE   0600 /* memory of a process is its owner's business */
 
 static bool light, full, unified, estimate, progress;
-static const char *compress;
+static const char *compress, *layout;
 
 static const struct argv_option options[] = {
 	{ "light", 0, ARGV_FLAG, &light, NULL, "what explains the waves, no bulk memory (default)" },
@@ -34,6 +34,8 @@ static const struct argv_option options[] = {
 	  "the host's threads and stacks too, each stopped for a moment (AMD)" },
 	{ "estimate", 0, ARGV_FLAG, &estimate, NULL, "only say how large it would be at most" },
 	{ "compress", 0, ARGV_STRING, &compress, "zstd", "compress the file" },
+	{ "layout", 0, ARGV_STRING, &layout, "NAME",
+	  "records as drivers of an older branch write them (CUDA): r400 for cuda-gdb 11.8" },
 	{ "progress", 0, ARGV_FLAG, &progress, NULL, "say how far it is, not only on a terminal" },
 	{ 0 },
 };
@@ -41,6 +43,7 @@ static const struct argv_option options[] = {
 struct dump {
 	struct ctl *c;
 	char session[65], default_name[32];
+	enum rpc_core_layout layout;
 	const char *path;
 	struct corefile_file file;
 	struct corefile_sink *sink;
@@ -273,6 +276,8 @@ static int begin(struct dump *d)
 		.full = full,
 		.has_unified = unified,
 		.unified = unified,
+		.has_layout = layout,
+		.layout = d->layout,
 		.has_estimate = estimate,
 		.estimate = estimate,
 		.has_max_stop_ms = c->max_stop_ms,
@@ -366,6 +371,8 @@ static int parse(struct ctl *c, char **argv, struct dump *d)
 		return ctl_usage(c, "--light and --full: choose one");
 	if (compress && strcmp(compress, "zstd"))
 		return ctl_usage(c, "--compress: \"%.40s\" is not zstd", compress);
+	if (layout && rpc_core_layout_parse(layout, &d->layout) < 0)
+		return ctl_usage(c, "--layout: \"%.40s\" is none of r346, r400, r525 ... r615", layout);
 	snprintf(d->default_name, sizeof(d->default_name), "gpucore.%u%s", pid, compress ? ".zst" : "");
 	d->path = c->output.path ? c->output.path : d->default_name;
 	/* -o names the core; what is said about it goes to standard output. */

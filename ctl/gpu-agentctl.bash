@@ -21,7 +21,7 @@ _gpu_agentctl_verb_options() {
 	memory) echo '--raw --space --wave --lane --bank --core' ;;
 	cores) echo '--since --until --field --reverse --last --number' ;;
 	hooks) echo '--user' ;;
-	dump) echo '--light --full --unified --estimate --compress --progress' ;;
+	dump) echo '--light --full --unified --estimate --compress --layout --progress' ;;
 	disassemble) echo '--wave --gpu --count --before --start --core' ;;
 	events) echo '--subscribe --hold --filter --no-look --for --until-eof' ;;
 	rpc) echo '--pid --control' ;;
@@ -43,6 +43,7 @@ _gpu_agentctl_values() {
 	--space) echo 'global lds scratch generic param constant code' ;;
 	--bank) echo 'special scalar vector accumulator trap' ;;
 	--compress) echo 'zstd' ;;
+	--layout) echo 'r346 r400 r525 r550 r555 r565 r570 r575 r580 r590 r615' ;;
 	--state) echo 'running halted stopped memory_violation address_error illegal_instruction math_error assert' ;;
 	--mode) echo 'read nonread atomic all' ;;
 	--again | --interval) echo '500 2000 10000' ;;

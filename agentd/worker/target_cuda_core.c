@@ -210,7 +210,8 @@ static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t
 static int make_file(struct cuda_core *k, struct agent_err *err)
 {
 	const struct corefile_source source = { fetch, k };
-	const struct cudacore_write_options o = { .source = &source };
+	const struct cudacore_write_options o = { .source = &source,
+						   .layout = k->layout };
 	struct corefile_problem problem = { 0 };
 	struct cudacore_written written = { 0 };
 	struct stat st;
@@ -358,8 +359,17 @@ static int collect(struct cuda_core *k, const struct target_waves_from *from,
 		return agent_err_set(err, RPC_ERROR_FAILED, 0, "core.begin", NULL,
 				     "what the driver says makes no core: %s", problem.text);
 	if (r == 0)
-		r = cudacore_size(&k->core, CUDACORE_LAYOUT_DEFAULT, &k->bytes);
+		r = cudacore_size(&k->core, k->layout, &k->bytes);
 	return r < 0 ? cuda_no_memory("core.begin", err) : 0;
+}
+
+static enum cudacore_layout layout_of(const struct target_core_wanted *what)
+{
+	_Static_assert(RPC_CORE_LAYOUT_R346 == (int)CUDACORE_LAYOUT_R346 &&
+			       RPC_CORE_LAYOUT_R615 == (int)CUDACORE_LAYOUT_R615,
+		       "the schema counts layouts as the writer does");
+
+	return what->has_layout ? (enum cudacore_layout)what->layout : CUDACORE_LAYOUT_DEFAULT;
 }
 
 static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
@@ -392,7 +402,10 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return cuda_no_memory("core.begin", err);
-	*k = (struct cuda_core){ .c = c, .full = what->full, .file_fd = -1 };
+	*k = (struct cuda_core){ .c = c,
+				 .full = what->full,
+				 .layout = layout_of(what),
+				 .file_fd = -1 };
 	ret->missing = rpc_arena_array(a, CUDA_CORE_MISSING_MAX, sizeof(*ret->missing));
 	r = collect(k, from, what, a, ret, err);
 	if (r == 0 && !what->estimate)

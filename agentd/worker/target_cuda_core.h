@@ -16,6 +16,7 @@ struct cuda_core_chunk;
 struct cuda_core {
 	struct target_cuda *c;
 	bool full;
+	enum cudacore_layout layout;
 	struct cudacore core;
 	struct cuda_core_chunk *chunks; /**< What the core's blobs point into. */
 	uint64_t copied;

@@ -340,6 +340,10 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	int r;
 
 	kfd_core_end(t);
+	if (what->has_layout)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, "core.begin",
+				     "leave out the layout: no --layout",
+				     "cores of AMD devices have one layout only");
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return no_memory(err);

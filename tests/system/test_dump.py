@@ -23,8 +23,8 @@ APP = "runtime ttmp; queues 2; spin"
 FAILURE, BUDGET, PARTIAL = 1, 7, 8
 
 
-# Their stacks are hundreds of MiB of a full core.
-LARGE = "runtime ttmp; queues 2; threads 60; spin"
+# A full core of it is more than a GiB: save areas, mostly.
+LARGE = "runtime ttmp; queues 8; threads 60; spin"
 
 
 def scene(gpus="gfx942", app=APP, **kwargs):
@@ -213,7 +213,7 @@ def everything_is_in_a_full_core():
 
 @test
 def an_interrupted_dump_leaves_nothing():
-    with scene(gpus="gfx90a", app=LARGE) as s:
+    with scene(app=LARGE) as s:
         need_small(s)
         directory = s.directory / "out"
         directory.mkdir()
@@ -331,7 +331,7 @@ def the_agent_writes_into_our_file():
 
 @test
 def a_full_core_is_written_in_slices():
-    with scene(gpus="gfx90a", app=LARGE) as s:
+    with scene(app=LARGE) as s:
         need_disk(s)
         need_small(s)
         s.session = s.attach()
@@ -424,7 +424,7 @@ def descriptors_that_nobody_wants_are_closed():
 
 @test
 def the_file_is_let_go_with_its_owner():
-    with scene(gpus="gfx90a", app=LARGE) as s:
+    with scene(app=LARGE) as s:
         need_disk(s)
         need_small(s)
         other = Rpc(s.socket)
@@ -620,6 +620,24 @@ def sections(data):
 
 
 GLOBAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 4, 5, 7, 15, 14
+
+
+@test
+def cuda_cores_of_every_layout():
+    """Records as long as those of the time; AMD has one layout only."""
+    warps = {"r346": 32, "r400": 32, "r525": 40, "r550": 40, "r555": 40, "r565": 40, "r570": 48, "r575": 64, "r580": 64,
+             "r590": 80, "r615": 80}
+    with cuda_scene() as s:
+        for layout, size in warps.items():
+            run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", f"--layout={layout}")
+            assert run.returncode == 0, run.stderr
+            found = sections((s.directory / "core").read_bytes())
+            assert sum(len(d) for _, _, _, d in found[WARPS]) == 24 * size, layout
+        assert s.ctl("dump", s.app.pid, "-o", s.directory / "core", "--layout=r1").returncode == 2
+        cuda_runs_on(s)
+    with scene() as s:
+        s.session = s.attach()
+        assert s.rpc.error("core.begin", session=s.session, layout="r400").name == "unsupported"
 
 
 @test
