@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -29,6 +28,7 @@
 /* Of these, for finding a thread and getting it to stop. */
 #define CHOOSE_MS      2000u
 #define STOP_MS	       500u
+#define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
 #define MAPS_MAX       (64u << 20)
@@ -91,16 +91,6 @@ static int fail(struct cudbgshim_inferior *c, int rc, const char *fmt, ...)
 	return rc;
 }
 
-static long trace(enum __ptrace_request request, pid_t tid, const void *addr, const void *data)
-{
-	return ptrace(request, tid, (void *)(uintptr_t)addr, (void *)(uintptr_t)data);
-}
-
-static long cont(enum __ptrace_request request, pid_t tid, int sig)
-{
-	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
-}
-
 int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 			  struct cudbgshim_inferior **ret_call)
 {
@@ -119,77 +109,12 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	return 0;
 }
 
-/* ------------------------------------------------------------------ stops -------------------- */
-
-struct stop {
-	enum { STOP_NONE, STOP_SIGNAL, STOP_SYSCALL, STOP_EVENT, STOP_GONE } kind;
-	int sig, event;
-};
-
-static struct stop look(pid_t tid)
-{
-	siginfo_t si = { .si_pid = 0 };
-
-	if (waitid(P_PID, (id_t)tid, &si, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
-		return (struct stop){ errno == EINTR ? STOP_NONE : STOP_GONE, 0, 0 };
-	if (!si.si_pid)
-		return (struct stop){ STOP_NONE, 0, 0 };
-	if (si.si_code != CLD_TRAPPED && si.si_code != CLD_STOPPED) {
-		waitpid(tid, NULL, __WALL | WNOHANG);
-		return (struct stop){ STOP_GONE, 0, 0 };
-	}
-	/* The one stop that must be consumed: the thread's number may have changed, and the kernel
-	 * wants to be sure that we know (kernel/ptrace.c, looks_like_a_spurious_pid()). */
-	if (si.si_status >> 8 == PTRACE_EVENT_EXEC)
-		waitpid(tid, NULL, __WALL | WNOHANG);
-	if (si.si_status >> 8)
-		return (struct stop){ STOP_EVENT, si.si_status & 0x7f, si.si_status >> 8 };
-	if (si.si_status == (SIGTRAP | 0x80))
-		return (struct stop){ STOP_SYSCALL, 0, 0 };
-	return (struct stop){ STOP_SIGNAL, si.si_status & 0x7f, 0 };
-}
-
-static bool is_group_stop(const struct stop *s)
-{
-	return s->kind == STOP_EVENT && s->event == PTRACE_EVENT_STOP && s->sig != SIGTRAP;
-}
-
-static bool is_exec(const struct stop *s)
-{
-	return s->kind == STOP_EVENT && s->event == PTRACE_EVENT_EXEC;
-}
-
-/* A call that only our looking interrupted shall go on. */
-static void forgive(pid_t tid)
-{
-	struct user_regs_struct regs = { 0 }, before;
-
-	if (trace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
-		return;
-	before = regs;
-	inferior_forgive_interruption(&regs);
-	if (regs.rax != before.rax)
-		trace(PTRACE_SETREGS, tid, NULL, &regs);
-}
-
-/* @return true when it is no longer ours. */
-static bool let_go(pid_t tid)
-{
-	struct stop s = look(tid);
-
-	if (s.kind == STOP_NONE)
-		return false;
-	if (s.kind == STOP_EVENT && s.event == PTRACE_EVENT_STOP)
-		forgive(tid);
-	if (s.kind != STOP_GONE)
-		cont(PTRACE_DETACH, tid, s.kind == STOP_SIGNAL ? s.sig : 0);
-	return true;
-}
+/* ------------------------------------------------------------------ letting go --------------- */
 
 static void pump_strays(struct cudbgshim_inferior *c)
 {
 	for (size_t i = 0; i < c->n_strays;)
-		if (let_go(c->strays[i]))
+		if (inferior_let_go(c->strays[i]))
 			c->strays[i] = c->strays[--c->n_strays];
 		else
 			i++;
@@ -197,15 +122,15 @@ static void pump_strays(struct cudbgshim_inferior *c)
 
 static void make_stray(struct cudbgshim_inferior *c, pid_t tid)
 {
-	if (!let_go(tid) && c->n_strays < STRAYS_MAX)
+	if (!inferior_let_go(tid) && c->n_strays < STRAYS_MAX)
 		c->strays[c->n_strays++] = tid;
 }
 
 /* The thread's number is gone: it ended, or called exec and goes on as the leader. */
-static int lost(struct cudbgshim_inferior *c, const struct stop *s)
+static int lost(struct cudbgshim_inferior *c, const struct inferior_stop *s)
 {
-	if (is_exec(s))
-		cont(PTRACE_DETACH, c->tid, 0);
+	if (inferior_is_exec(s))
+		inferior_cont(PTRACE_DETACH, c->tid, 0);
 	else if (c->tid != c->o.pid)
 		make_stray(c, c->o.pid);
 	c->record->is_active = 0;
@@ -242,7 +167,7 @@ static int seize(struct cudbgshim_inferior *c, pid_t tid)
 	void *options = (void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
 
 	step_name(c, "seize");
-	if (trace(PTRACE_SEIZE, tid, NULL, options) < 0) {
+	if (inferior_trace(PTRACE_SEIZE, tid, NULL, options) < 0) {
 		int error = errno;
 
 		c->err.tid = tid;
@@ -252,7 +177,7 @@ static int seize(struct cudbgshim_inferior *c, pid_t tid)
 	}
 	c->tid = tid;
 	step_name(c, "interrupt");
-	trace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	inferior_trace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	c->stop_deadline = clock_deadline_ms(STOP_MS);
 	c->state = STOPPING;
 	return 0;
@@ -323,7 +248,7 @@ static int save(struct cudbgshim_inferior *c)
 {
 	struct iovec iov = { c->saved.xstate, sizeof(c->saved.xstate) };
 
-	if (trace(PTRACE_GETREGS, c->tid, NULL, &c->saved.regs) < 0 ||
+	if (inferior_trace(PTRACE_GETREGS, c->tid, NULL, &c->saved.regs) < 0 ||
 	    ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &iov) < 0 ||
 	    ptrace(PTRACE_GETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask) < 0)
 		return -errno;
@@ -385,7 +310,7 @@ static int enter(struct cudbgshim_inferior *c)
 						     .function = c->o.function };
 	__atomic_store_n(&c->record->is_active, 1, __ATOMIC_RELEASE);
 	step_name(c, "registers");
-	if (trace(PTRACE_SETREGS, c->tid, NULL, &regs) < 0) {
+	if (inferior_trace(PTRACE_SETREGS, c->tid, NULL, &regs) < 0) {
 		c->record->is_active = 0;
 		return fail(c, -errno, "cannot set the registers of thread %d", (int)c->tid);
 	}
@@ -396,7 +321,7 @@ static int enter(struct cudbgshim_inferior *c)
 	clean_vector_state(c);
 	step_name(c, "run");
 	c->state = RUNNING;
-	cont(PTRACE_SYSCALL, c->tid, 0);
+	inferior_cont(PTRACE_SYSCALL, c->tid, 0);
 	return 0;
 }
 
@@ -428,19 +353,19 @@ static int prepare(struct cudbgshim_inferior *c)
 
 static int stopping(struct cudbgshim_inferior *c)
 {
-	struct stop s = look(c->tid);
+	struct inferior_stop s = inferior_look(c->tid);
 
-	if (s.kind == STOP_NONE)
+	if (s.kind == INFERIOR_STOP_NONE)
 		return clock_left_ms(c->stop_deadline) ? CUDBGSHIM_INFERIOR_WAIT :
 							 reject(c, "does not stop");
-	if (s.kind == STOP_GONE || is_exec(&s))
+	if (s.kind == INFERIOR_STOP_GONE || inferior_is_exec(&s))
 		return lost(c, &s);
-	if (is_group_stop(&s))
+	if (inferior_is_group_stop(&s))
 		return fail(c, -EBUSY, "process %d is stopped by job control", c->o.pid);
-	if (s.kind == STOP_EVENT)
+	if (s.kind == INFERIOR_STOP_EVENT)
 		return prepare(c);
 	step_name(c, "pass signal");
-	cont(PTRACE_CONT, c->tid, s.kind == STOP_SIGNAL ? s.sig : 0);
+	inferior_cont(PTRACE_CONT, c->tid, s.kind == INFERIOR_STOP_SIGNAL ? s.sig : 0);
 	return 0;
 }
 
@@ -451,12 +376,12 @@ static void go_to_restorer(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
 
-	if (trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
+	if (inferior_trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
 		return;
 	regs.rip = c->restorer;
 	regs.rsp = c->frame.addr + 8;
 	regs.orig_rax = ~0ull;
-	trace(PTRACE_SETREGS, c->tid, NULL, &regs);
+	inferior_trace(PTRACE_SETREGS, c->tid, NULL, &regs);
 }
 
 /*
@@ -468,9 +393,9 @@ static int begin_return(struct cudbgshim_inferior *c)
 {
 	step_name(c, "returned");
 	go_to_restorer(c);
-	trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
+	inferior_trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
 	c->state = RETURNING;
-	cont(PTRACE_CONT, c->tid, 0);
+	inferior_cont(PTRACE_CONT, c->tid, 0);
 	return 0;
 }
 
@@ -479,7 +404,7 @@ static bool is_return(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
 
-	if (trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
+	if (inferior_trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
 		return false;
 	switch (regs.orig_rax) {
 	case SYS_rt_sigreturn:
@@ -510,7 +435,7 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 	    sig != SIGABRT && sig != SIGSYS)
 		return false;
 	/* From another process, or abort() of the function itself. */
-	if (trace(PTRACE_GETSIGINFO, c->tid, NULL, &si) < 0 ||
+	if (inferior_trace(PTRACE_GETSIGINFO, c->tid, NULL, &si) < 0 ||
 	    (si.si_code <= 0 && si.si_code != SI_TKILL))
 		return false;
 	if (fd_read_file_at(c->o.proc_fd, "status", 65536, &status, &size) < 0)
@@ -521,36 +446,36 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 
 static int running(struct cudbgshim_inferior *c)
 {
-	struct stop s = look(c->tid);
+	struct inferior_stop s = inferior_look(c->tid);
 
 	switch (s.kind) {
-	case STOP_NONE:
+	case INFERIOR_STOP_NONE:
 		return CUDBGSHIM_INFERIOR_WAIT;
-	case STOP_GONE:
+	case INFERIOR_STOP_GONE:
 		return lost(c, &s);
-	case STOP_SYSCALL:
+	case INFERIOR_STOP_SYSCALL:
 		if (is_return(c))
 			return begin_return(c);
 		break;
-	case STOP_SIGNAL:
+	case INFERIOR_STOP_SIGNAL:
 		if (is_fatal_fault(c, s.sig)) {
 			fail(c, 0, "the function died of signal %d in thread %d", s.sig, (int)c->tid);
 			c->result = -EFAULT;
 			return begin_return(c);
 		}
 		step_name(c, "pass signal");
-		cont(PTRACE_SYSCALL, c->tid, s.sig);
+		inferior_cont(PTRACE_SYSCALL, c->tid, s.sig);
 		return 0;
-	case STOP_EVENT:
-		if (is_exec(&s))
+	case INFERIOR_STOP_EVENT:
+		if (inferior_is_exec(&s))
 			return lost(c, &s);
-		if (is_group_stop(&s)) {
-			trace(PTRACE_LISTEN, c->tid, NULL, NULL);
+		if (inferior_is_group_stop(&s)) {
+			inferior_trace(PTRACE_LISTEN, c->tid, NULL, NULL);
 			return 0;
 		}
 		break;
 	}
-	cont(PTRACE_SYSCALL, c->tid, 0);
+	inferior_cont(PTRACE_SYSCALL, c->tid, 0);
 	return 0;
 }
 
@@ -564,9 +489,9 @@ static int finish(struct cudbgshim_inferior *c)
 	ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
 	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
 	/* Last: up to here the frame would have restored everything. */
-	trace(PTRACE_SETREGS, c->tid, NULL, &c->saved.regs);
+	inferior_trace(PTRACE_SETREGS, c->tid, NULL, &c->saved.regs);
 	step_name(c, "detach");
-	cont(PTRACE_DETACH, c->tid, 0);
+	inferior_cont(PTRACE_DETACH, c->tid, 0);
 	c->record->is_active = 0;
 	c->tid = 0;
 	return c->result;
@@ -574,20 +499,20 @@ static int finish(struct cudbgshim_inferior *c)
 
 static int returning(struct cudbgshim_inferior *c)
 {
-	struct stop s = look(c->tid);
+	struct inferior_stop s = inferior_look(c->tid);
 
-	if (s.kind == STOP_NONE)
+	if (s.kind == INFERIOR_STOP_NONE)
 		return CUDBGSHIM_INFERIOR_WAIT;
-	if (s.kind == STOP_GONE || is_exec(&s))
+	if (s.kind == INFERIOR_STOP_GONE || inferior_is_exec(&s))
 		return lost(c, &s);
-	if (s.kind == STOP_EVENT && s.event == PTRACE_EVENT_STOP) {
+	if (s.kind == INFERIOR_STOP_EVENT && s.event == PTRACE_EVENT_STOP) {
 		if (finish(c) < 0)
 			return c->result;
 		c->state = OVER;
 		return 0;
 	}
 	/* A signal handler that runs first comes back to the restorer. */
-	cont(PTRACE_CONT, c->tid, s.kind == STOP_SIGNAL ? s.sig : 0);
+	inferior_cont(PTRACE_CONT, c->tid, s.kind == INFERIOR_STOP_SIGNAL ? s.sig : 0);
 	return 0;
 }
 
@@ -599,15 +524,15 @@ static int leave(struct cudbgshim_inferior *c)
 	uint64_t patience = clock_deadline_ms(100);
 
 	step_name(c, "leave");
-	trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
+	inferior_trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
 	while (clock_left_ms(patience)) {
-		struct stop s = look(c->tid);
+		struct inferior_stop s = inferior_look(c->tid);
 
-		if (s.kind == STOP_NONE) {
+		if (s.kind == INFERIOR_STOP_NONE) {
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 			continue;
 		}
-		if (s.kind != STOP_GONE)
+		if (s.kind != INFERIOR_STOP_GONE)
 			ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
 		break;
 	}
@@ -616,6 +541,13 @@ static int leave(struct cudbgshim_inferior *c)
 	     (int)c->tid);
 	c->tid = 0;
 	return -ETIMEDOUT;
+}
+
+static int too_late(struct cudbgshim_inferior *c)
+{
+	if (c->state == STOPPING)
+		return reject(c, "does not stop");
+	return c->state == CHOOSING ? -EAGAIN : leave(c);
 }
 
 static int advance(struct cudbgshim_inferior *c)
@@ -643,7 +575,7 @@ int cudbgshim_inferior_step(struct cudbgshim_inferior *c)
 	while (c->state != OVER && rc == 0) {
 		rc = advance(c);
 		if (rc == CUDBGSHIM_INFERIOR_WAIT && !clock_left_ms(c->deadline))
-			rc = c->state == CHOOSING ? -EAGAIN : leave(c);
+			rc = too_late(c);
 	}
 	if (rc < 0) {
 		if (c->tid)
@@ -676,42 +608,17 @@ const struct cudbgshim_inferior_error *cudbgshim_inferior_error(const struct cud
 
 void cudbgshim_inferior_destroy(struct cudbgshim_inferior *c)
 {
-	uint64_t patience = clock_deadline_ms(100);
+	uint64_t patience = clock_deadline_ms(STRAYS_MS);
 
 	if (!c)
 		return;
 	if (c->tid)
 		leave(c);
+	/* One that gets no processor now would stop later, and stay so as long as we live. */
 	while (c->n_strays && clock_left_ms(patience)) {
 		pump_strays(c);
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	}
 	free(c->maps);
 	free(c);
-}
-
-int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
-			      const struct cudbgshim_memory *memory)
-{
-	uint64_t patience = clock_deadline_ms(STOP_MS), cookie = 0;
-	struct user_regs_struct regs = { .rsp = UINT64_MAX };
-	struct stop s = { STOP_NONE, 0, 0 };
-
-	if (!__atomic_load_n(&record->is_active, __ATOMIC_ACQUIRE))
-		return 0;
-	/* The cookie is overwritten when the thread uses that part of its stack again. */
-	if (memory->read(memory->ctx, record->cookie_addr, &cookie, sizeof(cookie)) < 0 ||
-	    cookie != record->cookie)
-		return 0;
-	if (trace(PTRACE_SEIZE, record->tid, NULL, NULL) < 0)
-		return errno == ESRCH ? 0 : -errno;
-	trace(PTRACE_INTERRUPT, record->tid, NULL, NULL);
-	while (clock_left_ms(patience) && (s = look(record->tid)).kind == STOP_NONE)
-		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
-	if (s.kind == STOP_NONE)
-		return 1; /* our exit lets it go */
-	if (s.kind != STOP_GONE)
-		trace(PTRACE_GETREGS, record->tid, NULL, &regs);
-	let_go(record->tid);
-	return regs.rsp <= record->frame + 8;
 }

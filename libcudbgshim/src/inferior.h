@@ -2,11 +2,12 @@
 #ifndef CUDBGSHIM_INFERIOR_H
 #define CUDBGSHIM_INFERIOR_H
 
-/** @file inferior.h  Parts of a call in the debuggee: the frame, the choice of a thread. */
+/** @file inferior.h  Parts of a call in the debuggee: its thread's stops, the frame, the choice of a thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -17,6 +18,36 @@
 #define INFERIOR_FRAME_MAX  (INFERIOR_XSTATE_MAX + 1024u)
 /** Room below the frame for the function itself. */
 #define INFERIOR_STACK_ROOM (UINT64_C(128) << 10)
+
+static inline long inferior_trace(enum __ptrace_request request, pid_t tid, const void *addr,
+				  const void *data)
+{
+	return ptrace(request, tid, (void *)(uintptr_t)addr, (void *)(uintptr_t)data);
+}
+
+static inline long inferior_cont(enum __ptrace_request request, pid_t tid, int sig)
+{
+	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
+}
+
+/** What a seized thread last stopped for. */
+struct inferior_stop {
+	enum {
+		INFERIOR_STOP_NONE, /**< It runs. */
+		INFERIOR_STOP_SIGNAL,
+		INFERIOR_STOP_SYSCALL,
+		INFERIOR_STOP_EVENT,
+		INFERIOR_STOP_GONE, /**< It has ended. */
+	} kind;
+	int sig, event;
+};
+
+/** Leaves the stop for others to see, except that of an exec and of a death. */
+struct inferior_stop inferior_look(pid_t tid);
+bool inferior_is_group_stop(const struct inferior_stop *s);
+bool inferior_is_exec(const struct inferior_stop *s);
+/** Detach from a thread that has stopped.  @return false: it still runs, ask again. */
+bool inferior_let_go(pid_t tid);
 
 /** What a thread was before we touched it. */
 struct inferior_saved {

@@ -311,12 +311,19 @@ static void kind_vfork(void)
 		wrong("vfork child: %s", strerror(errno));
 }
 
-/* Never anywhere but in the C library: no thread to borrow. */
+/* Hardly anywhere but in the C library. */
 static void kind_libc(void)
 {
 	static char text[32 << 20];
 
 	memset(text, 'x', sizeof(text) - 1);
+}
+
+/* In the C library until somebody lets it go: no thread to borrow. */
+static void kind_spin(void)
+{
+	pthread_spin_lock(&v->spin);
+	pthread_spin_unlock(&v->spin);
 }
 
 static void kind_stopped(void)
@@ -332,7 +339,7 @@ static const struct kind {
 	{ "poll", kind_poll },	     { "futex", kind_futex },	  { "epoll", kind_epoll },
 	{ "read", kind_read },	     { "recv", kind_recv },	  { "sigsuspend", kind_sigsuspend },
 	{ "alarm", kind_alarm },     { "storm", kind_storm },	  { "vfork", kind_vfork },
-	{ "libc", kind_libc },	     { "stopped", kind_stopped },
+	{ "libc", kind_libc },	     { "spin", kind_spin },	  { "stopped", kind_stopped },
 };
 
 static void *run(void *arg)
@@ -388,6 +395,8 @@ static void prepare(void)
 	if (wake == MAP_FAILED || pipe2(pipe_fds, 0) < 0 || pipe2(silent_pipe, 0) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) < 0)
 		_exit(3);
+	pthread_spin_init(&v->spin, PTHREAD_PROCESS_SHARED);
+	pthread_spin_lock(&v->spin);
 	fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event_fd, &e);
 	sigaction(SIGUSR1, &sa, NULL);
@@ -411,6 +420,7 @@ static const struct kind *find(const char *name)
 int main(int argc, char **argv)
 {
 	bool suspends = false, alarms = false;
+	const struct kind *first;
 	pid_t me = getpid();
 
 	v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED, VICTIM_FD, 0);
@@ -432,8 +442,9 @@ int main(int argc, char **argv)
 		if (pthread_create(&t, NULL, run, (void *)(uintptr_t)find(argv[i])))
 			return 3;
 	}
+	first = find(argv[1]);
 	block_signals(alarms);
 	__atomic_store_n(&v->ready, 1, __ATOMIC_RELEASE);
-	run((void *)(uintptr_t)find(argv[1]));
+	run((void *)(uintptr_t)first);
 	return 0;
 }

@@ -7,6 +7,7 @@
  * What the victim of inferior calls writes about itself, in memory shared with its test.
  */
 
+#include <pthread.h>
 #include <stdint.h>
 
 #define VICTIM_FD     3 /* shared memory, inherited */
@@ -23,6 +24,7 @@ struct victim {
 	volatile uint64_t argument;
 	volatile uint64_t interrupted; /* sleep, poll, epoll_wait: EINTR, which a killed caller may cause */
 	volatile uint64_t signals;
+	pthread_spinlock_t spin; /* held from the start, for the kind of that name; whoever looks lets it go */
 	volatile uint64_t function[VICTIM_N_FUNCTIONS];
 };
 
