@@ -518,6 +518,20 @@ def vendor_code_is_in_the_worker_alone():
     assert not os.path.exists("/dev/nvidiactl")
 
 
+@test
+def driver_makes_no_device_file():
+    """On a machine without the kernel module, initialize() as root would make /dev/nvidiactl and leave it there."""
+    need_root()
+    for user_mode in (False, True):
+        with scene(user_mode=user_mode) as s:
+            made = s.directory / "nvidiactl"
+            with open(s.libraries / "cudasim.conf", "a", encoding="ascii") as f:
+                f.write(f"mknod {made}\n")
+            assert s.ctl("snapshot", s.app.pid).returncode == 0
+            assert not made.exists()
+            assert_untouched(s)
+
+
 # -- kill -9 --------------------------------------------------------------------------------------
 
 
@@ -583,7 +597,7 @@ def killed_altogether_the_next_start_undoes():
     for step in (suspended, attaching("initialize")):
         with scene() as s:
             step(s)
-            kill_agent(s)
+            kill_agent(s.agentd.pid)
             assert get(s, "cudbgUseExternalDebugger") == 1
             s.control("heal")
             s.start_agentd(user_mode=False)
