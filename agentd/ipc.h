@@ -211,6 +211,7 @@ struct ipc_rule {
 	uint32_t rate_events, rate_ms;
 	uint32_t key_parts, key_ms;
 	uint32_t n_devices, has_hook;
+	uint32_t hold_ms; /**< LIGHT, FULL: how long an exception may wait for the core. */
 	uint32_t devices[IPC_RULE_DEVICES_MAX];
 	char name[IPC_RULE_NAME_SIZE]; /**< "": no rule watches any more. */
 };
@@ -243,7 +244,8 @@ struct ipc_counts {
 
 struct ipc_add {
 	uint32_t type;
-	uint32_t has_body; /**< A second descriptor comes along, to be read to its end. */
+	uint32_t has_body;   /**< A second descriptor comes along, to be read to its end. */
+	uint64_t body_bytes; /**< What comes from it, if its writer lives that long. */
 };
 
 struct ipc_added {

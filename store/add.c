@@ -217,7 +217,7 @@ static uint64_t room_step(const struct store *s)
 	return step < PIECE ? PIECE : step < STEP_MAX ? step : STEP_MAX;
 }
 
-static int copy_body(struct writing *w, int body_fd)
+static int copy_body(struct writing *w, int body_fd, uint64_t size)
 {
 	auto_free char *buf = malloc(PIECE);
 	uint64_t done = 0, room = 0, step = room_step(w->s);
@@ -230,8 +230,8 @@ static int copy_body(struct writing *w, int body_fd)
 			r = (int)n;
 			break;
 		}
-		if (done + (uint64_t)n > store_max_body(w->s))
-			return -EFBIG;
+		if (done + (uint64_t)n > size)
+			return -ENODATA;
 		if (done + (uint64_t)n > room) {
 			r = store_vacuum(w->s, step, w->stem);
 			room = done + step;
@@ -240,19 +240,24 @@ static int copy_body(struct writing *w, int body_fd)
 			r = write_piece(w, buf, (size_t)n);
 		done += (uint64_t)n;
 	}
+	if (r == 0 && done != size)
+		r = -ENODATA;
 	if (r == 0 && ftruncate(w->fd, (off_t)done) < 0)
 		r = -errno;
 	return r;
 }
 
-static int add_body(struct store *s, const struct store_meta *m, const char *stem, int body_fd)
+static int add_body(struct store *s, const struct store_meta *m, const char *stem, int body_fd, uint64_t size)
 {
 	struct writing w;
 	struct stat st;
-	int r = begin(&w, s, stem, strcmp(m->body, "core.zst") ? NAME_CORE : NAME_CORE_ZST);
+	int r;
 
+	if (size > store_max_body(s))
+		return -EFBIG;
+	r = begin(&w, s, stem, strcmp(m->body, "core.zst") ? NAME_CORE : NAME_CORE_ZST);
 	if (r == 0)
-		r = copy_body(&w, body_fd);
+		r = copy_body(&w, body_fd, size);
 	if (r == 0) {
 		set_attributes(w.fd, m);
 		r = commit(&w);
@@ -265,7 +270,7 @@ static int add_body(struct store *s, const struct store_meta *m, const char *ste
 }
 
 int store_add(struct store *s, const struct store_meta *meta, const void *json, size_t json_size,
-	      int body_fd, struct store_added *ret)
+	      int body_fd, uint64_t body_size, struct store_added *ret)
 {
 	struct store_meta m = *meta;
 	char stem[NAME_MAX + 1];
@@ -289,6 +294,6 @@ int store_add(struct store *s, const struct store_meta *meta, const void *json, 
 	*ret = (struct store_added){ 0 };
 	memcpy(ret->id, m.id, sizeof(ret->id));
 	if (body_fd >= 0)
-		ret->body_status = add_body(s, &m, stem, body_fd);
+		ret->body_status = add_body(s, &m, stem, body_fd, body_size);
 	return 0;
 }

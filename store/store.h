@@ -137,7 +137,7 @@ uint64_t store_max_body(const struct store *s);
 
 struct store_added {
 	char id[STORE_ID_SIZE];
-	int body_status; /**< 0, or why there is no body: -EFBIG, -EDQUOT, -ENOSPC, other -errno. */
+	int body_status; /**< 0, or why there is no body: -EFBIG, -EDQUOT, -ENOSPC, -ENODATA (its size), other. */
 };
 
 /**
@@ -148,12 +148,13 @@ struct store_added {
  *
  * @param meta     Without id.
  * @param json     The document; one without line breaks is not required.
- * @param body_fd  Read to its end, from where it stands; borrowed.  -1: no body.
+ * @param body_fd  Read from where it stands to its end; borrowed.  -1: no body.
+ * @param body_size  What comes from there.  More or less than that is not kept: whoever wrote it has died.
  * @return 0 (also when the body could not be kept), -EFBIG (document), -EINVAL (pid, boot_id),
  *         -ENOSPC, -EDQUOT, -errno.
  */
 int store_add(struct store *s, const struct store_meta *meta, const void *json, size_t json_size,
-	      int body_fd, struct store_added *ret);
+	      int body_fd, uint64_t body_size, struct store_added *ret);
 
 enum store_body {
 	STORE_BODY_NONE,    /**< There never was one. */

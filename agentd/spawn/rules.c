@@ -19,6 +19,8 @@
 #define RATE_EVENTS  10
 #define RATE_MS	     60000
 #define KEY_MS	     600000
+#define HOLD_MS	     10000
+#define HOLD_MS_MAX  300000
 #define PERIOD_MS_MAX (7u * 86400 * 1000)
 #define WORDS_SIZE   1024
 /* inih cuts longer headers off (its MAX_SECTION). */
@@ -324,6 +326,16 @@ static const char *set_deduplicate(struct rule *r, const char *value)
 	return wrong ? wrong : each_word(r, parts, add_key_part);
 }
 
+static const char *set_hold(struct rule *r, const char *value)
+{
+	uint64_t ms;
+
+	if (str_to_ms(value, &ms) < 0 || ms > HOLD_MS_MAX)
+		return "not a time up to 5m";
+	r->hold_ms = (uint32_t)ms;
+	return NULL;
+}
+
 /* ------------------------------------------------------------------ rules -------------------- */
 
 static const struct key {
@@ -341,6 +353,7 @@ static const struct key {
 	{ "keep", set_keep, false },
 	{ "rate_limit", set_rate_limit, false },
 	{ "deduplicate", set_deduplicate, false },
+	{ "hold", set_hold, false },
 };
 
 static struct rule *add(struct rules *r, const char *name)
@@ -357,17 +370,11 @@ static struct rule *add(struct rules *r, const char *name)
 				.rate_events = RATE_EVENTS,
 				.rate_ms = RATE_MS,
 				.key_parts = IPC_KEY_KERNEL | IPC_KEY_PC | IPC_KEY_CODE,
-				.key_ms = KEY_MS };
+				.key_ms = KEY_MS,
+				.hold_ms = HOLD_MS };
 	str_copy(added->name, sizeof(added->name), name);
 	hook_rule_init(&added->hook, name);
 	return added;
-}
-
-static const char *contradiction(const struct rule *r)
-{
-	if (r->vendor == IPC_VENDOR_NVIDIA && r->keep > IPC_KEEP_JSON)
-		return "no core files of CUDA processes: keep = json or nothing with device = nvidia";
-	return NULL;
 }
 
 static const char *set_key(struct rule *r, const char *key, const char *value)
@@ -385,7 +392,6 @@ static const char *set_key(struct rule *r, const char *key, const char *value)
 const char *rules_set(struct rules *r, const char *name, const char *key, const char *value)
 {
 	struct rule *rule = find(r, name);
-	const char *wrong;
 
 	if (!rule && r->n == RULES_MAX)
 		return "too many rules";
@@ -393,8 +399,7 @@ const char *rules_set(struct rules *r, const char *name, const char *key, const 
 		rule = add(r, name);
 	if (!rule)
 		return "out of memory";
-	wrong = set_key(rule, key, value);
-	return wrong ? wrong : contradiction(rule);
+	return set_key(rule, key, value);
 }
 
 int rules_check(const struct rules *r, char *error, size_t error_size)
@@ -469,6 +474,7 @@ void rules_tell(const struct rule *rule, struct ipc_rule *ret)
 	ret->rate_ms = rule->rate_ms;
 	ret->key_parts = rule->key_parts;
 	ret->key_ms = rule->key_ms;
+	ret->hold_ms = rule->hold_ms;
 	ret->n_devices = rule->n_devices;
 	memcpy(ret->devices, rule->devices, sizeof(ret->devices));
 	ret->has_hook = rule->hook.path[0] != '\0';

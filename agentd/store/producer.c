@@ -34,7 +34,8 @@ static void record_added(const struct store_meta *m, const struct store_added *a
 }
 
 /* Line of metadata and document.  Who and which process is not the worker's to say. */
-static int add(struct service *s, const char *text, size_t size, int body_fd, struct store_added *ret)
+static int add(struct service *s, const char *text, size_t size, int body_fd, uint64_t body_bytes,
+	       struct store_added *ret)
 {
 	const char *newline = memchr(text, '\n', size < STORE_META_MAX ? size : STORE_META_MAX);
 	struct store_meta m;
@@ -49,7 +50,8 @@ static int add(struct service *s, const char *text, size_t size, int body_fd, st
 	m.uid = s->client_uid;
 	r = s->status;
 	if (r == 0)
-		r = store_add(&s->store, &m, newline + 1, size - (size_t)(newline + 1 - text), body_fd, ret);
+		r = store_add(&s->store, &m, newline + 1, size - (size_t)(newline + 1 - text), body_fd, body_bytes,
+			      ret);
 	if (r == 0)
 		record_added(&m, ret);
 	else
@@ -57,7 +59,8 @@ static int add(struct service *s, const char *text, size_t size, int body_fd, st
 	return r;
 }
 
-static int add_from_memfd(struct service *s, int text_fd, int body_fd, struct store_added *ret)
+static int add_from_memfd(struct service *s, int text_fd, int body_fd, uint64_t body_bytes,
+			  struct store_added *ret)
 {
 	const void *text;
 	size_t size;
@@ -65,7 +68,7 @@ static int add_from_memfd(struct service *s, int text_fd, int body_fd, struct st
 
 	if (r < 0)
 		return r;
-	r = add(s, text, size, body_fd, ret);
+	r = add(s, text, size, body_fd, body_bytes, ret);
 	fd_memfd_unmap(text, size);
 	return r;
 }
@@ -85,7 +88,7 @@ static int receive(struct service *s)
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	if (n == sizeof(m) && m.type == IPC_ADD && m.has_body <= 1 && n_fds == 1 + m.has_body)
-		answer.status = add_from_memfd(s, fds[0], m.has_body ? fds[1] : -1, &added);
+		answer.status = add_from_memfd(s, fds[0], m.has_body ? fds[1] : -1, m.body_bytes, &added);
 	else
 		answer.status = -EPROTO;
 	while (n_fds)

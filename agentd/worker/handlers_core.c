@@ -12,13 +12,17 @@
 
 /* Of one core.write: then others of the session get their turn. */
 #define WRITE_MS 100
-/* Before and behind the stop that core_begin makes: room for copies, threads, the list of code. */
-#define AROUND_MS 2000
 
 static int unsupported(struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 			     "core files of processes on devices of this vendor are not written");
+}
+
+static int busy(const struct session *s, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, "try again in a moment",
+			     "rule %s is writing a core of the process", s->watch.rule.name);
 }
 
 static int no_memory(struct agent_err *err)
@@ -82,12 +86,13 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	struct target_queue *queues;
 	struct target_waves_from from = { 0 };
 	struct target_core core;
-	uint32_t wanted_ms;
 	int r;
 
 	out_init(&head, 0);
 	if (!t->ops->core_begin)
 		return unsupported(err);
+	if (s->core_user == CORE_RULE)
+		return busy(s, err);
 	end_output(s);
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	r = t->ops->devices(t, arena, &devices, &from.n_devices, err);
@@ -100,12 +105,9 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	r = make_head(s, &from, arena, &head, err);
 	if (r < 0)
 		return r;
-	wanted_ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
-	from.max_stop_ms = session_stop_begin(s, wanted_ms + AROUND_MS);
-	if (from.max_stop_ms > wanted_ms)
-		from.max_stop_ms = wanted_ms;
-	r = t->ops->core_begin(t, &from, &what, arena, &core, err);
-	session_stop_end(s);
+	r = session_core_begin(s, &from, &what, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS,
+			       arena, &core, err);
+	s->core_user = r == 0 && !what.estimate ? CORE_CLIENT : CORE_NOBODY;
 	if (r < 0)
 		return r;
 	s->core_bytes = core.bytes;
@@ -135,12 +137,15 @@ int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		       const struct rpc_core_read_params *params, struct rpc_core_read_result *ret,
 		       struct agent_err *err)
 {
-	struct target *t = ((struct session *)ctx)->target;
+	struct session *s = ctx;
+	struct target *t = s->target;
 	uint8_t *buf;
 	int n;
 
 	if (!t->ops->core_read)
 		return unsupported(err);
+	if (s->core_user == CORE_RULE)
+		return busy(s, err);
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	buf = rpc_arena_alloc(arena, params->size);
 	if (!buf)
@@ -179,6 +184,8 @@ int handlers_core_write(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 
 	if (!s->target->ops->core_read)
 		return unsupported(err);
+	if (s->core_user == CORE_RULE)
+		return busy(s, err);
 	if (s->call_fd >= 0)
 		r = begin_output(s, params, err);
 	else if (!s->output)
@@ -207,6 +214,9 @@ int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (!s->target->ops->core_end)
 		return unsupported(err);
 	end_output(s);
+	if (s->core_user != CORE_CLIENT)
+		return 0;
 	s->target->ops->core_end(s->target);
+	s->core_user = CORE_NOBODY;
 	return 0;
 }

@@ -35,9 +35,10 @@ int record_open(const struct guard *g, int *ret_fd)
 	return 0;
 }
 
-int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd)
+int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
+		uint64_t body_bytes)
 {
-	const struct ipc_add add = { .type = IPC_ADD, .has_body = body_fd >= 0 };
+	const struct ipc_add add = { .type = IPC_ADD, .has_body = body_fd >= 0, .body_bytes = body_bytes };
 	auto_out struct out text;
 	auto_close int text_fd = -1;
 	int fds[2], r;
@@ -147,7 +148,7 @@ static int add(const struct guard *g, int *fd, const struct store_meta *m, const
 	int r = *fd < 0 ? record_open(g, fd) : 0;
 
 	if (r == 0)
-		r = record_send(*fd, m, json->data, json->size, -1);
+		r = record_send(*fd, m, json->data, json->size, -1, 0);
 	if (r < 0)
 		return r;
 	do

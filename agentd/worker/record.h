@@ -23,9 +23,11 @@ int record_open(const struct guard *g, int *ret_fd);
 /**
  * Hand over one record.
  * @param body_fd  Borrowed; read by the store to its end, from where it stands.  -1: no body.
+ * @param body_bytes  What will come from there; with any other number it is not kept.
  * @return 0, -EFBIG (document), -EAGAIN, -EPIPE (no store), -errno.
  */
-int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd);
+int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
+		uint64_t body_bytes);
 /** @return 0, -EAGAIN, -EPIPE (no store), -EPROTO. */
 int record_receive(int fd, struct ipc_added *ret);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,10 +20,10 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* The application waits for its fault meanwhile. */
-#define STOP_MS	    200
 #define LOOK_UP_MS  200
 #define REST_FACTOR 9 /* a look of 1 ms, then 9 ms without */
+/* The target is free by then. */
+#define SETTLE_MS   3000
 
 /* What one exception becomes. */
 struct making {
@@ -32,6 +33,7 @@ struct making {
 	struct rpc_gpu_snapshot_result doc;
 	struct store_meta meta;
 	char key[RULE_KEY_SIZE];
+	bool with_core;
 };
 
 static bool is_on(const struct rule_watch *w)
@@ -107,13 +109,28 @@ static void run_hook(struct session *s, struct rule_hook hook, const char *id)
 		log_warning("rule %s: its hook is not run: %s", s->watch.rule.name, strerror((int)-n));
 }
 
+static const char *why_lost(int r)
+{
+	return r == -EPIPE ? "the store is not available" : strerror(-r);
+}
+
+void rule_watch_stored(struct session *s, struct rule_hook hook, int status, const char *id)
+{
+	if (status < 0)
+		lose(s, why_lost(status));
+	else
+		s->watch.counts.recorded++;
+	run_hook(s, hook, status < 0 ? "" : id);
+	tell_counts(s);
+}
+
 /* Without a store nothing is known of what was on its way. */
 static void store_gone(struct session *s, int r)
 {
 	struct rule_watch *w = &s->watch;
 
-	for (; w->n_pending; run_hook(s, take_hook(w), ""))
-		lose(s, r == -EPIPE ? "the store is not available" : strerror(-r));
+	while (w->n_pending)
+		rule_watch_stored(s, take_hook(w), r, "");
 	drop_store(w);
 }
 
@@ -124,17 +141,11 @@ static void on_answer(evutil_socket_t fd, short what, void *user)
 	struct ipc_added added;
 	int r;
 
-	while ((r = w->n_pending ? record_receive(w->store_fd, &added) : -EAGAIN) == 0) {
-		if (added.status < 0)
-			lose(s, strerror(-added.status));
-		else
-			w->counts.recorded++;
-		run_hook(s, take_hook(w), added.status < 0 ? "" : added.id);
-	}
-	/* Readable with nothing on its way is the end of file. */
+	while ((r = w->n_pending ? record_receive(w->store_fd, &added) : -EAGAIN) == 0)
+		rule_watch_stored(s, take_hook(w), added.status, added.id);
+	/* With nothing on its way its process goes, and the next record gets another one. */
 	if (r != -EAGAIN || !w->n_pending)
 		store_gone(s, r);
-	tell_counts(s);
 }
 
 static int open_store(struct session *s)
@@ -162,7 +173,7 @@ static int send_record(struct session *s, const struct store_meta *m, const stru
 	int r = w->n_pending == RULE_WATCH_PENDING_MAX ? -EBUSY : open_store(s);
 
 	if (r == 0)
-		r = record_send(w->store_fd, m, json->data, json->size, -1);
+		r = record_send(w->store_fd, m, json->data, json->size, -1, 0);
 	if (r == 0)
 		w->hooks[w->n_pending++] = make_hook(m, TAKE_FD(hook));
 	return r;
@@ -258,7 +269,7 @@ static int look(struct making *k, bool waves)
 	int r;
 
 	k->doc = (struct rpc_gpu_snapshot_result){ 0 };
-	r = snapshot_look(s->target, k->a, &o, session_stop_begin(s, STOP_MS), &seen, &err);
+	r = snapshot_look(s->target, k->a, &o, session_stop_begin(s, RULE_WATCH_STOP_MS), &seen, &err);
 	session_stop_end(s);
 	if (waves)
 		s->watch.rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
@@ -283,15 +294,15 @@ static bool is_seen(const struct making *k)
 	       a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
 }
 
-static void say_not_looked(struct making *k)
+static void say_missing(struct making *k, const char *text)
 {
 	const char **missing = rpc_arena_array(k->a, k->doc.n_missing + 1, sizeof(*missing));
 
-	if (!missing)
+	if (!missing || !text)
 		return;
 	if (k->doc.n_missing)
 		memcpy(missing, k->doc.missing, k->doc.n_missing * sizeof(*missing));
-	missing[k->doc.n_missing++] = "waves: not looked at, because a look was a moment ago";
+	missing[k->doc.n_missing++] = text;
 	k->doc.missing = missing;
 	k->doc.complete = false;
 }
@@ -309,30 +320,58 @@ static int hook_text(const struct making *k, const struct out *json)
 	return fd;
 }
 
+static int encode(const struct making *k, struct out *ret)
+{
+	rpc_gpu_snapshot_result_encode(ret, &k->doc);
+	return rpc_arena_error(k->a) ? rpc_arena_error(k->a) : out_error(ret);
+}
+
+/* @return whether there is one; the record says why not. */
+static bool take_core(struct making *k)
+{
+	struct agent_err err = { 0 };
+	struct target_core core;
+	auto_out struct out head;
+
+	out_init(&head, STORE_JSON_MAX);
+	if (encode(k, &head) < 0)
+		return false;
+	if (rule_body_take(k->s, k->s->watch.rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) < 0) {
+		say_missing(k, rpc_arena_printf(k->a, "core: %s", err.message));
+		return false;
+	}
+	for (size_t i = 0; i < core.n_missing; i++)
+		say_missing(k, rpc_arena_printf(k->a, "core: %s", core.missing[i]));
+	return true;
+}
+
 static void keep(struct making *k)
 {
 	struct session *s = k->s;
 	auto_out struct out json;
+	bool core;
 	int r, hook;
 
 	k->doc.has_fault = true;
 	fill_fault(k, &k->doc.fault);
 	k->doc.fault.count = k->meta.count;
+	core = k->with_core && take_core(k);
 	out_init(&json, STORE_JSON_MAX);
-	rpc_gpu_snapshot_result_encode(&json, &k->doc);
-	r = rpc_arena_error(k->a) ? rpc_arena_error(k->a) : out_error(&json);
+	r = encode(k, &json);
 	hook = r == 0 ? hook_text(k, &json) : -1;
 	if (r == 0 && s->watch.rule.keep == IPC_KEEP_NOTHING) {
 		s->watch.counts.recorded++;
 		run_hook(s, make_hook(&k->meta, hook), "");
 		return;
 	}
-	if (r == 0)
+	if (r == 0 && core)
+		r = rule_body_send(s, &k->meta, &json, make_hook(&k->meta, hook));
+	else if (r == 0)
 		r = send_record(s, &k->meta, &json, hook);
 	if (r < 0)
-		lose(s, r == -EPIPE ? "the store is not available" : strerror(-r));
+		lose(s, why_lost(r));
 	/* The next one gets another store. */
-	if (r == -EPIPE)
+	if (r == -EPIPE && !core)
 		store_gone(s, r);
 }
 
@@ -351,7 +390,7 @@ static void make_record(struct making *k)
 		return;
 	}
 	if (!looked)
-		say_not_looked(k);
+		say_missing(k, "waves: not looked at, because a look was a moment ago");
 	make_key(k, find_group(k));
 	if (looked) {
 		w->seen = k->event->source;
@@ -362,6 +401,7 @@ static void make_record(struct making *k)
 		return;
 	}
 	describe(k, "exception");
+	k->with_core = w->rule.keep > IPC_KEEP_JSON;
 	k->meta.count = rule_recorded(&w->state, &w->rule, k->key, clock_now_ns());
 	keep(k);
 }
@@ -407,33 +447,14 @@ static void handle(struct session *s, const struct target_event *e)
 	tell_counts(s);
 }
 
-void rule_watch_exception(struct session *s, const struct target_event *e)
+bool rule_watch_exception(struct session *s, const struct target_event *e)
 {
 	if (is_for(&s->watch, e))
 		handle(s, e);
+	return rule_body_keeps_back(s, e);
 }
 
 /* ------------------------------------------------------------------ life --------------------- */
-
-int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err)
-{
-	struct rule_watch *w = &s->watch;
-	const struct subscriber who = { .client = RULE_WATCH_CLIENT, .exceptions = rule->exceptions };
-
-	if (strcmp(w->rule.name, rule->name) != 0) {
-		rule_watch_end(s);
-		w->state = (struct rule_state){ 0 };
-		w->exceptions = 0;
-	}
-	w->rule = *rule;
-	w->rule.name[sizeof(w->rule.name) - 1] = '\0';
-	if (!s->target->ops->subscribe)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "devices of this vendor report no exceptions");
-	if (subscribers_set(&s->subscribers, &who) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	return session_subscribe(s, err);
-}
 
 /* One record for all that has none. */
 static void summarise(struct session *s, uint64_t untold)
@@ -456,7 +477,7 @@ static void summarise(struct session *s, uint64_t untold)
 		 (int)s->target->facts.pid, untold);
 }
 
-void rule_watch_end(struct session *s)
+static void tell_untold(struct session *s)
 {
 	const struct rule_watch *w = &s->watch;
 	uint64_t untold = is_on(w) && w->rule.keep != IPC_KEEP_NOTHING ? rule_untold(&w->state) : 0;
@@ -465,7 +486,51 @@ void rule_watch_end(struct session *s)
 		summarise(s, untold);
 }
 
+int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err)
+{
+	struct rule_watch *w = &s->watch;
+	const struct subscriber who = { .client = RULE_WATCH_CLIENT, .exceptions = rule->exceptions };
+
+	if (strcmp(w->rule.name, rule->name) != 0) {
+		tell_untold(s);
+		w->state = (struct rule_state){ 0 };
+		w->exceptions = 0;
+	}
+	w->rule = *rule;
+	w->rule.name[sizeof(w->rule.name) - 1] = '\0';
+	if (!s->target->ops->subscribe)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "devices of this vendor report no exceptions");
+	if (subscribers_set(&s->subscribers, &who) < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	return session_subscribe(s, err);
+}
+
+/* What is stored is counted, and hooks hear of it, although the process may be gone. */
+void rule_watch_finish(struct session *s)
+{
+	struct rule_watch *w = &s->watch;
+	uint64_t deadline = clock_deadline_ms(SETTLE_MS);
+
+	tell_untold(s);
+	while (w->n_pending || w->body.store_fd >= 0) {
+		struct pollfd p[] = { { .fd = w->n_pending ? w->store_fd : -1, .events = POLLIN },
+				      { .fd = w->body.store_fd, .events = POLLIN } };
+		int r = poll(p, ARRAY_SIZE(p), clock_left_ms(deadline));
+
+		if (r <= 0 && !(r < 0 && errno == EINTR && clock_left_ms(deadline)))
+			break;
+		if (r > 0 && p[0].revents)
+			on_answer(w->store_fd, EV_READ, s);
+		if (r > 0 && p[1].revents)
+			rule_body_answered(s);
+	}
+	if (w->n_pending)
+		store_gone(s, -ETIMEDOUT);
+}
+
 void rule_watch_deinit(struct rule_watch *w)
 {
 	drop_store(w);
+	rule_body_deinit(&w->body);
 }

@@ -12,6 +12,7 @@
  */
 
 #include "agentd/worker/rule.h"
+#include "agentd/worker/rule_body.h"
 #include "agentd/worker/target.h"
 
 struct event;
@@ -21,12 +22,8 @@ struct session;
 #define RULE_WATCH_CLIENT UINT32_MAX
 /** Records that the store has not answered; more are lost. */
 #define RULE_WATCH_PENDING_MAX 32
-
-/** What a hook is to be told. */
-struct rule_hook {
-	int fd; /**< Its document; -1: there is no hook. */
-	struct ipc_fault fault;
-};
+/** The application waits for its fault while queues stand still. */
+#define RULE_WATCH_STOP_MS 200
 
 /** Of one session; starts as RULE_WATCH_NULL. */
 struct rule_watch {
@@ -41,16 +38,25 @@ struct rule_watch {
 	struct event *answered;
 	struct rule_hook hooks[RULE_WATCH_PENDING_MAX]; /**< For each unanswered record, oldest first. */
 	size_t n_pending;
+	struct rule_body body;
 };
 
-#define RULE_WATCH_NULL { .store_fd = -1 }
+#define RULE_WATCH_NULL { .store_fd = -1, .body = RULE_BODY_NULL }
 
 /** A rule comes, changes, or (without a name) goes.  @return 0 or negative with @p err. */
 int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err);
-/** An exception, before it goes on to the application.  Never fails: what is lost is counted. */
-void rule_watch_exception(struct session *s, const struct target_event *e);
-/** The session is over, everything is undone: say how many were not recorded. */
-void rule_watch_end(struct session *s);
+/**
+ * An exception, before it goes on to the application.  Never fails: what is lost is counted.
+ * @return whether it is kept back: the watch does target_ops.event_done itself, later.
+ */
+bool rule_watch_exception(struct session *s, const struct target_event *e);
+/**
+ * The store has answered, or there is none.
+ * @param hook  Its descriptor is taken.
+ */
+void rule_watch_stored(struct session *s, struct rule_hook hook, int status, const char *id);
+/** The session is over, everything is undone: say how many were not recorded, hear what the store says. */
+void rule_watch_finish(struct session *s);
 void rule_watch_deinit(struct rule_watch *w);
 
 #endif /* WORKER_RULE_WATCH_H */

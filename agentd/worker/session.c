@@ -18,6 +18,8 @@
 #define EVENTS_AT_ONCE 4096
 #define FLUSH_MS 500
 #define FIRST_CALL_MS 10000
+/* Before and behind the stop of a core: room for copies, threads, the list of code. */
+#define AROUND_CORE_MS 2000
 #define EXIT_NUDGE 3 /* spawn frees a target that waits for an answer which nobody gives */
 
 void session_id(const struct session *s, char buf[16])
@@ -32,14 +34,14 @@ static uint32_t lease_left_ms(const struct session *s)
 	return s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) + GUARD_LEASE_GRACE_MS : 0;
 }
 
-static void guard_begin(struct session *s)
+void session_work_begin(struct session *s)
 {
 	uint32_t left = lease_left_ms(s);
 
 	guard_arm(&s->guard, left && left < GUARD_CALL_MS ? left : GUARD_CALL_MS);
 }
 
-static void guard_end(struct session *s)
+void session_work_end(struct session *s)
 {
 	uint32_t left = lease_left_ms(s);
 
@@ -60,7 +62,7 @@ void session_set_lease(struct session *s, uint32_t ms)
 	}
 	s->lease_end_ns = clock_deadline_ms(ms);
 	event_add(s->lease, &tv);
-	guard_begin(s);
+	session_work_begin(s);
 }
 
 uint32_t session_stop_begin(struct session *s, uint32_t ms)
@@ -78,8 +80,22 @@ uint32_t session_stop_end(struct session *s)
 {
 	uint32_t left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : GUARD_CALL_MS;
 
-	guard_begin(s);
+	session_work_begin(s);
 	return left;
+}
+
+int session_core_begin(struct session *s, struct target_waves_from *from,
+		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
+		       struct target_core *ret, struct agent_err *err)
+{
+	int r;
+
+	from->max_stop_ms = session_stop_begin(s, stop_ms + AROUND_CORE_MS);
+	if (from->max_stop_ms > stop_ms)
+		from->max_stop_ms = stop_ms;
+	r = s->target->ops->core_begin(s->target, from, what, a, ret, err);
+	session_stop_end(s);
+	return r;
 }
 
 /* ------------------------------------------------------------------ sending ------------------ */
@@ -225,10 +241,10 @@ static void serve_method(struct session *s, struct ipc_message *m)
 	rpc_arena_init(&arena, 0);
 	out_init(&text, 0);
 	s->call_fd = TAKE_FD(m->fd);
-	guard_begin(s);
+	session_work_begin(s);
 	r = rpc_session_dispatch(&session_handlers, s, NULL, &arena, (enum rpc_method)m->head.number,
 				 m->text, (size_t)m->head.size, &text, &err);
-	guard_end(s);
+	session_work_end(s);
 	suspension_sync(s);
 	/* Nobody wanted it. */
 	if (s->call_fd >= 0)
@@ -244,6 +260,8 @@ int session_subscribe(struct session *s, struct agent_err *err)
 {
 	const struct subscriber all = subscribers_sum(&s->subscribers);
 
+	/* What is kept back is sent on as what it was subscribed to. */
+	rule_body_let_go(s);
 	return s->target->ops->subscribe(s->target, all.exceptions, all.hold, err);
 }
 
@@ -254,10 +272,10 @@ static void client_left(struct session *s, uint32_t client)
 
 	if (!subscribers_remove(&s->subscribers, client))
 		return;
-	guard_begin(s);
+	session_work_begin(s);
 	if (session_subscribe(s, &err) < 0)
 		log_warning("session %u: after a client left: %s", s->options->session, err.message);
-	guard_end(s);
+	session_work_end(s);
 }
 
 static void lease_lost(struct session *s)
@@ -267,7 +285,10 @@ static void lease_lost(struct session *s)
 	uint64_t since_ns = t->suspended_since_ns;
 	struct agent_err err = { 0 };
 
-	guard_begin(s);
+	session_work_begin(s);
+	rule_body_let_go(s);
+	if (s->core_user == CORE_CLIENT)
+		s->core_user = CORE_NOBODY;
 	if (undo_run(&t->undo, t->lease_mark, &err) < 0)
 		log_warning("session %u: undo after the writer left: %s", s->options->session,
 			    err.message);
@@ -275,7 +296,7 @@ static void lease_lost(struct session *s)
 	if (s->subscribers.n && session_subscribe(s, &err) < 0)
 		log_warning("session %u: after the writer left: %s", s->options->session, err.message);
 	session_set_lease(s, 0);
-	guard_end(s);
+	session_work_end(s);
 	suspension_sync(s);
 	if (n)
 		notify_resumed(s, RPC_RESUME_REASON_CLIENT_LOST, n, since_ns);
@@ -336,9 +357,9 @@ static void take_rule(struct session *s, const struct ipc_rule *rule)
 
 	event_del(s->no_call);
 	if (s->target) {
-		guard_begin(s);
+		session_work_begin(s);
 		r = rule_watch_set(s, rule, &err);
-		guard_end(s);
+		session_work_end(s);
 	}
 	if (r == 0)
 		return;
@@ -385,7 +406,7 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	rpc_arena_init(&arena, 0);
 	r = n ? t->ops->resume(t, NULL, 0, &arena, &results, &n_results, &err) : 0;
 	session_set_lease(s, 0);
-	guard_end(s);
+	session_work_end(s);
 	suspension_sync(s);
 	if (r < 0 || t->n_suspended) {
 		/* Ending the session is the stronger way to resume: the kernel does it itself. */
@@ -440,6 +461,7 @@ static int handle_event(struct session *s, struct agent_err *err)
 {
 	struct target *t = s->target;
 	struct target_event e;
+	bool kept = false;
 	int r = t->ops->event_next(t, &e, err);
 
 	if (r <= 0)
@@ -447,9 +469,9 @@ static int handle_event(struct session *s, struct agent_err *err)
 	/* The target waits in the runtime handshake: answer first, talk later. */
 	if (e.kind == TARGET_EVENT_EXCEPTION) {
 		announce_exception(s, &e);
-		rule_watch_exception(s, &e);
+		kept = rule_watch_exception(s, &e);
 	}
-	r = t->ops->event_done(t, &e, err);
+	r = kept ? 0 : t->ops->event_done(t, &e, err);
 	if (e.kind == TARGET_EVENT_RUNTIME)
 		announce_runtime(s);
 	return r < 0 ? r : 1;
@@ -463,12 +485,12 @@ static void on_target_event(evutil_socket_t fd, short what, void *user)
 	/* First empty the descriptor, then ask: the other order loses wake-ups. */
 	int drained = t->ops->event_drain(t), r = 1;
 
-	guard_begin(s);
+	session_work_begin(s);
 	for (int i = 0; i < EVENTS_AT_ONCE && r == 1; i++) {
 		r = handle_event(s, &err);
 		leader_poll(&t->leader, t->leader_sys);
 	}
-	guard_end(s);
+	session_work_end(s);
 	if (r == 1)
 		event_active(s->target_event, EV_READ, 1);
 	if (r < 0 && !t->ended)
@@ -565,12 +587,14 @@ static int end(struct session *s)
 		return 0;
 	}
 	guard_arm(&s->guard, GUARD_UNDO_MS);
+	rule_body_stop(s);
 	if (undo_run(&t->undo, 0, &err) < 0 && !t->ended)
 		log_warning("session %u: release of process %d: %s", s->options->session,
 			    (int)t->facts.pid, err.message);
 	if (leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge)
 		nudge = t->ops->needs_nudge(t);
-	rule_watch_end(s);
+	guard_arm(&s->guard, GUARD_UNDO_MS);
+	rule_watch_finish(s);
 	suspension_sync(s);
 	ipc_link_send(&s->link, &head, NULL);
 	flush(s);

@@ -18,6 +18,9 @@
 #include "agentd/worker/subscribers.h"
 #include "agentd/worker/target.h"
 
+/** Whose core the target keeps; there can be one. */
+enum core_user { CORE_NOBODY, CORE_CLIENT, CORE_RULE };
+
 struct session {
 	const struct worker_options *options;
 	struct target *target; /**< NULL when attaching failed. */
@@ -31,7 +34,8 @@ struct session {
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	struct ipc_head call;  /**< The call being handled. */
 	int call_fd; /**< Came along with it; -1: none, or taken. */
-	uint64_t core_bytes;	    /**< Of the core that was begun last. */
+	enum core_user core_user;
+	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
 	uint32_t output_ticket;
 	struct core_output *output; /**< That core on its way into a client's file, or NULL. */
 	struct subscribers subscribers;
@@ -56,6 +60,13 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms);
  * @return milliseconds that it may take; less when a lease ends earlier.
  */
 uint32_t session_stop_end(struct session *s);
+/** Around what is no call, and may need the target: spawn kills a worker that gets stuck in it. */
+void session_work_begin(struct session *s);
+void session_work_end(struct session *s);
+/** target_ops.core_begin within the time that a lease leaves; queues stand still for @p stop_ms at most. */
+int session_core_begin(struct session *s, struct target_waves_from *from,
+		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
+		       struct target_core *ret, struct agent_err *err);
 /** Send front a message of its own, whose text is not JSON. */
 void session_tell(struct session *s, enum ipc_type type, const struct out *text);
 /** Send a notification whose parameters are in @p text. */

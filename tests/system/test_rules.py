@@ -3,6 +3,7 @@
 """Watch rules: found without polling, recorded without anybody there, never in the application's way."""
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -13,8 +14,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import (BIN, EXCEPTIONS, Rpc, Scene, Skip, as_user, children, hook_directory, main, need_root,  # noqa: E402
-                     status, test, wait_until)
+from harness import (BIN, EXCEPTIONS, PATIENCE, CudaScene, Rpc, Scene, Skip, as_user, children,  # noqa: E402
+                     hook_directory, main, need_root, status, test, wait_until)
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 USER, OTHER = 1000, 1001
@@ -167,6 +168,197 @@ def the_handshake_is_answered():
         wait_until(lambda: s.target_state()["queues"], "the runtime has started")
         s.fault()
         assert s.rule()["exceptions"] == 1
+
+
+def stores(s):
+    return [p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-store"]
+
+
+def body(s, app=None):
+    """The record of a process, when its core is there; at most one is written at a time."""
+    found = [r for r in s.records() if r["pid"] == (app or s.app).pid and r["body"] == "present"]
+    return found[-1] if found else None
+
+
+def analyzed(s, name):
+    """What gpu-agentctl reads in the core of a record."""
+    core = s.directory / "core"
+    done = s.ctl("cores", "export", name, "-o", core)
+    assert done.returncode == 0, done
+    done = s.ctl("analyze", core, "-j")
+    core.unlink()
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)
+
+
+def is_vast(s):
+    """A sanitizer maps more for a program than any store takes."""
+    session = s.attach(control=True)
+    size = s.rpc.call("core.begin", session=session, full=True, estimate=True)["bytes"]
+    s.rpc.call("session.detach", session=session)
+    return size > 1 << 30
+
+
+@test
+def a_fault_becomes_a_core():
+    for keep in ("light", "full"):
+        with RuleScene(ALL + f"keep = {keep}\n", app=WAVES) as s:
+            s.wait_watched()
+            if keep == "full" and is_vast(s):
+                continue
+            s.fault(exception="wave_memory_violation", queue=1)
+            wait_until(lambda: s.rule()["recorded"] == 1, "recorded")
+            record = body(s)
+            info = s.rpc.call("cores.info", record=record["record"])["snapshot"]
+            assert info["complete"] and not info["missing"], info["missing"]
+            seen = analyzed(s, record["record"])
+            group = seen["groups"][0]
+            assert group["kernel"]["name"] == "spin" and group["reasons"] == ["memory_violation"], group
+            assert seen["process"]["pid"] == s.app.pid, seen["process"]
+            # The next one can be had, and people's own cores too.
+            s.fault(exception="wave_trap", queue=2)
+            wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+            assert body(s)["record"] != record["record"]
+            done = s.ctl("dump", s.app.pid, "-o", s.directory / "own")
+            assert done.returncode == 0, done
+            assert s.app_status().faults == 2 and s.target_state()["suspended_queues"] == 0
+
+
+@test
+def a_fault_of_cuda_becomes_a_core():
+    need_root()
+    with CudaScene(start_agent=False, user_mode=False, app_user=54107) as s:
+        # Of this user alone: other tests run CUDA processes at the same time.
+        (s.directory / "agentd.conf").write_text("[agent]\nuser = nobody\nsocket_group =\n"
+                                                 "[rule cuda]\nuser = 54107\nkeep = light\n")
+        s.start_agentd(user_mode=False)
+
+        def sessions():
+            return [x for x in s.rpc.call("session.list")["sessions"] if x["pid"] == s.app.pid]
+
+        def counted():
+            return next(r for r in s.rpc.call("agent.status")["rules"])["recorded"]
+
+        wait_until(lambda: sessions() and sessions()[0]["rule"] == "cuda", "the rule has it")
+        s.rpc.call("gpu.snapshot", session=s.attach())
+        s.control("raise 0 1 2 14 errorpc=0x50")
+        wait_until(counted, "recorded")
+        record, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == s.app.pid]
+        assert record["body"] == "present" and record["vendor"] == "nvidia", record
+        group = analyzed(s, record["record"])["groups"][0]
+        assert group["exception"] == "CUDA_EXCEPTION_14: warp illegal address", group
+
+
+@contextlib.contextmanager
+def stalled(s):
+    """Whatever is to be stored waits, with its own lock on the directory."""
+    s.cores.mkdir(0o700, exist_ok=True)
+    fd = os.open(s.cores, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+@test
+def faults_wait_for_the_core():
+    """The program may be gone as soon as it has one of them; everything else goes on."""
+    with RuleScene(ALL + "keep = light\nhold = 5m\n", app=WAVES) as s:
+        s.wait_watched()
+        with stalled(s):
+            s.raise_on(s.app)
+            wait_until(lambda: s.rule()["exceptions"] == 1, "the worker has it")
+            session = s.attach(control=True)
+            assert s.rpc.call("gpu.snapshot", session=session)["queues"]
+            error = s.rpc.error("core.begin", session=session)
+            assert error.name == "busy" and "rule all" in error.message, error
+            # Another one is kept back behind it; it has a record of its own, without a core.
+            s.raise_on(s.app, exception="wave_abort", queue=1)
+            wait_until(lambda: s.rule()["exceptions"] == 2, "the worker has it")
+            time.sleep(0.3)
+            assert s.app_status().faults == 0
+        wait_until(lambda: s.app_status().faults == 2, "the application gets both")
+        wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+        with_core, without = sorted(s.records(), key=lambda r: r["body"] != "present")
+        assert with_core["body"] == "present" and without["body"] == "none", (with_core, without)
+        missing = s.rpc.call("cores.info", record=without["record"])["snapshot"]["missing"]
+        assert any("another one is being written" in m for m in missing), missing
+        assert s.rpc.call("core.begin", session=session, estimate=True)["bytes"] > 0
+
+
+def end_by_itself(s):
+    """After `hold`."""
+
+
+def end_by_release(s):
+    session = s.attach()
+    s.rpc.call("session.detach", session=session, release=True)
+
+
+def end_by_reload(s):
+    s.reload(ALL.replace("all", "other"))
+
+
+def end_by_sigterm(s):
+    s.clients.clear()
+    s.agentd.popen.send_signal(signal.SIGTERM)
+
+
+def end_by_killed_worker(s):
+    killed(s, tracer(s.app))
+
+
+def end_by_killed_store(s):
+    for pid in wait_until(lambda: stores(s), "the store"):
+        killed(s, pid)
+
+
+def end_by_killed_agent(s):
+    s.clients.clear()
+    killed(s, s.agentd.pid)
+
+
+@test
+def faults_do_not_wait_for_ever():
+    """Whatever comes first: then they go on, once."""
+    for end in (end_by_itself, end_by_release, end_by_reload, end_by_sigterm, end_by_killed_worker, end_by_killed_store,
+                end_by_killed_agent):
+        hold = "500ms" if end is end_by_itself else "5m"
+        with RuleScene(ALL + f"keep = light\nhold = {hold}\n", app=WAVES) as s:
+            s.wait_watched()
+            with stalled(s):
+                s.raise_on(s.app)
+                wait_until(lambda: s.rule()["exceptions"] == 1, "the worker has it")
+                end(s)
+                wait_until(lambda: s.app_status().faults == 1, f"the application gets its fault: {end.__name__}")
+            time.sleep(0.3)
+            assert s.app_status().faults == 1 and s.target_state()["suspended_queues"] == 0, end.__name__
+            if end is end_by_killed_worker:
+                s.wait_watched()
+                wait_until(lambda: [r["body"] for r in s.records()] == ["gone"], "the record is there, the core is not")
+                assert not [p for p in s.cores.iterdir() if p.suffix == ".core"], "half a core"
+
+
+@test
+def who_dies_of_its_fault_is_recorded():
+    """The usual case: the store answers when the process is gone; its hook runs all the same."""
+    need_root()
+    with RuleScene(app=None) as s, hook_directory() as place:
+        out = s.directory / "out"
+        hook = place / "hook"
+        hook.write_text(f"#!/bin/sh\necho $GPU_AGENT_RECORD >{out}.new; mv {out}.new {out}\n")
+        hook.chmod(0o755)
+        s.reload(ALL + f"hook = {hook}\nhook_user = root\n")
+        app = s.start_app(PLAIN)
+        s.wait_watched(app)
+        with stalled(s):
+            s.fault(app)
+            app.stop(signal.SIGKILL)
+            time.sleep(0.3)
+        wait_until(out.exists, "the hook has run")
+        record, = s.records()
+        assert out.read_text().strip() == record["record"] and s.rule()["recorded"] == 1, (record, s.rule())
 
 
 @test
@@ -442,6 +634,33 @@ def on_a_full_disk_faults_go_on():
             s.fault(app, n=3)
             wait_until(lambda: s.rule()["lost"] == 3, "counted")
             assert s.app_status(app).faults == 3
+        finally:
+            s.agentd.stop()
+            LIBC.umount2(str(s.cores).encode(), 2)
+
+
+@test
+def a_core_without_room_is_left_out():
+    """Too long, or the disk is full while it is written: the record says so, the fault goes on."""
+    need_root()
+
+    def check(s):
+        app = s.start_app(WAVES)
+        s.wait_watched(app)
+        s.fault(app, exception="wave_memory_violation", queue=1)
+        wait_until(lambda: s.rule()["recorded"] == 1, "recorded")
+        assert [r["body"] for r in s.records()] == ["gone"] and "its core is not kept" in s.agentd.err()
+        assert not [p for p in s.cores.iterdir() if p.suffix == ".core"], "half a core"
+        s.fault(app, exception="wave_trap")
+
+    with RuleScene(ALL + "keep = light\n", app=None, store="max_body = 64K") as s:
+        check(s)
+    with RuleScene(ALL + "keep = light\n", app=None, store="max_use = 1G\nkeep_free = 0") as s:
+        s.cores.mkdir(0o700, exist_ok=True)
+        if LIBC.mount(b"tmpfs", str(s.cores).encode(), b"tmpfs", 0, b"size=128k,mode=700"):
+            raise Skip("cannot mount a tmpfs")
+        try:
+            check(s)
         finally:
             s.agentd.stop()
             LIBC.umount2(str(s.cores).encode(), 2)

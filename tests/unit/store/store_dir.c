@@ -140,7 +140,8 @@ int fixture_add_for(struct fixture *f, uint32_t uid, const char *key, int body_s
 	snprintf(m.key, sizeof(m.key), "%s", key);
 	faults.now_us += 1000000;
 	m.time_us = faults.now_us;
-	r = store_add(&f->store, &m, json, sizeof(json) - 1, body, ret ? ret : &added);
+	r = store_add(&f->store, &m, json, sizeof(json) - 1, body, body_size < 0 ? 0 : (uint64_t)body_size,
+		      ret ? ret : &added);
 	return r;
 }
 

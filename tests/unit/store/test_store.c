@@ -150,7 +150,7 @@ static void killed_writer_loses_only_the_body(void)
 		struct store_added added;
 
 		close(pipes[1]);
-		_exit(store_add(&f.store, &m, "{}", 2, pipes[0], &added) < 0);
+		_exit(store_add(&f.store, &m, "{}", 2, pipes[0], 2 * sizeof(piece), &added) < 0);
 	}
 	close(pipes[0]);
 	TEST_EQ(write(pipes[1], piece, sizeof(piece)), sizeof(piece));
@@ -331,9 +331,9 @@ static void bad_input_is_refused(void)
 	auto_fixture f;
 
 	TEST_EQ_FATAL(fixture_open(&f, NULL), 0);
-	TEST_EQ(store_add(&f.store, &pid, "{}", 2, -1, &added), -EINVAL);
-	TEST_EQ(store_add(&f.store, &boot, "{}", 2, -1, &added), -EINVAL);
-	TEST_EQ(store_add(&f.store, &boot, "{}", STORE_JSON_MAX + 1, -1, &added), -EFBIG);
+	TEST_EQ(store_add(&f.store, &pid, "{}", 2, -1, 0, &added), -EINVAL);
+	TEST_EQ(store_add(&f.store, &boot, "{}", 2, -1, 0, &added), -EINVAL);
+	TEST_EQ(store_add(&f.store, &boot, "{}", STORE_JSON_MAX + 1, -1, 0, &added), -EFBIG);
 	TEST_EQ(files_in(&f), 0);
 }
 

@@ -180,7 +180,7 @@ static void holes_cost_nothing(void)
 
 	TEST_EQ_FATAL(fixture_open(&f, &limits), 0);
 	TEST_EQ(ftruncate(body, 300 << 20), 0);
-	TEST_EQ(store_add(&f.store, &m, "{}", 2, body, &added), 0);
+	TEST_EQ(store_add(&f.store, &m, "{}", 2, body, 300 << 20, &added), 0);
 	TEST_EQ(added.body_status, 0);
 	TEST_EQ_FATAL(store_list(&f.store, &l), 0);
 	TEST_EQ(l.items[0].zstd, true);
