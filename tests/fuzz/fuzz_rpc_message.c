@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "protocol/rpc_editor.h"
 #include "protocol/rpc_message.h"
 
 /* The reply to a request is itself a message that a client can read. */
@@ -29,6 +30,21 @@ static void answer(const struct rpc_request *q)
 		abort();
 }
 
+/* A message of the other protocol is none of this one. */
+static void tell_apart(const char *text, size_t size, const struct rpc_message *m)
+{
+	struct rpc_editor_request q;
+
+	if (!rpc_editor_request_parse(text, size, &q))
+		return;
+	if (q.seq < text || q.seq + q.seq_size > text + size || q.command < text ||
+	    q.command + q.command_size > text + size || !q.seq_size || q.command_size < 2)
+		abort();
+	for (size_t i = 0; m && i < m->n; i++)
+		if (!m->requests[i].code)
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct agent_err err = { 0 };
@@ -38,7 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rpc_message_parse((const char *)data, size, &m, &err) < 0) {
 		if (!err.code)
 			abort();
+		tell_apart((const char *)data, size, NULL);
 	} else {
+		tell_apart((const char *)data, size, &m);
 		for (size_t i = 0; i < m.n; i++)
 			if (rpc_request_wants_reply(&m.requests[i]))
 				answer(&m.requests[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/out.h"
+#include "protocol/rpc_editor.h"
 #include "protocol/rpc_message.h"
 #include "rpc_gen.h"
 #include "testlib.h"
@@ -217,7 +218,45 @@ static void texts_are_written(void)
 			 "not say what went wrong\",\"data\":{\"name\":\"internal\"}}}");
 }
 
-TEST_SUITE(rpc_message, TEST(requests_are_taken_apart), TEST(bad_requests_say_why),
+static void requests_of_editors_are_no_json_rpc(void)
+{
+	static const struct {
+		const char *text, *seq, *command; /* NULL: it is none */
+	} rows[] = {
+		{ "{\"seq\":1,\"type\":\"request\",\"command\":\"initialize\"}", "1", "\"initialize\"" },
+		{ " {\"arguments\":{\"type\":[1]},\"command\":\"\\u0061\",\"\\u0074ype\":\"reques\\u0074\",\"seq\":-2.5e1} ",
+		  "-2.5e1", "\"\\u0061\"" },
+		{ "{\"seq\":1,\"type\":\"request\",\"command\":\"a\"", NULL, NULL },
+		{ "{\"seq\":1,\"type\":\"request\",\"command\":\"a\"}{}", NULL, NULL },
+		{ "[{\"seq\":1,\"type\":\"request\",\"command\":\"a\"}]", NULL, NULL },
+		{ "{\"seq\":\"1\",\"type\":\"request\",\"command\":\"a\"}", NULL, NULL },
+		{ "{\"seq\":1,\"type\":\"event\",\"command\":\"a\"}", NULL, NULL },
+		{ "{\"seq\":1,\"type\":null,\"command\":\"a\"}", NULL, NULL },
+		{ "{\"seq\":1,\"type\":\"request\",\"command\":[\"a\"]}", NULL, NULL },
+		{ "{\"seq\":1,\"type\":\"request\"}", NULL, NULL },
+		{ "{\"type\":\"request\",\"command\":\"a\"}", NULL, NULL },
+		{ "{\"seq\":1,\"type\":\"request\",\"command\":\"a\"," V "}", NULL, NULL },
+		{ "\"request\"", NULL, NULL },
+		{ "", NULL, NULL },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		size_t size = strlen(rows[i].text);
+		struct rpc_editor_request q = { 0 };
+		char got[32];
+		bool is = rpc_editor_request_parse(test_tail_dup(rows[i].text, size), size, &q);
+
+		TEST_ROW_EQ(i, is, rows[i].seq != NULL);
+		if (!is)
+			continue;
+		snprintf(got, sizeof(got), "%.*s", (int)q.seq_size, q.seq);
+		TEST_ROW_STR(i, got, rows[i].seq);
+		snprintf(got, sizeof(got), "%.*s", (int)q.command_size, q.command);
+		TEST_ROW_STR(i, got, rows[i].command);
+	}
+}
+
+TEST_SUITE(rpc_message, TEST(requests_of_editors_are_no_json_rpc), TEST(requests_are_taken_apart), TEST(bad_requests_say_why),
 	   TEST(broken_json_is_a_parse_error), TEST(batches_keep_their_order),
 	   TEST(bad_requests_have_an_error_object), TEST(replies_are_told_apart),
 	   TEST(texts_are_written));
