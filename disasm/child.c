@@ -4,7 +4,6 @@
  * few bytes that no assembler made.  Attempts are numbered: processors times libraries.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -192,7 +191,7 @@ static void reset_signals(void)
 static int settle_in(int fd, pid_t parent)
 {
 	const struct rlimit no_core = { 0, 0 }, cpu = { CPU_S, CPU_S };
-	int quiet = memfd_create("disasm", 0), null = open("/dev/null", O_RDWR);
+	int quiet = memfd_create("disasm", 0), null = memfd_create("null", 0);
 
 	reset_signals();
 	if (quiet < 0 || null < 0 || dup2(quiet, STDERR_FILENO) < 0 ||
