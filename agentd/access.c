@@ -26,7 +26,7 @@
 #define USER_NS_DEPTH_MAX 33 /* the kernel's own limit is 32 levels */
 #define GROUPS_MAX 65536
 
-static int peer_groups(int sock, const struct access_rules *rules, struct access_peer *peer)
+int access_peer_groups(int sock, gid_t **ret, size_t *ret_n)
 {
 	socklen_t size = 64 * sizeof(gid_t);
 	auto_free gid_t *groups = malloc(size);
@@ -45,8 +45,21 @@ static int peer_groups(int sock, const struct access_rules *rules, struct access
 		if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
 			return -errno;
 	}
-	for (size_t i = 0; i <= size / sizeof(gid_t); i++) {
-		gid_t gid = i < size / sizeof(gid_t) ? groups[i] : peer->gid;
+	*ret = TAKE_PTR(groups);
+	*ret_n = size / sizeof(gid_t);
+	return 0;
+}
+
+static int judge_groups(int sock, const struct access_rules *rules, struct access_peer *peer)
+{
+	auto_free gid_t *groups = NULL;
+	size_t n;
+	int r = access_peer_groups(sock, &groups, &n);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i <= n; i++) {
+		gid_t gid = i < n ? groups[i] : peer->gid;
 
 		if (gid == ACCESS_NO_GROUP)
 			continue;
@@ -71,7 +84,7 @@ int access_peer_read(int client_sock, const struct access_rules *rules, struct a
 	peer.uid = cred.uid;
 	peer.gid = cred.gid;
 	peer.admin = cred.uid == 0;
-	r = peer_groups(client_sock, rules, &peer);
+	r = judge_groups(client_sock, rules, &peer);
 	if (r < 0)
 		return r;
 	size = sizeof(pidfd);
@@ -221,6 +234,15 @@ static bool pidfd_is_dead(int pidfd)
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
 	return pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+bool access_peer_is_near(const struct access_peer *p)
+{
+	auto_close int theirs = open_user_ns(p->pid);
+	auto_close int ours = open_user_ns(getpid());
+
+	/* Looked at while the peer lived: the number was not somebody else's. */
+	return theirs >= 0 && ours >= 0 && same_file(theirs, ours) && !pidfd_is_dead(p->pidfd);
 }
 
 /* Is the target's user namespace the peer's own or one below it? */

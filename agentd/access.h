@@ -13,6 +13,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -52,6 +53,10 @@ struct access_target {
 /** @return 0 or -errno.  Release with access_peer_deinit(). */
 int access_peer_read(int client_sock, const struct access_rules *rules, struct access_peer *ret);
 void access_peer_deinit(struct access_peer *p);
+/** Supplementary groups of the peer.  @param ret  malloc'ed.  @return 0 or -errno. */
+int access_peer_groups(int client_sock, gid_t **ret, size_t *ret_n);
+/** Does the peer live in the user namespace of this process? */
+bool access_peer_is_near(const struct access_peer *p);
 
 /** @return 0, -ESRCH (no such process, or a mere thread id), -errno. */
 int access_target_read(pid_t pid, struct access_target *ret);

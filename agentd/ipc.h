@@ -12,10 +12,11 @@
  *	worker  -> spawn    struct ipc_guard
  *	spawn   -> worker   struct ipc_rule
  *	front  <-> store    as front <-> worker
+ *	front  <-> adapter  a stream: JSON-RPC, the adapter being the client
  *	front  <-> spawn    besides, struct ipc_hooks, ipc_hooked
  *	worker <-> store    struct ipc_add, ipc_added
  *
- * All are SOCK_SEQPACKET pairs made by spawn.  A message of another size or type than expected is a
+ * All others are SOCK_SEQPACKET pairs made by spawn.  A message of another size or type than expected is a
  * protocol error: the receiver closes that link.  No side trusts a number that says who the
  * client is: spawn reads the credentials from the client's own socket, passed as a descriptor.
  */
@@ -38,6 +39,8 @@
  */
 #define IPC_FD_UNDO 7
 #define IPC_UNDO_BYTES 4096
+#define IPC_FD_EDITOR 6 /**< adapter: the editor's socket. */
+#define IPC_FD_EARLY  7 /**< adapter: sealed memory with what was read from it. */
 
 #define IPC_INLINE_MAX (48 * 1024)
 /** Largest text in one message; what a memfd may hold. */
@@ -50,6 +53,7 @@ enum ipc_kind {
 	IPC_KIND_RESCUE = 3,
 	IPC_KIND_STORE = 4,
 	IPC_KIND_LOOK = 5,
+	IPC_KIND_ADAPTER = 6,
 };
 enum ipc_right { IPC_RIGHT_NONE = 0, IPC_RIGHT_READ = 1, IPC_RIGHT_CONTROL = 2 };
 
@@ -71,7 +75,7 @@ enum ipc_verdict {
 
 enum ipc_type {
 	/* front -> spawn */
-	IPC_START = 1, /**< struct ipc_start, one descriptor: the client's socket. */
+	IPC_START = 1, /**< struct ipc_start; the client's socket; for an adapter, what IPC_FD_EARLY is. */
 	IPC_NOTE,      /**< struct ipc_note. */
 	IPC_HOOKS,     /**< struct ipc_hooks; the client's socket; the document of a test. */
 	/* spawn -> front */

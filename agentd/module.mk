@@ -10,3 +10,4 @@ include agentd/front/module.mk
 include agentd/worker/module.mk
 include agentd/store/module.mk
 include agentd/hook/module.mk
+include agentd/adapter/module.mk

@@ -44,6 +44,13 @@ static const int core_calls[] = {
 	SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
 };
 
+/* Of the disassembler's child, too, until it confines itself, and of the loader and LLVM in it. */
+static const int adapter_calls[] = {
+	SCMP_SYS(access), SCMP_SYS(close_range), SCMP_SYS(dup2), SCMP_SYS(getcwd), SCMP_SYS(getppid), SCMP_SYS(getrlimit),
+	SCMP_SYS(kill), SCMP_SYS(lstat), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(setrlimit),
+	SCMP_SYS(sigaltstack), SCMP_SYS(stat), SCMP_SYS(statx), SCMP_SYS(sysinfo), SCMP_SYS(wait4),
+};
+
 /* Of libcuda and libcudadebugger, the thread library and the loader under them. */
 static const int driver_calls[] = {
 	SCMP_SYS(bind), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
@@ -127,6 +134,21 @@ static int allow_threads(scmp_filter_ctx ctx)
 					    SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
+/* Processes, too, but in no namespaces of their own. */
+static int allow_child(scmp_filter_ctx ctx)
+{
+	const unsigned spaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID |
+				CLONE_NEWUSER | CLONE_NEWUTS;
+	int r = allow_read_only_open(ctx);
+
+	if (r == 0)
+		r = allow(ctx, thread_calls, ARRAY_SIZE(thread_calls));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+					    SCMP_A0(SCMP_CMP_MASKED_EQ, spaces, 0));
+}
+
 static int allow_worker(scmp_filter_ctx ctx)
 {
 	int r = allow_read_only_open(ctx);
@@ -201,6 +223,13 @@ int sandbox_core(void)
 int sandbox_worker_driver(void)
 {
 	return apply(worker_calls, ARRAY_SIZE(worker_calls), allow_driver);
+}
+
+int sandbox_adapter(void)
+{
+	int r = limit_memory(RLIMIT_AS);
+
+	return r < 0 ? r : apply(adapter_calls, ARRAY_SIZE(adapter_calls), allow_child);
 }
 
 int sandbox_store(void)

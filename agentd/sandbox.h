@@ -27,6 +27,11 @@ int sandbox_worker_driver(void);
  * those that the core names.
  */
 int sandbox_core(void);
+/**
+ * adapter: a bounded address space; besides, opening files for reading, and a child that runs the
+ * disassembler.
+ */
+int sandbox_adapter(void);
 /** store: besides, changing the files of the directory that it has open. */
 int sandbox_store(void);
 

@@ -33,8 +33,10 @@ struct dap_options {
 	uint32_t timeout_ms;	/**< Of each request to it. */
 	uint32_t max_stop_ms;	/**< Unless the editor says otherwise; 0: the agent's default. */
 	int in_fd, out_fd;	/**< Borrowed; @p out_fd does not block while this runs. */
+	const void *early;	/**< What the editor has sent already; borrowed. */
+	size_t early_size;
 	const struct dap_core_source *core; /**< Borrowed; NULL: core files are not opened. */
-	/** Connects; NULL for rpc_client_open().  For tests. */
+	/** Connects, once; NULL for rpc_client_open(). */
 	int (*connect)(const char *socket, struct rpc_client **ret, struct agent_err *err);
 };
 

@@ -88,8 +88,9 @@ static int core_file(struct dap *d, struct dap_json v, struct agent_err *err)
 	if (!dap_json_str(v, d->core_file, sizeof(d->core_file)) || !d->core_file[0])
 		return dap_invalid(err, "coreFile: must be the path of a file");
 	if (!d->options->core)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "coreFile: this adapter opens no core files");
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
+				     "gpu-agentctl dap does",
+				     "coreFile: the agent's socket opens no core files");
 	return 0;
 }
 
@@ -129,8 +130,10 @@ static int attach(struct dap *d, const struct dap_request *q, struct out *body,
 		return dap_invalid(err, "attach: was sent before");
 	d->core_file[0] = '\0';
 	r = attach_args(d, q->args, err);
-	if (r < 0)
+	if (r < 0) {
+		d->core_file[0] = '\0';
 		return r;
+	}
 	d->state = DAP_ATTACHING;
 	dap_respond(d, q, NULL);
 	dap_event(d, "initialized", NULL);

@@ -255,22 +255,13 @@ static void lose_track(struct dap *d)
 	d->failed = -EPROTO;
 }
 
-static void read_some(struct dap *d)
+static void take(struct dap *d, const void *data, size_t n)
 {
-	ssize_t n = read(d->options->in_fd, d->chunk, CHUNK);
 	const char *body;
 	size_t size;
 	int r;
 
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return;
-	if (n <= 0) {
-		d->eof = true;
-		if (rpc_wire_finish(&d->wire, &body, &size) < 0)
-			lose_track(d);
-		return;
-	}
-	if (rpc_wire_feed(&d->wire, d->chunk, (size_t)n) < 0) {
+	if (rpc_wire_feed(&d->wire, data, n) < 0) {
 		d->failed = -ENOMEM;
 		return;
 	}
@@ -284,6 +275,23 @@ static void read_some(struct dap *d)
 	}
 	if (r < 0)
 		lose_track(d);
+}
+
+static void read_some(struct dap *d)
+{
+	ssize_t n = read(d->options->in_fd, d->chunk, CHUNK);
+	const char *body;
+	size_t size;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		d->eof = true;
+		if (rpc_wire_finish(&d->wire, &body, &size) < 0)
+			lose_track(d);
+		return;
+	}
+	take(d, d->chunk, (size_t)n);
 }
 
 /* @return 0, -ETIMEDOUT. */
@@ -394,6 +402,8 @@ int dap_run(const struct dap_options *o, struct agent_err *err)
 	rpc_arena_init(&d.exception_arena, 0);
 	rpc_arena_init(&d.shared.arena, 0);
 	rpc_arena_init(&d.vector.arena, 0);
+	if (o->early_size && !d.failed)
+		take(&d, o->early, o->early_size);
 	loop(&d);
 	r = d.failed;
 	deinit(&d);

@@ -126,6 +126,9 @@ framed, in both directions, until the connection closes:
 - `C` or `c`: each message has a `Content-Length` header, an empty line, and that many bytes. Header names may be in any
   case, other headers are ignored, the header block may have 4 KiB.
 
+With headers, the first message may be a request of the Debug Adapter Protocol instead (`type` is `request`, no `jsonrpc`): the
+connection is then lent to a debug adapter, as docs/EDITORS.md has it, and all of the following is of no concern to it.
+
 ```sh
 echo '{{"jsonrpc":"2.0","id":1,"method":"{example}"}}' | socat - UNIX-CONNECT:/run/gpu-agent/agentd.sock
 ```

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
+#include "agentd/front/adapters.h"
 #include "agentd/front/request.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/session.h"
@@ -82,18 +83,26 @@ static void settle_passed_fd(struct conn *c)
 		drop_passed_fd(c);
 }
 
+static void unwatch(struct conn *c)
+{
+	struct event **const events[] = { &c->read_event, &c->write_event, &c->gone_event };
+
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		if (*events[i])
+			event_free(*events[i]);
+		*events[i] = NULL;
+	}
+}
+
 static void conn_free(struct conn *c)
 {
 	drop_passed_fd(c);
-	if (c->read_event)
-		event_free(c->read_event);
-	if (c->write_event)
-		event_free(c->write_event);
-	if (c->gone_event)
-		event_free(c->gone_event);
+	unwatch(c);
 	if (c->out)
 		evbuffer_free(c->out);
 	rpc_wire_deinit(&c->wire);
+	if (c->peer_fd != c->fd)
+		close(c->peer_fd);
 	close(c->fd);
 	free(c);
 }
@@ -361,9 +370,14 @@ static bool take_messages(struct conn *c)
 
 	c->backlog = false;
 	while ((r = rpc_wire_next(&c->wire, &body, &size)) > 0) {
+		bool first = !c->spoken;
+
+		c->spoken = true;
 		if (r == RPC_WIRE_TOO_LARGE)
 			refuse_framing(c, RPC_ERROR_TOO_LARGE, "agent.hello tells the limits",
 				       "the request is larger than 1 MiB");
+		else if (first && adapters_begin(c, body, size))
+			return false;
 		else
 			request_receive(c, body, size);
 		if (c->closing)
@@ -442,6 +456,33 @@ static void conn_readable(int fd, short what, void *user)
 		settle_passed_fd(c);
 }
 
+static int watch(struct conn *c)
+{
+	struct event_base *base = c->front->base;
+
+	c->read_event = event_new(base, c->fd, EV_READ | EV_PERSIST, conn_readable, c);
+	c->write_event = event_new(base, c->fd, EV_WRITE, conn_writable, c);
+	c->gone_event = event_new(base, c->fd, EV_CLOSED, conn_gone, c);
+	return c->read_event && c->write_event && c->gone_event &&
+			       event_add(c->read_event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+void conn_hold(struct conn *c)
+{
+	drop_passed_fd(c);
+	event_del(c->read_event);
+	event_add(c->gone_event, NULL);
+}
+
+int conn_hand_over(struct conn *c, int take_fd)
+{
+	unwatch(c);
+	c->fd = take_fd;
+	rpc_wire_deinit(&c->wire);
+	rpc_wire_init(&c->wire, 0);
+	return watch(c);
+}
+
 static unsigned count_user(const struct front *f, uid_t uid)
 {
 	const struct conn *c;
@@ -475,7 +516,7 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 		return NULL;
 	}
 	c->front = f;
-	c->fd = take_fd;
+	c->fd = c->peer_fd = take_fd;
 	c->passed_fd = -1;
 	c->uid = peer->uid;
 	c->pid = peer->pid;
@@ -484,11 +525,7 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	LIST_INIT(&c->attachments);
 	rpc_wire_init(&c->wire, 0);
 	c->out = evbuffer_new();
-	c->read_event = event_new(f->base, take_fd, EV_READ | EV_PERSIST, conn_readable, c);
-	c->write_event = event_new(f->base, take_fd, EV_WRITE, conn_writable, c);
-	c->gone_event = event_new(f->base, take_fd, EV_CLOSED, conn_gone, c);
-	if (!c->out || !c->read_event || !c->write_event || !c->gone_event ||
-	    event_add(c->read_event, NULL) < 0) {
+	if (!c->out || watch(c) < 0) {
 		conn_free(c);
 		return NULL;
 	}

@@ -44,12 +44,14 @@ struct conn {
 	LIST_ENTRY(conn) link;
 	struct front *front;
 	int fd;
+	int peer_fd; /**< Whose credentials count: fd, or the editor's socket behind an adapter. */
 	uid_t uid;
 	pid_t pid;
 	bool admin;
 	bool closing; /**< Close when everything is answered and sent. */
 	bool dead;    /**< Close without sending anything more. */
 	bool paused;  /**< Not reading: too much unsent or too many requests open. */
+	bool spoken;  /**< Its first message was seen: it speaks JSON-RPC. */
 	bool backlog; /**< Messages that arrived before the pause wait in `wire`. */
 	struct event *read_event, *write_event, *gone_event;
 	struct evbuffer *out;
@@ -79,6 +81,15 @@ void conn_close(struct conn *c);
 void conn_request_begun(struct conn *c);
 /** A request of @p c was answered: reading may go on. */
 void conn_request_done(struct conn *c);
+
+/** Read nothing more; that the client leaves is still noticed. */
+void conn_hold(struct conn *c);
+/**
+ * From now on the process behind @p take_fd speaks for the client, whose own socket is kept for what
+ * it says about him.  Only for a connection that nothing was sent on.
+ * @return 0, -ENOMEM: nothing is left but conn_close().
+ */
+int conn_hand_over(struct conn *c, int take_fd);
 
 /** The descriptor that came along, if any, for a request that wants one.  @return -1: none. */
 int conn_take_fd(struct conn *c);

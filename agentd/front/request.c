@@ -5,7 +5,9 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "agentd/front/adapters.h"
 #include "agentd/front/handlers.h"
 #include "base/out.h"
 #include "protocol/rpc_message.h"
@@ -54,9 +56,17 @@ static struct request *request_create(struct conn *c, struct batch *b, const str
 	r->front = c->front;
 	r->conn = c;
 	r->batch = b;
+	r->early_fd = -1;
 	LIST_INSERT_HEAD(&c->requests, r, in_conn);
 	conn_request_begun(c);
 	return r;
+}
+
+struct request *request_begin(struct conn *c, const char *id, size_t id_size)
+{
+	const struct rpc_request rq = { .id = id, .id_size = id_size };
+
+	return request_create(c, NULL, &rq);
 }
 
 void request_own(struct request *r, struct request_list *owner)
@@ -93,6 +103,8 @@ static void request_finish(struct request *r, struct out *text)
 	request_own(r, NULL);
 	if (r->timer)
 		event_free(r->timer);
+	if (r->early_fd >= 0)
+		close(r->early_fd);
 	if (c)
 		LIST_REMOVE(r, in_conn);
 	if (r->batch)
@@ -104,6 +116,11 @@ static void request_finish(struct request *r, struct out *text)
 	free(r);
 	if (c)
 		conn_request_done(c);
+}
+
+void request_drop(struct request *r)
+{
+	request_finish(r, NULL);
 }
 
 static size_t id_size(const struct request *r)
@@ -147,7 +164,10 @@ void request_fail(struct request *r, const struct agent_err *err)
 	auto_out struct out text = { 0 };
 
 	out_init(&text, 0);
-	rpc_message_error(&text, r->id, id_size(r), err);
+	if (r->start_kind == IPC_KIND_ADAPTER)
+		adapters_put_failure(r, err, &text);
+	else
+		rpc_message_error(&text, r->id, id_size(r), err);
 	request_finish(r, &text);
 }
 

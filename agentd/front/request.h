@@ -31,6 +31,7 @@ struct request {
 	uint32_t pid;	   /**< session.attach, process.doctor. */
 	bool control;	   /**< session.attach asked for the lease. */
 	char *params;	   /**< Text for an inspect worker that is being started. */
+	int early_fd;	   /**< What an adapter has to read first; -1: none. */
 	bool has_fd;	    /**< A descriptor went to the worker with it. */
 	size_t params_size; /**< Of that, or of what was sent to a worker. */
 };
@@ -40,6 +41,12 @@ void request_receive(struct conn *c, const char *body, size_t size);
 /** Answer for a message that has no usable id. */
 void request_refuse(struct conn *c, const struct agent_err *err);
 
+/**
+ * Something to be answered later that no method stands for.
+ * @param id  JSON text.  @return NULL without memory.
+ */
+struct request *request_begin(struct conn *c, const char *id, size_t id_size);
+
 /** Answer and free. */
 void request_reply(struct request *r, const char *result, size_t size);
 /** The same with what a worker sent; a large text is taken out of @p m instead of copied. */
@@ -47,6 +54,9 @@ void request_reply_message(struct request *r, struct ipc_message *m);
 void request_fail(struct request *r, const struct agent_err *err);
 /** Answer with an error object's text. */
 void request_fail_text(struct request *r, const char *error, size_t size);
+
+/** Free it; nothing is said. */
+void request_drop(struct request *r);
 
 /** Hand the request to its next owner; it leaves the previous one. */
 void request_own(struct request *r, struct request_list *owner);

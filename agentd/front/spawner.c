@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/front/adapters.h"
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/rules.h"
@@ -46,7 +47,7 @@ static void send_message(struct front *f, const void *msg, size_t size, int fd)
 int spawner_ask_hooks(struct request *r, const char *rule, uint32_t uid, int document_fd)
 {
 	struct front *f = r->front;
-	const int fds[] = { r->conn->fd, document_fd };
+	const int fds[] = { r->conn->peer_fd, document_fd };
 	struct ipc_hooks m = { .type = IPC_HOOKS, .uid = uid };
 
 	if (f->n_hooks_asked >= HOOKS_ASKED_MAX)
@@ -90,6 +91,7 @@ static void start_expired(int fd, short what, void *user)
 static void ask(struct request *r)
 {
 	struct front *f = r->front;
+	const int fds[] = { r->conn->peer_fd, r->early_fd };
 	struct ipc_start m = { .type = IPC_START,
 			       .request = ++f->last_request,
 			       .kind = r->start_kind,
@@ -99,7 +101,7 @@ static void ask(struct request *r)
 	r->start_id = m.request;
 	request_own(r, &f->starting);
 	f->n_asked++;
-	send_message(f, &m, sizeof(m), r->conn->fd);
+	send_with(f, &m, sizeof(m), fds, r->early_fd >= 0 ? 2 : 1);
 }
 
 static void ask_waiting(struct front *f)
@@ -248,7 +250,9 @@ static void handle_started(struct front *f, const struct ipc_started *m, int tak
 {
 	struct request *r = find_starting(f, m->request);
 	struct agent_err err = { 0 };
-	int e = r ? refuse(m, r->pid, &err) : -ETIMEDOUT;
+	int e = !r				   ? -ETIMEDOUT :
+		r->start_kind == IPC_KIND_ADAPTER ? adapters_refused(m, &err) :
+						    refuse(m, r->pid, &err);
 
 	if (e == 0 && !m->joined && take_channel < 0)
 		e = agent_err_set(&err, RPC_ERROR_LIMIT, EMFILE, "start worker",
@@ -263,7 +267,9 @@ static void handle_started(struct front *f, const struct ipc_started *m, int tak
 		request_fail(r, &err);
 	if (e < 0)
 		return;
-	if (r->method == RPC_METHOD_SESSION_ATTACH) {
+	if (r->start_kind == IPC_KIND_ADAPTER) {
+		adapters_started(r, take_channel);
+	} else if (r->method == RPC_METHOD_SESSION_ATTACH) {
 		started_session(r, m, take_channel);
 	} else if (r->start_kind == IPC_KIND_STORE) {
 		cores_started(r, m, take_channel);

@@ -81,6 +81,7 @@ struct spawn {
 	struct hooks hooks;
 	struct hook_desk hook_desk;
 	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX], hook_program[PATH_MAX];
+	char adapter_program[PATH_MAX];
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	uid_t front_uid;
 	gid_t front_gid;
@@ -119,8 +120,10 @@ static int find_programs(struct spawn *s)
 	snprintf(s->worker_program, sizeof(s->worker_program), "%s/gpu-agent-worker", self);
 	snprintf(s->store_program, sizeof(s->store_program), "%s/gpu-agent-store", self);
 	snprintf(s->hook_program, sizeof(s->hook_program), "%s/gpu-agent-hook", self);
+	snprintf(s->adapter_program, sizeof(s->adapter_program), "%s/gpu-agent-adapter", self);
 	if (access(s->front_program, X_OK) < 0 || access(s->worker_program, X_OK) < 0 ||
-	    access(s->store_program, X_OK) < 0 || access(s->hook_program, X_OK) < 0)
+	    access(s->store_program, X_OK) < 0 || access(s->hook_program, X_OK) < 0 ||
+	    access(s->adapter_program, X_OK) < 0)
 		return -errno;
 	return 0;
 }
@@ -386,7 +389,7 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 	}
 }
 
-static void front_start(struct spawn *s, const struct ipc_start *m, int client_sock)
+static void front_start(struct spawn *s, const struct ipc_start *m, int client_sock, int early_fd)
 {
 	struct ipc_started answer;
 	auto_close int channel = -1;
@@ -396,9 +399,9 @@ static void front_start(struct spawn *s, const struct ipc_start *m, int client_s
 	if (client_sock < 0)
 		workers_refuse(m, -EMFILE, &answer);
 	else
-		workers_start(&s->workers, m, client_sock, &answer, &channel);
+		workers_start(&s->workers, m, client_sock, early_fd, &answer, &channel);
 	send_front(s, &answer, sizeof(answer), channel);
-	if (m->kind != IPC_KIND_STORE)
+	if (m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
 		watches_hint(&s->watches);
 }
 
@@ -485,7 +488,7 @@ static int front_message(struct spawn *s)
 	document_fd = n_fds > 1 ? fds[1] : -1;
 	s->idle = s->idle && m.type == IPC_NOTE; /* the others come from a client */
 	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && (fd >= 0 || lost))
-		front_start(s, &m.start, fd);
+		front_start(s, &m.start, fd, document_fd);
 	else if ((size_t)n == sizeof(m.hooks) && m.type == IPC_HOOKS && (fd >= 0 || lost))
 		front_hooks(s, &m.hooks, fd, document_fd);
 	else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE)
@@ -696,7 +699,7 @@ static int run(struct spawn *s)
 	}
 	r = find_programs(s);
 	if (r < 0)
-		return fail("gpu-agent-front, -worker, -store and -hook must lie beside gpu-agentd", r);
+		return fail("gpu-agent-front, -worker, -store, -hook and -adapter must lie beside gpu-agentd", r);
 	if (resolve_names(s) < 0 || open_listener(s) < 0)
 		return 1;
 	if (!opt.user)
@@ -713,6 +716,7 @@ static int run(struct spawn *s)
 	s->workers.records = s->records;
 	s->workers.program = s->worker_program;
 	s->workers.store_program = s->store_program;
+	s->workers.adapter_program = s->adapter_program;
 	s->workers.store_uid = s->front_uid;
 	s->workers.store_gid = s->front_gid;
 	s->workers.user_mode = opt.user;

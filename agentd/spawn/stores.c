@@ -9,7 +9,6 @@
 
 #include "agentd/spawn/workers.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -25,10 +24,17 @@ struct client {
 	bool admin, observer;
 };
 
-static void store_exec(const struct workers *w, const struct client *c, int guard, int channel)
+struct place {
+	const struct client *client;
+	int channel;
+};
+
+static void store_exec(const struct workers *w, const void *data, int guard)
 {
 	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT };
-	const int from[] = { guard, channel };
+	const struct place *place = data;
+	const struct client *c = place->client;
+	const int from[] = { guard, place->channel };
 	const struct config *config = w->config;
 	char uid[12], gid[12], client[12], pid[12];
 	const char *argv[] = { w->store_program, "--uid", uid, "--gid", gid, "--client-uid", client,
@@ -58,41 +64,15 @@ static void store_exec(const struct workers *w, const struct client *c, int guar
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();
 	execv(w->store_program, (char *const *)argv);
-	_exit(127);
 }
 
 /* @param channel  Borrowed. */
 static int fork_store(struct workers *w, const struct client *c, int channel, struct worker **ret)
 {
-	struct worker *k = calloc(1, sizeof(*k));
-	auto_close int ours = -1, theirs = -1;
-	int guard[2], r;
+	const struct worker like = { .kind = IPC_KIND_STORE, .owner = c->uid };
+	const struct place place = { c, channel };
 
-	if (!k)
-		return -ENOMEM;
-	r = fd_socketpair(SOCK_NONBLOCK, guard);
-	if (r < 0) {
-		free(k);
-		return r;
-	}
-	ours = guard[0];
-	theirs = guard[1];
-	*k = (struct worker){ .kind = IPC_KIND_STORE, .owner = c->uid, .target_pidfd = -1 };
-	k->pid = fork();
-	if (k->pid == 0)
-		store_exec(w, c, theirs, channel);
-	if (k->pid < 0) {
-		r = -errno;
-		free(k);
-		return r;
-	}
-	k->id = ++w->last_id;
-	k->guard_fd = TAKE_FD(ours);
-	k->kill_at = clock_deadline_ms(START_MS);
-	k->next = w->first;
-	w->first = k;
-	*ret = k;
-	return 0;
+	return workers_fork(w, &like, START_MS, store_exec, &place, ret);
 }
 
 int stores_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,

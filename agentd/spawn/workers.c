@@ -59,7 +59,8 @@ uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 
 static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owner)
 {
-	if (kind != IPC_KIND_SESSION)
+	/* An adapter opens one session at most. */
+	if (kind != IPC_KIND_SESSION && kind != IPC_KIND_ADAPTER)
 		return workers_count(w, kind) < INSPECT_MAX &&
 		       count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
 	return workers_count(w, kind) < w->config->sessions &&
@@ -186,6 +187,37 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 	return 0;
 }
 
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms, workers_exec_fn exec,
+		 const void *data, struct worker **ret)
+{
+	auto_free struct worker *k = malloc(sizeof(*k));
+	auto_close int ours = -1, theirs = -1;
+	int guard[2], r;
+
+	if (!k)
+		return -ENOMEM;
+	r = fd_socketpair(SOCK_NONBLOCK, guard);
+	if (r < 0)
+		return r;
+	ours = guard[0];
+	theirs = guard[1];
+	*k = *like;
+	k->target_pidfd = k->undo_fd = -1;
+	k->pid = fork();
+	if (k->pid == 0) {
+		exec(w, data, theirs);
+		_exit(127);
+	}
+	if (k->pid < 0)
+		return -errno;
+	k->id = ++w->last_id;
+	k->guard_fd = TAKE_FD(ours);
+	k->kill_at = clock_deadline_ms(start_ms);
+	k->next = w->first;
+	w->first = *ret = TAKE_PTR(k);
+	return 0;
+}
+
 static struct worker *find_target(struct workers *w, pid_t pid)
 {
 	for (struct worker *k = w->first; k; k = k->next)
@@ -288,6 +320,23 @@ static void start_inspect(struct workers *w, const struct ipc_start *start,
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }
 
+static void start_adapter(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
+			  struct ipc_started *ret, int *ret_channel)
+{
+	if (!access_peer_is_near(peer)) {
+		/* As the same user out here it would be more than he is in there. */
+		ret->verdict = IPC_VERDICT_USER_NAMESPACE;
+		return;
+	}
+	if (!quota_allows(w, IPC_KIND_ADAPTER, peer->uid)) {
+		ret->verdict = IPC_VERDICT_LIMIT;
+		return;
+	}
+	ret->status = early_fd < 0 ? -EBADF :
+				     adapters_start(w, peer, client_sock, early_fd, &ret->worker, ret_channel);
+	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
+}
+
 static void audit(const struct ipc_start *start, const struct access_peer *peer,
 		  const struct ipc_started *answer)
 {
@@ -333,10 +382,10 @@ static bool is_sane(const struct ipc_start *start)
 {
 	return start->timeout_ms <= TIMEOUT_MS_MAX && start->pid <= INT32_MAX &&
 	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT ||
-		start->kind == IPC_KIND_STORE);
+		start->kind == IPC_KIND_STORE || start->kind == IPC_KIND_ADAPTER);
 }
 
-void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
+void workers_start(struct workers *w, const struct ipc_start *start, int client_sock, int early_fd,
 		   struct ipc_started *ret, int *ret_channel)
 {
 	struct access_peer peer;
@@ -351,6 +400,8 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 	}
 	if (start->kind == IPC_KIND_SESSION)
 		start_session(w, start, &peer, ret, ret_channel);
+	else if (start->kind == IPC_KIND_ADAPTER)
+		start_adapter(w, &peer, client_sock, early_fd, ret, ret_channel);
 	else
 		start_inspect(w, start, &peer, ret, ret_channel);
 	audit(start, &peer, ret);

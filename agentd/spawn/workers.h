@@ -54,7 +54,7 @@ struct workers {
 	const struct config *config;
 	const struct access_rules *rules;
 	const char *program; /**< Path of gpu-agent-worker. */
-	const char *store_program;
+	const char *store_program, *adapter_program;
 	const char *records; /**< Directory of undo records. */
 	uid_t store_uid; /**< It runs as this user. */
 	gid_t store_gid;
@@ -68,8 +68,12 @@ struct workers {
 	void *ctx;
 };
 
-/** Answer one request of front.  @param client_sock Borrowed.  @param ret_channel For front, or -1. */
-void workers_start(struct workers *w, const struct ipc_start *start, int client_sock,
+/**
+ * Answer one request of front.
+ * @param client_sock  Borrowed, as is @p early_fd (of an adapter; else -1).
+ * @param ret_channel  For front, or -1.
+ */
+void workers_start(struct workers *w, const struct ipc_start *start, int client_sock, int early_fd,
 		   struct ipc_started *ret, int *ret_channel);
 
 /** Answer that there will be no worker.  @param status -errno. */
@@ -108,6 +112,17 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 /** In a child: bring the target of a dead worker back to where it would be without it. */
 _Noreturn void workers_look_after(const struct workers *w, const struct worker *dead);
 
+/** In the child: become a program.  @param guard  Its end of the guard socket. */
+typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int guard);
+/**
+ * Start what is no worker, but watched and reaped as one.
+ * @param like  Kind and owner of the new entry.
+ * @param start_ms  It is killed unless it disarms its guard by then.
+ * @return 0 or -errno; on success it is in the list.
+ */
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms, workers_exec_fn exec,
+		 const void *data, struct worker **ret);
+
 /** In a child: put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
 void workers_place_fds(const int from[], const int to[], size_t n);
 
@@ -118,6 +133,12 @@ int stores_start(struct workers *w, const struct ipc_start *start, const struct 
 		 uint32_t *ret_id, int *ret_channel);
 /** For what @p worker wants to store; closes its end when there is none. */
 void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel);
+
+/* adapters.c: debug adapters for editors on the agent's socket. */
+
+/** @param ret_channel  The adapter as a client.  @return 0 or -errno. */
+int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
+		   uint32_t *ret_id, int *ret_channel);
 
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
 void workers_deinit(struct workers *w);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A debug adapter client of nothing but the standard library, for tests: gpu-agentctl dap on pipes."""
+"""A debug adapter client of nothing but the standard library, for tests: gpu-agentctl dap on pipes, or the agent's socket."""
 import json
 import os
 import select
+import socket as sockets
 import subprocess
 import time
 
@@ -31,12 +32,10 @@ class Failed(Exception):
         self.message = response.get("message", "")
 
 
-class Adapter:
-    def __init__(self, socket, env=None, args=()):
-        self.popen = subprocess.Popen([BIN / "gpu-agentctl", "dap", *args], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                                      env={**os.environ, "GPU_AGENT_SOCKET": str(socket), **(env or {})})
-        self.pid = self.popen.pid
+class Session:
+    """What an editor says and hears; where it says it is for those below."""
+
+    def __init__(self):
         self.seq = 0
         self.buffer = b""
         self.messages = []  # events and answers not asked for yet, in order
@@ -44,17 +43,7 @@ class Adapter:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        if self.popen.poll() is None:
-            self.popen.kill()
-        self.popen.wait()
-        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
-            stream.close()
-
     # -- bytes ----------------------------------------------------------------------------------
-
-    def write(self, data):
-        self.popen.stdin.write(data)
 
     def send(self, command, arguments=None, **more):
         """@return its seq"""
@@ -81,8 +70,8 @@ class Adapter:
         deadline = time.monotonic() + patience
         while (message := self._message()) is None:
             left = deadline - time.monotonic()
-            assert left > 0 and select.select([self.popen.stdout], [], [], left)[0], "no message from the adapter"
-            data = os.read(self.popen.stdout.fileno(), 1 << 16)
+            assert left > 0 and select.select([self.output()], [], [], left)[0], "no message from the adapter"
+            data = os.read(self.output(), 1 << 16)
             if not data:
                 return None
             self.buffer += data
@@ -160,7 +149,60 @@ class Adapter:
         """{variable: value} of a scope."""
         return {v["name"]: v["value"] for v in self.variables(self.scope(name, thread))}
 
+
+class Adapter(Session):
+    """gpu-agentctl dap."""
+
+    def __init__(self, socket, env=None, args=()):
+        super().__init__()
+        self.popen = subprocess.Popen([BIN / "gpu-agentctl", "dap", *args], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                                      env={**os.environ, "GPU_AGENT_SOCKET": str(socket), **(env or {})})
+        self.pid = self.popen.pid
+
+    def __exit__(self, *_):
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            stream.close()
+
+    def output(self):
+        return self.popen.stdout.fileno()
+
+    def write(self, data):
+        self.popen.stdin.write(data)
+
     def finish(self):
         self.call("disconnect", restart=False)
         self.popen.stdin.close()
         return self.popen.wait(PATIENCE)
+
+
+class SocketSession(Session):
+    """The agent's own socket, spoken to as an adapter."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.socket = sockets.socket(sockets.AF_UNIX)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(str(path))
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def output(self):
+        return self.socket.fileno()
+
+    def write(self, data):
+        self.socket.sendall(data)
+
+    def is_over(self):
+        """The agent's side has closed; what was said before is kept."""
+        while (message := self.read()) is not None:
+            self.messages.append(message)
+        return True
+
+    def finish(self):
+        self.call("disconnect", restart=False)
+        return self.is_over()

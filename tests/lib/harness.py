@@ -31,7 +31,8 @@ import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("BIN", ROOT / "build/bin"))
-LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-hook")
+LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-hook",
+           "gpu-agent-adapter")
 # Sanitizer builds on a loaded machine are slow; a deadline only decides how long a failure takes.
 PATIENCE = 20.0
 
@@ -565,13 +566,13 @@ class CudaScene(Scene):
         super().__exit__(kind, value, trace)
 
 
-def as_user(uid, function):
+def as_user(uid, function, groups=()):
     """Run function() in a child process of that user; its exception fails the test."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            os.setgroups([])
+            os.setgroups(groups)
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
             function()
