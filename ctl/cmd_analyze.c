@@ -39,7 +39,7 @@ static void print_exception(struct ctl *c, const struct rpc_group *g)
 	bool color = c->output.color;
 	const char *kernel = code_text_kernel(&c->arena, g->has_kernel ? &g->kernel : NULL);
 	const char *what = g->exception ? g->exception : place_reasons(&c->arena, g);
-	const char *place = code_text_location(&c->arena, g->frames, g->n_frames, g->pc);
+	const char *place = code_text_stack(&c->arena, g);
 
 	out_fmt(o, "%s", color_begin(COLOR_BAD, color));
 	text_escape(o, what ? what : "?", what ? strlen(what) : 1);

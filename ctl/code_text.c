@@ -8,6 +8,9 @@
 #include "base/out.h"
 #include "base/str.h"
 
+/* In a row. */
+#define CALLERS_SHOWN 8
+
 /* Where the parameters begin that end a name; its end when there are none. */
 static size_t parameters_at(const char *name)
 {
@@ -73,21 +76,43 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
+			 uint64_t pc)
+{
+	if (n && frames[0].file && frames[0].has_line)
+		out_fmt(o, "%s:%u", base_name(frames[0].file), frames[0].line);
+	else
+		out_hex(o, pc);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = frames[i].function ? code_text_name(a, frames[i].function) : "?";
+
+		out_str(o, i ? " <- " : " ");
+		out_str(o, name ? name : "?");
+	}
+}
+
 const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
 			       uint64_t pc)
 {
 	auto_out struct out o;
 
 	out_init(&o, 0);
-	if (n && frames[0].file && frames[0].has_line)
-		out_fmt(&o, "%s:%u", base_name(frames[0].file), frames[0].line);
-	else
-		out_hex(&o, pc);
-	for (size_t i = 0; i < n; i++) {
-		const char *name = frames[i].function ? code_text_name(a, frames[i].function) : "?";
+	put_location(&o, a, frames, n, pc);
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}
 
-		out_str(&o, i ? " <- " : " ");
-		out_str(&o, name ? name : "?");
+const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	put_location(&o, a, g->frames, g->n_frames, g->pc);
+	for (size_t i = 0; i < g->n_callers && i < CALLERS_SHOWN; i++) {
+		out_str(&o, " <- ");
+		put_location(&o, a, g->callers[i].frames, g->callers[i].n_frames,
+			     g->callers[i].address);
 	}
+	if (g->n_callers > CALLERS_SHOWN)
+		out_str(&o, " <- ...");
 	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
 }

@@ -20,5 +20,7 @@ const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k);
 /** `file.cl:8 inner <- middle <- outer`; the pc where the line is not known. */
 const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
 			       uint64_t pc);
+/** The same of a group, and of what called there: `... <- file.cl:20 caller`. */
+const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g);
 
 #endif /* CTL_CODE_TEXT_H */

@@ -162,7 +162,7 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 			    show_reasons(a, g->exception, g->reasons, g->n_reasons));
 		table_str(&t, show_wave_name(a, &g->representative));
 		table_str(&t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
-		table_str(&t, code_text_location(a, g->frames, g->n_frames, g->pc));
+		table_str(&t, code_text_stack(a, g));
 	}
 	return ctl_print_table(c, &t);
 }

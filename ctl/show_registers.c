@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/code_text.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
@@ -87,6 +88,24 @@ static void print_vectors(struct ctl *c, const char *what, const struct rpc_vect
 		print_lanes(&c->output.text, &list[i], first, last);
 }
 
+static void print_callers(struct ctl *c, const struct rpc_caller *callers, size_t n)
+{
+	struct out *o = &c->output.text;
+
+	if (!n)
+		return;
+	out_char(title(c, "callers"), '\n');
+	for (size_t i = 0; i < n; i++) {
+		const char *place = code_text_location(&c->arena, callers[i].frames,
+						       callers[i].n_frames, callers[i].address);
+
+		name_column(o, rpc_arena_printf(&c->arena, "%zu", i));
+		out_fmt(o, "%016" PRIx64 "  ", callers[i].address);
+		escaped(o, place ? place : "");
+		out_char(o, '\n');
+	}
+}
+
 static void print_packet(struct ctl *c, const struct rpc_dispatch_packet *p)
 {
 	struct out *o = title(c, "dispatch");
@@ -115,6 +134,7 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 	out_fmt(title(c, "memory"), "         lds %u bytes  private memory %s\n", r->lds_bytes,
 		r->scratch ? "yes" : "no");
 	out_char(o, '\n');
+	print_callers(c, r->callers, r->n_callers);
 	print_named(c, "special", r->special, r->n_special);
 	print_alike(c, "scalar", r->scalar, r->n_scalar);
 	print_vectors(c, "vector", r->vector, r->n_vector, first, last);

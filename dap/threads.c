@@ -256,22 +256,48 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 					 f->column - !d->columns_from : 0);
 }
 
+/* The inline chain where the wave stands, then that of each call which led there. */
+static size_t count_frames(const struct rpc_group *g)
+{
+	size_t n = g->n_frames ? g->n_frames : 1;
+
+	for (size_t i = 0; i < g->n_callers; i++)
+		n += g->callers[i].n_frames ? g->callers[i].n_frames : 1;
+	return n;
+}
+
+/* @return NULL when nothing is known there.  @param pc  Of the wave; becomes that of the frame. */
+static const struct rpc_frame *frame_at(const struct rpc_group *g, size_t level, uint64_t *pc)
+{
+	const struct rpc_frame *frames = g->frames;
+	size_t n = g->n_frames;
+
+	for (size_t i = 0; level >= (n ? n : 1) && i < g->n_callers; i++) {
+		level -= n ? n : 1;
+		frames = g->callers[i].frames;
+		n = g->callers[i].n_frames;
+		*pc = g->callers[i].address;
+	}
+	return level < n ? &frames[level] : NULL;
+}
+
 static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t level)
 {
 	const struct dap_thread *t = &d->snap->threads[thread];
 	const struct rpc_group *g = t->place;
-	const struct rpc_frame *f = level < g->n_frames ? &g->frames[level] : NULL;
-	const char *name = f && f->function ? f->function :
-			   g->has_kernel    ? g->kernel.name :
-					      NULL;
+	uint64_t pc = t->pc;
+	const struct rpc_frame *f = frame_at(g, level, &pc);
+	const char *name = f && f->function		? f->function :
+			   g->has_kernel && pc == t->pc ? g->kernel.name :
+							  NULL;
 
 	if (!name)
-		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, t->pc);
+		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
 	out_char(o, '{');
 	dap_put_u64(o, "id", dap_ref_make(d, DAP_SCOPE_FRAME, thread, (uint32_t)level));
 	dap_put_str(o, "name", name);
 	put_source(d, o, f);
-	dap_put_hex(o, "instructionPointerReference", t->pc);
+	dap_put_hex(o, "instructionPointerReference", pc);
 	out_char(o, '}');
 }
 
@@ -298,7 +324,7 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 	if (!t)
 		return -EINVAL;
 	d->focus = (uint32_t)(t - d->snap->threads);
-	n = t->place->n_frames ? t->place->n_frames : 1;
+	n = count_frames(t->place);
 	if (n > 1u << INDEX_BITS)
 		n = 1u << INDEX_BITS;
 	out_str(body, "{\"stackFrames\":[");

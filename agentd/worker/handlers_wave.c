@@ -4,6 +4,7 @@
 
 #include "agentd/worker/convert.h"
 #include "agentd/worker/handlers.h"
+#include "agentd/worker/places.h"
 
 /* A lane's words are spread over as many times their size as there are lanes. */
 #define SCRATCH_BYTES_MAX 65536u
@@ -62,6 +63,17 @@ static uint32_t bank_mask(const struct rpc_wave_registers_params *p)
 	return mask;
 }
 
+/* Frames are an extra: without them there are still the addresses. */
+static void find_callers(struct target *t, struct rpc_arena *a, struct rpc_wave_registers *ret)
+{
+	size_t text = PLACES_TEXT_MAX;
+	struct code_set code = { 0 };
+
+	if (ret->n_callers && code_set_init(&code, t, a, HANDLERS_LOOK_UP_MS) == 0)
+		(void)places_find_callers(&code, ret->callers, ret->n_callers, &text);
+	code_set_deinit(&code);
+}
+
 int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			    const struct rpc_wave_registers_params *params,
 			    struct rpc_wave_registers_result *ret, struct agent_err *err)
@@ -89,6 +101,8 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
 	r = t->ops->registers(t, &from, &what, arena, &ret->registers, &ret->stopped_us, err);
 	session_stop_end(s);
+	if (r == 0)
+		find_callers(t, arena, &ret->registers);
 	return r;
 }
 

@@ -230,6 +230,40 @@ static int find_sites(struct work *w)
 	return r;
 }
 
+/* ------------------------------------------------------------------ stacks ------------------- */
+
+bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text)
+{
+	const struct symbols_location *l;
+	bool all = true;
+
+	for (size_t i = 0; i < n; i++) {
+		/* The call is in front of what it returns to, which may be another line's. */
+		if (!callers[i].address || code_locate(s, callers[i].address - 1, &l) < 0)
+			continue;
+		if (l->text_used > *text) {
+			all = false;
+			continue;
+		}
+		*text -= l->text_used;
+		callers[i].frames = places_convert_frames(s->arena, l);
+		callers[i].n_frames = callers[i].frames ? l->n_frames : 0;
+	}
+	return all;
+}
+
+static void find_stacks(struct work *w, struct wave *waves, size_t n)
+{
+	size_t left = w->text_bytes < PLACES_TEXT_MAX ? PLACES_TEXT_MAX - w->text_bytes : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct wave_stack *stack = waves[i].stack;
+
+		if (stack && !places_find_callers(w->set, stack->callers, stack->n, &left))
+			w->p->cut = true;
+	}
+}
+
 /* ------------------------------------------------------------------ kernels, waves ----------- */
 
 static int fill_waves(struct work *w, struct wave *waves, size_t n)
@@ -290,6 +324,8 @@ int places_find(struct code_set *s, struct wave *waves, size_t n, struct places 
 		r = collect_sites(&w, waves, n);
 	if (r == 0)
 		r = find_sites(&w);
+	if (r == 0)
+		find_stacks(&w, waves, n);
 	if (r == 0)
 		r = fill_waves(&w, waves, n);
 	if (r == 0)

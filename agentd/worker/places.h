@@ -38,7 +38,7 @@ struct places {
 };
 
 /**
- * Set site, place and kernel of each wave.
+ * Set site, place and kernel of each wave, and the frames of their stacks.
  * @param s    Its arena holds the text.
  * @param ret  Release with places_deinit() in any case.
  * @return 0, -ENOMEM.
@@ -46,6 +46,13 @@ struct places {
 int places_find(struct code_set *s, struct wave *waves, size_t n, struct places *ret);
 /** Accepts a zeroed object. */
 void places_deinit(struct places *p);
+
+/**
+ * Frames of calls, by the addresses that they return to.
+ * @param text  Bytes of text that there is room for; shrinks.
+ * @return false when text was left out.
+ */
+bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text);
 
 /** For replies.  @return NULL when the arena is exhausted. */
 struct rpc_frame *places_convert_frames(struct rpc_arena *a, const struct symbols_location *l);

@@ -149,6 +149,9 @@ int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 /** Memory of the process as its devices see it; they stop for it if they have to. */
 ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size,
 		    struct agent_err *err);
+/** Return addresses of the lane that speaks for a warp; none when there are none, or on failure. */
+void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n);
 /** Registers of one warp of a stopped device, as the wire says it. */
 int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t sm, uint32_t warp,
 			const struct target_registers_wanted *what, const struct wave *wave,

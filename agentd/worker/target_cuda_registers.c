@@ -10,7 +10,6 @@
 
 #define REGISTERS_MAX  256u
 #define PREDICATES_MAX 32u
-#define FRAMES_MAX     64u
 
 /* ------------------------------------------------------------------ finding it --------------- */
 
@@ -364,6 +363,11 @@ int cuda_registers(struct target *t, const struct target_waves_from *from,
 	if (r < 0)
 		return r;
 	r = cuda_registers_read(c, o.d, o.wave.unit, o.wave.index, what, &o.wave, a, ret);
+	if (r == 0) {
+		cuda_read_callers(c, o.d, o.wave.unit, o.wave.index, a, &ret->callers,
+				  &ret->n_callers);
+		ret->has_callers = ret->n_callers;
+	}
 	if (r < 0)
 		r = cuda_error(c, r, "read registers", err);
 	go = cuda_go(c, r < 0 ? NULL : err);

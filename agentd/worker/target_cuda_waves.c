@@ -10,6 +10,7 @@
 
 #define GRIDS_MAX    4096u
 #define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 4)
+#define CALLERS_MAX  64u
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -270,7 +271,54 @@ static void make_stops(struct look *l)
 	}
 }
 
-/* ------------------------------------------------------------------ registers of examples ---- */
+/* ------------------------------------------------------------------ examples ----------------- */
+
+void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n)
+{
+	const struct cudbgshim_state *s = d->state;
+	size_t at = cudbgshim_state_index(s, sm, warp);
+	const struct cudbgshim_place lane = {
+		d->d.gpu_id, sm, warp,
+		lane_of(&s->warps[at], &s->lane_exception[at * s->n_lanes], s->n_lanes)
+	};
+	uint64_t addresses[CALLERS_MAX];
+	uint32_t depth, in_syscall;
+
+	*ret_n = 0;
+	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CALLERS_MAX, &depth, &in_syscall) < 0)
+		return;
+	depth = depth < CALLERS_MAX ? depth : CALLERS_MAX;
+	*ret = rpc_arena_array(a, depth, sizeof(**ret));
+	for (; *ret && *ret_n < depth; (*ret_n)++)
+		(*ret)[*ret_n] = (struct rpc_caller){ .address = addresses[*ret_n] };
+}
+
+static void add_stack(struct look *l, struct wave *w)
+{
+	struct wave_stack stack = { 0 };
+
+	cuda_read_callers(l->c, &l->c->devices[w->gpu_id], w->unit, w->index, l->a, &stack.callers,
+			  &stack.n);
+	w->stack = stack.n ? rpc_arena_array(l->a, 1, sizeof(stack)) : NULL;
+	if (w->stack)
+		*w->stack = stack;
+}
+
+static void read_stacks(struct look *l)
+{
+	struct wave *waves[WAVES_EXAMPLES_MAX];
+	size_t n = waves_choose_examples(l->ret->waves, l->ret->n_waves, waves);
+
+	for (size_t i = 0; i < n; i++) {
+		if (clock_now_ns() >= l->deadline_ns) {
+			l->ret->budget_exceeded = true;
+			add_missing(l, "call stacks: the stop budget was used up");
+			return;
+		}
+		add_stack(l, waves[i]);
+	}
+}
 
 static void read_examples(struct look *l)
 {
@@ -310,14 +358,14 @@ static int look(struct look *l, struct agent_err *err)
 	for (size_t i = 0; r == 0 && i < c->n_devices; i++)
 		if (devices >> i & 1)
 			r = read_device(l, &c->devices[i]);
-	read_at = clock_now_ns();
-	/* Registers must be of this stop; waves are made before only when somebody wants those. */
-	if (r == 0 && l->from->registers)
+	/* What is read of examples must be of this stop. */
+	if (r == 0)
 		r = make_waves(l);
-	if (r == 0 && l->from->registers) {
+	if (r == 0)
+		read_stacks(l);
+	if (r == 0 && l->from->registers)
 		read_examples(l);
-		read_at = clock_now_ns();
-	}
+	read_at = clock_now_ns();
 	if (r < 0)
 		cuda_error(c, r, "gpu.snapshot", err);
 	go = cuda_go(c, r < 0 ? NULL : err);
@@ -340,8 +388,6 @@ int cuda_waves(struct target *t, const struct target_waves_from *from, struct rp
 		return 0;
 	ret->missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing));
 	r = look(&l, err);
-	if (r == 0 && !from->registers && make_waves(&l) < 0)
-		r = cuda_no_memory("gpu.snapshot", err);
 	if (c->lost_news)
 		add_missing(&l, "contexts or code: more than the agent keeps");
 	make_stops(&l);

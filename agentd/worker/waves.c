@@ -93,6 +93,7 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 	for (size_t i = 0; i < n; i++) {
 		struct group *g = &groups[i];
 		const struct place_kernel *kernel = &p->kernels[g->kernel];
+		const struct wave_stack *stack = waves[g->representative].stack;
 		struct rpc_group *to = &result[i];
 
 		*to = (struct rpc_group){
@@ -101,6 +102,9 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 			.kernel = { .address = kernel->address, .name = kernel->name, .raw = kernel->raw },
 			.frames = p->places[g->place].frames,
 			.n_frames = p->places[g->place].n_frames,
+			.has_callers = stack,
+			.callers = stack ? stack->callers : NULL,
+			.n_callers = stack ? stack->n : 0,
 			.pc = g->pc,
 			.pcs = g->sites,
 			.state = (enum rpc_wave_state)g->state,

@@ -15,6 +15,12 @@
 
 struct places;
 
+/** Calls that are not inlined, innermost first. */
+struct wave_stack {
+	struct rpc_caller *callers; /**< Their frames by places_find(). */
+	size_t n;
+};
+
 #define WAVE_REASONS_COUNT 12u /**< Values of enum rpc_stop_reason, from 0 on. */
 
 struct wave {
@@ -29,6 +35,7 @@ struct wave {
 	uint32_t workgroup[3];
 	uint32_t reasons;     /**< STOP_REASON_BIT() of each. */
 	const char *exception; /**< The vendor's name of them, static, one string for each; or NULL. */
+	struct wave_stack *stack; /**< NULL: it is in its kernel, or nobody asked. */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */
 	uint8_t wave_in_group, trap_id;

@@ -55,6 +55,28 @@ def warps_as_groups():
 
 
 @test
+def callers_are_frames():
+    with scene() as s, Adapter(s.socket) as a:
+        s.control("warp 0 1 2 pc=0x10")
+        s.control("stack 0 1 2 0xffffffff 0xd0 0x70000000")
+        spin = function(s, "spin")["address"]
+        spin = int(spin, 16) if isinstance(spin, str) else spin
+        a.start(pid=s.app.pid)
+        stacks = [a.call("stackTrace", threadId=t["id"]) for t in a.call("threads")["threads"]]
+        (stack,) = [t for t in stacks if t["totalFrames"] > 1]
+        frames = stack["stackFrames"]
+        assert [f["name"] for f in frames] == ["spin", "weigh(float)", "spin", hex(spin + 0x70000000)], frames
+        assert [f["line"] for f in frames[1:]] == [12, 20, 0], frames
+        assert [int(f["instructionPointerReference"], 16) for f in frames] == [spin + 0x10, *2 * [spin + 0xd0], spin + 0x70000000]
+        thread = next(i + 1 for i, t in enumerate(stacks) if t is stack)
+        part = a.call("stackTrace", threadId=thread, startFrame=2, levels=1)
+        assert part == {"stackFrames": frames[2:3], "totalFrames": 4}, part
+        assert a.call("scopes", frameId=frames[3]["id"])["scopes"]
+        assert a.finish() == 0
+        runs_on(s)
+
+
+@test
 def exceptions_have_names():
     with scene() as s, Adapter(s.socket) as a:
         s.control("raise 0 1 2 14 errorpc=0x50")

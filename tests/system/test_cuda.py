@@ -155,6 +155,38 @@ def full_gpu_in_time():
         assert_untouched(s)
 
 
+@test
+def call_stacks_are_shown():
+    """Read level by level up to 12.4, in one call from 12.5 on."""
+    for release in ("11.8", "12.4", "13.4"):
+        with scene(release) as s:
+            s.control("warp 0 1 2 pc=0x10")
+            s.control("stack 0 1 2 0xffffffff 0x20 0xd0 0x70000000 syscall=1")
+            spin = number(function(s, "spin")["address"])
+            session = s.attach()
+            want = s.rpc.call("code.locate", session=session, addresses=[hex(spin + 0x1f), hex(spin + 0xcf)])["places"]
+            doc = s.rpc.call("gpu.snapshot", session=session)
+            (group,) = [g for g in doc["groups"] if "callers" in g]
+            assert group["representative"]["unit"] == 1 and group["representative"]["index"] == 2 and doc["complete"], group
+            assert [number(c["address"]) for c in group["callers"]][:2] == [spin + 0x20, spin + 0xd0], group["callers"]
+            assert [c["frames"] for c in group["callers"]] == [p["frames"] for p in want] + [[]], (group["callers"], want)
+            assert [f["line"] for f in group["callers"][1]["frames"]] == [12, 20], group["callers"]
+            wave = {"queue_id": 0, "unit": 1, "index": 2}
+            registers = s.rpc.call("wave.registers", session=session, wave=wave, banks=["special"])["registers"]
+            assert registers["callers"] == group["callers"], registers
+            other = s.rpc.call("wave.registers", session=session, wave={**wave, "index": 3}, banks=["special"])
+            assert "callers" not in other["registers"]
+            text = s.ctl("snapshot", s.app.pid).stdout
+            assert re.search(r"spin.cu:\d+ spin <- spin.cu:\d+ spin <- spin.cu:12 weigh <- spin <- 0x[0-9a-f]+", text), text
+            assert "callers\n0 " in s.ctl("registers", s.app.pid, "0:1:2", "--bank=special").stdout
+            # What is told of an exception has them, too.
+            s.rpc.call("session.detach", session=session)
+            session = s.attach(control=True)
+            s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+            s.control("raise 0 1 2 14 errorpc=0x10")
+            assert s.rpc.notification("exception.raised")["groups"][0]["callers"] == group["callers"]
+
+
 # -- one warp -------------------------------------------------------------------------------------
 
 
