@@ -20,6 +20,8 @@
 #define FIRST_CALL_MS 10000
 /* Before and behind the stop of a core: room for copies, threads, the list of code. */
 #define AROUND_CORE_MS 2000
+/* Of the stop: the guard ends what takes longer, and there would be no core at all. */
+#define STOP_CORE_MAX_MS (GUARD_CALL_MS - GUARD_LEASE_GRACE_MS - AROUND_CORE_MS)
 #define EXIT_NUDGE 3 /* spawn frees a target that waits for an answer which nobody gives */
 
 void session_id(const struct session *s, char buf[16])
@@ -90,6 +92,8 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 {
 	int r;
 
+	if (stop_ms > STOP_CORE_MAX_MS)
+		stop_ms = STOP_CORE_MAX_MS;
 	from->max_stop_ms = session_stop_begin(s, stop_ms + AROUND_CORE_MS);
 	if (from->max_stop_ms > stop_ms)
 		from->max_stop_ms = stop_ms;
