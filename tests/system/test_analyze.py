@@ -3,6 +3,7 @@
 """Core files, looked at: the same as the process showed, whoever wrote the file, and never more than the file deserves."""
 import base64
 import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -15,12 +16,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, ROOT, CudaScene, Rpc, Scene, main, rss_kib, status, test, wait_until  # noqa: E402
+from harness import BIN, EXCEPTIONS, ROOT, CudaScene, Rpc, Scene, main, need_root, rss_kib, status, test, wait_until  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
 KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None}
 PC = 0x7F0000001000
 FAILURE, NO_MATCH, PARTIAL = 1, 3, 8
+LAYOUTS = ("r346", "r400", "r525", "r550", "r555", "r565", "r570", "r575", "r580", "r590", "r615")
 SANITIZED = "asan" in os.environ.get("BIN", "")
 
 
@@ -58,9 +60,9 @@ def document(run, want=0):
     return json.loads(run.stdout)
 
 
-def fetch(s, full=False):
+def fetch(s, **params):
     """The core, through the connection that has the lease."""
-    begun = s.rpc.call("core.begin", session=s.session, full=full)
+    begun = s.rpc.call("core.begin", session=s.session, **params)
     data = b""
     while len(data) < begun["bytes"]:
         piece = s.rpc.call("core.read", session=s.session, offset=len(data), size=1 << 20)
@@ -159,6 +161,34 @@ for gfx_ in KERNELS:
 
 
 @test
+def every_way_of_writing_shows_the_same():
+    """Of two devices, with exceptions of a queue and of a device: split, full, unified and compressed."""
+    need_root()
+    # Of a user without capabilities: the kernel lets the worker, which has none, see its threads.
+    with Scene(app=program("gfx90a"), gpus="gfx90a,gfx1030", app_user=65534, user_mode=False) as s:
+        s.session = s.attach(control=True)
+        plant(s)
+        s.control(f"raise {s.app.pid} queue {s.target_state()['queues'][1]['id']} {EXCEPTIONS['wave_memory_violation']}")
+        gpu_id = s.rpc.call("gpu.devices", session=s.session)["devices"][1]["gpu_id"]
+        s.control(f"raise {s.app.pid} gpu {gpu_id} {EXCEPTIONS['device_memory_violation']}")
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
+        assert len(live["devices"]) == 2 and all(any(x["exceptions"] for x in live[k]) for k in ("devices", "queues")), live
+        cores = {"split": fetch(s).rename(s.directory / "split")}
+        for name, params in (("full", {"full": True}), ("unified", {"unified": True})):
+            cores[name] = fetch(s, **params).rename(s.directory / name)
+        cores["compressed"] = s.directory / "compressed"
+        packed = subprocess.run(["zstd", "-q", cores["unified"], "-o", cores["compressed"]])
+        leave(s)
+        for name, core in cores.items():
+            if not core.exists():
+                assert packed.returncode, name
+                continue
+            seen = document(ctl("analyze", core, "--waves", "--registers", "-j"))
+            assert json.dumps(timeless(seen)) == json.dumps(timeless(live)), (name, timeless(seen), timeless(live))
+
+
+@test
 def every_verb_takes_a_core_for_a_process():
     s = held("gfx90a")
     try:
@@ -250,8 +280,8 @@ def cuda_core(release="12.4", full=False, **kwargs):
     try:
         s.control("raise 0 1 2 14 errorpc=0x50")
         s.control("raise 0 0 0 1 lanes=0x4")
-        for warp in range(8):
-            s.control(f"memory shared 0 0 {warp} 0 hex=" + "a5" * 256)
+        for sm, warp in itertools.product(range(3), range(8)):
+            s.control(f"memory shared 0 {sm} {warp} 0 hex=" + "a5" * 256)
         s.session = s.attach(control=True)
         s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
         s.live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
@@ -280,6 +310,35 @@ def cuda_cores_show_what_the_process_showed():
             assert list(was) == list(now), "members in another order"
         finally:
             s.__exit__(*sys.exc_info())
+
+
+@test
+def cuda_cores_of_every_layout_show_the_same():
+    """Of two devices, compressed too; what old records have no place for is not in the document."""
+    s = cuda_core("12.9", sim="devices 2 sms=3 warps=8")
+    try:
+        cores = {layout: fetch(s, layout=layout).rename(s.directory / layout) for layout in LAYOUTS}
+        cores["full"] = fetch(s, full=True).rename(s.directory / "full")
+        if shutil.which("zstd"):
+            cores["compressed"] = s.directory / "compressed"
+            subprocess.run(["zstd", "-q", cores["full"], "-o", cores["compressed"]], check=True)
+        leave(s)
+        was = timeless(s.live)
+        assert len(was["devices"]) == 2
+        for name, core in cores.items():
+            now = timeless(document(ctl("analyze", core, "--waves", "--registers", "-j")))
+            assert list(was) == list(now), name
+            for member in was:
+                if member != "registers":
+                    assert was[member] == now[member], (name, member, was[member], now[member])
+            for a, b in zip(was["registers"], now["registers"], strict=True):
+                # The oldest records know no uniform registers.
+                want = registers_of(a) | ({"scalar": []} if name == "r346" else {})
+                got = registers_of(b)
+                different = {k: (want[k], got.get(k)) for k in want if want[k] != got.get(k)}
+                assert not different and len(want) == len(got), (name, different)
+    finally:
+        s.__exit__(*sys.exc_info())
 
 
 def registers_of(r):
