@@ -35,7 +35,7 @@
 #include "rpc_client_gen.h"
 
 #define DAP_THREADS_DEFAULT 64u
-#define DAP_THREADS_MAX     512u
+#define DAP_THREADS_MAX     512u /**< With the line for those that are not shown. */
 #define DAP_COMMAND_MAX	    64
 #define DAP_PATH_MAX	    4096
 #define DAP_REGISTER_CHUNK  32u	 /**< Vector registers shown, and fetched, together. */

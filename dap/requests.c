@@ -163,6 +163,7 @@ static int disconnect(struct dap *d, const struct dap_request *q, struct out *bo
 		      struct agent_err *err)
 {
 	dap_session_end(d);
+	d->state = DAP_OVER;
 	return 0;
 }
 

@@ -95,6 +95,9 @@ bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s)
 	}
 	if (s->n_all < s->n_threads)
 		s->n_threads = s->n_all;
+	/* The line that says how many more is one of them. */
+	if (s->n_all > s->n_threads && s->n_threads == DAP_THREADS_MAX)
+		s->n_threads--;
 	return true;
 }
 
@@ -116,7 +119,7 @@ struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct ag
 	if (id >= 1 && (uint64_t)id <= d->snap->n_threads)
 		return &d->snap->threads[id - 1];
 	if ((uint64_t)id == d->snap->n_threads + 1 && d->snap->n_all > d->snap->n_threads)
-		dap_invalid(err, "these groups are not shown: attach with a larger maxThreads");
+		dap_invalid(err, "these groups are not shown: attach with a larger maxThreads, or groupBy kernel");
 	else
 		dap_invalid(err, "threadId: there is no thread %" PRId64, id);
 	return NULL;

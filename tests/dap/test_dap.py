@@ -406,6 +406,29 @@ def requests_sent_together():
 
 
 @test
+def requests_behind_disconnect():
+    """They find no session any more; the adapter answers them and ends."""
+    words = ("pc", "groups", "waves", "pause", "registers", "disassemble", "watchpoint", "snapshot")
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        pc = a.frame()["instructionPointerReference"]
+        requests = [("pause", {"threadId": 1}), ("continue", {"threadId": 1}), ("setExceptionBreakpoints", {"filters": ["memory"]}),
+                    ("readMemory", {"memoryReference": pc, "count": 4}), ("setDataBreakpoints", {"breakpoints": []}),
+                    ("disassemble", {"memoryReference": pc, "instructionCount": 4}), ("gpuAgent/waves", {}),
+                    *(("evaluate", {"expression": word, "context": "repl"}) for word in words)]
+        messages = [{"seq": i, "type": "request", "command": c, "arguments": x}
+                    for i, (c, x) in enumerate([("disconnect", {}), *requests], 100)]
+        a.write(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(m), m) for m in (json.dumps(m).encode() for m in messages)))
+        assert a.response(100)["success"]
+        for message in messages[1:]:
+            answer = a.response(message["seq"])
+            assert not answer["success"] and "over" in answer["message"], answer
+        a.popen.stdin.close()
+        assert a.popen.wait(20) == 0
+        runs_on(s)
+
+
+@test
 def a_process_without_waves():
     """There is a thread all the same, or editors offer no pause."""
     with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
@@ -501,16 +524,16 @@ def a_hundred_thousand_waves():
             threads = a.call("threads")["threads"]
             took.append(time.monotonic() - started)
         print(f"  {len(threads)} threads for {gpus * 150 * 64} waves: {min(took) * 1000:.1f} to {max(took) * 1000:.1f} ms")
-        assert len(threads) == 513 and threads[512]["name"] == f"{gpus * 150 - 512} more groups", threads[512]
+        assert len(threads) == 512 and threads[511]["name"] == f"{gpus * 150 - 511} more groups", threads[511]
         assert min(took) < 0.05
         a.finish()
 
 
 @test
 def many_groups():
-    """One thread each, the rest in one line; 512 at most."""
+    """One thread each, the rest in one line; 512 at most, with that."""
     places = "".join(f"halted n=1 group=1 pc={0x7F0000001000 + 4 * i:#x}\n" for i in range(700))
-    for wanted, shown in ((None, 64), (3, 3), (512, 512)):
+    for wanted, shown in ((None, 64), (3, 3), (511, 511), (512, 511)):
         with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
             script = s.directory / "waves"
             script.write_text(places)
