@@ -18,9 +18,9 @@ struct suspended_target {
 	uint64_t count, total_ns, since_ns; /* in the one that is not, if there is one */
 };
 
-static uint64_t sum_ns(uint64_t total_ns, uint64_t since_ns)
+static uint64_t sum_ns(uint64_t now_ns, uint64_t total_ns, uint64_t since_ns)
 {
-	return total_ns + (since_ns ? clock_now_ns() - since_ns : 0);
+	return total_ns + (since_ns ? now_ns - since_ns : 0);
 }
 
 static struct suspended_target *find(const struct front *f, uint32_t pid, uint64_t start_ticks)
@@ -90,7 +90,7 @@ void suspensions_over(struct session *s)
 	if (!t)
 		return;
 	t->before_count += t->count;
-	t->before_ns += sum_ns(t->total_ns, t->since_ns);
+	t->before_ns += sum_ns(clock_now_ns(), t->total_ns, t->since_ns);
 	t->count = t->total_ns = t->since_ns = 0;
 	u->since_ns = 0;
 }
@@ -98,11 +98,12 @@ void suspensions_over(struct session *s)
 void suspensions_describe(const struct session *s, struct rpc_session_info *ret)
 {
 	struct ipc_suspension *u = s->suspension;
+	const uint64_t now = clock_now_ns();
 
 	if (!u)
 		return;
 	ret->suspends = u->count;
-	ret->suspended_us = sum_ns(u->total_ns, u->since_ns) / 1000;
+	ret->suspended_us = sum_ns(now, u->total_ns, u->since_ns) / 1000;
 	ret->has_suspension = u->since_ns != 0;
 	if (!u->since_ns)
 		return;
@@ -114,7 +115,7 @@ void suspensions_describe(const struct session *s, struct rpc_session_info *ret)
 		.queues = u->queues,
 		.n_queues = u->n_queues,
 		.lease_left_ms = u->lease_end_ns ? (uint32_t)clock_left_ms(u->lease_end_ns) : 0,
-		.suspended_us = (clock_now_ns() - u->since_ns) / 1000,
+		.suspended_us = sum_ns(now, 0, u->since_ns) / 1000,
 	};
 }
 
@@ -122,6 +123,7 @@ int suspensions_list(const struct front *f, const struct conn *c, struct rpc_are
 		     struct rpc_suspended_target **ret, size_t *ret_n)
 {
 	struct rpc_suspended_target *list = rpc_arena_array(arena, f->n_suspended, sizeof(*list));
+	const uint64_t now = clock_now_ns();
 	size_t n = 0;
 
 	if (!list)
@@ -137,7 +139,7 @@ int suspensions_list(const struct front *f, const struct conn *c, struct rpc_are
 			.comm = t->comm,
 			.suspended = t->since_ns != 0,
 			.suspends = t->before_count + t->count,
-			.suspended_us = (t->before_ns + sum_ns(t->total_ns, t->since_ns)) / 1000,
+			.suspended_us = (t->before_ns + sum_ns(now, t->total_ns, t->since_ns)) / 1000,
 		};
 	}
 	*ret = list;
