@@ -35,7 +35,7 @@ struct watched {
 	uint32_t worker;     /* WATCH_ON */
 	uint64_t started_ns; /* the last time */
 	unsigned failures;
-	uint64_t again_at; /* WATCH_FAILED: look then; 0: not by itself */
+	uint64_t again_at; /* WATCH_FAILED: try then; 0: not by itself */
 };
 
 static bool is_alive(int pidfd)
@@ -107,30 +107,10 @@ static void begin_look(struct watches *w)
 
 	w->look_at = 0;
 	w->looked_at = clock_now_ns();
-	for (struct watched *i = w->first; i; i = i->next)
-		i->again_at = 0;
 	prune(w, false);
 	r = workers_look(w->workers, &w->looker);
 	if (r < 0)
 		log_error("rules: cannot look for GPU processes: %s", strerror(-r));
-}
-
-uint64_t watches_deadlines(struct watches *w)
-{
-	uint64_t now = clock_now_ns(), next;
-
-	for (struct watched *i = w->first; i; i = i->next)
-		if (i->again_at && i->again_at <= now) {
-			i->again_at = 0;
-			look_in(w, 0);
-		}
-	if (w->look_at && w->look_at <= now)
-		begin_look(w);
-	next = w->look_at;
-	for (struct watched *i = w->first; i; i = i->next)
-		if (i->again_at && (!next || i->again_at < next))
-			next = i->again_at;
-	return next;
 }
 
 void watches_hint(struct watches *w)
@@ -249,6 +229,31 @@ void watches_worker_ended(struct watches *w, uint32_t worker)
 		i->failures = 0;
 	failed(i);
 	prune(w, false);
+}
+
+static void try_again(struct watches *w, struct watched *i)
+{
+	const struct rule *rule = judge(w, i->pid, i->pidfd, i->vendor);
+
+	i->again_at = 0;
+	if (rule)
+		start(w, i, rule);
+}
+
+uint64_t watches_deadlines(struct watches *w)
+{
+	uint64_t now = clock_now_ns(), next;
+
+	if (w->look_at && w->look_at <= now)
+		begin_look(w);
+	next = w->look_at;
+	for (struct watched *i = w->first; i; i = i->next) {
+		if (i->again_at && i->again_at <= now)
+			try_again(w, i);
+		if (i->again_at && (!next || i->again_at < next))
+			next = i->again_at;
+	}
+	return next;
 }
 
 /* ------------------------------------------------------------------ changes ------------------ */
