@@ -208,16 +208,15 @@ def descendants(pid):
     return found + [d for child in found for d in descendants(child)]
 
 
-def kill_agent(s):
+def kill_agent(pid):
     """Every process of the agent at once, as a service manager does when spawn dies: nobody is left to undo anything."""
-    s.agentd.popen.send_signal(signal.SIGSTOP)
-    everybody = descendants(s.agentd.pid)
-    assert "gpu-agent-heir" in [status(p)["Name"] for p in everybody]
+    os.kill(pid, signal.SIGSTOP)
+    names = {p: status(p)["Name"] for p in descendants(pid)}
+    assert "gpu-agent-heir" in names.values(), names
     # A worker that sees front die would undo what it did.
-    for pid in [*s.worker_pids(), *everybody, s.agentd.pid]:
-        os.kill(pid, signal.SIGKILL)
-    s.agentd.popen.wait()
-    wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in everybody), "all are dead")
+    for p in [*sorted(names, key=lambda p: names[p] != "gpu-agent-worke"), pid]:
+        os.kill(p, signal.SIGKILL)
+    wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in [*names, pid]), "all are dead")
 
 
 def status(pid):

@@ -588,6 +588,44 @@ def looking(s):
     wait_until(lambda: s.state()["devices"][0]["suspended"], "the devices stop")
 
 
+def looking_at_registers(s):
+    attached(s)
+    s.control("hang readRegisterRange60")
+    s.rpc.send("core.begin", session=s.session)
+    wait_until(lambda: s.state()["devices"][0]["suspended"], "the devices stop")
+
+
+def is_traced(s):
+    tasks = pathlib.Path(f"/proc/{s.app.pid}/task")
+    return any("TracerPid:\t0\n" not in (t / "status").read_text() for t in tasks.iterdir())
+
+
+def calling(s):
+    """A thread of the program is in cudbgApiAttach() for the debugger."""
+    s.control("attach 0 delay=1500")
+    s.rpc.send("session.attach", pid=s.app.pid)
+    wait_until(lambda: is_traced(s), "the call")
+
+
+def detaching(slot):
+    def step(s):
+        attached(s)
+        s.control(f"hang {slot}")
+        s.rpc.send("session.detach", session=s.session)
+        wait_until(lambda: get(s, "cudbgUseExternalDebugger") == 0, "cudbgApiDetach was called")
+    step.__name__ = f"out_{slot}"
+    return step
+
+
+def of_13_4(step):
+    """Of a driver that is asked through a descriptor."""
+    def newer(s):
+        step(s)
+    newer.release = "13.4"
+    newer.__name__ = f"{step.__name__}_of_13_4"
+    return newer
+
+
 def attaching(slot):
     def step(s):
         s.control(f"hang {slot}")
@@ -598,11 +636,14 @@ def attaching(slot):
     return step
 
 
-STEPS = (attached, looked, suspended, looking, attaching("initialize"), attaching("getNextEvent"))
+STEPS = (attached, looked, suspended, looking, looking_at_registers, calling, attaching("initialize"),
+         attaching("getNextEvent"), detaching("requestCleanupOnDetach"), detaching("getNextEvent"),
+         detaching("finalize"), of_13_4(suspended), of_13_4(attaching("initialize")),
+         of_13_4(detaching("requestCleanupOnDetach")))
 
 
 def kill_at(step, victim):
-    with scene() as s:
+    with scene(getattr(step, "release", "12.4")) as s:
         step(s)
         pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "spawn": s.agentd.pid}[victim]
         os.kill(pid, signal.SIGKILL)

@@ -133,7 +133,7 @@ def killed_altogether(change_record, sent):
     with Scene(gpus="gfx942") as s:
         held_fault(s)
         faults = s.app_status().faults
-        kill_agent(s)
+        kill_agent(s.agentd.pid)
         (record,) = s.directory.glob("*.undo/*")
         change_record(record)
         s.start_agentd()

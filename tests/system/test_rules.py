@@ -141,7 +141,8 @@ def processes_are_found_when_they_come():
         s.wait_watched(*apps)
         apps[0].stop(signal.SIGKILL)
         wait_until(lambda: set(s.watched()) == {a.pid for a in apps[1:]}, "the dead one is forgotten")
-        assert s.rule()["matched"] == 3 and s.rule()["watching"] == 2
+        wait_until(lambda: s.rule()["watching"] == 2, "the dead one is counted")
+        assert s.rule()["matched"] == 3
 
 
 @test

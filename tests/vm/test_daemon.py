@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from vmlib import OTHER, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until  # noqa: E402
-from harness import main, test  # noqa: E402
+from harness import kill_agent, main, test  # noqa: E402
 
 
 def output(ctl):
@@ -211,9 +211,8 @@ def released_by_the_next_session():
 
 def die_with_everything(target):
     with Agent() as agent:
-        _, _, worker = blocked(agent, target)
-        for pid in (agent.pid, agent.front(), worker):
-            os.kill(pid, signal.SIGKILL)
+        blocked(agent, target)
+        kill_agent(agent.pid)
         wait_until(lambda: status(target.pid).get("TracerPid") == "0", "ptrace dropped")
     assert target.where() == WCHAN
 
