@@ -30,7 +30,7 @@ struct app {
 	uint32_t wake_event; /**< Makes the event thread look at the list again. */
 	struct simapp_status *status;
 	uint64_t beat_us;
-	bool realtime, idle, ready_printed;
+	bool realtime, huge_pages, idle, ready_printed;
 	struct app_object *objects; /**< The last one first. */
 };
 

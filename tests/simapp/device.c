@@ -20,6 +20,7 @@
 
 #define RING_SIZE    65536u
 #define PACKET_SIZE  64u
+#define HUGE_PAGE    (2u << 20)
 #define R_DEBUG_VERSION 10
 
 /* The runtime's list of code objects, found by its name. */
@@ -189,6 +190,21 @@ static void *pages(uint64_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/*
+ * libhsakmt aligns save areas to 2 MiB (queues.c: GPU_HUGE_PAGE_SIZE): the kernel backs them with huge pages where
+ * transparent_hugepage/enabled is "always". What that file says here shall make no difference.
+ */
+static void *area_pages(const struct app *a, uint64_t size)
+{
+	uint8_t *start = pages(size + HUGE_PAGE), *area;
+
+	if (!start)
+		return NULL;
+	area = (uint8_t *)(((uintptr_t)start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+	madvise(area, size, a->huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	return area;
+}
+
 /* User mode's part of the header, one per XCC (libhsakmt's layout). */
 static void area_init(const struct app_gpu *g, uint8_t *area, uint64_t debug_size,
 		      uint64_t error_word, uint32_t event)
@@ -207,7 +223,7 @@ static int area_create(struct app *a, const struct app_gpu *g, struct simapp_que
 		       uint64_t error_word)
 {
 	uint64_t debug = ((uint64_t)g->waves * 32 + 63) / 64 * 64 * g->num_xcc;
-	uint8_t *area = pages((uint64_t)g->area_size * g->num_xcc + debug);
+	uint8_t *area = area_pages(a, (uint64_t)g->area_size * g->num_xcc + debug);
 	int r;
 
 	if (!area)

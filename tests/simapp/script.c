@@ -338,6 +338,13 @@ static int cmd_idle(struct app *a, const struct words *w)
 	return 0;
 }
 
+static int cmd_huge(struct app *a, const struct words *w)
+{
+	(void)w;
+	a->huge_pages = true;
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct app *a, const struct words *w);
@@ -367,6 +374,7 @@ static const struct {
 	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS [GROUP]]: what the packets of a queue start" },
 	{ "list", cmd_list, "busy|whole|cycle|gone: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
+	{ "huge", cmd_huge, "back save areas of queues to come with huge pages" },
 	{ "idle", cmd_idle, "[off]: stop publishing packets" },
 };
 
