@@ -604,7 +604,9 @@ def calling(s):
     """A thread of the program is in cudbgApiAttach() for the debugger."""
     s.control("attach 0 delay=1500")
     s.rpc.send("session.attach", pid=s.app.pid)
-    wait_until(lambda: is_traced(s), "the call")
+    wait_until(lambda: is_traced(s), "a thread is borrowed")
+    time.sleep(0.1)
+    assert is_traced(s), "the call takes its time"
 
 
 def detaching(slot):
