@@ -6,7 +6,7 @@
  * @file ipc.h
  * Messages between the three processes of the daemon (picture: docs/ARCHITECTURE.md).
  *
- *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch, ipc_rule_name
+ *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch, ipc_rule_name, ipc_limits
  *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd; with
  *	                    IPC_FLAG_FD and a short text a client's descriptor
  *	worker  -> spawn    struct ipc_guard
@@ -84,6 +84,7 @@ enum ipc_type {
 	IPC_HOOKED,  /**< struct ipc_hooked; a sealed memfd when it went well. */
 	IPC_WATCH,   /**< struct ipc_watch; one descriptor (channel) when a worker was made. */
 	IPC_RULE_NAME, /**< struct ipc_rule_name. */
+	IPC_LIMITS, /**< struct ipc_limits. */
 	/* front -> worker: struct ipc_head */
 	IPC_CALL,
 	IPC_LEASE_LOST, /**< The writer left: undo what it may not leave behind. */
@@ -235,6 +236,13 @@ struct ipc_rule_name {
 	uint32_t generation; /**< When the last one is here, rules of an earlier one are gone. */
 	uint32_t last;
 	char name[IPC_RULE_NAME_SIZE]; /**< "": there are no rules. */
+};
+
+/** After a reload; what front has on its command line before. */
+struct ipc_limits {
+	uint32_t type;
+	uint32_t connections, connections_per_user, sessions_per_user, idle_ms;
+	uint32_t admin_gid;
 };
 
 /** What happened to the exceptions that a rule is for. */

@@ -544,16 +544,40 @@ static bool is_one_of_the_last(int fd)
 	       (rlim_t)fd + KEPT_FDS >= limit.rlim_cur;
 }
 
-static void welcome(struct front *f, int fd)
+static int read_peer(const struct front *f, int fd, struct access_peer *ret)
 {
 	const struct access_rules rules = { f->admin_gid, ACCESS_NO_GROUP };
+	int r = access_peer_read(fd, &rules, ret);
+
+	if (r == 0)
+		access_peer_deinit(ret);
+	return r;
+}
+
+/* More connections than are allowed now stay. */
+void conn_set_limits(struct front *f, const struct ipc_limits *m)
+{
+	struct access_peer peer;
+	struct conn *c;
+
+	f->connections_max = m->connections;
+	f->connections_per_user_max = m->connections_per_user;
+	f->sessions_per_user_max = m->sessions_per_user;
+	f->idle_ms = m->idle_ms;
+	f->admin_gid = m->admin_gid;
+	LIST_FOREACH(c, &f->conns, link)
+		c->admin = read_peer(f, c->fd, &peer) == 0 && peer.admin;
+	conn_update_idle(f);
+}
+
+static void welcome(struct front *f, int fd)
+{
 	struct access_peer peer;
 
-	if (access_peer_read(fd, &rules, &peer) < 0) {
+	if (read_peer(f, fd, &peer) < 0) {
 		close(fd);
 		return;
 	}
-	access_peer_deinit(&peer);
 	if (f->n_conns >= f->connections_max || is_one_of_the_last(fd))
 		reject(fd, "the agent has too many connections");
 	else if (count_user(f, peer.uid) >= f->connections_per_user_max)

@@ -39,6 +39,8 @@ LIST_HEAD(attachment_list, attachment);
 
 /** Rules came or went: with rules the agent has something to do without clients. */
 void conn_update_idle(struct front *f);
+/** The configuration was read again: for those who are connected, and those who come. */
+void conn_set_limits(struct front *f, const struct ipc_limits *m);
 
 struct conn {
 	LIST_ENTRY(conn) link;

@@ -43,7 +43,7 @@ struct front {
 	struct event *accept_event, *accept_retry, *idle_timer, *spawn_event;
 	int spawn_fd;
 
-	/* limits, from the command line */
+	/* limits, from the command line, and from spawn after a reload */
 	uint32_t connections_max, connections_per_user_max, idle_ms;
 	uint32_t sessions_per_user_max; /**< Enforced by spawn; told to clients. */
 	gid_t admin_gid;

@@ -295,6 +295,7 @@ static int receive(struct front *f)
 		struct ipc_hooked hooked;
 		struct ipc_watch watch;
 		struct ipc_rule_name rule;
+		struct ipc_limits limits;
 	} m;
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds;
@@ -323,6 +324,8 @@ static int receive(struct front *f)
 		rules_watch(f, &m.watch, n_fds ? fds[0] : -1);
 	} else if ((size_t)n == sizeof(m.rule) && m.type == IPC_RULE_NAME && !n_fds) {
 		rules_named(f, &m.rule);
+	} else if ((size_t)n == sizeof(m.limits) && m.type == IPC_LIMITS && !n_fds) {
+		conn_set_limits(f, &m.limits);
 	} else {
 		return -EPROTO;
 	}

@@ -539,6 +539,18 @@ static void reap(struct spawn *s)
 	}
 }
 
+static void tell_limits(struct spawn *s)
+{
+	const struct ipc_limits m = { .type = IPC_LIMITS,
+				      .connections = s->config.connections,
+				      .connections_per_user = s->config.connections_per_user,
+				      .sessions_per_user = s->config.sessions_per_user,
+				      .idle_ms = s->config.idle_exit_ms,
+				      .admin_gid = s->rules.admin_gid };
+
+	send_front(s, &m, sizeof(m), -1);
+}
+
 static void reload(struct spawn *s)
 {
 	struct config old = s->config;
@@ -552,11 +564,12 @@ static void reload(struct spawn *s)
 		s->config = old;
 		s->rules = old_rules;
 	} else {
-		/* The socket is open and front runs: what belongs to them stays as it was. */
+		/* The socket is open and front has become its user: both stay as they were. */
 		str_copy(s->config.socket, sizeof(s->config.socket), old.socket);
 		swap = fresh;
 		fresh = s->watch_rules;
 		s->watch_rules = swap;
+		tell_limits(s);
 		apply_rules(s);
 		log_info("configuration read again");
 	}

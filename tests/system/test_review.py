@@ -393,7 +393,11 @@ def idle_exit_waits_for_the_last_worker():
         worker = s.worker_pids()[0]
         os.kill(worker, signal.SIGSTOP)
         s.clients.pop().close()
-        time.sleep(1.0)
+        front = s.front_pid()
+        before = int(status(front)["voluntary_ctxt_switches"])
+        # Once for the client, then each time that the idle time has passed.
+        wait_until(lambda: int(status(front)["voluntary_ctxt_switches"]) >= before + 4, "more than once")
+        assert s.agentd.popen.poll() is None, "it does not exit"
         os.kill(worker, signal.SIGCONT)
         assert s.agentd.popen.wait(20) == 0
 

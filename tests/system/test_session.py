@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The main job: attach, look, suspend, resume, let go; what clients share and what they cannot."""
 import base64
+import grp
 import os
 import pathlib
 import signal
@@ -9,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import CpuThreads, Scene, main, need_root, status, test, wait_until  # noqa: E402
+from harness import CpuThreads, Rpc, Scene, as_user, main, need_root, status, test, wait_until  # noqa: E402
 
 
 def counters(s):
@@ -366,6 +367,41 @@ def privileged_daemon_serves_owner_and_drops_rights():
         assert doc["complete"] and doc["process"]["uid"] == 1000, doc
         assert s.rpc.call("gpu.suspend", session=session)["suspended"] == 4
         s.rpc.call("session.detach", session=session)
+
+
+@test
+def a_reload_reaches_who_is_connected():
+    """Groups and limits hold at once, for old connections and new ones."""
+    need_root()
+
+    def reload(s, text):
+        config = s.directory / "agentd.conf"
+        config.write_text(f"[agent]\nuser = nobody\nsocket_group =\n{text}")
+        before = s.agentd.err().count("read again")
+        os.kill(s.agentd.pid, signal.SIGHUP)
+        wait_until(lambda: s.agentd.err().count("read again") > before, "reload")
+
+    def member(s):
+        os.seteuid(54101)
+        rpc = Rpc(s.socket)
+        os.seteuid(0)
+        assert not rpc.call("agent.hello")["admin"]
+        assert rpc.error("session.attach", pid=s.app.pid).name == "not_permitted"
+        reload(s, "admin_group = games\n[limits]\nconnections_per_user = 1\nsessions_per_user = 7\n")
+        wait_until(lambda: rpc.call("agent.hello")["admin"], "front has heard of it")
+        limits = rpc.call("agent.hello")["limits"]
+        assert (limits["connections"], limits["sessions"]) == (1, 7), limits
+        assert rpc.call("session.attach", pid=s.app.pid)["session"]
+        os.seteuid(54101)
+        assert Rpc(s.socket).read_message()["error"]["data"]["name"] == "limit"
+        os.seteuid(0)
+        reload(s, "")
+        wait_until(lambda: not rpc.call("agent.hello")["admin"], "front has heard of it")
+        rpc.close()
+
+    with Scene(user_mode=False, app_user=1000) as s:
+        as_user(0, lambda: member(s), groups=[grp.getgrnam("games").gr_gid])
+        s.attach()
 
 
 if __name__ == "__main__":
