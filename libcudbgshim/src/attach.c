@@ -21,7 +21,7 @@
 #include "session.h"
 
 #define RETRY_MS     100u  /* between two attempts, when the driver says "not now" */
-#define GIVE_UP_MS   5000u /* of such attempts */
+#define GIVE_UP_MS   4000u /* of such attempts: there is an answer within 5 s */
 #define ENGINE_MS    500u  /* for the engine to show after the call returned */
 #define POLL_MS	     2u
 #define ARMED_MS     20u

@@ -388,7 +388,12 @@ def session_begins_with_cuinit():
 def under_mps():
     with scene() as s:
         s.control("mps on")
-        refused(s, "not_debuggable", 5, "MPS")
+        before = time.monotonic()
+        error = s.rpc.error("session.attach", pid=s.app.pid)
+        assert error.name == "not_debuggable" and "MPS" in error.hint, (error, error.data)
+        assert time.monotonic() - before < 5
+        run = s.ctl("snapshot", s.app.pid)
+        assert run.returncode == 5 and run.stdout == "" and error.hint in run.stderr, run
         s.control("mps off")
         assert s.ctl("snapshot", s.app.pid).returncode == 0
         assert_untouched(s)
