@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -80,6 +81,14 @@ def need_small(s):
         raise Skip("the program's address space is larger than any disk")
 
 
+def tools_have_no_complaint(path, n_segments):
+    for tool in ("readelf", "eu-readelf"):
+        if shutil.which(tool):
+            run = subprocess.run([tool, "-h", "-l", "-n", path], capture_output=True, text=True, timeout=60)
+            assert run.returncode == 0 and not run.stderr, (tool, run.stderr)
+            assert run.stdout.count("LOAD") == n_segments and not re.search("warning|error", run.stdout, re.I), run.stdout
+
+
 @test
 def the_save_area_is_that_of_the_process():
     """Byte for byte, in whatever pieces the file is fetched; tools for ELF have no complaint."""
@@ -107,11 +116,7 @@ def the_save_area_is_that_of_the_process():
                         assert mem.read(length) == d[:length], hex(a)
         path = s.directory / "core"
         path.write_bytes(data)
-        for tool in ("readelf", "eu-readelf"):
-            if shutil.which(tool):
-                run = subprocess.run([tool, "-h", "-l", "-n", path], capture_output=True, text=True, timeout=60)
-                assert run.returncode == 0 and "warning" not in run.stderr.lower(), run.stderr
-                assert run.stdout.count("LOAD") == len(found)
+        tools_have_no_complaint(path, len(found))
         runs_on(s)
 
 
@@ -237,6 +242,52 @@ def an_interrupted_dump_leaves_nothing():
         # The worker may be in the last step of a dump that nobody waits for.
         wait_until(lambda: s.target_state()["suspended_queues"] == 0, "queues are resumed")
         runs_on(s)
+
+
+@test
+def a_killed_dump_leaves_nothing_and_nobody_stopped():
+    """By SIGKILL, at any moment: no file, no name, no suspended queue, no session."""
+    with scene(app=LARGE) as s:
+        need_small(s)
+        directory = s.directory / "out"
+        directory.mkdir()
+        for delay in (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2):
+            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
+            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--full", "-o", directory / "core"],
+                                   env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            run.kill()
+            killed = run.wait(60) == -signal.SIGKILL
+            # What it had asked for before may still be under way.
+            for _ in range(10):
+                time.sleep(0.02)
+                wait_until(lambda: not s.worker_pids(), "its session is over")
+            assert not s.rpc.call("session.list")["sessions"]
+            left = [p.name for p in directory.iterdir()]
+            # A file system without nameless files keeps a hidden one.
+            assert killed and all(name.startswith(".core.") for name in left) or left == ["core"], (delay, left)
+            assert not s.target_state()["enabled"] and not s.target_state()["suspended_queues"]
+            for p in directory.iterdir():
+                p.unlink()
+        runs_on(s)
+
+
+@test
+def progress_says_how_fast_and_how_long():
+    """Compressed, so that it takes a while; on standard error, and not when nobody asked for it."""
+    with scene(app=LARGE) as s:
+        need_small(s)
+        for q in s.target_state()["queues"]:
+            s.control(f"waves {s.app.pid} {q['id']} spin 1000 0x7f0000001000 group=4 vgprs=64")
+        argv = ["dump", s.app.pid, "--full", "--compress=zstd", "--max-stop=7s", "-o", s.directory / "core"]
+        line = r"^\d[\d.]* [KMGT]?i?B of \d[\d.]* [KMG]iB, \d[\d.]* [KMGT]?i?B/s, \S+.* left$"
+
+        def told():
+            run = s.ctl(*argv, "--progress")
+            assert run.returncode == 0, run.stderr
+            return re.search(line, run.stderr, re.M)
+        wait_until(told, "a dump that takes longer than half a second", 60)
+        assert " left" not in s.ctl(*argv).stderr
 
 
 @test
@@ -552,6 +603,7 @@ def all_threads_are_in_a_unified_core():
         assert {1, 2, 3, 6, 33, 0x46494c45} <= set(kinds), kinds
         machine, found = segments(data)
         assert machine == 62
+        tools_have_no_complaint(path, len(found))
 
         def as_they_wait():
             return all(waits_at(s, tid) in (None, place) for tid, place in threads.items() if tid != s.app.pid)
