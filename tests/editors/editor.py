@@ -3,16 +3,36 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / name) for name in ("lib", "dap", "peers")]
-from dapclient import runs_on  # noqa: E402
+import npm  # noqa: E402
+from dapclient import DATA, runs_on  # noqa: E402
 from harness import BIN  # noqa: E402
 
 SECONDS = 100  # of one session, whatever the editor does
+
+
+def source(directory):
+    """A folder with a source, and next to it the program that is made of it."""
+    place = directory / "workspace"
+    place.mkdir()
+    shutil.copy(DATA / "spin.cl", place)
+    npm.need("clang", "ld.lld")
+    subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-mcode-object-version=4",
+                    "-nogpulib", "-O1", "-gdwarf-5", f"-fdebug-compilation-dir={place}", "spin.cl", "-o",
+                    directory / "spin.co"], cwd=place, check=True, timeout=60)
+    return place
+
+
+def script(directory):
+    """Two waves that fault, three calls of inlining deep, and six that wait."""
+    return (f"runtime ttmp; load {directory}/spin.co; queues 2; dispatch 0 scale 4096 64; "
+            "waves 0 memory 2 scale+104; waves 1 halted 6 spin+16; spin")
 
 
 class Editor:

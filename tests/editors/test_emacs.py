@@ -5,10 +5,11 @@
 Emacs and dape are Debian's, newer than this machine's, in a tree of their own that scripts/fetch-peers makes once
 (GPU_AGENT_PEERS: where). They run from there, with the tree's libraries; the adapter runs with this machine's.
 """
-from editor import HERE, Editor, pause_and_leave
-from dapclient import scene
-from harness import Skip, main, test
+from editor import HERE, Editor, pause_and_leave, script, source
+from dapclient import runs_on, scene
+from harness import Scene, Skip, main, test
 from peers import fetch, linker
+from terminal import drawing, picture
 
 DAPE = "0.24.1"  # the session uses its internals
 
@@ -23,19 +24,33 @@ def emacs(tree):
     lisp = [share / "lisp", *(d for d in (share / "lisp").rglob("*") if d.is_dir() and d.name not in ("obsolete", "term"))]
     env = {"EMACSLOADPATH": ":".join(map(str, lisp)), "EMACSDATA": str(share / "etc"), "EMACSDOC": str(share / "etc"),
            "EMACSPATH": str(dump.parent)}
-    return [*linker(tree), tree / "usr/bin/emacs-nox", "--dump-file", dump, "--batch", "-Q", "-L", dape], env
+    return [*linker(tree), tree / "usr/bin/emacs-nox", "--dump-file", dump, "-Q", "-L", dape], env
 
 
 @test
 def dape():
     argv, env = emacs(fetch("emacs"))
     with scene() as s:
-        seen = pause_and_leave(s, Editor(s, [*argv, "-l", HERE / "emacs-session.el"], env))
+        seen = pause_and_leave(s, Editor(s, [*argv, "--batch", "-l", HERE / "emacs-session.el"], env))
     assert s.app.pid in seen["processes"], seen["processes"]
     assert seen["console"].startswith("4 waves in 1 groups"), seen["console"]
     lines = seen["instructions"].splitlines()
     assert any(line.startswith(f"{seen['pc']}:\t") and "no code" not in line for line in lines), lines
     assert f"{int(seen['pc'], 16):x}"[-8:] in seen["memory"], seen["memory"][:200]
+
+
+@test
+def dape_on_a_terminal():
+    """What a person sees when a kernel has faulted; the picture in docs/ is of such a run."""
+    drawing()
+    argv, env = emacs(fetch("emacs"))
+    with Scene(app=None, gpus="gfx90a") as s:
+        env["SOURCE"] = str(source(s.directory) / "spin.cl")
+        s.app = s.start_app(script(s.directory))
+        lines = picture(s, [*argv, "-nw", "-l", HERE / "emacs-picture.el"], env, "emacs")
+        runs_on(s)
+    for text in ("=>              s = s * x + i;", "reasons memory_violation", "=>inner of spin.cl:8", "2 middle of spin.cl:14", "8 waves in 2 groups"):
+        assert any(text in line for line in lines), (text, lines)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,52 @@ import base64
 import os
 import pathlib
 
-from editor import HERE, Editor, pause_and_leave
-from dapclient import scene
-from harness import ROOT, Skip, main, test
+from editor import HERE, Editor, pause_and_leave, script, source
+from dapclient import runs_on, scene
+from harness import ROOT, Scene, Skip, main, test, wait_until
 from peers import fetch, linker
+from terminal import drawing, environment, picture
 
 
-@test
-def nvim_dap():
+def nvim():
+    """Command line and environment of Neovim with nvim-dap."""
     folder = os.environ.get("GPU_AGENT_NVIM_DAP")
     if not folder:
         raise Skip("GPU_AGENT_NVIM_DAP does not name a copy of nvim-dap: this client was not tried")
     if not (pathlib.Path(folder) / "plugin/dap.lua").exists():
         raise Skip(f"GPU_AGENT_NVIM_DAP: {folder} is no copy of nvim-dap")
     tree = fetch("neovim")
-    argv = [*linker(tree), tree / "usr/bin/nvim", "--clean", "--headless", "-u", "NONE", "-l", HERE / "nvim-session.lua"]
+    return [*linker(tree), tree / "usr/bin/nvim", "--clean"], {"VIMRUNTIME": str(tree / "usr/share/nvim/runtime"),
+                                                               "NVIM_DAP": folder, "EDITORS": str(ROOT / "editors")}
+
+
+@test
+def nvim_dap():
+    argv, env = nvim()
     with scene() as s:
-        seen = pause_and_leave(s, Editor(s, argv, {"VIMRUNTIME": str(tree / "usr/share/nvim/runtime"),
-                                                   "NVIM_DAP": folder, "EDITORS": str(ROOT / "editors")}))
+        seen = pause_and_leave(s, Editor(s, [*argv, "--headless", "-u", "NONE", "-l", HERE / "nvim-session.lua"], env))
     assert seen["described"].startswith(f"{s.app.pid} ") and "amd" in seen["described"], seen["described"]
     assert len(base64.b64decode(seen["memory"]["data"])) == 16 and int(seen["memory"]["address"], 16) == int(seen["pc"], 16)
+
+
+@test
+def nvim_dap_on_a_terminal():
+    """What a person sees when a kernel has faulted; the picture in docs/ is of such a run."""
+    argv, env = nvim()
+    drawing()
+    with Scene(app=None, gpus="gfx90a") as s:
+        env["SOURCE"] = str(source(s.directory) / "spin.cl")
+        s.app = s.start_app(script(s.directory))
+        # What is on the terminal would start the editor by the name of what loaded it.
+        socket = s.directory / "nvim"
+        server = s.start("nvim", [*argv, "--headless", "--listen", socket, "-u", HERE / "nvim-picture.lua"],
+                         env={**env, **environment(s)})
+        wait_until(socket.exists, "Neovim listens")
+        lines = picture(s, [*argv, "--server", socket, "--remote-ui"], env, "nvim")
+        server.stop()
+        runs_on(s)
+    for text in ("s = s * x + i;", "reasons: memory_violation", "inner:8", "middle:14", "6 x spin spin.cl:37"):
+        assert any(text in line for line in lines), (text, lines)
 
 
 if __name__ == "__main__":

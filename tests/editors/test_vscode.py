@@ -22,7 +22,8 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "dap")]
 import npm  # noqa: E402
-from dapclient import DATA, runs_on  # noqa: E402
+from dapclient import runs_on  # noqa: E402
+from editor import script, source  # noqa: E402
 from harness import BIN, ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
 
 PARTS = HERE / "vscode"
@@ -82,22 +83,11 @@ def extension():
 # -- what is debugged ------------------------------------------------------------------------------
 
 def workspace(directory):
-    """A source, a program made of it, and how to debug it."""
-    place = directory / "workspace"
-    (place / ".vscode").mkdir(parents=True)
-    shutil.copy(DATA / "spin.cl", place)
+    """A source, and how to debug what is made of it."""
+    place = source(directory)
+    (place / ".vscode").mkdir()
     (place / ".vscode/launch.json").write_text(json.dumps({"version": "0.2.0", "configurations": LAUNCH}))
-    npm.need("clang", "ld.lld")
-    subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-mcode-object-version=4",
-                    "-nogpulib", "-O1", "-gdwarf-5", f"-fdebug-compilation-dir={place}", "spin.cl", "-o",
-                    directory / "spin.co"], cwd=place, check=True, timeout=60)
     return place
-
-
-def script(directory):
-    """Two waves that fault, three calls of inlining deep, and six that wait."""
-    return (f"runtime ttmp; load {directory}/spin.co; queues 2; dispatch 0 scale 4096 64; "
-            "waves 0 memory 2 scale+104; waves 1 halted 6 spin+16; spin")
 
 
 @contextlib.contextmanager
@@ -185,8 +175,7 @@ class Wire:
 
 def drive(s, chromium, modules, url):
     """One person's session; the texts that were on the screen."""
-    shutil.rmtree(PICTURES, ignore_errors=True)
-    PICTURES.mkdir(parents=True)
+    PICTURES.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "HOME": str(s.directory), "NODE_PATH": str(modules), "CHROMIUM": chromium}
     driver = s.start("drive", ["node", PARTS / "drive.js", url, s.app.pid, "spin.cl", s.socket, PICTURES], env=env)
     try:

@@ -109,7 +109,7 @@ async function disassembly() {
 	seen.disassembly = await texts(DISASSEMBLY);
 	seen.disassemblyHere = await page.locator(DISASSEMBLY, {
 		has: page.locator(".codicon-debug-stackframe, .codicon-debug-stackframe-focused") }).allTextContents();
-	await shoot("disassembly", { x: 0, y: 0, width: 1360, height: 620 });
+	await shoot("disassembly", { x: 0, y: 0, width: 1360, height: 560 });
 }
 
 async function debugConsole() {
