@@ -577,7 +577,7 @@ def a_worker_killed_among_faults_loses_none_of_them():
             wait_until(lambda: s.app_status().faults >= want or latched(s), "the fault has gone somewhere")
             want = s.app_status().faults
             wait_until(lambda: s.app.pid in s.watched(), "watched again")
-        assert s.target_state()["suspended_queues"] == 0
+        wait_until(lambda: s.target_state()["suspended_queues"] == 0, "the last look is over")
 
 
 def latched(s):
