@@ -545,9 +545,13 @@ def tracer(app):
     return int(status(app.pid)["TracerPid"])
 
 
-def killed(s, pid):
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+def kill_worker(app):
+    """@return what was killed; 0 when nobody traces the program, which for kill() would be ourselves."""
+    pid = tracer(app)
+    if pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return pid
 
 
 @test
@@ -555,8 +559,8 @@ def a_killed_worker_comes_back():
     with RuleScene() as s:
         s.wait_watched()
         for _ in range(3):
-            old = tracer(s.app)
-            killed(s, old)
+            old = kill_worker(s.app)
+            assert old
             wait_until(lambda: tracer(s.app) not in (0, old), "there is another one")
             s.wait_watched()
             s.fault()
@@ -572,8 +576,7 @@ def a_worker_killed_among_faults_loses_none_of_them():
             s.raise_on(s.app, queue=i % 4)
             want += 1
             time.sleep(0.002 * (i % 4))
-            if tracer(s.app):
-                killed(s, tracer(s.app))
+            kill_worker(s.app)
             wait_until(lambda: s.app_status().faults >= want or latched(s), "the fault has gone somewhere")
             want = s.app_status().faults
             wait_until(lambda: s.app.pid in s.watched(), "watched again")
