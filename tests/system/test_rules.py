@@ -307,17 +307,17 @@ def end_by_sigterm(s):
 
 
 def end_by_killed_worker(s):
-    killed(s, tracer(s.app))
+    killed(tracer(s.app))
 
 
 def end_by_killed_store(s):
     for pid in wait_until(lambda: stores(s), "the store"):
-        killed(s, pid)
+        killed(pid)
 
 
 def end_by_killed_agent(s):
     s.clients.clear()
-    killed(s, s.agentd.pid)
+    killed(s.agentd.pid)
 
 
 @test
@@ -545,13 +545,11 @@ def tracer(app):
     return int(status(app.pid)["TracerPid"])
 
 
-def kill_worker(app):
-    """@return what was killed; 0 when nobody traces the program, which for kill() would be ourselves."""
-    pid = tracer(app)
-    if pid:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return pid
+def killed(pid):
+    """For kill(), no tracer would be ourselves."""
+    assert pid
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 @test
@@ -559,8 +557,8 @@ def a_killed_worker_comes_back():
     with RuleScene() as s:
         s.wait_watched()
         for _ in range(3):
-            old = kill_worker(s.app)
-            assert old
+            old = tracer(s.app)
+            killed(old)
             wait_until(lambda: tracer(s.app) not in (0, old), "there is another one")
             s.wait_watched()
             s.fault()
@@ -576,7 +574,9 @@ def a_worker_killed_among_faults_loses_none_of_them():
             s.raise_on(s.app, queue=i % 4)
             want += 1
             time.sleep(0.002 * (i % 4))
-            kill_worker(s.app)
+            worker = tracer(s.app)
+            if worker:
+                killed(worker)
             wait_until(lambda: s.app_status().faults >= want or latched(s), "the fault has gone somewhere")
             want = s.app_status().faults
             wait_until(lambda: s.app.pid in s.watched(), "watched again")
