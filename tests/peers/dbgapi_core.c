@@ -8,8 +8,6 @@
  *
  * Usage: dbgapi_core FILE [REGISTER]...  Not linked with anything of ours, the reading of ELF included.
  */
-#include <amd-dbgapi/amd-dbgapi.h>
-
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,6 +23,8 @@ struct amd_dbgapi_client_process_s {
 	const uint8_t *data;
 	size_t size;
 };
+
+#include "dbgapi_client.h"
 
 static struct amd_dbgapi_client_process_s core;
 static amd_dbgapi_process_id_t process;
@@ -113,27 +113,6 @@ static amd_dbgapi_status_t breakpoint_insert(amd_dbgapi_client_process_id_t p,
 {
 	return AMD_DBGAPI_STATUS_SUCCESS;
 }
-
-static amd_dbgapi_status_t breakpoint_remove(amd_dbgapi_client_process_id_t p,
-					     amd_dbgapi_breakpoint_id_t id)
-{
-	return AMD_DBGAPI_STATUS_SUCCESS;
-}
-
-static void message(amd_dbgapi_log_level_t level, const char *text)
-{
-	fprintf(stderr, "dbgapi %d: %s\n", (int)level, text);
-}
-
-static amd_dbgapi_callbacks_t callbacks = {
-	.allocate_memory = malloc,
-	.deallocate_memory = free,
-	.client_process_get_info = process_info,
-	.insert_breakpoint = breakpoint_insert,
-	.remove_breakpoint = breakpoint_remove,
-	.xfer_global_memory = memory,
-	.log_message = message,
-};
 
 static void print_register(amd_dbgapi_wave_id_t wave, amd_dbgapi_register_id_t id,
 			   char *const *wanted)

@@ -9,8 +9,6 @@
  * Each step ends with a line `ok STEP`, or `error STEP: call: status`; the library's messages go to
  * standard error.  Not linked with anything of ours: an independent judge of the simulator.
  */
-#include <amd-dbgapi/amd-dbgapi.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,6 +23,8 @@ struct amd_dbgapi_client_process_s {
 	pid_t pid;
 	int mem_fd;
 };
+
+#include "dbgapi_client.h"
 
 static struct amd_dbgapi_client_process_s target;
 static amd_dbgapi_process_id_t process;
@@ -68,12 +68,6 @@ static amd_dbgapi_status_t breakpoint_insert(amd_dbgapi_client_process_id_t p,
 	return AMD_DBGAPI_STATUS_SUCCESS;
 }
 
-static amd_dbgapi_status_t breakpoint_remove(amd_dbgapi_client_process_id_t p,
-					     amd_dbgapi_breakpoint_id_t id)
-{
-	return AMD_DBGAPI_STATUS_SUCCESS;
-}
-
 static amd_dbgapi_status_t memory(amd_dbgapi_client_process_id_t p,
 				  amd_dbgapi_global_address_t address, amd_dbgapi_size_t *size,
 				  void *read_buffer, const void *write_buffer)
@@ -86,21 +80,6 @@ static amd_dbgapi_status_t memory(amd_dbgapi_client_process_id_t p,
 	*size = (amd_dbgapi_size_t)n;
 	return AMD_DBGAPI_STATUS_SUCCESS;
 }
-
-static void message(amd_dbgapi_log_level_t level, const char *text)
-{
-	fprintf(stderr, "dbgapi %d: %s\n", (int)level, text);
-}
-
-static amd_dbgapi_callbacks_t callbacks = {
-	.allocate_memory = malloc,
-	.deallocate_memory = free,
-	.client_process_get_info = process_info,
-	.insert_breakpoint = breakpoint_insert,
-	.remove_breakpoint = breakpoint_remove,
-	.xfer_global_memory = memory,
-	.log_message = message,
-};
 
 /* ------------------------------------------------------------------------------------ steps -- */
 

@@ -28,3 +28,19 @@ def fetch(what):
         raise Skip(run.stderr.strip().splitlines()[-1])
     assert run.returncode == 0, run.stderr
     return pathlib.Path(run.stdout.strip())
+
+
+def build_dbgapi(name):
+    """The command line of a client of AMD's debugger library: compiled against its header, run by its tree's linker."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the library is fetched for x86-64 only")
+    tree = fetch("dbgapi")
+    client, here = PEERS / name, pathlib.Path(__file__).resolve().parent
+    sources = here / f"{name}.c", here / "dbgapi_client.h"
+    if not client.exists() or client.stat().st_mtime < max(s.stat().st_mtime for s in sources):
+        new = client.with_suffix(f".{os.getpid()}")
+        subprocess.run(["cc", "-Wall", "-O1", "-g", "-isystem", tree / "usr/include", "-o", new, sources[0],
+                        f"-L{tree}/usr/lib/x86_64-linux-gnu", "-l:librocm-dbgapi.so.0",
+                        "-Wl,--unresolved-symbols=ignore-in-shared-libs"], check=True, timeout=120)
+        new.rename(client)
+    return [*linker(tree), client]

@@ -5,15 +5,13 @@
 The library and everything below it come from Debian sid, into a tree of their own (scripts/fetch-peers), and run
 with that tree's own dynamic linker.  In a private mount namespace the simulator's file lies over /dev/kfd.
 """
-import os
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import Scene, Skip, main, need_root, status, test, wait_until  # noqa: E402
-from peers import PEERS, fetch  # noqa: E402
+from harness import Scene, main, need_root, status, test, wait_until  # noqa: E402
+from peers import build_dbgapi  # noqa: E402
 
 AQL, HALT = 1, 1
 # A directory for devices of our own: the real /dev is shared with the whole machine.
@@ -21,27 +19,12 @@ ENTER = ('set -e; mount -t tmpfs none "$1"; touch "$1/kfd" "$1/null"; mount --bi
          'mount --bind /dev/null "$1/null"; mount --move "$1" /dev; shift 2; exec "$@"')
 
 
-def build_probe(tree):
-    """Compiled against the library's own header; started by its own dynamic linker."""
-    if os.uname().machine != "x86_64":
-        raise Skip("the library is fetched for x86-64 only")
-    libraries = tree / "usr/lib/x86_64-linux-gnu"
-    probe, source = PEERS / "dbgapi_probe", HERE / "dbgapi_probe.c"
-    if not probe.exists() or probe.stat().st_mtime < source.stat().st_mtime:
-        new = probe.with_suffix(f".{os.getpid()}")
-        subprocess.run(["cc", "-Wall", "-O1", "-g", "-isystem", tree / "usr/include", "-o", new, source,
-                        f"-L{libraries}", "-l:librocm-dbgapi.so.0", "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
-                       check=True, timeout=120)
-        new.rename(probe)
-    return [tree / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, probe]
-
-
 class Probe:
     """The library, step by step."""
 
     def __init__(self, s, pid):
         need_root()
-        argv = build_probe(fetch("dbgapi"))
+        argv = build_dbgapi("dbgapi_probe")
         dev = s.directory / f"dev{len(s.processes)}"
         dev.mkdir()
         self.process = s.start("probe", ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", dev,

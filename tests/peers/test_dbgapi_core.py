@@ -11,25 +11,11 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from harness import ROOT, Scene, Skip, main, need_root, test, wait_until  # noqa: E402
-from peers import PEERS, fetch  # noqa: E402
+from peers import build_dbgapi  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
 # Code object, kernel, lanes of a wave.
 KINDS = {"gfx90a": ("spin-gfx90a.co", "scale", 64), "gfx1030": ("spin-gfx1030-z.co", "scale", 32)}
-
-
-def build_probe(tree):
-    if os.uname().machine != "x86_64":
-        raise Skip("the library is fetched for x86-64 only")
-    libraries = tree / "usr/lib/x86_64-linux-gnu"
-    probe, source = PEERS / "dbgapi_core", HERE / "dbgapi_core.c"
-    if not probe.exists() or probe.stat().st_mtime < source.stat().st_mtime:
-        new = probe.with_suffix(f".{os.getpid()}")
-        subprocess.run(["cc", "-Wall", "-O1", "-g", "-isystem", tree / "usr/include", "-o", new, source,
-                        f"-L{libraries}", "-l:librocm-dbgapi.so.0", "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
-                       check=True, timeout=120)
-        new.rename(probe)
-    return [tree / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, probe]
 
 
 def look(argv, core, *registers):
@@ -45,7 +31,7 @@ def look(argv, core, *registers):
 
 def planted(gfx, extra):
     code, kernel, lanes = KINDS[gfx]
-    argv = build_probe(fetch("dbgapi"))
+    argv = build_dbgapi("dbgapi_core")
     script = f"runtime ttmp; load {CODE / code}; queues 2; dispatch 0 {kernel} 4096 64; dispatch 1 {kernel} 4096 64"
     with Scene(app=f"{script}; spin", gpus=gfx) as s:
         s.session = s.attach()
@@ -91,7 +77,7 @@ def full_core():
 def unified_core():
     """AMD's library opens its half; gdb the other, with every thread where it stood."""
     need_root()
-    argv = build_probe(fetch("dbgapi"))
+    argv = build_dbgapi("dbgapi_core")
     script = f"runtime ttmp; load {CODE / KINDS['gfx90a'][0]}; queues 2; dispatch 0 scale 4096 64; dispatch 1 scale 4096 64"
     with Scene(app=f"{script}; threads 5; spin", gpus="gfx90a", app_user=65534, user_mode=False) as s:
         queue = [q["id"] for q in s.target_state()["queues"]][1]
