@@ -2,6 +2,7 @@
 #include "agentd/worker/code.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "agentd/worker/hash.h"
@@ -122,8 +123,12 @@ static int probe(const struct code_set *s, struct code_object *o)
 
 static void put_current(struct code_set *s)
 {
+	struct symbols_cache *cache = s->target ? s->target->code_cache : NULL;
+	size_t n = s->image ? symbols_cache_count(cache) : 0;
+
 	if (s->image)
-		symbols_cache_put(s->target->code_cache, s->image);
+		symbols_cache_put(cache, s->image);
+	s->dropped = s->dropped || (s->image && symbols_cache_count(cache) < n);
 	s->image = NULL;
 	s->current = NULL;
 }
@@ -255,6 +260,12 @@ int code_set_init(struct code_set *s, struct target *t, struct rpc_arena *a, uin
 void code_set_deinit(struct code_set *s)
 {
 	put_current(s);
+	/* The debug information of a large image leaves hundreds of MiB of small pieces behind. */
+#ifdef __GLIBC__
+	if (s->dropped)
+		malloc_trim(0);
+#endif
+	s->dropped = false;
 	if (s->target && s->target->ops->code_done)
 		s->target->ops->code_done(s->target);
 	free(s->location);

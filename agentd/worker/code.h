@@ -75,6 +75,7 @@ struct code_set {
 	struct code_object *current;
 	struct symbols_image *image;
 	struct symbols_location *location;
+	bool dropped; /**< The cache had no room for an image. */
 };
 
 /**

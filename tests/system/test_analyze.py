@@ -539,6 +539,49 @@ def the_reader_can_do_nothing_else():
         s.__exit__(*sys.exc_info())
 
 
+def with_endless_lines(image, n):
+    """A code object whose first line program has @n rows more: a byte each in the file, 60 in memory."""
+    data = bytearray(image)
+    table, = struct.unpack_from("<Q", data, 40)
+    count, names = struct.unpack_from("<HH", data, 60)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i) for i in range(count)]
+    start = headers[names][4]
+    found = next(i for i, h in enumerate(headers) if data[start + h[0]:].startswith(b".debug_line\0"))
+    header = list(headers[found])
+    lines = bytes(data[header[4]:header[4] + header[5]])
+    unit_size, version, _, _, header_size = struct.unpack_from("<IHBBI", lines)
+    assert version == 5
+    _, _, _, base, span, first_special = struct.unpack_from("<BBBbBB", lines, 12)
+    at = lines.index(b"\0\x09\x02", 12 + header_size) + 11  # behind the first DW_LNE_set_address
+    body = lines[4:at] + bytes([first_special - base + span]) * n + lines[at:4 + unit_size]
+    header[4] = len(data)
+    data += struct.pack("<I", len(body)) + body + lines[4 + unit_size:]
+    header[5] = len(data) - header[4]
+    struct.pack_into("<IIQQQQIIQQ", data, table + 64 * found, *header)
+    return bytes(data)
+
+
+@test
+def memory_for_a_hostile_image_is_given_back():
+    """Of a process that lives on: of a session, or of whoever looks at a core for long."""
+    with Scene(app=None, gpus="gfx90a") as s:
+        code = s.directory / "hostile.co"
+        code.write_bytes(with_endless_lines((CODE / KERNELS["gfx90a"]).read_bytes(), 3000000))
+        s.app = s.start_app(f"runtime ttmp; load {code}; queues 1; spin")
+        s.session = s.attach(control=True)
+        first = s.rpc.call("code.list", session=s.session)["objects"][0]
+        addresses = [hex(int(first["address"], 16) + i) for i in range(0, first["size"], 4)][:4096]
+        core = fetch(s)
+        with CoreRpc(core) as rpc:
+            for ask, session, pid in ((s.rpc, s.session, s.worker_pids()[0]), (rpc, "core", rpc.program.pid)):
+                before = rss_kib(pid)
+                places = ask.call("code.locate", session=session, addresses=addresses)["places"]
+                assert any(p["frames"] for p in places)
+                most, now = int(status(pid)["VmHWM"].split()[0]), rss_kib(pid)
+                if not SANITIZED:
+                    assert most > before + (100 << 10) and now < before + (24 << 10), (before, most, now)
+
+
 @test
 def its_death_is_an_error():
     """Programs in its place that die, hang, or are not there: found beside gpu-agentctl, as after installation."""
