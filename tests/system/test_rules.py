@@ -540,6 +540,24 @@ def a_thousand_faults_on_twenty_targets():
             assert s.app_status(app).faults == 50 and s.target_state(app)["suspended_queues"] == 0
 
 
+@test
+def the_newest_cores_are_kept():
+    """Sixty of them, of twenty targets: records of all, bodies of the last, within the limits."""
+    with RuleScene(ALL + "keep = light\n", app=None, store="max_use = 1M\nkeep_free = 0") as s:
+        apps = [s.start_app(PLAIN, name=f"app{i}") for i in range(20)]
+        s.wait_watched(*apps)
+        for round_ in range(3):
+            for n, app in enumerate(apps, 20 * round_ + 1):
+                s.fault(app, queue=round_ % 4)
+                wait_until(lambda n=n: s.rule()["recorded"] == n, "recorded")
+        usage = s.rpc.call("cores.usage")
+        assert usage["records"] == 60 and usage["disk_bytes"] <= 1 << 20 and usage["unfinished_bytes"] == 0, usage
+        bodies = [r["body"] for r in sorted(s.records(), key=lambda r: r["time_us"])]
+        assert bodies == ["gone"] * (60 - usage["bodies"]) + ["present"] * usage["bodies"] and usage["bodies"], bodies
+        for app in apps:
+            assert s.app_status(app).faults == 3 and s.target_state(app)["suspended_queues"] == 0
+
+
 def tracer(app):
     """The worker on it; 0: none."""
     return int(status(app.pid)["TracerPid"])
