@@ -37,7 +37,7 @@ class Agent:
 
     def _listens(self):
         assert self.popen.poll() is None, f"gpu-agentd exited {self.popen.returncode}: {self.log()[-500:]}"
-        return self.socket.exists()
+        return f": ready on {self.socket}" in self.log()  # the socket is there before anybody listens
 
     def log(self):
         return self.err_path.read_text(errors="replace")

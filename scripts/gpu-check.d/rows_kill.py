@@ -12,7 +12,21 @@ from engine import Skipped
 
 # Steps of libcudbgshim, as the worker's log names them, at which the victim is killed.
 ATTACHING = ("write the flags", "call cudbgApiAttach", "run", "initialize", "replay")
+# The step of those drivers that are asked without a call in the program.
+DESCRIPTOR = b": ask through the descriptor\n"
 DETACHING = ("call cudbgApiDetach", "requestCleanupOnDetach", "finalize")
+
+
+# Some moments are shorter than it takes to see them, on a machine with other work.
+TRIES = 5
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Killer(threading.Thread):
@@ -24,18 +38,18 @@ class Killer(threading.Thread):
         self.pid = agent.victim(who)  # finding it takes longer than some moments last
         self.log = open(agent.err_path, "rb")
         self.log.seek(0, os.SEEK_END)
-        self.killed = False
+        self.killed = self.by_descriptor = False
         self.is_over = False
 
     def run(self):
         seen = b""
         while not self.is_over:
             seen += self.log.read()
+            self.by_descriptor = DESCRIPTOR in seen
             if self.line in seen:
                 pid = self.pid or self.agent.victim(self.who)
                 if pid:
-                    os.kill(pid, signal.SIGKILL)
-                    self.killed = True
+                    self.killed = kill(pid)
                 break
             time.sleep(0.0002)
         self.log.close()
@@ -54,7 +68,7 @@ def finish_row(b, p, who, began):
     return f"kernel counts {took * 1000:.0f} ms after, {session}"
 
 
-def during(b, p, who, moment, method, **params):
+def attempt(b, p, who, moment, method, **params):
     """Kill while a call is under way, when the log tells of a step."""
     b.start_agent()
     rpc = b.agent.rpc(30)
@@ -74,10 +88,18 @@ def during(b, p, who, moment, method, **params):
         if killer:
             killer.is_over = True
         rpc.close()
-    began = (moment, time.monotonic())
-    detail = finish_row(b, p, who, began)
-    if not killer.killed:
-        raise Skipped(f"the moment was over, or never came; {detail}")
+    return killer
+
+
+def during(b, p, who, moment, method, **params):
+    for _ in range(TRIES):
+        killer = attempt(b, p, who, moment, method, **params)
+        detail = finish_row(b, p, who, (moment, time.monotonic()))
+        if killer.killed or killer.by_descriptor:
+            break
+    if not killer.killed and killer.by_descriptor:
+        raise Skipped("this driver is asked through a descriptor, without a call in the program")
+    assert killer.killed, f"the {who} was not killed: the moment never came, or was over {TRIES} times"
     return detail
 
 
