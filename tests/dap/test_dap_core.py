@@ -24,7 +24,7 @@ def cuda():
 
 def dump(s):
     core = s.directory / "core"
-    run = s.ctl("dump", s.app.pid, "-o", core)
+    run = s.ctl("dump", s.app.pid, "--max-stop", "60s", "-o", core)
     assert run.returncode == 0, run
     return core
 

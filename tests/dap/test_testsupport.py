@@ -16,7 +16,7 @@ from harness import BIN, CudaScene, main, test  # noqa: E402
 
 def dump(s):
     core = s.directory / "core"
-    run = s.ctl("dump", s.app.pid, "-o", core)
+    run = s.ctl("dump", s.app.pid, "--max-stop", "60s", "-o", core)
     assert run.returncode == 0, run
     return str(core)
 
