@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
-from harness import BIN, CudaScene, Skip, kill_agent, main, need_root, status, test, wait_until  # noqa: E402
+from harness import BIN, CudaScene, Skip, children, kill_agent, main, need_root, status, test, wait_until  # noqa: E402
 from debugger import get, say  # noqa: E402
 
 RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
@@ -512,6 +512,16 @@ def target_in_other_namespaces():
         s.app = start_unshared(s, "--mount")
         assert s.ctl("snapshot", s.app.pid).returncode == 0
         assert_untouched(s)
+    with scene(app=None) as s:
+        # The process that is debugged is a child of unshare(1), and pid 1 of its own namespace.
+        app = start_unshared(s, "--pid", "--fork", "--kill-child")
+        (pid,) = children(app.pid)
+        doc = json.loads(s.ctl("snapshot", "--json", pid).stdout)
+        assert doc["complete"] and doc["wave_count"] == 24 and doc["process"]["pid"] == pid, doc
+        assert doc["process"]["ns_pid"] == 1, doc["process"]
+        wait_until(lambda: status(pid)["TracerPid"] == "0" and not s.worker_pids(), "the worker leaves")
+        assert app.popen.poll() is None
+        os.kill(pid, signal.SIGKILL)  # unshare(1) itself does not listen
     with scene(app=None) as s:
         s.app = start_unshared(s, "--net")
         refused(s, "not_debuggable", 5, "network namespace")
