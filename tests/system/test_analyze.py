@@ -176,7 +176,9 @@ def every_way_of_writing_shows_the_same():
         assert len(live["devices"]) == 2 and all(any(x["exceptions"] for x in live[k]) for k in ("devices", "queues")), live
         cores = {"split": fetch(s).rename(s.directory / "split")}
         for name, params in (("full", {"full": True}), ("unified", {"unified": True})):
-            cores[name] = fetch(s, **params).rename(s.directory / name)
+            # A sanitizer reserves terabytes for its shadow.
+            if name != "full" or not SANITIZED:
+                cores[name] = fetch(s, **params).rename(s.directory / name)
         cores["compressed"] = s.directory / "compressed"
         packed = subprocess.run(["zstd", "-q", cores["unified"], "-o", cores["compressed"]])
         leave(s)
