@@ -247,11 +247,60 @@ static int copy(struct dump *d)
 	return r < 0 ? ctl_fail(d->c, -r, d->path) : 0;
 }
 
+/* ------------------------------------------------------------------ all of it ---------------- */
+
+/* @param size_only  Nothing is stopped, nothing is kept. */
+static int ask(struct dump *d, bool size_only)
+{
+	struct ctl *c = d->c;
+	struct rpc_core_begin_params p = {
+		.session = d->session,
+		.has_full = full,
+		.full = full,
+		.has_unified = unified,
+		.unified = unified,
+		.has_layout = layout,
+		.layout = d->layout,
+		.has_estimate = size_only,
+		.estimate = size_only,
+		.has_max_stop_ms = c->max_stop_ms,
+		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+	};
+	const char *text;
+	size_t size;
+	int r = ctl_called(c, rpc_client_core_begin(c->client, &p, &c->arena, &d->core, &c->err));
+
+	if (r < 0)
+		return r;
+	text = rpc_client_last_result(c->client, &size);
+	out_reset(&d->begin);
+	out_bytes(&d->begin, text, size);
+	for (size_t i = 0; size_only == estimate && i < d->core.n_missing; i++)
+		ctl_note(c, "%s", d->core.missing[i]);
+	/* They are in the arena, which is emptied between the pieces. */
+	d->core.missing = NULL;
+	return 0;
+}
+
+/* What cannot be written is no reason to stop the queues: asked before that where the size is known. */
+static int make_room(struct dump *d)
+{
+	int r = open_file(d);
+
+	if (r == 0 && full)
+		r = ask(d, true);
+	if (r == 0 && full)
+		r = check_space(d);
+	return r;
+}
+
 static int write_file(struct dump *d)
 {
 	struct ctl *c = d->c;
-	int r = open_file(d);
+	int r = make_room(d);
 
+	if (r == 0)
+		r = ask(d, false);
 	if (r == 0)
 		r = check_space(d);
 	if (r == 0) {
@@ -263,39 +312,6 @@ static int write_file(struct dump *d)
 	if (d->signal_fd >= 0 && !d->signo)
 		signals_release(d->signal_fd);
 	return r;
-}
-
-/* ------------------------------------------------------------------ all of it ---------------- */
-
-static int begin(struct dump *d)
-{
-	struct ctl *c = d->c;
-	struct rpc_core_begin_params p = {
-		.session = d->session,
-		.has_full = full,
-		.full = full,
-		.has_unified = unified,
-		.unified = unified,
-		.has_layout = layout,
-		.layout = d->layout,
-		.has_estimate = estimate,
-		.estimate = estimate,
-		.has_max_stop_ms = c->max_stop_ms,
-		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
-	};
-	const char *text;
-	size_t size;
-	int r = ctl_called(c, rpc_client_core_begin(c->client, &p, &c->arena, &d->core, &c->err));
-
-	if (r < 0)
-		return r;
-	text = rpc_client_last_result(c->client, &size);
-	out_bytes(&d->begin, text, size);
-	for (size_t i = 0; i < d->core.n_missing; i++)
-		ctl_note(c, "%s", d->core.missing[i]);
-	/* They are in the arena, which is emptied between the pieces. */
-	d->core.missing = NULL;
-	return 0;
 }
 
 static int print_json(struct dump *d)
@@ -348,10 +364,8 @@ static int status(const struct dump *d)
 static int dump(struct dump *d)
 {
 	struct ctl *c = d->c;
-	int r = begin(d);
+	int r = estimate ? ask(d, true) : write_file(d);
 
-	if (r == 0 && !estimate)
-		r = write_file(d);
 	if (r < 0 || d->signo)
 		return r;
 	if (d->lost)

@@ -300,11 +300,16 @@ def where_there_is_no_room():
         try:
             run = s.ctl("dump", s.app.pid, "-o", small / "core")
             assert run.returncode == FAILURE and "the core needs" in run.stderr, run.stderr
+            # Now the simulator would refuse the first suspend, and say so.
+            s.control("errno suspend EIO 1")
+            run = s.ctl("dump", s.app.pid, "--full", "-o", small / "core")
+            assert run.returncode == FAILURE and "the core needs" in run.stderr, run.stderr
             assert list(small.iterdir()) == []
         finally:
             subprocess.run(["umount", small], check=True)
         run = s.ctl("dump", s.app.pid, "-o", s.directory / "nowhere" / "core")
         assert run.returncode == FAILURE and "No such file" in run.stderr, run.stderr
+        assert s.ctl("snapshot", s.app.pid).returncode != 0, "no dump has tried to suspend"
         for bad in (["--light", "--full"], ["--compress=gzip"]):
             assert s.ctl("dump", s.app.pid, *bad).returncode == 2
         runs_on(s)
