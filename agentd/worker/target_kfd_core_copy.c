@@ -119,23 +119,40 @@ void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint
 
 /* ------------------------------------------------------------------ room --------------------- */
 
-static uint64_t room_for(const struct target_waves_from *from)
+/* Of one save area: what its queue left there when it was last suspended, and a quarter more; all, if it never was. */
+static uint64_t likely_size(const struct kfd_core *c, uint64_t area, uint64_t size)
 {
-	uint64_t sum = 0;
+	struct kfdtrap_wave_header h;
+	uint8_t bytes[KFDTRAP_WAVE_HEADER_SIZE];
+	uint64_t last;
 
-	for (size_t i = 0; i < from->n_queues; i++) {
+	if (memory_read(&c->k->t.memory, area, bytes, sizeof(bytes)) != (ssize_t)sizeof(bytes) ||
+	    kfdtrap_wave_header_parse(bytes, size, &h) != KFDTRAP_WAVE_OK)
+		return size;
+	last = (uint64_t)h.control_stack_size + h.wave_state_size;
+	return !last || last + last / 4 > size ? size : page_up(last + last / 4);
+}
+
+/* What fits all, and what is likely to be enough. */
+static void room_for(const struct kfd_core *c, const struct target_waves_from *from, uint64_t *ret_all,
+		     uint64_t *ret_likely)
+{
+	*ret_all = *ret_likely = 0;
+	for (size_t i = 0; i < from->n_queues && *ret_all < KFD_CORE_COPIED_MAX; i++) {
 		const struct target_queue *q = &from->queues[i];
-		uint64_t dies = 1;
+		uint64_t dies = 1, rest = q->ring_bytes <= RING_MAX ? page_up(q->ring_bytes) : 0;
 
 		for (size_t d = 0; d < from->n_devices; d++)
 			if (from->devices[d].gpu_id == q->gpu_id)
 				dies = device_dies(&from->devices[d]);
-		sum += dies * (page_up(q->save_area_bytes) + 4 * PAGE_BYTES) + 4 * PAGE_BYTES +
-		       (q->ring_bytes <= RING_MAX ? page_up(q->ring_bytes) : 0);
-		if (sum > KFD_CORE_COPIED_MAX)
-			return KFD_CORE_COPIED_MAX;
+		rest += (dies + 1) * 4 * PAGE_BYTES;
+		*ret_all += dies * page_up(q->save_area_bytes) + rest;
+		*ret_likely += rest;
+		for (uint64_t d = 0; d < dies; d++)
+			*ret_likely += likely_size(c, q->save_area + d * q->save_area_bytes, q->save_area_bytes);
 	}
-	return sum;
+	if (*ret_all > KFD_CORE_COPIED_MAX)
+		*ret_all = KFD_CORE_COPIED_MAX;
 }
 
 /* Zeroed by the kernel here and now, so that copying does not wait for it. */
@@ -157,8 +174,9 @@ static void make_ready(void *ctx, size_t i)
 
 void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from)
 {
-	uint64_t size = room_for(from), ready;
+	uint64_t size, ready;
 
+	room_for(c, from, &size, &ready);
 	if (!c->k->crew)
 		c->k->crew = crew_create(SIZE_MAX);
 	/* The address space has an end, too. */
@@ -174,7 +192,8 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	c->store_size = size;
 	/* Fewer faults; harmless where the kernel has no large pages. */
 	madvise(c->store, size, MADV_HUGEPAGE);
-	ready = size < READY_MAX ? size : READY_MAX;
+	ready = ready < READY_MAX ? ready : READY_MAX;
+	ready = ready < size ? ready : size;
 	c->deadline_ns = clock_deadline_ms(READY_MS);
 	crew_run(c->k->crew, make_ready, c, (ready + READY_BYTES - 1) / READY_BYTES);
 }
