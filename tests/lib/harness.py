@@ -194,6 +194,12 @@ class Process:
         return self.popen.returncode
 
 
+def unsanitized(name):
+    """A program as the normal build has it, without a shadow of terabytes; what is tested where there is no such build."""
+    program = BIN.parent.parent / "bin" / name
+    return program if program.exists() else BIN / name
+
+
 def children(pid):
     """Process ids of the direct children."""
     found = []
@@ -284,8 +290,9 @@ class Scene:
     """Simulated GPU, one program on it, and the daemon."""
 
     def __init__(self, app="runtime on; queues 4; spin", gpus="gfx942,gfx1100", sim=(), agentd=(), user_mode=True,
-                 app_user=None, start_agent=True):
+                 app_user=None, start_agent=True, app_program=None):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test."))
+        self.app_program = app_program or BIN / "gpu-agent-simapp"
         self.mount = self.directory / "sys"
         self.socket = self.directory / "agentd.sock"
         self.cores = self.directory / "cores"
@@ -324,7 +331,7 @@ class Scene:
         status_file = self.directory / f"status{len(self.processes)}"
         status_file.touch()
         os.chmod(status_file, 0o666)
-        program, kwargs = BIN / "gpu-agent-simapp", {}
+        program, kwargs = self.app_program, {}
         if user is not None:
             # The tree may lie where only root can go; what runs cannot be written anew.
             copied = self.directory / program.name

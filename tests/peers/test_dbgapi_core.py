@@ -11,7 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import ROOT, Scene, Skip, main, need_root, status, test, wait_until  # noqa: E402
+from harness import ROOT, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
 from peers import build_dbgapi  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
@@ -34,7 +34,7 @@ def planted(gfx, extra):
     code, kernel, lanes = KINDS[gfx]
     argv = build_dbgapi("dbgapi_core")
     script = f"runtime ttmp; load {CODE / code}; queues 2; dispatch 0 {kernel} 4096 64; dispatch 1 {kernel} 4096 64"
-    with Scene(app=f"{script}; spin", gpus=gfx) as s:
+    with Scene(app=f"{script}; spin", gpus=gfx, app_program=unsanitized("gpu-agent-simapp")) as s:
         s.session = s.attach()
         objects = s.rpc.call("code.list", session=s.session)["objects"]
         pc = int(objects[0]["address"], 16) & ~3

@@ -18,7 +18,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, CudaScene, Rpc, Scene, Skip, children, main, need_root, status, test, wait_until  # noqa: E402
+from harness import (BIN, CudaScene, Rpc, Scene, Skip, children, main, need_root, status, test,  # noqa: E402
+                     unsanitized, wait_until)
 
 APP = "runtime ttmp; queues 2; spin"
 FAILURE, BUDGET, PARTIAL = 1, 7, 8
@@ -202,7 +203,7 @@ def compressed_is_the_same_file():
 
 @test
 def everything_is_in_a_full_core():
-    with scene(gpus="gfx90a") as s:
+    with scene(gpus="gfx90a", app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         path = s.directory / "core"
         run = s.ctl("dump", s.app.pid, "--full", "-o", path)
@@ -218,7 +219,7 @@ def everything_is_in_a_full_core():
 
 @test
 def an_interrupted_dump_leaves_nothing():
-    with scene(app=LARGE) as s:
+    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         directory = s.directory / "out"
         directory.mkdir()
@@ -247,7 +248,7 @@ def an_interrupted_dump_leaves_nothing():
 @test
 def a_killed_dump_leaves_nothing_and_nobody_stopped():
     """By SIGKILL, at any moment: no file, no name, no suspended queue, no session."""
-    with scene(app=LARGE) as s:
+    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         directory = s.directory / "out"
         directory.mkdir()
@@ -275,7 +276,7 @@ def a_killed_dump_leaves_nothing_and_nobody_stopped():
 @test
 def progress_says_how_fast_and_how_long():
     """Compressed, so that it takes a while; on standard error, and not when nobody asked for it."""
-    with scene(app=LARGE) as s:
+    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         for q in s.target_state()["queues"]:
             s.control(f"waves {s.app.pid} {q['id']} spin 1000 0x7f0000001000 group=4 vgprs=64")
@@ -391,7 +392,7 @@ def the_agent_writes_into_our_file():
 
 @test
 def a_full_core_is_written_in_slices():
-    with scene(app=LARGE) as s:
+    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_disk(s)
         need_small(s)
         s.session = s.attach()
@@ -484,7 +485,7 @@ def descriptors_that_nobody_wants_are_closed():
 
 @test
 def the_file_is_let_go_with_its_owner():
-    with scene(app=LARGE) as s:
+    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_disk(s)
         need_small(s)
         other = Rpc(s.socket)
