@@ -90,6 +90,17 @@ void rule_body_stop(struct session *s)
 	b->piece = NULL;
 }
 
+static void finish(struct session *s, int status, const char *id)
+{
+	struct rule_body *b = &s->watch.body;
+
+	rule_body_stop(s);
+	/* The hook is not ours any more. */
+	rule_watch_stored(s, b->hook, status, id);
+	b->hook.fd = -1;
+	rule_body_deinit(b);
+}
+
 void rule_body_answered(struct session *s)
 {
 	struct rule_body *b = &s->watch.body;
@@ -98,13 +109,14 @@ void rule_body_answered(struct session *s)
 
 	if (r == -EAGAIN)
 		return;
-	rule_body_stop(s);
 	if (r == 0 && added.status == 0 && added.body_status < 0)
 		log_warning("record %s: its core is not kept: %s", added.id, strerror(-added.body_status));
-	/* The hook is not ours any more. */
-	rule_watch_stored(s, b->hook, r < 0 ? r : added.status, added.id);
-	b->hook.fd = -1;
-	rule_body_deinit(b);
+	finish(s, r < 0 ? r : added.status, added.id);
+}
+
+void rule_body_give_up(struct session *s)
+{
+	finish(s, -ETIMEDOUT, "");
 }
 
 /* ------------------------------------------------------------------ writing ------------------ */
@@ -192,7 +204,7 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 int rule_body_take(struct session *s, bool full, const struct out *head, struct rpc_arena *a,
 		   struct target_core *ret, struct agent_err *err)
 {
-	const struct target_core_wanted what = { .full = full, .head = head };
+	const struct target_core_wanted what = { .full = full, .ours = true, .head = head };
 	struct target *t = s->target;
 	struct target_waves_from from = { 0 };
 	struct target_device *devices;

@@ -60,6 +60,8 @@ void rule_body_let_go(struct session *s);
 void rule_body_stop(struct session *s);
 /** Its answer is there, or no store. */
 void rule_body_answered(struct session *s);
+/** The answer did not come in time: what is under way counts as lost. */
+void rule_body_give_up(struct session *s);
 /** Nobody waits for the answer any more. */
 void rule_body_deinit(struct rule_body *b);
 

@@ -368,6 +368,8 @@ static void keep(struct making *k)
 		r = rule_body_send(s, &k->meta, &json, make_hook(&k->meta, hook));
 	else if (r == 0)
 		r = send_record(s, &k->meta, &json, hook);
+	else if (core)
+		rule_body_stop(s);
 	if (r < 0)
 		lose(s, why_lost(r));
 	/* The next one gets another store. */
@@ -527,6 +529,8 @@ void rule_watch_finish(struct session *s)
 	}
 	if (w->n_pending)
 		store_gone(s, -ETIMEDOUT);
+	if (w->body.store_fd >= 0)
+		rule_body_give_up(s);
 }
 
 void rule_watch_deinit(struct rule_watch *w)

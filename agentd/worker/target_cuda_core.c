@@ -408,7 +408,7 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 				 .file_fd = -1 };
 	ret->missing = rpc_arena_array(a, CUDA_CORE_MISSING_MAX, sizeof(*ret->missing));
 	r = collect(k, from, what, a, ret, err);
-	if (r == 0 && !what->estimate)
+	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, c, 0, &k->ticket, err);
 	if (r == 0) {
 		ret->bytes = k->bytes + (what->estimate ? estimate(k) : 0);

@@ -350,7 +350,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	c->k = k;
 	*ret = (struct target_core){ 0 };
 	r = collect(c, from, what, a, ret, err);
-	if (r == 0 && !what->estimate)
+	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
 	if (r == 0) {
 		ret->bytes += amdcore_image_size(c->image);

@@ -288,6 +288,38 @@ def faults_wait_for_the_core():
         assert s.rpc.call("core.begin", session=session, estimate=True)["bytes"] > 0
 
 
+@test
+def a_core_outlives_a_writer_who_leaves():
+    """What he changed is undone with his lease; the core of the rule is not his."""
+    with RuleScene(ALL + "keep = light\nhold = 5m\n", app=WAVES) as s:
+        s.wait_watched()
+        with stalled(s):
+            s.raise_on(s.app)
+            wait_until(lambda: s.rule()["exceptions"] == 1, "the worker has it")
+            with contextlib.closing(s.connect()) as other:
+                session = s.attach(rpc=other, control=True)
+                other.call("gpu.suspend", session=session, lease_ms=60000)
+                other.call("session.detach", session=session)
+            wait_until(lambda: s.target_state()["suspended_queues"] == 0, "what he did is undone")
+        wait_until(lambda: s.rule()["recorded"] == 1, "recorded")
+        assert analyzed(s, body(s)["record"])["groups"]
+        wait_until(lambda: s.app_status().faults == 1, "the application has its fault")
+
+
+@test
+def a_store_that_does_not_answer_is_not_waited_for():
+    """The process is gone, the session ends all the same; what nobody has confirmed counts as lost."""
+    with RuleScene(ALL + "keep = light\nhold = 5m\n", app=WAVES) as s:
+        s.wait_watched()
+        with stalled(s):
+            s.raise_on(s.app)
+            wait_until(lambda: s.rule()["exceptions"] == 1, "the worker has it")
+            s.app.stop(signal.SIGKILL)
+            wait_until(lambda: s.rule()["lost"] == 1, "it is counted")
+        assert s.rule()["recorded"] == 0
+        wait_until(lambda: s.rule()["watching"] == 0, "it is not watched any more")
+
+
 def end_by_itself(s):
     """After `hold`."""
 
