@@ -12,7 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, ROOT, CudaScene, Skip, main, need_root, test, wait_until  # noqa: E402
+from harness import BIN, ROOT, CudaScene, Skip, main, need_root, status, test, wait_until  # noqa: E402
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts/gpu-check.d"))
@@ -190,6 +190,11 @@ class Here:
         self.binaries, self.programs = binaries, []
 
 
+def wait_beat(program):
+    before = program.beats
+    wait_until(lambda: program.beats > before, "heartbeat")
+
+
 @test
 def programs_for_the_gpu_compile_and_wait_at_their_stages():
     nvcc = find_nvcc()
@@ -207,13 +212,14 @@ def programs_for_the_gpu_compile_and_wait_at_their_stages():
                     assert {"stopped": stop_at, "pid": p.pid} in p.messages()
                     maps = pathlib.Path(f"/proc/{p.pid}/maps").read_text()
                     assert ("libcuda.so" in maps) == (stop_at != "none"), stop_at
-                    before = p.beats
-                    wait_until(lambda: p.beats > before, "heartbeat")
+                    wait_beat(p)
                     p.take_gap_ms()
                     os.kill(p.pid, signal.SIGSTOP)
+                    wait_until(lambda: status(p.pid)["State"][0] == "T", "stopped")
                     time.sleep(0.05)
                     os.kill(p.pid, signal.SIGCONT)
-                    wait_until(lambda: p.take_gap_ms() > 40, "the gap is seen")
+                    wait_beat(p)  # taken only once: between the reading and the zeroing a gap can be lost
+                    assert p.take_gap_ms() > 40
                 finally:
                     p.stop()
                 assert p.popen.returncode == 0, p.popen.returncode
