@@ -120,7 +120,7 @@ static void print_exception(struct rpc_arena *a, struct out *o,
 		out_fmt(o, "  gpu %u", p->gpu_id);
 	print_access(o, p);
 	print_waves(a, o, p);
-	out_str(o, p->forwarded ? "  forwarded" : "  held");
+	out_str(o, p->forwarded ? "  forwarded" : p->held ? "  held" : "");
 	if (p->has_lost)
 		out_fmt(o, "  (%" PRIu64 " before it were lost)", p->lost);
 }

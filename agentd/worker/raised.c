@@ -196,6 +196,8 @@ void raised_fill(struct raised *r, struct target *t, const struct target_event *
 		.has_queue_id = e->source.has_queue,
 		.queue_id = e->source.queue_id,
 		.forwarded = e->forwarded,
+		.has_held = e->held,
+		.held = e->held,
 		.number = ++r->number,
 	};
 	ret->missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing));

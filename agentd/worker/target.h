@@ -177,7 +177,9 @@ struct target_event {
 	uint64_t address; /**< Faulting page. */
 	bool has_access;  /**< How it was touched is known. */
 	bool not_present, read_only, no_execute;
-	bool forwarded;	  /**< target_ops.event_done will send it on. */
+	uint64_t withheld; /**< From the application; target_ops.event_done will send it on. */
+	bool forwarded;	  /**< It hears of it from event_done on. */
+	bool held;	  /**< It hears of it when a client says so. */
 };
 
 struct target_exception_info {

@@ -40,6 +40,16 @@ struct kfd_watch {
 	bool set;	 /**< The kernel has it, as w.id. */
 };
 
+/** What the kernel still has of a memory violation that was told. */
+struct kfd_violation {
+	uint32_t gpu_id;
+	enum {
+		VIOLATION_NOTHING,
+		VIOLATION_WHOLE,  /**< Bit and record, until it is sent on. */
+		VIOLATION_RECORD, /**< Which the next one will seem to have. */
+	} left;
+};
+
 struct target_kfd {
 	struct target t;
 	int fd; /**< The KFD device. */
@@ -52,6 +62,8 @@ struct target_kfd {
 	uint32_t subscribe_ticket;
 	struct kfd_held *held;
 	size_t n_held, held_capacity;
+	struct kfd_violation violations[KFD_GPUS_MAX];
+	size_t n_violations;
 	struct kfd_ledger *ledger; /**< NULL until something is subscribed to. */
 
 	uint32_t suspended[KFDTRAP_QUEUES_MAX]; /**< t.n_suspended of them. */
@@ -61,6 +73,7 @@ struct target_kfd {
 	uint32_t stopped[KFDTRAP_QUEUES_MAX]; /**< For the copy of waves under way. */
 	size_t n_stopped;
 	struct crew *crew; /**< Copies; from the first look on that may be large.  NULL: nobody. */
+	size_t n_seen; /**< Waves of the last look, 0 before the first. */
 
 	enum rpc_launch_mode launch_mode;
 	uint32_t launch_mode_ticket;

@@ -97,14 +97,52 @@ static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id
 	return &k->held[k->n_held++];
 }
 
+/*
+ * The record of a memory violation is what the runtime gets, too, and goes with the query that clears
+ * it: so that comes after sending (kfd.md 3.5, 3.15).  Where the bit had to go before, the record stays.
+ */
+static struct kfd_violation *violation_of(struct target_kfd *k, uint32_t gpu_id)
+{
+	static struct kfd_violation nowhere;
+
+	for (size_t i = 0; i < k->n_violations; i++)
+		if (k->violations[i].gpu_id == gpu_id)
+			return &k->violations[i];
+	if (k->n_violations == KFD_GPUS_MAX)
+		return memset(&nowhere, 0, sizeof(nowhere));
+	k->violations[k->n_violations] = (struct kfd_violation){ .gpu_id = gpu_id };
+	return &k->violations[k->n_violations++];
+}
+
+static void forget_violation(struct target_kfd *k, uint32_t gpu_id)
+{
+	struct kfd_violation *v = violation_of(k, gpu_id);
+	struct kfdtrap_memory_violation record;
+
+	if (v->left == VIOLATION_WHOLE)
+		v->left = kfdtrap_query_memory_violation(k->kt, gpu_id, true, &record) < 0 ?
+				  VIOLATION_RECORD : VIOLATION_NOTHING;
+}
+
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
 {
+	int r;
+
 	exceptions &= is_queue ? FORWARD_QUEUE : FORWARD_DEVICE;
 	if (!exceptions)
 		return 0;
 	kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
-	return kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
-					  is_queue ? id : KFDTRAP_ID_NONE);
+	r = kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
+				       is_queue ? id : KFDTRAP_ID_NONE);
+	if (!is_queue)
+		forget_violation(k, id);
+	return r;
+}
+
+/* Bits that were not subscribed have reached the runtime already. */
+static uint64_t withheld(const struct target_kfd *k, bool is_queue, uint64_t exceptions)
+{
+	return exceptions & k->subscribed & (is_queue ? FORWARD_QUEUE : FORWARD_DEVICE);
 }
 
 /* One latched source, seen in a snapshot.  @return bits not announced yet. */
@@ -141,6 +179,14 @@ static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uin
 
 	if (s->found && s->only_first)
 		return;
+	if (!is_queue && latched & s->clear & KFD_VIOLATION_MASK) {
+		struct kfd_violation *v = violation_of(k, gpu_id);
+
+		/* Whoever keeps it back sends it. */
+		if (v->left == VIOLATION_WHOLE)
+			latched &= ~KFD_VIOLATION_MASK;
+		v->left = VIOLATION_RECORD;
+	}
 	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
 	/* No memory to remember it: the application gets it now rather than never. */
 	if (lost)
@@ -178,13 +224,16 @@ static int scan_latched(struct target_kfd *k, struct scan *s)
 
 /* ------------------------------------------------------------------ events ------------------- */
 
-static void add_fault_address(struct target_kfd *k, struct target_event *e, bool clear)
+static void add_fault_address(struct target_kfd *k, struct target_event *e)
 {
+	struct kfd_violation *known = violation_of(k, e->source.gpu_id);
+	bool is_old = known->left == VIOLATION_RECORD;
 	struct kfdtrap_memory_violation v;
+	int r = kfdtrap_query_memory_violation(k->kt, e->source.gpu_id, is_old && !k->hold, &v);
 
-	if (!(e->source.exceptions & KFD_VIOLATION_MASK) || e->source.has_queue)
-		return;
-	if (kfdtrap_query_memory_violation(k->kt, e->source.gpu_id, clear, &v) == 1) {
+	if (!k->hold)
+		known->left = is_old ? VIOLATION_NOTHING : VIOLATION_WHOLE;
+	if (r == 1 && !is_old) {
 		e->has_address = true;
 		e->address = v.va;
 		e->has_access = true;
@@ -204,7 +253,9 @@ static int next_held(struct target_kfd *k, struct target_event *ret, struct agen
 	if (!s.found)
 		return 0;
 	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION, .source = s.source };
-	add_fault_address(k, ret, false);
+	ret->held = withheld(k, s.source.has_queue, s.source.exceptions) != 0;
+	if (s.source.exceptions & KFD_VIOLATION_MASK)
+		add_fault_address(k, ret);
 	return 1;
 }
 
@@ -225,7 +276,7 @@ static void note_withheld(struct target_kfd *k, const struct kfdtrap_event *e)
 	bool is_queue = kfdtrap_exceptions_source(e->exceptions) == KFDTRAP_SOURCE_QUEUE;
 
 	kfd_ledger_note(k->ledger, is_queue, is_queue ? e->queue_id : e->gpu_id,
-			e->exceptions & k->subscribed & (is_queue ? FORWARD_QUEUE : FORWARD_DEVICE));
+			withheld(k, is_queue, e->exceptions));
 }
 
 /*
@@ -245,12 +296,47 @@ static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event
 	return r;
 }
 
+/*
+ * A violation that was told is kept back, and hides what comes behind it: the bit goes, the record
+ * stays for the runtime.  @return 1 when @p e has something else, 0 when not, negative.
+ */
+static int pass_by(struct target_kfd *k, struct kfdtrap_event *e)
+{
+	struct kfdtrap_event again;
+	int r = kfdtrap_query_debug_event(k->kt, KFD_VIOLATION_MASK, &again);
+
+	/* A queue that comes first now has no such bit; another device that does has lost it to us. */
+	if (r == 1 && again.exceptions & KFD_VIOLATION_MASK && again.gpu_id != e->gpu_id) {
+		*e = again;
+		note_withheld(k, e);
+		return 1;
+	}
+	if (r == 1 && again.exceptions & KFD_VIOLATION_MASK)
+		violation_of(k, e->gpu_id)->left = VIOLATION_RECORD;
+	e->exceptions &= ~KFD_VIOLATION_MASK;
+	return r < 0 ? r : (e->exceptions & k->subscribed) != 0;
+}
+
+static int take_next(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret)
+{
+	int r;
+
+	do {
+		r = take_event(k, clear, ret);
+		if (r != 1 || !(ret->exceptions & KFD_VIOLATION_MASK) ||
+		    violation_of(k, ret->gpu_id)->left != VIOLATION_WHOLE)
+			return r;
+		r = pass_by(k, ret);
+	} while (r == 0);
+	return r;
+}
+
 static int next_consumed(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
 {
 	/* Those two are cleared through their info, which clearing here would destroy. */
 	uint64_t clear = k->subscribed & ~(KFD_RUNTIME_MASK | KFD_VIOLATION_MASK);
 	struct kfdtrap_event e;
-	int r = take_event(k, clear, &e);
+	int r = take_next(k, clear, &e);
 
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
@@ -261,9 +347,12 @@ static int next_consumed(struct target_kfd *k, struct target_event *ret, struct 
 		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
 		return take_runtime_event(k, err);
 	}
-	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION, .forwarded = true };
+	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
 	source_of(&e, &ret->source);
-	add_fault_address(k, ret, true);
+	ret->withheld = withheld(k, ret->source.has_queue, e.exceptions);
+	ret->forwarded = ret->withheld != 0;
+	if (e.exceptions & KFD_VIOLATION_MASK)
+		add_fault_address(k, ret);
 	return 1;
 }
 
@@ -287,12 +376,8 @@ int kfd_event_done(struct target *t, const struct target_event *e, struct agent_
 
 	if (e->kind == TARGET_EVENT_RUNTIME)
 		return k->handshake_open ? send_handshake(k, err) : 0;
-	if (!e->forwarded)
-		return 0;
-	/* Bits that were not subscribed have reached the runtime already. */
 	r = kfd_send(k, e->source.has_queue,
-			e->source.has_queue ? e->source.queue_id : e->source.gpu_id,
-			e->source.exceptions & k->subscribed);
+		     e->source.has_queue ? e->source.queue_id : e->source.gpu_id, e->withheld);
 	return r < 0 ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
 }
 
@@ -321,6 +406,43 @@ static int narrow(struct target_kfd *k, uint64_t keep)
 	return first;
 }
 
+/*
+ * What was latched before went to the runtime itself, but would be told and sent once more.  A fault
+ * between this and the subscription still is.
+ */
+static int forget_past(struct target_kfd *k, uint64_t exceptions)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	auto_free struct kfdtrap_device *devices = NULL;
+	struct kfdtrap_memory_violation v;
+	size_t n;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, exceptions & FORWARD_QUEUE, &queues, &n);
+
+	if (r < 0 || !(exceptions & FORWARD_DEVICE))
+		return r;
+	r = kfdtrap_device_snapshot_alloc(k->kt, 0, &devices, &n);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		if (devices[i].exceptions & FORWARD_DEVICE) {
+			r = kfdtrap_query_memory_violation(k->kt, devices[i].gpu_id, true, &v);
+			violation_of(k, devices[i].gpu_id)->left = VIOLATION_NOTHING;
+		}
+	return r < 0 && r != -ENODATA ? r : 0;
+}
+
+static int enable(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
+{
+	uint64_t more = exceptions & ~k->subscribed & (FORWARD_QUEUE | FORWARD_DEVICE);
+	int r = more ? forget_past(k, more) : 0;
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
+	if (r < 0)
+		return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
+	k->subscribed = exceptions;
+	return 0;
+}
+
 static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
@@ -337,12 +459,9 @@ static int change(struct target_kfd *k, uint64_t exceptions, struct agent_err *e
 {
 	int r = k->subscribed & ~exceptions ? narrow(k, k->subscribed & exceptions) : 0;
 
-	if (r == 0)
-		r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
 	if (r < 0)
 		return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
-	k->subscribed = exceptions;
-	return 0;
+	return enable(k, exceptions, err);
 }
 
 int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err)
@@ -360,20 +479,18 @@ int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent
 		      err);
 	if (r < 0)
 		return r;
-	k->subscribed = exceptions;
 	k->hold = hold;
 	if (!k->ledger)
 		k->ledger = kfd_ledger_open();
 	if (k->ledger)
 		k->ledger->start_ticks = t->start_ticks;
-	r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
+	r = enable(k, exceptions, err);
 	if (r == 0)
 		return 0;
 	undo_drop(&t->undo, k->subscribe_ticket);
 	k->subscribe_ticket = UNDO_NONE;
-	k->subscribed = 0;
 	k->hold = false;
-	return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
+	return r;
 }
 
 /* ------------------------------------------------------------------ by hand ------------------ */
@@ -387,9 +504,12 @@ int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struc
 
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
-	if (r == 1)
-		source_of(&e, ret);
-	return r;
+	if (r != 1)
+		return r;
+	if (e.exceptions & clear & KFD_VIOLATION_MASK)
+		violation_of(k, e.gpu_id)->left = VIOLATION_RECORD;
+	source_of(&e, ret);
+	return 1;
 }
 
 static int violation_info(struct target_kfd *k, uint32_t gpu_id, bool clear,

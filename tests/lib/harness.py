@@ -87,14 +87,17 @@ class Rpc:
     def send_raw(self, data):
         self.sock.sendall(data)
 
-    def read_message(self):
+    def read_line(self):
         while b"\n" not in self.buffer:
             data = self.sock.recv(65536)
             if not data:
                 raise EOFError("the agent closed the connection")
             self.buffer += data
         line, self.buffer = self.buffer.split(b"\n", 1)
-        return json.loads(line)
+        return line
+
+    def read_message(self):
+        return json.loads(self.read_line())
 
     def send(self, method, **params):
         """Ask, and do not wait for the answer."""
@@ -149,8 +152,10 @@ class Rpc:
                 self.sock.settimeout(PATIENCE)
 
 
-EXCEPTIONS = {v["name"]: v["value"] for e in json.loads((ROOT / "protocol/gpu-agent.json").read_text())["enums"]
-              if e["name"] == "exception" for v in e["values"]}
+_EXCEPTIONS = next(e["values"] for e in json.loads((ROOT / "protocol/gpu-agent.json").read_text())["enums"]
+                   if e["name"] == "exception")
+EXCEPTIONS = {v["name"]: v["value"] for v in _EXCEPTIONS}
+EXCEPTION_WORDS = {v["name"]: v["doc"] for v in _EXCEPTIONS}
 
 
 class Process:
@@ -243,6 +248,7 @@ class AppStatus:
 
     HEAD = struct.Struct("<IIiIIIIIQQQQQQ")
     THREAD = struct.Struct("<QQiI")
+    QUEUE = struct.Struct("<IIIIQQQQQQIIQ")
     THREADS_MAX = 64
 
     def __init__(self, path):
@@ -265,6 +271,17 @@ class AppStatus:
         """Errors that the runtime part of the program was told."""
         head = self._head()
         return head[9] + head[10]
+
+    def queue_errors(self):
+        """Reasons that the runtime part was told last, by queue id; of queues that are alive."""
+        with open(self.path, "rb") as f:
+            f.seek(self.HEAD.size + self.THREADS_MAX * self.THREAD.size)
+            slots = self.QUEUE.iter_unpack(f.read(self._head()[4] * self.QUEUE.size))
+            return {queue[1]: queue[12] for queue in slots if queue[0]}
+
+    @property
+    def memory_fault_va(self):
+        return self._head()[11]
 
     @property
     def signals(self):

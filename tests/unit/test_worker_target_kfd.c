@@ -746,6 +746,74 @@ static void held_events_are_sent_at_the_end(void)
 	released(t);
 }
 
+/* One list of codes in the schema, one in the library: the same ones, of the same kind. */
+static void codes_have_the_kernels_names(void)
+{
+	for (uint32_t code = 1; code < KFDTRAP_EC_COUNT; code++) {
+		const char *theirs = kfdtrap_exception_name(code);
+		const char *ours = rpc_exception_name((enum rpc_exception)code);
+
+		TEST_ROW_EQ(code, theirs != NULL, ours != NULL);
+		if (!theirs || !ours || code == RPC_EXCEPTION_WAVE_ADDRESS_ERROR)
+			continue;
+		theirs += strncmp(ours, "queue_", 6) && !strncmp(theirs, "QUEUE_", 6) ? 6 : 0;
+		TEST_ROW_EQ(code, strcasecmp(theirs, ours), 0);
+	}
+	TEST_STR(kfdtrap_exception_name(RPC_EXCEPTION_WAVE_ADDRESS_ERROR), "QUEUE_WAVE_APERTURE_VIOLATION");
+}
+
+/* What nobody was subscribed to went its way: it is neither told nor sent when somebody is. */
+static void what_was_before_is_forgotten(void)
+{
+	struct target_event e;
+	WITH(t);
+
+	k.queue_bits[0] = 0x12 | KFD_NEW_MASK;
+	k.device_bits[1] = KFD_VIOLATION_MASK;
+	TEST_EQ(kfd_subscribe(&t->t, 0x2 | KFD_VIOLATION_MASK, false, &err), 0);
+	TEST_EQ(kfd_event_next(&t->t, &e, &err), 0);
+	TEST_EQ(k.queue_bits[0], 0x10 | KFD_NEW_MASK);
+	TEST_EQ(k.device_bits[1], 0);
+	/* What is subscribed already may not have been told yet. */
+	k.queue_bits[0] |= 0x2;
+	TEST_EQ(kfd_subscribe(&t->t, 0x12 | KFD_VIOLATION_MASK, false, &err), 0);
+	TEST_EQ(kfd_event_next(&t->t, &e, &err), 1);
+	TEST_EQ(e.withheld, 0x2);
+	TEST_EQ(kfd_event_done(&t->t, &e, &err), 0);
+	TEST_EQ(k.sends, 1);
+	released(t);
+}
+
+/* One that is kept back hides neither what is behind it nor the next of its own. */
+static void a_violation_kept_back_hides_nothing(void)
+{
+	struct target_event first, second;
+	WITH(t);
+
+	TEST_EQ(kfd_subscribe(&t->t, 0x2 | KFD_VIOLATION_MASK, false, &err), 0);
+	k.device_bits[0] = k.device_bits[1] = KFD_VIOLATION_MASK;
+	TEST_EQ(kfd_event_next(&t->t, &first, &err), 1);
+	TEST_EQ(first.source.gpu_id, GPU);
+	TEST_EQ(kfd_event_next(&t->t, &second, &err), 1);
+	TEST_EQ(second.source.gpu_id, GPU + 1);
+	TEST_EQ(kfd_event_done(&t->t, &second, &err), 0);
+	k.process_bits = KFD_RUNTIME_MASK;
+	TEST_EQ(kfd_event_next(&t->t, &second, &err), 1);
+	TEST_EQ(second.kind, TARGET_EVENT_RUNTIME);
+	TEST_EQ(kfd_event_done(&t->t, &second, &err), 0);
+	k.device_bits[0] = KFD_VIOLATION_MASK;
+	TEST_EQ(kfd_event_next(&t->t, &second, &err), 1);
+	TEST_EQ(second.source.gpu_id, GPU);
+	/* A subscription that goes without them sends what it knows of, once. */
+	TEST_EQ(kfd_subscribe(&t->t, 0x2, false, &err), 0);
+	TEST_EQ(k.sends, 1);
+	TEST_EQ(kfd_event_done(&t->t, &first, &err), 0);
+	TEST_EQ(kfd_event_done(&t->t, &second, &err), 0);
+	TEST_EQ(k.sends, 3);
+	TEST_EQ(kfd_event_next(&t->t, &second, &err), 0);
+	released(t);
+}
+
 /* The handshake answered on the way out, exactly once, also when it was not read yet. */
 static void handshake_is_answered_once(void)
 {
@@ -882,6 +950,8 @@ TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops
 	   TEST(everything_is_undone_in_reverse), TEST(undo_keeps_going),
 	   TEST(watch_points_are_all_or_nothing), TEST(watch_ranges), TEST(runtime_off_forgets),
 	   TEST(events_are_consumed_and_forwarded), TEST(held_events_are_sent_at_the_end),
+	   TEST(codes_have_the_kernels_names), TEST(what_was_before_is_forgotten),
+	   TEST(a_violation_kept_back_hides_nothing),
 	   TEST(handshake_is_answered_once), TEST(forward_refuses_nonsense),
 	   TEST(info_tells_latched_from_unknown), TEST(errors_are_translated),
 	   TEST(enable_errors_name_the_cause), TEST(a_lost_session_is_noticed));
