@@ -118,11 +118,17 @@ static size_t most_waves(const struct work *w)
 	return n < WAVES_MAX ? (size_t)n : WAVES_MAX;
 }
 
-/* Pages and threads that are there already do not cost time while queues stand still. */
+/*
+ * Pages and threads that are there already do not cost time while queues stand still.  Making pages
+ * for a full GPU costs more than a look at a few waves, so that a later look is ready for twice as
+ * many as the one before saw.
+ */
 static void get_ready(struct work *w)
 {
-	size_t n = most_waves(w);
+	size_t n = most_waves(w), seen = w->k->n_seen;
 
+	if (seen && 2 * seen < n)
+		n = 2 * seen;
 	memset(w->hot, 0, n * KFDTRAP_WAVE_HOT_SIZE);
 	memset(w->places, 0, n * sizeof(*w->places));
 	if (!w->k->crew)
@@ -347,6 +353,7 @@ static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_
 	}
 	if (w->k->t.ended)
 		return target_end(&w->k->t, w->k->t.end_reason, "gpu.snapshot", err);
+	w->k->n_seen = w->n_hot;
 	if (!stopped) {
 		work_add_missing(w, rpc_arena_printf(w->arena, "waves: %s", why.message));
 		return 0;

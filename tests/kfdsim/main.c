@@ -113,11 +113,13 @@ static int configure(struct program *p, const struct options *o)
 	return chmod(p->dir, 0755) ? fail("chmod: %s", strerror(errno)) : 0;
 }
 
+#define A_PROCESS (-1) /* in epoll's data, where other events have their descriptor */
+
 /* One-shot: a process may be dead while something else still uses its address space. */
 static void watch_process(void *data, struct sim_process *proc, bool added)
 {
 	struct program *p = data;
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = A_PROCESS };
 
 	epoll_ctl(p->epoll_fd, added ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, proc->hold.pidfd, &ev);
 }
@@ -134,18 +136,22 @@ static int wait_ms(const struct program *p)
 static int loop(struct program *p, int signal_fd)
 {
 	struct epoll_event ev[16];
+	bool look;
 	int n;
 
 	for (;;) {
 		n = epoll_wait(p->epoll_fd, ev, 16, wait_ms(p));
 		if (n < 0 && errno != EINTR)
 			return 1;
-		for (int i = 0; i < n; i++)
+		look = false;
+		for (int i = 0; i < n; i++) {
 			if (ev[i].data.fd == signal_fd)
 				return 0;
+			look |= ev[i].data.fd == A_PROCESS;
+		}
 		if (front_serve(p->front) < 0)
 			return 0; /* unmounted by somebody else */
-		if (n > 0)
+		if (look)
 			sim_check_processes(&p->sim);
 		sim_tick(&p->sim);
 		front_check_interrupts(p->front);

@@ -41,43 +41,57 @@ struct status {
 	int n_ns;
 };
 
-static void status_line(struct status *st, const char *line)
+static void ns_pids(struct status *st, const char *numbers)
 {
-	unsigned long long mask;
+	for (const char *p = numbers; st->n_ns < NS_DEPTH_MAX;) {
+		char *end;
+		long v = strtol(p, &end, 10);
 
-	if (sscanf(line, "Tgid: %d", &st->tgid) == 1 ||
-	    sscanf(line, "TracerPid: %d", &st->tracer) == 1)
-		return;
-	if (!strncmp(line, "VmSize:", 7))
-		st->has_mm = true;
-	else if (sscanf(line, "SigPnd: %llx", &mask) == 1 ||
-		 sscanf(line, "ShdPnd: %llx", &mask) == 1)
-		st->fatal_pending |= mask >> (SIGKILL - 1) & 1;
-	else if (!strncmp(line, "NSpid:", 6))
-		for (char *p = (char *)line + 6; st->n_ns < NS_DEPTH_MAX;) {
-			char *end;
-			long v = strtol(p, &end, 10);
-
-			if (end == p)
-				break;
-			st->ns_pid[st->n_ns++] = (int)v;
-			p = end;
-		}
+		if (end == p)
+			break;
+		st->ns_pid[st->n_ns++] = (int)v;
+		p = end;
+	}
 }
 
+static void status_line(struct status *st, const char *name, const char *value)
+{
+	if (!strcmp(name, "Tgid"))
+		st->tgid = atoi(value);
+	else if (!strcmp(name, "TracerPid"))
+		st->tracer = atoi(value);
+	else if (!strcmp(name, "VmSize"))
+		st->has_mm = true;
+	else if (!strcmp(name, "SigPnd") || !strcmp(name, "ShdPnd"))
+		st->fatal_pending |= strtoull(value, NULL, 16) >> (SIGKILL - 1) & 1;
+	else if (!strcmp(name, "NSpid"))
+		ns_pids(st, value);
+}
+
+/* Every ioctl needs this: no stdio. */
 static int status_read(int tid, struct status *ret)
 {
-	char path[40], line[256];
-	FILE *f;
+	char text[8192];
+	auto_close int fd = -1;
+	ssize_t size;
 
 	memset(ret, 0, sizeof(*ret));
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	f = fopen(path, "re");
-	if (!f)
+	snprintf(text, sizeof(text), "/proc/%d/status", tid);
+	fd = open(text, O_RDONLY | O_CLOEXEC);
+	size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (size < 0)
 		return -ESRCH;
-	while (fgets(line, sizeof(line), f))
-		status_line(ret, line);
-	fclose(f);
+	text[size] = '\0';
+	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+		char *colon;
+
+		*end = '\0';
+		colon = strchr(line, ':');
+		if (!colon)
+			continue;
+		*colon = '\0';
+		status_line(ret, line, colon + 1);
+	}
 	return ret->tgid ? 0 : -ESRCH;
 }
 
@@ -89,11 +103,16 @@ static int pid_ns_open(int tid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 static bool same_file(int a, int b)
 {
 	struct stat sa, sb;
 
-	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
+	return !fstat(a, &sa) && !fstat(b, &sb) && is_same(&sa, &sb);
 }
 
 /* Whether the namespace that is @p up levels above @p tid's own is the one behind @p ns. */
@@ -144,16 +163,28 @@ static int search_tasks(const char *dir, uint32_t pid, int depth, int ns, bool p
 	return found;
 }
 
+static bool shares_our_ns(int tid)
+{
+	static struct stat own;
+	struct stat theirs;
+	char path[40];
+
+	if (!own.st_ino && stat("/proc/self/ns/pid", &own))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", tid);
+	return stat(path, &theirs) || is_same(&own, &theirs);
+}
+
 /* The caller's number as a number of our own namespace; 0 if there is no such task. */
 static int translate(int caller_tid, uint32_t pid)
 {
-	auto_close int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
-	auto_close int ns = pid_ns_open(caller_tid);
+	auto_close int ns = -1;
 	struct status st;
 
-	if (own < 0 || ns < 0 || same_file(own, ns))
+	if (shares_our_ns(caller_tid))
 		return (int)pid;
-	if (status_read(caller_tid, &st) || !st.n_ns)
+	ns = pid_ns_open(caller_tid);
+	if (ns < 0 || status_read(caller_tid, &st) || !st.n_ns)
 		return 0;
 	return search_tasks("/proc", pid, st.n_ns, ns, true);
 }
@@ -166,7 +197,10 @@ static int task_find(int caller_tid, uint32_t pid, struct sim_task *ret)
 	if (!pid || pid > INT_MAX)
 		return -ESRCH;
 	tid = translate(caller_tid, pid);
-	if (!tid || status_read(tid, &st) || status_read(st.tgid, &leader))
+	if (!tid || status_read(tid, &st))
+		return -ESRCH;
+	leader = st;
+	if (st.tgid != tid && status_read(st.tgid, &leader))
 		return -ESRCH;
 	*ret = (struct sim_task){
 		.tid = tid,
@@ -178,14 +212,16 @@ static int task_find(int caller_tid, uint32_t pid, struct sim_task *ret)
 	return 0;
 }
 
+/* Most callers are main threads, and only of those there is a pidfd. */
 static int tgid_of(int tid, int *ret_tgid)
 {
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, tid, 0);
 	struct status st;
-	int r = status_read(tid, &st);
 
-	if (!r)
-		*ret_tgid = st.tgid;
-	return r;
+	if (pidfd < 0 && status_read(tid, &st))
+		return -ESRCH;
+	*ret_tgid = pidfd < 0 ? st.tgid : tid;
+	return 0;
 }
 
 static bool is_dying(int tid)
