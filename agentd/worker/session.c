@@ -20,8 +20,8 @@
 #define FIRST_CALL_MS 10000
 /* Before and behind the stop of a core: room for copies, threads, the list of code. */
 #define AROUND_CORE_MS 2000
-/* Of the stop: the guard ends what takes longer, and there would be no core at all. */
-#define STOP_CORE_MAX_MS (GUARD_CALL_MS - GUARD_LEASE_GRACE_MS - AROUND_CORE_MS)
+/* The guard ends what takes longer, and there would be no result at all. */
+#define STOP_MAX_MS (GUARD_CALL_MS - GUARD_LEASE_GRACE_MS - AROUND_CORE_MS)
 #define EXIT_NUDGE 3 /* spawn frees a target that waits for an answer which nobody gives */
 
 void session_id(const struct session *s, char buf[16])
@@ -67,15 +67,24 @@ void session_set_lease(struct session *s, uint32_t ms)
 	session_work_begin(s);
 }
 
+/* @return how long queues may stand still, when @p around is needed besides. */
+static uint32_t stop_begin(struct session *s, uint32_t ms, uint32_t around)
+{
+	uint32_t all, left;
+
+	if (ms > STOP_MAX_MS)
+		ms = STOP_MAX_MS;
+	all = ms + around;
+	left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : all;
+	if (left < all)
+		all = left;
+	guard_arm(&s->guard, all + GUARD_LEASE_GRACE_MS);
+	return ms < all ? ms : all;
+}
+
 uint32_t session_stop_begin(struct session *s, uint32_t ms)
 {
-	uint32_t left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : ms;
-
-	if (left < ms)
-		ms = left;
-	guard_arm(&s->guard, ms + GUARD_LEASE_GRACE_MS < GUARD_CALL_MS ? ms + GUARD_LEASE_GRACE_MS :
-									 GUARD_CALL_MS);
-	return ms;
+	return stop_begin(s, ms, 0);
 }
 
 uint32_t session_stop_end(struct session *s)
@@ -92,11 +101,7 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 {
 	int r;
 
-	if (stop_ms > STOP_CORE_MAX_MS)
-		stop_ms = STOP_CORE_MAX_MS;
-	from->max_stop_ms = session_stop_begin(s, stop_ms + AROUND_CORE_MS);
-	if (from->max_stop_ms > stop_ms)
-		from->max_stop_ms = stop_ms;
+	from->max_stop_ms = stop_begin(s, stop_ms, AROUND_CORE_MS);
 	r = s->target->ops->core_begin(s->target, from, what, a, ret, err);
 	session_stop_end(s);
 	return r;

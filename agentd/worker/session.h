@@ -52,7 +52,7 @@ int session_run(const struct worker_options *o);
 void session_set_lease(struct session *s, uint32_t ms);
 /**
  * Arm the guard for a short stop of queues.
- * @return milliseconds granted: less than asked when a lease ends earlier.
+ * @return milliseconds granted: seven seconds at most, less than asked when a lease ends earlier.
  */
 uint32_t session_stop_begin(struct session *s, uint32_t ms);
 /**

@@ -483,6 +483,23 @@ def target_dies_during_a_call():
 
 
 @test
+def long_budget_ends_before_the_guard_does():
+    """Whatever is asked for, a look returns what it has after seven seconds: at ten the worker would be killed."""
+    with scene() as s:
+        session = s.attach()
+        for warp in range(8):
+            s.control(f"warp 0 1 {warp} pc={16 * warp:#x}")
+        s.control("delay readCallDepth 1500 count=100")
+        start = time.monotonic()
+        doc = s.rpc.call("gpu.snapshot", session=session, max_stop_ms=60000)
+        took = time.monotonic() - start
+        assert doc["missing"] == ["call stacks: the stop budget was used up"], doc["missing"]
+        assert 7 <= took < 10, took
+        assert doc["wave_count"] == 24 and not doc["complete"], doc
+        assert_alive(s)
+
+
+@test
 def driver_that_hangs_is_given_up():
     with scene() as s:
         session = s.attach()
