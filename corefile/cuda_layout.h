@@ -67,6 +67,7 @@ struct cuda_blob {
 #define CUDA_BLOB_COUNT 10
 
 extern const struct cuda_table cuda_tables[CUDACORE_TABLE_COUNT];
+/** In the order of the tables. */
 extern const struct cuda_blob cuda_blobs[CUDA_BLOB_COUNT];
 
 /** Row @p i of a table. */

@@ -10,7 +10,8 @@
 static int visit(struct cuda_walk *w, struct cuda_section *s)
 {
 	s->number = ++w->number;
-	s->align = s->part == CUDA_PART_BULK && s->size >= PAGE_BYTES ? PAGE_BYTES : 8;
+	s->align = s->part == CUDA_PART_BULK && s->size >= PAGE_BYTES ? PAGE_BYTES :
+		   !s->table && s->entry_size ? s->entry_size : 8;
 	return w->visit(w, s);
 }
 
@@ -35,17 +36,16 @@ static int walk_blobs(struct cuda_walk *w, enum cudacore_table table, const void
 {
 	int r = 0;
 
-	for (unsigned i = 0; i < CUDA_BLOB_COUNT && r == 0; i++) {
+	for (unsigned i = w->first_blob[table]; i < w->first_blob[table + 1] && r == 0; i++) {
 		const struct cuda_blob *b = &cuda_blobs[i];
 		const struct corefile_blob *blob = (const void *)((const char *)row + b->member);
 		struct cuda_section s = { .type = b->type, .link = link, .info = info,
 					  .name = b->section, .entry_size = b->entry_size,
-					  .part = b->bulk ? CUDA_PART_BULK : CUDA_PART_REGISTERS };
+					  .part = b->bulk ? CUDA_PART_BULK : CUDA_PART_REGISTERS,
+					  .blob = blob, .size = blob->size };
 
-		if (b->parent != table || b->since > w->layout || (!b->always && !blob->size))
+		if (b->since > w->layout || (!b->always && !blob->size))
 			continue;
-		s.blob = blob;
-		s.size = blob->size;
 		if (b->address)
 			memcpy(&s.address, (const char *)row + b->address, sizeof(s.address));
 		r = visit(w, &s);
@@ -61,7 +61,7 @@ static int walk_children(struct cuda_walk *w, enum cudacore_table table, const v
 {
 	int r = walk_blobs(w, table, row, link, info);
 
-	for (unsigned t = 0; t < CUDACORE_TABLE_COUNT && r == 0; t++) {
+	for (unsigned t = table + 1; t < CUDACORE_TABLE_COUNT && r == 0; t++) {
 		struct cudacore_range range;
 
 		if (cuda_tables[t].parent != table)
@@ -128,15 +128,30 @@ static int walk_memory(struct cuda_walk *w)
 static int walk_agent(struct cuda_walk *w)
 {
 	struct cuda_section s = { .type = SHT_PROGBITS, .name = COREFILE_AGENT_SECTION,
-				  .part = CUDA_PART_TABLES, .blob = &w->core->agent,
+				  .part = CUDA_PART_REGISTERS, .blob = &w->core->agent,
 				  .size = w->core->agent.size };
 
 	return s.size ? visit(w, &s) : 0;
 }
 
+/* They are in the order of the tables. */
+static void find_blobs(struct cuda_walk *w)
+{
+	uint8_t i = 0;
+
+	for (unsigned t = 0; t < CUDACORE_TABLE_COUNT; t++) {
+		w->first_blob[t] = i;
+		while (i < CUDA_BLOB_COUNT && cuda_blobs[i].parent == t)
+			i++;
+	}
+	w->first_blob[CUDACORE_TABLE_COUNT] = i;
+}
+
 int cuda_walk(struct cuda_walk *w)
 {
 	int r = 0;
+
+	find_blobs(w);
 
 	w->number = 0;
 	w->suffix_size = 0;

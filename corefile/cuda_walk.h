@@ -30,6 +30,7 @@ struct cuda_walk {
 	int (*visit)(struct cuda_walk *w, const struct cuda_section *s);
 
 	uint32_t number; /**< Of the last section. */
+	uint8_t first_blob[CUDACORE_TABLE_COUNT + 1]; /**< Of each table's rows, in cuda_blobs. */
 	char suffix[96];
 	size_t suffix_size;
 };

@@ -4,11 +4,12 @@
 
 /**
  * @file cuda_write.h
- * A CUDA core that the vendor's debugger opens.
+ * A CUDA core that the vendor's debugger opens, as a file that can be asked for its bytes.
  *
- * The file is written from its beginning to its end: nothing is patched, nothing is kept per
- * section.  Tables come first, then registers, then images and memory, then names, then the
- * section table.
+ * Tables, names and section headers are made once and kept, some 100 bytes for a section; what
+ * blobs have stays where it is, or is fetched when it is asked for.  So nothing is copied that a
+ * write(2) can take from where it lies.  Tables come first, then registers, then images and
+ * memory, then names, then the section table.
  */
 
 #include "corefile/cuda_model.h"
@@ -24,9 +25,8 @@ struct cudacore_write_options {
 
 struct cudacore_written {
 	uint64_t bytes; /**< Before compression. */
+	uint64_t lost;	/**< Of them, zeros in place of what the source did not give. */
 	uint32_t sections;
-	/** Blobs whose bytes could not all be read.  Release with corefile_problems_deinit(). */
-	struct corefile_problems unread;
 };
 
 /**
@@ -44,15 +44,42 @@ struct cudacore_written {
  */
 int cudacore_check(const struct cudacore *c, struct corefile_problem *error);
 
-/** Size of the file, before compression.  @return 0, -ENOMEM. */
-int cudacore_size(const struct cudacore *c, enum cudacore_layout layout, uint64_t *ret_bytes);
+struct cudacore_image;
 
 /**
- * Check and write.  Neighbouring memory ranges become one section: debuggers cannot read across
- * two.  A blob that its source cannot give to its end becomes a shorter section; where that lies
- * inside a merged memory section, zeros stand for what is missing.  Both are listed in
- * ret->unread.
- *
+ * Neighbouring memory ranges become one section: debuggers cannot read across two.
+ * @param c       cudacore_check() passes.  Borrowed, as all that it points to.
+ * @param source  For blobs without data; NULL if none.  Borrowed.
+ * @param ret     Release with cudacore_image_destroy().
+ * @param error   Why -EINVAL.
+ * @return 0, -EINVAL (memory ranges that overlap), -EFBIG (2 EiB), -ENOMEM.
+ */
+int cudacore_image_create(const struct cudacore *c, enum cudacore_layout layout,
+			  const struct corefile_source *source, struct cudacore_image **ret,
+			  struct corefile_problem *error);
+/** NULL is allowed. */
+void cudacore_image_destroy(struct cudacore_image *i);
+
+/** Bytes of the whole file. */
+uint64_t cudacore_image_size(const struct cudacore_image *i);
+/** With those that are empty or hold names. */
+uint32_t cudacore_image_sections(const struct cudacore_image *i);
+/**
+ * Where the bytes from @p offset on lie, as many as lie together.
+ * @return NULL when cudacore_image_read() has to be asked; good as long as image and core are.
+ */
+const void *cudacore_image_at(const struct cudacore_image *i, uint64_t offset, uint64_t *ret_size);
+/**
+ * From where a blob's source does not give any more, zeros stand for the rest.  Its section, whose
+ * header lies behind, ends there, unless it is merged of several and this is not the last.
+ * @param ret_lost  Grows by their number, once; NULL allowed.
+ * @return bytes given: fewer than asked at the end of the file only.
+ */
+size_t cudacore_image_read(struct cudacore_image *i, uint64_t offset, void *buf, size_t size,
+			   uint64_t *ret_lost);
+
+/**
+ * Check, and write all of it from the beginning to the end.
  * @param fd   Borrowed; see sink.h.
  * @param ret  Also filled in on failure; NULL allowed.
  * @return 0, -EINVAL (cudacore_check()), -ECANCELED, -ENOMEM, -ENOSPC, other -errno of write(2);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "corefile/elf_write.h"
 
+#include <stddef.h>
+
 #include "corefile/pack.h"
 
 void corefile_elf_pack_header(uint8_t b[sizeof(Elf64_Ehdr)], const struct corefile_elf_header *h)
@@ -65,28 +67,4 @@ void corefile_elf_pack_section(uint8_t b[sizeof(Elf64_Shdr)], const Elf64_Shdr *
 	pack_u32(b + offsetof(Elf64_Shdr, sh_info), section->sh_info);
 	pack_u64(b + offsetof(Elf64_Shdr, sh_addralign), section->sh_addralign);
 	pack_u64(b + offsetof(Elf64_Shdr, sh_entsize), section->sh_entsize);
-}
-
-void corefile_elf_put_header(struct corefile_sink *s, const struct corefile_elf_header *h)
-{
-	uint8_t b[sizeof(Elf64_Ehdr)];
-
-	corefile_elf_pack_header(b, h);
-	corefile_sink_write(s, b, sizeof(b));
-}
-
-void corefile_elf_put_section0(struct corefile_sink *s, const struct corefile_elf_header *h)
-{
-	Elf64_Shdr section;
-
-	corefile_elf_section0(h, &section);
-	corefile_elf_put_section(s, &section);
-}
-
-void corefile_elf_put_section(struct corefile_sink *s, const Elf64_Shdr *section)
-{
-	uint8_t b[sizeof(Elf64_Shdr)];
-
-	corefile_elf_pack_section(b, section);
-	corefile_sink_write(s, b, sizeof(b));
 }

@@ -4,13 +4,11 @@
 
 /**
  * @file elf_write.h
- * 64-bit little-endian ELF records, into memory or a sink; extended numbering included.
+ * 64-bit little-endian ELF records, into memory; extended numbering included.
  */
 
 #include <elf.h>
 #include <stdint.h>
-
-#include "corefile/sink.h"
 
 struct corefile_elf_header {
 	uint8_t osabi, abi_version;
@@ -27,9 +25,5 @@ void corefile_elf_pack_section(uint8_t b[sizeof(Elf64_Shdr)], const Elf64_Shdr *
 void corefile_elf_pack_segment(uint8_t b[sizeof(Elf64_Phdr)], const Elf64_Phdr *segment);
 /** Section 0: empty, or the counts that do not fit into the header (gABI, e_shnum, e_phnum). */
 void corefile_elf_section0(const struct corefile_elf_header *h, Elf64_Shdr *ret);
-
-void corefile_elf_put_header(struct corefile_sink *s, const struct corefile_elf_header *h);
-void corefile_elf_put_section0(struct corefile_sink *s, const struct corefile_elf_header *h);
-void corefile_elf_put_section(struct corefile_sink *s, const Elf64_Shdr *section);
 
 #endif /* COREFILE_ELF_WRITE_H */

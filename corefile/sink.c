@@ -13,6 +13,8 @@
 
 #define BUFFER_SIZE ((size_t)1 << 20)
 #define PAGE_BYTES  4096u
+/* What is shorter is copied, so that many bytes go with one system call. */
+#define DIRECT_MIN ((size_t)64 << 10)
 /* A shorter hole costs more system calls than it saves. */
 #define HOLE_MIN (4 * PAGE_BYTES)
 
@@ -138,23 +140,43 @@ static void flush(struct corefile_sink *s)
 	s->fill = 0;
 }
 
+static size_t buffer(struct corefile_sink *s, const uint8_t *p, size_t size)
+{
+	size_t n = BUFFER_SIZE - s->fill;
+
+	n = size < n ? size : n;
+	memcpy(s->buf + s->fill, p, n);
+	s->fill += n;
+	if (s->fill == BUFFER_SIZE)
+		flush(s);
+	return n;
+}
+
+/* From where they lie, from one page of the core to another. */
+static size_t pass_on(struct corefile_sink *s, const uint8_t *p, size_t size)
+{
+	size_t done = 0, n;
+
+	flush(s);
+	for (; size - done >= PAGE_BYTES && !s->error; done += n) {
+		n = (size - done) & ~(size_t)(PAGE_BYTES - 1);
+		n = n < BUFFER_SIZE ? n : BUFFER_SIZE;
+		emit(s, p + done, n);
+	}
+	return done;
+}
+
 void corefile_sink_write(struct corefile_sink *s, const void *data, size_t size)
 {
 	const uint8_t *p = data;
 
 	while (size && !s->error) {
-		size_t n = BUFFER_SIZE - s->fill;
+		size_t to_page = -corefile_sink_position(s) % PAGE_BYTES, n;
 
-		if (s->fill == 0 && size >= BUFFER_SIZE) {
-			emit(s, p, BUFFER_SIZE);
-			n = BUFFER_SIZE;
-		} else {
-			n = size < n ? size : n;
-			memcpy(s->buf + s->fill, p, n);
-			s->fill += n;
-			if (s->fill == BUFFER_SIZE)
-				flush(s);
-		}
+		if (size < DIRECT_MIN)
+			n = buffer(s, p, size);
+		else
+			n = to_page ? buffer(s, p, to_page) : pass_on(s, p, size);
 		p += n;
 		size -= n;
 	}
@@ -172,44 +194,6 @@ void corefile_sink_pad(struct corefile_sink *s, uint64_t position)
 		if (s->fill == BUFFER_SIZE)
 			flush(s);
 	}
-}
-
-/* Straight into the buffer.  @return what the source gave. */
-static uint64_t fetch(struct corefile_sink *s, const struct corefile_blob *blob,
-		      const struct corefile_source *source)
-{
-	uint64_t done = 0;
-
-	while (done < blob->size && !s->error) {
-		size_t n = BUFFER_SIZE - s->fill;
-		ssize_t got;
-
-		n = blob->size - done < n ? (size_t)(blob->size - done) : n;
-		got = source->fetch(source->arg, blob->key, done, s->buf + s->fill, n);
-		if (got > 0) {
-			s->fill += (size_t)got;
-			done += (uint64_t)got;
-		}
-		if (s->fill == BUFFER_SIZE)
-			flush(s);
-		if (got < (ssize_t)n)
-			break;
-	}
-	return done;
-}
-
-uint64_t corefile_sink_blob(struct corefile_sink *s, const struct corefile_blob *blob,
-			    const struct corefile_source *source)
-{
-	uint64_t start = corefile_sink_position(s), got;
-
-	if (blob->data) {
-		corefile_sink_write(s, blob->data, blob->size);
-		return blob->size;
-	}
-	got = source ? fetch(s, blob, source) : 0;
-	corefile_sink_pad(s, start + blob->size);
-	return got;
 }
 
 uint64_t corefile_sink_position(const struct corefile_sink *s)

@@ -4,8 +4,8 @@
 
 /**
  * @file sink.h
- * The one way that bytes of a core reach a descriptor: in order, buffered, pages of zeros skipped
- * where the file can have holes, compressed when asked.
+ * The one way that bytes of a core reach a descriptor: in order, small ones buffered, pages of zeros
+ * skipped where the file can have holes, compressed when asked.
  *
  * Failure is sticky: later calls do nothing and corefile_sink_finish() says what went wrong.
  */
@@ -13,8 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "corefile/corefile.h"
 
 struct corefile_sink;
 
@@ -36,12 +34,6 @@ void corefile_sink_destroy(struct corefile_sink *s);
 void corefile_sink_write(struct corefile_sink *s, const void *data, size_t size);
 /** Zeros up to the offset @p position, counted from the beginning of the core. */
 void corefile_sink_pad(struct corefile_sink *s, uint64_t position);
-/**
- * All bytes of a blob.  What the source cannot give becomes zeros.
- * @return bytes, from the first on, that are real.
- */
-uint64_t corefile_sink_blob(struct corefile_sink *s, const struct corefile_blob *blob,
-			    const struct corefile_source *source);
 /** Bytes taken so far, before compression. */
 uint64_t corefile_sink_position(const struct corefile_sink *s);
 bool corefile_sink_failed(const struct corefile_sink *s);

@@ -352,6 +352,12 @@ struct target_ops {
 	 */
 	int (*core_read)(struct target *t, uint64_t offset, void *buf, uint32_t size,
 			 uint64_t *ret_lost, struct agent_err *err);
+	/**
+	 * Where the bytes of that file from @p offset on lie, as many as lie together, so that they
+	 * need not be copied; good until it ends.  NULL: never.
+	 * @return NULL when core_read() has to be asked for them.
+	 */
+	const void *(*core_at)(struct target *t, uint64_t offset, uint64_t *ret_size);
 	void (*core_end)(struct target *t);
 
 	/** @param gpu_id NULL: every device, all or nothing. */

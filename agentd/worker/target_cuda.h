@@ -172,6 +172,7 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 		    struct target_core *ret, struct agent_err *err);
 int cuda_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
 		   struct agent_err *err);
+const void *cuda_core_at(struct target *t, uint64_t offset, uint64_t *ret_size);
 void cuda_core_end(struct target *t);
 
 /* ------------------------------------------------------------------ target_cuda_inspect.c ---- */

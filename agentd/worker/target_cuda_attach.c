@@ -313,6 +313,7 @@ const struct target_ops target_cuda_ops = {
 	.code_done = cuda_code_done,
 	.core_begin = cuda_core_begin,
 	.core_read = cuda_core_read,
+	.core_at = cuda_core_at,
 	.core_end = cuda_core_end,
 	.subscribe = cuda_subscribe,
 	.rescue = cuda_rescue,

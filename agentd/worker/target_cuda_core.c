@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core of a CUDA process: what its warps do is copied while the devices stand still, the file is
- * made when it is fetched for the first time.
+ * A core of a CUDA process: what its warps do is copied while the devices stand still, and written
+ * from where it lies.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agentd/worker/target_cuda_core.h"
 #include "base/cleanup.h"
@@ -16,8 +14,9 @@
 #include "base/out.h"
 #include "corefile/elf_read.h"
 
-/* Copies are cut from mappings of this size, and larger ones have their own. */
-#define CHUNK_BYTES ((size_t)4 << 20)
+/* Copies are cut from pieces of this size, in large pages; larger ones have their own. */
+#define CHUNK_BYTES ((size_t)16 << 20)
+#define HUGE_BYTES  ((size_t)2 << 20)
 /* Of memory that is fetched, between two looks at the clock. */
 #define STEP_BYTES  (UINT64_C(1) << 20)
 /* The guard of a call is at 10 s. */
@@ -32,52 +31,76 @@
 
 struct cuda_core_chunk {
 	struct cuda_core_chunk *next;
-	size_t used, size;
-	uint8_t bytes[];
+	size_t used, size; /* With this. */
 };
 
 /* ------------------------------------------------------------------ copies ------------------- */
 
-void *cuda_core_copy(struct cuda_core *k, uint64_t size)
+static struct cuda_core_chunk *add_chunk(struct cuda_core *k, struct cuda_core_chunk **chunks,
+					 uint64_t size)
 {
-	struct cuda_core_chunk *chunk = k->chunks;
+	struct cuda_core_chunk *chunk;
+
+	size = size < CHUNK_BYTES ? CHUNK_BYTES : (size + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
+	chunk = aligned_alloc(HUGE_BYTES, size);
+	if (!chunk) {
+		k->no_memory = true;
+		return NULL;
+	}
+	/* Fewer faults while devices stand still. */
+	(void)madvise(chunk, size, MADV_HUGEPAGE);
+	*chunk = (struct cuda_core_chunk){ .next = *chunks, .used = sizeof(*chunk), .size = size };
+	*chunks = chunk;
+	return chunk;
+}
+
+static void *copy(struct cuda_core *k, struct cuda_core_chunk **chunks, uint64_t size)
+{
+	struct cuda_core_chunk *chunk = *chunks;
 	void *at;
 
-	size = (size + 7) & ~UINT64_C(7);
 	if (size > CUDA_CORE_COPIED_MAX - k->copied) {
 		k->too_much = true;
 		return NULL;
 	}
-	if (!chunk || size > chunk->size - chunk->used) {
-		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-
-		chunk = malloc(sizeof(*chunk) + room);
-		if (!chunk) {
-			k->no_memory = true;
-			return NULL;
-		}
-		*chunk = (struct cuda_core_chunk){ .next = k->chunks, .size = room };
-		k->chunks = chunk;
-	}
-	at = chunk->bytes + chunk->used;
+	if (!chunk || size > chunk->size - chunk->used)
+		chunk = add_chunk(k, chunks, size + sizeof(*chunk));
+	if (!chunk)
+		return NULL;
+	at = (uint8_t *)chunk + chunk->used;
 	chunk->used += size;
 	k->copied += size;
 	return at;
+}
+
+void *cuda_core_copy(struct cuda_core *k, uint64_t size)
+{
+	return copy(k, &k->chunks, (size + 7) & ~UINT64_C(7));
+}
+
+uint32_t *cuda_core_copy_words(struct cuda_core *k, uint32_t n)
+{
+	return copy(k, &k->words, n * sizeof(uint32_t));
+}
+
+static void free_chunks(struct cuda_core_chunk *chunk)
+{
+	while (chunk) {
+		struct cuda_core_chunk *next = chunk->next;
+
+		free(chunk);
+		chunk = next;
+	}
 }
 
 static void core_free(struct cuda_core *k)
 {
 	if (!k)
 		return;
+	cudacore_image_destroy(k->image);
 	cudacore_deinit(&k->core);
-	while (k->chunks) {
-		struct cuda_core_chunk *next = k->chunks->next;
-
-		free(k->chunks);
-		k->chunks = next;
-	}
-	if (k->file_fd >= 0)
-		close(k->file_fd);
+	free_chunks(k->chunks);
+	free_chunks(k->words);
 	free(k);
 }
 
@@ -136,11 +159,6 @@ void cuda_core_add_memory(struct cuda_core *k, uint64_t address, uint64_t size,
 		data = copy_memory(k, at, address, size);
 		if (!data)
 			return;
-	} else if (size > CUDA_CORE_COPIED_MAX - k->copied) {
-		k->too_much = true;
-		return;
-	} else {
-		k->copied += size;
 	}
 	m = cudacore_add_memory(&k->core);
 	if (m)
@@ -198,42 +216,23 @@ static void add_all_memory(struct cuda_core *k)
 
 static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t size)
 {
-	struct cuda_core *k = arg;
-	uint64_t got = read_memory(k, key + offset, buf, size);
-
-	/* The file's size is known before: what cannot be read becomes zeros. */
-	memset((char *)buf + got, 0, size - got);
-	k->lost += size - got;
-	return (ssize_t)size;
+	return (ssize_t)read_memory(arg, key + offset, buf, size);
 }
 
+/* Would debuggers open it? */
 static int make_file(struct cuda_core *k, struct agent_err *err)
 {
-	const struct corefile_source source = { fetch, k };
-	const struct cudacore_write_options o = { .source = &source,
-						   .layout = k->layout };
 	struct corefile_problem problem = { 0 };
-	struct cudacore_written written = { 0 };
-	struct stat st;
-	int r;
+	int r = cudacore_check(&k->core, &problem);
 
-	if (k->file_fd >= 0)
-		return 0;
-	k->deadline_ns = clock_deadline_ms(FETCH_MS);
-	k->file_fd = memfd_create("gpu-agent-core", MFD_CLOEXEC);
-	r = k->file_fd < 0 ? -errno : cudacore_write(&k->core, &o, k->file_fd, &written, &problem);
-	corefile_problems_deinit(&written.unread);
-	if (r == 0 && (fstat(k->file_fd, &st) < 0 || (uint64_t)st.st_size != k->bytes))
-		r = -EIO;
-	if (r < 0) {
-		if (k->file_fd >= 0)
-			close(k->file_fd);
-		k->file_fd = -1;
-		return agent_err_set(err, RPC_ERROR_FAILED, -r, "core.read", NULL,
-				     "the core cannot be made: %s",
-				     problem.text[0] ? problem.text : strerror(-r));
-	}
-	return 0;
+	k->source = (struct corefile_source){ fetch, k };
+	if (r == 0)
+		r = cudacore_image_create(&k->core, k->layout, &k->source, &k->image, &problem);
+	if (r == -ENOMEM)
+		return cuda_no_memory("core.begin", err);
+	return r == 0 ? 0 : agent_err_set(err, RPC_ERROR_FAILED, 0, "core.begin", NULL,
+					  "what the driver says makes no core: %s",
+					  problem.text[0] ? problem.text : strerror(-r));
 }
 
 static uint32_t count_sections(const struct cudacore *c)
@@ -340,7 +339,6 @@ static int add_head(struct cuda_core *k, const struct out *head)
 static int collect(struct cuda_core *k, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
 {
-	struct corefile_problem problem;
 	int r = add_meta(k);
 
 	if (r == 0)
@@ -354,13 +352,7 @@ static int collect(struct cuda_core *k, const struct target_waves_from *from,
 	if (k->full)
 		add_all_memory(k);
 	tell_missing(k, a, ret);
-	r = k->no_memory ? -ENOMEM : cudacore_check(&k->core, &problem);
-	if (r == -EINVAL)
-		return agent_err_set(err, RPC_ERROR_FAILED, 0, "core.begin", NULL,
-				     "what the driver says makes no core: %s", problem.text);
-	if (r == 0)
-		r = cudacore_size(&k->core, k->layout, &k->bytes);
-	return r < 0 ? cuda_no_memory("core.begin", err) : 0;
+	return k->no_memory ? cuda_no_memory("core.begin", err) : make_file(k, err);
 }
 
 static enum cudacore_layout layout_of(const struct target_core_wanted *what)
@@ -404,14 +396,13 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 		return cuda_no_memory("core.begin", err);
 	*k = (struct cuda_core){ .c = c,
 				 .full = what->full,
-				 .layout = layout_of(what),
-				 .file_fd = -1 };
+				 .layout = layout_of(what) };
 	ret->missing = rpc_arena_array(a, CUDA_CORE_MISSING_MAX, sizeof(*ret->missing));
 	r = collect(k, from, what, a, ret, err);
 	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, c, 0, &k->ticket, err);
 	if (r == 0) {
-		ret->bytes = k->bytes + (what->estimate ? estimate(k) : 0);
+		ret->bytes = cudacore_image_size(k->image) + (what->estimate ? estimate(k) : 0);
 		ret->n_segments = count_sections(&k->core);
 		ret->n_waves = k->core.n[CUDACORE_WARPS];
 		ret->copied_bytes = what->estimate ? 0 : k->copied;
@@ -427,24 +418,19 @@ int cuda_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, 
 		   struct agent_err *err)
 {
 	struct cuda_core *k = cuda_of(t)->core;
-	uint64_t lost;
-	ssize_t n;
-	int r;
 
 	if (!k)
 		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read", "call core.begin first",
 				     "no core is being read");
-	lost = k->lost;
-	r = make_file(k, err);
-	if (r < 0)
-		return r;
-	*ret_lost += k->lost - lost;
-	if (offset >= k->bytes)
-		return 0;
-	n = pread(k->file_fd, buf, size, (off_t)offset);
-	return n < 0 ? agent_err_set(err, RPC_ERROR_FAILED, errno, "core.read", NULL,
-				     "the core cannot be read") :
-		       (int)n;
+	k->deadline_ns = clock_deadline_ms(FETCH_MS);
+	return (int)cudacore_image_read(k->image, offset, buf, size, ret_lost);
+}
+
+const void *cuda_core_at(struct target *t, uint64_t offset, uint64_t *ret_size)
+{
+	const struct cuda_core *k = cuda_of(t)->core;
+
+	return k ? cudacore_image_at(k->image, offset, ret_size) : NULL;
 }
 
 void cuda_core_end(struct target *t)

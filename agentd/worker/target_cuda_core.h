@@ -7,7 +7,7 @@
 #include "agentd/worker/target_cuda.h"
 #include "corefile/cuda_write.h"
 
-/** Copied at most, of everything; as much again is the file while it is fetched. */
+/** Copied at most, of everything. */
 #define CUDA_CORE_COPIED_MAX (UINT64_C(1) << 30)
 #define CUDA_CORE_MISSING_MAX (CUDBGSHIM_MAX_DEVICES + 8)
 
@@ -18,12 +18,13 @@ struct cuda_core {
 	bool full;
 	enum cudacore_layout layout;
 	struct cudacore core;
-	struct cuda_core_chunk *chunks; /**< What the core's blobs point into. */
+	/** What the core's blobs point into.  Registers have their own: they lie together in the file. */
+	struct cuda_core_chunk *chunks, *words;
 	uint64_t copied;
 	uint64_t deadline_ns; /**< Of the stop; later that of fetching memory. */
 	uint32_t ticket;
-	int file_fd; /**< The core as a file, from the first read on; -1 before. */
-	uint64_t bytes, lost;
+	struct corefile_source source; /**< Of memory that is read when it is written. */
+	struct cudacore_image *image;
 	/* Why something is not in it. */
 	bool too_much, late, no_memory;
 	uint32_t left_out; /**< Warps that no debugger would take. */
@@ -34,6 +35,8 @@ struct cuda_core {
 
 /** Room for a copy; NULL when there is none left, which is remembered. */
 void *cuda_core_copy(struct cuda_core *k, uint64_t size);
+/** The same for @p n registers: where nothing else lies between them, one write takes many. */
+uint32_t *cuda_core_copy_words(struct cuda_core *k, uint32_t n);
 /**
  * Memory of the devices that is not in the core yet.
  * @param at  A stopped lane that sees it: it is copied now.  NULL: it is read when it is written.

@@ -407,7 +407,7 @@ static uint64_t offset_of(struct cuda_core *k, const struct cudbgshim_place *at,
 
 static struct corefile_blob words(struct cuda_core *k, const uint32_t *values, uint32_t n)
 {
-	uint32_t *to = n ? cuda_core_copy(k, n * sizeof(*to)) : NULL;
+	uint32_t *to = n ? cuda_core_copy_words(k, n) : NULL;
 
 	if (!to)
 		return (struct corefile_blob){ 0 };

@@ -227,7 +227,7 @@ struct population_file population_write(const struct cudacore *c,
 	CU_ASSERT_TRUE_FATAL(fd >= 0);
 	TEST_EQ(cudacore_write(c, o, fd, &written, &error), 0);
 	TEST_STR(error.text, "");
-	TEST_EQ(written.unread.total, 0);
+	TEST_EQ(written.lost, 0);
 	TEST_EQ_FATAL(fstat(fd, &st), 0);
 	TEST_EQ(o->zstd ? written.bytes : (uint64_t)st.st_size, written.bytes);
 	f.size = (size_t)st.st_size;

@@ -76,7 +76,7 @@ static int write_full(int fd)
 	/* Per lane: registers, predicates, call stack; tables above them. */
 	if (r == 0 && written.sections < 3 * FULL_LANES_ALL)
 		return 2;
-	return r == 0 && written.unread.total == 0 ? 0 : 1;
+	return r == 0 && written.lost == 0 ? 0 : 1;
 }
 
 static int analyse_full(int fd)
