@@ -169,9 +169,9 @@ static void take_numbers(struct core_cuda *c)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-/* The lane that speaks for its warp: of those with an exception, else active, else there, the first. */
-static const struct cudacore_lane *speaker(const struct cudacore *core,
-					   const struct cudacore_warp *w, uint32_t *ret_exception)
+/* Of those with an exception, else active, else there, the first. */
+const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
+					      const struct cudacore_warp *w, uint32_t *ret_exception)
 {
 	const struct cudacore_lane *best = NULL;
 	int best_rank = -1;
@@ -213,7 +213,7 @@ static void fill_wave(const struct core_cuda *c, const struct cudacore_sm *sm,
 	const struct cudacore_device *d = &c->core.devices[sm->device];
 	const struct cudacore_grid *g = core_cuda_grid(c, sm->device, b->grid_id);
 	uint32_t code;
-	const struct cudacore_lane *l = speaker(&c->core, w, &code);
+	const struct cudacore_lane *l = core_cuda_speaker(&c->core, w, &code);
 	const struct cuda_exception *e = cuda_exception(code);
 
 	*ret = (struct wave){
@@ -300,6 +300,31 @@ int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a, struct 
 	return 0;
 }
 
+static bool read_stack(const struct core_cuda *c, const struct cudacore_warp *w, struct rpc_arena *a,
+		       struct wave *wave)
+{
+	struct wave_stack stack = { 0 };
+	int r = core_cuda_read_callers(c, w, a, &stack.callers, &stack.n);
+
+	wave->stack = stack.n ? rpc_arena_array(a, 1, sizeof(stack)) : NULL;
+	if (wave->stack)
+		*wave->stack = stack;
+	return r == 0;
+}
+
+static void read_stacks(const struct core_cuda *c, const struct core_cuda_waves *w,
+			struct rpc_arena *a, struct target_waves *ret)
+{
+	struct wave *chosen[WAVES_EXAMPLES_MAX];
+	size_t n = waves_choose_examples(w->waves, w->n, chosen), cut = 0;
+
+	for (size_t i = 0; i < n; i++)
+		cut += !read_stack(c, w->warps[chosen[i] - w->waves], a, chosen[i]);
+	if (cut)
+		ret->missing[ret->n_missing++] =
+			rpc_arena_printf(a, "core file: outer callers in %zu call stacks", cut);
+}
+
 static void read_examples(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
 			  struct target_waves *ret)
 {
@@ -337,11 +362,12 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	struct core_cuda_waves w;
 	const char *unknown;
 
-	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 2, sizeof(*ret->missing)) };
+	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 3, sizeof(*ret->missing)) };
 	if (!ret->missing || core_cuda_make_waves(c, a, &w) < 0)
 		return no_memory(err);
 	ret->waves = w.waves;
 	ret->n_waves = w.n;
+	read_stacks(c, &w, a, ret);
 	if (from->registers)
 		read_examples(c, &w, a, ret);
 	if (w.left_out)

@@ -49,6 +49,9 @@ struct core_cuda_waves {
 
 /** @return 0, -ENOMEM. */
 int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a, struct core_cuda_waves *ret);
+/** The lane that speaks for its warp, and its exception; NULL for a warp without one. */
+const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
+					      const struct cudacore_warp *w, uint32_t *ret_exception);
 /** NULL: it is not in the core. */
 const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t device, uint64_t id);
 /** @return bytes copied, fewer where the blob ends. */
@@ -67,6 +70,13 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_warp *w,
 			     const struct wave *wave, const struct target_registers_wanted *what,
 			     struct rpc_arena *a, struct rpc_wave_registers *ret);
+/**
+ * Who called the function that a warp is in: addresses that it returns to, innermost first.
+ * @param ret, ret_n  Callers without frames, up to the first of whom nothing is in the core.
+ * @return 0, -ENODATA (the core promises more), -ENOMEM.
+ */
+int core_cuda_read_callers(const struct core_cuda *c, const struct cudacore_warp *w,
+			   struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n);
 /** Instructions at an address: no memory of the core has them, but the images as they were loaded. */
 size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *buf, size_t size);
 

@@ -10,6 +10,7 @@
 #define REGISTERS_MAX  256u
 #define PREDICATES_MAX 32u
 #define LANES_MAX      32u
+#define CALLERS_MAX    64u
 
 /* ------------------------------------------------------------------ registers ---------------- */
 
@@ -301,9 +302,56 @@ int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 	int r = find(c, what->wave, a, &wave, &warp, err);
 
 	*ret_stopped_us = 0;
-	if (r == 0 && core_cuda_fill_registers(c, warp, wave, what, a, ret) < 0)
-		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	return r;
+	if (r < 0)
+		return r;
+	if (core_cuda_fill_registers(c, warp, wave, what, a, ret) < 0 ||
+	    core_cuda_read_callers(c, warp, a, &ret->callers, &ret->n_callers) == -ENOMEM)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	ret->has_callers = ret->n_callers;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ callers ------------------ */
+
+/* By their level, in whatever order they are; of two for the same level the last counts. */
+static uint64_t find_levels(const struct core_cuda *c, const struct cudacore_lane *l,
+			    uint64_t addresses[CALLERS_MAX])
+{
+	uint64_t found = 0;
+
+	for (uint32_t i = l->frames.first; i < l->frames.first + l->frames.n; i++) {
+		const struct cudacore_frame *f = &c->core.frames[i];
+
+		if (f->level >= CALLERS_MAX)
+			continue;
+		addresses[f->level] = f->return_address;
+		found |= UINT64_C(1) << f->level;
+	}
+	return found;
+}
+
+int core_cuda_read_callers(const struct core_cuda *c, const struct cudacore_warp *w,
+			   struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n)
+{
+	uint64_t addresses[CALLERS_MAX], found;
+	uint32_t exception, depth, n;
+	const struct cudacore_lane *l = core_cuda_speaker(&c->core, w, &exception);
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (!l)
+		return 0;
+	found = find_levels(c, l, addresses);
+	depth = min_u32(l->call_depth, CALLERS_MAX);
+	n = ~found ? min_u32(depth, (uint32_t)__builtin_ctzll(~found)) : depth;
+	if (n) {
+		*ret = rpc_arena_array(a, n, sizeof(**ret));
+		if (!*ret)
+			return -ENOMEM;
+	}
+	for (; *ret_n < n; (*ret_n)++)
+		(*ret)[*ret_n] = (struct rpc_caller){ .address = addresses[*ret_n] };
+	return n < depth ? -ENODATA : 0;
 }
 
 /* ------------------------------------------------------------------ instructions ------------- */

@@ -133,7 +133,8 @@ int cuda_waves(struct target *t, const struct target_waves_from *from, struct rp
 /** Read the state of a stopped device.  @return 0 or -errno of the API. */
 int cuda_read_state(struct target_cuda *c, struct cuda_device *d);
 /** One warp as a wave; leader and context are left alone. */
-void cuda_fill_wave(const struct cuda_device *d, uint32_t sm, uint32_t warp, struct wave *ret);
+void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		    struct wave *ret);
 /** What only its grid tells: kernel, number in the block. */
 void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g, uint32_t n_lanes,
 		   struct wave *ret);

@@ -35,7 +35,7 @@ static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32
 	struct cudbgshim_grid g;
 	struct cuda_context *x = NULL;
 
-	cuda_fill_wave(d, sm, warp, ret);
+	cuda_fill_wave(c, d, sm, warp, ret);
 	if (cudbgshim_get_grid(c->shim, d->d.gpu_id, w->grid_id, &g) == 0) {
 		cuda_add_grid(w, &g, d->state->n_lanes, ret);
 		x = cuda_context_get(c, g.context, d->d.gpu_id);
@@ -54,7 +54,7 @@ static bool search(struct target_cuda *c, const struct cuda_device *d, const str
 		for (uint64_t left = s->valid_warps[sm]; left; left &= left - 1) {
 			uint32_t warp = (uint32_t)__builtin_ctzll(left);
 
-			cuda_fill_wave(d, sm, warp, ret);
+			cuda_fill_wave(c, d, sm, warp, ret);
 			if (ret->dispatch != n->dispatch ||
 			    memcmp(n->workgroup, ret->workgroup, sizeof(ret->workgroup)) != 0)
 				continue;

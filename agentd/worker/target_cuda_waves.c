@@ -51,6 +51,26 @@ int cuda_read_state(struct target_cuda *c, struct cuda_device *d)
 
 /* ------------------------------------------------------------------ one warp ----------------- */
 
+/* A batched answer has one exception for all lanes of a warp, whoever caused it. */
+static bool is_of_all(const struct cudbgshim_warp *w, const uint32_t *exceptions, uint32_t n_lanes)
+{
+	for (uint32_t lane = 0; lane < n_lanes; lane++)
+		if (!exceptions[lane] && w->valid_lanes >> lane & 1)
+			return false;
+	return true;
+}
+
+/* Are they at different places? */
+static bool is_apart(const struct cudbgshim_warp *w, const uint64_t *pcs, uint32_t n_lanes)
+{
+	uint32_t first = w->valid_lanes ? (uint32_t)__builtin_ctz(w->valid_lanes) : 0;
+
+	for (uint32_t lane = first; lane < n_lanes; lane++)
+		if (pcs[lane] != pcs[first] && w->valid_lanes >> lane & 1)
+			return true;
+	return false;
+}
+
 static uint32_t lane_of(const struct cudbgshim_warp *w, const uint32_t *exceptions, uint32_t n_lanes)
 {
 	for (uint32_t lane = 0; lane < n_lanes; lane++)
@@ -61,12 +81,31 @@ static uint32_t lane_of(const struct cudbgshim_warp *w, const uint32_t *exceptio
 	return w->valid_lanes ? (uint32_t)__builtin_ctz(w->valid_lanes) : 0;
 }
 
-void cuda_fill_wave(const struct cuda_device *d, uint32_t sm, uint32_t warp, struct wave *ret)
+/* The lane that speaks for its warp; which of them it is costs a call, where it is not @p clear already. */
+static uint32_t speaker(struct target_cuda *c, const struct cudbgshim_state *s,
+			const struct cudbgshim_place *at, bool clear)
+{
+	size_t index = cudbgshim_state_index(s, at->sm, at->warp);
+	const struct cudbgshim_warp *w = &s->warps[index];
+	const uint32_t *exceptions = &s->lane_exception[index * s->n_lanes];
+	struct cudbgshim_warp plain;
+	struct cudbgshim_lanes lanes;
+
+	if (!clear && is_of_all(w, exceptions, s->n_lanes) &&
+	    cudbgshim_read_warp(c->shim, at, &plain, &lanes) == 0)
+		exceptions = lanes.exception;
+	return lane_of(w, exceptions, s->n_lanes);
+}
+
+void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		    struct wave *ret)
 {
 	const struct cudbgshim_state *s = d->state;
+	const struct cudbgshim_place place = { .dev = d->d.gpu_id, .sm = sm, .warp = warp };
 	size_t at = cudbgshim_state_index(s, sm, warp);
 	const struct cudbgshim_warp *w = &s->warps[at];
-	uint32_t lane = lane_of(w, &s->lane_exception[at * s->n_lanes], s->n_lanes);
+	bool apart = is_apart(w, &s->lane_pc[at * s->n_lanes], s->n_lanes);
+	uint32_t lane = speaker(c, s, &place, !apart || w->has & CUDBGSHIM_WARP_ERROR_PC);
 	const struct cuda_exception *e = cuda_exception(s->lane_exception[at * s->n_lanes + lane]);
 	bool broken = s->broken_warps[sm] >> warp & 1;
 
@@ -209,7 +248,7 @@ static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, u
 	const struct grid *g = find_grid(l, d->d.gpu_id, w->grid_id);
 	struct wave *to = &l->ret->waves[l->ret->n_waves++];
 
-	cuda_fill_wave(d, sm, warp, to);
+	cuda_fill_wave(l->c, d, sm, warp, to);
 	to->leader = leader;
 	if (g && g->known)
 		cuda_add_grid(w, &g->facts, d->state->n_lanes, to);
@@ -277,15 +316,12 @@ void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint3
 		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n)
 {
 	const struct cudbgshim_state *s = d->state;
-	size_t at = cudbgshim_state_index(s, sm, warp);
-	const struct cudbgshim_place lane = {
-		d->d.gpu_id, sm, warp,
-		lane_of(&s->warps[at], &s->lane_exception[at * s->n_lanes], s->n_lanes)
-	};
+	struct cudbgshim_place lane = { .dev = d->d.gpu_id, .sm = sm, .warp = warp };
 	uint64_t addresses[CALLERS_MAX];
 	uint32_t depth, in_syscall;
 
 	*ret_n = 0;
+	lane.lane = speaker(c, s, &lane, false);
 	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CALLERS_MAX, &depth, &in_syscall) < 0)
 		return;
 	depth = depth < CALLERS_MAX ? depth : CALLERS_MAX;

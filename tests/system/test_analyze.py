@@ -282,6 +282,16 @@ def cuda_core(release="12.4", full=False, **kwargs):
     try:
         s.control("raise 0 1 2 14 errorpc=0x50")
         s.control("raise 0 0 0 1 lanes=0x4")
+        s.control("stack 0 1 2 0xffffffff 0x20 0xd0 0x70000000 syscall=1")
+        s.control("stack 0 0 0 0x4 " + " ".join(hex(0x10 * i) for i in range(1, 9)))
+        # Its first lane stands elsewhere than the one with the exception.
+        s.control("warp 0 2 3 pc=0x10 idle=0x60 active=0xfffffff0")
+        s.control("raise 0 2 3 1 lanes=0x10")
+        rng = random.Random(7)
+        for sm, warp in itertools.product(range(3), range(8)):
+            if (sm, warp) not in ((0, 0), (1, 2)):
+                offsets = [hex(rng.randrange(1, 0x200)) for _ in range(rng.randrange(16))]
+                s.control(f"stack 0 {sm} {warp} {rng.getrandbits(32):#x} {' '.join(offsets)} syscall={rng.randrange(len(offsets) + 1)}")
         for sm, warp in itertools.product(range(3), range(8)):
             s.control(f"memory shared 0 {sm} {warp} 0 hex=" + "a5" * 256)
         s.session = s.attach(control=True)
@@ -303,6 +313,9 @@ def cuda_cores_show_what_the_process_showed():
             seen = document(ctl("analyze", s.core, "--waves", "--registers", "-j"))
             assert seen["source"]["format"] == "cuda" and seen["source"]["kind"] == "core", seen["source"]
             was, now = timeless(s.live), timeless(seen)
+            at = {(g["representative"]["unit"], g["representative"]["index"]): g for g in now["groups"]}
+            assert len(at[0, 0]["callers"]) == 8 and len(at[1, 2]["callers"]) == 3, now["groups"]
+            assert int(at[2, 3]["pc"], 16) == int(at[2, 3]["kernel"]["address"], 16) + 0x10, at[2, 3]
             for name in was:
                 if name != "registers":
                     assert was[name] == now.get(name), (release, name, was[name], now.get(name))

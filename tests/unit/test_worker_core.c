@@ -67,6 +67,45 @@ static bool is_pc_of(const struct cudacore *c, const struct cudacore_warp *w, ui
 	return is;
 }
 
+/* Callers of one warp, as wave.registers gives them. */
+static void callers_of(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *name,
+		       struct rpc_wave_registers *ret)
+{
+	const struct target_registers_wanted what = { .wave = name };
+	const struct target_waves_from from = { 0 };
+	struct agent_err err = { 0 };
+	uint64_t stopped_us;
+
+	TEST_EQ_FATAL(t->ops->registers(t, &from, &what, a, ret, &stopped_us, &err), 0);
+	TEST_EQ(ret->has_callers, ret->n_callers != 0);
+}
+
+/* Of lanes with an exception, else of the active ones, the first. */
+static const struct cudacore_lane *speaker_of(const struct cudacore *c, const struct cudacore_warp *w)
+{
+	for (int exception = 1; exception >= 0; exception--)
+		for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++)
+			if (exception ? cudacore_lane_exception(c, i) != 0 :
+					w->active_lanes >> c->lanes[i].number & 1)
+				return &c->lanes[i];
+	return NULL;
+}
+
+static void check_callers(struct target *t, struct rpc_arena *a, const struct cudacore *c, uint32_t row,
+			  const struct rpc_wave *w)
+{
+	const struct rpc_wave_name name = { .queue_id = w->ref.queue_id, .has_unit = true,
+					    .unit = w->ref.unit, .has_index = true,
+					    .index = w->ref.index };
+	const struct cudacore_lane *l = speaker_of(c, &c->warps[row]);
+	struct rpc_wave_registers got;
+
+	callers_of(t, a, &name, &got);
+	TEST_ROW_EQ(row, got.n_callers, l->frames.n);
+	for (uint32_t i = 0; i < got.n_callers && i < l->frames.n; i++)
+		TEST_ROW_EQ(row, got.callers[i].address, c->frames[l->frames.first + i].return_address);
+}
+
 /* Whatever the core: each warp is a wave, with its own block, lanes and a pc of its own. */
 static void random_cuda_cores_become_waves(void)
 {
@@ -97,11 +136,95 @@ static void random_cuda_cores_become_waves(void)
 			TEST_ROW_EQ(k, memcmp(s.waves[k].ref.workgroup,
 					      c.blocks[c.warps[row].block].index, 12), 0);
 			CU_ASSERT_TRUE(is_pc_of(&c, &c.warps[row], s.waves[k].pc));
+			check_callers(t, &arena, &c, row, &s.waves[k]);
 		}
 		rpc_arena_deinit(&arena);
 		target_destroy(t);
 		cudacore_deinit(&c);
 		free(f.data);
+	}
+}
+
+struct stack_row {
+	uint32_t depth, n, level[4], want[4], n_want;
+	bool complete;
+};
+
+/* One warp of one lane, with frames that need not make sense; @return the file. */
+static uint8_t *core_with_stack(const struct stack_row *row, size_t *ret_size)
+{
+	struct cudacore_image *image;
+	struct cudacore c = { 0 };
+	struct cudacore_warp *w;
+	uint8_t *file;
+
+	cudacore_full_add_device(&c);
+	c.devices[0].sm_count = 1;
+	cudacore_add(&c, CUDACORE_CONTEXTS, 0);
+	cudacore_add(&c, CUDACORE_GRIDS, 0);
+	cudacore_add(&c, CUDACORE_SMS, 0);
+	cudacore_add(&c, CUDACORE_BLOCKS, 0);
+	w = cudacore_add(&c, CUDACORE_WARPS, 0);
+	w->valid_lanes = w->active_lanes = 1;
+	((struct cudacore_lane *)cudacore_add(&c, CUDACORE_LANES, 0))->call_depth = row->depth;
+	for (uint32_t i = 0; i < row->n; i++) {
+		struct cudacore_frame *f = cudacore_add(&c, CUDACORE_FRAMES, 0);
+
+		f->level = i < TEST_COUNT(row->level) ? row->level[i] : i;
+		f->return_address = 0x1000 + i;
+	}
+	TEST_EQ_FATAL(cudacore_image_create(&c, CUDACORE_LAYOUT_DEFAULT, NULL, &image, NULL), 0);
+	*ret_size = cudacore_image_size(image);
+	file = test_tail_alloc(*ret_size);
+	TEST_EQ(cudacore_image_read(image, 0, file, *ret_size, NULL), *ret_size);
+	cudacore_image_destroy(image);
+	cudacore_deinit(&c);
+	return file;
+}
+
+/* Callers are those that the core has, one behind the other; what it promises besides is missing. */
+static void call_stacks_that_lie(void)
+{
+	static const struct stack_row rows[] = {
+		{ 2, 2, { 0, 1 }, { 0x1000, 0x1001 }, 2, true },
+		{ 2, 2, { 1, 0 }, { 0x1001, 0x1000 }, 2, true },
+		{ 0, 2, { 0, 1 }, { 0 }, 0, true },
+		{ 1, 3, { 0, 1, 2 }, { 0x1000 }, 1, true },
+		{ 5, 2, { 0, 1 }, { 0x1000, 0x1001 }, 2, false },
+		{ UINT32_MAX, 1, { 0 }, { 0x1000 }, 1, false },
+		{ 3, 2, { 0, 2 }, { 0x1000 }, 1, false },
+		{ 2, 2, { 1, 2 }, { 0 }, 0, false },
+		{ 1, 2, { 0, 0 }, { 0x1001 }, 1, true },
+		{ 2, 3, { UINT32_MAX, 0, 1 }, { 0x1001, 0x1002 }, 2, true },
+		{ 3, 0, { 0 }, { 0 }, 0, false },
+		/* No more are kept of a live process. */
+		{ 100, 100, { 0, 1, 2, 3 }, { 0x1000, 0x1001, 0x1002, 0x1003 }, 64, true },
+	};
+	static const struct rpc_wave_name name = { .has_unit = true, .has_index = true };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		size_t size;
+		const uint8_t *file = core_with_stack(&rows[i], &size);
+		struct target *t = open_bytes(file, size);
+		struct rpc_gpu_snapshot_result s;
+		struct rpc_wave_registers got;
+		struct rpc_arena arena;
+
+		rpc_arena_init(&arena, 0);
+		TEST_ROW_EQ(i, look(t, &arena, false, &s), 0);
+		TEST_EQ_FATAL(s.n_groups, 1);
+		TEST_ROW_EQ(i, s.groups[0].n_callers, rows[i].n_want);
+		callers_of(t, &arena, &name, &got);
+		TEST_ROW_EQ(i, got.n_callers, rows[i].n_want);
+		for (uint32_t k = 0; k < got.n_callers && k < TEST_COUNT(rows[i].want); k++) {
+			TEST_ROW_EQ(i, got.callers[k].address, rows[i].want[k]);
+			TEST_ROW_EQ(i, s.groups[0].callers[k].address, rows[i].want[k]);
+		}
+		TEST_ROW_EQ(i, s.complete, rows[i].complete);
+		TEST_ROW_STR(i, s.n_missing ? s.missing[0] : "",
+			     rows[i].complete ? "" : "core file: outer callers in 1 call stacks");
+		rpc_arena_deinit(&arena);
+		target_destroy(t);
 	}
 }
 
@@ -332,6 +455,6 @@ static void what_is_no_core_says_where(void)
 	}
 }
 
-TEST_SUITE(worker_core, TEST(random_cuda_cores_become_waves), TEST(notes_of_the_agent),
+TEST_SUITE(worker_core, TEST(random_cuda_cores_become_waves), TEST(call_stacks_that_lie), TEST(notes_of_the_agent),
 	   TEST(a_full_gpu_within_400_mib), TEST(tables_of_an_amdgpu_core),
 	   TEST(host_half_of_a_unified_core), TEST(what_is_no_core_says_where));

@@ -41,22 +41,22 @@ static void warps_become_waves(void)
 					       .block = { 1, 2, 3 } };
 	for (uint32_t lane = 0; lane < 32; lane++)
 		s->lane_pc[6 * 32 + lane] = 0x1000 + lane;
-	cuda_fill_wave(&d, 1, 2, &w);
+	cuda_fill_wave(NULL, &d, 1, 2, &w);
 	TEST_EQ(w.pc, 0x1004);
 	TEST_EQ(w.lanes, 4);
 	TEST_EQ(w.state, RPC_WAVE_STATE_RUNNING);
 	TEST_EQ(w.unit * 10 + w.index, 12);
 	TEST_EQ(w.workgroup[2], 3);
 	s->broken_warps[1] = 1u << 2;
-	cuda_fill_wave(&d, 1, 2, &w);
+	cuda_fill_wave(NULL, &d, 1, 2, &w);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_TRAP));
 	s->lane_exception[6 * 32 + 9] = 6;
-	cuda_fill_wave(&d, 1, 2, &w);
+	cuda_fill_wave(NULL, &d, 1, 2, &w);
 	TEST_EQ(w.pc, 0x1009);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_ADDRESS_ERROR));
 	s->warps[6].has = CUDBGSHIM_WARP_ERROR_PC;
 	s->warps[6].error_pc = 0x900;
-	cuda_fill_wave(&d, 1, 2, &w);
+	cuda_fill_wave(NULL, &d, 1, 2, &w);
 	TEST_EQ(w.pc, 0x900);
 	cudbgshim_state_destroy(s);
 }
