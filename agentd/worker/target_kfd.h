@@ -40,16 +40,6 @@ struct kfd_watch {
 	bool set;	 /**< The kernel has it, as w.id. */
 };
 
-/** What the kernel still has of a memory violation that was told. */
-struct kfd_violation {
-	uint32_t gpu_id;
-	enum {
-		VIOLATION_NOTHING,
-		VIOLATION_WHOLE,  /**< Bit and record, until it is sent on. */
-		VIOLATION_RECORD, /**< Which the next one will seem to have. */
-	} left;
-};
-
 struct target_kfd {
 	struct target t;
 	int fd; /**< The KFD device. */
@@ -62,8 +52,8 @@ struct target_kfd {
 	uint32_t subscribe_ticket;
 	struct kfd_held *held;
 	size_t n_held, held_capacity;
-	struct kfd_violation violations[KFD_GPUS_MAX];
-	size_t n_violations;
+	uint32_t stale[KFD_GPUS_MAX]; /**< Devices with the record of a memory violation of before. */
+	size_t n_stale;
 	struct kfd_ledger *ledger; /**< NULL until something is subscribed to. */
 
 	uint32_t suspended[KFDTRAP_QUEUES_MAX]; /**< t.n_suspended of them. */

@@ -98,45 +98,40 @@ static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id
 }
 
 /*
- * The record of a memory violation is what the runtime gets, too, and goes with the query that clears
- * it: so that comes after sending (kfd.md 3.5, 3.15).  Where the bit had to go before, the record stays.
+ * The kernel hands its record of a memory violation to the runtime when that is sent on, and frees it
+ * only together with the latched bit (kfd.md 3.5, 3.15).  So the bit is cleared alone: cleared with it
+ * before, the application would miss the address; after, a violation raised meanwhile would be lost.
+ * The next violation of the device seems to have that same record, which is freed then, and tells no
+ * address.
  */
-static struct kfd_violation *violation_of(struct target_kfd *k, uint32_t gpu_id)
+static bool is_stale(const struct target_kfd *k, uint32_t gpu_id)
 {
-	static struct kfd_violation nowhere;
-
-	for (size_t i = 0; i < k->n_violations; i++)
-		if (k->violations[i].gpu_id == gpu_id)
-			return &k->violations[i];
-	if (k->n_violations == KFD_GPUS_MAX)
-		return memset(&nowhere, 0, sizeof(nowhere));
-	k->violations[k->n_violations] = (struct kfd_violation){ .gpu_id = gpu_id };
-	return &k->violations[k->n_violations++];
+	for (size_t i = 0; i < k->n_stale; i++)
+		if (k->stale[i] == gpu_id)
+			return true;
+	return false;
 }
 
-static void forget_violation(struct target_kfd *k, uint32_t gpu_id)
+static void set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale)
 {
-	struct kfd_violation *v = violation_of(k, gpu_id);
-	struct kfdtrap_memory_violation record;
+	size_t kept = 0;
 
-	if (v->left == VIOLATION_WHOLE)
-		v->left = kfdtrap_query_memory_violation(k->kt, gpu_id, true, &record) < 0 ?
-				  VIOLATION_RECORD : VIOLATION_NOTHING;
+	for (size_t i = 0; i < k->n_stale; i++)
+		if (k->stale[i] != gpu_id)
+			k->stale[kept++] = k->stale[i];
+	k->n_stale = kept;
+	if (stale && kept < KFD_GPUS_MAX)
+		k->stale[k->n_stale++] = gpu_id;
 }
 
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
 {
-	int r;
-
 	exceptions &= is_queue ? FORWARD_QUEUE : FORWARD_DEVICE;
 	if (!exceptions)
 		return 0;
 	kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
-	r = kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
-				       is_queue ? id : KFDTRAP_ID_NONE);
-	if (!is_queue)
-		forget_violation(k, id);
-	return r;
+	return kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
+					  is_queue ? id : KFDTRAP_ID_NONE);
 }
 
 /* Bits that were not subscribed have reached the runtime already. */
@@ -179,14 +174,8 @@ static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uin
 
 	if (s->found && s->only_first)
 		return;
-	if (!is_queue && latched & s->clear & KFD_VIOLATION_MASK) {
-		struct kfd_violation *v = violation_of(k, gpu_id);
-
-		/* Whoever keeps it back sends it. */
-		if (v->left == VIOLATION_WHOLE)
-			latched &= ~KFD_VIOLATION_MASK;
-		v->left = VIOLATION_RECORD;
-	}
+	if (!is_queue && latched & s->clear & KFD_VIOLATION_MASK)
+		set_stale(k, gpu_id, true);
 	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
 	/* No memory to remember it: the application gets it now rather than never. */
 	if (lost)
@@ -224,23 +213,18 @@ static int scan_latched(struct target_kfd *k, struct scan *s)
 
 /* ------------------------------------------------------------------ events ------------------- */
 
-static void add_fault_address(struct target_kfd *k, struct target_event *e)
+static void add_fault_address(struct target_kfd *k, uint32_t gpu_id, struct target_event *e)
 {
-	struct kfd_violation *known = violation_of(k, e->source.gpu_id);
-	bool is_old = known->left == VIOLATION_RECORD;
 	struct kfdtrap_memory_violation v;
-	int r = kfdtrap_query_memory_violation(k->kt, e->source.gpu_id, is_old && !k->hold, &v);
 
-	if (!k->hold)
-		known->left = is_old ? VIOLATION_NOTHING : VIOLATION_WHOLE;
-	if (r == 1 && !is_old) {
-		e->has_address = true;
-		e->address = v.va;
-		e->has_access = true;
-		e->not_present = v.not_present != 0;
-		e->read_only = v.read_only != 0;
-		e->no_execute = v.no_execute != 0;
-	}
+	if (is_stale(k, gpu_id) || kfdtrap_query_memory_violation(k->kt, gpu_id, false, &v) != 1)
+		return;
+	e->has_address = true;
+	e->address = v.va;
+	e->has_access = true;
+	e->not_present = v.not_present != 0;
+	e->read_only = v.read_only != 0;
+	e->no_execute = v.no_execute != 0;
 }
 
 static int next_held(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
@@ -255,7 +239,7 @@ static int next_held(struct target_kfd *k, struct target_event *ret, struct agen
 	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION, .source = s.source };
 	ret->held = withheld(k, s.source.has_queue, s.source.exceptions) != 0;
 	if (s.source.exceptions & KFD_VIOLATION_MASK)
-		add_fault_address(k, ret);
+		add_fault_address(k, s.source.gpu_id, ret);
 	return 1;
 }
 
@@ -279,65 +263,57 @@ static void note_withheld(struct target_kfd *k, const struct kfdtrap_event *e)
 			withheld(k, is_queue, e->exceptions));
 }
 
+/* The record of one before goes, and the bit with it.  @return 1 when @p e is taken by that. */
+static int take_stale(struct target_kfd *k, struct kfdtrap_event *e)
+{
+	struct kfdtrap_memory_violation v;
+	int r = kfdtrap_query_memory_violation(k->kt, e->gpu_id, true, &v);
+
+	set_stale(k, e->gpu_id, false);
+	e->exceptions = KFD_VIOLATION_MASK;
+	return r < 0 ? r : 1;
+}
+
 /*
  * Look before taking, since what is taken nobody else can see any more.  Another source may come
  * first the second time; the one seen before is then still latched, and comes later.
+ * @param event  Gets what is known of a violation.
  */
-static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret)
+static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret,
+		      struct target_event *event)
 {
+	uint32_t seen;
 	int r = kfdtrap_query_debug_event(k->kt, 0, ret);
 
 	if (r != 1)
 		return r;
+	seen = ret->gpu_id;
 	note_withheld(k, ret);
-	r = kfdtrap_query_debug_event(k->kt, clear, ret);
-	if (r == 1)
-		note_withheld(k, ret);
-	return r;
-}
-
-/*
- * A violation that was told is kept back, and hides what comes behind it: the bit goes, the record
- * stays for the runtime.  @return 1 when @p e has something else, 0 when not, negative.
- */
-static int pass_by(struct target_kfd *k, struct kfdtrap_event *e)
-{
-	struct kfdtrap_event again;
-	int r = kfdtrap_query_debug_event(k->kt, KFD_VIOLATION_MASK, &again);
-
-	/* A queue that comes first now has no such bit; another device that does has lost it to us. */
-	if (r == 1 && again.exceptions & KFD_VIOLATION_MASK && again.gpu_id != e->gpu_id) {
-		*e = again;
-		note_withheld(k, e);
-		return 1;
+	if (ret->exceptions & clear & KFD_VIOLATION_MASK) {
+		if (is_stale(k, ret->gpu_id))
+			return take_stale(k, ret);
+		add_fault_address(k, ret->gpu_id, event);
 	}
-	if (r == 1 && again.exceptions & KFD_VIOLATION_MASK)
-		violation_of(k, e->gpu_id)->left = VIOLATION_RECORD;
-	e->exceptions &= ~KFD_VIOLATION_MASK;
-	return r < 0 ? r : (e->exceptions & k->subscribed) != 0;
-}
-
-static int take_next(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret)
-{
-	int r;
-
-	do {
-		r = take_event(k, clear, ret);
-		if (r != 1 || !(ret->exceptions & KFD_VIOLATION_MASK) ||
-		    violation_of(k, ret->gpu_id)->left != VIOLATION_WHOLE)
-			return r;
-		r = pass_by(k, ret);
-	} while (r == 0);
-	return r;
+	r = kfdtrap_query_debug_event(k->kt, clear, ret);
+	if (r != 1)
+		return r;
+	note_withheld(k, ret);
+	if (ret->exceptions & clear & KFD_VIOLATION_MASK)
+		set_stale(k, ret->gpu_id, true);
+	if (!(ret->exceptions & clear & KFD_VIOLATION_MASK) || ret->gpu_id != seen)
+		*event = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
+	return 1;
 }
 
 static int next_consumed(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
 {
-	/* Those two are cleared through their info, which clearing here would destroy. */
-	uint64_t clear = k->subscribed & ~(KFD_RUNTIME_MASK | KFD_VIOLATION_MASK);
+	/* That is cleared through its info, which clearing here would destroy. */
+	uint64_t clear = k->subscribed & ~KFD_RUNTIME_MASK;
 	struct kfdtrap_event e;
-	int r = take_next(k, clear, &e);
+	int r;
 
+	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
+	r = take_event(k, clear, &e, ret);
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
 	/* A wake-up without an event is normal (kfd.md section 4). */
@@ -347,12 +323,9 @@ static int next_consumed(struct target_kfd *k, struct target_event *ret, struct 
 		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
 		return take_runtime_event(k, err);
 	}
-	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
 	source_of(&e, &ret->source);
 	ret->withheld = withheld(k, ret->source.has_queue, e.exceptions);
 	ret->forwarded = ret->withheld != 0;
-	if (e.exceptions & KFD_VIOLATION_MASK)
-		add_fault_address(k, ret);
 	return 1;
 }
 
@@ -424,7 +397,7 @@ static int forget_past(struct target_kfd *k, uint64_t exceptions)
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		if (devices[i].exceptions & FORWARD_DEVICE) {
 			r = kfdtrap_query_memory_violation(k->kt, devices[i].gpu_id, true, &v);
-			violation_of(k, devices[i].gpu_id)->left = VIOLATION_NOTHING;
+			set_stale(k, devices[i].gpu_id, false);
 		}
 	return r < 0 && r != -ENODATA ? r : 0;
 }
@@ -507,7 +480,7 @@ int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struc
 	if (r != 1)
 		return r;
 	if (e.exceptions & clear & KFD_VIOLATION_MASK)
-		violation_of(k, e.gpu_id)->left = VIOLATION_RECORD;
+		set_stale(k, e.gpu_id, true);
 	source_of(&e, ret);
 	return 1;
 }
@@ -525,6 +498,8 @@ static int violation_info(struct target_kfd *k, uint32_t gpu_id, bool clear,
 						       .read_only = v.read_only != 0,
 						       .no_execute = v.no_execute != 0,
 						       .address = v.va };
+	if (r >= 0 && clear)
+		set_stale(k, gpu_id, false);
 	return r < 0 ? r : 0;
 }
 
