@@ -45,6 +45,7 @@ struct cuda_device {
 	bool suspended;			       /**< By gpu.suspend. */
 	bool stopped;			       /**< By a look that is under way. */
 	bool faulted;			       /**< The engine stopped it; somebody has to be told. */
+	bool blamed;			       /**< It said so of this very device, for a fault. */
 };
 
 struct target_cuda {

@@ -144,7 +144,8 @@ int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 
 		if (d->suspended || !(devices >> dev & 1))
 			continue;
-		d->stopped = true;
+		/* What a fault has stopped runs on when everybody has been told of it, not after a look. */
+		d->stopped = !c->wants_resume;
 		r = cudbgshim_suspend_device(c->shim, dev);
 		if (r >= 0)
 			continue;

@@ -95,10 +95,12 @@ static void functions_loaded(struct target_cuda *c, const struct cudbgshim_event
 /* The driver has stopped everything because of a fault or a breakpoint. */
 static void devices_stopped(struct target_cuda *c, const struct cudbgshim_event *e)
 {
-	c->wants_resume = true;
-	for (size_t i = 0; i < c->n_devices; i++)
-		if ((e->stop.faulted_devices | e->stop.broken_devices) >> i & 1)
-			c->devices[i].faulted = true;
+	uint64_t named = e->stop.faulted_devices | e->stop.broken_devices;
+
+	for (size_t i = 0; i < c->n_devices; i++) {
+		c->devices[i].faulted |= !named || named >> i & 1;
+		c->devices[i].blamed |= e->stop.faulted_devices >> i & 1;
+	}
 }
 
 void cuda_on_event(void *user, const struct cudbgshim_event *e)
@@ -155,7 +157,7 @@ int cuda_event_drain(struct target *t)
 	n = cudbgshim_session_drain(c->session);
 	/* A stop may be announced by the notification alone, with nothing in the queues (4.6). */
 	for (size_t i = 0; n == 0 && i < c->n_devices; i++)
-		c->devices[i].faulted = c->wants_resume = true;
+		c->devices[i].faulted = true;
 	return n < 0 && cudbgshim_is_over(c->shim) ? -EPIPE : 0;
 }
 
@@ -178,26 +180,84 @@ static int step_armed(struct target_cuda *c, struct agent_err *err)
 	return r < 0 ? r : 1;
 }
 
-/* What stopped the device: all kinds of exceptions on it, as a mask. */
-static uint64_t look_for_exceptions(struct target_cuda *c, struct cuda_device *d)
+static uint64_t bit_of(uint32_t code)
 {
-	uint64_t mask = 0;
-	size_t n;
+	const struct cuda_exception *e = cuda_exception(code);
 
-	/* Also when it runs: nothing has stopped it then. */
-	if (cuda_read_state(c, d) < 0)
-		return 0;
-	n = (size_t)d->state->n_sms * d->state->n_warps * d->state->n_lanes;
-	for (size_t i = 0; i < n; i++) {
-		const struct cuda_exception *e = cuda_exception(d->state->lane_exception[i]);
+	return e ? TARGET_EXCEPTION_BIT(e->announced) : 0;
+}
 
-		if (e)
-			mask |= TARGET_EXCEPTION_BIT(e->announced);
-	}
-	for (uint32_t sm = 0; sm < d->state->n_sms; sm++)
-		if (!mask && d->state->broken_warps[sm])
-			return TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_TRAP);
+/* The multiprocessor itself knows those of warps that have exited. */
+static uint64_t look_at_sm(struct target_cuda *c, const struct cuda_device *d, uint32_t sm)
+{
+	const struct cudbgshim_state *s = d->state;
+	size_t n = (size_t)s->n_warps * s->n_lanes, first = sm * n;
+	uint32_t exception = 0;
+	uint64_t mask = 0, error_pc;
+	bool has_pc;
+
+	for (size_t i = first; i < first + n; i++)
+		mask |= bit_of(s->lane_exception[i]);
+	if (!mask && s->exception_sms[sm / 64] >> sm % 64 & 1 &&
+	    cudbgshim_read_sm_exception(c->shim, d->d.gpu_id, sm, &exception, &error_pc, &has_pc) == 0)
+		mask = bit_of(exception);
 	return mask;
+}
+
+/*
+ * What stopped the device: all kinds of exceptions on it, as a mask.
+ * @return 0; -EBUSY it runs: nothing has stopped it, or what did was told when its notification came
+ *         before its event.  To resume it all the same might let go the next stop untold.
+ */
+static int look_for_exceptions(struct target_cuda *c, struct cuda_device *d, uint64_t *ret)
+{
+	bool broken = false;
+	uint64_t mask = 0;
+	int r = cuda_read_state(c, d);
+
+	if (r == -EBUSY)
+		return r;
+	c->wants_resume = true;
+	for (uint32_t sm = 0; r >= 0 && sm < d->state->n_sms; sm++) {
+		mask |= look_at_sm(c, d, sm);
+		broken |= d->state->broken_warps[sm] != 0;
+	}
+	/* A fault of the device alone, or of a kind that shows nowhere. */
+	if (!mask && (d->blamed || broken))
+		mask = TARGET_EXCEPTION_BIT(d->blamed ? RPC_EXCEPTION_WAVE_FAULT : RPC_EXCEPTION_WAVE_TRAP);
+	*ret = mask;
+	return 0;
+}
+
+/* @param last  Those that run are done with; else they stay.  @return whether there is one. */
+static bool next_fault(struct target_cuda *c, bool last, struct target_event *ret)
+{
+	for (size_t i = 0; i < c->n_devices; i++) {
+		struct cuda_device *d = &c->devices[i];
+		uint64_t mask = 0;
+
+		if (!d->faulted || (look_for_exceptions(c, d, &mask) == -EBUSY && !last))
+			continue;
+		d->faulted = d->blamed = false;
+		mask &= c->subscribed;
+		d->d.exceptions |= mask;
+		if (!mask)
+			continue;
+		*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION,
+					      .source = { .exceptions = mask, .has_gpu = true,
+							  .gpu_id = d->d.gpu_id },
+					      .forwarded = true };
+		return true;
+	}
+	return false;
+}
+
+static void forget_faults(struct target_cuda *c)
+{
+	for (size_t i = 0; i < c->n_devices; i++) {
+		c->wants_resume |= c->devices[i].faulted && !c->subscribed;
+		c->devices[i].faulted = c->devices[i].blamed = false;
+	}
 }
 
 int cuda_event_next(struct target *t, struct target_event *ret, struct agent_err *err)
@@ -211,23 +271,10 @@ int cuda_event_next(struct target *t, struct target_event *ret, struct agent_err
 			*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
 		return r;
 	}
-	for (size_t i = 0; i < c->n_devices; i++) {
-		struct cuda_device *d = &c->devices[i];
-		uint64_t mask;
-
-		if (!d->faulted)
-			continue;
-		d->faulted = false;
-		mask = c->subscribed ? look_for_exceptions(c, d) & c->subscribed : 0;
-		d->d.exceptions |= mask;
-		if (!mask)
-			continue;
-		*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION,
-					      .source = { .exceptions = mask, .has_gpu = true,
-							  .gpu_id = d->d.gpu_id },
-					      .forwarded = true };
+	/* All stop together: what ran a moment ago stands still, too, when another one does. */
+	if (c->subscribed && (next_fault(c, false, ret) || (c->wants_resume && next_fault(c, true, ret))))
 		return 1;
-	}
+	forget_faults(c);
 	/* Everybody has been told: what the driver stopped goes on, so that the program hears it. */
 	if (c->wants_resume) {
 		c->wants_resume = false;

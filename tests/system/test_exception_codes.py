@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Every exception code, one by one: what is told of it, and what the application hears.
 
-The schema has the list; a code without a row here fails.
+The schema has the list of AMD's, cudbg_abi.h that of NVIDIA's; a code without a row here fails.
 """
 import pathlib
+import re
 import sys
 import time
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, Scene, main, test, wait_until  # noqa: E402
+from harness import EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, CudaScene, Scene, main, test, wait_until  # noqa: E402
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 PAGE = 0x7F0000003000
@@ -114,9 +115,9 @@ def check_source(s, name, note):
     assert note.get("queue_id") == (queue if row.source == "queue" else None), note
 
 
-def check_access(name, note):
-    """Where memory was touched, and how: one code has that."""
-    if name == "device_memory_violation":
+def check_access(name, note, nth=1):
+    """Where memory was touched, and how: one code has that; the kernel keeps the record of every other one."""
+    if name == "device_memory_violation" and nth % 2:
         assert note["address"] == f"{PAGE:#x}" and note["read_only"], note
         assert not note["not_present"] and not note["no_execute"], note
     else:
@@ -146,7 +147,7 @@ def check_waves(s, name, note):
     return True
 
 
-def check_application(s, name, before):
+def check_application(s, name, before, nth=1):
     """It hears of what is its own, and of nothing else."""
     if not ROWS[name].withheld:
         return before
@@ -155,7 +156,7 @@ def check_application(s, name, before):
         errors = s.app_status().queue_errors()
         assert errors[s.queue_of(name)] == 1 << (EXCEPTIONS[name] - 1), (name, errors)
     else:
-        assert s.app_status().memory_fault_va == PAGE
+        assert s.app_status().memory_fault_va == (PAGE if nth % 2 else 0)
     return before + 1
 
 
@@ -168,22 +169,23 @@ def every_code_has_a_row():
 def every_code_is_told_and_goes_on():
     with Codes() as s:
         s.session = s.attach()
-        got = s.rpc.call("exception.subscribe", session=s.session, exceptions=sorted(EXCEPTIONS))["exceptions"]
-        assert set(got) == set(EXCEPTIONS), got
+        got = s.rpc.call("exception.subscribe", session=s.session, exceptions=sorted(EXCEPTIONS), look_ms=1000)
+        assert set(got["exceptions"]) == set(EXCEPTIONS), got
         number, faults = 0, 0
         for name in sorted(set(ROWS) - ELSEWHERE, key=EXCEPTIONS.get):
             deadline = time.monotonic() + PATIENCE
-            looked = False
+            looked, nth = False, 0
             while not looked:
                 assert time.monotonic() < deadline, f"{name}: never looked at"
                 s.happen(name)
                 note = s.rpc.notification("exception.raised")
                 number += 1
+                nth += 1
                 assert note["number"] == number, (name, note)
                 check_source(s, name, note)
-                check_access(name, note)
+                check_access(name, note, nth)
                 looked = check_waves(s, name, note)
-                faults = check_application(s, name, faults)
+                faults = check_application(s, name, faults, nth)
         # Nothing is left to be told or sent again.
         s.rpc.call("session.detach", session=s.session)
         assert not [n for n in s.rpc.notifications if n[0] == "exception.raised"], s.rpc.notifications
@@ -253,8 +255,120 @@ def what_the_application_had_is_not_sent_again():
         s.control(f"fault {s.app.pid} {s.gpu} {PAGE + 0x5000:#x} not-present")
         note = s.rpc.notification("exception.raised")
         assert note["number"] == 2 and note["address"] == f"{PAGE + 0x5000:#x}" and note["not_present"], note
+        wait_until(lambda: s.app_status().faults == faults + 2, "the application has both")
+        assert s.app_status().memory_fault_va == PAGE + 0x5000
         s.rpc.call("session.detach", session=s.session)
         assert s.app_status().faults == faults + 2
+
+
+# -- NVIDIA's ---------------------------------------------------------------------------------------
+
+MEMORY, ADDRESS, ILLEGAL, ASSERT, OTHER = (
+    ("wave_memory_violation", "memory_violation"), ("wave_address_error", "address_error"),
+    ("wave_illegal_instruction", "illegal_instruction"), ("wave_abort", "assert"), ("wave_fault", "fault"))
+# By name: what it is announced as; the words are the name's, with these exceptions.
+CUDA_ROWS = {
+    "LANE_ILLEGAL_ADDRESS": MEMORY, "LANE_USER_STACK_OVERFLOW": OTHER, "DEVICE_HARDWARE_STACK_OVERFLOW": OTHER,
+    "WARP_ILLEGAL_INSTRUCTION": ILLEGAL, "WARP_OUT_OF_RANGE_ADDRESS": ADDRESS, "WARP_MISALIGNED_ADDRESS": ADDRESS,
+    "WARP_INVALID_ADDRESS_SPACE": ADDRESS, "WARP_INVALID_PC": ILLEGAL, "WARP_HARDWARE_STACK_OVERFLOW": OTHER,
+    "DEVICE_ILLEGAL_ADDRESS": MEMORY, "LANE_MISALIGNED_ADDRESS": ADDRESS, "WARP_ASSERT": ASSERT,
+    "LANE_SYSCALL_ERROR": OTHER, "WARP_ILLEGAL_ADDRESS": MEMORY, "LANE_NONMIGRATABLE_ATOMSYS": OTHER,
+    "LANE_INVALID_ATOMSYS": OTHER, "CLUSTER_OUT_OF_RANGE_ADDRESS": ADDRESS, "CLUSTER_BLOCK_NOT_PRESENT": OTHER,
+    "WARP_STACK_CANARY": OTHER, "WARP_TMEM_ACCESS_CHECK": MEMORY, "WARP_TMEM_LEAK": OTHER,
+    "WARP_CALL_REQUIRES_NEWER_DRIVER": OTHER, "WARP_MISALIGNED_PC": ILLEGAL, "WARP_PC_OVERFLOW": ILLEGAL,
+    "WARP_MISALIGNED_REG": ILLEGAL, "WARP_ILLEGAL_INSTR_ENCODING": ILLEGAL, "WARP_ILLEGAL_INSTR_PARAM": ILLEGAL,
+    "WARP_OUT_OF_RANGE_REGISTER": ILLEGAL, "WARP_INVALID_CONST_ADDR_LDC": ADDRESS, "WARP_MMU_FAULT": MEMORY,
+    "WARP_ARRIVE": OTHER, "CLUSTER_POISON": OTHER, "WARP_API_STACK_ERROR": OTHER, "WARP_BLOCK_NOT_PRESENT": OTHER,
+    "WARP_USER_STACK_OVERFLOW": OTHER, "TMA_SYSCALL": OTHER, "UNKNOWN": OTHER,
+}
+CUDA_WORDS = {
+    "WARP_MISALIGNED_REG": "warp misaligned register",
+    "WARP_ILLEGAL_INSTR_ENCODING": "warp illegal instruction encoding",
+    "WARP_ILLEGAL_INSTR_PARAM": "warp illegal instruction parameter",
+    "WARP_INVALID_CONST_ADDR_LDC": "warp invalid constant address", "WARP_ARRIVE": "warp arrive error",
+    "TMA_SYSCALL": "tma syscall error", "UNKNOWN": "one that this agent does not know",
+}
+
+
+def cuda_codes():
+    text = (ROOT / "libcudbgshim/src/cudbg_abi.h").read_text()
+    found = re.findall(r"^\tCUDBGABI_EXCEPTION_(\w+) = (\w+),", text, re.MULTILINE)
+    return {name: int(number, 0) for name, number in found if name != "NONE"}
+
+
+def cuda_text(name, code):
+    number = "" if name == "UNKNOWN" else f"_{code}"
+    return f"CUDA_EXCEPTION{number}: " + CUDA_WORDS.get(name, name.lower().replace("_", " "))
+
+
+class CudaCodes(CudaScene):
+    def __init__(self, release):
+        super().__init__(release=release, sim="devices 2 sms=3 warps=8", user_mode=False)
+
+    def subscribed(self):
+        session = self.attach(control=True)
+        self.rpc.call("exception.subscribe", session=session, exceptions=sorted(EXCEPTIONS), look_ms=1000)
+        return session
+
+    def raised(self, line):
+        """What is told of it; the device runs on afterwards."""
+        self.control(line)
+        note = self.rpc.notification("exception.raised")
+        wait_until(lambda: not any(d["suspended"] for d in self.state()["devices"]), "the devices run on")
+        return note
+
+    def again(self):
+        """The kernel that has faulted ends, and another one begins."""
+        state = self.state()
+        for grid in state["grids"]:
+            self.control(f"finish {grid['id']}")
+        handle = self.control(f"function {state['modules'][0]['handle']} spin")
+        self.control(f"launch {handle} grid=8 block=128")
+
+
+@test
+def every_code_of_cuda_has_a_row():
+    assert set(cuda_codes()) == set(CUDA_ROWS), set(cuda_codes()) ^ set(CUDA_ROWS)
+
+
+@test
+def every_code_of_cuda_is_told():
+    with CudaCodes("12.9") as s:
+        s.subscribed()
+        looked, number = 0, 0
+        for name, code in cuda_codes().items():
+            exception, reason = CUDA_ROWS[name]
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                assert time.monotonic() < deadline, f"{name}: never looked at"
+                note = s.raised(f"raise 0 1 2 {code} errorpc=0x50")
+                number += 1
+                assert note["exceptions"] == [exception] and note["text"] == EXCEPTION_WORDS[exception], (name, note)
+                assert note["gpu_id"] == 0 and "queue_id" not in note and note["number"] == number, (name, note)
+                if "waves" in note:
+                    break
+                assert any("a moment ago" in m for m in note["missing"]), (name, note)
+            (group,) = note["groups"]
+            assert group["exception"] == cuda_text(name, code) and group["reasons"] == [reason], (name, group)
+            assert note["waves"] == 1 and note["lanes"] == 32 and not note["missing"], (name, note)
+            assert group["kernel"]["name"] == "spin" and group["frames"][0]["line"] > 0, (name, group)
+            who = group["representative"]
+            assert (who["unit"], who["index"]) == (1, 2) and "dispatch" in who and who["workgroup"], (name, who)
+            looked += 1
+            s.again()
+        assert looked == len(CUDA_ROWS)
+
+
+@test
+def what_no_warp_has_is_told_of_its_device():
+    """Warps that have exited leave it with their multiprocessor; of some faults only the device is known."""
+    for line, exception in (("raise-sm 1 1 14", "wave_memory_violation"), ("raise-sm 1 2 9", "wave_fault"),
+                            ("raise-device 1 10", "wave_fault")):
+        with CudaCodes("12.9") as s:
+            s.subscribed()
+            note = s.raised(line)
+            assert note["exceptions"] == [exception] and note["gpu_id"] == 1, (line, note)
+            assert note["groups"] == [], (line, note)
 
 
 if __name__ == "__main__":
