@@ -494,6 +494,7 @@ int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_
 	const struct subscriber who = { .client = RULE_WATCH_CLIENT, .exceptions = rule->exceptions };
 
 	if (strcmp(w->rule.name, rule->name) != 0) {
+		rule_body_let_go(s);
 		tell_untold(s);
 		w->state = (struct rule_state){ 0 };
 		w->exceptions = 0;

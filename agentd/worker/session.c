@@ -269,8 +269,6 @@ int session_subscribe(struct session *s, struct agent_err *err)
 {
 	const struct subscriber all = subscribers_sum(&s->subscribers);
 
-	/* What is kept back is sent on as what it was subscribed to. */
-	rule_body_let_go(s);
 	return s->target->ops->subscribe(s->target, all.exceptions, all.hold, err);
 }
 
@@ -295,7 +293,6 @@ static void lease_lost(struct session *s)
 	struct agent_err err = { 0 };
 
 	session_work_begin(s);
-	rule_body_let_go(s);
 	if (s->core_user == CORE_CLIENT)
 		s->core_user = CORE_NOBODY;
 	if (undo_run(&t->undo, t->lease_mark, &err) < 0)

@@ -307,6 +307,41 @@ def a_core_outlives_a_writer_who_leaves():
 
 
 @test
+def faults_wait_whoever_comes_and_goes():
+    """Other people's subscriptions begin, change and end; the core is whole, each fault goes on once, as it was raised."""
+    page = 0x7F0000003000
+    with RuleScene(ALL + "keep = light\nhold = 5m\n", app=WAVES) as s:
+        s.wait_watched()
+        s.control("memory-info fixed")
+        gpu = s.state()["gpus"][0]["gpu_id"]
+        with stalled(s):
+            s.control(f"fault {s.app.pid} {gpu} {page:#x} not-present")
+            wait_until(lambda: s.rule()["exceptions"] == 1, "the worker has it")
+            s.raise_on(s.app, queue=2)
+            wait_until(lambda: s.rule()["exceptions"] == 2, "the worker has it")
+            with contextlib.closing(s.connect()) as reader, contextlib.closing(s.connect()) as writer:
+                session = s.attach(rpc=reader)
+                s.attach(rpc=writer, control=True)
+                for exceptions in (["wave_trap"], sorted(EXCEPTIONS), ["wave_abort"], []):
+                    reader.call("exception.subscribe", session=session, exceptions=exceptions)
+                writer.call("exception.subscribe", session=session, exceptions=["wave_trap"], hold=True)
+                writer.call("exception.subscribe", session=session, exceptions=["wave_abort"])
+                reader.call("exception.subscribe", session=session, exceptions=["queue_new"])
+                writer.call("gpu.suspend", session=session, lease_ms=60000)
+            wait_until(lambda: s.target_state()["suspended_queues"] == 0, "what the writer did is undone")
+            wait_until(lambda: s.rpc.call("session.list")["sessions"][0]["readers"] == 0, "both have left")
+            time.sleep(0.3)
+            assert s.app_status().faults == 0
+        wait_until(lambda: s.rule()["recorded"] == 2, "recorded")
+        assert sorted(r["body"] for r in s.records()) == ["none", "present"], s.records()
+        wait_until(lambda: s.app_status().faults == 2, "the application gets both")
+        assert s.app_status().memory_fault_va == page
+        assert EXCEPTIONS["wave_trap"] == 2 and 2 in s.app_status().queue_errors().values()
+        time.sleep(0.1)
+        assert s.app_status().faults == 2
+
+
+@test
 def a_store_that_does_not_answer_is_not_waited_for():
     """The process is gone, the session ends all the same; what nobody has confirmed counts as lost."""
     with RuleScene(ALL + "keep = light\nhold = 5m\n", app=WAVES) as s:
