@@ -14,6 +14,8 @@ $(eval $(call unit_test,spawn_config,spawn agentd base,-linih))
 test_spawn_config_deps := $(protocol_gen)
 $(eval $(call unit_test,spawn_rules,spawn agentd protocol base,-linih $(protocol_ldlibs)))
 test_spawn_rules_deps := $(protocol_gen)
+$(eval $(call unit_test,spawn_watch,spawn agentd base,-linih))
+test_spawn_watch_deps := $(protocol_gen)
 
 $(eval $(call unit_test,kfdtrap_abi,kfdtrap base))
 # A newer linux-libc-dev, unpacked somewhere, widens what this test can compare.

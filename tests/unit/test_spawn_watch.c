@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* Which processes are watched, and tried again, with the time and the workers of this test. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/spawn/config.h"
+#include "agentd/spawn/watch.h"
+#include "base/clock.h"
+#include "testlib.h"
+
+#define MS UINT64_C(1000000)
+#define LOOKER 1000u
+
+/* What the test decides, and what it was asked. */
+static struct {
+	uint64_t now;
+	int watch_result, n_watches, n_looks, n_told;
+	uint32_t worker, let_go;
+} k;
+
+uint64_t clock_now_ns(void)
+{
+	return k.now;
+}
+
+uint64_t clock_wall_us(void)
+{
+	return k.now / 1000;
+}
+
+int clock_left_ms(uint64_t deadline_ns)
+{
+	return deadline_ns > k.now ? (int)((deadline_ns - k.now) / MS) : 0;
+}
+
+int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, struct ipc_watch *ret,
+		  int *ret_channel)
+{
+	k.n_watches++;
+	if (k.watch_result < 0)
+		return k.watch_result;
+	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = ++k.worker, .pid = (uint32_t)pid };
+	return 0;
+}
+
+int workers_tell_rule(struct workers *w, uint32_t worker, const struct rule *rule)
+{
+	k.let_go = worker;
+	return 0;
+}
+
+int workers_look(struct workers *w, uint32_t *ret_id)
+{
+	*ret_id = LOOKER + (uint32_t)++k.n_looks;
+	return 0;
+}
+
+bool workers_is_own(const struct workers *w, pid_t pid)
+{
+	return false;
+}
+
+static void tell(void *ctx, const struct ipc_watch *m, int channel)
+{
+	k.n_told++;
+}
+
+struct fixture {
+	struct config config;
+	struct rules rules;
+	struct workers workers;
+	struct watches w;
+	pid_t pid;
+};
+
+/* One process, and one rule, which has it. */
+static void begin(struct fixture *f)
+{
+	static const char text[] = "[rule all]\nuser = *\n";
+	char error[256];
+
+	memset(f, 0, sizeof(*f));
+	memset(&k, 0, sizeof(k));
+	k.now = 1000 * 1000 * MS;
+	config_init(&f->config);
+	f->config.rules = &f->rules;
+	TEST_EQ_FATAL(config_parse(&f->config, "t.conf", text, strlen(text), error, sizeof(error)), 0);
+	f->workers.config = &f->config;
+	f->w = (struct watches){ .workers = &f->workers, .rules = &f->rules, .tell = tell };
+	f->pid = fork();
+	if (f->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	TEST_EQ_FATAL(f->pid > 0, true);
+}
+
+static void finish(struct fixture *f)
+{
+	if (f->pid > 0) {
+		kill(f->pid, SIGKILL);
+		waitpid(f->pid, NULL, 0);
+	}
+	watches_deinit(&f->w);
+	rules_deinit(&f->rules);
+}
+
+#define FIXTURE(f) struct fixture f __attribute__((cleanup(finish))); begin(&f)
+
+/* @return the next deadline, in milliseconds from now; 0: none. */
+static uint64_t run(struct fixture *f, uint64_t after_ms)
+{
+	uint64_t next;
+
+	k.now += after_ms * MS;
+	next = watches_deadlines(&f->w);
+	return next ? (next - k.now) / MS : 0;
+}
+
+static void look(struct fixture *f)
+{
+	int before = k.n_looks;
+
+	watches_hint(&f->w);
+	run(f, 500);
+	TEST_EQ_FATAL(k.n_looks, before + 1);
+}
+
+static void found_once_watched_once(void)
+{
+	FIXTURE(f);
+
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 1);
+	TEST_EQ(k.n_told, 1);
+	TEST_EQ(run(&f, 0), 0);
+}
+
+/*
+ * The look began before the worker died and does not see the process, say because it came too early
+ * or was killed: the next try waits for nobody.
+ */
+static void a_look_under_way_does_not_take_the_next_try(void)
+{
+	FIXTURE(f);
+
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	look(&f);
+	watches_worker_ended(&f.w, k.worker);
+	TEST_EQ(run(&f, 0), 300);
+	watches_worker_ended(&f.w, LOOKER + 1);
+	TEST_EQ(run(&f, 299), 1);
+	TEST_EQ(k.n_watches, 1);
+	run(&f, 1);
+	TEST_EQ(k.n_watches, 2);
+	TEST_EQ(k.n_looks, 1);
+	TEST_EQ(run(&f, 0), 0);
+}
+
+/* The look finds it while its dead worker is not reaped: that says nothing, and takes nothing away. */
+static void found_before_the_dead_worker_is_reaped(void)
+{
+	FIXTURE(f);
+
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	look(&f);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 1);
+	watches_worker_ended(&f.w, LOOKER + 1);
+	watches_worker_ended(&f.w, k.worker);
+	run(&f, 300);
+	TEST_EQ(k.n_watches, 2);
+	TEST_EQ(k.n_looks, 1);
+}
+
+/* Found after the worker was reaped: watched at once, and not once more when the time comes. */
+static void found_after_the_dead_worker_was_reaped(void)
+{
+	FIXTURE(f);
+
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	look(&f);
+	watches_worker_ended(&f.w, k.worker);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 2);
+	TEST_EQ(run(&f, 1000), 0);
+	TEST_EQ(k.n_watches, 2);
+}
+
+/* What happens during a look is looked at after it. */
+static void a_hint_during_a_look_begins_another(void)
+{
+	FIXTURE(f);
+
+	look(&f);
+	watches_hint(&f.w);
+	TEST_EQ(run(&f, 1000), 0);
+	TEST_EQ(k.n_looks, 1);
+	watches_worker_ended(&f.w, LOOKER + 1);
+	TEST_EQ(run(&f, 0), 20);
+	TEST_EQ(run(&f, 20), 0);
+	TEST_EQ(k.n_looks, 2);
+}
+
+/* Each try waits twice as long; after six only who finds it tries, and not often. */
+static void failures_are_tried_less_and_less_often(void)
+{
+	FIXTURE(f);
+
+	k.watch_result = -EBUSY;
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	for (unsigned i = 0; i < 6; i++) {
+		TEST_ROW_EQ(i, k.n_watches, (int)i + 1);
+		TEST_ROW_EQ(i, run(&f, 0), 300 << i);
+		run(&f, (300 << i) - 1);
+		TEST_ROW_EQ(i, k.n_watches, (int)i + 1);
+		run(&f, 1);
+	}
+	TEST_EQ(k.n_watches, 7);
+	TEST_EQ(run(&f, 0), 0);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 7);
+	run(&f, 60000);
+	k.watch_result = 0;
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 8);
+	/* One that lasted was no failure. */
+	run(&f, 60000);
+	watches_worker_ended(&f.w, k.worker);
+	TEST_EQ(run(&f, 0), 300);
+}
+
+/* Nothing is tried for a process that is gone, nor for one that is released. */
+static void the_dead_and_the_released_are_left_alone(void)
+{
+	FIXTURE(f);
+
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	watches_release(&f.w, k.worker);
+	TEST_EQ(k.let_go, k.worker);
+	watches_worker_ended(&f.w, k.worker);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(run(&f, 1000), 0);
+	TEST_EQ(k.n_watches, 1);
+	watches_deinit(&f.w);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 2);
+	kill(f.pid, SIGKILL);
+	waitpid(f.pid, NULL, 0);
+	watches_worker_ended(&f.w, k.worker);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	f.pid = 0;
+	TEST_EQ(run(&f, 1000), 0);
+	TEST_EQ(k.n_watches, 2);
+	TEST_EQ(f.w.n, 0);
+}
+
+TEST_SUITE(spawn_watch, TEST(found_once_watched_once), TEST(a_look_under_way_does_not_take_the_next_try),
+	   TEST(found_before_the_dead_worker_is_reaped), TEST(found_after_the_dead_worker_was_reaped),
+	   TEST(a_hint_during_a_look_begins_another), TEST(failures_are_tried_less_and_less_often),
+	   TEST(the_dead_and_the_released_are_left_alone));
