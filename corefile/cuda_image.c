@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One walk over the core makes all that is not at hand: tables, names, section headers. */
+/* Where each byte of a CUDA core comes from; what is not at hand is made: tables, names, section headers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "corefile/cuda_walk.h"
 #include "corefile/cuda_write.h"
@@ -13,9 +12,6 @@
 #define STRTAB	   ".strtab"
 #define SHSTRTAB   ".shstrtab"
 #define PAGE_BYTES 4096u
-#define HUGE_BYTES ((size_t)2 << 20)
-/* Of most sections, with its end. */
-#define NAME_BYTES 44u
 /* Until all parts are known, offsets of sections are those in their part, with its number on top. */
 #define PART_SHIFT 62u
 #define PART_MAX   (UINT64_C(1) << 61)
@@ -27,37 +23,73 @@ struct buffer {
 	size_t size, capacity;
 };
 
+enum kind { AT_HAND, FETCHED, OF_WARP };
+
 /* A run of bytes of the file.  There are a million where none lie together. */
 struct extent {
 	uint64_t at, size;
 	union {
 		const uint8_t *data;
 		uint64_t key;
+		uint64_t run;  /* While the file is planned, of a stream: place among what is made. */
+		uint32_t warp; /* Number in image->warps. */
 	};
-	uint32_t section; /* Which ends with it. */
-	bool fetched;
+	uint32_t section; /* Place of the header that ends with it; 0: none that can be changed. */
+	enum kind kind;
 };
+
+/* One part of the file behind the other; extents in order. */
+enum list { TABLES, REGISTERS, BULK, STRINGS, NAMES, SECTIONS, LIST_COUNT };
 
 struct extents {
 	struct extent *list;
 	size_t n, capacity;
 };
 
+/*
+ * Tables, names, or section headers.  Those of lanes are made when they are asked for, warp by warp:
+ * to have memory for all of them takes longer than to make them.
+ */
+struct stream {
+	struct buffer made;
+	size_t run; /* Of it, where what is in no extent yet begins. */
+	uint64_t size;
+};
+
+/* Where the walk is when it comes to a warp. */
+struct warp_at {
+	uint64_t at[CUDA_PART_COUNT];
+	uint32_t row, number, link, info, name, suffix;
+	uint32_t suffix_size;
+};
+
 struct cudacore_image {
-	struct buffer head; /* ELF header and all tables. */
-	struct buffer strings, names, sections;
-	struct extents all; /* In the order of the file. */
+	const struct cudacore *core;
+	enum cudacore_layout layout;
 	const struct corefile_source *source;
+	struct extents lists[LIST_COUNT];
+	struct stream streams[LIST_COUNT]; /* Of those lists that are made. */
+	struct buffer suffixes;
+	struct warp_at *warps;
+	uint32_t n_warps;
+	uint64_t part_at[CUDA_PART_COUNT];
 	uint64_t size;
 	uint32_t n_sections;
+	uint8_t *scratch; /* As large as the largest of a warp. */
 };
 
 struct builder {
 	struct cuda_walk walk; /* First: visitors get this. */
 	struct cudacore_image *image;
 	const struct cudacore_memory **memory;
-	uint64_t size[CUDA_PART_COUNT];
-	struct extents bulk; /* Comes behind the registers. */
+	uint64_t at[CUDA_PART_COUNT];
+	uint32_t name;	/* Place of the next. */
+	bool in_warp;	/* Count only. */
+	uint64_t sizes[LIST_COUNT]; /* Of what is counted. */
+	uint64_t largest;
+	/* What is made of a warp, and where. */
+	enum list list;
+	uint8_t *to;
 };
 
 /* To a power of 2. */
@@ -67,20 +99,6 @@ static uint64_t align_up(uint64_t v, uint64_t to)
 }
 
 /* ------------------------------------------------------------------ memory ------------------- */
-
-/* Room for what is expected, in large pages: to have it page by page takes longer than to fill it. */
-static int reserve(struct buffer *b, uint64_t size)
-{
-	if (size < HUGE_BYTES)
-		return 0;
-	size = align_up(size, HUGE_BYTES);
-	b->data = aligned_alloc(HUGE_BYTES, size);
-	if (!b->data)
-		return -ENOMEM;
-	b->capacity = size;
-	(void)madvise(b->data, size, MADV_HUGEPAGE);
-	return 0;
-}
 
 static uint8_t *take(struct buffer *b, size_t size)
 {
@@ -110,26 +128,37 @@ static int put(struct buffer *b, const void *data, size_t size)
 	return 0;
 }
 
-static bool add_extent(struct extents *e, struct extent new)
+static int add_extent(struct extents *e, const struct extent *new)
 {
 	if (e->n == e->capacity) {
 		size_t capacity = 2 * e->n + 64;
 		struct extent *grown = reallocarray(e->list, capacity, sizeof(*grown));
 
 		if (!grown)
-			return false;
+			return -ENOMEM;
 		e->list = grown;
 		e->capacity = capacity;
 	}
-	e->list[e->n++] = new;
-	return true;
+	e->list[e->n++] = *new;
+	return 0;
 }
 
-/* ------------------------------------------------------------------ what is in it ------------ */
+/* What was made since the last time gets an extent. */
+static int end_run(struct cudacore_image *image, enum list list)
+{
+	struct stream *s = &image->streams[list];
+	const struct extent run = { .at = s->size, .size = s->made.size - s->run, .run = s->run };
+
+	s->size += run.size;
+	s->run = s->made.size;
+	return run.size ? add_extent(&image->lists[list], &run) : 0;
+}
+
+/* ------------------------------------------------------------------ blobs -------------------- */
 
 static bool goes_on(const struct extent *last, const struct corefile_blob *b, uint64_t at)
 {
-	return b->data && !last->fetched && last->at + last->size == at &&
+	return b->data && last->kind == AT_HAND && last->at + last->size == at &&
 	       last->data + last->size == b->data;
 }
 
@@ -138,7 +167,7 @@ static int put_blob(struct extents *e, const struct corefile_blob *b, uint64_t a
 {
 	struct extent *last = e->n ? &e->list[e->n - 1] : NULL;
 	struct extent new = { .at = at, .size = b->size, .key = b->key, .section = section,
-			      .fetched = !b->data };
+			      .kind = FETCHED };
 
 	if (!b->size)
 		return 0;
@@ -146,138 +175,263 @@ static int put_blob(struct extents *e, const struct corefile_blob *b, uint64_t a
 		last->size += b->size;
 		return 0;
 	}
-	if (b->data)
+	if (b->data) {
 		new.data = b->data;
-	return add_extent(e, new) ? 0 : -ENOMEM;
+		new.kind = AT_HAND;
+	}
+	return add_extent(e, &new);
 }
 
-static int put_memory(struct builder *b, struct extents *e, const struct cuda_section *s, uint64_t at)
+static int put_memory(struct builder *b, const struct cuda_section *s, uint64_t at, uint32_t section)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; i < s->n && r == 0; i++) {
 		const struct corefile_blob *blob = &b->memory[s->first + i]->blob;
 
-		r = put_blob(e, blob, at, s->number);
+		r = put_blob(&b->image->lists[BULK], blob, at, section);
 		at += blob->size;
 	}
 	return r;
 }
 
-static int put_strings(struct builder *b, const struct cuda_table *t, const void *row, size_t record)
-{
-	struct buffer *strings = &b->image->strings;
+/* ------------------------------------------------------------------ sections ----------------- */
 
-	for (const struct cuda_field *f = t->fields; f->count; f++) {
-		const char *s;
-
-		if (f->kind != CUDA_STRING || f->since > b->walk.layout)
-			continue;
-		memcpy(&s, (const char *)row + f->member, sizeof(s));
-		if (!s)
-			continue;
-		pack_u64(b->image->head.data + record + f->at, strings->size);
-		if (put(strings, s, strlen(s) + 1) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int put_rows(struct builder *b, const struct cuda_section *s)
+static void encode_rows(const struct cudacore *c, enum cudacore_layout layout,
+			const struct cuda_section *s, uint8_t *to)
 {
 	enum cudacore_table table = (enum cudacore_table)(s->table - cuda_tables);
-	struct buffer *head = &b->image->head;
-	size_t at = head->size;
-	uint8_t *to = take(head, s->size);
-	int r = to ? 0 : -ENOMEM;
 
-	if (to)
-		memset(to, 0, s->size);
-	for (uint32_t i = 0; i < s->n && r == 0; i++, at += s->entry_size) {
-		const void *row = cuda_row(b->walk.core, table, s->first + i);
-
-		cuda_encode(s->table, b->walk.layout, row, head->data + at);
-		r = put_strings(b, s->table, row, at);
-	}
-	return r;
+	memset(to, 0, s->size);
+	for (uint32_t i = 0; i < s->n; i++, to += s->entry_size)
+		cuda_encode(s->table, layout, cuda_row(c, table, s->first + i), to);
 }
 
-static int put_header(struct builder *b, const struct cuda_section *s, uint64_t offset)
+static size_t name_size(const struct cuda_walk *w, const struct cuda_section *s)
 {
-	struct buffer *names = &b->image->names;
-	const Elf64_Shdr section = {
-		.sh_name = (uint32_t)names->size, .sh_type = s->type, .sh_addr = s->address,
-		.sh_offset = offset, .sh_size = s->size, .sh_link = s->link, .sh_info = s->info,
-		.sh_addralign = s->align, .sh_entsize = s->entry_size,
-	};
-	size_t length = strlen(s->name);
-	uint8_t *name = take(names, length + b->walk.suffix_size + 1);
-	uint8_t *to = take(&b->image->sections, sizeof(Elf64_Shdr));
+	return s->name_size + w->suffix_size + 1;
+}
 
-	if (!name || !to)
-		return -ENOMEM;
-	memcpy(name, s->name, length);
-	memcpy(name + length, b->walk.suffix, b->walk.suffix_size);
-	name[length + b->walk.suffix_size] = 0;
-	corefile_elf_pack_section(to, &section);
+static void pack_name(const struct cuda_walk *w, const struct cuda_section *s, uint8_t *to)
+{
+	memcpy(to, s->name, s->name_size);
+	memcpy(to + s->name_size, w->suffix, w->suffix_size);
+	to[s->name_size + w->suffix_size] = 0;
+}
+
+static void pack_header(const struct cuda_section *s, uint32_t name, uint64_t offset, uint8_t *to)
+{
+	corefile_elf_pack_section(to, &(Elf64_Shdr){
+		.sh_name = name, .sh_type = s->type, .sh_addr = s->address, .sh_offset = offset,
+		.sh_size = s->size, .sh_link = s->link, .sh_info = s->info,
+		.sh_addralign = s->align, .sh_entsize = s->entry_size });
+}
+
+/* Offset of a section in its part; each walk meets those of a part in the same order. */
+static uint64_t place(struct builder *b, const struct cuda_section *s)
+{
+	uint64_t at = align_up(b->at[s->part], s->align);
+
+	b->at[s->part] = at + s->size;
+	return at;
+}
+
+/* Strings of all rows of a section, which lie in a table that was made just now. */
+static int put_strings(struct builder *b, const struct cuda_section *s, size_t record)
+{
+	struct buffer *strings = &b->image->streams[STRINGS].made;
+	struct buffer *tables = &b->image->streams[TABLES].made;
+	enum cudacore_table table = (enum cudacore_table)(s->table - cuda_tables);
+
+	for (uint32_t i = 0; i < s->n; i++, record += s->entry_size)
+		for (const struct cuda_field *f = s->table->fields; f->count; f++) {
+			const char *text;
+
+			if (f->kind != CUDA_STRING || f->since > b->walk.layout)
+				continue;
+			memcpy(&text, (char *)cuda_row(b->walk.core, table, s->first + i) + f->member,
+			       sizeof(text));
+			if (!text)
+				continue;
+			pack_u64(tables->data + record + f->at, strings->size);
+			if (put(strings, text, strlen(text) + 1) < 0)
+				return -ENOMEM;
+		}
 	return 0;
+}
+
+/* All of a section but its blob. */
+static int make_section(struct builder *b, const struct cuda_section *s, uint64_t at)
+{
+	struct stream *streams = b->image->streams;
+	size_t record = streams[TABLES].made.size, name = name_size(&b->walk, s);
+	uint8_t *header = take(&streams[SECTIONS].made, sizeof(Elf64_Shdr));
+	uint8_t *text = take(&streams[NAMES].made, name);
+	uint8_t *rows = s->table ? take(&streams[TABLES].made, s->size) : NULL;
+
+	if (!header || !text || (s->table && !rows))
+		return -ENOMEM;
+	pack_header(s, b->name, at | (uint64_t)s->part << PART_SHIFT, header);
+	pack_name(&b->walk, s, text);
+	b->name += (uint32_t)name;
+	if (!s->table)
+		return 0;
+	encode_rows(b->walk.core, b->walk.layout, s, rows);
+	return put_strings(b, s, record);
+}
+
+static void count_section(struct builder *b, const struct cuda_section *s)
+{
+	size_t name = name_size(&b->walk, s);
+
+	b->name += (uint32_t)name;
+	b->sizes[NAMES] += name;
+	b->sizes[SECTIONS] += sizeof(Elf64_Shdr);
+	b->sizes[TABLES] += s->table ? s->size : 0;
 }
 
 static int put_section(struct cuda_walk *walk, const struct cuda_section *s)
 {
 	struct builder *b = (struct builder *)walk;
-	struct extents *to = s->part == CUDA_PART_BULK ? &b->bulk : &b->image->all;
-	uint64_t at = align_up(b->size[s->part], s->align);
+	struct cudacore_image *image = b->image;
+	struct extents *to = &image->lists[s->part == CUDA_PART_BULK ? BULK : REGISTERS];
+	uint32_t header = (uint32_t)image->streams[SECTIONS].made.size;
+	uint64_t at;
 
-	if (at > PART_MAX || s->size > PART_MAX)
+	if (b->at[s->part] > PART_MAX || s->size > PART_MAX)
 		return -EFBIG;
-	if (put_header(b, s, at | (uint64_t)s->part << PART_SHIFT) < 0)
+	at = place(b, s);
+	if (b->in_warp) {
+		count_section(b, s);
+		return s->blob ? put_blob(to, s->blob, at, 0) : 0;
+	}
+	if (make_section(b, s, at) < 0)
 		return -ENOMEM;
-	b->size[s->part] = at + s->size;
 	if (s->table)
-		return put_rows(b, s);
-	return s->blob ? put_blob(to, s->blob, at, s->number) : put_memory(b, to, s, at);
+		return 0;
+	return s->blob ? put_blob(to, s->blob, at, header) : put_memory(b, s, at, header);
+}
+
+/* ------------------------------------------------------------------ warps -------------------- */
+
+static int remember_warp(struct builder *b, uint32_t row, uint32_t link, uint32_t info)
+{
+	struct cudacore_image *image = b->image;
+	struct warp_at *w = &image->warps[image->n_warps];
+
+	*w = (struct warp_at){ .row = row, .link = link, .info = info, .number = b->walk.number,
+			       .name = b->name, .suffix = (uint32_t)image->suffixes.size,
+			       .suffix_size = (uint32_t)b->walk.suffix_size };
+	memcpy(w->at, b->at, sizeof(w->at));
+	return put(&image->suffixes, b->walk.suffix, b->walk.suffix_size);
+}
+
+/* What is below a warp is planned only. */
+static int plan_warp(struct cuda_walk *walk, uint32_t row, uint32_t link, uint32_t info)
+{
+	struct builder *b = (struct builder *)walk;
+	struct cudacore_image *image = b->image;
+	int r = remember_warp(b, row, link, info);
+
+	b->in_warp = true;
+	memset(b->sizes, 0, sizeof(b->sizes));
+	r = r < 0 ? r : cuda_walk_warp(walk, row, link, info);
+	b->in_warp = false;
+	for (unsigned list = 0; list < LIST_COUNT && r == 0; list++) {
+		struct stream *s = &image->streams[list];
+		struct extent e = { .size = b->sizes[list], .kind = OF_WARP };
+
+		if (!e.size)
+			continue;
+		r = end_run(image, list);
+		e.at = s->size;
+		e.warp = image->n_warps;
+		s->size += e.size;
+		b->largest = e.size > b->largest ? e.size : b->largest;
+		r = r < 0 ? r : add_extent(&image->lists[list], &e);
+	}
+	image->n_warps++;
+	return r;
+}
+
+static int make_of_warp(struct cuda_walk *walk, const struct cuda_section *s)
+{
+	struct builder *b = (struct builder *)walk;
+	size_t name = name_size(walk, s);
+	uint64_t at = place(b, s);
+
+	if (b->list == NAMES) {
+		pack_name(walk, s, b->to);
+		b->to += name;
+	} else if (b->list == SECTIONS) {
+		pack_header(s, b->name, b->image->part_at[s->part] + at, b->to);
+		b->to += sizeof(Elf64_Shdr);
+	} else if (s->table) {
+		encode_rows(walk->core, walk->layout, s, b->to);
+		b->to += s->size;
+	}
+	b->name += (uint32_t)name;
+	return 0;
+}
+
+/* All that a list has of a warp. */
+static void make_warp(struct cudacore_image *image, enum list list, uint32_t warp, uint8_t *to)
+{
+	const struct warp_at *w = &image->warps[warp];
+	struct builder b = { .image = image, .name = w->name, .list = list, .to = to,
+			     .walk = { .core = image->core, .layout = image->layout,
+				       .number = w->number, .visit = make_of_warp,
+				       .only_tables = list == TABLES,
+				       .suffix_size = w->suffix_size } };
+
+	memcpy(b.at, w->at, sizeof(b.at));
+	memcpy(b.walk.suffix, image->suffixes.data + w->suffix, w->suffix_size);
+	(void)cuda_walk_warp(&b.walk, w->row, w->link, w->info);
 }
 
 /* ------------------------------------------------------------------ the whole ---------------- */
 
-static int put_string_section(struct buffer *to, uint64_t at, uint64_t size, size_t name)
+static int put_string_section(struct cudacore_image *image, uint64_t at, uint64_t size, uint64_t name)
 {
-	const Elf64_Shdr section = { .sh_name = (uint32_t)name, .sh_type = SHT_STRTAB,
-				     .sh_offset = at, .sh_size = size, .sh_addralign = 1 };
-	uint8_t *header = take(to, sizeof(section));
+	uint8_t *header = take(&image->streams[SECTIONS].made, sizeof(Elf64_Shdr));
 
 	if (!header)
 		return -ENOMEM;
-	corefile_elf_pack_section(header, &section);
+	corefile_elf_pack_section(header, &(Elf64_Shdr){ .sh_name = (uint32_t)name,
+							 .sh_type = SHT_STRTAB, .sh_offset = at,
+							 .sh_size = size, .sh_addralign = 1 });
 	return 0;
 }
 
-/* The last two sections.  @return where they end, 0 without memory. */
-static uint64_t put_string_sections(struct cudacore_image *image, uint64_t at)
+/* The last two sections, and all that is made for lists that are complete then. */
+static int put_string_sections(struct builder *b, uint64_t strings_at)
 {
-	size_t strtab = image->names.size, shstrtab = strtab + sizeof(STRTAB);
-	uint64_t names_at = at + image->strings.size;
+	struct cudacore_image *image = b->image;
+	struct stream *names = &image->streams[NAMES], *strings = &image->streams[STRINGS];
 
-	if (put(&image->names, STRTAB, sizeof(STRTAB)) < 0 ||
-	    put(&image->names, SHSTRTAB, sizeof(SHSTRTAB)) < 0 ||
-	    put_string_section(&image->sections, at, image->strings.size, strtab) < 0 ||
-	    put_string_section(&image->sections, names_at, image->names.size, shstrtab) < 0)
-		return 0;
-	return names_at + image->names.size;
+	if (put(&names->made, STRTAB, sizeof(STRTAB)) < 0 ||
+	    put(&names->made, SHSTRTAB, sizeof(SHSTRTAB)) < 0 || end_run(image, TABLES) < 0 ||
+	    end_run(image, STRINGS) < 0 || end_run(image, NAMES) < 0 ||
+	    put_string_section(image, strings_at, strings->size, b->name) < 0 ||
+	    put_string_section(image, strings_at + strings->size, names->size,
+			       b->name + sizeof(STRTAB)) < 0)
+		return -ENOMEM;
+	return end_run(image, SECTIONS);
 }
 
-static void move_sections(struct cudacore_image *image, const uint64_t part_at[CUDA_PART_COUNT])
+static void move_sections(struct cudacore_image *image)
 {
-	uint8_t *end = image->sections.data + image->sections.size;
+	struct buffer *made = &image->streams[SECTIONS].made;
+	/* Those of the names are in their places. */
+	uint8_t *end = made->data + made->size - 2 * sizeof(Elf64_Shdr);
 
-	for (uint8_t *p = image->sections.data + sizeof(Elf64_Shdr); p < end; p += sizeof(Elf64_Shdr)) {
+	for (uint8_t *p = made->data + sizeof(Elf64_Shdr); p < end; p += sizeof(Elf64_Shdr)) {
 		uint64_t offset;
 
 		memcpy(&offset, p + offsetof(Elf64_Shdr, sh_offset), sizeof(offset));
 		offset = le64toh(offset);
 		pack_u64(p + offsetof(Elf64_Shdr, sh_offset),
-			 IN_PART(offset) + part_at[offset >> PART_SHIFT]);
+			 IN_PART(offset) + image->part_at[offset >> PART_SHIFT]);
 	}
 }
 
@@ -289,55 +443,46 @@ static void put_elf_header(struct cudacore_image *image, uint64_t sections_at, u
 	};
 	Elf64_Shdr first;
 
-	corefile_elf_pack_header(image->head.data, &h);
+	corefile_elf_pack_header(image->streams[TABLES].made.data, &h);
 	corefile_elf_section0(&h, &first);
-	corefile_elf_pack_section(image->sections.data, &first);
+	corefile_elf_pack_section(image->streams[SECTIONS].made.data, &first);
 	image->n_sections = n;
-	image->size = sections_at + image->sections.size;
 }
 
-static int append(struct extents *all, const struct extents *part)
+/* From a place in its list to a place in the file; from what is made to where it lies. */
+static void move_extents(struct cudacore_image *image, enum list list, uint64_t by)
 {
-	for (size_t i = 0; i < part->n; i++)
-		if (!add_extent(all, part->list[i]))
-			return -ENOMEM;
-	return 0;
+	const uint8_t *made = image->streams[list].made.data;
+
+	for (size_t i = 0; i < image->lists[list].n; i++) {
+		struct extent *e = &image->lists[list].list[i];
+
+		e->at += by;
+		if (made && e->kind == AT_HAND)
+			e->data = made + e->run;
+	}
 }
 
-static int put_made(struct extents *all, const struct buffer *b, uint64_t at)
-{
-	const struct corefile_blob blob = { .data = b->data, .size = b->size };
-
-	return put_blob(all, &blob, at, 0);
-}
-
-static void move_extents(struct extents *e, size_t first, uint64_t by)
-{
-	for (size_t i = first; i < e->n; i++)
-		e->list[i].at += by;
-}
-
-/* Everything in its place; the tables are behind the header already, whose extent is the first. */
 static int assemble(struct builder *b)
 {
 	struct cudacore_image *image = b->image;
-	uint64_t at[CUDA_PART_COUNT] = { [CUDA_PART_TABLES] = sizeof(Elf64_Ehdr) }, behind, end;
+	uint64_t at[LIST_COUNT] = { 0 };
 
-	at[CUDA_PART_REGISTERS] = image->head.size;
-	at[CUDA_PART_BULK] = align_up(at[CUDA_PART_REGISTERS] + b->size[CUDA_PART_REGISTERS], PAGE_BYTES);
-	behind = at[CUDA_PART_BULK] + b->size[CUDA_PART_BULK];
-	move_sections(image, at);
-	end = put_string_sections(image, behind);
-	if (!end)
+	at[REGISTERS] = sizeof(Elf64_Ehdr) + b->at[CUDA_PART_TABLES];
+	at[BULK] = align_up(at[REGISTERS] + b->at[CUDA_PART_REGISTERS], PAGE_BYTES);
+	at[STRINGS] = at[BULK] + b->at[CUDA_PART_BULK];
+	if (put_string_sections(b, at[STRINGS]) < 0)
 		return -ENOMEM;
-	put_elf_header(image, align_up(end, 8), b->walk.number + 3);
-	image->all.list[0] = (struct extent){ .size = image->head.size, .data = image->head.data };
-	move_extents(&image->all, 1, at[CUDA_PART_REGISTERS]);
-	move_extents(&b->bulk, 0, at[CUDA_PART_BULK]);
-	if (append(&image->all, &b->bulk) < 0 || put_made(&image->all, &image->strings, behind) < 0 ||
-	    put_made(&image->all, &image->names, behind + image->strings.size) < 0 ||
-	    put_made(&image->all, &image->sections, align_up(end, 8)) < 0)
-		return -ENOMEM;
+	at[NAMES] = at[STRINGS] + image->streams[STRINGS].size;
+	at[SECTIONS] = align_up(at[NAMES] + image->streams[NAMES].size, 8);
+	image->part_at[CUDA_PART_TABLES] = sizeof(Elf64_Ehdr);
+	image->part_at[CUDA_PART_REGISTERS] = at[REGISTERS];
+	image->part_at[CUDA_PART_BULK] = at[BULK];
+	image->size = at[SECTIONS] + image->streams[SECTIONS].size;
+	move_sections(image);
+	put_elf_header(image, at[SECTIONS], b->walk.number + 3);
+	for (unsigned list = 0; list < LIST_COUNT; list++)
+		move_extents(image, list, at[list]);
 	return 0;
 }
 
@@ -373,39 +518,27 @@ static int sort_memory(struct builder *b, struct corefile_problem *error)
 	return 0;
 }
 
-static int reserve_all(struct builder *b)
-{
-	const struct cudacore *c = b->walk.core;
-	struct cudacore_image *image = b->image;
-	uint64_t tables = 0, sections = c->n_memory;
-
-	for (unsigned t = 0; t < CUDACORE_TABLE_COUNT; t++) {
-		tables += (uint64_t)c->n[t] * cuda_tables[t].sizes[b->walk.layout];
-		sections += cuda_tables[t].parent == CUDA_NO_PARENT ? 1 : c->n[cuda_tables[t].parent];
-	}
-	for (unsigned i = 0; i < CUDA_BLOB_COUNT; i++)
-		sections += c->n[cuda_blobs[i].parent];
-	if (reserve(&image->head, sizeof(Elf64_Ehdr) + tables) < 0 ||
-	    reserve(&image->names, sections * NAME_BYTES) < 0)
-		return -ENOMEM;
-	return reserve(&image->sections, sections * sizeof(Elf64_Shdr));
-}
-
 static int build(struct builder *b, struct corefile_problem *error)
 {
 	struct cudacore_image *image = b->image;
+	struct stream *streams = image->streams;
+	size_t n = (size_t)image->core->n[CUDACORE_WARPS] + 1;
 	int r = sort_memory(b, error);
 
-	r = r < 0 ? r : reserve_all(b);
 	if (r < 0)
 		return r;
+	image->warps = reallocarray(NULL, n, sizeof(*image->warps));
 	/* Header, section 0 and the empty name, which all that follows lies behind. */
-	if (!add_extent(&image->all, (struct extent){ 0 }) || !take(&image->head, sizeof(Elf64_Ehdr)) || !take(&image->sections, sizeof(Elf64_Shdr)) ||
-	    put(&image->strings, "", 1) < 0 || put(&image->names, "", 1) < 0)
+	if (!image->warps || !take(&streams[TABLES].made, sizeof(Elf64_Ehdr)) ||
+	    !take(&streams[SECTIONS].made, sizeof(Elf64_Shdr)) ||
+	    put(&streams[STRINGS].made, "", 1) < 0 || put(&streams[NAMES].made, "", 1) < 0)
 		return -ENOMEM;
-	b->walk.visit = put_section;
+	b->name = 1;
 	r = cuda_walk(&b->walk);
-	return r < 0 ? r : assemble(b);
+	if (r < 0)
+		return r;
+	image->scratch = malloc(b->largest + 1);
+	return image->scratch ? assemble(b) : -ENOMEM;
 }
 
 int cudacore_image_create(const struct cudacore *c, enum cudacore_layout layout,
@@ -413,15 +546,16 @@ int cudacore_image_create(const struct cudacore *c, enum cudacore_layout layout,
 			  struct corefile_problem *error)
 {
 	struct cudacore_image *image = calloc(1, sizeof(*image));
-	struct builder b = { .walk = { .core = c, .layout = layout ? layout : CUDACORE_LAYOUT_R575 },
+	struct builder b = { .walk = { .core = c, .visit = put_section, .warp = plan_warp },
 			     .image = image };
-	int r = image ? 0 : -ENOMEM;
+	int r = -ENOMEM;
 
-	if (r == 0) {
+	if (image) {
+		image->core = c;
+		image->layout = b.walk.layout = layout ? layout : CUDACORE_LAYOUT_R575;
 		image->source = source;
 		r = build(&b, error);
 	}
-	free(b.bulk.list);
 	free(b.memory);
 	if (r < 0)
 		cudacore_image_destroy(image);
@@ -434,11 +568,13 @@ void cudacore_image_destroy(struct cudacore_image *image)
 {
 	if (!image)
 		return;
-	free(image->head.data);
-	free(image->strings.data);
-	free(image->names.data);
-	free(image->sections.data);
-	free(image->all.list);
+	for (unsigned list = 0; list < LIST_COUNT; list++) {
+		free(image->lists[list].list);
+		free(image->streams[list].made.data);
+	}
+	free(image->suffixes.data);
+	free(image->scratch);
+	free(image->warps);
 	free(image);
 }
 
@@ -454,48 +590,58 @@ uint32_t cudacore_image_sections(const struct cudacore_image *image)
 
 /* ------------------------------------------------------------------ reading it --------------- */
 
-/* The first extent that ends behind an offset inside the file. */
-static struct extent *extent_behind(const struct cudacore_image *image, uint64_t offset)
+static bool ends_behind(const struct extent *e, uint64_t offset)
 {
-	size_t low = 0, high = image->all.n - 1;
+	return e->at + e->size > offset;
+}
 
-	while (low < high) {
+/* The first extent that ends behind an offset inside the file. */
+static struct extent *extent_behind(const struct cudacore_image *image, uint64_t offset, enum list *ret)
+{
+	const struct extents *l = image->lists;
+	size_t low = 0, high;
+
+	while (!l->n || !ends_behind(&l->list[l->n - 1], offset))
+		l++;
+	*ret = (enum list)(l - image->lists);
+	for (high = l->n - 1; low < high;) {
 		size_t middle = low + (high - low) / 2;
-		const struct extent *e = &image->all.list[middle];
 
-		if (e->at + e->size > offset)
+		if (ends_behind(&l->list[middle], offset))
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return &image->all.list[low];
+	return &l->list[low];
 }
 
 const void *cudacore_image_at(const struct cudacore_image *image, uint64_t offset, uint64_t *ret_size)
 {
 	static const uint8_t gap[PAGE_BYTES];
-	const struct extent *e = offset < image->size ? extent_behind(image, offset) : NULL;
+	const struct extent *e;
+	enum list list;
 
-	if (e && offset < e->at && e->at - offset <= sizeof(gap)) {
-		*ret_size = e->at - offset;
-		return gap;
-	}
-	if (!e || offset < e->at || e->fetched)
+	if (offset >= image->size)
 		return NULL;
+	e = extent_behind(image, offset, &list);
+	if (offset < e->at) {
+		*ret_size = e->at - offset;
+		return *ret_size <= sizeof(gap) ? gap : NULL;
+	}
 	*ret_size = e->at + e->size - offset;
-	return e->data + (offset - e->at);
+	return e->kind == AT_HAND ? e->data + (offset - e->at) : NULL;
 }
 
 /* What cannot be read ends its section, unless more of that follows.  @return bytes that are lost. */
 static uint64_t cut(struct cudacore_image *image, struct extent *e, uint64_t real)
 {
-	uint8_t *header = image->sections.data + e->section * sizeof(Elf64_Shdr);
+	uint8_t *header = image->streams[SECTIONS].made.data + e->section;
 	uint64_t offset, size, lost = e->size - real;
 
 	memcpy(&offset, header + offsetof(Elf64_Shdr, sh_offset), sizeof(offset));
 	memcpy(&size, header + offsetof(Elf64_Shdr, sh_size), sizeof(size));
 	offset = le64toh(offset);
-	if (e->at + e->size == offset + le64toh(size))
+	if (e->section && e->at + e->size == offset + le64toh(size))
 		pack_u64(header + offsetof(Elf64_Shdr, sh_size), e->at + real - offset);
 	e->size = real;
 	return lost;
@@ -521,6 +667,24 @@ static size_t fetch(struct cudacore_image *image, struct extent *e, uint64_t fro
 	return done;
 }
 
+/* @return bytes given, at most what is left of the extent. */
+static size_t read_extent(struct cudacore_image *image, enum list list, struct extent *e, uint64_t from,
+			  uint8_t *to, size_t size, uint64_t *lost)
+{
+	size = e->size - from < size ? (size_t)(e->size - from) : size;
+	if (e->kind == FETCHED)
+		return fetch(image, e, from, to, size, lost);
+	if (e->kind == AT_HAND) {
+		memcpy(to, e->data + from, size);
+	} else if (size == e->size) {
+		make_warp(image, list, e->warp, to);
+	} else {
+		make_warp(image, list, e->warp, image->scratch);
+		memcpy(to, image->scratch + from, size);
+	}
+	return size;
+}
+
 size_t cudacore_image_read(struct cudacore_image *image, uint64_t offset, void *buf, size_t size,
 			   uint64_t *ret_lost)
 {
@@ -532,18 +696,14 @@ size_t cudacore_image_read(struct cudacore_image *image, uint64_t offset, void *
 	size = image->size - offset < size ? (size_t)(image->size - offset) : size;
 	while (done < size) {
 		uint8_t *to = (uint8_t *)buf + done;
-		uint64_t at = offset + done;
-		struct extent *e = extent_behind(image, at);
-		uint64_t n = (at < e->at ? e->at : e->at + e->size) - at;
+		uint64_t at = offset + done, gap;
+		enum list list;
+		struct extent *e = extent_behind(image, at, &list);
 
-		n = n < size - done ? n : size - done;
-		if (at < e->at)
-			memset(to, 0, n);
-		else if (!e->fetched)
-			memcpy(to, e->data + (at - e->at), n);
-		else
-			n = fetch(image, e, at - e->at, to, n, &lost);
-		done += n;
+		gap = at < e->at ? e->at - at : 0;
+		gap = gap < size - done ? gap : size - done;
+		memset(to, 0, gap);
+		done += gap ? gap : read_extent(image, list, e, at - e->at, to, size - done, &lost);
 	}
 	if (ret_lost)
 		*ret_lost += lost;

@@ -175,59 +175,61 @@ static const struct cuda_field frame_fields[] = {
 	.parent = CUDACORE_##table_, .children = offsetof(struct parent_struct, range_),           \
 	.parent_at = offsetof(struct struct_, member_)
 #define TYPE(n) (UINT32_C(0x80000000) + (n))
+#define NAME(text)  .section = text, .section_size = sizeof(text) - 1
+#define LABEL(text) .label = text, .label_size = sizeof(text) - 1
 
 const struct cuda_table cuda_tables[CUDACORE_TABLE_COUNT] = {
 	[CUDACORE_META] = {
-		.section = ".cudbg.meta", .type = TYPE(22),
+		NAME(".cudbg.meta"), .type = TYPE(22),
 		.parent = CUDA_NO_PARENT, ROWS(cudacore_meta, meta), .fields = meta_fields,
 		.sizes = SIZES(0, 0, 0, 0, 0, 32, 32, 32, 32, 32, 32) },
 	[CUDACORE_DEVICES] = {
-		.section = ".cudbg.devtbl", .type = TYPE(9), .label = "dev",
+		NAME(".cudbg.devtbl"), .type = TYPE(9), LABEL("dev"),
 		.parent = CUDA_NO_PARENT, .always = true, ROWS(cudacore_device, devices),
 		.fields = device_fields,
 		.sizes = SIZES(72, 80, 80, 80, 80, 80, 80, 88, 88, 88, 88) },
 	[CUDACORE_CONTEXTS] = {
-		.section = ".cudbg.ctxtbl", .type = TYPE(10), .label = "ctx",
+		NAME(".cudbg.ctxtbl"), .type = TYPE(10), LABEL("ctx"),
 		BELOW(DEVICES, cudacore_device, contexts, cudacore_context, device),
 		.always = true, ROWS(cudacore_context, contexts), .fields = context_fields,
 		.sizes = SIZES(40, 40, 40, 40, 40, 40, 40, 40, 40, 40, 40) },
 	[CUDACORE_MODULES] = {
-		.section = ".cudbg.modtbl", .type = TYPE(16),
+		NAME(".cudbg.modtbl"), .type = TYPE(16),
 		BELOW(CONTEXTS, cudacore_context, modules, cudacore_module, context),
 		.always = true, ROWS(cudacore_module, modules), .fields = module_fields,
 		.sizes = SIZES(8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8) },
 	[CUDACORE_GRIDS] = {
-		.section = ".cudbg.gridtbl", .type = TYPE(12), .label = "grid",
+		NAME(".cudbg.gridtbl"), .type = TYPE(12), LABEL("grid"),
 		BELOW(DEVICES, cudacore_device, grids, cudacore_grid, device),
 		.always = true, ROWS(cudacore_grid, grids), .fields = grid_fields,
 		.sizes = SIZES(104, 104, 120, 120, 120, 136, 136, 136, 136, 136, 136) },
 	[CUDACORE_BANKS] = {
-		.section = ".cudbg.cbankstbl", .type = TYPE(21),
+		NAME(".cudbg.cbankstbl"), .type = TYPE(21),
 		BELOW(GRIDS, cudacore_grid, banks, cudacore_bank, grid),
 		ROWS(cudacore_bank, banks), .fields = bank_fields,
 		.sizes = SIZES(0, 0, 0, 16, 16, 16, 16, 16, 16, 16, 16) },
 	[CUDACORE_SMS] = {
-		.section = ".cudbg.smtbl", .type = TYPE(11), .label = "sm",
+		NAME(".cudbg.smtbl"), .type = TYPE(11), LABEL("sm"),
 		BELOW(DEVICES, cudacore_device, sms, cudacore_sm, device),
 		.always = true, ROWS(cudacore_sm, sms), .fields = sm_fields,
 		.sizes = SIZES(8, 8, 8, 8, 24, 40, 40, 40, 48, 48, 48) },
 	[CUDACORE_BLOCKS] = {
-		.section = ".cudbg.ctatbl", .type = TYPE(13), .label = "cta",
+		NAME(".cudbg.ctatbl"), .type = TYPE(13), LABEL("cta"),
 		BELOW(SMS, cudacore_sm, blocks, cudacore_block, sm),
 		ROWS(cudacore_block, blocks), .fields = block_fields,
 		.sizes = SIZES(24, 24, 40, 40, 40, 56, 56, 56, 56, 56, 56) },
 	[CUDACORE_WARPS] = {
-		.section = ".cudbg.wptbl", .type = TYPE(14), .label = "wp",
+		NAME(".cudbg.wptbl"), .type = TYPE(14), LABEL("wp"),
 		BELOW(BLOCKS, cudacore_block, warps, cudacore_warp, block),
 		ROWS(cudacore_warp, warps), .fields = warp_fields,
 		.sizes = SIZES(32, 32, 40, 40, 40, 40, 48, 64, 64, 80, 80) },
 	[CUDACORE_LANES] = {
-		.section = ".cudbg.lntbl", .type = TYPE(15), .label = "ln",
+		NAME(".cudbg.lntbl"), .type = TYPE(15), LABEL("ln"),
 		BELOW(WARPS, cudacore_warp, lanes, cudacore_lane, warp),
 		ROWS(cudacore_lane, lanes), .fields = lane_fields,
 		.sizes = SIZES(48, 48, 48, 48, 48, 48, 48, 56, 56, 56, 64) },
 	[CUDACORE_FRAMES] = {
-		.section = ".cudbg.bt", .type = TYPE(8),
+		NAME(".cudbg.bt"), .type = TYPE(8),
 		BELOW(LANES, cudacore_lane, frames, cudacore_frame, lane),
 		ROWS(cudacore_frame, frames), .fields = frame_fields,
 		.sizes = SIZES(24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24) },
@@ -237,26 +239,26 @@ const struct cuda_table cuda_tables[CUDACORE_TABLE_COUNT] = {
 	.parent = CUDACORE_##table_, .member = offsetof(struct cudacore_##struct_, member_)
 
 const struct cuda_blob cuda_blobs[CUDA_BLOB_COUNT] = {
-	{ .section = ".cudbg.elfimg", .type = TYPE(6), OF(MODULES, module, image),
+	{ NAME(".cudbg.elfimg"), .type = TYPE(6), OF(MODULES, module, image),
 	  .since = L(R346), .bulk = true },
-	{ .section = ".cudbg.relfimg", .type = TYPE(7), OF(MODULES, module, relocated),
+	{ NAME(".cudbg.relfimg"), .type = TYPE(7), OF(MODULES, module, relocated),
 	  .since = L(R346), .bulk = true },
-	{ .section = ".cudbg.param", .type = TYPE(18), OF(GRIDS, grid, params),
+	{ NAME(".cudbg.param"), .type = TYPE(18), OF(GRIDS, grid, params),
 	  .since = L(R346) },
-	{ .section = ".cudbg.shared", .type = TYPE(4), OF(BLOCKS, block, shared),
+	{ NAME(".cudbg.shared"), .type = TYPE(4), OF(BLOCKS, block, shared),
 	  .since = L(R346), .bulk = true },
-	{ .section = ".cudbg.uregs", .type = TYPE(19), OF(WARPS, warp, uniform_registers),
+	{ NAME(".cudbg.uregs"), .type = TYPE(19), OF(WARPS, warp, uniform_registers),
 	  .since = L(R400), .entry_size = 4 },
-	{ .section = ".cudbg.upred", .type = TYPE(20), OF(WARPS, warp, uniform_predicates),
+	{ NAME(".cudbg.upred"), .type = TYPE(20), OF(WARPS, warp, uniform_predicates),
 	  .since = L(R400), .entry_size = 4 },
-	{ .section = ".cudbg.cbu_bar", .type = TYPE(23), OF(WARPS, warp, barriers),
+	{ NAME(".cudbg.cbu_bar"), .type = TYPE(23), OF(WARPS, warp, barriers),
 	  .since = L(R575), .entry_size = 4 },
 	/* A lane without such a section cannot be looked at; an empty one reads as zeros. */
-	{ .section = ".cudbg.regs", .type = TYPE(5), OF(LANES, lane, registers),
+	{ NAME(".cudbg.regs"), .type = TYPE(5), OF(LANES, lane, registers),
 	  .since = L(R346), .entry_size = 4, .always = true },
-	{ .section = ".cudbg.pred", .type = TYPE(17), OF(LANES, lane, predicates),
+	{ NAME(".cudbg.pred"), .type = TYPE(17), OF(LANES, lane, predicates),
 	  .since = L(R346), .entry_size = 4 },
-	{ .section = ".cudbg.local", .type = TYPE(3), OF(LANES, lane, local),
+	{ NAME(".cudbg.local"), .type = TYPE(3), OF(LANES, lane, local),
 	  .since = L(R346), .bulk = true,
 	  .address = offsetof(struct cudacore_lane, local_address) },
 };

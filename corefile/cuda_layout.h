@@ -40,6 +40,7 @@ struct cuda_table {
 	const char *section;
 	const char *label; /**< What a row adds to the names of sections below it. */
 	uint32_t type;
+	uint8_t section_size, label_size; /**< Without their ends. */
 	uint8_t parent;	   /**< CUDA_NO_PARENT: the file. */
 	bool always;	   /**< Written without rows too. */
 	uint16_t children; /**< Offset of the range in the parent's row. */
@@ -55,6 +56,7 @@ struct cuda_table {
 struct cuda_blob {
 	const char *section;
 	uint32_t type;
+	uint8_t section_size;
 	uint8_t parent;
 	uint8_t since;
 	uint8_t entry_size;

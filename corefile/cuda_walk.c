@@ -6,6 +6,7 @@
 
 /* Sections of pages are laid on pages, so that holes in memory become holes in the file. */
 #define PAGE_BYTES 4096u
+#define GLOBAL	   ".cudbg.global"
 
 static int visit(struct cuda_walk *w, struct cuda_section *s)
 {
@@ -16,10 +17,10 @@ static int visit(struct cuda_walk *w, struct cuda_section *s)
 }
 
 /* `.dev0`; by hand, for there are a million of them. */
-static void push_label(struct cuda_walk *w, const char *label, uint32_t number)
+static void push_label(struct cuda_walk *w, const char *label, size_t length, uint32_t number)
 {
 	char digits[10];
-	size_t n = 0, length = strlen(label);
+	size_t n = 0;
 
 	w->suffix[w->suffix_size++] = '.';
 	memcpy(w->suffix + w->suffix_size, label, length);
@@ -31,6 +32,20 @@ static void push_label(struct cuda_walk *w, const char *label, uint32_t number)
 		w->suffix[w->suffix_size++] = digits[--n];
 }
 
+static int visit_blob(struct cuda_walk *w, const struct cuda_blob *b, const void *row, uint32_t link,
+		      uint32_t info)
+{
+	const struct corefile_blob *blob = (const void *)((const char *)row + b->member);
+	struct cuda_section s = { .type = b->type, .link = link, .info = info, .name = b->section,
+				  .name_size = b->section_size, .entry_size = b->entry_size,
+				  .part = b->bulk ? CUDA_PART_BULK : CUDA_PART_REGISTERS,
+				  .blob = blob, .size = blob->size };
+
+	if (b->address)
+		memcpy(&s.address, (const char *)row + b->address, sizeof(s.address));
+	return visit(w, &s);
+}
+
 static int walk_blobs(struct cuda_walk *w, enum cudacore_table table, const void *row,
 		      uint32_t link, uint32_t info)
 {
@@ -39,16 +54,9 @@ static int walk_blobs(struct cuda_walk *w, enum cudacore_table table, const void
 	for (unsigned i = w->first_blob[table]; i < w->first_blob[table + 1] && r == 0; i++) {
 		const struct cuda_blob *b = &cuda_blobs[i];
 		const struct corefile_blob *blob = (const void *)((const char *)row + b->member);
-		struct cuda_section s = { .type = b->type, .link = link, .info = info,
-					  .name = b->section, .entry_size = b->entry_size,
-					  .part = b->bulk ? CUDA_PART_BULK : CUDA_PART_REGISTERS,
-					  .blob = blob, .size = blob->size };
 
-		if (b->since > w->layout || (!b->always && !blob->size))
-			continue;
-		if (b->address)
-			memcpy(&s.address, (const char *)row + b->address, sizeof(s.address));
-		r = visit(w, &s);
+		if (b->since <= w->layout && (b->always || blob->size))
+			r = visit_blob(w, b, row, link, info);
 	}
 	return r;
 }
@@ -59,7 +67,7 @@ static int walk_table(struct cuda_walk *w, enum cudacore_table table, struct cud
 static int walk_children(struct cuda_walk *w, enum cudacore_table table, const void *row,
 			 uint32_t link, uint32_t info)
 {
-	int r = walk_blobs(w, table, row, link, info);
+	int r = w->only_tables ? 0 : walk_blobs(w, table, row, link, info);
 
 	for (unsigned t = table + 1; t < CUDACORE_TABLE_COUNT && r == 0; t++) {
 		struct cudacore_range range;
@@ -67,7 +75,8 @@ static int walk_children(struct cuda_walk *w, enum cudacore_table table, const v
 		if (cuda_tables[t].parent != table)
 			continue;
 		memcpy(&range, (const char *)row + cuda_tables[t].children, sizeof(range));
-		r = walk_table(w, t, range, link, info);
+		if (range.n || cuda_tables[t].always)
+			r = walk_table(w, t, range, link, info);
 	}
 	return r;
 }
@@ -79,19 +88,24 @@ static int walk_table(struct cuda_walk *w, enum cudacore_table table, struct cud
 	size_t suffix_size = w->suffix_size;
 	struct cuda_section s = {
 		.type = t->type, .link = link, .info = info, .name = t->section,
+		.name_size = t->section_size,
 		.part = CUDA_PART_TABLES, .entry_size = t->sizes[w->layout],
 		.table = t, .first = range.first, .n = range.n,
 		.size = (uint64_t)range.n * t->sizes[w->layout],
 	};
 	int r;
 
-	if (!s.entry_size || (!t->always && !range.n))
+	if (!s.entry_size)
 		return 0;
 	r = visit(w, &s);
 	for (uint32_t i = 0; i < range.n && r == 0; i++) {
-		if (t->label)
-			push_label(w, t->label, i);
-		r = walk_children(w, table, cuda_row(w->core, table, range.first + i), s.number, i);
+		if (t->label && !w->only_tables)
+			push_label(w, t->label, t->label_size, i);
+		if (table == CUDACORE_WARPS && w->warp)
+			r = w->warp(w, range.first + i, s.number, i);
+		else
+			r = walk_children(w, table, cuda_row(w->core, table, range.first + i), s.number,
+					  i);
 		w->suffix_size = suffix_size;
 	}
 	return r;
@@ -111,14 +125,15 @@ static int walk_memory(struct cuda_walk *w)
 	for (uint32_t i = 0, index = 0; i < n && r == 0; i = end, index++) {
 		struct cuda_section s = {
 			.type = m[i]->managed ? CUDA_SHT_MANAGED : CUDA_SHT_GLOBAL,
-			.name = ".cudbg.global", .part = CUDA_PART_BULK, .first = i,
+			.name = GLOBAL, .name_size = sizeof(GLOBAL) - 1,
+			.part = CUDA_PART_BULK, .first = i,
 			.address = m[i]->address, .size = m[i]->blob.size,
 		};
 
 		for (end = i + 1; end < n && is_next(m[end - 1], m[end]); end++)
 			s.size += m[end]->blob.size;
 		s.n = end - i;
-		push_label(w, "", index);
+		push_label(w, "", 0, index);
 		r = visit(w, &s);
 		w->suffix_size = 0;
 	}
@@ -128,6 +143,7 @@ static int walk_memory(struct cuda_walk *w)
 static int walk_agent(struct cuda_walk *w)
 {
 	struct cuda_section s = { .type = SHT_PROGBITS, .name = COREFILE_AGENT_SECTION,
+				  .name_size = sizeof(COREFILE_AGENT_SECTION) - 1,
 				  .part = CUDA_PART_REGISTERS, .blob = &w->core->agent,
 				  .size = w->core->agent.size };
 
@@ -147,6 +163,12 @@ static void find_blobs(struct cuda_walk *w)
 	w->first_blob[CUDACORE_TABLE_COUNT] = i;
 }
 
+int cuda_walk_warp(struct cuda_walk *w, uint32_t row, uint32_t link, uint32_t info)
+{
+	find_blobs(w);
+	return walk_children(w, CUDACORE_WARPS, &w->core->warps[row], link, info);
+}
+
 int cuda_walk(struct cuda_walk *w)
 {
 	int r = 0;
@@ -156,7 +178,7 @@ int cuda_walk(struct cuda_walk *w)
 	w->number = 0;
 	w->suffix_size = 0;
 	for (unsigned t = 0; t < CUDACORE_TABLE_COUNT && r == 0; t++)
-		if (cuda_tables[t].parent == CUDA_NO_PARENT)
+		if (cuda_tables[t].parent == CUDA_NO_PARENT && (w->core->n[t] || cuda_tables[t].always))
 			r = walk_table(w, t, (struct cudacore_range){ 0, w->core->n[t] }, 0, 0);
 	if (r == 0)
 		r = walk_memory(w);

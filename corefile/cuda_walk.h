@@ -14,6 +14,7 @@ struct cuda_section {
 	uint64_t address, size;
 	enum cuda_part part;
 	const char *name; /**< Its beginning; the rest is the walk's suffix. */
+	size_t name_size;
 
 	/* What it holds is one of these. */
 	const struct cuda_table *table; /**< Rows [first, first + n). */
@@ -28,8 +29,11 @@ struct cuda_walk {
 	/** Memory ranges, neighbours together. */
 	const struct cudacore_memory *const *memory;
 	int (*visit)(struct cuda_walk *w, const struct cuda_section *s);
+	/** In place of walking over what is below a warp, nearly all there is; NULL: do that. */
+	int (*warp)(struct cuda_walk *w, uint32_t row, uint32_t link, uint32_t info);
 
-	uint32_t number; /**< Of the last section. */
+	bool only_tables; /**< Pass over blobs, and names are not complete. */
+	uint32_t number;  /**< Of the last section. */
 	uint8_t first_blob[CUDACORE_TABLE_COUNT + 1]; /**< Of each table's rows, in cuda_blobs. */
 	char suffix[96];
 	size_t suffix_size;
@@ -37,5 +41,7 @@ struct cuda_walk {
 
 /** @return 0, or the first negative result of visit(). */
 int cuda_walk(struct cuda_walk *w);
+/** Only what is below a warp; number and suffix are those of cuda_walk::warp. */
+int cuda_walk_warp(struct cuda_walk *w, uint32_t row, uint32_t link, uint32_t info);
 
 #endif /* COREFILE_CUDA_WALK_H */

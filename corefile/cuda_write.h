@@ -6,10 +6,10 @@
  * @file cuda_write.h
  * A CUDA core that the vendor's debugger opens, as a file that can be asked for its bytes.
  *
- * Tables, names and section headers are made once and kept, some 100 bytes for a section; what
- * blobs have stays where it is, or is fetched when it is asked for.  So nothing is copied that a
- * write(2) can take from where it lies.  Tables come first, then registers, then images and
- * memory, then names, then the section table.
+ * Blobs stay where they are, or are fetched when they are asked for, so that nothing is copied that a
+ * write(2) can take from where it lies.  Tables, names and section headers of lanes are made when
+ * they are asked for: some 100 bytes are kept of a warp, besides the core.  Tables come first, then
+ * registers, then images and memory, then names, then the section table.
  */
 
 #include "corefile/cuda_model.h"
@@ -71,7 +71,7 @@ uint32_t cudacore_image_sections(const struct cudacore_image *i);
 const void *cudacore_image_at(const struct cudacore_image *i, uint64_t offset, uint64_t *ret_size);
 /**
  * From where a blob's source does not give any more, zeros stand for the rest.  Its section, whose
- * header lies behind, ends there, unless it is merged of several and this is not the last.
+ * header lies behind, ends there, unless it is a lane's, or merged of several and this is not the last.
  * @param ret_lost  Grows by their number, once; NULL allowed.
  * @return bytes given: fewer than asked at the end of the file only.
  */

@@ -46,6 +46,23 @@ static void write_again(const struct cudacore *c)
 			       NULL);
 }
 
+/* Sound or not, in pieces that end anywhere. */
+static void read_again(const struct cudacore *c)
+{
+	struct cudacore_image *image;
+	uint8_t piece[997];
+	uint64_t at = 0;
+	size_t n;
+
+	if (cudacore_image_create(c, CUDACORE_LAYOUT_R615, NULL, &image, NULL) < 0)
+		return;
+	while ((n = cudacore_image_read(image, at, piece, sizeof(piece), NULL)) && at < 1 << 20) {
+		seen ^= piece[n - 1];
+		at += n;
+	}
+	cudacore_image_destroy(image);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cudacore c;
@@ -62,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < c.n_memory; i++)
 		(void)cudacore_read_memory(&c, c.memory[i].address + 1, buf, sizeof(buf));
 	write_again(&c);
+	read_again(&c);
 	cudacore_deinit(&c);
 	return 0;
 }
