@@ -56,13 +56,13 @@ int cudbgshim_read_cc(struct cudbgshim *s, const struct cudbgshim_place *at, uin
 
 /* ------------------------------------------------------------------ call stack --------------- */
 
-/* Before 12.5: how deep, then level by level. */
+/* Before 12.5: how deep, then level by level.  Most lanes were not called. */
 static int read_levels(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *addresses,
 		       uint32_t n, uint32_t *depth, uint32_t *syscall_depth)
 {
 	int r = CALL(s, readCallDepth, LANE_ARGS(at), depth);
 
-	if (!r)
+	if (!r && *depth)
 		r = CALL(s, readSyscallCallDepth, LANE_ARGS(at), syscall_depth);
 	for (uint32_t level = 0; !r && level < n && level < *depth; level++)
 		r = CALL(s, readVirtualReturnAddress, LANE_ARGS(at), level, &addresses[level]);

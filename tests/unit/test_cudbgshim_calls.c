@@ -681,6 +681,21 @@ static void call_stacks_are_bounded_by_the_buffer(void)
 	}
 }
 
+/* There are a quarter of a million of them. */
+static void a_lane_that_was_not_called_takes_one_call(void)
+{
+	for (uint32_t n_slots = 133; n_slots <= 136; n_slots += 3) {
+		auto_shim struct cudbgshim *s = fake_open(12, n_slots == 133 ? 4 : 5, 1, n_slots);
+		uint32_t depth = 77, syscall_depth = 77;
+
+		fake.n_calls = 0;
+		TEST_EQ(cudbgshim_read_call_stack(s, at, u64, 2, &depth, &syscall_depth), 0);
+		TEST_EQ(fake.n_calls, 1);
+		TEST_EQ(depth, 0);
+		TEST_EQ(syscall_depth, 0);
+	}
+}
+
 static uint32_t some_registers(uint32_t dev, uint32_t sm, uint32_t wp, uint32_t ln, uint32_t index,
 			       uint32_t n, uint32_t *regs, uint32_t *n_read)
 {
@@ -751,5 +766,6 @@ TEST_SUITE(cudbgshim_calls, TEST(newest_slot_of_each_release_is_called),
 	   TEST(notifications_reach_us_in_every_form), TEST(nobody_is_notified_after_the_end),
 	   TEST(all_devices_are_suspended), TEST(hostile_counts_and_texts_are_bounded),
 	   TEST(grids_look_the_same_from_every_slot), TEST(call_stacks_are_bounded_by_the_buffer),
+	   TEST(a_lane_that_was_not_called_takes_one_call),
 	   TEST(short_register_reads_are_told), TEST(buffers_are_zeroed_first),
 	   TEST(what_a_call_cannot_do_is_refused_here));
