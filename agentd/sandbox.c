@@ -74,9 +74,10 @@ static const int driver_calls[] = {
 };
 
 static const int store_calls[] = {
-	SCMP_SYS(fadvise64), SCMP_SYS(flock), SCMP_SYS(fsetxattr), SCMP_SYS(fstatfs), SCMP_SYS(fsync),
-	SCMP_SYS(getdents64), SCMP_SYS(linkat), SCMP_SYS(openat), SCMP_SYS(renameat),
-	SCMP_SYS(renameat2), SCMP_SYS(statx), SCMP_SYS(unlinkat),
+	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(flock), SCMP_SYS(fsetxattr),
+	SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(getdents64), SCMP_SYS(linkat),
+	SCMP_SYS(openat), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(statx),
+	SCMP_SYS(unlinkat),
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -94,13 +94,18 @@ static void set_attributes(int fd, const struct store_meta *m)
 	}
 }
 
-/* On disk first, then under its name, then the name on disk. */
+/* On disk first, then under its name, which nobody who counts may miss, then the name on disk. */
 static int commit(struct writing *w)
 {
 	struct store *s = w->s;
+	int r = s->sys->fsync(w->fd) < 0 ? -errno : store_lock(s);
 
-	if (s->sys->fsync(w->fd) < 0 || s->sys->rename(s->dir_fd, w->temp, w->final) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
+	r = s->sys->rename(s->dir_fd, w->temp, w->final) < 0 ? -errno : 0;
+	store_unlock(s);
+	if (r < 0)
+		return r;
 	w->temp[0] = '\0';
 	return s->sys->fsync(s->dir_fd) < 0 ? -errno : 0;
 }
@@ -136,6 +141,8 @@ static int write_record(struct store *s, const struct store_meta *m, const char 
 		return -EFBIG;
 	r = begin(&w, s, stem, NAME_RECORD);
 	if (r == 0)
+		r = store_reserve(s, w.fd, 0, line.size + json_size, NULL);
+	if (r == 0)
 		r = write_all(&w, line.data, line.size);
 	if (r == 0)
 		r = write_all(&w, json, json_size);
@@ -149,8 +156,7 @@ static int write_record(struct store *s, const struct store_meta *m, const char 
 static int add_record(struct store *s, struct store_meta *m, char stem[NAME_MAX + 1],
 		      const void *json, size_t json_size)
 {
-	uint64_t room = json_size + STORE_META_MAX;
-	int r = store_vacuum(s, room, NULL);
+	int r = 0;
 
 	for (int tries = 0; r == 0 && tries < ID_TRIES; tries++) {
 		r = make_id(s, m);
@@ -160,7 +166,7 @@ static int add_record(struct store *s, struct store_meta *m, char stem[NAME_MAX 
 		r = write_record(s, m, stem, json, json_size);
 		/* The disk is full although the limits hold: a quarter of the store has to do. */
 		if ((r == -ENOSPC || r == -EDQUOT) && !tries)
-			store_drop_bodies(s, s->limits.max_use / 4 + room);
+			store_drop_bodies(s, s->limits.max_use / 4 + json_size + STORE_META_MAX);
 		else if (r != -EEXIST)
 			return r;
 		r = 0;
@@ -176,7 +182,7 @@ static bool is_zero(const char *data, size_t size)
 }
 
 /* Pages of zeros become holes. */
-static int write_piece(struct writing *w, const char *data, size_t size)
+static int write_piece(struct writing *w, uint64_t offset, const char *data, size_t size)
 {
 	int r = 0;
 
@@ -187,6 +193,8 @@ static int write_piece(struct writing *w, const char *data, size_t size)
 			r = write_all(w, data + at, n);
 		else if (lseek(w->fd, (off_t)n, SEEK_CUR) < 0)
 			r = -errno;
+		else /* what was reserved there goes back; where that is impossible it stays */
+			fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(offset + at), (off_t)n);
 	}
 	return r;
 }
@@ -217,10 +225,18 @@ static uint64_t room_step(const struct store *s)
 	return step < PIECE ? PIECE : step < STEP_MAX ? step : STEP_MAX;
 }
 
+/* Of what is left; with two pages, which attributes and the file system's map of holes may take. */
+static uint64_t next_room(const struct writing *w, uint64_t done, uint64_t size)
+{
+	uint64_t step = room_step(w->s);
+
+	return done + (size - done < step ? size - done : step) + 2 * PAGE;
+}
+
 static int copy_body(struct writing *w, int body_fd, uint64_t size)
 {
 	auto_free char *buf = malloc(PIECE);
-	uint64_t done = 0, room = 0, step = room_step(w->s);
+	uint64_t done = 0, room = 0;
 	int r = buf ? 0 : -ENOMEM;
 
 	while (r == 0) {
@@ -233,17 +249,15 @@ static int copy_body(struct writing *w, int body_fd, uint64_t size)
 		if (done + (uint64_t)n > size)
 			return -ENODATA;
 		if (done + (uint64_t)n > room) {
-			r = store_vacuum(w->s, step, w->stem);
-			room = done + step;
+			room = next_room(w, done, size);
+			r = store_reserve(w->s, w->fd, done, room, w->stem);
 		}
 		if (r == 0)
-			r = write_piece(w, buf, (size_t)n);
+			r = write_piece(w, done, buf, (size_t)n);
 		done += (uint64_t)n;
 	}
 	if (r == 0 && done != size)
 		r = -ENODATA;
-	if (r == 0 && ftruncate(w->fd, (off_t)done) < 0)
-		r = -errno;
 	return r;
 }
 
@@ -260,7 +274,7 @@ static int add_body(struct store *s, const struct store_meta *m, const char *ste
 		r = copy_body(&w, body_fd, size);
 	if (r == 0) {
 		set_attributes(w.fd, m);
-		r = commit(&w);
+		r = ftruncate(w.fd, (off_t)size) < 0 ? -errno : commit(&w);
 	}
 	/* The limits have the last word, and may take what was just written. */
 	if (r == 0 && store_vacuum(s, 0, NULL) == 0 && fstat(w.fd, &st) == 0 && !st.st_nlink)

@@ -51,6 +51,12 @@ void store_each_unfinished(struct store *s, int (*f)(struct store *s, const char
 
 /* quota.c */
 
+/**
+ * As store_vacuum(), and the space is taken from the disk, so that others who write now see it in use.
+ * @param fd    File that is being written, at least @p to bytes long afterwards.
+ * @param from, to  Bytes of it that come next.
+ */
+int store_reserve(struct store *s, int fd, uint64_t from, uint64_t to, const char *keep);
 /** As store_vacuum(), but records stay. */
 void store_drop_bodies(struct store *s, uint64_t reserve);
 

@@ -4,6 +4,7 @@
  * user who has most, the oldest one; bodies before metadata, and the newest body of each key last.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -29,6 +30,8 @@ struct vacuum {
 	struct user *users;
 	size_t n_users;
 	uint64_t reserve;
+	int fd; /* takes the space between these; -1: none does now */
+	uint64_t from, to;
 	const char *keep;
 	uint64_t now_s;
 	bool only_bodies;
@@ -41,6 +44,12 @@ static struct user *user_of(struct vacuum *v, uint32_t uid)
 			return &v->users[i];
 	v->users[v->n_users] = (struct user){ .uid = uid };
 	return &v->users[v->n_users++];
+}
+
+/* To whole pages, as disks are given out. */
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + 4095) & ~UINT64_C(4095);
 }
 
 static int count_users(struct vacuum *v)
@@ -222,6 +231,9 @@ static int vacuum(struct vacuum *v)
 	if (r < 0)
 		return r;
 	r = vacuum_locked(v);
+	/* Where that cannot be done beforehand, or not all of it, writing finds out. */
+	if (r == 0 && v->fd >= 0)
+		fallocate(v->fd, 0, (off_t)v->from, (off_t)(v->to - v->from));
 	store_unlock(v->s);
 	free(v->users);
 	store_list_deinit(&v->list);
@@ -230,14 +242,22 @@ static int vacuum(struct vacuum *v)
 
 int store_vacuum(struct store *s, uint64_t reserve, const char *keep)
 {
-	struct vacuum v = { .s = s, .reserve = reserve, .keep = keep };
+	struct vacuum v = { .s = s, .reserve = reserve, .fd = -1, .keep = keep };
+
+	return vacuum(&v);
+}
+
+int store_reserve(struct store *s, int fd, uint64_t from, uint64_t to, const char *keep)
+{
+	struct vacuum v = { .s = s, .reserve = whole_pages(to) - from, .fd = fd, .from = from, .to = to,
+			    .keep = keep };
 
 	return vacuum(&v);
 }
 
 void store_drop_bodies(struct store *s, uint64_t reserve)
 {
-	struct vacuum v = { .s = s, .reserve = reserve, .only_bodies = true };
+	struct vacuum v = { .s = s, .reserve = reserve, .fd = -1, .only_bodies = true };
 
 	vacuum(&v);
 }

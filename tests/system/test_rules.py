@@ -308,7 +308,7 @@ def a_core_outlives_a_writer_who_leaves():
 
 @test
 def faults_wait_whoever_comes_and_goes():
-    """Other people's subscriptions begin, change and end; the core is whole, each fault goes on once, as it was raised."""
+    """Other people's subscriptions begin, change and end; the core is whole, each fault goes on once, as raised."""
     page = 0x7F0000003000
     with RuleScene(ALL + "keep = light\nhold = 5m\n", app=WAVES) as s:
         s.wait_watched()
@@ -582,29 +582,48 @@ def release_leaves_other_people_their_session():
         wait_until(lambda: not s.worker_pids(), "the session ends with its last client")
 
 
+def disk_use(s):
+    """What the store takes at this moment, but for its index; with its lock, as it looks itself."""
+    total = 0
+    with stalled(s):
+        for name in os.listdir(s.cores):
+            # What cannot be written whole goes without that lock.
+            with contextlib.suppress(FileNotFoundError):
+                total += (s.cores / name).stat().st_blocks * 512 if "index" not in name else 0
+    return total
+
+
 @test
 def a_thousand_faults_on_twenty_targets():
-    """All counted, each seen by its application, the disk bounded, the newest kept."""
-    with RuleScene(app=None, store="max_records = 100\nmax_use = 4M\nkeep_free = 0") as s:
-        apps = [s.start_app("runtime on; queues 2; spin", name=f"app{i}") for i in range(20)]
+    """All counted, each seen by its application, the disk bounded all the while, the newest cores there each time."""
+    # Slowed down, so many at a time would miss the deadlines of their stops.
+    sanitized = b"__asan_init" in (BIN / "gpu-agent-worker").read_bytes()
+    targets, rounds, room = (6, 20, 4 << 20) if sanitized else (20, 50, 8 << 20)
+    limits = f"max_use = {room}\nkeep_free = 0\nmax_records = 100"
+    with RuleScene(ALL + "keep = light\nhold = 5m\n", app=None, store=limits) as s:
+        apps = [s.start_app("runtime on; queues 2; spin", name=f"app{i}") for i in range(targets)]
         s.wait_watched(*apps)
-        started = time.time()
-        for round_ in range(50):
+        most = produced = 0
+        for round_ in range(rounds):
             for app in apps:
                 s.raise_on(app, queue=round_ % 2)
+                most = max(most, disk_use(s))
             # One latch for each queue and kind: the next one shall not meet it.
             for app in apps:
                 wait_until(lambda app=app: s.app_status(app).faults == round_ + 1, "the application saw its fault")
-        wait_until(lambda: s.rule()["recorded"] + s.rule()["lost"] == 1000, "all are answered for")
-        rule = s.rule()
-        assert rule["exceptions"] == 1000 and rule["watching"] == 20, rule
-        usage = s.rpc.call("cores.usage")
-        assert usage["records"] <= 120 and usage["disk_bytes"] <= 4 << 20, usage
-        assert {r["pid"] for r in s.records()} <= {a.pid for a in apps}
-        assert all(r["time_us"] >= started * 1e6 for r in s.records())
-        assert rule["lost"] == 0, rule
+                most = max(most, disk_use(s))
+            wait_until(lambda: s.rule()["recorded"] + s.rule()["lost"] == targets * (round_ + 1), "all are answered for")
+            newest = sorted(s.records(), key=lambda r: r["time_us"])[-targets:]
+            assert {r["pid"] for r in newest} == {a.pid for a in apps}, newest
+            assert [r["body"] for r in newest] == ["present"] * targets, newest
+            produced += sum(r["disk_bytes"] for r in newest)
+        rule, usage = s.rule(), s.rpc.call("cores.usage")
+        assert rule["exceptions"] == rule["recorded"] == targets * rounds and rule["watching"] == targets, rule
+        assert usage["records"] <= 100 and usage["bodies"] >= targets and usage["unfinished_bytes"] == 0, usage
+        # Where holes are, the file system writes down besides: a page or two of each file that is being written.
+        assert most <= room + targets * 8192 and produced > room + targets * 8192, (most, room, produced)
         for app in apps:
-            assert s.app_status(app).faults == 50 and s.target_state(app)["suspended_queues"] == 0
+            assert s.app_status(app).faults == rounds and s.target_state(app)["suspended_queues"] == 0
 
 
 @test
