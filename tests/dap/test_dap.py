@@ -14,7 +14,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 from dapclient import Adapter, runs_on, scene  # noqa: E402
-from harness import BIN, Scene, main, test, wait_until  # noqa: E402
+from harness import BIN, EXCEPTIONS, Scene, main, test, wait_until  # noqa: E402
 
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
 SLACK_S = 2.0 if "asan" in str(BIN) else 0.0
@@ -139,6 +139,11 @@ def exceptions_stop_when_asked_for():
         filters = [f["filter"] for f in capabilities["exceptionBreakpointFilters"]]
         assert "no \"nonsense\"" in a.error("setExceptionBreakpoints", filters=["nonsense"])
         a.call("setExceptionBreakpoints", filters=filters)
+        process, = [p for p in s.state()["processes"] if p["pid"] == s.app.pid]
+        # Together they are all faults that there are, and the runtime, which the agent itself listens to.
+        left_out = {"queue_new", "device_queue_delete", "device_new"}
+        asked = {n for n, code in EXCEPTIONS.items() if int(process["enabled_mask"], 16) >> (code - 1) & 1}
+        assert set(EXCEPTIONS) - asked == left_out, set(EXCEPTIONS) - asked
         s.raise_queue(0, "wave_memory_violation")
         stopped = a.event("stopped")
         assert stopped["reason"] == "exception", stopped
