@@ -33,8 +33,9 @@ static const int thread_calls[] = {
 };
 
 static const int worker_calls[] = {
-	SCMP_SYS(access), SCMP_SYS(fstatfs), SCMP_SYS(getcwd), SCMP_SYS(getdents64), SCMP_SYS(ioctl), SCMP_SYS(kill),
-	SCMP_SYS(pidfd_open), SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(access), SCMP_SYS(fallocate), SCMP_SYS(fstatfs), SCMP_SYS(getcwd),
+	SCMP_SYS(getdents64), SCMP_SYS(ioctl), SCMP_SYS(kill), SCMP_SYS(pidfd_open),
+	SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
 	SCMP_SYS(ptrace), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(setitimer),
 	SCMP_SYS(signalfd4), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(wait4), SCMP_SYS(waitid),
 };

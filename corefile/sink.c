@@ -17,26 +17,28 @@
 #define DIRECT_MIN ((size_t)64 << 10)
 /* A shorter hole costs more system calls than it saves. */
 #define HOLE_MIN (4 * PAGE_BYTES)
+/* From here on a file system gives out space at once faster than page by page. */
+#define RESERVE_MIN ((size_t)256 << 10)
 
 struct corefile_sink {
 	struct corefile_sink_options options;
 	struct corefile_compress *compress;
 	int fd, error;
-	bool sparse;
+	off_t end;	  /* Of a file that may have holes; negative: it may not. */
 	uint64_t flushed; /* What went to the file, or to the compressor. */
 	uint64_t hole;	  /* Zeros at the end of that, not yet in the file. */
 	size_t fill;
 	uint8_t buf[];
 };
 
-/* Holes need a regular file that is written where it ends. */
-static bool can_seek(int fd)
+/* Holes need a regular file that is written where it ends.  @return its end, -1 if it is none. */
+static off_t end_of(int fd)
 {
 	struct stat st;
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	       lseek(fd, 0, SEEK_CUR) == st.st_size;
+	       lseek(fd, 0, SEEK_CUR) == st.st_size ? st.st_size : -1;
 }
 
 int corefile_sink_create(int fd, const struct corefile_sink_options *o, struct corefile_sink **ret)
@@ -46,7 +48,7 @@ int corefile_sink_create(int fd, const struct corefile_sink_options *o, struct c
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct corefile_sink){ .options = *o, .fd = fd, .sparse = !o->zstd && can_seek(fd) };
+	*s = (struct corefile_sink){ .options = *o, .fd = fd, .end = o->zstd ? -1 : end_of(fd) };
 	if (o->zstd) {
 		r = corefile_compress_create(fd, o->total, &s->compress);
 		if (r < 0) {
@@ -84,10 +86,15 @@ static size_t page_run(const uint8_t *p, size_t size, bool zero)
 static int write_data(struct corefile_sink *s, const uint8_t *p, size_t size)
 {
 	if (s->hole) {
-		if (lseek(s->fd, (off_t)s->hole, SEEK_CUR) < 0)
+		s->end = lseek(s->fd, (off_t)s->hole, SEEK_CUR);
+		if (s->end < 0)
 			return -errno;
 		s->hole = 0;
 	}
+	/* Where that cannot be done, the write finds out. */
+	if (size >= RESERVE_MIN)
+		(void)fallocate(s->fd, 0, s->end, (off_t)size);
+	s->end += (off_t)size;
 	return fd_write_all(s->fd, p, size);
 }
 
@@ -125,7 +132,7 @@ static void emit(struct corefile_sink *s, const uint8_t *p, size_t size)
 		return;
 	if (s->compress)
 		s->error = corefile_compress_write(s->compress, p, size);
-	else if (s->sparse)
+	else if (s->end >= 0)
 		s->error = write_sparse(s, p, size);
 	else
 		s->error = fd_write_all(s->fd, p, size);
