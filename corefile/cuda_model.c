@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "corefile/cuda_layout.h"
+
+#define LARGE_PAGE ((uintptr_t)2 << 20)
 
 /* All pointers to rows look alike; only their types differ. */
 static void *rows_of(const struct cudacore *c, enum cudacore_table table)
@@ -31,6 +34,16 @@ void cudacore_deinit(struct cudacore *c)
 	*c = (struct cudacore){ 0 };
 }
 
+/* Of a table that is read once, finding the pages takes longer than reading them. */
+static void use_large_pages(const void *rows, size_t size)
+{
+	uintptr_t begin = ((uintptr_t)rows + LARGE_PAGE - 1) & -LARGE_PAGE;
+	uintptr_t end = ((uintptr_t)rows + size) & -LARGE_PAGE;
+
+	if (end > begin)
+		(void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 static int resize(struct cudacore *c, enum cudacore_table table, uint64_t capacity)
 {
 	void *rows;
@@ -40,6 +53,7 @@ static int resize(struct cudacore *c, enum cudacore_table table, uint64_t capaci
 	rows = reallocarray(rows_of(c, table), capacity, cuda_tables[table].row_size);
 	if (!rows)
 		return -ENOMEM;
+	use_large_pages(rows, capacity * cuda_tables[table].row_size);
 	rows_set(c, table, rows);
 	c->capacity[table] = (uint32_t)capacity;
 	return 0;
