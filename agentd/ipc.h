@@ -322,7 +322,8 @@ int ipc_link_send(struct ipc_link *l, const struct ipc_head *head, const char *t
  * @param take_fd  Closed in any case.
  * @return also -EMSGSIZE: the text is too long to have a descriptor beside it.
  */
-int ipc_link_send_fd(struct ipc_link *l, const struct ipc_head *head, const char *text, int take_fd);
+int ipc_link_send_fd(struct ipc_link *l, const struct ipc_head *head, const char *text,
+		     int take_fd);
 /** Send what is queued.  @return 0, -errno when the link is dead. */
 int ipc_link_flush(struct ipc_link *l);
 static inline bool ipc_link_has_queued(const struct ipc_link *l)

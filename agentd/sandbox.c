@@ -47,9 +47,10 @@ static const int core_calls[] = {
 
 /* Of the disassembler's child, too, until it confines itself, and of the loader and LLVM in it. */
 static const int adapter_calls[] = {
-	SCMP_SYS(access), SCMP_SYS(close_range), SCMP_SYS(dup2), SCMP_SYS(getcwd), SCMP_SYS(getppid), SCMP_SYS(getrlimit),
-	SCMP_SYS(kill), SCMP_SYS(lstat), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(setrlimit),
-	SCMP_SYS(sigaltstack), SCMP_SYS(stat), SCMP_SYS(statx), SCMP_SYS(sysinfo), SCMP_SYS(wait4),
+	SCMP_SYS(access),   SCMP_SYS(close_range), SCMP_SYS(dup2),      SCMP_SYS(getcwd),
+	SCMP_SYS(getppid),  SCMP_SYS(getrlimit),   SCMP_SYS(kill),      SCMP_SYS(lstat),
+	SCMP_SYS(readlink), SCMP_SYS(readlinkat),  SCMP_SYS(setrlimit), SCMP_SYS(sigaltstack),
+	SCMP_SYS(stat),     SCMP_SYS(statx),       SCMP_SYS(sysinfo),   SCMP_SYS(wait4),
 };
 
 /* Of libcuda and libcudadebugger, the thread library and the loader under them. */
@@ -132,15 +133,16 @@ static int allow_threads(scmp_filter_ctx ctx)
 
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-					    SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	return r < 0 ? r
+		     : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+					SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
 /* Processes, too, but in no namespaces of their own. */
 static int allow_child(scmp_filter_ctx ctx)
 {
-	const unsigned spaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID |
-				CLONE_NEWUSER | CLONE_NEWUTS;
+	const unsigned spaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS |
+				CLONE_NEWPID | CLONE_NEWUSER | CLONE_NEWUTS;
 	int r = allow_read_only_open(ctx);
 
 	if (r == 0)

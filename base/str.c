@@ -149,7 +149,8 @@ int str_to_age(const char *s, uint64_t *ret_s)
 	static const struct {
 		const char *suffix;
 		uint64_t s;
-	} units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 }, { "w", 604800 } };
+	} units[] = { { "", 1 },     { "s", 1 },     { "m", 60 },
+		      { "h", 3600 }, { "d", 86400 }, { "w", 604800 } };
 	const char *suffix;
 	uint64_t v;
 	int r = split_number(s, false, &v, &suffix);

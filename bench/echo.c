@@ -42,8 +42,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	str_copy(addr.sun_path, sizeof(addr.sun_path), argv[1]);
-	if (bind(listen_fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(listen_fd, 128) < 0 ||
-	    watch(epoll_fd, listen_fd) < 0 || watch(epoll_fd, STDIN_FILENO) < 0) {
+	if (bind(listen_fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    listen(listen_fd, 128) < 0 || watch(epoll_fd, listen_fd) < 0 ||
+	    watch(epoll_fd, STDIN_FILENO) < 0) {
 		fprintf(stderr, "echo: %s: %s\n", argv[1], strerror(errno));
 		return 1;
 	}
@@ -53,7 +54,8 @@ int main(int argc, char **argv)
 		if (e.data.fd == STDIN_FILENO)
 			return 0;
 		if (e.data.fd == listen_fd)
-			watch(epoll_fd, accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+			watch(epoll_fd,
+			      accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		else
 			echo(e.data.fd);
 	}

@@ -102,7 +102,8 @@ static int make_index(struct check *c)
 	if (!c->contexts.list || !c->grids.list || !c->code.list)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < core->n[CUDACORE_CONTEXTS]; i++)
-		c->contexts.list[i] = (struct key){ core->contexts[i].device, i, core->contexts[i].id };
+		c->contexts.list[i] =
+			(struct key){ core->contexts[i].device, i, core->contexts[i].id };
 	for (uint32_t i = 0; i < core->n[CUDACORE_GRIDS]; i++)
 		c->grids.list[i] = (struct key){ core->grids[i].device, i, core->grids[i].id };
 	for (uint32_t i = 0; i < core->n[CUDACORE_MODULES]; i++)

@@ -182,7 +182,8 @@ static int put_blob(struct extents *e, const struct corefile_blob *b, uint64_t a
 	return add_extent(e, &new);
 }
 
-static int put_memory(struct builder *b, const struct cuda_section *s, uint64_t at, uint32_t section)
+static int put_memory(struct builder *b, const struct cuda_section *s, uint64_t at,
+		      uint32_t section)
 {
 	int r = 0;
 
@@ -249,7 +250,8 @@ static int put_strings(struct builder *b, const struct cuda_section *s, size_t r
 
 			if (f->kind != CUDA_STRING || f->since > b->walk.layout)
 				continue;
-			memcpy(&text, (char *)cuda_row(b->walk.core, table, s->first + i) + f->member,
+			memcpy(&text,
+			       (char *)cuda_row(b->walk.core, table, s->first + i) + f->member,
 			       sizeof(text));
 			if (!text)
 				continue;
@@ -391,7 +393,8 @@ static void make_warp(struct cudacore_image *image, enum list list, uint32_t war
 
 /* ------------------------------------------------------------------ the whole ---------------- */
 
-static int put_string_section(struct cudacore_image *image, uint64_t at, uint64_t size, uint64_t name)
+static int put_string_section(struct cudacore_image *image, uint64_t at, uint64_t size,
+			      uint64_t name)
 {
 	uint8_t *header = take(&image->streams[SECTIONS].made, sizeof(Elf64_Shdr));
 
@@ -596,7 +599,8 @@ static bool ends_behind(const struct extent *e, uint64_t offset)
 }
 
 /* The first extent that ends behind an offset inside the file. */
-static struct extent *extent_behind(const struct cudacore_image *image, uint64_t offset, enum list *ret)
+static struct extent *extent_behind(const struct cudacore_image *image, uint64_t offset,
+				    enum list *ret)
 {
 	const struct extents *l = image->lists;
 	size_t low = 0, high;
@@ -615,7 +619,8 @@ static struct extent *extent_behind(const struct cudacore_image *image, uint64_t
 	return &l->list[low];
 }
 
-const void *cudacore_image_at(const struct cudacore_image *image, uint64_t offset, uint64_t *ret_size)
+const void *cudacore_image_at(const struct cudacore_image *image, uint64_t offset,
+			      uint64_t *ret_size)
 {
 	static const uint8_t gap[PAGE_BYTES];
 	const struct extent *e;
@@ -668,8 +673,8 @@ static size_t fetch(struct cudacore_image *image, struct extent *e, uint64_t fro
 }
 
 /* @return bytes given, at most what is left of the extent. */
-static size_t read_extent(struct cudacore_image *image, enum list list, struct extent *e, uint64_t from,
-			  uint8_t *to, size_t size, uint64_t *lost)
+static size_t read_extent(struct cudacore_image *image, enum list list, struct extent *e,
+			  uint64_t from, uint8_t *to, size_t size, uint64_t *lost)
 {
 	size = e->size - from < size ? (size_t)(e->size - from) : size;
 	if (e->kind == FETCHED)

@@ -32,8 +32,8 @@ static void push_label(struct cuda_walk *w, const char *label, size_t length, ui
 		w->suffix[w->suffix_size++] = digits[--n];
 }
 
-static int visit_blob(struct cuda_walk *w, const struct cuda_blob *b, const void *row, uint32_t link,
-		      uint32_t info)
+static int visit_blob(struct cuda_walk *w, const struct cuda_blob *b, const void *row,
+		      uint32_t link, uint32_t info)
 {
 	const struct corefile_blob *blob = (const void *)((const char *)row + b->member);
 	struct cuda_section s = { .type = b->type, .link = link, .info = info, .name = b->section,
@@ -104,8 +104,8 @@ static int walk_table(struct cuda_walk *w, enum cudacore_table table, struct cud
 		if (table == CUDACORE_WARPS && w->warp)
 			r = w->warp(w, range.first + i, s.number, i);
 		else
-			r = walk_children(w, table, cuda_row(w->core, table, range.first + i), s.number,
-					  i);
+			r = walk_children(w, table, cuda_row(w->core, table, range.first + i),
+					  s.number, i);
 		w->suffix_size = suffix_size;
 	}
 	return r;
@@ -178,7 +178,8 @@ int cuda_walk(struct cuda_walk *w)
 	w->number = 0;
 	w->suffix_size = 0;
 	for (unsigned t = 0; t < CUDACORE_TABLE_COUNT && r == 0; t++)
-		if (cuda_tables[t].parent == CUDA_NO_PARENT && (w->core->n[t] || cuda_tables[t].always))
+		if (cuda_tables[t].parent == CUDA_NO_PARENT &&
+		    (w->core->n[t] || cuda_tables[t].always))
 			r = walk_table(w, t, (struct cudacore_range){ 0, w->core->n[t] }, 0, 0);
 	if (r == 0)
 		r = walk_memory(w);

@@ -168,9 +168,11 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 	else
 		ok = ok && lasting_name(rest, workgroup, ret);
 	if (!ok)
-		return ctl_usage(c, "%s: \"%.60s\" is not a wave such as 3:0:12 (queue, unit, index) or "
-				    "3:0:41@5,0,0/2 (queue, unit, dispatch, workgroup, number in it)",
-				 name, text);
+		return ctl_usage(
+			c,
+			"%s: \"%.60s\" is not a wave such as 3:0:12 (queue, unit, index) or "
+			"3:0:41@5,0,0/2 (queue, unit, dispatch, workgroup, number in it)",
+			name, text);
 	ret->queue_id = (uint32_t)queue;
 	ret->unit = (uint32_t)unit;
 	ret->index = (uint32_t)index;

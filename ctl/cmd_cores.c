@@ -57,7 +57,8 @@ static char *match_of(struct ctl *c, const char *arg)
 	return rpc_arena_printf(&c->arena, arg[0] == '/' ? "EXE=%s" : "NAME=%s", arg);
 }
 
-static int time_option(struct ctl *c, const char *name, const char *text, bool *ret_has, uint64_t *ret)
+static int time_option(struct ctl *c, const char *name, const char *text, bool *ret_has,
+		       uint64_t *ret)
 {
 	if (!text)
 		return 0;
@@ -230,7 +231,8 @@ static void line(struct ctl *c, const char *key, const char *text)
 
 	if (str_is_empty(text))
 		return;
-	out_fmt(o, "%s%-10s%s ", color_begin(COLOR_HEADER, color), key, color_end(COLOR_HEADER, color));
+	out_fmt(o, "%s%-10s%s ", color_begin(COLOR_HEADER, color), key,
+		color_end(COLOR_HEADER, color));
 	text_escape(o, text, strlen(text));
 	out_char(o, '\n');
 }
@@ -278,7 +280,8 @@ static int run_info(struct ctl *c, int argc, char **argv)
 	if (ctl_is_json(c))
 		return ctl_print_result(c);
 	print_record(c, &info.record);
-	r = document_parse(info.record.record, info.snapshot, strlen(info.snapshot), &c->arena, &d, &c->err);
+	r = document_parse(info.record.record, info.snapshot, strlen(info.snapshot), &c->arena, &d,
+			   &c->err);
 	return r < 0 ? r : show_snapshot(c, &d.snapshot);
 }
 
@@ -349,9 +352,11 @@ static int run_export(struct ctl *c, int argc, char **argv)
 	int r;
 
 	if (ctl_is_json(c))
-		return ctl_usage(c, "export: a core is not JSON; the method cores.read has it as base64");
+		return ctl_usage(
+			c, "export: a core is not JSON; the method cores.read has it as base64");
 	if (!c->output.path && isatty(STDOUT_FILENO))
-		return ctl_usage(c, "export would write bytes to the terminal; use -o FILE or a pipe");
+		return ctl_usage(c,
+				 "export would write bytes to the terminal; use -o FILE or a pipe");
 	r = choose_one(c, argc, argv, &found);
 	if (r < 0)
 		return r;
@@ -397,7 +402,8 @@ static int run_rm(struct ctl *c, int argc, char **argv)
 	int r = choose_one(c, argc, argv, &p.record);
 
 	if (r == 0)
-		r = ctl_called(c, rpc_client_cores_remove(c->client, &p, &c->arena, &result, &c->err));
+		r = ctl_called(c,
+			       rpc_client_cores_remove(c->client, &p, &c->arena, &result, &c->err));
 	if (r < 0)
 		return r;
 	if (ctl_is_json(c))
@@ -426,17 +432,23 @@ static int run_du(struct ctl *c, int argc, char **argv)
 		return r;
 	if (ctl_is_json(c))
 		return ctl_print_result(c);
-	line(c, "used", rpc_arena_printf(&c->arena, "%s of %s", sized(c, u.disk_bytes), sized(c, u.max_use_bytes)));
+	line(c, "used",
+	     rpc_arena_printf(&c->arena, "%s of %s", sized(c, u.disk_bytes),
+			      sized(c, u.max_use_bytes)));
 	line(c, "cores", rpc_arena_printf(&c->arena, "%" PRIu64 "  %s, at most %s each", u.bodies,
 					  sized(c, u.body_bytes), sized(c, u.max_body_bytes)));
-	line(c, "records", rpc_arena_printf(&c->arena, "%" PRIu64 " of %" PRIu64, u.records, u.max_records));
-	line(c, "pinned", rpc_arena_printf(&c->arena, "%" PRIu64 "  %s", u.pinned, sized(c, u.pinned_bytes)));
+	line(c, "records",
+	     rpc_arena_printf(&c->arena, "%" PRIu64 " of %" PRIu64, u.records, u.max_records));
+	line(c, "pinned",
+	     rpc_arena_printf(&c->arena, "%" PRIu64 "  %s", u.pinned, sized(c, u.pinned_bytes)));
 	if (u.unfinished_bytes)
 		line(c, "unfinished", sized(c, u.unfinished_bytes));
 	line(c, "free", rpc_arena_printf(&c->arena, "%s, cores go below %s", sized(c, u.free_bytes),
 					 sized(c, u.keep_free_bytes)));
 	if (u.foreign)
-		line(c, "foreign", rpc_arena_printf(&c->arena, "%" PRIu64 " files that are not the store's", u.foreign));
+		line(c, "foreign",
+		     rpc_arena_printf(&c->arena, "%" PRIu64 " files that are not the store's",
+				      u.foreign));
 	return 0;
 }
 
@@ -446,8 +458,9 @@ static int run(struct ctl *c, int argc, char **argv)
 		const char *name;
 		int (*run)(struct ctl *c, int argc, char **argv);
 		bool one;
-	} actions[] = { { "list", run_list, false }, { "info", run_info, true },   { "export", run_export, true },
-			{ "pin", run_pin, true },    { "unpin", run_unpin, true }, { "rm", run_rm, true },
+	} actions[] = { { "list", run_list, false },    { "info", run_info, true },
+			{ "export", run_export, true }, { "pin", run_pin, true },
+			{ "unpin", run_unpin, true },   { "rm", run_rm, true },
 			{ "du", run_du, false } };
 
 	if (argc - 1 > MATCHES_MAX)

@@ -68,7 +68,8 @@ static int find_pc(struct ctl *c, struct job *j)
 		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
 	};
 	struct rpc_wave_registers_result result;
-	int r = ctl_called(c, rpc_client_wave_registers(c->client, &p, &c->arena, &result, &c->err));
+	int r = ctl_called(c,
+			   rpc_client_wave_registers(c->client, &p, &c->arena, &result, &c->err));
 
 	if (r < 0)
 		return r;
@@ -94,7 +95,8 @@ static int find_gfx(struct ctl *c, struct job *j)
 		if (j->has_gpu && d->gpu_id != j->gpu_id)
 			continue;
 		if (j->gfx && strcmp(j->gfx, d->arch) != 0)
-			return ctl_usage(c, "--gpu: needed, for the process has devices of several kinds");
+			return ctl_usage(
+				c, "--gpu: needed, for the process has devices of several kinds");
 		j->gfx = d->arch;
 	}
 	if (!j->gfx && j->has_gpu)

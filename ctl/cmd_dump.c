@@ -369,7 +369,8 @@ static int dump(struct dump *d)
 	if (r < 0 || d->signo)
 		return r;
 	if (d->lost)
-		ctl_note(c, "%" PRIu64 " bytes of memory are not readable: zeros stand for them", d->lost);
+		ctl_note(c, "%" PRIu64 " bytes of memory are not readable: zeros stand for them",
+			 d->lost);
 	r = print(d);
 	return r < 0 ? r : status(d);
 }

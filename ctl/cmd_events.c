@@ -127,7 +127,8 @@ static int set_filter(struct ctl *c, struct rpc_exception_filter_params *p)
 	if (!p->has_exceptions && !p->has_kernels)
 		return 0;
 	p->session = c->session.session;
-	return ctl_called(c, rpc_client_exception_filter(c->client, p, &c->arena, &result, &c->err));
+	return ctl_called(c,
+			  rpc_client_exception_filter(c->client, p, &c->arena, &result, &c->err));
 }
 
 static int start(struct ctl *c, struct stream *s, struct rpc_exception_subscribe_params *p)

@@ -62,7 +62,8 @@ static int run_list(struct ctl *c)
 	int r = ctl_connect(c);
 
 	if (r == 0)
-		r = ctl_called(c, rpc_client_hooks_list(c->client, NULL, &c->arena, &list, &c->err));
+		r = ctl_called(c,
+			       rpc_client_hooks_list(c->client, NULL, &c->arena, &list, &c->err));
 	if (r < 0)
 		return r;
 	if (ctl_is_json(c))
@@ -115,7 +116,8 @@ static int print_test(struct ctl *c, const struct rpc_hooks_test_result *t)
 		p += n + (p[n] == '\n');
 	}
 	if (t->output_bytes > strlen(t->output))
-		ctl_note(c, "the first %zu of %" PRIu64 " bytes that it wrote", strlen(t->output), t->output_bytes);
+		ctl_note(c, "the first %zu of %" PRIu64 " bytes that it wrote", strlen(t->output),
+			 t->output_bytes);
 	return out_error(o) ? ctl_fail(c, -out_error(o), "printing the output") : 0;
 }
 

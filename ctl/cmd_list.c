@@ -15,7 +15,8 @@ static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
 	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;
 }
 
-static const char *suspension_of(struct ctl *c, const struct rpc_session_list_result *sessions, uint32_t pid)
+static const char *suspension_of(struct ctl *c, const struct rpc_session_list_result *sessions,
+				 uint32_t pid)
 {
 	for (size_t i = 0; i < sessions->n_sessions; i++)
 		if (sessions->sessions[i].pid == pid && sessions->sessions[i].has_suspension)

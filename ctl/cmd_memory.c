@@ -149,7 +149,8 @@ static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 		return ctl_usage(c, "--wave goes with every --space but global, which need it");
 	if ((space == RPC_MEMORY_SPACE_SCRATCH || space == RPC_MEMORY_SPACE_GENERIC) !=
 	    (lane_option != NULL))
-		return ctl_usage(c, "--lane goes with --space=scratch and --space=generic, which need it");
+		return ctl_usage(
+			c, "--lane goes with --space=scratch and --space=generic, which need it");
 	if (bank_option && space != RPC_MEMORY_SPACE_CONSTANT)
 		return ctl_usage(c, "--bank goes with --space=constant");
 	if (wave_option)

@@ -20,7 +20,8 @@ static int note_suspension(struct ctl *c)
 	for (size_t i = 0; r == 0 && i < list.n_sessions; i++) {
 		const struct rpc_suspension *s = &list.sessions[i].suspension;
 
-		if (!list.sessions[i].has_suspension || strcmp(list.sessions[i].session, c->session.session) != 0)
+		if (!list.sessions[i].has_suspension ||
+		    strcmp(list.sessions[i].session, c->session.session) != 0)
 			continue;
 		ctl_note(c, "suspended by process %u (%s): %s", s->holder_pid,
 			 s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "?",

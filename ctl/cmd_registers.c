@@ -76,8 +76,9 @@ static int run(struct ctl *c, int argc, char **argv)
 	w.p.session = c->session.session;
 	r = ctl_called(c, rpc_client_wave_registers(c->client, &w.p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) :
-				     show_registers(c, &result.registers, w.first_lane, w.last_lane);
+		r = ctl_is_json(c)
+			    ? ctl_print_result(c)
+			    : show_registers(c, &result.registers, w.first_lane, w.last_lane);
 	ctl_detach(c);
 	return r;
 }

@@ -73,7 +73,9 @@ static int resume(struct ctl *c)
 /* @return 1: renewed; 0: it had run out. */
 static int renew(struct ctl *c, uint32_t lease_ms)
 {
-	struct rpc_gpu_renew_params p = { .session = c->session.session, .has_lease_ms = true, .lease_ms = lease_ms };
+	struct rpc_gpu_renew_params p = { .session = c->session.session,
+					  .has_lease_ms = true,
+					  .lease_ms = lease_ms };
 	struct rpc_gpu_renew_result result;
 	int r = ctl_called(c, rpc_client_gpu_renew(c->client, &p, &c->arena, &result, &c->err));
 
@@ -117,7 +119,8 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 		snprintf(s->notice, sizeof(s->notice), "queues stay stopped until Ctrl-C");
 	else
 		snprintf(s->notice, sizeof(s->notice),
-			 "queues stay stopped for %u ms at most; Ctrl-C resumes them now", lease_ms);
+			 "queues stay stopped for %u ms at most; Ctrl-C resumes them now",
+			 lease_ms);
 	r = wait_end(c, s, lease_ms, &end);
 	if (r < 0)
 		return r;

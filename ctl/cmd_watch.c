@@ -59,7 +59,8 @@ static int take(struct watch *w)
 	int r;
 
 	rpc_arena_reset(&c->arena);
-	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &w->params, &c->arena, &w->s, &c->err));
+	r = ctl_called(c,
+		       rpc_client_gpu_snapshot(c->client, &w->params, &c->arena, &w->s, &c->err));
 	if (r < 0)
 		return r;
 	w->taken++;

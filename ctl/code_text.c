@@ -76,8 +76,8 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
-			 uint64_t pc)
+static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_frame *frames,
+			 size_t n, uint64_t pc)
 {
 	if (n && frames[0].file && frames[0].has_line)
 		out_fmt(o, "%s:%u", base_name(frames[0].file), frames[0].line);

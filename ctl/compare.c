@@ -22,8 +22,8 @@ const char *compare_mismatch(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 	if (p->pid != q->pid)
 		return rpc_arena_printf(a, "they show the processes %u and %u", p->pid, q->pid);
 	if (p->has_start_ticks && q->has_start_ticks && p->start_ticks != q->start_ticks)
-		return rpc_arena_printf(a, "process %u ended in between, and another has its number",
-					p->pid);
+		return rpc_arena_printf(
+			a, "process %u ended in between, and another has its number", p->pid);
 	return NULL;
 }
 
@@ -186,8 +186,8 @@ static bool example_moved(const struct rpc_group *g, const struct rpc_group *h)
 {
 	const struct rpc_wave_ref *r = &g->representative, *q = &h->representative;
 
-	if (!r->has_dispatch || !q->has_dispatch || !r->has_wave_in_group || !q->has_wave_in_group ||
-	    r->n_workgroup != 3 || q->n_workgroup != 3)
+	if (!r->has_dispatch || !q->has_dispatch || !r->has_wave_in_group ||
+	    !q->has_wave_in_group || r->n_workgroup != 3 || q->n_workgroup != 3)
 		return false;
 	return g->pc != h->pc && r->queue_id == q->queue_id && r->dispatch == q->dispatch &&
 	       r->wave_in_group == q->wave_in_group &&

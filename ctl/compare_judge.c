@@ -179,10 +179,12 @@ static bool find_unknown(struct judge *j)
 		out_fmt(&j->evidence, "the %s snapshot is not complete: %s",
 			first ? "earlier" : "later", first ? first : second);
 	else if (left_waves_out(j->before) || left_waves_out(j->after))
-		out_fmt(&j->evidence, "the %s snapshot did not look at waves, and no packet was taken",
+		out_fmt(&j->evidence,
+			"the %s snapshot did not look at waves, and no packet was taken",
 			left_waves_out(j->before) ? "earlier" : "later");
 	else if (!lists_waves(j) && symbols_differ(j))
-		out_str(&j->evidence, "the source lines of some code are known in one snapshot only");
+		out_str(&j->evidence,
+			"the source lines of some code are known in one snapshot only");
 	else
 		return false;
 	return true;
@@ -452,7 +454,8 @@ static enum rpc_progress judge_quiet(struct judge *j)
 		return RPC_PROGRESS_HUNG;
 	}
 	if (fresh) {
-		out_fmt(&j->evidence, "queue %u got packets between the snapshots and has taken none yet",
+		out_fmt(&j->evidence,
+			"queue %u got packets between the snapshots and has taken none yet",
 			fresh->queue_id);
 		return RPC_PROGRESS_UNKNOWN;
 	}

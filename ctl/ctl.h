@@ -161,6 +161,7 @@ const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list,
 /* show_registers.c */
 
 /** One wave: what it does, then its registers.  @param first, last  Lanes of vector registers. */
-int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last);
+int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first,
+		   uint32_t last);
 
 #endif /* CTL_H */

@@ -161,7 +161,8 @@ static bool is_same_process(const struct rpc_rank *r, const struct rpc_rank *s)
 	       r->start_ticks == s->start_ticks && !strcmp(r->host, s->host);
 }
 
-static int refuse(struct agent_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int refuse(struct agent_err *err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static int refuse(struct agent_err *err, const char *fmt, ...)
 {
@@ -186,9 +187,10 @@ static int check_ranks(const struct merge *m, const char *name,
 	for (size_t i = 0; i < s->n_ranks; i++)
 		for (size_t k = 0; k < n; k++)
 			if (is_same_process(&s->ranks[i], &known[k]))
-				return refuse(err, "%.60s: process %u of %.40s is in it, and in %.40s already",
-					      name, s->ranks[i].pid, s->ranks[i].host,
-					      known[k].name);
+				return refuse(
+					err,
+					"%.60s: process %u of %.40s is in it, and in %.40s already",
+					name, s->ranks[i].pid, s->ranks[i].host, known[k].name);
 	return 0;
 }
 

@@ -130,8 +130,8 @@ static const char *show_workgroups(struct rpc_arena *a, const struct rpc_group *
 	if (g->n_first_workgroup != 3 || g->n_last_workgroup != 3)
 		return rpc_arena_printf(a, "%u", g->workgroups);
 	if (from[1] || from[2] || to[1] || to[2])
-		return rpc_arena_printf(a, "%u (%u,%u,%u-%u,%u,%u)", g->workgroups, from[0], from[1],
-					from[2], to[0], to[1], to[2]);
+		return rpc_arena_printf(a, "%u (%u,%u,%u-%u,%u,%u)", g->workgroups, from[0],
+					from[1], from[2], to[0], to[1], to[2]);
 	if (from[0] == to[0])
 		return rpc_arena_printf(a, "%u (%u)", g->workgroups, from[0]);
 	return rpc_arena_printf(a, "%u (%u-%u)", g->workgroups, from[0], to[0]);

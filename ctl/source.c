@@ -145,14 +145,15 @@ void source_core_explain(struct source_core *s, struct agent_err *err)
 	if (err->code != AGENT_ERR_UNREACHABLE || !s->pid || !wait_for_end(s, GOODBYE_MS, &status))
 		return;
 	if (WIFSIGNALED(status))
-		agent_err_set(err, RPC_ERROR_FAILED, EIO, op,
-			      "the file is broken in a way that it should have noticed, or was shortened "
-			      "meanwhile; please report it",
-			      "%.100s: the program that reads it was ended by signal %d (%s)", s->path,
-			      WTERMSIG(status), strsignal(WTERMSIG(status)));
+		agent_err_set(
+			err, RPC_ERROR_FAILED, EIO, op,
+			"the file is broken in a way that it should have noticed, or was shortened "
+			"meanwhile; please report it",
+			"%.100s: the program that reads it was ended by signal %d (%s)", s->path,
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status) == NOT_FOUND)
-		agent_err_set(err, RPC_ERROR_FAILED, ENOENT, op, "is the agent installed as a whole?",
-			      "cannot run " PROGRAM);
+		agent_err_set(err, RPC_ERROR_FAILED, ENOENT, op,
+			      "is the agent installed as a whole?", "cannot run " PROGRAM);
 	else
 		agent_err_set(err, RPC_ERROR_FAILED, EIO, op, NULL,
 			      "%.100s: the program that reads it ended early", s->path);

@@ -53,7 +53,8 @@ enum watch_action watch_key(struct watch_state *s, const char *typed, size_t siz
 uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us);
 
 /** In place.  @return 0, -ENOMEM, -EFBIG (arena). */
-int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n, enum watch_sort sort);
+int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n,
+		      enum watch_sort sort);
 
 /** One line: process, waves, stop time, completeness. */
 void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s);

@@ -93,7 +93,9 @@ static int parse_date(const char *text, const struct tm *today, uint64_t *ret_us
 
 static int parse_day(int offset, const struct tm *today, uint64_t *ret_us)
 {
-	struct tm tm = { .tm_year = today->tm_year, .tm_mon = today->tm_mon, .tm_mday = today->tm_mday + offset,
+	struct tm tm = { .tm_year = today->tm_year,
+			 .tm_mon = today->tm_mon,
+			 .tm_mday = today->tm_mday + offset,
 			 .tm_isdst = -1 };
 	time_t t = mktime(&tm);
 

@@ -239,7 +239,8 @@ const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w);
 const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
 /** Is it a file of this machine?  Paths are as the compiler wrote them, maybe on another one. */
 bool dap_is_file(const char *path);
-int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
+int dap_threads(struct dap *d, const struct dap_request *q, struct out *body,
+		struct agent_err *err);
 int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
 int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);

@@ -35,7 +35,8 @@ static int word_help(struct dap *d, const struct dap_words *w, struct out *o, st
 	return 0;
 }
 
-static int word_groups(struct dap *d, const struct dap_words *w, struct out *o, struct agent_err *err)
+static int word_groups(struct dap *d, const struct dap_words *w, struct out *o,
+		       struct agent_err *err)
 {
 	out_fmt(o, "%u waves in %zu groups", d->snap->doc.wave_count, d->snap->n_all);
 	for (size_t i = 0; i < d->snap->n_threads; i++)
@@ -51,7 +52,8 @@ static int word_snapshot(struct dap *d, const struct dap_words *w, struct out *o
 	return r < 0 ? r : word_groups(d, w, o, err);
 }
 
-static int word_waves(struct dap *d, const struct dap_words *w, struct out *o, struct agent_err *err)
+static int word_waves(struct dap *d, const struct dap_words *w, struct out *o,
+		      struct agent_err *err)
 {
 	size_t n = 0;
 	int r = dap_see_waves(d, err);
@@ -94,7 +96,8 @@ static int word_registers(struct dap *d, const struct dap_words *w, struct out *
 	return 0;
 }
 
-static int word_memory(struct dap *d, const struct dap_words *w, struct out *o, struct agent_err *err)
+static int word_memory(struct dap *d, const struct dap_words *w, struct out *o,
+		       struct agent_err *err)
 {
 	struct rpc_memory_read_params p = { .session = d->session };
 	uint64_t size = 64;
@@ -117,14 +120,16 @@ static int word_memory(struct dap *d, const struct dap_words *w, struct out *o, 
 	return 0;
 }
 
-static int word_pause(struct dap *d, const struct dap_words *w, struct out *o, struct agent_err *err)
+static int word_pause(struct dap *d, const struct dap_words *w, struct out *o,
+		      struct agent_err *err)
 {
 	int r = dap_need_control(d, err);
 
 	return r < 0 ? r : dap_session_pause(d, "pause", err);
 }
 
-static int word_resume(struct dap *d, const struct dap_words *w, struct out *o, struct agent_err *err)
+static int word_resume(struct dap *d, const struct dap_words *w, struct out *o,
+		       struct agent_err *err)
 {
 	int r = dap_session_continue(d, err);
 

@@ -197,8 +197,9 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, st
 	if (s->n_all > s->n_threads) {
 		out_str(body, s->n_threads ? ",{" : "{");
 		dap_put_u64(body, "id", s->n_threads + 1);
-		dap_put_str(body, "name",
-			    rpc_arena_printf(&d->arena, "%zu more groups", s->n_all - s->n_threads));
+		dap_put_str(
+			body, "name",
+			rpc_arena_printf(&d->arena, "%zu more groups", s->n_all - s->n_threads));
 		out_char(body, '}');
 	}
 	out_str(body, "]}");
@@ -390,8 +391,8 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 	why = dap_group_reasons(&d->arena, t->group);
 	if (!why || !why[0])
 		return dap_invalid(err, "exceptionInfo: no exception stopped this group");
-	text = rpc_arena_printf(&d->arena, "%u wave%s stopped at 0x%" PRIx64 ": %s", t->group->waves,
-				t->group->waves == 1 ? "" : "s", t->pc, why);
+	text = rpc_arena_printf(&d->arena, "%u wave%s stopped at 0x%" PRIx64 ": %s",
+				t->group->waves, t->group->waves == 1 ? "" : "s", t->pc, why);
 	if (d->has_exception && d->exception.has_address && stop_reason_is_faulting(t->group))
 		text = rpc_arena_printf(&d->arena, "%s; the fault was at 0x%" PRIx64,
 					text ? text : "", d->exception.address);

@@ -197,7 +197,8 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 	v = acc ? &r->accumulator[i] : &r->vector[i];
 	for (size_t k = 0; k < v->n_lanes; k++)
 		put_full(p, rpc_arena_printf(&p->d->arena, "[%zu]", k),
-			 rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, v->lanes[k]), "u32", 0, NULL);
+			 rpc_arena_printf(&p->d->arena, "0x%08" PRIx64, v->lanes[k]), "u32", 0,
+			 NULL);
 	return 0;
 }
 
@@ -266,7 +267,8 @@ static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 			rpc_arena_printf(&p->d->arena, "0x%04x\u20130x%04x", at, end - 1);
 
 		put_full(p, name, "", NULL,
-			 dap_ref_make(p->d, DAP_SCOPE_LDS_CHUNK, ref->thread, at / LDS_CHUNK), NULL);
+			 dap_ref_make(p->d, DAP_SCOPE_LDS_CHUNK, ref->thread, at / LDS_CHUNK),
+			 NULL);
 	}
 	return 0;
 }

@@ -99,8 +99,8 @@ static void words(const struct disasm *d, const uint8_t *bytes, uint32_t size, u
 		uint64_t value = 0;
 
 		memcpy(&value, bytes + i, piece);
-		used += (size_t)snprintf(ret->text + used, sizeof(ret->text) - used, "%s0x%0*" PRIx64,
-					 i ? ", " : " ", (int)piece * 2, value);
+		used += (size_t)snprintf(ret->text + used, sizeof(ret->text) - used,
+					 "%s0x%0*" PRIx64, i ? ", " : " ", (int)piece * 2, value);
 	}
 }
 

@@ -59,9 +59,10 @@ int disasm_words_open(const struct disasm_options *o, void **ret_ctx)
 
 	if (!w)
 		return -ENOMEM;
-	snprintf(w->note, sizeof(w->note),
-		 "instructions of %.16s are shown as their words: only NVIDIA's tools can read them",
-		 o->cpu);
+	snprintf(
+		w->note, sizeof(w->note),
+		"instructions of %.16s are shown as their words: only NVIDIA's tools can read them",
+		o->cpu);
 	*ret_ctx = w;
 	return 0;
 }

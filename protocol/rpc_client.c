@@ -115,7 +115,8 @@ int rpc_client_open(const char *path, struct rpc_client **ret_c, struct agent_er
 	/* Bounds connect() as well, when the listener's queue is full (unix(7)). */
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	if (connect(fd, (struct sockaddr *)&address,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (path[0] != '@'))) < 0) {
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (path[0] != '@'))) <
+	    0) {
 		r = errno;
 		return agent_err_set(err, AGENT_ERR_UNREACHABLE, r, "connect", connect_hint(r),
 				     "no agent at %.150s: %s", path, strerror(r));

@@ -154,8 +154,8 @@ static int decode_string(struct rpc_decoder *d, const struct rpc_member *m, stru
 		return refuse(d, NULL, "must be a string, not %s", type_name(v));
 	size = (size_t)json_object_get_string_len(v);
 	if (m->max_length && size > m->max_length)
-		return refuse(d, NULL, "must have at most %" PRIu32 " bytes, not %zu", m->max_length,
-			      size);
+		return refuse(d, NULL, "must have at most %" PRIu32 " bytes, not %zu",
+			      m->max_length, size);
 	if (memchr(json_object_get_string(v), '\0', size))
 		return refuse(d, NULL, "must not contain a NUL character");
 	*ret = rpc_arena_strndup(d->arena, json_object_get_string(v), size);
@@ -488,7 +488,8 @@ static const char *find_problem(const char *text, size_t size)
 	while ((t = rpc_scan_next(&s)) != RPC_TOKEN_END) {
 		if (t == RPC_TOKEN_BAD)
 			return s.problem;
-		if (t == RPC_TOKEN_NUMBER && rpc_scan_is_huge_integer(text + s.start, s.pos - s.start))
+		if (t == RPC_TOKEN_NUMBER &&
+		    rpc_scan_is_huge_integer(text + s.start, s.pos - s.start))
 			return "an integer has more than 64 bits";
 	}
 	return NULL;

@@ -20,7 +20,8 @@ static bool is_string(const char *text, size_t size, const char *value)
 }
 
 /* @return false if the text is not one object. */
-static bool find_members(const char *text, size_t size, const char *const names[], struct piece *ret, size_t n)
+static bool find_members(const char *text, size_t size, const char *const names[],
+			 struct piece *ret, size_t n)
 {
 	struct rpc_scan s;
 	enum rpc_token t;
@@ -48,8 +49,9 @@ bool rpc_editor_request_parse(const char *text, size_t size, struct rpc_editor_r
 	struct piece m[ARRAY_SIZE(names)] = { 0 };
 
 	if (!find_members(text, size, names, m, ARRAY_SIZE(m)) || m[JSONRPC].text ||
-	    m[TYPE].token != RPC_TOKEN_STRING || !is_string(m[TYPE].text, m[TYPE].size, "request") ||
-	    m[SEQ].token != RPC_TOKEN_NUMBER || m[COMMAND].token != RPC_TOKEN_STRING)
+	    m[TYPE].token != RPC_TOKEN_STRING ||
+	    !is_string(m[TYPE].text, m[TYPE].size, "request") || m[SEQ].token != RPC_TOKEN_NUMBER ||
+	    m[COMMAND].token != RPC_TOKEN_STRING)
 		return false;
 	*ret = (struct rpc_editor_request){ .seq = m[SEQ].text, .seq_size = m[SEQ].size,
 					    .command = m[COMMAND].text, .command_size = m[COMMAND].size };

@@ -27,7 +27,9 @@ enum member {
 	MEMBER_COUNT
 };
 
-static const char *const member_names[] = { "jsonrpc", "id", "method", "params", "result", "error" };
+static const char *const member_names[] = {
+	"jsonrpc", "id", "method", "params", "result", "error"
+};
 
 struct envelope {
 	struct span members[MEMBER_COUNT];
@@ -144,7 +146,8 @@ static void read_request(const struct envelope *e, struct rpc_request *ret)
 		bad_request(ret, RPC_ERROR_INVALID_REQUEST, "method must be a string", NULL);
 	else if (!rpc_scan_string(method->text, method->size, ret->method, sizeof(ret->method)))
 		bad_request(ret, RPC_ERROR_METHOD_NOT_FOUND,
-			    "no method has a name longer than 63 bytes or with a NUL character", NULL);
+			    "no method has a name longer than 63 bytes or with a NUL character",
+			    NULL);
 	else
 		read_params(&e->members[MEMBER_PARAMS], ret);
 }

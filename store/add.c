@@ -58,7 +58,8 @@ static int begin(struct writing *w, struct store *s, const char *stem, enum name
 	snprintf(w->stem, sizeof(w->stem), "%s", stem);
 	name_file(stem, kind, true, w->temp);
 	name_file(stem, kind, false, w->final);
-	w->fd = s->sys->openat(s->dir_fd, w->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	w->fd = s->sys->openat(s->dir_fd, w->temp,
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (w->fd < 0 || flock(w->fd, LOCK_EX | LOCK_NB) < 0)
 		r = -errno;
 	store_unlock(s);
@@ -89,7 +90,8 @@ static void set_attributes(int fd, const struct store_meta *m)
 
 		snprintf(name, sizeof(name), "user.gpu_agent.%s", f->name);
 		/* Without them on file systems that have none. */
-		if (text[0] && fsetxattr(fd, name, text, strlen(text), 0) < 0 && errno == EOPNOTSUPP)
+		if (text[0] && fsetxattr(fd, name, text, strlen(text), 0) < 0 &&
+		    errno == EOPNOTSUPP)
 			return;
 	}
 }
@@ -194,7 +196,8 @@ static int write_piece(struct writing *w, uint64_t offset, const char *data, siz
 		else if (lseek(w->fd, (off_t)n, SEEK_CUR) < 0)
 			r = -errno;
 		else /* what was reserved there goes back; where that is impossible it stays */
-			fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(offset + at), (off_t)n);
+			fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				  (off_t)(offset + at), (off_t)n);
 	}
 	return r;
 }
@@ -261,7 +264,8 @@ static int copy_body(struct writing *w, int body_fd, uint64_t size)
 	return r;
 }
 
-static int add_body(struct store *s, const struct store_meta *m, const char *stem, int body_fd, uint64_t size)
+static int add_body(struct store *s, const struct store_meta *m, const char *stem, int body_fd,
+		    uint64_t size)
 {
 	struct writing w;
 	struct stat st;

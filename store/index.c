@@ -62,8 +62,8 @@ int index_find(const struct store_list *l, const struct store_item *i, struct st
 	const char *line, *end;
 
 	stem = strlen(i->name) + 1;
-	n = (size_t)snprintf(head, sizeof(head), "%s %" PRIu64 " %" PRIu64 " ", i->name, i->record_size,
-			     i->record_mtime_ns);
+	n = (size_t)snprintf(head, sizeof(head), "%s %" PRIu64 " %" PRIu64 " ", i->name,
+			     i->record_size, i->record_mtime_ns);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2, at = line_start(l, middle);
 
@@ -128,11 +128,13 @@ int store_list_meta(struct store *s, struct store_list *l, const struct store_it
 
 static int write_text(struct store *s, const char *data, size_t size)
 {
-	auto_close int fd = s->sys->openat(s->dir_fd, "." INDEX_NAME,
-					   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_close int fd =
+		s->sys->openat(s->dir_fd, "." INDEX_NAME,
+			       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	ssize_t n = fd < 0 ? -1 : s->sys->write(fd, data, size);
 
-	if (n < 0 || (size_t)n != size || renameat(s->dir_fd, "." INDEX_NAME, s->dir_fd, INDEX_NAME) < 0) {
+	if (n < 0 || (size_t)n != size ||
+	    renameat(s->dir_fd, "." INDEX_NAME, s->dir_fd, INDEX_NAME) < 0) {
 		if (fd >= 0)
 			s->sys->unlinkat(s->dir_fd, "." INDEX_NAME);
 		return -EIO;

@@ -128,7 +128,8 @@ static bool take_unicode(struct text *t, char *ret, size_t size, size_t *n)
 	if (c < 0x80)
 		return put(ret, size, n, (char[]){ (char)c }, 1);
 	if (c < 0x800)
-		return put(ret, size, n, (char[]){ (char)(0xc0 | c >> 6), (char)(0x80 | (c & 0x3f)) }, 2);
+		return put(ret, size, n,
+			   (char[]){ (char)(0xc0 | c >> 6), (char)(0x80 | (c & 0x3f)) }, 2);
 	return put(ret, size, n, (char[]){ (char)(0xe0 | c >> 12), (char)(0x80 | (c >> 6 & 0x3f)),
 					   (char)(0x80 | (c & 0x3f)) }, 3);
 }
@@ -195,7 +196,8 @@ static bool skip_value(struct text *t)
 	skip_space(t);
 	if (t->at < t->end && *t->at == '"')
 		return take_string(t, ignored, sizeof(ignored));
-	for (from = t->at; t->at < t->end && strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", *t->at) && *t->at; )
+	for (from = t->at; t->at < t->end &&
+			   strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", *t->at) && *t->at;)
 		t->at++;
 	return t->at > from;
 }

@@ -52,8 +52,8 @@ void name_stem(const struct store_meta *m, char ret[NAME_MAX + 1])
 
 	escape(m->comm, comm, sizeof(comm));
 	escape(m->rule, rule, sizeof(rule));
-	snprintf(ret, NAME_MAX + 1, "%s.u%u.p%u.%s.%s.%016llx.%s", m->id, m->uid, m->pid, comm, rule,
-		 (unsigned long long)name_key_hash(m->key), m->boot_id);
+	snprintf(ret, NAME_MAX + 1, "%s.u%u.p%u.%s.%s.%016llx.%s", m->id, m->uid, m->pid, comm,
+		 rule, (unsigned long long)name_key_hash(m->key), m->boot_id);
 }
 
 void name_file(const char *stem, enum name_kind kind, bool unfinished, char ret[NAME_MAX + 1])
@@ -125,10 +125,10 @@ static bool parse_parts(const char *part[PARTS], const size_t size[PARTS], struc
 {
 	uint64_t uid, pid, boot;
 
-	if (size[0] != ID_LENGTH || !time_of_id(part[0], &ret->time_s) ||
-	    size[1] < 2 || part[1][0] != 'u' || !digits(part[1] + 1, size[1] - 1, &uid) || uid > UINT32_MAX ||
-	    size[2] < 2 || part[2][0] != 'p' || !digits(part[2] + 1, size[2] - 1, &pid) || pid > INT32_MAX ||
-	    !is_escaped(part[3], size[3]) || !is_escaped(part[4], size[4]) ||
+	if (size[0] != ID_LENGTH || !time_of_id(part[0], &ret->time_s) || size[1] < 2 ||
+	    part[1][0] != 'u' || !digits(part[1] + 1, size[1] - 1, &uid) || uid > UINT32_MAX ||
+	    size[2] < 2 || part[2][0] != 'p' || !digits(part[2] + 1, size[2] - 1, &pid) ||
+	    pid > INT32_MAX || !is_escaped(part[3], size[3]) || !is_escaped(part[4], size[4]) ||
 	    size[5] != 16 || !hex(part[5], 16, &ret->key_hash) || size[6] > 32 ||
 	    !hex(part[6], size[6], &boot))
 		return false;

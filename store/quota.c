@@ -123,7 +123,8 @@ static int delete_aged(struct vacuum *v)
 		struct store_item *item = &v->list.items[i];
 		uint64_t age = v->now_s > item->time_s ? v->now_s - item->time_s : 0;
 		bool record = l->record_age_s && age > l->record_age_s;
-		bool body = l->body_age_s && age > l->body_age_s && item->body == STORE_BODY_PRESENT;
+		bool body =
+			l->body_age_s && age > l->body_age_s && item->body == STORE_BODY_PRESENT;
 		int e = may_go(v, item) && (record || body) ? delete(v, item, record) : 0;
 
 		if (e < 0 && e != -EBUSY && r == 0)

@@ -59,8 +59,9 @@ static int add_file(struct scan *c, const char *file)
 		return 0;
 	if (c->n == c->capacity) {
 		size_t capacity = c->capacity ? 2 * c->capacity : 64;
-		struct found *grown = capacity > FILES_MAX ? NULL :
-							     reallocarray(c->files, capacity, sizeof(*grown));
+		struct found *grown = capacity > FILES_MAX
+					      ? NULL
+					      : reallocarray(c->files, capacity, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
@@ -154,7 +155,8 @@ static int make_items(struct scan *c)
 
 static int compare_keys(const void *x, const void *y)
 {
-	const struct store_item *a = *(struct store_item *const *)x, *b = *(struct store_item *const *)y;
+	const struct store_item *a = *(struct store_item *const *)x,
+				*b = *(struct store_item *const *)y;
 
 	if (a->uid != b->uid)
 		return a->uid < b->uid ? -1 : 1;

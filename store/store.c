@@ -80,7 +80,8 @@ int store_limits_parse(const struct store_limits_text *t, uint64_t fs_bytes,
 	struct store_limits l;
 	uint64_t records = STORE_RECORDS;
 
-	if (parse_size(t->max_use, fs_bytes, STORE_MAX_USE_PERCENT, STORE_MAX_USE_CAP, &l.max_use) < 0 ||
+	if (parse_size(t->max_use, fs_bytes, STORE_MAX_USE_PERCENT, STORE_MAX_USE_CAP, &l.max_use) <
+		    0 ||
 	    parse_size(t->keep_free, fs_bytes, STORE_KEEP_FREE_PERCENT, STORE_KEEP_FREE_CAP,
 		       &l.keep_free) < 0 ||
 	    parse_size(t->max_body ? t->max_body : "0", fs_bytes, 0, 0, &l.max_body) < 0 ||
@@ -277,7 +278,8 @@ static int pin_locked(struct store *s, const struct store_item *i, bool pin)
 	if (r < 0)
 		return r;
 	name_file(i->name, NAME_PIN, false, file);
-	fd = s->sys->openat(s->dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = s->sys->openat(s->dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	return fd < 0 && errno != EEXIST ? -errno : 0;
 }
 

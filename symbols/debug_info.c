@@ -265,7 +265,8 @@ static int read_units(struct debug_info *d)
 	int r = 0;
 
 	while (r == 0 && spend(d) &&
-	       dwarf_next_unit(d->dw, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL) == 0 &&
+	       dwarf_next_unit(d->dw, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL) ==
+		       0 &&
 	       next > at) {
 		r = add_unit(d, at + header, next);
 		at = next;

@@ -81,7 +81,9 @@ static int connect_front(const char *socket, struct rpc_client **ret, struct age
 
 static int serve(void)
 {
-	struct dap_options o = { .in_fd = IPC_FD_EDITOR, .out_fd = IPC_FD_EDITOR, .connect = connect_front };
+	struct dap_options o = { .in_fd = IPC_FD_EDITOR,
+				 .out_fd = IPC_FD_EDITOR,
+				 .connect = connect_front };
 	struct agent_err err = { 0 };
 	const void *early;
 	int r = fd_memfd_map(IPC_FD_EARLY, EARLY_MAX, &early, &o.early_size);
@@ -106,8 +108,9 @@ int main(int argc, char **argv)
 
 	if (fd_reserve_stdio() < 0)
 		return 1;
-	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || fd_set_cloexec(IPC_FD_EDITOR, true) < 0 ||
-	    fd_set_cloexec(IPC_FD_FRONT, true) < 0 || fd_set_cloexec(IPC_FD_EARLY, true) < 0) {
+	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 ||
+	    fd_set_cloexec(IPC_FD_EDITOR, true) < 0 || fd_set_cloexec(IPC_FD_FRONT, true) < 0 ||
+	    fd_set_cloexec(IPC_FD_EARLY, true) < 0) {
 		fputs("gpu-agent-adapter is started by gpu-agentd\n", stderr);
 		return 2;
 	}

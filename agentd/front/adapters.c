@@ -49,7 +49,8 @@ bool adapters_begin(struct conn *c, const char *body, size_t size)
 		spawner_start(r, IPC_KIND_ADAPTER, START_MS);
 		return true;
 	}
-	agent_err_set(&err, RPC_ERROR_FAILED, -e, "memfd", NULL, "cannot hand the connection to a debug adapter");
+	agent_err_set(&err, RPC_ERROR_FAILED, -e, "memfd", NULL,
+		      "cannot hand the connection to a debug adapter");
 	request_fail(r, &err);
 	return true;
 }
@@ -76,10 +77,12 @@ int adapters_refused(const struct ipc_started *m, struct agent_err *err)
 				     "end another one, or raise [limits] in agentd.conf",
 				     "your user has too many debug adapters on the agent's socket");
 	case IPC_VERDICT_USER_NAMESPACE:
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "start adapter", "run gpu-agentctl dap there",
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "start adapter",
+				     "run gpu-agentctl dap there",
 				     "the editor lives in another user namespace than the agent");
 	default:
-		return agent_err_set(err, RPC_ERROR_FAILED, -m->status, "start adapter", "see the agent's log",
+		return agent_err_set(err, RPC_ERROR_FAILED, -m->status, "start adapter",
+				     "see the agent's log",
 				     "the agent cannot start a debug adapter");
 	}
 }

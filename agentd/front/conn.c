@@ -197,7 +197,8 @@ static void conn_writable(int fd, short what, void *user)
 	bool dead = c->dead;
 
 	if (what & EV_TIMEOUT) {
-		log_info("client of pid %d does not read: dropped with %zu bytes unsent", (int)c->pid, left);
+		log_info("client of pid %d does not read: dropped with %zu bytes unsent",
+			 (int)c->pid, left);
 		dead = true;
 	} else if (left && evbuffer_write(c->out, fd) < 0) {
 		dead = errno != EAGAIN && errno != EINTR;
@@ -498,7 +499,8 @@ static void reject(int fd, const char *why)
 	auto_out struct out text = { 0 }, frame = { 0 };
 	struct agent_err err = { 0 };
 
-	agent_err_set(&err, RPC_ERROR_LIMIT, 0, "connect", "close connections you no longer need", "%s", why);
+	agent_err_set(&err, RPC_ERROR_LIMIT, 0, "connect", "close connections you no longer need",
+		      "%s", why);
 	out_init(&text, 512);
 	out_init(&frame, 1024);
 	rpc_message_error(&text, NULL, 0, &err);

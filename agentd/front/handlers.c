@@ -28,14 +28,15 @@
 
 static int no_session(struct agent_err *err, const char *id)
 {
-	return agent_err_set(err, RPC_ERROR_NO_SUCH_SESSION, 0, NULL,
-			     "sessions belong to the connection that attached: call session.attach first",
-			     "this connection has no session %.40s", id);
+	return agent_err_set(
+		err, RPC_ERROR_NO_SUCH_SESSION, 0, NULL,
+		"sessions belong to the connection that attached: call session.attach first",
+		"this connection has no session %.40s", id);
 }
 
 static int agent_hello(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
-		       const struct rpc_agent_hello_params *params, struct rpc_agent_hello_result *ret,
-		       struct agent_err *err)
+		       const struct rpc_agent_hello_params *params,
+		       struct rpc_agent_hello_result *ret, struct agent_err *err)
 {
 	struct front *f = ctx;
 	const char **features = rpc_arena_array(arena, RPC_FEATURE_COUNT, sizeof(*features));
@@ -117,15 +118,17 @@ static int session_attach_start(void *ctx, struct rpc_call *call, struct rpc_are
 static void audit(const struct conn *c, const struct session *s, const char *method)
 {
 	char target[12], uid[12], pid[12];
-	const struct log_field fields[] = { { "OBJECT_PID", target },	  { "GPU_AGENT_PEER_UID", uid },
-					    { "GPU_AGENT_PEER_PID", pid }, { "GPU_AGENT_METHOD", method },
-					    { "GPU_AGENT_SESSION", s->id }, { NULL, NULL } };
+	const struct log_field fields[] = {
+		{ "OBJECT_PID", target },       { "GPU_AGENT_PEER_UID", uid },
+		{ "GPU_AGENT_PEER_PID", pid },  { "GPU_AGENT_METHOD", method },
+		{ "GPU_AGENT_SESSION", s->id }, { NULL, NULL }
+	};
 
 	snprintf(target, sizeof(target), "%u", s->pid);
 	snprintf(uid, sizeof(uid), "%u", c->uid);
 	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields, "%s on process %u by uid %u (pid %s)",
-		   method, s->pid, c->uid, pid);
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields,
+		   "%s on process %u by uid %u (pid %s)", method, s->pid, c->uid, pid);
 }
 
 static void detach_expired(int fd, short what, void *user)

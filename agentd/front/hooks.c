@@ -23,8 +23,8 @@ static void expired(int fd, short what, void *user)
 	struct request *r = user;
 	struct agent_err err = { 0 };
 
-	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name, "see the agent's log",
-		      "no answer in time");
+	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name,
+		      "see the agent's log", "no answer in time");
 	request_fail(r, &err);
 }
 
@@ -52,7 +52,9 @@ int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 /* What a hook gets about a process whose kernel has written where it may not; nothing of it is true. */
 static int sample_document(uint32_t uid, int *ret_fd)
 {
-	static struct rpc_frame frame = { .function = "sample_kernel", .file = "sample.hip", .has_line = true,
+	static struct rpc_frame frame = { .function = "sample_kernel",
+					  .file = "sample.hip",
+					  .has_line = true,
 					  .line = SAMPLE_LINE };
 	static enum rpc_stop_reason reason = RPC_STOP_REASON_MEMORY_VIOLATION;
 	static const char *missing = "this is a sample, made by hooks.test";
@@ -103,7 +105,8 @@ int hooks_test(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 				     "rule: not the name of a rule");
 	r = sample_document(params->has_uid ? params->uid : call->conn->uid, &document_fd);
 	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "cannot make the sample");
+		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL,
+				     "cannot make the sample");
 	return ask(call->request, params->rule, uid, document_fd, TEST_MS, err);
 }
 
@@ -115,7 +118,8 @@ static void fail(struct request *r, int e)
 
 	switch (e) {
 	case -ENOENT:
-		agent_err_set(&err, RPC_ERROR_NO_SUCH_RULE, 0, NULL, "hooks.list names those that there are",
+		agent_err_set(&err, RPC_ERROR_NO_SUCH_RULE, 0, NULL,
+			      "hooks.list names those that there are",
 			      "there is no such rule, or it has no hook");
 		break;
 	case -EACCES:
@@ -124,11 +128,12 @@ static void fail(struct request *r, int e)
 			      "you may not run this hook");
 		break;
 	case -ENOBUFS:
-		agent_err_set(&err, RPC_ERROR_LIMIT, 0, NULL, "try again later", "too many hooks wait");
+		agent_err_set(&err, RPC_ERROR_LIMIT, 0, NULL, "try again later",
+			      "too many hooks wait");
 		break;
 	default:
-		agent_err_set(&err, RPC_ERROR_FAILED, -e, rpc_methods[r->method].name, "see the agent's log",
-			      "the hook cannot be run");
+		agent_err_set(&err, RPC_ERROR_FAILED, -e, rpc_methods[r->method].name,
+			      "see the agent's log", "the hook cannot be run");
 	}
 	request_fail(r, &err);
 }

@@ -178,7 +178,8 @@ void request_fail_text(struct request *r, const char *error, size_t size)
 	/* What a worker says is taken apart and written again, so that it is an error for sure. */
 	if (agent_err_decode_text(error, size, &err) < 0) {
 		err = (struct agent_err){ 0 };
-		agent_err_set(&err, RPC_ERROR_INTERNAL, 0, NULL, NULL, "malformed error from a worker");
+		agent_err_set(&err, RPC_ERROR_INTERNAL, 0, NULL, NULL,
+			      "malformed error from a worker");
 	}
 	request_fail(r, &err);
 }

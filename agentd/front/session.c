@@ -198,13 +198,15 @@ static int send_head(struct session *s, const struct ipc_head *head, const char 
 /* Without these a target would stay suspended, or withhold faults, for somebody who is gone. */
 static void tell_left(struct session *s, uint32_t client, bool was_writer)
 {
-	int r = send_head(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client }, NULL, -1);
+	int r = send_head(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client }, NULL,
+			  -1);
 
 	if (r == 0 && was_writer)
 		r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL, -1);
 
 	if (r < 0) {
-		log_warning("session %s: worker takes no messages (%s): killed", s->id, strerror(-r));
+		log_warning("session %s: worker takes no messages (%s): killed", s->id,
+			    strerror(-r));
 		kill_worker(s);
 	}
 }
@@ -297,7 +299,8 @@ static void call_expired(int fd, short what, void *user)
 	struct request *r = user;
 	struct session *s = find_caller(r);
 	/* The worker bounds each call itself: with no answer to any for so long, it is stuck. */
-	bool stuck = s && (clock_now_ns() - s->heard_ns) / 1000000 + TIMER_SLACK_MS >= r->timeout_ms;
+	bool stuck =
+		s && (clock_now_ns() - s->heard_ns) / 1000000 + TIMER_SLACK_MS >= r->timeout_ms;
 	struct agent_err err = { 0 };
 
 	if (s && r->method == RPC_METHOD_SESSION_ATTACH) {
@@ -307,9 +310,10 @@ static void call_expired(int fd, short what, void *user)
 	if (stuck)
 		kill_worker(s);
 	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name,
-		      !stuck ? "other calls came first: send fewer at once" :
-		      s->kind == IPC_KIND_STORE ? "is the disk with the store very busy?" :
-						  "the worker is killed; the kernel lets the target run",
+		      !stuck ? "other calls came first: send fewer at once"
+		      : s->kind == IPC_KIND_STORE
+			      ? "is the disk with the store very busy?"
+			      : "the worker is killed; the kernel lets the target run",
 		      "no answer in time");
 	if (stuck && s->kind != IPC_KIND_STORE)
 		agent_err_set_resumed(&err, true);
@@ -343,7 +347,8 @@ static int refuse_call(const struct session *s, size_t size, bool has_fd, struct
 		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, "attach again",
 				     "session %s is over", s->id);
 	if (size + unanswered_bytes(s) > CALL_BYTES_MAX)
-		return agent_err_set(err, RPC_ERROR_FAILED, 0, NULL, "wait for answers before asking more",
+		return agent_err_set(err, RPC_ERROR_FAILED, 0, NULL,
+				     "wait for answers before asking more",
 				     "too many large requests wait for session %s", s->id);
 	if (has_fd && has_fd_under_way(s))
 		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, "wait for its answer",

@@ -78,7 +78,8 @@ void suspensions_take(struct session *s, const struct ipc_message *m)
 	memcpy(s->suspension, m->text, size);
 	/* What the worker says comes from a process that parses strangers' memory. */
 	if (s->suspension->n_queues > (size - head) / sizeof(s->suspension->queues[0]))
-		s->suspension->n_queues = (uint32_t)((size - head) / sizeof(s->suspension->queues[0]));
+		s->suspension->n_queues =
+			(uint32_t)((size - head) / sizeof(s->suspension->queues[0]));
 	note_target(s, s->suspension);
 }
 

@@ -56,7 +56,8 @@ static int place(int *error_fd)
 {
 	int high = fcntl(*error_fd, F_DUPFD_CLOEXEC, 32);
 
-	if (high < 0 || dup3(high, FD_ERROR, O_CLOEXEC) < 0 || close_range(FD_ERROR + 1, ~0u, 0) < 0)
+	if (high < 0 || dup3(high, FD_ERROR, O_CLOEXEC) < 0 ||
+	    close_range(FD_ERROR + 1, ~0u, 0) < 0)
 		return -errno;
 	*error_fd = FD_ERROR;
 	close(FD_FILE);
@@ -148,7 +149,8 @@ static void make_environment(const struct hook_child *c, struct environment *e)
 		e->list[n++] = e->user;
 		e->list[n++] = e->logname;
 	}
-	for (const char *p = job->env, *end = p + job->env_size; p < end && n < ENV_MAX; p += strlen(p) + 1)
+	for (const char *p = job->env, *end = p + job->env_size; p < end && n < ENV_MAX;
+	     p += strlen(p) + 1)
 		e->list[n++] = (char *)p;
 	e->list[n] = NULL;
 }
@@ -208,7 +210,8 @@ void hook_child_check(const struct hook_child *c)
 	int file_fd, r = become(c);
 
 	if (r < 0)
-		give_up(c->error_fd, HOOK_END_FAILED, "cannot become uid %u: %s", c->user->uid, strerror(-r));
+		give_up(c->error_fd, HOOK_END_FAILED, "cannot become uid %u: %s", c->user->uid,
+			strerror(-r));
 	if (hook_file_open(c->job->path, c->user->uid, e.why, sizeof(e.why), &file_fd) < 0)
 		e.end = HOOK_END_REFUSED;
 	tell(c->error_fd, &e);

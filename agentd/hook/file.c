@@ -35,8 +35,10 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct walk *w, const ch
 static int judge(struct walk *w, const struct stat *st)
 {
 	if (st->st_uid != 0 && st->st_uid != w->uid)
-		return refuse(w, "%s belongs to uid %u, neither root nor the user it would run as (uid %u)",
-			      w->done, st->st_uid, w->uid);
+		return refuse(
+			w,
+			"%s belongs to uid %u, neither root nor the user it would run as (uid %u)",
+			w->done, st->st_uid, w->uid);
 	if (st->st_mode & (S_IWGRP | S_IWOTH))
 		return refuse(w, "%s can be written by %s (mode %04o)", w->done,
 			      st->st_mode & S_IWOTH ? "everybody" : "a group",

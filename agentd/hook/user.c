@@ -58,10 +58,12 @@ int hook_user_find(const struct hook_job *job, char *why, size_t why_size, struc
 	if (r < 0) {
 		snprintf(why, why_size, "groups of uid %u: %s", u.uid, strerror(-r));
 	} else if (u.uid == 0 && !job->root_allowed) {
-		snprintf(why, why_size, "it would run as root: set hook_user, to root if that is meant");
+		snprintf(why, why_size,
+			 "it would run as root: set hook_user, to root if that is meant");
 		r = -EPERM;
 	} else if (u.uid != getuid() && !privileges_may_become()) {
-		snprintf(why, why_size, "an agent without privileges runs hooks only as its own user");
+		snprintf(why, why_size,
+			 "an agent without privileges runs hooks only as its own user");
 		r = -EPERM;
 	}
 	if (r < 0)

@@ -41,7 +41,8 @@ int adapters_start(struct workers *w, const struct access_peer *peer, int client
 		return -errno;
 	front = pair[0];
 	adapter = pair[1];
-	r = workers_fork(w, &like, START_MS, adapter_exec, &(struct place){ adapter, client_sock, early_fd }, &k);
+	r = workers_fork(w, &like, START_MS, adapter_exec,
+			 &(struct place){ adapter, client_sock, early_fd }, &k);
 	if (r < 0)
 		return r;
 	*ret_id = k->id;

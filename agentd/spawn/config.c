@@ -140,7 +140,8 @@ static const char *store(const struct key *k, const char *value, struct config *
 }
 
 /* Only the first mistake is told. */
-static void mistake(struct parse *p, int line, const char *section, const char *name, const char *wrong)
+static void mistake(struct parse *p, int line, const char *section, const char *name,
+		    const char *wrong)
 {
 	if (p->failed)
 		return;
@@ -152,7 +153,8 @@ static void mistake(struct parse *p, int line, const char *section, const char *
 		snprintf(p->error, p->error_size, "%s:%d: %s", p->name, line, wrong);
 }
 
-static const char *store_rule(struct parse *p, const char *rule, const char *name, const char *value)
+static const char *store_rule(struct parse *p, const char *rule, const char *name,
+			      const char *value)
 {
 	if (!p->config->rules)
 		return "rules are not read here";

@@ -72,7 +72,8 @@ int discover_start(struct discover *d, const char *const paths[], size_t n)
 	if (d->fd < 0)
 		return -errno;
 	for (size_t i = 0; i < n && i < DISCOVER_NODES_MAX; i++)
-		d->nodes[d->n++] = (struct discover_node){ .path = paths[i], .wd = -1, .dir_wd = -1 };
+		d->nodes[d->n++] =
+			(struct discover_node){ .path = paths[i], .wd = -1, .dir_wd = -1 };
 	for (size_t i = 0; i < d->n; i++)
 		watch_node(d, &d->nodes[i]);
 	return 0;

@@ -115,8 +115,9 @@ static void end_worker(int record, pid_t target, uint64_t grace)
 
 	while ((pid = holder(record)) > 0) {
 		if (!give_up && !clock_left_ms(grace)) {
-			log_warning("worker %d for process %d does not end without its parent: killed",
-				    (int)pid, (int)target);
+			log_warning(
+				"worker %d for process %d does not end without its parent: killed",
+				(int)pid, (int)target);
 			kill(pid, SIGKILL);
 			give_up = clock_deadline_ms(DEATH_MS);
 		}

@@ -48,14 +48,17 @@ static void on_done(void *ctx, const struct hook_report *report)
 static void audit(const struct access_peer *peer, const char *rule, int result)
 {
 	char uid[12], pid[12];
-	const struct log_field fields[] = { { "GPU_AGENT_PEER_UID", uid },   { "GPU_AGENT_PEER_PID", pid },
-					    { "GPU_AGENT_METHOD", "hooks.test" }, { "GPU_AGENT_RULE", rule },
+	const struct log_field fields[] = { { "GPU_AGENT_PEER_UID", uid },
+					    { "GPU_AGENT_PEER_PID", pid },
+					    { "GPU_AGENT_METHOD", "hooks.test" },
+					    { "GPU_AGENT_RULE", rule },
 					    { NULL, NULL } };
 
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields, "test of rule %s by uid %s (pid %s): %s", rule,
-		   uid, pid, result < 0 ? strerror(-result) : "allowed");
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields,
+		   "test of rule %s by uid %s (pid %s): %s", rule, uid, pid,
+		   result < 0 ? strerror(-result) : "allowed");
 }
 
 /* Administrators run what root has configured, as its user or as themselves; root, as anybody. */
@@ -89,7 +92,8 @@ static int list(struct hook_desk *d, const struct access_peer *peer, struct aske
 	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, on_listed, a);
 }
 
-void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock, int document_fd)
+void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock,
+			int document_fd)
 {
 	struct asked *a = malloc(sizeof(*a));
 	struct access_peer peer;

@@ -18,6 +18,7 @@ struct hook_desk {
 };
 
 /** Answered now or later, once.  The desk must outlive its hooks. */
-void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock, int document_fd);
+void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock,
+			int document_fd);
 
 #endif /* SPAWN_HOOK_REQUESTS_H */

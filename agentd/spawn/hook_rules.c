@@ -267,7 +267,8 @@ void hook_rules_log(const struct hook_job *job, const char *rule, pid_t target,
 		    const struct hook_report *report)
 {
 	bool good = report->end == HOOK_END_EXIT && report->status == 0;
-	char pid[12], status[12], uid[12], duration[21], total[21], left[12], outcome[HOOK_WHY_MAX + 32];
+	char pid[12], status[12], uid[12], duration[21], total[21], left[12],
+		outcome[HOOK_WHY_MAX + 32];
 	struct log_field fields[FIELDS_MAX + OWN_FIELDS + 1];
 	auto_free char *output = NULL, *env = NULL;
 	size_t n = 0;

@@ -132,7 +132,8 @@ static void finish(struct hooks *h, struct hook_task *t, const struct hook_repor
 		t->done(t->ctx, report);
 }
 
-static void finish_without_report(struct hooks *h, struct hook_task *t, enum hook_end end, const char *why)
+static void finish_without_report(struct hooks *h, struct hook_task *t, enum hook_end end,
+				  const char *why)
 {
 	struct hook_report *report = calloc(1, sizeof(*report));
 	static struct hook_report no_memory;
@@ -148,7 +149,8 @@ static void finish_without_report(struct hooks *h, struct hook_task *t, enum hoo
 
 /* ------------------------------------------------------------------ starting ----------------- */
 
-static _Noreturn void runner_exec(const struct hooks *h, const struct hook_task *t, int job, int link)
+static _Noreturn void runner_exec(const struct hooks *h, const struct hook_task *t, int job,
+				  int link)
 {
 	static const int to[] = { HOOK_FD_JOB, HOOK_FD_LINK };
 	const int from[] = { job, link };
@@ -169,7 +171,8 @@ static _Noreturn void runner_exec(const struct hooks *h, const struct hook_task 
 static int start(struct hooks *h, struct hook_task *t)
 {
 	auto_close int job = -1, ours = -1, theirs = -1;
-	int pair[2], r = fd_memfd_sealed("gpu-agent-hook", t->jobs, t->n_jobs * sizeof(*t->jobs), &job);
+	int pair[2],
+		r = fd_memfd_sealed("gpu-agent-hook", t->jobs, t->n_jobs * sizeof(*t->jobs), &job);
 
 	if (r == 0)
 		r = fd_socketpair(SOCK_NONBLOCK, pair);
@@ -185,8 +188,8 @@ static int start(struct hooks *h, struct hook_task *t)
 		return -errno;
 	}
 	t->link_fd = TAKE_FD(ours);
-	t->kill_at = clock_deadline_ms(is_check(t) ? CHECK_MS :
-						     t->jobs[0].limits.timeout_ms + RUNNER_GRACE_MS);
+	t->kill_at = clock_deadline_ms(
+		is_check(t) ? CHECK_MS : t->jobs[0].limits.timeout_ms + RUNNER_GRACE_MS);
 	return 0;
 }
 

@@ -73,8 +73,9 @@ int listen_open(const char *path, gid_t gid, int *ret_fd, char *error, size_t er
 	int r;
 
 	if (path[0] != '/' || strlen(path) >= sizeof(addr.sun_path)) {
-		snprintf(error, error_size, "socket path %s: not absolute, or longer than %zu bytes",
-			 path, sizeof(addr.sun_path) - 1);
+		snprintf(error, error_size,
+			 "socket path %s: not absolute, or longer than %zu bytes", path,
+			 sizeof(addr.sun_path) - 1);
 		return -EINVAL;
 	}
 	str_copy(addr.sun_path, sizeof(addr.sun_path), path);

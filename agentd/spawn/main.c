@@ -80,7 +80,8 @@ struct spawn {
 	struct workers workers;
 	struct hooks hooks;
 	struct hook_desk hook_desk;
-	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX], hook_program[PATH_MAX];
+	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX],
+		hook_program[PATH_MAX];
 	char adapter_program[PATH_MAX];
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	uid_t front_uid;
@@ -186,7 +187,8 @@ static int load_config(struct spawn *s, struct rules *rules)
 	    apply_option("socket", c->socket, sizeof(c->socket), opt.socket) < 0 ||
 	    apply_option("kfd", c->kfd_device, sizeof(c->kfd_device), opt.kfd) < 0 ||
 	    apply_option("kfd-sysfs", c->kfd_sysfs, sizeof(c->kfd_sysfs), opt.kfd_sysfs) < 0 ||
-	    apply_option("cuda-library", c->cuda_library, sizeof(c->cuda_library), opt.cuda_library) < 0)
+	    apply_option("cuda-library", c->cuda_library, sizeof(c->cuda_library),
+			 opt.cuda_library) < 0)
 		return -EINVAL;
 	if (opt.idle_exit) {
 		if (str_to_ms(opt.idle_exit, &ms) < 0) {
@@ -378,7 +380,8 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 		break;
 	case IPC_NOTE_STATUS:
 		s->idle = s->idle && !m->value;
-		notify_send("STATUS=%u sessions, %u connections", m->value >> 16, m->value & 0xffff);
+		notify_send("STATUS=%u sessions, %u connections", m->value >> 16,
+			    m->value & 0xffff);
 		break;
 	case IPC_NOTE_KILL:
 		workers_kill(&s->workers, m->value);
@@ -418,7 +421,8 @@ static void found(void *ctx, pid_t pid, enum ipc_vendor vendor)
 		watches_found(&s->watches, pid, vendor);
 }
 
-static void hook_asked(void *ctx, const struct worker *k, const struct ipc_fault *fault, int document_fd)
+static void hook_asked(void *ctx, const struct worker *k, const struct ipc_fault *fault,
+		       int document_fd)
 {
 	struct spawn *s = ctx;
 
@@ -450,7 +454,9 @@ static void send_hooked(void *ctx, const struct ipc_hooked *m, int fd)
 
 static void front_hooks(struct spawn *s, struct ipc_hooks *m, int client_sock, int document_fd)
 {
-	const struct ipc_hooked lost = { .type = IPC_HOOKED, .request = m->request, .status = -EMFILE };
+	const struct ipc_hooked lost = { .type = IPC_HOOKED,
+					 .request = m->request,
+					 .status = -EMFILE };
 
 	m->rule[sizeof(m->rule) - 1] = '\0';
 	if (client_sock < 0)

@@ -32,7 +32,8 @@ static bool is_sane(const struct ipc_fault *f)
 	       memchr(f->location, '\0', sizeof(f->location)) && memchr(f->exe, '\0', sizeof(f->exe));
 }
 
-void rule_hooks_run(struct hooks *h, const struct worker *k, const struct ipc_fault *fault, int document_fd)
+void rule_hooks_run(struct hooks *h, const struct worker *k, const struct ipc_fault *fault,
+		    int document_fd)
 {
 	const struct log_field fields[] = {
 		{ "GPU_AGENT_RECORD", fault->record },	     { "GPU_AGENT_COMM", fault->comm },
@@ -51,6 +52,6 @@ void rule_hooks_run(struct hooks *h, const struct worker *k, const struct ipc_fa
 	if (is_sane(fault))
 		r = hooks_run(h, &e, NULL, NULL);
 	if (r < 0 && r != -ENOBUFS)
-		log_warning("rule %s: its hook is not run for process %d: %s", k->rule, (int)k->target,
-			    strerror(-r));
+		log_warning("rule %s: its hook is not run for process %d: %s", k->rule,
+			    (int)k->target, strerror(-r));
 }

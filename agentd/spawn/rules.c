@@ -212,7 +212,9 @@ static const char *add_key_part(struct rule *r, const char *word)
 	static const struct {
 		const char *word;
 		uint32_t part;
-	} parts[] = { { "kernel", IPC_KEY_KERNEL }, { "pc", IPC_KEY_PC }, { "code", IPC_KEY_CODE } };
+	} parts[] = { { "kernel", IPC_KEY_KERNEL },
+		      { "pc", IPC_KEY_PC },
+		      { "code", IPC_KEY_CODE } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (!strcmp(parts[i].word, word)) {
@@ -262,8 +264,10 @@ static const char *set_exceptions(struct rule *r, const char *value)
 
 static const char *set_keep(struct rule *r, const char *value)
 {
-	static const char *const words[] = { [IPC_KEEP_NOTHING] = "nothing", [IPC_KEEP_JSON] = "json",
-					     [IPC_KEEP_LIGHT] = "light", [IPC_KEEP_FULL] = "full" };
+	static const char *const words[] = { [IPC_KEEP_NOTHING] = "nothing",
+					     [IPC_KEEP_JSON] = "json",
+					     [IPC_KEEP_LIGHT] = "light",
+					     [IPC_KEEP_FULL] = "full" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(words[i], value)) {

@@ -78,7 +78,9 @@ static int fork_store(struct workers *w, const struct client *c, int channel, st
 int stores_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
 		 uint32_t *ret_id, int *ret_channel)
 {
-	const struct client c = { .uid = peer->uid, .admin = peer->admin, .observer = peer->observer };
+	const struct client c = { .uid = peer->uid,
+				  .admin = peer->admin,
+				  .observer = peer->observer };
 	auto_close int front = -1, store = -1;
 	struct worker *k;
 	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);

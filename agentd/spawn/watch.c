@@ -89,7 +89,8 @@ static struct watched *find_worker(struct watches *w, uint32_t worker)
 
 static void look_in(struct watches *w, uint32_t ms)
 {
-	uint64_t at = clock_deadline_ms(ms), earliest = w->looked_at + UINT64_C(1000000) * LOOK_GAP_MS;
+	uint64_t at = clock_deadline_ms(ms),
+		 earliest = w->looked_at + UINT64_C(1000000) * LOOK_GAP_MS;
 
 	if (w->looker) {
 		w->look_again = true;
@@ -128,7 +129,8 @@ void watches_readable(struct watches *w)
 /* ------------------------------------------------------------------ judging ------------------ */
 
 /* What the pidfd holds, as far as rules ask.  @return the rule that has it. */
-static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd, enum ipc_vendor vendor)
+static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
+				enum ipc_vendor vendor)
 {
 	char path[64], exe[PATH_MAX];
 	auto_free char *cgroup = NULL;
@@ -296,7 +298,8 @@ static void judge_again(struct watches *w, struct watched *i)
 
 void watches_configure(struct watches *w)
 {
-	const char *const nodes[] = { w->workers->config->kfd_device, "/dev/nvidiactl", "/dev/nvidia-uvm" };
+	const char *const nodes[] = { w->workers->config->kfd_device, "/dev/nvidiactl",
+				      "/dev/nvidia-uvm" };
 	int r;
 
 	for (struct watched *i = w->first; i; i = i->next)

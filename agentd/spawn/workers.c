@@ -91,8 +91,9 @@ void workers_place_fds(const int from[], const int to[], size_t n)
 			_exit(127);
 }
 
-static _Noreturn void child_exec(const struct workers *w, const struct worker *k, const struct ipc_start *start,
-		       const struct access_peer *peer, int guard, int channel)
+static _Noreturn void child_exec(const struct workers *w, const struct worker *k,
+				 const struct ipc_start *start, const struct access_peer *peer,
+				 int guard, int channel)
 {
 	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
 	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
@@ -187,8 +188,8 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 	return 0;
 }
 
-int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms, workers_exec_fn exec,
-		 const void *data, struct worker **ret)
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
+		 workers_exec_fn exec, const void *data, struct worker **ret)
 {
 	auto_free struct worker *k = malloc(sizeof(*k));
 	auto_close int ours = -1, theirs = -1;
@@ -320,8 +321,8 @@ static void start_inspect(struct workers *w, const struct ipc_start *start,
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }
 
-static void start_adapter(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
-			  struct ipc_started *ret, int *ret_channel)
+static void start_adapter(struct workers *w, const struct access_peer *peer, int client_sock,
+			  int early_fd, struct ipc_started *ret, int *ret_channel)
 {
 	if (!access_peer_is_near(peer)) {
 		/* As the same user out here it would be more than he is in there. */
@@ -332,8 +333,9 @@ static void start_adapter(struct workers *w, const struct access_peer *peer, int
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
-	ret->status = early_fd < 0 ? -EBADF :
-				     adapters_start(w, peer, client_sock, early_fd, &ret->worker, ret_channel);
+	ret->status = early_fd < 0 ? -EBADF
+				   : adapters_start(w, peer, client_sock, early_fd, &ret->worker,
+						    ret_channel);
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }
 
@@ -438,7 +440,9 @@ int workers_tell_rule(struct workers *w, uint32_t id, const struct rule *rule)
 
 static int start_by_rule(struct workers *w, pid_t pid, int pidfd, int *ret_channel)
 {
-	const struct ipc_start start = { .kind = IPC_KIND_SESSION, .pid = (uint32_t)pid, .timeout_ms = WATCH_MS };
+	const struct ipc_start start = { .kind = IPC_KIND_SESSION,
+					 .pid = (uint32_t)pid,
+					 .timeout_ms = WATCH_MS };
 	const struct access_peer agent = agent_peer();
 	auto_close int taken = fcntl(pidfd, F_DUPFD_CLOEXEC, 0);
 	uint32_t id;
@@ -486,7 +490,9 @@ int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pid
 int workers_look(struct workers *w, uint32_t *ret_id)
 {
 	/* It may see what every process has mapped, and is nobody otherwise. */
-	const struct access_peer looker = { .uid = w->store_uid, .gid = w->store_gid, .admin = true, .pidfd = -1 };
+	const struct access_peer looker = {
+		.uid = w->store_uid, .gid = w->store_gid, .admin = true, .pidfd = -1
+	};
 	const struct ipc_start start = { .kind = IPC_KIND_LOOK, .timeout_ms = LOOK_MS };
 	int no_pidfd = -1, channel = -1;
 	int r = fork_worker(w, &start, &looker, &no_pidfd, ret_id, &channel);
@@ -499,7 +505,8 @@ int workers_look(struct workers *w, uint32_t *ret_id)
 /* ------------------------------------------------------------------ messages ----------------- */
 
 /* @return false when it is none of these, or not for this kind of worker. */
-static bool take_message(struct workers *w, struct worker *k, const struct ipc_guard *m, int *take_fd)
+static bool take_message(struct workers *w, struct worker *k, const struct ipc_guard *m,
+			 int *take_fd)
 {
 	switch (m->type) {
 	case IPC_STORE:
@@ -597,7 +604,8 @@ static bool has_undo(const struct worker *k)
 {
 	uint64_t first = 0;
 
-	return k->undo_fd >= 0 && pread(k->undo_fd, &first, sizeof(first), 0) == sizeof(first) && first;
+	return k->undo_fd >= 0 && pread(k->undo_fd, &first, sizeof(first), 0) == sizeof(first) &&
+	       first;
 }
 
 /* In the child: what the worker wrote into the target is put right by another one. */

@@ -64,7 +64,8 @@ struct workers {
 	/** A look found a process. */
 	void (*on_found)(void *ctx, pid_t pid, enum ipc_vendor vendor);
 	/** A session worker has something for the hook of its rule. */
-	void (*on_hook)(void *ctx, const struct worker *worker, const struct ipc_fault *fault, int document_fd);
+	void (*on_hook)(void *ctx, const struct worker *worker, const struct ipc_fault *fault,
+			int document_fd);
 	void *ctx;
 };
 
@@ -120,8 +121,8 @@ typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int g
  * @param start_ms  It is killed unless it disarms its guard by then.
  * @return 0 or -errno; on success it is in the list.
  */
-int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms, workers_exec_fn exec,
-		 const void *data, struct worker **ret);
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
+		 workers_exec_fn exec, const void *data, struct worker **ret);
 
 /** In a child: put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
 void workers_place_fds(const int from[], const int to[], size_t n);

@@ -43,11 +43,11 @@ static int store_failed(int r, const char *op, const char *id, struct agent_err 
 	case -ENOMEM:
 		return no_memory(err);
 	case -ENOENT:
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, op, "cores.list shows all",
-				     "there is no record %.40s", id);
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, op,
+				     "cores.list shows all", "there is no record %.40s", id);
 	case -ENOTUNIQ:
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOTUNIQ, op, "give more of the id",
-				     "several records begin with %.40s", id);
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOTUNIQ, op,
+				     "give more of the id", "several records begin with %.40s", id);
 	case -EBADMSG:
 		return agent_err_set(err, RPC_ERROR_FAILED, EBADMSG, op,
 				     "its body, if any, can still be exported",
@@ -104,7 +104,8 @@ static int find_own(struct service *s, const char *id, struct store_list *l,
 	int r = find(s, id, l, ret, err);
 
 	if (r == 0 && !s->admin && (*ret)->uid != s->client_uid)
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL, "ask its owner or an administrator",
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
+				     "ask its owner or an administrator",
 				     "record %s belongs to another user", (*ret)->id);
 	return r;
 }
@@ -167,10 +168,11 @@ static int check_filter(const struct store_filter *f, struct agent_err *err)
 {
 	for (size_t i = 0; i < f->n_matches; i++)
 		if (store_match_check(f->matches[i]) < 0)
-			return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
-					     "for example PID=42, UID=1000, NAME=python3, RULE=nightly",
-					     "params.matches[%zu]: \"%.60s\" is no FIELD=VALUE of a record",
-					     i, f->matches[i]);
+			return agent_err_set(
+				err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
+				"for example PID=42, UID=1000, NAME=python3, RULE=nightly",
+				"params.matches[%zu]: \"%.60s\" is no FIELD=VALUE of a record", i,
+				f->matches[i]);
 	return 0;
 }
 
@@ -268,8 +270,8 @@ static int open_body(struct service *s, const char *id, struct agent_err *err)
 		return r;
 	if (i->body != STORE_BODY_PRESENT)
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, "read body",
-				     "cores.info shows whether there was one", "record %s has no body",
-				     i->id);
+				     "cores.info shows whether there was one",
+				     "record %s has no body", i->id);
 	close_body(s);
 	r = store_open_body(&s->store, i, &s->body_fd);
 	if (r < 0)
@@ -338,7 +340,8 @@ static int do_pin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	ret->pinned = !p->has_pinned || p->pinned;
 	r = store_pin(&s->store, i, ret->pinned);
 	if (r == -EDQUOT)
-		return agent_err_set(err, RPC_ERROR_LIMIT, EDQUOT, "pin", "unpin others, or raise max_use",
+		return agent_err_set(err, RPC_ERROR_LIMIT, EDQUOT, "pin",
+				     "unpin others, or raise max_use",
 				     "half of the store would be pinned");
 	ret->record = rpc_arena_strdup(arena, i->id);
 	return r < 0 ? store_failed(r, "pin", i->id, err) : ret->record ? 0 : no_memory(err);

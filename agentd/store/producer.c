@@ -28,9 +28,9 @@ static void record_added(const struct store_meta *m, const struct store_added *a
 	snprintf(pid, sizeof(pid), "%u", m->pid);
 	snprintf(uid, sizeof(uid), "%u", m->uid);
 	snprintf(count, sizeof(count), "%" PRIu64, m->count);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_RECORD, fields, "process %s (%s) of uid %s: %s, record %s%s",
-		   pid, m->comm, uid, m->reason, added->id,
-		   added->body_status < 0 ? "; its body could not be kept" : "");
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_RECORD, fields,
+		   "process %s (%s) of uid %s: %s, record %s%s", pid, m->comm, uid, m->reason,
+		   added->id, added->body_status < 0 ? "; its body could not be kept" : "");
 }
 
 /* Line of metadata and document.  Who and which process is not the worker's to say. */
@@ -50,12 +50,13 @@ static int add(struct service *s, const char *text, size_t size, int body_fd, ui
 	m.uid = s->client_uid;
 	r = s->status;
 	if (r == 0)
-		r = store_add(&s->store, &m, newline + 1, size - (size_t)(newline + 1 - text), body_fd, body_bytes,
-			      ret);
+		r = store_add(&s->store, &m, newline + 1, size - (size_t)(newline + 1 - text),
+			      body_fd, body_bytes, ret);
 	if (r == 0)
 		record_added(&m, ret);
 	else
-		log_warning("process %u: the record (%s) cannot be stored: %s", m.pid, m.reason, strerror(-r));
+		log_warning("process %u: the record (%s) cannot be stored: %s", m.pid, m.reason,
+			    strerror(-r));
 	return r;
 }
 

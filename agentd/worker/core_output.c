@@ -110,8 +110,8 @@ static int write_piece(struct core_output *o, struct target *t, struct agent_err
 
 	if (!data) {
 		size = left < PIECE_BYTES ? left : PIECE_BYTES;
-		n = t->ops->core_read(t, o->state.position, o->piece, (uint32_t)size, &o->state.lost,
-				      err);
+		n = t->ops->core_read(t, o->state.position, o->piece, (uint32_t)size,
+				      &o->state.lost, err);
 		if (n < 0)
 			return n;
 		if ((uint64_t)n != size)

@@ -328,9 +328,10 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	if (!s->target->ops->subscribe)
 		return unsupported(err, "exceptions");
 	if (who.hold && !(s->call.flags & IPC_FLAG_WRITER))
-		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL,
-				     "take the writer lease first: session.attach with control",
-				     "params.hold: who holds exceptions back needs the writer lease");
+		return agent_err_set(
+			err, RPC_ERROR_BUSY, 0, NULL,
+			"take the writer lease first: session.attach with control",
+			"params.hold: who holds exceptions back needs the writer lease");
 	if (subscribers_set(&s->subscribers, &who) < 0)
 		return no_memory(err);
 	r = session_subscribe(s, err);
@@ -376,11 +377,12 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		return unsupported(err, "exceptions");
 	if (!params->has_source_id &&
 	    convert_exception_mask(&params->exception, 1) < TARGET_EXCEPTION_BIT(48))
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.source_id: missing; %s is raised by a queue or a device",
-				     rpc_exception_name(params->exception));
-	r = t->ops->info(t, params->exception, params->source_id, params->has_clear && params->clear,
-			 &info, err);
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			"params.source_id: missing; %s is raised by a queue or a device",
+			rpc_exception_name(params->exception));
+	r = t->ops->info(t, params->exception, params->source_id,
+			 params->has_clear && params->clear, &info, err);
 	if (r < 0)
 		return r;
 	ret->latched = info.latched;

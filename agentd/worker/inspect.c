@@ -41,8 +41,9 @@ static int serve(const struct worker_options *o, struct ipc_link *link, const st
 
 	rpc_arena_init(&arena, 0);
 	out_init(&text, 0);
-	if (rpc_inspect_dispatch(&handlers, (void *)o, NULL, &arena, (enum rpc_method)m->head.number,
-				 m->text, (size_t)m->head.size, &text, &err) < 0 ||
+	if (rpc_inspect_dispatch(&handlers, (void *)o, NULL, &arena,
+				 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,
+				 &text, &err) < 0 ||
 	    out_error(&text)) {
 		head.type = IPC_ERROR;
 		out_reset(&text);

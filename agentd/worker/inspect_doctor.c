@@ -31,7 +31,8 @@ static void check_process(struct sheet *s, const struct access_target *t)
 		    "choose another process: gpu-agentctl list");
 	else
 		put(s, "process", RPC_VERDICT_PASS,
-		    rpc_arena_printf(s->arena, "%s, uid %u, state %c", t->comm, t->uids[0], t->state),
+		    rpc_arena_printf(s->arena, "%s, uid %u, state %c", t->comm, t->uids[0],
+				     t->state),
 		    NULL);
 }
 
@@ -54,7 +55,8 @@ static void check_tracer(struct sheet *s, const struct access_target *t)
 
 	if (session)
 		put(s, "tracer", RPC_VERDICT_PASS,
-		    rpc_arena_printf(s->arena, "session %s is open on it: attaching joins", session),
+		    rpc_arena_printf(s->arena, "session %s is open on it: attaching joins",
+				     session),
 		    NULL);
 	else if (!tracer)
 		put(s, "tracer", RPC_VERDICT_PASS, "nobody traces it", NULL);
@@ -67,8 +69,8 @@ static void check_scope(struct sheet *s, const struct worker_options *o)
 	int scope = inspect_ptrace_scope();
 
 	if (scope < 0)
-		put(s, "ptrace_scope", RPC_VERDICT_UNKNOWN, "kernel.yama.ptrace_scope is not readable",
-		    NULL);
+		put(s, "ptrace_scope", RPC_VERDICT_UNKNOWN,
+		    "kernel.yama.ptrace_scope is not readable", NULL);
 	else if (inspect_scope_allows(o, scope))
 		put(s, "ptrace_scope", RPC_VERDICT_PASS,
 		    rpc_arena_printf(s->arena, "kernel.yama.ptrace_scope is %d%s", scope,
@@ -89,7 +91,8 @@ static void check_vendors(struct sheet *s, const struct worker_options *o,
 
 	for (size_t i = 0; target_list[i]; i++) {
 		size_t n = 0;
-		int r = target_list[i]->checks(o, t, s->arena, s->checks + s->n, CHECKS_MAX - s->n, &n);
+		int r = target_list[i]->checks(o, t, s->arena, s->checks + s->n, CHECKS_MAX - s->n,
+					       &n);
 
 		if (r == TARGET_NOT_MINE && mine)
 			continue;

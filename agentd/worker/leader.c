@@ -47,11 +47,12 @@ int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 	}
 	scope = yama_scope();
 	if (scope > 0)
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
-				     scope >= 3 ? "restart the machine with kernel.yama.ptrace_scope below 3" :
-						  "run gpu-agentd with CAP_SYS_PTRACE, or set the scope to 0",
-				     "the kernel refuses to attach to process %d (ptrace_scope %d)",
-				     (int)pid, scope);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
+			scope >= 3 ? "restart the machine with kernel.yama.ptrace_scope below 3"
+				   : "run gpu-agentd with CAP_SYS_PTRACE, or set the scope to 0",
+			"the kernel refuses to attach to process %d (ptrace_scope %d)", (int)pid,
+			scope);
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
 			     "gpu-agentd needs CAP_SYS_PTRACE, and @debug in its SystemCallFilter",
 			     "the kernel refuses to attach to process %d", (int)pid);

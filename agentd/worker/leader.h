@@ -55,7 +55,8 @@ enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys);
  * Wait until a thread that was interrupted stops, or ends.
  * @return 0 (in *ret_status what waitpid(2) says), -ESRCH (it ended), -ETIMEDOUT, -errno.
  */
-int leader_wait_stop(const struct leader_sys *sys, pid_t tid, uint64_t deadline_ns, int *ret_status);
+int leader_wait_stop(const struct leader_sys *sys, pid_t tid, uint64_t deadline_ns,
+		     int *ret_status);
 /**
  * Stop it, look, let it run: the caller sees it in whatever stop comes first.
  * @param look  Must not let it go.

@@ -13,12 +13,15 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-_Static_assert((int)IPC_VENDOR_AMD == (int)RPC_VENDOR_AMD && (int)IPC_VENDOR_NVIDIA == (int)RPC_VENDOR_NVIDIA,
+_Static_assert((int)IPC_VENDOR_AMD == (int)RPC_VENDOR_AMD &&
+		       (int)IPC_VENDOR_NVIDIA == (int)RPC_VENDOR_NVIDIA,
 	       "ipc.h");
 
 static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendor)
 {
-	const struct ipc_guard m = { .type = IPC_FOUND, .pid = (uint32_t)pid, .vendor = (uint32_t)vendor };
+	const struct ipc_guard m = { .type = IPC_FOUND,
+				     .pid = (uint32_t)pid,
+				     .vendor = (uint32_t)vendor };
 	struct pollfd p = { .fd = IPC_FD_SPAWN, .events = POLLOUT };
 	ssize_t n;
 

@@ -140,7 +140,8 @@ static size_t add_run(struct vectors *v, const struct memory_piece *pieces, size
 
 		add_local(v, p->buf, p->size);
 		if (i)
-			add_local(v, v->gap, (size_t)(pieces[i - 1].address - p->address - p->size));
+			add_local(v, v->gap,
+				  (size_t)(pieces[i - 1].address - p->address - p->size));
 	}
 	v->remote[v->n_remote++] = (struct iovec){
 		(void *)(uintptr_t)pieces[run - 1].address,

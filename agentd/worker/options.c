@@ -60,7 +60,8 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 		return -EINVAL;
 	}
 	if (kind_from_text(kind, &o, &o.kind) < 0) {
-		snprintf(error, error_size, "--kind needs `session` or `rescue` (with --pid), `inspect` or `look`");
+		snprintf(error, error_size,
+			 "--kind needs `session` or `rescue` (with --pid), `inspect` or `look`");
 		return -EINVAL;
 	}
 	o.deadline_ns = clock_deadline_ms(o.timeout_ms);

@@ -113,8 +113,9 @@ struct rpc_frame *places_convert_frames(struct rpc_arena *a, const struct symbol
 		frames[i] = (struct rpc_frame){
 			.function = rpc_arena_strdup(a, f->function),
 			.raw = f->raw != f->function ? rpc_arena_strdup(a, f->raw) : NULL,
-			.file = i && f->file == l->frames[i - 1].file ? file :
-									rpc_arena_strdup(a, f->file),
+			.file = i && f->file == l->frames[i - 1].file
+					? file
+					: rpc_arena_strdup(a, f->file),
 			.has_line = f->line,
 			.line = f->line,
 			.has_column = f->column,

@@ -31,13 +31,15 @@ static void add_missing(const struct filling *f, const char *text)
 
 bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e)
 {
-	return t->ops->waves && e->source.exceptions & RAISED_BY_WAVES && clock_now_ns() >= r->rest_until;
+	return t->ops->waves && e->source.exceptions & RAISED_BY_WAVES &&
+	       clock_now_ns() >= r->rest_until;
 }
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
 /* The queues that can be concerned, in front; the list is ours. */
-static size_t choose_queues(const struct target_source *source, struct target_queue *queues, size_t n)
+static size_t choose_queues(const struct target_source *source, struct target_queue *queues,
+			    size_t n)
 {
 	size_t kept = 0;
 
@@ -211,5 +213,6 @@ void raised_fill(struct raised *r, struct target *t, const struct target_event *
 	else if (look_ms)
 		look(r, &f, look_ms);
 	else
-		add_missing(&f, "waves: not looked at, by choice or because a look was a moment ago");
+		add_missing(&f,
+			    "waves: not looked at, by choice or because a look was a moment ago");
 }

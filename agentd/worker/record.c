@@ -38,7 +38,9 @@ int record_open(const struct guard *g, int *ret_fd)
 int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
 		uint64_t body_bytes)
 {
-	const struct ipc_add add = { .type = IPC_ADD, .has_body = body_fd >= 0, .body_bytes = body_bytes };
+	const struct ipc_add add = { .type = IPC_ADD,
+				     .has_body = body_fd >= 0,
+				     .body_bytes = body_bytes };
 	auto_out struct out text;
 	auto_close int text_fd = -1;
 	int fds[2], r;

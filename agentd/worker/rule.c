@@ -32,7 +32,8 @@ static struct rule_key *find(struct rule_state *s, const char *key)
 	return NULL;
 }
 
-bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *key, uint64_t now_ns)
+bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *key,
+		    uint64_t now_ns)
 {
 	struct rule_key *k = r->key_parts ? find(s, key) : NULL;
 
@@ -56,7 +57,8 @@ static struct rule_key *place_for(struct rule_state *s)
 	return oldest;
 }
 
-uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const char *key, uint64_t now_ns)
+uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const char *key,
+		       uint64_t now_ns)
 {
 	struct rule_key *k;
 	uint64_t count;

@@ -36,9 +36,11 @@ struct rule_state {
 /** Within the rate?  Otherwise it is counted as untold. */
 bool rule_may_record(struct rule_state *s, const struct ipc_rule *r, uint64_t now_ns);
 /** Was one like this recorded a short time ago?  Then it is counted there. */
-bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *key, uint64_t now_ns);
+bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *key,
+		    uint64_t now_ns);
 /** A record is made.  @return exceptions that it stands for: itself, and repeats since the last one. */
-uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const char *key, uint64_t now_ns);
+uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const char *key,
+		       uint64_t now_ns);
 /** The end.  @return exceptions that are in no record. */
 uint64_t rule_untold(const struct rule_state *s);
 

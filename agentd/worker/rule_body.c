@@ -52,7 +52,8 @@ void rule_body_let_go(struct session *s)
 	drop_event(&b->patience);
 	b->holds = false;
 	for (size_t i = 0; i < b->n_held; i++)
-		if (s->target->ops->event_done(s->target, &b->held[i], &err) < 0 && !s->target->ended)
+		if (s->target->ops->event_done(s->target, &b->held[i], &err) < 0 &&
+		    !s->target->ended)
 			log_warning("session %u: %s", s->options->session, err.message);
 	b->n_held = 0;
 }
@@ -110,7 +111,8 @@ void rule_body_answered(struct session *s)
 	if (r == -EAGAIN)
 		return;
 	if (r == 0 && added.status == 0 && added.body_status < 0)
-		log_warning("record %s: its core is not kept: %s", added.id, strerror(-added.body_status));
+		log_warning("record %s: its core is not kept: %s", added.id,
+			    strerror(-added.body_status));
 	finish(s, r < 0 ? r : added.status, added.id);
 }
 
@@ -129,7 +131,8 @@ static int read_piece(struct session *s, struct agent_err *err)
 					  left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES, &b->lost_bytes, err);
 
 	if (n == 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, EIO, "core", NULL, "it is shorter than it was");
+		return agent_err_set(err, RPC_ERROR_INTERNAL, EIO, "core", NULL,
+				     "it is shorter than it was");
 	b->piece_at = 0;
 	b->piece_size = n < 0 ? 0 : (size_t)n;
 	return n < 0 ? n : 0;
@@ -148,7 +151,8 @@ static int write_slice(struct session *s, struct agent_err *err)
 		if (r < 0)
 			return r;
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return agent_err_set(err, RPC_ERROR_FAILED, errno, "core", NULL, "the store takes no more of it");
+			return agent_err_set(err, RPC_ERROR_FAILED, errno, "core", NULL,
+					     "the store takes no more of it");
 		if (n < 0)
 			return 0;
 		b->piece_at += (size_t)n;
@@ -170,10 +174,11 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 	r = write_slice(s, &err);
 	/* A store that has no room says so itself. */
 	if (r < 0 && r != -EPIPE)
-		log_warning("rule %s: process %d: %s", s->watch.rule.name, (int)s->target->facts.pid, err.message);
+		log_warning("rule %s: process %d: %s", s->watch.rule.name,
+			    (int)s->target->facts.pid, err.message);
 	else if (r && b->lost_bytes)
-		log_warning("rule %s: process %d: %" PRIu64 " bytes of its core could not be read", s->watch.rule.name,
-			    (int)s->target->facts.pid, b->lost_bytes);
+		log_warning("rule %s: process %d: %" PRIu64 " bytes of its core could not be read",
+			    s->watch.rule.name, (int)s->target->facts.pid, b->lost_bytes);
 	if (r)
 		rule_body_stop(s);
 	session_work_end(s);
@@ -192,8 +197,8 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 {
 	struct session *s = user;
 
-	log_info("rule %s: process %d gets its fault before its core is written", s->watch.rule.name,
-		 (int)s->target->facts.pid);
+	log_info("rule %s: process %d gets its fault before its core is written",
+		 s->watch.rule.name, (int)s->target->facts.pid);
 	session_work_begin(s);
 	rule_body_let_go(s);
 	session_work_end(s);
@@ -215,7 +220,8 @@ int rule_body_take(struct session *s, bool full, const struct out *head, struct 
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "not written for devices of this vendor");
 	if (s->core_user != CORE_NOBODY || s->watch.body.store_fd >= 0)
-		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, NULL, "another one is being written");
+		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, NULL,
+				     "another one is being written");
 	r = t->ops->devices(t, a, &devices, &from.n_devices, err);
 	if (r == 0)
 		r = t->ops->queues(t, a, &queues, &from.n_queues, err);

@@ -106,7 +106,8 @@ static void run_hook(struct session *s, struct rule_hook hook, const char *id)
 	str_copy(m.fault.record, sizeof(m.fault.record), id);
 	n = fd_send(s->guard.fd, &m, sizeof(m), &fd, 1);
 	if (n < 0)
-		log_warning("rule %s: its hook is not run: %s", s->watch.rule.name, strerror((int)-n));
+		log_warning("rule %s: its hook is not run: %s", s->watch.rule.name,
+			    strerror((int)-n));
 }
 
 static const char *why_lost(int r)
@@ -166,7 +167,8 @@ static int open_store(struct session *s)
 }
 
 /* @param take_hook_fd  For when it is stored, or -1. */
-static int send_record(struct session *s, const struct store_meta *m, const struct out *json, int take_hook_fd)
+static int send_record(struct session *s, const struct store_meta *m, const struct out *json,
+		       int take_hook_fd)
 {
 	struct rule_watch *w = &s->watch;
 	auto_close int hook = take_hook_fd;
@@ -269,14 +271,16 @@ static int look(struct making *k, bool waves)
 	int r;
 
 	k->doc = (struct rpc_gpu_snapshot_result){ 0 };
-	r = snapshot_look(s->target, k->a, &o, session_stop_begin(s, RULE_WATCH_STOP_MS), &seen, &err);
+	r = snapshot_look(s->target, k->a, &o, session_stop_begin(s, RULE_WATCH_STOP_MS), &seen,
+			  &err);
 	session_stop_end(s);
 	if (waves)
 		s->watch.rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
 	if (r == 0)
 		r = snapshot_tell(s->target, k->a, &o, &seen, &k->doc, &err);
 	if (r < 0)
-		log_warning("rule %s: process %d: %s", s->watch.rule.name, (int)s->target->facts.pid, err.message);
+		log_warning("rule %s: process %d: %s", s->watch.rule.name,
+			    (int)s->target->facts.pid, err.message);
 	return r;
 }
 
@@ -290,8 +294,8 @@ static bool is_seen(const struct making *k)
 {
 	const struct target_source *a = &k->s->watch.seen, *b = &k->event->source;
 
-	return a->exceptions == b->exceptions && a->has_queue == b->has_queue && a->queue_id == b->queue_id &&
-	       a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
+	return a->exceptions == b->exceptions && a->has_queue == b->has_queue &&
+	       a->queue_id == b->queue_id && a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
 }
 
 static void say_missing(struct making *k, const char *text)
@@ -316,7 +320,8 @@ static int hook_text(const struct making *k, const struct out *json)
 		return -1;
 	r = fd_memfd_sealed("gpu-agent-hook", json->data, json->size, &fd);
 	if (r < 0)
-		log_warning("rule %s: its hook is not run: %s", k->s->watch.rule.name, strerror(-r));
+		log_warning("rule %s: its hook is not run: %s", k->s->watch.rule.name,
+			    strerror(-r));
 	return fd;
 }
 
@@ -336,7 +341,8 @@ static bool take_core(struct making *k)
 	out_init(&head, STORE_JSON_MAX);
 	if (encode(k, &head) < 0)
 		return false;
-	if (rule_body_take(k->s, k->s->watch.rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) < 0) {
+	if (rule_body_take(k->s, k->s->watch.rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) <
+	    0) {
 		say_missing(k, rpc_arena_printf(k->a, "core: %s", err.message));
 		return false;
 	}
@@ -383,7 +389,8 @@ static void make_record(struct making *k)
 	struct rule_watch *w = &s->watch;
 	bool looked = may_look(k);
 
-	if (!looked && is_seen(k) && rule_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
+	if (!looked && is_seen(k) &&
+	    rule_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
 		w->counts.duplicates++;
 		return;
 	}
@@ -475,8 +482,8 @@ static void summarise(struct session *s, uint64_t untold)
 	w->rule.has_hook = 0;
 	describe(&k, "repeats");
 	keep(&k);
-	log_info("rule %s: process %d: %" PRIu64 " exceptions without a record of their own", w->rule.name,
-		 (int)s->target->facts.pid, untold);
+	log_info("rule %s: process %d: %" PRIu64 " exceptions without a record of their own",
+		 w->rule.name, (int)s->target->facts.pid, untold);
 }
 
 static void tell_untold(struct session *s)
@@ -491,7 +498,8 @@ static void tell_untold(struct session *s)
 int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err)
 {
 	struct rule_watch *w = &s->watch;
-	const struct subscriber who = { .client = RULE_WATCH_CLIENT, .exceptions = rule->exceptions };
+	const struct subscriber who = { .client = RULE_WATCH_CLIENT,
+					.exceptions = rule->exceptions };
 
 	if (strcmp(w->rule.name, rule->name) != 0) {
 		rule_body_let_go(s);

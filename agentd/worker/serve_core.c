@@ -63,8 +63,8 @@ static int refuse(struct server *s, const char *name, int r)
 			  r == -EBADF	? "compressed, and $TMPDIR has no room to expand it" :
 					  strerror(-r);
 
-	return agent_err_set(&s->open_err, RPC_ERROR_FAILED, -r, "read the core", NULL, "%.120s: %s",
-			     name, why);
+	return agent_err_set(&s->open_err, RPC_ERROR_FAILED, -r, "read the core", NULL,
+			     "%.120s: %s", name, why);
 }
 
 static int open_core(struct server *s, const char *name)

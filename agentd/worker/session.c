@@ -251,8 +251,9 @@ static void serve_method(struct session *s, struct ipc_message *m)
 	out_init(&text, 0);
 	s->call_fd = TAKE_FD(m->fd);
 	session_work_begin(s);
-	r = rpc_session_dispatch(&session_handlers, s, NULL, &arena, (enum rpc_method)m->head.number,
-				 m->text, (size_t)m->head.size, &text, &err);
+	r = rpc_session_dispatch(&session_handlers, s, NULL, &arena,
+				 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,
+				 &text, &err);
 	session_work_end(s);
 	suspension_sync(s);
 	/* Nobody wanted it. */
@@ -281,7 +282,8 @@ static void client_left(struct session *s, uint32_t client)
 		return;
 	session_work_begin(s);
 	if (session_subscribe(s, &err) < 0)
-		log_warning("session %u: after a client left: %s", s->options->session, err.message);
+		log_warning("session %u: after a client left: %s", s->options->session,
+			    err.message);
 	session_work_end(s);
 }
 
@@ -300,7 +302,8 @@ static void lease_lost(struct session *s)
 			    err.message);
 	/* What was undone may be what others listen to. */
 	if (s->subscribers.n && session_subscribe(s, &err) < 0)
-		log_warning("session %u: after the writer left: %s", s->options->session, err.message);
+		log_warning("session %u: after the writer left: %s", s->options->session,
+			    err.message);
 	session_set_lease(s, 0);
 	session_work_end(s);
 	suspension_sync(s);
@@ -610,8 +613,9 @@ static int end(struct session *s)
 
 static void cleanup(struct session *s)
 {
-	struct event *const events[] = { s->readable, s->writable,     s->guard_read, s->target_event,
-					 s->target_exit, s->child, s->term, s->lease, s->no_call };
+	struct event *const events[] = { s->readable,     s->writable,    s->guard_read,
+					 s->target_event, s->target_exit, s->child,
+					 s->term,         s->lease,       s->no_call };
 
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		if (events[i])
@@ -640,7 +644,8 @@ int session_run(const struct worker_options *o)
 	if (r == 0)
 		r = target_attach(o, &s.target, &s.attach_err);
 	else
-		agent_err_set(&s.attach_err, RPC_ERROR_INTERNAL, -r, "attach", NULL, "out of memory");
+		agent_err_set(&s.attach_err, RPC_ERROR_INTERNAL, -r, "attach", NULL,
+			      "out of memory");
 	if (r == 0 && watch_target(&s) < 0)
 		over(&s, RPC_END_REASON_STOPPED);
 	guard_disarm(&s.guard);

@@ -40,13 +40,17 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 		if (!q[i].has_ring)
 			continue;
 		if (!q[i].has_read_index)
-			add_missing(m, rpc_arena_printf(m->arena, "queue %u: read index at 0x%llx is not readable",
-							q[i].queue_id,
-							(unsigned long long)q[i].read_pointer));
+			add_missing(m,
+				    rpc_arena_printf(
+					    m->arena,
+					    "queue %u: read index at 0x%llx is not readable",
+					    q[i].queue_id, (unsigned long long)q[i].read_pointer));
 		if (!q[i].has_write_index)
-			add_missing(m, rpc_arena_printf(m->arena, "queue %u: write index at 0x%llx is not readable",
-							q[i].queue_id,
-							(unsigned long long)q[i].write_pointer));
+			add_missing(m,
+				    rpc_arena_printf(
+					    m->arena,
+					    "queue %u: write index at 0x%llx is not readable",
+					    q[i].queue_id, (unsigned long long)q[i].write_pointer));
 	}
 }
 
@@ -122,7 +126,9 @@ static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struc
 static int look_at_waves(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 			 uint32_t max_stop_ms, struct snapshot *s, struct agent_err *err)
 {
-	static const char *const unsupported[] = { "waves: devices of this vendor do not show them" };
+	static const char *const unsupported[] = {
+		"waves: devices of this vendor do not show them"
+	};
 	const struct target_waves_from from = { .devices = s->devices,
 						.n_devices = s->n_devices,
 						.queues = s->queues,
@@ -215,7 +221,8 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	for (size_t i = 0; i < n; i++)
 		add_missing(m, texts[i]);
 	if (places.cut)
-		add_missing(m, "code objects: names of functions and files are too long to show all");
+		add_missing(m,
+			    "code objects: names of functions and files are too long to show all");
 	places_deinit(&places);
 	code_set_deinit(&code);
 	return r;

@@ -19,7 +19,8 @@ static void tell(struct session *s)
 	if (t->ops->suspended)
 		m.n_queues = (uint32_t)t->ops->suspended(t, m.queues, IPC_SUSPENSION_QUEUES_MAX);
 	out_init(&text, 0);
-	out_bytes(&text, &m, offsetof(struct ipc_suspension, queues) + m.n_queues * sizeof(m.queues[0]));
+	out_bytes(&text, &m,
+		  offsetof(struct ipc_suspension, queues) + m.n_queues * sizeof(m.queues[0]));
 	/* Figures, not worth a session: with memory again, the next change tells them. */
 	if (!out_error(&text))
 		session_tell(s, IPC_SUSPENSION, &text);

@@ -261,7 +261,8 @@ static int find_back_end(const struct worker_options *o, const struct access_tar
 		} else {
 			size_t n = strlen(first.message);
 
-			snprintf(first.message + n, sizeof(first.message) - n, "; %s", err->message);
+			snprintf(first.message + n, sizeof(first.message) - n, "; %s",
+				 err->message);
 		}
 	}
 	*err = first;

@@ -93,11 +93,12 @@ static int describe_missing(struct core_file *f, const struct corefile_problems 
 		const struct corefile_problem *p = &problems->list[i];
 
 		o->missing[o->n_missing++] =
-			p->section == COREFILE_NO_SECTION ?
-				rpc_arena_printf(&f->arena, "core file, offset 0x%llx: %s",
-						 (unsigned long long)p->offset, p->text) :
-				rpc_arena_printf(&f->arena, "core file, section %u, offset 0x%llx: %s",
-						 p->section, (unsigned long long)p->offset, p->text);
+			p->section == COREFILE_NO_SECTION
+				? rpc_arena_printf(&f->arena, "core file, offset 0x%llx: %s",
+						   (unsigned long long)p->offset, p->text)
+				: rpc_arena_printf(
+					  &f->arena, "core file, section %u, offset 0x%llx: %s",
+					  p->section, (unsigned long long)p->offset, p->text);
 	}
 	if (problems->total > problems->n)
 		o->missing[o->n_missing++] =

@@ -171,7 +171,8 @@ static void take_numbers(struct core_cuda *c)
 
 /* Of those with an exception, else active, else there, the first. */
 const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
-					      const struct cudacore_warp *w, uint32_t *ret_exception)
+					      const struct cudacore_warp *w,
+					      uint32_t *ret_exception)
 {
 	const struct cudacore_lane *best = NULL;
 	int best_rank = -1;
@@ -196,8 +197,9 @@ const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
 static void add_number(const struct cudacore_device *d, const struct cudacore_grid *g,
 		       const struct cudacore_lane *l, struct wave *ret)
 {
-	uint64_t number = l->thread[0] + (uint64_t)g->block_dim[0] *
-						 (l->thread[1] + (uint64_t)g->block_dim[1] * l->thread[2]);
+	uint64_t number =
+		l->thread[0] + (uint64_t)g->block_dim[0] *
+				       (l->thread[1] + (uint64_t)g->block_dim[1] * l->thread[2]);
 
 	if (!d->lanes_per_warp || number < l->number)
 		return;
@@ -287,7 +289,8 @@ static void add_sm(struct core_cuda_waves *ret, const struct core_cuda *c,
 	}
 }
 
-int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a, struct core_cuda_waves *ret)
+int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
+			 struct core_cuda_waves *ret)
 {
 	uint32_t n = c->core.n[CUDACORE_WARPS];
 
@@ -300,8 +303,8 @@ int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a, struct 
 	return 0;
 }
 
-static bool read_stack(const struct core_cuda *c, const struct cudacore_warp *w, struct rpc_arena *a,
-		       struct wave *wave)
+static bool read_stack(const struct core_cuda *c, const struct cudacore_warp *w,
+		       struct rpc_arena *a, struct wave *wave)
 {
 	struct wave_stack stack = { 0 };
 	int r = core_cuda_read_callers(c, w, a, &stack.callers, &stack.n);

@@ -48,10 +48,12 @@ struct core_cuda_waves {
 /* target_core_cuda.c */
 
 /** @return 0, -ENOMEM. */
-int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a, struct core_cuda_waves *ret);
+int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
+			 struct core_cuda_waves *ret);
 /** The lane that speaks for its warp, and its exception; NULL for a warp without one. */
 const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
-					      const struct cudacore_warp *w, uint32_t *ret_exception);
+					      const struct cudacore_warp *w,
+					      uint32_t *ret_exception);
 /** NULL: it is not in the core. */
 const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t device, uint64_t id);
 /** @return bytes copied, fewer where the blob ends. */

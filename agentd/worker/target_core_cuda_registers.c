@@ -276,8 +276,9 @@ static int find(const struct core_cuda *c, const struct rpc_wave_name *n, struct
 	struct core_cuda_waves w;
 
 	if (!n->has_index && !(n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group))
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.wave: needs index, or dispatch, workgroup and wave_in_group");
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			"params.wave: needs index, or dispatch, workgroup and wave_in_group");
 	if (core_cuda_make_waves(c, a, &w) < 0)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	for (size_t i = 0; i < w.n; i++)
@@ -363,7 +364,8 @@ static size_t read_section(const struct corefile_elf *e, uint32_t i, uint64_t ad
 	Elf64_Shdr s;
 
 	corefile_elf_section(e, i, &s);
-	if (!(s.sh_flags & SHF_EXECINSTR) || address < s.sh_addr || address - s.sh_addr >= s.sh_size)
+	if (!(s.sh_flags & SHF_EXECINSTR) || address < s.sh_addr ||
+	    address - s.sh_addr >= s.sh_size)
 		return 0;
 	b.data = corefile_elf_bytes(e, &s, &b.size);
 	return b.data ? core_cuda_copy(&b, address - s.sh_addr, buf, size) : 0;

@@ -94,7 +94,8 @@ static int create_steps(struct target_cuda *c, struct agent_err *err)
 	if (uses == 0) {
 		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for CUDA user",
 			      "gpu-agentctl list shows the processes that use a GPU",
-			      "process %d (%s) has not loaded libcuda", (int)o->pid, c->t.facts.comm);
+			      "process %d (%s) has not loaded libcuda", (int)o->pid,
+			      c->t.facts.comm);
 		return TARGET_NOT_MINE;
 	}
 	if (uses < 0)
@@ -102,9 +103,10 @@ static int create_steps(struct target_cuda *c, struct agent_err *err)
 	if (c->t.facts.tracer_pid)
 		return leader_refusal(o->pid, "attach", err);
 	if (cuda_uses_nodes(o->pid) && !cuda_has_nodes())
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "attach", CUDA_NODES_HINT,
-				     "process %d uses /dev/nvidiactl, which is not there for the agent",
-				     (int)o->pid);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "attach", CUDA_NODES_HINT,
+			"process %d uses /dev/nvidiactl, which is not there for the agent",
+			(int)o->pid);
 	c->is_near_mps = cuda_is_near_mps(o->pid, mps, sizeof(mps));
 	map_undo(c);
 	return open_files(c, err);

@@ -194,11 +194,13 @@ static void add_regions(struct cuda_core *k)
 	uint32_t n = ARRAY_SIZE(regions);
 
 	while (n == ARRAY_SIZE(regions) && k->core.n_memory < REGIONS_MAX) {
-		if (cudbgshim_get_managed_regions(k->c->shim, from, regions, ARRAY_SIZE(regions), &n) < 0)
+		if (cudbgshim_get_managed_regions(k->c->shim, from, regions, ARRAY_SIZE(regions),
+						  &n) < 0)
 			return;
 		for (uint32_t i = 0; i < n; i++) {
 			cuda_core_add_memory(k, regions[i].start, regions[i].size, NULL);
-			if (regions[i].start >= from && regions[i].size <= UINT64_MAX - regions[i].start)
+			if (regions[i].start >= from &&
+			    regions[i].size <= UINT64_MAX - regions[i].start)
 				from = regions[i].start + regions[i].size;
 		}
 	}
@@ -256,11 +258,13 @@ static void tell_missing(const struct cuda_core *k, struct rpc_arena *a, struct 
 {
 	for (uint32_t dev = 0; dev < k->c->n_devices; dev++)
 		if (k->no_state >> dev & 1)
-			add_missing(ret, rpc_arena_printf(a, "device %u: its state could not be read%s",
-							  dev, k->late ? " in time" : ""));
+			add_missing(ret,
+				    rpc_arena_printf(a, "device %u: its state could not be read%s",
+						     dev, k->late ? " in time" : ""));
 	if (k->left_out)
-		add_missing(ret, rpc_arena_printf(a, "%u warps that run no code known to the driver, "
-						     "or no lane: no debugger opens a core with them",
+		add_missing(ret, rpc_arena_printf(a,
+						  "%u warps that run no code known to the driver, "
+						  "or no lane: no debugger opens a core with them",
 						  k->left_out));
 	if (k->no_image)
 		add_missing(ret, rpc_arena_printf(a, "the code of %u modules", k->no_image));
@@ -337,7 +341,8 @@ static int add_head(struct cuda_core *k, const struct out *head)
 }
 
 static int collect(struct cuda_core *k, const struct target_waves_from *from,
-		   const struct target_core_wanted *what, struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
+		   const struct target_core_wanted *what, struct rpc_arena *a,
+		   struct target_core *ret, struct agent_err *err)
 {
 	int r = add_meta(k);
 
@@ -420,8 +425,8 @@ int cuda_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, 
 	struct cuda_core *k = cuda_of(t)->core;
 
 	if (!k)
-		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read", "call core.begin first",
-				     "no core is being read");
+		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read",
+				     "call core.begin first", "no core is being read");
 	k->deadline_ns = clock_deadline_ms(FETCH_MS);
 	return (int)cudacore_image_read(k->image, offset, buf, size, ret_lost);
 }

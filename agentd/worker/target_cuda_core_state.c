@@ -50,11 +50,13 @@ static void fill_device(const struct cuda_device *from, uint32_t id, struct cuda
 	to->uniform_predicates = f->n_uniform_predicates;
 }
 
-static struct corefile_blob read_image(struct cuda_core *k, const struct cuda_module *m, bool relocated)
+static struct corefile_blob read_image(struct cuda_core *k, const struct cuda_module *m,
+				       bool relocated)
 {
 	uint8_t *data = m->size && m->size <= SYMBOLS_IMAGE_BYTES_MAX ? cuda_core_copy(k, m->size) : NULL;
 
-	if (!data || cudbgshim_get_elf_image(k->c->shim, m->dev, m->handle, relocated, data, m->size) < 0)
+	if (!data ||
+	    cudbgshim_get_elf_image(k->c->shim, m->dev, m->handle, relocated, data, m->size) < 0)
 		return (struct corefile_blob){ 0 };
 	return (struct corefile_blob){ .data = data, .size = m->size };
 }
@@ -192,7 +194,8 @@ static void add_banks(struct cuda_core *k, const struct cudbgshim_place *at, uin
 	for (uint32_t bank = 0; bank < BANKS_MAX; bank++) {
 		struct cudacore_bank *b;
 
-		if (cudbgshim_get_const_bank(k->c->shim, at, id, bank, &address, &size) < 0 || !size)
+		if (cudbgshim_get_const_bank(k->c->shim, at, id, bank, &address, &size) < 0 ||
+		    !size)
 			continue;
 		cuda_core_add_memory(k, address, size, at);
 		if (bank == 0)
@@ -353,7 +356,8 @@ static void add_sm_exception(struct cuda_core *k, const struct cudbgshim_state *
 	uint32_t exception;
 
 	if (!(s->exception_sms[sm / 64] >> sm % 64 & 1) ||
-	    cudbgshim_read_sm_exception(k->c->shim, dev, sm, &exception, &error_pc, &has_error_pc) < 0)
+	    cudbgshim_read_sm_exception(k->c->shim, dev, sm, &exception, &error_pc, &has_error_pc) <
+		    0)
 		return;
 	row->exception = exception;
 	row->error_pc_valid = has_error_pc;
@@ -375,8 +379,8 @@ static int add_device(struct cuda_core *k, uint32_t dev)
 
 		add_sm_exception(k, s, dev, sm, &k->core.sms[row]);
 		while (left && r == 0)
-			r = add_warps_of_block(k, s, (struct cudbgshim_place){ .dev = dev, .sm = sm }, row,
-					       &left);
+			r = add_warps_of_block(
+				k, s, (struct cudbgshim_place){ .dev = dev, .sm = sm }, row, &left);
 	}
 	return r;
 }
@@ -425,7 +429,8 @@ static void fill_frames(struct cuda_core *k, const struct cudbgshim_place *at, u
 	uint64_t addresses[FRAMES_MAX];
 	uint32_t depth, in_syscall;
 
-	if (cudbgshim_read_call_stack(k->c->shim, at, addresses, FRAMES_MAX, &depth, &in_syscall) < 0)
+	if (cudbgshim_read_call_stack(k->c->shim, at, addresses, FRAMES_MAX, &depth, &in_syscall) <
+	    0)
 		return;
 	depth = least(depth, FRAMES_MAX);
 	for (uint32_t i = 0; i < depth; i++) {
@@ -464,12 +469,14 @@ static struct corefile_blob read_to_end(struct cuda_core *k, enum cudbgshim_spac
 }
 
 /* What lies between the stack pointer and the end. */
-static void fill_local(struct cuda_core *k, const struct cudbgshim_place *at, struct cudacore_lane *l)
+static void fill_local(struct cuda_core *k, const struct cudbgshim_place *at,
+		       struct cudacore_lane *l)
 {
 	uint32_t pointer = 0;
 
 	if (l->registers.size >= (STACK_POINTER + 1) * sizeof(pointer))
-		memcpy(&pointer, (const uint32_t *)l->registers.data + STACK_POINTER, sizeof(pointer));
+		memcpy(&pointer, (const uint32_t *)l->registers.data + STACK_POINTER,
+		       sizeof(pointer));
 	pointer &= ~(SPACE_UNIT - 1);
 	l->local = read_to_end(k, CUDBGSHIM_SPACE_LOCAL, at, pointer);
 	l->local_address = pointer;

@@ -39,7 +39,8 @@ static void find_pci(struct target_device *d, const struct cudbgshim_device *f)
 		size_t n = strlen(e->d_name);
 		uint32_t vendor;
 
-		if (n <= strlen(tail) || n >= sizeof(d->pci) || strcmp(e->d_name + n - strlen(tail), tail) ||
+		if (n <= strlen(tail) || n >= sizeof(d->pci) ||
+		    strcmp(e->d_name + n - strlen(tail), tail) ||
 		    !read_pci_number(e->d_name, "vendor", &vendor) || vendor != VENDOR_NVIDIA)
 			continue;
 		str_copy(d->pci, sizeof(d->pci), e->d_name);

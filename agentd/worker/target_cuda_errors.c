@@ -19,7 +19,8 @@ int cuda_error(struct target_cuda *c, int r, const char *op, struct agent_err *e
 	if (cudbgshim_is_over(c->shim))
 		return target_end(&c->t, target_why_gone(&c->t), op, err);
 	if (r == -ENOSYS || r == -EOPNOTSUPP)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, -r, op, "a newer driver may have it",
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, -r, op,
+				     "a newer driver may have it",
 				     "the driver's debugger API has no such call");
 	return agent_err_set(err, RPC_ERROR_FAILED, -r, op, hint, "%s: %s", last->name ? last->name : op,
 			     words ? words : "the driver's answer makes no sense");

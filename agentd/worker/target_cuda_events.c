@@ -32,7 +32,8 @@ struct cuda_context *cuda_context_get(struct target_cuda *c, uint64_t handle, ui
 	for (size_t i = 0; i < c->n_contexts; i++)
 		if (c->contexts[i].handle == handle)
 			return &c->contexts[i];
-	list = grown(c->contexts, c->n_contexts, &c->contexts_capacity, sizeof(*list), CONTEXTS_MAX);
+	list = grown(c->contexts, c->n_contexts, &c->contexts_capacity, sizeof(*list),
+		     CONTEXTS_MAX);
 	if (!list) {
 		c->lost_news = true;
 		return NULL;
@@ -199,7 +200,8 @@ static uint64_t look_at_sm(struct target_cuda *c, const struct cuda_device *d, u
 	for (size_t i = first; i < first + n; i++)
 		mask |= bit_of(s->lane_exception[i]);
 	if (!mask && s->exception_sms[sm / 64] >> sm % 64 & 1 &&
-	    cudbgshim_read_sm_exception(c->shim, d->d.gpu_id, sm, &exception, &error_pc, &has_pc) == 0)
+	    cudbgshim_read_sm_exception(c->shim, d->d.gpu_id, sm, &exception, &error_pc, &has_pc) ==
+		    0)
 		mask = bit_of(exception);
 	return mask;
 }
@@ -272,7 +274,8 @@ int cuda_event_next(struct target *t, struct target_event *ret, struct agent_err
 		return r;
 	}
 	/* All stop together: what ran a moment ago stands still, too, when another one does. */
-	if (c->subscribed && (next_fault(c, false, ret) || (c->wants_resume && next_fault(c, true, ret))))
+	if (c->subscribed &&
+	    (next_fault(c, false, ret) || (c->wants_resume && next_fault(c, true, ret))))
 		return 1;
 	forget_faults(c);
 	/* Everybody has been told: what the driver stopped goes on, so that the program hears it. */

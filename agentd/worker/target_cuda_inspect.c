@@ -170,7 +170,8 @@ static bool check_library(struct sheet *s)
 	int r = read_maps(s->facts->pid, &s->maps, &s->maps_size);
 
 	if (r < 0) {
-		put(s, "cuda_library", RPC_VERDICT_UNKNOWN, "its list of mappings may not be read", NULL);
+		put(s, "cuda_library", RPC_VERDICT_UNKNOWN, "its list of mappings may not be read",
+		    NULL);
 		return false;
 	}
 	if (cudbgshim_find_libcuda(s->maps, s->maps_size, 0, &s->library) < 0) {
@@ -229,7 +230,8 @@ static void check_debugger(struct sheet *s, bool is_used)
 
 	if (session)
 		put(s, "cuda_debugger", RPC_VERDICT_PASS,
-		    rpc_arena_printf(s->arena, "session %s uses its CUDA driver: attaching joins", session),
+		    rpc_arena_printf(s->arena, "session %s uses its CUDA driver: attaching joins",
+				     session),
 		    NULL);
 	else if (is_used)
 		put(s, "cuda_debugger", RPC_VERDICT_FAIL,
@@ -246,8 +248,8 @@ static void check_flags(struct sheet *s)
 	    !read_flag(s, CUDBGSHIM_SYM_INITIALIZED, &initialized) ||
 	    !read_flag(s, CUDBGSHIM_SYM_PREEMPTION, &preemption) ||
 	    !read_flag(s, CUDBGSHIM_SYM_ATTACH_FD, &fd)) {
-		put(s, "cuda_debugger", RPC_VERDICT_UNKNOWN, "the driver's variables are not readable",
-		    NULL);
+		put(s, "cuda_debugger", RPC_VERDICT_UNKNOWN,
+		    "the driver's variables are not readable", NULL);
 		return;
 	}
 	check_debugger(s, engaged || initialized);
@@ -273,7 +275,8 @@ static void check_engine(struct sheet *s)
 	snprintf(path, sizeof(path), "/proc/%d/root%.*s/libcudadebugger.so.1", (int)s->facts->pid,
 		 slash ? (int)(slash - s->library.path) : 0, s->library.path);
 	if (stat(path, &st) == 0)
-		put(s, "cuda_engine", RPC_VERDICT_PASS, "libcudadebugger lies beside its libcuda", NULL);
+		put(s, "cuda_engine", RPC_VERDICT_PASS, "libcudadebugger lies beside its libcuda",
+		    NULL);
 	else
 		put(s, "cuda_engine", RPC_VERDICT_UNKNOWN,
 		    "libcudadebugger.so.1 does not lie beside its libcuda",
@@ -286,7 +289,8 @@ static void check_own_library(struct sheet *s)
 
 	if (!strchr(path, '/'))
 		put(s, "cuda_own_library", RPC_VERDICT_UNKNOWN,
-		    rpc_arena_printf(s->arena, "the agent looks for %s when it attaches", path), NULL);
+		    rpc_arena_printf(s->arena, "the agent looks for %s when it attaches", path),
+		    NULL);
 	else if (access(path, R_OK) == 0)
 		put(s, "cuda_own_library", RPC_VERDICT_PASS,
 		    rpc_arena_printf(s->arena, "the agent uses %s", path), NULL);
@@ -314,9 +318,11 @@ static void check_namespaces(struct sheet *s)
 	bool same;
 
 	if (!is_same_namespace(s->facts->pid, "net", &same))
-		put(s, "cuda_network", RPC_VERDICT_UNKNOWN, "its namespaces may not be looked at", NULL);
+		put(s, "cuda_network", RPC_VERDICT_UNKNOWN, "its namespaces may not be looked at",
+		    NULL);
 	else if (same)
-		put(s, "cuda_network", RPC_VERDICT_PASS, "it shares the agent's network namespace", NULL);
+		put(s, "cuda_network", RPC_VERDICT_PASS, "it shares the agent's network namespace",
+		    NULL);
 	else
 		put(s, "cuda_network", RPC_VERDICT_FAIL,
 		    "its debug engine listens in another network namespace",
@@ -359,7 +365,8 @@ bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size)
 			if (strncmp(p, name, sizeof(name) - 1) == 0)
 				where = p + sizeof(name) - 1;
 	snprintf(ret_path, size, "%s/control", where);
-	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, ret_path) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, ret_path) >=
+	    (int)sizeof(path))
 		return false;
 	return access(path, F_OK) == 0;
 }
@@ -370,11 +377,13 @@ static void check_mps(struct sheet *s)
 
 	if (cuda_is_near_mps(s->facts->pid, path, sizeof(path)))
 		put(s, "cuda_mps", RPC_VERDICT_UNKNOWN,
-		    rpc_arena_printf(s->arena, "an MPS daemon runs (%s); its clients cannot be attached to",
+		    rpc_arena_printf(s->arena,
+				     "an MPS daemon runs (%s); its clients cannot be attached to",
 				     path),
 		    "start the program without MPS");
 	else
-		put(s, "cuda_mps", RPC_VERDICT_PASS, "no MPS daemon where it would look for one", NULL);
+		put(s, "cuda_mps", RPC_VERDICT_PASS, "no MPS daemon where it would look for one",
+		    NULL);
 }
 
 int cuda_checks(const struct worker_options *o, const struct access_target *facts,

@@ -28,10 +28,11 @@ static bool is_lasting(const struct rpc_wave_name *n)
 }
 
 /* As cuda_fill_wave(), with what its grid tells. */
-static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		      struct wave *ret)
+static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		      uint32_t warp, struct wave *ret)
 {
-	const struct cudbgshim_warp *w = &d->state->warps[cudbgshim_state_index(d->state, sm, warp)];
+	const struct cudbgshim_warp *w =
+		&d->state->warps[cudbgshim_state_index(d->state, sm, warp)];
 	struct cudbgshim_grid g;
 	struct cuda_context *x = NULL;
 
@@ -45,8 +46,8 @@ static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32
 }
 
 /* By what it works on, wherever that is. */
-static bool search(struct target_cuda *c, const struct cuda_device *d, const struct rpc_wave_name *n,
-		   struct wave *ret)
+static bool search(struct target_cuda *c, const struct cuda_device *d,
+		   const struct rpc_wave_name *n, struct wave *ret)
 {
 	const struct cudbgshim_state *s = d->state;
 
@@ -80,9 +81,11 @@ static int find_wave(struct target_cuda *c, struct cuda_device *d, const struct 
 	if (is_lasting(n))
 		return search(c, d, n, ret) ? 0 : no_such_wave(n, err);
 	if (!n->has_index)
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.wave: needs index, or dispatch, workgroup and wave_in_group");
-	if (n->unit >= s->n_sms || n->index >= s->n_warps || !(s->valid_warps[n->unit] >> n->index & 1))
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			"params.wave: needs index, or dispatch, workgroup and wave_in_group");
+	if (n->unit >= s->n_sms || n->index >= s->n_warps ||
+	    !(s->valid_warps[n->unit] >> n->index & 1))
 		return no_such_wave(n, err);
 	fill_wave(c, d, n->unit, n->index, ret);
 	return is_named(n, ret) && ret->queue_id == n->queue_id ? 0 : no_such_wave(n, err);
@@ -162,8 +165,8 @@ static void fill_scalar(struct filling *f, struct rpc_wave_registers *ret)
 			   predicates[i]);
 }
 
-static struct rpc_vector_register *make_vectors(struct filling *f, const char *letter, uint32_t first,
-						uint32_t n)
+static struct rpc_vector_register *make_vectors(struct filling *f, const char *letter,
+						uint32_t first, uint32_t n)
 {
 	struct rpc_vector_register *list = rpc_arena_array(f->a, n, sizeof(*list));
 
@@ -345,7 +348,8 @@ static int one_begin(struct target_cuda *c, const struct target_waves_from *from
 		    find_wave(c, o->d, name, &o->wave, err);
 	if (r == 0 && clock_now_ns() >= o->deadline_ns)
 		r = agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, "read the state",
-				  "allow a longer stop: max_stop_ms", "the stop budget was used up");
+				  "allow a longer stop: max_stop_ms",
+				  "the stop budget was used up");
 	if (r < 0)
 		cuda_go(c, NULL);
 	return r;
@@ -478,9 +482,10 @@ int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 	if (r < 0)
 		return r;
 	at = (struct cudbgshim_place){ o.d->d.gpu_id, o.wave.unit, o.wave.index, what->lane };
-	n = what->space == RPC_MEMORY_SPACE_CONSTANT ?
-		    read_constant(c, &at, o.wave.dispatch, what) :
-		    read_chunks(c, space_of(what->space), &at, what->address, what->buf, what->size);
+	n = what->space == RPC_MEMORY_SPACE_CONSTANT
+		    ? read_constant(c, &at, o.wave.dispatch, what)
+		    : read_chunks(c, space_of(what->space), &at, what->address, what->buf,
+				  what->size);
 	go = cuda_go(c, n < 0 ? NULL : err);
 	if (n < 0)
 		return unreadable(c, (int)n, what->address, err);

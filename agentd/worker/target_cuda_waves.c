@@ -71,7 +71,8 @@ static bool is_apart(const struct cudbgshim_warp *w, const uint64_t *pcs, uint32
 	return false;
 }
 
-static uint32_t lane_of(const struct cudbgshim_warp *w, const uint32_t *exceptions, uint32_t n_lanes)
+static uint32_t lane_of(const struct cudbgshim_warp *w, const uint32_t *exceptions,
+			uint32_t n_lanes)
 {
 	for (uint32_t lane = 0; lane < n_lanes; lane++)
 		if (exceptions[lane] && w->valid_lanes >> lane & 1)
@@ -293,9 +294,10 @@ static int make_waves(struct look *l)
 			add_sm(l, &c->devices[i], sm);
 	for (size_t i = 0; i < l->n_grids; i++)
 		if (!l->grids[i].known)
-			add_missing(l, rpc_arena_printf(l->a, "device %u: grid %llu is not known to the driver",
-							l->grids[i].dev,
-							(unsigned long long)l->grids[i].id));
+			add_missing(l,
+				    rpc_arena_printf(
+					    l->a, "device %u: grid %llu is not known to the driver",
+					    l->grids[i].dev, (unsigned long long)l->grids[i].id));
 	return 0;
 }
 
@@ -322,7 +324,8 @@ void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint3
 
 	*ret_n = 0;
 	lane.lane = speaker(c, s, &lane, false);
-	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CALLERS_MAX, &depth, &in_syscall) < 0)
+	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CALLERS_MAX, &depth, &in_syscall) <
+	    0)
 		return;
 	depth = depth < CALLERS_MAX ? depth : CALLERS_MAX;
 	*ret = rpc_arena_array(a, depth, sizeof(**ret));

@@ -81,13 +81,15 @@ static int open_error(const char *path, int err_no, struct agent_err *err)
 				     "there is no %s", path);
 	case EACCES:
 	case EPERM:
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, err_no, "open KFD",
-				     "add the agent's user to group render; in a unit, DeviceAllow=/dev/kfd rw",
-				     "the agent may not open %s", path);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, err_no, "open KFD",
+			"add the agent's user to group render; in a unit, DeviceAllow=/dev/kfd rw",
+			"the agent may not open %s", path);
 	case EINVAL:
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, err_no, "open KFD",
-				     "the kernel log tells whether a GPU was found, or is being reset",
-				     "%s has no GPU behind it now", path);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, err_no, "open KFD",
+			"the kernel log tells whether a GPU was found, or is being reset",
+			"%s has no GPU behind it now", path);
 	default:
 		return agent_err_set(err, RPC_ERROR_FAILED, err_no, "open KFD", NULL,
 				     "cannot open %s", path);
@@ -121,9 +123,10 @@ static int read_topology(struct target_kfd *k, const char *sysfs, struct agent_e
 	int r = kfdtrap_topology_create(sysfs, &k->topology);
 
 	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, -r, "read topology",
-				     "load the amdgpu module; check the [kfd] section of agentd.conf",
-				     "cannot read the GPU topology in %s", sysfs);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, -r, "read topology",
+			"load the amdgpu module; check the [kfd] section of agentd.conf",
+			"cannot read the GPU topology in %s", sysfs);
 	kfdtrap_topology_add_drm(k->topology);
 	return 0;
 }
@@ -157,7 +160,8 @@ static int create_steps(struct target_kfd *k, struct agent_err *err)
 	if (kfd_process_uses(o, o->pid) == 0) {
 		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for KFD user",
 			      "gpu-agentctl list shows the processes that use a GPU",
-			      "process %d (%s) has not opened the GPU", (int)o->pid, k->t.facts.comm);
+			      "process %d (%s) has not opened the GPU", (int)o->pid,
+			      k->t.facts.comm);
 		return TARGET_NOT_MINE;
 	}
 	r = read_topology(k, o->kfd_sysfs, err);

@@ -149,8 +149,8 @@ static int parse_uri(const struct target *t, const struct code_object *o, struct
 	if (r < 0)
 		return -EINVAL;
 	/* A core may not know its process's number, and has the memory of no other. */
-	if (ret->kind == SYMBOLS_URI_MEMORY && !t->origin && ret->pid != (uint32_t)t->facts.ns_pid &&
-	    ret->pid != (uint32_t)t->facts.pid)
+	if (ret->kind == SYMBOLS_URI_MEMORY && !t->origin &&
+	    ret->pid != (uint32_t)t->facts.ns_pid && ret->pid != (uint32_t)t->facts.pid)
 		return -EXDEV;
 	return 0;
 }

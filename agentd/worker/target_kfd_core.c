@@ -68,7 +68,8 @@ static void estimate_waves(struct kfd_core *c, const struct target_waves_from *f
 		for (size_t d = 0; d < from->n_devices; d++)
 			if (from->devices[d].gpu_id == q->gpu_id)
 				kfd_core_add(c, q->save_area,
-					  (uint64_t)q->save_area_bytes * device_dies(&from->devices[d]));
+					     (uint64_t)q->save_area_bytes *
+						     device_dies(&from->devices[d]));
 		kfd_core_add(c, q->ring_base, q->ring_bytes);
 	}
 }
@@ -178,8 +179,9 @@ static int read_tables(struct kfd_core *c, struct agent_err *err)
 	int r;
 
 	amdcore_pack_runtime(c->runtime, &runtime);
-	c->core.runtime =
-		(struct amdcore_table){ .data = c->runtime, .n = 1, .entry_size = sizeof(c->runtime) };
+	c->core.runtime = (struct amdcore_table){ .data = c->runtime,
+						  .n = 1,
+						  .entry_size = sizeof(c->runtime) };
 	if (sscanf(k->t.version, "%u.%u", &major, &minor) == 2) {
 		c->core.kfd_major = major;
 		c->core.kfd_minor = minor;
@@ -218,7 +220,8 @@ static int make_image(struct kfd_core *c)
 		struct amdcore_segment *last =
 			core->n_segments ? &core->segments[core->n_segments - 1] : NULL;
 
-		if (last && !p->data && !last->bytes.data && last->address + last->size == p->address) {
+		if (last && !p->data && !last->bytes.data &&
+		    last->address + last->size == p->address) {
 			last->size = last->bytes.size = last->size + p->size;
 			continue;
 		}
@@ -371,8 +374,8 @@ int kfd_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, u
 	const struct corefile_source source = { fetch, t };
 
 	if (!c)
-		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read", "call core.begin first",
-				     "no core is being read");
+		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read",
+				     "call core.begin first", "no core is being read");
 	return (int)amdcore_image_read(c->image, &source, offset, buf, size, ret_lost);
 }
 

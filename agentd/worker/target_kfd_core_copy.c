@@ -134,8 +134,8 @@ static uint64_t likely_size(const struct kfd_core *c, uint64_t area, uint64_t si
 }
 
 /* What fits all, and what is likely to be enough. */
-static void room_for(const struct kfd_core *c, const struct target_waves_from *from, uint64_t *ret_all,
-		     uint64_t *ret_likely)
+static void room_for(const struct kfd_core *c, const struct target_waves_from *from,
+		     uint64_t *ret_all, uint64_t *ret_likely)
 {
 	*ret_all = *ret_likely = 0;
 	for (size_t i = 0; i < from->n_queues && *ret_all < KFD_CORE_COPIED_MAX; i++) {

@@ -92,9 +92,10 @@ int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 
 	switch (-r) {
 	case EALREADY:
-		return agent_err_set(err, RPC_ERROR_BUSY, EALREADY, op,
-				     "let the other debugger detach; a program can also debug itself",
-				     "a GPU debug session is open on process %d already", pid);
+		return agent_err_set(
+			err, RPC_ERROR_BUSY, EALREADY, op,
+			"let the other debugger detach; a program can also debug itself",
+			"a GPU debug session is open on process %d already", pid);
 	case ESRCH:
 		if (target_why_gone(&k->t) == RPC_END_REASON_EXITED)
 			return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, op,
@@ -104,22 +105,25 @@ int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 				     "it has not opened the GPU, it just executed another program, or its main thread has finished",
 				     "process %d has no GPU context", pid);
 	case ENODEV:
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENODEV, op,
-				     "hide that GPU from the program (device cgroup), or use gfx9 and newer",
-				     "process %d can use a GPU that is too old to be debugged", pid);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, ENODEV, op,
+			"hide that GPU from the program (device cgroup), or use gfx9 and newer",
+			"process %d can use a GPU that is too old to be debugged", pid);
 	case EBUSY:
-		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, op,
-				     "wait until cooperative launches or PC sampling end, then try again",
-				     "a GPU of process %d is used in a way that excludes debugging", pid);
+		return agent_err_set(
+			err, RPC_ERROR_BUSY, EBUSY, op,
+			"wait until cooperative launches or PC sampling end, then try again",
+			"a GPU of process %d is used in a way that excludes debugging", pid);
 	case EINVAL:
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EINVAL, op,
-				     "a GPU reset may be in progress: look at the kernel log and try again",
-				     "the driver cannot debug process %d now", pid);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, EINVAL, op,
+			"a GPU reset may be in progress: look at the kernel log and try again",
+			"the driver cannot debug process %d now", pid);
 	case EPERM:
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
-				     "another process may trace it, or a security module interferes",
-				     "the driver does not accept the agent as debugger of process %d",
-				     pid);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
+			"another process may trace it, or a security module interferes",
+			"the driver does not accept the agent as debugger of process %d", pid);
 	default:
 		return kfd_hw_error(k, r, op, err);
 	}
@@ -131,9 +135,10 @@ int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err
 	case RPC_RUNTIME_STATE_ENABLED:
 		return 0;
 	case RPC_RUNTIME_STATE_BUSY:
-		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, op,
-				     "this GPU can debug one process at a time: end the other session",
-				     "another debugged process holds a device of this one");
+		return agent_err_set(
+			err, RPC_ERROR_BUSY, EBUSY, op,
+			"this GPU can debug one process at a time: end the other session",
+			"another debugged process holds a device of this one");
 	case RPC_RUNTIME_STATE_ERROR:
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EIO, op,
 				     "the kernel log has details; only gpu.devices, gpu.queues and gpu.snapshot work",

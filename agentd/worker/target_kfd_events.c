@@ -549,11 +549,13 @@ int kfd_forward(struct target *t, const struct target_source *what, struct agent
 	int r;
 
 	if (what->exceptions & KFDTRAP_EC_MASK_PROCESS)
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
-				     "params.exceptions: the agent itself answers process exceptions");
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+			"params.exceptions: the agent itself answers process exceptions");
 	if ((queue_bits && device_bits) || !(queue_bits | device_bits))
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
-				     "params.exceptions: name those of one queue, or of one device");
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+			"params.exceptions: name those of one queue, or of one device");
 	if (is_queue ? !what->has_queue : !what->has_gpu)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
 				     "params.%s: missing", is_queue ? "queue_id" : "gpu_id");

@@ -136,7 +136,9 @@ int kfd_examples(struct work *w, struct target_waves *ret, struct agent_err *err
 	if (r == 0 && fill(w, e, ret) < 0)
 		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	if (e->too_many)
-		work_add_missing(w, "registers: waves are at more places than those of which they are taken");
+		work_add_missing(
+			w,
+			"registers: waves are at more places than those of which they are taken");
 	ret->missing = w->missing;
 	ret->n_missing = w->n_missing;
 	return r;

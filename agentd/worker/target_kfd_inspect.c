@@ -38,9 +38,10 @@ int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target
 	int r = kfdtrap_process_list_create(o->kfd_sysfs, &list);
 
 	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, -r, "list KFD processes",
-				     "load the amdgpu module; check the [kfd] section of agentd.conf",
-				     "cannot read %s/proc", o->kfd_sysfs);
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, -r, "list KFD processes",
+			"load the amdgpu module; check the [kfd] section of agentd.conf",
+			"cannot read %s/proc", o->kfd_sysfs);
 	users = rpc_arena_array(a, list->n_processes, sizeof(*users));
 	if (!users)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
@@ -140,8 +141,8 @@ static void check_gpu(struct sheet *s, const struct kfdtrap_node *node)
 		    "gfx9 or newer is needed; hide this device from the program");
 	else if (!(node->capability & KFDTRAP_CAP_DEBUG_FIRMWARE))
 		put(s, name, RPC_VERDICT_FAIL,
-		    rpc_arena_printf(s->arena, "%s (%s): firmware %u has no debug support", node->name,
-				     gfx, node->fw_version),
+		    rpc_arena_printf(s->arena, "%s (%s): firmware %u has no debug support",
+				     node->name, gfx, node->fw_version),
 		    "update the GPU's firmware (linux-firmware) and reload amdgpu");
 	else
 		put(s, name, RPC_VERDICT_PASS,

@@ -69,8 +69,9 @@ void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
 		.exceptions = s->exceptions,
 	};
 	if (s->capability & KFDTRAP_CAP_WATCH_POINTS)
-		d->watchpoints = UINT32_C(1) << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
-						 KFDTRAP_CAP_WATCH_COUNT_SHIFT);
+		d->watchpoints = UINT32_C(1)
+				 << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
+				     KFDTRAP_CAP_WATCH_COUNT_SHIFT);
 	kfdtrap_gfx_name(s->gfx_target_version, d->arch, sizeof(d->arch));
 	snprintf(d->pci, sizeof(d->pci), "0000:%02x:%02x.%x", s->location_id >> 8 & 0xff,
 		 s->location_id >> 3 & 0x1f, s->location_id & 7);

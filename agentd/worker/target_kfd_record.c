@@ -170,9 +170,9 @@ static struct rpc_vector_register *fill_vector(const struct filling *f, enum kfd
 		lanes = rpc_arena_array(f->a, size / 4, sizeof(*lanes));
 		for (uint32_t lane = 0; lanes && lane < size / 4; lane++)
 			lanes[lane] = value_of(bytes + (size_t)lane * 4, 4);
-		list[(*ret_n)++] = (struct rpc_vector_register){ .name = name_of(f->a, bank, first + i),
-								 .n_lanes = size / 4,
-								 .lanes = lanes };
+		list[(*ret_n)++] = (struct rpc_vector_register){
+			.name = name_of(f->a, bank, first + i), .n_lanes = size / 4, .lanes = lanes
+		};
 	}
 	return list;
 }
@@ -261,10 +261,11 @@ void record_fill(struct rpc_arena *a, const struct record *r,
 	if (is_wanted(f, RPC_REGISTER_BANK_SCALAR))
 		fill_scalar(f, ret);
 	if (is_wanted(f, RPC_REGISTER_BANK_VECTOR))
-		ret->vector = fill_vector(f, KFDTRAP_WAVE_BANK_VGPR, ret->vector_count, &ret->n_vector);
+		ret->vector =
+			fill_vector(f, KFDTRAP_WAVE_BANK_VGPR, ret->vector_count, &ret->n_vector);
 	if (is_wanted(f, RPC_REGISTER_BANK_ACCUMULATOR))
-		ret->accumulator = fill_vector(f, KFDTRAP_WAVE_BANK_ACC_VGPR, ret->accumulator_count,
-					       &ret->n_accumulator);
+		ret->accumulator = fill_vector(f, KFDTRAP_WAVE_BANK_ACC_VGPR,
+					       ret->accumulator_count, &ret->n_accumulator);
 	if (is_wanted(f, RPC_REGISTER_BANK_TRAP))
 		fill_trap(f, ret);
 	fill_packet(f, ret);
@@ -273,7 +274,8 @@ void record_fill(struct rpc_arena *a, const struct record *r,
 struct wave *record_wave(const struct target_waves *waves, const struct record *r)
 {
 	for (size_t i = 0; i < waves->n_waves; i++)
-		if (waves->waves[i].unit == r->area->xcc && waves->waves[i].index == r->layout.index &&
+		if (waves->waves[i].unit == r->area->xcc &&
+		    waves->waves[i].index == r->layout.index &&
 		    waves->waves[i].queue_id == r->area->look->queue->queue_id)
 			return &waves->waves[i];
 	return NULL;

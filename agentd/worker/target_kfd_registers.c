@@ -110,8 +110,9 @@ static uint32_t count_waves(const struct work *w, const struct area *a)
 static int no_such_wave(const struct work *w, const struct rpc_wave_name *n, struct agent_err *err)
 {
 	static const char op[] = "find the wave";
-	static const char hint[] = "positions change whenever the queue ran: take one from a new snapshot, "
-				   "or suspend the queue first";
+	static const char hint[] =
+		"positions change whenever the queue ran: take one from a new snapshot, "
+		"or suspend the queue first";
 	uint32_t xcc = n->has_unit ? n->unit : 0;
 
 	if (is_lasting(n))
@@ -151,8 +152,9 @@ static int judge(const struct work *w, const struct target_waves *waves, const s
 static int check_name(const struct rpc_wave_name *n, struct agent_err *err)
 {
 	if (!n->has_index && !is_lasting(n))
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.wave: needs index, or dispatch, workgroup and wave_in_group");
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			"params.wave: needs index, or dispatch, workgroup and wave_in_group");
 	return 0;
 }
 

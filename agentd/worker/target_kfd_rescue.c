@@ -57,10 +57,11 @@ int kfd_rescue(const struct worker_options *o)
 	}
 	r = attach_and_send(o, l, &err);
 	if (r < 0 && r != -ESRCH)
-		log_warning("process %d: faults that the dead worker held are lost: %s", (int)o->pid,
-			    err.message[0] ? err.message : strerror(-r));
+		log_warning("process %d: faults that the dead worker held are lost: %s",
+			    (int)o->pid, err.message[0] ? err.message : strerror(-r));
 	else if (r > 0)
-		log_info("process %d: sent on what the dead worker held of %d queue(s) or device(s)",
-			 (int)o->pid, r);
+		log_info(
+			"process %d: sent on what the dead worker held of %d queue(s) or device(s)",
+			(int)o->pid, r);
 	return r < 0 && r != -ESRCH ? r : 0;
 }

@@ -28,8 +28,8 @@ int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint
 	if (size < UINT64_C(1) << lo || size > UINT64_C(1) << hi)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, ERANGE, set_op,
 				     "choose a size in that range; a larger one includes yours",
-				     "device %u watches %u to %" PRIu64 " bytes, not %" PRIu64, gpu_id,
-				     1u << lo, UINT64_C(1) << hi, size);
+				     "device %u watches %u to %" PRIu64 " bytes, not %" PRIu64,
+				     gpu_id, 1u << lo, UINT64_C(1) << hi, size);
 	return 0;
 }
 
@@ -166,7 +166,8 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 		return r;
 	out = rpc_arena_array(a, n, sizeof(*out));
 	if (!out)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, set_op, NULL, "out of memory");
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, set_op, NULL,
+				     "out of memory");
 	r = trap_on(k, err);
 	mark = undo_mark(&t->undo);
 	for (size_t i = 0; r == 0 && i < n; i++)

@@ -173,8 +173,9 @@ static int explain(const struct transfer *t, struct agent_err *err)
 				     "params.lane: the wave has only %u lanes",
 				     t->one.record.layout.lanes);
 	case QUEUE_UNREADABLE:
-		return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, op, NULL,
-				     "what the runtime says of the queue's scratch memory is not readable");
+		return agent_err_set(
+			err, RPC_ERROR_FAILED, EFAULT, op, NULL,
+			"what the runtime says of the queue's scratch memory is not readable");
 	case BASE_DIFFERS:
 		return agent_err_set(err, RPC_ERROR_FAILED, EINVAL, op, NULL,
 				     "the wave's flat_scratch register does not hold the address that its queue says");
@@ -182,8 +183,8 @@ static int explain(const struct transfer *t, struct agent_err *err)
 	case NO_SHORTFALL:
 		break;
 	}
-	return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, op, NULL, "%s at 0x%llx is not readable",
-			     space, (unsigned long long)t->address);
+	return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, op, NULL,
+			     "%s at 0x%llx is not readable", space, (unsigned long long)t->address);
 }
 
 int kfd_wave_memory(struct target *t, const struct target_waves_from *from,

@@ -25,7 +25,8 @@ void work_deinit(struct work *w)
 
 static int no_memory(struct agent_err *err)
 {
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "gpu.snapshot", NULL, "out of memory");
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "gpu.snapshot", NULL,
+			     "out of memory");
 }
 
 void work_add_missing(struct work *w, const char *text)
@@ -66,7 +67,8 @@ static void add_look(struct work *w, const struct target_queue *q)
 
 	if (!arch) {
 		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
-		       rpc_arena_printf(w->arena, "queue %u: the layout of saved waves of %s is unknown",
+		       rpc_arena_printf(w->arena,
+					"queue %u: the layout of saved waves of %s is unknown",
 					q->queue_id, d ? d->arch : "its device"));
 		return;
 	}

@@ -104,7 +104,8 @@ static void add_packets(struct look *l, struct batch *b)
 		  l->n_straight * SYMBOLS_AQL_PACKET_SIZE, &l->has_straight);
 	if (l->n_packets > l->n_straight)
 		batch_add(b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
-			  (l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE, &l->has_wrapped);
+			  (l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE,
+			  &l->has_wrapped);
 }
 
 /* With them what of the rings may have started the waves. */

@@ -89,8 +89,9 @@ static void fill_wave(struct wave *to, const struct area *a,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
 	if (s->valid & KFDTRAP_WAVE_HAS_PACKET && l->has_read && l->has_write)
-		to->has_dispatch = kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes,
-							    s->packet, &to->dispatch) == KFDTRAP_WAVE_OK;
+		to->has_dispatch =
+			kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes, s->packet,
+						 &to->dispatch) == KFDTRAP_WAVE_OK;
 	if (to->has_dispatch)
 		to->kernel_handle = kernel_of(l, to->dispatch);
 }
@@ -256,9 +257,11 @@ static void tell_left_out(struct work *w, const struct area *a, const struct lef
 		work_add_missing(w, rpc_arena_printf(w->arena, "%s: %u waves are not readable",
 						where(w, a), out->unreadable));
 	if (out->bad)
-		work_add_missing(w, rpc_arena_printf(w->arena, "%s: %u waves are corrupt; the first is %u: %s",
-						where(w, a), out->bad, out->bad_index,
-						kfdtrap_wave_problem_text(out->problem)));
+		work_add_missing(w,
+				 rpc_arena_printf(w->arena,
+						  "%s: %u waves are corrupt; the first is %u: %s",
+						  where(w, a), out->bad, out->bad_index,
+						  kfdtrap_wave_problem_text(out->problem)));
 }
 
 static void tell_late(struct work *w, size_t n_waves)

@@ -224,7 +224,8 @@ int cudbgshim_inferior_step(struct cudbgshim_inferior *call);
 int cudbgshim_inferior_run(struct cudbgshim_inferior *call);
 /** When the next step will act at the latest, CLOCK_MONOTONIC. */
 uint64_t cudbgshim_inferior_deadline_ns(const struct cudbgshim_inferior *call);
-const struct cudbgshim_inferior_error *cudbgshim_inferior_error(const struct cudbgshim_inferior *call);
+const struct cudbgshim_inferior_error *
+cudbgshim_inferior_error(const struct cudbgshim_inferior *call);
 
 /**
  * Has a recorded call ended?  Stops its thread for a moment.

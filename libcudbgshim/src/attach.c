@@ -58,8 +58,8 @@ static int find_library(struct cudbgshim_session *s)
 	if (rc == -ENOENT)
 		return finish(s, CUDBGSHIM_OUTCOME_NO_LIBCUDA);
 	if (rc == -ESRCH)
-		return session_fail(s, CUDBGSHIM_OUTCOME_GONE, rc, RESULT_NONE, "process %d has ended",
-				    s->o.pid);
+		return session_fail(s, CUDBGSHIM_OUTCOME_GONE, rc, RESULT_NONE,
+				    "process %d has ended", s->o.pid);
 	if (rc < 0)
 		return session_fail(s, rc == -ENOEXEC || rc == -EBADMSG || rc == -EPROTO ?
 				    CUDBGSHIM_OUTCOME_BAD_LIBRARY : CUDBGSHIM_OUTCOME_SYSTEM,
@@ -148,7 +148,8 @@ static int write_flags(struct cudbgshim_session *s)
 	if (s->o.driver.engine)
 		rc = flags_write_path(&s->o.memory, &s->target, s->undo, s->o.driver.engine);
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(writes); i++)
-		rc = flags_write(&s->o.memory, &s->target, s->undo, writes[i].symbol, writes[i].value);
+		rc = flags_write(&s->o.memory, &s->target, s->undo, writes[i].symbol,
+				 writes[i].value);
 	if (rc < 0)
 		return fail_memory(s, rc);
 	switch (s->path) {
@@ -219,7 +220,8 @@ static int ask_through_fd(struct cudbgshim_session *s)
 	n = write(fd, "", 1);
 	if (n != 1)
 		return session_fail(s, CUDBGSHIM_OUTCOME_NOT_POSSIBLE, n < 0 ? -errno : -EIO,
-				    RESULT_NONE, "the driver in process %d does not listen", s->o.pid);
+				    RESULT_NONE, "the driver in process %d does not listen",
+				    s->o.pid);
 	return goto_step(s, "wait for the engine");
 }
 
@@ -236,7 +238,8 @@ static int set_launch_flag(struct cudbgshim_session *s)
 static int wait_for_init(struct cudbgshim_session *s)
 {
 	uint32_t engaged = 0, number = UINT32_MAX;
-	int rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
+	int rc =
+		flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
 
 	if (rc == 0 && flags_has(&s->target, CUDBGSHIM_SYM_ATTACH_FD))
 		rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_ATTACH_FD, &number);
@@ -264,8 +267,8 @@ static int engine_refused(struct cudbgshim_session *s, uint32_t result)
 		outcome = CUDBGSHIM_OUTCOME_NOT_POSSIBLE;
 	else if (result == CUDBGABI_ERROR_SOME_DEVICES_WATCHDOGGED)
 		outcome = CUDBGSHIM_OUTCOME_NO_DEVICE;
-	return session_fail(s, outcome, -EIO, result, "the driver in process %d refuses: %s", s->o.pid,
-			    words ? words : "unknown result");
+	return session_fail(s, outcome, -EIO, result, "the driver in process %d refuses: %s",
+			    s->o.pid, words ? words : "unknown result");
 }
 
 /* Counted from the first attempt; the session keeps it across the repeated steps. */
@@ -279,10 +282,12 @@ static bool may_retry(struct cudbgshim_session *s)
 static int wait_for_engine(struct cudbgshim_session *s)
 {
 	uint32_t result = 0, engaged = 0;
-	int rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
+	int rc =
+		flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
 
 	if (rc == 0)
-		rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE, &result);
+		rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE,
+				&result);
 	if (rc < 0)
 		return fail_memory(s, rc);
 	if (result == CUDBGABI_ERROR_ATTACH_NOT_POSSIBLE && s->path != CUDBGSHIM_PATH_FD &&
@@ -294,7 +299,8 @@ static int wait_for_engine(struct cudbgshim_session *s)
 		return goto_step(s, "enter its network namespace");
 	if (engaged)
 		return session_fail(s, CUDBGSHIM_OUTCOME_BAD_LIBRARY, -EBADMSG, RESULT_NONE,
-				    "cudbgUseExternalDebugger is %u in process %d", engaged, s->o.pid);
+				    "cudbgUseExternalDebugger is %u in process %d", engaged,
+				    s->o.pid);
 	/* The call returns when the engine is there; the descriptor only passes the wish on. */
 	if (!s->give_up)
 		s->give_up = clock_deadline_ms(ENGINE_MS);
@@ -314,7 +320,8 @@ static int ask_again(struct cudbgshim_session *s)
 		return session_wait(s, CUDBGSHIM_WAIT_TIMER, RETRY_MS);
 	}
 	if (clock_left_ms(s->not_before))
-		return session_wait(s, CUDBGSHIM_WAIT_TIMER, (unsigned)clock_left_ms(s->not_before));
+		return session_wait(s, CUDBGSHIM_WAIT_TIMER,
+				    (unsigned)clock_left_ms(s->not_before));
 	rc = flags_write(&s->o.memory, &s->target, s->undo, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE, 0);
 	if (rc < 0)
 		return fail_memory(s, rc);
@@ -328,7 +335,8 @@ static int enter_namespace(struct cudbgshim_session *s)
 	struct stat ours, theirs;
 	auto_close int fd = -1;
 
-	if (stat("/proc/self/ns/net", &ours) < 0 || fstatat(s->o.proc_fd, "ns/net", &theirs, 0) < 0 ||
+	if (stat("/proc/self/ns/net", &ours) < 0 ||
+	    fstatat(s->o.proc_fd, "ns/net", &theirs, 0) < 0 ||
 	    (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
 		return 0;
 	fd = openat(s->o.proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
@@ -395,7 +403,8 @@ static int read_resume_word(struct cudbgshim_session *s)
 	int rc = flags_write(&s->o.memory, &s->target, s->undo, CUDBGSHIM_SYM_IPC_FLAG, 1);
 
 	if (rc == 0)
-		rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_RESUME_FLAG, &s->resume_word);
+		rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_RESUME_FLAG,
+				&s->resume_word);
 	if (rc < 0)
 		return fail_memory(s, rc);
 	s->is_complete = false;

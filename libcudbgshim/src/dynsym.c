@@ -121,7 +121,8 @@ static int read_segments(struct image *m)
 		}
 	}
 	if (low >= high || !m->dynamic_size)
-		return refuse(m, -EBADMSG, "program headers: no segment or no dynamic section", m->base);
+		return refuse(m, -EBADMSG, "program headers: no segment or no dynamic section",
+			      m->base);
 	m->bias = m->base - low;
 	if (m->base + (high - low) < m->base)
 		return refuse(m, -EBADMSG, "program headers: beyond the address space", m->base);
@@ -237,7 +238,8 @@ static int find_gnu(struct image *m, const char *name, Elf64_Sym *ret)
 	if (rc < 0 || !index)
 		return rc;
 	if (index < head.first)
-		return refuse(m, -EBADMSG, "GNU hash table: bucket below its first symbol", buckets);
+		return refuse(m, -EBADMSG, "GNU hash table: bucket below its first symbol",
+			      buckets);
 	for (unsigned steps = 0; steps < STEPS_MAX; steps++, index++) {
 		rc = get(m, "GNU hash table", chain + UINT64_C(4) * (index - head.first), &value,
 			 sizeof(value));

@@ -31,8 +31,8 @@ static int read_symbols(const struct cudbgshim_memory *memory, const char *maps,
 		}
 		best = t;
 		found = rc;
-		snprintf(err->text, sizeof(err->text), "%.120s: %s%s%s", best.library.path, why.what,
-			 rc == -EPROTO ? ": " : "",
+		snprintf(err->text, sizeof(err->text), "%.120s: %s%s%s", best.library.path,
+			 why.what, rc == -EPROTO ? ": " : "",
 			 rc == -EPROTO ? cudbgshim_symbol_name(why.symbol) : "");
 	}
 	return found;
@@ -80,8 +80,9 @@ static int record(struct cudbgshim_undo *undo, enum cudbgshim_symbol symbol, uin
 			return 0; /* the oldest value is the one to go back to */
 	if (undo->n_writes >= CUDBGSHIM_UNDO_WRITES)
 		return -ENOSPC;
-	undo->writes[undo->n_writes] =
-		(struct cudbgshim_undo_write){ .addr = addr, .old = old, .size = size, .symbol = symbol };
+	undo->writes[undo->n_writes] = (struct cudbgshim_undo_write){
+		.addr = addr, .old = old, .size = size, .symbol = symbol
+	};
 	__atomic_store_n(&undo->n_writes, undo->n_writes + 1, __ATOMIC_RELEASE);
 	return 0;
 }

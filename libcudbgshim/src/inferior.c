@@ -346,8 +346,8 @@ static int prepare(struct cudbgshim_inferior *c)
 	if (rc == -ENOSPC)
 		return reject(c, "has too little room on its stack");
 	if (rc < 0)
-		return fail(c, -EOPNOTSUPP, "the vector registers of thread %d have an unknown shape",
-			    (int)c->tid);
+		return fail(c, -EOPNOTSUPP,
+			    "the vector registers of thread %d have an unknown shape", (int)c->tid);
 	return enter(c);
 }
 
@@ -459,7 +459,8 @@ static int running(struct cudbgshim_inferior *c)
 		break;
 	case INFERIOR_STOP_SIGNAL:
 		if (is_fatal_fault(c, s.sig)) {
-			fail(c, 0, "the function died of signal %d in thread %d", s.sig, (int)c->tid);
+			fail(c, 0, "the function died of signal %d in thread %d", s.sig,
+			     (int)c->tid);
 			c->result = -EFAULT;
 			return begin_return(c);
 		}

@@ -115,9 +115,9 @@ int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size
  * @param ret   The best; tid 0 when none fits.
  * @return 0, -EBUSY, -EOPNOTSUPP (for the process as a whole, with @p ret_why), -ESRCH, -errno.
  */
-int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const char *maps, size_t size,
-			   const pid_t *skip, size_t n_skip, struct inferior_thread *ret,
-			   const char **ret_why);
+int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const char *maps,
+			   size_t size, const pid_t *skip, size_t n_skip,
+			   struct inferior_thread *ret, const char **ret_why);
 
 /** May the stopped thread be used?  @return NULL, or why not; *ret_low: see inferior_frame_build. */
 const char *inferior_check_place(const struct user_regs_struct *regs, const char *maps, size_t size,

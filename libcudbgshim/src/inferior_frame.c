@@ -225,7 +225,8 @@ static const uint8_t *search_restorer(const uint8_t *bytes, size_t size)
 static int search_mapping(const struct cudbgshim_memory *memory, const struct cudbgshim_map *map,
 			  uint8_t *piece, uint64_t *ret_addr)
 {
-	for (uint64_t at = map->start; at < map->end && at - map->start < TEXT_MAX; at += PIECE - 16) {
+	for (uint64_t at = map->start; at < map->end && at - map->start < TEXT_MAX;
+	     at += PIECE - 16) {
 		size_t size = map->end - at < PIECE ? (size_t)(map->end - at) : PIECE;
 		const uint8_t *hit;
 		int rc = memory->read(memory->ctx, at, piece, size);
@@ -266,8 +267,9 @@ int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *ma
 		while (cudbgshim_maps_next(&at, &map)) {
 			int rc;
 
-			if (!(map.flags & CUDBGSHIM_MAP_EXEC) || !(map.flags & CUDBGSHIM_MAP_READ) ||
-			    !map.inode || is_libc(&map) != (pass == 0))
+			if (!(map.flags & CUDBGSHIM_MAP_EXEC) ||
+			    !(map.flags & CUDBGSHIM_MAP_READ) || !map.inode ||
+			    is_libc(&map) != (pass == 0))
 				continue;
 			rc = search_mapping(memory, &map, piece, ret_addr);
 			if (rc != -ENOENT)

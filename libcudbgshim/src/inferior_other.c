@@ -16,7 +16,9 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 
 	if (!c)
 		return -ENOMEM;
-	c->err = (struct cudbgshim_inferior_error){ .what = "calls in the target need an x86-64 machine" };
+	c->err = (struct cudbgshim_inferior_error){
+		.what = "calls in the target need an x86-64 machine"
+	};
 	*ret_call = c;
 	return 0;
 }
@@ -41,7 +43,8 @@ uint64_t cudbgshim_inferior_deadline_ns(const struct cudbgshim_inferior *call)
 	return 0;
 }
 
-const struct cudbgshim_inferior_error *cudbgshim_inferior_error(const struct cudbgshim_inferior *call)
+const struct cudbgshim_inferior_error *
+cudbgshim_inferior_error(const struct cudbgshim_inferior *call)
 {
 	return &call->err;
 }

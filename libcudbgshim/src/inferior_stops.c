@@ -28,7 +28,8 @@ struct inferior_stop inferior_look(pid_t tid)
 	if (si.si_status >> 8 == PTRACE_EVENT_EXEC)
 		waitpid(tid, NULL, __WALL | WNOHANG);
 	if (si.si_status >> 8)
-		return (struct inferior_stop){ INFERIOR_STOP_EVENT, si.si_status & 0x7f, si.si_status >> 8 };
+		return (struct inferior_stop){ INFERIOR_STOP_EVENT, si.si_status & 0x7f,
+					       si.si_status >> 8 };
 	if (si.si_status == (SIGTRAP | 0x80))
 		return (struct inferior_stop){ INFERIOR_STOP_SYSCALL, 0, 0 };
 	return (struct inferior_stop){ INFERIOR_STOP_SIGNAL, si.si_status & 0x7f, 0 };
@@ -86,7 +87,8 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 	if (inferior_trace(PTRACE_SEIZE, record->tid, NULL, NULL) < 0)
 		return errno == ESRCH ? 0 : -errno;
 	inferior_trace(PTRACE_INTERRUPT, record->tid, NULL, NULL);
-	while (clock_left_ms(patience) && (s = inferior_look(record->tid)).kind == INFERIOR_STOP_NONE)
+	while (clock_left_ms(patience) &&
+	       (s = inferior_look(record->tid)).kind == INFERIOR_STOP_NONE)
 		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
 	if (s.kind == INFERIOR_STOP_NONE)
 		return 1; /* our exit lets it go */

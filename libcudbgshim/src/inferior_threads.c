@@ -254,9 +254,9 @@ static void close_dir(DIR **dir)
 		closedir(*dir);
 }
 
-int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const char *maps, size_t size,
-			   const pid_t *skip, size_t n_skip, struct inferior_thread *ret,
-			   const char **ret_why)
+int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const char *maps,
+			   size_t size, const pid_t *skip, size_t n_skip,
+			   struct inferior_thread *ret, const char **ret_why)
 {
 	int fd = openat(o->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_call(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);

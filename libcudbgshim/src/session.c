@@ -253,9 +253,10 @@ static int look(struct cudbgshim_session *s)
 		return session_wait(s, CUDBGSHIM_WAIT_CALL, 0);
 	}
 	rc = s->step->run(s);
-	if (rc == CUDBGSHIM_SESSION_BUSY && s->deadline != UINT64_MAX && !clock_left_ms(s->deadline))
-		rc = session_fail(s, CUDBGSHIM_OUTCOME_TIMEOUT, -ETIMEDOUT, 0, "%s: not within %u ms",
-				  s->step->name, s->step->timeout_ms);
+	if (rc == CUDBGSHIM_SESSION_BUSY && s->deadline != UINT64_MAX &&
+	    !clock_left_ms(s->deadline))
+		rc = session_fail(s, CUDBGSHIM_OUTCOME_TIMEOUT, -ETIMEDOUT, 0,
+				  "%s: not within %u ms", s->step->name, s->step->timeout_ms);
 	return rc;
 }
 
