@@ -292,9 +292,10 @@ static void later_of_two_wins(void)
 	Elf64_Shdr *s = sections(&f, &n), *first = find_section(&f, TYPE(5)), *last = NULL;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (s[i].sh_type == TYPE(5))
+		if (s[i].sh_type == TYPE(5) && s[i].sh_size)
 			last = &s[i];
 	CU_ASSERT_PTR_NOT_EQUAL_FATAL(first, last);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(last);
 	last->sh_link = first->sh_link;
 	last->sh_info = first->sh_info;
 	TEST_EQ_FATAL(cudacore_read(f.data, f.size, &got, NULL), 0);
