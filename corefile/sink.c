@@ -93,7 +93,7 @@ static int write_data(struct corefile_sink *s, const uint8_t *p, size_t size)
 	}
 	/* Where that cannot be done, the write finds out. */
 	if (size >= RESERVE_MIN)
-		(void)fallocate(s->fd, 0, s->end, (off_t)size);
+		(void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, s->end, (off_t)size);
 	s->end += (off_t)size;
 	return fd_write_all(s->fd, p, size);
 }

@@ -394,12 +394,15 @@ static int forget_past(struct target_kfd *k, uint64_t exceptions)
 	if (r < 0 || !(exceptions & FORWARD_DEVICE))
 		return r;
 	r = kfdtrap_device_snapshot_alloc(k->kt, 0, &devices, &n);
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		if (devices[i].exceptions & FORWARD_DEVICE) {
-			r = kfdtrap_query_memory_violation(k->kt, devices[i].gpu_id, true, &v);
-			set_stale(k, devices[i].gpu_id, false);
-		}
-	return r < 0 && r != -ENODATA ? r : 0;
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		if (!(devices[i].exceptions & FORWARD_DEVICE))
+			continue;
+		r = kfdtrap_query_memory_violation(k->kt, devices[i].gpu_id, true, &v);
+		set_stale(k, devices[i].gpu_id, false);
+		/* It is gone, and the other devices still have theirs. */
+		r = r == -ENODATA ? 0 : r;
+	}
+	return r < 0 ? r : 0;
 }
 
 static int enable(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
