@@ -110,8 +110,8 @@ int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
 		r = fd_write_all(out_fd, buf, out.pos);
 		if (r < 0)
 			return r;
-		/* All read and the library has nothing more to give. */
-		if (in.pos == in.size && out.pos < out.size)
+		/* Asked once more after the last frame, the library would wait for another one. */
+		if (in.pos == in.size && (left == 0 || out.pos < out.size))
 			break;
 	}
 	return left ? -EBADMSG : 0;

@@ -312,33 +312,63 @@ static void hidden_name_where_there_is_nothing_else(void)
 		TEST_EQ(status, 0);
 }
 
-/* A compressed core is read like a plain one. */
+static void map_of(const uint8_t *content, size_t size, bool zstd)
+{
+	auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+	auto_close int fd = temporary(), first = temporary(), second = temporary();
+	struct corefile_sink_options o = { .zstd = zstd, .total = size };
+	struct corefile_map m = { 0 };
+
+	TEST_EQ(corefile_map_open(fd, first, 1, &m), -EINVAL);
+	TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
+	corefile_sink_write(s, content, size);
+	TEST_EQ(corefile_sink_finish(s), 0);
+	TEST_EQ(corefile_map_open(fd, first, size - 1, &m), zstd ? -EFBIG : 0);
+	corefile_map_close(&m);
+	if (zstd)
+		TEST_EQ(corefile_map_open(fd, -1, size, &m), -EBADF);
+	TEST_ROW_EQ(size, corefile_map_open(fd, second, size, &m), 0);
+	TEST_EQ_FATAL(m.size, size);
+	TEST_EQ(memcmp(m.data, content, size), 0);
+	corefile_map_close(&m);
+	corefile_map_close(&m);
+}
+
+/* A compressed core is read like a plain one; also when it ends where a piece of the library ends. */
 static void maps_plain_and_compressed(void)
 {
-	static uint8_t content[100000];
+	static uint8_t content[3 << 17];
+	static const size_t sizes[] = { 1, 100000, (1 << 17) - 1, 1 << 17, (1 << 17) + 1, 3 << 17 };
 
 	for (size_t i = 0; i < sizeof(content); i++)
 		content[i] = (uint8_t)(i * i >> 7);
-	for (int zstd = 0; zstd < 2; zstd++) {
-		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
-		auto_close int fd = temporary(), first = temporary(), second = temporary();
-		struct corefile_sink_options o = { .zstd = zstd, .total = sizeof(content) };
-		struct corefile_map m = { 0 };
-
-		TEST_EQ(corefile_map_open(fd, first, 1, &m), -EINVAL);
-		TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
-		corefile_sink_write(s, content, sizeof(content));
-		TEST_EQ(corefile_sink_finish(s), 0);
-		TEST_EQ(corefile_map_open(fd, first, sizeof(content) - 1, &m), zstd ? -EFBIG : 0);
-		corefile_map_close(&m);
-		if (zstd)
-			TEST_EQ(corefile_map_open(fd, -1, MIB, &m), -EBADF);
-		TEST_EQ_FATAL(corefile_map_open(fd, second, sizeof(content), &m), 0);
-		TEST_EQ(m.size, sizeof(content));
-		TEST_EQ(memcmp(m.data, content, sizeof(content)), 0);
-		corefile_map_close(&m);
-		corefile_map_close(&m);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		map_of(content, sizes[i], false);
+		map_of(content, sizes[i], true);
 	}
+}
+
+/* Parallel compressors make one frame after the other. */
+static void maps_frames_in_a_row(void)
+{
+	static uint8_t content[2 << 17];
+	auto_close int fd = temporary(), scratch = temporary();
+	struct corefile_map m = { 0 };
+
+	for (size_t i = 0; i < sizeof(content); i++)
+		content[i] = (uint8_t)(i * i >> 7);
+	for (size_t half = 0; half < 2; half++) {
+		auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+		struct corefile_sink_options o = { .zstd = true, .total = 1 << 17 };
+
+		TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
+		corefile_sink_write(s, content + (half << 17), 1 << 17);
+		TEST_EQ(corefile_sink_finish(s), 0);
+	}
+	TEST_EQ_FATAL(corefile_map_open(fd, scratch, sizeof(content), &m), 0);
+	TEST_EQ_FATAL(m.size, sizeof(content));
+	TEST_EQ(memcmp(m.data, content, sizeof(content)), 0);
+	corefile_map_close(&m);
 }
 
 TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_pipe),
@@ -346,4 +376,5 @@ TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_p
 	   TEST(wrong_total_of_a_compressed_core), TEST(file_is_named_when_done),
 	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit),
 	   TEST(directory_that_cannot_be_written),
-	   TEST(hidden_name_where_there_is_nothing_else), TEST(maps_plain_and_compressed));
+	   TEST(hidden_name_where_there_is_nothing_else), TEST(maps_plain_and_compressed),
+	   TEST(maps_frames_in_a_row));
