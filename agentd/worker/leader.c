@@ -32,12 +32,22 @@ static int yama_scope(void)
 	return atoi(text);
 }
 
+static int gone(pid_t pid, const char *op, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, op,
+			     "gpu-agentctl list shows the processes that use a GPU",
+			     "process %d is gone", (int)pid);
+}
+
 int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 {
 	struct access_target t, tracer;
-	int scope;
+	int r = access_target_read(pid, &t), scope;
 
-	if (access_target_read(pid, &t) == 0 && t.tracer_pid) {
+	/* Of a process that has ended and waits for its parent the kernel says EPERM, not ESRCH. */
+	if (r == -ESRCH || (r == 0 && (t.state == 'Z' || t.state == 'X')))
+		return gone(pid, op, err);
+	if (r == 0 && t.tracer_pid) {
 		bool named = access_target_read(t.tracer_pid, &tracer) == 0;
 
 		return agent_err_set(err, RPC_ERROR_BUSY, EPERM, op,
@@ -69,9 +79,7 @@ int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, stru
 		return 0;
 	}
 	if (errno == ESRCH)
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "ptrace seize",
-				     "gpu-agentctl list shows the processes that use a GPU",
-				     "process %d is gone", (int)pid);
+		return gone(pid, "ptrace seize", err);
 	if (errno == EPERM || errno == EACCES)
 		return leader_refusal(pid, "ptrace seize", err);
 	return agent_err_set(err, RPC_ERROR_FAILED, errno, "ptrace seize",

@@ -46,7 +46,7 @@ extern const struct leader_sys leader_real_sys;
 
 /** @return 0, or negative with a busy, not_permitted or no_such_process error. */
 int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, struct agent_err *err);
-/** Why the kernel may have answered EPERM or EACCES to @p op.  @return negative, with that error. */
+/** Why the kernel may have answered EPERM or EACCES to @p op: it ended, is traced, or may not be. */
 int leader_refusal(pid_t pid, const char *op, struct agent_err *err);
 /** Handle every stop that is pending.  @return the state after that. */
 enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys);

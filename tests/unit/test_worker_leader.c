@@ -143,6 +143,22 @@ static void seize_errors_are_named(void)
 	}
 }
 
+/* Of a process that ended and was not waited for yet the kernel says that it may not be traced. */
+static void one_that_ended_is_gone(void)
+{
+	struct agent_err err = { 0 };
+	struct leader l;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	TEST_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	TEST_EQ(leader_seize(&l, &leader_real_sys, pid, &err), -ESRCH);
+	TEST_EQ(err.code, RPC_ERROR_NO_SUCH_PROCESS);
+	TEST_EQ(waitpid(pid, NULL, 0), pid);
+}
+
 /* A real child: its signals arrive while seized, and it runs on when the tracer only exits. */
 static void real_signals_pass(void)
 {
@@ -214,4 +230,4 @@ static void a_look_takes_the_first_stop(void)
 
 TEST_SUITE(worker_leader, TEST(a_look_takes_the_first_stop), TEST(stops_are_answered), TEST(stops_are_drained),
 	   TEST(the_end_is_noticed), TEST(seize_never_kills_with_us), TEST(seize_errors_are_named),
-	   TEST(real_signals_pass));
+	   TEST(one_that_ended_is_gone), TEST(real_signals_pass));
