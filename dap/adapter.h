@@ -107,7 +107,7 @@ struct dap {
 
 	/* What the editor is and wants. */
 	enum dap_state state;
-	bool configured, announced;
+	bool configured, announced, terminated; /* the last two: said to it */
 	bool client_progress, client_type, client_invalidated;
 	uint32_t lines_from, columns_from; /**< The first one is 0 or 1. */
 	uint32_t pid, max_stop_ms, max_threads;
@@ -197,6 +197,8 @@ int dap_check_order(const struct dap *d, const struct dap_handler *h, struct age
 /** What attach left to do: connect, attach, first snapshot, stop at faults.  Reports failures. */
 void dap_session_begin(struct dap *d);
 void dap_session_end(struct dap *d);
+/** Tell the editor that the session is over, unless it knows. */
+void dap_terminated(struct dap *d);
 /** A call failed because what answers for a core file is gone: say how that ended. */
 void dap_explain(struct dap *d, struct agent_err *err);
 /** Notifications that have arrived, then what they call for. */

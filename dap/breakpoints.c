@@ -154,6 +154,7 @@ static bool has_watch_points(const struct dap *d)
 int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
 			     struct agent_err *err)
 {
+	bool is_address = dap_json_is_true(dap_json_get(q->args, "asAddress"));
 	struct dap_json v = dap_json_get(q->args, "bytes");
 	const char *id = NULL, *why = "an address such as 0x7f00 can be watched, where it is a "
 				      "multiple of the bytes watched";
@@ -162,11 +163,13 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 	uint64_t address;
 	int64_t bytes = WATCH_BYTES;
 
-	if (!dap_json_str(dap_json_get(q->args, "name"), name, sizeof(name)))
+	if (!dap_json_has(dap_json_get(q->args, "name")))
 		return dap_invalid(err, "name: missing");
+	if (!dap_json_str(dap_json_get(q->args, "name"), name, sizeof(name)))
+		name[0] = '\0'; /* whatever it is, no address */
 	if (dap_json_has(v) && (!dap_json_i64(v, &bytes) || bytes < 1 || bytes > 1 << 30))
 		return dap_invalid(err, "bytes: must be between 1 and 1073741824");
-	if (str_to_hex64(name, &address) == 0) {
+	if ((is_address ? str_to_u64_any : str_to_hex64)(name, &address) == 0) {
 		address -= dap_json_has(v) ? 0 : address % WATCH_BYTES;
 		id = data_id(d, address, (uint64_t)bytes);
 	}
@@ -299,6 +302,8 @@ int dap_word_watchpoint(struct dap *d, const struct dap_words *w, struct out *o,
 	const char *what = w->n > 1 ? w->w[1] : "list";
 	int r = 0;
 
+	if (dap_is_core(d))
+		return dap_need_control(d, err);
 	if (!strcmp(what, "set"))
 		r = set_watch_point(d, w, err);
 	else if (!strcmp(what, "clear"))

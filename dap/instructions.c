@@ -42,6 +42,10 @@ static int open_disasm(struct dap *d, struct agent_err *err)
 	d->disasm = NULL;
 	str_copy(d->disasm_cpu, sizeof(d->disasm_cpu), o.cpu);
 	r = disasm_open(&o, &d->disasm);
+	if (r == -EINVAL)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "device %u is of no known architecture: \"%s\"",
+				     device->gpu_id, o.cpu);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, NULL, NULL,
 				     "starting the disassembler: %s", strerror(-r));
@@ -111,8 +115,9 @@ static void find_sources(struct dap *d, struct listing *l)
 	l->places = locate(d, addresses, n);
 }
 
+/* @param file  Of the instructions above, as far as they are shown; NULL for none. */
 static void put_place(const struct dap *d, struct out *o, const struct rpc_code_place *p,
-		      const struct rpc_code_place *last)
+		      const char **file)
 {
 	const struct rpc_frame *f = p->n_frames ? &p->frames[0] : NULL;
 
@@ -120,16 +125,17 @@ static void put_place(const struct dap *d, struct out *o, const struct rpc_code_
 		dap_put_str(o, "symbol", p->symbol.name);
 	if (!f || !f->file || !f->has_line || !dap_is_file(f->file))
 		return;
-	if (!last || !last->n_frames || !last->frames[0].file ||
-	    strcmp(last->frames[0].file, f->file) != 0) {
+	if (!*file || strcmp(*file, f->file) != 0) {
 		out_str(o, ",\"location\":{");
 		dap_put_str(o, "path", f->file);
 		out_char(o, '}');
+		*file = f->file;
 	}
 	dap_put_u64(o, "line", f->line - !d->lines_from);
 }
 
-static void put_line(const struct dap *d, struct out *o, const struct listing *l, size_t i)
+static void put_line(const struct dap *d, struct out *o, const struct listing *l, size_t i,
+		     const char **file)
 {
 	const struct disasm_line *line = &l->lines[i];
 	const uint8_t *bytes = l->code + (line->address - l->start);
@@ -141,26 +147,32 @@ static void put_line(const struct dap *d, struct out *o, const struct listing *l
 	out_char(o, '"');
 	dap_put_str(o, "instruction", line->text);
 	if (l->places)
-		put_place(d, o, &l->places[i], i ? &l->places[i - 1] : NULL);
+		put_place(d, o, &l->places[i], file);
+}
+
+/* The first and the last address stand for those beyond them: editors look rows up by address. */
+static uint64_t moved(uint64_t address, int64_t words, uint32_t word)
+{
+	uint64_t by = (uint64_t)(words < 0 ? -words : words) * word;
+
+	if (words < 0)
+		return address > by ? address - by : 0;
+	return by < UINT64_MAX - address ? address + by : UINT64_MAX;
 }
 
 /* Addresses without instructions: editors count lines, so there must be some. */
 static void put_nothing(struct out *o, const struct listing *l, int64_t from_at)
 {
-	uint64_t address = l->address, word = l->word;
+	const struct disasm_line *last = l->n ? &l->lines[l->n - 1] : NULL;
+	uint64_t address;
 
-	if (l->n && from_at < 0) {
-		uint64_t gap = (uint64_t)(-from_at - (int64_t)l->at) * word;
-
-		address = l->lines[0].address > gap ? l->lines[0].address - gap : 0;
-	} else if (l->n) {
-		const struct disasm_line *last = &l->lines[l->n - 1];
-
-		address = last->address + last->size +
-			  (uint64_t)(from_at - (int64_t)(l->n - l->at)) * word;
-	} else {
-		address += (uint64_t)from_at * word;
-	}
+	if (last && from_at < 0)
+		address = moved(l->lines[0].address, from_at + (int64_t)l->at, l->word);
+	else if (last)
+		address = moved(last->address + last->size, from_at - (int64_t)(l->n - l->at),
+				l->word);
+	else
+		address = moved(l->address, from_at, l->word);
 	dap_put_hex(o, "address", address);
 	dap_put_str(o, "instruction", "(no code)");
 	dap_put_str(o, "presentationHint", "invalid");
@@ -170,6 +182,7 @@ int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body
 		    struct agent_err *err)
 {
 	struct listing l = { 0 };
+	const char *file = NULL;
 	int64_t count;
 	int r = dap_memory_reference(q->args, &l.address, err);
 
@@ -194,7 +207,7 @@ int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body
 
 		out_str(body, i > l.offset ? ",{" : "{");
 		if (at >= 0 && (size_t)at < l.n)
-			put_line(d, body, &l, (size_t)at);
+			put_line(d, body, &l, (size_t)at, &file);
 		else
 			put_nothing(body, &l, i);
 		out_char(body, '}');

@@ -26,6 +26,11 @@ bool dap_json_parse(const char *text, size_t size, struct dap_json *ret)
 	return t == RPC_TOKEN_END;
 }
 
+static bool is_null(struct dap_json v)
+{
+	return v.size == 4 && !memcmp(v.text, "null", 4);
+}
+
 struct dap_json dap_json_get(struct dap_json v, const char *name)
 {
 	struct dap_json found = { 0 }, value;
@@ -44,7 +49,7 @@ struct dap_json dap_json_get(struct dap_json v, const char *name)
 		if (!rpc_scan_rest(&s, rpc_scan_next(&s), &value.text, &value.size))
 			break;
 		if (match)
-			found = value;
+			found = is_null(value) ? (struct dap_json){ 0 } : value;
 	}
 	return found;
 }

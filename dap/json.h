@@ -22,7 +22,7 @@ struct dap_json {
 /** @return false if the text is not one JSON object of bounded nesting. */
 bool dap_json_parse(const char *text, size_t size, struct dap_json *ret);
 
-/** A member of an object; absent as well if @p v is no object. */
+/** A member of an object; absent as well if it is null, and if @p v is no object. */
 struct dap_json dap_json_get(struct dap_json v, const char *name);
 /** Items behind these are not looked at: finding one takes time in proportion to its position. */
 #define DAP_JSON_ITEMS_MAX 1024

@@ -59,7 +59,7 @@ static int number_arg(struct dap_json args, const char *name, int64_t min, int64
 	struct dap_json v = dap_json_get(args, name);
 	int64_t n;
 
-	*found = dap_json_has(v) && v.text[0] != 'n';
+	*found = dap_json_has(v);
 	if (!*found)
 		return 0;
 	if (!dap_json_i64(v, &n) || n < min || n > max)
@@ -83,7 +83,7 @@ static int group_by(struct dap *d, struct dap_json v, struct agent_err *err)
 
 static int core_file(struct dap *d, struct dap_json v, struct agent_err *err)
 {
-	if (!dap_json_has(v) || v.text[0] == 'n')
+	if (!dap_json_has(v))
 		return 0;
 	if (!dap_json_str(v, d->core_file, sizeof(d->core_file)) || !d->core_file[0])
 		return dap_invalid(err, "coreFile: must be the path of a file");
@@ -174,7 +174,7 @@ static int terminate(struct dap *d, const struct dap_request *q, struct out *bod
 	d->leave = false;
 	d->state = DAP_OVER;
 	dap_respond(d, q, NULL);
-	dap_event(d, "terminated", NULL);
+	dap_terminated(d);
 	return DAP_ANSWERED;
 }
 

@@ -108,13 +108,20 @@ void dap_explain(struct dap *d, struct agent_err *err)
 		d->options->core->explain(d->options->core->data, err);
 }
 
+void dap_terminated(struct dap *d)
+{
+	if (!d->terminated)
+		dap_event(d, "terminated", NULL);
+	d->terminated = true;
+}
+
 static void session_over(struct dap *d)
 {
 	dap_progress_end(d, NULL);
 	dap_session_end(d);
 	d->state = DAP_OVER;
 	if (!d->leave && !d->eof)
-		dap_event(d, "terminated", NULL);
+		dap_terminated(d);
 }
 
 void dap_session_begin(struct dap *d)

@@ -150,9 +150,12 @@ static void on_cancel(struct dap *d, struct dap_json args)
 		d->cancel = true;
 }
 
-static bool is_leaving(const char *command)
+static bool is_leaving(const struct dap *d, const struct dap_handler *h)
 {
-	return !strcmp(command, "disconnect") || !strcmp(command, "terminate");
+	struct agent_err too_early;
+
+	return (!strcmp(h->command, "disconnect") || !strcmp(h->command, "terminate")) &&
+	       dap_check_order(d, h, &too_early) == 0;
 }
 
 /* ------------------------------------------------------------------ input -------------------- */
@@ -228,7 +231,7 @@ static void on_request(struct dap *d, const struct dap_request *q)
 	} else if (h->when == DAP_WHEN_ALWAYS || (h->when == DAP_WHEN_SEEN && d->snap)) {
 		run(d, h, q);
 	} else {
-		if (is_leaving(q->command)) {
+		if (is_leaving(d, h)) {
 			cancel_waiting(d, true, 0);
 			d->leave = d->cancel = true;
 		}

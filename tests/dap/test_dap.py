@@ -12,8 +12,9 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE), str(HERE.parent / "editors")]
 from dapclient import Adapter, runs_on, scene  # noqa: E402
+from editor import script, source  # noqa: E402
 from harness import BIN, EXCEPTIONS, Scene, main, test, wait_until  # noqa: E402
 
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
@@ -106,6 +107,37 @@ def memory_and_instructions():
 
 
 @test
+def each_listing_names_its_source():
+    """Editors ask for what comes below with an offset, and know nothing of what lies between."""
+    with Scene(app=None, gpus="gfx90a") as s:
+        path = str(source(s.directory) / "spin.cl")
+        s.app = s.start_app(script(s.directory))
+        with Adapter(s.socket) as a:
+            a.start(pid=s.app.pid)
+            pc = a.frame()["instructionPointerReference"]
+            for offset, count in ((0, 4), (5, 4), (9, 30), (-3, 7), (-200, 400)):
+                lines = a.call("disassemble", memoryReference=pc, instructionOffset=offset, instructionCount=count)["instructions"]
+                first = next(line for line in lines if "line" in line)
+                assert first["location"]["path"] == path, (offset, lines)
+            a.finish()
+
+
+@test
+def listings_at_both_ends_of_memory():
+    """A wave may be at 0, where somebody called nothing: rows are in the order of their addresses."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        last = (1 << 64) - 1
+        for at, offset, wanted in ((0, -2, [0, 0, 0, 4]), (6, -2, [0, 2, 6, 10]), (last - 3, 0, [last - 3, last, last, last]),
+                                   (last, -1, [last - 4, last, last, last])):
+            lines = a.call("disassemble", memoryReference=hex(at), instructionOffset=offset, instructionCount=4)["instructions"]
+            assert [int(line["address"], 16) for line in lines] == wanted, (hex(at), lines)
+        for at, offset in ((0, -1), (16, -32), (last, 0), (last - 8, 32)):
+            read = a.call("readMemory", memoryReference=hex(at), offset=offset, count=16)
+            assert read == {"address": hex((at + offset) & last), "unreadableBytes": 16}, read
+
+
+@test
 def short_read_at_the_end_of_memory():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -159,7 +191,10 @@ def data_breakpoints():
         a.start(pid=s.app.pid)
         info = a.call("dataBreakpointInfo", name="0x7f0000001000", asAddress=True, bytes=64)
         assert "write" in info["accessTypes"], info
-        assert a.call("dataBreakpointInfo", name="gid")["dataId"] is None
+        # The protocol has addresses in decimal as well, where it says that it is one.
+        assert a.call("dataBreakpointInfo", name=str(0x7f0000001000), asAddress=True, bytes=64)["dataId"] == info["dataId"]
+        for name in ("gid", str(0x7f0000001000), "x" * 100):
+            assert a.call("dataBreakpointInfo", name=name, bytes=64)["dataId"] is None, name
         got = a.call("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"], "accessType": "write"},
                                                         {"dataId": "nonsense"}])["breakpoints"]
         assert [b["verified"] for b in got] == [True, False] and "dataId" in got[1]["message"], got
@@ -279,6 +314,40 @@ def attach_that_fails_says_why():
         a.start(pid=1)
         a.event("terminated")
         assert a.finish() == 0
+
+
+@test
+def leaving_at_odd_times():
+    with scene() as s, Adapter(s.socket) as a:
+        assert "initialize first" in a.error("terminate")
+        a.start(pid=s.app.pid)
+        a.call("terminate")
+        a.event("terminated")
+        a.call("terminate")
+        assert a.finish() == 0 and a.read() is None and not a.has_event("terminated"), a.messages
+        runs_on(s)
+
+
+@test
+def null_is_nothing():
+    """Editors in Lisp have one word for both."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.call("initialize", adapterID="x", linesStartAt1=None, columnsStartAt1=None, supportsProgressReporting=None)
+        a.call("attach", pid=None, processId=s.app.pid, coreFile=None, groupBy=None, maxStopMs=None, maxThreads=None)
+        a.call("configurationDone")
+        assert a.response(a.send("threads", None))["success"]
+        frame = a.frame(None)
+        assert (frame["line"], frame["column"]) == (37, 10), frame
+        pc = frame["instructionPointerReference"]
+        assert len(a.call("readMemory", memoryReference=pc, offset=None, count=3)["data"]) == 4
+        assert len(a.call("disassemble", memoryReference=pc, offset=None, instructionOffset=None, instructionCount=3)["instructions"]) == 3
+        assert int(a.call("evaluate", expression="pc", context="watch", frameId=None)["result"], 16) == int(pc, 16)
+        assert a.variables(a.scope("Wave"), start=None, count=None, filter=None)
+        assert a.call("dataBreakpointInfo", name="0x7f0000001000", bytes=None)["dataId"]
+        a.call("cancel", requestId=None, progressId=None)
+        assert "a number" in a.error("variables", variablesReference=None)
+        a.finish()
+        runs_on(s)
 
 
 @test

@@ -71,7 +71,8 @@ def as_the_process(s, faulting):
             [(was, now) for was, now in zip(live, got) if was != now][:3]
         for command in ("pause", "continue"):
             assert "nothing runs" in a.error(command, threadId=1), command
-        assert "nothing runs" in a.error("evaluate", expression="resume", context="repl")
+        for word in ("resume", "watchpoint", "watchpoint clear"):
+            assert "nothing runs" in a.error("evaluate", expression=word, context="repl"), word
         assert a.call("dataBreakpointInfo", name="0x7f0000001000", bytes=64)["dataId"] is None
         a.call("setExceptionBreakpoints", filters=["memory"])
         frame = a.frame()["id"]
@@ -116,6 +117,21 @@ def cuda_core_with_an_exception():
             lines = a.call("disassemble", memoryReference=a.frame()["instructionPointerReference"], instructionOffset=-200,
                            instructionCount=400)["instructions"]
             assert len(lines) == 400 and lines[200]["instruction"].startswith(".quad"), lines[200]
+            a.finish()
+
+
+@test
+def a_core_that_has_lost_its_names():
+    """They are at its end, the architecture among them."""
+    with cuda() as s:
+        core = dump(s)
+        os.truncate(core, core.stat().st_size - 1)
+        with Adapter(NO_AGENT) as a:
+            a.start(coreFile=str(core))
+            a.event("stopped")
+            pc = a.frame()["instructionPointerReference"]
+            assert "no known architecture" in a.error("disassemble", memoryReference=pc, instructionCount=4)
+            assert a.call("readMemory", memoryReference=pc, count=16)["data"] and a.values("Wave")["pc"]
             a.finish()
 
 
