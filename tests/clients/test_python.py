@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """The Python client on the socket of a real daemon: what it returns is what its types say."""
 import asyncio
+import contextlib
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import sys
@@ -32,7 +34,7 @@ def fits(value, hint, path="result"):
         assert isinstance(value, list), f"{path}: {value!r:.60}"
         for i, item in enumerate(value):
             fits(item, typing.get_args(hint)[0], f"{path}[{i}]")
-    elif typing.is_typeddict(hint):
+    elif hasattr(hint, "__required_keys__"):
         hints = typing.get_type_hints(hint)
         assert hint.__required_keys__ <= set(value) <= set(hints), f"{path}: {set(value)} for {hint}"
         for key, item in value.items():
@@ -162,39 +164,116 @@ def a_lost_connection_is_told():
     raises(FileNotFoundError, gpu_agent.Client, "/nonexistent/socket")
 
 
-def silent_server(directory, answer=b""):
-    """Takes one connection, says `answer` to each request, hangs up after the third."""
-    path = os.path.join(directory, "socket")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen(1)
+@contextlib.contextmanager
+def server(talk):
+    """The path of a socket; `talk` gets the one connection that is taken there, and may fail on it."""
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(directory, "socket")
+        listener.bind(path)
+        listener.listen(1)
 
-    def serve():
-        with listener, listener.accept()[0] as connection:
-            connection.settimeout(20)
-            for _ in range(3):
-                if not connection.recv(4096):
-                    break
-                connection.sendall(answer)
+        def serve():
+            with contextlib.suppress(OSError), listener.accept()[0] as connection:
+                connection.settimeout(20)
+                talk(connection)
 
-    threading.Thread(target=serve, daemon=True).start()
-    return path
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield path
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def silent_server(answer=b""):
+    """Says `answer` to each request, hangs up after the third."""
+    def talk(connection):
+        for _ in range(3):
+            if not connection.recv(4096):
+                break
+            connection.sendall(answer)
+
+    return server(talk)
 
 
 @test
 def no_answer_is_given_up():
-    with tempfile.TemporaryDirectory() as directory:
-        with gpu_agent.Client(silent_server(directory), timeout=0.1) as agent:
-            raises(TimeoutError, agent.agent_hello)
+    with silent_server() as path, gpu_agent.Client(path, timeout=0.1) as agent:
+        assert "agent.hello: no answer within 0.1 s" in str(raises(TimeoutError, agent.agent_hello))
+        raises(TimeoutError, agent.notification, timeout=0.1)
     # The late answer to one call is not taken for that to the next.
-    with tempfile.TemporaryDirectory() as directory:
-        late = b'{"jsonrpc":"2.0","id":7,"result":{}}\n{"jsonrpc":"2.0","id":1,"result":{"a":1}}\n'
-        with gpu_agent.Client(silent_server(directory, late), timeout=0.5) as agent:
-            assert agent.agent_hello() == {"a": 1}
-            raises(TimeoutError, agent.agent_hello)
-    with tempfile.TemporaryDirectory() as directory:
-        with gpu_agent.Client(silent_server(directory, b"nonsense\n")) as agent:
+    late = b'{"jsonrpc":"2.0","id":7,"result":{}}\n{"jsonrpc":"2.0","id":1,"result":{"a":1}}\n'
+    with silent_server(late) as path, gpu_agent.Client(path, timeout=0.5) as agent:
+        assert agent.agent_hello() == {"a": 1}
+        raises(TimeoutError, agent.agent_hello)
+    for nonsense in (b"nonsense\n", b"[1]\n", b"\xff\n"):
+        with silent_server(nonsense) as path, gpu_agent.Client(path) as agent:
             raises(ValueError, agent.agent_hello)
+
+
+@test
+def half_a_request_ends_a_connection():
+    """Nothing that is said after it would be understood."""
+    left = threading.Event()
+    with server(lambda connection: left.wait(20)) as path:
+        with gpu_agent.Client(path, timeout=0.1) as agent:
+            raises(TimeoutError, agent.call, "any", {"long": "x" * (8 << 20)})
+            raises(ConnectionError, agent.agent_hello)
+        left.set()
+
+
+@test
+def notifications_without_end_are_no_answer():
+    def talk(connection):
+        while True:
+            connection.sendall(b'{"jsonrpc":"2.0","method":"x","params":{}}\n' * 100)
+
+    with server(talk) as path, gpu_agent.Client(path, timeout=0.2) as agent:
+        raises(TimeoutError, agent.agent_hello)
+        assert agent.notification(timeout=0) == ("x", {})
+
+
+@test
+def requests_that_are_too_long():
+    with Scene(app=None) as s, gpu_agent.Client(s.socket) as agent:
+        raises(gpu_agent.TooLargeError, agent.call, "agent.hello", {"client": "x" * (1 << 20)})
+        raises(ValueError, agent.call, "agent.hello", {"client": float("nan")})
+        assert agent.agent_hello()
+
+        async def beside_others():
+            async with await gpu_agent.AsyncClient.connect(s.socket, timeout=30) as agent:
+                calls = [agent.call("agent.hello", {"client": "x" * length}) for length in (1, 1 << 20, 2, 3)]
+                results = await asyncio.gather(*calls, return_exceptions=True)
+                assert [type(r) for r in results] == [dict, gpu_agent.TooLargeError, dict, dict], results
+
+        asyncio.run(beside_others())
+
+
+@test
+def a_refused_connection_is_told_why():
+    with Scene(app=None) as s, contextlib.ExitStack() as stack:
+        limit = stack.enter_context(gpu_agent.Client(s.socket)).agent_hello()["limits"]["connections"]
+        for _ in range(limit - 1):
+            stack.enter_context(gpu_agent.Client(s.socket))
+        with gpu_agent.Client(s.socket) as agent:
+            assert select.select([agent], [], [], 20)[0], "it has been closed"
+            assert "too many connections" in raises(gpu_agent.LimitError, agent.agent_hello).message
+
+        async def refused():
+            async with await gpu_agent.AsyncClient.connect(s.socket) as agent:
+                for _ in range(2):
+                    try:
+                        await asyncio.wait_for(agent.notification(), 20)
+                        raise AssertionError("a notification from nobody")
+                    except ConnectionError:
+                        pass
+                try:
+                    await agent.agent_hello()
+                    raise AssertionError("an answer from nobody")
+                except gpu_agent.LimitError as error:
+                    assert "too many connections" in error.message
+
+        asyncio.run(refused())
+
 
 
 @test
@@ -213,9 +292,9 @@ def several_at_once_with_asyncio():
                 raise AssertionError("attached to nothing")
             except gpu_agent.NoSuchProcessError as error:
                 assert error.hint
-            waiting = asyncio.ensure_future(agent.notification())
+            waiting = [asyncio.ensure_future(agent.notification()) for _ in range(3)]
             s.agentd.stop()
-            for lost in (waiting, agent.agent_hello(), agent.notification()):
+            for lost in (*waiting, agent.agent_hello(), agent.notification()):
                 # The end of the session may be told before that of the connection.
                 try:
                     method, params = await asyncio.wait_for(lost, 20)
@@ -239,8 +318,19 @@ def several_at_once_with_asyncio():
             except TimeoutError:
                 pass
 
-    with tempfile.TemporaryDirectory() as directory:
-        asyncio.run(silence(silent_server(directory)))
+    with silent_server() as path:
+        asyncio.run(silence(path))
+
+    async def nonsense(path):
+        async with await gpu_agent.AsyncClient.connect(path) as agent:
+            try:
+                await agent.agent_hello()
+                raise AssertionError("an answer from nobody")
+            except ConnectionError:
+                pass
+
+    with silent_server(b"[1]\n") as path:
+        asyncio.run(nonsense(path))
 
 
 @test

@@ -55,13 +55,22 @@ class _Messages:
         number = next(self._numbers)
         message = {"jsonrpc": "2.0", "id": number, "method": method}
         message["params"] = {key: value for key, value in params.items() if value is not None}
-        return number, json.dumps(message).encode() + b"\n"
+        return number, json.dumps(message, allow_nan=False).encode() + b"\n"
+
+    @staticmethod
+    def _message(line):
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            raise ValueError(f"no message of JSON-RPC: {line[:40]!r}")
+        return message
 
     def _result(self, method, reply):
         if "error" in reply:
-            error = reply["error"]
-            raise self.errors.get(error.get("code"), AgentError)(method, error)
+            raise self._error(method, reply["error"])
         return reply["result"]
+
+    def _error(self, method, error):
+        return self.errors.get(error.get("code"), AgentError)(method, error)
 
 
 class Connection(_Messages):
@@ -77,10 +86,14 @@ class Connection(_Messages):
         self._buffer = bytearray()
         self._searched = 0
         self._heard = collections.deque()
+        self._cut = False  # half of a request was sent
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._sock.settimeout(timeout)
             self._sock.connect(os.fspath(path or default_socket()))
+        except socket.timeout:  # something else than TimeoutError before Python 3.10
+            self._sock.close()
+            raise TimeoutError(f"no connection within {timeout} s") from None
         except BaseException:
             self._sock.close()
             raise
@@ -103,18 +116,18 @@ class Connection(_Messages):
         """The result of a method; `descriptor` goes along with the request."""
         number, data = self._request(method, params or {})
         deadline = self._deadline(self.timeout)
-        self._sock.settimeout(self.timeout)
-        if descriptor is not None:
-            data = data[socket.send_fds(self._sock, [data], [descriptor]):]
-        self._sock.sendall(data)
+        late = f"{method}: no answer within {self.timeout} s"
+        self._send(data, descriptor, late)
         while True:
-            message = self._read(deadline)
+            message = self._read(deadline, late)
             if "method" in message:
                 self._heard.append((message["method"], message.get("params", {})))
             elif message.get("id") == number:
                 return self._result(method, message)
             elif message.get("id") is None and "error" in message:
                 return self._result(method, message)  # the agent could not read the request
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(late)
 
     def notification(self, timeout=None):
         """The next (method, params).
@@ -123,7 +136,7 @@ class Connection(_Messages):
         """
         deadline = self._deadline(timeout)
         while not self._heard:
-            message = self._read(deadline)
+            message = self._read(deadline, f"no notification within {timeout} s")
             if "method" in message:
                 self._heard.append((message["method"], message.get("params", {})))
         return self._heard.popleft()
@@ -132,7 +145,22 @@ class Connection(_Messages):
     def _deadline(timeout):
         return None if timeout is None else time.monotonic() + timeout
 
-    def _read(self, deadline):
+    def _send(self, data, descriptor, late):
+        if self._cut:
+            raise ConnectionResetError("a request before was cut short: the connection is of no use any more")
+        self._sock.settimeout(self.timeout)
+        self._cut = True
+        try:
+            if descriptor is not None:
+                data = data[socket.send_fds(self._sock, [data], [descriptor]):]
+            self._sock.sendall(data)
+        except socket.timeout:
+            raise TimeoutError(late) from None
+        except (BrokenPipeError, ConnectionResetError):
+            return  # an agent that refuses a connection says why before it closes: that is read next
+        self._cut = False
+
+    def _read(self, deadline, late):
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
             if deadline is None:
@@ -140,14 +168,17 @@ class Connection(_Messages):
             else:
                 # Not blocking at all would raise something else than TimeoutError.
                 self._sock.settimeout(max(deadline - time.monotonic(), 1e-6))
-            data = self._sock.recv(1 << 18)
+            try:
+                data = self._sock.recv(1 << 18)
+            except socket.timeout:
+                raise TimeoutError(late) from None
             if not data:
                 raise ConnectionResetError("the agent closed the connection")
             self._buffer += data
         line = bytes(self._buffer[:end])
         del self._buffer[:end + 1]
         self._searched = 0
-        return json.loads(line)
+        return self._message(line)
 
 
 class AsyncConnection(_Messages):
@@ -162,7 +193,8 @@ class AsyncConnection(_Messages):
         self._reader, self._writer = reader, writer
         self._waiting = {}
         self._heard = asyncio.Queue()
-        self._lost = None
+        self._sending = asyncio.Lock()
+        self._lost = self._refusal = None
         self._task = asyncio.ensure_future(self._read_all())
 
     @classmethod
@@ -186,32 +218,47 @@ class AsyncConnection(_Messages):
         if descriptor is not None:
             raise ValueError("a connection of asyncio passes no descriptors: use Client")
         if self._lost:
-            raise ConnectionResetError(str(self._lost)) from self._lost
+            raise self._gone(method)
         number, data = self._request(method, params or {})
-        self._waiting[number] = answer = asyncio.get_running_loop().create_future()
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer, len(data)
         try:
-            self._writer.write(data)
-            await self._writer.drain()
-            reply = await asyncio.wait_for(answer, self.timeout)
+            reply = await asyncio.wait_for(self._answered(data, answer), self.timeout)
         except asyncio.TimeoutError:
             raise TimeoutError(f"{method}: no answer within {self.timeout} s") from None
+        except ConnectionError as error:
+            self._lost = self._lost or error
+            raise self._gone(method) from None
         finally:
             del self._waiting[number]
         return self._result(method, reply)
 
+    def _gone(self, method):
+        """What to raise where there is no connection any more."""
+        if self._refusal:
+            return self._error(method, self._refusal)
+        error = ConnectionResetError(str(self._lost))
+        error.__cause__ = self._lost
+        return error
+
+    async def _answered(self, data, answer):
+        async with self._sending:  # before Python 3.10 only one may wait in drain()
+            self._writer.write(data)
+            await self._writer.drain()
+        return await answer
+
     async def notification(self):
         """The next (method, params)."""
-        if self._lost and self._heard.empty():
-            raise ConnectionResetError(str(self._lost)) from self._lost
         item = await self._heard.get()
         if item is None:
+            self._heard.put_nowait(None)  # for whoever waits as well, or asks again
             raise ConnectionResetError(str(self._lost)) from self._lost
         return item
 
     async def _read_all(self):
         try:
             while line := await self._reader.readline():
-                self._take(json.loads(line))
+                self._take(self._message(line))
             self._end(ConnectionResetError("the agent closed the connection"))
         except (OSError, ValueError) as error:
             self._end(error)
@@ -222,12 +269,18 @@ class AsyncConnection(_Messages):
     def _take(self, message):
         if "method" in message:
             self._heard.put_nowait((message["method"], message.get("params", {})))
-        elif (answer := self._waiting.get(message.get("id"))) and not answer.done():
+            return
+        answer, _ = self._waiting.get(message.get("id"), (None, 0))
+        if message.get("id") is None and "error" in message:
+            # The agent refuses the connection, or a request that it could not read: one that is too long.
+            self._refusal = None if self._waiting else message["error"]
+            answer, _ = max(self._waiting.values(), key=lambda waiting: waiting[1], default=(None, 0))
+        if answer and not answer.done():
             answer.set_result(message)
 
     def _end(self, error):
         self._lost = error
-        for answer in self._waiting.values():
+        for answer, _ in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ConnectionResetError(str(error)))
         self._heard.put_nowait(None)
