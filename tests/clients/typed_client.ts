@@ -74,6 +74,9 @@ async function calls(agent: Client): Promise<void> {
 	assert.ok(error.data?.hint && error.message.includes(error.data.hint) && error.method === "session.attach");
 	await refused(agent.sessionAttach({ pid: 0 }), "invalid_params");
 	await refused(agent.call("no.such" as keyof Methods, {}), "method_not_found");
+	await refused(agent.agentHello({ client: "x".repeat(1 << 20) }), "too_large");
+	await refused(agent.agentHello({ client: "x".repeat((1 << 20) - 200) }), "invalid_params");
+	await assert.rejects(agent.sessionAttach({ pid: 1n as unknown as number }), TypeError);
 	const many = await Promise.all(Array.from({ length: 50 }, () => agent.gpuQueues({ session })));
 	assert.ok(many.every(({ queues }) => queues.length === 4));
 	assert.deepEqual(await agent.sessionDetach({ session }), { ended: true });

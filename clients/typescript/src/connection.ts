@@ -7,7 +7,7 @@ import {
 	createMessageConnection, Disposable, MessageConnection, ParameterStructures, ResponseError, SocketMessageReader,
 	SocketMessageWriter,
 } from "vscode-jsonrpc/node";
-import type { ErrorName, Methods, Notifications } from "./protocol";
+import type { ErrorCode, ErrorName, Methods, Notifications } from "./protocol";
 
 export { Disposable } from "vscode-jsonrpc/node";
 
@@ -39,6 +39,21 @@ export class AgentError extends Error {
 	is(name: ErrorName): boolean {
 		return this.data?.name === name;
 	}
+}
+
+/** What the agent takes (limits of agent.hello). */
+const REQUEST_BYTES = 1 << 20;
+// protocol.ts takes its value from here: only its types can be had.
+const TOO_LARGE: typeof ErrorCode.too_large = -32009;
+
+/**
+ * The answer to a request that is too long names none, so nobody would hear of it.
+ * @throws also for what JSON has no form of
+ */
+function checkLength(method: string, params: object): void {
+	const longest = JSON.stringify({ jsonrpc: "2.0", id: Number.MAX_SAFE_INTEGER, method, params });
+	if (Buffer.byteLength(longest) > REQUEST_BYTES)
+		throw new AgentError(method, TOO_LARGE, "the request is larger than 1 MiB", { name: "too_large" });
 }
 
 /** $GPU_AGENT_SOCKET; or else the agent of the system, or of this user, as gpu-agentctl chooses. */
@@ -88,6 +103,7 @@ export class Connection {
 	async call<M extends keyof Methods>(method: M, params: Params<M>): Promise<Result<M>> {
 		if (this.isClosed)
 			throw new Error(`${method}: the connection is closed`);
+		checkLength(method, params);
 		try {
 			return await this.rpc.sendRequest<Result<M>>(method, ParameterStructures.byName, params);
 		} catch (error) {
