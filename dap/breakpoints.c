@@ -239,6 +239,7 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 			     struct agent_err *err)
 {
 	struct dap_json list = dap_json_get(q->args, "breakpoints"), v;
+	struct agent_err ignored;
 	bool watching = false, some = dap_json_has(dap_json_item(list, 0));
 	int r;
 
@@ -255,7 +256,10 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 		watching |= set_one(d, v, body);
 	}
 	out_str(body, "]}");
-	return subscribe(d, d->filters, watching, err);
+	r = subscribe(d, d->filters, watching, err);
+	if (r < 0 && watching)
+		(void)clear_all(d, &ignored); /* the editor takes none of them for set */
+	return r;
 }
 
 /* ------------------------------------------------------------------ the console's ------------ */

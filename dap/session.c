@@ -318,25 +318,30 @@ static int resume(struct dap *d, struct agent_err *err)
 {
 	const struct rpc_gpu_resume_params p = { .session = d->session };
 	struct rpc_gpu_resume_result result;
+	int r = rpc_client_gpu_resume(d->client, &p, &d->arena, &result, err);
 
-	d->paused = d->has_exception = false;
-	return rpc_client_gpu_resume(d->client, &p, &d->arena, &result, err);
+	if (r == 0)
+		d->paused = d->has_exception = false;
+	else
+		d->renew_ns = UINT64_MAX; /* its lease runs out, and the agent says so */
+	return r;
 }
 
 int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 {
 	struct agent_err ignored;
+	bool was_paused = d->paused;
 	int r;
 
 	dap_progress_begin(d, "Stopping the GPU queues", false);
-	if (!d->paused)
+	if (!was_paused)
 		d->stop_end_ns = d->max_stop_ms ? clock_deadline_ms(d->max_stop_ms) : 0;
 	r = suspend(d, lease_left(d) ? lease_left(d) : 1, err);
 	if (r == 0) {
 		d->paused = true;
 		r = dap_session_snapshot(d, false, err);
-		if (r < 0 && !d->leave)
-			(void)resume(d, &ignored);
+		if (r < 0 && !d->leave && resume(d, &ignored) == 0 && was_paused)
+			dap_continued(d);
 	}
 	dap_progress_end(d, NULL);
 	if (r < 0)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """gpu-agentctl dap with a client that does what no editor does, and what all of them do."""
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -340,7 +341,8 @@ def null_is_nothing():
         assert (frame["line"], frame["column"]) == (37, 10), frame
         pc = frame["instructionPointerReference"]
         assert len(a.call("readMemory", memoryReference=pc, offset=None, count=3)["data"]) == 4
-        assert len(a.call("disassemble", memoryReference=pc, offset=None, instructionOffset=None, instructionCount=3)["instructions"]) == 3
+        lines = a.call("disassemble", memoryReference=pc, offset=None, instructionOffset=None, instructionCount=3)["instructions"]
+        assert [line["address"] for line in lines][0] == pc and len(lines) == 3, lines
         assert int(a.call("evaluate", expression="pc", context="watch", frameId=None)["result"], 16) == int(pc, 16)
         assert a.variables(a.scope("Wave"), start=None, count=None, filter=None)
         assert a.call("dataBreakpointInfo", name="0x7f0000001000", bytes=None)["dataId"]
@@ -415,6 +417,94 @@ def answers_while_the_agent_does_not():
             a.call("cancel", progressId=a.event("progressStart")["progressId"])
             a.event("terminated")
             a.finish()
+
+
+class Between:
+    """Passes on what an adapter and the agent say to each other, but for methods in .refused, which fail."""
+
+    def __init__(self, s):
+        self.path = s.directory / "between"
+        self.refused = set()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.path))
+        self.listener.listen(1)
+        self.agent = socket.socket(socket.AF_UNIX)
+        self.agent.connect(str(s.socket))
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self._requests, daemon=True)]
+        self.threads[0].start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._shut(self.listener)
+        self._shut(self.agent)
+        for thread in self.threads:
+            thread.join(20)
+        self.listener.close()
+        self.agent.close()
+
+    def _say(self, line):
+        with self.lock, contextlib.suppress(OSError):
+            self.adapter.sendall(line)
+
+    def _answers(self):
+        with self.agent.makefile("rb") as lines:
+            for line in lines:
+                self._say(line)
+        self._shut(self.adapter)
+
+    @staticmethod
+    def _shut(end):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+    def _requests(self):
+        with contextlib.suppress(OSError):
+            self.adapter, _ = self.listener.accept()
+            self.threads.append(threading.Thread(target=self._answers, daemon=True))
+            self.threads[-1].start()
+            with self.adapter, self.adapter.makefile("rb") as lines:
+                for line in lines:
+                    request = json.loads(line)
+                    if request["method"] in self.refused:
+                        error = {"code": -32005, "message": f"{request['method']} refused", "data": {"name": "timeout"}}
+                        self._say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
+                    else:
+                        self.agent.sendall(line)
+            self._shut(self.agent)
+
+
+@test
+def an_editor_knows_what_runs_when_a_call_fails():
+    with scene() as s, Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        # Stopped again, for whatever reason, but nothing can be shown: the queues run.
+        between.refused = {"gpu.snapshot"}
+        a.call("pause", threadId=1)
+        a.event("continued")
+        assert s.target_state()["suspended_queues"] == 0
+        between.refused = set()
+        a.pause()
+        # What cannot be resumed stays stopped in the editor, until the lease has run out.
+        between.refused = {"gpu.resume"}
+        assert "refused" in a.error("continue", threadId=1)
+        between.refused = set()
+        a.event("continued")
+        assert s.target_state()["suspended_queues"] == 0
+        a.pause()
+        between.refused = {"gpu.resume"}
+        assert "refused" in a.error("continue", threadId=1)
+        between.refused = set()
+        a.call("continue", threadId=1)
+        assert s.target_state()["suspended_queues"] == 0
+        between.refused = {"exception.subscribe"}
+        assert "refused" in a.error("setDataBreakpoints", breakpoints=[{"dataId": "0x7f0000001000/64"}])
+        assert s.target_state()["watchpoints"] == 0
+        assert a.finish() == 0
+        runs_on(s)
 
 
 @test
