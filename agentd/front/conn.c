@@ -568,7 +568,7 @@ void conn_set_limits(struct front *f, const struct ipc_limits *m)
 	f->idle_ms = m->idle_ms;
 	f->admin_gid = m->admin_gid;
 	LIST_FOREACH(c, &f->conns, link)
-		c->admin = read_peer(f, c->fd, &peer) == 0 && peer.admin;
+		c->admin = read_peer(f, c->peer_fd, &peer) == 0 && peer.admin;
 	conn_update_idle(f);
 }
 

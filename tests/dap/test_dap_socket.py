@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import sys
@@ -14,9 +15,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 from dapclient import SocketSession, runs_on, scene  # noqa: E402
-from harness import BIN, CudaScene, Rpc, Scene, Skip, as_user, children, main, need_root, status, test, wait_until  # noqa: E402
+from harness import BIN, PATIENCE, CudaScene, Rpc, Scene, Skip, as_user, children, main, need_root, status, test, wait_until  # noqa: E402
 
 USER, OTHER = 54101, 54102
+CHANNEL = 5  # of an adapter to the agent: IPC_FD_FRONT
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
 SLACK_S = 2.0 if "asan" in str(BIN) else 0.0
 
@@ -154,6 +156,64 @@ def rights_are_those_of_the_editor():
             assert int(status(adapter)["CapEff"], 16) == 0, "root's adapter has no capabilities either"
             a.finish()
         nothing_is_left(s)
+
+
+def asked_in_place_of(adapter, method):
+    """What the agent answers a request on the channel of an adapter, which is stopped meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    os.kill(adapter, signal.SIGSTOP)
+    try:
+        wait_until(lambda: status(adapter)["State"][0] == "T", "the adapter is stopped")
+        pidfd = os.pidfd_open(adapter)
+        fd = libc.syscall(438, pidfd, CHANNEL, 0)  # pidfd_getfd
+        os.close(pidfd)
+        assert fd >= 0, os.strerror(ctypes.get_errno())
+        answer = b""
+        with socket.socket(fileno=fd) as channel:
+            channel.sendall(json.dumps({"jsonrpc": "2.0", "id": "here", "method": method}).encode() + b"\n")
+            while not answer.endswith(b"\n"):
+                # The adapter does not wait on it, and these are its flags.
+                assert select.select([channel], [], [], PATIENCE)[0], answer
+                answer += channel.recv(65536, socket.MSG_DONTWAIT)
+        return json.loads(answer)["result"]
+    finally:
+        os.kill(adapter, signal.SIGCONT)
+
+
+@test
+def a_reload_makes_nobody_an_administrator():
+    """The channel between the agent and the adapter is root's; the editor on the other side is not."""
+    need_root()
+    with Scene(user_mode=False, app=None) as s:
+        ready, done = os.pipe(), os.pipe()
+
+        def editor():
+            with SocketSession(s.socket) as a:
+                a.call("initialize", adapterID="x")
+                os.write(ready[1], b"x")
+                os.read(done[0], 1)
+
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(AssertionError):  # said already
+                as_user(USER, editor)
+            os._exit(0)
+        try:
+            os.close(ready[1])
+            assert os.read(ready[0], 1), "the editor has its adapter"
+            adapter, = adapters(s)
+            assert not asked_in_place_of(adapter, "agent.hello")["admin"]
+            with open(s.directory / "agentd.conf", "a", encoding="ascii") as f:
+                f.write("[limits]\nconnections_per_user = 33\n")
+            os.kill(s.agentd.pid, signal.SIGHUP)
+            wait_until(lambda: s.rpc.call("agent.hello")["limits"]["connections"] == 33, "the reload")
+            hello = asked_in_place_of(adapter, "agent.hello")
+            assert hello["uid"] == USER and not hello["admin"], hello
+        finally:
+            os.write(done[1], b"x")
+            os.waitpid(child, 0)
+            for fd in (ready[0], *done):
+                os.close(fd)
 
 
 @test
