@@ -268,7 +268,19 @@ static bool user_ns_reachable(const struct access_peer *peer, pid_t target)
 	return false;
 }
 
-/* As ptrace(2) has it, so that a service's user cannot look into what only the service may see. */
+static bool owns(const struct access_peer *peer, const struct access_target *t)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(t->uids); i++)
+		if (t->uids[i] != peer->uid)
+			return false;
+	return true;
+}
+
+/*
+ * As ptrace(2) has it, so that a service's user cannot look into what only the service may see.  A
+ * client that has become a privileged program since, which anybody can start, has them for that
+ * program's purposes: such a process has other uids or is not dumpable.
+ */
 static bool has_all_capabilities_of(const struct access_peer *peer, const struct access_target *t)
 {
 	struct access_target self;
@@ -276,15 +288,7 @@ static bool has_all_capabilities_of(const struct access_peer *peer, const struct
 	if (!t->permitted)
 		return true;
 	return access_target_read(peer->pid, &self) == 0 && !pidfd_is_dead(peer->pidfd) &&
-	       !(t->permitted & ~self.permitted);
-}
-
-static bool owns(const struct access_peer *peer, const struct access_target *t)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(t->uids); i++)
-		if (t->uids[i] != peer->uid)
-			return false;
-	return true;
+	       owns(peer, &self) && self.dumpable && !(t->permitted & ~self.permitted);
 }
 
 static enum ipc_verdict decide_owner(const struct access_peer *peer, const struct access_target *t)

@@ -8,11 +8,12 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Rpc, Scene, Skip, as_user, main, need_root, test  # noqa: E402
+from harness import BIN, PATIENCE, Rpc, Scene, Skip, as_user, main, need_root, status, test, wait_until  # noqa: E402
 
 USER = 1000
 OTHER = 1001
@@ -138,7 +139,29 @@ def processes_with_more_capabilities_than_their_owner():
             assert error.name == "not_permitted" and "capabilities" in error.message and error.hint, error.data
             assert not rpc.call("process.doctor", pid=s.app.pid)["ok"]
 
+        def owner_in_disguise():
+            # Whoever connected is a program of root's by now; somebody else holds the connection, too.
+            rpc, (ours, theirs) = Rpc(s.socket), socket.socketpair()
+            child = os.fork()
+            if child == 0:
+                own = Rpc(s.socket)
+                socket.send_fds(theirs, [b"x"], [own.sock.fileno()])
+                os.execv(disguise, [disguise, "60"])
+            try:
+                theirs.close()
+                rpc.sock = socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
+                rpc.sock.settimeout(PATIENCE)
+                wait_until(lambda: status(child)["Uid"].split()[1] == "0", "the child has changed")
+                assert rpc.error("session.attach", pid=s.app.pid).name == "not_permitted"
+            finally:
+                os.kill(child, signal.SIGKILL)  # allowed: its real user is still this one
+                os.waitpid(child, 0)
+
         as_user(USER, owner)
+        disguise = s.directory / "disguise"
+        shutil.copy(shutil.which("sleep"), disguise)
+        disguise.chmod(0o4755)
+        as_user(USER, owner_in_disguise)
         s.attach()  # root may
 
 
@@ -153,7 +176,6 @@ def processes_that_somebody_else_traces():
             os.write(1, b"")
             signal.pause() if ok else os._exit(1)
         try:
-            from harness import status, wait_until
             wait_until(lambda: status(s.app.pid)["TracerPid"] == str(tracer), "traced")
             refused(s, s.app.pid, "busy", 6, str(tracer))
             report = s.rpc.call("process.doctor", pid=s.app.pid)
