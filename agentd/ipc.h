@@ -96,6 +96,7 @@ enum ipc_type {
 	IPC_SUSPENSION, /**< struct ipc_suspension, shortened to its queues; each time that it changes. */
 	IPC_OVER,   /**< The session ended; `number` is its enum rpc_end_reason.  Nothing follows. */
 	IPC_COUNTS, /**< Text: struct ipc_counts, what came since the last one. */
+	IPC_TARGET, /**< Attached; `number` is its enum rpc_vendor. */
 	/* worker -> spawn: struct ipc_guard */
 	IPC_ARM,
 	IPC_DISARM,

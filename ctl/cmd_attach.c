@@ -41,6 +41,7 @@ static int release(struct ctl *c)
 
 static int run_hand_over(struct ctl *c)
 {
+	const char *debugger = c->session.vendor == RPC_VENDOR_NVIDIA ? "cuda-gdb" : "rocgdb";
 	uint32_t pid = c->session.pid;
 	struct out *o = &c->output.text;
 	auto_out struct out doc;
@@ -51,10 +52,10 @@ static int run_hand_over(struct ctl *c)
 	if (r < 0)
 		return r;
 	if (!ctl_is_json(c)) {
-		out_fmt(o, "rocgdb -p %u\n", pid);
+		out_fmt(o, "%s -p %u\n", debugger, pid);
 		return 0;
 	}
-	out_fmt(&doc, "{\"pid\":%u,\"command\":[\"rocgdb\",\"-p\",\"%u\"]}", pid, pid);
+	out_fmt(&doc, "{\"pid\":%u,\"command\":[\"%s\",\"-p\",\"%u\"]}", pid, debugger, pid);
 	r = output_json(&c->output, doc.data, doc.size);
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }

@@ -331,7 +331,7 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 		table_str(&t, s->session);
 		table_u64(&t, s->pid);
 		table_str(&t, show_user(&c->arena, s->uid));
-		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, s->vendor));
+		table_str(&t, s->has_vendor ? show_name(&c->arena, &rpc_vendor_enum, s->vendor) : NULL);
 		table_u64(&t, s->readers);
 		table_str(&t, rpc_arena_printf(&c->arena, "%" PRIu64 "s", s->age_ms / 1000));
 		table_str(&t, writer);

@@ -618,6 +618,10 @@ static void received(struct session *s, struct ipc_message *m)
 	case IPC_SUSPENSION:
 		suspensions_take(s, m);
 		break;
+	case IPC_TARGET:
+		if (rpc_vendor_name((enum rpc_vendor)m->head.number))
+			s->vendor = (enum rpc_vendor)m->head.number;
+		break;
 	case IPC_OVER:
 		s->over = true;
 		s->reason = (enum rpc_end_reason)m->head.number;

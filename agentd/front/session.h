@@ -23,6 +23,7 @@ struct session {
 	uint32_t pid;
 	uid_t uid;
 	char comm[16];
+	enum rpc_vendor vendor; /**< 0: not attached yet. */
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches the target, so that it goes on without clients; or "". */
 	uint64_t since_ns;
 	struct ipc_link channel;

@@ -162,6 +162,13 @@ void session_tell(struct session *s, enum ipc_type type, const struct out *text)
 	send_text(s, &head, text);
 }
 
+static void tell_vendor(struct session *s)
+{
+	struct ipc_head head = { .type = IPC_TARGET, .number = s->target->ops->vendor };
+
+	send_text(s, &head, NULL);
+}
+
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text)
 {
 	struct ipc_head head = { .type = IPC_NOTIFY, .number = n };
@@ -648,6 +655,8 @@ int session_run(const struct worker_options *o)
 			      "out of memory");
 	if (r == 0 && watch_target(&s) < 0)
 		over(&s, RPC_END_REASON_STOPPED);
+	if (r == 0)
+		tell_vendor(&s);
 	guard_disarm(&s.guard);
 	if (r < 0)
 		log_debug("session %u: attach to %d: %s", o->session, (int)o->pid,

@@ -299,6 +299,19 @@ def suspend_and_resume():
 
 
 @test
+def sessions_and_the_next_debugger_are_of_this_vendor():
+    with scene() as s:
+        s.attach()
+        listed, = s.rpc.call("session.list")["sessions"]
+        assert listed["vendor"] == "nvidia", listed
+        assert " nvidia " in s.ctl("status").stdout
+        s.rpc.call("session.detach", session=listed["session"])
+        handed = s.ctl("attach", s.app.pid, "--hand-over")
+        assert handed.returncode == 0 and handed.stdout == f"cuda-gdb -p {s.app.pid}\n", handed
+        assert_untouched(s)
+
+
+@test
 def exceptions_are_announced():
     for release in ("12.4", "12.9"):
         with scene(release) as s:
