@@ -193,15 +193,21 @@ static void look_at_line(struct parse *p, const char *line)
 		p->open_rule = str_starts_with(line, "[rule") ? p->line : 0;
 }
 
-/* As fgets(); counts lines, and refuses those that inih would cut in two. */
+/*
+ * As fgets(); counts lines, and refuses those that inih would cut in two.  Blanks in front are left
+ * out: an indented key would be one more value of the key above.
+ */
 static char *next_line(char *buf, int size, void *user)
 {
 	struct parse *p = user;
-	const char *newline = strchr(p->left, '\n');
-	size_t n = newline ? (size_t)(newline - p->left) + 1 : strlen(p->left);
+	const char *newline;
+	size_t n;
 
-	if (!n)
+	if (!*p->left)
 		return NULL;
+	p->left += strspn(p->left, " \t");
+	newline = strchr(p->left, '\n');
+	n = newline ? (size_t)(newline - p->left) + 1 : strlen(p->left);
 	p->line++;
 	if (n >= (size_t)size) {
 		mistake(p, p->line, NULL, "", "the line is too long");
@@ -288,6 +294,10 @@ static int read_fragments(struct config *c, const char *dir, char *error, size_t
 	struct dirent **names;
 	int n = scandir(dir, &names, is_fragment, alphasort), r = 0;
 
+	if (n < 0 && errno != ENOENT) {
+		r = -errno;
+		snprintf(error, error_size, "%s: %s", dir, strerror(-r));
+	}
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX + 300];
 

@@ -9,6 +9,7 @@ import random
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -428,6 +429,17 @@ def a_broken_configuration_changes_nothing_at_reload():
 
         as_user(65534, stranger)
         s.attach()
+
+
+@test
+def fragments_that_cannot_be_read_are_a_mistake():
+    """What is in them, rules for example, must not be gone without a word."""
+    need_root()
+    script = 'mount -t tmpfs none /etc && mkdir /etc/gpu-agent && %s && exec "$0" --check-config'
+    for make, code in (("mkdir /etc/gpu-agent/agentd.conf.d", 0), ("touch /etc/gpu-agent/agentd.conf.d", 1)):
+        run = subprocess.run(["unshare", "-m", "sh", "-c", script % make, BIN / "gpu-agentd"], text=True, capture_output=True)
+        assert run.returncode == code, run
+        assert not code or "/etc/gpu-agent/agentd.conf.d: Not a directory" in run.stderr, run
 
 
 # ---------------------------------------------------------------------- stress

@@ -26,6 +26,24 @@ static void values_are_stored(void)
 	TEST_STR(error, "");
 }
 
+/* inih takes an indented line for one more value of the key above. */
+static void indented_keys_are_keys(void)
+{
+	struct config c;
+	char error[256] = "";
+
+	config_init(&c);
+	TEST_EQ(parse(&c, "[agent]\n  socket_group = a\n\tadmin_group = b\n  \n   # note\n  [limits]\n"
+			  "  sessions = 3\n  connections = 4\n  ", error), 0);
+	TEST_STR(error, "");
+	TEST_STR(c.socket_group, "a");
+	TEST_STR(c.admin_group, "b");
+	TEST_EQ(c.sessions, 3);
+	TEST_EQ(c.connections, 4);
+	TEST_EQ(parse(&c, "[limits]\n sessions = 3\n connection = 4\n", error), -EINVAL);
+	TEST_STR(error, "t.conf:3: [limits] connection: unknown key");
+}
+
 /* The message names file, line, key and mistake; nothing of a bad file is taken. */
 static void mistakes_are_named(void)
 {
@@ -83,5 +101,5 @@ static void shipped_file_is_valid(void)
 	TEST_STR(c.socket_group, defaults.socket_group);
 }
 
-TEST_SUITE(spawn_config, TEST(values_are_stored), TEST(mistakes_are_named), TEST(binary_files_are_refused),
+TEST_SUITE(spawn_config, TEST(values_are_stored), TEST(indented_keys_are_keys), TEST(mistakes_are_named), TEST(binary_files_are_refused),
 	   TEST(shipped_file_is_valid));
