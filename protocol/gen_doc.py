@@ -136,8 +136,8 @@ echo '{{"jsonrpc":"2.0","id":1,"method":"{example}"}}' | socat - UNIX-CONNECT:/r
 **Requests.** `params` is an object; leave it out (or send `[]`) for a method without parameters. Positional parameters
 are refused. Parameters are checked strictly: an unknown name, a number in quotes, a value out of range is
 `invalid_params`, and the message starts with the place, for example `params.queues[3]`. A request may have 1 MiB and
-{depth} levels of nesting; an `id` may be a string, a number or null. A batch may hold 64 requests. A notification gets
-no answer, and so does a batch of notifications.
+{depth} levels of nesting; an `id` may be a string, a number or null. A batch may hold 64 requests, and with
+32 MiB of answers it gets `too_large` for each large one more. A notification gets no answer, and so does a batch of notifications.
 
 **Results.** A newer agent may add members to results, notifications and errors: ignore what you do not know. Members
 marked *optional* may be absent; they are never null.

@@ -266,17 +266,22 @@ static bool send_now(struct conn *c, const struct out *text)
 }
 
 /* Many connections of a user together may not hold more than a few could. */
-static bool is_too_much(const struct conn *c)
+static bool is_too_much(const struct conn *c, size_t own)
 {
-	size_t unsent = evbuffer_get_length(c->out), sum = 0;
 	const struct conn *i;
+	size_t sum = 0;
 
-	if (unsent <= CONN_OUT_PAUSE)
+	if (own <= CONN_OUT_PAUSE)
 		return false;
 	LIST_FOREACH(i, &c->front->conns, link)
 		if (i->uid == c->uid)
-			sum += evbuffer_get_length(i->out);
-	return unsent > CONN_OUT_MAX || sum > CONN_USER_OUT_MAX;
+			sum += conn_unsent(i) + i->batched;
+	return own > CONN_OUT_MAX || sum > CONN_USER_OUT_MAX;
+}
+
+bool conn_may_keep(const struct conn *c, size_t size)
+{
+	return size <= CONN_OUT_PAUSE / CONN_PENDING_MAX || !is_too_much(c, c->batched);
 }
 
 /* @return false when nothing can be sent; the connection is then closed, or will be. */
@@ -284,7 +289,7 @@ static bool may_send(struct conn *c, const struct out *text)
 {
 	if (c->dead)
 		return false;
-	if (!out_error(text) && !is_too_much(c))
+	if (!out_error(text) && !is_too_much(c, conn_unsent(c)))
 		return true;
 	log_info("client of pid %d dropped: %s", (int)c->pid,
 		 out_error(text) ? strerror(-out_error(text)) : "it does not read");

@@ -9,6 +9,7 @@
  * A client that does not read is not waited for: reading its requests pauses while CONN_OUT_PAUSE
  * bytes are unsent, and it is dropped when something is to be sent while CONN_OUT_MAX bytes still
  * are unsent (CONN_USER_OUT_MAX by all of its user), or after CONN_STALL_S without a byte taken.
+ * Answers that wait for the rest of their batch count like unsent ones, and are refused instead.
  */
 
 #include "agentd/front/front.h"
@@ -57,6 +58,7 @@ struct conn {
 	bool backlog; /**< Messages that arrived before the pause wait in `wire`. */
 	struct event *read_event, *write_event, *gone_event;
 	struct evbuffer *out;
+	size_t batched; /**< Bytes of answers that wait for the rest of their batch. */
 	struct rpc_wire wire;
 	int passed_fd; /**< Came along with what was received last; -1: none. */
 	struct request_list requests; /**< Unanswered ones. */
@@ -77,6 +79,8 @@ void conn_send_around(struct conn *c, const struct out *begin, struct ipc_messag
 		      const struct out *end);
 /** Bytes that the socket has not taken yet. */
 size_t conn_unsent(const struct conn *c);
+/** May one more answer wait for the rest of its batch?  Small ones always may. */
+bool conn_may_keep(const struct conn *c, size_t size);
 /** Close now: attachments end, requests are orphaned.  The object is gone afterwards. */
 void conn_close(struct conn *c);
 /** A request of @p c waits for its answer: with many of them, reading pauses. */

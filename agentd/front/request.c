@@ -28,16 +28,45 @@ static struct batch *batch_create(void)
 	return b;
 }
 
-/* One reply less to wait for.  @text is NULL for a notification. */
-static void batch_add(struct batch *b, struct conn *c, const struct out *text)
+/* Nothing of it waits any more. */
+static void batch_release(const struct batch *b, struct conn *c)
 {
-	if (text) {
-		out_char(&b->text, b->any ? ',' : '[');
-		out_bytes(&b->text, text->data, text->size);
-		b->any = true;
-	}
+	c->batched -= b->text.size;
+}
+
+static void batch_append(struct batch *b, struct conn *c, const struct out *text)
+{
+	batch_release(b, c);
+	out_char(&b->text, b->any ? ',' : '[');
+	out_bytes(&b->text, text->data, text->size);
+	c->batched += b->text.size;
+	b->any = true;
+}
+
+static void batch_refuse(struct batch *b, struct conn *c, const char *id, size_t id_size)
+{
+	auto_out struct out text = { 0 };
+	struct agent_err err = { 0 };
+
+	agent_err_set(&err, RPC_ERROR_TOO_LARGE, 0, NULL, "ask for less in one batch",
+		      "too much waits for the rest of its batch");
+	out_init(&text, 0);
+	rpc_message_error(&text, id, id_size, &err);
+	batch_append(b, c, &text);
+}
+
+/* One reply less to wait for.  @text is NULL for a notification. */
+static void batch_add(struct batch *b, struct conn *c, const char *id, size_t id_size,
+		      const struct out *text)
+{
+	if (c && text && conn_may_keep(c, text->size))
+		batch_append(b, c, text);
+	else if (c && text)
+		batch_refuse(b, c, id, id_size);
 	if (--b->pending)
 		return;
+	if (c)
+		batch_release(b, c);
 	out_char(&b->text, ']');
 	if (c && b->any)
 		conn_send(c, &b->text);
@@ -91,7 +120,15 @@ int request_deadline(struct request *r, uint32_t ms, void (*expired)(int, short,
 void request_orphan(struct request *r)
 {
 	LIST_REMOVE(r, in_conn);
+	/* Nobody will have it. */
+	if (r->batch)
+		out_deinit(&r->batch->text);
 	r->conn = NULL;
+}
+
+static size_t id_size(const struct request *r)
+{
+	return r->id ? strlen(r->id) : 0;
 }
 
 /* Send the finished text, or drop it, and free the request.  @text NULL: it was sent. */
@@ -108,7 +145,7 @@ static void request_finish(struct request *r, struct out *text)
 	if (c)
 		LIST_REMOVE(r, in_conn);
 	if (r->batch)
-		batch_add(r->batch, c, r->id ? text : NULL);
+		batch_add(r->batch, c, r->id, id_size(r), r->id ? text : NULL);
 	else if (c && r->id && text)
 		conn_send(c, text);
 	free(r->id);
@@ -121,11 +158,6 @@ static void request_finish(struct request *r, struct out *text)
 void request_drop(struct request *r)
 {
 	request_finish(r, NULL);
-}
-
-static size_t id_size(const struct request *r)
-{
-	return r->id ? strlen(r->id) : 0;
 }
 
 void request_reply(struct request *r, const char *result, size_t size)
@@ -203,7 +235,7 @@ static void refuse_bad(struct conn *c, struct batch *b, const struct rpc_request
 	out_init(&text, 0);
 	rpc_message_error(&text, rq->id, rq->id_size, err);
 	if (b)
-		batch_add(b, c, rpc_request_wants_reply(rq) ? &text : NULL);
+		batch_add(b, c, rq->id, rq->id_size, rpc_request_wants_reply(rq) ? &text : NULL);
 	else if (rpc_request_wants_reply(rq))
 		conn_send(c, &text);
 }
@@ -253,6 +285,6 @@ void request_receive(struct conn *c, const char *body, size_t size)
 	for (size_t i = 0; i < message.n; i++)
 		receive_one(c, b, &message.requests[i]);
 	if (b)
-		batch_add(b, c, NULL);
+		batch_add(b, c, NULL, 0, NULL);
 	rpc_message_deinit(&message);
 }

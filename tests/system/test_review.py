@@ -275,6 +275,21 @@ def memory_of_a_user_that_does_not_read_is_bounded():
 
 
 @test
+def answers_that_wait_for_their_batch_are_bounded():
+    """With 32 MiB of them, a large one more is refused; small ones have room, and the connection lives."""
+    with Scene(gpus="gfx942") as s:
+        session, address, size = s.attach(), hex(first_mapping(s.app.pid)), 1 << 20
+        asked = [request(i, "memory.read", session=session, address=address, size=size) for i in range(30)]
+        s.rpc.send_raw(f"[{','.join([*asked, request(30, 'gpu.queues', session=session)])}]\n".encode())
+        with s.rpc.sock.makefile("rb") as stream:
+            answers = {m["id"]: m for m in json.loads(stream.readline())}
+        wrong = [m["error"]["data"]["name"] for m in answers.values() if "error" in m]
+        assert len(answers) == 31 and set(wrong) == {"too_large"} and len(json.dumps(answers)) < 34 << 20, wrong
+        assert answers[30]["result"]["queues"]
+        assert s.rpc.call("memory.read", session=session, address=address, size=size)["data"]
+
+
+@test
 def descriptors_run_out_in_front():
     """Whatever fails then fails with an answer; sessions that are open stay open."""
     with Scene(gpus="gfx942") as s:
