@@ -85,7 +85,10 @@ static int parse_words(struct ctl *c, const char *text, struct words *w)
 	w->exceptions = rpc_arena_array(&c->arena, rpc_exception_enum.n, sizeof(*w->exceptions));
 	if (!copy || !w->exceptions)
 		return ctl_fail(c, ENOMEM, "list of exceptions");
-	for (word = strtok_r(copy, ",", &save); word && r == 0; word = strtok_r(NULL, ",", &save))
+	word = strtok_r(copy, ",", &save);
+	if (!word)
+		return ctl_usage(c, "--%s: names nothing", w->kernels ? "filter" : "subscribe");
+	for (; word && r == 0; word = strtok_r(NULL, ",", &save))
 		r = add_word(c, w, word);
 	return r;
 }
@@ -108,8 +111,8 @@ static int parse(struct ctl *c, struct rpc_exception_subscribe_params *p)
 static int parse_filter(struct ctl *c, struct rpc_exception_filter_params *p)
 {
 	struct words w = { .kernels = rpc_arena_array(&c->arena, KERNELS_MAX, sizeof(*w.kernels)) };
-	int r = w.kernels ? parse_words(c, filter ? filter : "", &w) :
-			    ctl_fail(c, ENOMEM, "--filter");
+	int r = !w.kernels ? ctl_fail(c, ENOMEM, "--filter") :
+		filter	   ? parse_words(c, filter, &w) : 0;
 
 	p->has_exceptions = w.n_exceptions > 0;
 	p->exceptions = w.exceptions;

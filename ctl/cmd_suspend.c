@@ -83,9 +83,9 @@ static int renew(struct ctl *c, uint32_t lease_ms)
 }
 
 /* Print what comes until something ends it.  With --hold the lease is renewed at half its time. */
-static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, enum stream_end *ret_end)
+static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t stop_at,
+		    enum stream_end *ret_end)
 {
-	uint64_t stop_at = c->max_stop_ms ? clock_deadline_ms(c->max_stop_ms) : 0;
 	int r = 1;
 
 	if (!keep) {
@@ -109,7 +109,7 @@ static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, enum str
 }
 
 /* Queues are stopped: wait for the end of the lease, or end it. */
-static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
+static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t stop_at, bool cut)
 {
 	enum stream_end end;
 	int r;
@@ -121,7 +121,7 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 		snprintf(s->notice, sizeof(s->notice),
 			 "queues stay stopped for %u ms at most; Ctrl-C resumes them now",
 			 lease_ms);
-	r = wait_end(c, s, lease_ms, &end);
+	r = wait_end(c, s, lease_ms, stop_at, &end);
 	if (r < 0)
 		return r;
 	if (end == STREAM_END_SESSION)
@@ -140,6 +140,8 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, bool cut)
 
 static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_params *p, bool cut)
 {
+	/* From here on they may stand still. */
+	uint64_t stop_at = c->max_stop_ms ? clock_deadline_ms(c->max_stop_ms) : 0;
 	struct rpc_gpu_suspend_result result;
 	int r, status = 0;
 
@@ -151,7 +153,7 @@ static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_param
 	if (r < 0)
 		return r;
 	if (result.suspended)
-		status = hold(c, s, result.lease_ms, cut);
+		status = hold(c, s, result.lease_ms, stop_at, cut);
 	else
 		ctl_note(c, "no queue was suspended");
 	return status == 0 && has_failed_queue(&result) ? CTL_EXIT_PARTIAL : status;

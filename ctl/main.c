@@ -77,17 +77,29 @@ static bool letter_takes_next(const struct argv_option *o, char letter)
 	return false;
 }
 
+static bool letter_takes_value(char letter)
+{
+	bool takes = letter_takes_next(common, letter);
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs) && !takes; i++)
+		takes = letter_takes_next(verbs[i]->options, letter);
+	return takes;
+}
+
 /* Letters may be joined; the value of the first that has one is the rest, or the next argument. */
 static bool letters_take_next(const char *letters)
 {
-	for (; *letters; letters++) {
-		bool takes = letter_takes_next(common, *letters);
-
-		for (size_t i = 0; i < ARRAY_SIZE(verbs) && !takes; i++)
-			takes = letter_takes_next(verbs[i]->options, *letters);
-		if (takes)
+	for (; *letters; letters++)
+		if (letter_takes_value(*letters))
 			return !letters[1];
-	}
+	return false;
+}
+
+static bool letters_have(const char *letters, char letter)
+{
+	for (; *letters && !letter_takes_value(*letters); letters++)
+		if (*letters == letter)
+			return true;
 	return false;
 }
 
@@ -172,7 +184,8 @@ static const char *early_json(int argc, char **argv)
 	const char *mode = NULL;
 
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json"))
+		if (!strcmp(argv[i], "--json") ||
+		    (argv[i][0] == '-' && argv[i][1] != '-' && letters_have(argv[i] + 1, 'j')))
 			mode = "";
 		else if (str_starts_with(argv[i], "--json="))
 			mode = argv[i] + strlen("--json=");
