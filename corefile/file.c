@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -71,6 +73,47 @@ int corefile_file_open(int dir_fd, const char *name, mode_t mode, struct corefil
 	}
 	*ret = f;
 	return 0;
+}
+
+/*
+ * What the file is to be called.  A link to nowhere is an error: /dev/stdout is one when what it leads
+ * to has no name any more.
+ */
+static int behind_links(const char *path, bool replace, char ret[PATH_MAX])
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0) {
+		if (errno != ENOENT)
+			return -errno;
+		snprintf(ret, PATH_MAX, "%s", path);
+		return 0;
+	}
+	if (!replace)
+		return -EEXIST;
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+	return realpath(path, ret) ? 0 : -errno;
+}
+
+/* The directory is held, not its name: nobody moves the file elsewhere meanwhile. */
+int corefile_file_open_path(const char *path, mode_t mode, bool replace, struct corefile_file *ret)
+{
+	char dir[PATH_MAX], name[PATH_MAX];
+	auto_close int dir_fd = -1;
+	char *slash;
+	int r = behind_links(path, replace, dir);
+
+	if (r < 0)
+		return r;
+	slash = strrchr(dir, '/');
+	snprintf(name, sizeof(name), "%s", slash ? slash + 1 : dir);
+	if (slash)
+		slash[1] = '\0';
+	dir_fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir_fd < 0 ? -errno : corefile_file_open(dir_fd, name, mode, ret);
 }
 
 int corefile_file_space(const struct corefile_file *f, uint64_t *ret_bytes)

@@ -30,6 +30,13 @@ struct corefile_file {
  * @return 0, -EINVAL (@p name), -EACCES, -ENOSPC, -EROFS, other -errno of open(2).
  */
 int corefile_file_open(int dir_fd, const char *name, mode_t mode, struct corefile_file *ret);
+/**
+ * As above, by a path that somebody gave: behind its symbolic links, and for nothing that a rename
+ * must not replace.
+ * @param replace  Without it, a file of that name is an error now, and not only when all is written.
+ * @return as above; -EEXIST, -EISDIR, -ENOTSUP (a device, pipe or socket), -errno of stat(2).
+ */
+int corefile_file_open_path(const char *path, mode_t mode, bool replace, struct corefile_file *ret);
 /** Bytes that its file system still has for us. */
 int corefile_file_space(const struct corefile_file *f, uint64_t *ret_bytes);
 /**

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl analyze: what the waves in a core file did, exceptions first. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -151,14 +150,11 @@ static int read_piece(struct ctl *c, const char *uri, uint64_t offset, int fd)
 static int save(struct ctl *c, const char *uri, const char *path)
 {
 	struct corefile_file file = COREFILE_FILE_NULL;
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char *dir = slash ? rpc_arena_strndup(&c->arena, path, (size_t)(name - path)) : NULL;
-	auto_close int dir_fd = open(slash && dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir_fd < 0 ? -errno : corefile_file_open(dir_fd, name, CODE_MODE, &file);
+	int r = ctl_make_file(c, path, CODE_MODE, true, &file);
 	uint64_t at = 0;
 
 	if (r < 0)
-		return ctl_fail(c, -r, path);
+		return r;
 	do {
 		r = read_piece(c, uri, at, file.fd);
 		at += r > 0 ? (uint64_t)r : 0;

@@ -4,7 +4,6 @@
  * it is made with the rights of whoever asked for it, and lent to the agent for writing.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,18 +90,6 @@ static bool on_progress(void *arg, uint64_t done, uint64_t total)
 }
 
 /* ------------------------------------------------------------------ the file ----------------- */
-
-/* The directory is held, not its name: nobody moves the file elsewhere meanwhile. */
-static int open_file(struct dump *d)
-{
-	struct ctl *c = d->c;
-	const char *slash = strrchr(d->path, '/'), *name = slash ? slash + 1 : d->path;
-	char *dir = slash ? rpc_arena_strndup(&c->arena, d->path, (size_t)(name - d->path)) : NULL;
-	auto_close int dir_fd = open(slash && dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir_fd < 0 ? -errno : corefile_file_open(dir_fd, name, FILE_MODE, &d->file);
-
-	return r < 0 ? ctl_fail(c, -r, d->path) : 0;
-}
 
 static int check_space(struct dump *d)
 {
@@ -285,7 +272,7 @@ static int ask(struct dump *d, bool size_only)
 /* What cannot be written is no reason to stop the queues: asked before that where the size is known. */
 static int make_room(struct dump *d)
 {
-	int r = open_file(d);
+	int r = ctl_make_file(d->c, d->path, FILE_MODE, d->path != d->default_name, &d->file);
 
 	if (r == 0 && full)
 		r = ask(d, true);

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "corefile/file.h"
 #include "ctl/text.h"
 #include "protocol/rpc_format.h"
 
@@ -74,6 +75,21 @@ int ctl_fail(struct ctl *c, int err_no, const char *op)
 {
 	return agent_err_set(&c->err, RPC_ERROR_FAILED, err_no, op, NULL, "%s: %s", op,
 			     strerror(err_no));
+}
+
+int ctl_make_file(struct ctl *c, const char *path, mode_t mode, bool replace,
+		  struct corefile_file *ret)
+{
+	int r = corefile_file_open_path(path, mode, replace, ret);
+
+	if (r == -ENOTSUP)
+		return agent_err_set(&c->err, RPC_ERROR_FAILED, ENOTSUP, path,
+				     "name a file: it is made anew and takes that name when it is whole",
+				     "%.200s: not a regular file", path);
+	if (r == -EEXIST)
+		return agent_err_set(&c->err, RPC_ERROR_FAILED, EEXIST, path,
+				     "-o FILE replaces one", "%.200s: %s", path, strerror(EEXIST));
+	return r < 0 ? ctl_fail(c, -r, path) : 0;
 }
 
 /* Append the error document. */

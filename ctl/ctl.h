@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/argv.h"
 #include "ctl/output.h"
@@ -33,6 +34,8 @@
 #define CTL_EXIT_PARTIAL        8
 #define CTL_EXIT_NO_PROGRESS    10
 #define CTL_EXIT_SIGNAL         128
+
+struct corefile_file;
 
 struct ctl {
 	const char *verb;
@@ -95,6 +98,9 @@ void ctl_debug(const struct ctl *c, const char *fmt, ...) __attribute__((format(
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Fill err with a failure on this side.  @param err_no positive.  @return -err_no. */
 int ctl_fail(struct ctl *c, int err_no, const char *op);
+/** corefile_file_open_path(), with err filled. */
+int ctl_make_file(struct ctl *c, const char *path, mode_t mode, bool replace,
+		  struct corefile_file *ret);
 /** Report err: message and hint on stderr, and the error document in JSON mode. */
 void ctl_report(struct ctl *c);
 

@@ -244,6 +244,9 @@ def code_objects_can_be_saved():
         assert f"file://{CODE}" in ctl("analyze", core).stdout
         assert ctl("analyze", core, "--extract-code", "1", out).returncode == FAILURE
         assert ctl("analyze", core, "--extract-code", "0").returncode == 2
+        os.mkfifo(s.directory / "fifo")
+        run = ctl("analyze", core, "--extract-code", "0", s.directory / "fifo")
+        assert run.returncode == FAILURE and "not a regular file" in run.stderr and (s.directory / "fifo").is_fifo(), run
         assert out.read_bytes() == want
         # The same of the process.
         uri = s.rpc.call("code.list", session=s.session)["objects"][0]["uri"]

@@ -316,6 +316,41 @@ def where_there_is_no_room():
         runs_on(s)
 
 
+@test
+def what_is_no_file_stays_what_it_is():
+    """A pipe or device is not replaced by a core, a link is followed; nothing stops for what cannot be made."""
+    with scene() as s:
+        plant(s)
+        out = s.directory / "out"
+        out.mkdir()
+        os.mkfifo(out / "fifo")
+        (out / "null").symlink_to("/dev/null")
+        (out / "nowhere").symlink_to("missing")
+        (out / "file").write_bytes(b"x")
+        (out / "link").symlink_to("file")
+        (out / f"gpucore.{s.app.pid}").write_bytes(b"mine")
+        # Now the simulator would refuse the first suspend, and say so.
+        s.control("errno suspend EIO 1")
+        for name, why in (("fifo", "not a regular file"), ("null", "not a regular file"), ("nowhere", "No such file"),
+                          ("../out", "Is a directory"), ("", "Is a directory")):
+            run = s.ctl("dump", s.app.pid, "-o", f"{out}/{name}")
+            assert run.returncode == FAILURE and why in run.stderr, (name, run.stderr)
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as cat:
+            run = subprocess.run([BIN / "gpu-agentctl", "dump", str(s.app.pid), "-o", f"/proc/self/fd/{cat.stdin.fileno()}"],
+                                 env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}, capture_output=True, text=True,
+                                 pass_fds=[cat.stdin.fileno()], check=False, timeout=60)
+        assert run.returncode == FAILURE and "not a regular file" in run.stderr, run.stderr
+        run = s.ctl("dump", s.app.pid, cwd=out)
+        assert run.returncode == FAILURE and "File exists" in run.stderr and "-o FILE" in run.stderr, run.stderr
+        assert s.ctl("snapshot", s.app.pid).returncode != 0, "no dump has tried to suspend"
+        assert s.ctl("dump", s.app.pid, "-o", out / "link").returncode == 0
+        assert (out / "link").is_symlink() and segments((out / "file").read_bytes())[0] == 224
+        assert (out / "fifo").is_fifo() and pathlib.Path("/dev/null").is_char_device()
+        assert (out / f"gpucore.{s.app.pid}").read_bytes() == b"mine"
+        assert len(list(out.iterdir())) == 6
+        runs_on(s)
+
+
 def pass_fds(rpc, method, fds, **params):
     """The request and descriptors in one message; its id."""
     rpc.next_id += 1

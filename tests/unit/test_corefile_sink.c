@@ -259,6 +259,64 @@ static void nothing_stays_without_a_commit(void)
 	TEST_EQ(rmdir(path), 0);
 }
 
+/* What a rename would make a plain file of stays what it is; links are followed. */
+static void only_files_are_replaced(void)
+{
+	static const struct {
+		const char *name;
+		bool replace;
+		int want;
+	} rows[] = {
+		{ "new", false, 0 },	   { "new", true, 0 },	       { "file", true, 0 },
+		{ "file", false, -EEXIST }, { "link", true, 0 },       { "link", false, -EEXIST },
+		{ "nowhere", true, -ENOENT }, { "fifo", true, -ENOTSUP }, { "null", true, -ENOTSUP },
+		{ "stdin", true, -ENOTSUP }, { "sub", true, -EISDIR },	{ "sub/", true, -EISDIR },
+		{ ".", true, -EISDIR },	   { "none/", true, -ENOENT }, { "none/x", true, -ENOENT },
+		{ "file/x", true, -ENOTDIR }, { "", true, -EINVAL },
+	};
+	char path[64], name[128];
+	auto_close int dir = open_directory(path);
+	int pipe_fds[2];
+
+	TEST_EQ_FATAL(pipe2(pipe_fds, O_CLOEXEC), 0);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", pipe_fds[1]);
+	TEST_EQ(symlinkat(name, dir, "stdin"), 0);
+	TEST_EQ(symlinkat("/dev/null", dir, "null"), 0);
+	TEST_EQ(symlinkat("missing", dir, "nowhere"), 0);
+	TEST_EQ(symlinkat("sub/real", dir, "link"), 0);
+	TEST_EQ(mkdirat(dir, "sub", 0700), 0);
+	TEST_EQ(mkfifoat(dir, "fifo", 0600), 0);
+	for (size_t i = 0; i < 2; i++) {
+		int fd = openat(dir, i ? "file" : "sub/real", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+		CU_ASSERT_TRUE(fd >= 0);
+		close(fd);
+	}
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct corefile_file f = COREFILE_FILE_NULL;
+
+		snprintf(name, sizeof(name), "%s/%s", path, rows[i].name);
+		TEST_ROW_EQ(i, corefile_file_open_path(rows[i].name[0] ? name : "", 0600, rows[i].replace, &f),
+			    rows[i].want);
+		if (rows[i].want == 0) {
+			TEST_ROW_EQ(i, write(f.fd, "core", 4), 4);
+			TEST_ROW_EQ(i, corefile_file_commit(&f, true), 0);
+			TEST_ROW_EQ(i, faccessat(dir, rows[i].name, F_OK, 0), 0);
+			if (!strcmp(rows[i].name, "new"))
+				unlinkat(dir, "new", 0);
+		}
+		corefile_file_close(&f);
+	}
+	TEST_EQ(readlinkat(dir, "link", name, sizeof(name)), 8);
+	TEST_EQ(count_entries(dir), 7);
+	for (size_t i = 0; i < 7; i++)
+		unlinkat(dir, (const char *[]){ "stdin", "null", "nowhere", "link", "fifo", "file", "sub/real" }[i], 0);
+	TEST_EQ(unlinkat(dir, "sub", AT_REMOVEDIR), 0);
+	TEST_EQ(rmdir(path), 0);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
 static void directory_that_cannot_be_written(void)
 {
 	auto_close int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -374,7 +432,7 @@ static void maps_frames_in_a_row(void)
 TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_pipe),
 	   TEST(no_holes_over_other_content), TEST(progress_and_cancel), TEST(full_disk),
 	   TEST(wrong_total_of_a_compressed_core), TEST(file_is_named_when_done),
-	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit),
+	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit), TEST(only_files_are_replaced),
 	   TEST(directory_that_cannot_be_written),
 	   TEST(hidden_name_where_there_is_nothing_else), TEST(maps_plain_and_compressed),
 	   TEST(maps_frames_in_a_row));
