@@ -38,11 +38,12 @@ static const struct argv_option options[] = {
 
 /* ------------------------------------------------------------------ choosing ----------------- */
 
+/* A date begins every id; no process id is as long (PID_MAX_LIMIT of Linux has seven digits). */
 static bool is_id(const char *text)
 {
 	size_t n = strspn(text, "0123456789");
 
-	return n == 8 && text[8] == 'T';
+	return n == 8 && (text[8] == 'T' || !text[8]);
 }
 
 /* As coredumpctl: a number is a process, FIELD=VALUE a field, an id a record, else a name. */
@@ -83,8 +84,12 @@ static int choose(struct ctl *c, int argc, char **argv, struct rpc_cores_list_pa
 	if (only_last)
 		p->limit = 1;
 	p->has_limit = p->limit != 0;
-	for (int i = 0; matches && i < argc; i++)
+	for (int i = 0; matches && i < argc; i++) {
+		/* A variable of a script that has no value is not to choose the newest of all. */
+		if (!argv[i][0])
+			return ctl_usage(c, "cores: an argument is empty");
 		matches[i] = match_of(c, argv[i]);
+	}
 	p->matches = matches;
 	p->n_matches = (size_t)argc;
 	p->has_matches = argc > 0;
@@ -155,7 +160,7 @@ static int print_list(struct ctl *c, const struct rpc_cores_list_result *l)
 
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < l->n_records; i++)
-		add_row(c, &t, &l->records[newest_first ? l->n_records - 1 - i : i]);
+		add_row(c, &t, &l->records[i]);
 	return ctl_print_table(c, &t);
 }
 
@@ -182,26 +187,84 @@ static const char *field_text(struct ctl *c, const struct rpc_record *r, const c
 	return NULL;
 }
 
-static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
+/* @return how many different values there are, -ENOMEM. */
+static ssize_t field_values(struct ctl *c, const struct rpc_cores_list_result *l, const char ***ret)
 {
-	static const struct rpc_record none;
 	const char **seen = rpc_arena_array(&c->arena, l->n_records, sizeof(*seen));
 	size_t n = 0, k;
 
-	if (!field_text(c, &none, field))
-		return ctl_usage(c, "--field: \"%.40s\" is no field of a record", field);
 	for (size_t i = 0; seen && i < l->n_records; i++) {
-		const char *text = field_text(c, &l->records[newest_first ? l->n_records - 1 - i : i], field);
+		const char *text = field_text(c, &l->records[i], field);
 
 		for (k = 0; text && k < n && strcmp(seen[k], text); k++)
 			;
-		if (!text || k < n || !text[0])
-			continue;
-		seen[n++] = text;
-		text_escape(&c->output.text, text, strlen(text));
+		if (text && k == n && text[0])
+			seen[n++] = text;
+	}
+	*ret = seen;
+	return seen && !rpc_arena_error(&c->arena) ? (ssize_t)n : -ENOMEM;
+}
+
+static int print_values_json(struct ctl *c, const char *const *values, size_t n)
+{
+	auto_out struct out o;
+	int r;
+
+	out_init(&o, 0);
+	out_str(&o, "{\"field\":");
+	out_json_str(&o, field, strlen(field));
+	out_str(&o, ",\"values\":[");
+	for (size_t i = 0; i < n; i++) {
+		out_str(&o, i ? "," : "");
+		out_json_str(&o, values[i], strlen(values[i]));
+	}
+	out_str(&o, "]}");
+	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
+{
+	static const struct rpc_record none;
+	const char **values;
+	ssize_t n;
+
+	if (!field_text(c, &none, field))
+		return ctl_usage(c, "--field: \"%.40s\" is no field of a record", field);
+	n = field_values(c, l, &values);
+	if (n < 0)
+		return ctl_fail(c, ENOMEM, "values");
+	if (ctl_is_json(c))
+		return print_values_json(c, values, (size_t)n);
+	for (ssize_t i = 0; i < n; i++) {
+		text_escape(&c->output.text, values[i], strlen(values[i]));
 		out_char(&c->output.text, '\n');
 	}
 	return 0;
+}
+
+/* As the agent sent them, or turned round. */
+static int print_records_json(struct ctl *c, const struct rpc_cores_list_result *l)
+{
+	auto_out struct out o = { 0 };
+	int r;
+
+	if (!newest_first)
+		return ctl_print_result(c);
+	out_init(&o, 0);
+	rpc_cores_list_result_encode(&o, l);
+	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+static void turn_round(struct rpc_cores_list_result *l)
+{
+	for (size_t i = 0; i < l->n_records / 2; i++) {
+		struct rpc_record r = l->records[i];
+
+		l->records[i] = l->records[l->n_records - 1 - i];
+		l->records[l->n_records - 1 - i] = r;
+	}
 }
 
 static int run_list(struct ctl *c, int argc, char **argv)
@@ -211,10 +274,12 @@ static int run_list(struct ctl *c, int argc, char **argv)
 
 	if (r < 0)
 		return r;
+	if (newest_first)
+		turn_round(&found);
 	if (field)
 		r = print_field(c, &found);
 	else if (ctl_is_json(c))
-		r = ctl_print_result(c);
+		r = print_records_json(c, &found);
 	else if (found.n_records)
 		r = print_list(c, &found);
 	else

@@ -26,8 +26,9 @@ static bool matches_one(const char *match, const struct store_meta *m)
 	const struct store_field *f = store_field_find(match, (size_t)(value - match) - 1);
 	char buf[21];
 
+	/* Most records have no kernel; who asks for no name does not mean those. */
 	if (is_name(match))
-		return !strcmp(m->comm, value) || !strcmp(m->kernel, value);
+		return value[0] && (!strcmp(m->comm, value) || !strcmp(m->kernel, value));
 	if (f->offset == offsetof(struct store_meta, id))
 		return value[0] && str_starts_with(m->id, value);
 	return !strcmp(store_field_text(m, f, buf), value);

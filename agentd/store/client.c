@@ -232,7 +232,8 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
-	r = store_list_meta(&s->store, &l, i, &m);
+	/* A body without metadata is listed, too. */
+	r = i->has_record ? store_list_meta(&s->store, &l, i, &m) : -EBADMSG;
 	if (r == 0)
 		r = store_read_json(&s->store, i, &json, &size);
 	if (r < 0)

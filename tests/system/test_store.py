@@ -303,6 +303,12 @@ def broken_records_are_told():
         found = {r["record"]: r for r in listed(s.rpc)}
         assert found[name]["broken"] and found[name]["pid"] == s.app.pid and "broken" not in found[other]
         assert s.rpc.error("cores.info", record=name).name == "failed"
+        put_body(s, name, b"core")
+        path.unlink()
+        assert next(r for r in listed(s.rpc) if r["record"] == name)["broken"]
+        error = s.rpc.error("cores.info", record=name)
+        assert error.name == "failed" and "broken" in str(error), "it is there"
+        assert base64.b64decode(s.rpc.call("cores.read", record=name, offset=0, size=100)["data"]) == b"core"
         (s.cores / f"{stem(s, other)}.record").write_bytes(
             (s.cores / f"{stem(s, other)}.record").read_bytes().split(b"\n")[0] + b"\n{not json")
         assert s.rpc.error("cores.info", record=other).name == "failed"
@@ -355,6 +361,16 @@ def verb_finds_what_is_stored():
         assert len(s.ctl("cores", "list", "-1", "--no-legend").stdout.splitlines()) == 1
         assert s.ctl("cores", "-n", "1", "list", "--no-legend").stdout.count("\n") == 1
         assert s.ctl("cores", "list", "-F", "PID").stdout == f"{s.app.pid}\n"
+        assert json.loads(s.ctl("cores", "list", "-j", "-F", "PID").stdout) == {"field": "PID", "values": [str(s.app.pid)]}
+        assert json.loads(s.ctl("cores", "list", "-j", "-F", "RULE").stdout)["values"] == []
+        ids = [r["record"] for r in json.loads(s.ctl("cores", "list", "-j").stdout)["records"]]
+        assert [r["record"] for r in json.loads(s.ctl("cores", "list", "-j", "-r").stdout)["records"]] == ids[::-1]
+        assert len(s.ctl("cores", "list", "--no-legend", ids[0][:8]).stdout.splitlines()) >= 1, "a date is no process"
+        # A script's variable without a value, and a name that every record without a kernel would have.
+        for argv in (["rm", ""], ["pin", ""], ["info", ids[0], ""], ["list", ""]):
+            assert s.ctl("cores", *argv).returncode == 2, argv
+        for argv in (["rm", "NAME="], ["list", "RECORD="]):
+            assert s.ctl("cores", *argv).returncode == 3, argv
         assert s.ctl("cores", "list", "-U", "yesterday").returncode == 3
         assert s.ctl("cores", "list", "REASON=other").returncode == 3
         assert len(json.loads(s.ctl("cores", "list", "-j").stdout)["records"]) == 2

@@ -145,6 +145,8 @@ static void matches_choose(void)
 			TEST_ROW_EQ(i, store_match_check(rows[i].matches[f.n_matches++]), 0);
 		TEST_ROW_EQ(i, store_match(&f, &m), rows[i].fits);
 	}
+	CU_ASSERT_FALSE(store_match(&(struct store_filter){ .matches = (const char *[]){ "NAME=" }, .n_matches = 1 },
+				    &(struct store_meta){ .pid = 1 }));
 	TEST_EQ(store_match_check("PID"), -EINVAL);
 	TEST_EQ(store_match_check("COLOR=red"), -EINVAL);
 	TEST_EQ(store_match_check("=x"), -EINVAL);
