@@ -96,15 +96,28 @@ static void set_attributes(int fd, const struct store_meta *m)
 	}
 }
 
+/* Whoever removed it while its body was written wants neither. */
+static int check_record(const struct writing *w)
+{
+	char record[NAME_MAX + 1];
+
+	name_file(w->stem, NAME_RECORD, false, record);
+	if (faccessat(w->s->dir_fd, record, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	return errno == ENOENT ? -ECANCELED : -errno;
+}
+
 /* On disk first, then under its name, which nobody who counts may miss, then the name on disk. */
-static int commit(struct writing *w)
+static int commit(struct writing *w, bool body)
 {
 	struct store *s = w->s;
 	int r = s->sys->fsync(w->fd) < 0 ? -errno : store_lock(s);
 
 	if (r < 0)
 		return r;
-	r = s->sys->rename(s->dir_fd, w->temp, w->final) < 0 ? -errno : 0;
+	r = body ? check_record(w) : 0;
+	if (r == 0 && s->sys->rename(s->dir_fd, w->temp, w->final) < 0)
+		r = -errno;
 	store_unlock(s);
 	if (r < 0)
 		return r;
@@ -149,7 +162,7 @@ static int write_record(struct store *s, const struct store_meta *m, const char 
 	if (r == 0)
 		r = write_all(&w, json, json_size);
 	if (r == 0)
-		r = commit(&w);
+		r = commit(&w, false);
 	abandon(&w);
 	return r;
 }
@@ -278,7 +291,7 @@ static int add_body(struct store *s, const struct store_meta *m, const char *ste
 		r = copy_body(&w, body_fd, size);
 	if (r == 0) {
 		set_attributes(w.fd, m);
-		r = ftruncate(w.fd, (off_t)size) < 0 ? -errno : commit(&w);
+		r = ftruncate(w.fd, (off_t)size) < 0 ? -errno : commit(&w, true);
 	}
 	/* The limits have the last word, and may take what was just written. */
 	if (r == 0 && store_vacuum(s, 0, NULL) == 0 && fstat(w.fd, &st) == 0 && !st.st_nlink)

@@ -30,6 +30,7 @@ struct vacuum {
 	struct user *users;
 	size_t n_users;
 	uint64_t reserve;
+	uint32_t adds; /* records that are about to be written */
 	int fd; /* takes the space between these; -1: none does now */
 	uint64_t from, to;
 	const char *keep;
@@ -170,7 +171,7 @@ static bool too_many(const struct vacuum *v)
 {
 	uint32_t most = v->s->limits.max_records;
 
-	return most && v->list.usage.n_records > most;
+	return most && v->list.usage.n_records + v->adds > most;
 }
 
 static int delete_for_space(struct vacuum *v)
@@ -251,7 +252,7 @@ int store_vacuum(struct store *s, uint64_t reserve, const char *keep)
 int store_reserve(struct store *s, int fd, uint64_t from, uint64_t to, const char *keep)
 {
 	struct vacuum v = { .s = s, .reserve = whole_pages(to) - from, .fd = fd, .from = from, .to = to,
-			    .keep = keep };
+			    .keep = keep, .adds = !keep };
 
 	return vacuum(&v);
 }

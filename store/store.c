@@ -259,11 +259,15 @@ int store_open_body(struct store *s, const struct store_item *i, int *ret_fd)
 static int pin_allowed(struct store *s, const struct store_item *i)
 {
 	auto_store_list struct store_list l = { 0 };
+	const struct store_item *now;
 	int r = store_list(s, &l);
 
-	if (r < 0)
+	/* Another process may have removed it since. */
+	if (r == 0)
+		r = store_list_find(&l, i->id, &now);
+	if (r < 0 || now->pinned)
 		return r;
-	return l.usage.pinned_bytes + i->record_disk + i->body_disk > s->limits.max_use / 2 ? -EDQUOT : 0;
+	return l.usage.pinned_bytes + now->record_disk + now->body_disk > s->limits.max_use / 2 ? -EDQUOT : 0;
 }
 
 static int pin_locked(struct store *s, const struct store_item *i, bool pin)

@@ -137,7 +137,9 @@ uint64_t store_max_body(const struct store *s);
 
 struct store_added {
 	char id[STORE_ID_SIZE];
-	int body_status; /**< 0, or why there is no body: -EFBIG, -EDQUOT, -ENOSPC, -ENODATA (its size), other. */
+	/** 0, or why there is no body: -EFBIG, -EDQUOT, -ENOSPC, -ENODATA (its size), -ECANCELED (the
+	 *  record was removed meanwhile), other. */
+	int body_status;
 };
 
 /**
@@ -225,7 +227,7 @@ int store_open_body(struct store *s, const struct store_item *i, int *ret_fd);
 
 /**
  * A pinned record stays, whatever the limits say, but counts.
- * @return 0, -EDQUOT (half of max_use would be pinned), -errno.
+ * @return 0, -ENOENT (gone meanwhile), -EDQUOT (half of max_use would be pinned), -errno.
  */
 int store_pin(struct store *s, const struct store_item *i, bool pin);
 /** @return 0, -EPERM (pinned), -EBUSY (being read), -ENOENT, -errno. */

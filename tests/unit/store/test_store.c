@@ -171,6 +171,72 @@ static void killed_writer_loses_only_the_body(void)
 	TEST_EQ(l.items[0].body, STORE_BODY_NONE);
 }
 
+/* Half a body, then the record goes, then the rest; 0 when all of that was possible. */
+static int remove_in_the_middle(const struct fixture *f, int pipe_fd)
+{
+	char half[5000];
+	struct store s;
+	int r = store_init(&s, f->dir_fd, &(struct store_limits_text){ 0 }, NULL);
+
+	memset(half, 'x', sizeof(half));
+	if (r < 0 || write(pipe_fd, half, sizeof(half)) != sizeof(half))
+		return 1;
+	for (unsigned i = 0; i < 60000; i++) {
+		auto_store_list struct store_list l = { 0 };
+
+		/* For a moment its writer still has it locked. */
+		r = store_list(&s, &l) == 0 && l.n == 1 ? store_remove(&s, &l.items[0]) : -EBUSY;
+		if (r != -EBUSY)
+			return r < 0 || write(pipe_fd, half, sizeof(half)) != sizeof(half);
+		usleep(1000);
+	}
+	return 1;
+}
+
+/* Who removes a record does not find its body in the store a moment later. */
+static void removed_while_its_body_is_written(void)
+{
+	struct store_meta m = { .pid = 1, .uid = 1000, .comm = "sh", .key = "k" };
+	struct store_added added;
+	int pipe_fds[2], status;
+	auto_fixture f;
+	pid_t pid;
+
+	TEST_EQ_FATAL(fixture_open(&f, NULL), 0);
+	TEST_EQ_FATAL(pipe2(pipe_fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct fixture own = f;
+
+		/* A lock belongs to whoever opened the directory. */
+		own.dir_fd = open(f.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		_exit(remove_in_the_middle(&own, pipe_fds[1]));
+	}
+	close(pipe_fds[1]);
+	TEST_EQ(store_add(&f.store, &m, "{}", 2, pipe_fds[0], 10000, &added), 0);
+	close(pipe_fds[0]);
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_EQ(status, 0);
+	TEST_EQ(added.body_status, -ECANCELED);
+	TEST_EQ(files_in(&f), 0);
+}
+
+/* A pin for what is gone would be there for ever. */
+static void nothing_is_pinned_that_is_gone(void)
+{
+	auto_store_list struct store_list l = { 0 };
+	struct store_added added;
+	auto_fixture f;
+
+	TEST_EQ_FATAL(fixture_open(&f, NULL), 0);
+	TEST_EQ_FATAL(fixture_add(&f, "k", 100, &added), 0);
+	TEST_EQ_FATAL(store_list(&f.store, &l), 0);
+	TEST_EQ(store_remove(&f.store, &l.items[0]), 0);
+	TEST_EQ(store_pin(&f.store, &l.items[0], true), -ENOENT);
+	TEST_EQ(store_remove(&f.store, &l.items[0]), -ENOENT);
+	TEST_EQ(files_in(&f), 0);
+}
+
 static void put_file(struct fixture *f, const char *name, const char *text)
 {
 	int fd = openat(f->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -340,5 +406,6 @@ static void bad_input_is_refused(void)
 TEST_SUITE(store, TEST(record_and_body_come_back), TEST(attributes_are_set),
 	   TEST(ids_are_found_by_their_beginning), TEST(every_step_may_fail),
 	   TEST(killed_writer_loses_only_the_body), TEST(foreign_files_stay),
+	   TEST(removed_while_its_body_is_written), TEST(nothing_is_pinned_that_is_gone),
 	   TEST(broken_records_are_listed), TEST(index_is_only_a_help), TEST(directory_must_be_ours),
 	   TEST(bad_input_is_refused));

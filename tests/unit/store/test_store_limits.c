@@ -231,6 +231,21 @@ static void oldest_records_go_by_count(void)
 	TEST_EQ(fixture_state(&f, last.id), HAS_RECORD | HAS_BODY);
 }
 
+/* The limit holds with each record, not only when something cleans up afterwards. */
+static void count_is_never_passed(void)
+{
+	static const struct store_limits_text limits = { .max_use = "10M", .keep_free = "0", .max_records = "3" };
+	struct store_added added;
+	auto_fixture f;
+
+	TEST_EQ_FATAL(fixture_open(&f, &limits), 0);
+	for (unsigned i = 0; i < 6; i++) {
+		TEST_EQ(fixture_add(&f, "k", -1, &added), 0);
+		TEST_ROW_EQ(i, fixture_usage(&f).n_records, i < 3 ? i + 1 : 3);
+		TEST_ROW_EQ(i, fixture_state(&f, added.id), HAS_RECORD);
+	}
+}
+
 /* A full disk that no limit foresaw: older bodies make room for the record. */
 static void full_disk_makes_room_once(void)
 {
@@ -284,4 +299,4 @@ static void writers_do_not_meet(void)
 TEST_SUITE(store_limits, TEST(texts_become_limits), TEST(newest_bodies_stay), TEST(a_flood_hits_its_own_user),
 	   TEST(pinned_records_stay), TEST(what_is_read_stays), TEST(free_space_is_kept_with_bodies_only),
 	   TEST(long_bodies_are_refused), TEST(holes_cost_nothing), TEST(age_takes_bodies_before_records),
-	   TEST(oldest_records_go_by_count), TEST(full_disk_makes_room_once), TEST(writers_do_not_meet));
+	   TEST(oldest_records_go_by_count), TEST(count_is_never_passed), TEST(full_disk_makes_room_once), TEST(writers_do_not_meet));
