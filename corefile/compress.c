@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -75,9 +76,13 @@ int corefile_compress_finish(struct corefile_compress *c)
 	return stream(c, &(ZSTD_inBuffer){ .src = NULL }, ZSTD_e_end);
 }
 
+/* RFC 8878, 3.1: what is to be skipped may stand first; pzstd(1) begins its files so. */
 bool corefile_is_zstd(const void *data, size_t size)
 {
-	return size >= 4 && !memcmp(data, "\x28\xb5\x2f\xfd", 4);
+	const uint8_t *b = data;
+
+	return size >= 4 && (!memcmp(b, "\x28\xb5\x2f\xfd", 4) ||
+			     ((b[0] & 0xf0) == 0x50 && !memcmp(b + 1, "\x2a\x4d\x18", 3)));
 }
 
 bool corefile_is_gzip(const void *data, size_t size)
@@ -86,6 +91,15 @@ bool corefile_is_gzip(const void *data, size_t size)
 }
 
 DEFINE_AUTO(ZSTD_DCtx *, ZSTD_freeDCtx);
+
+/* A stream of `zstd --long=31` wants more than the library allows by itself. */
+static void allow_any_window(ZSTD_DCtx *ctx)
+{
+	ZSTD_bounds b = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
+
+	if (!ZSTD_isError(b.error))
+		ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax, b.upperBound);
+}
 
 int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
 {
@@ -97,13 +111,14 @@ int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
 
 	if (!ctx || !buf)
 		return -ENOMEM;
+	allow_any_window(ctx);
 	for (;;) {
 		ZSTD_outBuffer out = { .dst = buf, .size = out_size };
 		int r;
 
 		left = ZSTD_decompressStream(ctx, &out, &in);
 		if (ZSTD_isError(left))
-			return -EBADMSG;
+			return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 		if (out.pos > max - total)
 			return -EFBIG;
 		total += out.pos;

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,12 +37,28 @@ struct server {
 
 /* ------------------------------------------------------------------ opening ------------------ */
 
-/* Before the sandbox forbids it: where a compressed core expands to. */
-static int open_scratch(void)
+static const char *scratch_directory(void)
 {
 	const char *dir = getenv("TMPDIR");
 
-	return open(str_is_empty(dir) ? "/var/tmp" : dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return str_is_empty(dir) ? "/var/tmp" : dir;
+}
+
+/* Before the sandbox forbids it: where a compressed core expands to.  @return -errno */
+static int open_scratch(void)
+{
+	int fd = open(scratch_directory(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char path[PATH_MAX];
+
+	if (fd >= 0)
+		return fd;
+	/* Not every file system has files without a name. */
+	snprintf(path, sizeof(path), "%s/.gpu-agent-core.XXXXXX", scratch_directory());
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
 }
 
 /* As root become the owner of the file, who may read what his process has loaded. */
@@ -55,16 +73,22 @@ static int give_up_rights(const struct stat *st)
 	return r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : r;
 }
 
-static int refuse(struct server *s, const char *name, int r)
+/* @param scratch  What open_scratch() returned. */
+static int refuse(struct server *s, const char *name, int scratch, int r)
 {
 	const char *why = r == -EINVAL	? "not a regular file, or an empty one" :
 			  r == -EBADMSG ? "offset 0x0: the zstd frame is damaged or cut short" :
 			  r == -EFBIG	? "it expands to more than this program reads" :
-			  r == -EBADF	? "compressed, and $TMPDIR has no room to expand it" :
+			  r == -ENOMEM	? "there is no memory for it, or for the window of its compression" :
+			  r == -EBADF	? "compressed, and no file to expand it into can be made in " :
+			  r == -ENOSPC	? "compressed, and there is no room to expand it in " :
 					  strerror(-r);
+	bool place = r == -EBADF || r == -ENOSPC;
 
-	return agent_err_set(&s->open_err, RPC_ERROR_FAILED, -r, "read the core", NULL,
-			     "%.120s: %s", name, why);
+	return agent_err_set(&s->open_err, RPC_ERROR_FAILED, r == -EBADF ? -scratch : -r,
+			     "read the core", place ? "$TMPDIR names another directory" : NULL,
+			     "%.120s: %s%.120s%s%s", name, why, place ? scratch_directory() : "",
+			     r == -EBADF ? ": " : "", r == -EBADF ? strerror(-scratch) : "");
 }
 
 static int open_core(struct server *s, const char *name)
@@ -80,7 +104,7 @@ static int open_core(struct server *s, const char *name)
 				     "cannot enter the sandbox");
 	r = corefile_map_open(STDIN_FILENO, scratch, EXPANDED_MAX, &s->map);
 	if (r < 0)
-		return refuse(s, name, r);
+		return refuse(s, name, scratch, r);
 	bytes.data = s->map.data;
 	bytes.size = s->map.size;
 	bytes.time_us = (uint64_t)st.st_mtim.tv_sec * 1000000 + (uint64_t)st.st_mtim.tv_nsec / 1000;

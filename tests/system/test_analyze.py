@@ -48,9 +48,9 @@ class CoreRpc(Rpc):
         self.program.stderr.close()
 
 
-def ctl(*argv, patience=120, **kwargs):
+def ctl(*argv, patience=120, environ=None, **kwargs):
     """gpu-agentctl without any agent to talk to."""
-    env = {**os.environ, "GPU_AGENT_SOCKET": "/nonexistent"}
+    env = {**os.environ, "GPU_AGENT_SOCKET": "/nonexistent", **(environ or {})}
     return subprocess.run([str(BIN / "gpu-agentctl"), *map(str, argv)], env=env, text=True, capture_output=True,
                           timeout=patience, stdin=subprocess.DEVNULL, **kwargs)
 
@@ -481,6 +481,13 @@ def what_is_no_core_is_refused_with_the_reason():
         s.rpc.call("session.detach", session=s.session)
         assert s.ctl("dump", pid, "--compress=zstd", "-o", packed).returncode == 0
         assert document(ctl("analyze", packed, "-j"))["wave_count"] == 14
+        # Behind something to skip, as pzstd does it, and where there is no place to expand it.
+        bad.write_bytes(struct.pack("<II", 0x184d2a50, 4) + bytes(4) + packed.read_bytes())
+        assert document(ctl("analyze", bad, "-j"))["wave_count"] == 14
+        for place, words in (("/nonexistent", "can be made in /nonexistent: No such file"),
+                             ("/bin/true", "can be made in /bin/true: Not a directory")):
+            run = ctl("analyze", bad, environ={"TMPDIR": place})
+            assert run.returncode == FAILURE and words in run.stderr and "TMPDIR" in run.stderr, run
         # Cut off inside its memory: what is left is shown.
         loads = [struct.unpack_from("<IIQQQQ", data, at) for at in program_headers(data)]
         bad.write_bytes(data[:max(p[2] for p in loads if p[0] == 1)])

@@ -285,7 +285,7 @@ def progress_says_how_fast_and_how_long():
 
         def told():
             run = s.ctl(*argv, "--progress")
-            assert run.returncode == 0, run.stderr
+            assert run.returncode in (0, BUDGET), run.stderr  # it is not about the stop
             return re.search(line, run.stderr, re.M)
         wait_until(told, "a dump that takes longer than half a second", 60)
         assert " left" not in s.ctl(*argv).stderr

@@ -429,10 +429,51 @@ static void maps_frames_in_a_row(void)
 	corefile_map_close(&m);
 }
 
+/* A frame that readers pass over, as pzstd puts one in front of each of its own; cut off, it is none. */
+static void maps_what_begins_with_something_to_skip(void)
+{
+	static const uint8_t skipped[] = { 0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c' };
+	auto_close int fd = temporary(), scratch = temporary(), alone = temporary(), nothing = temporary();
+	auto_call(corefile_sink_destroyp) struct corefile_sink *s = NULL;
+	struct corefile_sink_options o = { .zstd = true, .total = 5 };
+	struct corefile_map m = { 0 };
+
+	TEST_EQ(write(fd, skipped, sizeof(skipped)), sizeof(skipped));
+	TEST_EQ_FATAL(corefile_sink_create(fd, &o, &s), 0);
+	corefile_sink_write(s, "bytes", 5);
+	TEST_EQ(corefile_sink_finish(s), 0);
+	TEST_EQ_FATAL(corefile_map_open(fd, scratch, 5, &m), 0);
+	TEST_EQ_FATAL(m.size, 5);
+	TEST_EQ(memcmp(m.data, "bytes", 5), 0);
+	corefile_map_close(&m);
+	TEST_EQ(write(alone, skipped, sizeof(skipped) - 1), sizeof(skipped) - 1);
+	TEST_EQ(corefile_map_open(alone, nothing, 5, &m), -EBADMSG);
+	TEST_EQ(pwrite(alone, skipped, sizeof(skipped), 0), sizeof(skipped));
+	TEST_EQ(corefile_map_open(alone, nothing, 5, &m), -EINVAL);
+}
+
+/* As `zstd --long=31` makes one from a pipe: a window of 2 GiB, and one block as it is. */
+static void maps_a_frame_with_a_wide_window(void)
+{
+	static const uint8_t frame[] = { 0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x29, 0, 0, 'b', 'y', 't', 'e', 's' };
+	auto_close int fd = temporary(), scratch = temporary();
+	struct corefile_map m = { 0 };
+	int r;
+
+	TEST_EQ(write(fd, frame, sizeof(frame)), sizeof(frame));
+	r = corefile_map_open(fd, scratch, 5, &m);
+	if (r == -ENOMEM)
+		test_skip("no 2 GiB of address space");
+	TEST_EQ_FATAL(r, 0);
+	TEST_EQ(m.size, 5);
+	corefile_map_close(&m);
+}
+
 TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_pipe),
 	   TEST(no_holes_over_other_content), TEST(progress_and_cancel), TEST(full_disk),
 	   TEST(wrong_total_of_a_compressed_core), TEST(file_is_named_when_done),
 	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit), TEST(only_files_are_replaced),
 	   TEST(directory_that_cannot_be_written),
 	   TEST(hidden_name_where_there_is_nothing_else), TEST(maps_plain_and_compressed),
-	   TEST(maps_frames_in_a_row));
+	   TEST(maps_frames_in_a_row), TEST(maps_what_begins_with_something_to_skip),
+	   TEST(maps_a_frame_with_a_wide_window));
