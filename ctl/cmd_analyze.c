@@ -164,7 +164,7 @@ static int save(struct ctl *c, const char *uri, const char *path)
 		if (r < 0)
 			r = ctl_fail(c, -r, path);
 	}
-	corefile_file_close(&file);
+	ctl_close_file(&file);
 	if (r == 0)
 		ctl_note(c, "%s: %llu bytes", path, (unsigned long long)at);
 	return r;

@@ -295,7 +295,7 @@ static int write_file(struct dump *d)
 		r = d->signal_fd < 0 ? ctl_fail(c, -d->signal_fd, "signalfd") : copy(d);
 	}
 	corefile_sink_destroy(d->sink);
-	corefile_file_close(&d->file);
+	ctl_close_file(&d->file);
 	if (d->signal_fd >= 0 && !d->signo)
 		signals_release(d->signal_fd);
 	return r;

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "corefile/file.h"
+#include "ctl/signals.h"
 #include "ctl/text.h"
 #include "protocol/rpc_format.h"
 
@@ -89,7 +90,16 @@ int ctl_make_file(struct ctl *c, const char *path, mode_t mode, bool replace,
 	if (r == -EEXIST)
 		return agent_err_set(&c->err, RPC_ERROR_FAILED, EEXIST, path,
 				     "-o FILE replaces one", "%.200s: %s", path, strerror(EEXIST));
-	return r < 0 ? ctl_fail(c, -r, path) : 0;
+	if (r < 0)
+		return ctl_fail(c, -r, path);
+	signals_watch_file(ret);
+	return 0;
+}
+
+void ctl_close_file(struct corefile_file *f)
+{
+	corefile_file_close(f);
+	signals_watch_file(NULL);
 }
 
 /* Append the error document. */

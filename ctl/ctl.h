@@ -98,9 +98,10 @@ void ctl_debug(const struct ctl *c, const char *fmt, ...) __attribute__((format(
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Fill err with a failure on this side.  @param err_no positive.  @return -err_no. */
 int ctl_fail(struct ctl *c, int err_no, const char *op);
-/** corefile_file_open_path(), with err filled. */
+/** corefile_file_open_path(), with err filled; a signal leaves nothing of it.  One at a time. */
 int ctl_make_file(struct ctl *c, const char *path, mode_t mode, bool replace,
 		  struct corefile_file *ret);
+void ctl_close_file(struct corefile_file *f);
 /** Report err: message and hint on stderr, and the error document in JSON mode. */
 void ctl_report(struct ctl *c);
 

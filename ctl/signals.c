@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "corefile/file.h"
 #include "ctl/ctl.h"
 
 static const int handled[] = { SIGINT, SIGTERM, SIGHUP };
 static const struct output *watched;
 static void (*volatile at_exit)(void);
+static const struct corefile_file *volatile file_made;
 
 static const char interrupted[] =
 	"{\"error\":{\"code\":-32000,\"message\":\"interrupted by a signal\"}}\n";
@@ -24,6 +26,8 @@ static void on_signal(int signo)
 		at_exit();
 	if (watched->temp[0])
 		unlink(watched->temp);
+	if (file_made && file_made->hidden[0])
+		unlinkat(file_made->dir_fd, file_made->hidden, 0);
 	if (watched->json != OUTPUT_JSON_OFF && !watched->delivered &&
 	    write(STDOUT_FILENO, interrupted, sizeof(interrupted) - 1) < 0)
 		_exit(CTL_EXIT_SIGNAL + signo);
@@ -54,6 +58,11 @@ void signals_init(const struct output *output)
 void signals_at_exit(void (*fn)(void))
 {
 	at_exit = fn;
+}
+
+void signals_watch_file(const struct corefile_file *file)
+{
+	file_made = file;
 }
 
 int signals_hold(void)

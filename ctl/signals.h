@@ -12,6 +12,7 @@
  * while it waits (signals_hold()), so that it can let go in order.
  */
 
+struct corefile_file;
 struct output;
 
 /** @param output  Looked at by the handler; must live as long as the program. */
@@ -21,6 +22,8 @@ void signals_init(const struct output *output);
  * @param fn  Async-signal-safe; NULL for nothing.
  */
 void signals_at_exit(void (*fn)(void));
+/** A file that has a hidden name while it is written, which the handler removes; NULL: none. */
+void signals_watch_file(const struct corefile_file *file);
 /**
  * From here on the signals arrive as records of a signalfd.
  * @return descriptor, or -errno.

@@ -246,6 +246,37 @@ def an_interrupted_dump_leaves_nothing():
 
 
 @test
+def an_interrupted_dump_leaves_no_hidden_name():
+    """Where there are no files without a name, and while the agent is still copying."""
+    need_root()
+    with scene() as s:
+        old = s.directory / "old"
+        old.mkdir()
+        if subprocess.run(["mount", "-t", "mqueue", "none", old], check=False, capture_output=True).returncode:
+            raise Skip("no file system without nameless files")
+        try:
+            name = f"core-{s.app.pid}"  # others may use that file system
+            left = lambda: [p.name for p in old.iterdir() if name in p.name]
+
+            def interrupted():
+                """Before the queues are stopped, which takes three seconds; a dump that ended earlier leaves nothing either."""
+                s.control("delay suspend 3000 1")
+                run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--max-stop=7s", "-o", old / name],
+                                       env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)},
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                wait_until(lambda: left() or run.poll() is not None, "the file is made")
+                run.terminate()  # background jobs of a shell ignore Ctrl-C
+                code = run.wait(60)
+                assert left() == []
+                return code == 128 + signal.SIGTERM
+            wait_until(interrupted, "a dump that is interrupted in time", 120)
+        finally:
+            subprocess.run(["umount", old], check=True)
+        wait_until(lambda: not s.worker_pids(), "its session is over")
+        runs_on(s)
+
+
+@test
 def a_killed_dump_leaves_nothing_and_nobody_stopped():
     """By SIGKILL, at any moment: no file, no name, no suspended queue, no session."""
     with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
