@@ -88,12 +88,15 @@ static int resolve(struct output *o)
 	return 0;
 }
 
-/* Devices and pipes cannot be replaced by a rename, and a stream is to be followed. */
+/*
+ * Devices and pipes cannot be replaced by a rename, and a stream is to be followed.  A link that is
+ * left leads to nothing with a name: /dev/stdout does when that file was removed.
+ */
 static bool writes_in_place(const struct output *o)
 {
 	struct stat st;
 
-	return o->stream || (stat(o->final, &st) == 0 && !S_ISREG(st.st_mode));
+	return o->stream || (lstat(o->final, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
 static int open_temp(struct output *o)

@@ -382,6 +382,21 @@ def what_is_no_file_stays_what_it_is():
         runs_on(s)
 
 
+@test
+def output_goes_where_a_link_leads():
+    """Of any verb: also to a file without a name, and to one that is not there yet."""
+    with scene() as s, tempfile.TemporaryFile() as unnamed:
+        out, new = s.directory / "out", s.directory / "new"
+        out.symlink_to("/proc/self/fd/1")
+        new.symlink_to("later")
+        env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
+        subprocess.run([BIN / "gpu-agentctl", "list", "-j", "-o", out], env=env, stdout=unnamed, check=True, timeout=60)
+        unnamed.seek(0)
+        assert out.is_symlink() and json.loads(unnamed.read())["processes"]
+        assert s.ctl("list", "-j", "-o", new).returncode == 0
+        assert new.is_symlink() and json.loads((s.directory / "later").read_text())["processes"]
+
+
 def pass_fds(rpc, method, fds, **params):
     """The request and descriptors in one message; its id."""
     rpc.next_id += 1
