@@ -31,6 +31,7 @@ struct cuda_module {
 	uint64_t module, handle, context;
 	uint64_t size;
 	uint32_t dev;
+	uint32_t number;     /**< As they were announced, from 1: the driver uses its handles again. */
 	uint32_t version;    /**< Grows when functions in it were loaded. */
 	uint32_t seen;	     /**< Version that start and end are of; 0: none. */
 	uint64_t start, end; /**< Addresses of its code. */
@@ -63,6 +64,7 @@ struct target_cuda {
 	uint32_t last_context;
 	struct cuda_module *modules;
 	size_t n_modules, modules_capacity;
+	uint32_t last_module;
 	bool lost_news;	   /**< Memory ran out for a context or a module. */
 	bool is_near_mps;  /**< Of whose clients none can be attached to. */
 	bool wants_resume; /**< The engine has stopped the devices by itself. */
@@ -71,8 +73,7 @@ struct target_cuda {
 	/* The image that code_read works on. */
 	uint8_t *image;
 	size_t image_size;
-	uint64_t image_handle;
-	uint32_t image_version;
+	uint32_t image_number, image_version; /**< Of its module. */
 };
 
 static inline struct target_cuda *cuda_of(struct target *t)

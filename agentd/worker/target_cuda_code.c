@@ -11,7 +11,7 @@
 static struct cuda_module *module_of(struct target_cuda *c, const struct code_object *o)
 {
 	for (size_t i = 0; i < c->n_modules; i++)
-		if (c->modules[i].handle == o->tag)
+		if (c->modules[i].number == o->tag)
 			return &c->modules[i];
 	return NULL;
 }
@@ -28,7 +28,7 @@ static int load_image(struct target_cuda *c, const struct cuda_module *m)
 {
 	int r;
 
-	if (c->image && c->image_handle == m->handle && c->image_version == m->version)
+	if (c->image && c->image_number == m->number && c->image_version == m->version)
 		return 0;
 	forget_image(c);
 	if (!c->shim)
@@ -44,7 +44,7 @@ static int load_image(struct target_cuda *c, const struct cuda_module *m)
 		return r;
 	}
 	c->image_size = m->size;
-	c->image_handle = m->handle;
+	c->image_number = m->number;
 	c->image_version = m->version;
 	return 0;
 }
@@ -80,7 +80,7 @@ int cuda_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
 		ret->objects[i] = (struct code_object){
 			.uri = rpc_arena_printf(a, "cuda://device/%u/module/0x%llx", m->dev,
 						(unsigned long long)m->module),
-			.tag = m->handle,
+			.tag = m->number,
 			.start = m->start,
 			.end = m->end,
 		};
@@ -102,8 +102,7 @@ int cuda_code_stat(struct target *t, const struct code_object *o, struct code_st
 	if (m->error < 0)
 		return m->error;
 	ret->size = m->size;
-	/* Handles are not used again for another image while the context lives. */
-	ret->stamp = (uint64_t)m->version << 32 | 1;
+	ret->stamp = (uint64_t)m->version << 32 | m->number;
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "agentd/worker/target_cuda.h"
 #include "base/cleanup.h"
@@ -111,18 +112,23 @@ int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret
 {
 	struct target_cuda *c = cuda_of(t);
 	struct target_queue *list = rpc_arena_array(a, c->n_contexts, sizeof(*list));
+	size_t n = 0;
 
 	if (!list)
 		return cuda_no_memory("gpu.queues", err);
-	for (size_t i = 0; i < c->n_contexts; i++)
-		list[i] = (struct target_queue){ .queue_id = c->contexts[i].number,
-						 .gpu_id = c->contexts[i].dev,
-						 .type = RPC_QUEUE_TYPE_CONTEXT,
-						 .has_context = true,
-						 .context = c->contexts[i].handle,
-						 .suspended = is_suspended(c, c->contexts[i].dev) };
+	for (size_t i = 0; i < c->n_contexts; i++) {
+		/* Of a device that the driver does not count, nothing can be read. */
+		if (c->contexts[i].dev >= c->n_devices)
+			continue;
+		list[n++] = (struct target_queue){ .queue_id = c->contexts[i].number,
+						   .gpu_id = c->contexts[i].dev,
+						   .type = RPC_QUEUE_TYPE_CONTEXT,
+						   .has_context = true,
+						   .context = c->contexts[i].handle,
+						   .suspended = is_suspended(c, c->contexts[i].dev) };
+	}
 	*ret = list;
-	*ret_n = c->n_contexts;
+	*ret_n = n;
 	return 0;
 }
 
@@ -137,6 +143,17 @@ uint64_t cuda_devices_of(const struct target_waves_from *from)
 	return mask;
 }
 
+/*
+ * The engine has stopped it, and that is still to be told: not the end of this look lets it run, but
+ * cuda_event_next(), which is called for this whether its notification was heard already or not.
+ */
+static void was_stopped(struct target_cuda *c, struct cuda_device *d)
+{
+	d->stopped = false;
+	d->faulted = true;
+	eventfd_write(cudbgshim_session_fd(c->session), 1);
+}
+
 int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 {
 	for (uint32_t dev = 0; dev < c->n_devices; dev++) {
@@ -148,6 +165,8 @@ int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 		/* What a fault has stopped runs on when everybody has been told of it, not after a look. */
 		d->stopped = !c->wants_resume;
 		r = cudbgshim_suspend_device(c->shim, dev);
+		if (r == CUDBGSHIM_ALREADY && d->stopped)
+			was_stopped(c, d);
 		if (r >= 0)
 			continue;
 		d->stopped = r == -EPIPE;

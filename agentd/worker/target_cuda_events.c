@@ -72,6 +72,7 @@ static void image_loaded(struct target_cuda *c, const struct cudbgshim_event *e)
 	c->modules = list;
 	list[c->n_modules++] = (struct cuda_module){ .module = e->module, .context = e->context,
 						     .handle = e->image.handle, .dev = e->dev,
+						     .number = ++c->last_module,
 						     .size = e->image.size, .version = 1 };
 }
 
@@ -145,6 +146,14 @@ void cuda_events_arm(struct target_cuda *c)
 	timerfd_settime(c->timer_fd, 0, &every, NULL);
 }
 
+/* CUDBGSHIM_EVENT_ALL_DEVICES_SUSPENDED came with 12.5. */
+static bool has_stop_events(const struct target_cuda *c)
+{
+	struct cudbgshim_version v = cudbgshim_get_version(c->shim);
+
+	return v.major > 12 || (v.major == 12 && v.minor >= 5);
+}
+
 int cuda_event_drain(struct target *t)
 {
 	struct target_cuda *c = cuda_of(t);
@@ -156,9 +165,13 @@ int cuda_event_drain(struct target *t)
 	if (!c->shim)
 		return 0;
 	n = cudbgshim_session_drain(c->session);
-	/* A stop may be announced by the notification alone, with nothing in the queues (4.6). */
-	for (size_t i = 0; n == 0 && i < c->n_devices; i++)
-		c->devices[i].faulted = true;
+	/*
+	 * A stop may be announced by the notification alone, with nothing in the queues (4.6).  Where it
+	 * always is, one notification may stand for a stop and for other news alike.
+	 */
+	if (n == 0 || (n > 0 && !has_stop_events(c)))
+		for (size_t i = 0; i < c->n_devices; i++)
+			c->devices[i].faulted = true;
 	return n < 0 && cudbgshim_is_over(c->shim) ? -EPIPE : 0;
 }
 

@@ -230,7 +230,8 @@ static int set_cluster_120(struct cudbgshim *s, const struct cudbgshim_place *at
 
 	if (!r && is_cluster(dim))
 		w->has |= CUDBGSHIM_WARP_CLUSTER;
-	return r;
+	/* Warps run grids that the driver itself does not know. */
+	return s->over ? r : 0;
 }
 
 /* Members beyond the slot's struct are 0 in @p in, and their bits stay clear. */

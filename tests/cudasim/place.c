@@ -130,6 +130,9 @@ int sim_module_remove(struct sim_process *p, uint64_t handle)
 
 		if (m->handle != handle)
 			continue;
+		/* The real ones are addresses, which an allocator gives out again. */
+		if (p->next_handle == m->handle + 0x100 + 0x10 * m->n_functions)
+			p->next_handle = m->handle;
 		module_grids_finish(p, m);
 		if (sim_events_wanted(p)) {
 			event_module(&p->sync, CUDBGABI_EVENT_ELF_IMAGE_UNLOADED, m);

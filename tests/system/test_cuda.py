@@ -338,6 +338,114 @@ def exceptions_are_announced():
         assert [g["exception"] for g in event["groups"]] == ["CUDA_EXCEPTION_9: warp hardware stack overflow"], event
 
 
+class Stopped:
+    """Nothing is heard by the worker until all of it has happened."""
+
+    def __init__(self, s):
+        (self.worker,) = s.worker_pids()
+
+    def __enter__(self):
+        os.kill(self.worker, signal.SIGSTOP)
+        wait_until(lambda: status(self.worker)["State"][0] == "T", "the worker stands")
+
+    def __exit__(self, *_):
+        os.kill(self.worker, signal.SIGCONT)
+
+
+def running(s):
+    return not any(d["suspended"] for d in s.state()["devices"])
+
+
+@test
+def stop_is_seen_beside_other_news():
+    """One notification for both: before 12.5 no event tells of the stop, and nobody else lets the devices run."""
+    for release in ("12.2", "12.4", "12.9"):
+        for subscribed in (False, True):
+            with scene(release) as s:
+                session = s.attach(control=True)
+                if subscribed:
+                    s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+                with Stopped(s):
+                    s.control("event ctx-push")
+                    s.control("raise 0 1 2 14 errorpc=0x50")
+                if subscribed:
+                    assert s.rpc.notification("exception.raised")["groups"][0]["waves"] == 1
+                wait_until(lambda: running(s), f"{release}: the devices run on")
+                assert_alive(s)
+
+
+@test
+def fault_before_a_look_is_told_after_it():
+    """The engine stopped the devices, and a look comes first: it shows the fault and must not let it go."""
+    wave = {"queue_id": 0, "unit": 1, "index": 2}
+    for release in ("12.4", "12.9", "13.4"):
+        for method, params in (("gpu.snapshot", {}), ("wave.registers", {"wave": wave}), ("core.begin", {})):
+            with scene(release) as s:
+                session = s.attach(control=True)
+                s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+                with Stopped(s):
+                    s.rpc.send(method, session=session, **params)
+                    time.sleep(0.05)  # where the notification is heard first, there is nothing to see
+                    s.control("raise 0 1 2 14 errorpc=0x50")
+                messages = [s.rpc.read_message() for _ in range(2)]
+                (reply,) = [m for m in messages if "id" in m]
+                (told,) = [m for m in messages if "id" not in m]
+                assert "result" in reply and told["method"] == "exception.raised", messages
+                assert told["params"]["groups"][0]["waves"] == 1, told
+                wait_until(lambda: running(s), f"{release}, {method}: the devices run on")
+                s.rpc.call("session.detach", session=session)
+                assert_untouched(s)
+
+
+@test
+def context_of_a_device_that_is_not_counted():
+    with scene() as s:
+        session = s.attach(control=True)
+        s.control("event ctx-create hex=3f000000010000000100000066000000")
+        s.control("event ctx-push hex=00000000010000000100000077000000")
+        queues = wait_until(lambda: [q for q in [s.rpc.call("gpu.queues", session=session)["queues"]] if len(q) == 2],
+                            "the second event is heard")[0]
+        assert [(q["queue_id"], q["gpu_id"]) for q in queues] == [(0, 0), (2, 0)], queues
+        assert s.rpc.call("gpu.snapshot", session=session)["wave_count"] == 24
+        error = s.rpc.error("wave.registers", session=session, wave={"queue_id": 1, "unit": 1, "index": 2})
+        assert error.name == "no_such_wave", error
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
+def grid_that_the_driver_does_not_know():
+    """Its own code runs as such: the warps are shown, without what only the grid tells."""
+    for release in RELEASES:
+        with scene(release) as s:
+            for slot in ("getGridInfo", "getGridInfo120", "getGridInfo55", "getClusterDim", "getClusterDim120"):
+                s.control(f"fail {slot} 21")
+            doc = json.loads(s.ctl("snapshot", "--json", s.app.pid).stdout)
+            assert doc["wave_count"] == 24, (release, doc["missing"])
+            assert doc["missing"] == ["device 0: grid 1 is not known to the driver"], (release, doc["missing"])
+            assert_untouched(s)
+
+
+@test
+def code_loaded_again_in_the_same_place_of_the_driver():
+    """A module goes, another comes and has its handles: lines are of the new one."""
+    with scene() as s:
+        session = s.attach()
+        lines = set()
+        for _ in range(3):
+            (module,) = s.state()["modules"]
+            (group,) = s.rpc.call("gpu.snapshot", session=session)["groups"]
+            assert group["kernel"]["name"] == "spin", (group, module)
+            lines.add((group["frames"][0].get("function"), group["frames"][0].get("line"), module["handle"]))
+            before = number(function(s, "spin")["address"])
+            s.control(f"module-unload {module['handle']}")
+            s.control(f"module last file={s.directory / s.CUBIN.name}")
+            s.control("launch spin grid=8 block=128")
+            assert number(function(s, "spin")["address"]) != before
+        assert len(lines) == 1 and lines.pop()[:2] == ("spin", 15), lines
+        s.rpc.call("session.detach", session=session)
+
+
 # -- who uses CUDA, and what stands in the way ----------------------------------------------------
 
 
