@@ -9,12 +9,14 @@
 
 #define RESUME_WORD 1u
 #define LAUNCH_BIT  (UINT32_C(1) << 31)
+#define ASK_AGAIN_NS UINT64_C(1000000)
 
 static void ask(struct sim_process *p)
 {
 	if (p->ask_pending)
 		return;
 	p->ask_pending = true;
+	p->asked_ns = p->sim->os->now_ns();
 	p->sim->os->ask_engine(p, WIRE_ASK_ALIVE, 0, 0);
 }
 
@@ -160,10 +162,13 @@ void session_engine_answer(struct sim_process *p, bool ipc_flag)
 	}
 }
 
+/* Question and answer without a pause would keep the processor from the debugger they wait for. */
 void session_tick(struct sim_process *p)
 {
-	if ((p->phase == PHASE_REPLAY && !p->owes_ack) || p->phase == PHASE_DETACHING ||
-	    (p->phase == PHASE_ATTACHED && !p->ipc_flag))
+	bool waits = (p->phase == PHASE_REPLAY && !p->owes_ack) || p->phase == PHASE_DETACHING ||
+		     (p->phase == PHASE_ATTACHED && !p->ipc_flag);
+
+	if (waits && p->sim->os->now_ns() - p->asked_ns >= ASK_AGAIN_NS)
 		ask(p);
 	sim_run(p);
 }

@@ -226,6 +226,7 @@ struct sim_process {
 	bool ipc_flag, initialized, broken_api;
 	struct sim_queue sync, async, replay;
 	bool owes_ack, ask_pending, launch_defer;
+	uint64_t asked_ns;
 	bool launched; /**< cudbgIpcFlag was set before cuInit: events are kept for initialize(). */
 	uint32_t calls; /**< Debugger calls answered. */
 	uint32_t app_resume_flag;
