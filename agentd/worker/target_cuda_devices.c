@@ -30,12 +30,16 @@ static bool read_pci_number(const char *address, const char *name, uint32_t *ret
 /* The driver does not tell the domain; usually one device alone has that bus and number. */
 static void find_pci(struct target_device *d, const struct cudbgshim_device *f)
 {
-	DIR *dir = opendir(PCI_DIR);
 	struct dirent *e;
 	char tail[16];
+	DIR *dir;
 
+	/* There is the host's bridge; whoever says so of a GPU has no place for it. */
+	if (!f->pci_bus && !f->pci_device)
+		return;
 	snprintf(tail, sizeof(tail), "%02x:%02x.0", f->pci_bus & 0xff, f->pci_device & 0x1f);
 	snprintf(d->pci, sizeof(d->pci), "0000:%s", tail);
+	dir = opendir(PCI_DIR);
 	while (dir && (e = readdir(dir))) {
 		size_t n = strlen(e->d_name);
 		uint32_t vendor;
@@ -144,8 +148,8 @@ uint64_t cuda_devices_of(const struct target_waves_from *from)
 }
 
 /*
- * The engine has stopped it, and that is still to be told: not the end of this look lets it run, but
- * cuda_event_next(), which is called for this whether its notification was heard already or not.
+ * The engine has stopped it, and that is still to be told: not the end of this look lets it run,
+ * but cuda_event_next(), which is called for this, be its notification heard already or not.
  */
 static void was_stopped(struct target_cuda *c, struct cuda_device *d)
 {

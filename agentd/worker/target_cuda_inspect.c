@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#define MAPS_MAX      ((size_t)8 << 20)
 #define PROCESSES_MAX 65536u
 #define ENVIRONMENT_MAX ((size_t)4 << 20)
 #define CONTROL_NODE "/dev/nvidiactl"
@@ -25,7 +24,7 @@ static int read_maps(pid_t pid, char **ret, size_t *ret_size)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	return fd_read_file(path, MAPS_MAX, ret, ret_size);
+	return fd_read_file(path, CUDBGSHIM_MAPS_MAX, ret, ret_size);
 }
 
 static bool maps_have(const char *maps, size_t size, const char *stem)
@@ -184,11 +183,26 @@ static bool check_library(struct sheet *s)
 	return true;
 }
 
+/* The copy that attaching would take: a library of stubs may lie beside it. */
+static bool find_driver(struct sheet *s, struct cudbgshim_symbols_error *why)
+{
+	struct cudbgshim_library library;
+
+	for (size_t n = 0; cudbgshim_find_libcuda(s->maps, s->maps_size, n, &library) == 0; n++) {
+		s->library = library;
+		if (cudbgshim_symbols_read(&s->memory, library.base, &s->symbols, why) < 0)
+			continue;
+		if (s->symbols.addr[CUDBGSHIM_SYM_IPC_FLAG])
+			return true;
+		why->what = "it has no cudbgIpcFlag";
+	}
+	return false;
+}
+
 static bool check_driver(struct sheet *s)
 {
 	struct cudbgshim_symbols_error why = { .what = "" };
 	char path[32];
-	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)s->facts->pid);
 	s->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -197,8 +211,7 @@ static bool check_driver(struct sheet *s)
 		return false;
 	}
 	s->memory = cudbgshim_memory_from_fd(s->mem_fd);
-	r = cudbgshim_symbols_read(&s->memory, s->library.base, &s->symbols, &why);
-	if (r < 0) {
+	if (!find_driver(s, &why)) {
 		put(s, "cuda_driver", RPC_VERDICT_FAIL,
 		    rpc_arena_printf(s->arena, "its libcuda is not understood: %s", why.what),
 		    "the process must use NVIDIA's own libcuda.so");

@@ -292,7 +292,10 @@ struct cudbgshim_device {
 	uint32_t pci_bus, pci_device;
 };
 
-/** All facts of a device.  Counts of uniform registers are 0 where a chip or driver has none. */
+/**
+ * Facts of a device.  Without SMs, warps, lanes and registers it is no use; everything else is 0 or
+ * empty where the driver does not tell it.
+ */
 int cudbgshim_get_device(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *ret_device);
 
 /** SMs with an exception, one bit each. */

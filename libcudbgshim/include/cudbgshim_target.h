@@ -54,6 +54,8 @@ bool cudbgshim_maps_find(const char *text, size_t size, uint64_t addr,
 			 struct cudbgshim_map *ret_map);
 
 #define CUDBGSHIM_PATH_MAX 4096
+/** Bytes of /proc/PID/maps that are read; 65530 mappings of files with long names take 18 MiB. */
+#define CUDBGSHIM_MAPS_MAX ((size_t)64 << 20)
 
 /** One copy of the driver library in the debuggee. */
 struct cudbgshim_library {

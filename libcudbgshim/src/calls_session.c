@@ -149,9 +149,7 @@ static int get_shape(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device 
 	(void)((r = CALL(s, getNumSMs, dev, &d->n_sms)) ||
 	       (r = CALL(s, getNumWarps, dev, &d->n_warps)) ||
 	       (r = CALL(s, getNumLanes, dev, &d->n_lanes)) ||
-	       (r = CALL(s, getNumRegisters, dev, &d->n_registers)) ||
-	       (r = CALL(s, getNumPredicates, dev, &d->n_predicates)) ||
-	       (r = CALL(s, getDevicePCIBusInfo, dev, &d->pci_bus, &d->pci_device)));
+	       (r = CALL(s, getNumRegisters, dev, &d->n_registers)));
 	if (r < 0)
 		return r;
 	if (d->n_sms > CUDBGSHIM_MAX_SMS || d->n_warps > CUDBGSHIM_MAX_WARPS ||
@@ -160,26 +158,33 @@ static int get_shape(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device 
 	return 0;
 }
 
-static int get_texts(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
+static void get_text(int r, char *text, size_t size)
 {
-	int r;
-
-	(void)((r = CALL(s, getDeviceName, dev, d->name, sizeof(d->name))) ||
-	       (r = CALL(s, getDeviceType, dev, d->chip, sizeof(d->chip))) ||
-	       (r = CALL(s, getSmType, dev, d->sm_type, sizeof(d->sm_type))));
-	d->name[sizeof(d->name) - 1] = '\0';
-	d->chip[sizeof(d->chip) - 1] = '\0';
-	d->sm_type[sizeof(d->sm_type) - 1] = '\0';
-	return r;
+	text[r < 0 ? 0 : size - 1] = '\0';
 }
 
-static int get_uniform(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
+static void get_number(int r, uint32_t *number)
 {
-	int r = CALL(s, getNumUniformRegisters, dev, &d->n_uniform_registers);
+	if (r < 0)
+		*number = 0;
+}
 
-	if (!r)
-		r = CALL(s, getNumUniformPredicates, dev, &d->n_uniform_predicates);
-	return r == -ENOSYS || r == -EOPNOTSUPP ? 0 : r;
+/* Old chips have no uniform registers, a chip without a bus has no place on it, slices of one may
+ * keep more to themselves: warps can be read all the same. */
+static int get_rest(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
+{
+	get_text(CALL(s, getDeviceName, dev, d->name, sizeof(d->name)), d->name, sizeof(d->name));
+	get_text(CALL(s, getDeviceType, dev, d->chip, sizeof(d->chip)), d->chip, sizeof(d->chip));
+	get_text(CALL(s, getSmType, dev, d->sm_type, sizeof(d->sm_type)), d->sm_type,
+		 sizeof(d->sm_type));
+	get_number(CALL(s, getNumPredicates, dev, &d->n_predicates), &d->n_predicates);
+	get_number(CALL(s, getNumUniformRegisters, dev, &d->n_uniform_registers),
+		   &d->n_uniform_registers);
+	get_number(CALL(s, getNumUniformPredicates, dev, &d->n_uniform_predicates),
+		   &d->n_uniform_predicates);
+	if (CALL(s, getDevicePCIBusInfo, dev, &d->pci_bus, &d->pci_device) < 0)
+		d->pci_bus = d->pci_device = 0;
+	return s->over ? s->last.error : 0;
 }
 
 int cudbgshim_get_device(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *ret_device)
@@ -188,9 +193,7 @@ int cudbgshim_get_device(struct cudbgshim *s, uint32_t dev, struct cudbgshim_dev
 	int r = get_shape(s, dev, &d);
 
 	if (!r)
-		r = get_texts(s, dev, &d);
-	if (!r)
-		r = get_uniform(s, dev, &d);
+		r = get_rest(s, dev, &d);
 	RETURN_VALUE(r, ret_device, d);
 }
 

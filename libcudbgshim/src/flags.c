@@ -8,8 +8,6 @@
 #include "base/fd.h"
 #include "session.h"
 
-#define MAPS_MAX (64u << 20)
-
 static int read_symbols(const struct cudbgshim_memory *memory, const char *maps, size_t size,
 			struct session_target *ret, struct cudbgshim_session_error *err)
 {
@@ -43,7 +41,7 @@ int flags_find(const struct cudbgshim_memory *memory, int proc_fd, struct sessio
 {
 	auto_free char *maps = NULL;
 	size_t size;
-	int rc = fd_read_file_at(proc_fd, "maps", MAPS_MAX, &maps, &size);
+	int rc = fd_read_file_at(proc_fd, "maps", CUDBGSHIM_MAPS_MAX, &maps, &size);
 
 	if (rc == 0 && !size)
 		rc = -ESRCH;

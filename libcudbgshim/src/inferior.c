@@ -31,7 +31,6 @@
 #define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
-#define MAPS_MAX       (64u << 20)
 #define NT_X86_XSTATE  0x202
 #define EFLAGS_DF_TF_RF  0x10500ull
 
@@ -147,7 +146,7 @@ static int read_maps(struct cudbgshim_inferior *c)
 
 	free(c->maps);
 	c->maps = NULL;
-	rc = fd_read_file_at(c->o.proc_fd, "maps", MAPS_MAX, &c->maps, &c->maps_size);
+	rc = fd_read_file_at(c->o.proc_fd, "maps", CUDBGSHIM_MAPS_MAX, &c->maps, &c->maps_size);
 	if (rc < 0)
 		return fail(c, rc == -ENOENT ? -ESRCH : rc, "cannot read the mappings of process %d",
 			    c->o.pid);

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """CUDA processes on simulated GPUs: the same verbs, the same documents, as on AMD."""
 import base64
+import contextlib
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -427,6 +429,23 @@ def grid_that_the_driver_does_not_know():
 
 
 @test
+def facts_that_the_driver_keeps_to_itself():
+    """No bus, no names, no predicates: of a chip or a slice of one that is not like others."""
+    with scene("12.9") as s:
+        for slot in ("getDevicePCIBusInfo", "getDeviceName", "getDeviceType", "getSmType", "getNumPredicates",
+                     "getNumUniformRegisters", "getNumUniformPredicates"):
+            s.control(f"fail {slot} 46")
+        run = s.ctl("snapshot", "--json", s.app.pid)
+        assert run.returncode == 0, run
+        doc = json.loads(run.stdout)
+        assert doc["complete"] and doc["wave_count"] == 24, doc["missing"]
+        assert [(d["name"], d["arch"], d["pci"]) for d in doc["devices"]] == [("", "", "")] * 2, doc["devices"]
+        run = s.ctl("registers", s.app.pid, "0:1:2")
+        assert run.returncode == 0 and "R2" in run.stdout and "UR" not in run.stdout, run
+        assert_untouched(s)
+
+
+@test
 def code_loaded_again_in_the_same_place_of_the_driver():
     """A module goes, another comes and has its handles: lines are of the new one."""
     with scene() as s:
@@ -470,6 +489,61 @@ def list_and_doctor():
         say(s, "set cudbgDebuggerInitialized 1")
         checks = {c["name"]: c["verdict"] for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"]}
         assert checks["cuda_debugger"] == "fail", checks
+
+
+@contextlib.contextmanager
+def python_process(s, code):
+    """An interpreter that has loaded libcuda, then does this."""
+    head = f"import ctypes, os, time\nctypes.CDLL({str(s.libcuda)!r})\n"
+    process = subprocess.Popen([sys.executable, "-c", f"{head}{code}\nprint(flush=True)\ntime.sleep(600)"],
+                               stdout=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": str(s.libraries)})
+    try:
+        assert process.stdout.readline() == b"\n", process.poll()
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+MANY = """
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+fd = os.open(PATH, os.O_RDONLY)
+for i in range(40000):
+    assert c.mmap(None, 4096, 1 + i % 2 * 2, 2, fd, 0) != 2 ** 64 - 1"""
+
+
+@test
+def process_with_many_mappings():
+    """Frameworks have tens of thousands, of files with long names."""
+    if int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) < 50000:
+        raise Skip("vm.max_map_count is below its default")
+    with scene(app=None) as s:
+        path = s.directory / ("m" * 240)
+        path.write_bytes(bytes(4096))
+        with python_process(s, MANY.replace("PATH", repr(str(path)))) as pid:
+            assert len(pathlib.Path(f"/proc/{pid}/maps").read_bytes()) > 10 << 20
+            assert pid in [p["pid"] for p in s.rpc.call("process.list")["processes"]]
+            checks = {c["name"]: c["verdict"] for c in s.rpc.call("process.doctor", pid=pid)["checks"]}
+            assert checks["cuda_driver"] == "pass", checks
+            run = s.ctl("snapshot", pid)
+            assert run.returncode == 0, run
+
+
+@test
+def library_of_stubs_beside_the_driver():
+    """Attaching takes the copy that is the driver; the doctor speaks of the same."""
+    with scene(app=None) as s:
+        stubs = s.directory / "libcuda.so"
+        # Any library that is not the driver's.
+        shutil.copy(re.search(r" (/\S*/libm\S*\.so\S*)", pathlib.Path("/proc/self/maps").read_text()).group(1), stubs)
+        with python_process(s, f"ctypes.CDLL({str(stubs)!r})") as pid:
+            checks = {c["name"]: (c["verdict"], c["detail"]) for c in s.rpc.call("process.doctor", pid=pid)["checks"]}
+            assert checks["cuda_driver"][0] == "pass" and checks["cuda_engine"][0] == "pass", checks
+            run = s.ctl("snapshot", pid)
+            assert run.returncode == 0, run
 
 
 @test
