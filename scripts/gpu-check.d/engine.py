@@ -56,7 +56,12 @@ class Engine:
         self.start = time.monotonic()
         self.end = self.start + seconds
         self.log_path = pathlib.Path(log)
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            # Not only after eight minutes.
+            self.log_path.parent.mkdir(parents=True, exist_ok=True)
+            self.log_path.open("ab").close()
+        except OSError as error:
+            sys.exit(f"gpu-check: {log}: {error.strerror}; name a file that can be written with --log")
         self.trace_path = self.log_path.with_suffix(".trace")
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-check."))
         os.chmod(self.directory, 0o755)
@@ -191,13 +196,16 @@ class Engine:
         n = {kind: sum(r[2] == kind for r in self.rows) for kind in ("PASS", "FAIL", "SKIP")}
         return f"{n['PASS']} passed, {n['FAIL']} failed, {n['SKIP']} skipped"
 
-    def _write_log(self):
+    def _log(self):
         parts = [self.table(), self.totals(), ""]
         if self.facts:
             parts += ["=== measured"] + [f"{k}: {v}" for k, v in self.facts.items()] + [""]
         for title, text in self.sections:
             parts += [f"=== {title}", text.rstrip(), ""]
-        data = "\n".join(parts).encode(errors="replace")
+        return "\n".join(parts)
+
+    def _write_log(self):
+        data = self._log().encode(errors="replace")
         if len(data) > LOG_MAX:
             data = data[:LOG_MAX - 40] + b"\n[... the rest is left out]\n"
         self.log_path.write_bytes(data)
@@ -207,13 +215,16 @@ class Engine:
         room = TRACE_MAX - (self.trace_path.stat().st_size if self.trace_path.exists() else 0)
         text = f"=== {title}\n{data}\n".encode(errors="replace")
         if room > 0:
-            with open(self.trace_path, "ab") as f:
+            with contextlib.suppress(OSError), open(self.trace_path, "ab") as f:
                 f.write(text[:room])
 
     def finish(self, hard=False):
         """Write the log, print the last line, say how it went."""
-        self._write_log()
-        print(f"log: {self.log_path}")
+        try:
+            self._write_log()
+            print(f"log: {self.log_path}")
+        except OSError as error:
+            print(f"log: {self.log_path}: {error.strerror}; what it would have said:\n{self._log()}")
         print(self.totals())
         sys.stdout.flush()
         code = 1 if any(r[2] == "FAIL" for r in self.rows) else 0

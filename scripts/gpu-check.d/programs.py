@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import time
 
 from harness import BIN, ROOT, CudaScene, status, wait_until
 
-from engine import end_group
+from engine import CommandFailed, end_group
 from facts import find_nvcc
 
 HARDWARE = ROOT / "tests/hardware"
@@ -282,6 +283,8 @@ class Lab:
         argv = [nvcc, "-O2", "-lineinfo", HARDWARE / f"{name}.cu", "-o", self.binaries / name, "-ldl", "-lpthread"]
         done = self.engine.run(*argv, "-arch=native", seconds=120, codes=None)
         if done.code != 0:
+            if not shutil.which("nvidia-smi"):
+                raise CommandFailed(f"nvcc: exit {done.code}: {(done.err.strip() or 'no output').splitlines()[-1]}")
             # nvcc before 11.5 knows no `native`.
             arch = self.engine.run("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").out.split()[0]
             self.engine.run(*argv, f"-arch=sm_{re.sub('[^0-9]', '', arch)}", seconds=120)

@@ -132,6 +132,33 @@ def without_a_gpu_it_names_what_is_missing():
 
 
 @test
+def log_that_cannot_be_written_is_said_first():
+    with Directory() as d:
+        pack(d / "bundle")
+        began = time.monotonic()
+        done = subprocess.run([d / "bundle/scripts/gpu-check", "run", "--log", d], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "--log" in done.stderr and "Traceback" not in done.stderr, done
+        assert done.stdout == "" and time.monotonic() - began < 20
+        # The disk may be full at the end only: then the log is on the screen.
+        done = subprocess.run([sys.executable, "-c", FULL, ROOT / "scripts/gpu-check.d", d / "e.log"], capture_output=True,
+                              text=True, check=False, env={**os.environ, "TMPDIR": str(d)})
+        assert done.returncode == 1 and "Traceback" not in done.stderr, done
+        assert "=== FAIL broken" in done.stdout and done.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped", done.stdout
+
+
+FULL = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from engine import Engine
+e = Engine(8, sys.argv[2])
+def broken(): raise AssertionError("why")
+e.step("broken", "a", broken)
+os.unlink(sys.argv[2]); os.mkdir(sys.argv[2])
+sys.exit(e.finish())
+"""
+
+
+@test
 def no_bundle_is_said():
     with Directory() as d:
         done = subprocess.run([ROOT / "scripts/gpu-check", "run", "--bundle", d], capture_output=True, text=True, check=False)
