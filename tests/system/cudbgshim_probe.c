@@ -82,6 +82,9 @@ static void replay(void)
 		usleep(1000);
 	}
 	check(cudbgshim_acknowledge_sync_events(s), "acknowledge");
+	/* It comes from another thread, which may not have had its turn yet. */
+	while (!atomic_load(&n_notified) && clock_left_ms(deadline))
+		usleep(1000);
 	printf("notified %d\n", atomic_load(&n_notified) > 0);
 }
 
