@@ -876,6 +876,11 @@ STEPS = (attached, looked, suspended, looking, looking_at_registers, calling, at
          of_13_4(detaching("requestCleanupOnDetach")))
 
 
+def has_engine(s):
+    tasks = pathlib.Path(f"/proc/{s.app.pid}/task")
+    return any((t / "comm").read_text() == "cuda-engine\n" for t in tasks.iterdir())
+
+
 def kill_at(step, victim):
     with scene(getattr(step, "release", "12.4")) as s:
         step(s)
@@ -884,6 +889,8 @@ def kill_at(step, victim):
         # Without spawn, its heir ends a worker that hangs on.
         if victim != "spawn":
             s.control("heal")
+        if step is calling:
+            wait_until(lambda: has_engine(s), "the call goes on and does what it was made for")
         try:
             assert_untouched(s)
         except Exception:
