@@ -277,6 +277,9 @@ int session_subscribe(struct session *s, struct agent_err *err)
 {
 	const struct subscriber all = subscribers_sum(&s->subscribers);
 
+	/* A change may swallow wake-ups. */
+	if (s->target_event)
+		event_active(s->target_event, EV_READ, 1);
 	return s->target->ops->subscribe(s->target, all.exceptions, all.hold, err);
 }
 

@@ -17,6 +17,11 @@
 
 #define KFD_RUNTIME_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_PROCESS_RUNTIME)
 #define KFD_VIOLATION_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_DEVICE_MEMORY_VIOLATION)
+/** What the kernel would have told the runtime, had nobody subscribed (kfd.md section 4). */
+#define KFD_FORWARD_QUEUE                                                                          \
+	(KFDTRAP_EC_MASK_WAVES | KFDTRAP_EC_MASK_PACKETS |                                         \
+	 KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_PREEMPTION_ERROR))
+#define KFD_FORWARD_DEVICE KFD_VIOLATION_MASK
 #define KFD_NEW_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_NEW)
 
 /** A source of exceptions while a subscription holds them. */
@@ -208,6 +213,19 @@ int kfd_forward(struct target *t, const struct target_source *what, struct agent
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions);
 /** Let go a target that waits in its runtime handshake, also when we have not read that yet. */
 int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err);
+
+/** The record of a memory violation that the kernel has is, or is not, one of before. */
+void kfd_set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale);
+
+/* target_kfd_past.c */
+
+/**
+ * Enable exceptions, and forget those of @p more that were raised before and reached the runtime.
+ * Wake-ups may be swallowed: ask for events afterwards.
+ * @param mask    All that is enabled from now on.
+ * @param ret_op  What failed, if it did.
+ */
+int kfd_subscribe_afresh(struct target_kfd *k, uint64_t mask, uint64_t more, const char **ret_op);
 
 /* target_kfd_rescue.c */
 

@@ -315,6 +315,8 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 				     "cannot make the event channel");
 	}
 	t->event_fd = pair[0];
+	/* Who wrote is one more thing to know; kfd_subscribe() does without where it must. */
+	setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
 	r = kfdtrap_enable(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
 	close(pair[1]);
 	if (r < 0) {

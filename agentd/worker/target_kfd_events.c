@@ -14,12 +14,6 @@
  * (kfd.md 3.14), snapshots that clear nothing are compared with what was announced.
  */
 
-/* What the kernel would have told the runtime, had nobody subscribed (kfd.md section 4). */
-#define FORWARD_QUEUE                                                                              \
-	(KFDTRAP_EC_MASK_WAVES | KFDTRAP_EC_MASK_PACKETS |                                         \
-	 KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_PREEMPTION_ERROR))
-#define FORWARD_DEVICE KFD_VIOLATION_MASK
-
 int kfd_event_drain(struct target *t)
 {
 	char bytes[256];
@@ -112,7 +106,7 @@ static bool is_stale(const struct target_kfd *k, uint32_t gpu_id)
 	return false;
 }
 
-static void set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale)
+void kfd_set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale)
 {
 	size_t kept = 0;
 
@@ -126,7 +120,7 @@ static void set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale)
 
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
 {
-	exceptions &= is_queue ? FORWARD_QUEUE : FORWARD_DEVICE;
+	exceptions &= is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE;
 	if (!exceptions)
 		return 0;
 	kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
@@ -137,7 +131,7 @@ int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptio
 /* Bits that were not subscribed have reached the runtime already. */
 static uint64_t withheld(const struct target_kfd *k, bool is_queue, uint64_t exceptions)
 {
-	return exceptions & k->subscribed & (is_queue ? FORWARD_QUEUE : FORWARD_DEVICE);
+	return exceptions & k->subscribed & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE);
 }
 
 /* One latched source, seen in a snapshot.  @return bits not announced yet. */
@@ -156,7 +150,7 @@ static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue,
 	fresh &= ~h->reported;
 	h->reported |= fresh;
 	h->held |= fresh;
-	kfd_ledger_note(k->ledger, is_queue, id, fresh & (is_queue ? FORWARD_QUEUE : FORWARD_DEVICE));
+	kfd_ledger_note(k->ledger, is_queue, id, fresh & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE));
 	return fresh;
 }
 
@@ -175,7 +169,7 @@ static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uin
 	if (s->found && s->only_first)
 		return;
 	if (!is_queue && latched & s->clear & KFD_VIOLATION_MASK)
-		set_stale(k, gpu_id, true);
+		kfd_set_stale(k, gpu_id, true);
 	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
 	/* No memory to remember it: the application gets it now rather than never. */
 	if (lost)
@@ -269,7 +263,7 @@ static int take_stale(struct target_kfd *k, struct kfdtrap_event *e)
 	struct kfdtrap_memory_violation v;
 	int r = kfdtrap_query_memory_violation(k->kt, e->gpu_id, true, &v);
 
-	set_stale(k, e->gpu_id, false);
+	kfd_set_stale(k, e->gpu_id, false);
 	e->exceptions = KFD_VIOLATION_MASK;
 	return r < 0 ? r : 1;
 }
@@ -299,7 +293,7 @@ static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event
 		return r;
 	note_withheld(k, ret);
 	if (ret->exceptions & clear & KFD_VIOLATION_MASK)
-		set_stale(k, ret->gpu_id, true);
+		kfd_set_stale(k, ret->gpu_id, true);
 	if (!(ret->exceptions & clear & KFD_VIOLATION_MASK) || ret->gpu_id != seen)
 		*event = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
 	return 1;
@@ -379,42 +373,18 @@ static int narrow(struct target_kfd *k, uint64_t keep)
 	return first;
 }
 
-/*
- * What was latched before went to the runtime itself, but would be told and sent once more.  A fault
- * between this and the subscription still is.
- */
-static int forget_past(struct target_kfd *k, uint64_t exceptions)
-{
-	auto_free struct kfdtrap_queue *queues = NULL;
-	auto_free struct kfdtrap_device *devices = NULL;
-	struct kfdtrap_memory_violation v;
-	size_t n;
-	int r = kfdtrap_queue_snapshot_alloc(k->kt, exceptions & FORWARD_QUEUE, &queues, &n);
-
-	if (r < 0 || !(exceptions & FORWARD_DEVICE))
-		return r;
-	r = kfdtrap_device_snapshot_alloc(k->kt, 0, &devices, &n);
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		if (!(devices[i].exceptions & FORWARD_DEVICE))
-			continue;
-		r = kfdtrap_query_memory_violation(k->kt, devices[i].gpu_id, true, &v);
-		set_stale(k, devices[i].gpu_id, false);
-		/* It is gone, and the other devices still have theirs. */
-		r = r == -ENODATA ? 0 : r;
-	}
-	return r < 0 ? r : 0;
-}
-
 static int enable(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
 {
-	uint64_t more = exceptions & ~k->subscribed & (FORWARD_QUEUE | FORWARD_DEVICE);
-	int r = more ? forget_past(k, more) : 0;
+	const uint64_t more = exceptions & ~k->subscribed & (KFD_FORWARD_QUEUE | KFD_FORWARD_DEVICE);
+	const char *op = "KFD SET_EXCEPTIONS_ENABLED";
+	int r;
 
+	if (more)
+		r = kfd_subscribe_afresh(k, exceptions | KFD_RUNTIME_MASK, more, &op);
+	else
+		r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
 	if (r < 0)
-		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
-	r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
-	if (r < 0)
-		return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
+		return kfd_error(k, r, op, err);
 	k->subscribed = exceptions;
 	return 0;
 }
@@ -483,7 +453,7 @@ int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struc
 	if (r != 1)
 		return r;
 	if (e.exceptions & clear & KFD_VIOLATION_MASK)
-		set_stale(k, e.gpu_id, true);
+		kfd_set_stale(k, e.gpu_id, true);
 	source_of(&e, ret);
 	return 1;
 }
@@ -502,7 +472,7 @@ static int violation_info(struct target_kfd *k, uint32_t gpu_id, bool clear,
 						       .no_execute = v.no_execute != 0,
 						       .address = v.va };
 	if (r >= 0 && clear)
-		set_stale(k, gpu_id, false);
+		kfd_set_stale(k, gpu_id, false);
 	return r < 0 ? r : 0;
 }
 

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <stddef.h>
 
-void sim_notify(struct sim *s, struct sim_process *p, bool in_target_context)
+void sim_notify(struct sim *s, struct sim_process *p, int writer)
 {
 	if (p->dbg_fd < 0)
 		return;
 	p->notifications++;
-	s->os->notify(p->dbg_fd, in_target_context ? p->tgid : 0);
+	s->os->notify(p->dbg_fd, writer);
 }
 
 bool sim_raise(struct sim *s, struct sim_process *p, struct sim_queue *q, struct sim_device *d,
@@ -27,7 +27,7 @@ bool sim_raise(struct sim *s, struct sim_process *p, struct sim_queue *q, struct
 		p->latched |= mask;
 	if (!(mask & p->enabled_mask))
 		return false;
-	sim_notify(s, p, in_target_context);
+	sim_notify(s, p, in_target_context ? p->tgid : 0);
 	return true;
 }
 

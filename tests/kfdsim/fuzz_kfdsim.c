@@ -110,7 +110,7 @@ static void fd_close(int fd)
 {
 }
 
-static void notify(int fd, int victim)
+static void notify(int fd, int writer)
 {
 }
 

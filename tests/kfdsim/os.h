@@ -48,9 +48,10 @@ struct sim_os {
 	void (*fd_close)(int fd);
 	/**
 	 * The kernel's one-byte write to dbg_fd.  Never blocks, reports nothing.
-	 * @param victim  Process whose context the write happens in (gets SIGPIPE), or 0.
+	 * @param writer  Process whose context the write happens in (gets SIGPIPE, and is the writer for a
+	 *                socket that asks), or 0: a worker of the kernel.
 	 */
-	void (*notify)(int fd, int victim);
+	void (*notify)(int fd, int writer);
 	/** A fatal signal is pending for this thread. */
 	bool (*is_dying)(int tid);
 };

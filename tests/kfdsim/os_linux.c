@@ -327,14 +327,37 @@ static bool is_stream(int sock)
 	return !getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
 }
 
-static void notify(int fd, int victim)
+/* A socket tells who wrote to it; only root can do that in another's name. */
+static ssize_t send_byte(int sock, int writer)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr head;
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(struct ucred)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_CREDENTIALS } };
+	char dot = '.';
+	struct iovec byte = { .iov_base = &dot, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &byte,
+			      .msg_iovlen = 1,
+			      .msg_control = control.buf,
+			      .msg_controllen = sizeof(control.buf) };
+	const struct ucred who = { .pid = writer, .uid = geteuid(), .gid = getegid() };
+
+	memcpy(CMSG_DATA(&control.head), &who, sizeof(who));
+	if (writer && sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		return 1;
+	return send(sock, ".", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void notify(int fd, int writer)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 	bool broken;
 
 	if (is_own_file(fd))
 		return;
-	if (send(fd, ".", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+	if (send_byte(fd, writer) == 1)
 		return;
 	broken = errno == EPIPE && is_stream(fd);
 	if (errno == ENOTSOCK) {
@@ -344,8 +367,8 @@ static void notify(int fd, int victim)
 		if (pwrite(fd, ".", 1, 0) < 0 && errno == ESPIPE)
 			broken = write(fd, ".", 1) < 0 && errno == EPIPE;
 	}
-	if (broken && victim)
-		kill(victim, SIGPIPE);
+	if (broken && writer)
+		kill(writer, SIGPIPE);
 }
 
 const struct sim_os sim_os_linux = {

@@ -252,7 +252,8 @@ void sim_interrupt_fault(struct sim *s, struct sim_process *p, struct sim_device
 void sim_forward_queue_error(struct sim *s, struct sim_process *p, struct sim_queue *q,
 			     uint64_t mask);
 void sim_forward_fault(struct sim *s, struct sim_process *p, struct sim_device *d);
-void sim_notify(struct sim *s, struct sim_process *p, bool in_target_context);
+/** @param writer  As in struct sim_os. */
+void sim_notify(struct sim *s, struct sim_process *p, int writer);
 int sim_query_event(struct sim *s, struct sim_call *call, struct sim_process *target);
 int sim_query_info(struct sim *s, struct sim_call *call, struct sim_process *target);
 

@@ -174,7 +174,7 @@ static int op_exceptions(struct sim *s, struct sim_call *call, struct sim_proces
 	for (size_t i = 0; i < p->n_devices; i++)
 		latched |= p->devices[i].latched;
 	if (latched & a->set_exceptions_enabled.exception_mask)
-		sim_notify(s, p, false);
+		sim_notify(s, p, call->tgid);
 	p->enabled_mask = a->set_exceptions_enabled.exception_mask;
 	return 0;
 }

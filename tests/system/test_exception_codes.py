@@ -4,14 +4,18 @@
 
 The schema has the list of AMD's, cudbg_abi.h that of NVIDIA's; a code without a row here fails.
 """
+import os
 import pathlib
 import re
+import socket
+import struct
+import subprocess
 import sys
 import time
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, CudaScene, Scene, main, test, wait_until  # noqa: E402
+from harness import EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, CudaScene, Scene, main, need_root, test, wait_until  # noqa: E402
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 PAGE = 0x7F0000003000
@@ -259,6 +263,68 @@ def what_the_application_had_is_not_sent_again():
         assert s.app_status().memory_fault_va == PAGE + 0x5000
         s.rpc.call("session.detach", session=s.session)
         assert s.app_status().faults == faults + 2
+
+
+@test
+def a_socket_says_who_wrote_to_it():
+    """Also of a plain write, as the kernel does it for the debugger; that is how faults are told apart below."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        os.write(theirs.fileno(), b".")
+        child = subprocess.Popen(["printf", "."], stdout=theirs)
+        child.wait()
+        for writer in (os.getpid(), child.pid):
+            data, ancillary, _, _ = ours.recvmsg(16, 64)
+            (kind, creds) = [(a[1], a[2]) for a in ancillary][0]
+            assert (data, kind, struct.unpack("i", creds[:4])[0]) == (b".", socket.SCM_CREDENTIALS, writer)
+
+
+@test
+def a_fault_while_subscribing_is_sent_once():
+    """It comes behind what is forgotten, and before the kernel knows of the subscription."""
+    need_root()
+    withheld = [n for n, row in ROWS.items() if row.withheld]
+    for name in ("wave_trap", "packet_reserved", "device_memory_violation"):
+        with Codes() as s:
+            s.session = s.attach()
+            s.control("block exceptions")
+            s.rpc.send("exception.subscribe", session=s.session, exceptions=withheld)
+            wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "about to subscribe")
+            s.happen(name)
+            faults = check_application(s, name, 0)
+            s.control("release exceptions")
+            assert "result" in s.rpc.read_message()
+            # The next one is told, and the first one was not.
+            other = "wave_math_error" if name != "device_memory_violation" else name
+            s.happen(other)
+            note = s.rpc.notification("exception.raised")
+            assert note["exceptions"] == [other] and note["number"] == 1, note
+            check_access(other, note)
+            wait_until(lambda: s.app_status().faults == faults + 1, "the application has both")
+            s.rpc.call("session.detach", session=s.session)
+            assert s.app_status().faults == faults + 1 and not any(s.latched())
+
+
+@test
+def a_fault_while_subscribing_to_more_is_not_lost():
+    """Where it cannot be told from one that was withheld, the application gets it twice rather than never."""
+    with Codes() as s:
+        s.session = s.attach()
+        s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], look_ms=0)
+        s.control("block exceptions")
+        s.rpc.send("exception.subscribe", session=s.session, exceptions=["wave_trap", "wave_abort"], look_ms=0)
+        wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "about to subscribe")
+        s.happen("wave_abort")
+        wait_until(lambda: s.app_status().faults == 1, "the application has the one that nobody withheld")
+        s.happen("wave_trap")
+        s.control("release exceptions")
+        assert "result" in s.rpc.read_message()
+        told = [n for _ in range(2) for n in s.rpc.notification("exception.raised")["exceptions"]]
+        assert sorted(told) == ["wave_abort", "wave_trap"], told
+        wait_until(lambda: s.app_status().faults == 3, "both are sent on")
+        s.rpc.call("session.detach", session=s.session)
+        assert s.app_status().faults == 3 and not any(s.latched())
 
 
 # -- NVIDIA's ---------------------------------------------------------------------------------------
