@@ -248,6 +248,7 @@ struct ipc_limits {
 
 /** What happened to the exceptions that a rule is for. */
 struct ipc_counts {
+	uint64_t begun;	     /**< Told before the rest is known, should the worker die of it. */
 	uint64_t exceptions; /**< All of them: each is in one of the others, besides. */
 	uint64_t recorded;   /**< Or passed to the hook only, where nothing is kept. */
 	uint64_t duplicates; /**< Of a record that is there. */

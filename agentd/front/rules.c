@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/front/rules.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,19 +82,43 @@ void rules_release(struct session *s)
 	s->rule[0] = '\0';
 }
 
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 void rules_count(struct session *s, const struct ipc_message *m)
 {
 	struct front_rule *r = find(s->front, s->rule);
 	struct ipc_counts c;
+	uint64_t decided;
 
 	if (!r || m->head.size != sizeof(c))
 		return;
 	memcpy(&c, m->text, sizeof(c));
+	decided = c.recorded + c.duplicates + c.limited + c.lost;
+	s->n_begun = minus(s->n_begun + c.begun, c.exceptions);
+	/* The record of all those without one is of none in particular. */
+	s->n_undecided = minus(s->n_undecided + c.exceptions, decided);
 	r->counts.exceptions += c.exceptions;
 	r->counts.recorded += c.recorded;
 	r->counts.duplicates += c.duplicates;
 	r->counts.limited += c.limited;
 	r->counts.lost += c.lost;
+}
+
+void rules_over(struct session *s)
+{
+	struct front_rule *r = find(s->front, s->rule);
+	const uint64_t n = s->n_begun + s->n_undecided;
+
+	if (!r || !n)
+		return;
+	log_warning("rule %s: %" PRIu64 " exception(s) of process %u are not recorded: session %s ended before",
+		    r->name, n, s->pid, s->id);
+	r->counts.exceptions += s->n_begun;
+	r->counts.lost += n;
+	s->n_begun = s->n_undecided = 0;
 }
 
 static uint32_t count_watched(const struct front *f, const char *name)

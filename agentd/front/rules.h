@@ -17,6 +17,8 @@ void rules_watch(struct front *f, const struct ipc_watch *m, int take_channel);
 void rules_release(struct session *s);
 /** A worker has counted. */
 void rules_count(struct session *s, const struct ipc_message *m);
+/** It will not count any more: what it had begun with is lost. */
+void rules_over(struct session *s);
 /** Does one watch now, or could it soon? */
 static inline bool rules_exist(const struct front *f)
 {

@@ -684,6 +684,7 @@ void session_destroy(struct session *s)
 	if (!s->closing)
 		close_channel(s);
 	suspensions_over(s);
+	rules_over(s);
 	finish(s);
 	out_init(&text, 0);
 	rpc_session_detach_result_encode(&text, &left);

@@ -25,6 +25,8 @@ struct session {
 	char comm[16];
 	enum rpc_vendor vendor; /**< 0: not attached yet. */
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches the target, so that it goes on without clients; or "". */
+	uint64_t n_begun; /**< Exceptions for the rule of which the worker has not said more yet. */
+	uint64_t n_undecided; /**< Counted ones of which it has not said what became of them. */
 	uint64_t since_ns;
 	struct ipc_link channel;
 	struct event *read_event, *write_event;

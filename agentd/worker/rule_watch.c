@@ -450,6 +450,8 @@ static void handle(struct session *s, const struct target_event *e)
 	struct making k = { .s = s, .event = e, .a = &arena };
 
 	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	s->watch.counts.begun++;
+	tell_counts(s);
 	s->watch.counts.exceptions++;
 	s->watch.exceptions |= e->source.exceptions;
 	judge(&k);

@@ -276,11 +276,13 @@ static void serve_method(struct session *s, struct ipc_message *m)
 int session_subscribe(struct session *s, struct agent_err *err)
 {
 	const struct subscriber all = subscribers_sum(&s->subscribers);
+	struct target *t = s->target;
+	int r = t->ops->subscribe(t, all.exceptions, all.hold, err);
 
-	/* A change may swallow wake-ups. */
-	if (s->target_event)
+	if (t->event_swallowed)
 		event_active(s->target_event, EV_READ, 1);
-	return s->target->ops->subscribe(s->target, all.exceptions, all.hold, err);
+	t->event_swallowed = false;
+	return r;
 }
 
 /* Its subscription ends with it; the others' goes on. */

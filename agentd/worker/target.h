@@ -225,6 +225,7 @@ struct target {
 	struct target_runtime runtime;
 	char version[16]; /**< Of the kernel interface. */
 	int event_fd;	  /**< Readable when something happened; -1 if there is none. */
+	bool event_swallowed; /**< It was, and is not any more: ask. */
 	size_t n_suspended;
 	uint64_t suspended_since_ns; /**< Monotonic; valid while n_suspended. */
 	struct suspension suspension; /**< What clients were told of these two, and the sums. */

@@ -221,7 +221,7 @@ void kfd_set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale);
 
 /**
  * Enable exceptions, and forget those of @p more that were raised before and reached the runtime.
- * Wake-ups may be swallowed: ask for events afterwards.
+ * Wake-ups may be swallowed: target.event_swallowed says so.
  * @param mask    All that is enabled from now on.
  * @param ret_op  What failed, if it did.
  */

@@ -117,6 +117,7 @@ static void take_bytes(struct target_kfd *k, struct writers *ret)
 		if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
 			memcpy(&who, CMSG_DATA(c), sizeof(who));
 		*(who.pid == getpid() ? &ret->we : &ret->others) = true;
+		k->t.event_swallowed = true;
 	} while (n > 0 || (n < 0 && errno == EINTR));
 }
 

@@ -204,7 +204,8 @@ def the_command_prints_them():
             return subprocess.Popen([str(BIN / "gpu-agentctl"), "events", str(s.app.pid), "--until-eof", *argv], env=env,
                                     text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-        people, machine = start(), start("-j", "--filter", "wave_memory_violation,spin", "--no-look")
+        # Time enough for a look, whatever else runs here.
+        people, machine = start("--max-stop", "1s"), start("-j", "--filter", "wave_memory_violation,spin", "--no-look")
         for process in (people, machine):
             assert "listening" in process.stderr.readline()
         s.raise_queue(ids[1], "wave_trap")
