@@ -308,6 +308,7 @@ static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	ret->n_sessions = 1;
 	ret->sessions = rpc_arena_array(arena, 1, sizeof(*ret->sessions));
 	ret->sessions[0] = (struct rpc_session_info){ .session = "s1", .pid = 7, .comm = "\xff",
+						      .has_vendor = true,
 						      .vendor = RPC_VENDOR_AMD };
 	return 0;
 }
