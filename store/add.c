@@ -100,9 +100,11 @@ static void set_attributes(int fd, const struct store_meta *m)
 static int check_record(const struct writing *w)
 {
 	char record[NAME_MAX + 1];
+	struct stat st;
 
 	name_file(w->stem, NAME_RECORD, false, record);
-	if (faccessat(w->s->dir_fd, record, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	/* faccessat() with flags is a system call of its own, which the store's process may not make. */
+	if (fstatat(w->s->dir_fd, record, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	return errno == ENOENT ? -ECANCELED : -errno;
 }
