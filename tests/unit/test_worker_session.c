@@ -310,6 +310,7 @@ static void attach(struct scene *s)
 {
 	start(s, false);
 	call(s, RPC_METHOD_SESSION_ATTACH, "{}");
+	expect(s, IPC_TARGET, RPC_VENDOR_AMD, NULL);
 	expect(s, IPC_REPLY, RPC_METHOD_SESSION_ATTACH, "\"session\":\"s7\"");
 }
 
