@@ -92,6 +92,9 @@ int kfd_launch_override(struct target *t, enum rpc_override_mode mode, uint32_t 
 	r = kfdtrap_set_wave_launch_override(k->kt, (uint32_t)mode, 0, 0, &previous, &supported);
 	if (r < 0)
 		return override_error(k, r, supported, err);
+	/* Not even tried: undo asks again for all that ever was, and would be refused as a whole. */
+	if (request & ~supported)
+		return override_error(k, -EACCES, supported, err);
 	if (request) {
 		if (!k->override_ticket) {
 			r = undo_push(&t->undo, "restore traps", undo_override, k, 0,

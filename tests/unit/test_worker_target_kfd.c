@@ -577,6 +577,26 @@ static void everything_is_undone_in_reverse(void)
 	released(t);
 }
 
+/* A trap that no device knows, before and after others: those are undone all the same. */
+static void refused_override_spoils_no_undo(void)
+{
+	uint32_t previous, supported;
+	WITH(t);
+
+	for (int i = 0; i < 2; i++) {
+		TEST_EQ(kfd_launch_override(&t->t, RPC_OVERRIDE_MODE_OR, 0x201, 0x201, &previous,
+					    &supported, &err) < 0, true);
+		TEST_EQ(err.code, RPC_ERROR_UNSUPPORTED);
+		TEST_EQ(k.override, i);
+		TEST_EQ(t->override_ticket == UNDO_NONE, !i);
+		TEST_EQ(kfd_launch_override(&t->t, RPC_OVERRIDE_MODE_OR, 1, 1, &previous,
+					    &supported, &err), 0);
+	}
+	TEST_EQ(undo_run(&t->t.undo, 0, &err), 0);
+	TEST_EQ(k.override, 0);
+	released(t);
+}
+
 /* One step of the undo fails: the others happen, the first failure is reported. */
 static void undo_keeps_going(void)
 {
@@ -947,7 +967,7 @@ TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops
 	   TEST(waves_that_cannot_be_seen_are_missing),
 	   TEST(huge_control_stacks_are_refused), TEST(waves_without_time_or_runtime),
 	   TEST(a_failed_stop_is_taken_back), TEST(a_failed_resume_ends_the_session),
-	   TEST(everything_is_undone_in_reverse), TEST(undo_keeps_going),
+	   TEST(everything_is_undone_in_reverse), TEST(refused_override_spoils_no_undo), TEST(undo_keeps_going),
 	   TEST(watch_points_are_all_or_nothing), TEST(watch_ranges), TEST(runtime_off_forgets),
 	   TEST(events_are_consumed_and_forwarded), TEST(held_events_are_sent_at_the_end),
 	   TEST(codes_have_the_kernels_names), TEST(what_was_before_is_forgotten),
