@@ -167,6 +167,13 @@ static int acquire(struct code_set *s, const struct code_object *o, struct symbo
 	return symbols_cache_add(s->target->code_cache, &key, bytes, o->size, ret);
 }
 
+static int check(const struct code_set *s, const struct code_object *o)
+{
+	const struct target_ops *ops = s->target->ops;
+
+	return ops->code_check ? ops->code_check(s->target, o, o->size) : 0;
+}
+
 static void note_debug_state(struct code_object *o, const struct symbols_image *image)
 {
 	int r = symbols_image_debug_state(image);
@@ -190,7 +197,9 @@ int code_open(struct code_set *s, struct code_object *o)
 	if (is_late(s))
 		return -ETIMEDOUT;
 	put_current(s);
-	r = acquire(s, o, &s->image);
+	r = check(s, o);
+	if (r == 0)
+		r = acquire(s, o, &s->image);
 	if (r < 0) {
 		o->problem = code_problem_text(r);
 		return r;

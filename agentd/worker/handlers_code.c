@@ -179,6 +179,8 @@ static ssize_t read_object(struct target *t, const struct code_object *o,
 
 	if (r == 0)
 		r = check_image(t, o);
+	if (r == 0 && t->ops->code_check)
+		r = t->ops->code_check(t, o, st.size);
 	if (r < 0)
 		return r;
 	*ret_total = st.size;

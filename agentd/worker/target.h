@@ -326,13 +326,18 @@ struct target_ops {
 			  struct agent_err *err);
 
 	/**
-	 * Code objects that are loaded now; only the first members of each are filled.  Either all four
-	 * entries or none.  Reads, stops nothing.
+	 * Code objects that are loaded now; only the first members of each are filled.  Either all
+	 * entries of these or none.  Reads, stops nothing.
 	 * @return 0, also when the list cannot be had or is not whole (problem); -ENOMEM.
 	 */
 	int (*code_list)(struct target *t, struct rpc_arena *a, struct code_list *ret);
 	/** @return 0; -errno, of which code.c knows those that say something. */
 	int (*code_stat)(struct target *t, const struct code_object *o, struct code_stat *ret);
+	/**
+	 * Of one that is looked into: are its bytes those that were loaded?  @p size: of code_stat.
+	 * NULL although the others are there: always.  @return 0, -ESTALE, -errno.
+	 */
+	int (*code_check)(struct target *t, const struct code_object *o, uint64_t size);
 	/** @return bytes from the offset on, fewer where it ends; -errno. */
 	ssize_t (*code_read)(struct target *t, const struct code_object *o, uint64_t offset,
 			     void *buf, size_t size);

@@ -14,14 +14,9 @@
 #include "base/reader.h"
 #include "base/str.h"
 #include "corefile/amdgpu_read.h"
-#include "symbols/image.h"
 
 /* Copying from a file stops nobody. */
 #define COPY_MS 60000u
-/* ELF header, program headers and, mostly, the build-id. */
-#define HEAD_BYTES 4096u
-/* Without a build-id: the headers, which have the offsets of all that follows. */
-#define HEADERS_BYTES 512u
 /* struct elf_prpsinfo of 64-bit hosts. */
 #define PRPSINFO_UID   16u
 #define PRPSINFO_PID   24u
@@ -208,45 +203,13 @@ static int core_wave_memory(struct target *t, const struct target_waves_from *fr
 
 /* ------------------------------------------------------------------ code objects ------------- */
 
-static bool same_build(const uint8_t *x, const uint8_t *y, size_t size)
-{
-	struct symbols_image *a = NULL, *b = NULL;
-	const struct symbols_image_facts *f, *g;
-	bool same = false;
-
-	if (symbols_image_create(x, size, &a) == 0 && symbols_image_create(y, size, &b) == 0) {
-		f = symbols_image_facts(a);
-		g = symbols_image_facts(b);
-		same = f->build_id_size == g->build_id_size &&
-		       memcmp(f->build_id, g->build_id, f->build_id_size) == 0;
-		if (!f->build_id_size)
-			same &= memcmp(x, y, size < HEADERS_BYTES ? size : HEADERS_BYTES) == 0;
-	}
-	symbols_image_destroy(a);
-	symbols_image_destroy(b);
-	return same;
-}
-
-/* The file may have been built again since; loaded code begins with the headers of its file. */
-static int check_file(struct target *t, const struct code_object *o, uint64_t size)
-{
-	uint8_t file[HEAD_BYTES], loaded[HEAD_BYTES];
-	size_t n = size < HEAD_BYTES ? (size_t)size : HEAD_BYTES;
-	ssize_t got = kfd_code_read(t, o, 0, file, n);
-
-	if (got < 0)
-		return (int)got;
-	if (memory_read_exact(&t->memory, o->bias, loaded, (size_t)got) < 0 ||
-	    !same_build(file, loaded, (size_t)got))
-		return -ESTALE;
-	return 0;
-}
-
 static int core_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret)
 {
 	int r = kfd_code_stat(t, o, ret);
 
-	return r == 0 && kfd_code_is_file(o) ? check_file(t, o, ret->size) : r;
+	if (r == 0 && kfd_code_is_file(o))
+		r = kfd_code_compare(t, o, ret->size);
+	return r == KFD_CODE_UNSURE ? -ESTALE : r;
 }
 
 /* ------------------------------------------------------------------ opening ------------------ */

@@ -162,6 +162,14 @@ ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t of
 void kfd_code_done(struct target *t);
 /** Its bytes are on the disk and not in memory. */
 bool kfd_code_is_file(const struct code_object *o);
+/**
+ * Is the object's file still the one that was loaded?  It may have been built again since; loaded
+ * code begins with the headers of its file.
+ * @return 0, KFD_CODE_UNSURE (what is loaded cannot be seen), -ESTALE, -errno of the file.
+ */
+int kfd_code_compare(struct target *t, const struct code_object *o, uint64_t size);
+#define KFD_CODE_UNSURE 1
+int kfd_code_check(struct target *t, const struct code_object *o, uint64_t size);
 struct symbols_code_list;
 /** The list itself; answers as symbols_code_list_read(), but waits for a change to end. */
 int kfd_read_code_list(struct target *t, struct symbols_code_list *ret);

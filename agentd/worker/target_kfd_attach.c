@@ -354,6 +354,7 @@ const struct target_ops target_kfd_ops = {
 	.wave_spaces = TARGET_SPACES_COMMON,
 	.code_list = kfd_code_list,
 	.code_stat = kfd_code_stat,
+	.code_check = kfd_code_check,
 	.code_read = kfd_code_read,
 	.code_done = kfd_code_done,
 	.core_begin = kfd_core_begin,

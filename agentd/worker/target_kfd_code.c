@@ -9,11 +9,16 @@
 #include "agentd/worker/hash.h"
 #include "agentd/worker/target_kfd.h"
 #include "symbols/code_list.h"
+#include "symbols/image.h"
 #include "symbols/uri.h"
 
 /* A list that is being changed is whole again after a few instructions of the runtime. */
 #define LIST_TRIES   20
 #define LIST_WAIT_NS 1000000
+/* ELF header, program headers and, mostly, the build-id. */
+#define HEAD_BYTES 4096u
+/* Without a build-id: the headers, which have the offsets of all that follows. */
+#define HEADERS_BYTES 512u
 
 static ssize_t read_target(void *arg, uint64_t address, void *buf, size_t size)
 {
@@ -207,4 +212,44 @@ ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t of
 		return memory_read(&t->memory, at, buf, size);
 	r = open_file(k, u.path);
 	return r < 0 ? r : code_file_read(k->code_file.fd, at, buf, size);
+}
+
+/* ------------------------------------------------------------------ what was loaded ---------- */
+
+static bool same_build(const struct symbols_image *a, const uint8_t *x,
+		       const struct symbols_image *b, const uint8_t *y, size_t size)
+{
+	const struct symbols_image_facts *f = symbols_image_facts(a), *g = symbols_image_facts(b);
+
+	if (f->build_id_size != g->build_id_size ||
+	    memcmp(f->build_id, g->build_id, f->build_id_size) != 0)
+		return false;
+	return f->build_id_size || memcmp(x, y, size < HEADERS_BYTES ? size : HEADERS_BYTES) == 0;
+}
+
+int kfd_code_compare(struct target *t, const struct code_object *o, uint64_t size)
+{
+	struct symbols_image *f = NULL, *l = NULL;
+	uint8_t file[HEAD_BYTES], loaded[HEAD_BYTES];
+	ssize_t n = kfd_code_read(t, o, 0, file, size < HEAD_BYTES ? (size_t)size : HEAD_BYTES);
+	int r = KFD_CODE_UNSURE;
+
+	if (n < 0)
+		return (int)n;
+	if (memory_read_exact(&t->memory, o->bias, loaded, (size_t)n) == 0 &&
+	    symbols_image_create(loaded, (size_t)n, &l) == 0)
+		r = symbols_image_create(file, (size_t)n, &f) == 0 &&
+				    same_build(f, file, l, loaded, (size_t)n) ?
+			    0 :
+			    -ESTALE;
+	symbols_image_destroy(f);
+	symbols_image_destroy(l);
+	return r;
+}
+
+int kfd_code_check(struct target *t, const struct code_object *o, uint64_t size)
+{
+	int r = kfd_code_is_file(o) ? kfd_code_compare(t, o, size) : 0;
+
+	return r == KFD_CODE_UNSURE ? 0 : r;
 }

@@ -247,15 +247,21 @@ def the_list_is_read_anew():
 
             s.session = s.attach()
             bias = bias_of(s, "x.co")
-            plant(s, 0, f"halted 4 {bias + 0x1700:#x}")
-            before = snapshot(s)
-            # Without build-id and with its old name: only its time and size tell.
-            path.unlink()
-            shutil.copy(DATA / "shapes-gfx90a.co", path)
-            address = next(a for a, f in Expected(DATA / "shapes-gfx90a.co").frames.items() if f[0][2])
+            address = next(a for a, f in Expected(DATA / "spin-gfx1030-z.co").frames.items() if f[0][2])
             plant(s, 0, f"halted 4 {bias + address:#x}")
             group, = snapshot(s)["groups"]
-            assert group["frames"][0]["file"].endswith("shapes.hip"), (group, before["groups"])
+            assert group["frames"][0]["file"].endswith("spin.cl"), group
+            # Built again while the process runs: lines of the new one would be wrong.
+            path.unlink()
+            shutil.copy(DATA / "shapes-gfx90a.co", path)
+            doc = snapshot(s)
+            assert not doc["complete"] and "not the one that was loaded" in doc["missing"][0], doc["missing"]
+            assert doc["wave_count"] == 4 and doc["groups"][0]["frames"] == [], doc["groups"]
+            uri = s.rpc.call("code.list", session=s.session)["objects"][0]["uri"]
+            error = s.rpc.error("code.read", session=s.session, uri=uri, offset=0, size=64)
+            assert "not the one that was loaded" in error.message, error
+            shutil.copy(DATA / "spin-gfx1030-z.co", path)
+            assert snapshot(s)["groups"][0]["frames"] == group["frames"]
             run(f"load {DATA}/spin-gfx1030-z.co memory")
             assert len(s.rpc.call("code.list", session=s.session)["objects"]) == 2
             run("list busy")
