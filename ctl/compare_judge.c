@@ -40,6 +40,28 @@ static bool took_packets(const struct rpc_queue_change *q)
 	return q->has_read_before && q->has_read_after && q->read_after > q->read_before;
 }
 
+/* Other queues count words or bytes. */
+static bool counts_packets(const struct judge *j, const struct rpc_queue_change *c)
+{
+	for (size_t i = 0; i < j->after->n_queues; i++) {
+		const struct rpc_queue *q = &j->after->queues[i];
+
+		if (q->queue_id == c->queue_id && q->gpu_id == c->gpu_id)
+			return q->type == RPC_QUEUE_TYPE_COMPUTE_AQL;
+	}
+	return false;
+}
+
+static bool took_more(const struct judge *j, const struct rpc_queue_change *q,
+		      const struct rpc_queue_change *than)
+{
+	bool packets = counts_packets(j, q);
+
+	if (packets != counts_packets(j, than))
+		return packets;
+	return q->read_after - q->read_before > than->read_after - than->read_before;
+}
+
 static bool find_packets(struct judge *j)
 {
 	const struct rpc_queue_change *most = NULL;
@@ -52,15 +74,17 @@ static bool find_packets(struct judge *j)
 		if (!took_packets(q))
 			continue;
 		n++;
-		if (!most ||
-		    q->read_after - q->read_before > most->read_after - most->read_before)
+		if (!most || took_more(j, q, most))
 			most = q;
 	}
 	if (!most)
 		return false;
 	taken = most->read_after - most->read_before;
-	out_fmt(&j->evidence, "queue %u took %" PRIu64 " packet%s in ", most->queue_id, taken,
-		taken == 1 ? "" : "s");
+	if (counts_packets(j, most))
+		out_fmt(&j->evidence, "queue %u took %" PRIu64 " packet%s in ", most->queue_id,
+			taken, taken == 1 ? "" : "s");
+	else
+		out_fmt(&j->evidence, "queue %u moved on in ", most->queue_id);
 	evidence_interval(j);
 	if (n > 1)
 		out_fmt(&j->evidence, ", %zu other queue%s as well", n - 1, n == 2 ? "" : "s");

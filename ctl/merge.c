@@ -101,16 +101,21 @@ static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
 	return r;
 }
 
-/* Packets that devices have taken, if every queue tells. */
+/* AQL packets that devices have taken, if every such queue tells; copy engines count bytes. */
 static bool count_packets(const struct rpc_gpu_snapshot_result *s, uint64_t *ret)
 {
+	size_t n = 0;
+
 	*ret = 0;
 	for (size_t i = 0; i < s->n_queues; i++) {
+		if (s->queues[i].type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+			continue;
 		if (!s->queues[i].has_read_index)
 			return false;
 		*ret += s->queues[i].read_index;
+		n++;
 	}
-	return s->n_queues != 0;
+	return n != 0;
 }
 
 /* `rank3` for /tmp/job/rank3.json. */

@@ -40,6 +40,8 @@ static inline void snapshot_add_queue(struct snapshot_build *b, const char *word
 		q->write_index = write;
 	}
 	q->suspended = held == 's';
+	if (held == 'c')
+		q->type = RPC_QUEUE_TYPE_SDMA;
 }
 
 static inline void snapshot_add_group(struct snapshot_build *b, const char *word)
@@ -71,9 +73,9 @@ static inline void snapshot_add_group(struct snapshot_build *b, const char *word
 }
 
 /**
- * @param text  Words: `q0:5/12` queue 0 with read and write index, `q0:5/12s` suspended, `q0:?` unknown
- *              indices; `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of queue 0, `!` behind it: faulting;
- *              `missing=TEXT` up to the end.
+ * @param text  Words: `q0:5/12` queue 0 with read and write index, `q0:5/12s` suspended, `q0:5/12c` of a
+ *              copy engine, `q0:?` unknown indices; `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of
+ *              queue 0, `!` behind it: faulting; `missing=TEXT` up to the end.
  */
 static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, const char *text)
 {

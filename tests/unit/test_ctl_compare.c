@@ -19,6 +19,11 @@ static void finds_the_verdict(void)
 		  "queue 3 took 4 packets in 2.0 s" },
 		{ "q3:5/12 q4:0/9", "q3:6/12 q4:1/9", RPC_PROGRESS_PROGRESSING,
 		  "queue 3 took 1 packet in 2.0 s, 1 other queue as well" },
+		/* Copy engines count bytes: they move on, but take no packets. */
+		{ "q0:5/9 q1:4096/9000c g100:8@0/5", "q0:6/9 q1:8192/9000c g100:8@0/5",
+		  RPC_PROGRESS_PROGRESSING, "queue 0 took 1 packet in 2.0 s, 1 other queue as well" },
+		{ "q0:5/9 q1:4096/9000c g100:8@0/5", "q0:5/9 q1:8192/9000c g100:8@0/5",
+		  RPC_PROGRESS_PROGRESSING, "queue 1 moved on in 2.0 s" },
 		/* Its packet was not written when the first snapshot was taken. */
 		{ "q0:5/5 g100:64@0/4", "q0:5/6 g100:64@0/5", RPC_PROGRESS_PROGRESSING,
 		  "dispatch 5 of queue 0 is new" },

@@ -120,6 +120,9 @@ static void names_the_odd_one(void)
 		/* One ahead is not most behind. */
 		{ { "q0:7/9", "q0:90/99", "q0:7/9" }, { NULL } },
 		{ { "q0:7/9", "q0:?", "q0:7/9" }, { NULL } },
+		/* How much was copied is nothing to compare. */
+		{ { "q0:7/9 q1:9000/9000c", "q0:7/9 q1:64/64c", "q0:7/9 q1:9000/9000c" }, { NULL } },
+		{ { "q1:9000/9000c", "q1:64/64c", "q1:9000/9000c" }, { NULL } },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
