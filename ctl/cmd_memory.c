@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl memory: read memory of a process, of a workgroup or of a lane. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,16 @@ static int read_piece(struct ctl *c, struct range *m, bool *ret_short)
 	return r;
 }
 
+/* What is readable may end just where a piece begins: then no bytes came with that answer. */
+static bool is_end(struct ctl *c, const struct range *m)
+{
+	if (!m->done || c->err.code != RPC_ERROR_FAILED || c->err.err != EFAULT)
+		return false;
+	c->err = (struct agent_err){ 0 };
+	out_reset(&c->err_json);
+	return true;
+}
+
 static int read_range(struct ctl *c, struct range *m)
 {
 	struct out *o = &c->output.text;
@@ -96,6 +107,10 @@ static int read_range(struct ctl *c, struct range *m)
 	while (r == 0 && m->done < m->size && !ended) {
 		rpc_arena_reset(&c->arena);
 		r = read_piece(c, m, &ended);
+		if (r < 0 && is_end(c, m)) {
+			ended = true;
+			r = 0;
+		}
 		if (r == 0 && !ctl_is_json(c)) {
 			int w = output_flush(&c->output);
 

@@ -242,6 +242,29 @@ for gfx_ in GENERATIONS:
 
 
 @test
+def memory_that_ends_where_a_piece_begins():
+    """The verb asks for 48 KiB of private memory at a time: exactly so much there is."""
+    with Scene(app=APP, gpus="gfx90a") as s:
+        s.session = s.attach()
+        queue = s.rpc.call("gpu.queues", session=s.session)["queues"][0]
+        memory, base = Process(s), int(queue["save_area"], 16) + queue["save_area_bytes"] - (4 << 20)
+        pointer = int(queue["read_pointer"], 16)
+        memory.write(pointer + 12, struct.pack("<I", 96 | 3072 << 12))
+        memory.write(pointer + 32, struct.pack("<QQ", base, 0))
+        plant(s, f"halted 1 {PC:#x} group=1 scratch=1")
+        ask = "memory", s.app.pid, "0", "65536", "--space=scratch", "--wave=0:0:0", "--lane=3"
+        run = s.ctl(*ask, "-j")
+        assert run.returncode == 8 and json.loads(run.stdout)["size"] == 49152, run
+        assert len(base64.b64decode(json.loads(run.stdout)["data"])) == 49152, run
+        run = s.ctl(*ask)
+        assert run.returncode == 8 and "only 49152 of 65536 bytes" in run.stderr, run
+        # Where there is nothing at all, that is an error.
+        run = s.ctl("memory", s.app.pid, "49152", *ask[3:], "-j")
+        assert run.returncode == 1 and "outside" in run.stderr, run
+        runs_on(s)
+
+
+@test
 def private_memory_that_cannot_be_had():
     with Scene(app=APP, gpus="gfx1100") as s:
         s.session = s.attach()
