@@ -156,7 +156,7 @@ static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *e
 		[IPC_VERDICT_LIMIT] = { RPC_ERROR_LIMIT, "too many sessions are open (process %u)",
 					"detach from another process, or raise [limits] in agentd.conf" },
 		[IPC_VERDICT_RESCUE] = { RPC_ERROR_BUSY,
-					 "the agent is undoing what a worker that died did to process %u",
+					 "the agent is still undoing what an earlier session did to process %u",
 					 "try again in a second" },
 		[IPC_VERDICT_FAILED] = { RPC_ERROR_FAILED, "cannot start a worker for process %u",
 					 "see the agent's log" },

@@ -722,11 +722,12 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 				   .worker = k->id,
 				   .how = k->how,
 				   .wait_status = wait_status };
-	if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN) {
+	if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN)
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
+	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || has_undo(k)))
 		release_target(w, k);
-	}
 	free_worker(w, k);
 	return true;
 }

@@ -52,9 +52,9 @@ int cuda_rescue(const struct worker_options *o)
 	if (r == 0)
 		r = rescue(o, &facts, undo);
 	if (r < 0 && r != -ESRCH)
-		log_warning("process %d: what the dead worker left behind is not all undone: %s",
+		log_warning("process %d: what a worker left behind is not all undone: %s",
 			    (int)o->pid, strerror(-r));
 	else if (r == 0)
-		log_info("process %d: what the dead worker left behind is undone", (int)o->pid);
+		log_info("process %d: what a worker left behind is undone", (int)o->pid);
 	return r == -ESRCH ? 0 : r;
 }

@@ -10,7 +10,9 @@
  * what it waits for and until when.  The only thing that may block is the vendor's code; the step
  * before it announces that, so that somebody else can watch the clock.  A failed attach goes
  * through the steps of detaching, as far as they apply, before it reports its failure; detaching
- * goes on after errors and always reaches its end.
+ * goes on after errors and always reaches its end.  What it leaves to cudbgshim_rescue() is a target
+ * whose driver is still at work on what it was asked for: then it ends with -ETIMEDOUT, and with a
+ * record that is not all zero.
  *
  * No thread of the target is stopped for longer than one function call in it needs
  * (cudbgshim_target.h), and everything that is changed in the target is recorded first, in memory
@@ -108,7 +110,7 @@ struct cudbgshim_session_options {
 	uint32_t label;	      /**< Unique among debuggers in the network namespace; 0: our pid. */
 	uint32_t capabilities; /**< Bits to ask for; 0: 0xf. */
 	enum cudbgshim_path path;
-	struct cudbgshim_undo *undo; /**< Borrowed, shared with whoever rescues; NULL: own memory. */
+	struct cudbgshim_undo *undo; /**< Borrowed, shared with whoever rescues; NULL: nobody does. */
 	/** Each event of the driver, also those of the replay; NULL: dropped. */
 	void (*on_event)(void *user, const struct cudbgshim_event *event);
 	/** Each step as it begins. */
@@ -189,9 +191,9 @@ struct cudbgshim_rescue_options {
 };
 
 /**
- * Bring a target whose debugger died, at whatever step, to where it would be without it: wait for
- * the call that is still under way, let the engine go, put the variables back.  Blocks; run it in
- * a process of its own.  May be repeated, also after the rescuer itself died.
+ * Bring a target whose debugger died, at whatever step, or left a record behind, to where it would
+ * be without it: wait for what is still under way, let the engine go, put the variables back.
+ * Blocks; run it in a process of its own.  May be repeated, also after the rescuer itself died.
  *
  * @param ret_error  Filled in on failure; NULL allowed.
  * @return 0 (also when there was nothing to do), -ESRCH (the process is gone), -EINVAL (record of

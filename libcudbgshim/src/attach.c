@@ -222,6 +222,7 @@ static int ask_through_fd(struct cudbgshim_session *s)
 		return session_fail(s, CUDBGSHIM_OUTCOME_NOT_POSSIBLE, n < 0 ? -errno : -EIO,
 				    RESULT_NONE, "the driver in process %d does not listen",
 				    s->o.pid);
+	s->is_asked = true;
 	return goto_step(s, "wait for the engine");
 }
 
@@ -295,8 +296,10 @@ static int wait_for_engine(struct cudbgshim_session *s)
 		return goto_step(s, "ask again");
 	if (result)
 		return engine_refused(s, result);
-	if (engaged == 1)
+	if (engaged == 1) {
+		s->is_asked = false;
 		return goto_step(s, "enter its network namespace");
+	}
 	if (engaged)
 		return session_fail(s, CUDBGSHIM_OUTCOME_BAD_LIBRARY, -EBADMSG, RESULT_NONE,
 				    "cudbgUseExternalDebugger is %u in process %d", engaged,

@@ -42,9 +42,36 @@ static int zero_flag(struct cudbgshim_session *s, enum cudbgshim_symbol symbol)
 	uint64_t addr = s->target.symbols.addr[symbol];
 	uint32_t zero = 0;
 
-	if (s->is_gone || s->undo->phase == CUDBGSHIM_PHASE_NONE || !addr)
+	if (s->is_gone || s->is_left || s->undo->phase == CUDBGSHIM_PHASE_NONE || !addr)
 		return 0;
 	return note_memory(s, s->o.memory.write(s->o.memory.ctx, addr, &zero, sizeof(zero)));
+}
+
+/* Asked through its descriptor, the driver has neither started its engine nor refused. */
+static int look_for_late_engine(struct cudbgshim_session *s, bool *ret_late)
+{
+	uint32_t engaged = 0, result = 0;
+	int rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
+
+	if (rc == 0)
+		rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE,
+				&result);
+	*ret_late = rc == 0 && !engaged && !result;
+	return note_memory(s, rc);
+}
+
+/*
+ * A call that did not end in time goes on in the target, and the engine may come up when we have
+ * gone: nothing is changed under it, and the record stays as it is.
+ */
+static int leave_late(struct cudbgshim_session *s)
+{
+	if (s->is_gone)
+		return 0;
+	s->is_left = s->undo->call.is_active;
+	if (s->is_left || !s->is_asked || !is_engaged(s))
+		return 0;
+	return look_for_late_engine(s, &s->is_left);
 }
 
 /* Without an engine there is nobody to tell; a driver that was only armed has none yet. */
@@ -55,7 +82,7 @@ static int call_detach(struct cudbgshim_session *s)
 
 	if (s->call)
 		return session_call(s, CUDBGSHIM_SYM_API_DETACH, 0);
-	if (!is_engaged(s) || !flags_has(&s->target, CUDBGSHIM_SYM_API_DETACH))
+	if (s->is_left || !is_engaged(s) || !flags_has(&s->target, CUDBGSHIM_SYM_API_DETACH))
 		return 0;
 	rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
 	if (rc < 0)
@@ -122,7 +149,7 @@ static int clear_ipc_flag(struct cudbgshim_session *s)
 {
 	int rc = zero_flag(s, CUDBGSHIM_SYM_IPC_FLAG);
 
-	if (rc == 0 && s->undo->phase == CUDBGSHIM_PHASE_ENGAGED)
+	if (rc == 0 && !s->is_left && s->undo->phase == CUDBGSHIM_PHASE_ENGAGED)
 		flags_set_phase(s->undo, CUDBGSHIM_PHASE_RELEASED);
 	return rc;
 }
@@ -141,16 +168,21 @@ static int restore(struct cudbgshim_session *s)
 {
 	int rc = 0;
 
+	s->outcome = CUDBGSHIM_OUTCOME_DETACHED;
+	if (!s->is_gone && (s->is_left || s->undo->call.is_active))
+		return session_fail(s, CUDBGSHIM_OUTCOME_TIMEOUT, -ETIMEDOUT, 0,
+				    "the driver in process %d is still busy; it is put right later",
+				    s->o.pid);
 	if (s->is_gone)
 		s->undo->n_writes = 0;
 	else
 		rc = note_memory(s, flags_restore(&s->o.memory, s->undo));
-	flags_set_phase(s->undo, CUDBGSHIM_PHASE_NONE);
-	s->outcome = CUDBGSHIM_OUTCOME_DETACHED;
+	*s->undo = (struct cudbgshim_undo){ .phase = CUDBGSHIM_PHASE_NONE };
 	return rc;
 }
 
 const struct session_step session_detach_steps[] = {
+	{ "leave what is late", leave_late, 2000, false },
 	{ "call cudbgApiDetach", call_detach, 6000, false },
 	{ "read the resume word", read_resume_word, 2000, false },
 	{ "requestCleanupOnDetach", request_cleanup, 5000, true },

@@ -10,8 +10,10 @@
 #include "session.h"
 
 #define TIMEOUT_MS 5000u
-/* For an engine that was asked for a moment before the death. */
+/* For an engine that was asked for before the death. */
 #define LATE_MS	   500u
+/* Of the time that there is: for letting it go. */
+#define RELEASE_MS 2000u
 
 struct rescue {
 	const struct cudbgshim_rescue_options *o;
@@ -69,10 +71,22 @@ static uint32_t value_of(struct rescue *r, enum cudbgshim_symbol symbol)
 	return value;
 }
 
+/* A call has ended by now; only what was asked for through the descriptor takes its time unseen. */
+static uint64_t patience(struct rescue *r)
+{
+	int left = clock_left_ms(r->deadline) - (int)RELEASE_MS;
+
+	if (r->undo->call.function || left <= (int)LATE_MS ||
+	    !flags_has(&r->target, CUDBGSHIM_SYM_ATTACH_FD) ||
+	    (int32_t)value_of(r, CUDBGSHIM_SYM_ATTACH_FD) < 0)
+		return clock_deadline_ms(LATE_MS);
+	return clock_deadline_ms((uint64_t)left);
+}
+
 /* An engine that was asked for and has neither come nor refused may still come. */
 static bool has_engine(struct rescue *r)
 {
-	uint64_t late = clock_deadline_ms(LATE_MS);
+	uint64_t late = patience(r);
 
 	while (r->undo->phase == CUDBGSHIM_PHASE_ENGAGED && clock_left_ms(late) &&
 	       !value_of(r, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER) &&

@@ -49,6 +49,8 @@ struct cudbgshim_session {
 	bool is_initialized; /**< cudbgshim_initialize() succeeded. */
 	bool is_complete;    /**< ATTACH_COMPLETE or DETACH_COMPLETE came. */
 	bool is_gone;	     /**< The target has ended. */
+	bool is_asked;	     /**< Through its descriptor, and there is no engine yet. */
+	bool is_left;	     /**< To a rescue: what the driver was asked for may still come. */
 	uint32_t resume_word;
 	uint64_t not_before, give_up; /**< Within a step. */
 	uint64_t retry_until;	      /**< Of steps that are repeated. */

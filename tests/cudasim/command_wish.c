@@ -239,7 +239,7 @@ const struct command wish_commands[] = {
 	{ "replay", cmd_replay,
 	  "auto|none|hang|endless [batch=N] [extra=N] [reverse=1]: events at attach" },
 	{ "attach", cmd_attach,
-	  "RESULT [times=N] [delay=MS] [kill=1]: how the engine starts; 0 is well" },
+	  "RESULT [times=N] [delay=MS] [kill=1]: how the engine starts; 0 is well, and ends a delay" },
 	{ "second", cmd_second, "ok|inactive|refused: attaching again after a detach" },
 	{ "mps", cmd_mps, "on|off: attach is not possible" },
 	{ "keep-suspended", cmd_keep_suspended,

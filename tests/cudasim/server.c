@@ -468,12 +468,18 @@ static size_t poll_fill(struct pollfd *f)
 	return n;
 }
 
+/* An engine also comes up when the wish that held it has been taken back. */
+static bool is_released(const struct connection *c)
+{
+	return c->role == WIRE_ENGINE && c->process && !c->process->script.attach_delay_ms;
+}
+
 static void delays_end(void)
 {
 	for (size_t i = 0; i < server.n; i++) {
 		struct connection *c = server.list[i];
 
-		if (c->reply_at && clock_now_ns() >= c->reply_at) {
+		if (c->reply_at && (is_released(c) || clock_now_ns() >= c->reply_at)) {
 			c->reply_at = 0;
 			flush(c);
 		}

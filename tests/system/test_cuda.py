@@ -937,3 +937,28 @@ def worker_killed_at_any_moment():
 
 if __name__ == "__main__":
     main(__file__)
+def given_up(s):
+    """The client's time ends when the driver has been asked for its engine, and before that is there."""
+    s.control("attach 0 delay=600000")
+    for timeout in (1000, 4000, 16000):
+        error = s.rpc.error("session.attach", pid=s.app.pid, timeout_ms=timeout)
+        assert error.name in ("timeout", "session_ended", "busy"), error
+        wait_until(lambda: s.state()["engagements"] or not s.worker_pids(), "the worker is gone")
+        if s.state()["engagements"]:
+            return
+    raise AssertionError("the driver was never asked")
+
+
+@test
+def engine_that_comes_after_all_the_same():
+    """Nobody is killed; the driver takes longer than the client wants to wait, then the process counts as debugged."""
+    for release in ("12.4", "13.4"):
+        with scene(release) as s:
+            given_up(s)
+            s.control("attach 0")
+            wait_until(lambda: has_engine(s), "the driver does what it was asked for")
+            assert_untouched(s)
+            wait_until(lambda: s.ctl("snapshot", s.app.pid).returncode == 0, "the next session")
+            assert_untouched(s)
+
+
