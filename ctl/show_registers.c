@@ -140,5 +140,10 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 	print_vectors(c, "vector", r->vector, r->n_vector, first, last);
 	print_vectors(c, "accumulator", r->accumulator, r->n_accumulator, first, last);
 	print_named(c, "trap", r->trap, r->n_trap);
+	for (size_t i = 0; i < r->n_missing; i++) {
+		out_str(title(c, "missing"), "  ");
+		escaped(o, r->missing[i]);
+		out_char(o, '\n');
+	}
 	return 0;
 }

@@ -153,6 +153,7 @@ void cuda_core_add_memory(struct cuda_core *k, uint64_t address, uint64_t size,
 	struct cudacore_memory *m;
 	uint8_t *data = NULL;
 
+	k->too_much |= k->core.n_memory >= REGIONS_MAX;
 	if (!is_free(k, address, size))
 		return;
 	if (at) {
@@ -187,23 +188,37 @@ static void add_variables(struct cuda_core *k, const struct corefile_blob *image
 	}
 }
 
+/* @return where the next part of the list begins: behind the last region of this one. */
+static uint64_t add_part(struct cuda_core *k, const struct cudbgshim_region *regions, uint32_t n,
+			 uint64_t from)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		cuda_core_add_memory(k, regions[i].start, regions[i].size, NULL);
+		if (regions[i].start >= from && regions[i].size <= UINT64_MAX - regions[i].start)
+			from = regions[i].start + regions[i].size;
+	}
+	return from;
+}
+
+/* The list comes in parts; whether it ever ends is up to the driver. */
 static void add_regions(struct cuda_core *k)
 {
 	struct cudbgshim_region regions[64];
-	uint64_t from = 0;
-	uint32_t n = ARRAY_SIZE(regions);
+	uint64_t from = 0, next;
+	uint32_t n;
 
-	while (n == ARRAY_SIZE(regions) && k->core.n_memory < REGIONS_MAX) {
+	for (uint32_t parts = 0; parts < REGIONS_MAX / ARRAY_SIZE(regions); parts++) {
 		if (cudbgshim_get_managed_regions(k->c->shim, from, regions, ARRAY_SIZE(regions),
 						  &n) < 0)
 			return;
-		for (uint32_t i = 0; i < n; i++) {
-			cuda_core_add_memory(k, regions[i].start, regions[i].size, NULL);
-			if (regions[i].start >= from &&
-			    regions[i].size <= UINT64_MAX - regions[i].start)
-				from = regions[i].start + regions[i].size;
-		}
+		next = add_part(k, regions, n, from);
+		if (n < ARRAY_SIZE(regions))
+			return;
+		if (next == from)
+			break;
+		from = next;
 	}
+	k->lost_regions = true;
 }
 
 /* All that the debugger API knows of: it has no list of what a program has allocated otherwise. */
@@ -272,8 +287,13 @@ static void tell_missing(const struct cuda_core *k, struct rpc_arena *a, struct 
 		add_missing(ret, rpc_arena_printf(a, "registers of %u warps: %s", k->unread,
 						  k->late ? "the stop budget was used up" :
 							    "the driver does not give them"));
+	if (k->cut)
+		add_missing(ret, rpc_arena_printf(a, "some registers of %u warps: the driver does "
+						  "not give them", k->cut));
 	if (k->too_much)
 		add_missing(ret, "some memory: more than the agent has room for");
+	if (k->lost_regions)
+		add_missing(ret, "managed memory: the driver's list of it does not come to an end");
 	if (k->c->lost_news)
 		add_missing(ret, "contexts or code: more than the agent keeps");
 	ret->budget_exceeded = k->late;

@@ -26,9 +26,10 @@ struct cuda_core {
 	struct corefile_source source; /**< Of memory that is read when it is written. */
 	struct cudacore_image *image;
 	/* Why something is not in it. */
-	bool too_much, late, no_memory;
+	bool too_much, late, no_memory, lost_regions;
 	uint32_t left_out; /**< Warps that no debugger would take. */
 	uint32_t unread;   /**< Warps without registers. */
+	uint32_t cut;	   /**< Warps without some of their registers. */
 	uint32_t no_image;
 	uint64_t no_state; /**< Devices whose warps are not in it, one bit each. */
 };

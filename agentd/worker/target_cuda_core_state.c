@@ -487,12 +487,12 @@ static int fill_lane(struct cuda_core *k, const struct cudbgshim_place *at, uint
 {
 	const struct cudbgshim_device *d = &k->c->devices[at->dev].facts;
 	struct cudacore_lane *l = &k->core.lanes[lane];
-	uint32_t values[REGISTERS_MAX], n_p = least(d->n_predicates, PREDICATES_MAX);
-	int r = cudbgshim_read_registers(k->c->shim, at, 0, n_registers, values);
+	uint32_t values[REGISTERS_MAX], n, n_p = least(d->n_predicates, PREDICATES_MAX);
+	int r = cudbgshim_read_registers(k->c->shim, at, 0, n_registers, values, &n);
 
 	if (r < 0)
 		return r;
-	l->registers = words(k, values, n_registers);
+	l->registers = words(k, values, n);
 	if (n_p && cudbgshim_read_predicates(k->c->shim, at, n_p, values) == 0)
 		l->predicates = words(k, values, n_p);
 	if (k->core.devices[at->dev].sm_major < 7)
@@ -540,10 +540,13 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	const struct cudacore_sm *sm = &k->core.sms[b->sm];
 	struct cudbgshim_place at = { .dev = sm->device, .sm = sm->id, .warp = w->id };
 	struct cudbgshim_resources resources = { 0 };
-	uint32_t end = w->lanes.first + w->lanes.n;
+	uint32_t end = w->lanes.first + w->lanes.n, most = 0, fewest = UINT32_MAX;
+	bool is_counted;
 
 	/* Before 12.8 the driver does not tell what the kernel uses. */
-	if (cudbgshim_read_resources(k->c->shim, &at, &resources) < 0 || !resources.n_registers)
+	is_counted = cudbgshim_read_resources(k->c->shim, &at, &resources) == 0 &&
+		     resources.n_registers;
+	if (!is_counted)
 		resources.n_registers = k->c->devices[at.dev].facts.n_registers;
 	resources.n_registers = least(resources.n_registers, REGISTERS_MAX);
 	w->n_registers = resources.n_registers;
@@ -551,13 +554,20 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	fill_shared(k, &at, resources.shared_size, b);
 	fill_uniform(k, &at, w);
 	for (uint32_t i = w->lanes.first; i < end; i++) {
+		uint32_t n;
 		int r;
 
 		at.lane = k->core.lanes[i].number;
 		r = fill_lane(k, &at, i, resources.n_registers, faults || k->full, o);
 		if (r < 0)
 			return r;
+		n = (uint32_t)(k->core.lanes[i].registers.size / sizeof(uint32_t));
+		most = n > most ? n : most;
+		fewest = least(fewest, n);
 	}
+	if (!is_counted && most)
+		w->n_registers = most;
+	k->cut += w->lanes.n && fewest < w->n_registers;
 	return 0;
 }
 

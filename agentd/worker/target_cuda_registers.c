@@ -102,6 +102,8 @@ struct filling {
 	const uint32_t *exceptions;
 	const struct target_registers_wanted *what;
 	struct rpc_arena *a;
+	bool is_counted; /* The driver says how many registers the warp has. */
+	uint32_t got[CUDBGSHIM_MAX_LANES]; /* Of those that were asked for, by lane. */
 	int error;
 };
 
@@ -180,6 +182,42 @@ static struct rpc_vector_register *make_vectors(struct filling *f, const char *l
 	return list;
 }
 
+/* From 13.2 on the driver may give fewer than were asked for, also for some lanes only. */
+static void drop_unread(struct filling *f, uint32_t first, uint32_t n_p,
+			struct rpc_wave_registers *ret)
+{
+	uint32_t n = (uint32_t)ret->n_vector - n_p, most = 0, fewest = n, lanes = 0;
+	const char **text;
+
+	for (uint32_t left = f->warp->valid_lanes; left; left &= left - 1) {
+		uint32_t got = f->got[__builtin_ctz(left)];
+
+		most = got > most ? got : most;
+	}
+	if (most < n) {
+		memmove(ret->vector + most, ret->vector + n, n_p * sizeof(*ret->vector));
+		ret->n_vector = most + n_p;
+	}
+	if (!f->is_counted && most < n) {
+		n = fewest = most;
+		ret->vector_count = first + n;
+	}
+	for (uint32_t left = f->warp->valid_lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+
+		lanes |= f->got[lane] < n ? UINT32_C(1) << lane : 0;
+		fewest = f->got[lane] < fewest ? f->got[lane] : fewest;
+	}
+	text = lanes ? rpc_arena_array(f->a, 1, sizeof(*text)) : NULL;
+	if (!text)
+		return;
+	*text = rpc_arena_printf(f->a, "vector registers from R%u on, of lanes 0x%x: the driver does "
+				 "not give them", first + fewest, lanes);
+	ret->has_missing = true;
+	ret->missing = text;
+	ret->n_missing = 1;
+}
+
 static void fill_vector(struct filling *f, struct rpc_wave_registers *ret)
 {
 	uint32_t total = ret->vector_count, n_p = f->d->facts.n_predicates;
@@ -198,7 +236,8 @@ static void fill_vector(struct filling *f, struct rpc_wave_registers *ret)
 		if (!(f->warp->valid_lanes >> f->at.lane & 1))
 			continue;
 		if (n)
-			f->error = cudbgshim_read_registers(f->c->shim, &f->at, first, n, values);
+			f->error = cudbgshim_read_registers(f->c->shim, &f->at, first, n, values,
+							    &f->got[f->at.lane]);
 		if (f->error == 0 && n_p)
 			f->error = cudbgshim_read_predicates(f->c->shim, &f->at, n_p, bits);
 		if (f->error < 0)
@@ -210,6 +249,8 @@ static void fill_vector(struct filling *f, struct rpc_wave_registers *ret)
 	}
 	ret->vector = list;
 	ret->n_vector = list ? n + n_p : 0;
+	if (list && n)
+		drop_unread(f, first, n_p, ret);
 }
 
 static uint32_t *three(struct rpc_arena *a, struct cudbgshim_dim3 d)
@@ -303,7 +344,9 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 	if (cudbgshim_read_warp(c->shim, &f.at, &plain, &lanes) == 0)
 		f.exceptions = lanes.exception;
 	/* Before 12.8 the driver does not tell how many the kernel uses. */
-	if (cudbgshim_read_resources(c->shim, &f.at, &resources) < 0 || !resources.n_registers)
+	f.is_counted = cudbgshim_read_resources(c->shim, &f.at, &resources) == 0 &&
+		       resources.n_registers;
+	if (!f.is_counted)
 		resources.n_registers = d->facts.n_registers;
 	*ret = (struct rpc_wave_registers){
 		.wave = *converted,

@@ -373,10 +373,16 @@ static void read_examples(struct look *l)
 			add_missing(l, "registers: the stop budget was used up");
 			return;
 		}
+		struct rpc_wave_registers *r = &l->ret->registers[l->ret->n_registers];
+
 		if (cuda_registers_read(l->c, &l->c->devices[waves[i]->gpu_id], waves[i]->unit,
-					waves[i]->index, &all, waves[i], l->a,
-					&l->ret->registers[l->ret->n_registers]) == 0)
-			l->ret->n_registers++;
+					waves[i]->index, &all, waves[i], l->a, r) < 0) {
+			add_missing(l, "registers of a wave: the driver does not give them");
+			continue;
+		}
+		if (r->n_missing)
+			add_missing(l, r->missing[0]);
+		l->ret->n_registers++;
 	}
 }
 

@@ -418,9 +418,12 @@ int cudbgshim_get_barrier(struct cudbgshim *s, const struct cudbgshim_place *at,
 
 /* ------------------------------------------------------------------ registers ---------------- */
 
-/** @p n values from register @p first on. */
+/**
+ * @p n values from register @p first on.
+ * @param ret_n  How many the driver gave: from 13.2 on it may be fewer.  The rest is 0.
+ */
 int cudbgshim_read_registers(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t first,
-			     uint32_t n, uint32_t *values);
+			     uint32_t n, uint32_t *values, uint32_t *ret_n);
 int cudbgshim_read_uniform_registers(struct cudbgshim *s, const struct cudbgshim_place *at,
 				     uint32_t first, uint32_t n, uint32_t *values);
 /** One 32-bit word per predicate. */

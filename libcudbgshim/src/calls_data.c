@@ -12,18 +12,21 @@ static void zero_words(uint32_t *values, uint32_t n)
 /* ------------------------------------------------------------------ registers ---------------- */
 
 int cudbgshim_read_registers(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t first,
-			     uint32_t n, uint32_t *values)
+			     uint32_t n, uint32_t *values, uint32_t *ret_n)
 {
 	uint32_t n_read = 0;
 	int r;
 
 	zero_words(values, n);
-	if (!HAS(s, readRegisterRange))
-		return CALL(s, readRegisterRange60, LANE_ARGS(at), first, n, values);
-	r = CALL(s, readRegisterRange, LANE_ARGS(at), first, n, values, &n_read);
-	if (r < 0)
-		return r;
-	return n_read < n ? -ENODATA : 0;
+	if (HAS(s, readRegisterRange)) {
+		r = CALL(s, readRegisterRange, LANE_ARGS(at), first, n, values, &n_read);
+		n_read = n_read < n ? n_read : n;
+		zero_words(values + n_read, n - n_read);
+	} else {
+		r = CALL(s, readRegisterRange60, LANE_ARGS(at), first, n, values);
+		n_read = n;
+	}
+	RETURN_VALUE(r, ret_n, n_read);
 }
 
 int cudbgshim_read_uniform_registers(struct cudbgshim *s, const struct cudbgshim_place *at,

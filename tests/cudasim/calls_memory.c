@@ -74,6 +74,8 @@ static uint32_t read_register_range(struct call *c)
 		return CUDBGABI_ERROR_INVALID_ARGS;
 	if (n > limit - c->in[4])
 		n = limit - c->in[4];
+	if (c->p->script.few_registers && n > c->p->script.few_registers)
+		n = c->p->script.few_registers;
 	r = registers_read(c, REG_NORMAL, c->in[4], n);
 	if (!r)
 		call_u32(c, (uint32_t)n);
@@ -273,10 +275,11 @@ static uint32_t managed_regions(struct call *c)
 {
 	struct cudbgabi_memory_info info[64];
 	size_t room = call_room(c, 0) / sizeof(info[0]);
+	uint64_t from = c->p->script.same_regions ? 0 : c->in[0];
 	uint32_t n = 0;
 
 	for (const struct sim_region *r = c->p->regions; r && n < 64 && n < room; r = r->next)
-		if (r->managed && r->address + r->size > c->in[0])
+		if (r->managed && r->address + r->size > from)
 			info[n++] = (struct cudbgabi_memory_info){ r->address, r->size };
 	call_out(c, info, n * sizeof(info[0]));
 	call_u32(c, n);

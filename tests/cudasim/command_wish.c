@@ -83,6 +83,21 @@ static int cmd_mps(struct sim_process *p, const struct args *a)
 	return on_off(a, &p->script.mps);
 }
 
+static int cmd_same_regions(struct sim_process *p, const struct args *a)
+{
+	return on_off(a, &p->script.same_regions);
+}
+
+static int cmd_few_registers(struct sim_process *p, const struct args *a)
+{
+	uint64_t n;
+
+	if (arg_number(a, 1, 255, &n))
+		return -EINVAL;
+	p->script.few_registers = (uint32_t)n;
+	return 0;
+}
+
 static int cmd_keep_suspended(struct sim_process *p, const struct args *a)
 {
 	return on_off(a, &p->script.keep_suspended);
@@ -242,6 +257,9 @@ const struct command wish_commands[] = {
 	  "RESULT [times=N] [delay=MS] [kill=1]: how the engine starts; 0 is well, and ends a delay" },
 	{ "second", cmd_second, "ok|inactive|refused: attaching again after a detach" },
 	{ "mps", cmd_mps, "on|off: attach is not possible" },
+	{ "same-regions", cmd_same_regions,
+	  "on|off: every list of managed memory begins with the first region" },
+	{ "few-registers", cmd_few_registers, "N: readRegisterRange gives no more; 0: all" },
 	{ "keep-suspended", cmd_keep_suspended,
 	  "on|off: when a debugger dies, its GPUs stay suspended" },
 	{ "no-complete", cmd_no_complete, "on|off: DETACH_COMPLETE never comes" },

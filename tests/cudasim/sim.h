@@ -196,6 +196,8 @@ struct sim_script {
 	uint32_t attach_delay_ms;
 	bool attach_kill; /**< The target dies when the engine comes up. */
 	bool mps;
+	bool same_regions; /**< Lists of managed memory begin with the first region, whatever is asked. */
+	uint32_t few_registers; /**< readRegisterRange gives no more; 0: all. */
 	uint32_t grow_device, grow_sm, grow_warp, grow_lane;
 	uint32_t unknown_attr; /**< Bytes of a warp attribute that nobody knows yet. */
 	bool always_full;

@@ -220,6 +220,31 @@ def registers_are_what_was_planted():
 
 
 @test
+def registers_that_the_driver_does_not_give():
+    """From 13.2 on it says how many it gave."""
+    with scene("13.4") as s:
+        session = s.attach()
+        wave = {"queue_id": 0, "unit": 1, "index": 2}
+        whole = s.rpc.call("wave.registers", session=session, wave=wave)["registers"]
+        assert whole["vector_count"] > 4 and "missing" not in whole, whole["vector_count"]
+        s.control("few-registers 4")
+        got = s.rpc.call("wave.registers", session=session, wave=wave)["registers"]
+        words = "vector registers from R4 on, of lanes 0xffffffff: the driver does not give them"
+        assert got["missing"] == [words] and got["vector_count"] == whole["vector_count"], got["missing"]
+        assert got["vector"] == whole["vector"][:4] + [v for v in whole["vector"] if v["name"][0] == "P"], got["vector"]
+        assert words in s.ctl("registers", s.app.pid, "0:1:2").stdout
+        doc = s.rpc.call("gpu.snapshot", session=session, registers=True)
+        assert doc["missing"] == [words] and not doc["complete"] and len(doc["registers"]) == 1, doc["missing"]
+        # What the kernel uses is not known: then these are all.
+        s.control("fail readWarpResources 46")
+        got = s.rpc.call("wave.registers", session=session, wave=wave)["registers"]
+        assert got["vector_count"] == 4 and "missing" not in got, got
+        s.control("fail readRegisterRange 46")
+        doc = s.rpc.call("gpu.snapshot", session=session, registers=True)
+        assert doc["missing"] == ["registers of a wave: the driver does not give them"], doc["missing"]
+
+
+@test
 def memory_of_every_space():
     with scene() as s:
         s.control("memory global 0x7f1000000000 hex=0102030405060708")

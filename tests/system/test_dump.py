@@ -806,6 +806,42 @@ def cuda_cores_of_every_release():
 
 
 @test
+def cuda_core_without_some_registers():
+    with cuda_scene("13.4") as s:
+        s.control("few-registers 4")
+        path = s.directory / "core"
+        run = s.ctl("dump", s.app.pid, "-o", path, "-j")
+        assert run.returncode == PARTIAL, run
+        told = json.loads(run.stdout)["core"]["missing"]
+        assert told == ["some registers of 24 warps: the driver does not give them"], told
+        assert {len(data) for _, _, _, data in sections(path.read_bytes())[REGISTERS]} == {16}
+        analyzed = s.ctl("analyze", path)
+        assert analyzed.returncode == 0 and "spin" in analyzed.stdout, analyzed
+        assert s.ctl("registers", "--core", path, "0:1:2").returncode == 0
+        cuda_runs_on(s)
+
+
+@test
+def managed_memory_whose_list_does_not_end():
+    """It comes in parts of 64; a driver that begins anew each time never gives the rest."""
+    with cuda_scene() as s:
+        addresses = [0x7f3000000000 + 0x1000 * i for i in range(70)]
+        for address in reversed(addresses):  # the last one planted is listed first
+            s.control(f"memory global {address:#x} managed=1 hex=" + "5a" * 16)
+        for wish, want in (("off", addresses), ("on", addresses[:64])):
+            s.control(f"same-regions {wish}")
+            path = s.directory / wish
+            run = s.ctl("dump", s.app.pid, "--full", "-o", path, "-j")
+            assert run.returncode == (0 if wish == "off" else PARTIAL), run
+            told = json.loads(run.stdout)["core"]["missing"]
+            assert told == ([] if wish == "off" else
+                            ["managed memory: the driver's list of it does not come to an end"]), told
+            regions = {a for _, _, a, _ in sections(path.read_bytes())[GLOBAL]}
+            assert regions >= set(want) and len(regions & set(addresses)) == len(want), regions
+        cuda_runs_on(s)
+
+
+@test
 def cuda_core_through_the_command():
     with cuda_scene() as s:
         address = 0x7f3000000000
