@@ -84,14 +84,20 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 	if (memory->read(memory->ctx, record->cookie_addr, &cookie, sizeof(cookie)) < 0 ||
 	    cookie != record->cookie)
 		return 0;
-	if (inferior_trace(PTRACE_SEIZE, record->tid, NULL, NULL) < 0)
-		return errno == ESRCH ? 0 : -errno;
-	inferior_trace(PTRACE_INTERRUPT, record->tid, NULL, NULL);
+	if (inferior_trace(PTRACE_SEIZE, record->tid, NULL, NULL) == 0) {
+		inferior_trace(PTRACE_INTERRUPT, record->tid, NULL, NULL);
+	} else {
+		int error = errno;
+
+		/* Ours already: it did not stop when it was asked last. */
+		if (error != EPERM || inferior_look(record->tid).kind == INFERIOR_STOP_GONE)
+			return error == ESRCH ? 0 : -error;
+	}
 	while (clock_left_ms(patience) &&
 	       (s = inferior_look(record->tid)).kind == INFERIOR_STOP_NONE)
 		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
 	if (s.kind == INFERIOR_STOP_NONE)
-		return 1; /* our exit lets it go */
+		return 1; /* the next look, or our exit, lets it go */
 	if (s.kind != INFERIOR_STOP_GONE)
 		inferior_trace(PTRACE_GETREGS, record->tid, NULL, &regs);
 	inferior_let_go(record->tid);

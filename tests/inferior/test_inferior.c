@@ -376,6 +376,37 @@ static void record_outlives_the_caller(void)
 	end(&s);
 }
 
+/* Asked to stop, it does so when it can; who waits for it asks again. */
+static void a_thread_that_cannot_stop_is_waited_for(void)
+{
+	struct scene s;
+	struct cudbgshim_memory memory;
+	uint64_t deadline = clock_deadline_ms(PATIENCE_MS);
+	pid_t child;
+	int rc;
+
+	BEGIN(&s, "futex");
+	memory = cudbgshim_memory_from_fd(s.mem_fd);
+	child = fork();
+	if (child == 0) {
+		struct cudbgshim_inferior_options o = options(&s, VICTIM_STUCK, 1500000);
+		struct cudbgshim_inferior_error err;
+
+		_exit(call(&s, &o, &err));
+	}
+	while (!s.v->entered && clock_left_ms(deadline))
+		nap();
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	while ((rc = cudbgshim_inferior_is_running(s.record, &memory)) == 1 && clock_left_ms(deadline))
+		nap();
+	TEST_EQ(rc, 0);
+	TEST_EQ(settled(&s), true);
+	TEST_EQ(s.v->completed, 1);
+	check_health(&s);
+	end(&s);
+}
+
 /* ------------------------------------------------------------------ calls that go wrong ------ */
 
 static void slow_functions_run_on(void)
@@ -546,6 +577,7 @@ static void job_control_is_respected(void)
 
 TEST_SUITE(inferior, TEST(calls_are_invisible), TEST(calls_among_many_threads),
 	   TEST(unprivileged_calls_work), TEST(death_at_each_step), TEST(death_at_any_time),
-	   TEST(record_outlives_the_caller), TEST(slow_functions_run_on), TEST(faults_are_survived),
+	   TEST(record_outlives_the_caller), TEST(a_thread_that_cannot_stop_is_waited_for),
+	   TEST(slow_functions_run_on), TEST(faults_are_survived),
 	   TEST(endings_are_noticed), TEST(unusable_threads_are_left_alone),
 	   TEST(job_control_is_respected));

@@ -115,6 +115,23 @@ static void slow(uint64_t argument)
 	__sync_fetch_and_add(&v->completed, 1);
 }
 
+/* Waits in the kernel, where nobody can stop it. */
+static void stuck(uint64_t argument)
+{
+	pid_t child;
+
+	__sync_fetch_and_add(&v->entered, 1);
+	child = vfork();
+	if (child == 0) {
+		struct timespec t = { (time_t)(argument / 1000000), (long)(argument % 1000000) * 1000 };
+
+		syscall(SYS_nanosleep, &t, NULL);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	__sync_fetch_and_add(&v->completed, 1);
+}
+
 static void crash(uint64_t argument)
 {
 	__sync_fetch_and_add(&v->entered, 1);
@@ -403,6 +420,7 @@ static void prepare(void)
 	sigaction(SIGALRM, &sa, NULL);
 	v->function[VICTIM_WORK] = (uintptr_t)work;
 	v->function[VICTIM_SLOW] = (uintptr_t)slow;
+	v->function[VICTIM_STUCK] = (uintptr_t)stuck;
 	v->function[VICTIM_CRASH] = (uintptr_t)crash;
 	v->function[VICTIM_EXIT] = (uintptr_t)end_thread;
 	v->function[VICTIM_EXEC] = (uintptr_t)execute;

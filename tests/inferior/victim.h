@@ -13,7 +13,8 @@
 #define VICTIM_FD     3 /* shared memory, inherited */
 #define VICTIM_KINDS  16
 
-enum victim_function { VICTIM_WORK, VICTIM_SLOW, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC, VICTIM_N_FUNCTIONS };
+enum victim_function { VICTIM_WORK, VICTIM_SLOW, VICTIM_STUCK, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC,
+		       VICTIM_N_FUNCTIONS };
 
 struct victim {
 	volatile uint32_t ready;
