@@ -69,6 +69,7 @@ struct target_cuda {
 	bool is_near_mps;  /**< Of whose clients none can be attached to. */
 	bool wants_resume; /**< The engine has stopped the devices by itself. */
 	uint64_t subscribed;
+	uint32_t suspend_ticket; /**< While a device is suspended. */
 	struct cuda_core *core; /**< That is being fetched, or NULL. */
 	/* The image that code_read works on. */
 	uint8_t *image;

@@ -164,7 +164,7 @@ int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 		struct cuda_device *d = &c->devices[dev];
 		int r;
 
-		if (d->suspended || !(devices >> dev & 1))
+		if (d->suspended || d->stopped || !(devices >> dev & 1))
 			continue;
 		/* What a fault has stopped runs on when everybody has been told of it, not after a look. */
 		d->stopped = !c->wants_resume;
@@ -215,6 +215,7 @@ static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_cuda *c = ctx;
 
+	c->suspend_ticket = UNDO_NONE;
 	if (!c->shim)
 		return 0;
 	for (size_t i = 0; i < c->n_devices; i++) {
@@ -260,6 +261,26 @@ static int resume_one(struct target_cuda *c, uint32_t dev)
 	return r;
 }
 
+static bool has_context(const struct target_cuda *c, uint32_t dev)
+{
+	size_t i = 0;
+
+	while (i < c->n_contexts && c->contexts[i].dev != dev)
+		i++;
+	return i < c->n_contexts;
+}
+
+/* A device whose last context has ended meanwhile, which nobody can name any more. */
+static int resume_unnamed(struct target_cuda *c)
+{
+	int r = 0;
+
+	for (uint32_t dev = 0; r >= 0 && dev < c->n_devices; dev++)
+		if (!has_context(c, dev))
+			r = resume_one(c, dev);
+	return r;
+}
+
 /* One verdict for each context of the list, or for all of them. */
 static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bool suspend,
 			struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
@@ -281,7 +302,13 @@ static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bo
 		r = suspend ? suspend_one(c, x->dev) : resume_one(c, x->dev);
 		list[i].verdict = suspend ? RPC_QUEUE_VERDICT_SUSPENDED : RPC_QUEUE_VERDICT_RESUMED;
 	}
+	if (r >= 0)
+		r = resume_unnamed(c);
 	count_suspended(c);
+	if (r >= 0 && !c->t.n_suspended) {
+		undo_drop(&c->t.undo, c->suspend_ticket);
+		c->suspend_ticket = UNDO_NONE;
+	}
 	if (r < 0)
 		return cuda_error(c, r, suspend ? "suspend" : "resume", err);
 	*ret = list;
@@ -305,11 +332,11 @@ int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace
 		 struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
-	uint32_t ticket;
 	int r;
 
-	if (!t->n_suspended) {
-		r = undo_push(&t->undo, "resume the devices", undo_suspend, c, 0, &ticket, err);
+	if (!c->suspend_ticket) {
+		r = undo_push(&t->undo, "resume the devices", undo_suspend, c, 0,
+			      &c->suspend_ticket, err);
 		if (r < 0)
 			return r;
 	}

@@ -297,8 +297,11 @@ static int drain_queue(struct cudbgshim_session *s, enum cudbgshim_queue queue, 
 	struct cudbgshim_event e;
 	int rc;
 
-	while ((rc = cudbgshim_get_next_event(s->shim, queue, &e)) == 0) {
+	/* One that makes no sense is gone from the queue, too, and its thread waits as others do. */
+	while ((rc = cudbgshim_get_next_event(s->shim, queue, &e)) == 0 || rc == -EPROTO) {
 		++*n;
+		if (rc < 0)
+			continue;
 		s->is_complete |= e.kind == (s->is_detaching ? CUDBGSHIM_EVENT_DETACH_COMPLETE :
 							       CUDBGSHIM_EVENT_ATTACH_COMPLETE);
 		if (s->o.on_event)

@@ -442,6 +442,48 @@ def context_of_a_device_that_is_not_counted():
 
 
 @test
+def event_that_makes_no_sense():
+    """The thread that caused it waits as for any other, and what is queued behind it counts."""
+    with scene() as s:
+        session = s.attach(control=True)
+        with Stopped(s):
+            s.control("event ctx-create hex=40000000010000000100000066000000")
+            s.control("event ctx-push hex=00000000010000000100000077000000")
+        wait_until(lambda: len(s.rpc.call("gpu.queues", session=session)["queues"]) == 2, "the second event is heard")
+        wait_until(lambda: not s.state()["owes_ack"], "the thread runs on")
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
+def context_that_ends_while_its_device_is_suspended():
+    """Nobody can name the device any more; it runs again with whatever is asked for next, and when the lease ends."""
+    for lease, method in ((60000, "gpu.resume"), (60000, "gpu.suspend"), (500, None)):
+        with scene() as s:
+            session = s.attach(control=True)
+            (context,) = s.state()["contexts"]
+            assert s.rpc.call("gpu.suspend", session=session, lease_ms=lease)["suspended"] == 1
+            s.control(f"context-destroy {context['handle']}")
+            wait_until(lambda: not s.rpc.call("gpu.queues", session=session)["queues"], "the end is heard")
+            if method:
+                s.rpc.call(method, session=session)
+                assert running(s), method
+            wait_until(lambda: running(s), f"{method}: the device runs on")
+            s.rpc.call("session.detach", session=session)
+            assert_untouched(s)
+
+
+@test
+def memory_of_a_bank_lets_the_device_run_on():
+    with scene() as s:
+        s.control("memory const 0 0x7f3000000000 hex=d1d2d3d4d5")
+        session = s.attach()
+        s.rpc.call("memory.read", session=session, address="0x1", size=4, space="constant",
+                   wave={"queue_id": 0, "unit": 1, "index": 2})
+        assert running(s), "before the answer"
+
+
+@test
 def grid_that_the_driver_does_not_know():
     """Its own code runs as such: the warps are shown, without what only the grid tells."""
     for release in RELEASES:
