@@ -185,7 +185,7 @@ def call_stacks_are_shown():
             # What is told of an exception has them, too.
             s.rpc.call("session.detach", session=session)
             session = s.attach(control=True)
-            s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+            s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"], look_ms=1000)
             s.control("raise 0 1 2 14 errorpc=0x10")
             assert s.rpc.notification("exception.raised")["groups"][0]["callers"] == group["callers"]
 
@@ -344,7 +344,7 @@ def exceptions_are_announced():
     for release in ("12.4", "12.9"):
         with scene(release) as s:
             session = s.attach(control=True)
-            s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+            s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"], look_ms=1000)
             s.control("raise 0 1 2 14 errorpc=0x50")
             event = s.rpc.notification("exception.raised")
             assert event["exceptions"] == ["wave_memory_violation"] and event["gpu_id"] == 0, event
@@ -359,7 +359,7 @@ def exceptions_are_announced():
     with scene() as s:
         session = s.attach(control=True)
         # One that no other name fits is told with its warps, too.
-        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_fault"])
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_fault"], look_ms=1000)
         s.control("raise 0 2 1 9")
         event = s.rpc.notification("exception.raised")
         assert event["exceptions"] == ["wave_fault"], event
@@ -392,7 +392,7 @@ def stop_is_seen_beside_other_news():
             with scene(release) as s:
                 session = s.attach(control=True)
                 if subscribed:
-                    s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+                    s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"], look_ms=1000)
                 with Stopped(s):
                     s.control("event ctx-push")
                     s.control("raise 0 1 2 14 errorpc=0x50")
@@ -410,7 +410,7 @@ def fault_before_a_look_is_told_after_it():
         for method, params in (("gpu.snapshot", {}), ("wave.registers", {"wave": wave}), ("core.begin", {})):
             with scene(release) as s:
                 session = s.attach(control=True)
-                s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"])
+                s.rpc.call("exception.subscribe", session=session, exceptions=["wave_memory_violation"], look_ms=1000)
                 with Stopped(s):
                     s.rpc.send(method, session=session, **params)
                     time.sleep(0.05)  # where the notification is heard first, there is nothing to see
@@ -850,6 +850,23 @@ def vendor_code_is_in_the_worker_alone():
 
 
 @test
+def worker_does_not_have_the_environment_of_a_shell():
+    """What somebody has set for programs would hide devices, or choose another engine, from here."""
+    shell = {"CUDA_VISIBLE_DEVICES": "", "CUDBG_USE_LEGACY_DEBUGGER": "1", "CUDA_MPS_PIPE_DIRECTORY": "/nowhere",
+             "NVLOG_CONFIG_FILE": "/nowhere", "LD_BIND_NOW": "1", "TMPDIR": "/tmp", "HOME": "/nowhere"}
+    kept = {"HOME", "JOURNAL_STREAM", "LD_LIBRARY_PATH", "TMPDIR"}
+    for user_mode in (False, True):
+        with scene(user_mode=user_mode, start_agent=False) as s:
+            s.start_agentd(user_mode=user_mode, env=shell)
+            s.attach()
+            (worker,) = s.worker_pids()
+            words = pathlib.Path(f"/proc/{worker}/environ").read_text().split("\0")
+            found = dict(w.split("=", 1) for w in words if w and "SAN_OPTIONS=" not in w)
+            assert set(found) <= kept and found["HOME"] == "/nowhere", found
+            assert found["LD_LIBRARY_PATH"] == str(s.libraries) and found["TMPDIR"] == "/tmp", found
+
+
+@test
 def driver_makes_no_device_file():
     """On a machine without the kernel module, initialize() as root would make /dev/nvidiactl and leave it there."""
     need_root()
@@ -916,23 +933,6 @@ def detaching(slot):
         wait_until(lambda: get(s, "cudbgUseExternalDebugger") == 0, "cudbgApiDetach was called")
     step.__name__ = f"out_{slot}"
     return step
-@test
-def worker_does_not_have_the_environment_of_a_shell():
-    """What somebody has set for programs would hide devices, or choose another engine, from here."""
-    shell = {"CUDA_VISIBLE_DEVICES": "", "CUDBG_USE_LEGACY_DEBUGGER": "1", "CUDA_MPS_PIPE_DIRECTORY": "/nowhere",
-             "NVLOG_CONFIG_FILE": "/nowhere", "LD_BIND_NOW": "1", "TMPDIR": "/tmp", "HOME": "/nowhere"}
-    kept = {"HOME", "JOURNAL_STREAM", "LD_LIBRARY_PATH", "TMPDIR"}
-    for user_mode in (False, True):
-        with scene(user_mode=user_mode, start_agent=False) as s:
-            s.start_agentd(user_mode=user_mode, env=shell)
-            s.attach()
-            (worker,) = s.worker_pids()
-            words = pathlib.Path(f"/proc/{worker}/environ").read_text().split("\0")
-            found = dict(w.split("=", 1) for w in words if w and "SAN_OPTIONS=" not in w)
-            assert set(found) <= kept and found["HOME"] == "/nowhere", found
-            assert found["LD_LIBRARY_PATH"] == str(s.libraries) and found["TMPDIR"] == "/tmp", found
-
-
 
 
 def of_13_4(step):
@@ -990,6 +990,31 @@ for victim_ in ("worker", "front", "spawn"):
         test(case)
 
 
+def given_up(s):
+    """The client's time ends when the driver has been asked for its engine, and before that is there."""
+    s.control("attach 0 delay=600000")
+    for timeout in (1000, 4000, 16000):
+        error = s.rpc.error("session.attach", pid=s.app.pid, timeout_ms=timeout)
+        assert error.name in ("timeout", "session_ended", "busy"), error
+        wait_until(lambda: s.state()["engagements"] or not s.worker_pids(), "the worker is gone")
+        if s.state()["engagements"]:
+            return
+    raise AssertionError("the driver was never asked")
+
+
+@test
+def engine_that_comes_after_all_the_same():
+    """Nobody is killed; the driver takes longer than the client wants to wait, then the process counts as debugged."""
+    for release in ("12.4", "13.4"):
+        with scene(release) as s:
+            given_up(s)
+            s.control("attach 0")
+            wait_until(lambda: has_engine(s), "the driver does what it was asked for")
+            assert_untouched(s)
+            wait_until(lambda: s.ctl("snapshot", s.app.pid).returncode == 0, "the next session")
+            assert_untouched(s)
+
+
 @test
 def killed_altogether_the_next_start_undoes():
     for step in (suspended, attaching("initialize")):
@@ -1021,28 +1046,3 @@ def worker_killed_at_any_moment():
 
 if __name__ == "__main__":
     main(__file__)
-def given_up(s):
-    """The client's time ends when the driver has been asked for its engine, and before that is there."""
-    s.control("attach 0 delay=600000")
-    for timeout in (1000, 4000, 16000):
-        error = s.rpc.error("session.attach", pid=s.app.pid, timeout_ms=timeout)
-        assert error.name in ("timeout", "session_ended", "busy"), error
-        wait_until(lambda: s.state()["engagements"] or not s.worker_pids(), "the worker is gone")
-        if s.state()["engagements"]:
-            return
-    raise AssertionError("the driver was never asked")
-
-
-@test
-def engine_that_comes_after_all_the_same():
-    """Nobody is killed; the driver takes longer than the client wants to wait, then the process counts as debugged."""
-    for release in ("12.4", "13.4"):
-        with scene(release) as s:
-            given_up(s)
-            s.control("attach 0")
-            wait_until(lambda: has_engine(s), "the driver does what it was asked for")
-            assert_untouched(s)
-            wait_until(lambda: s.ctl("snapshot", s.app.pid).returncode == 0, "the next session")
-            assert_untouched(s)
-
-
