@@ -911,9 +911,15 @@ def looking_at_registers(s):
     wait_until(lambda: s.state()["devices"][0]["suspended"], "the devices stop")
 
 
+def of_threads(s, name):
+    """That file of each thread, of those that do not end meanwhile."""
+    for thread in pathlib.Path(f"/proc/{s.app.pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            yield (thread / name).read_text()
+
+
 def is_traced(s):
-    tasks = pathlib.Path(f"/proc/{s.app.pid}/task")
-    return any("TracerPid:\t0\n" not in (t / "status").read_text() for t in tasks.iterdir())
+    return any("TracerPid:\t0\n" not in text for text in of_threads(s, "status"))
 
 
 def calling(s):
@@ -961,8 +967,7 @@ STEPS = (attached, looked, suspended, looking, looking_at_registers, calling, at
 
 
 def has_engine(s):
-    tasks = pathlib.Path(f"/proc/{s.app.pid}/task")
-    return any((t / "comm").read_text() == "cuda-engine\n" for t in tasks.iterdir())
+    return "cuda-engine\n" in of_threads(s, "comm")
 
 
 def kill_at(step, victim):
