@@ -446,13 +446,34 @@ static bool part_matches(const char *pattern, struct cgroup_part part)
 	return fnmatch(pattern, text, 0) == 0;
 }
 
+/* A program that was replaced since has " (deleted)" behind its name (proc(5)); so may one that was not. */
+static bool exe_matches(const char *pattern, const char *exe)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t tail = sizeof(deleted) - 1;
+	size_t size = exe ? strlen(exe) : 0;
+	char path[PATH_MAX];
+
+	if (!*pattern)
+		return true;
+	if (!exe || size >= sizeof(path))
+		return false;
+	if (fnmatch(pattern, exe, 0) == 0)
+		return true;
+	if (size <= tail || strcmp(exe + size - tail, deleted) != 0)
+		return false;
+	memcpy(path, exe, size - tail);
+	path[size - tail] = '\0';
+	return fnmatch(pattern, path, 0) == 0;
+}
+
 static bool is_matching(const struct rule *r, const struct rule_subject *s)
 {
 	const char *cgroup = s->cgroup ? s->cgroup : "";
 	size_t size = strlen(cgroup);
 
 	return has_user(r, s->uid) && (!r->vendor || r->vendor == s->vendor) &&
-	       (!r->exe[0] || (s->exe && fnmatch(r->exe, s->exe, 0) == 0)) &&
+	       exe_matches(r->exe, s->exe) &&
 	       part_matches(r->cgroup, cgroup_path(cgroup, size)) &&
 	       part_matches(r->unit, cgroup_unit(cgroup, size)) &&
 	       part_matches(r->container, cgroup_container(cgroup, size));

@@ -68,7 +68,7 @@ int rules_check(const struct rules *r, char *error, size_t error_size);
 struct rule_subject {
 	uid_t uid;
 	enum ipc_vendor vendor;
-	const char *exe;    /**< NULL: could not be read. */
+	const char *exe;    /**< As /proc/PID/exe has it; NULL: could not be read. */
 	const char *cgroup; /**< Text of /proc/PID/cgroup, NUL-terminated; NULL: could not be read. */
 };
 

@@ -228,6 +228,39 @@ static void first_rule_that_matches_has_the_process(void)
 	}
 }
 
+/* /proc/PID/exe of an older process after an upgrade. */
+static void programs_that_were_replaced_keep_their_name(void)
+{
+	static const char text[] = "[rule new]\nexe = /opt/new (deleted)\n[rule python]\nexe = /usr/bin/python3*1[0-9]\n"
+				   "[rule old]\nexe = /opt/old\n";
+	static const struct {
+		const char *exe, *rule;
+	} rows[] = {
+		{ "/usr/bin/python3.11", "python" },
+		{ "/usr/bin/python3.11 (deleted)", "python" },
+		{ "/usr/bin/python3.11 (deleted) (deleted)", NULL },
+		{ "/usr/bin/python3.11(deleted)", NULL },
+		{ "/opt/old (deleted)", "old" },
+		/* A file may have such a name. */
+		{ "/opt/new (deleted)", "new" },
+		{ "/opt/new (deleted) (deleted)", "new" },
+		{ "/opt/new", NULL },
+		{ " (deleted)", NULL },
+		{ "", NULL },
+	};
+	test_rules rules = { 0 };
+	char error[256] = "";
+
+	TEST_EQ(parse(&rules, text, error), 0);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		const struct rule_subject s = { .exe = rows[i].exe };
+		const struct rule *r = rules_match(&rules, &s);
+
+		TEST_ROW_STR(i, r ? r->name : "none", rows[i].rule ? rows[i].rule : "none");
+	}
+}
+
 TEST_SUITE(spawn_rules, TEST(all_keys_are_stored), TEST(defaults_are_bounded), TEST(mistakes_are_named),
 	   TEST(long_lines_are_mistakes), TEST(number_of_rules_is_bounded), TEST(files_of_others_have_no_rules),
-	   TEST(first_rule_that_matches_has_the_process));
+	   TEST(first_rule_that_matches_has_the_process),
+	   TEST(programs_that_were_replaced_keep_their_name));
