@@ -113,7 +113,7 @@ enum ipc_type {
 
 enum ipc_note_kind {
 	IPC_NOTE_READY = 1, /**< front serves. */
-	IPC_NOTE_IDLE,	    /**< front has had no connection for the idle time. */
+	IPC_NOTE_IDLE,	    /**< front has had no connection for the idle time; takes none until serve_on. */
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: worker id that does not answer. */
 	IPC_NOTE_RELEASE,   /**< value: worker id whose process no rule is to watch any more. */
@@ -239,11 +239,12 @@ struct ipc_rule_name {
 	char name[IPC_RULE_NAME_SIZE]; /**< "": there are no rules. */
 };
 
-/** After a reload; what front has on its command line before. */
+/** After a reload, and with serve_on; what front has on its command line before. */
 struct ipc_limits {
 	uint32_t type;
 	uint32_t connections, connections_per_user, sessions_per_user, idle_ms;
 	uint32_t admin_gid;
+	uint32_t serve_on; /**< Answers IPC_NOTE_IDLE: spawn has a reason to stay. */
 };
 
 /** What happened to the exceptions that a rule is for. */

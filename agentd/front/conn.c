@@ -48,7 +48,7 @@ static void start_idle_timer(struct front *f)
 	const struct timeval tv = { .tv_sec = f->idle_ms / 1000,
 				    .tv_usec = (f->idle_ms % 1000) * 1000 };
 
-	if (f->idle_ms && !f->n_conns && !rules_exist(f))
+	if (f->idle_ms && !f->n_conns && !f->idle && !rules_exist(f))
 		event_add(f->idle_timer, &tv);
 }
 
@@ -107,6 +107,12 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+static void accept_on(struct front *f)
+{
+	if (!f->idle && !event_pending(f->accept_event, EV_READ, NULL))
+		event_add(f->accept_event, NULL);
+}
+
 void conn_close(struct conn *c)
 {
 	struct front *f = c->front;
@@ -121,9 +127,7 @@ void conn_close(struct conn *c)
 	f->n_conns--;
 	conn_free(c);
 	start_idle_timer(f);
-	/* A descriptor is free again. */
-	if (!event_pending(f->accept_event, EV_READ, NULL))
-		event_add(f->accept_event, NULL);
+	accept_on(f); /* a descriptor is free again */
 }
 
 /*
@@ -574,7 +578,9 @@ void conn_set_limits(struct front *f, const struct ipc_limits *m)
 	f->admin_gid = m->admin_gid;
 	LIST_FOREACH(c, &f->conns, link)
 		c->admin = read_peer(f, c->peer_fd, &peer) == 0 && peer.admin;
+	f->idle = f->idle && !m->serve_on;
 	conn_update_idle(f);
+	accept_on(f);
 }
 
 static void welcome(struct front *f, int fd)
@@ -623,7 +629,8 @@ static void idle(int fd, short what, void *user)
 		start_idle_timer(f); /* a target is being released */
 		return;
 	}
-	/* Who connects from now on is left to the next instance, or refused, but not cut off. */
+	/* Who connects from now on waits, is left to the next instance, or refused, but not cut off. */
+	f->idle = true;
 	event_del(f->accept_event);
 	spawner_note(f, IPC_NOTE_IDLE, 0);
 }

@@ -41,6 +41,7 @@ struct front_rule {
 struct front {
 	struct event_base *base;
 	struct event *accept_event, *accept_retry, *idle_timer, *spawn_event;
+	bool idle; /* spawn was told so and has not answered: nobody is accepted */
 	int spawn_fd;
 
 	/* limits, from the command line, and from spawn after a reload */

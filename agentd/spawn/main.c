@@ -94,7 +94,6 @@ struct spawn {
 	uint64_t watchdog_at;
 	uint64_t stop_at;  /* stopping: SIGKILL comes then */
 	bool front_failed; /* front ended although nobody asked it to */
-	bool idle;	   /* nobody is connected, but a hook is running */
 };
 
 static int fail(const char *what, int r)
@@ -368,6 +367,32 @@ static void send_front(struct spawn *s, const void *msg, size_t size, int fd)
 	}
 }
 
+static void tell_limits(struct spawn *s, bool serve_on)
+{
+	const struct ipc_limits m = { .type = IPC_LIMITS,
+				      .connections = s->config.connections,
+				      .connections_per_user = s->config.connections_per_user,
+				      .sessions_per_user = s->config.sessions_per_user,
+				      .idle_ms = s->config.idle_exit_ms,
+				      .admin_gid = s->rules.admin_gid,
+				      .serve_on = serve_on };
+
+	send_front(s, &m, sizeof(m), -1);
+}
+
+/* Not before the last hook has said how it went, and not when a reload meanwhile is against it. */
+static void front_idle(struct spawn *s)
+{
+	if (s->stop_at)
+		return;
+	if (hooks_is_busy(&s->hooks) || s->watch_rules.n || !s->config.idle_exit_ms) {
+		tell_limits(s, true);
+		return;
+	}
+	log_info("idle: exiting");
+	stop(s);
+}
+
 static void front_note(struct spawn *s, const struct ipc_note *m)
 {
 	switch (m->kind) {
@@ -376,10 +401,9 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 		log_info("ready on %s", s->config.socket);
 		break;
 	case IPC_NOTE_IDLE:
-		s->idle = true;
+		front_idle(s);
 		break;
 	case IPC_NOTE_STATUS:
-		s->idle = s->idle && !m->value;
 		notify_send("STATUS=%u sessions, %u connections", m->value >> 16,
 			    m->value & 0xffff);
 		break;
@@ -492,7 +516,6 @@ static int front_message(struct spawn *s)
 		close(fds[--n_fds]);
 	fd = n_fds > 0 ? fds[0] : -1;
 	document_fd = n_fds > 1 ? fds[1] : -1;
-	s->idle = s->idle && m.type == IPC_NOTE; /* the others come from a client */
 	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && (fd >= 0 || lost))
 		front_start(s, &m.start, fd, document_fd);
 	else if ((size_t)n == sizeof(m.hooks) && m.type == IPC_HOOKS && (fd >= 0 || lost))
@@ -545,18 +568,6 @@ static void reap(struct spawn *s)
 	}
 }
 
-static void tell_limits(struct spawn *s)
-{
-	const struct ipc_limits m = { .type = IPC_LIMITS,
-				      .connections = s->config.connections,
-				      .connections_per_user = s->config.connections_per_user,
-				      .sessions_per_user = s->config.sessions_per_user,
-				      .idle_ms = s->config.idle_exit_ms,
-				      .admin_gid = s->rules.admin_gid };
-
-	send_front(s, &m, sizeof(m), -1);
-}
-
 static void reload(struct spawn *s)
 {
 	struct config old = s->config;
@@ -575,7 +586,7 @@ static void reload(struct spawn *s)
 		swap = fresh;
 		fresh = s->watch_rules;
 		s->watch_rules = swap;
-		tell_limits(s);
+		tell_limits(s, false);
 		apply_rules(s);
 		log_info("configuration read again");
 	}
@@ -642,15 +653,6 @@ static int poll_timeout(struct spawn *s)
 	return next ? clock_left_ms(next) : -1;
 }
 
-/* Not before the last hook has said how it went. */
-static void exit_idle(struct spawn *s)
-{
-	if (!s->idle || s->stop_at || hooks_is_busy(&s->hooks))
-		return;
-	log_info("idle: exiting");
-	stop(s);
-}
-
 static void serve(struct spawn *s)
 {
 	struct pollfd fds[POLL_MAX + HOOKS_RUNNING_MAX + 1];
@@ -687,7 +689,6 @@ static void serve(struct spawn *s)
 			front_readable(s);
 		if (fds[0].revents)
 			signals_readable(s);
-		exit_idle(s);
 	}
 }
 

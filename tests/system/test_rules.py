@@ -24,6 +24,7 @@ WAVES = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 4; waves 1 memory 2 s
 PLAIN = "runtime on; queues 4; spin"
 # Other tests may run CUDA processes at the same time: those are none of our business.
 ALL = "[rule all]\ndevice = amd\nrate_limit = none\ndeduplicate = none\n"
+IDLE = "[agent]\nidle_exit = 1ms\n"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -497,6 +498,18 @@ def the_first_rule_that_matches_has_the_process():
 
 
 @test
+def a_program_that_was_removed_is_known_by_its_path():
+    with RuleScene("", app=None) as s:
+        s.app_program = pathlib.Path(shutil.copy(s.app_program, s.directory / "trainer"))
+        app = s.start_app(PLAIN)
+        s.app_program.unlink()
+        path, mark = os.readlink(f"/proc/{app.pid}/exe").rsplit(" ", 1)
+        assert path.endswith("/trainer") and mark == "(deleted)"
+        s.reload(ALL.replace("device = amd", f"device = amd\nexe = {path}"))
+        s.wait_watched(app)
+
+
+@test
 def reload_applies_to_what_runs():
     with RuleScene(ALL) as s:
         s.wait_watched()
@@ -922,6 +935,36 @@ def hooks_get_the_document():
         record, = s.records()
         assert head.split() == ["all", str(app.pid), record["record"]], head
         assert json.loads(document)["fault"]["exceptions"] == ["wave_memory_violation"]
+
+
+@test
+def a_hook_that_runs_keeps_nobody_out():
+    """Without rules an agent that nobody uses exits, but not before its hook has ended."""
+    with hook_directory() as place, RuleScene(IDLE + ALL, app=None) as s:
+        begun, gate = s.directory / "begun", place / "gate"
+        os.mkfifo(gate)
+        hook = place / "hook"
+        hook.write_text(f"#!/bin/sh\n: >{begun}\nread line <{gate}\n")
+        hook.chmod(0o755)
+        s.reload(f"{IDLE}{ALL}hook = {hook}\nhook_user = root\n")
+        app = s.start_app(WAVES)
+        s.wait_watched(app)
+        s.fault(app)
+        wait_until(begun.exists, "the hook runs")
+        s.clients.pop().close()
+        s.reload(IDLE)
+        wait_until(lambda: not s.worker_pids(), "nothing is watched")
+        for _ in range(20):
+            time.sleep(0.01)  # more than the agent waits
+            client = s.connect()
+            assert client.call("agent.status")["rules"] == []
+            s.clients.remove(client)
+            client.close()
+        opened = os.open(gate, os.O_RDWR)
+        os.write(opened, b"\n")
+        wait_until(lambda: s.agentd.popen.poll() is not None, "the agent exits")
+        os.close(opened)
+        assert s.agentd.popen.returncode == 0 and "idle: exiting" in s.agentd.err()
 
 
 @test
