@@ -48,7 +48,7 @@ struct kfd_core {
 /* target_kfd_core_host.c */
 
 struct kfd_core_threads {
-	uint32_t n, n_missed;
+	uint32_t n, n_missed; /**< In the core; not in it although they run. */
 	uint64_t stopped_us; /**< The longest stop of one of them. */
 };
 

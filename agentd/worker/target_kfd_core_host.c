@@ -26,6 +26,8 @@
 
 #define PAGE_BYTES   UINT64_C(4096)
 #define THREADS_MAX  4096u
+/* No thread has a larger number (PID_MAX_LIMIT in the kernel's linux/threads.h). */
+#define TID_MAX      (1u << 22)
 /* Of a thread's stack, from the page of its stack pointer on. */
 #define STACK_BYTES  UINT64_C(65536)
 /* Variables of a program or library; larger ones are memory like any other. */
@@ -34,6 +36,7 @@
 #define THREAD_MS    100
 #define XSTATE_MAX   (16u << 10)
 #define AUXV_MAX     4096u
+#define STATUS_MAX   (16u << 10)
 #define NOTES_PER_THREAD 3
 #define NOTES_OF_PROCESS 3
 #define STACK_SIZE   ((size_t)256 << 10)
@@ -46,7 +49,7 @@
 
 struct host_thread {
 	pid_t tid;
-	bool ok;
+	bool ok, gone;
 	struct elf_prstatus status;
 	elf_fpregset_t floating;
 	size_t floating_size, extended_size;
@@ -58,7 +61,8 @@ struct host_thread {
 struct kfd_core_host {
 	struct kfd_core *c;
 	struct host_thread *threads;
-	size_t n_threads;
+	uint8_t *listed; /* bit of each tid that is among them */
+	size_t n_threads, n_beyond;
 	uint64_t deadline_ns, stopped_ns;
 	struct elf_prpsinfo process;
 	char *auxv, *files;
@@ -143,31 +147,62 @@ static void let_go(pid_t tid, int status)
 	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig);
 }
 
+/* Of one that has, and whose debugger does not know yet, ptrace(2) says EPERM as of a foreign one. */
+static bool has_ended(const struct kfd_core_host *h, pid_t tid)
+{
+	auto_free char *text = NULL;
+	struct access_target facts;
+	char path[48];
+	size_t n;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)h->c->k->t.facts.pid, (int)tid);
+	r = fd_read_file(path, STATUS_MAX, &text, &n);
+	if (r < 0)
+		return r == -ENOENT || r == -ESRCH;
+	return access_status_parse(text, n, &facts) == 0 &&
+	       (facts.state == 'Z' || facts.state == 'X');
+}
+
 static void visit(struct kfd_core_host *h, struct host_thread *t)
 {
 	uint64_t began = clock_now_ns();
 	int status;
 
-	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0)
-		return;
 	/* One that does not stop in time is let go with the thread that this is. */
-	if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ||
-	    leader_wait_stop(&leader_real_sys, t->tid, thread_deadline(h), &status) < 0)
+	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0 ||
+	    ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ||
+	    leader_wait_stop(&leader_real_sys, t->tid, thread_deadline(h), &status) < 0) {
+		t->gone = has_ended(h, t->tid);
 		return;
+	}
 	look(h, t);
 	let_go(t->tid, status);
 	note_time(h, began);
 }
 
-static bool is_known(const struct kfd_core_host *h, pid_t tid)
+static bool make_table(struct kfd_core_host *h)
 {
-	for (size_t i = 0; i < h->n_threads; i++)
-		if (h->threads[i].tid == tid)
-			return true;
-	return false;
+	h->threads = calloc(THREADS_MAX, sizeof(*h->threads));
+	h->listed = calloc(TID_MAX / 8, 1);
+	return h->threads && h->listed;
 }
 
-/* Threads that are new since the last time.  @return how many. */
+static void add_thread(struct kfd_core_host *h, pid_t tid)
+{
+	uint8_t *byte = &h->listed[tid / 8], bit = (uint8_t)(1u << tid % 8);
+
+	if (*byte & bit)
+		return;
+	if (h->n_threads == THREADS_MAX) {
+		h->n_beyond++;
+		return;
+	}
+	*byte |= bit;
+	h->threads[h->n_threads++].tid = tid;
+}
+
+/* Threads that are new since the last time, and how many there is no room for.  @return how many. */
 static size_t list_threads(struct kfd_core_host *h)
 {
 	size_t before = h->n_threads;
@@ -177,11 +212,12 @@ static size_t list_threads(struct kfd_core_host *h)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)h->c->k->t.facts.pid);
 	dir = opendir(path);
-	while (dir && (e = readdir(dir)) && h->n_threads < THREADS_MAX) {
+	h->n_beyond = 0;
+	while (dir && (e = readdir(dir))) {
 		uint64_t tid;
 
-		if (str_to_u64(e->d_name, 1, INT32_MAX, &tid) == 0 && !is_known(h, (pid_t)tid))
-			h->threads[h->n_threads++].tid = (pid_t)tid;
+		if (str_to_u64(e->d_name, 1, TID_MAX - 1, &tid) == 0)
+			add_thread(h, (pid_t)tid);
 	}
 	if (dir)
 		closedir(dir);
@@ -216,11 +252,9 @@ static int visit_all(struct kfd_core_host *h)
 	pthread_t thread;
 	int r;
 
-	h->threads = calloc(THREADS_MAX, sizeof(*h->threads));
-	if (!h->threads)
+	if (!make_table(h))
 		return -ENOMEM;
-	h->threads[0].tid = t->facts.pid;
-	h->n_threads = 1;
+	add_thread(h, t->facts.pid);
 	if (leader_stop(&t->leader, t->leader_sys, thread_deadline(h), look_at_leader, h) == 0)
 		note_time(h, began);
 	list_threads(h);
@@ -391,10 +425,11 @@ static int add_notes(struct kfd_core_host *h)
 
 static void tell(const struct kfd_core_host *h, struct kfd_core_threads *ret)
 {
-	*ret = (struct kfd_core_threads){ .stopped_us = h->stopped_ns / 1000 };
+	*ret = (struct kfd_core_threads){ .n_missed = (uint32_t)h->n_beyond,
+					  .stopped_us = h->stopped_ns / 1000 };
 	for (size_t i = 0; i < h->n_threads; i++) {
 		ret->n += h->threads[i].ok;
-		ret->n_missed += !h->threads[i].ok;
+		ret->n_missed += !h->threads[i].ok && !h->threads[i].gone;
 	}
 }
 
@@ -433,8 +468,7 @@ uint64_t kfd_core_estimate_host(struct kfd_core *c)
 	if (!h)
 		return 0;
 	h->c = c;
-	h->threads = calloc(THREADS_MAX, sizeof(*h->threads));
-	if (h->threads)
+	if (make_table(h))
 		size = list_threads(h) * (sizeof(*h->threads) + STACK_BYTES + XSTATE_MAX);
 	(void)mappings_read(c->k->t.maps_fd, on_mapping, &w);
 	pack_files(h);
@@ -454,6 +488,7 @@ void kfd_core_host_free(struct kfd_core_host *h)
 	free(h->file);
 	free(h->notes);
 	free(h->threads);
+	free(h->listed);
 	free(h->auxv);
 	free(h->files);
 	free(h);

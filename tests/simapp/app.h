@@ -67,6 +67,8 @@ int object_address(const struct app *a, const char *text, uint64_t *ret);
 int threads_start(struct app *a, unsigned int n);
 /** Waits for error and memory events, as the runtime's own thread does. */
 int threads_start_events(struct app *a);
+/** Threads that wait; SIGUSR2 to one of them ends it. */
+int threads_start_sleepers(unsigned int n);
 /** Raise @p n real-time signals against this process, @p pause_us apart, in the background. */
 int threads_start_signals(struct app *a, unsigned int n, unsigned int pause_us);
 

@@ -186,6 +186,16 @@ static int cmd_threads(struct app *a, const struct words *w)
 	return threads_start(a, (unsigned int)n);
 }
 
+static int cmd_sleepers(struct app *a, const struct words *w)
+{
+	uint64_t n;
+
+	(void)a;
+	if (w->n != 2 || words_number(w, 1, 0, 100000, &n))
+		return -EINVAL;
+	return threads_start_sleepers((unsigned int)n);
+}
+
 static int cmd_exit(struct app *a, const struct words *w)
 {
 	uint64_t code;
@@ -363,6 +373,7 @@ static const struct {
 	{ "exec", cmd_exec, "PROGRAM [ARG...]" },
 	{ "fork", cmd_fork, "a child that only waits" },
 	{ "threads", cmd_threads, "N: more heartbeat threads" },
+	{ "sleepers", cmd_sleepers, "N: threads that wait, each until it gets SIGUSR2" },
 	{ "exit", cmd_exit, "[CODE]: without switching anything off" },
 	{ "setuid", cmd_setuid, "UID" },
 	{ "nodump", cmd_nodump, "become undumpable" },

@@ -160,6 +160,34 @@ int threads_start_events(struct app *a)
 	return thread_start(a, events_run, a, false);
 }
 
+/* ---- sleepers ---- */
+
+static void *sleep_run(void *arg)
+{
+	sigset_t end;
+	int sig;
+
+	sigemptyset(&end);
+	sigaddset(&end, SIGUSR2);
+	sigwait(&end, &sig);
+	return NULL;
+}
+
+int threads_start_sleepers(unsigned int n)
+{
+	sigset_t end, before;
+	int r = 0;
+
+	sigemptyset(&end);
+	sigaddset(&end, SIGUSR2);
+	/* Before there is a thread: the signal would end the program. */
+	pthread_sigmask(SIG_BLOCK, &end, &before);
+	for (unsigned int i = 0; i < n && !r; i++)
+		r = thread_start(NULL, sleep_run, NULL, false);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
 /* ---- signals ---- */
 
 static void on_signal(int sig)

@@ -3,6 +3,7 @@
 """Core files: whole or not there, written with the client's rights, and the target runs on."""
 import base64
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -624,10 +625,10 @@ def a_full_disk_is_told_with_the_place():
 USER = 65534
 
 
-def unified_scene(**kwargs):
+def unified_scene(app="runtime ttmp; queues 2; threads 20; spin", **kwargs):
     # Of a user without capabilities: the kernel lets the worker, which has none, see those threads.
     need_root()
-    return Scene(app="runtime ttmp; queues 2; threads 20; spin", gpus="gfx90a", app_user=USER, user_mode=False, **kwargs)
+    return Scene(app=app, gpus="gfx90a", app_user=USER, user_mode=False, **kwargs)
 
 
 def thread_notes(data):
@@ -699,6 +700,58 @@ def all_threads_are_in_a_unified_core():
         most = s.ctl("dump", s.app.pid, "--unified", "--estimate", "-j")
         assert json.loads(most.stdout)["core"]["bytes"] >= told["bytes"], most.stdout
         runs_on(s)
+
+
+def told_of_threads(s):
+    """(threads in a core, threads that are said to be missing)"""
+    core = s.rpc.call("core.begin", session=s.session, unified=True)
+    s.rpc.call("core.end", session=s.session)
+    found = [re.match(r"registers of (\d+) threads", line) for line in core["missing"]]
+    return core["thread_count"], sum(int(m[1]) for m in found if m)
+
+
+@test
+def threads_beyond_the_most_are_missing():
+    if os.uname().machine != "x86_64":
+        raise Skip("cores of the host are written on x86-64 only")
+    with unified_scene("runtime ttmp; queues 1; sleepers 4200; spin", app_program=unsanitized("gpu-agent-simapp")) as s:
+        s.session = s.attach(control=True)
+        here, missing = told_of_threads(s)
+        assert 0 < here <= 4096 and here + missing == len(tasks(s)) > 4200, (here, missing, len(tasks(s)))
+
+
+@contextlib.contextmanager
+def kept_as_zombie(s, tid):
+    """Let a thread end whose debugger does not ask for it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    seize, tgkill = 0x4206, 234
+    seized, write_end = os.pipe()
+    tracer = os.fork()
+    if not tracer:
+        os.write(write_end, b"ny"[libc.ptrace(seize, tid, None, None) == 0:][:1])
+        signal.pause()
+    try:
+        assert os.read(seized, 1) == b"y", "another debugger"
+        assert libc.syscall(tgkill, s.app.pid, tid, signal.SIGUSR2) == 0
+        wait_until(lambda: status(f"{s.app.pid}/task/{tid}")["State"][0] == "Z", "the thread has ended")
+        yield
+    finally:
+        os.kill(tracer, signal.SIGKILL)
+        os.waitpid(tracer, 0)
+        os.close(seized)
+        os.close(write_end)
+
+
+@test
+def threads_that_end_meanwhile_are_not_missing():
+    if os.uname().machine != "x86_64":
+        raise Skip("cores of the host are written on x86-64 only")
+    with unified_scene("runtime ttmp; queues 1; sleepers 1; spin") as s:
+        call = lambda tid: pathlib.Path(f"/proc/{s.app.pid}/task/{tid}/syscall").read_text().split()[0]  # noqa: E731
+        sleeper, = wait_until(lambda: [t for t in tasks(s) if call(t) == "128"], "the thread in rt_sigtimedwait")
+        s.session = s.attach(control=True)
+        with kept_as_zombie(s, sleeper):
+            wait_until(lambda: told_of_threads(s) == (len(tasks(s)) - 1, 0), "a core of all that run")
 
 
 @test
