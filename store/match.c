@@ -52,7 +52,7 @@ static bool field_fits(const struct store_filter *f, const char *of, const struc
 
 bool store_match(const struct store_filter *f, const struct store_meta *m)
 {
-	if (m->time_us < f->since_us || (f->until_us && m->time_us > f->until_us))
+	if (m->time_us < f->since_us || (f->has_until && m->time_us > f->until_us))
 		return false;
 	for (size_t i = 0; i < f->n_matches; i++)
 		if (!field_fits(f, f->matches[i], m))

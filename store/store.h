@@ -247,7 +247,8 @@ int store_vacuum(struct store *s, uint64_t reserve, const char *keep);
 struct store_filter {
 	const char *const *matches; /**< Checked by store_match_check(). */
 	size_t n_matches;
-	uint64_t since_us, until_us; /**< 0: no limit; both inclusive. */
+	uint64_t since_us, until_us; /**< Both inclusive. */
+	bool has_until;
 };
 
 /** `NAME=` is the command or the kernel, `RECORD=` the beginning of the id.  @return 0, -EINVAL. */

@@ -183,7 +183,8 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	const struct store_filter f = { .matches = p->matches,
 					.n_matches = p->n_matches,
 					.since_us = p->has_since_us ? p->since_us : 0,
-					.until_us = p->has_until_us ? p->until_us : 0 };
+					.until_us = p->until_us,
+					.has_until = p->has_until_us };
 	auto_store_list struct store_list l = { 0 };
 	struct service *s = ctx;
 	size_t n = 0, most;

@@ -83,6 +83,8 @@ def records_are_chosen():
         times = [r["time_us"] for r in listed(s.rpc)]
         assert times == sorted(times)
         assert len(find(since_us=times[1])) == 2 and len(find(until_us=times[1])) == 2
+        assert len(find(since_us=0)) == 3 and find(until_us=0) == []
+        assert s.ctl("cores", "list", "--until", "@0").stdout.count(str(s.app.pid)) == 0
         assert s.rpc.error("cores.list", matches=["COLOR=red"]).name == "invalid_params"
         for method in ("info", "pin", "remove"):
             assert s.rpc.error(f"cores.{method}", record="nothing").name == "no_such_record"
