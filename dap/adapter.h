@@ -8,6 +8,7 @@
  *
  *	stream.c      bytes, framing, the loop, which request is next
  *	message.c     answers and events
+ *	paths.c       paths, which may be URIs
  *	requests.c    table of requests; those about the session itself
  *	session.c     the agent: attach, snapshots, pause, what it reports
  *	threads.c     groups as threads, frames, scopes
@@ -109,6 +110,7 @@ struct dap {
 	enum dap_state state;
 	bool configured, announced, terminated; /* the last two: said to it */
 	bool client_progress, client_type, client_invalidated;
+	bool uris; /**< Paths are file:// URIs. */
 	uint32_t lines_from, columns_from; /**< The first one is 0 or 1. */
 	uint32_t pid, max_stop_ms, max_threads;
 	char core_file[DAP_PATH_MAX]; /**< Instead of a process; "": a process. */
@@ -168,6 +170,13 @@ void dap_put_u64(struct out *o, const char *name, uint64_t value);
 void dap_put_bool(struct out *o, const char *name, bool value);
 /** A bad argument: fills err.  @return -EINVAL */
 int dap_invalid(struct agent_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* paths.c */
+
+/** `"path":` of a file of this machine. */
+void dap_put_path(const struct dap *d, struct out *o, const char *path);
+/** A path of the client's, in place.  @return false for a URI that is none of a file of this machine. */
+bool dap_take_path(const struct dap *d, char *path);
 
 /* requests.c */
 

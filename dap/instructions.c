@@ -127,7 +127,7 @@ static void put_place(const struct dap *d, struct out *o, const struct rpc_code_
 		return;
 	if (!*file || strcmp(*file, f->file) != 0) {
 		out_str(o, ",\"location\":{");
-		dap_put_str(o, "path", f->file);
+		dap_put_path(d, o, f->file);
 		out_char(o, '}');
 		*file = f->file;
 	}

@@ -30,6 +30,18 @@ static void put_capabilities(struct out *o)
 	out_char(o, '}');
 }
 
+static int path_format(struct dap *d, struct dap_json v, struct agent_err *err)
+{
+	char text[8] = "path";
+
+	if (dap_json_has(v) && !dap_json_str(v, text, sizeof(text)))
+		text[0] = '\0';
+	d->uris = !strcmp(text, "uri");
+	if (!d->uris && strcmp(text, "path") != 0)
+		return dap_invalid(err, "pathFormat: must be \"path\" or \"uri\"");
+	return 0;
+}
+
 static int initialize(struct dap *d, const struct dap_request *q, struct out *body,
 		      struct agent_err *err)
 {
@@ -38,6 +50,8 @@ static int initialize(struct dap *d, const struct dap_request *q, struct out *bo
 
 	if (d->state != DAP_NEW)
 		return dap_invalid(err, "initialize: was sent before");
+	if (path_format(d, dap_json_get(q->args, "pathFormat"), err) < 0)
+		return -EINVAL;
 	d->client_progress =
 		dap_json_is_true(dap_json_get(q->args, "supportsProgressReporting"));
 	d->client_type = dap_json_is_true(dap_json_get(q->args, "supportsVariableType"));
@@ -87,6 +101,8 @@ static int core_file(struct dap *d, struct dap_json v, struct agent_err *err)
 		return 0;
 	if (!dap_json_str(v, d->core_file, sizeof(d->core_file)) || !d->core_file[0])
 		return dap_invalid(err, "coreFile: must be the path of a file");
+	if (!dap_take_path(d, d->core_file))
+		return dap_invalid(err, "coreFile: not the URI of a file of this machine");
 	if (!d->options->core)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
 				     "gpu-agentctl dap does",

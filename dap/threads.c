@@ -12,9 +12,10 @@
 
 /* A reference: generation, scope, thread, index; never 0, and within DAP's 31 bits. */
 #define INDEX_BITS	10
-#define THREAD_BITS	10
+#define THREAD_BITS	9
 #define SCOPE_BITS	4
-#define GENERATION_BITS 7
+#define GENERATION_BITS 8
+_Static_assert(DAP_THREADS_MAX <= 1u << THREAD_BITS, "positions of threads fit");
 
 /* ------------------------------------------------------------------ groups to threads -------- */
 
@@ -250,7 +251,7 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 		out_str(o, ",\"source\":{");
 		dap_put_str(o, "name", base_name(f->file));
 		if (dap_is_file(f->file))
-			dap_put_str(o, "path", f->file);
+			dap_put_path(d, o, f->file);
 		else
 			dap_put_str(o, "origin", f->file);
 		out_char(o, '}');

@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import sys
 import threading
 import time
+import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE), str(HERE.parent / "editors")]
@@ -121,6 +123,40 @@ def each_listing_names_its_source():
                 first = next(line for line in lines if "line" in line)
                 assert first["location"]["path"] == path, (offset, lines)
             a.finish()
+
+
+@test
+def paths_may_be_uris():
+    with Scene(app=None, gpus="gfx90a") as s:
+        directory = s.directory / "my code+\u00e9#"
+        directory.mkdir()
+        path = str(source(directory) / "spin.cl")
+        shutil.copy(directory / "spin.co", s.directory)
+        s.app = s.start_app(script(s.directory))
+        for form in ("path", "uri"):
+            want = path if form == "path" else "file://" + urllib.parse.quote(path)
+            with Adapter(s.socket) as a:
+                assert "pathFormat" in a.error("initialize", pathFormat="url") and "pathFormat" in a.error("initialize", pathFormat=1)
+                a.call("initialize", adapterID="x", pathFormat=form)
+                a.call("attach", pid=s.app.pid)
+                a.event("initialized")
+                a.call("configurationDone")
+                frame = a.frame()
+                assert frame["source"]["path"] == want and frame["source"]["name"] == "spin.cl", frame
+                lines = a.call("disassemble", memoryReference=frame["instructionPointerReference"], instructionCount=8)
+                assert [x["location"]["path"] for x in lines["instructions"] if "location" in x][:1] == [want], lines
+                a.finish()
+
+
+@test
+def references_are_out_of_date_for_long():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        old = a.frame()["id"]
+        for _ in range(128):
+            a.call("evaluate", expression="snapshot", context="repl")
+        assert "out of date" in a.error("scopes", frameId=old)
+        a.finish()
 
 
 @test

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import sys
+import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
@@ -133,6 +134,29 @@ def a_core_that_has_lost_its_names():
             assert "no known architecture" in a.error("disassemble", memoryReference=pc, instructionCount=4)
             assert a.call("readMemory", memoryReference=pc, count=16)["data"] and a.values("Wave")["pc"]
             a.finish()
+
+
+@test
+def cores_may_be_named_by_uri():
+    with amd() as s:
+        core = dump(s).rename(s.directory / "a core#1")
+        uri = "file://" + urllib.parse.quote(str(core))
+        with Adapter(NO_AGENT) as a:
+            a.call("initialize", adapterID="x", pathFormat="uri")
+            for bad in ("file://elsewhere/core", "file:///core#1", "file:///core?", "file:///%2", "file:///%0g", "file:///a%00b",
+                        "file://"):
+                assert "not the URI" in a.error("attach", coreFile=bad), bad
+            a.call("attach", coreFile=uri.replace("///", "//localhost/"))
+            a.call("configurationDone")
+            a.event("stopped")
+            a.finish()
+        for form, name in (("uri", str(core)), ("uri", uri), ("path", str(core))):
+            with Adapter(NO_AGENT) as a:
+                a.call("initialize", adapterID="x", pathFormat=form)
+                a.call("attach", coreFile=name)
+                a.call("configurationDone")
+                a.event("stopped")
+                a.finish()
 
 
 @test
