@@ -6,7 +6,7 @@ import { once } from "node:events";
 import net from "node:net";
 import {
 	AgentError, Client, Connection, ErrorCode, ErrorName, GpuException, Methods, Notifications,
-	PROTOCOL_VERSION,
+	PROTOCOL_VERSION, TimeoutError,
 } from "./index";
 
 const [path, pidText, agentdText] = process.argv.slice(2);
@@ -93,6 +93,42 @@ async function unanswered(): Promise<void> {
 	server.close();
 }
 
+async function late(): Promise<void> {
+	const silent = `${path}.late`;
+	const server = net.createServer((socket) => socket.resume()).listen(silent);
+	await once(server, "listening");
+	const agent = await Client.connect(silent, 50);
+	await assert.rejects(agent.agentHello(), (e: unknown) => e instanceof TimeoutError && e.method === "agent.hello");
+	agent.timeoutMs = 0;
+	const waiting = assert.rejects(agent.agentHello(), /closed the connection/);
+	await agent.close();
+	await waiting;
+	server.close();
+}
+
+/** Also those that ask before they have heard. */
+async function full(agent: Client): Promise<void> {
+	const { limits } = await agent.agentHello();
+	const others: Client[] = [];
+	while (others.length < limits.connections - 1) {
+		others.push(await Client.connect(path));
+		await others[others.length - 1].agentHello();
+	}
+	for (let i = 0; i < 20; i++) {
+		const one = await Client.connect(path);
+		if (i % 2)
+			await one.closed;
+		const error = await refused(one.agentHello(), "limit");
+		assert.match(error.message, /too many connections/);
+		await one.closed;
+		await refused(one.agentHello(), "limit");
+	}
+	for (const one of others)
+		await one.close();
+	while ((await agent.agentStatus()).connections > 1)
+		await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
 async function lost(): Promise<void> {
 	const agent = await Client.connect(path);
 	await agent.close();
@@ -110,8 +146,10 @@ async function lost(): Promise<void> {
 async function main(): Promise<void> {
 	const agent = await Client.connect(path);
 	await calls(agent);
+	await full(agent);
 	await agent.close();
 	await unanswered();
+	await late();
 	await lost();
 	console.log("done");
 }

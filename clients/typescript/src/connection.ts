@@ -4,8 +4,8 @@ import * as fs from "node:fs";
 import * as net from "node:net";
 import * as path from "node:path";
 import {
-	createMessageConnection, Disposable, MessageConnection, ParameterStructures, ResponseError, SocketMessageReader,
-	SocketMessageWriter,
+	createMessageConnection, Disposable, Message, MessageConnection, ParameterStructures, ResponseError,
+	SocketMessageReader, SocketMessageWriter,
 } from "vscode-jsonrpc/node";
 import type { ErrorCode, ErrorName, Methods, Notifications } from "./protocol";
 
@@ -41,6 +41,19 @@ export class AgentError extends Error {
 	}
 }
 
+/** No answer within the time of the connection; it may be used on, and the agent goes on with what it does. */
+export class TimeoutError extends Error {
+	constructor(readonly method: string, readonly timeoutMs: number) {
+		super(`${method}: no answer within ${timeoutMs} ms`);
+		this.name = "TimeoutError";
+	}
+}
+
+const TIMEOUT_MS = 60000;
+/** Timers take later ones for at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+/** More than an agent says when it refuses a connection. */
+const REFUSAL_BYTES = 4096;
 /** What the agent takes (limits of agent.hello). */
 const REQUEST_BYTES = 1 << 20;
 // protocol.ts takes its value from here: only its types can be had.
@@ -66,16 +79,72 @@ export function defaultSocket(): string {
 	return own && !fs.existsSync(system) && fs.existsSync(own) ? own : system;
 }
 
+type Written = (error?: Error | null) => void;
+
+/** An agent that refuses a connection says why before it closes: a request that comes too late must not hide that. */
+class Socket extends net.Socket {
+	override _write(chunk: unknown, encoding: BufferEncoding, written: Written): void {
+		super._write(chunk, encoding, Socket.unlessClosed(written));
+	}
+
+	override _writev(chunks: Array<{ chunk: unknown; encoding: BufferEncoding }>, written: Written): void {
+		super._writev!(chunks, Socket.unlessClosed(written));
+	}
+
+	/** Reading tells that the other side has closed, behind all it has said. */
+	private static unlessClosed(written: Written): Written {
+		return (error) => written((error as NodeJS.ErrnoException | undefined)?.code === "EPIPE" ? null : error);
+	}
+}
+
+/** Whoever waits hears of the end of the connection by "close"; a failure here would be one that nobody can catch. */
+class Writer extends SocketMessageWriter {
+	override async write(message: Message): Promise<void> {
+		await super.write(message).catch(() => undefined);
+	}
+}
+
+interface Refusal {
+	code: number;
+	message: string;
+	data?: ErrorData;
+}
+
+/** A refusal is a line for any kind of client, and the first thing that comes. */
+function onRefusal(socket: net.Socket, tell: (refusal: Refusal) => void): void {
+	let head = Buffer.alloc(0);
+	const listen = (chunk: Buffer): void => {
+		head = Buffer.concat([head, chunk]);
+		const end = head.indexOf("\n");
+		if (head[0] === 0x7b && end < 0 && head.length < REFUSAL_BYTES)
+			return;
+		socket.off("data", listen);
+		try {
+			tell((JSON.parse(head.toString("utf8", 0, Math.max(end, 0))) as { error: Refusal }).error);
+		} catch {
+			// An ordinary message: it begins with a header.
+		}
+	};
+	socket.on("data", listen);
+}
+
 /** One connection.  Sessions that only it holds end with it. */
 export class Connection {
 	/** Fulfilled when the connection has ended, whoever ended it. */
 	readonly closed: Promise<void>;
 	private isClosed = false;
+	private refusal?: Refusal;
+	/** Of the calls under way, what ends them with the connection. */
+	private readonly waiting = new Set<() => void>();
 
-	constructor(private readonly socket: net.Socket, private readonly rpc: MessageConnection) {
+	/** @param timeoutMs  until an answer is given up with TimeoutError; 0: never */
+	constructor(private readonly socket: net.Socket, private readonly rpc: MessageConnection, public timeoutMs = TIMEOUT_MS) {
+		onRefusal(socket, (refusal) => this.refusal = refusal);
 		this.closed = new Promise((resolve) => {
 			socket.once("close", () => {
 				this.isClosed = true;
+				for (const lose of this.waiting)
+					lose();
 				rpc.dispose();
 				resolve();
 			});
@@ -86,34 +155,49 @@ export class Connection {
 
 	/** @throws Error of the system, with its `code`, when nobody listens there. */
 	static async connect<T extends Connection>(
-		this: new (socket: net.Socket, rpc: MessageConnection) => T, socketPath = defaultSocket(),
+		this: new (socket: net.Socket, rpc: MessageConnection, timeoutMs?: number) => T, socketPath = defaultSocket(),
+		timeoutMs?: number,
 	): Promise<T> {
-		const socket = net.connect(socketPath);
+		const socket = new Socket().connect(socketPath);
 		await new Promise<void>((resolve, reject) => {
 			socket.once("connect", resolve);
 			socket.once("error", reject);
 		});
 		// An error later on is followed by "close", which `closed` tells.
 		socket.on("error", () => undefined);
-		const rpc = createMessageConnection(new SocketMessageReader(socket), new SocketMessageWriter(socket));
-		return new this(socket, rpc);
+		const rpc = createMessageConnection(new SocketMessageReader(socket), new Writer(socket));
+		return new this(socket, rpc, timeoutMs);
 	}
 
-	/** @throws AgentError for an error reply, Error when the connection is lost. */
+	/** @throws AgentError for an error reply, also of a refused connection; TimeoutError; Error when the connection is lost. */
 	async call<M extends keyof Methods>(method: M, params: Params<M>): Promise<Result<M>> {
 		if (this.isClosed)
-			throw new Error(`${method}: the connection is closed`);
+			throw this.lost(method, "the connection is closed");
 		checkLength(method, params);
+		const { timeoutMs } = this;
+		let lose = (): void => undefined;
+		let timer: NodeJS.Timeout | undefined;
+		const failed = new Promise<never>((_, reject) => {
+			lose = () => reject(this.lost(method, "the agent closed the connection"));
+			if (timeoutMs)
+				timer = setTimeout(() => reject(new TimeoutError(method, timeoutMs)), Math.min(timeoutMs, TIMER_MAX_MS));
+		});
+		this.waiting.add(lose);
 		try {
-			return await this.rpc.sendRequest<Result<M>>(method, ParameterStructures.byName, params);
+			return await Promise.race([this.rpc.sendRequest<Result<M>>(method, ParameterStructures.byName, params), failed]);
 		} catch (error) {
-			// Disposing rejects what is under way.
-			if (this.isClosed)
-				throw new Error(`${method}: the agent closed the connection`);
 			if (error instanceof ResponseError)
 				throw new AgentError(method, error.code, error.message, error.data as ErrorData | undefined);
 			throw error;
+		} finally {
+			clearTimeout(timer);
+			this.waiting.delete(lose);
 		}
+	}
+
+	private lost(method: string, text: string): Error {
+		const refusal = this.refusal;
+		return refusal ? new AgentError(method, refusal.code, refusal.message, refusal.data) : new Error(`${method}: ${text}`);
 	}
 
 	/** Listen to a notification. */
