@@ -4,15 +4,10 @@
 
 /**
  * @file worker_env.h
- * The environment of workers: the same whoever starts the agent, and from wherever.
+ * The environment of workers: that of the agent, without what is meant for CUDA programs.
  */
 
-#define WORKER_ENV_MAX 16
-
-/**
- * HOME, JOURNAL_STREAM, LD_LIBRARY_PATH, TMPDIR and the options of sanitizers, as far as they are set.
- * @param ret  For execve(); the strings stay those of environ.
- */
-void worker_env_make(char *ret[WORKER_ENV_MAX]);
+/** Take those variables out of environ.  For a child that is about to execute a worker. */
+void worker_env_clean(void);
 
 #endif /* SPAWN_WORKER_ENV_H */

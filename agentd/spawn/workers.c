@@ -102,7 +102,7 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 					     [IPC_KIND_RESCUE] = "rescue",
 					     [IPC_KIND_LOOK] = "look" };
 	const int from[] = { guard, channel, k->target_pidfd, k->undo_fd };
-	char pid[12], session[12], timeout[12], uid[12], gid[12], *env[WORKER_ENV_MAX];
+	char pid[12], session[12], timeout[12], uid[12], gid[12];
 	const char *argv[] = { w->program, "--kind", kinds[start->kind],
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
@@ -129,8 +129,8 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 	sigaddset(&none, SIGTERM);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid(); /* as front: a worker may call ioctl */
-	worker_env_make(env);
-	execve(w->program, (char *const *)argv, env);
+	worker_env_clean();
+	execv(w->program, (char *const *)argv);
 	_exit(127);
 }
 
