@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +39,10 @@
 #define XSTATE_MAX   (16u << 10)
 #define AUXV_MAX     4096u
 #define STATUS_MAX   (16u << 10)
+/* Bounds for a list in the memory of a process that may be up to anything. */
+#define HEADERS_MAX  256u
+#define DYNAMIC_MAX  1024u
+#define LIBRARIES_MAX 16384u
 #define NOTES_PER_THREAD 3
 #define NOTES_OF_PROCESS 3
 #define STACK_SIZE   ((size_t)256 << 10)
@@ -290,7 +296,13 @@ static void read_process(struct kfd_core_host *h)
 			words[i] = words[i] ? words[i] : ' ';
 		str_copy(h->process.pr_psargs, sizeof(h->process.pr_psargs), words);
 	}
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)facts->pid);
+}
+
+static void read_auxv(struct kfd_core_host *h)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)h->c->k->t.facts.pid);
 	if (fd_read_file(path, AUXV_MAX, &h->auxv, &h->auxv_size) < 0)
 		h->auxv_size = 0;
 }
@@ -343,6 +355,79 @@ static void on_mapping(void *arg, const struct mapping *m)
 	w->begin = m->begin;
 	w->end = m->end;
 	w->variables_end = is_file ? m->end : 0;
+}
+
+/* ------------------------------------------------------------------ its libraries ------------ */
+
+static uint64_t auxv_value(const struct kfd_core_host *h, uint64_t type)
+{
+	Elf64_auxv_t a;
+
+	for (size_t at = 0; at + sizeof(a) <= h->auxv_size; at += sizeof(a)) {
+		memcpy(&a, h->auxv + at, sizeof(a));
+		if (a.a_type == type)
+			return a.a_un.a_val;
+	}
+	return 0;
+}
+
+/* @return where the program has its dynamic section, 0 if it has none. */
+static uint64_t find_dynamic(const struct kfd_core_host *h)
+{
+	const uint64_t at = auxv_value(h, AT_PHDR), n = auxv_value(h, AT_PHNUM);
+	uint64_t bias = 0, dynamic = 0;
+	Elf64_Phdr p;
+
+	for (uint64_t i = 0; i < n && i < HEADERS_MAX; i++) {
+		if (memory_read_exact(&h->c->k->t.memory, at + i * sizeof(p), &p, sizeof(p)) < 0)
+			return 0;
+		if (p.p_type == PT_PHDR)
+			bias = at - p.p_vaddr;
+		else if (p.p_type == PT_DYNAMIC)
+			dynamic = p.p_vaddr;
+	}
+	return dynamic ? dynamic + bias : 0;
+}
+
+static uint64_t find_r_debug(const struct kfd_core_host *h)
+{
+	const uint64_t at = find_dynamic(h);
+	Elf64_Dyn d = { .d_tag = DT_NULL };
+
+	for (uint64_t i = 0; at && i < DYNAMIC_MAX; i++) {
+		if (memory_read_exact(&h->c->k->t.memory, at + i * sizeof(d), &d, sizeof(d)) < 0 ||
+		    d.d_tag == DT_NULL)
+			return 0;
+		if (d.d_tag == DT_DEBUG)
+			return d.d_un.d_ptr;
+	}
+	return 0;
+}
+
+/* The loader's list of them, which it keeps wherever it got memory (link.h). */
+static void add_libraries(struct kfd_core_host *h)
+{
+	const struct memory *memory = &h->c->k->t.memory;
+	const uint64_t at = find_r_debug(h);
+	char name[PATH_MAX];
+	struct r_debug r;
+	struct link_map l;
+	uint64_t next;
+	ssize_t n;
+
+	if (!at || memory_read_exact(memory, at, &r, sizeof(r)) < 0)
+		return;
+	kfd_core_add(h->c, at, sizeof(r));
+	next = (uintptr_t)r.r_map;
+	for (size_t i = 0; next && i < LIBRARIES_MAX; i++) {
+		if (memory_read_exact(memory, next, &l, sizeof(l)) < 0)
+			return;
+		kfd_core_add(h->c, next, sizeof(l));
+		n = memory_read(memory, (uintptr_t)l.l_name, name, sizeof(name));
+		if (n > 0)
+			kfd_core_add(h->c, (uintptr_t)l.l_name, strnlen(name, (size_t)n - 1) + 1);
+		next = (uintptr_t)l.l_next;
+	}
 }
 
 /* count, page size, (begin, end, page of the file) of each, names (elf(5), NT_FILE). */
@@ -452,7 +537,9 @@ int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_
 			kfd_core_add_copy(c, h->threads[i].stack_at, h->threads[i].stack_size,
 					  h->threads[i].stack);
 	read_process(h);
+	read_auxv(h);
 	(void)mappings_read(c->k->t.maps_fd, on_mapping, &w);
+	add_libraries(h);
 	pack_files(h);
 	tell(h, ret);
 	return add_notes(h);
@@ -470,7 +557,9 @@ uint64_t kfd_core_estimate_host(struct kfd_core *c)
 	h->c = c;
 	if (make_table(h))
 		size = list_threads(h) * (sizeof(*h->threads) + STACK_BYTES + XSTATE_MAX);
+	read_auxv(h);
 	(void)mappings_read(c->k->t.maps_fd, on_mapping, &w);
+	add_libraries(h);
 	pack_files(h);
 	return size + h->files_size + sizeof(h->process) + AUXV_MAX + PAGE_BYTES;
 }
