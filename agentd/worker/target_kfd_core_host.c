@@ -42,7 +42,7 @@
 /* Bounds for a list in the memory of a process that may be up to anything. */
 #define HEADERS_MAX  256u
 #define DYNAMIC_MAX  1024u
-#define LIBRARIES_MAX 16384u
+#define LIBRARIES_MAX 4096u /* each page of it is looked for among all that are in the core */
 #define NOTES_PER_THREAD 3
 #define NOTES_OF_PROCESS 3
 #define STACK_SIZE   ((size_t)256 << 10)
