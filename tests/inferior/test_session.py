@@ -180,11 +180,13 @@ def second_debugger_is_refused_and_the_first_not_disturbed():
     with scene() as s:
         first = begin(s, "attach", "hold", "detach", stdin=subprocess.PIPE)
         try:
-            wait_until(lambda: get(s, "cudbgIpcFlag") == 1, "the first session")
+            attached = next((line for line in first.stdout if line.startswith("outcome ")), "")
+            assert attached == "outcome attached\n", attached
             before = values(s)
+            assert before["cudbgIpcFlag"] == 1, before
             run = probe(s, "attach")
             assert run.error[0] == "debugged", run.text
-            assert values(s) == before
+            assert values(s) == before, (before, values(s))
         finally:
             out = first.communicate(timeout=60)[0]
         assert "outcome detached" in out, out
