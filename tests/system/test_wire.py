@@ -174,7 +174,7 @@ def slow_readers_cost_a_bounded_amount_of_memory():
                 break
         start = time.monotonic()
         assert s.rpc.call("agent.hello")
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 10
         assert rss_kib(s.front_pid()) < (256 << 10)
         # What the agent took in, it answers as soon as the client reads.
         slow.setblocking(True)
@@ -224,12 +224,13 @@ def inherited_sockets_are_served_and_idle_daemons_leave():
         code = ("import os, sys; os.dup2(int(sys.argv[1]), 3); os.set_inheritable(3, True); "
                 "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); "
                 "os.execv(sys.argv[2], sys.argv[2:])")
+        waiting = s.connect()  # before there is an agent, which could leave again before somebody comes
         s.agentd = s.start("agentd", [sys.executable, "-c", code, listener.fileno(), BIN / "gpu-agentd", "--user",
                                       "--socket", s.socket, "--idle-exit", "300ms"], pass_fds=[listener.fileno()])
-        assert s.rpc.call("agent.hello")
+        assert waiting.call("agent.hello")
         time.sleep(0.6)
         assert s.agentd.popen.poll() is None, "left although a client is connected"
-        s.rpc.close()
+        waiting.close()
         assert s.agentd.popen.wait(20) == 0
         assert os.path.exists(s.socket), "the socket is the manager's"
 

@@ -79,7 +79,7 @@ async function attach() {
 	});
 	await row(PICKER, pid).click();
 	await page.locator(".debug-toolbar").waitFor();
-	seen.callStack = await rows(CALL_STACK, "scale");
+	seen.callStack = await rows(CALL_STACK, /scale.*Paused on exception/);
 	seen.wave = await rows(VARIABLES, "reasons");
 	await page.locator(".exception-widget").waitFor();
 	seen.exception = await page.locator(".exception-widget").textContent();
