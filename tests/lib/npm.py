@@ -15,7 +15,7 @@ import time
 from harness import ROOT, Skip
 
 SECONDS = 180  # of one step
-# Of all steps of a test program, which has five minutes (scripts/run-tests), and has to run its tests in them.
+# Of all that a test program fetches: it has ten minutes (scripts/run-tests), and has to run its tests in them.
 DEADLINE = time.monotonic() + 220
 CACHE = pathlib.Path(os.environ.get("GPU_AGENT_TEST_CACHE") or ROOT / "build/npm")
 

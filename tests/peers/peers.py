@@ -4,12 +4,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import ROOT, Skip  # noqa: E402
+from npm import DEADLINE  # noqa: E402
 
 PEERS = pathlib.Path(os.environ.get("GPU_AGENT_PEERS", ROOT / "build/peers"))
-FETCH_SECONDS = 300
+UNPACK_SECONDS = 120
 
 
 def linker(tree):
@@ -19,11 +21,13 @@ def linker(tree):
 
 def fetch(what):
     """The tree that scripts/fetch-peers makes, or Skip."""
+    seconds = max(1, int(DEADLINE - time.monotonic()))
     try:
         run = subprocess.run([ROOT / "scripts/fetch-peers", what, PEERS], text=True, capture_output=True,
-                             timeout=FETCH_SECONDS, stdin=subprocess.DEVNULL)
+                             timeout=seconds + UNPACK_SECONDS, stdin=subprocess.DEVNULL,
+                             env={**os.environ, "PEERS_TIMEOUT": str(seconds)})
     except subprocess.TimeoutExpired:
-        raise Skip(f"{what} could not be fetched in {FETCH_SECONDS} s") from None
+        raise Skip(f"{what} could not be fetched and unpacked in {seconds + UNPACK_SECONDS} s") from None
     if run.returncode == 77:
         raise Skip(run.stderr.strip().splitlines()[-1])
     assert run.returncode == 0, run.stderr
