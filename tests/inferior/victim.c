@@ -107,10 +107,13 @@ static void work(uint64_t argument)
 	__sync_fetch_and_add(&v->completed, 1);
 }
 
-static void slow(uint64_t argument)
+/* Until it is let go. */
+static void held(uint64_t argument)
 {
+	(void)argument;
 	__sync_fetch_and_add(&v->entered, 1);
-	usleep((useconds_t)argument);
+	while (!v->released)
+		usleep(1000);
 	trash_vectors();
 	__sync_fetch_and_add(&v->completed, 1);
 }
@@ -263,13 +266,22 @@ static void kind_recv(void)
 		wrong("recv: %s", strerror(errno));
 }
 
-static volatile sig_atomic_t handled;
+static volatile sig_atomic_t handled, reading;
+
+static void set_alarm(void)
+{
+	struct itimerval t = { .it_value.tv_usec = 4000 };
+
+	setitimer(ITIMER_REAL, &t, NULL);
+}
 
 static void handler(int sig)
 {
-	(void)sig;
 	handled++;
 	__sync_fetch_and_add(&v->signals, 1);
+	/* It may have come before the call that it is to interrupt. */
+	if (sig == SIGALRM && reading)
+		set_alarm();
 }
 
 /* Returns only when its handler has run. */
@@ -284,16 +296,17 @@ static void kind_sigsuspend(void)
 		wrong("sigsuspend returned without a signal");
 }
 
-/* The timer must interrupt the read, every time: otherwise nobody would ever wake it. */
+/* The timer must interrupt the read, every time: one signal lost, and nobody would ever wake it. */
 static void kind_alarm(void)
 {
 	sig_atomic_t before = handled;
 	char c;
 	ssize_t n;
-	struct itimerval t = { .it_value.tv_usec = 4000 };
 
-	setitimer(ITIMER_REAL, &t, NULL);
+	reading = 1;
+	set_alarm();
 	n = read(silent_pipe[0], &c, 1);
+	reading = 0;
 	if (n >= 0 || errno != EINTR)
 		wrong("read on a silent pipe: %zd", n);
 	if (handled == before)
@@ -419,7 +432,7 @@ static void prepare(void)
 	sigaction(SIGUSR1, &sa, NULL);
 	sigaction(SIGALRM, &sa, NULL);
 	v->function[VICTIM_WORK] = (uintptr_t)work;
-	v->function[VICTIM_SLOW] = (uintptr_t)slow;
+	v->function[VICTIM_HELD] = (uintptr_t)held;
 	v->function[VICTIM_STUCK] = (uintptr_t)stuck;
 	v->function[VICTIM_CRASH] = (uintptr_t)crash;
 	v->function[VICTIM_EXIT] = (uintptr_t)end_thread;

@@ -13,7 +13,7 @@
 #define VICTIM_FD     3 /* shared memory, inherited */
 #define VICTIM_KINDS  16
 
-enum victim_function { VICTIM_WORK, VICTIM_SLOW, VICTIM_STUCK, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC,
+enum victim_function { VICTIM_WORK, VICTIM_HELD, VICTIM_STUCK, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC,
 		       VICTIM_N_FUNCTIONS };
 
 struct victim {
@@ -25,6 +25,7 @@ struct victim {
 	volatile uint64_t argument;
 	volatile uint64_t interrupted; /* sleep, poll, epoll_wait: EINTR, which a killed caller may cause */
 	volatile uint64_t signals;
+	volatile uint32_t released;    /* by the test: the function that is held returns */
 	pthread_spinlock_t spin; /* held from the start, for the kind of that name; whoever looks lets it go */
 	volatile uint64_t function[VICTIM_N_FUNCTIONS];
 };
