@@ -12,6 +12,8 @@ SUCCESS, INVALID_ARGS, UNINITIALIZED, INVALID_DEVICE, INVALID_SM, INVALID_WARP, 
 RUNNING, NO_EVENT, COMMUNICATION, NOT_SUPPORTED = 16, 22, 28, 46
 ATTACH_COMPLETE, DETACH_COMPLETE, ALL_SUSPENDED = 10, 11, 14
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+# The engine's socket is named after it, for all on this machine.
+LABEL = os.getpid()
 
 
 def u32(value=0):
@@ -39,13 +41,11 @@ def in_child(function):
 
 
 def say(scene, line, app=None, wait=True):
-    """One command to the program; its answer lines."""
+    """One command to the program; its answer lines, or what waits for them."""
     app = app or scene.app
     before = len(app.out().splitlines())
     app.popen.stdin.write(line.encode() + b"\n")
     app.popen.stdin.flush()
-    if not wait:
-        return None
 
     def answered():
         # Not poll(): this may be a child that has not started the program.
@@ -53,9 +53,11 @@ def say(scene, line, app=None, wait=True):
         lines = app.out().splitlines()[before:]
         return lines if lines and (lines[-1] == "ok" or lines[-1].startswith("error ")) else None
 
-    lines = wait_until(answered, line)
-    assert lines[-1] == "ok", (line, lines, app.err())
-    return lines[:-1]
+    def answer():
+        lines = wait_until(answered, line)
+        assert lines[-1] == "ok", (line, lines, app.err())
+        return lines[:-1]
+    return answer() if wait else answer
 
 
 def get(scene, name):
@@ -65,7 +67,7 @@ def get(scene, name):
 class Debugger:
     """The library loaded into this process."""
 
-    def __init__(self, scene, label=4242, session=0):
+    def __init__(self, scene, label=LABEL, session=0):
         self.scene, self.label, self.session = scene, label, session
         self.lib = ctypes.CDLL(str(scene.libcuda))
         numbers = [u32(), u32(), u32()]

@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import CudaScene, CudaSim, main, need_root, test, wait_until  # noqa: E402
+from harness import CudaScene, CudaSim, PATIENCE, main, need_root, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (COMMUNICATION, Debugger, INVALID_ARGS, NO_EVENT, SUCCESS, UNINITIALIZED, get,  # noqa: E402
                       in_child, kinds, say, scene, small, u32, u64)
@@ -155,7 +155,7 @@ def attach_before_the_driver_is_started():
 
 @test
 def launch_with_the_session_in_the_environment():
-    environment = {"CUDBG_GET_SESSION_FROM_ENV": "1", "CUDBG_IPC_FLAG_NAME": "1", "CUDBG_APICLIENT_PID": "4242",
+    environment = {"CUDBG_GET_SESSION_FROM_ENV": "1", "CUDBG_IPC_FLAG_NAME": "1", "CUDBG_APICLIENT_PID": str(debugger.LABEL),
                    "CUDBG_APICLIENT_REVISION": "142", "CUDBG_SESSION_ID": "7"}
     os.environ.update(environment)
     try:
@@ -403,7 +403,7 @@ def the_target_dies_in_a_call():
             assert d.call(94, 0, ctypes.create_string_buffer(92)) == COMMUNICATION
             d.call(1)
         in_child(session)
-        assert s.app.popen.wait(5) == -signal.SIGKILL
+        assert s.app.popen.wait(PATIENCE) == -signal.SIGKILL
 
 
 @test
@@ -447,7 +447,7 @@ def after_a_dead_debugger_the_flags_stay_and_can_be_taken_back():
             os._exit(0)
 
         def second():
-            d = Debugger(s, label=77)
+            d = Debugger(s, session=1)
             assert d.engage() & 0xffffffff == 20
             say(s, "call cudbgApiDetach")
             say(s, "set cudbgDebuggerInitialized 0")
@@ -479,7 +479,7 @@ def slow_locked_and_deadly_attach():
                 return
             raise AssertionError("it lives")
         in_child(deadly)
-        assert s.app.popen.wait(5) == -signal.SIGKILL
+        assert s.app.popen.wait(PATIENCE) == -signal.SIGKILL
 
 
 @test
@@ -522,8 +522,8 @@ def storms_floods_and_calls_from_the_callback():
             keep = debugger.CALLBACK(nosy)
             d.ok(44, keep, None)
             s.control("storm 1")
-            wait_until(lambda: len(answers) == 2, "callback")
-            assert answers == [44, NO_EVENT], answers
+            wait_until(lambda: len(answers) >= 2, "callback")
+            assert answers[:2] == [44, NO_EVENT], answers
         in_child(session)
 
 
@@ -548,7 +548,7 @@ def garbage_on_the_socket_harms_nobody():
         for role in list(range(7)) * 40:
             with socket.socket(socket.AF_UNIX) as c:
                 c.connect(str(s.gpu))
-                data = hello.pack(CudaSim.MAGIC if role else 7, role, 4242, 0, rng.choice([1, 1304]))
+                data = hello.pack(CudaSim.MAGIC if role else 7, role, debugger.LABEL, 0, rng.choice([1, 1304]))
                 for _ in range(rng.randrange(4)):
                     body = rng.randbytes(rng.randrange(60))
                     size = rng.choice([len(body) + 8, len(body) + 8, len(body), 3, 0xffffffff])

@@ -146,10 +146,10 @@ def attach_reaches_the_missing_gpu():
     for version in UNIFIED:
         for words in ((), ("init",)):
             with Target(driver(version), *words) as target:
-                outcome, result, out = target.error("label=4711", "attach")
+                outcome, result, out = target.error(f"label={target.pid}", "attach")
                 assert (outcome, result) == ("no_device", 39), (version, words, out)
                 assert "step wait for the engine" in out and "step call cudbgApiDetach" in out, out
-                assert any("4711" in name for name in target.sockets()), target.sockets()
+                assert any(str(target.pid) in name for name in target.sockets()), target.sockets()
                 assert target.value("cudbgResumeForAttachDetach") == 2
                 target.assert_untouched()
 

@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
 from harness import BIN, CudaScene, main, test, wait_until  # noqa: E402
-from debugger import Debugger, get, in_child, say  # noqa: E402
+from debugger import Debugger, LABEL, get, in_child, say  # noqa: E402
 
 PROBE = BIN.parent / "tests/cudbgshim_probe"
 SLOTS = {"11.8": 121, "12.0": 125, "12.2": 126, "12.3": 129, "12.4": 133, "12.5": 136, "12.6": 137, "12.7": 141,
@@ -24,7 +24,7 @@ class Probe:
         self.scene = scene
         in_child(lambda: engage(scene))
         # With ASan's dlopen() in between, a library's own search path does not count.
-        self.process = scene.start("probe", [PROBE, scene.libcuda, "4242"],
+        self.process = scene.start("probe", [PROBE, scene.libcuda, str(LABEL)],
                                    env={"LD_LIBRARY_PATH": str(scene.libraries)})
         self.seen = 0
         self.start = self.answer()
