@@ -169,10 +169,10 @@ ENGINE = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from engine import Engine, Skipped
-e = Engine(8, sys.argv[2])
+e = Engine(14, sys.argv[2])
 e.context = lambda: "the daemon's last words"
 def skip(): raise Skipped("not here")
-def stubborn(): e.run("sh", "-c", "trap '' TERM INT; echo begun; while :; do sleep 60; done", seconds=0.3)
+def stubborn(): e.run("sh", "-c", "trap '' TERM INT; echo begun; while :; do sleep 60; done", seconds=3)
 def deaf():
     while True:
         try:
