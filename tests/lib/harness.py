@@ -176,15 +176,15 @@ class Process:
     def err(self):
         return self.err_path.read_text(errors="replace")
 
-    def wait_line(self, which="out"):
+    def wait_line(self, which="out", words=""):
+        """The first line with these words in it."""
         read = self.out if which == "out" else self.err
 
-        def ready():
+        def found():
             assert self.popen.poll() is None, f"{self.name} exited {self.popen.returncode}: {self.err()}"
-            return "\n" in read()
+            return [line for line in read().split("\n")[:-1] if words in line]
 
-        wait_until(ready, f"ready line of {self.name}")
-        return read().split("\n", 1)[0]
+        return wait_until(found, f"ready line of {self.name}")[0]
 
     def stop(self, sig=signal.SIGTERM, patience=PATIENCE):
         if self.popen.poll() is None:
@@ -222,11 +222,12 @@ def descendants(pid):
 def kill_agent(pid):
     """Every process of the agent at once, as a service manager does when spawn dies: nobody is left to undo anything."""
     os.kill(pid, signal.SIGSTOP)
-    names = {p: status(p)["Name"] for p in descendants(pid)}
+    names = {p: status(p).get("Name", "") for p in descendants(pid)}
     assert "gpu-agent-heir" in names.values(), names
     # A worker that sees front die would undo what it did.
     for p in [*sorted(names, key=lambda p: names[p] != "gpu-agent-worke"), pid]:
-        os.kill(p, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(p, signal.SIGKILL)
     wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in [*names, pid]), "all are dead")
 
 
@@ -374,7 +375,7 @@ class Scene:
                 config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
             argv += ["--config", config]
         self.agentd = self.start("agentd", [*argv, *options], env=env)
-        self.agentd.wait_line("err")
+        self.agentd.wait_line("err", "ready on")  # warnings may come before
         if not user_mode:
             os.chmod(self.socket, 0o666)
         return self.agentd
