@@ -62,7 +62,7 @@ class Probe:
 def our_view(s):
     """What our agent says, after it has let go again."""
     session = s.attach()
-    snapshot = s.rpc.call("gpu.snapshot", session=session)
+    snapshot = s.rpc.call("gpu.snapshot", session=session, max_stop_ms=7000)
     assert s.rpc.call("session.detach", session=session) == {"ended": True}
     assert snapshot["complete"] and not s.target_state()["enabled"], snapshot
     return snapshot
@@ -241,6 +241,7 @@ def the_program_dies():
         probe = Probe(s, s.app.pid)
         probe.step("attach")
         s.app.popen.kill()
+        wait_until(lambda: status(s.app.pid)["State"][0] == "Z", "its tracer may ask for it")
         probe.step("detach")
         probe.end()
 

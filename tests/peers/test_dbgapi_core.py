@@ -30,6 +30,11 @@ def look(argv, core, *registers):
     return lines
 
 
+def dump(s, core, *argv):
+    """A machine may stand still for longer than queues do without being asked."""
+    return s.ctl("dump", s.app.pid, "--max-stop=7s", "-o", core, *argv)
+
+
 def planted(gfx, extra):
     code, kernel, lanes = KINDS[gfx]
     argv = build_dbgapi("dbgapi_core")
@@ -41,9 +46,9 @@ def planted(gfx, extra):
         queue = [q["id"] for q in s.target_state()["queues"]][1]
         s.control(f"waves {s.app.pid} {queue} halted 6 {pc:#x} group=2 vgprs=16 s3=0xdeadbeef v2=0x11111111 "
                   f"v2.5=0x22222222")
-        ours = s.rpc.call("gpu.snapshot", session=s.session, waves=True)["waves"]
+        ours = s.rpc.call("gpu.snapshot", session=s.session, waves=True, max_stop_ms=7000)["waves"]
         core = s.directory / "core"
-        run = s.ctl("dump", s.app.pid, "-o", core, *extra)
+        run = dump(s, core, *extra)
         if "TiB" in run.stderr:
             raise Skip("the program's address space is larger than any disk: a sanitizer's shadow")
         assert run.returncode == 0, run.stderr
@@ -94,7 +99,7 @@ def unified_core():
         s.control(f"waves {s.app.pid} {queue} halted 6 0x7f0000001000 group=2 vgprs=16 s3=0xdeadbeef")
         core = s.directory / "core"
         # A thread that gets no processor for too long is left out, and that is told.
-        wait_until(lambda: s.ctl("dump", s.app.pid, "--unified", "-o", core).returncode == 0, "a whole core", 60)
+        wait_until(lambda: dump(s, core, "--unified").returncode == 0, "a whole core", 60)
         got = look(argv, core, "s3")
         assert len(got.get("wave", ())) == 6 and [v for _, v in got["register"]] == ["efbeadde"] * 6, got
         program = os.readlink(f"/proc/{s.app.pid}/exe")
@@ -138,7 +143,7 @@ def unified_core_has_all_registers():
         os.kill(s.app.pid, signal.SIGSTOP)
         wait_until(lambda: all(status(int(t))["State"][0] == "T" for t in os.listdir(f"/proc/{s.app.pid}/task")), "stopped")
         core = s.directory / "core"
-        wait_until(lambda: s.ctl("dump", s.app.pid, "--unified", "-o", core).returncode == 0, "a whole core", 60)
+        wait_until(lambda: dump(s, core, "--unified").returncode == 0, "a whole core", 60)
         program = os.readlink(f"/proc/{s.app.pid}/exe")
         dead = gdb(commands, program, core)
         live = gdb(commands, "-p", s.app.pid)
