@@ -24,6 +24,8 @@ PC = 0x7F0000001000
 FAILURE, NO_MATCH, PARTIAL = 1, 3, 8
 LAYOUTS = ("r346", "r400", "r525", "r550", "r555", "r565", "r570", "r575", "r580", "r590", "r615")
 SANITIZED = "asan" in os.environ.get("BIN", "")
+# A simulated driver needs a second for all registers, and a machine may stand still for another one.
+STOP_MS, LEASE_MS = 7000, 60000
 
 
 class CoreRpc(Rpc):
@@ -62,7 +64,8 @@ def document(run, want=0):
 
 def fetch(s, **params):
     """The core, through the connection that has the lease."""
-    begun = s.rpc.call("core.begin", session=s.session, **params)
+    s.rpc.call("gpu.renew", session=s.session, lease_ms=LEASE_MS)
+    begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=STOP_MS, **params)
     data = b""
     while len(data) < begun["bytes"]:
         piece = s.rpc.call("core.read", session=s.session, offset=len(data), size=1 << 20)
@@ -71,6 +74,10 @@ def fetch(s, **params):
     path = s.directory / "core"
     path.write_bytes(data)
     return path
+
+
+def snapshot(s, **params):
+    return s.rpc.call("gpu.snapshot", session=s.session, waves=True, max_stop_ms=STOP_MS, **params)
 
 
 def timeless(doc):
@@ -115,7 +122,7 @@ def held(gfx):
     try:
         s.session = s.attach(control=True)
         s.pc = plant(s)
-        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=LEASE_MS)
     except BaseException:
         s.__exit__(*sys.exc_info())
         raise
@@ -134,7 +141,7 @@ def leave(s):
 def a_core_shows(gfx):
     s = held(gfx)
     try:
-        live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
+        live = snapshot(s, registers=True)
         core = fetch(s)
         leave(s)
         seen = document(ctl("analyze", core, "--waves", "--registers", "-j"))
@@ -171,8 +178,8 @@ def every_way_of_writing_shows_the_same():
         s.control(f"raise {s.app.pid} queue {s.target_state()['queues'][1]['id']} {EXCEPTIONS['wave_memory_violation']}")
         gpu_id = s.rpc.call("gpu.devices", session=s.session)["devices"][1]["gpu_id"]
         s.control(f"raise {s.app.pid} gpu {gpu_id} {EXCEPTIONS['device_memory_violation']}")
-        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
-        live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=LEASE_MS)
+        live = snapshot(s, registers=True)
         assert len(live["devices"]) == 2 and all(any(x["exceptions"] for x in live[k]) for k in ("devices", "queues")), live
         cores = {"split": fetch(s).rename(s.directory / "split")}
         for name, params in (("full", {"full": True}), ("unified", {"unified": True})):
@@ -200,9 +207,9 @@ def every_verb_takes_a_core_for_a_process():
                  ["memory", pid, hex(s.pc & ~0xfff), "64"],
                  ["memory", pid, "0", "64", "--space=lds", "--wave=0:0:1"], ["disassemble", pid, hex(s.pc)],
                  ["disassemble", pid, "--wave=0:0:0"], ["devices", pid], ["queues", pid, "-j"])
-        live = [s.ctl(*argv) for argv in verbs]
+        live = [s.ctl(*argv, f"--max-stop={STOP_MS}ms") for argv in verbs]
         saved = s.directory / "live.json"
-        assert s.ctl("snapshot", pid, "-j", "-o", saved).returncode == 0
+        assert s.ctl("snapshot", pid, f"--max-stop={STOP_MS}ms", "-j", "-o", saved).returncode == 0
         core = fetch(s)
         leave(s)
         for argv, was in zip(verbs, live):
@@ -298,8 +305,8 @@ def cuda_core(release="12.4", full=False, **kwargs):
         for sm, warp in itertools.product(range(3), range(8)):
             s.control(f"memory shared 0 {sm} {warp} 0 hex=" + "a5" * 256)
         s.session = s.attach(control=True)
-        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
-        s.live = s.rpc.call("gpu.snapshot", session=s.session, waves=True, registers=True)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=LEASE_MS)
+        s.live = snapshot(s, registers=True)
         s.core = fetch(s, full=full)
     except BaseException:
         s.__exit__(*sys.exc_info())
@@ -377,7 +384,7 @@ def every_verb_takes_a_cuda_core():
         verbs = (["waves", pid, "-j"], ["registers", pid, wave, "--bank=vector", "--range=0-9"],
                  ["registers", pid, wave, "-j"], ["memory", pid, "0", "64", "--space=lds", f"--wave={wave}"],
                  ["devices", pid], ["queues", pid, "-j"])
-        live = [s.ctl(*argv) for argv in verbs]
+        live = [s.ctl(*argv, f"--max-stop={STOP_MS}ms") for argv in verbs]
         leave(s)
         for argv, was in zip(verbs, live):
             verb, _, *rest = argv
@@ -441,7 +448,7 @@ def cores_of_others_say_what_they_can():
     s = held("gfx90a")
     try:
         core = fetch(s)
-        live = s.rpc.call("gpu.snapshot", session=s.session, waves=True)
+        live = snapshot(s)
         foreign = s.directory / "foreign"
         foreign.write_bytes(without_our_note(core.read_bytes()))
         seen = document(ctl("analyze", foreign, "--waves", "-j"))
@@ -479,7 +486,7 @@ def what_is_no_core_is_refused_with_the_reason():
         pid = s.app.pid
         s.rpc.call("gpu.resume", session=s.session)
         s.rpc.call("session.detach", session=s.session)
-        assert s.ctl("dump", pid, "--compress=zstd", "-o", packed).returncode == 0
+        assert s.ctl("dump", pid, f"--max-stop={STOP_MS}ms", "--compress=zstd", "-o", packed).returncode == 0
         assert document(ctl("analyze", packed, "-j"))["wave_count"] == 14
         # Behind something to skip, as pzstd does it, and where there is no place to expand it.
         bad.write_bytes(struct.pack("<II", 0x184d2a50, 4) + bytes(4) + packed.read_bytes())
@@ -628,9 +635,15 @@ def its_death_is_an_error():
         assert got.returncode == FAILURE and "ended early" in got.stderr, got
         got = run("exit 127", "snapshot", "--core", core)
         assert got.returncode == FAILURE and "cannot run" in got.stderr, got
-        got = run(f"echo $$ >{s.directory}/pid; exec sleep 600", "analyze", core, "--timeout=1s")
-        assert got.returncode == 7, got
-        hung = int((s.directory / "pid").read_text())
+        mark = s.directory / "pid"
+
+        def hangs():
+            """Its number, if it came so far in that second."""
+            got = run(f"echo $$ >{mark}; exec sleep 600", "analyze", core, "--timeout=1s")
+            assert got.returncode == 7, got
+            return mark.exists() and mark.read_text()
+
+        hung = int(wait_until(hangs, "a program in its place begins"))
         assert not os.path.exists(f"/proc/{hung}"), "it outlives whoever asked"
 
 
