@@ -30,8 +30,27 @@ FAILURE, BUDGET, PARTIAL = 1, 7, 8
 LARGE = "runtime ttmp; queues 8; threads 60; spin"
 
 
+# A simulated driver needs a second for what follows, and a machine may stand still for another one.
+STOP_MS = 7000
+
+
 def scene(gpus="gfx942", app=APP, **kwargs):
     return Scene(app=app, gpus=gpus, **kwargs)
+
+
+def dump(s, *argv, **kwargs):
+    return s.ctl("dump", s.app.pid, f"--max-stop={STOP_MS}ms", *argv, **kwargs)
+
+
+def start_dump(s, *argv):
+    """In the background, saying nothing."""
+    return subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), f"--max-stop={STOP_MS}ms", *map(str, argv)],
+                            env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+
+
+def begin(s, **params):
+    return s.rpc.call("core.begin", session=s.session, max_stop_ms=STOP_MS, **params)
 
 
 def plant(s, text="breakpoint 64 0x7f0000001000 group=4 vgprs=16"):
@@ -62,7 +81,7 @@ def segments(data):
 
 def fetch(s, size=1 << 20):
     """The file, through the socket."""
-    begun = s.rpc.call("core.begin", session=s.session)
+    begun = begin(s)
     data, at = b"", 0
     while at < begun["bytes"]:
         piece = s.rpc.call("core.read", session=s.session, offset=at, size=size)
@@ -128,7 +147,7 @@ def what_was_not_begun_cannot_be_read():
         s.session = s.attach()
         error = s.rpc.error("core.read", session=s.session, offset=0, size=1)
         assert error.name == "failed" and "core.begin" in error.hint, error
-        s.rpc.call("core.begin", session=s.session)
+        begin(s)
         assert s.rpc.call("core.end", session=s.session) == {}
         assert s.rpc.error("core.read", session=s.session, offset=0, size=1).name == "failed"
 
@@ -137,7 +156,7 @@ def what_was_not_begun_cannot_be_read():
 def one_writer_at_a_time():
     with scene() as s:
         s.session = s.attach()
-        s.rpc.call("core.begin", session=s.session)
+        begin(s)
         other = Rpc(s.socket)
         session = s.attach(rpc=other)
         assert other.error("core.begin", session=session).name == "busy"
@@ -148,7 +167,7 @@ def one_writer_at_a_time():
             reply = other.call_raw("core.read", {"session": session, "offset": 0, "size": 1})
             return "error" in reply
         wait_until(forgotten, "the core is forgotten with its writer")
-        assert other.call("core.begin", session=session)["complete"]
+        assert other.call("core.begin", session=session, max_stop_ms=STOP_MS)["complete"]
         other.close()
 
 
@@ -156,12 +175,12 @@ def one_writer_at_a_time():
 def an_estimate_stops_nothing():
     with scene() as s:
         plant(s)
-        run = s.ctl("dump", s.app.pid, "--estimate")
+        run = dump(s, "--estimate")
         assert run.returncode == 0 and run.stdout.startswith("at most "), run.stderr
         s.session = s.attach()
         most = s.rpc.call("core.begin", session=s.session, estimate=True)
         assert most["stopped_us"] == 0 and most["copied_bytes"] == 0, most
-        real = s.rpc.call("core.begin", session=s.session)
+        real = begin(s)
         assert real["bytes"] <= most["bytes"], (real, most)
         whole = s.rpc.call("core.begin", session=s.session, estimate=True, full=True)
         assert whole["bytes"] >= most["bytes"]
@@ -173,7 +192,7 @@ def the_file_is_whole_and_private():
         plant(s)
         path = s.directory / "out" / "core"
         path.parent.mkdir()
-        run = s.ctl("dump", s.app.pid, "-o", path, "-j")
+        run = dump(s, "-o", path, "-j")
         assert run.returncode == 0, run.stderr
         told = json.loads(run.stdout)
         assert told["file"] == str(path) and told["lost_bytes"] == 0 and told["core"]["complete"], told
@@ -181,9 +200,9 @@ def the_file_is_whole_and_private():
         assert len(data) == told["core"]["bytes"] and segments(data)[0] == 224
         assert path.stat().st_mode & 0o777 == 0o600
         # -o replaces; the name chosen by the program does not.
-        assert s.ctl("dump", s.app.pid, "-o", path).returncode == 0
+        assert dump(s, "-o", path).returncode == 0
         for want in (0, FAILURE):
-            run = s.ctl("dump", s.app.pid, cwd=path.parent)
+            run = dump(s, cwd=path.parent)
             assert run.returncode == want, run.stderr
         assert sorted(p.name for p in path.parent.iterdir()) == ["core", f"gpucore.{s.app.pid}"]
         runs_on(s)
@@ -193,7 +212,7 @@ def the_file_is_whole_and_private():
 def compressed_is_the_same_file():
     with scene() as s:
         plant(s)
-        run = s.ctl("dump", s.app.pid, "-o", s.directory / "core.zst", "--compress=zstd")
+        run = dump(s, "-o", s.directory / "core.zst", "--compress=zstd")
         assert run.returncode == 0, run.stderr
         if not shutil.which("zstd"):
             raise Skip("no zstd program to expand it with")
@@ -207,12 +226,12 @@ def everything_is_in_a_full_core():
     with scene(gpus="gfx90a", app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         path = s.directory / "core"
-        run = s.ctl("dump", s.app.pid, "--full", "-o", path)
+        run = dump(s, "--full", "-o", path)
         assert run.returncode == 0, run.stderr
         _, found = segments(path.read_bytes())
         # The program's stack is nobody's idea of what explains a wave.
-        maps = pathlib.Path(f"/proc/{s.app.pid}/maps").read_text().splitlines()
-        stack = int(next(line for line in maps if line.endswith("[stack]")).split("-")[0], 16)
+        maps = pathlib.Path(f"/proc/{s.app.pid}/maps").read_text()
+        stack = int(re.search(r"-(\w+) .*\[stack\]$", maps, re.M)[1], 16) - 1  # it grows at the other end
         assert any(a <= stack < a + len(d) for a, d in found)
         assert path.stat().st_blocks * 512 < path.stat().st_size, "zeros became holes"
         runs_on(s)
@@ -226,9 +245,7 @@ def an_interrupted_dump_leaves_nothing():
         directory.mkdir()
         ended = set()
         for delay in (0.01, 0.03, 0.06, 0.1, 0.15, 0.2):
-            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
-            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--full", "-o", directory / "core"],
-                                   env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = start_dump(s, "--full", "-o", directory / "core")
             time.sleep(delay)
             run.send_signal(signal.SIGINT)
             status = run.wait(60)
@@ -262,9 +279,7 @@ def an_interrupted_dump_leaves_no_hidden_name():
             def interrupted():
                 """Before the queues are stopped, which takes three seconds; a dump that ended earlier leaves nothing either."""
                 s.control("delay suspend 3000 1")
-                run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--max-stop=7s", "-o", old / name],
-                                       env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)},
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                run = start_dump(s, "-o", old / name)
                 wait_until(lambda: left() or run.poll() is not None, "the file is made")
                 run.terminate()  # background jobs of a shell ignore Ctrl-C
                 code = run.wait(60)
@@ -277,6 +292,12 @@ def an_interrupted_dump_leaves_no_hidden_name():
         runs_on(s)
 
 
+def let_alone(s):
+    """What somebody who is dead had asked for may begin later than that."""
+    state = s.target_state()
+    return not (s.worker_pids() or s.rpc.call("session.list")["sessions"] or state["enabled"] or state["suspended_queues"])
+
+
 @test
 def a_killed_dump_leaves_nothing_and_nobody_stopped():
     """By SIGKILL, at any moment: no file, no name, no suspended queue, no session."""
@@ -285,23 +306,17 @@ def a_killed_dump_leaves_nothing_and_nobody_stopped():
         directory = s.directory / "out"
         directory.mkdir()
         for delay in (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2):
-            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
-            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--full", "-o", directory / "core"],
-                                   env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = start_dump(s, "--full", "-o", directory / "core")
             time.sleep(delay)
             run.kill()
             killed = run.wait(60) == -signal.SIGKILL
-            # What it had asked for before may still be under way.
-            for _ in range(10):
-                time.sleep(0.02)
-                wait_until(lambda: not s.worker_pids(), "its session is over")
-            wait_until(lambda: not s.rpc.call("session.list")["sessions"], "front has heard of it")
+            wait_until(lambda: let_alone(s), "its session is over")
             left = [p.name for p in directory.iterdir()]
             # A file system without nameless files keeps a hidden one.
             assert killed and all(name.startswith(".core.") for name in left) or left == ["core"], (delay, left)
-            assert not s.target_state()["enabled"] and not s.target_state()["suspended_queues"]
             for p in directory.iterdir():
                 p.unlink()
+        wait_until(lambda: let_alone(s), "nobody is there any more")
         runs_on(s)
 
 
@@ -312,15 +327,15 @@ def progress_says_how_fast_and_how_long():
         need_small(s)
         for q in s.target_state()["queues"]:
             s.control(f"waves {s.app.pid} {q['id']} spin 1000 0x7f0000001000 group=4 vgprs=64")
-        argv = ["dump", s.app.pid, "--full", "--compress=zstd", "--max-stop=7s", "-o", s.directory / "core"]
+        argv = ["--full", "--compress=zstd", "-o", s.directory / "core"]
         line = r"^\d[\d.]* [KMGT]?i?B of \d[\d.]* [KMG]iB, \d[\d.]* [KMGT]?i?B/s, \S+.* left$"
 
         def told():
-            run = s.ctl(*argv, "--progress", patience=200)
+            run = dump(s, *argv, "--progress", patience=200)
             assert run.returncode in (0, BUDGET), run.stderr  # it is not about the stop
             return re.search(line, run.stderr, re.M)
         wait_until(told, "a dump that takes longer than half a second", 60)
-        assert " left" not in s.ctl(*argv, patience=200).stderr
+        assert " left" not in dump(s, *argv, patience=200).stderr
 
 
 @test
@@ -331,20 +346,20 @@ def where_there_is_no_room():
         small.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], check=True)
         try:
-            run = s.ctl("dump", s.app.pid, "-o", small / "core")
+            run = dump(s, "-o", small / "core")
             assert run.returncode == FAILURE and "the core needs" in run.stderr, run.stderr
             # Now the simulator would refuse the first suspend, and say so.
             s.control("errno suspend EIO 1")
-            run = s.ctl("dump", s.app.pid, "--full", "-o", small / "core")
+            run = dump(s, "--full", "-o", small / "core")
             assert run.returncode == FAILURE and "the core needs" in run.stderr, run.stderr
             assert list(small.iterdir()) == []
         finally:
             subprocess.run(["umount", small], check=True)
-        run = s.ctl("dump", s.app.pid, "-o", s.directory / "nowhere" / "core")
+        run = dump(s, "-o", s.directory / "nowhere" / "core")
         assert run.returncode == FAILURE and "No such file" in run.stderr, run.stderr
         assert s.ctl("snapshot", s.app.pid).returncode != 0, "no dump has tried to suspend"
         for bad in (["--light", "--full"], ["--compress=gzip"]):
-            assert s.ctl("dump", s.app.pid, *bad).returncode == 2
+            assert dump(s, *bad).returncode == 2
         runs_on(s)
 
 
@@ -365,17 +380,17 @@ def what_is_no_file_stays_what_it_is():
         s.control("errno suspend EIO 1")
         for name, why in (("fifo", "not a regular file"), ("null", "not a regular file"), ("nowhere", "No such file"),
                           ("../out", "Is a directory"), ("", "Is a directory")):
-            run = s.ctl("dump", s.app.pid, "-o", f"{out}/{name}")
+            run = dump(s, "-o", f"{out}/{name}")
             assert run.returncode == FAILURE and why in run.stderr, (name, run.stderr)
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as cat:
             run = subprocess.run([BIN / "gpu-agentctl", "dump", str(s.app.pid), "-o", f"/proc/self/fd/{cat.stdin.fileno()}"],
                                  env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}, capture_output=True, text=True,
                                  pass_fds=[cat.stdin.fileno()], check=False, timeout=60)
         assert run.returncode == FAILURE and "not a regular file" in run.stderr, run.stderr
-        run = s.ctl("dump", s.app.pid, cwd=out)
+        run = dump(s, cwd=out)
         assert run.returncode == FAILURE and "File exists" in run.stderr and "-o FILE" in run.stderr, run.stderr
         assert s.ctl("snapshot", s.app.pid).returncode != 0, "no dump has tried to suspend"
-        assert s.ctl("dump", s.app.pid, "-o", out / "link").returncode == 0
+        assert dump(s, "-o", out / "link").returncode == 0
         assert (out / "link").is_symlink() and segments((out / "file").read_bytes())[0] == 224
         assert (out / "fifo").is_fifo() and pathlib.Path("/dev/null").is_char_device()
         assert (out / f"gpucore.{s.app.pid}").read_bytes() == b"mine"
@@ -480,7 +495,7 @@ def a_full_core_is_written_in_slices():
         s.session = s.attach()
         other = Rpc(s.socket)
         looker = s.attach(rpc=other)
-        begun = s.rpc.call("core.begin", session=s.session, full=True)
+        begun = begin(s, full=True)
         fd = disk_file(s)
         reply = answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session))["result"]
         assert not reply["done"] and 0 < reply["position"] < begun["bytes"], reply
@@ -500,7 +515,7 @@ def what_cannot_be_written_to_is_refused():
         s.session = s.attach()
         worker, = s.worker_pids()
         assert s.rpc.error("core.write", session=s.session).name == "failed"
-        s.rpc.call("core.begin", session=s.session)
+        begin(s)
         before = descriptors(worker), descriptors(s.front_pid())
         (s.directory / "file").write_bytes(b"x")
         pipe, pair = os.pipe(), socket.socketpair()
@@ -530,7 +545,7 @@ def descriptors_that_nobody_wants_are_closed():
     """With requests that take none, too many at once, before a request that never ends, and pipelined."""
     with scene() as s:
         s.session = s.attach()
-        s.rpc.call("core.begin", session=s.session)
+        begin(s)
         front, (worker,) = s.front_pid(), s.worker_pids()
         before = descriptors(front), descriptors(worker)
         fd = disk_file(s)
@@ -558,6 +573,10 @@ def descriptors_that_nobody_wants_are_closed():
         assert sorted(replies) == numbers and "result" in replies[numbers[0]], replies
         for reply in replies.values():
             assert "result" in reply or reply["error"]["data"]["name"] == "busy", reply
+        # The last one has its file open until it is done; each call writes for so long only.
+        done = [reply["result"]["done"] for _, reply in sorted(replies.items()) if "result" in reply][-1]
+        while not done:
+            done = s.rpc.call("core.write", session=s.session)["done"]
         assert (descriptors(front), descriptors(worker)) == before
         os.close(fd)
         runs_on(s)
@@ -573,13 +592,13 @@ def the_file_is_let_go_with_its_owner():
         looker = s.attach(rpc=other)
         worker, = s.worker_pids()
         before = descriptors(worker)
-        s.rpc.call("core.begin", session=s.session, full=True)
+        begin(s, full=True)
         fd = disk_file(s)
         assert not answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session))["result"]["done"]
         assert descriptors(worker) == before + 1
         s.rpc.call("core.end", session=s.session)
         assert descriptors(worker) == before
-        s.rpc.call("core.begin", session=s.session, full=True)
+        begin(s, full=True)
         os.lseek(fd, 0, os.SEEK_SET)
         os.ftruncate(fd, 0)
         pass_fds(s.rpc, "core.write", [fd], session=s.session)
@@ -598,7 +617,7 @@ def the_program_writes_where_the_agent_does_not():
         raise Skip("no /dev/shm")
     with scene() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         plant(s)
-        run = s.ctl("dump", s.app.pid, "-o", f"{directory}/core", "-j")
+        run = dump(s, "-o", f"{directory}/core", "-j")
         assert run.returncode == 0, run.stderr
         assert os.path.getsize(f"{directory}/core") == json.loads(run.stdout)["core"]["bytes"]
         runs_on(s)
@@ -610,7 +629,7 @@ def a_full_disk_is_told_with_the_place():
         need_disk(s)
         plant(s)
         s.session = s.attach()
-        s.rpc.call("core.begin", session=s.session)
+        begin(s)
         worker, = s.worker_pids()
         resource.prlimit(worker, resource.RLIMIT_FSIZE, (65536, 65536))
         fd = disk_file(s)
@@ -677,7 +696,7 @@ def all_threads_are_in_a_unified_core():
 
         def whole():
             """A thread that gets no processor for too long is left out, and that is told."""
-            run = s.ctl("dump", s.app.pid, "--unified", "-o", path, "-j")
+            run = dump(s, "--unified", "-o", path, "-j")
             assert run.returncode in (0, PARTIAL), run.stderr
             return run.returncode == 0 and json.loads(run.stdout)["core"]
         told = wait_until(whole, "a core with all threads", 60)
@@ -697,14 +716,14 @@ def all_threads_are_in_a_unified_core():
         for sp, _ in threads.values():
             assert any(a <= sp < a + len(d) for a, d in found), hex(sp)
         assert untraced(s)
-        most = s.ctl("dump", s.app.pid, "--unified", "--estimate", "-j")
+        most = dump(s, "--unified", "--estimate", "-j")
         assert json.loads(most.stdout)["core"]["bytes"] >= told["bytes"], most.stdout
         runs_on(s)
 
 
 def told_of_threads(s):
     """(threads in a core, threads that are said to be missing)"""
-    core = s.rpc.call("core.begin", session=s.session, unified=True)
+    core = begin(s, unified=True)
     s.rpc.call("core.end", session=s.session)
     found = [re.match(r"registers of (\d+) threads", line) for line in core["missing"]]
     return core["thread_count"], sum(int(m[1]) for m in found if m)
@@ -760,9 +779,7 @@ def threads_run_on_after_a_kill_in_the_middle():
     with unified_scene() as s:
         beats = s.app_status().beats
         for i in range(12):
-            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
-            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "--unified", "-o", s.directory / "core"],
-                                   env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = start_dump(s, "--unified", "-o", s.directory / "core")
             workers = wait_until(lambda: s.worker_pids() or run.poll() is not None, "a worker")
             time.sleep(0.003 * i)
             for worker in workers if isinstance(workers, list) else []:
@@ -823,11 +840,11 @@ def cuda_cores_of_every_layout():
              "r590": 80, "r615": 80}
     with cuda_scene() as s:
         for layout, size in warps.items():
-            run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", f"--layout={layout}")
+            run = dump(s, "-o", s.directory / "core", f"--layout={layout}")
             assert run.returncode == 0, run.stderr
             found = sections((s.directory / "core").read_bytes())
             assert sum(len(d) for _, _, _, d in found[WARPS]) == 24 * size, layout
-        assert s.ctl("dump", s.app.pid, "-o", s.directory / "core", "--layout=r1").returncode == 2
+        assert dump(s, "-o", s.directory / "core", "--layout=r1").returncode == 2
         cuda_runs_on(s)
     with scene() as s:
         s.session = s.attach()
@@ -863,7 +880,7 @@ def cuda_core_without_some_registers():
     with cuda_scene("13.4") as s:
         s.control("few-registers 4")
         path = s.directory / "core"
-        run = s.ctl("dump", s.app.pid, "-o", path, "-j")
+        run = dump(s, "-o", path, "-j")
         assert run.returncode == PARTIAL, run
         told = json.loads(run.stdout)["core"]["missing"]
         assert told == ["some registers of 24 warps: the driver does not give them"], told
@@ -884,7 +901,7 @@ def managed_memory_whose_list_does_not_end():
         for wish, want in (("off", addresses), ("on", addresses[:64])):
             s.control(f"same-regions {wish}")
             path = s.directory / wish
-            run = s.ctl("dump", s.app.pid, "--full", "-o", path, "-j")
+            run = dump(s, "--full", "-o", path, "-j")
             assert run.returncode == (0 if wish == "off" else PARTIAL), run
             told = json.loads(run.stdout)["core"]["missing"]
             assert told == ([] if wish == "off" else
@@ -901,18 +918,18 @@ def cuda_core_through_the_command():
         s.control(f"memory global {address:#x} managed=1 hex=" + "5a" * 5000)
         light, full = s.directory / "light", s.directory / "full"
         for path, option in ((light, "--light"), (full, "--full")):
-            run = s.ctl("dump", s.app.pid, option, "-o", path, "-j")
+            run = dump(s, option, "-o", path, "-j")
             assert run.returncode == 0, run.stderr
             told = json.loads(run.stdout)
             assert told["core"]["bytes"] == path.stat().st_size and told["lost_bytes"] == 0, told
         assert GLOBAL not in sections(light.read_bytes())
         regions = {a: d for _, _, a, d in sections(full.read_bytes())[GLOBAL]}
         assert regions[address] == b"\x5a" * 5000, regions.keys()
-        run = s.ctl("dump", s.app.pid, "--estimate")
+        run = dump(s, "--estimate")
         assert run.returncode == 0 and run.stdout.startswith("at most "), run.stderr
         # Nothing leaves the place of a file that is there already.
         for want in (0, FAILURE):
-            assert s.ctl("dump", s.app.pid, cwd=s.directory).returncode == want
+            assert dump(s, cwd=s.directory).returncode == want
         cuda_runs_on(s)
 
 
@@ -925,12 +942,13 @@ def a_cuda_core_within_a_budget():
         begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=10)
         if begun["complete"]:
             raise Skip("it was read in time")
-        assert begun["budget_exceeded"] and any("stop budget" in m for m in begun["missing"]), begun
+        assert begun["budget_exceeded"], begun
+        assert any("stop budget" in m or "could not be read in time" in m for m in begun["missing"]), begun
         reply = s.rpc.call("core.read", session=s.session, offset=0, size=4 << 20)
         data = base64.b64decode(reply["data"])
-        assert sections(data)[WARPS] or any("device 0" in m for m in begun["missing"]), begun
+        assert sections(data).get(WARPS) or any("device 0" in m for m in begun["missing"]), begun
         assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
-        run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", "--max-stop", "10")
+        run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", "--max-stop=10ms")
         assert run.returncode in (0, BUDGET), run.stderr
         cuda_runs_on(s)
 
@@ -982,9 +1000,7 @@ def a_killed_worker_lets_cuda_devices_go():
     """In the middle of the stop, too."""
     with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
         for delay in (0, 0.02, 0.05, 0.1):
-            env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
-            run = subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), "-o", s.directory / "core"], env=env,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = start_dump(s, "-o", s.directory / "core")
             workers = wait_until(lambda: s.worker_pids() or run.poll() is not None, "a worker")
             time.sleep(delay)
             for worker in workers if isinstance(workers, list) else []:
