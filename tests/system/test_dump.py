@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Core files: whole or not there, written with the client's rights, and the target runs on."""
-import base64
 import contextlib
 import ctypes
 import json
@@ -18,39 +17,13 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import (BIN, CudaScene, Rpc, Scene, Skip, children, main, need_root, status, test,  # noqa: E402
-                     unsanitized, wait_until)
-
-APP = "runtime ttmp; queues 2; spin"
-FAILURE, BUDGET, PARTIAL = 1, 7, 8
-
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+from dumps import BUDGET, FAILURE, PARTIAL, STOP_MS, begin, dump, fetch, scene, start_dump  # noqa: E402
+from harness import BIN, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
 
 # A full core of it is more than a GiB: save areas, mostly.
 LARGE = "runtime ttmp; queues 8; threads 60; spin"
-
-
-# A simulated driver needs a second for what follows, and a machine may stand still for another one.
-STOP_MS = 7000
-
-
-def scene(gpus="gfx942", app=APP, **kwargs):
-    return Scene(app=app, gpus=gpus, **kwargs)
-
-
-def dump(s, *argv, **kwargs):
-    return s.ctl("dump", s.app.pid, f"--max-stop={STOP_MS}ms", *argv, **kwargs)
-
-
-def start_dump(s, *argv):
-    """In the background, saying nothing."""
-    return subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), f"--max-stop={STOP_MS}ms", *map(str, argv)],
-                            env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}, stdout=subprocess.DEVNULL,
-                            stderr=subprocess.DEVNULL)
-
-
-def begin(s, **params):
-    return s.rpc.call("core.begin", session=s.session, max_stop_ms=STOP_MS, **params)
 
 
 def plant(s, text="breakpoint 64 0x7f0000001000 group=4 vgprs=16"):
@@ -77,20 +50,6 @@ def segments(data):
         if kind == 1:
             found.append((address, data[at:at + length]))
     return machine, found
-
-
-def fetch(s, size=1 << 20):
-    """The file, through the socket."""
-    begun = begin(s)
-    data, at = b"", 0
-    while at < begun["bytes"]:
-        piece = s.rpc.call("core.read", session=s.session, offset=at, size=size)
-        bytes_ = base64.b64decode(piece["data"]) or bytes(piece["size"])
-        assert len(bytes_) == piece["size"] and piece["lost_bytes"] == 0
-        data += bytes_
-        at += piece["size"]
-    assert s.rpc.call("core.read", session=s.session, offset=at, size=1)["size"] == 0
-    return begun, data
 
 
 def need_small(s):
@@ -790,227 +749,6 @@ def threads_run_on_after_a_kill_in_the_middle():
             wait_until(lambda: untraced(s), "every thread runs")
         wait_until(lambda: s.app_status().beats > beats + 100, "they beat")
         runs_on(s)
-
-
-@test
-def cuda_has_no_unified_core():
-    with cuda_scene() as s:
-        s.session = s.attach()
-        assert s.rpc.error("core.begin", session=s.session, unified=True).name == "unsupported"
-        cuda_runs_on(s)
-
-
-# -- CUDA -----------------------------------------------------------------------------------------
-
-CUDA_RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
-
-
-def cuda_scene(release="12.4", sim="devices 2 sms=3 warps=8", **kwargs):
-    return CudaScene(release=release, sim=sim, **kwargs)
-
-
-def cuda_runs_on(s):
-    """Nothing is suspended, and the program answers."""
-    def free():
-        return not any(d["suspended"] for d in s.state()["devices"])
-    wait_until(free, "devices run")
-    beats = s.app_status().beats
-    wait_until(lambda: s.app_status().beats > beats, "heartbeat")
-
-
-def sections(data):
-    """{type: [(link, info, address, bytes)]} of a CUDA core, whose type numbers begin at 0x80000000."""
-    assert data[:9] == b"\x7fELF\x02\x01\x01\x33\x07" and struct.unpack_from("<HH", data, 16) == (4, 190)
-    table, = struct.unpack_from("<Q", data, 40)
-    n, = struct.unpack_from("<H", data, 60)
-    found = {}
-    for i in range(1, n):
-        _, kind, _, address, at, size, link, info, _, _ = struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i)
-        found.setdefault(kind & 0x7fffffff, []).append((link, info, address, data[at:at + size]))
-    return found
-
-
-GLOBAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 4, 5, 7, 15, 14
-
-
-@test
-def cuda_cores_of_every_layout():
-    """Records as long as those of the time; AMD has one layout only."""
-    warps = {"r346": 32, "r400": 32, "r525": 40, "r550": 40, "r555": 40, "r565": 40, "r570": 48, "r575": 64, "r580": 64,
-             "r590": 80, "r615": 80}
-    with cuda_scene() as s:
-        for layout, size in warps.items():
-            run = dump(s, "-o", s.directory / "core", f"--layout={layout}")
-            assert run.returncode == 0, run.stderr
-            found = sections((s.directory / "core").read_bytes())
-            assert sum(len(d) for _, _, _, d in found[WARPS]) == 24 * size, layout
-        assert dump(s, "-o", s.directory / "core", "--layout=r1").returncode == 2
-        cuda_runs_on(s)
-    with scene() as s:
-        s.session = s.attach()
-        assert s.rpc.error("core.begin", session=s.session, layout="r400").name == "unsupported"
-
-
-@test
-def cuda_cores_of_every_release():
-    """As many warps and lanes as a snapshot sees, with registers and the code."""
-    sizes = set()
-    for release in CUDA_RELEASES:
-        with cuda_scene(release) as s:
-            s.session = s.attach()
-            seen = s.rpc.call("gpu.snapshot", session=s.session)["wave_count"]
-            most = s.rpc.call("core.begin", session=s.session, estimate=True)
-            assert most["stopped_us"] == 0 and most["copied_bytes"] == 0, most
-            begun, data = fetch(s, 1 << 16)
-            assert begun["complete"] and begun["wave_count"] == seen == 24 and begun["stopped_us"] > 0, begun
-            assert most["bytes"] >= begun["bytes"] == len(data)
-            found = sections(data)
-            assert sum(len(d) for _, _, _, d in found[WARPS]) // 64 == 24
-            assert sum(len(d) for _, _, _, d in found[LANES]) // 56 == 24 * 32
-            assert len(found[REGISTERS]) == 24 * 32 and len(found[IMAGE]) == 1 and GLOBAL not in found
-            first = found[REGISTERS][0][3]
-            assert struct.unpack_from("<4I", first) == (0, 1, 2, 3), first[:16]
-            sizes.add(len(first))
-            cuda_runs_on(s)
-    assert max(sizes) == 255 * 4, sizes
-
-
-@test
-def cuda_core_without_some_registers():
-    with cuda_scene("13.4") as s:
-        s.control("few-registers 4")
-        path = s.directory / "core"
-        run = dump(s, "-o", path, "-j")
-        assert run.returncode == PARTIAL, run
-        told = json.loads(run.stdout)["core"]["missing"]
-        assert told == ["some registers of 24 warps: the driver does not give them"], told
-        assert {len(data) for _, _, _, data in sections(path.read_bytes())[REGISTERS]} == {16}
-        analyzed = s.ctl("analyze", path)
-        assert analyzed.returncode == 0 and "spin" in analyzed.stdout, analyzed
-        assert s.ctl("registers", "--core", path, "0:1:2").returncode == 0
-        cuda_runs_on(s)
-
-
-@test
-def managed_memory_whose_list_does_not_end():
-    """It comes in parts of 64; a driver that begins anew each time never gives the rest."""
-    with cuda_scene() as s:
-        addresses = [0x7f3000000000 + 0x1000 * i for i in range(70)]
-        for address in reversed(addresses):  # the last one planted is listed first
-            s.control(f"memory global {address:#x} managed=1 hex=" + "5a" * 16)
-        for wish, want in (("off", addresses), ("on", addresses[:64])):
-            s.control(f"same-regions {wish}")
-            path = s.directory / wish
-            run = dump(s, "--full", "-o", path, "-j")
-            assert run.returncode == (0 if wish == "off" else PARTIAL), run
-            told = json.loads(run.stdout)["core"]["missing"]
-            assert told == ([] if wish == "off" else
-                            ["managed memory: the driver's list of it does not come to an end"]), told
-            regions = {a for _, _, a, _ in sections(path.read_bytes())[GLOBAL]}
-            assert regions >= set(want) and len(regions & set(addresses)) == len(want), regions
-        cuda_runs_on(s)
-
-
-@test
-def cuda_core_through_the_command():
-    with cuda_scene() as s:
-        address = 0x7f3000000000
-        s.control(f"memory global {address:#x} managed=1 hex=" + "5a" * 5000)
-        light, full = s.directory / "light", s.directory / "full"
-        for path, option in ((light, "--light"), (full, "--full")):
-            run = dump(s, option, "-o", path, "-j")
-            assert run.returncode == 0, run.stderr
-            told = json.loads(run.stdout)
-            assert told["core"]["bytes"] == path.stat().st_size and told["lost_bytes"] == 0, told
-        assert GLOBAL not in sections(light.read_bytes())
-        regions = {a: d for _, _, a, d in sections(full.read_bytes())[GLOBAL]}
-        assert regions[address] == b"\x5a" * 5000, regions.keys()
-        run = dump(s, "--estimate")
-        assert run.returncode == 0 and run.stdout.startswith("at most "), run.stderr
-        # Nothing leaves the place of a file that is there already.
-        for want in (0, FAILURE):
-            assert dump(s, cwd=s.directory).returncode == want
-        cuda_runs_on(s)
-
-
-@test
-def a_cuda_core_within_a_budget():
-    """Warps that have failed come first; what did not fit is told, and everything runs again."""
-    with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
-        s.control("raise 0 3 5 14 lanes=0x1")
-        s.session = s.attach()
-        begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=10)
-        if begun["complete"]:
-            raise Skip("it was read in time")
-        assert begun["budget_exceeded"], begun
-        assert any("stop budget" in m or "could not be read in time" in m for m in begun["missing"]), begun
-        reply = s.rpc.call("core.read", session=s.session, offset=0, size=4 << 20)
-        data = base64.b64decode(reply["data"])
-        assert sections(data).get(WARPS) or any("device 0" in m for m in begun["missing"]), begun
-        assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
-        run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", "--max-stop=10ms")
-        assert run.returncode in (0, BUDGET), run.stderr
-        cuda_runs_on(s)
-
-
-def peaks_of(*pids):
-    """{program: MiB at most since its exec}"""
-    found = {}
-    for pid in pids:
-        with contextlib.suppress(OSError, KeyError):
-            facts = status(pid)
-            found[facts["Name"]] = int(facts["VmHWM"].split()[0]) >> 10
-    return found
-
-
-def watched(s, *argv):
-    """Run gpu-agentctl; exit status, what it said, and memory of it and its children while it ran."""
-    peaks = {}
-    env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
-    with open(s.directory / "out", "w+") as out, open(s.directory / "err", "w+") as err:
-        run = subprocess.Popen([BIN / "gpu-agentctl", *map(str, argv)], env=env, stdout=out, stderr=err)
-        while run.poll() is None:
-            peaks |= peaks_of(run.pid, *children(run.pid))
-            time.sleep(0.005)
-        out.seek(0), err.seek(0)
-        return run.returncode, out.read(), err.read(), peaks
-
-
-@test
-def a_whole_gpu_in_bounded_memory():
-    """132 SMs with 270,336 lanes: written within what a call may take, whatever the budget, and looked at."""
-    with CudaScene(app="init; context 0; module @CUBIN@; gpu launch spin grid=2112 block=128; listen", release="12.4",
-                   sim="devices 1 sms=132 warps=64") as s:
-        path = s.directory / "core"
-        s.session = s.attach()
-        code, _, err, peaks = watched(s, "dump", s.app.pid, "-o", path, "--max-stop=60s", "--timeout=100s")
-        # A simulated driver is slower than a real one: registers are missing then.
-        assert code == 0 or code == BUDGET and "registers of" in err, (code, err)
-        peaks |= peaks_of(s.agentd.pid, s.front_pid(), s.worker_pids()[0])
-        cuda_runs_on(s)
-        code, out, err, reading = watched(s, "analyze", path, "-j")
-        assert code == 0 and json.loads(out)["wave_count"] == 132 * 64, (code, err)
-        print("  MiB at most:", peaks, reading)
-        if "asan" not in os.environ.get("BIN", ""):
-            assert max([*peaks.values(), *reading.values()]) < 400, (peaks, reading)
-
-
-@test
-def a_killed_worker_lets_cuda_devices_go():
-    """In the middle of the stop, too."""
-    with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
-        for delay in (0, 0.02, 0.05, 0.1):
-            run = start_dump(s, "-o", s.directory / "core")
-            workers = wait_until(lambda: s.worker_pids() or run.poll() is not None, "a worker")
-            time.sleep(delay)
-            for worker in workers if isinstance(workers, list) else []:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-            run.wait(60)
-            cuda_runs_on(s)
-            for path in s.directory.glob("core*"):
-                path.unlink()
-            wait_until(lambda: not s.worker_pids(), "the worker is gone")
 
 
 if __name__ == "__main__":
