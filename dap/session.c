@@ -331,12 +331,14 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 {
 	struct agent_err ignored;
 	bool was_paused = d->paused;
+	uint32_t lease_ms;
 	int r;
 
 	dap_progress_begin(d, "Stopping the GPU queues", false);
 	if (!was_paused)
 		d->stop_end_ns = d->max_stop_ms ? clock_deadline_ms(d->max_stop_ms) : 0;
-	r = suspend(d, lease_left(d) ? lease_left(d) : 1, err);
+	lease_ms = lease_left(d);
+	r = suspend(d, lease_ms ? lease_ms : 1, err);
 	if (r == 0) {
 		d->paused = true;
 		r = dap_session_snapshot(d, false, err);
