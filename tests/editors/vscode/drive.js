@@ -6,7 +6,7 @@ const fs = require("fs");
 const { chromium } = require("playwright-core");
 
 const [url, pid, source, socket, out] = process.argv.slice(2);
-const PATIENCE = 90000; // a deadline only decides how long a failure takes
+const PATIENCE = 120000; // a deadline only decides how long a failure takes
 const FLAGS = [
 	"--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update",
 	"--disable-sync", "--no-first-run", "--disable-dev-shm-usage",
