@@ -46,7 +46,7 @@ static void keep_fd(int fd)
 /* A traced child reports stops first; a dead one is gone for good. */
 static void reap(pid_t pid)
 {
-	uint64_t deadline = clock_deadline_ms(5000);
+	uint64_t deadline = clock_deadline_ms(PATIENCE_MS);
 	int status;
 
 	while (clock_left_ms(deadline)) {
@@ -72,7 +72,7 @@ static void kill_children(void)
 /* @return the simulator's wait status, or -1 if it had to be killed. */
 static int stop_sim(void)
 {
-	uint64_t deadline = clock_deadline_ms(10000);
+	uint64_t deadline = clock_deadline_ms(PATIENCE_MS);
 	int status = -1;
 
 	if (env.sim <= 0)
@@ -192,7 +192,7 @@ static bool sim_start(const char *kernel, const char *gpus, const char *extra)
 		_exit(127);
 	}
 	close(p[1]);
-	if (!read_line(p[0], line, sizeof(line), 20000) || !str_starts_with(line, "ready ")) {
+	if (!read_line(p[0], line, sizeof(line), PATIENCE_MS) || !str_starts_with(line, "ready ")) {
 		close(p[0]);
 		return false;
 	}
@@ -338,15 +338,15 @@ void env_reaped(pid_t pid)
 			env.children[i] = env.children[--env.n_children];
 }
 
-static const struct simapp_status *map_status(const char *path)
+static struct simapp_status *map_status(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
 	void *p;
 
 	unlink(path);
 	if (fd < 0)
 		return NULL;
-	p = mmap(NULL, sizeof(struct simapp_status), PROT_READ, MAP_SHARED, fd, 0);
+	p = mmap(NULL, sizeof(struct simapp_status), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (p == MAP_FAILED || env.n_maps == MAPS_MAX)
 		return NULL;
@@ -388,7 +388,8 @@ bool target_start(struct target *t, const char *script)
 	keep_fd(t->in);
 	keep_fd(t->out);
 	keep_child(t->pid);
-	if (!read_line(t->out, line, sizeof(line), 20000) || !str_starts_with(line, "ready ")) {
+	if (!read_line(t->out, line, sizeof(line), PATIENCE_MS) ||
+	    !str_starts_with(line, "ready ")) {
 		CU_FAIL("simapp did not get ready");
 		unlink(status);
 		return false;
@@ -425,7 +426,7 @@ int target_reply(struct target *t, int timeout_ms)
 
 	if (poll(&p, 1, timeout_ms) != 1)
 		return -ETIMEDOUT;
-	if (!read_line(t->out, line, sizeof(line), 2000))
+	if (!read_line(t->out, line, sizeof(line), PATIENCE_MS))
 		return -EPIPE;
 	if (!strcmp(line, "ok"))
 		return 0;
@@ -441,7 +442,7 @@ int target_reply(struct target *t, int timeout_ms)
 int target_command(struct target *t, const char *command)
 {
 	target_send(t, command);
-	return target_reply(t, 5000);
+	return target_reply(t, PATIENCE_MS);
 }
 
 void target_kill(struct target *t)
@@ -466,9 +467,9 @@ uint64_t target_read_index(const struct target *t, uint32_t i)
 	return v;
 }
 
-bool target_queue_runs(const struct target *t, uint32_t i)
+static bool queue_moves(const struct target *t, uint32_t i, uint64_t within_ms)
 {
-	uint64_t first = target_read_index(t, i), deadline = clock_deadline_ms(500);
+	uint64_t first = target_read_index(t, i), deadline = clock_deadline_ms(within_ms);
 
 	while (clock_left_ms(deadline)) {
 		if (target_read_index(t, i) != first)
@@ -476,6 +477,16 @@ bool target_queue_runs(const struct target *t, uint32_t i)
 		usleep(2000);
 	}
 	return false;
+}
+
+bool target_queue_runs(const struct target *t, uint32_t i)
+{
+	return queue_moves(t, i, PATIENCE_MS);
+}
+
+bool target_queue_stands(const struct target *t, uint32_t i)
+{
+	return !queue_moves(t, i, 500);
 }
 
 struct thread_job {

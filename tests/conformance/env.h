@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "libkfdtrap/src/kfd_abi.h"
 #include "tests/simapp/status.h"
 #include "testlib.h"
@@ -26,6 +27,9 @@
 #define NEW_MASK     KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW)
 #define FAULT_MASK   KFDABI_EC_MASK(KFDABI_EC_DEVICE_MEMORY_VIOLATION)
 #define TRAP_MASK    KFDABI_EC_MASK(KFDABI_EC_QUEUE_WAVE_TRAP)
+
+/** For what comes at once, unless the machine is busy with something else. */
+#define PATIENCE_MS 30000
 
 /** A test with its own surroundings. */
 #define CONFORMANCE(name)                                                                          \
@@ -70,7 +74,7 @@ pid_t env_sim_lost(void);
 struct target {
 	pid_t pid;
 	int in, out;
-	const struct simapp_status *status;
+	struct simapp_status *status; /**< Only max_gap_ns may be written. */
 };
 
 /** A simapp that executed @p script and then listens for commands. */
@@ -86,8 +90,10 @@ void target_kill(struct target *t);
 /** Queue slot i of the status file. */
 const struct simapp_queue *target_queue(const struct target *t, uint32_t i);
 uint64_t target_read_index(const struct target *t, uint32_t i);
-/** Queue i consumes packets within half a second. */
+/** Queue i consumes packets. */
 bool target_queue_runs(const struct target *t, uint32_t i);
+/** Queue i consumes none for half a second. */
+bool target_queue_stands(const struct target *t, uint32_t i);
 
 /** Run in a forked child; its result.  The child is not reaped by anything else. */
 int env_in_child(int (*run)(void *data), void *data);
@@ -113,7 +119,7 @@ struct dbg {
 void dbg_init(struct dbg *d, pid_t pid);
 /** Bytes that arrived since the last call. */
 int dbg_bytes(struct dbg *d);
-/** Bytes arrived within a second. */
+/** Bytes arrive. */
 bool dbg_byte_comes(struct dbg *d);
 /** The kernel dropped its copy of dbg_fd (the own one is closed by this call). */
 bool dbg_closed(struct dbg *d);
@@ -138,11 +144,12 @@ void dbg_forget_new(struct dbg *d);
 /** seize + ENABLE; asserts success. */
 bool dbg_attach(struct dbg *d, pid_t pid, uint64_t mask);
 
-/** Poll an expression for up to two seconds. */
+/** Poll an expression until it holds, or patience ends. */
 #define EVENTUALLY(expr)                                                                           \
 	({                                                                                         \
-		bool eventually_ = false;                                                          \
-		for (int i_ = 0; i_ < 400 && !(eventually_ = (expr)); i_++)                        \
+		uint64_t end_ = clock_deadline_ms(PATIENCE_MS);                                    \
+		bool eventually_;                                                                  \
+		while (!(eventually_ = (expr)) && clock_left_ms(end_))                             \
 			usleep(5000);                                                              \
 		eventually_;                                                                       \
 	})

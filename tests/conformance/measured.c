@@ -445,7 +445,7 @@ CONFORMANCE(two_targets_are_independent)
 	TEST_EQ(dbg_send(&da, RUNTIME_MASK, 0, 0), 0);
 	TEST_EQ(target_reply(&b, 100), -ETIMEDOUT);
 	TEST_EQ(dbg_send(&db, RUNTIME_MASK, 0, 0), 0);
-	TEST_EQ(target_reply(&b, 2000), 0);
+	TEST_EQ(target_reply(&b, PATIENCE_MS), 0);
 	target_kill(&b);
 	TEST_EQ(dbg_query(&db, 0), -ESRCH);
 	TEST_EQ(dbg_query(&da, 0), -EAGAIN);

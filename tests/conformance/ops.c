@@ -36,12 +36,12 @@ bool dbg_byte_comes(struct dbg *d)
 {
 	struct pollfd p = { .fd = d->rd, .events = POLLIN };
 
-	return poll(&p, 1, 1000) == 1 && dbg_bytes(d) > 0;
+	return poll(&p, 1, PATIENCE_MS) == 1 && dbg_bytes(d) > 0;
 }
 
 bool dbg_closed(struct dbg *d)
 {
-	uint64_t deadline = clock_deadline_ms(2000);
+	uint64_t deadline = clock_deadline_ms(PATIENCE_MS);
 	ssize_t n;
 	char c;
 

@@ -83,14 +83,14 @@ static void killed_while_blocked(bool after)
 	dbg_init(&d, t.pid);
 	pid = env_spawn(suspender_run, &d);
 	TEST_EQ(EVENTUALLY(strstr(env_status(), "\"wait\":\"block\"") != NULL), true);
-	TEST_EQ(target_queue_runs(&t, 0), !after);
+	TEST_EQ(after ? target_queue_stands(&t, 0) : target_queue_runs(&t, 0), true);
 	/* Others are not held up. */
 	TEST_EQ(dbg_attach(&od, other.pid, 0), true);
 	TEST_EQ(dbg_query(&od, 0), -EAGAIN);
 	kill(pid, SIGKILL);
 	TEST_EQ(waitpid(pid, NULL, 0), pid);
 	env_reaped(pid);
-	TEST_EQ(EVENTUALLY(target_queue_runs(&t, 0)), true);
+	TEST_EQ(target_queue_runs(&t, 0), true);
 	TEST_EQ(EVENTUALLY(!strstr(env_status(), "\"wait\":\"block\"")), true);
 	TEST_EQ(dbg_attach(&d, t.pid, 0), true);
 }
@@ -137,7 +137,7 @@ CONFORMANCE(blocked_call_holds_its_target_until_released)
 	pthread_join(a, NULL);
 	pthread_join(b, NULL);
 	TEST_EQ(job.result, -EINVAL);
-	TEST_EQ(target_reply(&t, 2000), 0);
+	TEST_EQ(target_reply(&t, PATIENCE_MS), 0);
 }
 
 CONFORMANCE(activation_failures_show_as_state)
@@ -306,7 +306,7 @@ CONFORMANCE(destroy_restarts_after_a_signal)
 	TEST_EQ(EVENTUALLY(strstr(env_status(), "\"wait\":\"destroy\"") != NULL), true);
 	TEST_EQ(target_reply(&t, 50), -ETIMEDOUT);
 	TEST_EQ(dbg_resume(&d, &id, 1), 1);
-	TEST_EQ(target_reply(&t, 2000), 0);
+	TEST_EQ(target_reply(&t, PATIENCE_MS), 0);
 }
 
 static void file_is(const char *path, const char *want)
@@ -399,6 +399,7 @@ CONFORMANCE(killed_simulator_hangs_nobody)
 	struct target t;
 	struct dbg d;
 	pid_t sim;
+	int reply;
 
 	if (!env_sim("1.17", "gfx942", NULL) || !target_start(&t, "runtime skip") ||
 	    !dbg_attach(&d, t.pid, RUNTIME_MASK))
@@ -408,7 +409,8 @@ CONFORMANCE(killed_simulator_hangs_nobody)
 	sim = env_sim_lost();
 	kill(sim, SIGKILL);
 	TEST_EQ(waitpid(sim, NULL, 0), sim);
-	CU_ASSERT(target_reply(&t, 5000) < 0);
+	reply = target_reply(&t, PATIENCE_MS);
+	CU_ASSERT(reply < 0 && reply != -ETIMEDOUT);
 	CU_ASSERT(dbg_query(&d, 0) < 0);
 	TEST_EQ(umount2(env_dir(), MNT_DETACH), 0);
 	TEST_EQ(rmdir(env_dir()), 0);
@@ -417,21 +419,24 @@ CONFORMANCE(killed_simulator_hangs_nobody)
 /* Heartbeats go on through a whole session; only queues stop. */
 CONFORMANCE(cpu_threads_never_stop)
 {
-	uint64_t beats, gap = 0;
-	uint32_t ids[] = { 0, 1 };
+	uint64_t deadline = clock_deadline_ms(PATIENCE_MS), beats;
+	uint32_t ids[] = { 0, 1 }, n_quiet = 0;
+	struct simapp_thread *thread;
 	struct target t;
 	struct dbg d;
 
 	if (!attached("1.17", "gfx942", &t, &d, RUNTIME_MASK))
 		return;
-	for (int i = 0; i < 20; i++) {
-		beats = t.status->threads[0].beats;
+	thread = &t.status->threads[0];
+	/* A stop would show each time, a machine that is busy now and then. */
+	while (n_quiet < 20 && clock_left_ms(deadline)) {
+		thread->max_gap_ns = 0;
+		beats = thread->beats;
 		TEST_EQ(dbg_suspend(&d, 0, ids, 2), 2);
-		TEST_EQ(EVENTUALLY(t.status->threads[0].beats > beats + 2), true);
+		TEST_EQ(EVENTUALLY(thread->beats > beats + 2), true);
 		TEST_EQ(dbg_resume(&d, ids, 2), 2);
+		n_quiet += thread->max_gap_ns < UINT64_C(100000000);
 	}
-	gap = t.status->threads[0].max_gap_ns;
-	/* Far above what a busy machine adds to a real-time thread, far below a stop. */
-	CU_ASSERT(gap > 0 && gap < UINT64_C(100000000));
+	TEST_EQ(n_quiet, 20);
 	TEST_EQ(target_queue_runs(&t, 1), true);
 }
