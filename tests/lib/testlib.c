@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CUnit/TestRun.h>
@@ -93,6 +94,14 @@ uint64_t test_random(void)
 	state ^= state << 25;
 	state ^= state >> 27;
 	return state * UINT64_C(2685821657736338717);
+}
+
+uint64_t test_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
 static void test_done(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord failure)

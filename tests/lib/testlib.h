@@ -76,4 +76,7 @@ void *test_tail_alloc(size_t size);
 /** Deterministic pseudo random numbers; TEST_SEED in the environment changes the start. */
 uint64_t test_random(void);
 
+/** CPU time of this thread, for bounds: what other programs take is no part of it. */
+uint64_t test_cpu_ns(void);
+
 #endif /* TESTLIB_H */
