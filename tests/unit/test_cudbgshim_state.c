@@ -363,6 +363,9 @@ static void damaged_updates_are_repaired(void)
 
 	gpu_reset(5, 6, 32);
 	gpu_fill();
+	/* There is at least one that the update will leave out. */
+	gpu.valid[0] &= ~UINT64_C(2);
+	gpu.broken[0] &= gpu.valid[0];
 	gpu_install();
 	TEST_EQ_FATAL(cudbgshim_state_reader_create(s, 0, &reader), 0);
 	TEST_EQ(cudbgshim_state_reader_read(reader, &state), 0);
