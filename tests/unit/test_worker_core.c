@@ -32,7 +32,7 @@ static int look(struct target *t, struct rpc_arena *a, bool registers,
 		struct rpc_gpu_snapshot_result *ret)
 {
 	const struct snapshot_options o = { .waves = true, .each_wave = true,
-					    .registers = registers, .look_up_ms = 5000 };
+					    .registers = registers, .look_up_ms = 60000 };
 	struct agent_err err = { 0 };
 	struct snapshot seen;
 	int r;
