@@ -25,6 +25,7 @@ struct request {
 
 	enum ipc_kind start_kind; /**< Worker that was asked for, and the time it may take. */
 	uint32_t start_ms;
+	uint64_t start_end_ns; /**< When that time is over. */
 	uint32_t timeout_ms; /**< Of the call to the worker. */
 	uint32_t start_id; /**< Waiting for IPC_STARTED. */
 	uint64_t call_id;  /**< Waiting for a worker. */

@@ -19,8 +19,6 @@
 #include "base/str.h"
 #include "protocol/rpc_message.h"
 
-/* For an attach that had to wait for the end of another session. */
-#define ATTACH_AGAIN_MS 5000
 /* More than undoing takes, less than the client of session.detach waits. */
 #define END_MS 7000
 /* Text of unanswered calls, which waits in memfds while the worker is busy. */
@@ -694,7 +692,7 @@ void session_destroy(struct session *s)
 	if (s->kind == IPC_KIND_SESSION)
 		record_end(s);
 	while (!LIST_EMPTY(&s->comers))
-		spawner_start(LIST_FIRST(&s->comers), IPC_KIND_SESSION, ATTACH_AGAIN_MS);
+		spawner_start_again(LIST_FIRST(&s->comers));
 	if (s->kind == IPC_KIND_SESSION) {
 		s->front->n_sessions--;
 		spawner_status(s->front);

@@ -11,6 +11,7 @@
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/rules.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -124,9 +125,17 @@ void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms)
 {
 	r->start_kind = kind;
 	r->start_ms = timeout_ms;
+	r->start_end_ns = clock_deadline_ms(timeout_ms);
 	request_own(r, &r->front->waiting);
 	request_deadline(r, timeout_ms + START_GRACE_MS, start_expired);
 	ask_waiting(r->front);
+}
+
+void spawner_start_again(struct request *r)
+{
+	int left = clock_left_ms(r->start_end_ns);
+
+	spawner_start(r, r->start_kind, left > 0 ? (uint32_t)left : 1);
 }
 
 static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *err)

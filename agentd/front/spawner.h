@@ -11,6 +11,8 @@ int spawner_init(struct front *f, int spawn_fd);
 void spawner_deinit(struct front *f);
 /** Ask for a worker on behalf of @p r; the answer goes to the request's method. */
 void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms);
+/** Once more, when another session has ended: in what is left of the time. */
+void spawner_start_again(struct request *r);
 /**
  * Ask about hooks; hooks_answered() gets the answer.
  * @param document_fd  For a test, or -1; borrowed.

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
-from harness import CudaScene, status, wait_until
+from harness import CudaScene, Rpc, status, wait_until
 from debugger import get, say
 
 SMALL = "devices 2 sms=3 warps=8"
@@ -12,9 +12,31 @@ VARIABLES = ("cudbgIpcFlag", "cudbgRpcEnabled", "cudbgApiClientPid", "cudbgApiCl
              "cudbgDebuggerCapabilities", "cudbgUseExternalDebugger", "cudbgDebuggerInitialized")
 
 
+# A machine may stand still for longer than devices do without being asked.
+STOP_MS = 7000
+METHODS = ("gpu.snapshot", "wave.registers", "memory.read", "core.begin")
+VERBS = ("snapshot", "registers", "memory", "dump")
+
+
+class PatientRpc(Rpc):
+    """Looks have time where a test does not say how long."""
+
+    def call_raw(self, method, params):
+        return super().call_raw(method, {"max_stop_ms": STOP_MS, **params} if method in METHODS else params)
+
+
+class PatientScene(CudaScene):
+    def connect(self):
+        self.clients.append(PatientRpc(self.socket))
+        return self.clients[-1]
+
+    def ctl(self, verb, *argv, **kwargs):
+        return super().ctl(verb, *([f"--max-stop={STOP_MS}ms"] if verb in VERBS else []), *argv, **kwargs)
+
+
 def scene(release="12.4", sim=SMALL, **kwargs):
     kwargs.setdefault("user_mode", False)
-    return CudaScene(release=release, sim=sim, **kwargs)
+    return PatientScene(release=release, sim=sim, **kwargs)
 
 
 def assert_alive(s):
