@@ -119,7 +119,7 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_f
 	while (n < 0 && errno == EINTR);
 	/* A peer that left without reading everything is as gone as one that did. */
 	if (n < 0 && errno == ECONNRESET)
-		n = 0;
+		n = msg.msg_controllen = 0;
 	if (n < 0)
 		return -errno;
 	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)

@@ -222,6 +222,30 @@ static void truncated_messages_leak_no_descriptor(void)
 	close(pair[1]);
 }
 
+/* What lies where the descriptors of an earlier message were is no part of the end. */
+static void lost_peers_bring_no_descriptor(void)
+{
+	int pair[2], first[FD_MESSAGE_MAX], fds[FD_MESSAGE_MAX];
+	size_t n_first, n_fds = 9;
+	ssize_t got, end;
+	char c;
+
+	TEST_EQ_FATAL(fd_socketpair(0, pair), 0);
+	TEST_EQ(fd_send(pair[1], "never read", 10, NULL, 0), 10);
+	TEST_EQ(fd_send(pair[0], "x", 1, pair, 1), 1);
+	got = fd_recv(pair[1], &c, 1, first, &n_first);
+	close(pair[0]);
+	close(first[0]);
+	/* Nothing else uses the stack in between. */
+	end = fd_recv(pair[1], &c, 1, fds, &n_fds);
+	TEST_EQ(got, 1);
+	TEST_EQ(n_first, 1);
+	TEST_EQ(end, 0);
+	TEST_EQ(n_fds, 0);
+	TEST_EQ(fds[0], -1);
+	close(pair[1]);
+}
+
 /* With a full table the message arrives all the same, and its receiver is told. */
 static void descriptors_without_room_are_told(void)
 {
@@ -362,7 +386,7 @@ TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
 	   TEST(text_is_made_printable),
-	   TEST(truncated_messages_leak_no_descriptor),
+	   TEST(truncated_messages_leak_no_descriptor), TEST(lost_peers_bring_no_descriptor),
 	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
 	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
 	   TEST(deadlines_round_up));
