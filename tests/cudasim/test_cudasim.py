@@ -106,6 +106,11 @@ def threads(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
+def wait_threads(pid, n):
+    """The thread that attached is still listed when others know that it has ended."""
+    wait_until(lambda: threads(pid) == n, f"{n} threads")
+
+
 @test
 def attach_replays_and_detach_completes_in_every_release():
     for release in list(SLOTS)[1:]:
@@ -114,7 +119,7 @@ def attach_replays_and_detach_completes_in_every_release():
                 before = threads(s.app.pid)
                 d = Debugger(s)
                 assert kinds(d.attach()) == [7, 5, 1, 13, 2, 10]
-                assert threads(s.app.pid) == before + 1
+                wait_threads(s.app.pid, before + 1)
                 wait_until(lambda: d.callbacks >= 2, "callbacks")
                 assert get(s, "cudbgDebuggerInitialized") == 1 and get(s, "cudbgResumeForAttachDetach") == 0
                 d.ok(2, 0)
@@ -125,7 +130,7 @@ def attach_replays_and_detach_completes_in_every_release():
                 assert get(s, "cudbgUseExternalDebugger") == 0
                 assert kinds(d.attach(capabilities=9)) == [7, 1, 13, 2, 10]  # again, without push events
                 d.detach()
-                assert threads(s.app.pid) == before + 1
+                wait_threads(s.app.pid, before + 1)
             in_child(session)
 
 
@@ -410,13 +415,14 @@ def the_target_dies_in_a_call():
 def the_engine_dies_in_a_call():
     with small() as s:
         def session():
+            before = threads(s.app.pid)
             d = Debugger(s)
             d.attach()
-            before = threads(s.app.pid)
+            wait_threads(s.app.pid, before + 1)
             s.control("kill-engine suspendDevice")
             d.call(2, 0)
             assert d.call(36, 0, ctypes.byref(u32())) == COMMUNICATION
-            wait_until(lambda: threads(s.app.pid) == before - 1, "the thread ends")
+            wait_threads(s.app.pid, before)
         in_child(session)
 
 
