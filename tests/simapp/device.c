@@ -304,9 +304,18 @@ static int queue_register(struct app *a, const struct app_gpu *g, struct simapp_
 	return r;
 }
 
+static void queue_feed(const struct simapp_queue *q)
+{
+	volatile uint64_t *rd = (void *)(uintptr_t)q->read_index_addr;
+	volatile uint64_t *wr = (void *)(uintptr_t)q->write_index_addr;
+
+	if (q->alive && *wr < *rd + 8)
+		*wr = *rd + RING_SIZE / PACKET_SIZE / 2;
+}
+
 int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_id)
 {
-	struct simapp_queue q = { .queue_type = type };
+	struct simapp_queue q = { .alive = 1, .queue_type = type };
 	struct kfdabi_event_args wake = { .event_id = a->wake_event };
 	int r;
 
@@ -316,11 +325,14 @@ int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_
 		return -ENOSPC;
 	q.gpu_id = a->gpus[gpu].gpu_id;
 	r = queue_memory(a, &a->gpus[gpu], type, &q);
-	if (!r)
-		r = queue_register(a, &a->gpus[gpu], &q);
 	if (r)
 		return r;
-	q.alive = 1;
+	/* Whoever sees the queue finds packets in it, whenever the thread that goes on with them runs. */
+	if (!a->idle)
+		queue_feed(&q);
+	r = queue_register(a, &a->gpus[gpu], &q);
+	if (r)
+		return r;
 	a->status->queues[a->status->n_queues] = q;
 	__atomic_add_fetch(&a->status->n_queues, 1, __ATOMIC_RELEASE);
 	*ret_id = q.queue_id;
@@ -368,14 +380,8 @@ void device_queues_feed(struct app *a)
 {
 	uint32_t n = __atomic_load_n(&a->status->n_queues, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct simapp_queue *q = &a->status->queues[i];
-		volatile uint64_t *rd = (void *)(uintptr_t)q->read_index_addr;
-		volatile uint64_t *wr = (void *)(uintptr_t)q->write_index_addr;
-
-		if (q->alive && *wr < *rd + 8)
-			*wr = *rd + RING_SIZE / PACKET_SIZE / 2;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		queue_feed(&a->status->queues[i]);
 }
 
 /* ---- the rest ---- */

@@ -14,6 +14,9 @@ from harness import ROOT, Scene, main, test, wait_until  # noqa: E402
 
 PC = 0x7F0000001000
 APP = "runtime ttmp; queues 1; spin"
+# As long as the agent takes: where budgets are not what is tested, a machine that stands still must not use one up.
+STOP_MS = 7000
+LONG_STOP = f"--max-stop={STOP_MS}ms"
 # name: dies, lanes of a planted wave, has accumulation registers, flat_scratch is architected
 GENERATIONS = {"gfx90a": (1, 64, True, False), "gfx942": (8, 64, True, True), "gfx1030": (1, 32, False, False),
                "gfx1100": (1, 32, False, True), "gfx1201": (1, 32, False, True)}
@@ -24,7 +27,11 @@ def plant(s, text, queue=0):
 
 
 def registers(s, wave, **params):
-    return s.rpc.call("wave.registers", session=s.session, wave=wave, **params)["registers"]
+    return s.rpc.call("wave.registers", session=s.session, wave=wave, max_stop_ms=STOP_MS, **params)["registers"]
+
+
+def snapshot(s, **params):
+    return s.rpc.call("gpu.snapshot", session=s.session, **{"max_stop_ms": STOP_MS, **params})
 
 
 def by_name(bank):
@@ -41,7 +48,7 @@ def name(index, unit=0, queue=0):
 
 def read(s, space, address, size, wave, **params):
     got = s.rpc.call("memory.read", session=s.session, space=space, address=hex(address), size=size, wave=wave,
-                     **params)
+                     max_stop_ms=STOP_MS, **params)
     data = base64.b64decode(got["data"])
     assert len(data) == got["size"]
     return data
@@ -157,7 +164,7 @@ def waves_that_are_not_there():
                 ({"queue_id": 0, "unit": 1, "dispatch": 4096, "workgroup": [3, 0, 0], "wave_in_group": 0},
                  "no_such_wave", "not there"))
         for wave, code, text in rows:
-            error = s.rpc.error("wave.registers", session=s.session, wave=wave)
+            error = s.rpc.error("wave.registers", session=s.session, wave=wave, max_stop_ms=STOP_MS)
             assert error.name == code and text in error.message, (wave, error)
         runs_on(s)
 
@@ -168,7 +175,7 @@ def a_wave_is_found_where_it_moved_to():
     with Scene(app=APP, gpus="gfx1100") as s:
         plant(s, f"stopped 8 {PC:#x} group=4 workgroup=5,0,0 s3=1")
         s.session = s.attach()
-        group = s.rpc.call("gpu.snapshot", session=s.session, waves=True)
+        group = snapshot(s, waves=True)
         ref = next(w["ref"] for w in group["waves"] if w["ref"]["workgroup"] == [6, 0, 0] and
                    w["ref"]["wave_in_group"] == 2)
         assert ref["index"] == 6 and registers(s, ref)["wave"]["ref"] == ref
@@ -176,7 +183,7 @@ def a_wave_is_found_where_it_moved_to():
         got = registers(s, ref)
         assert got["wave"]["ref"]["index"] == 10 and by_name(got["scalar"])["s3"] == 2, got["wave"]
         # The representative of a group is a name.
-        doc = s.rpc.call("gpu.snapshot", session=s.session)
+        doc = snapshot(s)
         representative = doc["groups"][0]["representative"]
         assert registers(s, representative)["wave"]["ref"] == representative
         runs_on(s)
@@ -196,7 +203,8 @@ def lds_of_the_workgroup():
         assert read(s, "lds", 1000, 4096, name(6, 3)) == first[1000:]
         device = s.rpc.call("gpu.devices", session=s.session)["devices"][0]
         assert read(s, "lds", int(device["lds_base"], 16) + 36, 4, name(5, 3)) == first[36:40]
-        error = s.rpc.error("memory.read", session=s.session, space="lds", address="0x400", size=4, wave=name(4, 3))
+        error = s.rpc.error("memory.read", session=s.session, space="lds", address="0x400", size=4, wave=name(4, 3),
+                            max_stop_ms=STOP_MS)
         assert "0x400 bytes of lds" in error.message, error
         runs_on(s)
 
@@ -233,7 +241,8 @@ for gfx_ in GENERATIONS:
                 struct.pack("<I", 3 << 16 | 2)
             rows = (({"lane": lanes}, "lane"), ({"lane": 0, "address": hex(size)}, "outside"))
             for more, text in rows:
-                params = {"session": s.session, "space": "scratch", "address": "0x0", "size": 4, "wave": name(0), **more}
+                params = {"session": s.session, "space": "scratch", "address": "0x0", "size": 4, "wave": name(0),
+                          "max_stop_ms": STOP_MS, **more}
                 error = s.rpc.error("memory.read", **params)
                 assert text in error.message, (more, error)
             runs_on(s)
@@ -252,7 +261,7 @@ def memory_that_ends_where_a_piece_begins():
         memory.write(pointer + 12, struct.pack("<I", 96 | 3072 << 12))
         memory.write(pointer + 32, struct.pack("<QQ", base, 0))
         plant(s, f"halted 1 {PC:#x} group=1 scratch=1")
-        ask = "memory", s.app.pid, "0", "65536", "--space=scratch", "--wave=0:0:0", "--lane=3"
+        ask = "memory", s.app.pid, "0", "65536", "--space=scratch", "--wave=0:0:0", "--lane=3", LONG_STOP
         run = s.ctl(*ask, "-j")
         assert run.returncode == 8 and json.loads(run.stdout)["size"] == 49152, run
         assert len(base64.b64decode(json.loads(run.stdout)["data"])) == 49152, run
@@ -269,7 +278,8 @@ def private_memory_that_cannot_be_had():
     with Scene(app=APP, gpus="gfx1100") as s:
         s.session = s.attach()
         plant(s, f"halted 1 {PC:#x} group=1")
-        ask = {"session": s.session, "space": "scratch", "address": "0x0", "size": 4, "wave": name(0), "lane": 0}
+        ask = {"session": s.session, "space": "scratch", "address": "0x0", "size": 4, "wave": name(0), "lane": 0,
+               "max_stop_ms": STOP_MS}
         assert "no scratch memory" in s.rpc.error("memory.read", **ask).message
         _, base, _ = prepare_scratch(s, "gfx1100", 4)
         assert "no scratch memory" in s.rpc.error("memory.read", **ask).message
@@ -309,7 +319,7 @@ def nothing_is_written_and_a_lease_is_kept():
         place = int(queue["save_area"], 16), queue["save_area_bytes"]
         before = Process(s).read(*place)
         for i in range(16):
-            reply = s.rpc.call("wave.registers", session=s.session, wave=name(i), work_items=True)
+            reply = s.rpc.call("wave.registers", session=s.session, wave=name(i), work_items=True, max_stop_ms=STOP_MS)
             assert reply["stopped_us"] == 0 and reply["registers"]["wave"]["ref"]["index"] == i
         read(s, "lds", 0, 512, name(3))
         assert Process(s).read(*place) == before
@@ -328,7 +338,7 @@ def other_queues_do_not_stop():
         # A queue that cannot be stopped does not matter to the others.
         s.control(f"fail-suspend {s.app.pid} {ids[1]}")
         assert registers(s, name(0, queue=ids[0]))["wave"]["ref"]["queue_id"] == ids[0]
-        error = s.rpc.error("wave.registers", session=s.session, wave=name(0, queue=ids[1]))
+        error = s.rpc.error("wave.registers", session=s.session, wave=name(0, queue=ids[1]), max_stop_ms=STOP_MS)
         assert error.name == "failed" and "did not stop" in error.message, error
         runs_on(s)
 
@@ -372,7 +382,7 @@ def hostile_areas():
                              (stack + 12, bytes(size - 12))):
             before = memory.read(area + offset, len(data))
             memory.write(area + offset, data)
-            error = s.rpc.error("wave.registers", session=s.session, wave=name(0))
+            error = s.rpc.error("wave.registers", session=s.session, wave=name(0), max_stop_ms=STOP_MS)
             assert error.name == "failed" and "corrupt" in error.message, (offset, error)
             memory.write(area + offset, before)
         assert registers(s, name(0))["wave"]["pc"] == hex(PC)
@@ -384,38 +394,41 @@ def hostile_areas():
 def verbs_show_a_wave():
     """waves, registers and memory as text and as JSON."""
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx90a") as s:
-        plant(s, f"breakpoint 8 {PC:#x} group=4 workgroup=5,0,0 packet=9 vgprs=16 acc=8 s3=0xdeadbeef v2.5=0x22 lds1=0x61626364")
+        def ctl(verb, *rest):
+            return s.ctl(verb, s.app.pid, *rest, LONG_STOP)
+
+        plant(s, f"breakpoint 8 {PC:#x} group=4 workgroup=5,0,0 vgprs=16 acc=8 s3=0xdeadbeef v2.5=0x22 lds1=0x61626364")
         plant(s, f"halted 2 {PC + 64:#x} group=2", 1)
-        run = s.ctl("waves", s.app.pid)
+        run = ctl("waves")
         assert run.returncode == 0 and len(run.stdout.splitlines()) == 11, run
-        run = s.ctl("waves", s.app.pid, "--queue=0", "--state=breakpoint", "--limit=3")
+        run = ctl("waves", "--queue=0", "--state=breakpoint", "--limit=3")
         rows = [line.split() for line in run.stdout.splitlines()]
         assert run.returncode == 0 and [r[0] for r in rows] == ["WAVE", "0:0:0", "0:0:1", "0:0:2"], run
         assert "3 of 8" in run.stderr, run
-        run = s.ctl("waves", s.app.pid, "--group=2", "--no-legend")
+        run = ctl("waves", "--group=2", "--no-legend")
         assert [line.split()[0] for line in run.stdout.splitlines()] == ["1:0:0", "1:0:1"], run
-        doc = json.loads(s.ctl("waves", s.app.pid, "--state=halted", "-j").stdout)
+        doc = json.loads(ctl("waves", "--state=halted", "-j").stdout)
         assert doc["matching"] == 2 and doc["wave_count"] == 10 and doc["complete"], doc
         assert [w["ref"]["queue_id"] for w in doc["waves"]] == [1, 1], doc
-        run = s.ctl("registers", s.app.pid, "0:0:6")
+        run = ctl("registers", "0:0:6")
         lines = run.stdout.splitlines()
         assert run.returncode == 0 and run.stderr == "", run
         assert f"pc             {PC + 4:016x}" in lines and "trap" in lines, run.stdout
         assert next(line for line in lines if line.startswith("s0 ")).split()[4] == "deadbeef", run.stdout
         assert next(line for line in lines if line.startswith("v2 ")).split()[-3] == "00000022", run.stdout
-        run = s.ctl("registers", s.app.pid, "0:0:6", "--bank=vector", "--range=2-3", "--lanes=4-6")
+        run = ctl("registers", "0:0:6", "--bank=vector", "--range=2-3", "--lanes=4-6")
         rows = [line.split() for line in run.stdout.split("\n\n")[1].splitlines()]
         assert [r[0] for r in rows] == ["vector", "v2", "v3"] and rows[1][1:3] == ["[", "4]"], run.stdout
         assert rows[1][4] == "00000022" and len(rows[1]) == 6, rows
-        doc = json.loads(s.ctl("registers", s.app.pid, "0:0:6", "-j").stdout)["registers"]
+        doc = json.loads(ctl("registers", "0:0:6", "-j").stdout)["registers"]
         ref = doc["wave"]["ref"]
         lasting = f"0:0:{ref['dispatch']}@{','.join(map(str, ref['workgroup']))}/{ref['wave_in_group']}"
-        again = json.loads(s.ctl("registers", s.app.pid, lasting, "-j").stdout)["registers"]
+        again = json.loads(ctl("registers", lasting, "-j").stdout)["registers"]
         assert again == doc
-        run = s.ctl("memory", s.app.pid, "4", "4", "--space=lds", "--wave=0:0:6")
+        run = ctl("memory", "4", "4", "--space=lds", "--wave=0:0:6")
         assert run.returncode == 0 and "|dcba|" in run.stdout, run
-        assert s.ctl("memory", s.app.pid, "4", "4", "--space=lds", f"--wave={lasting}").stdout == run.stdout
-        run = s.ctl("memory", s.app.pid, "0", "65536", "--space=lds", "--wave=0:0:6", "-j")
+        assert ctl("memory", "4", "4", "--space=lds", f"--wave={lasting}").stdout == run.stdout
+        run = ctl("memory", "0", "65536", "--space=lds", "--wave=0:0:6", "-j")
         assert run.returncode == 8 and json.loads(run.stdout)["size"] == 512, run
         runs_on(s)
 
@@ -455,7 +468,7 @@ def instructions_around_a_wave():
         place = int(queue["save_area"], 16) + queue["save_area_bytes"] - 4096
         Process(s).write(place, CODE)
         plant(s, f"halted 1 {place + 12:#x} group=1")
-        run = s.ctl("disassemble", s.app.pid, "--wave=0:0:0", f"--start={place:#x}", "--count=2")
+        run = s.ctl("disassemble", s.app.pid, "--wave=0:0:0", f"--start={place:#x}", "--count=2", LONG_STOP)
         lines = run.stdout.splitlines()
         assert run.returncode == 0, run
         current = [i for i, line in enumerate(lines) if line.startswith("=>")]
@@ -489,7 +502,7 @@ def instructions_with_their_function_and_lines():
         bias = next(int(o["bias"], 16) for o in s.rpc.call("code.list", session=s.session)["objects"]
                     if co.name in o["uri"])
         plant(s, f"halted 1 {bias + 0x1824:#x} group=1")
-        ask = ("disassemble", s.app.pid, "--wave=0:0:0", "--before=12", "--count=5")
+        ask = ("disassemble", s.app.pid, "--wave=0:0:0", "--before=12", "--count=5", LONG_STOP)
         doc = json.loads(s.ctl(*ask, "-j").stdout)
         assert doc["function"] == "outside" and doc["pc"] == hex(bias + 0x1824), doc
         if "source" in doc:
@@ -511,18 +524,18 @@ def snapshots_with_registers():
         plant(s, f"memory 4 {PC + 64:#x} group=4 s3=4", 1)
         s.session = s.attach()
         s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
-        doc = s.rpc.call("gpu.snapshot", session=s.session, registers=True)
+        doc = snapshot(s, registers=True)
         assert doc["complete"] and len(doc["groups"]) == len(doc["registers"]) == 2, doc["missing"]
         for group, got in zip(doc["groups"], doc["registers"]):
             assert got["wave"]["ref"] == group["representative"] and got["wave"]["pc"] == group["pc"]
             assert got == registers(s, group["representative"]), group
         assert [by_name(r["scalar"])["s3"] for r in doc["registers"]] == [4, 3]
-        assert "registers" not in s.rpc.call("gpu.snapshot", session=s.session)
+        assert "registers" not in snapshot(s)
         error = s.rpc.error("gpu.snapshot", session=s.session, registers=True, queues_only=True)
         assert error.name == "invalid_params" and "params.registers" in error.message, error
         s.rpc.call("gpu.resume", session=s.session)
         s.control("delay suspend 200")
-        doc = s.rpc.call("gpu.snapshot", session=s.session, registers=True, max_stop_ms=50)
+        doc = snapshot(s, registers=True, max_stop_ms=50)
         assert doc["budget_exceeded"] and not doc["complete"] and doc["registers"] == [], doc["missing"]
         runs_on(s)
 
@@ -532,11 +545,11 @@ def snapshot_verb_with_registers():
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx1100") as s:
         plant(s, f"halted 40 {PC:#x} group=4 s3=0x333")
         plant(s, f"memory 4 {PC + 64:#x} group=4 s3=0x444", 1)
-        run = s.ctl("snapshot", s.app.pid, "--registers")
+        run = s.ctl("snapshot", s.app.pid, "--registers", LONG_STOP)
         assert run.returncode == 0 and run.stderr == "", run
         scalars = [line.split()[4] for line in run.stdout.splitlines() if line.startswith("s0 ")]
         assert scalars == ["00000444", "00000333"], run.stdout
-        doc = json.loads(s.ctl("snapshot", s.app.pid, "--registers", "-j").stdout)
+        doc = json.loads(s.ctl("snapshot", s.app.pid, "--registers", "-j", LONG_STOP).stdout)
         assert [r["wave"]["pc"] for r in doc["registers"]] == [g["pc"] for g in doc["groups"]]
         assert s.ctl("snapshot", s.app.pid, "--registers", "--queues-only").returncode == 2
         runs_on(s)
@@ -549,7 +562,7 @@ def many_places():
         plant(s, f"spin 400 {PC:#x} group=4 loop=400")
         plant(s, f"assert 1 {PC + 4096:#x} group=1", 1)
         s.session = s.attach()
-        doc = s.rpc.call("gpu.snapshot", session=s.session, registers=True)
+        doc = snapshot(s, registers=True)
         assert len(doc["groups"]) == 101 and len(doc["registers"]) == 64, (len(doc["groups"]), len(doc["registers"]))
         assert doc["registers"][0]["wave"]["reasons"] == ["assert"] and not doc["complete"], doc["missing"]
         assert doc["missing"][0].startswith("registers:"), doc["missing"]
