@@ -7,14 +7,16 @@ import os
 import pathlib
 import signal
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import CpuThreads, Scene, main, need_root, rss_kib, status, test, wait_until  # noqa: E402
+from harness import PATIENCE, CpuThreads, Scene, main, need_root, rss_kib, status, test, wait_until  # noqa: E402
 
 PC = 0x7F0000001000
 SANITIZED = "asan" in os.environ.get("BIN", "")
+# As long as the agent takes: where budgets are not what is tested, a machine that stands still must not use one up.
+STOP_MS = 7000
+LONG_STOP = f"--max-stop={STOP_MS}ms"
 
 
 def plant(s, queue, text):
@@ -44,8 +46,8 @@ def none_suspended(s):
     wait_until(lambda: s.target_state()["suspended_queues"] == 0, "queues resumed")
 
 
-def snapshot(s, **params):
-    return s.rpc.call("gpu.snapshot", session=s.session, **params)
+def snapshot(s, rpc=None, **params):
+    return (rpc or s.rpc).call("gpu.snapshot", session=s.session, **{"max_stop_ms": STOP_MS, **params})
 
 
 class Areas:
@@ -153,7 +155,7 @@ def queues_run_after_every_snapshot():
             plant(s, i, f"progress 8 {PC:#x}")
         s.session = s.attach()
         for params in ({}, {"waves": True}, {"queues_only": True}, {"max_stop_ms": 1}, {"max_stop_ms": 60000}):
-            snapshot(s, **params)
+            s.rpc.call("gpu.snapshot", session=s.session, **params)
             before = packets(s)
             wait_until(lambda: all(packets(s)[i] > before[i] for i in before), "queues go on")
         assert s.rpc.error("gpu.snapshot", session=s.session, queues_only=True, waves=True).name == "invalid_params"
@@ -208,7 +210,7 @@ def nothing_is_written_to_the_save_area():
         before = areas.checksum()
         doc = snapshot(s, waves=True)
         assert doc["complete"] and doc["wave_count"] == 128 and doc["stopped_us"] == 0, doc["missing"]
-        other = reader.call("gpu.snapshot", session=s.session, waves=True)
+        other = snapshot(s, reader, waves=True)
         assert areas.checksum() == before
         assert other["waves"] == doc["waves"] and other["groups"] == doc["groups"]
         assert other["holder_uid"] == os.getuid(), other
@@ -230,7 +232,7 @@ def some_are_suspended_under_a_lease():
         s.attach(rpc=reader)
         s.rpc.call("gpu.suspend", session=s.session, queues=ids[:2], lease_ms=60000)
         for client in (reader, s.rpc, reader):
-            doc = client.call("gpu.snapshot", session=s.session)
+            doc = snapshot(s, client)
             assert doc["complete"] and doc["wave_count"] == 32 and doc["stopped_us"] > 0, doc
             assert {q["id"]: q["suspended"] for q in s.target_state()["queues"]} == {i: i in ids[:2] for i in ids}
             assert {q["queue_id"]: q["suspended"] for q in doc["queues"]} == {i: i in ids[:2] for i in ids}
@@ -244,12 +246,17 @@ def a_lease_is_not_extended_by_a_snapshot():
     with Scene() as s:
         ids = queue_ids(s)
         s.session = s.attach()
-        s.rpc.call("gpu.suspend", session=s.session, queues=ids[:1], lease_ms=300)
-        s.control("delay suspend 600")
-        doc = snapshot(s, max_stop_ms=60000)
-        assert doc["budget_exceeded"] and not doc["complete"], doc
-        assert s.rpc.notification("gpu.resumed")["reason"] == "lease_expired"
-        all_run(s)
+        for lease_ms in (300, 1500, 5000):
+            s.rpc.call("gpu.suspend", session=s.session, queues=ids[:1], lease_ms=lease_ms)
+            s.control(f"delay suspend {lease_ms + 100}")
+            doc = snapshot(s, max_stop_ms=60000)
+            ended_before = bool(s.rpc.notifications)
+            assert s.rpc.notification("gpu.resumed")["reason"] == "lease_expired"
+            all_run(s)
+            # Told before the reply: the lease was over when the snapshot began.  A longer one, then.
+            if not ended_before:
+                break
+        assert not ended_before and doc["budget_exceeded"] and not doc["complete"], doc
 
 
 @test
@@ -260,11 +267,13 @@ def budget_used_up():
         for i in ids:
             plant(s, i, f"halted 8 {PC:#x}")
         s.control("delay suspend 300")
+        start = time.monotonic()
         run = s.ctl("snapshot", s.app.pid, "--max-stop=100ms", "-j")
+        took_us = (time.monotonic() - start) * 1e6
         assert run.returncode == 7, run
         doc = json.loads(run.stdout)
         assert doc["budget_exceeded"] and not doc["complete"] and doc["wave_count"] == 0, doc
-        assert "100 ms" in doc["missing"][0] and 300_000 <= doc["stopped_us"] < 2_000_000, doc
+        assert "100 ms" in doc["missing"][0] and 300_000 <= doc["stopped_us"] < took_us, (doc, took_us)
         assert len(doc["queues"]) == 4
         all_run(s, clear=False)
         s.control("delay suspend 300")
@@ -285,7 +294,7 @@ def hardware_that_never_answers_ends_the_session():
         start = time.monotonic()
         error = s.rpc.error("gpu.snapshot", session=s.session, max_stop_ms=200)
         took = time.monotonic() - start
-        assert error.name in ("timeout", "session_ended") and 1 < took < 6, (error, took)
+        assert error.name in ("timeout", "session_ended") and 1 < took < PATIENCE / 2, (error, took)
         s.control("release")
         none_suspended(s)
         all_run(s)
@@ -293,43 +302,54 @@ def hardware_that_never_answers_ends_the_session():
         assert snapshot(s)["complete"]
 
 
-def send_snapshot(s):
-    request = {"jsonrpc": "2.0", "id": 999, "method": "gpu.snapshot",
-               "params": {"session": s.session, "max_stop_ms": 60000}}
-    s.rpc.send_raw(json.dumps(request).encode() + b"\n")
+def begin_snapshot(s):
+    """Ask for one, and return when the queues are stopped for it; there is time until the budget is used up."""
+    s.rpc.send("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
+    wait_until(lambda: s.target_state()["suspended_queues"] == 4, "queues stopped")
+
+
+def snapshot_ends(s):
+    """Its error."""
+    while "id" not in (message := s.rpc.read_message()):
+        pass
+    return message["error"]["data"]["name"]
 
 
 def runs_on(s):
     wait_until(lambda: status(s.app.pid).get("TracerPid") == "0", "ptrace released")
     none_suspended(s)
+    wait_until(lambda: not s.target_state()["enabled"], "the session is off")
     all_run(s)
-    assert not s.target_state()["enabled"]
 
 
 @test
 def worker_killed_while_queues_are_stopped():
     """The worker dies in a SUSPEND that has stopped everything and does not return."""
+    took = []
     with Scene() as s:
-        s.session = s.attach()
-        s.control("block suspend after")
-        send_snapshot(s)
-        wait_until(lambda: s.target_state()["suspended_queues"] == 4, "queues stopped")
-        start = time.monotonic()
-        os.kill(s.worker_pids()[0], signal.SIGKILL)
-        none_suspended(s)
-        assert time.monotonic() - start < 1 + SANITIZED * 2
-        s.control("release")
-        runs_on(s)
+        # This machine may stand still as well: within a second at least once.
+        while not took or min(took) > 1 and len(took) < 5:
+            s.session = s.attach()
+            s.control("block suspend after")
+            begin_snapshot(s)
+            start = time.monotonic()
+            os.kill(s.worker_pids()[0], signal.SIGKILL)
+            none_suspended(s)
+            took.append(time.monotonic() - start)
+            assert snapshot_ends(s) == "session_ended"
+            s.control("release")
+            runs_on(s)
+        assert min(took) < 1, took
 
 
 for victim_ in ("front", "spawn"):
     def case(victim=victim_):
         with Scene() as s:
             s.session = s.attach()
-            s.control("delay suspend 500")
-            send_snapshot(s)
-            wait_until(lambda: s.state()["pending"] or s.target_state()["suspended_queues"], "the snapshot is on its way")
+            s.control("block suspend after")
+            begin_snapshot(s)
             os.kill(s.front_pid() if victim == "front" else s.agentd.pid, signal.SIGKILL)
+            s.control("release")
             runs_on(s)
     case.__name__ = f"{victim_}_killed_during_a_snapshot"
     test(case)
@@ -339,12 +359,10 @@ for victim_ in ("front", "spawn"):
 def worker_killed_in_a_slow_suspend():
     with Scene() as s:
         s.session = s.attach()
-        s.control("delay suspend 400")
-        killer = threading.Timer(0.15, lambda: os.kill(s.worker_pids()[0], signal.SIGKILL))
-        killer.start()
-        error = s.rpc.error("gpu.snapshot", session=s.session)
-        killer.join()
-        assert error.name == "session_ended", error
+        s.control("delay suspend 60000")
+        begin_snapshot(s)
+        os.kill(s.worker_pids()[0], signal.SIGKILL)
+        assert snapshot_ends(s) == "session_ended"
         none_suspended(s)
         all_run(s)
 
@@ -357,7 +375,7 @@ def queues_that_do_not_stop_are_named():
         for i in ids:
             plant(s, i, f"halted 8 {PC:#x}")
         s.control(f"fail-suspend {s.app.pid} {ids[1]}")
-        run = s.ctl("snapshot", s.app.pid, "-j")
+        run = s.ctl("snapshot", s.app.pid, "-j", LONG_STOP)
         assert run.returncode == 8, run
         doc = json.loads(run.stdout)
         assert not doc["complete"] and not doc["budget_exceeded"], doc
@@ -480,7 +498,7 @@ def text_shows_groups_and_waves():
         ids = queue_ids(s)
         plant(s, ids[0], f"halted 40 {PC:#x} group=4")
         plant(s, ids[1], f"assert 2 {PC + 0x1000:#x} group=2 exec=0x3")
-        run = s.ctl("snapshot", s.app.pid)
+        run = s.ctl("snapshot", s.app.pid, LONG_STOP)
         assert run.returncode == 0 and run.stderr == "", run
         blocks = run.stdout.split("\n\n")
         assert "waves 42" in blocks[0] and len(blocks) == 4, run.stdout
@@ -489,7 +507,7 @@ def text_shows_groups_and_waves():
         assert rows[1][1:] == ["2", "2/2/2", "1", "(0)", "stopped", "assert", f"{ids[1]}:0:0", "-", hex(PC + 0x1004)], rows
         assert rows[2][1:] == ["40", "32/32/32", "10", "(0-9)", "halted", "-", f"{ids[0]}:0:0", "-", hex(PC)], rows
         assert len(rows) == 3, rows
-        run = s.ctl("snapshot", s.app.pid, "--waves")
+        run = s.ctl("snapshot", s.app.pid, "--waves", LONG_STOP)
         rows = run.stdout.split("\n\n")[4].splitlines()
         assert run.returncode == 0 and rows[0].startswith("WAVE") and len(rows) == 43, run.stdout
         run = s.ctl("snapshot", s.app.pid, "--queues-only")
@@ -515,14 +533,13 @@ def a_hundred_thousand_waves():
     """A flat list of more waves than a node holds; the agent's processes stay small."""
     with Scene(app="runtime on; queues 12; spin", gpus="gfx942") as s:
         for i in queue_ids(s):
-            plant(s, i, f"progress 8400 {PC + 0x10000 * i:#x} group=4 vgprs=8")
+            plant(s, i, f"progress 8400 {PC + 0x10000 * i:#x} group=4 vgprs=8 acc=0 lds=0")
         s.session = s.attach(control=True)
-        doc = snapshot(s, max_stop_ms=30000)
-        assert doc["complete"] and doc["wave_count"] == 100800, (doc["wave_count"], doc["missing"])
-        none_suspended(s)
         # Under a lease, so that the simulator's own time to save waves is not in it.
         s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
-        (_, grouped), (size, flat) = timed_reply(s, max_stop_ms=30000), timed_reply(s, max_stop_ms=30000, waves=True)
+        doc = snapshot(s)
+        assert doc["complete"] and doc["wave_count"] == 100800, (doc["wave_count"], doc["missing"])
+        (_, grouped), (size, flat) = timed_reply(s, max_stop_ms=STOP_MS), timed_reply(s, max_stop_ms=STOP_MS, waves=True)
         peaks = [int(status(pid)["VmHWM"].split()[0]) for pid in (s.worker_pids()[0], s.front_pid(), s.agentd.pid)]
         print(f"  grouped {grouped * 1e3:.0f} ms, flat {flat * 1e3:.0f} ms and {size / 1e6:.0f} MB; "
               f"worker {peaks[0]} KiB at most, front {peaks[1]} KiB, spawn {peaks[2]} KiB")
@@ -541,9 +558,9 @@ def a_long_list_is_well_formed():
         for i in queue_ids(s):
             plant(s, i, f"progress 4000 {PC:#x} group=4")
         s.session = s.attach()
-        doc = snapshot(s, waves=True, max_stop_ms=30000)
+        doc = snapshot(s, waves=True)
         assert doc["complete"] and len(doc["waves"]) == doc["wave_count"] == 8000, doc["missing"]
-        run = s.ctl("snapshot", s.app.pid, "--waves", "-j", "--max-stop=30s")
+        run = s.ctl("snapshot", s.app.pid, "--waves", "-j", LONG_STOP)
         assert run.returncode == 0 and len(json.loads(run.stdout)["waves"]) == 8000, run.stderr
 
 
