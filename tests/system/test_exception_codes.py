@@ -128,15 +128,19 @@ def check_access(name, note, nth=1):
         assert not {"address", "not_present", "read_only", "no_execute"} & set(note), note
 
 
+def is_cut_short(note):
+    """No look because another one was a moment ago, or not all of it because this machine stood still meanwhile."""
+    return any(why in m for m in note["missing"] for why in ("a moment ago", "budget", "no time"))
+
+
 def check_waves(s, name, note):
-    """@return False when there was no look because another one was a moment ago."""
+    """@return False when not all waves were looked at: see is_cut_short()."""
     row = ROWS[name]
     if not row.waves and name != "device_memory_violation":
         assert "waves" not in note and "stopped_us" not in note and not note["groups"], note
         assert not note["missing"], note
         return True
-    if "waves" not in note:
-        assert any("a moment ago" in m for m in note["missing"]), note
+    if is_cut_short(note):
         return False
     concerned = [name] if row.waves else WAVES
     assert note["waves"] == 2 * len(concerned) and note["lanes"] == 128 * len(concerned), note
@@ -175,9 +179,11 @@ def every_code_is_told_and_goes_on():
         s.session = s.attach()
         got = s.rpc.call("exception.subscribe", session=s.session, exceptions=sorted(EXCEPTIONS), look_ms=1000)
         assert set(got["exceptions"]) == set(EXCEPTIONS), got
+        # A look has little time for debug information that was not read before.
+        s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
         number, faults = 0, 0
         for name in sorted(set(ROWS) - ELSEWHERE, key=EXCEPTIONS.get):
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + 3 * PATIENCE
             looked, nth = False, 0
             while not looked:
                 assert time.monotonic() < deadline, f"{name}: never looked at"
@@ -404,16 +410,15 @@ def every_code_of_cuda_is_told():
         looked, number = 0, 0
         for name, code in cuda_codes().items():
             exception, reason = CUDA_ROWS[name]
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + 3 * PATIENCE
             while True:
                 assert time.monotonic() < deadline, f"{name}: never looked at"
                 note = s.raised(f"raise 0 1 2 {code} errorpc=0x50")
                 number += 1
                 assert note["exceptions"] == [exception] and note["text"] == EXCEPTION_WORDS[exception], (name, note)
                 assert note["gpu_id"] == 0 and "queue_id" not in note and note["number"] == number, (name, note)
-                if "waves" in note:
+                if not is_cut_short(note):
                     break
-                assert any("a moment ago" in m for m in note["missing"]), (name, note)
             (group,) = note["groups"]
             assert group["exception"] == cuda_text(name, code) and group["reasons"] == [reason], (name, group)
             assert note["waves"] == 1 and note["lanes"] == 32 and not note["missing"], (name, note)
