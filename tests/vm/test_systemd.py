@@ -236,11 +236,11 @@ def ends_within(seconds):
 
 @test
 def watchdog_restarts_a_stuck_daemon():
-    settings(WatchdogSec="3", TimeoutStopSec="5", TimeoutAbortSec="5")
+    settings(WatchdogSec="6", TimeoutStopSec="5", TimeoutAbortSec="5")
     try:
         assert ctl("status").returncode == 0
-        # Pings come in time while nobody asks anything.
-        assert not ends_within(7) and show("NRestarts") == "0"
+        # Pings come in time while nobody asks anything, and every three seconds: a guest may stand still for as long.
+        assert not ends_within(13) and show("NRestarts") == "0"
         pid = main_pid()
         with Target("open") as target:
             rpc = Rpc(SOCKET)
