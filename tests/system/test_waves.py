@@ -435,9 +435,10 @@ def queue_that_failed_under_a_lease_is_not_believed():
         plant(s, ids[3], f"halted 8 {PC:#x}")
         s.session = s.attach()
         s.control(f"fail-suspend {s.app.pid} {ids[3]}")
-        verdicts = {q["queue_id"]: q["verdict"] for q in s.rpc.call("gpu.suspend", session=s.session)["queues"]}
+        stopped = s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)["queues"]
+        verdicts = {q["queue_id"]: q["verdict"] for q in stopped}
         assert verdicts[ids[3]] == "failed", verdicts
-        s.rpc.call("gpu.suspend", session=s.session, queues=[ids[3]])
+        s.rpc.call("gpu.suspend", session=s.session, queues=[ids[3]], lease_ms=60000)
         doc = snapshot(s)
         assert doc["wave_count"] == 0 and doc["missing"][0].startswith(f"queue {ids[3]}:"), doc
         s.rpc.call("gpu.resume", session=s.session)
