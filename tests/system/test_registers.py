@@ -448,7 +448,7 @@ def verbs_refuse_what_is_not_there():
                 ("disassemble", 2), ("disassemble", "0x1000", "--wave=0:0:0", 2), ("disassemble", "0x1000", 1),
                 ("disassemble", "--wave=0:0:7", 3), ("disassemble", f"{PC:#x}", "--gpu=1", 2))
         for verb, *rest, status in rows:
-            run = s.ctl(verb, s.app.pid, *rest)
+            run = s.ctl(verb, s.app.pid, *rest, *([LONG_STOP] if status == 3 else []))
             assert run.returncode == status and run.stderr.startswith("gpu-agentctl:") and not run.stdout, (verb, rest, run)
         s.control("delay suspend 200")
         run = s.ctl("registers", s.app.pid, "0:0:0", "--max-stop=50ms")
