@@ -259,26 +259,35 @@ def a_lease_is_not_extended_by_a_snapshot():
         assert not ended_before and doc["budget_exceeded"] and not doc["complete"], doc
 
 
+def use_up_the_budget(s, *more):
+    """Suspending alone takes longer.  A machine that stands still besides ends the session: once more, then."""
+    for _ in range(5):
+        s.control("delay suspend 200")
+        start = time.monotonic()
+        run = s.ctl("snapshot", s.app.pid, "--max-stop=100ms", *more)
+        took_us = (time.monotonic() - start) * 1e6
+        if "stuck" not in run.stderr:
+            break
+        none_suspended(s)
+    assert run.returncode == 7, run
+    return run, took_us
+
+
 @test
 def budget_used_up():
-    """Suspending alone takes longer than the budget: nothing is copied, the queues run, the status is 7."""
+    """Nothing is copied, the queues run, the status is 7."""
     with Scene() as s:
         ids = queue_ids(s)
         for i in ids:
             plant(s, i, f"halted 8 {PC:#x}")
-        s.control("delay suspend 300")
-        start = time.monotonic()
-        run = s.ctl("snapshot", s.app.pid, "--max-stop=100ms", "-j")
-        took_us = (time.monotonic() - start) * 1e6
-        assert run.returncode == 7, run
+        run, took_us = use_up_the_budget(s, "-j")
         doc = json.loads(run.stdout)
         assert doc["budget_exceeded"] and not doc["complete"] and doc["wave_count"] == 0, doc
-        assert "100 ms" in doc["missing"][0] and 300_000 <= doc["stopped_us"] < took_us, (doc, took_us)
+        assert "100 ms" in doc["missing"][0] and 200_000 <= doc["stopped_us"] < took_us, (doc, took_us)
         assert len(doc["queues"]) == 4
         all_run(s, clear=False)
-        s.control("delay suspend 300")
-        run = s.ctl("snapshot", s.app.pid, "--max-stop=100ms")
-        assert run.returncode == 7 and "budget" in run.stderr and "missing" in run.stdout, run
+        run, _ = use_up_the_budget(s)
+        assert "budget" in run.stderr and "missing" in run.stdout, run
         all_run(s, clear=False)
         run = s.ctl("snapshot", s.app.pid, "--max-stop=20s")
         assert run.returncode == 0, run
