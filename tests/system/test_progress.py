@@ -199,7 +199,7 @@ class Terminal:
         env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket), "TERM": "xterm"}
         # A session and a terminal of its own, so that Ctrl-C means this program.
         self.popen = subprocess.Popen(
-            [*shell, BIN / "gpu-agentctl", "watch", *map(str, argv)], env=env, stdin=slave, stdout=slave, stderr=slave,
+            [*shell, BIN / "gpu-agentctl", "watch", STOP, *map(str, argv)], env=env, stdin=slave, stdout=slave, stderr=slave,
             preexec_fn=None if shell else lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)))
         self.slave = slave
         self.text = b""
@@ -267,7 +267,7 @@ def watch_obeys_keys():
         plant(s, f"halted 40 {PC:#x}")
         with Terminal(s, s.app.pid, "--interval", 50) as t:
             t.wait("waves 40")
-            t.wait("every 50 ms")
+            t.wait("50 ms")  # also where it says that queues would not run long enough then
             plant(s, f"halted 24 {PC:#x}")
             t.wait("waves 24")
             t.keys("p")
@@ -362,7 +362,7 @@ def watch_stops_and_goes_on():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         with Terminal(s, s.app.pid, "--interval", 50, shell=[sys.executable, "-c", SHELL]) as t:
             for waves in (8, 16):
-                t.wait("every 50 ms")
+                t.wait("50 ms")
                 t.keys("\x1a")
                 wait_until(lambda: t.read().text.endswith(b"<stopped>"), "stopped")
                 assert t.is_restored()
