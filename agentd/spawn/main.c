@@ -561,7 +561,8 @@ static void reap(struct spawn *s)
 		} else if (hooks_reaped(&s->hooks, pid, status)) {
 			continue;
 		} else if (workers_reaped(&s->workers, pid, status, &ended)) {
-			watches_worker_ended(&s->watches, ended.worker);
+			watches_worker_ended(&s->watches, ended.worker,
+					     ended.how == IPC_HOW_CLEAN);
 			if (s->front_sock >= 0)
 				send_front(s, &ended, sizeof(ended), -1);
 		}

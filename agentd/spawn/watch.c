@@ -102,6 +102,15 @@ static void look_in(struct watches *w, uint32_t ms)
 		w->look_at = at;
 }
 
+/* Nothing may ever happen again that has to do with what it has not seen. */
+static void look_failed(struct watches *w)
+{
+	unsigned n = w->look_failures++;
+
+	if (n < AGAIN_MAX)
+		look_in(w, AGAIN_MS << n);
+}
+
 static void begin_look(struct watches *w)
 {
 	int r;
@@ -110,8 +119,24 @@ static void begin_look(struct watches *w)
 	w->looked_at = clock_now_ns();
 	prune(w, false);
 	r = workers_look(w->workers, &w->looker);
-	if (r < 0)
-		log_error("rules: cannot look for GPU processes: %s", strerror(-r));
+	if (r == 0)
+		return;
+	log_error("rules: cannot look for GPU processes: %s", strerror(-r));
+	look_failed(w);
+}
+
+static void look_ended(struct watches *w, bool clean)
+{
+	bool again = w->look_again;
+
+	w->looker = 0;
+	w->look_again = false;
+	if (clean)
+		w->look_failures = 0;
+	else
+		look_failed(w);
+	if (again)
+		look_in(w, LOOK_AFTER_MS);
 }
 
 void watches_hint(struct watches *w)
@@ -215,16 +240,12 @@ void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
 	start(w, i, rule);
 }
 
-void watches_worker_ended(struct watches *w, uint32_t worker)
+void watches_worker_ended(struct watches *w, uint32_t worker, bool clean)
 {
 	struct watched *i = find_worker(w, worker);
 
-	if (worker == w->looker) {
-		w->looker = 0;
-		if (w->look_again)
-			look_in(w, LOOK_AFTER_MS);
-		w->look_again = false;
-	}
+	if (worker == w->looker)
+		look_ended(w, clean);
 	if (!i)
 		return;
 	if (clock_now_ns() - i->started_ns >= UINT64_C(1000000) * AGAIN_SLOW_MS)

@@ -9,7 +9,7 @@
  *
  * Nothing is polled.  A look (a worker of its own lists the processes that use GPUs) follows when
  * somebody opens a device node, when a client attaches or lists, at start, at a reload, and a few
- * times after a watch ended although its process lives.
+ * times after a look came to nothing, or after a watch ended although its process lives.
  */
 
 #include <stdbool.h>
@@ -32,6 +32,7 @@ struct watches {
 	uint64_t looked_at; /**< The last one began then. */
 	uint32_t looker;    /**< Worker that looks; 0: none. */
 	bool look_again;    /**< Something happened meanwhile. */
+	unsigned look_failures; /**< In a row. */
 	/** For front.  @param channel  To the worker, or -1; borrowed. */
 	void (*tell)(void *ctx, const struct ipc_watch *m, int channel);
 	void *ctx;
@@ -49,8 +50,8 @@ void watches_hint(struct watches *w);
 uint64_t watches_deadlines(struct watches *w);
 /** A look found a process. */
 void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor);
-/** A worker was reaped. */
-void watches_worker_ended(struct watches *w, uint32_t worker);
+/** A worker was reaped.  @param clean  Not killed, no error: a look has seen everything. */
+void watches_worker_ended(struct watches *w, uint32_t worker, bool clean);
 /** No rule is to watch this worker's process again, until watches_configure(). */
 void watches_release(struct watches *w, uint32_t worker);
 

@@ -18,7 +18,7 @@
 /* What the test decides, and what it was asked. */
 static struct {
 	uint64_t now;
-	int watch_result, n_watches, n_looks, n_told;
+	int watch_result, look_result, n_watches, n_looks, n_told;
 	uint32_t worker, let_go;
 } k;
 
@@ -55,7 +55,10 @@ int workers_tell_rule(struct workers *w, uint32_t worker, const struct rule *rul
 
 int workers_look(struct workers *w, uint32_t *ret_id)
 {
-	*ret_id = LOOKER + (uint32_t)++k.n_looks;
+	k.n_looks++;
+	if (k.look_result < 0)
+		return k.look_result;
+	*ret_id = LOOKER + (uint32_t)k.n_looks;
 	return 0;
 }
 
@@ -152,9 +155,9 @@ static void a_look_under_way_does_not_take_the_next_try(void)
 
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	look(&f);
-	watches_worker_ended(&f.w, k.worker);
+	watches_worker_ended(&f.w, k.worker, true);
 	TEST_EQ(run(&f, 0), 300);
-	watches_worker_ended(&f.w, LOOKER + 1);
+	watches_worker_ended(&f.w, LOOKER + 1, true);
 	TEST_EQ(run(&f, 299), 1);
 	TEST_EQ(k.n_watches, 1);
 	run(&f, 1);
@@ -172,8 +175,8 @@ static void found_before_the_dead_worker_is_reaped(void)
 	look(&f);
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	TEST_EQ(k.n_watches, 1);
-	watches_worker_ended(&f.w, LOOKER + 1);
-	watches_worker_ended(&f.w, k.worker);
+	watches_worker_ended(&f.w, LOOKER + 1, true);
+	watches_worker_ended(&f.w, k.worker, true);
 	run(&f, 300);
 	TEST_EQ(k.n_watches, 2);
 	TEST_EQ(k.n_looks, 1);
@@ -186,7 +189,7 @@ static void found_after_the_dead_worker_was_reaped(void)
 
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	look(&f);
-	watches_worker_ended(&f.w, k.worker);
+	watches_worker_ended(&f.w, k.worker, true);
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	TEST_EQ(k.n_watches, 2);
 	TEST_EQ(run(&f, 1000), 0);
@@ -202,10 +205,48 @@ static void a_hint_during_a_look_begins_another(void)
 	watches_hint(&f.w);
 	TEST_EQ(run(&f, 1000), 0);
 	TEST_EQ(k.n_looks, 1);
-	watches_worker_ended(&f.w, LOOKER + 1);
+	watches_worker_ended(&f.w, LOOKER + 1, true);
 	TEST_EQ(run(&f, 0), 20);
 	TEST_EQ(run(&f, 20), 0);
 	TEST_EQ(k.n_looks, 2);
+}
+
+/* It may have been the only one to see a process that was there before. */
+static void a_look_that_failed_is_repeated(void)
+{
+	FIXTURE(f);
+
+	look(&f);
+	for (unsigned i = 0; i < 6; i++) {
+		watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+		TEST_ROW_EQ(i, run(&f, 0), 300 << i);
+		run(&f, 300 << i);
+		TEST_ROW_EQ(i, k.n_looks, (int)i + 2);
+	}
+	watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+	TEST_EQ(run(&f, 0), 0);
+	/* With one that did not fail it begins anew. */
+	look(&f);
+	watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, true);
+	TEST_EQ(run(&f, 0), 0);
+	look(&f);
+	watches_hint(&f.w);
+	watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+	TEST_EQ(run(&f, 0), 200);
+}
+
+static void a_look_that_cannot_begin_is_repeated(void)
+{
+	FIXTURE(f);
+
+	k.look_result = -EAGAIN;
+	look(&f);
+	TEST_EQ(run(&f, 0), 300);
+	k.look_result = 0;
+	TEST_EQ(run(&f, 300), 0);
+	TEST_EQ(k.n_looks, 2);
+	watches_worker_ended(&f.w, LOOKER + 2, true);
+	TEST_EQ(run(&f, 0), 0);
 }
 
 /* Each try waits twice as long; after six only who finds it tries, and not often. */
@@ -232,7 +273,7 @@ static void failures_are_tried_less_and_less_often(void)
 	TEST_EQ(k.n_watches, 8);
 	/* One that lasted was no failure. */
 	run(&f, 60000);
-	watches_worker_ended(&f.w, k.worker);
+	watches_worker_ended(&f.w, k.worker, true);
 	TEST_EQ(run(&f, 0), 300);
 }
 
@@ -244,7 +285,7 @@ static void the_dead_and_the_released_are_left_alone(void)
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	watches_release(&f.w, k.worker);
 	TEST_EQ(k.let_go, k.worker);
-	watches_worker_ended(&f.w, k.worker);
+	watches_worker_ended(&f.w, k.worker, true);
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	TEST_EQ(run(&f, 1000), 0);
 	TEST_EQ(k.n_watches, 1);
@@ -253,7 +294,7 @@ static void the_dead_and_the_released_are_left_alone(void)
 	TEST_EQ(k.n_watches, 2);
 	kill(f.pid, SIGKILL);
 	waitpid(f.pid, NULL, 0);
-	watches_worker_ended(&f.w, k.worker);
+	watches_worker_ended(&f.w, k.worker, true);
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	f.pid = 0;
 	TEST_EQ(run(&f, 1000), 0);
@@ -263,5 +304,6 @@ static void the_dead_and_the_released_are_left_alone(void)
 
 TEST_SUITE(spawn_watch, TEST(found_once_watched_once), TEST(a_look_under_way_does_not_take_the_next_try),
 	   TEST(found_before_the_dead_worker_is_reaped), TEST(found_after_the_dead_worker_was_reaped),
-	   TEST(a_hint_during_a_look_begins_another), TEST(failures_are_tried_less_and_less_often),
+	   TEST(a_hint_during_a_look_begins_another), TEST(a_look_that_failed_is_repeated),
+	   TEST(a_look_that_cannot_begin_is_repeated), TEST(failures_are_tried_less_and_less_often),
 	   TEST(the_dead_and_the_released_are_left_alone));
