@@ -37,6 +37,7 @@ struct runner {
 	int output_fd, error_fd, signal_fd;
 	uint64_t started_ns;
 	bool stopped; /* spawn is gone, or does not want it any more */
+	bool ending;  /* by us: whatever it started may end before it does */
 	struct hook_report report;
 };
 
@@ -127,7 +128,7 @@ static bool reap(struct runner *r)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == r->hook)
 			hook_ended(r, status);
-		else if (!r->hook)
+		else if (!r->hook || r->ending)
 			r->report.left++;
 	}
 	return pid == 0;
@@ -170,6 +171,7 @@ static void run_hook(struct runner *r)
 	}
 	if (!r->hook)
 		return;
+	r->ending = true;
 	tree_signal(SIGTERM);
 	for (deadline = clock_deadline_ms(GRACE_MS); r->hook && wait_event(r, deadline);)
 		reap(r);
