@@ -69,6 +69,21 @@ def wait_until(condition, what, patience=PATIENCE):
         time.sleep(0.005)
 
 
+def wait_settled(measure, what, still=0.5):
+    """Poll until measure() has been the same for so long; its value is returned."""
+    seen, since = measure(), time.monotonic()
+
+    def is_settled():
+        nonlocal seen, since
+        now = measure()
+        if now != seen:
+            seen, since = now, time.monotonic()
+        return time.monotonic() - since >= still
+
+    wait_until(is_settled, f"{what} comes to rest")
+    return seen
+
+
 class Rpc:
     """JSON-RPC over newline-delimited frames; every reply is checked against the schema."""
 
