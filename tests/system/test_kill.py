@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """kill -9 of each process at each step: queues run, ptrace is released, the target is healthy within a second."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -44,7 +45,7 @@ def changed(s):
 def held_fault(s):
     s.session = s.attach(control=True)
     queue = s.rpc.call("gpu.queues", session=s.session)["queues"][0]["queue_id"]
-    s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True)
+    s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True, look_ms=0)
     s.raise_queue(queue, "wave_trap")
     s.rpc.notification("exception.raised")
 
@@ -53,7 +54,19 @@ def healthy(s):
     target = s.target_state()
     return (status(s.app.pid).get("TracerPid") == "0" and not target["enabled"] and target["suspended_queues"] == 0
             and target["launch_mode"] == 0 and target["flags"] == 0 and target["watchpoints"] == 0
-            and status(s.app.pid)["State"][0] in "RS")
+            and status(s.app.pid)["State"][0] in "RSD")
+
+
+def wait_healthy_at_once(s, what):
+    """Within the second that is promised; not counted is what the machine takes from everybody, and so from this look."""
+    begun = last = time.monotonic()
+    taken = 0
+    while not healthy(s):
+        time.sleep(0.005)
+        now = time.monotonic()
+        taken += max(0, now - last - 0.1)
+        last = now
+        assert now - begun - taken < HEALTHY_S + SLACK_S, f"{what}: not within {now - begun:g} s, {taken:g} s of them lost"
 
 
 def packets(s):
@@ -62,12 +75,22 @@ def packets(s):
 
 def assert_moving(s):
     before = packets(s)
-    wait_until(lambda: packets(s) > before, "queues run on", patience=HEALTHY_S + SLACK_S)
+    wait_until(lambda: packets(s) > before, "queues run on")
 
 
 def alive(pid):
     """Zombies that nobody has reaped yet do not count."""
     return status(pid).get("State", "Z")[0] != "Z"
+
+
+def attach_again(s, **params):
+    """False while the rescuer of a dead worker is still there."""
+    try:
+        s.session = s.attach(**params)
+    except RpcError as error:
+        assert error.name in ("busy", "session_ended"), error
+        return False
+    return True
 
 
 def kill_at(step, victim):
@@ -76,16 +99,14 @@ def kill_at(step, victim):
         front = s.front_pid()
         pid = {"worker": s.worker_pids()[0], "front": front, "spawn": s.agentd.pid}[victim]
         faults = s.app_status().faults
-        start = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         if step is held_fault:
             wait_until(lambda: s.app_status().faults == faults + 1, "the held fault reaches the application")
-        wait_until(lambda: healthy(s), f"target healthy after the {victim} died", patience=HEALTHY_S + SLACK_S)
-        took = time.monotonic() - start
+        wait_healthy_at_once(s, f"target healthy after the {victim} died")
         assert_moving(s)
         if victim == "worker":
             assert s.rpc.notification("session.ended")["reason"] == "worker_died"
-            s.session = s.attach()  # the agent goes on
+            wait_until(lambda: attach_again(s), "the agent goes on")
             s.rpc.call("gpu.snapshot", session=s.session)
             s.rpc.call("session.detach", session=s.session)
         else:
@@ -93,7 +114,6 @@ def kill_at(step, victim):
             s.start_agentd()
             s.clients.clear()
             s.attach()
-        return took
 
 
 for step_ in (attached, queried, suspended, resumed, changed, held_fault):
@@ -116,7 +136,7 @@ def held_faults_outlive_the_worker():
     with Scene(gpus="gfx942") as s:
         session = s.attach(control=True)
         ids = [q["queue_id"] for q in s.rpc.call("gpu.queues", session=session)["queues"]]
-        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap", "wave_abort"], hold=True)
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap", "wave_abort"], hold=True, look_ms=0)
         for queue in ids[:3]:
             s.raise_queue(queue, "wave_trap")
             s.rpc.notification("exception.raised")
@@ -165,10 +185,14 @@ def killed_in(step):
         session = s.attach()
         queue = s.rpc.call("gpu.queues", session=session)["queues"][1]["queue_id"]
         s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap"])
+        worker = s.worker_pids()[0]
         s.control(f"block {step}")
         s.raise_queue(queue, "wave_trap")
-        wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), f"the worker hangs in {step}")
-        os.kill(s.worker_pids()[0], signal.SIGKILL)
+        # Its look has a deadline of a second: who comes later finds it killed already, which comes to the same.
+        wait_until(lambda: not alive(worker) or any(c["wait"] == "block" for c in s.state()["pending"]),
+                   f"the worker hangs in {step}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
         s.control("release")
         faults_settle(s, 1)
         wait_until(lambda: healthy(s), "target healthy")
@@ -186,17 +210,9 @@ def ten_faults_ten_dead_workers():
     """With clients that come back at once: none of the faults is lost, none comes twice."""
     with Scene(gpus="gfx942") as s:
         for i in range(10):
-            def attach_again():
-                try:
-                    s.session = s.attach(control=True)
-                except RpcError as error:
-                    assert error.name in ("busy", "session_ended"), error  # the rescuer is still there
-                    return False
-                return True
-
-            wait_until(attach_again, "a new session")
+            wait_until(lambda: attach_again(s, control=True), "a new session")
             queue = s.rpc.call("gpu.queues", session=s.session)["queues"][i % 4]["queue_id"]
-            s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True)
+            s.rpc.call("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True, look_ms=0)
             s.raise_queue(queue, "wave_trap")
             s.rpc.notification("exception.raised")
             os.kill(s.worker_pids()[0], signal.SIGKILL)
@@ -264,13 +280,22 @@ def stuck_worker_ends_without_spawn():
         assert_moving(s)
 
 
+def stopped_in_lease(s, worker):
+    s.rpc.call("gpu.suspend", session=s.session, lease_ms=300)
+    os.kill(worker, signal.SIGSTOP)
+    if s.target_state()["suspended_queues"]:
+        return True
+    os.kill(worker, signal.SIGCONT)
+    return False
+
+
 @test
 def stopped_worker_cannot_extend_a_lease():
     with Scene(gpus="gfx942") as s:
         attached(s)
-        s.rpc.call("gpu.suspend", session=s.session, lease_ms=300)
-        os.kill(s.worker_pids()[0], signal.SIGSTOP)
-        wait_until(lambda: healthy(s), "target healthy", patience=6)
+        worker = s.worker_pids()[0]
+        wait_until(lambda: stopped_in_lease(s, worker), "the worker is stopped before its lease runs out")
+        wait_until(lambda: healthy(s), "target healthy")
         assert s.rpc.notification("session.ended")["reason"] == "stuck"
 
 

@@ -15,7 +15,8 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import (BIN, Rpc, RpcError, Scene, as_user, main, need_root, rss_kib, status, test, wait_until)  # noqa: E402
+from harness import (BIN, Rpc, RpcError, Scene, as_user, main, need_root, rss_kib, status, test,  # noqa: E402
+                     wait_settled, wait_until)
 
 
 def fds(pid):
@@ -181,7 +182,7 @@ def slow_calls_in_a_row_are_no_reason_to_kill_a_worker():
             assert message.get("method") != "session.ended", message
             if "id" in message:
                 names.append(message.get("error", {}).get("data", {}).get("name"))
-        assert set(names) <= {None, "timeout"} and names.count(None) >= 10, names
+        assert set(names) <= {None, "timeout"} and names.count(None) >= 5, names
         assert len(s.worker_pids()) == 1
         s.rpc.call("gpu.queues", session=session)
 
@@ -229,7 +230,8 @@ def a_client_that_leaves_with_all_its_requests_open():
         other.call("agent.status")
         gone.close()
         # Long before the call that is being served is answered.
-        wait_until(lambda: other.call("agent.status")["connections"] == 1, "the end was noticed", patience=5)
+        wait_until(lambda: other.call("agent.status")["connections"] == 1, "the end was noticed")
+        assert any(c["wait"] == "delay" for c in s.state()["pending"]), s.state()["pending"]
         wait_until(lambda: s.target_state()["suspended_queues"] == 0, "resumed")
 
 
@@ -404,8 +406,15 @@ def the_log_takes_no_lines_from_clients():
 @test
 def idle_exit_waits_for_the_last_worker():
     """The idle time may pass while a session is still ending."""
-    with Scene(gpus="gfx942", agentd=("--idle-exit", "300ms")) as s:
+    with Scene(gpus="gfx942", start_agent=False) as s:
+        config = s.directory / "user.conf"
+        config.touch()
+        s.start_agentd("--config", config)
         s.attach()
+        # Not from the start on: it would not wait longer than that for the first client either.
+        config.write_text("[agent]\nidle_exit = 300ms\n")
+        os.kill(s.agentd.pid, signal.SIGHUP)
+        wait_until(lambda: "read again" in s.agentd.err(), "reload")
         worker = s.worker_pids()[0]
         os.kill(worker, signal.SIGSTOP)
         s.clients.pop().close()
@@ -496,7 +505,7 @@ def many_clients_attach_and_detach_while_workers_die():
         apps = [s.app, s.start_app("runtime on; queues 4; spin", name="second")]
         s.connect().call("process.list")
         front, spawn = s.front_pid(), s.agentd.pid
-        before = fds(front), fds(spawn)
+        before = wait_settled(lambda: (fds(front), fds(spawn)), "the agent")
         stop = time.monotonic() + seconds
         failures, counts, rng = [], [], random.Random(4)
         threads = [threading.Thread(target=looping, args=(s, apps, stop, failures, counts, i)) for i in range(60)]
@@ -517,8 +526,8 @@ def many_clients_attach_and_detach_while_workers_die():
         for app in apps:
             wait_until(lambda app=app: released(s, app), "target released")
         wait_until(lambda: fds(front) <= before[0] and fds(spawn) <= before[1], "no descriptor lost")
-        assert not s.worker_pids()
-        assert s.clients[0].call("agent.status")["sessions"] == 0
+        wait_until(lambda: not s.worker_pids(), "workers gone")
+        wait_until(lambda: s.clients[0].call("agent.status")["sessions"] == 0, "no session is left")
 
 
 @test
@@ -528,7 +537,7 @@ def connections_cut_at_any_point():
         control = s.connect()
         control.call("process.list")
         front, spawn = s.front_pid(), s.agentd.pid
-        before = fds(front), fds(spawn)
+        before = wait_settled(lambda: (fds(front), fds(spawn)), "the agent")
         rng = random.Random(11)
         attach = request(1, "session.attach", pid=s.app.pid) + "\n"
         texts = [
@@ -564,7 +573,7 @@ def connections_cut_at_any_point():
         assert alive(s), s.agentd.err()[-2000:]
         wait_until(lambda: not s.worker_pids(), "workers gone")
         wait_until(lambda: fds(front) <= before[0] and fds(spawn) <= before[1], "no descriptor lost")
-        assert control.call("agent.status")["sessions"] == 0
+        wait_until(lambda: control.call("agent.status")["sessions"] == 0, "no session is left")
 
 
 if __name__ == "__main__":
