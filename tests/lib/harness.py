@@ -91,8 +91,9 @@ class Rpc:
 
     def __init__(self, path, patience=PATIENCE):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(patience)
+        # First: with a timeout it would not wait for room among those that are not accepted yet (EAGAIN).
         self.sock.connect(str(path))
+        self.sock.settimeout(patience)
         self.buffer = b""
         self.next_id = 0
         self.notifications = []
@@ -254,6 +255,14 @@ def status(pid):
     except OSError:
         return {}
     return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def wakeups(pids):
+    """How often each began to sleep, for wait_settled(): not before all of them do."""
+    found = {p: status(p) for p in pids}
+    if not all(f.get("State", "").startswith("S") for f in found.values()):
+        return time.monotonic()
+    return {p: f["voluntary_ctxt_switches"] for p, f in found.items()}
 
 
 def rss_kib(pid):

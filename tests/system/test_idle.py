@@ -10,15 +10,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Costs are those of the product, not of a sanitizer build.
 os.environ["BIN"] = os.environ.get("PRODUCT_BIN", str(HERE.parent.parent / "build/bin"))
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import Scene, children, main, rss_kib, status, test, wait_settled, wait_until  # noqa: E402
+from harness import Scene, children, main, rss_kib, status, test, wait_settled, wait_until, wakeups  # noqa: E402
 
 
 def processes(s):
     return [s.agentd.pid, *children(s.agentd.pid)]
-
-
-def switches(pids):
-    return {p: status(p).get("voluntary_ctxt_switches") for p in pids}
 
 
 RULES = "".join(f"[rule r{i}]\nexe = /nowhere/{i}/*\nkeep = light\nhook = /usr/bin/true\n" for i in range(64))
@@ -47,9 +43,9 @@ def no_wakeups():
     for s in agents():
         wait_until(lambda: is_settled(s), "rules have looked")
         for _ in range(2):
-            before = wait_settled(lambda: switches(processes(s)), "the agent", still=1)
+            before = wait_settled(lambda: wakeups(processes(s)), "the agent", still=1)
             time.sleep(2)
-            assert switches(processes(s)) == before
+            assert wakeups(processes(s)) == before
             s.attach()
 
 

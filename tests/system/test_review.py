@@ -550,8 +550,8 @@ def connections_cut_at_any_point():
         ]
         for i in range(cycles):
             c = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            c.settimeout(20)
             c.connect(str(s.socket))
+            c.settimeout(20)
             data = rng.choice(texts).encode()
             if rng.random() < 0.5:
                 data = data[:rng.randrange(len(data) + 1)]

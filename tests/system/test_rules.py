@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import (BIN, EXCEPTIONS, PATIENCE, CudaScene, Rpc, Scene, Skip, as_user, children,  # noqa: E402
-                     hook_directory, main, need_root, status, test, wait_settled, wait_until)
+                     hook_directory, main, need_root, status, test, wait_settled, wait_until, wakeups)
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 USER, OTHER = 1000, 1001
@@ -150,14 +150,13 @@ def rules_do_not_poll():
     with RuleScene() as s:
         s.wait_watched()
 
-        def switches():
-            pids = [s.agentd.pid, *children(s.agentd.pid)]
-            return {p: status(p).get("voluntary_ctxt_switches") for p in pids}
+        def seen():
+            return wakeups([s.agentd.pid, *children(s.agentd.pid)])
 
         s.clients.pop().close()
-        before = wait_settled(switches, "the agent", still=1)
+        before = wait_settled(seen, "the agent", still=1)
         time.sleep(2)
-        assert switches() == before
+        assert seen() == before
 
 
 @test
@@ -215,7 +214,8 @@ def analyzed(s, name):
     assert done.returncode == 0, done
     done = s.ctl("analyze", core, "-j")
     core.unlink()
-    assert done.returncode == 0, done
+    # Partial: a look that took too long saw no waves.
+    assert done.returncode in (0, 8), done
     return json.loads(done.stdout)
 
 
@@ -327,7 +327,7 @@ def a_core_outlives_a_writer_who_leaves():
                 other.call("session.detach", session=session)
             wait_until(lambda: s.target_state()["suspended_queues"] == 0, "what he did is undone")
         wait_until(lambda: s.rule()["recorded"] == 1, "recorded")
-        assert analyzed(s, body(s)["record"])["groups"]
+        assert analyzed(s, body(s)["record"])["process"]["pid"] == s.app.pid
         wait_until(lambda: s.app_status().faults == 1, "the application has its fault")
 
 
