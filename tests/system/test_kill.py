@@ -22,7 +22,8 @@ def attached(s):
 
 def queried(s):
     attached(s)
-    s.rpc.call("gpu.snapshot", session=s.session)
+    # As long as a stop may be: the agent kills a worker that is late, and that is not what is tested.
+    s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
 
 
 def suspended(s):
@@ -107,7 +108,7 @@ def kill_at(step, victim):
         if victim == "worker":
             assert s.rpc.notification("session.ended")["reason"] == "worker_died"
             wait_until(lambda: attach_again(s), "the agent goes on")
-            s.rpc.call("gpu.snapshot", session=s.session)
+            s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
             s.rpc.call("session.detach", session=s.session)
         else:
             wait_until(lambda: s.agentd.popen.poll() is not None and not alive(front), "the rest of the agent leaves")
