@@ -6,20 +6,9 @@ import signal
 import subprocess
 import time
 
-from harness import BIN, Rpc, children, status, wait_until
+from harness import BIN, LONG_STOP, PatientRpc, Rpc, children, status, wait_until
 
 from engine import end_group
-
-
-LOOKS = ("gpu.snapshot", "wave.registers", "memory.read")
-PATIENCE_MS = 7000
-
-
-class PatientRpc(Rpc):
-    """Rehearsed on a busy machine a look may take its time; what is rehearsed is not how fast that machine is."""
-
-    def call_raw(self, method, params):
-        return super().call_raw(method, {"max_stop_ms": PATIENCE_MS, **params} if method in LOOKS else params)
 
 
 class Agent:
@@ -56,7 +45,8 @@ class Agent:
     # -- using it -------------------------------------------------------------------------------
 
     def ctl(self, verb, *argv, codes=(0,), seconds=25):
-        patience = [f"--max-stop={PATIENCE_MS}"] if self.lab.simulated and verb in ("snapshot", "dump") else []
+        # What is rehearsed is not how fast the machine is.
+        patience = [LONG_STOP] if self.lab.simulated and verb in ("snapshot", "dump") else []
         return self.engine.run(BIN / "gpu-agentctl", verb, *patience, *argv, codes=codes, seconds=seconds,
                                env={"GPU_AGENT_SOCKET": str(self.socket)})
 

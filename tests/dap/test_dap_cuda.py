@@ -8,7 +8,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 from dapclient import Adapter  # noqa: E402
-from harness import CudaScene, main, test, wait_until  # noqa: E402
+from harness import STOP_MS, CudaScene, main, test, wait_until  # noqa: E402
 
 SMALL = "devices 2 sms=3 warps=8"
 
@@ -38,7 +38,7 @@ def warps_as_groups():
     with scene() as s, Adapter(s.socket) as a:
         s.control("warp 0 1 2 pc=0xc0")
         s.control("warp 0 2 0 pc=0x10 active=0xff")
-        a.start(pid=s.app.pid, maxStopMs=7000)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         threads = a.call("threads")["threads"]
         assert len(threads) == 3 and threads[0]["name"].startswith("22 x spin spin.cu:15"), threads
         inlined = next(t["id"] for t in threads if a.call("stackTrace", threadId=t["id"])["totalFrames"] == 2)
@@ -61,7 +61,7 @@ def callers_are_frames():
         s.control("stack 0 1 2 0xffffffff 0xd0 0x70000000")
         spin = function(s, "spin")["address"]
         spin = int(spin, 16) if isinstance(spin, str) else spin
-        a.start(pid=s.app.pid, maxStopMs=7000)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         stacks = [a.call("stackTrace", threadId=t["id"]) for t in a.call("threads")["threads"]]
         (stack,) = [t for t in stacks if t["totalFrames"] > 1]
         frames = stack["stackFrames"]
@@ -80,7 +80,7 @@ def callers_are_frames():
 def exceptions_have_names():
     with scene() as s, Adapter(s.socket) as a:
         s.control("raise 0 1 2 14 errorpc=0x50")
-        capabilities = a.start(pid=s.app.pid, maxStopMs=7000)
+        capabilities = a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         stopped = a.event("stopped")
         assert stopped["reason"] == "exception" and stopped["threadId"] == 1, stopped
         assert stopped["text"] == "CUDA_EXCEPTION_14: warp illegal address", stopped
@@ -104,7 +104,7 @@ def registers_by_their_names():
         s.control("uniform 0 1 2 3 0xbeef")
         s.control("predicate 0 1 2 7 1 1")
         s.control("memory shared 0 1 2 0x10 hex=a1a2a3a4")
-        a.start(pid=s.app.pid, maxStopMs=7000)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         a.pause()
         thread = next(t["id"] for t in a.call("threads")["threads"] if t["name"].startswith("1 x"))
         assert int(a.values("Scalar registers", thread)["UR3"], 16) == 0xbeef
@@ -129,7 +129,7 @@ def registers_by_their_names():
 @test
 def instructions_are_words():
     with scene() as s, Adapter(s.socket) as a:
-        a.start(pid=s.app.pid, maxStopMs=7000)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         pc, start = int(a.frame()["instructionPointerReference"], 16), int(function(s, "spin")["address"], 16)
         for offset, count in ((-200, 400), (0, 50), (-3, 7), (0, 0)):
             lines = a.call("disassemble", memoryReference=hex(pc), instructionOffset=offset, instructionCount=count,
@@ -151,7 +151,7 @@ def instructions_are_words():
 @test
 def no_watch_points():
     with scene() as s, Adapter(s.socket) as a:
-        a.start(pid=s.app.pid, maxStopMs=7000)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         info = a.call("dataBreakpointInfo", name="0x7f1000000000", bytes=64)
         assert info["dataId"] is None and "no watch points" in info["description"], info
         assert a.error("setDataBreakpoints", breakpoints=[{"dataId": "0x7f1000000000/64"}])

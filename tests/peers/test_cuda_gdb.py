@@ -16,7 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import BIN, CudaScene, Skip, main, test  # noqa: E402
+from harness import BIN, LONG_STOP, STOP_MS, CudaScene, Skip, main, test  # noqa: E402
 from peers import fetch  # noqa: E402
 
 DATA = HERE.parent / "data/cudacore"
@@ -342,8 +342,8 @@ class LiveCore:
         s.control("memory local 0 1 2 3 0 hex=" + "a1a2a3a4" * 64)
         s.control(f"memory const 0 {BANK:#x} hex=" + bytes(range(256)).hex() * 3)
         s.control(f"memory global {VARIABLES:#x} managed=1 hex=" + bytes(range(32)).hex())
-        self.waves = s.rpc.call("gpu.snapshot", session=s.attach(), waves=True, max_stop_ms=7000)["waves"]
-        run = s.ctl("dump", s.app.pid, "--max-stop=7s", "-o", self.path, *options)
+        self.waves = s.rpc.call("gpu.snapshot", session=s.attach(), waves=True, max_stop_ms=STOP_MS)["waves"]
+        run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", self.path, *options)
         assert run.returncode == 0, (run.returncode, run.stderr)
 
 

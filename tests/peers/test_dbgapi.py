@@ -10,7 +10,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import Scene, main, need_root, status, test, wait_until  # noqa: E402
+from harness import STOP_MS, Scene, main, need_root, status, test, wait_until  # noqa: E402
 from peers import build_dbgapi  # noqa: E402
 
 AQL, HALT = 1, 1
@@ -62,7 +62,7 @@ class Probe:
 def our_view(s):
     """What our agent says, after it has let go again."""
     session = s.attach()
-    snapshot = s.rpc.call("gpu.snapshot", session=session, max_stop_ms=7000)
+    snapshot = s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)
     assert s.rpc.call("session.detach", session=session) == {"ended": True}
     assert snapshot["complete"] and not s.target_state()["enabled"], snapshot
     return snapshot

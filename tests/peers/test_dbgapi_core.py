@@ -11,7 +11,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import ROOT, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
+from harness import (LONG_STOP, ROOT, STOP_MS, Scene, Skip, main, need_root, status, test, unsanitized,  # noqa: E402
+                     wait_until)
 from peers import build_dbgapi  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
@@ -32,7 +33,7 @@ def look(argv, core, *registers):
 
 def dump(s, core, *argv):
     """A machine may stand still for longer than queues do without being asked."""
-    return s.ctl("dump", s.app.pid, "--max-stop=7s", "-o", core, *argv)
+    return s.ctl("dump", s.app.pid, LONG_STOP, "-o", core, *argv)
 
 
 def planted(gfx, extra):
@@ -46,7 +47,7 @@ def planted(gfx, extra):
         queue = [q["id"] for q in s.target_state()["queues"]][1]
         s.control(f"waves {s.app.pid} {queue} halted 6 {pc:#x} group=2 vgprs=16 s3=0xdeadbeef v2=0x11111111 "
                   f"v2.5=0x22222222")
-        ours = s.rpc.call("gpu.snapshot", session=s.session, waves=True, max_stop_ms=7000)["waves"]
+        ours = s.rpc.call("gpu.snapshot", session=s.session, waves=True, max_stop_ms=STOP_MS)["waves"]
         core = s.directory / "core"
         run = dump(s, core, *extra)
         if "TiB" in run.stderr:

@@ -4,25 +4,13 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
-from harness import CudaScene, Rpc, status, wait_until
+from harness import LONG_STOP, CudaScene, PatientRpc, status, wait_until
 from debugger import get, say
 
 SMALL = "devices 2 sms=3 warps=8"
 VARIABLES = ("cudbgIpcFlag", "cudbgRpcEnabled", "cudbgApiClientPid", "cudbgApiClientRevision", "cudbgSessionId",
              "cudbgDebuggerCapabilities", "cudbgUseExternalDebugger", "cudbgDebuggerInitialized")
-
-
-# A machine may stand still for longer than devices do without being asked.
-STOP_MS = 7000
-METHODS = ("gpu.snapshot", "wave.registers", "memory.read", "core.begin")
 VERBS = ("snapshot", "registers", "memory", "dump")
-
-
-class PatientRpc(Rpc):
-    """Looks have time where a test does not say how long."""
-
-    def call_raw(self, method, params):
-        return super().call_raw(method, {"max_stop_ms": STOP_MS, **params} if method in METHODS else params)
 
 
 class PatientScene(CudaScene):
@@ -31,7 +19,7 @@ class PatientScene(CudaScene):
         return self.clients[-1]
 
     def ctl(self, verb, *argv, **kwargs):
-        return super().ctl(verb, *([f"--max-stop={STOP_MS}ms"] if verb in VERBS else []), *argv, **kwargs)
+        return super().ctl(verb, *([LONG_STOP] if verb in VERBS else []), *argv, **kwargs)
 
 
 def scene(release="12.4", sim=SMALL, **kwargs):

@@ -7,12 +7,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Scene  # noqa: E402
+from harness import BIN, LONG_STOP, STOP_MS, Scene  # noqa: E402
 
 APP = "runtime ttmp; queues 2; spin"
 FAILURE, BUDGET, PARTIAL = 1, 7, 8
-# A simulated driver needs a second for what follows, and a machine may stand still for another one.
-STOP_MS = 7000
 
 
 def scene(gpus="gfx942", app=APP, **kwargs):
@@ -20,12 +18,12 @@ def scene(gpus="gfx942", app=APP, **kwargs):
 
 
 def dump(s, *argv, **kwargs):
-    return s.ctl("dump", s.app.pid, f"--max-stop={STOP_MS}ms", *argv, **kwargs)
+    return s.ctl("dump", s.app.pid, LONG_STOP, *argv, **kwargs)
 
 
 def start_dump(s, *argv):
     """In the background, saying nothing."""
-    return subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), f"--max-stop={STOP_MS}ms", *map(str, argv)],
+    return subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), LONG_STOP, *map(str, argv)],
                             env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}, stdout=subprocess.DEVNULL,
                             stderr=subprocess.DEVNULL)
 

@@ -16,7 +16,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, EXCEPTIONS, ROOT, CudaScene, Rpc, Scene, main, need_root, rss_kib, status, test, wait_until  # noqa: E402
+from harness import (BIN, EXCEPTIONS, LONG_STOP, ROOT, STOP_MS, CudaScene, Rpc, Scene, main, need_root,  # noqa: E402
+                     rss_kib, status, test, wait_until)
 
 CODE = ROOT / "tests/data/codeobj"
 KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None}
@@ -24,8 +25,7 @@ PC = 0x7F0000001000
 FAILURE, NO_MATCH, PARTIAL = 1, 3, 8
 LAYOUTS = ("r346", "r400", "r525", "r550", "r555", "r565", "r570", "r575", "r580", "r590", "r615")
 SANITIZED = "asan" in os.environ.get("BIN", "")
-# A simulated driver needs a second for all registers, and a machine may stand still for another one.
-STOP_MS, LEASE_MS = 7000, 60000
+LEASE_MS = 60000
 
 
 class CoreRpc(Rpc):
@@ -207,9 +207,9 @@ def every_verb_takes_a_core_for_a_process():
                  ["memory", pid, hex(s.pc & ~0xfff), "64"],
                  ["memory", pid, "0", "64", "--space=lds", "--wave=0:0:1"], ["disassemble", pid, hex(s.pc)],
                  ["disassemble", pid, "--wave=0:0:0"], ["devices", pid], ["queues", pid, "-j"])
-        live = [s.ctl(*argv, f"--max-stop={STOP_MS}ms") for argv in verbs]
+        live = [s.ctl(*argv, LONG_STOP) for argv in verbs]
         saved = s.directory / "live.json"
-        assert s.ctl("snapshot", pid, f"--max-stop={STOP_MS}ms", "-j", "-o", saved).returncode == 0
+        assert s.ctl("snapshot", pid, LONG_STOP, "-j", "-o", saved).returncode == 0
         core = fetch(s)
         leave(s)
         for argv, was in zip(verbs, live):
@@ -384,7 +384,7 @@ def every_verb_takes_a_cuda_core():
         verbs = (["waves", pid, "-j"], ["registers", pid, wave, "--bank=vector", "--range=0-9"],
                  ["registers", pid, wave, "-j"], ["memory", pid, "0", "64", "--space=lds", f"--wave={wave}"],
                  ["devices", pid], ["queues", pid, "-j"])
-        live = [s.ctl(*argv, f"--max-stop={STOP_MS}ms") for argv in verbs]
+        live = [s.ctl(*argv, LONG_STOP) for argv in verbs]
         leave(s)
         for argv, was in zip(verbs, live):
             verb, _, *rest = argv
@@ -486,7 +486,7 @@ def what_is_no_core_is_refused_with_the_reason():
         pid = s.app.pid
         s.rpc.call("gpu.resume", session=s.session)
         s.rpc.call("session.detach", session=s.session)
-        assert s.ctl("dump", pid, f"--max-stop={STOP_MS}ms", "--compress=zstd", "-o", packed).returncode == 0
+        assert s.ctl("dump", pid, LONG_STOP, "--compress=zstd", "-o", packed).returncode == 0
         assert document(ctl("analyze", packed, "-j"))["wave_count"] == 14
         # Behind something to skip, as pzstd does it, and where there is no place to expand it.
         bad.write_bytes(struct.pack("<II", 0x184d2a50, 4) + bytes(4) + packed.read_bytes())

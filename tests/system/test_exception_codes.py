@@ -15,7 +15,8 @@ import time
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, CudaScene, Scene, main, need_root, test, wait_until  # noqa: E402
+from harness import (EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, STOP_MS, CudaScene, Scene, main,  # noqa: E402
+                     need_root, test, wait_until)
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 PAGE = 0x7F0000003000
@@ -180,7 +181,7 @@ def every_code_is_told_and_goes_on():
         got = s.rpc.call("exception.subscribe", session=s.session, exceptions=sorted(EXCEPTIONS), look_ms=1000)
         assert set(got["exceptions"]) == set(EXCEPTIONS), got
         # A look has little time for debug information that was not read before.
-        s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
+        s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
         number, faults = 0, 0
         for name in sorted(set(ROWS) - ELSEWHERE, key=EXCEPTIONS.get):
             deadline = time.monotonic() + 3 * PATIENCE

@@ -11,7 +11,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, PATIENCE, Scene, main, test, wait_until  # noqa: E402
+from harness import BIN, PATIENCE, STOP_MS, Scene, main, test, wait_until  # noqa: E402
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data/codeobj"
 FAULTS = ["wave_memory_violation", "wave_trap", "device_memory_violation"]
@@ -37,7 +37,7 @@ def reaches(s, faults):
 
 def read_code(s):
     """A look has little time for debug information that was not read before; a snapshot leaves it in the session."""
-    s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
+    s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
 
 
 def looked(s, rpc, queue, exception):

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import RpcError, Scene, kill_agent, main, status, test, wait_until  # noqa: E402
+from harness import STOP_MS, RpcError, Scene, kill_agent, main, status, test, wait_until  # noqa: E402
 
 HEALTHY_S = 1.0
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
@@ -23,7 +23,7 @@ def attached(s):
 def queried(s):
     attached(s)
     # As long as a stop may be: the agent kills a worker that is late, and that is not what is tested.
-    s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
+    s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
 
 
 def suspended(s):
@@ -108,7 +108,7 @@ def kill_at(step, victim):
         if victim == "worker":
             assert s.rpc.notification("session.ended")["reason"] == "worker_died"
             wait_until(lambda: attach_again(s), "the agent goes on")
-            s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)
+            s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
             s.rpc.call("session.detach", session=s.session)
         else:
             wait_until(lambda: s.agentd.popen.poll() is not None and not alive(front), "the rest of the agent leaves")

@@ -17,10 +17,9 @@ import sys
 import termios
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, PATIENCE, Scene, main, test, wait_until  # noqa: E402
+from harness import BIN, LONG_STOP, PATIENCE, Scene, main, test, wait_until  # noqa: E402
 
 PC = 0x7F0000001000
-STOP = "--max-stop=7s"  # a machine may stand still for longer than queues do without being asked
 
 
 def plant(s, text):
@@ -29,12 +28,12 @@ def plant(s, text):
 
 
 def again(s, *argv):
-    return s.ctl("snapshot", s.app.pid, "--again", "200", STOP, *argv)
+    return s.ctl("snapshot", s.app.pid, "--again", "200", LONG_STOP, *argv)
 
 
 def save(s, name, *argv):
     path = s.directory / name
-    run = s.ctl("snapshot", s.app.pid, "-j", "-o", path, STOP, *argv)
+    run = s.ctl("snapshot", s.app.pid, "-j", "-o", path, LONG_STOP, *argv)
     assert run.returncode == 0, run.stderr
     return path
 
@@ -199,7 +198,7 @@ class Terminal:
         env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket), "TERM": "xterm"}
         # A session and a terminal of its own, so that Ctrl-C means this program.
         self.popen = subprocess.Popen(
-            [*shell, BIN / "gpu-agentctl", "watch", STOP, *map(str, argv)], env=env, stdin=slave, stdout=slave, stderr=slave,
+            [*shell, BIN / "gpu-agentctl", "watch", LONG_STOP, *map(str, argv)], env=env, stdin=slave, stdout=slave, stderr=slave,
             preexec_fn=None if shell else lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)))
         self.slave = slave
         self.text = b""

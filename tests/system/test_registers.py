@@ -10,13 +10,10 @@ import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import ROOT, Scene, main, test, wait_until  # noqa: E402
+from harness import LONG_STOP, ROOT, STOP_MS, Scene, main, test, wait_until  # noqa: E402
 
 PC = 0x7F0000001000
 APP = "runtime ttmp; queues 1; spin"
-# As long as the agent takes: where budgets are not what is tested, a machine that stands still must not use one up.
-STOP_MS = 7000
-LONG_STOP = f"--max-stop={STOP_MS}ms"
 # name: dies, lanes of a planted wave, has accumulation registers, flat_scratch is architected
 GENERATIONS = {"gfx90a": (1, 64, True, False), "gfx942": (8, 64, True, True), "gfx1030": (1, 32, False, False),
                "gfx1100": (1, 32, False, True), "gfx1201": (1, 32, False, True)}

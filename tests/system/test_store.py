@@ -7,14 +7,14 @@ import ctypes
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Rpc, Scene, Skip, as_user, children, main, need_root, status, test, wait_until  # noqa: E402
+from harness import (BIN, STOP_MS, Rpc, Scene, Skip, as_user, children, main, need_root, status, test,  # noqa: E402
+                     wait_until)
 
 USER = 1000
 OTHER = 1001
@@ -27,7 +27,7 @@ def store_pids(s):
 
 def record(s, session=None, **params):
     """Store a snapshot; its id."""
-    result = s.rpc.call("gpu.snapshot", session=session or s.attach(), record=True, max_stop_ms=7000, **params)
+    result = s.rpc.call("gpu.snapshot", session=session or s.attach(), record=True, max_stop_ms=STOP_MS, **params)
     assert result["complete"] and not result["missing"], result["missing"]
     return result["record"]
 

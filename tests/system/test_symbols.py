@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, ROOT, Scene, main, need_root, test, wait_until  # noqa: E402
+from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene, main, need_root, test, wait_until  # noqa: E402
 
 DATA = ROOT / "tests/data/codeobj"
 KERNELS = {"spin-gfx90a": ["scale", "spin"], "spin-gfx1030-z": ["scale", "spin"],
@@ -60,7 +60,7 @@ def frames_of(doc):
 def snapshot(s, **params):
     """With the longest stop; and again where there was no time to read a file: what was read is there the next time."""
     def ask():
-        doc = s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000, **params)
+        doc = s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS, **params)
         return None if any("no time" in m for m in doc["missing"]) else doc
 
     return wait_until(ask, "a snapshot in time")
@@ -162,7 +162,7 @@ def a_kernel_without_code_object_keeps_its_address():
         doc = snapshot(s)
         group, = doc["groups"]
         assert doc["complete"] and set(group["kernel"]) == {"address"} and group["frames"] == [], doc
-        row = next(l for l in s.ctl("snapshot", s.app.pid, "--max-stop=7s").stdout.splitlines() if " halted " in l)
+        row = next(l for l in s.ctl("snapshot", s.app.pid, LONG_STOP).stdout.splitlines() if " halted " in l)
         assert group["kernel"]["address"] in row and "0x1000" in row, row
 
 
@@ -396,7 +396,7 @@ def broken_objects_do_not_hide_the_others():
             assert len(too_many["frames"]) == 3 and "line" not in too_many["frames"][0], too_many
             assert any(g.get("kernel", {}).get("name") == "spin" for g in doc["groups"])
             # In the session that has read them.
-            run = s.ctl("snapshot", s.app.pid, "--max-stop=7s")
+            run = s.ctl("snapshot", s.app.pid, LONG_STOP)
             assert run.returncode == 8 and "spin" in run.stdout and "its file is gone" in run.stdout, run
             s.rpc.call("session.detach", session=s.session)
             runs_on(s)
@@ -420,7 +420,7 @@ def a_list_without_end_ends():
         doc = snapshot(s)
         assert not doc["complete"] and "back into itself after 2 entries" in doc["missing"][0], doc["missing"]
         assert doc["groups"][0]["kernel"]["name"] == "spin", doc["groups"]
-        assert s.ctl("snapshot", s.app.pid, "--max-stop=7s").returncode == 8
+        assert s.ctl("snapshot", s.app.pid, LONG_STOP).returncode == 8
         runs_on(s)
 
 

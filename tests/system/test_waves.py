@@ -10,13 +10,11 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import PATIENCE, CpuThreads, Scene, main, need_root, rss_kib, status, test, wait_until  # noqa: E402
+from harness import (LONG_STOP, PATIENCE, STOP_MS, CpuThreads, Scene, main, need_root, rss_kib, status,  # noqa: E402
+                     test, wait_until)
 
 PC = 0x7F0000001000
 SANITIZED = "asan" in os.environ.get("BIN", "")
-# As long as the agent takes: where budgets are not what is tested, a machine that stands still must not use one up.
-STOP_MS = 7000
-LONG_STOP = f"--max-stop={STOP_MS}ms"
 
 
 def plant(s, queue, text):
