@@ -2,7 +2,6 @@
 """The programs under debug: three kernels on the GPU, or three scripts of the simulator in their shape."""
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -10,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from harness import BIN, ROOT, CudaScene, status, wait_until
+from harness import ROOT, CudaScene, status, wait_until
 
 from engine import CommandFailed, end_group
 from facts import find_nvcc

@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import CudaScene, main, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (ALL_SUSPENDED, DIVERGE, Debugger, FULL, INVALID_ARGS, INVALID_DEVICE,  # noqa: E402
-                      INVALID_LANE, INVALID_SM, INVALID_WARP, NOT_SUPPORTED, RUNNING, SUCCESS, get,
+                      INVALID_LANE, INVALID_SM, INVALID_WARP, NOT_SUPPORTED, RUNNING, SUCCESS,
                       in_child, scene, small, u32, u64)
 
 

@@ -14,7 +14,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dumps import BUDGET, FAILURE, PARTIAL, begin, dump, fetch, scene, start_dump  # noqa: E402
+from dumps import BUDGET, FAILURE, PARTIAL, dump, fetch, scene, start_dump  # noqa: E402
 from harness import BIN, CudaScene, Skip, children, main, status, test, wait_until  # noqa: E402
 
 CUDA_RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")

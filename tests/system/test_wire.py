@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, Rpc, Scene, main, rss_kib, test, wait_until  # noqa: E402
+from harness import BIN, Scene, main, rss_kib, test, wait_until  # noqa: E402
 
 PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, TOO_LARGE = -32700, -32600, -32601, -32602, -32009
 
