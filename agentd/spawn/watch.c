@@ -107,7 +107,7 @@ static void look_failed(struct watches *w)
 {
 	unsigned n = w->look_failures++;
 
-	if (n < AGAIN_MAX)
+	if (w->rules->n && n < AGAIN_MAX)
 		look_in(w, AGAIN_MS << n);
 }
 
@@ -323,6 +323,7 @@ void watches_configure(struct watches *w)
 				      "/dev/nvidia-uvm" };
 	int r;
 
+	w->look_failures = 0;
 	for (struct watched *i = w->first; i; i = i->next)
 		judge_again(w, i);
 	if (!w->rules->n) {

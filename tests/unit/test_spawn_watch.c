@@ -249,6 +249,32 @@ static void a_look_that_cannot_begin_is_repeated(void)
 	TEST_EQ(run(&f, 0), 0);
 }
 
+static void a_reload_begins_anew(void)
+{
+	FIXTURE(f);
+	size_t n = f.rules.n;
+
+	look(&f);
+	for (unsigned i = 0; i < 6; i++) {
+		watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+		run(&f, 300 << i);
+	}
+	/* The look under way has not seen with the new rules: another one follows in any case. */
+	watches_configure(&f.w);
+	watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+	TEST_EQ(run(&f, 0), 200);
+	run(&f, 200);
+	watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+	TEST_EQ(run(&f, 0), 600);
+	run(&f, 600);
+	/* Without rules nobody looks. */
+	f.rules.n = 0;
+	watches_configure(&f.w);
+	watches_worker_ended(&f.w, LOOKER + (uint32_t)k.n_looks, false);
+	TEST_EQ(run(&f, 0), 0);
+	f.rules.n = n;
+}
+
 /* Each try waits twice as long; after six only who finds it tries, and not often. */
 static void failures_are_tried_less_and_less_often(void)
 {
@@ -305,5 +331,6 @@ static void the_dead_and_the_released_are_left_alone(void)
 TEST_SUITE(spawn_watch, TEST(found_once_watched_once), TEST(a_look_under_way_does_not_take_the_next_try),
 	   TEST(found_before_the_dead_worker_is_reaped), TEST(found_after_the_dead_worker_was_reaped),
 	   TEST(a_hint_during_a_look_begins_another), TEST(a_look_that_failed_is_repeated),
-	   TEST(a_look_that_cannot_begin_is_repeated), TEST(failures_are_tried_less_and_less_often),
+	   TEST(a_look_that_cannot_begin_is_repeated), TEST(a_reload_begins_anew),
+	   TEST(failures_are_tried_less_and_less_often),
 	   TEST(the_dead_and_the_released_are_left_alone));
