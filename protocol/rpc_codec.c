@@ -495,6 +495,19 @@ static const char *find_problem(const char *text, size_t size)
 	return NULL;
 }
 
+static int out_of_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "parse", NULL, "out of memory");
+}
+
+static bool is_null(const char *text, size_t size)
+{
+	struct rpc_scan s;
+
+	rpc_scan_init(&s, text, size, RPC_DEPTH_MAX);
+	return rpc_scan_next(&s) == RPC_TOKEN_NULL;
+}
+
 int rpc_json_parse(const char *text, size_t size, struct json_object **ret, struct agent_err *err)
 {
 	const char *problem = size > INT_MAX ? "too long" : find_problem(text, size);
@@ -509,8 +522,11 @@ int rpc_json_parse(const char *text, size_t size, struct json_object **ret, stru
 	}
 	tok = json_tokener_new_ex(RPC_DEPTH_MAX + 1);
 	if (!tok)
-		goto no_memory;
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+		return out_of_memory(err);
+	/*
+	 * Not JSON_TOKENER_STRICT: find_problem() is stricter, and with it json-c 0.18 takes every
+	 * byte above 0x7f for a control character.
+	 */
 	obj = json_tokener_parse_ex(tok, text, (int)size);
 	/* Without a NUL or a blank behind it, a number might go on. */
 	if (json_tokener_get_error(tok) == json_tokener_continue)
@@ -519,12 +535,14 @@ int rpc_json_parse(const char *text, size_t size, struct json_object **ret, stru
 	json_tokener_free(tok);
 	if (e != json_tokener_success) {
 		json_object_put(obj);
-		goto no_memory;
+		return agent_err_set(err, RPC_ERROR_INTERNAL, EIO, "parse", NULL,
+				     "json-c refuses valid JSON: %s", json_tokener_error_desc(e));
 	}
+	/* Out of memory, json-c leaves out the value and calls it a success. */
+	if (!obj && !is_null(text, size))
+		return out_of_memory(err);
 	*ret = obj;
 	return 0;
-no_memory:
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "parse", NULL, "out of memory");
 }
 
 void rpc_json_put(struct json_object *obj)

@@ -116,7 +116,7 @@ int rpc_enum_value(const struct rpc_enum *e, const char *name, int64_t *ret_valu
  * Text to tree, more strictly than json-c alone does it: RFC 8259 grammar, valid UTF-8, nothing
  * behind the value, no integer beyond 64 bits, at most RPC_DEPTH_MAX levels.
  * @param ret Release with rpc_json_put().  NULL (and 0) for the value null.
- * @return 0, -EINVAL (with @p err, code parse_error), -ENOMEM.
+ * @return 0, -EINVAL (with @p err, code parse_error), -EIO (json-c refuses what is valid), -ENOMEM.
  */
 int rpc_json_parse(const char *text, size_t size, struct json_object **ret, struct agent_err *err);
 void rpc_json_put(struct json_object *obj);
