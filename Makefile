@@ -156,12 +156,12 @@ soname = -shared -Wl,-soname,$(notdir $(1))
 $(foreach s,$(shared_objects),$(eval $(call plain_rules,$(s),$(call soname,$(s)))))
 $(foreach p,$(plain_programs),$(eval $(call plain_rules,$(p),)))
 
-# Changed flags rebuild what they touch.
+# Changed flags rebuild what they touch; directories are compiled in through the last two.
+flags_text = $(subst ','\'',$(CC) $(all_cppflags) $(all_cflags) $(agentd_cppflags) $(gpu-agentctl_cflags))
 .PHONY: force
 $(O)/flags: force
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(CC) $(all_cppflags) $(all_cflags) $(agentd_cppflags))' | cmp -s - $@ || \
-		printf '%s\n' '$(subst ','\'',$(CC) $(all_cppflags) $(all_cflags) $(agentd_cppflags))' >$@
+	@printf '%s\n' '$(flags_text)' | cmp -s - $@ || printf '%s\n' '$(flags_text)' >$@
 
 $(O)/obj/%.o: %.c $(MAKEFILE_LIST) $(O)/flags
 	$(call say,CC,$<)

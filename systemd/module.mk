@@ -1,10 +1,12 @@
 systemd_units := $(O)/systemd/gpu-agentd.service $(O)/systemd/gpu-agentd.socket $(O)/systemd/tmpfiles.conf
 extra_targets += $(systemd_units)
 
-$(O)/systemd/%: systemd/%.in Makefile
+# The directories may differ between `make` and `make install`.
+$(systemd_units): $(O)/systemd/%: systemd/%.in force
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@sbindir@|$(sbindir)|g' -e 's|@runstatedir@|$(runstatedir)|g' \
-		-e 's|@localstatedir@|$(localstatedir)|g' $< >$@
+		-e 's|@localstatedir@|$(localstatedir)|g' $< >$@.new
+	$(Q)cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 installs += 644:$(O)/systemd/gpu-agentd.service:$(unitdir)/gpu-agentd.service
 installs += 644:$(O)/systemd/gpu-agentd.socket:$(unitdir)/gpu-agentd.socket
