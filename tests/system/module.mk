@@ -17,3 +17,4 @@ cudbgshim_probe_src := tests/system/cudbgshim_probe.c
 cudbgshim_probe_libs := cudbgshim base
 cudbgshim_probe_ldlibs := $(cudbgshim_ldlibs)
 system_tests += tests/system/test_cudbgshim.py
+system_tests += tests/system/test_check.py
