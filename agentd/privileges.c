@@ -135,7 +135,7 @@ int privileges_keep_kill(void)
 	return no_new_privileges();
 }
 
-int privileges_become_tracer(uid_t uid, gid_t gid)
+static int become_tracer(uid_t uid, gid_t gid, cap_flag_value_t effective)
 {
 	static const cap_value_t trace[] = { CAP_SYS_PTRACE };
 	auto_call(free_cap) cap_t keep = cap_init();
@@ -144,7 +144,32 @@ int privileges_become_tracer(uid_t uid, gid_t gid)
 		return -errno;
 	if (is_effective(CAP_SYS_PTRACE) &&
 	    (cap_set_flag(keep, CAP_PERMITTED, 1, trace, CAP_SET) < 0 ||
-	     cap_set_flag(keep, CAP_EFFECTIVE, 1, trace, CAP_SET) < 0))
+	     cap_set_flag(keep, CAP_EFFECTIVE, 1, trace, effective) < 0))
 		return -errno;
 	return become(uid, gid, NULL, 0, keep);
+}
+
+int privileges_become_tracer(uid_t uid, gid_t gid)
+{
+	return become_tracer(uid, gid, CAP_SET);
+}
+
+int privileges_lay_down_tracer(uid_t uid, gid_t gid)
+{
+	return become_tracer(uid, gid, CAP_CLEAR);
+}
+
+int privileges_take_up_tracer(void)
+{
+	static const cap_value_t trace[] = { CAP_SYS_PTRACE };
+	auto_call(free_cap) cap_t have = cap_get_proc();
+	cap_flag_value_t on = CAP_CLEAR;
+
+	if (!have || cap_get_flag(have, trace[0], CAP_PERMITTED, &on) < 0)
+		return -errno;
+	if (on != CAP_SET)
+		return -EPERM;
+	if (cap_set_flag(have, CAP_EFFECTIVE, 1, trace, CAP_SET) < 0)
+		return -errno;
+	return cap_set_proc(have) < 0 ? -errno : 0;
 }

@@ -24,6 +24,14 @@ int privileges_become(uid_t uid, gid_t gid);
 /** The same, but CAP_SYS_PTRACE stays, if it is there. */
 int privileges_become_tracer(uid_t uid, gid_t gid);
 
+/**
+ * The same, but without effect: the kernel judges as for the user, until privileges_take_up_tracer()
+ * gives the capability its effect back.
+ */
+int privileges_lay_down_tracer(uid_t uid, gid_t gid);
+/** @return 0, -EPERM when there is none to take up, -errno. */
+int privileges_take_up_tracer(void);
+
 /** The same, but with the user's supplementary groups. */
 int privileges_become_login(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
 

@@ -6,12 +6,19 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 
+/* linux/ptrace.h, which does not go together with sys/ptrace.h. */
+#define GET_RSEQ_CONFIGURATION 0x420f
+
+static const int front_calls[] = { SCMP_SYS(accept4) };
+
 static const int common_calls[] = {
-	SCMP_SYS(accept4), SCMP_SYS(brk), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(brk), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
 	SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
 	SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(exit),
 	SCMP_SYS(exit_group), SCMP_SYS(fcntl), SCMP_SYS(fstat), SCMP_SYS(ftruncate),
@@ -32,12 +39,17 @@ static const int thread_calls[] = {
 	SCMP_SYS(mprotect), SCMP_SYS(rseq), SCMP_SYS(sched_getaffinity), SCMP_SYS(set_robust_list),
 };
 
-static const int worker_calls[] = {
-	SCMP_SYS(access), SCMP_SYS(fallocate), SCMP_SYS(fstatfs), SCMP_SYS(getcwd),
-	SCMP_SYS(getdents64), SCMP_SYS(ioctl), SCMP_SYS(kill), SCMP_SYS(pidfd_open),
-	SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
-	SCMP_SYS(ptrace), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(setitimer),
-	SCMP_SYS(signalfd4), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(wait4), SCMP_SYS(waitid),
+/* Of a worker that only reads /proc, sysfs and the version of the device. */
+static const int look_calls[] = {
+	SCMP_SYS(access), SCMP_SYS(fstatfs), SCMP_SYS(getcwd), SCMP_SYS(getdents64),
+	SCMP_SYS(ioctl), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(stat), SCMP_SYS(lstat),
+	SCMP_SYS(statx),
+};
+
+/* Besides, of one with a target; ptrace comes from allow_ptrace(). */
+static const int session_calls[] = {
+	SCMP_SYS(fallocate), SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(setitimer), SCMP_SYS(signalfd4), SCMP_SYS(wait4), SCMP_SYS(waitid),
 };
 
 static const int core_calls[] = {
@@ -55,22 +67,22 @@ static const int adapter_calls[] = {
 
 /* Of libcuda and libcudadebugger, the thread library and the loader under them. */
 static const int driver_calls[] = {
-	SCMP_SYS(bind), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
+	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
 	SCMP_SYS(flock), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),
 	SCMP_SYS(getresgid), SCMP_SYS(getresuid), SCMP_SYS(getrlimit), SCMP_SYS(getrusage),
-	SCMP_SYS(getsockname), SCMP_SYS(getpriority), SCMP_SYS(gettimeofday), SCMP_SYS(listen),
+	SCMP_SYS(getsockname), SCMP_SYS(getpriority), SCMP_SYS(gettimeofday), SCMP_SYS(kill),
 	SCMP_SYS(mbind), SCMP_SYS(membarrier), SCMP_SYS(mincore), SCMP_SYS(mkdir), SCMP_SYS(mkdirat),
 	SCMP_SYS(mlock), SCMP_SYS(mprotect), SCMP_SYS(msync), SCMP_SYS(munlock), SCMP_SYS(open),
-	SCMP_SYS(openat), SCMP_SYS(pidfd_getfd), SCMP_SYS(pipe), SCMP_SYS(pipe2),
+	SCMP_SYS(openat), SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_open), SCMP_SYS(pipe), SCMP_SYS(pipe2),
 	SCMP_SYS(process_vm_writev), SCMP_SYS(pselect6), SCMP_SYS(pwrite64), SCMP_SYS(rename),
 	SCMP_SYS(rseq), SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigtimedwait),
 	SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min),
 	SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(select),
 	SCMP_SYS(set_mempolicy), SCMP_SYS(set_robust_list), SCMP_SYS(set_tid_address),
-	SCMP_SYS(setns), SCMP_SYS(setpriority), SCMP_SYS(sigaltstack), SCMP_SYS(socket),
+	SCMP_SYS(setns), SCMP_SYS(setpriority), SCMP_SYS(sigaltstack),
 	SCMP_SYS(statfs), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(timerfd_gettime),
 	SCMP_SYS(times), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
@@ -153,16 +165,101 @@ static int allow_child(scmp_filter_ctx ctx)
 					    SCMP_A0(SCMP_CMP_MASKED_EQ, spaces, 0));
 }
 
-static int allow_worker(scmp_filter_ctx ctx)
+static int allow_ptrace(scmp_filter_ctx ctx, const unsigned *requests, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ptrace), 1,
+					 SCMP_A0(SCMP_CMP_EQ, requests[i]));
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Our end must never be the target's: no PTRACE_O_EXITKILL, now or by PTRACE_SETOPTIONS later. */
+static int allow_seize(scmp_filter_ctx ctx, uint64_t options)
+{
+	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ptrace), 2,
+				SCMP_A0(SCMP_CMP_EQ, PTRACE_SEIZE), SCMP_A3(SCMP_CMP_EQ, options));
+}
+
+/*
+ * What the leader of a target that uses KFD needs.  The kernel asks for the rights that a tracer had
+ * when it seized (kernel/ptrace.c, ptracer_capable()): of a program that gained privileges since,
+ * one who had CAP_SYS_PTRACE then could read and change everything.
+ */
+static int allow_tracing(scmp_filter_ctx ctx)
+{
+	static const unsigned requests[] = { PTRACE_INTERRUPT, PTRACE_LISTEN, PTRACE_CONT,
+					     PTRACE_DETACH };
+	int r = allow_ptrace(ctx, requests, ARRAY_SIZE(requests));
+
+	if (r == 0)
+		r = allow_seize(ctx, 0);
+	return r < 0 ? r : allow_seize(ctx, PTRACE_O_TRACEEXEC);
+}
+
+/* A call in the target, and a thread's way back from it (libcudbgshim/src/inferior.c). */
+static int allow_calls_in_target(scmp_filter_ctx ctx)
+{
+	static const unsigned requests[] = { PTRACE_GETREGS, PTRACE_SETREGS, PTRACE_GETREGSET,
+					     PTRACE_SETREGSET, PTRACE_GETSIGINFO, PTRACE_GETSIGMASK,
+					     PTRACE_SETSIGMASK, PTRACE_SYSCALL, GET_RSEQ_CONFIGURATION };
+	int r = allow_ptrace(ctx, requests, ARRAY_SIZE(requests));
+
+	if (r == 0)
+		r = allow_tracing(ctx);
+	return r < 0 ? r : allow_seize(ctx, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
+}
+
+static int allow_look(scmp_filter_ctx ctx)
 {
 	int r = allow_read_only_open(ctx);
 
 	return r < 0 ? r : allow_threads(ctx);
 }
 
+static int allow_session(scmp_filter_ctx ctx)
+{
+	int r = allow(ctx, session_calls, ARRAY_SIZE(session_calls));
+
+	if (r == 0)
+		r = allow_look(ctx);
+	return r < 0 ? r : allow_tracing(ctx);
+}
+
+static int allow_session_registers(scmp_filter_ctx ctx)
+{
+	static const unsigned request = PTRACE_GETREGSET;
+	int r = allow_session(ctx);
+
+	return r < 0 ? r : allow_ptrace(ctx, &request, 1);
+}
+
+/*
+ * The vendor's engine, when it is initialised, listens on all addresses of the network and takes
+ * whoever connects; it goes on without, where the machine has no such network.  What it needs is the
+ * way to its other end, in the target, which listens there.
+ */
+static int allow_unix_sockets(scmp_filter_ctx ctx)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+				 SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+
+	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+					    SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+}
+
 static int allow_driver(scmp_filter_ctx ctx)
 {
-	return allow(ctx, driver_calls, ARRAY_SIZE(driver_calls));
+	int r = allow(ctx, session_calls, ARRAY_SIZE(session_calls));
+
+	if (r == 0)
+		r = allow(ctx, driver_calls, ARRAY_SIZE(driver_calls));
+	if (r == 0)
+		r = allow_unix_sockets(ctx);
+	return r < 0 ? r : allow_calls_in_target(ctx);
 }
 
 static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
@@ -172,7 +269,10 @@ static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 
 	if (!ctx)
 		return -ENOMEM;
-	r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
+	/* Calls of another architecture or of x32 are as little known as new ones. */
+	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+	if (r == 0)
+		r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
 	if (r == 0)
 		r = allow(ctx, runtime_calls, ARRAY_SIZE(runtime_calls));
 	if (r == 0)
@@ -185,7 +285,7 @@ static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 
 int sandbox_front(void)
 {
-	return apply(NULL, 0, NULL);
+	return apply(front_calls, ARRAY_SIZE(front_calls), NULL);
 }
 
 /* What a sanitizer's runtime maps has no such limit. */
@@ -209,11 +309,19 @@ static int limit_memory(__rlimit_resource_t resource)
 	return setrlimit(resource, &limit) < 0 ? -errno : 0;
 }
 
-int sandbox_worker(void)
+int sandbox_look(void)
 {
 	int r = limit_memory(RLIMIT_AS);
 
-	return r < 0 ? r : apply(worker_calls, ARRAY_SIZE(worker_calls), allow_worker);
+	return r < 0 ? r : apply(look_calls, ARRAY_SIZE(look_calls), allow_look);
+}
+
+int sandbox_worker(bool registers)
+{
+	int r = limit_memory(RLIMIT_AS);
+
+	return r < 0 ? r : apply(look_calls, ARRAY_SIZE(look_calls),
+				 registers ? allow_session_registers : allow_session);
 }
 
 int sandbox_core(void)
@@ -226,7 +334,7 @@ int sandbox_core(void)
 
 int sandbox_worker_driver(void)
 {
-	return apply(worker_calls, ARRAY_SIZE(worker_calls), allow_driver);
+	return apply(look_calls, ARRAY_SIZE(look_calls), allow_driver);
 }
 
 int sandbox_adapter(void)

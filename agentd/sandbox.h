@@ -9,16 +9,23 @@
  * target.  Needs no-new-privileges (privileges_become() sets it).
  */
 
+#include <stdbool.h>
+
 /** front: its sockets, memory and time; no file is opened any more. */
 int sandbox_front(void);
+/** worker without a target: a bounded address space; besides, opening files for reading, ioctl on the device. */
+int sandbox_look(void);
 /**
- * worker: a bounded address space; besides, ioctl on the device, ptrace, reading other processes' memory, opening files for
- * reading.
+ * worker of a session: what sandbox_look() allows, reading other processes' memory, and of ptrace what
+ * seizes, stops for a moment and lets go.
+ * @param registers  Those of threads, too: only where the kernel gave the tracer no more than the
+ *                   target's user has (struct target, `is_own`).
  */
-int sandbox_worker(void);
+int sandbox_worker(bool registers);
 /**
  * worker with a vendor's closed driver library in it: besides what sandbox_worker() allows, threads,
- * sockets, its devices and files.  No other program can be started, nothing mounted or loaded into
+ * its devices and files, calls in the target, sockets to others of this machine; it cannot listen,
+ * and there is no network (EAFNOSUPPORT).  No other program can be started, nothing mounted or loaded into
  * the kernel; the address space has no bound, since drivers reserve terabytes of it.
  */
 int sandbox_worker_driver(void);

@@ -107,7 +107,7 @@ int inspect_run(const struct worker_options *o)
 	else
 		r = privileges_become(o->peer_uid, o->peer_gid);
 	if (r == 0)
-		r = sandbox_worker();
+		r = sandbox_look();
 	if (r < 0)
 		log_error("cannot give up rights: %s", strerror(-r));
 	else

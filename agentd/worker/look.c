@@ -58,7 +58,7 @@ int look_run(const struct worker_options *o)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	r = privileges_become_tracer(o->peer_uid, o->peer_gid);
 	if (r == 0)
-		r = sandbox_worker();
+		r = sandbox_look();
 	for (size_t i = 0; r == 0 && target_list[i]; i++)
 		r = look(o, target_list[i]);
 	if (r < 0)

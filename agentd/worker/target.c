@@ -186,7 +186,8 @@ static int recheck(struct target *t, struct agent_err *err)
 	       now.dumpable == t->facts.dumpable;
 	for (size_t i = 0; i < ARRAY_SIZE(now.uids); i++)
 		owner &= now.uids[i] == o->peer_uid;
-	if (same && (o->peer_admin || o->peer_observer || (owner && now.dumpable)))
+	/* Of a process that was seized as its user the kernel has said that it lets him. */
+	if (same && (o->peer_admin || o->peer_observer || (owner && (now.dumpable || t->is_own))))
 		return 0;
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "attach",
 			     "try again; an administrator may attach to every process",
@@ -197,7 +198,7 @@ static int confine(const struct target *t)
 {
 	int r = privileges_become(t->facts.uids[0], t->facts.gids[0]);
 
-	return r < 0 ? r : sandbox_worker();
+	return r < 0 ? r : sandbox_worker(t->is_own);
 }
 
 static int drop_rights(struct target *t, struct agent_err *err)
@@ -208,6 +209,33 @@ static int drop_rights(struct target *t, struct agent_err *err)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
 				     "cannot become user %u in a sandbox", t->facts.uids[0]);
 	return 0;
+}
+
+/*
+ * Who seizes with CAP_SYS_PTRACE keeps that right over whatever the target executes (kernel/ptrace.c,
+ * ptracer_capable()).  So it is used only where the kernel would keep the target's own user out.
+ */
+static int seize(struct target *t, struct agent_err *err)
+{
+	const struct worker_options *o = t->options;
+	struct agent_err as_user = { 0 };
+	int r = 0;
+
+	if (privileges_may_become())
+		r = privileges_lay_down_tracer(t->facts.uids[0], t->facts.gids[0]);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
+				     "cannot become user %u", t->facts.uids[0]);
+	t->is_own = !privileges_may_trace();
+	r = leader_seize(&t->leader, t->leader_sys, o->pid, &as_user);
+	if (r == 0)
+		return 0;
+	if (!t->is_own || privileges_take_up_tracer() < 0) {
+		*err = as_user;
+		return r;
+	}
+	t->is_own = false;
+	return leader_seize(&t->leader, t->leader_sys, o->pid, err);
 }
 
 static int attach_steps(struct target *t, struct agent_err *err)
@@ -229,7 +257,7 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);
 	if (r == 0 && !t->ops->no_seize)
-		r = leader_seize(&t->leader, t->leader_sys, o->pid, err);
+		r = seize(t, err);
 	if (r == 0)
 		r = recheck(t, err);
 	leader_poll(&t->leader, t->leader_sys);

@@ -220,6 +220,7 @@ struct target {
 	struct symbols_cache *code_cache; /**< NULL until somebody asks (code.h). */
 	struct leader leader;
 	const struct leader_sys *leader_sys;
+	bool is_own; /**< Seized with no more rights than the target's user has. */
 	struct undo undo;
 	uint32_t lease_mark; /**< Above it in undo: what a writer has set. */
 	struct target_runtime runtime;

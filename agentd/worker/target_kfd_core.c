@@ -324,8 +324,9 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 	}
 	if (ret->n_missed_threads)
 		add_missing(ret, rpc_arena_printf(a, "registers of %u threads, which did not stop, "
-						     "which the kernel lets nobody see, or which are "
-						     "more than a core has room for",
+						     "which the kernel does not show to the "
+						     "process's own user, or which are more than a "
+						     "core has room for",
 						  ret->n_missed_threads));
 	if (c->too_much)
 		add_missing(ret, "saved waves of some queues: more than the agent has memory for");

@@ -518,6 +518,15 @@ static void tell(const struct kfd_core_host *h, struct kfd_core_threads *ret)
 	}
 }
 
+static int tell_all_missed(struct kfd_core_host *h, struct kfd_core_threads *ret)
+{
+	if (!make_table(h))
+		return -ENOMEM;
+	list_threads(h);
+	tell(h, ret);
+	return 0;
+}
+
 int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_threads *ret)
 {
 	struct kfd_core_host *h = STACK_POINTER ? calloc(1, sizeof(*h)) : NULL;
@@ -529,6 +538,9 @@ int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_
 	c->host = h;
 	h->c = c;
 	h->deadline_ns = deadline_ns;
+	/* Of a process that protects itself no registers may be read (sandbox.h): a core of the GPU's half. */
+	if (!c->k->t.is_own)
+		return tell_all_missed(h, ret);
 	r = visit_all(h);
 	if (r < 0)
 		return r;

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -35,12 +36,13 @@
 static struct {
 	pthread_mutex_t lock;
 	int gpu, notify, session; /* connections: calls, callbacks, socket in the debuggee */
+	int network;		  /* listens there, as the vendor's engine does; nobody is served */
 	bool initialized;
 	/* Last registration; slot 44 takes a pointer of the caller, 147 as well. */
 	_Atomic(int) callback_slot;
 	void (*callback)(void *);
 	void *callback_data;
-} client = { .lock = PTHREAD_MUTEX_INITIALIZER, .gpu = -1, .notify = -1, .session = -1 };
+} client = { .lock = PTHREAD_MUTEX_INITIALIZER, .gpu = -1, .notify = -1, .session = -1, .network = -1 };
 
 static __thread bool in_callback;
 
@@ -224,7 +226,7 @@ static uint32_t local_setNotifyNewEventCallback(const void *fn, const void *data
 
 static void connections_close(void)
 {
-	int *const fds[] = { &client.gpu, &client.notify, &client.session };
+	int *const fds[] = { &client.gpu, &client.notify, &client.session, &client.network };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (*fds[i] >= 0) {
@@ -286,6 +288,17 @@ static int gpu_connect(const char *path, uint32_t label, uint32_t session)
 	return -r;
 }
 
+/* 550 and 555 do that on any port of any address, and come up all the same where they cannot. */
+static void listen_to_network(void)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && client.network < 0 && !bind(fd, (const struct sockaddr *)&any, sizeof(any)) &&
+	    !listen(fd, 128))
+		client.network = TAKE_FD(fd);
+}
+
 static uint32_t session_open(void)
 {
 	uint32_t label = image_word("cudbgApiClientPid"), session = image_word("cudbgSessionId");
@@ -294,6 +307,7 @@ static uint32_t session_open(void)
 
 	if (!label || !image_word("cudbgApiClientRevision"))
 		return result;
+	listen_to_network();
 	conf_get("mknod", path);
 	if (*path)
 		(void)!mknod(path, S_IFCHR | 0666, makedev(195, 255));

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The debugger API through ctypes, for tests of the simulator itself: knows nothing of libcudbgshim."""
+import contextlib
 import ctypes
 import os
+import pathlib
 import struct
 import time
 import traceback
@@ -22,6 +24,24 @@ def u32(value=0):
 
 def u64(value=0):
     return ctypes.c_uint64(value)
+
+
+def network_sockets(pid):
+    """Lines of /proc/net that are about sockets of this process, by protocol."""
+    fds = pathlib.Path(f"/proc/{pid}/fd")
+    inodes = set()
+    for fd in fds.iterdir():
+        with contextlib.suppress(OSError):
+            kind, _, rest = os.readlink(fd).partition(":[")
+            if kind == "socket":
+                inodes.add(rest.rstrip("]"))
+    found = {}
+    for table in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6", "icmp", "netlink", "packet"):
+        path = pathlib.Path(f"/proc/{pid}/net/{table}")
+        lines = [line for line in path.read_text().splitlines()[1:] if inodes & set(line.split())] if path.exists() else []
+        if lines:
+            found[table] = lines
+    return found
 
 
 def in_child(function):

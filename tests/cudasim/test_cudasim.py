@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import CudaScene, CudaSim, PATIENCE, main, need_root, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (COMMUNICATION, Debugger, INVALID_ARGS, NO_EVENT, SUCCESS, UNINITIALIZED, get,  # noqa: E402
-                      in_child, kinds, say, scene, small, u32, u64)
+                      in_child, kinds, network_sockets, say, scene, small, u32, u64)
 
 SLOTS = {"8.0": 120, "11.8": 121, "12.0": 125, "12.2": 126, "12.4": 133, "12.5": 136, "12.9": 146, "13.0": 148,
          "13.1": 149, "13.2": 159, "13.4": 164}
@@ -38,6 +38,21 @@ def every_release_has_its_number_of_slots():
                 assert len(set(addresses[:slots])) == slots
                 assert addresses[slots] == addresses[slots + 1] and addresses[slots] not in addresses[:slots]
             in_child(look)
+
+
+@test
+def the_engine_listens_to_the_network_where_it_can():
+    """As the vendor's does, on any port of every address, in the debugger's process."""
+    with small() as s:
+        def look():
+            d = Debugger(s)
+            assert not network_sockets(os.getpid())
+            d.attach()
+            (line,) = network_sockets(os.getpid())["tcp"]
+            assert line.split()[1].startswith("00000000:") and line.split()[3] == "0A", line  # TCP_LISTEN
+            d.detach()
+            assert not network_sockets(os.getpid())
+        in_child(look)
 
 
 @test

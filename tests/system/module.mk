@@ -18,3 +18,9 @@ cudbgshim_probe_libs := cudbgshim base
 cudbgshim_probe_ldlibs := $(cudbgshim_ldlibs)
 system_tests += tests/system/test_cudbgshim.py
 system_tests += tests/system/test_check.py
+
+# What the system-call filters refuse, for test_sandbox.py.  Sanitizers need what the filters are there to refuse.
+plain_programs += tests/sandbox_probe
+tests/sandbox_probe_src := tests/system/sandbox_probe.c agentd/privileges.c agentd/sandbox.c
+tests/sandbox_probe_ldflags := -lcap -lseccomp
+system_tests += tests/system/test_sandbox.py

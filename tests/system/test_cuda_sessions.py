@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import BIN, Skip, children, kill_agent, main, need_root, status, test, wait_until  # noqa: E402
 from cudascene import assert_alive, assert_untouched, scene  # noqa: E402
-from debugger import get, say  # noqa: E402
+from debugger import get, network_sockets, say  # noqa: E402
 
 USER = 1000
 
@@ -29,6 +29,20 @@ def refused(s, name, exit_code, *words, pid=None):
         assert word in f"{error.message} {error.hint}", (word, error.message, error.hint)
     run = s.ctl("snapshot", pid)
     assert run.returncode == exit_code and run.stdout == "" and error.hint in run.stderr, run
+
+
+@test
+def no_engine_listens_to_the_network():
+    """In the debugger's process it would, and take whoever connects (test_cudasim.py)."""
+    for user_mode in (False, True):
+        with scene(user_mode=user_mode) as s:
+            session = s.attach()
+            s.rpc.call("gpu.snapshot", session=session)
+            agent = [s.agentd.pid, *children(s.agentd.pid)]
+            assert len(s.worker_pids()) == 1 and set(s.worker_pids()) < set(agent), agent
+            assert {p: network_sockets(p) for p in agent} == {p: {} for p in agent}
+            s.rpc.call("session.detach", session=session)
+            assert_untouched(s)
 
 
 # -- who uses CUDA, and what stands in the way ----------------------------------------------------

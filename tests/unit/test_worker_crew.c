@@ -153,7 +153,7 @@ static int in_the_workers_sandbox(void)
 	bool met;
 	pid_t pid;
 
-	if (sandbox_worker() < 0)
+	if (sandbox_worker(false) < 0)
 		return 2;
 	c = crew_create(2);
 	met = !has_processors(2) || (c && two_meet(c));
