@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <linux/nsfs.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,10 +13,14 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agentd/oracle.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #ifndef SO_PEERPIDFD
@@ -23,7 +28,8 @@
 #endif
 
 #define PROC_STATUS_MAX (64 * 1024)
-#define USER_NS_DEPTH_MAX 33 /* the kernel's own limit is 32 levels */
+#define PROC_MAP_MAX (64 * 1024)
+#define NS_DEPTH_MAX 33 /* the kernel's own limit is 32 levels */
 #define GROUPS_MAX 65536
 
 int access_peer_groups(int sock, gid_t **ret, size_t *ret_n)
@@ -50,31 +56,62 @@ int access_peer_groups(int sock, gid_t **ret, size_t *ret_n)
 	return 0;
 }
 
-static int judge_groups(int sock, const struct access_rules *rules, struct access_peer *peer)
+static void judge_groups(const struct access_rules *rules, struct access_peer *peer)
 {
-	auto_free gid_t *groups = NULL;
-	size_t n;
-	int r = access_peer_groups(sock, &groups, &n);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i <= n; i++) {
-		gid_t gid = i < n ? groups[i] : peer->gid;
+	for (size_t i = 0; i <= peer->n_groups; i++) {
+		gid_t gid = i < peer->n_groups ? peer->groups[i] : peer->gid;
 
 		if (gid == ACCESS_NO_GROUP)
 			continue;
 		peer->admin |= gid == rules->admin_gid;
 		peer->observer |= gid == rules->observer_gid;
 	}
-	return 0;
+}
+
+static int socket_option(int sock, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof(value);
+
+	return getsockopt(sock, SOL_SOCKET, name, &value, &size) < 0 ? -1 : value;
+}
+
+bool access_is_client(int sock, const struct sockaddr_un *own)
+{
+	struct sockaddr_un addr = { 0 };
+	socklen_t size = sizeof(addr);
+
+	/* The peer of a socket that listens is who called listen(): the agent itself. */
+	return socket_option(sock, SO_DOMAIN) == AF_UNIX &&
+	       socket_option(sock, SO_TYPE) == SOCK_STREAM &&
+	       socket_option(sock, SO_ACCEPTCONN) == 0 &&
+	       getsockname(sock, (struct sockaddr *)&addr, &size) == 0 && size <= sizeof(addr) &&
+	       memcmp(&addr, own, sizeof(addr)) == 0;
+}
+
+/*
+ * Only the kernel knows which process connected; of one that has been reaped it says EINVAL, or, from
+ * Linux 6.16 on, gives a pidfd that is readable.  Before Linux 6.5 the number is all there is.
+ */
+static void open_pidfd(int sock, struct access_peer *peer)
+{
+	socklen_t size = sizeof(peer->pidfd);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &peer->pidfd, &size) == 0)
+		return;
+	peer->pidfd = -1;
+	if (errno != ENOPROTOOPT || peer->pid <= 0)
+		return;
+	peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+	peer->pidfd_is_guess = true;
 }
 
 int access_peer_read(int client_sock, const struct access_rules *rules, struct access_peer *ret)
 {
-	struct access_peer peer = { .pidfd = -1 };
+	struct access_peer peer = ACCESS_PEER_NULL;
 	struct ucred cred;
 	socklen_t size = sizeof(cred);
-	int r, pidfd;
+	int r;
 
 	if (getsockopt(client_sock, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
 		return -errno;
@@ -84,12 +121,11 @@ int access_peer_read(int client_sock, const struct access_rules *rules, struct a
 	peer.uid = cred.uid;
 	peer.gid = cred.gid;
 	peer.admin = cred.uid == 0;
-	r = judge_groups(client_sock, rules, &peer);
+	r = access_peer_groups(client_sock, &peer.groups, &peer.n_groups);
 	if (r < 0)
 		return r;
-	size = sizeof(pidfd);
-	if (getsockopt(client_sock, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
-		peer.pidfd = pidfd;
+	judge_groups(rules, &peer);
+	open_pidfd(client_sock, &peer);
 	*ret = peer;
 	return 0;
 }
@@ -99,6 +135,8 @@ void access_peer_deinit(struct access_peer *p)
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->pidfd = -1;
+	free(p->groups);
+	p->groups = NULL;
 }
 
 static bool scan_ids(const char *text, uint32_t ids[4])
@@ -147,6 +185,8 @@ static bool scan_line(const char *line, struct access_target *t, unsigned *seen)
 	} else if (str_starts_with(line, "CapPrm:\t")) {
 		*seen |= 16;
 		return sscanf(line + 8, "%" SCNx64, &t->permitted) == 1;
+	} else if (str_starts_with(line, "CapEff:\t")) {
+		return sscanf(line + 8, "%" SCNx64, &t->effective) == 1;
 	} else if (str_starts_with(line, "VmSize:")) {
 		t->kernel_thread = false;
 	}
@@ -213,11 +253,11 @@ int access_target_read(pid_t pid, struct access_target *ret)
 	return 0;
 }
 
-static int open_user_ns(pid_t pid)
+static int open_ns(pid_t pid, const char *kind)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -229,79 +269,207 @@ static bool same_file(int a, int b)
 	       sa.st_ino == sb.st_ino;
 }
 
-static bool pidfd_is_dead(int pidfd)
+static bool is_alive(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
-	return pidfd >= 0 && poll(&p, 1, 0) > 0;
+	return pidfd >= 0 && poll(&p, 1, 0) == 0;
 }
 
-bool access_peer_is_near(const struct access_peer *p)
+static bool is_near(pid_t pid, const char *kind)
 {
-	auto_close int theirs = open_user_ns(p->pid);
-	auto_close int ours = open_user_ns(getpid());
+	auto_close int theirs = open_ns(pid, kind);
+	auto_close int ours = open_ns(getpid(), kind);
 
-	/* Looked at while the peer lived: the number was not somebody else's. */
-	return theirs >= 0 && ours >= 0 && same_file(theirs, ours) && !pidfd_is_dead(p->pidfd);
+	return theirs >= 0 && ours >= 0 && same_file(theirs, ours);
 }
 
-/* Is the target's user namespace the peer's own or one below it? */
-static bool user_ns_reachable(const struct access_peer *peer, pid_t target)
-{
-	auto_close int above = open_user_ns(peer->pid);
-	auto_close int ns = open_user_ns(target);
-
-	/* With the pid reused meanwhile, `above` could be somebody else's. */
-	if (above < 0 || ns < 0 || pidfd_is_dead(peer->pidfd))
-		return false;
-	for (int depth = 0; depth < USER_NS_DEPTH_MAX; depth++) {
-		int parent;
-
-		if (same_file(above, ns))
-			return true;
-		parent = ioctl(ns, NS_GET_PARENT);
-		if (parent < 0)
-			return false;
-		close(ns);
-		ns = parent;
-	}
-	return false;
-}
-
-static bool owns(const struct access_peer *peer, const struct access_target *t)
+static bool has_ids(const struct access_target *t, uid_t uid)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(t->uids); i++)
-		if (t->uids[i] != peer->uid)
+		if (t->uids[i] != uid)
 			return false;
 	return true;
 }
 
-/*
- * As ptrace(2) has it, so that a service's user cannot look into what only the service may see.  A
- * client that has become a privileged program since, which anybody can start, has them for that
- * program's purposes: such a process has other uids or is not dumpable.
- */
-static bool has_all_capabilities_of(const struct access_peer *peer, const struct access_target *t)
+static bool may_trace(uint64_t capabilities)
+{
+	return capabilities >> CAP_SYS_PTRACE & 1;
+}
+
+void access_peer_look(struct access_peer *p)
 {
 	struct access_target self;
+	bool near;
 
-	if (!t->permitted)
+	p->known = p->pid > 0 && access_target_read(p->pid, &self) == 0;
+	if (p->known) {
+		p->near_user = is_near(p->pid, "user");
+		p->near_pid = is_near(p->pid, "pid");
+		p->permitted = self.permitted;
+		p->effective = self.effective;
+		/*
+		 * A client that has become a privileged program since, which anybody can start, has
+		 * its capabilities for that program's purposes: such a process has other uids or is
+		 * not dumpable.
+		 */
+		p->is_unchanged = has_ids(&self, p->uid) && self.dumpable;
+	}
+	near = p->near_user && p->near_pid;
+	/* Looked at while the peer lived: the number was not somebody else's. */
+	p->known = p->known && is_alive(p->pidfd);
+	/* One whose number it could be has at least what made him what he is. */
+	if (p->pidfd_is_guess)
+		p->known = p->known && near && self.uids[1] == p->uid;
+	if (!privileges_may_trace())
+		return;
+	p->admin = p->admin && p->known && near && (p->uid != 0 || may_trace(p->effective));
+	p->observer = p->observer && p->known && near;
+}
+
+/* Is the target's namespace the peer's own or one below it?  @return how far below; -1: no. */
+static int ns_depth(const struct access_peer *peer, pid_t target, const char *kind)
+{
+	auto_close int above = open_ns(peer->pid, kind);
+	auto_close int ns = open_ns(target, kind);
+
+	/* With the pid reused meanwhile, `above` could be somebody else's. */
+	if (above < 0 || ns < 0 || !is_alive(peer->pidfd))
+		return -1;
+	for (int depth = 0; depth < NS_DEPTH_MAX; depth++) {
+		int parent;
+
+		if (same_file(above, ns))
+			return depth;
+		parent = ioctl(ns, NS_GET_PARENT);
+		if (parent < 0)
+			return -1;
+		close(ns);
+		ns = parent;
+	}
+	return -1;
+}
+
+/*
+ * The files in /proc of a process that is not dumpable belong to who is root in the user namespace
+ * where it was executed (fs/proc/base.c, task_dump_owner()).  Where that is its own user, they tell
+ * nothing.
+ */
+static bool is_root_inside(pid_t pid, uid_t uid)
+{
+	unsigned inside, outside, n;
+	auto_free char *text = NULL;
+	char path[64];
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	if (fd_read_file(path, PROC_MAP_MAX, &text, &size) < 0)
 		return true;
-	return access_target_read(peer->pid, &self) == 0 && !pidfd_is_dead(peer->pidfd) &&
-	       owns(peer, &self) && self.dumpable && !(t->permitted & ~self.permitted);
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (sscanf(line, "%u %u %u", &inside, &outside, &n) == 3 && inside == 0 && n &&
+		    outside == uid)
+			return true;
+	}
+	return false;
+}
+
+static bool is_surely_dumpable(const struct access_peer *peer, const struct access_target *t,
+			       int ns_depth)
+{
+	/* Of namespaces between the two there may be no process that could be asked for its map. */
+	return t->dumpable && ns_depth <= 1 && !is_root_inside(t->pid, t->uids[1]) &&
+	       !is_root_inside(peer->pid, t->uids[1]);
+}
+
+static bool has_group_of(const struct access_peer *peer, const struct access_target *t)
+{
+	return t->gids[0] == peer->gid && t->gids[1] == peer->gid && t->gids[2] == peer->gid;
+}
+
+/*
+ * What the kernel would say to the peer, with the capabilities that he has where he is
+ * (kernel/ptrace.c, __ptrace_may_access(); security/commoncap.c, cap_ptrace_access_check()).
+ */
+static enum ipc_verdict judge_by_facts(const struct access_peer *peer, const struct access_target *t,
+				       int ns_depth)
+{
+	if (!t->dumpable)
+		return IPC_VERDICT_NOT_DUMPABLE;
+	if (ns_depth < 0)
+		return IPC_VERDICT_USER_NAMESPACE;
+	if (peer->is_unchanged && may_trace(peer->effective))
+		return IPC_VERDICT_OK;
+	if (!is_surely_dumpable(peer, t, ns_depth))
+		return IPC_VERDICT_NOT_DUMPABLE;
+	if (ns_depth > 0)
+		return IPC_VERDICT_USER_NAMESPACE;
+	if (!has_group_of(peer, t))
+		return IPC_VERDICT_OTHER_GROUP;
+	if (t->permitted && (!peer->is_unchanged || t->permitted & ~peer->permitted))
+		return IPC_VERDICT_CAPABILITIES;
+	return IPC_VERDICT_OK;
+}
+
+static int ask(const struct access_peer *peer, const struct access_target *t)
+{
+	auto_close int proc_fd = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)t->pid);
+	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc_fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	if (peer->pid == getpid())
+		return oracle_ask_self(proc_fd);
+	return oracle_ask(proc_fd, peer->uid, peer->gid, peer->groups, peer->n_groups);
+}
+
+static enum ipc_verdict judge_far(const struct access_peer *peer, const struct access_target *t)
+{
+	return judge_by_facts(peer, t, ns_depth(peer, t->pid, "user"));
+}
+
+/*
+ * The kernel has refused the peer's user.  It was asked for somebody without capabilities, which not
+ * every client is; where they make no difference, it has a reason that is not known here.
+ */
+static enum ipc_verdict judge_refused(const struct access_peer *peer, const struct access_target *t)
+{
+	enum ipc_verdict verdict = judge_far(peer, t);
+	bool had_reason = t->permitted || !has_group_of(peer, t) ||
+			  !is_surely_dumpable(peer, t, ns_depth(peer, t->pid, "user"));
+
+	return verdict == IPC_VERDICT_OK && !had_reason ? IPC_VERDICT_KERNEL : verdict;
+}
+
+static enum ipc_verdict judge_near(const struct access_peer *peer, const struct access_target *t)
+{
+	int r = ask(peer, t);
+
+	switch (r) {
+	case 1:
+		return IPC_VERDICT_OK;
+	case 0:
+		return judge_refused(peer, t);
+	case -ESRCH:
+		return IPC_VERDICT_NO_PROCESS;
+	case -EPERM:
+		return judge_far(peer, t);
+	default:
+		log_error("cannot ask the kernel about process %d: %s", (int)t->pid, strerror(-r));
+		return IPC_VERDICT_FAILED;
+	}
 }
 
 static enum ipc_verdict decide_owner(const struct access_peer *peer, const struct access_target *t)
 {
-	if (!owns(peer, t))
+	if (!has_ids(t, peer->uid))
 		return IPC_VERDICT_OTHER_USER;
-	if (!t->dumpable)
-		return IPC_VERDICT_NOT_DUMPABLE;
-	if (!user_ns_reachable(peer, t->pid))
-		return IPC_VERDICT_USER_NAMESPACE;
-	if (!has_all_capabilities_of(peer, t))
-		return IPC_VERDICT_CAPABILITIES;
-	return IPC_VERDICT_OK;
+	/* What this process can see lies in its own pid namespace or below. */
+	if (!peer->near_pid && ns_depth(peer, t->pid, "pid") < 0)
+		return IPC_VERDICT_PID_NAMESPACE;
+	return peer->near_user ? judge_near(peer, t) : judge_far(peer, t);
 }
 
 enum ipc_verdict access_decide(const struct access_peer *peer, const struct access_target *target,
@@ -317,6 +485,8 @@ enum ipc_verdict access_decide(const struct access_peer *peer, const struct acce
 		*ret_rights = IPC_RIGHT_CONTROL;
 		return IPC_VERDICT_OK;
 	}
+	if (!peer->known)
+		return IPC_VERDICT_UNKNOWN_PEER;
 	verdict = decide_owner(peer, target);
 	if (verdict == IPC_VERDICT_OK) {
 		*ret_rights = IPC_RIGHT_CONTROL;

@@ -65,7 +65,11 @@ enum ipc_verdict {
 	IPC_VERDICT_OTHER_USER,
 	IPC_VERDICT_NOT_DUMPABLE,
 	IPC_VERDICT_USER_NAMESPACE,
+	IPC_VERDICT_PID_NAMESPACE, /**< The client cannot see the target. */
 	IPC_VERDICT_CAPABILITIES, /**< The target has capabilities that the client has not. */
+	IPC_VERDICT_OTHER_GROUP, /**< The target has group ids that the client has not. */
+	IPC_VERDICT_KERNEL,	  /**< The kernel would not let the client, for a reason of its own. */
+	IPC_VERDICT_UNKNOWN_PEER, /**< Nothing proves who the client is. */
 	IPC_VERDICT_OWN_PROCESS, /**< One of the agent's own processes. */
 	IPC_VERDICT_LIMIT,	 /**< Too many workers (of this user). */
 	IPC_VERDICT_RESCUE,	 /**< What a dead worker did to the target is being undone. */

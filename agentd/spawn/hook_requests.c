@@ -79,14 +79,14 @@ static int test(struct hook_desk *d, const struct ipc_hooks *m, const struct acc
 
 	if (!peer->admin && !(d->user_mode && peer->uid == getuid()))
 		return -EACCES;
-	if (uid != peer->uid && peer->uid != 0)
+	if (uid != peer->uid && !(peer->admin && peer->uid == 0))
 		return -EACCES;
 	return hooks_run(d->hooks, &e, on_done, a);
 }
 
 static int list(struct hook_desk *d, const struct access_peer *peer, struct asked *a)
 {
-	bool root = peer->uid == 0;
+	bool root = peer->admin && peer->uid == 0;
 
 	/* Hooks never run as root for that reason alone: root wants to know about others. */
 	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, on_listed, a);
@@ -104,6 +104,7 @@ void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int clie
 		free(a);
 		return;
 	}
+	access_peer_look(&peer);
 	*a = (struct asked){ .desk = d, .request = m->request };
 	r = m->rule[0] ? test(d, m, &peer, document_fd, a) : list(d, &peer, a);
 	if (m->rule[0])

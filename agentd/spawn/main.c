@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -87,6 +88,7 @@ struct spawn {
 	uid_t front_uid;
 	gid_t front_gid;
 	int listen_fd;
+	struct sockaddr_un address; /* of the listening socket */
 	bool own_socket; /* we made the socket file */
 	int front_sock;
 	pid_t front_pid;
@@ -238,7 +240,7 @@ static int resolve_names(struct spawn *s)
 	return 0;
 }
 
-static int open_listener(struct spawn *s)
+static int find_listener(struct spawn *s)
 {
 	char error[256];
 	gid_t gid = ACCESS_NO_GROUP;
@@ -257,6 +259,16 @@ static int open_listener(struct spawn *s)
 		log_error("%s", error);
 	s->own_socket = r == 0;
 	return r;
+}
+
+static int open_listener(struct spawn *s)
+{
+	socklen_t size = sizeof(s->address);
+	int r = find_listener(s);
+
+	if (r < 0)
+		return r;
+	return getsockname(s->listen_fd, (struct sockaddr *)&s->address, &size) < 0 ? -errno : 0;
 }
 
 static void front_exec(const struct spawn *s, int sock)
@@ -516,6 +528,9 @@ static int front_message(struct spawn *s)
 		close(fds[--n_fds]);
 	fd = n_fds > 0 ? fds[0] : -1;
 	document_fd = n_fds > 1 ? fds[1] : -1;
+	/* Who the client is comes from this socket alone; front itself may be anybody's by now. */
+	if (fd >= 0 && !access_is_client(fd, &s->address))
+		return -EPROTO;
 	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && (fd >= 0 || lost))
 		front_start(s, &m.start, fd, document_fd);
 	else if ((size_t)n == sizeof(m.hooks) && m.type == IPC_HOOKS && (fd >= 0 || lost))
@@ -535,6 +550,10 @@ static void front_readable(struct spawn *s)
 		;
 	if (r == -EAGAIN)
 		return;
+	if (r == -EPROTO && s->front_pid) {
+		log_error("front breaks the protocol: killed");
+		kill(s->front_pid, SIGKILL);
+	}
 	if (!s->stop_at) {
 		log_error("front is gone (%s): stopping", strerror(-r));
 		s->front_failed = true;

@@ -234,21 +234,27 @@ static bool authorise(struct workers *w, const struct access_peer *peer, pid_t p
 		      struct ipc_started *ret)
 {
 	enum ipc_right rights = IPC_RIGHT_NONE;
+	enum ipc_verdict verdict;
 	struct access_target t;
 	int r = access_target_read(pid, &t);
 
-	/* The pidfd is older than the facts: alive now means that the facts are about it. */
-	if (r == -ESRCH || (r == 0 && !is_alive(pidfd))) {
-		ret->verdict = IPC_VERDICT_NO_PROCESS;
-		return false;
-	}
-	if (r < 0) {
+	if (r < 0 && r != -ESRCH) {
 		ret->verdict = IPC_VERDICT_FAILED;
 		ret->status = r;
 		return false;
 	}
-	ret->verdict = workers_is_own(w, pid) ? IPC_VERDICT_OWN_PROCESS :
-						access_decide(peer, &t, &rights);
+	if (r < 0)
+		verdict = IPC_VERDICT_NO_PROCESS;
+	else if (workers_is_own(w, pid))
+		verdict = IPC_VERDICT_OWN_PROCESS;
+	else
+		verdict = access_decide(peer, &t, &rights);
+	/* The pidfd is older than the facts: alive now means that the facts are about it. */
+	if (!is_alive(pidfd))
+		verdict = IPC_VERDICT_NO_PROCESS;
+	ret->verdict = verdict;
+	if (verdict == IPC_VERDICT_NO_PROCESS)
+		return false;
 	ret->rights = rights;
 	ret->target_uid = t.uids[0];
 	memcpy(ret->comm, t.comm, sizeof(ret->comm));
@@ -326,7 +332,7 @@ static void start_inspect(struct workers *w, const struct ipc_start *start,
 static void start_adapter(struct workers *w, const struct access_peer *peer, int client_sock,
 			  int early_fd, struct ipc_started *ret, int *ret_channel)
 {
-	if (!access_peer_is_near(peer)) {
+	if (!peer->known || !peer->near_user || !peer->near_pid) {
 		/* As the same user out here it would be more than he is in there. */
 		ret->verdict = IPC_VERDICT_USER_NAMESPACE;
 		return;
@@ -351,7 +357,11 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 		[IPC_VERDICT_OTHER_USER] = "refused: not the owner",
 		[IPC_VERDICT_NOT_DUMPABLE] = "refused: not dumpable",
 		[IPC_VERDICT_USER_NAMESPACE] = "refused: other user namespace",
+		[IPC_VERDICT_PID_NAMESPACE] = "refused: other pid namespace",
 		[IPC_VERDICT_CAPABILITIES] = "refused: more capabilities than the client",
+		[IPC_VERDICT_OTHER_GROUP] = "refused: other groups",
+		[IPC_VERDICT_KERNEL] = "refused: the kernel would",
+		[IPC_VERDICT_UNKNOWN_PEER] = "refused: the client is not known",
 		[IPC_VERDICT_OWN_PROCESS] = "refused: the agent itself",
 		[IPC_VERDICT_LIMIT] = "refused: limit",
 		[IPC_VERDICT_RESCUE] = "refused: being rescued",
@@ -402,6 +412,7 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 		workers_refuse(start, r, ret);
 		return;
 	}
+	access_peer_look(&peer);
 	if (start->kind == IPC_KIND_SESSION)
 		start_session(w, start, &peer, ret, ret_channel);
 	else if (start->kind == IPC_KIND_ADAPTER)
@@ -418,7 +429,8 @@ void workers_start(struct workers *w, const struct ipc_start *start, int client_
 static struct access_peer agent_peer(void)
 {
 	return (struct access_peer){ .pid = getpid(), .uid = getuid(), .gid = getgid(),
-				     .admin = getuid() == 0, .pidfd = -1 };
+				     .admin = getuid() == 0, .pidfd = -1, .known = true,
+				     .near_user = true, .near_pid = true };
 }
 
 static int tell_rule(struct worker *k, const struct rule *rule)

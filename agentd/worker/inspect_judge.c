@@ -24,15 +24,18 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 			    const char **ret_fix)
 {
 	/*
-	 * The client's pid is not known here; the worker runs as his user and in the agent's user
-	 * namespace, so a client in a namespace below it is judged too kindly.  spawn decides.
+	 * The worker runs as the client's user: what the kernel lets it see, it lets him see.  A client
+	 * in a namespace below the agent's is judged too kindly here; spawn, which knows, decides.
 	 */
 	const struct access_peer peer = { .pid = getpid(),
 					  .uid = o->peer_uid,
 					  .gid = o->peer_gid,
 					  .admin = o->peer_admin,
 					  .observer = o->peer_observer,
-					  .pidfd = -1 };
+					  .pidfd = -1,
+					  .known = true,
+					  .near_user = true,
+					  .near_pid = true };
 	enum ipc_right rights;
 	const char *unused;
 
@@ -56,10 +59,16 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 		return "it is not dumpable: it protects itself from its own user";
 	case IPC_VERDICT_USER_NAMESPACE:
 		*ret_fix = "ask an administrator, or call the agent from inside that namespace";
-		return "it lives in a user namespace that is not below the client's";
+		return "it lives in a user namespace that is not the client's";
 	case IPC_VERDICT_CAPABILITIES:
 		*ret_fix = "ask an administrator";
 		return "it has capabilities that the client has not";
+	case IPC_VERDICT_OTHER_GROUP:
+		*ret_fix = "ask with its group (newgrp), or an administrator";
+		return "it runs with other group ids than the client";
+	case IPC_VERDICT_KERNEL:
+		*ret_fix = "ask an administrator; the policy of a security module may say more";
+		return "the kernel does not let the client look into it";
 	default:
 		return "it may not be debugged";
 	}

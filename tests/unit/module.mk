@@ -9,7 +9,8 @@ endef
 
 $(eval $(call unit_test,base,base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
-$(eval $(call unit_test,agentd_access,agentd base))
+# The kernel's answers about a peer, as other kernels give them.
+$(eval $(call unit_test,agentd_access,agentd base,-lcap -Xlinker --wrap=getsockopt))
 $(eval $(call unit_test,spawn_config,spawn agentd base,-linih))
 test_spawn_config_deps := $(protocol_gen)
 $(eval $(call unit_test,spawn_rules,spawn agentd protocol base,-linih $(protocol_ldlibs)))

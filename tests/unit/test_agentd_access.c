@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +58,7 @@ static void rule_table(void)
 		char state;
 		enum ipc_verdict want;
 		enum ipc_right right;
+		bool unknown;
 	} rows[] = {
 		{ 0, true, false, 1000, false, false, 'S', IPC_VERDICT_OK, IPC_RIGHT_CONTROL },
 		{ 0, true, false, 1000, true, false, 'S', IPC_VERDICT_OK, IPC_RIGHT_CONTROL },
@@ -61,14 +66,17 @@ static void rule_table(void)
 		{ 7, false, false, 1000, false, false, 'S', IPC_VERDICT_OTHER_USER, 0 },
 		{ 7, false, true, 1000, false, false, 'S', IPC_VERDICT_OK, IPC_RIGHT_READ },
 		{ 1000, false, false, 0, false, false, 'S', IPC_VERDICT_OTHER_USER, 0 },
-		{ 1000, false, false, 1000, true, false, 'S', IPC_VERDICT_NOT_DUMPABLE, 0 },
+		{ 1000, false, false, 1000, false, false, 'S', IPC_VERDICT_UNKNOWN_PEER, 0, true },
+		{ 7, false, true, 1000, false, false, 'S', IPC_VERDICT_UNKNOWN_PEER, 0, true },
 		{ 0, true, false, 1000, false, true, 'S', IPC_VERDICT_KERNEL_THREAD, 0 },
 		{ 0, true, false, 1000, false, false, 'Z', IPC_VERDICT_NO_PROCESS, 0 },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct access_peer peer = { .pid = getpid(), .uid = rows[i].peer, .admin = rows[i].admin,
-					    .observer = rows[i].observer, .pidfd = -1 };
+					    .observer = rows[i].observer, .pidfd = -1,
+					    .known = !rows[i].unknown, .near_user = true,
+					    .near_pid = true };
 		struct access_target t = mine;
 		enum ipc_right right = IPC_RIGHT_NONE;
 
@@ -79,6 +87,196 @@ static void rule_table(void)
 		TEST_ROW_EQ(i, access_decide(&peer, &t, &right), rows[i].want);
 		TEST_ROW_EQ(i, right, rows[i].right);
 	}
+}
+
+/* ---- a kernel that says something else about the peer's process ---- */
+
+int __real_getsockopt(int sock, int level, int name, void *value, socklen_t *size);
+int __wrap_getsockopt(int sock, int level, int name, void *value, socklen_t *size);
+static int peerpidfd_error;
+static pid_t cred_pid;
+
+int __wrap_getsockopt(int sock, int level, int name, void *value, socklen_t *size)
+{
+	int r;
+
+	if (level == SOL_SOCKET && name == 77 /* SO_PEERPIDFD */ && peerpidfd_error) {
+		errno = peerpidfd_error;
+		return -1;
+	}
+	r = __real_getsockopt(sock, level, name, value, size);
+	if (r == 0 && level == SOL_SOCKET && name == SO_PEERCRED && cred_pid)
+		((struct ucred *)value)->pid = cred_pid;
+	return r;
+}
+
+static const struct access_rules nobody_else = { ACCESS_NO_GROUP, ACCESS_NO_GROUP };
+
+/* A process of that user that has connected, and its socket. */
+static int connect_as(uid_t uid, pid_t *ret_pid)
+{
+	char path[] = "/tmp/gpu-agent-access.XXXXXX";
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), sock;
+
+	if (!mkdtemp(path) || chmod(path, 0755) < 0)
+		return -1;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket", path);
+	if (bind(listener, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    chmod(addr.sun_path, 0666) < 0 || listen(listener, 1) < 0)
+		return -1;
+	*ret_pid = fork();
+	if (*ret_pid == 0) {
+		sock = socket(AF_UNIX, SOCK_STREAM, 0);
+		if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 ||
+		    prctl(PR_SET_DUMPABLE, 1) < 0 ||
+		    connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	sock = accept(listener, NULL, NULL);
+	close(listener);
+	unlink(addr.sun_path);
+	rmdir(path);
+	return sock;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static struct access_peer look_at(int sock)
+{
+	struct access_peer peer;
+
+	TEST_EQ_FATAL(access_peer_read(sock, &nobody_else, &peer), 0);
+	access_peer_look(&peer);
+	return peer;
+}
+
+/* What is not known is no reason to trust: each answer of SO_PEERPIDFD, for a live peer and a dead one. */
+static void nobody_without_a_proof(void)
+{
+	static const struct {
+		int error;
+		bool alive_is_known;
+	} rows[] = {
+		{ 0, true },	   { ENOPROTOOPT, true }, { EINVAL, false }, { ESRCH, false },
+		{ ENODATA, false }, { EPERM, false },	   { EMFILE, false },
+	};
+
+	if (getuid() != 0)
+		return;
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		for (uid_t uid = 0; uid <= 1000; uid += 1000) {
+			struct access_peer peer;
+			pid_t child;
+			int sock = connect_as(uid, &child);
+
+			peerpidfd_error = rows[i].error;
+			peer = look_at(sock);
+			TEST_ROW_EQ(i, peer.known, rows[i].alive_is_known);
+			TEST_ROW_EQ(i, peer.admin, rows[i].alive_is_known && uid == 0);
+			access_peer_deinit(&peer);
+			end_process(child);
+			peer = look_at(sock);
+			TEST_ROW_EQ(i, peer.known, false);
+			TEST_ROW_EQ(i, peer.admin, false);
+			access_peer_deinit(&peer);
+			peerpidfd_error = 0;
+			close(sock);
+		}
+	}
+}
+
+/* Without SO_PEERPIDFD the number may be another process's by now. */
+static void number_of_somebody_else_is_no_proof(void)
+{
+	struct access_peer peer;
+	pid_t child, other;
+	int sock, other_sock;
+
+	if (getuid() != 0)
+		return;
+	sock = connect_as(1000, &child);
+	other_sock = connect_as(1001, &other);
+	peerpidfd_error = ENOPROTOOPT;
+	cred_pid = other;
+	peer = look_at(sock);
+	CU_ASSERT_FALSE(peer.known);
+	access_peer_deinit(&peer);
+	cred_pid = child;
+	peer = look_at(sock);
+	CU_ASSERT_TRUE(peer.known);
+	access_peer_deinit(&peer);
+	cred_pid = peerpidfd_error = 0;
+	close(sock);
+	close(other_sock);
+	end_process(child);
+	end_process(other);
+}
+
+/* ---- whose socket it is ---- */
+
+static int bind_stream(struct sockaddr_un *addr, const char *directory, const char *name)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	*addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/%s", directory, name);
+	return bind(fd, (struct sockaddr *)addr, sizeof(*addr)) < 0 || listen(fd, 4) < 0 ? -1 : fd;
+}
+
+static int connect_stream(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	return connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -1 : fd;
+}
+
+/* Front may be anybody's by now: only what was accepted from our own socket tells who a client is. */
+static void only_an_accepted_socket_is_a_client(void)
+{
+	char directory[] = "/tmp/gpu-agent-access.XXXXXX";
+	int pair[2], packets[2], pipes[2], listener, elsewhere, client, stranger, datagram, inet;
+	struct sockaddr_un own, other;
+
+	TEST_EQ_FATAL(mkdtemp(directory) != NULL, true);
+	listener = bind_stream(&own, directory, "own");
+	elsewhere = bind_stream(&other, directory, "other");
+	client = connect_stream(&own);
+	stranger = connect_stream(&other);
+	datagram = socket(AF_UNIX, SOCK_DGRAM, 0);
+	inet = socket(AF_INET, SOCK_STREAM, 0);
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, packets), 0);
+	TEST_EQ_FATAL(pipe(pipes), 0);
+	{
+		const struct {
+			int fd;
+			bool want;
+		} rows[] = {
+			{ accept(listener, NULL, NULL), true }, { listener, false },
+			{ client, false },	{ pair[0], false },	 { packets[0], false },
+			{ datagram, false },	{ inet, false },	 { pipes[0], false },
+			{ accept(elsewhere, NULL, NULL), false },	 { elsewhere, false },
+			{ -1, false },		{ stranger, false },
+		};
+
+		for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+			TEST_ROW_EQ(i, access_is_client(rows[i].fd, &own), rows[i].want);
+			close(rows[i].fd);
+		}
+	}
+	close(pair[1]);
+	close(packets[1]);
+	close(pipes[1]);
+	unlink(own.sun_path);
+	unlink(other.sun_path);
+	rmdir(directory);
 }
 
 /* The peer's identity comes from the socket; a group it is not in gives nothing. */
@@ -94,6 +292,9 @@ static void peer_is_read_from_the_socket(void)
 	TEST_EQ(peer.pid, getpid());
 	TEST_EQ(peer.admin, getuid() == 0);
 	CU_ASSERT_TRUE(peer.observer);
+	CU_ASSERT_FALSE(peer.known);
+	access_peer_look(&peer);
+	CU_ASSERT_TRUE(peer.known && peer.near_user && peer.near_pid);
 	access_peer_deinit(&peer);
 	close(pair[0]);
 	close(pair[1]);
@@ -150,4 +351,5 @@ static void facts_of_real_processes(void)
 }
 
 TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused), TEST(rule_table),
-	   TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));
+	   TEST(nobody_without_a_proof), TEST(number_of_somebody_else_is_no_proof),
+	   TEST(only_an_accepted_socket_is_a_client), TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/oracle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/privileges.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define WAIT_MS 500
+
+enum answer { YES, NO, GONE, CANNOT_ASK };
+
+/* Opening checks no file mode, but ptrace access (fs/proc/namespaces.c), and has no side effect. */
+int oracle_ask_self(int proc_fd)
+{
+	auto_close int fd = openat(proc_fd, "ns/user", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		return 1;
+	return errno == EACCES || errno == EPERM ? 0 : errno == ENOENT ? -ESRCH : -errno;
+}
+
+static _Noreturn void answer(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n)
+{
+	int r = privileges_become_login(uid, gid, groups, n);
+
+	if (r < 0)
+		_exit(CANNOT_ASK);
+	r = oracle_ask_self(proc_fd);
+	_exit(r == 1 ? YES : r == 0 ? NO : r == -ESRCH ? GONE : CANNOT_ASK);
+}
+
+/* @return whether it has ended. */
+static bool wait_for(pid_t child)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+	uint64_t deadline = clock_deadline_ms(WAIT_MS);
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	int r;
+
+	if (pidfd < 0)
+		return false;
+	while ((r = poll(&p, 1, clock_left_ms(deadline))) < 0 && errno == EINTR)
+		;
+	return r == 1;
+}
+
+int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		answer(proc_fd, uid, gid, groups, n_groups);
+	if (child < 0)
+		return -errno;
+	if (!wait_for(child)) {
+		/* Whoever reaps children by chance reaps this one: it is not waited for again. */
+		kill(child, SIGKILL);
+		return -ETIMEDOUT;
+	}
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -EIO;
+	switch (WEXITSTATUS(status)) {
+	case YES:
+		return 1;
+	case NO:
+		return 0;
+	case GONE:
+		return -ESRCH;
+	default:
+		return -EPERM;
+	}
+}

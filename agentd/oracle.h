@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENTD_ORACLE_H
+#define AGENTD_ORACLE_H
+
+/**
+ * @file oracle.h
+ * The kernel's own judgement of who may look into a process.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/**
+ * May a user with these ids, in the user namespace of this process and without any capability, read
+ * what PTRACE_MODE_READ protects?  A child becomes that user and tries; it is waited for half a second.
+ * @param proc_fd  Directory of the process in /proc.
+ * @return 1, 0, -ESRCH (it is gone), -EPERM (this process cannot become that user), -ETIMEDOUT,
+ *         -errno.
+ */
+int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
+/** The same for this process as it is. */
+int oracle_ask_self(int proc_fd);
+
+#endif /* AGENTD_ORACLE_H */
