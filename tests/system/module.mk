@@ -23,4 +23,4 @@ system_tests += tests/system/test_check.py
 plain_programs += tests/sandbox_probe
 tests/sandbox_probe_src := tests/system/sandbox_probe.c agentd/privileges.c agentd/sandbox.c
 tests/sandbox_probe_ldflags := -lcap -lseccomp
-system_tests += tests/system/test_sandbox.py tests/system/test_access.py
+system_tests += tests/system/test_sandbox.py tests/system/test_access.py tests/system/test_heir.py
