@@ -181,8 +181,9 @@ int sim_call_locked(struct sim *s, struct sim_call *call, struct sim_process *ta
 		return call_block(s, call, target, 0, false, i.hard);
 	s->has_partial = i.has_partial;
 	s->partial = i.partial;
+	s->silent = i.silent;
 	r = i.error ? -i.error : run(s, call, target);
-	s->has_partial = false;
+	s->has_partial = s->silent = false;
 	if (r == SIM_LATER)
 		return r;
 	if (i.block_after)

@@ -259,6 +259,7 @@ static int cmd_inject(struct sim *s, const struct words *w)
 	} else {
 		i->has_partial = true;
 		i->partial = (uint32_t)value;
+		i->silent = !strcmp(w->w[0], "silent");
 	}
 	return 0;
 }
@@ -408,6 +409,7 @@ static const struct {
 	{ "errno", cmd_inject },
 	{ "delay", cmd_inject },
 	{ "partial", cmd_inject },
+	{ "silent", cmd_inject },
 	{ "block", cmd_block },
 	{ "release", cmd_release },
 	{ "waves", cmd_waves },

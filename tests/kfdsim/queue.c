@@ -230,7 +230,7 @@ static void array_store(struct sim *s, const struct sim_call *call, uint64_t ptr
 			const struct id_array *a)
 {
 	/* A fault here is not reported to the caller. */
-	if (a->n)
+	if (a->n && !s->silent)
 		s->os->mem_write(call->tid, ptr, a->ids, a->n * sizeof(a->ids[0]));
 }
 

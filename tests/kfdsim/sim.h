@@ -148,7 +148,7 @@ struct sim_injection {
 	uint32_t delay_ms;
 	int error; /**< Positive errno or 0. */
 	bool block_before, block_after, hard;
-	bool has_partial;
+	bool has_partial, silent;
 	uint32_t partial;
 };
 
@@ -168,7 +168,7 @@ struct sim {
 	uint32_t progress_ms; /**< 0: queues do not advance. */
 	uint64_t next_progress_ns, next_check_ns;
 	uint32_t partial;
-	bool has_partial; /**< For the operation being executed. */
+	bool has_partial, silent; /**< For the operation being executed. */
 	/** Called when a process appears or its pidfd must no longer be watched. */
 	void (*on_process)(void *data, struct sim_process *p, bool added);
 	void *on_process_data;
