@@ -197,8 +197,10 @@ static int do_resume(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (!t->ops->resume)
 		return unsupported(err, "suspend");
+	session_undo_begin(s);
 	r = t->ops->resume(t, params->has_queues ? params->queues : NULL, params->n_queues, arena,
 			   &results, &n, err);
+	session_undo_end(s);
 	if (!t->n_suspended)
 		session_set_lease(s, 0);
 	if (r < 0)

@@ -51,11 +51,16 @@ void rule_body_let_go(struct session *s)
 
 	drop_event(&b->patience);
 	b->holds = false;
-	for (size_t i = 0; i < b->n_held; i++)
+	if (!b->n_held)
+		return;
+	for (size_t i = 0; i < b->n_held; i++) {
+		session_undo_begin(s);
 		if (s->target->ops->event_done(s->target, &b->held[i], &err) < 0 &&
 		    !s->target->ended)
 			log_warning("session %u: %s", s->options->session, err.message);
+	}
 	b->n_held = 0;
+	session_undo_end(s);
 }
 
 bool rule_body_keeps_back(struct session *s, const struct target_event *e)

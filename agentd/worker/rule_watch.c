@@ -460,8 +460,10 @@ static void handle(struct session *s, const struct target_event *e)
 
 bool rule_watch_exception(struct session *s, const struct target_event *e)
 {
-	if (is_for(&s->watch, e))
+	if (is_for(&s->watch, e)) {
+		session_work_begin(s);
 		handle(s, e);
+	}
 	return rule_body_keeps_back(s, e);
 }
 

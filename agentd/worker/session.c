@@ -36,11 +36,42 @@ static uint32_t lease_left_ms(const struct session *s)
 	return s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) + GUARD_LEASE_GRACE_MS : 0;
 }
 
-void session_work_begin(struct session *s)
+static void arm(struct session *s, uint32_t ms)
+{
+	guard_arm(&s->guard, ms);
+	s->undo_armed_until_ns = 0;
+}
+
+static void disarm(struct session *s)
+{
+	guard_disarm(&s->guard);
+	s->undo_armed_until_ns = 0;
+}
+
+static void arm_within_lease(struct session *s, uint32_t ms)
 {
 	uint32_t left = lease_left_ms(s);
 
-	guard_arm(&s->guard, left && left < GUARD_CALL_MS ? left : GUARD_CALL_MS);
+	arm(s, left && left < ms ? left : ms);
+}
+
+void session_work_begin(struct session *s)
+{
+	arm_within_lease(s, GUARD_CALL_MS);
+}
+
+/* What follows closely upon another has the time that is left: spawn need not hear of each event. */
+void session_undo_begin(struct session *s)
+{
+	if (clock_now_ns() < s->undo_armed_until_ns)
+		return;
+	arm_within_lease(s, GUARD_UNDO_MS);
+	s->undo_armed_until_ns = clock_deadline_ms(GUARD_UNDO_MS / 4);
+}
+
+void session_undo_end(struct session *s)
+{
+	session_work_begin(s);
 }
 
 void session_work_end(struct session *s)
@@ -48,9 +79,9 @@ void session_work_end(struct session *s)
 	uint32_t left = lease_left_ms(s);
 
 	if (left)
-		guard_arm(&s->guard, left);
+		arm(s, left);
 	else
-		guard_disarm(&s->guard);
+		disarm(s);
 }
 
 void session_set_lease(struct session *s, uint32_t ms)
@@ -78,7 +109,7 @@ static uint32_t stop_begin(struct session *s, uint32_t ms, uint32_t around)
 	left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : all;
 	if (left < all)
 		all = left;
-	guard_arm(&s->guard, all + GUARD_LEASE_GRACE_MS);
+	arm(s, all + GUARD_LEASE_GRACE_MS);
 	return ms < all ? ms : all;
 }
 
@@ -187,6 +218,7 @@ void session_send_counts(struct session *s, const struct ipc_counts *counts)
 	send_text(s, &head, &text);
 }
 
+/* @param n  That were seen to run again. */
 static void notify_resumed(struct session *s, enum rpc_resume_reason reason, size_t n,
 			   uint64_t since_ns)
 {
@@ -214,7 +246,7 @@ static void check_ended(struct session *s)
 	/* The runtime may have gone off, which resumes everything. */
 	if (s->lease_end_ns && !s->target->n_suspended) {
 		session_set_lease(s, 0);
-		guard_disarm(&s->guard);
+		disarm(s);
 	}
 	if (s->target)
 		suspension_sync(s);
@@ -285,17 +317,29 @@ int session_subscribe(struct session *s, struct agent_err *err)
 	return r;
 }
 
+/* Without it those who stay would miss exceptions, and not know. */
+static void subscribe_again(struct session *s)
+{
+	struct agent_err err = { 0 };
+	unsigned tries = 0;
+	int r;
+
+	do
+		r = session_subscribe(s, &err);
+	while (r < 0 && !s->target->ended && undo_again(&tries));
+	if (r == 0)
+		return;
+	log_error("session %u: after a client left: %s", s->options->session, err.message);
+	target_undo_failed(s->target, r);
+}
+
 /* Its subscription ends with it; the others' goes on. */
 static void client_left(struct session *s, uint32_t client)
 {
-	struct agent_err err = { 0 };
-
 	if (!subscribers_remove(&s->subscribers, client))
 		return;
-	session_work_begin(s);
-	if (session_subscribe(s, &err) < 0)
-		log_warning("session %u: after a client left: %s", s->options->session,
-			    err.message);
+	session_undo_begin(s);
+	subscribe_again(s);
 	session_work_end(s);
 }
 
@@ -306,21 +350,20 @@ static void lease_lost(struct session *s)
 	uint64_t since_ns = t->suspended_since_ns;
 	struct agent_err err = { 0 };
 
-	session_work_begin(s);
+	session_undo_begin(s);
 	if (s->core_user == CORE_CLIENT)
 		s->core_user = CORE_NOBODY;
-	if (undo_run(&t->undo, t->lease_mark, &err) < 0)
-		log_warning("session %u: undo after the writer left: %s", s->options->session,
-			    err.message);
+	if (target_undo(t, t->lease_mark, &err) < 0)
+		log_error("session %u: undo after the writer left: %s: the session ends, the kernel undoes it",
+			  s->options->session, err.message);
 	/* What was undone may be what others listen to. */
-	if (s->subscribers.n && session_subscribe(s, &err) < 0)
-		log_warning("session %u: after the writer left: %s", s->options->session,
-			    err.message);
+	else if (s->subscribers.n)
+		subscribe_again(s);
 	session_set_lease(s, 0);
 	session_work_end(s);
 	suspension_sync(s);
-	if (n)
-		notify_resumed(s, RPC_RESUME_REASON_CLIENT_LOST, n, since_ns);
+	if (n > t->n_suspended)
+		notify_resumed(s, RPC_RESUME_REASON_CLIENT_LOST, n - t->n_suspended, since_ns);
 }
 
 static void on_message(struct session *s, struct ipc_message *m)
@@ -425,18 +468,19 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	int r;
 
 	rpc_arena_init(&arena, 0);
+	session_undo_begin(s);
 	r = n ? t->ops->resume(t, NULL, 0, &arena, &results, &n_results, &err) : 0;
 	session_set_lease(s, 0);
 	session_work_end(s);
 	suspension_sync(s);
-	if (r < 0 || t->n_suspended) {
-		/* Ending the session is the stronger way to resume: the kernel does it itself. */
-		log_error("session %u: queues do not resume at the end of the lease: %s",
-			  s->options->session, r < 0 ? err.message : "hardware failure");
-		over(s, t->ended ? t->end_reason : RPC_END_REASON_LOST);
-	}
-	if (n)
+	if (r < 0)
+		log_error("session %u: queues do not resume at the end of the lease: %s: the session ends, the kernel resumes them",
+			  s->options->session, err.message);
+	if ((r < 0 || t->n_suspended) && !t->ended)
+		target_undo_failed(t, r);
+	if (n > t->n_suspended)
 		notify_resumed(s, RPC_RESUME_REASON_LEASE_EXPIRED, n - t->n_suspended, since_ns);
+	check_ended(s);
 }
 
 /* ------------------------------------------------------------------ the target --------------- */
@@ -483,8 +527,13 @@ static int handle_event(struct session *s, struct agent_err *err)
 	struct target *t = s->target;
 	struct target_event e;
 	bool kept = false;
-	int r = t->ops->event_next(t, &e, err);
+	int r;
 
+	if (t->ops->slow_events)
+		session_work_begin(s);
+	else
+		session_undo_begin(s);
+	r = t->ops->event_next(t, &e, err);
 	if (r <= 0)
 		return r;
 	/* The target waits in the runtime handshake: answer first, talk later. */
@@ -492,6 +541,7 @@ static int handle_event(struct session *s, struct agent_err *err)
 		announce_exception(s, &e);
 		kept = rule_watch_exception(s, &e);
 	}
+	session_undo_begin(s);
 	r = kept ? 0 : t->ops->event_done(t, &e, err);
 	if (e.kind == TARGET_EVENT_RUNTIME)
 		announce_runtime(s);
@@ -506,7 +556,6 @@ static void on_target_event(evutil_socket_t fd, short what, void *user)
 	/* First empty the descriptor, then ask: the other order loses wake-ups. */
 	int drained = t->ops->event_drain(t), r = 1;
 
-	session_work_begin(s);
 	for (int i = 0; i < EVENTS_AT_ONCE && r == 1; i++) {
 		r = handle_event(s, &err);
 		leader_poll(&t->leader, t->leader_sys);
@@ -595,27 +644,46 @@ static void flush(struct session *s)
 	}
 }
 
+/*
+ * @return whether the target is free: where the kernel does not do what it is told, our end is what
+ * frees it, and that must not wait for anything.
+ */
+static bool undo_all(struct session *s)
+{
+	struct target *t = s->target;
+	struct agent_err err = { 0 };
+	int r;
+
+	rule_body_stop(s);
+	arm(s, GUARD_UNDO_MS);
+	r = undo_run(&t->undo, 0, &err);
+	if (r >= 0 || s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_EXEC)
+		return true;
+	if (r == -ESRCH && target_why_gone(t) != RPC_END_REASON_LOST)
+		return true;
+	log_warning("session %u: release of process %d: %s: left to the kernel", s->options->session,
+		    (int)t->facts.pid, err.message);
+	return false;
+}
+
 /* Undo everything, say that it is over.  @return exit status. */
 static int end(struct session *s)
 {
 	struct target *t = s->target;
 	struct ipc_head head = { .type = IPC_OVER, .number = s->reason };
-	struct agent_err err = { 0 };
-	bool nudge = false;
+	bool nudge = false, is_free;
 
 	if (!t) {
 		flush(s);
 		return 0;
 	}
-	guard_arm(&s->guard, GUARD_UNDO_MS);
-	rule_body_stop(s);
-	if (undo_run(&t->undo, 0, &err) < 0 && !t->ended)
-		log_warning("session %u: release of process %d: %s", s->options->session,
-			    (int)t->facts.pid, err.message);
+	is_free = undo_all(s);
 	if (leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge)
 		nudge = t->ops->needs_nudge(t);
-	guard_arm(&s->guard, GUARD_UNDO_MS);
-	rule_watch_finish(s);
+	if (is_free) {
+		arm(s, GUARD_LEAVE_MS);
+		rule_watch_finish(s);
+	}
 	suspension_sync(s);
 	ipc_link_send(&s->link, &head, NULL);
 	flush(s);

@@ -32,6 +32,7 @@ struct session {
 	struct event *readable, *writable, *guard_read, *target_event, *target_exit, *child, *term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
+	uint64_t undo_armed_until_ns; /**< The guard is armed for an undo that begins before. */
 	struct ipc_head call;  /**< The call being handled. */
 	int call_fd; /**< Came along with it; -1: none, or taken. */
 	enum core_user core_user;
@@ -63,6 +64,13 @@ uint32_t session_stop_end(struct session *s);
 /** Around what is no call, and may need the target: spawn kills a worker that gets stuck in it. */
 void session_work_begin(struct session *s);
 void session_work_end(struct session *s);
+/**
+ * Around an undo, and what else the target waits for: a worker that gets stuck in it is killed so
+ * early that the target is free within a second.
+ */
+void session_undo_begin(struct session *s);
+/** What is left to do gets its usual time. */
+void session_undo_end(struct session *s);
 /** target_ops.core_begin within the time that a lease leaves; queues stand still for @p stop_ms at most. */
 int session_core_begin(struct session *s, struct target_waves_from *from,
 		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,

@@ -93,6 +93,11 @@ enum rpc_end_reason target_why_gone(struct target *t)
 	return now.kernel_thread ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
 }
 
+bool target_is_gone(void)
+{
+	return !is_running(0);
+}
+
 int target_end(struct target *t, enum rpc_end_reason reason, const char *op, struct agent_err *err)
 {
 	static const char *const texts[] = {

@@ -10,6 +10,7 @@
  * values of enum rpc_trap and enum rpc_flag or-ed together.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -252,6 +253,8 @@ struct target_ops {
 	enum rpc_vendor vendor;
 	/** The main thread of the target is not seized: enable stops what it needs by itself. */
 	bool no_seize;
+	/** event_next looks at the devices: it may take as long as a call. */
+	bool slow_events;
 	/** Memories that wave_memory shows, TARGET_SPACE_BIT(). */
 	uint32_t wave_spaces;
 
@@ -451,5 +454,26 @@ int target_end(struct target *t, enum rpc_end_reason reason, const char *op,
 	       struct agent_err *err);
 /** The kernel says that the process or its address space is gone: which of the two? */
 enum rpc_end_reason target_why_gone(struct target *t);
+/** Has the process ended?  Does not wait. */
+bool target_is_gone(void);
+
+/**
+ * What could not be undone after several tries: the session is over, for all of its clients and its
+ * rule, and the end of this process makes the kernel undo it.
+ * @param r   What the last try returned.
+ * @return r.
+ */
+static inline int target_undo_failed(struct target *t, int r)
+{
+	target_end(t, r == -ESRCH ? target_why_gone(t) : RPC_END_REASON_LOST, "undo", NULL);
+	return r;
+}
+/** undo_run(), and the end of the session where that fails.  @return as undo_run(). */
+static inline int target_undo(struct target *t, uint32_t mark, struct agent_err *err)
+{
+	int r = undo_run(&t->undo, mark, err);
+
+	return r < 0 ? target_undo_failed(t, r) : r;
+}
 
 #endif /* WORKER_TARGET_H */

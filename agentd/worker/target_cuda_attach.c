@@ -289,6 +289,7 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 const struct target_ops target_cuda_ops = {
 	.vendor = RPC_VENDOR_NVIDIA,
 	.no_seize = true,
+	.slow_events = true,
 	.create = cuda_create,
 	.confine = cuda_confine,
 	.enable = cuda_enable,

@@ -99,6 +99,12 @@ int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err);
 /** For hardware commands: the runtime must be enabled. */
 int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err);
+/**
+ * Of a command that undoes something: did it, or has the kernel done it by itself, and says so when
+ * it is asked?  To be tried again otherwise: a refusal alone proves nothing.
+ * @return 0, or negative with @p err.
+ */
+int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 /** While undoing: these mean that there is nothing left to undo. */
 static inline bool kfd_is_undone(int r)
 {
@@ -126,6 +132,13 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max);
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
 	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+/**
+ * Resume queues, once, and see what the kernel says of each.
+ * @param ids  Out: KFDTRAP_QUEUE_HW_FAILED on those that may stand all the same, KFDTRAP_QUEUE_GONE
+ *             on those that are there no more.
+ * @return 0 when none stands, or negative with @p err.
+ */
+int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err);
 /** What the kernel says of one, as others want it.  @param topology  NULL: nothing is known of it. */
 void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
 		     const struct kfdtrap_topology *topology);

@@ -31,16 +31,17 @@ static int undo_override(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
 	uint32_t changed = k->override_changed;
-	int r;
+	int r = kfdtrap_set_wave_launch_override(k->kt, KFDTRAP_OVERRIDE_OR,
+						 k->override_before & changed, changed, NULL, NULL);
 
 	(void)arg;
+	r = kfd_undo_error(k, r, "KFD SET_WAVE_LAUNCH_OVERRIDE", err);
+	if (r < 0)
+		return r;
 	k->override_ticket = UNDO_NONE;
 	k->override_changed = 0;
 	k->watch_trap = false;
-	r = kfdtrap_set_wave_launch_override(k->kt, KFDTRAP_OVERRIDE_OR,
-					     k->override_before & changed, changed, NULL, NULL);
-	return r < 0 && !kfd_is_undone(r) ?
-		       kfd_hw_error(k, r, "KFD SET_WAVE_LAUNCH_OVERRIDE", err) : 0;
+	return 0;
 }
 
 static void list_traps(char *buf, size_t size, uint32_t mask)
@@ -122,10 +123,12 @@ static int undo_launch_mode(void *ctx, uint64_t arg, struct agent_err *err)
 	int r = kfdtrap_set_wave_launch_mode(k->kt, KFDTRAP_LAUNCH_NORMAL);
 
 	(void)arg;
+	r = kfd_undo_error(k, r, "KFD SET_WAVE_LAUNCH_MODE", err);
+	if (r < 0)
+		return r;
 	k->launch_mode_ticket = UNDO_NONE;
 	k->launch_mode = RPC_LAUNCH_MODE_NORMAL;
-	return r < 0 && !kfd_is_undone(r) ?
-		       kfd_hw_error(k, r, "KFD SET_WAVE_LAUNCH_MODE", err) : 0;
+	return 0;
 }
 
 int kfd_launch_mode(struct target *t, enum rpc_launch_mode mode,
@@ -165,8 +168,10 @@ static int undo_flags(void *ctx, uint64_t arg, struct agent_err *err)
 	int r = kfdtrap_set_flags(k->kt, k->flags_before, NULL);
 
 	(void)arg;
-	k->flags_ticket = UNDO_NONE;
-	return r < 0 && !kfd_is_undone(r) ? kfd_hw_error(k, r, "KFD SET_FLAGS", err) : 0;
+	r = kfd_undo_error(k, r, "KFD SET_FLAGS", err);
+	if (r == 0)
+		k->flags_ticket = UNDO_NONE;
+	return r;
 }
 
 int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct agent_err *err)

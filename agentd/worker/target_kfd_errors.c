@@ -85,6 +85,42 @@ int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *
 	return explain(k, r, true, op, err);
 }
 
+static bool runtime_is_off(struct target_kfd *k)
+{
+	struct kfdtrap_runtime_info info;
+
+	/* Until that event is read and answered it is latched, and we may not know of it yet. */
+	return k->t.runtime.state != RPC_RUNTIME_STATE_ENABLED ||
+	       (kfdtrap_query_runtime_info(k->kt, false, &info) == 0 &&
+		info.state != KFDTRAP_RUNTIME_ENABLED);
+}
+
+/* The end of the session, of the process, and of its runtime each undo everything. */
+static bool is_undone(struct target_kfd *k, int r)
+{
+	switch (-r) {
+	case ESRCH:
+		/* Without its main thread a process lives on, and so does what was changed in it. */
+		return target_is_gone();
+	case EINVAL:
+		return session_is_lost(k);
+	case EPERM:
+		return session_is_lost(k) || runtime_is_off(k);
+	}
+	return r >= 0;
+}
+
+int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err *err)
+{
+	if (is_undone(k, r))
+		return 0;
+	/* Which end of the target this is takes time to find out: not for each try. */
+	if (r == -ESRCH)
+		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, ESRCH, op, NULL,
+				     "%s: the kernel does not find the process", op);
+	return kfd_hw_error(k, r, op, err);
+}
+
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 {
 	static const char op[] = "KFD ENABLE";

@@ -191,33 +191,89 @@ static void note_resumed(struct target_kfd *k, uint32_t id)
 	}
 }
 
+static bool is_listed(const struct kfdtrap_queue *queues, size_t n, uint32_t id)
+{
+	size_t i = 0;
+
+	while (i < n && queues[i].queue_id != id)
+		i++;
+	return i < n;
+}
+
 /*
- * A resume that failed is not tried for ever: the kernel resumes everything at DISABLE, and the
- * error is reported.
+ * Ids that the answer leaves out are those of queues that are gone, or that the kernel did not come to.
+ * Where it counts other queues than it names, nothing of it is believed.
  */
+static void judge_answer(struct target_kfd *k, uint32_t *ids, size_t n, uint32_t counted)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	size_t n_queues = 0, named = 0;
+	bool known;
+
+	for (size_t i = 0; i < n; i++)
+		named += !(ids[i] & KFDTRAP_QUEUE_VERDICT_MASK);
+	if (named == n && counted == n)
+		return;
+	known = kfdtrap_queue_snapshot_alloc(k->kt, 0, &queues, &n_queues) == 0;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK;
+
+		if (known && !is_listed(queues, n_queues, id))
+			ids[i] = id | KFDTRAP_QUEUE_GONE;
+		else if (counted != named || ids[i] != id)
+			ids[i] = id | KFDTRAP_QUEUE_HW_FAILED;
+	}
+}
+
+int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+{
+	static const char op[] = "KFD RESUME_QUEUES";
+	uint32_t counted = 0;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		ids[i] &= ~KFDTRAP_QUEUE_VERDICT_MASK;
+	r = n ? kfdtrap_resume_queues(k->kt, ids, n, &counted) : 0;
+	if (r < 0) {
+		r = kfd_undo_error(k, r, op, err);
+		for (size_t i = 0; r < 0 && i < n; i++)
+			ids[i] |= KFDTRAP_QUEUE_HW_FAILED;
+		return r;
+	}
+	judge_answer(k, ids, n, counted);
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
+			return agent_err_set(err, RPC_ERROR_FAILED, EIO, op,
+					     "the GPU may hang: look at the kernel log",
+					     "queue %u could not be resumed",
+					     ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	return 0;
+}
+
+/* One try; what runs then is not counted as suspended any more. */
+static int resume_mine(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+{
+	int r = kfd_let_run(k, ids, n, err);
+
+	for (size_t i = 0; i < n; i++)
+		if (!(ids[i] & KFDTRAP_QUEUE_HW_FAILED))
+			note_resumed(k, ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	return r;
+}
+
 static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
-	uint32_t ids[KFDTRAP_QUEUES_MAX], resumed = 0;
+	uint32_t ids[KFDTRAP_QUEUES_MAX];
 	size_t n = k->t.n_suspended;
 	int r;
 
 	(void)arg;
 	memcpy(ids, k->suspended, n * sizeof(*ids));
-	k->t.n_suspended = 0;
-	k->suspend_ticket = UNDO_NONE;
-	if (!n)
-		return 0;
-	r = kfdtrap_resume_queues(k->kt, ids, n, &resumed);
-	if (r < 0 && !kfd_is_undone(r))
-		return kfd_hw_error(k, r, "KFD RESUME_QUEUES", err);
-	for (size_t i = 0; r == 0 && i < n; i++)
-		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
-			return agent_err_set(err, RPC_ERROR_FAILED, EIO, "KFD RESUME_QUEUES",
-					     "the GPU may hang: look at the kernel log",
-					     "queue %u could not be resumed",
-					     ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
-	return 0;
+	r = resume_mine(k, ids, n, err);
+	if (r == 0)
+		k->suspend_ticket = UNDO_NONE;
+	return r;
 }
 
 static enum rpc_queue_verdict verdict_of(uint32_t id, enum rpc_queue_verdict success)
@@ -281,6 +337,41 @@ static int bad_id(struct agent_err *err)
 			     "params.queues: a queue id is too large");
 }
 
+/* They run, or the session ends and the kernel sees to it. */
+static int resume_surely(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+{
+	unsigned tries = 0;
+	int r;
+
+	do
+		r = resume_mine(k, ids, n, err);
+	while (r < 0 && undo_again(&tries));
+	return r < 0 ? target_undo_failed(&k->t, r) : 0;
+}
+
+static bool is_among(const uint32_t *ids, size_t n, uint32_t id)
+{
+	size_t i = 0;
+
+	while (i < n && ids[i] != id)
+		i++;
+	return i < n;
+}
+
+/* Some may have stopped before it failed.  Those of an earlier call keep standing. */
+static void take_back(struct target_kfd *k, uint32_t *ids, size_t n)
+{
+	size_t n_new = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK;
+
+		if (find_suspended(k, id) == k->t.n_suspended && !is_among(ids, n_new, id))
+			ids[n_new++] = id;
+	}
+	resume_surely(k, ids, n_new, NULL);
+}
+
 int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
 		struct agent_err *err)
@@ -312,12 +403,16 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		if (!(chosen[i] & KFDTRAP_QUEUE_GONE) || chosen[i] & KFDTRAP_QUEUE_HW_FAILED)
 			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,
 				       chosen[i] & KFDTRAP_QUEUE_HW_FAILED);
+	if (r < 0)
+		kfd_hw_error(k, r, op, err);
+	if (r < 0 && !t->ended)
+		take_back(k, chosen, n);
 	if (!t->n_suspended) {
 		undo_drop(&t->undo, k->suspend_ticket);
 		k->suspend_ticket = UNDO_NONE;
 	}
 	if (r < 0)
-		return kfd_hw_error(k, r, op, err);
+		return r;
 	results = results_of(a, chosen, n, RPC_QUEUE_VERDICT_SUSPENDED);
 	if (!results)
 		return no_memory(err, "gpu.suspend");
@@ -335,14 +430,30 @@ size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max)
 	return n;
 }
 
+/* Each once, and only those that this session has suspended.  @return how many. */
+static size_t choose_mine(const struct target_kfd *k, const uint32_t *ids, size_t n, uint32_t *mine)
+{
+	bool taken[KFDTRAP_QUEUES_MAX] = { false };
+	size_t n_mine = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = find_suspended(k, ids[i]);
+
+		if (at == k->t.n_suspended || taken[at])
+			continue;
+		taken[at] = true;
+		mine[n_mine++] = ids[i];
+	}
+	return n_mine;
+}
+
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
 	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
 {
-	static const char op[] = "KFD RESUME_QUEUES";
 	struct target_kfd *k = kfd_of(t);
 	struct target_queue_result *results;
 	uint32_t mine[KFDTRAP_QUEUES_MAX], *all;
-	size_t n_mine = 0;
+	size_t n_mine;
 	int r;
 
 	if (!ids_are_sane(ids, ids ? n : 0))
@@ -353,21 +464,16 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
 	if (!all || n > KFDTRAP_QUEUES_MAX)
 		return no_memory(err, "gpu.resume");
 	memcpy(all, ids ? ids : k->suspended, n * sizeof(*all));
-	for (size_t i = 0; i < n; i++)
-		if (find_suspended(k, all[i]) < t->n_suspended)
-			mine[n_mine++] = all[i];
-	r = n_mine ? kfdtrap_resume_queues(k->kt, mine, n_mine, NULL) : 0;
+	n_mine = choose_mine(k, all, n, mine);
+	r = resume_surely(k, mine, n_mine, err);
 	if (r < 0)
-		return kfd_hw_error(k, r, op, err);
+		return r;
 	for (size_t i = 0, m = 0; i < n; i++) {
 		if (m < n_mine && all[i] == (mine[m] & ~KFDTRAP_QUEUE_VERDICT_MASK))
 			all[i] = mine[m++];
 		else
 			all[i] |= KFDTRAP_QUEUE_GONE;
 	}
-	for (size_t i = 0; i < n_mine; i++)
-		if (!(mine[i] & KFDTRAP_QUEUE_HW_FAILED))
-			note_resumed(k, mine[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
 	results = results_of(a, all, n, RPC_QUEUE_VERDICT_RESUMED);
 	if (!results)
 		return no_memory(err, "gpu.resume");

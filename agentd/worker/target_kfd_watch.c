@@ -33,19 +33,26 @@ int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint
 	return 0;
 }
 
+/* EINVAL also means that it is not ours any more, as after a clear that failed late: asked twice. */
+static int clear_twice(struct target_kfd *k, const struct kfd_watch *w)
+{
+	int r = kfdtrap_clear_node_address_watch(k->kt, w->w.gpu_id, w->w.id);
+
+	return r == -EINVAL ? kfdtrap_clear_node_address_watch(k->kt, w->w.gpu_id, w->w.id) : r;
+}
+
 /* Removes one watch point; arg is its slot. */
 static int undo_watch(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
-	struct kfd_watch w = k->watches[arg];
-	int r;
+	struct kfd_watch *w = &k->watches[arg];
+	int r = w->set ? clear_twice(k, w) : 0;
 
-	k->watches[arg] = (struct kfd_watch){ .ticket = UNDO_NONE };
-	if (!w.set)
-		return 0;
-	r = kfdtrap_clear_node_address_watch(k->kt, w.w.gpu_id, w.w.id);
-	return r < 0 && !kfd_is_undone(r) ?
-		       kfd_hw_error(k, r, "KFD CLEAR_NODE_ADDRESS_WATCH", err) : 0;
+	if (r != -EINVAL)
+		r = kfd_undo_error(k, r, "KFD CLEAR_NODE_ADDRESS_WATCH", err);
+	if (r == 0 || r == -EINVAL)
+		*w = (struct kfd_watch){ .ticket = UNDO_NONE };
+	return r == -EINVAL ? 0 : r;
 }
 
 static bool any_watch(const struct target_kfd *k)
@@ -76,12 +83,15 @@ static int trap_on(struct target_kfd *k, struct agent_err *err)
 static int trap_off(struct target_kfd *k, struct agent_err *err)
 {
 	uint32_t previous, supported;
+	int r;
 
 	if (!k->watch_trap || any_watch(k))
 		return 0;
-	k->watch_trap = false;
-	return kfd_launch_override(&k->t, RPC_OVERRIDE_MODE_OR, 0, KFDTRAP_TRAP_ADDRESS_WATCH,
-				   &previous, &supported, err);
+	r = kfd_launch_override(&k->t, RPC_OVERRIDE_MODE_OR, 0, KFDTRAP_TRAP_ADDRESS_WATCH,
+				&previous, &supported, err);
+	if (r == 0)
+		k->watch_trap = false;
+	return r;
 }
 
 static int watch_error(struct target_kfd *k, int r, uint32_t gpu_id, struct agent_err *err)
@@ -173,7 +183,7 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = set_one(k, devices[i].gpu_id, address, size, mode, err);
 	if (r < 0) {
-		undo_run(&t->undo, mark, NULL);
+		target_undo(t, mark, NULL);
 		trap_off(k, NULL);
 		return r;
 	}

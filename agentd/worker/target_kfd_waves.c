@@ -171,34 +171,25 @@ static int prepare(struct work *w)
 
 /* ------------------------------------------------------------------ stop, let go ------------- */
 
-/* @ids: the kernel writes its verdicts into them. */
-static int resume(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+/* Keep of k->stopped those that a resume has not let go. */
+static void keep_standing(struct target_kfd *k)
 {
-	static const char op[] = "KFD RESUME_QUEUES";
-	int r = n ? kfdtrap_resume_queues(k->kt, ids, n, NULL) : 0;
+	size_t n = k->n_stopped;
 
-	if (r == -ESRCH)
-		return kfd_hw_error(k, r, op, err);
-	/* EINVAL, EPERM: session or runtime went off, and the kernel has resumed all. */
-	if (r < 0 && !kfd_is_undone(r))
-		return kfd_hw_error(k, r, op, err);
-	for (size_t i = 0; r == 0 && i < n; i++)
-		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
-			return agent_err_set(err, RPC_ERROR_FAILED, EIO, op,
-					     "the GPU may hang: look at the kernel log",
-					     "queue %u could not be resumed",
-					     ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
-	return 0;
+	k->n_stopped = 0;
+	for (size_t i = 0; i < n; i++)
+		if (k->stopped[i] & KFDTRAP_QUEUE_HW_FAILED)
+			k->stopped[k->n_stopped++] = k->stopped[i];
 }
 
 static int let_go(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
-	size_t n = k->n_stopped;
+	int r = kfd_let_run(k, k->stopped, k->n_stopped, err);
 
 	(void)arg;
-	k->n_stopped = 0;
-	return resume(k, k->stopped, n, err);
+	keep_standing(k);
+	return r;
 }
 
 static enum look_state state_of(uint32_t id)
@@ -274,28 +265,33 @@ static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
 {
 	struct target_kfd *k = w->k;
 	uint32_t ids[KFDTRAP_QUEUES_MAX];
+	unsigned tries = 0;
 	uint64_t asked_ns;
-	size_t n = 0;
+	size_t n = 0, rest = 0;
 	int r;
 
-	k->n_stopped = 0;
+	/* Those of later rounds come first, and are all that is left when these run. */
 	for (size_t i = 0; i < w->n_looks; i++) {
 		const struct look *l = &w->looks[i];
 
-		if (!l->must_resume)
-			continue;
-		if (l->round == round)
+		if (l->must_resume && l->round == round)
 			ids[n++] = l->queue->queue_id;
-		else
-			k->stopped[k->n_stopped++] = l->queue->queue_id;
+		else if (l->must_resume)
+			k->stopped[rest++] = l->queue->queue_id;
 	}
 	if (!n)
 		return 0;
+	memcpy(k->stopped + rest, ids, n * sizeof(*ids));
 	asked_ns = clock_now_ns();
-	r = resume(k, ids, n, err);
+	do
+		r = kfd_let_run(k, ids, n, err);
+	while (r < 0 && undo_again(&tries));
 	w->kernel_ns += clock_now_ns() - asked_ns;
+	if (r < 0)
+		return r;
+	k->n_stopped = rest;
 	note_resumed(w, &round);
-	return r;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ all of it ---------------- */
@@ -333,10 +329,7 @@ static int stop_and_copy(struct work *w, bool *ret_stopped, struct agent_err *st
 	note_resumed(w, NULL);
 	if (r == 0)
 		r = rest;
-	/* Ending the session is the stronger way to resume: the kernel does it itself. */
-	if (r < 0)
-		target_end(t, RPC_END_REASON_LOST, "KFD RESUME_QUEUES", NULL);
-	return r;
+	return r < 0 ? target_undo_failed(t, r) : 0;
 }
 
 static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_err *err)

@@ -2,9 +2,11 @@
 #include "agentd/worker/undo.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "rpc_gen.h"
 
 void undo_deinit(struct undo *u)
@@ -56,34 +58,66 @@ void undo_drop(struct undo *u, uint32_t ticket)
 		remove_at(u, i);
 }
 
-/* The entry goes first: one that fails must not be run twice. */
-static int run_at(struct undo *u, size_t i, struct agent_err *err)
+bool undo_again(unsigned *tries)
 {
-	struct undo_entry e = u->entries[i];
+	/* Failures that do not last are short; the target waits meanwhile. */
+	static const int pauses_ms[] = { 1, 8, 32 };
+
+	if (*tries == ARRAY_SIZE(pauses_ms))
+		return false;
+	poll(NULL, 0, pauses_ms[(*tries)++]);
+	return true;
+}
+
+/* The function may drop entries, its own among them. */
+static int run(struct undo *u, struct undo_entry e, unsigned *tries, struct agent_err *err)
+{
+	struct agent_err why = { 0 };
 	int r;
 
-	remove_at(u, i);
-	r = e.fn(e.ctx, e.arg, err);
-	if (r < 0)
-		agent_err_prepend(err, "%s", e.what);
+	do
+		r = e.fn(e.ctx, e.arg, &why);
+	while (r < 0 && undo_again(tries));
+	if (r >= 0) {
+		undo_drop(u, e.ticket);
+		return r;
+	}
+	agent_err_prepend(&why, "%s", e.what);
+	if (err)
+		*err = why;
 	return r;
 }
 
 int undo_run_one(struct undo *u, uint32_t ticket, struct agent_err *err)
 {
 	size_t i = find(u, ticket);
+	unsigned tries = 0;
 
-	return i < u->n ? run_at(u, i, err) : 0;
+	return i < u->n ? run(u, u->entries[i], &tries, err) : 0;
 }
 
+/* @return its place; u->n when there is none. */
+static size_t newest_between(const struct undo *u, uint32_t mark, uint32_t before)
+{
+	for (size_t i = u->n; i-- > 0;)
+		if (u->entries[i].ticket < before)
+			return u->entries[i].ticket > mark ? i : u->n;
+	return u->n;
+}
+
+/* All together have as many tries as one: where much fails, trying helps nobody. */
 int undo_run(struct undo *u, uint32_t mark, struct agent_err *err)
 {
+	uint32_t before = UINT32_MAX;
+	unsigned tries = 0;
 	int first = 0;
+	size_t i;
 
-	while (u->n && u->entries[u->n - 1].ticket > mark) {
-		struct agent_err later = { 0 };
-		int r = run_at(u, u->n - 1, first ? &later : err);
+	while ((i = newest_between(u, mark, before)) < u->n) {
+		int r;
 
+		before = u->entries[i].ticket;
+		r = run(u, u->entries[i], &tries, first ? NULL : err);
 		if (r < 0 && !first)
 			first = r;
 	}

@@ -9,9 +9,14 @@
  * Push *before* the change: then neither a failed allocation nor a failure half-way leaves a change
  * that nobody remembers.  An entry must therefore cope with a change that did not happen.  Every
  * way out of a session runs the same stack in reverse and keeps going on errors; the first error
- * is the one reported (style.md section 4.6).
+ * is the one reported.
+ *
+ * An entry that fails is tried again a moment later, a few times (undo_again()).  It is forgotten
+ * when it has succeeded, not before: what could not be undone stays on the list, and in the state
+ * of whoever pushed it, until the end of the session undoes it (target_undo()).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +24,10 @@
 
 #define UNDO_NONE UINT32_C(0)
 
-/** @return 0, or negative with @p err filled in. */
+/**
+ * Called again after a failure, so that it may keep only the state of what is still to be undone.
+ * @return 0, or negative with @p err filled in.
+ */
 typedef int (*undo_fn)(void *ctx, uint64_t arg, struct agent_err *err);
 
 struct undo_entry {
@@ -49,8 +57,16 @@ int undo_push(struct undo *u, const char *what, undo_fn fn, void *ctx, uint64_t 
 	      uint32_t *ret_ticket, struct agent_err *err);
 /** Forget an entry without running it; unknown tickets and UNDO_NONE are ignored. */
 void undo_drop(struct undo *u, uint32_t ticket);
-/** Run one entry and forget it.  @return its result; 0 when there is no such entry. */
+/** Run one entry; forget it if it succeeds.  @return its result; 0 when there is no such entry. */
 int undo_run_one(struct undo *u, uint32_t ticket, struct agent_err *err);
+
+/**
+ * Another try of what undoes something, after a pause; all pauses together are a small part of
+ * GUARD_UNDO_MS.
+ * @param tries  Starts at 0.
+ * @return false when it was tried often enough.
+ */
+bool undo_again(unsigned *tries);
 
 /** What undo_run() is to leave alone: everything pushed so far. */
 static inline uint32_t undo_mark(const struct undo *u)
@@ -58,7 +74,7 @@ static inline uint32_t undo_mark(const struct undo *u)
 	return u->last_ticket;
 }
 /**
- * Run and forget, newest first, everything pushed after @p mark (0: everything).
+ * Run, newest first, everything pushed after @p mark (0: everything); forget what succeeds.
  * @return 0 or the first error.
  */
 int undo_run(struct undo *u, uint32_t mark, struct agent_err *err);

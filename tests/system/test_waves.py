@@ -457,7 +457,7 @@ def a_resume_that_fails_ends_the_session():
     """Ending the session is the stronger way: the kernel resumes by itself."""
     with Scene(gpus="gfx1100") as s:
         s.session = s.attach()
-        s.control("errno resume EIO")
+        s.control("errno resume EIO 1000")
         error = s.rpc.error("gpu.snapshot", session=s.session)
         assert error.data["op"] == "KFD RESUME_QUEUES", error.data
         assert s.rpc.notification("session.ended")["reason"] == "lost"

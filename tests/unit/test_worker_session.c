@@ -418,7 +418,7 @@ static void guard_is_armed(void)
 
 	attach(&s);
 	guard(&s, IPC_DISARM);
-	TEST_EQ(guard(&s, IPC_ARM), GUARD_CALL_MS); /* the first look for events */
+	TEST_EQ(guard(&s, IPC_ARM), GUARD_UNDO_MS); /* the first look for events */
 	guard(&s, IPC_DISARM);
 	call(&s, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\",\"lease_ms\":8000}");
 	expect(&s, IPC_REPLY, RPC_METHOD_GPU_SUSPEND, NULL);
@@ -427,6 +427,8 @@ static void guard_is_armed(void)
 	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
 	call(&s, RPC_METHOD_GPU_RESUME, "{\"session\":\"s7\"}");
 	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RESUME, NULL);
+	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
+	TEST_EQ(guard(&s, IPC_ARM), GUARD_UNDO_MS);
 	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
 	guard(&s, IPC_DISARM);
 	finish(&s, 0, "SURD");

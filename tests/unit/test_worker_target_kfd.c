@@ -536,7 +536,12 @@ static void a_failed_resume_ends_the_session(void)
 	TEST_STR(err.op, "KFD RESUME_QUEUES");
 	TEST_EQ(t->t.ended, true);
 	TEST_EQ(t->t.end_reason, RPC_END_REASON_LOST);
-	TEST_EQ(t->t.undo.n, 0);
+	/* The end of the session tries once more. */
+	TEST_EQ(t->t.undo.n, 1);
+	TEST_EQ(any_suspended(), true);
+	k.fail_err = 0;
+	TEST_EQ(undo_run(&t->t.undo, 0, &err), 0);
+	TEST_EQ(any_suspended(), false);
 	released(t);
 }
 

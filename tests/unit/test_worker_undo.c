@@ -9,6 +9,7 @@ static struct {
 	char ran[32];
 	size_t n;
 	const char *failing;
+	int failures; /* still to happen; negative: no end */
 } trace;
 
 static int step(void *ctx, uint64_t arg, struct agent_err *err)
@@ -16,9 +17,10 @@ static int step(void *ctx, uint64_t arg, struct agent_err *err)
 	TEST_EQ(ctx == &trace, true);
 	trace.ran[trace.n++] = (char)arg;
 	trace.ran[trace.n] = '\0';
-	if (strchr(trace.failing, (int)arg))
-		return agent_err_set(err, RPC_ERROR_FAILED, (int)arg, NULL, NULL, "step %c", (char)arg);
-	return 0;
+	if (!strchr(trace.failing, (int)arg) || !trace.failures)
+		return 0;
+	trace.failures -= trace.failures > 0;
+	return agent_err_set(err, RPC_ERROR_FAILED, (int)arg, NULL, NULL, "step %c", (char)arg);
 }
 
 static uint32_t push(struct undo *u, char letter)
@@ -36,6 +38,7 @@ static struct undo filled(const char *letters)
 
 	memset(&trace, 0, sizeof(trace));
 	trace.failing = "";
+	trace.failures = -1;
 	for (const char *l = letters; *l; l++)
 		push(&u, *l);
 	return u;
@@ -53,7 +56,10 @@ static void newest_first(void)
 	undo_deinit(&u);
 }
 
-/* Two steps fail: all run, the first failure is reported with what was being undone. */
+/*
+ * Two steps fail: all run, the first failure is reported with what was being undone.  All tries are
+ * the first one's.  What failed is not forgotten.
+ */
 static void failures_do_not_stop_it(void)
 {
 	struct undo u = filled("abcd");
@@ -61,9 +67,35 @@ static void failures_do_not_stop_it(void)
 
 	trace.failing = "ac";
 	TEST_EQ(undo_run(&u, 0, &err), -'c');
-	TEST_STR(trace.ran, "dcba");
+	TEST_STR(trace.ran, "dccccba");
 	TEST_EQ(err.err, 'c');
 	TEST_STR(err.message, "step: step c");
+	trace.failing = "";
+	TEST_EQ(undo_run(&u, 0, &err), 0);
+	TEST_STR(trace.ran, "dccccbaca");
+	TEST_EQ(u.n, 0);
+	undo_deinit(&u);
+}
+
+/* What fails once is undone all the same, and nothing is reported; alone or with others. */
+static void failing_once_is_no_failure(void)
+{
+	struct undo u = filled("ab");
+	struct agent_err err = { 0 };
+
+	trace.failing = "b";
+	trace.failures = 1;
+	TEST_EQ(undo_run(&u, 0, &err), 0);
+	TEST_STR(trace.ran, "bba");
+	TEST_EQ(err.err, 0);
+	TEST_EQ(u.n, 0);
+	trace.failures = 1;
+	TEST_EQ(undo_run_one(&u, push(&u, 'b'), &err), 0);
+	TEST_STR(trace.ran, "bbabb");
+	/* It stays where it is as long as it fails. */
+	trace.failures = 1000;
+	TEST_EQ(undo_run_one(&u, push(&u, 'b'), &err), -'b');
+	TEST_EQ(u.n, 1);
 	undo_deinit(&u);
 }
 
@@ -104,5 +136,5 @@ static void single_entries(void)
 	undo_deinit(&u);
 }
 
-TEST_SUITE(worker_undo, TEST(newest_first), TEST(failures_do_not_stop_it),
+TEST_SUITE(worker_undo, TEST(newest_first), TEST(failures_do_not_stop_it), TEST(failing_once_is_no_failure),
 	   TEST(mark_protects_the_session), TEST(single_entries));
