@@ -24,6 +24,7 @@
 	X(basics_of_the_device)									\
 	X(enable_needs_a_live_opened_traced_target)						\
 	X(thread_ids_name_the_process)								\
+	X(refused_enable_takes_the_record)							\
 	X(enable_arguments)									\
 	X(efault_on_new_kernels_leaves_nothing)							\
 	X(later_operations_thread_rule)								\

@@ -255,6 +255,38 @@ CONFORMANCE(efault_on_new_kernels_leaves_nothing)
 	TEST_EQ(dbg_enable(&d, 0), 0);
 }
 
+static int take_over(void *data)
+{
+	struct dbg d = *(struct dbg *)data;
+
+	d.fd = open(env_kfd_path(), O_RDWR | O_CLOEXEC);
+	if (seize(d.pid))
+		return -ECHILD;
+	return dbg_enable(&d, 0);
+}
+
+/*
+ * An ENABLE that is refused since there is a session takes that session from who has it.  Taken back
+ * the same way in the end: nobody may be recorded who is gone, the driver would write through that.
+ */
+CONFORMANCE(refused_enable_takes_the_record)
+{
+	struct target t;
+	struct dbg d;
+
+	if (!env_plain(NULL) || !target_start(&t, "runtime skip") || !dbg_attach(&d, t.pid, 0))
+		return;
+	TEST_EQ(ptrace(PTRACE_INTERRUPT, t.pid, NULL, NULL), 0);
+	TEST_EQ(waitpid(t.pid, NULL, __WALL), t.pid);
+	TEST_EQ(ptrace(PTRACE_DETACH, t.pid, NULL, NULL), 0);
+	TEST_EQ(env_in_child(take_over, &d), -EALREADY);
+	TEST_EQ(dbg_query(&d, 0), -EPERM);
+	TEST_EQ(seize(t.pid), 0);
+	TEST_EQ(dbg_query(&d, 0), -EAGAIN);
+	TEST_EQ(dbg_enable(&d, 0), -EALREADY);
+	TEST_EQ(dbg_disable(&d), 0);
+}
+
 /* ---- permission of later operations ---- */
 
 static int query_here(void *data)

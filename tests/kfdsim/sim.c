@@ -140,8 +140,9 @@ static void forget_debugger(struct sim *s, struct sim_process *debugger)
 	TAILQ_FOREACH(t, &s->processes, link) {
 		if (t->debugger != debugger)
 			continue;
-		if (t->debugged && !t->gone)
+		if (t->debugged && !t->gone && debugger->n_debugging)
 			sim_trap_disable(s, t);
+		/* The driver keeps a pointer to nobody here, and may write through it. */
 		t->debugger = NULL;
 	}
 }

@@ -94,7 +94,8 @@ struct sim_process {
 	uint32_t next_event;
 
 	bool debugged;
-	struct sim_process *debugger;
+	struct sim_process *debugger; /**< The one recorded, who need not be the one that enabled. */
+	size_t n_debugging; /**< Sessions whose end is counted down here; none: our end ends none. */
 	int dbg_fd;
 	uint64_t enabled_mask, latched;
 	struct kfdabi_runtime_info runtime;

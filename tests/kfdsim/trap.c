@@ -73,6 +73,9 @@ void sim_trap_disable(struct sim *s, struct sim_process *p)
 	if (p->dbg_fd >= 0)
 		s->os->fd_close(p->dbg_fd);
 	p->dbg_fd = -1;
+	/* Of whoever is recorded by then; the driver does not look whether he has counted it. */
+	if (p->debugger && p->debugger->n_debugging)
+		p->debugger->n_debugging--;
 	p->debugger = NULL;
 	p->debugged = false;
 	/* Status goes, fault records and the mask stay: so does the driver. */
@@ -104,8 +107,11 @@ static int op_enable(struct sim *s, struct sim_call *call, struct sim_process *p
 	uint32_t size = a->enable.rinfo_size;
 	int r;
 
-	/* Written before the checks: a failing ENABLE still replaces the record. */
-	if (!p->debugged && p != call->file->process)
+	/*
+	 * Written before the checks: a failing ENABLE still replaces the record, also that of a session
+	 * which is on.  Its debugger may do nothing any more, and neither's end ends it.
+	 */
+	if (p != call->file->process)
 		p->debugger = call->file->process;
 	if (p->debugged)
 		return -EALREADY;
@@ -119,6 +125,8 @@ static int op_enable(struct sim *s, struct sim_call *call, struct sim_process *p
 	}
 	if (p->runtime.runtime_state == KFDABI_RUNTIME_STATE_ENABLED)
 		sim_trap_activate(s, p);
+	if (p->debugger)
+		p->debugger->n_debugging++;
 	p->debugged = true;
 	if (size > sizeof(p->runtime))
 		size = sizeof(p->runtime);
