@@ -144,6 +144,12 @@ struct ipc_started {
 	char comm[16];
 };
 
+/**
+ * Exit status of a session worker that ended as it should, of a target in which threads wait for an
+ * answer that nobody gives any more, or in which it may not see whether they do: spawn looks.
+ */
+#define IPC_EXIT_LOOK 3
+
 enum ipc_how { IPC_HOW_CLEAN = 0, IPC_HOW_DIED, IPC_HOW_STUCK };
 
 struct ipc_ended {

@@ -635,24 +635,35 @@ static _Noreturn void exec_rescue(const struct workers *w, const struct worker *
 	child_exec(w, k, &start, &agent, -1, -1);
 }
 
-/* In the child, because it waits: free what the dead worker may have left blocked. */
+/*
+ * In the child, because it waits: free what the dead worker, and then the rescuer, may have left
+ * blocked.  Neither may see that of every process, we do.
+ */
 static _Noreturn void release_and_exit(const struct worker *k)
 {
 	int n;
 
-	keep_only(k->target_pidfd);
 	alarm(RELEASE_SECONDS_MAX);
 	n = release_handshake(k->target, k->target_pidfd);
 	if (n > 0)
-		log_info("process %d: released %d thread(s) waiting for the dead worker's answer",
+		log_info("process %d: released %d thread(s) waiting for an answer that nobody gives",
 			 (int)k->target, n);
+	else if (n < 0)
+		log_warning("process %d: whether it waits for a debugger cannot be seen: %s",
+			    (int)k->target, strerror(-n));
 	_exit(0);
 }
 
 _Noreturn void workers_look_after(const struct workers *w, const struct worker *dead)
 {
-	if (has_undo(dead))
+	pid_t rescuer = has_undo(dead) ? fork() : -1;
+
+	if (rescuer == 0)
 		exec_rescue(w, dead);
+	keep_only(dead->target_pidfd);
+	alarm(RESCUE_SECONDS_MAX + RELEASE_SECONDS_MAX);
+	while (rescuer > 0 && waitpid(rescuer, NULL, 0) < 0 && errno == EINTR)
+		;
 	release_and_exit(dead);
 }
 
@@ -718,6 +729,7 @@ static void read_last_words(struct workers *w, pid_t pid)
 
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret)
 {
+	bool look = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == IPC_EXIT_LOOK;
 	struct worker **link, *k;
 
 	read_last_words(w, pid);
@@ -730,7 +742,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		return false;
 	}
 	*link = k->next;
-	if (wait_status && k->how == IPC_HOW_CLEAN)
+	if (wait_status && !look && k->how == IPC_HOW_CLEAN)
 		k->how = IPC_HOW_DIED;
 	*ret = (struct ipc_ended){ .type = IPC_ENDED,
 				   .worker = k->id,
@@ -740,7 +752,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
-	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || has_undo(k)))
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || has_undo(k)))
 		release_target(w, k);
 	free_worker(w, k);
 	return true;

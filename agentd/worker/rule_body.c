@@ -207,6 +207,9 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 	session_work_begin(s);
 	rule_body_let_go(s);
 	session_work_end(s);
+	/* What this says of the end of the session is read there. */
+	if (s->target->ended)
+		event_active(s->target_event, EV_READ, 1);
 }
 
 /* ------------------------------------------------------------------ its beginning ------------ */

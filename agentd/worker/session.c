@@ -22,7 +22,6 @@
 #define AROUND_CORE_MS 2000
 /* The guard ends what takes longer, and there would be no result at all. */
 #define STOP_MAX_MS (GUARD_CALL_MS - GUARD_LEASE_GRACE_MS - AROUND_CORE_MS)
-#define EXIT_NUDGE 3 /* spawn frees a target that waits for an answer which nobody gives */
 
 void session_id(const struct session *s, char buf[16])
 {
@@ -671,15 +670,14 @@ static int end(struct session *s)
 {
 	struct target *t = s->target;
 	struct ipc_head head = { .type = IPC_OVER, .number = s->reason };
-	bool nudge = false, is_free;
+	bool is_free;
 
 	if (!t) {
 		flush(s);
-		return 0;
+		return s->look ? IPC_EXIT_LOOK : 0;
 	}
 	is_free = undo_all(s);
-	if (leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge)
-		nudge = t->ops->needs_nudge(t);
+	s->look = target_needs_nudge(t);
 	if (is_free) {
 		arm(s, GUARD_LEAVE_MS);
 		rule_watch_finish(s);
@@ -688,7 +686,7 @@ static int end(struct session *s)
 	ipc_link_send(&s->link, &head, NULL);
 	flush(s);
 	log_debug("session %u: over: %s", s->options->session, rpc_end_reason_name(s->reason));
-	return nudge ? EXIT_NUDGE : 0;
+	return s->look ? IPC_EXIT_LOOK : 0;
 }
 
 static void cleanup(struct session *s)
@@ -722,7 +720,7 @@ int session_run(const struct worker_options *o)
 	signal(SIGTERM, SIG_IGN);
 	r = setup(&s);
 	if (r == 0)
-		r = target_attach(o, &s.target, &s.attach_err);
+		r = target_attach(o, &s.target, &s.look, &s.attach_err);
 	else
 		agent_err_set(&s.attach_err, RPC_ERROR_INTERNAL, -r, "attach", NULL,
 			      "out of memory");

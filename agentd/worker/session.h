@@ -44,6 +44,7 @@ struct session {
 	struct rule_watch watch;
 	bool over_known;
 	enum rpc_end_reason reason;
+	bool look; /**< For spawn, at the end: IPC_EXIT_LOOK. */
 };
 
 /** @return exit status. */

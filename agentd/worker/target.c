@@ -266,6 +266,8 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	if (r == 0)
 		r = recheck(t, err);
 	leader_poll(&t->leader, t->leader_sys);
+	if (r == 0 && t->ops->look)
+		t->ops->look(t);
 	if (r == 0)
 		r = drop_rights(t, err);
 	leader_poll(&t->leader, t->leader_sys);
@@ -302,7 +304,14 @@ static int find_back_end(const struct worker_options *o, const struct access_tar
 	return -ENODEV;
 }
 
-int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err)
+bool target_needs_nudge(struct target *t)
+{
+	return leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge &&
+	       t->ops->needs_nudge(t);
+}
+
+int target_attach(const struct worker_options *o, struct target **ret, bool *ret_look,
+		  struct agent_err *err)
 {
 	struct access_target facts;
 	struct target *t = NULL;
@@ -318,7 +327,11 @@ int target_attach(const struct worker_options *o, struct target **ret, struct ag
 	t->exe = process_facts_exe(o->pid);
 	r = attach_steps(t, err);
 	if (r < 0) {
+		/* Without a session it has not slipped into anything that is ours. */
+		bool had_session = t->undo.n != 0;
+
 		undo_run(&t->undo, 0, NULL);
+		*ret_look = had_session && target_needs_nudge(t);
 		target_destroy(t);
 		return r;
 	}

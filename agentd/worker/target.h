@@ -264,6 +264,8 @@ struct target_ops {
 	 */
 	int (*create)(const struct worker_options *o, const struct access_target *facts,
 		      struct target **ret, struct agent_err *err);
+	/** Seized, and for the last time with the worker's privileges: look at what needs them. */
+	void (*look)(struct target *t);
 	/** Give up rights and enter the sandbox.  @return 0 or -errno.  NULL: as most need it. */
 	int (*confine)(const struct target *t);
 	/** Second half, seized and without privileges; may block for some milliseconds. */
@@ -273,8 +275,8 @@ struct target_ops {
 	/** Release memory and descriptors; undoes nothing. */
 	void (*destroy)(struct target *t);
 	/**
-	 * After undo: did the target slip into a state that our exit leaves it in (a wait for an
-	 * answer that nobody gives)?
+	 * After undo: may the target have slipped into a state that our exit leaves it in (a wait for
+	 * an answer that nobody gives)?  Spawn, which may look at all of it, then does.
 	 */
 	bool (*needs_nudge)(struct target *t);
 
@@ -436,9 +438,13 @@ extern const struct target_ops target_cuda_ops;
 /**
  * Attach: everything of architecture.md section 3, from reading facts to the enabled session.
  * Drops privileges and enters the sandbox on the way, on failure maybe not.
- * @param ret  Release with target_destroy(); run its undo list first.
+ * @param ret       Release with target_destroy(); run its undo list first.
+ * @param ret_look  On failure: what target_needs_nudge() would have said.
  */
-int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err);
+int target_attach(const struct worker_options *o, struct target **ret, bool *ret_look,
+		  struct agent_err *err);
+/** Its undo list was run.  @return true when spawn has to look at it (IPC_EXIT_LOOK). */
+bool target_needs_nudge(struct target *t);
 void target_destroy(struct target *t);
 
 /** target.start_ticks of a process.  @return 0, -errno. */

@@ -22,6 +22,8 @@
 	(KFDTRAP_EC_MASK_WAVES | KFDTRAP_EC_MASK_PACKETS |                                         \
 	 KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_PREEMPTION_ERROR))
 #define KFD_FORWARD_DEVICE KFD_VIOLATION_MASK
+/** How often a command is tried on which the target depends. */
+#define KFD_TRIES 3
 #define KFD_NEW_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_NEW)
 
 /** A source of exceptions while a subscription holds them. */
@@ -51,6 +53,8 @@ struct target_kfd {
 	struct kfdtrap *kt;
 	struct kfdtrap_topology *topology;
 	bool handshake_open; /**< The target waits for our answer to PROCESS_RUNTIME. */
+	bool send_fails; /**< SEND_RUNTIME_EVENT, as often as it was tried last. */
+	unsigned n_left; /**< Threads that another debugger left waiting for it, before our session. */
 
 	uint64_t subscribed; /**< Without PROCESS_RUNTIME, which is always on. */
 	bool hold;
@@ -96,6 +100,11 @@ bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, con
 int kfd_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 /** The same for hardware commands, which can fail in more ways. */
 int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
+/**
+ * What the target waits for failed as often as it was tried: end the session as lost, for that is the
+ * stronger way to let it go.
+ */
+int kfd_give_up(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err);
 /** For hardware commands: the runtime must be enabled. */
 int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err);
@@ -232,6 +241,8 @@ int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool
 int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err);
 /** Send faults of one source on to the application. */
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions);
+/** One answer to RUNTIME_ENABLE, tried more than once. */
+int kfd_send_handshake(struct target_kfd *k, struct agent_err *err);
 /** Let go a target that waits in its runtime handshake, also when we have not read that yet. */
 int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err);
 

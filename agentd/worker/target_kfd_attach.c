@@ -2,17 +2,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
+#include "agentd/handshake.h"
 #include "agentd/worker/target_kfd.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "base/str.h"
+#include "base/log.h"
+
+#define LEFT_AGAIN_MS 2
 
 DEFINE_AUTO(struct kfdtrap_process_list *, kfdtrap_process_list_destroy);
 
@@ -213,11 +216,14 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
-	/* Neither DISABLE nor our death would let go a target waiting there (real-kernel 5). */
+	/* Neither DISABLE nor our death would let go a target waiting there. */
 	int first = kfd_answer_handshake(k, err);
 	int r = kfdtrap_disable(k->kt);
 
 	(void)arg;
+	/* Who waits for that answer still now waits for a stop: kfd_needs_nudge(). */
+	if (r == 0)
+		k->handshake_open = false;
 	if (r < 0 && !kfd_is_undone(r) && first == 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "KFD DISABLE", NULL,
 				     "the kernel did not end the session");
@@ -240,57 +246,49 @@ static int probe(struct target_kfd *k, struct agent_err *err)
 	return r == -ESRCH ? kfd_enable_error(k, r, err) : 0;
 }
 
-/* "16 0xFD 0xCOMMAND ..." while the thread is in ioctl(); the wait channel where that is hidden. */
-static bool thread_waits(pid_t pid, const char *tid)
-{
-	char path[400];
-	auto_free char *call = NULL, *channel = NULL;
-	unsigned long long nr, fd, command;
-	size_t size;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/syscall", (int)pid, tid);
-	if (fd_read_file(path, 4096, &call, &size) == 0)
-		return sscanf(call, "%llu 0x%llx 0x%llx", &nr, &fd, &command) == 3 &&
-		       nr == SYS_ioctl && (command & 0xffff) == 0x4b25; /* RUNTIME_ENABLE */
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/wchan", (int)pid, tid);
-	return fd_read_file(path, 4096, &channel, &size) == 0 &&
-	       strcmp(channel, "kfd_ioctl_runtime_enable") == 0;
-}
-
 /*
  * Between our last look and DISABLE the target may have entered RUNTIME_ENABLE.  It then waits
- * until a signal stop; we do not stop threads, spawn does that for workers that died badly.
+ * until a signal stop; we do not stop threads, spawn does that, and may also look where we may not.
  */
 static bool kfd_needs_nudge(struct target *t)
 {
-	char path[64];
-	bool waits = false;
-	struct dirent *d;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->facts.pid);
-	dir = opendir(path);
-	if (!dir)
-		return false;
-	while (!waits && (d = readdir(dir)))
-		waits = d->d_name[0] != '.' && thread_waits(t->facts.pid, d->d_name);
-	closedir(dir);
-	return waits;
+	return handshake_waiting(t->facts.pid) != 0;
 }
 
 /*
- * A debugger that died may have left the target waiting, and no second event is raised for that.
- * Looked at twice, because a thread on its way in raises the event before it waits.
+ * A debugger that died may have left threads waiting, and no second event is raised for those.
+ * Looked at twice, because one on its way through a call that nobody holds up looks the same.
  */
-static bool was_left_waiting(struct target_kfd *k)
+static void kfd_look(struct target *t)
 {
-	struct kfdtrap_runtime_info info;
+	struct target_kfd *k = kfd_of(t);
+	int first = handshake_waiting(t->facts.pid), again;
 
-	for (int i = 0; i < 2; i++)
-		if (!kfd_needs_nudge(&k->t) ||
-		    kfdtrap_query_runtime_info(k->kt, false, &info) != -ENODATA)
-			return false;
-	return true;
+	if (first == -EPERM)
+		log_warning("process %d: whether a debugger left it waiting cannot be seen",
+			    (int)t->facts.pid);
+	if (first <= 0)
+		return;
+	poll(NULL, 0, LEFT_AGAIN_MS);
+	again = handshake_waiting(t->facts.pid);
+	k->n_left = (unsigned)(again < 0 ? 0 : again < first ? again : first);
+}
+
+/*
+ * Each of those that were left gets its answer: they were there before our session, and what comes
+ * in since then raises an event of its own.
+ */
+static int answer_left(struct target_kfd *k, struct agent_err *err)
+{
+	int r = 0;
+
+	for (; r == 0 && k->n_left; k->n_left--) {
+		r = kfd_send_handshake(k, err);
+		if (r == 0)
+			log_info("process %d: answered a wait that another debugger left behind",
+				 (int)k->t.facts.pid);
+	}
+	return r;
 }
 
 static int kfd_enable(struct target *t, struct agent_err *err)
@@ -307,7 +305,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 		r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
 	if (r < 0)
 		return r;
-	/* A datagram-like pair: a pipe without reader would kill the target (real-kernel 6). */
+	/* A datagram-like pair: a pipe without reader would kill the target. */
 	r = fd_socketpair(SOCK_NONBLOCK, pair);
 	if (r < 0) {
 		undo_drop(&t->undo, ticket);
@@ -324,9 +322,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 		return kfd_enable_error(k, r, err);
 	}
 	kfd_set_runtime(k, &info);
-	k->handshake_open = was_left_waiting(k);
-	if (k->handshake_open)
-		r = kfd_answer_handshake(k, err);
+	r = answer_left(k, err);
 	if (r < 0)
 		return r;
 	/* Queues that an observer may suspend later must not look new. */
@@ -337,6 +333,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 const struct target_ops target_kfd_ops = {
 	.vendor = RPC_VENDOR_AMD,
 	.create = kfd_create,
+	.look = kfd_look,
 	.enable = kfd_enable,
 	.destroy = kfd_destroy,
 	.needs_nudge = kfd_needs_nudge,

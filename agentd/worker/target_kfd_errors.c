@@ -3,6 +3,7 @@
 
 #include "agentd/worker/target_kfd.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 
 static const struct {
 	int err_no;
@@ -119,6 +120,22 @@ int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err
 		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, ESRCH, op, NULL,
 				     "%s: the kernel does not find the process", op);
 	return kfd_hw_error(k, r, op, err);
+}
+
+int kfd_give_up(struct target_kfd *k, int r, const char *op, struct agent_err *err)
+{
+	struct agent_err unread = { 0 };
+
+	if (!err)
+		err = &unread;
+	r = kfd_error(k, r, op, err);
+	if (!k->t.ended) {
+		log_error("process %d: %s, %d times: the session ends, so that the kernel lets it go",
+			  (int)k->t.facts.pid, err->message, KFD_TRIES);
+		k->t.ended = true;
+		k->t.end_reason = RPC_END_REASON_LOST;
+	}
+	return r;
 }
 
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agentd/worker/target_kfd.h"
 #include "base/cleanup.h"
+
+#define SEND_AGAIN_MS 20
 
 /*
  * Two ways of listening.  Without hold, events are consumed: QUERY_DEBUG_EVENT clears what is
@@ -28,6 +31,25 @@ int kfd_event_drain(struct target *t)
 	}
 }
 
+/* ------------------------------------------------------------------ sending ------------------ */
+
+/*
+ * The application hears of it through this alone, so that one refusal is not the last word.  After one
+ * that was, others are not waited for: they all have the time of one.
+ */
+static int send_event(struct target_kfd *k, uint64_t exceptions, uint32_t gpu_id, uint32_t queue_id)
+{
+	for (int i = 1;; i++) {
+		int r = kfdtrap_send_runtime_event(k->kt, exceptions, gpu_id, queue_id);
+
+		if (r >= 0 || r == -ESRCH || r == -ENODEV || i == KFD_TRIES || k->send_fails) {
+			k->send_fails = r < 0 && r != -ENODEV;
+			return r;
+		}
+		poll(NULL, 0, SEND_AGAIN_MS);
+	}
+}
+
 /* ------------------------------------------------------------------ the runtime -------------- */
 
 /* @return 1 when the runtime changed and the target now waits for us, 0, negative. */
@@ -45,14 +67,20 @@ static int take_runtime_event(struct target_kfd *k, struct agent_err *err)
 	return 1;
 }
 
+int kfd_send_handshake(struct target_kfd *k, struct agent_err *err)
+{
+	int r = send_event(k, KFD_RUNTIME_MASK, KFDTRAP_ID_NONE, KFDTRAP_ID_NONE);
+
+	return r < 0 ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+/* Exactly once for each event: the kernel counts.  One that failed is still owed. */
 static int send_handshake(struct target_kfd *k, struct agent_err *err)
 {
-	int r;
+	int r = kfd_send_handshake(k, err);
 
-	/* Exactly once for each event: the kernel counts (real-kernel rule 3). */
-	k->handshake_open = false;
-	r = kfdtrap_send_runtime_event(k->kt, KFD_RUNTIME_MASK, KFDTRAP_ID_NONE, KFDTRAP_ID_NONE);
-	return r < 0 ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+	k->handshake_open = r < 0;
+	return r;
 }
 
 int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err)

@@ -27,13 +27,14 @@ static int attach_and_send(const struct worker_options *o, struct kfd_ledger *l,
 {
 	struct target *t;
 	uint64_t start;
+	bool look; /* whoever started us does, in any case */
 	int r = target_read_start(o->pid, &start);
 
 	/* Whoever has the pid now is not even to be attached to. */
 	if (r == -ENOENT || (r == 0 && start != l->start_ticks))
 		r = -ESRCH;
 	if (r == 0)
-		r = target_attach(o, &t, err);
+		r = target_attach(o, &t, &look, err);
 	if (r < 0) {
 		kfd_ledger_close(l);
 		return r;

@@ -128,7 +128,8 @@ void target_deinit(struct target *t)
 		close(t->event_fd);
 }
 
-int target_attach(const struct worker_options *o, struct target **ret, struct agent_err *err)
+int target_attach(const struct worker_options *o, struct target **ret, bool *ret_look,
+		  struct agent_err *err)
 {
 	const struct access_target facts = { .pid = o->pid, .uids = { 12 }, .comm = "prog" };
 	struct target *t;
@@ -147,6 +148,11 @@ void target_destroy(struct target *t)
 {
 	if (t)
 		t->ops->destroy(t);
+}
+
+bool target_needs_nudge(struct target *t)
+{
+	return false;
 }
 
 int target_end(struct target *t, enum rpc_end_reason reason, const char *op, struct agent_err *err)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Another debugger of a GPU process: a child that seizes it and opens a KFD session, on any device.
+
+    with Debugger(pid, "/dev/kfd") as other:
+        other.leave_ptrace()
+        assert other.query() == errno.EAGAIN
+"""
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+
+DBG_TRAP = 0xC0204B26
+ENABLE, QUERY_DEBUG_EVENT = 0, 11
+RUNTIME_MASK = 1 << 47
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+WALL = 0x40000000
+
+
+def _ptrace(request, pid):
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    libc.ptrace.restype = ctypes.c_long
+    return ctypes.get_errno() if libc.ptrace(request, pid, None, None) < 0 else 0
+
+
+class _Child:
+    """What runs in the child; each answer is an errno, 0 for none."""
+
+    def __init__(self, pid, device):
+        self.pid = pid
+        self.kfd = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def _trap(self, op, body):
+        args = bytearray(struct.pack("<II", self.pid, op) + body.ljust(24, b"\0"))
+        try:
+            fcntl.ioctl(self.kfd, DBG_TRAP, args, True)
+        except OSError as error:
+            return error.errno
+        return 0
+
+    def enable(self):
+        return _ptrace(PTRACE_SEIZE, self.pid) or self._trap(
+            ENABLE, struct.pack("<QQII", RUNTIME_MASK, 0, 0, self.theirs.fileno()))
+
+    def leave_ptrace(self):
+        error = _ptrace(PTRACE_INTERRUPT, self.pid)
+        if not error:
+            os.waitpid(self.pid, WALL)
+            error = _ptrace(PTRACE_DETACH, self.pid)
+        return error
+
+    def query(self):
+        return self._trap(QUERY_DEBUG_EVENT, b"")
+
+
+class Debugger:
+    """Seized and enabled until the end of the block, when it is killed."""
+
+    def __init__(self, pid, device):
+        self.commands, commands = socket.socketpair()
+        self.child = os.fork()
+        if self.child == 0:
+            self._serve(pid, device, commands)
+        commands.close()
+        self._ask("enable")
+
+    @staticmethod
+    def _serve(pid, device, commands):
+        try:
+            child = _Child(pid, device)
+            while word := commands.recv(64).decode():
+                commands.sendall(bytes([getattr(child, word)()]))
+        finally:
+            os._exit(1)
+
+    def _ask(self, word, may_fail=False):
+        self.commands.sendall(word.encode())
+        answer = self.commands.recv(1)
+        assert answer, f"the other debugger died in {word}"
+        assert may_fail or answer[0] == 0, f"{word}: {errno.errorcode[answer[0]]}"
+        return answer[0]
+
+    def leave_ptrace(self):
+        """The session stays on."""
+        self._ask("leave_ptrace")
+
+    def query(self):
+        """errno of a command of that session: EAGAIN when it is on, and ours."""
+        return self._ask("query", may_fail=True)
+
+    def kill(self):
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            self.child = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.commands.close()
