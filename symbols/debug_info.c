@@ -12,6 +12,7 @@
 #include "symbols/die.h"
 #include "symbols/line_table.h"
 #include "symbols/location.h"
+#include "symbols/relocate.h"
 
 /* Of one image.  A large library with full debug information stays below half of each. */
 #define STEPS_MAX	 8000000u /* DIEs and address ranges looked at */
@@ -24,10 +25,15 @@
 #define EXPANDED_MAX	 ((uint64_t)128 << 20) /* compressed sections, all together */
 #define DEPTH_MAX	 256
 
-/* A piece of code that a compile unit covers. */
+/* A piece of code that a compile unit covers, or one of its functions. */
 struct span {
 	uint64_t low, high;
 	size_t unit;
+};
+
+struct span_list {
+	struct span *items;
+	size_t n, capacity;
 };
 
 /* A piece of code that a function, an inlined one, or a block covers; parents come first. */
@@ -47,18 +53,22 @@ struct unit {
 struct debug_info {
 	Elf *elf;
 	Dwarf *dw;
-	struct line_table *alone; /**< Without .debug_info: all that there is. */
+	bool is_cuda;
+	struct line_table *tables; /**< All of a cubin; most have no compile unit. */
+	bool tried_tables;
 	const uint8_t *info; /**< .debug_info, expanded; libdw points into it. */
 	size_t info_size;
 	bool lines_fit;
 	struct unit *units;
 	size_t n_units, unit_capacity;
-	struct span *spans;
-	size_t n_spans, span_capacity;
+	struct span_list spans;	    /**< As the units say. */
+	struct span_list functions; /**< Of the first n_searched units, as their functions say. */
+	size_t n_searched;
 	size_t n_scopes, n_rows; /**< In all units. */
 	uint32_t steps;
 	uint64_t cpu_ns, entered_ns;
 	bool spent; /**< A limit was hit: nothing more is read. */
+	bool gave_up; /**< Not all units were searched. */
 };
 
 static uint64_t cpu_now_ns(void)
@@ -216,19 +226,28 @@ static bool next_range(struct debug_info *d, struct range_walk *w)
 	return true;
 }
 
+static int add_span(struct span_list *l, struct span s)
+{
+	struct span *items;
+
+	if (l->n == SPANS_MAX)
+		return 0;
+	items = grow(l->items, l->n, &l->capacity, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	l->items = items;
+	items[l->n++] = s;
+	return 0;
+}
+
 static int add_spans(struct debug_info *d, Dwarf_Die *die, size_t unit)
 {
 	struct range_walk w = { .die = die };
+	int r = 0;
 
-	while (d->n_spans < SPANS_MAX && next_range(d, &w)) {
-		struct span *spans = grow(d->spans, d->n_spans, &d->span_capacity, sizeof(*spans));
-
-		if (!spans)
-			return -ENOMEM;
-		d->spans = spans;
-		spans[d->n_spans++] = (struct span){ w.low, w.high, unit };
-	}
-	return 0;
+	while (r == 0 && next_range(d, &w))
+		r = add_span(&d->spans, (struct span){ w.low, w.high, unit });
+	return r;
 }
 
 /* A skeleton would make libdw look for its other half in files that the target names. */
@@ -255,7 +274,9 @@ static int add_unit(struct debug_info *d, Dwarf_Off first, Dwarf_Off end)
 		return -ENOMEM;
 	d->units = units;
 	units[d->n_units] = (struct unit){ .die = first, .end = end };
-	return add_spans(d, &die, d->n_units++);
+	d->n_units++;
+	/* Of nvcc's units it begins at 0 and has no end; clang's of a cubin cover any function or all. */
+	return d->is_cuda ? 0 : add_spans(d, &die, d->n_units - 1);
 }
 
 static int read_units(struct debug_info *d)
@@ -274,6 +295,14 @@ static int read_units(struct debug_info *d)
 	return r;
 }
 
+static int open_tables(struct debug_info *d)
+{
+	if (d->tried_tables)
+		return 0;
+	d->tried_tables = true;
+	return line_table_create(d->dw, LINE_ROWS_MAX, &d->tables);
+}
+
 static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
 {
 	int r;
@@ -286,8 +315,8 @@ static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
 	if (!d->dw)
 		return -EBADMSG;
 	r = find_info(d);
-	if (r == -ENOENT)
-		return d->lines_fit ? line_table_create(d->dw, LINE_ROWS_MAX, &d->alone) : -EFBIG;
+	if (r == -ENOENT) /* what -lineinfo leaves in a cubin */
+		return d->lines_fit ? open_tables(d) : -EFBIG;
 	return r < 0 ? r : read_units(d);
 }
 
@@ -303,6 +332,9 @@ int debug_info_create(const struct elf_view *v, uint8_t *bytes, struct debug_inf
 	if (!d)
 		return -ENOMEM;
 	d->lines_fit = lines_fit;
+	d->is_cuda = v->header.e_machine == EM_CUDA;
+	if (d->is_cuda)
+		relocate_debug_sections(v, bytes);
 	enter(d);
 	r = open_all(d, bytes, v->size);
 	leave(d);
@@ -320,9 +352,10 @@ void debug_info_destroy(struct debug_info *d)
 		return;
 	for (size_t i = 0; i < d->n_units; i++)
 		free(d->units[i].scopes);
-	line_table_destroy(d->alone);
+	line_table_destroy(d->tables);
 	free(d->units);
-	free(d->spans);
+	free(d->spans.items);
+	free(d->functions.items);
 	dwarf_end(d->dw);
 	elf_end(d->elf);
 	free(d);
@@ -335,14 +368,16 @@ size_t debug_info_bytes(const struct debug_info *d)
 {
 	if (!d)
 		return 0;
-	return sizeof(*d) + d->n_units * sizeof(struct unit) + d->n_spans * sizeof(struct span) +
-	       d->n_scopes * sizeof(struct scope) +
-	       (d->n_rows + line_table_rows(d->alone)) * ROW_BYTES;
+	return sizeof(*d) + d->n_units * sizeof(struct unit) + d->n_scopes * sizeof(struct scope) +
+	       (d->spans.n + d->functions.n) * sizeof(struct span) +
+	       (d->n_rows + line_table_rows(d->tables)) * ROW_BYTES;
 }
 
 int debug_info_state(const struct debug_info *d)
 {
-	return d && (d->spent || !d->lines_fit || line_table_is_cut(d->alone)) ? -EFBIG : 0;
+	return d && (d->spent || d->gave_up || !d->lines_fit || line_table_is_cut(d->tables)) ?
+		       -EFBIG :
+		       0;
 }
 
 static bool is_scope_tag(int tag)
@@ -432,8 +467,8 @@ static struct unit *find_unit(struct debug_info *d, uint64_t address)
 {
 	const struct span *best = NULL;
 
-	for (size_t i = 0; i < d->n_spans; i++) {
-		const struct span *s = &d->spans[i];
+	for (size_t i = 0; i < d->spans.n; i++) {
+		const struct span *s = &d->spans.items[i];
 
 		if (address >= s->low && address < s->high &&
 		    (!best || s->high - s->low < best->high - best->low))
@@ -557,17 +592,150 @@ static void locate(struct debug_info *d, struct unit *u, uint64_t address,
 	}
 }
 
+/* ------------------------------------------------------------------ by function -------------- */
+
+/*
+ * What units say of their extent may be nothing, or not all.  Looking at the functions of all units
+ * takes time that other addresses need as well, so there it may take no more than half.
+ */
+static bool may_search(struct debug_info *d)
+{
+	bool half = d->steps < STEPS_MAX / 2 &&
+		    d->cpu_ns + (cpu_now_ns() - d->entered_ns) < CPU_NS_MAX / 2;
+
+	if (d->n_searched == d->n_units || d->spent)
+		return false;
+	if (!half && !d->is_cuda)
+		d->gave_up = true;
+	return half || d->is_cuda;
+}
+
+static void search_unit(struct debug_info *d)
+{
+	size_t unit = d->n_searched++;
+	struct unit *u = &d->units[unit];
+
+	if (!u->tried_scopes)
+		read_scopes(d, u);
+	for (size_t i = 0; i < u->n_scopes && spend(d); i++) {
+		const struct scope *s = &u->scopes[i];
+
+		if (s->tag == DW_TAG_subprogram &&
+		    add_span(&d->functions, (struct span){ s->low, s->high, unit }) < 0)
+			d->spent = true;
+	}
+}
+
+static bool has_line(struct debug_info *d, struct unit *u, uint64_t address)
+{
+	Dwarf_Die cu;
+
+	return dwarf_offdie(d->dw, u->die, &cu) && load_lines(d, u, &cu) &&
+	       position_of(&cu, address).line;
+}
+
+/*
+ * The unit with the tightest function around the address.  When a linker keeps one of several equal
+ * functions, all their units claim it, and only one of them has its lines.
+ */
+static struct unit *search(struct debug_info *d, uint64_t address, bool *ret_has_line)
+{
+	const struct span *s;
+	struct unit *best = NULL;
+	uint64_t size = UINT64_MAX;
+	size_t i = 0;
+
+	*ret_has_line = false;
+	for (;;) {
+		for (; i < d->functions.n; i++) {
+			s = &d->functions.items[i];
+			if (address < s->low || address >= s->high || !spend(d))
+				continue;
+			if (*ret_has_line && s->high - s->low >= size)
+				continue;
+			if (has_line(d, &d->units[s->unit], address))
+				*ret_has_line = true;
+			else if (best)
+				continue;
+			best = &d->units[s->unit];
+			size = s->high - s->low;
+		}
+		if (*ret_has_line || !may_search(d))
+			return best;
+		search_unit(d);
+	}
+}
+
+static struct line_table *tables_of(struct debug_info *d)
+{
+	if (d->lines_fit && !d->spent)
+		(void)open_tables(d);
+	return d->tables;
+}
+
+static void locate_in_cubin(struct debug_info *d, uint64_t address, struct symbols_location *l)
+{
+	bool found;
+	struct unit *u = search(d, address, &found);
+
+	if (!found)
+		line_table_locate(tables_of(d), address, l);
+	if (u && !l->n_frames)
+		locate(d, u, address, l);
+}
+
 void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_location *l)
 {
 	struct unit *u;
+	bool found;
 
 	enter(d);
-	u = find_unit(d, address);
-	if (d->alone)
-		line_table_locate(d->alone, address, l);
-	else if (u)
-		locate(d, u, address, l);
-	if (d->spent)
+	if (d->is_cuda) {
+		locate_in_cubin(d, address, l);
+	} else {
+		u = find_unit(d, address);
+		if (u)
+			locate(d, u, address, l);
+		if (!l->n_frames && (u = search(d, address, &found)))
+			locate(d, u, address, l);
+	}
+	if (d->spent || (d->gave_up && !l->n_frames))
 		l->cut = true;
 	leave(d);
+}
+
+static bool has_lines_of(struct debug_info *d, const struct span_list *list, size_t first,
+			 uint64_t low, uint64_t high)
+{
+	for (size_t i = first; i < list->n && spend(d); i++) {
+		const struct span *s = &list->items[i];
+		struct unit *u = &d->units[s->unit];
+		Dwarf_Die cu;
+
+		if (s->low < high && s->high > low && dwarf_offdie(d->dw, u->die, &cu) &&
+		    load_lines(d, u, &cu))
+			return true;
+	}
+	return false;
+}
+
+bool debug_info_has_lines(struct debug_info *d, uint64_t low, uint64_t high)
+{
+	bool found;
+
+	enter(d);
+	if (d->is_cuda) {
+		found = line_table_has_lines(tables_of(d), low, high);
+	} else {
+		found = has_lines_of(d, &d->spans, 0, low, high) ||
+			has_lines_of(d, &d->functions, 0, low, high);
+		while (!found && may_search(d)) {
+			size_t known = d->functions.n;
+
+			search_unit(d);
+			found = has_lines_of(d, &d->functions, known, low, high);
+		}
+	}
+	leave(d);
+	return found;
 }

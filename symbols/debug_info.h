@@ -18,7 +18,8 @@ bool debug_info_is_present(const struct elf_view *v);
 
 /**
  * @param v      Its sections are sane (elf_view_sections_are_sane).
- * @param bytes  What @p v looks at; must outlive the object.
+ * @param bytes  What @p v looks at; must outlive the object.  Of a cubin, debug information that does
+ *               not have the addresses yet that its code has gets them here.
  * @return 0, -EBADMSG (broken), -EFBIG (a limit), -ENOMEM.
  */
 int debug_info_create(const struct elf_view *v, uint8_t *bytes, struct debug_info **ret);
@@ -27,6 +28,8 @@ void debug_info_destroy(struct debug_info *d);
 size_t debug_info_bytes(const struct debug_info *d);
 /** @return 0, -EFBIG (a limit was hit: something was left out). */
 int debug_info_state(const struct debug_info *d);
+/** Are lines known of code between the two addresses? */
+bool debug_info_has_lines(struct debug_info *d, uint64_t low, uint64_t high);
 
 /** Add frames; none when nothing is known about the address. */
 void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_location *l);

@@ -425,6 +425,9 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 	struct symbols_frame *outermost;
 
 	location_init(ret);
+	/* As compiled, all functions begin at 0: whose line that is cannot be told. */
+	if (i->facts.machine == EM_CUDA && !cubin_contains(i, address))
+		return;
 	if (d)
 		debug_info_locate(d, address, ret);
 	if (!s)
@@ -435,6 +438,15 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 	/* A chain that fills all frames may go on behind them. */
 	if (!outermost->raw && ret->n_frames < SYMBOLS_FRAMES_MAX)
 		location_set_function(ret, outermost, s->name);
+}
+
+bool symbols_image_has_lines(struct symbols_image *i)
+{
+	struct debug_info *d = debug_info_of(i);
+	uint64_t start, end;
+
+	symbols_image_range(i, &start, &end);
+	return d && debug_info_has_lines(d, start, end);
 }
 
 int symbols_image_debug_state(const struct symbols_image *i)

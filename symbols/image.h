@@ -109,8 +109,13 @@ int symbols_image_kernel_of(const struct symbols_image *i, const char *function,
 int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 			   struct symbols_kernel *ret);
 
-/** Source position and inline chain; falls back to the symbol.  Always fills @p ret. */
+/**
+ * Source position and inline chain; falls back to the symbol.  Always fills @p ret.
+ * Of a cubin that is not relocated nothing is known.
+ */
 void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret);
+/** Is there a source line for any of its code?  Of a large image this takes a while. */
+bool symbols_image_has_lines(struct symbols_image *i);
 /**
  * How debug information was, as far as it was needed until now.
  * @return 0 (also without any), -EBADMSG (broken), -EFBIG (a limit was hit), -ENOMEM.

@@ -111,8 +111,8 @@ static bool is_end(const struct table *t, size_t row)
 
 #define NO_ROW SIZE_MAX
 
-/* The last row at or below the address; libdw has sorted them. */
-static size_t find_row(const struct table *t, uint64_t address)
+/* Number of rows at or below the address; libdw has sorted them. */
+static size_t rows_up_to(const struct table *t, uint64_t address)
 {
 	size_t low = 0, high = t->n;
 
@@ -124,7 +124,15 @@ static size_t find_row(const struct table *t, uint64_t address)
 		else
 			high = middle;
 	}
-	return low && !is_end(t, low - 1) ? low - 1 : NO_ROW;
+	return low;
+}
+
+/* The row that an address belongs to. */
+static size_t find_row(const struct table *t, uint64_t address)
+{
+	size_t n = rows_up_to(t, address);
+
+	return n && !is_end(t, n - 1) ? n - 1 : NO_ROW;
 }
 
 /*
@@ -175,4 +183,17 @@ void line_table_locate(const struct line_table *t, uint64_t address, struct symb
 		add_frame(t, dwarf_onesrcline(t->tables[i - 1].lines, row), l);
 		row = caller_of(&t->tables[i - 1], row);
 	}
+}
+
+bool line_table_has_lines(const struct line_table *t, uint64_t low, uint64_t high)
+{
+	for (size_t i = 0; t && low < high && i < t->n_tables; i++) {
+		const struct table *table = &t->tables[i];
+		size_t row = rows_up_to(table, high - 1);
+
+		while (row-- && address_of(table, row) >= low)
+			if (!is_end(table, row))
+				return true;
+	}
+	return false;
 }

@@ -4,10 +4,10 @@
 
 /**
  * @file line_table.h
- * Source positions out of a line table that stands alone, without .debug_info.  Internal.
+ * Source positions out of all line tables of a file, without .debug_info.  Internal.
  *
- * Cubins compiled with -lineinfo have that; what was inlined is told by rows of NVIDIA's own, which
- * libdw knows.
+ * Code compiled with -lineinfo has that, also where it was linked with code that has more; what was
+ * inlined is told by rows of NVIDIA's own, which libdw knows.
  */
 
 #include <elfutils/libdw.h>
@@ -28,6 +28,8 @@ size_t line_table_rows(const struct line_table *t);
 /** Not all of it could be kept. */
 bool line_table_is_cut(const struct line_table *t);
 
+/** Are there rows for code between the two addresses? */
+bool line_table_has_lines(const struct line_table *t, uint64_t low, uint64_t high);
 /** Add frames, innermost first; the last one's function is left open. */
 void line_table_locate(const struct line_table *t, uint64_t address, struct symbols_location *l);
 

@@ -2,7 +2,7 @@
 archives += symbols
 symbols_src := $(addprefix symbols/,memory.c uri.c code_list.c aql.c elf_view.c \
 	msgpack.c metadata.c demangle.c \
-	location.c image.c debug_info.c line_table.c die.c cache.c)
+	location.c image.c debug_info.c line_table.c relocate.c die.c cache.c)
 symbols_cflags := $(call pkg_cflags,libdw libelf)
 # For foo_ldlibs of whatever uses this module.  libiberty is a static library everywhere.
 symbols_ldlibs := $(call pkg_libs,libdw libelf) -liberty

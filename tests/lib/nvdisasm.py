@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""Source lines of every instruction of a cubin, as NVIDIA's disassembler tells them.
+
+usage: nvdisasm.py NVDISASM CUBIN      prints them as tests/data/cubin/*.expect has them
+"""
+import re
+import subprocess
+import sys
+
+PLACE = re.compile(r'(?:File|inlined at) "([^"]*)", line (\d+)')
+
+
+def lines_of(nvdisasm, cubin):
+    """{section: {offset: ((file, line), ...)}}: innermost first; () where it knows none."""
+    run = subprocess.run([nvdisasm, "-gi", "-c", cubin], text=True, capture_output=True, timeout=120,
+                         stdin=subprocess.DEVNULL)
+    assert run.returncode == 0 and run.stdout, run.stderr
+    sections, rows, chain, fresh = {}, {}, [], False
+    for line in run.stdout.splitlines():
+        if match := re.match(r"\s*\.section\s+(\.text\.[^,]+),", line):
+            rows = sections.setdefault(match[1], {})
+            chain = []
+        elif "//##" in line:
+            # A row for each frame in front of the instruction where it begins.
+            file, number = PLACE.search(line).groups()
+            chain = (chain if fresh else []) + [(file, int(number))]
+            fresh = True
+        elif match := re.match(r"\s*/\*([0-9a-f]{4,})\*/ ", line):
+            rows[int(match[1], 16)] = tuple(chain)
+            fresh = False
+    return sections
+
+
+def write(sections, out):
+    for name, rows in sections.items():
+        print(name, file=out)
+        before = None
+        for offset, chain in sorted(rows.items()):
+            if chain != before:
+                print(f"{offset:x}", *(f"{f}:{n}" for f, n in chain), file=out)
+            before = chain
+
+
+if __name__ == "__main__":
+    write(lines_of(*sys.argv[1:]), sys.stdout)
