@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <dwarf.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <sys/wait.h>
@@ -48,9 +49,8 @@ static void compare_frame(uint64_t address, const struct symbols_frame *f, const
 }
 
 /* @return addresses compared. */
-static size_t compare_with_peer(const char *dir, const char *name)
+static size_t compare_image(struct symbols_image *image, const char *dir, const char *name)
 {
-	auto_call(symbols_image_destroyp) struct symbols_image *image = open_image(dir, name);
 	char path[512], line[4096], position[4096];
 	size_t n = 0;
 	FILE *f;
@@ -81,6 +81,13 @@ static size_t compare_with_peer(const char *dir, const char *name)
 	}
 	fclose(f);
 	return n;
+}
+
+static size_t compare_with_peer(const char *dir, const char *name)
+{
+	auto_call(symbols_image_destroyp) struct symbols_image *image = open_image(dir, name);
+
+	return compare_image(image, dir, name);
 }
 
 /* Every instruction of the shipped objects, against what LLVM said when they were made. */
@@ -240,6 +247,7 @@ static void falls_back_to_symbols(void)
 	p[1] = 'x';
 	TEST_EQ_FATAL(symbols_image_create(data, size, &image), 0);
 	TEST_EQ(symbols_image_facts(image)->has_dwarf, false);
+	TEST_EQ(symbols_image_has_lines(image), false);
 	symbols_image_locate(image, 0x1c08, &location);
 	TEST_EQ_FATAL(location.n_frames, 1);
 	TEST_STR(location.frames[0].function, "void app::shape<int>(app::vec<int>, int)");
@@ -329,8 +337,40 @@ static void refuses_to_expand_bombs(void)
 		CU_ASSERT_PTR_NULL(location.frames[i].file);
 }
 
+/* What a unit says of its extent may be nothing, its first function, or a list that ends too early. */
+static void locates_functions_that_their_unit_leaves_out(void)
+{
+	static const struct {
+		const char *fixture, *from;
+		size_t size, at; /* of what, which byte */
+		char to;
+	} rows[] = {
+		{ "shapes-gfx90a", "\x11\x01\x55\x23", 4, 2, DW_AT_start_scope }, /* was DW_AT_ranges */
+		{ "shapes-gfx90a", "\xa8\x01\x03\x04\xbc\x01", 6, 2, DW_RLE_end_of_list },
+		{ "spin-gfx90a", "\x48\x03\x00\x00", 4, 1, 0 }, /* DW_AT_high_pc: a length */
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_free char *data = NULL;
+		auto_call(symbols_image_destroyp) struct symbols_image *image = NULL;
+		char path[512], *p;
+		size_t size;
+
+		snprintf(path, sizeof(path), DATA "%s.co", rows[i].fixture);
+		TEST_EQ_FATAL(fd_read_file(path, 1 << 20, &data, &size), 0);
+		p = memmem(data, size, rows[i].from, rows[i].size);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+		CU_ASSERT_PTR_NULL(memmem(p + 1, size - (size_t)(p + 1 - data), rows[i].from, rows[i].size));
+		p[rows[i].at] = rows[i].to;
+		TEST_EQ_FATAL(symbols_image_create(data, size, &image), 0);
+		TEST_ROW_EQ(i, symbols_image_has_lines(image), true);
+		CU_ASSERT_TRUE(compare_image(image, DATA, rows[i].fixture) > 50);
+		TEST_ROW_EQ(i, symbols_image_debug_state(image), 0);
+	}
+}
+
 TEST_SUITE(symbols_image, TEST(locates_as_recorded), TEST(locates_as_installed_llvm),
 	   TEST(knows_which_functions_are_kernels), TEST(knows_its_facts), TEST(names_kernels),
 	   TEST(reads_metadata), TEST(finds_functions), TEST(falls_back_to_symbols),
 	   TEST(survives_cut_files), TEST(refuses_other_files), TEST(opens_no_other_file),
-	   TEST(refuses_to_expand_bombs));
+	   TEST(refuses_to_expand_bombs), TEST(locates_functions_that_their_unit_leaves_out));
