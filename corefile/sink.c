@@ -10,13 +10,12 @@
 
 #include "base/fd.h"
 #include "corefile/compress.h"
+#include "corefile/runs.h"
 
 #define BUFFER_SIZE ((size_t)1 << 20)
-#define PAGE_BYTES  4096u
+#define PAGE_BYTES  CORE_PAGE_BYTES
 /* What is shorter is copied, so that many bytes go with one system call. */
 #define DIRECT_MIN ((size_t)64 << 10)
-/* A shorter hole costs more system calls than it saves. */
-#define HOLE_MIN (4 * PAGE_BYTES)
 /* From here on a file system gives out space at once faster than page by page. */
 #define RESERVE_MIN ((size_t)256 << 10)
 
@@ -68,21 +67,6 @@ void corefile_sink_destroy(struct corefile_sink *s)
 	free(s);
 }
 
-static bool is_zero(const uint8_t *p, size_t size)
-{
-	return p[0] == 0 && memcmp(p, p + 1, size - 1) == 0;
-}
-
-/* Length of the run at p of whole pages that are all zero (or all not). */
-static size_t page_run(const uint8_t *p, size_t size, bool zero)
-{
-	size_t n = 0;
-
-	while (size - n >= PAGE_BYTES && is_zero(p + n, PAGE_BYTES) == zero)
-		n += PAGE_BYTES;
-	return n;
-}
-
 static int write_data(struct corefile_sink *s, const uint8_t *p, size_t size)
 {
 	if (s->hole) {
@@ -100,34 +84,30 @@ static int write_data(struct corefile_sink *s, const uint8_t *p, size_t size)
 
 static int write_sparse(struct corefile_sink *s, const uint8_t *p, size_t size)
 {
-	size_t data = 0;
+	bool zero;
 	int r;
 
-	/* [p, p + data) has to be written; what follows is not known yet. */
-	while (data < size) {
-		size_t zeros = page_run(p + data, size - data, true);
-
-		if (zeros >= HOLE_MIN || (zeros && data == 0 && s->hole)) {
-			r = data ? write_data(s, p, data) : 0;
-			if (r < 0)
-				return r;
-			s->hole += zeros;
-			p += data + zeros;
-			size -= data + zeros;
-			data = 0;
-			continue;
-		}
-		data += zeros;
-		zeros = page_run(p + data, size - data, false);
-		data = size - data < PAGE_BYTES ? size : data + zeros;
+	for (size_t n; size; p += n, size -= n) {
+		n = core_run(p, size, s->hole != 0, &zero);
+		r = zero ? 0 : write_data(s, p, n);
+		if (r < 0)
+			return r;
+		s->hole += zero ? n : 0;
 	}
-	return data ? write_data(s, p, data) : 0;
+	return 0;
+}
+
+static void advance(struct corefile_sink *s, size_t size)
+{
+	const struct corefile_sink_options *o = &s->options;
+
+	s->flushed += size;
+	if (!s->error && o->progress && !o->progress(o->arg, s->flushed, o->total))
+		s->error = -ECANCELED;
 }
 
 static void emit(struct corefile_sink *s, const uint8_t *p, size_t size)
 {
-	const struct corefile_sink_options *o = &s->options;
-
 	if (s->error || !size)
 		return;
 	if (s->compress)
@@ -136,9 +116,7 @@ static void emit(struct corefile_sink *s, const uint8_t *p, size_t size)
 		s->error = write_sparse(s, p, size);
 	else
 		s->error = fd_write_all(s->fd, p, size);
-	s->flushed += size;
-	if (!s->error && o->progress && !o->progress(o->arg, s->flushed, o->total))
-		s->error = -ECANCELED;
+	advance(s, size);
 }
 
 static void flush(struct corefile_sink *s)
@@ -189,17 +167,43 @@ void corefile_sink_write(struct corefile_sink *s, const void *data, size_t size)
 	}
 }
 
+static size_t pad_buffer(struct corefile_sink *s, uint64_t size)
+{
+	size_t n = BUFFER_SIZE - s->fill;
+
+	n = size < n ? (size_t)size : n;
+	memset(s->buf + s->fill, 0, n);
+	s->fill += n;
+	if (s->fill == BUFFER_SIZE)
+		flush(s);
+	return n;
+}
+
+/* Of whole pages that are to become a hole, nothing needs to be looked at. */
+static size_t pad_pages(struct corefile_sink *s, uint64_t size)
+{
+	size_t n = size < BUFFER_SIZE ? (size_t)size & ~(size_t)(PAGE_BYTES - 1) : BUFFER_SIZE;
+
+	flush(s);
+	if (s->error)
+		return n;
+	s->hole += n;
+	advance(s, n);
+	return n;
+}
+
 void corefile_sink_pad(struct corefile_sink *s, uint64_t position)
 {
 	while (!s->error && corefile_sink_position(s) < position) {
 		uint64_t left = position - corefile_sink_position(s);
-		size_t n = BUFFER_SIZE - s->fill;
+		size_t to_page = -corefile_sink_position(s) % PAGE_BYTES;
 
-		n = left < n ? (size_t)left : n;
-		memset(s->buf + s->fill, 0, n);
-		s->fill += n;
-		if (s->fill == BUFFER_SIZE)
-			flush(s);
+		if (s->end < 0 || left < CORE_HOLE_MIN + to_page)
+			pad_buffer(s, left);
+		else if (to_page)
+			pad_buffer(s, to_page);
+		else
+			pad_pages(s, left);
 	}
 }
 
