@@ -8,7 +8,7 @@
  *
  *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch, ipc_rule_name, ipc_limits
  *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd; with
- *	                    IPC_FLAG_FD and a short text a client's descriptor
+ *	                    IPC_FLAG_FD and a short text a socket made by front
  *	worker  -> spawn    struct ipc_guard
  *	spawn   -> worker   struct ipc_rule
  *	front  <-> store    as front <-> worker
@@ -297,7 +297,7 @@ struct ipc_suspension {
 #define IPC_FLAG_CONTROL 2u /**< The client may use control methods on this target. */
 #define IPC_FLAG_HOLDER	 4u /**< holder_uid is valid. */
 #define IPC_FLAG_WRITER	 8u /**< The client itself holds the writer lease. */
-#define IPC_FLAG_FD	 16u /**< A descriptor of the client comes along. */
+#define IPC_FLAG_FD	 16u /**< A socket comes along, whose other end the client gets. */
 
 struct ipc_head {
 	uint32_t type;

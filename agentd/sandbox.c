@@ -41,14 +41,14 @@ static const int thread_calls[] = {
 
 /* Of a worker that only reads /proc, sysfs and the version of the device. */
 static const int look_calls[] = {
-	SCMP_SYS(access), SCMP_SYS(fstatfs), SCMP_SYS(getcwd), SCMP_SYS(getdents64),
+	SCMP_SYS(access), SCMP_SYS(getcwd), SCMP_SYS(getdents64),
 	SCMP_SYS(ioctl), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(stat), SCMP_SYS(lstat),
 	SCMP_SYS(statx),
 };
 
 /* Besides, of one with a target; ptrace comes from allow_ptrace(). */
 static const int session_calls[] = {
-	SCMP_SYS(fallocate), SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
 	SCMP_SYS(setitimer), SCMP_SYS(signalfd4), SCMP_SYS(wait4), SCMP_SYS(waitid),
 };
 
@@ -69,7 +69,7 @@ static const int adapter_calls[] = {
 static const int driver_calls[] = {
 	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
-	SCMP_SYS(flock), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
+	SCMP_SYS(flock), SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),
 	SCMP_SYS(getresgid), SCMP_SYS(getresuid), SCMP_SYS(getrlimit), SCMP_SYS(getrusage),
 	SCMP_SYS(getsockname), SCMP_SYS(getpriority), SCMP_SYS(gettimeofday), SCMP_SYS(kill),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu-agentctl dump: a core file of the process.  The agent has the memory, this program the file:
- * it is made with the rights of whoever asked for it, and lent to the agent for writing.
+ * it is made and written with the rights of whoever asked for it, from what the agent sends.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,12 +15,16 @@
 #include "base/clock.h"
 #include "corefile/file.h"
 #include "corefile/sink.h"
+#include "corefile/stream.h"
 #include "ctl/ctl.h"
 #include "ctl/signals.h"
 #include "ctl/text.h"
 
 #define PIECE	    (UINT32_C(4) << 20)
 #define STOP_MAX_MS 60000
+/* How long the agent may be asked to wait for us. */
+#define STALL_MIN_MS 100
+#define STALL_MAX_MS 60000
 #define TELL_NS	    UINT64_C(500000000)
 #define FILE_MODE   0600 /* memory of a process is its owner's business */
 
@@ -154,17 +159,11 @@ static int read_piece(struct dump *d, uint64_t offset)
 	return take(d, &piece);
 }
 
-/* Piece by piece through the socket, where the agent does not write into the file itself. */
+/* Piece by piece in replies, where no descriptor comes with one: through a forwarded socket. */
 static int copy_pieces(struct dump *d)
 {
-	const struct corefile_sink_options o = { .zstd = compress,
-						 .total = d->core.bytes,
-						 .progress = on_progress,
-						 .arg = d };
-	int r = corefile_sink_create(d->file.fd, &o, &d->sink);
+	int r = 0;
 
-	if (r < 0)
-		return ctl_fail(d->c, -r, d->path);
 	for (uint64_t at = 0; r == 0 && at < d->core.bytes && !corefile_sink_failed(d->sink);
 	     at += PIECE) {
 		r = read_piece(d, at);
@@ -172,50 +171,135 @@ static int copy_pieces(struct dump *d)
 		if (!d->signo)
 			d->signo = signals_read(d->signal_fd);
 		if (d->signo)
-			return r;
+			break;
 	}
-	if (r < 0)
-		return r;
-	r = corefile_sink_finish(d->sink);
-	return r < 0 && r != -ECANCELED ? ctl_fail(d->c, -r, d->path) : 0;
+	return r;
 }
 
-/* @return 1 done, 0 more to write, negative. */
-static int write_slice(struct dump *d, const struct rpc_core_write_params *p)
+/* @return 0 when there is something, or a signal; negative. */
+static int wait_stream(struct dump *d, int fd)
 {
+	uint64_t deadline_ns = clock_deadline_ms(d->c->timeout_ms);
+	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+			      { .fd = d->signal_fd, .events = POLLIN } };
+	int r;
+
+	do
+		r = poll(p, ARRAY_SIZE(p), clock_left_ms(deadline_ns));
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return ctl_fail(d->c, errno, "poll");
+	if (r == 0)
+		return agent_err_set(&d->c->err, RPC_ERROR_TIMEOUT, ETIMEDOUT, "core.write",
+				     "allow more time with --timeout",
+				     "nothing more of the core came within %" PRIu32 " ms",
+				     d->c->timeout_ms);
+	if (!d->signo && p[1].revents)
+		d->signo = signals_read(d->signal_fd);
+	return 0;
+}
+
+/* Its end without a word: who is left may say why. */
+static int ended_early(struct dump *d)
+{
+	const struct rpc_core_end_params p = { .session = d->session };
+	struct rpc_core_end_result ret;
 	struct ctl *c = d->c;
-	struct rpc_core_write_result state;
+	int r = ctl_called(c, rpc_client_core_end(c->client, &p, &c->arena, &ret, &c->err));
+
+	if (r < 0)
+		return r;
+	return agent_err_set(&c->err, RPC_ERROR_FAILED, EPIPE, "core.write",
+			     "is the file's disk very slow, or was this program stopped?",
+			     "the agent has ended the core in the middle");
+}
+
+static int stream_failed(struct dump *d, const struct corefile_stream_in *in, int r)
+{
+	const char *text;
+	size_t size;
+
+	if (r == -EPIPE)
+		return ended_early(d);
+	text = corefile_stream_in_error(in, &size);
+	if (r == -EREMOTEIO && agent_err_decode_text(text, size, &d->c->err) == 0)
+		return r;
+	return agent_err_set(&d->c->err, RPC_ERROR_INTERNAL, -r, "core.write", NULL,
+			     "what the agent sends is not the core: %s", strerror(-r));
+}
+
+static int copy_stream(struct dump *d, int fd)
+{
+	struct corefile_stream_in *in;
+	int r = corefile_stream_in_create(fd, d->core.bytes, &in);
+
+	if (r < 0)
+		return ctl_fail(d->c, -r, "core.write");
+	while (r == 0 && !d->signo && !corefile_sink_failed(d->sink)) {
+		r = wait_stream(d, fd);
+		if (r < 0 || d->signo)
+			break;
+		r = corefile_stream_in_read(in, d->sink);
+		if (r < 0)
+			r = stream_failed(d, in, r);
+	}
+	d->lost = corefile_stream_in_lost(in);
+	corefile_stream_in_destroy(in);
+	return r < 0 ? r : 0;
+}
+
+/* @param ret_fd  -1: the agent, or something before it, gives none. */
+static int open_stream(struct dump *d, int *ret_fd)
+{
+	const uint32_t ms = d->c->timeout_ms;
+	const struct rpc_core_write_params p = {
+		.session = d->session,
+		.has_stall_ms = true,
+		.stall_ms = ms < STALL_MIN_MS ? STALL_MIN_MS : ms < STALL_MAX_MS ? ms : STALL_MAX_MS,
+	};
+	struct rpc_core_write_result ret;
+	struct ctl *c = d->c;
 	int r;
 
 	rpc_arena_reset(&c->arena);
-	r = ctl_called(c, rpc_client_core_write(c->client, p, &c->arena, &state, &c->err));
-	if (r < 0)
-		return r;
-	d->lost = state.lost_bytes;
-	return !on_progress(d, state.position, d->core.bytes) || state.done;
-}
-
-/* @return 1: the agent does not write into this file. */
-static int copy_by_agent(struct dump *d)
-{
-	struct ctl *c = d->c;
-	struct rpc_core_write_params p = { .session = d->session,
-					   .has_compression = compress,
-					   .compression = RPC_CORE_COMPRESSION_ZSTD };
-	int r;
-
-	rpc_client_pass_fd(c->client, d->file.fd);
-	r = write_slice(d, &p);
-	if (r < 0 && (c->err.code == RPC_ERROR_UNSUPPORTED ||
-		      c->err.code == RPC_ERROR_METHOD_NOT_FOUND)) {
+	r = ctl_called(c, rpc_client_core_write(c->client, &p, &c->arena, &ret, &c->err));
+	*ret_fd = rpc_client_take_fd(c->client);
+	if (r < 0 && c->err.code == RPC_ERROR_METHOD_NOT_FOUND) {
 		c->err = (struct agent_err){ 0 };
 		out_reset(&c->err_json);
-		return 1;
+		return 0;
 	}
-	p.has_compression = false;
-	while (r == 0)
-		r = write_slice(d, &p);
-	return r < 0 ? r : 0;
+	return r;
+}
+
+static int finish_file(struct dump *d)
+{
+	int r = corefile_sink_finish(d->sink);
+
+	if (r == 0 || r == -ECANCELED)
+		return 0;
+	return agent_err_set(&d->c->err, RPC_ERROR_FAILED, -r, d->path,
+			     r == -ENOSPC ? "name another file system with -o, or try --compress=zstd" : NULL,
+			     "the file ends at byte %" PRId64 ": %s",
+			     (int64_t)lseek(d->file.fd, 0, SEEK_CUR), strerror(-r));
+}
+
+static int copy_core(struct dump *d)
+{
+	const struct corefile_sink_options o = { .zstd = compress,
+						 .total = d->core.bytes,
+						 .progress = on_progress,
+						 .arg = d };
+	auto_close int fd = -1;
+	int r = open_stream(d, &fd);
+
+	if (r < 0)
+		return r;
+	r = corefile_sink_create(d->file.fd, &o, &d->sink);
+	if (r < 0)
+		return ctl_fail(d->c, -r, d->path);
+	r = fd < 0 ? copy_pieces(d) : copy_stream(d, fd);
+	return r < 0 || d->signo ? r : finish_file(d);
 }
 
 static int copy(struct dump *d)
@@ -223,9 +307,7 @@ static int copy(struct dump *d)
 	int r;
 
 	d->begun_ns = d->told_ns = clock_now_ns();
-	r = copy_by_agent(d);
-	if (r == 1)
-		r = copy_pieces(d);
+	r = copy_core(d);
 	if (d->told && d->terminal)
 		fprintf(stderr, "\r\033[K");
 	if (r < 0 || d->signo)

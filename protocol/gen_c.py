@@ -207,7 +207,7 @@ class Header(CWriter):
             "\tenum rpc_place place;",
             "\tenum rpc_right right;",
             "\tbool lease; /**< Only the holder of the writer lease may call it. */",
-            "\tbool descriptor; /**< One may come along. */",
+            "\tbool descriptor; /**< One comes with the answer. */",
             "\tconst struct rpc_struct *params;",
             "\tconst struct rpc_struct *result;",
             "\t/** Offset of the `session` parameter in the decoded params; SIZE_MAX if there is none. */",

@@ -142,9 +142,10 @@ are refused. Parameters are checked strictly: an unknown name, a number in quote
 **Results.** A newer agent may add members to results, notifications and errors: ignore what you do not know. Members
 marked *optional* may be absent; they are never null.
 
-**File descriptors.** A method that takes one gets it as ancillary data (`SCM_RIGHTS`) of the bytes of its request: send
-both with one `sendmsg`, in a request of at most 16 KiB that is the last one in those bytes. Of several descriptors the
-first counts; what no request takes is closed. Whoever cannot pass one finds beside such a method another way.
+**File descriptors.** The agent takes none from a client. A method that gives one sends it as ancillary data (`SCM_RIGHTS`)
+of the first byte of its answer: receive with `recvmsg` while the answer is waited for. At most one is on its way at a
+time. What is received without room for it is closed by the kernel, so that clients which know nothing of descriptors, and
+sockets that are forwarded from elsewhere, lose nothing else; they find beside such a method another way.
 
 **Notifications.** The agent sends them on the connection that holds the session, between replies.
 
@@ -211,7 +212,7 @@ def needs_text(method):
         "control": "Needs the right to control the process.",
     }[method["right"]]
     lease = " The caller must hold the writer lease of the session." if method["lease"] else ""
-    descriptor = " Takes a file descriptor." if method.get("descriptor") else ""
+    descriptor = " Answers with a file descriptor." if method.get("descriptor") else ""
     return f"{right}{lease}{descriptor} Since {method['since']}."
 
 

@@ -27,7 +27,7 @@ HEAD = '''\
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Literal, Optional, Type, TypedDict
+from typing import Any, Dict, List, Literal, Optional, Tuple, Type, TypedDict
 
 from .connection import AgentError, AsyncConnection, Connection
 
@@ -51,7 +51,7 @@ def docstring(indent, text, more=()):
 
 def word(name):
     """A name that may stand in a list of parameters."""
-    return name + "_" if keyword.iskeyword(name) or name in ("self", "descriptor") else name
+    return name + "_" if keyword.iskeyword(name) or name == "self" else name
 
 
 class Python:
@@ -140,12 +140,13 @@ class Python:
         sent = [f'"{p["name"]}": {word(p["name"])}' for p in method["params"]]
         passed = ""
         if method.get("descriptor"):
-            arguments.append("descriptor: Optional[int] = None")
-            more.append("descriptor: An open file, which stays the caller's.")
-            passed = ", descriptor=descriptor"
+            more.append("Returns the result and the descriptor that came with it, the caller's from then on; None: none came.")
+            passed = ", descriptor=True"
         if method["errors"]:
             more.append(f"Errors of its own: {errors_text(method)}.")
         result = "Any" if is_bare(method["result"]) else result_of(method)
+        if method.get("descriptor"):
+            result = f"Tuple[{result}, Optional[int]]"
         signature = ", ".join(["self"] + (["*"] if arguments else []) + arguments)
         lines = [f"    {begin}def {c_name(method['name'])}({signature}) -> {result}:"]
         if len(lines[0]) > 120:

@@ -231,7 +231,7 @@ class Schema:
             if "descriptor" in item:
                 check_bool(where, item, "descriptor")
             if item.get("descriptor") and item["place"] != "session":
-                fail(where, 'only a method with place "session" takes a descriptor')
+                fail(where, 'only a method with place "session" answers with a descriptor')
             if item["lease"] and item["right"] != "control":
                 fail(where, 'a method that needs the lease needs the right "control"')
             self._members(where, item, "params")

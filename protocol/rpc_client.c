@@ -40,7 +40,7 @@ struct rpc_client {
 	bool broken; /* a message was cut in half; nothing more can be said */
 	rpc_client_wait_fn wait; /* NULL: poll() */
 	void *wait_data;
-	int pass_fd; /* goes with the next request; -1: none */
+	int got_fd; /* came last; -1: none */
 	struct rpc_wire wire;
 	struct out result, error; /* of the last call */
 	bool has_result, has_error;
@@ -69,7 +69,7 @@ int rpc_client_open_fd(int take_fd, struct rpc_client **ret_c, struct agent_err 
 	if (!c)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	c->fd = take_fd;
-	c->pass_fd = -1;
+	c->got_fd = -1;
 	c->timeout_ms = RPC_CLIENT_TIMEOUT_MS;
 	c->end = &c->first;
 	rpc_wire_init(&c->wire, RPC_CLIENT_REPLY_MAX);
@@ -140,6 +140,12 @@ static void pop_notification(struct rpc_client *c)
 	c->current = n;
 }
 
+static void drop_fd(struct rpc_client *c)
+{
+	if (c->got_fd >= 0)
+		close(TAKE_FD(c->got_fd));
+}
+
 void rpc_client_close(struct rpc_client *c)
 {
 	if (!c)
@@ -150,6 +156,7 @@ void rpc_client_close(struct rpc_client *c)
 	out_deinit(&c->result);
 	out_deinit(&c->error);
 	rpc_wire_deinit(&c->wire);
+	drop_fd(c);
 	close(c->fd);
 	free(c);
 }
@@ -170,9 +177,9 @@ void rpc_client_set_wait(struct rpc_client *c, rpc_client_wait_fn wait, void *da
 	c->wait_data = data;
 }
 
-void rpc_client_pass_fd(struct rpc_client *c, int fd)
+int rpc_client_take_fd(struct rpc_client *c)
 {
-	c->pass_fd = fd;
+	return TAKE_FD(c->got_fd);
 }
 
 uint64_t rpc_client_dropped(const struct rpc_client *c)
@@ -208,15 +215,14 @@ static int wait_for(struct rpc_client *c, short events, uint64_t deadline_ns)
 	return r ? 0 : -ETIMEDOUT;
 }
 
-/* @param pass_fd  Goes with the first byte; -1: none. */
-static int send_all(struct rpc_client *c, const struct out *o, int pass_fd, uint64_t deadline_ns)
+static int send_all(struct rpc_client *c, const struct out *o, uint64_t deadline_ns)
 {
 	size_t sent = 0;
 	ssize_t n;
 	int r;
 
 	while (sent < o->size) {
-		n = fd_send(c->fd, o->data + sent, o->size - sent, &pass_fd, !sent && pass_fd >= 0);
+		n = fd_send(c->fd, o->data + sent, o->size - sent, NULL, 0);
 		if (n >= 0) {
 			sent += (size_t)n;
 			continue;
@@ -312,13 +318,15 @@ static int read_message(struct rpc_client *c, struct agent_err *err)
 static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err *err)
 {
 	ssize_t n;
-	int r;
+	int fd, r;
 
 	do {
-		n = recv(c->fd, c->chunk, sizeof(c->chunk), 0);
-		r = n >= 0 || errno == EINTR ? 0 :
-		    errno == EAGAIN	     ? wait_for(c, POLLIN, deadline_ns) :
-					       -errno;
+		n = fd_recv_stream(c->fd, c->chunk, sizeof(c->chunk), &fd);
+		if (fd >= 0) {
+			drop_fd(c);
+			c->got_fd = fd;
+		}
+		r = n >= 0 ? 0 : n == -EAGAIN ? wait_for(c, POLLIN, deadline_ns) : (int)n;
 		if (r == -ETIMEDOUT || r == -ECANCELED)
 			return r;
 		if (r < 0)
@@ -365,7 +373,7 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 	rpc_wire_end(&message, RPC_WIRE_LINES);
 	if (r < 0 || out_error(&message))
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	r = send_all(c, &message, TAKE_FD(c->pass_fd), deadline_ns);
+	r = send_all(c, &message, deadline_ns);
 	if (r == -ETIMEDOUT)
 		return late(c, method, err);
 	if (r == -ECANCELED)
@@ -383,6 +391,7 @@ int rpc_client_call(struct rpc_client *c, const char *method, const char *params
 	int r;
 
 	c->has_result = c->has_error = false;
+	drop_fd(c);
 	out_reset(&c->result);
 	out_reset(&c->error);
 	if (c->broken)

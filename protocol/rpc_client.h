@@ -67,8 +67,11 @@ const char *rpc_client_last_result(const struct rpc_client *c, size_t *ret_size)
 /** Raw JSON text of the last call's error object; NULL if the agent sent none. */
 const char *rpc_client_last_error(const struct rpc_client *c, size_t *ret_size);
 
-/** Send a descriptor along with the next call, whatever becomes of it; borrowed until then. */
-void rpc_client_pass_fd(struct rpc_client *c, int fd);
+/**
+ * The descriptor that came with the last call's answer, for a method that gives one.
+ * @return owned by the caller; -1: none came, as through a forwarded socket.
+ */
+int rpc_client_take_fd(struct rpc_client *c);
 
 /** What the generated calls are made of. */
 int rpc_client_call_typed(struct rpc_client *c, enum rpc_method m, const void *params,

@@ -98,6 +98,8 @@ static void conn_free(struct conn *c)
 {
 	drop_passed_fd(c);
 	unwatch(c);
+	if (c->out_fd >= 0)
+		close(c->out_fd);
 	if (c->out)
 		evbuffer_free(c->out);
 	rpc_wire_deinit(&c->wire);
@@ -194,6 +196,30 @@ static void send_notices(struct conn *c)
 		notices_flush(a, false);
 }
 
+/* A descriptor goes with one byte and not with another, so what comes before it is sent alone. */
+static int write_some(struct conn *c)
+{
+	const char *first;
+	ssize_t n;
+
+	if (c->out_fd < 0)
+		return evbuffer_write(c->out, c->fd);
+	if (c->out_fd_at) {
+		n = evbuffer_write_atmost(c->out, c->fd, (ev_ssize_t)c->out_fd_at);
+		c->out_fd_at -= n > 0 ? (size_t)n : 0;
+		return (int)n;
+	}
+	first = (const char *)evbuffer_pullup(c->out, 1);
+	n = fd_send(c->fd, first, 1, &c->out_fd, 1);
+	if (n < 0) {
+		errno = (int)-n;
+		return -1;
+	}
+	evbuffer_drain(c->out, (size_t)n);
+	close(TAKE_FD(c->out_fd));
+	return (int)n;
+}
+
 static void conn_writable(int fd, short what, void *user)
 {
 	struct conn *c = user;
@@ -204,7 +230,7 @@ static void conn_writable(int fd, short what, void *user)
 		log_info("client of pid %d does not read: dropped with %zu bytes unsent",
 			 (int)c->pid, left);
 		dead = true;
-	} else if (left && evbuffer_write(c->out, fd) < 0) {
+	} else if (left && write_some(c) < 0) {
 		dead = errno != EAGAIN && errno != EINTR;
 	}
 	if (!dead)
@@ -315,6 +341,29 @@ void conn_send(struct conn *c, struct out *text)
 		queue_text(c, text);
 		start_writing(c);
 	}
+	update_reading(c);
+}
+
+bool conn_may_send_fd(const struct conn *c)
+{
+	const struct request *r;
+
+	LIST_FOREACH(r, &c->requests, in_conn)
+		if (r->answer_fd >= 0)
+			return false;
+	return c->out_fd < 0;
+}
+
+void conn_send_fd(struct conn *c, struct out *text, int take_fd)
+{
+	auto_close int fd = take_fd;
+
+	if (!may_send(c, text))
+		return;
+	c->out_fd_at = conn_unsent(c);
+	c->out_fd = TAKE_FD(fd);
+	queue_text(c, text);
+	start_writing(c);
 	update_reading(c);
 }
 
@@ -528,7 +577,7 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	}
 	c->front = f;
 	c->fd = c->peer_fd = take_fd;
-	c->passed_fd = -1;
+	c->passed_fd = c->out_fd = -1;
 	c->uid = peer->uid;
 	c->pid = peer->pid;
 	c->admin = peer->admin;

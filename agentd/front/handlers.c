@@ -241,16 +241,38 @@ static const struct rpc_front_handlers handlers = {
 	.hooks_test = hooks_test,
 };
 
+/* What answers with a descriptor needs an answer of its own, and the client's way to be free. */
+static int check_stream(struct request *r, struct agent_err *err)
+{
+	auto_close int fd = conn_take_fd(r->conn);
+
+	if (fd >= 0)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP,
+				     rpc_methods[r->method].name,
+				     "send none: read from the one that comes with the answer, or use core.read",
+				     "the agent takes no descriptor from a client");
+	if (r->batch || !r->id)
+		return agent_err_set(err, RPC_ERROR_INVALID_REQUEST, 0, rpc_methods[r->method].name,
+				     "send it as a request of its own",
+				     "no descriptor goes with the answers of a batch, or with none");
+	if (!conn_may_send_fd(r->conn))
+		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, rpc_methods[r->method].name,
+				     "wait for its answer", "another descriptor is on its way to you");
+	return 0;
+}
+
 /* Answered by the worker of the session that the params name. */
 static int run_session(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
 		       struct agent_err *err)
 {
 	const struct rpc_method_info *info = &rpc_methods[r->method];
-	auto_close int fd = info->descriptor ? conn_take_fd(r->conn) : -1;
 	struct attachment *a;
+	uint32_t flags;
 	const char *id;
-	int e = rpc_params_check_text(r->method, params, size, arena, &id, err);
+	int e = info->descriptor ? check_stream(r, err) : 0;
 
+	if (e == 0)
+		e = rpc_params_check_text(r->method, params, size, arena, &id, err);
 	if (e < 0)
 		return e;
 	a = conn_attachment(r->conn, id);
@@ -262,11 +284,13 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		e = session_check_control(a, err);
 	if (e < 0)
 		return e;
-	/* To go on with what was begun is no new change. */
-	if (info->right == RPC_RIGHT_CONTROL && !(info->descriptor && fd < 0))
+	if (info->right == RPC_RIGHT_CONTROL)
 		audit(r->conn, a->session, info->name);
-	session_call_fd(a->session, r, params, size,
-			a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0, CALL_MS, TAKE_FD(fd));
+	flags = a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0;
+	if (info->descriptor)
+		session_call_stream(a->session, r, params, size, flags, CALL_MS);
+	else
+		session_call(a->session, r, params, size, flags, CALL_MS);
 	return RPC_LATER;
 }
 

@@ -9,6 +9,7 @@
 
 #include "agentd/front/adapters.h"
 #include "agentd/front/handlers.h"
+#include "base/cleanup.h"
 #include "base/out.h"
 #include "protocol/rpc_message.h"
 
@@ -85,7 +86,7 @@ static struct request *request_create(struct conn *c, struct batch *b, const str
 	r->front = c->front;
 	r->conn = c;
 	r->batch = b;
-	r->early_fd = -1;
+	r->early_fd = r->answer_fd = -1;
 	LIST_INSERT_HEAD(&c->requests, r, in_conn);
 	conn_request_begun(c);
 	return r;
@@ -146,8 +147,12 @@ static void request_finish(struct request *r, struct out *text)
 		LIST_REMOVE(r, in_conn);
 	if (r->batch)
 		batch_add(r->batch, c, r->id, id_size(r), r->id ? text : NULL);
+	else if (c && r->id && text && r->answer_fd >= 0)
+		conn_send_fd(c, text, TAKE_FD(r->answer_fd));
 	else if (c && r->id && text)
 		conn_send(c, text);
+	if (r->answer_fd >= 0)
+		close(r->answer_fd);
 	free(r->id);
 	free(r->params);
 	free(r);
@@ -185,7 +190,7 @@ static void reply_from_memfd(struct request *r, struct ipc_message *m)
 void request_reply_message(struct request *r, struct ipc_message *m)
 {
 	/* The answers of a batch are one message, which is made of copies. */
-	if (m->mapped && r->conn && r->id && !r->batch)
+	if (m->mapped && r->conn && r->id && !r->batch && r->answer_fd < 0)
 		reply_from_memfd(r, m);
 	else
 		request_reply(r, m->text, (size_t)m->head.size);
@@ -195,6 +200,9 @@ void request_fail(struct request *r, const struct agent_err *err)
 {
 	auto_out struct out text = { 0 };
 
+	/* Only a result has it. */
+	if (r->answer_fd >= 0)
+		close(TAKE_FD(r->answer_fd));
 	out_init(&text, 0);
 	if (r->start_kind == IPC_KIND_ADAPTER)
 		adapters_put_failure(r, err, &text);

@@ -33,7 +33,7 @@ struct request {
 	bool control;	   /**< session.attach asked for the lease. */
 	char *params;	   /**< Text for an inspect worker that is being started. */
 	int early_fd;	   /**< What an adapter has to read first; -1: none. */
-	bool has_fd;	    /**< A descriptor went to the worker with it. */
+	int answer_fd;	   /**< Goes to the client with the result; -1: none. */
 	size_t params_size; /**< Of that, or of what was sent to a worker. */
 };
 

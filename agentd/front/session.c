@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
@@ -27,6 +28,8 @@
 #define TIMER_SLACK_MS 1000
 /* Then others get their turn. */
 #define MESSAGES_AT_ONCE 64
+/* Of a core on its way to a client; the system may allow less. */
+#define STREAM_BYTES (512 << 10)
 
 static void channel_readable(int fd, short what, void *user);
 
@@ -328,18 +331,7 @@ static size_t unanswered_bytes(const struct session *s)
 	return sum;
 }
 
-/* So that the descriptors of a client that pipelines do not pile up on the way. */
-static bool has_fd_under_way(const struct session *s)
-{
-	const struct request *r;
-
-	LIST_FOREACH(r, &s->calls, in_owner)
-		if (r->has_fd)
-			return true;
-	return false;
-}
-
-static int refuse_call(const struct session *s, size_t size, bool has_fd, struct agent_err *err)
+static int refuse_call(const struct session *s, size_t size, struct agent_err *err)
 {
 	if (s->closing || s->over)
 		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, "attach again",
@@ -348,20 +340,12 @@ static int refuse_call(const struct session *s, size_t size, bool has_fd, struct
 		return agent_err_set(err, RPC_ERROR_FAILED, 0, NULL,
 				     "wait for answers before asking more",
 				     "too many large requests wait for session %s", s->id);
-	if (has_fd && has_fd_under_way(s))
-		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, "wait for its answer",
-				     "a request with a descriptor waits for session %s", s->id);
 	return 0;
 }
 
-void session_call(struct session *s, struct request *r, const char *params, size_t size,
-		  uint32_t flags, uint32_t timeout_ms)
-{
-	session_call_fd(s, r, params, size, flags, timeout_ms, -1);
-}
-
-void session_call_fd(struct session *s, struct request *r, const char *params, size_t size,
-		     uint32_t flags, uint32_t timeout_ms, int take_fd)
+/* @param take_fd  Goes to the worker; -1: none. */
+static void call_with(struct session *s, struct request *r, const char *params, size_t size,
+		      uint32_t flags, uint32_t timeout_ms, int take_fd)
 {
 	auto_close int fd = take_fd;
 	const struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
@@ -375,10 +359,9 @@ void session_call_fd(struct session *s, struct request *r, const char *params, s
 				 .holder_uid = s->writer ? s->writer->uid : 0,
 				 .size = size };
 	struct agent_err err = { 0 };
-	int e = refuse_call(s, size, fd >= 0, &err);
+	int e = refuse_call(s, size, &err);
 
 	r->timeout_ms = timeout_ms;
-	r->has_fd = fd >= 0;
 	if (e == 0)
 		e = request_deadline(r, timeout_ms, call_expired);
 	if (e == 0)
@@ -399,6 +382,47 @@ void session_call_fd(struct session *s, struct request *r, const char *params, s
 	r->call_id = head.id;
 	r->params_size = size;
 	request_own(r, &s->calls);
+}
+
+void session_call(struct session *s, struct request *r, const char *params, size_t size,
+		  uint32_t flags, uint32_t timeout_ms)
+{
+	call_with(s, r, params, size, flags, timeout_ms, -1);
+}
+
+/*
+ * Not a pipe: its reader holds the pipe's lock while it copies into memory of its own, which may
+ * be a file that never answers, and the writer then waits for that lock even when it is killed.
+ * Shut down for reading, so that nothing the client sends, a descriptor above all, gets to the worker.
+ */
+static int make_stream(int *ret_write_fd, int *ret_read_fd)
+{
+	const int bytes = STREAM_BYTES;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	/* Without more of it, writer and reader wait for each other more often. */
+	(void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	*ret_write_fd = pair[0];
+	*ret_read_fd = pair[1];
+	return shutdown(pair[0], SHUT_RD) < 0 ? -errno : 0;
+}
+
+void session_call_stream(struct session *s, struct request *r, const char *params, size_t size,
+			 uint32_t flags, uint32_t timeout_ms)
+{
+	auto_close int write_fd = -1;
+	struct agent_err err = { 0 };
+	int e = make_stream(&write_fd, &r->answer_fd);
+
+	if (e == 0) {
+		call_with(s, r, params, size, flags, timeout_ms, TAKE_FD(write_fd));
+		return;
+	}
+	agent_err_set(&err, RPC_ERROR_FAILED, -e, rpc_methods[r->method].name,
+		      "close connections you no longer need", "there is no socket for it");
+	request_fail(r, &err);
 }
 
 static struct request *find_call(struct session *s, uint64_t id)

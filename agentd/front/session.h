@@ -69,9 +69,12 @@ int session_take_lease(struct attachment *a, struct agent_err *err);
 /** Forward a request to the worker; it is answered from now on. */
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
 		  uint32_t flags, uint32_t timeout_ms);
-/** The same with a descriptor of the client, which is closed in any case; -1: none. */
-void session_call_fd(struct session *s, struct request *r, const char *params, size_t size,
-		     uint32_t flags, uint32_t timeout_ms, int take_fd);
+/**
+ * The same with a socket, for a method that answers with its other end: the worker writes to one,
+ * the client reads from the other, and neither sends anything back.
+ */
+void session_call_stream(struct session *s, struct request *r, const char *params, size_t size,
+			 uint32_t flags, uint32_t timeout_ms);
 /** The worker is to leave. */
 void session_close(struct session *s);
 /** spawn reaped the worker. */

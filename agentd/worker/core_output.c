@@ -2,116 +2,70 @@
 #include "agentd/worker/core_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "agentd/worker/session.h"
 #include "base/clock.h"
-#include "corefile/sink.h"
+#include "base/log.h"
+#include "base/out.h"
+#include "corefile/stream.h"
 
-#define PIECE_BYTES (UINT32_C(1) << 20)
-/* Between two looks at the clock. */
-#define SLICE_BYTES (UINT32_C(8) << 20)
+#define PIECE_BYTES (UINT32_C(256) << 10)
+/* Then calls and events get their turn. */
+#define SLICE_MS 10
 
 struct core_output {
-	struct corefile_sink *sink;
-	struct core_output_state state;
-	uint64_t bytes;
+	struct corefile_stream_out *stream;
+	struct event *writable;
 	int fd;
+	uint32_t undo_ticket;
+	uint64_t position, bytes, lost;
+	struct out error; /* Why there is no more of it. */
+	bool ended;	  /* The last record was given to the stream. */
 	uint8_t piece[PIECE_BYTES];
 };
 
-/* linux/magic.h, and those whose drivers are built elsewhere. */
-static bool is_local_disk(const struct statfs *fs)
+static void output_free(struct core_output *o)
 {
-	static const uint32_t magics[] = {
-		0xef53,	    /* ext2, ext3, ext4 */
-		0x58465342, /* xfs */
-		0x9123683e, /* btrfs */
-		0xf2f52010, /* f2fs */
-		0x794c7630, /* overlayfs */
-		0xca451a4e, /* bcachefs */
-		0x2fc12fc1, /* zfs */
-		0x4d44,	    /* fat */
-		0x2011bab0, /* exfat */
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
-		if ((uint32_t)fs->f_type == magics[i])
-			return true;
-	return false;
-}
-
-static int check(int fd, struct agent_err *err)
-{
-	int flags = fcntl(fd, F_GETFL);
-	struct statfs fs;
-	struct stat st;
-
-	if (flags < 0 || fstat(fd, &st) < 0)
-		return agent_err_set(err, RPC_ERROR_FAILED, errno, "core.write", NULL,
-				     "the descriptor cannot be looked at");
-	if ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
-		return agent_err_set(err, RPC_ERROR_FAILED, EBADF, "core.write",
-				     "open the file for writing",
-				     "the descriptor is not open for writing");
-	if (!S_ISREG(st.st_mode) || fstatfs(fd, &fs) < 0 || !is_local_disk(&fs))
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, "core.write",
-				     "fetch the core with core.read and write it yourself",
-				     "the descriptor is not a regular file on a local disk");
-	return 0;
-}
-
-int core_output_create(int take_fd, bool zstd, uint64_t bytes, struct core_output **ret,
-		       struct agent_err *err)
-{
-	const struct corefile_sink_options options = { .zstd = zstd, .total = bytes };
-	struct core_output *o = malloc(sizeof(*o));
-	int r;
-
-	if (!o) {
-		close(take_fd);
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	}
-	o->sink = NULL;
-	o->state = (struct core_output_state){ 0 };
-	o->bytes = bytes;
-	o->fd = take_fd;
-	r = check(o->fd, err);
-	if (r == 0 && corefile_sink_create(o->fd, &options, &o->sink) < 0)
-		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	if (r < 0)
-		core_output_destroy(o);
-	else
-		*ret = o;
-	return r;
-}
-
-void core_output_destroy(struct core_output *o)
-{
-	if (!o)
-		return;
-	corefile_sink_destroy(o->sink);
+	if (o->writable)
+		event_free(o->writable);
+	corefile_stream_out_destroy(o->stream);
+	out_deinit(&o->error);
 	close(o->fd);
 	free(o);
 }
 
-/* Bytes that the target has need not be copied. */
-static int write_piece(struct core_output *o, struct target *t, struct agent_err *err)
+/* Its client has left, or wants no more of it. */
+static int undo_output(void *ctx, uint64_t arg, struct agent_err *err)
 {
-	uint64_t left = o->bytes - o->state.position, size;
-	const void *data = t->ops->core_at ? t->ops->core_at(t, o->state.position, &size) : NULL;
+	struct session *s = ctx;
+
+	output_free(s->output);
+	s->output = NULL;
+	return 0;
+}
+
+void core_output_stop(struct session *s)
+{
+	if (!s->output)
+		return;
+	undo_drop(&s->target->undo, s->output->undo_ticket);
+	undo_output(s, 0, NULL);
+}
+
+/* Bytes that the target has need not be copied. */
+static int give_piece(struct core_output *o, struct target *t, struct agent_err *err)
+{
+	uint64_t left = o->bytes - o->position, size;
+	const void *data = t->ops->core_at ? t->ops->core_at(t, o->position, &size) : NULL;
 	int n;
 
 	if (!data) {
 		size = left < PIECE_BYTES ? left : PIECE_BYTES;
-		n = t->ops->core_read(t, o->state.position, o->piece, (uint32_t)size,
-				      &o->state.lost, err);
+		n = t->ops->core_read(t, o->position, o->piece, (uint32_t)size, &o->lost, err);
 		if (n < 0)
 			return n;
 		if ((uint64_t)n != size)
@@ -119,32 +73,91 @@ static int write_piece(struct core_output *o, struct target *t, struct agent_err
 					     "the core is shorter than it was");
 		data = o->piece;
 	}
-	size = size < SLICE_BYTES ? size : SLICE_BYTES;
-	corefile_sink_write(o->sink, data, size);
-	o->state.position += size;
+	size = size < CORE_STREAM_PIECE_MAX ? size : CORE_STREAM_PIECE_MAX;
+	corefile_stream_out_data(o->stream, data, (size_t)size);
+	o->position += size;
 	return 0;
 }
 
-int core_output_write(struct core_output *o, struct target *t, uint64_t deadline_ns,
-		      struct core_output_state *ret, struct agent_err *err)
+static void give_more(struct core_output *o, struct target *t)
 {
-	int r = 0;
+	struct agent_err err = { 0 };
 
-	while (r == 0 && !corefile_sink_failed(o->sink) && o->state.position < o->bytes) {
-		r = write_piece(o, t, err);
-		if (clock_now_ns() >= deadline_ns)
-			break;
+	if (o->position == o->bytes) {
+		corefile_stream_out_end(o->stream, o->lost);
+		o->ended = true;
+	} else if (give_piece(o, t, &err) < 0) {
+		agent_err_encode(&o->error, &err);
+		corefile_stream_out_error(o->stream, o->error.data, o->error.size);
+		o->ended = true;
+	}
+}
+
+/* @return 1 when all is sent, 0 when there is more to do later, negative. */
+static int send_slice(struct core_output *o, struct target *t)
+{
+	uint64_t deadline = clock_deadline_ms(SLICE_MS);
+	int r;
+
+	do {
+		r = corefile_stream_out_send(o->stream);
+		if (r <= 0 || o->ended)
+			return r;
+		give_more(o, t);
+	} while (clock_now_ns() < deadline);
+	return 0;
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *user)
+{
+	struct session *s = user;
+	int r = -ETIMEDOUT;
+
+	if (what & EV_WRITE) {
+		session_work_begin(s);
+		r = send_slice(s->output, s->target);
+		session_work_end(s);
 	}
 	if (r < 0)
-		return r;
-	o->state.done = o->state.position == o->bytes;
-	if (o->state.done || corefile_sink_failed(o->sink))
-		r = corefile_sink_finish(o->sink);
+		log_info("session %u: its core is not sent to the end, at byte %" PRIu64 ": %s",
+			 s->options->session, s->output->position, strerror(-r));
+	if (r)
+		core_output_stop(s);
+}
+
+static int setup(struct session *s, struct core_output *o, uint32_t stall_ms)
+{
+	const struct timeval stall = { .tv_sec = stall_ms / 1000,
+				       .tv_usec = stall_ms % 1000 * 1000 };
+
+	if (corefile_stream_out_create(o->fd, &o->stream) < 0)
+		return -ENOMEM;
+	o->writable = event_new(s->base, o->fd, EV_WRITE | EV_PERSIST, on_writable, s);
+	return o->writable && event_add(o->writable, &stall) == 0 ? 0 : -ENOMEM;
+}
+
+int core_output_start(struct session *s, int take_fd, uint32_t stall_ms, struct agent_err *err)
+{
+	struct core_output *o = malloc(sizeof(*o));
+	int r = o ? 0 : -ENOMEM;
+
+	core_output_stop(s);
+	if (!o)
+		close(take_fd);
+	else
+		*o = (struct core_output){ .fd = take_fd, .bytes = s->core_bytes };
+	if (r == 0)
+		out_init(&o->error, 0);
+	if (r == 0)
+		r = setup(s, o, stall_ms);
 	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_FAILED, -r, "core.write",
-				     r == -ENOSPC ? "name another file system, or compress" : NULL,
-				     "the file ends at byte %" PRId64 ": %s",
-				     (int64_t)lseek(o->fd, 0, SEEK_CUR), strerror(-r));
-	*ret = o->state;
-	return 0;
+		agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.write", NULL, "out of memory");
+	else
+		r = undo_push(&s->target->undo, "stop sending a core", undo_output, s, 0,
+			      &o->undo_ticket, err);
+	if (r == 0)
+		s->output = o;
+	else if (o)
+		output_free(o);
+	return r;
 }

@@ -4,36 +4,27 @@
 
 /**
  * @file core_output.h
- * A core on its way into a file that a client has opened, a slice at a time.
+ * A core on its way to a client, through a socket that front has made for the two of them.
  *
- * The client may be anybody's enemy: only regular files on local disks are taken, for those alone
- * take what is written without waiting for somebody, and without memory of ours for what they hold.
+ * The client has the other end, and may be anybody's enemy.  It can stop reading, but nothing else:
+ * a stream socket, unlike a pipe, has no lock that its reader could hold while the worker writes to
+ * it or ends, and one that is shut down for reading takes no descriptor from him.  The core goes in
+ * slices, between which calls and events get their turn, as fast as it is read.
  */
 
-#include "agentd/worker/target.h"
+#include <stdint.h>
 
-struct core_output;
+#include "protocol/agent_err.h"
 
-struct core_output_state {
-	uint64_t position; /**< Bytes of the core that are on their way, before compression. */
-	uint64_t lost;	   /**< Of them, zeros in place of memory that cannot be read. */
-	bool done;
-};
+struct session;
 
 /**
- * @param take_fd  Closed on failure, and by core_output_destroy().
- * @param bytes    Of the core: what target_ops.core_read gives from 0 on.
- * @return 0, or negative with @p err: unsupported for a file that is not taken.
+ * Begin to send the core that session.core_bytes tells of; one on its way before is ended.
+ * @param take_fd   Closed in any case.
+ * @param stall_ms  When the reader takes nothing for so long, it gets no more.
  */
-int core_output_create(int take_fd, bool zstd, uint64_t bytes, struct core_output **ret,
-		       struct agent_err *err);
-/** NULL is allowed.  What was written stays in the file. */
-void core_output_destroy(struct core_output *o);
-/**
- * Write until the deadline, some MiB at least; stops nothing.
- * @return 0, or negative with @p err; there is no use in going on then.
- */
-int core_output_write(struct core_output *o, struct target *t, uint64_t deadline_ns,
-		      struct core_output_state *ret, struct agent_err *err);
+int core_output_start(struct session *s, int take_fd, uint32_t stall_ms, struct agent_err *err);
+/** The reader finds the end of the stream, without a record that the core is whole. */
+void core_output_stop(struct session *s);
 
 #endif /* WORKER_CORE_OUTPUT_H */

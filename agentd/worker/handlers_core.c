@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "base/out.h"
 
-/* Of one core.write: then others of the session get their turn. */
-#define WRITE_MS 100
+#define STALL_MS_DEFAULT 30000
 
 static int unsupported(struct agent_err *err)
 {
@@ -28,24 +27,6 @@ static int busy(const struct session *s, struct agent_err *err)
 static int no_memory(struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-}
-
-/* Its writer has left, or wants no more of it. */
-static int undo_output(void *ctx, uint64_t arg, struct agent_err *err)
-{
-	struct session *s = ctx;
-
-	core_output_destroy(s->output);
-	s->output = NULL;
-	return 0;
-}
-
-static void end_output(struct session *s)
-{
-	if (!s->output)
-		return;
-	undo_drop(&s->target->undo, s->output_ticket);
-	undo_output(s, 0, NULL);
 }
 
 /* What a core cannot say of its process: the document of a snapshot without waves. */
@@ -93,7 +74,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		return unsupported(err);
 	if (s->core_user == CORE_RULE)
 		return busy(s, err);
-	end_output(s);
+	core_output_stop(s);
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	r = t->ops->devices(t, arena, &devices, &from.n_devices, err);
 	if (r == 0)
@@ -158,51 +139,25 @@ int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	return rpc_arena_error(arena) ? no_memory(err) : 0;
 }
 
-static int begin_output(struct session *s, const struct rpc_core_write_params *params,
-			struct agent_err *err)
-{
-	bool zstd = params->has_compression && params->compression == RPC_CORE_COMPRESSION_ZSTD;
-	int r;
-
-	end_output(s);
-	r = undo_push(&s->target->undo, "let go of a client's file", undo_output, s, 0,
-		      &s->output_ticket, err);
-	if (r == 0)
-		r = core_output_create(TAKE_FD(s->call_fd), zstd, s->core_bytes, &s->output, err);
-	if (r < 0)
-		undo_drop(&s->target->undo, s->output_ticket);
-	return r;
-}
-
 int handlers_core_write(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			const struct rpc_core_write_params *params,
 			struct rpc_core_write_result *ret, struct agent_err *err)
 {
 	struct session *s = ctx;
-	struct core_output_state state;
-	int r = 0;
+	uint32_t stall_ms = params->has_stall_ms ? params->stall_ms : STALL_MS_DEFAULT;
 
 	if (!s->target->ops->core_read)
 		return unsupported(err);
 	if (s->core_user == CORE_RULE)
 		return busy(s, err);
-	if (s->call_fd >= 0)
-		r = begin_output(s, params, err);
-	else if (!s->output)
-		r = agent_err_set(err, RPC_ERROR_FAILED, EBADF, "core.write",
-				  "send an open file along (SCM_RIGHTS), or fetch with core.read",
-				  "no descriptor came with the request");
-	if (r < 0)
-		return r;
-	r = core_output_write(s->output, s->target, clock_deadline_ms(WRITE_MS), &state, err);
-	if (r < 0 || state.done)
-		end_output(s);
-	if (r < 0)
-		return r;
-	*ret = (struct rpc_core_write_result){ .position = state.position,
-					       .done = state.done,
-					       .lost_bytes = state.lost };
-	return 0;
+	if (s->core_user != CORE_CLIENT)
+		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.write",
+				     "call core.begin first", "no core is being read");
+	if (s->call_fd < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, EBADF, "core.write", NULL,
+				     "front has made no socket for the core");
+	ret->bytes = s->core_bytes;
+	return core_output_start(s, TAKE_FD(s->call_fd), stall_ms, err);
 }
 
 int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
@@ -213,7 +168,7 @@ int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (!s->target->ops->core_end)
 		return unsupported(err);
-	end_output(s);
+	core_output_stop(s);
 	if (s->core_user != CORE_CLIENT)
 		return 0;
 	s->target->ops->core_end(s->target);

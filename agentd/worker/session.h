@@ -34,11 +34,10 @@ struct session {
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	uint64_t undo_armed_until_ns; /**< The guard is armed for an undo that begins before. */
 	struct ipc_head call;  /**< The call being handled. */
-	int call_fd; /**< Came along with it; -1: none, or taken. */
+	int call_fd; /**< Came along with it, made by front; -1: none, or taken. */
 	enum core_user core_user;
 	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
-	uint32_t output_ticket;
-	struct core_output *output; /**< That core on its way into a client's file, or NULL. */
+	struct core_output *output; /**< That core on its way to the client, or NULL. */
 	struct subscribers subscribers;
 	struct raised raised;
 	struct rule_watch watch;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The Python client on the socket of a real daemon: what it returns is what its types say."""
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import pathlib
 import select
 import signal
 import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -76,7 +78,7 @@ def each_method_is_a_call():
         for kind in (gpu_agent.Client, gpu_agent.AsyncClient):
             code = getattr(kind, name).__code__
             names = [*code.co_varnames[1:1 + code.co_kwonlyargcount]]
-            wanted = {p["name"] for p in method["params"]} | ({"descriptor"} if method.get("descriptor") else set())
+            wanted = {p["name"] for p in method["params"]}
             assert set(names) == wanted, (name, names)
 
 
@@ -108,16 +110,44 @@ def every_kind_of_call():
 
 
 @test
-def a_descriptor_goes_along():
+def a_core_comes_with_a_descriptor():
+    """The same bytes that core.read gives; one that nobody takes is closed."""
     with Scene() as s, gpu_agent.Client(s.socket) as client, tempfile.TemporaryFile() as file:
-        agent = Checked(client)
-        session = agent.session_attach(pid=s.app.pid, control=True)["session"]
-        size = agent.core_begin(session=session)["bytes"]
-        written = agent.core_write(session=session, descriptor=file.fileno())
-        while not written["done"]:
-            written = agent.core_write(session=session)
-        assert written["position"] == size == os.fstat(file.fileno()).st_size
-        agent.core_end(session=session)
+        session = client.session_attach(pid=s.app.pid, control=True)["session"]
+        size = client.core_begin(session=session)["bytes"]
+        result, descriptor = client.core_write(session=session, stall_ms=30000)
+        assert result["bytes"] == size and not os.get_inheritable(descriptor)
+        file.write(b"mine")
+        assert gpu_agent.write_core(descriptor, file) == 0
+        assert os.fstat(file.fileno()).st_size == len(b"mine") + size
+        core = b""
+        while len(core) < size:
+            piece = client.core_read(session=session, offset=len(core), size=1 << 20)
+            core += base64.b64decode(piece["data"]) or bytes(piece["size"])
+        file.seek(0)
+        assert file.read() == b"mine" + core
+        before = len(os.listdir("/proc/self/fd"))
+        client.call("core.write", {"session": session})
+        client.agent_hello()
+        assert len(os.listdir("/proc/self/fd")) == before
+        client.core_end(session=session)
+
+
+@test
+def what_is_no_whole_core_is_told():
+    head = struct.Struct("=IIQ")
+    error = b'{"code":-32010,"message":"no more"}'
+    rows = [(b"", ConnectionResetError), (head.pack(1, 0, 5) + b"ab", ConnectionResetError), (head.pack(9, 0, 1), ValueError),
+            (head.pack(2, 0, 5), ConnectionResetError), (head.pack(4, 0, len(error)) + error, gpu_agent.AgentError)]
+    for data, kind in rows:
+        ours, theirs = socket.socketpair()
+        with ours, tempfile.TemporaryFile() as file:
+            ours.sendall(data)
+            ours.shutdown(socket.SHUT_WR)
+            raises(kind, gpu_agent.write_core, theirs.detach(), file)
+    ours, theirs = socket.socketpair()
+    with ours, tempfile.TemporaryFile() as file:
+        raises(TimeoutError, gpu_agent.write_core, theirs.detach(), file, timeout=0.1)
 
 
 @test

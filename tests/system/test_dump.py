@@ -372,206 +372,47 @@ def output_goes_where_a_link_leads():
         assert new.is_symlink() and json.loads((s.directory / "later").read_text())["processes"]
 
 
-def pass_fds(rpc, method, fds, **params):
-    """The request and descriptors in one message; its id."""
-    rpc.next_id += 1
-    text = json.dumps({"jsonrpc": "2.0", "id": rpc.next_id, "method": method, "params": params}) + "\n"
-    socket.send_fds(rpc.sock, [text.encode()], fds)
-    return rpc.next_id
-
-
-def answer(rpc, number):
-    while True:
-        reply = rpc.read_message()
-        if reply.get("id") == number:
-            return reply
-
-
-def write_core(s, fd, **params):
-    """Until it is done; how many calls that took."""
-    reply = answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session, **params))
-    calls = 1
-    while "error" not in reply and not reply["result"]["done"]:
-        position = reply["result"]["position"]
-        reply = s.rpc.call_raw("core.write", {"session": s.session})
-        assert "error" in reply or reply["result"]["position"] > position, reply
-        calls += 1
-    if "result" in reply:
-        s.rpc.schema.check_result("core.write", reply["result"])
-    return reply, calls
-
-
-def descriptors(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
-
-
-def disk_file(s, name="core"):
-    return os.open(s.directory / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-
-
-def need_disk(s):
-    kind = subprocess.run(["stat", "-f", "-c", "%T", s.directory], capture_output=True, text=True).stdout.strip()
-    if kind not in ("ext2/ext3", "xfs", "btrfs", "f2fs", "overlayfs", "overlay", "zfs"):
-        raise Skip(f"the agent does not write into files of {kind}")
-
-
 @test
-def the_agent_writes_into_our_file():
-    """The same bytes that core.read gives, and the descriptor is closed when they are there."""
+def a_full_disk_is_told_with_the_place():
+    """It is the program's own file: what the agent has sent then goes nowhere, and the session ends as always."""
+    need_root()
     with scene() as s:
-        need_disk(s)
         plant(s)
-        s.session = s.attach()
-        begun, data = fetch(s)
-        worker, = s.worker_pids()
-        before = descriptors(worker), descriptors(s.front_pid())
-        fd = disk_file(s)
-        reply, _ = write_core(s, fd)
-        assert reply["result"] == {"position": begun["bytes"], "done": True, "lost_bytes": 0}, reply
-        assert (s.directory / "core").read_bytes() == data
-        assert (descriptors(worker), descriptors(s.front_pid())) == before
-        # Behind what is there already, and as the owner of the file left it.
-        os.lseek(fd, 0, os.SEEK_SET)
-        os.ftruncate(fd, 0)
-        os.write(fd, b"mine")
-        write_core(s, fd)
-        assert (s.directory / "core").read_bytes() == b"mine" + data
-        os.close(fd)
-        if shutil.which("zstd"):
-            fd = disk_file(s, "core.zst")
-            write_core(s, fd, compression="zstd")
-            os.close(fd)
-            assert subprocess.run(["zstd", "-dc", s.directory / "core.zst"], capture_output=True, check=True,
-                                  timeout=60).stdout == data
+        small = s.directory / "small"
+        small.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", small], check=True)
+        try:
+            # Nobody knows beforehand how large a compressed one becomes.
+            run = dump(s, "-o", small / "core", "--compress=zstd")
+            assert run.returncode == FAILURE and "No space left on device" in run.stderr, run.stderr
+            assert re.search(r"the file ends at byte \d+:", run.stderr) and "another file system" in run.stderr, run.stderr
+            assert list(small.iterdir()) == []
+        finally:
+            subprocess.run(["umount", small], check=True)
+        wait_until(lambda: let_alone(s), "its session is over")
         runs_on(s)
 
 
 @test
-def a_full_core_is_written_in_slices():
-    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
-        need_disk(s)
-        need_small(s)
-        s.session = s.attach()
-        other = Rpc(s.socket)
-        looker = s.attach(rpc=other)
-        begun = begin(s, full=True)
-        fd = disk_file(s)
-        reply = answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session))["result"]
-        assert not reply["done"] and 0 < reply["position"] < begun["bytes"], reply
-        assert other.call("gpu.queues", session=looker)["queues"], "others do not wait for the file"
-        assert other.error("core.write", session=looker).name == "busy"
-        while not reply["done"]:
-            reply = s.rpc.call("core.write", session=s.session)
-        assert os.fstat(fd).st_size == begun["bytes"] and os.fstat(fd).st_blocks * 512 < begun["bytes"]
-        os.close(fd)
-        other.close()
-        runs_on(s)
-
-
-@test
-def what_cannot_be_written_to_is_refused():
+def quota_ends_a_dump_and_nothing_else():
+    """In the middle of a file that has got its room: no name, no hidden name."""
     with scene() as s:
-        s.session = s.attach()
-        worker, = s.worker_pids()
-        assert s.rpc.error("core.write", session=s.session).name == "failed"
-        begin(s)
-        before = descriptors(worker), descriptors(s.front_pid())
-        (s.directory / "file").write_bytes(b"x")
-        pipe, pair = os.pipe(), socket.socketpair()
-        memory = os.memfd_create("memory")
-        bad = {
-            "pipe": (pipe[1], "unsupported"), "socket": (pair[0].fileno(), "unsupported"),
-            "memory": (memory, "unsupported"), "null": (os.open("/dev/null", os.O_WRONLY), "unsupported"),
-            "itself": (os.open("/proc/self/mem", os.O_RDWR), "unsupported"),
-            "directory": (os.open(s.directory, os.O_RDONLY), "failed"),
-            "path": (os.open(s.directory / "file", os.O_PATH), "failed"),
-            "read-only": (os.open(s.directory / "file", os.O_RDONLY), "failed"),
-        }
-        for what, (fd, want) in bad.items():
-            reply, _ = write_core(s, fd)
-            assert reply.get("error", {}).get("data", {}).get("name") == want, (what, reply)
-            os.close(fd)
-        assert s.rpc.error("core.write", session=s.session).name == "failed"
-        os.close(pipe[0])
-        assert (descriptors(worker), descriptors(s.front_pid())) == before
-        assert (s.directory / "file").read_bytes() == b"x"
-        assert s.rpc.call("core.end", session=s.session) == {}
+        plant(s, "spin 500 0x7f0000001000 group=4 vgprs=64")
+        out = s.directory / "out"
+        out.mkdir()
+
+        def limited():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        run = dump(s, "-o", out / "core", preexec_fn=limited)
+        assert run.returncode == FAILURE and re.search(r"ends at byte \d+: File too large", run.stderr), run.stderr
+        assert list(out.iterdir()) == []
+        wait_until(lambda: let_alone(s), "its session is over")
         runs_on(s)
 
 
 @test
-def descriptors_that_nobody_wants_are_closed():
-    """With requests that take none, too many at once, before a request that never ends, and pipelined."""
-    with scene() as s:
-        s.session = s.attach()
-        begin(s)
-        front, (worker,) = s.front_pid(), s.worker_pids()
-        before = descriptors(front), descriptors(worker)
-        fd = disk_file(s)
-        for n in (1, 2, 250):
-            number = pass_fds(s.rpc, "gpu.queues", [fd] * n, session=s.session)
-            assert "result" in answer(s.rpc, number)
-            assert (descriptors(front), descriptors(worker)) == before
-        # The rest of the request comes later; only so many wait for that.
-        clients = [Rpc(s.socket) for _ in range(30)]
-        for c in clients:
-            c.call("agent.hello")
-        many = descriptors(front)
-        for c in clients:
-            socket.send_fds(c.sock, [b'{"jsonrpc":"2.0",'], [fd])
-        for c in clients[:20]:
-            c.send_raw(b'"id":77,"method":"agent.hello"}\n')
-            assert "result" in answer(c, 77)
-        wait_until(lambda: descriptors(front) <= many + 9, "front has closed what it did not need")
-        for c in clients:
-            c.close()
-        wait_until(lambda: descriptors(front) == before[0], "the rest is closed with the connections")
-        # One after the other, without waiting for an answer.
-        numbers = [pass_fds(s.rpc, "core.write", [fd], session=s.session) for _ in range(60)]
-        replies = {reply["id"]: reply for reply in (s.rpc.read_message() for _ in numbers)}
-        assert sorted(replies) == numbers and "result" in replies[numbers[0]], replies
-        for reply in replies.values():
-            assert "result" in reply or reply["error"]["data"]["name"] == "busy", reply
-        # The last one has its file open until it is done; each call writes for so long only.
-        done = [reply["result"]["done"] for _, reply in sorted(replies.items()) if "result" in reply][-1]
-        while not done:
-            done = s.rpc.call("core.write", session=s.session)["done"]
-        assert (descriptors(front), descriptors(worker)) == before
-        os.close(fd)
-        runs_on(s)
-
-
-@test
-def the_file_is_let_go_with_its_owner():
-    with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
-        need_disk(s)
-        need_small(s)
-        other = Rpc(s.socket)
-        s.session = s.attach()
-        looker = s.attach(rpc=other)
-        worker, = s.worker_pids()
-        before = descriptors(worker)
-        begin(s, full=True)
-        fd = disk_file(s)
-        assert not answer(s.rpc, pass_fds(s.rpc, "core.write", [fd], session=s.session))["result"]["done"]
-        assert descriptors(worker) == before + 1
-        s.rpc.call("core.end", session=s.session)
-        assert descriptors(worker) == before
-        begin(s, full=True)
-        os.lseek(fd, 0, os.SEEK_SET)
-        os.ftruncate(fd, 0)
-        pass_fds(s.rpc, "core.write", [fd], session=s.session)
-        s.rpc.close()
-        wait_until(lambda: descriptors(worker) == before, "the worker has closed the file")
-        assert other.call("gpu.queues", session=looker)["queues"]
-        other.close()
-        os.close(fd)
-        runs_on(s)
-
-
-@test
-def the_program_writes_where_the_agent_does_not():
-    """Into memory, for one, which would be the agent's."""
+def a_file_in_memory_is_the_program_s_own():
     if not os.access("/dev/shm", os.W_OK):
         raise Skip("no /dev/shm")
     with scene() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
@@ -579,22 +420,6 @@ def the_program_writes_where_the_agent_does_not():
         run = dump(s, "-o", f"{directory}/core", "-j")
         assert run.returncode == 0, run.stderr
         assert os.path.getsize(f"{directory}/core") == json.loads(run.stdout)["core"]["bytes"]
-        runs_on(s)
-
-
-@test
-def a_full_disk_is_told_with_the_place():
-    with scene() as s:
-        need_disk(s)
-        plant(s)
-        s.session = s.attach()
-        begin(s)
-        worker, = s.worker_pids()
-        resource.prlimit(worker, resource.RLIMIT_FSIZE, (65536, 65536))
-        fd = disk_file(s)
-        reply, _ = write_core(s, fd)
-        assert reply["error"]["data"]["errno"] == "EFBIG" and "byte 65536" in reply["error"]["message"], reply
-        os.close(fd)
         runs_on(s)
 
 

@@ -10,7 +10,14 @@
 
 Errors of the agent are subclasses of AgentError, one for each code; a lost connection is a
 ConnectionError, an answer that does not come a TimeoutError.  AsyncClient is the same for asyncio.
+A core of a process goes into a file of the caller's:
+
+    with gpu_agent.Client() as agent, open("core", "xb") as file:
+        session = agent.session_attach(pid=4242, control=True)["session"]
+        agent.core_begin(session=session)
+        gpu_agent.write_core(agent.core_write(session=session)[1], file)
 """
 
 from .connection import *  # noqa: F401,F403
+from .core import *  # noqa: F401,F403
 from .protocol import *  # noqa: F401,F403

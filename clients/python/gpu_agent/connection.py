@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import socket
+import struct
 import time
 
 __all__ = ["AgentError", "AsyncConnection", "Connection", "default_socket"]
@@ -87,6 +88,7 @@ class Connection(_Messages):
         self._searched = 0
         self._heard = collections.deque()
         self._cut = False  # half of a request was sent
+        self._descriptor = None
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._sock.settimeout(timeout)
@@ -106,24 +108,26 @@ class Connection(_Messages):
 
     def close(self):
         """Sessions that only this connection holds end."""
+        self._drop_descriptor()
         self._sock.close()
 
     def fileno(self):
         """For select(): readable when a notification may have come."""
         return self._sock.fileno()
 
-    def call(self, method, params=None, descriptor=None):
-        """The result of a method; `descriptor` goes along with the request."""
+    def call(self, method, params=None, descriptor=False):
+        """The result of a method; with `descriptor`, (result, the descriptor that came with it or None)."""
         number, data = self._request(method, params or {})
         deadline = self._deadline(self.timeout)
         late = f"{method}: no answer within {self.timeout} s"
-        self._send(data, descriptor, late)
+        self._send(data, late)
         while True:
             message = self._read(deadline, late)
             if "method" in message:
                 self._heard.append((message["method"], message.get("params", {})))
             elif message.get("id") == number:
-                return self._result(method, message)
+                result = self._result(method, message)
+                return (result, self._take_descriptor()) if descriptor else result
             elif message.get("id") is None and "error" in message:
                 return self._result(method, message)  # the agent could not read the request
             if deadline is not None and time.monotonic() > deadline:
@@ -145,14 +149,28 @@ class Connection(_Messages):
     def _deadline(timeout):
         return None if timeout is None else time.monotonic() + timeout
 
-    def _send(self, data, descriptor, late):
+    def _take_descriptor(self):
+        descriptor, self._descriptor = self._descriptor, None
+        return descriptor
+
+    def _keep_descriptor(self, ancillary):
+        """What came last; a call that waits for it takes it."""
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(data) >= 4:
+                self._drop_descriptor()
+                self._descriptor, = struct.unpack("i", data[:4])
+
+    def _drop_descriptor(self):
+        if self._descriptor is not None:
+            os.close(self._take_descriptor())
+
+    def _send(self, data, late):
         if self._cut:
             raise ConnectionResetError("a request before was cut short: the connection is of no use any more")
         self._sock.settimeout(self.timeout)
         self._cut = True
         try:
-            if descriptor is not None:
-                data = data[socket.send_fds(self._sock, [data], [descriptor]):]
+            self._drop_descriptor()
             self._sock.sendall(data)
         except socket.timeout:
             raise TimeoutError(late) from None
@@ -169,9 +187,10 @@ class Connection(_Messages):
                 # Not blocking at all would raise something else than TimeoutError.
                 self._sock.settimeout(max(deadline - time.monotonic(), 1e-6))
             try:
-                data = self._sock.recv(1 << 18)
+                data, ancillary, _, _ = self._sock.recvmsg(1 << 18, socket.CMSG_LEN(4), socket.MSG_CMSG_CLOEXEC)
             except socket.timeout:
                 raise TimeoutError(late) from None
+            self._keep_descriptor(ancillary)
             if not data:
                 raise ConnectionResetError("the agent closed the connection")
             self._buffer += data
@@ -213,10 +232,10 @@ class AsyncConnection(_Messages):
         self._writer.close()
         await asyncio.gather(self._task, self._writer.wait_closed(), return_exceptions=True)
 
-    async def call(self, method, params=None, descriptor=None):
+    async def call(self, method, params=None, descriptor=False):
         """The result of a method."""
-        if descriptor is not None:
-            raise ValueError("a connection of asyncio passes no descriptors: use Client")
+        if descriptor:
+            raise ValueError("a connection of asyncio receives no descriptors: use Client")
         if self._lost:
             raise self._gone(method)
         number, data = self._request(method, params or {})
