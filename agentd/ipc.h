@@ -43,6 +43,8 @@
 #define IPC_FD_EARLY  7 /**< adapter: sealed memory with what was read from it. */
 
 #define IPC_INLINE_MAX (48 * 1024)
+/** Longest stop of a target's queues, unless the configuration says otherwise. */
+#define IPC_MAX_SUSPENDED_MS 600000
 /** Largest text in one message; what a memfd may hold. */
 #define IPC_TEXT_MAX ((size_t)256 << 20)
 
@@ -91,7 +93,7 @@ enum ipc_type {
 	IPC_LIMITS, /**< struct ipc_limits. */
 	/* front -> worker: struct ipc_head */
 	IPC_CALL,
-	IPC_LEASE_LOST, /**< The writer left: undo what it may not leave behind. */
+	IPC_LEASE_LOST, /**< Undo what the writer may not leave behind; `number` is the enum rpc_resume_reason. */
 	IPC_CLIENT_LEFT, /**< `client` left; the session goes on. */
 	/* worker -> front: struct ipc_head */
 	IPC_REPLY,  /**< Text of the result. */
@@ -142,6 +144,7 @@ struct ipc_started {
 	uint32_t rights;  /**< enum ipc_right of this client on this target. */
 	uint32_t target_uid;
 	char comm[16];
+	uint64_t user_ns; /**< Number of the client's user namespace; 0: not known. */
 };
 
 /**
@@ -253,6 +256,7 @@ struct ipc_rule_name {
 struct ipc_limits {
 	uint32_t type;
 	uint32_t connections, connections_per_user, sessions_per_user, idle_ms;
+	uint32_t silent_holder_ms;
 	uint32_t admin_gid;
 	uint32_t serve_on; /**< Answers IPC_NOTE_IDLE: spawn has a reason to stay. */
 };
@@ -298,6 +302,7 @@ struct ipc_suspension {
 #define IPC_FLAG_HOLDER	 4u /**< holder_uid is valid. */
 #define IPC_FLAG_WRITER	 8u /**< The client itself holds the writer lease. */
 #define IPC_FLAG_FD	 16u /**< A socket comes along, whose other end the client gets. */
+#define IPC_FLAG_ADMIN	 32u /**< The client is an administrator. */
 
 struct ipc_head {
 	uint32_t type;

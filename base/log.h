@@ -16,6 +16,7 @@ enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6,
 /** Fixed ids of our journal records, one per kind of event; gpu-agentd(8) lists their fields. */
 #define LOG_MESSAGE_ATTACH  "6f0d5d8a0c2b4c0f9d4b7c1b8e6a4f21"
 #define LOG_MESSAGE_CONTROL "c3b1f0a97f0e4a5a8a6f2d1f5a0b7e64"
+#define LOG_MESSAGE_TAKEN   "0d1e6c52b8f34a7c9c1f57e2a40d6b93"
 #define LOG_MESSAGE_END	    "9a5d2c7e4b1849d3b0e6f8a17c2d3e50"
 #define LOG_MESSAGE_RECORD  "5e0e6b7c3d9f4b1e8c27a4d6f0319b58"
 #define LOG_MESSAGE_HOOK    "b41e7d0c9a624f3db08c51e27f96a3d8"

@@ -8,10 +8,13 @@
 #include "ctl/text.h"
 
 static const char *for_text;
-static bool control, hand_over, until_eof;
+static bool control, take, force, hand_over, until_eof;
 
 static const struct argv_option options[] = {
 	{ "control", 0, ARGV_FLAG, &control, NULL, "also take the writer lease" },
+	{ "take", 0, ARGV_FLAG, &take, NULL, "the same, also from a holder who has been silent" },
+	{ "force", 0, ARGV_FLAG, &force, NULL,
+	  "with --take: from any holder of your user, as an administrator from anybody" },
 	{ "hand-over", 0, ARGV_FLAG, &hand_over, NULL,
 	  "release the process and print the command that starts the vendor's debugger" },
 	STREAM_OPTIONS(for_text, until_eof),
@@ -79,6 +82,11 @@ static int run(struct ctl *c, int argc, char **argv)
 	struct stream s;
 	int r;
 
+	if (force && !take)
+		return ctl_usage(c, "--force goes with --take");
+	c->take = take;
+	c->force = force;
+	control = control || take;
 	if (hand_over && (for_text || until_eof))
 		return ctl_usage(c, "--hand-over lets go at once: no --for or --until-eof with it");
 	if (hand_over) {

@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu-agentctl resume: let queues run that a session has stopped.  While their suspender is alive
- * it holds the writer lease and the agent answers "busy"; when it is gone, the agent has resumed
- * them.
+ * it holds the writer lease and the agent answers "busy", unless the lease is broken with --force;
+ * when it is gone, the agent has resumed them.
  */
 #include "ctl/ctl.h"
 
 static const char *queues;
+static bool force;
 
 static const struct argv_option options[] = {
 	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)" },
+	{ "force", 0, ARGV_FLAG, &force, NULL,
+	  "take control from who stopped them: of your user, as an administrator from anybody" },
 	{ 0 },
 };
 
-static int report(struct ctl *c, const struct rpc_gpu_resume_result *result)
+/* The lease was broken on the way into the session: the agent could not say so in its answer. */
+static int print_with_taken(struct ctl *c, struct rpc_gpu_resume_result *result)
+{
+	auto_out struct out doc;
+	int r;
+
+	out_init(&doc, 0);
+	result->has_taken = true;
+	result->taken = c->session.taken;
+	rpc_gpu_resume_result_encode(&doc, result);
+	r = out_error(&doc) ? out_error(&doc) : output_json(&c->output, doc.data, doc.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+static int report(struct ctl *c, struct rpc_gpu_resume_result *result)
 {
 	int r;
 
-	if (ctl_is_json(c))
+	if (ctl_is_json(c) && c->session.has_taken)
+		r = print_with_taken(c, result);
+	else if (ctl_is_json(c))
 		r = ctl_print_result(c);
 	else if (result->n_queues)
 		r = show_queue_results(c, result->queues, result->n_queues);
@@ -25,7 +44,7 @@ static int report(struct ctl *c, const struct rpc_gpu_resume_result *result)
 		r = 0;
 	if (r < 0)
 		return r;
-	if (!result->resumed)
+	if (!result->resumed && !c->session.has_taken)
 		ctl_note(c, "nothing to resume: queues stay stopped only while the client that "
 			    "suspended them is connected");
 	for (size_t i = 0; i < result->n_queues; i++)
@@ -40,6 +59,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	struct rpc_gpu_resume_result result;
 	int r = queues ? args_u32_list(c, "--queues", queues, &p.queues, &p.n_queues) : 0;
 
+	c->force = force;
 	if (r == 0)
 		r = ctl_attach(c, argv[0], true);
 	if (r < 0)

@@ -103,6 +103,22 @@ static int print_rules(struct ctl *c, const struct rpc_agent_status_result *s)
 	return ctl_print_table(c, &t);
 }
 
+/* Who keeps queues stopped, and whether anybody is still at it. */
+static void print_holders(struct ctl *c, const struct rpc_session_list_result *l)
+{
+	for (size_t i = 0; i < l->n_sessions; i++) {
+		const struct rpc_session_info *s = &l->sessions[i];
+
+		if (!s->has_suspension || !s->has_writer_pid || !s->has_writer_idle_ms)
+			continue;
+		out_fmt(&c->output.text,
+			"process %u: suspended by process %u, renewed %" PRIu64 " time%s, last request %" PRIu64
+			" s ago\n",
+			s->pid, s->writer_pid, s->suspension.renewals,
+			s->suspension.renewals == 1 ? "" : "s", s->writer_idle_ms / 1000);
+	}
+}
+
 static int print_status(struct ctl *c, const struct answers *a)
 {
 	struct out *o = line(c, "agent");
@@ -130,6 +146,7 @@ static int print_status(struct ctl *c, const struct answers *a)
 	if (a->sessions.n_sessions) {
 		out_char(o, '\n');
 		r = show_sessions(c, a->sessions.sessions, a->sessions.n_sessions);
+		print_holders(c, &a->sessions);
 	}
 	return r == 0 && a->status.n_rules ? print_rules(c, &a->status) : r;
 }

@@ -133,6 +133,15 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t sto
 			return CTL_EXIT_BUDGET;
 		return r < 0 ? r : stream_status(c, s, end);
 	}
+	if (s->reason == RPC_RESUME_REASON_CONTROL_TAKEN)
+		return agent_err_set(&c->err, RPC_ERROR_BUSY, 0, "suspend",
+				     "`gpu-agentctl status` shows who",
+				     "somebody else took control of process %u, and its queues run again",
+				     c->session.pid);
+	if (s->reason == RPC_RESUME_REASON_LIMIT) {
+		ctl_note(c, "queues were suspended for the longest time that the agent allows");
+		return CTL_EXIT_BUDGET;
+	}
 	if (keep && s->reason == RPC_RESUME_REASON_LEASE_EXPIRED)
 		ctl_note(c, "the lease ran out before it was renewed");
 	return (cut || keep) && s->reason == RPC_RESUME_REASON_LEASE_EXPIRED ? CTL_EXIT_BUDGET : 0;

@@ -208,9 +208,27 @@ int ctl_called(struct ctl *c, int r)
 	return r;
 }
 
+static void note_taken(const struct ctl *c)
+{
+	const struct rpc_taken_control *t = &c->session.taken;
+
+	if (!c->session.has_taken)
+		return;
+	if (t->queues)
+		ctl_note(c, "control taken from process %u (uid %u): %u queue%s resumed after %llu ms%s",
+			 t->pid, t->uid, t->queues, t->queues == 1 ? "" : "s",
+			 (unsigned long long)t->stopped_us / 1000,
+			 t->worker_killed ? "; the session did not answer and was ended by force" : "");
+	else
+		ctl_note(c, "control taken from process %u (uid %u)%s", t->pid, t->uid,
+			 t->worker_killed ? "; the session did not answer and was ended by force" : "");
+}
+
 int ctl_attach(struct ctl *c, const char *pid_text, bool control)
 {
-	struct rpc_session_attach_params p = { .has_control = control, .control = control };
+	struct rpc_session_attach_params p = { .has_control = control, .control = control,
+					       .has_take = c->take, .take = c->take,
+					       .has_force = c->force, .force = c->force };
 	/* In a core there is one process, whichever is asked for. */
 	int r = c->core ? 0 : args_pid(c, pid_text, &p.pid);
 
@@ -231,6 +249,7 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control)
 	if (r < 0)
 		return r;
 	c->attached = true;
+	note_taken(c);
 	ctl_debug(c, "%s session %s on process %u", c->session.joined ? "joined" : "opened",
 		  c->session.session, c->session.pid);
 	return 0;

@@ -46,6 +46,7 @@ struct ctl {
 
 	uint32_t timeout_ms;  /**< Of each request. */
 	uint32_t max_stop_ms; /**< 0: no limit asked for. */
+	bool take, force; /**< ctl_attach() takes the lease from a silent holder; from any. */
 	char socket[108];
 	bool color_messages;
 

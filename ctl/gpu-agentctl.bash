@@ -12,9 +12,9 @@ _gpu_agentctl_verb_options() {
 	watch) echo '--interval --count' ;;
 	devices) echo '--core' ;;
 	queues) echo '--gpu --core' ;;
-	attach) echo '--control --hand-over --for --until-eof' ;;
+	attach) echo '--control --take --force --hand-over --for --until-eof' ;;
 	suspend) echo '--queues --lease --grace --hold --until-eof' ;;
-	resume) echo '--queues' ;;
+	resume) echo '--queues --force' ;;
 	watchpoint) echo '--mode --gpu --id --for --until-eof' ;;
 	waves) echo '--queue --group --state --limit --core' ;;
 	registers) echo '--bank --range --lanes --core' ;;
@@ -124,7 +124,7 @@ _gpu_agentctl() {
 			;;
 		rpc)
 			COMPREPLY=($(compgen -W 'agent.hello agent.status rpc.discover process.list process.doctor
-				session.attach session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
+				session.attach session.control session.detach session.list runtime.info gpu.devices gpu.queues gpu.snapshot
 				gpu.suspend gpu.renew gpu.resume watchpoint.set watchpoint.clear watchpoint.list launch.override
 				launch.mode gpu.flags exception.subscribe exception.query exception.info exception.filter exception.forward
 				wave.registers code.list code.locate code.read memory.read core.begin core.read core.write core.end

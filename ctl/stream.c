@@ -64,6 +64,19 @@ static void print_resumed(struct rpc_arena *a, struct out *o,
 	print_escaped(o, show_name(a, &rpc_resume_reason_enum, p->reason));
 }
 
+static void print_soon(struct out *o, const struct rpc_gpu_resume_soon_params *p)
+{
+	out_fmt(o, "queues suspended for %" PRIu64 " s run again in %" PRIu64
+		   " s: the agent allows no longer stop",
+		p->suspended_ms / 1000, p->left_ms / 1000);
+}
+
+static void print_lost(struct rpc_arena *a, struct out *o, const struct rpc_control_lost_params *p)
+{
+	out_fmt(o, "control lost to process %u (%s): ", p->by_pid, show_user(a, p->by_uid));
+	print_escaped(o, show_name(a, &rpc_control_reason_enum, p->reason));
+}
+
 static void print_runtime(struct rpc_arena *a, struct out *o,
 			  const struct rpc_runtime_changed_params *p)
 {
@@ -140,6 +153,8 @@ static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d
 		struct rpc_gpu_resumed_params resumed;
 		struct rpc_exception_raised_params raised;
 		struct rpc_runtime_changed_params runtime;
+		struct rpc_gpu_resume_soon_params soon;
+		struct rpc_control_lost_params lost;
 	} p;
 
 	if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_SESSION_ENDED].name)) {
@@ -164,6 +179,16 @@ static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d
 			return false;
 		print_time(o, clock_wall_us());
 		print_runtime(d->arena, o, &p.runtime);
+	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_GPU_RESUME_SOON].name)) {
+		if (rpc_gpu_resume_soon_params_decode(d, params, &p.soon) < 0)
+			return false;
+		print_time(o, clock_wall_us());
+		print_soon(o, &p.soon);
+	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_CONTROL_LOST].name)) {
+		if (rpc_control_lost_params_decode(d, params, &p.lost) < 0)
+			return false;
+		print_time(o, clock_wall_us());
+		print_lost(d->arena, o, &p.lost);
 	} else {
 		return false;
 	}

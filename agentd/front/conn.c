@@ -624,6 +624,7 @@ void conn_set_limits(struct front *f, const struct ipc_limits *m)
 	f->connections_per_user_max = m->connections_per_user;
 	f->sessions_per_user_max = m->sessions_per_user;
 	f->idle_ms = m->idle_ms;
+	f->silent_holder_ms = m->silent_holder_ms;
 	f->admin_gid = m->admin_gid;
 	LIST_FOREACH(c, &f->conns, link)
 		c->admin = read_peer(f, c->peer_fd, &peer) == 0 && peer.admin;

@@ -35,6 +35,9 @@ struct attachment {
 	uint32_t number; /**< How the worker calls this client. */
 	struct notices notices;
 	bool established; /**< The worker has answered session.attach. */
+	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */
+	uint64_t asked_ns;	/**< When it asked for something else than more time for its lease. */
+	uint64_t locked_end_ns; /**< It gets no writer lease before; 0: it may. */
 };
 LIST_HEAD(attachment_list, attachment);
 

@@ -38,6 +38,16 @@ struct front_rule {
 	struct ipc_counts counts;
 };
 
+/** Lost control of a target, and shall not have it back at once (lease.h). */
+struct lease_lock {
+	uint32_t target;
+	pid_t pid;
+	uid_t uid;
+	uint64_t end_ns;
+};
+/** Those that are remembered, the latest. */
+#define LEASE_LOCKS_MAX 64
+
 struct front {
 	struct event_base *base;
 	struct event *accept_event, *accept_retry, *idle_timer, *spawn_event;
@@ -47,6 +57,7 @@ struct front {
 	/* limits, from the command line, and from spawn after a reload */
 	uint32_t connections_max, connections_per_user_max, idle_ms;
 	uint32_t sessions_per_user_max; /**< Enforced by spawn; told to clients. */
+	uint32_t silent_holder_ms; /**< Others may take a lease whose holder asks for nothing for so long. */
 	gid_t admin_gid;
 	bool user_mode;
 
@@ -63,6 +74,8 @@ struct front {
 
 	struct suspended_target *suspended; /**< What suspending cost targets (suspensions.h). */
 	size_t n_suspended;
+	struct lease_lock lease_locks[LEASE_LOCKS_MAX];
+	size_t n_lease_locks; /**< That there have been. */
 
 	uint32_t last_request;
 	uint64_t last_call;

@@ -9,6 +9,7 @@
 
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
+#include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
 #include "agentd/front/suspensions.h"
@@ -108,7 +109,10 @@ static int session_attach_start(void *ctx, struct rpc_call *call, struct rpc_are
 	struct request *r = call->request;
 
 	r->pid = params->pid;
-	r->control = params->has_control && params->control;
+	r->want = params->has_force && params->force ? LEASE_BY_FORCE :
+		  params->has_take && params->take   ? LEASE_FROM_SILENT :
+						       LEASE_FREE;
+	r->control = (params->has_control && params->control) || r->want != LEASE_FREE;
 	spawner_start(r, IPC_KIND_SESSION,
 		      params->has_timeout_ms ? params->timeout_ms : ATTACH_MS_DEFAULT);
 	return RPC_LATER;
@@ -205,6 +209,11 @@ static void describe_session(const struct session *s, struct rpc_session_info *r
 	};
 	LIST_FOREACH(a, &s->attachments, in_session)
 		ret->readers++;
+	LIST_FOREACH(a, &s->attachments, in_session)
+		if (s->writer && a->conn == s->writer) {
+			ret->has_writer_idle_ms = true;
+			ret->writer_idle_ms = lease_idle_ms(a);
+		}
 	if (s->writer) {
 		ret->writer_pid = (uint32_t)s->writer->pid;
 		ret->writer_uid = s->writer->uid;
@@ -261,6 +270,42 @@ static int check_stream(struct request *r, struct agent_err *err)
 	return 0;
 }
 
+/* What a call does to the writer lease before the worker gets it. */
+static int settle_lease(struct request *r, struct attachment *a, struct rpc_arena *arena,
+			const char *params, size_t size, struct agent_err *err)
+{
+	const struct rpc_method_info *info = &rpc_methods[r->method];
+	struct rpc_session_control_params control = { 0 };
+	struct rpc_gpu_resume_params resume = { 0 };
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int e;
+
+	if (r->method != RPC_METHOD_SESSION_CONTROL && r->method != RPC_METHOD_GPU_RESUME)
+		return info->lease ? lease_take(a, LEASE_FREE, r, err) :
+		       info->right == RPC_RIGHT_CONTROL ? session_check_control(a, err) : 0;
+	e = rpc_json_parse(params, size, &obj, err);
+	if (e < 0)
+		return e;
+	rpc_decoder_init_strict(&d, arena, err);
+	e = r->method == RPC_METHOD_GPU_RESUME ? rpc_gpu_resume_params_decode(&d, obj, &resume) :
+						 rpc_session_control_params_decode(&d, obj, &control);
+	rpc_json_put(obj);
+	if (e < 0)
+		return e;
+	if (r->method == RPC_METHOD_GPU_RESUME)
+		return lease_take(a, resume.has_force && resume.force ? LEASE_BY_FORCE : LEASE_FREE,
+				  r, err);
+	if (control.take)
+		return lease_take(a, control.has_force && control.force ? LEASE_BY_FORCE :
+									  LEASE_FROM_SILENT,
+				  r, err);
+	e = session_check_control(a, err);
+	if (e == 0)
+		lease_give_back(a);
+	return e;
+}
+
 /* Answered by the worker of the session that the params name. */
 static int run_session(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
 		       struct agent_err *err)
@@ -278,10 +323,8 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 	a = conn_attachment(r->conn, id);
 	if (!a || !a->established)
 		return no_session(err, id);
-	if (info->lease)
-		e = session_take_lease(a, err);
-	else if (info->right == RPC_RIGHT_CONTROL)
-		e = session_check_control(a, err);
+	lease_note_call(a, r->method);
+	e = settle_lease(r, a, arena, params, size, err);
 	if (e < 0)
 		return e;
 	if (info->right == RPC_RIGHT_CONTROL)

@@ -41,6 +41,8 @@ static const struct argv_option options[] = {
 	  "most connections of a user" },
 	{ "sessions-per-user", 0, ARGV_U32, &front.sessions_per_user_max, "N",
 	  "most sessions of a user, for agent.hello" },
+	{ "silent-holder-ms", 0, ARGV_U32, &front.silent_holder_ms, "MS",
+	  "others may take the lease of who asks for nothing for this time" },
 	{ "idle-ms", 0, ARGV_U32, &front.idle_ms, "MS", "report idleness after this time" },
 	{ "user", 0, ARGV_FLAG, &front.user_mode, NULL, "unprivileged mode" },
 	{ "verbose", 0, ARGV_FLAG, &verbose, NULL, "log more" },

@@ -31,6 +31,10 @@ struct request {
 	uint64_t call_id;  /**< Waiting for a worker. */
 	uint32_t pid;	   /**< session.attach, process.doctor. */
 	bool control;	   /**< session.attach asked for the lease. */
+	int want;	   /**< How much: enum lease_want. */
+	bool has_taken;	   /**< Somebody lost the lease for it; see lease.h. */
+	struct rpc_taken_control taken;
+	uint64_t taken_since_ns; /**< His queues were suspended then; 0: none, or .taken tells how long. */
 	char *params;	   /**< Text for an inspect worker that is being started. */
 	int early_fd;	   /**< What an adapter has to read first; -1: none. */
 	int answer_fd;	   /**< Goes to the client with the result; -1: none. */

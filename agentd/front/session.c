@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
+#include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
 #include "agentd/front/suspensions.h"
@@ -42,7 +43,7 @@ static void channel_writable(int fd, short what, void *user)
 		event_add(s->write_event, NULL);
 }
 
-static void kill_worker(struct session *s)
+void session_kill(struct session *s)
 {
 	if (!s->killed)
 		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
@@ -51,7 +52,8 @@ static void kill_worker(struct session *s)
 
 static void session_free(struct session *s)
 {
-	struct event *const events[] = { s->read_event, s->write_event, s->end_timer };
+	struct event *const events[] = { s->read_event, s->write_event, s->end_timer,
+					 s->undo_timer };
 
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
 		if (events[i])
@@ -87,7 +89,7 @@ static void end_expired(int fd, short what, void *user)
 	}
 
 	log_warning("worker for process %u does not leave: killed", s->pid);
-	kill_worker(s);
+	session_kill(s);
 }
 
 void session_close(struct session *s)
@@ -124,7 +126,8 @@ struct session *session_create(struct front *f, const struct ipc_started *starte
 	s->read_event = event_new(f->base, take_channel, EV_READ | EV_PERSIST, channel_readable, s);
 	s->write_event = event_new(f->base, take_channel, EV_WRITE, channel_writable, s);
 	s->end_timer = event_new(f->base, -1, 0, end_expired, s);
-	if (!s->read_event || !s->write_event || !s->end_timer ||
+	s->undo_timer = event_new(f->base, -1, 0, lease_undo_expired, s);
+	if (!s->read_event || !s->write_event || !s->end_timer || !s->undo_timer ||
 	    event_add(s->read_event, NULL) < 0) {
 		session_free(s);
 		return NULL;
@@ -169,6 +172,7 @@ struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc
 	a->session = s;
 	a->rights = rights;
 	a->number = ++s->last_client;
+	a->asked_ns = clock_now_ns();
 	notices_init(&a->notices);
 	LIST_INSERT_HEAD(&s->attachments, a, in_session);
 	LIST_INSERT_HEAD(&conn->attachments, a, in_conn);
@@ -197,19 +201,27 @@ static int send_head(struct session *s, const struct ipc_head *head, const char 
 }
 
 /* Without these a target would stay suspended, or withhold faults, for somebody who is gone. */
-static void tell_left(struct session *s, uint32_t client, bool was_writer)
+static void send_or_kill(struct session *s, const struct ipc_head *head)
 {
-	int r = send_head(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client }, NULL,
-			  -1);
-
-	if (r == 0 && was_writer)
-		r = send_head(s, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL, -1);
+	int r = send_head(s, head, NULL, -1);
 
 	if (r < 0) {
 		log_warning("session %s: worker takes no messages (%s): killed", s->id,
 			    strerror(-r));
-		kill_worker(s);
+		session_kill(s);
 	}
+}
+
+void session_lease_lost(struct session *s, enum rpc_resume_reason why)
+{
+	send_or_kill(s, &(struct ipc_head){ .type = IPC_LEASE_LOST, .number = why });
+}
+
+static void tell_left(struct session *s, uint32_t client, bool was_writer)
+{
+	send_or_kill(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client });
+	if (was_writer)
+		session_lease_lost(s, RPC_RESUME_REASON_CLIENT_LOST);
 }
 
 void session_leave(struct attachment *a)
@@ -242,22 +254,6 @@ int session_check_control(const struct attachment *a, struct agent_err *err)
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
 			     "ask the owner of the process or an administrator",
 			     "you may look at process %u, but not control it", a->session->pid);
-}
-
-int session_take_lease(struct attachment *a, struct agent_err *err)
-{
-	struct session *s = a->session;
-	int r = session_check_control(a, err);
-
-	if (r < 0)
-		return r;
-	if (s->writer && s->writer != a->conn)
-		return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL,
-				     "wait until that client has left",
-				     "process %u is controlled by pid %d (uid %u)", s->pid,
-				     (int)s->writer->pid, s->writer->uid);
-	s->writer = a->conn;
-	return 0;
 }
 
 static struct attachment *attachment_of(struct session *s, const struct conn *c)
@@ -309,7 +305,7 @@ static void call_expired(int fd, short what, void *user)
 		return;
 	}
 	if (stuck)
-		kill_worker(s);
+		session_kill(s);
 	agent_err_set(&err, RPC_ERROR_TIMEOUT, 0, rpc_methods[r->method].name,
 		      !stuck ? "other calls came first: send fewer at once"
 		      : s->kind == IPC_KIND_STORE
@@ -354,6 +350,7 @@ static void call_with(struct session *s, struct request *r, const char *params, 
 				 .id = ++s->front->last_call,
 				 .flags = flags | (fd >= 0 ? IPC_FLAG_FD : 0) |
 					  (s->writer ? IPC_FLAG_HOLDER : 0) |
+					  (r->conn && r->conn->admin ? IPC_FLAG_ADMIN : 0) |
 					  (s->writer && s->writer == r->conn ? IPC_FLAG_WRITER : 0),
 				 .client = a ? a->number : 0,
 				 .holder_uid = s->writer ? s->writer->uid : 0,
@@ -453,12 +450,12 @@ static void answered(struct session *s, struct ipc_message *m)
 	bool attach = r && r->method == RPC_METHOD_SESSION_ATTACH;
 
 	s->heard_ns = clock_now_ns();
-	if (!r)
-		return; /* answered with a timeout already */
+	if (!lease_answered(s, m->head.id) || !r)
+		return; /* not true, or answered with a timeout already */
 	if (m->head.type == IPC_REPLY) {
 		if (attach && a)
 			a->established = true;
-		request_reply_message(r, m);
+		lease_reply(r, m);
 		rest(s);
 		return;
 	}
@@ -606,10 +603,13 @@ static void finish(struct session *s)
 							 .reason = s->reason };
 	auto_out struct out text = { 0 };
 
+	lease_over(s);
 	while (!LIST_EMPTY(&s->calls)) {
 		struct request *r = LIST_FIRST(&s->calls);
 		struct agent_err err = { 0 };
 
+		if (lease_reply_killed(s, r))
+			continue;
 		end_error(s, r->method, &err);
 		if (s->attach_error && r->method == RPC_METHOD_SESSION_ATTACH)
 			request_fail_text(r, s->attach_error, s->attach_error_size);
@@ -672,7 +672,7 @@ static bool receive(struct session *s)
 	}
 	if (r < 0) {
 		log_error("session %s: %s from its worker: killed", s->id, strerror(-r));
-		kill_worker(s);
+		session_kill(s);
 	}
 	/* End of file without IPC_OVER: spawn will say how the worker ended. */
 	close_channel(s);

@@ -13,6 +13,16 @@
 
 #define SESSION_ID_SIZE 16
 
+/** Somebody has lost the writer lease, and the worker has not said yet that all is undone (lease.h). */
+struct lease_loss {
+	bool open;
+	uint64_t call_id; /**< The answer to this call says so. */
+	uint64_t end_ns;  /**< Without it the worker is killed then. */
+	uint32_t client;  /**< Number of the attachment that lost it. */
+	uint32_t by_pid, by_uid;
+	enum rpc_control_reason reason;
+};
+
 struct session {
 	LIST_ENTRY(session) link;
 	struct front *front;
@@ -34,6 +44,9 @@ struct session {
 	struct event *end_timer;
 	struct attachment_list attachments;
 	struct conn *writer;
+	uint64_t renewals; /**< Of the suspension that lasts. */
+	struct lease_loss loss;
+	struct event *undo_timer;
 	struct conn *client; /**< Of a store process: whose requests it serves. */
 	struct request_list calls;   /**< Sent to the worker. */
 	uint32_t last_client;	     /**< Number of the last attachment. */
@@ -63,8 +76,10 @@ void session_check_needed(struct session *s);
 void session_leave(struct attachment *a);
 /** May it change anything?  @return 0, or negative with @p err. */
 int session_check_control(const struct attachment *a, struct agent_err *err);
-/** @return 0, or negative with @p err naming the holder. */
-int session_take_lease(struct attachment *a, struct agent_err *err);
+/** The holder has lost the lease: the worker is to undo what he may not leave behind. */
+void session_lease_lost(struct session *s, enum rpc_resume_reason why);
+/** The worker does not do what it must: spawn kills it, and the kernel lets the target run. */
+void session_kill(struct session *s);
 
 /** Forward a request to the worker; it is answered from now on. */
 void session_call(struct session *s, struct request *r, const char *params, size_t size,

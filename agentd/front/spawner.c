@@ -10,6 +10,7 @@
 #include "agentd/front/adapters.h"
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
+#include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -220,7 +221,8 @@ static int enter_session(struct request *r, const struct ipc_started *m, struct 
 	a = session_attach(s, r->conn, (enum ipc_right)m->rights);
 	if (!a)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	e = r->control ? session_take_lease(a, err) : 0;
+	a->user_ns = m->user_ns;
+	e = r->control ? lease_take(a, (enum lease_want)r->want, r, err) : 0;
 	if (e < 0 && !a->established)
 		session_leave(a);
 	return e;

@@ -66,6 +66,7 @@ void suspensions_take(struct session *s, const struct ipc_message *m)
 {
 	const size_t head = offsetof(struct ipc_suspension, queues);
 	const size_t size = (size_t)m->head.size;
+	uint64_t since_ns;
 
 	if (!s->suspension)
 		s->suspension = calloc(1, sizeof(*s->suspension));
@@ -75,7 +76,10 @@ void suspensions_take(struct session *s, const struct ipc_message *m)
 		log_error("session %s: a message of its worker is malformed", s->id);
 		return;
 	}
+	since_ns = s->suspension->since_ns;
 	memcpy(s->suspension, m->text, size);
+	if (s->suspension->since_ns != since_ns)
+		s->renewals = 0;
 	/* What the worker says comes from a process that parses strangers' memory. */
 	if (s->suspension->n_queues > (size - head) / sizeof(s->suspension->queues[0]))
 		s->suspension->n_queues =
@@ -117,6 +121,7 @@ void suspensions_describe(const struct session *s, struct rpc_session_info *ret)
 		.n_queues = u->n_queues,
 		.lease_left_ms = u->lease_end_ns ? (uint32_t)clock_left_ms(u->lease_end_ns) : 0,
 		.suspended_us = sum_ns(now, 0, u->since_ns) / 1000,
+		.renewals = s->renewals,
 	};
 }
 

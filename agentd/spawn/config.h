@@ -29,6 +29,8 @@ struct config {
 	/* [limits] */
 	uint32_t connections, connections_per_user;
 	uint32_t sessions, sessions_per_user;
+	uint32_t max_suspended_ms; /**< Longest stop of a target's queues; 0: none for administrators. */
+	uint32_t silent_holder_ms; /**< Then others of the same user may take control. */
 	/* [kfd] */
 	char kfd_device[PATH_MAX];
 	char kfd_sysfs[PATH_MAX];

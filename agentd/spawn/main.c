@@ -274,10 +274,12 @@ static int open_listener(struct spawn *s)
 static void front_exec(const struct spawn *s, int sock)
 {
 	char uid[12], gid[12], admin[12], connections[12], per_user[12], sessions[12], idle[12];
+	char silent[12];
 	const char *argv[] = { s->front_program, "--uid", uid, "--gid", gid, "--admin-gid", admin,
 			       "--connections", connections, "--connections-per-user", per_user,
-			       "--sessions-per-user", sessions, "--idle-ms", idle, NULL, NULL, NULL };
-	size_t n = 15;
+			       "--sessions-per-user", sessions, "--idle-ms", idle,
+			       "--silent-holder-ms", silent, NULL, NULL, NULL };
+	size_t n = 17;
 	int listen_fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 32);
 	sigset_t none;
 
@@ -289,6 +291,7 @@ static void front_exec(const struct spawn *s, int sock)
 	snprintf(per_user, sizeof(per_user), "%u", s->config.connections_per_user);
 	snprintf(sessions, sizeof(sessions), "%u", s->config.sessions_per_user);
 	snprintf(idle, sizeof(idle), "%u", s->config.idle_exit_ms);
+	snprintf(silent, sizeof(silent), "%u", s->config.silent_holder_ms);
 	if (opt.user)
 		argv[n++] = "--user";
 	if (opt.verbose)
@@ -386,6 +389,7 @@ static void tell_limits(struct spawn *s, bool serve_on)
 				      .connections_per_user = s->config.connections_per_user,
 				      .sessions_per_user = s->config.sessions_per_user,
 				      .idle_ms = s->config.idle_exit_ms,
+				      .silent_holder_ms = s->config.silent_holder_ms,
 				      .admin_gid = s->rules.admin_gid,
 				      .serve_on = serve_on };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,14 +103,14 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 					     [IPC_KIND_RESCUE] = "rescue",
 					     [IPC_KIND_LOOK] = "look" };
 	const int from[] = { guard, channel, k->target_pidfd, k->undo_fd };
-	char pid[12], session[12], timeout[12], uid[12], gid[12];
+	char pid[12], session[12], timeout[12], uid[12], gid[12], suspended[12];
 	const char *argv[] = { w->program, "--kind", kinds[start->kind],
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
 			       "--kfd", w->config->kfd_device, "--kfd-sysfs", w->config->kfd_sysfs,
 			       "--cuda-library", w->config->cuda_library,
-			       NULL, NULL, NULL, NULL };
-	size_t n = 19;
+			       "--max-suspended-ms", suspended, NULL, NULL, NULL, NULL };
+	size_t n = 21;
 	sigset_t none;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
@@ -117,6 +118,7 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 	snprintf(timeout, sizeof(timeout), "%u", start->timeout_ms);
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(gid, sizeof(gid), "%u", peer->gid);
+	snprintf(suspended, sizeof(suspended), "%u", w->config->max_suspended_ms);
 	if (peer->admin)
 		argv[n++] = "--admin";
 	if (peer->observer)
@@ -269,6 +271,17 @@ static bool is_being_rescued(const struct workers *w, pid_t target)
 	return false;
 }
 
+/* Who is told apart by it has a user of the same number elsewhere. */
+static uint64_t user_ns_of(const struct access_peer *peer)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)peer->pid);
+	/* Looked at while the peer lived: the number was not somebody else's. */
+	return stat(path, &st) == 0 && is_alive(peer->pidfd) ? st.st_ino : 0;
+}
+
 static void start_session(struct workers *w, const struct ipc_start *start,
 			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
 {
@@ -288,6 +301,7 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 	}
 	if (!authorise(w, peer, (pid_t)start->pid, pidfd, ret))
 		return;
+	ret->user_ns = user_ns_of(peer);
 	found = find_target(w, (pid_t)start->pid);
 	if (found) {
 		ret->worker = found->id;

@@ -154,7 +154,7 @@ static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (!t->ops->suspend || !t->ops->resume)
 		return unsupported(err, "suspend");
 	/* Before the queues stop, so that nothing stands between a stop and its end. */
-	session_set_lease(s, lease_ms);
+	lease_ms = suspension_lease(s, lease_ms);
 	r = t->ops->suspend(t, params->has_queues ? params->queues : NULL, params->n_queues,
 			    params->has_grace ? params->grace : 0, arena, &results, &n, err);
 	if (!t->n_suspended)
@@ -180,7 +180,7 @@ static int do_renew(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		return 0;
 	ret->lease_ms = params->has_lease_ms ? params->lease_ms : LEASE_MS_DEFAULT;
 	ret->suspended = (uint32_t)s->target->n_suspended;
-	session_set_lease(s, ret->lease_ms);
+	ret->lease_ms = suspension_lease(s, ret->lease_ms);
 	return 0;
 }
 
@@ -422,7 +422,19 @@ static int do_forward(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return t->ops->forward(t, &what, err);
 }
 
+/* Front has done it, and told us before if there was something to undo: this says that it is. */
+static int do_control(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_session_control_params *params,
+		      struct rpc_session_control_result *ret, struct agent_err *err)
+{
+	const struct session *s = ctx;
+
+	ret->control = s->call.flags & IPC_FLAG_WRITER;
+	return 0;
+}
+
 const struct rpc_session_handlers session_handlers = {
+	.session_control = do_control,
 	.runtime_info = do_runtime_info,
 	.gpu_devices = do_devices,
 	.gpu_queues = do_queues,

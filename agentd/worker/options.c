@@ -36,6 +36,8 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 		{ "pid", 0, ARGV_U32, &o.pid, "PID", "target" },
 		{ "session", 0, ARGV_U32, &o.session, "N", "number of the session" },
 		{ "timeout-ms", 0, ARGV_U32, &o.timeout_ms, "MS", "time to attach" },
+		{ "max-suspended-ms", 0, ARGV_U32, &o.max_suspended_ms, "MS",
+		  "longest stop of queues at once" },
 		{ "peer-uid", 0, ARGV_U32, &o.peer_uid, "UID", "user of the client" },
 		{ "peer-gid", 0, ARGV_U32, &o.peer_gid, "GID", "group of the client" },
 		{ "kfd", 0, ARGV_STRING, &o.kfd_device, "PATH", "KFD device" },

@@ -15,6 +15,7 @@ struct worker_options {
 	pid_t pid;	  /**< Target, or 0. */
 	uint32_t session; /**< Its id is "s" followed by this. */
 	uint32_t timeout_ms;
+	uint32_t max_suspended_ms; /**< Of queues at once; 0: no limit for administrators. */
 	uint64_t deadline_ns; /**< Monotonic: start + timeout_ms. */
 	uid_t peer_uid;
 	gid_t peer_gid;

@@ -342,7 +342,7 @@ static void client_left(struct session *s, uint32_t client)
 	session_work_end(s);
 }
 
-static void lease_lost(struct session *s)
+static void lease_lost(struct session *s, enum rpc_resume_reason why)
 {
 	struct target *t = s->target;
 	size_t n = t->n_suspended;
@@ -352,6 +352,8 @@ static void lease_lost(struct session *s)
 	session_undo_begin(s);
 	if (s->core_user == CORE_CLIENT)
 		s->core_user = CORE_NOBODY;
+	/* A client that stays, without the lease, holds nothing back any more. */
+	subscribers_release(&s->subscribers);
 	if (target_undo(t, t->lease_mark, &err) < 0)
 		log_error("session %u: undo after the writer left: %s: the session ends, the kernel undoes it",
 			  s->options->session, err.message);
@@ -362,7 +364,7 @@ static void lease_lost(struct session *s)
 	session_work_end(s);
 	suspension_sync(s);
 	if (n > t->n_suspended)
-		notify_resumed(s, RPC_RESUME_REASON_CLIENT_LOST, n - t->n_suspended, since_ns);
+		notify_resumed(s, why, n - t->n_suspended, since_ns);
 }
 
 static void on_message(struct session *s, struct ipc_message *m)
@@ -376,7 +378,7 @@ static void on_message(struct session *s, struct ipc_message *m)
 			serve_method(s, m);
 	} else if (m->head.type == IPC_LEASE_LOST) {
 		if (s->target)
-			lease_lost(s);
+			lease_lost(s, (enum rpc_resume_reason)m->head.number);
 	} else if (m->head.type == IPC_CLIENT_LEFT) {
 		client_left(s, m->head.client);
 	} else {
@@ -478,7 +480,7 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	if ((r < 0 || t->n_suspended) && !t->ended)
 		target_undo_failed(t, r);
 	if (n > t->n_suspended)
-		notify_resumed(s, RPC_RESUME_REASON_LEASE_EXPIRED, n - t->n_suspended, since_ns);
+		notify_resumed(s, suspension_end_reason(s), n - t->n_suspended, since_ns);
 	check_ended(s);
 }
 
@@ -693,7 +695,8 @@ static void cleanup(struct session *s)
 {
 	struct event *const events[] = { s->readable,     s->writable,    s->guard_read,
 					 s->target_event, s->target_exit, s->child,
-					 s->term,         s->lease,       s->no_call };
+					 s->term,         s->lease,       s->no_call,
+					 s->soon };
 
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		if (events[i])

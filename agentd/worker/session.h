@@ -32,6 +32,9 @@ struct session {
 	struct event *readable, *writable, *guard_read, *target_event, *target_exit, *child, *term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
+	struct event *soon; /**< The longest stop of the queues is nearly over. */
+	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
+	bool lease_is_last; /**< The lease ends with it. */
 	uint64_t undo_armed_until_ns; /**< The guard is armed for an undo that begins before. */
 	struct ipc_head call;  /**< The call being handled. */
 	int call_fd; /**< Came along with it, made by front; -1: none, or taken. */

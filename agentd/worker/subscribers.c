@@ -51,6 +51,12 @@ int subscribers_set(struct subscribers *s, const struct subscriber *who)
 	return 0;
 }
 
+void subscribers_release(struct subscribers *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->list[i].hold = false;
+}
+
 struct subscriber subscribers_sum(const struct subscribers *s)
 {
 	struct subscriber sum = { 0 };

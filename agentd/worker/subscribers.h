@@ -29,6 +29,8 @@ void subscribers_deinit(struct subscribers *s);
 int subscribers_set(struct subscribers *s, const struct subscriber *who);
 /** @return whether it had asked for anything. */
 bool subscribers_remove(struct subscribers *s, uint32_t client);
+/** Nobody holds exceptions back any more. */
+void subscribers_release(struct subscribers *s);
 /** All together: every exception, the longest look, hold if one holds. */
 struct subscriber subscribers_sum(const struct subscribers *s);
 

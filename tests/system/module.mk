@@ -10,6 +10,7 @@ hooks_probe_src := tests/system/hooks_probe.c
 hooks_probe_libs := spawn agentd base
 hooks_probe_ldlibs := -linih -lcap -lseccomp
 system_tests += tests/system/test_hooks.py tests/system/test_suspend.py tests/system/test_undo.py tests/system/test_journal.py
+system_tests += tests/system/test_hooks.py tests/system/test_suspend.py tests/system/test_lease.py tests/system/test_journal.py
 
 # The debugger API alone, for test_cudbgshim.py.
 test_programs += cudbgshim_probe

@@ -143,6 +143,12 @@ def who_does_what_is_recorded():
         got = journal.wait("CONTROL", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_SESSION=session, **me)
         assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front", got
         s.rpc.call("gpu.resume", session=session)
+        taker = s.connect()
+        s.attach(rpc=taker, force=True)
+        got = journal.wait("TAKEN", OBJECT_PID=s.app.pid, GPU_AGENT_SESSION=session, GPU_AGENT_FROM_UID=0,
+                           GPU_AGENT_FROM_PID=os.getpid(), GPU_AGENT_REASON="forced", **me)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front" and got["PRIORITY"] == "6", got
+        taker.call("session.detach", session=session)
         name = s.rpc.call("gpu.snapshot", session=session, record=True)["record"]
         got = journal.wait("RECORD", OBJECT_PID=s.app.pid, GPU_AGENT_RECORD=name, GPU_AGENT_PID=s.app.pid, GPU_AGENT_UID=0)
         assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-store" and got["GPU_AGENT_VENDOR"] == "amd", got

@@ -403,15 +403,17 @@ static void lease_is_renewed(void)
 
 static void lost_writer(void)
 {
+	const struct ipc_head lost = { .type = IPC_LEASE_LOST,
+				       .number = RPC_RESUME_REASON_CLIENT_LOST };
 	struct scene s;
 
 	attach(&s);
 	call(&s, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\",\"lease_ms\":60000}");
 	expect(&s, IPC_REPLY, RPC_METHOD_GPU_SUSPEND, NULL);
-	TEST_EQ(ipc_link_send(&s.front, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL), 0);
+	TEST_EQ(ipc_link_send(&s.front, &lost, NULL), 0);
 	expect(&s, IPC_NOTIFY, RPC_NOTIFICATION_GPU_RESUMED, "\"reason\":\"client_lost\"");
 	/* Nothing to resume: nothing to say. */
-	TEST_EQ(ipc_link_send(&s.front, &(struct ipc_head){ .type = IPC_LEASE_LOST }, NULL), 0);
+	TEST_EQ(ipc_link_send(&s.front, &lost, NULL), 0);
 	call(&s, RPC_METHOD_SESSION_ATTACH, "");
 	expect(&s, IPC_REPLY, RPC_METHOD_SESSION_ATTACH, NULL);
 	finish(&s, 0, "SUD");
