@@ -6,6 +6,7 @@
  * @file adapter.h
  * The parts of the debug adapter among themselves.
  *
+ *	alive.c       whether somebody still sits at the editor
  *	stream.c      bytes, framing, the loop, which request is next
  *	message.c     answers and events
  *	paths.c       paths, which may be URIs
@@ -81,6 +82,12 @@ struct dap_registers {
 
 struct disasm;
 
+/** Signs of somebody who uses the editor; times are monotonic. */
+struct dap_alive {
+	uint64_t proof_ns; /**< The last one. */
+	uint64_t event_ns; /**< When the editor was told something that it reacts to by itself. */
+};
+
 enum dap_state {
 	DAP_NEW,	 /**< Nothing but initialize is understood. */
 	DAP_INITIALIZED, /**< attach may come. */
@@ -126,6 +133,8 @@ struct dap {
 	char why_no_control[240];
 	bool paused;
 	uint64_t renew_ns, stop_end_ns;
+	struct dap_alive alive;
+	uint32_t stop_idle_ms; /**< Queues run again so long after the last sign; 0: never for that. */
 	struct dap_snapshot *snap;
 	uint32_t generation; /**< Of snap; part of every reference handed out. */
 	bool exception_pending;
@@ -142,6 +151,19 @@ struct dap {
 	bool watching;	  /**< Watch points are set. */
 	bool subscribed;
 };
+
+/* alive.c */
+
+#define DAP_STOP_IDLE_MS     60000u
+#define DAP_STOP_IDLE_MAX_MS 600000u
+
+/** An event goes to the editor. */
+void dap_alive_event(struct dap_alive *a, const char *event, uint64_t now_ns);
+/** A request came from it.  @param context  Of `evaluate`, or "". */
+void dap_alive_request(struct dap_alive *a, const char *command, const char *context,
+		       uint64_t now_ns);
+/** When it will have been idle for @p idle_ms; UINT64_MAX for 0. */
+uint64_t dap_alive_end_ns(const struct dap_alive *a, uint32_t idle_ms);
 
 /* stream.c */
 
@@ -224,6 +246,8 @@ int dap_session_continue(struct dap *d, struct agent_err *err);
 /** Tell the editor that the queues run again. */
 void dap_continued(struct dap *d);
 int dap_need_control(struct dap *d, struct agent_err *err);
+/** From whoever has it. */
+int dap_session_take_control(struct dap *d, struct agent_err *err);
 /** It is a core file: nothing in it runs. */
 static inline bool dap_is_core(const struct dap *d)
 {
@@ -375,5 +399,7 @@ int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err);
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err);
+int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out *body,
+			 struct agent_err *err);
 
 #endif /* DAP_ADAPTER_H */

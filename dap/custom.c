@@ -109,3 +109,17 @@ int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
 			     "wave: the group of this thread has no such wave");
 }
+
+/* From another client of the same user, or as an administrator. */
+int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out *body,
+			 struct agent_err *err)
+{
+	int r = dap_session_take_control(d, err);
+
+	if (r < 0)
+		return r;
+	out_char(body, '{');
+	dap_put_bool(body, "control", d->control);
+	out_char(body, '}');
+	return 0;
+}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "dap/adapter.h"
 
 /* Number of errors that are shown as they are (DebugProtocol.Message.id). */
@@ -87,6 +88,7 @@ void dap_event(struct dap *d, const char *event, const struct out *body)
 {
 	auto_out struct out o;
 
+	dap_alive_event(&d->alive, event, clock_now_ns());
 	begin(d, &o, "event");
 	dap_put_str(&o, "event", event);
 	put_body(&o, body);

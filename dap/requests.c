@@ -120,6 +120,9 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 	if (r == 0)
 		r = number_arg(args, "maxStopMs", 1, STOP_MAX_MS, &d->max_stop_ms, &ignored, err);
 	if (r == 0)
+		r = number_arg(args, "stopIdleMs", 0, DAP_STOP_IDLE_MAX_MS, &d->stop_idle_ms, &ignored,
+			       err);
+	if (r == 0)
 		r = number_arg(args, "maxThreads", 1, DAP_THREADS_MAX, &d->max_threads, &ignored,
 			       err);
 	if (r == 0)
@@ -303,6 +306,7 @@ static const struct dap_handler handlers[] = {
 	{ "writeMemory", no_writing, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
 	{ "gpuAgent/groups", dap_gpu_groups, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "gpuAgent/waves", dap_gpu_waves, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "gpuAgent/takeControl", dap_gpu_take_control, DAP_WHEN_TURN, false, DAP_ATTACHED },
 	{ "gpuAgent/focus", dap_gpu_focus, DAP_WHEN_TURN, true, DAP_ATTACHED },
 };
 /* clang-format on */

@@ -43,12 +43,13 @@ static int connect_agent(struct dap *d, struct agent_err *err)
 	return 0;
 }
 
-static int attach_with(struct dap *d, bool control, struct agent_err *err)
+static int attach_with(struct dap *d, bool control, bool force, struct agent_err *err)
 {
 	/* In a core there is one process, whatever its number is here. */
 	const struct rpc_session_attach_params p = { .pid = dap_is_core(d) ? 1 : d->pid,
 						     .has_control = !dap_is_core(d),
-						     .control = control, .has_timeout_ms = true,
+						     .control = control, .has_force = force,
+						     .force = force, .has_timeout_ms = true,
 						     .timeout_ms = ATTACH_MS };
 	struct rpc_session_attach_result result;
 	int r = rpc_client_session_attach(d->client, &p, &d->arena, &result, err);
@@ -57,6 +58,10 @@ static int attach_with(struct dap *d, bool control, struct agent_err *err)
 		return r;
 	str_copy(d->session, sizeof(d->session), result.session);
 	d->control = control && result.control;
+	if (result.has_taken)
+		dap_output(d, "important", "Control was taken from process %u (user %u)%s",
+			   result.taken.pid, result.taken.uid,
+			   result.taken.queues ? "; the queues that it had stopped run again" : "");
 	return 0;
 }
 
@@ -67,10 +72,10 @@ static int attach(struct dap *d, struct agent_err *err)
 	int r;
 
 	if (dap_is_core(d))
-		return attach_with(d, false, err);
-	r = attach_with(d, true, &control);
+		return attach_with(d, false, false, err);
+	r = attach_with(d, true, false, &control);
 	if (r < 0 && (control.code == RPC_ERROR_BUSY || control.code == RPC_ERROR_NOT_PERMITTED)) {
-		r = attach_with(d, false, err);
+		r = attach_with(d, false, false, err);
 		str_copy(d->why_no_control, sizeof(d->why_no_control), control.message);
 	} else if (r < 0) {
 		*err = control;
@@ -155,15 +160,27 @@ void dap_session_begin(struct dap *d)
 	dap_session_announce(d);
 }
 
+static int nothing_runs(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+			     "nothing runs in a core file");
+}
+
+int dap_session_take_control(struct dap *d, struct agent_err *err)
+{
+	if (dap_is_core(d))
+		return nothing_runs(err);
+	return d->control ? 0 : attach_with(d, true, true, err);
+}
+
 /* Who held the process at first may have left since. */
 int dap_need_control(struct dap *d, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
 
 	if (dap_is_core(d))
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "nothing runs in a core file");
-	if (d->control || attach_with(d, true, &why) == 0)
+		return nothing_runs(err);
+	if (d->control || attach_with(d, true, false, &why) == 0)
 		return 0;
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, NULL, NULL,
 			     "this session may only look: %.180s", why.message);
@@ -368,11 +385,38 @@ void dap_continued(struct dap *d)
 	dap_event(d, "continued", &body);
 }
 
+/* Who is not there cannot say that the queues shall run: they do, and somebody else may have control. */
+static void let_go(struct dap *d)
+{
+	const struct rpc_session_control_params p = { .session = d->session };
+	struct rpc_session_control_result result;
+	struct agent_err err = { 0 };
+	bool watched = d->watching;
+	int r;
+
+	d->paused = d->has_exception = d->control = d->watching = false;
+	r = rpc_client_session_control(d->client, &p, &d->arena, &result, &err);
+	if (d->leave || d->eof)
+		return;
+	/* Without a renewal the lease ends, whatever became of the call. */
+	if (r < 0)
+		say_failure(d, "give control back", &err);
+	dap_output(d, "important",
+		   "Nothing was asked for in %u s: the queues run again, and this session has no control "
+		   "until it pauses them%s (stopIdleMs)",
+		   d->stop_idle_ms / 1000, watched ? "; data breakpoints are off" : "");
+	dap_continued(d);
+}
+
 void dap_session_renew(struct dap *d)
 {
 	struct agent_err err = { 0 };
 	uint32_t lease_ms = lease_left(d);
 
+	if (clock_now_ns() >= dap_alive_end_ns(&d->alive, d->stop_idle_ms)) {
+		let_go(d);
+		return;
+	}
 	/* At the end of the budget the lease ends by itself, and the agent says so. */
 	if (clock_left_ms(d->renew_ns))
 		return;
@@ -415,13 +459,43 @@ static void on_resumed(struct dap *d, const struct rpc_client_notification *n)
 	dap_continued(d);
 }
 
+static void on_control_lost(struct dap *d, const struct rpc_client_notification *n)
+{
+	struct rpc_control_lost_params p;
+
+	if (decode(n, &rpc_control_lost_params_struct, &d->arena, &p) < 0 ||
+	    strcmp(p.session, d->session) != 0)
+		return;
+	d->control = d->watching = false;
+	dap_output(d, "important",
+		   "Process %u (user %u) has taken control: this session may only look", p.by_pid,
+		   p.by_uid);
+	if (d->paused)
+		dap_continued(d);
+	d->paused = d->has_exception = false;
+}
+
+static void on_resume_soon(struct dap *d, const struct rpc_client_notification *n)
+{
+	struct rpc_gpu_resume_soon_params p;
+
+	if (d->paused && decode(n, &rpc_gpu_resume_soon_params_struct, &d->arena, &p) == 0)
+		dap_output(d, "important",
+			   "The queues run again in %" PRIu64 " s: the agent allows no longer stop",
+			   p.left_ms / 1000);
+}
+
 static void on_ended(struct dap *d, const struct rpc_client_notification *n)
 {
 	struct rpc_session_ended_params p;
 	const char *why = NULL;
 
-	if (decode(n, &rpc_session_ended_params_struct, &d->arena, &p) == 0)
+	if (decode(n, &rpc_session_ended_params_struct, &d->arena, &p) == 0) {
+		/* Of the one before, which did not answer when control was taken. */
+		if (strcmp(p.session, d->session) != 0)
+			return;
 		why = rpc_enum_name(&rpc_end_reason_enum, p.reason);
+	}
 	dap_output(d, "important", "The session is over: %s", why ? why : "the agent ended it");
 	session_over(d);
 }
@@ -441,6 +515,8 @@ static void on_notification(struct dap *d, const struct rpc_client_notification 
 		void (*run)(struct dap *d, const struct rpc_client_notification *n);
 	} table[] = {
 		{ "gpu.resumed", on_resumed },
+		{ "gpu.resume_soon", on_resume_soon },
+		{ "control.lost", on_control_lost },
 		{ "session.ended", on_ended },
 		{ "exception.raised", on_raised },
 	};

@@ -214,10 +214,20 @@ static void wait_for_turn(struct dap *d, const struct dap_request *q)
 	put_in_queue(d, w);
 }
 
+static void note_life(struct dap *d, const struct dap_request *q)
+{
+	char context[16] = "";
+
+	if (!strcmp(q->command, "evaluate"))
+		(void)dap_json_str(dap_json_get(q->args, "context"), context, sizeof(context));
+	dap_alive_request(&d->alive, q->command, context, clock_now_ns());
+}
+
 static void on_request(struct dap *d, const struct dap_request *q)
 {
 	const struct dap_handler *h = dap_find_handler(q->command);
 
+	note_life(d, q);
 	if (!d->running)
 		rpc_arena_reset(&d->arena);
 	if (!strcmp(q->command, "cancel")) {
@@ -337,7 +347,11 @@ int dap_wait(void *data, int fd, short events, uint64_t deadline_ns)
 
 static uint64_t next_wake(const struct dap *d)
 {
-	return d->paused ? d->renew_ns : clock_deadline_ms(FOREVER_MS);
+	uint64_t idle_ns = dap_alive_end_ns(&d->alive, d->stop_idle_ms);
+
+	if (!d->paused)
+		return clock_deadline_ms(FOREVER_MS);
+	return idle_ns < d->renew_ns ? idle_ns : d->renew_ns;
 }
 
 static void loop(struct dap *d)
@@ -389,6 +403,7 @@ int dap_run(const struct dap_options *o, struct agent_err *err)
 {
 	struct dap d = { .options = o, .err = err, .max_threads = DAP_THREADS_DEFAULT,
 			 .max_stop_ms = o->max_stop_ms < STOP_MAX_MS ? o->max_stop_ms : STOP_MAX_MS,
+			 .stop_idle_ms = DAP_STOP_IDLE_MS,
 			 .lines_from = 1, .columns_from = 1 };
 	int r = fd_set_nonblock(o->out_fd, true);
 

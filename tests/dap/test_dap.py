@@ -575,6 +575,107 @@ def pause_lasts_and_ends():
         assert s.target_state()["suspended_queues"] == 0
 
 
+def react(a):
+    """What an editor asks for by itself when something has stopped."""
+    a.call("threads")
+    frame = a.frame()
+    for scope in a.call("scopes", frameId=frame["id"])["scopes"][:1]:
+        a.variables(scope["variablesReference"])
+
+
+@test
+def an_abandoned_editor_lets_the_gpu_run():
+    """Its process lives, reads and reacts; nobody asks for anything."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid, stopIdleMs=3000)
+        for _ in range(2):
+            a.pause()
+            paused = time.monotonic()
+            react(a)
+            assert s.target_state()["suspended_queues"] == 2
+            a.event("continued")
+            took = time.monotonic() - paused
+            assert s.target_state()["suspended_queues"] == 0
+            assert 2.5 < took < 3 + SLACK_S, took
+            said = a.wait(lambda m: m.get("event") == "output" and "stopIdleMs" in m["body"]["output"], "a console line")
+            assert "no control" in said["body"]["output"], said
+            # Control is free, and comes back with the next pause.
+            other = s.connect()
+            session = s.attach(rpc=other, control=True)
+            other.call("session.detach", session=session)
+        a.finish()
+        runs_on(s)
+
+
+@test
+def who_uses_the_editor_keeps_it_paused():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid, stopIdleMs=2500)
+        a.pause()
+        react(a)
+        begun = time.monotonic()
+        while time.monotonic() < begun + 6:
+            time.sleep(1)
+            # As long after the event as this only a click asks for it.
+            a.call("evaluate", expression="help", context="repl") if time.monotonic() < begun + 2.5 else react(a)
+            assert s.target_state()["suspended_queues"] == 2
+        assert not a.has_event("continued")
+        a.event("continued")
+        a.finish()
+
+
+@test
+def without_a_limit_it_waits_for_the_editor():
+    with scene() as s, Adapter(s.socket) as a:
+        a.call("initialize", adapterID="gpu-agent")
+        for wrong in (-1, 600001, "soon"):
+            assert "stopIdleMs: must be" in a.error("attach", pid=s.app.pid, stopIdleMs=wrong)
+        a.call("attach", pid=s.app.pid, stopIdleMs=0)
+        a.event("initialized")
+        a.call("configurationDone")
+        a.event("thread")
+        a.pause()
+        time.sleep(3)
+        assert s.target_state()["suspended_queues"] == 2 and not a.has_event("continued")
+        a.finish()
+
+
+@test
+def control_is_taken_and_lost():
+    with scene() as s, Adapter(s.socket) as a:
+        session = s.attach(control=True)
+        assert s.rpc.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 2
+        a.start(pid=s.app.pid)
+        assert f"resume --force {s.app.pid}" not in a.error("pause", threadId=1)
+        assert a.call("gpuAgent/takeControl") == {"control": True}
+        assert s.target_state()["suspended_queues"] == 0
+        assert s.rpc.notification("control.lost")["by_pid"] == a.popen.pid
+        a.pause()
+        # And the other way round.
+        assert s.ctl("resume", "--force", s.app.pid).returncode == 0
+        a.event("continued")
+        a.wait(lambda m: m.get("event") == "output" and "has taken control" in m["body"]["output"], "a console line")
+        assert s.target_state()["suspended_queues"] == 0
+        a.finish()
+
+
+@test
+def control_is_taken_from_a_stuck_session():
+    with scene() as s, Adapter(s.socket) as a:
+        session = s.attach(control=True)
+        s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
+        a.start(pid=s.app.pid)
+        a.event("thread")
+        os.kill(s.worker_pids()[0], signal.SIGSTOP)
+        assert a.call("gpuAgent/takeControl") == {"control": True}
+        assert s.target_state()["suspended_queues"] == 0
+        a.pause()
+        assert not a.has_event("terminated")
+        assert s.target_state()["suspended_queues"] == 2
+        a.finish()
+        runs_on(s)
+
+
 @test
 def a_client_that_never_reads_stops_nothing():
     with scene() as s, Adapter(s.socket) as a:

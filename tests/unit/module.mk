@@ -49,6 +49,9 @@ test_ctl_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,format document compare merge watch when,$(eval $(call ctl_test,$(t))))
 
+$(eval $(call unit_test,dap_alive,dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
+test_dap_alive_deps := $(protocol_gen)
+
 define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)

@@ -40,6 +40,19 @@ async function openCore(): Promise<void> {
 		await vscode.debug.startDebugging(undefined, attachTo({ coreFile: files[0].fsPath }, "GPU core"));
 }
 
+/** From another client of the same user, or as an administrator. */
+async function takeControl(): Promise<void> {
+	const session = vscode.debug.activeDebugSession;
+	if (session?.type !== TYPE)
+		return;
+	try {
+		await session.customRequest("gpuAgent/takeControl");
+		vscode.window.setStatusBarMessage("This session controls the GPU process", 5000);
+	} catch (e) {
+		await vscode.window.showErrorMessage((e as Error).message);
+	}
+}
+
 function statusBar(): vscode.StatusBarItem {
 	const item = vscode.window.createStatusBarItem("gpu-agent.attach", vscode.StatusBarAlignment.Left);
 	item.name = "GPU agent";
@@ -63,6 +76,7 @@ export function activate(context: vscode.ExtensionContext): void {
 		vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: adapter }),
 		vscode.commands.registerCommand("gpu-agent.attach", attach),
 		vscode.commands.registerCommand("gpu-agent.openCore", openCore),
+		vscode.commands.registerCommand("gpu-agent.takeControl", takeControl),
 		vscode.commands.registerCommand("gpu-agent.pickProcess", (config?: vscode.DebugConfiguration) =>
 			pickProcess(config?.socket)),
 	);

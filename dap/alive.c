@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An editor goes on living when nobody looks at it any more: a tab is closed, a lid is shut, and the
+ * process that speaks with us stays.  What it does by itself, right after an event, is no sign of
+ * somebody who uses it; everything else that it asks for is.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "dap/adapter.h"
+
+/* In so much time after an event an editor has asked for what it shows. */
+#define REACTION_NS UINT64_C(2000000000)
+
+void dap_alive_event(struct dap_alive *a, const char *event, uint64_t now_ns)
+{
+	/* These two it only shows. */
+	if (strcmp(event, "output") != 0 && !str_starts_with(event, "progress"))
+		a->event_ns = now_ns;
+}
+
+static bool is_reaction(const char *command, const char *context)
+{
+	static const char *const reactions[] = { "threads",	 "stackTrace",	"scopes",
+						 "variables",	 "source",	"disassemble",
+						 "exceptionInfo", "readMemory" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(reactions); i++)
+		if (!strcmp(command, reactions[i]))
+			return true;
+	return !strcmp(command, "evaluate") && !strcmp(context, "watch");
+}
+
+void dap_alive_request(struct dap_alive *a, const char *command, const char *context,
+		       uint64_t now_ns)
+{
+	if (!is_reaction(command, context) || now_ns - a->event_ns >= REACTION_NS)
+		a->proof_ns = now_ns;
+}
+
+uint64_t dap_alive_end_ns(const struct dap_alive *a, uint32_t idle_ms)
+{
+	return idle_ms ? a->proof_ns + idle_ms * UINT64_C(1000000) : UINT64_MAX;
+}
