@@ -9,7 +9,7 @@ endef
 
 $(eval $(call fuzz_target,config,spawn agentd,-linih))
 fuzz_config_deps := $(protocol_gen)
-$(eval $(call fuzz_target,proc_status,agentd))
+$(eval $(call fuzz_target,proc_status,agentd,-lcap))
 $(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
 

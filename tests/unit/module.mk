@@ -15,7 +15,7 @@ $(eval $(call unit_test,spawn_config,spawn agentd base,-linih))
 test_spawn_config_deps := $(protocol_gen)
 $(eval $(call unit_test,spawn_rules,spawn agentd protocol base,-linih $(protocol_ldlibs)))
 test_spawn_rules_deps := $(protocol_gen)
-$(eval $(call unit_test,spawn_watch,spawn agentd base,-linih))
+$(eval $(call unit_test,spawn_watch,spawn agentd base,-linih -lcap))
 test_spawn_watch_deps := $(protocol_gen)
 
 $(eval $(call unit_test,kfdtrap_abi,kfdtrap base))
