@@ -182,7 +182,9 @@ int sim_call_locked(struct sim *s, struct sim_call *call, struct sim_process *ta
 	s->has_partial = i.has_partial;
 	s->partial = i.partial;
 	s->silent = i.silent;
-	r = i.error ? -i.error : run(s, call, target);
+	r = i.error && !i.late ? -i.error : run(s, call, target);
+	if (i.late && r != SIM_LATER)
+		r = -i.error;
 	s->has_partial = s->silent = false;
 	if (r == SIM_LATER)
 		return r;

@@ -245,7 +245,7 @@ static int cmd_inject(struct sim *s, const struct words *w)
 
 	if (w->n < 3 || !sim_op_is_known(w->w[1]) || parse_count(w->w[3], &count))
 		return -EINVAL;
-	if (!strcmp(w->w[0], "errno") ? parse_errno(w->w[2], &error)
+	if (!strcmp(w->w[0], "errno") || !strcmp(w->w[0], "late") ? parse_errno(w->w[2], &error)
 				      : str_to_u64(w->w[2], 0, 600000, &value))
 		return -EINVAL;
 	i = sim_injection_get(s, w->w[1]);
@@ -254,6 +254,7 @@ static int cmd_inject(struct sim *s, const struct words *w)
 	i->count = count;
 	if (error) {
 		i->error = error;
+		i->late = !strcmp(w->w[0], "late");
 	} else if (!strcmp(w->w[0], "delay")) {
 		i->delay_ms = (uint32_t)value;
 	} else {
@@ -407,6 +408,7 @@ static const struct {
 	{ "fail-resume", cmd_fail },
 	{ "fail-activate", cmd_fail_activate },
 	{ "errno", cmd_inject },
+	{ "late", cmd_inject },
 	{ "delay", cmd_inject },
 	{ "partial", cmd_inject },
 	{ "silent", cmd_inject },

@@ -12,8 +12,8 @@
  *	fail-suspend PID QUEUE [N] | fail-suspend gpu GPU [N]      (MES queue, HWS GPU)
  *	fail-resume  PID QUEUE [N] | fail-resume  gpu GPU [N]
  *	fail-activate GPU busy|error|off
- *	errno OP NAME [N] | delay OP MS [N] | partial OP K [N] | silent OP K [N]
- *	    the next N times (one); `partial`: only the first K GPUs of the process are done; `silent`:
+ *	errno OP NAME [N] | late OP NAME [N] | delay OP MS [N] | partial OP K [N] | silent OP K [N]
+ *	    the next N times (one); `late`: fails although it was done; `partial`: only the first K GPUs of the process are done; `silent`:
  *	    so, too, and suspend and resume cannot copy their verdicts back, which no kernel reports
  *	block OP [after] [hard]      next OP hangs (before or after its effects); `hard`: even
  *	                             when its caller is killed

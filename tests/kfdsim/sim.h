@@ -149,7 +149,7 @@ struct sim_injection {
 	uint32_t delay_ms;
 	int error; /**< Positive errno or 0. */
 	bool block_before, block_after, hard;
-	bool has_partial, silent;
+	bool has_partial, silent, late;
 	uint32_t partial;
 };
 
