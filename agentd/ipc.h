@@ -231,6 +231,7 @@ struct ipc_rule {
 	uint32_t key_parts, key_ms;
 	uint32_t n_devices, has_hook;
 	uint32_t hold_ms; /**< LIGHT, FULL: how long an exception may wait for the core. */
+	uint32_t again;	  /**< Tried before: a failure has been told. */
 	uint32_t devices[IPC_RULE_DEVICES_MAX];
 	char name[IPC_RULE_NAME_SIZE]; /**< "": no rule watches any more. */
 };

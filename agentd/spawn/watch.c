@@ -153,6 +153,19 @@ void watches_readable(struct watches *w)
 
 /* ------------------------------------------------------------------ judging ------------------ */
 
+/*
+ * A worker of another agent, which opens the devices only to look at others.  Two agents would watch
+ * each other's workers without end.
+ */
+static bool is_agents_worker(const char *exe)
+{
+	static const char worker[] = "gpu-agent-worker";
+	const char *slash = strrchr(exe, '/'), *name = slash ? slash + 1 : exe;
+
+	return strcmp(name, worker) == 0 ||
+	       (str_starts_with(name, worker) && strcmp(name + strlen(worker), " (deleted)") == 0);
+}
+
 /* What the pidfd holds, as far as rules ask.  @return the rule that has it. */
 static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
 				enum ipc_vendor vendor)
@@ -173,6 +186,8 @@ static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
 	if (n > 0) {
 		exe[n] = '\0';
 		s.exe = exe;
+		if (is_agents_worker(exe))
+			return NULL;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	if (fd_read_file(path, CGROUP_MAX, &cgroup, &size) == 0)
@@ -194,25 +209,34 @@ static void start(struct watches *w, struct watched *i, const struct rule *rule)
 {
 	struct ipc_watch m;
 	auto_close int channel = -1;
-	int r = workers_watch(w->workers, rule, i->pid, i->pidfd, &m, &channel);
+	int r = workers_watch(w->workers, rule, i->pid, i->pidfd, i->failures > 0, &m, &channel);
 
 	i->started_ns = clock_now_ns();
 	if (r < 0) {
-		log_debug("rule %s: process %d: %s", rule->name, (int)i->pid, strerror(-r));
+		log_line(i->failures ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+			 "rule %s: process %d is not watched: %s", rule->name, (int)i->pid,
+			 strerror(-r));
 		failed(i);
 		return;
 	}
+	log_line(i->failures ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "rule %s watches process %d (%s)",
+		 rule->name, (int)i->pid, m.comm);
 	i->state = WATCH_ON;
 	i->worker = m.worker;
 	i->again_at = 0;
 	w->tell(w->ctx, &m, channel);
 }
 
+/*
+ * Each try opens devices, which begins a look that finds the process again: only the first failure,
+ * which may have come too early, does not wait for its time.
+ */
 static bool may_try(const struct watched *i)
 {
-	return i->state == WATCH_FAILED &&
-	       (i->failures <= AGAIN_MAX ||
-		clock_now_ns() - i->started_ns >= UINT64_C(1000000) * AGAIN_SLOW_MS);
+	if (i->state != WATCH_FAILED || i->failures <= 1)
+		return i->state == WATCH_FAILED;
+	return !i->again_at &&
+	       clock_now_ns() - i->started_ns >= UINT64_C(1000000) * AGAIN_SLOW_MS;
 }
 
 void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
@@ -307,6 +331,7 @@ static void judge_again(struct watches *w, struct watched *i)
 	const struct rule *rule = judge(w, i->pid, i->pidfd, i->vendor);
 
 	i->failures = 0;
+	i->again_at = 0;
 	if (i->state == WATCH_ON && rule) {
 		start(w, i, rule);
 	} else if (i->state == WATCH_ON) {

@@ -447,12 +447,13 @@ static struct access_peer agent_peer(void)
 				     .near_user = true, .near_pid = true };
 }
 
-static int tell_rule(struct worker *k, const struct rule *rule)
+static int tell_rule(struct worker *k, const struct rule *rule, bool again)
 {
 	struct ipc_rule m;
 	ssize_t n;
 
 	rules_tell(rule, &m);
+	m.again = again;
 	str_copy(k->rule, sizeof(k->rule), m.name);
 	n = fd_send(k->guard_fd, &m, sizeof(m), NULL, 0);
 	return n < 0 ? (int)n : 0;
@@ -462,7 +463,7 @@ int workers_tell_rule(struct workers *w, uint32_t id, const struct rule *rule)
 {
 	for (struct worker *k = w->first; k; k = k->next)
 		if (k->id == id)
-			return tell_rule(k, rule);
+			return tell_rule(k, rule, false);
 	return -ESRCH;
 }
 
@@ -481,7 +482,7 @@ static int start_by_rule(struct workers *w, pid_t pid, int pidfd, int *ret_chann
 	return r;
 }
 
-int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd,
+int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, bool again,
 		  struct ipc_watch *ret, int *ret_channel)
 {
 	const struct access_peer agent = agent_peer();
@@ -511,8 +512,7 @@ int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pid
 				   .pid = (uint32_t)pid, .target_uid = facts.target_uid };
 	memcpy(ret->comm, facts.comm, sizeof(ret->comm));
 	str_copy(ret->rule, sizeof(ret->rule), rule->name);
-	log_info("rule %s watches process %d (%s)", rule->name, (int)pid, facts.comm);
-	return tell_rule(k, rule);
+	return tell_rule(k, rule, again);
 }
 
 int workers_look(struct workers *w, uint32_t *ret_id)

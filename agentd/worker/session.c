@@ -428,8 +428,9 @@ static void take_rule(struct session *s, const struct ipc_rule *rule)
 	}
 	if (r == 0)
 		return;
-	log_warning("rule %s: process %d is not watched: %s", rule->name, (int)s->options->pid,
-		    s->target ? err.message : s->attach_err.message);
+	log_line(rule->again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+		 "rule %s: process %d is not watched: %s", rule->name, (int)s->options->pid,
+		 s->target ? err.message : s->attach_err.message);
 	over(s, s->target && s->target->ended ? s->target->end_reason : RPC_END_REASON_DETACHED);
 }
 

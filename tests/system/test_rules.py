@@ -1028,5 +1028,33 @@ def people_see_the_watch():
         assert tracer(s.app) == 0, "the vendor's debugger can come"
 
 
+@test
+def another_agents_workers_are_left_alone():
+    """They open the device, as programs do, and each other's workers the agents would watch without end."""
+    with RuleScene() as s:
+        s.agentd.stop()
+        other = s.start("other", [BIN / "gpu-agentd", "--user", "--socket", s.directory / "other.sock", "--kfd",
+                                  s.mount / "kfd", "--kfd-sysfs", s.mount, "--store", s.directory / "others"])
+        other.wait_line("err", "ready on")
+        rpc = Rpc(s.directory / "other.sock")
+        s.clients.append(rpc)
+        s.attach(rpc=rpc)
+        worker = next(p for p in children(other.pid) if status(p).get("Name") == "gpu-agent-worke")
+        s.start_agentd()
+        s.clients.clear()
+        second = s.start_app(PLAIN, name="second")
+        s.wait_watched(second)
+        wait_until(lambda: f"process {s.app.pid} is not watched" in s.agentd.err(), "the other agent has the first one")
+        # Everything that was found then has been judged.
+        time.sleep(1)
+        for words in (f"watches process {worker} ", f"all: process {worker} "):
+            assert words not in s.agentd.err(), s.agentd.err()
+        assert status(worker)["TracerPid"] == "0"
+        # Told once, although it is tried again.
+        assert s.agentd.err().count(f"process {s.app.pid} is not watched") == 1, s.agentd.err()
+        assert s.agentd.err().count(f"watches process {s.app.pid} ") == 1, s.agentd.err()
+        rpc.close()
+
+
 if __name__ == "__main__":
     main(__file__)

@@ -18,7 +18,7 @@
 /* What the test decides, and what it was asked. */
 static struct {
 	uint64_t now;
-	int watch_result, look_result, n_watches, n_looks, n_told;
+	int watch_result, look_result, n_watches, n_new, n_looks, n_told;
 	uint32_t worker, let_go;
 } k;
 
@@ -37,10 +37,11 @@ int clock_left_ms(uint64_t deadline_ns)
 	return deadline_ns > k.now ? (int)((deadline_ns - k.now) / MS) : 0;
 }
 
-int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, struct ipc_watch *ret,
-		  int *ret_channel)
+int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, bool again,
+		  struct ipc_watch *ret, int *ret_channel)
 {
 	k.n_watches++;
+	k.n_new += !again;
 	if (k.watch_result < 0)
 		return k.watch_result;
 	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = ++k.worker, .pid = (uint32_t)pid };
@@ -303,6 +304,42 @@ static void failures_are_tried_less_and_less_often(void)
 	TEST_EQ(run(&f, 0), 300);
 }
 
+/* Each try opens the device, and the look that follows finds the process: that is no reason to try. */
+static void a_try_does_not_bring_about_the_next(void)
+{
+	FIXTURE(f);
+	int tries = 0;
+
+	k.watch_result = -EPERM;
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	for (unsigned ms = 0; ms < 120000; ms += 250) {
+		if (k.n_watches > tries)
+			watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+		tries = k.n_watches;
+		run(&f, 250);
+		/* The second at once, five more at their times within 20 s, then one in each minute. */
+		TEST_ROW_EQ(ms, k.n_watches <= (ms < 1750 ? 3 : ms < 15000 ? 6 : 9), true);
+	}
+	TEST_EQ(k.n_new, 1);
+}
+
+/* The same with workers that start and then cannot attach; a reload tells once more. */
+static void workers_that_end_at_once_are_tried_less_and_less_often(void)
+{
+	FIXTURE(f);
+
+	for (unsigned i = 0; i < 100; i++) {
+		watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+		watches_worker_ended(&f.w, k.worker, true);
+		run(&f, 200);
+		TEST_ROW_EQ(i, k.n_watches <= (i < 8 ? 3 : i < 60 ? 6 : 8), true);
+	}
+	TEST_EQ(k.n_new, 1);
+	watches_configure(&f.w);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_new, 2);
+}
+
 /* Nothing is tried for a process that is gone, nor for one that is released. */
 static void the_dead_and_the_released_are_left_alone(void)
 {
@@ -332,5 +369,6 @@ TEST_SUITE(spawn_watch, TEST(found_once_watched_once), TEST(a_look_under_way_doe
 	   TEST(found_before_the_dead_worker_is_reaped), TEST(found_after_the_dead_worker_was_reaped),
 	   TEST(a_hint_during_a_look_begins_another), TEST(a_look_that_failed_is_repeated),
 	   TEST(a_look_that_cannot_begin_is_repeated), TEST(a_reload_begins_anew),
-	   TEST(failures_are_tried_less_and_less_often),
+	   TEST(failures_are_tried_less_and_less_often), TEST(a_try_does_not_bring_about_the_next),
+	   TEST(workers_that_end_at_once_are_tried_less_and_less_often),
 	   TEST(the_dead_and_the_released_are_left_alone));
