@@ -264,7 +264,8 @@ static int open_stream(struct dump *d, int *ret_fd)
 	rpc_arena_reset(&c->arena);
 	r = ctl_called(c, rpc_client_core_write(c->client, &p, &c->arena, &ret, &c->err));
 	*ret_fd = rpc_client_take_fd(c->client);
-	if (r < 0 && c->err.code == RPC_ERROR_METHOD_NOT_FOUND) {
+	/* A rule that is busy with a core says so again. */
+	if (r < 0 && (c->err.code == RPC_ERROR_METHOD_NOT_FOUND || c->err.code == RPC_ERROR_BUSY)) {
 		c->err = (struct agent_err){ 0 };
 		out_reset(&c->err_json);
 		return 0;

@@ -13,6 +13,7 @@
 
 #include "agentd/access.h"
 #include "agentd/front/adapters.h"
+#include "agentd/front/given.h"
 #include "agentd/front/request.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/session.h"
@@ -127,6 +128,7 @@ void conn_close(struct conn *c)
 		request_orphan(LIST_FIRST(&c->requests));
 	LIST_REMOVE(c, link);
 	f->n_conns--;
+	given_leave(c);
 	conn_free(c);
 	start_idle_timer(f);
 	accept_on(f); /* a descriptor is free again */
@@ -217,6 +219,7 @@ static int write_some(struct conn *c)
 	}
 	evbuffer_drain(c->out, (size_t)n);
 	close(TAKE_FD(c->out_fd));
+	given_sent(c);
 	return (int)n;
 }
 
@@ -342,16 +345,6 @@ void conn_send(struct conn *c, struct out *text)
 		start_writing(c);
 	}
 	update_reading(c);
-}
-
-bool conn_may_send_fd(const struct conn *c)
-{
-	const struct request *r;
-
-	LIST_FOREACH(r, &c->requests, in_conn)
-		if (r->answer_fd >= 0)
-			return false;
-	return c->out_fd < 0;
 }
 
 void conn_send_fd(struct conn *c, struct out *text, int take_fd)

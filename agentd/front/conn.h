@@ -63,6 +63,7 @@ struct conn {
 	struct evbuffer *out;
 	int out_fd;	   /**< To be sent with the byte of `out` that comes behind so many; -1: none. */
 	size_t out_fd_at;
+	bool fd_given; /**< It was sent one before. */
 	size_t batched; /**< Bytes of answers that wait for the rest of their batch. */
 	struct rpc_wire wire;
 	int passed_fd; /**< Came along with what was received last; -1: none. */
@@ -78,11 +79,9 @@ int conn_listen(struct front *f, int listen_fd);
 void conn_send(struct conn *c, struct out *text);
 /**
  * The same with a descriptor, which the client gets with the first byte of the message.
- * @param take_fd  Closed in any case; conn_may_send_fd() said that there is room for it.
+ * @param take_fd  Closed in any case; given_check() said that there is none before it.
  */
 void conn_send_fd(struct conn *c, struct out *text, int take_fd);
-/** One descriptor at a time is on its way to a client. */
-bool conn_may_send_fd(const struct conn *c);
 /**
  * Send one message whose middle part came in a memfd: it is sent from there, without a copy.
  * @param body  With a mapping, which is taken over.

@@ -72,6 +72,12 @@ struct front {
 	struct front_rule *rules;
 	size_t n_rules;
 
+	/** Descriptors that closed connections of a user have not read (given.h). */
+	struct front_left {
+		uid_t uid;
+		uint32_t n;
+	} left[32];
+
 	struct suspended_target *suspended; /**< What suspending cost targets (suspensions.h). */
 	size_t n_suspended;
 	struct lease_lock lease_locks[LEASE_LOCKS_MAX];

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
+#include "agentd/front/given.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
@@ -264,10 +265,7 @@ static int check_stream(struct request *r, struct agent_err *err)
 		return agent_err_set(err, RPC_ERROR_INVALID_REQUEST, 0, rpc_methods[r->method].name,
 				     "send it as a request of its own",
 				     "no descriptor goes with the answers of a batch, or with none");
-	if (!conn_may_send_fd(r->conn))
-		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, rpc_methods[r->method].name,
-				     "wait for its answer", "another descriptor is on its way to you");
-	return 0;
+	return given_check(r->conn, rpc_methods[r->method].name, err);
 }
 
 /* What a call does to the writer lease before the worker gets it. */

@@ -178,6 +178,39 @@ def one_descriptor_is_on_its_way_at_a_time():
 
 
 @test
+def few_descriptors_are_left_unread():
+    """Sent to connections that the agent closes and whose client keeps them: the kernel lets front have so many only."""
+    with scene() as s:
+        kept = []
+        try:
+            for i in range(12):
+                c = Rpc(s.socket)
+                kept.append(c)
+                session = wait_until(lambda c=c: c.call_raw("session.attach", {"pid": s.app.pid, "control": True}).get("result"),
+                                     "the lease")["session"]
+                c.call("core.begin", session=session, max_stop_ms=STOP_MS)
+                c.send("core.write", session=session)
+                wait_until(lambda c=c: c.sock.recv(1, socket.MSG_PEEK), "the answer")
+                if b"error" in c.sock.recv(1 << 16, socket.MSG_PEEK):
+                    reply = c.read_message()
+                    assert reply["error"]["data"]["name"] == "busy" and "core.read" in reply["error"]["data"]["hint"], reply
+                    break
+                # Its own descriptor is still on its way.
+                c.send("core.write", session=session)
+                c.send_raw(b"Content-Length: x\r\n\r\n" if i % 2 else b"}\n" * 3 + b"\x00" * 10)
+                c.sock.shutdown(socket.SHUT_WR)
+                wait_until(lambda: not s.worker_pids(), "the agent has closed the connection")
+            assert 2 <= i < 8, i
+            c.close()
+            wait_until(lambda: not s.worker_pids(), "the lease is free")
+            assert dump(s, "-o", s.directory / "core").returncode == 0, "it is read instead"
+        finally:
+            for c in kept:
+                c.close()
+        runs(s)
+
+
+@test
 def a_reader_that_stops_is_waited_for_so_long():
     """In the middle: others, the session and the queues go on; then it gets no more, and may ask again."""
     with scene() as s:
