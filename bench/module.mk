@@ -16,3 +16,7 @@ bench_group_src := bench/group.c
 bench_group_deps := $(protocol_gen)
 bench_group_libs := $(worker_libs)
 bench_group_ldlibs := $(worker_ldlibs)
+bench_programs += bench_core
+bench_core_src := bench/core.c
+bench_core_libs := corefile base
+bench_core_ldlibs := $(corefile_ldlibs)
