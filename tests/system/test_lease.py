@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Control of a process can be taken from who has it, by those who may: nobody keeps queues stopped by being silent or stuck."""
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import BIN, PATIENCE, Scene, as_user, main, need_root, status, test, wait_until  # noqa: E402
 
 OWNER, STRANGER = 54101, 54102
+CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
 FORCED_S = 1.0
 LOCK_S = 10
 # The agent drops who has taken no byte for so long (CONN_STALL_S).
@@ -147,7 +150,7 @@ def who_may_look_takes_nothing():
     need_root()
     with Scene(user_mode=False, app_user=OWNER, start_agent=False) as s:
         (s.directory / "agentd.conf").write_text(
-            f"[agent]\nuser = nobody\nsocket_group =\nobserver_group = daemon\n")
+            "[agent]\nuser = nobody\nsocket_group =\nobserver_group = daemon\n")
         s.start_agentd(user_mode=False)
         _, session = hold(s)
 
@@ -160,6 +163,39 @@ def who_may_look_takes_nothing():
 
         as_user(STRANGER, observer, groups=[1])
         assert stopped(s) == 4
+
+
+@test
+def the_same_number_elsewhere_is_another_user():
+    """A user in a namespace of his own is less than outside: he takes nothing from there."""
+    with scene(app=None) as s:
+        holder, outside = connect(s), connect(s)
+
+        def inside():
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # changing ids has made its files in /proc root's
+            if libc.unshare(CLONE_NEWUSER) < 0:
+                print(f"  no user namespaces: {os.strerror(ctypes.get_errno())}")
+                return
+            for name, text in (("setgroups", "deny"), ("uid_map", f"{OWNER} {OWNER} 1"), ("gid_map", f"{OWNER} {OWNER} 1")):
+                pathlib.Path("/proc/self", name).write_text(text)
+            app = s.start_app("runtime on; queues 4; spin")
+            try:
+                session = s.attach(pid=app.pid, rpc=holder, control=True)
+                assert holder.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 4
+                rpc = s.connect()
+                error = rpc.error("session.attach", pid=app.pid, force=True)
+                assert error.name == "busy" and "administrator" in error.hint, (error, error.hint)
+                assert holder.call("session.list")["sessions"][0]["suspension"]["queues"]
+                # The same in the holder's own namespace.
+                assert outside.call("session.attach", pid=app.pid, force=True)["taken"]["queues"] == 4
+            finally:
+                app.stop(signal.SIGKILL)
+
+        shutil.copy(s.app_program, s.directory)
+        s.app_program = s.directory / s.app_program.name
+        os.chmod(s.directory, 0o777)
+        as_user(OWNER, inside)
 
 
 @test
