@@ -12,6 +12,17 @@
 
 #include "base/cleanup.h"
 
+/* The headers of the oldest distributions that we build on lack these. */
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+#define DRAIN_SIZE   ((size_t)16 * 1024)
+#define DRAIN_ROUNDS 4096 /* of a sender whose buffer is larger than any that users may have */
+
 int fd_reserve_stdio(void)
 {
 	int fd;
@@ -164,6 +175,70 @@ ssize_t fd_recv_stream(int sock, void *data, size_t size, int *ret_fd)
 	    c->cmsg_len >= CMSG_LEN(sizeof(int)))
 		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
 	return n;
+}
+
+int fd_refuse_rights(int sock)
+{
+	static const int without[] = { SO_PASSRIGHTS, SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD };
+	const int off = 0, on = 1;
+
+	/*
+	 * The last three of them, which a listener may have from a service manager, would make every
+	 * message look as if it brought descriptors.  What a kernel does not know, it does not do.
+	 */
+	for (size_t i = 0; i < ARRAY_SIZE(without); i++)
+		(void)setsockopt(sock, SOL_SOCKET, without[i], &off, sizeof(off));
+	return setsockopt(sock, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)) < 0 ? -errno : 0;
+}
+
+static ssize_t receive(int sock, void *data, size_t size, int flags, bool *ret_rights)
+{
+	struct iovec iov = { .iov_base = data, .iov_len = size };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, flags);
+	while (n < 0 && errno == EINTR);
+	*ret_rights = n >= 0 && (msg.msg_flags & MSG_CTRUNC);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t fd_recv_plain(int sock, void *data, size_t size)
+{
+	bool rights;
+	ssize_t n = receive(sock, data, size, MSG_PEEK, &rights);
+
+	if (rights)
+		return -EBADMSG;
+	if (n <= 0)
+		return n;
+	/* No byte more than was seen: what came meanwhile may bring a descriptor. */
+	return receive(sock, data, (size_t)n, 0, &rights);
+}
+
+int fd_end_stream(int sock)
+{
+	char buf[DRAIN_SIZE];
+	ssize_t n;
+
+	/* From now on a sender gets EPIPE: nothing comes behind what is seen here. */
+	if (shutdown(sock, SHUT_RDWR) < 0 && errno != ENOTCONN)
+		return -errno;
+	for (unsigned i = 0; i < DRAIN_ROUNDS; i++) {
+		n = fd_recv_plain(sock, buf, sizeof(buf));
+		if (n == 0 || n == -EAGAIN)
+			return 0;
+		/* Told once; the rest is still there. */
+		if (n < 0 && n != -ECONNRESET)
+			return (int)n;
+	}
+	return -EFBIG;
+}
+
+bool fd_is_memfd(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
 int fd_write_all(int fd, const void *data, size_t size)

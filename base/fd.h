@@ -47,6 +47,30 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_f
  */
 ssize_t fd_recv_stream(int sock, void *data, size_t size, int *ret_fd);
 
+/**
+ * Prepare a Unix stream socket whose other end belongs to somebody less trusted, or a socket that
+ * listens for such: the kernel refuses descriptors that are sent to it (from Linux 6.16 on), and an
+ * urgent byte stays in the stream, where fd_recv_plain() sees what it brings.  Accepted sockets take
+ * over only the first.
+ * @return 0 or -errno.
+ */
+int fd_refuse_rights(int sock);
+/**
+ * Receive bytes from such a stream, and never a descriptor.  Neither receiving one nor letting the
+ * kernel drop it is safe: the last close of a file of somebody else may block for as long as he likes.
+ * @return bytes received, 0 at end of file, -EAGAIN, -EBADMSG: descriptors lie among what comes next,
+ *         or right behind it; nothing was received, and the socket must not be closed here; other -errno.
+ */
+ssize_t fd_recv_plain(int sock, void *data, size_t size);
+/**
+ * End such a stream and empty it, so that closing it cannot block.  For a socket that nobody else reads.
+ * @return 0, -EBADMSG: descriptors lie in it, and the socket must not be closed here; other -errno: the
+ *         same.
+ */
+int fd_end_stream(int sock);
+/** A memory file: closing it never blocks, whoever made it. */
+bool fd_is_memfd(int fd);
+
 /** Write everything to a blocking descriptor.  @return 0 or -errno. */
 int fd_write_all(int fd, const void *data, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -381,6 +382,88 @@ static void text_is_made_printable(void)
 	}
 }
 
+/* Whatever the order, what brings a descriptor stays where it is; plain bytes before it are read. */
+static void plain_streams_take_no_descriptor(void)
+{
+	static const struct {
+		const char *plain; /* sent first, as one message */
+		int flags;	   /* of the message with the descriptor */
+		const char *behind;
+	} rows[] = {
+		{ NULL, 0, NULL },	    { NULL, 0, "b" },	    { "abc", 0, NULL },
+		{ "abc", 0, "b" },	    { NULL, MSG_OOB, NULL }, { NULL, MSG_OOB, "b" },
+		{ "abc", MSG_OOB, NULL },   { "abc", MSG_OOB, "b" },
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char got[16], control[CMSG_SPACE(sizeof(int))] = { 0 };
+		char x = 'x';
+		struct iovec iov = { .iov_base = &x, .iov_len = 1 };
+		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+				      .msg_controllen = sizeof(control) };
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		int pair[2], pipes[2];
+		ssize_t n;
+
+		TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+		TEST_EQ_FATAL(pipe2(pipes, O_NONBLOCK), 0);
+		/* All but the refusal, which the kernel may not know. */
+		TEST_EQ(setsockopt(pair[1], SOL_SOCKET, SO_OOBINLINE, &(int){ 1 }, sizeof(int)), 0);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &pipes[0], sizeof(int));
+		if (rows[i].plain)
+			TEST_EQ(send(pair[0], rows[i].plain, 3, 0), 3);
+		TEST_EQ(sendmsg(pair[0], &msg, rows[i].flags), 1);
+		close(pipes[0]);
+		if (rows[i].behind)
+			TEST_EQ(send(pair[0], rows[i].behind, 1, 0), 1);
+		n = fd_recv_plain(pair[1], got, sizeof(got));
+		CU_ASSERT_TRUE(n == -EBADMSG || (n == 3 && rows[i].plain));
+		if (n > 0)
+			n = fd_recv_plain(pair[1], got, sizeof(got));
+		TEST_EQ(n, -EBADMSG);
+		TEST_EQ(fd_end_stream(pair[1]), -EBADMSG);
+		/* Its only reader is still the one that lies there. */
+		TEST_EQ(write(pipes[1], "x", 1), 1);
+		TEST_EQ(send(pair[0], "y", 1, MSG_NOSIGNAL), -1);
+		TEST_EQ(errno, EPIPE);
+		close(pair[0]);
+		close(pair[1]);
+		TEST_EQ(write(pipes[1], "x", 1), -1);
+		close(pipes[1]);
+	}
+}
+
+static void plain_streams_are_read_and_emptied(void)
+{
+	static char data[48 * 1024];
+	char got[8];
+	int pair[2], memfd = memfd_create("t", MFD_CLOEXEC);
+
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+	/* A service manager may have set this, and its sockets are not told from others. */
+	TEST_EQ(setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)), 0);
+	TEST_EQ(fd_refuse_rights(pair[1]), 0);
+	TEST_EQ(fd_recv_plain(pair[1], got, sizeof(got)), -EAGAIN);
+	TEST_EQ(send(pair[0], "abc", 3, 0), 3);
+	TEST_EQ(fd_recv_plain(pair[1], got, 2), 2);
+	TEST_EQ(fd_recv_plain(pair[1], got, sizeof(got)), 1);
+	TEST_EQ(send(pair[0], "o", 1, MSG_OOB), 1);
+	TEST_EQ(fd_recv_plain(pair[1], got, sizeof(got)), 1);
+	TEST_EQ(send(pair[0], data, sizeof(data), 0), sizeof(data));
+	TEST_EQ(fd_end_stream(pair[1]), 0);
+	TEST_EQ(fd_recv_plain(pair[1], got, sizeof(got)), 0);
+	close(pair[1]);
+	TEST_EQ(recv(pair[0], got, sizeof(got), 0), 0); /* and not that the connection was reset */
+	close(pair[0]);
+	CU_ASSERT_TRUE(fd_is_memfd(memfd));
+	CU_ASSERT_FALSE(fd_is_memfd(STDERR_FILENO));
+	close(memfd);
+}
+
 TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(out_is_bounded_and_sticky), TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
@@ -389,4 +472,5 @@ TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(truncated_messages_leak_no_descriptor), TEST(lost_peers_bring_no_descriptor),
 	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
 	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
-	   TEST(deadlines_round_up));
+	   TEST(deadlines_round_up),
+	   TEST(plain_streams_take_no_descriptor), TEST(plain_streams_are_read_and_emptied));
