@@ -6,7 +6,8 @@
  * @file ipc.h
  * Messages between the three processes of the daemon (picture: docs/ARCHITECTURE.md).
  *
- *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch, ipc_rule_name, ipc_limits
+ *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch, ipc_rule_name, ipc_limits,
+ *	                    ipc_drop, ipc_closer, ipc_ping
  *	front  <-> worker   struct ipc_head + text; text above IPC_INLINE_MAX as a sealed memfd; with
  *	                    IPC_FLAG_FD and a short text a socket made by front
  *	worker  -> spawn    struct ipc_guard
@@ -84,6 +85,7 @@ enum ipc_type {
 	IPC_START = 1, /**< struct ipc_start; the client's socket; for an adapter, what IPC_FD_EARLY is. */
 	IPC_NOTE,      /**< struct ipc_note. */
 	IPC_HOOKS,     /**< struct ipc_hooks; the client's socket; the document of a test. */
+	IPC_DROP,      /**< struct ipc_drop; a socket that front must not be the last to close. */
 	/* spawn -> front */
 	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
 	IPC_ENDED,   /**< struct ipc_ended. */
@@ -91,6 +93,8 @@ enum ipc_type {
 	IPC_WATCH,   /**< struct ipc_watch; one descriptor (channel) when a worker was made. */
 	IPC_RULE_NAME, /**< struct ipc_rule_name. */
 	IPC_LIMITS, /**< struct ipc_limits. */
+	IPC_CLOSER, /**< struct ipc_closer. */
+	IPC_PING,   /**< struct ipc_ping: front shall answer at once, with IPC_NOTE_PONG. */
 	/* front -> worker: struct ipc_head */
 	IPC_CALL,
 	IPC_LEASE_LOST, /**< Undo what the writer may not leave behind; `number` is the enum rpc_resume_reason. */
@@ -123,6 +127,8 @@ enum ipc_note_kind {
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: worker id that does not answer. */
 	IPC_NOTE_RELEASE,   /**< value: worker id whose process no rule is to watch any more. */
+	IPC_NOTE_DROPPED,   /**< What the last IPC_DROP brought is closed on front's side. */
+	IPC_NOTE_PONG,	    /**< value: number of the ping. */
 };
 
 struct ipc_start {
@@ -187,6 +193,33 @@ struct ipc_note {
 	uint32_t kind;
 	uint32_t value;
 	uint32_t pad;
+};
+
+/**
+ * Descriptors of a stranger lie in a socket: whoever closes it last drops them, and may have to wait
+ * for that as long as the stranger likes.  A process that is good for nothing else does it, and nobody
+ * waits for that one.  One at a time; the next when IPC_CLOSER has answered.
+ */
+struct ipc_drop {
+	uint32_t type;
+	uint32_t uid; /**< Whose; comes back in ipc_closer. */
+};
+
+enum ipc_closer_kind {
+	IPC_CLOSER_HOLDS = 1, /**< It has the socket: front closes its own, and says so. */
+	IPC_CLOSER_FAILED,    /**< There is none now: front keeps the socket. */
+	IPC_CLOSER_ENDED,     /**< One of that user has ended; not an answer. */
+};
+
+struct ipc_closer {
+	uint32_t type;
+	uint32_t kind; /**< enum ipc_closer_kind. */
+	uint32_t uid;
+};
+
+struct ipc_ping {
+	uint32_t type;
+	uint32_t number; /**< A new one each time. */
 };
 
 /** What a hook shall find in its environment, as far as the worker knows it: words of the target. */

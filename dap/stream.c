@@ -21,7 +21,7 @@
 #define CHUNK		  ((size_t)64 << 10)
 #define WAITING_MAX	  256u
 #define WAITING_BYTES_MAX ((size_t)4 << 20)
-/* An editor that does not take this much is not asked for more. */
+/* Descriptors are nothing that an editor sends: they end the conversation. */
 #define BACKLOG_MAX	  ((size_t)1 << 20)
 /* The last words to an editor that does not read. */
 #define FAREWELL_MS	  1000
@@ -290,13 +290,24 @@ static void take(struct dap *d, const void *data, size_t n)
 		lose_track(d);
 }
 
+/* Descriptors are nothing that an editor sends: they end the conversation. */
+static ssize_t receive(struct dap *d)
+{
+	ssize_t n = fd_recv_plain(d->options->in_fd, d->chunk, CHUNK);
+
+	if (n != -ENOTSOCK)
+		return n;
+	n = read(d->options->in_fd, d->chunk, CHUNK);
+	return n < 0 ? -errno : n;
+}
+
 static void read_some(struct dap *d)
 {
-	ssize_t n = read(d->options->in_fd, d->chunk, CHUNK);
+	ssize_t n = receive(d);
 	const char *body;
 	size_t size;
 
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+	if (n == -EINTR || n == -EAGAIN)
 		return;
 	if (n <= 0) {
 		d->eof = true;

@@ -13,6 +13,7 @@
 
 #include "agentd/access.h"
 #include "agentd/front/adapters.h"
+#include "agentd/front/closing.h"
 #include "agentd/front/given.h"
 #include "agentd/front/request.h"
 #include "agentd/front/rules.h"
@@ -27,6 +28,7 @@
 #define READ_SIZE	(64 * 1024)
 #define REFERENCE_MIN	(16 * 1024) /* larger texts are not copied into the send buffer */
 #define ACCEPT_RETRY_MS 200
+#define NOBODY		((uid_t)-1)
 #define KEPT_FDS	32 /* not for connections: channels to workers, texts in memfds */
 /* Of all clients, whose request is not complete yet. */
 #define PASSED_MAX 8
@@ -104,9 +106,10 @@ static void conn_free(struct conn *c)
 	if (c->out)
 		evbuffer_free(c->out);
 	rpc_wire_deinit(&c->wire);
+	/* The adapter may still read from the editor, and is no more trusted than he is. */
 	if (c->peer_fd != c->fd)
-		close(c->peer_fd);
-	close(c->fd);
+		closing_hand_over(c->front, c->peer_fd, c->uid);
+	closing_end(c->front, c->fd, c->uid);
 	free(c);
 }
 
@@ -478,18 +481,16 @@ static bool end_of_input(struct conn *c)
 static bool read_some(struct conn *c)
 {
 	static char buf[READ_SIZE];
-	int passed_fd;
 	ssize_t n;
 
 	if (c->backlog && !take_messages(c))
 		return true;
-	n = fd_recv_stream(c->fd, buf, sizeof(buf), &passed_fd);
+	n = fd_recv_plain(c->fd, buf, sizeof(buf));
 	if (n == -EAGAIN)
 		return true;
-	if (passed_fd >= 0) {
-		drop_passed_fd(c);
-		c->passed_fd = passed_fd;
-	}
+	if (n == -EBADMSG && !conn_unsent(c))
+		refuse_framing(c, RPC_ERROR_INVALID_REQUEST, "send none; an older client needs an update",
+			       "the agent takes no descriptors");
 	if (n < 0 || (n > 0 && rpc_wire_feed(&c->wire, buf, (size_t)n) < 0)) {
 		conn_close(c);
 		return false;
@@ -528,11 +529,13 @@ void conn_hold(struct conn *c)
 
 int conn_hand_over(struct conn *c, int take_fd)
 {
+	int r = fd_refuse_rights(take_fd);
+
 	unwatch(c);
 	c->fd = take_fd;
 	rpc_wire_deinit(&c->wire);
 	rpc_wire_init(&c->wire, 0);
-	return watch(c);
+	return r < 0 ? r : watch(c);
 }
 
 static unsigned count_user(const struct front *f, uid_t uid)
@@ -545,7 +548,7 @@ static unsigned count_user(const struct front *f, uid_t uid)
 	return n;
 }
 
-static void reject(int fd, const char *why)
+static void reject(struct front *f, int take_fd, uid_t uid, const char *why)
 {
 	auto_out struct out text = { 0 }, frame = { 0 };
 	struct agent_err err = { 0 };
@@ -556,8 +559,8 @@ static void reject(int fd, const char *why)
 	out_init(&frame, 1024);
 	rpc_message_error(&text, NULL, 0, &err);
 	rpc_wire_write(&frame, RPC_WIRE_LINES, text.data, text.size);
-	(void)fd_send(fd, frame.data, frame.size, NULL, 0);
-	close(fd);
+	(void)fd_send(take_fd, frame.data, frame.size, NULL, 0);
+	closing_end(f, take_fd, uid);
 }
 
 static struct conn *conn_create(struct front *f, int take_fd, const struct access_peer *peer)
@@ -565,7 +568,7 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		close(take_fd);
+		closing_end(f, take_fd, peer->uid);
 		return NULL;
 	}
 	c->front = f;
@@ -628,16 +631,19 @@ void conn_set_limits(struct front *f, const struct ipc_limits *m)
 
 static void welcome(struct front *f, int fd)
 {
-	struct access_peer peer;
+	struct access_peer peer = { .uid = NOBODY };
 
-	if (read_peer(f, fd, &peer) < 0) {
-		close(fd);
+	/* Before anything is read, or the socket closed. */
+	if (fd_refuse_rights(fd) < 0 || read_peer(f, fd, &peer) < 0) {
+		closing_end(f, fd, peer.uid);
 		return;
 	}
 	if (f->n_conns >= f->connections_max || is_one_of_the_last(fd))
-		reject(fd, "the agent has too many connections");
+		reject(f, fd, peer.uid, "the agent has too many connections");
 	else if (count_user(f, peer.uid) >= f->connections_per_user_max)
-		reject(fd, "your user has too many connections to the agent");
+		reject(f, fd, peer.uid, "your user has too many connections to the agent");
+	else if (closing_is_blocked(f, peer.uid))
+		reject(f, fd, peer.uid, "descriptors that your user has sent cannot be closed");
 	else if (!conn_create(f, fd, &peer))
 		log_error("out of memory for a connection");
 }

@@ -26,6 +26,7 @@
 struct event;
 struct event_base;
 
+LIST_HEAD(closing_list, closing);
 LIST_HEAD(conn_list, conn);
 LIST_HEAD(session_list, session);
 LIST_HEAD(request_list, request);
@@ -61,6 +62,8 @@ struct front {
 	gid_t admin_gid;
 	bool user_mode;
 
+	struct closing_list closings; /**< Sockets that wait for a process to close them (closing.h). */
+	struct event *closing_retry;
 	struct conn_list conns;
 	uint32_t n_conns;
 	struct session_list sessions;

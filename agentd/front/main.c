@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/front/closing.h"
 #include "agentd/front/conn.h"
 #include "agentd/front/session.h"
 #include "agentd/front/spawner.h"
@@ -63,6 +64,8 @@ static int serve(struct front *f)
 	if (f->base)
 		r = spawner_init(f, IPC_FD_SPAWN);
 	if (r == 0)
+		r = closing_init(f);
+	if (r == 0)
 		r = conn_listen(f, IPC_FD_LISTEN);
 	if (r == 0)
 		r = sandbox_front();
@@ -84,6 +87,7 @@ static void deinit(struct front *f)
 	while (!LIST_EMPTY(&f->sessions))
 		session_destroy(LIST_FIRST(&f->sessions));
 	spawner_deinit(f);
+	closing_deinit(f);
 	suspensions_deinit(f);
 	free(f->rules);
 	if (!f->base)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agentd/front/adapters.h"
+#include "agentd/front/closing.h"
 #include "agentd/front/cores.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/lease.h"
@@ -67,6 +68,13 @@ void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value)
 	const struct ipc_note m = { .type = IPC_NOTE, .kind = kind, .value = value };
 
 	send_message(f, &m, sizeof(m), -1);
+}
+
+void spawner_drop(struct front *f, int fd, uid_t uid)
+{
+	const struct ipc_drop m = { .type = IPC_DROP, .uid = uid };
+
+	send_message(f, &m, sizeof(m), fd);
 }
 
 void spawner_status(struct front *f)
@@ -319,6 +327,8 @@ static int receive(struct front *f)
 		struct ipc_watch watch;
 		struct ipc_rule_name rule;
 		struct ipc_limits limits;
+		struct ipc_closer closer;
+		struct ipc_ping ping;
 	} m;
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds;
@@ -349,6 +359,10 @@ static int receive(struct front *f)
 		rules_named(f, &m.rule);
 	} else if ((size_t)n == sizeof(m.limits) && m.type == IPC_LIMITS && !n_fds) {
 		conn_set_limits(f, &m.limits);
+	} else if ((size_t)n == sizeof(m.closer) && m.type == IPC_CLOSER && !n_fds) {
+		closing_received(f, &m.closer);
+	} else if ((size_t)n == sizeof(m.ping) && m.type == IPC_PING && !n_fds) {
+		spawner_note(f, IPC_NOTE_PONG, m.ping.number);
 	} else {
 		return -EPROTO;
 	}

@@ -20,6 +20,8 @@ void spawner_start_again(struct request *r);
  */
 int spawner_ask_hooks(struct request *r, const char *rule, uint32_t uid, int document_fd);
 void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value);
+/** Ask for a process that closes @p fd, which is kept until closing_received() hears of it. */
+void spawner_drop(struct front *f, int fd, uid_t uid);
 /** Tell spawn the figures for the service status. */
 void spawner_status(struct front *f);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
 
 #define BACKLOG 128
@@ -87,6 +88,9 @@ int listen_open(const char *path, gid_t gid, int *ret_fd, char *error, size_t er
 		r = fd = unix_socket();
 	if (r >= 0)
 		r = bind_with_mode(fd, &addr, gid);
+	/* Before anybody can connect: sockets are what the listener was then. */
+	if (r == 0)
+		r = fd_refuse_rights(fd);
 	if (r == 0)
 		r = listen(fd, BACKLOG) < 0 ? -errno : 0;
 	if (r < 0) {

@@ -26,6 +26,7 @@
 #include "agentd/access.h"
 #include "agentd/ipc.h"
 #include "agentd/privileges.h"
+#include "agentd/spawn/closers.h"
 #include "agentd/spawn/config.h"
 #include "agentd/spawn/heir.h"
 #include "agentd/spawn/hook_requests.h"
@@ -35,6 +36,7 @@
 #include "agentd/spawn/rule_hooks.h"
 #include "agentd/spawn/rules.h"
 #include "agentd/spawn/watch.h"
+#include "agentd/spawn/watchdog.h"
 #include "agentd/spawn/workers.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
@@ -46,6 +48,10 @@
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
 #define STOP_FRONT_MS 2000
+/* What is killed is gone by then, unless the kernel cannot end it: that one is not waited for. */
+#define STOP_KILLED_MS 1000
+/* More than a rescue may take. */
+#define STOP_RELEASES_MS 21000
 #define FRONT_BUSY_MS 1000
 #define FDS_WANTED 8192
 #define LEFTOVERS_SECONDS_MAX 3
@@ -93,8 +99,10 @@ struct spawn {
 	int front_sock;
 	pid_t front_pid;
 	int signal_fd;
-	uint64_t watchdog_at;
+	struct closers closers;
+	struct watchdog watchdog;
 	uint64_t stop_at;  /* stopping: SIGKILL comes then */
+	bool left_workers; /* to the kernel, which does not end them */
 	bool front_failed; /* front ended although nobody asked it to */
 };
 
@@ -250,8 +258,10 @@ static int find_listener(struct spawn *s)
 		log_error("LISTEN_FDS: expected exactly one listening Unix stream socket");
 		return r;
 	}
-	if (s->listen_fd >= 0)
-		return fd_set_nonblock(s->listen_fd, true);
+	if (s->listen_fd >= 0) {
+		r = fd_refuse_rights(s->listen_fd);
+		return r < 0 ? r : fd_set_nonblock(s->listen_fd, true);
+	}
 	if (!opt.user)
 		gid = group_id(s->config.socket_group);
 	r = listen_open(s->config.socket, gid, &s->listen_fd, error, sizeof(error));
@@ -413,6 +423,7 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 {
 	switch (m->kind) {
 	case IPC_NOTE_READY:
+		watchdog_begin(&s->watchdog, notify_watchdog_ms(), clock_now_ns());
 		notify_send("READY=1\nSTATUS=Serving %s", s->config.socket);
 		log_info("ready on %s", s->config.socket);
 		break;
@@ -428,6 +439,13 @@ static void front_note(struct spawn *s, const struct ipc_note *m)
 		break;
 	case IPC_NOTE_RELEASE:
 		watches_release(&s->watches, m->value);
+		break;
+	case IPC_NOTE_DROPPED:
+		closers_go(&s->closers);
+		break;
+	case IPC_NOTE_PONG:
+		if (watchdog_answered(&s->watchdog, m->value, clock_now_ns()))
+			notify_send("WATCHDOG=1");
 		break;
 	}
 }
@@ -505,17 +523,58 @@ static void front_hooks(struct spawn *s, struct ipc_hooks *m, int client_sock, i
 		hook_requests_take(&s->hook_desk, m, client_sock, document_fd);
 }
 
-/* All messages of front start with their type; the sizes differ. */
+/* front keeps its own copy until the answer has come, so that ours is not the last. */
+static void front_drop(struct spawn *s, const struct ipc_drop *m, int *take_fd)
+{
+	struct ipc_closer answer = { .type = IPC_CLOSER, .kind = IPC_CLOSER_FAILED, .uid = m->uid };
+
+	if (*take_fd >= 0 && closers_start(&s->closers, *take_fd, m->uid) == 0) {
+		*take_fd = -1;
+		answer.kind = IPC_CLOSER_HOLDS;
+	}
+	send_front(s, &answer, sizeof(answer), -1);
+}
+
+union front_message {
+	uint32_t type;
+	struct ipc_start start;
+	struct ipc_hooks hooks;
+	struct ipc_note note;
+	struct ipc_drop drop;
+};
+
+/*
+ * A client's socket and, perhaps, a text in memory: closing those does not block, front has them too.
+ * Who the client is comes from this socket alone; front itself may be anybody's by now.
+ */
+static bool are_front_fds(const struct spawn *s, const int *fds, size_t n)
+{
+	if (n && !access_is_client(fds[0], &s->address))
+		return false;
+	return n < 2 || (n == 2 && fd_is_memfd(fds[1]));
+}
+
+/* All messages of front start with their type; the sizes differ.  @param lost  Its descriptors are. */
+static int take_message(struct spawn *s, union front_message *m, size_t n, int *fds, size_t n_fds,
+			bool lost)
+{
+	if (n == sizeof(m->start) && m->type == IPC_START && (n_fds || lost))
+		front_start(s, &m->start, fds[0], fds[1]);
+	else if (n == sizeof(m->hooks) && m->type == IPC_HOOKS && (n_fds || lost))
+		front_hooks(s, &m->hooks, fds[0], fds[1]);
+	else if (n == sizeof(m->drop) && m->type == IPC_DROP && (n_fds == 1 || lost))
+		front_drop(s, &m->drop, &fds[0]);
+	else if (n == sizeof(m->note) && m->type == IPC_NOTE && !n_fds)
+		front_note(s, &m->note);
+	else
+		return -EPROTO;
+	return 0;
+}
+
 static int front_message(struct spawn *s)
 {
-	union {
-		uint32_t type;
-		struct ipc_start start;
-		struct ipc_hooks hooks;
-		struct ipc_note note;
-	} m;
-	int fds[FD_MESSAGE_MAX];
-	auto_close int fd = -1, document_fd = -1;
+	union front_message m;
+	int fds[FD_MESSAGE_MAX] = { -1, -1, -1, -1 }, r;
 	size_t n_fds;
 	ssize_t n;
 	bool lost;
@@ -525,31 +584,48 @@ static int front_message(struct spawn *s)
 	/* Of those that bring a descriptor. */
 	lost = n == -EMFILE;
 	if (lost)
-		n = m.type == IPC_START ? sizeof(m.start) : sizeof(m.hooks);
+		n = m.type == IPC_START ? sizeof(m.start) :
+		    m.type == IPC_DROP	? sizeof(m.drop) : sizeof(m.hooks);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
-	while (n_fds > 2)
-		close(fds[--n_fds]);
-	fd = n_fds > 0 ? fds[0] : -1;
-	document_fd = n_fds > 1 ? fds[1] : -1;
-	/* Who the client is comes from this socket alone; front itself may be anybody's by now. */
-	if (fd >= 0 && !access_is_client(fd, &s->address))
+	if (!are_front_fds(s, fds, n_fds)) {
+		for (size_t i = 0; i < n_fds; i++)
+			closers_close_foreign(fds[i]);
 		return -EPROTO;
-	if ((size_t)n == sizeof(m.start) && m.type == IPC_START && (fd >= 0 || lost))
-		front_start(s, &m.start, fd, document_fd);
-	else if ((size_t)n == sizeof(m.hooks) && m.type == IPC_HOOKS && (fd >= 0 || lost))
-		front_hooks(s, &m.hooks, fd, document_fd);
-	else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE)
-		front_note(s, &m.note);
-	else
-		return -EPROTO;
-	return 0;
+	}
+	r = take_message(s, &m, (size_t)n, fds, n_fds, lost);
+	for (size_t i = 0; i < n_fds; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return r;
 }
 
-static void front_readable(struct spawn *s)
+/* Clients' sockets may be in what nobody has received. */
+static void close_front(struct spawn *s)
+{
+	if (s->front_sock >= 0)
+		closers_close(&s->closers, TAKE_FD(s->front_sock));
+}
+
+static void front_gone(struct spawn *s, const char *why)
+{
+	if (!s->stop_at) {
+		log_error("front is gone (%s): stopping", why);
+		s->front_failed = true;
+		stop(s);
+	}
+	close_front(s);
+}
+
+static void front_readable(struct spawn *s, short events)
 {
 	int r;
 
+	/* Of one that is gone only spawn would have what it sent. */
+	if (events & (POLLHUP | POLLERR)) {
+		front_gone(s, strerror(EPIPE));
+		return;
+	}
 	while ((r = front_message(s)) == 0)
 		;
 	if (r == -EAGAIN)
@@ -558,19 +634,23 @@ static void front_readable(struct spawn *s)
 		log_error("front breaks the protocol: killed");
 		kill(s->front_pid, SIGKILL);
 	}
-	if (!s->stop_at) {
-		log_error("front is gone (%s): stopping", strerror(-r));
-		s->front_failed = true;
-		stop(s);
-	}
-	close(s->front_sock);
-	s->front_sock = -1;
+	front_gone(s, strerror(-r));
+}
+
+static void closer_ended(struct spawn *s, int64_t uid)
+{
+	const struct ipc_closer m = { .type = IPC_CLOSER, .kind = IPC_CLOSER_ENDED,
+				      .uid = (uint32_t)uid };
+
+	if (uid != CLOSERS_NOBODY && s->front_sock >= 0)
+		send_front(s, &m, sizeof(m), -1);
 }
 
 static void reap(struct spawn *s)
 {
 	struct ipc_ended ended;
 	int status;
+	int64_t uid;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -583,6 +663,8 @@ static void reap(struct spawn *s)
 			}
 		} else if (hooks_reaped(&s->hooks, pid, status)) {
 			continue;
+		} else if (closers_reaped(&s->closers, pid, &uid)) {
+			closer_ended(s, uid);
 		} else if (workers_reaped(&s->workers, pid, status, &ended)) {
 			watches_worker_ended(&s->watches, ended.worker,
 					     ended.how == IPC_HOW_CLEAN);
@@ -632,46 +714,90 @@ static void signals_readable(struct spawn *s)
 	}
 }
 
+/* So long after what was begun at `stop_at`? */
+static bool is_over(const struct spawn *s, uint32_t ms)
+{
+	return clock_left_ms(s->stop_at + ms * UINT64_C(1000000)) == 0;
+}
+
+static bool wait_for_workers(struct spawn *s)
+{
+	if (!s->workers.first || s->left_workers)
+		return false;
+	if (is_over(s, 0))
+		workers_signal(&s->workers, SIGKILL);
+	if (!is_over(s, STOP_KILLED_MS))
+		return true;
+	log_error("a worker cannot be killed: it is left to the kernel");
+	workers_leave(&s->workers);
+	s->left_workers = true;
+	return false;
+}
+
+static bool wait_for_front(struct spawn *s)
+{
+	if (s->front_sock >= 0) {
+		close_front(s); /* front leaves at end of file */
+		s->stop_at = clock_deadline_ms(STOP_FRONT_MS);
+	}
+	if (!s->front_pid)
+		return false;
+	if (is_over(s, 0))
+		kill(s->front_pid, SIGKILL);
+	if (!is_over(s, STOP_KILLED_MS))
+		return true;
+	log_error("front cannot be killed: it is left to the kernel");
+	return false;
+}
+
 /* Escalate while stopping.  @return false when nothing is left to wait for. */
 static bool stop_step(struct spawn *s)
 {
-	bool late = clock_left_ms(s->stop_at) == 0;
-
-	if (s->workers.first) {
-		if (late)
-			workers_signal(&s->workers, SIGKILL);
+	if (wait_for_workers(s))
 		return true;
-	}
 	/* A manager would kill them with us; they end by themselves. */
-	if (s->workers.releases || (hooks_is_busy(&s->hooks) && !late))
+	if ((s->workers.releases && !is_over(s, STOP_RELEASES_MS)) ||
+	    (hooks_is_busy(&s->hooks) && !is_over(s, 0)))
 		return true;
-	if (s->front_sock >= 0) {
-		close(s->front_sock); /* front leaves at end of file */
-		s->front_sock = -1;
-		s->stop_at = clock_deadline_ms(STOP_FRONT_MS);
-		late = false;
-	}
-	if (s->front_pid && late)
+	return wait_for_front(s);
+}
+
+static void look_at_watchdog(struct spawn *s)
+{
+	const struct ipc_ping ping = { .type = IPC_PING, .number = s->watchdog.number + 1 };
+
+	if (s->stop_at)
+		return;
+	switch (watchdog_due(&s->watchdog, clock_now_ns())) {
+	case WATCHDOG_ASK:
+		/* One that takes no messages is as silent as any. */
+		(void)fd_send(s->front_sock, &ping, sizeof(ping), NULL, 0);
+		break;
+	case WATCHDOG_STUCK:
+		log_error("front does not answer: killed");
+		s->front_failed = true;
 		kill(s->front_pid, SIGKILL);
-	return s->front_pid != 0;
+		stop(s);
+		break;
+	case WATCHDOG_WAIT:
+		break;
+	}
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
 }
 
 static int poll_timeout(struct spawn *s)
 {
 	uint64_t next = workers_deadlines(&s->workers), hooks = hooks_deadlines(&s->hooks);
 	uint64_t look = s->stop_at ? 0 : watches_deadlines(&s->watches);
-	uint32_t watchdog = notify_watchdog_ms();
 
-	if (hooks && (!next || hooks < next))
-		next = hooks;
-	if (look && (!next || look < next))
-		next = look;
-	if (watchdog && clock_left_ms(s->watchdog_at) == 0) {
-		notify_send("WATCHDOG=1");
-		s->watchdog_at = clock_deadline_ms(watchdog);
-	}
-	if (watchdog && (!next || s->watchdog_at < next))
-		next = s->watchdog_at;
+	look_at_watchdog(s);
+	next = earlier(earlier(next, hooks), look);
+	if (!s->stop_at)
+		next = earlier(next, s->watchdog.at);
 	if (s->stop_at && (!next || s->stop_at < next))
 		next = clock_left_ms(s->stop_at) ? s->stop_at : clock_deadline_ms(50);
 	return next ? clock_left_ms(next) : -1;
@@ -710,7 +836,7 @@ static void serve(struct spawn *s)
 		if (fds[2].revents)
 			watches_readable(&s->watches);
 		if (fds[1].revents)
-			front_readable(s);
+			front_readable(s, fds[1].revents);
 		if (fds[0].revents)
 			signals_readable(s);
 	}
@@ -775,7 +901,7 @@ static int run(struct spawn *s)
 	s->watches.rules = &s->watch_rules;
 	s->watches.tell = tell_watch;
 	s->watches.ctx = s;
-	s->watchdog_at = clock_deadline_ms(0);
+	s->closers = (struct closers){ .gate_fd = -1, .uid = s->front_uid, .gid = s->front_gid };
 	heir_take_over(&s->workers);
 	r = start_front(s);
 	if (r < 0)
@@ -790,6 +916,7 @@ static int run(struct spawn *s)
 	if (s->own_socket)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
+	closers_deinit(&s->closers);
 	rmdir(s->records);
 	rules_deinit(&s->watch_rules);
 	return s->front_failed ? 1 : 0;

@@ -772,6 +772,12 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 	return true;
 }
 
+void workers_leave(struct workers *w)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		k->record[0] = '\0';
+}
+
 void workers_deinit(struct workers *w)
 {
 	while (w->first) {

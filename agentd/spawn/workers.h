@@ -142,6 +142,9 @@ void stores_start_producer(struct workers *w, const struct worker *worker, int t
 int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
 		   uint32_t *ret_id, int *ret_channel);
 
+/** They are not waited for: what they may have left in their targets is the heir's. */
+void workers_leave(struct workers *w);
+
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
 void workers_deinit(struct workers *w);
 

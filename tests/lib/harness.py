@@ -398,7 +398,7 @@ class Scene:
         process.wait_line()
         return process
 
-    def start_agentd(self, *options, user_mode=True, env=None):
+    def start_agentd(self, *options, user_mode=True, env=None, **kwargs):
         argv = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd", "--kfd-sysfs", self.mount,
                 "--store", self.cores]
         if user_mode:
@@ -411,7 +411,7 @@ class Scene:
             if not config.exists():
                 config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
             argv += ["--config", config]
-        self.agentd = self.start("agentd", [*argv, *options], env=env)
+        self.agentd = self.start("agentd", [*argv, *options], env=env, **kwargs)
         self.agentd.wait_line("err", "ready on")  # warnings may come before
         if not user_mode:
             os.chmod(self.socket, 0o666)

@@ -25,3 +25,10 @@ plain_programs += tests/sandbox_probe
 tests/sandbox_probe_src := tests/system/sandbox_probe.c agentd/privileges.c agentd/sandbox.c
 tests/sandbox_probe_ldflags := -lcap -lseccomp
 system_tests += tests/system/test_sandbox.py tests/system/test_access.py tests/system/test_heir.py
+
+# A file system that stops answering, for test_descriptors.py.
+test_programs += stuck_files
+stuck_files_src := tests/system/stuck_files.c
+stuck_files_cflags := $(call pkg_cflags,fuse3)
+stuck_files_ldlibs := $(call pkg_libs,fuse3)
+system_tests += tests/system/test_descriptors.py

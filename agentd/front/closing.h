@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONT_CLOSING_H
+#define FRONT_CLOSING_H
+
+/**
+ * @file closing.h
+ * Letting go of clients' sockets without ever waiting for what somebody has sent on them.
+ *
+ * Whoever drops a stranger's descriptor may block for as long as the stranger likes, and closing the
+ * socket in which it lies drops it.  A socket is therefore emptied first, by a read that takes bytes
+ * only; when that is not possible, a process that spawn makes for it is the last to close it.
+ */
+
+#include "agentd/front/front.h"
+
+/** Processes that close sockets of one user; with so many he gets no new connection. */
+#define CLOSING_PER_USER_MAX 8
+
+int closing_init(struct front *f);
+/** Close a client's socket that no other process reads.  @return now or later, but never here. */
+void closing_end(struct front *f, int take_fd, uid_t uid);
+/** Close one that another process reads as well, or that a descriptor lies in. */
+void closing_hand_over(struct front *f, int take_fd, uid_t uid);
+/** Too much of what this user sent waits to be closed. */
+bool closing_is_blocked(const struct front *f, uid_t uid);
+/** spawn's answer, or that one of the processes has ended. */
+void closing_received(struct front *f, const struct ipc_closer *m);
+/** Sockets that wait stay open: the end of this process closes them. */
+void closing_deinit(struct front *f);
+
+#endif /* FRONT_CLOSING_H */
