@@ -30,8 +30,6 @@
 #define ACCEPT_RETRY_MS 200
 #define NOBODY		((uid_t)-1)
 #define KEPT_FDS	32 /* not for connections: channels to workers, texts in memfds */
-/* Of all clients, whose request is not complete yet. */
-#define PASSED_MAX 8
 
 static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
 
@@ -61,31 +59,6 @@ void conn_update_idle(struct front *f)
 	start_idle_timer(f);
 }
 
-int conn_take_fd(struct conn *c)
-{
-	return TAKE_FD(c->passed_fd);
-}
-
-static void drop_passed_fd(struct conn *c)
-{
-	if (c->passed_fd >= 0)
-		close(conn_take_fd(c));
-}
-
-/* Nobody took it, unless its request is still to come. */
-static void settle_passed_fd(struct conn *c)
-{
-	const struct conn *i;
-	unsigned n = 0;
-
-	if (c->passed_fd < 0)
-		return;
-	LIST_FOREACH(i, &c->front->conns, link)
-		n += i->passed_fd >= 0;
-	if (c->closing || n > PASSED_MAX || !(c->backlog || rpc_wire_has_part(&c->wire)))
-		drop_passed_fd(c);
-}
-
 static void unwatch(struct conn *c)
 {
 	struct event **const events[] = { &c->read_event, &c->write_event, &c->gone_event };
@@ -99,7 +72,6 @@ static void unwatch(struct conn *c)
 
 static void conn_free(struct conn *c)
 {
-	drop_passed_fd(c);
 	unwatch(c);
 	if (c->out_fd >= 0)
 		close(c->out_fd);
@@ -453,8 +425,7 @@ static bool take_messages(struct conn *c)
 	return false;
 }
 
-/* @return false when the connection is gone. */
-static bool end_of_input(struct conn *c)
+static void end_of_input(struct conn *c)
 {
 	const char *body;
 	size_t size;
@@ -463,7 +434,7 @@ static bool end_of_input(struct conn *c)
 	if (is_gone(c)) {
 		/* What it sent last has been read before. */
 		conn_close(c);
-		return false;
+		return;
 	}
 	r = rpc_wire_finish(&c->wire, &body, &size);
 	if (r == RPC_WIRE_BODY)
@@ -474,39 +445,34 @@ static bool end_of_input(struct conn *c)
 	c->closing = true;
 	event_del(c->read_event);
 	event_active(c->write_event, EV_WRITE, 0);
-	return true;
 }
 
-/* @return false when the connection is gone. */
-static bool read_some(struct conn *c)
+static void read_some(struct conn *c)
 {
 	static char buf[READ_SIZE];
 	ssize_t n;
 
 	if (c->backlog && !take_messages(c))
-		return true;
+		return;
 	n = fd_recv_plain(c->fd, buf, sizeof(buf));
 	if (n == -EAGAIN)
-		return true;
+		return;
 	if (n == -EBADMSG && !conn_unsent(c))
 		refuse_framing(c, RPC_ERROR_INVALID_REQUEST, "send none; an older client needs an update",
 			       "the agent takes no descriptors");
 	if (n < 0 || (n > 0 && rpc_wire_feed(&c->wire, buf, (size_t)n) < 0)) {
 		conn_close(c);
-		return false;
+		return;
 	}
 	if (n == 0)
-		return end_of_input(c);
-	take_messages(c);
-	return true;
+		end_of_input(c);
+	else
+		take_messages(c);
 }
 
 static void conn_readable(int fd, short what, void *user)
 {
-	struct conn *c = user;
-
-	if (read_some(c))
-		settle_passed_fd(c);
+	read_some(user);
 }
 
 static int watch(struct conn *c)
@@ -522,7 +488,6 @@ static int watch(struct conn *c)
 
 void conn_hold(struct conn *c)
 {
-	drop_passed_fd(c);
 	event_del(c->read_event);
 	event_add(c->gone_event, NULL);
 }
@@ -573,7 +538,7 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 	}
 	c->front = f;
 	c->fd = c->peer_fd = take_fd;
-	c->passed_fd = c->out_fd = -1;
+	c->out_fd = -1;
 	c->uid = peer->uid;
 	c->pid = peer->pid;
 	c->admin = peer->admin;

@@ -66,7 +66,6 @@ struct conn {
 	bool fd_given; /**< It was sent one before. */
 	size_t batched; /**< Bytes of answers that wait for the rest of their batch. */
 	struct rpc_wire wire;
-	int passed_fd; /**< Came along with what was received last; -1: none. */
 	struct request_list requests; /**< Unanswered ones. */
 	unsigned n_requests;
 	struct attachment_list attachments;
@@ -107,9 +106,6 @@ void conn_hold(struct conn *c);
  * @return 0, -ENOMEM: nothing is left but conn_close().
  */
 int conn_hand_over(struct conn *c, int take_fd);
-
-/** The descriptor that came along, if any, for a request that wants one.  @return -1: none. */
-int conn_take_fd(struct conn *c);
 
 /** NULL when this connection does not hold that session. */
 struct attachment *conn_attachment(struct conn *c, const char *session_id);

@@ -254,13 +254,6 @@ static const struct rpc_front_handlers handlers = {
 /* What answers with a descriptor needs an answer of its own, and the client's way to be free. */
 static int check_stream(struct request *r, struct agent_err *err)
 {
-	auto_close int fd = conn_take_fd(r->conn);
-
-	if (fd >= 0)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP,
-				     rpc_methods[r->method].name,
-				     "send none: read from the one that comes with the answer, or use core.read",
-				     "the agent takes no descriptor from a client");
 	if (r->batch || !r->id)
 		return agent_err_set(err, RPC_ERROR_INVALID_REQUEST, 0, rpc_methods[r->method].name,
 				     "send it as a request of its own",
