@@ -9,11 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import STOP_MS, RpcError, Scene, kill_agent, main, status, test, wait_until  # noqa: E402
-
-HEALTHY_S = 1.0
-# Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.
-SLACK_S = 2.0 if "asan" in os.environ.get("BIN", "") else 0.0
+from harness import STOP_MS, RpcError, Scene, at_once, kill_agent, main, status, test, wait_until  # noqa: E402
 
 
 def attached(s):
@@ -58,18 +54,6 @@ def healthy(s):
             and status(s.app.pid)["State"][0] in "RSD")
 
 
-def wait_healthy_at_once(s, what):
-    """Within the second that is promised; not counted is what the machine takes from everybody, and so from this look."""
-    begun = last = time.monotonic()
-    taken = 0
-    while not healthy(s):
-        time.sleep(0.005)
-        now = time.monotonic()
-        taken += max(0, now - last - 0.1)
-        last = now
-        assert now - begun - taken < HEALTHY_S + SLACK_S, f"{what}: not within {now - begun:g} s, {taken:g} s of them lost"
-
-
 def packets(s):
     return sum(q["packets"] for q in s.target_state()["queues"])
 
@@ -103,7 +87,7 @@ def kill_at(step, victim):
         os.kill(pid, signal.SIGKILL)
         if step is held_fault:
             wait_until(lambda: s.app_status().faults == faults + 1, "the held fault reaches the application")
-        wait_healthy_at_once(s, f"target healthy after the {victim} died")
+        at_once(lambda: healthy(s), f"target healthy after the {victim} died")
         assert_moving(s)
         if victim == "worker":
             assert s.rpc.notification("session.ended")["reason"] == "worker_died"
