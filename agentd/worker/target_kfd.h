@@ -239,7 +239,10 @@ int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struc
 int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
 	     struct target_exception_info *ret, struct agent_err *err);
 int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err);
-/** Send faults of one source on to the application. */
+/**
+ * Send faults of one source on to the application.  Those that could not be sent stay noted: the end
+ * of the subscription, and after that a rescue worker, try again.
+ */
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions);
 /** One answer to RUNTIME_ENABLE, tried more than once. */
 int kfd_send_handshake(struct target_kfd *k, struct agent_err *err);

@@ -50,6 +50,20 @@ static int send_event(struct target_kfd *k, uint64_t exceptions, uint32_t gpu_id
 	}
 }
 
+/*
+ * Struck out only when it was sent.  Dying between the two sends it twice, and of twice and never the
+ * application can live with twice: the kernel sets the same bit and the same event once more.
+ */
+static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
+{
+	int r = send_event(k, exceptions, is_queue ? KFDTRAP_ID_NONE : id, is_queue ? id : KFDTRAP_ID_NONE);
+
+	/* Without the device there is nobody left to tell. */
+	if (r >= 0 || r == -ENODEV)
+		kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
+	return r;
+}
+
 /* ------------------------------------------------------------------ the runtime -------------- */
 
 /* @return 1 when the runtime changed and the target now waits for us, 0, negative. */
@@ -148,12 +162,19 @@ void kfd_set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale)
 
 int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
 {
+	struct kfd_held *h;
+	int r;
+
 	exceptions &= is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE;
 	if (!exceptions)
 		return 0;
-	kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
-	return kfdtrap_send_runtime_event(k->kt, exceptions, is_queue ? KFDTRAP_ID_NONE : id,
-					  is_queue ? id : KFDTRAP_ID_NONE);
+	r = send_source(k, is_queue, id, exceptions);
+	if (r == -ENODEV)
+		return 0;
+	h = held_of(k, is_queue, id, r < 0);
+	if (h)
+		h->held = r < 0 ? h->held | exceptions : h->held & ~exceptions;
+	return r;
 }
 
 /* Bits that were not subscribed have reached the runtime already. */
@@ -373,32 +394,50 @@ int kfd_event_done(struct target *t, const struct target_event *e, struct agent_
 		return k->handshake_open ? send_handshake(k, err) : 0;
 	r = kfd_send(k, e->source.has_queue,
 		     e->source.has_queue ? e->source.queue_id : e->source.gpu_id, e->withheld);
-	return r < 0 ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+	return r < 0 ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
 }
 
 /* ------------------------------------------------------------------ subscription ------------- */
 
+/* Sources stay known until all is done: what is latched still is not sent again by another try. */
+static int send_held(struct target_kfd *k)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < k->n_held; i++) {
+		int r = kfd_send(k, k->held[i].is_queue, k->held[i].id, k->held[i].held);
+
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
 /*
  * Leave only @p keep subscribed.  First new faults of other kinds go their normal way again, then
  * what is latched of those or held is sent on: nothing is left that the application never hears of.
+ * What is there already is noted before the snapshots clear it.
  */
 static int narrow(struct target_kfd *k, uint64_t keep)
 {
 	uint64_t gone = k->subscribed & ~keep;
-	struct scan s = { .mask = gone, .clear = gone };
-	int first = kfdtrap_set_exceptions_enabled(k->kt, keep | KFD_RUNTIME_MASK), r;
+	struct scan before = { .mask = gone }, s = { .mask = gone, .clear = gone };
+	int first = scan_latched(k, &before), r;
 
+	r = kfdtrap_set_exceptions_enabled(k->kt, keep | KFD_RUNTIME_MASK);
+	if (first == 0)
+		first = r;
 	r = scan_latched(k, &s);
 	if (first == 0)
 		first = r;
-	for (size_t i = 0; i < k->n_held; i++) {
-		r = kfd_send(k, k->held[i].is_queue, k->held[i].id, k->held[i].held);
-		if (first == 0)
-			first = r;
-	}
+	r = send_held(k);
+	if (first == 0)
+		first = r;
+	if (first < 0)
+		return first;
 	k->n_held = 0;
 	k->subscribed = keep;
-	return first;
+	return 0;
 }
 
 static int enable(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
@@ -422,10 +461,14 @@ static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
 	struct target_kfd *k = ctx;
 	int r = narrow(k, 0);
 
+	/* Each time less is left to do. */
+	for (int i = 1; i < KFD_TRIES && r < 0 && !kfd_is_undone(r); i++)
+		r = narrow(k, 0);
+	k->subscribed = 0;
 	(void)arg;
 	k->hold = false;
 	k->subscribe_ticket = UNDO_NONE;
-	return r < 0 && !kfd_is_undone(r) ? kfd_error(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+	return r < 0 && !kfd_is_undone(r) ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
 }
 
 /* Nobody misses an exception that was subscribed to before and is now. */
@@ -561,9 +604,7 @@ int kfd_forward(struct target *t, const struct target_source *what, struct agent
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
 				     "params.%s: missing", is_queue ? "queue_id" : "gpu_id");
 	id = is_queue ? what->queue_id : what->gpu_id;
-	kfd_ledger_strike(k->ledger, is_queue, id, what->exceptions);
-	r = kfdtrap_send_runtime_event(k->kt, what->exceptions, is_queue ? KFDTRAP_ID_NONE : id,
-				       is_queue ? id : KFDTRAP_ID_NONE);
+	r = send_source(k, is_queue, id, what->exceptions);
 	if (r == -ENODEV)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, ENODEV, op,
 				     "gpu.devices lists them",

@@ -7,9 +7,10 @@
  * Faults that this worker keeps from the application, in memory that outlives it (IPC_FD_UNDO).
  *
  * When a debugger dies, the kernel forgets every latched exception and tells the application
- * nothing (kfd.md 3.4).  So each fault is noted before it is taken, and struck out right before it
- * is sent on: SEND_RUNTIME_EVENT, once entered, finishes whatever becomes of its caller.  What is
- * still noted when a worker dies, a rescue worker sends.
+ * nothing.  So each fault is noted before it is taken, and struck out when it was sent on.  What is
+ * still noted when a worker dies, a rescue worker sends: at least once, and twice if the worker died
+ * in SEND_RUNTIME_EVENT, which, once entered, finishes whatever becomes of its caller.  Twice does
+ * little harm: the kernel sets a bit of the queue that is set already, and an event once more.
  */
 
 #include <stdbool.h>

@@ -144,7 +144,7 @@ static struct sim_injection injection_take(struct sim *s, const char *op)
 	TAILQ_FOREACH(i, &s->injections, link)
 		if (!strcmp(i->op, op))
 			break;
-	if (!i)
+	if (!i || (i->skip && i->skip--))
 		return copy;
 	copy = *i;
 	if (!i->count || !--i->count) {

@@ -269,6 +269,7 @@ static int cmd_block(struct sim *s, const struct words *w)
 {
 	bool after = false, hard = false;
 	struct sim_injection *i;
+	uint64_t skip = 0;
 
 	if (w->n < 2 || !sim_op_is_known(w->w[1]))
 		return -EINVAL;
@@ -277,13 +278,15 @@ static int cmd_block(struct sim *s, const struct words *w)
 			after = true;
 		else if (!strcmp(w->w[k], "hard"))
 			hard = true;
-		else
+		else if (!str_starts_with(w->w[k], "skip=") ||
+			 str_to_u64(w->w[k] + strlen("skip="), 0, 1000, &skip))
 			return -EINVAL;
 	}
 	i = sim_injection_get(s, w->w[1]);
 	if (!i)
 		return -ENOMEM;
 	i->count = 1;
+	i->skip = (uint32_t)skip;
 	i->hard = hard;
 	*(after ? &i->block_after : &i->block_before) = true;
 	return 0;

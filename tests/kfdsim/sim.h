@@ -146,6 +146,7 @@ struct sim_injection {
 	TAILQ_ENTRY(sim_injection) link;
 	char op[24];
 	uint32_t count;
+	uint32_t skip; /**< So many come before it. */
 	uint32_t delay_ms;
 	int error; /**< Positive errno or 0. */
 	bool block_before, block_after, hard;

@@ -573,7 +573,7 @@ static void everything_is_undone_in_reverse(void)
 	k.n_ops = 0;
 	TEST_EQ(undo_run(&t->t.undo, 0, &err), 0);
 	k.ops[k.n_ops] = '\0';
-	TEST_STR(k.ops, "RMqdCCOFL");
+	TEST_STR(k.ops, "RqdMqdCCOFL");
 	TEST_EQ(k.override, 2);
 	TEST_EQ(k.flags, 0);
 	TEST_EQ(k.mode, 0);
