@@ -535,7 +535,7 @@ def fallen_front(s, what, pid, kind="start"):
            "FALLEN_OTHER": str(s.directory / "other"), "FALLEN_RULE": "64"}
     s.agentd = s.start("agentd", [directory / "gpu-agentd", "--socket", s.socket, "--kfd", s.mount / "kfd", "--kfd-sysfs",
                                   s.mount, "--config", config], env=env)
-    s.agentd.wait_line("err", "ready on")
+    wait_until(lambda: "ready on" in s.agentd.err(), "that front serves")  # the agent may have ended since
     client = Rpc(s.socket) if what == "client" else None
 
     def told():
