@@ -238,7 +238,7 @@ def a_stopped_program_is_waited_for_so_long():
         env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
         for _ in range(20):
             plant(s, 5000)
-            with subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), LONG_STOP, "--timeout=2s", "-o", out / "core"],
+            with subprocess.Popen([BIN / "gpu-agentctl", "dump", str(s.app.pid), LONG_STOP, "--timeout=5s", "-o", out / "core"],
                                   env=env, stderr=subprocess.PIPE, text=True) as run:
                 while descriptors(worker) == before and run.poll() is None:
                     pass
@@ -251,6 +251,8 @@ def a_stopped_program_is_waited_for_so_long():
                 text = run.communicate(timeout=60)[1]
             left = [p.name for p in out.iterdir()]
             assert left == (["core"] if run.returncode == 0 else []), (run.returncode, left, text)
+            for p in out.iterdir():
+                p.unlink()
             if in_the_middle and run.returncode:
                 assert run.returncode == 1 and "in the middle" in text, text
                 return
