@@ -181,6 +181,17 @@ int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 	return 0;
 }
 
+static int resume_device(struct target_cuda *c, uint32_t dev)
+{
+	unsigned tries = 0;
+	int r;
+
+	do
+		r = cudbgshim_resume_device(c->shim, dev);
+	while (r < 0 && !cudbgshim_is_over(c->shim) && undo_again(&tries));
+	return r;
+}
+
 int cuda_go(struct target_cuda *c, struct agent_err *err)
 {
 	int first = 0;
@@ -190,8 +201,9 @@ int cuda_go(struct target_cuda *c, struct agent_err *err)
 
 		if (!c->devices[dev].stopped)
 			continue;
-		c->devices[dev].stopped = false;
-		r = cudbgshim_resume_device(c->shim, dev);
+		r = resume_device(c, dev);
+		if (r >= 0)
+			c->devices[dev].stopped = false;
 		if (r < 0 && first == 0)
 			first = cuda_error(c, r, "resume", err);
 	}
@@ -211,21 +223,6 @@ static struct cuda_context *find_number(struct target_cuda *c, uint32_t number)
 	return NULL;
 }
 
-static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
-{
-	struct target_cuda *c = ctx;
-
-	c->suspend_ticket = UNDO_NONE;
-	if (!c->shim)
-		return 0;
-	for (size_t i = 0; i < c->n_devices; i++) {
-		c->devices[i].stopped |= c->devices[i].suspended;
-		c->devices[i].suspended = false;
-	}
-	c->t.n_suspended = 0;
-	return cuda_go(c, err);
-}
-
 /* Contexts of a device stop together; each counts, so that each can be named. */
 static void count_suspended(struct target_cuda *c)
 {
@@ -236,6 +233,24 @@ static void count_suspended(struct target_cuda *c)
 	if (n && !c->t.n_suspended)
 		c->t.suspended_since_ns = clock_now_ns();
 	c->t.n_suspended = n;
+}
+
+static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_cuda *c = ctx;
+	int r;
+
+	if (!c->shim)
+		return 0;
+	for (size_t i = 0; i < c->n_devices; i++)
+		c->devices[i].stopped |= c->devices[i].suspended;
+	r = cuda_go(c, err);
+	for (size_t i = 0; i < c->n_devices; i++)
+		c->devices[i].suspended &= c->devices[i].stopped;
+	count_suspended(c);
+	if (r == 0)
+		c->suspend_ticket = UNDO_NONE;
+	return r;
 }
 
 static int suspend_one(struct target_cuda *c, uint32_t dev)
@@ -254,7 +269,7 @@ static int suspend_one(struct target_cuda *c, uint32_t dev)
 static int resume_one(struct target_cuda *c, uint32_t dev)
 {
 	struct cuda_device *d = &c->devices[dev];
-	int r = d->suspended ? cudbgshim_resume_device(c->shim, dev) : 0;
+	int r = d->suspended ? resume_device(c, dev) : 0;
 
 	if (r >= 0)
 		d->suspended = false;
@@ -310,7 +325,9 @@ static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bo
 		c->suspend_ticket = UNDO_NONE;
 	}
 	if (r < 0)
-		return cuda_error(c, r, suspend ? "suspend" : "resume", err);
+		r = cuda_error(c, r, suspend ? "suspend" : "resume", err);
+	if (r < 0)
+		return suspend ? r : target_undo_failed(&c->t, r);
 	*ret = list;
 	*ret_n = count;
 	return 0;

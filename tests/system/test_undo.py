@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import Scene, main, status, test, wait_until  # noqa: E402
+from harness import CudaScene, Scene, main, status, test, wait_until  # noqa: E402
 
 FREE_S = 1.0
 # Sanitizer builds take their time to die; the promise is about the product.
@@ -256,6 +256,39 @@ for op_ in ("resume", "launch-mode", "disable"):
     add(f"{op_.replace('-', '_')}_hangs_at_the_end", hangs, op_, "", "detach")
 add("launch_mode_hangs_client_lost", hangs, "launch-mode", "", "client_lost")
 add("resume_hangs_under_a_rule", hangs, "resume", "", "client_lost", True)
+
+
+# -- contexts of CUDA -----------------------------------------------------------------------------
+
+def devices_run(s):
+    return not any(d["suspended"] for d in s.state()["devices"])
+
+
+def cuda_resume_fails(way, count):
+    with CudaScene() as s:
+        session = s.attach()
+        writer = s.connect()
+        s.attach(rpc=writer)
+        writer.call("gpu.suspend", session=session, lease_ms=60000)
+        assert not devices_run(s)
+        s.control(f"fail resumeDevice 10 count={count}")
+        WAYS[way](s, writer, session)
+        wait_until(lambda: devices_run(s), "devices run")
+        if count == 1 and way == "resume":
+            assert writer.read_message()["result"]["resumed"] == 1
+        elif count == 1:
+            assert s.rpc.notification("gpu.resumed")["queues"] == 1
+        if count == 1:
+            assert held(s.rpc, session) is None
+            s.rpc.call("gpu.queues", session=session)
+        else:
+            assert s.rpc.notification("session.ended")["reason"] == "lost"
+            assert not [n for name, n in s.rpc.notifications if name == "gpu.resumed"]
+
+
+for way_ in WAYS:
+    add(f"cuda_resume_fails_once_{way_}", cuda_resume_fails, way_, 1)
+    add(f"cuda_resume_fails_always_{way_}", cuda_resume_fails, way_, FOR_EVER)
 
 
 # -- under a rule ---------------------------------------------------------------------------------
