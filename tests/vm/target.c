@@ -4,7 +4,7 @@
  * the runtime on and off with an own r_debug, repeating interrupted calls.
  *
  * One word a line on standard input; "WORD RESULT" on standard output, RESULT being 0 or -errno:
- *	open, close, on, off, exec, exit; pid is answered with the process id.
+ *	open, close, on, off, exec, exit, nodump (become undumpable); pid is answered with the process id.
  * Two threads, as any real program: a target with one thread hides who is signalled.
  */
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -81,6 +82,8 @@ static int command(const char *word, char **argv)
 		return do_close();
 	if (!strcmp(word, "on") || !strcmp(word, "off"))
 		return set_runtime(!strcmp(word, "on"));
+	if (!strcmp(word, "nodump"))
+		return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0;
 	if (!strcmp(word, "exec"))
 		return do_exec(argv);
 	if (!strcmp(word, "exit"))

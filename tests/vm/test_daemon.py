@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The real daemon on the real driver: the main job, and a target that waits in RUNTIME_ENABLE on every way out."""
+import errno
 import json
 import os
 import pathlib
@@ -8,8 +9,9 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from vmlib import OTHER, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until  # noqa: E402
-from harness import kill_agent, main, test  # noqa: E402
+from vmlib import OTHER, SIDE, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until  # noqa: E402
+from debugger import Debugger  # noqa: E402
+from harness import RpcError, kill_agent, main, test  # noqa: E402
 
 
 def output(ctl):
@@ -110,6 +112,15 @@ def hardware_calls_without_gpu():
         assert target.free()
 
 
+# Of a program with capabilities, or that is not dumpable, a worker cannot see whether it waits.
+TARGETS = {"plain": {}, "root": {"user": None}, "not_dumpable": {"before": ("nodump",)}}
+
+
+def waiting_program(kind):
+    options = dict(TARGETS[kind])
+    return Target(*options.pop("before", ()), "open", **options)
+
+
 def blocked(agent, target):
     """A session whose worker is too slow to answer: the target waits in RUNTIME_ENABLE."""
     rpc = agent.connect()
@@ -125,61 +136,48 @@ def assert_released(target):
     assert target.free()
 
 
-@test
-def released_by_detach():
-    need_kfd()
-    with Agent() as agent, Target("open") as target:
+def by_detach(target):
+    with Agent() as agent:
         rpc, session, worker = blocked(agent, target)
-        rpc.send_raw(json.dumps({"jsonrpc": "2.0", "id": 99, "method": "session.detach",
-                                 "params": {"session": session}}).encode() + b"\n")
+        rpc.send("session.detach", session=session)
         os.kill(worker, signal.SIGCONT)
         assert_released(target)
 
 
-@test
-def released_by_lost_client():
-    need_kfd()
-    with Agent() as agent, Target("open") as target:
+def by_lost_client(target):
+    with Agent() as agent:
         rpc, _, worker = blocked(agent, target)
         rpc.close()
         os.kill(worker, signal.SIGCONT)
         assert_released(target)
 
 
-@test
-def released_when_worker_is_killed():
-    need_kfd()
-    with Agent() as agent, Target("open") as target:
+def when_worker_is_killed(target):
+    with Agent() as agent:
         rpc, _, worker = blocked(agent, target)
         os.kill(worker, signal.SIGKILL)
         assert_released(target)
         assert rpc.notification("session.ended")["reason"] == "worker_died"
 
 
-@test
-def released_when_front_is_killed():
-    need_kfd()
-    with Agent() as agent, Target("open") as target:
+def when_front_is_killed(target):
+    with Agent() as agent:
         _, _, worker = blocked(agent, target)
         os.kill(agent.front(), signal.SIGKILL)
         os.kill(worker, signal.SIGCONT)
         assert_released(target)
 
 
-@test
-def released_when_daemon_is_killed():
-    need_kfd()
-    with Agent() as agent, Target("open") as target:
+def when_daemon_is_killed(target):
+    with Agent() as agent:
         _, _, worker = blocked(agent, target)
         os.kill(agent.pid, signal.SIGKILL)
         os.kill(worker, signal.SIGCONT)
         assert_released(target)
 
 
-@test
-def released_by_sigterm():
-    need_kfd()
-    with Agent() as agent, Target("open") as target:
+def by_sigterm(target):
+    with Agent() as agent:
         _, _, worker = blocked(agent, target)
         os.kill(agent.pid, signal.SIGTERM)
         os.kill(worker, signal.SIGCONT)
@@ -188,25 +186,56 @@ def released_by_sigterm():
         assert agent.process.popen.returncode == 0
 
 
-@test
-def released_by_the_next_daemon():
+def by_the_next_daemon(target):
     """Everything of ours died at once: the kernel leaves the target waiting, the next start finds it."""
-    need_kfd()
-    with Target("open") as target:
-        die_with_everything(target)
-        with Agent():
-            assert_released(target)
+    die_with_everything(target)
+    with Agent():
+        assert_released(target)
 
 
-@test
-def released_by_the_next_session():
+def by_the_next_session(target):
     """The same, by a daemon that was there all the time."""
-    need_kfd()
-    with Target("open") as target, Agent() as agent:
+    with Agent() as agent:
         die_with_everything(target)
         reply = agent.connect().call("session.attach", pid=target.pid)
         assert reply["runtime"]["state"] == "enabled", reply
         assert target.read("on") == "0"
+
+
+for kind_ in TARGETS:
+    for way_ in (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed, by_sigterm,
+                 by_the_next_daemon, by_the_next_session):
+        def case(way=way_, kind=kind_):
+            need_kfd()
+            with waiting_program(kind) as target:
+                way(target)
+        case.__name__ = f"released_{way_.__name__}_{kind_}"
+        test(case)
+
+
+@test
+def a_session_that_another_debugger_has_stays_its_own():
+    """It has left ptrace, so that nothing but a question tells that there is a session."""
+    need_kfd()
+    with Agent() as agent, Target("open", "on") as target, Debugger(target.pid, "/dev/kfd") as other:
+        other.leave_ptrace()
+        # The older kernel lets only the tracer ask.
+        mine = errno.EPERM if SIDE == "old" else errno.EAGAIN
+        assert other.query() == mine
+        rpc = agent.connect()
+        assert rpc.error("session.attach", pid=target.pid).name == "busy"
+        assert other.query() == mine, "its session is its own"
+        other.kill()
+        wait_until(lambda: attach_works(rpc, target), "its end ends the session")
+
+
+def attach_works(rpc, target):
+    try:
+        return rpc.call("session.attach", pid=target.pid)
+    except RpcError as error:
+        # A guest may be slow; that it comes to nothing is what is tested.
+        assert error.name in ("busy", "timeout"), error
+        return None
 
 
 def die_with_everything(target):
