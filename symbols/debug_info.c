@@ -649,11 +649,11 @@ static struct unit *search(struct debug_info *d, uint64_t address, bool *ret_has
 	for (;;) {
 		for (; i < d->functions.n; i++) {
 			s = &d->functions.items[i];
-			if (address < s->low || address >= s->high || !spend(d))
+			if (address < s->low || address >= s->high)
 				continue;
 			if (*ret_has_line && s->high - s->low >= size)
 				continue;
-			if (has_line(d, &d->units[s->unit], address))
+			if (spend(d) && has_line(d, &d->units[s->unit], address))
 				*ret_has_line = true;
 			else if (best)
 				continue;
