@@ -117,7 +117,7 @@ static int print_code(struct ctl *c, const struct rpc_code_list_result *l)
 			table_u64(&t, o->symbols);
 		else
 			table_str(&t, NULL);
-		table_str(&t, o->has_has_dwarf ? o->has_dwarf ? "yes" : "no" : NULL);
+		table_str(&t, o->has_has_lines ? o->has_lines ? "yes" : "no" : NULL);
 		table_str(&t, o->problem);
 		table_str(&t, o->uri);
 	}

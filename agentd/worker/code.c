@@ -216,6 +216,17 @@ int code_open(struct code_set *s, struct code_object *o)
 	return 0;
 }
 
+int code_examine(struct code_set *s, struct code_object *o)
+{
+	int r = code_open(s, o);
+
+	if (r < 0)
+		return r;
+	o->has_lines = symbols_image_has_lines(s->image);
+	note_debug_state(o, s->image);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ the set ------------------ */
 
 static int by_start(const void *x, const void *y)

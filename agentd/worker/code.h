@@ -36,6 +36,7 @@ struct code_object {
 	bool is_asked;	      /**< Somebody wanted to know what is in it. */
 	bool is_read;	      /**< The members behind are valid. */
 	bool has_dwarf;
+	bool has_lines; /**< Only after code_examine(). */
 	uint8_t build_id[SYMBOLS_BUILD_ID_MAX];
 	size_t build_id_size;
 	size_t n_symbols;
@@ -96,6 +97,8 @@ struct code_object *code_find(const struct code_set *s, uint64_t address);
  * @return 0; -errno with o->problem set, or late.
  */
 int code_open(struct code_set *s, struct code_object *o);
+/** The same, and find out whether source lines of it are known. */
+int code_examine(struct code_set *s, struct code_object *o);
 
 /**
  * Source position and inline chain.

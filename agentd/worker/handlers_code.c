@@ -53,6 +53,8 @@ static void fill_object(struct rpc_arena *a, const struct code_object *o,
 		.build_id = hex(a, o->build_id, o->build_id_size),
 		.has_has_dwarf = o->is_read,
 		.has_dwarf = o->has_dwarf,
+		.has_has_lines = o->is_read,
+		.has_lines = o->has_lines,
 		.has_symbols = o->is_read,
 		.symbols = (uint32_t)o->n_symbols,
 		.problem = o->problem,
@@ -84,7 +86,7 @@ int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	r = code_set_init(&s, t, arena, HANDLERS_LOOK_UP_MS);
 	ret->objects = rpc_arena_array(arena, s.n_objects, sizeof(*ret->objects));
 	for (size_t i = 0; r == 0 && ret->objects && i < s.n_objects; i++) {
-		(void)code_open(&s, &s.objects[i]);
+		(void)code_examine(&s, &s.objects[i]);
 		fill_object(arena, &s.objects[i], &ret->objects[i]);
 	}
 	ret->n_objects = s.n_objects;

@@ -3,15 +3,15 @@ system_tests += tests/system/test_session.py tests/system/test_refusals.py tests
 	tests/system/test_forward.py tests/system/test_idle.py tests/system/test_waves.py tests/system/test_progress.py \
 	tests/system/test_symbols.py tests/system/test_review.py tests/system/test_rules.py tests/system/test_store.py tests/system/test_registers.py \
 	tests/system/test_dump.py tests/system/test_dump_stream.py tests/system/test_dump_cuda.py tests/system/test_analyze.py tests/system/test_cuda.py \
-	tests/system/test_cuda_sessions.py
+	tests/system/test_cuda_sessions.py tests/system/test_cuda_lines.py
 
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
 hooks_probe_src := tests/system/hooks_probe.c
 hooks_probe_libs := spawn agentd base
 hooks_probe_ldlibs := -linih -lcap -lseccomp
-system_tests += tests/system/test_hooks.py tests/system/test_suspend.py tests/system/test_undo.py tests/system/test_journal.py
-system_tests += tests/system/test_hooks.py tests/system/test_suspend.py tests/system/test_lease.py tests/system/test_journal.py
+system_tests += tests/system/test_hooks.py tests/system/test_suspend.py tests/system/test_undo.py tests/system/test_lease.py \
+	tests/system/test_journal.py
 
 # The debugger API alone, for test_cudbgshim.py.
 test_programs += cudbgshim_probe
@@ -19,7 +19,6 @@ cudbgshim_probe_src := tests/system/cudbgshim_probe.c
 cudbgshim_probe_libs := cudbgshim base
 cudbgshim_probe_ldlibs := $(cudbgshim_ldlibs)
 system_tests += tests/system/test_cudbgshim.py
-system_tests += tests/system/test_check.py
 
 # What the system-call filters refuse, for test_sandbox.py.  Sanitizers need what the filters are there to refuse.
 plain_programs += tests/sandbox_probe

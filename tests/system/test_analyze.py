@@ -10,14 +10,14 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import (BIN, EXCEPTIONS, LONG_STOP, ROOT, STOP_MS, CudaScene, Rpc, Scene, main, need_root,  # noqa: E402
+from harness import (BIN, EXCEPTIONS, LONG_STOP, ROOT, STOP_MS, CudaScene, Scene, main, need_root,  # noqa: E402
                      rss_kib, status, test, wait_until)
+from corereader import CoreRpc  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
 KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None}
@@ -26,28 +26,6 @@ FAILURE, NO_MATCH, PARTIAL = 1, 3, 8
 LAYOUTS = ("r346", "r400", "r525", "r550", "r555", "r565", "r570", "r575", "r580", "r590", "r615")
 SANITIZED = "asan" in os.environ.get("BIN", "")
 LEASE_MS = 60000
-
-
-class CoreRpc(Rpc):
-    """The program that reads a core, asked without gpu-agentctl."""
-
-    def __init__(self, path):
-        self.sock, theirs = socket.socketpair()
-        self.sock.settimeout(60)
-        self.buffer, self.next_id = b"", 0
-        self.notifications = []
-        with open(path, "rb") as core:
-            self.program = subprocess.Popen([BIN / "gpu-agent-worker", "--core", str(path)], stdin=core,
-                                            stdout=theirs.fileno(), stderr=subprocess.PIPE)
-        theirs.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-        assert self.program.wait(60) == 0, self.program.stderr.read()
-        self.program.stderr.close()
 
 
 def ctl(*argv, patience=120, environ=None, **kwargs):
