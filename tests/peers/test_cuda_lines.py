@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""NVIDIA's own debugger and disassembler: do they have the lines of every instruction that the product has?
+
+cuda-gdb 12.4 opens the core that `gpu-agentctl dump` makes of a simulated process; nvdisasm 12.4 reads the cubins.
+"""
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from cubinlines import ALL, DATA, MIXED, both_ways, chain_of, loaded, located, recorded  # noqa: E402
+from corereader import CoreRpc  # noqa: E402
+from cudagdb import Debugger  # noqa: E402
+from harness import main, test  # noqa: E402
+from nvdisasm import lines_of  # noqa: E402
+from peers import fetch  # noqa: E402
+
+# Nobody of NVIDIA's says who inlined what clang inlined; that debugger believes its unit's end, as it believes that
+# code beside full debug information has no lines.
+CLANG = "cubin/clang-sm_80-g"
+DEBUGGER_KNOWS_LESS = (CLANG, *MIXED)
+KERNELS = dict(zip(ALL, ("spin", "planted", "planted", "first", "one", "spin", "spin", "first"), strict=True))
+
+
+def ask_lines(debugger, core, addresses):
+    """{address: (file, line) or None}, files without their directory."""
+    answers = debugger.ask(core, *(f"info line *{a:#x}" for a in addresses))[1:]
+    found = {}
+    for address, answer in zip(addresses, answers):
+        match = re.search(r'^Line (\d+) of "([^"]+)" (?:starts at|is at) address', answer, re.M)
+        assert match or "No line number information" in answer, (hex(address), answer)
+        found[address] = (pathlib.Path(match[2]).name, int(match[1])) if match else None
+    return found
+
+
+def innermost(place):
+    chain = chain_of(place)
+    return (pathlib.Path(chain[0][0]).name, chain[0][1]) if chain else None
+
+
+@test
+def every_line_is_cuda_gdbs():
+    debugger = Debugger("cuda-gdb")
+    for fixture, kernel in KERNELS.items():
+        # It opens the images of kernels that run, so each has a process of its own.
+        with loaded((fixture,), kernel=kernel) as cubins:
+            core, of = cubins.dump(), cubins.places[fixture]
+            theirs = ask_lines(debugger, core, sorted(of))
+            with CoreRpc(core) as rpc:
+                ours = {"live": located(cubins.scene.rpc, cubins.scene.attach(), of), "core": located(rpc, "core", of)}
+        for who, places in ours.items():
+            pairs = [(innermost(places[a]), theirs[a], where) for a, where in of.items()]
+            if fixture in DEBUGGER_KNOWS_LESS:
+                assert any(b is None for _, b, _ in pairs), f"{fixture}: the debugger knows all of it now"
+                pairs = [p for p in pairs if p[1]]
+            wrong = [p for p in pairs if p[0] != p[1]]
+            assert len(pairs) > 60 and not wrong, (who, fixture, len(pairs), wrong[:5])
+
+
+@test
+def every_line_and_chain_is_nvdisasms():
+    nvdisasm = fetch("cuda-disasm") / "usr/bin/nvdisasm"
+    theirs = {fixture: lines_of(nvdisasm, DATA / f"{fixture}.cubin") for fixture in ALL}
+    with loaded() as cubins:
+        for who, places in both_ways(cubins):
+            for fixture, of in cubins.places.items():
+                assert set(theirs[fixture]) == set(recorded(fixture)), fixture
+                for address, (section, offset) in of.items():
+                    ours, want = chain_of(places[address]), theirs[fixture][section][offset]
+                    if fixture == CLANG:
+                        ours = ours[:1]
+                    assert ours == want, (who, fixture, section, hex(offset), ours, want)
+
+
+if __name__ == "__main__":
+    main(__file__)
