@@ -103,7 +103,10 @@ int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *
 /**
  * What the target waits for failed as often as it was tried: end the session as lost, for that is the
  * stronger way to let it go.
+ * @param err  Not NULL: what it failed with.
  */
+void kfd_end_as_lost(struct target_kfd *k, const struct agent_err *err);
+/** kfd_error(), and that. */
 int kfd_give_up(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err);
 /** For hardware commands: the runtime must be enabled. */

@@ -372,9 +372,8 @@ static int next_consumed(struct target_kfd *k, struct target_event *ret, struct 
 	return 1;
 }
 
-int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err)
+static int next(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
 {
-	struct target_kfd *k = kfd_of(t);
 	int r;
 
 	if (!k->hold)
@@ -383,6 +382,21 @@ int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err 
 	if (r == 1)
 		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
 	return r ? r : next_held(k, ret, err);
+}
+
+/* Nothing wakes us for it again, and the target waits for what it is told or answered. */
+int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r = next(k, ret, err);
+
+	for (int i = 1; i < KFD_TRIES && r < 0 && !t->ended; i++) {
+		poll(NULL, 0, SEND_AGAIN_MS);
+		r = next(k, ret, err);
+	}
+	if (r < 0)
+		kfd_end_as_lost(k, err);
+	return r;
 }
 
 int kfd_event_done(struct target *t, const struct target_event *e, struct agent_err *err)

@@ -326,6 +326,11 @@ class AppStatus:
         head = self._head()
         return head[9] + head[10]
 
+    @property
+    def interrupted_waits(self):
+        """How often RUNTIME_ENABLE was made to return without an answer, and repeated."""
+        return self._head()[7]
+
     def queue_errors(self):
         """Reasons that the runtime part was told last, by queue id; of queues that are alive."""
         with open(self.path, "rb") as f:

@@ -93,7 +93,8 @@ static const struct fuse_lowlevel_ops ops = {
 
 int main(int argc, char **argv)
 {
-	char *options[] = { argv[0], "-oallow_other,fsname=stuck_files" };
+	static char options_text[] = "-oallow_other,fsname=stuck_files";
+	char *options[] = { argv[0], options_text };
 	struct fuse_args args = FUSE_ARGS_INIT(2, options);
 	struct fuse_session *s = argc == 2 ? fuse_session_new(&args, &ops, sizeof(ops), NULL) : NULL;
 

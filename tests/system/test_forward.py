@@ -147,6 +147,25 @@ for step_ in PATH:
         test(case_)
 
 
+@test
+def a_fault_that_cannot_be_read_is_sent_at_the_end():
+    """Nor is it lost when the worker dies right after the snapshot that clears it: it was noted before."""
+    for dies in (False, True):
+        with Scene(gpus="gfx942") as s:
+            queue = subscribed(s)
+            s.control("errno query EIO 3")
+            if dies:
+                s.control("block queues after skip=1")
+            worker, = s.worker_pids()
+            s.raise_queue(queue, "wave_trap")
+            if dies:
+                wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "the worker narrows")
+                os.kill(worker, signal.SIGKILL)
+                s.control("release")
+            faults_settle(s, 1)
+            wait_until(lambda: released(s), "the target is released")
+
+
 # A fault that is held outlives a death in any other operation, and these calls make the worker do each.
 CALLS = {
     "suspend": ("gpu.suspend", {"lease_ms": 60000}),

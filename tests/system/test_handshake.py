@@ -76,6 +76,7 @@ def by_detach(kind):
         s.rpc.send("session.detach", session=s.session)
         os.kill(worker, signal.SIGCONT)
         assert_released(s)
+        assert s.app_status().interrupted_waits == 0, "answered, and not just woken up"
 
 
 def by_lost_client(kind):
@@ -189,6 +190,15 @@ def when_the_answer_never_succeeds(kind):
         assert not s.target_state()["enabled"]
 
 
+def when_the_event_is_never_read(kind):
+    with scene(kind) as s:
+        s.session = s.attach()
+        s.control("errno info EIO 1000")
+        go_on(s)
+        assert_released(s)
+        assert s.rpc.notification("session.ended")["reason"] == "lost"
+
+
 def when_the_answer_never_succeeds_at_the_end(kind):
     with scene(kind) as s:
         worker = blocked(s)
@@ -202,7 +212,7 @@ for kind_ in TARGETS:
     for way_ in (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed, by_sigterm,
                  by_the_next_daemon, by_the_next_session, between_the_last_look_and_disable,
                  between_the_last_look_and_the_end_of_a_failed_attach, when_the_answer_never_succeeds,
-                 when_the_answer_never_succeeds_at_the_end):
+                 when_the_answer_never_succeeds_at_the_end, when_the_event_is_never_read):
         def case(way=way_, kind=kind_):
             way(kind)
         case.__name__ = f"released_{way_.__name__}_{kind_}"
@@ -220,6 +230,19 @@ def an_answer_that_fails_once_is_given_again():
             assert s.rpc.notification("runtime.changed")["runtime"]["state"] == "enabled"
             # Answered once: the program turns its runtime off, and is answered for that again.
             assert len(s.rpc.call("gpu.queues", session=s.session)["queues"]) == 4
+
+
+@test
+def an_event_that_cannot_be_read_at_once_is_read_again():
+    """One byte announces it, and nothing does so again."""
+    for op in ("query", "info"):
+        with Scene(app=WAITING, gpus="gfx942") as s:
+            s.session = s.attach()
+            s.control(f"errno {op} EIO 2")
+            go_on(s)
+            assert s.rpc.notification("runtime.changed")["runtime"]["state"] == "enabled"
+            wait_until(lambda: len(s.target_state()["queues"]) == 4, "the program has left RUNTIME_ENABLE")
+            assert s.app_status().interrupted_waits == 0
 
 
 @test
