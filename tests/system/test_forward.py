@@ -87,7 +87,8 @@ def a_forward_that_fails_is_held_on():
         s.raise_queue(queue, "wave_trap")
         s.rpc.notification("exception.raised")
         s.control("errno send EIO 3")
-        assert s.rpc.error("exception.forward", session=s.session, exceptions=["wave_trap"], queue_id=queue).name == "failed"
+        error = s.rpc.error("exception.forward", session=s.session, exceptions=["wave_trap"], queue_id=queue)
+        assert error.name == "failed", error
         assert s.app_status().faults == 0
         s.rpc.call("session.detach", session=s.session)
         faults_settle(s, 1)

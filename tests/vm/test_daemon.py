@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from vmlib import OTHER, SIDE, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until  # noqa: E402
-from debugger import Debugger  # noqa: E402
+from kfddebugger import Debugger  # noqa: E402
 from harness import RpcError, kill_agent, main, test  # noqa: E402
 
 
@@ -203,8 +203,8 @@ def by_the_next_session(target):
 
 
 for kind_ in TARGETS:
-    for way_ in (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed, by_sigterm,
-                 by_the_next_daemon, by_the_next_session):
+    for way_ in (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed,
+                 by_sigterm, by_the_next_daemon, by_the_next_session):
         def case(way=way_, kind=kind_):
             need_kfd()
             with waiting_program(kind) as target:
