@@ -232,6 +232,16 @@ static int do_watch_set(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	return done(arena, err);
 }
 
+/*
+ * One change of what the target runs with, or its end, which the caller takes for done: a worker that
+ * hangs in it is killed as early as in an undo, and the kernel takes back all that it changed.
+ */
+static void change_begin(struct session *s)
+{
+	if (!s->target->ops->slow_events)
+		session_undo_begin(s);
+}
+
 static int do_watch_clear(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			  const struct rpc_watchpoint_clear_params *params,
 			  struct rpc_watchpoint_clear_result *ret, struct agent_err *err)
@@ -240,6 +250,7 @@ static int do_watch_clear(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 
 	if (!t->ops->watch_clear)
 		return unsupported(err, "watch points");
+	change_begin(ctx);
 	return t->ops->watch_clear(t, params->has_gpu_id ? &params->gpu_id : NULL,
 				   params->has_id ? &params->id : NULL, &ret->cleared, err);
 }
@@ -275,6 +286,7 @@ static int do_launch_override(void *ctx, struct rpc_call *call, struct rpc_arena
 
 	if (!t->ops->launch_override)
 		return unsupported(err, "trap override");
+	change_begin(ctx);
 	r = t->ops->launch_override(t, params->has_mode ? params->mode : RPC_OVERRIDE_MODE_OR,
 				    enable, request, &previous, &supported, err);
 	if (r < 0)
@@ -292,6 +304,7 @@ static int do_launch_mode(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 
 	if (!t->ops->launch_mode)
 		return unsupported(err, "launch mode");
+	change_begin(ctx);
 	return t->ops->launch_mode(t, params->mode, &ret->previous, err);
 }
 
@@ -305,6 +318,7 @@ static int do_flags(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (!t->ops->flags)
 		return unsupported(err, "debug flags");
+	change_begin(ctx);
 	r = t->ops->flags(t, convert_flag_mask(params->flags, params->n_flags), &previous, err);
 	if (r < 0)
 		return r;
@@ -336,6 +350,7 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			"params.hold: who holds exceptions back needs the writer lease");
 	if (subscribers_set(&s->subscribers, &who) < 0)
 		return no_memory(err);
+	change_begin(s);
 	r = session_subscribe(s, err);
 	if (r < 0) {
 		subscribers_remove(&s->subscribers, who.client);

@@ -261,13 +261,14 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	/* Without it, code objects in files are not available: no reason to refuse. */
 	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);
+	/* Seizing as the target's user gives up what this needs. */
+	if (r == 0 && t->ops->look)
+		t->ops->look(t);
 	if (r == 0 && !t->ops->no_seize)
 		r = seize(t, err);
 	if (r == 0)
 		r = recheck(t, err);
 	leader_poll(&t->leader, t->leader_sys);
-	if (r == 0 && t->ops->look)
-		t->ops->look(t);
 	if (r == 0)
 		r = drop_rights(t, err);
 	leader_poll(&t->leader, t->leader_sys);

@@ -264,7 +264,7 @@ struct target_ops {
 	 */
 	int (*create)(const struct worker_options *o, const struct access_target *facts,
 		      struct target **ret, struct agent_err *err);
-	/** Seized, and for the last time with the worker's privileges: look at what needs them. */
+	/** Not seized yet, and for the last time with the worker's privileges: look at what needs them. */
 	void (*look)(struct target *t);
 	/** Give up rights and enter the sandbox.  @return 0 or -errno.  NULL: as most need it. */
 	int (*confine)(const struct target *t);

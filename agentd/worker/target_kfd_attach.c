@@ -224,15 +224,13 @@ static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 	/* Who waits for that answer still now waits for a stop: kfd_needs_nudge(). */
 	if (r == 0)
 		k->handshake_open = false;
-	if (r < 0 && !kfd_is_undone(r) && first == 0)
-		return agent_err_set(err, RPC_ERROR_FAILED, -r, "KFD DISABLE", NULL,
-				     "the kernel did not end the session");
-	return first;
+	r = kfd_undo_error(k, r, "KFD DISABLE", first ? NULL : err);
+	return first ? first : r;
 }
 
 /*
  * Is there a session already, or no GPU context at all?  ENABLE would tell as well, but even a
- * refused ENABLE makes us the recorded debugger (kfd.md 3.3), and our exit would then end the
+ * refused ENABLE makes us the recorded debugger, and our exit would then end the
  * session of whoever has it; and ENABLE makes a context where there is none.
  */
 static int probe(struct target_kfd *k, struct agent_err *err)

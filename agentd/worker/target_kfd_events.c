@@ -472,17 +472,21 @@ static int enable(struct target_kfd *k, uint64_t exceptions, struct agent_err *e
 
 static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
 {
+	static const char op[] = "KFD SEND_RUNTIME_EVENT";
 	struct target_kfd *k = ctx;
-	int r = narrow(k, 0);
+	int r = 0;
 
-	/* Each time less is left to do. */
-	for (int i = 1; i < KFD_TRIES && r < 0 && !kfd_is_undone(r); i++)
-		r = narrow(k, 0);
-	k->subscribed = 0;
 	(void)arg;
+	/* Each time less is left to do. */
+	for (int i = 0; i < KFD_TRIES; i++) {
+		r = kfd_undo_error(k, narrow(k, 0), op, err);
+		if (r == 0)
+			break;
+	}
+	k->subscribed = 0;
 	k->hold = false;
 	k->subscribe_ticket = UNDO_NONE;
-	return r < 0 && !kfd_is_undone(r) ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+	return r < 0 ? kfd_give_up(k, r, op, err) : 0;
 }
 
 /* Nobody misses an exception that was subscribed to before and is now. */

@@ -94,6 +94,17 @@ static int trap_off(struct target_kfd *k, struct agent_err *err)
 	return r;
 }
 
+static int trap_off_surely(struct target_kfd *k, struct agent_err *err)
+{
+	unsigned tries = 0;
+	int r;
+
+	do
+		r = trap_off(k, err);
+	while (r < 0 && !k->t.ended && undo_again(&tries));
+	return r;
+}
+
 static int watch_error(struct target_kfd *k, int r, uint32_t gpu_id, struct agent_err *err)
 {
 	if (r == -ENOMEM)
@@ -184,7 +195,7 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 		r = set_one(k, devices[i].gpu_id, address, size, mode, err);
 	if (r < 0) {
 		target_undo(t, mark, NULL);
-		trap_off(k, NULL);
+		trap_off_surely(k, NULL);
 		return r;
 	}
 	/* The entries just pushed are the newest n, in this order. */
@@ -214,8 +225,9 @@ int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id
 		if (r < 0 && !first)
 			first = r;
 	}
-	if (cleared && first == 0)
-		first = trap_off(k, err);
+	/* Also when an earlier call cleared the last one, and could not do this. */
+	if (first == 0)
+		first = trap_off_surely(k, err);
 	if (first < 0)
 		return first;
 	*ret_n = cleared;
