@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -16,7 +17,8 @@ import sys
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, LIBEXEC, PATIENCE, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
+from harness import (BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, Skip, main, need_root, status, test,  # noqa: E402
+                     unsanitized, wait_until)
 
 USER = 1000
 libc = ctypes.CDLL(None, use_errno=True)
@@ -507,10 +509,16 @@ if os.environ["FALLEN_KIND"] == "hooks":
 print("tries", file=report)
 socket.send_fds(spawn, [message], [brought.fileno()])
 answer = spawn.recv(4096)
-while answer and struct.unpack_from("<I", answer)[0] not in (4, 6):
+while answer and str(struct.unpack_from("<I", answer)[0]) not in os.environ["FALLEN_ANSWERS"].split():
     answer = spawn.recv(4096)
 print("answer", answer.hex(), file=report)
 """
+
+
+def ipc_type(name):
+    """Its number in agentd/ipc.h."""
+    text = (ROOT / "agentd/ipc.h").read_text().partition("enum ipc_type {")[2].partition("};")[0]
+    return re.findall(r"^\t(IPC_\w+)", text, re.MULTILINE).index(name) + 1
 
 
 def fallen_front(s, what, pid, kind="start"):
@@ -532,7 +540,8 @@ def fallen_front(s, what, pid, kind="start"):
     other.bind(str(s.directory / "other"))
     other.listen()
     env = {"FALLEN_REPORT": str(report), "FALLEN_TRIES": what, "FALLEN_PID": str(pid), "FALLEN_KIND": kind,
-           "FALLEN_OTHER": str(s.directory / "other"), "FALLEN_RULE": "64"}
+           "FALLEN_OTHER": str(s.directory / "other"), "FALLEN_RULE": "64",
+           "FALLEN_ANSWERS": f"{ipc_type('IPC_STARTED')} {ipc_type('IPC_HOOKED')}"}
     s.agentd = s.start("agentd", [directory / "gpu-agentd", "--socket", s.socket, "--kfd", s.mount / "kfd", "--kfd-sysfs",
                                   s.mount, "--config", config], env=env)
     wait_until(lambda: "ready on" in s.agentd.err(), "that front serves")  # the agent may have ended since
@@ -575,7 +584,7 @@ def a_front_that_brings_a_client_is_answered():
     with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
         answer = fallen_front(s, "client", int(mine))
         kind, request, worker, session, joined, verdict = struct.unpack_from("<IIIIII", answer)
-        assert (kind, request, verdict) == (4, 1, 0) and worker, (kind, request, verdict, worker)
+        assert (kind, request, verdict) == (ipc_type("IPC_STARTED"), 1, 0) and worker, (kind, request, verdict, worker)
 
 
 if __name__ == "__main__":
