@@ -156,12 +156,24 @@ soname = -shared -Wl,-soname,$(notdir $(1))
 $(foreach s,$(shared_objects),$(eval $(call plain_rules,$(s),$(call soname,$(s)))))
 $(foreach p,$(plain_programs),$(eval $(call plain_rules,$(p),)))
 
-# Changed flags rebuild what they touch; directories are compiled in through the last two.
-flags_text = $(subst ','\'',$(CC) $(all_cppflags) $(all_cflags) $(agentd_cppflags) $(gpu-agentctl_cflags))
+# Changed flags rebuild everything; changed directories only what includes paths.h.
+flags_text = $(subst ','\'',$(CC) $(all_cppflags) $(all_cflags))
 .PHONY: force
 $(O)/flags: force
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(flags_text)' | cmp -s - $@ || printf '%s\n' '$(flags_text)' >$@
+
+define paths_text
+#define RUNSTATEDIR "$(runstatedir)"
+#define SYSCONFDIR "$(sysconfdir)"
+#define LOCALSTATEDIR "$(localstatedir)"
+#define LIBEXECDIR "$(libexecdir)"
+#define VENDORCONFDIR "$(vendorconfdir)"
+endef
+export paths_text
+$(O)/gen/paths.h: force
+	@mkdir -p $(@D)
+	@printenv paths_text | cmp -s - $@ || printenv paths_text >$@
 
 $(O)/obj/%.o: %.c $(MAKEFILE_LIST) $(O)/flags
 	$(call say,CC,$<)

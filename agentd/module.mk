@@ -1,6 +1,3 @@
-agentd_cppflags := -DRUNSTATEDIR='"$(runstatedir)"' -DSYSCONFDIR='"$(sysconfdir)"' \
-	-DVENDORCONFDIR='"$(vendorconfdir)"' -DLOCALSTATEDIR='"$(localstatedir)"'
-
 # What all the processes share.
 archives += agentd
 agentd_src := agentd/ipc.c agentd/access.c agentd/cgroup.c agentd/handshake.c agentd/hook.c agentd/oracle.c \

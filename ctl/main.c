@@ -17,6 +17,7 @@
 #include "ctl/ctl.h"
 #include "ctl/signals.h"
 #include "ctl/text.h"
+#include "paths.h"
 
 #define TIME_MAX_MS 86400000
 

@@ -8,10 +8,9 @@ programs += gpu-agentctl
 gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c show_registers.c signals.c source.c stream.c) \
 	$(patsubst %,ctl/cmd_%.c,list doctor snapshot analyze diff merge watch devices queues attach detach suspend resume \
 		watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version)
-gpu-agentctl_cflags := -DRUNSTATEDIR='"$(runstatedir)"' -DLIBEXECDIR='"$(libexecdir)"'
 gpu-agentctl_libs := ctl dap corefile disasm protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs)
-gpu-agentctl_deps := $(protocol_gen)
+gpu-agentctl_deps := $(protocol_gen) $(O)/gen/paths.h
 
 installs += 755:$(O)/bin/gpu-agentctl:$(bindir)/gpu-agentctl
 installs += 644:ctl/gpu-agentctl.bash:$(bashcompdir)/gpu-agentctl

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/out.h"
 #include "corefile/compress.h"
+#include "paths.h"
 
 #define PROGRAM	    "gpu-agent-worker"
 #define NOT_FOUND   127 /* as the shell has it */

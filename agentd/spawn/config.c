@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "paths.h"
 
 #define FILE_MAX ((size_t)64 << 10)
 
