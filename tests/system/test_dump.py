@@ -23,7 +23,7 @@ from dumps import BUDGET, FAILURE, PARTIAL, STOP_MS, begin, dump, fetch, scene, 
 from harness import BIN, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
 
 # A full core of it is more than a GiB: save areas, mostly.
-LARGE = "runtime ttmp; queues 8; threads 60; spin"
+LARGE = "runtime ttmp; queues 8; spin"
 
 
 def plant(s, text="breakpoint 64 0x7f0000001000 group=4 vgprs=16"):
