@@ -146,7 +146,7 @@ static int choose_devices(struct target *t, const uint32_t *gpu_id, uint64_t add
 			  struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
 			  struct agent_err *err)
 {
-	struct target_device *devices;
+	struct target_device *devices = NULL;
 	size_t n, kept = 0;
 	int r = kfd_devices(t, a, &devices, &n, err);
 
@@ -175,14 +175,15 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 		  size_t *ret_n, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
-	struct target_device *devices;
+	struct target_device *devices = NULL;
 	struct target_watch *out;
 	uint32_t mark;
 	size_t n = 0;
 	int r = kfd_need_runtime(k, set_op, err);
 
-	if (r == 0)
-		r = choose_devices(t, gpu_id, address, size, a, &devices, &n, err);
+	if (r < 0)
+		return r;
+	r = choose_devices(t, gpu_id, address, size, a, &devices, &n, err);
 	if (r < 0)
 		return r;
 	out = rpc_arena_array(a, n, sizeof(*out));

@@ -97,9 +97,10 @@ static void what_was_given_arrives(void)
 		TEST_ROW_EQ(round, r, 1);
 		TEST_EQ(corefile_stream_in_lost(w.in), 4711);
 		TEST_EQ(corefile_sink_finish(w.sink), 0);
-		compare_file(w.file, all, size);
+		/* Before it is compared: a page of tmpfs that is mapped and read is no hole any more. */
 		TEST_EQ(fstat(w.file, &st), 0);
 		CU_ASSERT_TRUE((uint64_t)st.st_blocks * 512 < size);
+		compare_file(w.file, all, size);
 		way_close(&w);
 	}
 }
