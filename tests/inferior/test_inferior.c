@@ -135,6 +135,9 @@ static bool all_beat(const struct scene *s, int rounds)
 {
 	uint64_t before[VICTIM_KINDS], deadline = clock_deadline_ms(PATIENCE_MS);
 
+	/* A victim that was started a moment ago may have done nothing yet. */
+	while (!beats(s) && clock_left_ms(deadline))
+		nap();
 	for (size_t i = 0; i < VICTIM_KINDS; i++)
 		before[i] = s->v->beats[i];
 	for (size_t i = 0; i < VICTIM_KINDS; i++)
