@@ -23,11 +23,14 @@ $(O)/$(kfdtrap_sofile): $(O)/libkfdtrap.a $(O)/libbase.a libkfdtrap/libkfdtrap.m
 $(O)/$(kfdtrap_soname) $(O)/libkfdtrap.so: $(O)/$(kfdtrap_sofile)
 	$(Q)ln -sfn $(<F) $@
 
-# One object that holds what it needs of base/ and shows nothing but the public functions.
+# One object that holds what it needs of base/ and shows nothing but the public functions.  The
+# compiler links it: with -flto it has to make code of its own objects before a name can be hidden.
+kfdtrap_relocatable = $(CC) $(all_cflags) -r -nostdlib $(if $(findstring -flto,$(all_cflags)),-flinker-output=nolto-rel)
 $(O)/static/libkfdtrap.a: $(O)/libkfdtrap.a $(O)/libbase.a
 	$(call say,AR,$@)
 	@mkdir -p $(@D)
-	$(Q)$(LD) -r -o $(@D)/kfdtrap.o --whole-archive $(O)/libkfdtrap.a --no-whole-archive $(O)/libbase.a
+	$(Q)$(kfdtrap_relocatable) -o $(@D)/kfdtrap.o -Wl,--whole-archive $(O)/libkfdtrap.a \
+		-Wl,--no-whole-archive $(O)/libbase.a
 	$(Q)$(OBJCOPY) --localize-hidden $(@D)/kfdtrap.o
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(@D)/kfdtrap.o
 
