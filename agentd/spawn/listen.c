@@ -52,18 +52,25 @@ static void make_parent(const char *path)
 	(void)mkdir(dir, 0755);
 }
 
-static int bind_with_mode(int fd, const struct sockaddr_un *addr, gid_t gid)
+static int bind_privately(int fd, const struct sockaddr_un *addr)
 {
 	mode_t old = umask(0177);
 	int r = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
 
 	umask(old);
-	if (r < 0 || gid == (gid_t)-1)
-		return r;
-	if (chown(addr->sun_path, (uid_t)-1, gid) < 0 || chmod(addr->sun_path, 0660) < 0)
+	return r;
+}
+
+static int give_to_group(const char *path, gid_t gid)
+{
+	int r = 0;
+
+	if (gid == (gid_t)-1)
+		return 0;
+	if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, 0660) < 0)
 		r = -errno;
 	if (r < 0)
-		unlink(addr->sun_path);
+		unlink(path);
 	return r;
 }
 
@@ -87,7 +94,17 @@ int listen_open(const char *path, gid_t gid, int *ret_fd, char *error, size_t er
 	if (r == 0)
 		r = fd = unix_socket();
 	if (r >= 0)
-		r = bind_with_mode(fd, &addr, gid);
+		r = bind_privately(fd, &addr);
+	if (r == 0) {
+		r = give_to_group(path, gid);
+		/* The unit of the service has no such right: its socket is made by systemd. */
+		if (r == -EPERM) {
+			snprintf(error, error_size,
+				 "%s: cannot be given to group %u without CAP_CHOWN: start "
+				 "gpu-agentd.socket, or choose another socket_group", path, gid);
+			return r;
+		}
+	}
 	/* Before anybody can connect: sockets are what the listener was then. */
 	if (r == 0)
 		r = fd_refuse_rights(fd);

@@ -249,5 +249,20 @@ def user_errors_of_the_command():
             assert not run.stdout or argv[0] == "rpc" and json.loads(run.stdout)["error"], (argv, run)
 
 
+@test
+def a_socket_that_cannot_be_given_to_its_group_is_named():
+    """As when the unit of the service is started without that of the socket."""
+    need_root()
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv (util-linux)")
+    with Scene(app=None, start_agent=False) as s:
+        config = s.directory / "agentd.conf"
+        config.write_text("[agent]\nuser = nobody\nsocket_group = daemon\n", encoding="ascii")
+        argv = [BIN / "gpu-agentd", "--socket", s.directory / "own.sock", "--config", config]
+        run = subprocess.run(["setpriv", "--bounding-set", "-chown", *argv], text=True, capture_output=True, timeout=PATIENCE, check=False)
+        assert run.returncode == 1 and "own.sock" in run.stderr and "CAP_CHOWN" in run.stderr and "gpu-agentd.socket" in run.stderr, run
+        assert not (s.directory / "own.sock").exists()
+
+
 if __name__ == "__main__":
     main(__file__)
