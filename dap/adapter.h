@@ -13,6 +13,7 @@
  *	requests.c    table of requests; those about the session itself
  *	session.c     the agent: attach, snapshots, pause, what it reports
  *	threads.c     groups as threads, frames, scopes
+ *	exceptions.c  what the agent told of an exception
  *	registers.c   the wave of a thread and its registers, fetched once
  *	variables.c   scopes opened
  *	memory.c      bytes
@@ -279,8 +280,6 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body,
 int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
 int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
-int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
-		       struct agent_err *err);
 
 /** What a variablesReference or a frameId stands for. */
 enum dap_scope {
@@ -307,6 +306,19 @@ uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread
 /** @return 0, -EINVAL with @p err (also for references that are out of date). */
 int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 		  struct agent_err *err);
+
+/* exceptions.c */
+
+/** The exception in one line, with its device, queue and address; lives in @p a. */
+const char *dap_exception_text(struct rpc_arena *a, const struct dap *d);
+/** Position of the thread to look at for it: one that it concerns, or else one of its device. */
+size_t dap_exception_thread(const struct dap *d);
+/** Why a thread stopped: its waves' reasons, or the exception that they do not show; "" for nothing. */
+const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t thread);
+/** A fault of a device or queue that the snapshot shows, from before the session, becomes the exception. */
+bool dap_exception_latched(struct dap *d);
+int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
+		       struct agent_err *err);
 
 /* registers.c */
 

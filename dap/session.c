@@ -245,7 +245,16 @@ static bool is_watch_hit(const struct rpc_group *g)
 static size_t find_stopped(const struct dap *d, const char **reason)
 {
 	const struct dap_snapshot *s = d->snap;
+	size_t thread;
 
+	if (d->has_exception) {
+		thread = dap_exception_thread(d);
+		*reason = d->watching && thread < s->n_threads &&
+					  is_watch_hit(s->threads[thread].group) ?
+				  "data breakpoint" :
+				  "exception";
+		return thread;
+	}
 	if (s->n_threads && stop_reason_is_faulting(s->threads[0].group)) {
 		*reason = "exception";
 		return 0;
@@ -260,7 +269,7 @@ static size_t find_stopped(const struct dap *d, const char **reason)
 
 static void send_stopped(struct dap *d, const char *reason, bool all)
 {
-	struct dap_snapshot *s = d->snap;
+	const struct dap_snapshot *s = d->snap;
 	size_t thread = find_stopped(d, &reason);
 	auto_out struct out body;
 	const char *why;
@@ -269,12 +278,11 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 	out_char(&body, '{');
 	dap_put_str(&body, "reason", reason);
 	dap_put_u64(&body, "threadId", thread + 1);
-	if (s->n_threads) {
+	if (s->n_threads)
 		d->focus = (uint32_t)thread;
-		why = dap_group_reasons(&d->arena, s->threads[thread].group);
-		if (why && why[0])
-			dap_put_str(&body, "text", why);
-	}
+	why = dap_stop_text(&d->arena, d, thread);
+	if (why && why[0])
+		dap_put_str(&body, "text", why);
 	dap_put_bool(&body, "allThreadsStopped", all);
 	out_char(&body, '}');
 	dap_event(d, "stopped", &body);
@@ -301,8 +309,9 @@ void dap_session_announce(struct dap *d)
 		send_stopped(d, "pause", true);
 		return;
 	}
-	/* Waves that a fault has halted stand still while the queues run. */
-	if (d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group))
+	/* Waves that a fault has halted stand still while the queues run; so does a broken queue. */
+	if ((d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group)) ||
+	    dap_exception_latched(d))
 		send_stopped(d, "exception", false);
 }
 
@@ -373,7 +382,10 @@ int dap_session_continue(struct dap *d, struct agent_err *err)
 {
 	if (dap_is_core(d))
 		return dap_need_control(d, err);
-	return d->paused ? resume(d, err) : 0;
+	if (d->paused)
+		return resume(d, err);
+	d->has_exception = false;
+	return 0;
 }
 
 void dap_continued(struct dap *d)
@@ -506,6 +518,8 @@ static void on_raised(struct dap *d, const struct rpc_client_notification *n)
 	d->has_exception = decode(n, &rpc_exception_raised_params_struct, &d->exception_arena,
 				  &d->exception) == 0;
 	d->exception_pending = d->has_exception;
+	if (d->has_exception)
+		dap_output(d, "console", "Exception: %s", dap_exception_text(&d->arena, d));
 }
 
 static void on_notification(struct dap *d, const struct rpc_client_notification *n)

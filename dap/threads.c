@@ -378,32 +378,3 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, str
 	out_str(body, "]}");
 	return 0;
 }
-
-/* ------------------------------------------------------------------ exceptionInfo ------------ */
-
-int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
-		       struct agent_err *err)
-{
-	const struct dap_thread *t = dap_thread_arg(d, q->args, err);
-	const char *why, *text;
-
-	if (!t)
-		return -EINVAL;
-	why = dap_group_reasons(&d->arena, t->group);
-	if (!why || !why[0])
-		return dap_invalid(err, "exceptionInfo: no exception stopped this group");
-	text = rpc_arena_printf(&d->arena, "%u wave%s stopped at 0x%" PRIx64 ": %s",
-				t->group->waves, t->group->waves == 1 ? "" : "s", t->pc, why);
-	if (d->has_exception && d->exception.has_address && stop_reason_is_faulting(t->group))
-		text = rpc_arena_printf(&d->arena, "%s; the fault was at 0x%" PRIx64,
-					text ? text : "", d->exception.address);
-	out_char(body, '{');
-	dap_put_str(body, "exceptionId", why);
-	dap_put_str(body, "description", text);
-	dap_put_str(body, "breakMode", "always");
-	out_str(body, ",\"details\":{");
-	dap_put_str(body, "message", text);
-	dap_put_str(body, "typeName", why);
-	out_str(body, "}}");
-	return 0;
-}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""gpu-agentctl dap: what an editor is told of exceptions, whatever raised them."""
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+from dapclient import Adapter, runs_on, scene  # noqa: E402
+from harness import EXCEPTIONS, Scene, main, test  # noqa: E402
+
+FAULT = 0x7f00dead0000
+
+
+def gpu(s):
+    return s.state()["gpus"][0]["gpu_id"]
+
+
+@test
+def a_device_names_its_exception():
+    """No wave shows it: the box has the words and the address all the same."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.call("setExceptionBreakpoints", filters=["memory", "device"])
+        s.control("memory-info fixed")
+        s.control(f"fault {s.app.pid} {gpu(s)} {FAULT:#x} not-present")
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "exception" and stopped["allThreadsStopped"], stopped
+        assert "emory violation" in stopped["text"] and hex(FAULT) in stopped["text"], stopped
+        info = a.call("exceptionInfo", threadId=stopped["threadId"])
+        assert "device_memory_violation" in info["exceptionId"], info
+        assert hex(FAULT) in info["description"] and "nothing is mapped" in info["description"], info
+        assert info["details"]["message"] == info["description"], info
+        said = a.wait(lambda m: m.get("event") == "output" and hex(FAULT) in m["body"]["output"], "a console line")
+        assert said["body"]["category"] == "console", said
+        # It is over with what it stopped.
+        a.call("continue", threadId=1)
+        a.pause()
+        assert "no exception" in a.error("exceptionInfo", threadId=1)
+        s.control("never on")
+        s.control(f"raise {s.app.pid} gpu {gpu(s)} {EXCEPTIONS['device_ras_error']}")
+        stopped = a.event("stopped")
+        assert "hardware error" in stopped["text"], stopped
+        assert "device_ras_error" in a.call("exceptionInfo", threadId=stopped["threadId"])["exceptionId"]
+        a.finish()
+        runs_on(s)
+
+
+@test
+def a_queue_names_its_exception():
+    with scene("waves 0 halted 4 spin+16; waves 1 memory 2 scale+8") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        assert "memory_violation" in a.event("stopped")["text"]
+        a.call("setExceptionBreakpoints", filters=["queue"])
+        s.raise_queue(0, "packet_unsupported")
+        stopped = a.event("stopped")
+        assert stopped["reason"] == "exception" and "Unsupported packet, queue 0" in stopped["text"], stopped
+        info = a.call("exceptionInfo", threadId=stopped["threadId"])
+        assert info["exceptionId"] == "packet_unsupported" and "Unsupported packet, queue 0" in info["description"], info
+        a.finish()
+
+
+@test
+def without_waves_it_has_a_name_as_well():
+    with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        assert "no thread" in a.error("exceptionInfo", threadId=1)
+        a.call("setExceptionBreakpoints", filters=["queue"])
+        s.raise_queue(0, "packet_unsupported")
+        stopped = a.event("stopped")
+        assert stopped["threadId"] == 1 and "Unsupported packet" in stopped["text"], stopped
+        assert a.call("exceptionInfo", threadId=1)["exceptionId"] == "packet_unsupported"
+        a.finish()
+
+
+@test
+def the_wave_that_faulted_now_comes_before_older_ones():
+    with scene("waves 0 memory 8 spin+16") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.event("stopped")
+        a.call("setExceptionBreakpoints", filters=["illegal"])
+        s.control(f"waves {s.app.pid} 1 illegal 2 {int(a.frame()['instructionPointerReference'], 16) + 32:#x}")
+        s.raise_queue(1, "wave_illegal_instruction")
+        stopped = a.event("stopped")
+        assert "illegal_instruction" in stopped["text"], stopped
+        assert "2 x" in a.call("threads")["threads"][stopped["threadId"] - 1]["name"]
+        info = a.call("exceptionInfo", threadId=stopped["threadId"])
+        assert "illegal_instruction" in info["exceptionId"] and "2 waves stopped at" in info["description"], info
+        a.finish()
+
+
+@test
+def what_was_broken_before_is_told_at_once():
+    """The kernel keeps it while a session is there, whoever's."""
+    for place, name, words in (("queue 0", "packet_reserved", "Reserved packet type, queue 0"),
+                               ("gpu", "device_memory_violation", "Memory violation on the device")):
+        with scene() as s, Adapter(s.socket) as a:
+            s.attach()
+            s.control(f"raise {s.app.pid} {place if ' ' in place else f'gpu {gpu(s)}'} {EXCEPTIONS[name]}")
+            a.start(pid=s.app.pid)
+            stopped = a.event("stopped")
+            assert stopped["reason"] == "exception" and not stopped["allThreadsStopped"], stopped
+            assert words in stopped["text"], stopped
+            assert a.call("exceptionInfo", threadId=stopped["threadId"])["exceptionId"] == name
+            a.finish()
+
+
+if __name__ == "__main__":
+    main(__file__)
