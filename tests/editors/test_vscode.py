@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -24,11 +25,12 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "dap")]
 import npm  # noqa: E402
 from dapclient import runs_on  # noqa: E402
 from editor import script, source  # noqa: E402
-from harness import BIN, ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
+from harness import BIN, PATIENCE, ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
 
 PARTS = HERE / "vscode"
 PICTURES = ROOT / "build/editors"
 DRIVE_SECONDS = 280
+STOP_IDLE_S = 8
 SETTINGS = {
     "security.workspace.trust.enabled": False, "workbench.startupEditor": "none", "telemetry.telemetryLevel": "off",
     "update.mode": "none", "extensions.autoUpdate": False, "extensions.autoCheckUpdates": False,
@@ -84,11 +86,15 @@ def extension():
 # -- what is debugged ------------------------------------------------------------------------------
 
 def workspace(directory):
-    """A source, and how to debug what is made of it."""
+    """A source, and a program that is made of it next to it."""
     place = source(directory)
     (place / ".vscode").mkdir()
-    (place / ".vscode/launch.json").write_text(json.dumps({"version": "0.2.0", "configurations": LAUNCH}))
     return place
+
+
+def write_launch(place, configurations):
+    """How to debug it."""
+    (place / ".vscode/launch.json").write_text(json.dumps({"version": "0.2.0", "configurations": configurations}))
 
 
 @contextlib.contextmanager
@@ -185,15 +191,23 @@ class Wire:
         return next(m["body"] for m in self.answers(command) if m["request_seq"] == seq)
 
 
-def drive(s, chromium, modules, url):
-    """One person's session; the texts that were on the screen."""
+def drive(story, s, chromium, modules, url, **meetings):
+    """What one person does; the texts that were on the screen.
+
+    meetings  by the word that the driver says, what happens before it goes on
+    """
     PICTURES.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "HOME": str(s.directory), "NODE_PATH": str(modules), "CHROMIUM": chromium}
-    driver = s.start("drive", ["node", PARTS / "drive.js", url, s.app.pid, "spin.cl", s.socket, PICTURES], env=env)
-    try:
-        driver.popen.wait(DRIVE_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"not done in {DRIVE_SECONDS} s: {driver.err()}") from None
+    driver = s.start("drive", ["node", PARTS / "drive.js", story, url, s.app.pid, "spin.cl", s.socket, PICTURES], env=env)
+    begun, met = time.monotonic(), 0
+    while driver.popen.poll() is None:
+        assert time.monotonic() - begun < DRIVE_SECONDS, f"not done in {DRIVE_SECONDS} s: {driver.err()}"
+        for word in driver.out().split("\n")[met:-1]:
+            meetings[word]()
+            driver.popen.stdin.write(b"\n")
+            driver.popen.stdin.flush()
+            met += 1
+        time.sleep(0.05)
     assert driver.popen.returncode == 0, driver.err()
     print("".join(f"  {line}\n" for line in driver.err().splitlines()), end="")
     return json.loads((PICTURES / "seen.json").read_text())
@@ -270,6 +284,7 @@ def a_session_in_vs_code():
     vsix = extension()
     with Scene(app=None, gpus="gfx90a") as s:
         place = workspace(s.directory)
+        write_launch(place, LAUNCH)
         s.app = s.start_app(script(s.directory))
         other = s.start_app("runtime on; queues 1; spin", name="other")
         dump = s.ctl("dump", s.app.pid, "--max-stop", "60s", "-o", s.directory / "core")
@@ -277,7 +292,7 @@ def a_session_in_vs_code():
         editor = Editor(s, modules, vsix)
         url = editor.start(s, place)
         with traced(other.pid):
-            seen = drive(s, chromium, modules, url)
+            seen = drive("session", s, chromium, modules, url)
         wire, core = editor.sessions()
         pc = int(wire.answer("stackTrace", threadId=1)["stackFrames"][0]["instructionPointerReference"], 16)
         check_picker(seen, s, other)
@@ -288,6 +303,43 @@ def a_session_in_vs_code():
         runs_on(s)
         beats = s.app_status().beats
         wait_until(lambda: s.app_status().beats > beats, "the process goes on")
+
+
+@test
+def an_abandoned_tab_lets_the_gpu_run():
+    """Control is taken from another client, the GPU paused, the tab lost: the process of the adapter stays."""
+    chromium, modules = programs()
+    vsix = extension()
+    with Scene(app=None, gpus="gfx90a") as s:
+        place = workspace(s.directory)
+        s.app = s.start_app(script(s.directory).replace("memory 2", "halted 2"))
+        write_launch(place, [{"type": "gpu-agent", "request": "attach", "name": "GPU process", "pid": s.app.pid,
+                              "stopIdleMs": STOP_IDLE_S * 1000}])
+        holder = s.connect()
+        editor = Editor(s, modules, vsix)
+
+        def hold():
+            session = s.attach(rpc=holder, control=True)
+            assert holder.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 2
+
+        def paused():
+            assert holder.notification("control.lost")["reason"] == "forced"
+            assert s.target_state()["suspended_queues"] == 2
+
+        def lost():
+            begun = time.monotonic()
+            wait_until(lambda: not s.target_state()["suspended_queues"], "the queues run again", STOP_IDLE_S + PATIENCE)
+            print(f"  the queues run again {time.monotonic() - begun:.1f} s after the tab was lost")
+
+        seen = drive("abandoned", s, chromium, modules, editor.start(s, place), open=hold, paused=paused, lost=lost)
+        assert has_row(seen["control"], "This session controls the GPU process"), seen["control"]
+        wire, = editor.sessions()
+        assert not wire.exits, "the adapter lives: it has let the GPU run by itself"
+        assert wire.events("continued"), "and has told the editor"
+        said = [body["output"] for body in wire.events("output")]
+        assert any("stopIdleMs" in text for text in said), said
+        # Control is free for whoever asks for it.
+        s.attach(rpc=holder, control=True)
 
 
 @test

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Uses VS Code in a browser as a person does, and writes down what was on the screen.
-// usage: node drive.js URL PID SOURCE SOCKET OUT     OUT/seen.json: texts by name; OUT/*.png: pictures
+// Where others have to see or do something, it says a word and waits for a line.
+// usage: node drive.js STORY URL PID SOURCE SOCKET OUT   OUT/seen.json: texts by name; OUT/*.png: pictures
 "use strict";
 const fs = require("fs");
+const readline = require("readline");
 const { chromium } = require("playwright-core");
 
-const [url, pid, source, socket, out] = process.argv.slice(2);
+const [story, url, pid, source, socket, out] = process.argv.slice(2);
 const PATIENCE = 120000; // a deadline only decides how long a failure takes
 const FLAGS = [
 	"--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update",
@@ -29,6 +31,13 @@ const shoot = (name, clip) => page.screenshot({ path: `${out}/${name}.png`, clip
 async function rows(selector, text) {
 	await row(selector, text).waitFor({ timeout: PATIENCE });
 	return texts(selector);
+}
+
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+async function meet(word) {
+	console.log(word);
+	await lines.next();
 }
 
 // Keys are lost while the editor is busy with something else: again, until it worked.
@@ -163,13 +172,46 @@ async function withoutAgent() {
 	}
 }
 
+// With one configuration in launch.json, nothing is asked.
+async function attachToHeld() {
+	await meet("open");
+	await page.locator(".monaco-editor .view-line").first().click();
+	await until("debug toolbar", async () => {
+		await page.keyboard.press("F5");
+		await page.locator(".debug-toolbar").waitFor({ timeout: 5000 });
+	});
+	await rows(CONSOLE, "Attached to process");
+}
+
+async function takeControl() {
+	await command("GPU agent: Take Control");
+	seen.control = await rows(".statusbar-item", "This session controls the GPU process");
+}
+
+// A tab that is closed says so, and the editor leaves; one that is gone with its machine, its network or its memory does not.
+async function pauseAndLoseTab() {
+	await page.keyboard.press("F6");
+	seen.paused = await rows(CALL_STACK, /spin.*Paused/);
+	await meet("paused");
+	const crashed = page.waitForEvent("crash");
+	const devtools = await page.context().newCDPSession(page);
+	devtools.send("Page.crash").catch(() => undefined);
+	await crashed;
+	await meet("lost");
+}
+
+const STORIES = {
+	session: [openWorkbench, lookAtPicker, attach, registers, disassembly, debugConsole, pauseAndContinue, stop,
+		withoutAgent],
+	abandoned: [openWorkbench, attachToHeld, takeControl, pauseAndLoseTab],
+};
+
 async function main() {
 	const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
 	try {
 		page = await browser.newPage({ viewport: { width: 1360, height: 900 } });
 		page.setDefaultTimeout(PATIENCE);
-		for (const step of [openWorkbench, lookAtPicker, attach, registers, disassembly, debugConsole, pauseAndContinue,
-			stop, withoutAgent]) {
+		for (const step of STORIES[story]) {
 			const start = Date.now();
 			try {
 				await step();
@@ -182,6 +224,7 @@ async function main() {
 	} finally {
 		fs.writeFileSync(`${out}/seen.json`, JSON.stringify(seen, null, 1));
 		await browser.close();
+		process.stdin.destroy();
 	}
 }
 
