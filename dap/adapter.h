@@ -87,6 +87,8 @@ struct disasm;
 struct dap_alive {
 	uint64_t proof_ns; /**< The last one. */
 	uint64_t event_ns; /**< When the editor was told something that it reacts to by itself. */
+	uint64_t stop_ns;  /**< When the queues were stopped last. */
+	bool left;	   /**< A stop has ended for want of signs, and none has come since. */
 };
 
 enum dap_state {
@@ -163,7 +165,7 @@ void dap_alive_event(struct dap_alive *a, const char *event, uint64_t now_ns);
 /** A request came from it.  @param context  Of `evaluate`, or "". */
 void dap_alive_request(struct dap_alive *a, const char *command, const char *context,
 		       uint64_t now_ns);
-/** When it will have been idle for @p idle_ms; UINT64_MAX for 0. */
+/** When it will have been idle for @p idle_ms, in this stop; UINT64_MAX for 0. */
 uint64_t dap_alive_end_ns(const struct dap_alive *a, uint32_t idle_ms);
 
 /* stream.c */

@@ -35,11 +35,16 @@ static bool is_reaction(const char *command, const char *context)
 void dap_alive_request(struct dap_alive *a, const char *command, const char *context,
 		       uint64_t now_ns)
 {
-	if (!is_reaction(command, context) || now_ns - a->event_ns >= REACTION_NS)
-		a->proof_ns = now_ns;
+	if (is_reaction(command, context) && now_ns - a->event_ns < REACTION_NS)
+		return;
+	a->proof_ns = now_ns;
+	a->left = false;
 }
 
 uint64_t dap_alive_end_ns(const struct dap_alive *a, uint32_t idle_ms)
 {
-	return idle_ms ? a->proof_ns + idle_ms * UINT64_C(1000000) : UINT64_MAX;
+	/* Who waits for an exception asks for nothing until it comes. */
+	uint64_t from_ns = a->proof_ns > a->stop_ns ? a->proof_ns : a->stop_ns;
+
+	return idle_ms ? from_ns + idle_ms * UINT64_C(1000000) : UINT64_MAX;
 }

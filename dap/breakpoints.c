@@ -18,15 +18,16 @@ static const struct filter {
 	const char *id, *label;
 	enum rpc_exception exceptions[EXCEPTIONS_MAX];
 	size_t n;
+	bool on; /**< Where the editor was not told otherwise. */
 } filters[] = {
 	{ "memory", "Memory violations",
 	  { RPC_EXCEPTION_WAVE_MEMORY_VIOLATION, RPC_EXCEPTION_WAVE_ADDRESS_ERROR,
-	    RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION }, 3 },
-	{ "illegal", "Illegal instructions", { RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION }, 1 },
-	{ "math", "Arithmetic errors", { RPC_EXCEPTION_WAVE_MATH_ERROR }, 1 },
-	{ "assert", "Asserts and aborts", { RPC_EXCEPTION_WAVE_ABORT }, 1 },
-	{ "trap", "Traps and breakpoints of the program", { RPC_EXCEPTION_WAVE_TRAP }, 1 },
-	{ "fault", "Other faults of waves", { RPC_EXCEPTION_WAVE_FAULT }, 1 },
+	    RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION }, 3, true },
+	{ "illegal", "Illegal instructions", { RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION }, 1, true },
+	{ "math", "Arithmetic errors", { RPC_EXCEPTION_WAVE_MATH_ERROR }, 1, true },
+	{ "assert", "Asserts and aborts", { RPC_EXCEPTION_WAVE_ABORT }, 1, true },
+	{ "trap", "Traps and breakpoints of the program", { RPC_EXCEPTION_WAVE_TRAP }, 1, false },
+	{ "fault", "Other faults of waves", { RPC_EXCEPTION_WAVE_FAULT }, 1, false },
 	{ "queue", "Packets and queues that the device refuses",
 	  { RPC_EXCEPTION_PACKET_DISPATCH_DIM_INVALID,
 	    RPC_EXCEPTION_PACKET_DISPATCH_GROUP_SEGMENT_SIZE_INVALID,
@@ -34,10 +35,10 @@ static const struct filter {
 	    RPC_EXCEPTION_PACKET_UNSUPPORTED,
 	    RPC_EXCEPTION_PACKET_DISPATCH_WORK_GROUP_SIZE_INVALID,
 	    RPC_EXCEPTION_PACKET_DISPATCH_REGISTER_INVALID,
-	    RPC_EXCEPTION_PACKET_VENDOR_UNSUPPORTED, RPC_EXCEPTION_QUEUE_PREEMPTION_ERROR }, 9 },
+	    RPC_EXCEPTION_PACKET_VENDOR_UNSUPPORTED, RPC_EXCEPTION_QUEUE_PREEMPTION_ERROR }, 9, true },
 	{ "device", "Errors of the device",
 	  { RPC_EXCEPTION_DEVICE_RAS_ERROR, RPC_EXCEPTION_DEVICE_FATAL_HALT,
-	    RPC_EXCEPTION_PROCESS_DEVICE_REMOVE }, 3 },
+	    RPC_EXCEPTION_PROCESS_DEVICE_REMOVE }, 3, true },
 };
 
 void dap_put_filters(struct out *o)
@@ -47,7 +48,7 @@ void dap_put_filters(struct out *o)
 		out_str(o, i ? ",{" : "{");
 		dap_put_str(o, "filter", filters[i].id);
 		dap_put_str(o, "label", filters[i].label);
-		dap_put_bool(o, "default", false);
+		dap_put_bool(o, "default", filters[i].on);
 		out_char(o, '}');
 	}
 	out_char(o, ']');
@@ -63,7 +64,7 @@ static void add(enum rpc_exception *list, size_t *n, enum rpc_exception e)
 	list[(*n)++] = e;
 }
 
-/* A hit of a watch point is a trap of its wave. */
+/* A hit of a watch point is a trap of its wave.  Exceptions are told also to who may not stop anything. */
 static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent_err *err)
 {
 	enum rpc_exception list[EXCEPTIONS_MAX * ARRAY_SIZE(filters) + 1];
@@ -78,7 +79,7 @@ static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent
 		add(list, &p.n_exceptions, RPC_EXCEPTION_WAVE_TRAP);
 	if (dap_is_core(d) || (!p.n_exceptions && !d->subscribed))
 		return 0; /* in a core none is raised */
-	r = dap_need_control(d, err);
+	r = watching ? dap_need_control(d, err) : 0;
 	if (r == 0)
 		r = rpc_client_exception_subscribe(d->client, &p, &d->arena, &result, err);
 	if (r < 0)
@@ -103,6 +104,18 @@ static int filter_bit(struct dap_json v, uint64_t *ret, struct agent_err *err)
 	return dap_invalid(err, "filters: there is no \"%s\"", id);
 }
 
+static void put_refused(struct out *body, struct dap_json list, const char *why)
+{
+	out_str(body, "{\"breakpoints\":[");
+	for (size_t i = 0; dap_json_has(dap_json_item(list, i)); i++) {
+		out_str(body, i ? ",{" : "{");
+		dap_put_bool(body, "verified", false);
+		dap_put_str(body, "message", why);
+		out_char(body, '}');
+	}
+	out_str(body, "]}");
+}
+
 int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 				  struct agent_err *err)
 {
@@ -112,7 +125,15 @@ int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, st
 
 	for (size_t i = 0; r == 0 && dap_json_has(v = dap_json_item(list, i)); i++)
 		r = filter_bit(v, &wanted, err);
-	return r < 0 ? r : subscribe(d, wanted, d->watching, err);
+	if (r < 0)
+		return r;
+	r = subscribe(d, wanted, d->watching, err);
+	/* An editor has them on before anybody asks for them: that they cannot be had is no failure. */
+	if (r < 0 && err->code == RPC_ERROR_NOT_PERMITTED) {
+		put_refused(body, list, err->message);
+		return 0;
+	}
+	return r;
 }
 
 /* ------------------------------------------------------------------ watch points ------------- */

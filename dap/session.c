@@ -361,8 +361,10 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 	int r;
 
 	dap_progress_begin(d, "Stopping the GPU queues", false);
-	if (!was_paused)
+	if (!was_paused) {
+		d->alive.stop_ns = clock_now_ns();
 		d->stop_end_ns = d->max_stop_ms ? clock_deadline_ms(d->max_stop_ms) : 0;
+	}
 	lease_ms = lease_left(d);
 	r = suspend(d, lease_ms ? lease_ms : 1, err);
 	if (r == 0) {
@@ -407,6 +409,7 @@ static void let_go(struct dap *d)
 	int r;
 
 	d->paused = d->has_exception = d->control = d->watching = false;
+	d->alive.left = true;
 	r = rpc_client_session_control(d->client, &p, &d->arena, &result, &err);
 	if (d->leave || d->eof)
 		return;
@@ -540,6 +543,22 @@ static void on_notification(struct dap *d, const struct rpc_client_notification 
 			table[i].run(d, n);
 }
 
+/* Where nobody is, and where somebody else has control, it is only told. */
+static void stop_for_exception(struct dap *d)
+{
+	struct agent_err err = { 0 };
+	bool may_stop = !d->alive.left && dap_need_control(d, &err) == 0;
+	int r = may_stop ? dap_session_pause(d, "exception", &err) :
+			   dap_session_snapshot(d, false, &err);
+
+	if (!d->client || d->leave)
+		return;
+	if (r < 0)
+		say_failure(d, may_stop ? "pause" : "snapshot", &err);
+	else if (!may_stop)
+		send_stopped(d, "exception", false);
+}
+
 void dap_session_notifications(struct dap *d)
 {
 	struct rpc_client_notification n;
@@ -556,7 +575,6 @@ void dap_session_notifications(struct dap *d)
 		session_over(d);
 	} else if (d->exception_pending && d->announced) {
 		d->exception_pending = false;
-		if (dap_session_pause(d, "exception", &err) < 0 && d->client && !d->leave)
-			say_failure(d, "pause", &err);
+		stop_for_exception(d);
 	}
 }

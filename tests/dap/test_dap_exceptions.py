@@ -3,6 +3,7 @@
 """gpu-agentctl dap: what an editor is told of exceptions, whatever raised them."""
 import pathlib
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
@@ -103,6 +104,53 @@ def what_was_broken_before_is_told_at_once():
             assert words in stopped["text"], stopped
             assert a.call("exceptionInfo", threadId=stopped["threadId"])["exceptionId"] == name
             a.finish()
+
+
+def start_as_editors_do(a, s, **arguments):
+    """With the filters that are on where nobody has chosen any."""
+    filters = a.start(pid=s.app.pid, **arguments)["exceptionBreakpointFilters"]
+    on = {f["filter"] for f in filters if f["default"]}
+    assert on == {"memory", "illegal", "assert", "math", "queue", "device"}, on
+    a.call("setExceptionBreakpoints", filters=sorted(on))
+
+
+@test
+def faults_stop_where_nobody_chose():
+    with scene() as s, Adapter(s.socket) as a:
+        start_as_editors_do(a, s)
+        for exception in ("wave_memory_violation", "wave_illegal_instruction", "wave_abort", "wave_math_error", "packet_unsupported"):
+            s.raise_queue(0, exception)
+            stopped = a.event("stopped")
+            assert stopped["reason"] == "exception" and stopped["allThreadsStopped"] and stopped["text"], stopped
+            assert s.target_state()["suspended_queues"] == 2
+            a.call("continue", threadId=1)
+        s.control(f"raise {s.app.pid} gpu {gpu(s)} {EXCEPTIONS['device_memory_violation']}")
+        assert a.event("stopped")["reason"] == "exception"
+        a.finish()
+        runs_on(s)
+
+
+@test
+def who_waits_for_an_exception_may_look_at_it():
+    """Long after the last request it still stops the GPU, and as long as any other stop; then only told to whoever is not there."""
+    with scene() as s, Adapter(s.socket) as a:
+        start_as_editors_do(a, s, stopIdleMs=2000)
+        time.sleep(2.5)
+        s.raise_queue(0, "wave_memory_violation")
+        raised = time.monotonic()
+        assert a.event("stopped")["allThreadsStopped"]
+        a.event("continued")
+        took = time.monotonic() - raised
+        assert took > 1.9, took
+        assert s.target_state()["suspended_queues"] == 0
+        s.raise_queue(0, "wave_memory_violation")
+        assert not a.event("stopped")["allThreadsStopped"]
+        assert s.target_state()["suspended_queues"] == 0
+        # A sign of life, and it stops again.
+        a.call("evaluate", expression="groups", context="repl")
+        s.raise_queue(0, "wave_memory_violation")
+        assert a.event("stopped")["allThreadsStopped"] and s.target_state()["suspended_queues"] == 2
+        a.finish()
 
 
 if __name__ == "__main__":

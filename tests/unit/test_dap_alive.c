@@ -60,14 +60,29 @@ static void what_is_only_shown_causes_nothing(void)
 	TEST_EQ(a.proof_ns, 11 * S);
 }
 
-static void the_end_is_counted_from_the_last_sign(void)
+static void the_end_is_counted_from_the_last_sign_or_the_stop(void)
 {
-	const struct dap_alive a = { .proof_ns = 7 * S };
+	struct dap_alive a = { .proof_ns = 7 * S, .stop_ns = 6 * S };
 
 	TEST_EQ(dap_alive_end_ns(&a, 60000), 67 * S);
 	TEST_EQ(dap_alive_end_ns(&a, DAP_STOP_IDLE_MAX_MS), 607 * S);
 	TEST_EQ(dap_alive_end_ns(&a, 0), UINT64_MAX);
+	/* An exception after an hour: whoever waits for it may look at it. */
+	a.stop_ns = 3600 * S;
+	TEST_EQ(dap_alive_end_ns(&a, 60000), 3660 * S);
+	TEST_EQ(dap_alive_end_ns(&a, 0), UINT64_MAX);
+}
+
+static void a_sign_ends_that_somebody_has_left(void)
+{
+	struct dap_alive a = { .event_ns = 10 * S, .left = true };
+
+	dap_alive_request(&a, "threads", "", 11 * S);
+	TEST_EQ(a.left, true);
+	dap_alive_request(&a, "threads", "", 12 * S);
+	TEST_EQ(a.left, false);
 }
 
 TEST_SUITE(dap_alive, TEST(what_follows_an_event_is_no_sign), TEST(everything_else_is_a_sign),
-	   TEST(what_is_only_shown_causes_nothing), TEST(the_end_is_counted_from_the_last_sign));
+	   TEST(what_is_only_shown_causes_nothing), TEST(the_end_is_counted_from_the_last_sign_or_the_stop),
+	   TEST(a_sign_ends_that_somebody_has_left));
