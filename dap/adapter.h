@@ -139,6 +139,7 @@ struct dap {
 	struct dap_alive alive;
 	uint32_t stop_idle_ms; /**< Queues run again so long after the last sign; 0: never for that. */
 	struct dap_snapshot *snap;
+	struct dap_snapshot *before; /**< The one that snap has replaced while the GPU ran; NULL for none. */
 	uint32_t generation; /**< Of snap; part of every reference handed out. */
 	bool exception_pending;
 	struct rpc_arena exception_arena;
@@ -303,9 +304,19 @@ enum dap_scope {
 struct dap_ref {
 	enum dap_scope scope;
 	uint32_t thread, index;
+	uint32_t generation;
+	struct dap_snapshot *snap; /**< That the thread is of: the present one, or the one before. */
 };
+/** The number for one: of the present snapshot, or of the same as @p of. */
 uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index);
-/** @return 0, -EINVAL with @p err (also for references that are out of date). */
+uint32_t dap_ref_within(const struct dap_ref *of, enum dap_scope scope, uint32_t index);
+/** The thread that the console speaks of. */
+struct dap_ref dap_ref_focus(const struct dap *d);
+/**
+ * An editor asks once more for what it has shown before it hears that this is out of date: references
+ * stay true for one more snapshot.
+ * @return 0, -EINVAL with @p err (also for references that are older).
+ */
 int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 		  struct agent_err *err);
 
@@ -325,10 +336,10 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 /* registers.c */
 
 /** All but vector registers, and what the lanes work on. */
-const struct rpc_wave_registers *dap_registers_shared(struct dap *d, uint32_t thread,
+const struct rpc_wave_registers *dap_registers_shared(struct dap *d, const struct dap_ref *of,
 						      struct agent_err *err);
 /** Vector and accumulation registers of one chunk; behind those of the first one, predicates. */
-const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t thread,
+const struct rpc_wave_registers *dap_registers_vector(struct dap *d, const struct dap_ref *of,
 						      uint32_t chunk, struct agent_err *err);
 /** Vector registers among what was fetched for a chunk. */
 size_t dap_registers_in_chunk(const struct rpc_wave_registers *r, uint32_t chunk);

@@ -84,11 +84,12 @@ static void show_bank(struct out *o, const struct rpc_scalar_register *list, siz
 static int word_registers(struct dap *d, const struct dap_words *w, struct out *o,
 			  struct agent_err *err)
 {
+	const struct dap_ref of = dap_ref_focus(d);
 	const struct rpc_wave_registers *r;
 
 	if (dap_need_wave(d, err) < 0)
 		return -EINVAL;
-	r = dap_registers_shared(d, d->focus, err);
+	r = dap_registers_shared(d, &of, err);
 	if (!r)
 		return -EIO;
 	show_bank(o, r->special, r->n_special);

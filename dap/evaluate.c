@@ -79,7 +79,8 @@ static const struct rpc_vector_register *find_vector(const struct rpc_vector_reg
 	return NULL;
 }
 
-static int show_vector(struct dap *d, const char *text, struct out *o, struct agent_err *err)
+static int show_vector(struct dap *d, const struct dap_ref *of, const char *text, struct out *o,
+		       struct agent_err *err)
 {
 	const struct rpc_wave_registers *r;
 	const struct rpc_vector_register *v;
@@ -91,7 +92,7 @@ static int show_vector(struct dap *d, const char *text, struct out *o, struct ag
 	if (!parse_lane(name, &lane) || !find_chunk(name, &chunk))
 		return dap_invalid(err, "\"%.40s\" is no register and no word of the console; "
 					"\"help\" lists those", text);
-	r = dap_registers_vector(d, d->focus, chunk, err);
+	r = dap_registers_vector(d, of, chunk, err);
 	if (!r)
 		return -EIO;
 	v = find_vector(r->vector, r->n_vector, name);
@@ -109,36 +110,43 @@ static int show_vector(struct dap *d, const char *text, struct out *o, struct ag
 	return 0;
 }
 
-static int show_register(struct dap *d, const char *name, struct out *o, struct agent_err *err)
+static int show_register(struct dap *d, const struct dap_ref *of, const char *name, struct out *o,
+			 struct agent_err *err)
 {
 	const struct rpc_wave_registers *r;
 	const struct rpc_scalar_register *s;
 
-	if (dap_need_wave(d, err) < 0)
-		return -EINVAL;
-	r = dap_registers_shared(d, d->focus, err);
+	if (of->thread >= of->snap->n_threads)
+		return dap_need_wave(d, err);
+	r = dap_registers_shared(d, of, err);
 	if (!r)
 		return -EIO;
 	s = find_scalar(r->special, r->n_special, name);
 	if (!s)
 		s = find_scalar(r->scalar, r->n_scalar, name);
 	if (!s)
-		return show_vector(d, name, o, err);
+		return show_vector(d, of, name, o, err);
 	out_fmt(o, "0x%0*" PRIx64, s->bits == 64 ? 16 : 8, s->value);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ evaluate ----------------- */
 
-/* The frame that the editor has selected; while the GPU runs, it may be gone. */
-static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct agent_err *err)
+/* The thread of the frame that the editor has selected; while the GPU runs, it may be gone. */
+static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct dap_ref *ret,
+			struct agent_err *err)
 {
 	struct dap_ref ref;
 	int r = dap_json_has(frame) ? dap_ref_parse(d, frame, &ref, err) : 1;
 
-	if (r == 0)
+	*ret = dap_ref_focus(d);
+	if (r != 0)
+		return r < 0 && !repl ? r : 0;
+	/* The words of the console know the present only. */
+	if (ref.snap == d->snap)
 		d->focus = ref.thread;
-	return r < 0 && !repl ? r : 0;
+	*ret = repl && ref.snap != d->snap ? *ret : ref;
+	return 0;
 }
 
 int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
@@ -147,6 +155,7 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 	auto_out struct out text;
 	char context[16] = "repl";
 	struct dap_words w;
+	struct dap_ref of;
 	dap_word_fn run;
 	bool repl;
 	int r;
@@ -157,11 +166,11 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 	if (!split(dap_json_get(q->args, "expression"), &w))
 		return dap_invalid(err, "expression: one to %d words; \"help\" lists them",
 				   DAP_WORDS_MAX);
-	r = choose_frame(d, dap_json_get(q->args, "frameId"), repl, err);
+	r = choose_frame(d, dap_json_get(q->args, "frameId"), repl, &of, err);
 	if (r < 0)
 		return r;
 	run = repl ? dap_find_word(w.w[0]) : NULL;
-	r = run ? run(d, &w, &text, err) : show_register(d, w.w[0], &text, err);
+	r = run ? run(d, &w, &text, err) : show_register(d, &of, w.w[0], &text, err);
 	if (r < 0)
 		return r;
 	out_char(body, '{');

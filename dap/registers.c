@@ -12,21 +12,20 @@ void dap_registers_forget(struct dap *d)
 	d->shared.valid = d->vector.valid = false;
 }
 
-static bool is_cached(const struct dap *d, const struct dap_registers *r, uint32_t thread,
-		      uint32_t first)
+static bool is_cached(const struct dap_registers *r, const struct dap_ref *of, uint32_t first)
 {
-	return r->valid && r->generation == d->generation && r->thread == thread &&
+	return r->valid && r->generation == of->generation && r->thread == of->thread &&
 	       r->first == first;
 }
 
 static int fetch(struct dap *d, struct dap_registers *r, struct rpc_wave_registers_params *p,
-		 uint32_t thread, struct agent_err *err)
+		 const struct dap_ref *of, struct agent_err *err)
 {
 	struct rpc_wave_registers_result result;
 	int status;
 
 	p->session = d->session;
-	p->wave = d->snap->threads[thread].wave;
+	p->wave = of->snap->threads[of->thread].wave;
 	p->has_max_stop_ms = d->max_stop_ms;
 	p->max_stop_ms = d->max_stop_ms;
 	r->valid = false;
@@ -36,14 +35,14 @@ static int fetch(struct dap *d, struct dap_registers *r, struct rpc_wave_registe
 	if (status < 0)
 		return status;
 	r->regs = result.registers;
-	r->generation = d->generation;
-	r->thread = thread;
+	r->generation = of->generation;
+	r->thread = of->thread;
 	r->first = p->first;
 	r->valid = true;
 	return 0;
 }
 
-const struct rpc_wave_registers *dap_registers_shared(struct dap *d, uint32_t thread,
+const struct rpc_wave_registers *dap_registers_shared(struct dap *d, const struct dap_ref *of,
 						      struct agent_err *err)
 {
 	enum rpc_register_bank banks[] = { RPC_REGISTER_BANK_SPECIAL, RPC_REGISTER_BANK_SCALAR,
@@ -52,12 +51,12 @@ const struct rpc_wave_registers *dap_registers_shared(struct dap *d, uint32_t th
 					       .n_banks = ARRAY_SIZE(banks),
 					       .has_work_items = true, .work_items = true };
 
-	if (!is_cached(d, &d->shared, thread, 0) && fetch(d, &d->shared, &p, thread, err) < 0)
+	if (!is_cached(&d->shared, of, 0) && fetch(d, &d->shared, &p, of, err) < 0)
 		return NULL;
 	return &d->shared.regs;
 }
 
-const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t thread,
+const struct rpc_wave_registers *dap_registers_vector(struct dap *d, const struct dap_ref *of,
 						      uint32_t chunk, struct agent_err *err)
 {
 	enum rpc_register_bank banks[] = { RPC_REGISTER_BANK_VECTOR,
@@ -67,7 +66,7 @@ const struct rpc_wave_registers *dap_registers_vector(struct dap *d, uint32_t th
 					       .first = chunk * DAP_REGISTER_CHUNK,
 					       .has_count = true, .count = DAP_REGISTER_CHUNK };
 
-	if (!is_cached(d, &d->vector, thread, p.first) && fetch(d, &d->vector, &p, thread, err) < 0)
+	if (!is_cached(&d->vector, of, p.first) && fetch(d, &d->vector, &p, of, err) < 0)
 		return NULL;
 	return &d->vector.regs;
 }

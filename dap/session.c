@@ -103,7 +103,8 @@ void dap_session_end(struct dap *d)
 	d->session[0] = '\0';
 	d->paused = d->control = d->exception_pending = false;
 	dap_snapshot_free(d->snap);
-	d->snap = NULL;
+	dap_snapshot_free(d->before);
+	d->snap = d->before = NULL;
 	dap_registers_forget(d);
 }
 
@@ -188,7 +189,7 @@ int dap_need_control(struct dap *d, struct agent_err *err)
 
 /* ------------------------------------------------------------------ looking ------------------ */
 
-int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
+static int replace_snapshot(struct dap *d, bool waves, bool keep, struct agent_err *err)
 {
 	const struct rpc_gpu_snapshot_params p = { .session = d->session, .has_waves = true,
 						   .waves = waves,
@@ -207,9 +208,10 @@ int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
 		dap_snapshot_free(s);
 		return r;
 	}
-	dap_snapshot_free(d->snap);
+	dap_snapshot_free(keep ? d->before : d->snap);
+	if (keep)
+		d->before = d->snap;
 	d->snap = s;
-	d->generation++;
 	d->focus = 0;
 	dap_registers_forget(d);
 	for (size_t i = 0; i < s->doc.n_missing && i < 8; i++)
@@ -217,19 +219,32 @@ int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
 	return 0;
 }
 
+int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
+{
+	int r = replace_snapshot(d, waves, false, err);
+
+	if (r < 0)
+		return r;
+	dap_snapshot_free(d->before);
+	d->before = NULL;
+	d->generation++;
+	return 0;
+}
+
 int dap_session_look(struct dap *d, bool waves, struct agent_err *err)
 {
+	bool moves = !dap_is_still(d);
 	uint32_t focus = d->focus;
-	int r = dap_session_snapshot(d, waves, err);
+	int r = replace_snapshot(d, waves, moves, err);
 
 	if (r < 0)
 		return r;
 	if (focus < d->snap->n_threads)
 		d->focus = focus;
-	if (dap_is_still(d))
-		d->generation--; /* nothing moved: what was handed out stays true */
-	else
-		dap_invalidated(d);
+	if (!moves)
+		return 0; /* what was handed out stays true */
+	d->generation++;
+	dap_invalidated(d);
 	return 0;
 }
 

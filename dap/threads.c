@@ -209,11 +209,33 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, st
 
 /* ------------------------------------------------------------------ references --------------- */
 
-uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index)
+static uint32_t number(uint32_t generation, enum dap_scope scope, uint32_t thread, uint32_t index)
 {
-	uint32_t g = d->generation & ((1u << GENERATION_BITS) - 1);
+	uint32_t g = generation & ((1u << GENERATION_BITS) - 1);
 
 	return ((g << SCOPE_BITS | scope) << THREAD_BITS | thread) << INDEX_BITS | index;
+}
+
+uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index)
+{
+	return number(d->generation, scope, thread, index);
+}
+
+uint32_t dap_ref_within(const struct dap_ref *of, enum dap_scope scope, uint32_t index)
+{
+	return number(of->generation, scope, of->thread, index);
+}
+
+struct dap_ref dap_ref_focus(const struct dap *d)
+{
+	return (struct dap_ref){ .scope = DAP_SCOPE_FRAME, .thread = d->focus,
+				 .generation = d->generation, .snap = d->snap };
+}
+
+static bool is_of(const struct dap_ref *ref, uint32_t n)
+{
+	return ref->snap && ref->thread < ref->snap->n_threads &&
+	       number(ref->generation, ref->scope, ref->thread, ref->index) == n;
 }
 
 int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
@@ -228,10 +250,15 @@ int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 	ret->index = ref & ((1u << INDEX_BITS) - 1);
 	ret->thread = ref >> INDEX_BITS & ((1u << THREAD_BITS) - 1);
 	ret->scope = ref >> (INDEX_BITS + THREAD_BITS) & ((1u << SCOPE_BITS) - 1);
-	if (!d->snap || ret->thread >= d->snap->n_threads ||
-	    dap_ref_make(d, ret->scope, ret->thread, ret->index) != ref)
-		return dap_invalid(err, "reference %u is out of date", ref);
-	return 0;
+	ret->generation = d->generation;
+	ret->snap = d->snap;
+	if (is_of(ret, ref))
+		return 0;
+	ret->generation--;
+	ret->snap = d->before;
+	if (is_of(ret, ref))
+		return 0;
+	return dap_invalid(err, "reference %u is out of date", ref);
 }
 
 /* ------------------------------------------------------------------ stackTrace --------------- */
@@ -371,7 +398,7 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, str
 		if (scopes[i].hint)
 			dap_put_str(body, "presentationHint", scopes[i].hint);
 		dap_put_u64(body, "variablesReference",
-			    dap_ref_make(d, scopes[i].scope, frame.thread, 0));
+			    dap_ref_within(&frame, scopes[i].scope, 0));
 		dap_put_bool(body, "expensive", scopes[i].expensive);
 		out_char(body, '}');
 	}

@@ -76,8 +76,8 @@ static void put_scalars(struct page *p, const struct rpc_scalar_register *list, 
 static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	struct dap *d = p->d;
-	const struct dap_thread *t = &d->snap->threads[ref->thread];
-	const struct rpc_wave_registers *r = dap_registers_shared(d, ref->thread, err);
+	const struct dap_thread *t = &ref->snap->threads[ref->thread];
+	const struct rpc_wave_registers *r = dap_registers_shared(d, ref, err);
 	const struct rpc_wave *w;
 
 	if (!r)
@@ -108,7 +108,7 @@ static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err
 
 static int scalar(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
-	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 
 	if (!r)
 		return -EIO;
@@ -128,13 +128,13 @@ static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope
 						    letter, last - 1);
 
 		put_full(p, name, "", NULL,
-			 dap_ref_make(p->d, scope, ref->thread, first / DAP_REGISTER_CHUNK), NULL);
+			 dap_ref_within(ref, scope, first / DAP_REGISTER_CHUNK), NULL);
 	}
 }
 
 static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
-	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 	bool nvidia = p->d->snap->doc.process.vendor == RPC_VENDOR_NVIDIA;
 
 	if (!r)
@@ -143,7 +143,7 @@ static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *e
 	put_chunks(p, ref, DAP_SCOPE_ACC_CHUNK, "a", r->accumulator_count);
 	if (nvidia)
 		put_full(p, "predicates", "", NULL,
-			 dap_ref_make(p->d, DAP_SCOPE_PREDICATES, ref->thread, 0), NULL);
+			 dap_ref_within(ref, DAP_SCOPE_PREDICATES, 0), NULL);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *er
 {
 	bool acc = ref->scope == DAP_SCOPE_ACC_CHUNK;
 	const struct rpc_wave_registers *r =
-		dap_registers_vector(p->d, ref->thread, ref->index, err);
+		dap_registers_vector(p->d, ref, ref->index, err);
 	const struct rpc_vector_register *list;
 	size_t n;
 
@@ -174,8 +174,8 @@ static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *er
 	n = acc ? r->n_accumulator : dap_registers_in_chunk(r, ref->index);
 	for (size_t i = 0; i < n && i < DAP_REGISTER_CHUNK; i++)
 		put_full(p, list[i].name, lanes_text(&p->d->arena, &list[i]), "u32[]",
-			 dap_ref_make(p->d, acc ? DAP_SCOPE_ACC_LANES : DAP_SCOPE_VECTOR_LANES,
-				      ref->thread, ref->index * DAP_REGISTER_CHUNK + (uint32_t)i),
+			 dap_ref_within(ref, acc ? DAP_SCOPE_ACC_LANES : DAP_SCOPE_VECTOR_LANES,
+					ref->index * DAP_REGISTER_CHUNK + (uint32_t)i),
 			 NULL);
 	return 0;
 }
@@ -185,7 +185,7 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 	bool acc = ref->scope == DAP_SCOPE_ACC_LANES;
 	uint32_t i = ref->index % DAP_REGISTER_CHUNK;
 	const struct rpc_wave_registers *r =
-		dap_registers_vector(p->d, ref->thread, ref->index / DAP_REGISTER_CHUNK, err);
+		dap_registers_vector(p->d, ref, ref->index / DAP_REGISTER_CHUNK, err);
 	const struct rpc_vector_register *v;
 	size_t n;
 
@@ -205,7 +205,7 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 /* One bit of each lane: a mask. */
 static int predicates(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
-	const struct rpc_wave_registers *r = dap_registers_vector(p->d, ref->thread, 0, err);
+	const struct rpc_wave_registers *r = dap_registers_vector(p->d, ref, 0, err);
 
 	if (!r)
 		return -EIO;
@@ -234,7 +234,7 @@ static const struct rpc_work_item *item_of(const struct rpc_wave_registers *r, u
 static int lanes(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	struct rpc_arena *a = &p->d->arena;
-	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 
 	if (!r)
 		return -EIO;
@@ -257,7 +257,7 @@ static int lanes(struct page *p, const struct dap_ref *ref, struct agent_err *er
 
 static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
-	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref->thread, err);
+	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 
 	if (!r)
 		return -EIO;
@@ -267,8 +267,7 @@ static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 			rpc_arena_printf(&p->d->arena, "0x%04x\u20130x%04x", at, end - 1);
 
 		put_full(p, name, "", NULL,
-			 dap_ref_make(p->d, DAP_SCOPE_LDS_CHUNK, ref->thread, at / LDS_CHUNK),
-			 NULL);
+			 dap_ref_within(ref, DAP_SCOPE_LDS_CHUNK, at / LDS_CHUNK), NULL);
 	}
 	return 0;
 }
@@ -278,7 +277,7 @@ static int lds_chunk(struct page *p, const struct dap_ref *ref, struct agent_err
 	const struct rpc_memory_read_params params = {
 		.session = p->d->session, .address = (uint64_t)ref->index * LDS_CHUNK,
 		.size = LDS_CHUNK, .has_space = true, .space = RPC_MEMORY_SPACE_LDS,
-		.has_wave = true, .wave = p->d->snap->threads[ref->thread].wave
+		.has_wave = true, .wave = ref->snap->threads[ref->thread].wave
 	};
 	uint8_t *data;
 	size_t size;
@@ -303,7 +302,7 @@ static int lds_chunk(struct page *p, const struct dap_ref *ref, struct agent_err
 
 static int statistics(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
-	const struct rpc_group *g = p->d->snap->threads[ref->thread].group;
+	const struct rpc_group *g = ref->snap->threads[ref->thread].group;
 	const struct rpc_device *device = dap_device(p->d, g->gpu_id);
 	struct rpc_arena *a = &p->d->arena;
 

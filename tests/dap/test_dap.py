@@ -161,6 +161,32 @@ def references_are_out_of_date_for_long():
 
 
 @test
+def references_outlive_one_look():
+    """With `invalidated` in the mail, an editor asks once more for all that it shows, with what it has in its hands."""
+    with scene("waves 0 halted 4 spin+16; waves 1 halted 2 scale+28") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        frame, wave, statistics = a.frame(2)["id"], a.scope("Wave", 2), a.scope("Group statistics", 2)
+        chunk = a.variables(a.scope("Vector registers", 2))[0]["variablesReference"]
+        values = lambda reference: {v["name"]: v["value"] for v in a.variables(reference)}  # noqa: E731
+        shown = values(wave)
+        assert shown["wave"] == "1:0:0" and values(statistics)["waves"] == "2", shown
+        # The group that was the second one is the first.
+        s.control(f"waves {s.app.pid} 1 halted 9 {shown['pc']}")
+        a.call("evaluate", expression="snapshot", context="repl")
+        a.event("invalidated")
+        scopes = a.call("scopes", frameId=frame)["scopes"]
+        assert values(scopes[0]["variablesReference"])["wave"] == "1:0:0"
+        assert values(wave) == shown and values(statistics)["waves"] == "2"
+        assert a.variables(a.variables(chunk)[0]["variablesReference"])
+        for expression, context in (("pc", "watch"), ("v0", "hover")):
+            assert a.call("evaluate", expression=expression, context=context, frameId=frame)["result"], expression
+        assert "9 x" in a.call("threads")["threads"][0]["name"]
+        a.call("evaluate", expression="snapshot", context="repl")
+        assert "out of date" in a.error("scopes", frameId=frame) and "out of date" in a.error("variables", variablesReference=wave)
+        a.finish()
+
+
+@test
 def listings_at_both_ends_of_memory():
     """A wave may be at 0, where somebody called nothing: rows are in the order of their addresses."""
     with scene() as s, Adapter(s.socket) as a:
@@ -275,6 +301,8 @@ def console_speaks_the_words_of_the_cli():
         a.event("invalidated")
         # The frame that an editor has selected may be of before; words do not need it.
         assert "6 waves" in a.call("evaluate", expression="groups", context="repl", frameId=old)["result"]
+        assert a.call("evaluate", expression="pc", context="watch", frameId=old)["result"]
+        say("snapshot")
         assert "out of date" in a.error("evaluate", expression="pc", context="watch", frameId=old)
         say("pause")
         a.event("stopped")
