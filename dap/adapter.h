@@ -220,6 +220,7 @@ struct dap_handler {
 	enum dap_when when;
 	bool may_cancel;
 	enum dap_state from; /**< First state in which it is allowed. */
+	bool by_hand; /**< Somebody has asked for it, and waits; an editor asks for others by itself. */
 };
 
 /** @return NULL if there is none. */

@@ -56,6 +56,18 @@ void dap_respond(struct dap *d, const struct dap_request *q, const struct out *b
 	send(d, &o);
 }
 
+/*
+ * Errors are shown where somebody waits for the answer and nothing else shows it: not those of what an
+ * editor asks for by itself, such as watches, not what the console shows already, and not what only
+ * says once more that the session has ended.
+ */
+static bool is_shown(const struct dap *d, const struct dap_request *q)
+{
+	const struct dap_handler *h = dap_find_handler(q->command);
+
+	return h && h->by_hand && !(d->state == DAP_OVER && h->from == DAP_ATTACHED);
+}
+
 void dap_respond_error(struct dap *d, const struct dap_request *q, const struct agent_err *err)
 {
 	auto_out struct out o;
@@ -67,8 +79,8 @@ void dap_respond_error(struct dap *d, const struct dap_request *q, const struct 
 	dap_put_str(&o, "message", text);
 	/* The text as a variable: braces in it would be taken for names of variables. */
 	out_fmt(&o,
-		",\"body\":{\"error\":{\"id\":%d,\"format\":\"{text}\",\"showUser\":true,"
-		"\"variables\":{", ERROR_ID);
+		",\"body\":{\"error\":{\"id\":%d,\"format\":\"{text}\",\"showUser\":%s,"
+		"\"variables\":{", ERROR_ID, is_shown(d, q) ? "true" : "false");
 	dap_put_str(&o, "text", text);
 	out_str(&o, "}}}}");
 	send(d, &o);
@@ -80,7 +92,7 @@ void dap_respond_cancelled(struct dap *d, const struct dap_request *q)
 
 	begin_response(d, &o, q, false);
 	dap_put_str(&o, "message", "cancelled");
-	out_char(&o, '}');
+	out_str(&o, ",\"body\":{}}");
 	send(d, &o);
 }
 

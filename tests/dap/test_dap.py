@@ -187,6 +187,30 @@ def references_outlive_one_look():
 
 
 @test
+def errors_are_shown_to_who_waits_for_an_answer():
+    """Not what an editor asks for by itself, and not what its console shows."""
+    with scene() as s, Adapter(s.socket) as a:
+        def shown(command, **arguments):
+            response = a.response(a.send(command, arguments))
+            assert not response["success"] and response["message"], response
+            return response["body"]["error"]["showUser"]
+
+        a.start(pid=s.app.pid)
+        for command in ("next", "stepIn", "stepOut", "stepBack", "reverseContinue", "setVariable", "writeMemory", "launch", "attach"):
+            assert shown(command, threadId=1), command
+        for context in ("watch", "hover", "repl", "variables"):
+            assert not shown("evaluate", expression="nonsense", context=context), context
+        for command in ("scopes", "variables", "source", "readMemory", "disassemble", "exceptionInfo", "gpuAgent/focus", "moduleSpell"):
+            assert not shown(command, frameId=7), command
+        assert not shown("stackTrace", threadId=99)
+        # What comes in vain after the end says so, and bothers nobody.
+        a.call("terminate")
+        for command in ("pause", "threads", "setExceptionBreakpoints", "continue"):
+            assert not shown(command, threadId=1, filters=[]), command
+        a.finish()
+
+
+@test
 def listings_at_both_ends_of_memory():
     """A wave may be at 0, where somebody called nothing: rows are in the order of their addresses."""
     with scene() as s, Adapter(s.socket) as a:
