@@ -14,6 +14,7 @@
  *	session.c     the agent: attach, snapshots, pause, what it reports
  *	threads.c     groups as threads, frames, scopes
  *	exceptions.c  what the agent told of an exception
+ *	holder.c      another client that keeps queues suspended
  *	registers.c   the wave of a thread and its registers, fetched once
  *	variables.c   scopes opened
  *	memory.c      bytes
@@ -135,6 +136,9 @@ struct dap {
 	bool control;
 	char why_no_control[240];
 	bool paused;
+	bool held; /**< By another client, and shown as paused. */
+	char held_by[80];
+	uint64_t ask_ns; /**< When to ask for that again. */
 	uint64_t renew_ns, stop_end_ns;
 	struct dap_alive alive;
 	uint32_t stop_idle_ms; /**< Queues run again so long after the last sign; 0: never for that. */
@@ -263,6 +267,18 @@ static inline bool dap_is_still(const struct dap *d)
 {
 	return d->paused || dap_is_core(d);
 }
+
+/** Another client has stopped the queues: what stands still now. */
+void dap_session_show_held(struct dap *d);
+
+/* holder.c */
+
+/** Whether another client keeps queues suspended: d->held, d->held_by.  @return 0, negative with @p err. */
+int dap_holder_ask(struct dap *d, struct agent_err *err);
+/** Whether the session has to ask for that, from time to time. */
+bool dap_holder_asks(const struct dap *d);
+/** Asks when it is time, and tells the editor what has changed. */
+void dap_holder_watch(struct dap *d);
 
 /* threads.c */
 

@@ -58,6 +58,10 @@ static int attach_with(struct dap *d, bool control, bool force, struct agent_err
 		return r;
 	str_copy(d->session, sizeof(d->session), result.session);
 	d->control = control && result.control;
+	if (d->control && d->held) {
+		d->held = false;
+		dap_continued(d);
+	}
 	if (result.has_taken)
 		dap_output(d, "important", "Control was taken from process %u (user %u)%s",
 			   result.taken.pid, result.taken.uid,
@@ -101,7 +105,7 @@ void dap_session_end(struct dap *d)
 	rpc_client_close(d->client);
 	d->client = NULL;
 	d->session[0] = '\0';
-	d->paused = d->control = d->exception_pending = false;
+	d->paused = d->held = d->control = d->exception_pending = false;
 	dap_snapshot_free(d->snap);
 	dap_snapshot_free(d->before);
 	d->snap = d->before = NULL;
@@ -146,6 +150,8 @@ void dap_session_begin(struct dap *d)
 		dap_progress_update(d, "Looking at its waves");
 		r = dap_session_snapshot(d, false, &err);
 	}
+	if (r == 0)
+		r = dap_holder_ask(d, &err);
 	d->may_cancel = d->cancel = false;
 	if (r < 0) {
 		dap_explain(d, &err);
@@ -298,6 +304,8 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 	why = dap_stop_text(&d->arena, d, thread);
 	if (why && why[0])
 		dap_put_str(&body, "text", why);
+	if (d->held)
+		dap_put_str(&body, "description", d->held_by);
 	dap_put_bool(&body, "allThreadsStopped", all);
 	out_char(&body, '}');
 	dap_event(d, "stopped", &body);
@@ -319,8 +327,9 @@ void dap_session_announce(struct dap *d)
 		   "asked.",
 		   d->snap->doc.process.pid, d->snap->doc.wave_count, d->snap->doc.n_groups,
 		   dap_is_core(d) ? "Nothing runs in a core file." :
+		   d->held	  ? rpc_arena_printf(&d->arena, "It is stopped: %s.", d->held_by) :
 				    "The GPU runs; pause stops its queues.");
-	if (dap_is_core(d)) {
+	if (dap_is_core(d) || d->held) {
 		send_stopped(d, "pause", true);
 		return;
 	}
@@ -397,10 +406,19 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 
 int dap_session_continue(struct dap *d, struct agent_err *err)
 {
+	int r;
+
 	if (dap_is_core(d))
 		return dap_need_control(d, err);
 	if (d->paused)
 		return resume(d, err);
+	r = dap_holder_ask(d, err);
+	if (r < 0)
+		return r;
+	if (d->held)
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, NULL,
+				     "take control of the process to let them run", "%s",
+				     d->held_by);
 	d->has_exception = false;
 	return 0;
 }
@@ -412,6 +430,17 @@ void dap_continued(struct dap *d)
 	out_init(&body, 0);
 	out_str(&body, "{\"threadId\":1,\"allThreadsContinued\":true}");
 	dap_event(d, "continued", &body);
+}
+
+void dap_session_show_held(struct dap *d)
+{
+	struct agent_err err = { 0 };
+
+	dap_output(d, "console", "The GPU is stopped: %s", d->held_by);
+	if (dap_session_snapshot(d, false, &err) == 0)
+		send_stopped(d, "pause", true);
+	else if (d->client && !d->leave)
+		say_failure(d, "snapshot", &err);
 }
 
 /* Who is not there cannot say that the queues shall run: they do, and somebody else may have control. */
@@ -481,9 +510,10 @@ static void on_resumed(struct dap *d, const struct rpc_client_notification *n)
 {
 	struct rpc_gpu_resumed_params p;
 
-	if (!d->paused || decode(n, &rpc_gpu_resumed_params_struct, &d->arena, &p) < 0)
+	if ((!d->paused && !d->held) ||
+	    decode(n, &rpc_gpu_resumed_params_struct, &d->arena, &p) < 0)
 		return;
-	d->paused = d->has_exception = false;
+	d->paused = d->held = d->has_exception = false;
 	dap_output(d, "important", "The queues run again after %" PRIu64 " ms: %s",
 		   p.stopped_us / 1000, rpc_enum_name(&rpc_resume_reason_enum, p.reason));
 	dap_continued(d);

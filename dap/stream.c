@@ -360,6 +360,8 @@ static uint64_t next_wake(const struct dap *d)
 {
 	uint64_t idle_ns = dap_alive_end_ns(&d->alive, d->stop_idle_ms);
 
+	if (dap_holder_asks(d))
+		return d->ask_ns;
 	if (!d->paused)
 		return clock_deadline_ms(FOREVER_MS);
 	return idle_ns < d->renew_ns ? idle_ns : d->renew_ns;
@@ -384,6 +386,8 @@ static void loop(struct dap *d)
 		/* Nobody sees what is stopped for somebody who does not read. */
 		if (d->paused && !backlog(d) && !d->leave)
 			dap_session_renew(d);
+		else if (dap_holder_asks(d) && !d->leave)
+			dap_holder_watch(d);
 	}
 }
 

@@ -698,8 +698,10 @@ def control_is_taken_and_lost():
         session = s.attach(control=True)
         assert s.rpc.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 2
         a.start(pid=s.app.pid)
+        assert a.event("stopped")["description"]
         assert f"resume --force {s.app.pid}" not in a.error("pause", threadId=1)
         assert a.call("gpuAgent/takeControl") == {"control": True}
+        a.event("continued")
         assert s.target_state()["suspended_queues"] == 0
         assert s.rpc.notification("control.lost")["by_pid"] == a.popen.pid
         a.pause()
@@ -712,14 +714,44 @@ def control_is_taken_and_lost():
 
 
 @test
+def what_another_client_keeps_stopped_is_shown_stopped():
+    with scene() as s, Adapter(s.socket) as a:
+        holder = s.connect()
+        session = s.attach(rpc=holder, control=True)
+        assert holder.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 2
+        a.start(pid=s.app.pid)
+        who = f"process {os.getpid()} (user {os.getuid()}) keeps 2 queues suspended"
+        stopped = a.event("stopped")
+        assert stopped["allThreadsStopped"] and stopped["description"] == who, stopped
+        assert not any("GPU runs" in m["body"]["output"] for m in a.messages if m.get("event") == "output"), a.messages
+        for _ in range(2):
+            assert who in a.error("continue", threadId=1)
+        assert who in a.error("evaluate", expression="resume", context="repl")
+        assert s.target_state()["suspended_queues"] == 2 and not a.has_event("continued")
+        # However it comes to an end, and begins again.
+        holder.call("gpu.resume", session=session)
+        a.event("continued")
+        a.call("continue", threadId=1)
+        holder.call("gpu.suspend", session=session, lease_ms=60000)
+        assert a.event("stopped")["description"] == who
+        assert a.call("gpuAgent/takeControl") == {"control": True}
+        a.event("continued")
+        assert s.target_state()["suspended_queues"] == 0
+        a.pause()
+        a.call("continue", threadId=1)
+        a.finish()
+
+
+@test
 def control_is_taken_from_a_stuck_session():
     with scene() as s, Adapter(s.socket) as a:
         session = s.attach(control=True)
         s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
         a.start(pid=s.app.pid)
-        a.event("thread")
+        a.event("stopped")
         os.kill(s.worker_pids()[0], signal.SIGSTOP)
         assert a.call("gpuAgent/takeControl") == {"control": True}
+        a.event("continued")
         assert s.target_state()["suspended_queues"] == 0
         a.pause()
         assert not a.has_event("terminated")
