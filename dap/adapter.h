@@ -119,6 +119,9 @@ struct dap {
 
 	/* What the editor is and wants. */
 	enum dap_state state;
+	bool attach_waits; /**< For the answer to attach. */
+	int64_t attach_seq;
+	uint64_t attach_ns; /**< When it comes at the latest. */
 	bool configured, announced, terminated; /* the last two: said to it */
 	bool client_progress, client_type, client_invalidated;
 	bool uris; /**< Paths are file:// URIs. */
@@ -234,8 +237,10 @@ int dap_check_order(const struct dap *d, const struct dap_handler *h, struct age
 
 /* session.c */
 
-/** What attach left to do: connect, attach, first snapshot, stop at faults.  Reports failures. */
+/** What attach left to do: connect, attach, first snapshot, stop at faults.  Answers it. */
 void dap_session_begin(struct dap *d);
+/** Answer attach, if it waits for that: with a failure, or NULL.  @return false if it was answered before. */
+bool dap_session_answer(struct dap *d, const struct agent_err *err);
 void dap_session_end(struct dap *d);
 /** Tell the editor that the session is over, unless it knows. */
 void dap_terminated(struct dap *d);

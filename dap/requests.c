@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "dap/adapter.h"
 
@@ -139,7 +140,9 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 				"coreFile");
 }
 
-/* Answered at once: some editors wait four seconds, a driver may take longer. */
+/* Some editors wait four seconds, a driver may take longer: after these it is answered, whatever comes. */
+#define ATTACH_ANSWER_MS 3000
+
 static int attach(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err)
 {
@@ -154,8 +157,9 @@ static int attach(struct dap *d, const struct dap_request *q, struct out *body,
 		return r;
 	}
 	d->state = DAP_ATTACHING;
-	dap_respond(d, q, NULL);
-	dap_event(d, "initialized", NULL);
+	d->attach_waits = true;
+	d->attach_seq = q->seq;
+	d->attach_ns = clock_deadline_ms(ATTACH_ANSWER_MS);
 	return DAP_ANSWERED;
 }
 

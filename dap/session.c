@@ -87,12 +87,32 @@ static int attach(struct dap *d, struct agent_err *err)
 	return r;
 }
 
+bool dap_session_answer(struct dap *d, const struct agent_err *err)
+{
+	const struct dap_request q = { .seq = d->attach_seq, .command = "attach" };
+
+	if (!d->attach_waits)
+		return false;
+	d->attach_waits = false;
+	if (err && err->err == ECANCELED) {
+		dap_respond_cancelled(d, &q);
+	} else if (err) {
+		dap_respond_error(d, &q, err);
+	} else {
+		dap_respond(d, &q, NULL);
+		dap_event(d, "initialized", NULL);
+	}
+	return true;
+}
+
 void dap_session_end(struct dap *d)
 {
 	const struct rpc_session_detach_params p = { .session = d->session };
 	struct rpc_session_detach_result result;
+	const struct agent_err left = { .err = ECANCELED };
 	struct agent_err err;
 
+	(void)dap_session_answer(d, &left);
 	if (d->client && dap_is_core(d)) {
 		d->options->core->close(d->options->core->data);
 		d->client = NULL;
@@ -155,11 +175,12 @@ void dap_session_begin(struct dap *d)
 	d->may_cancel = d->cancel = false;
 	if (r < 0) {
 		dap_explain(d, &err);
-		if (!d->leave && !d->eof)
+		if (!dap_session_answer(d, &err) && !d->leave && !d->eof)
 			say_failure(d, "attach", &err);
 		session_over(d);
 		return;
 	}
+	(void)dap_session_answer(d, NULL);
 	d->state = DAP_ATTACHED;
 	dap_progress_end(d, NULL);
 	if (!d->control && !dap_is_core(d))

@@ -140,7 +140,8 @@ static void on_cancel(struct dap *d, struct dap_json args)
 	int64_t id;
 
 	if (dap_json_i64(dap_json_get(args, "requestId"), &id)) {
-		if (d->running && d->running->seq == id)
+		if ((d->running && d->running->seq == id) ||
+		    (d->attach_waits && d->attach_seq == id))
 			d->cancel = true;
 		else
 			cancel_waiting(d, false, id);
@@ -344,13 +345,27 @@ static int serve(struct dap *d, int fd, short events, uint64_t deadline_ns)
 	return 0;
 }
 
+static bool is_given_up(const struct dap *d)
+{
+	return d->failed || d->eof || (d->cancel && (d->may_cancel || d->leave));
+}
+
 int dap_wait(void *data, int fd, short events, uint64_t deadline_ns)
 {
 	struct dap *d = data;
-	int r = serve(d, fd, events, deadline_ns);
+	bool sooner = d->attach_waits && d->attach_ns < deadline_ns;
+	int r;
 
-	if (d->failed || d->eof || (d->cancel && (d->may_cancel || d->leave)))
+	/* It may have been cancelled before it began. */
+	if (is_given_up(d))
 		return -ECANCELED;
+	r = serve(d, fd, events, sooner ? d->attach_ns : deadline_ns);
+	if (is_given_up(d))
+		return -ECANCELED;
+	if (sooner && r == -ETIMEDOUT) {
+		(void)dap_session_answer(d, NULL);
+		return 0;
+	}
 	return r;
 }
 

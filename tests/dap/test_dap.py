@@ -395,13 +395,16 @@ def order_and_arguments():
 def attach_that_fails_says_why():
     with scene() as s, Adapter(s.socket) as a:
         a.call("initialize", adapterID="x")
-        a.call("attach", pid=4194304)
-        said = a.wait(lambda m: m.get("event") == "output" and m["body"]["category"] == "important", "reason")
-        assert "attach" in said["body"]["output"], said
+        a.send("threads")
+        answer = a.response(a.send("attach", {"pid": 4194304}))
+        assert not answer["success"] and "4194304" in answer["message"] and answer["body"]["error"]["showUser"], answer
         a.event("terminated")
+        # Once: nothing else says it, and nobody is asked to go on.
         assert a.finish() == 0
+        assert not a.has_event("output") and not a.has_event("initialized"), a.messages
     with Adapter("/nonexistent/socket") as a:
-        a.start(pid=1)
+        a.call("initialize", adapterID="x")
+        assert "/nonexistent/socket" in a.error("attach", pid=1)
         a.event("terminated")
         assert a.finish() == 0
 
@@ -482,7 +485,7 @@ def slow_agent(path, delay_s):
 
 @test
 def answers_while_the_agent_does_not():
-    """attach is answered at once; other requests wait, can be cancelled, and leaving works."""
+    """attach is answered before an editor gives up; other requests wait, can be cancelled, and leaving works."""
     with Scene(app=None, start_agent=False) as s:
         thread = slow_agent(s.socket, 60)
         with Adapter(s.socket) as a:
@@ -504,8 +507,18 @@ def answers_while_the_agent_does_not():
         with Adapter(s.socket) as a:
             a.start(pid=1)
             a.call("cancel", progressId=a.event("progressStart")["progressId"])
+            said = a.wait(lambda m: m.get("event") == "output" and m["body"]["category"] == "important", "reason")
+            assert "attach" in said["body"]["output"], "it was answered before"
             a.event("terminated")
             a.finish()
+    for leave in ("cancel", "disconnect"):
+        with Scene(app=None, start_agent=False) as s:
+            slow_agent(s.socket, 60)
+            with Adapter(s.socket) as a:
+                a.call("initialize", adapterID="x")
+                attach = a.send("attach", {"pid": 1})
+                a.call(leave, **({"requestId": attach} if leave == "cancel" else {}))
+                assert a.response(attach)["message"] == "cancelled"
 
 
 class Between:

@@ -170,9 +170,7 @@ def files_that_are_no_cores():
                 path.write_bytes(data)
             with Adapter(NO_AGENT) as a:
                 a.call("initialize", adapterID="x")
-                a.call("attach", coreFile=str(path))
-                said = a.wait(lambda m: m.get("event") == "output" and m["body"]["category"] == "important", "reason")
-                assert "attach" in said["body"]["output"] and len(said["body"]["output"]) > 20, (name, said)
+                assert len(a.error("attach", coreFile=str(path))) > 20, name
                 a.event("terminated")
                 assert "over" in a.error("threads")
                 assert a.finish() == 0, name
