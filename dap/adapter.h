@@ -292,7 +292,9 @@ bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s);
 void dap_snapshot_free(struct dap_snapshot *s);
 /** The `threadId` of @p args, or the focus.  @return NULL with @p err. */
 struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct agent_err *err);
-/** Kernel and place; lives in @p a. */
+/** The device's position among those of the process, as `GPU 1`; lives in @p a. */
+const char *dap_device_text(struct rpc_arena *a, const struct dap *d, uint32_t gpu_id);
+/** Kernel and place, behind the device where there are several; lives in @p a. */
 const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i);
 const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g);
 struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref);

@@ -165,7 +165,8 @@ static int word_devices(struct dap *d, const struct dap_words *w, struct out *o,
 	for (size_t i = 0; i < d->snap->doc.n_devices; i++) {
 		const struct rpc_device *dev = &d->snap->doc.devices[i];
 
-		out_fmt(o, "%s%-8u %-8s %s", i ? "\n" : "", dev->gpu_id, dev->arch, dev->name);
+		out_fmt(o, "%sGPU %-3zu %-8u %-8s %s", i ? "\n" : "", i, dev->gpu_id, dev->arch,
+			dev->name);
 	}
 	return 0;
 }
@@ -180,7 +181,8 @@ static int word_queues(struct dap *d, const struct dap_words *w, struct out *o,
 	for (size_t i = 0; r == 0 && i < result.n_queues; i++) {
 		const struct rpc_queue *q = &result.queues[i];
 
-		out_fmt(o, "%s%-4u device %-8u %-8s %s", i ? "\n" : "", q->queue_id, q->gpu_id,
+		out_fmt(o, "%s%-4u %-8s %-8s %s", i ? "\n" : "", q->queue_id,
+			dap_device_text(&d->arena, d, q->gpu_id),
 			rpc_enum_name(&rpc_queue_type_enum, q->type),
 			q->suspended ? "suspended" : "runs");
 	}

@@ -71,7 +71,6 @@ static void put_address(struct out *o, const struct rpc_exception_raised_params 
 const char *dap_exception_text(struct rpc_arena *a, const struct dap *d)
 {
 	const struct rpc_exception_raised_params *e = &d->exception;
-	const struct rpc_device *device = e->has_gpu_id && d->snap ? dap_device(d, e->gpu_id) : NULL;
 	auto_out struct out o;
 
 	out_init(&o, 0);
@@ -79,8 +78,7 @@ const char *dap_exception_text(struct rpc_arena *a, const struct dap *d)
 	if (e->has_queue_id)
 		out_fmt(&o, ", queue %u", e->queue_id);
 	if (e->has_gpu_id)
-		out_fmt(&o, ", device %u%s%s", e->gpu_id, device ? " " : "",
-			device ? device->name : "");
+		out_fmt(&o, ", %s", dap_device_text(a, d, e->gpu_id));
 	put_address(&o, e);
 	return rpc_arena_strdup(a, o.data ? o.data : "");
 }

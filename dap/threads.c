@@ -163,6 +163,14 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+const char *dap_device_text(struct rpc_arena *a, const struct dap *d, uint32_t gpu_id)
+{
+	const struct rpc_device *device = dap_device(d, gpu_id);
+
+	return device ? rpc_arena_printf(a, "GPU %zu", device - d->snap->doc.devices) :
+			rpc_arena_printf(a, "device %u", gpu_id);
+}
+
 const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i)
 {
 	const struct rpc_group *g = d->snap->threads[i].group;
@@ -175,7 +183,9 @@ const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i)
 	where = f && f->file && f->has_line && !d->by_kernel ?
 			rpc_arena_printf(a, " %s:%u", base_name(f->file), f->line) :
 			rpc_arena_printf(a, " 0x%" PRIx64, g->pc);
-	return rpc_arena_printf(a, "%u x %s%s%s%s", g->waves, kernel ? kernel : "wave",
+	return rpc_arena_printf(a, "%s%s%u x %s%s%s%s",
+				d->snap->doc.n_devices > 1 ? dap_device_text(a, d, g->gpu_id) : "",
+				d->snap->doc.n_devices > 1 ? ": " : "", g->waves, kernel ? kernel : "wave",
 				where ? where : "", why && why[0] ? " " : "", why ? why : "");
 }
 

@@ -86,7 +86,7 @@ static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err
 	put(p, "wave", dap_wave_text(&d->arena, &t->wave));
 	put(p, "state", rpc_enum_name(&rpc_wave_state_enum, w->state));
 	put(p, "reasons", dap_group_reasons(&d->arena, t->group));
-	put_fmt(p, "device", "%u", w->gpu_id);
+	put(p, "device", dap_device_text(&d->arena, d, w->gpu_id));
 	if (w->ref.has_dispatch)
 		put_fmt(p, "dispatch", "%" PRIu64, w->ref.dispatch);
 	put(p, "workgroup", triple(&d->arena, w->ref.workgroup, w->ref.n_workgroup));
@@ -314,7 +314,8 @@ static int statistics(struct page *p, const struct dap_ref *ref, struct agent_er
 	put(p, "first workgroup", triple(a, g->first_workgroup, g->n_first_workgroup));
 	put(p, "last workgroup", triple(a, g->last_workgroup, g->n_last_workgroup));
 	put_fmt(p, "addresses", "%u", g->pcs);
-	put_fmt(p, "device", "%u%s%s", g->gpu_id, device ? " " : "", device ? device->name : "");
+	put_fmt(p, "device", "%s%s%s", dap_device_text(a, p->d, g->gpu_id), device ? " " : "",
+		device ? device->name : "");
 	put(p, "state", rpc_enum_name(&rpc_wave_state_enum, g->state));
 	return 0;
 }

@@ -873,6 +873,30 @@ def one_thread_for_a_kernel():
 
 
 @test
+def groups_name_their_gpu():
+    """Where there are several, the same kernel on each of them gives rows that differ."""
+    with Scene(app="runtime ttmp; queues 8; spin", gpus=",".join(["gfx942"] * 8)) as s, Adapter(s.socket) as a:
+        gpus = [g["gpu_id"] for g in s.state()["gpus"]]
+        for queue in s.target_state()["queues"]:
+            s.control(f"waves {s.app.pid} {queue['id']} halted 4 0x7f0000001000")
+        a.start(pid=s.app.pid)
+        names = [t["name"] for t in a.call("threads")["threads"]]
+        assert sorted(n.split(":")[0] for n in names) == [f"GPU {i}" for i in range(8)], names
+        assert all(": 4 x" in n for n in names), names
+        devices = a.call("evaluate", expression="devices", context="repl")["result"].splitlines()
+        assert [(line.split()[1], int(line.split()[2])) for line in devices] == [(str(i), g) for i, g in enumerate(gpus)], devices
+        for group in a.call("gpuAgent/groups")["groups"]:
+            index = gpus.index(group["group"]["gpu_id"])
+            assert group["name"].startswith(f"GPU {index}: "), group
+            assert a.values("Group statistics", group["threadId"])["device"].startswith(f"GPU {index} ")
+        a.finish()
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        assert a.call("threads")["threads"][0]["name"].startswith("4 x"), "one GPU needs no name"
+        a.finish()
+
+
+@test
 def watch_points_name_their_waves():
     with scene("waves 0 spin 8 scale+8; waves 1 watch 2 spin+16") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)

@@ -40,7 +40,7 @@ def warps_as_groups():
         s.control("warp 0 2 0 pc=0x10 active=0xff")
         a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         threads = a.call("threads")["threads"]
-        assert len(threads) == 3 and threads[0]["name"].startswith("22 x spin spin.cu:15"), threads
+        assert len(threads) == 3 and threads[0]["name"].startswith("GPU 0: 22 x spin spin.cu:15"), threads
         inlined = next(t["id"] for t in threads if a.call("stackTrace", threadId=t["id"])["totalFrames"] == 2)
         frames = a.call("stackTrace", threadId=inlined)["stackFrames"]
         assert [f["name"] for f in frames] == ["weigh(float)", "spin"] and [f["line"] for f in frames] == [12, 20], frames
@@ -106,7 +106,7 @@ def registers_by_their_names():
         s.control("memory shared 0 1 2 0x10 hex=a1a2a3a4")
         a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         a.pause()
-        thread = next(t["id"] for t in a.call("threads")["threads"] if t["name"].startswith("1 x"))
+        thread = next(t["id"] for t in a.call("threads")["threads"] if t["name"].startswith("GPU 0: 1 x"))
         assert int(a.values("Scalar registers", thread)["UR3"], 16) == 0xbeef
         chunks = a.variables(a.scope("Vector registers", thread))
         assert [c["name"] for c in chunks[:2]] == ["R0\u2013R31", "R32\u2013R63"], chunks
