@@ -122,6 +122,7 @@ struct dap {
 	bool attach_waits; /**< For the answer to attach. */
 	int64_t attach_seq;
 	uint64_t attach_ns; /**< When it comes at the latest. */
+	bool stop_on_attach, stop_pending;
 	bool configured, announced, terminated; /* the last two: said to it */
 	bool client_progress, client_type, client_invalidated;
 	bool uris; /**< Paths are file:// URIs. */

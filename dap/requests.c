@@ -84,6 +84,16 @@ static int number_arg(struct dap_json args, const char *name, int64_t min, int64
 	return 0;
 }
 
+static int bool_arg(struct dap_json args, const char *name, bool *ret, struct agent_err *err)
+{
+	struct dap_json v = dap_json_get(args, name);
+
+	*ret = dap_json_is_true(v);
+	if (dap_json_has(v) && !*ret && !(v.size == 5 && !memcmp(v.text, "false", 5)))
+		return dap_invalid(err, "%s: must be true or false", name);
+	return 0;
+}
+
 static int group_by(struct dap *d, struct dap_json v, struct agent_err *err)
 {
 	char text[16] = "line";
@@ -126,6 +136,8 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 	if (r == 0)
 		r = number_arg(args, "maxThreads", 1, DAP_THREADS_MAX, &d->max_threads, &ignored,
 			       err);
+	if (r == 0)
+		r = bool_arg(args, "stopOnAttach", &d->stop_on_attach, err);
 	if (r == 0)
 		r = group_by(d, dap_json_get(args, "groupBy"), err);
 	if (r == 0)

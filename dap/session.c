@@ -354,6 +354,10 @@ void dap_session_announce(struct dap *d)
 		send_stopped(d, "pause", true);
 		return;
 	}
+	/* Not here: a request may wait for the agent just now. */
+	d->stop_pending = d->stop_on_attach;
+	if (d->stop_pending)
+		return;
 	/* Waves that a fault has halted stand still while the queues run; so does a broken queue. */
 	if ((d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group)) ||
 	    dap_exception_latched(d))
@@ -609,6 +613,17 @@ static void on_notification(struct dap *d, const struct rpc_client_notification 
 			table[i].run(d, n);
 }
 
+static void stop_at_once(struct dap *d)
+{
+	struct agent_err err = { 0 };
+	int r = dap_need_control(d, &err);
+
+	if (r == 0)
+		r = dap_session_pause(d, "pause", &err);
+	if (r < 0 && d->client && !d->leave)
+		say_failure(d, "stopOnAttach", &err);
+}
+
 /* Where nobody is, and where somebody else has control, it is only told. */
 static void stop_for_exception(struct dap *d)
 {
@@ -642,5 +657,8 @@ void dap_session_notifications(struct dap *d)
 	} else if (d->exception_pending && d->announced) {
 		d->exception_pending = false;
 		stop_for_exception(d);
+	} else if (d->stop_pending) {
+		d->stop_pending = false;
+		stop_at_once(d);
 	}
 }

@@ -897,6 +897,40 @@ def groups_name_their_gpu():
 
 
 @test
+def it_stops_on_attach_where_asked_to():
+    for waves, reason in (("waves 0 halted 4 spin+16", "pause"), ("waves 0 memory 4 spin+16", "exception")):
+        with scene(waves) as s, Adapter(s.socket) as a:
+            a.call("initialize", adapterID="x")
+            assert "stopOnAttach" in a.error("attach", pid=s.app.pid, stopOnAttach="yes")
+            a.call("attach", pid=s.app.pid, stopOnAttach=True)
+            a.event("initialized")
+            assert s.target_state()["suspended_queues"] == 0, "not before the editor has told what it wants"
+            a.call("configurationDone")
+            stopped = a.event("stopped")
+            assert stopped["reason"] == reason and stopped["allThreadsStopped"], stopped
+            assert s.target_state()["suspended_queues"] == 2 and not a.has_event("stopped")
+            a.call("continue", threadId=1)
+            assert s.target_state()["suspended_queues"] == 0
+            a.finish()
+    with scene() as s, Adapter(s.socket) as a:
+        s.attach(control=True)
+        a.start(pid=s.app.pid, stopOnAttach=True)
+        a.wait(lambda m: m.get("event") == "output" and "stopOnAttach: this session may only look" in m["body"]["output"], "why not")
+        a.finish()
+
+
+@test
+def at_a_fault_the_queues_can_be_paused():
+    """The first stop shows waves that stand still while the queues run: pause is for these."""
+    with scene("waves 0 spin 8 scale+8; waves 1 memory 2 spin+16") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        assert not a.event("stopped")["allThreadsStopped"]
+        a.call("pause", threadId=1)
+        assert a.event("stopped")["allThreadsStopped"] and s.target_state()["suspended_queues"] == 2
+        a.finish()
+
+
+@test
 def watch_points_name_their_waves():
     with scene("waves 0 spin 8 scale+8; waves 1 watch 2 spin+16") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)

@@ -3,6 +3,7 @@
 // business (gpu-agentctl dap).
 import * as vscode from "vscode";
 import { pickProcess } from "./picker";
+import { Queues } from "./queues";
 import { socketSetting, setting } from "./settings";
 import { wireTrace } from "./trace";
 
@@ -40,17 +41,26 @@ async function openCore(): Promise<void> {
 		await vscode.debug.startDebugging(undefined, attachTo({ coreFile: files[0].fsPath }, "GPU core"));
 }
 
+/** A session of ours that the editor shows. */
+function active(): vscode.DebugSession | undefined {
+	const session = vscode.debug.activeDebugSession;
+	return session?.type === TYPE ? session : undefined;
+}
+
 /** From another client of the same user, or as an administrator. */
 async function takeControl(): Promise<void> {
-	const session = vscode.debug.activeDebugSession;
-	if (session?.type !== TYPE)
-		return;
 	try {
-		await session.customRequest("gpuAgent/takeControl");
+		if (!await active()?.customRequest("gpuAgent/takeControl"))
+			return;
 		vscode.window.setStatusBarMessage("This session controls the GPU process", 5000);
 	} catch (e) {
 		await vscode.window.showErrorMessage((e as Error).message);
 	}
+}
+
+/** Also where the editor takes the session for stopped already.  The answer to a failure shows itself. */
+async function pause(): Promise<void> {
+	await Promise.resolve(active()?.customRequest("pause", { threadId: 1 })).catch(() => undefined);
 }
 
 function statusBar(): vscode.StatusBarItem {
@@ -77,8 +87,16 @@ export function activate(context: vscode.ExtensionContext): void {
 		vscode.commands.registerCommand("gpu-agent.attach", attach),
 		vscode.commands.registerCommand("gpu-agent.openCore", openCore),
 		vscode.commands.registerCommand("gpu-agent.takeControl", takeControl),
+		vscode.commands.registerCommand("gpu-agent.pause", pause),
 		vscode.commands.registerCommand("gpu-agent.pickProcess", (config?: vscode.DebugConfiguration) =>
 			pickProcess(config?.socket)),
+	);
+	const queues = new Queues();
+	context.subscriptions.push(
+		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
+			createDebugAdapterTracker: (session) => queues.tracker(session),
+		}),
+		vscode.debug.onDidChangeActiveDebugSession(() => queues.show()),
 	);
 	const file = process.env.GPU_AGENT_DAP_TRACE;
 	if (file)
