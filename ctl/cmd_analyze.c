@@ -72,6 +72,8 @@ static void print_exceptions(struct ctl *c, const struct rpc_gpu_snapshot_result
 	for (size_t i = 0; i < s->n_groups; i++)
 		if (stop_reason_is_faulting(&s->groups[i]))
 			print_exception(c, &s->groups[i]);
+	for (size_t i = 0; i < s->n_exited; i++)
+		show_exited(c, &s->exited[i]);
 	for (size_t i = 0; i < s->n_queues; i++)
 		print_latched(c, "queue", s->queues[i].queue_id, s->queues[i].exceptions,
 			      s->queues[i].n_exceptions);

@@ -171,6 +171,10 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	if (!is_of_core(s))
 		out_fmt(line(c, "stopped"), "%" PRIu64 " us\n", s->stopped_us);
 	print_complete(c, s);
+	for (size_t i = 0; i < s->n_exited; i++) {
+		line(c, "exception");
+		show_exited(c, &s->exited[i]);
+	}
 	if (is_of_core(s))
 		return;
 	o = line(c, "writer");

@@ -450,6 +450,19 @@ static void describe_faults(struct judge *j)
 		out_fmt(&j->evidence, ", faults at %zu more places", n - 1);
 }
 
+/* What the device recorded of waves that are gone. */
+static void describe_exited(struct judge *j)
+{
+	size_t n = j->after->n_exited;
+	const char *place = n ? place_exited(j->arena, &j->after->exited[0]) : NULL;
+
+	if (!place)
+		return;
+	out_fmt(&j->evidence, "; %s %s", j->after->exited[0].exception, place);
+	if (n > 1)
+		out_fmt(&j->evidence, ", and %zu more", n - 1);
+}
+
 /* ------------------------------------------------------------------ without waves ------------ */
 
 static uint64_t waiting(bool has_read, uint64_t read, bool has_write, uint64_t write)
@@ -513,6 +526,7 @@ void compare_judge(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *be
 	out_init(&j.evidence, 0);
 	ret->verdict = judge(&j);
 	describe_faults(&j);
+	describe_exited(&j);
 	ret->evidence = rpc_arena_strdup(a, j.evidence.data ? j.evidence.data : "");
 	out_deinit(&j.evidence);
 }

@@ -154,6 +154,8 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
 /** Header, groups, devices and queues on one page; cmd_snapshot.c has it. */
 int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
+/** An exception of waves that have exited, in a line. */
+void show_exited(struct ctl *c, const struct rpc_exited_exception *e);
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);

@@ -157,6 +157,8 @@ static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_s
 	s->has_ranks = true;
 	for (size_t i = 0; i < s->n_groups; i++)
 		s->groups[i].ranks = "0";
+	for (size_t i = 0; i < s->n_exited; i++)
+		s->exited[i].ranks = "0";
 	return rpc_arena_error(&m->arena);
 }
 
@@ -208,6 +210,10 @@ static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *
 	rpc_arena_init(&scratch, 0);
 	if (merge_set_init(&scratch, s->n_ranks, &set) < 0)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	for (size_t i = 0; i < s->n_exited; i++)
+		if (!s->exited[i].ranks || merge_set_parse(s->exited[i].ranks, &set) < 0)
+			return refuse(err, "%.100s: document.exited[%zu].ranks: must be positions in the list of ranks, such as 0-6,9",
+				      name, i);
 	for (size_t i = 0; i < s->n_groups; i++)
 		if (!s->groups[i].ranks || merge_set_parse(s->groups[i].ranks, &set) < 0)
 			return refuse(err, "%.100s: document.groups[%zu].ranks: must be positions in the list of ranks, such as 0-6,9",
@@ -321,21 +327,27 @@ static void add_group(struct rpc_group *g, const struct rpc_group *more)
 	g->workgroups = g->has_workgroups ? sum(g->workgroups, more->workgroups) : 0;
 }
 
-/* Ranks of a group, as they are numbered in the result. */
-static int ranks_of_group(struct rpc_arena *scratch, const struct entry *e, const size_t *new,
-			  struct merge_set *ret)
+/* Ranks of what is in a source, as they are numbered in the result. */
+static int renumber(struct rpc_arena *scratch, const struct source *source, const char *ranks,
+		    const size_t *new, struct merge_set *ret)
 {
 	struct merge_set own;
-	int r = merge_set_init(scratch, e->source->n_ranks, &own);
+	int r = merge_set_init(scratch, source->n_ranks, &own);
 
 	if (r == 0)
-		r = merge_set_parse(e->group->ranks, &own);
+		r = merge_set_parse(ranks, &own);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < own.n; i++)
 		if (merge_set_has(&own, i))
-			merge_set_add(ret, new[e->source->first_rank + i]);
+			merge_set_add(ret, new[source->first_rank + i]);
 	return 0;
+}
+
+static int ranks_of_group(struct rpc_arena *scratch, const struct entry *e, const size_t *new,
+			  struct merge_set *ret)
+{
+	return renumber(scratch, e->source, e->group->ranks, new, ret);
 }
 
 static size_t first_rank(const struct merge_set *s)
@@ -451,6 +463,34 @@ static int join_groups(struct merge *m, const size_t *new, struct rpc_gpu_snapsh
 	return merge_find_odd(&m->arena, ret, sets);
 }
 
+/* Each stays what it is: what devices recorded is not summed up. */
+static int join_exited(struct merge *m, const size_t *new, struct rpc_gpu_snapshot_result *ret)
+{
+	auto_rpc_arena struct rpc_arena scratch;
+	size_t n_sources, n = 0;
+	struct source *sources = sources_of(m, &n_sources);
+	int r = 0;
+
+	for (size_t i = 0; i < n_sources; i++)
+		n += sources[i].s.n_exited;
+	rpc_arena_init(&scratch, 0);
+	ret->has_exited = n > 0;
+	ret->exited = rpc_arena_array(&m->arena, n, sizeof(*ret->exited));
+	for (size_t i = 0; ret->exited && i < n_sources; i++)
+		for (size_t k = 0; r == 0 && k < sources[i].s.n_exited; k++) {
+			struct rpc_exited_exception *to = &ret->exited[ret->n_exited++];
+			struct merge_set set;
+
+			rpc_arena_reset(&scratch);
+			*to = sources[i].s.exited[k];
+			r = merge_set_init(&scratch, merge_ranks(m), &set);
+			if (r == 0)
+				r = renumber(&scratch, &sources[i], to->ranks, new, &set);
+			to->ranks = r == 0 ? merge_set_print(&m->arena, &set) : NULL;
+		}
+	return r < 0 ? r : rpc_arena_error(&m->arena);
+}
+
 static int compare_texts(const void *x, const void *y)
 {
 	return strverscmp(*(const char *const *)x, *(const char *const *)y);
@@ -518,5 +558,7 @@ int merge_finish(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 	ret->n_ranks = ranks.n_ranks;
 	ret->has_ranks = true;
 	r = join_groups(m, new, ret);
+	if (r == 0)
+		r = join_exited(m, new, ret);
 	return r < 0 ? r : join_missing(m, ret);
 }

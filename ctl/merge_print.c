@@ -222,7 +222,21 @@ static void print_odd(struct out *o, const struct rpc_rank *r, size_t width, boo
 	out_str(o, ")\n");
 }
 
-static void print_header(struct out *o, const struct rpc_gpu_snapshot_result *s, bool color)
+/* The names of the ranks are in the document; a row here has room for their positions. */
+static void print_exited(struct rpc_arena *a, struct out *o, const struct rpc_exited_exception *e,
+			 bool color)
+{
+	const char *place = place_exited(a, e);
+
+	out_fmt(o, "%sexception%s ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
+	escaped(o, e->exception);
+	out_str(o, "  ");
+	escaped(o, place ? place : "?");
+	out_fmt(o, "  (rank %s)\n", e->ranks);
+}
+
+static void print_header(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
+			 bool color)
 {
 	size_t hosts = count_hosts(s), width = 0, odd = 0;
 
@@ -234,6 +248,8 @@ static void print_header(struct out *o, const struct rpc_gpu_snapshot_result *s,
 		escaped(o, s->missing[i]);
 		out_char(o, '\n');
 	}
+	for (size_t i = 0; i < s->n_exited; i++)
+		print_exited(a, o, &s->exited[i], color);
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		size_t columns = text_columns(s->ranks[i].name, strlen(s->ranks[i].name));
 
@@ -261,7 +277,7 @@ int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapsho
 
 	if (r < 0)
 		return r;
-	print_header(o, s, color);
+	print_header(a, o, s, color);
 	table_init(&p.table, columns, ARRAY_SIZE(columns));
 	print_level(&p, leaves, s->n_groups, 0);
 	r = p.error < 0 ? p.error : rpc_arena_error(a);

@@ -62,6 +62,27 @@ const char *place_name(struct rpc_arena *a, const struct rpc_group *g)
 	return kernel && where ? rpc_arena_printf(a, "%s in %s", where, kernel) : where;
 }
 
+static const char *units(struct rpc_arena *a, const struct rpc_exited_exception *e)
+{
+	if (e->units == 1)
+		return rpc_arena_printf(a, "multiprocessor %" PRIu32 " of device %" PRIu32, e->unit,
+					e->gpu_id);
+	return rpc_arena_printf(a, "%" PRIu32 " multiprocessors of device %" PRIu32 " (%" PRIu32
+				" is the first)", e->units, e->gpu_id, e->unit);
+}
+
+const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception *e)
+{
+	const char *on = units(a, e), *place = NULL;
+
+	if (e->has_pc)
+		place = code_text_location(a, e->frames, e->n_frames, e->pc);
+	if (!on)
+		return NULL;
+	return rpc_arena_printf(a, "on %s, in waves that have exited%s%s", on, place ? ", at " : "",
+				place ? place : "");
+}
+
 /* `sum_block reduce.cl:41` */
 static const char *frame_text(struct rpc_arena *a, const struct rpc_frame *f)
 {

@@ -23,6 +23,9 @@ const char *place_name(struct rpc_arena *a, const struct rpc_group *g);
 /** Whether place_name() is a source line. */
 bool place_is_line(const struct rpc_group *g);
 
+/** `on multiprocessor 3 of device 0, in waves that have exited, at reduce.cu:41 sum` */
+const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception *e);
+
 /** From the kernel inwards; at least one.  @param ret  Array in the arena. */
 size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *const **ret);
 

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "ctl/code_text.h"
 #include "ctl/ctl.h"
+#include "ctl/place.h"
 #include "ctl/text.h"
 #include "protocol/stop_reason.h"
 
@@ -135,6 +136,18 @@ static const char *show_workgroups(struct rpc_arena *a, const struct rpc_group *
 	if (from[0] == to[0])
 		return rpc_arena_printf(a, "%u (%u)", g->workgroups, from[0]);
 	return rpc_arena_printf(a, "%u (%u-%u)", g->workgroups, from[0], to[0]);
+}
+
+void show_exited(struct ctl *c, const struct rpc_exited_exception *e)
+{
+	struct out *o = &c->output.text;
+	const char *place = place_exited(&c->arena, e);
+
+	out_str(o, color_begin(COLOR_BAD, c->output.color));
+	text_escape(o, e->exception, strlen(e->exception));
+	out_fmt(o, "%s  ", color_end(COLOR_BAD, c->output.color));
+	text_escape(o, place ? place : "?", place ? strlen(place) : 1);
+	out_char(o, '\n');
 }
 
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)

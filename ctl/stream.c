@@ -120,6 +120,22 @@ static void print_waves(struct rpc_arena *a, struct out *o,
 		out_fmt(o, ", %u elsewhere", p->waves - g->waves);
 }
 
+/* The first of those whose waves are gone; how many more there are. */
+static void print_exited(struct rpc_arena *a, struct out *o,
+			 const struct rpc_exception_raised_params *p)
+{
+	const char *place = p->n_exited ? place_exited(a, &p->exited[0]) : NULL;
+
+	if (!place)
+		return;
+	out_str(o, "  ");
+	print_escaped(o, p->exited[0].exception);
+	out_char(o, ' ');
+	print_escaped(o, place);
+	if (p->n_exited > 1)
+		out_fmt(o, ", and %zu more", p->n_exited - 1);
+}
+
 static void print_exception(struct rpc_arena *a, struct out *o,
 			    const struct rpc_exception_raised_params *p, bool color)
 {
@@ -133,6 +149,7 @@ static void print_exception(struct rpc_arena *a, struct out *o,
 		out_fmt(o, "  gpu %u", p->gpu_id);
 	print_access(o, p);
 	print_waves(a, o, p);
+	print_exited(a, o, p);
 	out_str(o, p->forwarded ? "  forwarded" : p->held ? "  held" : "");
 	if (p->has_lost)
 		out_fmt(o, "  (%" PRIu64 " before it were lost)", p->lost);

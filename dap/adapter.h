@@ -300,6 +300,8 @@ const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i);
 const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g);
 struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref);
 const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w);
+/** An exception of waves that have exited, in a line. */
+const char *dap_exited_text(struct rpc_arena *a, const struct rpc_exited_exception *e);
 const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
 /** Is it a file of this machine?  Paths are as the compiler wrote them, maybe on another one. */
 bool dap_is_file(const char *path);

@@ -118,7 +118,7 @@ const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t threa
 						  NULL;
 
 	if (!d->has_exception || dap_exception_thread(d) != thread)
-		return why;
+		return (why && why[0]) || !s->doc.n_exited ? why : s->doc.exited[0].exception;
 	return why && why[0] && is_of_waves(&d->exception) ? why : dap_exception_text(a, d);
 }
 
@@ -187,7 +187,8 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 		       struct agent_err *err)
 {
 	struct rpc_arena *a = &d->arena;
-	bool is_nobodys = !d->snap->n_all && d->has_exception;
+	const struct rpc_gpu_snapshot_result *doc = &d->snap->doc;
+	bool is_nobodys = !d->snap->n_all && (d->has_exception || doc->n_exited);
 	const struct dap_thread *t = is_nobodys ? NULL : dap_thread_arg(d, q->args, err);
 	size_t thread = t ? (size_t)(t - d->snap->threads) : 0;
 	bool is_its = d->has_exception && dap_exception_thread(d) == thread;
@@ -197,6 +198,8 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 	out_init(&text, 0);
 	if (!t && !is_nobodys)
 		return -EINVAL;
+	if (!is_its && (!why || !why[0]) && doc->n_exited)
+		return put_info(body, doc->exited[0].exception, dap_exited_text(a, &doc->exited[0]));
 	if (!is_its && (!why || !why[0]))
 		return dap_invalid(err, "exceptionInfo: no exception stopped this group");
 	if (why && why[0])

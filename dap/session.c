@@ -243,6 +243,8 @@ static int replace_snapshot(struct dap *d, bool waves, bool keep, struct agent_e
 	dap_registers_forget(d);
 	for (size_t i = 0; i < s->doc.n_missing && i < 8; i++)
 		dap_output(d, "console", "missing: %s", s->doc.missing[i]);
+	for (size_t i = 0; i < s->doc.n_exited && i < 8; i++)
+		dap_output(d, "important", "%s", dap_exited_text(&d->arena, &s->doc.exited[i]));
 	return 0;
 }
 
@@ -301,6 +303,8 @@ static size_t find_stopped(const struct dap *d, const char **reason)
 		*reason = "exception";
 		return 0;
 	}
+	if (s->doc.n_exited)
+		*reason = "exception";
 	for (size_t i = 0; d->watching && i < s->n_threads; i++)
 		if (is_watch_hit(s->threads[i].group)) {
 			*reason = "data breakpoint";
@@ -360,7 +364,7 @@ void dap_session_announce(struct dap *d)
 		return;
 	/* Waves that a fault has halted stand still while the queues run; so does a broken queue. */
 	if ((d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group)) ||
-	    dap_exception_latched(d))
+	    dap_exception_latched(d) || d->snap->doc.n_exited)
 		send_stopped(d, "exception", false);
 }
 

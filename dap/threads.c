@@ -151,16 +151,31 @@ const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g)
 	return rpc_arena_strdup(a, o.data ? o.data : "");
 }
 
-const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w)
-{
-	return rpc_arena_printf(a, "%u:%u:%u", w->queue_id, w->unit, w->index);
-}
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *dap_exited_text(struct rpc_arena *a, const struct rpc_exited_exception *e)
+{
+	const struct rpc_frame *f = e->n_frames ? &e->frames[0] : NULL;
+	const char *where = "", *more = "";
+
+	if (e->units > 1)
+		more = rpc_arena_printf(a, " and %u others", e->units - 1);
+	if (f && f->file && f->has_line)
+		where = rpc_arena_printf(a, ", at %s:%u", base_name(f->file), f->line);
+	else if (e->has_pc)
+		where = rpc_arena_printf(a, ", at 0x%" PRIx64, e->pc);
+	return rpc_arena_printf(a, "%s on multiprocessor %u%s of device %u, in waves that have exited%s",
+				e->exception, e->unit, more ? more : "", e->gpu_id, where ? where : "");
+}
+
+const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w)
+{
+	return rpc_arena_printf(a, "%u:%u:%u", w->queue_id, w->unit, w->index);
 }
 
 const char *dap_device_text(struct rpc_arena *a, const struct dap *d, uint32_t gpu_id)

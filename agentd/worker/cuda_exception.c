@@ -61,3 +61,11 @@ const struct cuda_exception *cuda_exception(uint32_t code)
 		return NULL;
 	return code < ARRAY_SIZE(exceptions) ? &exceptions[code] : &unknown;
 }
+
+struct wave cuda_exception_exited(uint32_t dev, uint32_t sm, uint32_t code, uint64_t pc)
+{
+	const struct cuda_exception *e = cuda_exception(code);
+
+	return (struct wave){ .pc = pc, .gpu_id = dev, .unit = sm, .reasons = e->reason,
+			      .exception = e->text, .state = RPC_WAVE_STATE_STOPPED };
+}

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "agentd/worker/waves.h"
 #include "rpc_gen.h"
 
 struct cuda_exception {
@@ -15,5 +16,7 @@ struct cuda_exception {
 };
 /** @return NULL for no exception. */
 const struct cuda_exception *cuda_exception(uint32_t code);
+/** An exception that a multiprocessor alone knows, as exited.h wants it.  @param code  Not 0. */
+struct wave cuda_exception_exited(uint32_t dev, uint32_t sm, uint32_t code, uint64_t pc);
 
 #endif /* WORKER_CUDA_EXCEPTION_H */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agentd/worker/convert.h"
+#include "agentd/worker/exited.h"
 #include "agentd/worker/places.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -93,20 +94,35 @@ static int fill_groups(const struct filling *f, struct wave *waves, size_t n,
 	return rpc_arena_error(f->a);
 }
 
-static int tell(const struct filling *f, struct wave *waves, size_t n)
+static int fill_exited(const struct filling *f, struct code_set *code, const struct target_waves *w,
+		       bool *ret_unknown)
+{
+	struct rpc_exception_raised_params *to = f->ret;
+	int r = exited_convert(code, w->exited, w->n_exited, &to->exited, &to->n_exited, ret_unknown);
+
+	if (to->n_exited > GROUPS_MAX)
+		to->n_exited = GROUPS_MAX;
+	to->has_exited = to->n_exited > 0;
+	return r;
+}
+
+static int tell(const struct filling *f, const struct target_waves *w, size_t n)
 {
 	const char *texts[CODE_MISSING_MAX];
 	struct places places = { 0 };
 	struct code_set code = { 0 };
 	size_t n_texts = 0;
+	bool unknown = false;
 	int r = code_set_init(&code, f->t, f->a, LOOK_UP_MS);
 
 	if (r == 0)
-		r = places_find(&code, waves, n, &places);
+		r = places_find(&code, w->waves, n, &places);
 	if (r == 0)
-		r = fill_groups(f, waves, n, &places);
+		r = fill_groups(f, w->waves, n, &places);
 	if (r == 0)
-		n_texts = code_missing(&code, places.n_unknown > 0, texts);
+		r = fill_exited(f, &code, w, &unknown);
+	if (r == 0)
+		n_texts = code_missing(&code, places.n_unknown > 0 || unknown, texts);
 	for (size_t i = 0; i < n_texts; i++)
 		add_missing(f, texts[i]);
 	places_deinit(&places);
@@ -128,7 +144,7 @@ static int tell_waves(const struct filling *f, const struct target_waves *w)
 		f->ret->lanes += w->waves[i].lanes;
 	for (size_t i = 0; i < w->n_missing; i++)
 		add_missing(f, w->missing[i]);
-	return n ? tell(f, w->waves, n) : 0;
+	return n || w->n_exited ? tell(f, w, n) : 0;
 }
 
 /* Stop, copy, let run; then put it into words. */

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "agentd/worker/convert.h"
+#include "agentd/worker/exited.h"
 #include "agentd/worker/places.h"
 #include "agentd/worker/process_facts.h"
 #include "base/cleanup.h"
@@ -206,18 +207,23 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	const char *texts[CODE_MISSING_MAX];
 	struct places places = { 0 };
 	struct code_set code = { 0 };
+	bool unknown = false;
 	size_t n = 0;
 	int r = 0;
 
 	/* Without waves there is nothing to look up. */
-	if (s->waves.n_waves)
+	if (s->waves.n_waves || s->waves.n_exited)
 		r = code_set_init(&code, t, a, o->look_up_ms);
 	if (r == 0)
 		r = places_find(&code, s->waves.waves, s->waves.n_waves, &places);
 	if (r == 0)
 		r = fill_waves(a, &s->waves, o, &places, ret);
 	if (r == 0)
-		n = code_missing(&code, places.n_unknown > 0, texts);
+		r = exited_convert(&code, s->waves.exited, s->waves.n_exited, &ret->exited,
+				   &ret->n_exited, &unknown);
+	ret->has_exited = ret->n_exited > 0;
+	if (r == 0)
+		n = code_missing(&code, places.n_unknown > 0 || unknown, texts);
 	for (size_t i = 0; i < n; i++)
 		add_missing(m, texts[i]);
 	if (places.cut)

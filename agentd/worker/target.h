@@ -103,6 +103,8 @@ struct target_queue_stop {
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
+	struct wave *exited; /**< Exceptions of waves that are gone: see exited.h. */
+	size_t n_exited;
 	struct rpc_wave_registers *registers; /**< Of some, the first at each place among them. */
 	size_t n_registers;
 	const char **missing; /**< What could not be read, and why. */

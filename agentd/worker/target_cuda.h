@@ -142,6 +142,22 @@ void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t
 void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g, uint32_t n_lanes,
 		   struct wave *ret);
 
+/* ------------------------------------------------------------------ target_cuda_exited.c ----- */
+
+/**
+ * The exception that a multiprocessor of a stopped device has recorded, and no warp on it shows.
+ * @param ret_pc  0: not recorded.
+ * @return 1, 0 (there is none), -errno (there is one, and the driver does not say which).
+ */
+int cuda_exited_of(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		   uint32_t *ret_code, uint64_t *ret_pc);
+/**
+ * Those of all multiprocessors of devices whose state is at hand.
+ * @return what is missing of them, NULL for nothing.
+ */
+const char *cuda_exited_add(struct target_cuda *c, uint64_t devices, struct rpc_arena *a,
+			    struct target_waves *ret);
+
 /* ------------------------------------------------------------------ target_cuda_registers.c -- */
 
 int cuda_registers(struct target *t, const struct target_waves_from *from,

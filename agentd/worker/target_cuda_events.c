@@ -206,16 +206,13 @@ static uint64_t look_at_sm(struct target_cuda *c, const struct cuda_device *d, u
 {
 	const struct cudbgshim_state *s = d->state;
 	size_t n = (size_t)s->n_warps * s->n_lanes, first = sm * n;
-	uint32_t exception = 0;
+	uint32_t exception;
 	uint64_t mask = 0, error_pc;
-	bool has_pc;
 
 	for (size_t i = first; i < first + n; i++)
 		mask |= bit_of(s->lane_exception[i]);
-	if (!mask && s->exception_sms[sm / 64] >> sm % 64 & 1 &&
-	    cudbgshim_read_sm_exception(c->shim, d->d.gpu_id, sm, &exception, &error_pc, &has_pc) ==
-		    0)
-		mask = bit_of(exception);
+	if (cuda_exited_of(c, d, sm, &exception, &error_pc) > 0)
+		mask |= bit_of(exception);
 	return mask;
 }
 

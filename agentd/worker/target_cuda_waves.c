@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 #define GRIDS_MAX    4096u
-#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 4)
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 5)
 #define CALLERS_MAX  64u
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
@@ -406,6 +406,8 @@ static int look(struct look *l, struct agent_err *err)
 	/* What is read of examples must be of this stop. */
 	if (r == 0)
 		r = make_waves(l);
+	if (r == 0)
+		add_missing(l, cuda_exited_add(c, l->read, l->a, l->ret));
 	if (r == 0)
 		read_stacks(l);
 	if (r == 0 && l->from->registers)

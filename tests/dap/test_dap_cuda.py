@@ -8,7 +8,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 from dapclient import Adapter  # noqa: E402
-from harness import STOP_MS, CudaScene, main, test, wait_until  # noqa: E402
+from harness import LONG_STOP, STOP_MS, CudaScene, main, test, wait_until  # noqa: E402
 
 SMALL = "devices 2 sms=3 warps=8"
 
@@ -94,6 +94,33 @@ def exceptions_have_names():
         names = [t["name"] for t in a.call("threads")["threads"]]
         assert any("warp assert" in n for n in names[:2]) and any("illegal address" in n for n in names[:2]), names
         a.finish()
+
+
+@test
+def exceptions_of_warps_that_have_exited_stop_an_editor():
+    """Live and from a core; a pause says so, too, as long as the device has it."""
+    with CudaScene(release="12.9", sim=SMALL) as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
+        a.call("setExceptionBreakpoints", filters=["memory"])
+        where = int(function(s, "spin")["address"], 16) + 0xc0
+        s.control(f"raise-sm 0 1 14 errorpc={where:#x}")
+        stopped = a.event("stopped")
+        text = "CUDA_EXCEPTION_14: warp illegal address"
+        assert (stopped["reason"], stopped["text"]) == ("exception", text), stopped
+        info = a.call("exceptionInfo", threadId=1)
+        whole = f"{text} on multiprocessor 1 of device 0, in waves that have exited, at spin.cu:12"
+        assert (info["exceptionId"], info["description"]) == (text, whole), info
+        a.wait(lambda m: m.get("event") == "output" and whole in m["body"]["output"], "the console says it")
+        assert a.finish() == 0
+        runs_on(s)
+        run = s.ctl("dump", s.app.pid, "-o", s.directory / "core", LONG_STOP)
+        assert run.returncode == 0, run
+        with Adapter("/nonexistent/socket") as b:
+            b.start(coreFile=str(s.directory / "core"))
+            stopped = b.event("stopped")
+            assert (stopped["reason"], stopped["text"]) == ("exception", text), stopped
+            assert b.call("exceptionInfo", threadId=1)["description"] == whole
+            assert b.finish() == 0
 
 
 @test

@@ -396,6 +396,23 @@ def full_live_process():
 
 
 @test
+def exceptions_of_warps_that_have_exited():
+    """Of our own core: cuda-gdb 12.5 says which exception and where, and so do we; 12.4 does not look."""
+    with CudaScene(app=LiveCore.APP, sim="devices 1 sms=3 warps=8", release="12.9") as s:
+        (callee,) = (f for m in s.state()["modules"] for f in m["functions"] if f["name"] == "_Z6calleePii")
+        pc, path = int(callee["address"], 16) + FAULT, s.directory / "core"
+        s.control(f"raise-sm 0 1 14 errorpc={pc:#x}")
+        run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", path)
+        assert run.returncode == 0, run
+        theirs, = Debugger("cuda-gdb-12.5").ask(path)
+        assert "CUDA Exception: Warp Illegal Address" in theirs, theirs
+        assert f"The exception was triggered at PC {pc:#x}" in theirs and f"plant.cu:{FAULT_LINE})" in theirs, theirs
+        ours = s.ctl("analyze", path).stdout.splitlines()[0]
+        assert ours == ("CUDA_EXCEPTION_14: warp illegal address  on multiprocessor 1 of device 0, in waves that have "
+                        f"exited, at plant.cu:{FAULT_LINE} callee"), ours
+
+
+@test
 def elf_tools_have_no_complaint():
     with tempfile.TemporaryDirectory() as directory:
         for full in (0, FULL_SMS):

@@ -625,5 +625,52 @@ def its_death_is_an_error():
         assert not os.path.exists(f"/proc/{hung}"), "it outlives whoever asked"
 
 
+def fault_of_exited_warps(s):
+    """Raised on a multiprocessor of its own and on one whose warp 2 has another exception; where."""
+    (spin,) = (f for m in s.state()["modules"] for f in m["functions"] if f["name"] == "spin")
+    pc = int(spin["address"], 16) + 0xc0
+    s.control("raise 0 1 2 14 lanes=0x1")
+    for sm in (1, 2):
+        s.control(f"raise-sm 0 {sm} 6 errorpc={pc:#x}")
+    return pc
+
+
+@test
+def exceptions_of_warps_that_have_exited_are_named():
+    """Live, in the core that is made of that, and in words; the warp that is still there keeps its own."""
+    with CudaScene(release="12.9", sim="devices 2 sms=3 warps=8") as s:
+        pc = fault_of_exited_warps(s)
+        live = s.ctl("snapshot", s.app.pid, LONG_STOP)
+        s.session = s.attach(control=True)
+        path = fetch(s)
+        documents = [snapshot(s), document(ctl("analyze", path, "-j"))]
+        for d in documents:
+            (exited,) = d["exited"]
+            assert (exited["gpu_id"], exited["unit"], exited["units"]) == (0, 1, 2), exited
+            assert exited["exception"] == "CUDA_EXCEPTION_6: warp misaligned address", exited
+            assert exited["reasons"] == ["address_error"] and int(exited["pc"], 16) == pc, exited
+            assert [f["function"] for f in exited["frames"]] == ["weigh(float)", "spin"], exited
+            assert exited["kernel"]["name"] == "spin", exited
+            assert d["groups"][0]["exception"] == "CUDA_EXCEPTION_14: warp illegal address" and d["complete"], d
+            assert sum(g["waves"] for g in d["groups"]) == d["wave_count"] == 24, d["groups"]
+        words = ("CUDA_EXCEPTION_6: warp misaligned address  on 2 multiprocessors of device 0 (1 is the first), "
+                 "in waves that have exited, at spin.cu:12 weigh <- spin\n")
+        analyzed = ctl("analyze", path)
+        assert f"exception {words}" in live.stdout and live.returncode == 0, live
+        assert analyzed.stdout.index(words) < analyzed.stdout.index("core "), analyzed.stdout
+        assert "no exception" not in analyzed.stdout and f"exception {words}" in analyzed.stdout, analyzed.stdout
+
+
+@test
+def drivers_that_cannot_name_the_exception_of_exited_warps():
+    """Before 12.5 all that is known is that there is one: said, not left out."""
+    with CudaScene(release="12.4", sim="devices 1 sms=3 warps=8") as s:
+        s.control("raise-sm 0 1 6")
+        run = s.ctl("snapshot", s.app.pid, LONG_STOP, "-j")
+        d = document(run, PARTIAL)
+        assert d["missing"] == ["1 multiprocessor, 1 of device 0, has an exception that no warp shows: the driver does "
+                                "not say which"], d["missing"]
+
+
 if __name__ == "__main__":
     main(__file__)

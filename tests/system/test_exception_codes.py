@@ -434,13 +434,22 @@ def every_code_of_cuda_is_told():
 @test
 def what_no_warp_has_is_told_of_its_device():
     """Warps that have exited leave it with their multiprocessor; of some faults only the device is known."""
-    for line, exception in (("raise-sm 1 1 14", "wave_memory_violation"), ("raise-sm 1 2 9", "wave_fault"),
+    for line, exception in (("raise-sm 0 1 14", "wave_memory_violation"), ("raise-sm 0 2 9", "wave_fault"),
                             ("raise-device 1 10", "wave_fault")):
         with CudaCodes("12.9") as s:
             s.subscribed()
             note = s.raised(line)
-            assert note["exceptions"] == [exception] and note["gpu_id"] == 1, (line, note)
+            device = int(line.split()[1])
+            assert note["exceptions"] == [exception] and note["gpu_id"] == device, (line, note)
             assert note["groups"] == [], (line, note)
+            if line.startswith("raise-device"):
+                assert "exited" not in note, note
+                continue
+            (exited,) = note["exited"]
+            unit, code = map(int, line.split()[2:])
+            assert (exited["gpu_id"], exited["unit"], exited["units"]) == (0, unit, 1), (line, exited)
+            assert exited["exception"].startswith(f"CUDA_EXCEPTION_{code}: "), (line, exited)
+            assert "pc" not in exited and exited["frames"] == [], (line, exited)
 
 
 if __name__ == "__main__":
