@@ -34,6 +34,9 @@ struct corefile_source {
 /** A section number that says: the file as a whole. */
 #define COREFILE_NO_SECTION UINT32_MAX
 
+/** An offset that says: nowhere in particular. */
+#define COREFILE_NO_OFFSET UINT64_MAX
+
 struct corefile_problem {
 	uint32_t section; /**< Or COREFILE_NO_SECTION. */
 	uint64_t offset;  /**< In the file; in a table that is about to be written, the row. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a core must have so that debuggers open it. */
+/* What a core must have so that debuggers open it, and what one that was read lacks of that. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +19,52 @@ struct keys {
 	uint32_t n;
 };
 
+#define GAPS_MAX 16
+
+/* Rows that lack the same: the first of them, and how many there are. */
+struct gap {
+	const char *kind; /* the format of its text, which tells kinds apart */
+	struct corefile_problem first;
+	uint64_t n;
+};
+
 struct check {
 	const struct cudacore *core;
 	struct corefile_problem *error;
+	bool is_read; /* the core was read: note what is wrong, and go on */
+	struct gap gaps[GAPS_MAX];
+	size_t n_gaps;
 	struct keys contexts, grids; /* owner: device */
 	struct keys code;	     /* modules that have some; owner: context */
+	uint8_t *has_block;	     /* of each grid; only of a core that was read */
 };
 
-#define REFUSE(c, table, row, ...)                                                                 \
-	(corefile_problem_set((c)->error, table, row, __VA_ARGS__), -EINVAL)
+static struct gap *gap_of(struct check *c, const char *kind)
+{
+	for (size_t i = 0; i < c->n_gaps; i++)
+		if (c->gaps[i].kind == kind)
+			return &c->gaps[i];
+	if (c->n_gaps == GAPS_MAX)
+		return NULL;
+	c->gaps[c->n_gaps] = (struct gap){ .kind = kind };
+	return &c->gaps[c->n_gaps++];
+}
+
+/* Where a problem of that kind goes; NULL: it is only counted. */
+static struct corefile_problem *place_for(struct check *c, const char *kind)
+{
+	struct gap *gap;
+
+	if (!c->is_read)
+		return c->error;
+	gap = gap_of(c, kind);
+	return gap && !gap->n++ ? &gap->first : NULL;
+}
+
+/* @return -EINVAL; 0 in a core that was read, so that the next row is looked at. */
+#define REFUSE(c, table, row, format, ...)                                                         \
+	(corefile_problem_set(place_for(c, format), table, row, format, ##__VA_ARGS__),            \
+	 (c)->is_read ? 0 : -EINVAL)
 
 static int check_sms(struct check *c, uint32_t device)
 {
@@ -135,7 +172,8 @@ static const struct key *find(const struct keys *k, uint32_t owner, uint64_t id)
 
 /* ------------------------------------------------------------------ grids -------------------- */
 
-#define ORIGIN_GPU 1
+#define ORIGIN_GPU  1
+#define GRID_ACTIVE 2
 
 static int check_grid(struct check *c, uint32_t i)
 {
@@ -153,7 +191,8 @@ static int check_grid(struct check *c, uint32_t i)
 			      id, (unsigned long long)g->module_handle);
 	if (!g->status)
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld has no status", id);
-	if (g->origin == ORIGIN_GPU && !find(&c->grids, g->device, g->parent_id))
+	/* Nobody who reads a core is shown the parent. */
+	if (!c->is_read && g->origin == ORIGIN_GPU && !find(&c->grids, g->device, g->parent_id))
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld: no parent grid %lld", id,
 			      (long long)g->parent_id);
 	return 0;
@@ -186,7 +225,7 @@ static int check_lanes(struct check *c, uint32_t warp, uint32_t lanes_per_warp)
 
 		if (r < 0)
 			return r;
-		if (number >= lanes_per_warp || seen & UINT32_C(1) << number)
+		if (number >= lanes_per_warp || number >= 32 || seen & UINT32_C(1) << number)
 			return REFUSE(c, CUDACORE_LANES, i,
 				      "lane %u of warp %u comes twice or is too high",
 				      number, w->id);
@@ -196,7 +235,8 @@ static int check_lanes(struct check *c, uint32_t warp, uint32_t lanes_per_warp)
 		return REFUSE(c, CUDACORE_WARPS, warp,
 			      "warp %u: valid lanes 0x%x, but rows for 0x%x",
 			      w->id, w->valid_lanes, seen);
-	if (!w->active_lanes || w->active_lanes & ~w->valid_lanes)
+	/* That a warp stands still with all of its lanes is a fact, too. */
+	if (!c->is_read && (!w->active_lanes || w->active_lanes & ~w->valid_lanes))
 		return REFUSE(c, CUDACORE_WARPS, warp, "warp %u: active lanes 0x%x of valid 0x%x",
 			      w->id, w->active_lanes, w->valid_lanes);
 	return 0;
@@ -207,15 +247,21 @@ static int check_block(struct check *c, uint32_t block, uint64_t *slots)
 	const struct cudacore_block *b = &c->core->blocks[block];
 	uint32_t device = c->core->sms[b->sm].device;
 	const struct cudacore_device *d = &c->core->devices[device];
+	const struct key *grid = find(&c->grids, device, b->grid_id);
 
-	if (!find(&c->grids, device, b->grid_id))
-		return REFUSE(c, CUDACORE_BLOCKS, block, "block of grid %lld, which is not there",
-			      (long long)b->grid_id);
+	if (grid && c->has_block)
+		c->has_block[grid->row] = 1;
+	if (!grid && REFUSE(c, CUDACORE_BLOCKS, block, "block of grid %lld, which is not there",
+			    (long long)b->grid_id) < 0)
+		return -EINVAL;
+	if (c->is_read && !b->warps.n)
+		return REFUSE(c, CUDACORE_BLOCKS, block, "block %u,%u,%u of grid %lld without warps",
+			      b->index[0], b->index[1], b->index[2], (long long)b->grid_id);
 	for (uint32_t i = b->warps.first; i < b->warps.first + b->warps.n; i++) {
 		uint32_t id = c->core->warps[i].id;
 		int r;
 
-		if (id >= d->warps_per_sm || *slots & UINT64_C(1) << id)
+		if (id >= d->warps_per_sm || id >= 64 || *slots & UINT64_C(1) << id)
 			return REFUSE(c, CUDACORE_WARPS, i,
 				      "warp %u of SM %u comes twice or is too high",
 				      id, c->core->sms[b->sm].id);
@@ -256,20 +302,58 @@ static int check_rows(struct check *c)
 	return r;
 }
 
+static int run(struct check *c)
+{
+	int r;
+
+	if (c->core->n[CUDACORE_DEVICES] == 0 && REFUSE(c, CUDACORE_DEVICES, 0, "no device") < 0)
+		return -EINVAL;
+	if (c->core->n[CUDACORE_META] > 1 && REFUSE(c, CUDACORE_META, 1, "metadata comes twice") < 0)
+		return -EINVAL;
+	r = make_index(c);
+	if (r == 0)
+		r = check_rows(c);
+	free(c->contexts.list);
+	free(c->grids.list);
+	free(c->code.list);
+	return r;
+}
+
 int cudacore_check(const struct cudacore *core, struct corefile_problem *error)
 {
 	struct check c = { .core = core, .error = error };
-	int r;
 
-	if (core->n[CUDACORE_DEVICES] == 0)
-		return REFUSE(&c, CUDACORE_DEVICES, 0, "no device");
-	if (core->n[CUDACORE_META] > 1)
-		return REFUSE(&c, CUDACORE_META, 1, "metadata comes twice");
-	r = make_index(&c);
-	if (r == 0)
-		r = check_rows(&c);
-	free(c.contexts.list);
-	free(c.grids.list);
-	free(c.code.list);
-	return r;
+	return run(&c);
+}
+
+/* Blocks come and go, but a grid that is said to be active has some. */
+static void find_empty_grids(struct check *c)
+{
+	for (uint32_t i = 0; i < c->core->n[CUDACORE_GRIDS]; i++)
+		if (c->core->grids[i].status == GRID_ACTIVE && !c->has_block[i])
+			(void)REFUSE(c, CUDACORE_GRIDS, i, "grid %lld is active, but has no block",
+				     (long long)c->core->grids[i].id);
+}
+
+int cudacore_find_gaps(struct cudacore *core)
+{
+	auto_free uint8_t *has_block = calloc(core->n[CUDACORE_GRIDS] + UINT64_C(1), 1);
+	struct check c = { .core = core, .is_read = true, .has_block = has_block };
+	int r = has_block ? run(&c) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	find_empty_grids(&c);
+	for (size_t i = 0; i < c.n_gaps; i++) {
+		const struct gap *g = &c.gaps[i];
+
+		if (g->n == 1)
+			corefile_problem_add(&core->problems, COREFILE_NO_SECTION, COREFILE_NO_OFFSET,
+					     "%s", g->first.text);
+		else
+			corefile_problem_add(&core->problems, COREFILE_NO_SECTION, COREFILE_NO_OFFSET,
+					     "%.80s, and %llu more like it", g->first.text,
+					     (unsigned long long)g->n - 1);
+	}
+	return 0;
 }

@@ -43,6 +43,12 @@ struct cudacore_written {
  * @return 0, -EINVAL with @p error, -ENOMEM.
  */
 int cudacore_check(const struct cudacore *c, struct corefile_problem *error);
+/**
+ * What a core that was read lacks, into its problems: of the above, what would be shown if it were there;
+ * and blocks without warps, active grids without blocks.  Those of one kind are counted, not listed.
+ * @return 0, -ENOMEM.
+ */
+int cudacore_find_gaps(struct cudacore *c);
 
 struct cudacore_image;
 

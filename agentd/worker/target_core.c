@@ -93,7 +93,9 @@ static int describe_missing(struct core_file *f, const struct corefile_problems 
 		const struct corefile_problem *p = &problems->list[i];
 
 		o->missing[o->n_missing++] =
-			p->section == COREFILE_NO_SECTION
+			p->offset == COREFILE_NO_OFFSET
+				? rpc_arena_printf(&f->arena, "core file: %s", p->text)
+			: p->section == COREFILE_NO_SECTION
 				? rpc_arena_printf(&f->arena, "core file, offset 0x%llx: %s",
 						   (unsigned long long)p->offset, p->text)
 				: rpc_arena_printf(

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "corefile/cuda_read.h"
+#include "corefile/cuda_write.h"
 #include "symbols/image.h"
 
 #define VENDOR_NVIDIA 0x10de
@@ -55,12 +56,23 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	return 0;
 }
 
+/* Waves are called by a queue: of a core without contexts, one for each device that has any. */
+static bool has_stand_in(const struct core_cuda *c, uint32_t device)
+{
+	const struct cudacore_device *d = &c->core.devices[device];
+
+	for (uint32_t i = d->sms.first; !d->contexts.n && i < d->sms.first + d->sms.n; i++)
+		if (c->core.sms[i].blocks.n)
+			return true;
+	return false;
+}
+
 static int core_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 		       size_t *ret_n, struct agent_err *err)
 {
 	const struct core_cuda *c = core_cuda_of(t);
-	uint32_t n = c->core.n[CUDACORE_CONTEXTS];
-	struct target_queue *list = rpc_arena_array(a, n, sizeof(*list));
+	uint32_t n = c->core.n[CUDACORE_CONTEXTS], n_devices = c->core.n[CUDACORE_DEVICES];
+	struct target_queue *list = rpc_arena_array(a, (size_t)n + n_devices, sizeof(*list));
 
 	if (!list)
 		return no_memory(err);
@@ -75,6 +87,11 @@ static int core_queues(struct target *t, struct rpc_arena *a, struct target_queu
 						 .context = x->id,
 						 .suspended = known && known->suspended };
 	}
+	for (uint32_t dev = 0; dev < n_devices; dev++)
+		if (has_stand_in(c, dev))
+			list[n++] = (struct target_queue){ .queue_id = c->stand_ins[dev],
+							   .gpu_id = dev,
+							   .type = RPC_QUEUE_TYPE_CONTEXT };
 	*ret = list;
 	*ret_n = n;
 	return 0;
@@ -126,7 +143,7 @@ static uint32_t queue_of(const struct core_cuda *c, uint32_t device, const struc
 
 	if (row == UINT32_MAX && c->core.devices[device].contexts.n)
 		row = c->core.devices[device].contexts.first;
-	return row == UINT32_MAX ? UINT32_MAX : c->numbers[row];
+	return row == UINT32_MAX ? c->stand_ins[device] : c->numbers[row];
 }
 
 static int index_rows(struct core_cuda *c)
@@ -138,7 +155,8 @@ static int index_rows(struct core_cuda *c)
 	c->contexts = calloc((size_t)n_contexts + 1, sizeof(*c->contexts));
 	c->numbers = calloc((size_t)n_contexts + 1, sizeof(*c->numbers));
 	c->modules = calloc((size_t)core->n[CUDACORE_MODULES] + 1, sizeof(*c->modules));
-	if (!c->grids || !c->contexts || !c->numbers || !c->modules)
+	c->stand_ins = calloc((size_t)core->n[CUDACORE_DEVICES] + 1, sizeof(*c->stand_ins));
+	if (!c->grids || !c->contexts || !c->numbers || !c->modules || !c->stand_ins)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n_grids; i++)
 		c->grids[i] = (struct core_cuda_key){ core->grids[i].id, core->grids[i].device, i };
@@ -165,6 +183,18 @@ static void take_numbers(struct core_cuda *c)
 		if (row != UINT32_MAX)
 			c->numbers[row] = head->queues[i].queue_id;
 	}
+}
+
+/* Behind those of all contexts. */
+static void number_stand_ins(struct core_cuda *c)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < c->core.n[CUDACORE_CONTEXTS]; i++)
+		if (c->numbers[i] >= next)
+			next = c->numbers[i] + 1;
+	for (uint32_t i = 0; i < c->core.n[CUDACORE_DEVICES]; i++)
+		c->stand_ins[i] = next++;
 }
 
 /* ------------------------------------------------------------------ waves -------------------- */
@@ -517,6 +547,7 @@ static void core_destroy(struct target *t)
 	free(c->grids);
 	free(c->contexts);
 	free(c->numbers);
+	free(c->stand_ins);
 	free(c->modules);
 	free(c);
 }
@@ -553,13 +584,16 @@ static void take_meta(struct core_cuda *c)
 
 static int take(struct core_cuda *c)
 {
-	int r = index_rows(c);
+	int r = cudacore_find_gaps(&c->core);
 
+	if (r == 0)
+		r = index_rows(c);
 	if (r < 0)
 		return r;
 	if (c->core.agent.size)
 		core_file_set_head(&c->file, c->core.agent.data, c->core.agent.size);
 	take_numbers(c);
+	number_stand_ins(c);
 	take_meta(c);
 	return core_file_describe(&c->file, "cuda",
 				  c->core.n[CUDACORE_META] ? c->core.meta[0].generator : NULL,

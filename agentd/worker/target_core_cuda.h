@@ -29,6 +29,7 @@ struct core_cuda {
 	struct cudacore core;
 	struct core_cuda_key *grids, *contexts; /**< Sorted. */
 	uint32_t *numbers;			/**< queue_id of each context. */
+	uint32_t *stand_ins; /**< Of each device: queue_id of waves whose context is not in the core. */
 	struct core_cuda_module *modules;
 };
 

@@ -625,6 +625,56 @@ def its_death_is_an_error():
         assert not os.path.exists(f"/proc/{hung}"), "it outlives whoever asked"
 
 
+# Section types of a CUDA core, and what lies below each in the tree.
+TABLES = {"contexts": 10, "SMs": 11, "grids": 12, "blocks": 13, "warps": 14, "lanes": 15, "modules": 16}
+BELOW = {10: (16,), 11: (13,), 12: (18, 21), 13: (4, 14), 14: (15, 19, 20, 23), 15: (3, 5, 8, 17),
+         16: (6, 7)}
+
+
+def without_table(data, kind):
+    """The same core, its section types made such that no reader knows that table, nor what is below it."""
+    data, gone = bytearray(data), {kind}
+    while more := {c for k in gone for c in BELOW.get(k, ())} - gone:
+        gone |= more
+    table, = struct.unpack_from("<Q", data, 40)
+    first = struct.unpack_from("<10Q", data, table)
+    n = struct.unpack_from("<H", data, 60)[0] or first[4]
+    for at in range(table, table + 64 * n, 64):
+        if struct.unpack_from("<I", data, at + 4)[0] - 0x80000000 in gone:
+            struct.pack_into("<I", data, at + 4, 1)
+    return bytes(data)
+
+
+@test
+def a_core_without_one_of_its_tables_is_not_complete():
+    """Whichever is missing: said in a sentence, exit status 8, and no wave of queue 4294967295."""
+    said = {
+        "contexts": "core file: grid 1: no context ",
+        "SMs": "core file: device 0 has 3 SMs but 0 rows for them, and 1 more like it",
+        "grids": "core file: block of grid 1, which is not there, and 5 more like it",
+        "blocks": "core file: grid 1 is active, but has no block",
+        "warps": "core file: block 0,0,0 of grid 1 without warps, and 5 more like it",
+        "lanes": "core file: warp 0: valid lanes 0xffffffff, but rows for 0x0, and 23 more like it",
+        "modules": "core file: grid 1: no module ",
+    }
+    with CudaScene(sim="devices 2 sms=3 warps=8") as s:
+        s.session = s.attach(control=True)
+        whole = fetch(s).read_bytes()
+        path = s.directory / "less"
+        path.write_bytes(whole)
+        assert document(ctl("analyze", path, "-j"))["missing"] == []
+        for name, sentence in said.items():
+            path.write_bytes(without_table(whole, TABLES[name]))
+            run = ctl("analyze", path, "-j", "--waves")
+            d = document(run, PARTIAL)
+            assert not d["complete"] and any(m.startswith(sentence) for m in d["missing"]), (name, d["missing"])
+            queues = {q["queue_id"] for q in d["queues"]}
+            assert {w["ref"]["queue_id"] for w in d["waves"]} <= queues <= {0}, (name, queues, d["waves"][:1])
+            if name == "contexts":
+                assert len(d["waves"]) == 24 and "context" not in d["queues"][0], d["queues"]
+                assert ctl("registers", "--core", path, "0:1:2").returncode == 0
+
+
 def fault_of_exited_warps(s):
     """Raised on a multiprocessor of its own and on one whose warp 2 has another exception; where."""
     (spin,) = (f for m in s.state()["modules"] for f in m["functions"] if f["name"] == "spin")

@@ -182,6 +182,15 @@ static uint8_t *core_with_stack(const struct stack_row *row, size_t *ret_size)
 	return file;
 }
 
+static bool is_missing(const struct rpc_gpu_snapshot_result *s, const char *what)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < s->n_missing; i++)
+		found = found || strcmp(s->missing[i], what) == 0;
+	return found;
+}
+
 /* Callers are those that the core has, one behind the other; what it promises besides is missing. */
 static void call_stacks_that_lie(void)
 {
@@ -220,9 +229,8 @@ static void call_stacks_that_lie(void)
 			TEST_ROW_EQ(i, got.callers[k].address, rows[i].want[k]);
 			TEST_ROW_EQ(i, s.groups[0].callers[k].address, rows[i].want[k]);
 		}
-		TEST_ROW_EQ(i, s.complete, rows[i].complete);
-		TEST_ROW_STR(i, s.n_missing ? s.missing[0] : "",
-			     rows[i].complete ? "" : "core file: outer callers in 1 call stacks");
+		TEST_ROW_EQ(i, is_missing(&s, "core file: outer callers in 1 call stacks"),
+			    !rows[i].complete);
 		rpc_arena_deinit(&arena);
 		target_destroy(t);
 	}
