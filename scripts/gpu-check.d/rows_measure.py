@@ -3,29 +3,36 @@
 import json
 import os
 import re
+import select
 import shutil
 import statistics
+import subprocess
 import time
 
 from harness import BIN
 
 import rows_look
-from engine import Skipped
+from engine import Skipped, end_group
 
 ROUNDS = 10
+
+
+def command(b, p, words):
+    return [BIN / "gpu_check_measure", p.pid, *([f"libcuda={b.lab.libcuda}"] if b.lab.libcuda else []), *words]
 
 
 class Measured:
     """The lines that gpu_check_measure printed."""
 
     def __init__(self, b, title, p, *words, seconds=60, codes=(0,)):
-        libcuda = [f"libcuda={b.lab.libcuda}"] if b.lab.libcuda else []
-        done = b.engine.run(BIN / "gpu_check_measure", p.pid, *libcuda, *words, seconds=seconds, codes=None,
-                            env=b.lab.environment)
+        done = b.engine.run(*command(b, p, words), seconds=seconds, codes=None, env=b.lab.environment)
         b.engine.trace(title, done.out)
-        self.lines = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+        self.take(done.out)
         if codes is not None and done.code not in codes:
             raise AssertionError(f"exit {done.code}: {self.all('error') or done.err[-300:]}")
+
+    def take(self, out):
+        self.lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
     def all(self, key):
         return [line[key] for line in self.lines if key in line]
@@ -104,11 +111,48 @@ def two_at_once(b, p):
     return (m.all("error") or ["no text"])[0][:120]
 
 
+class Held(Measured):
+    """A session that has done all that was asked and waits, until it is killed."""
+
+    def __init__(self, b, title, p, *words, seconds=60):
+        self.b, self.title = b, title
+        argv = [str(a) for a in command(b, p, [*words, "hold"])]
+        self.popen = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                      start_new_session=True, env={**os.environ, **b.lab.environment})
+        self.out, end = "", time.monotonic() + seconds
+        try:
+            while '"holding"' not in self.out and self._read(end - time.monotonic()):
+                pass
+        finally:
+            self.take(self.out[:self.out.rfind("\n") + 1])
+            if not self.all("holding"):
+                self.kill()
+
+    def _read(self, seconds):
+        if seconds <= 0 or not select.select([self.popen.stdout], [], [], seconds)[0]:
+            return False
+        data = os.read(self.popen.stdout.fileno(), 1 << 16)
+        self.out += data.decode(errors="replace")
+        return bool(data)
+
+    def kill(self):
+        end_group(self.popen)
+        self.b.engine.trace(self.title, self.out)
+
+
 def left_suspended(b, p):
     """Does a GPU stay suspended when its debugger dies?  Nothing rescues it here, until we do."""
     undo = b.engine.directory / "undo"
-    m = Measured(b, "dies suspended", p, f"undo={undo}", "attach", "suspend", "die", codes=None)
-    assert m.all("dying"), m.lines[-3:]
+    m = Held(b, "dies suspended", p, f"undo={undo}", "attach", "suspend")
+    try:
+        assert m.all("outcome") == ["attached"], m.all("error") or m.lines[-3:]
+        assert m.all("holding"), f"it did not come to wait: {m.lines[-3:]}"
+        refused = [line for line in m.with_key("failed") if line["failed"] == "suspend"]
+        assert not refused, f"suspend failed: {refused}"
+        # Whoever did not stop it cannot tell what becomes of one that was stopped.
+        assert all(p.gpu_stands(0.1) for _ in range(5)), "the GPU does not stand still before the kill"
+    finally:
+        m.kill()
     stays = True
     for _ in range(30):
         if not p.gpu_stands(0.1):

@@ -16,9 +16,10 @@ from harness import BIN, ROOT, CudaScene, Skip, main, need_root, status, test, w
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts/gpu-check.d"))
-from engine import LOG_MAX, TRACE_MAX  # noqa: E402
+import rows_measure  # noqa: E402
+from engine import LOG_MAX, TRACE_MAX, Engine  # noqa: E402
 from facts import find_nvcc  # noqa: E402
-from programs import HARDWARE_KINDS, HardwareProgram  # noqa: E402
+from programs import HARDWARE_KINDS, HardwareProgram, Lab  # noqa: E402
 
 ROW = re.compile(r"^(.{34,}?) \| (.{8}) \| (PASS|FAIL|SKIP) \| +(\d+) \| (.*)$")
 
@@ -207,6 +208,50 @@ def hung_steps_are_ended_and_the_table_comes():
         log = (d / "e.log").read_text()
         assert len(log) <= LOG_MAX and "time is up, killed" in log and "begun" in log and "the daemon's last words" in log
         assert (d / "e.trace").stat().st_size == TRACE_MAX
+
+
+class Simulated:
+    """What a row of scripts/gpu-check works on: one simulated program, and gpu_check_measure from the build."""
+
+    def __init__(self, directory):
+        self.engine = Engine(60, directory / "row.log")
+        self.lab = Lab(self.engine, "12.4")
+
+    def __enter__(self):
+        # Only a bundle has all programs in one directory.
+        rows_measure.BIN = BIN.parent / "tests"
+        self.lab.prepare()
+        return self
+
+    def __exit__(self, *_):
+        self.lab.end()
+
+    def killed_while_suspended(self, *wishes):
+        """(result, detail, facts) of that row, after the simulator was told those."""
+        p = self.lab.start("spin")
+        for wish in wishes:
+            self.lab.scene.control(wish, p.app)
+        self.engine.step("killed while suspended", "spin", rows_measure.left_suspended, self, p)
+        p.stop()
+        _, _, result, _, detail = self.engine.rows[-1]
+        return result, detail, dict(self.engine.facts)
+
+
+@test
+def a_gpu_that_was_never_stopped_says_nothing_about_killed_debuggers():
+    """Where attach or suspend fails the row fails, too: it has seen no debugger die with a GPU that stood still."""
+    fact = "GPU of a debugger killed while it was suspended"
+    with Directory() as d, Simulated(d) as s:
+        result, detail, facts = s.killed_while_suspended()
+        assert result == "PASS" and facts[fact] == "goes on by itself", (result, detail, facts)
+        # Such a driver's GPUs only the driver lets go: the row fails, but with the fact.
+        result, detail, facts = s.killed_while_suspended("keep-suspended on")
+        assert result == "FAIL" and facts[fact] == "stays suspended", (result, detail, facts)
+    with Directory() as d, Simulated(d) as s:
+        result, detail, facts = s.killed_while_suspended("attach 10")
+        assert result == "FAIL" and "went on" not in detail and fact not in facts, (result, detail, facts)
+        result, detail, facts = s.killed_while_suspended("attach 0", "fail 2 10")
+        assert result == "FAIL" and "suspend" in detail and fact not in facts, (result, detail, facts)
 
 
 class Here:
