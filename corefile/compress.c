@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#define ZLIB_CONST
+#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -12,6 +14,9 @@
 
 /* A dump competes with the target for the processor: the fast end of the scale. */
 #define LEVEL 1
+
+#define GZIP_PIECE ((size_t)256 << 10)
+#define GZIP_ONLY  16 /* inflateInit2(): no other wrapper */
 
 struct corefile_compress {
 	ZSTD_CCtx *ctx;
@@ -101,7 +106,7 @@ static void allow_any_window(ZSTD_DCtx *ctx)
 		ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax, b.upperBound);
 }
 
-int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
+static int expand_zstd(const void *data, size_t size, int out_fd, uint64_t max)
 {
 	auto_call(ZSTD_freeDCtxp) ZSTD_DCtx *ctx = ZSTD_createDCtx();
 	size_t out_size = ZSTD_DStreamOutSize(), left = 1;
@@ -130,4 +135,53 @@ int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
 			break;
 	}
 	return left ? -EBADMSG : 0;
+}
+
+/* Several members, one behind the other, are one file (RFC 1952, 2.2). */
+static int expand_members(z_stream *z, uint8_t *buf, size_t room, const uint8_t *end, int out_fd,
+			  uint64_t max)
+{
+	uint64_t total = 0;
+
+	for (;;) {
+		int status, r;
+		size_t n;
+
+		if (z->avail_in == 0)
+			z->avail_in = end - z->next_in < (ptrdiff_t)GZIP_PIECE ?
+					      (uInt)(end - z->next_in) : GZIP_PIECE;
+		z->next_out = buf;
+		z->avail_out = (uInt)room;
+		status = inflate(z, Z_NO_FLUSH);
+		if (status != Z_OK && status != Z_STREAM_END)
+			return status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+		n = room - z->avail_out;
+		if (n > max - total)
+			return -EFBIG;
+		total += n;
+		r = fd_write_all(out_fd, buf, n);
+		if (r < 0 || (status == Z_STREAM_END && z->next_in == end))
+			return r;
+		if (status == Z_STREAM_END && inflateReset(z) != Z_OK)
+			return -EBADMSG;
+	}
+}
+
+static int expand_gzip(const void *data, size_t size, int out_fd, uint64_t max)
+{
+	auto_free uint8_t *buf = malloc(GZIP_PIECE);
+	z_stream z = { .next_in = data };
+	int r;
+
+	if (!buf || inflateInit2(&z, GZIP_ONLY | MAX_WBITS) != Z_OK)
+		return -ENOMEM;
+	r = expand_members(&z, buf, GZIP_PIECE, (const uint8_t *)data + size, out_fd, max);
+	inflateEnd(&z);
+	return r;
+}
+
+int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
+{
+	return corefile_is_gzip(data, size) ? expand_gzip(data, size, out_fd, max) :
+					      expand_zstd(data, size, out_fd, max);
 }

@@ -2,7 +2,11 @@
 #ifndef COREFILE_COMPRESS_H
 #define COREFILE_COMPRESS_H
 
-/** @file compress.h  A whole file as one zstd frame (RFC 8878), written and read as a stream. */
+/**
+ * @file compress.h
+ * A whole file as one zstd frame (RFC 8878), written and read as a stream; and gzip, in which drivers
+ * from CUDA 13.1 on write cores, read.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +29,7 @@ void corefile_compress_destroy(struct corefile_compress *c);
 bool corefile_is_zstd(const void *data, size_t size);
 bool corefile_is_gzip(const void *data, size_t size);
 /**
+ * Of either format.
  * @param max  Most bytes that come out.
  * @return 0, -EBADMSG (damaged, or cut short), -EFBIG (more than @p max), -ENOMEM, -errno of
  *         write(2).

@@ -214,7 +214,7 @@ int corefile_map_open(int fd, int scratch_fd, uint64_t max, struct corefile_map 
 
 	if (r < 0)
 		return r;
-	if (!corefile_is_zstd(map.data, map.size)) {
+	if (!corefile_is_zstd(map.data, map.size) && !corefile_is_gzip(map.data, map.size)) {
 		*ret = map;
 		return 0;
 	}

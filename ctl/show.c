@@ -45,8 +45,8 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 {
 	static const struct table_column columns[] = {
 		{ "GPU", true },   { "NAME", false },   { "ARCH", false },
-		{ "PCI", false },  { "RENDER", false }, { "MEMORY", true },
-		{ "UNITS", true }, { "WAVES", true },   { "FIRMWARE", true },
+		{ "PCI", false },  { "RENDER", false, true }, { "MEMORY", true },
+		{ "UNITS", true }, { "WAVES", true },   { "FIRMWARE", true, true },
 		{ "WATCH", true }, { "DEBUG", false },  { "EXCEPTIONS", false },
 	};
 	auto_table struct table t;
@@ -232,8 +232,9 @@ static void queue_indices(struct table *t, const struct rpc_queue *q)
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "QUEUE", true },  { "GPU", true },         { "TYPE", false }, { "READ", true },
-		{ "WRITE", true },  { "WAITING", true },     { "ADDRESS", false }, { "SIZE", true },
+		{ "QUEUE", true },       { "GPU", true },           { "TYPE", false },
+		{ "READ", true, true },  { "WRITE", true, true },   { "WAITING", true, true },
+		{ "ADDRESS", false },    { "SIZE", true, true },
 		{ "STATE", false }, { "EXCEPTIONS", false },
 	};
 	auto_table struct table t;

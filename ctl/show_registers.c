@@ -44,6 +44,14 @@ static void print_named(struct ctl *c, const char *what, const struct rpc_scalar
 	}
 }
 
+/* Do the names differ in their numbers only? */
+static bool is_alike(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "0123456789");
+
+	return n == strcspn(b, "0123456789") && memcmp(a, b, n) == 0;
+}
+
 /* Several to a line, each line with the name of its first: registers that are all alike. */
 static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar_register *list,
 			size_t n)
@@ -53,11 +61,13 @@ static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar
 	if (!n)
 		return;
 	out_char(title(c, what), '\n');
-	for (size_t i = 0; i < n; i++) {
-		if (i % WORDS_A_LINE == 0)
+	for (size_t i = 0, in_line = 0; i < n; i++) {
+		bool ends = i + 1 == n || !is_alike(list[i].name, list[i + 1].name);
+
+		if (in_line == 0)
 			name_column(o, list[i].name);
-		out_fmt(o, "%08" PRIx64 "%c", list[i].value,
-			i % WORDS_A_LINE == WORDS_A_LINE - 1 || i + 1 == n ? '\n' : ' ');
+		in_line = ends || in_line + 1 == WORDS_A_LINE ? 0 : in_line + 1;
+		out_fmt(o, "%08" PRIx64 "%c", list[i].value, in_line ? ' ' : '\n');
 	}
 }
 

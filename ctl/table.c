@@ -72,6 +72,8 @@ void table_size(struct table *t, uint64_t bytes)
 	cell_end(t, start, COLOR_PLAIN);
 }
 
+#define HIDDEN SIZE_MAX /* the width of a column that is left out */
+
 static struct cell get_cell(const struct table *t, size_t i)
 {
 	struct cell c;
@@ -98,6 +100,17 @@ static size_t column_width(const struct table *t, size_t column, size_t n_cells,
 	return width;
 }
 
+static bool is_shown(const struct table *t, size_t column, size_t n_cells)
+{
+	for (size_t i = column; i < n_cells; i += t->n_columns) {
+		struct cell c = get_cell(t, i);
+
+		if (c.size != 1 || *cell_text(t, &c) != '-')
+			return true;
+	}
+	return !t->columns[column].optional || !n_cells;
+}
+
 static void spaces(struct out *o, size_t n)
 {
 	while (n--)
@@ -111,6 +124,9 @@ static void print_cell(const struct table *t, struct out *o, size_t column, size
 	size_t pad = width - text_columns(s, size);
 	bool right = t->columns[column].right, last = column + 1 == t->n_columns;
 
+	/* The last column is never an optional one. */
+	if (width == HIDDEN)
+		return;
 	if (right)
 		spaces(o, pad);
 	out_str(o, color_begin(style, color));
@@ -131,7 +147,7 @@ int table_print(const struct table *t, struct out *o, bool legend, bool color)
 	if (t->text.error || t->cells.error)
 		return t->text.error ? t->text.error : t->cells.error;
 	for (size_t i = 0; i < t->n_columns; i++)
-		widths[i] = column_width(t, i, n_cells, legend);
+		widths[i] = is_shown(t, i, n_cells) ? column_width(t, i, n_cells, legend) : HIDDEN;
 	for (size_t i = 0; legend && i < t->n_columns; i++)
 		print_cell(t, o, i, widths[i], t->columns[i].title, strlen(t->columns[i].title),
 			   COLOR_HEADER, color);

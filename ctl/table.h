@@ -19,7 +19,8 @@
 
 struct table_column {
 	const char *title;
-	bool right; /**< Numbers. */
+	bool right;    /**< Numbers. */
+	bool optional; /**< Left out where no row has anything in it: what devices of one vendor lack. */
 };
 
 struct table {

@@ -45,8 +45,17 @@ static void end_with_dots(char *buf, size_t size)
 	str_copy(buf + n, size - n, dots);
 }
 
-bool symbols_demangle(const char *raw, char *buf, size_t size)
+/* nvcc calls the copy of a function that one kernel alone uses $KERNEL$FUNCTION. */
+static const char *function_of(const char *raw)
 {
+	const char *last = raw[0] == '$' ? strrchr(raw + 1, '$') : NULL;
+
+	return last && last[1] ? last + 1 : raw;
+}
+
+bool symbols_demangle(const char *name, char *buf, size_t size)
+{
+	const char *raw = function_of(name);
 	struct sink s = { .buf = buf, .size = size };
 	/* The built-in limit refuses names beyond 1 KiB, which kernels of libraries do reach. */
 	int options = DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT;
@@ -62,6 +71,6 @@ bool symbols_demangle(const char *raw, char *buf, size_t size)
 			return true;
 		}
 	}
-	str_copy(buf, size, raw);
+	str_copy(buf, size, name);
 	return false;
 }

@@ -66,7 +66,7 @@ void location_set_function(struct symbols_location *l, struct symbols_frame *f, 
 		return;
 	f->raw = keep(l, raw, SYMBOLS_NAME_MAX - 1);
 	f->function = f->raw;
-	if (strncmp(raw, "_Z", 2))
+	if (strncmp(raw, "_Z", 2) && raw[0] != '$')
 		return;
 	at = reserve(l, SYMBOLS_NAME_MAX, &size);
 	if (!at || !symbols_demangle(raw, at, size))

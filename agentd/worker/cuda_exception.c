@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/cuda_exception.h"
 
+#include <stdio.h>
+
 #include "base/cleanup.h"
 #include "protocol/stop_reason.h"
 
@@ -52,14 +54,39 @@ static const struct cuda_exception exceptions[] = {
 	[36] = { "CUDA_EXCEPTION_36: tma syscall error", OTHER },
 };
 
-static const struct cuda_exception unknown = { "CUDA_EXCEPTION: one that this agent does not know",
-					       OTHER };
+/* Of newer drivers: a name for each number that came up, as long as this process lives. */
+#define UNKNOWN_MAX 32
+
+static const struct cuda_exception *unknown_exception(uint32_t code)
+{
+	static const struct cuda_exception others = {
+		"CUDA_EXCEPTION: one that this agent does not know", OTHER
+	};
+	static struct {
+		uint32_t code;
+		char text[64];
+		struct cuda_exception e;
+	} known[UNKNOWN_MAX];
+	static size_t n;
+
+	for (size_t i = 0; i < n; i++)
+		if (known[i].code == code)
+			return &known[i].e;
+	/* The driver's own word for what it does not know is no number of an exception. */
+	if (n == UNKNOWN_MAX || code == UINT32_MAX)
+		return &others;
+	known[n].code = code;
+	snprintf(known[n].text, sizeof(known[n].text),
+		 "CUDA_EXCEPTION_%u: one that this agent does not know", code);
+	known[n].e = (struct cuda_exception){ known[n].text, OTHER };
+	return &known[n++].e;
+}
 
 const struct cuda_exception *cuda_exception(uint32_t code)
 {
 	if (!code)
 		return NULL;
-	return code < ARRAY_SIZE(exceptions) ? &exceptions[code] : &unknown;
+	return code < ARRAY_SIZE(exceptions) ? &exceptions[code] : unknown_exception(code);
 }
 
 struct wave cuda_exception_exited(uint32_t dev, uint32_t sm, uint32_t code, uint64_t pc)

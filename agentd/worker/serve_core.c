@@ -77,7 +77,7 @@ static int give_up_rights(const struct stat *st)
 static int refuse(struct server *s, const char *name, int scratch, int r)
 {
 	const char *why = r == -EINVAL	? "not a regular file, or an empty one" :
-			  r == -EBADMSG ? "offset 0x0: the zstd frame is damaged or cut short" :
+			  r == -EBADMSG ? "offset 0x0: its compression (zstd or gzip) is damaged or cut short" :
 			  r == -EFBIG	? "it expands to more than this program reads" :
 			  r == -ENOMEM	? "there is no memory for it, or for the window of its compression" :
 			  r == -EBADF	? "compressed, and no file to expand it into can be made in " :

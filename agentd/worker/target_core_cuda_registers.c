@@ -80,11 +80,14 @@ static void add_scalar(struct rpc_scalar_register *list, size_t *n, const char *
 static void fill_special(struct filling *f, const struct wave *w, struct rpc_wave_registers *ret)
 {
 	struct rpc_scalar_register *list = rpc_arena_array(f->a, 8, sizeof(*list));
-	const struct cudacore_lane *l = first_lane(f);
+	const struct cudacore_lane *l = first_lane(f), *speaker;
 	size_t *n = &ret->n_special;
+	uint32_t exception;
 
+	speaker = core_cuda_speaker(&f->c->core, f->warp, &exception);
 	ret->special = list;
-	add_scalar(list, n, "pc", 64, w->pc);
+	/* Where the exception was is a register of its own. */
+	add_scalar(list, n, "pc", 64, speaker ? speaker->virtual_pc : w->pc);
 	add_scalar(list, n, "active_lanes", 32, f->warp->active_lanes);
 	add_scalar(list, n, "valid_lanes", 32, f->warp->valid_lanes);
 	if (f->warp->error_pc_valid)

@@ -127,6 +127,19 @@ static uint32_t first_lane(const struct filling *f)
 	return mask ? (uint32_t)__builtin_ctz(mask) : 0;
 }
 
+/* Where the exception was is a register of its own: pc is that of the lane which speaks for the warp. */
+static uint64_t pc_of(const struct filling *f, const struct wave *w)
+{
+	uint32_t lane = first_lane(f);
+
+	if (!(f->warp->has & CUDBGSHIM_WARP_ERROR_PC) || !w->exception)
+		return w->pc;
+	for (uint32_t left = f->warp->active_lanes; left; left &= left - 1)
+		if (f->exceptions[__builtin_ctz(left)])
+			return f->pcs[__builtin_ctz(left)];
+	return f->pcs[lane];
+}
+
 static void fill_special(struct filling *f, const struct wave *w, struct rpc_wave_registers *ret)
 {
 	struct rpc_scalar_register *list = rpc_arena_array(f->a, 8, sizeof(*list));
@@ -134,7 +147,7 @@ static void fill_special(struct filling *f, const struct wave *w, struct rpc_wav
 	uint32_t cc;
 
 	ret->special = list;
-	add_scalar(f, list, n, "pc", 64, w->pc);
+	add_scalar(f, list, n, "pc", 64, pc_of(f, w));
 	add_scalar(f, list, n, "active_lanes", 32, f->warp->active_lanes);
 	add_scalar(f, list, n, "valid_lanes", 32, f->warp->valid_lanes);
 	if (f->warp->has & CUDBGSHIM_WARP_ERROR_PC)

@@ -445,7 +445,8 @@ def what_is_no_core_is_refused_with_the_reason():
         core = fetch(s)
         data = core.read_bytes()
         bad = s.directory / "bad"
-        for content, words in ((b"", "empty"), (b"GPU", "not an ELF file"), (gzip.compress(data), "gunzip"),
+        for content, words in ((b"", "empty"), (b"GPU", "not an ELF file"), (gzip.compress(data)[:-9], "damaged or cut short"),
+                               (b"\x1f\x8b" + bytes(40), "damaged or cut short"),
                                (data[:40], "offset 0x28: the file ends inside the ELF header"),
                                (b"\x28\xb5\x2f\xfd" + bytes(40), "zstd"),
                                (pathlib.Path("/bin/true").read_bytes(), "core"),
@@ -673,6 +674,49 @@ def a_core_without_one_of_its_tables_is_not_complete():
             if name == "contexts":
                 assert len(d["waves"]) == 24 and "context" not in d["queues"][0], d["queues"]
                 assert ctl("registers", "--core", path, "0:1:2").returncode == 0
+
+
+@test
+def a_core_in_gzip_is_read():
+    """As drivers from CUDA 13.1 on write them; also in several members."""
+    with CudaScene(sim="devices 1 sms=3 warps=8") as s:
+        s.session = s.attach(control=True)
+        path = fetch(s)
+        data, packed = path.read_bytes(), s.directory / "packed.gz"
+        want = document(ctl("analyze", path, "-j", "--registers"))
+        for content in (gzip.compress(data), gzip.compress(data[:1000]) + gzip.compress(data[1000:])):
+            packed.write_bytes(content)
+            got = document(ctl("analyze", packed, "-j", "--registers"))
+            want["source"]["file"] = got["source"]["file"]
+            assert got == want
+
+
+@test
+def the_pc_of_a_warp_is_not_where_its_exception_was():
+    """Both are registers, live and in a core; and uniform predicates are not the next uniform registers."""
+    with CudaScene(release="12.9", sim="devices 1 sms=3 warps=8") as s:
+        s.control("warp 0 1 2 pc=0x80 idle=0xc0 active=0xff")
+        s.control("raise 0 1 2 14 lanes=0x4 errorpc=0x50")
+        (spin,) = (f for m in s.state()["modules"] for f in m["functions"] if f["name"] == "spin")
+        base = int(spin["address"], 16)
+        s.session = s.attach(control=True)
+        path = fetch(s)
+        for run in (s.ctl("registers", s.app.pid, "0:1:2", LONG_STOP), ctl("registers", "--core", path, "0:1:2")):
+            values = dict(line.split(None, 1) for line in run.stdout.splitlines() if line[:1].isalpha() and " " in line)
+            assert run.returncode == 0 and int(values["pc"], 16) == base + 0x80, run.stdout
+            assert int(values["error_pc"], 16) == base + 0x50, run.stdout
+            assert len(values["UR56"].split()) == 7 and len(values["UP0"].split()) == 7, run.stdout
+
+
+@test
+def tables_of_nvidia_devices_have_no_columns_of_amd():
+    with CudaScene(sim="devices 1 sms=3 warps=8") as s:
+        s.session = s.attach(control=True)
+        path = fetch(s)
+        heads = [line.split() for line in ctl("analyze", path).stdout.splitlines()]
+        assert ["QUEUE", "GPU", "TYPE", "ADDRESS", "STATE", "EXCEPTIONS"] in heads, heads
+        assert ["GPU", "NAME", "ARCH", "PCI", "UNITS", "WAVES", "WATCH", "DEBUG", "EXCEPTIONS"] in [
+            [w for w in h if w != "MEMORY"] for h in heads], heads
 
 
 def fault_of_exited_warps(s):

@@ -16,6 +16,12 @@ static void demangles(void)
 		{ "_Z", "_Z", false },
 		{ "_Znonsense", "_Znonsense", false },
 		{ "_RNvC1a1b", "_RNvC1a1b", false },
+		/* Copies that nvcc makes of a function for one kernel. */
+		{ "$_Z7plantedPi$_Z6calleePii", "callee(int*, int)", true },
+		{ "$planted$_Z6calleePii", "callee(int*, int)", true },
+		{ "$planted$callee", "$planted$callee", false },
+		{ "$planted$", "$planted$", false },
+		{ "$", "$", false },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {

@@ -24,6 +24,11 @@ static void exceptions_are_named_and_sorted_in(void)
 	}
 	/* Of a newer driver, and the driver's own "unknown". */
 	TEST_EQ(cuda_exception(LAST_EXCEPTION + 1)->reason, STOP_REASON_BIT(RPC_STOP_REASON_FAULT));
+	CU_ASSERT_STRING_EQUAL(cuda_exception(LAST_EXCEPTION + 1)->text,
+			       "CUDA_EXCEPTION_37: one that this agent does not know");
+	TEST_EQ(cuda_exception(LAST_EXCEPTION + 1) == cuda_exception(LAST_EXCEPTION + 1), true);
+	for (uint32_t code = 1000; code < 1100; code++)
+		TEST_EQ(cuda_exception(code)->reason, STOP_REASON_BIT(RPC_STOP_REASON_FAULT));
 	TEST_EQ(cuda_exception(UINT32_MAX)->announced, RPC_EXCEPTION_WAVE_FAULT);
 	CU_ASSERT_PTR_NULL(cudbgshim_exception_words(LAST_EXCEPTION + 1));
 }
