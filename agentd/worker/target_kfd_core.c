@@ -10,21 +10,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agentd/worker/mappings.h"
 #include "agentd/worker/target_kfd_core.h"
 #include "agentd/worker/target_kfd_registers.h"
 #include "base/out.h"
 #include "base/clock.h"
-#include "symbols/code_list.h"
-#include "symbols/uri.h"
 
 /* For all threads together; less than what the guard of a stop leaves. */
-#define HOST_MS	  500
-#define CODE_MAX  (UINT64_C(64) << 20)
-/* As glibc has them (link.h): struct r_debug and link_map of the runtime. */
-#define R_DEBUG_SIZE  40u
-#define LINK_MAP_SIZE 40u
-#define LINK_MAP_NAME 8u
+#define HOST_MS	 500
+/* Lines that a core adds to what is missing of its waves. */
+#define MISSING_MAX 16u
 /* Entries behind today's end are kept up to this length. */
 #define ENTRY_MAX 512u
 
@@ -33,27 +27,45 @@ static int no_memory(struct agent_err *err)
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.begin", NULL, "out of memory");
 }
 
+void kfd_core_missing(struct kfd_core *c, const char *text)
+{
+	struct target_core *told = c->told;
+
+	if (text && told->n_missing < c->missing_capacity)
+		told->missing[told->n_missing++] = text;
+}
+
+/* Room for lines about the core behind those about its waves. */
+static int make_missing(struct kfd_core *c, const struct target_waves *waves)
+{
+	size_t capacity = waves->n_missing + MISSING_MAX;
+
+	c->told->missing = rpc_arena_array(c->arena, capacity, sizeof(*c->told->missing));
+	if (!c->told->missing)
+		return -ENOMEM;
+	c->missing_capacity = capacity;
+	for (size_t i = 0; i < waves->n_missing; i++)
+		kfd_core_missing(c, waves->missing[i]);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ waves -------------------- */
 
-static int copy_waves(struct kfd_core *c, const struct target_waves_from *from, struct rpc_arena *a,
-		      struct target_core *ret, struct agent_err *err)
+static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
+		      struct target_waves *ret, struct agent_err *err)
 {
-	struct work w = { .k = c->k, .arena = a, .from = from, .take = kfd_core_copy_round,
+	struct work w = { .k = c->k, .arena = c->arena, .from = from, .take = kfd_core_copy_round,
 			  .take_ctx = c };
-	struct target_waves waves;
 	int r;
 
 	kfd_core_make_room(c, from);
-	r = work_run(&w, &waves, err);
+	r = work_run(&w, ret, err);
 	kfd_core_trim(c);
 	if (r == 0) {
-		ret->n_waves = waves.n_waves;
-		ret->stopped_us = waves.stopped_us;
-		ret->agent_us = waves.agent_us;
-		ret->budget_exceeded = waves.budget_exceeded;
-		ret->missing = rpc_arena_array(a, waves.n_missing + 5, sizeof(*ret->missing));
-		for (size_t i = 0; ret->missing && i < waves.n_missing; i++)
-			ret->missing[ret->n_missing++] = waves.missing[i];
+		c->told->n_waves = ret->n_waves;
+		c->told->stopped_us = ret->stopped_us;
+		c->told->agent_us = ret->agent_us;
+		c->told->budget_exceeded = ret->budget_exceeded;
 	}
 	work_deinit(&w);
 	return r;
@@ -76,70 +88,19 @@ static void estimate_waves(struct kfd_core *c, const struct target_waves_from *f
 
 /* ------------------------------------------------------------------ what is read later ------- */
 
-/* Loaded code that is looked for by its bias. */
-struct code_maps {
-	struct kfd_core *core;
-	const struct symbols_code_list *list;
-};
-
-static void on_code_mapping(void *arg, const struct mapping *m)
+bool kfd_core_is_memory(const struct mapping *m)
 {
-	const struct code_maps *c = arg;
-	const struct symbols_code_list *l = c->list;
+	const char *path = m->path;
 
-	if (!m->readable || m->end - m->begin > CODE_MAX)
-		return;
-	for (size_t i = 0; i < l->n_items; i++)
-		if (l->items[i].bias >= m->begin && l->items[i].bias < m->end) {
-			kfd_core_add(c->core, m->begin, m->end - m->begin);
-			return;
-		}
-}
-
-/* An entry of the list, its name, and the code object if it is in memory. */
-static void add_entry(struct kfd_core *c, const struct symbols_code *e)
-{
-	const struct memory *memory = &c->k->t.memory;
-	size_t length = strlen(e->uri);
-	struct symbols_uri *uri = malloc(sizeof(*uri));
-	uint64_t name;
-
-	kfd_core_add(c, e->entry, LINK_MAP_SIZE);
-	if (memory_read_exact(memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
-		kfd_core_add(c, name, length + 1);
-	if (uri && symbols_uri_parse(e->uri, length, uri) == 0 && uri->kind == SYMBOLS_URI_MEMORY)
-		kfd_core_add(c, uri->offset, uri->size);
-	free(uri);
-}
-
-/* The list of code objects, and those in it. */
-static void add_code(struct kfd_core *c)
-{
-	struct target *t = &c->k->t;
-	struct symbols_code_list l = { 0 };
-
-	if (!t->runtime.r_debug)
-		return;
-	kfd_core_add(c, t->runtime.r_debug, R_DEBUG_SIZE);
-	if (kfd_read_code_list(t, &l) != 0)
-		return;
-	for (size_t i = 0; i < l.n_items; i++)
-		add_entry(c, &l.items[i]);
-	(void)mappings_read(t->maps_fd, on_code_mapping, &(struct code_maps){ c, &l });
-	symbols_code_list_deinit(&l);
-}
-
-/* Mappings of devices other than a GPU's memory (doorbells, for one) are not memory. */
-static bool is_memory(const char *path)
-{
+	if (!m->readable || strcmp(path, "[vvar]") == 0 || strcmp(path, "[vsyscall]") == 0)
+		return false;
 	return strncmp(path, "/dev/", 5) != 0 || strncmp(path, "/dev/dri/renderD", 16) == 0 ||
 	       strncmp(path, "/dev/shm/", 9) == 0 || strcmp(path, "/dev/zero") == 0;
 }
 
 static void on_mapping(void *arg, const struct mapping *m)
 {
-	if (m->readable && is_memory(m->path) && strcmp(m->path, "[vvar]") != 0 &&
-	    strcmp(m->path, "[vsyscall]") != 0)
+	if (kfd_core_is_memory(m))
 		kfd_core_add(arg, m->begin, m->end - m->begin);
 }
 
@@ -261,12 +222,6 @@ static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
 	return 0;
 }
 
-static void add_missing(struct target_core *ret, const char *text)
-{
-	if (text && ret->missing)
-		ret->missing[ret->n_missing++] = text;
-}
-
 static int take_head(struct kfd_core *c, const struct out *head)
 {
 	c->head_text = malloc(head->size + 1);
@@ -283,13 +238,13 @@ static int take_head(struct kfd_core *c, const struct out *head)
 }
 
 static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
-		    struct target_core *ret, struct agent_err *err)
+		    struct agent_err *err)
 {
 	struct kfd_core_threads threads;
 	int r;
 
 	if (what->estimate) {
-		ret->bytes = kfd_core_estimate_host(c);
+		c->told->bytes = kfd_core_estimate_host(c);
 		return 0;
 	}
 	r = kfd_core_add_host(c, clock_deadline_ms(HOST_MS), &threads);
@@ -299,40 +254,40 @@ static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
 				     "cores of the host are not written on this architecture");
 	if (r < 0)
 		return no_memory(err);
-	ret->n_threads = threads.n;
-	ret->n_missed_threads = threads.n_missed;
-	ret->thread_stopped_us = threads.stopped_us;
+	c->told->n_threads = threads.n;
+	c->told->n_missed_threads = threads.n_missed;
+	c->told->thread_stopped_us = threads.stopped_us;
+	if (threads.n_missed)
+		kfd_core_missing(c, rpc_arena_printf(c->arena, "registers of %u threads, which did not stop, "
+							       "which the kernel does not show to the "
+							       "process's own user, or which are more "
+							       "than a core has room for",
+						     threads.n_missed));
 	return 0;
 }
 
 static int collect(struct kfd_core *c, const struct target_waves_from *from,
-		   const struct target_core_wanted *what, struct rpc_arena *a,
-		   struct target_core *ret, struct agent_err *err)
+		   const struct target_core_wanted *what, struct agent_err *err)
 {
+	struct target_waves waves = { 0 };
 	int r = take_head(c, what->head) < 0 ? no_memory(err) : read_tables(c, err);
 
-	if (r == 0 && !what->estimate)
-		r = copy_waves(c, from, a, ret, err);
+	if (r == 0 && what->estimate)
+		estimate_waves(c, from);
+	else if (r == 0)
+		r = copy_waves(c, from, &waves, err);
+	if (r == 0 && make_missing(c, &waves) < 0)
+		r = no_memory(err);
 	/* Afterwards: what was copied with the queues off is not to be taken from another moment. */
 	if (r == 0 && what->unified)
-		r = add_host(c, what, ret, err);
+		r = add_host(c, what, err);
 	if (r < 0)
 		return r;
-	if (what->estimate) {
-		estimate_waves(c, from);
-		ret->missing = rpc_arena_array(a, 4, sizeof(*ret->missing));
-	}
-	if (ret->n_missed_threads)
-		add_missing(ret, rpc_arena_printf(a, "registers of %u threads, which did not stop, "
-						     "which the kernel does not show to the "
-						     "process's own user, or which are more than a "
-						     "core has room for",
-						  ret->n_missed_threads));
 	if (c->too_much)
-		add_missing(ret, "saved waves of some queues: more than the agent has memory for");
-	add_code(c);
+		kfd_core_missing(c, "saved waves of some queues: more than the agent has memory for");
+	kfd_core_add_code(c, from, &waves, what->full);
 	if (what->full && mappings_read(c->k->t.maps_fd, on_mapping, c) < 0)
-		add_missing(ret, "memory: /proc/PID/maps is not readable");
+		kfd_core_missing(c, "memory: /proc/PID/maps is not readable");
 	return make_image(c) < 0 ? no_memory(err) : 0;
 }
 
@@ -353,8 +308,10 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	if (!c)
 		return no_memory(err);
 	c->k = k;
+	c->arena = a;
+	c->told = ret;
 	*ret = (struct target_core){ 0 };
-	r = collect(c, from, what, a, ret, err);
+	r = collect(c, from, what, err);
 	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
 	if (r == 0) {

@@ -5,6 +5,7 @@
 /** @file target_kfd_core.h  A core of a process: shared by target_kfd_core*.c, for nobody else. */
 
 #include "agentd/worker/crew.h"
+#include "agentd/worker/mappings.h"
 #include "agentd/worker/target_kfd_waves.h"
 #include "corefile/amdgpu_write.h"
 
@@ -42,8 +43,29 @@ struct kfd_core {
 	uint64_t deadline_ns;
 	bool late; /**< Atomic. */
 
+	/* As long as kfd_core_begin() lasts: what the caller is told. */
+	struct rpc_arena *arena;
+	struct target_core *told;
+	size_t missing_capacity;
+
 	struct kfd_core_host *host; /**< Of a unified core, or NULL. */
 };
+
+/* target_kfd_core.c */
+
+/** @param text  NULL adds nothing: the arena is exhausted, which it remembers itself. */
+void kfd_core_missing(struct kfd_core *c, const char *text);
+/** Can it be read, and is it memory?  Mappings of devices are, of a GPU's memory only. */
+bool kfd_core_is_memory(const struct mapping *m);
+
+/* target_kfd_core_code.c */
+
+/**
+ * Code objects and what else explains the waves, to be read later.  What of it is not in the core
+ * is told; of a full core, only what no mapping tells.
+ */
+void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
+		       const struct target_waves *waves, bool full);
 
 /* target_kfd_core_host.c */
 
@@ -66,7 +88,7 @@ void kfd_core_host_free(struct kfd_core_host *h);
 
 /* target_kfd_core_copy.c */
 
-/** The same with a copy, borrowed, of whole pages; up to the first that is there already. */
+/** A copy, borrowed, of whole pages, without those that are there already. */
 void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint8_t *data);
 
 /** The pages of a range, without those that are there already: to be read later. */

@@ -15,6 +15,8 @@
 #define PAGE_BYTES UINT64_C(4096)
 /* Of a ring; more than any runtime asks for. */
 #define RING_MAX UINT64_C(16 << 20)
+/* Of a packet: what a kernel's arguments are at most, where compilers have a limit. */
+#define KERNARG_BYTES 4096u
 /* What one of the crew copies at a time, looking at the clock before. */
 #define JOB_BYTES ((size_t)1 << 20)
 /* Of the room, in memory before the stop: the saved registers of some 10,000 waves. */
@@ -110,11 +112,18 @@ void kfd_core_add(struct kfd_core *c, uint64_t address, uint64_t size)
 
 void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint8_t *data)
 {
-	uint64_t end = size <= UINT64_MAX - address ? free_until(c, address, address + size) : address;
-	struct kfd_core_piece *p = end > address ? add_piece(c, address, end) : NULL;
+	uint64_t begin = address, end = size <= UINT64_MAX - address ? address + size : address;
 
-	if (p)
-		p->data = data;
+	while (begin < end) {
+		uint64_t stop = free_until(c, begin, end);
+		struct kfd_core_piece *p = stop > begin ? add_piece(c, begin, stop) : NULL;
+
+		if (stop > begin && !p)
+			return;
+		if (p)
+			p->data = data + (begin - address);
+		begin = p ? stop : taken_until(c, begin);
+	}
 }
 
 /* ------------------------------------------------------------------ room --------------------- */
@@ -146,7 +155,8 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 			if (from->devices[d].gpu_id == q->gpu_id)
 				dies = device_dies(&from->devices[d]);
 		rest += (dies + 1) * 4 * PAGE_BYTES;
-		*ret_all += dies * page_up(q->save_area_bytes) + rest;
+		*ret_all += dies * page_up(q->save_area_bytes) + rest +
+			    PACKETS_MAX * (page_up(KERNARG_BYTES) + PAGE_BYTES);
 		*ret_likely += rest;
 		for (uint64_t d = 0; d < dies; d++)
 			*ret_likely += likely_size(c, q->save_area + d * q->save_area_bytes, q->save_area_bytes);
@@ -304,6 +314,23 @@ static void want_area(struct kfd_core *c, const struct area *a)
 			  h->wave_state_offset - h->control_stack_offset, want_copy);
 }
 
+/*
+ * The arguments of the dispatches that waves can come from: who waits for their kernel uses that
+ * memory again.
+ */
+static void want_arguments(struct kfd_core *c, const struct look *l)
+{
+	for (uint32_t i = 0; i < l->n_packets; i++) {
+		struct symbols_aql_packet p;
+		uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
+
+		if (!look_packet(l, i, bytes) || symbols_aql_decode(bytes, sizeof(bytes), &p) < 0)
+			continue;
+		if (p.kernel_object && p.kernarg_address)
+			add_range(c, p.kernarg_address, KERNARG_BYTES, want_copy);
+	}
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct kfd_core_piece *x = a, *y = b;
@@ -361,6 +388,7 @@ const struct memory *kfd_core_copy_round(struct work *w, uint32_t round)
 		add_range(c, q->write_pointer, sizeof(uint64_t), want_copy);
 		if (q->ring_bytes <= RING_MAX)
 			add_range(c, q->ring_base, q->ring_bytes, want_copy);
+		want_arguments(c, &w->looks[i]);
 	}
 	for (size_t i = 0; i < w->n_areas; i++)
 		if (look_is_in(w->areas[i].look, round))

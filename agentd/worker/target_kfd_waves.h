@@ -4,6 +4,8 @@
 
 /** @file target_kfd_waves.h  One look at all waves: shared by target_kfd_waves*.c, for nobody else. */
 
+#include <string.h>
+
 #include <kfdtrap_wave.h>
 
 #include "agentd/worker/target_kfd.h"
@@ -120,6 +122,21 @@ static inline bool area_is_wanted(const struct area *a)
 static inline bool look_is_in(const struct look *l, uint32_t round)
 {
 	return l->state == LOOK_OFF && l->round == round;
+}
+
+/**
+ * A packet that was copied, as the dispatch that it was: the device marks what it has taken as
+ * invalid, and a wave comes from nothing but a dispatch.
+ * @param i  From the read counter on.
+ * @return false: it was not copied.
+ */
+static inline bool look_packet(const struct look *l, uint64_t i, uint8_t ret[SYMBOLS_AQL_PACKET_SIZE])
+{
+	if (i >= l->n_packets || !(i < l->n_straight ? l->has_straight : l->has_wrapped))
+		return false;
+	memcpy(ret, l->packets + i * SYMBOLS_AQL_PACKET_SIZE, SYMBOLS_AQL_PACKET_SIZE);
+	ret[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
+	return true;
 }
 
 static inline void work_walk(const struct work *w, const struct area *a,

@@ -50,15 +50,11 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 /* What the packet of a dispatch names as its kernel; 0 when the packet was not copied. */
 static uint64_t kernel_of(const struct look *l, uint64_t dispatch)
 {
-	uint64_t i = dispatch - l->read;
 	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
 	struct symbols_aql_packet p;
 
-	if (i >= l->n_packets || !(i < l->n_straight ? l->has_straight : l->has_wrapped))
+	if (!look_packet(l, dispatch - l->read, bytes))
 		return 0;
-	/* The device marks what it has taken as invalid; a wave comes from nothing but a dispatch. */
-	memcpy(bytes, l->packets + i * sizeof(bytes), sizeof(bytes));
-	bytes[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
 	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
 }
 

@@ -4,6 +4,7 @@
  *
  *	queue ID
  *	wave QUEUE WORKGROUP_X,Y,Z INDEX_IN_GROUP pc PC
+ *	code BYTES (of the instruction at the pc; without this line it is not in the core)
  *	register NAME VALUE (hex bytes)
  *
  * Usage: dbgapi_core FILE [REGISTER]...  Not linked with anything of ours, the reading of ELF included.
@@ -138,7 +139,8 @@ static void print_register(amd_dbgapi_wave_id_t wave, amd_dbgapi_register_id_t i
 static void print_wave(amd_dbgapi_wave_id_t wave, char *const *wanted)
 {
 	uint64_t pc = 0, os_id = 0;
-	uint32_t group[3] = { 0 }, in_group = 0;
+	uint32_t group[3] = { 0 }, in_group = 0, word;
+	amd_dbgapi_size_t size = sizeof(word);
 	amd_dbgapi_queue_id_t queue;
 	amd_dbgapi_register_id_t *registers = NULL;
 	size_t n = 0;
@@ -151,6 +153,9 @@ static void print_wave(amd_dbgapi_wave_id_t wave, char *const *wanted)
 		GOOD(queue_get_info, queue, AMD_DBGAPI_QUEUE_INFO_OS_ID, sizeof(os_id), &os_id);
 	printf("wave %" PRIu64 " %u,%u,%u %u pc %#" PRIx64 "\n", os_id, group[0], group[1], group[2],
 	       in_group, pc);
+	if (amd_dbgapi_read_memory(process, wave, 0, AMD_DBGAPI_ADDRESS_SPACE_GLOBAL, pc, &size, &word) ==
+	    AMD_DBGAPI_STATUS_SUCCESS)
+		printf("code %" PRIu64 "\n", (uint64_t)size);
 	if (*wanted && GOOD(wave_register_list, wave, &n, &registers))
 		for (size_t i = 0; i < n; i++)
 			print_register(wave, registers[i], wanted);

@@ -8,14 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from harness import (LONG_STOP, ROOT, STOP_MS, Scene, Skip, main, need_root, status, test, unsanitized,  # noqa: E402
                      wait_until)
+from largecode import enlarge  # noqa: E402
 from peers import build_dbgapi  # noqa: E402
 
 CODE = ROOT / "tests/data/codeobj"
+TEXT = 0x1800  # of the one for gfx90a
+PARTIAL = 8
 # Code object, kernel, lanes of a wave.
 KINDS = {"gfx90a": ("spin-gfx90a.co", "scale", 64), "gfx1030": ("spin-gfx1030-z.co", "scale", 32)}
 
@@ -78,6 +82,38 @@ for gfx_ in KINDS:
 @test
 def full_core():
     planted("gfx90a", ("--full",))
+
+
+def large_core(*extra):
+    """Of code that is too large for a core that is not full, there is what the waves are at."""
+    argv = build_dbgapi("dbgapi_core")
+    code, kernel, _ = KINDS["gfx90a"]
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
+        path = enlarge(CODE / code, pathlib.Path(d) / "large.co", 80 << 20)
+        script = f"runtime ttmp; load {path}; queues 1; dispatch 0 {kernel} 4096 64"
+        os.chmod(d, 0o755)
+        with Scene(app=f"{script}; spin", gpus="gfx90a", **({"app_user": 65534, "user_mode": False} if extra else {})) as s:
+            s.session = s.attach()
+            bias = int(s.rpc.call("code.list", session=s.session)["objects"][0]["bias"], 16)
+            s.control(f"waves {s.app.pid} 0 spin 6 {bias + TEXT:#x} group=2 vgprs=16 s3=0xdeadbeef")
+            core = s.directory / "core"
+            run = dump(s, core, *extra)
+            assert run.returncode == PARTIAL and "of its 80 MiB" in run.stderr, (run.returncode, run.stderr)
+            assert os.path.getsize(core) < 64 << 20, os.path.getsize(core)
+            got = look(argv, core, "s3")
+            assert len(got.get("wave", ())) == 6 and [v for _, v in got["register"]] == ["efbeadde"] * 6, got
+            assert got["objects"] == [["1"]] and got["code"] == [["4"]] * 6, got
+
+
+@test
+def light_core_of_a_large_code_object():
+    large_core()
+
+
+@test
+def unified_core_of_a_large_code_object():
+    need_root()
+    large_core("--unified")
 
 
 def gdb(commands, *argv):

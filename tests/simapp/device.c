@@ -21,6 +21,9 @@
 #define RING_SIZE    65536u
 #define PACKET_SIZE  64u
 #define HUGE_PAGE    (2u << 20)
+/* Of a kernel; what is in them is of no importance. */
+#define ARGUMENTS_SIZE 4096u
+#define ARGUMENTS_BYTE 0x5a
 #define R_DEBUG_VERSION 10
 
 /* The runtime's list of code objects, found by its name. */
@@ -351,9 +354,14 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 			  const uint16_t group[3])
 {
 	struct simapp_queue *q = queue_find(a, id);
+	uint64_t arguments;
 
 	if (!q || q->queue_type != KFDABI_QUEUE_TYPE_COMPUTE_AQL)
 		return -ENOENT;
+	arguments = (uint64_t)(uintptr_t)pages(ARGUMENTS_SIZE);
+	if (!arguments)
+		return -ENOMEM;
+	memset((void *)(uintptr_t)arguments, ARGUMENTS_BYTE, ARGUMENTS_SIZE);
 	for (uint32_t i = 0; i < q->ring_size; i += PACKET_SIZE) {
 		uint8_t *packet = (uint8_t *)(uintptr_t)q->ring + i;
 
@@ -361,6 +369,7 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 		memcpy(packet + 4, group, 3 * sizeof(*group));
 		memcpy(packet + 12, grid, 3 * sizeof(*grid));
 		memcpy(packet + 32, &descriptor, sizeof(descriptor));
+		memcpy(packet + 40, &arguments, sizeof(arguments));
 	}
 	return 0;
 }

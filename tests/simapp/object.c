@@ -15,8 +15,7 @@
 #include "base/out.h"
 #include "base/str.h"
 
-#define FILE_MAX ((size_t)64 << 20)
-#define PAGE	 4096u
+#define FILE_MAX (SIZE_MAX / 2)
 
 struct app_object {
 	struct app_object *next;
@@ -66,7 +65,7 @@ static int map_segments(struct app_object *o)
 	for (size_t i = 0; (p = segment(o, i)); i++)
 		if (p->p_type == PT_LOAD && p->p_vaddr + p->p_memsz > end)
 			end = p->p_vaddr + p->p_memsz;
-	if (!end || end > FILE_MAX)
+	if (!end)
 		return -ENOEXEC;
 	base = mmap(NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)

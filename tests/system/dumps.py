@@ -38,6 +38,10 @@ def begin(s, **params):
 def fetch(s, size=1 << 20):
     """The file, through the socket."""
     begun = begin(s)
+    return begun, read_begun(s, begun, size)
+
+
+def read_begun(s, begun, size=1 << 20):
     data, at = b"", 0
     while at < begun["bytes"]:
         piece = s.rpc.call("core.read", session=s.session, offset=at, size=size)
@@ -46,7 +50,7 @@ def fetch(s, size=1 << 20):
         data += bytes_
         at += piece["size"]
     assert s.rpc.call("core.read", session=s.session, offset=at, size=1)["size"] == 0
-    return begun, data
+    return data
 
 
 # -- core.write: the core through a descriptor ------------------------------------------------------

@@ -19,9 +19,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dumps import BUDGET, FAILURE, PARTIAL, STOP_MS, begin, dump, fetch, scene, start_dump  # noqa: E402
-from harness import BIN, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
+from dumps import BUDGET, FAILURE, PARTIAL, STOP_MS, begin, dump, fetch, read_begun, scene, start_dump  # noqa: E402
+from harness import BIN, ROOT, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
+from largecode import enlarge  # noqa: E402
 
+CODE = ROOT / "tests/data/codeobj"
 # A full core of it is more than a GiB: save areas, mostly.
 LARGE = "runtime ttmp; queues 8; spin"
 
@@ -98,6 +100,68 @@ def the_save_area_is_that_of_the_process():
         path.write_bytes(data)
         tools_have_no_complaint(path, len(found))
         runs_on(s)
+
+
+def holds(found, address, size):
+    return any(a <= address and address + size <= a + len(d) for a, d in found)
+
+
+@test
+def a_light_core_has_what_every_wave_is_at():
+    """However large its code object: instruction, descriptor, entry, arguments; and the rest is told."""
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
+        path = enlarge(CODE / "spin-gfx90a.co", pathlib.Path(d) / "large.co", 80 << 20)
+        app = f"runtime ttmp; load {path}; queues 1; dispatch 0 scale 4096 64; spin"
+        with scene(gpus="gfx90a", app=app) as s:
+            s.session = s.attach()
+            bias = int(s.rpc.call("code.list", session=s.session)["objects"][0]["bias"], 16)
+            # Not only in the kernel: in the last page, too.
+            far = bias + (80 << 20)
+            plant(s, f"spin 8 {far:#x} group=4 loop=8")
+            begun, data = fetch(s)
+            assert begun["wave_count"] == 8 and not begun["complete"], begun
+            assert [m for m in begun["missing"] if "large.co" in m and "80 MiB" in m] == begun["missing"], begun
+            _, found = segments(data)
+            assert begun["bytes"] < 64 << 20, begun
+            queue, = s.rpc.call("gpu.queues", session=s.session)["queues"]
+            with open(f"/proc/{s.app.pid}/mem", "rb", buffering=0) as mem:
+                def word(address, form="<Q"):
+                    mem.seek(address)
+                    return struct.unpack(form, mem.read(struct.calcsize(form)))[0]
+                ring = int(queue["ring_base"], 16)
+                descriptor, arguments = word(ring + 32), word(ring + 40)
+                entry = descriptor + word(descriptor + 16, "<q")
+                assert word(descriptor + 8, "<I") and arguments
+                for address, size in ((descriptor, 64), (entry, 64), (far, 8), (arguments, word(descriptor + 8, "<I"))):
+                    assert holds(found, address, size), hex(address)
+                # Which build it was can be seen in the first page of it.
+                assert holds(found, bias, 4096) and not holds(found, bias + (40 << 20), 1)
+            # A full core has it all.
+            assert s.rpc.call("core.begin", session=s.session, full=True, max_stop_ms=STOP_MS)["complete"]
+            runs_on(s)
+
+
+@test
+def arguments_are_those_of_the_stop():
+    """Who waits for the kernel uses their memory again before the core is fetched."""
+    app = f"runtime ttmp; load {CODE / 'spin-gfx90a.co'}; queues 1; dispatch 0 scale 4096 64; spin"
+    with scene(gpus="gfx90a", app=app) as s:
+        plant(s, "spin 1 0x7f0000001000 loop=8")
+        s.session = s.attach()
+        queue, = s.rpc.call("gpu.queues", session=s.session)["queues"]
+        begun = begin(s)
+        assert begun["complete"], begun
+        with open(f"/proc/{s.app.pid}/mem", "r+b", buffering=0) as mem:
+            mem.seek(int(queue["ring_base"], 16) + 40)
+            arguments, = struct.unpack("<Q", mem.read(8))
+            mem.seek(arguments)
+            before = mem.read(64)
+            mem.seek(arguments)
+            mem.write(bytes(64))
+        assert before != bytes(64)
+        _, found = segments(read_begun(s, begun))
+        address, data = next((a, d) for a, d in found if a <= arguments < a + len(d))
+        assert data[arguments - address:][:64] == before
 
 
 @test
