@@ -106,18 +106,18 @@ static void want_object(struct code *k, const struct symbols_code *e)
 }
 
 /* An entry of the list, its name, and the code object if it is in memory. */
-static void add_entry(struct kfd_core *c, const struct symbols_code *e)
+static void want_entry(struct code *k, const struct symbols_code *e)
 {
-	const struct memory *memory = &c->k->t.memory;
+	struct kfd_core *c = k->core;
 	size_t length = strlen(e->uri);
 	struct symbols_uri *uri = malloc(sizeof(*uri));
 	uint64_t name;
 
 	kfd_core_add(c, e->entry, LINK_MAP_SIZE);
-	if (memory_read_exact(memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
+	if (memory_read_exact(&c->k->t.memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
 		kfd_core_add(c, name, length + 1);
 	if (uri && symbols_uri_parse(e->uri, length, uri) == 0 && uri->kind == SYMBOLS_URI_MEMORY)
-		kfd_core_add(c, uri->offset, uri->size);
+		want(k, uri->offset, uri->size);
 	free(uri);
 }
 
@@ -270,7 +270,7 @@ void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
 		kfd_core_add(c, t->runtime.r_debug, R_DEBUG_SIZE);
 		if (kfd_read_code_list(t, &l) == 0)
 			for (size_t i = 0; i < l.n_items; i++) {
-				add_entry(c, &l.items[i]);
+				want_entry(&k, &l.items[i]);
 				want_object(&k, &l.items[i]);
 			}
 	}

@@ -165,6 +165,29 @@ def arguments_are_those_of_the_stop():
 
 
 @test
+def a_code_object_is_no_larger_than_its_memory():
+    """Whatever its name in the list says, which the process writes."""
+    app = "runtime ttmp; queues 1; object memory://1#offset=0x1000&size=0x100000000000 0x1000; spin"
+    with scene(app=app, app_program=unsanitized("gpu-agent-simapp")) as s:
+        run = dump(s, "--compress=zstd", "-o", s.directory / "core")
+        assert run.returncode == 0, run.stderr
+        s.session = s.attach()
+        begun = begin(s)
+        assert begun["complete"] and begun["bytes"] < 1 << 20, begun
+
+
+@test
+def code_objects_of_endless_memory_are_cut_off():
+    app = "runtime ttmp; queues 40; object memory://1#offset=0x1000&size=0x7fffffffe000 0x1000; spin"
+    with scene(app=app, app_program=unsanitized("gpu-agent-simapp")) as s:
+        plant(s)
+        s.session = s.attach()
+        begun = begin(s)
+        assert begun["missing"] == ["code objects: more than 4 GiB in all"], begun
+        assert 4 << 30 <= begun["bytes"] < 5 << 30 and begun["wave_count"] == 64, begun
+
+
+@test
 def what_was_not_begun_cannot_be_read():
     with scene() as s:
         s.session = s.attach()
