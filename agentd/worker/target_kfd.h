@@ -198,6 +198,8 @@ int kfd_code_check(struct target *t, const struct code_object *o, uint64_t size)
 struct symbols_code_list;
 /** The list itself; answers as symbols_code_list_read(), but waits for a change to end. */
 int kfd_read_code_list(struct target *t, struct symbols_code_list *ret);
+/** What of the list is missing after that answer, for people; NULL: nothing. */
+const char *kfd_code_list_problem(int r, const struct symbols_code_list *l, struct rpc_arena *a);
 
 /* target_kfd_core.c */
 

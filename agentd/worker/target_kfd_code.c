@@ -64,10 +64,18 @@ static const char *failure_text(int r)
 	return "code objects: the list is not readable";
 }
 
+const char *kfd_code_list_problem(int r, const struct symbols_code_list *l, struct rpc_arena *a)
+{
+	const char *text = r == 0 ? end_text(l->end) : NULL;
+
+	if (r != 0)
+		return failure_text(r);
+	return text ? rpc_arena_printf(a, "code objects: the list %s after %zu entries", text, l->n_items) :
+		      NULL;
+}
+
 static int copy_list(const struct symbols_code_list *l, struct rpc_arena *a, struct code_list *ret)
 {
-	const char *text = end_text(l->end);
-
 	ret->objects = rpc_arena_array(a, l->n_items, sizeof(*ret->objects));
 	if (!ret->objects)
 		return -ENOMEM;
@@ -78,9 +86,6 @@ static int copy_list(const struct symbols_code_list *l, struct rpc_arena *a, str
 			return -ENOMEM;
 	}
 	ret->n_objects = l->n_items;
-	if (text)
-		ret->problem = rpc_arena_printf(a, "code objects: the list %s after %zu entries",
-						text, l->n_items);
 	return 0;
 }
 
@@ -94,12 +99,8 @@ int kfd_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
 	r = kfd_read_code_list(t, &l);
 	if (r == -ENOMEM)
 		return r;
-	if (r == 0)
-		r = copy_list(&l, a, ret);
-	else {
-		ret->problem = failure_text(r);
-		r = 0;
-	}
+	ret->problem = kfd_code_list_problem(r, &l, a);
+	r = r == 0 ? copy_list(&l, a, ret) : 0;
 	symbols_code_list_deinit(&l);
 	return r;
 }

@@ -203,6 +203,7 @@ static void core_free(struct kfd_core *c)
 	amdcore_image_destroy(c->image);
 	if (c->store)
 		munmap(c->store, c->store_size);
+	free(c->list);
 	free(c->pieces);
 	free(c->head_text);
 	free(c->devices);
@@ -278,14 +279,16 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		r = copy_waves(c, from, &waves, err);
 	if (r == 0 && make_missing(c, &waves) < 0)
 		r = no_memory(err);
-	/* Afterwards: what was copied with the queues off is not to be taken from another moment. */
-	if (r == 0 && what->unified)
-		r = add_host(c, what, err);
 	if (r < 0)
 		return r;
 	if (c->too_much)
 		kfd_core_missing(c, "saved waves of some queues: more than the agent has memory for");
 	kfd_core_add_code(c, from, &waves, what->full);
+	/* Afterwards: what was copied by now is not to be taken from another moment. */
+	if (what->unified)
+		r = add_host(c, what, err);
+	if (r < 0)
+		return r;
 	if (what->full && mappings_read(c->k->t.maps_fd, on_mapping, c) < 0)
 		kfd_core_missing(c, "memory: /proc/PID/maps is not readable");
 	return make_image(c) < 0 ? no_memory(err) : 0;

@@ -48,6 +48,7 @@ struct kfd_core {
 	struct target_core *told;
 	size_t missing_capacity;
 
+	uint8_t *list; /**< Pages of the list of code objects. */
 	struct kfd_core_host *host; /**< Of a unified core, or NULL. */
 };
 

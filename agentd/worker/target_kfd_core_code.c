@@ -17,6 +17,8 @@
 #define CODE_MAX (UINT64_C(64) << 20)
 /* Of all of it; more than any program has loaded. */
 #define CODE_ALL_MAX (UINT64_C(4) << 30)
+/* Copies of the list; a longer one is read later. */
+#define LIST_MAX (UINT64_C(16) << 20)
 #define HEADERS_MAX  64u
 /* Around a pc: debuggers look at the instruction before, and at those that follow. */
 #define AROUND_PC 256u
@@ -34,6 +36,7 @@ struct range {
 /* What is wanted, and what of that goes into the core. */
 struct code {
 	struct kfd_core *core;
+	struct symbols_code_list list;
 	struct range *ranges; /* whole pages */
 	size_t n, capacity;
 	size_t at;	/* the first that may lie in the mapping looked at, or behind it */
@@ -105,7 +108,7 @@ static void want_object(struct code *k, const struct symbols_code *e)
 	want(k, e->bias, size);
 }
 
-/* An entry of the list, its name, and the code object if it is in memory. */
+/* The name of an entry of the list, and the code object if it is in memory. */
 static void want_entry(struct code *k, const struct symbols_code *e)
 {
 	struct kfd_core *c = k->core;
@@ -113,7 +116,6 @@ static void want_entry(struct code *k, const struct symbols_code *e)
 	struct symbols_uri *uri = malloc(sizeof(*uri));
 	uint64_t name;
 
-	kfd_core_add(c, e->entry, LINK_MAP_SIZE);
 	if (memory_read_exact(&c->k->t.memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
 		kfd_core_add(c, name, length + 1);
 	if (uri && symbols_uri_parse(e->uri, length, uri) == 0 && uri->kind == SYMBOLS_URI_MEMORY)
@@ -255,30 +257,71 @@ static void tell(const struct code *k)
 		kfd_core_missing(k->core, "code objects: more than 4 GiB in all");
 }
 
+/*
+ * As it is now, and not when the file is fetched: a list that goes on into pages that are not in the
+ * core is none.  Its names stay where they are.
+ */
+static void copy_list(struct kfd_core *c, const struct symbols_code_list *l)
+{
+	struct code pages = { .core = c };
+	uint64_t size = 0;
+
+	want(&pages, c->k->t.runtime.r_debug, R_DEBUG_SIZE);
+	for (size_t i = 0; i < l->n_items; i++)
+		want(&pages, l->items[i].entry, LINK_MAP_SIZE);
+	merge(&pages);
+	for (size_t i = 0; i < pages.n; i++)
+		size += pages.ranges[i].end - pages.ranges[i].begin;
+	c->list = size <= LIST_MAX ? malloc(size) : NULL;
+	size = 0;
+	for (size_t i = 0; c->list && i < pages.n; i++) {
+		const struct range *r = &pages.ranges[i];
+		uint8_t *to = c->list + size;
+
+		size += r->end - r->begin;
+		if (memory_read_exact(&c->k->t.memory, r->begin, to, r->end - r->begin) == 0)
+			kfd_core_add_copy(c, r->begin, r->end - r->begin, to);
+	}
+	for (size_t i = 0; i < pages.n; i++)
+		kfd_core_add(c, pages.ranges[i].begin, pages.ranges[i].end - pages.ranges[i].begin);
+	free(pages.ranges);
+}
+
+/* The list of code objects, and what is in it. */
+static void want_list(struct code *k, bool has_waves)
+{
+	struct kfd_core *c = k->core;
+	struct symbols_code_list *l = &k->list;
+	int r;
+
+	if (!c->k->t.runtime.r_debug)
+		return;
+	r = kfd_read_code_list(&c->k->t, l);
+	copy_list(c, l);
+	kfd_core_missing(c, kfd_code_list_problem(r, l, c->arena));
+	if (r == 0 && !l->n_items && has_waves)
+		kfd_core_missing(c, "code objects: the list is empty although there are waves");
+	for (size_t i = 0; i < l->n_items; i++) {
+		want_entry(k, &l->items[i]);
+		want_object(k, &l->items[i]);
+	}
+}
+
 void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
 		       const struct target_waves *waves, bool full)
 {
 	struct code k = { .core = c };
-	struct symbols_code_list l = { 0 };
-	struct target *t = &c->k->t;
 	int r;
 
 	want_waves(&k, from, waves);
 	/* By themselves: what is said to be code objects shall not take their room. */
 	r = put(&k);
-	if (t->runtime.r_debug) {
-		kfd_core_add(c, t->runtime.r_debug, R_DEBUG_SIZE);
-		if (kfd_read_code_list(t, &l) == 0)
-			for (size_t i = 0; i < l.n_items; i++) {
-				want_entry(&k, &l.items[i]);
-				want_object(&k, &l.items[i]);
-			}
-	}
+	want_list(&k, waves->n_waves);
 	r = r < 0 ? r : put(&k);
 	if (r < 0)
 		kfd_core_missing(c, "code objects: /proc/PID/maps is not readable");
 	if (!full)
 		tell(&k);
-	symbols_code_list_deinit(&l);
+	symbols_code_list_deinit(&k.list);
 	free(k.ranges);
 }

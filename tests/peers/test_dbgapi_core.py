@@ -116,6 +116,23 @@ def unified_core_of_a_large_code_object():
     large_core("--unified")
 
 
+@test
+def light_core_without_a_list_of_code_objects():
+    """Waves are there; what their code is called is not, and that was told."""
+    argv = build_dbgapi("dbgapi_core")
+    code, kernel, _ = KINDS["gfx90a"]
+    for state in ("busy", "gone"):
+        script = f"runtime ttmp; load {CODE / code}; queues 1; dispatch 0 {kernel} 4096 64; " \
+                 f"waves 0 spin 6 {kernel} group=2 vgprs=16 s3=0xdeadbeef; list {state}"
+        with Scene(app=f"{script}; spin", gpus="gfx90a") as s:
+            core = s.directory / "core"
+            run = dump(s, core)
+            assert run.returncode == PARTIAL and "code objects: " in run.stderr, (run.returncode, run.stderr)
+            got = look(argv, core, "s3")
+            assert [v for _, v in got["register"]] == ["efbeadde"] * 6 and got["code"] == [["4"]] * 6, got
+            assert got["objects"] == [["0"]], got
+
+
 def gdb(commands, *argv):
     """What it prints; it makes no use of anything but the files here."""
     if not shutil.which("gdb"):

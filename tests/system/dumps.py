@@ -10,9 +10,11 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, LONG_STOP, STOP_MS, Scene  # noqa: E402
+from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene  # noqa: E402
 
-APP = "runtime ttmp; queues 2; spin"
+CODE = ROOT / "tests/data/codeobj"
+LOAD = f"load {CODE / 'spin-gfx90a.co'}"
+APP = f"runtime ttmp; {LOAD}; queues 2; spin"
 FAILURE, BUDGET, PARTIAL = 1, 7, 8
 
 

@@ -19,13 +19,13 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dumps import BUDGET, FAILURE, PARTIAL, STOP_MS, begin, dump, fetch, read_begun, scene, start_dump  # noqa: E402
-from harness import BIN, ROOT, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
+from dumps import (BUDGET, CODE, FAILURE, LOAD, PARTIAL, STOP_MS, begin, dump, fetch, read_begun, scene,  # noqa: E402
+                   start_dump)
+from harness import BIN, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
 from largecode import enlarge  # noqa: E402
 
-CODE = ROOT / "tests/data/codeobj"
 # A full core of it is more than a GiB: save areas, mostly.
-LARGE = "runtime ttmp; queues 8; spin"
+LARGE = f"runtime ttmp; {LOAD}; queues 8; spin"
 
 
 def plant(s, text="breakpoint 64 0x7f0000001000 group=4 vgprs=16"):
@@ -144,7 +144,7 @@ def a_light_core_has_what_every_wave_is_at():
 @test
 def arguments_are_those_of_the_stop():
     """Who waits for the kernel uses their memory again before the core is fetched."""
-    app = f"runtime ttmp; load {CODE / 'spin-gfx90a.co'}; queues 1; dispatch 0 scale 4096 64; spin"
+    app = f"runtime ttmp; {LOAD}; queues 1; dispatch 0 scale 4096 64; spin"
     with scene(gpus="gfx90a", app=app) as s:
         plant(s, "spin 1 0x7f0000001000 loop=8")
         s.session = s.attach()
@@ -162,6 +162,50 @@ def arguments_are_those_of_the_stop():
         _, found = segments(read_begun(s, begun))
         address, data = next((a, d) for a, d in found if a <= arguments < a + len(d))
         assert data[arguments - address:][:64] == before
+
+
+@test
+def a_list_of_code_objects_that_is_not_whole_is_missing():
+    want = {"busy": "code objects: the runtime is changing the list; try again",
+            "gone": "code objects: the list is empty although there are waves",
+            "cycle": "code objects: the list leads back into itself after 1 entries"}
+    for state, text in want.items():
+        with scene(app=f"runtime ttmp; {LOAD}; queues 1; list {state}; spin") as s:
+            plant(s)
+            run = dump(s, "-o", s.directory / "core")
+            assert run.returncode == PARTIAL and text in run.stderr, (state, run.stderr)
+            s.session = s.attach()
+            for full in (False, True):
+                assert begin(s, full=full)["missing"] == [text], state
+
+
+def code_list(found, r_debug):
+    """Biases of the code objects in the list of a core."""
+    def words(address, n):
+        base, data = next((a, d) for a, d in found if a <= address and address + 8 * n <= a + len(d))
+        return struct.unpack_from(f"<{n}Q", data, address - base)
+    biases, entry = [], words(r_debug, 2)[1]
+    while entry:
+        bias, _, _, entry = words(entry, 4)
+        biases.append(bias)
+    return biases
+
+
+@test
+def the_list_of_code_objects_is_of_one_moment():
+    """What is loaded while the core is fetched is not in it, and the list in it does not lead there."""
+    path = CODE / "spin-gfx90a.co"
+    with scene(app=f"runtime ttmp; load {path}; queues 1; listen") as s:
+        s.session = s.attach()
+        bias = [int(o["bias"], 16) for o in s.rpc.call("code.list", session=s.session)["objects"]]
+        r_debug = int(s.rpc.call("gpu.snapshot", session=s.session)["runtime"]["r_debug"], 16)
+        begun = begin(s)
+        done = len(s.app.out().splitlines())
+        s.app.popen.stdin.write(f"load {path}\n".encode() * 20)
+        s.app.popen.stdin.flush()
+        wait_until(lambda: len(s.app.out().splitlines()) >= done + 20, "all are loaded")
+        _, found = segments(read_begun(s, begun))
+        assert code_list(found, r_debug) == bias, (code_list(found, r_debug), bias)
 
 
 @test
@@ -515,7 +559,7 @@ def a_file_in_memory_is_the_program_s_own():
 USER = 65534
 
 
-def unified_scene(app="runtime ttmp; queues 2; threads 20; spin", **kwargs):
+def unified_scene(app=f"runtime ttmp; {LOAD}; queues 2; threads 20; spin", **kwargs):
     # Of a user without capabilities: the kernel lets the worker, which has none, see those threads.
     need_root()
     return Scene(app=app, gpus="gfx90a", app_user=USER, user_mode=False, **kwargs)
