@@ -20,6 +20,7 @@
 #define AMDCORE_MACHINE	     224u  /**< EM_AMDGPU. */
 #define AMDCORE_NOTE_TYPE    33u   /**< NT_AMDGPU_KFD_CORE_STATE. */
 #define AMDCORE_NOTE_VERSION 1u
+#define AMDCORE_KFD_MAJOR    1u /* of the interface whose tables are known */
 
 /* Bytes of an entry as kernels write it today. */
 #define AMDCORE_RUNTIME_SIZE 16u

@@ -63,6 +63,8 @@ static int read_state(struct load *l, const uint8_t *desc, size_t size, uint64_t
 		return bad_state(l, at, "the AMDGPU note has a version that is not known");
 	c->kfd_major = reader_u32(&r);
 	c->kfd_minor = reader_u32(&r);
+	if (c->kfd_major != AMDCORE_KFD_MAJOR)
+		problem(l, at + 8, "the kernel interface has a version that is not known; what is shown may be wrong");
 	runtime_size = reader_u64(&r);
 	n_devices = reader_u32(&r);
 	device_size = reader_u32(&r);

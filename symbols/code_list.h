@@ -19,6 +19,8 @@
 
 /** First layout that we know how to read. */
 #define SYMBOLS_R_VERSION_MIN 8
+/** Last one known; later ones are read alike, which may be wrong. */
+#define SYMBOLS_R_VERSION_KNOWN 11
 
 enum symbols_code_list_end {
 	SYMBOLS_CODE_LIST_COMPLETE,

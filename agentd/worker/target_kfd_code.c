@@ -70,8 +70,13 @@ const char *kfd_code_list_problem(int r, const struct symbols_code_list *l, stru
 
 	if (r != 0)
 		return failure_text(r);
-	return text ? rpc_arena_printf(a, "code objects: the list %s after %zu entries", text, l->n_items) :
-		      NULL;
+	if (text)
+		return rpc_arena_printf(a, "code objects: the list %s after %zu entries", text,
+					l->n_items);
+	if (l->r_version > SYMBOLS_R_VERSION_KNOWN)
+		return rpc_arena_printf(a, "code objects: the list has version %d, and the agent knows none "
+					   "beyond %d", l->r_version, SYMBOLS_R_VERSION_KNOWN);
+	return NULL;
 }
 
 static int copy_list(const struct symbols_code_list *l, struct rpc_arena *a, struct code_list *ret)

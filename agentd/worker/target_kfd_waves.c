@@ -11,6 +11,7 @@
 
 #include "agentd/worker/target_kfd_registers.h"
 #include "base/clock.h"
+#include "symbols/code_list.h"
 
 void work_deinit(struct work *w)
 {
@@ -148,7 +149,7 @@ static int prepare(struct work *w)
 		n_areas += d ? device_dies(d) : 0;
 	}
 	w->n_rounds = (uint32_t)from->n_devices + 1;
-	w->missing_capacity = n_areas * 2 + from->n_queues + 4;
+	w->missing_capacity = n_areas * 2 + from->n_queues + 5;
 	w->missing = rpc_arena_array(w->arena, w->missing_capacity, sizeof(*w->missing));
 	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
 	w->looks = calloc(from->n_queues + 1, sizeof(*w->looks));
@@ -332,6 +333,16 @@ static int stop_and_copy(struct work *w, bool *ret_stopped, struct agent_err *st
 	return r < 0 ? target_undo_failed(t, r) : 0;
 }
 
+/* Its trap handler may leave other notes of a wave than those that are known. */
+static void tell_newer_runtime(struct work *w)
+{
+	const struct target_runtime *rt = &w->k->t.runtime;
+
+	if (rt->has_r_version && rt->r_version > SYMBOLS_R_VERSION_KNOWN)
+		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the runtime's interface for debuggers has version %u, and the agent knows none beyond %d; what it says of them may be wrong",
+						     rt->r_version, SYMBOLS_R_VERSION_KNOWN));
+}
+
 static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
@@ -353,6 +364,8 @@ static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_
 		work_add_missing(w, rpc_arena_printf(w->arena, "waves: %s", why.message));
 		return 0;
 	}
+	if (w->n_hot)
+		tell_newer_runtime(w);
 	return work_decode(w, ret) < 0 ? no_memory(err) : 0;
 }
 

@@ -50,7 +50,7 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 			  const uint16_t group[3]);
 /** Add a code object to the list that `_amdgpu_r_debug` heads. */
 int device_object_add(struct app *a, const char *uri, uint64_t bias);
-/** Spoil that list: "busy" (being changed) until "whole", "cycle", or "gone" (empty). */
+/** Spoil that list: "busy" (being changed) until "whole", "cycle", "gone" (empty), or "newer" (of a runtime to come). */
 int device_list_state(struct app *a, const char *state);
 
 /* ---- object.c ---- */

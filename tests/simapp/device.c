@@ -25,6 +25,7 @@
 #define ARGUMENTS_SIZE 4096u
 #define ARGUMENTS_BYTE 0x5a
 #define R_DEBUG_VERSION 10
+#define R_DEBUG_NEWER   1000
 
 /* The runtime's list of code objects, found by its name. */
 __attribute__((visibility("default"))) struct r_debug _amdgpu_r_debug;
@@ -443,6 +444,8 @@ int device_list_state(struct app *a, const char *state)
 		_amdgpu_r_debug.r_state = RT_CONSISTENT;
 	} else if (!strcmp(state, "gone")) {
 		_amdgpu_r_debug.r_map = NULL;
+	} else if (!strcmp(state, "newer")) {
+		_amdgpu_r_debug.r_version = R_DEBUG_NEWER;
 	} else if (!strcmp(state, "cycle") && last) {
 		while (last->l_next)
 			last = last->l_next;

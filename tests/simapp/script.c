@@ -383,7 +383,7 @@ static const struct {
 	{ "signals", cmd_signals, "N [US]: real-time signals against itself" },
 	{ "load", cmd_load, "PATH [memory] [offset=N] [size=N]: load a code object" },
 	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS [GROUP]]: what the packets of a queue start" },
-	{ "list", cmd_list, "busy|whole|cycle|gone: spoil the list of code objects" },
+	{ "list", cmd_list, "busy|whole|cycle|gone|newer: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "huge", cmd_huge, "back save areas of queues to come with huge pages" },
 	{ "idle", cmd_idle, "[off]: stop publishing packets" },

@@ -522,6 +522,23 @@ def broken_amdgpu_cores_are_errors_or_partial():
         s.__exit__(*sys.exc_info())
 
 
+@test
+def a_core_of_a_later_interface_is_told():
+    s = held("gfx1030")
+    try:
+        core = fetch(s)
+        data = bytearray(core.read_bytes())
+        major = data.index(b"AMDGPU\0") + 8 + 8  # behind name and version of the note
+        assert struct.unpack_from("<Q", data, major - 8) == (1,) and struct.unpack_from("<I", data, major) == (1,)
+        struct.pack_into("<I", data, major, 2)
+        core.write_bytes(data)
+        run = ctl("analyze", core, "-j")
+        want = f"core file, offset {major:#x}: the kernel interface has a version that is not known; what is shown may be wrong"
+        assert want in document(run, PARTIAL)["missing"], run.stdout
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
 # -- who reads it ---------------------------------------------------------------------------------
 
 

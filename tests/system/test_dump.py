@@ -179,6 +179,22 @@ def a_list_of_code_objects_that_is_not_whole_is_missing():
                 assert begin(s, full=full)["missing"] == [text], state
 
 
+@test
+def a_runtime_of_a_later_version_is_told():
+    """Whether its lists and its trap handler's notes are what they were is not known."""
+    with scene(app=f"runtime ttmp; {LOAD}; queues 1; list newer; spin") as s:
+        plant(s)
+        run = dump(s, "-o", s.directory / "core")
+        assert run.returncode == PARTIAL and run.stderr.count("version 1000") == 2, run.stderr
+        # Whoever looks at the core is told as well.
+        run = s.ctl("analyze", s.directory / "core")
+        assert run.returncode == PARTIAL and "version 1000" in run.stdout + run.stderr, run
+        run = s.ctl("snapshot", s.app.pid, "--waves")
+        assert run.returncode == PARTIAL and "version 1000" in run.stdout + run.stderr, run
+        s.session = s.attach()
+        assert "version 1000" in str(s.rpc.call("code.list", session=s.session)["missing"])
+
+
 def code_list(found, r_debug):
     """Biases of the code objects in the list of a core."""
     def words(address, n):
