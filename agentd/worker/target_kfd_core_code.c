@@ -248,13 +248,17 @@ static int put(struct code *k)
 
 static void tell(const struct code *k)
 {
+	struct kfd_core *c = k->core;
+
 	if (k->n_large)
-		kfd_core_missing(k->core, rpc_arena_printf(k->core->arena, "code object %.200s: of its %llu MiB, a core that is not "
-							  "full has only what its waves are at%s",
-						       k->large_uri, (unsigned long long)(k->large_bytes >> 20),
-						       k->n_large > 1 ? "; others are as large" : ""));
+		kfd_core_missing(c, rpc_arena_printf(c->arena,
+						     "code object %.200s: of its %llu MiB, a core that is "
+						     "not full has only what its waves are at%s",
+						     k->large_uri,
+						     (unsigned long long)(k->large_bytes >> 20),
+						     k->n_large > 1 ? "; others are as large" : ""));
 	if (k->too_much)
-		kfd_core_missing(k->core, "code objects: more than 4 GiB in all");
+		kfd_core_missing(c, "code objects: more than 4 GiB in all");
 }
 
 /*

@@ -149,7 +149,7 @@ static int prepare(struct work *w)
 		n_areas += d ? device_dies(d) : 0;
 	}
 	w->n_rounds = (uint32_t)from->n_devices + 1;
-	w->missing_capacity = n_areas * 2 + from->n_queues + 5;
+	w->missing_capacity = n_areas * 2 + from->n_queues * 2 + 5;
 	w->missing = rpc_arena_array(w->arena, w->missing_capacity, sizeof(*w->missing));
 	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
 	w->looks = calloc(from->n_queues + 1, sizeof(*w->looks));

@@ -41,6 +41,9 @@ struct look {
 	uint8_t *packets; /* room for PACKETS_MAX */
 	uint32_t n_packets, n_straight; /* all; those in front of the end of the ring */
 	bool has_straight, has_wrapped;
+	/* Waves that name a packet which is none, and what is wrong with the first. */
+	uint32_t n_lost;
+	enum kfdtrap_wave_problem lost;
 };
 
 enum area_state {

@@ -58,6 +58,22 @@ static uint64_t kernel_of(const struct look *l, uint64_t dispatch)
 	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
 }
 
+/* Only packets of AQL queues are looked at. */
+static void find_dispatch(struct look *l, const struct kfdtrap_wave_state *s, struct wave *to)
+{
+	enum kfdtrap_wave_problem problem;
+
+	if (!(s->valid & KFDTRAP_WAVE_HAS_PACKET) || !l->has_read || !l->has_write)
+		return;
+	problem = kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes, s->packet,
+					   &to->dispatch);
+	if (problem && !l->n_lost++)
+		l->lost = problem;
+	to->has_dispatch = !problem;
+	if (to->has_dispatch)
+		to->kernel_handle = kernel_of(l, to->dispatch);
+}
+
 static void fill_wave(struct wave *to, const struct area *a,
 		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s,
 		      uint32_t r_version)
@@ -84,12 +100,7 @@ static void fill_wave(struct wave *to, const struct area *a,
 		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
-	if (s->valid & KFDTRAP_WAVE_HAS_PACKET && l->has_read && l->has_write)
-		to->has_dispatch =
-			kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes, s->packet,
-						 &to->dispatch) == KFDTRAP_WAVE_OK;
-	if (to->has_dispatch)
-		to->kernel_handle = kernel_of(l, to->dispatch);
+	find_dispatch(a->look, s, to);
 }
 
 struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a)
@@ -260,6 +271,14 @@ static void tell_left_out(struct work *w, const struct area *a, const struct lef
 						  kfdtrap_wave_problem_text(out->problem)));
 }
 
+static void tell_dispatches(struct work *w, const struct look *l)
+{
+	if (l->n_lost)
+		work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: the dispatch of %u waves is unknown: %s",
+						     l->queue->queue_id, l->n_lost,
+						     kfdtrap_wave_problem_text(l->lost)));
+}
+
 static void tell_late(struct work *w, size_t n_waves)
 {
 	size_t n_areas = 0;
@@ -295,6 +314,8 @@ int work_decode(struct work *w, struct target_waves *ret)
 		tell_left_out(w, a, &out);
 		n_late += out.late;
 	}
+	for (size_t i = 0; i < w->n_looks; i++)
+		tell_dispatches(w, &w->looks[i]);
 	/* A deadline that passed behind the last piece has cost nothing. */
 	tell_late(w, n_late);
 	return 0;

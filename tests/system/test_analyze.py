@@ -523,6 +523,23 @@ def broken_amdgpu_cores_are_errors_or_partial():
 
 
 @test
+def a_ring_of_an_impossible_size_is_told():
+    s = held("gfx1030")
+    try:
+        ring = int(s.rpc.call("gpu.queues", session=s.session)["queues"][0]["ring_base"], 16)
+        core = fetch(s)
+        data = bytearray(core.read_bytes())
+        size = data.index(struct.pack("<Q", ring), data.index(b"AMDGPU\0")) + 40  # struct kfd_queue_snapshot_entry of the kernel's kfd_ioctl.h
+        assert struct.unpack_from("<I", data, size) == (65536,)
+        struct.pack_into("<I", data, size, 65536 - 64)
+        core.write_bytes(data)
+        missing = document(ctl("analyze", core, "-j"), PARTIAL)["missing"]
+        assert missing == ["queue 0: the dispatch of 8 waves is unknown: impossible ring size"], missing
+    finally:
+        s.__exit__(*sys.exc_info())
+
+
+@test
 def a_core_of_a_later_interface_is_told():
     s = held("gfx1030")
     try:

@@ -490,6 +490,20 @@ def corrupt_areas_are_named():
 
 
 @test
+def a_dispatch_that_is_not_in_the_ring_is_told():
+    """A wave of a packet that was never published, or is done: the program's counters say so."""
+    with Scene(app="runtime ttmp; idle; queues 1; spin", gpus="gfx90a") as s:
+        plant(s, 0, f"spin 4 {PC:#x} group=2 packet=5")
+        s.session = s.attach()
+        want = "queue 0: the dispatch of 4 waves is unknown: packet is not between read and write counter"
+        doc = snapshot(s, waves=True)
+        assert doc["missing"] == [want] and not doc["complete"], doc["missing"]
+        assert len(doc["waves"]) == 4 and not any("dispatch" in w["ref"] for w in doc["waves"]), doc["waves"]
+        begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=STOP_MS)
+        assert want in begun["missing"] and not begun["complete"], begun
+
+
+@test
 def without_runtime_there_are_no_waves():
     with Scene(app="queues 2; spin") as s:
         run = s.ctl("snapshot", s.app.pid, "-j")
