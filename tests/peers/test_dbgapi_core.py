@@ -12,7 +12,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import (LONG_STOP, ROOT, STOP_MS, Scene, Skip, main, need_root, status, test, unsanitized,  # noqa: E402
+from harness import (BIN, LONG_STOP, ROOT, STOP_MS, Scene, Skip, main, need_root, status, test, unsanitized,  # noqa: E402
                      wait_until)
 from largecode import enlarge  # noqa: E402
 from peers import build_dbgapi  # noqa: E402
@@ -131,6 +131,19 @@ def light_core_without_a_list_of_code_objects():
             got = look(argv, core, "s3")
             assert [v for _, v in got["register"]] == ["efbeadde"] * 6 and got["code"] == [["4"]] * 6, got
             assert got["objects"] == [["0"]], got
+
+
+@test
+def core_of_the_demo():
+    """The first core that anybody writes: of the scene that scripts/demo makes."""
+    argv = build_dbgapi("dbgapi_core")
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
+        core = pathlib.Path(d) / "core"
+        run = subprocess.run([ROOT / "scripts/demo", "dump", "PID", LONG_STOP, "-o", core], capture_output=True, text=True,
+                             timeout=120, stdin=subprocess.DEVNULL, env={**os.environ, "BIN": str(BIN), "TMPDIR": d})
+        assert run.returncode == 0, run.stderr
+        got = look(argv, core)
+        assert len(got["wave"]) == len(got["code"]) == 256 + 64 + 3 and got["objects"] == [["2"]], got
 
 
 def gdb(commands, *argv):
