@@ -6,6 +6,14 @@
 #include "ctl/compare_show.h"
 #include "ctl/ctl.h"
 
+static bool any_progress;
+
+static const struct argv_option options[] = {
+	{ "any-progress", 0, ARGV_FLAG, &any_progress, NULL,
+	  "call the process progressing when one queue is, whatever the others do" },
+	{ 0 },
+};
+
 static int read_both(struct ctl *c, char **argv, struct document *before, struct document *after)
 {
 	int r;
@@ -32,7 +40,7 @@ static int compare(struct ctl *c, const struct document *before, const struct do
 		before = after;
 		after = later;
 	}
-	r = compare_snapshots(&c->arena, &before->snapshot, &after->snapshot, &cmp);
+	r = compare_snapshots(&c->arena, &before->snapshot, &after->snapshot, any_progress, &cmp);
 	if (r < 0)
 		return ctl_fail(c, -r, "comparing");
 	cmp.before.file = before->name;
@@ -51,7 +59,8 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_diff = {
 	.name = "diff",
 	.args = "FILE FILE",
-	.summary = "Compare two saved snapshots of a process: is it hung, slow or progressing?",
+	.options = options,
+	.summary = "Compare two saved snapshots of a process: which queues are hung, slow or progressing?",
 	.min_args = 2,
 	.max_args = 2,
 	.run = run,

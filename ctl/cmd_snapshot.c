@@ -16,7 +16,7 @@
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only, registers, record;
+static bool each_wave, queues_only, registers, record, any_progress;
 static const char *again;
 
 static const struct argv_option options[] = {
@@ -25,7 +25,9 @@ static const struct argv_option options[] = {
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
-	  "take another one MS milliseconds later and compare: hung, slow or progressing?" },
+	  "take another one MS milliseconds later (500 at least) and compare: hung, slow or progressing?" },
+	{ "any-progress", 0, ARGV_FLAG, &any_progress, NULL,
+	  "with --again: call the process progressing when one queue is, whatever the others do" },
 	{ 0 },
 };
 
@@ -237,15 +239,12 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 	return r < 0 ? r : status_of(c, &result);
 }
 
-/* The second snapshot as it would be printed alone. */
 static const char *snapshot_text(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
-	struct rpc_gpu_snapshot_result shown = *s;
 	auto_out struct out text;
 
 	out_init(&text, 0);
-	shown.has_waves = s->has_waves && each_wave;
-	rpc_gpu_snapshot_result_encode(&text, &shown);
+	rpc_gpu_snapshot_result_encode(&text, s);
 	return out_error(&text) ? NULL : rpc_arena_strndup(&c->arena, text.data, text.size);
 }
 
@@ -253,7 +252,7 @@ static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
 		   const struct rpc_gpu_snapshot_result *after)
 {
 	struct rpc_comparison cmp;
-	int r = compare_snapshots(&c->arena, before, after, &cmp);
+	int r = compare_snapshots(&c->arena, before, after, any_progress, &cmp);
 
 	if (r < 0)
 		return ctl_fail(c, -r, "comparing");
@@ -269,12 +268,11 @@ static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
 static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint32_t pause_ms)
 {
 	struct timespec ts = { pause_ms / 1000, pause_ms % 1000 * 1000000L };
-	struct rpc_gpu_snapshot_params first = *p, second = *p;
+	struct rpc_gpu_snapshot_params first = *p;
 	struct rpc_gpu_snapshot_result before, after;
 	int r;
 
-	/* Groups may have the same numbers although waves moved: each wave is looked at. */
-	first.has_waves = first.waves = second.has_waves = second.waves = !queues_only;
+	first.has_waves = first.waves = false;
 	first.has_registers = first.registers = false;
 	first.has_record = first.record = false;
 	r = take(c, &first, &before);
@@ -283,7 +281,7 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	ctl_note(c, "the second snapshot follows in %u ms", pause_ms);
 	/* Signals that come meanwhile end the program. */
 	nanosleep(&ts, NULL);
-	r = take(c, &second, &after);
+	r = take(c, p, &after);
 	return r < 0 ? r : compare(c, &before, &after);
 }
 
@@ -308,6 +306,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
 	if (c->core && (again || record))
 		return ctl_usage(c, "--again and --record need a process: a core does not change");
+	if (any_progress && !again)
+		return ctl_usage(c, "--any-progress needs --again");
 	if (registers && queues_only)
 		return ctl_usage(c, "--registers and --queues-only exclude each other");
 	if (again)

@@ -79,6 +79,8 @@ static void fill_before(struct rpc_queue_change *c, const struct rpc_queue *q)
 	c->read_before = q->read_index;
 	c->has_write_before = q->has_write_index;
 	c->write_before = q->write_index;
+	c->has_waves_before = q->has_waves;
+	c->waves_before = q->waves;
 }
 
 static void fill_after(struct rpc_queue_change *c, const struct rpc_queue *q)
@@ -89,16 +91,23 @@ static void fill_after(struct rpc_queue_change *c, const struct rpc_queue *q)
 	c->read_after = q->read_index;
 	c->has_write_after = q->has_write_index;
 	c->write_after = q->write_index;
+	c->has_waves_after = q->has_waves;
+	c->waves_after = q->waves;
+	c->has_faulting_waves = q->has_faulting_waves;
+	c->faulting_waves = q->faulting_waves;
 }
 
-static bool indices_differ(const struct rpc_queue_change *c)
+static bool differs(const struct rpc_queue_change *c, const struct rpc_queue *was, const struct rpc_queue *is)
 {
+	if (c->has_waves_before && c->has_waves_after && was->waves_digest != is->waves_digest)
+		return true;
 	return c->has_read_before != c->has_read_after || c->read_before != c->read_after ||
 	       c->has_write_before != c->has_write_after || c->write_before != c->write_after;
 }
 
 static int pair_queues(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
-		       const struct rpc_gpu_snapshot_result *after, struct rpc_comparison *ret)
+		       const struct rpc_gpu_snapshot_result *after, const struct rpc_queue **ret_earlier,
+		       struct rpc_comparison *ret)
 {
 	struct rpc_queue_change *list =
 		rpc_arena_array(a, before->n_queues + after->n_queues, sizeof(*list));
@@ -114,9 +123,10 @@ static int pair_queues(struct rpc_arena *a, const struct rpc_gpu_snapshot_result
 		fill_after(c, &after->queues[i]);
 		if (was)
 			fill_before(c, was);
-		c->change = !was		? RPC_CHANGE_ADDED
-			    : indices_differ(c) ? RPC_CHANGE_CHANGED
-						: RPC_CHANGE_SAME;
+		c->change = !was ? RPC_CHANGE_ADDED
+			    : differs(c, was, &after->queues[i]) ? RPC_CHANGE_CHANGED
+								 : RPC_CHANGE_SAME;
+		ret_earlier[i] = was;
 	}
 	for (size_t i = 0; i < before->n_queues; i++)
 		if (!find_queue(&later, &before->queues[i])) {
@@ -304,9 +314,11 @@ static uint64_t faulting_waves(const struct rpc_gpu_snapshot_result *s)
 }
 
 int compare_snapshots(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
-		      const struct rpc_gpu_snapshot_result *after, struct rpc_comparison *ret)
+		      const struct rpc_gpu_snapshot_result *after, bool any_progress,
+		      struct rpc_comparison *ret)
 {
-	int r;
+	const struct rpc_queue **earlier = rpc_arena_array(a, after->n_queues, sizeof(*earlier));
+	int r = earlier ? 0 : rpc_arena_error(a);
 
 	*ret = (struct rpc_comparison){
 		.schema = DOCUMENT_COMPARISON,
@@ -319,13 +331,14 @@ int compare_snapshots(struct rpc_arena *a, const struct rpc_gpu_snapshot_result 
 		.faulting_waves = clamp(faulting_waves(after)),
 		.complete = before->complete && after->complete,
 	};
-	r = pair_queues(a, before, after, ret);
+	if (r == 0)
+		r = pair_queues(a, before, after, earlier, ret);
 	if (r == 0)
 		r = pair_groups(a, before, after, ret);
 	if (r == 0)
 		r = join_missing(a, before, after, ret);
 	if (r < 0)
 		return r;
-	compare_judge(a, before, after, ret);
+	compare_judge(a, before, after, earlier, any_progress, ret);
 	return rpc_arena_error(a);
 }

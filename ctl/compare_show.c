@@ -72,8 +72,8 @@ static void table_kind(struct table *t, struct rpc_arena *a, enum rpc_change cha
 static int print_queues(struct ctl *c, const struct rpc_comparison *cmp)
 {
 	static const struct table_column columns[] = {
-		{ "QUEUE", true }, { "GPU", true }, { "READ", false }, { "WRITE", false },
-		{ "CHANGE", false },
+		{ "QUEUE", true },   { "GPU", true },	 { "VERDICT", false }, { "READ", false },
+		{ "WRITE", false },  { "WAVES", false }, { "FAULTED", true },  { "CHANGE", false },
 	};
 	auto_table struct table t;
 
@@ -84,10 +84,15 @@ static int print_queues(struct ctl *c, const struct rpc_comparison *cmp)
 
 		table_u64(&t, q->queue_id);
 		table_u64(&t, q->gpu_id);
+		table_style(&t, q->has_verdict ? verdict_style(q->verdict) : COLOR_PLAIN,
+			    q->has_verdict ? show_name(a, &rpc_progress_enum, q->verdict) : NULL);
 		table_change(&t, a, number(a, q->has_read_before, q->read_before),
 			     number(a, q->has_read_after, q->read_after));
 		table_change(&t, a, number(a, q->has_write_before, q->write_before),
 			     number(a, q->has_write_after, q->write_after));
+		table_change(&t, a, number(a, q->has_waves_before, q->waves_before),
+			     number(a, q->has_waves_after, q->waves_after));
+		table_str(&t, q->faulting_waves ? number(a, true, q->faulting_waves) : NULL);
 		table_kind(&t, a, q->change);
 	}
 	return ctl_print_table(c, &t);

@@ -7,8 +7,9 @@ _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --n
 # Options of a verb; ctl/check-verbs compares them with --help.
 _gpu_agentctl_verb_options() {
 	case $1 in
-	snapshot) echo '--waves --registers --queues-only --record --again --core' ;;
+	snapshot) echo '--waves --registers --queues-only --record --again --any-progress --core' ;;
 	analyze) echo '--waves --registers --extract-code' ;;
+	diff) echo '--any-progress' ;;
 	watch) echo '--interval --count' ;;
 	devices) echo '--core' ;;
 	queues) echo '--gpu --core' ;;

@@ -1,7 +1,7 @@
 worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.c core.c core_code.c core_copy.c core_host.c errors.c events.c examples.c \
 	inspect.c ledger.c past.c queues.c record.c registers.c rescue.c watch.c wave_memory.c waves.c waves_copy.c waves_decode.c)
 worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c core_output.c crew.c cuda_exception.c exited.c group.c guard.c intern.c \
-	leader.c look.c mappings.c memory.c options.c places.c process_facts.c raised.c record.c rescue.c rule.c rule_body.c rule_watch.c serve_core.c snapshot.c \
+	leader.c look.c mappings.c memory.c options.c places.c process_facts.c queue_waves.c raised.c record.c rescue.c rule.c rule_body.c rule_watch.c serve_core.c snapshot.c \
 	subscribers.c suspension.c target.c undo.c waves.c)
 worker_cuda_src := $(addprefix agentd/worker/target_cuda_,attach.c code.c core.c core_state.c devices.c errors.c events.c exited.c \
 	inspect.c registers.c rescue.c waves.c)

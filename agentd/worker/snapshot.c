@@ -9,6 +9,7 @@
 #include "agentd/worker/exited.h"
 #include "agentd/worker/places.h"
 #include "agentd/worker/process_facts.h"
+#include "agentd/worker/queue_waves.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
@@ -95,6 +96,12 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 	memcpy(kept, groups, ret->n_groups * sizeof(*kept));
 	ret->wave_count = (uint32_t)w->n_waves;
 	ret->groups = waves_convert_groups(a, w->waves, kept, ret->n_groups, places);
+	if (!ret->groups)
+		return -ENOMEM;
+	r = queue_waves_fill(a, w->waves, group_of, w->n_waves, ret->groups, ret->n_groups, ret->queues,
+			     ret->n_queues);
+	if (r < 0)
+		return r;
 	if (o->registers)
 		fill_registers(a, w, groups, ret->n_groups, ret);
 	ret->has_waves = o->each_wave;

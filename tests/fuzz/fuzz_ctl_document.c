@@ -15,9 +15,9 @@ static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_resul
 	struct rpc_comparison c;
 
 	out_init(&text, 0);
-	later.time_us = s->time_us + 1000;
+	later.time_us = s->time_us + COMPARE_INTERVAL_MIN_US;
 	compare_mismatch(arena, s, &later);
-	if (compare_snapshots(arena, s, &later, &c) < 0)
+	if (compare_snapshots(arena, s, &later, false, &c) < 0)
 		return;
 	if (c.n_groups > s->n_groups || !c.evidence[0])
 		abort();

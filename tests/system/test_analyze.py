@@ -201,6 +201,9 @@ def every_verb_takes_a_core_for_a_process():
             else:
                 assert was.stdout == now.stdout and was.stdout, (argv, was.stdout, now.stdout)
         # Documents and cores may be mixed.
+        earlier = json.loads(saved.read_text())
+        earlier["time_us"] -= 2000000
+        saved.write_text(json.dumps(earlier))
         verdict = document(ctl("diff", saved, core, "-j"), PARTIAL)
         assert verdict["verdict"] == "unknown" and "suspended under a lease" in verdict["evidence"], verdict
         assert verdict["after"]["file"] == str(core) and all(g["change"] == "same" for g in verdict["groups"])

@@ -28,7 +28,15 @@ def plant(s, text):
 
 
 def again(s, *argv):
-    return s.ctl("snapshot", s.app.pid, "--again", "200", LONG_STOP, *argv)
+    return s.ctl("snapshot", s.app.pid, "--again", "500", LONG_STOP, *argv)
+
+
+def later(path, ms=2000):
+    """The same document, saved at another time."""
+    document = json.loads(path.read_text())
+    document["time_us"] += 1000 * ms
+    path.write_text(json.dumps(document))
+    return path
 
 
 def save(s, name, *argv):
@@ -58,7 +66,7 @@ def waves_that_move_are_slow():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"spin 64 {PC:#x} group=4")
         run = again(s)
-        assert run.returncode == 0 and "verdict   slow: 64 waves moving, but within " in run.stdout, run.stdout
+        assert run.returncode == 0 and "verdict   slow: queue 0: 64 waves moving, but within " in run.stdout, run.stdout
         assert "no new workgroup" in run.stdout, run.stdout
         assert "waves" not in json.loads(again(s, "-j").stdout)["snapshot"]
         assert len(json.loads(again(s, "-j", "--waves").stdout)["snapshot"]["waves"]) == 64
@@ -71,8 +79,68 @@ def packets_are_progress():
         first = save(s, "a.json")
         before = sum(q["packets"] for q in s.target_state()["queues"])
         wait_until(lambda: sum(q["packets"] for q in s.target_state()["queues"]) > before + 8, "packets")
-        run = s.ctl("diff", first, save(s, "b.json"))
+        run = s.ctl("diff", first, later(save(s, "b.json")))
         assert run.returncode == 0 and re.search(r"verdict   progressing: queue \d+ took \d+ packet", run.stdout), run.stdout
+
+
+@test
+def each_queue_has_a_verdict():
+    """A stream that hangs, and one that has faulted, are not hidden by others that go on."""
+    with Scene(gpus="gfx1100", app="runtime on; queues 4; spin") as s:
+        queues = sorted(q["id"] for q in s.target_state()["queues"])
+        hung, faulted, *moving = queues
+        s.control(f"waves {s.app.pid} {hung} halted 64 {PC:#x} group=4")
+        s.control(f"waves {s.app.pid} {faulted} memory 6 {PC + 0x1000:#x}")
+        for queue in moving:
+            s.control(f"waves {s.app.pid} {queue} progress 8 {PC + 0x2000:#x}")
+        run = again(s, "-j")
+        assert run.returncode == 10, (run.returncode, run.stdout)
+        document = json.loads(run.stdout)
+        s.rpc.schema._object("comparison", s.rpc.schema.types["comparison"]["members"], document)
+        verdicts = {q["queue_id"]: q for q in document["queues"]}
+        assert document["verdict"] == "hung" and sorted(verdicts) == queues, document
+        assert verdicts[hung]["verdict"] == "hung" and "64 waves at the same " in verdicts[hung]["evidence"], verdicts
+        assert verdicts[faulted]["verdict"] == "hung" and verdicts[faulted]["faulting_waves"] == 6, verdicts
+        assert "6 waves stopped by memory_violation at " in verdicts[faulted]["evidence"], verdicts
+        assert [verdicts[q]["verdict"] for q in moving] == ["progressing"] * 2, verdicts
+        evidence = document["evidence"]
+        assert verdicts[hung]["evidence"] in evidence and verdicts[faulted]["evidence"] in evidence, evidence
+        assert evidence.endswith(f"progressing: queue {moving[0]}, {moving[1]}"), evidence
+        run = again(s)
+        assert run.returncode == 10 and re.search(r"^verdict   hung: .*6 waves stopped by memory_violation at ", run.stdout, re.M), run.stdout
+        for queue, verdict in zip(queues, ("hung", "hung", "progressing", "progressing")):
+            assert re.search(rf"^ *{queue} +\d+ +{verdict} ", run.stdout, re.M), (queue, run.stdout)
+        # As before, for who wants to know only whether anything moves.
+        run = again(s, "--any-progress")
+        assert run.returncode == 0 and re.search(rf"verdict   progressing: queue {moving[0]} took .*; hung: queue {hung}, {faulted}$",
+                                                 run.stdout, re.M), run.stdout
+        # Saved snapshots tell as much.
+        first, second = save(s, "a.json"), save(s, "b.json")
+        wanted = {hung: "hung", faulted: "hung", moving[0]: "progressing", moving[1]: "progressing"}
+
+        def told():
+            later(save(s, "b.json"))
+            document = json.loads(s.ctl("diff", first, second, "-j").stdout)
+            return {q["queue_id"]: q["verdict"] for q in document["queues"]} == wanted
+        wait_until(told, "both take packets")
+        assert s.ctl("diff", first, second, "--any-progress").returncode == 0
+        for argv in (["snapshot", s.app.pid, "--any-progress"],):
+            assert s.ctl(*argv).returncode == 2, argv
+
+
+@test
+def a_moment_is_too_short_to_tell():
+    with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
+        plant(s, f"halted 64 {PC:#x}")
+        first = save(s, "a.json")
+        (s.directory / "b.json").write_text(first.read_text())
+        for ms, status, words in ((30, 8, "unknown: too short to tell: the snapshots are 30 ms apart, and must be 500"),
+                                  (499, 8, "unknown: too short to tell"), (500, 10, "hung: ")):
+            run = s.ctl("diff", first, later(s.directory / "b.json", ms))
+            assert run.returncode == status and f"verdict   {words}" in run.stdout, (ms, run.returncode, run.stdout)
+            (s.directory / "b.json").write_text(first.read_text())
+        run = s.ctl("snapshot", s.app.pid, "--again", "20", LONG_STOP)
+        assert run.returncode == 8 and "verdict   unknown: too short to tell" in run.stdout, run.stdout
 
 
 @test
@@ -87,7 +155,7 @@ def faulted_waves_are_named():
 def diff_reads_what_was_saved():
     with Scene(gpus="gfx1100") as s:
         plant(s, f"halted 8 {PC:#x}")
-        first, second = save(s, "a.json"), save(s, "b.json")
+        first, second = save(s, "a.json"), later(save(s, "b.json"))
         run = s.ctl("diff", first, second)
         assert run.returncode == 10, run.stdout
         # In the wrong order, and from a pipe.
@@ -106,8 +174,9 @@ def diff_says_what_it_cannot_tell():
     with Scene(gpus="gfx1100") as s:
         plant(s, f"halted 8 {PC:#x}")
         first = save(s, "a.json")
-        run = s.ctl("diff", first, save(s, "q.json", "--queues-only"))
-        assert run.returncode == 8 and "verdict   unknown: the later snapshot did not look at waves" in run.stdout, run.stdout
+        run = s.ctl("diff", first, later(save(s, "q.json", "--queues-only")))
+        assert run.returncode == 8, run.stdout
+        assert "verdict   unknown: the later snapshot did not look at the waves of queue " in run.stdout, run.stdout
         session = s.attach(control=True)
         s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
         run = again(s)

@@ -18,6 +18,7 @@ struct snapshot_build {
 	struct rpc_group groups[SNAPSHOT_PARTS];
 	enum rpc_stop_reason reasons[SNAPSHOT_PARTS];
 	uint32_t workgroup[SNAPSHOT_PARTS][3];
+	uint32_t group_queue[SNAPSHOT_PARTS];
 	const char *missing[1];
 };
 
@@ -53,8 +54,12 @@ static inline void snapshot_add_group(struct snapshot_build *b, const char *word
 
 	CU_ASSERT_FATAL(sscanf(word, "g%x:%u@%u/%u%c", &pc, &waves, &queue, &dispatch, &fault) >= 4);
 	b->reasons[i] = RPC_STOP_REASON_MEMORY_VIOLATION;
+	b->group_queue[i] = queue;
 	*g = (struct rpc_group){
 		.gpu_id = 7,
+		.has_queues = true,
+		.queues = &b->group_queue[i],
+		.n_queues = 1,
 		.pc = pc,
 		.state = fault ? RPC_WAVE_STATE_STOPPED : RPC_WAVE_STATE_RUNNING,
 		.reasons = &b->reasons[i],
@@ -72,16 +77,37 @@ static inline void snapshot_add_group(struct snapshot_build *b, const char *word
 	b->s.wave_count += waves;
 }
 
+/* What the agent says of the waves of each queue. */
+static inline void snapshot_count_waves(struct snapshot_build *b, bool seen)
+{
+	for (size_t i = 0; seen && i < b->s.n_queues; i++) {
+		struct rpc_queue *q = &b->queues[i];
+
+		q->has_waves = q->has_faulting_waves = q->has_waves_digest = true;
+		for (size_t k = 0; k < b->s.n_groups; k++) {
+			const struct rpc_group *g = &b->groups[k];
+
+			if (b->group_queue[k] != q->queue_id)
+				continue;
+			q->waves += g->waves;
+			q->faulting_waves += g->n_reasons ? g->waves : 0;
+			q->waves_digest += g->pc * g->waves;
+		}
+	}
+}
+
 /**
  * @param text  Words: `q0:5/12` queue 0 with read and write index, `q0:5/12s` suspended, `q0:5/12c` of a
  *              copy engine, `q0:?` unknown indices; `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of
- *              queue 0, `!` behind it: faulting; `missing=TEXT` up to the end.
+ *              queue 0, `!` behind it: faulting; `unseen` nobody
+ *              looked at waves; `missing=TEXT` up to the end.
  */
 static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, const char *text)
 {
 	static char words[16][200];
 	static size_t next;
 	char *word, *save = NULL, *copy = words[next++ % 16];
+	bool seen = true;
 
 	memset(b, 0, sizeof(*b));
 	b->s = (struct rpc_gpu_snapshot_result){
@@ -107,12 +133,13 @@ static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, co
 			break;
 		}
 		if (!strcmp(word, "unseen"))
-			b->s.stopped_us = 0;
+			seen = false;
 		else if (word[0] == 'q')
 			snapshot_add_queue(b, word);
 		else
 			snapshot_add_group(b, word);
 	}
+	snapshot_count_waves(b, seen);
 }
 
 #endif /* TESTS_UNIT_CTL_SNAPSHOT_H */

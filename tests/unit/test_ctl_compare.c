@@ -18,12 +18,13 @@ static void finds_the_verdict(void)
 		{ "q3:5/12 g100:64@3/5", "q3:9/12 g100:64@3/9", RPC_PROGRESS_PROGRESSING,
 		  "queue 3 took 4 packets in 2.0 s" },
 		{ "q3:5/12 q4:0/9", "q3:6/12 q4:1/9", RPC_PROGRESS_PROGRESSING,
-		  "queue 3 took 1 packet in 2.0 s, 1 other queue as well" },
+		  "queue 3 took 1 packet in 2.0 s; queue 4 took 1 packet in 2.0 s" },
 		/* Copy engines count bytes: they move on, but take no packets. */
 		{ "q0:5/9 q1:4096/9000c g100:8@0/5", "q0:6/9 q1:8192/9000c g100:8@0/5",
-		  RPC_PROGRESS_PROGRESSING, "queue 0 took 1 packet in 2.0 s, 1 other queue as well" },
+		  RPC_PROGRESS_PROGRESSING, "queue 0 took 1 packet in 2.0 s; queue 1 moved on in 2.0 s" },
 		{ "q0:5/9 q1:4096/9000c g100:8@0/5", "q0:5/9 q1:8192/9000c g100:8@0/5",
-		  RPC_PROGRESS_PROGRESSING, "queue 1 moved on in 2.0 s" },
+		  RPC_PROGRESS_HUNG, "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s; "
+				     "progressing: queue 1" },
 		/* Its packet was not written when the first snapshot was taken. */
 		{ "q0:5/5 g100:64@0/4", "q0:5/6 g100:64@0/5", RPC_PROGRESS_PROGRESSING,
 		  "dispatch 5 of queue 0 is new" },
@@ -35,7 +36,9 @@ static void finds_the_verdict(void)
 		{ "q3:5/12 g100:200@3/5 g110:56@3/5", "q3:5/12 g100:200@3/5 g110:56@3/5",
 		  RPC_PROGRESS_HUNG, "dispatch 5 of queue 3: 256 waves at the same 2 places for 2.0 s" },
 		{ "q0:5/12 q1:0/0 g100:8@0/5", "q0:5/12 q1:0/0 g100:8@0/5", RPC_PROGRESS_HUNG,
-		  "8 waves, some of dispatch 5 of queue 0, at the same place for 2.0 s" },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+		{ "q0:5/12 g100:8@0/5 g108:4@0/6", "q0:5/12 g100:8@0/5 g108:4@0/6", RPC_PROGRESS_HUNG,
+		  "queue 0: 12 waves, some of dispatch 5, at the same 2 places for 2.0 s" },
 		{ "q0:5/12 g100:1@0/5!", "q0:5/12 g100:1@0/5!", RPC_PROGRESS_HUNG,
 		  "dispatch 5 of queue 0: 1 wave at the same place for 2.0 s; 1 wave stopped by "
 		  "memory_violation at 0x100" },
@@ -43,15 +46,15 @@ static void finds_the_verdict(void)
 		  "7 packets of queue 0 waited for 2.0 s and no wave ran" },
 		{ "q0:5/12 g100:64@0/5 g104:8@0/5", "q0:5/12 g100:60@0/5 g104:12@0/5",
 		  RPC_PROGRESS_SLOW,
-		  "72 waves moving, but within 8 bytes of code; no packet was done in 2.0 s" },
+		  "queue 0: 72 waves moving, but within 8 bytes of code; no packet was done in 2.0 s" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 g900:64@0/5", RPC_PROGRESS_SLOW,
-		  "64 waves moving over 2 places; no packet was done in 2.0 s" },
+		  "queue 0: 64 waves moving over 2 places; no packet was done in 2.0 s" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:60@0/5", RPC_PROGRESS_SLOW,
-		  "4 waves ended; no packet was done in 2.0 s" },
+		  "queue 0: 4 waves ended; no packet was done in 2.0 s" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12", RPC_PROGRESS_SLOW,
-		  "64 waves ended; no packet was done in 2.0 s" },
+		  "queue 0: 64 waves ended; no packet was done in 2.0 s" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:65@0/5", RPC_PROGRESS_SLOW,
-		  "1 wave started; no packet was done in 2.0 s" },
+		  "queue 0: 1 wave started; no packet was done in 2.0 s" },
 		{ "q0:5/5", "q0:5/5", RPC_PROGRESS_IDLE, "no waves, and no packets waiting" },
 		{ "", "", RPC_PROGRESS_IDLE, "no waves, and no packets waiting" },
 		{ "q0:5/5", "q0:5/6", RPC_PROGRESS_UNKNOWN,
@@ -62,15 +65,15 @@ static void finds_the_verdict(void)
 		{ "q0:5/9 g100:8@0/5", "q0:5/9 g100:8@0/5 missing=waves: gone",
 		  RPC_PROGRESS_UNKNOWN, "the later snapshot is not complete: waves: gone" },
 		/* Not what decides it. */
-		{ "q0:5/9 g100:8@0/5 missing=device 7: unknown", "q0:5/9 g100:8@0/5",
+		{ "q0:5/9 g100:8@0/5 missing=device 7: not in the topology", "q0:5/9 g100:8@0/5",
 		  RPC_PROGRESS_HUNG, "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
 		{ "q0:5/9 unseen", "q0:5/9 unseen", RPC_PROGRESS_UNKNOWN,
-		  "the earlier snapshot did not look at waves, and no packet was taken" },
+		  "the earlier snapshot did not look at the waves of queue 0, and it took no packet" },
 		{ "q0:5/9 unseen", "q0:5/9 g100:8@0/9", RPC_PROGRESS_PROGRESSING,
 		  "dispatch 9 of queue 0 is new" },
 		{ "q0:5/9 unseen", "q0:5/9 g100:8@0/5", RPC_PROGRESS_UNKNOWN,
-		  "the earlier snapshot did not look at waves, and no packet was taken" },
-		{ "q0:5/9s g100:8@0/5 unseen", "q0:5/9s g100:8@0/5 unseen", RPC_PROGRESS_UNKNOWN,
+		  "the earlier snapshot did not look at the waves of queue 0, and it took no packet" },
+		{ "q0:5/9s g100:8@0/5", "q0:5/9s g100:8@0/5", RPC_PROGRESS_UNKNOWN,
 		  "queue 0 is suspended under a lease and cannot move" },
 		{ "q0:? g100:8@0/5", "q0:? g100:8@0/5", RPC_PROGRESS_HUNG,
 		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
@@ -84,24 +87,45 @@ static void finds_the_verdict(void)
 		rpc_arena_init(&arena, 0);
 		snapshot_build(&before, SECOND, rows[i].before);
 		snapshot_build(&after, 3 * SECOND, rows[i].after);
-		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, &c), 0);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
 		TEST_ROW_EQ(i, c.verdict, rows[i].want);
 		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
 	}
 }
 
-/* Two snapshots of the same moment prove nothing. */
+/* A packet may take half a second: snapshots that are closer together prove nothing. */
 static void needs_time_between(void)
 {
-	auto_rpc_arena struct rpc_arena arena;
-	struct snapshot_build b;
-	struct rpc_comparison c;
+	static const struct {
+		uint64_t apart_us;
+		const char *after;
+		enum rpc_progress want;
+		const char *evidence;
+	} rows[] = {
+		{ 0, "q0:5/9 g100:8@0/5", RPC_PROGRESS_UNKNOWN,
+		  "too short to tell: the snapshots are 0 ms apart, and must be 500" },
+		{ 30000, "q0:5/9 g100:8@0/5", RPC_PROGRESS_UNKNOWN,
+		  "too short to tell: the snapshots are 30 ms apart, and must be 500" },
+		{ 499999, "q0:6/9 g100:8@0/6!", RPC_PROGRESS_UNKNOWN,
+		  "too short to tell: the snapshots are 499 ms apart, and must be 500" },
+		{ 500000, "q0:5/9 g100:8@0/5", RPC_PROGRESS_HUNG,
+		  "dispatch 5 of queue 0: 8 waves at the same place for 500 ms" },
+	};
 
-	rpc_arena_init(&arena, 0);
-	snapshot_build(&b, SECOND, "q0:5/9 g100:8@0/5");
-	TEST_EQ(compare_snapshots(&arena, &b.s, &b.s, &c), 0);
-	TEST_EQ(c.verdict, RPC_PROGRESS_UNKNOWN);
-	TEST_EQ(c.interval_us, 0);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build b, a;
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, SECOND, "q0:5/9 g100:8@0/5");
+		snapshot_build(&a, SECOND + rows[i].apart_us, rows[i].after);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, false, &c), 0);
+		TEST_ROW_EQ(i, c.verdict, rows[i].want);
+		TEST_ROW_EQ(i, c.queues[0].verdict, rows[i].want);
+		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
+		TEST_ROW_EQ(i, c.interval_us, rows[i].apart_us);
+	}
 }
 
 /* Groups that tell their last workgroup show whether workgroups follow each other. */
@@ -111,11 +135,11 @@ static void sees_new_workgroups(void)
 		uint32_t before[3], after[3];
 		const char *evidence;
 	} rows[] = {
-		{ { 7, 0, 0 }, { 9, 0, 0 }, "8 waves moving, but within 8 bytes of code, new "
+		{ { 7, 0, 0 }, { 9, 0, 0 }, "queue 0: 8 waves moving, but within 8 bytes of code, new "
 					    "workgroups started; no packet was done in 1.0 s" },
-		{ { 7, 0, 1 }, { 9, 0, 0 }, "8 waves moving, but within 8 bytes of code, no new "
+		{ { 7, 0, 1 }, { 9, 0, 0 }, "queue 0: 8 waves moving, but within 8 bytes of code, no new "
 					    "workgroup; no packet was done in 1.0 s" },
-		{ { 7, 2, 1 }, { 0, 3, 1 }, "8 waves moving, but within 8 bytes of code, new "
+		{ { 7, 2, 1 }, { 0, 3, 1 }, "queue 0: 8 waves moving, but within 8 bytes of code, new "
 					    "workgroups started; no packet was done in 1.0 s" },
 	};
 
@@ -130,45 +154,91 @@ static void sees_new_workgroups(void)
 		b.groups[0].last_workgroup = (uint32_t *)rows[i].before;
 		a.groups[0].last_workgroup = (uint32_t *)rows[i].after;
 		b.groups[0].n_last_workgroup = a.groups[0].n_last_workgroup = 3;
-		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, false, &c), 0);
 		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
 	}
 }
 
-/* Two waves that change places within a line: every number of their group stays the same. */
-static void lists_of_waves_decide(void)
+/* Waves that change places within a line: every number of their group stays the same. */
+static void digests_decide(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build b, a;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&b, SECOND, "q0:5/9 g100:2@0/5");
+	snapshot_build(&a, 2 * SECOND, "q0:5/9 g100:2@0/5");
+	TEST_EQ(compare_snapshots(&arena, &b.s, &a.s, false, &c), 0);
+	TEST_EQ(c.verdict, RPC_PROGRESS_HUNG);
+	TEST_EQ(c.queues[0].change, RPC_CHANGE_SAME);
+	a.queues[0].waves_digest++;
+	TEST_EQ(compare_snapshots(&arena, &b.s, &a.s, false, &c), 0);
+	TEST_EQ(c.verdict, RPC_PROGRESS_SLOW);
+	TEST_EQ(c.queues[0].change, RPC_CHANGE_CHANGED);
+}
+
+/* A queue that hangs is not hidden by others that go on. */
+static void each_queue_has_a_verdict(void)
 {
 	static const struct {
-		uint64_t pcs[2]; /* after; before: 0x100, 0x104 */
-		bool swapped;	 /* saved in another order */
+		const char *before, *after;
+		bool any_progress;
 		enum rpc_progress want;
+		enum rpc_progress queues[4];
+		const char *evidence;
 	} rows[] = {
-		{ { 0x100, 0x104 }, false, RPC_PROGRESS_HUNG },
-		{ { 0x100, 0x104 }, true, RPC_PROGRESS_HUNG },
-		{ { 0x104, 0x100 }, false, RPC_PROGRESS_SLOW },
-		{ { 0x100, 0x108 }, true, RPC_PROGRESS_SLOW },
+		{ "q0:5/12 q1:5/12 q2:5/12 q3:1/1 g100:8@0/5 g200:2@1/5! g300:4@2/5",
+		  "q0:5/12 q1:5/12 q2:9/12 q3:1/1 g100:8@0/5 g200:2@1/5! g300:4@2/9", false, RPC_PROGRESS_HUNG,
+		  { RPC_PROGRESS_HUNG, RPC_PROGRESS_HUNG, RPC_PROGRESS_PROGRESSING, RPC_PROGRESS_IDLE },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s; dispatch 5 of queue 1: 2 waves at "
+		  "the same place for 2.0 s; 2 waves stopped by memory_violation at 0x200; progressing: queue 2" },
+		{ "q0:5/12 q1:5/12 g100:8@0/5", "q0:5/12 q1:9/12 g100:8@0/5", true, RPC_PROGRESS_PROGRESSING,
+		  { RPC_PROGRESS_HUNG, RPC_PROGRESS_PROGRESSING },
+		  "queue 1 took 4 packets in 2.0 s; hung: queue 0" },
+		{ "q0:5/12 g100:8@0/5", "q0:5/12 g100:8@0/5", true, RPC_PROGRESS_HUNG, { RPC_PROGRESS_HUNG },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+		/* The others of its waves move, its packets are taken: those that faulted do not end. */
+		{ "q0:5/12 g100:8@0/5", "q0:9/12 g104:6@0/9 g100:2@0/5!", false, RPC_PROGRESS_HUNG,
+		  { RPC_PROGRESS_HUNG },
+		  "queue 0 took 4 packets in 2.0 s; 2 waves stopped by memory_violation at 0x100" },
+		/* A barrier packet waits for another queue. */
+		{ "q0:5/12 q1:5/12", "q0:9/12 q1:5/12", false, RPC_PROGRESS_UNKNOWN,
+		  { RPC_PROGRESS_PROGRESSING, RPC_PROGRESS_UNKNOWN },
+		  "7 packets of queue 1 waited for 2.0 s and no wave ran; they may wait for queue 0, which goes on; "
+		  "progressing: queue 0" },
+		{ "q0:5/12 q1:5/12 g100:8@0/5", "q0:5/12 q1:5/12 g100:8@0/5", false, RPC_PROGRESS_HUNG,
+		  { RPC_PROGRESS_HUNG, RPC_PROGRESS_HUNG },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s; 7 packets of queue 1 waited for 2.0 s "
+		  "and no wave ran" },
+		/* What is not known of one queue says nothing about another one. */
+		{ "q0:5/12 q1:5/12 g100:8@0/5 missing=queue 1: gone", "q0:5/12 q1:5/12 g100:8@0/5", false,
+		  RPC_PROGRESS_HUNG, { RPC_PROGRESS_HUNG, RPC_PROGRESS_UNKNOWN },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s; unknown: queue 1" },
+		{ "q0:5/12 g100:8@0/5 missing=device 7: not in the topology that the agent may read",
+		  "q0:5/12 g100:8@0/5", false, RPC_PROGRESS_HUNG, { RPC_PROGRESS_HUNG },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+		{ "q0:5/12 g100:8@0/5 missing=device 7: warps: lost", "q0:5/12 g100:8@0/5", false,
+		  RPC_PROGRESS_UNKNOWN, { RPC_PROGRESS_UNKNOWN },
+		  "the earlier snapshot is not complete: device 7: warps: lost" },
+		{ "q0:5/12s q1:5/12 g100:8@0/5", "q0:5/12s q1:9/12 g100:8@0/5", false, RPC_PROGRESS_UNKNOWN,
+		  { RPC_PROGRESS_UNKNOWN, RPC_PROGRESS_PROGRESSING },
+		  "queue 0 is suspended under a lease and cannot move; progressing: queue 1" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		auto_rpc_arena struct rpc_arena arena;
-		struct rpc_wave was[2] = { { .pc = 0x100 }, { .pc = 0x104 } }, is[2];
-		struct snapshot_build b, a;
+		struct snapshot_build before, after;
 		struct rpc_comparison c;
 
 		rpc_arena_init(&arena, 0);
-		snapshot_build(&b, SECOND, "q0:5/9 g100:2@0/5");
-		snapshot_build(&a, 2 * SECOND, "q0:5/9 g100:2@0/5");
-		was[1].ref.wave_in_group = 1;
-		for (size_t k = 0; k < 2; k++) {
-			is[k ^ rows[i].swapped] = was[k];
-			is[k ^ rows[i].swapped].pc = rows[i].pcs[k];
-		}
-		b.s.has_waves = a.s.has_waves = true;
-		b.s.waves = was;
-		a.s.waves = is;
-		b.s.n_waves = a.s.n_waves = 2;
-		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		snapshot_build(&before, SECOND, rows[i].before);
+		snapshot_build(&after, 3 * SECOND, rows[i].after);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, rows[i].any_progress, &c), 0);
 		TEST_ROW_EQ(i, c.verdict, rows[i].want);
+		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
+		for (size_t k = 0; k < c.n_queues; k++)
+			TEST_ROW_EQ(i, c.queues[k].verdict, rows[i].queues[k]);
 	}
 }
 
@@ -193,7 +263,7 @@ static void speaks_of_lines(void)
 	} rows[] = {
 		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:7@0/5 g200:5@0/5", { 10, 11 },
 		  RPC_PROGRESS_SLOW,
-		  "12 waves moving, but within 2 lines; no packet was done in 1.0 s" },
+		  "queue 0: 12 waves moving, but within 2 lines; no packet was done in 1.0 s" },
 		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:8@0/5 g200:4@0/5", { 10, 11 },
 		  RPC_PROGRESS_HUNG,
 		  "dispatch 5 of queue 0: 12 waves at the same 2 lines for 1.0 s" },
@@ -204,10 +274,10 @@ static void speaks_of_lines(void)
 		/* One wave of the same name is elsewhere in its line. */
 		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:8@0/5 g204:4@0/5", { 10, 11 },
 		  RPC_PROGRESS_SLOW,
-		  "12 waves moving, but within 2 lines; no packet was done in 1.0 s" },
+		  "queue 0: 12 waves moving, but within 2 lines; no packet was done in 1.0 s" },
 		{ "q0:5/9 g100:8@0/5 g200:4@0/5", "q0:5/9 g100:8@0/5 g200:4@0/5 "
-		  "missing=code object a: b", { 10, 11 }, RPC_PROGRESS_UNKNOWN,
-		  "the source lines of some code are known in one snapshot only" },
+		  "missing=code object a: b", { 10, 11 }, RPC_PROGRESS_HUNG,
+		  "dispatch 5 of queue 0: 12 waves at the same 2 lines for 1.0 s" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -225,7 +295,7 @@ static void speaks_of_lines(void)
 			b.groups[k].representative.has_wave_in_group = true;
 			a.groups[k].representative.has_wave_in_group = true;
 		}
-		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, &c), 0);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &a.s, false, &c), 0);
 		TEST_ROW_EQ(i, c.verdict, rows[i].want);
 		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
 	}
@@ -251,7 +321,7 @@ static void pairs_what_belongs_together(void)
 		       "q0:1/1 q1:2/2 g100:64@0/5 g200:30@0/5 g400:5@0/5 g400:3@1/7 g500:1@0/5!");
 	snapshot_build(&after, 2 * SECOND,
 		       "q2:0/0 q1:2/3 g500:1@0/5! g100:60@0/5 g300:50@0/5 g400:8@0/5");
-	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, &c), 0);
+	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
 	TEST_EQ_FATAL(c.n_groups, TEST_COUNT(want));
 	for (size_t i = 0; i < TEST_COUNT(want); i++) {
 		TEST_ROW_EQ(i, c.groups[i].group.pc, want[i].pc);
@@ -282,7 +352,7 @@ static void a_new_ring_is_a_new_queue(void)
 	snapshot_build(&before, SECOND, "q0:1/1");
 	snapshot_build(&after, 2 * SECOND, "q0:9/9");
 	after.queues[0].ring_base = 0x999000;
-	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, &c), 0);
+	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
 	TEST_EQ(c.n_queues, 2);
 	TEST_EQ(c.verdict, RPC_PROGRESS_IDLE);
 }
@@ -323,13 +393,13 @@ static void survives_small_arenas(void)
 		auto_rpc_arena struct rpc_arena arena;
 
 		rpc_arena_init(&arena, limit);
-		r = compare_snapshots(&arena, &before.s, &after.s, &c);
+		r = compare_snapshots(&arena, &before.s, &after.s, false, &c);
 		CU_ASSERT(r == 0 || r == -EFBIG);
 	}
 	TEST_EQ(r, 0);
 }
 
 TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(needs_time_between), TEST(sees_new_workgroups),
-	   TEST(lists_of_waves_decide), TEST(speaks_of_lines),
+	   TEST(digests_decide), TEST(each_queue_has_a_verdict), TEST(speaks_of_lines),
 	   TEST(pairs_what_belongs_together), TEST(a_new_ring_is_a_new_queue),
 	   TEST(refuses_other_processes), TEST(survives_small_arenas));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/group.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agentd/worker/places.h"
+#include "agentd/worker/queue_waves.h"
 #include "agentd/worker/waves.h"
 #include "base/out.h"
 #include "testlib.h"
@@ -329,8 +331,72 @@ static void too_little_memory_is_an_answer(void)
 	TEST_EQ(rpc_arena_error(&arena), -EFBIG);
 }
 
+/* Four waves of two queues at two places; @swap: saved in the other order; @move: one has gone on. */
+static int fill_queues(struct rpc_arena *a, bool swap, bool move, struct rpc_queue queues[3],
+		       struct rpc_group **ret, size_t *ret_n)
+{
+	struct wave waves[] = { wave(0x100, 64, 0, 0), wave(0x200, 64, 1, 0), wave(0x100, 64, 2, 0),
+				wave(0x100, 64, 3, STOP_REASON_BIT(RPC_STOP_REASON_ASSERT)) };
+	auto_free struct group *g = NULL;
+	auto_free uint32_t *of = NULL;
+
+	for (size_t i = 0; i < TEST_COUNT(waves); i++)
+		waves[i].queue_id = i < 2 ? 5 : 9;
+	waves[0].wave_in_group = 1;
+	if (move)
+		waves[0].pc = 0x104;
+	if (swap) {
+		struct wave first = waves[0];
+
+		waves[0] = waves[1];
+		waves[1] = first;
+	}
+	for (size_t i = 0; i < 3; i++)
+		queues[i] = (struct rpc_queue){ .gpu_id = 1, .queue_id = (uint32_t[]){ 5, 7, 9 }[i] };
+	queues[1].has_not_stopped = true;
+	if (group_waves(waves, TEST_COUNT(waves), &g, ret_n, &of) < 0)
+		return -ENOMEM;
+	*ret = rpc_arena_array(a, *ret_n, sizeof(**ret));
+	for (size_t i = 0; i < *ret_n; i++)
+		(*ret)[i] = (struct rpc_group){ .pc = g[i].pc, .waves = g[i].waves };
+	return queue_waves_fill(a, waves, of, TEST_COUNT(waves), *ret, *ret_n, queues, 3);
+}
+
+/* A snapshot says of each queue how many waves it has, and of each group whose they are. */
+static void queues_are_told_apart(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct rpc_queue queues[3], again[3];
+	struct rpc_group *g;
+	size_t n;
+
+	rpc_arena_init(&arena, 0);
+	TEST_EQ_FATAL(fill_queues(&arena, false, false, queues, &g, &n), 0);
+	TEST_EQ(queues[0].waves, 2);
+	TEST_EQ(queues[0].faulting_waves, 0);
+	TEST_EQ(queues[1].has_waves, false);
+	TEST_EQ(queues[1].has_waves_digest, false);
+	TEST_EQ(queues[2].waves, 2);
+	TEST_EQ(queues[2].faulting_waves, 1);
+	TEST_EQ_FATAL(n, 3);
+	TEST_EQ_FATAL(g[0].n_queues, 1);
+	TEST_EQ(g[0].queues[0], 9);
+	TEST_EQ_FATAL(g[1].n_queues, 2);
+	TEST_EQ(g[1].queues[0], 5);
+	TEST_EQ(g[1].queues[1], 9);
+	TEST_EQ_FATAL(g[2].n_queues, 1);
+	TEST_EQ(g[2].queues[0], 5);
+	/* The digest does not depend on the order, and on one queue's waves only. */
+	TEST_EQ_FATAL(fill_queues(&arena, true, false, again, &g, &n), 0);
+	TEST_EQ(again[0].waves_digest, queues[0].waves_digest);
+	TEST_EQ_FATAL(fill_queues(&arena, false, true, again, &g, &n), 0);
+	CU_ASSERT_NOT_EQUAL(again[0].waves_digest, queues[0].waves_digest);
+	TEST_EQ(again[2].waves_digest, queues[2].waves_digest);
+}
+
 TEST_SUITE(worker_group, TEST(nothing_gives_no_group), TEST(faults_come_first_then_size_then_pc),
 	   TEST(the_key_is_place_and_reason), TEST(workgroups_have_a_range),
 	   TEST(which_reasons_are_faults),
 	   TEST(many_random_waves_agree_with_sorting), TEST(many_waves_are_quick),
-	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer));
+	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer),
+	   TEST(queues_are_told_apart));
