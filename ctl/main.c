@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/nearest.h"
 #include "base/str.h"
 #include "ctl/ctl.h"
 #include "ctl/signals.h"
@@ -136,11 +137,11 @@ static const char *similar_verb(const char *name)
 	size_t least = 3;
 
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		size_t d = text_distance(name, verbs[i]->name);
+		size_t d = nearest_distance(name, verbs[i]->name);
 
 		if (strlen(name) >= 3 && str_starts_with(verbs[i]->name, name))
 			d = 1;
-		if (d < least && d < strlen(verbs[i]->name) - 1) {
+		if (d < least && nearest_is_near(d, strlen(verbs[i]->name))) {
 			least = d;
 			best = verbs[i]->name;
 		}

@@ -26,7 +26,4 @@ void text_duration(struct out *o, uint64_t ms);
 /** Address, sixteen bytes, their ASCII view; one line per 16-byte row, as `hexdump -C` lays it. */
 void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t size);
 
-/** Edits (insert, remove, replace, swap neighbours) between two words of up to 31 letters. */
-size_t text_distance(const char *a, const char *b);
-
 #endif /* CTL_TEXT_H */

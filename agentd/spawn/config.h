@@ -49,17 +49,22 @@ struct config {
 	struct rules *rules;
 	/** Rules are obeyed on everybody's processes: only files of root alone may have them. */
 	bool rules_need_root;
+	/** Groups and users that do not exist are mistakes; else they give nobody any right. */
+	bool names_must_exist;
 };
 
 void config_init(struct config *c);
 
+/** Room for the messages of a file with many mistakes. */
+#define CONFIG_ERROR_SIZE 8192
+
 /**
  * Read one file over what is there.
- * @param error  Says file, line, key and what is wrong.
+ * @param error  Of each mistake file, line, key and what is wrong, one on a line; emptied first.
  * @return 0, -ENOENT, -EINVAL, -errno.
  */
 int config_read_file(struct config *c, const char *path, char *error, size_t error_size);
-/** Read vendor file, main file and fragments; missing ones are no error. */
+/** Read vendor file, main file and fragments, all of them; missing ones are no error. */
 int config_read_default(struct config *c, char *error, size_t error_size);
 /** Parse text; @p name is used in messages. */
 int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,

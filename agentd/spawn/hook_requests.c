@@ -89,7 +89,7 @@ static int list(struct hook_desk *d, const struct access_peer *peer, struct aske
 	bool root = peer->admin && peer->uid == 0;
 
 	/* Hooks never run as root for that reason alone: root wants to know about others. */
-	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, on_listed, a);
+	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, root, on_listed, a);
 }
 
 void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock,

@@ -106,11 +106,18 @@ static void task_remove(struct hooks *h, struct hook_task *t)
 
 /* ------------------------------------------------------------------ outcome ------------------ */
 
-static void finish_check(struct hook_task *t)
+static void finish_check(struct hooks *h, struct hook_task *t)
 {
 	for (size_t i = t->n_reports; i < t->n_jobs; i++) {
 		t->list[i].check = HOOK_END_FAILED;
 		str_copy(t->list[i].why, sizeof(t->list[i].why), "not looked at in time");
+	}
+	for (size_t i = 0; i < t->n_jobs; i++) {
+		const struct hook_entry *e = hook_rules_find(h, t->list[i].rule);
+
+		if (e && e->rule.takes_root && !e->rule.user[0] && t->list[i].check == HOOK_END_EXIT)
+			str_copy(t->list[i].why, sizeof(t->list[i].why),
+				 "not run for processes of root: set hook_user, to root if that is meant");
 	}
 	t->listed(t->ctx, t->list, t->n_jobs);
 }
@@ -123,7 +130,7 @@ static void finish(struct hooks *h, struct hook_task *t, const struct hook_repor
 	t->over = true;
 	t->kill_at = 0;
 	if (is_check(t)) {
-		finish_check(t);
+		finish_check(h, t);
 		return;
 	}
 	hook_rules_count(h, t->rule, report);
@@ -290,7 +297,7 @@ int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, vo
 	return queue(h, &t);
 }
 
-int hooks_list(struct hooks *h, uid_t uid, gid_t gid, hooks_list_fn done, void *ctx)
+int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_fn done, void *ctx)
 {
 	const struct hook_event nobody = { .uid = uid, .gid = gid, .document_fd = -1 };
 	auto_call(task_freep) struct hook_task *t = NULL;
@@ -313,10 +320,14 @@ int hooks_list(struct hooks *h, uid_t uid, gid_t gid, hooks_list_fn done, void *
 	t->listed = done;
 	t->ctx = ctx;
 	for (size_t i = 0; i < h->n_entries; i++) {
-		int r = hook_rules_job(&h->entries[i].rule, &nobody, &t->jobs[i]);
+		const struct hook_rule *rule = &h->entries[i].rule;
+		int r = hook_rules_job(rule, &nobody, &t->jobs[i]);
 
 		if (r < 0)
 			return r;
+		/* The runner finds the group of a user whom the database knows. */
+		if (by_rule && rule->has_target_uid)
+			t->jobs[i].uid = rule->target_uid;
 		t->jobs[i].check = 1;
 		t->list[i] = h->entries[i].info;
 		for (const struct hook_task *k = h->first; k; k = k->next) {

@@ -37,6 +37,10 @@ struct hook_rule {
 	char rule[HOOK_RULE_MAX];
 	char path[HOOK_PATH_MAX];
 	char user[HOOK_USER_MAX]; /**< "": the target's. */
+	/* Whose processes the rule is for, as far as it says that. */
+	bool has_target_uid;
+	uid_t target_uid;     /**< One of them. */
+	bool takes_root;      /**< Processes of root, too. */
 	struct hook_limits limits;
 };
 
@@ -104,9 +108,10 @@ int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, vo
 /**
  * Have the files of all hooks looked at, and tell how they did so far.
  * @param uid, gid  For whom to judge the file of a hook that runs as the target's user.
+ * @param by_rule   Rather for a user that the rule names, if it names one.
  * @return 0, -ENOENT (there are no hooks), -ENOBUFS, -ESHUTDOWN, -ENOMEM, -errno.
  */
-int hooks_list(struct hooks *h, uid_t uid, gid_t gid, hooks_list_fn done, void *ctx);
+int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_fn done, void *ctx);
 
 /* For the loop of spawn. */
 

@@ -27,6 +27,7 @@
 #include "agentd/ipc.h"
 #include "agentd/privileges.h"
 #include "agentd/spawn/closers.h"
+#include "agentd/spawn/check.h"
 #include "agentd/spawn/config.h"
 #include "agentd/spawn/heir.h"
 #include "agentd/spawn/hook_requests.h"
@@ -161,15 +162,24 @@ static void user_store(char *ret, size_t size)
 		snprintf(ret, size, "%s/.local/state/gpu-agent/cores", home);
 }
 
+static void log_lines(char *text)
+{
+	char *line;
+
+	while ((line = strsep(&text, "\n")))
+		log_error("%s", line);
+}
+
 /* @param rules  What it says of those; the caller's also after a failure. */
 static int load_config(struct spawn *s, struct rules *rules)
 {
 	struct config *c = &s->config;
-	char error[512];
+	char error[CONFIG_ERROR_SIZE] = "";
 	uint64_t ms;
-	int r = 0;
+	int r = 0, e;
 
 	config_init(c);
+	c->names_must_exist = opt.check_config;
 	c->rules = rules;
 	c->rules_need_root = !opt.user;
 	if (opt.user) {
@@ -184,10 +194,10 @@ static int load_config(struct spawn *s, struct rules *rules)
 		r = config_read_file(c, opt.config, error, sizeof(error));
 	else if (!opt.user)
 		r = config_read_default(c, error, sizeof(error));
-	if (r == 0)
-		r = rules_check(rules, error, sizeof(error));
+	e = rules_check(rules, error, sizeof(error));
+	r = r ? r : e;
 	if (r < 0) {
-		log_error("%s", error);
+		log_lines(error);
 		return r;
 	}
 	if (opt.user && !opt.config)
@@ -854,6 +864,16 @@ static void raise_fd_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* What reads the configuration and runs hooks has said what is wrong. */
+static int check(struct spawn *s)
+{
+	if (check_hooks(&s->watch_rules, s->hook_program, opt.user) < 0)
+		return 1;
+	puts("configuration is valid");
+	rules_deinit(&s->watch_rules);
+	return 0;
+}
+
 static int run(struct spawn *s)
 {
 	int r;
@@ -863,13 +883,11 @@ static int run(struct spawn *s)
 	r = load_config(s, &s->watch_rules);
 	if (r < 0)
 		return 1;
-	if (opt.check_config) {
-		puts("configuration is valid");
-		return 0;
-	}
 	r = find_programs(s);
 	if (r < 0)
 		return fail("gpu-agent-front, -worker, -store, -hook and -adapter must lie beside gpu-agentd", r);
+	if (opt.check_config)
+		return check(s);
 	if (resolve_names(s) < 0 || open_listener(s) < 0)
 		return 1;
 	if (!opt.user)

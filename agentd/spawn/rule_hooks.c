@@ -10,13 +10,27 @@
 
 #define ID_CHARACTERS "0123456789abcdefT-"
 
+/* For whom the hook of a rule that has no hook_user would run. */
+static void tell_targets(const struct rule *rule, struct hook_rule *ret)
+{
+	ret->takes_root = !rule->n_users;
+	for (size_t i = 0; i < rule->n_users; i++)
+		ret->takes_root = ret->takes_root || rule->users[i] == 0;
+	for (size_t i = 0; i < rule->n_users && (!ret->has_target_uid || ret->target_uid == 0); i++) {
+		ret->has_target_uid = true;
+		ret->target_uid = rule->users[i];
+	}
+}
+
 void rule_hooks_configure(struct hooks *h, const struct rules *rules)
 {
 	auto_free struct hook_rule *list = calloc(rules->n + 1, sizeof(*list));
 	int r = list ? 0 : -ENOMEM;
 
-	for (size_t i = 0; r == 0 && i < rules->n; i++)
+	for (size_t i = 0; r == 0 && i < rules->n; i++) {
 		list[i] = rules->list[i].hook;
+		tell_targets(&rules->list[i], &list[i]);
+	}
 	if (r == 0)
 		r = hooks_configure(h, list, rules->n);
 	if (r < 0)

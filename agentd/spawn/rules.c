@@ -12,6 +12,7 @@
 
 #include "agentd/cgroup.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/str.h"
 #include "rpc_names.h"
 
@@ -390,36 +391,65 @@ static const char *set_key(struct rule *r, const char *key, const char *value)
 			r->chooses = r->chooses || keys[i].chooses;
 			return keys[i].set(r, value);
 		}
-	return hook_rule_set(&r->hook, key, value, &wrong) ? wrong : "unknown key";
+	return hook_rule_set(&r->hook, key, value, &wrong) ? wrong : RULES_UNKNOWN_KEY;
 }
 
-const char *rules_set(struct rules *r, const char *name, const char *key, const char *value)
+const char *rules_similar_key(const char *key)
+{
+	static const char *const hook_keys[] = { "hook", "hook_user", "hook_timeout", "hook_memory",
+						 "hook_output" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (nearest_is_near(nearest_distance(key, keys[i].name), strlen(keys[i].name)))
+			return keys[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(hook_keys); i++)
+		if (nearest_is_near(nearest_distance(key, hook_keys[i]), strlen(hook_keys[i])))
+			return hook_keys[i];
+	return NULL;
+}
+
+/* The end of a path says more than its beginning. */
+static void set_where(struct rule *r, const char *where)
+{
+	size_t size = strlen(where);
+
+	str_copy(r->where, sizeof(r->where), where + (size < sizeof(r->where) ? 0 : size - sizeof(r->where) + 1));
+}
+
+const char *rules_set(struct rules *r, const char *name, const char *key, const char *value,
+		      const char *where)
 {
 	struct rule *rule = find(r, name);
 
 	if (!rule && r->n == RULES_MAX)
 		return "too many rules";
-	if (!rule)
+	if (!rule) {
 		rule = add(r, name);
-	if (!rule)
-		return "out of memory";
+		if (!rule)
+			return "out of memory";
+		set_where(rule, where);
+	}
 	return set_key(rule, key, value);
 }
 
 int rules_check(const struct rules *r, char *error, size_t error_size)
 {
+	int result = 0;
+
 	for (size_t i = 0; i < r->n; i++) {
 		const struct rule *rule = &r->list[i];
+		size_t used = strlen(error);
 
 		if (rule->chooses && (rule->hook.path[0] || !rule->hook.user[0]))
 			continue;
-		snprintf(error, error_size, "[rule %s] %s", rule->name,
+		snprintf(error + used, error_size - used, "%s%s: [rule %s] %s", used ? "\n" : "", rule->where,
+			 rule->name,
 			 rule->chooses ? "hook_user: there is no hook" :
 					 "says no user, exe, unit, cgroup, container or device: "
 					 "exe = * would choose all processes");
-		return -EINVAL;
+		result = -EINVAL;
 	}
-	return 0;
+	return result;
 }
 
 /* ------------------------------------------------------------------ matching ----------------- */

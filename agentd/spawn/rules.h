@@ -19,11 +19,14 @@
 #include "agentd/spawn/hooks.h"
 
 #define RULES_MAX	  HOOKS_RULES_MAX
+#define RULES_UNKNOWN_KEY "unknown key" /**< An answer of rules_set(). */
 #define RULE_USERS_MAX	  16
 #define RULE_PATTERN_SIZE 256
+#define RULE_WHERE_SIZE	  200
 
 struct rule {
 	char name[IPC_RULE_NAME_SIZE];
+	char where[RULE_WHERE_SIZE]; /**< FILE:LINE of its first key, for messages; cut in front if too long. */
 	bool chooses; /**< Some key says which processes. */
 	/* Which processes; "" or 0: any. */
 	uid_t users[RULE_USERS_MAX];
@@ -59,9 +62,20 @@ const struct rule *rules_find(const struct rules *r, const char *name);
  * @return NULL when the section is none of a rule, or wrong.
  */
 const char *rules_section(const char *section, const char **ret_wrong);
-/** One `key = value` of rule @p name.  @return NULL, or what is wrong with it. */
-const char *rules_set(struct rules *r, const char *name, const char *key, const char *value);
-/** Look at all of it when everything is read.  @return 0, -EINVAL. */
+/**
+ * One `key = value` of rule @p name.
+ * @param where  FILE:LINE.
+ * @return NULL, or what is wrong with it.
+ */
+const char *rules_set(struct rules *r, const char *name, const char *key, const char *value,
+		      const char *where);
+/** The name of a key that @p key may have been meant for, or NULL. */
+const char *rules_similar_key(const char *key);
+/**
+ * Look at all of it when everything is read.
+ * @param error  Each mistake is appended, one on a line.
+ * @return 0, -EINVAL.
+ */
 int rules_check(const struct rules *r, char *error, size_t error_size);
 
 /** What a rule sees of a process. */

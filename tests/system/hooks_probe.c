@@ -127,7 +127,7 @@ static int ask(struct hooks *h, char **words, int n)
 
 	if (opt.list) {
 		waiting++;
-		return hooks_list(h, e.uid, e.gid, print_list, NULL);
+		return hooks_list(h, e.uid, e.gid, false, print_list, NULL);
 	}
 	for (int i = 0; i < n && i < FIELDS_MAX; i++)
 		fields[i] = (struct log_field){ strtok(words[i], "="), strtok(NULL, "") };

@@ -565,11 +565,58 @@ def hooks_are_listed_and_tested():
 
             done = s.ctl("hooks", "list")
             assert done.returncode == 0 and "(target's)" in done.stdout and "refused" in done.stdout, done
+            # For a process of root it is refused, as the run above was.
+            assert "not run for processes of root: set hook_user" in listed["mine"]["problem"], listed
+            assert "problem" not in listed["ops"], listed
             done = s.ctl("hooks", "test", "ops")
             assert done.returncode == 1 and done.stdout.startswith("ops 1 sample_kernel 1\n"), done
             assert "exit 3 as uid 1 after" in done.stderr, done
             done = s.ctl("hooks", "test", "mine", "--user", "daemon", "--json=short")
             assert done.returncode == 1 and json.loads(done.stdout)["status"] == 3, done
+
+
+@test
+def hooks_are_listed_for_those_whom_the_rule_names():
+    with Place() as p:
+        hook = p.sh("exit 0", owner=ANNA, mode=0o700)
+        rules = (rule("anna", hook, f"user = {ANNA}") + rule("root", hook, "user = root") +
+                 rule("both", hook, f"user = root {ANNA}") + rule("gone", p.path / "gone", f"user = {ANNA}"))
+        with agent_with(rules) as s:
+            listed = {h["rule"]: h for h in s.rpc.call("hooks.list")["hooks"]}
+            assert listed["anna"]["acceptable"] and listed["anna"]["checked_uid"] == ANNA and "problem" not in listed["anna"], listed
+            assert not listed["root"]["acceptable"] and "would run as root: set hook_user" in listed["root"]["problem"], listed
+            assert listed["both"]["acceptable"] and "not run for processes of root" in listed["both"]["problem"], listed
+            assert not listed["gone"]["acceptable"] and "No such file" in listed["gone"]["problem"], listed
+
+
+def checked(p, text):
+    config = p.path / "agentd.conf"
+    config.write_text(text)
+    config.chmod(0o644)
+    return subprocess.run([BIN / "gpu-agentd", "--config", config, "--check-config"], text=True, capture_output=True, timeout=60)
+
+
+@test
+def a_configuration_is_checked_by_what_runs_it():
+    need_root()
+    with Place() as p:
+        good, bad = p.sh("exit 0", name="good"), p.sh("exit 0", name="bad", mode=0o777)
+        done = checked(p, rule("a", good, f"user = {ANNA}") + rule("b", good, "hook_user = root"))
+        assert done.returncode == 0 and done.stdout == "configuration is valid\n" and not done.stderr, done
+        done = checked(p, rule("a", good))
+        assert done.returncode == 0 and "agentd.conf:2: [rule a] hook: not run for processes of root" in done.stderr, done
+        for more, hook, words in (("user = root", good, "it would run as root: set hook_user"),
+                                  ("hook_user = daemon", p.path / "gone", "gone: No such file"),
+                                  ("hook_user = daemon", bad, "can be written by everybody"),
+                                  ("hook_user = no-such-user", good, "there is no user no-such-user")):
+            done = checked(p, "[agent]\n" + rule("a", hook, more))
+            assert done.returncode == 1 and not done.stdout and f"agentd.conf:3: [rule a] hook: " in done.stderr, (more, done)
+            assert words in done.stderr, (more, done)
+        done = checked(p, "[agent]\nadmin_group = nosuch\nidle_exit = 5m # five\n[agents]\nx = 1\n")
+        assert done.returncode == 1, done
+        lines = [line.split("agentd.conf:")[1] for line in done.stderr.splitlines()]
+        assert lines == ["2: [agent] admin_group: there is no such group",
+                         "4: [agents]: there is no such section; did you mean [agent]?"], done
 
 
 @test

@@ -8,6 +8,7 @@
 #include "ctl/color.h"
 #include "ctl/output.h"
 #include "ctl/table.h"
+#include "base/nearest.h"
 #include "ctl/text.h"
 #include "testlib.h"
 
@@ -117,7 +118,7 @@ static void measures_typing_mistakes(void)
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
-		TEST_ROW_EQ(i, text_distance(rows[i].a, rows[i].b), rows[i].want);
+		TEST_ROW_EQ(i, nearest_distance(rows[i].a, rows[i].b), rows[i].want);
 }
 
 static const struct table_column columns[] = { { "ID", true }, { "NAME", false }, { "X", false } };

@@ -116,16 +116,23 @@ static void mistakes_are_named(void)
 		{ "[rule a]\ndeduplicate = wave/1m\n", "t.conf:2: [rule a] deduplicate: not kernel, pc or code" },
 		{ "[rule a]\ndevice = nvidia\n\nhold = 6m\n", "t.conf:4: [rule a] hold: not a time up to 5m" },
 		{ "[rule a]\nhold = long\n", "t.conf:2: [rule a] hold: not a time up to 5m" },
-		{ "[rule]\nexe = *\n", "t.conf:2: [rule] exe: a rule needs a name of letters, digits, `-`, `_` and `.`" },
+		{ "[rule]\nexe = *\n", "t.conf:1: [rule]: a rule needs a name of letters, digits, `-`, `_` and `.`" },
 		{ "[rule a b]\nexe = *\n",
-		  "t.conf:2: [rule a b] exe: a rule needs a name of letters, digits, `-`, `_` and `.`" },
+		  "t.conf:1: [rule a b]: a rule needs a name of letters, digits, `-`, `_` and `.`" },
 		{ "[rule aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nexe = *\n",
-		  "t.conf:2: [rule aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa] exe: the name of the rule is too long" },
+		  "t.conf:1: [rule aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]: the name of the rule is too long" },
 		{ "[rule a]\n[agent]\nuser = x\n", "t.conf:1: [rule]: this rule has no keys" },
 		{ "\n[rule a]\n# nothing\n", "t.conf:2: [rule]: this rule has no keys" },
 		{ "[rule a]\nkeep = json\n",
-		  "[rule a] says no user, exe, unit, cgroup, container or device: exe = * would choose all processes" },
-		{ "[rule a]\nexe = *\nhook_user = root\n", "[rule a] hook_user: there is no hook" },
+		  "t.conf:2: [rule a] says no user, exe, unit, cgroup, container or device: exe = * would choose all processes" },
+		{ "[rule a]\nexe = *\nhook_user = root\n", "t.conf:2: [rule a] hook_user: there is no hook" },
+		{ "[rule a\nuser = x\n", "t.conf:1: a section header ends with ]" },
+		{ "[rule a]\nexe = *\nhook_usr = x\nkep = json\n",
+		  "t.conf:3: [rule a] hook_usr: unknown key; did you mean hook_user?\n"
+		  "t.conf:4: [rule a] kep: unknown key; did you mean keep?" },
+		{ "[rule a]\nkeep = json\n[rule b]\nhold = 1s\n",
+		  "t.conf:2: [rule a] says no user, exe, unit, cgroup, container or device: exe = * would choose all processes\n"
+		  "t.conf:4: [rule b] says no user, exe, unit, cgroup, container or device: exe = * would choose all processes" },
 		{ "[rule a]\nexe = *\nhook = true\n", "t.conf:3: [rule a] hook: not an absolute path" },
 	};
 
