@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Our way into a CUDA process against NVIDIA's own user-space drivers 470, 535 and 550, without a GPU.
+"""Our way into a CUDA process against NVIDIA's own user-space drivers 470, 535, 550 and 555, without a GPU.
 
 Symbols, flags, calls in the other process, refusals, and the driver with the simulator's engine put
 in its place.  Everything runs without CAP_MKNOD: libcuda would create /dev/nvidiactl.
@@ -15,12 +15,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, CudaScene, Skip, main, status, test  # noqa: E402
+from harness import BIN, CudaScene, Skip, main, status, test, wait_until  # noqa: E402
 from peers import fetch  # noqa: E402
 
 PROBE = BIN.parent / "tests/session_probe_plain"
-UNIFIED = ("535", "550")
-VERSIONS = {"535": "12.2", "550": "12.4"}
+UNIFIED = ("535", "550", "555")
+VERSIONS = {"535": "12.2", "550": "12.4", "555": "12.5"}
 UNPRIVILEGED = ["setpriv", "--bounding-set=-mknod"] if os.geteuid() == 0 else []
 # A process that uses the driver: loads it, calls cuInit when told to, and waits.
 TARGET = """
@@ -229,6 +229,24 @@ def our_engine_in_their_driver():
             assert "devices 2" in out, out
             # NVIDIA's cudbgApiDetach leaves this word to NVIDIA's engine.
             target.assert_untouched(besides=["cudbgUseExternalDebugger"])
+
+
+@test
+def the_whole_agent_reaches_the_missing_gpu():
+    """The vendor's library in a worker with its sandbox and the user's rights: as far as it goes without a GPU, and back."""
+    for version in UNIFIED:
+        libraries = driver(version)
+        with CudaScene(app=None, start_agent=False) as s, Target(libraries, "init") as target:
+            s.libraries, s.libcuda = libraries, libraries / "libcuda.so.1"
+            # NVIDIA's library frees with free() what its C++ has made with new.
+            options = f"{os.environ.get('ASAN_OPTIONS', '')}:alloc_dealloc_mismatch=0"
+            s.start_agentd(env={"ASAN_OPTIONS": options})
+            for _ in range(2):  # and it can be tried again
+                error = s.connect().error("session.attach", pid=target.pid)
+                assert error.name == "not_debuggable" and "no CUDA device is available (initialize)" in error.message, (version, error)
+                target.assert_untouched()
+            wait_until(lambda: not s.worker_pids(), "the worker leaves")
+            assert "Sanitizer" not in s.agentd.err(), s.agentd.err()
 
 
 if __name__ == "__main__":
