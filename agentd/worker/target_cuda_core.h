@@ -13,6 +13,13 @@
 
 struct cuda_core_chunk;
 
+/** Where shared or local memory of a grid's blocks and lanes ends: at one address for all of them. */
+struct cuda_core_end {
+	uint64_t grid;
+	uint64_t address; /**< 0: not found yet. */
+	uint32_t dev;
+};
+
 struct cuda_core {
 	struct target_cuda *c;
 	bool full;
@@ -32,6 +39,7 @@ struct cuda_core {
 	uint32_t cut;	   /**< Warps without some of their registers. */
 	uint32_t no_image;
 	uint64_t no_state; /**< Devices whose warps are not in it, one bit each. */
+	struct cuda_core_end shared_end, local_end; /**< Of the grid that was asked for last. */
 };
 
 /** Room for a copy; NULL when there is none left, which is remembered. */

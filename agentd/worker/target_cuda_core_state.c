@@ -447,25 +447,52 @@ static void fill_frames(struct cuda_core *k, const struct cudbgshim_place *at, u
 	k->core.lanes[lane].syscall_depth = least(in_syscall, depth);
 }
 
-/* The driver does not say how long a space is: in ever smaller steps up to its end. */
+static bool read_space(struct cuda_core *k, enum cudbgshim_space space,
+		       const struct cudbgshim_place *at, uint64_t address, uint8_t *buf, uint32_t n)
+{
+	return cudbgshim_read_memory(k->c->shim, space, at, address, buf, n) == 0;
+}
+
+/*
+ * The driver does not say how long a space is: in ever smaller steps up to its end.  Only the first block,
+ * or lane, of a grid is searched like that; each step is a call while the devices stand still.
+ */
 static struct corefile_blob read_to_end(struct cuda_core *k, enum cudbgshim_space space,
-					const struct cudbgshim_place *at, uint64_t address)
+					const struct cudbgshim_place *at, uint64_t address,
+					struct cuda_core_end *end)
 {
 	static uint8_t buf[SPACE_MAX];
 	uint32_t n = 0, step = SPACE_STEP;
 	uint8_t *to;
 
+	if (end->address > address && end->address - address <= SPACE_MAX &&
+	    read_space(k, space, at, address, buf, (uint32_t)(end->address - address))) {
+		n = (uint32_t)(end->address - address);
+		step = 0;
+	} else if (!read_space(k, space, at, address, buf, SPACE_UNIT)) {
+		return (struct corefile_blob){ 0 };
+	}
 	while (n + step <= SPACE_MAX && step >= SPACE_UNIT) {
-		if (cudbgshim_read_memory(k->c->shim, space, at, address + n, buf + n, step) == 0)
+		if (read_space(k, space, at, address + n, buf + n, step))
 			n += step;
 		else
 			step /= 4;
 	}
+	if (n && step < SPACE_UNIT)
+		end->address = address + n;
 	to = n ? cuda_core_copy(k, n) : NULL;
 	if (!to)
 		return (struct corefile_blob){ 0 };
 	memcpy(to, buf, n);
 	return (struct corefile_blob){ .data = to, .size = n };
+}
+
+/* What is known of that grid's blocks, or lanes. */
+static struct cuda_core_end *end_of(struct cuda_core_end *end, uint32_t dev, uint64_t grid)
+{
+	if (end->dev != dev || end->grid != grid)
+		*end = (struct cuda_core_end){ .grid = grid, .dev = dev };
+	return end;
 }
 
 /* What lies between the stack pointer and the end. */
@@ -478,7 +505,9 @@ static void fill_local(struct cuda_core *k, const struct cudbgshim_place *at,
 		memcpy(&pointer, (const uint32_t *)l->registers.data + STACK_POINTER,
 		       sizeof(pointer));
 	pointer &= ~(SPACE_UNIT - 1);
-	l->local = read_to_end(k, CUDBGSHIM_SPACE_LOCAL, at, pointer);
+	l->local = read_to_end(k, CUDBGSHIM_SPACE_LOCAL, at, pointer,
+			       end_of(&k->local_end, at->dev,
+				      k->core.blocks[k->core.warps[l->warp].block].grid_id));
 	l->local_address = pointer;
 }
 
@@ -525,7 +554,8 @@ static void fill_shared(struct cuda_core *k, const struct cudbgshim_place *at, u
 	if (b->shared.size)
 		return;
 	if (!size) {
-		b->shared = read_to_end(k, CUDBGSHIM_SPACE_SHARED, at, 0);
+		b->shared = read_to_end(k, CUDBGSHIM_SPACE_SHARED, at, 0,
+					end_of(&k->shared_end, at->dev, b->grid_id));
 		return;
 	}
 	to = cuda_core_copy(k, size);

@@ -45,7 +45,7 @@ def sections(data):
     return found
 
 
-GLOBAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 4, 5, 7, 15, 14
+GLOBAL, LOCAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 3, 4, 5, 7, 15, 14
 
 
 @test
@@ -131,6 +131,56 @@ def managed_memory_whose_list_does_not_end():
                             ["managed memory: the driver's list of it does not come to an end"]), told
             regions = {a for _, _, a, _ in sections(path.read_bytes())[GLOBAL]}
             assert regions >= set(want) and len(regions & set(addresses)) == len(want), regions
+        cuda_runs_on(s)
+
+
+@test
+def a_stop_for_a_core_asks_once_for_each_thing():
+    """The stop is made of calls, whose time is the driver's: three for each lane, and one more for its local memory."""
+    faulty, lanes = ((1, 2), (2, 3)), 32
+    for release in ("12.4", "13.4"):
+        with cuda_scene(release) as s:
+            s.session = s.attach()
+
+            def count():
+                before = s.state()["calls"]
+                begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=60000)
+                assert begun["complete"] and begun["wave_count"] == 24, begun
+                return s.state()["calls"] - before
+            quiet = count()
+            assert 24 * lanes * 3 <= quiet < 24 * lanes * 3 + 24 * 6 + 100, (release, quiet)
+            for sm, warp in faulty:
+                s.control(f"raise 0 {sm} {warp} 14 lanes=0x1")
+            # A lane whose stack pointer leads nowhere costs one call.
+            assert count() - quiet <= 2 * lanes + 16, (release, quiet)
+            for sm, warp in faulty:
+                for lane in range(lanes):
+                    s.control(f"register 0 {sm} {warp} {lane} 1 0x10")
+                    s.control(f"memory local 0 {sm} {warp} {lane} 0 hex=" + f"{lane:02x}" * 1200)
+            found = count() - quiet
+            assert found <= 2 * lanes + 40, (release, quiet, found)
+            _, data = fetch(s)
+            # ELF's own string tables have the same number without its highest bit.
+            local = sorted(d for _, _, a, d in sections(data)[LOCAL] if a == 0x10)
+            assert local == sorted(2 * [bytes([lane]) * 1184 for lane in range(lanes)]), (release, len(local))
+            cuda_runs_on(s)
+
+
+@test
+def stack_pointers_of_the_target_move_no_bound():
+    """What one lane's memory ends at tells of another's, whose pointer is the program's to choose: also one far below."""
+    with cuda_scene() as s:
+        s.control("raise 0 1 2 14 lanes=0x1")
+        for lane, pointer in ((0, 0x80000), (1, 0x10)):
+            s.control(f"register 0 1 2 {lane} 1 {pointer:#x}")
+        s.control("memory local 0 1 2 0 0x80000 hex=" + "a5" * 64)
+        s.control("memory local 0 1 2 1 0 hex=" + "5a" * 0x80040)
+        s.session = s.attach()
+        begun, data = fetch(s)
+        local = {a: d for _, _, a, d in sections(data)[LOCAL] if a}
+        assert begun["complete"] and local[0x80000] == b"\xa5" * 64, begun
+        # As much as any lane of any chip has.
+        assert local[0x10] == b"\x5a" * (256 << 10), len(local[0x10])
         cuda_runs_on(s)
 
 
