@@ -188,7 +188,7 @@ void sim_queues_resume_all(struct sim *s, struct sim_process *p)
 
 	TAILQ_FOREACH(q, &p->queues, link) {
 		q->suspended = false;
-		sim_waves_run(q);
+		sim_waves_run(s, p, q);
 	}
 	if (!p->gone)
 		wake_destroyers(s, p);
@@ -329,7 +329,8 @@ int sim_queues_suspend(struct sim *s, struct sim_call *call, struct sim_process 
 }
 
 /* Null array: every queue of the process. */
-static uint32_t resume_on_device(struct sim_process *p, struct sim_device *d, struct id_array *a)
+static uint32_t resume_on_device(struct sim *s, struct sim_process *p, struct sim_device *d,
+				 struct id_array *a)
 {
 	bool mes = d->gpu->profile->mes, failed = false;
 	struct sim_queue *q;
@@ -347,7 +348,7 @@ static uint32_t resume_on_device(struct sim_process *p, struct sim_device *d, st
 			break;
 		}
 		q->suspended = false;
-		sim_waves_run(q);
+		sim_waves_run(s, p, q);
 		if (a)
 			a->ids[i] &= ~KFDABI_QUEUE_INVALID;
 		if (a && failed)
@@ -386,7 +387,7 @@ int sim_queues_resume(struct sim *s, struct sim_call *call, struct sim_process *
 			continue;
 		if (s->has_partial && i >= s->partial)
 			break;
-		done += resume_on_device(p, &p->devices[i], a);
+		done += resume_on_device(s, p, &p->devices[i], a);
 	}
 	if (a)
 		array_store(s, call, ptr, a);

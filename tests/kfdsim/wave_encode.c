@@ -169,11 +169,11 @@ static uint32_t stop_note(const struct wave_desc *w)
 	return t;
 }
 
-static void note_pc(const struct wave_desc *w, uint32_t *ttmp, uint32_t low_slot)
+static void note_pc(uint64_t pc, uint32_t *ttmp, uint32_t low_slot)
 {
-	ttmp[low_slot] = (uint32_t)w->pc;
+	ttmp[low_slot] = (uint32_t)pc;
 	ttmp[11] &= ~(UINT32_C(0xffff) << 7);
-	ttmp[11] |= (uint32_t)(w->pc >> 32 & 0xffff) << 7;
+	ttmp[11] |= (uint32_t)(pc >> 32 & 0xffff) << 7;
 }
 
 static void set_bit(uint32_t *word, unsigned int bit, bool value)
@@ -192,7 +192,7 @@ static void ttmps_classic(const struct wave_desc *w, bool parked, uint32_t *t)
 	}
 	set_bit(&t[6], 31, w->launch_meaningless);
 	if (parked)
-		note_pc(w, t, 7);
+		note_pc(w->pc, t, 7);
 	set_bit(&t[11], 23, w->debugger_attached);
 }
 
@@ -226,7 +226,7 @@ static void ttmps_gfx12(const struct wave_desc *w, bool parked, uint32_t *t)
 	put64(t, 4, w->wave_id);
 	t[6] = (t[6] & UINT32_C(0x81ffffff)) | stop_note(w);
 	if (parked)
-		note_pc(w, t, 10);
+		note_pc(w->pc, t, 10);
 	set_bit(&t[11], 23, w->debugger_attached);
 }
 
@@ -249,6 +249,61 @@ void wave_words_make(const struct wave_silicon *g, const struct wave_desc *w, ui
 		ttmps_gfx12(w, parked, ret->ttmp);
 		break;
 	}
+}
+
+/* ---- words that the hardware has taken back ---- */
+
+bool wave_words_flag(const struct wave_silicon *g, const struct wave_words *w, enum wave_meaning m)
+{
+	return g->flags[m].slot && w->hwreg[g->flags[m].slot] >> g->flags[m].bit & 1;
+}
+
+static void set_flag(const struct wave_silicon *g, struct wave_words *w, enum wave_meaning m)
+{
+	if (g->flags[m].slot)
+		set_bit(&w->hwreg[g->flags[m].slot], g->flags[m].bit, true);
+}
+
+uint64_t wave_words_pc(const struct wave_words *w)
+{
+	return (uint64_t)(w->hwreg[2] & 0xffff) << 32 | w->hwreg[1];
+}
+
+void wave_words_set_pc(struct wave_words *w, uint64_t pc)
+{
+	put64(w->hwreg, 1, pc & UINT64_C(0xffffffffffff));
+}
+
+/* From here on its own TTMPs are no junk. */
+static void handler_begins(const struct wave_silicon *g, struct wave_words *w)
+{
+	uint32_t slot = g->ttmps == WAVE_TTMPS_GFX94 ? 11 : 8;
+
+	if (g->ttmps == WAVE_TTMPS_CLASSIC || w->ttmp[slot] >> 31)
+		return;
+	set_bit(&w->ttmp[slot], 31, true);
+	put64(w->ttmp, 4, 0);
+	if (g->ttmps == WAVE_TTMPS_GFX94)
+		set_bit(&w->ttmp[6], 31, false);
+}
+
+void wave_words_stop(const struct wave_silicon *g, const struct wave_trap *trap, struct wave_words *w)
+{
+	const struct wave_desc note = { .stopped = true,
+					.saved_halt = wave_words_flag(g, w, WAVE_HALT),
+					.trap_id = trap->trap_id };
+
+	handler_begins(g, w);
+	w->ttmp[6] = (w->ttmp[6] & UINT32_C(0x81ffffff)) | stop_note(&note);
+	set_flag(g, w, WAVE_HALT);
+	if (trap->r_version >= 10)
+		set_flag(g, w, WAVE_SKIP_EXPORT);
+	if (trap->after_step)
+		set_flag(g, w, WAVE_STEP_DONE);
+	if (!wave_is_parked(g, &note, trap->r_version))
+		return;
+	note_pc(wave_words_pc(w), w->ttmp, g->ttmps == WAVE_TTMPS_GFX12 ? 10 : 7);
+	wave_words_set_pc(w, trap->park_pc);
 }
 
 /* ---- one wave's record ---- */
@@ -277,6 +332,14 @@ static void record_plan(const struct wave_silicon *g, const struct wave_desc *w,
 	/* The hardware makes room for the TTMPs as SGPRs although they are stored elsewhere. */
 	if (g->ttmps_count_as_sgprs)
 		r->size += BLOCK_BYTES;
+}
+
+uint32_t wave_words_offset(const struct wave_silicon *g, const struct wave_desc *w)
+{
+	struct record r;
+
+	record_plan(g, w, &r);
+	return r.hwreg;
 }
 
 static void rows_fill(const struct wave_desc *w, enum wave_kind kind, uint32_t n, uint32_t lanes,

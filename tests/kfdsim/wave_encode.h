@@ -172,6 +172,21 @@ uint32_t wave_lanes(const struct wave_silicon *g, const struct wave_desc *w);
 bool wave_is_parked(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version);
 void wave_words_make(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version,
 		     struct wave_words *ret);
+
+/** Where the two blocks lie, one behind the other, from the lowest address of the wave's record. */
+uint32_t wave_words_offset(const struct wave_silicon *g, const struct wave_desc *w);
+bool wave_words_flag(const struct wave_silicon *g, const struct wave_words *w, enum wave_meaning m);
+uint64_t wave_words_pc(const struct wave_words *w);
+void wave_words_set_pc(struct wave_words *w, uint64_t pc);
+
+/** What the trap handler does with a wave that got into it. */
+struct wave_trap {
+	uint32_t r_version, trap_id; /**< 0: by no s_trap. */
+	bool after_step;
+	uint64_t park_pc;
+};
+void wave_words_stop(const struct wave_silicon *g, const struct wave_trap *trap, struct wave_words *w);
+
 /** Whether the hardware can have such a wave. */
 bool wave_is_possible(const struct wave_silicon *g, const struct wave_desc *w);
 

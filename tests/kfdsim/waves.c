@@ -12,11 +12,26 @@
 #define DISPATCH_INFO_ALWAYS 0x400u
 /* A parked wave stands at the s_trap that ends a chunk of the debugger's memory. */
 #define PARK_OFFSET 0x18u
+/* Of a loop, as far as it is looked through for an s_trap. */
+#define CODE_MAX   4096u
+#define TRAP_ABORT 2u
+
+/* A wave whose registers lie in the target's memory. */
+struct sim_wave {
+	uint64_t at; /**< Of its words. */
+	struct wave_words words;
+	uint32_t packet_slot;
+};
 
 struct sim_waves {
 	struct wave_script script;
+	uint32_t n_xcc;
 	bool saved;
+	bool is_halted;		/**< One of them at least, by whomever. */
 	uint32_t (*headers)[4]; /**< Per XCC, of the last save. */
+	uint32_t **stacks;	/**< Likewise; the dispatcher's own memory. */
+	struct sim_wave *waves; /**< Since the first save. */
+	uint32_t r_version;
 };
 
 static uint32_t xccs(const struct sim_queue *q)
@@ -29,6 +44,10 @@ static void waves_destroy(struct sim_waves *w)
 	if (!w)
 		return;
 	wave_script_deinit(&w->script);
+	for (uint32_t xcc = 0; w->stacks && xcc < w->n_xcc; xcc++)
+		free(w->stacks[xcc]);
+	free(w->stacks);
+	free(w->waves);
 	free(w->headers);
 	free(w);
 }
@@ -111,30 +130,83 @@ static void complete_waves(struct sim *s, struct sim_process *p, struct sim_queu
 	}
 }
 
-static void write_xcc(struct sim *s, struct sim_process *p, struct sim_queue *q, uint32_t xcc,
-		      const struct wave_save *save)
+static uint64_t area_of(const struct sim_queue *q, uint32_t xcc)
 {
-	uint64_t area = q->args.ctx_save_restore_address +
-			(uint64_t)xcc * q->args.ctx_save_restore_size;
+	return q->args.ctx_save_restore_address + (uint64_t)xcc * q->args.ctx_save_restore_size;
+}
 
-	/* Errors are swallowed: the area belongs to the application. */
-	if (save->size)
-		s->os->mem_write(p->tgid, area + save->header[0], save->bytes, save->size);
+/* What is in the area of one XCC from now on. */
+static void keep_xcc(struct sim_queue *q, uint32_t xcc, const struct wave_save *save)
+{
+	struct sim_waves *w = q->waves;
+	size_t n = 0;
+
+	memcpy(w->headers[xcc], save->header, sizeof(save->header));
+	free(w->stacks[xcc]);
+	w->stacks[xcc] = malloc(save->header[1] + 1);
+	if (w->stacks[xcc] && save->size)
+		memcpy(w->stacks[xcc], save->bytes, save->header[1]);
+	for (size_t i = 0; i < w->script.n; i++) {
+		struct sim_wave *x = &w->waves[i];
+		const struct wave_actor *a = &w->script.waves[i];
+		uint32_t offset;
+
+		if (a->xcc != xcc)
+			continue;
+		offset = save->base[n++] + wave_words_offset(w->script.silicon, &a->desc);
+		x->at = area_of(q, xcc) + offset;
+		x->packet_slot = a->desc.packet_slot;
+		memcpy(&x->words, save->bytes + (offset - save->header[0]), sizeof(x->words));
+	}
+}
+
+static void save_first(struct sim *s, struct sim_process *p, struct sim_queue *q)
+{
+	struct sim_waves *w = q->waves;
+	struct wave_save_options o = options_of(q, w->r_version);
+	struct wave_save save;
+
+	complete_waves(s, p, q, w->r_version);
+	w->waves = calloc(w->script.n + 1, sizeof(*w->waves));
+	for (uint32_t xcc = 0; w->waves && xcc < w->n_xcc; xcc++) {
+		if (save_create(w, &o, xcc, &save))
+			continue;
+		/* Errors are swallowed: the area belongs to the application. */
+		if (save.size)
+			s->os->mem_write(p->tgid, area_of(q, xcc) + save.header[0], save.bytes, save.size);
+		keep_xcc(q, xcc, &save);
+		wave_save_destroy(&save);
+	}
+}
+
+/* Its registers are where they were; a wave of another packet is another wave. */
+static void save_again(struct sim *s, struct sim_process *p, struct sim_queue *q)
+{
+	struct sim_waves *w = q->waves;
+
+	complete_waves(s, p, q, w->r_version);
+	for (size_t i = 0; i < w->script.n; i++) {
+		struct sim_wave *x = &w->waves[i];
+		const struct wave_desc *desc = &w->script.waves[i].desc;
+
+		if (x->packet_slot != desc->packet_slot)
+			wave_words_make(w->script.silicon, desc, w->r_version, &x->words);
+		x->packet_slot = desc->packet_slot;
+		s->os->mem_write(p->tgid, x->at, &x->words, sizeof(x->words));
+	}
+	for (uint32_t xcc = 0; xcc < w->n_xcc; xcc++)
+		if (w->stacks[xcc])
+			s->os->mem_write(p->tgid, area_of(q, xcc) + w->headers[xcc][0], w->stacks[xcc],
+					 w->headers[xcc][1]);
 }
 
 static void save_all(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
-	uint32_t r_version = runtime_version(s, p);
-	struct wave_save_options o = options_of(q, r_version);
-	struct wave_save save;
-
-	complete_waves(s, p, q, r_version);
-	for (uint32_t xcc = 0; xcc < xccs(q); xcc++) {
-		if (save_create(q->waves, &o, xcc, &save))
-			continue;
-		write_xcc(s, p, q, xcc, &save);
-		memcpy(q->waves->headers[xcc], save.header, sizeof(save.header));
-		wave_save_destroy(&save);
+	if (!q->waves->waves) {
+		q->waves->r_version = runtime_version(s, p);
+		save_first(s, p, q);
+	} else {
+		save_again(s, p, q);
 	}
 	q->waves->saved = true;
 }
@@ -146,9 +218,7 @@ void sim_waves_save(struct sim *s, struct sim_process *p, struct sim_queue *q)
 	if (q->waves && !q->waves->saved && !sim_queue_is_running(q))
 		save_all(s, p, q);
 	for (uint32_t xcc = 0; xcc < xccs(q); xcc++)
-		s->os->mem_write(p->tgid,
-				 q->args.ctx_save_restore_address +
-					 (uint64_t)xcc * q->args.ctx_save_restore_size,
+		s->os->mem_write(p->tgid, area_of(q, xcc),
 				 q->waves ? q->waves->headers[xcc] : empty, sizeof(empty));
 }
 
@@ -195,8 +265,10 @@ int sim_waves_plant(struct sim_process *p, struct sim_queue *q, const char *text
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->headers = calloc(xccs(q), sizeof(*w->headers));
-	r = w->headers ? wave_script_parse(&place, text, &w->script) : -ENOMEM;
+	w->n_xcc = xccs(q);
+	w->headers = calloc(w->n_xcc, sizeof(*w->headers));
+	w->stacks = calloc(w->n_xcc, sizeof(*w->stacks));
+	r = w->headers && w->stacks ? wave_script_parse(&place, text, &w->script) : -ENOMEM;
 	if (!r)
 		r = try_save(w, q);
 	if (r) {
@@ -221,17 +293,127 @@ size_t sim_waves_count(const struct sim_queue *q)
 	return q->waves ? q->waves->script.n : 0;
 }
 
-void sim_waves_run(struct sim_queue *q)
+/* ---- running ---- */
+
+/* Code that waves run through; most of them through the same. */
+struct code {
+	uint64_t address;
+	uint32_t size;
+	bool is_there;
+	uint32_t words[CODE_MAX / 4];
+};
+
+static bool code_read(struct sim *s, struct sim_process *p, struct code *c, uint64_t address,
+		      uint32_t size)
 {
-	if (!q->waves || !q->waves->saved)
+	size = size < CODE_MAX ? size : CODE_MAX;
+	if (c->size != size || c->address != address) {
+		c->address = address;
+		c->size = size;
+		c->is_there = s->os->mem_read(p->tgid, address, c->words, size) == 0;
+	}
+	return c->is_there;
+}
+
+/* s_trap of gfx9 and gfx10, and of those that came later.  @return its number, 0: another one. */
+static uint32_t trap_of(const struct wave_silicon *g, uint32_t word)
+{
+	uint32_t opcode = g->gfx_target_version < 110000 ? 0xbf920000 : 0xbf900000;
+
+	return (word & 0xffffff00) == opcode ? word & 0xff : 0;
+}
+
+/* A wave in the area, and what it does now. */
+struct run {
+	struct sim *s;
+	struct sim_process *p;
+	struct sim_queue *q;
+	struct code code;
+	uint64_t raised;
+};
+
+static void stop_wave(struct run *r, const struct wave_actor *a, struct sim_wave *x,
+		      uint32_t trap_id, bool after_step)
+{
+	struct sim_waves *w = r->q->waves;
+
+	wave_words_stop(w->script.silicon,
+			&(struct wave_trap){ .r_version = w->r_version,
+					     .trap_id = trap_id,
+					     .after_step = after_step,
+					     .park_pc = a->desc.park_pc },
+			&x->words);
+	w->is_halted = true;
+	r->raised |= KFDABI_EC_MASK(trap_id == TRAP_ABORT ? KFDABI_EC_QUEUE_WAVE_ABORT :
+							    KFDABI_EC_QUEUE_WAVE_TRAP);
+}
+
+/* @return whether there is an s_trap on its way, which is where it stands then. */
+static bool meets_trap(struct run *r, const struct wave_actor *a, struct sim_wave *x, uint64_t from,
+		       uint32_t size, uint64_t first)
+{
+	const struct sim_waves *w = r->q->waves;
+
+	if (!r->p->debugged || !code_read(r->s, r->p, &r->code, from, size))
+		return false;
+	for (uint32_t i = 0; i < r->code.size / 4; i++) {
+		uint64_t pc = from + (first - from + i * 4) % r->code.size;
+		uint32_t trap = trap_of(w->script.silicon, r->code.words[(pc - from) / 4]);
+
+		if (!trap)
+			continue;
+		wave_words_set_pc(&x->words, pc + (w->r_version < 12 ? 4 : 0));
+		stop_wave(r, a, x, trap, false);
+		return true;
+	}
+	return false;
+}
+
+static void run_wave(struct run *r, struct wave_actor *a, struct sim_wave *x)
+{
+	struct sim_waves *w = r->q->waves;
+	const struct wave_silicon *g = w->script.silicon;
+	bool step, loops;
+	uint64_t pc;
+
+	if (r->s->os->mem_read(r->p->tgid, x->at, &x->words, sizeof(x->words)))
 		return;
-	q->waves->saved = false;
-	for (size_t i = 0; i < q->waves->script.n; i++)
-		wave_actor_run(&q->waves->script.waves[i]);
+	if (wave_words_flag(g, &x->words, WAVE_HALT)) {
+		w->is_halted = true;
+		return;
+	}
+	step = wave_words_flag(g, &x->words, WAVE_SINGLE_STEP);
+	pc = wave_words_pc(&x->words);
+	loops = a->loop && pc - a->pc < a->loop;
+	if (meets_trap(r, a, x, loops && !step ? a->pc : pc, loops && !step ? a->loop : 4, pc))
+		return;
+	if (loops) {
+		a->at = (uint32_t)(pc - a->pc);
+		wave_actor_run(a);
+	}
+	wave_words_set_pc(&x->words, step ? pc + 4 : loops ? a->pc + a->at : pc);
+	if (step)
+		stop_wave(r, a, x, 0, true);
+}
+
+void sim_waves_run(struct sim *s, struct sim_process *p, struct sim_queue *q)
+{
+	struct run r = { .s = s, .p = p, .q = q };
+	struct sim_waves *w = q->waves;
+
+	if (!w || !w->saved || p->gone)
+		return;
+	w->saved = w->is_halted = false;
+	for (size_t i = 0; w->waves && i < w->script.n; i++)
+		run_wave(&r, &w->script.waves[i], &w->waves[i]);
+	if (r.raised)
+		sim_interrupt_queue(s, p, q, r.raised);
 }
 
 bool sim_waves_hold_packet(const struct sim_queue *q)
 {
+	if (q->waves && q->waves->is_halted)
+		return true;
 	for (size_t i = 0; i < sim_waves_count(q); i++)
 		if (!q->waves->script.waves[i].finishes)
 			return true;

@@ -3,7 +3,7 @@
  * Drives AMD's debugger library on one process, in the steps that its standard input asks for:
  *
  *	attach  events  objects  devices  queues  waves  stop-waves  run-waves  hold  release  watch
- *	unwatch  freeze  unfreeze  detach
+ *	unwatch  freeze  unfreeze  stop  list  write  resume  step  detach
  *
  * hold: no forward progress, so that queues stay suspended once they were looked at.
  * Each step ends with a line `ok STEP`, or `error STEP: call: status`; the library's messages go to
@@ -246,6 +246,134 @@ static void watch_remove(void)
 	GOOD(remove_watchpoint, watch);
 }
 
+/* Each wave, and each that is in that state. */
+static void each_wave(amd_dbgapi_wave_state_t in, void (*act)(amd_dbgapi_wave_id_t wave))
+{
+	amd_dbgapi_wave_id_t *ids = NULL;
+	size_t n = 0;
+
+	if (GOOD(process_wave_list, process, &n, &ids, NULL))
+		for (size_t i = 0; i < n; i++) {
+			amd_dbgapi_wave_state_t state = 0;
+
+			if (GOOD(wave_get_info, ids[i], AMD_DBGAPI_WAVE_INFO_STATE, sizeof(state), &state) &&
+			    (!in || state == in))
+				act(ids[i]);
+		}
+	free(ids);
+}
+
+/* Name and size of a register, if it is one of those that are looked at. */
+static bool is_shown(amd_dbgapi_register_id_t id, char ret_name[8], uint64_t *ret_size)
+{
+	char *name = NULL;
+	bool shown = GOOD(register_get_info, id, AMD_DBGAPI_REGISTER_INFO_NAME, sizeof(name), &name) &&
+		     (!strcmp(name, "s3") || !strcmp(name, "v2")) &&
+		     GOOD(register_get_info, id, AMD_DBGAPI_REGISTER_INFO_SIZE, sizeof(*ret_size), ret_size);
+
+	if (shown)
+		snprintf(ret_name, 8, "%s", name);
+	free(name);
+	return shown && *ret_size <= 256;
+}
+
+static void print_registers(amd_dbgapi_wave_id_t wave)
+{
+	amd_dbgapi_register_id_t *ids = NULL;
+	size_t n = 0;
+
+	if (GOOD(wave_register_list, wave, &n, &ids))
+		for (size_t i = 0; i < n; i++) {
+			uint8_t value[256];
+			uint64_t size;
+			char name[8];
+
+			if (!is_shown(ids[i], name, &size) || !GOOD(read_register, wave, ids[i], 0, size, value))
+				continue;
+			printf(" %s ", name);
+			for (uint64_t b = 0; b < size; b++)
+				printf("%02x", value[b]);
+		}
+	free(ids);
+}
+
+static void write_registers(amd_dbgapi_wave_id_t wave)
+{
+	amd_dbgapi_register_id_t *ids = NULL;
+	size_t n = 0;
+
+	if (GOOD(wave_register_list, wave, &n, &ids))
+		for (size_t i = 0; i < n; i++) {
+			uint8_t value[256];
+			uint64_t size;
+			char name[8];
+
+			memset(value, 0x33, sizeof(value));
+			if (is_shown(ids[i], name, &size))
+				GOOD(write_register, wave, ids[i], 0, size, value);
+		}
+	free(ids);
+}
+
+static void print_wave(amd_dbgapi_wave_id_t wave)
+{
+	amd_dbgapi_wave_state_t state = 0;
+	amd_dbgapi_wave_stop_reasons_t reasons = 0;
+	uint64_t pc = 0;
+
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_STATE, sizeof(state), &state);
+	printf("wave %" PRIu64 " ", wave.handle);
+	if (state != AMD_DBGAPI_WAVE_STATE_STOP) {
+		printf("runs\n");
+		return;
+	}
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_STOP_REASON, sizeof(reasons), &reasons);
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_PC, sizeof(pc), &pc);
+	printf("stopped %#x pc %#" PRIx64, (unsigned)reasons, pc);
+	print_registers(wave);
+	printf("\n");
+}
+
+static void list(void)
+{
+	each_wave(0, print_wave);
+}
+
+static void stop_wave(amd_dbgapi_wave_id_t wave)
+{
+	GOOD(wave_stop, wave);
+}
+
+static void stop(void)
+{
+	each_wave(AMD_DBGAPI_WAVE_STATE_RUN, stop_wave);
+}
+
+static void resume_wave(amd_dbgapi_wave_id_t wave)
+{
+	GOOD(wave_resume, wave, AMD_DBGAPI_RESUME_MODE_NORMAL, AMD_DBGAPI_EXCEPTION_NONE);
+}
+
+static void resume(void)
+{
+	each_wave(AMD_DBGAPI_WAVE_STATE_STOP, resume_wave);
+}
+
+static void step_wave(amd_dbgapi_wave_id_t wave)
+{
+	GOOD(wave_resume, wave, AMD_DBGAPI_RESUME_MODE_SINGLE_STEP, AMD_DBGAPI_EXCEPTION_NONE);
+}
+
+static void step_waves(void)
+{
+	each_wave(AMD_DBGAPI_WAVE_STATE_STOP, step_wave);
+}
+
+static void write_waves(void)
+{
+	each_wave(AMD_DBGAPI_WAVE_STATE_STOP, write_registers);
+}
+
 static void freeze(void)
 {
 	GOOD(process_freeze, process);
@@ -268,7 +396,8 @@ static const struct {
 	{ "attach", attach }, { "devices", devices }, { "queues", queues }, { "waves", waves },
 	{ "events", events }, { "objects", objects }, { "stop-waves", stop_waves }, { "run-waves", run_waves }, { "hold", hold },
 	{ "release", release }, { "watch", watch_set }, { "unwatch", watch_remove }, { "freeze", freeze },
-	{ "unfreeze", unfreeze }, { "detach", detach },
+	{ "unfreeze", unfreeze }, { "stop", stop }, { "list", list }, { "write", write_waves }, { "resume", resume },
+	{ "step", step_waves }, { "detach", detach },
 };
 
 static void step(const char *name)

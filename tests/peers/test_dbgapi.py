@@ -6,14 +6,16 @@ The library and everything below it come from Debian sid, into a tree of their o
 with that tree's own dynamic linker.  In a private mount namespace the simulator's file lies over /dev/kfd.
 """
 import pathlib
+import struct
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import STOP_MS, Scene, main, need_root, status, test, wait_until  # noqa: E402
+from harness import ROOT, STOP_MS, Scene, main, need_root, status, test, wait_until  # noqa: E402
 from peers import build_dbgapi  # noqa: E402
 
 AQL, HALT = 1, 1
+CODE = ROOT / "tests/data/codeobj"
 # A directory for devices of our own: the real /dev is shared with the whole machine.
 ENTER = ('set -e; mount -t tmpfs none "$1"; touch "$1/kfd" "$1/null"; mount --bind "$2" "$1/kfd"; '
          'mount --bind /dev/null "$1/null"; mount --move "$1" /dev; shift 2; exec "$@"')
@@ -195,6 +197,123 @@ def runtime_queues_and_objects_come_and_go():
         probe.step("detach")
         probe.end()
         assert our_view(s)["runtime"]["state"] == "disabled"
+
+
+# Code object, kernel.
+KERNELS = {"gfx90a": ("spin-gfx90a.co", "scale"), "gfx1030": ("spin-gfx1030-z.co", "scale"),
+           # Nothing is executed: what is there need only look like instructions.
+           "gfx942": ("spin-gfx90a.co", "scale"), "gfx1201": ("spin-gfx1030-z.co", "scale")}
+BREAKPOINT, STEPPED, MEMORY_VIOLATION = 1 << 0, 1 << 2, 1 << 13
+S_TRAP_1 = {"gfx90": 0xBF920001, "gfx94": 0xBF920001, "gfx10": 0xBF920001, "gfx11": 0xBF900001, "gfx12": 0xBF900001}
+
+
+def population(gfx, kind, what=""):
+    """A program with waves of that kind in a kernel."""
+    code, kernel = KERNELS[gfx]
+    return Scene(app=f"runtime ttmp; load {CODE / code}; queues 1; dispatch 0 {kernel} 4096 64; "
+                     f"waves 0 {kind} 4 {kernel}+0x20 group=2 vgprs=16 s3=0xdeadbeef v2=0x11111111 {what}; spin", gpus=gfx)
+
+
+def waves(probe):
+    """{id: words behind "stopped", or None}, after what happened was taken."""
+    probe.step("events")
+    found = {}
+    for line in probe.step("list"):
+        _, number, state, *words = line.split()
+        found[number] = (int(words[0], 16), int(words[2], 16), dict(zip(words[3::2], words[4::2]))) if state == "stopped" else None
+    return found
+
+
+def all_stopped(probe):
+    return wait_until(lambda: (w := waves(probe)) and None not in w.values() and w, "all waves are stopped")
+
+
+def stopped_written_stepped(gfx):
+    with population(gfx, "spin", "loop=8") as s:
+        probe = Probe(s, s.app.pid)
+        probe.step("attach")
+        first = waves(probe)
+        assert len(first) == 4 and not any(first.values()), first
+        # The same waves at every look.
+        assert waves(probe) == waves(probe) == first
+        probe.step("stop")
+        stopped = all_stopped(probe)
+        assert stopped.keys() == first.keys() and {w[0] for w in stopped.values()} == {0}, stopped
+        assert all(w[2]["s3"] == "efbeadde" for w in stopped.values()), stopped
+        # They stay where they are.
+        assert waves(probe) == stopped
+        probe.step("write")
+        written = waves(probe)
+        assert all(set("".join(w[2].values())) == {"3"} and len(w[2]) == 2 for w in written.values()), written
+        probe.step("step")
+        stepped = all_stopped(probe)
+        for i, (reasons, pc, registers) in stepped.items():
+            assert (reasons, pc, registers) == (STEPPED, stopped[i][1] + 4, written[i][2]), (stopped[i], stepped[i])
+        probe.step("resume")
+        assert not any(waves(probe).values())
+        probe.step("stop")
+        again = all_stopped(probe)
+        assert again.keys() == first.keys() and all(w[2] == written[i][2] for i, w in again.items()), again
+        probe.step("detach")
+        probe.end()
+        s.session = s.attach()
+        group = s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)["groups"]
+        assert {g["state"] for g in group} == {"running"}, group
+
+
+def planted_fault_stays(gfx):
+    with population(gfx, "memory") as s:
+        probe = Probe(s, s.app.pid)
+        probe.step("attach")
+        first = all_stopped(probe)
+        assert len(first) == 4 and all(w[0] & MEMORY_VIOLATION for w in first.values()), first
+        assert waves(probe) == waves(probe) == first
+        probe.step("detach")
+        probe.end()
+
+
+def trap_is_met(gfx):
+    """What a debugger does to set a breakpoint, with waves on their way to it."""
+    with population(gfx, "spin", "loop=8") as s:
+        probe = Probe(s, s.app.pid)
+        probe.step("attach")
+        first = waves(probe)
+        probe.step("stop")
+        place = min(w[1] for w in all_stopped(probe).values()) + 4
+        with open(f"/proc/{s.app.pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(place)
+            before = memory.read(4)
+            memory.seek(place)
+            memory.write(struct.pack("<I", S_TRAP_1[gfx[:5]]))
+            probe.step("resume")
+            met = all_stopped(probe)
+            # Such an old runtime's handler leaves them behind it.
+            assert met.keys() == first.keys() and {w[:2] for w in met.values()} == {(BREAKPOINT, place + 4)}, met
+            memory.seek(place)
+            memory.write(before)
+        probe.step("resume")
+        assert not any(waves(probe).values())
+        probe.step("detach")
+        probe.end()
+
+
+for gfx_ in KERNELS:
+    def trap_case(gfx=gfx_):
+        trap_is_met(gfx)
+
+    trap_case.__name__ = f"waves_of_{gfx_}_stop_at_a_trap"
+    test(trap_case)
+
+    def waves_case(gfx=gfx_):
+        stopped_written_stepped(gfx)
+
+    def fault_case(gfx=gfx_):
+        planted_fault_stays(gfx)
+
+    waves_case.__name__ = f"waves_of_{gfx_}_are_stopped_written_and_stepped"
+    fault_case.__name__ = f"a_fault_of_{gfx_}_is_the_same_at_the_second_look"
+    test(waves_case)
+    test(fault_case)
 
 
 @test
