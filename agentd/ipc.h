@@ -35,11 +35,14 @@
 #define IPC_FD_FRONT  5 /**< worker: the socket pair to front. */
 #define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target. */
 /**
- * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.  All zero as long as
- * there is nothing in the target that the kernel would not undo; spawn looks at no more than that.
+ * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.  Its first word is zero as
+ * long as there is nothing in the target that the kernel would not undo.  Its last one is spawn's own: not
+ * zero when the worker died and the target was seen to wait for its answer to RUNTIME_ENABLE; the rescue
+ * worker that gives the answer clears it.  Spawn looks at no more than those two.
  */
 #define IPC_FD_UNDO 7
 #define IPC_UNDO_BYTES 4096
+#define IPC_UNDO_ANSWER (IPC_UNDO_BYTES - sizeof(uint64_t))
 #define IPC_FD_EDITOR 6 /**< adapter: the editor's socket. */
 #define IPC_FD_EARLY  7 /**< adapter: sealed memory with what was read from it. */
 

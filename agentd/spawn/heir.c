@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/spawn/release.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -96,51 +97,16 @@ void heir_record_remove(const char *directory, const char *name)
 		unlinkat(dir, name, 0);
 }
 
-/* ------------------------------------------------------------------ taking over -------------- */
-
-/* The worker or rescuer that still works with a record; 0: none. */
-static pid_t holder(int record)
+static bool is_set(int record, off_t at)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	uint64_t word = 0;
 
-	if (fcntl(record, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
-		return 0;
-	return lock.l_pid;
+	return record >= 0 && pread(record, &word, sizeof(word), at) == sizeof(word) && word;
 }
 
-static void end_worker(int record, pid_t target, uint64_t grace)
+bool heir_record_owes(int record)
 {
-	uint64_t give_up = 0;
-	pid_t pid;
-
-	while ((pid = holder(record)) > 0) {
-		if (!give_up && !clock_left_ms(grace)) {
-			log_warning(
-				"worker %d for process %d does not end without its parent: killed",
-				(int)pid, (int)target);
-			kill(pid, SIGKILL);
-			give_up = clock_deadline_ms(DEATH_MS);
-		}
-		if (give_up && !clock_left_ms(give_up))
-			return;
-		poll(NULL, 0, POLL_MS);
-	}
-}
-
-static void look_after(const struct workers *w, int record, pid_t target)
-{
-	auto_close int pidfd = (int)syscall(SYS_pidfd_open, target, 0);
-	const struct worker dead = { .kind = IPC_KIND_SESSION, .target = target, .owner = getuid(),
-				     .target_pidfd = pidfd, .undo_fd = record };
-	pid_t child;
-
-	if (pidfd < 0)
-		return;
-	child = fork();
-	if (child == 0)
-		workers_look_after(w, &dead);
-	if (child > 0)
-		waitpid(child, NULL, 0);
+	return is_set(record, 0) || is_set(record, IPC_UNDO_ANSWER);
 }
 
 /* SPAWN.TARGET.NUMBER */
@@ -154,6 +120,98 @@ static bool parse_name(const char *name, pid_t *ret_spawn, pid_t *ret_target)
 	*ret_spawn = spawn;
 	*ret_target = target;
 	return true;
+}
+
+static bool owes_answer(int record)
+{
+	return is_set(record, IPC_UNDO_ANSWER);
+}
+
+static bool any_record(const char *directory, pid_t target, bool (*owes)(int record))
+{
+	int fd = open_directory(directory);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	bool found = false;
+
+	while (dir && !found && (e = readdir(dir))) {
+		auto_close int record = -1;
+		pid_t spawn, of;
+
+		if (!parse_name(e->d_name, &spawn, &of) || of != target)
+			continue;
+		record = openat(fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		found = owes(record);
+	}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+bool heir_owes(const char *directory, pid_t target)
+{
+	return any_record(directory, target, heir_record_owes);
+}
+
+int heir_owe_answer(const char *directory, pid_t target, int record)
+{
+	const uint64_t owed = 1;
+
+	/* It is one, however many were there when it was seen. */
+	if (record < 0 || any_record(directory, target, owes_answer))
+		return 0;
+	return pwrite(record, &owed, sizeof(owed), IPC_UNDO_ANSWER) < 0 ? -errno : 0;
+}
+
+/* ------------------------------------------------------------------ taking over -------------- */
+
+/* The worker or rescuer that still works with a record; 0: none. */
+static pid_t holder(int record)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(record, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return 0;
+	return lock.l_pid;
+}
+
+/* @return how it ended: IPC_HOW_STUCK when it had to be killed. */
+static enum ipc_how end_worker(int record, pid_t target, uint64_t grace)
+{
+	uint64_t give_up = 0;
+	pid_t pid;
+
+	while ((pid = holder(record)) > 0) {
+		if (!give_up && !clock_left_ms(grace)) {
+			log_warning(
+				"worker %d for process %d does not end without its parent: killed",
+				(int)pid, (int)target);
+			kill(pid, SIGKILL);
+			give_up = clock_deadline_ms(DEATH_MS);
+		}
+		if (give_up && !clock_left_ms(give_up))
+			break;
+		poll(NULL, 0, POLL_MS);
+	}
+	return give_up ? IPC_HOW_STUCK : IPC_HOW_DIED;
+}
+
+static void look_after(const struct workers *w, int record, pid_t target, enum ipc_how how)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, target, 0);
+	const struct worker dead = { .kind = IPC_KIND_SESSION, .target = target, .owner = getuid(),
+				     .target_pidfd = pidfd, .undo_fd = record, .how = how };
+	pid_t child;
+
+	if (pidfd < 0)
+		return;
+	child = fork();
+	if (child == 0)
+		workers_look_after(w, &dead);
+	if (child > 0)
+		waitpid(child, NULL, 0);
 }
 
 /* @param of  Leave the records of other agents alone; 0: all. */
@@ -172,8 +230,7 @@ static void take_over(const struct workers *w, int dir_fd, pid_t of)
 		record = openat(dir_fd, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 		if (record < 0)
 			continue;
-		end_worker(record, target, grace);
-		look_after(w, record, target);
+		look_after(w, record, target, end_worker(record, target, grace));
 		unlinkat(dir_fd, e->d_name, 0);
 	}
 	if (dir)
@@ -204,6 +261,37 @@ static void lock_and_take_over(const struct workers *w, pid_t of)
 void heir_take_over(const struct workers *w)
 {
 	lock_and_take_over(w, 0);
+}
+
+static _Noreturn void look_after_orphan(const struct workers *w, pid_t target)
+{
+	char name[WORKER_RECORD_NAME_MAX];
+	int record;
+
+	if (heir_record_create(w->records, target, name, &record) < 0)
+		_exit(1);
+	look_after(w, record, target, IPC_HOW_DIED);
+	heir_record_remove(w->records, name);
+	_exit(0);
+}
+
+void heir_release_leftovers(const struct workers *w)
+{
+	char path[PATH_MAX + 8];
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/proc", w->config->kfd_sysfs);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		uint64_t pid;
+
+		if (str_to_u64(d->d_name, 1, INT32_MAX, &pid) == 0 && release_waiting((pid_t)pid) > 0 &&
+		    fork() == 0)
+			look_after_orphan(w, (pid_t)pid);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 void heir_start(const struct workers *w)

@@ -13,6 +13,7 @@
  * heir as well, the next start of the agent does the same.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "agentd/spawn/workers.h"
@@ -26,9 +27,21 @@ int heir_record_create(const char *directory, pid_t target, char ret_name[WORKER
 		       int *ret_fd);
 /** The record is of no use any more; "" is allowed. */
 void heir_record_remove(const char *directory, const char *name);
+/** Is anything written in it?  @param record  -1: no. */
+bool heir_record_owes(int record);
+/** In any record of @p target: of a worker that died, or of one who looks after what others left? */
+bool heir_owes(const char *directory, pid_t target);
+/** Write in @p record (-1: nowhere) that @p target waits for an answer, unless another one says so. */
+int heir_owe_answer(const char *directory, pid_t target, int record);
 
 /** Do what an agent that was killed with its heir left undone.  Blocks as long as that takes. */
 void heir_take_over(const struct workers *w);
+
+/**
+ * Look after every GPU process that waits for a debugger and that nobody traces, record or not.  Does not
+ * wait: each has a child.
+ */
+void heir_release_leftovers(const struct workers *w);
 
 /** Fork the heir of the calling process.  Without one, the next start does its work. */
 void heir_start(const struct workers *w);

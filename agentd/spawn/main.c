@@ -33,7 +33,6 @@
 #include "agentd/spawn/hook_requests.h"
 #include "agentd/spawn/listen.h"
 #include "agentd/spawn/notify.h"
-#include "agentd/spawn/release.h"
 #include "agentd/spawn/rule_hooks.h"
 #include "agentd/spawn/rules.h"
 #include "agentd/spawn/watch.h"
@@ -347,14 +346,11 @@ static int start_front(struct spawn *s)
 /* In a child, because it may wait; workers are not ours yet, so it cannot meet one. */
 static void release_leftovers_of_others(struct spawn *s)
 {
-	int n;
-
 	if (fork() != 0)
 		return; /* a failed fork costs a target its wait for the next attach, no more */
+	close_range(STDERR_FILENO + 1, ~0u, 0);
 	alarm(LEFTOVERS_SECONDS_MAX);
-	n = release_leftovers(s->config.kfd_sysfs);
-	if (n > 0)
-		log_info("released %d thread(s) that waited for the answer of a dead debugger", n);
+	heir_release_leftovers(&s->workers);
 	_exit(0);
 }
 

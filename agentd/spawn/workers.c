@@ -31,6 +31,13 @@
 #define RELEASE_SECONDS_MAX 3
 #define RESCUE_MS	    10000
 #define RESCUE_SECONDS_MAX  20
+/* Who waits is given his answer, or stopped, within a second. */
+#define RESCUE_ANSWER_MS    150
+#define RESCUE_DEATH_MS	    1000
+/* One may be on his way in while the rescuer is on its way out. */
+#define RESCUES_MAX	    16
+#define RESCUE_PAUSE_MS	    50
+#define RESCUE_PAUSE_MS_MAX 3200
 #define WATCH_MS	    10000
 #define LOOK_MS		    5000
 
@@ -266,9 +273,9 @@ static bool authorise(struct workers *w, const struct access_peer *peer, pid_t p
 static bool is_being_rescued(const struct workers *w, pid_t target)
 {
 	for (const struct release *i = w->releases; i; i = i->next)
-		if (i->rescue && i->target == target)
+		if (i->target == target && heir_record_owes(i->undo_fd))
 			return true;
-	return false;
+	return heir_owes(w->records, target);
 }
 
 /* Who is told apart by it has a user of the same number elsewhere. */
@@ -622,21 +629,18 @@ void workers_signal(struct workers *w, int sig)
 }
 
 /* Front and workers must see the end of our sockets when we die, even while this child lives. */
-static void keep_only(int fd)
+static void keep_only(int a, int b /* or -1 */)
 {
-	close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
-	close_range((unsigned)fd + 1, ~0u, 0);
+	int low = b < 0 || a < b ? a : b, high = a < b ? b : a;
+
+	if (low > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	close_range((unsigned)high + 1, ~0u, 0);
 }
 
-static bool has_undo(const struct worker *k)
-{
-	uint64_t first = 0;
-
-	return k->undo_fd >= 0 && pread(k->undo_fd, &first, sizeof(first), 0) == sizeof(first) &&
-	       first;
-}
-
-/* In the child: what the worker wrote into the target is put right by another one. */
+/* In the child: what the worker wrote into the target, or owes it, is put right by another one. */
 static _Noreturn void exec_rescue(const struct workers *w, const struct worker *k)
 {
 	const struct ipc_start start = { .kind = IPC_KIND_RESCUE,
@@ -649,42 +653,91 @@ static _Noreturn void exec_rescue(const struct workers *w, const struct worker *
 	child_exec(w, k, &start, &agent, -1, -1);
 }
 
-/*
- * In the child, because it waits: free what the dead worker, and then the rescuer, may have left
- * blocked.  Neither may see that of every process, we do.
- */
-static _Noreturn void release_and_exit(const struct worker *k)
+static bool has_ended(pid_t pid, int ms, int *ret_status)
 {
-	int n;
+	auto_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	alarm(RELEASE_SECONDS_MAX);
-	n = release_handshake(k->target, k->target_pidfd);
-	if (n > 0)
-		log_info("process %d: released %d thread(s) waiting for an answer that nobody gives",
-			 (int)k->target, n);
-	else if (n < 0)
+	return fd >= 0 && poll(&p, 1, ms) == 1 && waitpid(pid, ret_status, 0) == pid;
+}
+
+/* @return whether that is done. */
+static bool rescue(const struct workers *w, const struct worker *dead, int ms)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0)
+		exec_rescue(w, dead);
+	if (pid < 0)
+		return false;
+	if (has_ended(pid, ms, &status))
+		return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	/* It traces the target: who waits there could not be stopped. */
+	kill(pid, SIGKILL);
+	has_ended(pid, RESCUE_DEATH_MS, &status);
+	return false;
+}
+
+/*
+ * Whether anybody waits neither the dead worker nor a rescuer may see of every process; we do.  The answer is
+ * noted before anything else can end the wait.
+ * @param looks  As for release_look().
+ */
+static bool owes_answer(const struct workers *w, const struct worker *dead, int looks)
+{
+	int n = release_look(dead->target, dead->target_pidfd, looks), r;
+
+	if (n < 0)
 		log_warning("process %d: whether it waits for a debugger cannot be seen: %s",
-			    (int)k->target, strerror(-n));
-	_exit(0);
+			    (int)dead->target, strerror(-n));
+	r = n > 0 ? heir_owe_answer(w->records, dead->target, dead->undo_fd) : 0;
+	if (r < 0)
+		log_warning("process %d: that it waits cannot be written down: %s",
+			    (int)dead->target, strerror(-r));
+	return n > 0;
+}
+
+static void stop_who_waits(const struct worker *dead)
+{
+	int n = release_stop(dead->target, dead->target_pidfd);
+
+	if (n > 0)
+		log_info("process %d: stopped %d thread(s) waiting for an answer that nobody gives",
+			 (int)dead->target, n);
 }
 
 _Noreturn void workers_look_after(const struct workers *w, const struct worker *dead)
 {
-	pid_t rescuer = has_undo(dead) ? fork() : -1;
+	bool owed = heir_record_owes(dead->undo_fd), waits = false, done = true;
 
-	if (rescuer == 0)
-		exec_rescue(w, dead);
-	keep_only(dead->target_pidfd);
+	keep_only(dead->target_pidfd, dead->undo_fd);
 	alarm(RESCUE_SECONDS_MAX + RELEASE_SECONDS_MAX);
-	while (rescuer > 0 && waitpid(rescuer, NULL, 0) < 0 && errno == EINTR)
-		;
-	release_and_exit(dead);
+	for (int i = 0; i < RESCUES_MAX && done; i++, owed = false) {
+		/* What is written down already does not wait for more than one look. */
+		waits = owes_answer(w, dead, owed ? 1 : RELEASE_LOOKS);
+		if (!waits && !owed)
+			break;
+		/* What was not written down a rescuer does not know of; where a worker hung, most of the time is over. */
+		done = heir_record_owes(dead->undo_fd) && (!waits || dead->how != IPC_HOW_STUCK) &&
+		       rescue(w, dead, waits ? RESCUE_ANSWER_MS : RESCUE_MS);
+	}
+	if (waits && !done)
+		stop_who_waits(dead);
+	for (int ms = RESCUE_PAUSE_MS; !done && heir_record_owes(dead->undo_fd) && ms <= RESCUE_PAUSE_MS_MAX;
+	     ms *= 2) {
+		poll(NULL, 0, ms);
+		done = rescue(w, dead, RESCUE_MS);
+	}
+	if (!done && heir_record_owes(dead->undo_fd))
+		log_error("process %d: what its dead worker owed it could not be given: it misses a fault, or waits at its next RUNTIME_ENABLE under a debugger",
+			  (int)dead->target);
+	_exit(0);
 }
 
 static void release_target(struct workers *w, struct worker *k)
 {
 	struct release *release = malloc(sizeof(*release));
-	bool rescue = has_undo(k);
 	pid_t pid = release ? fork() : -1;
 
 	if (pid == 0)
@@ -697,7 +750,7 @@ static void release_target(struct workers *w, struct worker *k)
 		return;
 	}
 	*release = (struct release){ .next = w->releases, .pid = pid, .target = k->target,
-				     .rescue = rescue };
+				     .undo_fd = TAKE_FD(k->undo_fd) };
 	memcpy(release->record, k->record, sizeof(release->record));
 	k->record[0] = '\0';
 	w->releases = release;
@@ -714,6 +767,8 @@ static void release_reaped(struct workers *w, pid_t pid)
 		return;
 	*link = found->next;
 	heir_record_remove(w->records, found->record);
+	if (found->undo_fd >= 0)
+		close(found->undo_fd);
 	free(found);
 }
 
@@ -766,7 +821,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
-	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || has_undo(k)))
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || heir_record_owes(k->undo_fd)))
 		release_target(w, k);
 	free_worker(w, k);
 	return true;

@@ -43,7 +43,7 @@ struct worker {
 struct release {
 	struct release *next;
 	pid_t pid, target;
-	bool rescue; /**< Undoes what is written down; nobody else may attach meanwhile. */
+	int undo_fd; /**< While it is not empty nobody else may attach; -1: none. */
 	char record[WORKER_RECORD_NAME_MAX];
 };
 

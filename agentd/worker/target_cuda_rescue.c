@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-_Static_assert(sizeof(struct cudbgshim_undo) <= IPC_UNDO_BYTES, "the record fits");
+_Static_assert(sizeof(struct cudbgshim_undo) <= IPC_UNDO_ANSWER, "the record fits");
 
 static int rescue(const struct worker_options *o, const struct access_target *facts,
 		  struct cudbgshim_undo *undo)

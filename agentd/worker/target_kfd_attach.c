@@ -245,8 +245,8 @@ static int probe(struct target_kfd *k, struct agent_err *err)
 }
 
 /*
- * Between our last look and DISABLE the target may have entered RUNTIME_ENABLE.  It then waits
- * until a signal stop; we do not stop threads, spawn does that, and may also look where we may not.
+ * Between our last look and DISABLE the target may have entered RUNTIME_ENABLE.  It then waits for the
+ * answer of another session; spawn has that given, and may also look where we may not.
  */
 static bool kfd_needs_nudge(struct target *t)
 {
@@ -280,7 +280,7 @@ static int answer_left(struct target_kfd *k, struct agent_err *err)
 {
 	int r = 0;
 
-	for (; r == 0 && k->n_left; k->n_left--) {
+	for (unsigned i = 0; r == 0 && i < k->n_left; i++) {
 		r = kfd_send_handshake(k, err);
 		if (r == 0)
 			log_info("process %d: answered a wait that another debugger left behind",

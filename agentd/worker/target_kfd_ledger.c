@@ -76,3 +76,8 @@ void kfd_ledger_strike(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_
 	if (is_empty(l))
 		publish(&l->magic, 0);
 }
+
+void kfd_ledger_answered(struct kfd_ledger *l)
+{
+	publish(&l->answer, 0);
+}

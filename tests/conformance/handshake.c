@@ -119,6 +119,58 @@ CONFORMANCE(stale_retry_mark)
 	TEST_EQ(target_reply(&t, PATIENCE_MS), 0);
 }
 
+/* An event comes, and the call waits for its answer: nothing of what was before is left. */
+static void check_fresh_handshake(struct target *t, struct dbg *d, const char *command)
+{
+	dbg_bytes(d);
+	target_send(t, command);
+	TEST_EQ(dbg_byte_comes(d), true);
+	TEST_EQ(dbg_query(d, RUNTIME_MASK), 0);
+	TEST_EQ(target_reply(t, 60), -ETIMEDOUT);
+	TEST_EQ(dbg_send(d, RUNTIME_MASK, 0, 0), 0);
+	TEST_EQ(target_reply(t, PATIENCE_MS), 0);
+}
+
+/* One answer, given ahead by a session of its own, is what the call that meets the mark needs. */
+CONFORMANCE(an_answer_ahead_makes_up_for_a_stale_retry_mark)
+{
+	struct target t;
+	struct dbg d;
+
+	if (!blocked(&t, &d))
+		return;
+	TEST_EQ(dbg_disable(&d), 0);
+	TEST_EQ(stop(t.pid), true);
+	TEST_EQ(ptrace(PTRACE_CONT, t.pid, NULL, NULL), 0);
+	TEST_EQ(target_reply(&t, PATIENCE_MS), 0);
+	TEST_EQ(dbg_enable(&d, RUNTIME_MASK), 0);
+	TEST_EQ(dbg_send(&d, RUNTIME_MASK, 0, 0), 0);
+	TEST_EQ(dbg_disable(&d), 0);
+	dbg_bytes(&d);
+	TEST_EQ(dbg_enable(&d, RUNTIME_MASK), 0);
+	TEST_EQ(target_command(&t, "runtime off"), 0);
+	TEST_EQ(dbg_bytes(&d), 0);
+	TEST_EQ(dbg_query(&d, 0), -EAGAIN);
+	check_fresh_handshake(&t, &d, "runtime on");
+}
+
+/* Answered by the next session instead of stopped: no mark stays. */
+CONFORMANCE(an_answer_of_the_next_session_leaves_no_mark)
+{
+	struct target t;
+	struct dbg d;
+
+	if (!blocked(&t, &d))
+		return;
+	TEST_EQ(dbg_disable(&d), 0);
+	TEST_EQ(dbg_enable(&d, RUNTIME_MASK), 0);
+	TEST_EQ(dbg_send(&d, RUNTIME_MASK, 0, 0), 0);
+	TEST_EQ(target_reply(&t, PATIENCE_MS), 0);
+	TEST_EQ(dbg_disable(&d), 0);
+	TEST_EQ(dbg_enable(&d, RUNTIME_MASK), 0);
+	check_fresh_handshake(&t, &d, "runtime off");
+}
+
 struct debugger {
 	pid_t target;
 	int ready;

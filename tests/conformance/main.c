@@ -39,6 +39,8 @@
 	X(disable_does_not_release_the_handshake)						\
 	X(a_new_session_can_release_the_handshake)						\
 	X(stale_retry_mark)									\
+	X(an_answer_ahead_makes_up_for_a_stale_retry_mark)					\
+	X(an_answer_of_the_next_session_leaves_no_mark)						\
 	X(debugger_death_does_not_release_the_handshake)					\
 	X(a_surplus_send_is_remembered)								\
 	X(dbg_fd_kinds)										\

@@ -40,4 +40,19 @@ static void a_full_record_stays_whole(void)
 	kfd_ledger_close(NULL);
 }
 
-TEST_SUITE(worker_kfd_ledger, TEST(notes_are_struck_out), TEST(a_full_record_stays_whole));
+/* Faults and the answer are struck out on their own; spawn looks at both words. */
+static void an_answer_is_struck_out(void)
+{
+	static struct kfd_ledger l = { .answer = 1 };
+
+	kfd_ledger_note(&l, true, 0, 1);
+	kfd_ledger_answered(&l);
+	TEST_EQ(l.answer, 0);
+	TEST_EQ(l.magic, KFD_LEDGER_MAGIC);
+	l.answer = 1;
+	kfd_ledger_strike(&l, true, 0, 1);
+	TEST_EQ(l.magic, 0);
+	TEST_EQ(l.answer, 1);
+}
+
+TEST_SUITE(worker_kfd_ledger, TEST(an_answer_is_struck_out), TEST(notes_are_struck_out), TEST(a_full_record_stays_whole));
