@@ -103,10 +103,9 @@ int kfd_hw_error(struct target_kfd *k, int r, const char *op, struct agent_err *
 /**
  * What the target waits for failed as often as it was tried: end the session as lost, for that is the
  * stronger way to let it go.
- * @param err  Not NULL: what it failed with.
+ * @param op  For kfd_error(); NULL: @p err tells already what failed.
+ * @return r.
  */
-void kfd_end_as_lost(struct target_kfd *k, const struct agent_err *err);
-/** kfd_error(), and that. */
 int kfd_give_up(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err);
 /** For hardware commands: the runtime must be enabled. */
@@ -117,12 +116,6 @@ int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err
  * @return 0, or negative with @p err.
  */
 int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
-/** While undoing: these mean that there is nothing left to undo. */
-static inline bool kfd_is_undone(int r)
-{
-	/* EPERM: the runtime went off, which reset the hardware side (kfd.md 3.18). */
-	return r == -ESRCH || r == -EINVAL || r == -EPERM;
-}
 
 /* target_kfd_attach.c */
 

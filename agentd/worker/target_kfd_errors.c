@@ -122,25 +122,19 @@ int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err
 	return kfd_hw_error(k, r, op, err);
 }
 
-void kfd_end_as_lost(struct target_kfd *k, const struct agent_err *err)
-{
-	if (k->t.ended)
-		return;
-	log_error("process %d: %s, %d times: the session ends, so that the kernel lets it go",
-		  (int)k->t.facts.pid, err->message, KFD_TRIES);
-	k->t.ended = true;
-	k->t.end_reason = RPC_END_REASON_LOST;
-}
-
 int kfd_give_up(struct target_kfd *k, int r, const char *op, struct agent_err *err)
 {
 	struct agent_err unread = { 0 };
 
 	if (!err)
 		err = &unread;
-	r = kfd_error(k, r, op, err);
-	kfd_end_as_lost(k, err);
-	return r;
+	if (op)
+		kfd_error(k, r, op, err);
+	if (k->t.ended)
+		return r;
+	log_error("process %d: %s, %d times: the session ends, so that the kernel lets it go",
+		  (int)k->t.facts.pid, err->message, KFD_TRIES);
+	return target_undo_failed(&k->t, r);
 }
 
 int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)

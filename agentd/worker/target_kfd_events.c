@@ -102,8 +102,8 @@ int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err)
 	struct kfdtrap_runtime_info info;
 	int r = kfdtrap_query_runtime_info(k->kt, true, &info);
 
-	if (r < 0 && r != -ENODATA && !kfd_is_undone(r))
-		kfd_error(k, r, "KFD QUERY_EXCEPTION_INFO", err);
+	if (r < 0 && r != -ENODATA)
+		kfd_undo_error(k, r, "KFD QUERY_EXCEPTION_INFO", err);
 	if (r == 0)
 		k->handshake_open = true;
 	if (!k->handshake_open || r == -ESRCH)
@@ -395,7 +395,7 @@ int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err 
 		r = next(k, ret, err);
 	}
 	if (r < 0)
-		kfd_end_as_lost(k, err);
+		kfd_give_up(k, r, NULL, err);
 	return r;
 }
 
