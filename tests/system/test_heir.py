@@ -15,7 +15,8 @@ USER = 1000
 
 
 def heir_of(agentd):
-    return next(p for p in children(agentd.pid) if status(p).get("Name") == "gpu-agent-heir")
+    """A child of the agent that takes that name soon after it was forked."""
+    return wait_until(lambda: [p for p in children(agentd.pid) if status(p).get("Name") == "gpu-agent-heir"], "heir")[0]
 
 
 def ended(pid):

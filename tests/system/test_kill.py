@@ -9,7 +9,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import STOP_MS, RpcError, Scene, at_once, kill_agent, main, status, test, wait_until  # noqa: E402
+from harness import (STOP_MS, RpcError, Scene, at_once, children, kill_agent, main, status, test,  # noqa: E402
+                     wait_until)
 
 
 def attached(s):
@@ -260,6 +261,37 @@ def stuck_worker_ends_without_spawn():
         wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "the worker hangs")
         os.kill(s.agentd.pid, signal.SIGKILL)
         wait_until(lambda: not pathlib.Path(f"/proc/{worker}/exe").exists(), "the worker ends", patience=15)
+        s.control("release")
+        wait_until(lambda: healthy(s), "target healthy")
+        assert_moving(s)
+
+
+@test
+def a_worker_that_hangs_in_its_last_undo_is_killed_in_time():
+    """Nobody asks for anything any more: what ends it is the deadline of that undo."""
+    with Scene(gpus="gfx942") as s:
+        attached(s)
+        s.control("block disable")
+        s.clients.pop().close()
+        at_once(lambda: not s.target_state()["enabled"] and status(s.app.pid)["TracerPid"] == "0", "free")
+        s.control("release")
+        assert_moving(s)
+
+
+@test
+def a_worker_that_hangs_ends_by_its_own_alarm_when_nobody_else_is_left():
+    """Neither spawn nor its heir are there to kill it."""
+    with Scene(gpus="gfx942") as s:
+        attached(s)
+        worker, = s.worker_pids()
+        heir, = wait_until(lambda: [p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-heir"],
+                           "heir")
+        os.kill(heir, signal.SIGKILL)
+        s.control("block disable")
+        s.clients.pop().close()
+        wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "the worker hangs")
+        os.kill(s.agentd.pid, signal.SIGKILL)
+        wait_until(lambda: not pathlib.Path(f"/proc/{worker}/exe").exists(), "the worker ends", patience=5)
         s.control("release")
         wait_until(lambda: healthy(s), "target healthy")
         assert_moving(s)
