@@ -132,6 +132,7 @@ enum ipc_note_kind {
 	IPC_NOTE_RELEASE,   /**< value: worker id whose process no rule is to watch any more. */
 	IPC_NOTE_DROPPED,   /**< What the last IPC_DROP brought is closed on front's side. */
 	IPC_NOTE_PONG,	    /**< value: number of the ping. */
+	IPC_NOTE_OWED,	    /**< From spawn: a process did not get what a dead worker owed it. */
 };
 
 struct ipc_start {

@@ -142,6 +142,9 @@ static int print_status(struct ctl *c, const struct answers *a)
 	out_fmt(line(c, "connections"), "%u\n", a->status.connections);
 	out_fmt(line(c, "requests"), "%" PRIu64 "\n", a->status.requests);
 	out_fmt(line(c, "sessions"), "%u\n", a->status.sessions);
+	if (a->status.owed)
+		out_fmt(line(c, "owed"), "%" PRIu64 " time%s a process did not get a fault or an answer: see the log\n",
+			a->status.owed, a->status.owed == 1 ? "" : "s");
 	print_suspended(c, &a->status);
 	if (a->sessions.n_sessions) {
 		out_char(o, '\n');

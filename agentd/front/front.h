@@ -91,6 +91,7 @@ struct front {
 	uint64_t started_ns;
 	pid_t daemon_pid; /**< spawn, the process that a service manager knows. */
 	uint64_t n_requests;
+	uint64_t n_owed; /**< IPC_NOTE_OWED */
 };
 
 #endif /* FRONT_H */

@@ -85,6 +85,7 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.connections = f->n_conns,
 		.sessions = f->n_sessions,
 		.requests = f->n_requests,
+		.owed = f->n_owed,
 		.user_mode = f->user_mode,
 		.has_rules = all,
 		.rules = rules,

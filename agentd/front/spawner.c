@@ -329,6 +329,7 @@ static int receive(struct front *f)
 		struct ipc_limits limits;
 		struct ipc_closer closer;
 		struct ipc_ping ping;
+		struct ipc_note note;
 	} m;
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds;
@@ -363,6 +364,9 @@ static int receive(struct front *f)
 		closing_received(f, &m.closer);
 	} else if ((size_t)n == sizeof(m.ping) && m.type == IPC_PING && !n_fds) {
 		spawner_note(f, IPC_NOTE_PONG, m.ping.number);
+	} else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE &&
+		   m.note.kind == IPC_NOTE_OWED && !n_fds) {
+		f->n_owed++;
 	} else {
 		return -EPROTO;
 	}

@@ -485,6 +485,15 @@ static void found(void *ctx, pid_t pid, enum ipc_vendor vendor)
 		watches_found(&s->watches, pid, vendor);
 }
 
+static void left_owed(void *ctx)
+{
+	struct spawn *s = ctx;
+	const struct ipc_note m = { .type = IPC_NOTE, .kind = IPC_NOTE_OWED };
+
+	if (s->front_sock >= 0)
+		send_front(s, &m, sizeof(m), -1);
+}
+
 static void hook_asked(void *ctx, const struct worker *k, const struct ipc_fault *fault,
 		       int document_fd)
 {
@@ -910,6 +919,7 @@ static int run(struct spawn *s)
 					   .send = send_hooked, .ctx = s };
 	s->workers.on_found = found;
 	s->workers.on_hook = hook_asked;
+	s->workers.on_owed = left_owed;
 	s->workers.ctx = s;
 	s->watches.workers = &s->workers;
 	s->watches.rules = &s->watch_rules;

@@ -36,6 +36,7 @@
 #define RESCUE_DEATH_MS	    1000
 /* One may be on his way in while the rescuer is on its way out. */
 #define RESCUES_MAX	    16
+#define EXIT_OWED	    1
 #define RESCUE_PAUSE_MS	    50
 #define RESCUE_PAUSE_MS_MAX 3200
 #define WATCH_MS	    10000
@@ -729,10 +730,11 @@ _Noreturn void workers_look_after(const struct workers *w, const struct worker *
 		poll(NULL, 0, ms);
 		done = rescue(w, dead, RESCUE_MS);
 	}
-	if (!done && heir_record_owes(dead->undo_fd))
-		log_error("process %d: what its dead worker owed it could not be given: it misses a fault, or waits at its next RUNTIME_ENABLE under a debugger",
-			  (int)dead->target);
-	_exit(0);
+	if (done || !heir_record_owes(dead->undo_fd))
+		_exit(0);
+	log_error("process %d: what its dead worker owed it could not be given: it misses a fault, or waits at its next RUNTIME_ENABLE under a debugger",
+		  (int)dead->target);
+	_exit(EXIT_OWED);
 }
 
 static void release_target(struct workers *w, struct worker *k)
@@ -756,7 +758,7 @@ static void release_target(struct workers *w, struct worker *k)
 	w->releases = release;
 }
 
-static void release_reaped(struct workers *w, pid_t pid)
+static void release_reaped(struct workers *w, pid_t pid, int status)
 {
 	struct release **link = &w->releases, *found;
 
@@ -766,6 +768,8 @@ static void release_reaped(struct workers *w, pid_t pid)
 	if (!found)
 		return;
 	*link = found->next;
+	if (WIFEXITED(status) ? WEXITSTATUS(status) == EXIT_OWED : heir_record_owes(found->undo_fd))
+		w->on_owed(w->ctx);
 	heir_record_remove(w->records, found->record);
 	if (found->undo_fd >= 0)
 		close(found->undo_fd);
@@ -807,7 +811,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		link = &(*link)->next;
 	k = *link;
 	if (!k) {
-		release_reaped(w, pid);
+		release_reaped(w, pid, wait_status);
 		return false;
 	}
 	*link = k->next;
@@ -842,5 +846,5 @@ void workers_deinit(struct workers *w)
 		free_worker(w, k);
 	}
 	while (w->releases)
-		release_reaped(w, w->releases->pid);
+		release_reaped(w, w->releases->pid, 0);
 }

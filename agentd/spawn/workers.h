@@ -66,6 +66,8 @@ struct workers {
 	/** A session worker has something for the hook of its rule. */
 	void (*on_hook)(void *ctx, const struct worker *worker, const struct ipc_fault *fault,
 			int document_fd);
+	/** A process did not get what a dead worker owed it. */
+	void (*on_owed)(void *ctx);
 	void *ctx;
 };
 

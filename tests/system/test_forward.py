@@ -62,6 +62,23 @@ def a_send_that_keeps_failing_ends_the_session_and_is_made_by_the_rescue():
 
 
 @test
+def a_fault_that_can_never_be_sent_is_counted():
+    """Nobody can give it to the application: whoever asks for the state of the agent is told so."""
+    with Scene(gpus="gfx942") as s:
+        queue = subscribed(s)
+        s.control("errno send EIO 1000000")
+        s.raise_queue(queue, "wave_trap")
+        assert s.rpc.notification("session.ended")["reason"] == "lost"
+        assert s.rpc.call("agent.status")["owed"] == 0, "it is still tried"
+        assert s.rpc.error("session.attach", pid=s.app.pid).name == "busy"
+        wait_until(lambda: s.rpc.call("agent.status")["owed"] == 1, "it is counted")
+        assert "owed        1 time a process" in s.ctl("status").stdout
+        assert s.app_status().faults == 0
+        s.control("release")
+        s.attach()
+
+
+@test
 def held_faults_whose_send_fails_reach_the_application():
     """At the end of the session, each once: what was sent is not sent again with what was not."""
     for failures in (1, 4, 7):
