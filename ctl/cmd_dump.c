@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base64.h"
@@ -36,7 +37,7 @@ static const struct argv_option options[] = {
 	{ "full", 0, ARGV_FLAG, &full, NULL, "all memory of the process" },
 	{ "unified", 0, ARGV_FLAG, &unified, NULL,
 	  "the host's threads and stacks too, each stopped for a moment (AMD)" },
-	{ "estimate", 0, ARGV_FLAG, &estimate, NULL, "only say how large it would be at most" },
+	{ "estimate", 0, ARGV_FLAG, &estimate, NULL, "only say about how large it would be" },
 	{ "compress", 0, ARGV_STRING, &compress, "zstd", "compress the file" },
 	{ "layout", 0, ARGV_STRING, &layout, "NAME",
 	  "records as drivers of an older branch write them (CUDA): r400 for cuda-gdb 11.8" },
@@ -54,6 +55,7 @@ struct dump {
 	struct rpc_core_begin_result core;
 	struct out begin; /* that result as the agent sent it */
 	uint64_t lost;
+	uint64_t disk_bytes; /* that the file takes: less than it holds when compressed, or with holes */
 
 	int signal_fd, signo;
 	bool tell, terminal, told;
@@ -303,6 +305,13 @@ static int copy_core(struct dump *d)
 	return r < 0 || d->signo ? r : finish_file(d);
 }
 
+static void measure(struct dump *d)
+{
+	struct stat st;
+
+	d->disk_bytes = fstat(d->file.fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
 static int copy(struct dump *d)
 {
 	int r;
@@ -313,6 +322,7 @@ static int copy(struct dump *d)
 		fprintf(stderr, "\r\033[K");
 	if (r < 0 || d->signo)
 		return r;
+	measure(d);
 	r = corefile_file_commit(&d->file, d->path != d->default_name);
 	return r < 0 ? ctl_fail(d->c, -r, d->path) : 0;
 }
@@ -396,6 +406,8 @@ static int print_json(struct dump *d)
 		out_str(&o, "null");
 	else
 		out_json_str(&o, d->path, strlen(d->path));
+	if (!estimate)
+		out_fmt(&o, ",\"disk_bytes\":%" PRIu64, d->disk_bytes);
 	out_fmt(&o, ",\"lost_bytes\":%" PRIu64 ",\"core\":", d->lost);
 	out_bytes(&o, d->begin.data, d->begin.size);
 	out_char(&o, '}');
@@ -411,8 +423,17 @@ static int print(struct dump *d)
 		return print_json(d);
 	if (!estimate)
 		text_escape(o, d->path, strlen(d->path));
-	out_str(o, estimate ? "at most " : ": ");
+	/* What lanes of a CUDA device hold is known only when they stop. */
+	if (estimate)
+		out_str(o, d->c->session.vendor == RPC_VENDOR_NVIDIA ? "at most " : "about ");
+	else
+		out_str(o, ": ");
 	text_size(o, d->core.bytes);
+	if (!estimate && d->disk_bytes < d->core.bytes) {
+		out_str(o, ", ");
+		text_size(o, d->disk_bytes);
+		out_str(o, " on disk");
+	}
 	if (!estimate)
 		out_fmt(o, ", %u waves, queues stopped for %" PRIu64 " us", d->core.wave_count,
 			d->core.stopped_us);

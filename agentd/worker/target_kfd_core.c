@@ -71,19 +71,44 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 	return r;
 }
 
-/* What would be copied at most, without stopping anything. */
-static void estimate_waves(struct kfd_core *c, const struct target_waves_from *from)
+/* AQL packets are taken in order: a queue that has taken all of them long ago may still have waves of the last. */
+static bool never_had_work(const struct target_queue *q)
 {
+	return q->has_write_index && !q->write_index;
+}
+
+/*
+ * What is likely to be copied, without stopping anything.  The waves of all queues of a device share its
+ * registers, for which one whole save area is enough: that is counted once, for queues that have
+ * not been suspended yet.
+ */
+static void estimate_device(struct kfd_core *c, const struct target_waves_from *from,
+			    const struct target_device *device)
+{
+	bool whole = false;
+
 	for (size_t i = 0; i < from->n_queues; i++) {
 		const struct target_queue *q = &from->queues[i];
 
-		for (size_t d = 0; d < from->n_devices; d++)
-			if (from->devices[d].gpu_id == q->gpu_id)
-				kfd_core_add(c, q->save_area,
-					     (uint64_t)q->save_area_bytes *
-						     device_dies(&from->devices[d]));
+		if (q->gpu_id != device->gpu_id)
+			continue;
 		kfd_core_add(c, q->ring_base, q->ring_bytes);
+		for (uint64_t die = 0; die < device_dies(device); die++) {
+			uint64_t area = q->save_area + die * q->save_area_bytes;
+			uint64_t size = kfd_core_likely_size(c, area, q->save_area_bytes);
+
+			if (size == q->save_area_bytes && (whole || never_had_work(q)))
+				size = 0;
+			kfd_core_add(c, area, size ? size : 1);
+		}
+		whole = whole || kfd_core_likely_size(c, q->save_area, q->save_area_bytes) == q->save_area_bytes;
 	}
+}
+
+static void estimate_waves(struct kfd_core *c, const struct target_waves_from *from)
+{
+	for (size_t d = 0; d < from->n_devices; d++)
+		estimate_device(c, from, &from->devices[d]);
 }
 
 /* ------------------------------------------------------------------ what is read later ------- */

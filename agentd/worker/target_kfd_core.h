@@ -94,6 +94,11 @@ void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint
 
 /** The pages of a range, without those that are there already: to be read later. */
 void kfd_core_add(struct kfd_core *c, uint64_t address, uint64_t size);
+/**
+ * Of the save area of one die, at most @p size: what its queue left there when it was last suspended, and a
+ * quarter more; all, if it never was; 0, if it had no waves.
+ */
+uint64_t kfd_core_likely_size(const struct kfd_core *c, uint64_t area, uint64_t size);
 /** Room for what the queues' waves can have saved, as far as possible in memory already. */
 void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from);
 /** What was not needed of it goes back. */

@@ -128,8 +128,7 @@ void kfd_core_add_copy(struct kfd_core *c, uint64_t address, uint64_t size, uint
 
 /* ------------------------------------------------------------------ room --------------------- */
 
-/* Of one save area: what its queue left there when it was last suspended, and a quarter more; all, if it never was. */
-static uint64_t likely_size(const struct kfd_core *c, uint64_t area, uint64_t size)
+uint64_t kfd_core_likely_size(const struct kfd_core *c, uint64_t area, uint64_t size)
 {
 	struct kfdtrap_wave_header h;
 	uint8_t bytes[KFDTRAP_WAVE_HEADER_SIZE];
@@ -139,7 +138,10 @@ static uint64_t likely_size(const struct kfd_core *c, uint64_t area, uint64_t si
 	    kfdtrap_wave_header_parse(bytes, size, &h) != KFDTRAP_WAVE_OK)
 		return size;
 	last = (uint64_t)h.control_stack_size + h.wave_state_size;
-	return !last || last + last / 4 > size ? size : page_up(last + last / 4);
+	/* The kernel writes the offsets when it suspends the queue, also when that has no waves. */
+	if (!last)
+		return h.wave_state_offset ? 0 : size;
+	return last + last / 4 > size ? size : page_up(last + last / 4);
 }
 
 /* What fits all, and what is likely to be enough. */
@@ -158,8 +160,13 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 		*ret_all += dies * page_up(q->save_area_bytes) + rest +
 			    PACKETS_MAX * (page_up(KERNARG_BYTES) + PAGE_BYTES);
 		*ret_likely += rest;
-		for (uint64_t d = 0; d < dies; d++)
-			*ret_likely += likely_size(c, q->save_area + d * q->save_area_bytes, q->save_area_bytes);
+		for (uint64_t d = 0; d < dies; d++) {
+			uint64_t size = kfd_core_likely_size(c, q->save_area + d * q->save_area_bytes,
+							     q->save_area_bytes);
+
+			/* One that had no waves may have any number now. */
+			*ret_likely += size ? size : q->save_area_bytes;
+		}
 	}
 	if (*ret_all > KFD_CORE_COPIED_MAX)
 		*ret_all = KFD_CORE_COPIED_MAX;
