@@ -229,22 +229,6 @@ static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 }
 
 /*
- * Is there a session already, or no GPU context at all?  ENABLE would tell as well, but even a
- * refused ENABLE makes us the recorded debugger, and our exit would then end the
- * session of whoever has it; and ENABLE makes a context where there is none.
- */
-static int probe(struct target_kfd *k, struct agent_err *err)
-{
-	struct kfdtrap_event e;
-	int r = kfdtrap_query_debug_event(k->kt, 0, &e);
-
-	if (r >= 0)
-		return kfd_enable_error(k, -EALREADY, err);
-	/* EINVAL: no session, as it should be.  Other refusals are repeated by ENABLE. */
-	return r == -ESRCH ? kfd_enable_error(k, r, err) : 0;
-}
-
-/*
  * Between our last look and DISABLE the target may have entered RUNTIME_ENABLE.  It then waits for the
  * answer of another session; spawn has that given, and may also look where we may not.
  */
@@ -298,9 +282,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 	uint32_t ticket;
 	size_t n;
 
-	r = probe(k, err);
-	if (r == 0)
-		r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
+	r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
 	if (r < 0)
 		return r;
 	/* A datagram-like pair: a pipe without reader would kill the target. */
@@ -313,7 +295,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 	t->event_fd = pair[0];
 	/* Who wrote is one more thing to know; kfd_subscribe() does without where it must. */
 	setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
-	r = kfdtrap_enable(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
+	r = kfdtrap_attach(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
 	close(pair[1]);
 	if (r < 0) {
 		undo_drop(&t->undo, ticket);

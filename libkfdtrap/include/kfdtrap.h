@@ -8,7 +8,7 @@
  * and above it the GPU topology that the kernel publishes in sysfs.
  *
  * No policy, no logging, no exit: what needs two commands belongs to the caller.  The exceptions
- * are named where they are: kfdtrap_enable() cleans up after one kernel bug, and the `_alloc`
+ * are named where they are: kfdtrap_enable() cleans up after one kernel bug, kfdtrap_attach() asks first, and the `_alloc`
  * snapshots repeat until everything fits.
  *
  * Context: every command of a session must be issued by the one thread that did the ptrace attach
@@ -314,6 +314,12 @@ KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
  * @param dbg_fd      Gets one byte per event; the kernel keeps its own reference.  Must be
  *                    writable and non-blocking, best one end of an AF_UNIX SOCK_SEQPACKET pair:
  *                    the kernel checks nothing, and a pipe without reader can kill the target.
+ * Only for a target that is known to have no session: an ENABLE that is answered with EALREADY makes
+ * the caller the recorded debugger all the same, and the one that has the session gets EPERM from then on.
+ * Worse, when the target's descriptor of the device has survived an exec, or its old context a second open,
+ * the end of a session that was begun so has been seen to end in a general protection fault of the kernel (6.12.107,
+ * kfd_process_wq_release()).  kfdtrap_attach() asks first.
+ *
  * @return 0;
  *         -EALREADY (DIFF: EINVAL promised) a session is on already, maybe the target's own,
  *         -ENODEV a GPU of the target is too old, which spoils the whole session,
@@ -323,6 +329,14 @@ KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
  *         6.12.111 leave the session on after EFAULT; it has been disabled again here.
  */
 KFDTRAP_API int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
+			       struct kfdtrap_runtime_info *ret_info);
+
+/**
+ * Commands 11 and 0: begin debugging unless somebody does so already, or the target does not use the
+ * device, of which ENABLE would make it a user.
+ * @return as kfdtrap_enable(), but -EALREADY leaves the other session alone; -ESRCH from the first of them.
+ */
+KFDTRAP_API int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 			       struct kfdtrap_runtime_info *ret_info);
 
 /**
@@ -499,14 +513,14 @@ KFDTRAP_API int kfdtrap_get_queue_snapshot(struct kfdtrap *kt, uint64_t clear, v
 					   uint32_t *ret_entry_size);
 
 /**
- * Command 14 as the kernel has it; like kfdtrap_get_queue_snapshot() but there is no counting
- * form: the kernel refuses a NULL buffer and a count of 0.
+ * Command 14 as the kernel has it; like kfdtrap_get_queue_snapshot(), but the kernel refuses a NULL
+ * buffer: capacity 0 with any other one counts, and writes and clears nothing.
  *
  * Read each node's sysfs `properties` once before (kfdtrap_topology_create() does): the kernel
  * fills in the watch-point bits of `capability` only when somebody reads that file.
  *
- * @return 0; -EINVAL also: NULL buf, capacity 0, entry_size 0 (refused here), or a GPU vanished
- *         half-way; -EFAULT.
+ * @return 0; -EINVAL also: NULL buf, entry_size 0 (refused here), or a GPU vanished half-way;
+ *         -EFAULT.
  */
 KFDTRAP_API int kfdtrap_get_device_snapshot(struct kfdtrap *kt, uint64_t clear, void *buf,
 					    size_t capacity, uint32_t entry_size, size_t *ret_n,
@@ -522,7 +536,7 @@ KFDTRAP_API int kfdtrap_queue_snapshot(struct kfdtrap *kt, uint64_t clear,
 				       struct kfdtrap_queue *queues, size_t capacity,
 				       size_t *ret_n);
 
-/** Command 14 into records; capacity must not be 0.  As kfdtrap_queue_snapshot(). */
+/** Command 14 into records; @p devices must not be NULL.  As kfdtrap_queue_snapshot(). */
 KFDTRAP_API int kfdtrap_device_snapshot(struct kfdtrap *kt, uint64_t clear,
 					struct kfdtrap_device *devices, size_t capacity,
 					size_t *ret_n);

@@ -129,6 +129,18 @@ int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 	return 0;
 }
 
+int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
+		   struct kfdtrap_runtime_info *ret_info)
+{
+	struct kfdtrap_event event;
+	int r = kfdtrap_query_debug_event(kt, 0, &event);
+
+	if (r >= 0)
+		return -EALREADY;
+	/* EINVAL: no session, as it should be.  Other refusals are repeated by ENABLE. */
+	return r == -ESRCH ? r : kfdtrap_enable(kt, exceptions, dbg_fd, ret_info);
+}
+
 int kfdtrap_disable(struct kfdtrap *kt)
 {
 	struct kfdabi_dbg_args args = { 0 };

@@ -103,7 +103,7 @@ int kfdtrap_get_queue_snapshot(struct kfdtrap *kt, uint64_t clear, void *buf, si
 int kfdtrap_get_device_snapshot(struct kfdtrap *kt, uint64_t clear, void *buf, size_t capacity,
 				uint32_t entry_size, size_t *ret_n, uint32_t *ret_entry_size)
 {
-	if (!buf || capacity == 0 || entry_size == 0)
+	if (!buf || entry_size == 0)
 		return -EINVAL;
 	return snapshot_call(kt, KFDABI_DBG_GET_DEVICE_SNAPSHOT, clear, buf, capacity, entry_size,
 			     ret_n, ret_entry_size);

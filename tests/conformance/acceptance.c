@@ -329,6 +329,10 @@ CONFORMANCE(acc09_snapshot_strides)
 	queue_strides(&d);
 	TEST_EQ(dbg_devices(&d, 0, NULL, 0, 120), -EINVAL);
 	TEST_EQ(dbg_devices(&d, 0, NULL, 2, 120), -EINVAL);
+	memset(e, 0x5a, sizeof(e));
+	TEST_EQ(dbg_devices(&d, ~UINT64_C(0), e, 0, 120), 0);
+	TEST_EQ(d.a.device_snapshot.num_devices, 2);
+	TEST_EQ(e[0].gpu_id, 0x5a5a5a5a);
 	TEST_EQ(dbg_devices(&d, 0, e, 2, sizeof(e[0])), 0);
 	TEST_EQ(d.a.device_snapshot.num_devices, 2);
 	TEST_EQ(d.a.device_snapshot.entry_size, 120);

@@ -369,6 +369,8 @@ static void common_answers(struct dbg *d)
 		TEST_ROW_EQ(size, d->a.queue_snapshot.entry_size, size < 64 ? size : 64);
 	}
 	TEST_EQ(dbg_devices(d, 0, NULL, 0, 120), -EINVAL);
+	TEST_EQ(dbg_devices(d, 0, buf, 0, 120), 0);
+	TEST_EQ(d->a.device_snapshot.num_devices, 0);
 	TEST_EQ(dbg_devices(d, 0, buf, 4, 8), 0);
 	TEST_EQ(d->a.device_snapshot.entry_size, 8);
 	TEST_EQ(dbg_devices(d, 0, buf, 4, 512), 0);

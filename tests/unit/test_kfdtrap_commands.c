@@ -50,6 +50,48 @@ static void enable_disables_after_fault(void)
 	TEST_EQ(info.state, 77);
 }
 
+static struct {
+	int query_errno; /* 0: there is an event, so there is a session */
+	unsigned queries, enables;
+} other;
+
+static int attach_ioctl(int fd, unsigned long req, void *arg)
+{
+	struct kfdabi_dbg_args *args = arg;
+
+	if (args->op == KFDABI_DBG_QUERY_DEBUG_EVENT) {
+		other.queries++;
+		errno = other.query_errno;
+		return other.query_errno ? -1 : 0;
+	}
+	TEST_EQ(args->op, KFDABI_DBG_ENABLE);
+	other.enables++;
+	answer_info(args);
+	return 0;
+}
+
+/* An ENABLE would take the session from who has it, whatever it answers. */
+static void attach_asks_before_it_enables(void)
+{
+	static const struct kfdtrap_sys sys = { .ioctl = attach_ioctl };
+	static const struct {
+		int query_errno, want;
+		unsigned enables;
+	} rows[] = { { 0, -EALREADY, 0 }, { EAGAIN, -EALREADY, 0 }, { ESRCH, -ESRCH, 0 }, { EINVAL, 0, 1 }, { EPERM, 0, 1 } };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct kfdtrap_runtime_info info = { .state = 77 };
+		auto_kfdtrap struct kfdtrap *kt = NULL;
+
+		other = (typeof(other)){ .query_errno = rows[i].query_errno };
+		TEST_EQ_FATAL(kfdtrap_create(FAKE_FD, FAKE_PID, &sys, &kt), 0);
+		TEST_ROW_EQ(i, kfdtrap_attach(kt, 4, 11, &info), rows[i].want);
+		TEST_ROW_EQ(i, other.queries, 1);
+		TEST_ROW_EQ(i, other.enables, rows[i].enables);
+		TEST_ROW_EQ(i, info.state, rows[i].enables ? KFDTRAP_RUNTIME_ENABLED : 77);
+	}
+}
+
 static void answer_short_info(struct kfdabi_dbg_args *args)
 {
 	if (args->op == KFDABI_DBG_ENABLE)
@@ -465,7 +507,7 @@ static void names_cover_exactly_the_known_codes(void)
 	kfdtrap_gfx_name(UINT32_MAX, gfx, sizeof(gfx));
 }
 
-TEST_SUITE(kfdtrap_commands, TEST(enable_sends_mask_and_fd), TEST(enable_disables_after_fault),
+TEST_SUITE(kfdtrap_commands, TEST(enable_sends_mask_and_fd), TEST(enable_disables_after_fault), TEST(attach_asks_before_it_enables),
 	   TEST(enable_refuses_short_runtime_info), TEST(steering_commands_send_their_arguments),
 	   TEST(override_returns_previous_and_supported),
 	   TEST(refused_override_and_flags_say_what_holds), TEST(flags_return_previous),

@@ -129,12 +129,17 @@ static void counting_is_for_queues_only(void)
 	TEST_EQ(kfdtrap_queue_snapshot(kt, 0, NULL, 0, &n), 0);
 	TEST_EQ(n, 5);
 	n = 77;
+	TEST_EQ(kfdtrap_get_device_snapshot(kt, 0, &device, 0, 64, &n, NULL), 0);
+	TEST_EQ(n, 5);
+	n = 77;
+	TEST_EQ(kfdtrap_device_snapshot(kt, 0, &device, 0, &n), 0);
+	TEST_EQ(n, 5);
+	n = 77;
 	TEST_EQ(kfdtrap_get_queue_snapshot(kt, 0, NULL, 1, 64, &n, NULL), -EINVAL);
 	TEST_EQ(kfdtrap_get_queue_snapshot(kt, 0, NULL, 0, 0, &n, NULL), -EINVAL);
 	TEST_EQ(kfdtrap_get_device_snapshot(kt, 0, NULL, 0, 64, &n, NULL), -EINVAL);
-	TEST_EQ(kfdtrap_get_device_snapshot(kt, 0, &device, 0, 64, &n, NULL), -EINVAL);
 	TEST_EQ(kfdtrap_get_device_snapshot(kt, 0, &device, 1, 0, &n, NULL), -EINVAL);
-	TEST_EQ(kfdtrap_device_snapshot(kt, 0, &device, 0, &n), -EINVAL);
+	TEST_EQ(kfdtrap_device_snapshot(kt, 0, NULL, 0, &n), -EINVAL);
 	TEST_EQ(kfdtrap_get_queue_snapshot(kt, 0, &device, (size_t)UINT32_MAX + 1, 64, &n, NULL),
 		-EINVAL);
 	TEST_EQ(n, 77);
