@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -35,7 +36,9 @@ def owner_looks_at_own_process():
         assert doc["runtime"]["r_version"] == 9 and not doc["runtime"]["ttmp_setup"], doc
         assert doc["queues"] == [] and doc["devices"] == [] and doc["complete"], doc
         assert doc["interface_version"] == "1.17" and doc["stopped_us"] == 0, doc
-        assert "queue" in output(agent.ctl("snapshot", target.pid, user=USER))
+        page = output(agent.ctl("snapshot", target.pid, user=USER))
+        assert re.search(rf"^process +{target.pid}  ", page, re.M) and re.search(r"  devices 0  queues 0  waves 0$", page, re.M), page
+        assert re.search(rf"^runtime +enabled  r_debug {target.r_debug:#x}  version 9$", page, re.M), page
         assert target.free()
 
 
@@ -66,7 +69,8 @@ def per_user_daemon():
     try:
         scope.write_text("0", encoding="ascii")
         with Agent(user=USER) as agent, Target("open", "on") as target:
-            assert "enabled" in output(agent.ctl("snapshot", target.pid, "-j", user=USER))
+            doc = json.loads(output(agent.ctl("snapshot", target.pid, "-j", user=USER)))
+            assert doc["process"]["pid"] == target.pid and doc["runtime"]["state"] == "enabled" and doc["complete"], doc
             assert target.free()
             scope.write_text("1", encoding="ascii")
             done = agent.ctl("snapshot", target.pid, user=USER)

@@ -21,6 +21,7 @@
 
 #define RUNTIME_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_PROCESS_RUNTIME)
 #define ANSWER_MS    10000
+#define SILENT_MS 300
 #define UNKNOWN_GPU  4711u
 
 DEFINE_AUTO(struct kfdtrap_topology *, kfdtrap_topology_destroy);
@@ -86,6 +87,14 @@ static bool answer(struct scene *s, const char *word, int base, long long *ret)
 	*space = '\0';
 	*ret = strtoll(space + 1, NULL, base);
 	return !strcmp(line, word);
+}
+
+/* For as long as it would take a program that does not wait many times over. */
+static bool is_silent(struct scene *s)
+{
+	struct pollfd p = { .fd = fileno(s->out), .events = POLLIN };
+
+	return poll(&p, 1, SILENT_MS) == 0;
 }
 
 static void say(struct scene *s, const char *word)
@@ -330,6 +339,7 @@ static void handshake(void)
 		TEST_ROW_EQ(i, s.info.r_debug, on ? s.r_debug : 0);
 		TEST_ROW_EQ(i, kfdtrap_query_debug_event(s.kt, 0, &event), 0);
 		check_hardware(&s, on ? 0 : -EPERM);
+		TEST_ROW_EQ(i, is_silent(&s), true);
 		TEST_ROW_EQ(i, kfdtrap_send_runtime_event(s.kt, RUNTIME_MASK, KFDTRAP_ID_NONE,
 							  KFDTRAP_ID_NONE),
 			    0);
