@@ -31,6 +31,8 @@ PARTS = HERE / "vscode"
 PICTURES = ROOT / "build/editors"
 DRIVE_SECONDS = 280
 STOP_IDLE_S = 8
+NO_PID = 4194304
+FAULT = 0x7f00dead0000
 SETTINGS = {
     "security.workspace.trust.enabled": False, "workbench.startupEditor": "none", "telemetry.telemetryLevel": "off",
     "update.mode": "none", "extensions.autoUpdate": False, "extensions.autoCheckUpdates": False,
@@ -40,6 +42,7 @@ SETTINGS = {
 LAUNCH = [
     {"type": "gpu-agent", "request": "attach", "name": "GPU process", "pid": "${command:PickProcess}"},
     {"type": "gpu-agent", "request": "attach", "name": "GPU core", "coreFile": "${workspaceFolder}/../core"},
+    {"type": "gpu-agent", "request": "attach", "name": "GPU gone", "pid": NO_PID},
 ]
 
 
@@ -241,8 +244,14 @@ def check_screen(seen, pc):
     assert has_row(seen["console"], "8 waves in 2 groups", "6 x spin"), seen["console"]
     assert int(seen["consolePc"][-1], 16) == pc, seen["consolePc"]
     assert has_row(seen["running"], "2 x scale", "Running") and has_row(seen["running"], "6 x spin", "Running"), seen["running"]
+    assert has_row(seen["pausedAtFault"], "6 x spin", "Paused"), seen["pausedAtFault"]
     assert has_row(seen["paused"], "6 x spin", "Paused"), seen["paused"]
+    assert "Memory violation on the device" in seen["deviceFault"] and hex(FAULT) in seen["deviceFault"], seen["deviceFault"]
     assert seen["notifications"] == [], seen["notifications"]
+    dialog, = seen["dialogs"]
+    # What was under way may still fade.
+    told = [text for text in seen["inVain"] if text != "Attaching to the GPU process"]
+    assert str(NO_PID) in dialog and told == [], (dialog, told)
     assert any("No GPU agent listens on" in text for text in seen["without"]), seen["without"]
 
 
@@ -260,9 +269,12 @@ def check_wire(wire, s, pc):
     assert attach["arguments"]["pid"] == str(s.app.pid), attach
     bad = [m for m in wire.messages if m["type"] == "response" and not m["success"] and m["message"] != "cancelled"]
     assert not bad, bad
-    first, last = wire.events("stopped")
+    first, *others, last = wire.events("stopped")
     assert (first["reason"], first["allThreadsStopped"]) == ("exception", False), first
-    assert last["allThreadsStopped"], last
+    assert len(others) == 2 and all(stopped["allThreadsStopped"] for stopped in (*others, last)), (others, last)
+    assert last["reason"] == "exception" and hex(FAULT) in last["text"], last
+    filters, = wire.requests("setExceptionBreakpoints")
+    assert set(filters["arguments"]["filters"]) == {"memory", "illegal", "math", "assert", "queue", "device"}, filters
     assert len(wire.requests("exceptionInfo")) >= 1 and wire.requests("continue") and wire.requests("pause")
     lines = wire.answer("disassemble", instructionOffset=-200, instructionCount=400)["instructions"]
     assert len(lines) == 400 and int(lines[200]["address"], 16) == pc, len(lines)
@@ -291,9 +303,14 @@ def a_session_in_vs_code():
         assert dump.returncode == 0, dump.stderr
         editor = Editor(s, modules, vsix)
         url = editor.start(s, place)
+
+        def running():
+            s.control("memory-info fixed")
+            s.control(f"fault {s.app.pid} {s.state()['gpus'][0]['gpu_id']} {FAULT:#x} not-present")
+
         with traced(other.pid):
-            seen = drive("session", s, chromium, modules, url)
-        wire, core = editor.sessions()
+            seen = drive("session", s, chromium, modules, url, running=running)
+        wire, _, core = editor.sessions()
         pc = int(wire.answer("stackTrace", threadId=1)["stackFrames"][0]["instructionPointerReference"], 16)
         check_picker(seen, s, other)
         check_screen(seen, pc)
@@ -332,6 +349,8 @@ def an_abandoned_tab_lets_the_gpu_run():
             print(f"  the queues run again {time.monotonic() - begun:.1f} s after the tab was lost")
 
         seen = drive("abandoned", s, chromium, modules, editor.start(s, place), open=hold, paused=paused, lost=lost)
+        assert has_row(seen["held"], "keeps 2 queues suspended") and not has_row(seen["held"], "Running"), seen["held"]
+        assert has_row(seen["heldContinue"], f"process {os.getpid()} (user {os.getuid()})"), seen["heldContinue"]
         assert has_row(seen["control"], "This session controls the GPU process"), seen["control"]
         wire, = editor.sessions()
         assert not wire.exits, "the adapter lives: it has let the GPU run by itself"

@@ -18,6 +18,7 @@ const CALL_STACK = ".debug-call-stack .monaco-list-row";
 const VARIABLES = ".debug-variables .monaco-list-row";
 const DISASSEMBLY = ".disassembly-view .monaco-list-row";
 const CONSOLE = ".repl .monaco-list-row";
+const NOTICE = ".notification-list-item-message";
 const PICKER = ".quick-input-widget .monaco-list-row";
 
 const seen = {};
@@ -134,6 +135,24 @@ async function debugConsole() {
 	await shoot("console");
 }
 
+// Waves stand still, queues run: the editor's own Pause is not there.
+async function pauseAtFault() {
+	await page.locator(".debug-toolbar .action-label[aria-label^=\"Pause the GPU\"]").click();
+	seen.pausedAtFault = await rows(CALL_STACK, /6 x spin.*Paused/);
+	await page.locator(".debug-toolbar .action-label[aria-label^=\"Pause the GPU\"]").waitFor({ state: "hidden" });
+}
+
+// No wave shows it.  The box is in the source, which must not lie behind the instructions.
+async function deviceFault() {
+	await page.locator(".tab", { hasText: source }).click();
+	await page.keyboard.press("F5");
+	await rows(CALL_STACK, /scale.*Running/);
+	await meet("running");
+	await rows(CALL_STACK, /Paused on exception/);
+	await page.locator(".exception-widget").waitFor();
+	seen.deviceFault = await page.locator(".exception-widget").textContent();
+}
+
 async function pauseAndContinue() {
 	await page.keyboard.press("F5");
 	seen.running = await rows(CALL_STACK, /scale.*Running/);
@@ -148,7 +167,18 @@ async function leave() {
 
 async function stop() {
 	await leave();
-	seen.notifications = await texts(".notification-list-item-message");
+	seen.notifications = await texts(NOTICE);
+}
+
+// The cause, and nothing else: no notice that a session is over which has never begun.
+async function attachInVain() {
+	await command("Debug: Select and Start Debugging");
+	await row(PICKER, "GPU gone").click();
+	await page.locator(".monaco-dialog-box").waitFor();
+	seen.dialogs = await texts(".monaco-dialog-box .dialog-message-row");
+	await page.keyboard.press("Escape");
+	await page.locator(".monaco-dialog-box").waitFor({ state: "hidden" });
+	seen.inVain = await texts(NOTICE);
 }
 
 async function openCore() {
@@ -165,7 +195,7 @@ async function withoutAgent() {
 	fs.renameSync(socket, `${socket}.away`);
 	try {
 		await page.locator(".statusbar-item a", { hasText: "GPU agent" }).click();
-		seen.without = await rows(".notification-list-item-message", "GPU agent");
+		seen.without = await rows(NOTICE, "GPU agent");
 		await openCore();
 	} finally {
 		fs.renameSync(`${socket}.away`, socket);
@@ -180,7 +210,9 @@ async function attachToHeld() {
 		await page.keyboard.press("F5");
 		await page.locator(".debug-toolbar").waitFor({ timeout: 5000 });
 	});
-	await rows(CONSOLE, "Attached to process");
+	seen.held = await rows(CALL_STACK, "keeps 2 queues suspended");
+	await page.keyboard.press("F5");
+	seen.heldContinue = await rows(NOTICE, "keeps 2 queues suspended");
 }
 
 async function takeControl() {
@@ -201,8 +233,8 @@ async function pauseAndLoseTab() {
 }
 
 const STORIES = {
-	session: [openWorkbench, lookAtPicker, attach, registers, disassembly, debugConsole, pauseAndContinue, stop,
-		withoutAgent],
+	session: [openWorkbench, lookAtPicker, attach, registers, disassembly, debugConsole, pauseAtFault, pauseAndContinue,
+		deviceFault, stop, attachInVain, withoutAgent],
 	abandoned: [openWorkbench, attachToHeld, takeControl, pauseAndLoseTab],
 };
 
