@@ -175,6 +175,7 @@ void dap_session_begin(struct dap *d)
 	d->may_cancel = d->cancel = false;
 	if (r < 0) {
 		dap_explain(d, &err);
+		dap_progress_end(d, NULL);
 		if (!dap_session_answer(d, &err) && !d->leave && !d->eof)
 			say_failure(d, "attach", &err);
 		session_over(d);
