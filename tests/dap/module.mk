@@ -1,5 +1,6 @@
 # The debug adapter, by a client of our own and by Microsoft's.
 system_tests += tests/dap/test_dap.py
+system_tests += tests/dap/test_dap_control.py
 system_tests += tests/dap/test_dap_exceptions.py
 system_tests += tests/dap/test_dap_socket.py
 system_tests += tests/dap/test_dap_core.py
