@@ -47,9 +47,10 @@ static bool is_too_short(const struct judge *j)
 	return j->c->interval_us < COMPARE_INTERVAL_MIN_US;
 }
 
-static bool is_compute(const struct rpc_queue *q)
+static bool can_have_waves(const struct rpc_queue *q)
 {
-	return q->type == RPC_QUEUE_TYPE_COMPUTE || q->type == RPC_QUEUE_TYPE_COMPUTE_AQL;
+	return q->type == RPC_QUEUE_TYPE_COMPUTE || q->type == RPC_QUEUE_TYPE_COMPUTE_AQL ||
+	       q->type == RPC_QUEUE_TYPE_CONTEXT;
 }
 
 /* Has this group waves of the queue? */
@@ -72,18 +73,16 @@ static bool tells_dispatch(const struct rpc_group *g, const struct rpc_queue *q)
 
 /* ------------------------------------------------------------------ packets ------------------ */
 
-static bool took_packets(const struct rpc_queue_change *q)
-{
-	return q->has_read_before && q->has_read_after && q->read_after > q->read_before;
-}
-
 static bool find_packets(struct judge *j)
 {
-	uint64_t taken = j->q->read_after - j->q->read_before;
+	const struct rpc_queue_change *q = j->q;
+	uint64_t taken = q->read_after - q->read_before;
 
-	if (!took_packets(j->q))
+	if (!q->has_read_before || !q->has_read_after || !taken)
 		return false;
-	/* Other queues count words or bytes. */
+	/* Other queues count words or bytes, from the beginning of their ring. */
+	if (j->is->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->read_after < q->read_before)
+		return false;
 	if (j->is->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
 		out_fmt(&j->evidence, "queue %u took %" PRIu64 " packet%s in ", j->is->queue_id, taken,
 			taken == 1 ? "" : "s");
@@ -111,6 +110,8 @@ static bool concerns(const char *missing, const struct rpc_queue *q)
 {
 	if (is_harmless(missing))
 		return false;
+	if (str_starts_with(missing, "queue ") && strstr(missing, ": the dispatch of "))
+		return false;
 	if (str_starts_with(missing, "queue "))
 		return strtoul(missing + strlen("queue "), NULL, 10) == q->queue_id;
 	if (str_starts_with(missing, "device "))
@@ -124,7 +125,8 @@ static const char *decisive_missing(const struct rpc_gpu_snapshot_result *s, con
 	for (size_t i = 0; i < s->n_missing; i++)
 		if (q ? concerns(s->missing[i], q) : !is_harmless(s->missing[i]))
 			return s->missing[i];
-	return s->budget_exceeded ? "the stop budget was used up" : NULL;
+	/* What it did not suffice for has an entry. */
+	return s->budget_exceeded && !s->n_missing ? "the stop budget was used up" : NULL;
 }
 
 static void tell_incomplete(struct judge *j, const char *first, const char *second)
@@ -146,7 +148,7 @@ static bool find_incomplete(struct judge *j)
 /* Only queues that can have waves need to be looked at. */
 static bool is_unseen(const struct rpc_queue *q)
 {
-	return q && is_compute(q) && !q->has_waves_digest;
+	return q && can_have_waves(q) && !q->has_waves_digest;
 }
 
 static bool find_unknown(struct judge *j)
@@ -161,13 +163,15 @@ static bool find_unknown(struct judge *j)
 	return true;
 }
 
-/* What stands still because a debugger holds it is not hung. */
+/* What stands still because a debugger holds it is not hung; nor is what it let go only just now. */
 static bool find_suspended(struct judge *j)
 {
-	if (!j->is->suspended || !is_compute(j->is))
+	bool was = j->was && j->was->suspended;
+
+	if (!can_have_waves(j->is) || (!was && !j->is->suspended))
 		return false;
-	out_fmt(&j->evidence, "queue %u is suspended under a lease and cannot move",
-		j->is->queue_id);
+	out_fmt(&j->evidence, "queue %u %s suspended under a lease and %s move", j->is->queue_id,
+		j->is->suspended ? "is" : "was", j->is->suspended ? "cannot" : "could not");
 	return true;
 }
 
@@ -484,25 +488,46 @@ static bool goes_on(const struct rpc_queue_change *q)
 	return q->has_verdict && (q->verdict == RPC_PROGRESS_PROGRESSING || q->verdict == RPC_PROGRESS_SLOW);
 }
 
-/*
- * Packets may wait for another queue, behind a barrier or for room on the device: that is hung only
- * when no other queue goes on.
- */
-static void pardon_waiting(struct judge *j)
+/* It is not known to stand still: its waves were not seen, or somebody holds them. */
+static bool may_go_on(const struct judge *j, size_t i)
+{
+	const struct rpc_queue_change *q = &j->c->queues[i];
+
+	return i < j->after->n_queues && q->verdict == RPC_PROGRESS_UNKNOWN &&
+	       (!q->has_waves_after || q->waves_after || j->after->queues[i].suspended);
+}
+
+/* The queue that another one may wait for: one that goes on, or else one of which that is not known. */
+static const struct rpc_queue_change *find_other(const struct judge *j)
 {
 	const struct rpc_queue_change *other = NULL;
 
-	for (size_t i = 0; i < j->c->n_queues; i++)
-		if (!other && goes_on(&j->c->queues[i]))
+	for (size_t i = 0; i < j->c->n_queues; i++) {
+		if (goes_on(&j->c->queues[i]))
+			return &j->c->queues[i];
+		if (!other && may_go_on(j, i))
 			other = &j->c->queues[i];
+	}
+	return other;
+}
+
+/*
+ * Packets may wait for another queue, behind a barrier or for room on the device: that is hung only
+ * when all others are known to stand still.
+ */
+static void pardon_waiting(struct judge *j)
+{
+	const struct rpc_queue_change *other = find_other(j);
+
 	for (size_t i = 0; other && i < j->c->n_queues; i++) {
 		struct rpc_queue_change *q = &j->c->queues[i];
 
 		if (!q->has_verdict || q->verdict != RPC_PROGRESS_HUNG || q->waves_after)
 			continue;
 		q->verdict = RPC_PROGRESS_UNKNOWN;
-		q->evidence = rpc_arena_printf(j->arena, "%s; they may wait for queue %u, which goes on",
-					       q->evidence, other->queue_id);
+		q->evidence = rpc_arena_printf(j->arena, "%s; they may wait for queue %u, which %s",
+					       q->evidence, other->queue_id,
+					       goes_on(other) ? "goes on" : "may go on");
 	}
 }
 

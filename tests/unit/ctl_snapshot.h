@@ -27,8 +27,8 @@ static inline void snapshot_add_queue(struct snapshot_build *b, const char *word
 	struct rpc_queue *q = &b->queues[b->s.n_queues++];
 	unsigned id;
 	unsigned long long read, write;
-	char held = 0;
-	int n = sscanf(word, "q%u:%llu/%llu%c", &id, &read, &write, &held);
+	char kind = word[strlen(word) - 1];
+	int n = sscanf(word, "q%u:%llu/%llu", &id, &read, &write);
 
 	*q = (struct rpc_queue){ .gpu_id = 7, .type = RPC_QUEUE_TYPE_COMPUTE_AQL };
 	if (n < 3)
@@ -40,9 +40,11 @@ static inline void snapshot_add_queue(struct snapshot_build *b, const char *word
 		q->read_index = read;
 		q->write_index = write;
 	}
-	q->suspended = held == 's';
-	if (held == 'c')
+	q->suspended = kind == 's' || kind == 'X';
+	if (kind == 'c')
 		q->type = RPC_QUEUE_TYPE_SDMA;
+	if (kind == 'x' || kind == 'X')
+		q->type = RPC_QUEUE_TYPE_CONTEXT;
 }
 
 static inline void snapshot_add_group(struct snapshot_build *b, const char *word)
@@ -98,7 +100,7 @@ static inline void snapshot_count_waves(struct snapshot_build *b, bool seen)
 
 /**
  * @param text  Words: `q0:5/12` queue 0 with read and write index, `q0:5/12s` suspended, `q0:5/12c` of a
- *              copy engine, `q0:?` unknown indices; `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of
+ *              copy engine, `q0:?` unknown indices, `q0:?x` a CUDA context, `q0:?X` suspended; `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of
  *              queue 0, `!` behind it: faulting; `unseen` nobody
  *              looked at waves; `missing=TEXT` up to the end.
  */

@@ -224,6 +224,34 @@ static void each_queue_has_a_verdict(void)
 		{ "q0:5/12s q1:5/12 g100:8@0/5", "q0:5/12s q1:9/12 g100:8@0/5", false, RPC_PROGRESS_UNKNOWN,
 		  { RPC_PROGRESS_UNKNOWN, RPC_PROGRESS_PROGRESSING },
 		  "queue 0 is suspended under a lease and cannot move; progressing: queue 1" },
+		/* What may wait for a queue that was not seen, or that somebody holds, is not hung. */
+		{ "q0:5/12 q1:10/90c unseen", "q0:5/12 q1:10/90c unseen", false, RPC_PROGRESS_UNKNOWN,
+		  { RPC_PROGRESS_UNKNOWN, RPC_PROGRESS_UNKNOWN },
+		  "the earlier snapshot did not look at the waves of queue 0, and it took no packet; 80 packets of "
+		  "queue 1 waited for 2.0 s and no wave ran; they may wait for queue 0, which may go on" },
+		{ "q0:5/12s q1:10/90c g100:8@0/5", "q0:5/12s q1:10/90c g100:8@0/5", false, RPC_PROGRESS_UNKNOWN,
+		  { RPC_PROGRESS_UNKNOWN, RPC_PROGRESS_UNKNOWN },
+		  "queue 0 is suspended under a lease and cannot move; 80 packets of queue 1 waited for 2.0 s and "
+		  "no wave ran; they may wait for queue 0, which may go on" },
+		{ "q0:5/12 q1:5/5", "q0:5/12 q1:5/9", false, RPC_PROGRESS_HUNG,
+		  { RPC_PROGRESS_HUNG, RPC_PROGRESS_UNKNOWN },
+		  "7 packets of queue 0 waited for 2.0 s and no wave ran; unknown: queue 1" },
+		/* It ran for a moment only. */
+		{ "q0:5/12s g100:8@0/5", "q0:5/12 g100:8@0/5", false, RPC_PROGRESS_UNKNOWN,
+		  { RPC_PROGRESS_UNKNOWN }, "queue 0 was suspended under a lease and could not move" },
+		/* The ring begins anew. */
+		{ "q0:90/95c", "q0:10/95c", false, RPC_PROGRESS_PROGRESSING, { RPC_PROGRESS_PROGRESSING },
+		  "queue 0 moved on in 2.0 s" },
+		{ "q0:5/12 g100:8@0/5", "q0:5/12 g100:8@0/5 missing=queue 0: the dispatch of 8 waves is unknown: gone",
+		  false, RPC_PROGRESS_HUNG, { RPC_PROGRESS_HUNG },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+		/* Contexts of CUDA are queues with waves as well. */
+		{ "q0:?x g100:8@0/5", "q0:?x g100:8@0/5", false, RPC_PROGRESS_HUNG, { RPC_PROGRESS_HUNG },
+		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
+		{ "q0:?X g100:8@0/5", "q0:?X g100:8@0/5", false, RPC_PROGRESS_UNKNOWN, { RPC_PROGRESS_UNKNOWN },
+		  "queue 0 is suspended under a lease and cannot move" },
+		{ "q0:?x unseen", "q0:?x unseen", false, RPC_PROGRESS_UNKNOWN, { RPC_PROGRESS_UNKNOWN },
+		  "the earlier snapshot did not look at the waves of queue 0, and it took no packet" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
