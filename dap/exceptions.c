@@ -117,8 +117,11 @@ const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t threa
 	const char *why = thread < s->n_threads ? dap_group_reasons(a, s->threads[thread].group) :
 						  NULL;
 
+	/* What a multiprocessor has kept says more than the event that told of it. */
+	if ((!why || !why[0]) && s->doc.n_exited)
+		return s->doc.exited[0].exception;
 	if (!d->has_exception || dap_exception_thread(d) != thread)
-		return (why && why[0]) || !s->doc.n_exited ? why : s->doc.exited[0].exception;
+		return why;
 	return why && why[0] && is_of_waves(&d->exception) ? why : dap_exception_text(a, d);
 }
 
@@ -198,7 +201,7 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 	out_init(&text, 0);
 	if (!t && !is_nobodys)
 		return -EINVAL;
-	if (!is_its && (!why || !why[0]) && doc->n_exited)
+	if ((!why || !why[0]) && doc->n_exited)
 		return put_info(body, doc->exited[0].exception, dap_exited_text(a, &doc->exited[0]));
 	if (!is_its && (!why || !why[0]))
 		return dap_invalid(err, "exceptionInfo: no exception stopped this group");

@@ -340,10 +340,13 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 void dap_session_announce(struct dap *d)
 {
 	auto_out struct out body = { 0 };
+	bool broken;
 
 	if (!d->configured || d->announced || d->state != DAP_ATTACHED || !d->snap)
 		return;
 	d->announced = true;
+	/* What was raised since the session began is newer. */
+	broken = !d->has_exception && dap_exception_latched(d);
 	/* Some editors know of no thread, and offer no pause, before they hear of one. */
 	out_init(&body, 0);
 	out_str(&body, "{\"reason\":\"started\",\"threadId\":1}");
@@ -365,7 +368,7 @@ void dap_session_announce(struct dap *d)
 		return;
 	/* Waves that a fault has halted stand still while the queues run; so does a broken queue. */
 	if ((d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group)) ||
-	    dap_exception_latched(d) || d->snap->doc.n_exited)
+	    broken || d->snap->doc.n_exited)
 		send_stopped(d, "exception", false);
 }
 
@@ -642,7 +645,7 @@ static void stop_for_exception(struct dap *d)
 	if (r < 0)
 		say_failure(d, may_stop ? "pause" : "snapshot", &err);
 	else if (!may_stop)
-		send_stopped(d, "exception", false);
+		send_stopped(d, "exception", d->held);
 }
 
 void dap_session_notifications(struct dap *d)

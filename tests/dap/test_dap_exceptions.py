@@ -106,6 +106,27 @@ def what_was_broken_before_is_told_at_once():
             a.finish()
 
 
+@test
+def what_comes_between_the_filters_and_the_end_of_configuration_keeps_its_words():
+    """The order in which VS Code asks: its filters first."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.call("initialize", clientID="test", adapterID="gpu-agent")
+        a.call("attach", pid=s.app.pid)
+        a.event("initialized")
+        a.call("setExceptionBreakpoints", filters=["memory", "device"])
+        s.rpc.call("exception.subscribe", session=s.attach(), exceptions=["device_memory_violation"])
+        s.control("memory-info fixed")
+        s.control(f"fault {s.app.pid} {gpu(s)} {FAULT:#x} not-present")
+        # Who came second is told second.
+        s.rpc.notification("exception.raised")
+        a.call("threads")
+        a.call("configurationDone")
+        stopped = a.wait(lambda m: m.get("event") == "stopped" and m["body"]["allThreadsStopped"], "stopped")["body"]
+        assert stopped["reason"] == "exception" and hex(FAULT) in stopped["text"], stopped
+        assert hex(FAULT) in a.call("exceptionInfo", threadId=stopped["threadId"])["description"]
+        a.finish()
+
+
 def start_as_editors_do(a, s, **arguments):
     """With the filters that are on where nobody has chosen any."""
     filters = a.start(pid=s.app.pid, **arguments)["exceptionBreakpointFilters"]

@@ -118,7 +118,8 @@ def fails_always(fault, way):
             error = writer.read_message()["error"]
             assert error["data"]["op"] == "KFD RESUME_QUEUES", error
         assert s.rpc.call("session.list")["sessions"] == []
-        assert s.rpc.call("agent.status")["suspended"][0]["suspended"] is False
+        # The worker has still to be reaped.
+        wait_until(lambda: s.rpc.call("agent.status")["suspended"][0]["suspended"] is False, "it is told that nothing is suspended")
 
 
 def add(name, function, *args):
