@@ -29,6 +29,8 @@
 #define POLL_MS	 5
 /* Somebody else does the same; see the bounds of a rescue in workers.c. */
 #define LOCK_MS 30000
+/* Targets that are looked after at a time. */
+#define HELPERS_MAX 32
 
 /* ------------------------------------------------------------------ records ------------------ */
 
@@ -214,11 +216,46 @@ static void look_after(const struct workers *w, int record, pid_t target, enum i
 		waitpid(child, NULL, 0);
 }
 
+/* Children that look after one target each: one that cannot be helped keeps no other waiting. */
+struct helpers {
+	pid_t pids[HELPERS_MAX];
+	size_t first, n;
+};
+
+static void await_one(struct helpers *h)
+{
+	waitpid(h->pids[h->first], NULL, 0);
+	h->first = (h->first + 1) % HELPERS_MAX;
+	h->n--;
+}
+
+/* As fork(), but waits for the oldest one where there are too many. */
+static pid_t fork_helper(struct helpers *h)
+{
+	pid_t pid;
+
+	if (h->n == HELPERS_MAX)
+		await_one(h);
+	pid = fork();
+	if (pid > 0)
+		h->pids[(h->first + h->n++) % HELPERS_MAX] = pid;
+	return pid;
+}
+
+static _Noreturn void take_over_one(const struct workers *w, int dir_fd, const char *name, int record,
+				    pid_t target, uint64_t grace)
+{
+	look_after(w, record, target, end_worker(record, target, grace));
+	unlinkat(dir_fd, name, 0);
+	_exit(0);
+}
+
 /* @param of  Leave the records of other agents alone; 0: all. */
 static void take_over(const struct workers *w, int dir_fd, pid_t of)
 {
 	uint64_t grace = clock_deadline_ms(GRACE_MS);
 	DIR *dir = fdopendir(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
+	struct helpers helpers = { .n = 0 };
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
@@ -228,11 +265,11 @@ static void take_over(const struct workers *w, int dir_fd, pid_t of)
 		if (!parse_name(e->d_name, &spawn, &target) || (of && spawn != of))
 			continue;
 		record = openat(dir_fd, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-		if (record < 0)
-			continue;
-		look_after(w, record, target, end_worker(record, target, grace));
-		unlinkat(dir_fd, e->d_name, 0);
+		if (record >= 0 && fork_helper(&helpers) == 0)
+			take_over_one(w, dir_fd, e->d_name, record, target, grace);
 	}
+	while (helpers.n)
+		await_one(&helpers);
 	if (dir)
 		closedir(dir);
 }
@@ -278,6 +315,7 @@ static _Noreturn void look_after_orphan(const struct workers *w, pid_t target)
 void heir_release_leftovers(const struct workers *w)
 {
 	char path[PATH_MAX + 8];
+	struct helpers helpers = { .n = 0 };
 	struct dirent *d;
 	DIR *dir;
 
@@ -287,7 +325,7 @@ void heir_release_leftovers(const struct workers *w)
 		uint64_t pid;
 
 		if (str_to_u64(d->d_name, 1, INT32_MAX, &pid) == 0 && release_waiting((pid_t)pid) > 0 &&
-		    fork() == 0)
+		    fork_helper(&helpers) == 0)
 			look_after_orphan(w, (pid_t)pid);
 	}
 	if (dir)

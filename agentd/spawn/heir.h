@@ -38,8 +38,8 @@ int heir_owe_answer(const char *directory, pid_t target, int record);
 void heir_take_over(const struct workers *w);
 
 /**
- * Look after every GPU process that waits for a debugger and that nobody traces, record or not.  Does not
- * wait: each has a child.
+ * Look after every GPU process that waits for a debugger and that nobody traces, record or not.  Each
+ * has a child, for which this does not wait unless there are very many.
  */
 void heir_release_leftovers(const struct workers *w);
 

@@ -31,6 +31,8 @@
 #define RELEASE_SECONDS_MAX 3
 #define RESCUE_MS	    10000
 #define RESCUE_SECONDS_MAX  20
+/* It gives up first, and then puts back what it can; this is for one that hangs. */
+#define RESCUE_WAIT_MS	    15000
 /* Who waits is given his answer, or stopped, within a second. */
 #define RESCUE_ANSWER_MS    150
 #define RESCUE_DEATH_MS	    1000
@@ -721,14 +723,14 @@ _Noreturn void workers_look_after(const struct workers *w, const struct worker *
 			break;
 		/* What was not written down a rescuer does not know of; where a worker hung, most of the time is over. */
 		done = heir_record_owes(dead->undo_fd) && (!waits || dead->how != IPC_HOW_STUCK) &&
-		       rescue(w, dead, waits ? RESCUE_ANSWER_MS : RESCUE_MS);
+		       rescue(w, dead, waits ? RESCUE_ANSWER_MS : RESCUE_WAIT_MS);
 	}
 	if (waits && !done)
 		stop_who_waits(dead);
 	for (int ms = RESCUE_PAUSE_MS; !done && heir_record_owes(dead->undo_fd) && ms <= RESCUE_PAUSE_MS_MAX;
 	     ms *= 2) {
 		poll(NULL, 0, ms);
-		done = rescue(w, dead, RESCUE_MS);
+		done = rescue(w, dead, RESCUE_WAIT_MS);
 	}
 	if (done || !heir_record_owes(dead->undo_fd))
 		_exit(0);
@@ -758,6 +760,14 @@ static void release_target(struct workers *w, struct worker *k)
 	w->releases = release;
 }
 
+static void free_release(const struct workers *w, struct release *r)
+{
+	heir_record_remove(w->records, r->record);
+	if (r->undo_fd >= 0)
+		close(r->undo_fd);
+	free(r);
+}
+
 static void release_reaped(struct workers *w, pid_t pid, int status)
 {
 	struct release **link = &w->releases, *found;
@@ -770,10 +780,7 @@ static void release_reaped(struct workers *w, pid_t pid, int status)
 	*link = found->next;
 	if (WIFEXITED(status) ? WEXITSTATUS(status) == EXIT_OWED : heir_record_owes(found->undo_fd))
 		w->on_owed(w->ctx);
-	heir_record_remove(w->records, found->record);
-	if (found->undo_fd >= 0)
-		close(found->undo_fd);
-	free(found);
+	free_release(w, found);
 }
 
 static void free_worker(const struct workers *w, struct worker *k)
@@ -845,6 +852,13 @@ void workers_deinit(struct workers *w)
 		w->first = k->next;
 		free_worker(w, k);
 	}
-	while (w->releases)
-		release_reaped(w, w->releases->pid, 0);
+	while (w->releases) {
+		struct release *r = w->releases;
+
+		w->releases = r->next;
+		/* Its child may be killed with us: the next start finds what is owed then. */
+		if (heir_record_owes(r->undo_fd))
+			r->record[0] = '\0';
+		free_release(w, r);
+	}
 }

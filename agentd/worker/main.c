@@ -60,7 +60,8 @@ int main(int argc, char **argv)
 		claim_record();
 		return session_run(&o);
 	case IPC_KIND_RESCUE:
-		return claim_record() ? rescue_run(&o) : 0;
+		/* Another one is at work: nothing is done yet. */
+		return claim_record() ? rescue_run(&o) : 1;
 	case IPC_KIND_LOOK:
 		return look_run(&o);
 	default:
