@@ -29,17 +29,21 @@ static int convert(struct rpc_arena *a, struct wave *exited, size_t n, const str
 {
 	auto_free struct group *groups = NULL;
 	auto_free uint32_t *group_of = NULL;
+	struct rpc_exited_exception *list;
 	struct rpc_group *told;
-	int r = group_waves(exited, n, &groups, ret_n, &group_of);
+	size_t n_groups;
+	int r = group_waves(exited, n, &groups, &n_groups, &group_of);
 
 	if (r < 0)
 		return r;
-	told = waves_convert_groups(a, exited, groups, *ret_n, places);
-	*ret = told ? rpc_arena_array(a, *ret_n, sizeof(**ret)) : NULL;
-	if (!*ret)
+	told = waves_convert_groups(a, exited, groups, n_groups, places);
+	list = told ? rpc_arena_array(a, n_groups, sizeof(*list)) : NULL;
+	if (!list)
 		return -ENOMEM;
-	for (size_t i = 0; i < *ret_n; i++)
-		fill(&(*ret)[i], &told[i]);
+	for (size_t i = 0; i < n_groups; i++)
+		fill(&list[i], &told[i]);
+	*ret = list;
+	*ret_n = n_groups;
 	return 0;
 }
 

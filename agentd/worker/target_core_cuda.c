@@ -180,7 +180,7 @@ static void take_numbers(struct core_cuda *c)
 		uint32_t row = find_row(c->contexts, c->core.n[CUDACORE_CONTEXTS],
 					head->queues[i].gpu_id, head->queues[i].context);
 
-		if (row != UINT32_MAX)
+		if (row != UINT32_MAX && head->queues[i].queue_id != UINT32_MAX)
 			c->numbers[row] = head->queues[i].queue_id;
 	}
 }

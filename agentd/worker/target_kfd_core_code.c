@@ -52,7 +52,7 @@ static void want(struct code *k, uint64_t address, uint64_t size)
 {
 	uint64_t begin = address & ~(PAGE_BYTES - 1), end;
 
-	if (!size || size > UINT64_MAX - address - PAGE_BYTES)
+	if (!size || address > UINT64_MAX - PAGE_BYTES || size > UINT64_MAX - address - PAGE_BYTES)
 		return;
 	end = (address + size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	/* Neighbours in the list of waves are mostly neighbours in their code. */

@@ -17,6 +17,8 @@
 #define RING_MAX UINT64_C(16 << 20)
 /* Of a packet: what a kernel's arguments are at most, where compilers have a limit. */
 #define KERNARG_BYTES 4096u
+/* Packets of all queues whose arguments are copied while the queues stand: each piece costs all others. */
+#define ARGUMENTS_MAX 1024u
 /* What one of the crew copies at a time, looking at the clock before. */
 #define JOB_BYTES ((size_t)1 << 20)
 /* Of the room, in memory before the stop: the saved registers of some 10,000 waves. */
@@ -321,21 +323,36 @@ static void want_area(struct kfd_core *c, const struct area *a)
 			  h->wave_state_offset - h->control_stack_offset, want_copy);
 }
 
-/*
- * The arguments of the dispatches that waves can come from: who waits for their kernel uses that
- * memory again.
- */
-static void want_arguments(struct kfd_core *c, const struct look *l)
+static void want_arguments_of(struct kfd_core *c, const struct look *l, size_t *left)
 {
-	for (uint32_t i = 0; i < l->n_packets; i++) {
+	for (uint32_t i = 0; i < l->n_packets && *left; i++) {
 		struct symbols_aql_packet p;
 		uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
 
 		if (!look_packet(l, i, bytes) || symbols_aql_decode(bytes, sizeof(bytes), &p) < 0)
 			continue;
-		if (p.kernel_object && p.kernarg_address)
-			add_range(c, p.kernarg_address, KERNARG_BYTES, want_copy);
+		if (!p.kernel_object || !p.kernarg_address)
+			continue;
+		add_range(c, p.kernarg_address, KERNARG_BYTES, want_copy);
+		--*left;
 	}
+}
+
+/*
+ * The arguments of the dispatches that waves can come from: who waits for their kernel uses that
+ * memory again.  Last, and no more than some: packets are what the target says, and take the waves
+ * no room.  Those without room are read when the queues run again.
+ */
+static void want_arguments(struct kfd_core *c, const struct work *w, uint32_t round)
+{
+	bool too_much = c->too_much;
+	size_t left = ARGUMENTS_MAX;
+
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (look_is_in(&w->looks[i], round) &&
+		    w->looks[i].queue->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
+			want_arguments_of(c, &w->looks[i], &left);
+	c->too_much = too_much;
 }
 
 static int by_address(const void *a, const void *b)
@@ -395,11 +412,11 @@ const struct memory *kfd_core_copy_round(struct work *w, uint32_t round)
 		add_range(c, q->write_pointer, sizeof(uint64_t), want_copy);
 		if (q->ring_bytes <= RING_MAX)
 			add_range(c, q->ring_base, q->ring_bytes, want_copy);
-		want_arguments(c, &w->looks[i]);
 	}
 	for (size_t i = 0; i < w->n_areas; i++)
 		if (look_is_in(w->areas[i].look, round))
 			want_area(c, &w->areas[i]);
+	want_arguments(c, w, round);
 	c->deadline_ns = w->deadline_ns;
 	crew_run(c->k->crew, copy_job, c, c->n_jobs);
 	w->late = w->late || c->late;
