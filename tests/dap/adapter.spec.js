@@ -123,8 +123,9 @@ describe("gpu-agentctl dap", function () {
 			const frame = await topFrame();
 			const { scopes } = (await client.scopesRequest({ frameId: frame.id })).body;
 			const { variables } = (await client.variablesRequest({ variablesReference: scopes[0].variablesReference })).body;
-			const pc = variables.find((v) => v.name === "pc").value;
-			assert.strictEqual(BigInt(pc), BigInt(frame.instructionPointerReference));
+			// Where a warp faulted, which is not where it stands now, is a register of its own on NVIDIA devices.
+			const at = variables.find((v) => v.name === "error_pc") || variables.find((v) => v.name === "pc");
+			assert.strictEqual(BigInt(at.value), BigInt(frame.instructionPointerReference));
 			const lines = await client.customRequest("disassemble", {
 				memoryReference: frame.instructionPointerReference, instructionOffset: -200, instructionCount: 400 });
 			assert.strictEqual(lines.body.instructions.length, 400);

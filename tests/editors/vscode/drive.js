@@ -185,8 +185,13 @@ async function openCore() {
 	await command("Debug: Select and Start Debugging");
 	await row(PICKER, "GPU core").click();
 	await page.locator(".debug-toolbar").waitFor();
-	await rows(CALL_STACK, "inner");
-	seen.core = await rows(CALL_STACK, /scale.*Paused on exception/);
+	// Rows come and go while the stack is filled.
+	seen.core = await until("the frames of the core", async () => {
+		const shown = await rows(CALL_STACK, /scale.*Paused on exception/);
+		if (!shown.some((text) => text.startsWith("inner")))
+			throw new Error(shown.join("; "));
+		return shown;
+	});
 	await leave();
 }
 
