@@ -716,12 +716,14 @@ def killed(pid):
 def a_killed_worker_comes_back():
     with RuleScene() as s:
         s.wait_watched()
-        for _ in range(3):
+        for i in range(3):
             old = tracer(s.app)
             killed(old)
             wait_until(lambda: tracer(s.app) not in (0, old), "there is another one")
             s.wait_watched()
             s.fault()
+            # One that dies between sending a fault and noting that it was sent has it sent twice.
+            wait_until(lambda: sum(s.rule()[k] for k in ("recorded", "duplicates", "limited")) == i + 1, "all is done about it")
         assert s.app_status().faults == 3
 
 
