@@ -355,10 +355,13 @@ def run_undo(s, kind, change, op, fault, left, trigger, extra=None):
         at_once(is_free, "free")
     except AssertionError as error:
         raise Wrong(f"{error}: {target.truth()} faults {target.status.faults} of {want}") from None
+    # What is raised before this session is over may be latched, and the kernel forgets that with it.  One whose
+    # operation works again in time goes on.
+    if change == "fault" and fault == "always":
+        at_once(lambda: target.facts()["debugger"] != debugger, "the session is over")
     s.control("release")
     if change == "fault":
-        if fault in ("always", "hangs"):
-            # What is raised before this session is over may be latched, and the kernel forgets that with it.
+        if fault == "hangs":
             at_once(lambda: target.facts()["debugger"] != debugger, "the session is over")
         another_fault_arrives(s, target, want, op == "send" and "hangs" in fault)
     before = target.packets()
