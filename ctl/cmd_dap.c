@@ -4,6 +4,7 @@
 
 #include "ctl/ctl.h"
 #include "dap/dap.h"
+#include "disasm/disasm.h"
 
 static int open_core(void *data, const char *path, struct rpc_client **ret, struct agent_err *err)
 {
@@ -28,6 +29,7 @@ static void explain_core(void *data, struct agent_err *err)
 static int run(struct ctl *c, int argc, char **argv)
 {
 	const struct dap_core_source core = { open_core, close_core, explain_core, &c->source };
+	char nvdisasm[PATH_MAX];
 	const struct dap_options o = {
 		.socket = c->socket,
 		.timeout_ms = c->timeout_ms,
@@ -35,6 +37,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		.in_fd = STDIN_FILENO,
 		.out_fd = STDOUT_FILENO,
 		.core = &core,
+		.nvdisasm = disasm_find_nvdisasm(nvdisasm) ? nvdisasm : NULL,
 	};
 
 	return dap_run(&o, &c->err);

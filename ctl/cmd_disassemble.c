@@ -189,10 +189,12 @@ static int read_code(struct ctl *c, struct job *j)
 static int disassemble(struct ctl *c, struct job *j)
 {
 	const char *library = getenv("GPU_AGENT_LLVM");
+	char nvdisasm[PATH_MAX];
 	const struct disasm_options o = {
 		.cpu = j->gfx,
 		.lanes = j->lanes,
 		.library = str_is_empty(library) ? NULL : library,
+		.program = disasm_find_nvdisasm(nvdisasm) ? nvdisasm : NULL,
 	};
 	const struct disasm_range range = {
 		.start = j->start, .around = j->pc, .before = j->before, .count = j->count

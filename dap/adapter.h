@@ -158,6 +158,7 @@ struct dap {
 	struct dap_registers shared, vector;
 	struct disasm *disasm;
 	char disasm_cpu[32];
+	bool disasm_noted; /**< What there is to say about it was said. */
 
 	uint64_t filters; /**< Exception filters that are on. */
 	bool watching;	  /**< Watch points are set. */

@@ -36,6 +36,7 @@ struct dap_options {
 	const void *early;	/**< What the editor has sent already; borrowed. */
 	size_t early_size;
 	const struct dap_core_source *core; /**< Borrowed; NULL: core files are not opened. */
+	const char *nvdisasm; /**< Program that knows NVIDIA's instructions; NULL: none is started. */
 	/** Connects, once; NULL for rpc_client_open(). */
 	int (*connect)(const char *socket, struct rpc_client **ret, struct agent_err *err);
 };

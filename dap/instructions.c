@@ -29,7 +29,8 @@ static int open_disasm(struct dap *d, struct agent_err *err)
 		d->focus < d->snap->n_threads ? d->snap->threads[d->focus].group : NULL;
 	const struct rpc_device *device = g ? dap_device(d, g->gpu_id) : d->snap->doc.devices;
 	const char *library = getenv("GPU_AGENT_LLVM");
-	struct disasm_options o = { .library = str_is_empty(library) ? NULL : library };
+	struct disasm_options o = { .library = str_is_empty(library) ? NULL : library,
+				    .program = d->options->nvdisasm };
 	int r;
 
 	if (!device || !d->snap->doc.n_devices)
@@ -40,6 +41,7 @@ static int open_disasm(struct dap *d, struct agent_err *err)
 		return 0;
 	disasm_close(d->disasm);
 	d->disasm = NULL;
+	d->disasm_noted = false;
 	str_copy(d->disasm_cpu, sizeof(d->disasm_cpu), o.cpu);
 	r = disasm_open(&o, &d->disasm);
 	if (r == -EINVAL)
@@ -49,9 +51,16 @@ static int open_disasm(struct dap *d, struct agent_err *err)
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, NULL, NULL,
 				     "starting the disassembler: %s", strerror(-r));
-	if (disasm_note(d->disasm))
-		dap_output(d, "console", "%s", disasm_note(d->disasm));
 	return 0;
+}
+
+/* Some of it is known only after the first instructions. */
+static void note(struct dap *d)
+{
+	if (d->disasm_noted || !disasm_note(d->disasm))
+		return;
+	d->disasm_noted = true;
+	dap_output(d, "console", "%s", disasm_note(d->disasm));
 }
 
 /* Nothing when the agent cannot tell. */
@@ -99,6 +108,7 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	n = disasm_lines(d->disasm, code, size, &range, l->lines, &l->at);
 	l->n = n > 0 ? (size_t)n : 0;
+	note(d);
 	return 0;
 }
 

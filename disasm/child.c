@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -177,32 +175,14 @@ static void serve(const struct disasm_llvm *l)
 	}
 }
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
-	signal(SIGINT, SIG_IGN); /* of the terminal: the parent decides */
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static int settle_in(int fd, pid_t parent)
 {
-	const struct rlimit no_core = { 0, 0 }, cpu = { CPU_S, CPU_S };
 	int quiet = memfd_create("disasm", 0), null = memfd_create("null", 0);
+	const int fds[] = { null, null, quiet, fd };
 
-	reset_signals();
-	if (quiet < 0 || null < 0 || dup2(quiet, STDERR_FILENO) < 0 ||
-	    dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-	    (fd != CHANNEL_FD && dup2(fd, CHANNEL_FD) < 0))
-		return -errno;
-	close_range(CHANNEL_FD + 1, ~0U, 0);
-	setrlimit(RLIMIT_CORE, &no_core);
-	setrlimit(RLIMIT_CPU, &cpu);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return getppid() == parent ? 0 : -ESRCH;
+	_Static_assert(ARRAY_SIZE(fds) == CHANNEL_FD + 1, "the channel comes last");
+	return quiet < 0 || null < 0 ? -errno :
+				       disasm_settle(fds, ARRAY_SIZE(fds), CPU_S, parent);
 }
 
 static void child_main(const struct child *c, int fd, pid_t parent)

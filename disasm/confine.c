@@ -2,14 +2,53 @@
 #include "disasm/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+
+#define FDS_MAX 4u
+
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	signal(SIGINT, SIG_IGN); /* of the terminal: the parent decides */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int disasm_settle(const int *fds, size_t n, unsigned int cpu_s, pid_t parent)
+{
+	const struct rlimit no_core = { 0, 0 }, cpu = { cpu_s, cpu_s };
+	int aside[FDS_MAX];
+
+	reset_signals();
+	/* Each may lie where another one goes. */
+	for (size_t i = 0; i < n; i++) {
+		aside[i] = fcntl(fds[i], F_DUPFD, (int)n);
+		if (aside[i] < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (dup2(aside[i], (int)i) < 0)
+			return -errno;
+	close_range((unsigned int)n, ~0U, 0);
+	setrlimit(RLIMIT_CORE, &no_core);
+	setrlimit(RLIMIT_CPU, &cpu);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return getppid() == parent ? 0 : -ESRCH;
+}
 
 #if defined(__x86_64__)
 #define MACHINE AUDIT_ARCH_X86_64
@@ -23,29 +62,81 @@
 #define ALLOW(name)                                                                                \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), ANSWER(SECCOMP_RET_ALLOW)
 
-static struct sock_filter filter[] = {
-	WORD(arch),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 1, 0),
-	ANSWER(SECCOMP_RET_KILL_PROCESS),
-	WORD(nr),
+/* If none, or one, of these bits is set in that argument, whose lower half comes first in memory. */
+#define ALLOW_WITHOUT(name, argument, bits)                                                        \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4), WORD(args[argument]),              \
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0), ANSWER(SECCOMP_RET_ALLOW),       \
+		ANSWER(SECCOMP_RET_ERRNO | EPERM)
+#define ALLOW_WITH(name, argument, bits)                                                           \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4), WORD(args[argument]),              \
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1), ANSWER(SECCOMP_RET_ALLOW),       \
+		ANSWER(SECCOMP_RET_ERRNO | EPERM)
+#define BEGIN                                                                                      \
+	WORD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 1, 0),                            \
+		ANSWER(SECCOMP_RET_KILL_PROCESS), WORD(nr)
+#define END ANSWER(SECCOMP_RET_ERRNO | EPERM)
+
+static const struct sock_filter filter[] = {
+	BEGIN,
 	ALLOW(recvfrom), ALLOW(sendto), ALLOW(read), ALLOW(write), ALLOW(brk), ALLOW(mmap),
 	ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(mprotect), ALLOW(futex),
 	ALLOW(getpid), ALLOW(gettid), ALLOW(tgkill), ALLOW(rt_sigprocmask), ALLOW(rt_sigreturn),
 	ALLOW(exit), ALLOW(exit_group),
-	ANSWER(SECCOMP_RET_ERRNO | EPERM),
+	END,
 };
 
-int disasm_confine(void)
+/* Of the loader, the C library, and a shell, for those who wrap the program in a script. */
+static const struct sock_filter program_filter[] = {
+	BEGIN,
+	ALLOW(read), ALLOW(readv), ALLOW(pread64), ALLOW(write), ALLOW(writev), ALLOW(lseek),
+	ALLOW(close), ALLOW(dup), ALLOW(dup3), ALLOW(fcntl), ALLOW(fstat), ALLOW(newfstatat),
+	ALLOW(statx), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlinkat), ALLOW(getcwd),
+	ALLOW(brk), ALLOW(mmap), ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(mprotect),
+	ALLOW(futex), ALLOW(set_tid_address), ALLOW(set_robust_list), ALLOW(rseq),
+	ALLOW(getrandom), ALLOW(uname), ALLOW(sysinfo), ALLOW(getpid), ALLOW(getppid),
+	ALLOW(gettid), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid),
+	ALLOW(clock_gettime), ALLOW(clock_nanosleep), ALLOW(gettimeofday), ALLOW(sched_yield),
+	ALLOW(sched_getaffinity), ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min),
+	ALLOW(rt_sigaction), ALLOW(rt_sigprocmask), ALLOW(rt_sigreturn), ALLOW(sigaltstack),
+	ALLOW(execve), ALLOW(exit), ALLOW(exit_group),
+#ifdef __x86_64__
+	ALLOW(arch_prctl), ALLOW(access), ALLOW(dup2), ALLOW(readlink), ALLOW(stat), ALLOW(lstat),
+	ALLOW_WITHOUT(open, 1, O_ACCMODE | O_CREAT | O_TRUNC),
+#endif
+	ALLOW_WITHOUT(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC),
+	ALLOW_WITH(clone, 0, CLONE_THREAD),
+	/* Its flags cannot be seen; the C library takes clone instead. */
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1), ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
+	END,
+};
+
+static int install(const struct sock_filter *f, size_t n)
 {
-	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+	const struct sock_fprog program = { .len = (unsigned short)n,
+					    .filter = (struct sock_filter *)f };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		return -errno;
 	return 0;
 }
+
+int disasm_confine(void)
+{
+	return install(filter, ARRAY_SIZE(filter));
+}
+
+int disasm_confine_program(void)
+{
+	return install(program_filter, ARRAY_SIZE(program_filter));
+}
 #else
 int disasm_confine(void)
+{
+	return 0;
+}
+
+int disasm_confine_program(void)
 {
 	return 0;
 }

@@ -27,7 +27,7 @@ static uint32_t word_of(const char *cpu)
 	size_t n = strlen(cpu);
 
 	if (str_starts_with(cpu, "sm_"))
-		return disasm_words_size(cpu);
+		return disasm_nvidia_size(cpu);
 	if (n < 4 || n > 24 || !str_starts_with(cpu, "gfx"))
 		return 0;
 	for (size_t i = 0; i < n; i++)
@@ -49,8 +49,8 @@ int disasm_open(const struct disasm_options *o, struct disasm **ret)
 	if (!d)
 		return -ENOMEM;
 	d->word = word;
-	d->backend = is_nvidia ? &disasm_words : &disasm_child;
-	r = is_nvidia ? disasm_words_open(o, &d->ctx) : disasm_child_open(o, &d->ctx);
+	d->backend = is_nvidia ? &disasm_nvidia : &disasm_child;
+	r = is_nvidia ? disasm_nvidia_open(o, &d->ctx) : disasm_child_open(o, &d->ctx);
 	if (r < 0)
 		free(d);
 	else
@@ -137,8 +137,9 @@ static void find_target(const uint8_t *bytes, struct disasm_line *line)
 	line->target = line->address + WORD + (uint64_t)((int64_t)(int16_t)low * WORD);
 }
 
-void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t address,
-		struct disasm_line *ret)
+/* Of bytes that the back end was prepared for. */
+static void line_of(struct disasm *d, const void *bytes, size_t size, uint64_t address,
+		    struct disasm_line *ret)
 {
 	uint32_t most = size < DISASM_LONGEST ? (uint32_t)size : DISASM_LONGEST, n;
 
@@ -154,6 +155,19 @@ void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t addre
 	find_target(bytes, ret);
 }
 
+static void prepare(struct disasm *d, const uint8_t *bytes, uint64_t address, size_t from, size_t end)
+{
+	if (d->backend->prepare)
+		d->backend->prepare(d->ctx, bytes, address, from, end);
+}
+
+void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t address,
+		struct disasm_line *ret)
+{
+	prepare(d, bytes, address, 0, size < d->word ? size : d->word);
+	line_of(d, bytes, size, address, ret);
+}
+
 /* ------------------------------------------------------------------ several ------------------ */
 
 /* Where lines in front of an address begin. */
@@ -167,7 +181,7 @@ static size_t length_of(struct disasm *d, const uint8_t *bytes, size_t size, uin
 {
 	struct disasm_line line;
 
-	disasm_one(d, bytes, size, address, &line);
+	line_of(d, bytes, size, address, &line);
 	return line.size;
 }
 
@@ -217,7 +231,7 @@ ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const str
 {
 	auto_free uint32_t *release = NULL;
 	struct starts starts = { 0 };
-	size_t at, first, n = 0;
+	size_t at, first = 0, n = 0;
 	int e;
 
 	if (r->around < r->start || r->around - r->start >= size || size > UINT32_MAX / 2)
@@ -229,20 +243,22 @@ ssize_t disasm_lines(struct disasm *d, const void *bytes, size_t size, const str
 		if (e < 0)
 			return e;
 		first = starts.n > r->before ? starts.n - r->before : 0;
-		for (size_t i = first; i < starts.n; i++) {
-			size_t from = starts.at[i];
+	}
+	prepare(d, bytes, r->start, first < starts.n ? starts.at[first] : at,
+		r->count < (size - at) / d->word ? at + r->count * d->word : size);
+	for (size_t i = first; i < starts.n; i++) {
+		size_t from = starts.at[i];
 
-			if (from < starts.cut)
-				disasm_one(d, (const uint8_t *)bytes + from, at - from,
-					   r->start + from, &ret[n++]);
-			else
-				words(d, (const uint8_t *)bytes + from, (uint32_t)(at - from),
-				      r->start + from, &ret[n++]);
-		}
+		if (from < starts.cut)
+			line_of(d, (const uint8_t *)bytes + from, at - from, r->start + from,
+				&ret[n++]);
+		else
+			words(d, (const uint8_t *)bytes + from, (uint32_t)(at - from), r->start + from,
+			      &ret[n++]);
 	}
 	*ret_at = n;
 	for (size_t i = 0; i < r->count && at < size; i++) {
-		disasm_one(d, (const uint8_t *)bytes + at, size - at, r->start + at, &ret[n]);
+		line_of(d, (const uint8_t *)bytes + at, size - at, r->start + at, &ret[n]);
 		at += ret[n++].size;
 	}
 	return (ssize_t)n;

@@ -6,15 +6,16 @@
  * @file disasm.h
  * Instructions of GPU code as text.
  *
- * The text comes from the LLVM that the machine has, found at run time; without one that knows the
- * processor, and for all of NVIDIA's, every instruction is shown as its words.  LLVM gives up with
- * abort() on a processor that it does not know, and the bytes may be anything a process has in its
- * memory, so it runs in a child process that can do nothing but answer; a crash there costs one
- * instruction.
+ * The text comes from what the machine has, found at run time: the LLVM of AMD's processors, and of
+ * NVIDIA's their own program nvdisasm.  Without one that knows the processor every instruction is shown
+ * as its words.  LLVM gives up with abort() on a processor that it does not know, and the bytes may be
+ * anything a process has in its memory, so both run in a child process that can do nothing but answer; a
+ * crash of LLVM costs one instruction.
  *
  * Not for privileged processes, and not for several threads at once.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,12 +27,19 @@ struct disasm;
 #define DISASM_TEXT_SIZE 192
 /** No instruction is longer. */
 #define DISASM_LONGEST 24u
+/** What nvdisasm may take, which asks for half a second to begin. */
+#define DISASM_PROGRAM_MS 15000u
 
 struct disasm_options {
 	const char *cpu;     /**< As LLVM calls it: "gfx90a"; as NVIDIA does: "sm_90". */
 	uint32_t lanes;	     /**< Of the waves that run the code: 32, 64; 0 if unknown. */
 	const char *library; /**< Path or name of libLLVM; NULL: the newest one there is. */
+	const char *program; /**< Path of nvdisasm; NULL: no program is started. */
+	uint32_t program_ms; /**< For each run of it; 0: DISASM_PROGRAM_MS. */
 };
+
+/** nvdisasm in PATH, or else in a toolkit's directory: CUDA_HOME, CUDA_PATH, /usr/local/cuda. */
+bool disasm_find_nvdisasm(char ret[PATH_MAX]);
 
 struct disasm_line {
 	uint64_t address;
@@ -50,9 +58,9 @@ int disasm_open(const struct disasm_options *o, struct disasm **ret);
 /** NULL is allowed. */
 void disasm_close(struct disasm *d);
 
-/** What makes the text: "libLLVM-15.so.1"; NULL: only words are shown. */
+/** What makes the text: "libLLVM-15.so.1", "/usr/bin/nvdisasm"; NULL: only words are shown. */
 const char *disasm_source(const struct disasm *d);
-/** What the user should know about the text, such as why there are only words; NULL: nothing. */
+/** What the user should know about the text so far, such as why there are only words; NULL: nothing. */
 const char *disasm_note(const struct disasm *d);
 
 /** Bytes of the shortest instruction; the others are multiples of it. */

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """gpu-agentctl dap on CUDA processes: warps as groups, exceptions, registers, instructions."""
 import base64
+import os
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter  # noqa: E402
+from dapclient import Adapter, SocketSession  # noqa: E402
 from harness import LONG_STOP, STOP_MS, CudaScene, main, test, wait_until  # noqa: E402
 
 SMALL = "devices 2 sms=3 warps=8"
@@ -173,6 +174,24 @@ def instructions_are_words():
         assert read["unreadableBytes"] == (1 << 16) - len(code)
         said = a.wait(lambda m: m.get("event") == "output" and "sm_90" in m["body"]["output"], "why words")
         assert "words" in said["body"]["output"]
+
+
+@test
+def instructions_are_nvdisasms():
+    """What it knows, beside words; an editor on the agent's own socket gets words, for the agent starts no programs."""
+    with scene() as s:
+        program = s.directory / "nvdisasm"
+        program.write_text('#!/bin/sh\necho "/*${4#0x}*/ MOV R1, R2 ;"\n')
+        program.chmod(0o755)
+        start = function(s, "spin")["address"]
+        for i, a in enumerate((Adapter(s.socket, env={"PATH": f"{os.environ['PATH']}:{s.directory}"}), SocketSession(s.socket))):
+            with a:
+                a.start(pid=s.app.pid, maxStopMs=STOP_MS)
+                lines = a.call("disassemble", memoryReference=start, instructionCount=2)["instructions"]
+                texts = [line["instruction"] for line in lines]
+                assert (texts[0] == "MOV R1, R2") == (i == 0) and texts[1].startswith(".quad 0x"), (i, texts)
+                said = [m["body"]["output"] for m in a.messages if m.get("event") == "output"]
+                assert any("nvdisasm" in text for text in said) == (i == 1), said
 
 
 @test

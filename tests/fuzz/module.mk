@@ -14,6 +14,7 @@ $(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
 
 $(eval $(call fuzz_target,disasm,disasm,$(disasm_ldlibs)))
+$(eval $(call fuzz_target,nvdisasm,disasm,$(disasm_ldlibs)))
 $(eval $(call fuzz_target,kfdtrap_sysfs,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_wave,kfdtrap))
 $(eval $(call fuzz_target,kfdtrap_control_stack,kfdtrap))

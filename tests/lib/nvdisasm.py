@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Source lines of every instruction of a cubin, as NVIDIA's disassembler tells them.
+"""Every instruction of a cubin, and its source lines, as NVIDIA's disassembler tells them.
 
 usage: nvdisasm.py NVDISASM CUBIN      prints them as tests/data/cubin/*.expect has them
 """
@@ -29,6 +29,26 @@ def lines_of(nvdisasm, cubin):
             rows[int(match[1], 16)] = tuple(chain)
             fresh = False
     return sections
+
+
+def texts_of(nvdisasm, cubin):
+    """{section: {offset: text}}, and where labels in them are: {label: (section, offset)}."""
+    run = subprocess.run([nvdisasm, "-raw", "-c", cubin], text=True, capture_output=True, timeout=120,
+                         stdin=subprocess.DEVNULL)
+    assert run.returncode == 0 and run.stdout, run.stderr
+    sections, labels, fresh, name = {}, {}, [], None
+    for line in run.stdout.splitlines():
+        if match := re.match(r"\s*\.section\s+(\.text\.[^,]+),", line):
+            name = match[1]
+            sections[name], fresh = {}, []
+        elif match := re.match(r"(\.L_\w+):$", line):
+            fresh.append(match[1])
+        elif match := re.match(r"\s*/\*([0-9a-f]{4,})\*/ +(.*?) ?;$", line):
+            offset = int(match[1], 16)
+            sections[name][offset] = match[2]
+            labels.update(dict.fromkeys(fresh, (name, offset)))
+            fresh = []
+    return sections, labels
 
 
 def write(sections, out):

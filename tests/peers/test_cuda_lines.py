@@ -4,6 +4,8 @@
 
 cuda-gdb 12.4 opens the core that `gpu-agentctl dump` makes of a simulated process; nvdisasm 12.4 reads the cubins.
 """
+import json
+import os
 import pathlib
 import re
 import sys
@@ -13,8 +15,8 @@ sys.path.insert(0, str(HERE.parent / "lib"))
 from cubinlines import ALL, DATA, MIXED, both_ways, chain_of, loaded, located, recorded  # noqa: E402
 from corereader import CoreRpc  # noqa: E402
 from cudagdb import Debugger  # noqa: E402
-from harness import main, test  # noqa: E402
-from nvdisasm import lines_of  # noqa: E402
+from harness import LONG_STOP, main, test  # noqa: E402
+from nvdisasm import lines_of, texts_of  # noqa: E402
 from peers import fetch  # noqa: E402
 
 # Nobody of NVIDIA's says who inlined what clang inlined; that debugger believes its unit's end, as it believes that
@@ -72,6 +74,47 @@ def every_line_and_chain_is_nvdisasms():
                     if fixture == CLANG:
                         ours = ours[:1]
                     assert ours == want, (who, fixture, section, hex(offset), ours, want)
+
+
+def listed(scene, where, address, count):
+    """{address: text} of so many instructions, as gpu-agentctl shows them."""
+    run = scene.ctl("disassemble", *where, hex(address), f"--start={address:#x}", "--before=0", f"--count={count}", "-j",
+                    LONG_STOP)
+    assert run.returncode == 0, run
+    doc = json.loads(run.stdout)
+    assert doc["source"].endswith("/nvdisasm") and "note" not in doc, {**doc, "instructions": None}
+    return {int(i["address"], 16): i["text"] for i in doc["instructions"]}
+
+
+@test
+def every_instruction_is_nvdisasms():
+    """Its own text of the whole cubin, where it has names for what is an address, or not yet known, in memory."""
+    directory = fetch("cuda-disasm") / "usr/bin"
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{before}:{directory}"
+    try:
+        with loaded() as cubins:
+            core = cubins.dump()
+            for fixture in (f for f in ALL if "90" in f):
+                sections, labels = texts_of(directory / "nvdisasm", DATA / f"{fixture}.cubin")
+                start = {section: address for address, (section, offset) in cubins.places[fixture].items() if not offset}
+                assert set(start) == set(sections), (fixture, set(start), set(sections))
+
+                def address_of(match):
+                    section, offset = labels[match[1]]
+                    return hex(start[section] + offset)
+
+                for section, texts in sections.items():
+                    for where in ((cubins.scene.app.pid,), (f"--core={core}",))[:1 + (fixture == ALL[0])]:
+                        ours = listed(cubins.scene, where, start[section], len(texts))
+                        for offset, text in texts.items():
+                            want = re.sub(r"`\((\.L_\w+)\)", address_of, text)
+                            # A symbol's address is none that the cubin has.
+                            want, got = re.split(r"`\(|32@", want)[0], ours[start[section] + offset]
+                            assert got == want or want.endswith(" ") and got.startswith(want), (
+                                fixture, section, hex(offset), got, text)
+    finally:
+        os.environ["PATH"] = before
 
 
 if __name__ == "__main__":

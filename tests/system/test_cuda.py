@@ -498,5 +498,34 @@ def code_loaded_again_in_the_same_place_of_the_driver():
         s.rpc.call("session.detach", session=session)
 
 
+@test
+def instructions_are_nvdisasms_or_words():
+    """One line says why there are words; the program is looked for in PATH."""
+    with scene() as s:
+        start = number(function(s, "spin")["address"])
+        ask = ("disassemble", s.app.pid, f"{start:#x}", "--count=3", "--before=0")
+        run = s.ctl(*ask)
+        assert run.returncode == 0 and run.stdout.count(".quad 0x") == 3, run
+        assert run.stderr.count("\n") == 1 and "nvdisasm of NVIDIA's toolkit" in run.stderr, run
+        program, before = s.directory / "nvdisasm", os.environ["PATH"]
+        os.environ["PATH"] = f"{before}:{s.directory}"
+        try:
+            for script, said, text in (('echo "/*${4#0x}*/ MOV R1, R2 ;"', "", "MOV R1, R2"),
+                                       ("echo 'no such device' >&2; exit 1", f"{program} fails: no such device", None)):
+                program.write_text(f"#!/bin/sh\n{script}\n")
+                program.chmod(0o755)
+                run = s.ctl(*ask)
+                lines = [line[19:] for line in run.stdout.splitlines() if line[3:5] == "0x"]
+                assert run.returncode == 0 and len(lines) == 3 and said in run.stderr, run
+                assert bool(run.stderr) == bool(said) and (lines[0] == text or not text), (lines, run.stderr)
+                assert all(line.startswith(".quad 0x") for line in lines[bool(text):]), lines
+                doc = json.loads(s.ctl(*ask, "-j").stdout)
+                assert doc.get("source") == (str(program) if text else None) and ("note" in doc) == bool(said), doc
+                assert [i["decoded"] for i in doc["instructions"]] == [bool(text), False, False], doc
+        finally:
+            os.environ["PATH"] = before
+        assert_alive(s)
+
+
 if __name__ == "__main__":
     main(__file__)

@@ -68,6 +68,7 @@ test_symbols_cubin_cflags += -Itests/cudasim
 
 # It is its own LLVM for some of the tests.
 $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
+$(eval $(call unit_test,nvdisasm,disasm base,$(disasm_ldlibs)))
 
 $(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
 $(eval $(call unit_test,cudbgshim_inferior,cudbgshim base,$(cudbgshim_ldlibs)))
