@@ -42,6 +42,8 @@ const char *code_problem_text(int error)
 		return "it is shorter than its URI says";
 	case -ENOEXEC:
 		return "it is not an ELF image for a GPU";
+	case -EADDRNOTAVAIL:
+		return "it is not relocated: none of its code has an address";
 	case -ESTALE:
 		return "its file is not the one that was loaded";
 	case -EFBIG:

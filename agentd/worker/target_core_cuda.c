@@ -455,16 +455,20 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 static void find_range(struct core_cuda *c, uint32_t row)
 {
 	const struct corefile_blob *b = &c->core.modules[row].relocated;
+	bool has_other = c->core.modules[row].image.size != 0;
 	struct core_cuda_module *m = &c->modules[row];
 	struct symbols_image *image;
 
 	m->seen = true;
-	m->error = !b->size ? -ENODATA : b->size > SYMBOLS_IMAGE_BYTES_MAX ? -EFBIG : 0;
+	m->error = b->size > SYMBOLS_IMAGE_BYTES_MAX ? -EFBIG : 0;
+	if (!b->size)
+		m->error = has_other ? -EADDRNOTAVAIL : -EFAULT;
 	if (m->error == 0)
 		m->error = symbols_image_create(b->data, b->size, &image);
 	if (m->error < 0)
 		return;
 	symbols_image_range(image, &m->start, &m->end);
+	m->error = m->end ? 0 : -EADDRNOTAVAIL;
 	symbols_image_destroy(image);
 }
 

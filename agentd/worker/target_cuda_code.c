@@ -62,6 +62,7 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 	if (m->error < 0)
 		return;
 	symbols_image_range(image, &m->start, &m->end);
+	m->error = m->end ? 0 : -EADDRNOTAVAIL;
 	symbols_image_destroy(image);
 }
 

@@ -3,10 +3,11 @@
 """Source lines of NVIDIA's code, of a process and of its core, as NVIDIA's disassembler recorded them."""
 import pathlib
 import re
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from cubinlines import ALL, DATA, STEP, both_ways, chain_of, loaded, recorded  # noqa: E402
+from cubinlines import ALL, DATA, FULL, STEP, both_ways, chain_of, loaded, recorded  # noqa: E402
 from corereader import CoreRpc  # noqa: E402
 from harness import STOP_MS, CudaScene, main, test  # noqa: E402
 
@@ -75,6 +76,33 @@ def lines_are_promised_where_there_are_some():
         assert run.returncode == 0, (run.returncode, run.stdout, run.stderr)
         head = next(r for r in rows if r[:1] == ["CODE"])
         assert [r[head.index("LINES")] for r in rows[rows.index(head) + 1:]] == ["yes", "no"], rows
+
+
+def problem_of_code(path, core):
+    path.write_bytes(core)
+    with CoreRpc(path) as rpc:
+        o, = rpc.call("code.list", session="core")["objects"]
+    return o["problem"]
+
+
+@test
+def code_that_is_not_relocated_is_called_so():
+    """An image as the compiler made it is one for a GPU, but nobody knows where its code lies."""
+    said = "it is not relocated: none of its code has an address"
+    with loaded((FULL[0],), kernel="spin") as cubins:
+        path, original = cubins.dump(), (DATA / f"{FULL[0]}.cubin").read_bytes()
+        core = bytearray(path.read_bytes())
+        images = [m.start() for m in re.finditer(re.escape(original[:64]), core)]
+        relocated, = (at for at in images if core[at:at + len(original)] != original)
+        core[relocated:relocated + len(original)] = original
+        assert problem_of_code(path, core) == said
+        # A core that has no other, or none at all.
+        table, = struct.unpack_from("<Q", core, 40)
+        for at, want in ((relocated, said), (images[images[0] == relocated], "its memory is not readable")):
+            header, = (h for h in range(table, table + 64 * struct.unpack_from("<H", core, 60)[0], 64)
+                       if struct.unpack_from("<Q", core, h + 24) == (at,))
+            struct.pack_into("<Q", core, header + 32, 0)
+            assert problem_of_code(path, core) == want
 
 
 if __name__ == "__main__":
