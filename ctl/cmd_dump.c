@@ -305,6 +305,7 @@ static int copy_core(struct dump *d)
 	return r < 0 || d->signo ? r : finish_file(d);
 }
 
+/* Not before everything is on the disk: some file systems find room for it no sooner. */
 static void measure(struct dump *d)
 {
 	struct stat st;
@@ -322,9 +323,11 @@ static int copy(struct dump *d)
 		fprintf(stderr, "\r\033[K");
 	if (r < 0 || d->signo)
 		return r;
-	measure(d);
 	r = corefile_file_commit(&d->file, d->path != d->default_name);
-	return r < 0 ? ctl_fail(d->c, -r, d->path) : 0;
+	if (r < 0)
+		return ctl_fail(d->c, -r, d->path);
+	measure(d);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ all of it ---------------- */

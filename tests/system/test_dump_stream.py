@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 from dumps import (END, STOP_MS, answers_fds, begin, dump, fetch, received, records, scene, start_dump,  # noqa: E402
                    write_core)
 from harness import BIN, LONG_STOP, Rpc, Skip, main, need_root, status, test, wait_until  # noqa: E402
-from hungfs import HungFs  # noqa: E402
+from hungfs import HungFs, Late  # noqa: E402
 
 # Their registers are more than any socket holds.
 WAVES = 800
@@ -387,6 +387,17 @@ def a_reader_that_hangs_in_the_kernel_holds_nobody():
             os.kill(reader, signal.SIGKILL)
             os.waitpid(reader, 0)
             stream.close()
+
+
+@test
+def bytes_on_disk_are_those_after_they_are_there():
+    """File systems over a network, and some others, know the room of a file only when it is written back."""
+    need_root()
+    with scene() as s, HungFs(s.directory / "late", Late()) as late:
+        plant(s)
+        run = dump(s, "-o", late.path / "core", "--compress=zstd", "-j")
+        told = json.loads(run.stdout)
+        assert told["disk_bytes"] == (late.path / "core").stat().st_blocks * 512 > 0, told
 
 
 @test
