@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """NVIDIA's own debugger opens our CUDA cores: does it find what was planted?
 
-cuda-gdb 12.4 and 11.8 and everything below them come from Debian (scripts/fetch-peers), each into a tree of its own.
-Neither needs a GPU or a driver to open a core.  cuda_core plants the core (tests/peers/cuda_core.c says what); the code
+cuda-gdb 12.5, 12.4 and 11.8 and everything below them come from Debian (scripts/fetch-peers), each into a tree of its
+own.  None needs a GPU or a driver to open a core.  cuda_core plants the core (tests/peers/cuda_core.c says what); the code
 in it is a real cubin of tests/data/cudacore, relocated here as the driver does when it loads one.
 """
 import pathlib
@@ -111,10 +111,16 @@ WARPS = [(0, 1, 0), (0, 1, 1), (0, 1, 4), (0, 1, 5), (0, 2, 63), (0, 2, 0)]
 FOCUS = "[Current focus set to CUDA kernel 0, grid 7, block (2,0,0), thread (35,0,0), device 0, sm 1, warp 5, lane 3]"
 
 
+def is_triggered(text, pc):
+    """12.5 names the function as well."""
+    return re.search(rf"The exception was triggered at PC {pc:#x} +(callee\(int\*, int\) +)?"
+                     rf"\(plant\.cu:{FAULT_LINE}\)", text)
+
+
 def compare_opening(text, core):
     """Exception line, its source line, and who is in focus."""
     assert "CUDA Exception: Warp Illegal Address" in text, text
-    assert f"The exception was triggered at PC {core.callee + FAULT:#x} (plant.cu:{FAULT_LINE})" in text, text
+    assert is_triggered(text, core.callee + FAULT), text
     assert FOCUS in text, text
 
 
@@ -248,6 +254,23 @@ def cuda_gdb_reads_every_layout():
 
 
 @test
+def newer_cuda_gdb_reads_them_as_well():
+    """12.5: a planted core in the layout that we write by default and in the newest one, and one of a process."""
+    debugger = Debugger("cuda-gdb-12.5")
+    for layout in (DEFAULT, R615):
+        with tempfile.TemporaryDirectory() as directory:
+            core = Core(directory, layout)
+            opening, backtrace = debugger.ask(core, "backtrace")
+            compare_opening(opening, core)
+            compare_backtrace(backtrace, core)
+            compare_warps(debugger, core)
+            compare_registers(debugger, core)
+            compare_memory(debugger, core)
+    with CudaScene(app=LiveCore.APP, sim="devices 2 sms=3 warps=8", release="12.9") as s:
+        compare_live(debugger, LiveCore(s))
+
+
+@test
 def old_cuda_gdb_reads_old_layouts():
     """11.8 steps by its own record sizes: only cores in the layouts of its time are for it."""
     debugger = Debugger("cuda-gdb-11")
@@ -315,7 +338,7 @@ def compare_live(debugger, core, arguments=True, offsets=False):
     """@offsets: the debugger shows physical pcs: offsets in the function that was launched."""
     opening, backtrace, symbol = debugger.ask(core, "backtrace", "info symbol $pc")
     assert "CUDA Exception: Warp Illegal Address" in opening, opening
-    assert f"The exception was triggered at PC {core.callee + FAULT:#x} (plant.cu:{FAULT_LINE})" in opening, opening
+    assert is_triggered(opening, core.callee + FAULT), opening
     assert "grid 1, block (1,0,0), thread (67,0,0), device 0, sm 1, warp 2, lane 3]" in opening, opening
     assert f"#1  {core.kernel + CALL_RETURN:#018x} in planted<<<(8,1,1),(96,1,1)>>> (" in backtrace, backtrace
     # Its parameters are in the constant bank.
