@@ -154,6 +154,7 @@ uint32_t call_answer(struct sim_process *p, const struct slot_request *q, struct
 
 	*ret_fate = (struct call_fate){ 0 };
 	p->calls++;
+	p->calls_of[q->slot]++;
 	fault = faults_apply(p, q->slot, ret_fate);
 	/* Only an unexpected end is left to say after an internal error. */
 	if (p->broken_api && q->slot != SLOT_finalize && q->slot != SLOT_getNextEvent)

@@ -231,6 +231,7 @@ struct sim_process {
 	uint64_t asked_ns;
 	bool launched; /**< cudbgIpcFlag was set before cuInit: events are kept for initialize(). */
 	uint32_t calls; /**< Debugger calls answered. */
+	uint32_t calls_of[SLOT_COUNT]; /**< The same, each kind by itself. */
 	uint32_t app_resume_flag;
 };
 

@@ -73,6 +73,20 @@ static uint32_t breakpoints_count(const struct sim_process *p)
 	return n;
 }
 
+static void calls_json(const struct sim_process *p, struct out *o)
+{
+	const char *sep = "";
+
+	out_str(o, ",\"calls_of\":{");
+	for (uint32_t i = 0; i < SLOT_COUNT; i++) {
+		if (!p->calls_of[i])
+			continue;
+		out_fmt(o, "%s\"%s\":%u", sep, slot_table[i].name, p->calls_of[i]);
+		sep = ",";
+	}
+	out_char(o, '}');
+}
+
 static void process_json(const struct sim_process *p, struct out *o)
 {
 	static const char *const phases[] = { "none", "engine", "replay", "attached", "detaching" };
@@ -86,6 +100,7 @@ static void process_json(const struct sim_process *p, struct out *o)
 		p->calls, breakpoints_count(p));
 	out_fmt(o, "\"sync_events\":%zu,\"async_events\":%zu", p->sync.n - p->sync.first,
 		p->async.n - p->async.first);
+	calls_json(p, o);
 	lists_json(p, o);
 	out_str(o, "}");
 }

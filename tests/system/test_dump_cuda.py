@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Core files of CUDA processes: every layout and release, within their budget, and the target runs on."""
 import base64
+import collections
 import contextlib
 import json
 import os
@@ -142,13 +143,21 @@ def a_stop_for_a_core_asks_once_for_each_thing():
         with cuda_scene(release) as s:
             s.session = s.attach()
 
-            def count():
-                before = s.state()["calls"]
+            def calls():
+                before = collections.Counter(s.state()["calls_of"])
                 begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=60000)
                 assert begun["complete"] and begun["wave_count"] == 24, begun
-                return s.state()["calls"] - before
-            quiet = count()
-            assert 24 * lanes * 3 <= quiet < 24 * lanes * 3 + 24 * 6 + 100, (release, quiet)
+                return collections.Counter(s.state()["calls_of"]) - before
+
+            def count():
+                return calls().total()
+            kinds = calls()
+            depth, registers = (("readCallDepth", "readRegisterRange60") if release == "12.4" else
+                                ("readAllVirtualReturnAddresses", "readRegisterRange"))
+            assert all(n <= 32 for k, n in kinds.items() if k not in (depth, registers, "readPredicates")), kinds
+            assert [kinds[k] for k in (depth, registers, "readPredicates")] == 3 * [24 * lanes], kinds
+            quiet = kinds.total()
+            assert quiet < 24 * lanes * 3 + 24 * 6 + 100, (release, quiet)
             for sm, warp in faulty:
                 s.control(f"raise 0 {sm} {warp} 14 lanes=0x1")
             # A lane whose stack pointer leads nowhere costs one call.
