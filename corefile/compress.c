@@ -137,6 +137,14 @@ static int expand_zstd(const void *data, size_t size, int out_fd, uint64_t max)
 	return left ? -EBADMSG : 0;
 }
 
+/* Tapes and block devices fill up what is behind, and gunzip takes no notice of it. */
+static bool is_padding(const uint8_t *p, const uint8_t *end)
+{
+	while (p < end && !*p)
+		p++;
+	return p == end;
+}
+
 /* Several members, one behind the other, are one file (RFC 1952, 2.2). */
 static int expand_members(z_stream *z, uint8_t *buf, size_t room, const uint8_t *end, int out_fd,
 			  uint64_t max)
@@ -160,7 +168,7 @@ static int expand_members(z_stream *z, uint8_t *buf, size_t room, const uint8_t 
 			return -EFBIG;
 		total += n;
 		r = fd_write_all(out_fd, buf, n);
-		if (r < 0 || (status == Z_STREAM_END && z->next_in == end))
+		if (r < 0 || (status == Z_STREAM_END && is_padding(z->next_in, end)))
 			return r;
 		if (status == Z_STREAM_END && inflateReset(z) != Z_OK)
 			return -EBADMSG;
