@@ -376,7 +376,8 @@ static int parse(struct config *c, const char *name, const char *text, size_t si
 	copy = strndup(text, size);
 	if (!copy)
 		return -ENOMEM;
-	p.left = copy;
+	/* The mark that some editors put in front of UTF-8. */
+	p.left = str_starts_with(copy, "\xef\xbb\xbf") ? copy + 3 : copy;
 	line = ini_parse_stream(next_line, &p, on_key, &p);
 	if (p.open_rule)
 		mistake(&p, p.open_rule, "rule", "", "this rule has no keys");

@@ -104,6 +104,33 @@ static void comments_are_left_out(void)
 	TEST_STR(c.user, "");
 }
 
+static void byte_order_marks_are_left_out(void)
+{
+	struct config c;
+	char error[256] = "";
+
+	config_init(&c);
+	TEST_EQ(parse(&c, "\xef\xbb\xbf[agent]\nidle_exit = 5m\n", error), 0);
+	TEST_STR(error, "");
+	TEST_EQ(c.idle_exit_ms, 300000);
+	TEST_EQ(parse(&c, "[agent]\n\xef\xbb\xbf[store]\n", error), -EINVAL);
+}
+
+/* What is behind a header that is too long belongs to nothing. */
+static void long_headers_are_mistakes(void)
+{
+	for (size_t n = 40; n < 400; n++) {
+		char text[512], error[512] = "";
+		struct config c;
+
+		config_init(&c);
+		snprintf(text, sizeof(text), "[agent%0*d]\nidle_exit = 5m\n", (int)n, 1);
+		TEST_ROW_EQ(n, parse(&c, text, error), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strchr(error, ':'));
+		TEST_ROW_EQ(n, c.idle_exit_ms != 300000, true);
+	}
+}
+
 /* Messages that do not fit are left out whole. */
 static void many_mistakes_fit(void)
 {
@@ -159,6 +186,7 @@ static void shipped_file_is_valid(void)
 	TEST_STR(c.socket_group, defaults.socket_group);
 }
 
-TEST_SUITE(spawn_config, TEST(values_are_stored), TEST(indented_keys_are_keys), TEST(mistakes_are_named), TEST(comments_are_left_out), TEST(many_mistakes_fit),
+TEST_SUITE(spawn_config, TEST(values_are_stored), TEST(indented_keys_are_keys), TEST(mistakes_are_named), TEST(comments_are_left_out),
+	   TEST(byte_order_marks_are_left_out), TEST(long_headers_are_mistakes), TEST(many_mistakes_fit),
 	   TEST(names_exist_when_that_is_asked), TEST(binary_files_are_refused),
 	   TEST(shipped_file_is_valid));
