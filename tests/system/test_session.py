@@ -59,6 +59,7 @@ def cpu_threads_never_stop():
 def detach_leaves_no_trace():
     with Scene() as s:
         session = s.attach()
+        assert len(s.worker_pids()) == 1 and status(s.app.pid)["TracerPid"] != "0"
         assert s.rpc.call("session.detach", session=session) == {"ended": True}
         assert status(s.app.pid)["TracerPid"] == "0"
         target = s.target_state()
@@ -157,6 +158,7 @@ def everything_a_writer_changed_is_undone():
         s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap"], hold=True)
         target = s.target_state()
         assert target["launch_mode"] == 1 and target["flags"] == 1 and target["watchpoints"] == 1, target
+        assert len(reader.call("watchpoint.list", session=session)["watchpoints"]) == 1
         s.rpc.close()
         wait_until(lambda: s.target_state()["launch_mode"] == 0, "undo")
         wait_until(lambda: s.target_state()["watchpoints"] == 0, "undo")
