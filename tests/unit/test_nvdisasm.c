@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "disasm/backend.h"
 #include "testlib.h"
 
@@ -167,19 +166,18 @@ static void programs_that_hang_are_ended(void)
 {
 	static const uint8_t other[3][8 * WORD] = { { 1 }, { 2 }, { 3 } };
 	const struct disasm_range r = { .start = START, .around = START, .count = 1 };
-	uint64_t began;
 	struct listing l;
 	size_t at;
 
 	list(&l, "while :; do :; done", 200);
 	are_words(&l, "/nvdisasm did not end within 200 ms");
 	TEST_EQ(disasm_lines(l.d, other[0], sizeof(other[0]), &r, l.lines, &at), 1);
-	/* The third one would take for ever. */
-	write_program("while :; do :; done");
-	began = clock_now_ns();
-	TEST_EQ(disasm_lines(l.d, other[1], sizeof(other[1]), &r, l.lines, &at), 1);
-	TEST_EQ(disasm_lines(l.d, other[2], sizeof(other[2]), &r, l.lines, &at), 1);
-	CU_ASSERT(clock_now_ns() - began < UINT64_C(150000000));
+	/* It would answer now. */
+	write_program("echo '/*7f0a00000100*/ NOP ;'");
+	for (size_t i = 1; i < 3; i++) {
+		TEST_ROW_EQ(i, disasm_lines(l.d, other[i], sizeof(other[i]), &r, l.lines, &at), 1);
+		TEST_ROW_EQ(i, l.lines[0].decoded, false);
+	}
 	disasm_close(l.d);
 	remove_programs();
 }
