@@ -257,35 +257,18 @@ int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_wa
 
 /* ------------------------------------------------------------------ finding it --------------- */
 
-static bool is_named(const struct rpc_wave_name *n, const struct wave *w)
-{
-	bool lasting = n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group;
-
-	if (w->queue_id != n->queue_id)
-		return false;
-	if (!lasting && (w->unit != n->unit || w->index != n->index))
-		return false;
-	if (n->has_dispatch && n->dispatch != w->dispatch)
-		return false;
-	if (n->has_wave_in_group && (!w->has_wave_in_group || n->wave_in_group != w->wave_in_group))
-		return false;
-	return n->n_workgroup != 3 || memcmp(n->workgroup, w->workgroup, sizeof(w->workgroup)) == 0;
-}
-
 static int find(const struct core_cuda *c, const struct rpc_wave_name *n, struct rpc_arena *a,
 		const struct wave **ret_wave, const struct cudacore_warp **ret_warp,
 		struct agent_err *err)
 {
 	struct core_cuda_waves w;
 
-	if (!n->has_index && !(n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group))
-		return agent_err_set(
-			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-			"params.wave: needs index, or dispatch, workgroup and wave_in_group");
+	if (wave_name_check(n, "params.wave", err) < 0)
+		return -EINVAL;
 	if (core_cuda_make_waves(c, a, &w) < 0)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	for (size_t i = 0; i < w.n; i++)
-		if (is_named(n, &w.waves[i])) {
+		if (wave_is_named(&w.waves[i], n)) {
 			*ret_wave = &w.waves[i];
 			*ret_warp = w.warps[i];
 			return 0;

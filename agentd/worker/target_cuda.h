@@ -141,6 +141,8 @@ void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t
 /** What only its grid tells: kernel, number in the block. */
 void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g, uint32_t n_lanes,
 		   struct wave *ret);
+/** The queue of its waves: that of the context, or else of the device's first; NULL: grid not known. */
+uint32_t cuda_queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g);
 
 /* ------------------------------------------------------------------ target_cuda_exited.c ----- */
 

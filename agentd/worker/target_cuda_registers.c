@@ -13,20 +13,6 @@
 
 /* ------------------------------------------------------------------ finding it --------------- */
 
-static bool is_named(const struct rpc_wave_name *n, const struct wave *w)
-{
-	if (n->has_dispatch && n->dispatch != w->dispatch)
-		return false;
-	if (n->has_wave_in_group && (!w->has_wave_in_group || n->wave_in_group != w->wave_in_group))
-		return false;
-	return n->n_workgroup != 3 || memcmp(n->workgroup, w->workgroup, sizeof(w->workgroup)) == 0;
-}
-
-static bool is_lasting(const struct rpc_wave_name *n)
-{
-	return n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group;
-}
-
 /* As cuda_fill_wave(), with what its grid tells. */
 static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
 		      uint32_t warp, struct wave *ret)
@@ -34,15 +20,12 @@ static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32
 	const struct cudbgshim_warp *w =
 		&d->state->warps[cudbgshim_state_index(d->state, sm, warp)];
 	struct cudbgshim_grid g;
-	struct cuda_context *x = NULL;
+	bool known = cudbgshim_get_grid(c->shim, d->d.gpu_id, w->grid_id, &g) == 0;
 
 	cuda_fill_wave(c, d, sm, warp, ret);
-	if (cudbgshim_get_grid(c->shim, d->d.gpu_id, w->grid_id, &g) == 0) {
+	if (known)
 		cuda_add_grid(w, &g, d->state->n_lanes, ret);
-		x = cuda_context_get(c, g.context, d->d.gpu_id);
-	}
-	if (x)
-		ret->queue_id = x->number;
+	ret->queue_id = cuda_queue_of(c, d->d.gpu_id, known ? &g : NULL);
 }
 
 /* By what it works on, wherever that is. */
@@ -60,7 +43,7 @@ static bool search(struct target_cuda *c, const struct cuda_device *d,
 			    memcmp(n->workgroup, ret->workgroup, sizeof(ret->workgroup)) != 0)
 				continue;
 			fill_wave(c, d, sm, warp, ret);
-			if (is_named(n, ret))
+			if (wave_is_named(ret, n))
 				return true;
 		}
 	return false;
@@ -78,17 +61,15 @@ static int find_wave(struct target_cuda *c, struct cuda_device *d, const struct 
 {
 	const struct cudbgshim_state *s = d->state;
 
-	if (is_lasting(n))
+	if (wave_name_check(n, "params.wave", err) < 0)
+		return -EINVAL;
+	if (wave_name_lasts(n))
 		return search(c, d, n, ret) ? 0 : no_such_wave(n, err);
-	if (!n->has_index)
-		return agent_err_set(
-			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-			"params.wave: needs index, or dispatch, workgroup and wave_in_group");
 	if (n->unit >= s->n_sms || n->index >= s->n_warps ||
 	    !(s->valid_warps[n->unit] >> n->index & 1))
 		return no_such_wave(n, err);
 	fill_wave(c, d, n->unit, n->index, ret);
-	return is_named(n, ret) && ret->queue_id == n->queue_id ? 0 : no_such_wave(n, err);
+	return wave_is_named(ret, n) ? 0 : no_such_wave(n, err);
 }
 
 /* ------------------------------------------------------------------ registers ---------------- */

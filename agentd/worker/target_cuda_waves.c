@@ -225,15 +225,14 @@ static int read_device(struct look *l, struct cuda_device *d)
 
 /* ------------------------------------------------------------------ afterwards ---------------- */
 
-static void give_queue(struct look *l, const struct grid *g, struct wave *w)
+uint32_t cuda_queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g)
 {
-	struct cuda_context *x = g && g->known ?
-		cuda_context_get(l->c, g->facts.context, g->dev) : NULL;
+	struct cuda_context *x = g ? cuda_context_get(c, g->context, dev) : NULL;
 
-	for (size_t i = 0; !x && i < l->c->n_contexts; i++)
-		if (l->c->contexts[i].dev == w->gpu_id)
-			x = &l->c->contexts[i];
-	w->queue_id = x ? x->number : UINT32_MAX;
+	for (size_t i = 0; !x && i < c->n_contexts; i++)
+		if (c->contexts[i].dev == dev)
+			x = &c->contexts[i];
+	return x ? x->number : UINT32_MAX;
 }
 
 static bool same_block(const struct cudbgshim_warp *a, const struct cudbgshim_warp *b)
@@ -253,7 +252,7 @@ static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, u
 	to->leader = leader;
 	if (g && g->known)
 		cuda_add_grid(w, &g->facts, d->state->n_lanes, to);
-	give_queue(l, g, to);
+	to->queue_id = cuda_queue_of(l->c, d->d.gpu_id, g && g->known ? &g->facts : NULL);
 }
 
 /* All warps of a block are on the same multiprocessor; they come one behind the other. */

@@ -11,28 +11,21 @@
 
 /* ------------------------------------------------------------------ which wave --------------- */
 
-/* Does it stay the same wave wherever it is saved? */
-static bool is_lasting(const struct rpc_wave_name *n)
-{
-	return n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group;
-}
-
-static bool is_that(const struct rpc_wave_name *n, const struct look *l,
+static bool is_that(const struct rpc_wave_name *n, const struct area *a,
 		    const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s)
 {
-	uint64_t dispatch;
+	struct wave w = {
+		.queue_id = a->look->queue->queue_id,
+		.unit = a->xcc,
+		.index = layout->index,
+		.workgroup = { s->workgroup[0], s->workgroup[1], s->workgroup[2] },
+		.wave_in_group = s->wave_in_group,
+		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
+		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
+	};
 
-	if (!is_lasting(n) && layout->index != n->index)
-		return false;
-	if (n->has_dispatch && (!record_dispatch(l, s, &dispatch) || dispatch != n->dispatch))
-		return false;
-	if (n->n_workgroup && !(s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X))
-		return false;
-	for (size_t i = 0; i < n->n_workgroup; i++)
-		if (n->workgroup[i] != s->workgroup[i])
-			return false;
-	return !n->has_wave_in_group || (s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP &&
-					 s->wave_in_group == n->wave_in_group);
+	w.has_dispatch = n->has_dispatch && record_dispatch(a->look, s, &w.dispatch);
+	return wave_is_named(&w, n);
 }
 
 /* @return whether it is in this area. */
@@ -49,7 +42,7 @@ static bool find_in(const struct work *w, const struct area *a, const struct rpc
 			continue;
 		kfdtrap_wave_read_state(a->look->arch, &context, &r->layout,
 					w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &r->state);
-		if (is_that(n, a->look, &r->layout, &r->state)) {
+		if (is_that(n, a, &r->layout, &r->state)) {
 			r->area = a;
 			return true;
 		}
@@ -61,10 +54,13 @@ bool one_find(const struct work *w, struct one *one)
 {
 	const struct rpc_wave_name *n = one->name;
 
-	for (size_t i = 0; i < w->n_areas; i++)
-		if (w->areas[i].state == AREA_READ && w->areas[i].xcc == (n->has_unit ? n->unit : 0) &&
-		    find_in(w, &w->areas[i], n, &one->record))
+	for (size_t i = 0; i < w->n_areas; i++) {
+		const struct area *a = &w->areas[i];
+
+		if (a->state == AREA_READ && (wave_name_lasts(n) || a->xcc == n->unit) &&
+		    find_in(w, a, n, &one->record))
 			return true;
+	}
 	return false;
 }
 
@@ -113,29 +109,28 @@ static int no_such_wave(const struct work *w, const struct rpc_wave_name *n, str
 	static const char hint[] =
 		"positions change whenever the queue ran: take one from a new snapshot, "
 		"or suspend the queue first";
-	uint32_t xcc = n->has_unit ? n->unit : 0;
 
-	if (is_lasting(n))
+	if (wave_name_lasts(n))
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, NULL,
-				     "queue %u, die %u: wave %u of workgroup %u,%u,%u of dispatch %llu is not there (any more)",
-				     n->queue_id, xcc, n->wave_in_group, n->workgroup[0],
+				     "queue %u: wave %u of workgroup %u,%u,%u of dispatch %llu is not there (any more)",
+				     n->queue_id, n->wave_in_group, n->workgroup[0],
 				     n->workgroup[1], n->workgroup[2],
 				     (unsigned long long)n->dispatch);
 	for (size_t i = 0; i < w->n_areas; i++) {
 		uint32_t n_waves = count_waves(w, &w->areas[i]);
 
-		if (w->areas[i].xcc != xcc)
+		if (w->areas[i].xcc != n->unit)
 			continue;
 		if (n_waves <= n->index)
 			return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, hint,
 					     "queue %u, die %u: there is no wave %u, only %u waves",
-					     n->queue_id, xcc, n->index, n_waves);
+					     n->queue_id, n->unit, n->index, n_waves);
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, hint,
 				     "queue %u, die %u: wave %u is another one now", n->queue_id,
-				     xcc, n->index);
+				     n->unit, n->index);
 	}
 	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, NULL,
-			     "queue %u has no die %u", n->queue_id, xcc);
+			     "queue %u has no die %u", n->queue_id, n->unit);
 }
 
 static int judge(const struct work *w, const struct target_waves *waves, const struct one *one,
@@ -149,18 +144,9 @@ static int judge(const struct work *w, const struct target_waves *waves, const s
 	return one->record.area ? 0 : no_such_wave(w, one->name, err);
 }
 
-static int check_name(const struct rpc_wave_name *n, struct agent_err *err)
-{
-	if (!n->has_index && !is_lasting(n))
-		return agent_err_set(
-			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-			"params.wave: needs index, or dispatch, workgroup and wave_in_group");
-	return 0;
-}
-
 int one_take(struct work *w, struct one *one, struct target_waves *waves, struct agent_err *err)
 {
-	int r = check_name(one->name, err);
+	int r = wave_name_check(one->name, "params.wave", err);
 
 	if (r == 0)
 		r = kfd_need_runtime(w->k, "wave.registers", err);

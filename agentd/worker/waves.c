@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/waves.h"
 
+#include <errno.h>
+
 #include "agentd/worker/places.h"
 
 /* Lists of reasons, made once for each set of them. */
@@ -124,6 +126,31 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 		to->reasons = reasons_get(&reasons, g->reasons, &to->n_reasons);
 	}
 	return result;
+}
+
+int wave_name_check(const struct rpc_wave_name *n, const char *param, struct agent_err *err)
+{
+	if (n->has_index || wave_name_lasts(n))
+		return 0;
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			     "%s: needs index, or dispatch, workgroup and wave_in_group", param);
+}
+
+bool wave_is_named(const struct wave *w, const struct rpc_wave_name *n)
+{
+	if (w->queue_id != n->queue_id)
+		return false;
+	if (!wave_name_lasts(n) && (w->unit != n->unit || w->index != n->index))
+		return false;
+	if (n->has_dispatch && (!w->has_dispatch || w->dispatch != n->dispatch))
+		return false;
+	if (n->n_workgroup && !w->has_workgroup)
+		return false;
+	for (size_t i = 0; i < n->n_workgroup; i++)
+		if (w->workgroup[i] != n->workgroup[i])
+			return false;
+	return !n->has_wave_in_group ||
+	       (w->has_wave_in_group && w->wave_in_group == n->wave_in_group);
 }
 
 static bool is_like(const struct wave *a, const struct wave *b)

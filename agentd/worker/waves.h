@@ -54,6 +54,15 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const ui
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 				       struct group *groups, size_t n, const struct places *p);
 
+/** Does it name what the wave works on, so that the position is not looked at? */
+static inline bool wave_name_lasts(const struct rpc_wave_name *n)
+{
+	return n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group;
+}
+/** @param param  Where the name was.  @return 0, or negative with @p err when it names no wave at all. */
+int wave_name_check(const struct rpc_wave_name *n, const char *param, struct agent_err *err);
+bool wave_is_named(const struct wave *w, const struct rpc_wave_name *n);
+
 /** Of how many waves a snapshot shows registers. */
 #define WAVES_EXAMPLES_MAX 64u
 /**

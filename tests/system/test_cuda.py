@@ -69,6 +69,17 @@ def groups_are_what_was_planted():
 
 
 @test
+def a_warp_of_a_grid_that_is_not_known_has_a_name():
+    with scene(app="init; context 0; context 1; module @CUBIN@; gpu launch spin grid=8 block=128; listen") as s:
+        session = s.attach()
+        for slot in ("getGridInfo", "getGridInfo120", "getGridInfo55", "getClusterDim", "getClusterDim120"):
+            s.control(f"fail {slot} 21")
+        w = s.rpc.call("gpu.snapshot", session=session, waves=True)["waves"][-1]
+        got = s.rpc.call("wave.registers", session=session, wave=w["ref"], banks=["special"])["registers"]["wave"]
+        assert got["ref"] == w["ref"], (got, w)
+
+
+@test
 def exceptions_lead_and_are_named():
     with scene() as s:
         session = s.attach()

@@ -187,6 +187,23 @@ def a_wave_is_found_where_it_moved_to():
 
 
 @test
+def a_wave_is_found_on_whatever_die_it_is():
+    """What it works on names it without the die, and with another one."""
+    with Scene(app=APP, gpus="gfx942") as s:
+        plant(s, f"stopped 8 {PC:#x} group=4 xcc=1 workgroup=5,0,0 s3=7")
+        s.session = s.attach()
+        ref = snapshot(s, waves=True)["waves"][5]["ref"]
+        assert ref["unit"] == 1, ref
+        lasting = {k: ref[k] for k in ("queue_id", "dispatch", "workgroup", "wave_in_group")}
+        for wave in (lasting, {**lasting, "unit": 0}, {**lasting, "unit": 5, "index": 99}):
+            got = registers(s, wave)
+            assert got["wave"]["ref"] == ref and by_name(got["scalar"])["s3"] == 7, (wave, got["wave"])
+        error = s.rpc.error("wave.registers", session=s.session, wave={**lasting, "wave_in_group": 4}, max_stop_ms=STOP_MS)
+        assert error.name == "no_such_wave" and "queue 0: wave 4 of workgroup" in error.message, error
+        runs_on(s)
+
+
+@test
 def lds_of_the_workgroup():
     """All waves of a group see the leader's bytes, by offset and by flat address."""
     with Scene(app=APP, gpus="gfx942") as s:

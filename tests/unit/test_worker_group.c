@@ -394,9 +394,54 @@ static void queues_are_told_apart(void)
 	TEST_EQ(again[2].waves_digest, queues[2].waves_digest);
 }
 
+static void a_name_is_true_of_its_wave_alone(void)
+{
+	uint32_t here[] = { 4, 5, 6 }, elsewhere[] = { 4, 5, 7 };
+	const struct wave known = { .queue_id = 3, .unit = 1, .index = 17, .dispatch = 5,
+				    .has_dispatch = true, .workgroup = { 4, 5, 6 },
+				    .has_workgroup = true, .wave_in_group = 2,
+				    .has_wave_in_group = true };
+	const struct wave unknown = { .queue_id = 3, .unit = 1, .index = 17, .dispatch = 5,
+				      .workgroup = { 4, 5, 6 }, .wave_in_group = 2 };
+	const struct {
+		struct rpc_wave_name name;
+		bool is_name, of_known, of_unknown;
+	} rows[] = {
+		{ { 3, true, 1, true, 17 }, true, true, true },
+		{ { 4, true, 1, true, 17 }, true, false, false },
+		{ { 3, true, 0, true, 17 }, true, false, false },
+		{ { 3, true, 1, true, 18 }, true, false, false },
+		{ { 3, true, 1, true, 17, true, 5 }, true, true, false },
+		{ { 3, true, 1, true, 17, true, 6 }, true, false, false },
+		{ { 3, true, 1, true, 17, false, 0, true, 3, here }, true, true, false },
+		{ { 3, true, 1, true, 17, false, 0, true, 2, elsewhere }, true, true, false },
+		{ { 3, true, 1, true, 17, false, 0, true, 3, elsewhere }, true, false, false },
+		{ { 3, true, 1, true, 17, false, 0, true, 0, NULL, true, 2 }, true, true, false },
+		{ { 3, true, 1, true, 17, false, 0, true, 0, NULL, true, 1 }, true, false, false },
+		/* By what it works on: the position does not count. */
+		{ { 3, false, 0, false, 0, true, 5, true, 3, here, true, 2 }, true, true, false },
+		{ { 3, true, 9, true, 99, true, 5, true, 3, here, true, 2 }, true, true, false },
+		{ { 4, false, 0, false, 0, true, 5, true, 3, here, true, 2 }, true, false, false },
+		{ { 3, false, 0, false, 0, true, 6, true, 3, here, true, 2 }, true, false, false },
+		{ { 3, false, 0, false, 0, true, 5, true, 3, here }, false },
+		{ { 3, true, 1, false, 0, true, 5, true, 2, here, true, 2 }, false },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct agent_err err = { 0 };
+
+		TEST_EQ(wave_name_check(&rows[i].name, "params.here", &err) == 0, rows[i].is_name);
+		CU_ASSERT(rows[i].is_name || strstr(err.message, "params.here: needs index"));
+		if (!rows[i].is_name)
+			continue;
+		TEST_EQ(wave_is_named(&known, &rows[i].name), rows[i].of_known);
+		TEST_EQ(wave_is_named(&unknown, &rows[i].name), rows[i].of_unknown);
+	}
+}
+
 TEST_SUITE(worker_group, TEST(nothing_gives_no_group), TEST(faults_come_first_then_size_then_pc),
 	   TEST(the_key_is_place_and_reason), TEST(workgroups_have_a_range),
 	   TEST(which_reasons_are_faults),
 	   TEST(many_random_waves_agree_with_sorting), TEST(many_waves_are_quick),
 	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer),
-	   TEST(queues_are_told_apart));
+	   TEST(queues_are_told_apart), TEST(a_name_is_true_of_its_wave_alone));
