@@ -100,6 +100,19 @@ static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_
 	return done(a, err);
 }
 
+static int check_select(const struct rpc_gpu_snapshot_params *p, struct agent_err *err)
+{
+	const struct rpc_wave_select *s = &p->select;
+
+	if (!p->has_select)
+		return 0;
+	if (!p->waves || !s->n_groups)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "params.%s",
+				     p->waves ? "select.groups: must have at least one item" :
+						"select: only together with waves");
+	return s->has_wave ? wave_name_check(&s->wave, "params.select.wave", err) : 0;
+}
+
 static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		       const struct rpc_gpu_snapshot_params *params,
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
@@ -108,6 +121,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	struct snapshot_options o = {
 		.waves = !(params->has_queues_only && params->queues_only),
 		.each_wave = params->has_waves && params->waves,
+		.select = params->has_select ? &params->select : NULL,
 		.registers = params->has_registers && params->registers,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
@@ -125,6 +139,8 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.%s: not together with queues_only",
 				     o.each_wave ? "waves" : "registers");
+	if (check_select(params, err) < 0)
+		return -EINVAL;
 	arena->limit = SNAPSHOT_ARENA_MAX;
 	max_stop_ms = session_stop_begin(
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);

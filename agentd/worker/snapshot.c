@@ -2,6 +2,7 @@
 #include "agentd/worker/snapshot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -78,6 +79,56 @@ static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
 			}
 }
 
+/* @return how many waves these groups have. */
+static uint64_t mark_groups(const struct rpc_wave_select *s, const struct rpc_group *groups,
+			    size_t n_groups, bool *is_chosen)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->n_groups; i++) {
+		uint32_t g = s->groups[i];
+
+		if (g >= n_groups || is_chosen[g])
+			continue;
+		is_chosen[g] = true;
+		n += groups[g].waves;
+	}
+	return n;
+}
+
+/* Only what is chosen is copied: who wants a page shall not pay for a hundred thousand waves. */
+static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const uint32_t *group_of,
+		       const struct rpc_wave_select *s, struct rpc_gpu_snapshot_result *ret)
+{
+	auto_free bool *is_chosen = calloc(ret->n_groups + 1, sizeof(*is_chosen));
+	auto_free uint32_t *groups = NULL;
+	struct wave *waves;
+	uint64_t most, left_out = 0;
+
+	if (!is_chosen)
+		return -ENOMEM;
+	most = mark_groups(s, ret->groups, ret->n_groups, is_chosen);
+	most = most > s->first ? most - s->first : 0;
+	if (s->has_max && most > s->max)
+		most = s->max;
+	if (s->has_wave && most)
+		most = 1;
+	waves = rpc_arena_array(a, most, sizeof(*waves));
+	groups = calloc(most + 1, sizeof(*groups));
+	if (!waves || !groups)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n_waves && ret->n_waves < most; i++) {
+		if (!is_chosen[group_of[i]] ||
+		    (s->has_wave && !wave_is_named(&w->waves[i], &s->wave)) ||
+		    left_out++ < s->first)
+			continue;
+		groups[ret->n_waves] = group_of[i];
+		waves[ret->n_waves++] = w->waves[i];
+	}
+	ret->waves = waves_convert(a, waves, groups, ret->n_waves);
+	return ret->waves ? 0 : -ENOMEM;
+}
+
 /* Groups, and the waves themselves and registers if asked for. */
 static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 		      const struct snapshot_options *o, const struct places *places,
@@ -105,7 +156,11 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 	if (o->registers)
 		fill_registers(a, w, groups, ret->n_groups, ret);
 	ret->has_waves = o->each_wave;
-	if (o->each_wave) {
+	if (o->each_wave && o->select) {
+		r = list_chosen(a, w, group_of, o->select, ret);
+		if (r < 0)
+			return r;
+	} else if (o->each_wave) {
 		ret->waves = waves_convert(a, w->waves, group_of, w->n_waves);
 		ret->n_waves = w->n_waves;
 	}

@@ -15,6 +15,7 @@
 struct snapshot_options {
 	bool waves;	/**< Stop queues to see what their waves do. */
 	bool each_wave; /**< List them besides the groups. */
+	const struct rpc_wave_select *select; /**< Only these of them; NULL: all. */
 	bool registers; /**< Of the groups' representatives. */
 	uint32_t look_up_ms; /**< For kernels and source lines. */
 	const uint32_t *holder_uid; /**< Of the writer lease, if somebody has it. */

@@ -388,6 +388,40 @@ def every_verb_takes_a_cuda_core():
 
 
 @test
+def some_waves_of_a_core_are_listed_when_asked_for():
+    """A page of those of some groups, or one by its name, of a core of either vendor, also through the command."""
+    for make in (lambda: held("gfx90a"), cuda_core):
+        s = make()
+        try:
+            live = snapshot(s)
+            core = getattr(s, "core", None) or fetch(s)
+            leave(s)
+            with CoreRpc(core) as rpc:
+                def waves(rpc=rpc, **select):
+                    doc = rpc.call("gpu.snapshot", session="core", waves=True, select=select)
+                    assert [g["waves"] for g in doc["groups"]] == [g["waves"] for g in live["groups"]], doc["groups"]
+                    return doc["waves"]
+
+                for groups, first, most in (([0], 0, 99), ([1, 0], 3, 4), ([1], 99, 1), ([99], 0, 9)):
+                    want = [w for w in live["waves"] if w["group"] in groups]
+                    assert waves(groups=groups, first=first, max=most) == want[first:first + most], (groups, first, most)
+                w = live["waves"][3]
+                lasting = {k: w["ref"][k] for k in ("queue_id", "dispatch", "workgroup", "wave_in_group")}
+                for name in (w["ref"], lasting, {k: w["ref"][k] for k in ("queue_id", "unit", "index")}):
+                    assert waves(groups=[w["group"]], wave=name) == [w] and waves(groups=[w["group"] + 1], wave=name) == [], name
+                assert waves(groups=[w["group"]], wave={**lasting, "dispatch": 999}) == []
+                error = rpc.error("gpu.snapshot", session="core", select={"groups": [0]})
+                assert error.name == "invalid_params" and "only together with waves" in error.message, error
+            for n in (1, 2, 99):
+                run = document(ctl("waves", "--core", core, f"--group={n}", "--limit=2", "-j"))
+                want = [w for w in live["waves"] if w["group"] == n - 1]
+                assert run["waves"] == want[:2] and run["matching"] == len(want), (n, run)
+                assert run["wave_count"] == live["wave_count"], (n, run)
+        finally:
+            s.__exit__(*sys.exc_info())
+
+
+@test
 def broken_cuda_cores_are_errors_or_partial():
     s = cuda_core()
     try:

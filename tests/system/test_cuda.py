@@ -69,6 +69,37 @@ def groups_are_what_was_planted():
 
 
 @test
+def some_warps_are_listed_when_asked_for():
+    """A page of those of some groups, or one by its name; a warp without a grid has a name, too."""
+    with scene() as s:
+        s.control("warp 0 1 2 pc=0xc0")
+        s.control("warp 0 2 0 pc=0x10")
+        session = s.attach()
+
+        def waves(**select):
+            return s.rpc.call("gpu.snapshot", session=session, waves=True, select=select)["waves"]
+
+        whole = s.rpc.call("gpu.snapshot", session=session, waves=True)
+        assert sorted(g["waves"] for g in whole["groups"])[:2] == [1, 1], whole["groups"]
+        for groups, first, most in (([0], 0, 99), ([0], 3, 4), ([1, 2], 1, 1), ([2, 0], 5, 64), ([0], 99, 1), ([9], 0, 9)):
+            want = [w for w in whole["waves"] if w["group"] in groups]
+            assert waves(groups=groups, first=first, max=most) == want[first:first + most], (groups, first, most)
+        for w in whole["waves"][::7]:
+            lasting = {k: w["ref"][k] for k in ("queue_id", "dispatch", "workgroup", "wave_in_group")}
+            position = {k: w["ref"][k] for k in ("queue_id", "unit", "index")}
+            for name in (w["ref"], lasting, position, {**lasting, "unit": 99, "index": 99}):
+                assert waves(groups=[w["group"]], wave=name) == [w] and waves(groups=[w["group"] + 1], wave=name) == [], name
+                got = s.rpc.call("wave.registers", session=session, wave=name, banks=["special"])["registers"]["wave"]
+                assert got["ref"] == w["ref"], (name, got)
+            for name in ({**position, "index": 63}, {**position, "queue_id": 77}, {**lasting, "dispatch": 999},
+                         {**position, "workgroup": [99]}):
+                assert waves(groups=[0, 1, 2], wave=name) == [], name
+                assert s.rpc.error("wave.registers", session=session, wave=name).name == "no_such_wave", name
+        s.rpc.call("session.detach", session=session)
+        assert_untouched(s)
+
+
+@test
 def a_warp_of_a_grid_that_is_not_known_has_a_name():
     with scene(app="init; context 0; context 1; module @CUBIN@; gpu launch spin grid=8 block=128; listen") as s:
         session = s.attach()

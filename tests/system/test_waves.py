@@ -133,6 +133,93 @@ def every_wave_is_listed_when_asked_for():
 
 
 @test
+def a_page_of_the_waves_is_listed_when_asked_for():
+    """Of some groups, so many behind the first ones, in the order of the whole list; all else is as without it."""
+    with Scene(gpus="gfx942") as s:
+        ids = queue_ids(s)
+        plant(s, ids[0], f"halted 40 {PC:#x} group=4")
+        plant(s, ids[1], f"memory 6 {PC + 0x100:#x} group=2")
+        plant(s, ids[2], f"halted 8 {PC:#x} group=4")
+        plant(s, ids[3], f"breakpoint 5 {PC + 0x200:#x} group=5")
+        s.session = s.attach(control=True)
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        whole = snapshot(s, waves=True)
+        assert whole["complete"] and [g["waves"] for g in whole["groups"]] == [6, 48, 5], whole["groups"]
+        refs = [w["ref"] for w in whole["waves"] if w["group"] == 1]
+        assert {r["queue_id"] for r in refs} == {ids[0], ids[2]} and len(refs) == 48
+
+        for select in ({"groups": [0]}, {"groups": [2, 0]}, {"groups": [1], "first": 30, "max": 12},
+                       {"groups": [0, 1, 2], "first": 3, "max": 50}, {"groups": [1], "first": 47},
+                       {"groups": [1], "first": 48}, {"groups": [1], "first": 2**32 - 1, "max": 2**32 - 1},
+                       {"groups": [1], "max": 0}, {"groups": [3]}, {"groups": [2**32 - 1, 2, 2, 7]}):
+            doc = snapshot(s, waves=True, select=select)
+            chosen = [w for w in whole["waves"] if w["group"] in select["groups"]]
+            first = select.get("first", 0)
+            assert doc["waves"] == chosen[first:first + select.get("max", len(chosen))], (select, doc["waves"])
+            for name in ("wave_count", "groups", "complete", "missing"):
+                assert doc[name] == whole[name], (select, name)
+            assert [q["waves"] for q in doc["queues"]] == [q["waves"] for q in whole["queues"]], select
+        s.rpc.call("gpu.resume", session=s.session)
+        all_run(s)
+
+
+@test
+def one_wave_is_listed_by_its_name():
+    """As wave.registers finds it: by what it works on, wherever it is, or by its position."""
+    with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx942") as s:
+        script = s.directory / "waves"
+        script.write_text(f"halted n=8 group=4 pc={PC:#x} xcc=1 workgroup=3,0,0\n"
+                          f"memory n=4 group=4 pc={PC + 64:#x} workgroup=7,0,0\n")
+        plant(s, 0, f"script {script}")
+        s.session = s.attach()
+
+        def find(wave, *groups):
+            return snapshot(s, waves=True, select={"groups": groups, "wave": wave})["waves"]
+
+        whole = snapshot(s, waves=True)
+        assert [g["waves"] for g in whole["groups"]] == [4, 8], whole["groups"]
+        for w in whole["waves"][1::5]:
+            ref = w["ref"]
+            position = {k: ref[k] for k in ("queue_id", "unit", "index")}
+            lasting = {k: ref[k] for k in ("queue_id", "dispatch", "workgroup", "wave_in_group")}
+            for name in (ref, position, lasting, {**lasting, "unit": 7, "index": 9999}, {**position, "workgroup": ref["workgroup"]}):
+                assert find(name, w["group"]) == find(name, 0, 1) == [w], (name, w)
+                assert find(name, 1 - w["group"]) == [] == find(name, 2), name
+                got = s.rpc.call("wave.registers", session=s.session, wave=name, max_stop_ms=STOP_MS)["registers"]["wave"]
+                assert got == {k: v for k, v in w.items() if k != "group"}, (name, got)
+        for name in ({**position, "index": 99}, {**position, "queue_id": 9}, {**position, "unit": 5},
+                     {**position, "workgroup": [9, 0, 0]}, {**position, "dispatch": ref["dispatch"] + 1},
+                     {**lasting, "wave_in_group": 4}, {**lasting, "queue_id": 9}):
+            assert find(name, 0, 1) == [], name
+            assert s.rpc.error("wave.registers", session=s.session, wave=name, max_stop_ms=STOP_MS).name == "no_such_wave", name
+        all_run(s)
+
+
+@test
+def waves_cannot_be_chosen_where_none_are_listed():
+    with Scene() as s:
+        plant(s, queue_ids(s)[0], f"halted 4 {PC:#x} group=4")
+        s.session = s.attach(control=True)
+        page = {"groups": [0], "max": 2}
+        for params, why in (({"select": page}, "params.select: only together with waves"),
+                            ({"select": page, "waves": False}, "params.select: only together with waves"),
+                            ({"select": page, "record": True}, "params.select: only together with waves"),
+                            ({"select": page, "waves": True, "queues_only": True}, "params.waves: not together with queues_only"),
+                            ({"select": {"groups": []}, "waves": True}, "params.select.groups: must have at least one item"),
+                            ({"select": {}, "waves": True}, "params.select"),
+                            ({"select": {"groups": [0] * 65537}, "waves": True}, "at most 65536 items"),
+                            ({"select": {"groups": [-1]}, "waves": True}, "params.select.groups"),
+                            ({"select": {"groups": [0], "wave": {"queue_id": 0}}, "waves": True}, "params.select.wave: needs index")):
+            error = s.rpc.error("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS, **params)
+            assert error.name == "invalid_params" and why in error.message, (params, error)
+        doc = snapshot(s, waves=True, select=page, record=True)
+        assert len(doc["waves"]) == 2 and doc["wave_count"] == 4, doc
+        kept = s.rpc.call("cores.info", record=doc["record"])["snapshot"]
+        assert "waves" not in kept and kept["groups"] == doc["groups"], kept
+        all_run(s)
+
+
+@test
 def each_generation_is_understood():
     gpus = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"]
     with Scene(app=f"runtime on; queues {len(gpus)}; spin", gpus=",".join(gpus)) as s:
@@ -566,6 +653,9 @@ def a_hundred_thousand_waves():
         print(f"  grouped {grouped * 1e3:.0f} ms, flat {flat * 1e3:.0f} ms and {size / 1e6:.0f} MB; "
               f"worker {peaks[0]} KiB at most, front {peaks[1]} KiB, spawn {peaks[2]} KiB")
         assert size > 100800 * 100
+        page = timed_reply(s, max_stop_ms=STOP_MS, waves=True, select={"groups": [0], "max": 64})[0]
+        listed = page - timed_reply(s, max_stop_ms=STOP_MS)[0]
+        assert listed < 64 * 1024, (page, listed)
         if not SANITIZED:
             # Peaks that need not come together; the front sends the text from where the worker has left it.
             assert sum(peaks) < 96 * 1024, peaks
