@@ -21,7 +21,8 @@ static const struct argv_option options[] = {
 
 /* What is asked for. */
 struct filter {
-	uint32_t queue_id, group, limit;
+	uint32_t queue_id, limit;
+	uint32_t group; /* Position; the agent leaves out waves of others. */
 	int64_t state, reason; /* -1: any */
 };
 
@@ -41,8 +42,10 @@ static int parse(struct ctl *c, struct filter *f)
 	*f = (struct filter){ .limit = UINT32_MAX, .state = -1, .reason = -1 };
 	if (queue_option)
 		r = args_u32(c, "--queue", queue_option, 0, UINT32_MAX, &f->queue_id);
-	if (r == 0 && group_option)
+	if (r == 0 && group_option) {
 		r = args_u32(c, "--group", group_option, 1, UINT32_MAX, &f->group);
+		f->group--;
+	}
 	if (r == 0 && limit_option)
 		r = args_u32(c, "--limit", limit_option, 1, UINT32_MAX, &f->limit);
 	return r == 0 && state_option ? parse_state(c, f) : r;
@@ -51,8 +54,6 @@ static int parse(struct ctl *c, struct filter *f)
 static bool passes(const struct filter *f, const struct rpc_wave *w)
 {
 	if (queue_option && w->ref.queue_id != f->queue_id)
-		return false;
-	if (group_option && (!w->has_group || w->group != f->group - 1))
 		return false;
 	if (f->state >= 0 && (int64_t)w->state != f->state)
 		return false;
@@ -122,14 +123,16 @@ static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *
 
 static int run(struct ctl *c, int argc, char **argv)
 {
+	struct filter f;
 	struct rpc_gpu_snapshot_params p = {
 		.has_waves = true,
 		.waves = true,
+		.has_select = group_option,
+		.select = { .groups = &f.group, .n_groups = 1 },
 		.has_max_stop_ms = c->max_stop_ms,
 		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
 	};
 	struct rpc_gpu_snapshot_result result;
-	struct filter f;
 	int r = parse(c, &f);
 
 	if (r < 0)
