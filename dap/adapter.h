@@ -22,6 +22,7 @@
  *	breakpoints.c exception filters and watch points
  *	evaluate.c    what the user types
  *	console.c     the words of it
+ *	waves.c       waves of a thread, a page at a time
  *	custom.c      requests of our own
  *
  * Handlers may call the agent.  While they wait, stream.c reads on and runs requests that need
@@ -59,7 +60,7 @@ struct dap_waiting;
 
 /** One thread of the editor's; its id is its position plus one. */
 struct dap_thread {
-	const struct rpc_group *group; /**< Sum of those that it stands for. */
+	struct rpc_group *group; /**< Sum of those that it stands for. */
 	struct rpc_wave_name wave; /**< Shown for it: the representative, until another is chosen. */
 	uint64_t pc;		   /**< Of that wave. */
 	const struct rpc_group *place; /**< The same: the group whose frames are its. */
@@ -254,9 +255,15 @@ void dap_session_notifications(struct dap *d);
 void dap_session_renew(struct dap *d);
 /** Tell the editor where it is, once it is configured and the session is there. */
 void dap_session_announce(struct dap *d);
-int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err);
-/** A fresh one that the editor did not ask to stop for; it is told if what it shows is out of date. */
-int dap_session_look(struct dap *d, bool waves, struct agent_err *err);
+int dap_session_snapshot(struct dap *d, struct agent_err *err);
+/**
+ * A fresh one that the editor did not ask to stop for; it is told if what it shows is out of date.
+ * @param select  Waves that it lists; NULL: none.
+ */
+int dap_session_look(struct dap *d, const struct rpc_wave_select *select, struct agent_err *err);
+/** One beside the present one; dap_snapshot_free(). */
+int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct dap_snapshot **ret,
+		    struct agent_err *err);
 int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err);
 int dap_session_continue(struct dap *d, struct agent_err *err);
 /** Tell the editor that the queues run again. */
@@ -440,12 +447,25 @@ typedef int (*dap_word_fn)(struct dap *d, const struct dap_words *w, struct out 
 /** @return NULL if the console has no such word. */
 dap_word_fn dap_find_word(const char *word);
 
+/* waves.c */
+
+struct dap_waves {
+	const struct rpc_wave *waves;
+	size_t n;
+	uint64_t total; /**< Of the thread, at the same moment. */
+	struct dap_snapshot *beside; /**< What they are in, when it is not the present snapshot. */
+};
+/**
+ * Some waves of a thread.  While the GPU runs, the snapshot that they are in becomes the present one.
+ * @param which  All but the groups.
+ * @return 0; dap_waves_free() then.  Negative with @p err.
+ */
+int dap_waves_get(struct dap *d, uint32_t thread, const struct rpc_wave_select *which,
+		  struct dap_waves *ret, struct agent_err *err);
+void dap_waves_free(struct dap_waves *w);
+
 /* custom.c */
 
-/** Make sure that the snapshot lists every wave; may be a new one. */
-int dap_see_waves(struct dap *d, struct agent_err *err);
-/** Whether a wave belongs to a thread. */
-bool dap_is_of(const struct dap *d, const struct rpc_wave *w, uint32_t thread);
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 		   struct agent_err *err);
 int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,

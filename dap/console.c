@@ -47,7 +47,7 @@ static int word_groups(struct dap *d, const struct dap_words *w, struct out *o,
 static int word_snapshot(struct dap *d, const struct dap_words *w, struct out *o,
 			 struct agent_err *err)
 {
-	int r = dap_session_look(d, false, err);
+	int r = dap_session_look(d, NULL, err);
 
 	return r < 0 ? r : word_groups(d, w, o, err);
 }
@@ -55,22 +55,23 @@ static int word_snapshot(struct dap *d, const struct dap_words *w, struct out *o
 static int word_waves(struct dap *d, const struct dap_words *w, struct out *o,
 		      struct agent_err *err)
 {
-	size_t n = 0;
-	int r = dap_see_waves(d, err);
+	const struct rpc_wave_select which = { .has_max = true, .max = WAVES_SHOWN };
+	struct dap_waves page;
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < d->snap->doc.n_waves; i++) {
-		const struct rpc_wave *wave = &d->snap->doc.waves[i];
-		struct rpc_wave_name name = dap_wave_of(&wave->ref);
+	if (dap_need_wave(d, err) < 0)
+		return -EINVAL;
+	if (dap_waves_get(d, d->focus, &which, &page, err) < 0)
+		return -EIO;
+	for (size_t i = 0; i < page.n; i++) {
+		struct rpc_wave_name name = dap_wave_of(&page.waves[i].ref);
 
-		if (!dap_is_of(d, wave, d->focus) || n++ >= WAVES_SHOWN)
-			continue;
-		out_fmt(o, "%s%-12s pc 0x%" PRIx64 " %u of %u lanes", n > 1 ? "\n" : "",
-			dap_wave_text(&d->arena, &name), wave->pc, wave->lanes, wave->width);
+		out_fmt(o, "%s%-12s pc 0x%" PRIx64 " %u of %u lanes", i ? "\n" : "",
+			dap_wave_text(&d->arena, &name), page.waves[i].pc, page.waves[i].lanes,
+			page.waves[i].width);
 	}
-	if (n > WAVES_SHOWN)
-		out_fmt(o, "\n%zu more", n - WAVES_SHOWN);
+	if (page.total > page.n)
+		out_fmt(o, "\n%" PRIu64 " more", page.total - page.n);
+	dap_waves_free(&page);
 	return 0;
 }
 

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests that no other adapter has: what the console shows, as JSON. */
 #include <errno.h>
+#include <string.h>
 
 #include "dap/adapter.h"
 
 #define WAVES_MAX 4096u
-
-int dap_see_waves(struct dap *d, struct agent_err *err)
-{
-	return d->snap->doc.has_waves ? 0 : dap_session_look(d, true, err);
-}
-
-bool dap_is_of(const struct dap *d, const struct rpc_wave *w, uint32_t thread)
-{
-	return w->has_group && w->group < d->snap->doc.n_groups &&
-	       d->snap->thread_of[w->group] == thread;
-}
 
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 		   struct agent_err *err)
@@ -42,72 +32,118 @@ int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err)
 {
 	const struct dap_thread *t = dap_thread_arg(d, q->args, err);
+	struct rpc_wave_select which = { .has_first = true, .has_max = true };
 	int64_t start = 0, count = WAVES_MAX;
-	size_t seen = 0, written = 0;
-	uint32_t thread;
+	struct dap_waves page;
 	int r;
 
 	if (!t)
 		return -EINVAL;
-	thread = (uint32_t)(t - d->snap->threads);
 	(void)dap_json_i64(dap_json_get(q->args, "start"), &start);
 	(void)dap_json_i64(dap_json_get(q->args, "count"), &count);
-	if (start < 0 || count < 0 || count > WAVES_MAX)
+	if (start < 0 || start > UINT32_MAX || count < 0 || count > WAVES_MAX)
 		return dap_invalid(err, "start, count: at most %u waves at a time", WAVES_MAX);
-	r = dap_see_waves(d, err);
+	which.first = (uint32_t)start;
+	which.max = (uint32_t)count;
+	r = dap_waves_get(d, (uint32_t)(t - d->snap->threads), &which, &page, err);
 	if (r < 0)
 		return r;
 	out_str(body, "{\"waves\":[");
-	for (size_t i = 0; i < d->snap->doc.n_waves; i++) {
-		if (!dap_is_of(d, &d->snap->doc.waves[i], thread))
-			continue;
-		if (seen++ < (uint64_t)start || written >= (uint64_t)count)
-			continue;
-		out_str(body, written++ ? "," : "");
-		rpc_wave_encode(body, &d->snap->doc.waves[i]);
+	for (size_t i = 0; i < page.n; i++) {
+		out_str(body, i ? "," : "");
+		rpc_wave_encode(body, &page.waves[i]);
 	}
 	out_str(body, "]");
-	dap_put_u64(body, "total", seen);
+	dap_put_u64(body, "total", page.total);
 	out_char(body, '}');
+	dap_waves_free(&page);
 	return 0;
 }
 
-/* `{threadId, wave: {queue_id, unit, index}}`: show this wave for the group. */
+static bool u32_of(struct dap_json v, uint32_t *ret)
+{
+	int64_t n;
+
+	if (!dap_json_i64(v, &n) || n < 0 || n > UINT32_MAX)
+		return false;
+	*ret = (uint32_t)n;
+	return true;
+}
+
+/* As gpuAgent/waves names it.  What it works on finds it also when it is saved elsewhere by now. */
+static int wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_name *ret,
+		    struct agent_err *err)
+{
+	struct dap_json list = dap_json_get(v, "workgroup");
+	int64_t dispatch;
+
+	*ret = (struct rpc_wave_name){ .has_unit = true, .has_index = true, .workgroup = workgroup };
+	if (!u32_of(dap_json_get(v, "queue_id"), &ret->queue_id) ||
+	    !u32_of(dap_json_get(v, "index"), &ret->index))
+		return dap_invalid(err, "wave: needs queue_id and index");
+	(void)u32_of(dap_json_get(v, "unit"), &ret->unit);
+	ret->has_dispatch = dap_json_i64(dap_json_get(v, "dispatch"), &dispatch);
+	ret->dispatch = ret->has_dispatch ? (uint64_t)dispatch : 0;
+	while (ret->n_workgroup < 3 &&
+	       u32_of(dap_json_item(list, ret->n_workgroup), &workgroup[ret->n_workgroup]))
+		ret->n_workgroup++;
+	ret->has_workgroup = ret->n_workgroup != 0;
+	ret->has_wave_in_group = u32_of(dap_json_get(v, "wave_in_group"), &ret->wave_in_group);
+	return 0;
+}
+
+/* @return 0, -ENOENT, -ENOMEM. */
+static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *page)
+{
+	const struct rpc_wave *w = page->waves;
+	struct dap_snapshot *s = d->snap;
+	uint32_t *workgroup;
+
+	if (!page->n || thread >= s->n_threads || w->group >= s->doc.n_groups ||
+	    s->thread_of[w->group] != thread)
+		return -ENOENT;
+	/* The page goes, the name stays. */
+	workgroup = rpc_arena_array(&s->arena, w->ref.n_workgroup, sizeof(*workgroup));
+	if (!workgroup)
+		return -ENOMEM;
+	if (w->ref.n_workgroup)
+		memcpy(workgroup, w->ref.workgroup, w->ref.n_workgroup * sizeof(*workgroup));
+	s->threads[thread].wave = dap_wave_of(&w->ref);
+	s->threads[thread].wave.workgroup = workgroup;
+	s->threads[thread].pc = w->pc;
+	s->threads[thread].place = &s->doc.groups[w->group];
+	d->focus = thread;
+	return 0;
+}
+
+/* `{threadId, wave: {queue_id, unit, index, ...}}`: show this wave for the group. */
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err)
 {
 	struct dap_thread *t = dap_thread_arg(d, q->args, err);
-	struct dap_json v = dap_json_get(q->args, "wave");
-	int64_t queue, unit = 0, index;
-	uint32_t thread;
+	struct rpc_wave_select which = { .has_wave = true };
+	uint32_t workgroup[3], thread;
+	struct dap_waves page;
 	int r;
 
 	if (!t)
 		return -EINVAL;
 	thread = (uint32_t)(t - d->snap->threads);
-	if (!dap_json_i64(dap_json_get(v, "queue_id"), &queue) ||
-	    !dap_json_i64(dap_json_get(v, "index"), &index))
-		return dap_invalid(err, "wave: needs queue_id and index");
-	(void)dap_json_i64(dap_json_get(v, "unit"), &unit);
-	r = dap_see_waves(d, err);
+	r = wave_arg(dap_json_get(q->args, "wave"), workgroup, &which.wave, err);
+	if (r == 0)
+		r = dap_waves_get(d, thread, &which, &page, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < d->snap->doc.n_waves; i++) {
-		const struct rpc_wave *w = &d->snap->doc.waves[i];
-
-		if (w->ref.queue_id != queue || w->ref.unit != unit || w->ref.index != index ||
-		    !dap_is_of(d, w, thread) || thread >= d->snap->n_threads)
-			continue;
-		d->snap->threads[thread].wave = dap_wave_of(&w->ref);
-		d->snap->threads[thread].pc = w->pc;
-		d->snap->threads[thread].place = &d->snap->doc.groups[w->group];
-		d->focus = thread;
-		dap_registers_forget(d);
-		dap_invalidated(d);
-		return 0;
-	}
-	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
-			     "wave: the group of this thread has no such wave");
+	r = show_wave(d, thread, &page);
+	dap_waves_free(&page);
+	if (r == -ENOENT)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
+				     "wave: the group of this thread has no such wave");
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "out of memory");
+	dap_registers_forget(d);
+	dap_invalidated(d);
+	return 0;
 }
 
 /* From another client of the same user, or as an administrator. */

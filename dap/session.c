@@ -15,7 +15,6 @@
 #define ATTACH_MS	 20000u
 #define DETACH_MS	 3000u
 #define SNAPSHOT_BYTES	 ((size_t)64 << 20)
-#define WAVES_BYTES	 ((size_t)512 << 20)
 
 static void say_failure(struct dap *d, const char *what, const struct agent_err *err)
 {
@@ -168,7 +167,7 @@ void dap_session_begin(struct dap *d)
 		r = attach(d, &err);
 	if (r == 0) {
 		dap_progress_update(d, "Looking at its waves");
-		r = dap_session_snapshot(d, false, &err);
+		r = dap_session_snapshot(d, &err);
 	}
 	if (r == 0)
 		r = dap_holder_ask(d, &err);
@@ -217,25 +216,40 @@ int dap_need_control(struct dap *d, struct agent_err *err)
 
 /* ------------------------------------------------------------------ looking ------------------ */
 
-static int replace_snapshot(struct dap *d, bool waves, bool keep, struct agent_err *err)
+int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct dap_snapshot **ret,
+		    struct agent_err *err)
 {
-	const struct rpc_gpu_snapshot_params p = { .session = d->session, .has_waves = true,
-						   .waves = waves,
-						   .has_max_stop_ms = d->max_stop_ms,
-						   .max_stop_ms = d->max_stop_ms };
+	struct rpc_gpu_snapshot_params p = { .session = d->session,
+					     .has_waves = select, .waves = select,
+					     .has_select = select,
+					     .has_max_stop_ms = d->max_stop_ms,
+					     .max_stop_ms = d->max_stop_ms };
 	struct dap_snapshot *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	rpc_arena_init(&s->arena, waves ? WAVES_BYTES : SNAPSHOT_BYTES);
+	if (select)
+		p.select = *select;
+	rpc_arena_init(&s->arena, SNAPSHOT_BYTES);
 	r = rpc_client_gpu_snapshot(d->client, &p, &s->arena, &s->doc, err);
 	if (r == 0 && !dap_snapshot_index(d, s))
 		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	if (r < 0) {
+	if (r == 0)
+		*ret = s;
+	else
 		dap_snapshot_free(s);
+	return r;
+}
+
+static int replace_snapshot(struct dap *d, const struct rpc_wave_select *select, bool keep,
+			    struct agent_err *err)
+{
+	struct dap_snapshot *s;
+	int r = dap_session_ask(d, select, &s, err);
+
+	if (r < 0)
 		return r;
-	}
 	dap_snapshot_free(keep ? d->before : d->snap);
 	if (keep)
 		d->before = d->snap;
@@ -249,9 +263,9 @@ static int replace_snapshot(struct dap *d, bool waves, bool keep, struct agent_e
 	return 0;
 }
 
-int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
+int dap_session_snapshot(struct dap *d, struct agent_err *err)
 {
-	int r = replace_snapshot(d, waves, false, err);
+	int r = replace_snapshot(d, NULL, false, err);
 
 	if (r < 0)
 		return r;
@@ -261,11 +275,11 @@ int dap_session_snapshot(struct dap *d, bool waves, struct agent_err *err)
 	return 0;
 }
 
-int dap_session_look(struct dap *d, bool waves, struct agent_err *err)
+int dap_session_look(struct dap *d, const struct rpc_wave_select *select, struct agent_err *err)
 {
 	bool moves = !dap_is_still(d);
 	uint32_t focus = d->focus;
-	int r = replace_snapshot(d, waves, moves, err);
+	int r = replace_snapshot(d, select, moves, err);
 
 	if (r < 0)
 		return r;
@@ -426,7 +440,7 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 	r = suspend(d, lease_ms ? lease_ms : 1, err);
 	if (r == 0) {
 		d->paused = true;
-		r = dap_session_snapshot(d, false, err);
+		r = dap_session_snapshot(d, err);
 		if (r < 0 && !d->leave && resume(d, &ignored) == 0 && was_paused)
 			dap_continued(d);
 	}
@@ -470,7 +484,7 @@ void dap_session_show_held(struct dap *d)
 	struct agent_err err = { 0 };
 
 	dap_output(d, "console", "The GPU is stopped: %s", d->held_by);
-	if (dap_session_snapshot(d, false, &err) == 0)
+	if (dap_session_snapshot(d, &err) == 0)
 		send_stopped(d, "pause", true);
 	else if (d->client && !d->leave)
 		say_failure(d, "snapshot", &err);
@@ -638,7 +652,7 @@ static void stop_for_exception(struct dap *d)
 	struct agent_err err = { 0 };
 	bool may_stop = !d->alive.left && dap_need_control(d, &err) == 0;
 	int r = may_stop ? dap_session_pause(d, "exception", &err) :
-			   dap_session_snapshot(d, false, &err);
+			   dap_session_snapshot(d, &err);
 
 	if (!d->client || d->leave)
 		return;

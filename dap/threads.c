@@ -69,6 +69,18 @@ struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref)
 	};
 }
 
+/* The sum is a copy: what the document says of its groups stays true. */
+static bool begin_thread(struct dap_snapshot *s, struct dap_thread *t, const struct rpc_group *g)
+{
+	*t = (struct dap_thread){ .group = rpc_arena_alloc(&s->arena, sizeof(*t->group)),
+				  .wave = dap_wave_of(&g->representative),
+				  .pc = g->pc,
+				  .place = g };
+	if (t->group)
+		*t->group = *g;
+	return t->group;
+}
+
 bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s)
 {
 	size_t n = s->doc.n_groups;
@@ -79,19 +91,16 @@ bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s)
 	if (!s->thread_of || !s->threads)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		struct rpc_group *g = &s->doc.groups[i];
+		const struct rpc_group *g = &s->doc.groups[i];
 		size_t at = thread_of(d, s, g);
 
 		s->thread_of[i] = (uint32_t)at;
 		if (at < s->n_all) {
-			add_group((struct rpc_group *)s->threads[at].group, g);
+			add_group(s->threads[at].group, g);
 			continue;
 		}
-		if (at < s->n_threads)
-			s->threads[at] = (struct dap_thread){
-				.group = g, .wave = dap_wave_of(&g->representative), .pc = g->pc,
-				.place = g
-			};
+		if (at < s->n_threads && !begin_thread(s, &s->threads[at], g))
+			return false;
 		s->n_all++;
 	}
 	if (s->n_all < s->n_threads)

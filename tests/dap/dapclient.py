@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A debug adapter client of nothing but the standard library, for tests: gpu-agentctl dap on pipes, or the agent's socket."""
+import contextlib
 import json
 import os
 import select
 import socket as sockets
 import subprocess
+import threading
 import time
 
 from harness import BIN, PATIENCE, ROOT, Scene, wait_until
@@ -206,3 +208,67 @@ class SocketSession(Session):
     def finish(self):
         self.call("disconnect", restart=False)
         return self.is_over()
+
+
+class Between:
+    """Passes on what an adapter and the agent say to each other, but for methods in .refused, which fail.
+
+    .look(request) is called before a request is passed on; .sizes are the bytes of each message of the agent.
+    """
+
+    def __init__(self, s):
+        self.path = s.directory / "between"
+        self.refused = set()
+        self.look = lambda request: None
+        self.sizes = []
+        self.listener = sockets.socket(sockets.AF_UNIX)
+        self.listener.bind(str(self.path))
+        self.listener.listen(1)
+        self.agent = sockets.socket(sockets.AF_UNIX)
+        self.agent.connect(str(s.socket))
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self._requests, daemon=True)]
+        self.threads[0].start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._shut(self.listener)
+        self._shut(self.agent)
+        for thread in self.threads:
+            thread.join(20)
+        self.listener.close()
+        self.agent.close()
+
+    def _say(self, line):
+        with self.lock, contextlib.suppress(OSError):
+            self.adapter.sendall(line)
+
+    def _answers(self):
+        with self.agent.makefile("rb") as lines:
+            for line in lines:
+                self.sizes.append(len(line))
+                self._say(line)
+        self._shut(self.adapter)
+
+    @staticmethod
+    def _shut(end):
+        with contextlib.suppress(OSError):
+            end.shutdown(sockets.SHUT_RDWR)
+
+    def _requests(self):
+        with contextlib.suppress(OSError):
+            self.adapter, _ = self.listener.accept()
+            self.threads.append(threading.Thread(target=self._answers, daemon=True))
+            self.threads[-1].start()
+            with self.adapter, self.adapter.makefile("rb") as lines:
+                for line in lines:
+                    request = json.loads(line)
+                    self.look(request)
+                    if request["method"] in self.refused:
+                        error = {"code": -32005, "message": f"{request['method']} refused", "data": {"name": "timeout"}}
+                        self._say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
+                    else:
+                        self.agent.sendall(line)
+            self._shut(self.agent)

@@ -5,4 +5,5 @@ system_tests += tests/dap/test_dap_exceptions.py
 system_tests += tests/dap/test_dap_socket.py
 system_tests += tests/dap/test_dap_core.py
 system_tests += tests/dap/test_dap_cuda.py
+system_tests += tests/dap/test_dap_waves.py
 system_tests += tests/dap/test_testsupport.py

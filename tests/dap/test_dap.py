@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """gpu-agentctl dap with a client that does what no editor does, and what all of them do."""
 import base64
-import contextlib
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE), str(HERE.parent / "editors")]
-from dapclient import Adapter, runs_on, scene  # noqa: E402
+from dapclient import Adapter, Between, runs_on, scene  # noqa: E402
 from editor import script, source  # noqa: E402
 from harness import BIN, EXCEPTIONS, Scene, main, test, wait_until  # noqa: E402
 
@@ -519,63 +518,6 @@ def answers_while_the_agent_does_not():
                 attach = a.send("attach", {"pid": 1})
                 a.call(leave, **({"requestId": attach} if leave == "cancel" else {}))
                 assert a.response(attach)["message"] == "cancelled"
-
-
-class Between:
-    """Passes on what an adapter and the agent say to each other, but for methods in .refused, which fail."""
-
-    def __init__(self, s):
-        self.path = s.directory / "between"
-        self.refused = set()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(self.path))
-        self.listener.listen(1)
-        self.agent = socket.socket(socket.AF_UNIX)
-        self.agent.connect(str(s.socket))
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self._requests, daemon=True)]
-        self.threads[0].start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._shut(self.listener)
-        self._shut(self.agent)
-        for thread in self.threads:
-            thread.join(20)
-        self.listener.close()
-        self.agent.close()
-
-    def _say(self, line):
-        with self.lock, contextlib.suppress(OSError):
-            self.adapter.sendall(line)
-
-    def _answers(self):
-        with self.agent.makefile("rb") as lines:
-            for line in lines:
-                self._say(line)
-        self._shut(self.adapter)
-
-    @staticmethod
-    def _shut(end):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
-    def _requests(self):
-        with contextlib.suppress(OSError):
-            self.adapter, _ = self.listener.accept()
-            self.threads.append(threading.Thread(target=self._answers, daemon=True))
-            self.threads[-1].start()
-            with self.adapter, self.adapter.makefile("rb") as lines:
-                for line in lines:
-                    request = json.loads(line)
-                    if request["method"] in self.refused:
-                        error = {"code": -32005, "message": f"{request['method']} refused", "data": {"name": "timeout"}}
-                        self._say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
-                    else:
-                        self.agent.sendall(line)
-            self._shut(self.agent)
 
 
 @test
