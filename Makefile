@@ -120,7 +120,7 @@ define archive_rules
 $(call compile_rules,$(1))
 $(O)/lib$(1).a: $$($(1)_obj)
 	$$(call say,AR,$$@)
-	$$(Q)rm -f $$@ && $(AR) rcsD $$@ $$^
+	$$(Q)rm -f $$@ && $(AR) qcsD $$@ $$^
 endef
 
 # $(1) name, $(2) directory below $(O)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agentd/worker/waves.h"
+#include "agentd/worker/target/waves.h"
 
 #define ROUNDS_MAX 1001u
 

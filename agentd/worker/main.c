@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agentd/worker/inspect.h"
-#include "agentd/worker/look.h"
-#include "agentd/worker/options.h"
-#include "agentd/worker/rescue.h"
-#include "agentd/worker/serve_core.h"
-#include "agentd/worker/session.h"
+#include "agentd/worker/inspect/core_server.h"
+#include "agentd/worker/inspect/discover.h"
+#include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/inspect/rescue.h"
+#include "agentd/worker/process/options.h"
+#include "agentd/worker/session/session.h"
 #include "base/fd.h"
 #include "base/log.h"
 

@@ -1,16 +1,24 @@
-worker_kfd_src := $(addprefix agentd/worker/target_kfd_,attach.c code.c control.c core.c core_code.c core_copy.c core_host.c errors.c events.c examples.c \
-	inspect.c ledger.c past.c queues.c record.c registers.c rescue.c watch.c wave_memory.c waves.c waves_copy.c waves_decode.c)
-worker_common_src := $(addprefix agentd/worker/,code.c code_file.c convert.c core_output.c crew.c cuda_exception.c exited.c group.c guard.c intern.c \
-	leader.c look.c mappings.c memory.c options.c places.c process_facts.c queue_waves.c raised.c record.c rescue.c rule.c rule_body.c rule_watch.c serve_core.c snapshot.c \
-	subscribers.c suspension.c target.c undo.c waves.c)
-worker_cuda_src := $(addprefix agentd/worker/target_cuda_,attach.c code.c core.c core_state.c devices.c errors.c events.c exited.c \
-	inspect.c registers.c rescue.c waves.c)
-worker_core_src := $(addprefix agentd/worker/target_core,.c _cuda.c _cuda_registers.c _kfd.c)
+# Rooms, from the lowest on: each may include those above it here; the two back ends know nothing of each other.
+worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c facts.c leader.c mappings.c memory.c \
+	options.c thread_pool.c undo.c)
+worker_target_src := $(addprefix agentd/worker/target/,core_file.c target.c waves.c)
+worker_snapshot_src := $(addprefix agentd/worker/snapshot/,code.c convert.c exited.c groups.c id_map.c locations.c \
+	queue_states.c snapshot.c)
+worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
+	core_write.c errors.c events.c fault_journal.c latched.c launch.c probe.c queues.c registers.c representatives.c \
+	rescue.c watchpoints.c wave_memory.c wave_state.c waves.c waves_copy.c waves_decode.c)
+worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c core_read.c core_registers.c core_state.c \
+	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c waves.c)
+worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)
+worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception_report.c handlers.c handlers_code.c \
+	handlers_core.c handlers_wave.c session.c subscribers.c suspension.c)
+worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c rescue.c \
+	verdict.c)
 
 # An archive so that the unit tests link the same objects.
 archives += worker
-worker_src := $(worker_kfd_src) $(worker_cuda_src) $(worker_core_src) $(worker_common_src) $(addprefix agentd/worker/,handlers.c handlers_code.c handlers_core.c handlers_wave.c \
-	inspect.c inspect_doctor.c inspect_judge.c inspect_list.c session.c)
+worker_src := $(worker_process_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
+	$(worker_cuda_src) $(worker_rule_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol store kfdtrap cudbgshim symbols corefile base
 worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread

@@ -2,8 +2,8 @@
 /* A code object with hostile bytes beside itself, and what is asked about both. */
 #include <string.h>
 
-#include "agentd/worker/places.h"
-#include "agentd/worker/target.h"
+#include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/target/target.h"
 #include "fuzzlib.h"
 
 static const uint8_t *bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A hostile core file as a target, and everything that can be asked of it. */
-#include "agentd/worker/snapshot.h"
-#include "agentd/worker/target_core.h"
+#include "agentd/worker/snapshot/snapshot.h"
+#include "agentd/worker/target/core_file.h"
 #include "fuzzlib.h"
 
 /* A look has room for all waves that there can be; the sanitizer would keep what it had a while. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/worker/mappings.h"
+#include "agentd/worker/process/mappings.h"
 #include "fuzzlib.h"
 
 static volatile size_t seen;

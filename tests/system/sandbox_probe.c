@@ -265,7 +265,7 @@ static void print_uids(pid_t pid)
 		fclose(f);
 }
 
-/* As agentd/worker/target.c. */
+/* As agentd/worker/target/target.c. */
 static int seize_and_drop(pid_t pid, int (*enter)(void))
 {
 	if (privileges_lay_down_tracer(USER, USER) < 0)

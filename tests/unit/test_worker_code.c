@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/worker/code_file.h"
-#include "agentd/worker/intern.h"
-#include "agentd/worker/places.h"
-#include "agentd/worker/target.h"
+#include "agentd/worker/process/code_file.h"
+#include "agentd/worker/snapshot/id_map.h"
+#include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/target/target.h"
 #include "base/fd.h"
 #include "testlib.h"
 

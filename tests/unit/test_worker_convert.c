@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/convert.h"
-#include "agentd/worker/process_facts.h"
+#include "agentd/worker/process/facts.h"
+#include "agentd/worker/snapshot/convert.h"
 #include "testlib.h"
 
 static void base64_of_every_length(void)

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agentd/worker/snapshot.h"
-#include "agentd/worker/target_core.h"
+#include "agentd/worker/snapshot/snapshot.h"
+#include "agentd/worker/target/core_file.h"
 #include "corefile/amdgpu_write.h"
 #include "corefile/file.h"
 #include "cudacore_full.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agentd/sandbox.h"
-#include "agentd/worker/crew.h"
+#include "agentd/worker/process/thread_pool.h"
 #include "testlib.h"
 
 #define PATIENCE_S 60

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/group.h"
+#include "agentd/worker/snapshot/groups.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/worker/places.h"
-#include "agentd/worker/queue_waves.h"
-#include "agentd/worker/waves.h"
+#include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/snapshot/queue_states.h"
+#include "agentd/worker/target/waves.h"
 #include "base/out.h"
 #include "testlib.h"
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/worker/inspect.h"
+#include "agentd/worker/inspect/inspect.h"
 #include "base/fd.h"
 #include "testlib.h"
 

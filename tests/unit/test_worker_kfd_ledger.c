@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/target_kfd_ledger.h"
+#include "agentd/worker/kfd/fault_journal.h"
 #include "testlib.h"
 
 /* Notes of one source add up; striking part of them leaves the rest; the last one clears the mark. */

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/worker/leader.h"
+#include "agentd/worker/process/leader.h"
 #include "rpc_gen.h"
 #include "testlib.h"
 

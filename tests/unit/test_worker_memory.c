@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agentd/worker/memory.h"
+#include "agentd/worker/process/memory.h"
 #include "testlib.h"
 
 #define PAGE UINT64_C(4096)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "agentd/worker/rule.h"
+#include "agentd/worker/rule/rate_limit.h"
 #include "testlib.h"
 
 #define MS UINT64_C(1000000)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/worker/session.h"
+#include "agentd/worker/session/session.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/out.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/subscribers.h"
+#include "agentd/worker/session/subscribers.h"
 #include "testlib.h"
 
 static struct subscriber wants(uint32_t client, uint64_t exceptions, uint32_t look_ms, bool hold)

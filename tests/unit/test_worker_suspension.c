@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How much of the time that a client asks for is left to it. */
-#include "agentd/worker/suspension.h"
+#include "agentd/worker/session/suspension.h"
 #include "testlib.h"
 
 #define MS UINT64_C(1000000)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/worker/target_cuda.h"
+#include "agentd/worker/cuda/cuda.h"
 #include "testlib.h"
 
 #define LAST_EXCEPTION 36u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/target_kfd.h"
+#include "agentd/worker/kfd/kfd.h"
 #include "base/fd.h"
 #include "libkfdtrap/src/kfd_abi.h"
 #include "testlib.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/undo.h"
+#include "agentd/worker/process/undo.h"
 #include "base/out.h"
 #include "rpc_gen.h"
 #include "testlib.h"

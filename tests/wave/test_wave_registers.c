@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers of random waves of every generation, from the encoder's bytes to what a reply says. */
-#include "agentd/worker/target_kfd_registers.h"
+#include "agentd/worker/kfd/registers.h"
 #include "population.h"
 #include "testlib.h"
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "agentd/worker/cuda/cuda.h"
+#include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/deadline.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define DETACH_MS 15000
+
+static void cuda_destroy(struct target *t)
+{
+	struct target_cuda *c = cuda_of(t);
+
+	cuda_core_end(t);
+	for (size_t i = 0; i < c->n_devices; i++)
+		cudbgshim_state_reader_destroy(c->devices[i].reader);
+	cudbgshim_session_destroy(c->session);
+	if (c->undo && c->undo != &c->own_undo)
+		munmap(c->undo, sizeof(*c->undo));
+	if (c->mem_fd >= 0)
+		close(c->mem_fd);
+	if (c->proc_fd >= 0)
+		close(c->proc_fd);
+	if (c->timer_fd >= 0)
+		close(c->timer_fd);
+	free(c->devices);
+	free(c->contexts);
+	free(c->modules);
+	free(c->image);
+	target_deinit(t);
+	free(c);
+}
+
+/* Without spawn (unit tests) nobody rescues. */
+static void map_undo(struct target_cuda *c)
+{
+	void *p = mmap(NULL, sizeof(*c->undo), PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
+
+	c->undo = p == MAP_FAILED ? &c->own_undo : p;
+}
+
+static int refuse_open(const struct worker_options *o, const char *what, int error,
+		       struct agent_err *err)
+{
+	if (inspect_ptrace_scope() >= (o->privileged ? 3 : 1))
+		return leader_refusal(o->pid, what, err);
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, error, what,
+			     o->privileged ? "gpu-agentd needs CAP_SYS_PTRACE as well" :
+					     "ask the system-wide gpu-agentd",
+			     "cannot open the memory of process %d", (int)o->pid);
+}
+
+static int open_files(struct target_cuda *c, struct agent_err *err)
+{
+	const struct worker_options *o = c->t.options;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)o->pid);
+	c->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->proc_fd < 0)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, errno, "open /proc/PID", NULL,
+				     "process %d is gone", (int)o->pid);
+	return 0;
+}
+
+/* As its user: the agent has no right to write what belongs to others. */
+static int open_memory(struct target_cuda *c, struct agent_err *err)
+{
+	c->mem_fd = openat(c->proc_fd, "mem", O_RDWR | O_CLOEXEC);
+	return c->mem_fd < 0 ? refuse_open(c->t.options, "open /proc/PID/mem", errno, err) : 0;
+}
+
+static int create_steps(struct target_cuda *c, struct agent_err *err)
+{
+	const struct worker_options *o = c->t.options;
+	int uses = cuda_process_uses(o->pid);
+	char mps[1024];
+
+	if (uses == 0) {
+		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for CUDA user",
+			      "gpu-agentctl list shows the processes that use a GPU",
+			      "process %d (%s) has not loaded libcuda", (int)o->pid,
+			      c->t.facts.comm);
+		return TARGET_NOT_MINE;
+	}
+	if (uses < 0)
+		return refuse_open(o, "read /proc/PID/maps", EACCES, err);
+	if (c->t.facts.tracer_pid)
+		return leader_refusal(o->pid, "attach", err);
+	if (cuda_uses_nodes(o->pid) && !cuda_has_nodes())
+		return agent_err_set(
+			err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "attach", CUDA_NODES_HINT,
+			"process %d uses /dev/nvidiactl, which is not there for the agent",
+			(int)o->pid);
+	c->is_near_mps = cuda_is_near_mps(o->pid, mps, sizeof(mps));
+	map_undo(c);
+	return open_files(c, err);
+}
+
+static int cuda_create(const struct worker_options *o, const struct access_target *facts,
+		       struct target **ret, struct agent_err *err)
+{
+	struct target_cuda *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return cuda_no_memory("attach", err);
+	target_init(&c->t, &target_cuda_ops, o, facts);
+	c->mem_fd = c->proc_fd = c->timer_fd = -1;
+	r = create_steps(c, err);
+	if (r) {
+		cuda_destroy(&c->t);
+		return r;
+	}
+	*ret = &c->t;
+	return 0;
+}
+
+/*
+ * Calls in the target stop a thread of it, at attaching and at detaching.  Where the kernel lets
+ * nobody do that who has only the same user id, one capability is kept.
+ */
+static bool needs_capability(const struct target *t)
+{
+	return t->options->privileged &&
+	       (inspect_ptrace_scope() > 0 || !t->facts.dumpable || t->facts.permitted);
+}
+
+int cuda_confine(const struct target *t)
+{
+	uid_t uid = t->facts.uids[0];
+	gid_t gid = t->facts.gids[0];
+	int r = needs_capability(t) ? privileges_become_tracer(uid, gid) : privileges_become(uid, gid);
+
+	return r < 0 ? r : sandbox_worker_driver();
+}
+
+/* ------------------------------------------------------------------ stepping ----------------- */
+
+static void on_step(void *user, const char *step)
+{
+	const struct target_cuda *c = user;
+
+	log_debug("session %u: %s", c->t.options->session, step);
+}
+
+static void sleep_for(struct target_cuda *c, const struct cudbgshim_wait *w)
+{
+	struct pollfd p = { .fd = cudbgshim_session_fd(c->session), .events = POLLIN };
+
+	poll(&p, w->kind == CUDBGSHIM_WAIT_NOTIFY, clock_left_ms(w->until_ns));
+}
+
+static int undo_session(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	const struct guard guard = { .fd = IPC_FD_SPAWN };
+	struct target_cuda *c = ctx;
+	struct cudbgshim_wait w;
+	int r;
+
+	(void)arg;
+	guard_arm(&guard, DETACH_MS);
+	c->shim = NULL;
+	cudbgshim_session_detach(c->session);
+	while ((r = cudbgshim_session_step(c->session, &w)) == CUDBGSHIM_SESSION_BUSY)
+		sleep_for(c, &w);
+	return r < 0 && !c->t.ended && r != -ESRCH ? cuda_attach_error(c, err) : 0;
+}
+
+static int not_possible(const struct target_cuda *c, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EAGAIN, "attach",
+			     cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_NOT_POSSIBLE),
+			     "the driver in process %d says that it cannot be attached to%s",
+			     (int)c->t.options->pid, c->is_near_mps ? ": it is a client of MPS" : "");
+}
+
+/* @return 0, or negative with @p err; the session has detached by itself then. */
+static int run_attach(struct target_cuda *c, struct agent_err *err)
+{
+	const struct worker_options *o = c->t.options;
+	struct cudbgshim_wait w;
+	bool late = false, refused = false;
+	int r;
+
+	while ((r = cudbgshim_session_step(c->session, &w)) == CUDBGSHIM_SESSION_BUSY) {
+		/* It is asked again and again as long as there is time, where that may help. */
+		refused = refused || (!late && strcmp(w.step, "ask again") == 0);
+		late = late || clock_now_ns() >= o->deadline_ns || (refused && c->is_near_mps);
+		if (late)
+			cudbgshim_session_detach(c->session);
+		sleep_for(c, &w);
+	}
+	if (late && refused)
+		return not_possible(c, err);
+	if (late)
+		return agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, w.step,
+				     "allow more time: timeout_ms",
+				     "attaching to process %d took longer than %u ms", (int)o->pid,
+				     o->timeout_ms);
+	return r < 0 ? cuda_attach_error(c, err) : 0;
+}
+
+static bool add_to_epoll(int epoll, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+static int open_events(struct target_cuda *c, struct agent_err *err)
+{
+	c->t.event_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (c->t.event_fd < 0 || c->timer_fd < 0 || !add_to_epoll(c->t.event_fd, c->timer_fd) ||
+	    !add_to_epoll(c->t.event_fd, cudbgshim_session_fd(c->session)))
+		return agent_err_set(err, RPC_ERROR_FAILED, errno, "epoll", NULL,
+				     "cannot watch for events");
+	return 0;
+}
+
+int cuda_begin(struct target_cuda *c, struct agent_err *err)
+{
+	enum cudbgshim_outcome outcome = cudbgshim_session_outcome(c->session);
+	struct cudbgshim_version v;
+
+	c->t.runtime.state = RPC_RUNTIME_STATE_DISABLED;
+	if (outcome != CUDBGSHIM_OUTCOME_ATTACHED)
+		return 0;
+	c->shim = cudbgshim_session_shim(c->session);
+	c->t.runtime.state = RPC_RUNTIME_STATE_ENABLED;
+	v = cudbgshim_get_version(c->shim);
+	snprintf(c->t.version, sizeof(c->t.version), "%u.%u.%u", v.major, v.minor, v.revision);
+	return cuda_devices_read(c, err);
+}
+
+static int cuda_enable(struct target *t, struct agent_err *err)
+{
+	struct target_cuda *c = cuda_of(t);
+	struct cudbgshim_session_options o = {
+		.pid = (int)t->options->pid,
+		.proc_fd = c->proc_fd,
+		.pidfd = IPC_FD_TARGET,
+		.driver = { .path = t->options->cuda_library },
+		.undo = c->undo,
+		.on_event = cuda_on_event,
+		.trace = on_step,
+		.user = c,
+	};
+	uint32_t ticket;
+	int r = open_memory(c, err);
+
+	if (r < 0)
+		return r;
+	o.memory = cudbgshim_memory_from_fd(c->mem_fd);
+	/* A thread of the driver asks for it when the thread that started it ends (sheet 12.2). */
+	signal(SIGHUP, SIG_IGN);
+	r = cudbgshim_session_create(&o, &c->session);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "attach", NULL,
+				     "cannot prepare the session");
+	r = undo_push(&t->undo, "end the session", undo_session, c, 0, &ticket, err);
+	if (r == 0)
+		r = open_events(c, err);
+	if (r == 0)
+		r = run_attach(c, err);
+	if (r == 0)
+		r = cuda_begin(c, err);
+	if (r == 0)
+		cuda_events_arm(c);
+	return r;
+}
+
+const struct target_ops target_cuda_ops = {
+	.vendor = RPC_VENDOR_NVIDIA,
+	.no_seize = true,
+	.slow_events = true,
+	.create = cuda_create,
+	.confine = cuda_confine,
+	.enable = cuda_enable,
+	.destroy = cuda_destroy,
+	.event_drain = cuda_event_drain,
+	.event_next = cuda_event_next,
+	.event_done = cuda_event_done,
+	.devices = cuda_devices,
+	.queues = cuda_queues,
+	.suspend = cuda_suspend,
+	.suspended = cuda_suspended,
+	.resume = cuda_resume,
+	.waves = cuda_waves,
+	.registers = cuda_registers,
+	.wave_memory = cuda_wave_memory,
+	.wave_spaces = TARGET_SPACES_COMMON | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC) |
+		       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_PARAM) |
+		       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_CONSTANT) |
+		       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_CODE),
+	.memory = cuda_memory,
+	.code_list = cuda_code_list,
+	.code_stat = cuda_code_stat,
+	.code_read = cuda_code_read,
+	.code_done = cuda_code_done,
+	.core_begin = cuda_core_begin,
+	.core_read = cuda_core_read,
+	.core_at = cuda_core_at,
+	.core_end = cuda_core_end,
+	.subscribe = cuda_subscribe,
+	.rescue = cuda_rescue,
+	.users = cuda_users,
+	.checks = cuda_checks,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CUDA_CORE_READ_H
+#define WORKER_CUDA_CORE_READ_H
+
+/** @file core_read.h  A CUDA core as a target: shared by core_read.c and core_registers.c, for nobody else. */
+
+#include "agentd/worker/cuda/exception.h"
+#include "agentd/worker/target/core_file.h"
+#include "corefile/cuda_model.h"
+
+/** Of a multiprocessor, at most (cuda_write.h). */
+#define CORE_CUDA_SLOTS 64u
+
+/** A row by what other rows call it. */
+struct core_cuda_key {
+	uint64_t id;
+	uint32_t device, row;
+};
+
+struct core_cuda_module {
+	bool seen;
+	int error; /**< Why it could not be read. */
+	uint64_t start, end; /**< Addresses of its code. */
+};
+
+struct core_cuda {
+	struct target t; /**< First: a struct target pointer is one of these. */
+	struct core_file file;
+	struct cudacore core;
+	struct core_cuda_key *grids, *contexts; /**< Sorted. */
+	uint32_t *numbers;			/**< queue_id of each context. */
+	uint32_t *stand_ins; /**< Of each device: queue_id of waves whose context is not in the core. */
+	struct core_cuda_module *modules;
+};
+
+static inline struct core_cuda *core_cuda_of(struct target *t)
+{
+	return (struct core_cuda *)(void *)t;
+}
+
+/** Every warp as a wave, those of a block one behind the other. */
+struct core_cuda_waves {
+	struct wave *waves;
+	const struct cudacore_warp **warps; /**< Which warp each is. */
+	size_t n;
+	uint32_t left_out;
+};
+
+/* core_read.c */
+
+/** @return 0, -ENOMEM. */
+int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
+			 struct core_cuda_waves *ret);
+/** The lane that speaks for its warp, and its exception; NULL for a warp without one. */
+const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
+					      const struct cudacore_warp *w,
+					      uint32_t *ret_exception);
+/** NULL: it is not in the core. */
+const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t device, uint64_t id);
+/** @return bytes copied, fewer where the blob ends. */
+size_t core_cuda_copy(const struct corefile_blob *b, uint64_t offset, void *buf, size_t size);
+
+/* core_registers.c */
+
+int core_cuda_registers(struct target *t, const struct target_waves_from *from,
+			const struct target_registers_wanted *what, struct rpc_arena *a,
+			struct rpc_wave_registers *ret, uint64_t *ret_stopped_us,
+			struct agent_err *err);
+int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from,
+			  const struct target_wave_memory *what, struct rpc_arena *a,
+			  struct agent_err *err);
+/** @return 0, -ENOMEM. */
+int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_warp *w,
+			     const struct wave *wave, const struct target_registers_wanted *what,
+			     struct rpc_arena *a, struct rpc_wave_registers *ret);
+/**
+ * Who called the function that a warp is in: addresses that it returns to, innermost first.
+ * @param ret, ret_n  Callers without frames, up to the first of whom nothing is in the core.
+ * @return 0, -ENODATA (the core promises more), -ENOMEM.
+ */
+int core_cuda_read_callers(const struct core_cuda *c, const struct cudacore_warp *w,
+			   struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n);
+/** Instructions at an address: no memory of the core has them, but the images as they were loaded. */
+size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *buf, size_t size);
+
+#endif /* WORKER_CUDA_CORE_READ_H */

@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of a core of a CUDA process, out of the debugger API. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/cuda/core_write.h"
+#include "base/clock.h"
+#include "symbols/image.h"
+
+#define REGISTERS_MAX  256u
+#define PREDICATES_MAX 32u
+#define FRAMES_MAX     64u
+#define BANKS_MAX      32u
+/* Of memory whose length is not known; no chip has more of it for a block or a lane. */
+#define SPACE_MAX  (256u << 10)
+#define SPACE_STEP (16u << 10)
+#define SPACE_UNIT 16u
+#define STACK_POINTER 1u /* of the calling convention since sm_20 */
+/* CUDBGGridStatus */
+#define GRID_ACTIVE   2u
+#define GRID_SLEEPING 3u
+#define ORIGIN_CPU 0u
+#define NOWHERE UINT32_MAX
+
+/* ------------------------------------------------------------------ before the stop ---------- */
+
+static void fill_device(const struct cuda_device *from, uint32_t id, struct cudacore_device *to)
+{
+	const struct cudbgshim_device *f = &from->facts;
+	unsigned number = 0;
+
+	sscanf(f->sm_type, "sm_%u", &number);
+	to->name = from->d.name;
+	to->type = f->chip;
+	to->sm_type = f->sm_type;
+	to->id = id;
+	to->pci_bus = f->pci_bus;
+	to->pci_device = f->pci_device;
+	to->sm_count = f->n_sms;
+	to->warps_per_sm = f->n_warps;
+	to->lanes_per_warp = f->n_lanes;
+	to->registers_per_lane = f->n_registers;
+	to->predicates_per_lane = f->n_predicates;
+	to->sm_major = number / 10;
+	to->sm_minor = number % 10;
+	to->instruction_bytes = number >= 70 ? 16 : 8;
+	to->uniform_registers = f->n_uniform_registers;
+	to->uniform_predicates = f->n_uniform_predicates;
+}
+
+static struct corefile_blob read_image(struct cuda_core *k, const struct cuda_module *m,
+				       bool relocated)
+{
+	uint8_t *data = m->size && m->size <= SYMBOLS_IMAGE_BYTES_MAX ? cuda_core_copy(k, m->size) : NULL;
+
+	if (!data ||
+	    cudbgshim_get_elf_image(k->c->shim, m->dev, m->handle, relocated, data, m->size) < 0)
+		return (struct corefile_blob){ 0 };
+	return (struct corefile_blob){ .data = data, .size = m->size };
+}
+
+static int add_modules(struct cuda_core *k, uint32_t row, uint64_t context)
+{
+	const struct target_cuda *c = k->c;
+
+	for (size_t i = 0; i < c->n_modules; i++) {
+		struct cudacore_module *m;
+
+		if (c->modules[i].context != context)
+			continue;
+		m = cudacore_add(&k->core, CUDACORE_MODULES, row);
+		if (!m)
+			return -ENOMEM;
+		m->handle = c->modules[i].module;
+		m->relocated = read_image(k, &c->modules[i], true);
+		m->image = read_image(k, &c->modules[i], false);
+		k->no_image += !m->relocated.size;
+	}
+	return 0;
+}
+
+static int add_contexts(struct cuda_core *k, uint32_t device)
+{
+	const struct target_cuda *c = k->c;
+	int r = 0;
+
+	for (size_t i = 0; i < c->n_contexts && r == 0; i++) {
+		struct cudacore_context *x;
+
+		if (c->contexts[i].dev != device)
+			continue;
+		x = cudacore_add(&k->core, CUDACORE_CONTEXTS, device);
+		if (!x)
+			return -ENOMEM;
+		x->id = c->contexts[i].handle;
+		x->device_row = device;
+		r = add_modules(k, k->core.n[CUDACORE_CONTEXTS] - 1, x->id);
+	}
+	return r;
+}
+
+int cuda_core_add_devices(struct cuda_core *k)
+{
+	struct target_cuda *c = k->c;
+	int r = 0;
+
+	for (uint32_t dev = 0; dev < c->n_devices; dev++) {
+		struct cudacore_device *d = cudacore_add(&k->core, CUDACORE_DEVICES, 0);
+
+		if (!d)
+			return -ENOMEM;
+		fill_device(&c->devices[dev], dev, d);
+	}
+	for (uint32_t dev = 0; dev < c->n_devices && r == 0; dev++) {
+		r = add_contexts(k, dev);
+		for (uint32_t sm = 0; sm < c->devices[dev].facts.n_sms && r == 0; sm++) {
+			struct cudacore_sm *row = cudacore_add(&k->core, CUDACORE_SMS, dev);
+
+			if (row)
+				row->id = sm;
+			r = row ? 0 : -ENOMEM;
+		}
+	}
+	return r;
+}
+
+/* ------------------------------------------------------------------ grids -------------------- */
+
+/* Debuggers take no grid without its context and code. */
+static bool has_code(const struct cudacore *c, uint32_t device, const struct cudbgshim_grid *g)
+{
+	const struct cudacore_range *contexts = &c->devices[device].contexts;
+
+	for (uint32_t i = contexts->first; i < contexts->first + contexts->n; i++) {
+		const struct cudacore_range *modules = &c->contexts[i].modules;
+
+		for (uint32_t j = modules->first; c->contexts[i].id == g->context &&
+						  j < modules->first + modules->n; j++)
+			if (c->modules[j].handle == g->module && c->modules[j].relocated.size)
+				return true;
+	}
+	return false;
+}
+
+static void copy_dim(uint32_t to[3], const struct cudbgshim_dim3 *from)
+{
+	to[0] = from->x;
+	to[1] = from->y;
+	to[2] = from->z;
+}
+
+static void fill_grid(struct cuda_core *k, uint32_t device, const struct cudbgshim_grid *g,
+		      struct cudacore_grid *to)
+{
+	uint32_t status = 0;
+
+	to->id = g->id;
+	to->context_id = g->context;
+	to->function = g->function;
+	to->function_entry = g->entry;
+	to->module_handle = g->module;
+	to->kernel_type = g->type;
+	/* Its parent is a grid without warps here, which debuggers would miss. */
+	to->origin = ORIGIN_CPU;
+	to->parent_id = g->parent;
+	copy_dim(to->grid_dim, &g->grid_dim);
+	copy_dim(to->block_dim, &g->block_dim);
+	copy_dim(to->cluster_dim, &g->cluster_dim);
+	copy_dim(to->preferred_cluster_dim, &g->preferred_cluster_dim);
+	to->host_tid = g->tid == CUDBGSHIM_NO_TID ? 0 : g->tid;
+	if (cudbgshim_get_grid_status(k->c->shim, device, g->id, &status) < 0 ||
+	    (status != GRID_ACTIVE && status != GRID_SLEEPING))
+		status = GRID_ACTIVE; /* it has warps */
+	to->status = status;
+}
+
+/* Parameters of a kernel are in bank 0, at the addresses that they have in their own space. */
+static void find_params(const struct cudacore *c, uint64_t bank, uint32_t size,
+			struct cudacore_grid *g)
+{
+	for (uint32_t i = c->n_memory; i-- > 0;)
+		if (c->memory[i].address == bank && c->memory[i].blob.size == size)
+			g->params = c->memory[i].blob;
+}
+
+/* What a warp of it can tell. */
+static void add_banks(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t grid)
+{
+	uint64_t id = k->core.grids[grid].id, address;
+	uint32_t size;
+
+	for (uint32_t bank = 0; bank < BANKS_MAX; bank++) {
+		struct cudacore_bank *b;
+
+		if (cudbgshim_get_const_bank(k->c->shim, at, id, bank, &address, &size) < 0 ||
+		    !size)
+			continue;
+		cuda_core_add_memory(k, address, size, at);
+		if (bank == 0)
+			find_params(&k->core, address, size, &k->core.grids[grid]);
+		b = cudacore_add(&k->core, CUDACORE_BANKS, grid);
+		if (b) {
+			b->address = address;
+			b->size = size;
+			b->id = bank;
+		}
+		k->no_memory |= !b;
+	}
+}
+
+/* @return its row, or NOWHERE for one that no debugger would take. */
+static uint32_t find_grid(struct cuda_core *k, const struct cudbgshim_place *at, uint64_t id)
+{
+	const struct cudacore_range *known = &k->core.devices[at->dev].grids;
+	struct cudbgshim_resources resources;
+	struct cudacore_grid *row;
+	struct cudbgshim_grid g;
+
+	for (uint32_t i = known->first + known->n; i-- > known->first;)
+		if (k->core.grids[i].id == id)
+			return i;
+	if (cudbgshim_get_grid(k->c->shim, at->dev, id, &g) < 0 || !has_code(&k->core, at->dev, &g))
+		return NOWHERE;
+	row = cudacore_add(&k->core, CUDACORE_GRIDS, at->dev);
+	if (!row) {
+		k->no_memory = true;
+		return NOWHERE;
+	}
+	g.id = id;
+	fill_grid(k, at->dev, &g, row);
+	if (cudbgshim_read_resources(k->c->shim, at, &resources) == 0)
+		row->n_registers = resources.n_registers;
+	add_banks(k, at, k->core.n[CUDACORE_GRIDS] - 1);
+	return k->core.n[CUDACORE_GRIDS] - 1;
+}
+
+/* ------------------------------------------------------------------ warps and lanes ---------- */
+
+static void fill_warp(const struct cudbgshim_state *s, uint32_t sm, uint32_t warp,
+		      struct cudacore_warp *to)
+{
+	const struct cudbgshim_warp *w = &s->warps[cudbgshim_state_index(s, sm, warp)];
+
+	to->id = warp;
+	to->valid_lanes = w->valid_lanes;
+	to->active_lanes = w->active_lanes;
+	to->broken = s->broken_warps[sm] >> warp & 1;
+	to->error_pc_valid = !!(w->has & CUDBGSHIM_WARP_ERROR_PC);
+	to->error_pc = w->error_pc;
+	to->syscall_lanes = w->syscall_lanes;
+}
+
+static bool has_exception(const uint32_t *exceptions, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (exceptions[i])
+			return true;
+	return false;
+}
+
+static int add_lanes(struct cuda_core *k, const struct cudbgshim_state *s,
+		     const struct cudbgshim_place *at, uint32_t row, const struct cudacore_grid *g)
+{
+	size_t index = cudbgshim_state_index(s, at->sm, at->warp);
+	const struct cudbgshim_warp *w = &s->warps[index];
+	const uint32_t *exceptions = &s->lane_exception[index * s->n_lanes];
+	const struct cudbgshim_dim3 dim = { g->block_dim[0], g->block_dim[1], g->block_dim[2] };
+	struct cudbgshim_warp plain;
+	struct cudbgshim_lanes lanes;
+
+	/* A batched answer has one exception for all lanes of a warp. */
+	if (has_exception(exceptions, s->n_lanes) &&
+	    cudbgshim_read_warp(k->c->shim, at, &plain, &lanes) == 0)
+		exceptions = lanes.exception;
+	for (uint32_t lane = 0; lane < s->n_lanes; lane++) {
+		struct cudbgshim_dim3 thread;
+		struct cudacore_lane *l;
+
+		if (!(w->valid_lanes >> lane & 1))
+			continue;
+		l = cudacore_add(&k->core, CUDACORE_LANES, row);
+		if (!l)
+			return -ENOMEM;
+		thread = cudbgshim_thread_of_lane(w->base_thread, lane, dim);
+		l->number = lane;
+		l->virtual_pc = s->lane_pc[index * s->n_lanes + lane];
+		l->exception = exceptions[lane];
+		copy_dim(l->thread, &thread);
+	}
+	return 0;
+}
+
+static bool same_block(const struct cudbgshim_warp *a, const struct cudbgshim_warp *b)
+{
+	return a->grid_id == b->grid_id && memcmp(&a->block, &b->block, sizeof(a->block)) == 0;
+}
+
+static int add_block(struct cuda_core *k, const struct cudbgshim_warp *w, uint32_t sm)
+{
+	struct cudacore_block *b = cudacore_add(&k->core, CUDACORE_BLOCKS, sm);
+
+	if (!b)
+		return -ENOMEM;
+	b->grid_id = w->grid_id;
+	copy_dim(b->index, &w->block);
+	copy_dim(b->cluster_index, &w->cluster_idx);
+	copy_dim(b->cluster_dim, &w->cluster_dim);
+	return 0;
+}
+
+static bool is_takeable(const struct cudbgshim_warp *w)
+{
+	return w->active_lanes && !(w->active_lanes & ~w->valid_lanes);
+}
+
+/* Warps of the block that the first of @p left belongs to.  @return 0, -ENOMEM. */
+static int add_warps_of_block(struct cuda_core *k, const struct cudbgshim_state *s,
+			      struct cudbgshim_place at, uint32_t sm_row, uint64_t *left)
+{
+	const struct cudbgshim_warp *warps = &s->warps[cudbgshim_state_index(s, at.sm, 0)];
+	uint32_t first = at.warp = (uint32_t)__builtin_ctzll(*left);
+	uint32_t grid = find_grid(k, &at, warps[first].grid_id);
+	bool has_block = false;
+	int r = 0;
+
+	for (uint64_t rest = *left; rest && r == 0; rest &= rest - 1) {
+		struct cudacore_warp *w;
+
+		at.warp = (uint32_t)__builtin_ctzll(rest);
+		if (!same_block(&warps[first], &warps[at.warp]))
+			continue;
+		*left &= ~(UINT64_C(1) << at.warp);
+		if (grid == NOWHERE || !is_takeable(&warps[at.warp])) {
+			k->left_out++;
+			continue;
+		}
+		if (!has_block)
+			r = add_block(k, &warps[at.warp], sm_row);
+		has_block = true;
+		w = r == 0 ? cudacore_add(&k->core, CUDACORE_WARPS, k->core.n[CUDACORE_BLOCKS] - 1) : NULL;
+		if (!w)
+			return -ENOMEM;
+		fill_warp(s, at.sm, at.warp, w);
+		r = add_lanes(k, s, &at, k->core.n[CUDACORE_WARPS] - 1, &k->core.grids[grid]);
+	}
+	return r;
+}
+
+static void add_sm_exception(struct cuda_core *k, const struct cudbgshim_state *s, uint32_t dev,
+			     uint32_t sm, struct cudacore_sm *row)
+{
+	bool has_error_pc = false;
+	uint64_t error_pc = 0;
+	uint32_t exception;
+
+	if (!(s->exception_sms[sm / 64] >> sm % 64 & 1) ||
+	    cudbgshim_read_sm_exception(k->c->shim, dev, sm, &exception, &error_pc, &has_error_pc) <
+		    0)
+		return;
+	row->exception = exception;
+	row->error_pc_valid = has_error_pc;
+	row->error_pc = error_pc;
+}
+
+static int add_device(struct cuda_core *k, uint32_t dev)
+{
+	struct cuda_device *d = &k->c->devices[dev];
+	const struct cudbgshim_state *s;
+	int r = cuda_read_state(k->c, d);
+
+	if (r < 0)
+		return r;
+	s = d->state;
+	for (uint32_t sm = 0; sm < s->n_sms && r == 0; sm++) {
+		uint32_t row = k->core.devices[dev].sms.first + sm;
+		uint64_t left = s->valid_warps[sm];
+
+		add_sm_exception(k, s, dev, sm, &k->core.sms[row]);
+		while (left && r == 0)
+			r = add_warps_of_block(
+				k, s, (struct cudbgshim_place){ .dev = dev, .sm = sm }, row, &left);
+	}
+	return r;
+}
+
+/* ------------------------------------------------------------------ registers ---------------- */
+
+/* Offsets of code in its function: many lanes stand at few places. */
+struct offsets {
+	struct {
+		uint64_t pc, offset;
+		uint32_t dev;
+	} known[64];
+};
+
+static uint64_t offset_of(struct cuda_core *k, const struct cudbgshim_place *at, uint64_t pc,
+			  struct offsets *o)
+{
+	typeof(o->known[0]) *e = &o->known[pc / 16 % 64];
+
+	if (e->pc != pc || e->dev != at->dev) {
+		e->pc = pc;
+		e->dev = at->dev;
+		e->offset = 0;
+		(void)cudbgshim_read_pc(k->c->shim, at, &e->offset);
+	}
+	return e->offset;
+}
+
+static struct corefile_blob words(struct cuda_core *k, const uint32_t *values, uint32_t n)
+{
+	uint32_t *to = n ? cuda_core_copy_words(k, n) : NULL;
+
+	if (!to)
+		return (struct corefile_blob){ 0 };
+	memcpy(to, values, n * sizeof(*to));
+	return (struct corefile_blob){ .data = to, .size = n * sizeof(*to) };
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static void fill_frames(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t lane)
+{
+	uint64_t addresses[FRAMES_MAX];
+	uint32_t depth, in_syscall;
+
+	if (cudbgshim_read_call_stack(k->c->shim, at, addresses, FRAMES_MAX, &depth, &in_syscall) <
+	    0)
+		return;
+	depth = least(depth, FRAMES_MAX);
+	for (uint32_t i = 0; i < depth; i++) {
+		struct cudacore_frame *f = cudacore_add(&k->core, CUDACORE_FRAMES, lane);
+
+		if (!f) {
+			k->no_memory = true;
+			return;
+		}
+		f->level = i;
+		f->return_address = addresses[i];
+	}
+	k->core.lanes[lane].call_depth = depth;
+	k->core.lanes[lane].syscall_depth = least(in_syscall, depth);
+}
+
+static bool read_space(struct cuda_core *k, enum cudbgshim_space space,
+		       const struct cudbgshim_place *at, uint64_t address, uint8_t *buf, uint32_t n)
+{
+	return cudbgshim_read_memory(k->c->shim, space, at, address, buf, n) == 0;
+}
+
+/*
+ * The driver does not say how long a space is: in ever smaller steps up to its end.  Only the first block,
+ * or lane, of a grid is searched like that; each step is a call while the devices stand still.
+ */
+static struct corefile_blob read_to_end(struct cuda_core *k, enum cudbgshim_space space,
+					const struct cudbgshim_place *at, uint64_t address,
+					struct cuda_core_end *end)
+{
+	static uint8_t buf[SPACE_MAX];
+	uint32_t n = 0, step = SPACE_STEP;
+	uint8_t *to;
+
+	if (end->address > address && end->address - address <= SPACE_MAX &&
+	    read_space(k, space, at, address, buf, (uint32_t)(end->address - address))) {
+		n = (uint32_t)(end->address - address);
+		step = 0;
+	} else if (!read_space(k, space, at, address, buf, SPACE_UNIT)) {
+		return (struct corefile_blob){ 0 };
+	}
+	while (n + step <= SPACE_MAX && step >= SPACE_UNIT) {
+		if (read_space(k, space, at, address + n, buf + n, step))
+			n += step;
+		else
+			step /= 4;
+	}
+	if (n && step < SPACE_UNIT)
+		end->address = address + n;
+	to = n ? cuda_core_copy(k, n) : NULL;
+	if (!to)
+		return (struct corefile_blob){ 0 };
+	memcpy(to, buf, n);
+	return (struct corefile_blob){ .data = to, .size = n };
+}
+
+/* What is known of that grid's blocks, or lanes. */
+static struct cuda_core_end *end_of(struct cuda_core_end *end, uint32_t dev, uint64_t grid)
+{
+	if (end->dev != dev || end->grid != grid)
+		*end = (struct cuda_core_end){ .grid = grid, .dev = dev };
+	return end;
+}
+
+/* What lies between the stack pointer and the end. */
+static void fill_local(struct cuda_core *k, const struct cudbgshim_place *at,
+		       struct cudacore_lane *l)
+{
+	uint32_t pointer = 0;
+
+	if (l->registers.size >= (STACK_POINTER + 1) * sizeof(pointer))
+		memcpy(&pointer, (const uint32_t *)l->registers.data + STACK_POINTER,
+		       sizeof(pointer));
+	pointer &= ~(SPACE_UNIT - 1);
+	l->local = read_to_end(k, CUDBGSHIM_SPACE_LOCAL, at, pointer,
+			       end_of(&k->local_end, at->dev,
+				      k->core.blocks[k->core.warps[l->warp].block].grid_id));
+	l->local_address = pointer;
+}
+
+static int fill_lane(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t lane,
+		     uint32_t n_registers, bool local, struct offsets *o)
+{
+	const struct cudbgshim_device *d = &k->c->devices[at->dev].facts;
+	struct cudacore_lane *l = &k->core.lanes[lane];
+	uint32_t values[REGISTERS_MAX], n, n_p = least(d->n_predicates, PREDICATES_MAX);
+	int r = cudbgshim_read_registers(k->c->shim, at, 0, n_registers, values, &n);
+
+	if (r < 0)
+		return r;
+	l->registers = words(k, values, n);
+	if (n_p && cudbgshim_read_predicates(k->c->shim, at, n_p, values) == 0)
+		l->predicates = words(k, values, n_p);
+	if (k->core.devices[at->dev].sm_major < 7)
+		(void)cudbgshim_read_cc(k->c->shim, at, &l->cc_register);
+	l->physical_pc = offset_of(k, at, l->virtual_pc, o);
+	if (local)
+		fill_local(k, at, l);
+	fill_frames(k, at, lane);
+	return 0;
+}
+
+static void fill_uniform(struct cuda_core *k, const struct cudbgshim_place *at,
+			 struct cudacore_warp *w)
+{
+	const struct cudbgshim_device *d = &k->c->devices[at->dev].facts;
+	uint32_t n = least(d->n_uniform_registers, REGISTERS_MAX);
+	uint32_t n_p = least(d->n_uniform_predicates, PREDICATES_MAX), values[REGISTERS_MAX];
+
+	if (n && cudbgshim_read_uniform_registers(k->c->shim, at, 0, n, values) == 0)
+		w->uniform_registers = words(k, values, n);
+	if (n_p && cudbgshim_read_uniform_predicates(k->c->shim, at, n_p, values) == 0)
+		w->uniform_predicates = words(k, values, n_p);
+}
+
+static void fill_shared(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t size,
+			struct cudacore_block *b)
+{
+	uint8_t *to;
+
+	if (b->shared.size)
+		return;
+	if (!size) {
+		b->shared = read_to_end(k, CUDBGSHIM_SPACE_SHARED, at, 0,
+					end_of(&k->shared_end, at->dev, b->grid_id));
+		return;
+	}
+	to = cuda_core_copy(k, size);
+	if (to && cudbgshim_read_memory(k->c->shim, CUDBGSHIM_SPACE_SHARED, at, 0, to, size) == 0)
+		b->shared = (struct corefile_blob){ .data = to, .size = size };
+}
+
+static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struct offsets *o)
+{
+	struct cudacore_warp *w = &k->core.warps[warp];
+	struct cudacore_block *b = &k->core.blocks[w->block];
+	const struct cudacore_sm *sm = &k->core.sms[b->sm];
+	struct cudbgshim_place at = { .dev = sm->device, .sm = sm->id, .warp = w->id };
+	struct cudbgshim_resources resources = { 0 };
+	uint32_t end = w->lanes.first + w->lanes.n, most = 0, fewest = UINT32_MAX;
+	bool is_counted;
+
+	/* Before 12.8 the driver does not tell what the kernel uses. */
+	is_counted = cudbgshim_read_resources(k->c->shim, &at, &resources) == 0 &&
+		     resources.n_registers;
+	if (!is_counted)
+		resources.n_registers = k->c->devices[at.dev].facts.n_registers;
+	resources.n_registers = least(resources.n_registers, REGISTERS_MAX);
+	w->n_registers = resources.n_registers;
+	w->shared_bytes = resources.shared_size;
+	fill_shared(k, &at, resources.shared_size, b);
+	fill_uniform(k, &at, w);
+	for (uint32_t i = w->lanes.first; i < end; i++) {
+		uint32_t n;
+		int r;
+
+		at.lane = k->core.lanes[i].number;
+		r = fill_lane(k, &at, i, resources.n_registers, faults || k->full, o);
+		if (r < 0)
+			return r;
+		n = (uint32_t)(k->core.lanes[i].registers.size / sizeof(uint32_t));
+		most = n > most ? n : most;
+		fewest = least(fewest, n);
+	}
+	if (!is_counted && most)
+		w->n_registers = most;
+	k->cut += w->lanes.n && fewest < w->n_registers;
+	return 0;
+}
+
+static bool is_faulty(const struct cudacore *c, const struct cudacore_warp *w)
+{
+	if (w->error_pc_valid || w->broken)
+		return true;
+	for (uint32_t i = 0; i < w->lanes.n; i++)
+		if (c->lanes[w->lanes.first + i].exception)
+			return true;
+	return false;
+}
+
+/* Those that stopped for a reason before others: time may not last for all. */
+static int fill_all_registers(struct cuda_core *k)
+{
+	struct offsets o = { 0 };
+	int r;
+
+	for (int faults = 1; faults >= 0; faults--)
+		for (uint32_t i = 0; i < k->core.n[CUDACORE_WARPS]; i++) {
+			if (is_faulty(&k->core, &k->core.warps[i]) != faults)
+				continue;
+			k->late = k->late || clock_now_ns() >= k->deadline_ns;
+			r = k->late ? -ETIMEDOUT : fill_registers(k, i, faults, &o);
+			if (cudbgshim_is_over(k->c->shim))
+				return r;
+			k->unread += r < 0;
+		}
+	return 0;
+}
+
+int cuda_core_add_warps(struct cuda_core *k, uint64_t devices)
+{
+	int r = 0;
+
+	for (uint32_t dev = 0; dev < k->c->n_devices && r == 0; dev++) {
+		if (!(devices >> dev & 1))
+			continue;
+		k->late = k->late || clock_now_ns() >= k->deadline_ns;
+		r = k->late ? -ETIMEDOUT : add_device(k, dev);
+		if (r < 0 && r != -ENOMEM && !cudbgshim_is_over(k->c->shim)) {
+			k->no_state |= UINT64_C(1) << dev;
+			r = 0;
+		}
+	}
+	return r < 0 ? r : fill_all_registers(k);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CUDA_H
+#define WORKER_CUDA_H
+
+/**
+ * @file cuda.h
+ * The NVIDIA back end: struct target_ops over libcudbgshim.  Included by target_cuda*.c only.
+ *
+ * The driver library is loaded when a session is enabled, after rights are dropped, once in the life
+ * of the process.  A device is what the driver numbers, a queue is a context, a dispatch a grid, a
+ * workgroup a block, a wave a warp, its unit a streaming multiprocessor.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentd/worker/cuda/exception.h"
+#include "agentd/worker/target/target.h"
+#include "cudbgshim.h"
+#include "cudbgshim_session.h"
+
+struct cuda_context {
+	uint64_t handle;
+	uint32_t dev;
+	uint32_t number; /**< queue_id: as they were announced. */
+	uint32_t exceptions; /**< STOP_REASON_BIT() of those seen last. */
+};
+
+/** A loaded image of device code. */
+struct cuda_module {
+	uint64_t module, handle, context;
+	uint64_t size;
+	uint32_t dev;
+	uint32_t number;     /**< As they were announced, from 1: the driver uses its handles again. */
+	uint32_t version;    /**< Grows when functions in it were loaded. */
+	uint32_t seen;	     /**< Version that start and end are of; 0: none. */
+	uint64_t start, end; /**< Addresses of its code. */
+	int error;	     /**< Why it could not be read. */
+};
+
+struct cuda_device {
+	struct target_device d;
+	struct cudbgshim_device facts;
+	struct cudbgshim_state_reader *reader; /**< NULL until the first look. */
+	const struct cudbgshim_state *state;   /**< Of the last look, borrowed. */
+	bool suspended;			       /**< By gpu.suspend. */
+	bool stopped;			       /**< By a look that is under way. */
+	bool faulted;			       /**< The engine stopped it; somebody has to be told. */
+	bool blamed;			       /**< It said so of this very device, for a fault. */
+};
+
+struct target_cuda {
+	struct target t; /**< First: a struct target pointer is one of these. */
+	struct cudbgshim_session *session;
+	struct cudbgshim *shim; /**< NULL while the process has no GPU state. */
+	struct cudbgshim_undo *undo; /**< In memory that spawn holds, or own_undo. */
+	struct cudbgshim_undo own_undo;
+	int mem_fd, proc_fd;
+	int timer_fd; /**< In event_fd, as is the session's; -1: none. */
+	struct cuda_device *devices;
+	size_t n_devices;
+	struct cuda_context *contexts;
+	size_t n_contexts, contexts_capacity;
+	uint32_t last_context;
+	struct cuda_module *modules;
+	size_t n_modules, modules_capacity;
+	uint32_t last_module;
+	bool lost_news;	   /**< Memory ran out for a context or a module. */
+	bool is_near_mps;  /**< Of whose clients none can be attached to. */
+	bool wants_resume; /**< The engine has stopped the devices by itself. */
+	uint64_t subscribed;
+	uint32_t suspend_ticket; /**< While a device is suspended. */
+	struct cuda_core *core; /**< That is being fetched, or NULL. */
+	/* The image that code_read works on. */
+	uint8_t *image;
+	size_t image_size;
+	uint32_t image_number, image_version; /**< Of its module. */
+};
+
+static inline struct target_cuda *cuda_of(struct target *t)
+{
+	return (struct target_cuda *)(void *)t;
+}
+
+/* ------------------------------------------------------------------ errors.c ------------------ */
+
+/** The API failed at @p op: say so, end the session if it is over.  @return negative. */
+int cuda_error(struct target_cuda *c, int r, const char *op, struct agent_err *err);
+/** Attaching failed.  @return negative. */
+int cuda_attach_error(struct target_cuda *c, struct agent_err *err);
+int cuda_no_memory(const char *op, struct agent_err *err);
+
+/* ------------------------------------------------------------------ events.c ------------------ */
+
+void cuda_on_event(void *user, const struct cudbgshim_event *e);
+int cuda_event_drain(struct target *t);
+int cuda_event_next(struct target *t, struct target_event *ret, struct agent_err *err);
+int cuda_event_done(struct target *t, const struct target_event *e, struct agent_err *err);
+int cuda_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err);
+/** The context of that handle, announced or not; NULL without memory. */
+struct cuda_context *cuda_context_get(struct target_cuda *c, uint64_t handle, uint32_t dev);
+/** Wait for whatever an armed session waits for; no-op otherwise. */
+void cuda_events_arm(struct target_cuda *c);
+
+/* ------------------------------------------------------------------ attach.c ------------------ */
+
+/** Become the target's user in the sandbox for a vendor's library.  @return 0 or -errno. */
+int cuda_confine(const struct target *t);
+/** After the session came up: facts about its devices, once. */
+int cuda_begin(struct target_cuda *c, struct agent_err *err);
+
+/* ------------------------------------------------------------------ devices.c ----------------- */
+
+int cuda_devices_read(struct target_cuda *c, struct agent_err *err);
+int cuda_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
+		 struct agent_err *err);
+int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+		struct agent_err *err);
+size_t cuda_suspended(const struct target *t, uint32_t *ids, size_t max);
+int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
+		 struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		 struct agent_err *err);
+int cuda_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
+		struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+/** Stop the devices of a bit mask that are not suspended, for one look. */
+int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err);
+/** Let those run again.  @return 0, or negative after target_end(). */
+int cuda_go(struct target_cuda *c, struct agent_err *err);
+/** Devices that queues of @p from belong to, as a bit mask. */
+uint64_t cuda_devices_of(const struct target_waves_from *from);
+
+/* ------------------------------------------------------------------ waves.c ------------------- */
+
+int cuda_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
+	       struct target_waves *ret, struct agent_err *err);
+/** Read the state of a stopped device.  @return 0 or -errno of the API. */
+int cuda_read_state(struct target_cuda *c, struct cuda_device *d);
+/** One warp as a wave; leader and context are left alone. */
+void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		    struct wave *ret);
+/** What only its grid tells: kernel, number in the block. */
+void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g, uint32_t n_lanes,
+		   struct wave *ret);
+/** The queue of its waves: that of the context, or else of the device's first; NULL: grid not known. */
+uint32_t cuda_queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g);
+
+/* ------------------------------------------------------------------ exited.c ------------------ */
+
+/**
+ * The exception that a multiprocessor of a stopped device has recorded, and no warp on it shows.
+ * @param ret_pc  0: not recorded.
+ * @return 1, 0 (there is none), -errno (there is one, and the driver does not say which).
+ */
+int cuda_exited_of(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		   uint32_t *ret_code, uint64_t *ret_pc);
+/**
+ * Those of all multiprocessors of devices whose state is at hand.
+ * @return what is missing of them, NULL for nothing.
+ */
+const char *cuda_exited_add(struct target_cuda *c, uint64_t devices, struct rpc_arena *a,
+			    struct target_waves *ret);
+
+/* ------------------------------------------------------------------ registers.c --------------- */
+
+int cuda_registers(struct target *t, const struct target_waves_from *from,
+		   const struct target_registers_wanted *what, struct rpc_arena *a,
+		   struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err);
+int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
+		     const struct target_wave_memory *what, struct rpc_arena *a,
+		     struct agent_err *err);
+/** Memory of the process as its devices see it; they stop for it if they have to. */
+ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size,
+		    struct agent_err *err);
+/** Return addresses of the lane that speaks for a warp; none when there are none, or on failure. */
+void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n);
+/** Registers of one warp of a stopped device, as the wire says it. */
+int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t sm, uint32_t warp,
+			const struct target_registers_wanted *what, const struct wave *wave,
+			struct rpc_arena *a, struct rpc_wave_registers *ret);
+
+/* ------------------------------------------------------------------ code.c -------------------- */
+
+int cuda_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret);
+int cuda_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret);
+ssize_t cuda_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf,
+		       size_t size);
+void cuda_code_done(struct target *t);
+
+/* ------------------------------------------------------------------ core_write.c -------------- */
+
+int cuda_core_begin(struct target *t, const struct target_waves_from *from,
+		    const struct target_core_wanted *what, struct rpc_arena *a,
+		    struct target_core *ret, struct agent_err *err);
+int cuda_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
+		   struct agent_err *err);
+const void *cuda_core_at(struct target *t, uint64_t offset, uint64_t *ret_size);
+void cuda_core_end(struct target *t);
+
+/* ------------------------------------------------------------------ probe.c ------------------- */
+
+/** Is libcuda mapped?  1, 0, -1 when the list of mappings cannot be read. */
+int cuda_process_uses(pid_t pid);
+/** Has the driver's kernel part a node here? */
+bool cuda_has_nodes(void);
+/** Has the process that node open, wherever it got it from? */
+bool cuda_uses_nodes(pid_t pid);
+#define CUDA_NODES_HINT "load the nvidia module; in a container, pass the devices in"
+/** An MPS daemon is where the process would look for one.  @param ret_path  Its pipe. */
+bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size);
+int cuda_rescue(const struct worker_options *o);
+int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
+	       size_t *ret_n, struct agent_err *err);
+int cuda_checks(const struct worker_options *o, const struct access_target *facts,
+		struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n);
+
+#endif /* WORKER_CUDA_H */

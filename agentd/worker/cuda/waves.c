@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/* Every warp of the process, as waves: stop the devices, read their state, let them run. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/cuda/cuda.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define GRIDS_MAX    4096u
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 5)
+#define CALLERS_MAX  64u
+
+/* A grid that has warps on a device; several thousand warps are of a few grids. */
+struct grid {
+	uint32_t dev;
+	uint64_t id;
+	bool known;
+	struct cudbgshim_grid facts;
+};
+
+/* What a look leaves behind when the devices run again. */
+struct look {
+	struct target_cuda *c;
+	const struct target_waves_from *from;
+	struct rpc_arena *a;
+	struct target_waves *ret;
+	struct grid *grids;
+	size_t n_grids, grids_capacity;
+	uint64_t deadline_ns;
+	uint64_t read; /* devices whose state is at hand, one bit each */
+	uint64_t stopped_ns, began_ns;
+};
+
+static void add_missing(struct look *l, const char *text)
+{
+	if (text && l->ret->missing && l->ret->n_missing < MISSING_MAX)
+		l->ret->missing[l->ret->n_missing++] = text;
+}
+
+int cuda_read_state(struct target_cuda *c, struct cuda_device *d)
+{
+	int r = 0;
+
+	d->state = NULL;
+	if (!d->reader)
+		r = cudbgshim_state_reader_create(c->shim, d->d.gpu_id, &d->reader);
+	return r < 0 ? r : cudbgshim_state_reader_read(d->reader, &d->state);
+}
+
+/* ------------------------------------------------------------------ one warp ----------------- */
+
+/* A batched answer has one exception for all lanes of a warp, whoever caused it. */
+static bool is_of_all(const struct cudbgshim_warp *w, const uint32_t *exceptions, uint32_t n_lanes)
+{
+	for (uint32_t lane = 0; lane < n_lanes; lane++)
+		if (!exceptions[lane] && w->valid_lanes >> lane & 1)
+			return false;
+	return true;
+}
+
+/* Are they at different places? */
+static bool is_apart(const struct cudbgshim_warp *w, const uint64_t *pcs, uint32_t n_lanes)
+{
+	uint32_t first = w->valid_lanes ? (uint32_t)__builtin_ctz(w->valid_lanes) : 0;
+
+	for (uint32_t lane = first; lane < n_lanes; lane++)
+		if (pcs[lane] != pcs[first] && w->valid_lanes >> lane & 1)
+			return true;
+	return false;
+}
+
+static uint32_t lane_of(const struct cudbgshim_warp *w, const uint32_t *exceptions,
+			uint32_t n_lanes)
+{
+	for (uint32_t lane = 0; lane < n_lanes; lane++)
+		if (exceptions[lane] && w->valid_lanes >> lane & 1)
+			return lane;
+	if (w->active_lanes)
+		return (uint32_t)__builtin_ctz(w->active_lanes);
+	return w->valid_lanes ? (uint32_t)__builtin_ctz(w->valid_lanes) : 0;
+}
+
+/* The lane that speaks for its warp; which of them it is costs a call, where it is not @p clear already. */
+static uint32_t speaker(struct target_cuda *c, const struct cudbgshim_state *s,
+			const struct cudbgshim_place *at, bool clear)
+{
+	size_t index = cudbgshim_state_index(s, at->sm, at->warp);
+	const struct cudbgshim_warp *w = &s->warps[index];
+	const uint32_t *exceptions = &s->lane_exception[index * s->n_lanes];
+	struct cudbgshim_warp plain;
+	struct cudbgshim_lanes lanes;
+
+	if (!clear && is_of_all(w, exceptions, s->n_lanes) &&
+	    cudbgshim_read_warp(c->shim, at, &plain, &lanes) == 0)
+		exceptions = lanes.exception;
+	return lane_of(w, exceptions, s->n_lanes);
+}
+
+void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		    struct wave *ret)
+{
+	const struct cudbgshim_state *s = d->state;
+	const struct cudbgshim_place place = { .dev = d->d.gpu_id, .sm = sm, .warp = warp };
+	size_t at = cudbgshim_state_index(s, sm, warp);
+	const struct cudbgshim_warp *w = &s->warps[at];
+	bool apart = is_apart(w, &s->lane_pc[at * s->n_lanes], s->n_lanes);
+	uint32_t lane = speaker(c, s, &place, !apart || w->has & CUDBGSHIM_WARP_ERROR_PC);
+	const struct cuda_exception *e = cuda_exception(s->lane_exception[at * s->n_lanes + lane]);
+	bool broken = s->broken_warps[sm] >> warp & 1;
+
+	*ret = (struct wave){
+		.pc = w->has & CUDBGSHIM_WARP_ERROR_PC && e ? w->error_pc :
+							       s->lane_pc[at * s->n_lanes + lane],
+		.exec = w->active_lanes,
+		.dispatch = w->grid_id,
+		.gpu_id = d->d.gpu_id,
+		.unit = sm,
+		.index = warp,
+		.workgroup = { w->block.x, w->block.y, w->block.z },
+		.state = e || broken ? RPC_WAVE_STATE_STOPPED : RPC_WAVE_STATE_RUNNING,
+		.lanes = (uint8_t)__builtin_popcount(w->active_lanes),
+		.width = (uint8_t)s->n_lanes,
+		.has_dispatch = true,
+		.has_workgroup = true,
+	};
+	if (e) {
+		ret->reasons = e->reason;
+		ret->exception = e->text;
+	} else if (broken) {
+		ret->reasons = STOP_REASON_BIT(w->has & CUDBGSHIM_WARP_BREAKPOINT ?
+					   RPC_STOP_REASON_BREAKPOINT : RPC_STOP_REASON_TRAP);
+	}
+}
+
+void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g,
+			   uint32_t n_lanes, struct wave *ret)
+{
+	uint64_t number = w->base_thread.x +
+			  (uint64_t)g->block_dim.x *
+				  (w->base_thread.y + (uint64_t)g->block_dim.y * w->base_thread.z);
+
+	ret->kernel_handle = g->entry;
+	number /= n_lanes;
+	ret->has_wave_in_group = number <= UINT8_MAX;
+	ret->wave_in_group = (uint8_t)number;
+}
+
+/* ------------------------------------------------------------------ while all stand still ---- */
+
+static struct grid *find_grid(struct look *l, uint32_t dev, uint64_t id)
+{
+	for (size_t i = l->n_grids; i--;)
+		if (l->grids[i].id == id && l->grids[i].dev == dev)
+			return &l->grids[i];
+	return NULL;
+}
+
+static void ask_grid(struct look *l, uint32_t dev, uint64_t id)
+{
+	struct grid *g;
+
+	if (find_grid(l, dev, id) || l->n_grids == GRIDS_MAX)
+		return;
+	if (l->n_grids == l->grids_capacity) {
+		size_t capacity = l->grids_capacity ? 2 * l->grids_capacity : 16;
+
+		g = realloc(l->grids, capacity * sizeof(*g));
+		if (!g)
+			return;
+		l->grids = g;
+		l->grids_capacity = capacity;
+	}
+	g = &l->grids[l->n_grids++];
+	*g = (struct grid){ .dev = dev, .id = id };
+	g->known = cudbgshim_get_grid(l->c->shim, dev, id, &g->facts) == 0;
+}
+
+static void ask_grids(struct look *l, const struct cuda_device *d)
+{
+	const struct cudbgshim_state *s = d->state;
+	uint64_t last = 0;
+	bool has_last = false;
+
+	for (uint32_t sm = 0; sm < s->n_sms; sm++)
+		for (uint64_t left = s->valid_warps[sm]; left; left &= left - 1) {
+			uint32_t warp = (uint32_t)__builtin_ctzll(left);
+			uint64_t id = s->warps[cudbgshim_state_index(s, sm, warp)].grid_id;
+
+			/* Neighbours are mostly of the same grid. */
+			if (!has_last || id != last)
+				ask_grid(l, d->d.gpu_id, id);
+			has_last = true;
+			last = id;
+		}
+}
+
+static int read_device(struct look *l, struct cuda_device *d)
+{
+	int r;
+
+	if (clock_now_ns() >= l->deadline_ns) {
+		l->ret->budget_exceeded = true;
+		add_missing(l, rpc_arena_printf(l->a, "device %u: the stop budget was used up",
+						d->d.gpu_id));
+		return 0;
+	}
+	r = cuda_read_state(l->c, d);
+	if (r < 0 && (r == -ENOMEM || cudbgshim_is_over(l->c->shim)))
+		return r;
+	if (r < 0) {
+		const struct cudbgshim_call *last = cudbgshim_last(l->c->shim);
+		const char *words = cudbgshim_result_words(last->result);
+
+		add_missing(l, rpc_arena_printf(l->a, "device %u: %s: %s", d->d.gpu_id,
+						last->name ? last->name : "state",
+						words ? words : "the driver's answer makes no sense"));
+		return 0;
+	}
+	l->read |= UINT64_C(1) << d->d.gpu_id;
+	ask_grids(l, d);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ afterwards ---------------- */
+
+uint32_t cuda_queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g)
+{
+	struct cuda_context *x = g ? cuda_context_get(c, g->context, dev) : NULL;
+
+	for (size_t i = 0; !x && i < c->n_contexts; i++)
+		if (c->contexts[i].dev == dev)
+			x = &c->contexts[i];
+	return x ? x->number : UINT32_MAX;
+}
+
+static bool same_block(const struct cudbgshim_warp *a, const struct cudbgshim_warp *b)
+{
+	return a->grid_id == b->grid_id && memcmp(&a->block, &b->block, sizeof(a->block)) == 0;
+}
+
+static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		     uint32_t leader)
+{
+	const struct cudbgshim_warp *w =
+		&d->state->warps[cudbgshim_state_index(d->state, sm, warp)];
+	const struct grid *g = find_grid(l, d->d.gpu_id, w->grid_id);
+	struct wave *to = &l->ret->waves[l->ret->n_waves++];
+
+	cuda_fill_wave(l->c, d, sm, warp, to);
+	to->leader = leader;
+	if (g && g->known)
+		cuda_add_grid(w, &g->facts, d->state->n_lanes, to);
+	to->queue_id = cuda_queue_of(l->c, d->d.gpu_id, g && g->known ? &g->facts : NULL);
+}
+
+/* All warps of a block are on the same multiprocessor; they come one behind the other. */
+static void add_sm(struct look *l, const struct cuda_device *d, uint32_t sm)
+{
+	const struct cudbgshim_warp *warps =
+		&d->state->warps[cudbgshim_state_index(d->state, sm, 0)];
+	uint64_t left = d->state->valid_warps[sm];
+
+	while (left) {
+		uint32_t first = (uint32_t)__builtin_ctzll(left);
+		uint32_t leader = (uint32_t)l->ret->n_waves;
+
+		for (uint64_t rest = left; rest; rest &= rest - 1) {
+			uint32_t warp = (uint32_t)__builtin_ctzll(rest);
+
+			if (!same_block(&warps[first], &warps[warp]))
+				continue;
+			add_wave(l, d, sm, warp, leader);
+			left &= ~(UINT64_C(1) << warp);
+		}
+	}
+}
+
+static int make_waves(struct look *l)
+{
+	struct target_cuda *c = l->c;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_devices; i++)
+		for (uint32_t sm = 0; l->read >> i & 1 && sm < c->devices[i].state->n_sms; sm++)
+			n += (size_t)__builtin_popcountll(c->devices[i].state->valid_warps[sm]);
+	l->ret->waves = rpc_arena_array(l->a, n, sizeof(*l->ret->waves));
+	if (!l->ret->waves)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_devices; i++)
+		for (uint32_t sm = 0; l->read >> i & 1 && sm < c->devices[i].state->n_sms; sm++)
+			add_sm(l, &c->devices[i], sm);
+	for (size_t i = 0; i < l->n_grids; i++)
+		if (!l->grids[i].known)
+			add_missing(l,
+				    rpc_arena_printf(
+					    l->a, "device %u: grid %llu is not known to the driver",
+					    l->grids[i].dev, (unsigned long long)l->grids[i].id));
+	return 0;
+}
+
+static void make_stops(struct look *l)
+{
+	const struct target_waves_from *from = l->from;
+
+	l->ret->stops = rpc_arena_array(l->a, from->n_queues, sizeof(*l->ret->stops));
+	for (size_t i = 0; l->ret->stops && i < from->n_queues; i++) {
+		l->ret->stops[i].has_stopped_us = !from->queues[i].suspended;
+		l->ret->stops[i].stopped_us = l->stopped_ns / 1000;
+	}
+}
+
+/* ------------------------------------------------------------------ examples ----------------- */
+
+void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
+		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n)
+{
+	const struct cudbgshim_state *s = d->state;
+	struct cudbgshim_place lane = { .dev = d->d.gpu_id, .sm = sm, .warp = warp };
+	uint64_t addresses[CALLERS_MAX];
+	uint32_t depth, in_syscall;
+
+	*ret_n = 0;
+	lane.lane = speaker(c, s, &lane, false);
+	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CALLERS_MAX, &depth, &in_syscall) <
+	    0)
+		return;
+	depth = depth < CALLERS_MAX ? depth : CALLERS_MAX;
+	*ret = rpc_arena_array(a, depth, sizeof(**ret));
+	for (; *ret && *ret_n < depth; (*ret_n)++)
+		(*ret)[*ret_n] = (struct rpc_caller){ .address = addresses[*ret_n] };
+}
+
+static void add_stack(struct look *l, struct wave *w)
+{
+	struct wave_stack stack = { 0 };
+
+	cuda_read_callers(l->c, &l->c->devices[w->gpu_id], w->unit, w->index, l->a, &stack.callers,
+			  &stack.n);
+	w->stack = stack.n ? rpc_arena_array(l->a, 1, sizeof(stack)) : NULL;
+	if (w->stack)
+		*w->stack = stack;
+}
+
+static void read_stacks(struct look *l)
+{
+	struct wave *waves[WAVES_EXAMPLES_MAX];
+	size_t n = waves_choose_examples(l->ret->waves, l->ret->n_waves, waves);
+
+	for (size_t i = 0; i < n; i++) {
+		if (clock_now_ns() >= l->deadline_ns) {
+			l->ret->budget_exceeded = true;
+			add_missing(l, "call stacks: the stop budget was used up");
+			return;
+		}
+		add_stack(l, waves[i]);
+	}
+}
+
+static void read_examples(struct look *l)
+{
+	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
+							    .count = UINT32_MAX };
+	struct wave *waves[WAVES_EXAMPLES_MAX];
+	size_t n = waves_choose_examples(l->ret->waves, l->ret->n_waves, waves);
+
+	l->ret->registers = rpc_arena_array(l->a, n, sizeof(*l->ret->registers));
+	for (size_t i = 0; l->ret->registers && i < n; i++) {
+		if (clock_now_ns() >= l->deadline_ns) {
+			l->ret->budget_exceeded = true;
+			add_missing(l, "registers: the stop budget was used up");
+			return;
+		}
+		struct rpc_wave_registers *r = &l->ret->registers[l->ret->n_registers];
+
+		if (cuda_registers_read(l->c, &l->c->devices[waves[i]->gpu_id], waves[i]->unit,
+					waves[i]->index, &all, waves[i], l->a, r) < 0) {
+			add_missing(l, "registers of a wave: the driver does not give them");
+			continue;
+		}
+		if (r->n_missing)
+			add_missing(l, r->missing[0]);
+		l->ret->n_registers++;
+	}
+}
+
+/* ------------------------------------------------------------------ all together ------------- */
+
+static int look(struct look *l, struct agent_err *err)
+{
+	struct target_cuda *c = l->c;
+	uint64_t devices = cuda_devices_of(l->from), stopped, read_at, go_at;
+	int r, go;
+
+	l->began_ns = clock_now_ns();
+	l->deadline_ns = l->began_ns + (uint64_t)l->from->max_stop_ms * 1000000;
+	r = cuda_stop(c, devices, err);
+	if (r < 0)
+		return r;
+	stopped = clock_now_ns();
+	for (size_t i = 0; r == 0 && i < c->n_devices; i++)
+		if (devices >> i & 1)
+			r = read_device(l, &c->devices[i]);
+	/* What is read of examples must be of this stop. */
+	if (r == 0)
+		r = make_waves(l);
+	if (r == 0)
+		add_missing(l, cuda_exited_add(c, l->read, l->a, l->ret));
+	if (r == 0)
+		read_stacks(l);
+	if (r == 0 && l->from->registers)
+		read_examples(l);
+	read_at = clock_now_ns();
+	if (r < 0)
+		cuda_error(c, r, "gpu.snapshot", err);
+	go = cuda_go(c, r < 0 ? NULL : err);
+	go_at = clock_now_ns();
+	l->stopped_ns = go_at - l->began_ns;
+	l->ret->stopped_us = l->stopped_ns / 1000;
+	l->ret->agent_us = (read_at - stopped) / 1000;
+	return r < 0 ? r : go;
+}
+
+int cuda_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
+	       struct target_waves *ret, struct agent_err *err)
+{
+	struct target_cuda *c = cuda_of(t);
+	struct look l = { .c = c, .from = from, .a = a, .ret = ret };
+	int r;
+
+	*ret = (struct target_waves){ 0 };
+	if (!c->shim)
+		return 0;
+	ret->missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing));
+	r = look(&l, err);
+	if (c->lost_news)
+		add_missing(&l, "contexts or code: more than the agent keeps");
+	make_stops(&l);
+	free(l.grids);
+	return r;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/inspect/discover.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "agentd/worker/target/target.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+_Static_assert((int)IPC_VENDOR_AMD == (int)RPC_VENDOR_AMD &&
+		       (int)IPC_VENDOR_NVIDIA == (int)RPC_VENDOR_NVIDIA,
+	       "ipc.h");
+
+static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendor)
+{
+	const struct ipc_guard m = { .type = IPC_FOUND,
+				     .pid = (uint32_t)pid,
+				     .vendor = (uint32_t)vendor };
+	struct pollfd p = { .fd = IPC_FD_SPAWN, .events = POLLOUT };
+	ssize_t n;
+
+	while ((n = fd_send(IPC_FD_SPAWN, &m, sizeof(m), NULL, 0)) == -EAGAIN)
+		if (poll(&p, 1, clock_left_ms(o->deadline_ns)) <= 0)
+			return -ETIMEDOUT;
+	return n < 0 ? (int)n : 0;
+}
+
+/* A machine has the one vendor or the other: that one cannot be listed is no mistake. */
+static int look(const struct worker_options *o, const struct target_ops *ops)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct agent_err err = { 0 };
+	struct target_user *users;
+	size_t n;
+	int r = 0;
+
+	rpc_arena_init(&arena, 0);
+	if (!ops->users || ops->users(o, &arena, &users, &n, &err) < 0)
+		return 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = tell(o, users[i].pid, ops->vendor);
+	return r;
+}
+
+int look_run(const struct worker_options *o)
+{
+	sigset_t none;
+	int r;
+
+	/* spawn blocked SIGTERM; there is nothing to undo here. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	r = privileges_become_tracer(o->peer_uid, o->peer_gid);
+	if (r == 0)
+		r = sandbox_look();
+	for (size_t i = 0; r == 0 && target_list[i]; i++)
+		r = look(o, target_list[i]);
+	if (r < 0)
+		log_error("look for GPU processes: %s", strerror(-r));
+	return r < 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "agentd/worker/inspect/inspect.h"
+
+#define CHECKS_MAX 160
+
+struct sheet {
+	struct rpc_arena *arena;
+	struct rpc_check *checks;
+	size_t n;
+};
+
+static void put(struct sheet *s, const char *name, enum rpc_verdict verdict, const char *detail,
+		const char *fix)
+{
+	if (s->n < CHECKS_MAX && detail)
+		s->checks[s->n++] = (struct rpc_check){
+			.name = name, .verdict = verdict, .detail = detail, .fix = fix
+		};
+}
+
+static void check_process(struct sheet *s, const struct access_target *t)
+{
+	bool dead = t->state == 'Z' || t->state == 'X';
+
+	if (t->kernel_thread || dead)
+		put(s, "process", RPC_VERDICT_FAIL,
+		    t->kernel_thread ? "it is a kernel thread" : "it has ended and waits for its parent",
+		    "choose another process: gpu-agentctl list");
+	else
+		put(s, "process", RPC_VERDICT_PASS,
+		    rpc_arena_printf(s->arena, "%s, uid %u, state %c", t->comm, t->uids[0],
+				     t->state),
+		    NULL);
+}
+
+static void check_rights(struct sheet *s, const struct worker_options *o,
+			 const struct access_target *t)
+{
+	const char *fix, *refusal = inspect_refusal(o, t, &fix);
+
+	if (refusal)
+		put(s, "rights", RPC_VERDICT_FAIL, refusal, fix);
+	else
+		put(s, "rights", RPC_VERDICT_PASS,
+		    rpc_arena_printf(s->arena, "uid %u may attach%s", o->peer_uid,
+				     o->peer_admin ? " (administrator)" : ""), NULL);
+}
+
+static void check_tracer(struct sheet *s, const struct access_target *t)
+{
+	const char *session, *tracer = inspect_tracer(s->arena, t, &session);
+
+	if (session)
+		put(s, "tracer", RPC_VERDICT_PASS,
+		    rpc_arena_printf(s->arena, "session %s is open on it: attaching joins",
+				     session),
+		    NULL);
+	else if (!tracer)
+		put(s, "tracer", RPC_VERDICT_PASS, "nobody traces it", NULL);
+	else
+		put(s, "tracer", RPC_VERDICT_FAIL, tracer, "let that debugger detach first");
+}
+
+static void check_scope(struct sheet *s, const struct worker_options *o)
+{
+	int scope = inspect_ptrace_scope();
+
+	if (scope < 0)
+		put(s, "ptrace_scope", RPC_VERDICT_UNKNOWN,
+		    "kernel.yama.ptrace_scope is not readable", NULL);
+	else if (inspect_scope_allows(o, scope))
+		put(s, "ptrace_scope", RPC_VERDICT_PASS,
+		    rpc_arena_printf(s->arena, "kernel.yama.ptrace_scope is %d%s", scope,
+				     scope ? "; the agent has CAP_SYS_PTRACE" : ""), NULL);
+	else
+		put(s, "ptrace_scope", RPC_VERDICT_FAIL,
+		    rpc_arena_printf(s->arena, "kernel.yama.ptrace_scope is %d", scope),
+		    scope >= 3 ? "restart the machine with a lower value; it cannot be lowered" :
+				 "run gpu-agentd as a system service, or set it to 0");
+}
+
+/* Of the vendor whose devices it uses; of all of them when that is none. */
+static void check_vendors(struct sheet *s, const struct worker_options *o,
+			  const struct access_target *t)
+{
+	size_t others = s->n;
+	bool mine = false;
+
+	for (size_t i = 0; target_list[i]; i++) {
+		size_t n = 0;
+		int r = target_list[i]->checks(o, t, s->arena, s->checks + s->n, CHECKS_MAX - s->n,
+					       &n);
+
+		if (r == TARGET_NOT_MINE && mine)
+			continue;
+		/* What others have found until now does not matter. */
+		if (r == 0 && !mine) {
+			memmove(s->checks + others, s->checks + s->n, n * sizeof(*s->checks));
+			s->n = others;
+			mine = true;
+		}
+		s->n += n;
+	}
+}
+
+int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pid,
+		   struct rpc_process_doctor_result *ret, struct agent_err *err)
+{
+	struct sheet s = { .arena = a };
+	struct access_target t;
+	int r = access_target_read(pid, &t);
+
+	if (r == -ESRCH)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, NULL,
+				     "gpu-agentctl list shows the processes that use a GPU",
+				     "there is no process %d", (int)pid);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read /proc", NULL,
+				     "cannot read the facts about process %d", (int)pid);
+	s.checks = rpc_arena_array(a, CHECKS_MAX, sizeof(*s.checks));
+	if (!s.checks)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	check_process(&s, &t);
+	check_rights(&s, o, &t);
+	check_vendors(&s, o, &t);
+	check_tracer(&s, &t);
+	check_scope(&s, o);
+	put(&s, "runtime", RPC_VERDICT_UNKNOWN,
+	    "only attaching tells whether the program has enabled its GPU runtime", NULL);
+	ret->pid = (uint32_t)pid;
+	ret->checks = s.checks;
+	ret->n_checks = s.n;
+	ret->ok = true;
+	for (size_t i = 0; i < s.n; i++)
+		ret->ok &= s.checks[i].verdict != RPC_VERDICT_FAIL;
+	if (rpc_arena_error(a))
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/inspect/inspect.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/out.h"
+
+static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		   const struct rpc_process_list_params *params,
+		   struct rpc_process_list_result *ret, struct agent_err *err)
+{
+	return inspect_list(ctx, arena, ret, err);
+}
+
+static int do_doctor(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		     const struct rpc_process_doctor_params *params,
+		     struct rpc_process_doctor_result *ret, struct agent_err *err)
+{
+	return inspect_doctor(ctx, arena, (pid_t)params->pid, ret, err);
+}
+
+static const struct rpc_inspect_handlers handlers = {
+	.process_list = do_list,
+	.process_doctor = do_doctor,
+};
+
+static int serve(const struct worker_options *o, struct ipc_link *link, const struct ipc_message *m)
+{
+	struct ipc_head head = { .type = IPC_REPLY, .number = m->head.number, .id = m->head.id };
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out text;
+	struct agent_err err = { 0 };
+
+	rpc_arena_init(&arena, 0);
+	out_init(&text, 0);
+	if (rpc_inspect_dispatch(&handlers, (void *)o, NULL, &arena,
+				 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,
+				 &text, &err) < 0 ||
+	    out_error(&text)) {
+		head.type = IPC_ERROR;
+		out_reset(&text);
+		agent_err_encode(&text, &err);
+	}
+	head.size = text.size;
+	return out_error(&text) ? out_error(&text) : ipc_link_send(link, &head, text.data);
+}
+
+/* Until front closes the channel, spawn dies, or the time is up. */
+static int loop(const struct worker_options *o, struct ipc_link *link)
+{
+	while (clock_left_ms(o->deadline_ns)) {
+		struct pollfd p[] = {
+			{ .fd = link->fd,
+			  .events = (short)(POLLIN | (ipc_link_has_queued(link) ? POLLOUT : 0)) },
+			{ .fd = IPC_FD_SPAWN, .events = POLLIN },
+		};
+		struct ipc_message m;
+		int r = poll(p, 2, clock_left_ms(o->deadline_ns));
+
+		if (r < 0 && errno != EINTR)
+			return 1;
+		if (r <= 0)
+			continue;
+		if (p[1].revents)
+			return 0;
+		if (p[0].revents & POLLOUT && ipc_link_flush(link) < 0)
+			return 0;
+		if (!(p[0].revents & ~POLLOUT))
+			continue;
+		r = ipc_link_recv(link, &m);
+		if (r == -EAGAIN)
+			continue;
+		if (r != 1)
+			return r == 0 ? 0 : 1;
+		r = m.head.type == IPC_CALL ? serve(o, link, &m) : -EPROTO;
+		ipc_message_deinit(&m);
+		if (r < 0)
+			return 1;
+	}
+	return 0;
+}
+
+int inspect_run(const struct worker_options *o)
+{
+	struct ipc_link link;
+	sigset_t none;
+	int r, status = 1;
+
+	/* spawn blocked SIGTERM; there is nothing to undo here. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	ipc_link_init(&link, IPC_FD_FRONT);
+	/* root asks a daemon that serves one user: it gets what that user may see. */
+	if (o->peer_uid == 0 && getuid() != 0)
+		r = privileges_become(getuid(), getgid());
+	else if (o->peer_admin || o->peer_observer)
+		/* Who may attach to every process may also see what each of them has mapped. */
+		r = privileges_become_tracer(o->peer_uid, o->peer_gid);
+	else
+		r = privileges_become(o->peer_uid, o->peer_gid);
+	if (r == 0)
+		r = sandbox_look();
+	if (r < 0)
+		log_error("cannot give up rights: %s", strerror(-r));
+	else
+		status = loop(o, &link);
+	ipc_link_deinit(&link);
+	return status;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/facts.h"
+
+struct found {
+	struct target_user user;
+	struct access_target facts;
+	enum rpc_vendor vendor;
+};
+
+static void judge(const struct worker_options *o, struct rpc_arena *a,
+		  const struct access_target *facts, struct rpc_process *p)
+{
+	const char *tracer = inspect_tracer(a, facts, &p->session);
+	int scope = inspect_ptrace_scope();
+
+	p->reason = inspect_refusal(o, facts, NULL);
+	if (!p->reason && tracer && !p->session)
+		p->reason = tracer;
+	if (!p->reason && !inspect_scope_allows(o, scope))
+		p->reason = rpc_arena_printf(a, "kernel.yama.ptrace_scope is %d", scope);
+	p->debuggable = !p->reason;
+}
+
+static void fill(const struct worker_options *o, struct rpc_arena *a, const struct found *f,
+		 struct rpc_process *p)
+{
+	process_facts_fill(a, &f->facts, p);
+	p->vendor = f->vendor;
+	p->gpu_ids = f->user.gpu_ids;
+	p->n_gpu_ids = f->user.n_gpu_ids;
+	p->queues = f->user.n_queues;
+	judge(o, a, &f->facts, p);
+}
+
+static int add_users(const struct worker_options *o, struct rpc_arena *a,
+		     const struct target_ops *ops, struct found **list, size_t *n,
+		     struct agent_err *err)
+{
+	struct target_user *users;
+	struct found *grown;
+	size_t n_users;
+	int r = ops->users(o, a, &users, &n_users, err);
+
+	if (r < 0)
+		return r;
+	grown = rpc_arena_array(a, *n + n_users, sizeof(*grown));
+	if (!grown)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	for (size_t i = 0; i < *n; i++)
+		grown[i] = (*list)[i];
+	for (size_t i = 0; i < n_users; i++) {
+		struct found *f = &grown[*n];
+
+		f->user = users[i];
+		f->vendor = ops->vendor;
+		/* Gone meanwhile, or of a pid namespace that the agent does not see. */
+		if (access_target_read(users[i].pid, &f->facts) == 0)
+			(*n)++;
+	}
+	*list = grown;
+	return 0;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct rpc_process *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+int inspect_list(const struct worker_options *o, struct rpc_arena *a,
+		 struct rpc_process_list_result *ret, struct agent_err *err)
+{
+	struct agent_err first = { 0 };
+	struct found *list = NULL;
+	bool any = false;
+	size_t n = 0;
+
+	for (size_t i = 0; target_list[i]; i++) {
+		struct agent_err e = { 0 };
+
+		if (!target_list[i]->users)
+			continue;
+		if (add_users(o, a, target_list[i], &list, &n, &e) == 0)
+			any = true;
+		else if (!first.code)
+			first = e;
+	}
+	if (!any) {
+		*err = first;
+		return -ENODEV;
+	}
+	ret->processes = rpc_arena_array(a, n, sizeof(*ret->processes));
+	for (size_t i = 0; ret->processes && i < n; i++)
+		if (!inspect_is_own_worker(a, list[i].facts.pid))
+			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
+	if (rpc_arena_error(a))
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	qsort(ret->processes, ret->n_processes, sizeof(*ret->processes), by_pid);
+	return 0;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What explains the saved waves of a core: code objects and their list, and of every wave the pages
+ * of its instruction, of its kernel and of the arguments.  Addresses come from memory that the
+ * target can write: only what its mappings have goes into the core.
+ */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/kfd/core_write.h"
+#include "symbols/code_list.h"
+#include "symbols/uri.h"
+
+#define PAGE_BYTES UINT64_C(4096)
+/* Of one code object: reading a GPU's memory from the host is slow. */
+#define CODE_MAX (UINT64_C(64) << 20)
+/* Of all of it; more than any program has loaded. */
+#define CODE_ALL_MAX (UINT64_C(4) << 30)
+/* Copies of the list; a longer one is read later. */
+#define LIST_MAX (UINT64_C(16) << 20)
+#define HEADERS_MAX  64u
+/* Around a pc: debuggers look at the instruction before, and at those that follow. */
+#define AROUND_PC 256u
+/* Of an entry: what a debugger puts its breakpoint on. */
+#define ENTRY_BYTES 64u
+/* As glibc has them (link.h): struct r_debug and link_map of the runtime. */
+#define R_DEBUG_SIZE  40u
+#define LINK_MAP_SIZE 40u
+#define LINK_MAP_NAME 8u
+
+struct range {
+	uint64_t begin, end;
+};
+
+/* What is wanted, and what of that goes into the core. */
+struct code {
+	struct kfd_core *core;
+	struct symbols_code_list list;
+	struct range *ranges; /* whole pages */
+	size_t n, capacity;
+	size_t at;	/* the first that may lie in the mapping looked at, or behind it */
+	uint64_t bytes; /* that went into the core */
+	bool too_much;
+	/* Code objects that are not wanted whole. */
+	size_t n_large;
+	uint64_t large_bytes; /* of the first */
+	const char *large_uri;
+};
+
+static void want(struct code *k, uint64_t address, uint64_t size)
+{
+	uint64_t begin = address & ~(PAGE_BYTES - 1), end;
+
+	if (!size || address > UINT64_MAX - PAGE_BYTES || size > UINT64_MAX - address - PAGE_BYTES)
+		return;
+	end = (address + size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	/* Neighbours in the list of waves are mostly neighbours in their code. */
+	if (k->n && begin >= k->ranges[k->n - 1].begin && end <= k->ranges[k->n - 1].end)
+		return;
+	if (k->n == k->capacity) {
+		size_t capacity = k->capacity ? 2 * k->capacity : 64;
+		struct range *ranges = reallocarray(k->ranges, capacity, sizeof(*ranges));
+
+		if (!ranges) {
+			k->core->no_memory = true;
+			return;
+		}
+		k->ranges = ranges;
+		k->capacity = capacity;
+	}
+	k->ranges[k->n++] = (struct range){ begin, end };
+}
+
+/* ------------------------------------------------------------------ code objects ------------- */
+
+/* @return how much of memory a code object takes, by its headers there; 0: it has none. */
+static uint64_t loaded_size(const struct memory *m, uint64_t bias)
+{
+	uint64_t size = 0;
+	Elf64_Ehdr e;
+	Elf64_Phdr p;
+
+	if (memory_read_exact(m, bias, &e, sizeof(e)) < 0 || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
+		return 0;
+	for (uint16_t i = 0; i < e.e_phnum && i < HEADERS_MAX; i++) {
+		if (memory_read_exact(m, bias + e.e_phoff + i * sizeof(p), &p, sizeof(p)) < 0)
+			return 0;
+		if (p.p_type == PT_LOAD && p.p_memsz <= UINT64_MAX - p.p_vaddr &&
+		    p.p_vaddr + p.p_memsz > size)
+			size = p.p_vaddr + p.p_memsz;
+	}
+	return size;
+}
+
+static void want_object(struct code *k, const struct symbols_code *e)
+{
+	uint64_t size = loaded_size(&k->core->k->t.memory, e->bias);
+
+	if (size > CODE_MAX) {
+		if (!k->n_large++) {
+			k->large_bytes = size;
+			k->large_uri = e->uri;
+		}
+		/* Tells whoever has the file that it is the one that was loaded. */
+		size = PAGE_BYTES;
+	}
+	want(k, e->bias, size);
+}
+
+/* The name of an entry of the list, and the code object if it is in memory. */
+static void want_entry(struct code *k, const struct symbols_code *e)
+{
+	struct kfd_core *c = k->core;
+	size_t length = strlen(e->uri);
+	struct symbols_uri *uri = malloc(sizeof(*uri));
+	uint64_t name;
+
+	if (memory_read_exact(&c->k->t.memory, e->entry + LINK_MAP_NAME, &name, sizeof(name)) == 0)
+		kfd_core_add(c, name, length + 1);
+	if (uri && symbols_uri_parse(e->uri, length, uri) == 0 && uri->kind == SYMBOLS_URI_MEMORY)
+		want(k, uri->offset, uri->size);
+	free(uri);
+}
+
+/* ------------------------------------------------------------------ waves -------------------- */
+
+static const struct target_queue *queue_of(const struct target_waves_from *from, uint32_t id)
+{
+	for (size_t i = 0; i < from->n_queues; i++)
+		if (from->queues[i].queue_id == id)
+			return &from->queues[i];
+	return NULL;
+}
+
+/* The packet as it was when the queue stood still, if there was room to copy it. */
+static bool read_packet(const struct kfd_core *c, const struct target_queue *q, uint64_t dispatch,
+			struct symbols_aql_packet *ret)
+{
+	uint64_t n = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE;
+	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
+
+	/* The kernel lets a program have a queue without a ring. */
+	if (!n)
+		return false;
+	if (memory_read_exact(&c->copies, q->ring_base + dispatch % n * sizeof(bytes), bytes,
+			      sizeof(bytes)) < 0)
+		return false;
+	/* The device marks what it has taken as invalid; a wave comes from nothing but a dispatch. */
+	bytes[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
+	return symbols_aql_decode(bytes, sizeof(bytes), ret) == 0;
+}
+
+static void want_kernel(struct code *k, const struct target_queue *q, uint64_t dispatch)
+{
+	struct symbols_kernel_descriptor d;
+	struct symbols_aql_packet p;
+	uint8_t bytes[SYMBOLS_KERNEL_DESCRIPTOR_SIZE];
+
+	if (!q || !read_packet(k->core, q, dispatch, &p) || !p.kernel_object)
+		return;
+	want(k, p.kernel_object, sizeof(bytes));
+	if (memory_read_exact(&k->core->k->t.memory, p.kernel_object, bytes, sizeof(bytes)) < 0 ||
+	    symbols_kernel_descriptor_decode(bytes, sizeof(bytes), p.kernel_object, &d) < 0)
+		return;
+	want(k, d.entry, ENTRY_BYTES);
+	if (p.kernarg_address)
+		want(k, p.kernarg_address, d.kernarg_bytes);
+}
+
+static void want_waves(struct code *k, const struct target_waves_from *from,
+		       const struct target_waves *waves)
+{
+	const struct wave *last = NULL;
+
+	for (size_t i = 0; i < waves->n_waves; i++) {
+		const struct wave *w = &waves->waves[i];
+
+		want(k, w->pc > AROUND_PC ? w->pc - AROUND_PC : 0, 2 * AROUND_PC);
+		if (!w->has_dispatch || (last && last->queue_id == w->queue_id &&
+					 last->dispatch == w->dispatch))
+			continue;
+		want_kernel(k, queue_of(from, w->queue_id), w->dispatch);
+		last = w;
+	}
+}
+
+/* ------------------------------------------------------------------ into the core ------------ */
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Sorted, and none of them touches another: each piece of a core costs all that follow. */
+static void merge(struct code *k)
+{
+	size_t n = 0;
+
+	if (k->n)
+		qsort(k->ranges, k->n, sizeof(*k->ranges), by_begin);
+	for (size_t i = 0; i < k->n; i++) {
+		struct range *last = n ? &k->ranges[n - 1] : NULL;
+
+		if (!last || k->ranges[i].begin > last->end)
+			k->ranges[n++] = k->ranges[i];
+		else if (k->ranges[i].end > last->end)
+			last->end = k->ranges[i].end;
+	}
+	k->n = n;
+}
+
+/* Mappings come in ascending order, as the ranges do. */
+static void on_mapping(void *arg, const struct mapping *m)
+{
+	struct code *k = arg;
+
+	while (k->at < k->n && k->ranges[k->at].end <= m->begin)
+		k->at++;
+	for (size_t i = k->at; i < k->n && k->ranges[i].begin < m->end; i++) {
+		uint64_t begin = k->ranges[i].begin > m->begin ? k->ranges[i].begin : m->begin;
+		uint64_t end = k->ranges[i].end < m->end ? k->ranges[i].end : m->end;
+
+		if (!kfd_core_is_memory(m))
+			continue;
+		if (end - begin > CODE_ALL_MAX - k->bytes) {
+			k->too_much = true;
+			end = begin + (CODE_ALL_MAX - k->bytes);
+		}
+		k->bytes += end - begin;
+		kfd_core_add(k->core, begin, end - begin);
+	}
+}
+
+/* What is wanted by now, as far as there is memory.  @return 0, or negative: nothing of it. */
+static int put(struct code *k)
+{
+	int r;
+
+	merge(k);
+	k->at = 0;
+	r = mappings_read(k->core->k->t.maps_fd, on_mapping, k);
+	k->n = 0;
+	return r;
+}
+
+static void tell(const struct code *k)
+{
+	struct kfd_core *c = k->core;
+
+	if (k->n_large)
+		kfd_core_missing(c, rpc_arena_printf(c->arena,
+						     "code object %.200s: of its %llu MiB, a core that is "
+						     "not full has only what its waves are at%s",
+						     k->large_uri,
+						     (unsigned long long)(k->large_bytes >> 20),
+						     k->n_large > 1 ? "; others are as large" : ""));
+	if (k->too_much)
+		kfd_core_missing(c, "code objects: more than 4 GiB in all");
+}
+
+/*
+ * As it is now, and not when the file is fetched: a list that goes on into pages that are not in the
+ * core is none.  Its names stay where they are.
+ */
+static void copy_list(struct kfd_core *c, const struct symbols_code_list *l)
+{
+	struct code pages = { .core = c };
+	uint64_t size = 0;
+
+	want(&pages, c->k->t.runtime.r_debug, R_DEBUG_SIZE);
+	for (size_t i = 0; i < l->n_items; i++)
+		want(&pages, l->items[i].entry, LINK_MAP_SIZE);
+	merge(&pages);
+	for (size_t i = 0; i < pages.n; i++)
+		size += pages.ranges[i].end - pages.ranges[i].begin;
+	c->list = size <= LIST_MAX ? malloc(size) : NULL;
+	size = 0;
+	for (size_t i = 0; c->list && i < pages.n; i++) {
+		const struct range *r = &pages.ranges[i];
+		uint8_t *to = c->list + size;
+
+		size += r->end - r->begin;
+		if (memory_read_exact(&c->k->t.memory, r->begin, to, r->end - r->begin) == 0)
+			kfd_core_add_copy(c, r->begin, r->end - r->begin, to);
+	}
+	for (size_t i = 0; i < pages.n; i++)
+		kfd_core_add(c, pages.ranges[i].begin, pages.ranges[i].end - pages.ranges[i].begin);
+	free(pages.ranges);
+}
+
+/* The list of code objects, and what is in it. */
+static void want_list(struct code *k, bool has_waves)
+{
+	struct kfd_core *c = k->core;
+	struct symbols_code_list *l = &k->list;
+	int r;
+
+	if (!c->k->t.runtime.r_debug)
+		return;
+	r = kfd_read_code_list(&c->k->t, l);
+	copy_list(c, l);
+	kfd_core_missing(c, kfd_code_list_problem(r, l, c->arena));
+	if (r == 0 && !l->n_items && has_waves)
+		kfd_core_missing(c, "code objects: the list is empty although there are waves");
+	for (size_t i = 0; i < l->n_items; i++) {
+		want_entry(k, &l->items[i]);
+		want_object(k, &l->items[i]);
+	}
+}
+
+void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
+		       const struct target_waves *waves, bool full)
+{
+	struct code k = { .core = c };
+	int r;
+
+	want_waves(&k, from, waves);
+	/* By themselves: what is said to be code objects shall not take their room. */
+	r = put(&k);
+	want_list(&k, waves->n_waves);
+	r = r < 0 ? r : put(&k);
+	if (r < 0)
+		kfd_core_missing(c, "code objects: /proc/PID/maps is not readable");
+	if (!full)
+		tell(&k);
+	symbols_code_list_deinit(&k.list);
+	free(k.ranges);
+}

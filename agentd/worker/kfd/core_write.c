@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A core of the process: what its waves were doing is copied while they stand still; all other
+ * memory is read when the client fetches the file.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agentd/worker/kfd/core_write.h"
+#include "agentd/worker/kfd/registers.h"
+#include "base/out.h"
+#include "base/clock.h"
+
+/* For all threads together; less than what the guard of a stop leaves. */
+#define HOST_MS	 500
+/* Lines that a core adds to what is missing of its waves. */
+#define MISSING_MAX 16u
+/* Entries behind today's end are kept up to this length. */
+#define ENTRY_MAX 512u
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.begin", NULL, "out of memory");
+}
+
+void kfd_core_missing(struct kfd_core *c, const char *text)
+{
+	struct target_core *told = c->told;
+
+	if (text && told->n_missing < c->missing_capacity)
+		told->missing[told->n_missing++] = text;
+}
+
+/* Room for lines about the core behind those about its waves. */
+static int make_missing(struct kfd_core *c, const struct target_waves *waves)
+{
+	size_t capacity = waves->n_missing + MISSING_MAX;
+
+	c->told->missing = rpc_arena_array(c->arena, capacity, sizeof(*c->told->missing));
+	if (!c->told->missing)
+		return -ENOMEM;
+	c->missing_capacity = capacity;
+	for (size_t i = 0; i < waves->n_missing; i++)
+		kfd_core_missing(c, waves->missing[i]);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ waves -------------------- */
+
+static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
+		      struct target_waves *ret, struct agent_err *err)
+{
+	struct work w = { .k = c->k, .arena = c->arena, .from = from, .take = kfd_core_copy_round,
+			  .take_ctx = c };
+	int r;
+
+	kfd_core_make_room(c, from);
+	r = work_run(&w, ret, err);
+	kfd_core_trim(c);
+	if (r == 0) {
+		c->told->n_waves = ret->n_waves;
+		c->told->stopped_us = ret->stopped_us;
+		c->told->agent_us = ret->agent_us;
+		c->told->budget_exceeded = ret->budget_exceeded;
+	}
+	work_deinit(&w);
+	return r;
+}
+
+/* AQL packets are taken in order: a queue that has taken all of them long ago may still have waves of the last. */
+static bool never_had_work(const struct target_queue *q)
+{
+	return q->has_write_index && !q->write_index;
+}
+
+/*
+ * What is likely to be copied, without stopping anything.  The waves of all queues of a device share its
+ * registers, for which one whole save area is enough: that is counted once, for queues that have
+ * not been suspended yet.
+ */
+static void estimate_device(struct kfd_core *c, const struct target_waves_from *from,
+			    const struct target_device *device)
+{
+	bool whole = false;
+
+	for (size_t i = 0; i < from->n_queues; i++) {
+		const struct target_queue *q = &from->queues[i];
+
+		if (q->gpu_id != device->gpu_id)
+			continue;
+		kfd_core_add(c, q->ring_base, q->ring_bytes);
+		for (uint64_t die = 0; die < device_dies(device); die++) {
+			uint64_t area = q->save_area + die * q->save_area_bytes;
+			uint64_t size = kfd_core_likely_size(c, area, q->save_area_bytes);
+
+			if (size == q->save_area_bytes && (whole || never_had_work(q)))
+				size = 0;
+			kfd_core_add(c, area, size ? size : 1);
+		}
+		whole = whole || kfd_core_likely_size(c, q->save_area, q->save_area_bytes) == q->save_area_bytes;
+	}
+}
+
+static void estimate_waves(struct kfd_core *c, const struct target_waves_from *from)
+{
+	for (size_t d = 0; d < from->n_devices; d++)
+		estimate_device(c, from, &from->devices[d]);
+}
+
+/* ------------------------------------------------------------------ what is read later ------- */
+
+bool kfd_core_is_memory(const struct mapping *m)
+{
+	const char *path = m->path;
+
+	if (!m->readable || strcmp(path, "[vvar]") == 0 || strcmp(path, "[vsyscall]") == 0)
+		return false;
+	return strncmp(path, "/dev/", 5) != 0 || strncmp(path, "/dev/dri/renderD", 16) == 0 ||
+	       strncmp(path, "/dev/shm/", 9) == 0 || strcmp(path, "/dev/zero") == 0;
+}
+
+static void on_mapping(void *arg, const struct mapping *m)
+{
+	if (kfd_core_is_memory(m))
+		kfd_core_add(arg, m->begin, m->end - m->begin);
+}
+
+/* ------------------------------------------------------------------ the kernel's tables ------ */
+
+typedef int (*snapshot_fn)(struct kfdtrap *kt, uint64_t clear, void *buf, size_t capacity,
+			   uint32_t entry_size, size_t *ret_n, uint32_t *ret_entry_size);
+
+/* Asked with more room than is known today: a later kernel's entries are kept whole. */
+static int read_table(struct target_kfd *k, snapshot_fn fn, size_t most, struct amdcore_table *ret)
+{
+	char *data = calloc(most, ENTRY_MAX);
+	uint32_t size = 0;
+	size_t n = 0;
+	int r = data ? fn(k->kt, 0, data, most, ENTRY_MAX, &n, &size) : -ENOMEM;
+
+	if (r < 0) {
+		free(data);
+		return r;
+	}
+	n = n < most ? n : most;
+	size = (size + 7) & ~UINT32_C(7); /* no reader takes another length */
+	for (size_t i = 1; i < n; i++)
+		memmove(data + i * size, data + i * ENTRY_MAX, size);
+	*ret = (struct amdcore_table){ .data = data, .n = (uint32_t)n, .entry_size = size };
+	return 0;
+}
+
+static int read_tables(struct kfd_core *c, struct agent_err *err)
+{
+	struct target_kfd *k = c->k;
+	const struct target_runtime *t = &k->t.runtime;
+	const struct amdcore_runtime runtime = { .r_debug = t->r_debug,
+						 .state = (uint32_t)t->state,
+						 .ttmp_setup = t->ttmp_setup };
+	unsigned major = 0, minor = 0;
+	int r;
+
+	amdcore_pack_runtime(c->runtime, &runtime);
+	c->core.runtime = (struct amdcore_table){ .data = c->runtime,
+						  .n = 1,
+						  .entry_size = sizeof(c->runtime) };
+	if (sscanf(k->t.version, "%u.%u", &major, &minor) == 2) {
+		c->core.kfd_major = major;
+		c->core.kfd_minor = minor;
+	}
+	r = read_table(k, kfdtrap_get_device_snapshot, KFD_GPUS_MAX, &c->core.devices);
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_DEVICE_SNAPSHOT", err);
+	c->devices = (void *)c->core.devices.data;
+	r = read_table(k, kfdtrap_get_queue_snapshot, KFDTRAP_QUEUES_MAX, &c->core.queues);
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	c->queues = (void *)c->core.queues.data;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the file ----------------- */
+
+static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t size)
+{
+	const struct target *t = arg;
+
+	return memory_read(&t->memory, key + offset, buf, size);
+}
+
+/* Neighbours of one kind become one segment. */
+static int make_image(struct kfd_core *c)
+{
+	struct amdcore *core = &c->core;
+
+	core->segments = calloc(c->n_pieces + 1, sizeof(*core->segments));
+	if (!core->segments || c->no_memory)
+		return -ENOMEM;
+	kfd_core_sort_pieces(c);
+	for (size_t i = 0; i < c->n_pieces; i++) {
+		const struct kfd_core_piece *p = &c->pieces[i];
+		struct amdcore_segment *last =
+			core->n_segments ? &core->segments[core->n_segments - 1] : NULL;
+
+		if (last && !p->data && !last->bytes.data &&
+		    last->address + last->size == p->address) {
+			last->size = last->bytes.size = last->size + p->size;
+			continue;
+		}
+		core->segments[core->n_segments++] = (struct amdcore_segment){
+			.address = p->address,
+			.flags = PF_R | PF_W,
+			.size = p->size,
+			.bytes = { .data = p->data, .key = p->address, .size = p->size },
+		};
+	}
+	return amdcore_image_create(core, &c->image);
+}
+
+static void core_free(struct kfd_core *c)
+{
+	if (!c)
+		return;
+	amdcore_image_destroy(c->image);
+	if (c->store)
+		munmap(c->store, c->store_size);
+	free(c->list);
+	free(c->pieces);
+	free(c->head_text);
+	free(c->devices);
+	free(c->queues);
+	free(c->core.segments);
+	kfd_core_host_free(c->host);
+	free(c);
+}
+
+/* The writer has left: nobody will fetch the rest. */
+static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+
+	core_free(k->core);
+	k->core = NULL;
+	return 0;
+}
+
+static int take_head(struct kfd_core *c, const struct out *head)
+{
+	c->head_text = malloc(head->size + 1);
+	if (!c->head_text)
+		return -ENOMEM;
+	memcpy(c->head_text, head->data, head->size);
+	c->head = (struct amdcore_note){ .name = COREFILE_AGENT_NOTE,
+					 .type = COREFILE_AGENT_NOTE_TYPE,
+					 .desc = c->head_text,
+					 .size = (uint32_t)head->size };
+	c->core.notes = &c->head;
+	c->core.n_notes = 1;
+	return 0;
+}
+
+static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
+		    struct agent_err *err)
+{
+	struct kfd_core_threads threads;
+	int r;
+
+	if (what->estimate) {
+		c->told->bytes = kfd_core_estimate_host(c);
+		return 0;
+	}
+	r = kfd_core_add_host(c, clock_deadline_ms(HOST_MS), &threads);
+	if (r == -ENOTSUP)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, "core.begin",
+				     "leave out the host's half: no --unified",
+				     "cores of the host are not written on this architecture");
+	if (r < 0)
+		return no_memory(err);
+	c->told->n_threads = threads.n;
+	c->told->n_missed_threads = threads.n_missed;
+	c->told->thread_stopped_us = threads.stopped_us;
+	if (threads.n_missed)
+		kfd_core_missing(c, rpc_arena_printf(c->arena, "registers of %u threads, which did not stop, "
+							       "which the kernel does not show to the "
+							       "process's own user, or which are more "
+							       "than a core has room for",
+						     threads.n_missed));
+	return 0;
+}
+
+static int collect(struct kfd_core *c, const struct target_waves_from *from,
+		   const struct target_core_wanted *what, struct agent_err *err)
+{
+	struct target_waves waves = { 0 };
+	int r = take_head(c, what->head) < 0 ? no_memory(err) : read_tables(c, err);
+
+	if (r == 0 && what->estimate)
+		estimate_waves(c, from);
+	else if (r == 0)
+		r = copy_waves(c, from, &waves, err);
+	if (r == 0 && make_missing(c, &waves) < 0)
+		r = no_memory(err);
+	if (r < 0)
+		return r;
+	if (c->too_much)
+		kfd_core_missing(c, "saved waves of some queues: more than the agent has memory for");
+	kfd_core_add_code(c, from, &waves, what->full);
+	/* Afterwards: what was copied by now is not to be taken from another moment. */
+	if (what->unified)
+		r = add_host(c, what, err);
+	if (r < 0)
+		return r;
+	if (what->full && mappings_read(c->k->t.maps_fd, on_mapping, c) < 0)
+		kfd_core_missing(c, "memory: /proc/PID/maps is not readable");
+	return make_image(c) < 0 ? no_memory(err) : 0;
+}
+
+int kfd_core_begin(struct target *t, const struct target_waves_from *from,
+		   const struct target_core_wanted *what, struct rpc_arena *a,
+		   struct target_core *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	struct kfd_core *c;
+	int r;
+
+	kfd_core_end(t);
+	if (what->has_layout)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, "core.begin",
+				     "leave out the layout: no --layout",
+				     "cores of AMD devices have one layout only");
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return no_memory(err);
+	c->k = k;
+	c->arena = a;
+	c->told = ret;
+	*ret = (struct target_core){ 0 };
+	r = collect(c, from, what, err);
+	if (r == 0 && !what->estimate && !what->ours)
+		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
+	if (r == 0) {
+		ret->bytes += amdcore_image_size(c->image);
+		ret->n_segments = c->core.n_segments;
+		ret->copied_bytes = c->store_used;
+	}
+	if (r < 0 || what->estimate)
+		core_free(c);
+	else
+		k->core = c;
+	return r;
+}
+
+int kfd_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
+		  struct agent_err *err)
+{
+	const struct kfd_core *c = kfd_of(t)->core;
+	const struct corefile_source source = { fetch, t };
+
+	if (!c)
+		return agent_err_set(err, RPC_ERROR_FAILED, ENOENT, "core.read",
+				     "call core.begin first", "no core is being read");
+	return (int)amdcore_image_read(c->image, &source, offset, buf, size, ret_lost);
+}
+
+void kfd_core_end(struct target *t)
+{
+	struct target_kfd *k = kfd_of(t);
+
+	if (!k->core)
+		return;
+	undo_drop(&t->undo, k->core->ticket);
+	undo_core(k, 0, NULL);
+}

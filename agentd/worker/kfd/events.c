@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/worker/kfd/kfd.h"
+#include "base/cleanup.h"
+
+#define SEND_AGAIN_MS 20
+
+/*
+ * Two ways of listening.  Without hold, events are consumed: QUERY_DEBUG_EVENT clears what is
+ * announced, and it is forwarded right away.  With hold, latched bits stay for the client's own
+ * exception.query and exception.info; since a latched event hides later sources from the query
+ * (kfd.md 3.14), snapshots that clear nothing are compared with what was announced.
+ */
+
+int kfd_event_drain(struct target *t)
+{
+	char bytes[256];
+
+	for (;;) {
+		ssize_t n = read(t->event_fd, bytes, sizeof(bytes));
+
+		if (n == 0)
+			return -EPIPE;
+		if (n < 0 && errno != EINTR)
+			return errno == EAGAIN ? 0 : -EPIPE;
+	}
+}
+
+/* ------------------------------------------------------------------ sending ------------------ */
+
+/*
+ * The application hears of it through this alone, so that one refusal is not the last word.  After one
+ * that was, others are not waited for: they all have the time of one.
+ */
+static int send_event(struct target_kfd *k, uint64_t exceptions, uint32_t gpu_id, uint32_t queue_id)
+{
+	for (int i = 1;; i++) {
+		int r = kfdtrap_send_runtime_event(k->kt, exceptions, gpu_id, queue_id);
+
+		if (r >= 0 || r == -ESRCH || r == -ENODEV || i == KFD_TRIES || k->send_fails) {
+			k->send_fails = r < 0 && r != -ENODEV;
+			return r;
+		}
+		poll(NULL, 0, SEND_AGAIN_MS);
+	}
+}
+
+/*
+ * Struck out only when it was sent.  Dying between the two sends it twice, and of twice and never the
+ * application can live with twice: the kernel sets the same bit and the same event once more.
+ */
+static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
+{
+	int r = send_event(k, exceptions, is_queue ? KFDTRAP_ID_NONE : id, is_queue ? id : KFDTRAP_ID_NONE);
+
+	/* Without the device there is nobody left to tell. */
+	if (r >= 0 || r == -ENODEV)
+		kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
+	return r;
+}
+
+/* ------------------------------------------------------------------ the runtime -------------- */
+
+/* @return 1 when the runtime changed and the target now waits for us, 0, negative. */
+static int take_runtime_event(struct target_kfd *k, struct agent_err *err)
+{
+	struct kfdtrap_runtime_info info;
+	int r = kfdtrap_query_runtime_info(k->kt, true, &info);
+
+	if (r == -ENODATA)
+		return 0;
+	if (r < 0)
+		return kfd_error(k, r, "KFD QUERY_EXCEPTION_INFO", err);
+	k->handshake_open = true;
+	kfd_set_runtime(k, &info);
+	return 1;
+}
+
+int kfd_send_handshake(struct target_kfd *k, struct agent_err *err)
+{
+	int r = send_event(k, KFD_RUNTIME_MASK, KFDTRAP_ID_NONE, KFDTRAP_ID_NONE);
+
+	return r < 0 ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+/* Exactly once for each event: the kernel counts.  One that failed is still owed. */
+static int send_handshake(struct target_kfd *k, struct agent_err *err)
+{
+	int r = kfd_send_handshake(k, err);
+
+	k->handshake_open = r < 0;
+	return r;
+}
+
+int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err)
+{
+	struct kfdtrap_runtime_info info;
+	int r = kfdtrap_query_runtime_info(k->kt, true, &info);
+
+	if (r < 0 && r != -ENODATA)
+		kfd_undo_error(k, r, "KFD QUERY_EXCEPTION_INFO", err);
+	if (r == 0)
+		k->handshake_open = true;
+	if (!k->handshake_open || r == -ESRCH)
+		return 0;
+	return send_handshake(k, err);
+}
+
+/* ------------------------------------------------------------------ what is held ------------- */
+
+static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id, bool add)
+{
+	for (size_t i = 0; i < k->n_held; i++)
+		if (k->held[i].is_queue == is_queue && k->held[i].id == id)
+			return &k->held[i];
+	if (!add)
+		return NULL;
+	if (k->n_held == k->held_capacity) {
+		size_t capacity = k->held_capacity ? 2 * k->held_capacity : 16;
+		struct kfd_held *grown = realloc(k->held, capacity * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		k->held = grown;
+		k->held_capacity = capacity;
+	}
+	k->held[k->n_held] = (struct kfd_held){ .is_queue = is_queue, .id = id };
+	return &k->held[k->n_held++];
+}
+
+/*
+ * The kernel hands its record of a memory violation to the runtime when that is sent on, and frees it
+ * only together with the latched bit (kfd.md 3.5, 3.15).  So the bit is cleared alone: cleared with it
+ * before, the application would miss the address; after, a violation raised meanwhile would be lost.
+ * The next violation of the device seems to have that same record, which is freed then, and tells no
+ * address.
+ */
+static bool is_stale(const struct target_kfd *k, uint32_t gpu_id)
+{
+	for (size_t i = 0; i < k->n_stale; i++)
+		if (k->stale[i] == gpu_id)
+			return true;
+	return false;
+}
+
+void kfd_set_stale(struct target_kfd *k, uint32_t gpu_id, bool stale)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < k->n_stale; i++)
+		if (k->stale[i] != gpu_id)
+			k->stale[kept++] = k->stale[i];
+	k->n_stale = kept;
+	if (stale && kept < KFD_GPUS_MAX)
+		k->stale[k->n_stale++] = gpu_id;
+}
+
+int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
+{
+	struct kfd_held *h;
+	int r;
+
+	exceptions &= is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE;
+	if (!exceptions)
+		return 0;
+	r = send_source(k, is_queue, id, exceptions);
+	if (r == -ENODEV)
+		return 0;
+	h = held_of(k, is_queue, id, r < 0);
+	if (h)
+		h->held = r < 0 ? h->held | exceptions : h->held & ~exceptions;
+	return r;
+}
+
+/* Bits that were not subscribed have reached the runtime already. */
+static uint64_t withheld(const struct target_kfd *k, bool is_queue, uint64_t exceptions)
+{
+	return exceptions & k->subscribed & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE);
+}
+
+/* One latched source, seen in a snapshot.  @return bits not announced yet. */
+static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue, uint32_t id,
+			     uint64_t latched, uint64_t *lost)
+{
+	uint64_t fresh = latched & mask;
+	struct kfd_held *h = held_of(k, is_queue, id, fresh != 0);
+
+	if (!h) {
+		*lost |= fresh;
+		return 0;
+	}
+	/* What the client cleared may be announced again. */
+	h->reported &= latched;
+	fresh &= ~h->reported;
+	h->reported |= fresh;
+	h->held |= fresh;
+	kfd_ledger_note(k->ledger, is_queue, id, fresh & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE));
+	return fresh;
+}
+
+struct scan {
+	uint64_t mask, clear;
+	bool only_first; /**< Stop at the first source with news. */
+	bool found;
+	struct target_source source;
+};
+
+static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uint32_t queue_id,
+			uint32_t gpu_id, uint64_t latched)
+{
+	uint64_t lost = 0, fresh;
+
+	if (s->found && s->only_first)
+		return;
+	if (!is_queue && latched & s->clear & KFD_VIOLATION_MASK)
+		kfd_set_stale(k, gpu_id, true);
+	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
+	/* No memory to remember it: the application gets it now rather than never. */
+	if (lost)
+		kfd_send(k, is_queue, is_queue ? queue_id : gpu_id, lost);
+	if (!fresh || s->found)
+		return;
+	s->found = true;
+	s->source = (struct target_source){ .exceptions = latched,
+					    .has_gpu = true,
+					    .gpu_id = gpu_id,
+					    .has_queue = is_queue,
+					    .queue_id = queue_id };
+}
+
+static int scan_latched(struct target_kfd *k, struct scan *s)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	auto_free struct kfdtrap_device *devices = NULL;
+	size_t n_queues, n_devices;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, s->clear & KFDTRAP_EC_MASK_QUEUE, &queues,
+					     &n_queues);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_queues; i++)
+		scan_source(k, s, true, queues[i].queue_id, queues[i].gpu_id, queues[i].exceptions);
+	r = kfdtrap_device_snapshot_alloc(k->kt, s->clear & KFDTRAP_EC_MASK_DEVICE, &devices,
+					  &n_devices);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_devices; i++)
+		scan_source(k, s, false, 0, devices[i].gpu_id, devices[i].exceptions);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ events ------------------- */
+
+static void add_fault_address(struct target_kfd *k, uint32_t gpu_id, struct target_event *e)
+{
+	struct kfdtrap_memory_violation v;
+
+	if (is_stale(k, gpu_id) || kfdtrap_query_memory_violation(k->kt, gpu_id, false, &v) != 1)
+		return;
+	e->has_address = true;
+	e->address = v.va;
+	e->has_access = true;
+	e->not_present = v.not_present != 0;
+	e->read_only = v.read_only != 0;
+	e->no_execute = v.no_execute != 0;
+}
+
+static int next_held(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
+{
+	struct scan s = { .mask = k->subscribed, .only_first = true };
+	int r = scan_latched(k, &s);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	if (!s.found)
+		return 0;
+	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION, .source = s.source };
+	ret->held = withheld(k, s.source.has_queue, s.source.exceptions) != 0;
+	if (s.source.exceptions & KFD_VIOLATION_MASK)
+		add_fault_address(k, s.source.gpu_id, ret);
+	return 1;
+}
+
+static void source_of(const struct kfdtrap_event *e, struct target_source *ret)
+{
+	enum kfdtrap_source source = kfdtrap_exceptions_source(e->exceptions);
+
+	*ret = (struct target_source){ .exceptions = e->exceptions,
+				       .has_gpu = source == KFDTRAP_SOURCE_QUEUE ||
+						  source == KFDTRAP_SOURCE_DEVICE,
+				       .has_queue = source == KFDTRAP_SOURCE_QUEUE,
+				       .gpu_id = e->gpu_id,
+				       .queue_id = e->queue_id };
+}
+
+static void note_withheld(struct target_kfd *k, const struct kfdtrap_event *e)
+{
+	bool is_queue = kfdtrap_exceptions_source(e->exceptions) == KFDTRAP_SOURCE_QUEUE;
+
+	kfd_ledger_note(k->ledger, is_queue, is_queue ? e->queue_id : e->gpu_id,
+			withheld(k, is_queue, e->exceptions));
+}
+
+/* The record of one before goes, and the bit with it.  @return 1 when @p e is taken by that. */
+static int take_stale(struct target_kfd *k, struct kfdtrap_event *e)
+{
+	struct kfdtrap_memory_violation v;
+	int r = kfdtrap_query_memory_violation(k->kt, e->gpu_id, true, &v);
+
+	kfd_set_stale(k, e->gpu_id, false);
+	e->exceptions = KFD_VIOLATION_MASK;
+	return r < 0 ? r : 1;
+}
+
+/*
+ * Look before taking, since what is taken nobody else can see any more.  Another source may come
+ * first the second time; the one seen before is then still latched, and comes later.
+ * @param event  Gets what is known of a violation.
+ */
+static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret,
+		      struct target_event *event)
+{
+	uint32_t seen;
+	int r = kfdtrap_query_debug_event(k->kt, 0, ret);
+
+	if (r != 1)
+		return r;
+	seen = ret->gpu_id;
+	note_withheld(k, ret);
+	if (ret->exceptions & clear & KFD_VIOLATION_MASK) {
+		if (is_stale(k, ret->gpu_id))
+			return take_stale(k, ret);
+		add_fault_address(k, ret->gpu_id, event);
+	}
+	r = kfdtrap_query_debug_event(k->kt, clear, ret);
+	if (r != 1)
+		return r;
+	note_withheld(k, ret);
+	if (ret->exceptions & clear & KFD_VIOLATION_MASK)
+		kfd_set_stale(k, ret->gpu_id, true);
+	if (!(ret->exceptions & clear & KFD_VIOLATION_MASK) || ret->gpu_id != seen)
+		*event = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
+	return 1;
+}
+
+static int next_consumed(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
+{
+	/* That is cleared through its info, which clearing here would destroy. */
+	uint64_t clear = k->subscribed & ~KFD_RUNTIME_MASK;
+	struct kfdtrap_event e;
+	int r;
+
+	*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION };
+	r = take_event(k, clear, &e, ret);
+	if (r < 0)
+		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
+	/* A wake-up without an event is normal (kfd.md section 4). */
+	if (r == 0)
+		return 0;
+	if (e.exceptions & KFD_RUNTIME_MASK) {
+		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
+		return take_runtime_event(k, err);
+	}
+	source_of(&e, &ret->source);
+	ret->withheld = withheld(k, ret->source.has_queue, e.exceptions);
+	ret->forwarded = ret->withheld != 0;
+	return 1;
+}
+
+static int next(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
+{
+	int r;
+
+	if (!k->hold)
+		return next_consumed(k, ret, err);
+	r = take_runtime_event(k, err);
+	if (r == 1)
+		*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
+	return r ? r : next_held(k, ret, err);
+}
+
+/* Nothing wakes us for it again, and the target waits for what it is told or answered. */
+int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r = next(k, ret, err);
+
+	for (int i = 1; i < KFD_TRIES && r < 0 && !t->ended; i++) {
+		poll(NULL, 0, SEND_AGAIN_MS);
+		r = next(k, ret, err);
+	}
+	if (r < 0)
+		kfd_give_up(k, r, NULL, err);
+	return r;
+}
+
+int kfd_event_done(struct target *t, const struct target_event *e, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r;
+
+	if (e->kind == TARGET_EVENT_RUNTIME)
+		return k->handshake_open ? send_handshake(k, err) : 0;
+	r = kfd_send(k, e->source.has_queue,
+		     e->source.has_queue ? e->source.queue_id : e->source.gpu_id, e->withheld);
+	return r < 0 ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
+}
+
+/* ------------------------------------------------------------------ subscription ------------- */
+
+/* Sources stay known until all is done: what is latched still is not sent again by another try. */
+static int send_held(struct target_kfd *k)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < k->n_held; i++) {
+		int r = kfd_send(k, k->held[i].is_queue, k->held[i].id, k->held[i].held);
+
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
+/*
+ * Leave only @p keep subscribed.  First new faults of other kinds go their normal way again, then
+ * what is latched of those or held is sent on: nothing is left that the application never hears of.
+ * What is there already is noted before the snapshots clear it.
+ */
+static int narrow(struct target_kfd *k, uint64_t keep)
+{
+	uint64_t gone = k->subscribed & ~keep;
+	struct scan before = { .mask = gone }, s = { .mask = gone, .clear = gone };
+	int first = scan_latched(k, &before), r;
+
+	r = kfdtrap_set_exceptions_enabled(k->kt, keep | KFD_RUNTIME_MASK);
+	if (first == 0)
+		first = r;
+	r = scan_latched(k, &s);
+	if (first == 0)
+		first = r;
+	r = send_held(k);
+	if (first == 0)
+		first = r;
+	if (first < 0)
+		return first;
+	k->n_held = 0;
+	k->subscribed = keep;
+	return 0;
+}
+
+static int enable(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
+{
+	const uint64_t more = exceptions & ~k->subscribed & (KFD_FORWARD_QUEUE | KFD_FORWARD_DEVICE);
+	const char *op = "KFD SET_EXCEPTIONS_ENABLED";
+	int r;
+
+	if (more)
+		r = kfd_subscribe_afresh(k, exceptions | KFD_RUNTIME_MASK, more, &op);
+	else
+		r = kfdtrap_set_exceptions_enabled(k->kt, exceptions | KFD_RUNTIME_MASK);
+	if (r < 0)
+		return kfd_error(k, r, op, err);
+	k->subscribed = exceptions;
+	return 0;
+}
+
+static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	static const char op[] = "KFD SEND_RUNTIME_EVENT";
+	struct target_kfd *k = ctx;
+	int r = 0;
+
+	(void)arg;
+	/* Each time less is left to do. */
+	for (int i = 0; i < KFD_TRIES; i++) {
+		r = kfd_undo_error(k, narrow(k, 0), op, err);
+		if (r == 0)
+			break;
+	}
+	k->subscribed = 0;
+	k->hold = false;
+	k->subscribe_ticket = UNDO_NONE;
+	return r < 0 ? kfd_give_up(k, r, op, err) : 0;
+}
+
+/* Nobody misses an exception that was subscribed to before and is now. */
+static int change(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
+{
+	int r = k->subscribed & ~exceptions ? narrow(k, k->subscribed & exceptions) : 0;
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD SET_EXCEPTIONS_ENABLED", err);
+	return enable(k, exceptions, err);
+}
+
+int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	int r;
+
+	exceptions &= ~KFD_RUNTIME_MASK;
+	if (exceptions && k->subscribed && !hold && !k->hold)
+		return change(k, exceptions, err);
+	r = undo_run_one(&t->undo, k->subscribe_ticket, err);
+	if (r < 0 || !exceptions)
+		return r;
+	r = undo_push(&t->undo, "end the subscription", undo_subscribe, k, 0, &k->subscribe_ticket,
+		      err);
+	if (r < 0)
+		return r;
+	k->hold = hold;
+	if (!k->ledger)
+		k->ledger = kfd_ledger_open();
+	if (k->ledger)
+		k->ledger->start_ticks = t->start_ticks;
+	r = enable(k, exceptions, err);
+	if (r == 0)
+		return 0;
+	undo_drop(&t->undo, k->subscribe_ticket);
+	k->subscribe_ticket = UNDO_NONE;
+	k->hold = false;
+	return r;
+}
+
+/* ------------------------------------------------------------------ by hand ------------------ */
+
+int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	struct kfdtrap_event e;
+	/* The handshake is the agent's own: a client that clears it would hang the target. */
+	int r = kfdtrap_query_debug_event(k->kt, clear & ~KFD_RUNTIME_MASK, &e);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
+	if (r != 1)
+		return r;
+	if (e.exceptions & clear & KFD_VIOLATION_MASK)
+		kfd_set_stale(k, e.gpu_id, true);
+	source_of(&e, ret);
+	return 1;
+}
+
+static int violation_info(struct target_kfd *k, uint32_t gpu_id, bool clear,
+			  struct target_exception_info *ret)
+{
+	struct kfdtrap_memory_violation v;
+	int r = kfdtrap_query_memory_violation(k->kt, gpu_id, clear, &v);
+
+	if (r == 1)
+		*ret = (struct target_exception_info){ .latched = true,
+						       .details = true,
+						       .not_present = v.not_present != 0,
+						       .read_only = v.read_only != 0,
+						       .no_execute = v.no_execute != 0,
+						       .address = v.va };
+	if (r >= 0 && clear)
+		kfd_set_stale(k, gpu_id, false);
+	return r < 0 ? r : 0;
+}
+
+int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
+	     struct target_exception_info *ret, struct agent_err *err)
+{
+	static const char op[] = "KFD QUERY_EXCEPTION_INFO";
+	struct target_kfd *k = kfd_of(t);
+	struct kfdtrap_runtime_info runtime;
+	int r;
+
+	*ret = (struct target_exception_info){ .latched = true };
+	if (code == RPC_EXCEPTION_PROCESS_RUNTIME)
+		r = kfdtrap_query_runtime_info(k->kt, false, &runtime);
+	else if (code == RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION)
+		r = violation_info(k, source_id, clear, ret);
+	else
+		r = kfdtrap_query_exception_info(k->kt, (uint32_t)code, source_id, clear, NULL, 0,
+						 NULL);
+	if (code == RPC_EXCEPTION_PROCESS_RUNTIME)
+		ret->details = r == 0;
+	if (r == -ENODATA) {
+		*ret = (struct target_exception_info){ 0 };
+		return 0;
+	}
+	if (r == -EINVAL) {
+		kfd_error(k, r, op, err);
+		if (k->t.ended)
+			return -ESRCH;
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op,
+				     "gpu.queues and gpu.devices list them",
+				     "params.source_id: the process has no queue or device %u",
+				     source_id);
+	}
+	return r < 0 ? kfd_error(k, r, op, err) : 0;
+}
+
+int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err)
+{
+	static const char op[] = "KFD SEND_RUNTIME_EVENT";
+	struct target_kfd *k = kfd_of(t);
+	uint64_t queue_bits = what->exceptions & KFDTRAP_EC_MASK_QUEUE;
+	uint64_t device_bits = what->exceptions & KFDTRAP_EC_MASK_DEVICE;
+	bool is_queue = queue_bits != 0;
+	struct kfd_held *h;
+	uint32_t id;
+	int r;
+
+	if (what->exceptions & KFDTRAP_EC_MASK_PROCESS)
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+			"params.exceptions: the agent itself answers process exceptions");
+	if ((queue_bits && device_bits) || !(queue_bits | device_bits))
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+			"params.exceptions: name those of one queue, or of one device");
+	if (is_queue ? !what->has_queue : !what->has_gpu)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+				     "params.%s: missing", is_queue ? "queue_id" : "gpu_id");
+	id = is_queue ? what->queue_id : what->gpu_id;
+	r = send_source(k, is_queue, id, what->exceptions);
+	if (r == -ENODEV)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, ENODEV, op,
+				     "gpu.devices lists them",
+				     "params.gpu_id: the process has no device %u", id);
+	if (r < 0)
+		return kfd_error(k, r, op, err);
+	h = held_of(k, is_queue, id, false);
+	if (h)
+		h->held &= ~what->exceptions;
+	return 0;
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agentd/worker/kfd/kfd.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+static int no_memory(struct agent_err *err, const char *op)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, op, NULL, "out of memory");
+}
+
+uint64_t kfd_snapshot_clear(const struct target_kfd *k)
+{
+	return KFD_NEW_MASK & ~k->subscribed;
+}
+
+static void fill_from_node(struct target_device *d, const struct kfdtrap_node *node)
+{
+	d->has_node = true;
+	d->node = node->node_id;
+	/* Where the driver has no name of its own it says how it found the parts of the device. */
+	if (node->marketing_name[0])
+		str_copy(d->name, sizeof(d->name), node->marketing_name);
+	else if (node->name[0] && strcmp(node->name, "ip discovery"))
+		str_copy(d->name, sizeof(d->name), node->name);
+	snprintf(d->pci, sizeof(d->pci), "%04x:%02x:%02x.%x", node->pci.domain, node->pci.bus,
+		 node->pci.device, node->pci.function);
+	str_copy(d->render_node, sizeof(d->render_node), node->render_node);
+	d->memory_bytes = node->vram_bytes ? node->vram_bytes : node->local_bytes;
+}
+
+void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
+		     const struct kfdtrap_topology *topology)
+{
+	const struct kfdtrap_node *node =
+		topology ? kfdtrap_topology_find_gpu(topology, s->gpu_id) : NULL;
+	uint32_t need = KFDTRAP_CAP_DEBUG | KFDTRAP_CAP_DEBUG_FIRMWARE;
+
+	*d = (struct target_device){
+		.gpu_id = s->gpu_id,
+		.has_kfd_facts = true,
+		.vendor_id = s->vendor_id,
+		.has_pci_ids = true,
+		.device_id = s->device_id,
+		.revision_id = s->revision_id,
+		.gfx_target_version = s->gfx_target_version,
+		.fw_version = s->fw_version,
+		.simd_count = s->simd_count,
+		.max_waves_per_simd = s->max_waves_per_simd,
+		.units = s->num_xcc,
+		.max_waves = s->simd_count * s->max_waves_per_simd,
+		.shader_engines = s->simd_arrays_per_engine ?
+					  s->array_count / s->simd_arrays_per_engine : 0,
+		.lds_base = s->lds_base,
+		.lds_limit = s->lds_limit,
+		.scratch_base = s->scratch_base,
+		.scratch_limit = s->scratch_limit,
+		.gpuvm_base = s->gpuvm_base,
+		.gpuvm_limit = s->gpuvm_limit,
+		.capability = s->capability,
+		.debug_prop = s->debug_prop,
+		.has_capability2 = s->has_capability2,
+		.capability2 = s->capability2,
+		.debuggable = (s->capability & need) == need,
+		.exceptions = s->exceptions,
+	};
+	if (s->capability & KFDTRAP_CAP_WATCH_POINTS)
+		d->watchpoints = UINT32_C(1)
+				 << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
+				     KFDTRAP_CAP_WATCH_COUNT_SHIFT);
+	kfdtrap_gfx_name(s->gfx_target_version, d->arch, sizeof(d->arch));
+	snprintf(d->pci, sizeof(d->pci), "0000:%02x:%02x.%x", s->location_id >> 8 & 0xff,
+		 s->location_id >> 3 & 0x1f, s->location_id & 7);
+	str_copy(d->name, sizeof(d->name), d->arch);
+	if (node && !node->error)
+		fill_from_node(d, node);
+}
+
+int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
+		struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	auto_free struct kfdtrap_device *snapshot = NULL;
+	struct target_device *devices;
+	size_t n;
+	int r = kfdtrap_device_snapshot_alloc(k->kt, 0, &snapshot, &n);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_DEVICE_SNAPSHOT", err);
+	devices = rpc_arena_array(a, n, sizeof(*devices));
+	if (!devices)
+		return no_memory(err, "gpu.devices");
+	for (size_t i = 0; i < n; i++)
+		kfd_fill_device(&devices[i], &snapshot[i], k->topology);
+	*ret = devices;
+	*ret_n = n;
+	return 0;
+}
+
+static size_t find_suspended(const struct target_kfd *k, uint32_t id)
+{
+	size_t i = 0;
+
+	while (i < k->t.n_suspended && k->suspended[i] != id)
+		i++;
+	return i;
+}
+
+void kfd_fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s)
+{
+	*q = (struct target_queue){
+		.queue_id = s->queue_id,
+		.gpu_id = s->gpu_id,
+		.type = s->type <= KFDTRAP_QUEUE_TYPE_SDMA_XGMI ? (enum rpc_queue_type)s->type :
+								  RPC_QUEUE_TYPE_UNKNOWN,
+		.has_ring = true,
+		.ring_base = s->ring_base_address,
+		.ring_bytes = s->ring_size,
+		.read_pointer = s->read_pointer_address,
+		.write_pointer = s->write_pointer_address,
+		.save_area = s->ctx_save_restore_address,
+		.save_area_bytes = s->ctx_save_restore_area_size,
+		.suspended = find_suspended(k, s->queue_id) < k->t.n_suspended,
+		.exceptions = s->exceptions,
+	};
+	q->has_read_index = memory_read_exact(&k->t.memory, q->read_pointer, &q->read_index,
+					      sizeof(q->read_index)) == 0;
+	q->has_write_index = memory_read_exact(&k->t.memory, q->write_pointer, &q->write_index,
+					       sizeof(q->write_index)) == 0;
+}
+
+int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+	       struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	auto_free struct kfdtrap_queue *snapshot = NULL;
+	struct target_queue *queues;
+	size_t n;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, kfd_snapshot_clear(k), &snapshot, &n);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	queues = rpc_arena_array(a, n, sizeof(*queues));
+	if (!queues)
+		return no_memory(err, "gpu.queues");
+	for (size_t i = 0; i < n; i++)
+		kfd_fill_queue(k, &queues[i], &snapshot[i]);
+	*ret = queues;
+	*ret_n = n;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ suspend, resume ---------- */
+
+static void note_suspended(struct target_kfd *k, uint32_t id, bool failed)
+{
+	size_t i = find_suspended(k, id);
+
+	/* Ids are unique among live queues and a process has at most 1024: there is room. */
+	if (i == k->t.n_suspended && i < KFDTRAP_QUEUES_MAX) {
+		k->suspended[k->t.n_suspended++] = id;
+		k->suspend_failed[i] = false;
+	}
+	/* A second SUSPEND of it says success although nothing happens (kfd.md 3.9). */
+	if (i < KFDTRAP_QUEUES_MAX)
+		k->suspend_failed[i] |= failed;
+}
+
+bool kfd_is_off(const struct target_kfd *k, uint32_t queue_id)
+{
+	size_t i = find_suspended(k, queue_id);
+
+	return i < k->t.n_suspended && !k->suspend_failed[i];
+}
+
+static void note_resumed(struct target_kfd *k, uint32_t id)
+{
+	size_t i = find_suspended(k, id);
+
+	if (i < k->t.n_suspended) {
+		k->suspended[i] = k->suspended[--k->t.n_suspended];
+		k->suspend_failed[i] = k->suspend_failed[k->t.n_suspended];
+	}
+	if (!k->t.n_suspended) {
+		undo_drop(&k->t.undo, k->suspend_ticket);
+		k->suspend_ticket = UNDO_NONE;
+	}
+}
+
+static bool is_listed(const struct kfdtrap_queue *queues, size_t n, uint32_t id)
+{
+	size_t i = 0;
+
+	while (i < n && queues[i].queue_id != id)
+		i++;
+	return i < n;
+}
+
+/*
+ * Ids that the answer leaves out are those of queues that are gone, or that the kernel did not come to.
+ * Where it counts other queues than it names, nothing of it is believed.
+ */
+static void judge_answer(struct target_kfd *k, uint32_t *ids, size_t n, uint32_t counted)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	size_t n_queues = 0, named = 0;
+	bool known;
+
+	for (size_t i = 0; i < n; i++)
+		named += !(ids[i] & KFDTRAP_QUEUE_VERDICT_MASK);
+	if (named == n && counted == n)
+		return;
+	known = kfdtrap_queue_snapshot_alloc(k->kt, 0, &queues, &n_queues) == 0;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK;
+
+		if (known && !is_listed(queues, n_queues, id))
+			ids[i] = id | KFDTRAP_QUEUE_GONE;
+		else if (counted != named || ids[i] != id)
+			ids[i] = id | KFDTRAP_QUEUE_HW_FAILED;
+	}
+}
+
+int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+{
+	static const char op[] = "KFD RESUME_QUEUES";
+	uint32_t counted = 0;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		ids[i] &= ~KFDTRAP_QUEUE_VERDICT_MASK;
+	r = n ? kfdtrap_resume_queues(k->kt, ids, n, &counted) : 0;
+	if (r < 0) {
+		r = kfd_undo_error(k, r, op, err);
+		for (size_t i = 0; r < 0 && i < n; i++)
+			ids[i] |= KFDTRAP_QUEUE_HW_FAILED;
+		return r;
+	}
+	judge_answer(k, ids, n, counted);
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] & KFDTRAP_QUEUE_HW_FAILED)
+			return agent_err_set(err, RPC_ERROR_FAILED, EIO, op,
+					     "the GPU may hang: look at the kernel log",
+					     "queue %u could not be resumed",
+					     ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	return 0;
+}
+
+/* One try; what runs then is not counted as suspended any more. */
+static int resume_mine(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+{
+	int r = kfd_let_run(k, ids, n, err);
+
+	for (size_t i = 0; i < n; i++)
+		if (!(ids[i] & KFDTRAP_QUEUE_HW_FAILED))
+			note_resumed(k, ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK);
+	return r;
+}
+
+static int undo_suspend(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+	uint32_t ids[KFDTRAP_QUEUES_MAX];
+	size_t n = k->t.n_suspended;
+	int r;
+
+	(void)arg;
+	memcpy(ids, k->suspended, n * sizeof(*ids));
+	r = resume_mine(k, ids, n, err);
+	if (r == 0)
+		k->suspend_ticket = UNDO_NONE;
+	return r;
+}
+
+static enum rpc_queue_verdict verdict_of(uint32_t id, enum rpc_queue_verdict success)
+{
+	if (id & KFDTRAP_QUEUE_HW_FAILED)
+		return RPC_QUEUE_VERDICT_FAILED;
+	return id & KFDTRAP_QUEUE_GONE ? RPC_QUEUE_VERDICT_SKIPPED : success;
+}
+
+static struct target_queue_result *results_of(struct rpc_arena *a, const uint32_t *ids, size_t n,
+					      enum rpc_queue_verdict success)
+{
+	struct target_queue_result *results = rpc_arena_array(a, n, sizeof(*results));
+
+	for (size_t i = 0; results && i < n; i++)
+		results[i] = (struct target_queue_result){
+			.queue_id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,
+			.verdict = verdict_of(ids[i], success)
+		};
+	return results;
+}
+
+/* Ids to work on, in the arena; a snapshot first, since it is what makes new queues old. */
+static int choose_queues(struct target_kfd *k, const uint32_t *wanted, size_t n_wanted,
+			 struct rpc_arena *a, uint32_t **ret, size_t *ret_n, struct agent_err *err)
+{
+	auto_free struct kfdtrap_queue *queues = NULL;
+	uint32_t *ids;
+	size_t n;
+	int r = kfdtrap_queue_snapshot_alloc(k->kt, KFD_NEW_MASK, &queues, &n);
+
+	if (r < 0)
+		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
+	if (wanted)
+		n = n_wanted;
+	if (n > KFDTRAP_QUEUES_MAX)
+		return agent_err_set(err, RPC_ERROR_FAILED, E2BIG, "gpu.suspend", NULL,
+				     "at most %u queues at once", KFDTRAP_QUEUES_MAX);
+	ids = rpc_arena_array(a, n, sizeof(*ids));
+	if (!ids)
+		return no_memory(err, "gpu.suspend");
+	for (size_t i = 0; i < n; i++)
+		ids[i] = wanted ? wanted[i] : queues[i].queue_id;
+	*ret = ids;
+	*ret_n = n;
+	return 0;
+}
+
+/* An id with a verdict bit in it cannot exist; the kernel would misread it as another one. */
+static bool ids_are_sane(const uint32_t *ids, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] & KFDTRAP_QUEUE_VERDICT_MASK)
+			return false;
+	return true;
+}
+
+static int bad_id(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			     "params.queues: a queue id is too large");
+}
+
+/* They run, or the session ends and the kernel sees to it. */
+static int resume_surely(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
+{
+	unsigned tries = 0;
+	int r;
+
+	do
+		r = resume_mine(k, ids, n, err);
+	while (r < 0 && undo_again(&tries));
+	return r < 0 ? target_undo_failed(&k->t, r) : 0;
+}
+
+static bool is_among(const uint32_t *ids, size_t n, uint32_t id)
+{
+	size_t i = 0;
+
+	while (i < n && ids[i] != id)
+		i++;
+	return i < n;
+}
+
+/* Some may have stopped before it failed.  Those of an earlier call keep standing. */
+static void take_back(struct target_kfd *k, uint32_t *ids, size_t n)
+{
+	size_t n_new = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK;
+
+		if (find_suspended(k, id) == k->t.n_suspended && !is_among(ids, n_new, id))
+			ids[n_new++] = id;
+	}
+	resume_surely(k, ids, n_new, NULL);
+}
+
+int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
+		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		struct agent_err *err)
+{
+	static const char op[] = "KFD SUSPEND_QUEUES";
+	struct target_kfd *k = kfd_of(t);
+	struct target_queue_result *results;
+	uint32_t *chosen = NULL;
+	int r = kfd_need_runtime(k, op, err);
+
+	if (r < 0)
+		return r;
+	if (!ids_are_sane(ids, ids ? n : 0))
+		return bad_id(err);
+	r = choose_queues(k, ids, n, a, &chosen, &n, err);
+	if (r < 0)
+		return r;
+	if (!k->suspend_ticket) {
+		r = undo_push(&t->undo, "resume queues", undo_suspend, k, 0, &k->suspend_ticket,
+			      err);
+		if (r < 0)
+			return r;
+	}
+	if (!t->n_suspended)
+		t->suspended_since_ns = clock_now_ns();
+	r = kfdtrap_suspend_queues(k->kt, 0, chosen, n, grace, NULL);
+	/* A queue whose preemption failed counts as suspended for the kernel (kfd.md 3.9). */
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (!(chosen[i] & KFDTRAP_QUEUE_GONE) || chosen[i] & KFDTRAP_QUEUE_HW_FAILED)
+			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,
+				       chosen[i] & KFDTRAP_QUEUE_HW_FAILED);
+	if (r < 0)
+		kfd_hw_error(k, r, op, err);
+	if (r < 0 && !t->ended)
+		take_back(k, chosen, n);
+	if (!t->n_suspended) {
+		undo_drop(&t->undo, k->suspend_ticket);
+		k->suspend_ticket = UNDO_NONE;
+	}
+	if (r < 0)
+		return r;
+	results = results_of(a, chosen, n, RPC_QUEUE_VERDICT_SUSPENDED);
+	if (!results)
+		return no_memory(err, "gpu.suspend");
+	*ret = results;
+	*ret_n = n;
+	return 0;
+}
+
+size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max)
+{
+	const struct target_kfd *k = (const struct target_kfd *)t;
+	size_t n = t->n_suspended < max ? t->n_suspended : max;
+
+	memcpy(ids, k->suspended, n * sizeof(*ids));
+	return n;
+}
+
+/* Each once, and only those that this session has suspended.  @return how many. */
+static size_t choose_mine(const struct target_kfd *k, const uint32_t *ids, size_t n, uint32_t *mine)
+{
+	bool taken[KFDTRAP_QUEUES_MAX] = { false };
+	size_t n_mine = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = find_suspended(k, ids[i]);
+
+		if (at == k->t.n_suspended || taken[at])
+			continue;
+		taken[at] = true;
+		mine[n_mine++] = ids[i];
+	}
+	return n_mine;
+}
+
+int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
+	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
+{
+	struct target_kfd *k = kfd_of(t);
+	struct target_queue_result *results;
+	uint32_t mine[KFDTRAP_QUEUES_MAX], *all;
+	size_t n_mine;
+	int r;
+
+	if (!ids_are_sane(ids, ids ? n : 0))
+		return bad_id(err);
+	if (!ids)
+		n = t->n_suspended;
+	all = rpc_arena_array(a, n, sizeof(*all));
+	if (!all || n > KFDTRAP_QUEUES_MAX)
+		return no_memory(err, "gpu.resume");
+	memcpy(all, ids ? ids : k->suspended, n * sizeof(*all));
+	n_mine = choose_mine(k, all, n, mine);
+	r = resume_surely(k, mine, n_mine, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0, m = 0; i < n; i++) {
+		if (m < n_mine && all[i] == (mine[m] & ~KFDTRAP_QUEUE_VERDICT_MASK))
+			all[i] = mine[m++];
+		else
+			all[i] |= KFDTRAP_QUEUE_GONE;
+	}
+	results = results_of(a, all, n, RPC_QUEUE_VERDICT_RESUMED);
+	if (!results)
+		return no_memory(err, "gpu.resume");
+	*ret = results;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One wave in full.  Bytes are copied while its queue stands still, and become registers when that
+ * runs again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agentd/worker/kfd/registers.h"
+#include "base/cleanup.h"
+
+/* ------------------------------------------------------------------ which wave --------------- */
+
+static bool is_that(const struct rpc_wave_name *n, const struct area *a,
+		    const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s)
+{
+	struct wave w = {
+		.queue_id = a->look->queue->queue_id,
+		.unit = a->xcc,
+		.index = layout->index,
+		.workgroup = { s->workgroup[0], s->workgroup[1], s->workgroup[2] },
+		.wave_in_group = s->wave_in_group,
+		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
+		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
+	};
+
+	w.has_dispatch = n->has_dispatch && record_dispatch(a->look, s, &w.dispatch);
+	return wave_is_named(&w, n);
+}
+
+/* @return whether it is in this area. */
+static bool find_in(const struct work *w, const struct area *a, const struct rpc_wave_name *n,
+		    struct record *r)
+{
+	const struct kfdtrap_wave_context context = work_context(w, a);
+	struct kfdtrap_wave_iter iter;
+	size_t at = a->first;
+
+	work_walk(w, a, &iter);
+	for (; kfdtrap_wave_next(&iter, &r->layout); at++) {
+		if (!w->copied[at])
+			continue;
+		kfdtrap_wave_read_state(a->look->arch, &context, &r->layout,
+					w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &r->state);
+		if (is_that(n, a, &r->layout, &r->state)) {
+			r->area = a;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool one_find(const struct work *w, struct one *one)
+{
+	const struct rpc_wave_name *n = one->name;
+
+	for (size_t i = 0; i < w->n_areas; i++) {
+		const struct area *a = &w->areas[i];
+
+		if (a->state == AREA_READ && (wave_name_lasts(n) || a->xcc == n->unit) &&
+		    find_in(w, a, n, &one->record))
+			return true;
+	}
+	return false;
+}
+
+static void copy_one(struct work *w, uint32_t round)
+{
+	struct one *one = w->more_ctx;
+
+	(void)round;
+	if (!one->record.area && one_find(w, one))
+		record_copy(w, &one->record);
+}
+
+/* ------------------------------------------------------------------ what went wrong ---------- */
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+}
+
+int one_is_late(const struct work *w, struct agent_err *err)
+{
+	int r = agent_err_set(err, RPC_ERROR_TIMEOUT, ETIME, NULL,
+			      "allow a longer stop, or suspend the queue first",
+			      "the stop budget of %u ms was used up", w->from->max_stop_ms);
+
+	agent_err_set_resumed(err, true);
+	return r;
+}
+
+static uint32_t count_waves(const struct work *w, const struct area *a)
+{
+	struct kfdtrap_wave_layout layout;
+	struct kfdtrap_wave_iter iter;
+
+	if (a->state != AREA_READ)
+		return 0;
+	work_walk(w, a, &iter);
+	while (kfdtrap_wave_next(&iter, &layout))
+		;
+	return iter.n_waves;
+}
+
+static int no_such_wave(const struct work *w, const struct rpc_wave_name *n, struct agent_err *err)
+{
+	static const char op[] = "find the wave";
+	static const char hint[] =
+		"positions change whenever the queue ran: take one from a new snapshot, "
+		"or suspend the queue first";
+
+	if (wave_name_lasts(n))
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, NULL,
+				     "queue %u: wave %u of workgroup %u,%u,%u of dispatch %llu is not there (any more)",
+				     n->queue_id, n->wave_in_group, n->workgroup[0],
+				     n->workgroup[1], n->workgroup[2],
+				     (unsigned long long)n->dispatch);
+	for (size_t i = 0; i < w->n_areas; i++) {
+		uint32_t n_waves = count_waves(w, &w->areas[i]);
+
+		if (w->areas[i].xcc != n->unit)
+			continue;
+		if (n_waves <= n->index)
+			return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, hint,
+					     "queue %u, die %u: there is no wave %u, only %u waves",
+					     n->queue_id, n->unit, n->index, n_waves);
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, hint,
+				     "queue %u, die %u: wave %u is another one now", n->queue_id,
+				     n->unit, n->index);
+	}
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, op, NULL,
+			     "queue %u has no die %u", n->queue_id, n->unit);
+}
+
+static int judge(const struct work *w, const struct target_waves *waves, const struct one *one,
+		 struct agent_err *err)
+{
+	if (w->late && !one->record.area)
+		return one_is_late(w, err);
+	if (!one->record.area && waves->n_missing)
+		return agent_err_set(err, RPC_ERROR_FAILED, EIO, "find the wave", NULL, "%s",
+				     waves->missing[0]);
+	return one->record.area ? 0 : no_such_wave(w, one->name, err);
+}
+
+int one_take(struct work *w, struct one *one, struct target_waves *waves, struct agent_err *err)
+{
+	int r = wave_name_check(one->name, "params.wave", err);
+
+	if (r == 0)
+		r = kfd_need_runtime(w->k, "wave.registers", err);
+	if (r == 0)
+		r = work_run(w, waves, err);
+	return r < 0 ? r : judge(w, waves, one, err);
+}
+
+/* ------------------------------------------------------------------ registers ---------------- */
+
+static int answer(const struct work *w, const struct record *r, const struct target_waves *waves,
+		  const struct target_registers_wanted *what, struct rpc_wave_registers *ret,
+		  struct agent_err *err)
+{
+	struct wave *wave = record_wave(waves, r);
+	struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
+
+	if (!r->tried)
+		return one_is_late(w, err);
+	if (!wave || !r->got)
+		return agent_err_set(err, RPC_ERROR_FAILED, EIO, "read the save area", NULL,
+				     "queue %u, die %u: wave %u is %s",
+				     r->area->look->queue->queue_id, r->area->xcc,
+				     r->layout.index, wave ? "not readable" : "corrupt");
+	record_fill(w->arena, r, what, ret);
+	if (!converted || rpc_arena_error(w->arena))
+		return no_memory(err);
+	ret->wave = *converted;
+	return 0;
+}
+
+int kfd_registers(struct target *t, const struct target_waves_from *from,
+		  const struct target_registers_wanted *what, struct rpc_arena *a,
+		  struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err)
+{
+	auto_free uint8_t *bytes = malloc(RECORD_MAX);
+	struct one one = { .name = what->wave, .record.bytes = bytes };
+	struct work w = {
+		.k = kfd_of(t), .arena = a, .from = from, .more = copy_one, .more_ctx = &one
+	};
+	struct target_waves waves = { 0 };
+	int r = bytes ? one_take(&w, &one, &waves, err) : no_memory(err);
+
+	*ret_stopped_us = waves.stopped_us;
+	*ret = (struct rpc_wave_registers){ 0 };
+	if (r == 0)
+		r = answer(&w, &one.record, &waves, what, ret, err);
+	work_deinit(&w);
+	return r;
+}

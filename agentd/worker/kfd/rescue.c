@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "agentd/worker/kfd/kfd.h"
+#include "base/log.h"
+
+/* @return faults sent, or the first error after trying all. */
+static int send_all(struct target_kfd *k, struct kfd_ledger *l)
+{
+	int first = 0, n = 0;
+
+	for (size_t i = 0; i < KFD_LEDGER_ENTRIES; i++) {
+		const struct kfd_ledger_entry e = l->entries[i];
+		int r = e.exceptions ? kfd_send(k, e.is_queue, e.id, e.exceptions) : 0;
+
+		if (r < 0 && first == 0)
+			first = r;
+		n += e.exceptions && r == 0;
+	}
+	return first < 0 ? first : n;
+}
+
+/*
+ * Who still waited when we attached has his answer.  Where a signal ended the wait before, it stays owed:
+ * the kernel takes the program's next call under a debugger for the one that was interrupted, raises no
+ * event for it, and lets it wait (is_runtime_retry in kfd_chardev.c).  It finds the answer there.
+ */
+static int send_answer(struct target_kfd *k, struct kfd_ledger *l, struct agent_err *err)
+{
+	int r = l->answer && !k->n_left ? kfd_send_handshake(k, err) : 0;
+
+	if (r == 0)
+		kfd_ledger_answered(l);
+	return r;
+}
+
+static int send_owed(struct target_kfd *k, struct kfd_ledger *l, struct agent_err *err)
+{
+	int answer = send_answer(k, l, err), r = l->magic ? send_all(k, l) : 0;
+
+	return answer < 0 ? answer : r;
+}
+
+/* @param l  Closed here. */
+static int attach_and_send(const struct worker_options *o, struct kfd_ledger *l,
+			   struct agent_err *err)
+{
+	struct target *t;
+	uint64_t start;
+	bool look; /* whoever started us does, in any case */
+	int r = target_read_start(o->pid, &start);
+
+	if (r == 0 && !l->start_ticks)
+		l->start_ticks = start;
+	/* Whoever has the pid now is not even to be attached to. */
+	if (r == -ENOENT || (r == 0 && start != l->start_ticks))
+		r = -ESRCH;
+	if (r == 0)
+		r = target_attach(o, &t, &look, err);
+	if (r < 0) {
+		kfd_ledger_close(l);
+		return r;
+	}
+	kfd_of(t)->ledger = l;
+	r = t->start_ticks == l->start_ticks ? send_owed(kfd_of(t), l, err) : -ESRCH;
+	undo_run(&t->undo, 0, err);
+	target_destroy(t);
+	return r;
+}
+
+int kfd_rescue(const struct worker_options *o)
+{
+	struct kfd_ledger *l = kfd_ledger_open();
+	struct agent_err err = { 0 };
+	int r;
+
+	if (!l || (l->magic ? l->magic != KFD_LEDGER_MAGIC : !l->answer)) {
+		kfd_ledger_close(l);
+		return TARGET_NOT_MINE;
+	}
+	r = attach_and_send(o, l, &err);
+	if (r < 0 && r != -ESRCH)
+		log_warning("process %d: what the dead worker owed it is not given yet: %s",
+			    (int)o->pid, err.message[0] ? err.message : strerror(-r));
+	else if (r > 0)
+		log_info(
+			"process %d: sent on what the dead worker held of %d queue(s) or device(s)",
+			(int)o->pid, r);
+	return r < 0 && r != -ESRCH ? r : 0;
+}

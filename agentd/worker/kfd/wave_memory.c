@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* The LDS of a wave's workgroup, and the private memory of its lanes. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agentd/worker/kfd/registers.h"
+#include "base/cleanup.h"
+
+/* Of amd_queue_t, behind the read counter, which is its read_dispatch_id (cwsr.md section 6). */
+#define QUEUE_TMPRING	     12u
+#define QUEUE_SCRATCH_BASE   32u
+#define QUEUE_SCRATCH_BYTES  40u
+/* Up to this version of the runtime the last one is there. */
+#define SCRATCH_BYTES_UNTIL 10u
+
+#define CHUNK ((size_t)64 << 10)
+
+enum shortfall {
+	NO_SHORTFALL,
+	OUTSIDE,      /* of what there is */
+	NO_MEMORY_OF_ITS_OWN, /* see problem */
+	NO_LANE,
+	QUEUE_UNREADABLE,
+	BASE_DIFFERS, /* the wave's register says otherwise */
+	UNREADABLE,
+};
+
+struct transfer {
+	struct one one;
+	const struct target_wave_memory *what;
+	uint64_t address; /* from 0 on */
+	uint64_t end;	  /* bytes that there are */
+	uint8_t *chunk;	  /* CHUNK */
+	uint32_t done;
+	enum shortfall shortfall;
+	enum kfdtrap_wave_problem problem;
+};
+
+static uint32_t bytes_left(const struct transfer *t)
+{
+	uint64_t left = t->address < t->end ? t->end - t->address : 0;
+
+	return left < t->what->size ? (uint32_t)left : t->what->size;
+}
+
+static enum shortfall copy_lds(struct work *w, struct transfer *t)
+{
+	const struct record *r = &t->one.record;
+	ssize_t n;
+
+	t->end = r->layout.lds_size;
+	if (!bytes_left(t))
+		return OUTSIDE;
+	n = memory_read(&w->k->t.memory, r->area->address + r->layout.lds_offset + t->address,
+			t->what->buf, bytes_left(t));
+	t->done = n > 0 ? (uint32_t)n : 0;
+	return n > 0 ? NO_SHORTFALL : UNREADABLE;
+}
+
+static enum shortfall find_scratch(struct work *w, struct transfer *t,
+				   struct kfdtrap_wave_scratch_place *place)
+{
+	const struct record *r = &t->one.record;
+	const struct look *l = r->area->look;
+	const struct memory *m = &w->k->t.memory;
+	struct kfdtrap_wave_scratch s = { .gfx_target_version = l->device->gfx_target_version,
+					  .shader_engines = l->device->shader_engines };
+	uint32_t offset, size;
+	uint64_t base = 0;
+
+	if (l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL ||
+	    memory_read_exact(m, l->queue->read_pointer + QUEUE_TMPRING, &s.tmpring, 4) < 0 ||
+	    memory_read_exact(m, l->queue->read_pointer + QUEUE_SCRATCH_BASE, &s.base, 8) < 0)
+		return QUEUE_UNREADABLE;
+	if (work_context(w, r->area).r_version <= SCRATCH_BYTES_UNTIL &&
+	    memory_read_exact(m, l->queue->read_pointer + QUEUE_SCRATCH_BYTES, &s.xcc_bytes, 8) < 0)
+		return QUEUE_UNREADABLE;
+	t->problem = kfdtrap_wave_scratch_find(&s, &r->layout, r->area->xcc, place);
+	if (t->problem)
+		return NO_MEMORY_OF_ITS_OWN;
+	if (!place->in_register)
+		return NO_SHORTFALL;
+	if (!kfdtrap_wave_register_find(l->arch, &r->layout, KFDTRAP_WAVE_BANK_SPECIAL,
+					KFDTRAP_WAVE_FLAT_SCRATCH, &offset, &size) ||
+	    memory_read_exact(m, r->area->address + offset, &base, size) < 0)
+		return UNREADABLE;
+	return base == place->address ? NO_SHORTFALL : BASE_DIFFERS;
+}
+
+/* Of the words of all lanes side by side, those of one. */
+static void copy_lane(struct work *w, struct transfer *t, uint64_t base)
+{
+	const uint32_t lanes = t->one.record.layout.lanes;
+	const uint32_t words_at_once = (uint32_t)(CHUNK / 4 / lanes);
+	const uint32_t want = bytes_left(t);
+
+	while (t->done < want && !work_is_late(w)) {
+		uint64_t at = t->address + t->done;
+		uint32_t word = (uint32_t)(at / 4), skip = (uint32_t)(at % 4);
+		uint32_t left = want - t->done, n = (skip + left + 3) / 4;
+
+		n = n < words_at_once ? n : words_at_once;
+		if (memory_read_exact(&w->k->t.memory,
+				      base + kfdtrap_wave_scratch_offset(lanes, 0, word * 4),
+				      t->chunk, (size_t)n * lanes * 4) < 0)
+			break;
+		for (uint32_t i = skip; i < n * 4 && t->done < want; i++)
+			((uint8_t *)t->what->buf)[t->done++] =
+				t->chunk[kfdtrap_wave_scratch_offset(lanes, t->what->lane, i)];
+	}
+	if (!t->done && !w->late)
+		t->shortfall = UNREADABLE;
+}
+
+static void copy_scratch(struct work *w, struct transfer *t)
+{
+	struct kfdtrap_wave_scratch_place place = { 0 };
+
+	if (t->what->lane >= t->one.record.layout.lanes)
+		t->shortfall = NO_LANE;
+	else
+		t->shortfall = find_scratch(w, t, &place);
+	if (t->shortfall)
+		return;
+	t->end = place.size / t->one.record.layout.lanes / 4 * 4;
+	if (bytes_left(t))
+		copy_lane(w, t, place.address);
+	else
+		t->shortfall = OUTSIDE;
+}
+
+/* A flat address within the aperture means the same as its offset. */
+static uint64_t offset_of(const struct transfer *t, const struct target_device *d)
+{
+	bool lds = t->what->space == RPC_MEMORY_SPACE_LDS;
+	uint64_t base = lds ? d->lds_base : d->scratch_base;
+	uint64_t limit = lds ? d->lds_limit : d->scratch_limit;
+	uint64_t a = t->what->address;
+
+	return base && a >= base && a <= limit ? a - base : a;
+}
+
+static void copy_memory(struct work *w, uint32_t round)
+{
+	struct transfer *t = w->more_ctx;
+
+	(void)round;
+	if (work_is_late(w) || t->one.record.area || !one_find(w, &t->one))
+		return;
+	t->address = offset_of(t, t->one.record.area->look->device);
+	if (t->what->space == RPC_MEMORY_SPACE_SCRATCH)
+		copy_scratch(w, t);
+	else
+		t->shortfall = copy_lds(w, t);
+}
+
+static int explain(const struct transfer *t, struct agent_err *err)
+{
+	const char *space = rpc_memory_space_name(t->what->space);
+	static const char op[] = "read memory of a wave";
+
+	switch (t->shortfall) {
+	case OUTSIDE:
+		return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, op, NULL,
+				     "0x%llx is outside: there are 0x%llx bytes of %s",
+				     (unsigned long long)t->address, (unsigned long long)t->end,
+				     space);
+	case NO_MEMORY_OF_ITS_OWN:
+		return agent_err_set(err, RPC_ERROR_FAILED, ENXIO, op, NULL, "%s",
+				     kfdtrap_wave_problem_text(t->problem));
+	case NO_LANE:
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, op, NULL,
+				     "params.lane: the wave has only %u lanes",
+				     t->one.record.layout.lanes);
+	case QUEUE_UNREADABLE:
+		return agent_err_set(
+			err, RPC_ERROR_FAILED, EFAULT, op, NULL,
+			"what the runtime says of the queue's scratch memory is not readable");
+	case BASE_DIFFERS:
+		return agent_err_set(err, RPC_ERROR_FAILED, EINVAL, op, NULL,
+				     "the wave's flat_scratch register does not hold the address that its queue says");
+	case UNREADABLE:
+	case NO_SHORTFALL:
+		break;
+	}
+	return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, op, NULL,
+			     "%s at 0x%llx is not readable", space, (unsigned long long)t->address);
+}
+
+int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
+		    const struct target_wave_memory *what, struct rpc_arena *a,
+		    struct agent_err *err)
+{
+	auto_free uint8_t *chunk = malloc(CHUNK);
+	struct transfer transfer = { .one = { .name = what->wave }, .what = what, .chunk = chunk };
+	struct work w = {
+		.k = kfd_of(t), .arena = a, .from = from, .more = copy_memory, .more_ctx = &transfer
+	};
+	struct target_waves waves = { 0 };
+	int r;
+
+	if (!chunk)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	r = one_take(&w, &transfer.one, &waves, err);
+	if (r == 0 && !transfer.done)
+		r = w.late ? one_is_late(&w, err) : explain(&transfer, err);
+	work_deinit(&w);
+	return r < 0 ? r : (int)transfer.done;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every wave is doing: stop the queues, copy as little as possible, let them run, decode.
+ *
+ * Between the stop and the resume there is nothing but copying: no text, no arena, no decoding
+ * beyond the walk that finds the records.  Every size comes from memory that the target can write.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/kfd/registers.h"
+#include "base/clock.h"
+#include "symbols/code_list.h"
+
+void work_deinit(struct work *w)
+{
+	free(w->looks);
+	free(w->areas);
+	free(w->stacks);
+	free(w->packets);
+	free(w->hot);
+	free(w->places);
+	free(w->copied);
+}
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "gpu.snapshot", NULL,
+			     "out of memory");
+}
+
+void work_add_missing(struct work *w, const char *text)
+{
+	if (text && w->n_missing < w->missing_capacity)
+		w->missing[w->n_missing++] = text;
+}
+
+/* ------------------------------------------------------------------ what is there ------------ */
+
+static bool has_waves(const struct target_queue *q)
+{
+	return q->type == RPC_QUEUE_TYPE_COMPUTE || q->type == RPC_QUEUE_TYPE_COMPUTE_AQL;
+}
+
+static const struct target_device *device_of(const struct target_waves_from *from, uint32_t gpu_id)
+{
+	for (size_t i = 0; i < from->n_devices; i++)
+		if (from->devices[i].gpu_id == gpu_id)
+			return &from->devices[i];
+	return NULL;
+}
+
+static void refuse(struct work *w, const struct target_queue *q, enum rpc_not_stopped why,
+		   const char *text)
+{
+	w->stops[q - w->from->queues] =
+		(struct target_queue_stop){ .has_not_stopped = true, .not_stopped = why };
+	work_add_missing(w, text);
+}
+
+static void add_look(struct work *w, const struct target_queue *q)
+{
+	const struct target_device *d = device_of(w->from, q->gpu_id);
+	const struct kfdtrap_wave_arch *arch =
+		d ? kfdtrap_wave_arch_find(d->gfx_target_version) : NULL;
+	struct look *look = &w->looks[w->n_looks];
+
+	if (!arch) {
+		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
+		       rpc_arena_printf(w->arena,
+					"queue %u: the layout of saved waves of %s is unknown",
+					q->queue_id, d ? d->arch : "its device"));
+		return;
+	}
+	if (!q->save_area || q->save_area_bytes < KFDTRAP_WAVE_HEADER_SIZE) {
+		refuse(w, q, RPC_NOT_STOPPED_NO_SAVE_AREA,
+		       rpc_arena_printf(w->arena, "queue %u: it has no area to save waves in",
+					q->queue_id));
+		return;
+	}
+	*look = (struct look){ .queue = q,
+			       .device = d,
+			       .arch = arch,
+			       .packets = w->packets +
+					  w->n_looks * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE,
+			       .stop = &w->stops[q - w->from->queues],
+			       .round = (uint32_t)(d - w->from->devices) };
+	if (q->suspended) {
+		look->state = kfd_is_off(w->k, q->queue_id) ? LOOK_OFF : LOOK_FAILED;
+		look->round = w->n_rounds - 1;
+	}
+	w->n_looks++;
+	for (uint32_t xcc = 0; xcc < device_dies(d); xcc++)
+		w->areas[w->n_areas++] = (struct area){
+			.look = look,
+			.address = q->save_area + (uint64_t)xcc * q->save_area_bytes,
+			.xcc = xcc,
+		};
+}
+
+static bool is_looked_at(const struct work *w, const struct target_device *d)
+{
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (w->looks[i].device == d)
+			return true;
+	return false;
+}
+
+/* As many waves as the devices hold, or as are taken. */
+static size_t most_waves(const struct work *w)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w->from->n_devices; i++) {
+		const struct target_device *d = &w->from->devices[i];
+
+		if (is_looked_at(w, d))
+			n += (uint64_t)d->simd_count * d->max_waves_per_simd;
+	}
+	return n < WAVES_MAX ? (size_t)n : WAVES_MAX;
+}
+
+/*
+ * Pages and threads that are there already do not cost time while queues stand still.  Making pages
+ * for a full GPU costs more than a look at a few waves, so that a later look is ready for twice as
+ * many as the one before saw.
+ */
+static void get_ready(struct work *w)
+{
+	size_t n = most_waves(w), seen = w->k->n_seen;
+
+	if (seen && 2 * seen < n)
+		n = 2 * seen;
+	memset(w->hot, 0, n * KFDTRAP_WAVE_HOT_SIZE);
+	memset(w->places, 0, n * sizeof(*w->places));
+	if (!w->k->crew)
+		w->k->crew = crew_create(SIZE_MAX);
+}
+
+static int prepare(struct work *w)
+{
+	const struct target_waves_from *from = w->from;
+	size_t n_areas = 0;
+
+	for (size_t i = 0; i < from->n_queues; i++) {
+		const struct target_device *d = device_of(from, from->queues[i].gpu_id);
+
+		n_areas += d ? device_dies(d) : 0;
+	}
+	w->n_rounds = (uint32_t)from->n_devices + 1;
+	w->missing_capacity = n_areas * 2 + from->n_queues * 2 + 5;
+	w->missing = rpc_arena_array(w->arena, w->missing_capacity, sizeof(*w->missing));
+	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
+	w->looks = calloc(from->n_queues + 1, sizeof(*w->looks));
+	w->areas = calloc(n_areas + 1, sizeof(*w->areas));
+	w->stacks = malloc(STACKS_MAX);
+	w->packets = malloc((from->n_queues + 1) * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE);
+	w->hot = malloc((size_t)WAVES_MAX * KFDTRAP_WAVE_HOT_SIZE);
+	w->places = malloc(WAVES_MAX * sizeof(*w->places));
+	w->copied = calloc(WAVES_MAX, sizeof(*w->copied));
+	if (!w->missing || !w->stops || !w->looks || !w->areas || !w->stacks || !w->packets ||
+	    !w->hot || !w->places || !w->copied)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n_queues; i++)
+		if (has_waves(&from->queues[i]))
+			add_look(w, &from->queues[i]);
+	if (w->n_looks)
+		get_ready(w);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ stop, let go ------------- */
+
+/* Keep of k->stopped those that a resume has not let go. */
+static void keep_standing(struct target_kfd *k)
+{
+	size_t n = k->n_stopped;
+
+	k->n_stopped = 0;
+	for (size_t i = 0; i < n; i++)
+		if (k->stopped[i] & KFDTRAP_QUEUE_HW_FAILED)
+			k->stopped[k->n_stopped++] = k->stopped[i];
+}
+
+static int let_go(void *ctx, uint64_t arg, struct agent_err *err)
+{
+	struct target_kfd *k = ctx;
+	int r = kfd_let_run(k, k->stopped, k->n_stopped, err);
+
+	(void)arg;
+	keep_standing(k);
+	return r;
+}
+
+static enum look_state state_of(uint32_t id)
+{
+	if (id & KFDTRAP_QUEUE_HW_FAILED)
+		return LOOK_FAILED;
+	return id & KFDTRAP_QUEUE_GONE ? LOOK_SKIPPED : LOOK_OFF;
+}
+
+/* Keep of k->stopped those that need a resume; a failed preemption does (kfd.md 3.9). */
+static void note_verdicts(struct work *w, struct look **asked)
+{
+	struct target_kfd *k = w->k;
+	size_t n = k->n_stopped;
+
+	k->n_stopped = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t id = k->stopped[i];
+
+		asked[i]->state = state_of(id);
+		asked[i]->must_resume = asked[i]->state != LOOK_SKIPPED;
+		if (asked[i]->must_resume)
+			k->stopped[k->n_stopped++] = id & ~KFDTRAP_QUEUE_VERDICT_MASK;
+	}
+}
+
+static int stop(struct work *w, struct agent_err *err)
+{
+	struct look *asked[KFDTRAP_QUEUES_MAX];
+	struct target_kfd *k = w->k;
+	uint64_t asked_ns;
+	int r;
+
+	k->n_stopped = 0;
+	for (size_t i = 0; i < w->n_looks && k->n_stopped < KFDTRAP_QUEUES_MAX; i++)
+		if (w->looks[i].state == LOOK_RUNNING) {
+			w->looks[i].must_resume = true;
+			asked[k->n_stopped] = &w->looks[i];
+			k->stopped[k->n_stopped++] = w->looks[i].queue->queue_id;
+		}
+	if (!k->n_stopped)
+		return 0;
+	/* On failure all stay listed: resuming a queue that runs does nothing. */
+	asked_ns = clock_now_ns();
+	r = kfdtrap_suspend_queues(k->kt, 0, k->stopped, k->n_stopped, 0, NULL);
+	w->kernel_ns += clock_now_ns() - asked_ns;
+	if (r < 0) {
+		for (size_t i = 0; i < k->n_stopped; i++)
+			k->stopped[i] = asked[i]->queue->queue_id;
+		return kfd_hw_error(k, r, "KFD SUSPEND_QUEUES", err);
+	}
+	note_verdicts(w, asked);
+	return 0;
+}
+
+/* What is still to be resumed now runs. */
+static void note_resumed(struct work *w, const uint32_t *round)
+{
+	uint64_t us = (clock_now_ns() - w->begin_ns) / 1000;
+
+	for (size_t i = 0; i < w->n_looks; i++) {
+		struct look *l = &w->looks[i];
+
+		if (!l->must_resume || (round && l->round != *round))
+			continue;
+		l->must_resume = false;
+		l->stop->has_stopped_us = true;
+		l->stop->stopped_us = us;
+	}
+}
+
+static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
+{
+	struct target_kfd *k = w->k;
+	uint32_t ids[KFDTRAP_QUEUES_MAX];
+	unsigned tries = 0;
+	uint64_t asked_ns;
+	size_t n = 0, rest = 0;
+	int r;
+
+	/* Those of later rounds come first, and are all that is left when these run. */
+	for (size_t i = 0; i < w->n_looks; i++) {
+		const struct look *l = &w->looks[i];
+
+		if (l->must_resume && l->round == round)
+			ids[n++] = l->queue->queue_id;
+		else if (l->must_resume)
+			k->stopped[rest++] = l->queue->queue_id;
+	}
+	if (!n)
+		return 0;
+	memcpy(k->stopped + rest, ids, n * sizeof(*ids));
+	asked_ns = clock_now_ns();
+	do
+		r = kfd_let_run(k, ids, n, err);
+	while (r < 0 && undo_again(&tries));
+	w->kernel_ns += clock_now_ns() - asked_ns;
+	if (r < 0)
+		return r;
+	k->n_stopped = rest;
+	note_resumed(w, &round);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ all of it ---------------- */
+
+static int copy_and_let_go(struct work *w, struct agent_err *err)
+{
+	int r = 0;
+
+	for (uint32_t round = 0; r == 0 && round < w->n_rounds; round++) {
+		work_copy(w, round);
+		if (w->more)
+			w->more(w, round);
+		r = let_go_round(w, round, err);
+	}
+	return r;
+}
+
+/* @return negative with @p err when the queues do not run again. */
+static int stop_and_copy(struct work *w, bool *ret_stopped, struct agent_err *stop_err,
+			 struct agent_err *err)
+{
+	struct target *t = &w->k->t;
+	uint32_t ticket;
+	int r, rest;
+
+	r = undo_push(&t->undo, "resume queues of a snapshot", let_go, w->k, 0, &ticket, err);
+	if (r < 0)
+		return r;
+	w->begin_ns = clock_now_ns();
+	w->deadline_ns = w->begin_ns + w->from->max_stop_ms * UINT64_C(1000000);
+	*ret_stopped = stop(w, stop_err) == 0;
+	if (*ret_stopped)
+		r = copy_and_let_go(w, err);
+	rest = undo_run_one(&t->undo, ticket, r < 0 ? NULL : err);
+	note_resumed(w, NULL);
+	if (r == 0)
+		r = rest;
+	return r < 0 ? target_undo_failed(t, r) : 0;
+}
+
+/* Its trap handler may leave other notes of a wave than those that are known. */
+static void tell_newer_runtime(struct work *w)
+{
+	const struct target_runtime *rt = &w->k->t.runtime;
+
+	if (rt->has_r_version && rt->r_version > SYMBOLS_R_VERSION_KNOWN)
+		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the runtime's interface for debuggers has version %u, and the agent knows none beyond %d; what it says of them may be wrong",
+						     rt->r_version, SYMBOLS_R_VERSION_KNOWN));
+}
+
+static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_err *err)
+{
+	struct agent_err why = { 0 };
+	bool stopped = false;
+	int r;
+
+	if (!w->n_looks)
+		return 0;
+	r = kfd_need_runtime(w->k, "gpu.snapshot", &why);
+	if (r == 0) {
+		r = stop_and_copy(w, &stopped, &why, err);
+		if (r < 0)
+			return r;
+	}
+	if (w->k->t.ended)
+		return target_end(&w->k->t, w->k->t.end_reason, "gpu.snapshot", err);
+	w->k->n_seen = w->n_hot;
+	if (!stopped) {
+		work_add_missing(w, rpc_arena_printf(w->arena, "waves: %s", why.message));
+		return 0;
+	}
+	if (w->n_hot)
+		tell_newer_runtime(w);
+	return work_decode(w, ret) < 0 ? no_memory(err) : 0;
+}
+
+static uint64_t longest(const struct target_queue_stop *stops, size_t n)
+{
+	uint64_t us = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (stops[i].has_stopped_us && stops[i].stopped_us > us)
+			us = stops[i].stopped_us;
+	return us;
+}
+
+int work_run(struct work *w, struct target_waves *ret, struct agent_err *err)
+{
+	int r;
+
+	*ret = (struct target_waves){ 0 };
+	r = prepare(w) < 0 ? no_memory(err) : look_at_waves(w, ret, err);
+	ret->missing = w->missing;
+	ret->n_missing = w->n_missing;
+	ret->stops = w->stops;
+	ret->stopped_us = w->stops ? longest(w->stops, w->from->n_queues) : 0;
+	if (ret->stopped_us > w->kernel_ns / 1000)
+		ret->agent_us = ret->stopped_us - w->kernel_ns / 1000;
+	ret->budget_exceeded = w->late;
+	return r;
+}
+
+int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
+	      struct target_waves *ret, struct agent_err *err)
+{
+	struct work w = { .k = kfd_of(t), .arena = a, .from = from };
+	int r = from->registers ? kfd_examples(&w, ret, err) : work_run(&w, ret, err);
+
+	work_deinit(&w);
+	return r;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs while the queues stand still: headers, then control stacks, then the waves themselves. */
+#include "agentd/worker/kfd/waves.h"
+#include "base/clock.h"
+
+/* The kernel's formula gives 40 KiB for the largest devices (cwsr.md section 1). */
+#define STACK_MAX (UINT32_C(1) << 20)
+
+bool work_is_late(struct work *w)
+{
+	bool late = w->late || clock_now_ns() >= w->deadline_ns;
+
+	if (late)
+		w->late = true;
+	return late;
+}
+
+/* Collects pieces until there are enough for one system call.  @done: the piece was read. */
+struct batch {
+	struct work *w;
+	const struct memory *memory;
+	size_t n;
+	struct memory_piece pieces[WAVES_SHARE];
+	bool *done[WAVES_SHARE];
+};
+
+static void batch_flush(struct batch *b)
+{
+	if (!b->n || work_is_late(b->w)) {
+		b->n = 0;
+		return;
+	}
+	memory_read_pieces(b->memory, b->pieces, b->n);
+	for (size_t i = 0; i < b->n; i++)
+		*b->done[i] = b->pieces[i].ok;
+	b->n = 0;
+}
+
+static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t size, bool *done)
+{
+	*done = false;
+	b->pieces[b->n] = (struct memory_piece){ .address = address, .buf = buf, .size = size };
+	b->done[b->n++] = done;
+	if (b->n == WAVES_SHARE)
+		batch_flush(b);
+}
+
+/* Headers, and the packet counters as they are now that the queue stands still. */
+static void copy_headers(struct work *w, struct batch *b, uint32_t round)
+{
+	for (size_t i = 0; i < w->n_areas; i++)
+		if (look_is_in(w->areas[i].look, round))
+			batch_add(b, w->areas[i].address, w->areas[i].raw_header,
+				  KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
+	for (size_t i = 0; i < w->n_looks; i++) {
+		struct look *l = &w->looks[i];
+
+		if (!look_is_in(l, round) || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+			continue;
+		batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
+		batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
+	}
+	batch_flush(b);
+}
+
+/* @return whether the area has a control stack worth copying. */
+static bool judge_header(struct work *w, struct area *a)
+{
+	if (!a->got) {
+		a->state = w->late ? AREA_NOT_READ : AREA_HEADER_UNREADABLE;
+		return false;
+	}
+	a->problem = kfdtrap_wave_header_parse(a->raw_header, a->look->queue->save_area_bytes,
+					       &a->header);
+	if (a->problem) {
+		a->state = AREA_BROKEN;
+		return false;
+	}
+	if (a->header.control_stack_size > STACK_MAX ||
+	    a->header.control_stack_size > STACKS_MAX - w->stacks_size) {
+		a->state = AREA_STACK_TOO_LARGE;
+		return false;
+	}
+	a->stack = w->stacks_size;
+	w->stacks_size += a->header.control_stack_size;
+	return true;
+}
+
+/* Packets that are not done, from the oldest one on: at most two pieces of the ring. */
+static void add_packets(struct look *l, struct batch *b)
+{
+	const struct target_queue *q = l->queue;
+	uint64_t ring = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, slot;
+
+	/* Both counters are the target's; the queue may be empty or nonsense. */
+	if (!l->has_read || !l->has_write || !ring || l->write <= l->read)
+		return;
+	slot = l->read % ring;
+	l->n_packets = l->write - l->read < PACKETS_MAX ? (uint32_t)(l->write - l->read) : PACKETS_MAX;
+	if (l->n_packets > ring)
+		l->n_packets = (uint32_t)ring;
+	l->n_straight = ring - slot < l->n_packets ? (uint32_t)(ring - slot) : l->n_packets;
+	batch_add(b, q->ring_base + slot * SYMBOLS_AQL_PACKET_SIZE, l->packets,
+		  l->n_straight * SYMBOLS_AQL_PACKET_SIZE, &l->has_straight);
+	if (l->n_packets > l->n_straight)
+		batch_add(b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
+			  (l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE,
+			  &l->has_wrapped);
+}
+
+/* With them what of the rings may have started the waves. */
+static void copy_stacks(struct work *w, struct batch *b, uint32_t round)
+{
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (look_is_in(&w->looks[i], round))
+			add_packets(&w->looks[i], b);
+	for (size_t i = 0; i < w->n_areas; i++) {
+		struct area *a = &w->areas[i];
+
+		if (!look_is_in(a->look, round) || !judge_header(w, a))
+			continue;
+		/* What the batch answers is read in find_waves(), also when it is empty. */
+		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
+			  a->header.control_stack_size, &a->got);
+		a->state = AREA_STACK_UNREADABLE;
+	}
+	batch_flush(b);
+}
+
+/* The walk cannot be shared: where a wave is depends on all before it. */
+static void find_waves_of(struct work *w, struct area *a)
+{
+	struct kfdtrap_wave_layout layout;
+	struct kfdtrap_wave_iter iter;
+
+	a->first = w->n_hot;
+	work_walk(w, a, &iter);
+	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++)
+		w->places[w->n_hot] = a->address + kfdtrap_wave_hot_offset(&layout);
+	/* Only a proper end confirms the waves before it. */
+	a->problem = iter.problem;
+	a->state = a->problem ? AREA_BROKEN : AREA_READ;
+}
+
+static void find_waves(struct work *w, uint32_t round)
+{
+	for (size_t i = 0; i < w->n_areas; i++) {
+		struct area *a = &w->areas[i];
+
+		if (!look_is_in(a->look, round) || a->state != AREA_STACK_UNREADABLE)
+			continue;
+		if (a->got)
+			find_waves_of(w, a);
+		else if (w->late)
+			a->state = AREA_NOT_READ;
+	}
+}
+
+/* Of the waves found from @first on. */
+struct shares {
+	struct work *w;
+	const struct memory *memory; /* where they are read */
+	size_t first;
+};
+
+/* On any thread of the crew. */
+static void copy_share(void *ctx, size_t i)
+{
+	const struct shares *s = ctx;
+	struct work *w = s->w;
+	size_t begin = s->first + i * WAVES_SHARE, end = begin + WAVES_SHARE;
+	struct batch b = { .w = w, .memory = s->memory };
+
+	if (end > w->n_hot)
+		end = w->n_hot;
+	for (size_t k = begin; k < end; k++)
+		batch_add(&b, w->places[k], w->hot + k * KFDTRAP_WAVE_HOT_SIZE,
+			  KFDTRAP_WAVE_HOT_SIZE, &w->copied[k]);
+	batch_flush(&b);
+}
+
+void work_copy(struct work *w, uint32_t round)
+{
+	const struct memory *memory = &w->k->t.memory;
+	struct batch b = { .w = w, .memory = memory };
+	struct shares s = { .w = w, .memory = memory, .first = w->n_hot };
+
+	if (work_is_late(w))
+		return;
+	copy_headers(w, &b, round);
+	copy_stacks(w, &b, round);
+	find_waves(w, round);
+	if (w->take)
+		s.memory = w->take(w, round);
+	crew_run(w->k->crew, copy_share, &s, (w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
+}

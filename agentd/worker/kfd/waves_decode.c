@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes of waves to waves, and what could not be had. */
+#include <errno.h>
+#include <string.h>
+
+#include "agentd/worker/kfd/waves.h"
+#include "base/cleanup.h"
+
+/* Of the runtimes of the last years; only for one whose r_debug is unreadable. */
+#define R_VERSION_USUAL 10u
+/* From then on a wave that an s_trap stopped is at it, before it was behind it (cwsr.md 4). */
+#define R_VERSION_AT_TRAP 12u
+#define TRAP_BYTES	  4u
+
+/* The workgroup that the walk is in. */
+struct workgroup {
+	uint32_t leader;   /* as in the layout */
+	uint32_t position; /* of its first wave in the result */
+	struct kfdtrap_wave_state state;
+	bool has_state, begun;
+};
+
+static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
+{
+	static const struct {
+		uint32_t stop;
+		enum rpc_stop_reason reason;
+	} rows[] = {
+		{ KFDTRAP_WAVE_STOP_MEMORY_VIOLATION, RPC_STOP_REASON_MEMORY_VIOLATION },
+		{ KFDTRAP_WAVE_STOP_ADDRESS_ERROR, RPC_STOP_REASON_ADDRESS_ERROR },
+		{ KFDTRAP_WAVE_STOP_ILLEGAL_INSTRUCTION, RPC_STOP_REASON_ILLEGAL_INSTRUCTION },
+		{ KFDTRAP_WAVE_STOP_MATH, RPC_STOP_REASON_MATH_ERROR },
+		{ KFDTRAP_WAVE_STOP_WATCH, RPC_STOP_REASON_WATCHPOINT },
+		{ KFDTRAP_WAVE_STOP_SINGLE_STEP, RPC_STOP_REASON_SINGLE_STEP },
+		{ KFDTRAP_WAVE_STOP_BREAKPOINT, RPC_STOP_REASON_BREAKPOINT },
+		{ KFDTRAP_WAVE_STOP_ASSERT, RPC_STOP_REASON_ASSERT },
+		{ KFDTRAP_WAVE_STOP_DEBUG_TRAP, RPC_STOP_REASON_DEBUG_TRAP },
+		{ KFDTRAP_WAVE_STOP_TRAP, RPC_STOP_REASON_TRAP },
+	};
+	uint32_t reasons = 0;
+
+	if (!s->stopped)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (s->stop_reasons & rows[i].stop)
+			reasons |= STOP_REASON_BIT(rows[i].reason);
+	return reasons ? reasons : STOP_REASON_BIT(RPC_STOP_REASON_DEBUGGER);
+}
+
+/* What the packet of a dispatch names as its kernel; 0 when the packet was not copied. */
+static uint64_t kernel_of(const struct look *l, uint64_t dispatch)
+{
+	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
+	struct symbols_aql_packet p;
+
+	if (!look_packet(l, dispatch - l->read, bytes))
+		return 0;
+	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
+}
+
+/* Only packets of AQL queues are looked at. */
+static void find_dispatch(struct look *l, const struct kfdtrap_wave_state *s, struct wave *to)
+{
+	enum kfdtrap_wave_problem problem;
+
+	if (!(s->valid & KFDTRAP_WAVE_HAS_PACKET) || !l->has_read || !l->has_write)
+		return;
+	problem = kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes, s->packet,
+					   &to->dispatch);
+	if (problem && !l->n_lost++)
+		l->lost = problem;
+	to->has_dispatch = !problem;
+	if (to->has_dispatch)
+		to->kernel_handle = kernel_of(l, to->dispatch);
+}
+
+static void fill_wave(struct wave *to, const struct area *a,
+		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s,
+		      uint32_t r_version)
+{
+	const struct look *l = a->look;
+
+	*to = (struct wave){
+		.pc = s->pc,
+		.exec = s->exec,
+		.gpu_id = l->device->gpu_id,
+		.queue_id = l->queue->queue_id,
+		.unit = a->xcc,
+		.index = layout->index,
+		.workgroup = { s->workgroup[0], s->workgroup[1], s->workgroup[2] },
+		.reasons = reasons_of(s),
+		.state = s->stopped ? RPC_WAVE_STATE_STOPPED :
+			 s->halted  ? RPC_WAVE_STATE_HALTED :
+				      RPC_WAVE_STATE_RUNNING,
+		.lanes = (uint8_t)__builtin_popcountll(s->exec),
+		.width = layout->lanes,
+		.wave_in_group = s->wave_in_group,
+		.trap_id = s->trap_id,
+		.behind = s->stopped && s->trap_id && r_version < R_VERSION_AT_TRAP ? TRAP_BYTES : 0,
+		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
+		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
+	};
+	find_dispatch(a->look, s, to);
+}
+
+struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a)
+{
+	const struct target_runtime *rt = &w->k->t.runtime;
+
+	return (struct kfdtrap_wave_context){
+		.ttmp_setup = rt->ttmp_setup,
+		.debug_prop = (uint32_t)a->look->device->debug_prop,
+		.r_version = rt->has_r_version ? rt->r_version : R_VERSION_USUAL,
+	};
+}
+
+/* @return whether the bytes make sense; the wave is then at the end of the result. */
+static enum kfdtrap_wave_problem decode_wave(const struct area *a,
+					     const struct kfdtrap_wave_context *context,
+					     const struct kfdtrap_wave_layout *layout,
+					     const uint8_t *hot, struct workgroup *group,
+					     struct target_waves *ret)
+{
+	struct kfdtrap_wave_state state;
+	enum kfdtrap_wave_problem problem =
+		kfdtrap_wave_read_state(a->look->arch, context, layout, hot, &state);
+	struct wave *to = &ret->waves[ret->n_waves];
+
+	if (!problem && group->has_state)
+		problem = kfdtrap_wave_check_group(&group->state, &state);
+	if (problem)
+		return problem;
+	if (!group->begun)
+		group->position = (uint32_t)ret->n_waves;
+	if (layout->first) {
+		group->state = state;
+		group->has_state = true;
+	}
+	group->begun = true;
+	fill_wave(to, a, layout, &state, context->r_version);
+	to->leader = group->position;
+	ret->n_waves++;
+	return KFDTRAP_WAVE_OK;
+}
+
+/* What of an area is not in the result. */
+struct left_out {
+	uint32_t late, unreadable, bad, bad_index;
+	enum kfdtrap_wave_problem problem;
+};
+
+static struct left_out decode_area(struct work *w, const struct area *a, struct target_waves *ret)
+{
+	const struct kfdtrap_wave_context context = work_context(w, a);
+	struct kfdtrap_wave_layout layout;
+	struct kfdtrap_wave_iter iter;
+	struct workgroup group = { 0 };
+	struct left_out out = { 0 };
+	size_t at = a->first;
+
+	work_walk(w, a, &iter);
+	for (; kfdtrap_wave_next(&iter, &layout); at++) {
+		enum kfdtrap_wave_problem problem;
+
+		if (layout.first || layout.leader != group.leader)
+			group = (struct workgroup){ .leader = layout.leader };
+		if (!w->copied[at]) {
+			(*(w->late ? &out.late : &out.unreadable))++;
+			continue;
+		}
+		problem = decode_wave(a, &context, &layout, w->hot + at * KFDTRAP_WAVE_HOT_SIZE,
+				      &group, ret);
+		if (problem && !out.bad++) {
+			out.problem = problem;
+			out.bad_index = layout.index;
+		}
+	}
+	return out;
+}
+
+/* ------------------------------------------------------------------ what is missing ---------- */
+
+static const char *where(struct work *w, const struct area *a)
+{
+	if (device_dies(a->look->device) == 1)
+		return rpc_arena_printf(w->arena, "queue %u", a->look->queue->queue_id);
+	return rpc_arena_printf(w->arena, "queue %u, die %u", a->look->queue->queue_id, a->xcc);
+}
+
+/* A failure ends the kernel's walk over the queues of that device (kfd.md 3.9). */
+static bool is_behind_a_failure(const struct work *w, const struct look *l)
+{
+	for (size_t i = 0; i < w->n_looks; i++)
+		if (w->looks[i].state == LOOK_FAILED && w->looks[i].device == l->device)
+			return true;
+	return false;
+}
+
+static enum rpc_not_stopped why_skipped(const struct work *w, const struct look *l)
+{
+	const uint64_t is_new = l->queue->exceptions & KFD_NEW_MASK;
+
+	if (is_behind_a_failure(w, l))
+		return RPC_NOT_STOPPED_BEHIND_FAILED;
+	/* The snapshot of the queues has made those old whose news nobody waits for. */
+	return is_new & ~kfd_snapshot_clear(w->k) ? RPC_NOT_STOPPED_NEW : RPC_NOT_STOPPED_ENDING;
+}
+
+static void tell_look(struct work *w, const struct look *l)
+{
+	static const char *const texts[] = {
+		[RPC_NOT_STOPPED_NEW] = "it was just created",
+		[RPC_NOT_STOPPED_ENDING] = "it is being destroyed",
+		[RPC_NOT_STOPPED_FAILED] = "the hardware did not stop it",
+		[RPC_NOT_STOPPED_BEHIND_FAILED] =
+			"not reached after another queue of its device failed to stop",
+		[RPC_NOT_STOPPED_TOO_MANY] = "there are too many to stop them all",
+	};
+	enum rpc_not_stopped why = RPC_NOT_STOPPED_TOO_MANY;
+
+	if (l->state == LOOK_OFF)
+		return;
+	if (l->state == LOOK_FAILED)
+		why = RPC_NOT_STOPPED_FAILED;
+	else if (l->state == LOOK_SKIPPED)
+		why = why_skipped(w, l);
+	l->stop->has_not_stopped = true;
+	l->stop->not_stopped = why;
+	work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: %s; its waves are unknown",
+					l->queue->queue_id, texts[why]));
+}
+
+static void tell_area(struct work *w, const struct area *a)
+{
+	const char *text = NULL;
+
+	switch (a->state) {
+	case AREA_HEADER_UNREADABLE:
+		text = "its save area is not readable";
+		break;
+	case AREA_STACK_TOO_LARGE:
+		text = "its control stack is larger than any hardware's";
+		break;
+	case AREA_STACK_UNREADABLE:
+		text = "its control stack is not readable";
+		break;
+	case AREA_BROKEN:
+		if (a->problem == KFDTRAP_WAVE_TOO_MANY)
+			text = "more waves than the agent takes at once";
+		else
+			text = rpc_arena_printf(w->arena, "its save area is corrupt: %s",
+						kfdtrap_wave_problem_text(a->problem));
+		break;
+	case AREA_NOT_READ:
+	case AREA_READ:
+		return;
+	}
+	work_add_missing(w, rpc_arena_printf(w->arena, "%s: %s", where(w, a), text ? text : "?"));
+}
+
+static void tell_left_out(struct work *w, const struct area *a, const struct left_out *out)
+{
+	if (out->unreadable)
+		work_add_missing(w, rpc_arena_printf(w->arena, "%s: %u waves are not readable",
+						where(w, a), out->unreadable));
+	if (out->bad)
+		work_add_missing(w,
+				 rpc_arena_printf(w->arena,
+						  "%s: %u waves are corrupt; the first is %u: %s",
+						  where(w, a), out->bad, out->bad_index,
+						  kfdtrap_wave_problem_text(out->problem)));
+}
+
+static void tell_dispatches(struct work *w, const struct look *l)
+{
+	if (l->n_lost)
+		work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: the dispatch of %u waves is unknown: %s",
+						     l->queue->queue_id, l->n_lost,
+						     kfdtrap_wave_problem_text(l->lost)));
+}
+
+static void tell_late(struct work *w, size_t n_waves)
+{
+	size_t n_areas = 0;
+
+	for (size_t i = 0; i < w->n_areas; i++)
+		n_areas += area_is_wanted(&w->areas[i]) && w->areas[i].state == AREA_NOT_READ;
+	if (n_areas)
+		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the stop budget of %u ms was used up with %zu save areas unread",
+						w->from->max_stop_ms, n_areas));
+	if (n_waves)
+		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the stop budget of %u ms was used up with %zu waves unread",
+						w->from->max_stop_ms, n_waves));
+}
+
+int work_decode(struct work *w, struct target_waves *ret)
+{
+	size_t n_late = 0;
+
+	ret->waves = rpc_arena_array(w->arena, w->n_hot, sizeof(*ret->waves));
+	if (!ret->waves)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n_looks; i++)
+		tell_look(w, &w->looks[i]);
+	for (size_t i = 0; i < w->n_areas; i++) {
+		struct area *a = &w->areas[i];
+		struct left_out out;
+
+		if (area_is_wanted(a))
+			tell_area(w, a);
+		if (a->state != AREA_READ)
+			continue;
+		out = decode_area(w, a, ret);
+		tell_left_out(w, a, &out);
+		n_late += out.late;
+	}
+	for (size_t i = 0; i < w->n_looks; i++)
+		tell_dispatches(w, &w->looks[i]);
+	/* A deadline that passed behind the last piece has cost nothing. */
+	tell_late(w, n_late);
+	return 0;
+}

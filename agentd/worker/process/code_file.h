@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_PROCESS_CODE_FILE_H
+#define WORKER_PROCESS_CODE_FILE_H
+
+/**
+ * @file code_file.h
+ * Files as the target sees them: below its own root directory, in its own mount namespace.
+ *
+ * The target chooses the names and what lies there.  Only regular files are opened, only for
+ * reading, with the rights of this process.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/** Longest path, without its NUL. */
+#define CODE_FILE_PATH_MAX 4095
+
+/**
+ * Open the root directory of a process.  Needs the right to trace it.
+ * @return a descriptor, or -errno.
+ */
+int code_file_root(pid_t pid);
+
+/**
+ * Open a file; neither `..` nor a symbolic link leads out of the root.
+ *
+ * The kernel's RESOLVE_IN_ROOT would do the same, but openat2() hides its flags from a system-call
+ * filter, which then could not forbid writing.
+ * @param path     From the root on, with or without leading slash.
+ * @param ret_st   Facts about the file.
+ * @return a descriptor; -ENOENT, -EACCES, -ELOOP (too many links), -ENAMETOOLONG,
+ *         -EMEDIUMTYPE (not a regular file), other -errno.
+ */
+int code_file_open(int root_fd, const char *path, struct stat *ret_st);
+
+/** Read from an offset on.  @return bytes, fewer at the end of the file; -errno. */
+ssize_t code_file_read(int fd, uint64_t offset, void *buf, size_t size);
+
+#endif /* WORKER_PROCESS_CODE_FILE_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/process/deadline.h"
+
+#include <sys/time.h>
+
+#include "agentd/ipc.h"
+#include "base/fd.h"
+
+/* Spawn has the first word: it reports what it killed. */
+#define ALONE_GRACE_MS 500
+
+/* A full socket means that spawn is not reading: then its deadline stands, which is right. */
+static void tell(const struct guard *g, uint32_t type, uint32_t ms)
+{
+	const struct ipc_guard m = { .type = type, .ms = ms };
+
+	fd_send(g->fd, &m, sizeof(m), NULL, 0);
+}
+
+/* With spawn dead and this process stuck in a system call, SIGALRM is what is left to end it. */
+static void set_alarm(uint32_t ms)
+{
+	const struct itimerval timer = {
+		.it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 },
+	};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+void guard_arm(const struct guard *g, uint32_t ms)
+{
+	tell(g, IPC_ARM, ms);
+	set_alarm(ms + ALONE_GRACE_MS);
+}
+
+void guard_disarm(const struct guard *g)
+{
+	tell(g, IPC_DISARM, 0);
+	set_alarm(0);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/process/leader.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "agentd/access.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "rpc_gen.h"
+
+static long real_ptrace(int request, pid_t pid, void *addr, void *data)
+{
+	return ptrace((enum __ptrace_request)request, pid, addr, data);
+}
+
+const struct leader_sys leader_real_sys = { .ptrace = real_ptrace, .waitpid = waitpid };
+
+static int yama_scope(void)
+{
+	auto_free char *text = NULL;
+	size_t size;
+
+	if (fd_read_file("/proc/sys/kernel/yama/ptrace_scope", 64, &text, &size) < 0)
+		return 0;
+	return atoi(text);
+}
+
+static int gone(pid_t pid, const char *op, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, op,
+			     "gpu-agentctl list shows the processes that use a GPU",
+			     "process %d is gone", (int)pid);
+}
+
+int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
+{
+	struct access_target t, tracer;
+	int r = access_target_read(pid, &t), scope;
+
+	/* Of a process that has ended and waits for its parent the kernel says EPERM, not ESRCH. */
+	if (r == -ESRCH || (r == 0 && (t.state == 'Z' || t.state == 'X')))
+		return gone(pid, op, err);
+	if (r == 0 && t.tracer_pid) {
+		bool named = access_target_read(t.tracer_pid, &tracer) == 0;
+
+		return agent_err_set(err, RPC_ERROR_BUSY, EPERM, op,
+				     "let that debugger detach, then try again",
+				     "process %d is traced by process %d (%s) already", (int)pid,
+				     (int)t.tracer_pid, named ? tracer.comm : "unknown");
+	}
+	scope = yama_scope();
+	if (scope > 0)
+		return agent_err_set(
+			err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
+			scope >= 3 ? "restart the machine with kernel.yama.ptrace_scope below 3"
+				   : "run gpu-agentd with CAP_SYS_PTRACE, or set the scope to 0",
+			"the kernel refuses to attach to process %d (ptrace_scope %d)", (int)pid,
+			scope);
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
+			     "gpu-agentd needs CAP_SYS_PTRACE, and @debug in its SystemCallFilter",
+			     "the kernel refuses to attach to process %d", (int)pid);
+}
+
+int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, struct agent_err *err)
+{
+	/* No PTRACE_O_EXITKILL: our death must never be the target's. */
+	void *options = (void *)(uintptr_t)PTRACE_O_TRACEEXEC;
+
+	*l = (struct leader){ .pid = pid };
+	if (sys->ptrace(PTRACE_SEIZE, pid, NULL, options) == 0) {
+		l->state = LEADER_SEIZED;
+		return 0;
+	}
+	if (errno == ESRCH)
+		return gone(pid, "ptrace seize", err);
+	if (errno == EPERM || errno == EACCES)
+		return leader_refusal(pid, "ptrace seize", err);
+	return agent_err_set(err, RPC_ERROR_FAILED, errno, "ptrace seize",
+			     "try again; gpu-agentctl doctor checks the preconditions",
+			     "cannot attach to process %d", (int)pid);
+}
+
+static bool is_stop_signal(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static void let_go(struct leader *l, const struct leader_sys *sys, int status)
+{
+	int sig = WSTOPSIG(status), event = status >> 16;
+
+	if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
+		/* Group stop: it stays stopped as its user wanted, but hears SIGCONT. */
+		sys->ptrace(PTRACE_LISTEN, l->pid, NULL, NULL);
+		return;
+	}
+	if (event == PTRACE_EVENT_EXEC)
+		l->state = LEADER_EXEC;
+	if (!event)
+		l->signals_passed++;
+	/* ESRCH here means killed meanwhile; the exit status follows. */
+	sys->ptrace(PTRACE_CONT, l->pid, NULL, (void *)(intptr_t)(event ? 0 : sig));
+}
+
+int leader_wait_stop(const struct leader_sys *sys, pid_t tid, uint64_t deadline_ns, int *ret_status)
+{
+	const struct timespec nap = { .tv_nsec = 20000 };
+
+	for (;;) {
+		pid_t got = sys->waitpid(tid, ret_status, __WALL | WNOHANG);
+
+		if (got == tid)
+			return WIFSTOPPED(*ret_status) ? 0 : -ESRCH;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (clock_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		nanosleep(&nap, NULL);
+	}
+}
+
+int leader_stop(struct leader *l, const struct leader_sys *sys, uint64_t deadline_ns,
+		void (*look)(void *ctx), void *ctx)
+{
+	int status, r;
+
+	if (l->state != LEADER_SEIZED || sys->ptrace(PTRACE_INTERRUPT, l->pid, NULL, NULL) < 0)
+		return -ESRCH;
+	r = leader_wait_stop(sys, l->pid, deadline_ns, &status);
+	if (r == -ESRCH || r == -ECHILD)
+		l->state = LEADER_GONE;
+	if (r < 0)
+		return r;
+	look(ctx);
+	let_go(l, sys, status);
+	return 0;
+}
+
+enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys)
+{
+	while (l->state == LEADER_SEIZED || l->state == LEADER_EXEC) {
+		int status;
+		pid_t got = sys->waitpid(l->pid, &status, __WALL | WNOHANG);
+
+		if (got == 0 || (got < 0 && errno == EINTR))
+			break;
+		/* ECHILD: a thread we do not trace called exec and became the leader. */
+		if (got < 0 || !WIFSTOPPED(status))
+			l->state = LEADER_GONE;
+		else
+			let_go(l, sys, status);
+	}
+	return l->state;
+}

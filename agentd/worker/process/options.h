@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_PROCESS_OPTIONS_H
+#define WORKER_PROCESS_OPTIONS_H
+
+/** @file options.h  The worker's command line, which only spawn writes. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/ipc.h"
+
+struct worker_options {
+	enum ipc_kind kind;
+	pid_t pid;	  /**< Target, or 0. */
+	uint32_t session; /**< Its id is "s" followed by this. */
+	uint32_t timeout_ms;
+	uint32_t max_suspended_ms; /**< Of queues at once; 0: no limit for administrators. */
+	uint64_t deadline_ns; /**< Monotonic: start + timeout_ms. */
+	uid_t peer_uid;
+	gid_t peer_gid;
+	bool peer_admin, peer_observer;
+	const char *kfd_device;
+	const char *kfd_sysfs;
+	const char *cuda_library; /**< NVIDIA's libcuda, for dlopen(). */
+	bool verbose;
+	bool privileged; /**< The worker started with the right to trace other users' processes. */
+};
+
+/** @param error At least 160 bytes.  @return 0, -EINVAL. */
+int worker_options_parse(int argc, char **argv, struct worker_options *ret, char *error,
+			 size_t error_size);
+
+#endif /* WORKER_PROCESS_OPTIONS_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_RULE_CORE_H
+#define WORKER_RULE_CORE_H
+
+/**
+ * @file core.h
+ * The core file of an exception, on its way to the store, one of a session at a time.
+ *
+ * What waves do is copied at once.  The rest of a core is memory of the process, which may be gone as
+ * soon as that has got its fault: so the fault waits, and with it those that come behind it, until all
+ * is read or its time is over.  Everything else goes on meanwhile.
+ */
+
+#include "agentd/worker/rule/hook.h"
+#include "agentd/worker/target/target.h"
+
+struct event;
+struct out;
+struct session;
+struct store_meta;
+
+/** More at a time end the wait of all. */
+#define RULE_BODY_HELD_MAX 64
+
+/** Starts as RULE_BODY_NULL. */
+struct rule_body {
+	int store_fd; /**< Its own store's process, which answers when all is on disk; -1: nothing is under way. */
+	int fd;	      /**< Where the bytes go; -1: no more will come. */
+	struct event *answered, *writable, *patience;
+	struct rule_hook hook;
+	bool holds; /**< The application gets no exceptions now; those, later. */
+	struct target_event held[RULE_BODY_HELD_MAX];
+	size_t n_held;
+	uint64_t bytes, position, lost_bytes;
+	uint8_t *piece;
+	size_t piece_at, piece_size;
+};
+
+#define RULE_BODY_NULL { .store_fd = -1, .fd = -1 }
+
+/**
+ * Copy what waves do; queues stand still for it.
+ * @param head  The document, for whoever looks at the core alone.
+ * @return 0, or negative with @p err; then there is none.
+ */
+int rule_body_take(struct session *s, bool full, const struct out *head, struct rpc_arena *a,
+		   struct target_core *ret, struct agent_err *err);
+/**
+ * Record and core to the store, after rule_body_take().
+ * @param hook  Its descriptor is taken.
+ * @return 0, exceptions are kept back from now on; negative when there is no store.
+ */
+int rule_body_send(struct session *s, const struct store_meta *m, const struct out *json,
+		   struct rule_hook hook);
+/** @return whether that exception is kept back for now. */
+bool rule_body_keeps_back(struct session *s, const struct target_event *e);
+/** The application gets what is kept back. */
+void rule_body_let_go(struct session *s);
+/** No more will be read; what is not whole the store drops. */
+void rule_body_stop(struct session *s);
+/** Its answer is there, or no store. */
+void rule_body_answered(struct session *s);
+/** The answer did not come in time: what is under way counts as lost. */
+void rule_body_give_up(struct session *s);
+/** Nobody waits for the answer any more. */
+void rule_body_deinit(struct rule_body *b);
+
+#endif /* WORKER_RULE_CORE_H */

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/rule/engine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/worker/rule/store_link.h"
+#include "agentd/worker/session/exception_report.h"
+#include "agentd/worker/session/session.h"
+#include "agentd/worker/snapshot/convert.h"
+#include "agentd/worker/snapshot/snapshot.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/out.h"
+#include "base/str.h"
+
+#define LOOK_UP_MS  200
+#define REST_FACTOR 9 /* a look of 1 ms, then 9 ms without */
+/* The target is free by then. */
+#define SETTLE_MS   3000
+
+/* What one exception becomes. */
+struct making {
+	struct session *s;
+	const struct target_event *event;
+	struct rpc_arena *a;
+	struct rpc_gpu_snapshot_result doc;
+	struct store_meta meta;
+	char key[RULE_KEY_SIZE];
+	bool with_core;
+};
+
+static bool is_on(const struct rule_watch *w)
+{
+	return w->rule.name[0] != '\0';
+}
+
+static void tell_counts(struct session *s)
+{
+	struct rule_watch *w = &s->watch;
+
+	session_send_counts(s, &w->counts);
+	w->counts = (struct ipc_counts){ 0 };
+}
+
+static void lose(struct session *s, const char *why)
+{
+	s->watch.counts.lost++;
+	log_warning("rule %s: an exception of process %d is not recorded: %s", s->watch.rule.name,
+		    (int)s->target->facts.pid, why);
+}
+
+/* ------------------------------------------------------------------ the store ---------------- */
+
+static void drop_store(struct rule_watch *w)
+{
+	if (w->answered)
+		event_free(w->answered);
+	w->answered = NULL;
+	if (w->store_fd >= 0)
+		close(w->store_fd);
+	w->store_fd = -1;
+	for (size_t i = 0; i < w->n_pending; i++)
+		if (w->hooks[i].fd >= 0)
+			close(w->hooks[i].fd);
+	w->n_pending = 0;
+}
+
+static struct rule_hook make_hook(const struct store_meta *m, int take_fd)
+{
+	struct rule_hook hook = { .fd = take_fd };
+	struct ipc_fault *f = &hook.fault;
+
+	str_copy(f->comm, sizeof(f->comm), m->comm);
+	str_copy(f->exe, sizeof(f->exe), m->exe);
+	str_copy(f->vendor, sizeof(f->vendor), m->vendor);
+	str_copy(f->exception, sizeof(f->exception), m->exception);
+	str_copy(f->kernel, sizeof(f->kernel), m->kernel);
+	str_copy(f->location, sizeof(f->location), m->location);
+	return hook;
+}
+
+static struct rule_hook take_hook(struct rule_watch *w)
+{
+	struct rule_hook hook = w->hooks[0];
+
+	memmove(&w->hooks[0], &w->hooks[1], --w->n_pending * sizeof(w->hooks[0]));
+	return hook;
+}
+
+/* @param hook  Its descriptor is taken. */
+static void run_hook(struct session *s, struct rule_hook hook, const char *id)
+{
+	auto_close int fd = hook.fd;
+	struct ipc_guard m = { .type = IPC_HOOK, .fault = hook.fault };
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	str_copy(m.fault.record, sizeof(m.fault.record), id);
+	n = fd_send(s->guard.fd, &m, sizeof(m), &fd, 1);
+	if (n < 0)
+		log_warning("rule %s: its hook is not run: %s", s->watch.rule.name,
+			    strerror((int)-n));
+}
+
+static const char *why_lost(int r)
+{
+	return r == -EPIPE ? "the store is not available" : strerror(-r);
+}
+
+void rule_watch_stored(struct session *s, struct rule_hook hook, int status, const char *id)
+{
+	if (status < 0)
+		lose(s, why_lost(status));
+	else
+		s->watch.counts.recorded++;
+	run_hook(s, hook, status < 0 ? "" : id);
+	tell_counts(s);
+}
+
+/* Without a store nothing is known of what was on its way. */
+static void store_gone(struct session *s, int r)
+{
+	struct rule_watch *w = &s->watch;
+
+	while (w->n_pending)
+		rule_watch_stored(s, take_hook(w), r, "");
+	drop_store(w);
+}
+
+static void on_answer(evutil_socket_t fd, short what, void *user)
+{
+	struct session *s = user;
+	struct rule_watch *w = &s->watch;
+	struct ipc_added added;
+	int r;
+
+	while ((r = w->n_pending ? record_receive(w->store_fd, &added) : -EAGAIN) == 0)
+		rule_watch_stored(s, take_hook(w), added.status, added.id);
+	/* With nothing on its way its process goes, and the next record gets another one. */
+	if (r != -EAGAIN || !w->n_pending)
+		store_gone(s, r);
+}
+
+static int open_store(struct session *s)
+{
+	struct rule_watch *w = &s->watch;
+	int r;
+
+	if (w->store_fd >= 0)
+		return 0;
+	r = record_open(&s->guard, &w->store_fd);
+	if (r < 0)
+		return r;
+	w->answered = event_new(s->base, w->store_fd, EV_READ | EV_PERSIST, on_answer, s);
+	if (w->answered && event_add(w->answered, NULL) == 0)
+		return 0;
+	drop_store(w);
+	return -ENOMEM;
+}
+
+/* @param take_hook_fd  For when it is stored, or -1. */
+static int send_record(struct session *s, const struct store_meta *m, const struct out *json,
+		       int take_hook_fd)
+{
+	struct rule_watch *w = &s->watch;
+	auto_close int hook = take_hook_fd;
+	int r = w->n_pending == RULE_WATCH_PENDING_MAX ? -EBUSY : open_store(s);
+
+	if (r == 0)
+		r = record_send(w->store_fd, m, json->data, json->size, -1, 0);
+	if (r == 0)
+		w->hooks[w->n_pending++] = make_hook(m, TAKE_FD(hook));
+	return r;
+}
+
+/* ------------------------------------------------------------------ the document ------------- */
+
+static void fill_fault(const struct making *k, struct rpc_fault *ret)
+{
+	const struct target_event *e = k->event;
+
+	*ret = (struct rpc_fault){
+		.rule = k->s->watch.rule.name,
+		.has_gpu_id = e->source.has_gpu,
+		.gpu_id = e->source.gpu_id,
+		.has_queue_id = e->source.has_queue,
+		.queue_id = e->source.queue_id,
+		.has_address = e->has_address,
+		.address = e->address,
+		.has_not_present = e->has_access,
+		.not_present = e->not_present,
+		.has_read_only = e->has_access,
+		.read_only = e->read_only,
+		.has_no_execute = e->has_access,
+		.no_execute = e->no_execute,
+	};
+	ret->exceptions = convert_exceptions(k->a, e->source.exceptions, &ret->n_exceptions);
+	ret->text = raised_words(k->a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
+}
+
+/* The names, joined by commas. */
+static void name_exceptions(char *ret, size_t size, uint64_t exceptions)
+{
+	size_t at = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < rpc_exception_enum.n && at < size; i++)
+		if (exceptions >> (rpc_exception_enum.values[i].value - 1) & 1)
+			at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? "," : "",
+					       rpc_exception_enum.values[i].name);
+}
+
+/* The group that stands still for this; NULL: none does, or it is not known. */
+static const struct rpc_group *find_group(const struct making *k)
+{
+	const struct target_source *source = &k->event->source;
+
+	if (!(source->exceptions & RAISED_BY_WAVES))
+		return NULL;
+	for (size_t i = 0; i < k->doc.n_groups; i++) {
+		const struct rpc_group *g = &k->doc.groups[i];
+
+		if ((g->n_reasons || g->exception) &&
+		    (source->has_queue ? g->representative.queue_id == source->queue_id :
+					 !source->has_gpu || g->gpu_id == source->gpu_id))
+			return g;
+	}
+	return NULL;
+}
+
+/* What the rule takes for the same. */
+static void make_key(struct making *k, const struct rpc_group *g)
+{
+	const uint32_t parts = k->s->watch.rule.key_parts;
+	const char *kernel = g && g->has_kernel && g->kernel.name ? g->kernel.name : "";
+
+	snprintf(k->key, sizeof(k->key), "%" PRIx64 " %" PRIx64 " %.200s",
+		 parts & IPC_KEY_CODE ? k->event->source.exceptions & k->s->watch.rule.exceptions : 0,
+		 parts & IPC_KEY_PC && g ? g->pc : 0, parts & IPC_KEY_KERNEL ? kernel : "");
+}
+
+static void describe(struct making *k, const char *reason)
+{
+	struct store_meta *m = &k->meta;
+	const struct rpc_group *g = find_group(k);
+
+	str_copy(m->reason, sizeof(m->reason), reason);
+	str_copy(m->rule, sizeof(m->rule), k->s->watch.rule.name);
+	record_describe(m, &k->doc, g);
+	name_exceptions(m->exception, sizeof(m->exception), k->event->source.exceptions);
+	snprintf(m->key, sizeof(m->key), "%.80s %.80s %.80s", m->exception, m->kernel, m->location);
+}
+
+/* ------------------------------------------------------------------ one exception ------------ */
+
+static int look(struct making *k, bool waves)
+{
+	struct session *s = k->s;
+	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS };
+	uint64_t start = clock_now_ns();
+	struct agent_err err = { 0 };
+	struct snapshot seen;
+	int r;
+
+	k->doc = (struct rpc_gpu_snapshot_result){ 0 };
+	r = snapshot_look(s->target, k->a, &o, session_stop_begin(s, RULE_WATCH_STOP_MS), &seen,
+			  &err);
+	session_stop_end(s);
+	if (waves)
+		s->watch.rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
+	if (r == 0)
+		r = snapshot_tell(s->target, k->a, &o, &seen, &k->doc, &err);
+	if (r < 0)
+		log_warning("rule %s: process %d: %s", s->watch.rule.name,
+			    (int)s->target->facts.pid, err.message);
+	return r;
+}
+
+static bool may_look(const struct making *k)
+{
+	return k->s->target->ops->waves && clock_now_ns() >= k->s->watch.rest_until;
+}
+
+/* The same place raises the same again while no look is allowed: the same thing, as far as one can tell. */
+static bool is_seen(const struct making *k)
+{
+	const struct target_source *a = &k->s->watch.seen, *b = &k->event->source;
+
+	return a->exceptions == b->exceptions && a->has_queue == b->has_queue &&
+	       a->queue_id == b->queue_id && a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
+}
+
+static void say_missing(struct making *k, const char *text)
+{
+	const char **missing = rpc_arena_array(k->a, k->doc.n_missing + 1, sizeof(*missing));
+
+	if (!missing || !text)
+		return;
+	if (k->doc.n_missing)
+		memcpy(missing, k->doc.missing, k->doc.n_missing * sizeof(*missing));
+	missing[k->doc.n_missing++] = text;
+	k->doc.missing = missing;
+	k->doc.complete = false;
+}
+
+/* The document for a hook to read; -1 without a hook. */
+static int hook_text(const struct making *k, const struct out *json)
+{
+	int fd = -1, r;
+
+	if (!k->s->watch.rule.has_hook)
+		return -1;
+	r = fd_memfd_sealed("gpu-agent-hook", json->data, json->size, &fd);
+	if (r < 0)
+		log_warning("rule %s: its hook is not run: %s", k->s->watch.rule.name,
+			    strerror(-r));
+	return fd;
+}
+
+static int encode(const struct making *k, struct out *ret)
+{
+	rpc_gpu_snapshot_result_encode(ret, &k->doc);
+	return rpc_arena_error(k->a) ? rpc_arena_error(k->a) : out_error(ret);
+}
+
+/* @return whether there is one; the record says why not. */
+static bool take_core(struct making *k)
+{
+	struct agent_err err = { 0 };
+	struct target_core core;
+	auto_out struct out head;
+
+	out_init(&head, STORE_JSON_MAX);
+	if (encode(k, &head) < 0)
+		return false;
+	if (rule_body_take(k->s, k->s->watch.rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) <
+	    0) {
+		say_missing(k, rpc_arena_printf(k->a, "core: %s", err.message));
+		return false;
+	}
+	for (size_t i = 0; i < core.n_missing; i++)
+		say_missing(k, rpc_arena_printf(k->a, "core: %s", core.missing[i]));
+	return true;
+}
+
+static void keep(struct making *k)
+{
+	struct session *s = k->s;
+	auto_out struct out json;
+	bool core;
+	int r, hook;
+
+	k->doc.has_fault = true;
+	fill_fault(k, &k->doc.fault);
+	k->doc.fault.count = k->meta.count;
+	core = k->with_core && take_core(k);
+	out_init(&json, STORE_JSON_MAX);
+	r = encode(k, &json);
+	hook = r == 0 ? hook_text(k, &json) : -1;
+	if (r == 0 && s->watch.rule.keep == IPC_KEEP_NOTHING) {
+		s->watch.counts.recorded++;
+		run_hook(s, make_hook(&k->meta, hook), "");
+		return;
+	}
+	if (r == 0 && core)
+		r = rule_body_send(s, &k->meta, &json, make_hook(&k->meta, hook));
+	else if (r == 0)
+		r = send_record(s, &k->meta, &json, hook);
+	else if (core)
+		rule_body_stop(s);
+	if (r < 0)
+		lose(s, why_lost(r));
+	/* The next one gets another store. */
+	if (r == -EPIPE && !core)
+		store_gone(s, r);
+}
+
+static void make_record(struct making *k)
+{
+	struct session *s = k->s;
+	struct rule_watch *w = &s->watch;
+	bool looked = may_look(k);
+
+	if (!looked && is_seen(k) &&
+	    rule_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
+		w->counts.duplicates++;
+		return;
+	}
+	if (look(k, looked) < 0 && (!looked || look(k, false) < 0)) {
+		lose(s, "the process cannot be looked at");
+		return;
+	}
+	if (!looked)
+		say_missing(k, "waves: not looked at, because a look was a moment ago");
+	make_key(k, find_group(k));
+	if (looked) {
+		w->seen = k->event->source;
+		str_copy(w->seen_key, sizeof(w->seen_key), k->key);
+	}
+	if (rule_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
+		w->counts.duplicates++;
+		return;
+	}
+	describe(k, "exception");
+	k->with_core = w->rule.keep > IPC_KEEP_JSON;
+	k->meta.count = rule_recorded(&w->state, &w->rule, k->key, clock_now_ns());
+	keep(k);
+}
+
+/* What can be told without a look comes first. */
+static void judge(struct making *k)
+{
+	struct rule_watch *w = &k->s->watch;
+	bool cheap = !(w->rule.key_parts & ~IPC_KEY_CODE);
+
+	make_key(k, NULL);
+	if (cheap && rule_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
+		w->counts.duplicates++;
+	} else if (!rule_may_record(&w->state, &w->rule, clock_now_ns())) {
+		w->counts.limited++;
+	} else if (w->rule.keep == IPC_KEEP_NOTHING && !w->rule.has_hook) {
+		rule_recorded(&w->state, &w->rule, k->key, clock_now_ns());
+		w->counts.recorded++;
+	} else {
+		make_record(k);
+	}
+}
+
+static bool is_for(const struct rule_watch *w, const struct target_event *e)
+{
+	if (!is_on(w) || !(e->source.exceptions & w->rule.exceptions))
+		return false;
+	for (uint32_t i = 0; i < w->rule.n_devices && i < IPC_RULE_DEVICES_MAX; i++)
+		if (w->rule.devices[i] == e->source.gpu_id)
+			return true;
+	return !w->rule.n_devices || !e->source.has_gpu;
+}
+
+static void handle(struct session *s, const struct target_event *e)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct making k = { .s = s, .event = e, .a = &arena };
+
+	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	s->watch.counts.begun++;
+	tell_counts(s);
+	s->watch.counts.exceptions++;
+	s->watch.exceptions |= e->source.exceptions;
+	judge(&k);
+	tell_counts(s);
+}
+
+bool rule_watch_exception(struct session *s, const struct target_event *e)
+{
+	if (is_for(&s->watch, e)) {
+		session_work_begin(s);
+		handle(s, e);
+	}
+	return rule_body_keeps_back(s, e);
+}
+
+/* ------------------------------------------------------------------ life --------------------- */
+
+/* One record for all that has none. */
+static void summarise(struct session *s, uint64_t untold)
+{
+	struct rule_watch *w = &s->watch;
+	const struct target_event all = { .source.exceptions = w->exceptions };
+	auto_rpc_arena struct rpc_arena arena;
+	struct making k = { .s = s, .event = &all, .a = &arena, .meta.count = untold };
+	const struct snapshot_options nothing = { 0 };
+	const struct snapshot unseen = { .time_us = clock_wall_us() };
+	struct agent_err err = { 0 };
+
+	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	if (snapshot_tell(s->target, &arena, &nothing, &unseen, &k.doc, &err) < 0)
+		return;
+	w->rule.has_hook = 0;
+	describe(&k, "repeats");
+	keep(&k);
+	log_info("rule %s: process %d: %" PRIu64 " exceptions without a record of their own",
+		 w->rule.name, (int)s->target->facts.pid, untold);
+}
+
+static void tell_untold(struct session *s)
+{
+	const struct rule_watch *w = &s->watch;
+	uint64_t untold = is_on(w) && w->rule.keep != IPC_KEEP_NOTHING ? rule_untold(&w->state) : 0;
+
+	if (untold)
+		summarise(s, untold);
+}
+
+int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err)
+{
+	struct rule_watch *w = &s->watch;
+	const struct subscriber who = { .client = RULE_WATCH_CLIENT,
+					.exceptions = rule->exceptions };
+
+	if (strcmp(w->rule.name, rule->name) != 0) {
+		rule_body_let_go(s);
+		tell_untold(s);
+		w->state = (struct rule_state){ 0 };
+		w->exceptions = 0;
+	}
+	w->rule = *rule;
+	w->rule.name[sizeof(w->rule.name) - 1] = '\0';
+	if (!s->target->ops->subscribe)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "devices of this vendor report no exceptions");
+	if (subscribers_set(&s->subscribers, &who) < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	return session_subscribe(s, err);
+}
+
+/* What is stored is counted, and hooks hear of it, although the process may be gone. */
+void rule_watch_finish(struct session *s)
+{
+	struct rule_watch *w = &s->watch;
+	uint64_t deadline = clock_deadline_ms(SETTLE_MS);
+
+	tell_untold(s);
+	while (w->n_pending || w->body.store_fd >= 0) {
+		struct pollfd p[] = { { .fd = w->n_pending ? w->store_fd : -1, .events = POLLIN },
+				      { .fd = w->body.store_fd, .events = POLLIN } };
+		int r = poll(p, ARRAY_SIZE(p), clock_left_ms(deadline));
+
+		if (r <= 0 && !(r < 0 && errno == EINTR && clock_left_ms(deadline)))
+			break;
+		if (r > 0 && p[0].revents)
+			on_answer(w->store_fd, EV_READ, s);
+		if (r > 0 && p[1].revents)
+			rule_body_answered(s);
+	}
+	if (w->n_pending)
+		store_gone(s, -ETIMEDOUT);
+	if (w->body.store_fd >= 0)
+		rule_body_give_up(s);
+}
+
+void rule_watch_deinit(struct rule_watch *w)
+{
+	drop_store(w);
+	rule_body_deinit(&w->body);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_RULE_ENGINE_H
+#define WORKER_RULE_ENGINE_H
+
+/**
+ * @file engine.h
+ * A watch rule on a session: it subscribes as one more client, and of each exception makes a record,
+ * before the application gets its fault.
+ *
+ * The application does not wait for the disk: a record is handed to the store's process, whose
+ * answer comes later.
+ */
+
+#include "agentd/worker/rule/core.h"
+#include "agentd/worker/rule/rate_limit.h"
+#include "agentd/worker/target/target.h"
+
+struct event;
+struct session;
+
+/** Its number among the clients (session/subscribers.h); front's own begin at 1. */
+#define RULE_WATCH_CLIENT UINT32_MAX
+/** Records that the store has not answered; more are lost. */
+#define RULE_WATCH_PENDING_MAX 32
+/** The application waits for its fault while queues stand still. */
+#define RULE_WATCH_STOP_MS 200
+
+/** Of one session; starts as RULE_WATCH_NULL. */
+struct rule_watch {
+	struct ipc_rule rule; /**< Without a name: none. */
+	struct rule_state state;
+	struct ipc_counts counts; /**< That front has not been told. */
+	uint64_t exceptions;	  /**< All kinds that were seen. */
+	uint64_t rest_until;	  /**< Monotonic; no look before. */
+	struct target_source seen; /**< Of the last look, and the key that it gave. */
+	char seen_key[RULE_KEY_SIZE];
+	int store_fd;		  /**< -1 before the first record. */
+	struct event *answered;
+	struct rule_hook hooks[RULE_WATCH_PENDING_MAX]; /**< For each unanswered record, oldest first. */
+	size_t n_pending;
+	struct rule_body body;
+};
+
+#define RULE_WATCH_NULL { .store_fd = -1, .body = RULE_BODY_NULL }
+
+/** A rule comes, changes, or (without a name) goes.  @return 0 or negative with @p err. */
+int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err);
+/**
+ * An exception, before it goes on to the application.  Never fails: what is lost is counted.
+ * @return whether it is kept back: the watch does target_ops.event_done itself, later.
+ */
+bool rule_watch_exception(struct session *s, const struct target_event *e);
+/**
+ * The store has answered, or there is none.
+ * @param hook  Its descriptor is taken.
+ */
+void rule_watch_stored(struct session *s, struct rule_hook hook, int status, const char *id);
+/** The session is over, everything is undone: say how many were not recorded, hear what the store says. */
+void rule_watch_finish(struct session *s);
+void rule_watch_deinit(struct rule_watch *w);
+
+#endif /* WORKER_RULE_ENGINE_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_RULE_RATE_LIMIT_H
+#define WORKER_RULE_RATE_LIMIT_H
+
+/**
+ * @file rate_limit.h
+ * How many records a watch rule makes of the exceptions of one process: no more than its rate, and
+ * one for exceptions that are alike.  Pure functions; the caller has the clock.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agentd/ipc.h"
+
+/** Kinds of exceptions that are told apart at a time; the one that was recorded first is forgotten. */
+#define RULE_KEYS_MAX 64
+#define RULE_KEY_SIZE 256
+
+struct rule_key {
+	char text[RULE_KEY_SIZE];
+	uint64_t since_ns; /**< Its last record. */
+	uint64_t repeats;  /**< Since then. */
+};
+
+/** Starts zeroed. */
+struct rule_state {
+	uint64_t period_ns; /**< Beginning of the period that the rate is for. */
+	uint32_t n_recorded; /**< In that period. */
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t n_keys;
+	uint64_t untold; /**< Limited, and repeats of forgotten keys: in no record yet. */
+};
+
+/** Within the rate?  Otherwise it is counted as untold. */
+bool rule_may_record(struct rule_state *s, const struct ipc_rule *r, uint64_t now_ns);
+/** Was one like this recorded a short time ago?  Then it is counted there. */
+bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *key,
+		    uint64_t now_ns);
+/** A record is made.  @return exceptions that it stands for: itself, and repeats since the last one. */
+uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const char *key,
+		       uint64_t now_ns);
+/** The end.  @return exceptions that are in no record. */
+uint64_t rule_untold(const struct rule_state *s);
+
+#endif /* WORKER_RULE_RATE_LIMIT_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_SESSION_EXCEPTION_REPORT_H
+#define WORKER_SESSION_EXCEPTION_REPORT_H
+
+/**
+ * @file exception_report.h
+ * exception.raised: what happened, and which waves it concerns.
+ *
+ * To see them, queues stop for a moment, before the fault goes on to the application.  A burst of
+ * faults may not stop the program for good: looks take one part in ten of the time at most.
+ */
+
+#include "agentd/worker/target/target.h"
+
+/** Raised by waves, which then stand still. */
+#define RAISED_BY_WAVES                                                                            \
+	(TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ABORT) |                                          \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_TRAP) |                                           \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MATH_ERROR) |                                     \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION) |                            \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MEMORY_VIOLATION) |                               \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_FAULT) |                                          \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ADDRESS_ERROR) |                                  \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION))
+
+/** Default of exception.subscribe's look_ms. */
+#define RAISED_LOOK_MS 20
+
+/** Of one session; starts zeroed. */
+struct raised {
+	uint64_t number;     /**< Exceptions announced. */
+	uint64_t rest_until; /**< Monotonic; no look before. */
+};
+
+/** The descriptions of these exceptions, in the arena. */
+const char *raised_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n);
+
+/** May a look at the waves tell more about this event, now? */
+bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e);
+
+/**
+ * @param look_ms  Longest stop; 0: do not look.  The caller has armed the guard for it.
+ * @param a    Holds what @p ret points to; its limit should be SNAPSHOT_ARENA_MAX.
+ * @param ret  Everything but the session.  Never fails: what is not known is in its `missing`.
+ */
+void raised_fill(struct raised *r, struct target *t, const struct target_event *e, uint32_t look_ms,
+		 struct rpc_arena *a, struct rpc_exception_raised_params *ret);
+
+#endif /* WORKER_SESSION_EXCEPTION_REPORT_H */

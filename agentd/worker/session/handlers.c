@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "agentd/worker/rule/store_link.h"
+#include "agentd/worker/session/handlers.h"
+#include "agentd/worker/snapshot/convert.h"
+#include "agentd/worker/snapshot/snapshot.h"
+#include "base/clock.h"
+
+#define LEASE_MS_DEFAULT 5000
+/* For the store to write a record to the disk. */
+#define RECORD_MS	  4000
+
+static int unsupported(struct agent_err *err, const char *what)
+{
+	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+			     "devices of this vendor have no %s", what);
+}
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+}
+
+static int done(struct rpc_arena *a, struct agent_err *err)
+{
+	return rpc_arena_error(a) ? no_memory(err) : 0;
+}
+
+static struct target *target_of(void *ctx)
+{
+	return ((struct session *)ctx)->target;
+}
+
+/* ------------------------------------------------------------------ looking ------------------ */
+
+static int do_runtime_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			   const struct rpc_runtime_info_params *params,
+			   struct rpc_runtime_info_result *ret, struct agent_err *err)
+{
+	const struct target *t = target_of(ctx);
+
+	ret->runtime = convert_runtime(&t->runtime);
+	ret->interface_version = t->version;
+	return 0;
+}
+
+static int do_devices(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_gpu_devices_params *params,
+		      struct rpc_gpu_devices_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_device *devices;
+	int r = t->ops->devices(t, arena, &devices, &ret->n_devices, err);
+
+	if (r < 0)
+		return r;
+	ret->devices = convert_devices(arena, devices, ret->n_devices);
+	return done(arena, err);
+}
+
+static int do_queues(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		     const struct rpc_gpu_queues_params *params, struct rpc_gpu_queues_result *ret,
+		     struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_queue *queues;
+	size_t n;
+	int r = t->ops->queues(t, arena, &queues, &n, err);
+
+	if (r < 0)
+		return r;
+	ret->queues = convert_queues(arena, queues, n, params->has_gpu_id ? &params->gpu_id : NULL,
+				     &ret->n_queues);
+	return done(arena, err);
+}
+
+/* A failure does not spoil the snapshot; it is told as something that is missing. */
+static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_ms,
+		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+{
+	char id[STORE_ID_SIZE];
+	const char **missing;
+	int r = record_snapshot(&s->guard, &s->store_fd, ret, "requested", timeout_ms, id);
+
+	if (r == 0) {
+		ret->record = rpc_arena_strdup(a, id);
+		return done(a, err);
+	}
+	missing = rpc_arena_array(a, ret->n_missing + 1, sizeof(*missing));
+	if (!missing)
+		return no_memory(err);
+	if (ret->n_missing)
+		memcpy(missing, ret->missing, ret->n_missing * sizeof(*missing));
+	missing[ret->n_missing++] = rpc_arena_printf(
+		a, "record: %s", r == -EPIPE ? "the store is not available" : strerror(-r));
+	ret->missing = missing;
+	ret->complete = false;
+	return done(a, err);
+}
+
+static int check_select(const struct rpc_gpu_snapshot_params *p, struct agent_err *err)
+{
+	const struct rpc_wave_select *s = &p->select;
+
+	if (!p->has_select)
+		return 0;
+	if (!p->waves || !s->n_groups)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "params.%s",
+				     p->waves ? "select.groups: must have at least one item" :
+						"select: only together with waves");
+	return s->has_wave ? wave_name_check(&s->wave, "params.select.wave", err) : 0;
+}
+
+static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_gpu_snapshot_params *params,
+		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct snapshot_options o = {
+		.waves = !(params->has_queues_only && params->queues_only),
+		.each_wave = params->has_waves && params->waves,
+		.select = params->has_select ? &params->select : NULL,
+		.registers = params->has_registers && params->registers,
+		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
+	};
+	bool record = params->has_record && params->record;
+	struct snapshot seen;
+	uint32_t max_stop_ms, left_ms;
+	int r;
+
+	if (record && !(s->call.flags & IPC_FLAG_CONTROL))
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
+				     "ask the owner of the process or an administrator",
+				     "you may look at the process, but store no record of it");
+
+	if ((o.each_wave || o.registers) && !o.waves)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.%s: not together with queues_only",
+				     o.each_wave ? "waves" : "registers");
+	if (check_select(params, err) < 0)
+		return -EINVAL;
+	arena->limit = SNAPSHOT_ARENA_MAX;
+	max_stop_ms = session_stop_begin(
+		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
+	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);
+	left_ms = session_stop_end(s);
+	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
+	if (r == 0)
+		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
+	if (r < 0 || !record)
+		return r;
+	return keep_record(s, arena, left_ms < RECORD_MS ? left_ms : RECORD_MS, ret, err);
+}
+
+/* ------------------------------------------------------------------ suspend, resume ---------- */
+
+static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_gpu_suspend_params *params,
+		      struct rpc_gpu_suspend_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct target *t = s->target;
+	uint32_t lease_ms = params->has_lease_ms ? params->lease_ms : LEASE_MS_DEFAULT;
+	struct target_queue_result *results;
+	size_t n;
+	int r;
+
+	if (!t->ops->suspend || !t->ops->resume)
+		return unsupported(err, "suspend");
+	/* Before the queues stop, so that nothing stands between a stop and its end. */
+	lease_ms = suspension_lease(s, lease_ms);
+	r = t->ops->suspend(t, params->has_queues ? params->queues : NULL, params->n_queues,
+			    params->has_grace ? params->grace : 0, arena, &results, &n, err);
+	if (!t->n_suspended)
+		session_set_lease(s, 0);
+	if (r < 0)
+		return r;
+	ret->queues = convert_results(arena, results, n, RPC_QUEUE_VERDICT_SUSPENDED,
+				      &ret->suspended);
+	ret->n_queues = n;
+	ret->lease_ms = lease_ms;
+	return done(arena, err);
+}
+
+/* What is suspended stays so; asking the hardware again would cost time, and say nothing new. */
+static int do_renew(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		    const struct rpc_gpu_renew_params *params, struct rpc_gpu_renew_result *ret,
+		    struct agent_err *err)
+{
+	struct session *s = ctx;
+
+	/* The lease may have run out a moment ago: the timer resumes, and then there is none. */
+	if (!s->lease_end_ns || !clock_left_ms(s->lease_end_ns) || !s->target->n_suspended)
+		return 0;
+	ret->lease_ms = params->has_lease_ms ? params->lease_ms : LEASE_MS_DEFAULT;
+	ret->suspended = (uint32_t)s->target->n_suspended;
+	ret->lease_ms = suspension_lease(s, ret->lease_ms);
+	return 0;
+}
+
+static int do_resume(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		     const struct rpc_gpu_resume_params *params, struct rpc_gpu_resume_result *ret,
+		     struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct target *t = s->target;
+	uint64_t since_ns = t->n_suspended ? t->suspended_since_ns : 0;
+	struct target_queue_result *results;
+	size_t n;
+	int r;
+
+	if (!t->ops->resume)
+		return unsupported(err, "suspend");
+	session_undo_begin(s);
+	r = t->ops->resume(t, params->has_queues ? params->queues : NULL, params->n_queues, arena,
+			   &results, &n, err);
+	session_undo_end(s);
+	if (!t->n_suspended)
+		session_set_lease(s, 0);
+	if (r < 0)
+		return r;
+	ret->stopped_us = since_ns ? (clock_now_ns() - since_ns) / 1000 : 0;
+	ret->queues = convert_results(arena, results, n, RPC_QUEUE_VERDICT_RESUMED, &ret->resumed);
+	ret->n_queues = n;
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ watch points ------------- */
+
+static int do_watch_set(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_watchpoint_set_params *params,
+			struct rpc_watchpoint_set_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_watch *watches;
+	int r;
+
+	if (!t->ops->watch_set)
+		return unsupported(err, "watch points");
+	r = t->ops->watch_set(t, params->has_gpu_id ? &params->gpu_id : NULL, params->address,
+			      params->size, params->has_mode ? params->mode : RPC_WATCH_MODE_ALL,
+			      arena, &watches, &ret->n_watchpoints, err);
+	if (r < 0)
+		return r;
+	ret->watchpoints = convert_watches(arena, watches, ret->n_watchpoints);
+	return done(arena, err);
+}
+
+/*
+ * One change of what the target runs with, or its end, which the caller takes for done: a worker that
+ * hangs in it is killed as early as in an undo, and the kernel takes back all that it changed.
+ */
+static void change_begin(struct session *s)
+{
+	if (!s->target->ops->slow_events)
+		session_undo_begin(s);
+}
+
+static int do_watch_clear(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_watchpoint_clear_params *params,
+			  struct rpc_watchpoint_clear_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+
+	if (!t->ops->watch_clear)
+		return unsupported(err, "watch points");
+	change_begin(ctx);
+	return t->ops->watch_clear(t, params->has_gpu_id ? &params->gpu_id : NULL,
+				   params->has_id ? &params->id : NULL, &ret->cleared, err);
+}
+
+static int do_watch_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_watchpoint_list_params *params,
+			 struct rpc_watchpoint_list_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_watch *watches;
+	int r;
+
+	if (!t->ops->watch_list)
+		return unsupported(err, "watch points");
+	r = t->ops->watch_list(t, arena, &watches, &ret->n_watchpoints, err);
+	if (r < 0)
+		return r;
+	ret->watchpoints = convert_watches(arena, watches, ret->n_watchpoints);
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ launch, flags ------------ */
+
+static int do_launch_override(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			      const struct rpc_launch_override_params *params,
+			      struct rpc_launch_override_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	uint32_t enable = convert_trap_mask(params->enable, params->n_enable);
+	uint32_t request = convert_trap_mask(params->request, params->n_request);
+	uint32_t previous, supported;
+	int r;
+
+	if (!t->ops->launch_override)
+		return unsupported(err, "trap override");
+	change_begin(ctx);
+	r = t->ops->launch_override(t, params->has_mode ? params->mode : RPC_OVERRIDE_MODE_OR,
+				    enable, request, &previous, &supported, err);
+	if (r < 0)
+		return r;
+	ret->previous = convert_traps(arena, previous, &ret->n_previous);
+	ret->supported = convert_traps(arena, supported, &ret->n_supported);
+	return done(arena, err);
+}
+
+static int do_launch_mode(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_launch_mode_params *params,
+			  struct rpc_launch_mode_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+
+	if (!t->ops->launch_mode)
+		return unsupported(err, "launch mode");
+	change_begin(ctx);
+	return t->ops->launch_mode(t, params->mode, &ret->previous, err);
+}
+
+static int do_flags(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		    const struct rpc_gpu_flags_params *params, struct rpc_gpu_flags_result *ret,
+		    struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	uint32_t previous;
+	int r;
+
+	if (!t->ops->flags)
+		return unsupported(err, "debug flags");
+	change_begin(ctx);
+	r = t->ops->flags(t, convert_flag_mask(params->flags, params->n_flags), &previous, err);
+	if (r < 0)
+		return r;
+	ret->previous = convert_flags(arena, previous, &ret->n_previous);
+	return done(arena, err);
+}
+
+/* ------------------------------------------------------------------ exceptions --------------- */
+
+static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_exception_subscribe_params *params,
+			struct rpc_exception_subscribe_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	const struct subscriber who = {
+		.client = s->call.client,
+		.exceptions = convert_exception_mask(params->exceptions, params->n_exceptions),
+		.look_ms = params->has_look_ms ? params->look_ms : RAISED_LOOK_MS,
+		.hold = params->has_hold && params->hold,
+	};
+	int r;
+
+	if (!s->target->ops->subscribe)
+		return unsupported(err, "exceptions");
+	if (who.hold && !(s->call.flags & IPC_FLAG_WRITER))
+		return agent_err_set(
+			err, RPC_ERROR_BUSY, 0, NULL,
+			"take the writer lease first: session.attach with control",
+			"params.hold: who holds exceptions back needs the writer lease");
+	if (subscribers_set(&s->subscribers, &who) < 0)
+		return no_memory(err);
+	change_begin(s);
+	r = session_subscribe(s, err);
+	if (r < 0) {
+		subscribers_remove(&s->subscribers, who.client);
+		return r;
+	}
+	ret->exceptions = convert_exceptions(arena, who.exceptions, &ret->n_exceptions);
+	return done(arena, err);
+}
+
+static int do_query(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		    const struct rpc_exception_query_params *params,
+		    struct rpc_exception_query_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_source source = { 0 };
+	int r;
+
+	if (!t->ops->query)
+		return unsupported(err, "exceptions");
+	r = t->ops->query(t, convert_exception_mask(params->clear, params->n_clear), &source, err);
+	if (r < 0)
+		return r;
+	ret->found = r == 1;
+	ret->exceptions = convert_exceptions(arena, source.exceptions, &ret->n_exceptions);
+	ret->has_gpu_id = source.has_gpu;
+	ret->gpu_id = source.gpu_id;
+	ret->has_queue_id = source.has_queue;
+	ret->queue_id = source.queue_id;
+	return done(arena, err);
+}
+
+static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		   const struct rpc_exception_info_params *params,
+		   struct rpc_exception_info_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	struct target_exception_info info;
+	int r;
+
+	if (!t->ops->info)
+		return unsupported(err, "exceptions");
+	if (!params->has_source_id &&
+	    convert_exception_mask(&params->exception, 1) < TARGET_EXCEPTION_BIT(48))
+		return agent_err_set(
+			err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			"params.source_id: missing; %s is raised by a queue or a device",
+			rpc_exception_name(params->exception));
+	r = t->ops->info(t, params->exception, params->source_id,
+			 params->has_clear && params->clear, &info, err);
+	if (r < 0)
+		return r;
+	ret->latched = info.latched;
+	ret->details = info.details;
+	if (params->exception == RPC_EXCEPTION_PROCESS_RUNTIME) {
+		ret->has_runtime = true;
+		ret->runtime = convert_runtime(&t->runtime);
+	} else if (info.details) {
+		ret->has_address = ret->has_not_present = true;
+		ret->has_read_only = ret->has_no_execute = true;
+		ret->address = info.address;
+		ret->not_present = info.not_present;
+		ret->read_only = info.read_only;
+		ret->no_execute = info.no_execute;
+	}
+	return 0;
+}
+
+static int do_forward(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_exception_forward_params *params,
+		      struct rpc_exception_forward_result *ret, struct agent_err *err)
+{
+	struct target *t = target_of(ctx);
+	const struct target_source what = {
+		.exceptions = convert_exception_mask(params->exceptions, params->n_exceptions),
+		.has_gpu = params->has_gpu_id,
+		.gpu_id = params->gpu_id,
+		.has_queue = params->has_queue_id,
+		.queue_id = params->queue_id,
+	};
+
+	if (!t->ops->forward)
+		return unsupported(err, "exceptions");
+	ret->sent = true;
+	return t->ops->forward(t, &what, err);
+}
+
+/* Front has done it, and told us before if there was something to undo: this says that it is. */
+static int do_control(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_session_control_params *params,
+		      struct rpc_session_control_result *ret, struct agent_err *err)
+{
+	const struct session *s = ctx;
+
+	ret->control = s->call.flags & IPC_FLAG_WRITER;
+	return 0;
+}
+
+const struct rpc_session_handlers session_handlers = {
+	.session_control = do_control,
+	.runtime_info = do_runtime_info,
+	.gpu_devices = do_devices,
+	.gpu_queues = do_queues,
+	.gpu_snapshot = do_snapshot,
+	.code_list = handlers_code_list,
+	.code_locate = handlers_code_locate,
+	.code_read = handlers_code_read,
+	.gpu_suspend = do_suspend,
+	.gpu_renew = do_renew,
+	.gpu_resume = do_resume,
+	.watchpoint_set = do_watch_set,
+	.watchpoint_clear = do_watch_clear,
+	.watchpoint_list = do_watch_list,
+	.launch_override = do_launch_override,
+	.launch_mode = do_launch_mode,
+	.gpu_flags = do_flags,
+	.exception_subscribe = do_subscribe,
+	.exception_query = do_query,
+	.exception_info = do_info,
+	.exception_forward = do_forward,
+	.wave_registers = handlers_wave_registers,
+	.memory_read = handlers_memory_read,
+	.core_begin = handlers_core_begin,
+	.core_read = handlers_core_read,
+	.core_write = handlers_core_write,
+	.core_end = handlers_core_end,
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_SESSION_HANDLERS_H
+#define WORKER_SESSION_HANDLERS_H
+
+/** @file handlers.h  Calls of a session that have files of their own; the table is in handlers.c. */
+
+#include "agentd/worker/session/session.h"
+
+/** Stop budget of calls that look at waves, unless they name one. */
+#define HANDLERS_STOP_MS 1000
+
+/** Time to look up kernels and source lines; much debug information takes a second, once. */
+#define HANDLERS_LOOK_UP_MS 3000
+
+/* handlers_code.c */
+
+int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_code_list_params *params, struct rpc_code_list_result *ret,
+		       struct agent_err *err);
+int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_code_locate_params *params,
+			 struct rpc_code_locate_result *ret, struct agent_err *err);
+int handlers_code_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_code_read_params *params, struct rpc_code_read_result *ret,
+		       struct agent_err *err);
+
+/* handlers_core.c */
+
+int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_core_begin_params *params,
+			struct rpc_core_begin_result *ret, struct agent_err *err);
+int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		       const struct rpc_core_read_params *params, struct rpc_core_read_result *ret,
+		       struct agent_err *err);
+int handlers_core_write(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_core_write_params *params,
+			struct rpc_core_write_result *ret, struct agent_err *err);
+int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		      const struct rpc_core_end_params *params, struct rpc_core_end_result *ret,
+		      struct agent_err *err);
+
+/* handlers_wave.c */
+
+int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			    const struct rpc_wave_registers_params *params,
+			    struct rpc_wave_registers_result *ret, struct agent_err *err);
+int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_memory_read_params *params,
+			 struct rpc_memory_read_result *ret, struct agent_err *err);
+
+#endif /* WORKER_SESSION_HANDLERS_H */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* One wave: wave.registers, and memory.read of all kinds of memory. */
+#include <errno.h>
+
+#include "agentd/worker/session/handlers.h"
+#include "agentd/worker/snapshot/convert.h"
+#include "agentd/worker/snapshot/locations.h"
+
+/* A lane's words are spread over as many times their size as there are lanes. */
+#define SCRATCH_BYTES_MAX 65536u
+/* User addresses are below; what is above can only be an aperture. */
+#define GLOBAL_END (UINT64_C(1) << 47)
+#define REPLY_MEMORY_MAX ((size_t)64 << 20)
+
+static int no_memory(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+}
+
+static int invalid(struct agent_err *err, const char *what)
+{
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "params.%s", what);
+}
+
+/* ------------------------------------------------------------------ its queue ---------------- */
+
+/* Devices, and the queue of the wave alone. */
+static int find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
+		      struct target_waves_from *ret, struct agent_err *err)
+{
+	struct target_device *devices;
+	struct target_queue *queues;
+	size_t n_devices, n_queues;
+	int r = t->ops->devices(t, a, &devices, &n_devices, err);
+
+	if (r == 0)
+		r = t->ops->queues(t, a, &queues, &n_queues, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_queues; i++)
+		if (queues[i].queue_id == wave->queue_id) {
+			*ret = (struct target_waves_from){ .devices = devices,
+							   .n_devices = n_devices,
+							   .queues = &queues[i],
+							   .n_queues = 1 };
+			return 0;
+		}
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, "find the wave",
+			     "gpu.queues lists those there are", "there is no queue %u",
+			     wave->queue_id);
+}
+
+/* ------------------------------------------------------------------ registers ---------------- */
+
+static uint32_t bank_mask(const struct rpc_wave_registers_params *p)
+{
+	uint32_t mask = 0;
+
+	if (!p->has_banks)
+		return UINT32_MAX;
+	for (size_t i = 0; i < p->n_banks; i++)
+		mask |= UINT32_C(1) << p->banks[i];
+	return mask;
+}
+
+/* Frames are an extra: without them there are still the addresses. */
+static void find_callers(struct target *t, struct rpc_arena *a, struct rpc_wave_registers *ret)
+{
+	size_t text = PLACES_TEXT_MAX;
+	struct code_set code = { 0 };
+
+	if (ret->n_callers && code_set_init(&code, t, a, HANDLERS_LOOK_UP_MS) == 0)
+		(void)places_find_callers(&code, ret->callers, ret->n_callers, &text);
+	code_set_deinit(&code);
+}
+
+int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			    const struct rpc_wave_registers_params *params,
+			    struct rpc_wave_registers_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	struct target *t = s->target;
+	const struct target_registers_wanted what = {
+		.wave = &params->wave,
+		.banks = bank_mask(params),
+		.first = params->first,
+		.count = params->has_count ? params->count : UINT32_MAX,
+		.work_items = params->work_items,
+	};
+	struct target_waves_from from;
+	int r;
+
+	if (!t->ops->registers)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "devices of this vendor do not show registers");
+	arena->limit = REPLY_MEMORY_MAX;
+	r = find_queue(t, arena, &params->wave, &from, err);
+	if (r < 0)
+		return r;
+	from.max_stop_ms = session_stop_begin(
+		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
+	r = t->ops->registers(t, &from, &what, arena, &ret->registers, &ret->stopped_us, err);
+	session_stop_end(s);
+	if (r == 0)
+		find_callers(t, arena, &ret->registers);
+	return r;
+}
+
+/* ------------------------------------------------------------------ memory ------------------- */
+
+/* An address that means something else for every workgroup or lane is not read as global memory. */
+static int check_aperture(struct target *t, struct rpc_arena *a, uint64_t address,
+			  struct agent_err *err)
+{
+	struct target_device *d;
+	size_t n;
+	int r;
+
+	if (address < GLOBAL_END)
+		return 0;
+	r = t->ops->devices(t, a, &d, &n, err);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		bool lds = address >= d[i].lds_base && address <= d[i].lds_limit;
+
+		if (lds || (address >= d[i].scratch_base && address <= d[i].scratch_limit))
+			return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
+					     lds ? "pass space \"lds\" and a wave of the workgroup" :
+						   "pass space \"scratch\", a wave and a lane",
+					     "params.address: 0x%llx is %s of device %u, which each %s has its own of",
+					     (unsigned long long)address,
+					     lds ? "LDS memory" : "private memory", d[i].gpu_id,
+					     lds ? "workgroup" : "lane");
+	}
+	return r;
+}
+
+static ssize_t read_global(struct target *t, struct rpc_arena *a,
+			   const struct rpc_memory_read_params *p, void *buf, struct agent_err *err)
+{
+	ssize_t n;
+	int r;
+
+	if (p->has_wave || p->has_lane || p->has_bank)
+		return invalid(err, "wave, lane, bank: not for global memory");
+	r = check_aperture(t, a, p->address, err);
+	if (r < 0)
+		return r;
+	n = t->ops->memory ? t->ops->memory(t, p->address, buf, p->size, err) : -EFAULT;
+	if (t->ended)
+		return n;
+	if (n < 0)
+		n = memory_read(&t->memory, p->address, buf, p->size);
+	if (n < 0 && t->origin)
+		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read the core", NULL,
+				     "the core has nothing at 0x%llx",
+				     (unsigned long long)p->address);
+	if (n < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, "read /proc/PID/mem",
+				     "gpu.queues and /proc/PID/maps tell what is mapped",
+				     "nothing readable at 0x%llx",
+				     (unsigned long long)p->address);
+	return n;
+}
+
+static int check_wave_memory(const struct target *t, const struct rpc_memory_read_params *p,
+			     struct agent_err *err)
+{
+	bool scratch = p->space == RPC_MEMORY_SPACE_SCRATCH;
+	bool of_lane = scratch || p->space == RPC_MEMORY_SPACE_GENERIC;
+
+	if (!(t->ops->wave_spaces & TARGET_SPACE_BIT(p->space)))
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "devices of this vendor do not show such memory");
+	if (!p->has_wave)
+		return invalid(err, "wave: missing; say whose memory");
+	if (of_lane && !p->has_lane)
+		return invalid(err, "lane: missing; each lane has private memory of its own");
+	if (!of_lane && p->has_lane)
+		return invalid(err, "lane: only for scratch and generic; all lanes share the rest");
+	if (p->has_bank && p->space != RPC_MEMORY_SPACE_CONSTANT)
+		return invalid(err, "bank: only for constant");
+	if (scratch && p->size > SCRATCH_BYTES_MAX)
+		return invalid(err, "size: more than 65536 bytes of private memory");
+	return 0;
+}
+
+static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
+				const struct rpc_memory_read_params *p, void *buf,
+				struct agent_err *err)
+{
+	struct target *t = s->target;
+	const struct target_wave_memory what = { .wave = &p->wave,
+						 .space = p->space,
+						 .lane = p->lane,
+						 .bank = p->bank,
+						 .address = p->address,
+						 .buf = buf,
+						 .size = p->size };
+	struct target_waves_from from;
+	int r = check_wave_memory(t, p, err);
+
+	if (r == 0)
+		r = find_queue(t, a, &p->wave, &from, err);
+	if (r < 0)
+		return r;
+	from.max_stop_ms =
+		session_stop_begin(s, p->has_max_stop_ms ? p->max_stop_ms : HANDLERS_STOP_MS);
+	r = t->ops->wave_memory(t, &from, &what, a, err);
+	session_stop_end(s);
+	return r;
+}
+
+int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_memory_read_params *params,
+			 struct rpc_memory_read_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	void *buf;
+	ssize_t n;
+
+	arena->limit = REPLY_MEMORY_MAX;
+	buf = rpc_arena_alloc(arena, params->size);
+	if (!buf)
+		return no_memory(err);
+	n = params->has_space && params->space != RPC_MEMORY_SPACE_GLOBAL ?
+		    read_wave_memory(s, arena, params, buf, err) :
+		    read_global(s->target, arena, params, buf, err);
+	if (n < 0)
+		return (int)n;
+	ret->address = params->address;
+	ret->size = (uint32_t)n;
+	ret->data = rpc_arena_base64(arena, buf, (size_t)n);
+	return rpc_arena_error(arena) ? no_memory(err) : 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_SESSION_H
+#define WORKER_SESSION_H
+
+/**
+ * @file session.h
+ * A session worker: attach, serve calls, watch the target, undo, go.
+ *
+ * The loop has two priorities: ptrace stops of the leader come before everything else, so that a
+ * signal to the target waits as short as possible.
+ */
+
+#include <event2/event.h>
+
+#include "agentd/worker/process/deadline.h"
+#include "agentd/worker/rule/engine.h"
+#include "agentd/worker/session/exception_report.h"
+#include "agentd/worker/session/subscribers.h"
+#include "agentd/worker/target/target.h"
+
+/** Whose core the target keeps; there can be one. */
+enum core_user { CORE_NOBODY, CORE_CLIENT, CORE_RULE };
+
+struct session {
+	const struct worker_options *options;
+	struct target *target; /**< NULL when attaching failed. */
+	struct agent_err attach_err;
+	struct ipc_link link;
+	struct guard guard;
+	int store_fd; /**< To the record store, see rule/store_link.h; -1 before the first record. */
+	struct event_base *base;
+	struct event *readable, *writable, *guard_read, *target_event, *target_exit, *child, *term;
+	struct event *lease, *no_call;
+	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
+	struct event *soon; /**< The longest stop of the queues is nearly over. */
+	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
+	bool lease_is_last; /**< The lease ends with it. */
+	uint64_t undo_armed_until_ns; /**< The guard is armed for an undo that begins before. */
+	struct ipc_head call;  /**< The call being handled. */
+	int call_fd; /**< Came along with it, made by front; -1: none, or taken. */
+	enum core_user core_user;
+	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
+	struct core_output *output; /**< That core on its way to the client, or NULL. */
+	struct subscribers subscribers;
+	struct raised raised;
+	struct rule_watch watch;
+	bool over_known;
+	enum rpc_end_reason reason;
+	bool look; /**< For spawn, at the end: IPC_EXIT_LOOK. */
+};
+
+/** @return exit status. */
+int session_run(const struct worker_options *o);
+
+/** Start, move or (0 ms) end the suspend lease. */
+void session_set_lease(struct session *s, uint32_t ms);
+/**
+ * Arm the guard for a short stop of queues.
+ * @return milliseconds granted: seven seconds at most, less than asked when a lease ends earlier.
+ */
+uint32_t session_stop_begin(struct session *s, uint32_t ms);
+/**
+ * Queues run again: what the call has left to do gets its usual time.
+ * @return milliseconds that it may take; less when a lease ends earlier.
+ */
+uint32_t session_stop_end(struct session *s);
+/** Around what is no call, and may need the target: spawn kills a worker that gets stuck in it. */
+void session_work_begin(struct session *s);
+void session_work_end(struct session *s);
+/**
+ * Around an undo, and what else the target waits for: a worker that gets stuck in it is killed so
+ * early that the target is free within a second.
+ */
+void session_undo_begin(struct session *s);
+/** What is left to do gets its usual time. */
+void session_undo_end(struct session *s);
+/** target_ops.core_begin within the time that a lease leaves; queues stand still for @p stop_ms at most. */
+int session_core_begin(struct session *s, struct target_waves_from *from,
+		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
+		       struct target_core *ret, struct agent_err *err);
+/** Send front a message of its own, whose text is not JSON. */
+void session_tell(struct session *s, enum ipc_type type, const struct out *text);
+/** Send a notification whose parameters are in @p text. */
+void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
+/** Tell front what became of exceptions that a rule is for. */
+void session_send_counts(struct session *s, const struct ipc_counts *counts);
+/** Tell the target what all clients together subscribe to.  @return 0 or negative with @p err. */
+int session_subscribe(struct session *s, struct agent_err *err);
+/** The id that clients use: "s" and the number. */
+void session_id(const struct session *s, char buf[16]);
+
+extern const struct rpc_session_handlers session_handlers;
+
+#endif /* WORKER_SESSION_H */

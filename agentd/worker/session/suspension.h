@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_SESSION_SUSPENSION_H
+#define WORKER_SESSION_SUSPENSION_H
+
+/**
+ * @file suspension.h
+ * How often, how long and until when clients have queues of the target suspended; front is told each
+ * time that this changes, and answers for it.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rpc_gen.h"
+
+struct session;
+
+struct suspension {
+	uint64_t count;
+	uint64_t total_ns; /**< Of those that are over. */
+	uint64_t since_ns; /**< Monotonic; 0: nothing is suspended. */
+	/* As front was told: */
+	size_t n;
+	uint64_t lease_end_ns;
+};
+
+/**
+ * Start or move the suspend lease of the client whose call is served.
+ * @return what is granted: less than @p ms where the longest stop ends before.
+ */
+uint32_t suspension_lease(struct session *s, uint32_t ms);
+/**
+ * What is left of @p ms for queues that were suspended at @p since_ns.
+ * @param max_ms  Longest stop; 0: no limit.
+ * @return at least 1: it is the end of the lease that lets them run.
+ */
+uint32_t suspension_grant(uint64_t since_ns, uint32_t max_ms, uint64_t now_ns, uint32_t ms);
+/** Why queues run again at the end of the lease. */
+enum rpc_resume_reason suspension_end_reason(const struct session *s);
+
+/** Look at the target, whatever may have happened to it; before clients are told the same. */
+void suspension_sync(struct session *s);
+
+#endif /* WORKER_SESSION_SUSPENSION_H */

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/snapshot/locations.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agentd/worker/snapshot/hash.h"
+#include "agentd/worker/snapshot/id_map.h"
+#include "base/cleanup.h"
+#include "base/out.h"
+
+struct site {
+	uint32_t place, kernel;
+	bool wants_kernel; /**< A wave there does not know its dispatch. */
+};
+
+/* What is needed only while places are found. */
+struct work {
+	struct code_set *set;
+	struct places *p;
+	struct intern addresses; /* of sites */
+	struct intern texts;	 /* hashes of places' texts */
+	struct intern kernels;	 /* addresses, number 0 is address 0 */
+	struct site *sites;
+	uint32_t *of_text; /* place with that text */
+	size_t text_capacity, text_bytes;
+	size_t place_capacity;
+	struct out key;
+};
+
+static void work_deinit(struct work *w)
+{
+	intern_deinit(&w->addresses);
+	intern_deinit(&w->texts);
+	intern_deinit(&w->kernels);
+	free(w->sites);
+	free(w->of_text);
+	out_deinit(&w->key);
+}
+
+void places_deinit(struct places *p)
+{
+	free(p->places);
+	free(p->kernels);
+	*p = (struct places){ 0 };
+}
+
+/* ------------------------------------------------------------------ sites -------------------- */
+
+static uint64_t address_of(const struct wave *w)
+{
+	return w->pc - w->behind;
+}
+
+static int collect_sites(struct work *w, struct wave *waves, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t site;
+
+		/* Neighbours mostly stand at the same place. */
+		if (i && address_of(&waves[i]) == address_of(&waves[i - 1])) {
+			waves[i].site = waves[i - 1].site;
+			continue;
+		}
+		site = intern_put(&w->addresses, address_of(&waves[i]));
+		if (site < 0)
+			return (int)site;
+		waves[i].site = (uint32_t)site;
+	}
+	w->p->n_sites = w->addresses.n;
+	w->sites = calloc(w->addresses.n + 1, sizeof(*w->sites));
+	if (!w->sites)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		w->sites[waves[i].site].wants_kernel |= !waves[i].kernel_handle;
+	return 0;
+}
+
+struct by_address {
+	uint64_t address;
+	uint32_t site;
+};
+
+static int compare_addresses(const void *x, const void *y)
+{
+	const struct by_address *a = x, *b = y;
+
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* ------------------------------------------------------------------ places ------------------- */
+
+static void *grow(void *items, size_t n, size_t *capacity, size_t size)
+{
+	size_t wanted = *capacity ? 2 * *capacity : 64;
+
+	if (n < *capacity)
+		return items;
+	items = realloc(items, wanted * size);
+	if (items)
+		*capacity = wanted;
+	return items;
+}
+
+struct rpc_frame *places_convert_frames(struct rpc_arena *a, const struct symbols_location *l)
+{
+	struct rpc_frame *frames = rpc_arena_array(a, l->n_frames, sizeof(*frames));
+	const char *file = NULL;
+
+	for (size_t i = 0; frames && i < l->n_frames; i++) {
+		const struct symbols_frame *f = &l->frames[i];
+
+		frames[i] = (struct rpc_frame){
+			.function = rpc_arena_strdup(a, f->function),
+			.raw = f->raw != f->function ? rpc_arena_strdup(a, f->raw) : NULL,
+			.file = i && f->file == l->frames[i - 1].file
+					? file
+					: rpc_arena_strdup(a, f->file),
+			.has_line = f->line,
+			.line = f->line,
+			.has_column = f->column,
+			.column = f->column,
+			.inlined = f->inlined,
+		};
+		file = frames[i].file;
+	}
+	return frames;
+}
+
+static int64_t new_place(struct work *w, const struct symbols_location *l)
+{
+	struct places *p = w->p;
+	struct place *places = grow(p->places, p->n_places, &w->place_capacity, sizeof(*places));
+	struct place *to;
+
+	if (!places)
+		return -ENOMEM;
+	p->places = places;
+	to = &places[p->n_places];
+	*to = (struct place){ 0 };
+	if (l && w->text_bytes + l->text_used > PLACES_TEXT_MAX) {
+		p->cut = true;
+	} else if (l) {
+		to->frames = places_convert_frames(w->set->arena, l);
+		to->n_frames = to->frames ? l->n_frames : 0;
+		w->text_bytes += l->text_used;
+	}
+	return (int64_t)p->n_places++;
+}
+
+/* Everything that tells places apart; the column does not. */
+static void write_key(struct out *key, const struct symbols_location *l)
+{
+	out_reset(key);
+	for (size_t i = 0; i < l->n_frames; i++) {
+		const struct symbols_frame *f = &l->frames[i];
+
+		out_str(key, f->raw ? f->raw : "");
+		out_char(key, '\0');
+		out_str(key, f->file ? f->file : "");
+		out_char(key, '\0');
+		out_bytes(key, (const char *)&f->line, sizeof(f->line));
+		out_char(key, (char)f->inlined);
+	}
+}
+
+/* Place with that line and chain, an old one or a new one. */
+static int64_t line_place(struct work *w, const struct symbols_location *l)
+{
+	size_t n = w->texts.n;
+	int64_t text, place;
+	uint32_t *of_text;
+
+	write_key(&w->key, l);
+	if (out_error(&w->key))
+		return -ENOMEM;
+	/* Under the secret, 64 bits do not collide. */
+	text = intern_put(&w->texts, hash_bytes(w->texts.secret, w->key.data, w->key.size));
+	if (text < 0 || (size_t)text < n)
+		return text < 0 ? text : w->of_text[text];
+	of_text = grow(w->of_text, n, &w->text_capacity, sizeof(*of_text));
+	if (!of_text)
+		return -ENOMEM;
+	w->of_text = of_text;
+	place = new_place(w, l);
+	if (place >= 0)
+		of_text[text] = (uint32_t)place;
+	return place;
+}
+
+static int64_t kernel_number(struct work *w, uint64_t address)
+{
+	return intern_put(&w->kernels, address);
+}
+
+static int find_site(struct work *w, uint64_t address, struct site *site)
+{
+	const struct symbols_location *l = NULL;
+	struct code_symbol kernel;
+	int64_t place, number;
+
+	if (code_locate(w->set, address, &l) < 0)
+		w->p->n_unknown++;
+	place = l && l->n_frames && l->frames[0].line ? line_place(w, l) : new_place(w, l);
+	if (place < 0)
+		return (int)place;
+	site->place = (uint32_t)place;
+	if (!site->wants_kernel || !l || code_kernel_around(w->set, address, &kernel) < 0)
+		return 0;
+	number = kernel_number(w, kernel.address);
+	if (number < 0)
+		return (int)number;
+	site->kernel = (uint32_t)number;
+	return 0;
+}
+
+/* In the order of addresses, so that each code object is taken up once. */
+static int find_sites(struct work *w)
+{
+	size_t n = w->addresses.n;
+	auto_free struct by_address *order = malloc((n + 1) * sizeof(*order));
+	int r = 0;
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct by_address){ w->addresses.keys[i], (uint32_t)i };
+	qsort(order, n, sizeof(*order), compare_addresses);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = find_site(w, order[i].address, &w->sites[order[i].site]);
+	return r;
+}
+
+/* ------------------------------------------------------------------ stacks ------------------- */
+
+bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text)
+{
+	const struct symbols_location *l;
+	bool all = true;
+
+	for (size_t i = 0; i < n; i++) {
+		/* The call is in front of what it returns to, which may be another line's. */
+		if (!callers[i].address || code_locate(s, callers[i].address - 1, &l) < 0)
+			continue;
+		if (l->text_used > *text) {
+			all = false;
+			continue;
+		}
+		*text -= l->text_used;
+		callers[i].frames = places_convert_frames(s->arena, l);
+		callers[i].n_frames = callers[i].frames ? l->n_frames : 0;
+	}
+	return all;
+}
+
+static void find_stacks(struct work *w, struct wave *waves, size_t n)
+{
+	size_t left = w->text_bytes < PLACES_TEXT_MAX ? PLACES_TEXT_MAX - w->text_bytes : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct wave_stack *stack = waves[i].stack;
+
+		if (stack && !places_find_callers(w->set, stack->callers, stack->n, &left))
+			w->p->cut = true;
+	}
+}
+
+/* ------------------------------------------------------------------ kernels, waves ----------- */
+
+static int fill_waves(struct work *w, struct wave *waves, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct site *site = &w->sites[waves[i].site];
+		int64_t kernel = site->kernel;
+
+		waves[i].place = site->place;
+		if (waves[i].kernel_handle)
+			kernel = i && waves[i].kernel_handle == waves[i - 1].kernel_handle ?
+					 waves[i - 1].kernel :
+					 kernel_number(w, waves[i].kernel_handle);
+		if (kernel < 0)
+			return (int)kernel;
+		waves[i].kernel = (uint32_t)kernel;
+	}
+	return 0;
+}
+
+static int name_kernels(struct work *w)
+{
+	struct places *p = w->p;
+
+	p->n_kernels = w->kernels.n;
+	p->kernels = calloc(p->n_kernels, sizeof(*p->kernels));
+	if (!p->kernels)
+		return -ENOMEM;
+	for (size_t i = 1; i < p->n_kernels; i++) {
+		struct code_symbol symbol = { 0 };
+
+		p->kernels[i].address = w->kernels.keys[i];
+		if (code_kernel(w->set, w->kernels.keys[i], &symbol) < 0)
+			continue;
+		p->kernels[i].name = symbol.name;
+		p->kernels[i].raw = symbol.raw;
+	}
+	return 0;
+}
+
+static int work_init(struct work *w)
+{
+	out_init(&w->key, 0);
+	if (intern_init(&w->addresses) < 0 || intern_init(&w->texts) < 0 ||
+	    intern_init(&w->kernels) < 0)
+		return -ENOMEM;
+	return kernel_number(w, 0) < 0 ? -ENOMEM : 0;
+}
+
+int places_find(struct code_set *s, struct wave *waves, size_t n, struct places *ret)
+{
+	struct work w = { .set = s, .p = ret };
+	int r;
+
+	*ret = (struct places){ 0 };
+	r = work_init(&w);
+	if (r == 0)
+		r = collect_sites(&w, waves, n);
+	if (r == 0)
+		r = find_sites(&w);
+	if (r == 0)
+		find_stacks(&w, waves, n);
+	if (r == 0)
+		r = fill_waves(&w, waves, n);
+	if (r == 0)
+		r = name_kernels(&w);
+	work_deinit(&w);
+	return r;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/snapshot/queue_states.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agentd/worker/snapshot/hash.h"
+#include "base/cleanup.h"
+
+struct index {
+	const struct rpc_queue *queues;
+	size_t n;
+	size_t last; /* mostly, the next wave is of the same queue */
+};
+
+static bool is_of(const struct wave *w, const struct rpc_queue *q)
+{
+	return w->queue_id == q->queue_id && w->gpu_id == q->gpu_id;
+}
+
+/* Position of the wave's queue; the number of queues when it is of none. */
+static size_t find(struct index *index, const struct wave *w)
+{
+	size_t i = 0;
+
+	if (index->last < index->n && is_of(w, &index->queues[index->last]))
+		return index->last;
+	while (i < index->n && !is_of(w, &index->queues[i]))
+		i++;
+	index->last = i;
+	return i;
+}
+
+/* Without the wave's position in the save area: hardware does not save waves in the same order each time. */
+static uint64_t digest(const struct wave *w)
+{
+	uint64_t h = hash_mix(w->unit ^ (uint64_t)w->has_dispatch << 32);
+
+	h = hash_mix(h ^ w->dispatch);
+	for (size_t i = 0; w->has_workgroup && i < 3; i++)
+		h = hash_mix(h ^ w->workgroup[i]);
+	h = hash_mix(h ^ w->wave_in_group);
+	h = hash_mix(h ^ w->pc);
+	h = hash_mix(h ^ w->exec);
+	return hash_mix(h ^ ((uint64_t)w->reasons << 16 | w->state << 8 | w->trap_id));
+}
+
+static void count(struct rpc_queue *q, const struct wave *w)
+{
+	q->waves++;
+	q->faulting_waves += (w->reasons & STOP_REASONS_FAULT) != 0;
+	q->waves_digest += digest(w);
+}
+
+/* Positions of the waves, group by group. */
+static uint32_t *sort_by_group(const uint32_t *group_of, size_t n, const struct rpc_group *groups, size_t n_groups)
+{
+	auto_free uint32_t *next = malloc((n_groups + 1) * sizeof(*next));
+	auto_free uint32_t *order = malloc((n + 1) * sizeof(*order));
+
+	if (!next || !order)
+		return NULL;
+	next[0] = 0;
+	for (size_t g = 0; g < n_groups; g++)
+		next[g + 1] = next[g] + groups[g].waves;
+	for (size_t i = 0; i < n; i++)
+		order[next[group_of[i]]++] = (uint32_t)i;
+	return TAKE_PTR(order);
+}
+
+int queue_waves_fill(struct rpc_arena *a, const struct wave *waves, const uint32_t *group_of, size_t n,
+		     struct rpc_group *groups, size_t n_groups, struct rpc_queue *queues, size_t n_queues)
+{
+	struct index index = { .queues = queues, .n = n_queues };
+	auto_free uint32_t *order = sort_by_group(group_of, n, groups, n_groups);
+	/* Of each queue the last group, plus 1, that it was noted for. */
+	auto_free size_t *noted = calloc(n_queues + 1, sizeof(*noted));
+	/* A group has no more queues than waves. */
+	uint32_t *pool = rpc_arena_array(a, n, sizeof(*pool));
+
+	if (!order || !noted || !pool)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_queues; i++)
+		queues[i].has_waves = queues[i].has_faulting_waves = queues[i].has_waves_digest =
+			!queues[i].has_not_stopped;
+	for (size_t i = 0; i < n; i++) {
+		const struct wave *w = &waves[order[i]];
+		struct rpc_group *g = &groups[group_of[order[i]]];
+		size_t q = find(&index, w);
+
+		if (!g->has_queues)
+			g->queues = &pool[i];
+		g->has_queues = true;
+		if (q == n_queues)
+			continue;
+		count(&queues[q], w);
+		if (noted[q] != group_of[order[i]] + (size_t)1)
+			g->queues[g->n_queues++] = w->queue_id;
+		noted[q] = group_of[order[i]] + (size_t)1;
+	}
+	return 0;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/snapshot/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "agentd/worker/process/facts.h"
+#include "agentd/worker/snapshot/convert.h"
+#include "agentd/worker/snapshot/exited.h"
+#include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/snapshot/queue_states.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+struct missing {
+	struct rpc_arena *arena;
+	const char **list;
+	size_t n, capacity;
+	size_t n_known; /* of them, said by the origin */
+};
+
+static void add_missing(struct missing *m, const char *text)
+{
+	/* What was missing when a core was written is mostly missing in it as well. */
+	for (size_t i = 0; text && i < m->n_known; i++)
+		if (strcmp(m->list[i], text) == 0)
+			return;
+	if (text && m->n < m->capacity)
+		m->list[m->n++] = text;
+}
+
+static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
+			 size_t n_d, const struct target_queue *q, size_t n_q)
+{
+	/* No core has a topology; what the agent knew of it when it wrote one lies beside. */
+	for (size_t i = 0; i < n_d && !t->origin; i++)
+		if (d[i].has_kfd_facts && !d[i].has_node)
+			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
+							d[i].gpu_id));
+	for (size_t i = 0; i < n_q; i++) {
+		if (!q[i].has_ring)
+			continue;
+		if (!q[i].has_read_index)
+			add_missing(m,
+				    rpc_arena_printf(
+					    m->arena,
+					    "queue %u: read index at 0x%llx is not readable",
+					    q[i].queue_id, (unsigned long long)q[i].read_pointer));
+		if (!q[i].has_write_index)
+			add_missing(m,
+				    rpc_arena_printf(
+					    m->arena,
+					    "queue %u: write index at 0x%llx is not readable",
+					    q[i].queue_id, (unsigned long long)q[i].write_pointer));
+	}
+}
+
+static bool is_of(const struct rpc_wave_registers *r, const struct wave *w)
+{
+	const struct rpc_wave_ref *ref = &r->wave.ref;
+
+	return ref->queue_id == w->queue_id && ref->unit == w->unit && ref->index == w->index;
+}
+
+/* In the order of the groups; there can be more places than groups. */
+static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
+			   const struct group *groups, size_t n_groups,
+			   struct rpc_gpu_snapshot_result *ret)
+{
+	ret->has_registers = true;
+	ret->registers = rpc_arena_array(a, w->n_registers, sizeof(*ret->registers));
+	for (size_t g = 0; ret->registers && g < n_groups; g++)
+		for (size_t i = 0; i < w->n_registers; i++)
+			if (is_of(&w->registers[i], &w->waves[groups[g].representative])) {
+				ret->registers[ret->n_registers++] = w->registers[i];
+				break;
+			}
+}
+
+/* @return how many waves these groups have. */
+static uint64_t mark_groups(const struct rpc_wave_select *s, const struct rpc_group *groups,
+			    size_t n_groups, bool *is_chosen)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->n_groups; i++) {
+		uint32_t g = s->groups[i];
+
+		if (g >= n_groups || is_chosen[g])
+			continue;
+		is_chosen[g] = true;
+		n += groups[g].waves;
+	}
+	return n;
+}
+
+/* Only what is chosen is copied: who wants a page shall not pay for a hundred thousand waves. */
+static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const uint32_t *group_of,
+		       const struct rpc_wave_select *s, struct rpc_gpu_snapshot_result *ret)
+{
+	auto_free bool *is_chosen = calloc(ret->n_groups + 1, sizeof(*is_chosen));
+	auto_free uint32_t *groups = NULL;
+	struct wave *waves;
+	uint64_t most, left_out = 0;
+
+	if (!is_chosen)
+		return -ENOMEM;
+	most = mark_groups(s, ret->groups, ret->n_groups, is_chosen);
+	most = most > s->first ? most - s->first : 0;
+	if (s->has_max && most > s->max)
+		most = s->max;
+	if (s->has_wave && most)
+		most = 1;
+	waves = rpc_arena_array(a, most, sizeof(*waves));
+	groups = calloc(most + 1, sizeof(*groups));
+	if (!waves || !groups)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n_waves && ret->n_waves < most; i++) {
+		if (!is_chosen[group_of[i]] ||
+		    (s->has_wave && !wave_is_named(&w->waves[i], &s->wave)) ||
+		    left_out++ < s->first)
+			continue;
+		groups[ret->n_waves] = group_of[i];
+		waves[ret->n_waves++] = w->waves[i];
+	}
+	ret->waves = waves_convert(a, waves, groups, ret->n_waves);
+	return ret->waves ? 0 : -ENOMEM;
+}
+
+/* Groups, and the waves themselves and registers if asked for. */
+static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
+		      const struct snapshot_options *o, const struct places *places,
+		      struct rpc_gpu_snapshot_result *ret)
+{
+	auto_free struct group *groups = NULL;
+	auto_free uint32_t *group_of = NULL;
+	struct group *kept;
+	int r = group_waves(w->waves, w->n_waves, &groups, &ret->n_groups, &group_of);
+
+	if (r < 0)
+		return r;
+	kept = rpc_arena_array(a, ret->n_groups, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	memcpy(kept, groups, ret->n_groups * sizeof(*kept));
+	ret->wave_count = (uint32_t)w->n_waves;
+	ret->groups = waves_convert_groups(a, w->waves, kept, ret->n_groups, places);
+	if (!ret->groups)
+		return -ENOMEM;
+	r = queue_waves_fill(a, w->waves, group_of, w->n_waves, ret->groups, ret->n_groups, ret->queues,
+			     ret->n_queues);
+	if (r < 0)
+		return r;
+	if (o->registers)
+		fill_registers(a, w, groups, ret->n_groups, ret);
+	ret->has_waves = o->each_wave;
+	if (o->each_wave && o->select) {
+		r = list_chosen(a, w, group_of, o->select, ret);
+		if (r < 0)
+			return r;
+	} else if (o->each_wave) {
+		ret->waves = waves_convert(a, w->waves, group_of, w->n_waves);
+		ret->n_waves = w->n_waves;
+	}
+	ret->stopped_us = w->stopped_us;
+	ret->has_agent_us = w->stopped_us > 0;
+	ret->agent_us = w->agent_us;
+	ret->budget_exceeded = w->budget_exceeded;
+	return 0;
+}
+
+/* Devices that have queues, without doubles, in the order of the queues. */
+static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struct target_queue *q,
+			 size_t n)
+{
+	p->gpu_ids = rpc_arena_array(a, n, sizeof(*p->gpu_ids));
+	for (size_t i = 0; p->gpu_ids && i < n; i++) {
+		size_t j = 0;
+
+		while (j < p->n_gpu_ids && p->gpu_ids[j] != q[i].gpu_id)
+			j++;
+		if (j == p->n_gpu_ids)
+			p->gpu_ids[p->n_gpu_ids++] = q[i].gpu_id;
+	}
+}
+
+static int look_at_waves(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+			 uint32_t max_stop_ms, struct snapshot *s, struct agent_err *err)
+{
+	static const char *const unsupported[] = {
+		"waves: devices of this vendor do not show them"
+	};
+	const struct target_waves_from from = { .devices = s->devices,
+						.n_devices = s->n_devices,
+						.queues = s->queues,
+						.n_queues = s->n_queues,
+						.max_stop_ms = max_stop_ms,
+						.registers = o->registers };
+
+	if (t->ops->waves)
+		return t->ops->waves(t, &from, a, &s->waves, err);
+	s->waves.missing = (const char **)unsupported;
+	s->waves.n_missing = 1;
+	return 0;
+}
+
+int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+		  uint32_t max_stop_ms, struct snapshot *ret, struct agent_err *err)
+{
+	struct target_device *devices;
+	struct target_queue *queues;
+	int r;
+
+	*ret = (struct snapshot){ .time_us = t->origin ? t->origin->time_us : clock_wall_us() };
+	r = t->ops->devices(t, a, &devices, &ret->n_devices, err);
+	if (r == 0)
+		r = t->ops->queues(t, a, &queues, &ret->n_queues, err);
+	if (r < 0)
+		return r;
+	ret->devices = devices;
+	ret->queues = queues;
+	return o->waves ? look_at_waves(t, a, o, max_stop_ms, ret, err) : 0;
+}
+
+/* ------------------------------------------------------------------ the document ------------- */
+
+static void fill_process(struct target *t, struct rpc_arena *a, const struct snapshot *s,
+			 struct rpc_process *ret)
+{
+	if (t->origin) {
+		*ret = t->origin->process;
+	} else {
+		process_facts_fill(a, &t->facts, ret);
+		if (t->exe)
+			ret->exe = t->exe;
+		ret->session = rpc_arena_printf(a, "s%u", t->options->session);
+		ret->has_start_ticks = true;
+		ret->start_ticks = t->start_ticks;
+		ret->debuggable = true;
+	}
+	fill_gpu_ids(a, ret, s->queues, s->n_queues);
+	ret->vendor = t->ops->vendor;
+	ret->queues = (uint32_t)s->n_queues;
+}
+
+static void fill_source(const struct target *t, struct rpc_arena *a,
+			struct rpc_snapshot_source *ret)
+{
+	struct utsname host;
+
+	if (t->origin) {
+		*ret = t->origin->source;
+		return;
+	}
+	*ret = (struct rpc_snapshot_source){
+		.kind = "live",
+		.host = uname(&host) == 0 ? rpc_arena_strdup(a, host.nodename) : "unknown",
+		.agent = GPU_AGENT_VERSION,
+	};
+}
+
+/* Where the waves are and what is missing of that. */
+static int fill_places(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+		       const struct snapshot *s, struct missing *m,
+		       struct rpc_gpu_snapshot_result *ret)
+{
+	const char *texts[CODE_MISSING_MAX];
+	struct places places = { 0 };
+	struct code_set code = { 0 };
+	bool unknown = false;
+	size_t n = 0;
+	int r = 0;
+
+	/* Without waves there is nothing to look up. */
+	if (s->waves.n_waves || s->waves.n_exited)
+		r = code_set_init(&code, t, a, o->look_up_ms);
+	if (r == 0)
+		r = places_find(&code, s->waves.waves, s->waves.n_waves, &places);
+	if (r == 0)
+		r = fill_waves(a, &s->waves, o, &places, ret);
+	if (r == 0)
+		r = exited_convert(&code, s->waves.exited, s->waves.n_exited, &ret->exited,
+				   &ret->n_exited, &unknown);
+	ret->has_exited = ret->n_exited > 0;
+	if (r == 0)
+		n = code_missing(&code, places.n_unknown > 0 || unknown, texts);
+	for (size_t i = 0; i < n; i++)
+		add_missing(m, texts[i]);
+	if (places.cut)
+		add_missing(m,
+			    "code objects: names of functions and files are too long to show all");
+	places_deinit(&places);
+	code_set_deinit(&code);
+	return r;
+}
+
+static int fill_missing(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+			const struct snapshot *s, struct rpc_gpu_snapshot_result *ret)
+{
+	struct missing m = { .arena = a,
+			     .capacity = s->n_devices + 2 * s->n_queues + 2 + s->waves.n_missing +
+					 CODE_MISSING_MAX + (t->origin ? t->origin->n_missing : 0) };
+	int r = 0;
+
+	m.list = rpc_arena_array(a, m.capacity, sizeof(*m.list));
+	if (!m.list)
+		return -ENOMEM;
+	for (size_t i = 0; t->origin && i < t->origin->n_missing; i++)
+		add_missing(&m, t->origin->missing[i]);
+	m.n_known = m.n;
+	find_missing(&m, t, s->devices, s->n_devices, s->queues, s->n_queues);
+	for (size_t i = 0; i < s->waves.n_missing; i++)
+		add_missing(&m, s->waves.missing[i]);
+	if (o->waves)
+		r = fill_places(t, a, o, s, &m, ret);
+	else if (t->runtime.r_debug && !t->runtime.has_r_version)
+		add_missing(&m, "runtime: the code object list is not readable");
+	ret->missing = m.list;
+	ret->n_missing = m.n;
+	ret->complete = m.n == 0;
+	return r;
+}
+
+int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
+		  const struct snapshot *s, struct rpc_gpu_snapshot_result *ret,
+		  struct agent_err *err)
+{
+	const uint32_t *holder = o->holder_uid;
+	int r;
+
+	if (t->origin && t->origin->has_holder_uid)
+		holder = &t->origin->holder_uid;
+	ret->schema = SNAPSHOT_SCHEMA;
+	ret->time_us = s->time_us;
+	fill_source(t, a, &ret->source);
+	fill_process(t, a, s, &ret->process);
+	ret->interface_version = t->version;
+	ret->runtime = convert_runtime(&t->runtime);
+	ret->devices = convert_devices(a, s->devices, s->n_devices);
+	ret->n_devices = s->n_devices;
+	ret->queues = convert_queues(a, s->queues, s->n_queues, NULL, &ret->n_queues);
+	convert_queue_stops(ret->queues, s->waves.stops, ret->n_queues);
+	ret->has_holder_uid = holder != NULL;
+	ret->holder_uid = holder ? *holder : 0;
+	r = fill_missing(t, a, o, s, ret);
+	if (rpc_arena_error(a) < 0)
+		r = rpc_arena_error(a);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, "gpu.snapshot",
+				     NULL, "the document does not fit into memory");
+	return 0;
+}

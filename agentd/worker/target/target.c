@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/target/target.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/code_file.h"
+#include "agentd/worker/process/facts.h"
+#include "agentd/worker/process/mappings.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#define WHY_GONE_MS 300
+#define WHY_GONE_STEP_MS 10
+
+const struct target_ops *const target_list[] = { &target_kfd_ops, &target_cuda_ops, NULL };
+
+void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
+		 const struct access_target *facts)
+{
+	*t = (struct target){ .ops = ops,
+			      .options = o,
+			      .facts = *facts,
+			      .memory = MEMORY_NULL,
+			      .maps_fd = -1,
+			      .root_fd = -1,
+			      .leader_sys = &leader_real_sys,
+			      .undo = UNDO_NULL,
+			      .event_fd = -1 };
+}
+
+void target_deinit(struct target *t)
+{
+	memory_close(&t->memory);
+	symbols_cache_destroy(t->code_cache);
+	t->code_cache = NULL;
+	if (t->maps_fd >= 0)
+		close(t->maps_fd);
+	t->maps_fd = -1;
+	if (t->root_fd >= 0)
+		close(t->root_fd);
+	t->root_fd = -1;
+	free(t->exe);
+	undo_deinit(&t->undo);
+	if (t->event_fd >= 0)
+		close(t->event_fd);
+	t->event_fd = -1;
+}
+
+void target_destroy(struct target *t)
+{
+	if (t)
+		t->ops->destroy(t);
+}
+
+/* @return false as soon as the process has ended, true after @p ms or a signal to us. */
+static bool is_running(int ms)
+{
+	struct pollfd p = { .fd = IPC_FD_TARGET, .events = POLLIN };
+
+	return poll(&p, 1, ms) <= 0;
+}
+
+/*
+ * Exit and exec both drop the address space, and with it the session, some time before the pidfd
+ * or ptrace tell which of them it is.
+ */
+enum rpc_end_reason target_why_gone(struct target *t)
+{
+	uint64_t deadline = clock_deadline_ms(WHY_GONE_MS);
+	struct access_target now;
+
+	do {
+		enum leader_state state = leader_poll(&t->leader, t->leader_sys);
+
+		if (!is_running(0))
+			return RPC_END_REASON_EXITED;
+		/* Gone, and yet it lives: another of its threads called exec. */
+		if (state == LEADER_EXEC || state == LEADER_GONE)
+			return RPC_END_REASON_EXEC;
+	} while (is_running(WHY_GONE_STEP_MS) && clock_left_ms(deadline));
+	if (!is_running(0) || access_target_read(t->facts.pid, &now) < 0)
+		return RPC_END_REASON_EXITED;
+	/* No memory, but not dead: a large process takes long to end. */
+	return now.kernel_thread ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
+}
+
+bool target_is_gone(void)
+{
+	return !is_running(0);
+}
+
+int target_end(struct target *t, enum rpc_end_reason reason, const char *op, struct agent_err *err)
+{
+	static const char *const texts[] = {
+		[RPC_END_REASON_EXITED] = "the process has ended",
+		[RPC_END_REASON_EXEC] = "the process executed another program",
+		[RPC_END_REASON_LOST] =
+			"the session was ended from outside, or the main thread has finished",
+	};
+
+	if (!t->ended) {
+		t->ended = true;
+		t->end_reason = reason;
+	}
+	agent_err_set(err, RPC_ERROR_SESSION_ENDED, ESRCH, op,
+		      t->end_reason == RPC_END_REASON_EXITED ? NULL : "attach again", "%s",
+		      texts[t->end_reason]);
+	return -ESRCH;
+}
+
+int target_read_start(pid_t pid, uint64_t *ret)
+{
+	char path[64];
+	auto_free char *text = NULL;
+	unsigned long long start;
+	const char *paren;
+	size_t size;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	r = fd_read_file(path, 4096, &text, &size);
+	if (r < 0)
+		return r;
+	/* The name in field 2 may contain anything, parentheses included: proc(5). */
+	paren = strrchr(text, ')');
+	if (!paren || sscanf(paren + 1,
+			     " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			     &start) != 1)
+		return -EBADMSG;
+	*ret = start;
+	return 0;
+}
+
+static int gone(const struct worker_options *o, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "attach",
+			     "gpu-agentctl list shows the processes that use a GPU",
+			     "there is no process %d", (int)o->pid);
+}
+
+static int read_facts(const struct worker_options *o, struct access_target *facts, uint64_t *start,
+		      struct agent_err *err)
+{
+	int r = access_target_read(o->pid, facts);
+
+	if (r == 0)
+		r = target_read_start(o->pid, start);
+	if (r == -ESRCH || r == -ENOENT || !is_running(0) || (r == 0 && facts->state == 'Z'))
+		return gone(o, err);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read /proc", NULL,
+				     "cannot read the facts about process %d", (int)o->pid);
+	return 0;
+}
+
+static int in_time(const struct worker_options *o, const char *step, struct agent_err *err)
+{
+	if (clock_now_ns() < o->deadline_ns)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, step, "allow more time: timeout_ms",
+			     "attaching to process %d took longer than %u ms", (int)o->pid,
+			     o->timeout_ms);
+}
+
+/*
+ * spawn authorised the client against facts that may have changed before the seize (exec of a
+ * set-user-id program, say).  Seized, they cannot change without us: exec stops at TRACEEXEC and
+ * ends the session.
+ */
+static int recheck(struct target *t, struct agent_err *err)
+{
+	const struct worker_options *o = t->options;
+	struct access_target now;
+	bool same, owner = true;
+	uint64_t start;
+	int r = read_facts(o, &now, &start, err);
+
+	if (r < 0)
+		return r;
+	same = start == t->start_ticks && memcmp(now.uids, t->facts.uids, sizeof(now.uids)) == 0 &&
+	       memcmp(now.gids, t->facts.gids, sizeof(now.gids)) == 0 &&
+	       now.dumpable == t->facts.dumpable;
+	for (size_t i = 0; i < ARRAY_SIZE(now.uids); i++)
+		owner &= now.uids[i] == o->peer_uid;
+	/* Of a process that was seized as its user the kernel has said that it lets him. */
+	if (same && (o->peer_admin || o->peer_observer || (owner && (now.dumpable || t->is_own))))
+		return 0;
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "attach",
+			     "try again; an administrator may attach to every process",
+			     "process %d changed its user or program meanwhile", (int)o->pid);
+}
+
+static int confine(const struct target *t)
+{
+	int r = privileges_become(t->facts.uids[0], t->facts.gids[0]);
+
+	return r < 0 ? r : sandbox_worker(t->is_own);
+}
+
+static int drop_rights(struct target *t, struct agent_err *err)
+{
+	int r = t->ops->confine ? t->ops->confine(t) : confine(t);
+
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
+				     "cannot become user %u in a sandbox", t->facts.uids[0]);
+	return 0;
+}
+
+/*
+ * Who seizes with CAP_SYS_PTRACE keeps that right over whatever the target executes (kernel/ptrace.c,
+ * ptracer_capable()).  So it is used only where the kernel would keep the target's own user out.
+ */
+static int seize(struct target *t, struct agent_err *err)
+{
+	const struct worker_options *o = t->options;
+	struct agent_err as_user = { 0 };
+	int r = 0;
+
+	if (privileges_may_become())
+		r = privileges_lay_down_tracer(t->facts.uids[0], t->facts.gids[0]);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
+				     "cannot become user %u", t->facts.uids[0]);
+	t->is_own = !privileges_may_trace();
+	r = leader_seize(&t->leader, t->leader_sys, o->pid, &as_user);
+	if (r == 0)
+		return 0;
+	if (!t->is_own || privileges_take_up_tracer() < 0) {
+		*err = as_user;
+		return r;
+	}
+	t->is_own = false;
+	return leader_seize(&t->leader, t->leader_sys, o->pid, err);
+}
+
+static int attach_steps(struct target *t, struct agent_err *err)
+{
+	const struct worker_options *o = t->options;
+	int r = memory_open(&t->memory, o->pid);
+
+	/* What Yama forbids: everybody on level 3, without capabilities on level 1 already. */
+	if (r < 0 && inspect_ptrace_scope() >= (o->privileged ? 3 : 1))
+		return leader_refusal(o->pid, "open /proc/PID/mem", err);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
+				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
+						     "ask the system-wide gpu-agentd",
+				     "cannot open the memory of process %d", (int)o->pid);
+	/* Without them, a core has no more than is found by itself. */
+	t->maps_fd = mappings_open(o->pid);
+	/* Without it, code objects in files are not available: no reason to refuse. */
+	t->root_fd = code_file_root(o->pid);
+	r = in_time(o, "open devices", err);
+	/* Seizing as the target's user gives up what this needs. */
+	if (r == 0 && t->ops->look)
+		t->ops->look(t);
+	if (r == 0 && !t->ops->no_seize)
+		r = seize(t, err);
+	if (r == 0)
+		r = recheck(t, err);
+	leader_poll(&t->leader, t->leader_sys);
+	if (r == 0)
+		r = drop_rights(t, err);
+	leader_poll(&t->leader, t->leader_sys);
+	if (r == 0)
+		r = in_time(o, "seize", err);
+	if (r == 0)
+		r = t->ops->enable(t, err);
+	leader_poll(&t->leader, t->leader_sys);
+	t->lease_mark = undo_mark(&t->undo);
+	return r < 0 ? r : in_time(o, "enable", err);
+}
+
+/* The first that knows the process; without one, what all of them say. */
+static int find_back_end(const struct worker_options *o, const struct access_target *facts,
+			 struct target **ret, struct agent_err *err)
+{
+	struct agent_err first = { 0 };
+
+	for (size_t i = 0; target_list[i]; i++) {
+		int r = target_list[i]->create(o, facts, ret, err);
+
+		if (r != TARGET_NOT_MINE)
+			return r;
+		if (i == 0) {
+			first = *err;
+		} else {
+			size_t n = strlen(first.message);
+
+			snprintf(first.message + n, sizeof(first.message) - n, "; %s",
+				 err->message);
+		}
+	}
+	*err = first;
+	return -ENODEV;
+}
+
+bool target_needs_nudge(struct target *t)
+{
+	return leader_poll(&t->leader, t->leader_sys) == LEADER_SEIZED && t->ops->needs_nudge &&
+	       t->ops->needs_nudge(t);
+}
+
+int target_attach(const struct worker_options *o, struct target **ret, bool *ret_look,
+		  struct agent_err *err)
+{
+	struct access_target facts;
+	struct target *t = NULL;
+	uint64_t start = 0;
+	int r = read_facts(o, &facts, &start, err);
+
+	if (r == 0)
+		r = find_back_end(o, &facts, &t, err);
+	if (r < 0)
+		return r;
+	t->start_ticks = start;
+	/* Now: without capabilities the link of a privileged process cannot be read. */
+	t->exe = process_facts_exe(o->pid);
+	r = attach_steps(t, err);
+	if (r < 0) {
+		/* Without a session it has not slipped into anything that is ours. */
+		bool had_session = t->undo.n != 0;
+
+		undo_run(&t->undo, 0, NULL);
+		*ret_look = had_session && target_needs_nudge(t);
+		target_destroy(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TARGET_H
+#define WORKER_TARGET_H
+
+/**
+ * @file target.h
+ * One process under debug, whatever the vendor: what is common, and the table of what is not.
+ *
+ * Masks: `exceptions` has bit (code - 1) for each enum rpc_exception; traps and flags are the
+ * values of enum rpc_trap and enum rpc_flag or-ed together.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/access.h"
+#include "agentd/worker/process/leader.h"
+#include "agentd/worker/process/memory.h"
+#include "agentd/worker/process/options.h"
+#include "agentd/worker/process/undo.h"
+#include "agentd/worker/session/suspension.h"
+#include "agentd/worker/snapshot/code.h"
+#include "agentd/worker/target/waves.h"
+#include "protocol/agent_err.h"
+#include "protocol/rpc_arena.h"
+#include "rpc_gen.h"
+
+struct out;
+
+struct target_runtime {
+	enum rpc_runtime_state state;
+	bool has_kfd_facts; /**< The members behind are known. */
+	uint64_t r_debug;
+	bool ttmp_setup;
+	bool has_r_version;
+	uint32_t r_version;
+};
+
+struct target_device {
+	uint32_t gpu_id;
+	char name[128];
+	char arch[16];
+	char pci[24];
+	uint32_t vendor_id;
+	bool has_pci_ids;
+	uint32_t device_id, revision_id;
+	uint32_t units;	    /**< Compute dies, streaming multiprocessors. */
+	uint32_t max_waves; /**< That it holds at a time. */
+	uint32_t watchpoints;
+	bool debuggable;
+	uint64_t exceptions;
+	uint64_t memory_bytes; /**< 0 when unknown. */
+	/* What only KFD tells, if has_kfd_facts. */
+	bool has_kfd_facts;
+	bool has_node; /**< The topology knows it; else node, pci domain and memory are unknown. */
+	uint32_t node;
+	char render_node[32]; /**< Empty when unknown. */
+	uint32_t gfx_target_version, fw_version;
+	uint32_t simd_count, max_waves_per_simd;
+	uint32_t shader_engines; /**< Of each compute die. */
+	uint64_t lds_base, lds_limit, scratch_base, scratch_limit, gpuvm_base, gpuvm_limit;
+	uint64_t capability, debug_prop;
+	bool has_capability2;
+	uint64_t capability2;
+};
+
+struct target_queue {
+	uint32_t queue_id, gpu_id;
+	enum rpc_queue_type type;
+	bool has_context;
+	uint64_t context; /**< The driver's handle. */
+	bool suspended;	  /**< By this session. */
+	uint64_t exceptions;
+	/* Where packets and saved waves are, if has_ring. */
+	bool has_ring;
+	uint64_t ring_base, read_pointer, write_pointer, save_area;
+	uint32_t ring_bytes, save_area_bytes;
+	bool has_read_index, has_write_index;
+	uint64_t read_index, write_index;
+};
+
+/** What target_ops.waves works on: facts that were read while the queues ran. */
+struct target_waves_from {
+	const struct target_device *devices;
+	size_t n_devices;
+	const struct target_queue *queues;
+	size_t n_queues;
+	uint32_t max_stop_ms;
+	bool registers; /**< Of one wave at each place, too. */
+};
+
+/** What a look at the waves meant for one queue. */
+struct target_queue_stop {
+	bool has_stopped_us;  /**< It was stopped for this and runs again. */
+	uint64_t stopped_us;
+	bool has_not_stopped; /**< Its waves are unknown. */
+	enum rpc_not_stopped not_stopped;
+};
+
+struct target_waves {
+	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
+	size_t n_waves;
+	struct wave *exited; /**< Exceptions of waves that are gone: see snapshot/exited.h. */
+	size_t n_exited;
+	struct rpc_wave_registers *registers; /**< Of some, the first at each place among them. */
+	size_t n_registers;
+	const char **missing; /**< What could not be read, and why. */
+	size_t n_missing;
+	struct target_queue_stop *stops; /**< Of each of target_waves_from.queues; NULL: none. */
+	uint64_t stopped_us;  /**< The longest of them. */
+	uint64_t agent_us;    /**< Of that, what was not spent in the kernel's suspend and resume. */
+	bool budget_exceeded; /**< The copy ended early, for lack of time. */
+};
+
+/** Of which wave, and what of it. */
+struct target_registers_wanted {
+	const struct rpc_wave_name *wave;
+	uint32_t banks;	       /**< Bit (1 << bank) for each enum rpc_register_bank. */
+	uint32_t first, count; /**< Of vector and accumulation registers. */
+	bool work_items;
+};
+
+struct target_wave_memory {
+	const struct rpc_wave_name *wave;
+	enum rpc_memory_space space; /**< Not global. */
+	uint32_t lane;		     /**< Of scratch and generic. */
+	uint32_t bank;		     /**< Of constant. */
+	uint64_t address;	     /**< From 0 on, or flat. */
+	void *buf;
+	uint32_t size;
+};
+
+struct target_core_wanted {
+	bool full;     /**< All memory of the process, not only what explains its waves. */
+	bool unified;  /**< The host's half, too: threads stop for a moment each. */
+	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
+	bool ours;     /**< The agent's own: no writer that leaves takes it along, only core_end does. */
+	bool has_layout;
+	enum rpc_core_layout layout; /**< Of the records, where there are several. */
+	const struct out *head; /**< Goes into it for whoever reads it (COREFILE_AGENT_NOTE). */
+};
+
+/** A core that is to be fetched. */
+struct target_core {
+	uint64_t bytes;	       /**< Of the whole file. */
+	uint64_t copied_bytes; /**< Of them, copied while queues stood still. */
+	size_t n_segments, n_waves;
+	uint64_t stopped_us, agent_us; /**< As in struct target_waves. */
+	uint32_t n_threads, n_missed_threads;
+	uint64_t thread_stopped_us; /**< The longest stop of one of them. */
+	bool budget_exceeded;
+	const char **missing;
+	size_t n_missing;
+};
+
+struct target_queue_result {
+	uint32_t queue_id;
+	enum rpc_queue_verdict verdict;
+};
+
+struct target_watch {
+	uint32_t gpu_id, id;
+	uint64_t address, size;
+	enum rpc_watch_mode mode;
+};
+
+struct target_source {
+	uint64_t exceptions; /**< All bits latched at the source. */
+	bool has_gpu, has_queue;
+	uint32_t gpu_id, queue_id;
+};
+
+struct target_event {
+	enum { TARGET_EVENT_RUNTIME, TARGET_EVENT_EXCEPTION } kind;
+	struct target_source source; /**< Of an exception. */
+	bool has_address;
+	uint64_t address; /**< Faulting page. */
+	bool has_access;  /**< How it was touched is known. */
+	bool not_present, read_only, no_execute;
+	uint64_t withheld; /**< From the application; target_ops.event_done will send it on. */
+	bool forwarded;	  /**< It hears of it from event_done on. */
+	bool held;	  /**< It hears of it when a client says so. */
+};
+
+struct target_exception_info {
+	bool latched, details;
+	bool not_present, read_only, no_execute;
+	uint64_t address;
+};
+
+/** A process that uses a GPU, seen without touching it. */
+struct target_user {
+	pid_t pid;
+	uint32_t n_queues;
+	uint32_t *gpu_ids; /**< Without doubles, ascending. */
+	size_t n_gpu_ids;
+};
+
+/** Of a target that is a core file: where it comes from, and what its waves do not tell. */
+struct target_origin {
+	struct rpc_snapshot_source source;
+	uint64_t time_us;
+	struct rpc_process process; /**< Without what is counted in its queues. */
+	bool has_holder_uid;
+	uint32_t holder_uid; /**< Of the writer lease at that time. */
+	const char **missing; /**< What the file lacks, or whoever wrote it could not read. */
+	size_t n_missing;
+};
+
+struct target {
+	const struct target_ops *ops;
+	const struct worker_options *options;
+	const struct target_origin *origin; /**< NULL: it is a process. */
+	struct access_target facts;
+	char *exe;	      /**< Program file; NULL when it could not be read. */
+	uint64_t start_ticks; /**< Field 22 of /proc/PID/stat: tells a reused pid. */
+	struct memory memory;
+	int maps_fd; /**< Its mappings (process/mappings.h); -1 when they could not be opened. */
+	int root_fd; /**< Its root directory (process/code_file.h); -1 when it could not be opened. */
+	struct symbols_cache *code_cache; /**< NULL until somebody asks (snapshot/code.h). */
+	struct leader leader;
+	const struct leader_sys *leader_sys;
+	bool is_own; /**< Seized with no more rights than the target's user has. */
+	struct undo undo;
+	uint32_t lease_mark; /**< Above it in undo: what a writer has set. */
+	struct target_runtime runtime;
+	char version[16]; /**< Of the kernel interface. */
+	int event_fd;	  /**< Readable when something happened; -1 if there is none. */
+	bool event_swallowed; /**< It was, and is not any more: ask. */
+	size_t n_suspended;
+	uint64_t suspended_since_ns; /**< Monotonic; valid while n_suspended. */
+	struct suspension suspension; /**< What clients were told of these two, and the sums. */
+	bool ended;
+	enum rpc_end_reason end_reason;
+};
+
+/**
+ * Operations of one vendor back end.
+ *
+ * To add a back end:
+ *  - target_foo_*.c with `const struct target_ops target_foo_ops`, listed in target_list[];
+ *  - create, enable, destroy, devices and queues are mandatory; any other entry may be NULL, which
+ *    callers turn into the `unsupported` error;
+ *  - push an undo entry before every change of state (process/undo.h);
+ *  - an operation that finds the session gone calls target_end() and returns its error;
+ *  - tests/unit/test_worker_target_foo.c driven by a fake device.
+ *
+ * None stops the CPU side of the target, and all run on the thread that seized it.  Functions with
+ * an `err` return 0 (or a named positive answer), or negative with err filled in.
+ */
+struct target_ops {
+	enum rpc_vendor vendor;
+	/** The main thread of the target is not seized: enable stops what it needs by itself. */
+	bool no_seize;
+	/** event_next looks at the devices: it may take as long as a call. */
+	bool slow_events;
+	/** Memories that wave_memory shows, TARGET_SPACE_BIT(). */
+	uint32_t wave_spaces;
+
+	/**
+	 * First half of attaching, with the worker's privileges: check, open devices.
+	 * @return 0, negative, or TARGET_NOT_MINE with @p err: not a user of this vendor's devices.
+	 */
+	int (*create)(const struct worker_options *o, const struct access_target *facts,
+		      struct target **ret, struct agent_err *err);
+	/** Not seized yet, and for the last time with the worker's privileges: look at what needs them. */
+	void (*look)(struct target *t);
+	/** Give up rights and enter the sandbox.  @return 0 or -errno.  NULL: as most need it. */
+	int (*confine)(const struct target *t);
+	/** Second half, seized and without privileges; may block for some milliseconds. */
+	int (*enable)(struct target *t, struct agent_err *err);
+	/** Ids of the queues that suspend has stopped: t->n_suspended, or fewer where @p max is less. */
+	size_t (*suspended)(const struct target *t, uint32_t *ids, size_t max);
+	/** Release memory and descriptors; undoes nothing. */
+	void (*destroy)(struct target *t);
+	/**
+	 * After undo: may the target have slipped into a state that our exit leaves it in (a wait for
+	 * an answer that nobody gives)?  Spawn, which may look at all of it, then does.
+	 */
+	bool (*needs_nudge)(struct target *t);
+
+	/** Empty event_fd.  @return 0, -EPIPE when the other side closed it. */
+	int (*event_drain)(struct target *t);
+	/** @return 1 and an event, 0 when there is none. */
+	int (*event_next)(struct target *t, struct target_event *ret, struct agent_err *err);
+	/** The event has been announced: let the target have it. */
+	int (*event_done)(struct target *t, const struct target_event *e, struct agent_err *err);
+
+	int (*devices)(struct target *t, struct rpc_arena *a, struct target_device **ret,
+		       size_t *ret_n, struct agent_err *err);
+	int (*queues)(struct target *t, struct rpc_arena *a, struct target_queue **ret,
+		      size_t *ret_n, struct agent_err *err);
+
+	/** May block for the preemption time.  @param ids NULL: all.  Some may fail: see results. */
+	int (*suspend)(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
+		       struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		       struct agent_err *err);
+	/** Only queues that this session suspended.  @param ids NULL: all of those. */
+	int (*resume)(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
+		      struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+
+	/**
+	 * What every wave is doing: stop the queues that run, copy, let exactly those run again.
+	 * Queues are never stopped longer than the budget plus what the kernel takes; when it is
+	 * used up, what was copied until then is the answer.  Writes nothing into the target.  Must
+	 * have let go all that it stopped, failures included; when that is impossible it ends the
+	 * session (target_end()).  The caller has armed the guard.
+	 */
+	int (*waves)(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
+		     struct target_waves *ret, struct agent_err *err);
+
+	/**
+	 * Registers of one wave; what is said of waves() holds here too.
+	 * @param from  With the queue of that wave alone.
+	 * @param ret_stopped_us  Set on failure too.
+	 */
+	int (*registers)(struct target *t, const struct target_waves_from *from,
+			 const struct target_registers_wanted *what, struct rpc_arena *a,
+			 struct rpc_wave_registers *ret, uint64_t *ret_stopped_us,
+			 struct agent_err *err);
+	/** Memory that a wave sees, in one of wave_spaces, likewise.  @return bytes read, at least 1. */
+	int (*wave_memory)(struct target *t, const struct target_waves_from *from,
+			   const struct target_wave_memory *what, struct rpc_arena *a,
+			   struct agent_err *err);
+
+	/**
+	 * Memory of the process as its devices see it; NULL, or negative without the end of the
+	 * session: /proc/PID/mem shows it.  Devices may stop for some milliseconds.
+	 */
+	ssize_t (*memory)(struct target *t, uint64_t address, void *buf, uint32_t size,
+			  struct agent_err *err);
+
+	/**
+	 * Code objects that are loaded now; only the first members of each are filled.  Either all
+	 * entries of these or none.  Reads, stops nothing.
+	 * @return 0, also when the list cannot be had or is not whole (problem); -ENOMEM.
+	 */
+	int (*code_list)(struct target *t, struct rpc_arena *a, struct code_list *ret);
+	/** @return 0; -errno, of which snapshot/code.c knows those that say something. */
+	int (*code_stat)(struct target *t, const struct code_object *o, struct code_stat *ret);
+	/**
+	 * Of one that is looked into: are its bytes those that were loaded?  @p size: of code_stat.
+	 * NULL although the others are there: always.  @return 0, -ESTALE, -errno.
+	 */
+	int (*code_check)(struct target *t, const struct code_object *o, uint64_t size);
+	/** @return bytes from the offset on, fewer where it ends; -errno. */
+	ssize_t (*code_read)(struct target *t, const struct code_object *o, uint64_t offset,
+			     void *buf, size_t size);
+	/** Nothing more is asked for now: let go what the questions have opened. */
+	void (*code_done)(struct target *t);
+
+	/**
+	 * Begin a core file: copy what the waves do, as waves() does, and keep it until core_end();
+	 * one begun before is forgotten, and any is when the writer leaves.  All three or none.
+	 */
+	int (*core_begin)(struct target *t, const struct target_waves_from *from,
+			  const struct target_core_wanted *what, struct rpc_arena *a,
+			  struct target_core *ret, struct agent_err *err);
+	/**
+	 * Bytes of that file; stops nothing.
+	 * @param ret_lost  Grows by the bytes of memory that cannot be read: they are zeros.
+	 * @return bytes, fewer than asked for at its end only.
+	 */
+	int (*core_read)(struct target *t, uint64_t offset, void *buf, uint32_t size,
+			 uint64_t *ret_lost, struct agent_err *err);
+	/**
+	 * Where the bytes of that file from @p offset on lie, as many as lie together, so that they
+	 * need not be copied; good until it ends.  NULL: never.
+	 * @return NULL when core_read() has to be asked for them.
+	 */
+	const void *(*core_at)(struct target *t, uint64_t offset, uint64_t *ret_size);
+	void (*core_end)(struct target *t);
+
+	/** @param gpu_id NULL: every device, all or nothing. */
+	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
+			 enum rpc_watch_mode mode, struct rpc_arena *a, struct target_watch **ret,
+			 size_t *ret_n, struct agent_err *err);
+	/** @param gpu_id, id NULL: every one. */
+	int (*watch_clear)(struct target *t, const uint32_t *gpu_id, const uint32_t *id,
+			   uint32_t *ret_n, struct agent_err *err);
+	int (*watch_list)(struct target *t, struct rpc_arena *a, struct target_watch **ret,
+			  size_t *ret_n, struct agent_err *err);
+
+	/** @param request 0 only asks. */
+	int (*launch_override)(struct target *t, enum rpc_override_mode mode, uint32_t enable,
+			       uint32_t request, uint32_t *ret_previous, uint32_t *ret_supported,
+			       struct agent_err *err);
+	int (*launch_mode)(struct target *t, enum rpc_launch_mode mode,
+			   enum rpc_launch_mode *ret_previous, struct agent_err *err);
+	int (*flags)(struct target *t, uint32_t flags, uint32_t *ret_previous,
+		     struct agent_err *err);
+
+	/** Replaces the subscription; 0 ends it and forwards what is held. */
+	int (*subscribe)(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err);
+	/** @return 1 and a source, 0 when nothing is latched. */
+	int (*query)(struct target *t, uint64_t clear, struct target_source *ret,
+		     struct agent_err *err);
+	int (*info)(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
+		    struct target_exception_info *ret, struct agent_err *err);
+	int (*forward)(struct target *t, const struct target_source *what, struct agent_err *err);
+
+	/**
+	 * In a worker of its own (inspect/rescue.h), after that of a session died: undo what it left, by the
+	 * record in IPC_FD_UNDO.  Needs no target.  May be NULL.
+	 * @return 0 (also when the process is gone), TARGET_NOT_MINE (the record is another's),
+	 *         -errno; says itself what happened.
+	 */
+	int (*rescue)(const struct worker_options *o);
+
+	/** Processes that use this vendor's GPUs.  Needs no target. */
+	int (*users)(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
+		     size_t *ret_n, struct agent_err *err);
+	/**
+	 * Preconditions of this vendor for process.doctor.  Needs no target.
+	 * @return 0, or TARGET_NOT_MINE: what was found matters only when no other vendor's is it.
+	 */
+	int (*checks)(const struct worker_options *o, const struct access_target *facts,
+		      struct rpc_arena *a, struct rpc_check *checks, size_t capacity,
+		      size_t *ret_n);
+};
+
+/** Every back end, NULL at the end. */
+extern const struct target_ops *const target_list[];
+extern const struct target_ops target_kfd_ops;
+extern const struct target_ops target_cuda_ops;
+
+/** target_ops.create: another back end may know the process. */
+#define TARGET_NOT_MINE 1
+
+#define TARGET_SPACE_BIT(space) (UINT32_C(1) << (unsigned)(space))
+/** Memories that devices of all vendors have. */
+#define TARGET_SPACES_COMMON                                                                       \
+	(TARGET_SPACE_BIT(RPC_MEMORY_SPACE_LDS) | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_SCRATCH))
+
+#define TARGET_EXCEPTION_BIT(code) (UINT64_C(1) << ((unsigned)(code) - 1u))
+
+/**
+ * Attach: everything of architecture.md section 3, from reading facts to the enabled session.
+ * Drops privileges and enters the sandbox on the way, on failure maybe not.
+ * @param ret       Release with target_destroy(); run its undo list first.
+ * @param ret_look  On failure: what target_needs_nudge() would have said.
+ */
+int target_attach(const struct worker_options *o, struct target **ret, bool *ret_look,
+		  struct agent_err *err);
+/** Its undo list was run.  @return true when spawn has to look at it (IPC_EXIT_LOOK). */
+bool target_needs_nudge(struct target *t);
+void target_destroy(struct target *t);
+
+/** target.start_ticks of a process.  @return 0, -errno. */
+int target_read_start(pid_t pid, uint64_t *ret);
+
+/** For back ends: what all have in common. */
+void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
+		 const struct access_target *facts);
+void target_deinit(struct target *t);
+
+/** Note that the session is over, and why: the first reason stays.  @return -ESRCH with @p err. */
+int target_end(struct target *t, enum rpc_end_reason reason, const char *op,
+	       struct agent_err *err);
+/** The kernel says that the process or its address space is gone: which of the two? */
+enum rpc_end_reason target_why_gone(struct target *t);
+/** Has the process ended?  Does not wait. */
+bool target_is_gone(void);
+
+/**
+ * What could not be undone after several tries: the session is over, for all of its clients and its
+ * rule, and the end of this process makes the kernel undo it.
+ * @param r   What the last try returned.
+ * @return r.
+ */
+static inline int target_undo_failed(struct target *t, int r)
+{
+	target_end(t, r == -ESRCH ? target_why_gone(t) : RPC_END_REASON_LOST, "undo", NULL);
+	return r;
+}
+/** undo_run(), and the end of the session where that fails.  @return as undo_run(). */
+static inline int target_undo(struct target *t, uint32_t mark, struct agent_err *err)
+{
+	int r = undo_run(&t->undo, mark, err);
+
+	return r < 0 ? target_undo_failed(t, r) : r;
+}
+
+#endif /* WORKER_TARGET_H */
