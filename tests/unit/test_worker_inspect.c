@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/yama.h"
 #include "base/fd.h"
 #include "testlib.h"
 
@@ -219,7 +220,7 @@ static void ptrace_scope_needs_privileges(void)
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		const struct worker_options o = { .privileged = rows[i].privileged };
 
-		TEST_ROW_EQ(i, inspect_scope_allows(&o, rows[i].scope), rows[i].ok);
+		TEST_ROW_EQ(i, yama_allows(&o, rows[i].scope), rows[i].ok);
 	}
 }
 

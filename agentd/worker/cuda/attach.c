@@ -14,8 +14,8 @@
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/cuda/cuda.h"
-#include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/deadline.h"
+#include "agentd/worker/process/yama.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -57,7 +57,7 @@ static void map_undo(struct target_cuda *c)
 static int refuse_open(const struct worker_options *o, const char *what, int error,
 		       struct agent_err *err)
 {
-	if (inspect_ptrace_scope() >= (o->privileged ? 3 : 1))
+	if (yama_ptrace_scope() >= (o->privileged ? 3 : 1))
 		return leader_refusal(o->pid, what, err);
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, error, what,
 			     o->privileged ? "gpu-agentd needs CAP_SYS_PTRACE as well" :
@@ -138,7 +138,7 @@ static int cuda_create(const struct worker_options *o, const struct access_targe
 static bool needs_capability(const struct target *t)
 {
 	return t->options->privileged &&
-	       (inspect_ptrace_scope() > 0 || !t->facts.dumpable || t->facts.permitted);
+	       (yama_ptrace_scope() > 0 || !t->facts.dumpable || t->facts.permitted);
 }
 
 int cuda_confine(const struct target *t)

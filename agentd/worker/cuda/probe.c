@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agentd/worker/cuda/cuda.h"
-#include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/own_workers.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -239,7 +239,7 @@ static bool read_flag(const struct sheet *s, enum cudbgshim_symbol symbol, uint3
 
 static void check_debugger(struct sheet *s, bool is_used)
 {
-	const char *session = inspect_session(s->arena, s->facts->pid);
+	const char *session = own_workers_find(s->arena, 0, s->facts->pid);
 
 	if (session)
 		put(s, "cuda_debugger", RPC_VERDICT_PASS,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/yama.h"
 
 #define CHECKS_MAX 160
 
@@ -66,12 +67,12 @@ static void check_tracer(struct sheet *s, const struct access_target *t)
 
 static void check_scope(struct sheet *s, const struct worker_options *o)
 {
-	int scope = inspect_ptrace_scope();
+	int scope = yama_ptrace_scope();
 
 	if (scope < 0)
 		put(s, "ptrace_scope", RPC_VERDICT_UNKNOWN,
 		    "kernel.yama.ptrace_scope is not readable", NULL);
-	else if (inspect_scope_allows(o, scope))
+	else if (yama_allows(o, scope))
 		put(s, "ptrace_scope", RPC_VERDICT_PASS,
 		    rpc_arena_printf(s->arena, "kernel.yama.ptrace_scope is %d%s", scope,
 				     scope ? "; the agent has CAP_SYS_PTRACE" : ""), NULL);

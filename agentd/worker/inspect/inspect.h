@@ -30,13 +30,5 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
  */
 const char *inspect_tracer(struct rpc_arena *a, const struct access_target *facts,
 			   const char **ret_session);
-/** Value of kernel.yama.ptrace_scope; 0 without Yama, -1 unreadable. */
-int inspect_ptrace_scope(void);
-/** Would the kernel let the agent trace other processes under this scope? */
-bool inspect_scope_allows(const struct worker_options *o, int scope);
-/** A session worker of this agent?  They use devices, and NVIDIA's library, too. */
-bool inspect_is_own_worker(struct rpc_arena *a, pid_t pid);
-/** This agent's session on a process, in the arena; NULL: none. */
-const char *inspect_session(struct rpc_arena *a, pid_t target);
 
 #endif /* WORKER_INSPECT_H */

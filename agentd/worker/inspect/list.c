@@ -4,6 +4,8 @@
 
 #include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/facts.h"
+#include "agentd/worker/process/own_workers.h"
+#include "agentd/worker/process/yama.h"
 
 struct found {
 	struct target_user user;
@@ -15,12 +17,12 @@ static void judge(const struct worker_options *o, struct rpc_arena *a,
 		  const struct access_target *facts, struct rpc_process *p)
 {
 	const char *tracer = inspect_tracer(a, facts, &p->session);
-	int scope = inspect_ptrace_scope();
+	int scope = yama_ptrace_scope();
 
 	p->reason = inspect_refusal(o, facts, NULL);
 	if (!p->reason && tracer && !p->session)
 		p->reason = tracer;
-	if (!p->reason && !inspect_scope_allows(o, scope))
+	if (!p->reason && !yama_allows(o, scope))
 		p->reason = rpc_arena_printf(a, "kernel.yama.ptrace_scope is %d", scope);
 	p->debuggable = !p->reason;
 }
@@ -96,7 +98,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 	}
 	ret->processes = rpc_arena_array(a, n, sizeof(*ret->processes));
 	for (size_t i = 0; ret->processes && i < n; i++)
-		if (!inspect_is_own_worker(a, list[i].facts.pid))
+		if (!own_workers_find(a, list[i].facts.pid, 0))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
 	if (rpc_arena_error(a))
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");

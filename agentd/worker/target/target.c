@@ -9,10 +9,10 @@
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
-#include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/code_file.h"
 #include "agentd/worker/process/facts.h"
 #include "agentd/worker/process/mappings.h"
+#include "agentd/worker/process/yama.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -249,7 +249,7 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	int r = memory_open(&t->memory, o->pid);
 
 	/* What Yama forbids: everybody on level 3, without capabilities on level 1 already. */
-	if (r < 0 && inspect_ptrace_scope() >= (o->privileged ? 3 : 1))
+	if (r < 0 && yama_ptrace_scope() >= (o->privileged ? 3 : 1))
 		return leader_refusal(o->pid, "open /proc/PID/mem", err);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",

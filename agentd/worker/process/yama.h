@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_PROCESS_YAMA_H
+#define WORKER_PROCESS_YAMA_H
+
+/** @file yama.h  The kernel's restriction of ptrace(2), Documentation/admin-guide/LSM/Yama.rst. */
+
+#include "agentd/worker/process/options.h"
+
+/** Value of kernel.yama.ptrace_scope; 0 without Yama, -1 unreadable. */
+int yama_ptrace_scope(void);
+/** Would the kernel let the agent trace other processes under this scope? */
+bool yama_allows(const struct worker_options *o, int scope);
+
+#endif /* WORKER_PROCESS_YAMA_H */
