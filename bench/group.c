@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agentd/worker/snapshot/groups.h"
 #include "agentd/worker/target/waves.h"
 
 #define ROUNDS_MAX 1001u

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A hostile core file as a target, and everything that can be asked of it. */
+#include "agentd/worker/snapshot/code.h"
 #include "agentd/worker/snapshot/snapshot.h"
 #include "agentd/worker/target/core_file.h"
 #include "fuzzlib.h"
@@ -114,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (target_core_create(&options, &bytes, &t, &err) < 0)
 		return 0;
-	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
 	ask(t, &arena, question_of(data, size));
 	rpc_arena_deinit(&arena);
 	target_destroy(t);

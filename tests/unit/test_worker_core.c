@@ -38,7 +38,7 @@ static int look(struct target *t, struct rpc_arena *a, bool registers,
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
-	a->limit = SNAPSHOT_ARENA_MAX;
+	a->limit = TARGET_ARENA_MAX;
 	r = snapshot_look(t, a, &o, 1000, &seen, &err);
 	return r < 0 ? r : snapshot_tell(t, a, &o, &seen, ret, &err);
 }

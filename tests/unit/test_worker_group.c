@@ -7,6 +7,7 @@
 
 #include "agentd/worker/snapshot/locations.h"
 #include "agentd/worker/snapshot/queue_states.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/target/waves.h"
 #include "base/out.h"
 #include "testlib.h"

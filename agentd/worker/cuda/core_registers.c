@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agentd/worker/cuda/core_read.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "corefile/elf_read.h"
 
 #define REGISTERS_MAX  256u

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agentd/worker/cuda/cuda.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agentd/worker/kfd/registers.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 
 /* ------------------------------------------------------------------ which wave --------------- */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "agentd/worker/kfd/registers.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 
 /* As many groups as anybody looks at one by one. */

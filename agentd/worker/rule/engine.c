@@ -449,7 +449,7 @@ static void handle(struct session *s, const struct target_event *e)
 	auto_rpc_arena struct rpc_arena arena;
 	struct making k = { .s = s, .event = e, .a = &arena };
 
-	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
 	s->watch.counts.begun++;
 	tell_counts(s);
 	s->watch.counts.exceptions++;
@@ -480,7 +480,7 @@ static void summarise(struct session *s, uint64_t untold)
 	const struct snapshot unseen = { .time_us = clock_wall_us() };
 	struct agent_err err = { 0 };
 
-	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
 	if (snapshot_tell(s->target, &arena, &nothing, &unseen, &k.doc, &err) < 0)
 		return;
 	w->rule.has_hook = 0;

@@ -6,6 +6,7 @@
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/exited.h"
 #include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/out.h"

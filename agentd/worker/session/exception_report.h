@@ -40,7 +40,7 @@ bool raised_may_look(const struct raised *r, const struct target *t, const struc
 
 /**
  * @param look_ms  Longest stop; 0: do not look.  The caller has armed the guard for it.
- * @param a    Holds what @p ret points to; its limit should be SNAPSHOT_ARENA_MAX.
+ * @param a    Holds what @p ret points to; its limit should be TARGET_ARENA_MAX.
  * @param ret  Everything but the session.  Never fails: what is not known is in its `missing`.
  */
 void raised_fill(struct raised *r, struct target *t, const struct target_event *e, uint32_t look_ms,

@@ -141,7 +141,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 				     o.each_wave ? "waves" : "registers");
 	if (check_select(params, err) < 0)
 		return -EINVAL;
-	arena->limit = SNAPSHOT_ARENA_MAX;
+	arena->limit = TARGET_ARENA_MAX;
 	max_stop_ms = session_stop_begin(
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
 	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);

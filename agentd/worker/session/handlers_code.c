@@ -82,7 +82,7 @@ int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 
 	if (!t)
 		return -EOPNOTSUPP;
-	arena->limit = SNAPSHOT_ARENA_MAX;
+	arena->limit = TARGET_ARENA_MAX;
 	r = code_set_init(&s, t, arena, HANDLERS_LOOK_UP_MS);
 	ret->objects = rpc_arena_array(arena, s.n_objects, sizeof(*ret->objects));
 	for (size_t i = 0; r == 0 && ret->objects && i < s.n_objects; i++) {
@@ -135,7 +135,7 @@ int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *are
 
 	if (!t)
 		return -EOPNOTSUPP;
-	arena->limit = SNAPSHOT_ARENA_MAX;
+	arena->limit = TARGET_ARENA_MAX;
 	r = code_set_init(&s, t, arena, HANDLERS_LOOK_UP_MS);
 	ret->n_places = params->n_addresses;
 	ret->places = rpc_arena_array(arena, ret->n_places, sizeof(*ret->places));
@@ -201,7 +201,7 @@ int handlers_code_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 
 	if (!t)
 		return -EOPNOTSUPP;
-	arena->limit = SNAPSHOT_ARENA_MAX;
+	arena->limit = TARGET_ARENA_MAX;
 	buf = rpc_arena_alloc(arena, params->size);
 	o = find_object(t, arena, params->uri);
 	if (buf && o)

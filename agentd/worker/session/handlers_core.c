@@ -75,7 +75,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	if (s->core_user == CORE_RULE)
 		return busy(s, err);
 	core_output_stop(s);
-	arena->limit = SNAPSHOT_ARENA_MAX;
+	arena->limit = TARGET_ARENA_MAX;
 	r = t->ops->devices(t, arena, &devices, &from.n_devices, err);
 	if (r == 0)
 		r = t->ops->queues(t, arena, &queues, &from.n_queues, err);
@@ -127,7 +127,7 @@ int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		return unsupported(err);
 	if (s->core_user == CORE_RULE)
 		return busy(s, err);
-	arena->limit = SNAPSHOT_ARENA_MAX;
+	arena->limit = TARGET_ARENA_MAX;
 	buf = rpc_arena_alloc(arena, params->size);
 	if (!buf)
 		return no_memory(err);

@@ -508,7 +508,7 @@ static void announce_exception(struct session *s, const struct target_event *e)
 	uint32_t look_ms = subscribers_sum(&s->subscribers).look_ms;
 	char id[16];
 
-	rpc_arena_init(&arena, SNAPSHOT_ARENA_MAX);
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
 	out_init(&text, 0);
 	if (look_ms && raised_may_look(&s->raised, s->target, e))
 		look_ms = session_stop_begin(s, look_ms);

@@ -16,6 +16,7 @@
 #include "agentd/worker/rule/engine.h"
 #include "agentd/worker/session/exception_report.h"
 #include "agentd/worker/session/subscribers.h"
+#include "agentd/worker/session/suspension.h"
 #include "agentd/worker/target/target.h"
 
 /** Whose core the target keeps; there can be one. */
@@ -32,6 +33,7 @@ struct session {
 	struct event *readable, *writable, *guard_read, *target_event, *target_exit, *child, *term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
+	struct suspension suspension; /**< What front was told, and the sums. */
 	struct event *soon; /**< The longest stop of the queues is nearly over. */
 	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
 	bool lease_is_last; /**< The lease ends with it. */

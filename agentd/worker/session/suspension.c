@@ -11,7 +11,7 @@
 static void tell(struct session *s)
 {
 	const struct target *t = s->target;
-	const struct suspension *u = &t->suspension;
+	const struct suspension *u = &s->suspension;
 	struct ipc_suspension m = { .start_ticks = t->start_ticks,
 				    .count = u->count,
 				    .total_ns = u->total_ns,
@@ -106,8 +106,8 @@ enum rpc_resume_reason suspension_end_reason(const struct session *s)
 
 void suspension_sync(struct session *s)
 {
-	struct target *t = s->target;
-	struct suspension *u = &t->suspension;
+	const struct target *t = s->target;
+	struct suspension *u = &s->suspension;
 
 	if (t->n_suspended && !u->since_ns) {
 		u->since_ns = t->suspended_since_ns;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 
 static void fill(struct rpc_exited_exception *to, const struct rpc_group *g)

@@ -11,6 +11,7 @@
 #include "agentd/worker/snapshot/exited.h"
 #include "agentd/worker/snapshot/locations.h"
 #include "agentd/worker/snapshot/queue_states.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 

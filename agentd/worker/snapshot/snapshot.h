@@ -9,9 +9,6 @@
 /** Version of the document. */
 #define SNAPSHOT_SCHEMA "gpu-agent.snapshot/1"
 
-/** A flat list of the most waves that a back end gives, with what it is made from. */
-#define SNAPSHOT_ARENA_MAX ((size_t)128 << 20)
-
 struct snapshot_options {
 	bool waves;	/**< Stop queues to see what their waves do. */
 	bool each_wave; /**< List them besides the groups. */
@@ -31,7 +28,7 @@ struct snapshot {
 	struct target_waves waves;
 };
 
-/** The part that stops queues.  @param a  Its limit should be SNAPSHOT_ARENA_MAX. */
+/** The part that stops queues.  @param a  Its limit should be TARGET_ARENA_MAX. */
 int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  uint32_t max_stop_ms, struct snapshot *ret, struct agent_err *err);
 /** The rest, while they run: kernels, source lines, groups. */

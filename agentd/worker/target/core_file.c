@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agentd/worker/snapshot/snapshot.h"
 #include "base/str.h"
 #include "corefile/amdgpu_read.h"
 #include "corefile/cuda_read.h"
@@ -16,7 +15,7 @@
 void core_file_init(struct core_file *f, const struct core_bytes *bytes)
 {
 	*f = (struct core_file){ .bytes = *bytes };
-	rpc_arena_init(&f->arena, SNAPSHOT_ARENA_MAX);
+	rpc_arena_init(&f->arena, TARGET_ARENA_MAX);
 }
 
 void core_file_deinit(struct core_file *f)

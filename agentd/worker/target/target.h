@@ -21,14 +21,16 @@
 #include "agentd/worker/process/memory.h"
 #include "agentd/worker/process/options.h"
 #include "agentd/worker/process/undo.h"
-#include "agentd/worker/session/suspension.h"
-#include "agentd/worker/snapshot/code.h"
+#include "agentd/worker/target/code_object.h"
 #include "agentd/worker/target/waves.h"
 #include "protocol/agent_err.h"
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
 struct out;
+
+/** Room for a flat list of the most waves that a back end gives, with what it is made from. */
+#define TARGET_ARENA_MAX ((size_t)128 << 20)
 
 struct target_runtime {
 	enum rpc_runtime_state state;
@@ -232,7 +234,6 @@ struct target {
 	bool event_swallowed; /**< It was, and is not any more: ask. */
 	size_t n_suspended;
 	uint64_t suspended_since_ns; /**< Monotonic; valid while n_suspended. */
-	struct suspension suspension; /**< What clients were told of these two, and the sums. */
 	bool ended;
 	enum rpc_end_reason end_reason;
 };

@@ -2,18 +2,15 @@
 #ifndef WORKER_TARGET_WAVES_H
 #define WORKER_TARGET_WAVES_H
 
-/** @file waves.h  What one wave is doing, whatever the vendor, and how the wire says it. */
+/** @file waves.h  What one wave is doing, whatever the vendor, and how a wave is named. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agentd/worker/snapshot/groups.h"
-#include "protocol/rpc_arena.h"
+#include "protocol/agent_err.h"
 #include "protocol/stop_reason.h"
 #include "rpc_gen.h"
-
-struct places;
 
 /** Calls that are not inlined, innermost first. */
 struct wave_stack {
@@ -42,17 +39,6 @@ struct wave {
 	uint8_t behind; /**< Bytes that pc is behind the start of the instruction it stopped in. */
 	bool has_dispatch, has_workgroup, has_wave_in_group;
 };
-
-/**
- * For replies.  What they point to is in @p waves and @p groups, which must stay as long, and in
- * the arena.
- * @param group_of  Of each wave its group, as group_waves() gives them; NULL: not in groups.
- * @return NULL when the arena is exhausted.
- */
-struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
-			       size_t n);
-struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
-				       struct group *groups, size_t n, const struct places *p);
 
 /** Does it name what the wave works on, so that the position is not looked at? */
 static inline bool wave_name_lasts(const struct rpc_wave_name *n)
