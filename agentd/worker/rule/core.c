@@ -2,6 +2,7 @@
 #include "agentd/worker/rule/core.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include "agentd/worker/rule/store_link.h"
-#include "agentd/worker/session/session.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -29,6 +29,16 @@ static void drop_event(struct event **e)
 	*e = NULL;
 }
 
+void rule_body_init(struct rule_body *b, const struct rule_host *host, const struct ipc_rule *rule,
+		    rule_stored_fn stored, struct rule_watch *watch)
+{
+	*b = (struct rule_body)RULE_BODY_NULL;
+	b->host = host;
+	b->rule = rule;
+	b->stored = stored;
+	b->watch = watch;
+}
+
 void rule_body_deinit(struct rule_body *b)
 {
 	drop_event(&b->answered);
@@ -41,12 +51,12 @@ void rule_body_deinit(struct rule_body *b)
 	if (b->store_fd >= 0 && b->hook.fd >= 0)
 		close(b->hook.fd);
 	free(b->piece);
-	*b = (struct rule_body)RULE_BODY_NULL;
+	rule_body_init(b, b->host, b->rule, b->stored, b->watch);
 }
 
-void rule_body_let_go(struct session *s)
+void rule_body_let_go(struct rule_body *b)
 {
-	struct rule_body *b = &s->watch.body;
+	struct target *t = b->host->target;
 	struct agent_err err = { 0 };
 
 	drop_event(&b->patience);
@@ -54,41 +64,33 @@ void rule_body_let_go(struct session *s)
 	if (!b->n_held)
 		return;
 	for (size_t i = 0; i < b->n_held; i++) {
-		session_undo_begin(s);
-		if (s->target->ops->event_done(s->target, &b->held[i], &err) < 0 &&
-		    !s->target->ended)
-			log_warning("session %u: %s", s->options->session, err.message);
+		b->host->ops->undo_begin(b->host->session);
+		if (t->ops->event_done(t, &b->held[i], &err) < 0 && !t->ended)
+			log_warning("session %u: %s", b->host->number, err.message);
 	}
 	b->n_held = 0;
-	session_undo_end(s);
+	b->host->ops->undo_end(b->host->session);
 }
 
-bool rule_body_keeps_back(struct session *s, const struct target_event *e)
+bool rule_body_keeps_back(struct rule_body *b, const struct target_event *e)
 {
-	struct rule_body *b = &s->watch.body;
-
 	if (b->n_held == ARRAY_SIZE(b->held))
-		rule_body_let_go(s);
+		rule_body_let_go(b);
 	if (!b->holds || !e->forwarded)
 		return false;
 	b->held[b->n_held++] = *e;
 	return true;
 }
 
-static void end_core(struct session *s)
+static void end_core(struct rule_body *b)
 {
-	if (s->core_user != CORE_RULE)
-		return;
-	s->target->ops->core_end(s->target);
-	s->core_user = CORE_NOBODY;
+	b->host->ops->core_end(b->host->session);
 }
 
-void rule_body_stop(struct session *s)
+void rule_body_stop(struct rule_body *b)
 {
-	struct rule_body *b = &s->watch.body;
-
-	rule_body_let_go(s);
-	end_core(s);
+	rule_body_let_go(b);
+	end_core(b);
 	drop_event(&b->writable);
 	if (b->fd >= 0)
 		close(TAKE_FD(b->fd));
@@ -96,20 +98,17 @@ void rule_body_stop(struct session *s)
 	b->piece = NULL;
 }
 
-static void finish(struct session *s, int status, const char *id)
+static void finish(struct rule_body *b, int status, const char *id)
 {
-	struct rule_body *b = &s->watch.body;
-
-	rule_body_stop(s);
+	rule_body_stop(b);
 	/* The hook is not ours any more. */
-	rule_watch_stored(s, b->hook, status, id);
+	b->stored(b->watch, b->hook, status, id);
 	b->hook.fd = -1;
 	rule_body_deinit(b);
 }
 
-void rule_body_answered(struct session *s)
+void rule_body_answered(struct rule_body *b)
 {
-	struct rule_body *b = &s->watch.body;
 	struct ipc_added added = { 0 };
 	int r = record_receive(b->store_fd, &added);
 
@@ -118,22 +117,22 @@ void rule_body_answered(struct session *s)
 	if (r == 0 && added.status == 0 && added.body_status < 0)
 		log_warning("record %s: its core is not kept: %s", added.id,
 			    strerror(-added.body_status));
-	finish(s, r < 0 ? r : added.status, added.id);
+	finish(b, r < 0 ? r : added.status, added.id);
 }
 
-void rule_body_give_up(struct session *s)
+void rule_body_give_up(struct rule_body *b)
 {
-	finish(s, -ETIMEDOUT, "");
+	finish(b, -ETIMEDOUT, "");
 }
 
 /* ------------------------------------------------------------------ writing ------------------ */
 
-static int read_piece(struct session *s, struct agent_err *err)
+static int read_piece(struct rule_body *b, struct agent_err *err)
 {
-	struct rule_body *b = &s->watch.body;
 	uint64_t left = b->bytes - b->position;
-	int n = s->target->ops->core_read(s->target, b->position, b->piece,
-					  left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES, &b->lost_bytes, err);
+	uint32_t size = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
+	struct target *t = b->host->target;
+	int n = t->ops->core_read(t, b->position, b->piece, size, &b->lost_bytes, err);
 
 	if (n == 0)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, EIO, "core", NULL,
@@ -144,13 +143,12 @@ static int read_piece(struct session *s, struct agent_err *err)
 }
 
 /* @return 1 when all is written, 0 when there is more to do later, negative. */
-static int write_slice(struct session *s, struct agent_err *err)
+static int write_slice(struct rule_body *b, struct agent_err *err)
 {
-	struct rule_body *b = &s->watch.body;
 	uint64_t deadline = clock_deadline_ms(SLICE_MS);
 
 	while (b->position < b->bytes) {
-		int r = b->piece_at == b->piece_size ? read_piece(s, err) : 0;
+		int r = b->piece_at == b->piece_size ? read_piece(b, err) : 0;
 		ssize_t n = r < 0 ? -1 : send(b->fd, b->piece + b->piece_at, b->piece_size - b->piece_at, MSG_NOSIGNAL);
 
 		if (r < 0)
@@ -170,55 +168,54 @@ static int write_slice(struct session *s, struct agent_err *err)
 
 static void on_writable(evutil_socket_t fd, short what, void *user)
 {
-	struct session *s = user;
-	const struct rule_body *b = &s->watch.body;
+	struct rule_body *b = user;
 	struct agent_err err = { 0 };
 	int r;
 
-	session_work_begin(s);
-	r = write_slice(s, &err);
+	b->host->ops->work_begin(b->host->session);
+	r = write_slice(b, &err);
 	/* A store that has no room says so itself. */
 	if (r < 0 && r != -EPIPE)
-		log_warning("rule %s: process %d: %s", s->watch.rule.name,
-			    (int)s->target->facts.pid, err.message);
+		log_warning("rule %s: process %d: %s", b->rule->name,
+			    (int)b->host->target->facts.pid, err.message);
 	else if (r && b->lost_bytes)
 		log_warning("rule %s: process %d: %" PRIu64 " bytes of its core could not be read",
-			    s->watch.rule.name, (int)s->target->facts.pid, b->lost_bytes);
+			    b->rule->name, (int)b->host->target->facts.pid, b->lost_bytes);
 	if (r)
-		rule_body_stop(s);
-	session_work_end(s);
+		rule_body_stop(b);
+	b->host->ops->work_end(b->host->session);
 }
 
 static void on_answered(evutil_socket_t fd, short what, void *user)
 {
-	struct session *s = user;
+	struct rule_body *b = user;
 
-	session_work_begin(s);
-	rule_body_answered(s);
-	session_work_end(s);
+	b->host->ops->work_begin(b->host->session);
+	rule_body_answered(b);
+	b->host->ops->work_end(b->host->session);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *user)
 {
-	struct session *s = user;
+	struct rule_body *b = user;
 
 	log_info("rule %s: process %d gets its fault before its core is written",
-		 s->watch.rule.name, (int)s->target->facts.pid);
-	session_work_begin(s);
-	rule_body_let_go(s);
-	session_work_end(s);
+		 b->rule->name, (int)b->host->target->facts.pid);
+	b->host->ops->work_begin(b->host->session);
+	rule_body_let_go(b);
+	b->host->ops->work_end(b->host->session);
 	/* What this says of the end of the session is read there. */
-	if (s->target->ended)
-		event_active(s->target_event, EV_READ, 1);
+	if (b->host->target->ended)
+		b->host->ops->target_ended(b->host->session);
 }
 
 /* ------------------------------------------------------------------ its beginning ------------ */
 
-int rule_body_take(struct session *s, bool full, const struct out *head, struct rpc_arena *a,
+int rule_body_take(struct rule_body *b, bool full, const struct out *head, struct rpc_arena *a,
 		   struct target_core *ret, struct agent_err *err)
 {
 	const struct target_core_wanted what = { .full = full, .ours = true, .head = head };
-	struct target *t = s->target;
+	struct target *t = b->host->target;
 	struct target_waves_from from = { 0 };
 	struct target_device *devices;
 	struct target_queue *queues;
@@ -227,7 +224,7 @@ int rule_body_take(struct session *s, bool full, const struct out *head, struct 
 	if (!t->ops->core_begin)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "not written for devices of this vendor");
-	if (s->core_user != CORE_NOBODY || s->watch.body.store_fd >= 0)
+	if (b->store_fd >= 0)
 		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, NULL,
 				     "another one is being written");
 	r = t->ops->devices(t, a, &devices, &from.n_devices, err);
@@ -237,20 +234,18 @@ int rule_body_take(struct session *s, bool full, const struct out *head, struct 
 		return r;
 	from.devices = devices;
 	from.queues = queues;
-	r = session_core_begin(s, &from, &what, RULE_WATCH_STOP_MS, a, ret, err);
+	r = b->host->ops->core_begin(b->host->session, &from, &what, RULE_STOP_MS, a, ret, err);
 	if (r < 0)
 		return r;
-	s->watch.body.bytes = ret->bytes;
-	s->core_user = CORE_RULE;
+	b->bytes = ret->bytes;
 	return 0;
 }
 
-static int open_body(struct session *s, int *ret_theirs)
+static int open_body(struct rule_body *b, int *ret_theirs)
 {
-	struct rule_body *b = &s->watch.body;
-	const struct timeval hold = { .tv_sec = s->watch.rule.hold_ms / 1000,
-				      .tv_usec = s->watch.rule.hold_ms % 1000 * 1000 };
-	int pair[2], r = record_open(&s->guard, &b->store_fd);
+	const struct timeval hold = { .tv_sec = b->rule->hold_ms / 1000,
+				      .tv_usec = b->rule->hold_ms % 1000 * 1000 };
+	int pair[2], r = record_open(b->host->guard, &b->store_fd);
 
 	if (r < 0)
 		return r;
@@ -261,9 +256,9 @@ static int open_body(struct session *s, int *ret_theirs)
 	r = fd_set_nonblock(b->fd, true);
 	b->piece = malloc(PIECE_BYTES);
 	b->piece_at = b->piece_size = 0;
-	b->answered = event_new(s->base, b->store_fd, EV_READ | EV_PERSIST, on_answered, s);
-	b->writable = event_new(s->base, b->fd, EV_WRITE | EV_PERSIST, on_writable, s);
-	b->patience = event_new(s->base, -1, 0, on_patience, s);
+	b->answered = event_new(b->host->base, b->store_fd, EV_READ | EV_PERSIST, on_answered, b);
+	b->writable = event_new(b->host->base, b->fd, EV_WRITE | EV_PERSIST, on_writable, b);
+	b->patience = event_new(b->host->base, -1, 0, on_patience, b);
 	if (r == 0 && (!b->piece || !b->answered || !b->writable || !b->patience ||
 		       event_add(b->answered, NULL) < 0 || event_add(b->writable, NULL) < 0 ||
 		       event_add(b->patience, &hold) < 0))
@@ -271,25 +266,24 @@ static int open_body(struct session *s, int *ret_theirs)
 	return r;
 }
 
-int rule_body_send(struct session *s, const struct store_meta *m, const struct out *json,
+int rule_body_send(struct rule_body *b, const struct store_meta *m, const struct out *json,
 		   struct rule_hook hook)
 {
-	struct rule_body *b = &s->watch.body;
 	auto_close int theirs = -1;
 	int r;
 
 	b->position = b->lost_bytes = 0;
 	b->hook = hook;
-	r = open_body(s, &theirs);
+	r = open_body(b, &theirs);
 	if (r == 0)
 		r = record_send(b->store_fd, m, json->data, json->size, theirs, b->bytes);
 	if (r < 0) {
-		end_core(s);
+		end_core(b);
 		if (b->store_fd < 0 && hook.fd >= 0)
 			close(hook.fd);
 		rule_body_deinit(b);
 		return r;
 	}
-	b->holds = s->watch.rule.hold_ms != 0;
+	b->holds = b->rule->hold_ms != 0;
 	return 0;
 }

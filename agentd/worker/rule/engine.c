@@ -2,6 +2,7 @@
 #include "agentd/worker/rule/engine.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,8 +10,6 @@
 #include <unistd.h>
 
 #include "agentd/worker/rule/store_link.h"
-#include "agentd/worker/session/exception_report.h"
-#include "agentd/worker/session/session.h"
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/snapshot.h"
 #include "base/cleanup.h"
@@ -27,7 +26,7 @@
 
 /* What one exception becomes. */
 struct making {
-	struct session *s;
+	struct rule_watch *w;
 	const struct target_event *event;
 	struct rpc_arena *a;
 	struct rpc_gpu_snapshot_result doc;
@@ -41,19 +40,17 @@ static bool is_on(const struct rule_watch *w)
 	return w->rule.name[0] != '\0';
 }
 
-static void tell_counts(struct session *s)
+static void tell_counts(struct rule_watch *w)
 {
-	struct rule_watch *w = &s->watch;
-
-	session_send_counts(s, &w->counts);
+	w->host.ops->send_counts(w->host.session, &w->counts);
 	w->counts = (struct ipc_counts){ 0 };
 }
 
-static void lose(struct session *s, const char *why)
+static void lose(struct rule_watch *w, const char *why)
 {
-	s->watch.counts.lost++;
-	log_warning("rule %s: an exception of process %d is not recorded: %s", s->watch.rule.name,
-		    (int)s->target->facts.pid, why);
+	w->counts.lost++;
+	log_warning("rule %s: an exception of process %d is not recorded: %s", w->rule.name,
+		    (int)w->host.target->facts.pid, why);
 }
 
 /* ------------------------------------------------------------------ the store ---------------- */
@@ -95,7 +92,7 @@ static struct rule_hook take_hook(struct rule_watch *w)
 }
 
 /* @param hook  Its descriptor is taken. */
-static void run_hook(struct session *s, struct rule_hook hook, const char *id)
+static void run_hook(struct rule_watch *w, struct rule_hook hook, const char *id)
 {
 	auto_close int fd = hook.fd;
 	struct ipc_guard m = { .type = IPC_HOOK, .fault = hook.fault };
@@ -104,9 +101,9 @@ static void run_hook(struct session *s, struct rule_hook hook, const char *id)
 	if (fd < 0)
 		return;
 	str_copy(m.fault.record, sizeof(m.fault.record), id);
-	n = fd_send(s->guard.fd, &m, sizeof(m), &fd, 1);
+	n = fd_send(w->host.guard->fd, &m, sizeof(m), &fd, 1);
 	if (n < 0)
-		log_warning("rule %s: its hook is not run: %s", s->watch.rule.name,
+		log_warning("rule %s: its hook is not run: %s", w->rule.name,
 			    strerror((int)-n));
 }
 
@@ -115,51 +112,48 @@ static const char *why_lost(int r)
 	return r == -EPIPE ? "the store is not available" : strerror(-r);
 }
 
-void rule_watch_stored(struct session *s, struct rule_hook hook, int status, const char *id)
+/* The store has answered, or there is none.  @param hook  Its descriptor is taken. */
+static void stored(struct rule_watch *w, struct rule_hook hook, int status, const char *id)
 {
 	if (status < 0)
-		lose(s, why_lost(status));
+		lose(w, why_lost(status));
 	else
-		s->watch.counts.recorded++;
-	run_hook(s, hook, status < 0 ? "" : id);
-	tell_counts(s);
+		w->counts.recorded++;
+	run_hook(w, hook, status < 0 ? "" : id);
+	tell_counts(w);
 }
 
 /* Without a store nothing is known of what was on its way. */
-static void store_gone(struct session *s, int r)
+static void store_gone(struct rule_watch *w, int r)
 {
-	struct rule_watch *w = &s->watch;
-
 	while (w->n_pending)
-		rule_watch_stored(s, take_hook(w), r, "");
+		stored(w, take_hook(w), r, "");
 	drop_store(w);
 }
 
 static void on_answer(evutil_socket_t fd, short what, void *user)
 {
-	struct session *s = user;
-	struct rule_watch *w = &s->watch;
+	struct rule_watch *w = user;
 	struct ipc_added added;
 	int r;
 
 	while ((r = w->n_pending ? record_receive(w->store_fd, &added) : -EAGAIN) == 0)
-		rule_watch_stored(s, take_hook(w), added.status, added.id);
+		stored(w, take_hook(w), added.status, added.id);
 	/* With nothing on its way its process goes, and the next record gets another one. */
 	if (r != -EAGAIN || !w->n_pending)
-		store_gone(s, r);
+		store_gone(w, r);
 }
 
-static int open_store(struct session *s)
+static int open_store(struct rule_watch *w)
 {
-	struct rule_watch *w = &s->watch;
 	int r;
 
 	if (w->store_fd >= 0)
 		return 0;
-	r = record_open(&s->guard, &w->store_fd);
+	r = record_open(w->host.guard, &w->store_fd);
 	if (r < 0)
 		return r;
-	w->answered = event_new(s->base, w->store_fd, EV_READ | EV_PERSIST, on_answer, s);
+	w->answered = event_new(w->host.base, w->store_fd, EV_READ | EV_PERSIST, on_answer, w);
 	if (w->answered && event_add(w->answered, NULL) == 0)
 		return 0;
 	drop_store(w);
@@ -167,12 +161,11 @@ static int open_store(struct session *s)
 }
 
 /* @param take_hook_fd  For when it is stored, or -1. */
-static int send_record(struct session *s, const struct store_meta *m, const struct out *json,
+static int send_record(struct rule_watch *w, const struct store_meta *m, const struct out *json,
 		       int take_hook_fd)
 {
-	struct rule_watch *w = &s->watch;
 	auto_close int hook = take_hook_fd;
-	int r = w->n_pending == RULE_WATCH_PENDING_MAX ? -EBUSY : open_store(s);
+	int r = w->n_pending == RULE_WATCH_PENDING_MAX ? -EBUSY : open_store(w);
 
 	if (r == 0)
 		r = record_send(w->store_fd, m, json->data, json->size, -1, 0);
@@ -188,7 +181,7 @@ static void fill_fault(const struct making *k, struct rpc_fault *ret)
 	const struct target_event *e = k->event;
 
 	*ret = (struct rpc_fault){
-		.rule = k->s->watch.rule.name,
+		.rule = k->w->rule.name,
 		.has_gpu_id = e->source.has_gpu,
 		.gpu_id = e->source.gpu_id,
 		.has_queue_id = e->source.has_queue,
@@ -203,7 +196,7 @@ static void fill_fault(const struct making *k, struct rpc_fault *ret)
 		.no_execute = e->no_execute,
 	};
 	ret->exceptions = convert_exceptions(k->a, e->source.exceptions, &ret->n_exceptions);
-	ret->text = raised_words(k->a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
+	ret->text = convert_exception_words(k->a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
 }
 
 /* The names, joined by commas. */
@@ -223,7 +216,7 @@ static const struct rpc_group *find_group(const struct making *k)
 {
 	const struct target_source *source = &k->event->source;
 
-	if (!(source->exceptions & RAISED_BY_WAVES))
+	if (!(source->exceptions & TARGET_EXCEPTIONS_OF_WAVES))
 		return NULL;
 	for (size_t i = 0; i < k->doc.n_groups; i++) {
 		const struct rpc_group *g = &k->doc.groups[i];
@@ -239,11 +232,11 @@ static const struct rpc_group *find_group(const struct making *k)
 /* What the rule takes for the same. */
 static void make_key(struct making *k, const struct rpc_group *g)
 {
-	const uint32_t parts = k->s->watch.rule.key_parts;
+	const uint32_t parts = k->w->rule.key_parts;
 	const char *kernel = g && g->has_kernel && g->kernel.name ? g->kernel.name : "";
 
 	snprintf(k->key, sizeof(k->key), "%" PRIx64 " %" PRIx64 " %.200s",
-		 parts & IPC_KEY_CODE ? k->event->source.exceptions & k->s->watch.rule.exceptions : 0,
+		 parts & IPC_KEY_CODE ? k->event->source.exceptions & k->w->rule.exceptions : 0,
 		 parts & IPC_KEY_PC && g ? g->pc : 0, parts & IPC_KEY_KERNEL ? kernel : "");
 }
 
@@ -253,7 +246,7 @@ static void describe(struct making *k, const char *reason)
 	const struct rpc_group *g = find_group(k);
 
 	str_copy(m->reason, sizeof(m->reason), reason);
-	str_copy(m->rule, sizeof(m->rule), k->s->watch.rule.name);
+	str_copy(m->rule, sizeof(m->rule), k->w->rule.name);
 	record_describe(m, &k->doc, g);
 	name_exceptions(m->exception, sizeof(m->exception), k->event->source.exceptions);
 	snprintf(m->key, sizeof(m->key), "%.80s %.80s %.80s", m->exception, m->kernel, m->location);
@@ -263,36 +256,37 @@ static void describe(struct making *k, const char *reason)
 
 static int look(struct making *k, bool waves)
 {
-	struct session *s = k->s;
+	struct rule_watch *w = k->w;
 	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS };
 	uint64_t start = clock_now_ns();
 	struct agent_err err = { 0 };
 	struct snapshot seen;
+	uint32_t stop_ms;
 	int r;
 
 	k->doc = (struct rpc_gpu_snapshot_result){ 0 };
-	r = snapshot_look(s->target, k->a, &o, session_stop_begin(s, RULE_WATCH_STOP_MS), &seen,
-			  &err);
-	session_stop_end(s);
+	stop_ms = w->host.ops->stop_begin(w->host.session, RULE_STOP_MS);
+	r = snapshot_look(w->host.target, k->a, &o, stop_ms, &seen, &err);
+	w->host.ops->stop_end(w->host.session);
 	if (waves)
-		s->watch.rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
+		w->rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
 	if (r == 0)
-		r = snapshot_tell(s->target, k->a, &o, &seen, &k->doc, &err);
+		r = snapshot_tell(w->host.target, k->a, &o, &seen, &k->doc, &err);
 	if (r < 0)
-		log_warning("rule %s: process %d: %s", s->watch.rule.name,
-			    (int)s->target->facts.pid, err.message);
+		log_warning("rule %s: process %d: %s", w->rule.name,
+			    (int)w->host.target->facts.pid, err.message);
 	return r;
 }
 
 static bool may_look(const struct making *k)
 {
-	return k->s->target->ops->waves && clock_now_ns() >= k->s->watch.rest_until;
+	return k->w->host.target->ops->waves && clock_now_ns() >= k->w->rest_until;
 }
 
 /* The same place raises the same again while no look is allowed: the same thing, as far as one can tell. */
 static bool is_seen(const struct making *k)
 {
-	const struct target_source *a = &k->s->watch.seen, *b = &k->event->source;
+	const struct target_source *a = &k->w->seen, *b = &k->event->source;
 
 	return a->exceptions == b->exceptions && a->has_queue == b->has_queue &&
 	       a->queue_id == b->queue_id && a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
@@ -316,11 +310,11 @@ static int hook_text(const struct making *k, const struct out *json)
 {
 	int fd = -1, r;
 
-	if (!k->s->watch.rule.has_hook)
+	if (!k->w->rule.has_hook)
 		return -1;
 	r = fd_memfd_sealed("gpu-agent-hook", json->data, json->size, &fd);
 	if (r < 0)
-		log_warning("rule %s: its hook is not run: %s", k->s->watch.rule.name,
+		log_warning("rule %s: its hook is not run: %s", k->w->rule.name,
 			    strerror(-r));
 	return fd;
 }
@@ -341,7 +335,7 @@ static bool take_core(struct making *k)
 	out_init(&head, STORE_JSON_MAX);
 	if (encode(k, &head) < 0)
 		return false;
-	if (rule_body_take(k->s, k->s->watch.rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) <
+	if (rule_body_take(&k->w->body, k->w->rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) <
 	    0) {
 		say_missing(k, rpc_arena_printf(k->a, "core: %s", err.message));
 		return false;
@@ -353,7 +347,7 @@ static bool take_core(struct making *k)
 
 static void keep(struct making *k)
 {
-	struct session *s = k->s;
+	struct rule_watch *w = k->w;
 	auto_out struct out json;
 	bool core;
 	int r, hook;
@@ -365,28 +359,27 @@ static void keep(struct making *k)
 	out_init(&json, STORE_JSON_MAX);
 	r = encode(k, &json);
 	hook = r == 0 ? hook_text(k, &json) : -1;
-	if (r == 0 && s->watch.rule.keep == IPC_KEEP_NOTHING) {
-		s->watch.counts.recorded++;
-		run_hook(s, make_hook(&k->meta, hook), "");
+	if (r == 0 && w->rule.keep == IPC_KEEP_NOTHING) {
+		w->counts.recorded++;
+		run_hook(w, make_hook(&k->meta, hook), "");
 		return;
 	}
 	if (r == 0 && core)
-		r = rule_body_send(s, &k->meta, &json, make_hook(&k->meta, hook));
+		r = rule_body_send(&w->body, &k->meta, &json, make_hook(&k->meta, hook));
 	else if (r == 0)
-		r = send_record(s, &k->meta, &json, hook);
+		r = send_record(w, &k->meta, &json, hook);
 	else if (core)
-		rule_body_stop(s);
+		rule_body_stop(&w->body);
 	if (r < 0)
-		lose(s, why_lost(r));
+		lose(w, why_lost(r));
 	/* The next one gets another store. */
 	if (r == -EPIPE && !core)
-		store_gone(s, r);
+		store_gone(w, r);
 }
 
 static void make_record(struct making *k)
 {
-	struct session *s = k->s;
-	struct rule_watch *w = &s->watch;
+	struct rule_watch *w = k->w;
 	bool looked = may_look(k);
 
 	if (!looked && is_seen(k) &&
@@ -395,7 +388,7 @@ static void make_record(struct making *k)
 		return;
 	}
 	if (look(k, looked) < 0 && (!looked || look(k, false) < 0)) {
-		lose(s, "the process cannot be looked at");
+		lose(w, "the process cannot be looked at");
 		return;
 	}
 	if (!looked)
@@ -418,7 +411,7 @@ static void make_record(struct making *k)
 /* What can be told without a look comes first. */
 static void judge(struct making *k)
 {
-	struct rule_watch *w = &k->s->watch;
+	struct rule_watch *w = k->w;
 	bool cheap = !(w->rule.key_parts & ~IPC_KEY_CODE);
 
 	make_key(k, NULL);
@@ -444,90 +437,87 @@ static bool is_for(const struct rule_watch *w, const struct target_event *e)
 	return !w->rule.n_devices || !e->source.has_gpu;
 }
 
-static void handle(struct session *s, const struct target_event *e)
+static void handle(struct rule_watch *w, const struct target_event *e)
 {
 	auto_rpc_arena struct rpc_arena arena;
-	struct making k = { .s = s, .event = e, .a = &arena };
+	struct making k = { .w = w, .event = e, .a = &arena };
 
 	rpc_arena_init(&arena, TARGET_ARENA_MAX);
-	s->watch.counts.begun++;
-	tell_counts(s);
-	s->watch.counts.exceptions++;
-	s->watch.exceptions |= e->source.exceptions;
+	w->counts.begun++;
+	tell_counts(w);
+	w->counts.exceptions++;
+	w->exceptions |= e->source.exceptions;
 	judge(&k);
-	tell_counts(s);
+	tell_counts(w);
 }
 
-bool rule_watch_exception(struct session *s, const struct target_event *e)
+bool rule_watch_exception(struct rule_watch *w, const struct target_event *e)
 {
-	if (is_for(&s->watch, e)) {
-		session_work_begin(s);
-		handle(s, e);
+	if (is_for(w, e)) {
+		w->host.ops->work_begin(w->host.session);
+		handle(w, e);
 	}
-	return rule_body_keeps_back(s, e);
+	return rule_body_keeps_back(&w->body, e);
 }
 
 /* ------------------------------------------------------------------ life --------------------- */
 
 /* One record for all that has none. */
-static void summarise(struct session *s, uint64_t untold)
+static void summarise(struct rule_watch *w, uint64_t untold)
 {
-	struct rule_watch *w = &s->watch;
 	const struct target_event all = { .source.exceptions = w->exceptions };
 	auto_rpc_arena struct rpc_arena arena;
-	struct making k = { .s = s, .event = &all, .a = &arena, .meta.count = untold };
+	struct making k = { .w = w, .event = &all, .a = &arena, .meta.count = untold };
 	const struct snapshot_options nothing = { 0 };
 	const struct snapshot unseen = { .time_us = clock_wall_us() };
 	struct agent_err err = { 0 };
 
 	rpc_arena_init(&arena, TARGET_ARENA_MAX);
-	if (snapshot_tell(s->target, &arena, &nothing, &unseen, &k.doc, &err) < 0)
+	if (snapshot_tell(w->host.target, &arena, &nothing, &unseen, &k.doc, &err) < 0)
 		return;
 	w->rule.has_hook = 0;
 	describe(&k, "repeats");
 	keep(&k);
 	log_info("rule %s: process %d: %" PRIu64 " exceptions without a record of their own",
-		 w->rule.name, (int)s->target->facts.pid, untold);
+		 w->rule.name, (int)w->host.target->facts.pid, untold);
 }
 
-static void tell_untold(struct session *s)
+static void tell_untold(struct rule_watch *w)
 {
-	const struct rule_watch *w = &s->watch;
 	uint64_t untold = is_on(w) && w->rule.keep != IPC_KEEP_NOTHING ? rule_untold(&w->state) : 0;
 
 	if (untold)
-		summarise(s, untold);
+		summarise(w, untold);
 }
 
-int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err)
+void rule_watch_init(struct rule_watch *w, const struct rule_host *host)
 {
-	struct rule_watch *w = &s->watch;
-	const struct subscriber who = { .client = RULE_WATCH_CLIENT,
-					.exceptions = rule->exceptions };
+	w->host = *host;
+	rule_body_init(&w->body, &w->host, &w->rule, stored, w);
+}
 
+int rule_watch_set(struct rule_watch *w, const struct ipc_rule *rule, struct agent_err *err)
+{
 	if (strcmp(w->rule.name, rule->name) != 0) {
-		rule_body_let_go(s);
-		tell_untold(s);
+		rule_body_let_go(&w->body);
+		tell_untold(w);
 		w->state = (struct rule_state){ 0 };
 		w->exceptions = 0;
 	}
 	w->rule = *rule;
 	w->rule.name[sizeof(w->rule.name) - 1] = '\0';
-	if (!s->target->ops->subscribe)
+	if (!w->host.target->ops->subscribe)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor report no exceptions");
-	if (subscribers_set(&s->subscribers, &who) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	return session_subscribe(s, err);
+	return w->host.ops->subscribe(w->host.session, rule->exceptions, err);
 }
 
 /* What is stored is counted, and hooks hear of it, although the process may be gone. */
-void rule_watch_finish(struct session *s)
+void rule_watch_finish(struct rule_watch *w)
 {
-	struct rule_watch *w = &s->watch;
 	uint64_t deadline = clock_deadline_ms(SETTLE_MS);
 
-	tell_untold(s);
+	tell_untold(w);
 	while (w->n_pending || w->body.store_fd >= 0) {
 		struct pollfd p[] = { { .fd = w->n_pending ? w->store_fd : -1, .events = POLLIN },
 				      { .fd = w->body.store_fd, .events = POLLIN } };
@@ -536,14 +526,14 @@ void rule_watch_finish(struct session *s)
 		if (r <= 0 && !(r < 0 && errno == EINTR && clock_left_ms(deadline)))
 			break;
 		if (r > 0 && p[0].revents)
-			on_answer(w->store_fd, EV_READ, s);
+			on_answer(w->store_fd, EV_READ, w);
 		if (r > 0 && p[1].revents)
-			rule_body_answered(s);
+			rule_body_answered(&w->body);
 	}
 	if (w->n_pending)
-		store_gone(s, -ETIMEDOUT);
+		store_gone(w, -ETIMEDOUT);
 	if (w->body.store_fd >= 0)
-		rule_body_give_up(s);
+		rule_body_give_up(&w->body);
 }
 
 void rule_watch_deinit(struct rule_watch *w)

@@ -13,20 +13,15 @@
 
 #include "agentd/worker/rule/core.h"
 #include "agentd/worker/rule/rate_limit.h"
-#include "agentd/worker/target/target.h"
 
 struct event;
-struct session;
 
-/** Its number among the clients (session/subscribers.h); front's own begin at 1. */
-#define RULE_WATCH_CLIENT UINT32_MAX
 /** Records that the store has not answered; more are lost. */
 #define RULE_WATCH_PENDING_MAX 32
-/** The application waits for its fault while queues stand still. */
-#define RULE_WATCH_STOP_MS 200
 
-/** Of one session; starts as RULE_WATCH_NULL. */
+/** Of one session; starts as RULE_WATCH_NULL, then rule_watch_init(). */
 struct rule_watch {
+	struct rule_host host;
 	struct ipc_rule rule; /**< Without a name: none. */
 	struct rule_state state;
 	struct ipc_counts counts; /**< That front has not been told. */
@@ -43,20 +38,17 @@ struct rule_watch {
 
 #define RULE_WATCH_NULL { .store_fd = -1, .body = RULE_BODY_NULL }
 
+/** Before anything but rule_watch_deinit(), once the session has its target. */
+void rule_watch_init(struct rule_watch *w, const struct rule_host *host);
 /** A rule comes, changes, or (without a name) goes.  @return 0 or negative with @p err. */
-int rule_watch_set(struct session *s, const struct ipc_rule *rule, struct agent_err *err);
+int rule_watch_set(struct rule_watch *w, const struct ipc_rule *rule, struct agent_err *err);
 /**
  * An exception, before it goes on to the application.  Never fails: what is lost is counted.
  * @return whether it is kept back: the watch does target_ops.event_done itself, later.
  */
-bool rule_watch_exception(struct session *s, const struct target_event *e);
-/**
- * The store has answered, or there is none.
- * @param hook  Its descriptor is taken.
- */
-void rule_watch_stored(struct session *s, struct rule_hook hook, int status, const char *id);
+bool rule_watch_exception(struct rule_watch *w, const struct target_event *e);
 /** The session is over, everything is undone: say how many were not recorded, hear what the store says. */
-void rule_watch_finish(struct session *s);
+void rule_watch_finish(struct rule_watch *w);
 void rule_watch_deinit(struct rule_watch *w);
 
 #endif /* WORKER_RULE_ENGINE_H */

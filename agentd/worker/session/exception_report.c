@@ -33,7 +33,7 @@ static void add_missing(const struct filling *f, const char *text)
 
 bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e)
 {
-	return t->ops->waves && e->source.exceptions & RAISED_BY_WAVES &&
+	return t->ops->waves && e->source.exceptions & TARGET_EXCEPTIONS_OF_WAVES &&
 	       clock_now_ns() >= r->rest_until;
 }
 
@@ -180,19 +180,6 @@ static void look(struct raised *r, const struct filling *f, uint32_t look_ms)
 
 /* ------------------------------------------------------------------ the rest ----------------- */
 
-const char *raised_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
-{
-	auto_out struct out text;
-
-	out_init(&text, 0);
-	for (size_t i = 0; i < n; i++)
-		for (size_t v = 0; v < rpc_exception_enum.n; v++)
-			if (rpc_exception_enum.values[v].value == (int64_t)list[i])
-				out_fmt(&text, "%s%s", text.size ? " " : "",
-					rpc_exception_enum.values[v].doc);
-	return rpc_arena_strdup(a, text.data ? text.data : "");
-}
-
 static void fill_access(const struct target_event *e, struct rpc_exception_raised_params *ret)
 {
 	ret->has_address = e->has_address;
@@ -221,9 +208,9 @@ void raised_fill(struct raised *r, struct target *t, const struct target_event *
 	};
 	ret->missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing));
 	ret->exceptions = convert_exceptions(a, e->source.exceptions, &ret->n_exceptions);
-	ret->text = raised_words(a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
+	ret->text = convert_exception_words(a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
 	fill_access(e, ret);
-	if (!(e->source.exceptions & RAISED_BY_WAVES))
+	if (!(e->source.exceptions & TARGET_EXCEPTIONS_OF_WAVES))
 		return;
 	if (!t->ops->waves)
 		add_missing(&f, "waves: devices of this vendor do not show them");

@@ -12,17 +12,6 @@
 
 #include "agentd/worker/target/target.h"
 
-/** Raised by waves, which then stand still. */
-#define RAISED_BY_WAVES                                                                            \
-	(TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ABORT) |                                          \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_TRAP) |                                           \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MATH_ERROR) |                                     \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION) |                            \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MEMORY_VIOLATION) |                               \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_FAULT) |                                          \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ADDRESS_ERROR) |                                  \
-	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION))
-
 /** Default of exception.subscribe's look_ms. */
 #define RAISED_LOOK_MS 20
 
@@ -31,9 +20,6 @@ struct raised {
 	uint64_t number;     /**< Exceptions announced. */
 	uint64_t rest_until; /**< Monotonic; no look before. */
 };
-
-/** The descriptions of these exceptions, in the arena. */
-const char *raised_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n);
 
 /** May a look at the waves tell more about this event, now? */
 bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e);

@@ -209,14 +209,6 @@ void session_notify(struct session *s, enum rpc_notification n, const struct out
 		send_text(s, &head, text);
 }
 
-void session_send_counts(struct session *s, const struct ipc_counts *counts)
-{
-	const struct out text = { .data = (char *)counts, .size = sizeof(*counts) };
-	struct ipc_head head = { .type = IPC_COUNTS };
-
-	send_text(s, &head, &text);
-}
-
 /* @param n  That were seen to run again. */
 static void notify_resumed(struct session *s, enum rpc_resume_reason reason, size_t n,
 			   uint64_t since_ns)
@@ -423,7 +415,7 @@ static void take_rule(struct session *s, const struct ipc_rule *rule)
 	event_del(s->no_call);
 	if (s->target) {
 		session_work_begin(s);
-		r = rule_watch_set(s, rule, &err);
+		r = rule_watch_set(&s->watch, rule, &err);
 		session_work_end(s);
 	}
 	if (r == 0)
@@ -541,7 +533,7 @@ static int handle_event(struct session *s, struct agent_err *err)
 	/* The target waits in the runtime handshake: answer first, talk later. */
 	if (e.kind == TARGET_EVENT_EXCEPTION) {
 		announce_exception(s, &e);
-		kept = rule_watch_exception(s, &e);
+		kept = rule_watch_exception(&s->watch, &e);
 	}
 	session_undo_begin(s);
 	r = kept ? 0 : t->ops->event_done(t, &e, err);
@@ -656,7 +648,7 @@ static bool undo_all(struct session *s)
 	struct agent_err err = { 0 };
 	int r;
 
-	rule_body_stop(s);
+	rule_body_stop(&s->watch.body);
 	arm(s, GUARD_UNDO_MS);
 	r = undo_run(&t->undo, 0, &err);
 	if (r >= 0 || s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_EXEC)
@@ -683,7 +675,7 @@ static int end(struct session *s)
 	s->look = target_needs_nudge(t);
 	if (is_free) {
 		arm(s, GUARD_LEAVE_MS);
-		rule_watch_finish(s);
+		rule_watch_finish(&s->watch);
 	}
 	suspension_sync(s);
 	ipc_link_send(&s->link, &head, NULL);
@@ -730,8 +722,12 @@ int session_run(const struct worker_options *o)
 			      "out of memory");
 	if (r == 0 && watch_target(&s) < 0)
 		over(&s, RPC_END_REASON_STOPPED);
-	if (r == 0)
+	if (r == 0) {
+		const struct rule_host host = session_rule_host(&s);
+
+		rule_watch_init(&s.watch, &host);
 		tell_vendor(&s);
+	}
 	guard_disarm(&s.guard);
 	if (r < 0)
 		log_debug("session %u: attach to %d: %s", o->session, (int)o->pid,

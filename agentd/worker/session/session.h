@@ -82,10 +82,10 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 		       struct target_core *ret, struct agent_err *err);
 /** Send front a message of its own, whose text is not JSON. */
 void session_tell(struct session *s, enum ipc_type type, const struct out *text);
+/** The session as the rule on it sees it. */
+struct rule_host session_rule_host(struct session *s);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
-/** Tell front what became of exceptions that a rule is for. */
-void session_send_counts(struct session *s, const struct ipc_counts *counts);
 /** Tell the target what all clients together subscribe to.  @return 0 or negative with @p err. */
 int session_subscribe(struct session *s, struct agent_err *err);
 /** The id that clients use: "s" and the number. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/snapshot/convert.h"
 
+#include "base/out.h"
+
 enum rpc_exception *convert_exceptions(struct rpc_arena *a, uint64_t mask, size_t *ret_n)
 {
 	enum rpc_exception *list = rpc_arena_array(a, 64, sizeof(*list));
@@ -11,6 +13,19 @@ enum rpc_exception *convert_exceptions(struct rpc_arena *a, uint64_t mask, size_
 			list[n++] = (enum rpc_exception)code;
 	*ret_n = n;
 	return list;
+}
+
+const char *convert_exception_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
+{
+	auto_out struct out text;
+
+	out_init(&text, 0);
+	for (size_t i = 0; i < n; i++)
+		for (size_t v = 0; v < rpc_exception_enum.n; v++)
+			if (rpc_exception_enum.values[v].value == (int64_t)list[i])
+				out_fmt(&text, "%s%s", text.size ? " " : "",
+					rpc_exception_enum.values[v].doc);
+	return rpc_arena_strdup(a, text.data ? text.data : "");
 }
 
 enum rpc_trap *convert_traps(struct rpc_arena *a, uint32_t mask, size_t *ret_n)

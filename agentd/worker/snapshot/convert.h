@@ -8,6 +8,8 @@
 
 /** NULL when the arena is exhausted; values the schema lacks are left out. */
 enum rpc_exception *convert_exceptions(struct rpc_arena *a, uint64_t mask, size_t *ret_n);
+/** The descriptions of these exceptions, in the arena. */
+const char *convert_exception_words(struct rpc_arena *a, const enum rpc_exception *list, size_t n);
 enum rpc_trap *convert_traps(struct rpc_arena *a, uint32_t mask, size_t *ret_n);
 enum rpc_flag *convert_flags(struct rpc_arena *a, uint32_t mask, size_t *ret_n);
 
@@ -26,6 +28,5 @@ struct rpc_queue_result *convert_results(struct rpc_arena *a, const struct targe
 					 size_t n, enum rpc_queue_verdict count,
 					 uint32_t *ret_count);
 struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_watch *w, size_t n);
-
 
 #endif /* WORKER_SNAPSHOT_CONVERT_H */

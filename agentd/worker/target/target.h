@@ -437,6 +437,16 @@ extern const struct target_ops target_cuda_ops;
 	(TARGET_SPACE_BIT(RPC_MEMORY_SPACE_LDS) | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_SCRATCH))
 
 #define TARGET_EXCEPTION_BIT(code) (UINT64_C(1) << ((unsigned)(code) - 1u))
+/** Raised by waves, which then stand still. */
+#define TARGET_EXCEPTIONS_OF_WAVES                                                                 \
+	(TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ABORT) |                                          \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_TRAP) |                                           \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MATH_ERROR) |                                     \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ILLEGAL_INSTRUCTION) |                            \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_MEMORY_VIOLATION) |                               \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_FAULT) |                                          \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_WAVE_ADDRESS_ERROR) |                                  \
+	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION))
 
 /**
  * Attach: everything of architecture.md section 3, from reading facts to the enabled session.

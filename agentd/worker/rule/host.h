@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_RULE_HOST_H
+#define WORKER_RULE_HOST_H
+
+/**
+ * @file host.h
+ * What a rule asks of the session that it is on.  A rule knows no sessions: the session fills this in.
+ */
+
+#include "agentd/worker/process/deadline.h"
+#include "agentd/worker/target/target.h"
+
+struct event_base;
+struct ipc_counts;
+
+struct rule_host_ops {
+	/** Around what is no call, and may need the target (session_work_begin()). */
+	void (*work_begin)(void *session);
+	void (*work_end)(void *session);
+	/** Around a stop of queues (session_stop_begin()).  @return milliseconds granted. */
+	uint32_t (*stop_begin)(void *session, uint32_t ms);
+	void (*stop_end)(void *session);
+	/** Around what the target waits for (session_undo_begin()). */
+	void (*undo_begin)(void *session);
+	void (*undo_end)(void *session);
+	/**
+	 * target_ops.core_begin, for the rule; queues stand still for @p stop_ms at most.
+	 * @return 0; -EBUSY while a client has a core, other errors of core_begin, with @p err.
+	 */
+	int (*core_begin)(void *session, struct target_waves_from *from,
+			  const struct target_core_wanted *what, uint32_t stop_ms,
+			  struct rpc_arena *a, struct target_core *ret, struct agent_err *err);
+	/** The rule needs its core no longer; does nothing where it has none. */
+	void (*core_end)(void *session);
+	/** Tell front what became of exceptions that the rule is for. */
+	void (*send_counts)(void *session, const struct ipc_counts *counts);
+	/** From now on the rule wants these exceptions.  @return 0 or negative with @p err. */
+	int (*subscribe)(void *session, uint64_t exceptions, struct agent_err *err);
+	/** The target's debug session may be over: find out, soon. */
+	void (*target_ended)(void *session);
+};
+
+struct rule_host {
+	const struct rule_host_ops *ops;
+	void *session; /**< First argument of each of them. */
+	uint32_t number; /**< Of the session, for log texts. */
+	struct target *target;
+	const struct guard *guard; /**< Of the session's deadlines. */
+	struct event_base *base;
+};
+
+#endif /* WORKER_RULE_HOST_H */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/rule/host.h"
+
+#include "agentd/worker/session/session.h"
+#include "base/out.h"
+
+/** The rule's number among the clients (subscribers.h); front's own begin at 1. */
+#define RULE_CLIENT UINT32_MAX
+
+static void work_begin(void *session)
+{
+	session_work_begin(session);
+}
+
+static void work_end(void *session)
+{
+	session_work_end(session);
+}
+
+static uint32_t stop_begin(void *session, uint32_t ms)
+{
+	return session_stop_begin(session, ms);
+}
+
+static void stop_end(void *session)
+{
+	session_stop_end(session);
+}
+
+static void undo_begin(void *session)
+{
+	session_undo_begin(session);
+}
+
+static void undo_end(void *session)
+{
+	session_undo_end(session);
+}
+
+static int core_begin(void *session, struct target_waves_from *from,
+		      const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
+		      struct target_core *ret, struct agent_err *err)
+{
+	struct session *s = session;
+	int r;
+
+	if (s->core_user != CORE_NOBODY)
+		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, NULL,
+				     "another one is being written");
+	r = session_core_begin(s, from, what, stop_ms, a, ret, err);
+	if (r == 0)
+		s->core_user = CORE_RULE;
+	return r;
+}
+
+static void core_end(void *session)
+{
+	struct session *s = session;
+
+	if (s->core_user != CORE_RULE)
+		return;
+	s->target->ops->core_end(s->target);
+	s->core_user = CORE_NOBODY;
+}
+
+static void send_counts(void *session, const struct ipc_counts *counts)
+{
+	const struct out text = { .data = (char *)counts, .size = sizeof(*counts) };
+
+	session_tell(session, IPC_COUNTS, &text);
+}
+
+static int subscribe(void *session, uint64_t exceptions, struct agent_err *err)
+{
+	const struct subscriber who = { .client = RULE_CLIENT, .exceptions = exceptions };
+	struct session *s = session;
+
+	if (subscribers_set(&s->subscribers, &who) < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	return session_subscribe(s, err);
+}
+
+static void target_ended(void *session)
+{
+	struct session *s = session;
+
+	event_active(s->target_event, EV_READ, 1);
+}
+
+struct rule_host session_rule_host(struct session *s)
+{
+	static const struct rule_host_ops ops = {
+		.work_begin = work_begin,
+		.work_end = work_end,
+		.stop_begin = stop_begin,
+		.stop_end = stop_end,
+		.undo_begin = undo_begin,
+		.undo_end = undo_end,
+		.core_begin = core_begin,
+		.core_end = core_end,
+		.send_counts = send_counts,
+		.subscribe = subscribe,
+		.target_ended = target_ended,
+	};
+
+	return (struct rule_host){ .ops = &ops,
+				   .session = s,
+				   .number = s->options->session,
+				   .target = s->target,
+				   .guard = &s->guard,
+				   .base = s->base };
+}
