@@ -242,7 +242,7 @@ struct target {
  * Operations of one vendor back end.
  *
  * To add a back end:
- *  - target_foo_*.c with `const struct target_ops target_foo_ops`, listed in target_list[];
+ *  - agentd/worker/foo/ with `const struct target_ops target_foo_ops`, listed in target_list[];
  *  - create, enable, destroy, devices and queues are mandatory; any other entry may be NULL, which
  *    callers turn into the `unsupported` error;
  *  - push an undo entry before every change of state (process/undo.h);
