@@ -51,7 +51,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 	-Wwrite-strings -Wundef -Wformat=2 -Wvla -Wno-unused-parameter \
 	-Wno-missing-field-initializers
 all_cppflags := -D_GNU_SOURCE -DGPU_AGENT_VERSION='"$(VERSION)"' \
-	-I. -Ilibkfdtrap/include -Ilibcudbgshim/include -I$(O)/gen $(CPPFLAGS)
+	-I. -Ilib -Ilibkfdtrap/include -Ilibcudbgshim/include -I$(O)/gen $(CPPFLAGS)
 all_cflags := -std=gnu11 -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
 	-fstack-protector-strong $(WARN) $(CFLAGS)
 all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
@@ -91,13 +91,13 @@ installs :=
 system_tests :=
 extra_targets :=
 
-include base/module.mk
+include lib/base/module.mk
 include libkfdtrap/module.mk
 include libcudbgshim/module.mk
-include corefile/module.mk
-include store/module.mk
-include symbols/module.mk
-include disasm/module.mk
+include lib/corefile/module.mk
+include lib/store/module.mk
+include lib/symbols/module.mk
+include lib/disasm/module.mk
 include dap/module.mk
 include protocol/module.mk
 include agentd/module.mk

@@ -17,7 +17,7 @@ gpu-agent-cuda-sim_deps := $(cudasim_slots)
 
 # $(1) directory, named after a release; $(2) the same as major * 100 + minor.  Only one file differs;
 # the other objects are those of 12.4, and so is the engine.
-cudasim_base := $(addprefix base/,str.c fd.c out.c reader.c clock.c)
+cudasim_base := $(addprefix lib/base/,str.c fd.c out.c reader.c clock.c)
 cudasim_first := cudasim/12.4/libcuda.so.1
 cudasim_common = $(filter-out %/libcuda_debug.o,$($(cudasim_first)_obj))
 define cudasim_release
@@ -49,7 +49,7 @@ cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 
 # Never with sanitizers: a debugger calls functions in it, on the stacks of its threads.
 plain_programs += bin/gpu-agent-cuda-simapp
-bin/gpu-agent-cuda-simapp_src := tests/cudasim/app.c tests/lib/words.c base/argv.c $(cudasim_base)
+bin/gpu-agent-cuda-simapp_src := tests/cudasim/app.c tests/lib/words.c lib/base/argv.c $(cudasim_base)
 bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
 bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4'
 bin/gpu-agent-cuda-simapp_needs := $(addprefix $(O)/cudasim/12.4/,libcuda.so.1 libcudadebugger.so.1 cudasim.conf)

@@ -195,7 +195,7 @@ def generated_c_compiles():
             for name in ("rpc_gen.c", "rpc_client_gen.c"):
                 done = subprocess.run(
                     [cc, "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Wshadow", "-Werror",
-                     "-Wno-unused-parameter", "-D_GNU_SOURCE", "-I" + TOP, "-I" + directory,
+                     "-Wno-unused-parameter", "-D_GNU_SOURCE", "-I" + TOP, "-I" + os.path.join(TOP, "lib"), "-I" + directory,
                      os.path.join(directory, name)],
                     capture_output=True, text=True, timeout=60, check=False,
                 )

@@ -19,7 +19,7 @@ from harness import ROOT, Scene, as_user, main, need_root, test, wait_until  # n
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 DATA = ROOT / "tests/data/codeobj"
 WAVES = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 4; waves 1 memory 2 spin+16; spin"
-IDS = dict(re.findall(r'^#define LOG_MESSAGE_(\w+)\s+"([0-9a-f]{32})"', (ROOT / "base/log.h").read_text(), re.M))
+IDS = dict(re.findall(r'^#define LOG_MESSAGE_(\w+)\s+"([0-9a-f]{32})"', (ROOT / "lib/base/log.h").read_text(), re.M))
 COMMON = {"MESSAGE", "PRIORITY", "MESSAGE_ID", "SYSLOG_IDENTIFIER"}
 
 
