@@ -107,6 +107,9 @@ include editors/vscode/module.mk
 include systemd/module.mk
 include docs/module.mk
 include tests/module.mk
+include sim/kfd/module.mk
+include sim/app/module.mk
+include sim/cuda/module.mk
 include bench/module.mk
 
 define compile_rules

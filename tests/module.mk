@@ -5,11 +5,8 @@ cunit_libs := $(call pkg_libs,cunit)
 
 include tests/unit/module.mk
 include tests/fuzz/module.mk
-include tests/kfdsim/module.mk
-include tests/simapp/module.mk
 include tests/inferior/module.mk
 include tests/hardware/module.mk
-include tests/cudasim/module.mk
 include tests/wave/module.mk
 include tests/system/module.mk
 include tests/clients/module.mk

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "libkfdtrap/src/kfd_abi.h"
-#include "tests/simapp/status.h"
+#include "sim/app/status.h"
 #include "testlib.h"
 
 #define RUNTIME_MASK KFDABI_EC_MASK(KFDABI_EC_PROCESS_RUNTIME)

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/cuda"))
 from harness import BIN, CudaScene, main, need_root, status, test, wait_until  # noqa: E402
 from debugger import get, say  # noqa: E402
 

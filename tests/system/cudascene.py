@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/cuda"))
 from harness import LONG_STOP, CudaScene, PatientRpc, status, wait_until
 from debugger import get, say
 

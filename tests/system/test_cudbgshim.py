@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cudasim"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/cuda"))
 from harness import BIN, CudaScene, main, test, wait_until  # noqa: E402
 from debugger import Debugger, LABEL, get, in_child, say  # noqa: E402
 

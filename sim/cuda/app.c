@@ -21,7 +21,7 @@
 #include "base/str.h"
 #include "libcuda.h"
 #include "tests/lib/words.h"
-#include "tests/simapp/status.h"
+#include "sim/app/status.h"
 
 #define CUBIN_MAX      ((size_t)16 << 20)
 #define DEFAULT_SCRIPT "init; context 0; listen"

@@ -2,16 +2,16 @@
 # per generation of exported symbols), and a program that uses them.
 cudasim_slots := $(addprefix $(O)/gen/,cudasim_slots.h cudasim_stubs.h)
 generated += $(cudasim_slots)
-$(cudasim_slots) &: tests/cudasim/slots.txt tests/cudasim/gen_slots.py
+$(cudasim_slots) &: sim/cuda/slots.txt sim/cuda/gen_slots.py
 	$(call say,GEN,$@)
-	$(Q)$(PYTHON) tests/cudasim/gen_slots.py $< $(O)/gen
+	$(Q)$(PYTHON) sim/cuda/gen_slots.py $< $(O)/gen
 
-cudasim_core := $(addprefix tests/cudasim/,wire.c process.c memory.c cubin.c place.c run.c event.c session.c \
+cudasim_core := $(addprefix sim/cuda/,wire.c process.c memory.c cubin.c place.c run.c event.c session.c \
 	call.c calls_state.c calls_memory.c calls_session.c calls_batch.c \
 	command.c command_plant.c command_wish.c state.c)
 
 programs += gpu-agent-cuda-sim
-gpu-agent-cuda-sim_src := $(addprefix tests/cudasim/,main.c server.c) $(cudasim_core)
+gpu-agent-cuda-sim_src := $(addprefix sim/cuda/,main.c server.c) $(cudasim_core)
 gpu-agent-cuda-sim_libs := base
 gpu-agent-cuda-sim_deps := $(cudasim_slots)
 
@@ -22,14 +22,14 @@ cudasim_first := cudasim/12.4/libcuda.so.1
 cudasim_common = $(filter-out %/libcuda_debug.o,$($(cudasim_first)_obj))
 define cudasim_release
 shared_objects += cudasim/$(1)/libcuda.so.1
-cudasim/$(1)/libcuda.so.1_src := tests/cudasim/libcuda_debug.c $(if $(filter 800,$(2)),tests/cudasim/client.c)
+cudasim/$(1)/libcuda.so.1_src := sim/cuda/libcuda_debug.c $(if $(filter 800,$(2)),sim/cuda/client.c)
 cudasim/$(1)/libcuda.so.1_cflags := -DRELEASE=$(2)
 cudasim/$(1)/libcuda.so.1_deps := $(cudasim_slots)
 cudasim/$(1)/libcuda.so.1_ldflags = $$(if $$(filter-out 1204,$(2)),$$(cudasim_common)) -s \
 	-Wl,--hash-style=$(if $(filter 800,$(2)),sysv,both) -Wl,-rpath,'$$$$ORIGIN' -pthread -ldl
 cudasim/$(1)/libcuda.so.1_needs = $$(if $$(filter-out 1204,$(2)),$$(cudasim_common))
 extra_targets += $(O)/cudasim/$(1)/cudasim.conf $(O)/cudasim/$(1)/libcudadebugger.so.1
-$(O)/cudasim/$(1)/cudasim.conf: tests/cudasim/module.mk
+$(O)/cudasim/$(1)/cudasim.conf: sim/cuda/module.mk
 	@mkdir -p $$(@D)
 	@echo 'version $(1)' >$$@
 $(if $(filter-out 1204,$(2)),$(O)/cudasim/$(1)/libcudadebugger.so.1: $(O)/cudasim/12.4/libcudadebugger.so.1
@@ -40,27 +40,27 @@ $(eval $(call cudasim_release,12.4,1204))
 $(eval $(call cudasim_release,8.0,800))
 $(eval $(call cudasim_release,12.9,1209))
 $(eval $(call cudasim_release,13.4,1304))
-$(cudasim_first)_src += $(addprefix tests/cudasim/,libcuda_driver.c conf.c wire.c) $(cudasim_base)
+$(cudasim_first)_src += $(addprefix sim/cuda/,libcuda_driver.c conf.c wire.c) $(cudasim_base)
 
 shared_objects += cudasim/12.4/libcudadebugger.so.1
-cudasim/12.4/libcudadebugger.so.1_src := $(addprefix tests/cudasim/,engine.c client.c conf.c wire.c) $(cudasim_base)
+cudasim/12.4/libcudadebugger.so.1_src := $(addprefix sim/cuda/,engine.c client.c conf.c wire.c) $(cudasim_base)
 cudasim/12.4/libcudadebugger.so.1_ldflags := -pthread -ldl
 cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 
 # Never with sanitizers: a debugger calls functions in it, on the stacks of its threads.
 plain_programs += bin/gpu-agent-cuda-simapp
-bin/gpu-agent-cuda-simapp_src := tests/cudasim/app.c tests/lib/words.c lib/base/argv.c $(cudasim_base)
+bin/gpu-agent-cuda-simapp_src := sim/cuda/app.c tests/lib/words.c lib/base/argv.c $(cudasim_base)
 bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
 bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4'
 bin/gpu-agent-cuda-simapp_needs := $(addprefix $(O)/cudasim/12.4/,libcuda.so.1 libcudadebugger.so.1 cudasim.conf)
 
 define cudasim_fuzz
 fuzzers += fuzz_$(1)
-fuzz_$(1)_src := tests/cudasim/fuzz_$(1).c $(cudasim_core)
+fuzz_$(1)_src := sim/cuda/fuzz_$(1).c $(cudasim_core)
 fuzz_$(1)_cflags := -Itests/lib
 fuzz_$(1)_libs := fuzz base
 fuzz_$(1)_deps := $(cudasim_slots)
 endef
 $(eval $(call cudasim_fuzz,cudasim))
 $(eval $(call cudasim_fuzz,cubin))
-system_tests += tests/cudasim/test_cudasim.py tests/cudasim/test_cudasim_calls.py
+system_tests += sim/cuda/test_cudasim.py sim/cuda/test_cudasim_calls.py

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "libkfdtrap/src/kfd_abi.h"
-#include "tests/kfdsim/profile.h"
+#include "sim/kfd/profile.h"
 
 #define RING_SIZE    65536u
 #define PACKET_SIZE  64u

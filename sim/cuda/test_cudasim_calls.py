@@ -7,7 +7,7 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/lib"))
 from harness import CudaScene, main, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (ALL_SUSPENDED, DIVERGE, Debugger, FULL, INVALID_ARGS, INVALID_DEVICE,  # noqa: E402

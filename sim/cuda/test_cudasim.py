@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/lib"))
 from harness import CudaScene, CudaSim, PATIENCE, main, need_root, test, wait_until  # noqa: E402
 import debugger  # noqa: E402
 from debugger import (COMMUNICATION, Debugger, INVALID_ARGS, NO_EVENT, SUCCESS, UNINITIALIZED, get,  # noqa: E402
@@ -62,7 +62,7 @@ def call_behind_the_table_aborts_loudly():
                 "import debugger, types, pathlib\n"
                 "debugger.Debugger(types.SimpleNamespace(libcuda=pathlib.Path(sys.argv[1]))).call(133)\n")
         here = pathlib.Path(__file__).resolve().parent
-        done = subprocess.run([sys.executable, "-c", code, s.libcuda, here, here.parent / "lib"],
+        done = subprocess.run([sys.executable, "-c", code, s.libcuda, here, here.parents[1] / "tests/lib"],
                               capture_output=True, text=True, check=False)
         assert done.returncode == -signal.SIGABRT and "behind the end of the table" in done.stderr, done
 
