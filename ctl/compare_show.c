@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
-#include "ctl/place.h"
-#include "ctl/text.h"
+#include "ctl/document/place.h"
+#include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
 static enum color_style verdict_style(enum rpc_progress verdict)

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "corefile/file.h"
 #include "ctl/signals.h"
-#include "ctl/text.h"
+#include "ctl/terminal/text.h"
 #include "protocol/rpc_format.h"
 
 /* The agent's own deadline for attaching comes first: its message says more than ours. */

@@ -6,7 +6,7 @@
  * @file ctl.h
  * gpu-agentctl: what every subcommand works with.
  *
- * To add a verb: cmd_NAME.c with `const struct ctl_verb ctl_verb_NAME`, one line in the list below,
+ * To add a verb: verbs/NAME.c with `const struct ctl_verb ctl_verb_NAME`, one line in the list below,
  * a section in docs/man/gpu-agentctl.1 and a line in gpu-agentctl.bash; ctl/check-verbs fails
  * until all of them are there.
  *
@@ -20,9 +20,9 @@
 #include <sys/types.h>
 
 #include "base/argv.h"
-#include "ctl/output.h"
-#include "ctl/source.h"
-#include "ctl/table.h"
+#include "ctl/document/source.h"
+#include "ctl/terminal/output.h"
+#include "ctl/terminal/table.h"
 #include "rpc_client_gen.h"
 
 /** Exit statuses that no error code has; see EXIT STATUS in gpu-agentctl(1). */
@@ -152,7 +152,7 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
-/** Header, groups, devices and queues on one page; cmd_snapshot.c has it. */
+/** Header, groups, devices and queues on one page; verbs/snapshot.c has it. */
 int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 /** An exception of waves that have exited, in a line. */
 void show_exited(struct ctl *c, const struct rpc_exited_exception *e);

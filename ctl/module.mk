@@ -1,13 +1,15 @@
 # Formatting and output, which unit tests link as well.
 archives += ctl
-ctl_src := $(addprefix ctl/,code_text.c color.c compare.c compare_judge.c document.c merge.c merge_odd.c \
-	merge_print.c merge_set.c output.c pager.c place.c screen.c table.c text.c watch.c when.c)
+ctl_src := $(addprefix ctl/terminal/,color.c output.c pager.c screen.c table.c text.c) \
+	$(addprefix ctl/document/,code_text.c compare.c compare_judge.c document.c merge.c merge_odd.c \
+	merge_print.c merge_set.c place.c when.c) ctl/watch.c
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
-gpu-agentctl_src := $(addprefix ctl/,main.c ctl.c args.c compare_show.c show.c show_registers.c signals.c source.c stream.c) \
-	$(patsubst %,ctl/cmd_%.c,list doctor snapshot analyze diff merge watch devices queues attach detach suspend resume \
-		watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version)
+gpu-agentctl_src := $(addprefix ctl/,args.c compare_show.c ctl.c main.c show.c show_registers.c signals.c stream.c) ctl/document/source.c \
+	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c \
+	dump.c events.c hooks.c list.c memory.c merge.c queues.c registers.c resume.c rpc.c snapshot.c status.c \
+	suspend.c version.c watch.c watchpoint.c waves.c)
 gpu-agentctl_libs := ctl dap corefile disasm protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs)
 gpu-agentctl_deps := $(protocol_gen) $(O)/gen/paths.h

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ctl/code_text.h"
 #include "ctl/ctl.h"
-#include "ctl/place.h"
-#include "ctl/text.h"
+#include "ctl/document/code_text.h"
+#include "ctl/document/place.h"
+#include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
 /* Of a suspension, in a cell. */

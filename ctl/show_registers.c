@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ctl/code_text.h"
 #include "ctl/ctl.h"
-#include "ctl/text.h"
+#include "ctl/document/code_text.h"
+#include "ctl/terminal/text.h"
 
 #define WORDS_A_LINE 8u
 

@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "ctl/ctl.h"
-#include "ctl/place.h"
+#include "ctl/document/place.h"
 #include "ctl/signals.h"
-#include "ctl/text.h"
+#include "ctl/terminal/text.h"
 
 #define FOR_MAX_MS 86400000
 

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "base/str.h"
-#include "ctl/place.h"
-#include "ctl/text.h"
+#include "ctl/document/place.h"
+#include "ctl/terminal/text.h"
 
 /* Head, interval, an empty row, the title of the table; below it the keys. */
 #define ROWS_ABOVE 4

@@ -4,7 +4,7 @@
 
 /**
  * @file watch.h
- * The live view: what keys do and what a frame looks like.  Pure functions; cmd_watch.c has the
+ * The live view: what keys do and what a frame looks like.  Pure functions; verbs/watch.c has the
  * terminal and the agent.
  */
 
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/screen.h"
+#include "ctl/terminal/screen.h"
 #include "rpc_gen.h"
 
 enum watch_sort {

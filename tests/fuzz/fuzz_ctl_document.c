@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/out.h"
-#include "ctl/compare.h"
-#include "ctl/document.h"
-#include "ctl/merge.h"
+#include "ctl/document/compare.h"
+#include "ctl/document/document.h"
+#include "ctl/document/merge.h"
 #include "fuzzlib.h"
 
 static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_result *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/out.h"
-#include "ctl/compare.h"
-#include "ctl/place.h"
+#include "ctl/document/compare.h"
+#include "ctl/document/place.h"
 #include "ctl_snapshot.h"
 #include "testlib.h"
 

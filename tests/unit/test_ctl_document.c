@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/out.h"
-#include "ctl/document.h"
+#include "ctl/document/document.h"
 #include "ctl_snapshot.h"
 #include "testlib.h"
 

@@ -5,11 +5,11 @@
 
 #include "base/base64.h"
 #include "base/fd.h"
-#include "ctl/color.h"
-#include "ctl/output.h"
-#include "ctl/table.h"
+#include "ctl/terminal/color.h"
+#include "ctl/terminal/output.h"
+#include "ctl/terminal/table.h"
 #include "base/nearest.h"
-#include "ctl/text.h"
+#include "ctl/terminal/text.h"
 #include "testlib.h"
 
 /* What a process calls itself must not reach the terminal as anything but letters. */

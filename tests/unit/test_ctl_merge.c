@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/out.h"
-#include "ctl/merge.h"
+#include "ctl/document/merge.h"
 #include "ctl_snapshot.h"
 #include "testlib.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <time.h>
 
-#include "ctl/when.h"
+#include "ctl/document/when.h"
 #include "testlib.h"
 
 /* Sat 2026-11-21 09:17:33 UTC */

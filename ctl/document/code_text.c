@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/document/code_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/out.h"
+#include "base/str.h"
+
+/* In a row. */
+#define CALLERS_SHOWN 8
+
+/* Where the parameters begin that end a name; its end when there are none. */
+static size_t parameters_at(const char *name)
+{
+	size_t n = strlen(name), at = n;
+	int depth = 0;
+
+	if (!n || name[n - 1] != ')')
+		return n;
+	while (at--) {
+		depth += name[at] == ')';
+		depth -= name[at] == '(';
+		if (!depth)
+			return at ? at : n;
+	}
+	return n;
+}
+
+/* Behind the last blank outside of brackets: what is before that is a result type. */
+static size_t name_at(const char *name, size_t end)
+{
+	size_t at = end;
+	int depth = 0;
+
+	while (at--) {
+		depth += name[at] == ')' || name[at] == '>';
+		depth -= name[at] == '(' || name[at] == '<';
+		if (name[at] == ' ' && depth <= 0)
+			break;
+	}
+	at++;
+	/* "operator new", "operator bool" are one name, and operators may be brackets. */
+	return at < end && !memmem(name, end, "operator", 8) ? at : 0;
+}
+
+const char *code_text_name(struct rpc_arena *a, const char *name)
+{
+	size_t end = parameters_at(name), start = name_at(name, end);
+	char text[CODE_TEXT_NAME_MAX + 1];
+	auto_out struct out whole;
+
+	out_init(&whole, 0);
+	out_bytes(&whole, name + start, end - start);
+	if (out_error(&whole))
+		return NULL;
+	if (whole.size < sizeof(text))
+		return rpc_arena_strdup(a, whole.size ? whole.data : name);
+	str_copy(text, sizeof(text) - 3, whole.data);
+	return rpc_arena_printf(a, "%s...", text);
+}
+
+const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k)
+{
+	if (!k)
+		return NULL;
+	return k->name ? code_text_name(a, k->name) :
+			 rpc_arena_printf(a, "0x%" PRIx64, k->address);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_frame *frames,
+			 size_t n, uint64_t pc)
+{
+	if (n && frames[0].file && frames[0].has_line)
+		out_fmt(o, "%s:%u", base_name(frames[0].file), frames[0].line);
+	else
+		out_hex(o, pc);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = frames[i].function ? code_text_name(a, frames[i].function) : "?";
+
+		out_str(o, i ? " <- " : " ");
+		out_str(o, name ? name : "?");
+	}
+}
+
+const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
+			       uint64_t pc)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	put_location(&o, a, frames, n, pc);
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}
+
+const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	put_location(&o, a, g->frames, g->n_frames, g->pc);
+	for (size_t i = 0; i < g->n_callers && i < CALLERS_SHOWN; i++) {
+		out_str(&o, " <- ");
+		put_location(&o, a, g->callers[i].frames, g->callers[i].n_frames,
+			     g->callers[i].address);
+	}
+	if (g->n_callers > CALLERS_SHOWN)
+		out_str(&o, " <- ...");
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}

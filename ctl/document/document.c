@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/document/document.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+/* The version may have a minor part: "gpu-agent.snapshot/1.4". */
+static bool is_snapshot(const char *schema)
+{
+	size_t n = strlen(DOCUMENT_SNAPSHOT);
+
+	return str_starts_with(schema, DOCUMENT_SNAPSHOT) && (!schema[n] || schema[n] == '.');
+}
+
+/* Before the whole: another version may look quite different. */
+static int check_head(struct rpc_decoder *d, struct json_object *obj, bool *ret_merged)
+{
+	struct rpc_document_head head;
+	int r = rpc_document_head_decode(d, obj, &head);
+
+	if (r < 0)
+		return r;
+	if (!is_snapshot(head.schema))
+		return agent_err_set(d->err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
+				     "save one with `gpu-agentctl snapshot PID -j -o FILE`",
+				     "the document is \"%.60s\", not " DOCUMENT_SNAPSHOT,
+				     head.schema);
+	*ret_merged = !strcmp(head.source.kind, DOCUMENT_MERGED);
+	return 0;
+}
+
+static int decode(struct rpc_decoder *d, struct json_object *obj, struct document *ret)
+{
+	int r = check_head(d, obj, &ret->merged);
+
+	if (r == 0)
+		r = rpc_gpu_snapshot_result_decode(d, obj, &ret->snapshot);
+	if (r == 0 && ret->merged != ret->snapshot.has_ranks)
+		r = agent_err_set(d->err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				  "a document is merged if and only if it has a list of ranks");
+	return r;
+}
+
+int document_parse(const char *name, const char *text, size_t size, struct rpc_arena *arena,
+		   struct document *ret, struct agent_err *err)
+{
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int r;
+
+	*ret = (struct document){ .name = name };
+	rpc_decoder_init_lenient(&d, "document", arena, err);
+	d.code = RPC_ERROR_INVALID_PARAMS;
+	r = rpc_json_parse(text, size, &obj, err);
+	if (r == 0)
+		r = decode(&d, obj, ret);
+	rpc_json_put(obj);
+	if (r < 0)
+		agent_err_prepend(err, "%.100s", name);
+	return r;
+}
+
+int document_read(const char *path, struct rpc_arena *arena, struct document *ret,
+		  struct agent_err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	const char *name = is_stdin ? "standard input" : path;
+	auto_free char *text = NULL;
+	size_t size;
+	int r = fd_read_file(is_stdin ? "/dev/stdin" : path, DOCUMENT_SIZE_MAX, &text, &size);
+
+	if (r == -EFBIG)
+		return agent_err_set(err, RPC_ERROR_TOO_LARGE, EFBIG, "read", NULL,
+				     "%.100s: larger than %zu MiB", name, DOCUMENT_SIZE_MAX >> 20);
+	if (r < 0)
+		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read", NULL, "%.100s: %s", name,
+				     strerror(-r));
+	return document_parse(name, text, size, arena, ret, err);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Which ranks differ from the others, and how. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/document/merge.h"
+#include "ctl/document/place.h"
+
+struct work {
+	struct rpc_arena *arena;
+	struct rpc_gpu_snapshot_result *s;
+	const struct merge_set *groups; /* ranks of each group */
+
+	/* Groups that count as one at the present level of detail. */
+	struct merge_set *classes;
+	const struct rpc_group **of_class; /* an example */
+	size_t n_classes;
+};
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * UINT64_C(0xd6e8feb86659fd93);
+	return h ^ h >> 32;
+}
+
+/* ------------------------------------------------------------------ where they are ----------- */
+
+static int by_group(struct work *w)
+{
+	w->n_classes = w->s->n_groups;
+	for (size_t i = 0; i < w->n_classes; i++) {
+		w->classes[i] = w->groups[i];
+		w->of_class[i] = &w->s->groups[i];
+	}
+	return 0;
+}
+
+struct named {
+	const char *key;
+	size_t group;
+};
+
+static int compare_named(const void *x, const void *y)
+{
+	const struct named *a = x, *b = y;
+	int c = strcmp(a->key, b->key);
+
+	return c ? c : a->group < b->group ? -1 : 1;
+}
+
+/* Waves that run are somewhere else in each rank; which kernels they run is the same. */
+static int by_kernel(struct work *w)
+{
+	struct named *list = rpc_arena_array(w->arena, w->s->n_groups, sizeof(*list));
+	int r = list ? 0 : rpc_arena_error(w->arena);
+
+	for (size_t i = 0; r == 0 && i < w->s->n_groups; i++) {
+		list[i] = (struct named){ place_kernel_key(w->arena, &w->s->groups[i]), i };
+		r = list[i].key ? 0 : rpc_arena_error(w->arena);
+	}
+	if (r < 0)
+		return r;
+	qsort(list, w->s->n_groups, sizeof(*list), compare_named);
+	w->n_classes = 0;
+	for (size_t i = 0; r == 0 && i < w->s->n_groups; i++) {
+		if (!i || strcmp(list[i].key, list[i - 1].key)) {
+			w->of_class[w->n_classes] = &w->s->groups[list[i].group];
+			r = merge_set_init(w->arena, w->s->n_ranks, &w->classes[w->n_classes++]);
+		}
+		if (r == 0)
+			merge_set_join(&w->classes[w->n_classes - 1], &w->groups[list[i].group]);
+	}
+	return r;
+}
+
+struct signature {
+	uint64_t hash;
+	size_t rank;
+};
+
+static int compare_signatures(const void *x, const void *y)
+{
+	const struct signature *a = x, *b = y;
+
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	return a->rank < b->rank ? -1 : 1;
+}
+
+/* First rank of more than half of all that have the same classes; false if there are no such. */
+static bool find_majority(const struct signature *list, size_t n, struct signature *ret)
+{
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i; end < n && list[end].hash == list[i].hash; end++)
+			;
+		if (end - i > 1 && 2 * (end - i) > n) {
+			*ret = list[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *place_and_reason(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *name = place_name(a, g), *reasons = place_reasons(a, g);
+
+	if (!name || !reasons || !reasons[0])
+		return name;
+	return rpc_arena_printf(a, "%s (%s)", name, reasons);
+}
+
+static const char *describe(struct work *w, size_t rank, size_t typical)
+{
+	size_t only = SIZE_MAX, lacks = SIZE_MAX, at;
+
+	for (size_t i = w->n_classes; i-- > 0;) {
+		bool has = merge_set_has(&w->classes[i], rank);
+
+		if (has && !merge_set_has(&w->classes[i], typical))
+			only = i;
+		else if (!has && merge_set_has(&w->classes[i], typical))
+			lacks = i;
+	}
+	if (!w->s->ranks[rank].waves)
+		return "no waves, unlike most";
+	at = only != SIZE_MAX ? only : lacks;
+	if (at == SIZE_MAX)
+		return NULL;
+	return rpc_arena_printf(w->arena, "%s at %s, where %zu of %zu are",
+				only != SIZE_MAX ? "is" : "is not",
+				place_and_reason(w->arena, w->of_class[at]),
+				merge_set_count(&w->classes[at]), w->s->n_ranks);
+}
+
+/* Positive: there is a majority, and those that differ are named. */
+static int find_at_level(struct work *w)
+{
+	size_t n = w->s->n_ranks;
+	struct signature *list = rpc_arena_array(w->arena, n, sizeof(*list)), typical;
+
+	if (!list)
+		return rpc_arena_error(w->arena);
+	for (size_t r = 0; r < n; r++)
+		list[r].rank = r;
+	for (size_t i = 0; i < w->n_classes; i++)
+		for (size_t r = 0; r < n; r++)
+			if (merge_set_has(&w->classes[i], r))
+				list[r].hash = mix(list[r].hash, i + 1);
+	qsort(list, n, sizeof(*list), compare_signatures);
+	if (!find_majority(list, n, &typical))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].hash != typical.hash)
+			w->s->ranks[list[i].rank].odd = describe(w, list[i].rank, typical.rank);
+	return 1;
+}
+
+/* ------------------------------------------------------------------ how far they are --------- */
+
+struct distance {
+	uint64_t packets;
+	size_t rank;
+};
+
+static int compare_distances(const void *x, const void *y)
+{
+	const struct distance *a = x, *b = y;
+
+	if (a->packets != b->packets)
+		return a->packets < b->packets ? -1 : 1;
+	return a->rank < b->rank ? -1 : 1;
+}
+
+/*
+ * Ranks are looked at a moment after each other, so that running ones differ a little.  Those are
+ * behind that a gap separates from the others which is wider than the others are apart.
+ */
+static size_t count_behind(const struct distance *list, size_t n)
+{
+	uint64_t widest = 0;
+	size_t behind = 0;
+
+	for (size_t i = 1; 2 * i < n; i++)
+		if (list[i].packets - list[i - 1].packets > widest) {
+			widest = list[i].packets - list[i - 1].packets;
+			behind = i;
+		}
+	return behind && widest > list[n - 1].packets - list[behind].packets ? behind : 0;
+}
+
+static int find_behind(struct work *w)
+{
+	struct distance *list = rpc_arena_array(w->arena, w->s->n_ranks, sizeof(*list));
+	struct rpc_rank *ranks = w->s->ranks;
+	size_t n = 0, behind;
+
+	if (!list)
+		return rpc_arena_error(w->arena);
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (ranks[i].has_packets)
+			list[n++] = (struct distance){ ranks[i].packets, i };
+	qsort(list, n, sizeof(*list), compare_distances);
+	behind = count_behind(list, n);
+	for (size_t i = 0; i < behind; i++) {
+		struct rpc_rank *r = &ranks[list[i].rank];
+
+		r->odd = rpc_arena_printf(w->arena, "%s%sis at packet %" PRIu64
+					  ", the others are at %" PRIu64 " or beyond",
+					  r->odd ? r->odd : "", r->odd ? "; " : "",
+					  list[i].packets, list[behind].packets);
+	}
+	return rpc_arena_error(w->arena);
+}
+
+int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
+		   const struct merge_set *sets)
+{
+	static int (*const levels[])(struct work *) = { by_group, by_kernel };
+	struct work w = { .arena = a, .s = s, .groups = sets };
+	int r = 0;
+
+	w.classes = rpc_arena_array(a, s->n_groups, sizeof(*w.classes));
+	w.of_class = rpc_arena_array(a, s->n_groups, sizeof(*w.of_class));
+	if (!w.classes || !w.of_class)
+		return rpc_arena_error(a);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(levels); i++) {
+		r = levels[i](&w);
+		if (r == 0)
+			r = find_at_level(&w);
+	}
+	return r < 0 ? r : find_behind(&w);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* A merged document for people: header, odd ranks, tree. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/document/merge.h"
+#include "ctl/document/place.h"
+#include "ctl/terminal/table.h"
+#include "ctl/terminal/text.h"
+#include "protocol/stop_reason.h"
+
+#define NAMES_MAX 3
+
+struct leaf {
+	const char *const *path;
+	size_t depth; /* of the path */
+	const struct rpc_group *group;
+	struct merge_set set;
+};
+
+struct printer {
+	struct rpc_arena *arena;
+	const struct rpc_gpu_snapshot_result *s;
+	struct table table;
+	int error;
+};
+
+/* ------------------------------------------------------------------ tree --------------------- */
+
+static int compare_leaves(const void *x, const void *y)
+{
+	const struct leaf *a = x, *b = y;
+	size_t n = a->depth < b->depth ? a->depth : b->depth;
+
+	for (size_t i = 0; i < n; i++) {
+		int c = strcmp(a->path[i], b->path[i]);
+
+		if (c)
+			return c;
+	}
+	if (a->depth != b->depth)
+		return a->depth < b->depth ? -1 : 1;
+	return a->group < b->group ? -1 : a->group > b->group;
+}
+
+/* Leaves with the same path up to a depth. */
+struct node {
+	struct leaf *leaves;
+	size_t n;
+	uint64_t waves;
+	bool faulting;
+	struct merge_set set;
+};
+
+static int compare_nodes(const void *x, const void *y)
+{
+	const struct node *a = x, *b = y;
+
+	if (a->faulting != b->faulting)
+		return a->faulting ? -1 : 1;
+	if (a->waves != b->waves)
+		return a->waves > b->waves ? -1 : 1;
+	return a->leaves < b->leaves ? -1 : a->leaves > b->leaves;
+}
+
+/* Names of a few ranks, positions of many. */
+static const char *print_ranks(struct printer *p, const struct merge_set *set)
+{
+	size_t n = merge_set_count(set), named = 0;
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	if (n == set->n && n > 1)
+		return "all";
+	if (n > NAMES_MAX)
+		return merge_set_print(p->arena, set);
+	for (size_t i = 0; i < set->n && named < n; i++)
+		if (merge_set_has(set, i)) {
+			out_fmt(&o, "%s%s", named ? "," : "", p->s->ranks[i].name);
+			named++;
+		}
+	return o.size && !out_error(&o) ? rpc_arena_strndup(p->arena, o.data, o.size) : NULL;
+}
+
+static void print_row(struct printer *p, const struct merge_set *set, uint64_t waves,
+		      const char *place, size_t indent, const struct rpc_group *g)
+{
+	struct table *t = &p->table;
+
+	table_u64(t, merge_set_count(set));
+	table_u64(t, waves);
+	table_str(t, rpc_arena_printf(p->arena, "%*s%s", (int)(2 * indent), "", place));
+	if (g) {
+		table_str(t, rpc_enum_name(&rpc_wave_state_enum, g->state));
+		table_style(t, stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
+			    place_reasons(p->arena, g));
+	} else {
+		table_str(t, " ");
+		table_str(t, " ");
+	}
+	table_str(t, print_ranks(p, set));
+}
+
+static void print_level(struct printer *p, struct leaf *leaves, size_t n, size_t depth);
+
+static void print_node(struct printer *p, const struct node *node, size_t depth)
+{
+	struct leaf *leaves = node->leaves;
+	const char *place = leaves[0].path[depth];
+	size_t ending = 0;
+
+	/* Shorter paths sort first. */
+	while (ending < node->n && leaves[ending].depth == depth + 1)
+		ending++;
+	if (ending < node->n)
+		print_row(p, &node->set, node->waves, place, depth, NULL);
+	for (size_t i = 0; i < ending; i++)
+		print_row(p, &leaves[i].set, leaves[i].group->waves, place,
+			  ending < node->n ? depth + 1 : depth, leaves[i].group);
+	if (ending < node->n)
+		print_level(p, leaves + ending, node->n - ending, depth + 1);
+}
+
+static size_t make_nodes(struct printer *p, struct leaf *leaves, size_t n, size_t depth,
+			 struct node *nodes)
+{
+	size_t last = 0;
+
+	for (size_t i = 0; i < n && p->error == 0; i++) {
+		struct node *node;
+
+		if (!i || strcmp(leaves[i].path[depth], leaves[i - 1].path[depth])) {
+			nodes[last] = (struct node){ .leaves = &leaves[i] };
+			p->error = merge_set_init(p->arena, leaves[i].set.n, &nodes[last++].set);
+			if (p->error < 0)
+				break;
+		}
+		node = &nodes[last - 1];
+		node->n++;
+		node->waves += leaves[i].group->waves;
+		node->faulting = node->faulting || stop_reason_is_faulting(leaves[i].group);
+		merge_set_join(&node->set, &leaves[i].set);
+	}
+	return last;
+}
+
+/* The depth is bounded by place_path(). */
+static void print_level(struct printer *p, struct leaf *leaves, size_t n, size_t depth)
+{
+	struct node *nodes = rpc_arena_array(p->arena, n, sizeof(*nodes));
+	size_t n_nodes;
+
+	if (!nodes) {
+		p->error = rpc_arena_error(p->arena);
+		return;
+	}
+	n_nodes = make_nodes(p, leaves, n, depth, nodes);
+	qsort(nodes, n_nodes, sizeof(*nodes), compare_nodes);
+	for (size_t i = 0; i < n_nodes && p->error == 0; i++)
+		print_node(p, &nodes[i], depth);
+}
+
+static int make_leaves(struct printer *p, struct leaf **ret)
+{
+	size_t n = p->s->n_groups;
+	struct leaf *leaves = rpc_arena_array(p->arena, n, sizeof(*leaves));
+	int r = leaves ? 0 : rpc_arena_error(p->arena);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		leaves[i].group = &p->s->groups[i];
+		leaves[i].depth = place_path(p->arena, leaves[i].group, &leaves[i].path);
+		r = leaves[i].depth ? merge_set_init(p->arena, p->s->n_ranks, &leaves[i].set)
+				    : rpc_arena_error(p->arena);
+		if (r == 0)
+			r = leaves[i].group->ranks
+				    ? merge_set_parse(leaves[i].group->ranks, &leaves[i].set)
+				    : -EINVAL;
+	}
+	if (r < 0)
+		return r;
+	qsort(leaves, n, sizeof(*leaves), compare_leaves);
+	*ret = leaves;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ page --------------------- */
+
+static size_t count_hosts(const struct rpc_gpu_snapshot_result *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		size_t k = 0;
+
+		while (k < i && strcmp(s->ranks[k].host, s->ranks[i].host))
+			k++;
+		n += k == i;
+	}
+	return n;
+}
+
+static void escaped(struct out *o, const char *text)
+{
+	text_escape(o, text, strlen(text));
+}
+
+static void print_odd(struct out *o, const struct rpc_rank *r, size_t width, bool color)
+{
+	out_fmt(o, "%sodd%s       ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
+	escaped(o, r->name);
+	for (size_t i = text_columns(r->name, strlen(r->name)); i < width; i++)
+		out_char(o, ' ');
+	out_str(o, "  ");
+	escaped(o, r->odd);
+	out_str(o, "  (");
+	escaped(o, r->comm);
+	out_fmt(o, ", process %u of ", r->pid);
+	escaped(o, r->host);
+	out_str(o, ")\n");
+}
+
+/* The names of the ranks are in the document; a row here has room for their positions. */
+static void print_exited(struct rpc_arena *a, struct out *o, const struct rpc_exited_exception *e,
+			 bool color)
+{
+	const char *place = place_exited(a, e);
+
+	out_fmt(o, "%sexception%s ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
+	escaped(o, e->exception);
+	out_str(o, "  ");
+	escaped(o, place ? place : "?");
+	out_fmt(o, "  (rank %s)\n", e->ranks);
+}
+
+static void print_header(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
+			 bool color)
+{
+	size_t hosts = count_hosts(s), width = 0, odd = 0;
+
+	out_fmt(o, "ranks     %zu on %zu host%s  waves %u\n", s->n_ranks, hosts,
+		hosts == 1 ? "" : "s", s->wave_count);
+	out_fmt(o, "complete  %s\n", s->complete ? "yes" : "no");
+	for (size_t i = 0; i < s->n_missing; i++) {
+		out_str(o, i ? "          " : "missing   ");
+		escaped(o, s->missing[i]);
+		out_char(o, '\n');
+	}
+	for (size_t i = 0; i < s->n_exited; i++)
+		print_exited(a, o, &s->exited[i], color);
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		size_t columns = text_columns(s->ranks[i].name, strlen(s->ranks[i].name));
+
+		if (s->ranks[i].odd && columns > width)
+			width = columns;
+		odd += s->ranks[i].odd != NULL;
+	}
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i].odd)
+			print_odd(o, &s->ranks[i], width, color);
+	if (!odd)
+		out_str(o, "odd       none\n");
+}
+
+int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
+		bool legend, bool color)
+{
+	static const struct table_column columns[] = {
+		{ "RANKS", true },  { "WAVES", true },	 { "PLACE", false },
+		{ "STATE", false }, { "REASON", false }, { "WHICH", false },
+	};
+	struct printer p = { .arena = a, .s = s };
+	struct leaf *leaves;
+	int r = make_leaves(&p, &leaves);
+
+	if (r < 0)
+		return r;
+	print_header(a, o, s, color);
+	table_init(&p.table, columns, ARRAY_SIZE(columns));
+	print_level(&p, leaves, s->n_groups, 0);
+	r = p.error < 0 ? p.error : rpc_arena_error(a);
+	if (r == 0 && s->n_groups) {
+		out_char(o, '\n');
+		r = table_print(&p.table, o, legend, color);
+	}
+	table_deinit(&p.table);
+	return r;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/document/place.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/out.h"
+#include "ctl/document/code_text.h"
+
+/* Of a path; what is left out is in the middle of a chain that nobody would read. */
+#define DEPTH_MAX 64
+
+const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
+{
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	if (g->exception)
+		return rpc_arena_strdup(a, g->exception);
+	for (size_t i = 0; i < g->n_reasons; i++) {
+		out_str(&o, i ? "," : "");
+		out_str(&o, rpc_enum_name(&rpc_stop_reason_enum, g->reasons[i]));
+	}
+	return out_error(&o) ? NULL : rpc_arena_strndup(a, o.data ? o.data : "", o.size);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static bool has_line(const struct rpc_frame *f)
+{
+	return f->file && f->has_line;
+}
+
+bool place_is_line(const struct rpc_group *g)
+{
+	return g->n_frames && has_line(&g->frames[0]);
+}
+
+static const char *kernel_name(struct rpc_arena *a, const struct rpc_group *g)
+{
+	return code_text_kernel(a, g->has_kernel ? &g->kernel : NULL);
+}
+
+/* `reduce.cl:41`, or the program counter. */
+static const char *position(struct rpc_arena *a, const struct rpc_group *g)
+{
+	if (place_is_line(g))
+		return rpc_arena_printf(a, "%s:%" PRIu32, base_name(g->frames[0].file),
+					g->frames[0].line);
+	return rpc_arena_printf(a, "0x%" PRIx64, g->pc);
+}
+
+const char *place_name(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *where = position(a, g), *kernel = kernel_name(a, g);
+
+	return kernel && where ? rpc_arena_printf(a, "%s in %s", where, kernel) : where;
+}
+
+static const char *units(struct rpc_arena *a, const struct rpc_exited_exception *e)
+{
+	if (e->units == 1)
+		return rpc_arena_printf(a, "multiprocessor %" PRIu32 " of device %" PRIu32, e->unit,
+					e->gpu_id);
+	return rpc_arena_printf(a, "%" PRIu32 " multiprocessors of device %" PRIu32 " (%" PRIu32
+				" is the first)", e->units, e->gpu_id, e->unit);
+}
+
+const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception *e)
+{
+	const char *on = units(a, e), *place = NULL;
+
+	if (e->has_pc)
+		place = code_text_location(a, e->frames, e->n_frames, e->pc);
+	if (!on)
+		return NULL;
+	return rpc_arena_printf(a, "on %s, in waves that have exited%s%s", on, place ? ", at " : "",
+				place ? place : "");
+}
+
+/* `sum_block reduce.cl:41` */
+static const char *frame_text(struct rpc_arena *a, const struct rpc_frame *f)
+{
+	const char *name = f->function ? code_text_name(a, f->function) : "?";
+
+	if (!name || !has_line(f))
+		return name;
+	return rpc_arena_printf(a, "%s %s:%" PRIu32, name, base_name(f->file), f->line);
+}
+
+size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *const **ret)
+{
+	const char **path = rpc_arena_array(a, DEPTH_MAX + 2, sizeof(*path));
+	size_t n = 0, frames = g->n_frames < DEPTH_MAX ? g->n_frames : DEPTH_MAX;
+
+	if (!path)
+		return 0;
+	if (g->has_kernel)
+		path[n++] = kernel_name(a, g);
+	for (size_t i = frames; i > 0; i--)
+		path[n++] = frame_text(a, &g->frames[i - 1]);
+	if (!place_is_line(g))
+		path[n++] = position(a, g);
+	*ret = path;
+	return rpc_arena_error(a) < 0 ? 0 : n;
+}
+
+/* Lengths in front keep texts that a target chose from looking like other members. */
+static void key_text(struct out *o, const char *text)
+{
+	if (text)
+		out_fmt(o, "%zu:%s ", strlen(text), text);
+	else
+		out_str(o, "- ");
+}
+
+/* The kernel under a name, or under the address that only this process has it at. */
+static void key_kernel(struct out *o, const struct rpc_group *g)
+{
+	if (!g->has_kernel)
+		out_str(o, "- ");
+	else if (g->kernel.raw || g->kernel.name)
+		key_text(o, g->kernel.raw ? g->kernel.raw : g->kernel.name);
+	else
+		out_fmt(o, "0x%" PRIx64 " ", g->kernel.address);
+}
+
+static void key_reasons(struct out *o, const struct rpc_group *g)
+{
+	for (size_t i = 0; i < g->n_reasons; i++)
+		out_fmt(o, ",%u", g->reasons[i]);
+	if (g->exception)
+		key_text(o, g->exception);
+}
+
+const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool device)
+{
+	/* Code objects lie elsewhere in each process, but keep their shape. */
+	bool relative = g->has_kernel && (g->kernel.raw || g->kernel.name);
+	const char *key = NULL;
+	struct out o;
+
+	out_init(&o, 0);
+	key_kernel(&o, g);
+	for (size_t i = 0; i < g->n_frames; i++) {
+		const struct rpc_frame *f = &g->frames[i];
+
+		key_text(&o, f->raw ? f->raw : f->function);
+		key_text(&o, f->file);
+		out_fmt(&o, "%" PRIu32 " ", f->has_line ? f->line : 0);
+	}
+	if (!place_is_line(g))
+		out_fmt(&o, "0x%" PRIx64 " ", g->pc - (relative ? g->kernel.address : 0));
+	out_fmt(&o, "%u", g->state);
+	key_reasons(&o, g);
+	if (device)
+		out_fmt(&o, " on %u", g->gpu_id);
+	if (!out_error(&o))
+		key = rpc_arena_strndup(a, o.data, o.size);
+	out_deinit(&o);
+	return key;
+}
+
+const char *place_kernel_key(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *key = NULL;
+	struct out o;
+
+	out_init(&o, 0);
+	if (g->has_kernel && (g->kernel.raw || g->kernel.name))
+		key_kernel(&o, g);
+	key_reasons(&o, g);
+	if (!out_error(&o))
+		key = rpc_arena_strndup(a, o.data ? o.data : "", o.size);
+	out_deinit(&o);
+	return key;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/terminal/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/out.h"
+#include "base/str.h"
+
+static uint32_t code_point(const char *s, size_t n)
+{
+	static const uint8_t mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	uint32_t c = (unsigned char)s[0] & mask[n];
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | ((unsigned char)s[i] & 0x3f);
+	return c;
+}
+
+/* Unicode 15, "Bidirectional_Control", line separators, C1 controls and the byte order mark. */
+static bool is_steering(uint32_t c)
+{
+	return (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+void text_escape(struct out *o, const char *s, size_t size)
+{
+	for (size_t i = 0, n; i < size; i += n) {
+		unsigned char byte = (unsigned char)s[i];
+		uint32_t c;
+
+		n = str_utf8_length(s + i, size - i);
+		c = n ? code_point(s + i, n) : 0;
+		if (!n) {
+			out_fmt(o, "\\x%02x", byte);
+			n = 1;
+		} else if (c == '\n') {
+			out_str(o, "\\n");
+		} else if (c == '\t') {
+			out_str(o, "\\t");
+		} else if (c < 0x20 || c == 0x7f) {
+			out_fmt(o, "\\x%02x", byte);
+		} else if (is_steering(c)) {
+			out_fmt(o, "\\u%04" PRIx32, c);
+		} else {
+			out_bytes(o, s + i, n);
+		}
+	}
+}
+
+size_t text_columns(const char *s, size_t size)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < size; i++)
+		columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return columns;
+}
+
+void text_size(struct out *o, uint64_t bytes)
+{
+	static const char *const units[] = { "", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
+	uint64_t tenths = 0;
+	size_t unit = 0;
+
+	while (bytes >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+		tenths = bytes % 1024 * 10 / 1024;
+		bytes /= 1024;
+		unit++;
+	}
+	out_u64(o, bytes);
+	if (tenths)
+		out_fmt(o, ".%" PRIu64, tenths);
+	out_str(o, units[unit]);
+}
+
+void text_duration(struct out *o, uint64_t ms)
+{
+	if (ms < 1000)
+		out_fmt(o, "%" PRIu64 " ms", ms);
+	else
+		out_fmt(o, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
+}
+
+static void hexdump_row(struct out *o, uint64_t address, const uint8_t *data, size_t n)
+{
+	out_fmt(o, "%016" PRIx64 " ", address);
+	for (size_t i = 0; i < 16; i++) {
+		out_str(o, i == 8 ? "  " : " ");
+		if (i < n)
+			out_fmt(o, "%02x", data[i]);
+		else
+			out_str(o, "  ");
+	}
+	out_str(o, "  |");
+	for (size_t i = 0; i < n; i++)
+		out_char(o, data[i] >= 0x20 && data[i] < 0x7f ? (char)data[i] : '.');
+	out_str(o, "|\n");
+}
+
+void text_hexdump(struct out *o, uint64_t address, const uint8_t *data, size_t size)
+{
+	for (size_t at = 0; at < size; at += 16)
+		hexdump_row(o, address + at, data + at, size - at < 16 ? size - at : 16);
+}

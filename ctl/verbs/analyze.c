@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl analyze: what the waves in a core file did, exceptions first. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "corefile/file.h"
+#include "ctl/ctl.h"
+#include "ctl/document/code_text.h"
+#include "ctl/document/place.h"
+#include "ctl/terminal/text.h"
+#include "protocol/stop_reason.h"
+
+#define REPLY_MEMORY_MAX ((size_t)512 << 20)
+/* Below the agent's limit, and a multiple of three. */
+#define PIECE	  ((uint32_t)768 << 10)
+#define CODE_MODE 0644
+
+static bool each_wave, registers;
+static const char *extract;
+
+static const struct argv_option options[] = {
+	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
+	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
+	{ "extract-code", 0, ARGV_STRING, &extract, "N",
+	  "save the code object of that number as CODE-FILE" },
+	{ 0 },
+};
+
+/* ------------------------------------------------------------------ exceptions --------------- */
+
+static void print_exception(struct ctl *c, const struct rpc_group *g)
+{
+	struct out *o = &c->output.text;
+	bool color = c->output.color;
+	const char *kernel = code_text_kernel(&c->arena, g->has_kernel ? &g->kernel : NULL);
+	const char *what = g->exception ? g->exception : place_reasons(&c->arena, g);
+	const char *place = code_text_stack(&c->arena, g);
+
+	out_fmt(o, "%s", color_begin(COLOR_BAD, color));
+	text_escape(o, what ? what : "?", what ? strlen(what) : 1);
+	out_fmt(o, "%s  %u wave%s on device %u", color_end(COLOR_BAD, color), g->waves,
+		g->waves == 1 ? "" : "s", g->gpu_id);
+	if (kernel) {
+		out_str(o, "  in ");
+		text_escape(o, kernel, strlen(kernel));
+	}
+	if (place) {
+		out_str(o, "  at ");
+		text_escape(o, place, strlen(place));
+	}
+	out_char(o, '\n');
+}
+
+static void print_latched(struct ctl *c, const char *whose, uint32_t id,
+			  const enum rpc_exception *list, size_t n)
+{
+	const char *names = show_exceptions(&c->arena, list, n);
+
+	if (names)
+		out_fmt(&c->output.text, "%s  latched on %s %u\n", names, whose, id);
+}
+
+/* What went wrong, before everything else. */
+static void print_exceptions(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	size_t before = c->output.text.size;
+
+	for (size_t i = 0; i < s->n_groups; i++)
+		if (stop_reason_is_faulting(&s->groups[i]))
+			print_exception(c, &s->groups[i]);
+	for (size_t i = 0; i < s->n_exited; i++)
+		show_exited(c, &s->exited[i]);
+	for (size_t i = 0; i < s->n_queues; i++)
+		print_latched(c, "queue", s->queues[i].queue_id, s->queues[i].exceptions,
+			      s->queues[i].n_exceptions);
+	for (size_t i = 0; i < s->n_devices; i++)
+		print_latched(c, "device", s->devices[i].gpu_id, s->devices[i].exceptions,
+			      s->devices[i].n_exceptions);
+	if (c->output.text.size == before)
+		out_str(&c->output.text, "no exception\n");
+	out_char(&c->output.text, '\n');
+}
+
+/* ------------------------------------------------------------------ code objects ------------- */
+
+static int list_code(struct ctl *c, struct rpc_code_list_result *ret)
+{
+	const struct rpc_code_list_params p = { .session = c->session.session };
+
+	return ctl_called(c, rpc_client_code_list(c->client, &p, &c->arena, ret, &c->err));
+}
+
+static int print_code(struct ctl *c, const struct rpc_code_list_result *l)
+{
+	static const struct table_column columns[] = {
+		{ "CODE", true },    { "ADDRESS", false }, { "SIZE", true },   { "SYMBOLS", true },
+		{ "LINES", false }, { "PROBLEM", false }, { "NAME", false },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < l->n_objects; i++) {
+		const struct rpc_code_object *o = &l->objects[i];
+
+		table_u64(&t, i);
+		if (o->has_address)
+			table_hex(&t, o->address);
+		else
+			table_str(&t, NULL);
+		if (o->has_size)
+			table_size(&t, o->size);
+		else
+			table_str(&t, NULL);
+		if (o->has_symbols)
+			table_u64(&t, o->symbols);
+		else
+			table_str(&t, NULL);
+		table_str(&t, o->has_has_lines ? o->has_lines ? "yes" : "no" : NULL);
+		table_str(&t, o->problem);
+		table_str(&t, o->uri);
+	}
+	return l->n_objects ? ctl_print_table(c, &t) : 0;
+}
+
+/* @return bytes, 0 at the end, or negative. */
+static int read_piece(struct ctl *c, const char *uri, uint64_t offset, int fd)
+{
+	const struct rpc_code_read_params p = { .session = c->session.session, .uri = uri,
+						.offset = offset, .size = PIECE };
+	auto_rpc_arena struct rpc_arena arena;
+	struct rpc_code_read_result result;
+	uint8_t *bytes;
+	size_t n, size;
+	int r;
+
+	rpc_arena_init(&arena, 0);
+	r = ctl_called(c, rpc_client_code_read(c->client, &p, &arena, &result, &c->err));
+	if (r < 0)
+		return r;
+	n = strlen(result.data);
+	bytes = rpc_arena_alloc(&arena, n / 4 * 3 + 1);
+	if (!bytes || base64_decode(result.data, n, bytes, &size) < 0 || size != result.size)
+		return ctl_fail(c, EBADMSG, "code.read");
+	r = fd_write_all(fd, bytes, size);
+	return r < 0 ? ctl_fail(c, -r, "writing the code object") : (int)size;
+}
+
+static int save(struct ctl *c, const char *uri, const char *path)
+{
+	struct corefile_file file = COREFILE_FILE_NULL;
+	int r = ctl_make_file(c, path, CODE_MODE, true, &file);
+	uint64_t at = 0;
+
+	if (r < 0)
+		return r;
+	do {
+		r = read_piece(c, uri, at, file.fd);
+		at += r > 0 ? (uint64_t)r : 0;
+	} while (r > 0);
+	if (r == 0) {
+		r = corefile_file_commit(&file, true);
+		if (r < 0)
+			r = ctl_fail(c, -r, path);
+	}
+	ctl_close_file(&file);
+	if (r == 0)
+		ctl_note(c, "%s: %llu bytes", path, (unsigned long long)at);
+	return r;
+}
+
+static int extract_code(struct ctl *c, const char *path)
+{
+	struct rpc_code_list_result l;
+	uint32_t number;
+	int r = args_u32(c, "--extract-code", extract, 0, UINT32_MAX, &number);
+
+	if (r == 0)
+		r = list_code(c, &l);
+	if (r < 0)
+		return r;
+	if (number >= l.n_objects) {
+		agent_err_set(&c->err, RPC_ERROR_FAILED, ENOENT, "extract code",
+			      "without --extract-code they are listed",
+			      "%s has no code object %u, only %zu", c->core, number, l.n_objects);
+		return -ENOENT;
+	}
+	return save(c, l.objects[number].uri, path);
+}
+
+/* ------------------------------------------------------------------ all of it ---------------- */
+
+static int show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	struct rpc_code_list_result l;
+	int r;
+
+	if (ctl_is_json(c))
+		return ctl_print_result(c);
+	r = list_code(c, &l);
+	if (r < 0)
+		return r;
+	print_exceptions(c, s);
+	r = show_snapshot(c, s);
+	if (r == 0 && l.n_objects)
+		out_char(&c->output.text, '\n');
+	return r < 0 ? r : print_code(c, &l);
+}
+
+static int analyze(struct ctl *c)
+{
+	const struct rpc_gpu_snapshot_params p = {
+		.session = c->session.session,
+		.has_waves = each_wave,
+		.waves = each_wave,
+		.has_registers = registers,
+		.registers = registers,
+	};
+	struct rpc_gpu_snapshot_result s;
+	int r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &s, &c->err));
+
+	if (r == 0)
+		r = show(c, &s);
+	if (r < 0)
+		return r;
+	if (!s.complete)
+		ctl_note(c, "the core does not have everything");
+	return s.complete ? 0 : CTL_EXIT_PARTIAL;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	int r;
+
+	if ((argc == 2) != (extract != NULL))
+		return ctl_usage(c, "CODE-FILE and --extract-code go together");
+	c->core = argv[0];
+	c->arena.limit = REPLY_MEMORY_MAX;
+	r = ctl_attach(c, NULL, false);
+	if (r < 0)
+		return r;
+	return extract ? extract_code(c, argv[1]) : analyze(c);
+}
+
+const struct ctl_verb ctl_verb_analyze = {
+	.name = "analyze",
+	.args = "FILE [CODE-FILE]",
+	.summary = "Show what the waves in a core file did, exceptions first",
+	.options = options,
+	.min_args = 1,
+	.max_args = 2,
+	.run = run,
+};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl doctor: every precondition of attaching, with the fix. */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/ctl.h"
+#include "ctl/terminal/text.h"
+
+static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *result)
+{
+	struct out *o = &c->output.text;
+	bool first = true;
+
+	for (size_t i = 0; i < result->n_checks; i++) {
+		const struct rpc_check *check = &result->checks[i];
+
+		if (!check->fix)
+			continue;
+		out_str(o, first ? "\nfix for " : "fix for ");
+		text_escape(o, check->name, strlen(check->name));
+		out_str(o, ": ");
+		text_escape(o, check->fix, strlen(check->fix));
+		out_char(o, '\n');
+		first = false;
+	}
+}
+
+static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *result)
+{
+	static const struct table_column columns[] = {
+		{ "VERDICT", false },
+		{ "CHECK", false },
+		{ "FOUND", false },
+	};
+	static const enum color_style styles[] = {
+		[RPC_VERDICT_PASS] = COLOR_GOOD,
+		[RPC_VERDICT_FAIL] = COLOR_BAD,
+		[RPC_VERDICT_UNKNOWN] = COLOR_WARN,
+	};
+	auto_table struct table t;
+	int r;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < result->n_checks; i++) {
+		const struct rpc_check *check = &result->checks[i];
+
+		table_style(&t, styles[check->verdict],
+			    show_name(&c->arena, &rpc_verdict_enum, check->verdict));
+		table_str(&t, check->name);
+		table_str(&t, check->detail);
+	}
+	r = ctl_print_table(c, &t);
+	print_fixes(c, result);
+	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_process_doctor_params p;
+	struct rpc_process_doctor_result result;
+	int r = args_pid(c, argv[0], &p.pid);
+
+	if (r == 0)
+		r = ctl_connect(c);
+	if (r == 0)
+		r = ctl_called(
+			c, rpc_client_process_doctor(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) : print_checks(c, &result);
+	if (r < 0)
+		return r;
+	if (!result.ok)
+		ctl_note(c, "process %u cannot be debugged: see the failed checks", result.pid);
+	return result.ok ? 0 : CTL_EXIT_NOT_DEBUGGABLE;
+}
+
+const struct ctl_verb ctl_verb_doctor = {
+	.name = "doctor",
+	.args = "PID",
+	.summary = "Check every precondition of attaching to a process, without touching it",
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl memory: read memory of a process, of a workgroup or of a lane. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "ctl/ctl.h"
+#include "ctl/terminal/text.h"
+
+/* Below the agent's limit, whole pages, and a multiple of three: base64 pieces can be joined. */
+#define PIECE    ((uint32_t)768 << 10)
+#define HEX_MAX  (UINT64_C(16) << 20)
+#define JSON_MAX (UINT64_C(128) << 20)
+#define RAW_MAX  (UINT64_C(1) << 40)
+
+#define STOP_MAX_MS 60000
+/* Of private memory in one call; a multiple of three as well. */
+#define LANE_PIECE ((uint32_t)48 << 10)
+
+static bool raw;
+static const char *space_option, *wave_option, *lane_option, *bank_option;
+
+static const struct argv_option options[] = {
+	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds, scratch, generic, param, constant or code" },
+	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose memory, for all but global" },
+	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch or generic memory" },
+	{ "bank", 0, ARGV_STRING, &bank_option, "N", "of constant memory (default 0)" },
+	{ "raw", 0, ARGV_FLAG, &raw, NULL, "the bytes as they are; implied by -o" },
+	{ 0 },
+};
+
+struct range {
+	uint64_t address, size;
+	uint64_t done;
+	struct rpc_memory_read_params of; /* what else each call says */
+};
+
+static int bad_reply(struct ctl *c)
+{
+	return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "memory.read", NULL,
+			     "the agent's reply holds no such bytes");
+}
+
+static int append(struct ctl *c, const struct range *m, const struct rpc_memory_read_result *piece)
+{
+	size_t text_size = strlen(piece->data), size;
+	uint8_t *bytes;
+
+	if (ctl_is_json(c)) {
+		out_bytes(&c->output.text, piece->data, text_size);
+		return 0;
+	}
+	bytes = rpc_arena_alloc(&c->arena, text_size / 4 * 3 + 1);
+	if (!bytes || base64_decode(piece->data, text_size, bytes, &size) < 0 ||
+	    size != piece->size)
+		return bad_reply(c);
+	if (raw)
+		out_bytes(&c->output.text, bytes, size);
+	else
+		text_hexdump(&c->output.text, m->address + m->done, bytes, size);
+	return 0;
+}
+
+/* Read the next piece; *ret_short when memory ended before it did. */
+static int read_piece(struct ctl *c, struct range *m, bool *ret_short)
+{
+	struct rpc_memory_read_params p = m->of;
+	struct rpc_memory_read_result result;
+	uint64_t left = m->size - m->done;
+	uint32_t most = p.space == RPC_MEMORY_SPACE_SCRATCH ? LANE_PIECE : PIECE;
+	int r;
+
+	p.address = m->address + m->done;
+	p.size = left < most ? (uint32_t)left : most;
+	r = ctl_called(c, rpc_client_memory_read(c->client, &p, &c->arena, &result, &c->err));
+	if (r < 0)
+		return r;
+	if (result.size > p.size)
+		return bad_reply(c);
+	r = append(c, m, &result);
+	m->done += result.size;
+	*ret_short = result.size < p.size;
+	return r;
+}
+
+/* What is readable may end just where a piece begins: then no bytes came with that answer. */
+static bool is_end(struct ctl *c, const struct range *m)
+{
+	if (!m->done || c->err.code != RPC_ERROR_FAILED || c->err.err != EFAULT)
+		return false;
+	c->err = (struct agent_err){ 0 };
+	out_reset(&c->err_json);
+	return true;
+}
+
+static int read_range(struct ctl *c, struct range *m)
+{
+	struct out *o = &c->output.text;
+	bool ended = false;
+	int r = 0;
+
+	if (ctl_is_json(c))
+		out_fmt(o, "{\"address\":\"0x%" PRIx64 "\",\"data\":\"", m->address);
+	while (r == 0 && m->done < m->size && !ended) {
+		rpc_arena_reset(&c->arena);
+		r = read_piece(c, m, &ended);
+		if (r < 0 && is_end(c, m)) {
+			ended = true;
+			r = 0;
+		}
+		if (r == 0 && !ctl_is_json(c)) {
+			int w = output_flush(&c->output);
+
+			r = w < 0 ? ctl_fail(c, -w, "writing the output") : 0;
+		}
+	}
+	if (ctl_is_json(c))
+		out_fmt(o, "\",\"size\":%" PRIu64 "}", m->done);
+	return r;
+}
+
+/* The document was put together here: give it the style asked for. */
+static int restyle(struct ctl *c)
+{
+	struct out doc = c->output.text;
+	int r;
+
+	out_init(&c->output.text, 0);
+	r = output_json(&c->output, doc.data, doc.size);
+	out_deinit(&doc);
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
+/* The arena is emptied between the pieces. */
+static int parse_wave(struct ctl *c, struct rpc_memory_read_params *of)
+{
+	static uint32_t workgroup[3];
+	int r = args_wave(c, "--wave", wave_option, &of->wave);
+
+	if (r < 0)
+		return r;
+	of->has_wave = true;
+	if (of->wave.n_workgroup) {
+		memcpy(workgroup, of->wave.workgroup, sizeof(workgroup));
+		of->wave.workgroup = workgroup;
+	}
+	return 0;
+}
+
+static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
+{
+	int64_t space = RPC_MEMORY_SPACE_GLOBAL;
+	int r = 0;
+
+	if (space_option && rpc_enum_value(&rpc_memory_space_enum, space_option, &space) < 0)
+		return ctl_usage(c, "--space: \"%.40s\" is none of global, lds, scratch, generic, param, constant, code",
+				 space_option);
+	of->space = (enum rpc_memory_space)space;
+	of->has_space = space != RPC_MEMORY_SPACE_GLOBAL;
+	if (of->has_space != (wave_option != NULL))
+		return ctl_usage(c, "--wave goes with every --space but global, which need it");
+	if ((space == RPC_MEMORY_SPACE_SCRATCH || space == RPC_MEMORY_SPACE_GENERIC) !=
+	    (lane_option != NULL))
+		return ctl_usage(
+			c, "--lane goes with --space=scratch and --space=generic, which need it");
+	if (bank_option && space != RPC_MEMORY_SPACE_CONSTANT)
+		return ctl_usage(c, "--bank goes with --space=constant");
+	if (wave_option)
+		r = parse_wave(c, of);
+	if (r == 0 && lane_option)
+		r = args_u32(c, "--lane", lane_option, 0, 63, &of->lane);
+	if (r == 0 && bank_option)
+		r = args_u32(c, "--bank", bank_option, 0, 31, &of->bank);
+	of->has_lane = lane_option;
+	of->has_bank = bank_option;
+	of->has_max_stop_ms = of->has_space && c->max_stop_ms;
+	of->max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
+	return r;
+}
+
+static int parse(struct ctl *c, char **argv, struct range *m)
+{
+	uint64_t max = ctl_is_json(c) ? JSON_MAX : raw ? RAW_MAX : HEX_MAX;
+	int r = args_address(c, "ADDRESS", argv[1], &m->address);
+
+	if (r == 0)
+		r = args_size(c, "SIZE", argv[2], max, &m->size);
+	if (r == 0)
+		r = parse_space(c, &m->of);
+	if (r == 0 && m->size - 1 > UINT64_MAX - m->address)
+		r = ctl_usage(c, "SIZE: the range goes beyond the end of the address space");
+	if (r == 0 && raw && !c->output.path && isatty(STDOUT_FILENO))
+		r = ctl_usage(c, "--raw would write bytes to the terminal; use -o FILE or a pipe");
+	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct range m = { 0 };
+	char session[65];
+	int r;
+
+	raw = !ctl_is_json(c) && (raw || c->output.path);
+	r = parse(c, argv, &m);
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	snprintf(session, sizeof(session), "%s", c->session.session);
+	c->session.session = session; /* the arena is emptied between the pieces */
+	m.of.session = session;
+	r = read_range(c, &m);
+	if (r == 0 && ctl_is_json(c))
+		r = restyle(c);
+	ctl_detach(c);
+	if (r < 0)
+		return r;
+	if (m.done < m.size)
+		ctl_note(c, "only %" PRIu64 " of %" PRIu64 " bytes are readable", m.done, m.size);
+	return m.done < m.size ? CTL_EXIT_PARTIAL : 0;
+}
+
+const struct ctl_verb ctl_verb_memory = {
+	.name = "memory",
+	.args = "PID ADDRESS SIZE",
+	.summary = "Read memory as the GPUs of a process see it",
+	.options = options,
+	.min_args = 3,
+	.max_args = 3,
+	.takes_core = true,
+	.run = run,
+};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl merge: snapshots of many ranks as one, and which rank is the odd one out. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "ctl/ctl.h"
+#include "ctl/document/merge.h"
+
+#define FILES_MAX 65536
+
+struct job {
+	struct ctl *c;
+	struct merge *merge;
+	size_t n_skipped;
+};
+
+/* A file that is broken does not keep the others from being seen. */
+static int skip(struct job *j, const struct agent_err *err)
+{
+	j->n_skipped++;
+	ctl_note(j->c, "skipped: %s", err->message);
+	if (!j->c->err.code)
+		j->c->err = *err;
+	return merge_add_missing(j->merge, rpc_arena_printf(&j->c->arena, "skipped: %s",
+							    err->message));
+}
+
+static int add_file(struct job *j, const char *path)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct agent_err err = { 0 };
+	struct document d;
+	int r;
+
+	rpc_arena_init(&arena, DOCUMENT_MEMORY_MAX);
+	r = source_read(path, false, j->c->timeout_ms, &arena, &d, &err);
+	if (r == 0)
+		r = merge_add(j->merge, &d, &err);
+	return r < 0 ? skip(j, &err) : 0;
+}
+
+static int is_document(const struct dirent *e)
+{
+	size_t n = strlen(e->d_name);
+
+	return e->d_name[0] != '.' && n > 5 && !strcmp(e->d_name + n - 5, ".json");
+}
+
+/* Every *.json file of a directory. */
+static int add_directory(struct job *j, const char *path)
+{
+	struct dirent **list;
+	int n = scandir(path, &list, is_document, versionsort), r = 0;
+
+	if (n < 0)
+		return ctl_fail(j->c, errno, path);
+	for (int i = 0; i < n; i++) {
+		const char *file = rpc_arena_printf(&j->c->arena, "%s/%s", path, list[i]->d_name);
+
+		if (r == 0)
+			r = file ? add_file(j, file) : -ENOMEM;
+		free(list[i]);
+	}
+	free(list);
+	return r;
+}
+
+static int add_all(struct job *j, int argc, char **argv)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < argc; i++) {
+		struct stat st;
+
+		if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
+			r = add_directory(j, argv[i]);
+		else
+			r = add_file(j, argv[i]);
+	}
+	if (r < 0 || merge_ranks(j->merge))
+		return r;
+	/* The first file's own failure says more. */
+	return j->c->err.code ? -EINVAL : ctl_usage(j->c, "there is no *.json file");
+}
+
+static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	auto_out struct out text;
+	int r;
+
+	out_init(&text, 0);
+	if (!ctl_is_json(c)) {
+		r = merge_print(&c->arena, &c->output.text, s, c->output.legend, c->output.color);
+		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
+	}
+	rpc_gpu_snapshot_result_encode(&text, s);
+	r = out_error(&text);
+	if (r == 0)
+		r = output_json(&c->output, text.data, text.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the document") : 0;
+}
+
+static int merge(struct job *j, int argc, char **argv)
+{
+	struct rpc_gpu_snapshot_result result;
+	int r = add_all(j, argc, argv);
+
+	if (r < 0)
+		return r;
+	r = merge_finish(j->merge, &result);
+	if (r < 0)
+		return ctl_fail(j->c, -r, "merging");
+	r = print(j->c, &result);
+	if (r < 0)
+		return r;
+	return result.complete ? 0 : CTL_EXIT_PARTIAL;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct job j = { .c = c, .merge = merge_create() };
+	int r;
+
+	if (!j.merge)
+		return ctl_fail(c, ENOMEM, "merging");
+	c->arena.limit = MERGE_MEMORY_MAX;
+	r = merge(&j, argc, argv);
+	merge_destroy(j.merge);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_merge = {
+	.name = "merge",
+	.args = "FILE...",
+	.summary = "Merge snapshots of many ranks into a tree, and name the odd one out",
+	.min_args = 1,
+	.max_args = FILES_MAX,
+	.run = run,
+};
