@@ -8,6 +8,9 @@
 #include "dap/adapter.h"
 #include "disasm/disasm.h"
 
+/* It may run twice, within the time after which a lease that is not renewed ends. */
+#define PROGRAM_MS 1500u
+
 #define INSTRUCTIONS_MAX 4096
 
 struct listing {
@@ -30,7 +33,8 @@ static int open_disasm(struct dap *d, struct agent_err *err)
 	const struct rpc_device *device = g ? dap_device(d, g->gpu_id) : d->snap->doc.devices;
 	const char *library = getenv("GPU_AGENT_LLVM");
 	struct disasm_options o = { .library = str_is_empty(library) ? NULL : library,
-				    .program = d->options->nvdisasm };
+				    .program = d->options->nvdisasm,
+				    .program_ms = PROGRAM_MS };
 	int r;
 
 	if (!device || !d->snap->doc.n_devices)

@@ -43,7 +43,7 @@ static bool is_program(const char *path)
 
 static bool is_in(const char *directory, size_t length, const char *below, char *ret)
 {
-	int n = length < PATH_MAX ? snprintf(ret, PATH_MAX, "%.*s%s/nvdisasm", (int)length, directory,
+	int n = length && length < PATH_MAX ? snprintf(ret, PATH_MAX, "%.*s%s/nvdisasm", (int)length, directory,
 					     below) :
 				    PATH_MAX;
 
@@ -110,6 +110,8 @@ static int await(pid_t pid, uint32_t ms, int *ret_status)
 		do
 			r = poll(&p, 1, clock_left_ms(deadline_ns));
 		while (r < 0 && errno == EINTR);
+	if (pidfd >= 0 && r < 0)
+		r = -errno;
 	if (r == 0)
 		r = -ETIMEDOUT;
 	if (r < 0)

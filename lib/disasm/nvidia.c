@@ -14,6 +14,8 @@
 
 /* Until sm_62 four words belong together: the first tells how the others are scheduled. */
 #define BUNDLE 32u
+/* A first word that nvdisasm takes, for a bundle whose own is not known. */
+#define BUNDLE_CONTROL UINT64_C(0x001fc400fe2007f6)
 /* Runs that fail, each of which takes its time. */
 #define FAILURES_MAX 2u
 
@@ -97,7 +99,10 @@ static size_t place_of(uint64_t address, uint64_t start, uint32_t word, size_t n
 {
 	uint64_t offset = address - start;
 
-	return address < start || offset % word || offset / word >= n ? n : (size_t)(offset / word);
+	/* Of these processors nvdisasm cuts addresses in its errors to 32 bits. */
+	if (word < 16)
+		offset = (uint32_t)offset;
+	return offset % word || offset / word >= n ? n : (size_t)(offset / word);
 }
 
 size_t disasm_nvidia_parse(const char *text, size_t size, uint64_t start, uint32_t word,
@@ -180,14 +185,15 @@ static void fail(struct nvidia *v, const struct disasm_output *o)
  * Where it meets a word that is none of its instructions it says which one, and nothing of the
  * others.  Zeros, which it takes, stand for those in a second run.
  */
-static size_t ask(struct nvidia *v, uint8_t *bytes)
+static size_t ask(struct nvidia *v, uint8_t *asked, size_t size, size_t front)
 {
+	uint8_t *bytes = asked + front;
 	struct disasm_output o;
 	size_t found = 0;
 	bool again = false;
 
 	for (int run = 0; run == 0 || again; run++) {
-		disasm_nvdisasm_run(v->program, v->cpu, bytes, v->n * v->word, v->start, v->run_ms, &o);
+		disasm_nvdisasm_run(v->program, v->cpu, asked, size, v->start - front, v->run_ms, &o);
 		if (o.error == 0 && o.status == 0)
 			found = disasm_nvidia_parse(o.out, o.out_size, v->start, v->word, v->texts,
 						    v->n);
@@ -219,33 +225,45 @@ static bool is_known(const struct nvidia *v, const uint8_t *bytes, size_t size, 
 	       memcmp(v->bytes + offset, bytes, size) == 0;
 }
 
+static void put_control(uint8_t bundle[BUNDLE])
+{
+	for (unsigned int i = 0; i < 8; i++)
+		bundle[i] = (uint8_t)(BUNDLE_CONTROL >> 8 * i);
+}
+
 static void prepare(void *ctx, const uint8_t *bytes, uint64_t address, size_t from, size_t end)
 {
 	struct nvidia *v = ctx;
-	size_t back = v->word < 16 ? (size_t)((address + from) % BUNDLE) : 0, size;
+	size_t back = v->word < 16 ? (size_t)((address + from) % BUNDLE) : 0, size, front, asked;
 	auto_free uint8_t *blanked = NULL;
 
 	from -= back < from ? back : from;
 	size = (end - from) / v->word * v->word;
+	/* It refuses parts of bundles. */
+	front = v->word < 16 ? (size_t)((address + from) % BUNDLE) : 0;
+	asked = v->word < 16 ? (front + size + BUNDLE - 1) / BUNDLE * BUNDLE : size;
 	if (!v->program || !size || v->failures >= FAILURES_MAX ||
 	    is_known(v, bytes + from, size, address + from))
 		return;
 	forget(v);
 	v->bytes = malloc(size);
-	blanked = malloc(size);
+	blanked = calloc(1, asked);
 	v->texts = calloc(size / v->word, sizeof(*v->texts));
 	if (!v->bytes || !blanked || !v->texts) {
 		forget(v);
 		return;
 	}
 	memcpy(v->bytes, bytes + from, size);
-	memcpy(blanked, bytes + from, size);
+	if (front)
+		put_control(blanked);
+	memcpy(blanked + front, bytes + from, size);
 	v->start = address + from;
 	v->n = size / v->word;
-	if (!ask(v, blanked))
+	if (!ask(v, blanked, asked, front))
 		return;
+	v->failures = 0;
 	for (size_t i = 0; i < v->n; i++)
-		if (memcmp(v->bytes + i * v->word, blanked + i * v->word, v->word) != 0)
+		if (memcmp(v->bytes + i * v->word, blanked + front + i * v->word, v->word) != 0)
 			v->texts[i][0] = '\0';
 	v->works = true;
 	v->note[0] = '\0';

@@ -184,7 +184,7 @@ def instructions_are_nvdisasms():
         program.write_text('#!/bin/sh\necho "/*${4#0x}*/ MOV R1, R2 ;"\n')
         program.chmod(0o755)
         start = function(s, "spin")["address"]
-        for i, a in enumerate((Adapter(s.socket, env={"PATH": f"{os.environ['PATH']}:{s.directory}"}), SocketSession(s.socket))):
+        for i, a in enumerate((Adapter(s.socket, env={"PATH": f"{s.directory}:{os.environ['PATH']}"}), SocketSession(s.socket))):
             with a:
                 a.start(pid=s.app.pid, maxStopMs=STOP_MS)
                 lines = a.call("disassemble", memoryReference=start, instructionCount=2)["instructions"]

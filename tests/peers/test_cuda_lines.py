@@ -91,7 +91,7 @@ def every_instruction_is_nvdisasms():
     """Its own text of the whole cubin, where it has names for what is an address, or not yet known, in memory."""
     directory = fetch("cuda-disasm") / "usr/bin"
     before = os.environ["PATH"]
-    os.environ["PATH"] = f"{before}:{directory}"
+    os.environ["PATH"] = f"{directory}:{before}"
     try:
         with loaded() as cubins:
             core = cubins.dump()

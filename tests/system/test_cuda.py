@@ -550,7 +550,7 @@ def instructions_are_nvdisasms_or_words():
         assert run.returncode == 0 and run.stdout.count(".quad 0x") == 3, run
         assert run.stderr.count("\n") == 1 and "nvdisasm of NVIDIA's toolkit" in run.stderr, run
         program, before = s.directory / "nvdisasm", os.environ["PATH"]
-        os.environ["PATH"] = f"{before}:{s.directory}"
+        os.environ["PATH"] = f"{s.directory}:{before}"
         try:
             for script, said, text in (('echo "/*${4#0x}*/ MOV R1, R2 ;"', "", "MOV R1, R2"),
                                        ("echo 'no such device' >&2; exit 1", f"{program} fails: no such device", None)):
