@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Source lines of NVIDIA's code, of a process and of its core, as NVIDIA's disassembler recorded them."""
+import base64
 import pathlib
 import re
 import struct
@@ -78,10 +79,13 @@ def lines_are_promised_where_there_are_some():
         assert [r[head.index("LINES")] for r in rows[rows.index(head) + 1:]] == ["yes", "no"], rows
 
 
-def problem_of_code(path, core):
+def problem_of_code(path, core, image=None):
     path.write_bytes(core)
     with CoreRpc(path) as rpc:
         o, = rpc.call("code.list", session="core")["objects"]
+        if image:
+            data = rpc.call("code.read", session="core", uri=o["uri"], offset=0, size=len(image))["data"]
+            assert base64.b64decode(data) == image, "its bytes are known all the same"
     return o["problem"]
 
 
@@ -95,7 +99,7 @@ def code_that_is_not_relocated_is_called_so():
         images = [m.start() for m in re.finditer(re.escape(original[:64]), core)]
         relocated, = (at for at in images if core[at:at + len(original)] != original)
         core[relocated:relocated + len(original)] = original
-        assert problem_of_code(path, core) == said
+        assert problem_of_code(path, core, original) == said
         # A core that has no other, or none at all.
         table, = struct.unpack_from("<Q", core, 40)
         for at, want in ((relocated, said), (images[images[0] == relocated], "its memory is not readable")):

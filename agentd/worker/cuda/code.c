@@ -100,11 +100,9 @@ int cuda_code_stat(struct target *t, const struct code_object *o, struct code_st
 
 	if (!m)
 		return -ESRCH;
-	if (m->error < 0)
-		return m->error;
 	ret->size = m->size;
 	ret->stamp = (uint64_t)m->version << 32 | m->number;
-	return 0;
+	return m->error;
 }
 
 ssize_t cuda_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf,

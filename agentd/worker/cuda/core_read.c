@@ -504,11 +504,9 @@ static int core_code_stat(struct target *t, const struct code_object *o, struct 
 {
 	const struct core_cuda *c = core_cuda_of(t);
 
-	if (c->modules[o->tag].error < 0)
-		return c->modules[o->tag].error;
 	ret->size = c->core.modules[o->tag].relocated.size;
 	ret->stamp = o->tag + 1;
-	return 0;
+	return c->modules[o->tag].error;
 }
 
 static ssize_t core_code_read(struct target *t, const struct code_object *o, uint64_t offset,

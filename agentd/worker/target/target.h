@@ -340,7 +340,10 @@ struct target_ops {
 	 * @return 0, also when the list cannot be had or is not whole (problem); -ENOMEM.
 	 */
 	int (*code_list)(struct target *t, struct rpc_arena *a, struct code_list *ret);
-	/** @return 0; -errno, of which snapshot/code.c knows those that say something. */
+	/**
+	 * @return 0; -EADDRNOTAVAIL, with @p ret filled in, where its code has no addresses yet;
+	 *         -errno, of which snapshot/code.c knows those that say something.
+	 */
 	int (*code_stat)(struct target *t, const struct code_object *o, struct code_stat *ret);
 	/**
 	 * Of one that is looked into: are its bytes those that were loaded?  @p size: of code_stat.
