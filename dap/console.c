@@ -58,6 +58,8 @@ static int word_waves(struct dap *d, const struct dap_words *w, struct out *o,
 	const struct rpc_wave_select which = { .has_max = true, .max = WAVES_SHOWN };
 	struct dap_waves page;
 
+	if (!d->snap->n_threads && !dap_is_still(d) && dap_session_look(d, NULL, err) < 0)
+		return -EIO;
 	if (dap_need_wave(d, err) < 0)
 		return -EINVAL;
 	if (dap_waves_get(d, d->focus, &which, &page, err) < 0)

@@ -63,6 +63,7 @@ static bool are_same(const struct dap_snapshot *a, const struct dap_snapshot *b,
 	return true;
 }
 
+/* @return 1 when it has them, 0 when the groups are others than those that are shown, or negative. */
 static int look_beside(struct dap *d, const struct rpc_wave_select *s, struct dap_waves *ret,
 		       struct agent_err *err)
 {
@@ -72,11 +73,34 @@ static int look_beside(struct dap *d, const struct rpc_wave_select *s, struct da
 		return r;
 	if (are_same(d->snap, ret->beside, s)) {
 		take(ret->beside, s, ret);
-		return 0;
+		return 1;
 	}
 	dap_waves_free(ret);
-	return agent_err_set(err, RPC_ERROR_FAILED, ESTALE, NULL, "take a new snapshot",
-			     "the waves are not those that are shown any more");
+	return 0;
+}
+
+/*
+ * Although nothing moves, groups can be others: a pause by another client has ended, or the names of
+ * places, for which the first look had no time, are known now.  Then those are shown from now on.
+ */
+static int get_beside(struct dap *d, uint32_t thread, struct rpc_wave_select *s,
+		      struct dap_waves *ret, struct agent_err *err)
+{
+	int r = look_beside(d, s, ret, err);
+
+	if (r == 0) {
+		r = dap_session_snapshot(d, err);
+		if (r == 0)
+			dap_invalidated(d);
+		if (r == 0)
+			r = find_groups(d, thread, s, err);
+		if (r == 0)
+			r = look_beside(d, s, ret, err);
+		if (r == 0)
+			r = agent_err_set(err, RPC_ERROR_FAILED, ESTALE, NULL, "pause first",
+					  "the waves move: each look finds other groups of them");
+	}
+	return r < 0 ? r : 0;
 }
 
 int dap_waves_get(struct dap *d, uint32_t thread, const struct rpc_wave_select *which,
@@ -87,7 +111,7 @@ int dap_waves_get(struct dap *d, uint32_t thread, const struct rpc_wave_select *
 
 	*ret = (struct dap_waves){ 0 };
 	if (r == 0 && (dap_is_still(d) || d->held))
-		return look_beside(d, &s, ret, err);
+		return get_beside(d, thread, &s, ret, err);
 	for (int tries = 0; r == 0 && tries < 2; tries++) {
 		r = dap_session_look(d, &s, err);
 		now = s;
