@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	if (fd_reserve_stdio() < 0)
 		return 1;
 	if (argc == 3 && strcmp(argv[1], "--core") == 0)
-		return serve_core_run(argv[2]);
+		return core_server_run(argv[2]);
 	if (worker_options_parse(argc, argv, &o, error, sizeof(error)) < 0) {
 		fprintf(stderr, "gpu-agent-worker: %s\n", error);
 		return 2;
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		/* Another one is at work: nothing is done yet. */
 		return claim_record() ? rescue_run(&o) : 1;
 	case IPC_KIND_LOOK:
-		return look_run(&o);
+		return discover_run(&o);
 	default:
 		return inspect_run(&o);
 	}

@@ -3,7 +3,7 @@ worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c 
 	options.c own_workers.c thread_pool.c undo.c yama.c)
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c target.c waves.c)
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,code.c convert.c exited.c groups.c id_map.c locations.c \
-	queue_states.c snapshot.c wave_convert.c)
+	queue_waves.c snapshot.c wave_convert.c)
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
 	core_write.c errors.c events.c fault_journal.c latched.c launch.c probe.c queues.c registers.c representatives.c \
 	rescue.c watchpoints.c wave_memory.c wave_state.c waves.c waves_copy.c waves_decode.c)

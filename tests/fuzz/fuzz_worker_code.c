@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *missing[CODE_MISSING_MAX];
 	struct wave waves[96];
 	struct rpc_arena arena;
-	struct places places;
+	struct locations places;
 	struct code_set set;
 
 	bytes = data;
@@ -58,14 +58,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	rpc_arena_init(&arena, (size_t)64 << 20);
 	if (code_set_init(&set, &t, &arena, 2000) == 0 &&
-	    places_find(&set, waves, 96, &places) == 0) {
+	    locations_find(&set, waves, 96, &places) == 0) {
 		for (size_t i = 0; i < 96; i++)
 			if (waves[i].place >= places.n_places || waves[i].kernel >= places.n_kernels ||
 			    waves[i].site >= places.n_sites)
 				__builtin_trap();
 		if (code_missing(&set, true, missing) > CODE_MISSING_MAX)
 			__builtin_trap();
-		places_deinit(&places);
+		locations_deinit(&places);
 	}
 	code_set_deinit(&set);
 	symbols_cache_destroy(t.code_cache);

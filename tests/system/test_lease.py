@@ -333,6 +333,18 @@ def the_longest_stop_ends_whoever_renews():
 
 
 @test
+def nobody_is_warned_of_a_stop_that_is_over():
+    """The timer for the warning outlives the stop, and finds nothing to say."""
+    with scene("max_suspended = 1s") as s:
+        holder = s.connect()
+        session = s.attach(rpc=holder, control=True)
+        holder.call("gpu.suspend", session=session, lease_ms=400)
+        holder.call("gpu.resume", session=session)
+        time.sleep(1)  # the warning was to come at 0.8 s
+        assert holder.call("gpu.queues", session=session)["queues"], "the session lives"
+
+
+@test
 def the_command_ends_with_the_longest_stop():
     with scene("max_suspended = 1s") as s:
         done = s.ctl("suspend", "--hold", "--lease", "400ms", s.app.pid)

@@ -218,12 +218,12 @@ static void waves_stand_at_few_places(void)
 		{ .pc = INNER_8, .kernel_handle = 0xdead },
 		{ .pc = BIAS + 0x1b10 },
 	};
-	struct places p;
+	struct locations p;
 	struct scene s;
 
 	add_object("spin-gfx90a", BIAS);
 	scene_init(&s, MINUTE);
-	TEST_EQ_FATAL(places_find(&s.set, w, TEST_COUNT(w), &p), 0);
+	TEST_EQ_FATAL(locations_find(&s.set, w, TEST_COUNT(w), &p), 0);
 	TEST_EQ(p.n_sites, 6);
 	TEST_EQ(p.n_unknown, 2);
 	TEST_EQ(p.n_places, 5);
@@ -237,21 +237,21 @@ static void waves_stand_at_few_places(void)
 	TEST_EQ(p.kernels[w[6].kernel].address, 0xdead);
 	CU_ASSERT_PTR_NULL(p.kernels[w[6].kernel].name);
 	TEST_STR(p.kernels[w[7].kernel].name, "spin");
-	places_deinit(&p);
+	locations_deinit(&p);
 	scene_deinit(&s);
 }
 
 static void numbers_are_consecutive_and_stay(void)
 {
-	struct intern t;
+	struct id_map t;
 
-	TEST_EQ_FATAL(intern_init(&t), 0);
+	TEST_EQ_FATAL(id_map_init(&t), 0);
 	for (int round = 0; round < 2; round++)
 		for (uint64_t i = 0; i < 5000; i++)
-			TEST_EQ(intern_put(&t, i << 40 | 1), i);
+			TEST_EQ(id_map_put(&t, i << 40 | 1), i);
 	TEST_EQ(t.n, 5000);
 	TEST_EQ(t.keys[77], UINT64_C(77) << 40 | 1);
-	intern_deinit(&t);
+	id_map_deinit(&t);
 }
 
 /* ------------------------------------------------------------------ files -------------------- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agentd/worker/snapshot/locations.h"
-#include "agentd/worker/snapshot/queue_states.h"
+#include "agentd/worker/snapshot/queue_waves.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/target/waves.h"
 #include "base/out.h"
@@ -274,9 +274,9 @@ static void waves_and_groups_read_well_in_json(void)
 		  .inlined = true },
 		{ .function = "k" },
 	};
-	struct place places[] = { { frames, 2 }, { 0 } };
-	struct place_kernel kernels[] = { { 0 }, { 0x7f0000000040, "k", "k.kd" } };
-	const struct places p = { .places = places, .n_places = 2, .kernels = kernels,
+	struct location places[] = { { frames, 2 }, { 0 } };
+	struct location_kernel kernels[] = { { 0 }, { 0x7f0000000040, "k", "k.kd" } };
+	const struct locations p = { .places = places, .n_places = 2, .kernels = kernels,
 				  .n_kernels = 2 };
 	auto_rpc_arena struct rpc_arena arena;
 	auto_free struct group *groups = NULL;

@@ -172,7 +172,7 @@ enum rpc_end_reason target_why_gone(struct target *t)
 
 struct scene {
 	pid_t target, worker;
-	int guard;
+	int deadline;
 	struct ipc_link front;
 	uint64_t last_id;
 };
@@ -226,7 +226,7 @@ static void start(struct scene *s, bool fails)
 	close(pidfd);
 	close(letters[1]);
 	close(events[0]);
-	s->guard = guard[0];
+	s->deadline = guard[0];
 	ipc_link_init(&s->front, channel[0]);
 }
 
@@ -246,7 +246,7 @@ static void finish(struct scene *s, int want_status, const char *want_letters)
 	TEST_STR(got, want_letters);
 	kill(s->target, SIGKILL);
 	waitpid(s->target, NULL, 0);
-	close(s->guard);
+	close(s->deadline);
 	close(letters[0]);
 	close(events[1]);
 }
@@ -306,8 +306,8 @@ static uint32_t guard(struct scene *s, uint32_t type)
 	struct ipc_guard g = { 0 };
 	int fd;
 
-	TEST_EQ_FATAL(readable(s->guard), true);
-	TEST_EQ(ipc_recv_fixed(s->guard, &g, sizeof(g), &fd), 1);
+	TEST_EQ_FATAL(readable(s->deadline), true);
+	TEST_EQ(ipc_recv_fixed(s->deadline, &g, sizeof(g), &fd), 1);
 	TEST_EQ(g.type, type);
 	return g.ms;
 }
@@ -345,8 +345,8 @@ static void death_of_spawn_and_sigterm(void)
 		if (i) {
 			kill(s.worker, SIGTERM);
 		} else {
-			close(s.guard);
-			s.guard = -1;
+			close(s.deadline);
+			s.deadline = -1;
 		}
 		expect(&s, IPC_OVER, RPC_END_REASON_STOPPED, NULL);
 		finish(&s, 0, "SUD");
@@ -426,17 +426,17 @@ static void guard_is_armed(void)
 
 	attach(&s);
 	guard(&s, IPC_DISARM);
-	TEST_EQ(guard(&s, IPC_ARM), GUARD_UNDO_MS); /* the first look for events */
+	TEST_EQ(guard(&s, IPC_ARM), DEADLINE_UNDO_MS); /* the first look for events */
 	guard(&s, IPC_DISARM);
 	call(&s, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\",\"lease_ms\":8000}");
 	expect(&s, IPC_REPLY, RPC_METHOD_GPU_SUSPEND, NULL);
-	TEST_EQ(guard(&s, IPC_ARM), GUARD_CALL_MS);
+	TEST_EQ(guard(&s, IPC_ARM), DEADLINE_CALL_MS);
 	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
 	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
 	call(&s, RPC_METHOD_GPU_RESUME, "{\"session\":\"s7\"}");
 	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RESUME, NULL);
 	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
-	TEST_EQ(guard(&s, IPC_ARM), GUARD_UNDO_MS);
+	TEST_EQ(guard(&s, IPC_ARM), DEADLINE_UNDO_MS);
 	CU_ASSERT_TRUE(guard(&s, IPC_ARM) <= 9000);
 	guard(&s, IPC_DISARM);
 	finish(&s, 0, "SURD");

@@ -168,13 +168,13 @@ static void sleep_for(struct target_cuda *c, const struct cudbgshim_wait *w)
 
 static int undo_session(void *ctx, uint64_t arg, struct agent_err *err)
 {
-	const struct guard guard = { .fd = IPC_FD_SPAWN };
+	const struct deadline deadline = { .fd = IPC_FD_SPAWN };
 	struct target_cuda *c = ctx;
 	struct cudbgshim_wait w;
 	int r;
 
 	(void)arg;
-	guard_arm(&guard, DETACH_MS);
+	deadline_arm(&deadline, DETACH_MS);
 	c->shim = NULL;
 	cudbgshim_session_detach(c->session);
 	while ((r = cudbgshim_session_step(c->session, &w)) == CUDBGSHIM_SESSION_BUSY)

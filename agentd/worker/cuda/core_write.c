@@ -19,7 +19,7 @@
 #define HUGE_BYTES  ((size_t)2 << 20)
 /* Of memory that is fetched, between two looks at the clock. */
 #define STEP_BYTES  (UINT64_C(1) << 20)
-/* The guard of a call is at 10 s. */
+/* The deadline of a call is at 10 s. */
 #define FETCH_MS    7000
 #define REGIONS_MAX 4096u
 /* The words of CUDA_COREDUMP_GENERATION_FLAGS that a core of ours does without. */

@@ -230,12 +230,16 @@ static int serve_all(struct server *s)
 	return r;
 }
 
-int serve_core_run(const char *name)
+int core_server_run(const char *name)
 {
-	struct server s = { .session = { .guard = { .fd = -1 }, .store_fd = -1, .call_fd = -1 } };
+	struct server s = { .session = {
+				    .deadline = { .fd = -1 }, .store_fd = -1, .call_fd = -1 } };
 	int r;
 
-	/* The guard's alarm is for targets that must not stop for long; here the client has the time. */
+	/*
+	 * The deadline's alarm is for targets that must not stop for long; here the client has
+	 * the time.
+	 */
 	signal(SIGALRM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	open_core(&s, name);

@@ -13,6 +13,6 @@
  */
 
 /** @param name  Of the file, for people.  @return exit status. */
-int serve_core_run(const char *name);
+int core_server_run(const char *name);
 
 #endif /* WORKER_INSPECT_CORE_SERVER_H */

@@ -48,7 +48,7 @@ static int look(const struct worker_options *o, const struct target_ops *ops)
 	return r;
 }
 
-int look_run(const struct worker_options *o)
+int discover_run(const struct worker_options *o)
 {
 	sigset_t none;
 	int r;

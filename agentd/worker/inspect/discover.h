@@ -11,6 +11,6 @@
 #include "agentd/worker/process/options.h"
 
 /** @return exit status. */
-int look_run(const struct worker_options *o);
+int discover_run(const struct worker_options *o);
 
 #endif /* WORKER_INSPECT_DISCOVER_H */

@@ -140,13 +140,13 @@ static void kfd_destroy(struct target *t)
 
 	kfd_code_done(t);
 	kfd_core_end(t);
-	crew_destroy(k->crew);
+	thread_pool_destroy(k->pool);
 	kfdtrap_destroy(k->kt);
 	kfdtrap_topology_destroy(k->topology);
 	if (k->fd >= 0)
 		close(k->fd);
 	free(k->held);
-	kfd_ledger_close(k->ledger);
+	kfd_journal_close(k->journal);
 	target_deinit(t);
 	free(k);
 }

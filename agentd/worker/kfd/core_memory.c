@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What goes into a core, and the copying of what changes when the queues run again.  Room for the
- * copies is had before the stop and cut from one mapping; a crew fills it.
+ * copies is had before the stop and cut from one mapping; a pool of threads fills it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #define RING_MAX UINT64_C(16 << 20)
 /* Of a packet: what a kernel's arguments are at most, where compilers have a limit. */
 #define KERNARG_BYTES 4096u
-/* Packets of all queues whose arguments are copied while the queues stand: each piece costs all others. */
+/* Packets of all queues whose arguments are copied while they stand: each piece costs all others. */
 #define ARGUMENTS_MAX 1024u
-/* What one of the crew copies at a time, looking at the clock before. */
+/* What one of the pool copies at a time, looking at the clock before. */
 #define JOB_BYTES ((size_t)1 << 20)
 /* Of the room, in memory before the stop: the saved registers of some 10,000 waves. */
 #define READY_MAX	  (UINT64_C(256) << 20)
@@ -196,8 +196,8 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	uint64_t size, ready;
 
 	room_for(c, from, &size, &ready);
-	if (!c->k->crew)
-		c->k->crew = crew_create(SIZE_MAX);
+	if (!c->k->pool)
+		c->k->pool = thread_pool_create(SIZE_MAX);
 	/* The address space has an end, too. */
 	for (; size > PAGE_BYTES; size = page_up(size / 2)) {
 		c->store = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -214,7 +214,7 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	ready = ready < READY_MAX ? ready : READY_MAX;
 	ready = ready < size ? ready : size;
 	c->deadline_ns = clock_deadline_ms(READY_MS);
-	crew_run(c->k->crew, make_ready, c, (ready + READY_BYTES - 1) / READY_BYTES);
+	thread_pool_run(c->k->pool, make_ready, c, (ready + READY_BYTES - 1) / READY_BYTES);
 }
 
 void kfd_core_trim(struct kfd_core *c)
@@ -418,7 +418,7 @@ const struct memory *kfd_core_copy_round(struct work *w, uint32_t round)
 			want_area(c, &w->areas[i]);
 	want_arguments(c, w, round);
 	c->deadline_ns = w->deadline_ns;
-	crew_run(c->k->crew, copy_job, c, c->n_jobs);
+	thread_pool_run(c->k->pool, copy_job, c, c->n_jobs);
 	w->late = w->late || c->late;
 	settle(c, first);
 	kfd_core_sort_pieces(c);

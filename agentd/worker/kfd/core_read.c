@@ -219,7 +219,7 @@ static void core_destroy(struct target *t)
 	struct core_kfd *c = core_of(t);
 
 	kfd_code_done(t);
-	crew_destroy(c->k.crew);
+	thread_pool_destroy(c->k.pool);
 	target_deinit(t);
 	amdcore_deinit(&c->core);
 	core_file_deinit(&c->file);

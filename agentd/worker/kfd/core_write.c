@@ -15,7 +15,7 @@
 #include "base/out.h"
 #include "base/clock.h"
 
-/* For all threads together; less than what the guard of a stop leaves. */
+/* For all threads together; less than what the deadline of a stop leaves. */
 #define HOST_MS	 500
 /* Lines that a core adds to what is missing of its waves. */
 #define MISSING_MAX 16u

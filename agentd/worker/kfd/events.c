@@ -60,7 +60,7 @@ static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_
 
 	/* Without the device there is nobody left to tell. */
 	if (r >= 0 || r == -ENODEV)
-		kfd_ledger_strike(k->ledger, is_queue, id, exceptions);
+		kfd_journal_erase(k->journal, is_queue, id, exceptions);
 	return r;
 }
 
@@ -199,7 +199,8 @@ static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue,
 	fresh &= ~h->reported;
 	h->reported |= fresh;
 	h->held |= fresh;
-	kfd_ledger_note(k->ledger, is_queue, id, fresh & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE));
+	kfd_journal_append(k->journal, is_queue, id,
+			   fresh & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE));
 	return fresh;
 }
 
@@ -302,8 +303,8 @@ static void note_withheld(struct target_kfd *k, const struct kfdtrap_event *e)
 {
 	bool is_queue = kfdtrap_exceptions_source(e->exceptions) == KFDTRAP_SOURCE_QUEUE;
 
-	kfd_ledger_note(k->ledger, is_queue, is_queue ? e->queue_id : e->gpu_id,
-			withheld(k, is_queue, e->exceptions));
+	kfd_journal_append(k->journal, is_queue, is_queue ? e->queue_id : e->gpu_id,
+			   withheld(k, is_queue, e->exceptions));
 }
 
 /* The record of one before goes, and the bit with it.  @return 1 when @p e is taken by that. */
@@ -515,10 +516,10 @@ int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent
 	if (r < 0)
 		return r;
 	k->hold = hold;
-	if (!k->ledger)
-		k->ledger = kfd_ledger_open();
-	if (k->ledger)
-		k->ledger->start_ticks = t->start_ticks;
+	if (!k->journal)
+		k->journal = kfd_journal_open();
+	if (k->journal)
+		k->journal->start_ticks = t->start_ticks;
 	r = enable(k, exceptions, err);
 	if (r == 0)
 		return 0;

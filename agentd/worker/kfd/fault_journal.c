@@ -3,32 +3,32 @@
 
 #include <sys/mman.h>
 
-struct kfd_ledger *kfd_ledger_open(void)
+struct kfd_journal *kfd_journal_open(void)
 {
-	void *p = mmap(NULL, sizeof(struct kfd_ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *p = mmap(NULL, sizeof(struct kfd_journal), PROT_READ | PROT_WRITE, MAP_SHARED,
 		       IPC_FD_UNDO, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
 
-void kfd_ledger_close(struct kfd_ledger *l)
+void kfd_journal_close(struct kfd_journal *l)
 {
 	if (l)
 		munmap(l, sizeof(*l));
 }
 
-static struct kfd_ledger_entry *find(struct kfd_ledger *l, bool is_queue, uint32_t id)
+static struct kfd_journal_entry *find(struct kfd_journal *l, bool is_queue, uint32_t id)
 {
-	for (size_t i = 0; i < KFD_LEDGER_ENTRIES; i++)
+	for (size_t i = 0; i < KFD_JOURNAL_ENTRIES; i++)
 		if (l->entries[i].exceptions && l->entries[i].is_queue == is_queue &&
 		    l->entries[i].id == id)
 			return &l->entries[i];
 	return NULL;
 }
 
-static struct kfd_ledger_entry *find_free(struct kfd_ledger *l)
+static struct kfd_journal_entry *find_free(struct kfd_journal *l)
 {
-	for (size_t i = 0; i < KFD_LEDGER_ENTRIES; i++)
+	for (size_t i = 0; i < KFD_JOURNAL_ENTRIES; i++)
 		if (!l->entries[i].exceptions)
 			return &l->entries[i];
 	return NULL;
@@ -40,9 +40,9 @@ static void publish(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-void kfd_ledger_note(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t exceptions)
+void kfd_journal_append(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions)
 {
-	struct kfd_ledger_entry *e;
+	struct kfd_journal_entry *e;
 
 	if (!l || !exceptions)
 		return;
@@ -55,20 +55,20 @@ void kfd_ledger_note(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t 
 		e->is_queue = is_queue;
 	}
 	publish(&e->exceptions, e->exceptions | exceptions);
-	publish(&l->magic, KFD_LEDGER_MAGIC);
+	publish(&l->magic, KFD_JOURNAL_MAGIC);
 }
 
-static bool is_empty(const struct kfd_ledger *l)
+static bool is_empty(const struct kfd_journal *l)
 {
-	for (size_t i = 0; i < KFD_LEDGER_ENTRIES; i++)
+	for (size_t i = 0; i < KFD_JOURNAL_ENTRIES; i++)
 		if (l->entries[i].exceptions)
 			return false;
 	return true;
 }
 
-void kfd_ledger_strike(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t exceptions)
+void kfd_journal_erase(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions)
 {
-	struct kfd_ledger_entry *e = l ? find(l, is_queue, id) : NULL;
+	struct kfd_journal_entry *e = l ? find(l, is_queue, id) : NULL;
 
 	if (!e)
 		return;
@@ -77,7 +77,7 @@ void kfd_ledger_strike(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_
 		publish(&l->magic, 0);
 }
 
-void kfd_ledger_answered(struct kfd_ledger *l)
+void kfd_journal_answered(struct kfd_journal *l)
 {
 	publish(&l->answer, 0);
 }

@@ -19,35 +19,39 @@
 
 #include "agentd/ipc.h"
 
-#define KFD_LEDGER_MAGIC UINT64_C(0x47444c4b41504700) /* not how a record of another vendor begins */
-#define KFD_LEDGER_ENTRIES 254
+/* Not how a record of another vendor begins. */
+#define KFD_JOURNAL_MAGIC UINT64_C(0x47444c4b41504700)
+#define KFD_JOURNAL_ENTRIES 254
 
-struct kfd_ledger_entry {
+struct kfd_journal_entry {
 	uint64_t exceptions; /**< 0: free. */
 	uint32_t id;	     /**< queue_id or gpu_id. */
 	uint32_t is_queue;
 };
 
-struct kfd_ledger {
-	uint64_t magic; /**< KFD_LEDGER_MAGIC while anything is noted, else 0. */
+struct kfd_journal {
+	uint64_t magic;       /**< KFD_JOURNAL_MAGIC while anything is noted, else 0. */
 	uint64_t start_ticks; /**< Of the process (target/target.h): it may be gone and its pid another's. */
-	struct kfd_ledger_entry entries[KFD_LEDGER_ENTRIES];
+	struct kfd_journal_entry entries[KFD_JOURNAL_ENTRIES];
 	uint64_t reserved;
 	uint64_t answer; /**< IPC_UNDO_ANSWER */
 };
 
-_Static_assert(sizeof(struct kfd_ledger) == IPC_UNDO_BYTES, "the record fits");
-_Static_assert(offsetof(struct kfd_ledger, answer) == IPC_UNDO_ANSWER, "where spawn writes it");
+_Static_assert(sizeof(struct kfd_journal) == IPC_UNDO_BYTES, "the record fits");
+_Static_assert(offsetof(struct kfd_journal, answer) == IPC_UNDO_ANSWER, "where spawn writes it");
 
-/** Map the record that this worker was given; NULL when there is none.  Release with kfd_ledger_close(). */
-struct kfd_ledger *kfd_ledger_open(void);
+/**
+ * Map the record that this worker was given; NULL when there is none.  Release with
+ * kfd_journal_close().
+ */
+struct kfd_journal *kfd_journal_open(void);
 /** NULL is allowed. */
-void kfd_ledger_close(struct kfd_ledger *l);
+void kfd_journal_close(struct kfd_journal *l);
 
 /** Both accept NULL: then nothing is remembered.  A full record forgets what does not fit. */
-void kfd_ledger_note(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t exceptions);
-void kfd_ledger_strike(struct kfd_ledger *l, bool is_queue, uint32_t id, uint64_t exceptions);
+void kfd_journal_append(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions);
+void kfd_journal_erase(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions);
 /** What the dead worker owed to RUNTIME_ENABLE was given. */
-void kfd_ledger_answered(struct kfd_ledger *l);
+void kfd_journal_answered(struct kfd_journal *l);
 
 #endif /* WORKER_KFD_FAULT_JOURNAL_H */

@@ -63,7 +63,7 @@ struct target_kfd {
 	size_t n_held, held_capacity;
 	uint32_t stale[KFD_GPUS_MAX]; /**< Devices with the record of a memory violation of before. */
 	size_t n_stale;
-	struct kfd_ledger *ledger; /**< NULL until something is subscribed to. */
+	struct kfd_journal *journal; /**< NULL until something is subscribed to. */
 
 	uint32_t suspended[KFDTRAP_QUEUES_MAX]; /**< t.n_suspended of them. */
 	bool suspend_failed[KFDTRAP_QUEUES_MAX]; /**< suspended[i] may run all the same. */
@@ -71,7 +71,8 @@ struct target_kfd {
 
 	uint32_t stopped[KFDTRAP_QUEUES_MAX]; /**< For the copy of waves under way. */
 	size_t n_stopped;
-	struct crew *crew; /**< Copies; from the first look on that may be large.  NULL: nobody. */
+	/** Copies; from the first look on that may be large.  NULL: nobody. */
+	struct thread_pool *pool;
 	size_t n_seen; /**< Waves of the last look, 0 before the first. */
 
 	enum rpc_launch_mode launch_mode;

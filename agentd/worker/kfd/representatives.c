@@ -15,7 +15,7 @@
 #define EXAMPLES_MAX 64u
 
 /* Waves that agree in all of it are at the same place. */
-struct place {
+struct stand {
 	const struct target_device *device;
 	uint64_t pc;
 	uint32_t stop_reasons;
@@ -24,17 +24,17 @@ struct place {
 
 struct examples {
 	uint8_t *bytes; /* EXAMPLES_MAX times RECORD_MAX; what is never touched costs nothing */
-	struct place places[EXAMPLES_MAX];
+	struct stand places[EXAMPLES_MAX];
 	struct record records[EXAMPLES_MAX];
 	size_t n;
 	size_t n_copied; /* or tried */
 	bool too_many;
 };
 
-static bool is_known(const struct examples *e, const struct place *p)
+static bool is_known(const struct examples *e, const struct stand *p)
 {
 	for (size_t i = 0; i < e->n; i++) {
-		const struct place *q = &e->places[i];
+		const struct stand *q = &e->places[i];
 
 		if (q->pc == p->pc && q->device == p->device && q->stopped == p->stopped &&
 		    q->halted == p->halted && q->stop_reasons == p->stop_reasons)
@@ -45,7 +45,7 @@ static bool is_known(const struct examples *e, const struct place *p)
 
 static void consider(struct examples *e, const struct record *found)
 {
-	const struct place p = { .device = found->area->look->device,
+	const struct stand p = { .device = found->area->look->device,
 				 .pc = found->state.pc,
 				 .stop_reasons = found->state.stop_reasons,
 				 .stopped = found->state.stopped,
@@ -80,7 +80,7 @@ static void look_through(struct work *w, struct examples *e, const struct area *
 			consider(e, &found);
 }
 
-/* On any thread of the crew. */
+/* On any thread of the pool. */
 static void copy_one(void *ctx, size_t i)
 {
 	struct work *w = ctx;
@@ -98,7 +98,7 @@ static void copy_examples(struct work *w, uint32_t round)
 		for (size_t i = 0; i < w->n_areas && !w->late; i++)
 			if (look_is_in(w->areas[i].look, round) && w->areas[i].state == AREA_READ)
 				look_through(w, e, &w->areas[i], faults);
-	crew_run(w->k->crew, copy_one, w, e->n - e->n_copied);
+	thread_pool_run(w->k->pool, copy_one, w, e->n - e->n_copied);
 	e->n_copied = e->n;
 }
 

@@ -6,12 +6,12 @@
 #include "base/log.h"
 
 /* @return faults sent, or the first error after trying all. */
-static int send_all(struct target_kfd *k, struct kfd_ledger *l)
+static int send_all(struct target_kfd *k, struct kfd_journal *l)
 {
 	int first = 0, n = 0;
 
-	for (size_t i = 0; i < KFD_LEDGER_ENTRIES; i++) {
-		const struct kfd_ledger_entry e = l->entries[i];
+	for (size_t i = 0; i < KFD_JOURNAL_ENTRIES; i++) {
+		const struct kfd_journal_entry e = l->entries[i];
 		int r = e.exceptions ? kfd_send(k, e.is_queue, e.id, e.exceptions) : 0;
 
 		if (r < 0 && first == 0)
@@ -26,16 +26,16 @@ static int send_all(struct target_kfd *k, struct kfd_ledger *l)
  * the kernel takes the program's next call under a debugger for the one that was interrupted, raises no
  * event for it, and lets it wait (is_runtime_retry in kfd_chardev.c).  It finds the answer there.
  */
-static int send_answer(struct target_kfd *k, struct kfd_ledger *l, struct agent_err *err)
+static int send_answer(struct target_kfd *k, struct kfd_journal *l, struct agent_err *err)
 {
 	int r = l->answer && !k->n_left ? kfd_send_handshake(k, err) : 0;
 
 	if (r == 0)
-		kfd_ledger_answered(l);
+		kfd_journal_answered(l);
 	return r;
 }
 
-static int send_owed(struct target_kfd *k, struct kfd_ledger *l, struct agent_err *err)
+static int send_owed(struct target_kfd *k, struct kfd_journal *l, struct agent_err *err)
 {
 	int answer = send_answer(k, l, err), r = l->magic ? send_all(k, l) : 0;
 
@@ -43,7 +43,7 @@ static int send_owed(struct target_kfd *k, struct kfd_ledger *l, struct agent_er
 }
 
 /* @param l  Closed here. */
-static int attach_and_send(const struct worker_options *o, struct kfd_ledger *l,
+static int attach_and_send(const struct worker_options *o, struct kfd_journal *l,
 			   struct agent_err *err)
 {
 	struct target *t;
@@ -59,10 +59,10 @@ static int attach_and_send(const struct worker_options *o, struct kfd_ledger *l,
 	if (r == 0)
 		r = target_attach(o, &t, &look, err);
 	if (r < 0) {
-		kfd_ledger_close(l);
+		kfd_journal_close(l);
 		return r;
 	}
-	kfd_of(t)->ledger = l;
+	kfd_of(t)->journal = l;
 	r = t->start_ticks == l->start_ticks ? send_owed(kfd_of(t), l, err) : -ESRCH;
 	undo_run(&t->undo, 0, err);
 	target_destroy(t);
@@ -71,12 +71,12 @@ static int attach_and_send(const struct worker_options *o, struct kfd_ledger *l,
 
 int kfd_rescue(const struct worker_options *o)
 {
-	struct kfd_ledger *l = kfd_ledger_open();
+	struct kfd_journal *l = kfd_journal_open();
 	struct agent_err err = { 0 };
 	int r;
 
-	if (!l || (l->magic ? l->magic != KFD_LEDGER_MAGIC : !l->answer)) {
-		kfd_ledger_close(l);
+	if (!l || (l->magic ? l->magic != KFD_JOURNAL_MAGIC : !l->answer)) {
+		kfd_journal_close(l);
 		return TARGET_NOT_MINE;
 	}
 	r = attach_and_send(o, l, &err);

@@ -134,8 +134,8 @@ static void get_ready(struct work *w)
 		n = 2 * seen;
 	memset(w->hot, 0, n * KFDTRAP_WAVE_HOT_SIZE);
 	memset(w->places, 0, n * sizeof(*w->places));
-	if (!w->k->crew)
-		w->k->crew = crew_create(SIZE_MAX);
+	if (!w->k->pool)
+		w->k->pool = thread_pool_create(SIZE_MAX);
 }
 
 static int prepare(struct work *w)

@@ -163,7 +163,7 @@ struct shares {
 	size_t first;
 };
 
-/* On any thread of the crew. */
+/* On any thread of the pool. */
 static void copy_share(void *ctx, size_t i)
 {
 	const struct shares *s = ctx;
@@ -192,5 +192,6 @@ void work_copy(struct work *w, uint32_t round)
 	find_waves(w, round);
 	if (w->take)
 		s.memory = w->take(w, round);
-	crew_run(w->k->crew, copy_share, &s, (w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
+	thread_pool_run(w->k->pool, copy_share, &s,
+			(w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
 }

@@ -10,7 +10,7 @@
 #define ALONE_GRACE_MS 500
 
 /* A full socket means that spawn is not reading: then its deadline stands, which is right. */
-static void tell(const struct guard *g, uint32_t type, uint32_t ms)
+static void tell(const struct deadline *g, uint32_t type, uint32_t ms)
 {
 	const struct ipc_guard m = { .type = type, .ms = ms };
 
@@ -27,13 +27,13 @@ static void set_alarm(uint32_t ms)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-void guard_arm(const struct guard *g, uint32_t ms)
+void deadline_arm(const struct deadline *g, uint32_t ms)
 {
 	tell(g, IPC_ARM, ms);
 	set_alarm(ms + ALONE_GRACE_MS);
 }
 
-void guard_disarm(const struct guard *g)
+void deadline_disarm(const struct deadline *g)
 {
 	tell(g, IPC_DISARM, 0);
 	set_alarm(0);

@@ -12,19 +12,19 @@
 
 #include <stdint.h>
 
-struct guard {
+struct deadline {
 	int fd; /**< Socket to spawn, borrowed. */
 };
 
 /** While a lease is open a call may not push the deadline behind the end of the lease. */
-#define GUARD_CALL_MS  10000
+#define DEADLINE_CALL_MS 10000
 /** One undo, or one answer that the target waits for: it is free within a second, whoever sees to it. */
-#define GUARD_UNDO_MS  750
+#define DEADLINE_UNDO_MS 750
 /** What is left to do for a worker that has undone everything. */
-#define GUARD_LEAVE_MS 5000
-#define GUARD_LEASE_GRACE_MS 1000
+#define DEADLINE_LEAVE_MS       5000
+#define DEADLINE_LEASE_GRACE_MS 1000
 
-void guard_arm(const struct guard *g, uint32_t ms);
-void guard_disarm(const struct guard *g);
+void deadline_arm(const struct deadline *g, uint32_t ms);
+void deadline_disarm(const struct deadline *g);
 
 #endif /* WORKER_PROCESS_DEADLINE_H */

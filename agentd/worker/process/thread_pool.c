@@ -13,7 +13,7 @@
 /* Many times what a job needs; AddressSanitizer makes frames larger. */
 #define STACK_SIZE ((size_t)256 << 10)
 
-struct crew {
+struct thread_pool {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t start, finish;
 	void (*job)(void *ctx, size_t i);
@@ -27,7 +27,7 @@ struct crew {
 };
 
 /* Called and left with the lock held. */
-static void work_on(struct crew *c)
+static void work_on(struct thread_pool *c)
 {
 	while (c->next < c->n) {
 		size_t i = c->next++;
@@ -40,7 +40,7 @@ static void work_on(struct crew *c)
 
 static void *member(void *arg)
 {
-	struct crew *c = arg;
+	struct thread_pool *c = arg;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->ending) {
@@ -66,7 +66,7 @@ static size_t processors(void)
 }
 
 /* Signals are for the thread that waits for them. */
-static void add_members(struct crew *c, size_t n)
+static void add_members(struct thread_pool *c, size_t n)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
@@ -83,10 +83,10 @@ static void add_members(struct crew *c, size_t n)
 	pthread_attr_destroy(&attr);
 }
 
-struct crew *crew_create(size_t n_max)
+struct thread_pool *thread_pool_create(size_t n_max)
 {
 	size_t n = processors();
-	struct crew *c;
+	struct thread_pool *c;
 
 	n = n < n_max ? n : n_max;
 	n = n < MEMBERS_MAX ? n : MEMBERS_MAX;
@@ -100,7 +100,7 @@ struct crew *crew_create(size_t n_max)
 	return c;
 }
 
-void crew_destroy(struct crew *c)
+void thread_pool_destroy(struct thread_pool *c)
 {
 	if (!c)
 		return;
@@ -116,7 +116,7 @@ void crew_destroy(struct crew *c)
 	free(c);
 }
 
-void crew_run(struct crew *c, void (*job)(void *ctx, size_t i), void *ctx, size_t n)
+void thread_pool_run(struct thread_pool *c, void (*job)(void *ctx, size_t i), void *ctx, size_t n)
 {
 	/* Nobody is woken for what this thread does at once. */
 	if (!c || n < 2) {

@@ -62,7 +62,7 @@ int undo_run_one(struct undo *u, uint32_t ticket, struct agent_err *err);
 
 /**
  * Another try of what undoes something, after a pause; all pauses together are a small part of
- * GUARD_UNDO_MS.
+ * DEADLINE_UNDO_MS.
  * @param tries  Starts at 0.
  * @return false when it was tried often enough.
  */

@@ -29,17 +29,17 @@ static void drop_event(struct event **e)
 	*e = NULL;
 }
 
-void rule_body_init(struct rule_body *b, const struct rule_host *host, const struct ipc_rule *rule,
-		    rule_stored_fn stored, struct rule_watch *watch)
+void rule_core_init(struct rule_core *b, const struct rule_host *host, const struct ipc_rule *rule,
+		    rule_stored_fn stored, struct rule_engine *engine)
 {
-	*b = (struct rule_body)RULE_BODY_NULL;
+	*b = (struct rule_core)RULE_CORE_NULL;
 	b->host = host;
 	b->rule = rule;
 	b->stored = stored;
-	b->watch = watch;
+	b->engine = engine;
 }
 
-void rule_body_deinit(struct rule_body *b)
+void rule_core_deinit(struct rule_core *b)
 {
 	drop_event(&b->answered);
 	drop_event(&b->writable);
@@ -51,10 +51,10 @@ void rule_body_deinit(struct rule_body *b)
 	if (b->store_fd >= 0 && b->hook.fd >= 0)
 		close(b->hook.fd);
 	free(b->piece);
-	rule_body_init(b, b->host, b->rule, b->stored, b->watch);
+	rule_core_init(b, b->host, b->rule, b->stored, b->engine);
 }
 
-void rule_body_let_go(struct rule_body *b)
+void rule_core_let_go(struct rule_core *b)
 {
 	struct target *t = b->host->target;
 	struct agent_err err = { 0 };
@@ -72,24 +72,24 @@ void rule_body_let_go(struct rule_body *b)
 	b->host->ops->undo_end(b->host->session);
 }
 
-bool rule_body_keeps_back(struct rule_body *b, const struct target_event *e)
+bool rule_core_keeps_back(struct rule_core *b, const struct target_event *e)
 {
 	if (b->n_held == ARRAY_SIZE(b->held))
-		rule_body_let_go(b);
+		rule_core_let_go(b);
 	if (!b->holds || !e->forwarded)
 		return false;
 	b->held[b->n_held++] = *e;
 	return true;
 }
 
-static void end_core(struct rule_body *b)
+static void end_core(struct rule_core *b)
 {
 	b->host->ops->core_end(b->host->session);
 }
 
-void rule_body_stop(struct rule_body *b)
+void rule_core_stop(struct rule_core *b)
 {
-	rule_body_let_go(b);
+	rule_core_let_go(b);
 	end_core(b);
 	drop_event(&b->writable);
 	if (b->fd >= 0)
@@ -98,19 +98,19 @@ void rule_body_stop(struct rule_body *b)
 	b->piece = NULL;
 }
 
-static void finish(struct rule_body *b, int status, const char *id)
+static void finish(struct rule_core *b, int status, const char *id)
 {
-	rule_body_stop(b);
+	rule_core_stop(b);
 	/* The hook is not ours any more. */
-	b->stored(b->watch, b->hook, status, id);
+	b->stored(b->engine, b->hook, status, id);
 	b->hook.fd = -1;
-	rule_body_deinit(b);
+	rule_core_deinit(b);
 }
 
-void rule_body_answered(struct rule_body *b)
+void rule_core_answered(struct rule_core *b)
 {
 	struct ipc_added added = { 0 };
-	int r = record_receive(b->store_fd, &added);
+	int r = store_link_receive(b->store_fd, &added);
 
 	if (r == -EAGAIN)
 		return;
@@ -120,14 +120,14 @@ void rule_body_answered(struct rule_body *b)
 	finish(b, r < 0 ? r : added.status, added.id);
 }
 
-void rule_body_give_up(struct rule_body *b)
+void rule_core_give_up(struct rule_core *b)
 {
 	finish(b, -ETIMEDOUT, "");
 }
 
 /* ------------------------------------------------------------------ writing ------------------ */
 
-static int read_piece(struct rule_body *b, struct agent_err *err)
+static int read_piece(struct rule_core *b, struct agent_err *err)
 {
 	uint64_t left = b->bytes - b->position;
 	uint32_t size = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
@@ -143,7 +143,7 @@ static int read_piece(struct rule_body *b, struct agent_err *err)
 }
 
 /* @return 1 when all is written, 0 when there is more to do later, negative. */
-static int write_slice(struct rule_body *b, struct agent_err *err)
+static int write_slice(struct rule_core *b, struct agent_err *err)
 {
 	uint64_t deadline = clock_deadline_ms(SLICE_MS);
 
@@ -168,7 +168,7 @@ static int write_slice(struct rule_body *b, struct agent_err *err)
 
 static void on_writable(evutil_socket_t fd, short what, void *user)
 {
-	struct rule_body *b = user;
+	struct rule_core *b = user;
 	struct agent_err err = { 0 };
 	int r;
 
@@ -182,27 +182,27 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 		log_warning("rule %s: process %d: %" PRIu64 " bytes of its core could not be read",
 			    b->rule->name, (int)b->host->target->facts.pid, b->lost_bytes);
 	if (r)
-		rule_body_stop(b);
+		rule_core_stop(b);
 	b->host->ops->work_end(b->host->session);
 }
 
 static void on_answered(evutil_socket_t fd, short what, void *user)
 {
-	struct rule_body *b = user;
+	struct rule_core *b = user;
 
 	b->host->ops->work_begin(b->host->session);
-	rule_body_answered(b);
+	rule_core_answered(b);
 	b->host->ops->work_end(b->host->session);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *user)
 {
-	struct rule_body *b = user;
+	struct rule_core *b = user;
 
 	log_info("rule %s: process %d gets its fault before its core is written",
 		 b->rule->name, (int)b->host->target->facts.pid);
 	b->host->ops->work_begin(b->host->session);
-	rule_body_let_go(b);
+	rule_core_let_go(b);
 	b->host->ops->work_end(b->host->session);
 	/* What this says of the end of the session is read there. */
 	if (b->host->target->ended)
@@ -211,7 +211,7 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 
 /* ------------------------------------------------------------------ its beginning ------------ */
 
-int rule_body_take(struct rule_body *b, bool full, const struct out *head, struct rpc_arena *a,
+int rule_core_take(struct rule_core *b, bool full, const struct out *head, struct rpc_arena *a,
 		   struct target_core *ret, struct agent_err *err)
 {
 	const struct target_core_wanted what = { .full = full, .ours = true, .head = head };
@@ -241,11 +241,11 @@ int rule_body_take(struct rule_body *b, bool full, const struct out *head, struc
 	return 0;
 }
 
-static int open_body(struct rule_body *b, int *ret_theirs)
+static int open_body(struct rule_core *b, int *ret_theirs)
 {
 	const struct timeval hold = { .tv_sec = b->rule->hold_ms / 1000,
 				      .tv_usec = b->rule->hold_ms % 1000 * 1000 };
-	int pair[2], r = record_open(b->host->guard, &b->store_fd);
+	int pair[2], r = store_link_open(b->host->deadline, &b->store_fd);
 
 	if (r < 0)
 		return r;
@@ -266,7 +266,7 @@ static int open_body(struct rule_body *b, int *ret_theirs)
 	return r;
 }
 
-int rule_body_send(struct rule_body *b, const struct store_meta *m, const struct out *json,
+int rule_core_send(struct rule_core *b, const struct store_meta *m, const struct out *json,
 		   struct rule_hook hook)
 {
 	auto_close int theirs = -1;
@@ -276,12 +276,12 @@ int rule_body_send(struct rule_body *b, const struct store_meta *m, const struct
 	b->hook = hook;
 	r = open_body(b, &theirs);
 	if (r == 0)
-		r = record_send(b->store_fd, m, json->data, json->size, theirs, b->bytes);
+		r = store_link_send(b->store_fd, m, json->data, json->size, theirs, b->bytes);
 	if (r < 0) {
 		end_core(b);
 		if (b->store_fd < 0 && hook.fd >= 0)
 			close(hook.fd);
-		rule_body_deinit(b);
+		rule_core_deinit(b);
 		return r;
 	}
 	b->holds = b->rule->hold_ms != 0;

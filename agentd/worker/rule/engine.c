@@ -26,27 +26,27 @@
 
 /* What one exception becomes. */
 struct making {
-	struct rule_watch *w;
+	struct rule_engine *w;
 	const struct target_event *event;
 	struct rpc_arena *a;
 	struct rpc_gpu_snapshot_result doc;
 	struct store_meta meta;
-	char key[RULE_KEY_SIZE];
+	char key[RATE_LIMIT_KEY_SIZE];
 	bool with_core;
 };
 
-static bool is_on(const struct rule_watch *w)
+static bool is_on(const struct rule_engine *w)
 {
 	return w->rule.name[0] != '\0';
 }
 
-static void tell_counts(struct rule_watch *w)
+static void tell_counts(struct rule_engine *w)
 {
 	w->host.ops->send_counts(w->host.session, &w->counts);
 	w->counts = (struct ipc_counts){ 0 };
 }
 
-static void lose(struct rule_watch *w, const char *why)
+static void lose(struct rule_engine *w, const char *why)
 {
 	w->counts.lost++;
 	log_warning("rule %s: an exception of process %d is not recorded: %s", w->rule.name,
@@ -55,7 +55,7 @@ static void lose(struct rule_watch *w, const char *why)
 
 /* ------------------------------------------------------------------ the store ---------------- */
 
-static void drop_store(struct rule_watch *w)
+static void drop_store(struct rule_engine *w)
 {
 	if (w->answered)
 		event_free(w->answered);
@@ -83,7 +83,7 @@ static struct rule_hook make_hook(const struct store_meta *m, int take_fd)
 	return hook;
 }
 
-static struct rule_hook take_hook(struct rule_watch *w)
+static struct rule_hook take_hook(struct rule_engine *w)
 {
 	struct rule_hook hook = w->hooks[0];
 
@@ -92,7 +92,7 @@ static struct rule_hook take_hook(struct rule_watch *w)
 }
 
 /* @param hook  Its descriptor is taken. */
-static void run_hook(struct rule_watch *w, struct rule_hook hook, const char *id)
+static void run_hook(struct rule_engine *w, struct rule_hook hook, const char *id)
 {
 	auto_close int fd = hook.fd;
 	struct ipc_guard m = { .type = IPC_HOOK, .fault = hook.fault };
@@ -101,7 +101,7 @@ static void run_hook(struct rule_watch *w, struct rule_hook hook, const char *id
 	if (fd < 0)
 		return;
 	str_copy(m.fault.record, sizeof(m.fault.record), id);
-	n = fd_send(w->host.guard->fd, &m, sizeof(m), &fd, 1);
+	n = fd_send(w->host.deadline->fd, &m, sizeof(m), &fd, 1);
 	if (n < 0)
 		log_warning("rule %s: its hook is not run: %s", w->rule.name,
 			    strerror((int)-n));
@@ -113,7 +113,7 @@ static const char *why_lost(int r)
 }
 
 /* The store has answered, or there is none.  @param hook  Its descriptor is taken. */
-static void stored(struct rule_watch *w, struct rule_hook hook, int status, const char *id)
+static void stored(struct rule_engine *w, struct rule_hook hook, int status, const char *id)
 {
 	if (status < 0)
 		lose(w, why_lost(status));
@@ -124,7 +124,7 @@ static void stored(struct rule_watch *w, struct rule_hook hook, int status, cons
 }
 
 /* Without a store nothing is known of what was on its way. */
-static void store_gone(struct rule_watch *w, int r)
+static void store_gone(struct rule_engine *w, int r)
 {
 	while (w->n_pending)
 		stored(w, take_hook(w), r, "");
@@ -133,24 +133,24 @@ static void store_gone(struct rule_watch *w, int r)
 
 static void on_answer(evutil_socket_t fd, short what, void *user)
 {
-	struct rule_watch *w = user;
+	struct rule_engine *w = user;
 	struct ipc_added added;
 	int r;
 
-	while ((r = w->n_pending ? record_receive(w->store_fd, &added) : -EAGAIN) == 0)
+	while ((r = w->n_pending ? store_link_receive(w->store_fd, &added) : -EAGAIN) == 0)
 		stored(w, take_hook(w), added.status, added.id);
 	/* With nothing on its way its process goes, and the next record gets another one. */
 	if (r != -EAGAIN || !w->n_pending)
 		store_gone(w, r);
 }
 
-static int open_store(struct rule_watch *w)
+static int open_store(struct rule_engine *w)
 {
 	int r;
 
 	if (w->store_fd >= 0)
 		return 0;
-	r = record_open(w->host.guard, &w->store_fd);
+	r = store_link_open(w->host.deadline, &w->store_fd);
 	if (r < 0)
 		return r;
 	w->answered = event_new(w->host.base, w->store_fd, EV_READ | EV_PERSIST, on_answer, w);
@@ -161,14 +161,14 @@ static int open_store(struct rule_watch *w)
 }
 
 /* @param take_hook_fd  For when it is stored, or -1. */
-static int send_record(struct rule_watch *w, const struct store_meta *m, const struct out *json,
+static int send_record(struct rule_engine *w, const struct store_meta *m, const struct out *json,
 		       int take_hook_fd)
 {
 	auto_close int hook = take_hook_fd;
-	int r = w->n_pending == RULE_WATCH_PENDING_MAX ? -EBUSY : open_store(w);
+	int r = w->n_pending == RULE_ENGINE_PENDING_MAX ? -EBUSY : open_store(w);
 
 	if (r == 0)
-		r = record_send(w->store_fd, m, json->data, json->size, -1, 0);
+		r = store_link_send(w->store_fd, m, json->data, json->size, -1, 0);
 	if (r == 0)
 		w->hooks[w->n_pending++] = make_hook(m, TAKE_FD(hook));
 	return r;
@@ -247,7 +247,7 @@ static void describe(struct making *k, const char *reason)
 
 	str_copy(m->reason, sizeof(m->reason), reason);
 	str_copy(m->rule, sizeof(m->rule), k->w->rule.name);
-	record_describe(m, &k->doc, g);
+	store_link_describe(m, &k->doc, g);
 	name_exceptions(m->exception, sizeof(m->exception), k->event->source.exceptions);
 	snprintf(m->key, sizeof(m->key), "%.80s %.80s %.80s", m->exception, m->kernel, m->location);
 }
@@ -256,7 +256,7 @@ static void describe(struct making *k, const char *reason)
 
 static int look(struct making *k, bool waves)
 {
-	struct rule_watch *w = k->w;
+	struct rule_engine *w = k->w;
 	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS };
 	uint64_t start = clock_now_ns();
 	struct agent_err err = { 0 };
@@ -335,8 +335,8 @@ static bool take_core(struct making *k)
 	out_init(&head, STORE_JSON_MAX);
 	if (encode(k, &head) < 0)
 		return false;
-	if (rule_body_take(&k->w->body, k->w->rule.keep == IPC_KEEP_FULL, &head, k->a, &core, &err) <
-	    0) {
+	if (rule_core_take(&k->w->core, k->w->rule.keep == IPC_KEEP_FULL, &head, k->a, &core,
+			   &err) < 0) {
 		say_missing(k, rpc_arena_printf(k->a, "core: %s", err.message));
 		return false;
 	}
@@ -347,7 +347,7 @@ static bool take_core(struct making *k)
 
 static void keep(struct making *k)
 {
-	struct rule_watch *w = k->w;
+	struct rule_engine *w = k->w;
 	auto_out struct out json;
 	bool core;
 	int r, hook;
@@ -365,11 +365,11 @@ static void keep(struct making *k)
 		return;
 	}
 	if (r == 0 && core)
-		r = rule_body_send(&w->body, &k->meta, &json, make_hook(&k->meta, hook));
+		r = rule_core_send(&w->core, &k->meta, &json, make_hook(&k->meta, hook));
 	else if (r == 0)
 		r = send_record(w, &k->meta, &json, hook);
 	else if (core)
-		rule_body_stop(&w->body);
+		rule_core_stop(&w->core);
 	if (r < 0)
 		lose(w, why_lost(r));
 	/* The next one gets another store. */
@@ -379,11 +379,11 @@ static void keep(struct making *k)
 
 static void make_record(struct making *k)
 {
-	struct rule_watch *w = k->w;
+	struct rule_engine *w = k->w;
 	bool looked = may_look(k);
 
 	if (!looked && is_seen(k) &&
-	    rule_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
+	    rate_limit_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
 		w->counts.duplicates++;
 		return;
 	}
@@ -398,36 +398,36 @@ static void make_record(struct making *k)
 		w->seen = k->event->source;
 		str_copy(w->seen_key, sizeof(w->seen_key), k->key);
 	}
-	if (rule_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
+	if (rate_limit_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
 		w->counts.duplicates++;
 		return;
 	}
 	describe(k, "exception");
 	k->with_core = w->rule.keep > IPC_KEEP_JSON;
-	k->meta.count = rule_recorded(&w->state, &w->rule, k->key, clock_now_ns());
+	k->meta.count = rate_limit_recorded(&w->state, &w->rule, k->key, clock_now_ns());
 	keep(k);
 }
 
 /* What can be told without a look comes first. */
 static void judge(struct making *k)
 {
-	struct rule_watch *w = k->w;
+	struct rule_engine *w = k->w;
 	bool cheap = !(w->rule.key_parts & ~IPC_KEY_CODE);
 
 	make_key(k, NULL);
-	if (cheap && rule_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
+	if (cheap && rate_limit_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
 		w->counts.duplicates++;
-	} else if (!rule_may_record(&w->state, &w->rule, clock_now_ns())) {
+	} else if (!rate_limit_allows(&w->state, &w->rule, clock_now_ns())) {
 		w->counts.limited++;
 	} else if (w->rule.keep == IPC_KEEP_NOTHING && !w->rule.has_hook) {
-		rule_recorded(&w->state, &w->rule, k->key, clock_now_ns());
+		rate_limit_recorded(&w->state, &w->rule, k->key, clock_now_ns());
 		w->counts.recorded++;
 	} else {
 		make_record(k);
 	}
 }
 
-static bool is_for(const struct rule_watch *w, const struct target_event *e)
+static bool is_for(const struct rule_engine *w, const struct target_event *e)
 {
 	if (!is_on(w) || !(e->source.exceptions & w->rule.exceptions))
 		return false;
@@ -437,7 +437,7 @@ static bool is_for(const struct rule_watch *w, const struct target_event *e)
 	return !w->rule.n_devices || !e->source.has_gpu;
 }
 
-static void handle(struct rule_watch *w, const struct target_event *e)
+static void handle(struct rule_engine *w, const struct target_event *e)
 {
 	auto_rpc_arena struct rpc_arena arena;
 	struct making k = { .w = w, .event = e, .a = &arena };
@@ -451,19 +451,19 @@ static void handle(struct rule_watch *w, const struct target_event *e)
 	tell_counts(w);
 }
 
-bool rule_watch_exception(struct rule_watch *w, const struct target_event *e)
+bool rule_engine_exception(struct rule_engine *w, const struct target_event *e)
 {
 	if (is_for(w, e)) {
 		w->host.ops->work_begin(w->host.session);
 		handle(w, e);
 	}
-	return rule_body_keeps_back(&w->body, e);
+	return rule_core_keeps_back(&w->core, e);
 }
 
 /* ------------------------------------------------------------------ life --------------------- */
 
 /* One record for all that has none. */
-static void summarise(struct rule_watch *w, uint64_t untold)
+static void summarise(struct rule_engine *w, uint64_t untold)
 {
 	const struct target_event all = { .source.exceptions = w->exceptions };
 	auto_rpc_arena struct rpc_arena arena;
@@ -482,26 +482,27 @@ static void summarise(struct rule_watch *w, uint64_t untold)
 		 w->rule.name, (int)w->host.target->facts.pid, untold);
 }
 
-static void tell_untold(struct rule_watch *w)
+static void tell_untold(struct rule_engine *w)
 {
-	uint64_t untold = is_on(w) && w->rule.keep != IPC_KEEP_NOTHING ? rule_untold(&w->state) : 0;
+	uint64_t untold =
+		is_on(w) && w->rule.keep != IPC_KEEP_NOTHING ? rate_limit_untold(&w->state) : 0;
 
 	if (untold)
 		summarise(w, untold);
 }
 
-void rule_watch_init(struct rule_watch *w, const struct rule_host *host)
+void rule_engine_init(struct rule_engine *w, const struct rule_host *host)
 {
 	w->host = *host;
-	rule_body_init(&w->body, &w->host, &w->rule, stored, w);
+	rule_core_init(&w->core, &w->host, &w->rule, stored, w);
 }
 
-int rule_watch_set(struct rule_watch *w, const struct ipc_rule *rule, struct agent_err *err)
+int rule_engine_set(struct rule_engine *w, const struct ipc_rule *rule, struct agent_err *err)
 {
 	if (strcmp(w->rule.name, rule->name) != 0) {
-		rule_body_let_go(&w->body);
+		rule_core_let_go(&w->core);
 		tell_untold(w);
-		w->state = (struct rule_state){ 0 };
+		w->state = (struct rate_limit){ 0 };
 		w->exceptions = 0;
 	}
 	w->rule = *rule;
@@ -513,14 +514,14 @@ int rule_watch_set(struct rule_watch *w, const struct ipc_rule *rule, struct age
 }
 
 /* What is stored is counted, and hooks hear of it, although the process may be gone. */
-void rule_watch_finish(struct rule_watch *w)
+void rule_engine_finish(struct rule_engine *w)
 {
 	uint64_t deadline = clock_deadline_ms(SETTLE_MS);
 
 	tell_untold(w);
-	while (w->n_pending || w->body.store_fd >= 0) {
+	while (w->n_pending || w->core.store_fd >= 0) {
 		struct pollfd p[] = { { .fd = w->n_pending ? w->store_fd : -1, .events = POLLIN },
-				      { .fd = w->body.store_fd, .events = POLLIN } };
+				      { .fd = w->core.store_fd, .events = POLLIN } };
 		int r = poll(p, ARRAY_SIZE(p), clock_left_ms(deadline));
 
 		if (r <= 0 && !(r < 0 && errno == EINTR && clock_left_ms(deadline)))
@@ -528,16 +529,16 @@ void rule_watch_finish(struct rule_watch *w)
 		if (r > 0 && p[0].revents)
 			on_answer(w->store_fd, EV_READ, w);
 		if (r > 0 && p[1].revents)
-			rule_body_answered(&w->body);
+			rule_core_answered(&w->core);
 	}
 	if (w->n_pending)
 		store_gone(w, -ETIMEDOUT);
-	if (w->body.store_fd >= 0)
-		rule_body_give_up(&w->body);
+	if (w->core.store_fd >= 0)
+		rule_core_give_up(&w->core);
 }
 
-void rule_watch_deinit(struct rule_watch *w)
+void rule_engine_deinit(struct rule_engine *w)
 {
 	drop_store(w);
-	rule_body_deinit(&w->body);
+	rule_core_deinit(&w->core);
 }

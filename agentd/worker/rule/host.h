@@ -45,7 +45,7 @@ struct rule_host {
 	void *session; /**< First argument of each of them. */
 	uint32_t number; /**< Of the session, for log texts. */
 	struct target *target;
-	const struct guard *guard; /**< Of the session's deadlines. */
+	const struct deadline *deadline; /**< Of the session's deadlines. */
 	struct event_base *base;
 };
 

@@ -10,7 +10,7 @@ static uint64_t ns_of(uint32_t ms)
 	return (uint64_t)ms * 1000000;
 }
 
-bool rule_may_record(struct rule_state *s, const struct ipc_rule *r, uint64_t now_ns)
+bool rate_limit_allows(struct rate_limit *s, const struct ipc_rule *r, uint64_t now_ns)
 {
 	if (!r->rate_events)
 		return true;
@@ -24,7 +24,7 @@ bool rule_may_record(struct rule_state *s, const struct ipc_rule *r, uint64_t no
 	return false;
 }
 
-static struct rule_key *find(struct rule_state *s, const char *key)
+static struct rate_limit_key *find(struct rate_limit *s, const char *key)
 {
 	for (size_t i = 0; i < s->n_keys; i++)
 		if (!strcmp(s->keys[i].text, key))
@@ -32,10 +32,10 @@ static struct rule_key *find(struct rule_state *s, const char *key)
 	return NULL;
 }
 
-bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *key,
-		    uint64_t now_ns)
+bool rate_limit_is_repeat(struct rate_limit *s, const struct ipc_rule *r, const char *key,
+			  uint64_t now_ns)
 {
-	struct rule_key *k = r->key_parts ? find(s, key) : NULL;
+	struct rate_limit_key *k = r->key_parts ? find(s, key) : NULL;
 
 	if (!k || now_ns - k->since_ns >= ns_of(r->key_ms))
 		return false;
@@ -44,11 +44,11 @@ bool rule_is_repeat(struct rule_state *s, const struct ipc_rule *r, const char *
 }
 
 /* A free place, or that of the key with the oldest record. */
-static struct rule_key *place_for(struct rule_state *s)
+static struct rate_limit_key *place_for(struct rate_limit *s)
 {
-	struct rule_key *oldest = &s->keys[0];
+	struct rate_limit_key *oldest = &s->keys[0];
 
-	if (s->n_keys < RULE_KEYS_MAX)
+	if (s->n_keys < RATE_LIMIT_KEYS_MAX)
 		return &s->keys[s->n_keys++];
 	for (size_t i = 1; i < s->n_keys; i++)
 		if (s->keys[i].since_ns < oldest->since_ns)
@@ -57,10 +57,10 @@ static struct rule_key *place_for(struct rule_state *s)
 	return oldest;
 }
 
-uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const char *key,
-		       uint64_t now_ns)
+uint64_t rate_limit_recorded(struct rate_limit *s, const struct ipc_rule *r, const char *key,
+			     uint64_t now_ns)
 {
-	struct rule_key *k;
+	struct rate_limit_key *k;
 	uint64_t count;
 
 	s->n_recorded++;
@@ -69,7 +69,7 @@ uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const cha
 	k = find(s, key);
 	if (!k) {
 		k = place_for(s);
-		*k = (struct rule_key){ 0 };
+		*k = (struct rate_limit_key){ 0 };
 		str_copy(k->text, sizeof(k->text), key);
 	}
 	count = k->repeats + 1;
@@ -78,7 +78,7 @@ uint64_t rule_recorded(struct rule_state *s, const struct ipc_rule *r, const cha
 	return count;
 }
 
-uint64_t rule_untold(const struct rule_state *s)
+uint64_t rate_limit_untold(const struct rate_limit *s)
 {
 	uint64_t n = s->untold;
 

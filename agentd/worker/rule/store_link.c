@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "rpc_gen.h"
 
-int record_open(const struct guard *g, int *ret_fd)
+int store_link_open(const struct deadline *g, int *ret_fd)
 {
 	const struct ipc_guard m = { .type = IPC_STORE };
 	auto_close int ours = -1, theirs = -1;
@@ -35,8 +35,8 @@ int record_open(const struct guard *g, int *ret_fd)
 	return 0;
 }
 
-int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
-		uint64_t body_bytes)
+int store_link_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
+		    uint64_t body_bytes)
 {
 	const struct ipc_add add = { .type = IPC_ADD,
 				     .has_body = body_fd >= 0,
@@ -61,7 +61,7 @@ int record_send(int fd, const struct store_meta *m, const char *json, size_t siz
 	return n < 0 ? (int)n : 0;
 }
 
-int record_receive(int fd, struct ipc_added *ret)
+int store_link_receive(int fd, struct ipc_added *ret)
 {
 	struct ipc_added m;
 	int extra, r = ipc_recv_fixed(fd, &m, sizeof(m), &extra);
@@ -106,8 +106,8 @@ static void read_boot_id(char ret[33])
 	ret[n] = '\0';
 }
 
-void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
-		     const struct rpc_group *g)
+void store_link_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
+			 const struct rpc_group *g)
 {
 	const char *vendor = rpc_vendor_name(s->process.vendor);
 
@@ -140,17 +140,17 @@ static int wait_answer(int fd, uint64_t deadline_ns, struct ipc_added *ret)
 
 	if (r < 0 && errno != EINTR)
 		return -errno;
-	return r == 0 ? -ETIMEDOUT : record_receive(fd, ret);
+	return r == 0 ? -ETIMEDOUT : store_link_receive(fd, ret);
 }
 
 /* @return -EPIPE: the store's process is gone, another one may do. */
-static int add(const struct guard *g, int *fd, const struct store_meta *m, const struct out *json,
-	       uint64_t deadline_ns, struct ipc_added *ret)
+static int add(const struct deadline *g, int *fd, const struct store_meta *m,
+	       const struct out *json, uint64_t deadline_ns, struct ipc_added *ret)
 {
-	int r = *fd < 0 ? record_open(g, fd) : 0;
+	int r = *fd < 0 ? store_link_open(g, fd) : 0;
 
 	if (r == 0)
-		r = record_send(*fd, m, json->data, json->size, -1, 0);
+		r = store_link_send(*fd, m, json->data, json->size, -1, 0);
 	if (r < 0)
 		return r;
 	do
@@ -159,8 +159,8 @@ static int add(const struct guard *g, int *fd, const struct store_meta *m, const
 	return r;
 }
 
-int record_snapshot(const struct guard *g, int *fd, const struct rpc_gpu_snapshot_result *s,
-		    const char *reason, uint32_t timeout_ms, char *ret_id)
+int store_link_snapshot(const struct deadline *g, int *fd, const struct rpc_gpu_snapshot_result *s,
+			const char *reason, uint32_t timeout_ms, char *ret_id)
 {
 	uint64_t deadline_ns = clock_deadline_ms(timeout_ms);
 	struct store_meta m = { .count = 1 };
@@ -170,7 +170,7 @@ int record_snapshot(const struct guard *g, int *fd, const struct rpc_gpu_snapsho
 
 	out_init(&json, STORE_JSON_MAX);
 	str_copy(m.reason, sizeof(m.reason), reason);
-	record_describe(&m, s, s->n_groups ? &s->groups[0] : NULL);
+	store_link_describe(&m, s, s->n_groups ? &s->groups[0] : NULL);
 	r = encode(s, &json);
 	for (int tries = 0; r == 0 && tries < 2; tries++) {
 		bool fresh = *fd < 0;

@@ -4,11 +4,11 @@
 
 /**
  * @file store_link.h
- * Records about the target go to the store through a process of its own (gpu-agent-store): the worker
- * has the target's rights, and those do not reach the store.
+ * Records about the target go to the store through a process of its own (gpu-agent-store): the
+ * worker has the target's rights, and those do not reach the store.
  *
- * record_open(), then any number of record_send() and one record_receive() for each, then close the
- * descriptor.  The store sets user and process of a record itself.
+ * store_link_open(), then any number of store_link_send() and one store_link_receive() for each,
+ * then close the descriptor.  The store sets user and process of a record itself.
  */
 
 #include "agentd/worker/process/deadline.h"
@@ -19,32 +19,32 @@ struct rpc_gpu_snapshot_result;
 struct rpc_group;
 
 /** @param ret_fd  Non-blocking; readable when an answer is there, at end of file without a store. */
-int record_open(const struct guard *g, int *ret_fd);
+int store_link_open(const struct deadline *g, int *ret_fd);
 /**
  * Hand over one record.
  * @param body_fd  Borrowed; read by the store to its end, from where it stands.  -1: no body.
  * @param body_bytes  What will come from there; with any other number it is not kept.
  * @return 0, -EFBIG (document), -EAGAIN, -EPIPE (no store), -errno.
  */
-int record_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
-		uint64_t body_bytes);
+int store_link_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
+		    uint64_t body_bytes);
 /** @return 0, -EAGAIN, -EPIPE (no store), -EPROTO. */
-int record_receive(int fd, struct ipc_added *ret);
+int store_link_receive(int fd, struct ipc_added *ret);
 
 /**
  * What a snapshot says about itself; @p m needs only its reason and rule then.
  * @param g  The group that it is about; NULL: none.
  */
-void record_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
-		     const struct rpc_group *g);
+void store_link_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
+			 const struct rpc_group *g);
 
 /**
  * All of it, waiting for the answer.
- * @param fd      From record_open(), or -1; stays open for the next one, -1 after a failure.
+ * @param fd      From store_link_open(), or -1; stays open for the next one, -1 after a failure.
  * @param ret_id  STORE_ID_SIZE.
  * @return 0, -ETIMEDOUT, what the store said.
  */
-int record_snapshot(const struct guard *g, int *fd, const struct rpc_gpu_snapshot_result *s,
-		    const char *reason, uint32_t timeout_ms, char *ret_id);
+int store_link_snapshot(const struct deadline *g, int *fd, const struct rpc_gpu_snapshot_result *s,
+			const char *reason, uint32_t timeout_ms, char *ret_id);
 
 #endif /* WORKER_RULE_STORE_LINK_H */

@@ -31,7 +31,8 @@ static void add_missing(const struct filling *f, const char *text)
 		f->ret->missing[f->ret->n_missing++] = text;
 }
 
-bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e)
+bool exception_report_may_look(const struct exception_report *r, const struct target *t,
+			       const struct target_event *e)
 {
 	return t->ops->waves && e->source.exceptions & TARGET_EXCEPTIONS_OF_WAVES &&
 	       clock_now_ns() >= r->rest_until;
@@ -74,7 +75,7 @@ static size_t choose_waves(struct wave *waves, size_t n, uint32_t *leaders)
 }
 
 static int fill_groups(const struct filling *f, struct wave *waves, size_t n,
-		       const struct places *places)
+		       const struct locations *places)
 {
 	auto_free struct group *groups = NULL;
 	auto_free uint32_t *group_of = NULL;
@@ -110,14 +111,14 @@ static int fill_exited(const struct filling *f, struct code_set *code, const str
 static int tell(const struct filling *f, const struct target_waves *w, size_t n)
 {
 	const char *texts[CODE_MISSING_MAX];
-	struct places places = { 0 };
+	struct locations places = { 0 };
 	struct code_set code = { 0 };
 	size_t n_texts = 0;
 	bool unknown = false;
 	int r = code_set_init(&code, f->t, f->a, LOOK_UP_MS);
 
 	if (r == 0)
-		r = places_find(&code, w->waves, n, &places);
+		r = locations_find(&code, w->waves, n, &places);
 	if (r == 0)
 		r = fill_groups(f, w->waves, n, &places);
 	if (r == 0)
@@ -126,7 +127,7 @@ static int tell(const struct filling *f, const struct target_waves *w, size_t n)
 		n_texts = code_missing(&code, places.n_unknown > 0 || unknown, texts);
 	for (size_t i = 0; i < n_texts; i++)
 		add_missing(f, texts[i]);
-	places_deinit(&places);
+	locations_deinit(&places);
 	code_set_deinit(&code);
 	return r;
 }
@@ -149,7 +150,7 @@ static int tell_waves(const struct filling *f, const struct target_waves *w)
 }
 
 /* Stop, copy, let run; then put it into words. */
-static void look(struct raised *r, const struct filling *f, uint32_t look_ms)
+static void look(struct exception_report *r, const struct filling *f, uint32_t look_ms)
 {
 	struct target_waves_from from = { .max_stop_ms = look_ms };
 	struct target_device *devices;
@@ -190,8 +191,9 @@ static void fill_access(const struct target_event *e, struct rpc_exception_raise
 	ret->no_execute = e->no_execute;
 }
 
-void raised_fill(struct raised *r, struct target *t, const struct target_event *e, uint32_t look_ms,
-		 struct rpc_arena *a, struct rpc_exception_raised_params *ret)
+void exception_report_fill(struct exception_report *r, struct target *t,
+			   const struct target_event *e, uint32_t look_ms, struct rpc_arena *a,
+			   struct rpc_exception_raised_params *ret)
 {
 	const struct filling f = { t, e, a, ret };
 

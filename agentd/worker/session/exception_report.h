@@ -13,23 +13,25 @@
 #include "agentd/worker/target/target.h"
 
 /** Default of exception.subscribe's look_ms. */
-#define RAISED_LOOK_MS 20
+#define EXCEPTION_REPORT_LOOK_MS 20
 
 /** Of one session; starts zeroed. */
-struct raised {
+struct exception_report {
 	uint64_t number;     /**< Exceptions announced. */
 	uint64_t rest_until; /**< Monotonic; no look before. */
 };
 
 /** May a look at the waves tell more about this event, now? */
-bool raised_may_look(const struct raised *r, const struct target *t, const struct target_event *e);
+bool exception_report_may_look(const struct exception_report *r, const struct target *t,
+			       const struct target_event *e);
 
 /**
- * @param look_ms  Longest stop; 0: do not look.  The caller has armed the guard for it.
+ * @param look_ms  Longest stop; 0: do not look.  The caller has armed the deadline for it.
  * @param a    Holds what @p ret points to; its limit should be TARGET_ARENA_MAX.
  * @param ret  Everything but the session.  Never fails: what is not known is in its `missing`.
  */
-void raised_fill(struct raised *r, struct target *t, const struct target_event *e, uint32_t look_ms,
-		 struct rpc_arena *a, struct rpc_exception_raised_params *ret);
+void exception_report_fill(struct exception_report *r, struct target *t,
+			   const struct target_event *e, uint32_t look_ms, struct rpc_arena *a,
+			   struct rpc_exception_raised_params *ret);
 
 #endif /* WORKER_SESSION_EXCEPTION_REPORT_H */

@@ -82,7 +82,7 @@ static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_
 {
 	char id[STORE_ID_SIZE];
 	const char **missing;
-	int r = record_snapshot(&s->guard, &s->store_fd, ret, "requested", timeout_ms, id);
+	int r = store_link_snapshot(&s->deadline, &s->store_fd, ret, "requested", timeout_ms, id);
 
 	if (r == 0) {
 		ret->record = rpc_arena_strdup(a, id);
@@ -352,7 +352,7 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	const struct subscriber who = {
 		.client = s->call.client,
 		.exceptions = convert_exception_mask(params->exceptions, params->n_exceptions),
-		.look_ms = params->has_look_ms ? params->look_ms : RAISED_LOOK_MS,
+		.look_ms = params->has_look_ms ? params->look_ms : EXCEPTION_REPORT_LOOK_MS,
 		.hold = params->has_hold && params->hold,
 	};
 	int r;

@@ -106,7 +106,7 @@ static bool fill_place(struct code_set *s, uint64_t address, struct rpc_code_pla
 	if (code_locate(s, address, &l) < 0)
 		return false;
 	ret->uri = s->current->uri;
-	ret->frames = places_convert_frames(s->arena, l);
+	ret->frames = locations_convert_frames(s->arena, l);
 	ret->n_frames = ret->frames ? l->n_frames : 0;
 	if (code_function(s, address, &symbol) == 0) {
 		ret->has_symbol = true;

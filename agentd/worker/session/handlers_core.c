@@ -21,7 +21,7 @@ static int unsupported(struct agent_err *err)
 static int busy(const struct session *s, struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, "try again in a moment",
-			     "rule %s is writing a core of the process", s->watch.rule.name);
+			     "rule %s is writing a core of the process", s->rule.rule.name);
 }
 
 static int no_memory(struct agent_err *err)

@@ -66,11 +66,11 @@ static uint32_t bank_mask(const struct rpc_wave_registers_params *p)
 /* Frames are an extra: without them there are still the addresses. */
 static void find_callers(struct target *t, struct rpc_arena *a, struct rpc_wave_registers *ret)
 {
-	size_t text = PLACES_TEXT_MAX;
+	size_t text = LOCATIONS_TEXT_MAX;
 	struct code_set code = { 0 };
 
 	if (ret->n_callers && code_set_init(&code, t, a, HANDLERS_LOOK_UP_MS) == 0)
-		(void)places_find_callers(&code, ret->callers, ret->n_callers, &text);
+		(void)locations_find_callers(&code, ret->callers, ret->n_callers, &text);
 	code_set_deinit(&code);
 }
 

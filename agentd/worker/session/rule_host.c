@@ -107,6 +107,6 @@ struct rule_host session_rule_host(struct session *s)
 				   .session = s,
 				   .number = s->options->session,
 				   .target = s->target,
-				   .guard = &s->guard,
+				   .deadline = &s->deadline,
 				   .base = s->base };
 }

@@ -20,8 +20,8 @@
 #define FIRST_CALL_MS 10000
 /* Before and behind the stop of a core: room for copies, threads, the list of code. */
 #define AROUND_CORE_MS 2000
-/* The guard ends what takes longer, and there would be no result at all. */
-#define STOP_MAX_MS (GUARD_CALL_MS - GUARD_LEASE_GRACE_MS - AROUND_CORE_MS)
+/* The deadline ends what takes longer, and there would be no result at all. */
+#define STOP_MAX_MS (DEADLINE_CALL_MS - DEADLINE_LEASE_GRACE_MS - AROUND_CORE_MS)
 
 void session_id(const struct session *s, char buf[16])
 {
@@ -32,18 +32,19 @@ void session_id(const struct session *s, char buf[16])
 
 static uint32_t lease_left_ms(const struct session *s)
 {
-	return s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) + GUARD_LEASE_GRACE_MS : 0;
+	return s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) + DEADLINE_LEASE_GRACE_MS
+			       : 0;
 }
 
 static void arm(struct session *s, uint32_t ms)
 {
-	guard_arm(&s->guard, ms);
+	deadline_arm(&s->deadline, ms);
 	s->undo_armed_until_ns = 0;
 }
 
 static void disarm(struct session *s)
 {
-	guard_disarm(&s->guard);
+	deadline_disarm(&s->deadline);
 	s->undo_armed_until_ns = 0;
 }
 
@@ -56,7 +57,7 @@ static void arm_within_lease(struct session *s, uint32_t ms)
 
 void session_work_begin(struct session *s)
 {
-	arm_within_lease(s, GUARD_CALL_MS);
+	arm_within_lease(s, DEADLINE_CALL_MS);
 }
 
 /* What follows closely upon another has the time that is left: spawn need not hear of each event. */
@@ -64,8 +65,8 @@ void session_undo_begin(struct session *s)
 {
 	if (clock_now_ns() < s->undo_armed_until_ns)
 		return;
-	arm_within_lease(s, GUARD_UNDO_MS);
-	s->undo_armed_until_ns = clock_deadline_ms(GUARD_UNDO_MS / 4);
+	arm_within_lease(s, DEADLINE_UNDO_MS);
+	s->undo_armed_until_ns = clock_deadline_ms(DEADLINE_UNDO_MS / 4);
 }
 
 void session_undo_end(struct session *s)
@@ -108,7 +109,7 @@ static uint32_t stop_begin(struct session *s, uint32_t ms, uint32_t around)
 	left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : all;
 	if (left < all)
 		all = left;
-	arm(s, all + GUARD_LEASE_GRACE_MS);
+	arm(s, all + DEADLINE_LEASE_GRACE_MS);
 	return ms < all ? ms : all;
 }
 
@@ -119,7 +120,8 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms)
 
 uint32_t session_stop_end(struct session *s)
 {
-	uint32_t left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : GUARD_CALL_MS;
+	uint32_t left =
+		s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : DEADLINE_CALL_MS;
 
 	session_work_begin(s);
 	return left;
@@ -415,7 +417,7 @@ static void take_rule(struct session *s, const struct ipc_rule *rule)
 	event_del(s->no_call);
 	if (s->target) {
 		session_work_begin(s);
-		r = rule_watch_set(&s->watch, rule, &err);
+		r = rule_engine_set(&s->rule, rule, &err);
 		session_work_end(s);
 	}
 	if (r == 0)
@@ -502,11 +504,11 @@ static void announce_exception(struct session *s, const struct target_event *e)
 
 	rpc_arena_init(&arena, TARGET_ARENA_MAX);
 	out_init(&text, 0);
-	if (look_ms && raised_may_look(&s->raised, s->target, e))
+	if (look_ms && exception_report_may_look(&s->reports, s->target, e))
 		look_ms = session_stop_begin(s, look_ms);
 	else
 		look_ms = 0;
-	raised_fill(&s->raised, s->target, e, look_ms, &arena, &p);
+	exception_report_fill(&s->reports, s->target, e, look_ms, &arena, &p);
 	if (look_ms)
 		session_stop_end(s);
 	session_id(s, id);
@@ -533,7 +535,7 @@ static int handle_event(struct session *s, struct agent_err *err)
 	/* The target waits in the runtime handshake: answer first, talk later. */
 	if (e.kind == TARGET_EVENT_EXCEPTION) {
 		announce_exception(s, &e);
-		kept = rule_watch_exception(&s->watch, &e);
+		kept = rule_engine_exception(&s->rule, &e);
 	}
 	session_undo_begin(s);
 	r = kept ? 0 : t->ops->event_done(t, &e, err);
@@ -603,7 +605,7 @@ static int setup(struct session *s)
 	    !add(s, &s->child, SIGCHLD, EV_SIGNAL | EV_PERSIST, on_child, false) ||
 	    !add(s, &s->readable, s->link.fd, EV_READ | EV_PERSIST, on_readable, true) ||
 	    !add(s, &s->writable, s->link.fd, EV_WRITE, on_writable, false) ||
-	    !add(s, &s->guard_read, s->guard.fd, EV_READ | EV_PERSIST, on_guard, true) ||
+	    !add(s, &s->deadline_read, s->deadline.fd, EV_READ | EV_PERSIST, on_guard, true) ||
 	    !add(s, &s->lease, -1, 0, on_lease_end, false) ||
 	    !add(s, &s->no_call, -1, 0, on_no_call, false) || event_add(s->no_call, &first) < 0)
 		return -ENOMEM;
@@ -648,8 +650,8 @@ static bool undo_all(struct session *s)
 	struct agent_err err = { 0 };
 	int r;
 
-	rule_body_stop(&s->watch.body);
-	arm(s, GUARD_UNDO_MS);
+	rule_core_stop(&s->rule.core);
+	arm(s, DEADLINE_UNDO_MS);
 	r = undo_run(&t->undo, 0, &err);
 	if (r >= 0 || s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_EXEC)
 		return true;
@@ -674,8 +676,8 @@ static int end(struct session *s)
 	is_free = undo_all(s);
 	s->look = target_needs_nudge(t);
 	if (is_free) {
-		arm(s, GUARD_LEAVE_MS);
-		rule_watch_finish(&s->watch);
+		arm(s, DEADLINE_LEAVE_MS);
+		rule_engine_finish(&s->rule);
 	}
 	suspension_sync(s);
 	ipc_link_send(&s->link, &head, NULL);
@@ -686,7 +688,7 @@ static int end(struct session *s)
 
 static void cleanup(struct session *s)
 {
-	struct event *const events[] = { s->readable,     s->writable,    s->guard_read,
+	struct event *const events[] = { s->readable,     s->writable,    s->deadline_read,
 					 s->target_event, s->target_exit, s->child,
 					 s->term,         s->lease,       s->no_call,
 					 s->soon };
@@ -696,7 +698,7 @@ static void cleanup(struct session *s)
 			event_free(events[i]);
 	if (s->base)
 		event_base_free(s->base);
-	rule_watch_deinit(&s->watch);
+	rule_engine_deinit(&s->rule);
 	target_destroy(s->target);
 	subscribers_deinit(&s->subscribers);
 	ipc_link_deinit(&s->link);
@@ -705,9 +707,9 @@ static void cleanup(struct session *s)
 int session_run(const struct worker_options *o)
 {
 	struct session s = { .options = o,
-			     .guard = { .fd = IPC_FD_SPAWN },
+			     .deadline = { .fd = IPC_FD_SPAWN },
 			     .store_fd = -1,
-			     .watch = RULE_WATCH_NULL,
+			     .rule = RULE_ENGINE_NULL,
 			     .reason = RPC_END_REASON_DETACHED };
 	int status = 1, r;
 
@@ -725,10 +727,10 @@ int session_run(const struct worker_options *o)
 	if (r == 0) {
 		const struct rule_host host = session_rule_host(&s);
 
-		rule_watch_init(&s.watch, &host);
+		rule_engine_init(&s.rule, &host);
 		tell_vendor(&s);
 	}
-	guard_disarm(&s.guard);
+	deadline_disarm(&s.deadline);
 	if (r < 0)
 		log_debug("session %u: attach to %d: %s", o->session, (int)o->pid,
 			  s.attach_err.message);

@@ -27,25 +27,26 @@ struct session {
 	struct target *target; /**< NULL when attaching failed. */
 	struct agent_err attach_err;
 	struct ipc_link link;
-	struct guard guard;
+	struct deadline deadline;
 	int store_fd; /**< To the record store, see rule/store_link.h; -1 before the first record. */
 	struct event_base *base;
-	struct event *readable, *writable, *guard_read, *target_event, *target_exit, *child, *term;
+	struct event *readable, *writable, *deadline_read, *target_event, *target_exit, *child,
+		*term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	struct suspension suspension; /**< What front was told, and the sums. */
 	struct event *soon; /**< The longest stop of the queues is nearly over. */
 	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
 	bool lease_is_last; /**< The lease ends with it. */
-	uint64_t undo_armed_until_ns; /**< The guard is armed for an undo that begins before. */
+	uint64_t undo_armed_until_ns; /**< The deadline is armed for an undo that begins before. */
 	struct ipc_head call;  /**< The call being handled. */
 	int call_fd; /**< Came along with it, made by front; -1: none, or taken. */
 	enum core_user core_user;
 	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
 	struct core_output *output; /**< That core on its way to the client, or NULL. */
 	struct subscribers subscribers;
-	struct raised raised;
-	struct rule_watch watch;
+	struct exception_report reports;
+	struct rule_engine rule;
 	bool over_known;
 	enum rpc_end_reason reason;
 	bool look; /**< For spawn, at the end: IPC_EXIT_LOOK. */
@@ -57,7 +58,7 @@ int session_run(const struct worker_options *o);
 /** Start, move or (0 ms) end the suspend lease. */
 void session_set_lease(struct session *s, uint32_t ms);
 /**
- * Arm the guard for a short stop of queues.
+ * Arm the deadline for a short stop of queues.
  * @return milliseconds granted: seven seconds at most, less than asked when a lease ends earlier.
  */
 uint32_t session_stop_begin(struct session *s, uint32_t ms);

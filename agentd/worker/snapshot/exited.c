@@ -25,8 +25,8 @@ static void fill(struct rpc_exited_exception *to, const struct rpc_group *g)
 	};
 }
 
-static int convert(struct rpc_arena *a, struct wave *exited, size_t n, const struct places *places,
-		   struct rpc_exited_exception **ret, size_t *ret_n)
+static int convert(struct rpc_arena *a, struct wave *exited, size_t n,
+		   const struct locations *places, struct rpc_exited_exception **ret, size_t *ret_n)
 {
 	auto_free struct group *groups = NULL;
 	auto_free uint32_t *group_of = NULL;
@@ -51,7 +51,7 @@ static int convert(struct rpc_arena *a, struct wave *exited, size_t n, const str
 int exited_convert(struct code_set *code, struct wave *exited, size_t n,
 		   struct rpc_exited_exception **ret, size_t *ret_n, bool *ret_unknown)
 {
-	struct places places = { 0 };
+	struct locations places = { 0 };
 	bool without_pc = false;
 	int r;
 
@@ -63,11 +63,11 @@ int exited_convert(struct code_set *code, struct wave *exited, size_t n,
 		exited[i].leader = (uint32_t)i;
 		without_pc |= !exited[i].pc;
 	}
-	r = places_find(code, exited, n, &places);
+	r = locations_find(code, exited, n, &places);
 	if (r == 0)
 		r = convert(code->arena, exited, n, &places, ret, ret_n);
 	/* Nothing lies at address 0. */
 	*ret_unknown = places.n_unknown > without_pc;
-	places_deinit(&places);
+	locations_deinit(&places);
 	return r;
 }

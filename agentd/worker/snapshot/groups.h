@@ -35,7 +35,7 @@ struct group {
 };
 
 /**
- * @param waves   After places_find().
+ * @param waves   After locations_find().
  * @param n       At most UINT32_MAX / 4.
  * @param ret     Faulting groups first, then by number of waves, then by pc; free().  Never NULL.
  * @param ret_of  Position of each wave's group; free().

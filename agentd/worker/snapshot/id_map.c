@@ -10,7 +10,7 @@
 #define CAPACITY_MAX   (UINT32_C(1) << 30)
 
 /* Twice as many slots as keys. */
-static int grow(struct intern *t, size_t capacity)
+static int grow(struct id_map *t, size_t capacity)
 {
 	uint64_t *keys = realloc(t->keys, capacity * sizeof(*keys));
 	uint32_t *slots;
@@ -35,20 +35,20 @@ static int grow(struct intern *t, size_t capacity)
 	return 0;
 }
 
-int intern_init(struct intern *t)
+int id_map_init(struct id_map *t)
 {
-	*t = (struct intern){ .secret = hash_secret() };
+	*t = (struct id_map){ .secret = hash_secret() };
 	return grow(t, FIRST_CAPACITY);
 }
 
-void intern_deinit(struct intern *t)
+void id_map_deinit(struct id_map *t)
 {
 	free(t->keys);
 	free(t->slots);
-	*t = (struct intern){ 0 };
+	*t = (struct id_map){ 0 };
 }
 
-int64_t intern_put(struct intern *t, uint64_t key)
+int64_t id_map_put(struct id_map *t, uint64_t key)
 {
 	uint32_t slot = (uint32_t)hash_mix(key ^ t->secret) & t->mask;
 
@@ -60,7 +60,7 @@ int64_t intern_put(struct intern *t, uint64_t key)
 	if (t->n == t->capacity) {
 		int r = grow(t, 2 * t->capacity);
 
-		return r < 0 ? r : intern_put(t, key);
+		return r < 0 ? r : id_map_put(t, key);
 	}
 	t->keys[t->n++] = key;
 	t->slots[slot] = (uint32_t)t->n;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct intern {
+struct id_map {
 	uint64_t *keys; /**< By number. */
 	size_t n, capacity;
 	uint32_t *slots; /**< Number of a key plus 1. */
@@ -15,12 +15,12 @@ struct intern {
 	uint64_t secret;
 };
 
-/** @return 0, -ENOMEM.  Release with intern_deinit(). */
-int intern_init(struct intern *t);
+/** @return 0, -ENOMEM.  Release with id_map_deinit(). */
+int id_map_init(struct id_map *t);
 /** Accepts a zeroed object. */
-void intern_deinit(struct intern *t);
+void id_map_deinit(struct id_map *t);
 
 /** Number of a key, which is new when it equals the former n.  @return -ENOMEM. */
-int64_t intern_put(struct intern *t, uint64_t key);
+int64_t id_map_put(struct id_map *t, uint64_t key);
 
 #endif /* WORKER_SNAPSHOT_ID_MAP_H */

@@ -17,10 +17,10 @@ struct site {
 /* What is needed only while places are found. */
 struct work {
 	struct code_set *set;
-	struct places *p;
-	struct intern addresses; /* of sites */
-	struct intern texts;	 /* hashes of places' texts */
-	struct intern kernels;	 /* addresses, number 0 is address 0 */
+	struct locations *p;
+	struct id_map addresses; /* of sites */
+	struct id_map texts;     /* hashes of places' texts */
+	struct id_map kernels;   /* addresses, number 0 is address 0 */
 	struct site *sites;
 	uint32_t *of_text; /* place with that text */
 	size_t text_capacity, text_bytes;
@@ -30,19 +30,19 @@ struct work {
 
 static void work_deinit(struct work *w)
 {
-	intern_deinit(&w->addresses);
-	intern_deinit(&w->texts);
-	intern_deinit(&w->kernels);
+	id_map_deinit(&w->addresses);
+	id_map_deinit(&w->texts);
+	id_map_deinit(&w->kernels);
 	free(w->sites);
 	free(w->of_text);
 	out_deinit(&w->key);
 }
 
-void places_deinit(struct places *p)
+void locations_deinit(struct locations *p)
 {
 	free(p->places);
 	free(p->kernels);
-	*p = (struct places){ 0 };
+	*p = (struct locations){ 0 };
 }
 
 /* ------------------------------------------------------------------ sites -------------------- */
@@ -62,7 +62,7 @@ static int collect_sites(struct work *w, struct wave *waves, size_t n)
 			waves[i].site = waves[i - 1].site;
 			continue;
 		}
-		site = intern_put(&w->addresses, address_of(&waves[i]));
+		site = id_map_put(&w->addresses, address_of(&waves[i]));
 		if (site < 0)
 			return (int)site;
 		waves[i].site = (uint32_t)site;
@@ -102,7 +102,7 @@ static void *grow(void *items, size_t n, size_t *capacity, size_t size)
 	return items;
 }
 
-struct rpc_frame *places_convert_frames(struct rpc_arena *a, const struct symbols_location *l)
+struct rpc_frame *locations_convert_frames(struct rpc_arena *a, const struct symbols_location *l)
 {
 	struct rpc_frame *frames = rpc_arena_array(a, l->n_frames, sizeof(*frames));
 	const char *file = NULL;
@@ -129,19 +129,19 @@ struct rpc_frame *places_convert_frames(struct rpc_arena *a, const struct symbol
 
 static int64_t new_place(struct work *w, const struct symbols_location *l)
 {
-	struct places *p = w->p;
-	struct place *places = grow(p->places, p->n_places, &w->place_capacity, sizeof(*places));
-	struct place *to;
+	struct locations *p = w->p;
+	struct location *places = grow(p->places, p->n_places, &w->place_capacity, sizeof(*places));
+	struct location *to;
 
 	if (!places)
 		return -ENOMEM;
 	p->places = places;
 	to = &places[p->n_places];
-	*to = (struct place){ 0 };
-	if (l && w->text_bytes + l->text_used > PLACES_TEXT_MAX) {
+	*to = (struct location){ 0 };
+	if (l && w->text_bytes + l->text_used > LOCATIONS_TEXT_MAX) {
 		p->cut = true;
 	} else if (l) {
-		to->frames = places_convert_frames(w->set->arena, l);
+		to->frames = locations_convert_frames(w->set->arena, l);
 		to->n_frames = to->frames ? l->n_frames : 0;
 		w->text_bytes += l->text_used;
 	}
@@ -175,7 +175,7 @@ static int64_t line_place(struct work *w, const struct symbols_location *l)
 	if (out_error(&w->key))
 		return -ENOMEM;
 	/* Under the secret, 64 bits do not collide. */
-	text = intern_put(&w->texts, hash_bytes(w->texts.secret, w->key.data, w->key.size));
+	text = id_map_put(&w->texts, hash_bytes(w->texts.secret, w->key.data, w->key.size));
 	if (text < 0 || (size_t)text < n)
 		return text < 0 ? text : w->of_text[text];
 	of_text = grow(w->of_text, n, &w->text_capacity, sizeof(*of_text));
@@ -190,7 +190,7 @@ static int64_t line_place(struct work *w, const struct symbols_location *l)
 
 static int64_t kernel_number(struct work *w, uint64_t address)
 {
-	return intern_put(&w->kernels, address);
+	return id_map_put(&w->kernels, address);
 }
 
 static int find_site(struct work *w, uint64_t address, struct site *site)
@@ -233,7 +233,7 @@ static int find_sites(struct work *w)
 
 /* ------------------------------------------------------------------ stacks ------------------- */
 
-bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text)
+bool locations_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text)
 {
 	const struct symbols_location *l;
 	bool all = true;
@@ -247,7 +247,7 @@ bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t 
 			continue;
 		}
 		*text -= l->text_used;
-		callers[i].frames = places_convert_frames(s->arena, l);
+		callers[i].frames = locations_convert_frames(s->arena, l);
 		callers[i].n_frames = callers[i].frames ? l->n_frames : 0;
 	}
 	return all;
@@ -255,12 +255,12 @@ bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t 
 
 static void find_stacks(struct work *w, struct wave *waves, size_t n)
 {
-	size_t left = w->text_bytes < PLACES_TEXT_MAX ? PLACES_TEXT_MAX - w->text_bytes : 0;
+	size_t left = w->text_bytes < LOCATIONS_TEXT_MAX ? LOCATIONS_TEXT_MAX - w->text_bytes : 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct wave_stack *stack = waves[i].stack;
 
-		if (stack && !places_find_callers(w->set, stack->callers, stack->n, &left))
+		if (stack && !locations_find_callers(w->set, stack->callers, stack->n, &left))
 			w->p->cut = true;
 	}
 }
@@ -287,7 +287,7 @@ static int fill_waves(struct work *w, struct wave *waves, size_t n)
 
 static int name_kernels(struct work *w)
 {
-	struct places *p = w->p;
+	struct locations *p = w->p;
 
 	p->n_kernels = w->kernels.n;
 	p->kernels = calloc(p->n_kernels, sizeof(*p->kernels));
@@ -308,18 +308,18 @@ static int name_kernels(struct work *w)
 static int work_init(struct work *w)
 {
 	out_init(&w->key, 0);
-	if (intern_init(&w->addresses) < 0 || intern_init(&w->texts) < 0 ||
-	    intern_init(&w->kernels) < 0)
+	if (id_map_init(&w->addresses) < 0 || id_map_init(&w->texts) < 0 ||
+	    id_map_init(&w->kernels) < 0)
 		return -ENOMEM;
 	return kernel_number(w, 0) < 0 ? -ENOMEM : 0;
 }
 
-int places_find(struct code_set *s, struct wave *waves, size_t n, struct places *ret)
+int locations_find(struct code_set *s, struct wave *waves, size_t n, struct locations *ret)
 {
 	struct work w = { .set = s, .p = ret };
 	int r;
 
-	*ret = (struct places){ 0 };
+	*ret = (struct locations){ 0 };
 	r = work_init(&w);
 	if (r == 0)
 		r = collect_sites(&w, waves, n);

@@ -15,46 +15,46 @@
 #include "agentd/worker/target/waves.h"
 
 /** Text of all places together; hostile names must not fill memory. */
-#define PLACES_TEXT_MAX ((size_t)8 << 20)
+#define LOCATIONS_TEXT_MAX ((size_t)8 << 20)
 
-struct place {
+struct location {
 	struct rpc_frame *frames; /**< Innermost first; of the first site found there. */
 	size_t n_frames;	  /**< 0: nothing known. */
 };
 
-struct place_kernel {
+struct location_kernel {
 	uint64_t address; /**< What dispatches call it. */
 	const char *name, *raw; /**< NULL: not in any code object that we know. */
 };
 
-struct places {
-	struct place *places;
+struct locations {
+	struct location *places;
 	size_t n_places;
-	struct place_kernel *kernels; /**< Number 0 stands for unknown. */
+	struct location_kernel *kernels; /**< Number 0 stands for unknown. */
 	size_t n_kernels;
 	size_t n_sites;
 	size_t n_unknown; /**< Sites in no code object that we know. */
-	bool cut;	  /**< Text was left out, see PLACES_TEXT_MAX. */
+	bool cut;         /**< Text was left out, see LOCATIONS_TEXT_MAX. */
 };
 
 /**
  * Set site, place and kernel of each wave, and the frames of their stacks.
  * @param s    Its arena holds the text.
- * @param ret  Release with places_deinit() in any case.
+ * @param ret  Release with locations_deinit() in any case.
  * @return 0, -ENOMEM.
  */
-int places_find(struct code_set *s, struct wave *waves, size_t n, struct places *ret);
+int locations_find(struct code_set *s, struct wave *waves, size_t n, struct locations *ret);
 /** Accepts a zeroed object. */
-void places_deinit(struct places *p);
+void locations_deinit(struct locations *p);
 
 /**
  * Frames of calls, by the addresses that they return to.
  * @param text  Bytes of text that there is room for; shrinks.
  * @return false when text was left out.
  */
-bool places_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text);
+bool locations_find_callers(struct code_set *s, struct rpc_caller *callers, size_t n, size_t *text);
 
 /** For replies.  @return NULL when the arena is exhausted. */
-struct rpc_frame *places_convert_frames(struct rpc_arena *a, const struct symbols_location *l);
+struct rpc_frame *locations_convert_frames(struct rpc_arena *a, const struct symbols_location *l);
 
 #endif /* WORKER_SNAPSHOT_LOCATIONS_H */

@@ -10,7 +10,7 @@
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/exited.h"
 #include "agentd/worker/snapshot/locations.h"
-#include "agentd/worker/snapshot/queue_states.h"
+#include "agentd/worker/snapshot/queue_waves.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -132,7 +132,7 @@ static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const 
 
 /* Groups, and the waves themselves and registers if asked for. */
 static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
-		      const struct snapshot_options *o, const struct places *places,
+		      const struct snapshot_options *o, const struct locations *places,
 		      struct rpc_gpu_snapshot_result *ret)
 {
 	auto_free struct group *groups = NULL;
@@ -268,7 +268,7 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 		       struct rpc_gpu_snapshot_result *ret)
 {
 	const char *texts[CODE_MISSING_MAX];
-	struct places places = { 0 };
+	struct locations places = { 0 };
 	struct code_set code = { 0 };
 	bool unknown = false;
 	size_t n = 0;
@@ -278,7 +278,7 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	if (s->waves.n_waves || s->waves.n_exited)
 		r = code_set_init(&code, t, a, o->look_up_ms);
 	if (r == 0)
-		r = places_find(&code, s->waves.waves, s->waves.n_waves, &places);
+		r = locations_find(&code, s->waves.waves, s->waves.n_waves, &places);
 	if (r == 0)
 		r = fill_waves(a, &s->waves, o, &places, ret);
 	if (r == 0)
@@ -292,7 +292,7 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	if (places.cut)
 		add_missing(m,
 			    "code objects: names of functions and files are too long to show all");
-	places_deinit(&places);
+	locations_deinit(&places);
 	code_set_deinit(&code);
 	return r;
 }

@@ -83,7 +83,7 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const ui
 }
 
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
-				       struct group *groups, size_t n, const struct places *p)
+				       struct group *groups, size_t n, const struct locations *p)
 {
 	struct rpc_group *result = rpc_arena_array(a, n, sizeof(*result));
 	struct reasons reasons;
@@ -92,7 +92,7 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		struct group *g = &groups[i];
-		const struct place_kernel *kernel = &p->kernels[g->kernel];
+		const struct location_kernel *kernel = &p->kernels[g->kernel];
 		const struct wave_stack *stack = waves[g->representative].stack;
 		struct rpc_group *to = &result[i];
 

@@ -8,7 +8,7 @@
 #include "agentd/worker/target/waves.h"
 #include "protocol/rpc_arena.h"
 
-struct places;
+struct locations;
 
 /**
  * For replies.  What they point to is in @p waves and @p groups, which must stay as long, and in
@@ -19,6 +19,6 @@ struct places;
 struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
 			       size_t n);
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
-				       struct group *groups, size_t n, const struct places *p);
+				       struct group *groups, size_t n, const struct locations *p);
 
 #endif /* WORKER_SNAPSHOT_WAVE_CONVERT_H */

@@ -308,7 +308,7 @@ struct target_ops {
 	 * Queues are never stopped longer than the budget plus what the kernel takes; when it is
 	 * used up, what was copied until then is the answer.  Writes nothing into the target.  Must
 	 * have let go all that it stopped, failures included; when that is impossible it ends the
-	 * session (target_end()).  The caller has armed the guard.
+	 * session (target_end()).  The caller has armed the deadline.
 	 */
 	int (*waves)(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 		     struct target_waves *ret, struct agent_err *err);

@@ -14,7 +14,7 @@
 
 /** Calls that are not inlined, innermost first. */
 struct wave_stack {
-	struct rpc_caller *callers; /**< Their frames by places_find(). */
+	struct rpc_caller *callers; /**< Their frames by locations_find(). */
 	size_t n;
 };
 
@@ -24,7 +24,7 @@ struct wave {
 	uint64_t pc, exec;
 	uint64_t dispatch;
 	uint64_t kernel_handle; /**< What its dispatch calls the kernel (snapshot/code.h); 0: not known. */
-	uint32_t site, place, kernel; /**< By places_find(). */
+	uint32_t site, place, kernel; /**< By locations_find(). */
 	uint32_t gpu_id, queue_id;
 	uint32_t unit;	 /**< Compute die, streaming multiprocessor. */
 	uint32_t index;	 /**< Within its queue and unit. */

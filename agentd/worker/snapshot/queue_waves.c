@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/snapshot/queue_states.h"
+#include "agentd/worker/snapshot/queue_waves.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static size_t find(struct index *index, const struct wave *w)
 	return i;
 }
 
-/* Without the wave's position in the save area: hardware does not save waves in the same order each time. */
+/* Without the wave's position in the save area: hardware does not save waves in the same order each
+ * time. */
 static uint64_t digest(const struct wave *w)
 {
 	uint64_t h = hash_mix(w->unit ^ (uint64_t)w->has_dispatch << 32);
@@ -53,7 +54,8 @@ static void count(struct rpc_queue *q, const struct wave *w)
 }
 
 /* Positions of the waves, group by group. */
-static uint32_t *sort_by_group(const uint32_t *group_of, size_t n, const struct rpc_group *groups, size_t n_groups)
+static uint32_t *sort_by_group(const uint32_t *group_of, size_t n, const struct rpc_group *groups,
+			       size_t n_groups)
 {
 	auto_free uint32_t *next = malloc((n_groups + 1) * sizeof(*next));
 	auto_free uint32_t *order = malloc((n + 1) * sizeof(*order));
@@ -68,8 +70,9 @@ static uint32_t *sort_by_group(const uint32_t *group_of, size_t n, const struct 
 	return TAKE_PTR(order);
 }
 
-int queue_waves_fill(struct rpc_arena *a, const struct wave *waves, const uint32_t *group_of, size_t n,
-		     struct rpc_group *groups, size_t n_groups, struct rpc_queue *queues, size_t n_queues)
+int queue_waves_fill(struct rpc_arena *a, const struct wave *waves, const uint32_t *group_of,
+		     size_t n, struct rpc_group *groups, size_t n_groups, struct rpc_queue *queues,
+		     size_t n_queues)
 {
 	struct index index = { .queues = queues, .n = n_queues };
 	auto_free uint32_t *order = sort_by_group(group_of, n, groups, n_groups);

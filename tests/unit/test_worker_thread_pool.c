@@ -28,14 +28,14 @@ static void count(void *ctx, size_t i)
 	atomic_fetch_add(&counts[i], 1);
 }
 
-static bool does_each_once(struct crew *c, size_t n)
+static bool does_each_once(struct thread_pool *c, size_t n)
 {
 	static atomic_uint counts[N_MAX + 1];
 	bool once = true;
 
 	for (size_t i = 0; i <= N_MAX; i++)
 		atomic_store(&counts[i], 0);
-	crew_run(c, count, counts, n);
+	thread_pool_run(c, count, counts, n);
 	for (size_t i = 0; i <= N_MAX; i++)
 		once = once && atomic_load(&counts[i]) == (i < n);
 	return once;
@@ -47,13 +47,13 @@ static void each_job_is_done_once(void)
 	static const size_t crews[] = { 0, 1, 2, 100 };
 
 	for (size_t k = 0; k < TEST_COUNT(crews); k++) {
-		struct crew *c = crew_create(crews[k]);
+		struct thread_pool *c = thread_pool_create(crews[k]);
 
 		TEST_ROW_EQ(k, c && crews[k] < 2, false);
 		for (size_t round = 0; round < 200; round++)
 			for (size_t i = 0; i < TEST_COUNT(sizes); i++)
 				TEST_ROW_EQ(i, does_each_once(c, sizes[i]), true);
-		crew_destroy(c);
+		thread_pool_destroy(c);
 	}
 }
 
@@ -86,30 +86,30 @@ static void meet(void *ctx, size_t i)
 	pthread_mutex_unlock(&m->lock);
 }
 
-static bool two_meet(struct crew *c)
+static bool two_meet(struct thread_pool *c)
 {
 	struct meeting m = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			     .cond = PTHREAD_COND_INITIALIZER,
 			     .caller = pthread_self() };
 	time_t start = time(NULL);
 
-	crew_run(c, meet, &m, 2);
+	thread_pool_run(c, meet, &m, 2);
 	return m.there == 2 && !m.members_hear_signals && time(NULL) - start < PATIENCE_S;
 }
 
 static void jobs_run_side_by_side(void)
 {
-	struct crew *c;
+	struct thread_pool *c;
 
 	if (!has_processors(2)) {
 		test_skip("one processor");
 		return;
 	}
-	c = crew_create(2);
+	c = thread_pool_create(2);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
 	for (int i = 0; i < 100; i++)
 		TEST_EQ(two_meet(c), true);
-	crew_destroy(c);
+	thread_pool_destroy(c);
 }
 
 static void one_processor_has_no_crew(void)
@@ -123,7 +123,7 @@ static void one_processor_has_no_crew(void)
 	CPU_ZERO(&one);
 	CPU_SET(first, &one);
 	TEST_EQ_FATAL(sched_setaffinity(0, sizeof(one), &one), 0);
-	CU_ASSERT_PTR_NULL(crew_create(8));
+	CU_ASSERT_PTR_NULL(thread_pool_create(8));
 	TEST_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
@@ -149,15 +149,15 @@ static int in_child(int (*check)(void))
 
 static int in_the_workers_sandbox(void)
 {
-	struct crew *c;
+	struct thread_pool *c;
 	bool met;
 	pid_t pid;
 
 	if (sandbox_worker(false) < 0)
 		return 2;
-	c = crew_create(2);
+	c = thread_pool_create(2);
 	met = !has_processors(2) || (c && two_meet(c));
-	crew_destroy(c);
+	thread_pool_destroy(c);
 	pid = PROCESSES_ARE_FORBIDDEN ? fork() : -1;
 	if (pid == 0)
 		_exit(0);
@@ -166,11 +166,11 @@ static int in_the_workers_sandbox(void)
 
 static int where_threads_are_forbidden(void)
 {
-	struct crew *c;
+	struct thread_pool *c;
 
 	if (sandbox_front() < 0)
 		return 2;
-	c = crew_create(2);
+	c = thread_pool_create(2);
 	return does_each_once(c, 7) ? 0 : 3;
 }
 
@@ -184,6 +184,6 @@ static void without_threads_the_caller_does_it(void)
 	TEST_EQ(in_child(where_threads_are_forbidden), 0);
 }
 
-TEST_SUITE(worker_crew, TEST(each_job_is_done_once), TEST(jobs_run_side_by_side),
+TEST_SUITE(worker_thread_pool, TEST(each_job_is_done_once), TEST(jobs_run_side_by_side),
 	   TEST(one_processor_has_no_crew), TEST(the_sandbox_allows_threads_alone),
 	   TEST(without_threads_the_caller_does_it));
