@@ -13,9 +13,9 @@ struct scene {
 	struct population p;
 	struct target_device device;
 	struct target_queue queue;
-	struct look look;
-	struct area area;
-	struct record record;
+	struct queue_capture capture;
+	struct save_area area;
+	struct saved_wave record;
 	struct rpc_arena arena;
 };
 
@@ -86,7 +86,7 @@ static void check_wave(long long row, struct scene *s, const struct wave_desc *w
 	struct rpc_wave_registers r = { 0 };
 
 	rpc_arena_reset(&s->arena);
-	record_fill(&s->arena, &s->record, &all, &r);
+	saved_wave_fill(&s->arena, &s->record, &all, &r);
 	TEST_ROW_EQ(row, rpc_arena_error(&s->arena), 0);
 	TEST_ROW_EQ(row, r.vector_count, w->vgprs + w->shared_vgprs);
 	TEST_ROW_EQ(row, r.n_vector, r.vector_count);
@@ -107,11 +107,11 @@ static void check_population(long long row, struct scene *s)
 	const struct kfdtrap_wave_context context = { s->p.ttmp_setup, s->p.debug_prop, s->p.r_version };
 	uint8_t header[KFDTRAP_WAVE_HEADER_SIZE] = { 0 };
 	struct kfdtrap_wave_iter iter;
-	struct record *r = &s->record;
+	struct saved_wave *r = &s->record;
 
 	memcpy(header, save->header, sizeof(save->header));
 	TEST_EQ_FATAL(kfdtrap_wave_header_parse(header, save->header[2], &s->area.header), 0);
-	kfdtrap_wave_iter_init(&iter, s->look.arch, &s->area.header, save->bytes, save->header[1],
+	kfdtrap_wave_iter_init(&iter, s->capture.arch, &s->area.header, save->bytes, save->header[1],
 			       POPULATION_WAVES_MAX);
 	while (kfdtrap_wave_next(&iter, &r->layout)) {
 		const struct kfdtrap_wave_layout *l = &r->layout;
@@ -122,7 +122,7 @@ static void check_population(long long row, struct scene *s)
 		r->size = end - l->vgpr_offset;
 		memcpy(bytes, save->bytes + (l->vgpr_offset - save->header[0]), r->size);
 		r->bytes = bytes;
-		kfdtrap_wave_read_state(s->look.arch, &context, l,
+		kfdtrap_wave_read_state(s->capture.arch, &context, l,
 					save->bytes + (kfdtrap_wave_hot_offset(l) - save->header[0]),
 					&r->state);
 		check_wave(row, s, &s->p.waves[l->index]);
@@ -136,11 +136,11 @@ static void every_register_of_every_generation(void)
 
 	for (size_t i = 0; (g = wave_silicon_at(i)); i++)
 		for (uint64_t seed = 0; seed < SEEDS; seed++) {
-			struct scene s = { .look.arch = kfdtrap_wave_arch_find(g->gfx_target_version) };
+			struct scene s = { .capture.arch = kfdtrap_wave_arch_find(g->gfx_target_version) };
 
-			s.look.device = &s.device;
-			s.look.queue = &s.queue;
-			s.area.look = &s.look;
+			s.capture.device = &s.device;
+			s.capture.queue = &s.queue;
+			s.area.capture = &s.capture;
 			s.record.area = &s.area;
 			rpc_arena_init(&s.arena, (size_t)64 << 20);
 			TEST_EQ_FATAL(population_create(g, seed, &s.p), 0);

@@ -348,8 +348,8 @@ static bool read_stack(const struct core_cuda *c, const struct cudacore_warp *w,
 static void read_stacks(const struct core_cuda *c, const struct core_cuda_waves *w,
 			struct rpc_arena *a, struct target_waves *ret)
 {
-	struct wave *chosen[WAVES_EXAMPLES_MAX];
-	size_t n = waves_choose_examples(w->waves, w->n, chosen), cut = 0;
+	struct wave *chosen[WAVES_REPRESENTATIVES_MAX];
+	size_t n = waves_choose_representatives(w->waves, w->n, chosen), cut = 0;
 
 	for (size_t i = 0; i < n; i++)
 		cut += !read_stack(c, w->warps[chosen[i] - w->waves], a, chosen[i]);
@@ -363,8 +363,8 @@ static void read_examples(struct core_cuda *c, const struct core_cuda_waves *w, 
 {
 	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
 							    .count = UINT32_MAX };
-	struct wave *chosen[WAVES_EXAMPLES_MAX];
-	size_t n = waves_choose_examples(w->waves, w->n, chosen);
+	struct wave *chosen[WAVES_REPRESENTATIVES_MAX];
+	size_t n = waves_choose_representatives(w->waves, w->n, chosen);
 
 	ret->registers = rpc_arena_array(a, n, sizeof(*ret->registers));
 	for (size_t i = 0; ret->registers && i < n; i++)

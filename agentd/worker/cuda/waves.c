@@ -345,8 +345,8 @@ static void add_stack(struct look *l, struct wave *w)
 
 static void read_stacks(struct look *l)
 {
-	struct wave *waves[WAVES_EXAMPLES_MAX];
-	size_t n = waves_choose_examples(l->ret->waves, l->ret->n_waves, waves);
+	struct wave *waves[WAVES_REPRESENTATIVES_MAX];
+	size_t n = waves_choose_representatives(l->ret->waves, l->ret->n_waves, waves);
 
 	for (size_t i = 0; i < n; i++) {
 		if (clock_now_ns() >= l->deadline_ns) {
@@ -362,8 +362,8 @@ static void read_examples(struct look *l)
 {
 	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
 							    .count = UINT32_MAX };
-	struct wave *waves[WAVES_EXAMPLES_MAX];
-	size_t n = waves_choose_examples(l->ret->waves, l->ret->n_waves, waves);
+	struct wave *waves[WAVES_REPRESENTATIVES_MAX];
+	size_t n = waves_choose_representatives(l->ret->waves, l->ret->n_waves, waves);
 
 	l->ret->registers = rpc_arena_array(l->a, n, sizeof(*l->ret->registers));
 	for (size_t i = 0; l->ret->registers && i < n; i++) {

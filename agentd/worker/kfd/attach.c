@@ -239,7 +239,7 @@ static bool kfd_needs_nudge(struct target *t)
 
 /*
  * A debugger that died may have left threads waiting, and no second event is raised for those.
- * Looked at twice, because one on its way through a call that nobody holds up looks the same.
+ * Looked at twice, because one on its way through a call that nobody holds up captures the same.
  */
 static void kfd_look(struct target *t)
 {

@@ -309,27 +309,28 @@ static void settle(struct kfd_core *c, size_t first_piece)
 	c->n_jobs = 0;
 }
 
-static void want_area(struct kfd_core *c, const struct area *a)
+static void want_area(struct kfd_core *c, const struct save_area *a)
 {
 	const struct kfdtrap_wave_header *h = &a->header;
 
-	if (a->state == AREA_NOT_READ || a->state == AREA_HEADER_UNREADABLE)
+	if (a->state == SAVE_AREA_NOT_READ || a->state == SAVE_AREA_HEADER_UNREADABLE)
 		return;
 	add_range(c, a->address, KFDTRAP_WAVE_HEADER_SIZE, want_copy);
 	/* Control stack and waves lie next to each other; a broken header may say anything. */
 	if (h->wave_state_offset > h->control_stack_offset &&
-	    h->wave_state_offset <= a->look->queue->save_area_bytes)
+	    h->wave_state_offset <= a->capture->queue->save_area_bytes)
 		add_range(c, a->address + h->control_stack_offset,
 			  h->wave_state_offset - h->control_stack_offset, want_copy);
 }
 
-static void want_arguments_of(struct kfd_core *c, const struct look *l, size_t *left)
+static void want_arguments_of(struct kfd_core *c, const struct queue_capture *l, size_t *left)
 {
 	for (uint32_t i = 0; i < l->n_packets && *left; i++) {
 		struct symbols_aql_packet p;
 		uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
 
-		if (!look_packet(l, i, bytes) || symbols_aql_decode(bytes, sizeof(bytes), &p) < 0)
+		if (!queue_capture_packet(l, i, bytes) ||
+		    symbols_aql_decode(bytes, sizeof(bytes), &p) < 0)
 			continue;
 		if (!p.kernel_object || !p.kernarg_address)
 			continue;
@@ -343,15 +344,15 @@ static void want_arguments_of(struct kfd_core *c, const struct look *l, size_t *
  * memory again.  Last, and no more than some: packets are what the target says, and take the waves
  * no room.  Those without room are read when the queues run again.
  */
-static void want_arguments(struct kfd_core *c, const struct work *w, uint32_t round)
+static void want_arguments(struct kfd_core *c, const struct wave_capture *w, uint32_t round)
 {
 	bool too_much = c->too_much;
 	size_t left = ARGUMENTS_MAX;
 
-	for (size_t i = 0; i < w->n_looks; i++)
-		if (look_is_in(&w->looks[i], round) &&
-		    w->looks[i].queue->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
-			want_arguments_of(c, &w->looks[i], &left);
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (queue_capture_is_in(&w->captures[i], round) &&
+		    w->captures[i].queue->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
+			want_arguments_of(c, &w->captures[i], &left);
 	c->too_much = too_much;
 }
 
@@ -398,15 +399,16 @@ static ssize_t read_copies(const void *source, uint64_t address, void *buf, size
 	return (ssize_t)size;
 }
 
-const struct memory *kfd_core_copy_round(struct work *w, uint32_t round)
+const struct memory *kfd_core_copy_round(struct wave_capture *w, uint32_t round)
 {
 	struct kfd_core *c = w->take_ctx;
 	size_t first = c->n_pieces;
 
-	for (size_t i = 0; i < w->n_looks; i++) {
-		const struct target_queue *q = w->looks[i].queue;
+	for (size_t i = 0; i < w->n_captures; i++) {
+		const struct target_queue *q = w->captures[i].queue;
 
-		if (!look_is_in(&w->looks[i], round) || q->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+		if (!queue_capture_is_in(&w->captures[i], round) ||
+		    q->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
 		add_range(c, q->read_pointer, sizeof(uint64_t), want_copy);
 		add_range(c, q->write_pointer, sizeof(uint64_t), want_copy);
@@ -414,7 +416,7 @@ const struct memory *kfd_core_copy_round(struct work *w, uint32_t round)
 			add_range(c, q->ring_base, q->ring_bytes, want_copy);
 	}
 	for (size_t i = 0; i < w->n_areas; i++)
-		if (look_is_in(w->areas[i].look, round))
+		if (queue_capture_is_in(w->areas[i].capture, round))
 			want_area(c, &w->areas[i]);
 	want_arguments(c, w, round);
 	c->deadline_ns = w->deadline_ns;

@@ -327,7 +327,7 @@ int core_kfd_create(const struct worker_options *o, const struct core_bytes *byt
 	take_notes(c);
 	take_tables(c);
 	take_runtime(c);
-	/* Files that it names are looked for below the root of whoever looks at the core. */
+	/* Files that it names are looked for below the root of whoever captures at the core. */
 	c->k.t.root_fd = open("/", O_RDONLY | O_PATH | O_DIRECTORY | O_CLOEXEC);
 	r = core_file_describe(&c->file, c->core.unified ? "amdgpu unified" : "amdgpu", NULL,
 			       &c->core.problems);

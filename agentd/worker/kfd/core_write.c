@@ -54,12 +54,15 @@ static int make_missing(struct kfd_core *c, const struct target_waves *waves)
 static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 		      struct target_waves *ret, struct agent_err *err)
 {
-	struct work w = { .k = c->k, .arena = c->arena, .from = from, .take = kfd_core_copy_round,
-			  .take_ctx = c };
+	struct wave_capture w = { .k = c->k,
+				  .arena = c->arena,
+				  .from = from,
+				  .take = kfd_core_copy_round,
+				  .take_ctx = c };
 	int r;
 
 	kfd_core_make_room(c, from);
-	r = work_run(&w, ret, err);
+	r = wave_capture_run(&w, ret, err);
 	kfd_core_trim(c);
 	if (r == 0) {
 		c->told->n_waves = ret->n_waves;
@@ -67,7 +70,7 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 		c->told->agent_us = ret->agent_us;
 		c->told->budget_exceeded = ret->budget_exceeded;
 	}
-	work_deinit(&w);
+	wave_capture_deinit(&w);
 	return r;
 }
 

@@ -103,8 +103,8 @@ uint64_t kfd_core_likely_size(const struct kfd_core *c, uint64_t area, uint64_t 
 void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from);
 /** What was not needed of it goes back. */
 void kfd_core_trim(struct kfd_core *c);
-/** For struct work.take, with the core as take_ctx: counters, packets and saved waves of a round. */
-const struct memory *kfd_core_copy_round(struct work *w, uint32_t round);
+/** wave_capture.take, with the core as take_ctx: counters, packets and saved waves of a round. */
+const struct memory *kfd_core_copy_round(struct wave_capture *w, uint32_t round);
 /** By address. */
 void kfd_core_sort_pieces(struct kfd_core *c);
 

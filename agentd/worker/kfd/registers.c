@@ -12,11 +12,11 @@
 
 /* ------------------------------------------------------------------ which wave --------------- */
 
-static bool is_that(const struct rpc_wave_name *n, const struct area *a,
+static bool is_that(const struct rpc_wave_name *n, const struct save_area *a,
 		    const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s)
 {
 	struct wave w = {
-		.queue_id = a->look->queue->queue_id,
+		.queue_id = a->capture->queue->queue_id,
 		.unit = a->xcc,
 		.index = layout->index,
 		.workgroup = { s->workgroup[0], s->workgroup[1], s->workgroup[2] },
@@ -25,23 +25,23 @@ static bool is_that(const struct rpc_wave_name *n, const struct area *a,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
 
-	w.has_dispatch = n->has_dispatch && record_dispatch(a->look, s, &w.dispatch);
+	w.has_dispatch = n->has_dispatch && saved_wave_dispatch(a->capture, s, &w.dispatch);
 	return wave_is_named(&w, n);
 }
 
 /* @return whether it is in this area. */
-static bool find_in(const struct work *w, const struct area *a, const struct rpc_wave_name *n,
-		    struct record *r)
+static bool find_in(const struct wave_capture *w, const struct save_area *a,
+		    const struct rpc_wave_name *n, struct saved_wave *r)
 {
-	const struct kfdtrap_wave_context context = work_context(w, a);
+	const struct kfdtrap_wave_context context = wave_capture_context(w, a);
 	struct kfdtrap_wave_iter iter;
 	size_t at = a->first;
 
-	work_walk(w, a, &iter);
+	wave_capture_walk(w, a, &iter);
 	for (; kfdtrap_wave_next(&iter, &r->layout); at++) {
 		if (!w->copied[at])
 			continue;
-		kfdtrap_wave_read_state(a->look->arch, &context, &r->layout,
+		kfdtrap_wave_read_state(a->capture->arch, &context, &r->layout,
 					w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &r->state);
 		if (is_that(n, a, &r->layout, &r->state)) {
 			r->area = a;
@@ -51,27 +51,27 @@ static bool find_in(const struct work *w, const struct area *a, const struct rpc
 	return false;
 }
 
-bool one_find(const struct work *w, struct one *one)
+bool one_wave_find(const struct wave_capture *w, struct one_wave *one)
 {
 	const struct rpc_wave_name *n = one->name;
 
 	for (size_t i = 0; i < w->n_areas; i++) {
-		const struct area *a = &w->areas[i];
+		const struct save_area *a = &w->areas[i];
 
-		if (a->state == AREA_READ && (wave_name_lasts(n) || a->xcc == n->unit) &&
+		if (a->state == SAVE_AREA_READ && (wave_name_lasts(n) || a->xcc == n->unit) &&
 		    find_in(w, a, n, &one->record))
 			return true;
 	}
 	return false;
 }
 
-static void copy_one(struct work *w, uint32_t round)
+static void copy_one(struct wave_capture *w, uint32_t round)
 {
-	struct one *one = w->more_ctx;
+	struct one_wave *one = w->more_ctx;
 
 	(void)round;
-	if (!one->record.area && one_find(w, one))
-		record_copy(w, &one->record);
+	if (!one->record.area && one_wave_find(w, one))
+		saved_wave_copy(w, &one->record);
 }
 
 /* ------------------------------------------------------------------ what went wrong ---------- */
@@ -81,7 +81,7 @@ static int no_memory(struct agent_err *err)
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 }
 
-int one_is_late(const struct work *w, struct agent_err *err)
+int one_wave_is_late(const struct wave_capture *w, struct agent_err *err)
 {
 	int r = agent_err_set(err, RPC_ERROR_TIMEOUT, ETIME, NULL,
 			      "allow a longer stop, or suspend the queue first",
@@ -91,20 +91,21 @@ int one_is_late(const struct work *w, struct agent_err *err)
 	return r;
 }
 
-static uint32_t count_waves(const struct work *w, const struct area *a)
+static uint32_t count_waves(const struct wave_capture *w, const struct save_area *a)
 {
 	struct kfdtrap_wave_layout layout;
 	struct kfdtrap_wave_iter iter;
 
-	if (a->state != AREA_READ)
+	if (a->state != SAVE_AREA_READ)
 		return 0;
-	work_walk(w, a, &iter);
+	wave_capture_walk(w, a, &iter);
 	while (kfdtrap_wave_next(&iter, &layout))
 		;
 	return iter.n_waves;
 }
 
-static int no_such_wave(const struct work *w, const struct rpc_wave_name *n, struct agent_err *err)
+static int no_such_wave(const struct wave_capture *w, const struct rpc_wave_name *n,
+			struct agent_err *err)
 {
 	static const char op[] = "find the wave";
 	static const char hint[] =
@@ -134,45 +135,46 @@ static int no_such_wave(const struct work *w, const struct rpc_wave_name *n, str
 			     "queue %u has no die %u", n->queue_id, n->unit);
 }
 
-static int judge(const struct work *w, const struct target_waves *waves, const struct one *one,
-		 struct agent_err *err)
+static int judge(const struct wave_capture *w, const struct target_waves *waves,
+		 const struct one_wave *one, struct agent_err *err)
 {
 	if (w->late && !one->record.area)
-		return one_is_late(w, err);
+		return one_wave_is_late(w, err);
 	if (!one->record.area && waves->n_missing)
 		return agent_err_set(err, RPC_ERROR_FAILED, EIO, "find the wave", NULL, "%s",
 				     waves->missing[0]);
 	return one->record.area ? 0 : no_such_wave(w, one->name, err);
 }
 
-int one_take(struct work *w, struct one *one, struct target_waves *waves, struct agent_err *err)
+int one_wave_take(struct wave_capture *w, struct one_wave *one, struct target_waves *waves,
+		  struct agent_err *err)
 {
 	int r = wave_name_check(one->name, "params.wave", err);
 
 	if (r == 0)
 		r = kfd_need_runtime(w->k, "wave.registers", err);
 	if (r == 0)
-		r = work_run(w, waves, err);
+		r = wave_capture_run(w, waves, err);
 	return r < 0 ? r : judge(w, waves, one, err);
 }
 
 /* ------------------------------------------------------------------ registers ---------------- */
 
-static int answer(const struct work *w, const struct record *r, const struct target_waves *waves,
-		  const struct target_registers_wanted *what, struct rpc_wave_registers *ret,
-		  struct agent_err *err)
+static int answer(const struct wave_capture *w, const struct saved_wave *r,
+		  const struct target_waves *waves, const struct target_registers_wanted *what,
+		  struct rpc_wave_registers *ret, struct agent_err *err)
 {
-	struct wave *wave = record_wave(waves, r);
+	struct wave *wave = saved_wave_wave(waves, r);
 	struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
 
 	if (!r->tried)
-		return one_is_late(w, err);
+		return one_wave_is_late(w, err);
 	if (!wave || !r->got)
 		return agent_err_set(err, RPC_ERROR_FAILED, EIO, "read the save area", NULL,
 				     "queue %u, die %u: wave %u is %s",
-				     r->area->look->queue->queue_id, r->area->xcc,
+				     r->area->capture->queue->queue_id, r->area->xcc,
 				     r->layout.index, wave ? "not readable" : "corrupt");
-	record_fill(w->arena, r, what, ret);
+	saved_wave_fill(w->arena, r, what, ret);
 	if (!converted || rpc_arena_error(w->arena))
 		return no_memory(err);
 	ret->wave = *converted;
@@ -183,18 +185,18 @@ int kfd_registers(struct target *t, const struct target_waves_from *from,
 		  const struct target_registers_wanted *what, struct rpc_arena *a,
 		  struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err)
 {
-	auto_free uint8_t *bytes = malloc(RECORD_MAX);
-	struct one one = { .name = what->wave, .record.bytes = bytes };
-	struct work w = {
+	auto_free uint8_t *bytes = malloc(SAVED_WAVE_MAX);
+	struct one_wave one = { .name = what->wave, .record.bytes = bytes };
+	struct wave_capture w = {
 		.k = kfd_of(t), .arena = a, .from = from, .more = copy_one, .more_ctx = &one
 	};
 	struct target_waves waves = { 0 };
-	int r = bytes ? one_take(&w, &one, &waves, err) : no_memory(err);
+	int r = bytes ? one_wave_take(&w, &one, &waves, err) : no_memory(err);
 
 	*ret_stopped_us = waves.stopped_us;
 	*ret = (struct rpc_wave_registers){ 0 };
 	if (r == 0)
 		r = answer(&w, &one.record, &waves, what, ret, err);
-	work_deinit(&w);
+	wave_capture_deinit(&w);
 	return r;
 }

@@ -8,14 +8,14 @@
 #include "symbols/aql.h"
 
 /* All registers that the fields of a control stack can announce are less than half of it. */
-#define RECORD_MAX ((size_t)512 << 10)
+#define SAVED_WAVE_MAX ((size_t)512 << 10)
 
 /* The saved bytes of one wave, without its LDS. */
-struct record {
-	const struct area *area; /* NULL: no such wave */
+struct saved_wave {
+	const struct save_area *area; /* NULL: no such wave */
 	struct kfdtrap_wave_layout layout;
 	struct kfdtrap_wave_state state;
-	uint8_t *bytes; /* RECORD_MAX; from layout.vgpr_offset on */
+	uint8_t *bytes; /* SAVED_WAVE_MAX; from layout.vgpr_offset on */
 	uint32_t size;
 	bool tried, got; /* all of them */
 	uint8_t packet[SYMBOLS_AQL_PACKET_SIZE];
@@ -23,34 +23,36 @@ struct record {
 };
 
 /* A look at one queue, for one of its waves. */
-struct one {
+struct one_wave {
 	const struct rpc_wave_name *name;
-	struct record record;
+	struct saved_wave record;
 };
 
-/* wave_state.c */
+/* saved_wave.c */
 
 /** Which dispatch a wave belongs to; false when unknown. */
-bool record_dispatch(const struct look *l, const struct kfdtrap_wave_state *s, uint64_t *ret);
+bool saved_wave_dispatch(const struct queue_capture *l, const struct kfdtrap_wave_state *s,
+			 uint64_t *ret);
 /** While its queue stands still, unless it is late: registers and packet of a wave found. */
-void record_copy(struct work *w, struct record *r);
+void saved_wave_copy(struct wave_capture *w, struct saved_wave *r);
 /** Later: what was copied becomes registers.  The arena remembers when it is exhausted. */
-void record_fill(struct rpc_arena *a, const struct record *r,
-		 const struct target_registers_wanted *what, struct rpc_wave_registers *ret);
+void saved_wave_fill(struct rpc_arena *a, const struct saved_wave *r,
+		     const struct target_registers_wanted *what, struct rpc_wave_registers *ret);
 /** @return NULL if decoding left the wave out, which is told in missing. */
-struct wave *record_wave(const struct target_waves *waves, const struct record *r);
+struct wave *saved_wave_wave(const struct target_waves *waves, const struct saved_wave *r);
 
 /* registers.c */
 
 /** While the queue stands still.  @return whether there is such a wave, which is noted then. */
-bool one_find(const struct work *w, struct one *one);
+bool one_wave_find(const struct wave_capture *w, struct one_wave *one);
 /** Stop, copy, let go.  On success there is the wave, not always all of it. */
-int one_take(struct work *w, struct one *one, struct target_waves *waves, struct agent_err *err);
-int one_is_late(const struct work *w, struct agent_err *err);
+int one_wave_take(struct wave_capture *w, struct one_wave *one, struct target_waves *waves,
+		  struct agent_err *err);
+int one_wave_is_late(const struct wave_capture *w, struct agent_err *err);
 
 /* representatives.c */
 
-/** work_run() with registers of the first wave at each place. */
-int kfd_examples(struct work *w, struct target_waves *ret, struct agent_err *err);
+/** wave_capture_run() with registers of the first wave at each place. */
+int kfd_representatives(struct wave_capture *w, struct target_waves *ret, struct agent_err *err);
 
 #endif /* WORKER_KFD_REGISTERS_H */

@@ -11,8 +11,8 @@
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 
-/* As many groups as anybody looks at one by one. */
-#define EXAMPLES_MAX 64u
+/* As many groups as anybody captures at one by one. */
+#define REPRESENTATIVES_MAX 64u
 
 /* Waves that agree in all of it are at the same place. */
 struct stand {
@@ -22,16 +22,17 @@ struct stand {
 	bool stopped, halted;
 };
 
-struct examples {
-	uint8_t *bytes; /* EXAMPLES_MAX times RECORD_MAX; what is never touched costs nothing */
-	struct stand places[EXAMPLES_MAX];
-	struct record records[EXAMPLES_MAX];
+struct representatives {
+	/* REPRESENTATIVES_MAX times SAVED_WAVE_MAX; what is never touched costs nothing. */
+	uint8_t *bytes;
+	struct stand places[REPRESENTATIVES_MAX];
+	struct saved_wave records[REPRESENTATIVES_MAX];
 	size_t n;
 	size_t n_copied; /* or tried */
 	bool too_many;
 };
 
-static bool is_known(const struct examples *e, const struct stand *p)
+static bool is_known(const struct representatives *e, const struct stand *p)
 {
 	for (size_t i = 0; i < e->n; i++) {
 		const struct stand *q = &e->places[i];
@@ -43,38 +44,39 @@ static bool is_known(const struct examples *e, const struct stand *p)
 	return false;
 }
 
-static void consider(struct examples *e, const struct record *found)
+static void consider(struct representatives *e, const struct saved_wave *found)
 {
-	const struct stand p = { .device = found->area->look->device,
+	const struct stand p = { .device = found->area->capture->device,
 				 .pc = found->state.pc,
 				 .stop_reasons = found->state.stop_reasons,
 				 .stopped = found->state.stopped,
 				 .halted = found->state.halted };
-	struct record *r = &e->records[e->n];
+	struct saved_wave *r = &e->records[e->n];
 
 	if (is_known(e, &p))
 		return;
-	if (e->n == EXAMPLES_MAX) {
+	if (e->n == REPRESENTATIVES_MAX) {
 		e->too_many = true;
 		return;
 	}
 	*r = *found;
-	r->bytes = e->bytes + e->n * RECORD_MAX;
+	r->bytes = e->bytes + e->n * SAVED_WAVE_MAX;
 	e->places[e->n++] = p;
 }
 
 /* @param faults  Only waves that stopped for a reason, or only others. */
-static void look_through(struct work *w, struct examples *e, const struct area *a, bool faults)
+static void look_through(struct wave_capture *w, struct representatives *e,
+			 const struct save_area *a, bool faults)
 {
-	const struct kfdtrap_wave_context context = work_context(w, a);
-	struct record found = { .area = a };
+	const struct kfdtrap_wave_context context = wave_capture_context(w, a);
+	struct saved_wave found = { .area = a };
 	struct kfdtrap_wave_iter iter;
 	size_t at = a->first;
 
-	work_walk(w, a, &iter);
+	wave_capture_walk(w, a, &iter);
 	for (; kfdtrap_wave_next(&iter, &found.layout) && !w->late; at++)
 		if (w->copied[at] &&
-		    !kfdtrap_wave_read_state(a->look->arch, &context, &found.layout,
+		    !kfdtrap_wave_read_state(a->capture->arch, &context, &found.layout,
 					     w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &found.state) &&
 		    (found.state.stop_reasons != 0) == faults)
 			consider(e, &found);
@@ -83,49 +85,50 @@ static void look_through(struct work *w, struct examples *e, const struct area *
 /* On any thread of the pool. */
 static void copy_one(void *ctx, size_t i)
 {
-	struct work *w = ctx;
-	struct examples *e = w->more_ctx;
+	struct wave_capture *w = ctx;
+	struct representatives *e = w->more_ctx;
 
-	record_copy(w, &e->records[e->n_copied + i]);
+	saved_wave_copy(w, &e->records[e->n_copied + i]);
 }
 
 /* Those that stopped for a reason first: there must be room for them. */
-static void copy_examples(struct work *w, uint32_t round)
+static void copy_examples(struct wave_capture *w, uint32_t round)
 {
-	struct examples *e = w->more_ctx;
+	struct representatives *e = w->more_ctx;
 
 	for (int faults = 1; faults >= 0; faults--)
 		for (size_t i = 0; i < w->n_areas && !w->late; i++)
-			if (look_is_in(w->areas[i].look, round) && w->areas[i].state == AREA_READ)
+			if (queue_capture_is_in(w->areas[i].capture, round) &&
+			    w->areas[i].state == SAVE_AREA_READ)
 				look_through(w, e, &w->areas[i], faults);
 	thread_pool_run(w->k->pool, copy_one, w, e->n - e->n_copied);
 	e->n_copied = e->n;
 }
 
-static int fill(struct work *w, const struct examples *e, struct target_waves *ret)
+static int fill(struct wave_capture *w, const struct representatives *e, struct target_waves *ret)
 {
 	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
 							    .count = UINT32_MAX };
 
 	ret->registers = rpc_arena_array(w->arena, e->n, sizeof(*ret->registers));
 	for (size_t i = 0; ret->registers && i < e->n; i++) {
-		struct wave *wave = record_wave(ret, &e->records[i]);
+		struct wave *wave = saved_wave_wave(ret, &e->records[i]);
 		struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
 		struct rpc_wave_registers *to = &ret->registers[ret->n_registers];
 
 		if (!e->records[i].got || !converted)
 			continue;
-		record_fill(w->arena, &e->records[i], &all, to);
+		saved_wave_fill(w->arena, &e->records[i], &all, to);
 		to->wave = *converted;
 		ret->n_registers++;
 	}
 	return rpc_arena_error(w->arena);
 }
 
-int kfd_examples(struct work *w, struct target_waves *ret, struct agent_err *err)
+int kfd_representatives(struct wave_capture *w, struct target_waves *ret, struct agent_err *err)
 {
-	auto_free uint8_t *bytes = malloc(EXAMPLES_MAX * RECORD_MAX);
-	auto_free struct examples *e = calloc(1, sizeof(*e));
+	auto_free uint8_t *bytes = malloc(REPRESENTATIVES_MAX * SAVED_WAVE_MAX);
+	auto_free struct representatives *e = calloc(1, sizeof(*e));
 	int r;
 
 	if (!bytes || !e)
@@ -133,11 +136,11 @@ int kfd_examples(struct work *w, struct target_waves *ret, struct agent_err *err
 	e->bytes = bytes;
 	w->more = copy_examples;
 	w->more_ctx = e;
-	r = work_run(w, ret, err);
+	r = wave_capture_run(w, ret, err);
 	if (r == 0 && fill(w, e, ret) < 0)
 		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	if (e->too_many)
-		work_add_missing(
+		wave_capture_add_missing(
 			w,
 			"registers: waves are at more places than those of which they are taken");
 	ret->missing = w->missing;

@@ -26,7 +26,7 @@ enum shortfall {
 };
 
 struct transfer {
-	struct one one;
+	struct one_wave one;
 	const struct target_wave_memory *what;
 	uint64_t address; /* from 0 on */
 	uint64_t end;	  /* bytes that there are */
@@ -43,9 +43,9 @@ static uint32_t bytes_left(const struct transfer *t)
 	return left < t->what->size ? (uint32_t)left : t->what->size;
 }
 
-static enum shortfall copy_lds(struct work *w, struct transfer *t)
+static enum shortfall copy_lds(struct wave_capture *w, struct transfer *t)
 {
-	const struct record *r = &t->one.record;
+	const struct saved_wave *r = &t->one.record;
 	ssize_t n;
 
 	t->end = r->layout.lds_size;
@@ -57,11 +57,11 @@ static enum shortfall copy_lds(struct work *w, struct transfer *t)
 	return n > 0 ? NO_SHORTFALL : UNREADABLE;
 }
 
-static enum shortfall find_scratch(struct work *w, struct transfer *t,
+static enum shortfall find_scratch(struct wave_capture *w, struct transfer *t,
 				   struct kfdtrap_wave_scratch_place *place)
 {
-	const struct record *r = &t->one.record;
-	const struct look *l = r->area->look;
+	const struct saved_wave *r = &t->one.record;
+	const struct queue_capture *l = r->area->capture;
 	const struct memory *m = &w->k->t.memory;
 	struct kfdtrap_wave_scratch s = { .gfx_target_version = l->device->gfx_target_version,
 					  .shader_engines = l->device->shader_engines };
@@ -72,7 +72,7 @@ static enum shortfall find_scratch(struct work *w, struct transfer *t,
 	    memory_read_exact(m, l->queue->read_pointer + QUEUE_TMPRING, &s.tmpring, 4) < 0 ||
 	    memory_read_exact(m, l->queue->read_pointer + QUEUE_SCRATCH_BASE, &s.base, 8) < 0)
 		return QUEUE_UNREADABLE;
-	if (work_context(w, r->area).r_version <= SCRATCH_BYTES_UNTIL &&
+	if (wave_capture_context(w, r->area).r_version <= SCRATCH_BYTES_UNTIL &&
 	    memory_read_exact(m, l->queue->read_pointer + QUEUE_SCRATCH_BYTES, &s.xcc_bytes, 8) < 0)
 		return QUEUE_UNREADABLE;
 	t->problem = kfdtrap_wave_scratch_find(&s, &r->layout, r->area->xcc, place);
@@ -88,13 +88,13 @@ static enum shortfall find_scratch(struct work *w, struct transfer *t,
 }
 
 /* Of the words of all lanes side by side, those of one. */
-static void copy_lane(struct work *w, struct transfer *t, uint64_t base)
+static void copy_lane(struct wave_capture *w, struct transfer *t, uint64_t base)
 {
 	const uint32_t lanes = t->one.record.layout.lanes;
 	const uint32_t words_at_once = (uint32_t)(CHUNK / 4 / lanes);
 	const uint32_t want = bytes_left(t);
 
-	while (t->done < want && !work_is_late(w)) {
+	while (t->done < want && !wave_capture_is_late(w)) {
 		uint64_t at = t->address + t->done;
 		uint32_t word = (uint32_t)(at / 4), skip = (uint32_t)(at % 4);
 		uint32_t left = want - t->done, n = (skip + left + 3) / 4;
@@ -112,7 +112,7 @@ static void copy_lane(struct work *w, struct transfer *t, uint64_t base)
 		t->shortfall = UNREADABLE;
 }
 
-static void copy_scratch(struct work *w, struct transfer *t)
+static void copy_scratch(struct wave_capture *w, struct transfer *t)
 {
 	struct kfdtrap_wave_scratch_place place = { 0 };
 
@@ -140,14 +140,14 @@ static uint64_t offset_of(const struct transfer *t, const struct target_device *
 	return base && a >= base && a <= limit ? a - base : a;
 }
 
-static void copy_memory(struct work *w, uint32_t round)
+static void copy_memory(struct wave_capture *w, uint32_t round)
 {
 	struct transfer *t = w->more_ctx;
 
 	(void)round;
-	if (work_is_late(w) || t->one.record.area || !one_find(w, &t->one))
+	if (wave_capture_is_late(w) || t->one.record.area || !one_wave_find(w, &t->one))
 		return;
-	t->address = offset_of(t, t->one.record.area->look->device);
+	t->address = offset_of(t, t->one.record.area->capture->device);
 	if (t->what->space == RPC_MEMORY_SPACE_SCRATCH)
 		copy_scratch(w, t);
 	else
@@ -193,7 +193,7 @@ int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
 {
 	auto_free uint8_t *chunk = malloc(CHUNK);
 	struct transfer transfer = { .one = { .name = what->wave }, .what = what, .chunk = chunk };
-	struct work w = {
+	struct wave_capture w = {
 		.k = kfd_of(t), .arena = a, .from = from, .more = copy_memory, .more_ctx = &transfer
 	};
 	struct target_waves waves = { 0 };
@@ -201,9 +201,9 @@ int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
 
 	if (!chunk)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	r = one_take(&w, &transfer.one, &waves, err);
+	r = one_wave_take(&w, &transfer.one, &waves, err);
 	if (r == 0 && !transfer.done)
-		r = w.late ? one_is_late(&w, err) : explain(&transfer, err);
-	work_deinit(&w);
+		r = w.late ? one_wave_is_late(&w, err) : explain(&transfer, err);
+	wave_capture_deinit(&w);
 	return r < 0 ? r : (int)transfer.done;
 }

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "symbols/code_list.h"
 
-void work_deinit(struct work *w)
+void wave_capture_deinit(struct wave_capture *w)
 {
-	free(w->looks);
+	free(w->captures);
 	free(w->areas);
 	free(w->stacks);
 	free(w->packets);
@@ -30,7 +30,7 @@ static int no_memory(struct agent_err *err)
 			     "out of memory");
 }
 
-void work_add_missing(struct work *w, const char *text)
+void wave_capture_add_missing(struct wave_capture *w, const char *text)
 {
 	if (text && w->n_missing < w->missing_capacity)
 		w->missing[w->n_missing++] = text;
@@ -51,20 +51,20 @@ static const struct target_device *device_of(const struct target_waves_from *fro
 	return NULL;
 }
 
-static void refuse(struct work *w, const struct target_queue *q, enum rpc_not_stopped why,
+static void refuse(struct wave_capture *w, const struct target_queue *q, enum rpc_not_stopped why,
 		   const char *text)
 {
 	w->stops[q - w->from->queues] =
 		(struct target_queue_stop){ .has_not_stopped = true, .not_stopped = why };
-	work_add_missing(w, text);
+	wave_capture_add_missing(w, text);
 }
 
-static void add_look(struct work *w, const struct target_queue *q)
+static void add_look(struct wave_capture *w, const struct target_queue *q)
 {
 	const struct target_device *d = device_of(w->from, q->gpu_id);
 	const struct kfdtrap_wave_arch *arch =
 		d ? kfdtrap_wave_arch_find(d->gfx_target_version) : NULL;
-	struct look *look = &w->looks[w->n_looks];
+	struct queue_capture *capture = &w->captures[w->n_captures];
 
 	if (!arch) {
 		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
@@ -79,36 +79,36 @@ static void add_look(struct work *w, const struct target_queue *q)
 					q->queue_id));
 		return;
 	}
-	*look = (struct look){ .queue = q,
-			       .device = d,
-			       .arch = arch,
-			       .packets = w->packets +
-					  w->n_looks * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE,
-			       .stop = &w->stops[q - w->from->queues],
-			       .round = (uint32_t)(d - w->from->devices) };
+	*capture = (struct queue_capture){ .queue = q,
+					   .device = d,
+					   .arch = arch,
+					   .packets = w->packets + w->n_captures * PACKETS_MAX *
+									   SYMBOLS_AQL_PACKET_SIZE,
+					   .stop = &w->stops[q - w->from->queues],
+					   .round = (uint32_t)(d - w->from->devices) };
 	if (q->suspended) {
-		look->state = kfd_is_off(w->k, q->queue_id) ? LOOK_OFF : LOOK_FAILED;
-		look->round = w->n_rounds - 1;
+		capture->state = kfd_is_off(w->k, q->queue_id) ? CAPTURE_OFF : CAPTURE_FAILED;
+		capture->round = w->n_rounds - 1;
 	}
-	w->n_looks++;
+	w->n_captures++;
 	for (uint32_t xcc = 0; xcc < device_dies(d); xcc++)
-		w->areas[w->n_areas++] = (struct area){
-			.look = look,
+		w->areas[w->n_areas++] = (struct save_area){
+			.capture = capture,
 			.address = q->save_area + (uint64_t)xcc * q->save_area_bytes,
 			.xcc = xcc,
 		};
 }
 
-static bool is_looked_at(const struct work *w, const struct target_device *d)
+static bool is_looked_at(const struct wave_capture *w, const struct target_device *d)
 {
-	for (size_t i = 0; i < w->n_looks; i++)
-		if (w->looks[i].device == d)
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (w->captures[i].device == d)
 			return true;
 	return false;
 }
 
 /* As many waves as the devices hold, or as are taken. */
-static size_t most_waves(const struct work *w)
+static size_t most_waves(const struct wave_capture *w)
 {
 	uint64_t n = 0;
 
@@ -126,7 +126,7 @@ static size_t most_waves(const struct work *w)
  * for a full GPU costs more than a look at a few waves, so that a later look is ready for twice as
  * many as the one before saw.
  */
-static void get_ready(struct work *w)
+static void get_ready(struct wave_capture *w)
 {
 	size_t n = most_waves(w), seen = w->k->n_seen;
 
@@ -138,7 +138,7 @@ static void get_ready(struct work *w)
 		w->k->pool = thread_pool_create(SIZE_MAX);
 }
 
-static int prepare(struct work *w)
+static int prepare(struct wave_capture *w)
 {
 	const struct target_waves_from *from = w->from;
 	size_t n_areas = 0;
@@ -152,20 +152,20 @@ static int prepare(struct work *w)
 	w->missing_capacity = n_areas * 2 + from->n_queues * 2 + 5;
 	w->missing = rpc_arena_array(w->arena, w->missing_capacity, sizeof(*w->missing));
 	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
-	w->looks = calloc(from->n_queues + 1, sizeof(*w->looks));
+	w->captures = calloc(from->n_queues + 1, sizeof(*w->captures));
 	w->areas = calloc(n_areas + 1, sizeof(*w->areas));
 	w->stacks = malloc(STACKS_MAX);
 	w->packets = malloc((from->n_queues + 1) * PACKETS_MAX * SYMBOLS_AQL_PACKET_SIZE);
 	w->hot = malloc((size_t)WAVES_MAX * KFDTRAP_WAVE_HOT_SIZE);
 	w->places = malloc(WAVES_MAX * sizeof(*w->places));
 	w->copied = calloc(WAVES_MAX, sizeof(*w->copied));
-	if (!w->missing || !w->stops || !w->looks || !w->areas || !w->stacks || !w->packets ||
+	if (!w->missing || !w->stops || !w->captures || !w->areas || !w->stacks || !w->packets ||
 	    !w->hot || !w->places || !w->copied)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_queues; i++)
 		if (has_waves(&from->queues[i]))
 			add_look(w, &from->queues[i]);
-	if (w->n_looks)
+	if (w->n_captures)
 		get_ready(w);
 	return 0;
 }
@@ -193,15 +193,15 @@ static int let_go(void *ctx, uint64_t arg, struct agent_err *err)
 	return r;
 }
 
-static enum look_state state_of(uint32_t id)
+static enum capture_state state_of(uint32_t id)
 {
 	if (id & KFDTRAP_QUEUE_HW_FAILED)
-		return LOOK_FAILED;
-	return id & KFDTRAP_QUEUE_GONE ? LOOK_SKIPPED : LOOK_OFF;
+		return CAPTURE_FAILED;
+	return id & KFDTRAP_QUEUE_GONE ? CAPTURE_SKIPPED : CAPTURE_OFF;
 }
 
 /* Keep of k->stopped those that need a resume; a failed preemption does (kfd.md 3.9). */
-static void note_verdicts(struct work *w, struct look **asked)
+static void note_verdicts(struct wave_capture *w, struct queue_capture **asked)
 {
 	struct target_kfd *k = w->k;
 	size_t n = k->n_stopped;
@@ -211,25 +211,25 @@ static void note_verdicts(struct work *w, struct look **asked)
 		uint32_t id = k->stopped[i];
 
 		asked[i]->state = state_of(id);
-		asked[i]->must_resume = asked[i]->state != LOOK_SKIPPED;
+		asked[i]->must_resume = asked[i]->state != CAPTURE_SKIPPED;
 		if (asked[i]->must_resume)
 			k->stopped[k->n_stopped++] = id & ~KFDTRAP_QUEUE_VERDICT_MASK;
 	}
 }
 
-static int stop(struct work *w, struct agent_err *err)
+static int stop(struct wave_capture *w, struct agent_err *err)
 {
-	struct look *asked[KFDTRAP_QUEUES_MAX];
+	struct queue_capture *asked[KFDTRAP_QUEUES_MAX];
 	struct target_kfd *k = w->k;
 	uint64_t asked_ns;
 	int r;
 
 	k->n_stopped = 0;
-	for (size_t i = 0; i < w->n_looks && k->n_stopped < KFDTRAP_QUEUES_MAX; i++)
-		if (w->looks[i].state == LOOK_RUNNING) {
-			w->looks[i].must_resume = true;
-			asked[k->n_stopped] = &w->looks[i];
-			k->stopped[k->n_stopped++] = w->looks[i].queue->queue_id;
+	for (size_t i = 0; i < w->n_captures && k->n_stopped < KFDTRAP_QUEUES_MAX; i++)
+		if (w->captures[i].state == CAPTURE_RUNNING) {
+			w->captures[i].must_resume = true;
+			asked[k->n_stopped] = &w->captures[i];
+			k->stopped[k->n_stopped++] = w->captures[i].queue->queue_id;
 		}
 	if (!k->n_stopped)
 		return 0;
@@ -247,12 +247,12 @@ static int stop(struct work *w, struct agent_err *err)
 }
 
 /* What is still to be resumed now runs. */
-static void note_resumed(struct work *w, const uint32_t *round)
+static void note_resumed(struct wave_capture *w, const uint32_t *round)
 {
 	uint64_t us = (clock_now_ns() - w->begin_ns) / 1000;
 
-	for (size_t i = 0; i < w->n_looks; i++) {
-		struct look *l = &w->looks[i];
+	for (size_t i = 0; i < w->n_captures; i++) {
+		struct queue_capture *l = &w->captures[i];
 
 		if (!l->must_resume || (round && l->round != *round))
 			continue;
@@ -262,7 +262,7 @@ static void note_resumed(struct work *w, const uint32_t *round)
 	}
 }
 
-static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
+static int let_go_round(struct wave_capture *w, uint32_t round, struct agent_err *err)
 {
 	struct target_kfd *k = w->k;
 	uint32_t ids[KFDTRAP_QUEUES_MAX];
@@ -272,8 +272,8 @@ static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
 	int r;
 
 	/* Those of later rounds come first, and are all that is left when these run. */
-	for (size_t i = 0; i < w->n_looks; i++) {
-		const struct look *l = &w->looks[i];
+	for (size_t i = 0; i < w->n_captures; i++) {
+		const struct queue_capture *l = &w->captures[i];
 
 		if (l->must_resume && l->round == round)
 			ids[n++] = l->queue->queue_id;
@@ -297,12 +297,12 @@ static int let_go_round(struct work *w, uint32_t round, struct agent_err *err)
 
 /* ------------------------------------------------------------------ all of it ---------------- */
 
-static int copy_and_let_go(struct work *w, struct agent_err *err)
+static int copy_and_let_go(struct wave_capture *w, struct agent_err *err)
 {
 	int r = 0;
 
 	for (uint32_t round = 0; r == 0 && round < w->n_rounds; round++) {
-		work_copy(w, round);
+		wave_capture_copy(w, round);
 		if (w->more)
 			w->more(w, round);
 		r = let_go_round(w, round, err);
@@ -311,7 +311,7 @@ static int copy_and_let_go(struct work *w, struct agent_err *err)
 }
 
 /* @return negative with @p err when the queues do not run again. */
-static int stop_and_copy(struct work *w, bool *ret_stopped, struct agent_err *stop_err,
+static int stop_and_copy(struct wave_capture *w, bool *ret_stopped, struct agent_err *stop_err,
 			 struct agent_err *err)
 {
 	struct target *t = &w->k->t;
@@ -334,22 +334,27 @@ static int stop_and_copy(struct work *w, bool *ret_stopped, struct agent_err *st
 }
 
 /* Its trap handler may leave other notes of a wave than those that are known. */
-static void tell_newer_runtime(struct work *w)
+static void tell_newer_runtime(struct wave_capture *w)
 {
 	const struct target_runtime *rt = &w->k->t.runtime;
 
 	if (rt->has_r_version && rt->r_version > SYMBOLS_R_VERSION_KNOWN)
-		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the runtime's interface for debuggers has version %u, and the agent knows none beyond %d; what it says of them may be wrong",
-						     rt->r_version, SYMBOLS_R_VERSION_KNOWN));
+		wave_capture_add_missing(
+			w,
+			rpc_arena_printf(
+				w->arena,
+				"waves: the runtime's interface for debuggers has version %u, and "
+				"the agent knows none beyond %d; what it says of them may be wrong",
+				rt->r_version, SYMBOLS_R_VERSION_KNOWN));
 }
 
-static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_err *err)
+static int look_at_waves(struct wave_capture *w, struct target_waves *ret, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
 	bool stopped = false;
 	int r;
 
-	if (!w->n_looks)
+	if (!w->n_captures)
 		return 0;
 	r = kfd_need_runtime(w->k, "gpu.snapshot", &why);
 	if (r == 0) {
@@ -361,12 +366,12 @@ static int look_at_waves(struct work *w, struct target_waves *ret, struct agent_
 		return target_end(&w->k->t, w->k->t.end_reason, "gpu.snapshot", err);
 	w->k->n_seen = w->n_hot;
 	if (!stopped) {
-		work_add_missing(w, rpc_arena_printf(w->arena, "waves: %s", why.message));
+		wave_capture_add_missing(w, rpc_arena_printf(w->arena, "waves: %s", why.message));
 		return 0;
 	}
 	if (w->n_hot)
 		tell_newer_runtime(w);
-	return work_decode(w, ret) < 0 ? no_memory(err) : 0;
+	return wave_capture_decode(w, ret) < 0 ? no_memory(err) : 0;
 }
 
 static uint64_t longest(const struct target_queue_stop *stops, size_t n)
@@ -379,7 +384,7 @@ static uint64_t longest(const struct target_queue_stop *stops, size_t n)
 	return us;
 }
 
-int work_run(struct work *w, struct target_waves *ret, struct agent_err *err)
+int wave_capture_run(struct wave_capture *w, struct target_waves *ret, struct agent_err *err)
 {
 	int r;
 
@@ -398,9 +403,10 @@ int work_run(struct work *w, struct target_waves *ret, struct agent_err *err)
 int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	      struct target_waves *ret, struct agent_err *err)
 {
-	struct work w = { .k = kfd_of(t), .arena = a, .from = from };
-	int r = from->registers ? kfd_examples(&w, ret, err) : work_run(&w, ret, err);
+	struct wave_capture w = { .k = kfd_of(t), .arena = a, .from = from };
+	int r = from->registers ? kfd_representatives(&w, ret, err)
+				: wave_capture_run(&w, ret, err);
 
-	work_deinit(&w);
+	wave_capture_deinit(&w);
 	return r;
 }

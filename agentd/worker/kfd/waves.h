@@ -20,20 +20,20 @@
 /* Copied of a ring, from the oldest one on that is not done: waves come from the first few. */
 #define PACKETS_MAX 64u
 
-enum look_state {
-	LOOK_RUNNING, /* not stopped yet */
-	LOOK_OFF,     /* its waves are saved */
-	LOOK_SKIPPED,
-	LOOK_FAILED,
+enum capture_state {
+	CAPTURE_RUNNING, /* not stopped yet */
+	CAPTURE_OFF,     /* its waves are saved */
+	CAPTURE_SKIPPED,
+	CAPTURE_FAILED,
 };
 
 /* A queue whose waves are wanted. */
-struct look {
+struct queue_capture {
 	const struct target_queue *queue;
 	const struct target_device *device;
 	const struct kfdtrap_wave_arch *arch;
 	struct target_queue_stop *stop; /* what the result says of it */
-	enum look_state state;
+	enum capture_state state;
 	bool must_resume; /* stopped for this look, not under a lease */
 	uint32_t round;
 	uint64_t read, write; /* packets */
@@ -46,27 +46,27 @@ struct look {
 	enum kfdtrap_wave_problem lost;
 };
 
-enum area_state {
-	AREA_NOT_READ,
-	AREA_HEADER_UNREADABLE,
-	AREA_STACK_TOO_LARGE,
-	AREA_STACK_UNREADABLE,
-	AREA_BROKEN, /* see problem */
-	AREA_READ,
+enum save_area_state {
+	SAVE_AREA_NOT_READ,
+	SAVE_AREA_HEADER_UNREADABLE,
+	SAVE_AREA_STACK_TOO_LARGE,
+	SAVE_AREA_STACK_UNREADABLE,
+	SAVE_AREA_BROKEN, /* see problem */
+	SAVE_AREA_READ,
 };
 
 /* The saved waves of a queue on one compute die. */
-struct area {
-	struct look *look;
+struct save_area {
+	struct queue_capture *capture;
 	uint64_t address;
 	uint32_t xcc;
-	enum area_state state;
+	enum save_area_state state;
 	bool got; /* what was asked for last */
 	enum kfdtrap_wave_problem problem;
 	uint8_t raw_header[KFDTRAP_WAVE_HEADER_SIZE];
 	struct kfdtrap_wave_header header;
-	size_t stack; /* where its control stack is in work.stacks */
-	size_t first; /* its waves in work.hot */
+	size_t stack; /* where its control stack is in wave_capture.stacks */
+	size_t first; /* its waves in wave_capture.hot */
 };
 
 /*
@@ -74,7 +74,7 @@ struct area {
  * each round, because a resume interrupts what runs on that device (kfd.md 3.10).  The last round
  * is for queues under a lease, which nobody waits for.
  */
-struct work {
+struct wave_capture {
 	struct target_kfd *k;
 	struct rpc_arena *arena;
 	const struct target_waves_from *from;
@@ -84,15 +84,15 @@ struct work {
 	uint32_t n_rounds;
 	_Atomic bool late;
 
-	struct look *looks;
-	size_t n_looks;
-	struct area *areas;
+	struct queue_capture *captures;
+	size_t n_captures;
+	struct save_area *areas;
 	size_t n_areas;
 
 	/* Memory is had before the stop; what is never touched costs nothing. */
 	uint8_t *stacks;	     /* STACKS_MAX */
 	size_t stacks_size;
-	uint8_t *packets; /* of all looks */
+	uint8_t *packets; /* of all captures */
 	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found, WAVES_MAX */
 	uint64_t *places; /* for each of them: the address of those bytes */
 	bool *copied; /* for each of them */
@@ -105,10 +105,11 @@ struct work {
 	 * Before the waves of a round are fetched: copies all of them, and tells where they are to be
 	 * read now.  NULL: from the target.
 	 */
-	const struct memory *(*take)(struct work *w, uint32_t round);
+	const struct memory *(*take)(struct wave_capture *w, uint32_t round);
 	void *take_ctx;
-	/* Behind work_copy(), while the queues of the round still stand.  NULL: nothing more. */
-	void (*more)(struct work *w, uint32_t round);
+	/* Behind wave_capture_copy(), while the queues of the round still stand.  NULL: nothing
+	 * more. */
+	void (*more)(struct wave_capture *w, uint32_t round);
 	void *more_ctx;
 };
 
@@ -117,14 +118,14 @@ static inline uint32_t device_dies(const struct target_device *d)
 	return d->units && d->units <= XCCS_MAX ? d->units : 1;
 }
 
-static inline bool area_is_wanted(const struct area *a)
+static inline bool save_area_is_wanted(const struct save_area *a)
 {
-	return a->look->state == LOOK_OFF;
+	return a->capture->state == CAPTURE_OFF;
 }
 
-static inline bool look_is_in(const struct look *l, uint32_t round)
+static inline bool queue_capture_is_in(const struct queue_capture *l, uint32_t round)
 {
-	return l->state == LOOK_OFF && l->round == round;
+	return l->state == CAPTURE_OFF && l->round == round;
 }
 
 /**
@@ -133,7 +134,8 @@ static inline bool look_is_in(const struct look *l, uint32_t round)
  * @param i  From the read counter on.
  * @return false: it was not copied.
  */
-static inline bool look_packet(const struct look *l, uint64_t i, uint8_t ret[SYMBOLS_AQL_PACKET_SIZE])
+static inline bool queue_capture_packet(const struct queue_capture *l, uint64_t i,
+					uint8_t ret[SYMBOLS_AQL_PACKET_SIZE])
 {
 	if (i >= l->n_packets || !(i < l->n_straight ? l->has_straight : l->has_wrapped))
 		return false;
@@ -142,10 +144,10 @@ static inline bool look_packet(const struct look *l, uint64_t i, uint8_t ret[SYM
 	return true;
 }
 
-static inline void work_walk(const struct work *w, const struct area *a,
-			     struct kfdtrap_wave_iter *iter)
+static inline void wave_capture_walk(const struct wave_capture *w, const struct save_area *a,
+				     struct kfdtrap_wave_iter *iter)
 {
-	kfdtrap_wave_iter_init(iter, a->look->arch, &a->header, w->stacks + a->stack,
+	kfdtrap_wave_iter_init(iter, a->capture->arch, &a->header, w->stacks + a->stack,
 			       a->header.control_stack_size, (uint32_t)(WAVES_MAX - a->first));
 }
 
@@ -153,26 +155,27 @@ static inline void work_walk(const struct work *w, const struct area *a,
 
 /**
  * All of it: stop, copy, let go, decode.
- * @param w  With k, arena and from, and more if wanted; work_deinit() it, failed or not.
+ * @param w  With k, arena and from, and more if wanted; wave_capture_deinit() it, failed or not.
  */
-int work_run(struct work *w, struct target_waves *ret, struct agent_err *err);
-void work_deinit(struct work *w);
+int wave_capture_run(struct wave_capture *w, struct target_waves *ret, struct agent_err *err);
+void wave_capture_deinit(struct wave_capture *w);
 
 /** @param text  NULL adds nothing: the arena is exhausted, which it remembers itself. */
-void work_add_missing(struct work *w, const char *text);
+void wave_capture_add_missing(struct wave_capture *w, const char *text);
 
 /* waves_copy.c */
 
 /** The deadline has passed: copy no more.  Remembered in late. */
-bool work_is_late(struct work *w);
+bool wave_capture_is_late(struct wave_capture *w);
 /** What decoding needs of the queues of a round that are off, until the deadline. */
-void work_copy(struct work *w, uint32_t round);
+void wave_capture_copy(struct wave_capture *w, uint32_t round);
 
 /* waves_decode.c */
 
 /** What decoding the waves of an area needs to know. */
-struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a);
+struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
+						 const struct save_area *a);
 /** What was copied becomes waves, what was not is told.  @return 0, -ENOMEM. */
-int work_decode(struct work *w, struct target_waves *ret);
+int wave_capture_decode(struct wave_capture *w, struct target_waves *ret);
 
 #endif /* WORKER_KFD_WAVES_H */

@@ -6,7 +6,7 @@
 /* The kernel's formula gives 40 KiB for the largest devices (cwsr.md section 1). */
 #define STACK_MAX (UINT32_C(1) << 20)
 
-bool work_is_late(struct work *w)
+bool wave_capture_is_late(struct wave_capture *w)
 {
 	bool late = w->late || clock_now_ns() >= w->deadline_ns;
 
@@ -17,7 +17,7 @@ bool work_is_late(struct work *w)
 
 /* Collects pieces until there are enough for one system call.  @done: the piece was read. */
 struct batch {
-	struct work *w;
+	struct wave_capture *w;
 	const struct memory *memory;
 	size_t n;
 	struct memory_piece pieces[WAVES_SHARE];
@@ -26,7 +26,7 @@ struct batch {
 
 static void batch_flush(struct batch *b)
 {
-	if (!b->n || work_is_late(b->w)) {
+	if (!b->n || wave_capture_is_late(b->w)) {
 		b->n = 0;
 		return;
 	}
@@ -46,16 +46,16 @@ static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t siz
 }
 
 /* Headers, and the packet counters as they are now that the queue stands still. */
-static void copy_headers(struct work *w, struct batch *b, uint32_t round)
+static void copy_headers(struct wave_capture *w, struct batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++)
-		if (look_is_in(w->areas[i].look, round))
+		if (queue_capture_is_in(w->areas[i].capture, round))
 			batch_add(b, w->areas[i].address, w->areas[i].raw_header,
 				  KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
-	for (size_t i = 0; i < w->n_looks; i++) {
-		struct look *l = &w->looks[i];
+	for (size_t i = 0; i < w->n_captures; i++) {
+		struct queue_capture *l = &w->captures[i];
 
-		if (!look_is_in(l, round) || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+		if (!queue_capture_is_in(l, round) || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
 		batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
 		batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
@@ -64,21 +64,21 @@ static void copy_headers(struct work *w, struct batch *b, uint32_t round)
 }
 
 /* @return whether the area has a control stack worth copying. */
-static bool judge_header(struct work *w, struct area *a)
+static bool judge_header(struct wave_capture *w, struct save_area *a)
 {
 	if (!a->got) {
-		a->state = w->late ? AREA_NOT_READ : AREA_HEADER_UNREADABLE;
+		a->state = w->late ? SAVE_AREA_NOT_READ : SAVE_AREA_HEADER_UNREADABLE;
 		return false;
 	}
-	a->problem = kfdtrap_wave_header_parse(a->raw_header, a->look->queue->save_area_bytes,
+	a->problem = kfdtrap_wave_header_parse(a->raw_header, a->capture->queue->save_area_bytes,
 					       &a->header);
 	if (a->problem) {
-		a->state = AREA_BROKEN;
+		a->state = SAVE_AREA_BROKEN;
 		return false;
 	}
 	if (a->header.control_stack_size > STACK_MAX ||
 	    a->header.control_stack_size > STACKS_MAX - w->stacks_size) {
-		a->state = AREA_STACK_TOO_LARGE;
+		a->state = SAVE_AREA_STACK_TOO_LARGE;
 		return false;
 	}
 	a->stack = w->stacks_size;
@@ -87,7 +87,7 @@ static bool judge_header(struct work *w, struct area *a)
 }
 
 /* Packets that are not done, from the oldest one on: at most two pieces of the ring. */
-static void add_packets(struct look *l, struct batch *b)
+static void add_packets(struct queue_capture *l, struct batch *b)
 {
 	const struct target_queue *q = l->queue;
 	uint64_t ring = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, slot;
@@ -109,56 +109,57 @@ static void add_packets(struct look *l, struct batch *b)
 }
 
 /* With them what of the rings may have started the waves. */
-static void copy_stacks(struct work *w, struct batch *b, uint32_t round)
+static void copy_stacks(struct wave_capture *w, struct batch *b, uint32_t round)
 {
-	for (size_t i = 0; i < w->n_looks; i++)
-		if (look_is_in(&w->looks[i], round))
-			add_packets(&w->looks[i], b);
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (queue_capture_is_in(&w->captures[i], round))
+			add_packets(&w->captures[i], b);
 	for (size_t i = 0; i < w->n_areas; i++) {
-		struct area *a = &w->areas[i];
+		struct save_area *a = &w->areas[i];
 
-		if (!look_is_in(a->look, round) || !judge_header(w, a))
+		if (!queue_capture_is_in(a->capture, round) || !judge_header(w, a))
 			continue;
 		/* What the batch answers is read in find_waves(), also when it is empty. */
 		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
 			  a->header.control_stack_size, &a->got);
-		a->state = AREA_STACK_UNREADABLE;
+		a->state = SAVE_AREA_STACK_UNREADABLE;
 	}
 	batch_flush(b);
 }
 
 /* The walk cannot be shared: where a wave is depends on all before it. */
-static void find_waves_of(struct work *w, struct area *a)
+static void find_waves_of(struct wave_capture *w, struct save_area *a)
 {
 	struct kfdtrap_wave_layout layout;
 	struct kfdtrap_wave_iter iter;
 
 	a->first = w->n_hot;
-	work_walk(w, a, &iter);
+	wave_capture_walk(w, a, &iter);
 	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++)
 		w->places[w->n_hot] = a->address + kfdtrap_wave_hot_offset(&layout);
 	/* Only a proper end confirms the waves before it. */
 	a->problem = iter.problem;
-	a->state = a->problem ? AREA_BROKEN : AREA_READ;
+	a->state = a->problem ? SAVE_AREA_BROKEN : SAVE_AREA_READ;
 }
 
-static void find_waves(struct work *w, uint32_t round)
+static void find_waves(struct wave_capture *w, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++) {
-		struct area *a = &w->areas[i];
+		struct save_area *a = &w->areas[i];
 
-		if (!look_is_in(a->look, round) || a->state != AREA_STACK_UNREADABLE)
+		if (!queue_capture_is_in(a->capture, round) ||
+		    a->state != SAVE_AREA_STACK_UNREADABLE)
 			continue;
 		if (a->got)
 			find_waves_of(w, a);
 		else if (w->late)
-			a->state = AREA_NOT_READ;
+			a->state = SAVE_AREA_NOT_READ;
 	}
 }
 
 /* Of the waves found from @first on. */
 struct shares {
-	struct work *w;
+	struct wave_capture *w;
 	const struct memory *memory; /* where they are read */
 	size_t first;
 };
@@ -167,7 +168,7 @@ struct shares {
 static void copy_share(void *ctx, size_t i)
 {
 	const struct shares *s = ctx;
-	struct work *w = s->w;
+	struct wave_capture *w = s->w;
 	size_t begin = s->first + i * WAVES_SHARE, end = begin + WAVES_SHARE;
 	struct batch b = { .w = w, .memory = s->memory };
 
@@ -179,13 +180,13 @@ static void copy_share(void *ctx, size_t i)
 	batch_flush(&b);
 }
 
-void work_copy(struct work *w, uint32_t round)
+void wave_capture_copy(struct wave_capture *w, uint32_t round)
 {
 	const struct memory *memory = &w->k->t.memory;
 	struct batch b = { .w = w, .memory = memory };
 	struct shares s = { .w = w, .memory = memory, .first = w->n_hot };
 
-	if (work_is_late(w))
+	if (wave_capture_is_late(w))
 		return;
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);

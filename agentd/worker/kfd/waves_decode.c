@@ -48,18 +48,19 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 }
 
 /* What the packet of a dispatch names as its kernel; 0 when the packet was not copied. */
-static uint64_t kernel_of(const struct look *l, uint64_t dispatch)
+static uint64_t kernel_of(const struct queue_capture *l, uint64_t dispatch)
 {
 	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
 	struct symbols_aql_packet p;
 
-	if (!look_packet(l, dispatch - l->read, bytes))
+	if (!queue_capture_packet(l, dispatch - l->read, bytes))
 		return 0;
 	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
 }
 
 /* Only packets of AQL queues are looked at. */
-static void find_dispatch(struct look *l, const struct kfdtrap_wave_state *s, struct wave *to)
+static void find_dispatch(struct queue_capture *l, const struct kfdtrap_wave_state *s,
+			  struct wave *to)
 {
 	enum kfdtrap_wave_problem problem;
 
@@ -74,11 +75,11 @@ static void find_dispatch(struct look *l, const struct kfdtrap_wave_state *s, st
 		to->kernel_handle = kernel_of(l, to->dispatch);
 }
 
-static void fill_wave(struct wave *to, const struct area *a,
+static void fill_wave(struct wave *to, const struct save_area *a,
 		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s,
 		      uint32_t r_version)
 {
-	const struct look *l = a->look;
+	const struct queue_capture *l = a->capture;
 
 	*to = (struct wave){
 		.pc = s->pc,
@@ -100,22 +101,23 @@ static void fill_wave(struct wave *to, const struct area *a,
 		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
-	find_dispatch(a->look, s, to);
+	find_dispatch(a->capture, s, to);
 }
 
-struct kfdtrap_wave_context work_context(const struct work *w, const struct area *a)
+struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
+						 const struct save_area *a)
 {
 	const struct target_runtime *rt = &w->k->t.runtime;
 
 	return (struct kfdtrap_wave_context){
 		.ttmp_setup = rt->ttmp_setup,
-		.debug_prop = (uint32_t)a->look->device->debug_prop,
+		.debug_prop = (uint32_t)a->capture->device->debug_prop,
 		.r_version = rt->has_r_version ? rt->r_version : R_VERSION_USUAL,
 	};
 }
 
 /* @return whether the bytes make sense; the wave is then at the end of the result. */
-static enum kfdtrap_wave_problem decode_wave(const struct area *a,
+static enum kfdtrap_wave_problem decode_wave(const struct save_area *a,
 					     const struct kfdtrap_wave_context *context,
 					     const struct kfdtrap_wave_layout *layout,
 					     const uint8_t *hot, struct workgroup *group,
@@ -123,7 +125,7 @@ static enum kfdtrap_wave_problem decode_wave(const struct area *a,
 {
 	struct kfdtrap_wave_state state;
 	enum kfdtrap_wave_problem problem =
-		kfdtrap_wave_read_state(a->look->arch, context, layout, hot, &state);
+		kfdtrap_wave_read_state(a->capture->arch, context, layout, hot, &state);
 	struct wave *to = &ret->waves[ret->n_waves];
 
 	if (!problem && group->has_state)
@@ -149,16 +151,17 @@ struct left_out {
 	enum kfdtrap_wave_problem problem;
 };
 
-static struct left_out decode_area(struct work *w, const struct area *a, struct target_waves *ret)
+static struct left_out decode_area(struct wave_capture *w, const struct save_area *a,
+				   struct target_waves *ret)
 {
-	const struct kfdtrap_wave_context context = work_context(w, a);
+	const struct kfdtrap_wave_context context = wave_capture_context(w, a);
 	struct kfdtrap_wave_layout layout;
 	struct kfdtrap_wave_iter iter;
 	struct workgroup group = { 0 };
 	struct left_out out = { 0 };
 	size_t at = a->first;
 
-	work_walk(w, a, &iter);
+	wave_capture_walk(w, a, &iter);
 	for (; kfdtrap_wave_next(&iter, &layout); at++) {
 		enum kfdtrap_wave_problem problem;
 
@@ -180,23 +183,23 @@ static struct left_out decode_area(struct work *w, const struct area *a, struct 
 
 /* ------------------------------------------------------------------ what is missing ---------- */
 
-static const char *where(struct work *w, const struct area *a)
+static const char *where(struct wave_capture *w, const struct save_area *a)
 {
-	if (device_dies(a->look->device) == 1)
-		return rpc_arena_printf(w->arena, "queue %u", a->look->queue->queue_id);
-	return rpc_arena_printf(w->arena, "queue %u, die %u", a->look->queue->queue_id, a->xcc);
+	if (device_dies(a->capture->device) == 1)
+		return rpc_arena_printf(w->arena, "queue %u", a->capture->queue->queue_id);
+	return rpc_arena_printf(w->arena, "queue %u, die %u", a->capture->queue->queue_id, a->xcc);
 }
 
 /* A failure ends the kernel's walk over the queues of that device (kfd.md 3.9). */
-static bool is_behind_a_failure(const struct work *w, const struct look *l)
+static bool is_behind_a_failure(const struct wave_capture *w, const struct queue_capture *l)
 {
-	for (size_t i = 0; i < w->n_looks; i++)
-		if (w->looks[i].state == LOOK_FAILED && w->looks[i].device == l->device)
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (w->captures[i].state == CAPTURE_FAILED && w->captures[i].device == l->device)
 			return true;
 	return false;
 }
 
-static enum rpc_not_stopped why_skipped(const struct work *w, const struct look *l)
+static enum rpc_not_stopped why_skipped(const struct wave_capture *w, const struct queue_capture *l)
 {
 	const uint64_t is_new = l->queue->exceptions & KFD_NEW_MASK;
 
@@ -206,7 +209,7 @@ static enum rpc_not_stopped why_skipped(const struct work *w, const struct look 
 	return is_new & ~kfd_snapshot_clear(w->k) ? RPC_NOT_STOPPED_NEW : RPC_NOT_STOPPED_ENDING;
 }
 
-static void tell_look(struct work *w, const struct look *l)
+static void tell_look(struct wave_capture *w, const struct queue_capture *l)
 {
 	static const char *const texts[] = {
 		[RPC_NOT_STOPPED_NEW] = "it was just created",
@@ -218,104 +221,117 @@ static void tell_look(struct work *w, const struct look *l)
 	};
 	enum rpc_not_stopped why = RPC_NOT_STOPPED_TOO_MANY;
 
-	if (l->state == LOOK_OFF)
+	if (l->state == CAPTURE_OFF)
 		return;
-	if (l->state == LOOK_FAILED)
+	if (l->state == CAPTURE_FAILED)
 		why = RPC_NOT_STOPPED_FAILED;
-	else if (l->state == LOOK_SKIPPED)
+	else if (l->state == CAPTURE_SKIPPED)
 		why = why_skipped(w, l);
 	l->stop->has_not_stopped = true;
 	l->stop->not_stopped = why;
-	work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: %s; its waves are unknown",
-					l->queue->queue_id, texts[why]));
+	wave_capture_add_missing(w,
+				 rpc_arena_printf(w->arena, "queue %u: %s; its waves are unknown",
+						  l->queue->queue_id, texts[why]));
 }
 
-static void tell_area(struct work *w, const struct area *a)
+static void tell_area(struct wave_capture *w, const struct save_area *a)
 {
 	const char *text = NULL;
 
 	switch (a->state) {
-	case AREA_HEADER_UNREADABLE:
+	case SAVE_AREA_HEADER_UNREADABLE:
 		text = "its save area is not readable";
 		break;
-	case AREA_STACK_TOO_LARGE:
+	case SAVE_AREA_STACK_TOO_LARGE:
 		text = "its control stack is larger than any hardware's";
 		break;
-	case AREA_STACK_UNREADABLE:
+	case SAVE_AREA_STACK_UNREADABLE:
 		text = "its control stack is not readable";
 		break;
-	case AREA_BROKEN:
+	case SAVE_AREA_BROKEN:
 		if (a->problem == KFDTRAP_WAVE_TOO_MANY)
 			text = "more waves than the agent takes at once";
 		else
 			text = rpc_arena_printf(w->arena, "its save area is corrupt: %s",
 						kfdtrap_wave_problem_text(a->problem));
 		break;
-	case AREA_NOT_READ:
-	case AREA_READ:
+	case SAVE_AREA_NOT_READ:
+	case SAVE_AREA_READ:
 		return;
 	}
-	work_add_missing(w, rpc_arena_printf(w->arena, "%s: %s", where(w, a), text ? text : "?"));
+	wave_capture_add_missing(
+		w, rpc_arena_printf(w->arena, "%s: %s", where(w, a), text ? text : "?"));
 }
 
-static void tell_left_out(struct work *w, const struct area *a, const struct left_out *out)
+static void tell_left_out(struct wave_capture *w, const struct save_area *a,
+			  const struct left_out *out)
 {
 	if (out->unreadable)
-		work_add_missing(w, rpc_arena_printf(w->arena, "%s: %u waves are not readable",
-						where(w, a), out->unreadable));
+		wave_capture_add_missing(w,
+					 rpc_arena_printf(w->arena, "%s: %u waves are not readable",
+							  where(w, a), out->unreadable));
 	if (out->bad)
-		work_add_missing(w,
-				 rpc_arena_printf(w->arena,
-						  "%s: %u waves are corrupt; the first is %u: %s",
-						  where(w, a), out->bad, out->bad_index,
-						  kfdtrap_wave_problem_text(out->problem)));
+		wave_capture_add_missing(
+			w,
+			rpc_arena_printf(w->arena, "%s: %u waves are corrupt; the first is %u: %s",
+					 where(w, a), out->bad, out->bad_index,
+					 kfdtrap_wave_problem_text(out->problem)));
 }
 
-static void tell_dispatches(struct work *w, const struct look *l)
+static void tell_dispatches(struct wave_capture *w, const struct queue_capture *l)
 {
 	if (l->n_lost)
-		work_add_missing(w, rpc_arena_printf(w->arena, "queue %u: the dispatch of %u waves is unknown: %s",
-						     l->queue->queue_id, l->n_lost,
-						     kfdtrap_wave_problem_text(l->lost)));
+		wave_capture_add_missing(
+			w, rpc_arena_printf(w->arena,
+					    "queue %u: the dispatch of %u waves is unknown: %s",
+					    l->queue->queue_id, l->n_lost,
+					    kfdtrap_wave_problem_text(l->lost)));
 }
 
-static void tell_late(struct work *w, size_t n_waves)
+static void tell_late(struct wave_capture *w, size_t n_waves)
 {
 	size_t n_areas = 0;
 
 	for (size_t i = 0; i < w->n_areas; i++)
-		n_areas += area_is_wanted(&w->areas[i]) && w->areas[i].state == AREA_NOT_READ;
+		n_areas += save_area_is_wanted(&w->areas[i]) &&
+			   w->areas[i].state == SAVE_AREA_NOT_READ;
 	if (n_areas)
-		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the stop budget of %u ms was used up with %zu save areas unread",
-						w->from->max_stop_ms, n_areas));
+		wave_capture_add_missing(w, rpc_arena_printf(w->arena,
+							     "waves: the stop budget of %u ms was "
+							     "used up with %zu save areas unread",
+							     w->from->max_stop_ms, n_areas));
 	if (n_waves)
-		work_add_missing(w, rpc_arena_printf(w->arena, "waves: the stop budget of %u ms was used up with %zu waves unread",
-						w->from->max_stop_ms, n_waves));
+		wave_capture_add_missing(
+			w,
+			rpc_arena_printf(
+				w->arena,
+				"waves: the stop budget of %u ms was used up with %zu waves unread",
+				w->from->max_stop_ms, n_waves));
 }
 
-int work_decode(struct work *w, struct target_waves *ret)
+int wave_capture_decode(struct wave_capture *w, struct target_waves *ret)
 {
 	size_t n_late = 0;
 
 	ret->waves = rpc_arena_array(w->arena, w->n_hot, sizeof(*ret->waves));
 	if (!ret->waves)
 		return -ENOMEM;
-	for (size_t i = 0; i < w->n_looks; i++)
-		tell_look(w, &w->looks[i]);
+	for (size_t i = 0; i < w->n_captures; i++)
+		tell_look(w, &w->captures[i]);
 	for (size_t i = 0; i < w->n_areas; i++) {
-		struct area *a = &w->areas[i];
+		struct save_area *a = &w->areas[i];
 		struct left_out out;
 
-		if (area_is_wanted(a))
+		if (save_area_is_wanted(a))
 			tell_area(w, a);
-		if (a->state != AREA_READ)
+		if (a->state != SAVE_AREA_READ)
 			continue;
 		out = decode_area(w, a, ret);
 		tell_left_out(w, a, &out);
 		n_late += out.late;
 	}
-	for (size_t i = 0; i < w->n_looks; i++)
-		tell_dispatches(w, &w->looks[i]);
+	for (size_t i = 0; i < w->n_captures; i++)
+		tell_dispatches(w, &w->captures[i]);
 	/* A deadline that passed behind the last piece has cost nothing. */
 	tell_late(w, n_late);
 	return 0;

@@ -34,12 +34,12 @@ static bool is_like(const struct wave *a, const struct wave *b)
 	       a->reasons == b->reasons && a->exception == b->exception;
 }
 
-size_t waves_choose_examples(struct wave *waves, size_t n, struct wave *ret[WAVES_EXAMPLES_MAX])
+size_t waves_choose_representatives(struct wave *waves, size_t n, struct wave *ret[WAVES_REPRESENTATIVES_MAX])
 {
 	size_t chosen = 0;
 
 	for (int faults = 1; faults >= 0; faults--)
-		for (size_t i = 0; i < n && chosen < WAVES_EXAMPLES_MAX; i++) {
+		for (size_t i = 0; i < n && chosen < WAVES_REPRESENTATIVES_MAX; i++) {
 			size_t k = 0;
 
 			if ((waves[i].reasons != 0) != faults)

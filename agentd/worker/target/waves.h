@@ -50,12 +50,12 @@ int wave_name_check(const struct rpc_wave_name *n, const char *param, struct age
 bool wave_is_named(const struct wave *w, const struct rpc_wave_name *n);
 
 /** Of how many waves a snapshot shows registers. */
-#define WAVES_EXAMPLES_MAX 64u
+#define WAVES_REPRESENTATIVES_MAX 64u
 /**
  * The first wave of each kind (place, state, why it stopped), those that stopped for a reason before
  * others.
  * @return how many are in @p ret.
  */
-size_t waves_choose_examples(struct wave *waves, size_t n, struct wave *ret[WAVES_EXAMPLES_MAX]);
+size_t waves_choose_representatives(struct wave *waves, size_t n, struct wave *ret[WAVES_REPRESENTATIVES_MAX]);
 
 #endif /* WORKER_TARGET_WAVES_H */

@@ -5,19 +5,20 @@
 #include "agentd/worker/kfd/registers.h"
 #include "base/clock.h"
 
-bool record_dispatch(const struct look *l, const struct kfdtrap_wave_state *s, uint64_t *ret)
+bool saved_wave_dispatch(const struct queue_capture *l, const struct kfdtrap_wave_state *s,
+			 uint64_t *ret)
 {
 	return s->valid & KFDTRAP_WAVE_HAS_PACKET && l->has_read && l->has_write &&
 	       !kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes, s->packet, ret);
 }
 
-static void copy_packet(struct work *w, struct record *r)
+static void copy_packet(struct wave_capture *w, struct saved_wave *r)
 {
-	const struct target_queue *q = r->area->look->queue;
+	const struct target_queue *q = r->area->capture->queue;
 	uint64_t id;
 
 	/* Also checks that the slot is in the ring. */
-	if (record_dispatch(r->area->look, &r->state, &id))
+	if (saved_wave_dispatch(r->area->capture, &r->state, &id))
 		r->has_packet = memory_read_exact(&w->k->t.memory,
 						  q->ring_base + (uint64_t)r->state.packet *
 									 SYMBOLS_AQL_PACKET_SIZE,
@@ -25,16 +26,16 @@ static void copy_packet(struct work *w, struct record *r)
 }
 
 /* The leader's LDS lies on top of its registers. */
-void record_copy(struct work *w, struct record *r)
+void saved_wave_copy(struct wave_capture *w, struct saved_wave *r)
 {
 	const struct kfdtrap_wave_layout *l = &r->layout;
 	uint32_t end = l->first && l->lds_size ? l->lds_offset : l->top_offset;
 
-	if (work_is_late(w))
+	if (wave_capture_is_late(w))
 		return;
 	r->size = end - l->vgpr_offset;
 	r->tried = true;
-	r->got = r->size <= RECORD_MAX &&
+	r->got = r->size <= SAVED_WAVE_MAX &&
 		 memory_read_exact(&w->k->t.memory, r->area->address + l->vgpr_offset, r->bytes,
 				   r->size) == 0;
 	copy_packet(w, r);
@@ -45,17 +46,17 @@ void record_copy(struct work *w, struct record *r)
 /* What a record becomes. */
 struct filling {
 	struct rpc_arena *a;
-	const struct record *r;
+	const struct saved_wave *r;
 	const struct target_registers_wanted *what;
 };
 
 static bool find(const struct filling *f, enum kfdtrap_wave_bank bank, uint32_t number,
 		 const uint8_t **ret, uint32_t *ret_size)
 {
-	const struct record *r = f->r;
+	const struct saved_wave *r = f->r;
 	uint32_t offset;
 
-	if (!kfdtrap_wave_register_find(r->area->look->arch, &r->layout, bank, number, &offset,
+	if (!kfdtrap_wave_register_find(r->area->capture->arch, &r->layout, bank, number, &offset,
 					ret_size))
 		return false;
 	offset -= r->layout.vgpr_offset;
@@ -119,7 +120,7 @@ static void show_programs_view(const struct kfdtrap_wave_state *s, uint32_t numb
 
 static void fill_special(const struct filling *f, struct rpc_wave_registers *ret)
 {
-	/* What everybody looks for comes first; these are the first four of the enum as well. */
+	/* What everybody captures for comes first; these are the first four of the enum as well. */
 	static const uint8_t first[] = { KFDTRAP_WAVE_PC, KFDTRAP_WAVE_EXEC, KFDTRAP_WAVE_VCC,
 					 KFDTRAP_WAVE_M0 };
 
@@ -235,8 +236,8 @@ static void fill_packet(const struct filling *f, struct rpc_wave_registers *ret)
 		.kernel_object = p.kernel_object,
 		.kernarg_address = p.kernarg_address,
 		.n_workgroup_size = 3,
-		.workgroup_size = three(f->a, p.workgroup_size[0], p.workgroup_size[1],
-					p.workgroup_size[2]),
+		.workgroup_size =
+			three(f->a, p.workgroup_size[0], p.workgroup_size[1], p.workgroup_size[2]),
 		.n_grid_size = 3,
 		.grid_size = three(f->a, p.grid_size[0], p.grid_size[1], p.grid_size[2]),
 		.private_segment_bytes = p.private_segment_bytes,
@@ -246,8 +247,8 @@ static void fill_packet(const struct filling *f, struct rpc_wave_registers *ret)
 		fill_work_items(f, &p, ret);
 }
 
-void record_fill(struct rpc_arena *a, const struct record *r,
-		 const struct target_registers_wanted *what, struct rpc_wave_registers *ret)
+void saved_wave_fill(struct rpc_arena *a, const struct saved_wave *r,
+		     const struct target_registers_wanted *what, struct rpc_wave_registers *ret)
 {
 	const struct kfdtrap_wave_layout *l = &r->layout;
 	const struct filling filling = { a, r, what }, *f = &filling;
@@ -271,12 +272,12 @@ void record_fill(struct rpc_arena *a, const struct record *r,
 	fill_packet(f, ret);
 }
 
-struct wave *record_wave(const struct target_waves *waves, const struct record *r)
+struct wave *saved_wave_wave(const struct target_waves *waves, const struct saved_wave *r)
 {
 	for (size_t i = 0; i < waves->n_waves; i++)
 		if (waves->waves[i].unit == r->area->xcc &&
 		    waves->waves[i].index == r->layout.index &&
-		    waves->waves[i].queue_id == r->area->look->queue->queue_id)
+		    waves->waves[i].queue_id == r->area->capture->queue->queue_id)
 			return &waves->waves[i];
 	return NULL;
 }
