@@ -33,7 +33,7 @@ static void masks_survive(void)
 	size_t n;
 
 	rpc_arena_init(&a, 0);
-	/* All three classes of KFD (kfd.md section 2.1), and what only NVIDIA has. */
+	/* All three classes of KFD (enum kfd_dbg_trap_exception_code), and what only NVIDIA has. */
 	exceptions = convert_exceptions(&a, UINT64_MAX, &n);
 	TEST_EQ(n, 24);
 	TEST_EQ(convert_exception_mask(exceptions, n), UINT64_C(0x801800fe07f803f));

@@ -120,7 +120,7 @@ static int open_device(struct target_kfd *k, const char *path, struct agent_err 
 	return 0;
 }
 
-/* Also completes the capability bits of later device snapshots (kfd.md section 7). */
+/* Also completes the capability bits of later device snapshots (node_show() in kfd_topology.c). */
 static int read_topology(struct target_kfd *k, const char *sysfs, struct agent_err *err)
 {
 	int r = kfdtrap_topology_create(sysfs, &k->topology);
@@ -205,7 +205,7 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 				       .has_kfd_facts = true,
 				       .r_debug = info->r_debug,
 				       .ttmp_setup = info->ttmp_setup != 0 };
-	/* struct r_debug begins with its version (kfd.md section 1.3). */
+	/* struct r_debug begins with its version, as in <link.h>. */
 	rt->has_r_version = rt->r_debug && memory_read_exact(&k->t.memory, rt->r_debug,
 							     &rt->r_version,
 							     sizeof(rt->r_version)) == 0;

@@ -14,7 +14,8 @@
  * Two ways of listening.  Without hold, events are consumed: QUERY_DEBUG_EVENT clears what is
  * announced, and it is forwarded right away.  With hold, latched bits stay for the client's own
  * exception.query and exception.info; since a latched event hides later sources from the query
- * (kfd.md 3.14), snapshots that clear nothing are compared with what was announced.
+ * (kfd_dbg_ev_query_debug_event() in kfd_debug.c), snapshots that clear nothing are compared with
+ * what was announced.
  */
 
 int kfd_event_drain(struct target *t)
@@ -135,7 +136,8 @@ static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id
 
 /*
  * The kernel hands its record of a memory violation to the runtime when that is sent on, and frees it
- * only together with the latched bit (kfd.md 3.5, 3.15).  So the bit is cleared alone: cleared with it
+ * only together with the latched bit (kfd_dbg_send_exception_to_runtime(),
+ * kfd_dbg_trap_query_exception_info() in kfd_debug.c).  So the bit is cleared alone: cleared with it
  * before, the application would miss the address; after, a violation raised meanwhile would be lost.
  * The next violation of the device seems to have that same record, which is freed then, and tells no
  * address.
@@ -360,7 +362,7 @@ static int next_consumed(struct target_kfd *k, struct target_event *ret, struct 
 	r = take_event(k, clear, &e, ret);
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
-	/* A wake-up without an event is normal (kfd.md section 4). */
+	/* A wake-up without an event is normal (debug_event_write_work_handler() in kfd_debug.c). */
 	if (r == 0)
 		return 0;
 	if (e.exceptions & KFD_RUNTIME_MASK) {

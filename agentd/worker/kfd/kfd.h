@@ -17,7 +17,7 @@
 
 #define KFD_RUNTIME_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_PROCESS_RUNTIME)
 #define KFD_VIOLATION_MASK KFDTRAP_EC_MASK(KFDTRAP_EC_DEVICE_MEMORY_VIOLATION)
-/** What the kernel would have told the runtime, had nobody subscribed (kfd.md section 4). */
+/** What the kernel would have told the runtime, had nobody subscribed (kfd_debug.c). */
 #define KFD_FORWARD_QUEUE                                                                          \
 	(KFDTRAP_EC_MASK_WAVES | KFDTRAP_EC_MASK_PACKETS |                                         \
 	 KFDTRAP_EC_MASK(KFDTRAP_EC_QUEUE_PREEMPTION_ERROR))

@@ -68,7 +68,7 @@ static int override_error(struct target_kfd *k, int r, uint32_t supported, struc
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EACCES, op,
 				     "ask without `request` what is supported",
 				     "the devices support only these traps: %s", names);
-	/* EINVAL from older, EPERM from newer devices for a mode they lack (kfd.md 2.2). */
+	/* EINVAL from older, EPERM from newer devices for a mode they lack (amdgpu_amdkfd_gfx_v*.c). */
 	if (r == -EINVAL || r == -EPERM) {
 		kfd_hw_error(k, r, op, err);
 		if (k->t.ended)
@@ -191,7 +191,7 @@ int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct a
 			return r;
 	}
 	r = kfdtrap_set_flags(k->kt, flags, &previous);
-	/* A failure leaves the old flags (kfd.md 3.13): nothing to undo if this was the first. */
+	/* A failure leaves the old flags (kfd_dbg_trap_set_flags()): nothing to undo if this was the first. */
 	if (r < 0 && first) {
 		undo_drop(&t->undo, k->flags_ticket);
 		k->flags_ticket = UNDO_NONE;

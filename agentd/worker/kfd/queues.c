@@ -165,7 +165,7 @@ static void note_suspended(struct target_kfd *k, uint32_t id, bool failed)
 		k->suspended[k->t.n_suspended++] = id;
 		k->suspend_failed[i] = false;
 	}
-	/* A second SUSPEND of it says success although nothing happens (kfd.md 3.9). */
+	/* A second SUSPEND of it says success although nothing happens (suspend_queues()). */
 	if (i < KFDTRAP_QUEUES_MAX)
 		k->suspend_failed[i] |= failed;
 }
@@ -398,7 +398,7 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 	if (!t->n_suspended)
 		t->suspended_since_ns = clock_now_ns();
 	r = kfdtrap_suspend_queues(k->kt, 0, chosen, n, grace, NULL);
-	/* A queue whose preemption failed counts as suspended for the kernel (kfd.md 3.9). */
+	/* A queue whose preemption failed counts as suspended for the kernel (suspend_queues()). */
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!(chosen[i] & KFDTRAP_QUEUE_GONE) || chosen[i] & KFDTRAP_QUEUE_HW_FAILED)
 			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,

@@ -146,7 +146,7 @@ static void fill_scalar(const struct filling *f, struct rpc_wave_registers *ret)
 
 static void fill_trap(const struct filling *f, struct rpc_wave_registers *ret)
 {
-	/* The handler saves no others (cwsr.md section 3). */
+	/* The handler saves no others (cwsr_trap_handler_gfx*.asm). */
 	static const uint8_t saved[] = { 4, 5, 6, 7, 8, 9, 10, 11, 13 };
 
 	ret->trap = rpc_arena_array(f->a, sizeof(saved), sizeof(*ret->trap));

@@ -63,7 +63,7 @@ static bool any_watch(const struct target_kfd *k)
 	return false;
 }
 
-/* A watch point does nothing until waves trap on it (kfd.md 3.11). */
+/* A watch point does nothing until waves trap on it. */
 static int trap_on(struct target_kfd *k, struct agent_err *err)
 {
 	uint32_t previous, supported;
@@ -134,7 +134,7 @@ static int set_one(struct target_kfd *k, uint32_t gpu_id, uint64_t address, uint
 		      &w->ticket, err);
 	if (r < 0)
 		return r;
-	/* A set mask bit is compared: low 32 bits of -size (kfd.md 3.11). */
+	/* A set mask bit is compared: low 32 bits of -size (kfd_dbg_trap_set_dev_address_watch()). */
 	r = kfdtrap_set_node_address_watch(k->kt, gpu_id, address, (uint32_t)(0 - size),
 					   (uint32_t)mode, &w->w.id);
 	w->set = r == 0;

@@ -6,7 +6,7 @@
 #include "agentd/worker/kfd/registers.h"
 #include "base/cleanup.h"
 
-/* Of amd_queue_t, behind the read counter, which is its read_dispatch_id (cwsr.md section 6). */
+/* Of amd_queue_t, behind the read counter, which is its read_dispatch_id (amd_hsa_queue.h of ROCr). */
 #define QUEUE_TMPRING	     12u
 #define QUEUE_SCRATCH_BASE   32u
 #define QUEUE_SCRATCH_BYTES  40u

@@ -200,7 +200,7 @@ static enum capture_state state_of(uint32_t id)
 	return id & KFDTRAP_QUEUE_GONE ? CAPTURE_SKIPPED : CAPTURE_OFF;
 }
 
-/* Keep of k->stopped those that need a resume; a failed preemption does (kfd.md 3.9). */
+/* Keep of k->stopped those that need a resume; a failed preemption does (suspend_queues()). */
 static void note_verdicts(struct wave_capture *w, struct queue_capture **asked)
 {
 	struct target_kfd *k = w->k;

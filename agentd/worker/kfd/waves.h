@@ -71,7 +71,7 @@ struct save_area {
 
 /*
  * Queues stop all at once and are let go in rounds, as soon as their waves are copied: a device for
- * each round, because a resume interrupts what runs on that device (kfd.md 3.10).  The last round
+ * each round, because a resume interrupts what runs on that device (resume_queues()).  The last round
  * is for queues under a lease, which nobody waits for.
  */
 struct wave_capture {

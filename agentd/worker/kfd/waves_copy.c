@@ -3,7 +3,7 @@
 #include "agentd/worker/kfd/waves.h"
 #include "base/clock.h"
 
-/* The kernel's formula gives 40 KiB for the largest devices (cwsr.md section 1). */
+/* The kernel's formula gives 40 KiB for the largest devices (kfd_queue_ctx_save_restore_size()). */
 #define STACK_MAX (UINT32_C(1) << 20)
 
 bool wave_capture_is_late(struct wave_capture *w)

@@ -8,7 +8,7 @@
 
 /* Of the runtimes of the last years; only for one whose r_debug is unreadable. */
 #define R_VERSION_USUAL 10u
-/* From then on a wave that an s_trap stopped is at it, before it was behind it (cwsr.md 4). */
+/* From then on a wave that an s_trap stopped is at it, before it was behind it. */
 #define R_VERSION_AT_TRAP 12u
 #define TRAP_BYTES	  4u
 
@@ -190,7 +190,7 @@ static const char *where(struct wave_capture *w, const struct save_area *a)
 	return rpc_arena_printf(w->arena, "queue %u, die %u", a->capture->queue->queue_id, a->xcc);
 }
 
-/* A failure ends the kernel's walk over the queues of that device (kfd.md 3.9). */
+/* A failure ends the kernel's walk over the queues of that device (suspend_queues()). */
 static bool is_behind_a_failure(const struct wave_capture *w, const struct queue_capture *l)
 {
 	for (size_t i = 0; i < w->n_captures; i++)

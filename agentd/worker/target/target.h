@@ -452,7 +452,7 @@ extern const struct target_ops target_cuda_ops;
 	 TARGET_EXCEPTION_BIT(RPC_EXCEPTION_DEVICE_MEMORY_VIOLATION))
 
 /**
- * Attach: everything of architecture.md section 3, from reading facts to the enabled session.
+ * Attach: everything from reading facts to the enabled session.
  * Drops privileges and enters the sandbox on the way, on failure maybe not.
  * @param ret       Release with target_destroy(); run its undo list first.
  * @param ret_look  On failure: what target_needs_nudge() would have said.
