@@ -200,14 +200,16 @@ check-unit: tests
 bench: all $(foreach p,$(bench_programs),$(O)/bench/$(p))
 	$(Q)bench/run --build $(O)
 
-# For scripts: make print-tests, print-fuzzers, print-system_tests.
-.PHONY: print-tests print-fuzzers print-system_tests
+# For scripts: make print-tests, print-fuzzers, print-system_tests, print-WARN.
+.PHONY: print-tests print-fuzzers print-system_tests print-WARN
 print-tests:
 	@echo $(foreach p,$(tests),$(O)/tests/$(p))
 print-fuzzers:
 	@echo $(foreach p,$(fuzzers),$(O)/fuzz/$(p))
 print-system_tests:
 	@echo $(system_tests)
+print-WARN:
+	@echo $(WARN)
 
 # The one entry point that README and CI use as well.
 check:

@@ -50,4 +50,4 @@ kill -KILL "$pid"
 [ "$(hear 'select(.method == "session.ended") | .params.session')" = "$session" ] || fail "end of the session"
 eval "exec ${CONNECTION[1]}>&-"
 wait
-echo done
+echo "done"

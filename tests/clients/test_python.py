@@ -306,7 +306,6 @@ def a_refused_connection_is_told_why():
         asyncio.run(refused())
 
 
-
 @test
 def several_at_once_with_asyncio():
     async def session_of(s):

@@ -72,7 +72,8 @@ def listing_waves_takes_little_memory():
             names, more = shown_waves(a)
             assert len(names) == 64 and more == queues * each - 64, (names, more)
         peak = int(status(a.pid)["VmHWM"].split()[0])
-        print(f"  {queues * each} waves: the longest answer has {max(between.sizes) / 1e3:.0f} kB, the adapter {peak / 1024:.1f} MiB at most")
+        print(f"  {queues * each} waves: the longest answer has {max(between.sizes) / 1e3:.0f} kB, "
+              f"the adapter {peak / 1024:.1f} MiB at most")
         assert max(between.sizes) < 100000, max(between.sizes)
         assert peak < 32 * 1024, peak
         assert a.finish() == 0

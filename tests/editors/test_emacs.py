@@ -49,7 +49,8 @@ def dape_on_a_terminal():
         s.app = s.start_app(script(s.directory))
         lines = picture(s, [*argv, "-nw", "-l", HERE / "emacs-picture.el"], env, "emacs")
         runs_on(s)
-    for text in ("=>              s = s * x + i;", "reasons memory_violation", "=>inner of spin.cl:8", "2 middle of spin.cl:14", "8 waves in 2 groups"):
+    for text in ("=>              s = s * x + i;", "reasons memory_violation", "=>inner of spin.cl:8", "2 middle of spin.cl:14",
+                 "8 waves in 2 groups"):
         assert any(text in line for line in lines), (text, lines)
 
 

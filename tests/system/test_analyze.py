@@ -567,7 +567,8 @@ def a_ring_of_an_impossible_size_is_told():
         ring = int(s.rpc.call("gpu.queues", session=s.session)["queues"][0]["ring_base"], 16)
         core = fetch(s)
         data = bytearray(core.read_bytes())
-        size = data.index(struct.pack("<Q", ring), data.index(b"AMDGPU\0")) + 40  # struct kfd_queue_snapshot_entry of the kernel's kfd_ioctl.h
+        # struct kfd_queue_snapshot_entry of the kernel's kfd_ioctl.h
+        size = data.index(struct.pack("<Q", ring), data.index(b"AMDGPU\0")) + 40
         assert struct.unpack_from("<I", data, size) == (65536,)
         struct.pack_into("<I", data, size, 65536 - 64)
         core.write_bytes(data)

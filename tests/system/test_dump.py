@@ -10,7 +10,6 @@ import re
 import resource
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -403,7 +402,9 @@ def an_interrupted_dump_leaves_no_hidden_name():
             raise Skip("no file system without nameless files")
         try:
             name = f"core-{s.app.pid}"  # others may use that file system
-            left = lambda: [p.name for p in old.iterdir() if name in p.name]
+
+            def left():
+                return [p.name for p in old.iterdir() if name in p.name]
 
             def interrupted():
                 """Before the queues are stopped, which takes three seconds; a dump that ended earlier leaves nothing either."""

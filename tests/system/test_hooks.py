@@ -610,7 +610,7 @@ def a_configuration_is_checked_by_what_runs_it():
                                   ("hook_user = daemon", bad, "can be written by everybody"),
                                   ("hook_user = no-such-user", good, "there is no user no-such-user")):
             done = checked(p, "[agent]\n" + rule("a", hook, more))
-            assert done.returncode == 1 and not done.stdout and f"agentd.conf:3: [rule a] hook: " in done.stderr, (more, done)
+            assert done.returncode == 1 and not done.stdout and "agentd.conf:3: [rule a] hook: " in done.stderr, (more, done)
             assert words in done.stderr, (more, done)
         done = checked(p, "[agent]\nadmin_group = nosuch\nidle_exit = 5m # five\n[agents]\nx = 1\n")
         assert done.returncode == 1, done

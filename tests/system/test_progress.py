@@ -107,7 +107,8 @@ def each_queue_has_a_verdict():
         assert verdicts[hung]["evidence"] in evidence and verdicts[faulted]["evidence"] in evidence, evidence
         assert evidence.endswith(f"progressing: queue {moving[0]}, {moving[1]}"), evidence
         run = again(s)
-        assert run.returncode == 10 and re.search(r"^verdict   hung: .*6 waves stopped by memory_violation at ", run.stdout, re.M), run.stdout
+        assert run.returncode == 10, run
+        assert re.search(r"^verdict   hung: .*6 waves stopped by memory_violation at ", run.stdout, re.M), run.stdout
         for queue, verdict in zip(queues, ("hung", "hung", "progressing", "progressing")):
             assert re.search(rf"^ *{queue} +\d+ +{verdict} ", run.stdout, re.M), (queue, run.stdout)
         # As before, for who wants to know only whether anything moves.

@@ -74,7 +74,10 @@ def records_are_chosen():
     with Scene() as s:
         names = [record(s) for _ in range(3)]
         assert len(set(names)) == 3
-        find = lambda *matches, **params: [r["record"] for r in listed(s.rpc, matches=list(matches), **params)]
+
+        def find(*matches, **params):
+            return [r["record"] for r in listed(s.rpc, matches=list(matches), **params)]
+
         assert sorted(find(f"PID={s.app.pid}")) == sorted(names)
         assert find("PID=1") == [] and sorted(find("PID=1", f"pid={s.app.pid}")) == sorted(names)
         assert sorted(find("NAME=gpu-agent-simap")) == sorted(names)

@@ -162,7 +162,7 @@ def a_kernel_without_code_object_keeps_its_address():
         doc = snapshot(s)
         group, = doc["groups"]
         assert doc["complete"] and set(group["kernel"]) == {"address"} and group["frames"] == [], doc
-        row = next(l for l in s.ctl("snapshot", s.app.pid, LONG_STOP).stdout.splitlines() if " halted " in l)
+        row = next(line for line in s.ctl("snapshot", s.app.pid, LONG_STOP).stdout.splitlines() if " halted " in line)
         assert group["kernel"]["address"] in row and "0x1000" in row, row
 
 
