@@ -47,24 +47,35 @@ static uint32_t longest_ms(const struct session *s)
 	return s->call.flags & IPC_FLAG_ADMIN ? 0 : IPC_MAX_SUSPENDED_MS;
 }
 
-/* It may fire for a suspension that is over. */
-static void on_soon(evutil_socket_t fd, short what, void *user)
+static void announce(struct session *s, uint64_t since_ns);
+
+static void tell_soon(struct session *s, uint64_t passed_ms)
 {
-	struct session *s = user;
-	const struct target *t = s->target;
-	uint64_t passed_ms = (clock_now_ns() - t->suspended_since_ns) / 1000000;
 	auto_out struct out text;
 	char id[16];
 	struct rpc_gpu_resume_soon_params p = { .session = id, .suspended_ms = passed_ms };
 
-	if (!t->n_suspended || !s->max_suspended_ms || passed_ms < s->max_suspended_ms / 10 * 8)
-		return;
 	if (passed_ms < s->max_suspended_ms)
 		p.left_ms = s->max_suspended_ms - passed_ms;
 	session_id(s, id);
 	out_init(&text, 0);
 	rpc_gpu_resume_soon_params_encode(&text, &p);
 	session_notify(s, RPC_NOTIFICATION_GPU_RESUME_SOON, &text);
+}
+
+/* It may fire for a suspension that is over, and early: the loop's own clock stands during a call. */
+static void on_soon(evutil_socket_t fd, short what, void *user)
+{
+	struct session *s = user;
+	const struct target *t = s->target;
+	uint64_t passed_ms = (clock_now_ns() - t->suspended_since_ns) / 1000000;
+
+	if (!t->n_suspended || !s->max_suspended_ms)
+		return;
+	if (passed_ms < s->max_suspended_ms / 10 * 8)
+		announce(s, t->suspended_since_ns);
+	else
+		tell_soon(s, passed_ms);
 }
 
 /* Without memory for it the stop ends all the same, only unannounced. */
