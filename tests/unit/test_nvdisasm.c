@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Instructions of NVIDIA's processors, by programs that stand in for nvdisasm; tests/peers has the real one. */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "disasm/backend.h"
+#include "disasm/confine.h"
 #include "testlib.h"
 
 DEFINE_AUTO(struct disasm *, disasm_close);
@@ -243,6 +249,109 @@ static void old_processors_have_bundles(void)
 	remove_programs();
 }
 
+/*
+ * It takes whole bundles at their places alone: what is missing in front gets a first word that says
+ * how to schedule them, and what is missing behind is zeros.
+ */
+static void it_is_given_whole_bundles(void)
+{
+	static const char script[] =
+		"exec /bin/bash -c 'LC_ALL=C; first=; n=0; while IFS= read -r -d \"\" x; do\n"
+		"[ $n = 0 ] && first=$x; n=$((n + ${#x} + 1)); done; n=$((n + ${#x}))\n"
+		"[ $n = 64 ] || { echo $n bytes >&2; exit 1; }\n"
+		"[ \"$first\" = $(printf \"\\xf6\\x07\\x20\\xfe\") ] || { echo control >&2; exit 1; }\n"
+		"echo \"/*7f0a00000110*/ MOV R2, RZ ;\"; echo \"/*7f0a00000118*/ EXIT ;\"\n"
+		"echo \"/*7f0a00000128*/ NOP ;\"' - \"$@\"";
+	const struct disasm_options o = { .cpu = "sm_61", .program = place.program };
+	const struct disasm_range r = { .start = START + 16, .around = START + 16, .count = 4 };
+	const uint8_t code[40] = { 1 };
+	auto_call(disasm_closep) struct disasm *d = NULL;
+	struct disasm_line lines[4];
+	size_t at;
+
+	write_program(script);
+	TEST_EQ_FATAL(disasm_open(&o, &d), 0);
+	TEST_EQ(disasm_lines(d, code, sizeof(code), &r, lines, &at), 4);
+	TEST_STR(disasm_note(d) ? disasm_note(d) : "", "");
+	TEST_STR(lines[0].text, "MOV R2, RZ");
+	TEST_STR(lines[1].text, "EXIT");
+	TEST_EQ(lines[2].decoded, false);
+	TEST_STR(lines[3].text, "NOP");
+	remove_programs();
+}
+
+/* Of those processors its errors, and no others, have addresses that are cut to 32 bits. */
+static void old_processors_have_short_addresses(void)
+{
+	static const struct { const char *said; uint32_t word; size_t blanked; int gone; } rows[] = {
+		{ "error : at address 0x00000108", 8, 1, 1 },
+		{ "error : at address 0x7f0a00000108", 8, 1, 1 },
+		{ "error : at address 0x00000104", 8, 0, -1 },
+		{ "error : at address 0x00000120", 8, 0, -1 },
+		{ "error : at address 0x00000110", 16, 0, -1 },
+		{ "error : at address 0x7f0a00000110", 16, 1, 1 },
+		{ "at address 0x00000100\nat address 0x", 8, 1, 0 },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		uint8_t bytes[32];
+		size_t n = sizeof(bytes) / rows[i].word, size = strlen(rows[i].said);
+
+		memset(bytes, 1, sizeof(bytes));
+		TEST_ROW_EQ(i, disasm_nvidia_blank(test_tail_dup(rows[i].said, size), size, START, rows[i].word, bytes, n),
+			    rows[i].blanked);
+		for (size_t k = 0; k < n; k++)
+			TEST_ROW_EQ(i, bytes[k * rows[i].word], (int)k != rows[i].gone);
+	}
+}
+
+/* One that fails now and then goes on being asked. */
+static void failures_are_forgotten_when_it_works(void)
+{
+	const struct disasm_range r = { .start = START, .around = START, .count = 1 };
+	struct listing l;
+	size_t at;
+
+	list(&l, "exit 4", 0);
+	for (uint8_t i = 1; i < 8; i++) {
+		const uint8_t code[8 * WORD] = { i };
+
+		write_program(i % 2 ? "echo '/*7f0a00000100*/ NOP ;'" : "exit 4");
+		TEST_ROW_EQ(i, disasm_lines(l.d, code, sizeof(code), &r, l.lines, &at), 1);
+		TEST_ROW_EQ(i, l.lines[0].decoded, i % 2);
+	}
+	disasm_close(l.d);
+	remove_programs();
+}
+
+/* Signals can be sent, and others stopped, through a descriptor as well. */
+static void it_changes_descriptors_of_its_own_alone(void)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+	int status = -1, fd = open("/dev/null", O_RDWR | O_CLOEXEC), bad = 0;
+	pid_t pid;
+
+	CU_ASSERT_FATAL(fd >= 0);
+	pid = fork();
+	CU_ASSERT_FATAL(pid >= 0);
+	if (pid == 0) {
+		if (disasm_confine_program() < 0)
+			_exit(99);
+		bad |= (fcntl(fd, F_GETFL) < 0) << 0;
+		bad |= (fcntl(fd, F_SETFD, 0) < 0) << 1;
+		bad |= (fcntl(fd, F_DUPFD_CLOEXEC, 10) < 0) << 2;
+		bad |= (fcntl(fd, F_SETOWN, getppid()) == 0 || errno != EPERM) << 3;
+		bad |= (fcntl(fd, F_SETSIG, SIGKILL) == 0 || errno != EPERM) << 4;
+		bad |= (fcntl(fd, F_SETFL, O_ASYNC) == 0 || errno != EPERM) << 5;
+		bad |= (fcntl(fd, F_SETLK, &lock) == 0 || errno != EPERM) << 6;
+		bad |= (fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || errno != EPERM) << 7;
+		_exit(bad);
+	}
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_EQ(status, 0);
+	close(fd);
+}
+
 static void it_is_looked_for_where_toolkits_are(void)
 {
 	char path[PATH_MAX], *old = strdup(getenv("PATH")), relative[PATH_MAX];
@@ -254,6 +363,7 @@ static void it_is_looked_for_where_toolkits_are(void)
 	TEST_STR(path, place.program);
 	/* Not what somebody has left in the directory one happens to be in. */
 	TEST_EQ(chdir(place.directory), 0);
+	CU_ASSERT(access("nvdisasm", X_OK) == 0);
 	setenv("PATH", ":.:/nonexistent", 1);
 	CU_ASSERT(!disasm_find_nvdisasm(path) || strcmp(path, "/usr/local/cuda/bin/nvdisasm") == 0);
 	TEST_EQ(chdir("/"), 0);
@@ -314,5 +424,7 @@ static void what_it_prints_is_bounded(void)
 TEST_SUITE(nvdisasm, TEST(instructions_are_what_it_prints), TEST(unknown_words_stay_words),
 	   TEST(programs_that_fail_are_named), TEST(programs_that_hang_are_ended),
 	   TEST(the_program_can_only_answer), TEST(what_is_known_is_not_asked_again),
-	   TEST(old_processors_have_bundles), TEST(it_is_looked_for_where_toolkits_are),
+	   TEST(old_processors_have_bundles), TEST(it_is_given_whole_bundles),
+	   TEST(old_processors_have_short_addresses), TEST(failures_are_forgotten_when_it_works),
+	   TEST(it_changes_descriptors_of_its_own_alone), TEST(it_is_looked_for_where_toolkits_are),
 	   TEST(what_it_prints_is_bounded));
