@@ -143,6 +143,16 @@ def a_page_of_what_another_client_holds():
         a.event("invalidated")
         assert a.error("scopes", frameId=frame)
         assert len(say(a, "waves").splitlines()) == 20 and not a.has_event("invalidated")
+        # They go on changing: from one look to the next, and to the one after that.
+        counts = [14, 16, 18]
+
+        def look(request):
+            if request["method"] == "gpu.snapshot" and counts:
+                s.control(f"waves {s.app.pid} 0 halted {counts.pop(0)} {PC:#x}")
+
+        between.look = look
+        assert "the waves move" in a.error("gpuAgent/waves", threadId=2) and not counts
+        assert a.call("gpuAgent/waves", threadId=2)["total"] == 18 and page(a)["total"] == 20
         assert a.finish() == 0
 
 

@@ -37,5 +37,13 @@ static void without_a_limit_all_is_granted(void)
 	TEST_EQ(suspension_grant(MS, 0, UINT64_C(1000000) * 3600000, 60000), 60000);
 }
 
+static void its_end_is_announced_when_a_fifth_is_left(void)
+{
+	TEST_EQ(suspension_warn_ns(5000 * MS, 600000), 485000 * MS);
+	TEST_EQ(suspension_warn_ns(5000 * MS, 1), 5000 * MS + 800000);
+	TEST_EQ(suspension_warn_ns(0, UINT32_MAX), UINT64_C(800000) * UINT32_MAX);
+}
+
 TEST_SUITE(worker_suspension, TEST(a_lease_ends_with_the_longest_stop),
-	   TEST(renewing_adds_nothing_to_it), TEST(without_a_limit_all_is_granted));
+	   TEST(renewing_adds_nothing_to_it), TEST(without_a_limit_all_is_granted),
+	   TEST(its_end_is_announced_when_a_fifth_is_left));

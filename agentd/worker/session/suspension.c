@@ -39,6 +39,11 @@ uint32_t suspension_grant(uint64_t since_ns, uint32_t max_ms, uint64_t now_ns, u
 	return max_ms && left_ms < ms ? (uint32_t)left_ms : ms;
 }
 
+uint64_t suspension_warn_ns(uint64_t since_ns, uint32_t max_ms)
+{
+	return since_ns + UINT64_C(800000) * max_ms;
+}
+
 /* Of the client whose call is served. */
 static uint32_t longest_ms(const struct session *s)
 {
@@ -49,8 +54,9 @@ static uint32_t longest_ms(const struct session *s)
 
 static void announce(struct session *s, uint64_t since_ns);
 
-static void tell_soon(struct session *s, uint64_t passed_ms)
+static void tell_soon(struct session *s, uint64_t now_ns)
 {
+	const uint64_t passed_ms = (now_ns - s->target->suspended_since_ns) / 1000000;
 	auto_out struct out text;
 	char id[16];
 	struct rpc_gpu_resume_soon_params p = { .session = id, .suspended_ms = passed_ms };
@@ -68,26 +74,25 @@ static void on_soon(evutil_socket_t fd, short what, void *user)
 {
 	struct session *s = user;
 	const struct target *t = s->target;
-	uint64_t passed_ms = (clock_now_ns() - t->suspended_since_ns) / 1000000;
+	const uint64_t now_ns = clock_now_ns();
 
 	if (!t->n_suspended || !s->max_suspended_ms)
 		return;
-	if (passed_ms < s->max_suspended_ms / 10 * 8)
+	if (now_ns < suspension_warn_ns(t->suspended_since_ns, s->max_suspended_ms))
 		announce(s, t->suspended_since_ns);
 	else
-		tell_soon(s, passed_ms);
+		tell_soon(s, now_ns);
 }
 
 /* Without memory for it the stop ends all the same, only unannounced. */
 static void announce(struct session *s, uint64_t since_ns)
 {
-	const uint64_t at_ns = since_ns + (uint64_t)s->max_suspended_ms * 800000;
 	struct timeval tv;
 	int ms;
 
 	if (!s->soon)
 		s->soon = event_new(s->base, -1, 0, on_soon, s);
-	ms = clock_left_ms(at_ns);
+	ms = clock_left_ms(suspension_warn_ns(since_ns, s->max_suspended_ms));
 	if (!s->soon || !s->max_suspended_ms || !ms)
 		return;
 	tv = (struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };

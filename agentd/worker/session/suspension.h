@@ -35,6 +35,8 @@ uint32_t suspension_lease(struct session *s, uint32_t ms);
  * @return at least 1: it is the end of the lease that lets them run.
  */
 uint32_t suspension_grant(uint64_t since_ns, uint32_t max_ms, uint64_t now_ns, uint32_t ms);
+/** When clients are warned that the longest stop of @p max_ms is nearly over: at 80 % of it. */
+uint64_t suspension_warn_ns(uint64_t since_ns, uint32_t max_ms);
 /** Why queues run again at the end of the lease. */
 enum rpc_resume_reason suspension_end_reason(const struct session *s);
 
