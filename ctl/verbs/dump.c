@@ -332,7 +332,7 @@ static int copy(struct dump *d)
 
 /* ------------------------------------------------------------------ all of it ---------------- */
 
-/* @param size_only  Nothing is stopped, nothing is kept. */
+/* @param size_only  Nothing is kept; devices stop only if that is all that is asked for, and only NVIDIA's. */
 static int ask(struct dump *d, bool size_only)
 {
 	struct ctl *c = d->c;
@@ -346,6 +346,8 @@ static int ask(struct dump *d, bool size_only)
 		.layout = d->layout,
 		.has_estimate = size_only,
 		.estimate = size_only,
+		.has_count = size_only && estimate && c->session.vendor == RPC_VENDOR_NVIDIA,
+		.count = true,
 		.has_max_stop_ms = c->max_stop_ms,
 		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
 	};
@@ -426,9 +428,9 @@ static int print(struct dump *d)
 		return print_json(d);
 	if (!estimate)
 		text_escape(o, d->path, strlen(d->path));
-	/* What lanes of a CUDA device hold is known only when they stop. */
+	/* Devices whose warps could not be counted in time are counted as full. */
 	if (estimate)
-		out_str(o, d->c->session.vendor == RPC_VENDOR_NVIDIA ? "at most " : "about ");
+		out_str(o, d->core.complete ? "about " : "at most ");
 	else
 		out_str(o, ": ");
 	text_size(o, d->core.bytes);

@@ -85,7 +85,12 @@ def cuda_cores_of_every_release():
             seen = s.rpc.call("gpu.snapshot", session=s.session)["wave_count"]
             most = s.rpc.call("core.begin", session=s.session, estimate=True)
             assert most["stopped_us"] == 0 and most["copied_bytes"] == 0, most
+            counted = s.rpc.call("core.begin", session=s.session, estimate=True, count=True)
+            assert counted["stopped_us"] > 0 and counted["copied_bytes"] == 0 and counted["complete"], counted
+            assert s.rpc.error("core.read", session=s.session, offset=0, size=1).name == "failed"
             begun, data = fetch(s, 1 << 16)
+            assert counted["wave_count"] == begun["wave_count"], counted
+            assert begun["bytes"] / 2 < counted["bytes"] < begun["bytes"] * 2, (counted, begun)
             assert begun["complete"] and begun["wave_count"] == seen == 24 and begun["stopped_us"] > 0, begun
             assert most["bytes"] >= begun["bytes"] == len(data)
             found = sections(data)
@@ -208,7 +213,9 @@ def cuda_core_through_the_command():
         regions = {a: d for _, _, a, d in sections(full.read_bytes())[GLOBAL]}
         assert regions[address] == b"\x5a" * 5000, regions.keys()
         run = dump(s, "--estimate")
-        assert run.returncode == 0 and run.stdout.startswith("at most "), run.stderr
+        assert run.returncode == 0 and run.stdout.startswith("about "), run.stderr
+        told = json.loads(dump(s, "--estimate", "-j").stdout)["core"]
+        assert told["stopped_us"] > 0 and light.stat().st_size / 2 < told["bytes"] < light.stat().st_size * 2, told
         # Nothing leaves the place of a file that is there already.
         for want in (0, FAILURE):
             assert dump(s, cwd=s.directory).returncode == want

@@ -601,6 +601,47 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	return 0;
 }
 
+/* Of one block that nothing has told the size of, the others of its grid have as much. */
+static uint64_t shared_size(struct cuda_core *k, const struct cudbgshim_place *at,
+			    struct cudacore_block *b)
+{
+	struct cuda_core_end *end = end_of(&k->shared_end, at->dev, b->grid_id);
+	struct cudbgshim_resources resources = { 0 };
+
+	if (!end->address && cudbgshim_read_resources(k->c->shim, at, &resources) == 0)
+		end->address = resources.shared_size;
+	if (!end->address)
+		fill_shared(k, at, 0, b);
+	return end->address ? end->address : b->shared.size;
+}
+
+/* How large they are, without what is in them: for most warps no call is needed. */
+static void size_registers(struct cuda_core *k, uint32_t warp)
+{
+	struct cudacore_warp *w = &k->core.warps[warp];
+	struct cudacore_block *b = &k->core.blocks[w->block];
+	const struct cudacore_sm *sm = &k->core.sms[b->sm];
+	const struct cudbgshim_device *d = &k->c->devices[sm->device].facts;
+	const struct cudbgshim_place at = { .dev = sm->device, .sm = sm->id, .warp = w->id };
+	uint32_t n = k->core.grids[find_grid(k, &at, b->grid_id)].n_registers;
+
+	w->n_registers = least(n ? n : d->n_registers, REGISTERS_MAX);
+	w->uniform_registers.size = least(d->n_uniform_registers, REGISTERS_MAX) * sizeof(uint32_t);
+	w->uniform_predicates.size = least(d->n_uniform_predicates, PREDICATES_MAX) * sizeof(uint32_t);
+	if (!b->shared.size)
+		b->shared.size = shared_size(k, &at, b);
+	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++) {
+		k->core.lanes[i].registers.size = w->n_registers * sizeof(uint32_t);
+		k->core.lanes[i].predicates.size = least(d->n_predicates, PREDICATES_MAX) * sizeof(uint32_t);
+	}
+}
+
+static void size_all_registers(struct cuda_core *k)
+{
+	for (uint32_t i = 0; i < k->core.n[CUDACORE_WARPS]; i++)
+		size_registers(k, i);
+}
+
 static bool is_faulty(const struct cudacore *c, const struct cudacore_warp *w)
 {
 	if (w->error_pc_valid || w->broken)
@@ -644,5 +685,9 @@ int cuda_core_add_warps(struct cuda_core *k, uint64_t devices)
 			r = 0;
 		}
 	}
-	return r < 0 ? r : fill_all_registers(k);
+	if (r == 0 && k->estimate)
+		size_all_registers(k);
+	else if (r == 0)
+		r = fill_all_registers(k);
+	return r;
 }

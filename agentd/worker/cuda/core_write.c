@@ -319,16 +319,17 @@ static int look(struct cuda_core *k, const struct target_waves_from *from, struc
 	return r < 0 ? r : go;
 }
 
-/* More than a core with every lane of all devices would have. */
-static uint64_t estimate(const struct cuda_core *k)
+/* More than a core with every lane of these devices would have. */
+static uint64_t most_bytes(const struct target_cuda *c, uint64_t devices)
 {
-	const struct target_cuda *c = k->c;
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < c->n_devices; i++) {
-		const struct cudbgshim_device *d = &c->devices[i].facts;
+	for (uint32_t dev = 0; dev < c->n_devices; dev++) {
+		const struct cudbgshim_device *d = &c->devices[dev].facts;
 		uint64_t lanes = (uint64_t)d->n_sms * d->n_warps * d->n_lanes;
 
+		if (!(devices >> dev & 1))
+			continue;
 		sum += lanes * (LANE_BYTES + 4 * ((uint64_t)d->n_registers + d->n_predicates)) +
 		       d->n_sms * SHARED_BYTES;
 	}
@@ -370,7 +371,7 @@ static int collect(struct cuda_core *k, const struct target_waves_from *from,
 		r = add_head(k, what->head);
 	if (r == 0)
 		r = cuda_core_add_devices(k);
-	if (r == 0 && !what->estimate)
+	if (r == 0 && (!what->estimate || what->count))
 		r = look(k, from, ret, err);
 	if (r < 0)
 		return r == -ENOMEM ? cuda_no_memory("core.begin", err) : r;
@@ -421,13 +422,16 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 		return cuda_no_memory("core.begin", err);
 	*k = (struct cuda_core){ .c = c,
 				 .full = what->full,
+				 .estimate = what->estimate,
 				 .layout = layout_of(what) };
 	ret->missing = rpc_arena_array(a, CUDA_CORE_MISSING_MAX, sizeof(*ret->missing));
 	r = collect(k, from, what, a, ret, err);
 	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, c, 0, &k->ticket, err);
 	if (r == 0) {
-		ret->bytes = cudacore_image_size(k->image) + (what->estimate ? estimate(k) : 0);
+		ret->bytes = cudacore_image_size(k->image);
+		if (what->estimate)
+			ret->bytes += most_bytes(c, what->count ? k->no_state : UINT64_MAX);
 		ret->n_segments = count_sections(&k->core);
 		ret->n_waves = k->core.n[CUDACORE_WARPS];
 		ret->copied_bytes = what->estimate ? 0 : k->copied;

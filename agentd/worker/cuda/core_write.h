@@ -23,6 +23,7 @@ struct cuda_core_end {
 struct cuda_core {
 	struct target_cuda *c;
 	bool full;
+	bool estimate; /**< How large things are, without what is in them. */
 	enum cudacore_layout layout;
 	struct cudacore core;
 	/** What the core's blobs point into.  Registers have their own: they lie together in the file. */

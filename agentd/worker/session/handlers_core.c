@@ -60,6 +60,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	const struct target_core_wanted what = { .full = params->has_full && params->full,
 						 .unified = params->has_unified && params->unified,
 						 .estimate = params->has_estimate && params->estimate,
+						 .count = params->has_count && params->count,
 						 .has_layout = params->has_layout,
 						 .layout = params->layout,
 						 .head = &head };

@@ -139,6 +139,7 @@ struct target_core_wanted {
 	bool full;     /**< All memory of the process, not only what explains its waves. */
 	bool unified;  /**< The host's half, too: threads stop for a moment each. */
 	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
+	bool count;    /**< With estimate: stop the devices while waves are counted, where nothing else tells. */
 	bool ours;     /**< The agent's own: no writer that leaves takes it along, only core_end does. */
 	bool has_layout;
 	enum rpc_core_layout layout; /**< Of the records, where there are several. */
