@@ -29,7 +29,7 @@
 #include "agentd/spawn/closers.h"
 #include "agentd/spawn/check.h"
 #include "agentd/spawn/config.h"
-#include "agentd/spawn/heir.h"
+#include "agentd/spawn/recovery.h"
 #include "agentd/spawn/hook_requests.h"
 #include "agentd/spawn/listen.h"
 #include "agentd/spawn/notify.h"
@@ -350,7 +350,7 @@ static void release_leftovers_of_others(struct spawn *s)
 		return; /* a failed fork costs a target its wait for the next attach, no more */
 	close_range(STDERR_FILENO + 1, ~0u, 0);
 	alarm(LEFTOVERS_SECONDS_MAX);
-	heir_release_leftovers(&s->workers);
+	recovery_release_leftovers(&s->workers);
 	_exit(0);
 }
 
@@ -926,13 +926,13 @@ static int run(struct spawn *s)
 	s->watches.tell = tell_watch;
 	s->watches.ctx = s;
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->front_uid, .gid = s->front_gid };
-	heir_take_over(&s->workers);
+	recovery_take_over(&s->workers);
 	r = start_front(s);
 	if (r < 0)
 		return fail("front", r);
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
-	heir_start(&s->workers);
+	recovery_start(&s->workers);
 	apply_rules(s);
 	serve(s);
 	hooks_deinit(&s->hooks);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/spawn/heir.h"
+#include "agentd/spawn/recovery.h"
 #include "agentd/spawn/release.h"
 #include "agentd/spawn/worker_env.h"
 #include "base/cleanup.h"
@@ -165,7 +165,7 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 	if (k->kind == IPC_KIND_SESSION)
 		k->session = ++w->last_session;
 	r = k->kind == IPC_KIND_SESSION ?
-		    heir_record_create(w->records, k->target, k->record, &k->undo_fd) : 0;
+		    recovery_record_create(w->records, k->target, k->record, &k->undo_fd) : 0;
 	if (r == 0)
 		r = fd_socketpair(SOCK_NONBLOCK, guard);
 	if (r == 0)
@@ -187,7 +187,7 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 			close(channel[0]);
 		if (k->undo_fd >= 0)
 			close(k->undo_fd);
-		heir_record_remove(w->records, k->record);
+		recovery_record_remove(w->records, k->record);
 		free(k);
 		return r;
 	}
@@ -276,9 +276,9 @@ static bool authorise(struct workers *w, const struct access_peer *peer, pid_t p
 static bool is_being_rescued(const struct workers *w, pid_t target)
 {
 	for (const struct release *i = w->releases; i; i = i->next)
-		if (i->target == target && heir_record_owes(i->undo_fd))
+		if (i->target == target && recovery_record_owes(i->undo_fd))
 			return true;
-	return heir_owes(w->records, target);
+	return recovery_owes(w->records, target);
 }
 
 /* Who is told apart by it has a user of the same number elsewhere. */
@@ -694,7 +694,7 @@ static bool owes_answer(const struct workers *w, const struct worker *dead, int 
 	if (n < 0)
 		log_warning("process %d: whether it waits for a debugger cannot be seen: %s",
 			    (int)dead->target, strerror(-n));
-	r = n > 0 ? heir_owe_answer(w->records, dead->target, dead->undo_fd) : 0;
+	r = n > 0 ? recovery_owe_answer(w->records, dead->target, dead->undo_fd) : 0;
 	if (r < 0)
 		log_warning("process %d: that it waits cannot be written down: %s",
 			    (int)dead->target, strerror(-r));
@@ -712,7 +712,7 @@ static void stop_who_waits(const struct worker *dead)
 
 _Noreturn void workers_look_after(const struct workers *w, const struct worker *dead)
 {
-	bool owed = heir_record_owes(dead->undo_fd), waits = false, done = true;
+	bool owed = recovery_record_owes(dead->undo_fd), waits = false, done = true;
 
 	keep_only(dead->target_pidfd, dead->undo_fd);
 	alarm(RESCUE_SECONDS_MAX + RELEASE_SECONDS_MAX);
@@ -722,17 +722,17 @@ _Noreturn void workers_look_after(const struct workers *w, const struct worker *
 		if (!waits && !owed)
 			break;
 		/* What was not written down a rescuer does not know of; where a worker hung, most of the time is over. */
-		done = heir_record_owes(dead->undo_fd) && (!waits || dead->how != IPC_HOW_STUCK) &&
+		done = recovery_record_owes(dead->undo_fd) && (!waits || dead->how != IPC_HOW_STUCK) &&
 		       rescue(w, dead, waits ? RESCUE_ANSWER_MS : RESCUE_WAIT_MS);
 	}
 	if (waits && !done)
 		stop_who_waits(dead);
-	for (int ms = RESCUE_PAUSE_MS; !done && heir_record_owes(dead->undo_fd) && ms <= RESCUE_PAUSE_MS_MAX;
+	for (int ms = RESCUE_PAUSE_MS; !done && recovery_record_owes(dead->undo_fd) && ms <= RESCUE_PAUSE_MS_MAX;
 	     ms *= 2) {
 		poll(NULL, 0, ms);
 		done = rescue(w, dead, RESCUE_WAIT_MS);
 	}
-	if (done || !heir_record_owes(dead->undo_fd))
+	if (done || !recovery_record_owes(dead->undo_fd))
 		_exit(0);
 	log_error("process %d: what its dead worker owed it could not be given: it misses a fault, or waits at its next RUNTIME_ENABLE under a debugger",
 		  (int)dead->target);
@@ -750,7 +750,7 @@ static void release_target(struct workers *w, struct worker *k)
 		log_error("cannot check process %d after its worker died: %s", (int)k->target,
 			  strerror(errno));
 		free(release);
-		k->record[0] = '\0'; /* the heir shall find it */
+		k->record[0] = '\0'; /* recovery shall find it */
 		return;
 	}
 	*release = (struct release){ .next = w->releases, .pid = pid, .target = k->target,
@@ -762,7 +762,7 @@ static void release_target(struct workers *w, struct worker *k)
 
 static void free_release(const struct workers *w, struct release *r)
 {
-	heir_record_remove(w->records, r->record);
+	recovery_record_remove(w->records, r->record);
 	if (r->undo_fd >= 0)
 		close(r->undo_fd);
 	free(r);
@@ -778,14 +778,14 @@ static void release_reaped(struct workers *w, pid_t pid, int status)
 	if (!found)
 		return;
 	*link = found->next;
-	if (WIFEXITED(status) ? WEXITSTATUS(status) == EXIT_OWED : heir_record_owes(found->undo_fd))
+	if (WIFEXITED(status) ? WEXITSTATUS(status) == EXIT_OWED : recovery_record_owes(found->undo_fd))
 		w->on_owed(w->ctx);
 	free_release(w, found);
 }
 
 static void free_worker(const struct workers *w, struct worker *k)
 {
-	heir_record_remove(w->records, k->record);
+	recovery_record_remove(w->records, k->record);
 	if (k->guard_fd >= 0)
 		close(k->guard_fd);
 	if (k->target_pidfd >= 0)
@@ -832,7 +832,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
-	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || heir_record_owes(k->undo_fd)))
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || recovery_record_owes(k->undo_fd)))
 		release_target(w, k);
 	free_worker(w, k);
 	return true;
@@ -857,7 +857,7 @@ void workers_deinit(struct workers *w)
 
 		w->releases = r->next;
 		/* Its child may be killed with us: the next start finds what is owed then. */
-		if (heir_record_owes(r->undo_fd))
+		if (recovery_record_owes(r->undo_fd))
 			r->record[0] = '\0';
 		free_release(w, r);
 	}

@@ -28,7 +28,7 @@ struct worker {
 	pid_t target;
 	int target_pidfd; /**< -1 for inspect workers. */
 	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
-	char record[WORKER_RECORD_NAME_MAX]; /**< Name of undo_fd's file (heir.h). */
+	char record[WORKER_RECORD_NAME_MAX]; /**< Name of undo_fd's file (recovery.h). */
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
@@ -144,7 +144,7 @@ void stores_start_producer(struct workers *w, const struct worker *worker, int t
 int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
 		   uint32_t *ret_id, int *ret_channel);
 
-/** They are not waited for: what they may have left in their targets is the heir's. */
+/** They are not waited for: what may lie in their targets is left to recovery. */
 void workers_leave(struct workers *w);
 
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);

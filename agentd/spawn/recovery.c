@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/heir.h"
+#include "agentd/spawn/recovery.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ static int create_file(const char *directory, const char *name)
 	return TAKE_FD(fd);
 }
 
-int heir_record_create(const char *directory, pid_t target, char ret_name[WORKER_RECORD_NAME_MAX],
+int recovery_record_create(const char *directory, pid_t target, char ret_name[WORKER_RECORD_NAME_MAX],
 		       int *ret_fd)
 {
 	static unsigned last;
@@ -91,7 +91,7 @@ int heir_record_create(const char *directory, pid_t target, char ret_name[WORKER
 	return 0;
 }
 
-void heir_record_remove(const char *directory, const char *name)
+void recovery_record_remove(const char *directory, const char *name)
 {
 	auto_close int dir = name[0] ? open_directory(directory) : -1;
 
@@ -106,7 +106,7 @@ static bool is_set(int record, off_t at)
 	return record >= 0 && pread(record, &word, sizeof(word), at) == sizeof(word) && word;
 }
 
-bool heir_record_owes(int record)
+bool recovery_record_owes(int record)
 {
 	return is_set(record, 0) || is_set(record, IPC_UNDO_ANSWER);
 }
@@ -152,12 +152,12 @@ static bool any_record(const char *directory, pid_t target, bool (*owes)(int rec
 	return found;
 }
 
-bool heir_owes(const char *directory, pid_t target)
+bool recovery_owes(const char *directory, pid_t target)
 {
-	return any_record(directory, target, heir_record_owes);
+	return any_record(directory, target, recovery_record_owes);
 }
 
-int heir_owe_answer(const char *directory, pid_t target, int record)
+int recovery_owe_answer(const char *directory, pid_t target, int record)
 {
 	const uint64_t owed = 1;
 
@@ -274,7 +274,7 @@ static void take_over(const struct workers *w, int dir_fd, pid_t of)
 		closedir(dir);
 }
 
-/* One at a time: an heir may still be at work when the next agent starts. */
+/* One at a time: the recovery of another agent may still be at work when the next agent starts. */
 static bool lock(int dir_fd)
 {
 	uint64_t deadline = clock_deadline_ms(LOCK_MS);
@@ -295,7 +295,7 @@ static void lock_and_take_over(const struct workers *w, pid_t of)
 		take_over(w, dir, of);
 }
 
-void heir_take_over(const struct workers *w)
+void recovery_take_over(const struct workers *w)
 {
 	lock_and_take_over(w, 0);
 }
@@ -305,14 +305,14 @@ static _Noreturn void look_after_orphan(const struct workers *w, pid_t target)
 	char name[WORKER_RECORD_NAME_MAX];
 	int record;
 
-	if (heir_record_create(w->records, target, name, &record) < 0)
+	if (recovery_record_create(w->records, target, name, &record) < 0)
 		_exit(1);
 	look_after(w, record, target, IPC_HOW_DIED);
-	heir_record_remove(w->records, name);
+	recovery_record_remove(w->records, name);
 	_exit(0);
 }
 
-void heir_release_leftovers(const struct workers *w)
+void recovery_release_leftovers(const struct workers *w)
 {
 	char path[PATH_MAX + 8];
 	struct helpers helpers = { .n = 0 };
@@ -332,7 +332,7 @@ void heir_release_leftovers(const struct workers *w)
 		closedir(dir);
 }
 
-void heir_start(const struct workers *w)
+void recovery_start(const struct workers *w)
 {
 	pid_t parent = getpid(), child;
 	int alive[2];
