@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/spawn/workers.h"
 #include "base/cleanup.h"
 
@@ -20,13 +20,9 @@ static void adapter_exec(const struct workers *w, const void *data, int guard)
 	const struct place *p = data;
 	const int from[] = { guard, p->channel, p->editor, p->early };
 	const char *argv[] = { w->adapter_program, w->verbose ? "--verbose" : NULL, NULL };
-	sigset_t none;
 
-	workers_place_fds(from, to, ARRAY_SIZE(to));
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid();
-	execv(w->adapter_program, (char *const *)argv);
+	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_exec(w->adapter_program, argv, 0);
 }
 
 int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,

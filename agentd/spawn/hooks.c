@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/spawn/hook_rules.h"
-#include "agentd/spawn/workers.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -163,16 +163,11 @@ static _Noreturn void runner_exec(const struct hooks *h, const struct hook_task 
 	const int from[] = { job, link };
 	const char *const argv[] = { h->program, NULL };
 	int document = t->document_fd >= 0 ? t->document_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
 
 	if (document < 0 || dup2(document, STDIN_FILENO) < 0)
 		_exit(127);
-	workers_place_fds(from, to, ARRAY_SIZE(to));
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid();
-	execv(h->program, (char *const *)argv);
-	_exit(127);
+	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_exec(h->program, argv, 0);
 }
 
 static int start(struct hooks *h, struct hook_task *t)

@@ -21,9 +21,9 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include "agentd/access.h"
+#include "agentd/child.h"
 #include "agentd/ipc.h"
 #include "agentd/privileges.h"
 #include "agentd/spawn/closers.h"
@@ -290,7 +290,7 @@ static int open_listener(struct spawn *s)
 	return getsockname(s->listen_fd, (struct sockaddr *)&s->address, &size) < 0 ? -errno : 0;
 }
 
-static void front_exec(const struct spawn *s, int sock)
+static _Noreturn void front_exec(const struct spawn *s, int sock)
 {
 	char uid[12], gid[12], admin[12], connections[12], per_user[12], sessions[12], idle[12];
 	char silent[12];
@@ -298,11 +298,10 @@ static void front_exec(const struct spawn *s, int sock)
 			       "--connections", connections, "--connections-per-user", per_user,
 			       "--sessions-per-user", sessions, "--idle-ms", idle,
 			       "--silent-holder-ms", silent, NULL, NULL, NULL };
+	static const int to[] = { IPC_FD_LISTEN, IPC_FD_SPAWN };
+	const int from[] = { s->listen_fd, sock };
 	size_t n = 17;
-	int listen_fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 32);
-	sigset_t none;
 
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 32);
 	snprintf(uid, sizeof(uid), "%u", s->front_uid);
 	snprintf(gid, sizeof(gid), "%u", s->front_gid);
 	snprintf(admin, sizeof(admin), "%u", s->rules.admin_gid);
@@ -315,13 +314,8 @@ static void front_exec(const struct spawn *s, int sock)
 		argv[n++] = "--user";
 	if (opt.verbose)
 		argv[n++] = "--verbose";
-	if (dup2(listen_fd, IPC_FD_LISTEN) < 0 || dup2(sock, IPC_FD_SPAWN) < 0)
-		_exit(127);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid(); /* without the terminal of whoever started us: TIOCSTI would type into it */
-	execv(s->front_program, (char *const *)argv);
-	_exit(127);
+	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_exec(s->front_program, argv, 0);
 }
 
 static int start_front(struct spawn *s)

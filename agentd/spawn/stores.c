@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/spawn/workers.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -45,7 +45,6 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 			       "--max-records", config->store_max_records,
 			       NULL, NULL, NULL, NULL, NULL };
 	size_t n = 23;
-	sigset_t none;
 
 	snprintf(uid, sizeof(uid), "%u", w->store_uid);
 	snprintf(gid, sizeof(gid), "%u", w->store_gid);
@@ -59,11 +58,8 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 		argv[n++] = "--make-directory";
 	if (w->verbose)
 		argv[n++] = "--verbose";
-	workers_place_fds(from, to, ARRAY_SIZE(to));
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid();
-	execv(w->store_program, (char *const *)argv);
+	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_exec(w->store_program, argv, 0);
 }
 
 /* @param channel  Borrowed. */

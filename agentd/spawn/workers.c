@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/spawn/recovery.h"
 #include "agentd/spawn/release.h"
 #include "agentd/spawn/worker_env.h"
@@ -89,23 +90,9 @@ bool workers_is_own(const struct workers *w, pid_t pid)
 	return false;
 }
 
-void workers_place_fds(const int from[], const int to[], size_t n)
-{
-	int high[4];
-
-	for (size_t i = 0; i < n; i++) {
-		high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 32);
-		if (from[i] >= 0 && high[i] < 0)
-			_exit(127);
-	}
-	for (size_t i = 0; i < n; i++)
-		if (high[i] >= 0 && dup2(high[i], to[i]) < 0)
-			_exit(127);
-}
-
-static _Noreturn void child_exec(const struct workers *w, const struct worker *k,
-				 const struct ipc_start *start, const struct access_peer *peer,
-				 int guard, int channel)
+static _Noreturn void worker_exec(const struct workers *w, const struct worker *k,
+				  const struct ipc_start *start, const struct access_peer *peer,
+				  int guard, int channel)
 {
 	static const int to[] = { IPC_FD_SPAWN, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
 	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
@@ -121,7 +108,6 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 			       "--cuda-library", w->config->cuda_library,
 			       "--max-suspended-ms", suspended, NULL, NULL, NULL, NULL };
 	size_t n = 21;
-	sigset_t none;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
 	snprintf(session, sizeof(session), "%u", k->session);
@@ -135,15 +121,10 @@ static _Noreturn void child_exec(const struct workers *w, const struct worker *k
 		argv[n++] = "--observer";
 	if (w->verbose)
 		argv[n++] = "--verbose";
-	workers_place_fds(from, to, ARRAY_SIZE(to));
-	/* SIGTERM waits until the worker can undo what it does. */
-	sigemptyset(&none);
-	sigaddset(&none, SIGTERM);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid(); /* as front: a worker may call ioctl */
+	child_place_fds(from, to, ARRAY_SIZE(to));
 	worker_env_clean();
-	execv(w->program, (char *const *)argv);
-	_exit(127);
+	/* SIGTERM waits until the worker can undo what it does. */
+	child_exec(w->program, argv, SIGTERM);
 }
 
 /* @return 0 or -errno; on success the worker is in the list. */
@@ -173,7 +154,7 @@ static int fork_worker(struct workers *w, const struct ipc_start *start,
 	if (r == 0) {
 		k->pid = fork();
 		if (k->pid == 0)
-			child_exec(w, k, start, peer, guard[1], channel[1]);
+			worker_exec(w, k, start, peer, guard[1], channel[1]);
 		r = k->pid < 0 ? -errno : 0;
 	}
 	if (guard[1] >= 0)
@@ -653,7 +634,7 @@ static _Noreturn void exec_rescue(const struct workers *w, const struct worker *
 	const struct access_peer agent = { .uid = k->owner, .gid = 0, .admin = true };
 
 	alarm(RESCUE_SECONDS_MAX);
-	child_exec(w, k, &start, &agent, -1, -1);
+	worker_exec(w, k, &start, &agent, -1, -1);
 }
 
 static bool has_ended(pid_t pid, int ms, int *ret_status)

@@ -116,7 +116,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 /** In a child: bring the target of a dead worker back to where it would be without it. */
 _Noreturn void workers_look_after(const struct workers *w, const struct worker *dead);
 
-/** In the child: become a program.  @param guard  Its end of the guard socket. */
+/** In the child: become a program, or return.  @param guard  Its end of the guard socket. */
 typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int guard);
 /**
  * Start what is no worker, but watched and reaped as one.
@@ -126,9 +126,6 @@ typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int g
  */
 int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
 		 workers_exec_fn exec, const void *data, struct worker **ret);
-
-/** In a child: put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
-void workers_place_fds(const int from[], const int to[], size_t n);
 
 /* stores.c: the processes that work on the record store. */
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+/* Above all places, so that none is overwritten before it is copied. */
+#define HIGH_FD 32
+
+void child_place_fds(const int from[], const int to[], size_t n)
+{
+	int high[4];
+
+	for (size_t i = 0; i < n; i++) {
+		high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, HIGH_FD);
+		if (from[i] >= 0 && high[i] < 0)
+			_exit(127);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (high[i] >= 0 && dup2(high[i], to[i]) < 0)
+			_exit(127);
+}
+
+_Noreturn void child_exec(const char *program, const char *const argv[], int blocked)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (blocked)
+		sigaddset(&set, blocked);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	setsid();
+	execv(program, (char *const *)argv);
+	_exit(127);
+}

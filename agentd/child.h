@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef AGENTD_CHILD_H
+#define AGENTD_CHILD_H
+
+/** @file child.h  How a forked child becomes one of the agent's programs.  What fails ends it, with 127. */
+
+#include <stddef.h>
+
+/** Put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
+void child_place_fds(const int from[], const int to[], size_t n);
+/**
+ * Execute @p program, without the terminal of whoever started us: TIOCSTI would type into it.
+ * @param blocked  The one signal that it finds blocked; 0: none.
+ */
+_Noreturn void child_exec(const char *program, const char *const argv[], int blocked);
+
+#endif /* AGENTD_CHILD_H */
