@@ -63,9 +63,9 @@ int check_hooks(const struct rules *rules, const char *program, bool user_mode)
 
 	hooks_init(&h, program);
 	rule_hooks_configure(&h, rules);
-	if (h.n_entries && !user_mode && geteuid() != 0) {
+	if (h.rules.n && !user_mode && geteuid() != 0) {
 		log_warning("only root can judge hooks: not checked");
-	} else if (h.n_entries) {
+	} else if (h.rules.n) {
 		r = hooks_list(&h, user_mode ? getuid() : NOBODY, user_mode ? getgid() : NOBODY, !user_mode,
 			       on_listed, &c);
 		c.result = r;

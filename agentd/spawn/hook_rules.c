@@ -11,97 +11,22 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#define MEMORY_BYTES_MIN  ((uint64_t)16 << 20)
 /* Mangled names of C++ kernels are long; the document has them whole. */
-#define VALUE_MAX	  1024
-#define FIELDS_MAX	  48
-#define OWN_FIELDS	  10
+#define VALUE_MAX  1024
+#define FIELDS_MAX 48
+#define OWN_FIELDS 10
 
 /* ------------------------------------------------------------------ configuration ------------ */
 
-void hook_rule_init(struct hook_rule *r, const char *rule)
+struct hook_entry *hook_rules_find(const struct hook_rules *h, const char *rule)
 {
-	*r = (struct hook_rule){ .limits = { .timeout_ms = HOOK_TIMEOUT_MS_DEFAULT,
-					     .output_bytes = HOOK_OUTPUT_MAX,
-					     .memory_bytes = HOOK_MEMORY_BYTES_DEFAULT } };
-	str_copy(r->rule, sizeof(r->rule), rule);
-}
-
-static const char *set_path(struct hook_rule *r, const char *value)
-{
-	if (*value && *value != '/')
-		return "not an absolute path";
-	if (strlen(value) >= sizeof(r->path))
-		return "too long";
-	str_copy(r->path, sizeof(r->path), value);
-	return NULL;
-}
-
-static const char *set_user(struct hook_rule *r, const char *value)
-{
-	if (strlen(value) >= sizeof(r->user))
-		return "too long";
-	str_copy(r->user, sizeof(r->user), value);
-	return NULL;
-}
-
-static const char *set_timeout(struct hook_rule *r, const char *value)
-{
-	uint64_t ms;
-
-	if (str_to_ms(value, &ms) < 0 || ms < 1 || ms > HOOK_TIMEOUT_MS_MAX)
-		return "not a duration from 1ms to 5m";
-	r->limits.timeout_ms = (uint32_t)ms;
-	return NULL;
-}
-
-static const char *set_memory(struct hook_rule *r, const char *value)
-{
-	uint64_t bytes;
-
-	if (str_to_bytes(value, &bytes) < 0 || bytes < MEMORY_BYTES_MIN || bytes > INT64_MAX)
-		return "not a size of 16M or more";
-	r->limits.memory_bytes = bytes;
-	return NULL;
-}
-
-static const char *set_output(struct hook_rule *r, const char *value)
-{
-	uint64_t bytes;
-
-	if (str_to_bytes(value, &bytes) < 0 || bytes > HOOK_OUTPUT_MAX)
-		return "not a size up to 16K";
-	r->limits.output_bytes = (uint32_t)bytes;
-	return NULL;
-}
-
-bool hook_rule_set(struct hook_rule *r, const char *key, const char *value, const char **ret_wrong)
-{
-	static const struct {
-		const char *key;
-		const char *(*set)(struct hook_rule *r, const char *value);
-	} keys[] = { { "hook", set_path },	     { "hook_user", set_user },
-		     { "hook_timeout", set_timeout }, { "hook_memory", set_memory },
-		     { "hook_output", set_output } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (strcmp(keys[i].key, key) != 0)
-			continue;
-		*ret_wrong = keys[i].set(r, value);
-		return true;
-	}
-	return false;
-}
-
-struct hook_entry *hook_rules_find(struct hooks *h, const char *rule)
-{
-	for (size_t i = 0; i < h->n_entries; i++)
+	for (size_t i = 0; i < h->n; i++)
 		if (!strcmp(h->entries[i].rule.rule, rule))
 			return &h->entries[i];
 	return NULL;
 }
 
-static void fill_entry(struct hooks *h, const struct hook_rule *rule, struct hook_entry *ret)
+static void fill_entry(const struct hook_rules *h, const struct hook_rule *rule, struct hook_entry *ret)
 {
 	const struct hook_entry *old = hook_rules_find(h, rule->rule);
 
@@ -114,7 +39,7 @@ static void fill_entry(struct hooks *h, const struct hook_rule *rule, struct hoo
 	ret->info.timeout_ms = rule->limits.timeout_ms;
 }
 
-int hooks_configure(struct hooks *h, const struct hook_rule *rules, size_t n)
+int hook_rules_configure(struct hook_rules *h, const struct hook_rule *rules, size_t n)
 {
 	struct hook_entry *entries;
 	size_t n_entries = 0;
@@ -130,10 +55,16 @@ int hooks_configure(struct hooks *h, const struct hook_rule *rules, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (rules[i].path[0])
 			fill_entry(h, &rules[i], &entries[n_entries++]);
-	free(h->entries);
+	hook_rules_deinit(h);
 	h->entries = entries;
-	h->n_entries = n_entries;
+	h->n = n_entries;
 	return 0;
+}
+
+void hook_rules_deinit(struct hook_rules *h)
+{
+	free(h->entries);
+	*h = (struct hook_rules){ 0 };
 }
 
 /* ------------------------------------------------------------------ jobs --------------------- */
@@ -202,7 +133,7 @@ int hook_rules_job(const struct hook_rule *rule, const struct hook_event *e, str
 
 /* ------------------------------------------------------------------ results ------------------ */
 
-void hook_rules_count(struct hooks *h, const char *rule, const struct hook_report *report)
+void hook_rules_count(struct hook_rules *h, const char *rule, const struct hook_report *report)
 {
 	struct hook_entry *entry = hook_rules_find(h, rule);
 	struct hook_info *info = entry ? &entry->info : NULL;

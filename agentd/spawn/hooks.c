@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/spawn/hook_rules.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -48,6 +47,11 @@ struct hook_task {
 void hooks_init(struct hooks *h, const char *program)
 {
 	*h = (struct hooks){ .program = program };
+}
+
+int hooks_configure(struct hooks *h, const struct hook_rule *rules, size_t n)
+{
+	return hook_rules_configure(&h->rules, rules, n);
 }
 
 static bool is_check(const struct hook_task *t)
@@ -113,7 +117,7 @@ static void finish_check(struct hooks *h, struct hook_task *t)
 		str_copy(t->list[i].why, sizeof(t->list[i].why), "not looked at in time");
 	}
 	for (size_t i = 0; i < t->n_jobs; i++) {
-		const struct hook_entry *e = hook_rules_find(h, t->list[i].rule);
+		const struct hook_entry *e = hook_rules_find(&h->rules, t->list[i].rule);
 
 		if (e && e->rule.takes_root && !e->rule.user[0] && t->list[i].check == HOOK_END_EXIT)
 			str_copy(t->list[i].why, sizeof(t->list[i].why),
@@ -133,7 +137,7 @@ static void finish(struct hooks *h, struct hook_task *t, const struct hook_repor
 		finish_check(h, t);
 		return;
 	}
-	hook_rules_count(h, t->rule, report);
+	hook_rules_count(&h->rules, t->rule, report);
 	hook_rules_log(&t->jobs[0], t->rule, t->target, report);
 	if (t->done)
 		t->done(t->ctx, report);
@@ -264,7 +268,7 @@ static int queue(struct hooks *h, struct hook_task **take)
 
 int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, void *ctx)
 {
-	struct hook_entry *entry = hook_rules_find(h, e->rule);
+	struct hook_entry *entry = hook_rules_find(&h->rules, e->rule);
 	auto_call(task_freep) struct hook_task *t = NULL;
 	int r;
 
@@ -298,7 +302,7 @@ int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_f
 	auto_call(task_freep) struct hook_task *t = NULL;
 	size_t n = 0;
 
-	if (!h->n_entries)
+	if (!h->rules.n)
 		return -ENOENT;
 	if (h->stopping)
 		return -ESHUTDOWN;
@@ -306,16 +310,16 @@ int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_f
 		n += is_check(i);
 	if (n >= CHECKS_MAX)
 		return -ENOBUFS;
-	t = task_create(h->n_entries);
+	t = task_create(h->rules.n);
 	if (!t)
 		return -ENOMEM;
-	t->list = calloc(h->n_entries, sizeof(*t->list));
+	t->list = calloc(h->rules.n, sizeof(*t->list));
 	if (!t->list)
 		return -ENOMEM;
 	t->listed = done;
 	t->ctx = ctx;
-	for (size_t i = 0; i < h->n_entries; i++) {
-		const struct hook_rule *rule = &h->entries[i].rule;
+	for (size_t i = 0; i < h->rules.n; i++) {
+		const struct hook_rule *rule = &h->rules.entries[i].rule;
 		int r = hook_rules_job(rule, &nobody, &t->jobs[i]);
 
 		if (r < 0)
@@ -324,7 +328,7 @@ int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_f
 		if (by_rule && rule->has_target_uid)
 			t->jobs[i].uid = rule->target_uid;
 		t->jobs[i].check = 1;
-		t->list[i] = h->entries[i].info;
+		t->list[i] = h->rules.entries[i].info;
 		for (const struct hook_task *k = h->first; k; k = k->next) {
 			if (k->over || strcmp(k->rule, t->list[i].rule) != 0)
 				continue;
@@ -466,7 +470,5 @@ void hooks_deinit(struct hooks *h)
 		finish_without_report(h, h->first, HOOK_END_STOPPED, "the agent stops");
 		task_remove(h, h->first);
 	}
-	free(h->entries);
-	h->entries = NULL;
-	h->n_entries = 0;
+	hook_rules_deinit(&h->rules);
 }

@@ -15,7 +15,6 @@
  * hooks_reaped() or hooks_deinit(), never from hooks_run().
  */
 
-#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,45 +22,12 @@
 #include <sys/types.h>
 
 #include "agentd/hook.h"
-#include "base/log.h"
+#include "agentd/spawn/hook_rules.h"
 
 /** Hooks that run at a time, and that wait for their turn, with what their documents take. */
 #define HOOKS_RUNNING_MAX 8
 #define HOOKS_WAITING_MAX 64
 #define HOOKS_WAITING_BYTES_MAX ((uint64_t)64 << 20)
-/** Rules that have hooks. */
-#define HOOKS_RULES_MAX 64
-
-/** The hook of one rule, as agentd.conf has it; "" as path: it has none. */
-struct hook_rule {
-	char rule[HOOK_RULE_MAX];
-	char path[HOOK_PATH_MAX];
-	char user[HOOK_USER_MAX]; /**< "": the target's. */
-	/* Whose processes the rule is for, as far as it says that. */
-	bool has_target_uid;
-	uid_t target_uid;     /**< One of them. */
-	bool takes_root;      /**< Processes of root, too. */
-	struct hook_limits limits;
-};
-
-void hook_rule_init(struct hook_rule *r, const char *rule);
-/**
- * Take one key of a `[rule NAME]` section: hook, hook_user, hook_timeout, hook_memory, hook_output.
- * @param ret_wrong  NULL, or what is wrong with the value (static text).
- * @return false when the key is none of these.
- */
-bool hook_rule_set(struct hook_rule *r, const char *key, const char *value, const char **ret_wrong);
-
-/** What a hook is about. */
-struct hook_event {
-	const char *rule;
-	pid_t pid; /**< The target; 0: none, a sample. */
-	uid_t uid; /**< Its real user and group: the hook's, unless the rule says another. */
-	gid_t gid;
-	/** Names begin GPU_AGENT_; those ending RULE, PID, UID and HOOK come by themselves, from above. */
-	const struct log_field *fields;
-	int document_fd; /**< A sealed memfd (base/fd.h) with the JSON, or -1: nothing on stdin. */
-};
 
 /** @param result Valid during the call. */
 typedef void (*hook_done_fn)(void *ctx, const struct hook_report *result);
@@ -69,17 +35,11 @@ typedef void (*hook_done_fn)(void *ctx, const struct hook_report *result);
 /** @param list  Of all rules that have one, in the order of the configuration; valid during the call. */
 typedef void (*hooks_list_fn)(void *ctx, const struct hook_info *list, size_t n);
 
-struct hook_entry {
-	struct hook_rule rule;
-	struct hook_info info; /**< Counts and the last run. */
-};
-
 struct hook_task;
 
 struct hooks {
 	const char *program; /**< Path of gpu-agent-hook. */
-	struct hook_entry *entries;
-	size_t n_entries;
+	struct hook_rules rules;
 	struct hook_task *first; /**< Running and waiting ones, oldest first. */
 	bool stopping;
 };
