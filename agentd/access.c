@@ -269,7 +269,7 @@ static bool same_file(int a, int b)
 	       sa.st_ino == sb.st_ino;
 }
 
-static bool is_alive(int pidfd)
+bool access_is_alive(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
@@ -317,7 +317,7 @@ void access_peer_look(struct access_peer *p)
 	}
 	near = p->near_user && p->near_pid;
 	/* Looked at while the peer lived: the number was not somebody else's. */
-	p->known = p->known && is_alive(p->pidfd);
+	p->known = p->known && access_is_alive(p->pidfd);
 	/* One whose number it could be has at least what made him what he is. */
 	if (p->pidfd_is_guess)
 		p->known = p->known && near && self.uids[1] == p->uid;
@@ -334,7 +334,7 @@ static int ns_depth(const struct access_peer *peer, pid_t target, const char *ki
 	auto_close int ns = open_ns(target, kind);
 
 	/* With the pid reused meanwhile, `above` could be somebody else's. */
-	if (above < 0 || ns < 0 || !is_alive(peer->pidfd))
+	if (above < 0 || ns < 0 || !access_is_alive(peer->pidfd))
 		return -1;
 	for (int depth = 0; depth < NS_DEPTH_MAX; depth++) {
 		int parent;

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentd/ipc.h"
+#include "agentd/spawn/rules.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/nearest.h"

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agentd/spawn/rules.h"
+struct rules;
 
 #define CONFIG_NAME_MAX 33
 #define CONFIG_LIMIT_MAX 24

@@ -92,24 +92,25 @@ static int list(struct hook_desk *d, const struct access_peer *peer, struct aske
 	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, root, on_listed, a);
 }
 
-void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock,
-			int document_fd)
+void hook_requests_refuse(struct hook_desk *d, const struct ipc_hooks *m, int status)
+{
+	answer(d, m->request, status, NULL, 0);
+}
+
+void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
+			const struct access_peer *client, int document_fd)
 {
 	struct asked *a = malloc(sizeof(*a));
-	struct access_peer peer;
-	int r = a ? access_peer_read(client_sock, d->rules, &peer) : -ENOMEM;
+	int r;
 
-	if (r < 0) {
-		answer(d, m->request, r, NULL, 0);
-		free(a);
+	if (!a) {
+		hook_requests_refuse(d, m, -ENOMEM);
 		return;
 	}
-	access_peer_look(&peer);
 	*a = (struct asked){ .desk = d, .request = m->request };
-	r = m->rule[0] ? test(d, m, &peer, document_fd, a) : list(d, &peer, a);
+	r = m->rule[0] ? test(d, m, client, document_fd, a) : list(d, client, a);
 	if (m->rule[0])
-		audit(&peer, m->rule, r);
-	access_peer_deinit(&peer);
+		audit(client, m->rule, r);
 	if (r == 0)
 		return;
 	/* A list of none is an answer. */

@@ -10,7 +10,6 @@
 
 struct hook_desk {
 	struct hooks *hooks;
-	const struct access_rules *rules;
 	bool user_mode; /**< Whose agent it is, is its administrator. */
 	/** @param fd  To go along, or -1; borrowed. */
 	void (*send)(void *ctx, const struct ipc_hooked *m, int fd);
@@ -18,7 +17,9 @@ struct hook_desk {
 };
 
 /** Answered now or later, once.  The desk must outlive its hooks. */
-void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m, int client_sock,
-			int document_fd);
+void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
+			const struct access_peer *client, int document_fd);
+/** Answer that nothing comes of it.  @param status  -errno. */
+void hook_requests_refuse(struct hook_desk *d, const struct ipc_hooks *m, int status);
 
 #endif /* SPAWN_HOOK_REQUESTS_H */

@@ -35,6 +35,7 @@
 #include "agentd/spawn/notify.h"
 #include "agentd/spawn/rule_hooks.h"
 #include "agentd/spawn/rules.h"
+#include "agentd/spawn/rules_service.h"
 #include "agentd/spawn/watch.h"
 #include "agentd/spawn/watchdog.h"
 #include "agentd/spawn/workers.h"
@@ -84,6 +85,7 @@ struct spawn {
 	struct rules watch_rules;
 	uint32_t rules_generation;
 	struct watches watches;
+	struct rules_service rules_service;
 	struct workers workers;
 	struct hooks hooks;
 	struct hook_desk hook_desk;
@@ -475,7 +477,7 @@ static void found(void *ctx, pid_t pid, enum ipc_vendor vendor)
 {
 	struct spawn *s = ctx;
 
-	if (!s->stop_at)
+	if (!s->stop_at && !workers_is_own(&s->workers, pid))
 		watches_found(&s->watches, pid, vendor);
 }
 
@@ -492,8 +494,11 @@ static void hook_asked(void *ctx, const struct worker *k, const struct ipc_fault
 		       int document_fd)
 {
 	struct spawn *s = ctx;
+	struct rules_fault f = { .pid = k->target, .uid = k->target_uid, .gid = k->target_gid,
+				 .fault = *fault };
 
-	rule_hooks_run(&s->hooks, k, fault, document_fd);
+	str_copy(f.rule, sizeof(f.rule), k->rule);
+	rule_hooks_run(&s->hooks, &f, document_fd);
 }
 
 /* Rules were read: first front knows their names, then processes get theirs. */
@@ -521,15 +526,17 @@ static void send_hooked(void *ctx, const struct ipc_hooked *m, int fd)
 
 static void front_hooks(struct spawn *s, struct ipc_hooks *m, int client_sock, int document_fd)
 {
-	const struct ipc_hooked lost = { .type = IPC_HOOKED,
-					 .request = m->request,
-					 .status = -EMFILE };
+	struct access_peer client;
+	int r = client_sock < 0 ? -EMFILE : access_peer_read(client_sock, &s->rules, &client);
 
 	m->rule[sizeof(m->rule) - 1] = '\0';
-	if (client_sock < 0)
-		send_hooked(s, &lost, -1);
-	else
-		hook_requests_take(&s->hook_desk, m, client_sock, document_fd);
+	if (r < 0) {
+		hook_requests_refuse(&s->hook_desk, m, r);
+		return;
+	}
+	access_peer_look(&client);
+	hook_requests_take(&s->hook_desk, m, &client, document_fd);
+	access_peer_deinit(&client);
 }
 
 /* front keeps its own copy until the answer has come, so that ours is not the last. */
@@ -878,7 +885,6 @@ static int run(struct spawn *s)
 	int r;
 
 	s->front_sock = s->listen_fd = -1;
-	s->watches.discover = (struct discover)DISCOVER_NULL;
 	r = load_config(s, &s->watch_rules);
 	if (r < 0)
 		return 1;
@@ -909,16 +915,15 @@ static int run(struct spawn *s)
 	s->workers.user_mode = opt.user;
 	s->workers.verbose = opt.verbose;
 	hooks_init(&s->hooks, s->hook_program);
-	s->hook_desk = (struct hook_desk){ .hooks = &s->hooks, .rules = &s->rules, .user_mode = opt.user,
+	s->hook_desk = (struct hook_desk){ .hooks = &s->hooks, .user_mode = opt.user,
 					   .send = send_hooked, .ctx = s };
 	s->workers.on_found = found;
 	s->workers.on_hook = hook_asked;
 	s->workers.on_owed = left_owed;
 	s->workers.ctx = s;
-	s->watches.workers = &s->workers;
-	s->watches.rules = &s->watch_rules;
-	s->watches.tell = tell_watch;
-	s->watches.ctx = s;
+	s->rules_service = (struct rules_service){ .workers = &s->workers, .tell = tell_watch, .ctx = s };
+	watches_init(&s->watches, &s->watch_rules, s->config.kfd_device, &rules_service,
+		     &s->rules_service);
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->front_uid, .gid = s->front_gid };
 	recovery_take_over(&s->workers);
 	r = start_front(s);

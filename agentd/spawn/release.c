@@ -2,8 +2,6 @@
 #include "agentd/spawn/release.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
 #include <time.h>
 
 #include "agentd/access.h"
@@ -17,13 +15,6 @@ static void pause_ms(long ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-static bool is_alive(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&p, 1, 0) == 0;
-}
-
 int release_waiting(pid_t target)
 {
 	struct access_target t;
@@ -35,7 +26,7 @@ int release_look(pid_t target, int pidfd, int looks)
 {
 	int before = 0;
 
-	for (int quiet = 0; quiet < looks && is_alive(pidfd); pause_ms(POLL_MS)) {
+	for (int quiet = 0; quiet < looks && access_is_alive(pidfd); pause_ms(POLL_MS)) {
 		int waiting = release_waiting(target);
 
 		/* Seen once, it may be on its way through a call that nobody holds up. */
@@ -52,7 +43,7 @@ int release_stop(pid_t target, int pidfd)
 	uint64_t deadline = clock_deadline_ms(1000);
 	int released = 0, quiet = 0;
 
-	while (quiet < RELEASE_LOOKS && clock_left_ms(deadline) && is_alive(pidfd)) {
+	while (quiet < RELEASE_LOOKS && clock_left_ms(deadline) && access_is_alive(pidfd)) {
 		int waiting = handshake_release(target, deadline, &released);
 
 		if (waiting < 0)

@@ -46,19 +46,19 @@ static bool is_sane(const struct ipc_fault *f)
 	       memchr(f->location, '\0', sizeof(f->location)) && memchr(f->exe, '\0', sizeof(f->exe));
 }
 
-void rule_hooks_run(struct hooks *h, const struct worker *k, const struct ipc_fault *fault,
-		    int document_fd)
+void rule_hooks_run(struct hooks *h, const struct rules_fault *f, int document_fd)
 {
+	const struct ipc_fault *fault = &f->fault;
 	const struct log_field fields[] = {
 		{ "GPU_AGENT_RECORD", fault->record },	     { "GPU_AGENT_COMM", fault->comm },
 		{ "GPU_AGENT_EXE", fault->exe },	     { "GPU_AGENT_VENDOR", fault->vendor },
 		{ "GPU_AGENT_EXCEPTION", fault->exception }, { "GPU_AGENT_KERNEL", fault->kernel },
 		{ "GPU_AGENT_LOCATION", fault->location },   { NULL, NULL },
 	};
-	const struct hook_event e = { .rule = k->rule,
-				      .pid = k->target,
-				      .uid = k->target_uid,
-				      .gid = k->target_gid,
+	const struct hook_event e = { .rule = f->rule,
+				      .pid = f->pid,
+				      .uid = f->uid,
+				      .gid = f->gid,
 				      .fields = fields,
 				      .document_fd = document_fd };
 	int r = -EPROTO;
@@ -66,6 +66,6 @@ void rule_hooks_run(struct hooks *h, const struct worker *k, const struct ipc_fa
 	if (is_sane(fault))
 		r = hooks_run(h, &e, NULL, NULL);
 	if (r < 0 && r != -ENOBUFS)
-		log_warning("rule %s: its hook is not run for process %d: %s", k->rule,
-			    (int)k->target, strerror(-r));
+		log_warning("rule %s: its hook is not run for process %d: %s", f->rule, (int)f->pid,
+			    strerror(-r));
 }

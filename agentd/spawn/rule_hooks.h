@@ -6,16 +6,11 @@
 
 #include "agentd/spawn/hooks.h"
 #include "agentd/spawn/rules.h"
-#include "agentd/spawn/workers.h"
+#include "agentd/spawn/rules_monitor.h"
 
 /** Rules were read. */
 void rule_hooks_configure(struct hooks *h, const struct rules *rules);
-/**
- * A worker has something for the hook of its rule.
- * @param fault  As it came from the worker.
- * @param document_fd  Borrowed.
- */
-void rule_hooks_run(struct hooks *h, const struct worker *worker, const struct ipc_fault *fault,
-		    int document_fd);
+/** @param document_fd  Borrowed. */
+void rule_hooks_run(struct hooks *h, const struct rules_fault *f, int document_fd);
 
 #endif /* SPAWN_RULE_HOOKS_H */

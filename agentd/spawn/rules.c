@@ -521,8 +521,6 @@ const struct rule *rules_match(const struct rules *r, const struct rule_subject 
 void rules_tell(const struct rule *rule, struct ipc_rule *ret)
 {
 	*ret = (struct ipc_rule){ .type = IPC_RULE };
-	if (!rule)
-		return;
 	str_copy(ret->name, sizeof(ret->name), rule->name);
 	ret->keep = rule->keep;
 	ret->exceptions = rule->exceptions;

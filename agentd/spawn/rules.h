@@ -89,7 +89,7 @@ struct rule_subject {
 /** @return the first that matches, or NULL. */
 const struct rule *rules_match(const struct rules *r, const struct rule_subject *s);
 
-/** What a worker must know of it.  @param rule  NULL: no rule any more. */
+/** What a worker must know of it. */
 void rules_tell(const struct rule *rule, struct ipc_rule *ret);
 
 #endif /* SPAWN_RULES_H */

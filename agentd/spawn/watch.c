@@ -2,16 +2,14 @@
 #include "agentd/spawn/watch.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agentd/access.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -22,7 +20,6 @@
 #define AGAIN_MAX     6	    /* then only when something happens, and not more often than: */
 #define AGAIN_SLOW_MS 60000 /* a watch that lasted longer was no failure */
 #define WATCHES_MAX   1024
-#define CGROUP_MAX    (64 * 1024)
 
 enum watch_state { WATCH_ON, WATCH_FAILED, WATCH_RELEASED };
 
@@ -38,11 +35,11 @@ struct watched {
 	uint64_t again_at; /* WATCH_FAILED: try then; 0: not by itself */
 };
 
-static bool is_alive(int pidfd)
+void watches_init(struct watches *w, const struct rules *rules, const char *kfd_device,
+		  const struct rules_monitor *monitor, void *ctx)
 {
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&p, 1, 0) == 0;
+	*w = (struct watches){ .monitor = monitor, .ctx = ctx, .rules = rules,
+			       .kfd_device = kfd_device, .discover = DISCOVER_NULL };
 }
 
 static void free_watched(struct watched *i)
@@ -59,7 +56,7 @@ static void prune(struct watches *w, bool all)
 	while (*link) {
 		struct watched *i = *link;
 
-		if (!all && is_alive(i->pidfd)) {
+		if (!all && access_is_alive(i->pidfd)) {
 			link = &i->next;
 			continue;
 		}
@@ -72,7 +69,7 @@ static void prune(struct watches *w, bool all)
 static struct watched *find_pid(struct watches *w, pid_t pid)
 {
 	for (struct watched *i = w->first; i; i = i->next)
-		if (i->pid == pid && is_alive(i->pidfd))
+		if (i->pid == pid && access_is_alive(i->pidfd))
 			return i;
 	return NULL;
 }
@@ -118,7 +115,7 @@ static void begin_look(struct watches *w)
 	w->look_at = 0;
 	w->looked_at = clock_now_ns();
 	prune(w, false);
-	r = workers_look(w->workers, &w->looker);
+	r = w->monitor->look(w->ctx, &w->looker);
 	if (r == 0)
 		return;
 	log_error("rules: cannot look for GPU processes: %s", strerror(-r));
@@ -170,31 +167,18 @@ static bool is_agents_worker(const char *exe)
 static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
 				enum ipc_vendor vendor)
 {
-	char path[64], exe[PATH_MAX];
-	auto_free char *cgroup = NULL;
-	struct rule_subject s = { .vendor = vendor };
-	struct access_target facts;
-	const struct rule *rule;
-	ssize_t n;
-	size_t size;
+	struct rules_process process;
+	const struct rule *rule = NULL;
 
-	if (access_target_read(pid, &facts) < 0)
+	if (w->monitor->read(w->ctx, pid, pidfd, &process) < 0)
 		return NULL;
-	s.uid = facts.uids[0];
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	if (n > 0) {
-		exe[n] = '\0';
-		s.exe = exe;
-		if (is_agents_worker(exe))
-			return NULL;
-	}
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	if (fd_read_file(path, CGROUP_MAX, &cgroup, &size) == 0)
-		s.cgroup = cgroup;
-	rule = rules_match(w->rules, &s);
-	/* The pidfd is older than the facts: alive now means that they are about its process. */
-	return is_alive(pidfd) ? rule : NULL;
+	if (!is_agents_worker(process.exe))
+		rule = rules_match(w->rules, &(struct rule_subject){ .uid = process.uid,
+								     .vendor = vendor,
+								     .exe = process.exe[0] ? process.exe : NULL,
+								     .cgroup = process.cgroup });
+	free(process.cgroup);
+	return rule;
 }
 
 static void failed(struct watched *i)
@@ -208,9 +192,12 @@ static void failed(struct watched *i)
 static void start(struct watches *w, struct watched *i, const struct rule *rule)
 {
 	struct ipc_watch m;
-	auto_close int channel = -1;
-	int r = workers_watch(w->workers, rule, i->pid, i->pidfd, i->failures > 0, &m, &channel);
+	struct ipc_rule told;
+	int r;
 
+	rules_tell(rule, &told);
+	told.again = i->failures > 0;
+	r = w->monitor->watch(w->ctx, i->pid, i->pidfd, &told, &m);
 	i->started_ns = clock_now_ns();
 	if (r < 0) {
 		log_line(i->failures ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
@@ -224,7 +211,6 @@ static void start(struct watches *w, struct watched *i, const struct rule *rule)
 	i->state = WATCH_ON;
 	i->worker = m.worker;
 	i->again_at = 0;
-	w->tell(w->ctx, &m, channel);
 }
 
 /*
@@ -245,7 +231,7 @@ void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
 	auto_close int pidfd = -1;
 	const struct rule *rule;
 
-	if ((i && !may_try(i)) || workers_is_own(w->workers, pid))
+	if (i && !may_try(i))
 		return;
 	pidfd = i ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (!i && pidfd < 0)
@@ -305,15 +291,6 @@ uint64_t watches_deadlines(struct watches *w)
 
 /* ------------------------------------------------------------------ changes ------------------ */
 
-/* Its session is left to its clients, and ends without one. */
-static void let_go(struct watches *w, struct watched *i)
-{
-	const struct ipc_watch m = { .type = IPC_WATCH, .worker = i->worker };
-
-	workers_tell_rule(w->workers, i->worker, NULL);
-	w->tell(w->ctx, &m, -1);
-}
-
 void watches_release(struct watches *w, uint32_t worker)
 {
 	struct watched *i = find_worker(w, worker);
@@ -321,7 +298,7 @@ void watches_release(struct watches *w, uint32_t worker)
 	if (!i)
 		return;
 	log_info("process %d is released from its rule", (int)i->pid);
-	let_go(w, i);
+	w->monitor->let_go(w->ctx, i->worker);
 	i->state = WATCH_RELEASED;
 }
 
@@ -335,7 +312,7 @@ static void judge_again(struct watches *w, struct watched *i)
 	if (i->state == WATCH_ON && rule) {
 		start(w, i, rule);
 	} else if (i->state == WATCH_ON) {
-		let_go(w, i);
+		w->monitor->let_go(w->ctx, i->worker);
 		i->state = WATCH_FAILED;
 	} else {
 		i->state = WATCH_FAILED;
@@ -344,8 +321,7 @@ static void judge_again(struct watches *w, struct watched *i)
 
 void watches_configure(struct watches *w)
 {
-	const char *const nodes[] = { w->workers->config->kfd_device, "/dev/nvidiactl",
-				      "/dev/nvidia-uvm" };
+	const char *const nodes[] = { w->kfd_device, "/dev/nvidiactl", "/dev/nvidia-uvm" };
 	int r;
 
 	w->look_failures = 0;

@@ -18,13 +18,15 @@
 
 #include "agentd/spawn/discover.h"
 #include "agentd/spawn/rules.h"
-#include "agentd/spawn/workers.h"
+#include "agentd/spawn/rules_monitor.h"
 
 struct watched;
 
 struct watches {
-	struct workers *workers;
+	const struct rules_monitor *monitor;
+	void *ctx; /**< For it. */
 	const struct rules *rules;
+	const char *kfd_device;
 	struct discover discover;
 	struct watched *first;
 	size_t n;
@@ -33,11 +35,11 @@ struct watches {
 	uint32_t looker;    /**< Worker that looks; 0: none. */
 	bool look_again;    /**< Something happened meanwhile. */
 	unsigned look_failures; /**< In a row. */
-	/** For front.  @param channel  To the worker, or -1; borrowed. */
-	void (*tell)(void *ctx, const struct ipc_watch *m, int channel);
-	void *ctx;
 };
 
+/** All pointers are borrowed; nothing happens before watches_configure(). */
+void watches_init(struct watches *w, const struct rules *rules, const char *kfd_device,
+		  const struct rules_monitor *monitor, void *ctx);
 /** Rules were read: at start, and again.  Processes that were released are judged anew. */
 void watches_configure(struct watches *w);
 void watches_deinit(struct watches *w);
@@ -48,7 +50,7 @@ void watches_readable(struct watches *w);
 void watches_hint(struct watches *w);
 /** Begin a look that is due.  @return next deadline (monotonic ns), 0: none. */
 uint64_t watches_deadlines(struct watches *w);
-/** A look found a process. */
+/** A look found a process, and not one of the agent. */
 void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor);
 /** A worker was reaped.  @param clean  Not killed, no error: a look has seen everything. */
 void watches_worker_ended(struct watches *w, uint32_t worker, bool clean);

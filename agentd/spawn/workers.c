@@ -45,13 +45,6 @@
 #define WATCH_MS	    10000
 #define LOOK_MS		    5000
 
-static bool is_alive(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&p, 1, 0) == 0;
-}
-
 static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owner)
 {
 	uint32_t n = 0;
@@ -217,7 +210,7 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 static struct worker *find_target(struct workers *w, pid_t pid)
 {
 	for (struct worker *k = w->first; k; k = k->next)
-		if (k->kind == IPC_KIND_SESSION && k->target == pid && is_alive(k->target_pidfd))
+		if (k->kind == IPC_KIND_SESSION && k->target == pid && access_is_alive(k->target_pidfd))
 			return k;
 	return NULL;
 }
@@ -243,7 +236,7 @@ static bool authorise(struct workers *w, const struct access_peer *peer, pid_t p
 	else
 		verdict = access_decide(peer, &t, &rights);
 	/* The pidfd is older than the facts: alive now means that the facts are about it. */
-	if (!is_alive(pidfd))
+	if (!access_is_alive(pidfd))
 		verdict = IPC_VERDICT_NO_PROCESS;
 	ret->verdict = verdict;
 	if (verdict == IPC_VERDICT_NO_PROCESS)
@@ -270,7 +263,7 @@ static uint64_t user_ns_of(const struct access_peer *peer)
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)peer->pid);
 	/* Looked at while the peer lived: the number was not somebody else's. */
-	return stat(path, &st) == 0 && is_alive(peer->pidfd) ? st.st_ino : 0;
+	return stat(path, &st) == 0 && access_is_alive(peer->pidfd) ? st.st_ino : 0;
 }
 
 static void start_session(struct workers *w, const struct ipc_start *start,
@@ -438,23 +431,20 @@ static struct access_peer agent_peer(void)
 				     .near_user = true, .near_pid = true };
 }
 
-static int tell_rule(struct worker *k, const struct rule *rule, bool again)
+static int tell_rule(struct worker *k, const struct ipc_rule *rule)
 {
-	struct ipc_rule m;
 	ssize_t n;
 
-	rules_tell(rule, &m);
-	m.again = again;
-	str_copy(k->rule, sizeof(k->rule), m.name);
-	n = fd_send(k->guard_fd, &m, sizeof(m), NULL, 0);
+	str_copy(k->rule, sizeof(k->rule), rule->name);
+	n = fd_send(k->guard_fd, rule, sizeof(*rule), NULL, 0);
 	return n < 0 ? (int)n : 0;
 }
 
-int workers_tell_rule(struct workers *w, uint32_t id, const struct rule *rule)
+int workers_tell_rule(struct workers *w, uint32_t id, const struct ipc_rule *rule)
 {
 	for (struct worker *k = w->first; k; k = k->next)
 		if (k->id == id)
-			return tell_rule(k, rule, false);
+			return tell_rule(k, rule);
 	return -ESRCH;
 }
 
@@ -473,7 +463,7 @@ static int start_by_rule(struct workers *w, pid_t pid, int pidfd, int *ret_chann
 	return r;
 }
 
-int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, bool again,
+int workers_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
 		  struct ipc_watch *ret, int *ret_channel)
 {
 	const struct access_peer agent = agent_peer();
@@ -484,7 +474,7 @@ int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pid
 
 	if (!authorise(w, &agent, pid, pidfd, &facts))
 		return facts.status < 0 ? facts.status : -EPERM;
-	if (access_target_read(pid, &t) < 0 || !is_alive(pidfd))
+	if (access_target_read(pid, &t) < 0 || !access_is_alive(pidfd))
 		return -ESRCH;
 	k = find_target(w, pid);
 	if (!k && is_being_rescued(w, pid))
@@ -503,7 +493,7 @@ int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pid
 				   .pid = (uint32_t)pid, .target_uid = facts.target_uid };
 	memcpy(ret->comm, facts.comm, sizeof(ret->comm));
 	str_copy(ret->rule, sizeof(ret->rule), rule->name);
-	return tell_rule(k, rule, again);
+	return tell_rule(k, rule);
 }
 
 int workers_look(struct workers *w, uint32_t *ret_id)

@@ -14,7 +14,6 @@
 #include "agentd/access.h"
 #include "agentd/ipc.h"
 #include "agentd/spawn/config.h"
-#include "agentd/spawn/rules.h"
 
 #define WORKER_RECORD_NAME_MAX 48
 
@@ -85,14 +84,13 @@ void workers_refuse(const struct ipc_start *start, int status, struct ipc_starte
 /**
  * Let @p rule watch a process: by the worker that it has, or a new one.
  * @param pidfd  Borrowed; holds the process.
- * @param again  It was tried before, and told what went wrong.
  * @param ret_channel  For front, of a new worker; untouched otherwise.
  * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
  */
-int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, bool again,
+int workers_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
 		  struct ipc_watch *ret, int *ret_channel);
-/** @param rule  NULL: none watches any more. */
-int workers_tell_rule(struct workers *w, uint32_t worker, const struct rule *rule);
+/** @param rule  Without a name: none watches any more. */
+int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
 /** Start a look, for on_found().  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);
 /** One of the agent's own processes? */

@@ -18,7 +18,7 @@
 /* What the test decides, and what it was asked. */
 static struct {
 	uint64_t now;
-	int watch_result, look_result, n_watches, n_new, n_looks, n_told;
+	int watch_result, look_result, n_watches, n_new, n_looks;
 	uint32_t worker, let_go;
 } k;
 
@@ -37,46 +37,43 @@ int clock_left_ms(uint64_t deadline_ns)
 	return deadline_ns > k.now ? (int)((deadline_ns - k.now) / MS) : 0;
 }
 
-int workers_watch(struct workers *w, const struct rule *rule, pid_t pid, int pidfd, bool again,
-		  struct ipc_watch *ret, int *ret_channel)
+static int watch(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule, struct ipc_watch *ret)
 {
 	k.n_watches++;
-	k.n_new += !again;
+	k.n_new += !rule->again;
 	if (k.watch_result < 0)
 		return k.watch_result;
 	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = ++k.worker, .pid = (uint32_t)pid };
 	return 0;
 }
 
-int workers_tell_rule(struct workers *w, uint32_t worker, const struct rule *rule)
+static void let_go(void *ctx, uint32_t worker)
 {
 	k.let_go = worker;
-	return 0;
 }
 
-int workers_look(struct workers *w, uint32_t *ret_id)
+static int start_look(void *ctx, uint32_t *ret_worker)
 {
 	k.n_looks++;
 	if (k.look_result < 0)
 		return k.look_result;
-	*ret_id = LOOKER + (uint32_t)k.n_looks;
+	*ret_worker = LOOKER + (uint32_t)k.n_looks;
 	return 0;
 }
 
-bool workers_is_own(const struct workers *w, pid_t pid)
+static int read_process(void *ctx, pid_t pid, int pidfd, struct rules_process *ret)
 {
-	return false;
+	*ret = (struct rules_process){ .uid = getuid(), .exe = "/usr/bin/test" };
+	return kill(pid, 0) < 0 ? -ESRCH : 0;
 }
 
-static void tell(void *ctx, const struct ipc_watch *m, int channel)
-{
-	k.n_told++;
-}
+static const struct rules_monitor monitor = {
+	.look = start_look, .read = read_process, .watch = watch, .let_go = let_go
+};
 
 struct fixture {
 	struct config config;
 	struct rules rules;
-	struct workers workers;
 	struct watches w;
 	pid_t pid;
 };
@@ -93,8 +90,7 @@ static void begin(struct fixture *f)
 	config_init(&f->config);
 	f->config.rules = &f->rules;
 	TEST_EQ_FATAL(config_parse(&f->config, "t.conf", text, strlen(text), error, sizeof(error)), 0);
-	f->workers.config = &f->config;
-	f->w = (struct watches){ .workers = &f->workers, .rules = &f->rules, .tell = tell };
+	watches_init(&f->w, &f->rules, f->config.kfd_device, &monitor, NULL);
 	f->pid = fork();
 	if (f->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -142,7 +138,6 @@ static void found_once_watched_once(void)
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
 	TEST_EQ(k.n_watches, 1);
-	TEST_EQ(k.n_told, 1);
 	TEST_EQ(run(&f, 0), 0);
 }
 
