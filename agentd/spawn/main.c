@@ -26,6 +26,7 @@
 #include "agentd/child.h"
 #include "agentd/ipc.h"
 #include "agentd/privileges.h"
+#include "agentd/spawn/authorise.h"
 #include "agentd/spawn/closers.h"
 #include "agentd/spawn/check.h"
 #include "agentd/spawn/config.h"
@@ -36,6 +37,7 @@
 #include "agentd/spawn/rule_hooks.h"
 #include "agentd/spawn/rules.h"
 #include "agentd/spawn/rules_service.h"
+#include "agentd/spawn/stores.h"
 #include "agentd/spawn/watch.h"
 #include "agentd/spawn/watchdog.h"
 #include "agentd/spawn/workers.h"
@@ -89,9 +91,7 @@ struct spawn {
 	struct workers workers;
 	struct hooks hooks;
 	struct hook_desk hook_desk;
-	char front_program[PATH_MAX], worker_program[PATH_MAX], store_program[PATH_MAX],
-		hook_program[PATH_MAX];
-	char adapter_program[PATH_MAX];
+	struct programs programs;
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	uid_t front_uid;
 	gid_t front_gid;
@@ -115,7 +115,7 @@ static int fail(const char *what, int r)
 }
 
 /* Our programs lie side by side, in the build tree as after installation. */
-static int find_programs(struct spawn *s)
+static int find_programs(struct programs *p)
 {
 	char self[PATH_MAX - 32];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -128,14 +128,13 @@ static int find_programs(struct spawn *s)
 	if (!slash)
 		return -ENOENT;
 	*slash = '\0';
-	snprintf(s->front_program, sizeof(s->front_program), "%s/gpu-agent-front", self);
-	snprintf(s->worker_program, sizeof(s->worker_program), "%s/gpu-agent-worker", self);
-	snprintf(s->store_program, sizeof(s->store_program), "%s/gpu-agent-store", self);
-	snprintf(s->hook_program, sizeof(s->hook_program), "%s/gpu-agent-hook", self);
-	snprintf(s->adapter_program, sizeof(s->adapter_program), "%s/gpu-agent-adapter", self);
-	if (access(s->front_program, X_OK) < 0 || access(s->worker_program, X_OK) < 0 ||
-	    access(s->store_program, X_OK) < 0 || access(s->hook_program, X_OK) < 0 ||
-	    access(s->adapter_program, X_OK) < 0)
+	snprintf(p->front, sizeof(p->front), "%s/gpu-agent-front", self);
+	snprintf(p->worker, sizeof(p->worker), "%s/gpu-agent-worker", self);
+	snprintf(p->store, sizeof(p->store), "%s/gpu-agent-store", self);
+	snprintf(p->hook, sizeof(p->hook), "%s/gpu-agent-hook", self);
+	snprintf(p->adapter, sizeof(p->adapter), "%s/gpu-agent-adapter", self);
+	if (access(p->front, X_OK) < 0 || access(p->worker, X_OK) < 0 || access(p->store, X_OK) < 0 ||
+	    access(p->hook, X_OK) < 0 || access(p->adapter, X_OK) < 0)
 		return -errno;
 	return 0;
 }
@@ -296,7 +295,7 @@ static _Noreturn void front_exec(const struct spawn *s, int sock)
 {
 	char uid[12], gid[12], admin[12], connections[12], per_user[12], sessions[12], idle[12];
 	char silent[12];
-	const char *argv[] = { s->front_program, "--uid", uid, "--gid", gid, "--admin-gid", admin,
+	const char *argv[] = { s->programs.front, "--uid", uid, "--gid", gid, "--admin-gid", admin,
 			       "--connections", connections, "--connections-per-user", per_user,
 			       "--sessions-per-user", sessions, "--idle-ms", idle,
 			       "--silent-holder-ms", silent, NULL, NULL, NULL };
@@ -317,7 +316,7 @@ static _Noreturn void front_exec(const struct spawn *s, int sock)
 	if (opt.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	child_exec(s->front_program, argv, 0);
+	child_exec(s->programs.front, argv, 0);
 }
 
 static int start_front(struct spawn *s)
@@ -346,7 +345,7 @@ static void release_leftovers_of_others(struct spawn *s)
 		return; /* a failed fork costs a target its wait for the next attach, no more */
 	close_range(STDERR_FILENO + 1, ~0u, 0);
 	alarm(LEFTOVERS_SECONDS_MAX);
-	recovery_release_leftovers(&s->workers);
+	recovery_release_leftovers(&s->workers.rescue_host, s->config.kfd_sysfs);
 	_exit(0);
 }
 
@@ -460,9 +459,9 @@ static void front_start(struct spawn *s, const struct ipc_start *m, int client_s
 	if (s->stop_at)
 		return;
 	if (client_sock < 0)
-		workers_refuse(m, -EMFILE, &answer);
+		authorise_refuse(m, -EMFILE, &answer);
 	else
-		workers_start(&s->workers, m, client_sock, early_fd, &answer, &channel);
+		authorise_start(&s->workers, &s->rules, m, client_sock, early_fd, &answer, &channel);
 	send_front(s, &answer, sizeof(answer), channel);
 	if (m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
 		watches_hint(&s->watches);
@@ -473,10 +472,8 @@ static void tell_watch(void *ctx, const struct ipc_watch *m, int channel)
 	send_front(ctx, m, sizeof(*m), channel);
 }
 
-static void found(void *ctx, pid_t pid, enum ipc_vendor vendor)
+static void found(struct spawn *s, pid_t pid, enum ipc_vendor vendor)
 {
-	struct spawn *s = ctx;
-
 	if (!s->stop_at && !workers_is_own(&s->workers, pid))
 		watches_found(&s->watches, pid, vendor);
 }
@@ -490,15 +487,43 @@ static void left_owed(void *ctx)
 		send_front(s, &m, sizeof(m), -1);
 }
 
-static void hook_asked(void *ctx, const struct worker *k, const struct ipc_fault *fault,
+static void hook_asked(struct spawn *s, const struct worker *k, const struct ipc_fault *fault,
 		       int document_fd)
 {
-	struct spawn *s = ctx;
 	struct rules_fault f = { .pid = k->target, .uid = k->target_uid, .gid = k->target_gid,
 				 .fault = *fault };
 
 	str_copy(f.rule, sizeof(f.rule), k->rule);
 	rule_hooks_run(&s->hooks, &f, document_fd);
+}
+
+static int worker_asks(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd)
+{
+	struct spawn *s = ctx;
+
+	switch (m->type) {
+	case IPC_STORE:
+		if (*take_fd < 0 || k->kind != IPC_KIND_SESSION)
+			return -EPROTO;
+		stores_start_producer(&s->workers, k, TAKE_FD(*take_fd));
+		return 0;
+	case IPC_HOOK:
+		if (*take_fd < 0 || k->kind != IPC_KIND_SESSION)
+			return -EPROTO;
+		hook_asked(s, k, &m->fault, *take_fd);
+		return 0;
+	case IPC_FOUND:
+		if (k->kind != IPC_KIND_LOOK || !m->pid || m->pid > INT32_MAX)
+			return -EPROTO;
+		found(s, (pid_t)m->pid, (enum ipc_vendor)m->vendor);
+		return 0;
+	case IPC_ARM:
+		return workers_arm(k, m->ms) ? 0 : -EPROTO;
+	case IPC_DISARM:
+		workers_disarm(k);
+		return 0;
+	}
+	return -EPROTO;
 }
 
 /* Rules were read: first front knows their names, then processes get theirs. */
@@ -772,7 +797,7 @@ static bool stop_step(struct spawn *s)
 	if (wait_for_workers(s))
 		return true;
 	/* A manager would kill them with us; they end by themselves. */
-	if ((s->workers.releases && !is_over(s, STOP_RELEASES_MS)) ||
+	if ((s->workers.rescues.first && !is_over(s, STOP_RELEASES_MS)) ||
 	    (hooks_is_busy(&s->hooks) && !is_over(s, 0)))
 		return true;
 	return wait_for_front(s);
@@ -873,7 +898,7 @@ static void raise_fd_limit(void)
 /* What reads the configuration and runs hooks has said what is wrong. */
 static int check(struct spawn *s)
 {
-	if (check_hooks(&s->watch_rules, s->hook_program, opt.user) < 0)
+	if (check_hooks(&s->watch_rules, s->programs.hook, opt.user) < 0)
 		return 1;
 	puts("configuration is valid");
 	rules_deinit(&s->watch_rules);
@@ -888,7 +913,7 @@ static int run(struct spawn *s)
 	r = load_config(s, &s->watch_rules);
 	if (r < 0)
 		return 1;
-	r = find_programs(s);
+	r = find_programs(&s->programs);
 	if (r < 0)
 		return fail("gpu-agent-front, -worker, -store, -hook and -adapter must lie beside gpu-agentd", r);
 	if (opt.check_config)
@@ -902,36 +927,32 @@ static int run(struct spawn *s)
 	if (r < 0)
 		return fail("cannot start", r);
 	raise_fd_limit();
-	s->workers.config = &s->config;
-	s->workers.rules = &s->rules;
 	/* Beside the socket: alone in its namespace, and gone after a restart of the machine. */
 	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
-	s->workers.records = s->records;
-	s->workers.program = s->worker_program;
-	s->workers.store_program = s->store_program;
-	s->workers.adapter_program = s->adapter_program;
-	s->workers.store_uid = s->front_uid;
-	s->workers.store_gid = s->front_gid;
-	s->workers.user_mode = opt.user;
-	s->workers.verbose = opt.verbose;
-	hooks_init(&s->hooks, s->hook_program);
+	workers_init(&s->workers, &(struct workers_setup){ .config = &s->config,
+							   .programs = &s->programs,
+							   .records = s->records,
+							   .store_uid = s->front_uid,
+							   .store_gid = s->front_gid,
+							   .user_mode = opt.user,
+							   .verbose = opt.verbose,
+							   .ask = worker_asks,
+							   .on_owed = left_owed,
+							   .ctx = s });
+	hooks_init(&s->hooks, s->programs.hook);
 	s->hook_desk = (struct hook_desk){ .hooks = &s->hooks, .user_mode = opt.user,
 					   .send = send_hooked, .ctx = s };
-	s->workers.on_found = found;
-	s->workers.on_hook = hook_asked;
-	s->workers.on_owed = left_owed;
-	s->workers.ctx = s;
 	s->rules_service = (struct rules_service){ .workers = &s->workers, .tell = tell_watch, .ctx = s };
 	watches_init(&s->watches, &s->watch_rules, s->config.kfd_device, &rules_service,
 		     &s->rules_service);
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->front_uid, .gid = s->front_gid };
-	recovery_take_over(&s->workers);
+	recovery_take_over(&s->workers.rescue_host);
 	r = start_front(s);
 	if (r < 0)
 		return fail("front", r);
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
-	recovery_start(&s->workers);
+	recovery_start(&s->workers.rescue_host);
 	apply_rules(s);
 	serve(s);
 	hooks_deinit(&s->hooks);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
+#include "agentd/spawn/authorise.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
@@ -48,7 +49,7 @@ static int watch(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule, s
 {
 	const struct rules_service *s = ctx;
 	auto_close int channel = -1;
-	int r = workers_watch(s->workers, rule, pid, pidfd, ret, &channel);
+	int r = authorise_watch(s->workers, rule, pid, pidfd, ret, &channel);
 
 	if (r == 0)
 		s->tell(s->ctx, ret, channel);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "agentd/spawn/stores.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,6 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/spawn/workers.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -35,9 +36,9 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 	const struct place *place = data;
 	const struct client *c = place->client;
 	const int from[] = { guard, place->channel };
-	const struct config *config = w->config;
+	const struct config *config = w->setup.config;
 	char uid[12], gid[12], client[12], pid[12];
-	const char *argv[] = { w->store_program, "--uid", uid, "--gid", gid, "--client-uid", client,
+	const char *argv[] = { w->setup.programs->store, "--uid", uid, "--gid", gid, "--client-uid", client,
 			       "--pid", pid, "--directory", config->store_directory,
 			       "--max-use", config->store_max_use, "--keep-free", config->store_keep_free,
 			       "--max-body", config->store_max_body, "--max-age", config->store_max_age,
@@ -46,20 +47,20 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 			       NULL, NULL, NULL, NULL, NULL };
 	size_t n = 23;
 
-	snprintf(uid, sizeof(uid), "%u", w->store_uid);
-	snprintf(gid, sizeof(gid), "%u", w->store_gid);
+	snprintf(uid, sizeof(uid), "%u", w->setup.store_uid);
+	snprintf(gid, sizeof(gid), "%u", w->setup.store_gid);
 	snprintf(client, sizeof(client), "%u", c->uid);
 	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
 	if (c->admin)
 		argv[n++] = "--admin";
 	if (c->observer)
 		argv[n++] = "--observer";
-	if (w->user_mode)
+	if (w->setup.user_mode)
 		argv[n++] = "--make-directory";
-	if (w->verbose)
+	if (w->setup.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	child_exec(w->store_program, argv, 0);
+	child_exec(w->setup.programs->store, argv, 0);
 }
 
 /* @param channel  Borrowed. */
@@ -71,24 +72,21 @@ static int fork_store(struct workers *w, const struct client *c, int channel, st
 	return workers_fork(w, &like, START_MS, store_exec, &place, ret);
 }
 
-int stores_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
-		 uint32_t *ret_id, int *ret_channel)
+int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret, int *ret_channel)
 {
 	const struct client c = { .uid = peer->uid,
 				  .admin = peer->admin,
 				  .observer = peer->observer };
 	auto_close int front = -1, store = -1;
-	struct worker *k;
 	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
 
 	if (r < 0)
 		return r;
 	front = pair[0];
 	store = pair[1];
-	r = fork_store(w, &c, store, &k);
+	r = fork_store(w, &c, store, ret);
 	if (r < 0)
 		return r;
-	*ret_id = k->id;
 	*ret_channel = TAKE_FD(front);
 	return 0;
 }

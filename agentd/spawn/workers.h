@@ -4,9 +4,10 @@
 
 /**
  * @file workers.h
- * The workers: who may have one, starting, watching their deadlines, reaping.
+ * The workers, and the other processes that are watched like them: starting, deadlines, messages, reaping.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,8 +15,11 @@
 #include "agentd/access.h"
 #include "agentd/ipc.h"
 #include "agentd/spawn/config.h"
+#include "agentd/spawn/rescue.h"
+#include "agentd/spawn/undo_record.h"
 
-#define WORKER_RECORD_NAME_MAX 48
+/** Longest time that a worker may take to settle. */
+#define WORKERS_TIMEOUT_MS_MAX 60000
 
 struct worker {
 	struct worker *next;
@@ -27,7 +31,7 @@ struct worker {
 	pid_t target;
 	int target_pidfd; /**< -1 for inspect workers. */
 	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
-	char record[WORKER_RECORD_NAME_MAX]; /**< Name of undo_fd's file (recovery.h). */
+	char record[UNDO_RECORD_NAME_MAX]; /**< Name of undo_fd's file. */
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
@@ -39,62 +43,76 @@ struct worker {
 	enum ipc_how how; /**< What to report when it was our doing. */
 };
 
-struct release {
-	struct release *next;
-	pid_t pid, target;
-	int undo_fd; /**< While it is not empty nobody else may attach; -1: none. */
-	char record[WORKER_RECORD_NAME_MAX];
+/** Paths of our programs. */
+struct programs {
+	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], hook[PATH_MAX], adapter[PATH_MAX];
 };
 
-struct workers {
-	struct worker *first;
-	uint32_t last_id, last_session;
-	struct release *releases; /**< Children that look after targets of dead workers. */
+/** What workers are started with, and who hears of them; all pointers are borrowed. */
+struct workers_setup {
 	const struct config *config;
-	const struct access_rules *rules;
-	const char *program; /**< Path of gpu-agent-worker. */
-	const char *store_program, *adapter_program;
+	const struct programs *programs;
 	const char *records; /**< Directory of undo records. */
-	uid_t store_uid; /**< It runs as this user. */
+	uid_t store_uid; /**< The store runs as this user. */
 	gid_t store_gid;
-	bool user_mode;
-	pid_t front_pid;
-	bool verbose;
-	/** A look found a process. */
-	void (*on_found)(void *ctx, pid_t pid, enum ipc_vendor vendor);
-	/** A session worker has something for the hook of its rule. */
-	void (*on_hook)(void *ctx, const struct worker *worker, const struct ipc_fault *fault,
-			int document_fd);
+	bool user_mode, verbose;
+	/**
+	 * A child asks for something.
+	 * @param take_fd  -1: nothing came along; what is left in it is closed.
+	 * @return 0, -EPROTO: it may not.
+	 */
+	int (*ask)(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd);
 	/** A process did not get what a dead worker owed it. */
 	void (*on_owed)(void *ctx);
 	void *ctx;
 };
 
-/**
- * Answer one request of front.
- * @param client_sock  Borrowed, as is @p early_fd (of an adapter; else -1).
- * @param ret_channel  For front, or -1.
- */
-void workers_start(struct workers *w, const struct ipc_start *start, int client_sock, int early_fd,
-		   struct ipc_started *ret, int *ret_channel);
+struct workers {
+	struct worker *first;
+	uint32_t last_id, last_session;
+	pid_t front_pid; /**< 0: there is none. */
+	struct rescues rescues; /**< Of targets of dead workers. */
+	struct rescue_host rescue_host;
+	struct workers_setup setup;
+};
 
-/** Answer that there will be no worker.  @param status -errno. */
-void workers_refuse(const struct ipc_start *start, int status, struct ipc_started *ret);
+/** Must stay where it is. */
+void workers_init(struct workers *w, const struct workers_setup *setup);
+/** What is owed to their targets stays written down. */
+void workers_deinit(struct workers *w);
 
+/** In the child: become a program, or return.  @param guard  Its end of the guard socket. */
+typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int guard);
 /**
- * Let @p rule watch a process: by the worker that it has, or a new one.
- * @param pidfd  Borrowed; holds the process.
- * @param ret_channel  For front, of a new worker; untouched otherwise.
- * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
+ * Start a process.
+ * @param like  Kind, target, owner and session of the new entry.
+ * @param start_ms  It is killed unless it disarms its guard by then.
+ * @return 0 or -errno; on success it is the first of the list.
  */
-int workers_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
-		  struct ipc_watch *ret, int *ret_channel);
-/** @param rule  Without a name: none watches any more. */
-int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
-/** Start a look, for on_found().  @return 0, -errno. */
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
+		 workers_exec_fn exec, const void *data, struct worker **ret);
+/**
+ * Start a worker; whether it may be is decided (authorise.h).
+ * @param take_pidfd  Of the target; -1: it has none.  Left alone after a failure.
+ * @param ret_channel  For front.
+ * @return 0 or -errno.
+ */
+int workers_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+		  int *take_pidfd, struct worker **ret, int *ret_channel);
+/** Start a look for GPU processes.  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);
+
+/** The session worker of that process, or NULL. */
+struct worker *workers_find_target(struct workers *w, pid_t pid);
 /** One of the agent's own processes? */
 bool workers_is_own(const struct workers *w, pid_t pid);
+uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
+
+/** @param rule  Without a name: none watches any more.  @return 0, -ESRCH, -errno. */
+int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
+/** Kill it unless it disarms within that time.  @return false: nobody needs so long. */
+bool workers_arm(struct worker *worker, uint32_t ms);
+void workers_disarm(struct worker *worker);
 
 /** Guard socket of @p worker is readable. */
 void workers_guard(struct workers *w, struct worker *worker);
@@ -103,46 +121,13 @@ uint64_t workers_deadlines(struct workers *w);
 void workers_kill(struct workers *w, uint32_t id);
 /** SIGTERM (release everything and go), or SIGKILL, to all. */
 void workers_signal(struct workers *w, int sig);
-
 /**
  * A child was reaped.
  * @param ret Message for front.
  * @return false when it was no worker, but another child of this module.
  */
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
-
-/** In a child: bring the target of a dead worker back to where it would be without it. */
-_Noreturn void workers_look_after(const struct workers *w, const struct worker *dead);
-
-/** In the child: become a program, or return.  @param guard  Its end of the guard socket. */
-typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int guard);
-/**
- * Start what is no worker, but watched and reaped as one.
- * @param like  Kind and owner of the new entry.
- * @param start_ms  It is killed unless it disarms its guard by then.
- * @return 0 or -errno; on success it is in the list.
- */
-int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
-		 workers_exec_fn exec, const void *data, struct worker **ret);
-
-/* stores.c: the processes that work on the record store. */
-
-/** For a client.  @return 0 or -errno. */
-int stores_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
-		 uint32_t *ret_id, int *ret_channel);
-/** For what @p worker wants to store; closes its end when there is none. */
-void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel);
-
-/* adapters.c: debug adapters for editors on the agent's socket. */
-
-/** @param ret_channel  The adapter as a client.  @return 0 or -errno. */
-int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
-		   uint32_t *ret_id, int *ret_channel);
-
 /** They are not waited for: what may lie in their targets is left to recovery. */
 void workers_leave(struct workers *w);
-
-uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
-void workers_deinit(struct workers *w);
 
 #endif /* SPAWN_WORKERS_H */
