@@ -1,7 +1,13 @@
+# Rooms, from the lowest on; the first three are policy, and know nothing of what is in no room.
+spawn_hooks_src := $(addprefix agentd/spawn/hooks/,hook_requests.c hook_rule.c hook_rules.c hooks.c)
+spawn_rules_src := $(addprefix agentd/spawn/rules/,check.c discover.c rule_hooks.c rules.c watch.c)
+spawn_config_src := agentd/spawn/config/config.c
+spawn_recovery_src := $(addprefix agentd/spawn/recovery/,recovery.c release.c rescue.c undo_record.c)
+
 archives += spawn
-spawn_src := agentd/spawn/adapters.c agentd/spawn/authorise.c agentd/spawn/check.c agentd/spawn/closers.c agentd/spawn/config.c agentd/spawn/discover.c agentd/spawn/recovery.c agentd/spawn/hook_requests.c agentd/spawn/hook_rule.c agentd/spawn/hook_rules.c agentd/spawn/hooks.c agentd/spawn/listen.c agentd/spawn/notify.c \
-	agentd/spawn/release.c agentd/spawn/rescue.c agentd/spawn/rule_hooks.c agentd/spawn/rules.c agentd/spawn/rules_service.c agentd/spawn/stores.c agentd/spawn/undo_record.c agentd/spawn/watch.c agentd/spawn/watchdog.c \
-	agentd/spawn/worker_env.c agentd/spawn/workers.c
+spawn_src := $(spawn_hooks_src) $(spawn_rules_src) $(spawn_config_src) $(spawn_recovery_src) \
+	$(addprefix agentd/spawn/,adapters.c authorise.c closers.c listen.c notify.c rules_service.c stores.c \
+	watchdog.c worker_env.c workers.c)
 spawn_deps := $(protocol_gen) $(O)/gen/paths.h
 
 programs += gpu-agentd

@@ -4,7 +4,7 @@
 
 /** @file rules_service.h  What the privileged process does for rules. */
 
-#include "agentd/spawn/rules_monitor.h"
+#include "agentd/spawn/rules/rules_monitor.h"
 #include "agentd/spawn/workers.h"
 
 struct rules_service {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/spawn/undo_record.h"
+#include "agentd/spawn/recovery/undo_record.h"
 #include "agentd/spawn/worker_env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -14,9 +14,9 @@
 
 #include "agentd/access.h"
 #include "agentd/ipc.h"
-#include "agentd/spawn/config.h"
-#include "agentd/spawn/rescue.h"
-#include "agentd/spawn/undo_record.h"
+#include "agentd/spawn/config/config.h"
+#include "agentd/spawn/recovery/rescue.h"
+#include "agentd/spawn/recovery/undo_record.h"
 
 /** Longest time that a worker may take to settle. */
 #define WORKERS_TIMEOUT_MS_MAX 60000

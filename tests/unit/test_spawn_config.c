@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/spawn/config.h"
+#include "agentd/spawn/config/config.h"
 #include "testlib.h"
 
 static int parse(struct config *c, const char *text, char *error)

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/spawn/config.h"
-#include "agentd/spawn/rules.h"
+#include "agentd/spawn/config/config.h"
+#include "agentd/spawn/rules/rules.h"
 #include "rpc_gen.h"
 #include "testlib.h"
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/spawn/config.h"
-#include "agentd/spawn/watch.h"
+#include "agentd/spawn/config/config.h"
+#include "agentd/spawn/rules/watch.h"
 #include "base/clock.h"
 #include "testlib.h"
 

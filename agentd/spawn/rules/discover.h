@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_DISCOVER_H
-#define SPAWN_DISCOVER_H
+#ifndef SPAWN_RULES_DISCOVER_H
+#define SPAWN_RULES_DISCOVER_H
 
 /**
  * @file discover.h
@@ -35,4 +35,4 @@ void discover_stop(struct discover *d);
 /** Take what happened.  @return whether a node was opened, or came. */
 bool discover_read(struct discover *d);
 
-#endif /* SPAWN_DISCOVER_H */
+#endif /* SPAWN_RULES_DISCOVER_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_UNDO_RECORD_H
-#define SPAWN_UNDO_RECORD_H
+#ifndef SPAWN_RECOVERY_UNDO_RECORD_H
+#define SPAWN_RECOVERY_UNDO_RECORD_H
 
 /**
  * @file undo_record.h
@@ -35,4 +35,4 @@ int undo_record_directory(const char *path);
 /** @return false when no record has such a name. */
 bool undo_record_parse_name(const char *name, pid_t *ret_spawn, pid_t *ret_target);
 
-#endif /* SPAWN_UNDO_RECORD_H */
+#endif /* SPAWN_RECOVERY_UNDO_RECORD_H */

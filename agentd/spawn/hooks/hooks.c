@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/hooks.h"
+#include "agentd/spawn/hooks/hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>

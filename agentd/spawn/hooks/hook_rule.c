@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/hook_rule.h"
+#include "agentd/spawn/hooks/hook_rule.h"
 
 #include <string.h>
 

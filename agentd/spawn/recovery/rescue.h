@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_RESCUE_H
-#define SPAWN_RESCUE_H
+#ifndef SPAWN_RECOVERY_RESCUE_H
+#define SPAWN_RECOVERY_RESCUE_H
 
 /**
  * @file rescue.h
@@ -55,4 +55,4 @@ bool rescues_reaped(struct rescues *r, const struct rescue_host *h, pid_t pid, i
 /** They go on; a record in which something is owed stays. */
 void rescues_deinit(struct rescues *r, const struct rescue_host *h);
 
-#endif /* SPAWN_RESCUE_H */
+#endif /* SPAWN_RECOVERY_RESCUE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/rescue.h"
+#include "agentd/spawn/recovery/rescue.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/spawn/release.h"
-#include "agentd/spawn/undo_record.h"
+#include "agentd/spawn/recovery/release.h"
+#include "agentd/spawn/recovery/undo_record.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/str.h"

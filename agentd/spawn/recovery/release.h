@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_RELEASE_H
-#define SPAWN_RELEASE_H
+#ifndef SPAWN_RECOVERY_RELEASE_H
+#define SPAWN_RECOVERY_RELEASE_H
 
 /**
  * @file release.h
@@ -41,4 +41,4 @@ int release_look(pid_t target, int pidfd, int looks);
  */
 int release_stop(pid_t target, int pidfd);
 
-#endif /* SPAWN_RELEASE_H */
+#endif /* SPAWN_RECOVERY_RELEASE_H */

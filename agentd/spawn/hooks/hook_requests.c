@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/hook_requests.h"
+#include "agentd/spawn/hooks/hook_requests.h"
 
 #include <errno.h>
 #include <fcntl.h>

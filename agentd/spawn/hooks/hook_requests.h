@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_HOOK_REQUESTS_H
-#define SPAWN_HOOK_REQUESTS_H
+#ifndef SPAWN_HOOKS_HOOK_REQUESTS_H
+#define SPAWN_HOOKS_HOOK_REQUESTS_H
 
 /** @file hook_requests.h  What clients ask about hooks, through front. */
 
 #include "agentd/access.h"
 #include "agentd/ipc.h"
-#include "agentd/spawn/hooks.h"
+#include "agentd/spawn/hooks/hooks.h"
 
 struct hook_desk {
 	struct hooks *hooks;
@@ -22,4 +22,4 @@ void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
 /** Answer that nothing comes of it.  @param status  -errno. */
 void hook_requests_refuse(struct hook_desk *d, const struct ipc_hooks *m, int status);
 
-#endif /* SPAWN_HOOK_REQUESTS_H */
+#endif /* SPAWN_HOOKS_HOOK_REQUESTS_H */

@@ -22,7 +22,7 @@
 #include <sys/types.h>
 
 #include "agentd/hook.h"
-#include "agentd/spawn/hook_rules.h"
+#include "agentd/spawn/hooks/hook_rules.h"
 
 /** Hooks that run at a time, and that wait for their turn, with what their documents take. */
 #define HOOKS_RUNNING_MAX 8

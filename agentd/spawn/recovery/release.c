@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/release.h"
+#include "agentd/spawn/recovery/release.h"
 
 #include <errno.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/watch.h"
+#include "agentd/spawn/rules/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>

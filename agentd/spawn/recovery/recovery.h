@@ -12,7 +12,7 @@
  * same.
  */
 
-#include "agentd/spawn/rescue.h"
+#include "agentd/spawn/recovery/rescue.h"
 
 /** Do what an agent left undone that was killed with its recovery process.  Blocks as long as that takes. */
 void recovery_take_over(const struct rescue_host *h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/undo_record.h"
+#include "agentd/spawn/recovery/undo_record.h"
 
 #include <dirent.h>
 #include <errno.h>

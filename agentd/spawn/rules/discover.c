@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/discover.h"
+#include "agentd/spawn/rules/discover.h"
 
 #include <errno.h>
 #include <limits.h>

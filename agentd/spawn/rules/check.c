@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/check.h"
+#include "agentd/spawn/rules/check.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/spawn/rule_hooks.h"
+#include "agentd/spawn/rules/rule_hooks.h"
 #include "base/clock.h"
 
 /* Of a user that the database does not know, without any rights. */

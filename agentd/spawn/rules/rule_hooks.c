@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/rule_hooks.h"
+#include "agentd/spawn/rules/rule_hooks.h"
 
 #include <errno.h>
 #include <stdlib.h>

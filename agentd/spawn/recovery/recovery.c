@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/recovery.h"
+#include "agentd/spawn/recovery/recovery.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/spawn/release.h"
-#include "agentd/spawn/undo_record.h"
+#include "agentd/spawn/recovery/release.h"
+#include "agentd/spawn/recovery/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"

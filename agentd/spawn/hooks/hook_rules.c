@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/hook_rules.h"
+#include "agentd/spawn/hooks/hook_rules.h"
 
 #include <errno.h>
 #include <inttypes.h>

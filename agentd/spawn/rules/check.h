@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_CHECK_H
-#define SPAWN_CHECK_H
+#ifndef SPAWN_RULES_CHECK_H
+#define SPAWN_RULES_CHECK_H
 
 /** @file check.h  gpu-agentd --check-config: what reading the configuration does not find. */
 
-#include "agentd/spawn/rules.h"
+#include "agentd/spawn/rules/rules.h"
 
 /**
  * Have the hooks of all rules judged as they would be before a run, by the program that runs them, and
@@ -15,4 +15,4 @@
  */
 int check_hooks(const struct rules *rules, const char *program, bool user_mode);
 
-#endif /* SPAWN_CHECK_H */
+#endif /* SPAWN_RULES_CHECK_H */

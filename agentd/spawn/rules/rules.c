@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/rules.h"
+#include "agentd/spawn/rules/rules.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "agentd/ipc.h"
-#include "agentd/spawn/hook_rule.h"
+#include "agentd/spawn/hooks/hook_rule.h"
 
 #define RULES_MAX	  HOOKS_RULES_MAX
 #define RULES_UNKNOWN_KEY "unknown key" /**< An answer of rules_set(). */

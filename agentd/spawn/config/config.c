@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/spawn/config.h"
+#include "agentd/spawn/config/config.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agentd/ipc.h"
-#include "agentd/spawn/rules.h"
+#include "agentd/spawn/rules/rules.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/nearest.h"

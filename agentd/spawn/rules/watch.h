@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SPAWN_WATCH_H
-#define SPAWN_WATCH_H
+#ifndef SPAWN_RULES_WATCH_H
+#define SPAWN_RULES_WATCH_H
 
 /**
  * @file watch.h
@@ -16,9 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/spawn/discover.h"
-#include "agentd/spawn/rules.h"
-#include "agentd/spawn/rules_monitor.h"
+#include "agentd/spawn/rules/discover.h"
+#include "agentd/spawn/rules/rules.h"
+#include "agentd/spawn/rules/rules_monitor.h"
 
 struct watched;
 
@@ -57,4 +57,4 @@ void watches_worker_ended(struct watches *w, uint32_t worker, bool clean);
 /** No rule is to watch this worker's process again, until watches_configure(). */
 void watches_release(struct watches *w, uint32_t worker);
 
-#endif /* SPAWN_WATCH_H */
+#endif /* SPAWN_RULES_WATCH_H */
