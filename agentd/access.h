@@ -90,7 +90,7 @@ int access_peer_groups(int client_sock, gid_t **ret, size_t *ret_n);
 
 /** @return 0, -ESRCH (no such process, or a mere thread id), -errno. */
 int access_target_read(pid_t pid, struct access_target *ret);
-/** The process of a pidfd has not ended: what was read under its number is about it.  @param pidfd  -1: no. */
+/** The process of a pidfd (-1: no) has not ended: what was read under its number is about it. */
 bool access_is_alive(int pidfd);
 /** Parse the text of a /proc/PID/status file.  @return 0, -EBADMSG. */
 int access_status_parse(const char *text, size_t size, struct access_target *ret);

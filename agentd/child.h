@@ -2,7 +2,7 @@
 #ifndef AGENTD_CHILD_H
 #define AGENTD_CHILD_H
 
-/** @file child.h  How a forked child becomes one of the agent's programs.  What fails ends it, with 127. */
+/** @file child.h  A forked child becomes one of the agent's programs; what fails ends it, with 127. */
 
 #include <stddef.h>
 

@@ -164,7 +164,8 @@ static void start_adapter(struct workers *w, const struct access_peer *peer, int
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
-	ret->status = early_fd < 0 ? -EBADF : adapters_start(w, peer, client_sock, early_fd, &k, ret_channel);
+	ret->status = early_fd < 0 ? -EBADF
+				   : adapters_start(w, peer, client_sock, early_fd, &k, ret_channel);
 	ret->worker = k ? k->id : 0;
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }

@@ -2,7 +2,10 @@
 #ifndef SPAWN_AUTHORISE_H
 #define SPAWN_AUTHORISE_H
 
-/** @file authorise.h  Who may have a worker, and on which process: clients by their own rights, rules by the agent's. */
+/**
+ * @file authorise.h
+ * Who may have a worker, and on which process: clients by their own rights, rules by the agent's.
+ */
 
 #include "agentd/spawn/workers.h"
 

@@ -6,8 +6,8 @@ spawn_recovery_src := $(addprefix agentd/spawn/recovery/,recovery.c release.c re
 
 archives += spawn
 spawn_src := $(spawn_hooks_src) $(spawn_rules_src) $(spawn_config_src) $(spawn_recovery_src) \
-	$(addprefix agentd/spawn/,adapters.c authorise.c closers.c listen.c notify.c rules_service.c stores.c \
-	watchdog.c worker_env.c workers.c)
+	$(addprefix agentd/spawn/,adapters.c authorise.c closers.c front.c listen.c notify.c requests.c \
+	rules_service.c settings.c spawn.c stores.c watchdog.c workers.c)
 spawn_deps := $(protocol_gen) $(O)/gen/paths.h
 
 programs += gpu-agentd

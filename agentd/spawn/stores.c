@@ -72,7 +72,8 @@ static int fork_store(struct workers *w, const struct client *c, int channel, st
 	return workers_fork(w, &like, START_MS, store_exec, &place, ret);
 }
 
-int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret, int *ret_channel)
+int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret,
+		 int *ret_channel)
 {
 	const struct client c = { .uid = peer->uid,
 				  .admin = peer->admin,

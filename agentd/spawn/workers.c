@@ -12,7 +12,6 @@
 
 #include "agentd/child.h"
 #include "agentd/spawn/recovery/undo_record.h"
-#include "agentd/spawn/worker_env.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -53,6 +52,32 @@ struct worker *workers_find_target(struct workers *w, pid_t pid)
 
 /* ------------------------------------------------------------------ starting ----------------- */
 
+/*
+ * NVIDIA's library obeys dozens of variables, which a shell that the agent is started from has set
+ * for programs: CUDA_VISIBLE_DEVICES would hide devices of the target, CUDBG_USE_LEGACY_DEBUGGER
+ * choose another engine than the target's, CUDA_MPS_PIPE_DIRECTORY make the worker a client of MPS.
+ */
+static const char *const prefixes[] = { "CUDA", "CUDBG", "NVIDIA", "NVLOG", "NV_", "__NV", "__GL" };
+
+static bool is_for_programs(const char *variable)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (str_starts_with(variable, prefixes[i]))
+			return true;
+	return false;
+}
+
+/* The environment of workers: the agent's, without what is meant for CUDA programs. */
+static void clean_environment(void)
+{
+	char **kept = environ;
+
+	for (char **e = environ; *e; e++)
+		if (!is_for_programs(*e))
+			*kept++ = *e;
+	*kept = NULL;
+}
+
 struct place {
 	const struct ipc_start *start;
 	const struct access_peer *peer;
@@ -70,13 +95,14 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	const struct place *p = data;
 	const struct ipc_start *start = p->start;
 	const struct access_peer *peer = p->peer;
+	const struct config *config = w->setup.config;
 	const int from[] = { guard, p->channel, p->target, p->undo };
 	char pid[12], session[12], timeout[12], uid[12], gid[12], suspended[12];
 	const char *argv[] = { w->setup.programs->worker, "--kind", kinds[start->kind],
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
-			       "--kfd", w->setup.config->kfd_device, "--kfd-sysfs", w->setup.config->kfd_sysfs,
-			       "--cuda-library", w->setup.config->cuda_library,
+			       "--kfd", config->kfd_device, "--kfd-sysfs", config->kfd_sysfs,
+			       "--cuda-library", config->cuda_library,
 			       "--max-suspended-ms", suspended, NULL, NULL, NULL, NULL };
 	size_t n = 21;
 
@@ -85,7 +111,7 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	snprintf(timeout, sizeof(timeout), "%u", start->timeout_ms);
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(gid, sizeof(gid), "%u", peer->gid);
-	snprintf(suspended, sizeof(suspended), "%u", w->setup.config->max_suspended_ms);
+	snprintf(suspended, sizeof(suspended), "%u", config->max_suspended_ms);
 	if (peer->admin)
 		argv[n++] = "--admin";
 	if (peer->observer)
@@ -93,7 +119,7 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	if (w->setup.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	worker_env_clean();
+	clean_environment();
 	/* SIGTERM waits until the worker can undo what it does. */
 	child_exec(w->setup.programs->worker, argv, SIGTERM);
 }

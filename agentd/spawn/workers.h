@@ -4,7 +4,7 @@
 
 /**
  * @file workers.h
- * The workers, and the other processes that are watched like them: starting, deadlines, messages, reaping.
+ * The workers, and what is watched like them: starting, deadlines, messages, reaping.
  */
 
 #include <limits.h>

@@ -14,7 +14,7 @@
 
 #include "agentd/spawn/recovery/rescue.h"
 
-/** Do what an agent left undone that was killed with its recovery process.  Blocks as long as that takes. */
+/** Do what an agent that was killed with that process left undone.  Blocks as long as that takes. */
 void recovery_take_over(const struct rescue_host *h);
 
 /**

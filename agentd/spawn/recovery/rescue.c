@@ -189,7 +189,8 @@ bool rescues_reaped(struct rescues *r, const struct rescue_host *h, pid_t pid, i
 	if (!found)
 		return false;
 	*link = found->next;
-	owed = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) == EXIT_OWED : undo_record_owes(found->undo_fd);
+	owed = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) == EXIT_OWED
+				      : undo_record_owes(found->undo_fd);
 	free_rescue(h, found);
 	return owed;
 }

@@ -22,7 +22,7 @@
 struct rules_process {
 	uid_t uid;	    /**< The real one. */
 	char exe[PATH_MAX]; /**< As /proc/PID/exe has it; "": could not be read. */
-	char *cgroup;	    /**< Text of /proc/PID/cgroup, NUL-terminated, to be freed; NULL: could not be read. */
+	char *cgroup;	    /**< Text of /proc/PID/cgroup, to be freed; NULL: could not be read. */
 };
 
 /** A worker has something for the hook of its rule. */
@@ -44,7 +44,8 @@ struct rules_monitor {
 	 * @param pidfd  Borrowed; holds the process.
 	 * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
 	 */
-	int (*watch)(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule, struct ipc_watch *ret);
+	int (*watch)(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule,
+		     struct ipc_watch *ret);
 	/** No rule watches any more: the session is left to its clients, and ends without one. */
 	void (*let_go)(void *ctx, uint32_t worker);
 };

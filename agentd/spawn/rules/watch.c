@@ -167,16 +167,17 @@ static bool is_agents_worker(const char *exe)
 static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
 				enum ipc_vendor vendor)
 {
+	struct rule_subject s = { .vendor = vendor };
 	struct rules_process process;
 	const struct rule *rule = NULL;
 
 	if (w->monitor->read(w->ctx, pid, pidfd, &process) < 0)
 		return NULL;
+	s.uid = process.uid;
+	s.exe = process.exe[0] ? process.exe : NULL;
+	s.cgroup = process.cgroup;
 	if (!is_agents_worker(process.exe))
-		rule = rules_match(w->rules, &(struct rule_subject){ .uid = process.uid,
-								     .vendor = vendor,
-								     .exe = process.exe[0] ? process.exe : NULL,
-								     .cgroup = process.cgroup });
+		rule = rules_match(w->rules, &s);
 	free(process.cgroup);
 	return rule;
 }
