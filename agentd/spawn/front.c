@@ -2,17 +2,31 @@
 #include "agentd/spawn/front.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/child.h"
 #include "agentd/ipc.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
+/* It never waits for us, so that it takes messages again in less. */
 #define BUSY_MS 1000
+/* More than its requests, its workers and all rules together can bring about in that time. */
+#define WAITING_MAX 4096
+
+struct front_message {
+	struct front_message *next;
+	int fd;
+	size_t size;
+	char data[];
+};
 
 static _Noreturn void become_front(const struct front_setup *s, int sock)
 {
@@ -63,13 +77,79 @@ int front_start(struct front *f, const struct front_setup *setup)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ messages ----------------- */
+
+static void free_first(struct front *f)
+{
+	struct front_message *m = f->first;
+
+	f->first = m->next;
+	f->n_waiting--;
+	if (m->fd >= 0)
+		close(m->fd);
+	free(m);
+}
+
+static int append(struct front *f, const void *msg, size_t size, int fd)
+{
+	auto_free struct front_message *m = NULL;
+
+	if (f->n_waiting == WAITING_MAX)
+		return -ENOBUFS;
+	m = malloc(sizeof(*m) + size);
+	if (!m)
+		return -ENOMEM;
+	m->next = NULL;
+	m->size = size;
+	m->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0 && m->fd < 0)
+		return -errno;
+	memcpy(m->data, msg, size);
+	if (!f->first)
+		f->give_up_at = clock_deadline_ms(BUSY_MS);
+	*(f->first ? &f->last->next : &f->first) = m;
+	f->last = TAKE_PTR(m);
+	f->n_waiting++;
+	return 0;
+}
+
 int front_send(struct front *f, const void *msg, size_t size, int fd)
 {
-	struct pollfd p = { .fd = f->sock, .events = POLLOUT };
-	ssize_t n = f->sock < 0 ? -EPIPE : fd_send(f->sock, msg, size, &fd, fd >= 0);
+	ssize_t n = -EAGAIN;
 
-	/* It never waits for us, so waiting for it cannot last for ever. */
-	if (n == -EAGAIN && poll(&p, 1, BUSY_MS) > 0)
+	if (f->sock < 0)
+		return -EPIPE;
+	if (!f->first)
 		n = fd_send(f->sock, msg, size, &fd, fd >= 0);
+	if (n == -EAGAIN)
+		return append(f, msg, size, fd);
 	return n < 0 ? (int)n : 0;
+}
+
+short front_events(const struct front *f)
+{
+	return f->first ? POLLIN | POLLOUT : POLLIN;
+}
+
+int front_flush(struct front *f)
+{
+	while (f->first) {
+		const struct front_message *m = f->first;
+		ssize_t n = fd_send(f->sock, m->data, m->size, &m->fd, m->fd >= 0);
+
+		if (n == -EAGAIN)
+			return clock_left_ms(f->give_up_at) ? 0 : -EAGAIN;
+		if (n < 0)
+			return (int)n;
+		free_first(f);
+		f->give_up_at = f->first ? clock_deadline_ms(BUSY_MS) : 0;
+	}
+	return 0;
+}
+
+void front_forget(struct front *f)
+{
+	while (f->first)
+		free_first(f);
+	f->give_up_at = 0;
 }

@@ -6,13 +6,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "agentd/spawn/config/config.h"
 
+struct front_message;
+
 struct front {
 	pid_t pid; /**< 0: it has ended. */
 	int sock;  /**< -1: closed. */
+	struct front_message *first, *last; /**< It was too busy to take these. */
+	size_t n_waiting;
+	uint64_t give_up_at; /**< Unless it takes one until then it is broken; 0: none waits. */
 };
 
 #define FRONT_NULL { .sock = -1 }
@@ -30,10 +36,16 @@ struct front_setup {
 /** @return 0, -errno. */
 int front_start(struct front *f, const struct front_setup *setup);
 /**
- * Send a message.
+ * Send a message, or have it wait for front_flush(): this never waits.
  * @param fd  To go along, borrowed; or -1.
- * @return 0, -EPIPE, -errno: it is broken.
+ * @return 0, -EPIPE, -ENOBUFS (very many wait), -errno: it is broken.
  */
 int front_send(struct front *f, const void *msg, size_t size, int fd);
+/** For poll(). */
+short front_events(const struct front *f);
+/** Send what waits, as far as front takes it.  @return 0, -EAGAIN: it took nothing in time; -errno. */
+int front_flush(struct front *f);
+/** What waits is not sent any more. */
+void front_forget(struct front *f);
 
 #endif /* SPAWN_FRONT_H */

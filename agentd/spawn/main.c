@@ -188,6 +188,8 @@ static void front_readable(struct spawn *s, short events)
 		front_gone(s, strerror(EPIPE));
 		return;
 	}
+	if (events & POLLOUT)
+		spawn_flush_front(s);
 	while ((r = requests_read_front(s)) == 0)
 		;
 	if (r == -EAGAIN)
@@ -281,7 +283,7 @@ static int poll_timeout(struct spawn *s)
 	uint64_t look = s->stop_at ? 0 : watches_deadlines(&s->watches);
 
 	look_at_watchdog(s);
-	next = earlier(earlier(next, hooks), look);
+	next = earlier(earlier(next, hooks), earlier(look, spawn_front_deadline(s)));
 	if (!s->stop_at)
 		next = earlier(next, s->watchdog.at);
 	if (s->stop_at && (!next || s->stop_at < next))
@@ -299,7 +301,7 @@ static void serve(struct spawn *s)
 		int timeout = poll_timeout(s); /* it may start a worker */
 
 		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
-		fds[n++] = (struct pollfd){ .fd = s->front.sock, .events = POLLIN };
+		fds[n++] = (struct pollfd){ .fd = s->front.sock, .events = front_events(&s->front) };
 		fds[n++] = (struct pollfd){ .fd = s->watches.discover.fd, .events = POLLIN };
 		for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
 			of[n] = w;

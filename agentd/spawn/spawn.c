@@ -21,15 +21,33 @@
 
 /* ------------------------------------------------------------------ front -------------------- */
 
+/* front always reads; when it does not, it is broken, and its clients' targets go free. */
+static void check_sent(struct spawn *s, int r)
+{
+	if (r == 0)
+		return;
+	front_forget(&s->front);
+	if (s->stop_at)
+		return;
+	log_error("front does not take messages (%s): stopping", strerror(-r));
+	spawn_front_failed(s);
+}
+
 void spawn_tell_front(struct spawn *s, const void *msg, size_t size, int fd)
 {
-	int r = front_send(&s->front, msg, size, fd);
+	check_sent(s, front_send(&s->front, msg, size, fd));
+}
 
-	/* front always reads; when it does not, it is broken, and its clients' targets go free. */
-	if (r < 0 && !s->stop_at) {
-		log_error("front does not take messages (%s): stopping", strerror(-r));
-		spawn_front_failed(s);
-	}
+void spawn_flush_front(struct spawn *s)
+{
+	check_sent(s, front_flush(&s->front));
+}
+
+uint64_t spawn_front_deadline(struct spawn *s)
+{
+	if (s->front.give_up_at && !clock_left_ms(s->front.give_up_at))
+		spawn_flush_front(s);
+	return s->front.give_up_at;
 }
 
 void spawn_tell_limits(struct spawn *s, bool serve_on)
@@ -92,6 +110,7 @@ void spawn_reload(struct spawn *s)
 
 void spawn_close_front(struct spawn *s)
 {
+	front_forget(&s->front);
 	if (s->front.sock >= 0)
 		closers_close(&s->closers, TAKE_FD(s->front.sock));
 }
@@ -136,6 +155,9 @@ static bool wait_for_workers(struct spawn *s)
 
 static bool wait_for_front(struct spawn *s)
 {
+	/* It may yet take what it was too busy for. */
+	if (s->front.first)
+		return true;
 	if (s->front.sock >= 0) {
 		spawn_close_front(s); /* front leaves at end of file */
 		s->stop_at = clock_deadline_ms(STOP_FRONT_MS);

@@ -46,6 +46,10 @@ struct spawn {
 
 /** Tell front.  @param fd  To go along, borrowed; or -1. */
 void spawn_tell_front(struct spawn *s, const void *msg, size_t size, int fd);
+/** It takes messages again. */
+void spawn_flush_front(struct spawn *s);
+/** Give front up that takes none.  @return when that is due (monotonic ns); 0: all are sent. */
+uint64_t spawn_front_deadline(struct spawn *s);
 /** Tell it what it may serve.  @param serve_on  It thought that it was to stop. */
 void spawn_tell_limits(struct spawn *s, bool serve_on);
 /** Rules were read: first front knows their names, then processes get theirs. */
