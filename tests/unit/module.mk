@@ -14,6 +14,8 @@ $(eval $(call unit_test,agentd_access,agentd base,-lcap -Xlinker --wrap=getsocko
 $(eval $(call unit_test,spawn_config,spawn agentd base,-linih))
 test_spawn_config_deps := $(protocol_gen)
 $(eval $(call unit_test,spawn_front,spawn agentd base))
+$(eval $(call unit_test,spawn_requests,spawn agentd base,-linih -lcap))
+test_spawn_requests_deps := $(protocol_gen)
 $(eval $(call unit_test,spawn_rules,spawn agentd protocol base,-linih $(protocol_ldlibs)))
 test_spawn_rules_deps := $(protocol_gen)
 $(eval $(call unit_test,spawn_watch,spawn agentd base,-linih -lcap))
