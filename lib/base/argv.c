@@ -26,6 +26,7 @@ static const struct argv_option *find_short(const struct argv_option *const *tab
 	return NULL;
 }
 
+/* The switch of store() has made sure that the option is of kind ARGV_U32. */
 static int store_u32(const struct argv_option *o, const char *text, char *error, size_t error_size)
 {
 	uint64_t v;
@@ -85,7 +86,7 @@ static int parse_long(const char *arg, const char *next, int *used_next,
 	return store(o, eq ? eq + 1 : NULL, next, used_next, error, error_size);
 }
 
-/* A cluster of short flags; the last may take a value. */
+/* Parse a cluster of short flags, of which the last may take a value. */
 static int parse_short(const char *arg, const char *next, int *used_next,
 		       const struct argv_option *const *tables, char *error, size_t error_size)
 {

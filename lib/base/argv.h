@@ -4,7 +4,7 @@
 
 /**
  * @file argv.h
- * Command lines described by a table: parsing, errors and `--help` from one place.
+ * Command lines that a table describes: parsing, error messages and `--help` come from one place.
  */
 
 #include <stdbool.h>
@@ -20,24 +20,24 @@ enum argv_kind {
 
 struct argv_option {
 	const char *name; /**< Long name without dashes; NULL ends the table. */
-	char letter;	  /**< Short form, or 0. */
+	char letter;	  /**< One-letter form, or 0 if there is none. */
 	enum argv_kind kind;
 	void *value;
-	const char *metavar; /**< For help; NULL for flags. */
+	const char *metavar; /**< Name of the value in the help; NULL for flags. */
 	const char *help;
 };
 
 /**
- * Parse options anywhere on the line; `--` ends them.
+ * Parse the options of a command line; they may stand anywhere, and `--` ends them.
  * @param argv      argv[0] is skipped.  Positional arguments are moved to its front.
- * @param tables    NULL-terminated list of option tables.
- * @param error     At least 160 bytes; says which argument is wrong.
- * @return number of positional arguments, or -EINVAL.
+ * @param tables    NULL-terminated list of option tables, whose values are set.
+ * @param error     At least 160 bytes; on failure it says which argument is wrong.
+ * @return the number of positional arguments, or -EINVAL.
  */
 int argv_parse(int argc, char **argv, const struct argv_option *const *tables, char *error,
 	       size_t error_size);
 
-/** One aligned line per option. */
+/** Print one aligned line of help per option on stdout. */
 void argv_print_options(const struct argv_option *table);
 
 #endif /* BASE_ARGV_H */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* One more than the value of a digit; 0 for what is none. */
+/* One more than the value of each base64 digit; 0 for characters that are not digits. */
 static const uint8_t digits_plus_1[256] = {
 	['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8,
 	['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15,
@@ -21,7 +21,10 @@ static int digit_value(char c)
 	return digits_plus_1[(uint8_t)c] - 1;
 }
 
-/* Groups of four digits, as long as they are that.  @return characters taken. */
+/*
+ * Decode groups of four digits up to the first group that has another character.
+ * @return the number of characters decoded, a multiple of four.
+ */
 static size_t decode_whole(const char *text, size_t size, uint8_t *ret)
 {
 	size_t i = 0;
@@ -63,6 +66,7 @@ int base64_decode(const char *text, size_t size, uint8_t *ret, size_t *ret_size)
 				return -EINVAL;
 			v = v << 6 | (uint32_t)d;
 		}
+		/* The bits of the last digit that belong to no byte must be 0. */
 		if (v & (digits == 2 ? 0xffffu : digits == 3 ? 0xffu : 0))
 			return -EINVAL;
 		for (size_t k = 0; k + 1 < digits; k++)

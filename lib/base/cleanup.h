@@ -16,11 +16,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/** Cleanup handler of auto_free: frees the memory that the variable points to. */
 static inline void cleanup_free(void *p)
 {
 	free(*(void **)p);
 }
 
+/** Cleanup handler of auto_close: closes the descriptor unless it is negative, and keeps errno. */
 static inline void cleanup_close(int *fd)
 {
 	int saved = errno;
@@ -30,10 +32,14 @@ static inline void cleanup_close(int *fd)
 	errno = saved;
 }
 
+/** Frees, or closes, what a variable holds when the variable goes out of scope. */
 #define auto_free  __attribute__((cleanup(cleanup_free)))
 #define auto_close __attribute__((cleanup(cleanup_close)))
 
-/** `auto_call(foo_destroyp) struct foo *f = NULL;` with DEFINE_AUTO(struct foo *, foo_destroy). */
+/**
+ * Calls a destructor at the end of the scope: `auto_call(foo_destroyp) struct foo *f = NULL;` where
+ * DEFINE_AUTO(struct foo *, foo_destroy) has defined foo_destroyp().
+ */
 #define auto_call(fn) __attribute__((cleanup(fn)))
 #define DEFINE_AUTO(type, fn)                                                                      \
 	static inline void fn##p(type *p)                                                          \
@@ -43,6 +49,7 @@ static inline void cleanup_close(int *fd)
 	}                                                                                          \
 	struct cleanup_semicolon
 
+/** Take ownership out of a variable: the value is returned and the variable becomes NULL, or -1. */
 #define TAKE_PTR(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) take_ptr_ = (p);                                                     \
@@ -56,6 +63,7 @@ static inline void cleanup_close(int *fd)
 		take_fd_;                                                                          \
 	})
 
+/** Number of elements of an array, not of a pointer. */
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif /* BASE_CLEANUP_H */

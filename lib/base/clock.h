@@ -2,20 +2,27 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
-/** @file clock.h  Monotonic time; every wait in this project ends at a deadline made here. */
+/**
+ * @file clock.h
+ * Monotonic time.  Every wait in this project ends at a deadline that is made here.
+ */
 
 #include <stdint.h>
 
-/** CLOCK_MONOTONIC in nanoseconds. */
+/** @return CLOCK_MONOTONIC in nanoseconds. */
 uint64_t clock_now_ns(void);
-/** CLOCK_REALTIME in microseconds since the epoch, for records. */
+/** @return CLOCK_REALTIME in microseconds since the epoch, which records are stamped with. */
 uint64_t clock_wall_us(void);
 
+/** @return the deadline that is @p ms milliseconds from now, in nanoseconds of clock_now_ns(). */
 static inline uint64_t clock_deadline_ms(uint64_t ms)
 {
 	return clock_now_ns() + ms * UINT64_C(1000000);
 }
-/** Milliseconds left, rounded up, for poll(); 0 when the deadline passed. */
+/**
+ * @return the milliseconds left until a deadline, rounded up, as poll() takes them; 0 when the
+ *         deadline has passed.
+ */
 int clock_left_ms(uint64_t deadline_ns);
 
 #endif /* BASE_CLOCK_H */

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-/* The headers of the oldest distributions that we build on lack these. */
+/* The headers of the oldest distributions that we build on lack these options of a socket. */
 #ifndef SO_PASSPIDFD
 #define SO_PASSPIDFD 76
 #endif
@@ -21,7 +21,8 @@
 #endif
 
 #define DRAIN_SIZE   ((size_t)16 * 1024)
-#define DRAIN_ROUNDS 4096 /* of a sender whose buffer is larger than any that users may have */
+/* Bounds the loop; covers every buffer that an unprivileged sender may have. */
+#define DRAIN_ROUNDS 4096
 
 int fd_reserve_stdio(void)
 {
@@ -99,7 +100,7 @@ ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t 
 	do
 		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	/* To a peer that left without reading everything. */
+	/* The peer left without reading everything that was sent to it. */
 	if (n < 0 && errno == ECONNRESET)
 		return -EPIPE;
 	return n < 0 ? -errno : n;
@@ -156,7 +157,7 @@ ssize_t fd_recv_stream(int sock, void *data, size_t size, int *ret_fd)
 {
 	struct iovec iov = { .iov_base = data, .iov_len = size };
 	union control control;
-	/* No room for a second one, so that the kernel closes it. */
+	/* There is no room for a second descriptor, so the kernel closes it. */
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = control.buf,
@@ -183,14 +184,16 @@ int fd_refuse_rights(int sock)
 	const int off = 0, on = 1;
 
 	/*
-	 * The last three of them, which a listener may have from a service manager, would make every
-	 * message look as if it brought descriptors.  What a kernel does not know, it does not do.
+	 * A listener may have the last three options from a service manager, and they would make
+	 * every message look as if it brought descriptors.  Errors are ignored: a kernel that does
+	 * not know an option does not do what it stands for.
 	 */
 	for (size_t i = 0; i < ARRAY_SIZE(without); i++)
 		(void)setsockopt(sock, SOL_SOCKET, without[i], &off, sizeof(off));
 	return setsockopt(sock, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)) < 0 ? -errno : 0;
 }
 
+/* Receive with no room for control data: MSG_CTRUNC then tells that descriptors came along. */
 static ssize_t receive(int sock, void *data, size_t size, int flags, bool *ret_rights)
 {
 	struct iovec iov = { .iov_base = data, .iov_len = size };
@@ -213,7 +216,7 @@ ssize_t fd_recv_plain(int sock, void *data, size_t size)
 		return -EBADMSG;
 	if (n <= 0)
 		return n;
-	/* No byte more than was seen: what came meanwhile may bring a descriptor. */
+	/* Take no byte more than was seen: what came meanwhile may bring a descriptor. */
 	return receive(sock, data, (size_t)n, 0, &rights);
 }
 
@@ -222,14 +225,14 @@ int fd_end_stream(int sock)
 	char buf[DRAIN_SIZE];
 	ssize_t n;
 
-	/* From now on a sender gets EPIPE: nothing comes behind what is seen here. */
+	/* From now on a sender gets EPIPE, so nothing can come behind what is seen here. */
 	if (shutdown(sock, SHUT_RDWR) < 0 && errno != ENOTCONN)
 		return -errno;
 	for (unsigned i = 0; i < DRAIN_ROUNDS; i++) {
 		n = fd_recv_plain(sock, buf, sizeof(buf));
 		if (n == 0 || n == -EAGAIN)
 			return 0;
-		/* Told once; the rest is still there. */
+		/* The kernel reports ECONNRESET once; what was sent before is still there. */
 		if (n < 0 && n != -ECONNRESET)
 			return (int)n;
 	}
@@ -270,6 +273,7 @@ int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, s
 	for (;;) {
 		ssize_t n;
 
+		/* The buffer always keeps one byte for the NUL. */
 		if (capacity - size < 2) {
 			size_t want = capacity ? capacity * 2 : 4096;
 			char *grown = realloc(data, want);
@@ -326,7 +330,10 @@ int fd_memfd_map(int fd, size_t max, const void **ret_data, size_t *ret_size)
 	int seals = fcntl(fd, F_GET_SEALS);
 	void *p;
 
-	/* Without the seals the sender could change or truncate it under our eyes (SIGBUS). */
+	/*
+	 * Without the seals the sender could change the file or truncate it (SIGBUS) while it is
+	 * mapped.
+	 */
 	if (seals < 0 || (seals & MEMFD_SEALS) != MEMFD_SEALS)
 		return -EPERM;
 	if (fstat(fd, &st) < 0)

@@ -21,11 +21,12 @@
 static struct {
 	const char *ident;
 	enum log_level max;
-	bool journal; /* stderr is the journal's stream: level prefixes, and records are possible */
+	/* stderr is the journal's stream: lines get level prefixes, records are possible. */
+	bool journal;
 	int journal_fd;
 } sink = { .ident = "gpu-agent", .max = LOG_LEVEL_INFO, .journal_fd = -1 };
 
-/* systemd puts "device:inode" of the journal stream it connected into JOURNAL_STREAM. */
+/* systemd puts "device:inode" of the journal stream that it connected into JOURNAL_STREAM. */
 static bool stderr_is_journal(void)
 {
 	const char *env = getenv("JOURNAL_STREAM");
@@ -37,7 +38,9 @@ static bool stderr_is_journal(void)
 	return st.st_dev == dev && st.st_ino == ino;
 }
 
-/* Connected now, while the path is reachable: later a sandbox may hide it. */
+/*
+ * The socket is connected at the start, while its path is reachable: a sandbox may hide it later.
+ */
 static int connect_journal(void)
 {
 	static const struct sockaddr_un addr = { .sun_family = AF_UNIX,
@@ -73,7 +76,10 @@ static void print_line(enum log_level level, const char *text)
 		n = sizeof(line) - 1;
 		line[n - 1] = '\n';
 	}
-	/* One write, so that lines of our processes do not mix; a failure has nowhere to go. */
+	/*
+	 * One write per line, so that lines of our processes do not mix.  A failure cannot be
+	 * reported.
+	 */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;
 }
@@ -92,7 +98,9 @@ void log_line(enum log_level level, const char *fmt, ...)
 	print_line(level, text);
 }
 
-/* Native journal protocol: NAME, newline, 64-bit little endian size, bytes, newline. */
+/*
+ * A field in the native journal protocol: name, newline, 64-bit little endian size, bytes, newline.
+ */
 static void add_field(struct out *o, const char *name, const char *value)
 {
 	uint64_t size = htole64(strlen(value));

@@ -12,7 +12,10 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return m < c ? m : c;
 }
 
-/* Optimal string alignment: three rows of the usual table are enough. */
+/*
+ * Optimal string alignment: three rows of the usual table are enough, because a swap looks back
+ * two.
+ */
 size_t nearest_distance(const char *a, const char *b)
 {
 	size_t rows[3][WORD_MAX + 1], n = strlen(b), m = strlen(a);

@@ -27,7 +27,7 @@ void out_reset(struct out *o)
 		o->data[0] = '\0';
 }
 
-/* Room for size more bytes and the NUL, or a sticky error. */
+/* Make room for size more bytes and the NUL, or set the sticky error. */
 static bool reserve(struct out *o, size_t size)
 {
 	size_t want, capacity;

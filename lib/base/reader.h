@@ -7,8 +7,8 @@
  * Bounded cursor over untrusted bytes (little endian).
  *
  * Reading past the end never touches memory outside the buffer: the reader turns "bad", remembers
- * the offset of the first failure, and every later read gives zero.  Check reader_is_bad() once
- * at the end instead of after each field.
+ * the offset of the first failure, and every later read gives zero.  Call reader_is_bad() once at
+ * the end instead of after each field.
  */
 
 #include <stdbool.h>
@@ -23,30 +23,44 @@ struct reader {
 	size_t bad_at; /**< Offset of the first failed read; valid when bad. */
 };
 
+/** Begin at the first of @p size bytes, which are borrowed as long as the reader is used. */
 void reader_init(struct reader *r, const void *data, size_t size);
 
+/** Has any read gone past the end? */
 static inline bool reader_is_bad(const struct reader *r)
 {
 	return r->bad;
 }
+/** @return the number of bytes that are still to be read; 0 once the reader is bad. */
 static inline size_t reader_left(const struct reader *r)
 {
 	return r->bad ? 0 : r->size - r->pos;
 }
 
+/** Read the next byte; 0 when none is left. */
 uint8_t reader_u8(struct reader *r);
+/** Read 2 bytes, little endian, at any alignment; 0 when fewer are left. */
 uint16_t reader_u16(struct reader *r);
+/** Read 4 bytes, little endian, at any alignment; 0 when fewer are left. */
 uint32_t reader_u32(struct reader *r);
+/** Read 8 bytes, little endian, at any alignment; 0 when fewer are left. */
 uint64_t reader_u64(struct reader *r);
 
-/** Borrowed view of the next @p size bytes; NULL (and bad) when fewer are left. */
+/**
+ * @return a borrowed view of the next @p size bytes; NULL (and the reader is bad) when fewer are
+ *         left.
+ */
 const void *reader_bytes(struct reader *r, size_t size);
-/** Copy @p size bytes; on failure @p dst is zero-filled. */
+/** Copy the next @p size bytes; on failure @p dst is filled with zeros. */
 void reader_copy(struct reader *r, void *dst, size_t size);
-/** Move to an absolute offset; beyond the end turns the reader bad. */
+/** Move to an absolute offset; one beyond the end turns the reader bad. */
 void reader_seek(struct reader *r, size_t pos);
+/** Move @p size bytes forward; fewer than that turn the reader bad. */
 void reader_skip(struct reader *r, size_t size);
-/** Sub-range [offset, offset+size) of the same buffer as a reader of its own; bad if outside. */
+/**
+ * @return a reader of its own over the range [offset, offset + size) of the same buffer; it is bad
+ *         from the start if the range is not inside.
+ */
 struct reader reader_slice(const struct reader *r, size_t offset, size_t size);
 
 #endif /* BASE_READER_H */

@@ -89,7 +89,10 @@ int str_to_ms(const char *s, uint64_t *ret_ms)
 	return -EINVAL;
 }
 
-/* Number and what follows it.  @param any  Also 0x-hex. */
+/*
+ * Split a number from the suffix that follows it.
+ * @param any  Hexadecimal numbers with `0x` are accepted as well.
+ */
 static int split_number(const char *s, bool any, uint64_t *ret_value, const char **ret_suffix)
 {
 	bool hex = any && s && s[0] == '0' && (s[1] == 'x' || s[1] == 'X');

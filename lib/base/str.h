@@ -8,39 +8,68 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Whole string is a decimal number in [min, max].  @return 0, -EINVAL, -ERANGE. */
+/**
+ * Parse a whole string as a decimal number in [min, max].
+ * @return 0, -EINVAL (empty, or not digits only), -ERANGE.
+ */
 int str_to_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value);
-/** Whole string is `0x` + 1..16 hex digits.  @return 0, -EINVAL. */
+/**
+ * Parse a whole string as `0x` and 1 to 16 hexadecimal digits.
+ * @return 0, -EINVAL.
+ */
 int str_to_hex64(const char *s, uint64_t *ret_value);
-/** Decimal or 0x-hex, whole string.  @return 0, -EINVAL, -ERANGE. */
+/**
+ * Parse a whole string as a decimal number or as `0x` and hexadecimal digits.
+ * @return 0, -EINVAL, -ERANGE.
+ */
 int str_to_u64_any(const char *s, uint64_t *ret_value);
-/** `250ms`, `5s`, `2m`, or a bare number of seconds; result in milliseconds, at most one day. */
+/**
+ * Parse a time: `250ms`, `5s`, `2m`, or a bare number of seconds.
+ * @param ret_ms  Milliseconds, at most one day.
+ * @return 0, -EINVAL, -ERANGE.
+ */
 int str_to_ms(const char *s, uint64_t *ret_ms);
 
-/** `4096`, `0x1000`, `4K`, `64M`, `10G`, `1T` (powers of 1024); whole string.  @return 0, -EINVAL, -ERANGE. */
+/**
+ * Parse a size, the whole string: `4096`, `0x1000`, `4K`, `64M`, `10G`, `1T` (powers of 1024).
+ * @return 0, -EINVAL, -ERANGE.
+ */
 int str_to_bytes(const char *s, uint64_t *ret_bytes);
 /**
- * The same, or a share: `10%` of something that the caller knows.
+ * The same, or a share: `10%` of a size that the caller knows.
+ * @param ret_bytes    Set unless a share was given.
  * @param ret_percent  1 to 100; 0 when @p ret_bytes was set.
+ * @return 0, -EINVAL, -ERANGE.
  */
 int str_to_size(const char *s, uint64_t *ret_bytes, uint32_t *ret_percent);
-/** `90s`, `5m`, `12h`, `14d`, `26w`, or a bare number of seconds.  @return 0, -EINVAL, -ERANGE. */
+/**
+ * Parse an age: `90s`, `5m`, `12h`, `14d`, `26w`, or a bare number of seconds.
+ * @return 0, -EINVAL, -ERANGE.
+ */
 int str_to_age(const char *s, uint64_t *ret_s);
 
-/** Copy with truncation; always terminates; never splits a UTF-8 sequence. size > 0. */
+/**
+ * Copy a string and truncate it to @p size bytes with its NUL, never within a UTF-8 sequence.
+ * @param size  Greater than 0.
+ */
 void str_copy(char *dst, size_t size, const char *src);
+/** Does the string begin with this prefix? */
 bool str_starts_with(const char *s, const char *prefix);
+/** Is the string NULL or ""? */
 static inline bool str_is_empty(const char *s)
 {
 	return !s || !*s;
 }
 
-/** Length (1..4) of the valid UTF-8 sequence at @p s, 0 if there is none. size >= 1. */
+/**
+ * @return the length (1 to 4) of the valid UTF-8 sequence at @p s; 0 if there is none.
+ * @param size  Bytes that may be read at @p s, at least 1.
+ */
 size_t str_utf8_length(const char *s, size_t size);
 
 /**
- * Make text of strangers harmless, in place: no line breaks, which could forge lines, nothing that a
- * terminal obeys (C0, DEL, and C1, which is U+0080 to U+009F), no broken UTF-8; '?' instead.
+ * Make text of strangers harmless, in place.  Line breaks, which could forge lines, what a terminal
+ * obeys (C0, DEL, and C1, which is U+0080 to U+009F), and broken UTF-8 become '?'.
  */
 void str_make_printable(char *text);
 
