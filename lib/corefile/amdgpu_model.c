@@ -8,10 +8,10 @@
 #include "base/reader.h"
 #include "corefile/pack.h"
 
-/* A member of an entry: where the kernel has it, and where we do. */
+/* A member of an entry: its offset in the kernel's struct and in ours. */
 struct field {
 	uint16_t at, member;
-	bool wide; /* 64 bits */
+	bool wide; /* 64 bits instead of 32. */
 };
 
 #define WIDE(type, at, name)   { at, offsetof(struct amdcore_##type, name), true }
@@ -49,7 +49,7 @@ static const struct field device_fields[] = {
 	NARROW(device, 116, debug_prop),
 };
 
-/* Behind what is written. */
+/* These members lie behind those that are written. */
 static const struct field later_device_fields[] = {
 	NARROW(device, 120, capability2),
 };
@@ -73,7 +73,10 @@ static void get(const struct amdcore_table *t, uint32_t i, const struct field *f
 	struct reader r;
 
 	for (size_t f = 0; f < n; f++) {
-		/* A reader for each: what one lacks is not what the others lack. */
+		/*
+		 * Each member gets a reader of its own, because a read that failed would fail those
+		 * that follow.
+		 */
 		reader_init(&r, (const char *)t->data + (size_t)i * t->entry_size, t->entry_size);
 		reader_seek(&r, fields[f].at);
 		if (fields[f].wide)
@@ -124,7 +127,7 @@ void amdcore_pack_device(uint8_t *b, const struct amdcore_device *d)
 void amdcore_pack_queue(uint8_t *b, const struct amdcore_queue *q)
 {
 	put(b, queue_fields, ARRAY_SIZE(queue_fields), (const char *)q);
-	pack_u32(b + 60, 0); /* reserved */
+	pack_u32(b + 60, 0); /* The kernel's reserved member. */
 }
 
 void amdcore_deinit(struct amdcore *c)
@@ -135,7 +138,7 @@ void amdcore_deinit(struct amdcore *c)
 	*c = (struct amdcore){ 0 };
 }
 
-/* The last one that does not begin behind the address. */
+/* Find the last segment that does not begin behind the address. */
 static const struct amdcore_segment *segment_at(const struct amdcore *c, uint64_t address)
 {
 	uint32_t low = 0, high = c->n_segments;

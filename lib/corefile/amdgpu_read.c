@@ -8,6 +8,7 @@
 #include "base/reader.h"
 #include "corefile/elf_read.h"
 
+/* Bytes in front of the tables of the note: versions, sizes and counts. */
 #define STATE_HEAD 40u
 
 struct load {
@@ -18,7 +19,10 @@ struct load {
 	int result;
 };
 
-/* An own note makes a host's core ours; the machine alone says it of a split one. */
+/*
+ * A split core is told by its machine alone.  The core of a host process is ours only if it has the
+ * AMDGPU note, which is looked for later.
+ */
 static bool is_ours(const struct corefile_elf *e)
 {
 	return e->type == ET_CORE && (e->machine == AMDCORE_MACHINE || e->machine == EM_X86_64);
@@ -37,7 +41,10 @@ static int bad_state(struct load *l, uint64_t at, const char *why)
 	return -EBADMSG;
 }
 
-/* @return false when the table is not whole. */
+/*
+ * Take a table of the note.
+ * @return false when the table is not whole.
+ */
 static bool take_table(struct reader *r, uint32_t n, uint32_t entry_size, struct amdcore_table *ret)
 {
 	*ret = (struct amdcore_table){ .n = n, .entry_size = entry_size };
@@ -86,7 +93,7 @@ static int add_note(struct load *l, const struct amdcore_note *note)
 	struct amdcore *c = l->core;
 	struct amdcore_note *notes;
 
-	/* Doubling: grown at each power of two. */
+	/* The list is doubled at each power of two. */
 	if ((c->n_notes & (c->n_notes - 1)) == 0) {
 		notes = realloc(c->notes, (c->n_notes ? c->n_notes * (size_t)2 : 1) * sizeof(*notes));
 		if (!notes)
@@ -105,7 +112,10 @@ static void skip_to_4(struct reader *r)
 	reader_skip(r, n < reader_left(r) ? n : reader_left(r));
 }
 
-/* @return 1 a note, 0 no more of them, negative. */
+/*
+ * Read the next note of a segment.
+ * @return 1 a note, 0 no more of them, -EBADMSG, -ENOMEM.
+ */
 static int next_note(struct load *l, struct reader *r, uint64_t at)
 {
 	struct amdcore_note note = { 0 };
@@ -183,7 +193,10 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Two that overlap: the first one gives way, which is what a lookup by address does anyway. */
+/*
+ * Sort segments by address.  Of two that overlap, the first one is shortened, which is what a
+ * lookup by address amounts to anyway.
+ */
 static void sort_segments(struct load *l)
 {
 	struct amdcore *c = l->core;

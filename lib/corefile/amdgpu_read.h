@@ -4,7 +4,7 @@
 
 /**
  * @file amdgpu_read.h
- * An AMDGPU core, split or unified, whoever wrote it: from bytes to the model.
+ * Reads an AMDGPU core, split or unified, whoever wrote it: from bytes to the model.
  *
  * The file is not trusted.  What makes no sense is left out and listed in amdcore.problems; what
  * remains is consistent.  Time and memory are bounded by the size of the file, whatever its counts
@@ -13,15 +13,16 @@
 
 #include "corefile/amdgpu_model.h"
 
-/** Is this an ELF file of the kind, whether or not it can be read? */
+/** Is this an AMDGPU core, whether or not it can be read? */
 bool amdcore_is(const void *data, size_t size);
 
 /**
- * @param data   The file; the result points into it.
+ * Read a core.
+ * @param data   The file; borrowed, because the result points into it.
  * @param ret    Release with amdcore_deinit().  Complete when ret->problems.total is 0.
- * @param error  Why nothing could be read; NULL allowed.
- * @return 0, -ENOEXEC (not an AMDGPU core, or compressed), -EBADMSG (its note makes no sense; @p error
- *         says how), -ENOMEM.
+ * @param error  Says why nothing could be read; NULL allowed.
+ * @return 0, -ENOEXEC (not an AMDGPU core, or compressed), -EBADMSG (its note makes no sense; @p
+ *         error says how), -ENOMEM.
  */
 int amdcore_read(const void *data, size_t size, struct amdcore *ret,
 		 struct corefile_problem *error);

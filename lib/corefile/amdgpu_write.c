@@ -11,14 +11,17 @@
 #include "corefile/pack.h"
 
 #define PAGE_BYTES 4096u
+/* Bytes in front of the tables of the note: versions, sizes and counts. */
 #define STATE_HEAD 40u
-/* Notes of the host's part are large when it has many threads. */
+/*
+ * Most bytes in front of the segments; notes of the host's part are large when it has many threads.
+ */
 #define HEAD_MAX ((size_t)1 << 30)
 
 struct amdcore_image {
 	const struct amdcore *core;
-	struct out head;   /* everything in front of the first segment */
-	uint64_t *offsets; /* of each segment, and the end of the file */
+	struct out head;   /* Everything in front of the first segment. */
+	uint64_t *offsets; /* Of each segment in the file, and at last the end of the file. */
 };
 
 static uint64_t page_up(uint64_t v)
@@ -73,7 +76,10 @@ static void put_note_head(struct out *o, const char *name, uint32_t type, uint32
 	pad4(o);
 }
 
-/* The published table lacks the first member, without which no reader takes the note. */
+/*
+ * The table that LLVM publishes lacks the first member, the version, without which no reader takes
+ * the note.
+ */
 static void put_state(struct out *o, const struct amdcore *c)
 {
 	uint64_t size = STATE_HEAD + table_bytes(&c->runtime) + table_bytes(&c->devices) +
@@ -132,7 +138,7 @@ static void put_section0(struct out *o, const struct corefile_elf_header *h)
 	out_bytes(o, b, sizeof(b));
 }
 
-/* Header, program headers, notes; the segments follow, each at a page. */
+/* Make the header, program headers and notes; the segments follow, each at a page. */
 static int make_head(struct amdcore_image *image, const struct out *notes)
 {
 	const struct amdcore *c = image->core;
@@ -224,7 +230,7 @@ uint64_t amdcore_image_size(const struct amdcore_image *image)
 	return image->offsets[image->core->n_segments];
 }
 
-/* The first segment that ends behind an offset, or their number. */
+/* @return the first segment that ends behind an offset, or the number of segments. */
 static uint32_t segment_behind(const struct amdcore_image *image, uint64_t offset)
 {
 	uint32_t low = 0, high = image->core->n_segments;
@@ -249,7 +255,10 @@ static void read_blob(const struct corefile_blob *b, const struct corefile_sourc
 		memcpy(buf, (const char *)b->data + offset, size);
 		return;
 	}
-	/* Behind a page that cannot be read there may be one that can. */
+	/*
+	 * Behind a page that cannot be read there may be one that can, so only the rest of the page
+	 * is given up.
+	 */
 	while (done < size) {
 		ssize_t got = source ? source->fetch(source->arg, b->key, offset + done, buf + done,
 						     size - done) : 0;

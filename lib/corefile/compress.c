@@ -12,11 +12,11 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
-/* A dump competes with the target for the processor: the fast end of the scale. */
+/* A dump competes with the target for the processor, so the fast end of the scale is used. */
 #define LEVEL 1
 
 #define GZIP_PIECE ((size_t)256 << 10)
-#define GZIP_ONLY  16 /* inflateInit2(): no other wrapper */
+#define GZIP_ONLY  16 /* Tells inflateInit2() to accept no other wrapper. */
 
 struct corefile_compress {
 	ZSTD_CCtx *ctx;
@@ -81,7 +81,7 @@ int corefile_compress_finish(struct corefile_compress *c)
 	return stream(c, &(ZSTD_inBuffer){ .src = NULL }, ZSTD_e_end);
 }
 
-/* RFC 8878, 3.1: what is to be skipped may stand first; pzstd(1) begins its files so. */
+/* A file may begin with a skippable frame (RFC 8878, 3.1), as those of pzstd(1) do. */
 bool corefile_is_zstd(const void *data, size_t size)
 {
 	const uint8_t *b = data;
@@ -97,7 +97,7 @@ bool corefile_is_gzip(const void *data, size_t size)
 
 DEFINE_AUTO(ZSTD_DCtx *, ZSTD_freeDCtx);
 
-/* A stream of `zstd --long=31` wants more than the library allows by itself. */
+/* A stream of `zstd --long=31` wants a larger window than the library allows by itself. */
 static void allow_any_window(ZSTD_DCtx *ctx)
 {
 	ZSTD_bounds b = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
@@ -130,14 +130,17 @@ static int expand_zstd(const void *data, size_t size, int out_fd, uint64_t max)
 		r = fd_write_all(out_fd, buf, out.pos);
 		if (r < 0)
 			return r;
-		/* Asked once more after the last frame, the library would wait for another one. */
+		/*
+		 * If it were asked once more after the last frame, the library would wait for
+		 * another one.
+		 */
 		if (in.pos == in.size && (left == 0 || out.pos < out.size))
 			break;
 	}
 	return left ? -EBADMSG : 0;
 }
 
-/* Tapes and block devices fill up what is behind, and gunzip takes no notice of it. */
+/* Tapes and block devices fill the rest of a block with zeros, and gunzip ignores them too. */
 static bool is_padding(const uint8_t *p, const uint8_t *end)
 {
 	while (p < end && !*p)

@@ -4,33 +4,46 @@
 
 /**
  * @file compress.h
- * A whole file as one zstd frame (RFC 8878), written and read as a stream; and gzip, in which drivers
- * from CUDA 13.1 on write cores, read.
+ * A whole file as one zstd frame (RFC 8878), written and read as a stream.  gzip is only read:
+ * drivers from CUDA 13.1 on write cores in it.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** A frame that is being written. */
 struct corefile_compress;
 
 /**
- * @param fd    Borrowed.
+ * Begin a frame.
+ * @param fd    Blocking descriptor that gets the frame; borrowed.
  * @param total Bytes that will be written, exactly; the frame says so.
+ * @param ret   Release with corefile_compress_destroy().
  * @return 0, -ENOMEM.
  */
 int corefile_compress_create(int fd, uint64_t total, struct corefile_compress **ret);
-/** @return 0, -errno of write(2), -EIO (the library refuses). */
+/**
+ * Compress the next bytes.
+ * @return 0, -errno of write(2), -EIO (the library refuses).
+ */
 int corefile_compress_write(struct corefile_compress *c, const void *data, size_t size);
-/** End of the frame.  @return as corefile_compress_write(); -EIO also when the total was wrong. */
+/**
+ * End the frame.
+ * @return as corefile_compress_write(); -EIO also when the total was wrong.
+ */
 int corefile_compress_finish(struct corefile_compress *c);
+/** Release the compressor; NULL is allowed.  A frame that was not ended stays damaged. */
 void corefile_compress_destroy(struct corefile_compress *c);
 
+/** Does a file begin as zstd files do? */
 bool corefile_is_zstd(const void *data, size_t size);
+/** Does a file begin as gzip files do? */
 bool corefile_is_gzip(const void *data, size_t size);
 /**
- * Of either format.
- * @param max  Most bytes that come out.
+ * Expand a file of either format.
+ * @param out_fd  Gets the content; borrowed, blocking.
+ * @param max     Most bytes that may come out.
  * @return 0, -EBADMSG (damaged, or cut short), -EFBIG (more than @p max), -ENOMEM, -errno of
  *         write(2).
  */

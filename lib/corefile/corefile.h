@@ -4,67 +4,81 @@
 
 /**
  * @file corefile.h
- * What the core formats of both vendors share: bytes that a core holds, and what is wrong with one.
+ * What the core formats of both vendors share: the bytes that a core holds, and the problems of a
+ * core.
  *
- * This module knows formats, buffers and one output descriptor.  No policy, no target, no device:
- * `cudacore_` is NVIDIA's format, `corefile_` what serves any.
+ * This module knows formats, buffers and one output descriptor.  It has no policy and knows no
+ * target and no device: `cudacore_` is NVIDIA's format, `amdcore_` AMD's, `corefile_` serves both.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/** Bytes of a core: at hand, or fetched when they are written. */
+/** Bytes of a core, which are either in memory or fetched when they are written. */
 struct corefile_blob {
-	const void *data; /**< Borrowed; NULL: ask the source for @c key. */
-	uint64_t key;	  /**< Means something to the source only. */
+	const void *data; /**< Borrowed; NULL when the source has to be asked for @c key. */
+	uint64_t key;	  /**< Names the bytes to the source; nobody else interprets it. */
 	uint64_t size;
 };
 
-/** Where bytes that are not at hand come from. */
+/** Gives the bytes of blobs that have no data. */
 struct corefile_source {
 	/**
-	 * @return bytes given, from @p offset on; fewer than asked, or negative, where the rest
-	 *         cannot be read.
+	 * Read bytes of a blob into @p buf.
+	 * @return bytes given, from @p offset on; fewer than asked, or a negative number, where the
+	 *         rest cannot be read.
 	 */
 	ssize_t (*fetch)(void *arg, uint64_t key, uint64_t offset, void *buf, size_t size);
 	void *arg;
 };
 
-/** A section number that says: the file as a whole. */
+/** Section number of a problem that concerns the file as a whole. */
 #define COREFILE_NO_SECTION UINT32_MAX
 
-/** An offset that says: nowhere in particular. */
+/** Offset of a problem that has no place in the file. */
 #define COREFILE_NO_OFFSET UINT64_MAX
 
+/** One thing that is wrong with a core. */
 struct corefile_problem {
-	uint32_t section; /**< Or COREFILE_NO_SECTION. */
-	uint64_t offset;  /**< In the file; in a table that is about to be written, the row. */
+	uint32_t section; /**< Section number, or COREFILE_NO_SECTION. */
+	/** Offset in the file; of a core that is about to be written, the row of its table. */
+	uint64_t offset;
 	char text[116];
 };
 
 /**
- * What the agent itself notes in a core that it writes, the text of a gpu.snapshot document without
- * waves: a note of that name and type, where there are notes; else a section.  Other readers pass it
- * over.
+ * What the agent itself notes in a core that it writes: the text of a gpu.snapshot document without
+ * waves.  It is a note of that name and type where the format has notes, else a section.  Other
+ * readers pass it over.
  */
 #define COREFILE_AGENT_NOTE	 "gpu-agent"
 #define COREFILE_AGENT_NOTE_TYPE 1u
 #define COREFILE_AGENT_SECTION	 ".gpu-agent"
 
-/** Problems that are kept; all are counted. */
+/** Most problems that are kept; all of them are counted. */
 #define COREFILE_PROBLEMS_MAX 64
 
+/** The problems of a core. */
 struct corefile_problems {
-	struct corefile_problem *list; /**< The first COREFILE_PROBLEMS_MAX; NULL when none. */
+	/** Owned; the first COREFILE_PROBLEMS_MAX of them, NULL when there is none. */
+	struct corefile_problem *list;
 	size_t n, total;
 };
 
-/** Without memory the problem is only counted. */
+/**
+ * Add a problem with a formatted text.  When there is no memory, or the list is full, it is only
+ * counted.
+ */
 void corefile_problem_add(struct corefile_problems *p, uint32_t section, uint64_t offset,
 			  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/**
+ * Fill one problem with a formatted text, which is cut to the size of the member.
+ * @param p  NULL is allowed and means that nobody wants to know.
+ */
 void corefile_problem_set(struct corefile_problem *p, uint32_t section, uint64_t offset,
 			  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/** Free the list.  Accepts a zeroed object. */
 void corefile_problems_deinit(struct corefile_problems *p);
 
 #endif /* COREFILE_COREFILE_H */

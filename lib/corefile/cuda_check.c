@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a core must have so that debuggers open it, and what one that was read lacks of that. */
+/*
+ * Checks that a core has what debuggers need to open it, and finds what one that was read lacks of
+ * that.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,22 +11,23 @@
 #include "base/str.h"
 #include "corefile/cuda_write.h"
 
-/* A row by the row that it belongs to and its id. */
+/* An entry of an index: the row, the row that it belongs to (its owner) and its id. */
 struct key {
 	uint32_t owner, row;
 	uint64_t id;
 };
 
 struct keys {
-	struct key *list; /* by owner, then id, then row */
+	struct key *list; /* Sorted by owner, then id, then row. */
 	uint32_t n;
 };
 
+/* Most kinds of gaps that are kept apart; further kinds are dropped. */
 #define GAPS_MAX 16
 
-/* Rows that lack the same: the first of them, and how many there are. */
+/* Rows that lack the same thing: the first of them, and how many there are. */
 struct gap {
-	const char *kind; /* the format of its text, which tells kinds apart */
+	const char *kind; /* Format of the text, whose address tells kinds apart. */
 	struct corefile_problem first;
 	uint64_t n;
 };
@@ -31,12 +35,13 @@ struct gap {
 struct check {
 	const struct cudacore *core;
 	struct corefile_problem *error;
-	bool is_read; /* the core was read: note what is wrong, and go on */
+	bool is_read; /* The core was read: note what is wrong, and go on. */
 	struct gap gaps[GAPS_MAX];
 	size_t n_gaps;
-	struct keys contexts, grids; /* owner: device */
-	struct keys code;	     /* modules that have some; owner: context */
-	uint8_t *has_block;	     /* of each grid; only of a core that was read */
+	struct keys contexts, grids; /* Their owner is the device. */
+	struct keys code;	     /* Modules that have code; their owner is the context. */
+	/* Not 0 for each grid that has a block; only of a core that was read. */
+	uint8_t *has_block;
 };
 
 static struct gap *gap_of(struct check *c, const char *kind)
@@ -50,7 +55,7 @@ static struct gap *gap_of(struct check *c, const char *kind)
 	return &c->gaps[c->n_gaps++];
 }
 
-/* Where a problem of that kind goes; NULL: it is only counted. */
+/* @return the place for a problem of that kind; NULL if it is only counted. */
 static struct corefile_problem *place_for(struct check *c, const char *kind)
 {
 	struct gap *gap;
@@ -61,7 +66,10 @@ static struct corefile_problem *place_for(struct check *c, const char *kind)
 	return gap && !gap->n++ ? &gap->first : NULL;
 }
 
-/* @return -EINVAL; 0 in a core that was read, so that the next row is looked at. */
+/*
+ * Set, or note, a problem.  Its value is -EINVAL; in a core that was read it is 0, so that the next
+ * row is looked at.
+ */
 #define REFUSE(c, table, row, format, ...)                                                         \
 	(corefile_problem_set(place_for(c, format), table, row, format, ##__VA_ARGS__),            \
 	 (c)->is_read ? 0 : -EINVAL)
@@ -127,7 +135,10 @@ static void sort_keys(struct keys *k, uint32_t n)
 	qsort(k->list, n, sizeof(*k->list), by_key);
 }
 
-/* A file may have a million grids and as many blocks: each must be found at once. */
+/*
+ * Build the index of all tables that are searched: a file may have a million grids and as many
+ * blocks, and each must be found at once.
+ */
 static int make_index(struct check *c)
 {
 	const struct cudacore *core = c->core;
@@ -153,7 +164,7 @@ static int make_index(struct check *c)
 	return 0;
 }
 
-/* The first row of that id. */
+/* @return the first row with that id of an owner; NULL if there is none. */
 static const struct key *find(const struct keys *k, uint32_t owner, uint64_t id)
 {
 	const struct key wanted = { owner, 0, id };
@@ -191,7 +202,7 @@ static int check_grid(struct check *c, uint32_t i)
 			      id, (unsigned long long)g->module_handle);
 	if (!g->status)
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld has no status", id);
-	/* Nobody who reads a core is shown the parent. */
+	/* The parent is not shown to anybody who reads a core, so it need not be there then. */
 	if (!c->is_read && g->origin == ORIGIN_GPU && !find(&c->grids, g->device, g->parent_id))
 		return REFUSE(c, CUDACORE_GRIDS, i, "grid %lld: no parent grid %lld", id,
 			      (long long)g->parent_id);
@@ -235,7 +246,10 @@ static int check_lanes(struct check *c, uint32_t warp, uint32_t lanes_per_warp)
 		return REFUSE(c, CUDACORE_WARPS, warp,
 			      "warp %u: valid lanes 0x%x, but rows for 0x%x",
 			      w->id, w->valid_lanes, seen);
-	/* That a warp stands still with all of its lanes is a fact, too. */
+	/*
+	 * In a core that was read, a warp that stands still with all of its lanes is a fact, not an
+	 * error.
+	 */
 	if (!c->is_read && (!w->active_lanes || w->active_lanes & ~w->valid_lanes))
 		return REFUSE(c, CUDACORE_WARPS, warp, "warp %u: active lanes 0x%x of valid 0x%x",
 			      w->id, w->active_lanes, w->valid_lanes);
@@ -326,7 +340,7 @@ int cudacore_check(const struct cudacore *core, struct corefile_problem *error)
 	return run(&c);
 }
 
-/* Blocks come and go, but a grid that is said to be active has some. */
+/* A grid may be without blocks for a moment, but one that is said to be active has some. */
 static void find_empty_grids(struct check *c)
 {
 	for (uint32_t i = 0; i < c->core->n[CUDACORE_GRIDS]; i++)

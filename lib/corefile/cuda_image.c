@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where each byte of a CUDA core comes from; what is not at hand is made: tables, names, section headers. */
+/*
+ * Plans where each byte of a CUDA core comes from, and makes what is not in memory: tables, names,
+ * section headers.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,33 +15,42 @@
 #define STRTAB	   ".strtab"
 #define SHSTRTAB   ".shstrtab"
 #define PAGE_BYTES 4096u
-/* Until all parts are known, offsets of sections are those in their part, with its number on top. */
+/*
+ * While the file is planned, the offset of a section is that in its part, with the part's number on
+ * top.
+ */
 #define PART_SHIFT 62u
 #define PART_MAX   (UINT64_C(1) << 61)
 #define IN_PART(v) ((v) & ((UINT64_C(1) << PART_SHIFT) - 1))
 
-/* Bytes that are made; what take() gives is valid until the next one. */
+/* Bytes that are made.  A pointer that take() returns is valid until the next call. */
 struct buffer {
 	uint8_t *data;
 	size_t size, capacity;
 };
 
+/*
+ * Where the bytes of an extent come from: memory, the source, or made of a warp when they are asked
+ * for.
+ */
 enum kind { AT_HAND, FETCHED, OF_WARP };
 
-/* A run of bytes of the file.  There are a million where none lie together. */
+/* A run of bytes of the file.  There are a million of them when no blobs lie together. */
 struct extent {
 	uint64_t at, size;
 	union {
 		const uint8_t *data;
 		uint64_t key;
-		uint64_t run;  /* While the file is planned, of a stream: place among what is made. */
-		uint32_t warp; /* Number in image->warps. */
+		/* Of a stream while the file is planned: place among the bytes made. */
+		uint64_t run;
+		uint32_t warp; /* Position in image->warps. */
 	};
-	uint32_t section; /* Place of the header that ends with it; 0: none that can be changed. */
+	/* Place of the header of the section that ends with it; 0: none that can be changed. */
+	uint32_t section;
 	enum kind kind;
 };
 
-/* One part of the file behind the other; extents in order. */
+/* The lists of extents, one part of the file behind the other; the extents of each are in order. */
 enum list { TABLES, REGISTERS, BULK, STRINGS, NAMES, SECTIONS, LIST_COUNT };
 
 struct extents {
@@ -47,16 +59,16 @@ struct extents {
 };
 
 /*
- * Tables, names, or section headers.  Those of lanes are made when they are asked for, warp by warp:
- * to have memory for all of them takes longer than to make them.
+ * Tables, names, or section headers.  Those of lanes are made when they are asked for, warp by
+ * warp: getting memory for all of them takes longer than making them.
  */
 struct stream {
 	struct buffer made;
-	size_t run; /* Of it, where what is in no extent yet begins. */
+	size_t run; /* Place in @c made from where on bytes are in no extent yet. */
 	uint64_t size;
 };
 
-/* Where the walk is when it comes to a warp. */
+/* The state of the walk when it comes to a warp, from which cuda_walk_warp() can go on later. */
 struct warp_at {
 	uint64_t at[CUDA_PART_COUNT];
 	uint32_t row, number, link, info, name, suffix;
@@ -68,31 +80,31 @@ struct cudacore_image {
 	enum cudacore_layout layout;
 	const struct corefile_source *source;
 	struct extents lists[LIST_COUNT];
-	struct stream streams[LIST_COUNT]; /* Of those lists that are made. */
+	struct stream streams[LIST_COUNT]; /* Only of those lists that are made. */
 	struct buffer suffixes;
 	struct warp_at *warps;
 	uint32_t n_warps;
 	uint64_t part_at[CUDA_PART_COUNT];
 	uint64_t size;
 	uint32_t n_sections;
-	uint8_t *scratch; /* As large as the largest of a warp. */
+	uint8_t *scratch; /* Room for the largest list that a warp has. */
 };
 
 struct builder {
-	struct cuda_walk walk; /* First: visitors get this. */
+	struct cuda_walk walk; /* The first member, because visitors get a pointer to it. */
 	struct cudacore_image *image;
 	const struct cudacore_memory **memory;
 	uint64_t at[CUDA_PART_COUNT];
-	uint32_t name;	/* Place of the next. */
-	bool in_warp;	/* Count only. */
-	uint64_t sizes[LIST_COUNT]; /* Of what is counted. */
+	uint32_t name;	/* Place of the next section's name among the names. */
+	bool in_warp;	/* Sections are below a warp, and only counted. */
+	uint64_t sizes[LIST_COUNT]; /* Bytes that were counted of each list. */
 	uint64_t largest;
-	/* What is made of a warp, and where. */
+	/* List of a warp that is being made, and where it goes. */
 	enum list list;
 	uint8_t *to;
 };
 
-/* To a power of 2. */
+/* Round up to a multiple of a power of 2. */
 static uint64_t align_up(uint64_t v, uint64_t to)
 {
 	return (v + to - 1) & ~(to - 1);
@@ -143,7 +155,7 @@ static int add_extent(struct extents *e, const struct extent *new)
 	return 0;
 }
 
-/* What was made since the last time gets an extent. */
+/* Put what was made since the last call into an extent. */
 static int end_run(struct cudacore_image *image, enum list list)
 {
 	struct stream *s = &image->streams[list];
@@ -162,7 +174,7 @@ static bool goes_on(const struct extent *last, const struct corefile_blob *b, ui
 	       last->data + last->size == b->data;
 }
 
-/* Blobs that lie behind each other in memory as in the file are one extent. */
+/* Add a blob.  Blobs that lie behind each other in memory as in the file become one extent. */
 static int put_blob(struct extents *e, const struct corefile_blob *b, uint64_t at, uint32_t section)
 {
 	struct extent *last = e->n ? &e->list[e->n - 1] : NULL;
@@ -228,7 +240,10 @@ static void pack_header(const struct cuda_section *s, uint32_t name, uint64_t of
 		.sh_addralign = s->align, .sh_entsize = s->entry_size });
 }
 
-/* Offset of a section in its part; each walk meets those of a part in the same order. */
+/*
+ * @return the offset of a section in its part; each walk meets the sections of a part in the same
+ *         order.
+ */
 static uint64_t place(struct builder *b, const struct cuda_section *s)
 {
 	uint64_t at = align_up(b->at[s->part], s->align);
@@ -237,7 +252,9 @@ static uint64_t place(struct builder *b, const struct cuda_section *s)
 	return at;
 }
 
-/* Strings of all rows of a section, which lie in a table that was made just now. */
+/*
+ * Add the strings of all rows of a section, whose table was made just now, and refer to them there.
+ */
 static int put_strings(struct builder *b, const struct cuda_section *s, size_t record)
 {
 	struct buffer *strings = &b->image->streams[STRINGS].made;
@@ -262,7 +279,7 @@ static int put_strings(struct builder *b, const struct cuda_section *s, size_t r
 	return 0;
 }
 
-/* All of a section but its blob. */
+/* Make all of a section but its blob: header, name and rows. */
 static int make_section(struct builder *b, const struct cuda_section *s, uint64_t at)
 {
 	struct stream *streams = b->image->streams;
@@ -328,7 +345,7 @@ static int remember_warp(struct builder *b, uint32_t row, uint32_t link, uint32_
 	return put(&image->suffixes, b->walk.suffix, b->walk.suffix_size);
 }
 
-/* What is below a warp is planned only. */
+/* Plan what is below a warp: remember the walk's state and count the bytes, but make nothing. */
 static int plan_warp(struct cuda_walk *walk, uint32_t row, uint32_t link, uint32_t info)
 {
 	struct builder *b = (struct builder *)walk;
@@ -376,7 +393,7 @@ static int make_of_warp(struct cuda_walk *walk, const struct cuda_section *s)
 	return 0;
 }
 
-/* All that a list has of a warp. */
+/* Make all that a list has of a warp. */
 static void make_warp(struct cudacore_image *image, enum list list, uint32_t warp, uint8_t *to)
 {
 	const struct warp_at *w = &image->warps[warp];
@@ -406,7 +423,10 @@ static int put_string_section(struct cudacore_image *image, uint64_t at, uint64_
 	return 0;
 }
 
-/* The last two sections, and all that is made for lists that are complete then. */
+/*
+ * Add the two sections of strings, which are the last ones, and end the lists that are complete
+ * then.
+ */
 static int put_string_sections(struct builder *b, uint64_t strings_at)
 {
 	struct cudacore_image *image = b->image;
@@ -425,7 +445,7 @@ static int put_string_sections(struct builder *b, uint64_t strings_at)
 static void move_sections(struct cudacore_image *image)
 {
 	struct buffer *made = &image->streams[SECTIONS].made;
-	/* Those of the names are in their places. */
+	/* The two sections of strings have their final offsets already. */
 	uint8_t *end = made->data + made->size - 2 * sizeof(Elf64_Shdr);
 
 	for (uint8_t *p = made->data + sizeof(Elf64_Shdr); p < end; p += sizeof(Elf64_Shdr)) {
@@ -452,7 +472,10 @@ static void put_elf_header(struct cudacore_image *image, uint64_t sections_at, u
 	image->n_sections = n;
 }
 
-/* From a place in its list to a place in the file; from what is made to where it lies. */
+/*
+ * Turn the place of extents in their list into one in the file, and their place among what was made
+ * into an address, which is final only now.
+ */
 static void move_extents(struct cudacore_image *image, enum list list, uint64_t by)
 {
 	const uint8_t *made = image->streams[list].made.data;
@@ -531,7 +554,10 @@ static int build(struct builder *b, struct corefile_problem *error)
 	if (r < 0)
 		return r;
 	image->warps = reallocarray(NULL, n, sizeof(*image->warps));
-	/* Header, section 0 and the empty name, which all that follows lies behind. */
+	/*
+	 * ELF header, section 0 and the empty name come first, and all that follows lies behind
+	 * them.
+	 */
 	if (!image->warps || !take(&streams[TABLES].made, sizeof(Elf64_Ehdr)) ||
 	    !take(&streams[SECTIONS].made, sizeof(Elf64_Shdr)) ||
 	    put(&streams[STRINGS].made, "", 1) < 0 || put(&streams[NAMES].made, "", 1) < 0)
@@ -598,7 +624,7 @@ static bool ends_behind(const struct extent *e, uint64_t offset)
 	return e->at + e->size > offset;
 }
 
-/* The first extent that ends behind an offset inside the file. */
+/* @return the first extent that ends behind an offset inside the file. */
 static struct extent *extent_behind(const struct cudacore_image *image, uint64_t offset,
 				    enum list *ret)
 {
@@ -637,7 +663,10 @@ const void *cudacore_image_at(const struct cudacore_image *image, uint64_t offse
 	return e->kind == AT_HAND ? e->data + (offset - e->at) : NULL;
 }
 
-/* What cannot be read ends its section, unless more of that follows.  @return bytes that are lost. */
+/*
+ * Shorten an extent whose rest cannot be read, and its section if it ends with this extent.
+ * @return the bytes that are lost.
+ */
 static uint64_t cut(struct cudacore_image *image, struct extent *e, uint64_t real)
 {
 	uint8_t *header = image->streams[SECTIONS].made.data + e->section;
@@ -652,7 +681,10 @@ static uint64_t cut(struct cudacore_image *image, struct extent *e, uint64_t rea
 	return lost;
 }
 
-/* @return bytes given: fewer than asked where the rest of the extent is lost. */
+/*
+ * Fetch bytes of a blob from the source.
+ * @return bytes given: fewer than asked where the rest of the extent is lost.
+ */
 static size_t fetch(struct cudacore_image *image, struct extent *e, uint64_t from, uint8_t *to,
 		    size_t size, uint64_t *lost)
 {
@@ -672,7 +704,10 @@ static size_t fetch(struct cudacore_image *image, struct extent *e, uint64_t fro
 	return done;
 }
 
-/* @return bytes given, at most what is left of the extent. */
+/*
+ * Make bytes of an extent.
+ * @return bytes given, at most what is left of the extent.
+ */
 static size_t read_extent(struct cudacore_image *image, enum list list, struct extent *e,
 			  uint64_t from, uint8_t *to, size_t size, uint64_t *lost)
 {

@@ -166,7 +166,10 @@ static const struct cuda_field frame_fields[] = {
 
 #undef ROW
 
-/* R346, R400, R525, R550, R555, R565, R570, R575, R580, R590, R615 */
+/*
+ * Sizes in the layouts R346, R400, R525, R550, R555, R565, R570, R575, R580, R590, R615; the first,
+ * that of CUDACORE_LAYOUT_DEFAULT, is never used.
+ */
 #define SIZES(...) { 0, __VA_ARGS__ }
 #define ROWS(struct_, array_)                                                                      \
 	.age_at = offsetof(struct struct_, age), .row_size = sizeof(struct struct_),               \
@@ -253,7 +256,7 @@ const struct cuda_blob cuda_blobs[CUDA_BLOB_COUNT] = {
 	  .since = L(R400), .entry_size = 4 },
 	{ NAME(".cudbg.cbu_bar"), .type = TYPE(23), OF(WARPS, warp, barriers),
 	  .since = L(R575), .entry_size = 4 },
-	/* A lane without such a section cannot be looked at; an empty one reads as zeros. */
+	/* Debuggers cannot look at a lane without this section; an empty one reads as zeros. */
 	{ NAME(".cudbg.regs"), .type = TYPE(5), OF(LANES, lane, registers),
 	  .since = L(R346), .entry_size = 4, .always = true },
 	{ NAME(".cudbg.pred"), .type = TYPE(17), OF(LANES, lane, predicates),
@@ -318,7 +321,7 @@ static void decode_field(const struct cuda_field *f, struct reader *r, uint8_t *
 	}
 }
 
-/* The youngest layout of which every field is there. */
+/* @return the youngest layout of which every field fits into @p size bytes. */
 static uint8_t record_age(const struct cuda_table *t, size_t size)
 {
 	uint8_t age = L(COUNT) - 1;

@@ -11,7 +11,10 @@
 
 #define LARGE_PAGE ((uintptr_t)2 << 20)
 
-/* All pointers to rows look alike; only their types differ. */
+/*
+ * Pointers to rows are copied with memcpy(), because their types differ from table to table
+ * although all look alike in memory.
+ */
 static void *rows_of(const struct cudacore *c, enum cudacore_table table)
 {
 	void *rows;
@@ -34,7 +37,10 @@ void cudacore_deinit(struct cudacore *c)
 	*c = (struct cudacore){ 0 };
 }
 
-/* Of a table that is read once, finding the pages takes longer than reading them. */
+/*
+ * A table of a core is read once; without large pages, faulting its pages in takes longer than
+ * reading them.
+ */
 static void use_large_pages(const void *rows, size_t size)
 {
 	uintptr_t begin = ((uintptr_t)rows + LARGE_PAGE - 1) & -LARGE_PAGE;
@@ -116,7 +122,7 @@ struct cudacore_memory *cudacore_add_memory(struct cudacore *c)
 	return &c->memory[c->n_memory++];
 }
 
-/* Number of ranges that begin at or before the address. */
+/* @return the number of ranges that begin at or before the address. */
 static uint32_t ranges_until(const struct cudacore *c, uint64_t address)
 {
 	uint32_t low = 0, high = c->n_memory;
@@ -152,7 +158,10 @@ size_t cudacore_read_memory(const struct cudacore *c, uint64_t address, void *bu
 	return done;
 }
 
-/* A file may say that a warp has a million lanes; asked for each of them, this must stay cheap. */
+/*
+ * A file may claim that a warp has a million lanes, and this is called for each of them: no more
+ * than 32 are looked at.
+ */
 static bool has_own_exception(const struct cudacore *c, const struct cudacore_warp *w)
 {
 	for (uint32_t i = 0; i < w->lanes.n && i < 32; i++)

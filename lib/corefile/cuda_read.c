@@ -12,9 +12,9 @@
 #define TYPE_BASE  UINT32_C(0x80000000)
 #define TYPE_COUNT 24u
 
-/* A section below a row of another one. */
+/* A section that belongs to a row of another table. */
 struct item {
-	uint32_t parent;  /* Position of that row. */
+	uint32_t parent;  /* Position of that row in its table. */
 	uint32_t section;
 };
 
@@ -22,18 +22,21 @@ struct loader {
 	struct corefile_elf elf;
 	struct cudacore *core;
 	Elf64_Shdr strings;
-	/* Table bytes that may still be read: tables that overlap would make rows without end. */
+	/*
+	 * Bytes of tables that may still be read, at first the size of the file: tables that
+	 * overlap would make rows without end.
+	 */
 	uint64_t budget;
-	/* Section numbers by type, in file order: type t has [start[t], start[t + 1]). */
+	/* Section numbers by type, in file order: those of type t are [start[t], start[t + 1]). */
 	uint32_t *by_type;
 	uint32_t start[TYPE_COUNT + 1];
-	struct cudacore_range *rows; /* Of each section that is a table and was read. */
+	struct cudacore_range *rows; /* Rows of each section that is a table and was read. */
 };
 
 #define PROBLEM(l, section, offset, ...)                                                           \
 	corefile_problem_add(&(l)->core->problems, section, offset, __VA_ARGS__)
 
-/* 0 for what is none of ours. */
+/* @return the number of a type of the format; 0 for other types. */
 static unsigned type_index(uint32_t type)
 {
 	return type > TYPE_BASE && type < TYPE_BASE + TYPE_COUNT ? type - TYPE_BASE : 0;
@@ -52,7 +55,7 @@ static void find_strings(struct loader *l, const Elf64_Shdr *section)
 		l->strings = *section;
 }
 
-/* A counting sort: a full GPU has a million sections. */
+/* Sort sections by type.  It is a counting sort, because a full GPU has a million sections. */
 static int classify(struct loader *l)
 {
 	uint32_t n = l->elf.n_sections, at[TYPE_COUNT] = { 0 };
@@ -81,7 +84,10 @@ static int classify(struct loader *l)
 	return 0;
 }
 
-/* The row that a section belongs to.  @return false when there is no such row. */
+/*
+ * Find the row that a section belongs to.
+ * @return false when there is no such row.
+ */
 static bool find_parent(struct loader *l, unsigned table, const Elf64_Shdr *s, uint32_t *ret)
 {
 	Elf64_Shdr link;
@@ -90,7 +96,10 @@ static bool find_parent(struct loader *l, unsigned table, const Elf64_Shdr *s, u
 		*ret = 0;
 		return true;
 	}
-	/* There is one device table: the vendor's reader does not ask which. */
+	/*
+	 * There is only one device table, and the vendor's reader does not look at the link to it
+	 * either.
+	 */
 	if (table == CUDACORE_DEVICES) {
 		*ret = s->sh_info;
 		return s->sh_info < l->core->n[CUDACORE_DEVICES];
@@ -111,7 +120,7 @@ static int by_parent(const void *a, const void *b)
 	return x->section < y->section ? -1 : x->section > y->section;
 }
 
-/* Of several sections for the same thing the last one counts, as in the vendor's reader. */
+/* Drop all but the last of several sections for the same row, as the vendor's reader does. */
 static size_t drop_doubles(struct loader *l, struct item *items, size_t n)
 {
 	size_t kept = 0;
@@ -126,7 +135,7 @@ static size_t drop_doubles(struct loader *l, struct item *items, size_t n)
 	return kept;
 }
 
-/* All sections of a type, by the row that they belong to. */
+/* Collect all sections of a type, in the order of the rows that they belong to. */
 static int gather(struct loader *l, uint32_t type, unsigned parent, struct item **ret,
 		  size_t *ret_n)
 {
@@ -162,7 +171,7 @@ static size_t smallest_record(const struct cuda_table *t)
 	return t->sizes[i];
 }
 
-/* Bytes of a section; NULL (and a problem) when none of them lie in the file. */
+/* @return the bytes of a section; NULL (and a problem) when none of them lie in the file. */
 static const uint8_t *section_bytes(struct loader *l, uint32_t number, const Elf64_Shdr *s,
 				    size_t *ret_size)
 {
@@ -178,7 +187,7 @@ static const uint8_t *section_bytes(struct loader *l, uint32_t number, const Elf
 	return p;
 }
 
-/* Rows of a table section; 0 when it cannot be used. */
+/* @return the number of rows in a table section; 0 when it cannot be used. */
 static size_t count_rows(struct loader *l, const struct cuda_table *t, uint32_t number,
 			 const Elf64_Shdr *s, const uint8_t **ret)
 {
@@ -252,7 +261,10 @@ static int load_rows(struct loader *l, enum cudacore_table table, const struct i
 	return 0;
 }
 
-/* What all rows of a table need at once; growing step by step would need half as much again. */
+/*
+ * Reserve memory for all rows of a table at once; growing step by step would need half as much
+ * again.
+ */
 static int reserve_rows(struct loader *l, enum cudacore_table table, const struct item *items,
 			size_t n)
 {
@@ -267,7 +279,9 @@ static int reserve_rows(struct loader *l, enum cudacore_table table, const struc
 		    corefile_elf_bytes(&l->elf, &s, &size))
 			total += size / s.sh_entsize;
 	}
-	/* More than there can be: overlapping tables, of which most will be refused. */
+	/*
+	 * More rows than the file can hold mean overlapping tables, most of which will be refused.
+	 */
 	if (total > l->budget / smallest_record(&cuda_tables[table]))
 		return 0;
 	return total ? cudacore_reserve(l->core, table, (uint32_t)total) : 0;
@@ -370,7 +384,7 @@ static void check_file(struct loader *l)
 		PROBLEM(l, COREFILE_NO_SECTION, 0, "no section .strtab");
 }
 
-/* Ours, by its name; what debuggers do not know they pass over. */
+/* Find the agent's own section by its name; debuggers pass over a type that they do not know. */
 static void find_agent(struct loader *l)
 {
 	Elf64_Shdr names, s;

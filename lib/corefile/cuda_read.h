@@ -4,7 +4,7 @@
 
 /**
  * @file cuda_read.h
- * A CUDA core, whoever wrote it and however old: from bytes to the model.
+ * Reads a CUDA core, whoever wrote it and however old: from bytes to the model.
  *
  * The file is not trusted.  Each record has the size that its table says: fields beyond it are
  * absent, unknown ones behind the known are skipped.  What cannot be made sense of is left out and
@@ -15,13 +15,14 @@
 
 #include "corefile/cuda_model.h"
 
-/** Is this an ELF file of the kind, whether or not it can be read? */
+/** Is this a CUDA core, whether or not it can be read? */
 bool cudacore_is(const void *data, size_t size);
 
 /**
- * @param data   The file; strings and blobs of the result point into it.
+ * Read a core.
+ * @param data   The file; borrowed, because strings and blobs of the result point into it.
  * @param ret    Release with cudacore_deinit().  Complete when ret->problems.total is 0.
- * @param error  Why nothing could be read; NULL allowed.
+ * @param error  Says why nothing could be read; NULL allowed.
  * @return 0, -ENOEXEC (not a CUDA core, compressed, or without a section table; @p error says
  *         which), -EBADMSG (no device in it), -ENOMEM.
  */

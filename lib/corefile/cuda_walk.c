@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* Sections of pages are laid on pages, so that holes in memory become holes in the file. */
+/* Sections of a page or more begin at a page, so that holes in memory become holes in the file. */
 #define PAGE_BYTES 4096u
 #define GLOBAL	   ".cudbg.global"
 
@@ -16,7 +16,10 @@ static int visit(struct cuda_walk *w, struct cuda_section *s)
 	return w->visit(w, s);
 }
 
-/* `.dev0`; by hand, for there are a million of them. */
+/*
+ * Append a label such as `.dev0` to the suffix.  It is made by hand, for there are a million of
+ * them.
+ */
 static void push_label(struct cuda_walk *w, const char *label, size_t length, uint32_t number)
 {
 	char digits[10];
@@ -150,7 +153,7 @@ static int walk_agent(struct cuda_walk *w)
 	return s.size ? visit(w, &s) : 0;
 }
 
-/* They are in the order of the tables. */
+/* Find the blobs of each table; cuda_blobs is in the order of the tables. */
 static void find_blobs(struct cuda_walk *w)
 {
 	uint8_t i = 0;

@@ -7,7 +7,7 @@
 #include "base/reader.h"
 #include "corefile/compress.h"
 
-/* Bounds the time for a file that points to the same long string again and again. */
+/* This bounds the time that a file costs whose names all point to the same long string. */
 #define STRING_MAX 4096
 
 static int refuse(struct corefile_problem *error, uint64_t at, const char *why)
@@ -31,7 +31,7 @@ static int check_ident(const uint8_t *data, size_t size, struct corefile_problem
 	return 0;
 }
 
-/* Section 0 has what the 16 bits of the header cannot say. */
+/* Counts that do not fit into the 16 bits of the header are in section 0. */
 static void count_sections(struct corefile_elf *e, uint32_t n, uint32_t names)
 {
 	uint64_t fit = (e->size - e->sections_at) / sizeof(Elf64_Shdr);
@@ -45,7 +45,7 @@ static void count_sections(struct corefile_elf *e, uint32_t n, uint32_t names)
 	e->names = names == SHN_XINDEX ? first.sh_link : names;
 }
 
-/* Without a table, or with one of another shape, there are none. */
+/* A file without program headers, or with headers of another size, is taken to have none. */
 static void count_segments(struct corefile_elf *e)
 {
 	struct reader r;

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "corefile/compress.h"
 
+/* Most random names that are tried when the ones before are taken. */
 #define NAME_ATTEMPTS 32
 
 static int hidden_name(struct corefile_file *f)
@@ -24,7 +25,7 @@ static int hidden_name(struct corefile_file *f)
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	/* The name's own length is bounded by the file system, the hidden one's by us. */
+	/* The file system bounds the length of the name itself; we bound that of the hidden one. */
 	snprintf(f->hidden, sizeof(f->hidden), ".%.240s.%06x", f->name, random & 0xffffff);
 	return 0;
 }
@@ -62,7 +63,9 @@ int corefile_file_open(int dir_fd, const char *name, mode_t mode, struct corefil
 	if (f.dir_fd < 0)
 		return -errno;
 	f.fd = openat(f.dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
-	/* File systems without nameless files say one of these (open(2)); so do old kernels. */
+	/*
+	 * File systems without O_TMPFILE answer with one of these (open(2)), and so do old kernels.
+	 */
 	if (f.fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT))
 		r = open_hidden(&f, mode);
 	else if (f.fd < 0)
@@ -76,8 +79,8 @@ int corefile_file_open(int dir_fd, const char *name, mode_t mode, struct corefil
 }
 
 /*
- * What the file is to be called.  A link to nowhere is an error: /dev/stdout is one when what it leads
- * to has no name any more.
+ * Find the path of the file behind symbolic links.  A link that leads nowhere is an error:
+ * /dev/stdout is such a link when the file that it leads to has lost its name.
  */
 static int behind_links(const char *path, bool replace, char ret[PATH_MAX])
 {
@@ -98,7 +101,10 @@ static int behind_links(const char *path, bool replace, char ret[PATH_MAX])
 	return realpath(path, ret) ? 0 : -errno;
 }
 
-/* The directory is held, not its name: nobody moves the file elsewhere meanwhile. */
+/*
+ * The directory is held by its descriptor, not by its name, so that nobody can move the file
+ * elsewhere before it is committed.
+ */
 int corefile_file_open_path(const char *path, mode_t mode, bool replace, struct corefile_file *ret)
 {
 	char dir[PATH_MAX], name[PATH_MAX];
@@ -126,7 +132,10 @@ int corefile_file_space(const struct corefile_file *f, uint64_t *ret_bytes)
 	return 0;
 }
 
-/* AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH; this way does not (open(2), O_TMPFILE). */
+/*
+ * linkat(2) with AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH; the link in /proc does not (open(2),
+ * O_TMPFILE).
+ */
 static int link_as(struct corefile_file *f, const char *name)
 {
 	char path[40];
@@ -158,7 +167,7 @@ int corefile_file_commit(struct corefile_file *f, bool replace)
 	if (!f->hidden[0] && !replace) {
 		r = link_as(f, f->name);
 	} else {
-		/* linkat() cannot replace: only a rename does that in one step. */
+		/* linkat() cannot replace a file; only a rename does that in one step. */
 		if (!f->hidden[0])
 			r = link_hidden(f);
 		if (r == 0 && renameat2(f->dir_fd, f->hidden, f->dir_fd, f->name,

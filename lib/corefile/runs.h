@@ -2,23 +2,28 @@
 #ifndef COREFILE_RUNS_H
 #define COREFILE_RUNS_H
 
-/** @file runs.h  Where a core has pages of zeros, which need neither be sent nor written. */
+/**
+ * @file runs.h
+ * Finds the pages of zeros in a core, which need neither be sent nor written.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+/** Granularity of holes, in bytes. */
 #define CORE_PAGE_BYTES 4096u
-/** A shorter hole costs more system calls than it saves. */
+/** Least length of a hole; a shorter one costs more system calls than it saves. */
 #define CORE_HOLE_MIN (4 * CORE_PAGE_BYTES)
 
+/** Are all bytes zero?  @p size must not be 0. */
 static inline bool core_is_zero(const uint8_t *p, size_t size)
 {
 	return p[0] == 0 && memcmp(p, p + 1, size - 1) == 0;
 }
 
-/** Length of the run at p of whole pages that are all zero (or all not). */
+/** @return the length of the run at @p p of whole pages that are all zero, or that are all not. */
 static inline size_t core_page_run(const uint8_t *p, size_t size, bool zero)
 {
 	size_t n = 0;
@@ -29,10 +34,11 @@ static inline size_t core_page_run(const uint8_t *p, size_t size, bool zero)
 }
 
 /**
- * The run that begins at @p p, where a page of the core does.
- * @param after_hole  Then a hole of any length goes on.
- * @param ret_hole    It is of zeros, and long enough to be left out.
- * @return its length; @p size at most, not 0.
+ * Find the run of zeros or of data that begins at @p p, which must be the start of a page of the
+ * core.
+ * @param after_hole  A hole precedes @p p, so that zeros of any length continue it.
+ * @param ret_hole    The run consists of zeros, and is long enough to be left out.
+ * @return its length: more than 0, at most @p size.
  */
 static inline size_t core_run(const uint8_t *p, size_t size, bool after_hole, bool *ret_hole)
 {

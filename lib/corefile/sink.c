@@ -14,23 +14,27 @@
 
 #define BUFFER_SIZE ((size_t)1 << 20)
 #define PAGE_BYTES  CORE_PAGE_BYTES
-/* What is shorter is copied, so that many bytes go with one system call. */
+/* Shorter pieces are copied, so that one system call takes many bytes. */
 #define DIRECT_MIN ((size_t)64 << 10)
-/* From here on a file system gives out space at once faster than page by page. */
+/* From this size on a file system allocates space at once faster than page by page. */
 #define RESERVE_MIN ((size_t)256 << 10)
 
 struct corefile_sink {
 	struct corefile_sink_options options;
 	struct corefile_compress *compress;
 	int fd, error;
-	off_t end;	  /* Of a file that may have holes; negative: it may not. */
-	uint64_t flushed; /* What went to the file, or to the compressor. */
-	uint64_t hole;	  /* Zeros at the end of that, not yet in the file. */
+	/* Offset behind the last byte of a file that may have holes; negative if it may not. */
+	off_t end;
+	uint64_t flushed; /* Bytes that went to the file, or to the compressor. */
+	uint64_t hole;	  /* Zeros at the end of them that are not in the file yet. */
 	size_t fill;
 	uint8_t buf[];
 };
 
-/* Holes need a regular file that is written where it ends.  @return its end, -1 if it is none. */
+/*
+ * Holes need a regular file that is written at its end.
+ * @return the end of the file, -1 if it can have none.
+ */
 static off_t end_of(int fd)
 {
 	struct stat st;
@@ -75,7 +79,7 @@ static int write_data(struct corefile_sink *s, const uint8_t *p, size_t size)
 			return -errno;
 		s->hole = 0;
 	}
-	/* Where that cannot be done, the write finds out. */
+	/* Where space cannot be reserved, the write finds out. */
 	if (size >= RESERVE_MIN)
 		(void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, s->end, (off_t)size);
 	s->end += (off_t)size;
@@ -137,7 +141,7 @@ static size_t buffer(struct corefile_sink *s, const uint8_t *p, size_t size)
 	return n;
 }
 
-/* From where they lie, from one page of the core to another. */
+/* Pass whole pages of the core on from where they lie, without a copy. */
 static size_t pass_on(struct corefile_sink *s, const uint8_t *p, size_t size)
 {
 	size_t done = 0, n;
@@ -179,7 +183,7 @@ static size_t pad_buffer(struct corefile_sink *s, uint64_t size)
 	return n;
 }
 
-/* Of whole pages that are to become a hole, nothing needs to be looked at. */
+/* Whole pages that are to become a hole are not looked at. */
 static size_t pad_pages(struct corefile_sink *s, uint64_t size)
 {
 	size_t n = size < BUFFER_SIZE ? (size_t)size & ~(size_t)(PAGE_BYTES - 1) : BUFFER_SIZE;

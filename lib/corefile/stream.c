@@ -12,13 +12,16 @@
 
 /* ------------------------------------------------------------------ writing ------------------ */
 
-/* Between two holes of a piece lies a page at least; each run of data has one head for both. */
+/*
+ * Most runs of data in a piece, between two of which lies a hole.  Each has two records, its own
+ * and that of the hole before it, and two parts to send, the records and the data.
+ */
 #define RUNS_MAX (CORE_STREAM_PIECE_MAX / (CORE_HOLE_MIN + CORE_PAGE_BYTES) + 4)
 
 struct corefile_stream_out {
 	int fd;
-	uint64_t position; /* Of the core: what was given. */
-	uint64_t hole;	   /* Zeros at the end of that, not told yet. */
+	uint64_t position; /* Bytes of the core that were given so far. */
+	uint64_t hole;	   /* Zeros at the end of what was given that are not told yet. */
 	size_t n_iov, at;  /* Parts to send; those before `at` are sent. */
 	size_t n_records;
 	struct iovec iov[2 * RUNS_MAX];
@@ -45,7 +48,7 @@ static void put_part(struct corefile_stream_out *o, const void *data, size_t siz
 {
 	struct iovec *last = o->n_iov ? &o->iov[o->n_iov - 1] : NULL;
 
-	/* A hole and what follows it. */
+	/* The records of a hole and of what follows it lie side by side and become one part. */
 	if (last && (const char *)last->iov_base + last->iov_len == data)
 		last->iov_len += size;
 	else
@@ -145,8 +148,8 @@ int corefile_stream_out_send(struct corefile_stream_out *o)
 struct corefile_stream_in {
 	int fd;
 	uint64_t total, lost;
-	uint64_t left; /* Of a record of data. */
-	size_t at, fill; /* What has arrived lies between them. */
+	uint64_t left; /* Bytes of a data record that are still to come. */
+	size_t at, fill; /* What has arrived and is not passed on yet lies between the two. */
 	bool whole;
 	const char *error;
 	size_t error_size;
@@ -198,13 +201,16 @@ static int receive(struct corefile_stream_in *s)
 	return 0;
 }
 
-/* @return 1 when something was taken, 0 when more has to come first. */
+/*
+ * Pass on what has arrived of a data record.
+ * @return 1 when something was taken, 0 when more has to come first.
+ */
 static int take_data(struct corefile_stream_in *s, struct corefile_sink *sink)
 {
 	uint64_t position = corefile_sink_position(sink);
 	size_t n = s->fill - s->at;
 
-	/* Up to the end of a page, so that the sink need not copy what begins inside one. */
+	/* Stop at the end of a page, so that the sink need not copy what begins inside one. */
 	if (n < s->left)
 		n -= n > CORE_PAGE_BYTES ? (position + n) % CORE_PAGE_BYTES : n;
 	else
@@ -215,7 +221,11 @@ static int take_data(struct corefile_stream_in *s, struct corefile_sink *sink)
 	return n != 0;
 }
 
-/* The same for a record; @return also negative. */
+/*
+ * Take the next record.
+ * @return 1 when it was taken, 0 when more has to come first or the core is whole, negative as
+ *         corefile_stream_in_read().
+ */
 static int take_record(struct corefile_stream_in *s, struct corefile_sink *sink)
 {
 	uint64_t position = corefile_sink_position(sink);
