@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that runs LLVM, because LLVM aborts on a processor that it does not know and has met
- * few bytes that no assembler made.  Attempts are numbered: processors times libraries.
+ * Runs LLVM in a process of its own, because LLVM aborts on a processor that it does not know and
+ * was hardly ever given bytes that no assembler made.  Attempts to find a library are numbered:
+ * processors times libraries.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +20,7 @@
 #include "disasm/backend.h"
 #include "disasm/confine.h"
 
-#define LOAD_MS	   20000 /* a hundred megabytes from a slow disk */
+#define LOAD_MS	   20000 /* A hundred megabytes may come from a slow disk. */
 #define ANSWER_MS  5000
 #define CPU_S	   60
 #define RESTARTS   8
@@ -29,7 +30,7 @@
 enum hello_what {
 	HELLO_TRYING,
 	HELLO_READY,
-	HELLO_NONE, /* no attempts are left */
+	HELLO_NONE, /* No attempts are left. */
 };
 
 struct hello {
@@ -41,12 +42,12 @@ struct hello {
 struct request {
 	uint64_t address;
 	uint32_t size;
-	uint32_t measure; /* lengths instead of one text */
+	uint32_t measure; /* Whether lengths are asked for instead of one text. */
 	uint8_t bytes[MEASURE_MAX];
 };
 
 struct reply {
-	uint32_t n; /* bytes of the instruction; or lengths */
+	uint32_t n; /* Bytes of the instruction, or number of lengths. */
 	union {
 		char text[DISASM_TEXT_SIZE];
 		uint8_t sizes[MEASURE_MAX / 4];
@@ -56,20 +57,22 @@ struct reply {
 struct child {
 	char cpu[32];
 	uint32_t lanes;
-	char *library; /* asked for; or NULL */
-	pid_t pid;     /* 0: none */
+	char *library; /* The library that was asked for, or NULL. */
+	pid_t pid;     /* 0: there is none. */
 	int fd;
-	uint32_t attempt; /* the one that works, or the next to try */
+	uint32_t attempt; /* Number of the attempt that works, or of the next to try. */
 	unsigned int restarts;
-	bool found; /* a library, which need not know the processor */
+	bool found; /* Whether a library was found, which need not know the processor. */
 	char source[DISASM_LLVM_NAME_SIZE];
 	char note[400];
 	struct request request;
 	struct reply reply;
 };
 
-/* Processors that a library can know instead, when it is older: their instructions are the same,
- * or fewer (LLVM, User Guide for AMDGPU, "Processors"). */
+/*
+ * Names a processor that an older library knows in place of one that it does not know: the
+ * instructions are the same, or fewer (LLVM, User Guide for AMDGPU, "Processors").
+ */
 static const char *relative_of(const char *cpu)
 {
 	static const char *const rows[][2] = { { "gfx941", "gfx940" },
@@ -93,7 +96,7 @@ static void tell(enum hello_what what, uint32_t attempt, const char *library)
 		_exit(0);
 }
 
-/* LLVM says on stderr, which is a file, that it does not know a processor. */
+/* LLVM complains on stderr, which is a memory file here, when it does not know a processor. */
 static bool has_complained(void)
 {
 	return lseek(STDERR_FILENO, 0, SEEK_END) > 0;
@@ -108,7 +111,7 @@ static bool attempt(const struct child *c, const char *cpu, size_t i, uint32_t n
 	if (disasm_llvm_load(name, ret) < 0)
 		return false;
 	tell(HELLO_TRYING, number, name);
-	/* The next attempt needs a process without these complaints. */
+	/* The next attempt needs a process whose stderr is without these complaints. */
 	if (disasm_llvm_choose(ret, cpu, c->lanes) < 0 || has_complained())
 		_exit(1);
 	tell(HELLO_READY, number, name);
@@ -146,7 +149,10 @@ static uint32_t decode_here(const struct disasm_llvm *l, const uint8_t *bytes, s
 				  address, text);
 }
 
-/* Up to where an instruction could continue behind the bytes. */
+/*
+ * Measure instructions as long as the longest one would still lie within the bytes: a shorter rest
+ * may be the beginning of one.
+ */
 static uint32_t measure_here(const struct disasm_llvm *l, const struct request *q, uint8_t *sizes)
 {
 	char text[DISASM_TEXT_SIZE];
@@ -232,7 +238,10 @@ static int start(struct child *c)
 	return r;
 }
 
-/* @return whether a whole message came in time. */
+/*
+ * Wait for a message.
+ * @return whether a whole one came in time.
+ */
 static bool receive(struct child *c, void *data, size_t size, uint64_t deadline_ns)
 {
 	for (;;) {
@@ -245,7 +254,10 @@ static bool receive(struct child *c, void *data, size_t size, uint64_t deadline_
 	}
 }
 
-/* @return 1 it is ready, 0 nothing left to try, -EAGAIN this attempt failed. */
+/*
+ * Wait until the child has found a library.
+ * @return 1 it is ready, 0 nothing is left to try, -EAGAIN this attempt failed.
+ */
 static int await(struct child *c, struct hello *ret)
 {
 	uint64_t deadline_ns = clock_deadline_ms(LOAD_MS);
@@ -259,7 +271,10 @@ static int await(struct child *c, struct hello *ret)
 		}
 		if (ret->what != HELLO_TRYING)
 			return 0;
-		/* Of those that fail, the newest is worth naming. */
+		/*
+		 * The first library that was tried is the newest, and the one worth naming if all
+		 * fail.
+		 */
 		if (!c->found)
 			str_copy(c->source, sizeof(c->source), ret->library);
 		c->found = true;
@@ -316,7 +331,7 @@ static int begin(struct child *c)
 	return 0;
 }
 
-/* It crashed or hangs: another one, unless that happens too often. */
+/* Replace a child that crashed or hangs, unless that happens too often. */
 static void begin_again(struct child *c)
 {
 	end(c);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lines of a listing: which bytes are decoded, by which back end, and what is shown where that
+ * fails.
+ */
 #include "disasm/disasm.h"
 
 #include <ctype.h>
@@ -12,16 +16,18 @@
 #include "base/str.h"
 #include "disasm/backend.h"
 
-/* Bytes of AMD's instructions come in these. */
+/* Instructions of AMD's processors are multiples of this many bytes. */
 #define WORD 4u
 
 struct disasm {
 	const struct disasm_backend *backend;
 	void *ctx;
-	uint32_t word; /* shown as one, where the instruction is not known */
+	uint32_t word; /* Bytes that are shown as one where the instruction is not known. */
 };
 
-/* @return bytes of a word of its instructions, 0 if no processor can be called so. */
+/*
+ * @return the bytes of a word of a processor's instructions, 0 if no processor can have that name.
+ */
 static uint32_t word_of(const char *cpu)
 {
 	size_t n = strlen(cpu);
@@ -83,7 +89,7 @@ uint32_t disasm_word_size(const struct disasm *d)
 
 /* ------------------------------------------------------------------ one line ----------------- */
 
-/* One word, or as much of it as there is. */
+/* Show one word, or as much of it as there is. */
 static void words(const struct disasm *d, const uint8_t *bytes, uint32_t size, uint64_t address,
 		  struct disasm_line *ret)
 {
@@ -104,7 +110,9 @@ static void words(const struct disasm *d, const uint8_t *bytes, uint32_t size, u
 	}
 }
 
-/* One space instead of tabs and several; nothing that a terminal obeys. */
+/*
+ * Put one space in the place of tabs and several spaces, and '?' in that of what a terminal obeys.
+ */
 static void tidy(char *text)
 {
 	char *to = text;
@@ -121,7 +129,10 @@ static void tidy(char *text)
 	*to = '\0';
 }
 
-/* SOPP: 16 bits, signed, in words from the next instruction (ISA documents, "Program Control"). */
+/*
+ * Find the target of a branch: SOPP instructions have a signed offset of 16 bits, counted in words
+ * from the next instruction (ISA documents, "Program Control").
+ */
 static void find_target(const uint8_t *bytes, struct disasm_line *line)
 {
 	const char *operand = strchr(line->text, ' ');
@@ -137,7 +148,7 @@ static void find_target(const uint8_t *bytes, struct disasm_line *line)
 	line->target = line->address + WORD + (uint64_t)((int64_t)(int16_t)low * WORD);
 }
 
-/* Of bytes that the back end was prepared for. */
+/* Make a line of bytes that the back end was prepared for. */
 static void line_of(struct disasm *d, const void *bytes, size_t size, uint64_t address,
 		    struct disasm_line *ret)
 {
@@ -170,11 +181,11 @@ void disasm_one(struct disasm *d, const void *bytes, size_t size, uint64_t addre
 
 /* ------------------------------------------------------------------ several ------------------ */
 
-/* Where lines in front of an address begin. */
+/* The offsets at which the lines in front of an address begin. */
 struct starts {
 	uint32_t *at;
 	size_t n;
-	size_t cut; /* from here on they are words */
+	size_t cut; /* From this offset on they are words. */
 };
 
 static size_t length_of(struct disasm *d, const uint8_t *bytes, size_t size, uint64_t address)
@@ -185,7 +196,10 @@ static size_t length_of(struct disasm *d, const uint8_t *bytes, size_t size, uin
 	return line.size;
 }
 
-/* @return where the first instruction begins that reaches up to @p end or beyond. */
+/*
+ * Collect the starts of instructions.
+ * @return where the first instruction ends that reaches up to @p end or beyond.
+ */
 static size_t walk(struct disasm *d, const uint8_t *bytes, size_t size, uint64_t start, size_t end,
 		   struct starts *s)
 {
@@ -217,7 +231,10 @@ static int find_starts(struct disasm *d, const uint8_t *bytes, size_t size, uint
 	ret->at = malloc((end / d->word + 2) * sizeof(*ret->at));
 	if (!ret->at)
 		return -ENOMEM;
-	/* An instruction that does not end there was none, or that address is inside of it. */
+	/*
+	 * If the last instruction does not end at the address, it was none, or the address is
+	 * inside of it.
+	 */
 	if (walk(d, bytes, size, start, end, ret) > end) {
 		ret->cut = ret->at[--ret->n];
 		for (size_t at = ret->cut; at < end; at += d->word)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LLVM's C interface (llvm-c/Disassembler.h, llvm-c/Target.h), found at run time. */
+/* Calls LLVM's C interface (llvm-c/Disassembler.h, llvm-c/Target.h), which is found at run time. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,12 +9,15 @@
 #include "base/str.h"
 #include "disasm/backend.h"
 
+/* Major versions of LLVM whose names are tried. */
 #define NEWEST 40u
 #define OLDEST 11u
 
 bool disasm_llvm_name(const char *library, size_t i, char buf[DISASM_LLVM_NAME_SIZE])
 {
-	/* Since 18; of distributions before. */
+	/*
+	 * The first form is LLVM's own since version 18, the second that of distributions before.
+	 */
 	static const struct {
 		const char *before, *behind;
 	} names[] = { { "libLLVM.so.", ".1" }, { "libLLVM-", ".so.1" } };
@@ -31,7 +34,9 @@ bool disasm_llvm_name(const char *library, size_t i, char buf[DISASM_LLVM_NAME_S
 	return true;
 }
 
-/* A function pointer from what dlsym() has; C has no conversion. */
+/*
+ * dlsym() returns an object pointer, which C cannot convert to a function pointer, so it is copied.
+ */
 static bool find(void *handle, const char *name, void *ret_function)
 {
 	void *symbol = dlsym(handle, name);
@@ -64,7 +69,9 @@ int disasm_llvm_load(const char *name, struct disasm_llvm *ret)
 	return 0;
 }
 
-/* gfx9 has 64 lanes and no such choice. */
+/*
+ * Processors from gfx10 on have 32 or 64 lanes by choice; gfx9 always has 64 and no such features.
+ */
 static const char *features(const char *cpu, uint32_t lanes)
 {
 	if (!str_starts_with(cpu, "gfx1") || strlen(cpu) < strlen("gfx1000"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA's disassembler, a program of the CUDA toolkit.  The bytes may be anything that a process has
- * in its memory, so it runs confined, and with bounds on its time, memory and output.
+ * Runs NVIDIA's disassembler, a program of the CUDA toolkit.  The bytes may be anything that a
+ * process has in its memory, so it runs confined, and with bounds on its time, memory and output.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,10 @@
 
 #define CPU_S	   30
 #define MEMORY_MAX ((rlim_t)4 << 30)
-/* A line has less than half of that; words have eight bytes at least. */
+/*
+ * Bounds the output: a word has at least eight bytes, and its line less than half of what that
+ * allows.
+ */
 #define OUTPUT_PER_BYTE 64u
 #define OUTPUT_MIN	65536u
 
@@ -96,7 +99,10 @@ static void child_main(const struct run *run)
 	_exit(127);
 }
 
-/* @return 0 when it has ended, -ETIMEDOUT (it was killed), -errno. */
+/*
+ * Wait until the program ends, and kill it when the time is over.
+ * @return 0 when it has ended, -ETIMEDOUT (it was killed), -errno.
+ */
 static int await(pid_t pid, uint32_t ms, int *ret_status)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -116,7 +122,10 @@ static int await(pid_t pid, uint32_t ms, int *ret_status)
 		r = -ETIMEDOUT;
 	if (r < 0)
 		kill(pid, SIGKILL);
-	/* Who ignores SIGCHLD learns no status: then what was said has to do. */
+	/*
+	 * A process that ignores SIGCHLD learns no status; then the program's output alone has to
+	 * do.
+	 */
 	*ret_status = 0;
 	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
 		;
@@ -143,7 +152,7 @@ static int load(int fd, size_t max, char **ret, size_t *ret_size)
 	return 0;
 }
 
-/* Its first line, or how it ended. */
+/* Take the first line of its standard error as the reason, or tell how it ended. */
 static void explain(struct disasm_output *o, int status)
 {
 	size_t n = strcspn(o->err, "\n");
@@ -198,7 +207,7 @@ void disasm_nvdisasm_run(const char *program, const char *cpu, const void *bytes
 				     base,    "--print-raw", "--no-dataflow", "/dev/stdin", NULL };
 
 	*ret = (struct disasm_output){ 0 };
-	/* "sm_90" is SM90 there. */
+	/* nvdisasm calls "sm_90" SM90. */
 	snprintf(arch, sizeof(arch), "SM%.20s", cpu + strlen("sm_"));
 	snprintf(base, sizeof(base), "0x%" PRIx64, address);
 	ret->error = run_with((char *const *)argv, bytes, size, ms, ret);
