@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Adds records: the metadata and document first, then the body, in steps that the limits allow. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,11 +18,12 @@
 
 #define PIECE	 ((size_t)128 << 10)
 #define PAGE	 ((size_t)4096)
-/* Room for a body is made in steps: a small part of the store each, for that may be too much. */
+/* Room for a body is made in steps, each a small part of the store: all at once may be too much. */
 #define STEP_SHARE 64
 #define STEP_MAX   ((uint64_t)16 << 20)
 #define ID_TRIES 16
 
+/* A file that is being written under a temporary name. */
 struct writing {
 	struct store *s;
 	char stem[NAME_MAX + 1];
@@ -36,7 +38,10 @@ static int make_id(struct store *s, struct store_meta *m)
 	uint32_t serial;
 	struct tm tm;
 
-	/* Microseconds first, so that names sort by time; 12 bits tell apart what is left. */
+	/*
+	 * The microseconds come first, so that names sort by time; 12 random bits tell apart what
+	 * is left.
+	 */
 	if (getrandom(&serial, sizeof(serial), 0) != sizeof(serial))
 		return -errno;
 	serial = (uint32_t)(m->time_us % 1000000) << 12 | (serial & 0xfff);
@@ -47,7 +52,10 @@ static int make_id(struct store *s, struct store_meta *m)
 	return 0;
 }
 
-/* Locked from the beginning, so that nobody takes it for one that was left behind. */
+/*
+ * Create a file.  It is locked from the beginning, so that nobody takes it for one that was left
+ * behind.
+ */
 static int begin(struct writing *w, struct store *s, const char *stem, enum name_kind kind)
 {
 	int r = store_lock(s);
@@ -66,7 +74,7 @@ static int begin(struct writing *w, struct store *s, const char *stem, enum name
 	return r;
 }
 
-/* What is not finished vanishes; the first error is the one to report. */
+/* Remove a file that is not finished; errors are ignored, since the first one is to be reported. */
 static void abandon(struct writing *w)
 {
 	if (w->fd < 0)
@@ -78,8 +86,9 @@ static void abandon(struct writing *w)
 }
 
 /*
- * For those who look at a core that was copied somewhere; nothing here reads them.  Records have
- * none: they say it all in their first line, and attributes take a block of their own on ext4.
+ * Set extended attributes, for people who look at a core that was copied somewhere; nothing here
+ * reads them.  Records have none: they say it all in their first line, and attributes take a block
+ * of their own on ext4.
  */
 static void set_attributes(int fd, const struct store_meta *m)
 {
@@ -89,27 +98,36 @@ static void set_attributes(int fd, const struct store_meta *m)
 		const char *text = store_field_text(m, f, buf);
 
 		snprintf(name, sizeof(name), "user.gpu_agent.%s", f->name);
-		/* Without them on file systems that have none. */
+		/* File systems that have no attributes go without them. */
 		if (text[0] && fsetxattr(fd, name, text, strlen(text), 0) < 0 &&
 		    errno == EOPNOTSUPP)
 			return;
 	}
 }
 
-/* Whoever removed it while its body was written wants neither. */
+/*
+ * Check that the record is still there: a client that removed it while its body was written wants
+ * neither.
+ */
 static int check_record(const struct writing *w)
 {
 	char record[NAME_MAX + 1];
 	struct stat st;
 
 	name_file(w->stem, NAME_RECORD, false, record);
-	/* faccessat() with flags is a system call of its own, which the store's process may not make. */
+	/*
+	 * faccessat() with flags is a system call of its own, which the store's process may not
+	 * make.
+	 */
 	if (fstatat(w->s->dir_fd, record, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	return errno == ENOENT ? -ECANCELED : -errno;
 }
 
-/* On disk first, then under its name, which nobody who counts may miss, then the name on disk. */
+/*
+ * Finish a file: its content goes to the disk first; then it gets its name, under the lock, so that
+ * a process that counts misses none; then the name goes to the disk.
+ */
 static int commit(struct writing *w, bool body)
 {
 	struct store *s = w->s;
@@ -169,7 +187,10 @@ static int write_record(struct store *s, const struct store_meta *m, const char 
 	return r;
 }
 
-/* Room is made before, and once more when the disk turns out to be full. */
+/*
+ * Write the metadata and the document.  Room is made before, and once more when the disk turns out
+ * to be full.
+ */
 static int add_record(struct store *s, struct store_meta *m, char stem[NAME_MAX + 1],
 		      const void *json, size_t json_size)
 {
@@ -181,7 +202,10 @@ static int add_record(struct store *s, struct store_meta *m, char stem[NAME_MAX 
 			return r;
 		name_stem(m, stem);
 		r = write_record(s, m, stem, json, json_size);
-		/* The disk is full although the limits hold: a quarter of the store has to do. */
+		/*
+		 * The disk is full although the limits hold: the store has to make do with a
+		 * quarter less.
+		 */
 		if ((r == -ENOSPC || r == -EDQUOT) && !tries)
 			store_drop_bodies(s, s->limits.max_use / 4 + json_size + STORE_META_MAX);
 		else if (r != -EEXIST)
@@ -198,7 +222,7 @@ static bool is_zero(const char *data, size_t size)
 	return !data[0] && !memcmp(data, data + 1, size - 1);
 }
 
-/* Pages of zeros become holes. */
+/* Write a piece; pages of zeros become holes. */
 static int write_piece(struct writing *w, uint64_t offset, const char *data, size_t size)
 {
 	int r = 0;
@@ -210,7 +234,7 @@ static int write_piece(struct writing *w, uint64_t offset, const char *data, siz
 			r = write_all(w, data + at, n);
 		else if (lseek(w->fd, (off_t)n, SEEK_CUR) < 0)
 			r = -errno;
-		else /* what was reserved there goes back; where that is impossible it stays */
+		else /* The reserved space goes back; where that is impossible it stays. */
 			fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				  (off_t)(offset + at), (off_t)n);
 	}
@@ -221,7 +245,7 @@ static ssize_t read_piece(int fd, char *buf)
 {
 	size_t have = 0;
 
-	/* Whole pieces, so that pages stay pages where a pipe gives less. */
+	/* Pieces are filled, so that pages stay pages where a pipe gives less. */
 	while (have < PIECE) {
 		ssize_t n = read(fd, buf + have, PIECE - have);
 
@@ -243,7 +267,10 @@ static uint64_t room_step(const struct store *s)
 	return step < PIECE ? PIECE : step < STEP_MAX ? step : STEP_MAX;
 }
 
-/* Of what is left; with two pages, which attributes and the file system's map of holes may take. */
+/*
+ * @return the offset up to which to make room next: a step, or what is left, and two pages that the
+ *         attributes and the file system's map of holes may take.
+ */
 static uint64_t next_room(const struct writing *w, uint64_t done, uint64_t size)
 {
 	uint64_t step = room_step(w->s);

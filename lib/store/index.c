@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index: for each record a line `STEM SIZE MTIME_NS METADATA`, sorted by stem.  Records do not
- * change, so a line is right or about a file that is gone; nobody has to keep it up to date.
+ * The index has a line `STEM SIZE MTIME_NS METADATA` for each record, sorted by stem.  Records do
+ * not change, so a line is either right or about a file that is gone; nobody has to keep the index
+ * up to date.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include "store/internal.h"
 
 #define INDEX_MAX ((size_t)64 << 20)
-/* Opening fewer files costs less than writing one. */
+/* Opening fewer files than this costs less than writing the index. */
 #define WORTH_WRITING 32
 
 void index_load(struct store *s, struct store_list *l)
@@ -39,7 +40,10 @@ void index_load(struct store *s, struct store_list *l)
 	}
 }
 
-/* First line at or behind @p at; always within the text or at its end. */
+/*
+ * @return the offset of the first line that begins at or behind @p at; within the text or at its
+ *         end.
+ */
 static size_t line_start(const struct store_list *l, size_t at)
 {
 	const char *newline = at ? memchr(l->index + at - 1, '\n', l->index_size - at + 1) : l->index - 1;
@@ -118,7 +122,7 @@ int store_list_meta(struct store *s, struct store_list *l, const struct store_it
 		l->n_not_indexed++;
 		r = read_meta(s, i, &m);
 	}
-	/* The name and the content must be about the same; the name is what the limits go by. */
+	/* The name and the content must be about the same record; the limits go by the name. */
 	if (r == 0 && (strcmp(m.id, i->id) || m.uid != i->uid || m.pid != i->pid))
 		r = -EBADMSG;
 	if (r == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Chooses records by `FIELD=VALUE`. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -26,7 +27,10 @@ static bool matches_one(const char *match, const struct store_meta *m)
 	const struct store_field *f = store_field_find(match, (size_t)(value - match) - 1);
 	char buf[21];
 
-	/* Most records have no kernel; who asks for no name does not mean those. */
+	/*
+	 * Most records have no kernel, and somebody who asks for an empty name does not mean all of
+	 * those.
+	 */
 	if (is_name(match))
 		return value[0] && (!strcmp(m->comm, value) || !strcmp(m->kernel, value));
 	if (f->offset == offsetof(struct store_meta, id))
@@ -41,7 +45,7 @@ static bool same_field(const char *a, const char *b)
 	return !strncasecmp(a, b, n);
 }
 
-/* Alternatives within a field; every field that is named must have one that fits. */
+/* Does one of the alternatives for the field of @p of fit? */
 static bool field_fits(const struct store_filter *f, const char *of, const struct store_meta *m)
 {
 	for (size_t i = 0; i < f->n_matches; i++)

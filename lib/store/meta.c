@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Metadata of a record to JSON and back.  The parser takes only what store_meta_encode() writes,
+ * and simple members that later versions may add.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,7 +109,7 @@ static bool put(char *ret, size_t size, size_t *n, const char *bytes, size_t n_b
 	return true;
 }
 
-/* \uXXXX: out_json_str() writes only control characters so; surrogates are somebody else's. */
+/* Take \uXXXX.  out_json_str() writes only control characters so; surrogates cannot be ours. */
 static bool take_unicode(struct text *t, char *ret, size_t size, size_t *n)
 {
 	uint32_t c = 0;
@@ -149,7 +153,7 @@ static bool take_escape(struct text *t, char *ret, size_t size, size_t *n)
 	return code && put(ret, size, n, &values[code - codes], 1);
 }
 
-/* The bytes of a JSON string, which must fit. */
+/* Take a JSON string, which must fit with its NUL. */
 static bool take_string(struct text *t, char *ret, size_t size)
 {
 	size_t n = 0;
@@ -187,7 +191,7 @@ static bool take_number(struct text *t, uint64_t *ret)
 	return str_to_u64(digits, 0, UINT64_MAX, ret) == 0;
 }
 
-/* A member of a later version: a string, a number or a word. */
+/* Skip the value of a member that a later version added: a string, a number or a word. */
 static bool skip_value(struct text *t)
 {
 	char ignored[STORE_META_MAX];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of files: ID.uUID.pPID.COMM.RULE.KEY.BOOT.SUFFIX.  What the limits need to know is in the
- * name, so that deleting opens no file; what is not a letter, digit, `-` or `_` is %XX.
+ * name, so that deleting opens no file.  Characters other than letters, digits, `-` and `_` become
+ * %XX.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -18,7 +19,10 @@ const char *const name_suffixes[NAME_KIND_COUNT] = {
 	[NAME_RECORD] = "record", [NAME_CORE] = "core", [NAME_CORE_ZST] = "core.zst", [NAME_PIN] = "pin",
 };
 
-/* FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/); equal hashes only cost protection. */
+/*
+ * The hash is FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/).  When two keys have the same,
+ * the newest body of one of them loses its protection, and nothing else happens.
+ */
 uint64_t name_key_hash(const char *key)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -86,7 +90,10 @@ static bool hex(const char *s, size_t n, uint64_t *ret)
 	return true;
 }
 
-/* Days since 1970 of a date (proleptic Gregorian); timegm() takes what is no date. */
+/*
+ * Read the time in an id.  The days since 1970 are computed here (proleptic Gregorian), because
+ * timegm() accepts what is no date.
+ */
 static bool time_of_id(const char *id, uint64_t *ret)
 {
 	uint64_t date, clock, serial, year, month, day, era_day;
@@ -100,7 +107,7 @@ static bool time_of_id(const char *id, uint64_t *ret)
 	if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || clock / 10000 > 23 ||
 	    clock / 100 % 100 > 59 || clock % 100 > 60)
 		return false;
-	/* Years that begin in March put the leap day last. */
+	/* A year that begins in March has its leap day last. */
 	year -= month < 3;
 	month = (month + 9) % 12;
 	era_day = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes first: bodies past their age; then, while there is too much, a body or a record of the
- * user who has most, the oldest one; bodies before metadata, and the newest body of each key last.
+ * Decides what is deleted.  Bodies and records past their age go first; then, while there is too
+ * much, the oldest body or record of the user who has most; bodies before metadata, and the newest
+ * body of each key last.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +14,13 @@
 #include "store/internal.h"
 
 enum tier {
-	TIER_OLD_BODIES, /* with a newer one of the same key */
+	TIER_OLD_BODIES, /* Bodies that have a newer one of the same key. */
 	TIER_BODIES,
 	TIER_RECORDS,
 	TIER_COUNT,
 };
 
+/* What one user has in the store. */
 struct user {
 	uint32_t uid;
 	uint64_t bytes, records;
@@ -30,8 +32,8 @@ struct vacuum {
 	struct user *users;
 	size_t n_users;
 	uint64_t reserve;
-	uint32_t adds; /* records that are about to be written */
-	int fd; /* takes the space between these; -1: none does now */
+	uint32_t adds; /* Records that are about to be written. */
+	int fd; /* File that gets the space from @c from to @c to reserved; -1: none does. */
 	uint64_t from, to;
 	const char *keep;
 	uint64_t now_s;
@@ -47,7 +49,7 @@ static struct user *user_of(struct vacuum *v, uint32_t uid)
 	return &v->users[v->n_users++];
 }
 
-/* To whole pages, as disks are given out. */
+/* Round up to whole pages, in which disks give out space. */
 static uint64_t whole_pages(uint64_t bytes)
 {
 	return (bytes + 4095) & ~UINT64_C(4095);
@@ -89,7 +91,10 @@ static bool in_tier(const struct store_item *i, enum tier tier)
 	}
 }
 
-/* @return -EBUSY when nothing was deleted because it is being read, other -errno. */
+/*
+ * Delete the body of an item, or all of it, and correct the counts.
+ * @return 0, -EBUSY when nothing was deleted because it is being read, other -errno.
+ */
 static int delete(struct vacuum *v, struct store_item *i, bool record)
 {
 	struct user *u = user_of(v, i->uid);
@@ -134,7 +139,7 @@ static int delete_aged(struct vacuum *v)
 	return r;
 }
 
-/* The oldest of the user who has most. */
+/* @return the oldest item that may go, of the user who has most; NULL if there is none. */
 static struct store_item *pick(struct vacuum *v, enum tier tier, bool by_count)
 {
 	struct store_item *best = NULL;
@@ -157,7 +162,10 @@ static struct store_item *pick(struct vacuum *v, enum tier tier, bool by_count)
 	return best;
 }
 
-/* Only bodies are given up for free space: others may have used it, and metadata are small. */
+/*
+ * Is too much in use?  Only bodies are given up for free space: others may have used it up, and
+ * metadata are small.
+ */
 static bool too_full(const struct vacuum *v, bool bodies)
 {
 	const struct store_usage *u = &v->list.usage;
@@ -218,7 +226,10 @@ static int vacuum_locked(struct vacuum *v)
 		r = delete_for_count(v);
 	if (r == 0)
 		r = delete_for_space(v);
-	/* What was deleted may come back after a crash; then it is deleted again. */
+	/*
+	 * What was deleted is not synced: it may come back after a crash, and is then deleted
+	 * again.
+	 */
 	if (r == 0 && (too_full(v, v->keep) || too_many(v)))
 		r = -EDQUOT;
 	return r;
@@ -233,7 +244,7 @@ static int vacuum(struct vacuum *v)
 	if (r < 0)
 		return r;
 	r = vacuum_locked(v);
-	/* Where that cannot be done beforehand, or not all of it, writing finds out. */
+	/* Where space cannot be reserved, or not all of it, the write finds out. */
 	if (r == 0 && v->fd >= 0)
 		fallocate(v->fd, 0, (off_t)v->from, (off_t)(v->to - v->from));
 	store_unlock(v->s);

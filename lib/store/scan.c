@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lists the directory: files become items, and their sizes a sum. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 #include "base/cleanup.h"
 #include "store/internal.h"
 
-/* A directory with more files than this is not only ours. */
+/* A directory with more files than this has others than ours. */
 #define FILES_MAX 1000000
 
 static void close_dir(DIR **d)
@@ -20,7 +21,7 @@ static void close_dir(DIR **d)
 		closedir(*d);
 }
 
-/* A description of its own, so that each reader has his own place in the directory. */
+/* Open the directory a second time, so that each reader has a position of its own in it. */
 static int open_dir(struct store *s, DIR **ret)
 {
 	auto_close int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -104,7 +105,7 @@ static int compare_files(const void *x, const void *y)
 
 static uint64_t disk_of(const struct stat *st)
 {
-	return (uint64_t)st->st_blocks * 512; /* stat(2): always units of 512 bytes */
+	return (uint64_t)st->st_blocks * 512; /* stat(2): always in units of 512 bytes. */
 }
 
 static void merge_file(struct store_item *i, const struct found *f)
@@ -129,7 +130,7 @@ static void merge_file(struct store_item *i, const struct found *f)
 	}
 }
 
-/* Files sorted by stem become items. */
+/* Sort files by their stem and make an item of those that share one. */
 static int make_items(struct scan *c)
 {
 	struct store_list *l = c->list;
@@ -162,7 +163,7 @@ static int compare_keys(const void *x, const void *y)
 		return a->uid < b->uid ? -1 : 1;
 	if (a->key_hash != b->key_hash)
 		return a->key_hash < b->key_hash ? -1 : 1;
-	return strcmp(b->name, a->name); /* newest first */
+	return strcmp(b->name, a->name); /* The newest comes first. */
 }
 
 static int mark_newest(struct store_list *l)

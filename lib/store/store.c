@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The directory, its limits, and what is done with one item: read, open, pin, remove. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -24,7 +25,10 @@ static int sys_openat(int dir, const char *name, int flags, mode_t mode)
 	return openat(dir, name, flags, mode);
 }
 
-/* Not every file system knows RENAME_NOREPLACE (renameat2(2)). */
+/*
+ * Not every file system knows RENAME_NOREPLACE (renameat2(2)); linkat() never replaces a file
+ * either.
+ */
 static int sys_rename(int dir, const char *from, const char *to)
 {
 	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
@@ -59,7 +63,7 @@ static int parse_size(const char *text, uint64_t fs_bytes, uint32_t percent, uin
 
 	if (r < 0)
 		return r;
-	/* Divided first: the other way round would overflow for a large disk. */
+	/* The division comes first, because the multiplication would overflow for a large disk. */
 	if (!text)
 		bytes = fs_bytes / 100 * percent < cap ? fs_bytes / 100 * percent : cap;
 	else if (percent)
@@ -127,7 +131,7 @@ static int check_directory(int dir_fd, uid_t uid)
 	return st.st_uid == uid && !(st.st_mode & 022) ? 0 : -EPERM;
 }
 
-/* A writer that lives has its file locked; it takes that lock under the directory's. */
+/* A writer that lives has its file locked, and takes that lock while it holds the directory's. */
 static void remove_unfinished(struct store *s)
 {
 	if (store_lock(s) < 0)
@@ -150,7 +154,10 @@ int store_init(struct store *ret, int dir_fd, const struct store_limits_text *li
 	r = store_limits_parse(limits, (uint64_t)fs.f_blocks * fs.f_frsize, &s.limits);
 	if (r < 0)
 		return r;
-	/* One that may only be read has none; failures come up when something is to be written. */
+	/*
+	 * A directory that may only be read has no unfinished files; failures show when something
+	 * is written.
+	 */
 	remove_unfinished(&s);
 	*ret = s;
 	return 0;
@@ -160,7 +167,7 @@ int store_init(struct store *ret, int dir_fd, const struct store_limits_text *li
 
 int store_open_file(struct store *s, const char *file, int *ret_fd)
 {
-	/* A fifo that somebody put there must not make us wait. */
+	/* O_NONBLOCK, because a fifo that somebody put there must not make us wait. */
 	auto_close int fd = s->sys->openat(s->dir_fd, file,
 					   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	struct stat st;
@@ -245,7 +252,9 @@ int store_open_body(struct store *s, const struct store_item *i, int *ret_fd)
 	r = store_open_file(s, file, &fd);
 	if (r < 0)
 		return r;
-	/* Who deletes holds it alone, for a moment only; afterwards the name is gone. */
+	/*
+	 * A process that deletes the body locks it for a moment only; afterwards the name is gone.
+	 */
 	if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!st.st_nlink)
@@ -262,7 +271,7 @@ static int pin_allowed(struct store *s, const struct store_item *i)
 	const struct store_item *now;
 	int r = store_list(s, &l);
 
-	/* Another process may have removed it since. */
+	/* Another process may have removed it since it was listed. */
 	if (r == 0)
 		r = store_list_find(&l, i->id, &now);
 	if (r < 0 || now->pinned)
@@ -311,7 +320,7 @@ int store_remove(struct store *s, const struct store_item *i)
 
 	if (r < 0)
 		return r;
-	/* Another process may have pinned it since. */
+	/* Another process may have pinned it since it was listed. */
 	r = store_list(s, &l);
 	if (r == 0)
 		r = store_list_find(&l, i->id, &now);
