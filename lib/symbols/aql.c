@@ -75,7 +75,7 @@ int symbols_kernel_descriptor_decode(const void *bytes, size_t size, uint64_t ad
 	d.private_segment_bytes = reader_u32(&r);
 	d.kernarg_bytes = reader_u32(&r);
 	reader_seek(&r, 16);
-	/* Signed in the file; unsigned addition wraps to the same address. */
+	/* The offset is signed in the file; unsigned addition wraps to the same address. */
 	d.entry = address + reader_u64(&r);
 	reader_seek(&r, 44);
 	d.pgm_rsrc3 = reader_u32(&r);

@@ -2,15 +2,23 @@
 #ifndef SYMBOLS_AQL_H
 #define SYMBOLS_AQL_H
 
-/** @file aql.h  AQL packets and kernel descriptors of AMD devices, from bytes to numbers. */
+/**
+ * @file aql.h
+ * Decodes AQL packets and kernel descriptors of AMD devices.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** Bytes of a packet, and of a kernel descriptor. */
 #define SYMBOLS_AQL_PACKET_SIZE	       64
 #define SYMBOLS_KERNEL_DESCRIPTOR_SIZE 64
 
+/**
+ * Packet types, as numbered in the header (HSA, Platform System Architecture, "Architected Queuing
+ * Language").
+ */
 enum symbols_aql_type {
 	SYMBOLS_AQL_VENDOR_SPECIFIC,
 	SYMBOLS_AQL_INVALID,
@@ -21,6 +29,7 @@ enum symbols_aql_type {
 	SYMBOLS_AQL_TYPE_COUNT, /**< Stands for every other value. */
 };
 
+/** Scope of a memory fence. */
 enum symbols_aql_scope {
 	SYMBOLS_AQL_SCOPE_NONE,
 	SYMBOLS_AQL_SCOPE_AGENT,
@@ -28,26 +37,34 @@ enum symbols_aql_scope {
 	SYMBOLS_AQL_SCOPE_COUNT, /**< Stands for the reserved value. */
 };
 
+/** A packet. */
 struct symbols_aql_packet {
 	enum symbols_aql_type type;
 	bool barrier;
 	enum symbols_aql_scope acquire, release;
-	/* Of a kernel dispatch; else zero. */
-	unsigned n_dimensions; /**< 0 to 3, as written. */
+	/* Members of a kernel dispatch; zero in other packets. */
+	unsigned n_dimensions; /**< 0 to 3, as the application wrote it. */
 	uint16_t workgroup_size[3];
 	uint32_t grid_size[3]; /**< In work-items. */
 	uint32_t private_segment_bytes, group_segment_bytes;
 	uint64_t kernel_object, kernarg_address;
-	/** Of a kernel dispatch, agent dispatch or barrier. */
+	/** Only in a kernel dispatch, agent dispatch or barrier. */
 	uint64_t completion_signal;
 };
 
-/** @return 0, -EINVAL (fewer than SYMBOLS_AQL_PACKET_SIZE bytes). */
+/**
+ * Decode a packet.
+ * @return 0, -EINVAL (fewer than SYMBOLS_AQL_PACKET_SIZE bytes).
+ */
 int symbols_aql_decode(const void *bytes, size_t size, struct symbols_aql_packet *ret);
 
-/** Name of a type for people; never NULL. */
+/** @return the name of a type for people; never NULL. */
 const char *symbols_aql_type_name(enum symbols_aql_type type);
 
+/**
+ * What the compiler tells the hardware of a kernel (LLVM, User Guide for AMDGPU, "Kernel
+ * Descriptor").
+ */
 struct symbols_kernel_descriptor {
 	uint32_t group_segment_bytes, private_segment_bytes, kernarg_bytes;
 	uint64_t entry; /**< Address of the first instruction. */
@@ -56,7 +73,8 @@ struct symbols_kernel_descriptor {
 };
 
 /**
- * @param address  Of the descriptor: the entry is relative to it.
+ * Decode a kernel descriptor.
+ * @param address  Address of the descriptor, to which the entry is relative.
  * @return 0, -EINVAL (fewer than SYMBOLS_KERNEL_DESCRIPTOR_SIZE bytes).
  */
 int symbols_kernel_descriptor_decode(const void *bytes, size_t size, uint64_t address,

@@ -9,12 +9,12 @@
 #include "base/cleanup.h"
 #include "symbols/elf_view.h"
 
-/* Headers and notes lie at the front of a file. */
+/* Bytes that are read to find a build-id: headers and notes lie at the front of a file. */
 #define HEAD_BYTES 65536u
 
 struct entry {
 	struct symbols_key key;
-	char *uri; /**< Behind key.uri; owned. */
+	char *uri; /**< What key.uri points to; owned. */
 	struct symbols_image *image;
 	size_t users;
 	uint64_t used_at;
@@ -23,7 +23,7 @@ struct entry {
 struct symbols_cache {
 	struct entry *entries;
 	size_t n, capacity, budget;
-	uint64_t clock; /**< Counts uses. */
+	uint64_t clock; /**< Number of uses so far. */
 };
 
 int symbols_cache_create(size_t budget_bytes, struct symbols_cache **ret)
@@ -92,7 +92,7 @@ size_t symbols_cache_count(const struct symbols_cache *c)
 	return c->n;
 }
 
-/* @return c->n when all are in use. */
+/* @return the image that was not used for the longest time; c->n when all are in use. */
 static size_t find_oldest(const struct symbols_cache *c)
 {
 	size_t oldest = c->n;
@@ -157,7 +157,7 @@ void symbols_cache_put(struct symbols_cache *c, struct symbols_image *image)
 			continue;
 		assert(c->entries[i].users);
 		c->entries[i].users--;
-		/* Lookups made it larger. */
+		/* Lookups may have made it larger. */
 		trim(c);
 		return;
 	}

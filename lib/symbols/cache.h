@@ -4,7 +4,8 @@
 
 /**
  * @file cache.h
- * Images that were opened before, within a budget of memory; the least recently used go first.
+ * Keeps images that were opened, within a budget of memory; the least recently used are dropped
+ * first.
  *
  * An image is found by its build-id, else by where it came from.
  */
@@ -17,12 +18,12 @@
 
 struct symbols_cache;
 
-/** How an image is found again. */
+/** The key of an image. */
 struct symbols_key {
 	uint8_t build_id[SYMBOLS_BUILD_ID_MAX];
-	size_t build_id_size; /**< 0: the other members count, else only the build-id. */
+	size_t build_id_size; /**< 0: the other members are compared, else only the build-id. */
 	const char *uri;      /**< Borrowed during the call; NULL is the same as "". */
-	uint64_t size;	      /**< In bytes, of the image. */
+	uint64_t size;	      /**< Bytes of the image. */
 	/**
 	 * Tells contents at the same place apart, for instance the modification time of a file;
 	 * compilers for AMD write no build-id unless asked.
@@ -30,32 +31,43 @@ struct symbols_key {
 	uint64_t stamp;
 };
 
-/** @param budget_bytes  Images that are not in use are dropped until the rest fits. */
+/**
+ * Make an empty cache.
+ * @param budget_bytes  Images that are not in use are dropped until the rest fits.
+ * @param ret           Release with symbols_cache_destroy().
+ * @return 0, -ENOMEM.
+ */
 int symbols_cache_create(size_t budget_bytes, struct symbols_cache **ret);
-/** Every image must have been put back.  NULL is allowed. */
+/** Release a cache, into which every image must have been put back; NULL is allowed. */
 void symbols_cache_destroy(struct symbols_cache *c);
 
-/** @return the image, to be given back with symbols_cache_put(), or NULL. */
+/**
+ * Find an image.
+ * @return the image, to be given back with symbols_cache_put(), or NULL.
+ */
 struct symbols_image *symbols_cache_get(struct symbols_cache *c, const struct symbols_key *key);
 /**
- * Open an image and keep it.  Call it when symbols_cache_get() found nothing.
+ * Open an image and keep it.  Call this when symbols_cache_get() found nothing.
  * @param ret  Give back with symbols_cache_put().
  * @return 0, an error of symbols_image_create(), -ENOMEM.
  */
 int symbols_cache_add(struct symbols_cache *c, const struct symbols_key *key, const void *bytes,
 		      size_t size, struct symbols_image **ret);
-/** NULL is allowed. */
+/** Give an image back, which may be dropped now; NULL is allowed. */
 void symbols_cache_put(struct symbols_cache *c, struct symbols_image *image);
 
-/** Bytes in use and number of images, now. */
+/** @return the bytes that all images take now. */
 size_t symbols_cache_bytes(const struct symbols_cache *c);
+/** @return the number of images. */
 size_t symbols_cache_count(const struct symbols_cache *c);
 
 /**
- * Read the build-id of an image that is not here yet, without reading the rest.
- * @param address  Of its first byte.
- * @param ret_id   Room for SYMBOLS_BUILD_ID_MAX.
- * @return its size; 0 when there is none; -ENOEXEC, -EFAULT or another errno of read.
+ * Read the build-id of an image that is not in the cache yet, without reading the rest.
+ * @param address  Address of its first byte.
+ * @param size     Bytes of the image.
+ * @param ret_id   Room for SYMBOLS_BUILD_ID_MAX bytes.
+ * @return bytes of the build-id; 0 when there is none; -ENOEXEC, -ENOMEM, -EFAULT or another errno
+ *         of read.
  */
 ssize_t symbols_read_build_id(const struct symbols_memory *m, uint64_t address, uint64_t size,
 			      uint8_t *ret_id);

@@ -7,7 +7,7 @@
 #include "base/reader.h"
 #include "symbols/uri.h"
 
-/* Sizes on a 64-bit host; same layout as glibc's <link.h>. */
+/* Sizes of the structures on a 64-bit host, as in glibc's <link.h>. */
 #define R_DEBUG_SIZE  40
 #define LINK_MAP_SIZE 40
 
@@ -15,11 +15,11 @@ struct link_map_image {
 	uint64_t bias, name, next;
 };
 
-/* What grows while the list is walked. */
+/* The lists that grow during the walk. */
 struct walk {
 	const struct symbols_memory *m;
 	struct symbols_code *items;
-	size_t *uri_at; /**< Offsets, because text moves. */
+	size_t *uri_at; /**< Offsets of the URIs in @c text, which moves when it grows. */
 	size_t n, capacity;
 	char *text;
 	size_t text_size, text_capacity;
@@ -37,7 +37,7 @@ static int read_link_map(const struct symbols_memory *m, uint64_t address,
 	reader_init(&r, bytes, sizeof(bytes));
 	ret->bias = reader_u64(&r);
 	ret->name = reader_u64(&r);
-	reader_skip(&r, 8); /* l_ld */
+	reader_skip(&r, 8); /* The member l_ld. */
 	ret->next = reader_u64(&r);
 	return 0;
 }
@@ -62,7 +62,7 @@ static int grow_items(struct walk *w)
 	return 0;
 }
 
-/* Room for one more URI of the largest size, or for what the limit leaves. */
+/* Make room for one more URI of the largest size. */
 static int grow_text(struct walk *w)
 {
 	size_t capacity = w->text_capacity ? 2 * w->text_capacity : 2 * (SYMBOLS_URI_MAX + 1);
@@ -96,7 +96,10 @@ static int add(struct walk *w, uint64_t entry, const struct link_map_image *l)
 	return 0;
 }
 
-/* @p period entries before the end the walk was where it is again: drop what it saw twice. */
+/*
+ * Drop the entries that the walk met twice: it was at the same entry @p period entries before the
+ * end.
+ */
 static void drop_repeated(struct walk *w, size_t period)
 {
 	size_t i = 0;
@@ -116,7 +119,10 @@ static int walk_entries(struct walk *w, uint64_t entry, enum symbols_code_list_e
 	while (entry) {
 		struct link_map_image l;
 
-		/* Brent: the mark jumps ahead in powers of two until it lies inside the cycle. */
+		/*
+		 * Brent's algorithm finds cycles: the mark jumps ahead in powers of two until it
+		 * lies inside the cycle.
+		 */
 		if (entry == mark) {
 			drop_repeated(w, w->n - marked_at);
 			*ret_end = SYMBOLS_CODE_LIST_CYCLE;

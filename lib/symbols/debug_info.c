@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Source positions and inline chains, with libdw.  The bytes are hostile, so each loop over them is
+ * charged to a budget of steps and processor time, and nothing outside the image is ever opened.
+ */
 #include "symbols/debug_info.h"
 
 #include <dwarf.h>
@@ -14,15 +18,15 @@
 #include "symbols/location.h"
 #include "symbols/relocate.h"
 
-/* Of one image.  A large library with full debug information stays below half of each. */
-#define STEPS_MAX	 8000000u /* DIEs and address ranges looked at */
+/* Limits for one image.  A large library with full debug information stays below half of each. */
+#define STEPS_MAX	 8000000u /* DIEs and address ranges that are looked at. */
 #define CPU_NS_MAX	 UINT64_C(5000000000)
 #define SPANS_MAX	 (1u << 20)
 #define SCOPES_MAX	 (1u << 22)
-/* A byte of a line program can make a row, for which libdw 0.188 needs 130 bytes in between. */
+/* One byte of a line program can make a row, for which libdw 0.188 needs 130 bytes in between. */
 #define LINE_ROWS_MAX	 (1u << 21)
 #define LINE_BYTES_MAX	 ((uint64_t)4 << 20)
-#define EXPANDED_MAX	 ((uint64_t)128 << 20) /* compressed sections, all together */
+#define EXPANDED_MAX	 ((uint64_t)128 << 20) /* Bytes of all compressed sections together. */
 #define DEPTH_MAX	 256
 
 /* A piece of code that a compile unit covers, or one of its functions. */
@@ -36,10 +40,13 @@ struct span_list {
 	size_t n, capacity;
 };
 
-/* A piece of code that a function, an inlined one, or a block covers; parents come first. */
+/*
+ * A piece of code that a function, an inlined function, or a block covers.  Parents come before
+ * children.
+ */
 struct scope {
 	uint64_t low, high;
-	Dwarf_Off die, parent; /**< parent: the enclosing scope, or 0. */
+	Dwarf_Off die, parent; /**< The entry itself, and the enclosing scope or 0. */
 	int tag;
 };
 
@@ -54,17 +61,18 @@ struct debug_info {
 	Elf *elf;
 	Dwarf *dw;
 	bool is_cuda;
-	struct line_table *tables; /**< All of a cubin; most have no compile unit. */
+	/** All line tables of a cubin, most of which have no compile unit. */
+	struct line_table *tables;
 	bool tried_tables;
-	const uint8_t *info; /**< .debug_info, expanded; libdw points into it. */
+	const uint8_t *info; /**< Content of .debug_info, expanded; libdw points into it. */
 	size_t info_size;
 	bool lines_fit;
 	struct unit *units;
 	size_t n_units, unit_capacity;
-	struct span_list spans;	    /**< As the units say. */
-	struct span_list functions; /**< Of the first n_searched units, as their functions say. */
+	struct span_list spans;	    /**< Pieces of code as the units tell them. */
+	struct span_list functions; /**< Functions of the first n_searched units. */
 	size_t n_searched;
-	size_t n_scopes, n_rows; /**< In all units. */
+	size_t n_scopes, n_rows; /**< Counts for all units together. */
 	uint32_t steps;
 	uint64_t cpu_ns, entered_ns;
 	bool spent; /**< A limit was hit: nothing more is read. */
@@ -79,7 +87,10 @@ static uint64_t cpu_now_ns(void)
 	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-/* Everything that loops over the target's data pays here. */
+/*
+ * Charge one step.  Everything that loops over the target's data pays here.
+ * @return false when the budget is spent.
+ */
 static bool spend(struct debug_info *d)
 {
 	if (++d->steps >= STEPS_MAX)
@@ -113,7 +124,7 @@ static void *grow(void *items, size_t n, size_t *capacity, size_t item_size)
 	return items;
 }
 
-/* .debug_line of some kind, or its compressed form. */
+/* Is this .debug_KIND, or its compressed form .zdebug_KIND? */
 static bool is_section(const char *name, const char *kind)
 {
 	if (!strncmp(name, ".debug_", 7))
@@ -129,19 +140,19 @@ bool debug_info_is_present(const struct elf_view *v)
 		Elf64_Shdr s = elf_view_section(v, i);
 		const char *name = elf_view_section_name(v, &s);
 
-		/* libdw would open the file that it names. */
+		/* libdw would open the file that this section names. */
 		if (!strcmp(name, ".gnu_debugaltlink"))
 			return false;
 		if (is_section(name, "info"))
 			found = true;
-		/* What -lineinfo leaves in a cubin stands alone. */
+		/* The lines that -lineinfo leaves in a cubin have no .debug_info. */
 		if (v->header.e_machine == EM_CUDA && is_section(name, "line"))
 			found = true;
 	}
 	return found;
 }
 
-/* Bytes of a section once it is expanded; UINT64_MAX when that cannot be told. */
+/* @return the bytes of a section once it is expanded; UINT64_MAX when that cannot be told. */
 static uint64_t expanded_size(const struct elf_view *v, const Elf64_Shdr *s)
 {
 	const uint8_t *data = elf_view_section_data(v, s);
@@ -207,7 +218,7 @@ static int find_info(struct debug_info *d)
 	return -ENOENT;
 }
 
-/* A walk over what a DIE covers. */
+/* A walk over the address ranges that a DIE covers. */
 struct range_walk {
 	Dwarf_Die *die;
 	ptrdiff_t at;
@@ -250,7 +261,10 @@ static int add_spans(struct debug_info *d, Dwarf_Die *die, size_t unit)
 	return r;
 }
 
-/* A skeleton would make libdw look for its other half in files that the target names. */
+/*
+ * Is this a compile unit that is complete?  A skeleton unit would make libdw look for its other
+ * half in files that the target names.
+ */
 static bool is_whole_unit(Dwarf_Die *die)
 {
 	uint8_t type;
@@ -275,7 +289,10 @@ static int add_unit(struct debug_info *d, Dwarf_Off first, Dwarf_Off end)
 	d->units = units;
 	units[d->n_units] = (struct unit){ .die = first, .end = end };
 	d->n_units++;
-	/* Of nvcc's units it begins at 0 and has no end; clang's of a cubin cover any function or all. */
+	/*
+	 * Ranges of units in a cubin are useless: those of nvcc begin at 0 and have no end, those
+	 * of clang cover any function or all.
+	 */
 	return d->is_cuda ? 0 : add_spans(d, &die, d->n_units - 1);
 }
 
@@ -315,7 +332,7 @@ static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
 	if (!d->dw)
 		return -EBADMSG;
 	r = find_info(d);
-	if (r == -ENOENT) /* what -lineinfo leaves in a cubin */
+	if (r == -ENOENT) /* A cubin that was compiled with -lineinfo has lines only. */
 		return d->lines_fit ? open_tables(d) : -EFBIG;
 	return r < 0 ? r : read_units(d);
 }
@@ -361,7 +378,7 @@ void debug_info_destroy(struct debug_info *d)
 	free(d);
 }
 
-/* What libdw keeps of a row of a line table, by its structures in 0.188. */
+/* Bytes that libdw keeps per row of a line table, by its structures in 0.188. */
 #define ROW_BYTES 40
 
 size_t debug_info_bytes(const struct debug_info *d)
@@ -386,7 +403,10 @@ static bool is_scope_tag(int tag)
 	       tag == DW_TAG_lexical_block;
 }
 
-/* @return false when there is no room or no time. */
+/*
+ * Add the pieces of code of a function or block.
+ * @return false when there is no room or no time.
+ */
 static bool add_scopes(struct debug_info *d, struct unit *u, Dwarf_Die *die, const struct scope *s)
 {
 	struct range_walk w = { .die = die };
@@ -408,14 +428,17 @@ static bool add_scopes(struct debug_info *d, struct unit *u, Dwarf_Die *die, con
 	return !d->spent;
 }
 
-/* Where a walk through the DIEs of a unit stands. */
+/* The state of a walk through the DIEs of a unit. */
 struct die_walk {
 	Dwarf_Off at;
-	Dwarf_Off parents[DEPTH_MAX + 1]; /**< The enclosing scope at each depth. */
+	Dwarf_Off parents[DEPTH_MAX + 1]; /**< Enclosing scope at each depth. */
 	size_t depth;
 };
 
-/* @return false when the walk has to end: broken, or a limit. */
+/*
+ * Visit one DIE.
+ * @return false when the walk has to end: the DIE is broken, or a limit was hit.
+ */
 static bool walk_die(struct debug_info *d, struct unit *u, struct die_walk *w)
 {
 	Dwarf_Off inside = w->parents[w->depth];
@@ -453,7 +476,7 @@ static void read_scopes(struct debug_info *d, struct unit *u)
 	do {
 		if (!spend(d))
 			return;
-		if (!d->info[w.at]) { /* end of a list of children */
+		if (!d->info[w.at]) { /* The end of a list of children. */
 			w.at++;
 			w.depth--;
 		} else if (!walk_die(d, u, &w)) {
@@ -462,7 +485,10 @@ static void read_scopes(struct debug_info *d, struct unit *u)
 	} while (w.depth && w.at < u->end);
 }
 
-/* A removed function may leave a piece at address 0: the tightest piece is the true one. */
+/*
+ * Find the unit of an address.  A removed function may leave a piece at address 0, so the tightest
+ * piece is taken.
+ */
 static struct unit *find_unit(struct debug_info *d, uint64_t address)
 {
 	const struct span *best = NULL;
@@ -477,7 +503,7 @@ static struct unit *find_unit(struct debug_info *d, uint64_t address)
 	return best ? &d->units[best->unit] : NULL;
 }
 
-/* Scopes around the address, outermost first; the function is chain[0]. */
+/* Find the scopes around the address, outermost first; the function is chain[0]. */
 static size_t find_chain(const struct unit *u, uint64_t address, const struct scope **chain)
 {
 	size_t n = 0;
@@ -595,8 +621,9 @@ static void locate(struct debug_info *d, struct unit *u, uint64_t address,
 /* ------------------------------------------------------------------ by function -------------- */
 
 /*
- * What units say of their extent may be nothing, or not all.  Looking at the functions of all units
- * takes time that other addresses need as well, so there it may take no more than half.
+ * May another unit be searched for its functions?  What units tell of their extent may be nothing,
+ * or not all.  Looking at the functions of all units takes time that other addresses need as well,
+ * so it may take no more than half of the budget, except in a cubin.
  */
 static bool may_search(struct debug_info *d)
 {
@@ -635,8 +662,8 @@ static bool has_line(struct debug_info *d, struct unit *u, uint64_t address)
 }
 
 /*
- * The unit with the tightest function around the address.  When a linker keeps one of several equal
- * functions, all their units claim it, and only one of them has its lines.
+ * Find the unit with the tightest function around the address.  When a linker keeps one of several
+ * equal functions, all their units claim it, and only one of them has its lines.
  */
 static struct unit *search(struct debug_info *d, uint64_t address, bool *ret_has_line)
 {

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 
+/* Where the readable name goes. */
 struct sink {
 	char *buf;
 	size_t size, used;
@@ -15,9 +16,9 @@ struct sink {
 };
 
 /*
- * Substitutions double a name's length with every few characters, and the callback has no way to
- * say stop.  This form of the demangler owns no heap memory (it serves std::terminate), so leaving
- * it by a jump loses nothing.
+ * Take a piece of the readable name.  Substitutions double a name's length with every few
+ * characters, and the callback has no way to say stop.  This form of the demangler owns no heap
+ * memory (it serves std::terminate), so leaving it by a jump loses nothing.
  */
 static void collect(const char *text, size_t length, void *arg)
 {
@@ -45,7 +46,10 @@ static void end_with_dots(char *buf, size_t size)
 	str_copy(buf + n, size - n, dots);
 }
 
-/* nvcc calls the copy of a function that one kernel alone uses $KERNEL$FUNCTION. */
+/*
+ * Find the function in a name: nvcc names the copy of a function that one kernel alone uses
+ * $KERNEL$FUNCTION.
+ */
 static const char *function_of(const char *raw)
 {
 	const char *last = raw[0] == '$' ? strrchr(raw + 1, '$') : NULL;

@@ -2,12 +2,15 @@
 #ifndef SYMBOLS_DEMANGLE_H
 #define SYMBOLS_DEMANGLE_H
 
-/** @file demangle.h  C++ names for people. */
+/**
+ * @file demangle.h
+ * Turns C++ names into what people read.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Longer names stay as they are: the demangler's stack use grows with them. */
+/** Length from which on names stay as they are: the demangler's stack use grows with them. */
 #define SYMBOLS_MANGLED_MAX 4096
 
 /**

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Last attribute with bytes of its own. */
+/* The last attribute that has bytes of its own. */
 struct last_attribute {
 	const uint8_t *at;
 	unsigned form;
@@ -23,7 +23,10 @@ static int note_attribute(Dwarf_Attribute *a, void *arg)
 	return DWARF_CB_OK;
 }
 
-/* @return bytes of the number, 0 when it does not end. */
+/*
+ * Read an unsigned LEB128 number.
+ * @return bytes of the number, 0 when it does not end.
+ */
 static size_t uleb(const uint8_t *p, size_t left, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -38,7 +41,7 @@ static size_t uleb(const uint8_t *p, size_t left, uint64_t *ret)
 	return 0;
 }
 
-/* A length in front of a block; SIZE_MAX when it does not fit. */
+/* @return the size of a block with the length in front of it; SIZE_MAX when it does not fit. */
 static size_t block_size(const uint8_t *p, size_t left, size_t length_size)
 {
 	uint64_t n = 0;
@@ -70,7 +73,10 @@ struct unit_sizes {
 	uint8_t address, offset;
 };
 
-/* DWARF 5, section 7.5.6, and the GNU forms before it.  SIZE_MAX: unknown or does not fit. */
+/*
+ * @return the size of a value (DWARF 5, section 7.5.6, and the GNU forms before it); SIZE_MAX when
+ *         the form is unknown or the value does not fit.
+ */
 static size_t form_size(unsigned form, const uint8_t *p, size_t left, const struct unit_sizes *u)
 {
 	const uint8_t *nul;
@@ -138,7 +144,7 @@ static size_t form_size(unsigned form, const uint8_t *p, size_t left, const stru
 	case DW_FORM_string:
 		nul = memchr(p, '\0', left);
 		return nul ? (size_t)(nul - p) + 1 : SIZE_MAX;
-	default: /* DW_FORM_indirect among them: no compiler writes it */
+	default: /* DW_FORM_indirect is among them, because no compiler writes it. */
 		return SIZE_MAX;
 	}
 }

@@ -2,31 +2,34 @@
 #ifndef SYMBOLS_DIE_H
 #define SYMBOLS_DIE_H
 
-/** @file die.h  What libdw does not say of a DIE, or does not say safely.  Internal. */
+/**
+ * @file die.h
+ * Tells of a DIE (an entry of DWARF) what libdw does not tell, or does not tell safely.  Internal.
+ */
 
 #include <elfutils/libdw.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /**
- * Bytes that a DIE takes, up to its first child or the next DIE.
+ * Tell how many bytes a DIE takes, up to its first child or the next DIE.
  *
  * dwarf_siblingof() follows DW_AT_sibling wherever it points, also backwards and for ever; walking
  * DIE by DIE in the order of the file always ends.
- * @param end  Of the unit.
+ * @param end  End of the unit.
  * @return 0 when the DIE is broken or does not end before @p end.
  */
 size_t die_size(Dwarf_Die *die, const uint8_t *end);
 
 /**
- * String attribute, also of the abstract instance behind the DIE.
+ * Read a string attribute, also of the abstract instance behind the DIE.
  * @param info  The section that DIEs lie in: strings inside it are checked to end there.
  * @return NULL when there is none.
  */
 const char *die_string(Dwarf_Die *die, unsigned attribute, const uint8_t *info, size_t info_size);
-/** Linkage name if there is one, else the plain name, else NULL. */
+/** @return the linkage name if there is one, else the plain name, else NULL. */
 const char *die_function_name(Dwarf_Die *die, const uint8_t *info, size_t info_size);
-/** Small number; 0 when there is none. */
+/** @return the value of a numeric attribute; 0 when there is none or it does not fit. */
 int die_number(Dwarf_Die *die, unsigned attribute);
 
 #endif /* SYMBOLS_DIE_H */

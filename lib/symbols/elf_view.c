@@ -6,13 +6,16 @@
 
 #include "base/cleanup.h"
 
-/* Not in the <elf.h> of every supported system. */
+/* The <elf.h> of some supported systems lacks this. */
 #ifndef EM_AMDGPU
 #define EM_AMDGPU 224
 #endif
 
 #define SECTIONS_MAX 65536
-/* A million symbols may share one endless name: it must not be walked a million times. */
+/*
+ * Most bytes of a name.  A million symbols may share one endless name, which must not be walked a
+ * million times.
+ */
 #define STRING_MAX 16384
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are copied as they are");
@@ -48,7 +51,7 @@ Elf64_Shdr elf_view_section(const struct elf_view *v, size_t i)
 	return s;
 }
 
-/* Section 0 holds the numbers that do not fit into the header. */
+/* Find the section table.  Section 0 holds the numbers that do not fit into the header. */
 static void find_sections(struct elf_view *v)
 {
 	const Elf64_Ehdr *h = &v->header;

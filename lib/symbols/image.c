@@ -12,19 +12,19 @@
 #include "symbols/elf_view.h"
 #include "symbols/location.h"
 
-/* Zero bytes behind the copy: a string without end stops there. */
+/* Zero bytes behind the copy, at which a string without end stops. */
 #define PADDING 64
 
 #define SYMBOLS_MAX    (1u << 20)
 #define NT_AMDGPU_METADATA 32
-#define STO_CUDA_ENTRY	   0x10 /* of st_other */
+#define STO_CUDA_ENTRY	   0x10 /* A bit of st_other. */
 
 static const char descriptor_suffix[] = ".kd";
 
 struct symbol {
 	uint64_t address, size;
-	const char *name; /**< In the copy. */
-	bool is_entry;	  /**< Of a cubin: a kernel, not a device function. */
+	const char *name; /**< Points into the copy. */
+	bool is_entry;	  /**< In a cubin: it is a kernel, not a device function. */
 };
 
 struct symbol_list {
@@ -38,7 +38,8 @@ struct symbols_image {
 	struct elf_view elf;
 	struct symbols_image_facts facts;
 	struct symbol_list functions, descriptors; /**< Sorted by address. */
-	const uint8_t *metadata;		   /**< NULL: none. */
+	/** The note of the compiler; NULL if there is none. */
+	const uint8_t *metadata;
 	size_t metadata_size;
 	struct debug_info *debug_info;
 	bool tried_debug_info;
@@ -83,7 +84,7 @@ static bool find_table(const struct elf_view *v, uint32_t type, Elf64_Shdr *ret)
 	return false;
 }
 
-/* Adds to neither list when the symbol is of no interest. */
+/* Add a symbol to the functions or to the descriptors, or to neither when it is of no interest. */
 static void sort_in(struct symbols_image *i, const Elf64_Sym *sym, const char *name)
 {
 	struct symbol s = { sym->st_value, sym->st_size, name, sym->st_other & STO_CUDA_ENTRY };
@@ -146,7 +147,7 @@ static void load_facts(struct symbols_image *i)
 	i->metadata = elf_view_note(&i->elf, "AMDGPU", NT_AMDGPU_METADATA, &i->metadata_size);
 }
 
-/* libelf would only see a broken table: take it away. */
+/* Take a broken section table away, so that libelf does not see it. */
 static void hide_sections(struct symbols_image *i)
 {
 	Elf64_Ehdr *h = &i->elf.header;
@@ -218,7 +219,10 @@ size_t symbols_image_bytes(const struct symbols_image *i)
 	       debug_info_bytes(i->debug_info);
 }
 
-/* Of a cubin that was loaded: sections have the addresses, segments those of the file. */
+/*
+ * Find the next code section of a cubin that was loaded: its sections have the addresses, its
+ * segments those of the file.
+ */
 static bool next_code(const struct symbols_image *i, size_t *section, uint64_t *ret_start,
 		      uint64_t *ret_end)
 {
@@ -293,7 +297,7 @@ void symbols_image_range(const struct symbols_image *i, uint64_t *ret_start, uin
 	*ret_end = end;
 }
 
-/* Number of symbols at or below the address. */
+/* @return the number of symbols at or below the address. */
 static size_t upper_bound(const struct symbol_list *l, uint64_t address)
 {
 	size_t low = 0, high = l->n;
@@ -309,7 +313,10 @@ static size_t upper_bound(const struct symbol_list *l, uint64_t address)
 	return low;
 }
 
-/* Symbols may nest; one without a size reaches up to the next. */
+/*
+ * Find the function around an address.  Symbols may nest, so some before the nearest are tried; one
+ * without a size reaches up to the next.
+ */
 static const struct symbol *find_function(const struct symbols_image *i, uint64_t address)
 {
 	size_t n = upper_bound(&i->functions, address);
@@ -323,7 +330,7 @@ static const struct symbol *find_function(const struct symbols_image *i, uint64_
 	return NULL;
 }
 
-/* Kernels of a cubin have no descriptor: their own address names them. */
+/* Find a kernel of a cubin.  It has no descriptor, and is named by its own address. */
 static const struct symbol *find_entry(const struct symbols_image *i, uint64_t address)
 {
 	const struct symbol *s = find_function(i, address);
@@ -425,7 +432,9 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 	struct symbols_frame *outermost;
 
 	location_init(ret);
-	/* As compiled, all functions begin at 0: whose line that is cannot be told. */
+	/*
+	 * In a cubin as compiled all functions begin at 0, so no address can be told from another.
+	 */
 	if (i->facts.machine == EM_CUDA && !cubin_contains(i, address))
 		return;
 	if (d)
@@ -435,7 +444,10 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 	ret->has_offset = true;
 	ret->offset = address - s->address;
 	outermost = ret->n_frames ? &ret->frames[ret->n_frames - 1] : location_add(ret);
-	/* A chain that fills all frames may go on behind them. */
+	/*
+	 * A chain that fills all frames may have more behind them, so its last frame need not be
+	 * the symbol's.
+	 */
 	if (!outermost->raw && ret->n_frames < SYMBOLS_FRAMES_MAX)
 		location_set_function(ret, outermost, s->name);
 }

@@ -6,6 +6,7 @@
 
 #include "symbols/location.h"
 
+/* Most line tables of a file that are read. */
 #define TABLES_MAX 4096u
 
 struct table {
@@ -111,7 +112,7 @@ static bool is_end(const struct table *t, size_t row)
 
 #define NO_ROW SIZE_MAX
 
-/* Number of rows at or below the address; libdw has sorted them. */
+/* @return the number of rows at or below the address; libdw has sorted them. */
 static size_t rows_up_to(const struct table *t, uint64_t address)
 {
 	size_t low = 0, high = t->n;
@@ -127,7 +128,7 @@ static size_t rows_up_to(const struct table *t, uint64_t address)
 	return low;
 }
 
-/* The row that an address belongs to. */
+/* @return the row that an address belongs to; NO_ROW if there is none. */
 static size_t find_row(const struct table *t, uint64_t address)
 {
 	size_t n = rows_up_to(t, address);
@@ -136,8 +137,8 @@ static size_t find_row(const struct table *t, uint64_t address)
 }
 
 /*
- * Row of the call that was inlined.  Its number counts from the start of the sequence, as nvcc 12 and
- * 13 write it; libdw 0.188 takes it as one of the whole table.
+ * Find the row of the call that was inlined.  Its number counts from the start of the sequence, as
+ * nvcc 12 and 13 write it; libdw 0.188 takes it as one of the whole table.
  */
 static size_t caller_of(const struct table *t, size_t row)
 {
@@ -150,7 +151,7 @@ static size_t caller_of(const struct table *t, size_t row)
 		number++;
 	while (start && !is_end(t, start - 1))
 		start--;
-	/* Only backwards, so that no chain leads into itself. */
+	/* Only rows further up count, so that no chain leads into itself. */
 	return number < row - start ? start + number : NO_ROW;
 }
 

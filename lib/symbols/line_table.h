@@ -4,10 +4,10 @@
 
 /**
  * @file line_table.h
- * Source positions out of all line tables of a file, without .debug_info.  Internal.
+ * Source positions from all line tables of a file, without .debug_info.  Internal.
  *
- * Code compiled with -lineinfo has that, also where it was linked with code that has more; what was
- * inlined is told by rows of NVIDIA's own, which libdw knows.
+ * Code compiled with -lineinfo has line tables only, also where it was linked with code that has
+ * more. NVIDIA's own kind of rows, which libdw knows, tell what was inlined.
  */
 
 #include <elfutils/libdw.h>
@@ -15,17 +15,24 @@
 
 #include "symbols/image.h"
 
+/** The line tables of a file. */
 struct line_table;
 
 /**
- * @param rows_max  More are left out.
+ * Read the line tables.
+ * @param dw        Must outlive the object.
+ * @param rows_max  Most rows that are kept; more are left out.
+ * @param ret       Release with line_table_destroy().
  * @return 0, also when something was left out; -EBADMSG (nothing could be read), -ENOMEM.
  */
 int line_table_create(Dwarf *dw, size_t rows_max, struct line_table **ret);
-/** NULL is allowed, here and below. */
+/**
+ * Release line tables.  NULL is allowed, here and in the functions below, and is an empty table.
+ */
 void line_table_destroy(struct line_table *t);
+/** @return the number of rows that are kept. */
 size_t line_table_rows(const struct line_table *t);
-/** Not all of it could be kept. */
+/** Was anything left out? */
 bool line_table_is_cut(const struct line_table *t);
 
 /** Are there rows for code between the two addresses? */

@@ -30,7 +30,9 @@ struct symbols_frame *location_add(struct symbols_location *l)
 	return f;
 }
 
-/* Room for a string of that size with its NUL: all of it, what is left, or none. */
+/*
+ * Find room for a string of that size with its NUL: for all of it, for as much as is left, or none.
+ */
 static char *reserve(struct symbols_location *l, size_t wanted, size_t *ret_size)
 {
 	size_t room = sizeof(l->text) - l->text_used;
@@ -75,7 +77,7 @@ void location_set_function(struct symbols_location *l, struct symbols_frame *f, 
 	l->text_used += strlen(at) + 1;
 }
 
-/* Frames of one chain mostly share a file. */
+/* Keep the name of a file.  Frames of one chain mostly share one, so it is looked for first. */
 static const char *keep_file(struct symbols_location *l, const char *file)
 {
 	for (size_t i = 0; i < l->n_frames; i++)

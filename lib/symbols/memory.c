@@ -25,7 +25,10 @@ ssize_t symbols_memory_string(const struct symbols_memory *m, uint64_t address, 
 	size_t have = 0;
 
 	while (have <= max) {
-		/* Steps end at multiples of the step: none of them enters a page without need. */
+		/*
+		 * Steps end at multiples of the step, so that none of them enters a page without
+		 * need.
+		 */
 		size_t want = STRING_STEP - (size_t)((address + have) % STRING_STEP);
 		const char *nul;
 		ssize_t n;

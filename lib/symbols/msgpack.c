@@ -39,7 +39,7 @@ static void set_blob(struct msgpack *m, struct msgpack_item *i, enum msgpack_kin
 	i->bytes = take(m, n);
 }
 
-/* An element takes a byte at least: a larger count is a lie. */
+/* Set an array or map.  An element takes a byte at least, so a larger count is a lie. */
 static void set_container(struct msgpack *m, struct msgpack_item *i, enum msgpack_kind kind,
 			  size_t n)
 {
@@ -54,7 +54,7 @@ static void set_signed(struct msgpack *m, struct msgpack_item *i, size_t size)
 	uint64_t v = take_number(m, size);
 	unsigned shift = 64 - 8 * (unsigned)size;
 
-	/* Spread the sign bit. */
+	/* The shift to the right spreads the sign bit. */
 	i->number = (uint64_t)((int64_t)(v << shift) >> shift);
 	i->kind = i->number >> 63 ? MSGPACK_INT : MSGPACK_UINT;
 }
@@ -77,7 +77,7 @@ static void decode_tagged(struct msgpack *m, struct msgpack_item *i, uint8_t tag
 	case 0xc4 ... 0xc6:
 		set_blob(m, i, MSGPACK_BINARY, (size_t)take_number(m, (size_t)1 << (tag - 0xc4)));
 		break;
-	case 0xc7 ... 0xc9: /* length, type, data */
+	case 0xc7 ... 0xc9: /* Length, type and data follow. */
 		set_blob(m, i, MSGPACK_EXTENSION,
 			 (size_t)take_number(m, (size_t)1 << (tag - 0xc7)) + 1);
 		break;
@@ -103,7 +103,7 @@ static void decode_tagged(struct msgpack *m, struct msgpack_item *i, uint8_t tag
 	case 0xde ... 0xdf:
 		set_container(m, i, MSGPACK_MAP, (size_t)take_number(m, tag == 0xde ? 2 : 4));
 		break;
-	default: /* 0xc1 is unused for ever */
+	default: /* 0xc1 is never used. */
 		m->bad = true;
 	}
 }
@@ -141,7 +141,10 @@ static uint64_t elements_of(const struct msgpack_item *i)
 	return i->kind == MSGPACK_MAP ? 2 * (uint64_t)i->n : 0;
 }
 
-/* A count instead of recursion: nesting costs no stack, and each element eats at least a byte. */
+/*
+ * A count serves instead of recursion: nesting costs no stack, and each element takes at least a
+ * byte.
+ */
 void msgpack_skip_inside(struct msgpack *m, const struct msgpack_item *item)
 {
 	uint64_t left = elements_of(item);

@@ -5,19 +5,21 @@
 /**
  * @file msgpack.h
  * Cursor over MessagePack bytes (https://github.com/msgpack/msgpack/blob/master/spec.md), big
- * endian.  Internal.  Turns bad at the first byte that does not fit and stays there, as base/reader.
+ * endian.  Internal.  It turns bad at the first byte that does not fit and stays bad, as
+ * base/reader.h does.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** Kinds of items. */
 enum msgpack_kind {
 	MSGPACK_NIL,
 	MSGPACK_BOOL,
 	MSGPACK_UINT,  /**< Also a positive number of a signed type. */
 	MSGPACK_INT,   /**< Negative. */
-	MSGPACK_FLOAT, /**< Value skipped. */
+	MSGPACK_FLOAT, /**< Its value is skipped. */
 	MSGPACK_STRING,
 	MSGPACK_BINARY,
 	MSGPACK_ARRAY, /**< n elements follow. */
@@ -26,24 +28,31 @@ enum msgpack_kind {
 	MSGPACK_KIND_COUNT,
 };
 
+/** A cursor. */
 struct msgpack {
 	const uint8_t *p, *end;
 	bool bad;
 };
 
+/** An item; what is inside an array or map follows it. */
 struct msgpack_item {
 	enum msgpack_kind kind;
-	uint64_t number;      /**< Of BOOL, UINT; of INT as two's complement. */
-	const uint8_t *bytes; /**< Of STRING, BINARY, EXTENSION: borrowed. */
-	size_t n;	      /**< Bytes, elements, or pairs; never more than bytes are left. */
+	uint64_t number;      /**< Value of BOOL and UINT; of INT in two's complement. */
+	const uint8_t *bytes; /**< Content of STRING, BINARY, EXTENSION; borrowed. */
+	/** Number of bytes, elements, or pairs; never more than bytes are left. */
+	size_t n;
 };
 
+/** Begin at the first of @p size bytes, which are borrowed. */
 void msgpack_init(struct msgpack *m, const void *data, size_t size);
-/** @return false at the end or when bad. */
+/**
+ * Read the next item.
+ * @return false at the end or when the cursor is bad.
+ */
 bool msgpack_next(struct msgpack *m, struct msgpack_item *ret);
-/** Pass over what is inside @p item, already read; nothing to do for scalars. */
+/** Pass over what is inside @p item, which was just read; scalars have nothing inside. */
 void msgpack_skip_inside(struct msgpack *m, const struct msgpack_item *item);
-/** Is it that string? */
+/** Is the item this string? */
 bool msgpack_is(const struct msgpack_item *item, const char *text);
 
 #endif /* SYMBOLS_MSGPACK_H */

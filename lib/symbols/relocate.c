@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define R_CUDA_64 2 /* the whole address; the others are parts of instructions and of banks */
+#define R_CUDA_64 2 /* A whole address; the other types are parts of instructions and of banks. */
 
-/* Of one file: more than any has that symbols_image_create() takes and a compiler made. */
+/* Limits for one file: no file that a compiler made and symbols_image_create() takes has more. */
 #define SECTIONS_MAX 64u
 #define ENTRIES_MAX  (1u << 22)
 
@@ -43,7 +43,7 @@ static void apply(const struct elf_view *v, const struct relocation *r, const El
 	memcpy(&value, r->target + e->r_offset, sizeof(value));
 	if (!is_placed_code(v, s.st_shndx, &code) || is_inside(value, &code))
 		return;
-	/* Symbols may have got their address or not, as well. */
+	/* The symbol's value may be an address already, or still an offset. */
 	offset = is_inside(s.st_value, &code) ? s.st_value - code.sh_addr : s.st_value;
 	offset += r->has_addend ? (uint64_t)e->r_addend : value;
 	if (offset > code.sh_size)
@@ -57,7 +57,10 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 	return a < b + b_size && b < a + a_size;
 }
 
-/* What was found to be sane stays so: nothing but the section itself lies there. */
+/*
+ * Does nothing but the section itself lie in its bytes?  Only then everything that was found to be
+ * sane stays so when it is written to.
+ */
 static bool lies_alone(const struct elf_view *v, size_t section)
 {
 	const Elf64_Ehdr *h = &v->header;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* A piece of text. */
 struct span {
 	const char *p;
 	size_t n;
@@ -20,7 +21,10 @@ static bool take_prefix(struct span *s, const char *prefix)
 	return true;
 }
 
-/* Up to the first byte out of @p stops, which is dropped; everything when there is none. */
+/*
+ * Take what lies in front of the first byte out of @p stops, which is dropped; everything when
+ * there is none.
+ */
 static struct span take_until(struct span *s, const char *stops)
 {
 	struct span head = { s->p, 0 };
