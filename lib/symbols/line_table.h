@@ -7,7 +7,7 @@
  * Source positions from all line tables of a file, without .debug_info.  Internal.
  *
  * Code compiled with -lineinfo has line tables only, also where it was linked with code that has
- * more. NVIDIA's own kind of rows, which libdw knows, tell what was inlined.
+ * more.  NVIDIA's own kind of rows, which libdw knows, tell what was inlined.
  */
 
 #include <elfutils/libdw.h>

@@ -8,8 +8,8 @@
  * and above it the GPU topology that the kernel publishes in sysfs.
  *
  * No policy, no logging, no exit: what needs two commands belongs to the caller.  The exceptions
- * are named where they are: kfdtrap_enable() cleans up after one kernel bug, kfdtrap_attach() asks first, and the `_alloc`
- * snapshots repeat until everything fits.
+ * are named where they are: kfdtrap_enable() cleans up after one kernel bug, kfdtrap_attach() asks
+ * first, and the `_alloc` snapshots repeat until everything fits.
  *
  * Context: every command of a session must be issued by the one thread that did the ptrace attach
  * (or seize) on the target's thread-group leader, through a /dev/kfd opened by its own process.
@@ -36,8 +36,8 @@
  *   -EIO         the kernel answered EIO (GPU reset in progress), or an errno that is not listed
  *
  * Each function lists only what it adds.  "DIFF" marks where the kernel's behaviour differs from
- * the comments in its own header.  Hardware commands pass -EACCES and -ENODEV through as well:
- * that header promises them, and a kernel may keep the promise one day.
+ * the comments in its own header.  Hardware commands pass -EACCES and -ENODEV through as well: that
+ * header promises them, and a kernel may keep the promise one day.
  */
 
 #include <stdbool.h>
@@ -84,7 +84,7 @@ enum kfdtrap_exception {
 	KFDTRAP_EC_QUEUE_PACKET_VENDOR_UNSUPPORTED = 23,
 	KFDTRAP_EC_QUEUE_PREEMPTION_ERROR = 30, /**< Never. */
 	KFDTRAP_EC_QUEUE_NEW = 31,
-	KFDTRAP_EC_DEVICE_QUEUE_DELETE = 32, /**< Says on which device, not which queue. */
+	KFDTRAP_EC_DEVICE_QUEUE_DELETE = 32, /**< It says on which device, not which queue. */
 	KFDTRAP_EC_DEVICE_MEMORY_VIOLATION = 33,
 	KFDTRAP_EC_DEVICE_RAS_ERROR = 34,  /**< Never. */
 	KFDTRAP_EC_DEVICE_FATAL_HALT = 35, /**< Never. */
@@ -94,7 +94,7 @@ enum kfdtrap_exception {
 	KFDTRAP_EC_COUNT = 50,
 };
 
-/** Bit of one code; @p code must not be 0. */
+/** The bit of one code, which must not be 0; and the bits of groups of codes. */
 #define KFDTRAP_EC_MASK(code)	 (UINT64_C(1) << ((unsigned int)(code) - 1u))
 #define KFDTRAP_EC_MASK_WAVES	 UINT64_C(0x3f)	    /**< Codes 1 to 6. */
 #define KFDTRAP_EC_MASK_PACKETS	 UINT64_C(0x7f8000) /**< Codes 16 to 23. */
@@ -104,7 +104,7 @@ enum kfdtrap_exception {
 #define KFDTRAP_EC_MASK_ALL                                                                        \
 	(KFDTRAP_EC_MASK_QUEUE | KFDTRAP_EC_MASK_DEVICE | KFDTRAP_EC_MASK_PROCESS)
 
-/** What raised an event. */
+/** The kind of source that raised an event. */
 enum kfdtrap_source {
 	KFDTRAP_SOURCE_NONE,
 	KFDTRAP_SOURCE_QUEUE,
@@ -117,11 +117,16 @@ enum kfdtrap_source {
 enum kfdtrap_runtime_state {
 	KFDTRAP_RUNTIME_DISABLED = 0,
 	KFDTRAP_RUNTIME_ENABLED = 1,
-	KFDTRAP_RUNTIME_ENABLED_BUSY = 2,  /**< Somebody else debugs a GPU: snapshots only. */
-	KFDTRAP_RUNTIME_ENABLED_ERROR = 3, /**< Activation failed: snapshots only. */
+	/** Another process debugs a GPU: only snapshots work. */
+	KFDTRAP_RUNTIME_ENABLED_BUSY = 2,
+	KFDTRAP_RUNTIME_ENABLED_ERROR = 3, /**< Activation failed: only snapshots work. */
 	KFDTRAP_RUNTIME_COUNT,
 };
 
+/**
+ * What the enable mask of kfdtrap_set_wave_launch_override() does to the traps that a program
+ * enables.
+ */
 enum kfdtrap_override_mode {
 	KFDTRAP_OVERRIDE_OR = 0,
 	KFDTRAP_OVERRIDE_REPLACE = 1,
@@ -141,13 +146,14 @@ enum kfdtrap_override_mode {
 #define KFDTRAP_TRAP_WAVE_START		(UINT32_C(1) << 30)
 #define KFDTRAP_TRAP_WAVE_END		(UINT32_C(1) << 31)
 
-/** How later waves start; the kernel refuses every other value. */
+/** How waves that are launched later start; the kernel refuses every other value. */
 enum kfdtrap_launch_mode {
 	KFDTRAP_LAUNCH_NORMAL = 0,
 	KFDTRAP_LAUNCH_HALT = 1,
-	KFDTRAP_LAUNCH_DEBUG = 3, /**< Single step. */
+	KFDTRAP_LAUNCH_DEBUG = 3, /**< They single-step. */
 };
 
+/** Accesses that a watch point reports. */
 enum kfdtrap_watch_mode {
 	KFDTRAP_WATCH_READ = 0,
 	KFDTRAP_WATCH_NONREAD = 1, /**< Writes and atomics. */
@@ -159,14 +165,16 @@ enum kfdtrap_watch_mode {
 /** Watch points of one GPU, shared by all processes that use it. */
 #define KFDTRAP_WATCH_IDS 4u
 
+/** Flags of a session. */
 #define KFDTRAP_FLAG_SINGLE_MEM_OP	   UINT32_C(0x1) /**< Precise memory faults. */
 #define KFDTRAP_FLAG_SINGLE_ALU_OP	   UINT32_C(0x2) /**< Precise ALU exceptions. */
-#define KFDTRAP_FLAG_LDS_OUT_OF_ADDR_RANGE UINT32_C(0x4) /**< 1.21; older kernels ignore it. */
+/** Interface 1.21; older kernels ignore it. */
+#define KFDTRAP_FLAG_LDS_OUT_OF_ADDR_RANGE UINT32_C(0x4)
 
 /**
- * Verdict bits left in a queue id by suspend and resume.
- * GONE alone: unknown, new, being destroyed, listed twice, or not reached.  HW_FAILED: taking it
- * off (or putting it on) the hardware failed; the queue is marked suspended all the same.
+ * Verdict bits that suspend and resume leave in a queue id.  GONE alone: the queue is unknown, new,
+ * being destroyed, listed twice, or was not reached.  HW_FAILED: taking it off (or putting it on)
+ * the hardware failed; it is marked suspended all the same.
  */
 #define KFDTRAP_QUEUE_HW_FAILED	   (UINT32_C(1) << 30)
 #define KFDTRAP_QUEUE_GONE	   (UINT32_C(1) << 31)
@@ -195,33 +203,39 @@ enum kfdtrap_watch_mode {
 #define KFDTRAP_CAP2_PER_SDMA_QUEUE_RESET UINT32_C(0x1)
 #define KFDTRAP_CAP2_LDS_OUT_OF_RANGE	  UINT32_C(0x2)
 
-/** debug_prop: lowest and highest programmable bit of a watch mask, and two facts. */
+/** Parts of debug_prop: lowest and highest programmable bit of a watch mask, and two facts. */
 #define KFDTRAP_DEBUG_PROP_WATCH_LO_MASK   UINT32_C(0xf)
 #define KFDTRAP_DEBUG_PROP_WATCH_HI_MASK   UINT32_C(0x3f0)
 #define KFDTRAP_DEBUG_PROP_WATCH_HI_SHIFT  4u
-#define KFDTRAP_DEBUG_PROP_DISPATCH_INFO   UINT32_C(0x400) /**< Always in trap temporaries. */
+/** Trap temporaries always have the dispatch. */
+#define KFDTRAP_DEBUG_PROP_DISPATCH_INFO   UINT32_C(0x400)
 #define KFDTRAP_DEBUG_PROP_WATCH_EXCLUSIVE UINT32_C(0x800)
 
 /* ------------------------------------------------------------------ records ------------------ */
 
+/** The runtime of the target. */
 struct kfdtrap_runtime_info {
 	uint64_t r_debug; /**< Address of the runtime's code-object list in the target. */
 	uint32_t state;	  /**< enum kfdtrap_runtime_state. */
+	/** Not 0 when the runtime has asked the kernel to set trap temporaries up. */
 	uint32_t ttmp_setup;
 };
 
+/** An event, which stands for all exceptions of one source. */
 struct kfdtrap_event {
-	uint64_t exceptions; /**< All latched bits of the source, also those not enabled. */
-	uint32_t gpu_id;     /**< 0 for process events. */
-	uint32_t queue_id;   /**< Only for queue events; 0 is a valid queue id. */
+	/** All latched bits of the source, also those that are not enabled. */
+	uint64_t exceptions;
+	uint32_t gpu_id;     /**< GPU; 0 for process events. */
+	uint32_t queue_id;   /**< Only valid for queue events; 0 is a valid queue id. */
 };
 
+/** Details of a memory violation. */
 struct kfdtrap_memory_violation {
 	uint32_t not_present;
 	uint32_t read_only;
 	uint32_t no_execute;
 	uint32_t imprecise;
-	uint64_t va; /**< Page address. */
+	uint64_t va; /**< Address of the page. */
 	uint32_t gpu_id;
 	uint32_t error_type; /**< 0 none, 1 SRAM ECC, 2 poison consumed, 3 GPU hang. */
 };
@@ -233,11 +247,11 @@ struct kfdtrap_queue {
 	uint64_t write_pointer_address;
 	uint64_t read_pointer_address;
 	uint64_t ctx_save_restore_address;
-	uint32_t queue_id; /**< 0 is valid; ids are reused. */
+	uint32_t queue_id; /**< 0 is a valid id; ids are reused. */
 	uint32_t gpu_id;
 	uint32_t ring_size; /**< Bytes, cut to 32 bits by the kernel. */
 	uint32_t type;	    /**< KFDTRAP_QUEUE_TYPE_*. */
-	uint32_t ctx_save_restore_area_size; /**< Per XCC. */
+	uint32_t ctx_save_restore_area_size; /**< Bytes per XCC. */
 	uint32_t reserved;
 };
 
@@ -261,11 +275,11 @@ struct kfdtrap_device {
 	uint32_t gfx_target_version;
 	uint32_t simd_count;
 	uint32_t max_waves_per_simd;
-	uint32_t array_count; /**< Per XCC, unlike sysfs. */
+	uint32_t array_count; /**< Per XCC, unlike in sysfs. */
 	uint32_t simd_arrays_per_engine;
 	uint32_t num_xcc;
 	uint32_t capability; /**< KFDTRAP_CAP_*. */
-	uint32_t debug_prop; /**< Low half; KFDTRAP_DEBUG_PROP_*. */
+	uint32_t debug_prop; /**< Low half of the property, KFDTRAP_DEBUG_PROP_*. */
 	uint32_t capability2;
 	uint32_t reserved;
 	bool has_capability2; /**< The kernel wrote capability2 (Linux 7.0); else it is 0. */
@@ -273,16 +287,18 @@ struct kfdtrap_device {
 
 /* ------------------------------------------------------------------ session ------------------ */
 
+/** A handle for one target. */
 struct kfdtrap;
 
-/** System calls this library makes; tests pass their own table. */
+/** System calls that this library makes; tests pass their own table. */
 struct kfdtrap_sys {
 	int (*ioctl)(int fd, unsigned long req, void *arg);
 };
 
 /**
- * Version of the KFD interface.  The one command that needs no session; also the support test:
- * do not probe with another command, the kernel logs every refusal.
+ * Ask for the version of the KFD interface.  This is the one command that needs no session, and
+ * also the test for support: do not probe with another command, because the kernel logs every
+ * refusal.
  * @param sys  NULL for the real system calls.
  * @return 0, -EBADF, -ENOTTY (not a KFD), -EFAULT, -EINTR, -EIO.
  */
@@ -290,7 +306,7 @@ KFDTRAP_API int kfdtrap_get_version(int kfd_fd, const struct kfdtrap_sys *sys, u
 				    uint32_t *ret_minor);
 
 /**
- * Make a handle for one target.  Asks the kernel nothing.
+ * Make a handle for one target.  This asks the kernel nothing.
  * @param kfd_fd  Open /dev/kfd; borrowed, the caller still closes it.
  * @param pid     The target in the caller's pid namespace; a thread id names its process.
  * @param sys     NULL for the real system calls; borrowed as long as the handle lives.
@@ -300,26 +316,27 @@ KFDTRAP_API int kfdtrap_get_version(int kfd_fd, const struct kfdtrap_sys *sys, u
 KFDTRAP_API int kfdtrap_create(int kfd_fd, uint32_t pid, const struct kfdtrap_sys *sys,
 			       struct kfdtrap **ret_kt);
 
-/** Release a handle; NULL is allowed.  Does not resume or disable anything. */
+/** Release a handle; NULL is allowed.  This does not resume or disable anything. */
 KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
 
 /**
  * Command 0: begin debugging.
  *
- * Success alone says little: look at ret_info->state.  0 means that the target's runtime is off
- * (it will raise PROCESS_RUNTIME and wait for kfdtrap_send_runtime_event()); 2 and 3 mean that
- * only snapshots will work.  Already latched events write nothing to dbg_fd: query once.
+ * Success alone says little: look at ret_info->state.  0 means that the target's runtime is off (it
+ * will raise PROCESS_RUNTIME and wait for kfdtrap_send_runtime_event()); 2 and 3 mean that only
+ * snapshots will work.  Already latched events write nothing to dbg_fd: query once.
+ *
+ * Only for a target that is known to have no session: an ENABLE that is answered with EALREADY
+ * makes the caller the recorded debugger all the same, and the debugger that has the session gets
+ * EPERM from then on.  Worse, when the target's descriptor of the device has survived an exec, or
+ * its old context a second open, the end of a session that was begun so has been seen to end in a
+ * general protection fault of the kernel (6.12.107, kfd_process.c:kfd_process_wq_release()).
+ * kfdtrap_attach() asks first.
  *
  * @param exceptions  Codes that wake dbg_fd and that kfdtrap_query_debug_event() reports.
- * @param dbg_fd      Gets one byte per event; the kernel keeps its own reference.  Must be
- *                    writable and non-blocking, best one end of an AF_UNIX SOCK_SEQPACKET pair:
- *                    the kernel checks nothing, and a pipe without reader can kill the target.
- * Only for a target that is known to have no session: an ENABLE that is answered with EALREADY makes
- * the caller the recorded debugger all the same, and the one that has the session gets EPERM from then on.
- * Worse, when the target's descriptor of the device has survived an exec, or its old context a second open,
- * the end of a session that was begun so has been seen to end in a general protection fault of the kernel (6.12.107,
- * kfd_process_wq_release()).  kfdtrap_attach() asks first.
- *
+ * @param dbg_fd      Gets one byte per event; the kernel keeps its own reference.  It must be
+ *                    writable and non-blocking, best one end of an AF_UNIX SOCK_SEQPACKET pair: the
+ *                    kernel checks nothing, and a pipe without reader can kill the target.
  * @return 0;
  *         -EALREADY (DIFF: EINVAL promised) a session is on already, maybe the target's own,
  *         -ENODEV a GPU of the target is too old, which spoils the whole session,
@@ -332,9 +349,10 @@ KFDTRAP_API int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_
 			       struct kfdtrap_runtime_info *ret_info);
 
 /**
- * Commands 11 and 0: begin debugging unless somebody does so already, or the target does not use the
- * device, of which ENABLE would make it a user.
- * @return as kfdtrap_enable(), but -EALREADY leaves the other session alone; -ESRCH from the first of them.
+ * Commands 11 and 0: begin debugging, unless another debugger does so already, or the target does
+ * not use the device (ENABLE would make it a user of it).
+ * @return as kfdtrap_enable(), but -EALREADY leaves the other session alone; -ESRCH comes from
+ *         command 11.
  */
 KFDTRAP_API int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 			       struct kfdtrap_runtime_info *ret_info);
@@ -387,10 +405,10 @@ KFDTRAP_API int kfdtrap_set_wave_launch_override(struct kfdtrap *kt, uint32_t mo
 						 uint32_t *ret_supported);
 
 /**
- * Command 5 (hardware): how waves launched later start.
+ * Command 5 (hardware): set how waves that are launched later start.
  * @param mode  enum kfdtrap_launch_mode.  The kernel looks at the low eight bits only.
- * @return 0; -EINVAL also: unknown mode; -EACCES, -ENODEV, -ETIME: GPUs before the
- *         failing one keep the new mode.
+ * @return 0; -EINVAL also: unknown mode; -EACCES, -ENODEV, -ETIME: GPUs before the failing one keep
+ *         the new mode.
  */
 KFDTRAP_API int kfdtrap_set_wave_launch_mode(struct kfdtrap *kt, uint32_t mode);
 
@@ -453,7 +471,7 @@ KFDTRAP_API int kfdtrap_clear_node_address_watch(struct kfdtrap *kt, uint32_t gp
 KFDTRAP_API int kfdtrap_set_flags(struct kfdtrap *kt, uint32_t flags, uint32_t *ret_previous);
 
 /**
- * Command 11: the next source with a latched exception that is enabled.
+ * Command 11: ask for the next source with a latched exception that is enabled.
  *
  * Drain dbg_fd first, then repeat this until 0: the other order can lose a wake-up.  If @p clear
  * clears none of the enabled bits, the same event comes back for ever.  Leave PROCESS_RUNTIME and
@@ -467,7 +485,7 @@ KFDTRAP_API int kfdtrap_query_debug_event(struct kfdtrap *kt, uint64_t clear,
 					  struct kfdtrap_event *ret_event);
 
 /**
- * Command 12: details of one latched exception.
+ * Command 12: ask for the details of one latched exception.
  * @param code       enum kfdtrap_exception.
  * @param source_id  Queue id or gpu_id, by the class of @p code; ignored for the process.
  * @param clear      Clear the bit as well.
@@ -536,50 +554,54 @@ KFDTRAP_API int kfdtrap_queue_snapshot(struct kfdtrap *kt, uint64_t clear,
 				       struct kfdtrap_queue *queues, size_t capacity,
 				       size_t *ret_n);
 
-/** Command 14 into records; @p devices must not be NULL.  As kfdtrap_queue_snapshot(). */
+/** Command 14 into records, as kfdtrap_queue_snapshot(); @p devices must not be NULL. */
 KFDTRAP_API int kfdtrap_device_snapshot(struct kfdtrap *kt, uint64_t clear,
 					struct kfdtrap_device *devices, size_t capacity,
 					size_t *ret_n);
 
 /**
- * All queues, with room for 16 more than the last count known, repeated until everything fits.
+ * Read all queues, with room for 16 more than the last count known, repeated until everything fits.
  * Bits that an earlier round cleared are still reported in `exceptions` of the same queue.
  * @param ret_queues  Release with free(); never NULL on success.
- * @return as kfdtrap_queue_snapshot(); -ENOMEM also here; -EAGAIN new queues kept coming;
- *         -EPROTO the kernel claims an absurd number.  Exceptions may have been cleared by then.
+ * @return as kfdtrap_queue_snapshot(); -ENOMEM also here; -EAGAIN new queues kept coming; -EPROTO
+ *         the kernel claims an absurd number.  Exceptions may have been cleared by then.
  */
 KFDTRAP_API int kfdtrap_queue_snapshot_alloc(struct kfdtrap *kt, uint64_t clear,
 					     struct kfdtrap_queue **ret_queues, size_t *ret_n);
-/** All devices; as kfdtrap_queue_snapshot_alloc(). */
+/** Read all devices, as kfdtrap_queue_snapshot_alloc(). */
 KFDTRAP_API int kfdtrap_device_snapshot_alloc(struct kfdtrap *kt, uint64_t clear,
 					      struct kfdtrap_device **ret_devices, size_t *ret_n);
 
 /* ------------------------------------------------------------------ names -------------------- */
 
-/** Name without prefix, such as "QUEUE_WAVE_TRAP"; NULL for 0, gaps and unknown codes. */
+/**
+ * @return the name without prefix, such as "QUEUE_WAVE_TRAP"; NULL for 0, gaps and unknown codes.
+ */
 KFDTRAP_API const char *kfdtrap_exception_name(uint32_t code);
 
-/** Class of the source that reported these bits. */
+/** @return the class of the source that reported these bits. */
 KFDTRAP_API enum kfdtrap_source kfdtrap_exceptions_source(uint64_t exceptions);
 
 /**
- * Compiler's name of an architecture, such as "gfx90a" for 90010.
+ * Write the compiler's name of an architecture, such as "gfx90a" for 90010.
  * @param size  At least 16; always terminated.
  */
 KFDTRAP_API void kfdtrap_gfx_name(uint32_t gfx_target_version, char *buf, size_t size);
 
 /* ------------------------------------------------------------------ topology ----------------- */
 
+/** Where the kernel publishes the topology. */
 #define KFDTRAP_SYSFS_ROOT "/sys/class/kfd/kfd"
 
-/** Memory banks: what heap_type says. */
+/** Kinds of memory banks (heap_type). */
 #define KFDTRAP_HEAP_SYSTEM	 UINT32_C(0)
-#define KFDTRAP_HEAP_FB_PUBLIC	 UINT32_C(1) /**< Device memory the host can map. */
+#define KFDTRAP_HEAP_FB_PUBLIC	 UINT32_C(1) /**< Device memory that the host can map. */
 #define KFDTRAP_HEAP_FB_PRIVATE	 UINT32_C(2)
 #define KFDTRAP_HEAP_GPU_GDS	 UINT32_C(3)
 #define KFDTRAP_HEAP_GPU_LDS	 UINT32_C(4)
 #define KFDTRAP_HEAP_GPU_SCRATCH UINT32_C(5)
 
+/** Address of a PCI function. */
 struct kfdtrap_pci_address {
 	uint32_t domain;
 	uint8_t bus;
@@ -604,7 +626,7 @@ struct kfdtrap_node {
 	uint32_t simd_per_cu;
 	uint32_t cu_per_simd_array;
 	uint32_t simd_arrays_per_engine;
-	uint32_t array_count; /**< Multiplied by num_xcc, unlike a snapshot's. */
+	uint32_t array_count; /**< For all XCCs together, unlike a snapshot's. */
 	uint32_t num_xcc;
 	uint32_t wave_front_size;
 	uint32_t lds_size_in_kb;
@@ -618,7 +640,7 @@ struct kfdtrap_node {
 	uint32_t gfx_target_version;
 	uint32_t vendor_id;
 	uint32_t device_id;
-	uint32_t location_id; /**< As read, partition bits included. */
+	uint32_t location_id; /**< As the kernel wrote it, partition bits included. */
 	uint32_t drm_render_minor;
 	uint32_t fw_version;
 	uint32_t sdma_fw_version;
@@ -629,14 +651,14 @@ struct kfdtrap_node {
 	uint64_t unique_id;
 	uint64_t hive_id;
 
-	struct kfdtrap_pci_address pci; /**< Of the physical device; zero for a CPU. */
-	uint32_t partition;		/**< Index among the nodes of one device. */
+	struct kfdtrap_pci_address pci; /**< Address of the physical device; zero for a CPU. */
+	uint32_t partition;		/**< Index of the node among those of one device. */
 
-	uint64_t local_bytes;	     /**< Banks of device memory. */
-	uint64_t local_public_bytes; /**< The part of it the host can map. */
+	uint64_t local_bytes;	     /**< Bytes of all banks of device memory. */
+	uint64_t local_public_bytes; /**< The part of them that the host can map. */
 	uint64_t system_bytes;
 
-	/* Filled in by kfdtrap_topology_add_drm(); empty or 0 when unknown. */
+	/* kfdtrap_topology_add_drm() fills these in; they are empty or 0 when unknown. */
 	char render_node[32]; /**< Such as "/dev/dri/renderD128". */
 	char card_node[32];
 	char marketing_name[128];
@@ -646,18 +668,19 @@ struct kfdtrap_node {
 	uint64_t gtt_bytes;
 };
 
+/** The nodes of the machine. */
 struct kfdtrap_topology {
 	uint32_t generation;
 	uint64_t platform_oem;
 	uint64_t platform_id;
 	uint64_t platform_rev;
-	struct kfdtrap_node *nodes; /**< By node_id. */
+	struct kfdtrap_node *nodes; /**< In the order of node_id. */
 	size_t n_nodes;
 };
 
 /**
- * Read the topology: a copy during which generation_id did not change.
- * Reading it also makes the kernel complete the capability bits of later device snapshots.
+ * Read the topology, as a copy during which generation_id did not change. Reading it also makes the
+ * kernel complete the capability bits of later device snapshots.
  * @param sysfs_root    NULL for KFDTRAP_SYSFS_ROOT.
  * @param ret_topology  Release with kfdtrap_topology_destroy().
  * @return 0; -ENOENT no KFD (driver not loaded); -EAGAIN it kept changing; -EACCES, -EPERM the tree
@@ -665,21 +688,23 @@ struct kfdtrap_topology {
  */
 KFDTRAP_API int kfdtrap_topology_create(const char *sysfs_root,
 					struct kfdtrap_topology **ret_topology);
+/** Release a topology; NULL is allowed. */
 KFDTRAP_API void kfdtrap_topology_destroy(struct kfdtrap_topology *topology);
 
-/** The node of a GPU, or NULL. */
+/** @return the node of a GPU, borrowed from the topology; NULL if there is none. */
 KFDTRAP_API const struct kfdtrap_node *
 kfdtrap_topology_find_gpu(const struct kfdtrap_topology *topology, uint32_t gpu_id);
 
 /**
- * Add what libdrm knows: device nodes by PCI address, marketing name, memory sizes.
- * Opens the render nodes; best effort, whatever cannot be had stays empty.
+ * Add what libdrm knows: device nodes by PCI address, marketing name, memory sizes.  This opens the
+ * render nodes; whatever cannot be found out stays empty.
  * @return number of GPU nodes for which a render node was found (0 without any GPU), -ENOMEM.
  */
 KFDTRAP_API int kfdtrap_topology_add_drm(struct kfdtrap_topology *topology);
 
 /* ------------------------------------------------------------------ processes ---------------- */
 
+/** A queue as sysfs shows it. */
 struct kfdtrap_process_queue {
 	uint32_t queue_id;
 	uint32_t gpu_id;
@@ -687,35 +712,40 @@ struct kfdtrap_process_queue {
 	uint64_t size; /**< Bytes of the ring. */
 };
 
+/** Memory of a process on one GPU. */
 struct kfdtrap_process_memory {
 	uint32_t gpu_id;
 	uint64_t vram_bytes;
 };
 
+/** A process that uses KFD. */
 struct kfdtrap_process {
-	uint32_t pid; /**< In the initial pid namespace, whatever the reader's. */
+	uint32_t pid; /**< Process id in the initial pid namespace, whatever the reader's. */
 	uint32_t pasid;
-	uint32_t n_secondary_contexts; /**< Linux 7.0; their queues cannot be debugged. */
-	struct kfdtrap_process_queue *queues; /**< By queue_id, then gpu_id. */
+	/** Since Linux 7.0; the queues of these contexts cannot be debugged. */
+	uint32_t n_secondary_contexts;
+	struct kfdtrap_process_queue *queues; /**< In the order of queue_id, then gpu_id. */
 	size_t n_queues;
-	struct kfdtrap_process_memory *memory; /**< By gpu_id. */
+	struct kfdtrap_process_memory *memory; /**< In the order of gpu_id. */
 	size_t n_memory;
 };
 
+/** The processes that use KFD. */
 struct kfdtrap_process_list {
-	struct kfdtrap_process *processes; /**< By pid. */
+	struct kfdtrap_process *processes; /**< In the order of pid. */
 	size_t n_processes;
 };
 
 /**
- * Processes that have /dev/kfd open, including debuggers, without opening it.
- * Processes and queues that vanish meanwhile are left out.
+ * List the processes that have /dev/kfd open, including debuggers, without opening it.  Processes
+ * and queues that vanish meanwhile are left out.
  * @param sysfs_root  NULL for KFDTRAP_SYSFS_ROOT.
  * @param ret_list    Release with kfdtrap_process_list_destroy().
  * @return 0; -ENOENT no KFD; -EACCES, -EPERM, -ENOMEM, -EIO.
  */
 KFDTRAP_API int kfdtrap_process_list_create(const char *sysfs_root,
 					    struct kfdtrap_process_list **ret_list);
+/** Release a list of processes; NULL is allowed. */
 KFDTRAP_API void kfdtrap_process_list_destroy(struct kfdtrap_process_list *list);
 
 #ifdef __cplusplus

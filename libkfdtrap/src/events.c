@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking what happened. */
+/* Commands that ask what happened. */
 #include "internal.h"
 
 #include <errno.h>

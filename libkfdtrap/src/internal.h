@@ -2,18 +2,22 @@
 #ifndef KFDTRAP_INTERNAL_H
 #define KFDTRAP_INTERNAL_H
 
-/** @file internal.h  The handle, and the one place where commands enter the kernel. */
+/**
+ * @file internal.h
+ * The handle, and the one place where commands enter the kernel.
+ */
 
 #include "kfd_abi.h"
 #include "kfdtrap.h"
 
+/** A handle; see kfdtrap_create(). */
 struct kfdtrap {
 	const struct kfdtrap_sys *sys;
 	int kfd_fd;
 	uint32_t pid;
 };
 
-/** How often a command is repeated on EINTR before the caller gets to know. */
+/** How often a command is repeated on EINTR before the caller is told. */
 #define KFD_INTR_MAX 1000
 
 /**
@@ -22,7 +26,7 @@ struct kfdtrap {
  */
 int kfd_call(const struct kfdtrap_sys *sys, int kfd_fd, uint32_t req, void *arg, size_t size);
 
-/** Errno values beyond the common ones that a command documents; 0 ends the list. */
+/** Lists of errno values beyond the common ones that a command documents; 0 ends a list. */
 extern const int trap_errnos_none[];
 extern const int trap_errnos_hardware[];
 
@@ -36,6 +40,7 @@ extern const int trap_errnos_hardware[];
 int trap_call(const struct kfdtrap *kt, uint32_t op, struct kfdabi_dbg_args *args,
 	      const int *errnos);
 
+/** @return a pointer as the kernel's arguments have it. */
 static inline uint64_t trap_ptr(const void *p)
 {
 	return (uint64_t)(uintptr_t)p;

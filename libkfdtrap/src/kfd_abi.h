@@ -4,11 +4,12 @@
 
 /**
  * @file kfd_abi.h
- * What /dev/kfd looks like on the wire: command numbers, argument layouts, enumerations.
+ * The binary interface of /dev/kfd: command numbers, argument layouts, enumerations.
  *
- * Declared here because Debian 12's <linux/kfd_ioctl.h> predates the debug interface, and because
- * some of the kernel's constants are signed shifts.  test_kfdtrap_abi compares all of it with an
- * installed header that is new enough.  64-bit little-endian hosts only, as the driver itself.
+ * They are declared here because Debian 12's <linux/kfd_ioctl.h> predates the debug interface, and
+ * because some of the kernel's constants are signed shifts.  test_kfdtrap_abi compares all of it
+ * with an installed header that is new enough.  Only for 64-bit little-endian hosts, as the driver
+ * itself.
  */
 
 #include <stddef.h>
@@ -79,18 +80,18 @@ struct kfdabi_get_version_args {
 	uint32_t minor_version;
 };
 
-/** 96 bytes from 1.17 on; up to 1.16 the argument ends before sdma_engine_id. */
+/** 96 bytes from interface 1.17 on; up to 1.16 the argument ends before sdma_engine_id. */
 struct kfdabi_create_queue_args {
 	uint64_t ring_base_address;
 	uint64_t write_pointer_address;
 	uint64_t read_pointer_address;
-	uint64_t doorbell_offset; /**< Out. */
+	uint64_t doorbell_offset; /**< Set by the kernel. */
 	uint32_t ring_size;
 	uint32_t gpu_id;
 	uint32_t queue_type;
 	uint32_t queue_percentage;
 	uint32_t queue_priority;
-	uint32_t queue_id; /**< Out. */
+	uint32_t queue_id; /**< Set by the kernel. */
 	uint64_t eop_buffer_address;
 	uint64_t eop_buffer_size;
 	uint64_t ctx_save_restore_address;
@@ -120,7 +121,7 @@ struct kfdabi_set_memory_policy_args {
 	uint32_t gpu_id;
 	uint32_t default_policy;
 	uint32_t alternate_policy;
-	uint32_t misc_process_flag; /**< Padding before 1.18. */
+	uint32_t misc_process_flag; /**< Padding before interface 1.18. */
 };
 
 struct kfdabi_get_clock_counters_args {
@@ -128,7 +129,7 @@ struct kfdabi_get_clock_counters_args {
 	uint64_t cpu_clock_counter;
 	uint64_t system_clock_counter;
 	uint64_t system_clock_freq;
-	uint32_t gpu_id; /**< In; 0 is allowed. */
+	uint32_t gpu_id; /**< 0 is allowed. */
 	uint32_t reserved;
 };
 
@@ -152,7 +153,7 @@ struct kfdabi_get_process_apertures_args {
 
 struct kfdabi_get_process_apertures_new_args {
 	uint64_t apertures_ptr;
-	uint32_t num_of_nodes; /**< In and out. */
+	uint32_t num_of_nodes; /**< Read and set by the kernel. */
 	uint32_t reserved;
 };
 
@@ -164,8 +165,8 @@ struct kfdabi_acquire_vm_args {
 struct kfdabi_alloc_memory_args {
 	uint64_t va_addr;
 	uint64_t size;
-	uint64_t handle;      /**< Out. */
-	uint64_t mmap_offset; /**< In for user pointers, else out. */
+	uint64_t handle;      /**< Set by the kernel. */
+	uint64_t mmap_offset; /**< Read for user pointers, else set by the kernel. */
 	uint32_t gpu_id;
 	uint32_t flags;
 };
@@ -179,7 +180,7 @@ struct kfdabi_map_memory_args {
 	uint64_t handle;
 	uint64_t device_ids_ptr;
 	uint32_t n_devices;
-	uint32_t n_success; /**< In and out. */
+	uint32_t n_success; /**< Read and set by the kernel. */
 };
 
 struct kfdabi_set_scratch_args {
@@ -222,7 +223,7 @@ struct kfdabi_get_queue_wave_state_args {
 
 struct kfdabi_smi_events_args {
 	uint32_t gpu_id;
-	uint32_t anon_fd; /**< Out. */
+	uint32_t anon_fd; /**< Set by the kernel. */
 };
 
 /** Followed by nattr attributes of 8 bytes each. */
@@ -234,7 +235,7 @@ struct kfdabi_svm_args {
 };
 
 struct kfdabi_set_xnack_mode_args {
-	int32_t xnack_enabled; /**< Negative asks. */
+	int32_t xnack_enabled; /**< A negative value only asks. */
 };
 
 struct kfdabi_criu_args {
@@ -251,7 +252,7 @@ struct kfdabi_criu_args {
 };
 
 struct kfdabi_available_memory_args {
-	uint64_t available; /**< Out. */
+	uint64_t available; /**< Set by the kernel. */
 	uint32_t gpu_id;
 	uint32_t reserved;
 };
@@ -259,13 +260,13 @@ struct kfdabi_available_memory_args {
 struct kfdabi_runtime_enable_args {
 	uint64_t r_debug;
 	uint32_t mode_mask;
-	uint32_t capabilities_mask; /**< Out; upstream kernels never write it. */
+	uint32_t capabilities_mask; /**< To be set by the kernel; upstream kernels never do. */
 };
 
 #define KFDABI_RUNTIME_ENABLE_MODE_ENABLE    UINT32_C(0x1)
 #define KFDABI_RUNTIME_ENABLE_MODE_TTMP_SAVE UINT32_C(0x2)
 
-/* Deprecated debug commands: answered with an error by every kernel that has DBG_TRAP. */
+/* Every kernel that has DBG_TRAP answers these deprecated debug commands with an error. */
 struct kfdabi_dbg_register_args {
 	uint32_t gpu_id;
 	uint32_t reserved;
@@ -291,13 +292,13 @@ struct kfdabi_dbg_buffer_args {
 #define KFDABI_SIGNAL_EVENT_LIMIT 4096u
 
 struct kfdabi_create_event_args {
-	uint64_t event_page_offset;  /**< In and out. */
-	uint32_t event_trigger_data; /**< Out. */
+	uint64_t event_page_offset;  /**< Read and set by the kernel. */
+	uint32_t event_trigger_data; /**< Set by the kernel. */
 	uint32_t event_type;
 	uint32_t auto_reset;
 	uint32_t node_id;
-	uint32_t event_id;	   /**< Out. */
-	uint32_t event_slot_index; /**< Out. */
+	uint32_t event_id;	   /**< Set by the kernel. */
+	uint32_t event_slot_index; /**< Set by the kernel. */
 };
 
 /** DESTROY_EVENT, SET_EVENT and RESET_EVENT share one layout. */
@@ -332,7 +333,7 @@ struct kfdabi_event_data {
 	union {
 		struct kfdabi_memory_exception_data memory;
 		struct kfdabi_hw_exception_data hw;
-		uint64_t last_event_age; /**< Signal events, 1.14. */
+		uint64_t last_event_age; /**< Of signal events, since interface 1.14. */
 	} u;
 	uint64_t ext;
 	uint32_t event_id;
@@ -344,7 +345,7 @@ struct kfdabi_wait_events_args {
 	uint32_t num_events;
 	uint32_t wait_for_all;
 	uint32_t timeout_ms;
-	uint32_t wait_result; /**< Out. */
+	uint32_t wait_result; /**< Set by the kernel. */
 };
 
 /* ------------------------------------------------------------------ queues ------------------- */
@@ -353,12 +354,12 @@ struct kfdabi_wait_events_args {
 #define KFDABI_QUEUE_TYPE_SDMA		    UINT32_C(1)
 #define KFDABI_QUEUE_TYPE_COMPUTE_AQL	    UINT32_C(2)
 #define KFDABI_QUEUE_TYPE_SDMA_XGMI	    UINT32_C(3)
-#define KFDABI_QUEUE_TYPE_SDMA_BY_ENGINE_ID UINT32_C(4) /**< Only at creation. */
+#define KFDABI_QUEUE_TYPE_SDMA_BY_ENGINE_ID UINT32_C(4) /**< Only when a queue is created. */
 #define KFDABI_QUEUE_TYPE_UNKNOWN	    UINT32_C(0xffffffff)
 
 #define KFDABI_MAX_QUEUES_PER_PROCESS 1024u
 
-/** Start of a save area; one per XCC. */
+/** The start of a save area; there is one per XCC. */
 struct kfdabi_save_area_header {
 	/* Written by the kernel when the queue is suspended. */
 	uint32_t control_stack_offset;
@@ -399,7 +400,7 @@ struct kfdabi_dbg_args {
 		struct {
 			uint64_t exception_mask;
 			uint64_t rinfo_ptr;
-			uint32_t rinfo_size; /**< In and out. */
+			uint32_t rinfo_size; /**< Read and set by the kernel. */
 			uint32_t dbg_fd;
 		} enable;
 		struct {
@@ -412,8 +413,8 @@ struct kfdabi_dbg_args {
 		} set_exceptions_enabled;
 		struct {
 			uint32_t override_mode;
-			uint32_t enable_mask;	       /**< In and out. */
-			uint32_t support_request_mask; /**< In and out. */
+			uint32_t enable_mask;	       /**< Read and set by the kernel. */
+			uint32_t support_request_mask; /**< Read and set by the kernel. */
 			uint32_t reserved;
 		} launch_override;
 		struct {
@@ -436,24 +437,24 @@ struct kfdabi_dbg_args {
 			uint32_t mode;
 			uint32_t mask;
 			uint32_t gpu_id;
-			uint32_t id; /**< Out. */
+			uint32_t id; /**< Set by the kernel. */
 		} set_watch;
 		struct {
 			uint32_t gpu_id;
 			uint32_t id;
 		} clear_watch;
 		struct {
-			uint32_t flags; /**< In and out. */
+			uint32_t flags; /**< Read and set by the kernel. */
 			uint32_t reserved;
 		} set_flags;
 		struct {
-			uint64_t exception_mask; /**< In and out. */
-			uint32_t gpu_id;	 /**< Out. */
-			uint32_t queue_id;	 /**< Out. */
+			uint64_t exception_mask; /**< Read and set by the kernel. */
+			uint32_t gpu_id;	 /**< Set by the kernel. */
+			uint32_t queue_id;	 /**< Set by the kernel. */
 		} query_event;
 		struct {
 			uint64_t info_ptr;
-			uint32_t info_size; /**< In and out. */
+			uint32_t info_size; /**< Read and set by the kernel. */
 			uint32_t source_id;
 			uint32_t exception_code;
 			uint32_t clear_exception;
@@ -461,14 +462,14 @@ struct kfdabi_dbg_args {
 		struct {
 			uint64_t exception_mask;
 			uint64_t snapshot_buf_ptr;
-			uint32_t num_queues; /**< In and out. */
-			uint32_t entry_size; /**< In and out. */
+			uint32_t num_queues; /**< Read and set by the kernel. */
+			uint32_t entry_size; /**< Read and set by the kernel. */
 		} queue_snapshot;
 		struct {
 			uint64_t exception_mask;
 			uint64_t snapshot_buf_ptr;
-			uint32_t num_devices; /**< In and out. */
-			uint32_t entry_size;  /**< In and out. */
+			uint32_t num_devices; /**< Read and set by the kernel. */
+			uint32_t entry_size;  /**< Read and set by the kernel. */
 		} device_snapshot;
 	};
 };
@@ -493,7 +494,7 @@ struct kfdabi_queue_entry {
 	uint32_t reserved;
 };
 
-/** 128 bytes from 7.0 on; before, the entry ends in front of capability2. */
+/** The entry has 128 bytes from Linux 7.0 on; before, it ends in front of capability2. */
 struct kfdabi_device_entry {
 	uint64_t exception_status;
 	uint64_t lds_base;
@@ -521,7 +522,7 @@ struct kfdabi_device_entry {
 	uint32_t capability2;
 	uint32_t reserved;
 };
-#define KFDABI_DEVICE_ENTRY_SIZE_V1 120u /**< 6.5 to 6.19, and some 1.22. */
+#define KFDABI_DEVICE_ENTRY_SIZE_V1 120u /**< Linux 6.5 to 6.19, and some with interface 1.22. */
 
 #define KFDABI_RUNTIME_STATE_DISABLED	   UINT32_C(0)
 #define KFDABI_RUNTIME_STATE_ENABLED	   UINT32_C(1)
@@ -556,7 +557,7 @@ struct kfdabi_device_entry {
 
 #define KFDABI_FLAG_SINGLE_MEM_OP	  UINT32_C(0x1)
 #define KFDABI_FLAG_SINGLE_ALU_OP	  UINT32_C(0x2)
-#define KFDABI_FLAG_LDS_OUT_OF_ADDR_RANGE UINT32_C(0x4) /**< 1.21. */
+#define KFDABI_FLAG_LDS_OUT_OF_ADDR_RANGE UINT32_C(0x4) /**< Since interface 1.21. */
 
 #define KFDABI_QUEUE_ERROR   UINT32_C(0x40000000)
 #define KFDABI_QUEUE_INVALID UINT32_C(0x80000000)

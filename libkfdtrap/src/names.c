@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of what the kernel numbers. */
+/* Names of the kernel's numbers. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -48,7 +48,10 @@ enum kfdtrap_source kfdtrap_exceptions_source(uint64_t exceptions)
 	return KFDTRAP_SOURCE_NONE;
 }
 
-/* Decimal major * 10000 + minor * 100 + stepping, but the name spells the last two in hex. */
+/*
+ * The number is major * 10000 + minor * 100 + stepping in decimal, but the name spells the last two
+ * in hexadecimal.
+ */
 void kfdtrap_gfx_name(uint32_t gfx_target_version, char *buf, size_t size)
 {
 	snprintf(buf, size, "gfx%u%x%x", gfx_target_version / 10000,

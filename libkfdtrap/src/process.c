@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that use KFD, from sysfs. */
+/* Lists processes that use KFD, from sysfs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "kfdtrap.h"
 #include "sysfs.h"
 
-/* The same queue directory may vanish between any two reads. */
+/* Read a number.  The directory of a queue may vanish between any two reads. */
 static bool read_u32(int dir_fd, const char *path, uint32_t *ret_value)
 {
 	uint64_t value;
@@ -95,7 +95,10 @@ static void process_deinit(struct kfdtrap_process *process)
 	free(process->memory);
 }
 
-/* @return 1, 0 when the process is gone, -errno. */
+/*
+ * Read a process.
+ * @return 1, 0 when the process is gone, -errno.
+ */
 static int read_process(int root_fd, uint32_t pid, struct kfdtrap_process *process)
 {
 	auto_close int process_fd = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Suspending and resuming queues. */
+/* Commands that suspend and resume queues. */
 #include "internal.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@ static int ids_check(const uint32_t *ids, size_t n_ids)
 }
 
 /*
- * The kernel ignores INVALID in an id but not ERROR, and does not report a fault when it writes
- * the verdicts back: give it a clean copy that is certainly writable.
+ * Copy queue ids for the kernel.  It ignores INVALID in an id but not ERROR, and does not report a
+ * fault when it writes the verdicts back, so it gets a clean copy that is certainly writable.
  */
 static void ids_load(uint32_t *copy, const uint32_t *ids, size_t n_ids)
 {
@@ -60,7 +60,10 @@ int kfdtrap_resume_queues(struct kfdtrap *kt, uint32_t *ids, size_t n_ids, uint3
 	if (r < 0)
 		return r;
 	ids_load(copy, ids, n_ids);
-	/* To the kernel a null array means "all", whatever the count; an empty list must not. */
+	/*
+	 * To the kernel a null array means "all", whatever the count; an empty list must not mean
+	 * that.
+	 */
 	args.resume.queue_array_ptr = ids ? trap_ptr(copy) : 0;
 	args.resume.num_queues = (uint32_t)n_ids;
 	r = trap_call(kt, KFDABI_DBG_RESUME_QUEUES, &args, trap_errnos_hardware);

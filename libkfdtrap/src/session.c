@@ -14,7 +14,9 @@ static int real_ioctl(int fd, unsigned long req, void *arg)
 
 static const struct kfdtrap_sys real_sys = { .ioctl = real_ioctl };
 
-/* What the ladder in front of every command can answer. */
+/*
+ * Errno values of the checks in front of every command (kfd_chardev.c:kfd_ioctl_set_debug_trap()).
+ */
 static const int common_errnos[] = {
 	EBADF,	ENOTTY, EOPNOTSUPP, ESRCH, EPERM, EINVAL, EBUSY, EFAULT, EINTR, ENOMEM, EIO, 0,
 };
@@ -27,7 +29,10 @@ int kfd_call(const struct kfdtrap_sys *sys, int kfd_fd, uint32_t req, void *arg,
 	unsigned char original[sizeof(struct kfdabi_dbg_args)];
 	int r;
 
-	/* The kernel copies the argument back even when it fails. */
+	/*
+	 * The kernel copies the argument back even when it fails, so a repetition needs the
+	 * original.
+	 */
 	memcpy(original, arg, size);
 	for (unsigned int i = 0; i < KFD_INTR_MAX; i++) {
 		r = sys->ioctl(kfd_fd, req, arg);
@@ -137,7 +142,10 @@ int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 
 	if (r >= 0)
 		return -EALREADY;
-	/* EINVAL: no session, as it should be.  Other refusals are repeated by ENABLE. */
+	/*
+	 * EINVAL means that there is no session, as it should be.  ENABLE repeats the other
+	 * refusals.
+	 */
 	return r == -ESRCH ? r : kfdtrap_enable(kt, exceptions, dbg_fd, ret_info);
 }
 

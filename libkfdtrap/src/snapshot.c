@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Queue and device snapshots: strides in both directions, and growth. */
+/* Queue and device snapshots, with entries of any size and lists that grow meanwhile. */
 #include "internal.h"
 
 #include <errno.h>
@@ -12,7 +12,10 @@
 #define SNAPSHOT_TRIES	   8
 #define SNAPSHOT_COUNT_MAX 65536
 
-/* The kernel writes straight into the public records. */
+/*
+ * The kernel writes straight into the public records, so their members must be where the kernel has
+ * them.
+ */
 #define SAME_PLACE(type, member, abi, abi_member)                                                  \
 	_Static_assert(offsetof(struct type, member) == offsetof(struct abi, abi_member) &&        \
 			       sizeof(((struct type *)0)->member) ==                               \
@@ -61,7 +64,7 @@ SAME_DEVICE(capability);
 SAME_DEVICE(debug_prop);
 SAME_DEVICE(capability2);
 
-/* Both commands have one layout; the queue's member names stand for both. */
+/* Both commands have the same layout; the member names of the queue's stand for both. */
 _Static_assert(offsetof(struct kfdabi_dbg_args, queue_snapshot.num_queues) ==
 		       offsetof(struct kfdabi_dbg_args, device_snapshot.num_devices),
 	       "snapshot arguments");
@@ -109,7 +112,7 @@ int kfdtrap_get_device_snapshot(struct kfdtrap *kt, uint64_t clear, void *buf, s
 			     ret_n, ret_entry_size);
 }
 
-/* An older kernel leaves the end of each record as it was. */
+/* Clear the end of each record, which an older kernel leaves as it was. */
 static void zero_tails(void *records, size_t n, size_t stride, size_t valid)
 {
 	for (size_t i = 0; i < n; i++)
@@ -154,7 +157,7 @@ int kfdtrap_device_snapshot(struct kfdtrap *kt, uint64_t clear, struct kfdtrap_d
 	return 0;
 }
 
-/* What the growing loop has to know about a kind of record. */
+/* What the loop of snapshot_alloc() has to know about a kind of record. */
 struct snapshot_kind {
 	size_t size;
 	int (*take)(struct kfdtrap *kt, uint64_t clear, void *records, size_t capacity,
@@ -169,7 +172,10 @@ static int queue_take(struct kfdtrap *kt, uint64_t clear, void *records, size_t 
 	return kfdtrap_queue_snapshot(kt, clear, records, capacity, ret_n);
 }
 
-/* Ids are reused; a new queue at the same place under the same id is as good as the old one. */
+/*
+ * Do two records stand for the same queue?  Ids are reused; a new queue at the same place under the
+ * same id is as good as the old one.
+ */
 static bool queue_is_same(const void *a, const void *b)
 {
 	const struct kfdtrap_queue *p = a, *q = b;
@@ -209,7 +215,7 @@ static const struct snapshot_kind device_kind = {
 	sizeof(struct kfdtrap_device), device_take, device_is_same, device_exceptions,
 };
 
-/* Bits that an earlier round cleared would be lost with its buffer: carry them over. */
+/* Carry over bits that an earlier round cleared, which would be lost with its buffer. */
 static void carry_exceptions(const struct snapshot_kind *kind, char *records, size_t n, char *old,
 			     size_t n_old)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Small text files of the kernel, read with bounds and without trust. */
 #include "sysfs.h"
 
 #include <dirent.h>
@@ -151,7 +152,7 @@ static bool entry_number(const char *name, const char *prefix, uint32_t *ret_num
 	return true;
 }
 
-/* One more number at the end; the array doubles. */
+/* Append a number; the array doubles at each power of two. */
 static int append_number(uint32_t **numbers, size_t n, uint32_t number)
 {
 	if ((n & (n - 1)) == 0) {

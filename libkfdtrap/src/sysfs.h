@@ -4,7 +4,7 @@
 
 /**
  * @file sysfs.h
- * Small text files: bounded parsers, and reading them below a directory.
+ * Reads small text files below a directory, with bounded parsers.
  *
  * The text is the kernel's or a simulator's; either way nothing in it is trusted.
  */
@@ -12,13 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Where a `name value` line goes. */
+/** The member of a record that a `name value` line goes to. */
 struct sysfs_field {
 	const char *name;
 	size_t offset;
 	size_t size; /**< 4 or 8. */
 };
 
+/** A field whose name in the file is that of the member. */
 #define SYSFS_FIELD(type, member)                                                                  \
 	{ #member, offsetof(struct type, member), sizeof(((struct type *)0)->member) }
 
@@ -30,21 +31,40 @@ struct sysfs_field {
  */
 uint64_t sysfs_parse_fields(const char *text, size_t size, const struct sysfs_field *fields,
 			    size_t n_fields, void *record);
-/** One decimal number, with blanks around it allowed.  @return 0, -EINVAL, -ERANGE. */
+/**
+ * Parse one decimal number, with blanks around it allowed.
+ * @return 0, -EINVAL, -ERANGE.
+ */
 int sysfs_parse_u64(const char *text, size_t size, uint64_t *ret_value);
-/** First line, printable ASCII only (other bytes become '?'), cut to fit; always terminated. */
+/**
+ * Copy the first line, printable ASCII only (other bytes become '?'), cut to fit; always
+ * terminated.
+ */
 void sysfs_parse_line(const char *text, size_t size, char *buf, size_t buf_size);
 
-/** Whole file below @p dir_fd.  @return 0, -errno. */
+/**
+ * Read a whole file below @p dir_fd, of at most 64 KiB.
+ * @param ret_text  Release with free(); NUL-terminated.
+ * @return 0, -EFBIG, other -errno.
+ */
 int sysfs_read(int dir_fd, const char *path, char **ret_text, size_t *ret_size);
+/**
+ * Read a file that holds one decimal number.
+ * @return 0, -EINVAL, -ERANGE, other -errno.
+ */
 int sysfs_read_u64(int dir_fd, const char *path, uint64_t *ret_value);
 /**
- * Entries of a directory that are a number behind @p prefix ("" for plain numbers), ascending.
- * @param ret_numbers  Release with free().
+ * List the entries of a directory that are a number behind @p prefix ("" for plain numbers),
+ * ascending.
+ * @param ret_numbers  Release with free(); NULL when there are none.
+ * @return 0, -errno.
  */
 int sysfs_list(int dir_fd, const char *path, const char *prefix, uint32_t **ret_numbers,
 	       size_t *ret_n);
-/** @return descriptor of a directory, close-on-exec, or -errno. */
+/**
+ * Open a directory.
+ * @return its descriptor, close-on-exec, or -errno.
+ */
 int sysfs_open(int dir_fd, const char *path);
 
 #endif /* KFDTRAP_SYSFS_H */

@@ -15,7 +15,7 @@
 #define NODE(member) SYSFS_FIELD(kfdtrap_node, member)
 
 static const struct sysfs_field node_fields[] = {
-	NODE(capability2), /* has_capability2 looks at bit 0 */
+	NODE(capability2), /* has_capability2 looks at bit 0, so this field comes first. */
 	NODE(cpu_cores_count),
 	NODE(simd_count),
 	NODE(max_waves_per_simd),
@@ -173,7 +173,7 @@ static int read_banks(int node_fd, struct kfdtrap_node *node)
 	return 0;
 }
 
-/* What cannot be read is said in the node; it is no reason to hide the others. */
+/* Read a node.  A node that cannot be read gets the error, and does not hide the others. */
 static int read_node(int root_fd, uint32_t node_id, struct kfdtrap_node *node)
 {
 	auto_close int node_fd = -1;
@@ -244,7 +244,10 @@ static void destroyp(struct kfdtrap_topology **topology)
 	kfdtrap_topology_destroy(*topology);
 }
 
-/* @return 1 when the copy is consistent, 0 when the topology changed meanwhile. */
+/*
+ * Read the topology once.
+ * @return 1 when the copy is consistent, 0 when the topology changed meanwhile, -errno.
+ */
 static int read_consistent(int root_fd, struct kfdtrap_topology **ret_topology)
 {
 	__attribute__((cleanup(destroyp))) struct kfdtrap_topology *topology =

@@ -2,25 +2,28 @@
 #ifndef KFDTRAP_TOPOLOGY_H
 #define KFDTRAP_TOPOLOGY_H
 
-/** @file topology.h  Parts of the topology that tests and the fuzzer reach one by one. */
+/**
+ * @file topology.h
+ * Parts of the topology that tests and the fuzzer reach one by one.
+ */
 
 #include "kfdtrap.h"
 
-/** Text of nodes/N/properties into a node. */
+/** Parse the text of nodes/N/properties into a node. */
 void topology_parse_node(const char *text, size_t size, struct kfdtrap_node *node);
-/** Text of nodes/N/mem_banks/M/properties: add the bank to the node's totals. */
+/** Parse the text of nodes/N/mem_banks/M/properties and add the bank to the node's totals. */
 void topology_parse_bank(const char *text, size_t size, struct kfdtrap_node *node);
-/** PCI addresses and partition numbers, once all nodes are read. */
+/** Set PCI addresses and partition numbers, once all nodes are read. */
 void topology_resolve_pci(struct kfdtrap_node *nodes, size_t n_nodes);
 
-/** What the inventory of DRM devices says about one PCI device. */
+/** What the inventory of DRM devices tells about one PCI device. */
 struct drm_device_facts {
 	struct kfdtrap_pci_address pci;
 	char render_node[32];
 	char card_node[32];
 };
 
-/** What the driver behind a render node says. */
+/** What the driver behind a render node tells. */
 struct drm_driver_facts {
 	char marketing_name[128];
 	uint64_t vram_bytes;
@@ -29,14 +32,21 @@ struct drm_driver_facts {
 	uint64_t gtt_bytes;
 };
 
-/** Where the facts come from; tests bring their own. */
+/** The source of the facts; tests bring their own. */
 struct drm_source {
-	/** @return number of devices, at most @p max; -errno. */
+	/**
+	 * List the devices.
+	 * @return number of devices, at most @p max; -errno.
+	 */
 	int (*list)(struct drm_device_facts *devices, size_t max);
-	/** @return 0 or -errno. */
+	/**
+	 * Ask the driver behind a render node.
+	 * @return 0 or -errno.
+	 */
 	int (*query)(const char *render_node, struct drm_driver_facts *ret_facts);
 };
 
+/** As kfdtrap_topology_add_drm(), with the given source. */
 int topology_add_drm_from(struct kfdtrap_topology *topology, const struct drm_source *source);
 
 #endif /* KFDTRAP_TOPOLOGY_H */

@@ -58,7 +58,10 @@ static int libdrm_list(struct drm_device_facts *devices, size_t max)
 	return (int)n;
 }
 
-/* libdrm_amdgpu would print its own complaint about another driver's node. */
+/*
+ * Is this a node of the amdgpu driver?  libdrm_amdgpu would print a complaint of its own about
+ * another driver's node.
+ */
 static bool is_amdgpu(int fd)
 {
 	drmVersionPtr version = drmGetVersion(fd);
@@ -96,8 +99,8 @@ static int libdrm_query(const char *render_node, struct drm_driver_facts *ret_fa
 }
 
 /*
- * The minor in sysfs is right for partitions too, whose render nodes hang on a platform device
- * and so never match by PCI address.
+ * Find the device nodes of a topology node.  The minor in sysfs is right for partitions too, whose
+ * render nodes belong to a platform device and so never match by PCI address.
  */
 static void find_nodes(struct kfdtrap_node *node, const struct drm_device_facts *devices,
 		       size_t n_devices)

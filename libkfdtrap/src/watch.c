@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Watch points. */
+/* Commands that set and clear watch points. */
 #include "internal.h"
 
 #include <errno.h>

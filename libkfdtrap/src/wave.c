@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Header and control stack of a context save area. */
+/* Decodes the header and control stack of a context save area. */
 #include "wave_walk.h"
 
-#define N_PACKET_REMAINS 2u /* Words at the start that hold the end of a packet. */
+/* Words at the start of the control stack that hold the end of a packet. */
+#define N_PACKET_REMAINS 2u
 
 static const char *const problem_texts[KFDTRAP_WAVE_PROBLEM_COUNT] = {
 	[KFDTRAP_WAVE_OK] = "ok",
@@ -103,7 +104,10 @@ static uint32_t lds_size(const struct kfdtrap_wave_arch *arch, uint32_t word)
 	return wave_field_of(word, arch->state->lds) * arch->lds_granule;
 }
 
-/* False: the state claims more architectural registers than there are in total. */
+/*
+ * Count the registers of a wave.
+ * @return false when the state claims more architectural registers than there are in total.
+ */
 static bool count_registers(const struct kfdtrap_wave_arch *arch, uint32_t word,
 			    struct kfdtrap_wave_layout *shape)
 {

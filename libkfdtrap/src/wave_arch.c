@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of wave_arch.h, one part per difference. */
+/* The tables of wave_arch.h, one part per difference between generations. */
 #include "wave_read.h"
 #include "wave_walk.h"
 
@@ -72,7 +72,7 @@ static const struct wave_word_fields wave_gfx1250 = WAVE_WORD_GFX10(26, 13);
 
 /* ------------------------------------------------------------------ hardware registers ------- */
 
-/* VCC lives among the scalar registers, and on gfx9 FLAT_SCRATCH does as well. */
+/* VCC is saved among the scalar registers, and on gfx9 FLAT_SCRATCH is as well. */
 static const struct wave_slot specials_gfx9[KFDTRAP_WAVE_SPECIAL_COUNT] = {
 	[KFDTRAP_WAVE_M0] = { 0, 1 },
 	[KFDTRAP_WAVE_PC] = { 1, 2 },
@@ -83,7 +83,7 @@ static const struct wave_slot specials_gfx9[KFDTRAP_WAVE_SPECIAL_COUNT] = {
 	[KFDTRAP_WAVE_MODE] = { 9, 1 },
 };
 
-/* gfx10.1 only: later the slot of XNACK_MASK is unused. */
+/* Only for gfx10.1: later the slot of XNACK_MASK is unused. */
 static const struct wave_slot specials_gfx101[KFDTRAP_WAVE_SPECIAL_COUNT] = {
 	[KFDTRAP_WAVE_M0] = { 0, 1 },
 	[KFDTRAP_WAVE_PC] = { 1, 2 },
@@ -134,7 +134,7 @@ static const struct wave_slot specials_gfx1250[KFDTRAP_WAVE_SPECIAL_COUNT] = {
 
 /* ------------------------------------------------------------------ trap temporaries --------- */
 
-/* The same up to gfx11, gfx94x apart, but for who parks a stopped wave and since when. */
+/* These are the same up to gfx11, except on gfx94x and for when a stopped wave is parked. */
 #define TTMP_GFX9                                                                                  \
 	.packet = BITS(6, 24, 0), .trap_id = BITS(6, 28, 25), .wave_in_group = BITS(11, 5, 0),     \
 	.workgroup = { BITS(8, 31, 0), BITS(9, 31, 0), BITS(10, 31, 0) }, .no_dispatch = BIT(6, 31)
@@ -183,7 +183,7 @@ static const struct wave_ttmp_fields ttmp_gfx1250 = {
 
 /* ------------------------------------------------------------------ status and exceptions ---- */
 
-/* Up to gfx11; PRIV is bit 5, SKIP_EXPORT bit 18. */
+/* These hold up to gfx11; PRIV is bit 5, SKIP_EXPORT bit 18. */
 #define BITS_GFX9                                                                                  \
 	.halt_register = KFDTRAP_WAVE_STATUS, .flags_register = KFDTRAP_WAVE_TRAPSTS,              \
 	.math_register = KFDTRAP_WAVE_TRAPSTS, .enable_register = KFDTRAP_WAVE_MODE,               \
@@ -416,7 +416,7 @@ FUNCTIONS(gfx1250)
 /* ------------------------------------------------------------------ targets ------------------ */
 
 static const struct {
-	uint32_t first, last; /**< gfx_target_version. */
+	uint32_t first, last; /**< Range of gfx_target_version. */
 	const struct kfdtrap_wave_arch *arch;
 } targets[] = {
 	{ 90000, 90000, &gfx900 },

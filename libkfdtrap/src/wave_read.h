@@ -4,27 +4,29 @@
 
 /**
  * @file wave_read.h
- * What one wave is doing, from its trap temporaries and hardware registers.
+ * Finds out what one wave is doing, from its trap temporaries and hardware registers.
  *
- * wave_arch.c compiles wave_read() once per generation, with that generation's tables as
- * constants: half the time per wave of the same code with tables that it has to look into.
+ * wave_arch.c compiles wave_read() once per generation, with that generation's tables as constants.
+ * That takes half the time per wave of the same code with tables that it has to look into.
  */
 
 #include "wave_arch.h"
 
-/* The same in every generation. */
+/* These are the same in every generation. */
 #define WAVE_TTMP_WAVE_ID  4
 #define WAVE_TTMP6_STOPPED (UINT32_C(1) << 30)
 #define WAVE_TTMP6_HALT	   (UINT32_C(1) << 29)
 
+/** r_version from which on the runtime marks waves whose dispatch part is unusable. */
 #define WAVE_R_VERSION_NO_DISPATCH 10
 
+/** @return two little-endian words at any alignment as one number. */
 WAVE_INLINE uint64_t wave_load_pair(const uint8_t *words)
 {
 	return wave_load32(words) | (uint64_t)wave_load32(words + 4) << 32;
 }
 
-/* A special register of the HWREG block, or its low word; 0 where there is none. */
+/* @return a special register of the HWREG block, or its low word; 0 where there is none. */
 WAVE_INLINE uint32_t wave_special(const struct kfdtrap_wave_arch *arch, const uint8_t *hwregs,
 				  enum kfdtrap_wave_special special)
 {
@@ -33,6 +35,7 @@ WAVE_INLINE uint32_t wave_special(const struct kfdtrap_wave_arch *arch, const ui
 	return s.n_words ? wave_load32(hwregs + 4 * s.slot) : 0;
 }
 
+/** @return the stop reason of an s_trap. */
 WAVE_INLINE uint32_t wave_trap_reason(uint32_t trap_id)
 {
 	switch (trap_id) {
@@ -49,6 +52,10 @@ WAVE_INLINE uint32_t wave_trap_reason(uint32_t trap_id)
 	}
 }
 
+/**
+ * @return KFDTRAP_WAVE_STOP_* of a stopped wave.  A flag of a math exception or watch point counts
+ *         only when its trap is enabled.
+ */
 WAVE_INLINE uint32_t wave_stop_reasons(const struct wave_bits *b,
 				       const struct kfdtrap_wave_arch *arch, const uint8_t *hwregs,
 				       uint32_t trap_id)
@@ -76,6 +83,7 @@ WAVE_INLINE uint32_t wave_stop_reasons(const struct wave_bits *b,
 	return reasons;
 }
 
+/** Do the trap temporaries tell of the dispatch? */
 WAVE_INLINE bool wave_may_have_dispatch(const struct wave_ttmp_fields *f,
 					const struct kfdtrap_wave_context *context,
 					const uint8_t *ttmps)
@@ -87,6 +95,7 @@ WAVE_INLINE bool wave_may_have_dispatch(const struct wave_ttmp_fields *f,
 	       (f->no_dispatch_if.width && !wave_field_get(ttmps, f->no_dispatch_if));
 }
 
+/** Decode the part of the trap temporaries that tells of the dispatch. */
 WAVE_INLINE void wave_read_dispatch(const struct wave_ttmp_fields *f,
 				    const struct kfdtrap_wave_context *context,
 				    const uint8_t *ttmps, struct kfdtrap_wave_state *s)
@@ -105,7 +114,10 @@ WAVE_INLINE void wave_read_dispatch(const struct wave_ttmp_fields *f,
 		   (has_yz ? KFDTRAP_WAVE_HAS_WORKGROUP_YZ : 0);
 }
 
-/* The part that the trap handler keeps; nothing of it holds before the handler has set it up. */
+/*
+ * Decode the part that the trap handler keeps; nothing of it holds before the handler has set it
+ * up.
+ */
 WAVE_INLINE void wave_read_handler(const struct kfdtrap_wave_arch *arch,
 				   const struct wave_ttmp_fields *f, uint32_t r_version,
 				   const uint8_t *ttmps, const uint8_t *hwregs,
@@ -129,6 +141,10 @@ WAVE_INLINE void wave_read_handler(const struct kfdtrap_wave_arch *arch,
 			(uint64_t)wave_field_get(ttmps, f->parked_pc_hi) << 32;
 }
 
+/**
+ * Decode the hardware registers; wave_read_handler() corrects pc and halt of a stopped wave
+ * afterwards.
+ */
 WAVE_INLINE void wave_read_registers(const struct kfdtrap_wave_arch *arch, const uint8_t *hwregs,
 				     uint8_t lanes, struct kfdtrap_wave_state *s)
 {
@@ -146,7 +162,7 @@ WAVE_INLINE void wave_read_registers(const struct kfdtrap_wave_arch *arch, const
 	s->halted = wave_special(arch, hwregs, arch->bits->halt_register) & arch->bits->halt;
 }
 
-/* The words as the program would see them without a trap handler. */
+/* Make the status words as the program would see them without a trap handler. */
 WAVE_INLINE void wave_clean_status(const struct wave_bits *b, struct kfdtrap_wave_state *s)
 {
 	uint32_t halt = s->halted ? b->halt : 0;
@@ -159,7 +175,7 @@ WAVE_INLINE void wave_clean_status(const struct wave_bits *b, struct kfdtrap_wav
 		s->state_priv_user = (s->state_priv & ~b->halt) | halt;
 }
 
-/* Writes every member of ret_state. */
+/* Decode a wave.  Every member of @p s is written. */
 WAVE_INLINE enum kfdtrap_wave_problem wave_read(const struct kfdtrap_wave_arch *arch,
 						const struct kfdtrap_wave_context *context,
 						const struct kfdtrap_wave_layout *layout,

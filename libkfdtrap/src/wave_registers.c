@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a register of a wave is saved, and what it is called. */
+/* Finds where a register of a wave is saved, and what it is called. */
 #include <stdio.h>
 
 #include "wave_arch.h"
 
+/* The place of a register. */
 struct place {
 	uint32_t offset;
-	uint32_t size; /* 0: nowhere. */
+	uint32_t size; /* 0 when it is not saved. */
 };
 
-/* End of the scalar slots that mean something, aliased ones included. */
+/* @return the end of the scalar slots that mean something, aliased ones included. */
 static uint32_t sgpr_end(const struct kfdtrap_wave_arch *arch,
 			 const struct kfdtrap_wave_layout *layout)
 {
@@ -28,7 +29,7 @@ static struct place find_sgpr(const struct kfdtrap_wave_arch *arch,
 	return (struct place){ layout->sgpr_offset + number * 4, 4 };
 }
 
-/* A register pair that occupies scalar slots, @p from_end before their end. */
+/* @return the place of a register pair that occupies scalar slots, @p from_end before their end. */
 static struct place find_alias(const struct kfdtrap_wave_arch *arch,
 			       const struct kfdtrap_wave_layout *layout, uint32_t from_end,
 			       uint32_t size)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the private memory of a wave is, from what the runtime wrote into the queue structure. */
+/* Finds the private memory of a wave, from what the runtime wrote into the queue structure. */
 #include "kfdtrap_wave.h"
 
-/* COMPUTE_TMPRING_SIZE: bits [11:0] count waves, the next ones give the size of each. */
+/* Layout of COMPUTE_TMPRING_SIZE: bits [11:0] count waves, the next ones give the size of each. */
 struct ring {
-	uint32_t from;	      /* gfx_target_version */
+	uint32_t from;	      /* First gfx_target_version. */
 	uint8_t size_bits;
 	uint16_t size_unit;
-	bool per_engine;      /* the number of waves is that of one shader engine */
+	bool per_engine;      /* The number of waves is that of one shader engine. */
 };
 
 static const struct ring rings[] = {

@@ -43,7 +43,7 @@ bool kfdtrap_wave_work_item(const struct kfdtrap_wave_grid *grid, const uint32_t
 		if (part[i] > grid->group[i])
 			part[i] = grid->group[i];
 	}
-	/* Two quotients instead of a product of three sizes, which need not fit. */
+	/* Two quotients replace a product of three sizes, which need not fit. */
 	if (flat / part[0] / part[1] >= part[2])
 		return false;
 	ret_in_group[0] = (uint32_t)(flat % part[0]);
@@ -56,12 +56,12 @@ bool kfdtrap_wave_work_item(const struct kfdtrap_wave_grid *grid, const uint32_t
 
 /* ------------------------------------------------------------------ area sizes --------------- */
 
-/* Bytes of one compute unit; waves_per_engine and stack_max: 0 for no limit. */
+/* Bytes of one compute unit; waves_per_engine and stack_max are 0 when there is no limit. */
 struct sizes {
-	uint32_t first, last; /* gfx_target_version. */
+	uint32_t first, last; /* Range of gfx_target_version. */
 	uint32_t vgpr;
 	uint32_t sgpr;
-	uint32_t lds; /* 0: what the device has. */
+	uint32_t lds; /* 0: as much as the device has. */
 	uint32_t hwreg;
 	uint16_t waves;
 	uint16_t waves_per_engine;
@@ -69,7 +69,7 @@ struct sizes {
 	uint16_t stack_max;
 };
 
-/* The first row that matches; only versions that kfdtrap_wave_arch_find() knows get here. */
+/* The first row that matches counts; only versions that kfdtrap_wave_arch_find() knows get here. */
 static const struct sizes size_rows[] = {
 	{ 90008, 90008, 0x80000, 0x4000, 0x10000, 0x1000, 40, 512, 8, 0 },
 	{ 90010, 90010, 0x80000, 0x4000, 0x10000, 0x1000, 40, 512, 8, 0 },

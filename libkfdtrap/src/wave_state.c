@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a wave is doing, in names; wave_read.h finds it out. */
+/* Names of what a wave is doing; wave_read.h finds it out. */
 #include "wave_arch.h"
 
 static const char *const stop_names[KFDTRAP_WAVE_STOP_COUNT] = {

@@ -4,11 +4,12 @@
 
 /**
  * @file wave_walk.h
- * The walk over a control stack.  Compiled once per generation, as wave_read.h says.
+ * Walks over a control stack.  It is compiled once per generation, as wave_read.h says.
  */
 
 #include "wave_arch.h"
 
+/** Words of a control stack, and the bits that tell their kinds apart. */
 #define WAVE_WORD_SIZE  4u
 #define WAVE_WORD_EVENT (UINT32_C(1) << 30)
 #define WAVE_WORD_STATE (UINT32_C(1) << 31)
@@ -16,7 +17,7 @@
 /** Work out what the waves behind a state word look like (wave.c). */
 enum kfdtrap_wave_problem wave_set_shape(struct kfdtrap_wave_iter *iter, uint32_t word);
 
-/* Most state words repeat the one before. */
+/* Take a state word.  Most state words repeat the one before, for which the shape is kept. */
 WAVE_INLINE enum kfdtrap_wave_problem wave_take_state(const struct kfdtrap_wave_arch *arch,
 						      struct kfdtrap_wave_iter *iter, uint32_t word)
 {
@@ -28,6 +29,9 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_take_state(const struct kfdtrap_wave_
 	return wave_set_shape(iter, word);
 }
 
+/**
+ * Take a wave word: place the wave below those before it.  Checks come before anything is changed.
+ */
 WAVE_INLINE enum kfdtrap_wave_problem wave_take_wave(const struct kfdtrap_wave_arch *arch,
 						     struct kfdtrap_wave_iter *iter, uint32_t word,
 						     struct kfdtrap_wave_layout *restrict ret)
@@ -79,6 +83,7 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_take_wave(const struct kfdtrap_wave_a
 	return KFDTRAP_WAVE_OK;
 }
 
+/** End the walk with a problem; always false. */
 WAVE_INLINE bool wave_stop_at(struct kfdtrap_wave_iter *iter, uint32_t word_index,
 			      enum kfdtrap_wave_problem problem)
 {
@@ -87,6 +92,7 @@ WAVE_INLINE bool wave_stop_at(struct kfdtrap_wave_iter *iter, uint32_t word_inde
 	return false;
 }
 
+/** As kfdtrap_wave_next(), for one generation. */
 WAVE_INLINE bool wave_walk_next(const struct kfdtrap_wave_arch *arch,
 				struct kfdtrap_wave_iter *iter,
 				struct kfdtrap_wave_layout *restrict ret_layout)
