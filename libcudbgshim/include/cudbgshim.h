@@ -9,7 +9,8 @@
  * The API has no handle of its own, so one process holds one session, on one target, for its whole
  * life; all calls come from one thread.  Which slot of the vendor's table serves a call, and which
  * version of a struct it fills, is chosen here from what the driver says it has; callers see one
- * form of everything.
+ * form of everything.  The functions are complete on purpose, also where the agent does not use one
+ * yet.
  *
  * No policy, no logging, no retry.  Functions return 0, a positive condition that their comment
  * names, or -errno; the vendor's own status stays beside it in cudbgshim_last().  ret_* parameters
@@ -39,7 +40,8 @@
  *	-EIO         INTERNAL, INITIALIZATION_FAILURE, ERROR_UNKNOWN, and any other number
  *	-EPROTO      the driver's answer contradicts itself or the limits below
  *
- * "0 or -errno" below means: any of these.
+ * "0 or -errno" below means any of these, and a function whose comment names no results returns
+ * that.
  */
 
 #include <stdbool.h>
@@ -48,66 +50,75 @@
 
 #include "cudbgshim_names.h"
 
+/** Limits of the API: devices, SMs of a device, warps of an SM, lanes of a warp. */
 #define CUDBGSHIM_MAX_DEVICES 64u
 #define CUDBGSHIM_MAX_SMS     256u
 #define CUDBGSHIM_MAX_WARPS   64u
 #define CUDBGSHIM_MAX_LANES   32u
 /** Words of a mask with one bit per SM. */
 #define CUDBGSHIM_SM_WORDS (CUDBGSHIM_MAX_SMS / 64u)
-/** A host thread that the driver does not name. */
+/** Stands for a host thread that the driver does not name. */
 #define CUDBGSHIM_NO_TID UINT32_C(0xffffffff)
 
+/** A session. */
 struct cudbgshim;
 
 /* ------------------------------------------------------------------ session ------------------ */
 
-/** How this library reaches the dynamic loader and the clock; tests pass their own. */
+/**
+ * The functions by which this library reaches the dynamic loader and the clock; tests pass their
+ * own.
+ */
 struct cudbgshim_sys {
-	void *(*open)(const char *path); /**< dlopen(); never closed again. */
+	void *(*open)(const char *path); /**< As dlopen(); the library is never closed again. */
 	void *(*symbol)(void *library, const char *name);
-	const char *(*error)(void); /**< dlerror() */
+	const char *(*error)(void); /**< As dlerror(). */
 	uint64_t (*now_ns)(void);
 };
 
 /** One call of the vendor's table, as seen by cudbgshim_last() and by a trace. */
 struct cudbgshim_call {
 	uint32_t slot;
-	const char *name; /**< The vendor's, static. */
+	const char *name; /**< The vendor's name; static. */
 	bool called;      /**< False when the call was refused here. */
-	uint32_t result;  /**< CUDBGResult; only when called. */
+	uint32_t result;  /**< CUDBGResult; valid only when the call was made. */
 	int error;        /**< 0 or -errno as in the table above. */
 	uint64_t took_ns;
 };
 
-/** Every call is shown twice: before it is made (it may hang) and afterwards. */
+/** Watches calls: every call is shown twice, before it is made (it may hang) and afterwards. */
 struct cudbgshim_trace {
 	void (*enter)(void *user, uint32_t slot, const char *name); /**< May be NULL. */
 	void (*leave)(void *user, const struct cudbgshim_call *call);
 	void *user;
 };
 
+/** What cudbgshim_create() loads. */
 struct cudbgshim_options {
-	const char *path;   /**< Library; NULL for `libcuda.so.1`. */
-	const char *engine; /**< Engine for our side instead of libcudadebugger; NULL: none. */
-	struct cudbgshim_trace trace;    /**< No trace when leave is NULL. */
-	const struct cudbgshim_sys *sys; /**< NULL for the real ones. */
+	const char *path;   /**< Path of the library; NULL for `libcuda.so.1`. */
+	/** Path of the engine for our side instead of libcudadebugger; NULL: none. */
+	const char *engine;
+	struct cudbgshim_trace trace;    /**< There is no trace when leave is NULL. */
+	const struct cudbgshim_sys *sys; /**< NULL for the real functions. */
 };
 
-/** Where cudbgshim_create() failed. */
+/** The step at which cudbgshim_create() failed. */
 enum cudbgshim_step {
 	CUDBGSHIM_STEP_NONE,
 	CUDBGSHIM_STEP_LIBRARY, /**< The library cannot be opened; text is the loader's. */
 	CUDBGSHIM_STEP_SYMBOLS, /**< It is no CUDA driver: text names what it lacks. */
-	CUDBGSHIM_STEP_VERSION, /**< It does not tell its version; 10: its engine is missing. */
+	/** It does not tell its version; result 10 means that its engine is missing. */
+	CUDBGSHIM_STEP_VERSION,
 	CUDBGSHIM_STEP_RELEASE, /**< The version is older than anything we know. */
 	CUDBGSHIM_STEP_TABLE,   /**< It does not hand out its table. */
 };
 
+/** Why cudbgshim_create() failed. */
 struct cudbgshim_failure {
 	enum cudbgshim_step step;
-	uint32_t result; /**< CUDBGResult of the last two steps that call the driver. */
+	uint32_t result; /**< CUDBGResult of the steps VERSION and TABLE, which call the driver. */
 	uint32_t major, minor, revision;
-	char text[256]; /**< Empty where the result says all. */
+	char text[256]; /**< Empty where the result tells all. */
 };
 
 /**
@@ -127,30 +138,32 @@ int cudbgshim_create(const struct cudbgshim_options *options, struct cudbgshim *
 		     struct cudbgshim_failure *ret_failure);
 
 /**
- * Forget the session; NULL is allowed.  Calls nothing: see cudbgshim_finalize().  Notifications
- * that come later are dropped.
+ * Release the session; NULL is allowed.  It calls nothing of the driver, see cudbgshim_finalize().
+ * Notifications that come later are dropped.
  */
 void cudbgshim_destroy(struct cudbgshim *s);
 
+/** The driver's version of the API. */
 struct cudbgshim_version {
 	uint32_t major, minor, revision;
-	uint32_t n_slots; /**< Calls that the driver has and we know. */
+	uint32_t n_slots; /**< Number of calls that the driver has and we know. */
 };
 
+/** @return the version that the driver told cudbgshim_create(). */
 struct cudbgshim_version cudbgshim_get_version(const struct cudbgshim *s);
 
-/** The call that happened last. */
+/** @return the call that was made, or refused here, last; it is overwritten by the next. */
 const struct cudbgshim_call *cudbgshim_last(const struct cudbgshim *s);
 
-/** No further call will be made: the engine is gone or unusable. */
+/** Will no further call be made, because the engine is gone or unusable? */
 bool cudbgshim_is_over(const struct cudbgshim *s);
 
 /** Does this driver have the call? */
 bool cudbgshim_has_slot(const struct cudbgshim *s, uint32_t slot);
 
 /**
- * Say in our own image of the driver who we are; before cudbgshim_initialize().
- * The same numbers have to stand in the target, and must be unique in its network namespace.
+ * Tell our own image of the driver who we are; before cudbgshim_initialize().  The same numbers
+ * have to stand in the target, and must be unique in its network namespace.
  * @param label  Non-zero; by convention our pid.
  * @return 0, -EINVAL (label 0), -ENOEXEC (the library lacks the variables).
  */
@@ -158,48 +171,72 @@ int cudbgshim_set_client(struct cudbgshim *s, uint32_t label, uint32_t session);
 
 /** Positive conditions of the functions below. */
 enum cudbgshim_condition {
-	CUDBGSHIM_ALREADY = 1,          /**< It was in that state before. */
-	CUDBGSHIM_SOME_WATCHDOGGED = 2, /**< Works, but some GPUs cannot be debugged. */
+	CUDBGSHIM_ALREADY = 1,          /**< It was in that state already. */
+	CUDBGSHIM_SOME_WATCHDOGGED = 2, /**< The call worked, but some GPUs cannot be debugged. */
 	CUDBGSHIM_NO_EVENT = 3,
-	CUDBGSHIM_NONE = 4, /**< There is no such thing to report. */
+	CUDBGSHIM_NONE = 4, /**< There is no such thing. */
 };
 
-/** @return 0, CUDBGSHIM_SOME_WATCHDOGGED, or -errno; -EAGAIN: try again later. */
+/**
+ * Open the session.
+ * @return 0, CUDBGSHIM_SOME_WATCHDOGGED, or -errno; -EAGAIN: try again later.
+ */
 int cudbgshim_initialize(struct cudbgshim *s);
+/** Close the session. */
 int cudbgshim_finalize(struct cudbgshim *s);
-/** @return 0, CUDBGSHIM_ALREADY, or -errno. */
+/**
+ * Suspend a device.
+ * @return 0, CUDBGSHIM_ALREADY, or -errno.
+ */
 int cudbgshim_suspend_device(struct cudbgshim *s, uint32_t dev);
+/**
+ * Resume a device.
+ * @return 0, CUDBGSHIM_ALREADY, or -errno.
+ */
 int cudbgshim_resume_device(struct cudbgshim *s, uint32_t dev);
 /**
- * Suspend every device; with the newest drivers in one call.  Devices are taken one after the other
- * otherwise, all of them even when one fails; the first failure is returned.
+ * Suspend every device; with the newest drivers in one call.  Otherwise devices are taken one after
+ * the other, all of them even when one fails; the first failure is returned.
  * @return 0 or -errno.
  */
 int cudbgshim_suspend_all(struct cudbgshim *s);
+/** Resume every device, as cudbgshim_suspend_all(). */
 int cudbgshim_resume_all(struct cudbgshim *s);
 
-/** Drop what the engine keeps from attaching. */
+/** Make the engine drop what it keeps from attaching. */
 int cudbgshim_clear_attach_state(struct cudbgshim *s);
-/** Let the classic engine's waiting stub become the engine. */
+/** Make the classic engine's waiting stub become the engine. */
 int cudbgshim_initialize_attach_stub(struct cudbgshim *s);
-/** @param resume_flag  The target's cudbgResumeForAttachDetach word, unchanged. */
+/**
+ * Tell the engine to clean up before the target is left.
+ * @param resume_flag  The target's cudbgResumeForAttachDetach word, unchanged.
+ */
 int cudbgshim_request_cleanup_on_detach(struct cudbgshim *s, uint32_t resume_flag);
-/** Capability bits that the engine knows; works before cudbgshim_initialize(). */
+/** Read the capability bits that the engine knows; this works before cudbgshim_initialize(). */
 int cudbgshim_get_capabilities(struct cudbgshim *s, uint32_t *ret_bits);
-/** Text of the engine about the last failed call. @p size > 0; always terminated. */
+/**
+ * Read the engine's text about the call that failed last.
+ * @param size  Greater than 0; the text is always terminated.
+ */
 int cudbgshim_get_error_text(struct cudbgshim *s, char *text, size_t size);
-/** Write a CUDA core file; CUDBG_COREDUMP_* bits that the release lacks give -EINVAL. */
+/**
+ * Make the driver write a CUDA core file.
+ * @param flags  CUDBG_COREDUMP_*; bits that the release lacks give -EINVAL.
+ */
 int cudbgshim_generate_coredump(struct cudbgshim *s, const char *path, uint32_t flags);
+/** Whether each launch of a kernel is an event. */
 enum cudbgshim_launch_notify { CUDBGSHIM_LAUNCH_EVENT = 0, CUDBGSHIM_LAUNCH_DEFER = 1 };
+/** Choose whether each launch of a kernel is an event at once, or is told later. */
 int cudbgshim_set_launch_notification(struct cudbgshim *s, enum cudbgshim_launch_notify mode);
 
 /* ------------------------------------------------------------------ events ------------------- */
 
+/** Three sizes or positions. */
 struct cudbgshim_dim3 {
 	uint32_t x, y, z;
 };
 
-/** CUDBGEvent.kind as the vendor numbers it. */
+/** CUDBGEvent.kind, as the vendor numbers it. */
 enum cudbgshim_event_kind {
 	CUDBGSHIM_EVENT_INVALID,
 	CUDBGSHIM_EVENT_ELF_IMAGE_LOADED,
@@ -223,16 +260,16 @@ enum cudbgshim_event_kind {
 	CUDBGSHIM_EVENT_COUNT
 };
 
-/** Fields that a kind does not have are 0, tid CUDBGSHIM_NO_TID. */
+/** An event.  Fields that a kind does not have are 0, tid CUDBGSHIM_NO_TID. */
 struct cudbgshim_event {
-	uint32_t kind; /**< Also numbers beyond CUDBGSHIM_EVENT_COUNT. */
-	uint32_t dev;  /**< < CUDBGSHIM_MAX_DEVICES. */
+	uint32_t kind; /**< enum cudbgshim_event_kind; also numbers beyond CUDBGSHIM_EVENT_COUNT. */
+	uint32_t dev;  /**< Below CUDBGSHIM_MAX_DEVICES. */
 	uint32_t tid;
 	uint64_t context, module;
 	union {
 		struct {
 			uint64_t handle, size;
-			uint32_t properties; /**< Bit 0: the driver's own image. */
+			uint32_t properties; /**< Bit 0 marks the driver's own image. */
 		} image;
 		struct {
 			uint64_t grid, function, entry, parent;
@@ -240,10 +277,10 @@ struct cudbgshim_event {
 			uint32_t type, origin;
 		} kernel;
 		uint32_t internal_error; /**< CUDBGResult. */
-		uint32_t n_functions;    /**< As claimed; check before use. */
+		uint32_t n_functions;    /**< As the driver claims; check it before use. */
 		struct {
 			uint64_t broken_devices, faulted_devices;
-			uint32_t sm; /**< Of a finished single step. */
+			uint32_t sm; /**< SM of a finished single step. */
 			uint64_t warps_before, warps_after;
 		} stop;
 		uint32_t log_ruleset;
@@ -251,78 +288,97 @@ struct cudbgshim_event {
 };
 
 /**
- * Decode the bytes of a CUDBGEvent.  Pure; any bytes are safe.
+ * Decode the bytes of a CUDBGEvent.  The function is pure, and any bytes are safe.
  * @return 0, -EINVAL (fewer than 92 bytes), -EPROTO (device number out of range).
  */
 int cudbgshim_event_decode(const void *bytes, size_t size, struct cudbgshim_event *ret_event);
 
 /**
- * Called on a thread of the engine; may only signal somebody.
+ * Called on a thread of the engine when there are events; it may only wake another thread.
  * @param tid  Host thread that waits for the acknowledgement, or CUDBGSHIM_NO_TID.
  */
 typedef void (*cudbgshim_notify_fn)(void *user, uint32_t tid);
 
 /**
- * NULL @p notify unregisters.  Allowed before cudbgshim_initialize().  A call that is under way on
- * the engine's thread may still use @p user: keep it until cudbgshim_finalize() has returned.
+ * Set the function that is told of events; NULL removes it.  This is allowed before
+ * cudbgshim_initialize().  A call that is under way on the engine's thread may still use @p user:
+ * keep it until cudbgshim_finalize() has returned.
  */
 int cudbgshim_set_notify(struct cudbgshim *s, cudbgshim_notify_fn notify, void *user);
 
+/** Queues of events; host threads wait for those of the first. */
 enum cudbgshim_queue { CUDBGSHIM_QUEUE_SYNC = 0, CUDBGSHIM_QUEUE_ASYNC = 1 };
 
 /**
- * Next event of a queue.  After an INTERNAL_ERROR event the session is over.
+ * Take the next event of a queue.  After an INTERNAL_ERROR event the session is over.
  * @return 0, CUDBGSHIM_NO_EVENT, or -errno; -EPROTO: an event came but makes no sense.
  */
 int cudbgshim_get_next_event(struct cudbgshim *s, enum cudbgshim_queue queue,
 			     struct cudbgshim_event *ret_event);
-/** Let the host threads go on that wait since the synchronous events were read. */
+/** Let the host threads go on that have waited since the synchronous events were read. */
 int cudbgshim_acknowledge_sync_events(struct cudbgshim *s);
 
 /* ------------------------------------------------------------------ devices ------------------ */
 
+/**
+ * Read the number of devices.
+ * @return 0 or -errno; -EPROTO: more than CUDBGSHIM_MAX_DEVICES.
+ */
 int cudbgshim_get_n_devices(struct cudbgshim *s, uint32_t *ret_n);
 
+/** Facts of a device. */
 struct cudbgshim_device {
 	char name[128];                   /**< Marketing name. */
-	char chip[64];                    /**< As the driver calls it: `GH100`. */
+	char chip[64];                    /**< Name of the chip in the driver: `GH100`. */
 	char sm_type[32];                 /**< `sm_90`. */
-	uint32_t n_sms, n_warps, n_lanes; /**< Warps per SM, lanes per warp. */
+	uint32_t n_sms, n_warps, n_lanes; /**< SMs, warps per SM, lanes per warp. */
 	uint32_t n_registers, n_predicates, n_uniform_registers, n_uniform_predicates;
 	uint32_t pci_bus, pci_device;
 };
 
 /**
- * Facts of a device.  Without SMs, warps, lanes and registers it is no use; everything else is 0 or
- * empty where the driver does not tell it.
+ * Read the facts of a device.  It fails without SMs, warps, lanes and registers; everything else is
+ * 0 or empty where the driver does not tell it.
  */
 int cudbgshim_get_device(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *ret_device);
 
-/** SMs with an exception, one bit each. */
+/** Read which SMs have an exception, one bit each. */
 int cudbgshim_read_exception_sms(struct cudbgshim *s, uint32_t dev, uint32_t n_sms,
 				 uint64_t ret_mask[CUDBGSHIM_SM_WORDS]);
-/** @return 0 or -errno; *ret_exception is a CUDBGException_t. */
+/**
+ * Read the exception of an SM.
+ * @param ret_exception  CUDBGException_t.
+ * @return 0 or -errno.
+ */
 int cudbgshim_read_sm_exception(struct cudbgshim *s, uint32_t dev, uint32_t sm,
 				uint32_t *ret_exception, uint64_t *ret_error_pc,
 				bool *ret_has_error_pc);
 
 /* ------------------------------------------------------------------ grids -------------------- */
 
+/** A grid. */
 struct cudbgshim_grid {
 	uint64_t id, context, module, function, entry;
-	uint64_t parent; /**< 0 for none, and always since 13.4. */
+	uint64_t parent; /**< 0 for none, and always since release 13.4. */
 	uint32_t dev;
 	uint32_t tid; /**< Host thread that launched it, or CUDBGSHIM_NO_TID. */
 	uint32_t type, origin;
 	struct cudbgshim_dim3 grid_dim, block_dim;
-	struct cudbgshim_dim3 cluster_dim, preferred_cluster_dim; /**< All 0: no clusters. */
+	/** All 0 when it has no clusters. */
+	struct cudbgshim_dim3 cluster_dim, preferred_cluster_dim;
 };
 
+/** Read the facts of a grid. */
 int cudbgshim_get_grid(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
 		       struct cudbgshim_grid *ret_grid);
+/** Read the status of a grid, a CUDBGGridStatus. */
 int cudbgshim_get_grid_status(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
 			      uint32_t *ret_status);
-/** Host call stack of the launch; needs capability bit 5.  *ret_n is the whole depth. */
+/**
+ * Read the host call stack of the launch; needs capability bit 5.
+ * @param n      Room in @p addresses.
+ * @param ret_n  The whole depth, which may exceed @p n.
+ */
 int cudbgshim_read_cpu_call_stack(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
 				  uint64_t *addresses, uint32_t n, uint32_t *ret_n);
 
@@ -333,111 +389,141 @@ struct cudbgshim_place {
 	uint32_t dev, sm, warp, lane;
 };
 
+/** Bits that tell which members of a warp are valid. */
 #define CUDBGSHIM_WARP_ERROR_PC       (UINT32_C(1) << 0)
-#define CUDBGSHIM_WARP_CLUSTER        (UINT32_C(1) << 1) /**< cluster_idx */
+#define CUDBGSHIM_WARP_CLUSTER        (UINT32_C(1) << 1) /**< The member cluster_idx. */
 #define CUDBGSHIM_WARP_CLUSTER_DIM    (UINT32_C(1) << 2)
 #define CUDBGSHIM_WARP_CLUSTER_TARGET (UINT32_C(1) << 3)
 #define CUDBGSHIM_WARP_SYSCALL_LANES  (UINT32_C(1) << 4)
 #define CUDBGSHIM_WARP_BREAKPOINT     (UINT32_C(1) << 5)
 
-/** What belongs to a warp as a whole.  Fields whose bit in @c has is clear are 0. */
+/** What belongs to a warp as a whole.  Members whose bit in @c has is clear are 0. */
 struct cudbgshim_warp {
 	uint64_t grid_id;
 	uint64_t error_pc;
-	uint64_t breakpoint; /**< Handle of the breakpoint that stopped it (13.2). */
+	uint64_t breakpoint; /**< Handle of the breakpoint that stopped it (since 13.2). */
 	struct cudbgshim_dim3 block;
-	struct cudbgshim_dim3 base_thread; /**< Thread of lane 0, valid or not. */
+	struct cudbgshim_dim3 base_thread; /**< Thread of lane 0, whether it is valid or not. */
 	struct cudbgshim_dim3 cluster_idx, cluster_dim;
-	struct cudbgshim_dim3 cluster_target; /**< Block at which a cluster exception points. */
+	struct cudbgshim_dim3 cluster_target; /**< Block that a cluster exception points at. */
 	uint32_t valid_lanes, active_lanes, syscall_lanes;
 	uint32_t has; /**< CUDBGSHIM_WARP_* */
 };
 
-/** Lane by lane; entries of lanes that are not valid are 0. */
+/** Facts lane by lane; entries of lanes that are not valid are 0. */
 struct cudbgshim_lanes {
 	uint64_t pc[CUDBGSHIM_MAX_LANES];
 	uint32_t exception[CUDBGSHIM_MAX_LANES];
 };
 
+/** Read which slots of an SM hold a warp, one bit each. */
 int cudbgshim_read_valid_warps(struct cudbgshim *s, uint32_t dev, uint32_t sm, uint64_t *ret_mask);
+/** Read which warps of an SM have hit a breakpoint, one bit each. */
 int cudbgshim_read_broken_warps(struct cudbgshim *s, uint32_t dev, uint32_t sm, uint64_t *ret_mask);
 /**
- * One warp and its lanes; with older drivers this takes more than one call.  Its breakpoint is
+ * Read one warp and its lanes; with older drivers this takes more than one call.  Its breakpoint is
  * asked for with cudbgshim_get_hit_breakpoint().
  */
 int cudbgshim_read_warp(struct cudbgshim *s, const struct cudbgshim_place *at,
 			struct cudbgshim_warp *ret_warp, struct cudbgshim_lanes *ret_lanes);
-/** Thread index of a lane from that of lane 0: carries through x, then y, then z. */
+/** Compute the thread index of a lane from that of lane 0: it carries from x to y, then to z. */
 struct cudbgshim_dim3 cudbgshim_thread_of_lane(struct cudbgshim_dim3 base, uint32_t lane,
 					       struct cudbgshim_dim3 block_dim);
 
+/** Read which lanes of a warp hold a thread, one bit each. */
 int cudbgshim_read_valid_lanes(struct cudbgshim *s, const struct cudbgshim_place *at,
 			       uint32_t *ret_mask);
+/** Read which lanes of a warp execute its present instruction, one bit each. */
 int cudbgshim_read_active_lanes(struct cudbgshim *s, const struct cudbgshim_place *at,
 				uint32_t *ret_mask);
+/** Read the id of the grid that a warp belongs to. */
 int cudbgshim_read_grid_id(struct cudbgshim *s, const struct cudbgshim_place *at,
 			   uint64_t *ret_grid_id);
+/** Read the index of a warp's block in its grid. */
 int cudbgshim_read_block(struct cudbgshim *s, const struct cudbgshim_place *at,
 			 struct cudbgshim_dim3 *ret_block);
+/** Read the index of a lane's thread in its block. */
 int cudbgshim_read_thread(struct cudbgshim *s, const struct cudbgshim_place *at,
 			  struct cudbgshim_dim3 *ret_thread);
+/** Read the dimensions of a warp's grid, in blocks. */
 int cudbgshim_get_grid_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
 			   struct cudbgshim_dim3 *ret_dim);
+/** Read the dimensions of a warp's block, in threads. */
 int cudbgshim_get_block_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
 			    struct cudbgshim_dim3 *ret_dim);
-/** @param grid_id  Of that warp; older drivers ask by grid. @return -ENOSYS before 12.0. */
+/**
+ * Read the dimensions of a warp's cluster, in blocks.
+ * @param grid_id  Grid of the warp, by which older drivers ask.
+ * @return 0 or -errno; -ENOSYS before release 12.0.
+ */
 int cudbgshim_get_cluster_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
 			      uint64_t grid_id, struct cudbgshim_dim3 *ret_dim);
-/** Virtual address that the lane executes. */
+/** Read the virtual address that a lane executes. */
 int cudbgshim_read_virtual_pc(struct cudbgshim *s, const struct cudbgshim_place *at,
 			      uint64_t *ret_pc);
-/** The same as offset from the start of the function. */
+/** Read the same as an offset from the start of the function. */
 int cudbgshim_read_pc(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *ret_pc);
+/** Read the exception of a lane, a CUDBGException_t. */
 int cudbgshim_read_lane_exception(struct cudbgshim *s, const struct cudbgshim_place *at,
 				  uint32_t *ret_exception);
-/** @return 0, CUDBGSHIM_NONE (no error address is known), or -errno. */
+/**
+ * Read the address of the instruction that raised the exception of a warp.
+ * @return 0, CUDBGSHIM_NONE (no error address is known), or -errno.
+ */
 int cudbgshim_read_error_pc(struct cudbgshim *s, const struct cudbgshim_place *at,
 			    uint64_t *ret_pc);
-/** Text of an exception in the driver's words; always terminated. */
+/** Read the text of an exception in the driver's words; always terminated. */
 int cudbgshim_get_exception_text(struct cudbgshim *s, const struct cudbgshim_place *at, char *text,
 				 size_t size);
-/** @return 0, CUDBGSHIM_NONE (no breakpoint of ours stopped the warp), or -errno. */
+/**
+ * Read the handle of the breakpoint that stopped a warp.
+ * @return 0, CUDBGSHIM_NONE (no breakpoint of ours stopped the warp), or -errno.
+ */
 int cudbgshim_get_hit_breakpoint(struct cudbgshim *s, const struct cudbgshim_place *at,
 				 uint64_t *ret_handle);
 
+/** What a warp takes of its SM. */
 struct cudbgshim_resources {
 	uint32_t shared_size, n_registers; /**< Bytes per block; registers per lane. */
 };
+/** Read what a warp takes of its SM. */
 int cudbgshim_read_resources(struct cudbgshim *s, const struct cudbgshim_place *at,
 			     struct cudbgshim_resources *ret_resources);
 
+/** Scope of a barrier that the driver does not tell. */
 #define CUDBGSHIM_BARRIER_SCOPE_UNKNOWN UINT32_C(0xffffffff)
-/** What a lane waits on: *ret_scope is a CUDBGBarrierScope; text always terminated. */
+/**
+ * Read what a lane waits on.
+ * @param ret_scope   CUDBGBarrierScope.
+ * @param text, size  Gets the driver's words; always terminated.
+ */
 int cudbgshim_get_barrier(struct cudbgshim *s, const struct cudbgshim_place *at,
 			  uint32_t *ret_scope, char *text, size_t size);
 
 /* ------------------------------------------------------------------ registers ---------------- */
 
 /**
- * @p n values from register @p first on.
+ * Read @p n registers from @p first on.
  * @param ret_n  How many the driver gave: from 13.2 on it may be fewer.  The rest is 0.
  */
 int cudbgshim_read_registers(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t first,
 			     uint32_t n, uint32_t *values, uint32_t *ret_n);
+/** Read @p n uniform registers of a warp from @p first on. */
 int cudbgshim_read_uniform_registers(struct cudbgshim *s, const struct cudbgshim_place *at,
 				     uint32_t first, uint32_t n, uint32_t *values);
-/** One 32-bit word per predicate. */
+/** Read @p n predicates of a lane, one 32-bit word each. */
 int cudbgshim_read_predicates(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t n,
 			      uint32_t *values);
+/** Read @p n uniform predicates of a warp, one 32-bit word each. */
 int cudbgshim_read_uniform_predicates(struct cudbgshim *s, const struct cudbgshim_place *at,
 				      uint32_t n, uint32_t *values);
-/** Condition codes; chips since 13.1 have none. */
+/** Read the condition codes of a lane; chips since 13.1 have none. */
 int cudbgshim_read_cc(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t *ret_value);
 
 /* ------------------------------------------------------------------ call stack --------------- */
 
 /**
- * Return addresses, innermost first.
+ * Read the return addresses of a lane, innermost first.
  * @param n    Room in @p addresses.
  * @param ret_depth          Whole depth, may exceed @p n.
  * @param ret_syscall_depth  Innermost levels that are inside a device system call.
@@ -448,73 +534,91 @@ int cudbgshim_read_call_stack(struct cudbgshim *s, const struct cudbgshim_place 
 
 /* ------------------------------------------------------------------ memory ------------------- */
 
+/** Memory spaces. */
 enum cudbgshim_space {
-	CUDBGSHIM_SPACE_GLOBAL,  /**< Device picked by the address. */
-	CUDBGSHIM_SPACE_SHARED,  /**< Of the block of a warp. */
-	CUDBGSHIM_SPACE_LOCAL,   /**< Of a lane. */
-	CUDBGSHIM_SPACE_PARAM,   /**< Kernel parameters, by warp. */
-	CUDBGSHIM_SPACE_GENERIC, /**< Any address as a lane sees it. */
-	CUDBGSHIM_SPACE_CODE,    /**< Instructions, by device. */
+	CUDBGSHIM_SPACE_GLOBAL,  /**< Global memory; the address tells the device. */
+	CUDBGSHIM_SPACE_SHARED,  /**< Shared memory of the block of a warp. */
+	CUDBGSHIM_SPACE_LOCAL,   /**< Local memory of a lane. */
+	CUDBGSHIM_SPACE_PARAM,   /**< Parameters of the kernel of a warp. */
+	CUDBGSHIM_SPACE_GENERIC, /**< An address of any space, as a lane sees it. */
+	CUDBGSHIM_SPACE_CODE,    /**< Instructions of a device. */
 	CUDBGSHIM_SPACE_PINNED,  /**< Host memory that CUDA pinned or mapped. */
 	CUDBGSHIM_SPACE_COUNT
 };
 
-/** @param at  Those of its members that the space needs; may be NULL for GLOBAL and PINNED. */
+/**
+ * Read memory.
+ * @param at  Place, of which only the members count that the space needs; may be NULL for GLOBAL
+ *            and PINNED.
+ */
 int cudbgshim_read_memory(struct cudbgshim *s, enum cudbgshim_space space,
 			  const struct cudbgshim_place *at, uint64_t address, void *buf,
 			  uint32_t size);
 
 /**
- * Where a constant bank lives; read it as global memory.
- * @param grid_id   Of the warp at @p at.
- * @param ret_size  0 where the driver does not tell (before 12.4).
+ * Find where a constant bank lies; it can be read as global memory.
+ * @param grid_id   Grid of the warp at @p at.
+ * @param ret_size  Bytes; 0 where the driver does not tell (before 12.4).
  */
 int cudbgshim_get_const_bank(struct cudbgshim *s, const struct cudbgshim_place *at,
 			     uint64_t grid_id, uint32_t bank, uint64_t *ret_address,
 			     uint32_t *ret_size);
 
+/** A range of memory. */
 struct cudbgshim_region {
 	uint64_t start, size;
 };
-/** Managed memory from @p start on; *ret_n entries were filled. */
+/**
+ * List ranges of managed memory from @p start on.
+ * @param n      Room in @p regions; at most 64 are filled.
+ * @param ret_n  How many were filled.
+ */
 int cudbgshim_get_managed_regions(struct cudbgshim *s, uint64_t start,
 				  struct cudbgshim_region *regions, uint32_t n, uint32_t *ret_n);
+/** Translate a device address into the host's. */
 int cudbgshim_get_host_address(struct cudbgshim *s, uint32_t dev, uint64_t device_address,
 			       uint64_t *ret_host_address);
 
 /* ------------------------------------------------------------------ code --------------------- */
 
-/** Copy the ELF image that an event announced. */
+/** Copy the ELF image that an event announced, of @p size bytes. */
 int cudbgshim_get_elf_image(struct cudbgshim *s, uint32_t dev, uint64_t handle, bool relocated,
 			    void *buf, uint64_t size);
 
+/** A function of a module that is loaded lazily. */
 struct cudbgshim_function {
 	uint64_t section, address; /**< Index of its ELF section; 0 while it is not loaded. */
 };
 /**
- * Lazily loaded functions of a module.
+ * List the functions of a module that is loaded lazily.
  * @param first  Index to start at; a driver before 12.3 can start at 0 only (-ENOSYS otherwise).
  */
 int cudbgshim_get_loaded_functions(struct cudbgshim *s, uint32_t dev, uint64_t handle,
 				   uint32_t first, struct cudbgshim_function *functions,
 				   uint32_t n);
+/** Is there device code at an address? */
 int cudbgshim_is_device_code(struct cudbgshim *s, uint64_t address, bool *ret_is_code);
 
+/** Which instruction boundary is wanted. */
 enum cudbgshim_adjust {
 	CUDBGSHIM_ADJUST_PREVIOUS,
 	CUDBGSHIM_ADJUST_CURRENT,
 	CUDBGSHIM_ADJUST_NEXT,
 };
-/** Instruction boundary near @p address. */
+/** Find an instruction boundary near @p address. */
 int cudbgshim_adjust_code_address(struct cudbgshim *s, uint32_t dev, uint64_t address,
 				  enum cudbgshim_adjust adjust, uint64_t *ret_address);
 
 /**
- * Breakpoint at a device address.
- * @param ret_handle  With it remove the breakpoint; 0 for drivers that know addresses only.
+ * Set a breakpoint at a device address.
+ * @param ret_handle  Removes the breakpoint again; 0 for drivers that know addresses only.
  */
 int cudbgshim_set_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t address,
 			     uint64_t *ret_handle);
+/**
+ * Remove a breakpoint.
+ * @param handle  From cudbgshim_set_breakpoint() with the same address.
+ */
 int cudbgshim_unset_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t address,
 			       uint64_t handle);
 
@@ -534,23 +638,31 @@ struct cudbgshim_state {
 	struct cudbgshim_warp *warps;
 	uint64_t *lane_pc;
 	uint32_t *lane_exception;
-	bool updatable; /**< A batched update may be applied to it. */
+	bool updatable; /**< Whether a batched update may be applied to it. */
 };
 
-/** @return 0, -EINVAL (a count is 0 or above CUDBGSHIM_MAX_*), -ENOMEM. */
+/**
+ * Make an empty state.
+ * @param ret_state  Release with cudbgshim_state_destroy().
+ * @return 0, -EINVAL (a count is 0 or above CUDBGSHIM_MAX_*), -ENOMEM.
+ */
 int cudbgshim_state_create(uint32_t n_sms, uint32_t n_warps, uint32_t n_lanes,
 			   struct cudbgshim_state **ret_state);
+/** Release a state; NULL is allowed. */
 void cudbgshim_state_destroy(struct cudbgshim_state *state);
-/** Forget everything. */
+/** Make a state empty again. */
 void cudbgshim_state_clear(struct cudbgshim_state *state);
 
+/** @return the index of a warp in the arrays that have one entry per warp. */
 static inline size_t cudbgshim_state_index(const struct cudbgshim_state *state, uint32_t sm,
 					   uint32_t warp)
 {
 	return (size_t)sm * state->n_warps + warp;
 }
 
-/** Strides of the driver's batched answer, in bytes: per level, and per attribute bit. */
+/**
+ * Strides of the driver's batched answer, in bytes: per level, and per attribute bit of a level.
+ */
 struct cudbgshim_layout {
 	uint32_t buffer_size;
 	struct cudbgshim_layout_level {
@@ -560,44 +672,53 @@ struct cudbgshim_layout {
 };
 
 /**
- * Apply a batched answer.  Pure; any bytes are safe.  What the answer does not send stays.
+ * Apply a batched answer to a state.  The function is pure, and any bytes are safe.  What the
+ * answer does not send stays.
  * @param ret_bad_at  Offset of the first byte that made no sense; may be NULL.
  * @return 0, or -EPROTO; the state is cleared then and wants a full answer next.
  */
 int cudbgshim_state_decode(struct cudbgshim_state *state, const struct cudbgshim_layout *layout,
 			   const void *bytes, size_t size, size_t *ret_bad_at);
 
-/** Is the layout usable for this decoder?  @return 0 or -EPROTO. */
+/**
+ * Can this decoder use the layout?
+ * @return 0 or -EPROTO.
+ */
 int cudbgshim_layout_check(const struct cudbgshim_layout *layout);
 
-/** @return 0, -EPROTO (nonsense), or -errno; -ENOSYS, -EOPNOTSUPP: no batched calls here. */
+/**
+ * Ask for the layout of batched answers.
+ * @return 0, -EPROTO (nonsense), or -errno; -ENOSYS, -EOPNOTSUPP: this driver has no batched calls.
+ */
 int cudbgshim_get_layout(struct cudbgshim *s, uint32_t dev, struct cudbgshim_layout *ret_layout);
 
 /**
- * One batched call.
- * @param full    Otherwise only what changed; the driver may send everything all the same.
+ * Make one batched call.
+ * @param full    Ask for everything instead of what changed; the driver may always send everything.
  * @param ret_used  Bytes of @p buf that count.
  */
 int cudbgshim_read_batch(struct cudbgshim *s, uint32_t dev, bool full, void *buf, uint32_t size,
 			 uint32_t *ret_used);
 
-/** Fill @p state warp by warp: the same as the batched calls, slower, with any driver. */
+/** Fill a state warp by warp: the result is that of the batched calls, slower, with any driver. */
 int cudbgshim_state_read_plain(struct cudbgshim *s, uint32_t dev, struct cudbgshim_state *state);
 
-/** One device's reader: keeps the layout and the buffer between snapshots. */
+/** Reads the state of one device; it keeps the layout and the buffer between snapshots. */
 struct cudbgshim_state_reader;
 
 /**
- * Ask for the device's size and layout.  Works on a running device.
+ * Make a reader, which asks for the device's size and layout.  This works on a running device.
+ * @param ret_reader  Release with cudbgshim_state_reader_destroy().
  * @return 0 or -errno.
  */
 int cudbgshim_state_reader_create(struct cudbgshim *s, uint32_t dev,
 				  struct cudbgshim_state_reader **ret_reader);
+/** Release a reader with its state; NULL is allowed. */
 void cudbgshim_state_reader_destroy(struct cudbgshim_state_reader *reader);
-/** Are snapshots read in a batch?  Turns false when the driver's batches make no sense. */
+/** Are snapshots read in a batch?  This turns false when the driver's batches make no sense. */
 bool cudbgshim_state_reader_is_batched(const struct cudbgshim_state_reader *reader);
 /**
- * Bring the state up to date, in a batch where the driver has that.  On a suspended device.
+ * Bring the state of a suspended device up to date, in a batch where the driver has that.
  * @param ret_state  Borrowed; valid until the next call on this reader.
  * @return 0 or -errno.
  */

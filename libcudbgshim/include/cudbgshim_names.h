@@ -4,23 +4,23 @@
 
 /**
  * @file cudbgshim_names.h
- * Names and plain words for what the CUDA debugger API numbers.
+ * Names and plain words for the numbers of the CUDA debugger API.
  *
  * Names are the vendor's, so that they can be searched for; words and hints are for a person who
- * has never seen them.  Every function answers NULL for a number that it does not know.  Strings
- * are static.
+ * has never seen them.  Every function that returns a string answers NULL for a number that it does
+ * not know.  Strings are static.
  */
 
 #include <stdint.h>
 
-/** `CUDBG_ERROR_NO_DEVICE_AVAILABLE`. */
+/** @return the name of a result, such as `CUDBG_ERROR_NO_DEVICE_AVAILABLE`. */
 const char *cudbgshim_result_name(uint32_t result);
-/** What went wrong, without a full stop. */
+/** @return what went wrong, without a full stop. */
 const char *cudbgshim_result_words(uint32_t result);
-/** What the user can do about it; NULL where there is nothing to say. */
+/** @return what the user can do about it; NULL where there is nothing to say. */
 const char *cudbgshim_result_hint(uint32_t result);
 
-/** How precisely an exception points at its cause. */
+/** Tells how precisely an exception points at its cause. */
 enum cudbgshim_scope {
 	CUDBGSHIM_SCOPE_NONE,
 	CUDBGSHIM_SCOPE_LANE,	 /**< Exact: this lane, this instruction. */
@@ -29,18 +29,23 @@ enum cudbgshim_scope {
 	CUDBGSHIM_SCOPE_DEVICE,	 /**< Somewhere on the device. */
 };
 
-/** `CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS`. */
+/** @return the name of an exception, such as `CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS`. */
 const char *cudbgshim_exception_name(uint32_t exception);
+/** @return what happened, without a full stop. */
 const char *cudbgshim_exception_words(uint32_t exception);
+/**
+ * @return the scope of an exception; CUDBGSHIM_SCOPE_DEVICE, the least precise, for an unknown
+ *         number.
+ */
 enum cudbgshim_scope cudbgshim_exception_scope(uint32_t exception);
 
-/** `CUDBG_EVENT_KERNEL_READY`. */
+/** @return the name of an event, such as `CUDBG_EVENT_KERNEL_READY`. */
 const char *cudbgshim_event_name(uint32_t kind);
-/** `active`, `pending` and so on. */
+/** @return the name of a grid's status, such as `active` or `pending`. */
 const char *cudbgshim_grid_status_name(uint32_t status);
-/** Name of one capability bit, `LAZY_FUNCTION_LOADING`; @p bit is its number. */
+/** @return the name of capability bit number @p bit, such as `LAZY_FUNCTION_LOADING`. */
 const char *cudbgshim_capability_name(unsigned int bit);
-/** `getNumDevices`: the vendor's name of a slot as of release 13.4. */
+/** @return the vendor's name of a slot as of release 13.4, such as `getNumDevices`. */
 const char *cudbgshim_slot_name(uint32_t slot);
 
 #endif /* CUDBGSHIM_NAMES_H */

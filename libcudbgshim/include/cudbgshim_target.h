@@ -4,11 +4,13 @@
 
 /**
  * @file cudbgshim_target.h
- * The debuggee's side: where its driver library is, which symbols it has, what has been changed.
+ * The debuggee's side: where its driver library is, which symbols it has, how a function is called
+ * in it.
  *
- * Nothing here opens a file or stops a thread: memory is read and written through callbacks, so the
- * debuggee's mount namespace does not matter, and everything the debuggee wrote is parsed as
- * hostile.  Functions return 0 or -errno and leave their results untouched on failure.
+ * Nothing here opens a file or stops a thread, except a call (below): memory is read and written
+ * through callbacks, so the debuggee's mount namespace does not matter, and everything the debuggee
+ * wrote is parsed as hostile.  Functions return 0 or -errno and leave their results untouched on
+ * failure.
  */
 
 #include <stdbool.h>
@@ -17,14 +19,17 @@
 
 /** Access to the debuggee's memory, normally /proc/PID/mem; each transfers all bytes or fails. */
 struct cudbgshim_memory {
-	/** @return 0, -EFAULT (not readable), -ESRCH (process gone), other -errno. */
+	/**
+	 * Read memory.
+	 * @return 0, -EFAULT (not readable), -ESRCH (process gone), other -errno.
+	 */
 	int (*read)(void *ctx, uint64_t addr, void *buf, size_t size);
-	/** The same; NULL where nothing may be written. */
+	/** Write memory, with the same results; NULL where nothing may be written. */
 	int (*write)(void *ctx, uint64_t addr, const void *buf, size_t size);
 	void *ctx;
 };
 
-/** `read` and `write` over an open /proc/PID/mem; @p mem_fd is borrowed for as long as it is used. */
+/** @return access over an open /proc/PID/mem; @p mem_fd is borrowed for as long as it is used. */
 struct cudbgshim_memory cudbgshim_memory_from_fd(int mem_fd);
 
 /* ------------------------------------------------------------------ mappings ----------------- */
@@ -33,11 +38,11 @@ struct cudbgshim_memory cudbgshim_memory_from_fd(int mem_fd);
 #define CUDBGSHIM_MAP_WRITE UINT32_C(2)
 #define CUDBGSHIM_MAP_EXEC  UINT32_C(4)
 
-/** One line of /proc/PID/maps; @p name points into the text and is not terminated. */
+/** One line of /proc/PID/maps; @c name points into the text and is not terminated. */
 struct cudbgshim_map {
 	uint64_t start, end, offset, inode;
 	uint32_t flags;	   /**< CUDBGSHIM_MAP_*. */
-	const char *name;  /**< Path or [stack]; without " (deleted)". */
+	const char *name;  /**< Path, or a name such as [stack]; without " (deleted)". */
 	size_t name_size;  /**< 0 for anonymous memory. */
 };
 
@@ -47,26 +52,34 @@ struct cudbgshim_maps {
 	size_t size, pos;
 };
 
-/** @return false at the end; lines that are none are passed over. */
+/**
+ * Take the next line.
+ * @return false at the end; lines that are not mappings are passed over.
+ */
 bool cudbgshim_maps_next(struct cudbgshim_maps *maps, struct cudbgshim_map *ret_map);
-/** The mapping that holds @p addr. */
+/**
+ * Find the mapping that holds @p addr.
+ * @return whether there is one.
+ */
 bool cudbgshim_maps_find(const char *text, size_t size, uint64_t addr,
 			 struct cudbgshim_map *ret_map);
 
 #define CUDBGSHIM_PATH_MAX 4096
-/** Bytes of /proc/PID/maps that are read; 65530 mappings of files with long names take 18 MiB. */
+/**
+ * Most bytes of /proc/PID/maps that are read; 65530 mappings of files with long names take 18 MiB.
+ */
 #define CUDBGSHIM_MAPS_MAX ((size_t)64 << 20)
 
 /** One copy of the driver library in the debuggee. */
 struct cudbgshim_library {
-	uint64_t base; /**< Where file offset 0 is mapped. */
+	uint64_t base; /**< Address at which file offset 0 is mapped. */
 	uint64_t end;  /**< End of the last mapping of that file. */
-	char path[CUDBGSHIM_PATH_MAX]; /**< As the debuggee's mount namespace names it. */
+	char path[CUDBGSHIM_PATH_MAX]; /**< Path as the debuggee's mount namespace has it. */
 };
 
 /**
- * The @p nth (from 0) copy of libcuda in the text of /proc/PID/maps: base name `libcuda.so`,
- * optionally followed by a version.  A process may map it under several paths.
+ * Find the @p nth (from 0) copy of libcuda in the text of /proc/PID/maps: its base name is
+ * `libcuda.so`, optionally followed by a version.  A process may map it under several paths.
  * @return 0, -ENOENT.
  */
 int cudbgshim_find_libcuda(const char *maps, size_t size, size_t nth,
@@ -74,7 +87,7 @@ int cudbgshim_find_libcuda(const char *maps, size_t size, size_t nth,
 
 /* ------------------------------------------------------------------ symbols ------------------ */
 
-/** Everything that libcuda exports for debuggers (reference sheet section 3). */
+/** Everything that libcuda exports for debuggers; cudbg_symbols.h has the names. */
 enum cudbgshim_symbol {
 	CUDBGSHIM_SYM_IPC_FLAG,
 	CUDBGSHIM_SYM_RPC_ENABLED,
@@ -102,7 +115,7 @@ enum cudbgshim_symbol {
 	CUDBGSHIM_SYM_API_ERROR_STRING_SIZE,
 	CUDBGSHIM_SYM_API_ERROR_STRING_ADDR,
 	CUDBGSHIM_SYM_INTERNAL_ERROR_CODE,
-	/* Functions from here on. */
+	/* The functions follow. */
 	CUDBGSHIM_SYM_API_INIT,
 	CUDBGSHIM_SYM_API_ATTACH,
 	CUDBGSHIM_SYM_API_DETACH,
@@ -114,12 +127,12 @@ enum cudbgshim_symbol {
 	CUDBGSHIM_SYM_COUNT
 };
 
-/** Name in the ELF file. */
+/** @return the name in the ELF file. */
 const char *cudbgshim_symbol_name(enum cudbgshim_symbol symbol);
-/** Bytes that the variable has in every driver seen; 0 for a function. */
+/** @return the bytes that the variable has in every driver seen; 0 for a function. */
 uint32_t cudbgshim_symbol_size(enum cudbgshim_symbol symbol);
 
-/** Addresses in the debuggee; 0 where this driver has no such symbol. */
+/** Addresses of the symbols in the debuggee; 0 where this driver has no such symbol. */
 struct cudbgshim_symbols {
 	uint64_t addr[CUDBGSHIM_SYM_COUNT];
 };
@@ -136,11 +149,11 @@ struct cudbgshim_symbols_error {
 /**
  * Look all symbols up in the `.dynsym` of a mapped ELF file, through DT_GNU_HASH or DT_HASH.
  *
- * @param base     Where file offset 0 is mapped.
+ * @param base     Address at which file offset 0 is mapped.
  * @param ret_err  Filled in on failure; NULL allowed.
- * @return 0 (also when it has none of them), -ENOEXEC (no 64-bit x86 ELF file), -EBADMSG
- *         (damaged), -EPROTO (a symbol has another size or kind than we know how to use),
- *         or what the reader returned.
+ * @return 0 (also when it has none of them), -ENOEXEC (no 64-bit x86 ELF file), -EBADMSG (damaged),
+ *         -EPROTO (a symbol has another size or kind than we know how to use), or what the reader
+ *         returned.
  */
 int cudbgshim_symbols_read(const struct cudbgshim_memory *memory, uint64_t base,
 			   struct cudbgshim_symbols *ret_symbols,
@@ -149,27 +162,31 @@ int cudbgshim_symbols_read(const struct cudbgshim_memory *memory, uint64_t base,
 /* ------------------------------------------------------------------ calling a function -------- */
 
 /**
- * A call that is under way, for whoever has to clean up after our death.  Lives in memory that
- * outlives the caller; written before anything is changed.
+ * A call that is under way, for the process that has to clean up after our death.  It lies in
+ * memory that outlives the caller, and is written before anything is changed.
  */
 struct cudbgshim_inferior_record {
-	uint32_t is_active; /**< The thread below runs, or ran last, with the frame below. */
+	/** Not 0 while the thread below runs, or may still run, with the frame below. */
+	uint32_t is_active;
 	int32_t tid;
 	uint64_t frame;	 /**< Address of the frame that restores the thread. */
-	uint64_t cookie_addr, cookie; /**< Stands there until the stack is used again. */
+	/** A number, and where it stands until the stack is used again. */
+	uint64_t cookie_addr, cookie;
 	uint64_t function;
 };
 
+/** What to call, and in which process. */
 struct cudbgshim_inferior_options {
 	int pid;
-	int proc_fd; /**< Borrowed: the directory /proc/PID, open. */
+	int proc_fd; /**< The directory /proc/PID, open; borrowed. */
 	struct cudbgshim_memory memory;
 	uint64_t function, argument;
-	/** A thread inside of this range may hold a lock that the function needs: libcuda. */
+	/** Range of libcuda: a thread inside of it may hold a lock that the function needs. */
 	uint64_t avoid_start, avoid_end;
-	unsigned timeout_ms; /**< For the whole call; 0: 5000. */
-	struct cudbgshim_inferior_record *record; /**< Borrowed; NULL: nobody cleans up after us. */
-	/** Told the name of each step before it is made; NULL allowed. */
+	unsigned timeout_ms; /**< Time for the whole call; 0: 5000. */
+	/** Borrowed; NULL if nobody cleans up after us. */
+	struct cudbgshim_inferior_record *record;
+	/** Called with the name of each step before it is made; NULL allowed. */
 	void (*trace)(void *ctx, const char *step);
 	void *trace_ctx;
 };
@@ -177,7 +194,7 @@ struct cudbgshim_inferior_options {
 /** Why a call failed. */
 struct cudbgshim_inferior_error {
 	char what[160];
-	int tid;	 /**< Thread that was used or looked at; 0: none. */
+	int tid;	 /**< Thread that was used, or looked at last; 0: none. */
 	bool is_entered; /**< The function was entered; it may have run, or still run. */
 };
 
@@ -204,12 +221,20 @@ struct cudbgshim_inferior_error {
  */
 struct cudbgshim_inferior;
 
+/**
+ * Prepare a call; nothing is touched before cudbgshim_inferior_step().
+ * @param ret_call  Release with cudbgshim_inferior_destroy().
+ * @return 0, -ENOMEM.
+ */
 int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 			  struct cudbgshim_inferior **ret_call);
-/** Threads that are still held are let go as soon as possible, at the latest when we exit. */
+/**
+ * Release a call; NULL is allowed.  Threads that are still held are let go as soon as possible, at
+ * the latest when we exit.
+ */
 void cudbgshim_inferior_destroy(struct cudbgshim_inferior *call);
 
-/** Result of cudbgshim_inferior_step(): nothing to do before the next SIGCHLD, or 1 ms. */
+/** Result of cudbgshim_inferior_step(): there is nothing to do before the next SIGCHLD, or 1 ms. */
 #define CUDBGSHIM_INFERIOR_WAIT 1
 
 /**
@@ -222,15 +247,19 @@ void cudbgshim_inferior_destroy(struct cudbgshim_inferior *call);
  *         x86-64, shadow stacks, no rt_sigreturn to be found), -ENOMEM, -EIO.
  */
 int cudbgshim_inferior_step(struct cudbgshim_inferior *call);
-/** Step and sleep until it is over; for callers without a loop. */
+/**
+ * Step and sleep until the call is over; for callers without a loop.
+ * @return as cudbgshim_inferior_step().
+ */
 int cudbgshim_inferior_run(struct cudbgshim_inferior *call);
-/** When the next step will act at the latest, CLOCK_MONOTONIC. */
+/** @return the time at which the next step will act at the latest, CLOCK_MONOTONIC. */
 uint64_t cudbgshim_inferior_deadline_ns(const struct cudbgshim_inferior *call);
+/** @return what went wrong last; borrowed from the call. */
 const struct cudbgshim_inferior_error *
 cudbgshim_inferior_error(const struct cudbgshim_inferior *call);
 
 /**
- * Has a recorded call ended?  Stops its thread for a moment.
+ * Has a recorded call ended?  This stops its thread for a moment.
  * @return 1 (still running), 0 (over, or its thread is gone), -errno of ptrace.
  */
 int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of attaching.  Order and meaning: the reference sheet, sections 4 and 14, which is what
- * today's debuggers do; the steps that NVIDIA documents are contained in it.
+ * The steps of attaching.  Their order is that of today's debuggers (cuda-gdb, and LLDB's NVIDIA
+ * plug-in); it contains the steps that NVIDIA's documentation of the debugger API names.
  *
- * Where those put a breakpoint on cudbgReportAttachProcedureFinished we look at the variable that
- * the engine sets: a breakpoint that outlives us kills the target.
+ * Where those debuggers put a breakpoint on cudbgReportAttachProcedureFinished, these steps look at
+ * the variable that the engine sets: a breakpoint that outlives us kills the target.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 #include "cudbg_abi.h"
 #include "session.h"
 
-#define RETRY_MS     100u  /* between two attempts, when the driver says "not now" */
-#define GIVE_UP_MS   4000u /* of such attempts: there is an answer within 5 s */
-#define ENGINE_MS    500u  /* for the engine to show after the call returned */
+#define RETRY_MS     100u  /* Time between two attempts, when the driver says "not now". */
+#define GIVE_UP_MS   4000u /* Time for all attempts: there is an answer within 5 s. */
+#define ENGINE_MS    500u  /* Time for the engine to show after the call returned. */
 #define POLL_MS	     2u
 #define ARMED_MS     20u
 #define RESULT_NONE  0u
@@ -127,7 +127,9 @@ static int load_driver(struct cudbgshim_session *s)
 
 /* ------------------------------------------------------------------ asking ------------------- */
 
-/* The flag that makes cuInit look comes last. */
+/*
+ * Write the variables.  The flag that makes cuInit look at them comes last, in a step of its own.
+ */
 static int write_flags(struct cudbgshim_session *s)
 {
 	struct cudbgshim_version v = cudbgshim_get_version(s->shim);
@@ -176,8 +178,9 @@ static int call_attach(struct cudbgshim_session *s)
 }
 
 /*
- * The target's own descriptor, or else its pipe by name: nothing else is written to, since the
- * number comes from the target and could name any file that it holds open for reading.
+ * Open the write end of the driver's pipe: by duplicating the target's descriptor, or else by the
+ * pipe's name.  Nothing else is written to, since the number comes from the target and could name
+ * any file that it holds open for reading.
  */
 static int open_attach_fd(struct cudbgshim_session *s, int number, int *ret_fd)
 {
@@ -235,7 +238,10 @@ static int set_launch_flag(struct cudbgshim_session *s)
 	return rc < 0 ? fail_memory(s, rc) : 0;
 }
 
-/* cuInit may have been under way already: then it offers its descriptor instead. */
+/*
+ * cuInit may have been under way already when the flag was set: then it offers its descriptor
+ * instead.
+ */
 static int wait_for_init(struct cudbgshim_session *s)
 {
 	uint32_t engaged = 0, number = UINT32_MAX;
@@ -272,7 +278,7 @@ static int engine_refused(struct cudbgshim_session *s, uint32_t result)
 			    s->o.pid, words ? words : "unknown result");
 }
 
-/* Counted from the first attempt; the session keeps it across the repeated steps. */
+/* The time is counted from the first attempt; the session keeps it across the repeated steps. */
 static bool may_retry(struct cudbgshim_session *s)
 {
 	if (!s->retry_until)
@@ -304,7 +310,7 @@ static int wait_for_engine(struct cudbgshim_session *s)
 		return session_fail(s, CUDBGSHIM_OUTCOME_BAD_LIBRARY, -EBADMSG, RESULT_NONE,
 				    "cudbgUseExternalDebugger is %u in process %d", engaged,
 				    s->o.pid);
-	/* The call returns when the engine is there; the descriptor only passes the wish on. */
+	/* A call returns when the engine is there; the descriptor only passes the wish on. */
 	if (!s->give_up)
 		s->give_up = clock_deadline_ms(ENGINE_MS);
 	if (s->path != CUDBGSHIM_PATH_FD && !clock_left_ms(s->give_up))
@@ -332,7 +338,7 @@ static int ask_again(struct cudbgshim_session *s)
 							       "call cudbgApiAttach");
 }
 
-/* The engine listens on an abstract socket, which belongs to a network namespace. */
+/* The engine listens on an abstract socket, which belongs to the target's network namespace. */
 static int enter_namespace(struct cudbgshim_session *s)
 {
 	struct stat ours, theirs;
@@ -356,7 +362,7 @@ static void notify(void *user, uint32_t tid)
 	uint64_t one = 1;
 
 	(void)tid;
-	/* A full counter is as good: it is readable. */
+	/* A full counter is as good, because it is readable. */
 	if (write(((struct cudbgshim_session *)user)->event_fd, &one, sizeof(one)) < 0)
 		return;
 }

@@ -59,7 +59,7 @@ int cudbgshim_read_cc(struct cudbgshim *s, const struct cudbgshim_place *at, uin
 
 /* ------------------------------------------------------------------ call stack --------------- */
 
-/* Before 12.5: how deep, then level by level.  Most lanes were not called. */
+/* Before 12.5 the depth is asked for, then level by level; most lanes were not called. */
 static int read_levels(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *addresses,
 		       uint32_t n, uint32_t *depth, uint32_t *syscall_depth)
 {

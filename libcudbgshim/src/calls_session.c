@@ -103,7 +103,7 @@ int cudbgshim_get_error_text(struct cudbgshim *s, char *text, size_t size)
 	return r;
 }
 
-/* Bits that no release of this driver may see: the engine would fail in ways of its own. */
+/* @return the flags that this release knows; on others the engine would fail in ways of its own. */
 static uint32_t coredump_flags(const struct cudbgshim_version *v)
 {
 	uint32_t flags = FLAGS_12_3;
@@ -169,8 +169,10 @@ static void get_number(int r, uint32_t *number)
 		*number = 0;
 }
 
-/* Old chips have no uniform registers, a chip without a bus has no place on it, slices of one may
- * keep more to themselves: warps can be read all the same. */
+/*
+ * Read what a device may lack.  Old chips have no uniform registers, a chip without a bus has no
+ * place on it, slices of a chip may keep more to themselves: warps can be read all the same.
+ */
 static int get_rest(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device *d)
 {
 	get_text(CALL(s, getDeviceName, dev, d->name, sizeof(d->name)), d->name, sizeof(d->name));

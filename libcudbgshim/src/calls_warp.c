@@ -14,7 +14,7 @@ int cudbgshim_get_grid(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
 	struct cudbgabi_grid_info in = { 0 };
 	int r;
 
-	/* Older slots fill a prefix, the rest stays 0. */
+	/* Older slots fill a prefix of the struct; the rest stays 0. */
 	if (HAS(s, getGridInfo))
 		r = CALL(s, getGridInfo, dev, grid_id, &in);
 	else if (HAS(s, getGridInfo120))
@@ -162,7 +162,7 @@ struct cudbgshim_dim3 cudbgshim_thread_of_lane(struct cudbgshim_dim3 base, uint3
 	return (struct cudbgshim_dim3){ (uint32_t)x, (uint32_t)y, (uint32_t)z };
 }
 
-/* The other way round: thread of lane 0 from that of some lane; 0 where there is none. */
+/* Compute the thread of lane 0 from that of some lane; 0 where there is none. */
 static struct cudbgshim_dim3 thread_of_base(struct cudbgshim_dim3 thread, uint32_t lane,
 					    struct cudbgshim_dim3 dim)
 {
@@ -219,8 +219,9 @@ void warp_normalise(struct cudbgshim_warp *w)
 }
 
 /*
- * Slot 123 gives an index within a cluster, also to warps in none: only the grid knows.  Its
- * dimensions stay out of the warp, as they do in the batched state of those releases.
+ * Tell whether a warp is in a cluster.  Slot 123 gives an index within a cluster also to warps in
+ * none, and only the grid knows.  The cluster's dimensions stay out of the warp, as they do in the
+ * batched state of those releases.
  */
 static int set_cluster_120(struct cudbgshim *s, const struct cudbgshim_place *at,
 			   struct cudbgshim_warp *w)
@@ -230,11 +231,13 @@ static int set_cluster_120(struct cudbgshim *s, const struct cudbgshim_place *at
 
 	if (!r && is_cluster(dim))
 		w->has |= CUDBGSHIM_WARP_CLUSTER;
-	/* Warps run grids that the driver itself does not know. */
+	/*
+	 * Some warps run grids that the driver itself does not know, so a failure here is ignored.
+	 */
 	return s->over ? r : 0;
 }
 
-/* Members beyond the slot's struct are 0 in @p in, and their bits stay clear. */
+/* Convert a warp.  Members beyond the slot's struct are 0 in @p in, and their bits stay clear. */
 static int convert_warp(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t slot,
 			const struct cudbgabi_warp_state *in, struct cudbgshim_warp *w)
 {

@@ -6,9 +6,9 @@
  * @file cudbg_abi.h
  * NVIDIA's CUDA debugger API as it looks in memory: numbers, layouts, slots, names of symbols.
  *
- * Written in our own words so that nothing of NVIDIA's is needed to build; test_cudbg_abi.py
- * compares it with every cudadebugger.h that can be had.  64-bit little-endian hosts only.
- * "13.2" and the like in a remark is the CUDA release that brought the item.
+ * It is written in our own words so that nothing of NVIDIA's is needed to build; test_cudbg_abi.py
+ * compares it with every cudadebugger.h that can be had.  It is for 64-bit little-endian hosts
+ * only.  "13.2" and the like in a remark is the CUDA release that brought the item.
  */
 
 #include <stdbool.h>
@@ -118,7 +118,7 @@ enum cudbgabi_exception {
 
 /* ------------------------------------------------------------------ capabilities ------------- */
 
-/** Bits of cudbgDebuggerCapabilities and of slot 134. */
+/** Bits of cudbgDebuggerCapabilities and of what slot 134 returns. */
 #define CUDBGABI_CAPABILITY_LAZY_FUNCTION_LOADING	UINT32_C(0x01) /**< Needed for attach. */
 #define CUDBGABI_CAPABILITY_SUSPEND_EVENTS		UINT32_C(0x02) /**< 12.5. */
 #define CUDBGABI_CAPABILITY_EXCEPTIONS_IN_EXITED_WARPS	UINT32_C(0x04) /**< 12.5. */
@@ -204,7 +204,7 @@ enum cudbgabi_adjust {
 	CUDBGABI_ADJ_NEXT_ADDRESS = 2,
 };
 
-/** Where a DWARF register lives; low byte of the number after DW_OP_regx is decoded. */
+/** Where a DWARF register is; the low byte of the number remains after DW_OP_regx is decoded. */
 enum cudbgabi_reg_class {
 	CUDBGABI_REG_CLASS_INVALID = 0x000,
 	CUDBGABI_REG_CLASS_REG_CC = 0x001,
@@ -246,7 +246,7 @@ enum cudbgabi_device_info_query {
 	CUDBGABI_DEVICE_INFO_UPDATE = 1,
 };
 
-/** Source of a reported driver error: cudbgReportedDriverApiErrorSource. */
+/** The source of a reported driver error, in cudbgReportedDriverApiErrorSource. */
 enum cudbgabi_api_error_source {
 	CUDBGABI_API_ERROR_SOURCE_NONE = 0,
 	CUDBGABI_API_ERROR_SOURCE_DRIVER = 1,
@@ -263,7 +263,7 @@ enum cudbgabi_attach_state {
 	CUDBGABI_ATTACH_STUB = 2,
 };
 
-/** Parts left out of a core dump made by slot 127. */
+/** Flags of slot 127: parts that are left out of a core dump, and how it is written. */
 #define CUDBGABI_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES UINT32_C(0x01)
 #define CUDBGABI_COREDUMP_SKIP_GLOBAL_MEMORY	       UINT32_C(0x02)
 #define CUDBGABI_COREDUMP_SKIP_SHARED_MEMORY	       UINT32_C(0x04)
@@ -279,7 +279,7 @@ enum cudbgabi_attach_state {
 #define CUDBGABI_MAX_LANES	   32u
 #define CUDBGABI_MAX_WARP_BARRIERS 16u
 #define CUDBGABI_MAX_LOG_LEN	   256u
-/** An event without a host thread. */
+/** Host thread of an event that has none. */
 #define CUDBGABI_NO_TID UINT32_C(0xffffffff)
 
 /** Breakpoint handles that stand for no breakpoint of ours (13.2). */
@@ -302,7 +302,7 @@ struct cudbgabi_dim3 {
 };
 _Static_assert(sizeof(struct cudbgabi_dim3) == 12, "dim3");
 
-/** Where a field has to be. */
+/** Asserts the offset of a member, and the size of a struct. */
 #define CUDBGABI_AT(type, field, offset)                                                           \
 	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
 #define CUDBGABI_SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
@@ -370,7 +370,7 @@ struct CUDBGABI_PACKED cudbgabi_event_single_step_complete {
 	uint32_t type;
 };
 
-/** CUDBGEvent: the same 92 bytes since 6.0. */
+/** CUDBGEvent, which has had the same 92 bytes since 6.0. */
 struct CUDBGABI_PACKED cudbgabi_event {
 	uint32_t kind;
 	union {
@@ -403,7 +403,10 @@ CUDBGABI_AT(cudbgabi_event, functions_loaded.module, 20);
 CUDBGABI_AT(cudbgabi_event, all_devices_suspended.faulted_devices_mask, 12);
 CUDBGABI_AT(cudbgabi_event, single_step_complete.type, 52);
 
-/** What callbacks get; the first two depend on the slot they were registered with. */
+/**
+ * Arguments of the callbacks; the first two depend on the slot with which a callback was
+ * registered.
+ */
 struct cudbgabi_notify_40 {
 	uint32_t tid;
 };
@@ -596,7 +599,7 @@ struct CUDBGABI_PACKED cudbgabi_lane_info {
 };
 CUDBGABI_SIZE(cudbgabi_lane_info, 8);
 
-/** Bit numbers of the flag words, also indices of the size arrays. */
+/** Bit numbers of the flag words, which are also indices of the size arrays. */
 enum cudbgabi_device_attr {
 	CUDBGABI_DEVICE_ATTR_SM_UPDATE_MASK = 0,
 	CUDBGABI_DEVICE_ATTR_SM_ACTIVE_MASK = 1,
@@ -630,7 +633,10 @@ enum cudbgabi_slot {
 };
 _Static_assert(CUDBGABI_SLOT_COUNT == 164, "slots of release 13.4");
 
-/** `cudbgabi_getGridInfo_fn` and so on: the vendor's spelling, so that both can be searched for. */
+/**
+ * Types such as `cudbgabi_getGridInfo_fn`, in the vendor's spelling, so that both can be searched
+ * for.
+ */
 #define CUDBGABI_SLOT_TYPE(nr, NAME, vendor_name, args)                                            \
 	typedef uint32_t cudbgabi_##vendor_name##_fn args;
 CUDBGABI_SLOTS(CUDBGABI_SLOT_TYPE)
@@ -647,8 +653,8 @@ typedef uint32_t cudbgabi_get_api_fn(uint32_t major, uint32_t minor, uint32_t re
 typedef uint32_t cudbgabi_get_api_version_fn(uint32_t *major, uint32_t *minor, uint32_t *revision);
 
 /**
- * Slots in the table of a release: X(major, minor, slots), ascending.  A driver's table ends right
- * there, and what lies behind it is no code.
+ * Number of slots in the table of a release: X(major, minor, slots), ascending.  A driver's table
+ * ends right there, and what lies behind it is no code.
  */
 #define CUDBGABI_RELEASES(X)                                                                       \
 	X(8, 0, 120)                                                                               \

@@ -2,15 +2,18 @@
 #ifndef CUDBG_SYMBOLS_H
 #define CUDBG_SYMBOLS_H
 
-/** @file cudbg_symbols.h  What a debugger reads, writes and calls in the debuggee's libcuda. */
+/**
+ * @file cudbg_symbols.h
+ * The symbols that a debugger reads, writes and calls in the debuggee's libcuda.
+ */
 
 #include <stdint.h>
 
 #define CUDBGABI_INJECTION_PATH_SIZE 4096u
 
 /**
- * Variables in the debuggee's libcuda: X(OUR_NAME, symbol, size in bytes, optional).  "Optional"
- * ones are missing from some release that we support; the others from none.
+ * Variables in the debuggee's libcuda: X(OUR_NAME, symbol, size in bytes, optional).  An optional
+ * one is missing from some release that we support; the others are missing from none.
  */
 #define CUDBGABI_VARIABLES(X)                                                                      \
 	X(IPC_FLAG, cudbgIpcFlag, 4, false)                                                        \
@@ -51,9 +54,12 @@
 	X(PRE_INIT, cudbgPreInit, true)                                                            \
 	X(MAIN, cudbgMain, true)
 
-/** cudbgReportedDriverInternalErrorCode: a result below, a place in the driver above. */
+/**
+ * Result in the low half of cudbgReportedDriverInternalErrorCode; the high half is a place in the
+ * driver.
+ */
 #define CUDBGABI_INTERNAL_ERROR_RESULT(code) ((uint32_t)(code))
-/** cudbgReportDriverApiErrorFlags: do not report "not ready". */
+/** Bit of cudbgReportDriverApiErrorFlags: do not report "not ready". */
 #define CUDBGABI_API_ERROR_SUPPRESS_NOT_READY UINT32_C(1)
 
 #endif /* CUDBG_SYMBOLS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of detaching (reference sheet, sections 5 and 14.7).  Every step looks by itself
- * whether it applies, so that the same list undoes an attach that got half-way; an error is noted
- * and the next step taken.
+ * The steps of detaching, in the order of today's debuggers (cuda-gdb, and LLDB's NVIDIA plug-in).
+ * Every step looks by itself whether it applies, so that the same list undoes an attach that got
+ * half-way; an error is noted and the next step taken.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@ static bool is_engaged(const struct cudbgshim_session *s)
 	return s->undo->phase == CUDBGSHIM_PHASE_ENGAGED && !s->is_gone;
 }
 
-/* Calls to an engine whose target is gone only wait for nobody. */
+/* Calls to an engine whose target is gone would only wait. */
 static bool may_call_api(const struct cudbgshim_session *s)
 {
 	return s->is_initialized && !s->is_gone && !cudbgshim_is_over(s->shim);
@@ -36,7 +36,10 @@ static int note_memory(struct cudbgshim_session *s, int rc)
 			    "cannot access the driver's variables in process %d", s->o.pid);
 }
 
-/* These three end as 0, whoever set them; so there is no old value to record. */
+/*
+ * Write 0 to a flag.  The flags for which this is used end as 0, whoever set them, so there is no
+ * old value to record.
+ */
 static int zero_flag(struct cudbgshim_session *s, enum cudbgshim_symbol symbol)
 {
 	uint64_t addr = s->target.symbols.addr[symbol];
@@ -47,7 +50,10 @@ static int zero_flag(struct cudbgshim_session *s, enum cudbgshim_symbol symbol)
 	return note_memory(s, s->o.memory.write(s->o.memory.ctx, addr, &zero, sizeof(zero)));
 }
 
-/* Asked through its descriptor, the driver has neither started its engine nor refused. */
+/*
+ * Find out whether the engine may still come: the driver was asked through its descriptor, and has
+ * neither started its engine nor refused.
+ */
 static int look_for_late_engine(struct cudbgshim_session *s, bool *ret_late)
 {
 	uint32_t engaged = 0, result = 0;
@@ -61,8 +67,9 @@ static int look_for_late_engine(struct cudbgshim_session *s, bool *ret_late)
 }
 
 /*
- * A call that did not end in time goes on in the target, and the engine may come up when we have
- * gone: nothing is changed under it, and the record stays as it is.
+ * Leave a target that is still busy: a call that did not end in time goes on in the target, and the
+ * engine may come up when we have gone.  So nothing is changed under it, and the record stays as it
+ * is.
  */
 static int leave_late(struct cudbgshim_session *s)
 {
@@ -74,7 +81,7 @@ static int leave_late(struct cudbgshim_session *s)
 	return look_for_late_engine(s, &s->is_left);
 }
 
-/* Without an engine there is nobody to tell; a driver that was only armed has none yet. */
+/* Tell the engine to let go, if there is one; a driver that was only armed has none yet. */
 static int call_detach(struct cudbgshim_session *s)
 {
 	uint32_t engaged = 0;
@@ -144,7 +151,7 @@ static int clear_attach_state(struct cudbgshim_session *s)
 					  "clearAttachState") : 0;
 }
 
-/* Not before: it is what lets the engine say that it has finished. */
+/* Clear the flag as late as this, because it lets the engine say that it has finished. */
 static int clear_ipc_flag(struct cudbgshim_session *s)
 {
 	int rc = zero_flag(s, CUDBGSHIM_SYM_IPC_FLAG);

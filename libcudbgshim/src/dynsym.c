@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The dynamic symbol table of a mapped ELF file; everything read is the debuggee's to forge. */
+/*
+ * Reads the dynamic symbol table of a mapped ELF file; everything in it is the debuggee's to forge.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -7,7 +9,10 @@
 #include "cudbgshim_target.h"
 #include "cudbg_abi.h"
 
-/* Limits far above any real driver: libcuda 550 has 9 program headers, 35 tags, 500 symbols. */
+/*
+ * These limits are far above any real driver: libcuda 550 has 9 program headers, 35 tags, 500
+ * symbols.
+ */
 #define PHDRS_MAX   64u
 #define TAGS_MAX    256u
 #define SYMBOLS_MAX (UINT32_C(1) << 20)
@@ -39,7 +44,7 @@ struct image {
 	struct cudbgshim_symbols_error *err;
 	uint64_t base;	     /* Address of file offset 0. */
 	uint64_t bias;	     /* Address of virtual address 0. */
-	uint64_t low, high;  /* Addresses that its segments span. */
+	uint64_t low, high;  /* Lowest and highest address that its segments span. */
 	uint64_t dynamic;
 	uint64_t dynamic_size;
 	uint64_t symtab, strtab, strtab_size, hash, gnu_hash;
@@ -80,7 +85,9 @@ static int read_header(struct image *m, Elf64_Ehdr *ret)
 	if (e.e_type != ET_DYN || e.e_phentsize != sizeof(Elf64_Phdr) || !e.e_phnum ||
 	    e.e_phnum > PHDRS_MAX)
 		return refuse(m, -EBADMSG, "ELF header: no shared library", m->base);
-	/* The linker puts the program headers behind the ELF header, and the loader relies on it. */
+	/*
+	 * The linker puts the program headers behind the ELF header, and the loader relies on it.
+	 */
 	if (e.e_phoff > 4096)
 		return refuse(m, -EBADMSG, "ELF header: program headers far away", m->base);
 	*ret = e;
@@ -170,7 +177,10 @@ static int read_tags(struct image *m)
 	return 0;
 }
 
-/* Positive: this is the one. */
+/*
+ * Does a symbol have this name?
+ * @return 1 and the symbol if it does, 0, -errno.
+ */
 static int is_named(struct image *m, uint32_t index, const char *name, Elf64_Sym *ret)
 {
 	size_t size = strlen(name) + 1;

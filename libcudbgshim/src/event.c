@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events: 92 packed bytes in, one neutral struct out; and the notification that they are there. */
+/* Decodes events, 92 packed bytes in and one neutral struct out, and passes notifications on. */
 #include "internal.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ int cudbgshim_event_decode(const void *bytes, size_t size, struct cudbgshim_even
 		e.log_ruleset = in.log_ruleset;
 		break;
 	default:
-		break; /* No payload that we know. */
+		break; /* It has no payload that we know. */
 	}
 	if (e.dev >= CUDBGSHIM_MAX_DEVICES)
 		return -EPROTO;
@@ -147,8 +147,8 @@ int cudbgshim_acknowledge_sync_events(struct cudbgshim *s)
 }
 
 /*
- * The engine calls back from a thread of its own and, in one of the forms, without any pointer of
- * ours.  The API is one per process, so is its callback.
+ * The receiver of notifications.  The engine calls back from a thread of its own and, in one of the
+ * forms, without any pointer of ours.  There is one API per process, and so one receiver.
  */
 static struct {
 	_Atomic(cudbgshim_notify_fn) notify;

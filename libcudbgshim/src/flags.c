@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The variables of the driver in the target, and the record of what they were. */
+/* Reads and writes the variables of the driver in the target, and records what they were. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,10 @@ static int read_symbols(const struct cudbgshim_memory *memory, const char *maps,
 	struct session_target t, best;
 	int found = -ENOENT;
 
-	/* A process may hold several copies; the one that starts the engine has these. */
+	/*
+	 * A process may hold several copies of libcuda; the one that starts the engine has these
+	 * variables.
+	 */
 	for (size_t nth = 0; cudbgshim_find_libcuda(maps, size, nth, &t.library) == 0; nth++) {
 		struct cudbgshim_symbols_error why = { .what = "" };
 		int rc = cudbgshim_symbols_read(memory, t.library.base, &t.symbols, &why);
@@ -69,13 +72,16 @@ int flags_read(const struct cudbgshim_memory *memory, const struct session_targe
 	return memory->read(memory->ctx, t->symbols.addr[symbol], ret_value, sizeof(*ret_value));
 }
 
-/* The entry is complete before it counts, and counts before the variable is touched. */
+/*
+ * Record a variable.  The entry is complete before it counts, and counts before the variable is
+ * touched, so that a rescuer finds it whatever the moment of our death.
+ */
 static int record(struct cudbgshim_undo *undo, enum cudbgshim_symbol symbol, uint64_t addr,
 		  uint32_t size, uint64_t old)
 {
 	for (uint32_t i = 0; i < undo->n_writes; i++)
 		if (undo->writes[i].addr == addr)
-			return 0; /* the oldest value is the one to go back to */
+			return 0; /* The oldest value is the one to go back to. */
 	if (undo->n_writes >= CUDBGSHIM_UNDO_WRITES)
 		return -ENOSPC;
 	undo->writes[undo->n_writes] = (struct cudbgshim_undo_write){
@@ -147,7 +153,9 @@ int flags_restore(const struct cudbgshim_memory *memory, struct cudbgshim_undo *
 	if (n > CUDBGSHIM_UNDO_WRITES)
 		return -EINVAL;
 	while (n--) {
-		/* A copy: the record lies in memory that its dead owner shared. */
+		/*
+		 * The entry is copied first: the record lies in memory that its dead owner shared.
+		 */
 		struct cudbgshim_undo_write w = undo->writes[n];
 		int rc = restore_one(memory, &w);
 
@@ -171,7 +179,10 @@ int flags_start_time(int proc_fd, uint64_t *ret)
 
 	if (fd_read_file_at(proc_fd, "stat", 4096, &text, &size) < 0)
 		return -ESRCH;
-	/* The name may contain anything; fields are counted from behind it, where field 3 starts. */
+	/*
+	 * The name may contain anything, so fields are counted from behind it, where field 3
+	 * starts.
+	 */
 	p = strrchr(text, ')');
 	for (int field = 2; p && field < 22; field++) {
 		p = strchr(p, ' ');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function call in a thread of the debuggee; see cudbgshim_inferior in cudbgshim_target.h.
+ * Makes one function call in a thread of the debuggee; see cudbgshim_inferior in
+ * cudbgshim_target.h.
  *
  * Whatever the moment of our death, the kernel lets the thread run with the registers it has then:
  * its own, or those of the function on top of a frame that restores them.  Two rules keep that true
@@ -25,7 +26,7 @@
 #include "inferior.h"
 
 #define TIMEOUT_MS     5000u
-/* Of these, for finding a thread and getting it to stop. */
+/* Part of the time that is for finding a thread and getting it to stop. */
 #define CHOOSE_MS      2000u
 #define STOP_MS	       500u
 #define STRAYS_MS      3000u
@@ -34,7 +35,7 @@
 #define NT_X86_XSTATE  0x202
 #define EFLAGS_DF_TF_RF  0x10500ull
 
-/* linux/ptrace.h, which does not go together with sys/ptrace.h. */
+/* From linux/ptrace.h, which does not go together with sys/ptrace.h. */
 #define GET_RSEQ_CONFIGURATION ((enum __ptrace_request)0x420f)
 struct rseq_configuration {
 	uint64_t addr;
@@ -42,10 +43,10 @@ struct rseq_configuration {
 };
 
 enum state {
-	CHOOSING,  /* no thread is touched */
-	STOPPING,  /* one is seized and asked to stop */
-	RUNNING,   /* it runs the function */
-	RETURNING, /* the function has returned; the thread comes to a stop that restarts calls */
+	CHOOSING,  /* No thread is touched. */
+	STOPPING,  /* One is seized and asked to stop. */
+	RUNNING,   /* It runs the function. */
+	RETURNING, /* The function has returned; the thread comes to a stop that restarts calls. */
 	OVER,
 };
 
@@ -58,7 +59,8 @@ struct cudbgshim_inferior {
 	char *maps;
 	size_t maps_size;
 	uint64_t restorer, cookie, call_mask;
-	bool forgot_restart; /* by a call that the function made */
+	/* The function made a call that cleared the kernel's memory of how to go on. */
+	bool forgot_restart;
 	pid_t tid; /* The thread that is seized; 0: none. */
 	pid_t skip[SKIP_MAX];
 	size_t n_skip;
@@ -125,7 +127,7 @@ static void make_stray(struct cudbgshim_inferior *c, pid_t tid)
 		c->strays[c->n_strays++] = tid;
 }
 
-/* The thread's number is gone: it ended, or called exec and goes on as the leader. */
+/* Note that the thread's number is gone: it ended, or called exec and goes on as the leader. */
 static int lost(struct cudbgshim_inferior *c, const struct inferior_stop *s)
 {
 	if (inferior_is_exec(s))
@@ -198,7 +200,7 @@ static int choose(struct cudbgshim_inferior *c)
 			    why : "its threads cannot be read");
 	if (t.tid)
 		return seize(c, t.tid);
-	/* Everybody was asked; give them a moment to get somewhere else. */
+	/* All threads were asked; give them a moment to get somewhere else. */
 	if (!c->n_skip)
 		fail(c, 0, "no thread can be used; one %s", why);
 	c->n_skip = 0;
@@ -207,7 +209,7 @@ static int choose(struct cudbgshim_inferior *c)
 	return CUDBGSHIM_INFERIOR_WAIT;
 }
 
-/* Not this one, or not now. */
+/* Let a thread go that cannot be used, or not now, and choose another one. */
 static int reject(struct cudbgshim_inferior *c, const char *why)
 {
 	fail(c, 0, "no thread can be used; thread %d %s", (int)c->tid, why);
@@ -221,8 +223,10 @@ static int reject(struct cudbgshim_inferior *c, const char *why)
 
 /* ------------------------------------------------------------------ entering ----------------- */
 
-/* The kernel aborts a restartable sequence when the thread next runs, but only if it finds the
- * thread's program counter there. */
+/*
+ * Is the thread in a restartable sequence?  The kernel aborts one when the thread next runs, but
+ * only if it finds the thread's program counter there.
+ */
 static bool is_in_rseq(struct cudbgshim_inferior *c)
 {
 	struct rseq_configuration conf = { 0 };
@@ -257,9 +261,10 @@ static int save(struct cudbgshim_inferior *c)
 }
 
 /*
- * A handler in the middle of the function could leave it with longjmp().  Faults stay deliverable,
- * or the kernel would kill; so do real-time signals, of which the C library needs some (and a
- * thread that the function creates would inherit them blocked for ever).
+ * @return the signal mask for the call.  A handler in the middle of the function could leave it
+ *         with longjmp(), so signals are blocked.  Faults stay deliverable, or the kernel would
+ *         kill; so do real-time signals, of which the C library needs some (and a thread that the
+ *         function creates would inherit them blocked for ever).
  */
 static uint64_t mask_for_call(uint64_t own)
 {
@@ -271,7 +276,10 @@ static uint64_t mask_for_call(uint64_t own)
 	return own | mask;
 }
 
-/* What the kernel gives a signal handler: no pending x87 state, default rounding and masks. */
+/*
+ * Set the vector state that the kernel gives a signal handler: no pending x87 state, default
+ * rounding and masks.
+ */
 static void clean_vector_state(struct cudbgshim_inferior *c)
 {
 	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
@@ -283,7 +291,7 @@ static void clean_vector_state(struct cudbgshim_inferior *c)
 	memset(xstate, 0, 416);
 	memcpy(xstate, &control, sizeof(control));
 	memcpy(xstate + 24, &mxcsr, sizeof(mxcsr));
-	xstate[512] |= 3; /* both are present */
+	xstate[512] |= 3; /* x87 and SSE state are present. */
 	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
 }
 
@@ -333,7 +341,7 @@ static int prepare(struct cudbgshim_inferior *c)
 	step_name(c, "stopped");
 	rc = save(c);
 	if (rc == -ESRCH)
-		return 0; /* killed while stopped; its end will be seen */
+		return 0; /* It was killed while stopped, and its end will be seen. */
 	if (rc < 0)
 		return fail(c, rc, "cannot read the registers of thread %d", (int)c->tid);
 	why = inferior_check_place(&c->saved.regs, c->maps, c->maps_size, &c->o, &low);
@@ -370,7 +378,9 @@ static int stopping(struct cudbgshim_inferior *c)
 
 /* ------------------------------------------------------------------ coming back -------------- */
 
-/* Lead the thread to the end of the frame's life: whatever happens next, rt_sigreturn restores it. */
+/*
+ * Lead the thread to the end of the frame's life: whatever happens next, rt_sigreturn restores it.
+ */
 static void go_to_restorer(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
@@ -384,9 +394,10 @@ static void go_to_restorer(struct cudbgshim_inferior *c)
 }
 
 /*
- * The thread is about to call rt_sigreturn.  That would do, but it forgets a call in
- * restart_syscall(), and a signal that came meanwhile would not interrupt the call that waits for
- * it.  So bring it to a stop in which the kernel decides about restarting, and put all back there.
+ * Begin to put the thread back when it is about to call rt_sigreturn.  That call would do, but it
+ * forgets a call in restart_syscall(), and a signal that came meanwhile would not interrupt the
+ * call that waits for it.  So the thread is brought to a stop in which the kernel decides about
+ * restarting, and all is put back there.
  */
 static int begin_return(struct cudbgshim_inferior *c)
 {
@@ -398,7 +409,7 @@ static int begin_return(struct cudbgshim_inferior *c)
 	return 0;
 }
 
-/* At the entry or the exit of a system call: is it the end of the function? */
+/* Is the entry or the exit of this system call the end of the function? */
 static bool is_return(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
@@ -413,7 +424,9 @@ static bool is_return(struct cudbgshim_inferior *c)
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 	case SYS_restart_syscall:
-		/* The kernel has one memory per thread of how to go on, and these clear it. */
+		/*
+		 * The kernel has one memory per thread of how to go on, and these calls clear it.
+		 */
 		c->forgot_restart = true;
 		break;
 	default:
@@ -422,7 +435,7 @@ static bool is_return(struct cudbgshim_inferior *c)
 	return false;
 }
 
-/* The program would die of our call: it did not ask for this signal. */
+/* Would the program die of our call?  It did not ask for this signal. */
 static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 {
 	auto_free char *status = NULL;
@@ -433,7 +446,10 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 	if (sig != SIGSEGV && sig != SIGBUS && sig != SIGILL && sig != SIGFPE && sig != SIGTRAP &&
 	    sig != SIGABRT && sig != SIGSYS)
 		return false;
-	/* From another process, or abort() of the function itself. */
+	/*
+	 * Only a fault of its own counts, or abort() of the function itself; not what another
+	 * process sent.
+	 */
 	if (inferior_trace(PTRACE_GETSIGINFO, c->tid, NULL, &si) < 0 ||
 	    (si.si_code <= 0 && si.si_code != SI_TKILL))
 		return false;
@@ -488,7 +504,7 @@ static int finish(struct cudbgshim_inferior *c)
 		inferior_restart_from_beginning(&c->saved.regs);
 	ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
 	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
-	/* Last: up to here the frame would have restored everything. */
+	/* Registers come last: up to here the frame would have restored everything. */
 	inferior_trace(PTRACE_SETREGS, c->tid, NULL, &c->saved.regs);
 	step_name(c, "detach");
 	inferior_cont(PTRACE_DETACH, c->tid, 0);
@@ -518,7 +534,10 @@ static int returning(struct cudbgshim_inferior *c)
 
 /* ------------------------------------------------------------------ leaving ------------------ */
 
-/* Time is up: the thread keeps its frame and finds back alone, with its own signal mask. */
+/*
+ * Leave the thread when the time is up: it keeps its frame and finds back alone, with its own
+ * signal mask.
+ */
 static int leave(struct cudbgshim_inferior *c)
 {
 	uint64_t patience = clock_deadline_ms(100);
@@ -614,7 +633,7 @@ void cudbgshim_inferior_destroy(struct cudbgshim_inferior *c)
 		return;
 	if (c->tid)
 		leave(c);
-	/* One that gets no processor now would stop later, and stay so as long as we live. */
+	/* A thread that gets no processor now would stop later, and stay so as long as we live. */
 	while (c->n_strays && clock_left_ms(patience)) {
 		pump_strays(c);
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);

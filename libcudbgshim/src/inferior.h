@@ -2,7 +2,10 @@
 #ifndef CUDBGSHIM_INFERIOR_H
 #define CUDBGSHIM_INFERIOR_H
 
-/** @file inferior.h  Parts of a call in the debuggee: its thread's stops, the frame, the choice of a thread. */
+/**
+ * @file inferior.h
+ * Parts of a call in the debuggee: its thread's stops, the frame, the choice of a thread.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,24 +16,26 @@
 
 #include "cudbgshim_target.h"
 
-/** More than any XSAVE area of today (AMX: 11008). */
+/** Most bytes of a thread's vector state; more than any XSAVE area of today (AMX: 11008). */
 #define INFERIOR_XSTATE_MAX 16384u
 #define INFERIOR_FRAME_MAX  (INFERIOR_XSTATE_MAX + 1024u)
-/** Room below the frame for the function itself. */
+/** Room below the frame for the function itself, in bytes. */
 #define INFERIOR_STACK_ROOM (UINT64_C(128) << 10)
 
+/** As ptrace(2), for requests that take pointers. */
 static inline long inferior_trace(enum __ptrace_request request, pid_t tid, const void *addr,
 				  const void *data)
 {
 	return ptrace(request, tid, (void *)(uintptr_t)addr, (void *)(uintptr_t)data);
 }
 
+/** As ptrace(2), for requests that let a thread go on or go, with a signal or 0. */
 static inline long inferior_cont(enum __ptrace_request request, pid_t tid, int sig)
 {
 	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
 }
 
-/** What a seized thread last stopped for. */
+/** What a seized thread stopped for last. */
 struct inferior_stop {
 	enum {
 		INFERIOR_STOP_NONE, /**< It runs. */
@@ -42,14 +47,22 @@ struct inferior_stop {
 	int sig, event;
 };
 
-/** Leaves the stop for others to see, except that of an exec and of a death. */
+/**
+ * Look what a seized thread stopped for.  The stop is left for others to see (WNOWAIT), except that
+ * of an exec and of a death.
+ */
 struct inferior_stop inferior_look(pid_t tid);
+/** Is this the stop of a whole process by job control? */
 bool inferior_is_group_stop(const struct inferior_stop *s);
+/** Is this the stop of a process that executed another program? */
 bool inferior_is_exec(const struct inferior_stop *s);
-/** Detach from a thread that has stopped.  @return false: it still runs, ask again. */
+/**
+ * Detach from a thread that has stopped.
+ * @return false when it still runs: ask again.
+ */
 bool inferior_let_go(pid_t tid);
 
-/** What a thread was before we touched it. */
+/** The state of a thread before we touched it. */
 struct inferior_saved {
 	struct user_regs_struct regs;
 	uint64_t mask;
@@ -57,7 +70,9 @@ struct inferior_saved {
 	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
 };
 
-/** A frame to be written at @ref addr; the function is entered with the stack pointer there. */
+/**
+ * A frame that is to be written at @c addr; the function is entered with the stack pointer there.
+ */
 struct inferior_frame {
 	uint64_t addr;
 	uint64_t cookie_addr;
@@ -66,19 +81,20 @@ struct inferior_frame {
 };
 
 /**
- * Registers with which the thread repeats the system call that was interrupted, as the kernel
- * would; unchanged outside of a system call.
+ * @return the registers with which the thread repeats the system call that was interrupted, as the
+ *         kernel would; outside of a system call they are unchanged.
  */
 struct user_regs_struct inferior_restarted(const struct user_regs_struct *regs);
 /**
- * Some system calls fail with EINTR when a tracer looks at them.  Change that result into one with
- * which the kernel restarts them unless a handler runs.
+ * Mend the result of a system call that failed with EINTR because a tracer looked at it.  It
+ * becomes one with which the kernel restarts the call unless a handler runs.
  */
 void inferior_forgive_interruption(struct user_regs_struct *regs);
-/** A call that restart_syscall() was to continue starts with its whole time limit again. */
+/** Make a call that restart_syscall() was to continue start with its whole time limit again. */
 void inferior_restart_from_beginning(struct user_regs_struct *regs);
 
 /**
+ * Build the frame that restores a thread.
  * @param restorer  Address of `mov $15, %eax; syscall` in the debuggee.
  * @param low       Lowest address that may be used.
  * @return 0, -ENOSPC (does not fit above @p low), -EBADMSG (XSAVE area of an unknown shape).
@@ -86,7 +102,10 @@ void inferior_restart_from_beginning(struct user_regs_struct *regs);
 int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, uint64_t cookie,
 			 uint64_t low, struct inferior_frame *ret_frame);
 
-/** Address of a piece of code that calls rt_sigreturn.  @return 0, -ENOENT, -errno. */
+/**
+ * Find a piece of code that calls rt_sigreturn.
+ * @return 0, -ENOENT, -errno.
+ */
 int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *maps, size_t size,
 			   uint64_t *ret_addr);
 
@@ -96,21 +115,25 @@ struct inferior_thread {
 	char state;
 	pid_t tracer;
 	bool has_shadow_stack;
-	bool is_running; /**< On a processor: nothing below is known. */
-	long nr;	 /**< System call; -1: none. */
+	bool is_running; /**< It is on a processor, and nothing below is known. */
+	long nr;	 /**< Number of the system call that it is in; -1: none. */
 	uint64_t args[6], sp, pc;
 };
 
-/** Parse `status` and `syscall` of /proc/PID/task/TID.  @return 0, -EBADMSG. */
+/**
+ * Parse `status` and `syscall` of /proc/PID/task/TID.
+ * @return 0, -EBADMSG.
+ */
 int inferior_thread_parse(const char *status, const char *syscall, struct inferior_thread *ret);
 /**
- * How well it suits, 0 best; -1 not at all.
+ * Tell how well a thread suits.
  * @param ret_why  Static text for -1.
+ * @return 0 for the best, more for worse ones, -1 when it does not suit at all.
  */
 int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size_t size,
 			 const struct cudbgshim_inferior_options *o, const char **ret_why);
 /**
- * Look at all threads.
+ * Choose a thread among all.
  * @param skip  Threads to leave out.
  * @param ret   The best; tid 0 when none fits.
  * @return 0, -EBUSY, -EOPNOTSUPP (for the process as a whole, with @p ret_why), -ESRCH, -errno.
@@ -119,7 +142,11 @@ int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const cha
 			   size_t size, const pid_t *skip, size_t n_skip,
 			   struct inferior_thread *ret, const char **ret_why);
 
-/** May the stopped thread be used?  @return NULL, or why not; *ret_low: see inferior_frame_build. */
+/**
+ * Tell whether a stopped thread may be used.
+ * @param ret_low  Lowest address of its stack that may be used; see inferior_frame_build().
+ * @return NULL, or why not.
+ */
 const char *inferior_check_place(const struct user_regs_struct *regs, const char *maps, size_t size,
 				 const struct cudbgshim_inferior_options *o, uint64_t *ret_low);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The signal frame that restores a thread.  Its layout is the kernel's: arch/x86/kernel/signal_64.c
- * and fpu/signal.c, struct rt_sigframe, struct _fpx_sw_bytes.
+ * Builds the signal frame that restores a thread.  Its layout is the kernel's:
+ * arch/x86/kernel/signal_64.c and fpu/signal.c, struct rt_sigframe, struct _fpx_sw_bytes.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 
 #define RED_ZONE 128u
 
-/* The kernel's own numbers for "restart me"; no header of user space has them. */
+/*
+ * The kernel's own numbers for "restart me" (include/linux/errno.h); no header of user space has
+ * them.
+ */
 #define ERESTARTSYS	      512
 #define ERESTARTNOINTR	      513
 #define ERESTARTNOHAND	      514
@@ -45,10 +48,13 @@ _Static_assert(sizeof(struct sigframe) == 440, "struct rt_sigframe");
 #define UC_FP_XSTATE	     UINT64_C(1)
 #define UC_SIGCONTEXT_SS     UINT64_C(2)
 #define UC_STRICT_RESTORE_SS UINT64_C(4)
-/* No mode of sigaltstack(): refused, which rt_sigreturn ignores; the real one stays as it is. */
+/*
+ * This is no mode of sigaltstack(): it is refused, which rt_sigreturn ignores, so the thread's
+ * alternate stack stays as it is.
+ */
 #define SS_NO_MODE 64
 
-/* Behind the 464 bytes of FXSAVE that the processor defines. */
+/* The software bytes behind the 464 bytes of FXSAVE that the processor defines. */
 struct sw_bytes {
 	uint32_t magic1, extended_size;
 	uint64_t features;
@@ -74,7 +80,7 @@ struct user_regs_struct inferior_restarted(const struct user_regs_struct *regs)
 
 	if ((long long)r.orig_rax >= 0 && is_restart((long long)r.rax)) {
 		r.rax = r.orig_rax;
-		r.rip -= 2; /* syscall is two bytes long */
+		r.rip -= 2; /* The instruction syscall is two bytes long. */
 	}
 	r.orig_rax = ~0ull;
 	return r;
@@ -82,8 +88,10 @@ struct user_regs_struct inferior_restarted(const struct user_regs_struct *regs)
 
 void inferior_forgive_interruption(struct user_regs_struct *regs)
 {
-	/* signal(7), "Interruption of system calls and library functions by stop signals"; with
-	 * EINTR none of these has done anything yet. */
+	/*
+	 * The calls of signal(7), "Interruption of system calls and library functions by stop
+	 * signals"; with EINTR none of these has done anything yet.
+	 */
 	static const long calls[] = { SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */,
 				      SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
 				      SYS_io_getevents, 333 /* io_pgetevents */,
@@ -111,8 +119,9 @@ static void cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4])
 }
 
 /*
- * Which features the frame may name, and how many bytes they take.  The kernel refuses a frame that
- * is larger than the thread's own buffer, which has no room for AMX tiles before their first use.
+ * Find out which features the frame may name, and how many bytes they take.  The kernel refuses a
+ * frame that is larger than the thread's own buffer, which has no room for AMX tiles before their
+ * first use.
  */
 static int xstate_shape(const struct inferior_saved *s, uint64_t *ret_features, size_t *ret_size)
 {
@@ -200,7 +209,7 @@ int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, 
 	return 0;
 }
 
-/* mov $15, %rax; syscall (glibc), mov $15, %eax; syscall (musl and others) */
+/* The code: mov $15, %rax; syscall (glibc), mov $15, %eax; syscall (musl and others). */
 static const uint8_t restorers[][9] = {
 	{ 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 },
 	{ 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 },
@@ -221,7 +230,7 @@ static const uint8_t *search_restorer(const uint8_t *bytes, size_t size)
 #define PIECE 65536u
 #define TEXT_MAX (UINT64_C(64) << 20)
 
-/* Pieces overlap, so that no match is cut. */
+/* Search a mapping; pieces overlap, so that no match is cut. */
 static int search_mapping(const struct cudbgshim_memory *memory, const struct cudbgshim_map *map,
 			  uint8_t *piece, uint64_t *ret_addr)
 {
@@ -259,7 +268,7 @@ int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *ma
 
 	if (!piece)
 		return -ENOMEM;
-	/* First the C library, then (a static program) everything else. */
+	/* The C library comes first, then (for a static program) everything else. */
 	for (int pass = 0; pass < 2; pass++) {
 		struct cudbgshim_maps at = { maps, size, 0 };
 		struct cudbgshim_map map;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processors on which no call in the debuggee can be prepared. */
+/* The functions for processors on which no call in the debuggee can be prepared. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stops of one thread: seeing them without consuming them, and letting the thread go. */
+/* Sees the stops of one thread without consuming them, and lets the thread go. */
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -23,8 +23,10 @@ struct inferior_stop inferior_look(pid_t tid)
 		waitpid(tid, NULL, __WALL | WNOHANG);
 		return (struct inferior_stop){ INFERIOR_STOP_GONE, 0, 0 };
 	}
-	/* The one stop that must be consumed: the thread's number may have changed, and the kernel
-	 * wants to be sure that we know (kernel/ptrace.c, looks_like_a_spurious_pid()). */
+	/*
+	 * This is the one stop that must be consumed: the thread's number may have changed, and the
+	 * kernel wants to be sure that we know (kernel/ptrace.c, looks_like_a_spurious_pid()).
+	 */
 	if (si.si_status >> 8 == PTRACE_EVENT_EXEC)
 		waitpid(tid, NULL, __WALL | WNOHANG);
 	if (si.si_status >> 8)
@@ -45,7 +47,7 @@ bool inferior_is_exec(const struct inferior_stop *s)
 	return s->kind == INFERIOR_STOP_EVENT && s->event == PTRACE_EVENT_EXEC;
 }
 
-/* A call that only our looking interrupted shall go on. */
+/* Let a system call go on that only our looking interrupted. */
 static void forgive(pid_t tid)
 {
 	struct user_regs_struct regs = { 0 }, before;
@@ -89,7 +91,7 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 	} else {
 		int error = errno;
 
-		/* Ours already: it did not stop when it was asked last. */
+		/* The thread may be ours already: it did not stop when it was asked last. */
 		if (error != EPERM || inferior_look(record->tid).kind == INFERIOR_STOP_GONE)
 			return error == ESRCH ? 0 : -error;
 	}
@@ -97,7 +99,7 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 	       (s = inferior_look(record->tid)).kind == INFERIOR_STOP_NONE)
 		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
 	if (s.kind == INFERIOR_STOP_NONE)
-		return 1; /* the next look, or our exit, lets it go */
+		return 1; /* The next look, or our exit, lets it go. */
 	if (s.kind != INFERIOR_STOP_GONE)
 		inferior_trace(PTRACE_GETREGS, record->tid, NULL, &regs);
 	inferior_let_go(record->tid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which thread of the debuggee may be borrowed for a call. */
+/* Chooses the thread of the debuggee that is borrowed for a call. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 #define SCAN_WORDS 256
 
 enum {
-	RANK_WAIT = 0,	   /* waits without a time limit, or one that survives a restart */
-	RANK_TIMED = 1,	   /* waits with a limit that starts again if we die */
-	RANK_RUNNING = 2,  /* where it is will be seen when it stops */
-	RANK_AGAIN = 3,	   /* was interrupted before: only the kernel knows what it waits for */
-	RANK_AVOID = 8,	   /* called by a library that we should stay out of */
+	RANK_WAIT = 0,	   /* It waits without a time limit, or with one that survives a restart. */
+	RANK_TIMED = 1,	   /* It waits with a limit that starts again if we die. */
+	RANK_RUNNING = 2,  /* Where it is will be seen when it stops. */
+	RANK_AGAIN = 3,	   /* It was interrupted before: only the kernel knows what it waits for. */
+	RANK_AVOID = 8,	   /* It was called by a library that we should stay out of. */
 };
 
 static const char *line_value(const char *status, const char *key)
@@ -79,7 +79,7 @@ int inferior_thread_parse(const char *status, const char *syscall, struct inferi
 	return 0;
 }
 
-/* Its time limit is relative, and the kernel does not write back what is left. */
+/* Is the thread's time limit relative, so that the kernel does not write back what is left? */
 static bool is_timed(const struct inferior_thread *t)
 {
 	switch (t->nr) {
@@ -107,7 +107,7 @@ static bool is_timed(const struct inferior_thread *t)
 	}
 }
 
-/* Fails with EINTR if we die between stopping it and mending that. */
+/* Does this call fail with EINTR if we die between stopping it and mending that? */
 static bool is_fragile(long nr)
 {
 	struct user_regs_struct before = { .rax = (unsigned long long)-EINTR,
@@ -148,7 +148,10 @@ static bool is_avoided(const struct cudbgshim_inferior_options *o, uint64_t addr
 	return addr >= o->avoid_start && addr < o->avoid_end;
 }
 
-/* A return address into the range to avoid: a lock of that library may be held. */
+/*
+ * Does the stack have a return address into the range to avoid?  A lock of that library may be held
+ * then.
+ */
 static bool is_called_from_avoided(const struct cudbgshim_inferior_options *o, uint64_t sp)
 {
 	uint64_t words[SCAN_WORDS];
@@ -166,7 +169,7 @@ static bool has_name(const struct cudbgshim_map *map, const char *name)
 	return map->name_size == strlen(name) && !memcmp(map->name, name, map->name_size);
 }
 
-/* Lowest address that this stack may use, or 0. */
+/* @return the lowest address that this stack may use, or 0. */
 static uint64_t stack_low(uint64_t sp, const char *maps, size_t size)
 {
 	struct cudbgshim_maps at = { maps, size, 0 };
@@ -177,7 +180,9 @@ static uint64_t stack_low(uint64_t sp, const char *maps, size_t size)
 		if (sp >= map.start && sp < map.end) {
 			if (!(map.flags & CUDBGSHIM_MAP_WRITE))
 				return 0;
-			/* The first thread's stack grows when it is touched, up to its neighbour. */
+			/*
+			 * The first thread's stack grows when it is touched, up to its neighbour.
+			 */
 			if (has_name(&map, "[stack]") && map.start > (UINT64_C(2) << 20) + below)
 				return map.start - (UINT64_C(1) << 20);
 			return map.start;
@@ -272,7 +277,7 @@ int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const cha
 		if (rc == -EACCES || rc == -EPERM)
 			return -EPERM;
 		if (rc < 0)
-			continue; /* ended meanwhile */
+			continue; /* It ended meanwhile. */
 		if (t.has_shadow_stack) {
 			*ret_why = "the process uses shadow stacks, on which no call can be prepared";
 			return -EOPNOTSUPP;
@@ -293,7 +298,7 @@ int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const cha
 	return 0;
 }
 
-/* Code that takes locks which the function will need: allocator, loader, thread library. */
+/* Is this code that takes locks which the function will need: allocator, loader, thread library? */
 static bool is_lock_land(const struct cudbgshim_map *map)
 {
 	static const char *const stems[] = { "/libc.so", "/libc-", "/ld-", "/libpthread",
@@ -315,14 +320,19 @@ const char *inferior_check_place(const struct user_regs_struct *regs, const char
 		return "runs 32-bit code";
 	if (!cudbgshim_maps_find(maps, size, regs->rip, &code))
 		return "runs code that was mapped a moment ago";
-	/* A system call's result is still to be seen: the thread waits and holds no lock of libc. */
+	/*
+	 * In a system call, whose result is still to be seen, the thread waits and holds no lock of
+	 * libc.
+	 */
 	if ((long long)regs->orig_rax < 0 && (is_lock_land(&code) || is_avoided(o, regs->rip)))
 		return "runs inside the C library, the loader or the driver";
 	low = stack_low(regs->rsp, maps, size);
 	if (!has_room(regs->rsp, low) || !cudbgshim_maps_find(maps, size, regs->rsp, &stack))
 		return "has too little room on its stack";
-	/* The thread library keeps its block at the top of each stack that it made.  Anything else
-	 * may be a coroutine's, with other data right below. */
+	/*
+	 * The thread library keeps its block at the top of each stack that it made.  Anything else
+	 * may be a coroutine's, with other data right below.
+	 */
 	if (!has_name(&stack, "[stack]") &&
 	    (regs->fs_base < regs->rsp || regs->fs_base >= stack.end))
 		return "runs on a stack that is not its own";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the driver's library at run time, and agreeing on a version with it. */
+/* Finds the driver's library at run time, and agrees on a version with it. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ static const struct cudbgshim_sys real_sys = {
 	.now_ns = clock_now_ns,
 };
 
-/* The library starts threads and keeps state of its own: one for a process, and for ever. */
+/* The library starts threads and keeps state of its own: a process has one, and for ever. */
 static bool is_loaded;
 
 static int fail(struct cudbgshim_failure *failure, enum cudbgshim_step step, int r)
@@ -68,7 +68,7 @@ static void *find_symbol(struct cudbgshim *s, const char *name, struct cudbgshim
 	return symbol;
 }
 
-/* Our own image decides which engine serves our side. */
+/* Set the engine for our side, which our own image of the driver decides. */
 static int set_engine(struct cudbgshim *s, const char *path, struct cudbgshim_failure *failure)
 {
 	char *variable;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of /proc/PID/maps, and memory behind a descriptor. */
+/* Parses the text of /proc/PID/maps, and reads memory behind a descriptor. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ static int memory_read(void *ctx, uint64_t addr, void *buf, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			/* 0: the process has ended and its memory with it. */
+			/* 0 means that the process has ended and its memory with it. */
 			return n == 0 ? -ESRCH : errno == EIO ? -EFAULT : -errno;
 		to += n;
 		addr += (uint64_t)n;
@@ -152,7 +152,7 @@ bool cudbgshim_maps_find(const char *text, size_t size, uint64_t addr,
 	return false;
 }
 
-/* libcuda.so, libcuda.so.1, libcuda.so.550.163.01 */
+/* Names such as libcuda.so, libcuda.so.1, libcuda.so.550.163.01. */
 static bool is_libcuda(const struct cudbgshim_map *map)
 {
 	static const char stem[] = "libcuda.so";
@@ -189,7 +189,10 @@ int cudbgshim_find_libcuda(const char *maps, size_t size, size_t nth,
 
 	while (cudbgshim_maps_next(&at, &map)) {
 		if (found.base && is_same_file(&map, &found)) {
-			/* A second copy of the same file starts at its offset 0 again; a kernel's list ascends. */
+			/*
+			 * A second copy of the same file starts at its offset 0 again; a kernel's
+			 * list ascends.
+			 */
 			if (!map.offset || map.start < found.end)
 				break;
 			found.end = map.end;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, plain words and hints for results, exceptions, events, states, capabilities, slots. */
+/*
+ * Tables of names, plain words and hints for results, exceptions, events, states, capabilities,
+ * slots.
+ */
 #include "cudbgshim_names.h"
 
 #include <stddef.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Putting a target right whose debugger was killed; with ptrace and memory alone, no vendor code. */
+/*
+ * Puts a target right whose debugger was killed; with ptrace and memory alone, without vendor code.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +12,9 @@
 #include "session.h"
 
 #define TIMEOUT_MS 5000u
-/* For an engine that was asked for before the death. */
+/* Time for an engine that was asked for before the death. */
 #define LATE_MS	   500u
-/* Of the time that there is: for letting it go. */
+/* Part of the time that is left for letting the engine go. */
 #define RELEASE_MS 2000u
 
 struct rescue {
@@ -37,7 +39,7 @@ static void nap(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* A call that is under way finishes by itself; nothing may be changed under it. */
+/* Wait for a call that is under way: it finishes by itself, and nothing may be changed under it. */
 static void wait_for_call(struct rescue *r)
 {
 	struct cudbgshim_inferior_record call = r->undo->call;
@@ -47,7 +49,10 @@ static void wait_for_call(struct rescue *r)
 
 	/* A thread of another process is none of our business, whatever the record says. */
 	snprintf(path, sizeof(path), "task/%d", call.tid);
-	/* The sandbox forbids faccessat(), and what is forbidden is not gone. */
+	/*
+	 * fstatat() is used because the sandbox forbids faccessat(), and what is forbidden is not
+	 * gone.
+	 */
 	if (fstatat(r->o->proc_fd, path, &st, 0) < 0 && (errno == ENOENT || errno == ESRCH))
 		call.is_active = 0;
 	while ((rc = cudbgshim_inferior_is_running(&call, &r->o->memory)) == 1 &&
@@ -71,7 +76,10 @@ static uint32_t value_of(struct rescue *r, enum cudbgshim_symbol symbol)
 	return value;
 }
 
-/* A call has ended by now; only what was asked for through the descriptor takes its time unseen. */
+/*
+ * @return until when to wait for an engine.  A call has ended by now; only what was asked for
+ *         through the descriptor takes its time unseen.
+ */
 static uint64_t patience(struct rescue *r)
 {
 	int left = clock_left_ms(r->deadline) - (int)RELEASE_MS;
@@ -83,7 +91,7 @@ static uint64_t patience(struct rescue *r)
 	return clock_deadline_ms((uint64_t)left);
 }
 
-/* An engine that was asked for and has neither come nor refused may still come. */
+/* Is there an engine?  One that was asked for and has neither come nor refused may still come. */
 static bool has_engine(struct rescue *r)
 {
 	uint64_t late = patience(r);
@@ -120,7 +128,10 @@ static void call_detach(struct rescue *r)
 	cudbgshim_inferior_destroy(call);
 }
 
-/* The order of detaching; old values, where we changed any, come afterwards. */
+/*
+ * Clear the flags in the order of detaching; old values, where we changed any, are put back
+ * afterwards.
+ */
 static void clear_flags(struct rescue *r)
 {
 	static const enum cudbgshim_symbol flags[] = { CUDBGSHIM_SYM_CAPABILITIES,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine that walks through the steps of attach.c and detach.c. */
+/* Walks through the steps of attach.c and detach.c. */
 #include "session.h"
 
 #include <errno.h>
@@ -89,7 +89,10 @@ void cudbgshim_session_destroy(struct cudbgshim_session *s)
 	if (!s)
 		return;
 	cudbgshim_inferior_destroy(s->call);
-	/* The engine's thread may still notify: without us it would write to somebody else's file. */
+	/*
+	 * The engine's thread may still notify; it would write to a file that is somebody else's by
+	 * then.
+	 */
 	if (s->shim)
 		cudbgshim_set_notify(s->shim, NULL, NULL);
 	cudbgshim_destroy(s->shim);
@@ -238,7 +241,7 @@ static void begin(struct cudbgshim_session *s)
 		s->o.trace(s->o.user, s->step->name);
 }
 
-/* One look at the present step. */
+/* Look once at the present step. */
 static int look(struct cudbgshim_session *s)
 {
 	int rc;
@@ -297,7 +300,10 @@ static int drain_queue(struct cudbgshim_session *s, enum cudbgshim_queue queue, 
 	struct cudbgshim_event e;
 	int rc;
 
-	/* One that makes no sense is gone from the queue, too, and its thread waits as others do. */
+	/*
+	 * An event that makes no sense is gone from the queue, too, and its thread waits as others
+	 * do.
+	 */
 	while ((rc = cudbgshim_get_next_event(s->shim, queue, &e)) == 0 || rc == -EPROTO) {
 		++*n;
 		if (rc < 0)
@@ -315,13 +321,13 @@ int cudbgshim_session_drain(struct cudbgshim_session *s)
 	int n_async = 0, n_sync = 0, rc, ack = 0;
 	uint64_t count;
 
-	/* Before the queues: what comes after this read is notified again. */
+	/* The counter is read before the queues: what comes after this is notified again. */
 	if (read(s->event_fd, &count, sizeof(count)) < 0)
 		count = 0;
 	rc = drain_queue(s, CUDBGSHIM_QUEUE_ASYNC, &n_async);
 	if (rc == 0)
 		rc = drain_queue(s, CUDBGSHIM_QUEUE_SYNC, &n_sync);
-	/* The threads of the target that caused them wait for this. */
+	/* The threads of the target that caused the events wait for this. */
 	if (n_sync && !cudbgshim_is_over(s->shim))
 		ack = cudbgshim_acknowledge_sync_events(s->shim);
 	return rc < 0 ? rc : ack < 0 ? ack : n_async + n_sync;

@@ -2,29 +2,35 @@
 #ifndef CUDBGSHIM_SESSION_INTERNAL_H
 #define CUDBGSHIM_SESSION_INTERNAL_H
 
-/** @file session.h  What the steps of attaching and detaching share. */
+/**
+ * @file session.h
+ * What the steps of attaching and detaching share.
+ */
 
 #include "cudbgshim_session.h"
 
 struct cudbgshim_session;
 
 /**
+ * Runs a step, or looks again at one that waits.
  * @return 0: go on with the next step, or with the one that session_goto() chose;
  *         CUDBGSHIM_SESSION_BUSY: look again after session_wait(); -errno after session_fail().
  */
 typedef int session_run_fn(struct cudbgshim_session *s);
 
+/** A step; lists of them end with a NULL name. */
 struct session_step {
 	const char *name;
 	session_run_fn *run;
-	unsigned timeout_ms; /**< 0: none. */
-	bool is_vendor;	     /**< Enters vendor code. */
+	unsigned timeout_ms; /**< 0: it has no limit. */
+	bool is_vendor;	     /**< It enters vendor code, which may block. */
 };
 
+/** The two lists, in attach.c and detach.c. */
 extern const struct session_step session_attach_steps[];
 extern const struct session_step session_detach_steps[];
 
-/** Where in the target. */
+/** The driver's library and its symbols in the target. */
 struct session_target {
 	struct cudbgshim_library library;
 	struct cudbgshim_symbols symbols;
@@ -33,8 +39,8 @@ struct session_target {
 struct cudbgshim_session {
 	struct cudbgshim_session_options o;
 	struct cudbgshim_undo *undo, own_undo;
-	const struct session_step *step; /**< NULL: nothing to do. */
-	const struct session_step *next;
+	const struct session_step *step; /**< The present step; NULL when there is nothing to do. */
+	const struct session_step *next; /**< Chosen by session_goto(); NULL: the one behind. */
 	bool is_begun;	   /**< The step's name and deadline have been given out. */
 	bool is_announced; /**< The caller knows that vendor code comes. */
 	bool is_detaching;
@@ -49,48 +55,85 @@ struct cudbgshim_session {
 	bool is_initialized; /**< cudbgshim_initialize() succeeded. */
 	bool is_complete;    /**< ATTACH_COMPLETE or DETACH_COMPLETE came. */
 	bool is_gone;	     /**< The target has ended. */
-	bool is_asked;	     /**< Through its descriptor, and there is no engine yet. */
-	bool is_left;	     /**< To a rescue: what the driver was asked for may still come. */
+	/** The driver was asked through its descriptor, and there is no engine yet. */
+	bool is_asked;
+	/** The target is left to a rescue: what the driver was asked for may still come. */
+	bool is_left;
 	uint32_t resume_word;
-	uint64_t not_before, give_up; /**< Within a step. */
-	uint64_t retry_until;	      /**< Of steps that are repeated. */
+	uint64_t not_before, give_up; /**< Times within the present step. */
+	uint64_t retry_until;	      /**< End of the time for steps that are repeated. */
 	unsigned pause_ms;
 	int event_fd;
 };
 
 /* ---- session.c ---- */
 
+/** Choose the step that comes next, by its name, which must be in the list. */
 void session_goto(struct cudbgshim_session *s, const struct session_step *steps,
 		  const char *name);
-/** Fill in what to wait for.  @return CUDBGSHIM_SESSION_BUSY. */
+/**
+ * Fill in what to wait for, and for @p ms at most.
+ * @return CUDBGSHIM_SESSION_BUSY.
+ */
 int session_wait(struct cudbgshim_session *s, enum cudbgshim_wait_kind kind, unsigned ms);
-/** Note the first error.  @return @p rc. */
+/**
+ * Note an error unless there is one already.
+ * @return @p rc.
+ */
 int session_fail(struct cudbgshim_session *s, enum cudbgshim_outcome outcome, int rc,
 		 uint32_t result, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/** The same for the API call that failed last. */
+/**
+ * The same for the API call that failed last.
+ * @return @p rc.
+ */
 int session_fail_api(struct cudbgshim_session *s, int rc, const char *what);
-/** A call of @p function in the target; to be stepped.  @return like session_run_fn. */
+/**
+ * Call a function in the target; the step that does so runs this until it is over.
+ * @return as session_run_fn.
+ */
 int session_call(struct cudbgshim_session *s, enum cudbgshim_symbol function, uint64_t argument);
 
 /* ---- flags.c ---- */
 
-/** Look libcuda up.  @return 0, -ENOENT, -errno with @p err. */
+/**
+ * Look libcuda up in the target.
+ * @return 0, -ENOENT (it is not mapped), -errno with @p err.
+ */
 int flags_find(const struct cudbgshim_memory *memory, int proc_fd, struct session_target *ret,
 	       struct cudbgshim_session_error *err);
+/** Does this driver have the symbol? */
 bool flags_has(const struct session_target *t, enum cudbgshim_symbol symbol);
-/** Low 32 bits of a variable. */
+/**
+ * Read the low 32 bits of a variable; 0 when this driver lacks it.
+ * @return 0, -errno.
+ */
 int flags_read(const struct cudbgshim_memory *memory, const struct session_target *t,
 	       enum cudbgshim_symbol symbol, uint32_t *ret_value);
-/** Record the old value, then write; a symbol that this driver lacks is passed over. */
+/**
+ * Record the old value of a variable, then write it; a symbol that this driver lacks is passed
+ * over.
+ * @return 0, -ENOSPC (the record is full), -errno.
+ */
 int flags_write(const struct cudbgshim_memory *memory, const struct session_target *t,
 		struct cudbgshim_undo *undo, enum cudbgshim_symbol symbol, uint64_t value);
-/** The path of the engine, all but its first byte first.  @return -EBUSY: there is one already. */
+/**
+ * Write the path of the engine into an empty variable.  Its first byte is written last, so that the
+ * variable stays empty until the path is whole.
+ * @return 0, -EBUSY (there is a path already), -EOPNOTSUPP, -ENAMETOOLONG, -errno.
+ */
 int flags_write_path(const struct cudbgshim_memory *memory, const struct session_target *t,
 		     struct cudbgshim_undo *undo, const char *path);
-/** Put back everything that is recorded, newest first, and empty the record. */
+/**
+ * Put back everything that is recorded, newest first, and empty the record.
+ * @return 0, or the first -errno; the rest was put back nevertheless.
+ */
 int flags_restore(const struct cudbgshim_memory *memory, struct cudbgshim_undo *undo);
+/** Record how deep the target is involved; a rescuer may read it at any time. */
 void flags_set_phase(struct cudbgshim_undo *undo, enum cudbgshim_phase phase);
-/** Field 22 of /proc/PID/stat.  @return 0, -ESRCH. */
+/**
+ * Read field 22 of /proc/PID/stat, the time at which the process started.
+ * @return 0, -ESRCH.
+ */
 int flags_start_time(int proc_fd, uint64_t *ret);
 
 #endif /* CUDBGSHIM_SESSION_INTERNAL_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a device holds, and a reader that keeps it up to date. */
+/* The state of a device, and a reader that keeps it up to date. */
 #include "internal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The batched answer of slot 130: device, SMs, warps, lanes, depth first, without ids.
+ * Decodes the batched answer of slot 130: device, SMs, warps, lanes, depth first, without ids.
  *
  * Each record is a fixed part and, for each set bit of its flag word, in ascending order, that
  * attribute's bytes.  Strides come from slot 129 and not from our structs: both parts may grow, and
@@ -14,7 +14,7 @@
 #include "base/reader.h"
 #include "calls_warp.h"
 
-/* A device with all limits exhausted needs some 12 MiB. */
+/* Largest buffer; a device with all limits exhausted needs some 12 MiB. */
 #define MAX_BUFFER_SIZE (UINT32_C(64) << 20)
 #define MAX_STRIDE      UINT32_C(4096)
 
@@ -26,7 +26,7 @@ struct decoder {
 
 /* ------------------------------------------------------------------ records and attributes --- */
 
-/* The next @p size bytes as a reader of their own. */
+/* @return the next @p size bytes as a reader of their own. */
 static struct reader take(struct decoder *d, uint32_t size)
 {
 	struct reader part = reader_slice(&d->r, d->r.pos, size);
@@ -35,7 +35,7 @@ static struct reader take(struct decoder *d, uint32_t size)
 	return part;
 }
 
-/* A part was shorter than what it has to hold, or a value is impossible. */
+/* Mark the answer as bad: a part was shorter than what it has to hold, or a value is impossible. */
 static int refuse(struct decoder *d, size_t at)
 {
 	if (!d->r.bad) {
@@ -323,7 +323,7 @@ static int read_device(struct decoder *d)
 		if (r < 0)
 			return r;
 	}
-	/* Bytes left over mean that some record was misread. */
+	/* Bytes that are left over mean that some record was misread. */
 	return reader_left(&d->r) || reader_is_bad(&d->r) ? refuse(d, d->r.pos) : 0;
 }
 

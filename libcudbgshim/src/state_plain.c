@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of a device, warp by warp: what every driver can do. */
+/* Reads the state of a device warp by warp, which every driver can do. */
 #include "internal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The vendor's table: what it holds, whether a call may be made, what its answer means. */
+/* The vendor's table: which calls it holds, whether one may be made, and what its answer means. */
 #include "internal.h"
 
 #include <errno.h>
@@ -15,7 +15,10 @@ uint32_t table_count_slots(uint32_t major, uint32_t minor)
 #undef RELEASE
 	uint32_t n = 0;
 
-	/* Tables only grow, so a release between two known ones has at least what the older has. */
+	/*
+	 * Tables only grow, so a release between two known ones has at least what the older one
+	 * has.
+	 */
 	for (size_t i = 0; i < ARRAY_SIZE(releases); i++)
 		if (major > releases[i].major ||
 		    (major == releases[i].major && minor >= releases[i].minor))
