@@ -119,6 +119,7 @@ int argv_parse(int argc, char **argv, const struct argv_option *const *tables, c
 		const char *next = i + 1 < argc ? argv[i + 1] : NULL;
 		int used_next = 0;
 
+		/* A single `-` is a positional argument. */
 		if (arg[0] != '-' || !arg[1]) {
 			argv[n++] = arg;
 			continue;

@@ -83,6 +83,7 @@ ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t 
 	union control control;
 	ssize_t n;
 
+	/* More would not fit into the control buffer. */
 	if (n_fds > FD_MESSAGE_MAX)
 		return -EINVAL;
 	if (n_fds) {

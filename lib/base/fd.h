@@ -68,8 +68,8 @@ int fd_refuse_rights(int sock);
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size);
 /**
- * Shut a socket of fd_refuse_rights() down and empty it, so that closing it cannot block.  For a
- * socket that nobody else reads.
+ * Shut a socket of fd_refuse_rights() down and empty it, so that closing it cannot block.  No other
+ * process or thread may read from the socket.
  * @return 0, -EBADMSG (descriptors lie in it), other -errno; after any failure the socket must not
  *         be closed here.
  */

@@ -72,6 +72,7 @@ static void print_line(enum log_level level, const char *text)
 		n = snprintf(line, sizeof(line), "<%d>%s\n", (int)level, text);
 	else
 		n = snprintf(line, sizeof(line), "%s: %s\n", sink.ident, text);
+	/* A line that is too long is cut, but keeps its newline. */
 	if (n >= (int)sizeof(line)) {
 		n = sizeof(line) - 1;
 		line[n - 1] = '\n';

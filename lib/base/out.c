@@ -162,6 +162,7 @@ void out_json_str(struct out *o, const char *s, size_t size)
 		unsigned char c = (unsigned char)s[i];
 
 		n = str_utf8_length(s + i, size - i);
+		/* DEL is escaped, too: JSON allows it, but a terminal obeys it. */
 		if (n && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
 			i += n;
 			continue;

@@ -190,6 +190,7 @@ size_t str_utf8_length(const char *s, size_t size)
 	uint32_t c = u[0], min;
 	size_t n;
 
+	/* 0xc0 and 0xc1 begin no sequence: they would be longer forms of ASCII. */
 	if (c < 0x80)
 		return 1;
 	if (c >= 0xc2 && c < 0xe0)
@@ -207,6 +208,7 @@ size_t str_utf8_length(const char *s, size_t size)
 			return 0;
 		c = c << 6 | (u[i] & 0x3f);
 	}
+	/* A longer form than needed is not valid, nor is a surrogate. */
 	if (c < min || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return 0;
 	return n;
@@ -220,6 +222,7 @@ void str_make_printable(char *text)
 		const unsigned char *u = (const unsigned char *)text;
 
 		n = str_utf8_length(text, left);
+		/* In UTF-8, C1 is 0xc2 0x80 to 0xc2 0x9f. */
 		if (n == 0 || u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] < 0xa0)) {
 			n = n ? n : 1;
 			memset(text, '?', n);
