@@ -88,7 +88,7 @@ struct amdcore {
 	uint32_t n_notes;
 	struct amdcore_segment *segments; /**< Owned; in the order of their addresses. */
 	uint32_t n_segments;
-	/** Of a core that was read: what is wrong with the file. */
+	/** The file's problems; only in a core that was read. */
 	struct corefile_problems problems;
 };
 

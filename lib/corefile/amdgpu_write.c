@@ -21,7 +21,8 @@
 struct amdcore_image {
 	const struct amdcore *core;
 	struct out head;   /* Everything in front of the first segment. */
-	uint64_t *offsets; /* Of each segment in the file, and at last the end of the file. */
+	/* Offset of each segment in the file, and at last the end of the file. */
+	uint64_t *offsets;
 };
 
 static uint64_t page_up(uint64_t v)
@@ -167,6 +168,7 @@ static int make_head(struct amdcore_image *image, const struct out *notes)
 	for (uint32_t i = 0; i < c->n_segments; i++) {
 		const struct amdcore_segment *s = &c->segments[i];
 
+		/* The offset must be congruent to the address modulo the page (gABI, p_align). */
 		at += s->address % PAGE_BYTES;
 		image->offsets[i] = at;
 		put_segment(&image->head, &(Elf64_Phdr){ .p_type = PT_LOAD,

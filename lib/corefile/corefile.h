@@ -48,9 +48,9 @@ struct corefile_problem {
 };
 
 /**
- * What the agent itself notes in a core that it writes: the text of a gpu.snapshot document without
- * waves.  It is a note of that name and type where the format has notes, else a section.  Other
- * readers pass it over.
+ * The agent's own note in a core that it writes, which is the text of a gpu.snapshot document
+ * without waves.  It is a note of this name and type where the format has notes, else a section.
+ * Other readers pass it over.
  */
 #define COREFILE_AGENT_NOTE	 "gpu-agent"
 #define COREFILE_AGENT_NOTE_TYPE 1u
@@ -74,7 +74,7 @@ void corefile_problem_add(struct corefile_problems *p, uint32_t section, uint64_
 			  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /**
  * Fill one problem with a formatted text, which is cut to the size of the member.
- * @param p  NULL is allowed and means that nobody wants to know.
+ * @param p  NULL is allowed when the problem is of no interest.
  */
 void corefile_problem_set(struct corefile_problem *p, uint32_t section, uint64_t offset,
 			  const char *fmt, ...) __attribute__((format(printf, 4, 5)));

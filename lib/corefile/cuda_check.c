@@ -256,6 +256,7 @@ static int check_lanes(struct check *c, uint32_t warp, uint32_t lanes_per_warp)
 	return 0;
 }
 
+/* Check a block.  @p slots collects the warps of all blocks of the SM, which must not share one. */
 static int check_block(struct check *c, uint32_t block, uint64_t *slots)
 {
 	const struct cudacore_block *b = &c->core->blocks[block];

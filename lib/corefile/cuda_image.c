@@ -30,8 +30,8 @@ struct buffer {
 };
 
 /*
- * Where the bytes of an extent come from: memory, the source, or made of a warp when they are asked
- * for.
+ * The sources of an extent's bytes: memory, the caller's source, or a warp of which they are made
+ * when they are asked for.
  */
 enum kind { AT_HAND, FETCHED, OF_WARP };
 
@@ -41,7 +41,7 @@ struct extent {
 	union {
 		const uint8_t *data;
 		uint64_t key;
-		/* Of a stream while the file is planned: place among the bytes made. */
+		/* While the file is planned, of a stream: place among the bytes made. */
 		uint64_t run;
 		uint32_t warp; /* Position in image->warps. */
 	};

@@ -8,6 +8,7 @@
 #define FIELDS_END { .count = 0 }
 
 #define ROW struct cudacore_meta
+/* A field: offset in the record, kind, count, member of ROW, and the layout that added it. */
 #define F(at_, kind_, count_, member_, since_)                                                     \
 	{ .at = at_, .kind = CUDA_##kind_, .count = count_, .since = L(since_),                    \
 	  .member = offsetof(ROW, member_) }

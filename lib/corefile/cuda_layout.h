@@ -42,7 +42,7 @@ struct cuda_field {
 /** A table: a kind of section, and the array of our model that has its rows. */
 struct cuda_table {
 	const char *section;
-	const char *label; /**< What a row adds to the names of the sections below it. */
+	const char *label; /**< Text that a row adds to the names of the sections below it. */
 	uint32_t type;
 	/** Lengths of the two strings above without their NUL. */
 	uint8_t section_size, label_size;

@@ -229,7 +229,7 @@ struct cudacore {
 	/** Memory ranges; those of a core that was read are in the order of their addresses. */
 	struct cudacore_memory *memory;
 	uint32_t n_memory;
-	/** Of a core that was read: what is wrong with the file. */
+	/** The file's problems; only in a core that was read. */
 	struct corefile_problems problems;
 
 	uint32_t capacity[CUDACORE_TABLE_COUNT], memory_capacity; /**< Private. */

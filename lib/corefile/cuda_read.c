@@ -295,6 +295,7 @@ static int load_table(struct loader *l, enum cudacore_table table)
 
 	if (r == 0)
 		r = reserve_rows(l, table, items, n);
+	/* Items come in the order of their parents, as cudacore_add() demands. */
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = load_rows(l, table, &items[i]);
 	return r;

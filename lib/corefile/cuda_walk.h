@@ -50,7 +50,7 @@ struct cuda_walk {
 	uint32_t number;  /**< Number of the last section visited. */
 	/** Position in cuda_blobs of the first blob of each table's rows. */
 	uint8_t first_blob[CUDACORE_TABLE_COUNT + 1];
-	char suffix[96];
+	char suffix[96]; /**< Labels of five levels with numbers of ten digits take 67 bytes. */
 	size_t suffix_size;
 };
 

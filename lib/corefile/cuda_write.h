@@ -29,7 +29,7 @@ struct cudacore_write_options {
 	void *arg;
 };
 
-/** What cudacore_write() wrote. */
+/** The result of cudacore_write(). */
 struct cudacore_written {
 	uint64_t bytes; /**< Size before compression. */
 	uint64_t lost;	/**< Number of them that are zeros because the source did not give them. */

@@ -14,7 +14,7 @@
 
 #include "corefile/corefile.h"
 
-/** What the ELF header says, cut to what lies in the file. */
+/** The facts of the ELF header, cut to what lies in the file. */
 struct corefile_elf {
 	const uint8_t *data; /**< The file; borrowed. */
 	size_t size;

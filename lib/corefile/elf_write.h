@@ -10,7 +10,7 @@
 #include <elf.h>
 #include <stdint.h>
 
-/** What varies in the ELF headers that we write. */
+/** The members that vary in the ELF headers that we write. */
 struct corefile_elf_header {
 	uint8_t osabi, abi_version;
 	uint16_t type, machine;

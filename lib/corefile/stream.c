@@ -149,7 +149,8 @@ struct corefile_stream_in {
 	int fd;
 	uint64_t total, lost;
 	uint64_t left; /* Bytes of a data record that are still to come. */
-	size_t at, fill; /* What has arrived and is not passed on yet lies between the two. */
+	/* Bytes that have arrived and are not passed on yet lie between the two. */
+	size_t at, fill;
 	bool whole;
 	const char *error;
 	size_t error_size;

@@ -17,7 +17,7 @@
 
 #include "corefile/sink.h"
 
-/** What a record says; its size means something else for each kind. */
+/** Kinds of records; the size of a record means something else for each. */
 enum corefile_stream_kind {
 	CORE_STREAM_DATA = 1,  /**< That many bytes of the core follow. */
 	CORE_STREAM_HOLE = 2,  /**< That many zeros are next in the core; nothing follows. */
