@@ -30,9 +30,9 @@ struct disasm_backend {
 	 */
 	size_t (*measure)(void *ctx, const uint8_t *bytes, size_t size, uint64_t address,
 			  uint8_t *ret_sizes, size_t capacity);
-	/** As disasm_source(). */
+	/** Answers disasm_source(). */
 	const char *(*source)(void *ctx);
-	/** As disasm_note(). */
+	/** Answers disasm_note(). */
 	const char *(*note)(void *ctx);
 	/** Release @c ctx. */
 	void (*close)(void *ctx);
@@ -75,12 +75,12 @@ size_t disasm_nvidia_blank(const char *text, size_t size, uint64_t start, uint32
 
 /* nvdisasm.c: the program, confined, with bounds on what it takes. */
 
-/** What a run of nvdisasm gave. */
+/** The result of a run of nvdisasm. */
 struct disasm_output {
 	/* 0 when it ended by itself, also by a signal; -ETIMEDOUT (it was killed), other -errno. */
 	int error;
 	int status; /* Exit status as wait() has it. */
-	char why[160]; /* What to show when the status is not 0. */
+	char why[160]; /* Text to show when the status is not 0. */
 	char *out, *err; /* Standard output and error, with a NUL behind. */
 	size_t out_size, err_size;
 };
