@@ -69,6 +69,9 @@ int index_find(const struct store_list *l, const struct store_item *i, struct st
 	n = (size_t)snprintf(head, sizeof(head), "%s %" PRIu64 " %" PRIu64 " ", i->name,
 			     i->record_size, i->record_mtime_ns);
 	while (low < high) {
+		/*
+		 * The search goes by bytes; the line that begins at or behind the middle decides.
+		 */
 		size_t middle = low + (high - low) / 2, at = line_start(l, middle);
 
 		if (at < l->index_size && compare_line(l, at, head, stem) < 0)

@@ -14,7 +14,7 @@
 /** Kinds of files in the directory; foreign ones are not ours. */
 enum name_kind { NAME_FOREIGN, NAME_RECORD, NAME_CORE, NAME_CORE_ZST, NAME_PIN, NAME_KIND_COUNT };
 
-/** What the name of a file says. */
+/** The facts that the name of a file tells. */
 struct name {
 	enum name_kind kind;
 	/* The name begins with a dot: the file is being written, or its writer died. */

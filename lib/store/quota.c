@@ -20,7 +20,7 @@ enum tier {
 	TIER_COUNT,
 };
 
-/* What one user has in the store. */
+/* The share of one user in the store. */
 struct user {
 	uint32_t uid;
 	uint64_t bytes, records;

@@ -206,6 +206,10 @@ int store_delete(struct store *s, const struct store_item *i, bool record)
 {
 	int r = 0;
 
+	/*
+	 * The metadata go last: a failure in between leaves a record without a body, never the
+	 * reverse.
+	 */
 	if (i->body == STORE_BODY_PRESENT)
 		r = unlink_kind(s, i, i->zstd ? NAME_CORE_ZST : NAME_CORE);
 	if (r < 0 || !record)

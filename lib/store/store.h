@@ -39,7 +39,7 @@ struct statvfs;
 /** Longest document of a record, in bytes. */
 #define STORE_JSON_MAX ((size_t)64 << 20)
 
-/** What a record says about itself.  Strings are UTF-8 as they came from the target. */
+/** The metadata of a record.  Strings are UTF-8 as they came from the target. */
 struct store_meta {
 	char id[STORE_ID_SIZE]; /**< Given by store_add(). */
 	uint64_t time_us;	/**< Microseconds since 1970. */
@@ -89,7 +89,7 @@ int store_meta_decode(const char *text, size_t size, struct store_meta *ret);
 
 /* ------------------------------------------------------------------ limits ------------------- */
 
-/** What a store may take. */
+/** The limits of a store. */
 struct store_limits {
 	uint64_t max_use;   /**< Most bytes on disk of everything in the directory. */
 	uint64_t keep_free; /**< Bytes to leave free on the file system. */
@@ -159,7 +159,7 @@ int store_init(struct store *ret, int dir_fd, const struct store_limits_text *li
 /** @return the longest body that is allowed, in bytes. */
 uint64_t store_max_body(const struct store *s);
 
-/** What became of a record that was added. */
+/** The result of store_add(). */
 struct store_added {
 	char id[STORE_ID_SIZE];
 	/**
@@ -211,7 +211,7 @@ struct store_item {
 	uint64_t record_disk, body_disk;
 };
 
-/** What the files of a directory take. */
+/** The sums over all files of a directory. */
 struct store_usage {
 	uint64_t disk_bytes, body_bytes, pinned_bytes, free_bytes;
 	uint64_t n_records, n_bodies, n_pinned, n_foreign;
