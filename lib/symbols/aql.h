@@ -62,7 +62,7 @@ int symbols_aql_decode(const void *bytes, size_t size, struct symbols_aql_packet
 const char *symbols_aql_type_name(enum symbols_aql_type type);
 
 /**
- * What the compiler tells the hardware of a kernel (LLVM, User Guide for AMDGPU, "Kernel
+ * The compiler's description of a kernel for the hardware (LLVM, User Guide for AMDGPU, "Kernel
  * Descriptor").
  */
 struct symbols_kernel_descriptor {

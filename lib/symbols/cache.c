@@ -14,7 +14,7 @@
 
 struct entry {
 	struct symbols_key key;
-	char *uri; /**< What key.uri points to; owned. */
+	char *uri; /**< Text that key.uri points to; owned. */
 	struct symbols_image *image;
 	size_t users;
 	uint64_t used_at;
@@ -55,6 +55,7 @@ void symbols_cache_destroy(struct symbols_cache *c)
 	free(c);
 }
 
+/* Compilers do not always write a build-id; only if neither image has one does the place count. */
 static bool is_same(const struct symbols_key *a, const struct symbols_key *b)
 {
 	if (a->build_id_size || b->build_id_size)

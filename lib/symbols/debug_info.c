@@ -302,6 +302,7 @@ static int read_units(struct debug_info *d)
 	size_t header;
 	int r = 0;
 
+	/* A header that leads backwards ends the loop, which would not end otherwise. */
 	while (r == 0 && spend(d) &&
 	       dwarf_next_unit(d->dw, at, &next, &header, NULL, NULL, NULL, NULL, NULL, NULL) ==
 		       0 &&

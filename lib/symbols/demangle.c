@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-/* Where the readable name goes. */
+/* The buffer that gets the readable name. */
 struct sink {
 	char *buf;
 	size_t size, used;

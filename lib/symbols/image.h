@@ -31,7 +31,7 @@
 
 struct symbols_image;
 
-/** What the headers of an image tell. */
+/** The facts that the headers of an image tell. */
 struct symbols_image_facts {
 	uint16_t machine; /**< e_machine; 224 is AMD GPU. */
 	uint8_t osabi, abi_version;

@@ -30,6 +30,7 @@ static void set_member(struct symbols_kernel *k, const struct msgpack_item *key,
 		k->symbol = (const char *)value->bytes;
 		k->symbol_size = value->n;
 	}
+	/* UINT32_MAX itself stands for a number that is missing. */
 	if (value->kind != MSGPACK_UINT || value->number >= UINT32_MAX)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)

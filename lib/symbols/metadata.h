@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What the compiler says about a kernel. */
+/** The compiler's notes about a kernel. */
 struct symbols_kernel {
 	const char *name; /**< Name, borrowed from the note, not terminated; never NULL. */
 	size_t name_size;

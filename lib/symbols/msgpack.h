@@ -17,7 +17,7 @@
 enum msgpack_kind {
 	MSGPACK_NIL,
 	MSGPACK_BOOL,
-	MSGPACK_UINT,  /**< Also a positive number of a signed type. */
+	MSGPACK_UINT,  /**< Unsigned, or a positive number of a signed type. */
 	MSGPACK_INT,   /**< Negative. */
 	MSGPACK_FLOAT, /**< Its value is skipped. */
 	MSGPACK_STRING,

@@ -19,7 +19,7 @@
 /** Longest text: every byte of the path escaped, and room for the numbers. */
 #define SYMBOLS_URI_MAX (3 * SYMBOLS_URI_PATH_MAX + 128)
 
-/** Where a code object lies. */
+/** The kinds of places of a code object. */
 enum symbols_uri_kind { SYMBOLS_URI_FILE, SYMBOLS_URI_MEMORY };
 
 /** A name that was taken apart. */
