@@ -124,8 +124,8 @@ enum kfdtrap_runtime_state {
 };
 
 /**
- * What the enable mask of kfdtrap_set_wave_launch_override() does to the traps that a program
- * enables.
+ * The effect of the enable mask of kfdtrap_set_wave_launch_override() on the traps that a program
+ * enables: it is added to them, or replaces them.
  */
 enum kfdtrap_override_mode {
 	KFDTRAP_OVERRIDE_OR = 0,
@@ -590,7 +590,7 @@ KFDTRAP_API void kfdtrap_gfx_name(uint32_t gfx_target_version, char *buf, size_t
 
 /* ------------------------------------------------------------------ topology ----------------- */
 
-/** Where the kernel publishes the topology. */
+/** Directory in which the kernel publishes the topology. */
 #define KFDTRAP_SYSFS_ROOT "/sys/class/kfd/kfd"
 
 /** Kinds of memory banks (heap_type). */

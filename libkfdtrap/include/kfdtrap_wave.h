@@ -54,13 +54,13 @@ KFDTRAP_API const struct kfdtrap_wave_arch *kfdtrap_wave_arch_find(uint32_t gfx_
 enum kfdtrap_wave_problem {
 	KFDTRAP_WAVE_OK = 0,
 
-	/* kfdtrap_wave_header_parse() */
+	/* kfdtrap_wave_header_parse() finds these. */
 	KFDTRAP_WAVE_BOUNDARY,		  /**< The stack's end is not the wave data's start. */
 	KFDTRAP_WAVE_CONTROL_STACK_SIZE,  /**< It is not a multiple of 4. */
 	KFDTRAP_WAVE_CONTROL_STACK_RANGE, /**< It overlaps the header, or ends outside the area. */
 	KFDTRAP_WAVE_DATA_RANGE,	  /**< Wave data begins or ends outside the area. */
 
-	/* kfdtrap_wave_next() */
+	/* kfdtrap_wave_next() finds these. */
 	KFDTRAP_WAVE_CONTROL_STACK_SHORT, /**< Fewer bytes given than the header announces. */
 	KFDTRAP_WAVE_STATE_MISSING,	  /**< A wave comes before any state word. */
 	KFDTRAP_WAVE_STATE_TRUNCATED,	  /**< The second state word is missing. */
@@ -71,16 +71,16 @@ enum kfdtrap_wave_problem {
 	KFDTRAP_WAVE_DATA_LEFT,		  /**< Wave data remain after the last wave. */
 	KFDTRAP_WAVE_TOO_MANY,		  /**< There are more waves than the caller allows. */
 
-	/* kfdtrap_wave_read_state(), kfdtrap_wave_check_group() */
+	/* kfdtrap_wave_read_state() and kfdtrap_wave_check_group() find these. */
 	KFDTRAP_WAVE_PC_ALIGNMENT, /**< The pc is not a multiple of 4. */
 	KFDTRAP_WAVE_GROUP_ID,	   /**< It has another workgroup id than the group's first wave. */
 
-	/* kfdtrap_wave_dispatch_id() */
+	/* kfdtrap_wave_dispatch_id() finds these. */
 	KFDTRAP_WAVE_RING_SIZE,	  /**< It is not a power of two of 1 to 2^25 packets. */
 	KFDTRAP_WAVE_PACKET_SLOT, /**< It is outside the ring. */
 	KFDTRAP_WAVE_PACKET_ID,	  /**< It is not between the read and the write counter. */
 
-	/* kfdtrap_wave_scratch_find() */
+	/* kfdtrap_wave_scratch_find() finds these. */
 	KFDTRAP_WAVE_NO_SCRATCH,   /**< The wave, its queue or its generation has none. */
 	KFDTRAP_WAVE_SCRATCH_RING, /**< The wave's slot is not one of the ring's. */
 
@@ -175,7 +175,7 @@ struct kfdtrap_wave_iter {
 	uint32_t leader;
 	bool has_state;
 	bool has_leader;
-	/** What the state word says; offsets count down from the LDS. */
+	/** The shape that the state word gives to waves; offsets count down from the LDS. */
 	struct kfdtrap_wave_layout shape;
 };
 
@@ -262,7 +262,7 @@ KFDTRAP_API uint64_t kfdtrap_wave_stop_exceptions(uint32_t stop_reasons);
 #define KFDTRAP_WAVE_HAS_PACKET	       UINT8_C(0x8)
 #define KFDTRAP_WAVE_HAS_WAVE_ID       UINT8_C(0x10)
 
-/** What a wave is doing. */
+/** The state of a wave. */
 struct kfdtrap_wave_state {
 	uint64_t pc;	/**< The program's; for a parked wave its own, not that of the trap loop. */
 	uint64_t exec;	/**< One bit per active lane; the upper half is 0 with 32 lanes. */

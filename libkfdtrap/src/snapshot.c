@@ -157,7 +157,7 @@ int kfdtrap_device_snapshot(struct kfdtrap *kt, uint64_t clear, struct kfdtrap_d
 	return 0;
 }
 
-/* What the loop of snapshot_alloc() has to know about a kind of record. */
+/* The functions by which snapshot_alloc() handles a kind of record. */
 struct snapshot_kind {
 	size_t size;
 	int (*take)(struct kfdtrap *kt, uint64_t clear, void *records, size_t capacity,
@@ -255,6 +255,7 @@ static int snapshot_alloc(struct kfdtrap *kt, const struct snapshot_kind *kind, 
 			*ret_n = n;
 			return 0;
 		}
+		/* The two change places, so that auto_free releases the older buffer. */
 		swap = old;
 		old = records;
 		records = swap;

@@ -260,6 +260,10 @@ static int read_consistent(int root_fd, struct kfdtrap_topology **ret_topology)
 	r = read_generation(root_fd, &topology->generation);
 	if (r < 0)
 		return r;
+	/*
+	 * An error while the topology changes means nothing, so the second generation is read
+	 * first.
+	 */
 	read_error = read_once(root_fd, topology);
 	r = read_generation(root_fd, &after);
 	if (r < 0)

@@ -16,14 +16,14 @@ void topology_parse_bank(const char *text, size_t size, struct kfdtrap_node *nod
 /** Set PCI addresses and partition numbers, once all nodes are read. */
 void topology_resolve_pci(struct kfdtrap_node *nodes, size_t n_nodes);
 
-/** What the inventory of DRM devices tells about one PCI device. */
+/** The facts about one PCI device in the inventory of DRM devices. */
 struct drm_device_facts {
 	struct kfdtrap_pci_address pci;
 	char render_node[32];
 	char card_node[32];
 };
 
-/** What the driver behind a render node tells. */
+/** The facts that the driver behind a render node tells. */
 struct drm_driver_facts {
 	char marketing_name[128];
 	uint64_t vram_bytes;

@@ -182,6 +182,10 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_read(const struct kfdtrap_wave_arch *
 						const uint8_t *hot,
 						struct kfdtrap_wave_state *restrict s)
 {
+	/**
+	 * Blocks are listed from high to low addresses, so the one that is listed second is first
+	 * in the bytes.
+	 */
 	bool ttmp_first = arch->order[0] != WAVE_BLOCK_TTMP;
 	const uint8_t *ttmps = hot + (ttmp_first ? 0 : KFDTRAP_WAVE_HOT_SIZE / 2);
 	const uint8_t *hwregs = hot + (ttmp_first ? KFDTRAP_WAVE_HOT_SIZE / 2 : 0);

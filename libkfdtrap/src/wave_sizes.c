@@ -17,6 +17,10 @@ enum kfdtrap_wave_problem kfdtrap_wave_dispatch_id(uint64_t read, uint64_t write
 		return KFDTRAP_WAVE_RING_SIZE;
 	if (packet >= n)
 		return KFDTRAP_WAVE_PACKET_SLOT;
+	/*
+	 * The first id of this slot that is not below the read counter; the addition may wrap
+	 * around.
+	 */
 	id = read / n * n + packet;
 	if (id < read)
 		id += n;

@@ -47,6 +47,7 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_take_wave(const struct kfdtrap_wave_a
 		return KFDTRAP_WAVE_STATE_MISSING;
 	if (!first && !iter->has_leader)
 		return KFDTRAP_WAVE_GROUP_MISSING;
+	/** The sum cannot wrap around: register counts and LDS bound it far below 2^32. */
 	if (iter->top - iter->bottom < arch->pad + lds + shape->vgpr_offset)
 		return KFDTRAP_WAVE_DATA_EXHAUSTED;
 	if (iter->n_waves >= iter->max_waves)
@@ -92,7 +93,7 @@ WAVE_INLINE bool wave_stop_at(struct kfdtrap_wave_iter *iter, uint32_t word_inde
 	return false;
 }
 
-/** As kfdtrap_wave_next(), for one generation. */
+/** Does what kfdtrap_wave_next() does, for one generation. */
 WAVE_INLINE bool wave_walk_next(const struct kfdtrap_wave_arch *arch,
 				struct kfdtrap_wave_iter *iter,
 				struct kfdtrap_wave_layout *restrict ret_layout)
