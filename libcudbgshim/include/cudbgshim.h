@@ -70,9 +70,10 @@ struct cudbgshim;
  * own.
  */
 struct cudbgshim_sys {
-	void *(*open)(const char *path); /**< As dlopen(); the library is never closed again. */
+	/** Does what dlopen() does; the library is never closed again. */
+	void *(*open)(const char *path);
 	void *(*symbol)(void *library, const char *name);
-	const char *(*error)(void); /**< As dlerror(). */
+	const char *(*error)(void); /**< Does what dlerror() does. */
 	uint64_t (*now_ns)(void);
 };
 
@@ -93,7 +94,7 @@ struct cudbgshim_trace {
 	void *user;
 };
 
-/** What cudbgshim_create() loads. */
+/** The options of cudbgshim_create(). */
 struct cudbgshim_options {
 	const char *path;   /**< Path of the library; NULL for `libcuda.so.1`. */
 	/** Path of the engine for our side instead of libcudadebugger; NULL: none. */
@@ -397,7 +398,7 @@ struct cudbgshim_place {
 #define CUDBGSHIM_WARP_SYSCALL_LANES  (UINT32_C(1) << 4)
 #define CUDBGSHIM_WARP_BREAKPOINT     (UINT32_C(1) << 5)
 
-/** What belongs to a warp as a whole.  Members whose bit in @c has is clear are 0. */
+/** The facts of a warp as a whole.  Members whose bit in @c has is clear are 0. */
 struct cudbgshim_warp {
 	uint64_t grid_id;
 	uint64_t error_pc;
@@ -407,7 +408,7 @@ struct cudbgshim_warp {
 	struct cudbgshim_dim3 cluster_idx, cluster_dim;
 	struct cudbgshim_dim3 cluster_target; /**< Block that a cluster exception points at. */
 	uint32_t valid_lanes, active_lanes, syscall_lanes;
-	uint32_t has; /**< CUDBGSHIM_WARP_* */
+	uint32_t has; /**< A mask of CUDBGSHIM_WARP_*. */
 };
 
 /** Facts lane by lane; entries of lanes that are not valid are 0. */
@@ -482,11 +483,11 @@ int cudbgshim_get_exception_text(struct cudbgshim *s, const struct cudbgshim_pla
 int cudbgshim_get_hit_breakpoint(struct cudbgshim *s, const struct cudbgshim_place *at,
 				 uint64_t *ret_handle);
 
-/** What a warp takes of its SM. */
+/** The resources of its SM that a warp takes. */
 struct cudbgshim_resources {
 	uint32_t shared_size, n_registers; /**< Bytes per block; registers per lane. */
 };
-/** Read what a warp takes of its SM. */
+/** Read the resources of its SM that a warp takes. */
 int cudbgshim_read_resources(struct cudbgshim *s, const struct cudbgshim_place *at,
 			     struct cudbgshim_resources *ret_resources);
 
@@ -599,7 +600,7 @@ int cudbgshim_get_loaded_functions(struct cudbgshim *s, uint32_t dev, uint64_t h
 /** Is there device code at an address? */
 int cudbgshim_is_device_code(struct cudbgshim *s, uint64_t address, bool *ret_is_code);
 
-/** Which instruction boundary is wanted. */
+/** The instruction boundary that is wanted. */
 enum cudbgshim_adjust {
 	CUDBGSHIM_ADJUST_PREVIOUS,
 	CUDBGSHIM_ADJUST_CURRENT,
@@ -633,8 +634,8 @@ int cudbgshim_unset_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t addre
 struct cudbgshim_state {
 	uint32_t n_sms, n_warps, n_lanes;
 	uint64_t exception_sms[CUDBGSHIM_SM_WORDS];
-	uint64_t *valid_warps;  /**< [n_sms] */
-	uint64_t *broken_warps; /**< [n_sms] */
+	uint64_t *valid_warps;  /**< One mask per SM. */
+	uint64_t *broken_warps; /**< One mask per SM. */
 	struct cudbgshim_warp *warps;
 	uint64_t *lane_pc;
 	uint32_t *lane_exception;

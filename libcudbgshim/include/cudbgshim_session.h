@@ -41,7 +41,7 @@ struct cudbgshim_undo_write {
 	/** Its value; 0 for a variable longer than 8 bytes, which was all zero. */
 	uint64_t old;
 	uint32_t size;
-	uint32_t symbol; /**< enum cudbgshim_symbol */
+	uint32_t symbol; /**< enum cudbgshim_symbol. */
 };
 
 /** How deep the target is involved in the session. */
@@ -60,7 +60,7 @@ struct cudbgshim_undo {
 	uint32_t version;
 	int32_t pid;
 	uint64_t start_time; /**< Field 22 of /proc/PID/stat, by which a reused pid is noticed. */
-	uint32_t phase;	     /**< enum cudbgshim_phase */
+	uint32_t phase;	     /**< enum cudbgshim_phase. */
 	uint32_t n_writes;
 	struct cudbgshim_undo_write writes[CUDBGSHIM_UNDO_WRITES];
 	struct cudbgshim_inferior_record call;
@@ -109,7 +109,7 @@ enum cudbgshim_path {
 	CUDBGSHIM_PATH_LAUNCH, /**< Flags are set that cuInit will read. */
 };
 
-/** What a session needs to know. */
+/** The options of a session. */
 struct cudbgshim_session_options {
 	int pid;
 	int proc_fd; /**< The directory /proc/PID, open; borrowed. */
@@ -132,15 +132,15 @@ struct cudbgshim_session_options {
 	void *user;
 };
 
-/** What the machine waits for. */
+/** The kinds of things that the machine waits for. */
 enum cudbgshim_wait_kind {
-	CUDBGSHIM_WAIT_TIMER,  /**< Only until_ns. */
+	CUDBGSHIM_WAIT_TIMER,  /**< It waits for until_ns only. */
 	CUDBGSHIM_WAIT_STOP,   /**< SIGCHLD, or until_ns. */
 	CUDBGSHIM_WAIT_NOTIFY, /**< cudbgshim_session_fd() is readable, or until_ns. */
 	CUDBGSHIM_WAIT_CALL,   /**< Nothing; the next step enters vendor code, which may block. */
 };
 
-/** What to wait for, and how long. */
+/** The thing to wait for, and for how long. */
 struct cudbgshim_wait {
 	enum cudbgshim_wait_kind kind;
 	uint64_t until_ns;    /**< Time at which to step again at the latest (CLOCK_MONOTONIC). */
@@ -151,7 +151,7 @@ struct cudbgshim_wait {
 /** Why attaching or detaching failed. */
 struct cudbgshim_session_error {
 	enum cudbgshim_outcome outcome;
-	int error;	  /**< -errno */
+	int error;	  /**< The -errno of the failure. */
 	uint32_t result;  /**< CUDBGResult of our side or the target's; 0: none. */
 	const char *step; /**< Name of the step at which it happened; static. */
 	char text[256];

@@ -143,7 +143,7 @@ struct cudbgshim_symbols_error {
 	uint64_t where;	  /**< Address in the debuggee. */
 	/** The variable with an unexpected kind or size (-EPROTO); else CUDBGSHIM_SYM_COUNT. */
 	enum cudbgshim_symbol symbol;
-	uint64_t size; /**< What its st_size says (-EPROTO). */
+	uint64_t size; /**< Its st_size (-EPROTO). */
 };
 
 /**
@@ -175,7 +175,7 @@ struct cudbgshim_inferior_record {
 	uint64_t function;
 };
 
-/** What to call, and in which process. */
+/** The function to call, and the process to call it in. */
 struct cudbgshim_inferior_options {
 	int pid;
 	int proc_fd; /**< The directory /proc/PID, open; borrowed. */

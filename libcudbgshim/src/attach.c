@@ -220,6 +220,7 @@ static int ask_through_fd(struct cudbgshim_session *s)
 				    "descriptor %d of process %d is not its driver's pipe",
 				    (int32_t)number, s->o.pid);
 	flags_set_phase(s->undo, CUDBGSHIM_PHASE_ENGAGED);
+	/* Any byte will do: cuda-gdb writes 0, LLDB 0xab. */
 	n = write(fd, "", 1);
 	if (n != 1)
 		return session_fail(s, CUDBGSHIM_OUTCOME_NOT_POSSIBLE, n < 0 ? -errno : -EIO,

@@ -146,6 +146,7 @@ static int get_shape(struct cudbgshim *s, uint32_t dev, struct cudbgshim_device 
 {
 	int r;
 
+	/* The chain ends at the first call that fails. */
 	(void)((r = CALL(s, getNumSMs, dev, &d->n_sms)) ||
 	       (r = CALL(s, getNumWarps, dev, &d->n_warps)) ||
 	       (r = CALL(s, getNumLanes, dev, &d->n_lanes)) ||

@@ -315,6 +315,7 @@ static int enter(struct cudbgshim_inferior *c)
 						     .cookie_addr = c->frame.cookie_addr,
 						     .cookie = c->cookie,
 						     .function = c->o.function };
+	/* The record counts before the registers change, so that a rescuer never misses a call. */
 	__atomic_store_n(&c->record->is_active, 1, __ATOMIC_RELEASE);
 	step_name(c, "registers");
 	if (inferior_trace(PTRACE_SETREGS, c->tid, NULL, &regs) < 0) {

@@ -22,20 +22,20 @@
 /** Room below the frame for the function itself, in bytes. */
 #define INFERIOR_STACK_ROOM (UINT64_C(128) << 10)
 
-/** As ptrace(2), for requests that take pointers. */
+/** Call ptrace(2) with a request that takes pointers. */
 static inline long inferior_trace(enum __ptrace_request request, pid_t tid, const void *addr,
 				  const void *data)
 {
 	return ptrace(request, tid, (void *)(uintptr_t)addr, (void *)(uintptr_t)data);
 }
 
-/** As ptrace(2), for requests that let a thread go on or go, with a signal or 0. */
+/** Call ptrace(2) with a request that lets a thread go on, or go for good, with a signal or 0. */
 static inline long inferior_cont(enum __ptrace_request request, pid_t tid, int sig)
 {
 	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
 }
 
-/** What a seized thread stopped for last. */
+/** The last stop of a seized thread. */
 struct inferior_stop {
 	enum {
 		INFERIOR_STOP_NONE, /**< It runs. */

@@ -20,7 +20,7 @@
 enum {
 	RANK_WAIT = 0,	   /* It waits without a time limit, or with one that survives a restart. */
 	RANK_TIMED = 1,	   /* It waits with a limit that starts again if we die. */
-	RANK_RUNNING = 2,  /* Where it is will be seen when it stops. */
+	RANK_RUNNING = 2,  /* It runs; its place will be seen when it stops. */
 	RANK_AGAIN = 3,	   /* It was interrupted before: only the kernel knows what it waits for. */
 	RANK_AVOID = 8,	   /* It was called by a library that we should stay out of. */
 };

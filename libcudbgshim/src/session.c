@@ -270,6 +270,10 @@ int cudbgshim_session_step(struct cudbgshim_session *s, struct cudbgshim_wait *r
 
 		if (rc == CUDBGSHIM_SESSION_BUSY) {
 			*ret_wait = s->wait;
+			/*
+			 * An armed session is at rest, although it goes on when it is stepped
+			 * again.
+			 */
 			return s->outcome == CUDBGSHIM_OUTCOME_ARMED ? 0 : rc;
 		}
 		if (rc < 0 && !s->is_detaching)

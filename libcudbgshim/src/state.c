@@ -145,6 +145,10 @@ int cudbgshim_state_reader_read(struct cudbgshim_state_reader *reader,
 	int r = -ENOSYS;
 
 	if (reader->buf) {
+		/*
+		 * An update that makes no sense is followed by one full answer; then batches are
+		 * given up.
+		 */
 		r = read_batched(reader, !reader->state->updatable);
 		if (r == -EPROTO)
 			r = read_batched(reader, true);
