@@ -91,7 +91,6 @@ struct cudacore_module {
 	uint8_t age;
 };
 
-/** A grid. */
 struct cudacore_grid {
 	uint64_t id, context_id, function, function_entry, module_handle, parent_id;
 	uint64_t params_offset; /**< Address of byte 0 of @c params in the parameter space. */
@@ -138,7 +137,6 @@ struct cudacore_block {
 	uint8_t age;
 };
 
-/** A warp. */
 struct cudacore_warp {
 	uint64_t error_pc;
 	uint64_t barrier_info; /**< Since R590. */
@@ -158,7 +156,6 @@ struct cudacore_warp {
 	uint8_t age;
 };
 
-/** A lane. */
 struct cudacore_lane {
 	uint64_t virtual_pc; /**< Address of the instruction. */
 	uint64_t physical_pc; /**< Offset of the instruction in its function. */
