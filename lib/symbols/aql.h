@@ -37,7 +37,6 @@ enum symbols_aql_scope {
 	SYMBOLS_AQL_SCOPE_COUNT, /**< Stands for the reserved value. */
 };
 
-/** A packet. */
 struct symbols_aql_packet {
 	enum symbols_aql_type type;
 	bool barrier;

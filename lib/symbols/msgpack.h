@@ -28,7 +28,6 @@ enum msgpack_kind {
 	MSGPACK_KIND_COUNT,
 };
 
-/** A cursor. */
 struct msgpack {
 	const uint8_t *p, *end;
 	bool bad;
