@@ -229,7 +229,6 @@ struct kfdtrap_event {
 	uint32_t queue_id;   /**< Only valid for queue events; 0 is a valid queue id. */
 };
 
-/** Details of a memory violation. */
 struct kfdtrap_memory_violation {
 	uint32_t not_present;
 	uint32_t read_only;

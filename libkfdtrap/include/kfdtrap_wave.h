@@ -262,7 +262,6 @@ KFDTRAP_API uint64_t kfdtrap_wave_stop_exceptions(uint32_t stop_reasons);
 #define KFDTRAP_WAVE_HAS_PACKET	       UINT8_C(0x8)
 #define KFDTRAP_WAVE_HAS_WAVE_ID       UINT8_C(0x10)
 
-/** The state of a wave. */
 struct kfdtrap_wave_state {
 	uint64_t pc;	/**< The program's; for a parked wave its own, not that of the trap loop. */
 	uint64_t exec;	/**< One bit per active lane; the upper half is 0 with 32 lanes. */
