@@ -357,7 +357,6 @@ int cudbgshim_read_sm_exception(struct cudbgshim *s, uint32_t dev, uint32_t sm,
 
 /* ------------------------------------------------------------------ grids -------------------- */
 
-/** A grid. */
 struct cudbgshim_grid {
 	uint64_t id, context, module, function, entry;
 	uint64_t parent; /**< 0 for none, and always since release 13.4. */
@@ -504,7 +503,7 @@ int cudbgshim_get_barrier(struct cudbgshim *s, const struct cudbgshim_place *at,
 /* ------------------------------------------------------------------ registers ---------------- */
 
 /**
- * Read @p n registers from @p first on.
+ * Read @p n registers of a lane from @p first on.
  * @param ret_n  How many the driver gave: from 13.2 on it may be fewer.  The rest is 0.
  */
 int cudbgshim_read_registers(struct cudbgshim *s, const struct cudbgshim_place *at, uint32_t first,
