@@ -22,8 +22,8 @@ struct keys {
 	uint32_t n;
 };
 
-/* Most kinds of gaps that are kept apart; further kinds are dropped. */
-#define GAPS_MAX 16
+/* More kinds of gaps than there are: a kind without a place would not be told. */
+#define GAPS_MAX 32
 
 /* Rows that lack the same thing: the first of them, and how many there are. */
 struct gap {

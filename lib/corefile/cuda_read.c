@@ -428,10 +428,6 @@ static int load(struct loader *l)
 		return r;
 	sort_memory(l);
 	find_agent(l);
-	for (uint32_t i = 0; i < l->core->n[CUDACORE_CONTEXTS]; i++)
-		if (l->core->contexts[i].device_row != l->core->contexts[i].device)
-			PROBLEM(l, COREFILE_NO_SECTION, 0, "context %u of device %u says device %u",
-				i, l->core->contexts[i].device, l->core->contexts[i].device_row);
 	return 0;
 }
 

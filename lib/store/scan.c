@@ -13,7 +13,7 @@
 #include "store/internal.h"
 
 /* A directory with more files than this has others than ours. */
-#define FILES_MAX 1000000
+#define FILES_MAX (UINT32_C(1) << 20)
 
 static void close_dir(DIR **d)
 {

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -205,11 +206,24 @@ static int open_attach_fd(struct cudbgshim_session *s, int number, int *ret_fd)
 	return 0;
 }
 
+/*
+ * The pipe is the target's, whose flags decide whether write(2) waits, and the target may have
+ * filled it.  Any byte will do: cuda-gdb writes 0, LLDB 0xab.
+ */
+static int write_byte(int fd)
+{
+	struct pollfd pipe = { .fd = fd, .events = POLLOUT };
+	int r = poll(&pipe, 1, 0);
+
+	if (r == 0)
+		return -EAGAIN;
+	return r < 0 || write(fd, "", 1) < 0 ? -errno : 0;
+}
+
 static int ask_through_fd(struct cudbgshim_session *s)
 {
 	auto_close int fd = -1;
 	uint32_t number;
-	ssize_t n;
 	int rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_ATTACH_FD, &number);
 
 	if (rc < 0)
@@ -220,12 +234,10 @@ static int ask_through_fd(struct cudbgshim_session *s)
 				    "descriptor %d of process %d is not its driver's pipe",
 				    (int32_t)number, s->o.pid);
 	flags_set_phase(s->undo, CUDBGSHIM_PHASE_ENGAGED);
-	/* Any byte will do: cuda-gdb writes 0, LLDB 0xab. */
-	n = write(fd, "", 1);
-	if (n != 1)
-		return session_fail(s, CUDBGSHIM_OUTCOME_NOT_POSSIBLE, n < 0 ? -errno : -EIO,
-				    RESULT_NONE, "the driver in process %d does not listen",
-				    s->o.pid);
+	rc = write_byte(fd);
+	if (rc < 0)
+		return session_fail(s, CUDBGSHIM_OUTCOME_NOT_POSSIBLE, rc, RESULT_NONE,
+				    "the driver in process %d does not listen", s->o.pid);
 	s->is_asked = true;
 	return goto_step(s, "wait for the engine");
 }

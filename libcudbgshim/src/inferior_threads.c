@@ -263,7 +263,7 @@ int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const cha
 			   size_t size, const pid_t *skip, size_t n_skip,
 			   struct inferior_thread *ret, const char **ret_why)
 {
-	int fd = openat(o->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_close int fd = openat(o->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_call(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct inferior_thread best = { 0 }, t;
 	int best_rank = INT32_MAX, n = 0;
@@ -271,6 +271,7 @@ int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const cha
 
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
+	(void)TAKE_FD(fd);
 	while ((d = readdir(dir)) && n++ < THREADS_MAX) {
 		int rank, rc = read_thread(dirfd(dir), d->d_name, &t);
 
