@@ -81,7 +81,7 @@ bool access_is_client(int sock, const struct sockaddr_un *own)
 	struct sockaddr_un addr = { 0 };
 	socklen_t size = sizeof(addr);
 
-	/* The peer of a socket that listens is who called listen(): the agent itself. */
+	/* The peer of a listening socket is the process that called listen(): the agent itself. */
 	return socket_option(sock, SO_DOMAIN) == AF_UNIX &&
 	       socket_option(sock, SO_TYPE) == SOCK_STREAM &&
 	       socket_option(sock, SO_ACCEPTCONN) == 0 &&
@@ -90,8 +90,9 @@ bool access_is_client(int sock, const struct sockaddr_un *own)
 }
 
 /*
- * Only the kernel knows which process connected; of one that has been reaped it says EINVAL, or, from
- * Linux 6.16 on, gives a pidfd that is readable.  Before Linux 6.5 the number is all there is.
+ * Only the kernel knows which process connected.  If that process has been reaped, the kernel
+ * answers EINVAL or, from Linux 6.16 on, a pidfd that is readable.  Before Linux 6.5 there is no
+ * such call, and the pid is all that is known.
  */
 static void open_pidfd(int sock, struct access_peer *peer)
 {
@@ -139,6 +140,7 @@ void access_peer_deinit(struct access_peer *p)
 	p->groups = NULL;
 }
 
+/* The four ids of a Uid or Gid line: real, effective, saved, file system. */
 static bool scan_ids(const char *text, uint32_t ids[4])
 {
 	return sscanf(text, "%u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) == 4;
@@ -156,6 +158,7 @@ static bool scan_last(const char *text, pid_t *ret)
 	return true;
 }
 
+/* @param seen  One bit for each of the five lines without which the file makes no sense. */
 static bool scan_line(const char *line, struct access_target *t, unsigned *seen)
 {
 	uint32_t ids[4];
@@ -204,7 +207,7 @@ int access_status_parse(const char *text, size_t size, struct access_target *ret
 		size_t n = (size_t)((newline ? newline : end) - text);
 		char line[256];
 
-		/* Long lines (Groups, Cpus_allowed) are not ours. */
+		/* No line that is wanted is so long; Groups and Cpus_allowed may be. */
 		if (n < sizeof(line)) {
 			memcpy(line, text, n);
 			line[n] = '\0';
@@ -217,7 +220,7 @@ int access_status_parse(const char *text, size_t size, struct access_target *ret
 		return -EBADMSG;
 	if (!t.ns_pid)
 		t.ns_pid = t.pid;
-	/* A zombie has no memory either, but is no kernel thread. */
+	/* A zombie has no VmSize line either, but it is no kernel thread. */
 	if (t.state == 'Z' || t.state == 'X')
 		t.kernel_thread = false;
 	*ret = t;
@@ -245,8 +248,8 @@ int access_target_read(pid_t pid, struct access_target *ret)
 	if (stat(path, &st) < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	/*
-	 * procfs gives the files of a process that is not dumpable to root, but not its directory
-	 * (proc(5); fs/proc/base.c, task_dump_owner()).
+	 * Root owns the files in /proc/PID of a process that is not dumpable; the process itself
+	 * owns the directory (proc(5); fs/proc/base.c, task_dump_owner()).
 	 */
 	t.dumpable = st.st_uid == t.uids[1];
 	*ret = t;
@@ -309,16 +312,16 @@ void access_peer_look(struct access_peer *p)
 		p->permitted = self.permitted;
 		p->effective = self.effective;
 		/*
-		 * A client that has become a privileged program since, which anybody can start, has
-		 * its capabilities for that program's purposes: such a process has other uids or is
-		 * not dumpable.
+		 * A client may have executed a privileged program since it connected.  Anybody can
+		 * start such a program, and its capabilities are for its own purposes.  A process
+		 * that did that has other uids or is not dumpable.
 		 */
 		p->is_unchanged = has_ids(&self, p->uid) && self.dumpable;
 	}
 	near = p->near_user && p->near_pid;
-	/* Looked at while the peer lived: the number was not somebody else's. */
+	/* The peer is still alive, so the pid was its own while /proc was read. */
 	p->known = p->known && access_is_alive(p->pidfd);
-	/* One whose number it could be has at least what made him what he is. */
+	/* A guessed pidfd may be another process's: that one must have the peer's uid, at least. */
 	if (p->pidfd_is_guess)
 		p->known = p->known && near && self.uids[1] == p->uid;
 	if (!privileges_may_trace())
@@ -327,13 +330,16 @@ void access_peer_look(struct access_peer *p)
 	p->observer = p->observer && p->known && near;
 }
 
-/* Is the target's namespace the peer's own or one below it?  @return how far below; -1: no. */
+/*
+ * Is the target's namespace the peer's own, or one below it?
+ * @return how many levels below; -1: it is neither, or that cannot be told.
+ */
 static int ns_depth(const struct access_peer *peer, pid_t target, const char *kind)
 {
 	auto_close int above = open_ns(peer->pid, kind);
 	auto_close int ns = open_ns(target, kind);
 
-	/* With the pid reused meanwhile, `above` could be somebody else's. */
+	/* If the peer has ended, its pid may have been reused, and `above` be another process's. */
 	if (above < 0 || ns < 0 || !access_is_alive(peer->pidfd))
 		return -1;
 	for (int depth = 0; depth < NS_DEPTH_MAX; depth++) {
@@ -351,9 +357,11 @@ static int ns_depth(const struct access_peer *peer, pid_t target, const char *ki
 }
 
 /*
- * The files in /proc of a process that is not dumpable belong to who is root in the user namespace
- * where it was executed (fs/proc/base.c, task_dump_owner()).  Where that is its own user, they tell
- * nothing.
+ * Is @p uid root in the user namespace of the process?
+ *
+ * The files in /proc of a process that is not dumpable belong to the root user of the user
+ * namespace where the process was executed (fs/proc/base.c, task_dump_owner()).  If that root user
+ * is the process's own user, the owner of the files does not tell whether the process is dumpable.
  */
 static bool is_root_inside(pid_t pid, uid_t uid)
 {
@@ -377,7 +385,9 @@ static bool is_root_inside(pid_t pid, uid_t uid)
 static bool is_surely_dumpable(const struct access_peer *peer, const struct access_target *t,
 			       int ns_depth)
 {
-	/* Of namespaces between the two there may be no process that could be asked for its map. */
+	/*
+	 * A namespace between the two may have no process, so nothing shows who its root user is.
+	 */
 	return t->dumpable && ns_depth <= 1 && !is_root_inside(t->pid, t->uids[1]) &&
 	       !is_root_inside(peer->pid, t->uids[1]);
 }
@@ -388,7 +398,7 @@ static bool has_group_of(const struct access_peer *peer, const struct access_tar
 }
 
 /*
- * What the kernel would say to the peer, with the capabilities that he has where he is
+ * What the kernel would answer the peer, which has its capabilities in its own user namespace
  * (kernel/ptrace.c, __ptrace_may_access(); security/commoncap.c, cap_ptrace_access_check()).
  */
 static enum ipc_verdict judge_by_facts(const struct access_peer *peer, const struct access_target *t,
@@ -411,6 +421,7 @@ static enum ipc_verdict judge_by_facts(const struct access_peer *peer, const str
 	return IPC_VERDICT_OK;
 }
 
+/* Ask the kernel, as the peer's user.  @return as oracle_ask(). */
 static int ask(const struct access_peer *peer, const struct access_target *t)
 {
 	auto_close int proc_fd = -1;
@@ -425,14 +436,16 @@ static int ask(const struct access_peer *peer, const struct access_target *t)
 	return oracle_ask(proc_fd, peer->uid, peer->gid, peer->groups, peer->n_groups);
 }
 
+/* The verdict where the kernel cannot be asked: the peer is in another user namespace. */
 static enum ipc_verdict judge_far(const struct access_peer *peer, const struct access_target *t)
 {
 	return judge_by_facts(peer, t, ns_depth(peer, t->pid, "user"));
 }
 
 /*
- * The kernel has refused the peer's user.  It was asked for somebody without capabilities, which not
- * every client is; where they make no difference, it has a reason that is not known here.
+ * The kernel has refused the peer's user.  The child that asked had no capabilities, but a client
+ * may have some.  Where capabilities make no difference, the kernel has a reason of its own, which
+ * is not known here.
  */
 static enum ipc_verdict judge_refused(const struct access_peer *peer, const struct access_target *t)
 {
@@ -466,7 +479,9 @@ static enum ipc_verdict decide_owner(const struct access_peer *peer, const struc
 {
 	if (!has_ids(t, peer->uid))
 		return IPC_VERDICT_OTHER_USER;
-	/* What this process can see lies in its own pid namespace or below. */
+	/*
+	 * This process sees only its own pid namespace and those below, so a near peer sees them.
+	 */
 	if (!peer->near_pid && ns_depth(peer, t->pid, "pid") < 0)
 		return IPC_VERDICT_PID_NAMESPACE;
 	return peer->near_user ? judge_near(peer, t) : judge_far(peer, t);

@@ -6,18 +6,18 @@
  * @file access.h
  * Who may debug whom: the project's own rule, applied before the kernel is asked.
  *
- * Allowed are root, if it has CAP_SYS_PTRACE and lives in the agent's namespaces; members of the admin
- * group there; members of the observer group there, for reading only; and the owner of a process: his
- * uid equals all of the target's uids, he lives in the target's pid namespace or above it, and the
- * kernel would let him look.
+ * These clients are allowed: root, if it has CAP_SYS_PTRACE and lives in the agent's namespaces;
+ * members of the admin group in those namespaces; members of the observer group there, for reading
+ * only; and the owner of the target.  A client is the owner if its uid equals all of the target's
+ * uids, it lives in the target's pid namespace or above it, and the kernel would let it look.
  *
- * The kernel is asked, by a child that becomes the owner, whether he may read what ptrace(2) calls
- * PTRACE_MODE_READ; Yama, which the agent's capability is there to overrule, has no say in that.  Of
- * clients in user namespaces of their own it cannot be asked: what is not certain about their targets
- * is refused.
+ * To ask the kernel, a child becomes the client's user and tries to read what ptrace(2) calls
+ * PTRACE_MODE_READ.  Yama has no say in that mode; the agent's capability is there to overrule
+ * Yama. The kernel cannot be asked for a client in a user namespace of its own: whatever is not
+ * certain about the target of such a client is refused.
  *
- * Who a client is comes from his socket, and where he lives from his process, as long as a pidfd
- * proves that it is his.  Without such a proof nobody has any right.
+ * The client's socket says who the client is, and its process says where it lives, as long as a
+ * pidfd proves that the process is the client's.  A client without such a proof has no rights.
  */
 
 #include <stdbool.h>
@@ -36,18 +36,19 @@ struct access_rules {
 	gid_t observer_gid;
 };
 
+/** The client at the other end of a socket. */
 struct access_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	gid_t *groups; /**< Supplementary.  Owned. */
+	gid_t *groups; /**< Supplementary groups, owned. */
 	size_t n_groups;
 	bool admin;    /**< Root or in the admin group. */
 	bool observer; /**< In the observer group. */
-	int pidfd;     /**< Of the peer; -1: there is no proof of who that is.  Owned. */
-	bool pidfd_is_guess; /**< Opened by number: the kernel has no SO_PEERPIDFD. */
-	/* From access_peer_look(): */
-	bool known;	   /**< The rest is about the peer, who was alive. */
+	int pidfd;     /**< The peer's pidfd, owned; -1: nothing proves which process it is. */
+	bool pidfd_is_guess; /**< It was opened by pid: the kernel has no SO_PEERPIDFD. */
+	/* access_peer_look() fills in the members below. */
+	bool known;	   /**< The peer was alive, so the members below are about it. */
 	bool near_user;	   /**< Its user namespace is that of this process. */
 	bool near_pid;	   /**< Its pid namespace is that of this process. */
 	bool is_unchanged; /**< It has the ids it connected with, and is dumpable. */
@@ -59,36 +60,41 @@ struct access_peer {
 /** Facts from /proc/PID; nothing here needs privileges. */
 struct access_target {
 	pid_t pid; /**< Thread-group leader. */
-	pid_t ns_pid; /**< In the innermost pid namespace. */
+	pid_t ns_pid; /**< Its number in its innermost pid namespace. */
 	pid_t tracer_pid; /**< 0 when not traced. */
 	uid_t uids[4]; /**< Real, effective, saved, file system. */
 	gid_t gids[4];
-	uint64_t permitted, effective; /**< Capabilities, of its own user namespace. */
+	uint64_t permitted, effective; /**< Capabilities, in its own user namespace. */
 	bool dumpable; /**< Meaningless for targets of uid 0: only root reaches those. */
 	bool kernel_thread;
 	char state; /**< As in /proc/PID/status: R, S, D, Z, T, t, X. */
 	char comm[16];
 };
 
-/** Is this an end that was accepted from the socket bound to @p own? */
+/** @return whether @p sock is an end that was accepted from the socket bound to @p own. */
 bool access_is_client(int sock, const struct sockaddr_un *own);
 
 /**
- * What the socket says of itself.
- * @return 0 or -errno.  Release with access_peer_deinit().
+ * Read what the kernel says about the peer of a socket: its ids, its groups and its pidfd.
+ * @param ret  Release with access_peer_deinit(); untouched on failure.
+ * @return 0 or -errno.
  */
 int access_peer_read(int client_sock, const struct access_rules *rules, struct access_peer *ret);
 /**
- * Look at the peer's process, with CAP_SYS_PTRACE, and take from the peer what he has no right to:
- * `admin` and `observer` are for those who live in the namespaces of this process.  Without that
- * capability, with which this process can do no more than its user, they stay.
+ * Look at the peer's process, and take from the peer the rights that it may not use: `admin` and
+ * `observer` are for clients that live in the namespaces of this process.  If this process has no
+ * CAP_SYS_PTRACE it can do no more than its own user, and both rights stay.
  */
 void access_peer_look(struct access_peer *p);
+/** Close the peer's pidfd and free its groups. */
 void access_peer_deinit(struct access_peer *p);
-/** Supplementary groups of the peer.  @param ret  malloc'ed.  @return 0 or -errno. */
+/** Read the supplementary groups of the peer.  @param ret  malloc'ed.  @return 0 or -errno. */
 int access_peer_groups(int client_sock, gid_t **ret, size_t *ret_n);
 
-/** @return 0, -ESRCH (no such process, or a mere thread id), -errno. */
+/**
+ * Read the facts about a process.
+ * @return 0, -ESRCH (there is no such process, or @p pid is a thread but no leader), other -errno.
+ */
 int access_target_read(pid_t pid, struct access_target *ret);
 /** The process of a pidfd (-1: no) has not ended: what was read under its number is about it. */
 bool access_is_alive(int pidfd);
@@ -96,8 +102,10 @@ bool access_is_alive(int pidfd);
 int access_status_parse(const char *text, size_t size, struct access_target *ret);
 
 /**
- * Judge.  May take half a second in the worst case: a child is waited for.
- * @param ret_rights Set when the verdict is IPC_VERDICT_OK. */
+ * Decide whether the peer may debug the target.  The call waits for a child, which takes half a
+ * second in the worst case.
+ * @param ret_rights  Set when the verdict is IPC_VERDICT_OK.
+ */
 enum ipc_verdict access_decide(const struct access_peer *peer, const struct access_target *target,
 			       enum ipc_right *ret_rights);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define CONTAINER_ID_DIGITS 64
-#define COMPONENT_MAX 160
+#define COMPONENT_MAX 160 /* A longer component is no container's. */
 
 struct line {
 	struct cgroup_part id, controllers, path;
@@ -26,7 +26,7 @@ static bool ends_with(struct cgroup_part p, const char *end)
 	return p.size > n && memcmp(p.text + p.size - n, end, n) == 0;
 }
 
-/* @return what is in front of the next @p c; *rest begins behind it, or is empty. */
+/* @return the text in front of the next @p c; *rest then begins behind that one, or is empty. */
 static struct cgroup_part cut(struct cgroup_part *rest, char c, bool *ret_found)
 {
 	const char *at = rest->size ? memchr(rest->text, c, rest->size) : NULL;
@@ -43,7 +43,7 @@ static struct cgroup_part cut(struct cgroup_part *rest, char c, bool *ret_found)
 	return before;
 }
 
-/* @return false at the end; a line without two colons has no path. */
+/* Cut the next line off.  A line without two colons has no path.  @return false at the end. */
 static bool next_line(struct cgroup_part *rest, struct line *ret)
 {
 	struct cgroup_part line;
@@ -76,7 +76,7 @@ struct cgroup_part cgroup_path(const char *text, size_t size)
 	return systemd;
 }
 
-/* The last component of *path, which becomes what is in front of it. */
+/* Cut the last component off *path, with its slash.  @return that component. */
 static struct cgroup_part pop_component(struct cgroup_part *path)
 {
 	const char *slash = memrchr(path->text, '/', path->size);

@@ -21,7 +21,11 @@
 #define RUNTIME_ENABLE_NR 0x4b25u /* type 'K', number 0x25: kfd_ioctl.h */
 #define WAIT_CHANNEL "kfd_ioctl_runtime_enable"
 
-/* Who may not know gets "0", as for a thread that runs. */
+/*
+ * Ask the kernel in which of its functions the thread sleeps.  A reader without the right to know
+ * gets "0", just as for a thread that runs (fs/proc/base.c, proc_pid_wchan()).
+ * @return 1 if the thread waits, 0, -EPERM.
+ */
 static int look_at_channel(const char *task_dir, const char *tid)
 {
 	char path[400];
@@ -35,8 +39,8 @@ static int look_at_channel(const char *task_dir, const char *tid)
 }
 
 /*
- * "16 0xFD 0xCOMMAND ..." while the thread is in ioctl().
- * @return 1, 0, -EPERM.
+ * While a thread is in ioctl(), its file `syscall` begins with "16 0xFD 0xCOMMAND".
+ * @return 1 if the thread waits, 0, -EPERM.
  */
 static int thread_waits(const char *task_dir, const char *tid)
 {
@@ -76,7 +80,7 @@ static int wait_and_detach(pid_t tid, uint64_t deadline)
 			return ptrace(PTRACE_DETACH, tid, NULL, (void *)sig) < 0 ? -errno : 0;
 		}
 		if (!clock_left_ms(deadline))
-			return -ETIMEDOUT; /* our exit detaches */
+			return -ETIMEDOUT; /* The end of this process detaches. */
 		nanosleep(&nap, NULL);
 	}
 }
@@ -90,7 +94,7 @@ static int stop_thread(pid_t tid, uint64_t deadline)
 	return wait_and_detach(tid, deadline);
 }
 
-/* @param released  NULL: only look. */
+/* @param released  NULL: no thread is stopped.  @return as handshake_release(). */
 static int each_waiting(pid_t pid, uint64_t deadline, int *released)
 {
 	int waiting = 0, unknown = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The words for the ways in which a hook ends; both sides of the link use them. */
 #include "agentd/hook.h"
 
 const char *hook_end_name(uint32_t end)

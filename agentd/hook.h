@@ -4,12 +4,12 @@
 
 /**
  * @file hook.h
- * What spawn tells gpu-agent-hook, and what that one answers.
+ * What spawn tells gpu-agent-hook, the runner of hooks, and what the runner answers.
  *
- * spawn starts one runner for each run of a hook, or one for a look at the files of all hooks.  It
- * finds the document as descriptor 0, a sealed memfd with jobs (struct hook_job[]) as HOOK_FD_JOB,
- * and a SOCK_SEQPACKET pair as HOOK_FD_LINK, on which it sends a struct hook_report for each job and
- * whose end of file tells it to stop.
+ * spawn starts one runner for each run of a hook, or one runner that checks the files of all hooks.
+ * The runner finds the document as descriptor 0, a sealed memfd with jobs (struct hook_job[]) as
+ * HOOK_FD_JOB, and its end of a SOCK_SEQPACKET pair as HOOK_FD_LINK.  On that link the runner sends
+ * a struct hook_report for each job; the end of file on it tells the runner to stop.
  */
 
 #include <stdint.h>
@@ -25,77 +25,82 @@
 #define HOOK_WHY_MAX	200
 #define HOOK_OUTPUT_MAX 16384
 
-/** Where a hook is stopped.  Each process has the memory and processor time for itself. */
+/**
+ * Limits of a hook.  Those of memory and processor time hold for each process of the hook alone,
+ * not for all of them together.
+ */
 struct hook_limits {
 	uint32_t timeout_ms;
-	uint32_t output_bytes; /**< Kept of standard output and error; at most HOOK_OUTPUT_MAX. */
-	uint64_t memory_bytes; /**< Address space. */
+	uint32_t output_bytes; /**< Bytes of output and errors that are kept, to HOOK_OUTPUT_MAX. */
+	uint64_t memory_bytes; /**< Address space of each process. */
 };
 
 #define HOOK_TIMEOUT_MS_DEFAULT	  10000
 #define HOOK_TIMEOUT_MS_MAX	  300000
 #define HOOK_MEMORY_BYTES_DEFAULT ((uint64_t)1 << 30)
 
+/** One run of a hook, or one check of its file. */
 struct hook_job {
 	char path[HOOK_PATH_MAX];
-	char user[HOOK_USER_MAX]; /**< To become; "": uid and gid. */
-	uint8_t check;		  /**< Look at the file only. */
-	uint8_t root_allowed;	  /**< uid 0 is what the administrator wants. */
+	char user[HOOK_USER_MAX]; /**< The user that the hook runs as; "": uid and gid say it. */
+	uint8_t check;		  /**< Check the file, run nothing. */
+	uint8_t root_allowed;	  /**< The administrator wants uid 0. */
 	uint32_t uid, gid;
 	struct hook_limits limits;
-	uint32_t env_size;	/**< NUL-terminated NAME=VALUE strings. */
+	uint32_t env_size;	/**< Bytes of `env`: NUL-terminated NAME=VALUE strings. */
 	char env[HOOK_ENV_MAX];
 };
 
 /** How a run ended. */
 enum hook_end {
-	HOOK_END_EXIT = 0, /**< By itself: exit status. */
-	HOOK_END_SIGNAL,   /**< By a signal that the agent did not send. */
-	HOOK_END_TIMEOUT,  /**< Killed at its deadline. */
+	HOOK_END_EXIT = 0, /**< The hook exited: exit status. */
+	HOOK_END_SIGNAL,   /**< A signal that the agent did not send killed it. */
+	HOOK_END_TIMEOUT,  /**< The runner killed it at its deadline. */
 	HOOK_END_REFUSED,  /**< The file or the user is not acceptable: `why`. */
-	HOOK_END_FAILED,   /**< It could not be started: `why`. */
-	HOOK_END_STOPPED,  /**< The agent stopped. */
+	HOOK_END_FAILED,   /**< The hook could not be started: `why`. */
+	HOOK_END_STOPPED,  /**< The agent stopped, and the runner killed the hook. */
 	HOOK_END_COUNT,
 };
 
+/** What the runner answers to one job. */
 struct hook_report {
 	uint32_t end;	      /**< enum hook_end. */
 	int32_t status;	      /**< Exit status or signal number. */
-	uint32_t uid;	      /**< It ran, or would run, as this user. */
-	uint32_t left;	      /**< Processes that it left behind, and that were killed. */
+	uint32_t uid;	      /**< The user as which the hook ran or, for a check, would run. */
+	uint32_t left;	      /**< Processes that the hook left behind, and that were killed. */
 	uint64_t duration_us;
-	uint64_t output_total; /**< Bytes written; more than output_size: the rest was dropped. */
+	uint64_t output_total; /**< Bytes written; those above output_size were dropped. */
 	uint32_t output_size;
-	char why[HOOK_WHY_MAX]; /**< Of refusals and failures, or "". */
+	char why[HOOK_WHY_MAX]; /**< The reason of a refusal or failure, or "". */
 	char output[HOOK_OUTPUT_MAX];
 };
 
-/** Since the start of the agent. */
+/** Counts of one hook's runs since the start of the agent. */
 struct hook_counts {
-	uint64_t runs;	   /**< Ended, in whatever way. */
-	uint64_t failures; /**< Of those: all but exit status 0. */
-	uint64_t timeouts; /**< Of those: killed at the deadline. */
-	uint64_t dropped;  /**< Not run: too many waited. */
+	uint64_t runs;	   /**< Runs that ended, in whatever way. */
+	uint64_t failures; /**< Those of `runs` that ended with anything but exit status 0. */
+	uint64_t timeouts; /**< Those of `runs` that were killed at the deadline. */
+	uint64_t dropped;  /**< Runs that were not started, because too many waited. */
 };
 
-/** One rule's hook: what it is, whether its file is in order, how it went. */
+/** One rule's hook: what it is, whether its file is in order, how its runs went. */
 struct hook_info {
 	char rule[HOOK_RULE_MAX];
 	char path[HOOK_PATH_MAX];
 	char user[HOOK_USER_MAX];
 	uint32_t timeout_ms;
 	uint32_t checked_uid; /**< The file was judged for this user. */
-	uint32_t check;	      /**< enum hook_end: HOOK_END_EXIT is in order, else `why`. */
+	uint32_t check;	      /**< enum hook_end: HOOK_END_EXIT for a file in order, else `why`. */
 	char why[HOOK_WHY_MAX];
 	struct hook_counts counts;
 	uint32_t running, waiting;
-	uint32_t last_end;    /**< Of the last run, when counts.runs says that there was one. */
+	uint32_t last_end;    /**< enum hook_end of the last run, if counts.runs is not 0. */
 	int32_t last_status;
-	uint64_t last_us;     /**< When it ended, microseconds since 1970. */
+	uint64_t last_us;     /**< When the last run ended, in microseconds since 1970. */
 	uint64_t last_duration_us;
 };
 
-/** A word for it: "exit", "signal", "timeout", ...; "unknown". */
+/** @return a word for an enum hook_end: "exit", "signal", "timeout", ...; else "unknown". */
 const char *hook_end_name(uint32_t end);
 
 #endif /* AGENTD_HOOK_H */

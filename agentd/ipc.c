@@ -10,11 +10,12 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
+/* A message that waits until its socket takes it. */
 struct ipc_queued {
 	struct ipc_queued *next;
 	size_t size;
-	int fd; /* memfd that goes along, or -1 */
-	char data[];
+	int fd; /* The descriptor that goes along, owned; or -1. */
+	char data[]; /* The head, and a short text. */
 };
 
 void ipc_link_init(struct ipc_link *l, int take_fd)
@@ -59,6 +60,10 @@ int ipc_link_flush(struct ipc_link *l)
 	return 0;
 }
 
+/*
+ * Every message goes through the queue, so that none overtakes another.
+ * @param inside  Bytes of text in the message itself.
+ */
 static int queue_message(struct ipc_link *l, const struct ipc_head *head, const char *text,
 			 size_t inside, int *take_fd)
 {
@@ -109,7 +114,7 @@ int ipc_link_send_fd(struct ipc_link *l, const struct ipc_head *head, const char
 	return r < 0 ? r : queue_message(l, head, text, (size_t)head->size, &fd);
 }
 
-/* Exactly one descriptor may come along; more are closed and refused. */
+/* At most one descriptor may come along; more are closed, and the message is refused. */
 static int take_single_fd(int *fds, size_t n_fds, int *ret_fd)
 {
 	if (n_fds > 1) {
@@ -121,6 +126,10 @@ static int take_single_fd(int *fds, size_t n_fds, int *ret_fd)
 	return 0;
 }
 
+/*
+ * Check that the head, the bytes received and the descriptor fit together, and map a long text.  A
+ * message that needs a descriptor and has none, or the other way round, is malformed.
+ */
 static int message_check(struct ipc_message *m, size_t received, int fd)
 {
 	size_t inside = received - sizeof(m->head);

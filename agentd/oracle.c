@@ -17,7 +17,10 @@
 
 enum answer { YES, NO, GONE, CANNOT_ASK };
 
-/* Opening checks no file mode, but ptrace access (fs/proc/namespaces.c), and has no side effect. */
+/*
+ * The open of a namespace file checks ptrace access instead of a file mode (fs/proc/namespaces.c,
+ * proc_ns_get_link()), and has no side effect.
+ */
 int oracle_ask_self(int proc_fd)
 {
 	auto_close int fd = openat(proc_fd, "ns/user", O_RDONLY | O_CLOEXEC);
@@ -27,6 +30,7 @@ int oracle_ask_self(int proc_fd)
 	return errno == EACCES || errno == EPERM ? 0 : errno == ENOENT ? -ESRCH : -errno;
 }
 
+/* The child: its exit status is an enum answer. */
 static _Noreturn void answer(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n)
 {
 	int r = privileges_become_login(uid, gid, groups, n);
@@ -37,7 +41,7 @@ static _Noreturn void answer(int proc_fd, uid_t uid, gid_t gid, const gid_t *gro
 	_exit(r == 1 ? YES : r == 0 ? NO : r == -ESRCH ? GONE : CANNOT_ASK);
 }
 
-/* @return whether it has ended. */
+/* @return whether the child ended within WAIT_MS. */
 static bool wait_for(pid_t child)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
@@ -62,7 +66,7 @@ int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_
 	if (child < 0)
 		return -errno;
 	if (!wait_for(child)) {
-		/* Whoever reaps children by chance reaps this one: it is not waited for again. */
+		/* It is not waited for again: whatever reaps any child of this process reaps it. */
 		kill(child, SIGKILL);
 		return -ETIMEDOUT;
 	}

@@ -12,13 +12,14 @@
 
 /**
  * May a user with these ids, in the user namespace of this process and without any capability, read
- * what PTRACE_MODE_READ protects?  A child becomes that user and tries; it is waited for half a second.
+ * what PTRACE_MODE_READ protects?  A child becomes that user and tries; the caller waits half a
+ * second for it at most.
  * @param proc_fd  Directory of the process in /proc.
- * @return 1, 0, -ESRCH (it is gone), -EPERM (this process cannot become that user), -ETIMEDOUT,
- *         -errno.
+ * @return 1 (yes), 0 (no), -ESRCH (the process is gone), -EPERM (this process cannot become that
+ *         user), -ETIMEDOUT, other -errno.
  */
 int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);
-/** The same for this process as it is. */
+/** Ask the same for this process, with the ids and capabilities that it has. */
 int oracle_ask_self(int proc_fd);
 
 #endif /* AGENTD_ORACLE_H */

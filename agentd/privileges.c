@@ -28,7 +28,7 @@ int privileges_keep_attach(void)
 	for (size_t i = 0; i < ARRAY_SIZE(keep); i++) {
 		cap_flag_value_t on = CAP_CLEAR;
 
-		/* A unit may have taken some away already; asking for those back would fail. */
+		/* A unit file may have taken some away already; the kernel would refuse them. */
 		if (cap_get_flag(have, keep[i], CAP_PERMITTED, &on) == 0 && on == CAP_SET)
 			kept[n++] = keep[i];
 	}
@@ -37,7 +37,7 @@ int privileges_keep_attach(void)
 
 		for (int i = 0; i < n; i++)
 			wanted |= kept[i] == c;
-		/* Needs CAP_SETPCAP, which a unit's own bounding set makes unnecessary. */
+		/* The call needs CAP_SETPCAP; under a unit the bounding set is small already. */
 		if (!wanted && cap_get_bound(c) == 1 && cap_drop_bound(c) < 0 && errno != EPERM)
 			return -errno;
 	}
@@ -47,14 +47,14 @@ int privileges_keep_attach(void)
 	return cap_set_proc(want) < 0 ? -errno : 0;
 }
 
-/* No new privileges through exec; a system-call filter needs it, too. */
+/* No program that is executed gives new privileges; a system-call filter needs that, too. */
 static int no_new_privileges(void)
 {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* The leak check at exit attaches to its own process. */
+/* The sanitizer's leak check at exit attaches to its own process. */
 #define DUMPABLE 1
 #else
 #define DUMPABLE 0
@@ -83,16 +83,18 @@ bool privileges_may_become(void)
 	return is_effective(CAP_SETUID);
 }
 
-/* @param keep  Capabilities that stay. */
+/* @param keep  Capabilities that the process has afterwards. */
 static int become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, cap_t keep)
 {
 	uid_t ruid, euid, suid;
 
 	if (is_effective(CAP_SETUID)) {
-		/* Otherwise the permitted set goes with the ids; it is cut down below in any case. */
+		/*
+		 * Without this the kernel drops the permitted set with the ids; see `keep` below.
+		 */
 		if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 			return -errno;
-		/* Changing ids hides the process already; said here for uid 0, where it does not. */
+		/* A change of ids hides the process already, but uid 0 to uid 0 is no change. */
 		if (setgroups(n_groups, groups) < 0 || setresgid(gid, gid, gid) < 0 ||
 		    setresuid(uid, uid, uid) < 0 || privileges_hide() < 0)
 			return -errno;

@@ -12,11 +12,12 @@
 
 #include "base/cleanup.h"
 
-/* linux/ptrace.h, which does not go together with sys/ptrace.h. */
+/* PTRACE_GET_RSEQ_CONFIGURATION of linux/ptrace.h, which conflicts with sys/ptrace.h. */
 #define GET_RSEQ_CONFIGURATION 0x420f
 
 static const int front_calls[] = { SCMP_SYS(accept4) };
 
+/* Every filter has these. */
 static const int common_calls[] = {
 	SCMP_SYS(brk), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
 	SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
@@ -34,19 +35,19 @@ static const int common_calls[] = {
 	SCMP_SYS(timerfd_settime), SCMP_SYS(uname), SCMP_SYS(write), SCMP_SYS(writev),
 };
 
-/* With clone, which allow_threads() restricts. */
+/* A thread needs these besides clone, which allow_threads() and allow_child() restrict. */
 static const int thread_calls[] = {
 	SCMP_SYS(mprotect), SCMP_SYS(rseq), SCMP_SYS(sched_getaffinity), SCMP_SYS(set_robust_list),
 };
 
-/* Of a worker that only reads /proc, sysfs and the version of the device. */
+/* A worker that only reads /proc, sysfs and the version of the device needs these. */
 static const int look_calls[] = {
 	SCMP_SYS(access), SCMP_SYS(getcwd), SCMP_SYS(getdents64),
 	SCMP_SYS(ioctl), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(stat), SCMP_SYS(lstat),
 	SCMP_SYS(statx),
 };
 
-/* Besides, of one with a target; ptrace comes from allow_ptrace(). */
+/* A worker with a target needs these, too; allow_ptrace() adds the requests of ptrace. */
 static const int session_calls[] = {
 	SCMP_SYS(pidfd_send_signal), SCMP_SYS(process_vm_readv),
 	SCMP_SYS(setitimer), SCMP_SYS(signalfd4), SCMP_SYS(wait4), SCMP_SYS(waitid),
@@ -57,7 +58,10 @@ static const int core_calls[] = {
 	SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
 };
 
-/* Of the disassembler's child, too, until it confines itself, and of the loader and LLVM in it. */
+/*
+ * The adapter's calls, and those of its child, the disassembler, until that one confines itself;
+ * the loader and LLVM run in the child, too.
+ */
 static const int adapter_calls[] = {
 	SCMP_SYS(access),   SCMP_SYS(close_range), SCMP_SYS(dup2),      SCMP_SYS(getcwd),
 	SCMP_SYS(getppid),  SCMP_SYS(getrlimit),   SCMP_SYS(kill),      SCMP_SYS(lstat),
@@ -65,7 +69,7 @@ static const int adapter_calls[] = {
 	SCMP_SYS(stat),     SCMP_SYS(statx),       SCMP_SYS(sysinfo),   SCMP_SYS(wait4),
 };
 
-/* Of libcuda and libcudadebugger, the thread library and the loader under them. */
+/* libcuda and libcudadebugger make these calls, and the thread library and loader under them. */
 static const int driver_calls[] = {
 	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
@@ -95,7 +99,7 @@ static const int store_calls[] = {
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* What the sanitizer's runtime itself needs, the leak check at exit included. */
+/* The sanitizer's runtime itself needs these, the leak check at exit included. */
 static const int runtime_calls[] = {
 	SCMP_SYS(clone), SCMP_SYS(getppid), SCMP_SYS(ioctl), SCMP_SYS(mprotect), SCMP_SYS(open),
 	SCMP_SYS(openat), SCMP_SYS(pipe2), SCMP_SYS(ptrace), SCMP_SYS(readlink),
@@ -136,8 +140,8 @@ static int allow_read_only_open(scmp_filter_ctx ctx)
 }
 
 /*
- * Threads, but no processes.  A filter cannot see the flags that clone3 is given, and the C library
- * falls back to clone only where there is no clone3.
+ * The process may start threads, but no processes.  A filter cannot see the flags that clone3 is
+ * given, and the C library falls back to clone only if clone3 fails with ENOSYS.
  */
 static int allow_threads(scmp_filter_ctx ctx)
 {
@@ -150,7 +154,7 @@ static int allow_threads(scmp_filter_ctx ctx)
 					SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
-/* Processes, too, but in no namespaces of their own. */
+/* The process may start threads and processes, but none in a namespace of its own. */
 static int allow_child(scmp_filter_ctx ctx)
 {
 	const unsigned spaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS |
@@ -177,7 +181,10 @@ static int allow_ptrace(scmp_filter_ctx ctx, const unsigned *requests, size_t n)
 	return 0;
 }
 
-/* Our end must never be the target's: no PTRACE_O_EXITKILL, now or by PTRACE_SETOPTIONS later. */
+/*
+ * The end of this process must never be the target's: PTRACE_O_EXITKILL cannot be set here, nor
+ * later by PTRACE_SETOPTIONS, which is not on the list.
+ */
 static int allow_seize(scmp_filter_ctx ctx, uint64_t options)
 {
 	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ptrace), 2,
@@ -185,9 +192,10 @@ static int allow_seize(scmp_filter_ctx ctx, uint64_t options)
 }
 
 /*
- * What the leader of a target that uses KFD needs.  The kernel asks for the rights that a tracer had
- * when it seized (kernel/ptrace.c, ptracer_capable()): of a program that gained privileges since,
- * one who had CAP_SYS_PTRACE then could read and change everything.
+ * Seizing the leader of a target that uses KFD, and letting it go, need these requests and no more.
+ * The kernel judges a tracer by the rights that it had when it seized (kernel/ptrace.c,
+ * ptracer_capable()).  If the target has executed a privileged program since, a tracer that had
+ * CAP_SYS_PTRACE then could read and change everything in it.
  */
 static int allow_tracing(scmp_filter_ctx ctx)
 {
@@ -200,7 +208,7 @@ static int allow_tracing(scmp_filter_ctx ctx)
 	return r < 0 ? r : allow_seize(ctx, PTRACE_O_TRACEEXEC);
 }
 
-/* A call in the target, and a thread's way back from it (libcudbgshim/src/inferior.c). */
+/* A call in the target and the thread's way back need these (libcudbgshim/src/inferior.c). */
 static int allow_calls_in_target(scmp_filter_ctx ctx)
 {
 	static const unsigned requests[] = { PTRACE_GETREGS, PTRACE_SETREGS, PTRACE_GETREGSET,
@@ -238,9 +246,9 @@ static int allow_session_registers(scmp_filter_ctx ctx)
 }
 
 /*
- * The vendor's engine, when it is initialised, listens on all addresses of the network and takes
- * whoever connects; it goes on without, where the machine has no such network.  What it needs is the
- * way to its other end, in the target, which listens there.
+ * The vendor's debug engine, when it is initialised, listens on all addresses of the network and
+ * accepts anybody who connects.  It goes on without that on a machine that has no such network.
+ * What it needs is the way to its other half, which listens in the target on a Unix socket.
  */
 static int allow_unix_sockets(scmp_filter_ctx ctx)
 {
@@ -262,6 +270,10 @@ static int allow_driver(scmp_filter_ctx ctx)
 	return r < 0 ? r : allow_calls_in_target(ctx);
 }
 
+/*
+ * Build a filter and load it.
+ * @param more  Adds rules that look at arguments, or NULL.
+ */
 static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 {
 	auto_call(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -269,7 +281,7 @@ static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 
 	if (!ctx)
 		return -ENOMEM;
-	/* Calls of another architecture or of x32 are as little known as new ones. */
+	/* Calls of another architecture or of x32 fail as calls that are not on the list do. */
 	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
 	if (r == 0)
 		r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
@@ -279,7 +291,7 @@ static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 		r = allow(ctx, extra, n_extra);
 	if (r == 0 && more)
 		r = more(ctx);
-	/* A later failure must not be reported as success: load last. */
+	/* The load comes last: once it has succeeded, nothing can fail any more. */
 	return r < 0 ? r : seccomp_load(ctx);
 }
 
@@ -288,14 +300,14 @@ int sandbox_front(void)
 	return apply(front_calls, ARRAY_SIZE(front_calls), NULL);
 }
 
-/* What a sanitizer's runtime maps has no such limit. */
+/* A sanitizer's runtime reserves terabytes of address space. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ADDRESS_SPACE RLIM_INFINITY
 #else
 #define ADDRESS_SPACE ((rlim_t)2 << 30)
 #endif
 
-/* A hostile code object that gets past the limits on it ends the worker, not the machine. */
+/* A hostile code object that gets past the parsers' limits then harms the worker alone. */
 static int limit_memory(__rlimit_resource_t resource)
 {
 	struct rlimit limit;
@@ -326,7 +338,9 @@ int sandbox_worker(bool registers)
 
 int sandbox_core(void)
 {
-	/* The file itself is mapped, whatever its size; what is written to is bounded. */
+	/*
+	 * RLIMIT_DATA bounds private writable memory: the core file is mapped, whatever its size.
+	 */
 	int r = limit_memory(RLIMIT_DATA);
 
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);

@@ -4,42 +4,48 @@
 
 /**
  * @file sandbox.h
- * System-call filters for the processes that read what strangers wrote.  A call that is not on the
- * list fails with EPERM: a surprise becomes an error message, not a killed worker with a stopped
- * target.  Needs no-new-privileges (privileges_become() sets it).
+ * System-call filters for the processes that read what strangers wrote.
+ *
+ * A call that is not on the list fails with EPERM: a surprise becomes an error message, not a
+ * killed worker with a stopped target.  The process must have set no-new-privileges;
+ * privileges_become() sets it.  Each function installs a filter for good and returns 0 or -errno.
  */
 
 #include <stdbool.h>
 
-/** front: its sockets, memory and time; no file is opened any more. */
+/** Confine front to its sockets, memory and time; it can open no file any more. */
 int sandbox_front(void);
-/** worker without a target: a bounded address space; besides, opening files for reading, ioctl on the device. */
+/**
+ * Confine a worker that has no target: its address space is bounded, and it may also open files for
+ * reading, start threads, and use ioctl on the device.
+ */
 int sandbox_look(void);
 /**
- * worker of a session: what sandbox_look() allows, reading other processes' memory, and of ptrace what
- * seizes, stops for a moment and lets go.
- * @param registers  Those of threads, too: only where the kernel gave the tracer no more than the
- *                   target's user has (struct target, `is_own`).
+ * Confine the worker of a session: it may do what sandbox_look() allows, read other processes'
+ * memory, and use the requests of ptrace that seize, stop for a moment and let go.
+ * @param registers  The worker may also read the registers of threads.  True only where the kernel
+ *                   gave the tracer no more than the target's user has (struct target, `is_own`).
  */
 int sandbox_worker(bool registers);
 /**
- * worker with a vendor's closed driver library in it: besides what sandbox_worker() allows, threads,
- * its devices and files, calls in the target, sockets to others of this machine; it cannot listen,
- * and there is no network (EAFNOSUPPORT).  No other program can be started, nothing mounted or loaded into
- * the kernel; the address space has no bound, since drivers reserve terabytes of it.
+ * Confine a worker that has a vendor's closed driver library in it.  Besides what sandbox_worker()
+ * allows, the library may start threads, use its devices and files, make calls in the target, and
+ * open sockets to other processes of this machine.  It cannot listen, and it has no network
+ * (EAFNOSUPPORT).  It can start no other program, mount nothing and load nothing into the kernel.
+ * The address space has no bound, since drivers reserve terabytes of it.
  */
 int sandbox_worker_driver(void);
 /**
- * worker that reads a core: bounded memory; nothing but opening files for reading, of which it needs
- * those that the core names.
+ * Confine a worker that reads a core file: its memory is bounded, and it may do nothing but open
+ * files for reading; it needs those that the core names.
  */
 int sandbox_core(void);
 /**
- * adapter: a bounded address space; besides, opening files for reading, and a child that runs the
- * disassembler.
+ * Confine an adapter: its address space is bounded, and it may also open files for reading and
+ * start a child that runs the disassembler.
  */
 int sandbox_adapter(void);
-/** store: besides, changing the files of the directory that it has open. */
+/** Confine the store: it may also change the files of the directory that it has open. */
 int sandbox_store(void);
 
 #endif /* AGENTD_SANDBOX_H */
