@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 
-/* As the kernel: fs/namei.c, MAXSYMLINKS. */
+/* The kernel's own limit: MAXSYMLINKS in include/linux/namei.h. */
 #define LINKS_MAX 40
-/* Directories open at once, the root not counted. */
+/* Most directories open at once, the root not counted. */
 #define DEPTH_MAX 64
 
 int code_file_root(pid_t pid)
@@ -25,13 +25,16 @@ int code_file_root(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The way from the root to where the walk is. */
+/*
+ * The directories from the root to where the walk is.  They stay open, so that `..` leads to where
+ * the walk came from, even if the target moves a directory meanwhile.
+ */
 struct walk {
-	int root;
-	int dirs[DEPTH_MAX];
+	int root; /* Borrowed. */
+	int dirs[DEPTH_MAX]; /* Owned. */
 	size_t depth;
-	unsigned links;
-	char rest[CODE_FILE_PATH_MAX + 1]; /* what is still to be walked */
+	unsigned links; /* Symbolic links followed so far. */
+	char rest[CODE_FILE_PATH_MAX + 1]; /* The part of the path that is still to be walked. */
 };
 
 static void walk_to_root(struct walk *w)
@@ -45,7 +48,7 @@ static int here(const struct walk *w)
 	return w->depth ? w->dirs[w->depth - 1] : w->root;
 }
 
-/* Cut the next name off.  @return false at the end. */
+/* Cut the next name off the rest.  @return false at the end of the path and on errors. */
 static bool next_name(struct walk *w, char name[NAME_MAX + 1], int *ret_error)
 {
 	const char *p = w->rest + strspn(w->rest, "/");
@@ -60,7 +63,7 @@ static bool next_name(struct walk *w, char name[NAME_MAX + 1], int *ret_error)
 	return true;
 }
 
-/* Put what a link says in front of the rest. */
+/* Put the text of a symbolic link in front of the rest. */
 static int follow(struct walk *w, int link_fd)
 {
 	char text[CODE_FILE_PATH_MAX + 1];
@@ -81,7 +84,7 @@ static int follow(struct walk *w, int link_fd)
 	return 0;
 }
 
-/* One step.  @return 0, or -errno; *ret_fd is set when the name is the file that was wanted. */
+/* Walk one step.  @return 0 or -errno; *ret_fd is set if the name is the wanted file. */
 static int step(struct walk *w, const char *name, int *ret_fd)
 {
 	auto_close int fd = -1;
@@ -109,7 +112,7 @@ static int step(struct walk *w, const char *name, int *ret_fd)
 		return -ENOTDIR;
 	if (!S_ISREG(st.st_mode))
 		return -EMEDIUMTYPE;
-	/* It may have become something else meanwhile: do not wait for a writer of a FIFO. */
+	/* The name may lead to a FIFO meanwhile: the open must not wait for a writer. */
 	*ret_fd = openat(here(w), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return *ret_fd < 0 ? -errno : 0;
 }

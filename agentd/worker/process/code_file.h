@@ -6,8 +6,8 @@
  * @file code_file.h
  * Files as the target sees them: below its own root directory, in its own mount namespace.
  *
- * The target chooses the names and what lies there.  Only regular files are opened, only for
- * reading, with the rights of this process.
+ * The target chooses the names and the files.  This process opens only regular files, only for
+ * reading, and with its own rights.
  */
 
 #include <stddef.h>
@@ -19,24 +19,28 @@
 #define CODE_FILE_PATH_MAX 4095
 
 /**
- * Open the root directory of a process.  Needs the right to trace it.
- * @return a descriptor, or -errno.
+ * Open the root directory of a process.  The caller needs the right to trace the process.
+ * @return a descriptor that the caller closes, or -errno.
  */
 int code_file_root(pid_t pid);
 
 /**
- * Open a file; neither `..` nor a symbolic link leads out of the root.
+ * Open a file below a root directory; neither `..` nor a symbolic link leads out of it.
  *
  * The kernel's RESOLVE_IN_ROOT would do the same, but openat2() hides its flags from a system-call
  * filter, which then could not forbid writing.
- * @param path     From the root on, with or without leading slash.
+ * @param root_fd  From code_file_root(); -1: the answer is -EACCES.
+ * @param path     The path from the root on, with or without leading slash.
  * @param ret_st   Facts about the file.
- * @return a descriptor; -ENOENT, -EACCES, -ELOOP (too many links), -ENAMETOOLONG,
- *         -EMEDIUMTYPE (not a regular file), other -errno.
+ * @return a descriptor that the caller closes; -ENOENT, -EACCES, -ELOOP (too many links),
+ *         -ENAMETOOLONG, -EMEDIUMTYPE (not a regular file), other -errno.
  */
 int code_file_open(int root_fd, const char *path, struct stat *ret_st);
 
-/** Read from an offset on.  @return bytes, fewer at the end of the file; -errno. */
+/**
+ * Read from an offset on.
+ * @return the number of bytes, fewer than @p size at the end of the file; -errno.
+ */
 ssize_t code_file_read(int fd, uint64_t offset, void *buf, size_t size);
 
 #endif /* WORKER_PROCESS_CODE_FILE_H */

@@ -6,10 +6,13 @@
 #include "agentd/ipc.h"
 #include "base/fd.h"
 
-/* Spawn has the first word: it reports what it killed. */
+/* Spawn goes first, because it reports which worker it killed; SIGALRM comes this much later. */
 #define ALONE_GRACE_MS 500
 
-/* A full socket means that spawn is not reading: then its deadline stands, which is right. */
+/*
+ * A full socket means that spawn is not reading.  The message is then lost, and the deadline that
+ * spawn knows stands, which is right.
+ */
 static void tell(const struct deadline *g, uint32_t type, uint32_t ms)
 {
 	const struct ipc_guard m = { .type = type, .ms = ms };
@@ -17,7 +20,7 @@ static void tell(const struct deadline *g, uint32_t type, uint32_t ms)
 	fd_send(g->fd, &m, sizeof(m), NULL, 0);
 }
 
-/* With spawn dead and this process stuck in a system call, SIGALRM is what is left to end it. */
+/* If spawn is dead and this process hangs in a system call, only SIGALRM is left to end it. */
 static void set_alarm(uint32_t ms)
 {
 	const struct itimerval timer = {

@@ -8,14 +8,20 @@
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
-/** Where /proc/PID/exe points.  @return malloc'ed, or NULL. */
+/**
+ * Read where /proc/PID/exe points: the path of the program file.
+ * @return malloc'ed, or NULL if it cannot be read.
+ */
 char *process_facts_exe(pid_t pid);
 
-/** Everything but vendor, gpu_ids, queues, session and debuggable. */
+/**
+ * Fill in all members but vendor, gpu_ids, queues, session and debuggable.
+ * @param a  Holds the strings; a string that cannot be had is NULL.
+ */
 void process_facts_fill(struct rpc_arena *a, const struct access_target *facts,
 			struct rpc_process *ret);
 
-/** cgroup_container() of a /proc/PID/cgroup text.  @return in the arena, or NULL. */
+/** Find the container in a /proc/PID/cgroup text.  @return its name in the arena, or NULL. */
 char *process_facts_container(struct rpc_arena *a, const char *cgroup, size_t size);
 
 #endif /* WORKER_PROCESS_FACTS_H */

@@ -44,7 +44,9 @@ int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 	struct access_target t, tracer;
 	int r = access_target_read(pid, &t), scope;
 
-	/* Of a process that has ended and waits for its parent the kernel says EPERM, not ESRCH. */
+	/*
+	 * For a process that has ended and waits for its parent the kernel says EPERM, not ESRCH.
+	 */
 	if (r == -ESRCH || (r == 0 && (t.state == 'Z' || t.state == 'X')))
 		return gone(pid, op, err);
 	if (r == 0 && t.tracer_pid) {
@@ -70,7 +72,7 @@ int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 
 int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, struct agent_err *err)
 {
-	/* No PTRACE_O_EXITKILL: our death must never be the target's. */
+	/* PTRACE_O_EXITKILL is not set: the death of this worker must never be the target's. */
 	void *options = (void *)(uintptr_t)PTRACE_O_TRACEEXEC;
 
 	*l = (struct leader){ .pid = pid };
@@ -92,12 +94,15 @@ static bool is_stop_signal(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
+/* Let the leader go on from the stop that @p status tells of, with the signal that stopped it. */
 static void let_go(struct leader *l, const struct leader_sys *sys, int status)
 {
 	int sig = WSTOPSIG(status), event = status >> 16;
 
 	if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
-		/* Group stop: it stays stopped as its user wanted, but hears SIGCONT. */
+		/*
+		 * In a group stop the leader stays stopped as its user wanted, but hears SIGCONT.
+		 */
 		sys->ptrace(PTRACE_LISTEN, l->pid, NULL, NULL);
 		return;
 	}
@@ -105,7 +110,7 @@ static void let_go(struct leader *l, const struct leader_sys *sys, int status)
 		l->state = LEADER_EXEC;
 	if (!event)
 		l->signals_passed++;
-	/* ESRCH here means killed meanwhile; the exit status follows. */
+	/* ESRCH means that the leader was killed meanwhile; its exit status follows. */
 	sys->ptrace(PTRACE_CONT, l->pid, NULL, (void *)(intptr_t)(event ? 0 : sig));
 }
 
@@ -151,7 +156,7 @@ enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys)
 
 		if (got == 0 || (got < 0 && errno == EINTR))
 			break;
-		/* ECHILD: a thread we do not trace called exec and became the leader. */
+		/* ECHILD: a thread that is not traced called exec and became the leader. */
 		if (got < 0 || !WIFSTOPPED(status))
 			l->state = LEADER_GONE;
 		else

@@ -10,7 +10,7 @@
 
 #include "base/out.h"
 
-/* 65530 mappings are a process's limit, unless somebody has raised it. */
+/* A process has 65530 mappings at most, unless somebody has raised vm.max_map_count. */
 #define TEXT_MAX ((size_t)64 << 20)
 
 static void parse_line(char *line, mappings_fn fn, void *arg)
@@ -19,7 +19,7 @@ static void parse_line(char *line, mappings_fn fn, void *arg)
 	char mode[5];
 	int path = 0;
 
-	/* BEGIN-END MODE OFFSET DEVICE INODE PATH: proc(5). */
+	/* A line is BEGIN-END MODE OFFSET DEVICE INODE PATH: proc_pid_maps(5). */
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &m.begin, &m.end,
 		   mode, &m.offset, &path) != 4 || !path || m.begin >= m.end)
 		return;

@@ -9,23 +9,28 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/** One mapping of a process. */
 struct mapping {
-	uint64_t begin, end; /**< Not empty. */
-	uint64_t offset;     /**< In the file. */
+	uint64_t begin, end; /**< Addresses; never empty. */
+	uint64_t offset;     /**< Offset in the file, in bytes. */
 	bool readable, writable;
-	const char *path; /**< As the kernel writes it; empty for ordinary memory. */
+	const char *path; /**< The file as the kernel writes it; empty for ordinary memory. */
 };
 
+/** Called for each mapping, in ascending order; @p m is valid during the call. */
 typedef void (*mappings_fn)(void *arg, const struct mapping *m);
 
-/** @param text  NUL-terminated; changed.  Lines of another form are skipped. */
+/**
+ * Parse the text of a /proc/PID/maps file; lines of another form are skipped.
+ * @param text  NUL-terminated; changed.
+ */
 void mappings_parse(char *text, mappings_fn fn, void *arg);
 /**
- * The kernel judges the right to read when the file is opened.
- * @return descriptor, -errno.
+ * Open /proc/PID/maps.  The kernel judges the right to read when the file is opened.
+ * @return a descriptor that the caller closes, or -errno.
  */
 int mappings_open(pid_t pid);
-/** As they are now.  @return 0, -EFBIG, -ENOMEM, -errno of read(2). */
+/** Read the mappings as they are now.  @return 0, -EFBIG, -ENOMEM, -errno of lseek(2), read(2). */
 int mappings_read(int fd, mappings_fn fn, void *arg);
 
 #endif /* WORKER_PROCESS_MAPPINGS_H */

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
+/* Most bytes of one read; if it fails, no more than its pages have to be read one by one. */
 #define CHUNK_MAX (UINT64_C(64) * 1024)
+/* Most bytes between two pieces that are copied for nothing, so that the pieces are one run. */
 #define GAP_MAX	  2048u
 
 int memory_open(struct memory *m, pid_t pid)
@@ -42,7 +44,7 @@ static ssize_t read_once(const struct memory *m, uint64_t address, void *buf, si
 	return n < 0 ? -errno : n;
 }
 
-/* One chunk, which does not cross a CHUNK_MAX boundary: whole, then page by page. */
+/* Read a chunk that crosses no CHUNK_MAX boundary: first as a whole, then page by page. */
 static ssize_t read_chunk(const struct memory *m, uint64_t address, char *buf, size_t size)
 {
 	ssize_t n = read_once(m, address, buf, size);
@@ -102,13 +104,14 @@ int memory_read_exact(const struct memory *m, uint64_t address, void *buf, size_
 	return (size_t)n == size ? 0 : -EFAULT;
 }
 
-/* What one process_vm_readv() is told. */
+/* The arguments of one process_vm_readv(). */
 struct vectors {
 	struct iovec local[MEMORY_PIECES_MAX], remote[MEMORY_PIECES_MAX];
 	size_t n_local, n_remote;
-	uint8_t gap[GAP_MAX]; /* what lies between neighbours, for nobody */
+	uint8_t gap[GAP_MAX]; /* Takes the bytes between neighbours, which nobody reads. */
 };
 
+/* Does @p lower end at or below the start of @p upper, at most GAP_MAX bytes away? */
 static bool is_below(const struct memory_piece *lower, const struct memory_piece *upper)
 {
 	return lower->address <= upper->address && lower->size <= upper->address - lower->address &&
@@ -122,9 +125,9 @@ static void add_local(struct vectors *v, void *buf, size_t size)
 }
 
 /*
- * Neighbours, which come from high to low, become one remote vector: finding a page costs more than
- * copying half of it.
- * @return how many pieces that is; 0 when no further one fits.
+ * Add the pieces of one run.  Neighbours, which come from high to low, become one remote vector:
+ * the kernel takes longer to find a page than to copy half of it.
+ * @return the number of pieces added; 0 if no further one fits.
  */
 static size_t add_run(struct vectors *v, const struct memory_piece *pieces, size_t n)
 {
@@ -151,8 +154,9 @@ static size_t add_run(struct vectors *v, const struct memory_piece *pieces, size
 }
 
 /*
- * @param ret_end  Pieces between the answer and this have to be fetched in another way.
- * @return how many pieces were read, from the first on; -errno when not even one byte was.
+ * Read as many pieces as one system call takes.
+ * @param ret_end  The pieces from the answer up to this one have to be read in another way.
+ * @return the number of pieces read, from the first on; -errno if not even one byte was.
  */
 static ssize_t read_runs(pid_t pid, const struct memory_piece *pieces, size_t n, size_t *ret_end)
 {
@@ -183,7 +187,7 @@ void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, siz
 		size_t end = n - begin;
 		ssize_t n_read = direct ? read_runs(m->pid, pieces + begin, n - begin, &end) : 0;
 
-		/* Refused as a whole, by whatever guards the process: no use to ask again. */
+		/* The kernel refuses this process as a whole, so it would refuse the next call. */
 		if (n_read < 0 && n_read != -EFAULT)
 			direct = false;
 		for (size_t i = 0; i < end; i++) {

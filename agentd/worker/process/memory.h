@@ -7,7 +7,7 @@
  * Reading a target's memory through /proc/PID/mem, the one file that serves host memory and GPU
  * mappings alike.
  *
- * Each page is read on its own once a larger read fails: a transfer that crosses the end of a GPU
+ * Once a larger read fails, each page is read on its own: a transfer that crosses the end of a GPU
  * buffer fails as a whole instead of being short.  Nothing is ever written.
  */
 
@@ -16,32 +16,36 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/** Where the memory of one process is read from. */
 struct memory {
 	int fd;	   /**< /proc/PID/mem, owned; -1 when closed. */
 	pid_t pid; /**< 0: memory_read_pieces() uses the file alone. */
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset); /**< NULL: the real one. */
-	/** In place of the file, for memory that is kept in a core; answers as memory_read(). */
+	/** Serves memory that a core file holds, in place of `fd`; answers as memory_read(). */
 	ssize_t (*read)(const void *source, uint64_t address, void *buf, size_t size);
 	const void *source;
 };
 
 #define MEMORY_NULL { .fd = -1 }
 
-/** @return 0 or -errno. */
+/** Open /proc/PID/mem; the kernel judges the right to read then.  @return 0 or -errno. */
 int memory_open(struct memory *m, pid_t pid);
+/** Close the file; accepts a closed one. */
 void memory_close(struct memory *m);
 
 /**
- * @return bytes read, from the first on; fewer than asked when the rest is not readable.
- *         -EFAULT nothing there, -EIO, -ESRCH the address space is gone.
+ * Read bytes, from the first on.
+ * @return the number of bytes, fewer than @p size if the rest is not readable; -EFAULT (nothing is
+ *         readable there), -ESRCH (the address space is gone), -EBADF (closed), other -errno.
  */
 ssize_t memory_read(const struct memory *m, uint64_t address, void *buf, size_t size);
-/** All or nothing.  @return 0, -errno. */
+/** Read all of it; if that fails @p buf holds any bytes.  @return 0, -EFAULT, other -errno. */
 int memory_read_exact(const struct memory *m, uint64_t address, void *buf, size_t size);
 
-/** Pieces that one system call can fetch. */
+/** Most pieces that one system call can fetch. */
 #define MEMORY_PIECES_MAX 1024
 
+/** One of many small reads. */
 struct memory_piece {
 	uint64_t address;
 	void *buf;
@@ -50,10 +54,13 @@ struct memory_piece {
 };
 
 /**
- * Read small pieces from many places, each all or nothing, up to MEMORY_PIECES_MAX in one system
- * call as long as they lie in ordinary memory; others are fetched one by one through the file.  Each
- * costs as much as its page does, unless it lies right below the one before: such ones share it.  So are all,
- * at twice the cost, of a process with capabilities that this one has dropped (root's).
+ * Read small pieces from many places, each all or nothing.  One system call reads up to
+ * MEMORY_PIECES_MAX of them as long as they lie in ordinary memory; pieces elsewhere are read one
+ * by one through the file.
+ *
+ * A piece costs as much as its page does, unless it lies right below the piece before it: such
+ * neighbours share the cost.  If the process has capabilities that this one has dropped (root's
+ * has), all pieces are read through the file, at twice the cost.
  */
 void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, size_t n);
 

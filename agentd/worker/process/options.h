@@ -10,13 +10,15 @@
 
 #include "agentd/ipc.h"
 
+/** What the command line says, and two facts about the worker's start. */
 struct worker_options {
 	enum ipc_kind kind;
 	pid_t pid;	  /**< Target, or 0. */
-	uint32_t session; /**< Its id is "s" followed by this. */
-	uint32_t timeout_ms;
-	uint32_t max_suspended_ms; /**< Of queues at once; 0: no limit for administrators. */
-	uint64_t deadline_ns; /**< Monotonic: start + timeout_ms. */
+	uint32_t session; /**< Number of the session; its id is "s" followed by this. */
+	uint32_t timeout_ms; /**< Time to attach. */
+	/** Longest time that queues stand still at once; 0: no limit for administrators. */
+	uint32_t max_suspended_ms;
+	uint64_t deadline_ns; /**< When the time to attach is over; monotonic. */
 	uid_t peer_uid;
 	gid_t peer_gid;
 	bool peer_admin, peer_observer;
@@ -27,7 +29,12 @@ struct worker_options {
 	bool privileged; /**< The worker started with the right to trace other users' processes. */
 };
 
-/** @param error At least 160 bytes.  @return 0, -EINVAL. */
+/**
+ * Parse the command line.
+ * @param ret    Its strings are those of @p argv.
+ * @param error  Room for a message, at least 160 bytes.
+ * @return 0, -EINVAL with the message.
+ */
 int worker_options_parse(int argc, char **argv, struct worker_options *ret, char *error,
 			 size_t error_size);
 

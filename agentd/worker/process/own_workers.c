@@ -12,7 +12,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/* What a session worker's command line says, arguments separated by NUL. */
+/*
+ * Read the command line of a process, whose arguments are separated by NUL.
+ * @return false unless it is that of a session worker.
+ */
 static bool read_worker(pid_t worker, uint64_t *ret_target, uint64_t *ret_session)
 {
 	auto_free char *line = NULL;
@@ -45,7 +48,7 @@ static bool read_worker(pid_t worker, uint64_t *ret_target, uint64_t *ret_sessio
 const char *own_workers_find(struct rpc_arena *a, pid_t worker, pid_t target)
 {
 	auto_free char *children = NULL;
-	struct ucred spawn; /* it made our socket */
+	struct ucred spawn; /* Spawn made the socket pair, so it is the peer. */
 	socklen_t spawn_size = sizeof(spawn);
 	uint64_t of, session;
 	char path[64], *end;

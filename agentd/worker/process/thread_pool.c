@@ -8,25 +8,25 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Beyond that the target's address space is what all wait for. */
+/* More threads would only wait for each other at the target's address space. */
 #define MEMBERS_MAX 8u
-/* Many times what a job needs; AddressSanitizer makes frames larger. */
+/* A job needs far less, but AddressSanitizer makes frames larger. */
 #define STACK_SIZE ((size_t)256 << 10)
 
 struct thread_pool {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* Guards the members up to `ending`. */
 	pthread_cond_t start, finish;
 	void (*job)(void *ctx, size_t i);
 	void *ctx;
-	size_t next, n;
-	size_t n_busy; /* members that are in a job */
+	size_t next, n; /* The next job to hand out, and the number of jobs. */
+	size_t n_busy; /* Threads that are in a job, the caller not counted. */
 	bool ending;
 
 	size_t n_members;
 	pthread_t members[MEMBERS_MAX - 1];
 };
 
-/* Called and left with the lock held. */
+/* Take jobs until there are none.  The lock is held on entry and on return, but not in a job. */
 static void work_on(struct thread_pool *c)
 {
 	while (c->next < c->n) {
@@ -61,11 +61,13 @@ static size_t processors(void)
 {
 	cpu_set_t set;
 
-	/* More than 1024 of them do not fit, which is an error. */
+	/*
+	 * The call fails on a machine with more than 1024 processors: they do not fit into a set.
+	 */
 	return sched_getaffinity(0, sizeof(set), &set) < 0 ? MEMBERS_MAX : (size_t)CPU_COUNT(&set);
 }
 
-/* Signals are for the thread that waits for them. */
+/* The new threads block all signals: those are for the thread that waits for them. */
 static void add_members(struct thread_pool *c, size_t n)
 {
 	pthread_attr_t attr;
@@ -118,7 +120,7 @@ void thread_pool_destroy(struct thread_pool *c)
 
 void thread_pool_run(struct thread_pool *c, void (*job)(void *ctx, size_t i), void *ctx, size_t n)
 {
-	/* Nobody is woken for what this thread does at once. */
+	/* A single job is done here: waking a thread for it would only cost time. */
 	if (!c || n < 2) {
 		for (size_t i = 0; i < n; i++)
 			job(ctx, i);

@@ -10,7 +10,7 @@
  * that was allocated before.  Everything that belongs to the session (KFD, ptrace, the driver,
  * events, the arena) stays with the one thread that opened it.
  *
- * Context: one thread makes, uses and ends a pool.  Its members sleep between two calls.
+ * Context: one thread makes, uses and ends a pool.  The pool's threads sleep between two calls.
  */
 
 #include <stddef.h>
@@ -18,18 +18,19 @@
 struct thread_pool;
 
 /**
- * Before the stop: starting threads takes time.
- * @param n_max  Threads at most, the caller included; never more than there are processors.
- * @return NULL if the caller is alone, for want of processors, memory or permission: all
- *         functions take it.  Otherwise thread_pool_destroy() it.
+ * Start the threads.  Call it before the queues are stopped, because starting threads takes time.
+ * @param n_max  Most threads, the caller included; there are never more than processors.
+ * @return a pool for thread_pool_destroy(); NULL if the caller is alone, for want of processors or
+ *         memory: all functions accept NULL.
  */
 struct thread_pool *thread_pool_create(size_t n_max);
-/** Ends the threads and waits for it. */
+/** End the threads and wait for their end. */
 void thread_pool_destroy(struct thread_pool *c);
 
 /**
- * job(ctx, i) for each i below @p n, in ascending order but side by side: once each, on any of the
- * threads.  Returns when all are done.  A job takes the order of 0.1 ms, or handing it out counts.
+ * Call job(ctx, i) once for each i below @p n, on any of the threads.  The calls begin in ascending
+ * order, but run side by side; the function returns when all are done.  A job should take 0.1 ms or
+ * more, or the cost of handing it out counts.
  */
 void thread_pool_run(struct thread_pool *c, void (*job)(void *ctx, size_t i), void *ctx, size_t n);
 

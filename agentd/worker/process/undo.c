@@ -60,7 +60,7 @@ void undo_drop(struct undo *u, uint32_t ticket)
 
 bool undo_again(unsigned *tries)
 {
-	/* Failures that do not last are short; the target waits meanwhile. */
+	/* The target waits meanwhile, and a failure that passes at all passes soon. */
 	static const int pauses_ms[] = { 1, 8, 32 };
 
 	if (*tries == ARRAY_SIZE(pauses_ms))
@@ -69,7 +69,7 @@ bool undo_again(unsigned *tries)
 	return true;
 }
 
-/* The function may drop entries, its own among them. */
+/* The entry is a copy: its function may drop entries, its own among them. */
 static int run(struct undo *u, struct undo_entry e, unsigned *tries, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
@@ -96,7 +96,7 @@ int undo_run_one(struct undo *u, uint32_t ticket, struct agent_err *err)
 	return i < u->n ? run(u, u->entries[i], &tries, err) : 0;
 }
 
-/* @return its place; u->n when there is none. */
+/* Find the newest entry after @p mark and before @p before.  @return its index; u->n: none. */
 static size_t newest_between(const struct undo *u, uint32_t mark, uint32_t before)
 {
 	for (size_t i = u->n; i-- > 0;)
@@ -105,7 +105,10 @@ static size_t newest_between(const struct undo *u, uint32_t mark, uint32_t befor
 	return u->n;
 }
 
-/* All together have as many tries as one: where much fails, trying helps nobody. */
+/*
+ * All entries together are tried again as often as one may be: if many fail, more tries only cost
+ * time.  An entry may drop others, so each step looks for the newest one that is left.
+ */
 int undo_run(struct undo *u, uint32_t mark, struct agent_err *err)
 {
 	uint32_t before = UINT32_MAX;

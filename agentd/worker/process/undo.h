@@ -6,14 +6,15 @@
  * @file undo.h
  * What has been changed in a target, as a stack of ways to change it back.
  *
- * Push *before* the change: then neither a failed allocation nor a failure half-way leaves a change
- * that nobody remembers.  An entry must therefore cope with a change that did not happen.  Every
- * way out of a session runs the same stack in reverse and keeps going on errors; the first error
- * is the one reported.
+ * Push the entry *before* the change: then neither a failed allocation nor a failure half-way
+ * leaves a change that nobody remembers.  An entry must therefore cope with a change that did not
+ * happen. Every way out of a session runs the same stack in reverse and keeps going on errors; the
+ * first error is the one reported.
  *
- * An entry that fails is tried again a moment later, a few times (undo_again()).  It is forgotten
- * when it has succeeded, not before: what could not be undone stays on the list, and in the state
- * of whoever pushed it, until the end of the session undoes it (target_undo()).
+ * An entry that fails is tried again a moment later, a few times (undo_again()).  The stack forgets
+ * an entry when it has succeeded, not before: a change that could not be undone stays on the stack,
+ * and in the state of the module that pushed it, until the end of the session undoes it
+ * (target_undo()).
  */
 
 #include <stdbool.h>
@@ -25,11 +26,13 @@
 #define UNDO_NONE UINT32_C(0)
 
 /**
- * Called again after a failure, so that it may keep only the state of what is still to be undone.
+ * Change something back.  The function is called again after a failure, so it should keep the state
+ * of what is still to be undone, and only that.
  * @return 0, or negative with @p err filled in.
  */
 typedef int (*undo_fn)(void *ctx, uint64_t arg, struct agent_err *err);
 
+/** One change and the way back. */
 struct undo_entry {
 	uint32_t ticket;
 	const char *what; /**< Static text for messages. */
@@ -38,44 +41,48 @@ struct undo_entry {
 	uint64_t arg;
 };
 
+/** The stack of all changes, the newest last. */
 struct undo {
 	struct undo_entry *entries;
 	size_t n, capacity;
-	uint32_t last_ticket;
+	uint32_t last_ticket; /**< Tickets ascend, and are never used again. */
 };
 
 #define UNDO_NULL { 0 }
 
-/** Frees the list; does not run it. */
+/** Free the stack without running it. */
 void undo_deinit(struct undo *u);
 
 /**
+ * Push an entry.
+ * @param what        Names the change in messages; static.
  * @param ret_ticket  Names the entry; never UNDO_NONE.
- * @return 0, -ENOMEM (with @p err).
+ * @return 0, or negative with @p err: there is no memory, and the change must not be made.
  */
 int undo_push(struct undo *u, const char *what, undo_fn fn, void *ctx, uint64_t arg,
 	      uint32_t *ret_ticket, struct agent_err *err);
 /** Forget an entry without running it; unknown tickets and UNDO_NONE are ignored. */
 void undo_drop(struct undo *u, uint32_t ticket);
-/** Run one entry; forget it if it succeeds.  @return its result; 0 when there is no such entry. */
+/** Run one entry; forget it if it succeeds.  @return its result; 0 if there is no such entry. */
 int undo_run_one(struct undo *u, uint32_t ticket, struct agent_err *err);
 
 /**
- * Another try of what undoes something, after a pause; all pauses together are a small part of
+ * Pause before another try to undo something; all pauses together are a small part of
  * DEADLINE_UNDO_MS.
- * @param tries  Starts at 0.
- * @return false when it was tried often enough.
+ * @param tries  Number of pauses so far; starts at 0.
+ * @return true after a pause; false, at once, if there were tries enough.
  */
 bool undo_again(unsigned *tries);
 
-/** What undo_run() is to leave alone: everything pushed so far. */
+/** @return a mark with which undo_run() leaves all entries alone that were pushed so far. */
 static inline uint32_t undo_mark(const struct undo *u)
 {
 	return u->last_ticket;
 }
 /**
- * Run, newest first, everything pushed after @p mark (0: everything); forget what succeeds.
- * @return 0 or the first error.
+ * Run all entries pushed after @p mark, newest first; forget those that succeed.
+ * @param mark  From undo_mark(); 0: run all.
+ * @return 0 or the first error, with @p err about it.
  */
 int undo_run(struct undo *u, uint32_t mark, struct agent_err *err);
 
