@@ -8,7 +8,7 @@
 #include "corefile/amdgpu_read.h"
 #include "corefile/cuda_read.h"
 
-/* Text of the largest process: thousands of queues. */
+/* The head of the largest process, which has thousands of queues, is shorter. */
 #define HEAD_BYTES_MAX ((size_t)4 << 20)
 #define UNKNOWN	       "unknown"
 
@@ -133,7 +133,7 @@ int core_file_describe(struct core_file *f, const char *format, const char *writ
 	}
 	if (!o->process.comm)
 		o->process.comm = UNKNOWN;
-	/* Both are counted again. */
+	/* snapshot_tell() lists the GPUs again: those that have queues in this core. */
 	o->process.gpu_ids = NULL;
 	o->process.n_gpu_ids = 0;
 	return describe_missing(f, problems);
@@ -158,7 +158,10 @@ int core_file_refuse(const struct core_file *f, int r, const struct corefile_pro
 			     (unsigned long long)why->offset, why->text);
 }
 
-/* The reader of CUDA cores looks into every ELF file, and so says best what is wrong with one. */
+/*
+ * The reader of NVIDIA's cores looks into every ELF file, so it says best what is wrong with a file
+ * that is no core of AMD's.
+ */
 int target_core_create(const struct worker_options *o, const struct core_bytes *bytes,
 		       struct target **ret, struct agent_err *err)
 {

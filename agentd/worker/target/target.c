@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+/* Time that target_why_gone() waits for the answer, and between two questions. */
 #define WHY_GONE_MS 300
 #define WHY_GONE_STEP_MS 10
 
@@ -61,7 +62,7 @@ void target_destroy(struct target *t)
 		t->ops->destroy(t);
 }
 
-/* @return false as soon as the process has ended, true after @p ms or a signal to us. */
+/* @return false as soon as the target has ended, true after @p ms or a signal to this process. */
 static bool is_running(int ms)
 {
 	struct pollfd p = { .fd = IPC_FD_TARGET, .events = POLLIN };
@@ -83,13 +84,13 @@ enum rpc_end_reason target_why_gone(struct target *t)
 
 		if (!is_running(0))
 			return RPC_END_REASON_EXITED;
-		/* Gone, and yet it lives: another of its threads called exec. */
+		/* The leader is gone, yet the process lives: another of its threads called exec. */
 		if (state == LEADER_EXEC || state == LEADER_GONE)
 			return RPC_END_REASON_EXEC;
 	} while (is_running(WHY_GONE_STEP_MS) && clock_left_ms(deadline));
 	if (!is_running(0) || access_target_read(t->facts.pid, &now) < 0)
 		return RPC_END_REASON_EXITED;
-	/* No memory, but not dead: a large process takes long to end. */
+	/* A process without memory is ending, even if it is not dead: that may take long. */
 	return now.kernel_thread ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
 }
 
@@ -162,6 +163,7 @@ static int read_facts(const struct worker_options *o, struct access_target *fact
 	return 0;
 }
 
+/* @param step  What was just done.  @return 0, or negative with @p err after the deadline. */
 static int in_time(const struct worker_options *o, const char *step, struct agent_err *err)
 {
 	if (clock_now_ns() < o->deadline_ns)
@@ -172,9 +174,9 @@ static int in_time(const struct worker_options *o, const char *step, struct agen
 }
 
 /*
- * spawn authorised the client against facts that may have changed before the seize (exec of a
- * set-user-id program, say).  Seized, they cannot change without us: exec stops at TRACEEXEC and
- * ends the session.
+ * Spawn judged the client's rights by facts that may have changed before the seize, for example by
+ * exec of a set-user-id program.  Once the target is seized, they cannot change unseen: exec stops
+ * at PTRACE_O_TRACEEXEC and ends the session.
  */
 static int recheck(struct target *t, struct agent_err *err)
 {
@@ -191,7 +193,7 @@ static int recheck(struct target *t, struct agent_err *err)
 	       now.dumpable == t->facts.dumpable;
 	for (size_t i = 0; i < ARRAY_SIZE(now.uids); i++)
 		owner &= now.uids[i] == o->peer_uid;
-	/* Of a process that was seized as its user the kernel has said that it lets him. */
+	/* If the process was seized as its own user, the kernel itself has permitted that user. */
 	if (same && (o->peer_admin || o->peer_observer || (owner && (now.dumpable || t->is_own))))
 		return 0;
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, "attach",
@@ -217,8 +219,9 @@ static int drop_rights(struct target *t, struct agent_err *err)
 }
 
 /*
- * Who seizes with CAP_SYS_PTRACE keeps that right over whatever the target executes (kernel/ptrace.c,
- * ptracer_capable()).  So it is used only where the kernel would keep the target's own user out.
+ * A tracer that seizes with CAP_SYS_PTRACE keeps that right over whatever the target executes later
+ * (kernel/ptrace.c, ptracer_capable()).  So the capability is used only where the kernel would keep
+ * the target's own user out.
  */
 static int seize(struct target *t, struct agent_err *err)
 {
@@ -243,12 +246,16 @@ static int seize(struct target *t, struct agent_err *err)
 	return leader_seize(&t->leader, t->leader_sys, o->pid, err);
 }
 
+/*
+ * The order matters: what needs the worker's privileges comes before the seize, which may give them
+ * up; the facts are checked after the seize, when they cannot change; enable() runs in the sandbox.
+ */
 static int attach_steps(struct target *t, struct agent_err *err)
 {
 	const struct worker_options *o = t->options;
 	int r = memory_open(&t->memory, o->pid);
 
-	/* What Yama forbids: everybody on level 3, without capabilities on level 1 already. */
+	/* Yama forbids everybody to attach on level 3, and a process without capabilities on 1. */
 	if (r < 0 && yama_ptrace_scope() >= (o->privileged ? 3 : 1))
 		return leader_refusal(o->pid, "open /proc/PID/mem", err);
 	if (r < 0)
@@ -256,12 +263,12 @@ static int attach_steps(struct target *t, struct agent_err *err)
 				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
 						     "ask the system-wide gpu-agentd",
 				     "cannot open the memory of process %d", (int)o->pid);
-	/* Without them, a core has no more than is found by itself. */
+	/* If this fails, a core has only the memory that is found without the list of mappings. */
 	t->maps_fd = mappings_open(o->pid);
-	/* Without it, code objects in files are not available: no reason to refuse. */
+	/* If this fails, code objects in files cannot be read, which is no reason to refuse. */
 	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);
-	/* Seizing as the target's user gives up what this needs. */
+	/* The seize as the target's user gives up the privileges that this needs. */
 	if (r == 0 && t->ops->look)
 		t->ops->look(t);
 	if (r == 0 && !t->ops->no_seize)
@@ -281,7 +288,7 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	return r < 0 ? r : in_time(o, "enable", err);
 }
 
-/* The first that knows the process; without one, what all of them say. */
+/* Ask the back ends one after the other; if none knows the process, @p err has what all say. */
 static int find_back_end(const struct worker_options *o, const struct access_target *facts,
 			 struct target **ret, struct agent_err *err)
 {
@@ -324,11 +331,11 @@ int target_attach(const struct worker_options *o, struct target **ret, bool *ret
 	if (r < 0)
 		return r;
 	t->start_ticks = start;
-	/* Now: without capabilities the link of a privileged process cannot be read. */
+	/* The link is read now: later this worker may not read that of a privileged process. */
 	t->exe = process_facts_exe(o->pid);
 	r = attach_steps(t, err);
 	if (r < 0) {
-		/* Without a session it has not slipped into anything that is ours. */
+		/* Without a session the target cannot wait for an answer of this worker. */
 		bool had_session = t->undo.n != 0;
 
 		undo_run(&t->undo, 0, NULL);

@@ -28,13 +28,15 @@ bool wave_is_named(const struct wave *w, const struct rpc_wave_name *n)
 	       (w->has_wave_in_group && w->wave_in_group == n->wave_in_group);
 }
 
+/* Are both waves of one kind?  Names of exceptions are the same string if they are equal. */
 static bool is_like(const struct wave *a, const struct wave *b)
 {
 	return a->pc == b->pc && a->gpu_id == b->gpu_id && a->state == b->state &&
 	       a->reasons == b->reasons && a->exception == b->exception;
 }
 
-size_t waves_choose_representatives(struct wave *waves, size_t n, struct wave *ret[WAVES_REPRESENTATIVES_MAX])
+size_t waves_choose_representatives(struct wave *waves, size_t n,
+				    struct wave *ret[WAVES_REPRESENTATIVES_MAX])
 {
 	size_t chosen = 0;
 

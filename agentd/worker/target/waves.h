@@ -12,27 +12,30 @@
 #include "protocol/stop_reason.h"
 #include "rpc_gen.h"
 
-/** Calls that are not inlined, innermost first. */
+/** The calls that led to a wave's pc and are not inlined, innermost first. */
 struct wave_stack {
-	struct rpc_caller *callers; /**< Their frames by locations_find(). */
+	struct rpc_caller *callers; /**< locations_find() fills in their frames. */
 	size_t n;
 };
 
 #define WAVE_REASONS_COUNT 12u /**< Values of enum rpc_stop_reason, from 0 on. */
 
+/** One wave as it stood when it was captured. */
 struct wave {
 	uint64_t pc, exec;
 	uint64_t dispatch;
-	uint64_t kernel_handle; /**< What its dispatch calls the kernel (snapshot/code.h); 0: not known. */
-	uint32_t site, place, kernel; /**< By locations_find(). */
+	/** The name of the kernel in the wave's dispatch (code_kernel()); 0: not known. */
+	uint64_t kernel_handle;
+	uint32_t site, place, kernel; /**< Set by locations_find(); see struct locations. */
 	uint32_t gpu_id, queue_id;
-	uint32_t unit;	 /**< Compute die, streaming multiprocessor. */
-	uint32_t index;	 /**< Within its queue and unit. */
+	uint32_t unit;	 /**< Compute die or streaming multiprocessor. */
+	uint32_t index;	 /**< Position within its queue and unit. */
 	uint32_t leader; /**< Position, in the same array, of the first wave of its workgroup. */
 	uint32_t workgroup[3];
-	uint32_t reasons;     /**< STOP_REASON_BIT() of each. */
-	const char *exception; /**< The vendor's name of them, static, one string for each; or NULL. */
-	struct wave_stack *stack; /**< NULL: it is in its kernel, or nobody asked. */
+	uint32_t reasons;     /**< STOP_REASON_BIT() of each reason why it stopped. */
+	/** The vendor's name of the exception, or NULL; static, and compared by address. */
+	const char *exception;
+	struct wave_stack *stack; /**< NULL: the wave is in its kernel, or nobody asked. */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */
 	uint8_t wave_in_group, trap_id;
@@ -40,22 +43,32 @@ struct wave {
 	bool has_dispatch, has_workgroup, has_wave_in_group;
 };
 
-/** Does it name what the wave works on, so that the position is not looked at? */
+/**
+ * @return whether the name says what the wave works on, by dispatch, workgroup and wave in group.
+ *         Such a name stays right when the wave moves, so unit and index are not looked at.
+ */
 static inline bool wave_name_lasts(const struct rpc_wave_name *n)
 {
 	return n->has_dispatch && n->n_workgroup == 3 && n->has_wave_in_group;
 }
-/** @param param  Where the name was.  @return 0, or negative with @p err when it names no wave at all. */
+/**
+ * Check that a name can name a wave at all.
+ * @param param  The parameter that the name was in.
+ * @return 0, or negative with @p err.
+ */
 int wave_name_check(const struct rpc_wave_name *n, const char *param, struct agent_err *err);
+/** @return whether this is the wave that is named; all that the name says must be right. */
 bool wave_is_named(const struct wave *w, const struct rpc_wave_name *n);
 
-/** Of how many waves a snapshot shows registers. */
+/** Most waves whose registers a snapshot shows. */
 #define WAVES_REPRESENTATIVES_MAX 64u
 /**
- * The first wave of each kind (place, state, why it stopped), those that stopped for a reason before
- * others.
- * @return how many are in @p ret.
+ * Choose the first wave of each kind: of those at one pc, in one state, stopped for the same
+ * reasons.  Waves that stopped for a reason come before the others.
+ * @param ret  Pointers into @p waves.
+ * @return how many were chosen.
  */
-size_t waves_choose_representatives(struct wave *waves, size_t n, struct wave *ret[WAVES_REPRESENTATIVES_MAX]);
+size_t waves_choose_representatives(struct wave *waves, size_t n,
+				    struct wave *ret[WAVES_REPRESENTATIVES_MAX]);
 
 #endif /* WORKER_TARGET_WAVES_H */
