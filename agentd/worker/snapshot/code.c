@@ -10,9 +10,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* ELF header, program headers and, mostly, the build-id. */
+/* The first bytes of an object have its ELF header, program headers and, mostly, build-id. */
 #define HEAD_BYTES 4096u
-/* Objects that may cover an address: a hostile list has many on top of each other. */
+/* Most objects that are tried for an address: a hostile list has many on top of each other. */
 #define OVERLAPS_MAX 16u
 
 const char *code_problem_text(int error)
@@ -63,7 +63,7 @@ static bool is_late(struct code_set *s)
 
 /* ------------------------------------------------------------------ reading an object -------- */
 
-/* From the first byte on, exactly that many. */
+/* Read exactly that many bytes, from the first one on. */
 static int read_bytes(const struct code_set *s, const struct code_object *o, void *buf, size_t size)
 {
 	ssize_t n = s->target->ops->code_read(s->target, o, 0, buf, size);
@@ -73,6 +73,7 @@ static int read_bytes(const struct code_set *s, const struct code_object *o, voi
 	return (size_t)n == size ? 0 : -ENODATA;
 }
 
+/* A range that makes no sense leaves start and end at 0. */
 static void set_range(struct code_object *o, const struct symbols_image *head)
 {
 	uint64_t start, end;
@@ -93,7 +94,10 @@ static void set_build_id(struct code_object *o, const struct symbols_image *imag
 	memcpy(o->build_id, f->build_id, f->build_id_size);
 }
 
-/* Where an object lies is in its headers, which are read of each; the rest only when needed. */
+/*
+ * Find out where an object lies.  Its headers say that, so the headers of each object are read, and
+ * the rest of an object only when it is needed.
+ */
 static int probe(const struct code_set *s, struct code_object *o)
 {
 	const struct target_ops *ops = s->target->ops;
@@ -123,6 +127,7 @@ static int probe(const struct code_set *s, struct code_object *o)
 	return o->end ? 0 : -ENOEXEC;
 }
 
+/* Give the image in use back to the cache, and note whether the cache threw an image away. */
 static void put_current(struct code_set *s)
 {
 	struct symbols_cache *cache = s->target ? s->target->code_cache : NULL;
@@ -135,6 +140,7 @@ static void put_current(struct code_set *s)
 	s->current = NULL;
 }
 
+/* A key without build-id and stamp does not tell contents apart, so it finds nothing. */
 static struct symbols_image *get_cached(const struct code_set *s, const struct symbols_key *key)
 {
 	if (!key->build_id_size && !key->stamp)
@@ -142,7 +148,10 @@ static struct symbols_image *get_cached(const struct code_set *s, const struct s
 	return symbols_cache_get(s->target->code_cache, key);
 }
 
-/* The bytes again, or from the cache. */
+/*
+ * Take the image from the cache, or read the bytes and make it.  A hash of the bytes stands in for
+ * the stamp of an object that has neither a stamp nor a build-id.
+ */
 static int acquire(struct code_set *s, const struct code_object *o, struct symbols_image **ret)
 {
 	struct symbols_key key = { .uri = o->uri, .size = o->size, .stamp = o->stamp };
@@ -169,6 +178,7 @@ static int acquire(struct code_set *s, const struct code_object *o, struct symbo
 	return symbols_cache_add(s->target->code_cache, &key, bytes, o->size, ret);
 }
 
+/* Ask the back end whether the bytes are still those that were loaded. */
 static int check(const struct code_set *s, const struct code_object *o)
 {
 	const struct target_ops *ops = s->target->ops;
@@ -282,7 +292,10 @@ int code_set_init(struct code_set *s, struct target *t, struct rpc_arena *a, uin
 void code_set_deinit(struct code_set *s)
 {
 	put_current(s);
-	/* The debug information of a large image leaves hundreds of MiB of small pieces behind. */
+	/*
+	 * The debug information of a large image leaves hundreds of MiB of small free pieces in the
+	 * heap, which free() does not give back to the kernel.
+	 */
 #ifdef __GLIBC__
 	if (s->dropped)
 		malloc_trim(0);
@@ -294,6 +307,7 @@ void code_set_deinit(struct code_set *s)
 	s->location = NULL;
 }
 
+/* Of objects that overlap, the one that starts last below the address is taken. */
 struct code_object *code_find(const struct code_set *s, uint64_t address)
 {
 	size_t low = 0, high = s->n_objects;
@@ -315,7 +329,7 @@ struct code_object *code_find(const struct code_set *s, uint64_t address)
 	return NULL;
 }
 
-/* Make the object at the address the current one.  @return 0, -ENOENT. */
+/* Make the object at the address the one in use.  @return 0, -ENOENT. */
 static int enter(struct code_set *s, uint64_t address)
 {
 	struct code_object *o = code_find(s, address);

@@ -90,6 +90,7 @@ struct rpc_runtime convert_runtime(const struct target_runtime *r)
 				     .r_version = r->r_version };
 }
 
+/* The members that the schema has for AMD devices only. */
 static void convert_kfd_facts(struct rpc_arena *a, struct rpc_device *o,
 			      const struct target_device *d)
 {

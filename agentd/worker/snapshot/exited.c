@@ -66,7 +66,7 @@ int exited_convert(struct code_set *code, struct wave *exited, size_t n,
 	r = locations_find(code, exited, n, &places);
 	if (r == 0)
 		r = convert(code->arena, exited, n, &places, ret, ret_n);
-	/* Nothing lies at address 0. */
+	/* Exceptions without a pc are one unknown site, at address 0, and do not count. */
 	*ret_unknown = places.n_unknown > without_pc;
 	locations_deinit(&places);
 	return r;

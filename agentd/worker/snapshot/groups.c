@@ -12,8 +12,9 @@
 
 /* ------------------------------------------------------------------ which group -------------- */
 
+/* The groups, and an open-addressed hash table of their keys. */
 struct table {
-	uint32_t *slots; /* number of a group plus 1 */
+	uint32_t *slots; /* Each is empty, 0, or the number of a group plus 1. */
 	uint32_t mask;
 	uint64_t secret;
 	struct group *groups;
@@ -59,7 +60,7 @@ static int add_group(struct table *t, const struct wave *w, uint32_t position)
 	return 0;
 }
 
-/* Number of the wave's group, or -ENOMEM. */
+/* Find or make the wave's group.  @return its number, or -ENOMEM. */
 static int64_t find_group(struct table *t, const struct wave *w, uint32_t position)
 {
 	uint64_t h = hash_mix(((uint64_t)w->place << 32 | w->kernel) ^ t->secret);
@@ -80,7 +81,10 @@ static int64_t find_group(struct table *t, const struct wave *w, uint32_t positi
 
 /* ------------------------------------------------------------------ what is in it ------------ */
 
-/* Waves sorted by group: group g has order[starts[g]] to order[starts[g + 1] - 1]. */
+/*
+ * Sort the positions of the waves by group: those of group g are order[starts[g]] and the following
+ * ones, groups[g].waves of them.
+ */
 static void sort_by_group(const uint32_t *of, size_t n, const struct group *groups, size_t n_groups,
 			  uint32_t *starts, uint32_t *order)
 {
@@ -116,13 +120,17 @@ static void add_workgroup(struct group *g, const struct wave *w)
 	g->has_range = true;
 }
 
-/* What counting one group needs; made once for all of them. */
+/* The counters of one group.  They are allocated once and serve one group after the other. */
 struct tally {
-	uint32_t *leaders, *sites; /* the last group, plus 1, that each was counted for */
-	uint32_t lanes[LANES_MAX + 1]; /* waves with so many active lanes; zero between groups */
+	/*
+	 * For each leader and site the number, plus 1, of the last group that it was counted for.
+	 */
+	uint32_t *leaders, *sites;
+	/* How many waves have so many active lanes; all are zero between two groups. */
+	uint32_t lanes[LANES_MAX + 1];
 };
 
-/* The lower median; empties the counters. */
+/* Take the lower median of the active lanes, and set the counters of lanes back to zero. */
 static uint32_t take_median(struct tally *t, const struct group *g)
 {
 	uint32_t below = 0, median = g->lanes_min;
@@ -161,9 +169,9 @@ static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
 
 /* ------------------------------------------------------------------ in which order ----------- */
 
-/* Sorting these instead of the groups moves a third of the bytes. */
+/* A sort of these moves a third of the bytes that a sort of the groups would move. */
 struct rank {
-	uint64_t first; /* faulting ones below all others, large ones below small ones */
+	uint64_t first; /* Smaller for faulting groups; among those, smaller for larger groups. */
 	uint64_t pc;
 	const struct group *group;
 };
@@ -177,7 +185,7 @@ static int compare(const void *x, const void *y)
 		return r->first < s->first ? -1 : 1;
 	if (r->pc != s->pc)
 		return r->pc < s->pc ? -1 : 1;
-	/* Only so that the same waves always give the same document. */
+	/* The rest serves only to make the same document of the same waves, always. */
 	if (a->gpu_id != b->gpu_id)
 		return a->gpu_id < b->gpu_id ? -1 : 1;
 	if (a->state != b->state)
@@ -189,7 +197,9 @@ static int compare(const void *x, const void *y)
 	return a->representative < b->representative ? -1 : a->representative > b->representative;
 }
 
-/* Each group goes to its position, in place: a second list costs more than it sorts. */
+/*
+ * Move each group to its position, in place: the pages of a second list cost more than the swaps.
+ */
 static void permute(struct group *groups, uint32_t *position, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -204,7 +214,7 @@ static void permute(struct group *groups, uint32_t *position, size_t n)
 		}
 }
 
-/* @of: of each wave its group; follows the groups to their new positions. */
+/* @param of  The group of each wave; follows the groups to their new positions. */
 static int sort(struct group *groups, size_t n, uint32_t *of, size_t n_waves)
 {
 	auto_free uint32_t *position = malloc((n + 1) * sizeof(*position));

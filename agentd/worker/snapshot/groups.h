@@ -6,8 +6,8 @@
  * @file groups.h
  * Waves that are at the same place for the same reasons, counted: rows instead of lists.
  *
- * Pure functions.  The time is linear in the number of waves; what they are at comes from the target
- * process, so the hash depends on a secret and cannot be made to collide.
+ * The time is linear in the number of waves.  The target chooses where its waves are, so the hash
+ * depends on a secret, and the target cannot make it collide.
  */
 
 #include <stdbool.h>
@@ -16,26 +16,29 @@
 
 struct wave;
 
+/** One row. */
 struct group {
-	/* Key. */
+	/* The key: waves that agree in these members are one group. */
 	uint32_t gpu_id;
 	uint32_t state;	  /**< enum rpc_wave_state. */
 	uint32_t reasons; /**< As in struct wave. */
-	const char *exception; /**< The same. */
-	uint32_t kernel, place;
+	const char *exception; /**< As in struct wave. */
+	uint32_t kernel, place; /**< Numbers in struct locations. */
 
-	uint64_t pc; /**< Of the representative. */
-	uint32_t waves;
-	uint32_t sites; /**< Distinct addresses that its waves are at. */
-	uint32_t lanes_min, lanes_median, lanes_max; /**< The lower one of two medians. */
-	uint32_t workgroups;
+	uint64_t pc; /**< The pc of the representative. */
+	uint32_t waves; /**< How many waves the group has. */
+	uint32_t sites; /**< How many distinct addresses its waves are at. */
+	/** Active lanes of its waves; the median is the lower one of two. */
+	uint32_t lanes_min, lanes_median, lanes_max;
+	uint32_t workgroups; /**< How many workgroups its waves are of. */
 	bool has_range; /**< At least one workgroup is known. */
-	uint32_t first_workgroup[3], last_workgroup[3]; /**< In the order z, y, x. */
-	uint32_t representative; /**< Position of its first wave. */
+	uint32_t first_workgroup[3], last_workgroup[3]; /**< By z, then y, then x. */
+	uint32_t representative; /**< Position of the group's first wave. */
 };
 
 /**
- * @param waves   After locations_find().
+ * Count waves in groups.
+ * @param waves   Waves that locations_find() has seen, with `leader` set.
  * @param n       At most UINT32_MAX / 4.
  * @param ret     Faulting groups first, then by number of waves, then by pc; free().  Never NULL.
  * @param ret_of  Position of each wave's group; free().

@@ -4,8 +4,8 @@
 
 /**
  * @file hash.h
- * Hashes of what a target process chose: they begin with a secret, so that nobody can make them
- * collide on purpose and tables slow.
+ * Hashes of bytes that a target chose.  They begin with a secret, so that no target can make them
+ * collide on purpose, which would make tables slow.
  */
 
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+/** Mix the bits of a number; distinct numbers give distinct results. */
 static inline uint64_t hash_mix(uint64_t x)
 {
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
@@ -20,7 +21,7 @@ static inline uint64_t hash_mix(uint64_t x)
 	return x ^ x >> 32;
 }
 
-/** The same during the life of this process. */
+/** @return the secret of this process, which does not change during its life. */
 static inline uint64_t hash_secret(void)
 {
 	/* Sixteen random bytes that the kernel gives to each new program (getauxval(3)). */
@@ -32,6 +33,7 @@ static inline uint64_t hash_secret(void)
 	return secret;
 }
 
+/** Hash bytes.  @param secret  From hash_secret(). */
 static inline uint64_t hash_bytes(uint64_t secret, const void *data, size_t size)
 {
 	const uint8_t *p = data;

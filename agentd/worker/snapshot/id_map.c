@@ -9,7 +9,7 @@
 #define FIRST_CAPACITY 64u
 #define CAPACITY_MAX   (UINT32_C(1) << 30)
 
-/* Twice as many slots as keys. */
+/* There are twice as many slots as keys, so that a search ends after a few steps. */
 static int grow(struct id_map *t, size_t capacity)
 {
 	uint64_t *keys = realloc(t->keys, capacity * sizeof(*keys));

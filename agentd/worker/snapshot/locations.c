@@ -18,12 +18,12 @@ struct site {
 struct work {
 	struct code_set *set;
 	struct locations *p;
-	struct id_map addresses; /* of sites */
-	struct id_map texts;     /* hashes of places' texts */
-	struct id_map kernels;   /* addresses, number 0 is address 0 */
+	struct id_map addresses; /* The addresses of the sites. */
+	struct id_map texts;     /* Hashes of the keys of places with a line: see write_key(). */
+	struct id_map kernels;   /* The addresses of kernels; number 0 is address 0. */
 	struct site *sites;
-	uint32_t *of_text; /* place with that text */
-	size_t text_capacity, text_bytes;
+	uint32_t *of_text; /* The place that belongs to each number in `texts`. */
+	size_t text_capacity, text_bytes; /* Room in `of_text`; bytes of text shown so far. */
 	size_t place_capacity;
 	struct out key;
 };
@@ -47,6 +47,7 @@ void locations_deinit(struct locations *p)
 
 /* ------------------------------------------------------------------ sites -------------------- */
 
+/* The start of the instruction that the wave is at. */
 static uint64_t address_of(const struct wave *w)
 {
 	return w->pc - w->behind;
@@ -57,7 +58,7 @@ static int collect_sites(struct work *w, struct wave *waves, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		int64_t site;
 
-		/* Neighbours mostly stand at the same place. */
+		/* Neighbours are mostly at the same site. */
 		if (i && address_of(&waves[i]) == address_of(&waves[i - 1])) {
 			waves[i].site = waves[i - 1].site;
 			continue;
@@ -90,6 +91,7 @@ static int compare_addresses(const void *x, const void *y)
 
 /* ------------------------------------------------------------------ places ------------------- */
 
+/* Make room for one more item.  @return the items, or NULL; the old ones are then still there. */
 static void *grow(void *items, size_t n, size_t *capacity, size_t size)
 {
 	size_t wanted = *capacity ? 2 * *capacity : 64;
@@ -148,7 +150,7 @@ static int64_t new_place(struct work *w, const struct symbols_location *l)
 	return (int64_t)p->n_places++;
 }
 
-/* Everything that tells places apart; the column does not. */
+/* Write all that tells places apart; columns do not. */
 static void write_key(struct out *key, const struct symbols_location *l)
 {
 	out_reset(key);
@@ -164,7 +166,7 @@ static void write_key(struct out *key, const struct symbols_location *l)
 	}
 }
 
-/* Place with that line and chain, an old one or a new one. */
+/* Find or make the place with that line and that chain of calls. */
 static int64_t line_place(struct work *w, const struct symbols_location *l)
 {
 	size_t n = w->texts.n;
@@ -174,7 +176,7 @@ static int64_t line_place(struct work *w, const struct symbols_location *l)
 	write_key(&w->key, l);
 	if (out_error(&w->key))
 		return -ENOMEM;
-	/* Under the secret, 64 bits do not collide. */
+	/* The hash stands for the text: 64 bits that begin with a secret do not collide. */
 	text = id_map_put(&w->texts, hash_bytes(w->texts.secret, w->key.data, w->key.size));
 	if (text < 0 || (size_t)text < n)
 		return text < 0 ? text : w->of_text[text];
@@ -214,7 +216,7 @@ static int find_site(struct work *w, uint64_t address, struct site *site)
 	return 0;
 }
 
-/* In the order of addresses, so that each code object is taken up once. */
+/* Sites are looked up in the order of addresses, so that each code object is opened once. */
 static int find_sites(struct work *w)
 {
 	size_t n = w->addresses.n;
@@ -239,7 +241,7 @@ bool locations_find_callers(struct code_set *s, struct rpc_caller *callers, size
 	bool all = true;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The call is in front of what it returns to, which may be another line's. */
+		/* The call ends in front of its return address, which may be on another line. */
 		if (!callers[i].address || code_locate(s, callers[i].address - 1, &l) < 0)
 			continue;
 		if (l->text_used > *text) {
@@ -267,6 +269,7 @@ static void find_stacks(struct work *w, struct wave *waves, size_t n)
 
 /* ------------------------------------------------------------------ kernels, waves ----------- */
 
+/* The dispatch of a wave says best which kernel it runs; the site is the second choice. */
 static int fill_waves(struct work *w, struct wave *waves, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -7,10 +7,11 @@
 #include "agentd/worker/snapshot/hash.h"
 #include "base/cleanup.h"
 
+/* Finds the queue of a wave. */
 struct index {
 	const struct rpc_queue *queues;
 	size_t n;
-	size_t last; /* mostly, the next wave is of the same queue */
+	size_t last; /* The last answer: the next wave is mostly of the same queue. */
 };
 
 static bool is_of(const struct wave *w, const struct rpc_queue *q)
@@ -18,7 +19,7 @@ static bool is_of(const struct wave *w, const struct rpc_queue *q)
 	return w->queue_id == q->queue_id && w->gpu_id == q->gpu_id;
 }
 
-/* Position of the wave's queue; the number of queues when it is of none. */
+/* @return the position of the wave's queue; index->n if the wave is of none of them. */
 static size_t find(struct index *index, const struct wave *w)
 {
 	size_t i = 0;
@@ -31,8 +32,10 @@ static size_t find(struct index *index, const struct wave *w)
 	return i;
 }
 
-/* Without the wave's position in the save area: hardware does not save waves in the same order each
- * time. */
+/*
+ * The position in the save area is not part of the digest: hardware does not save waves in the same
+ * order each time.
+ */
 static uint64_t digest(const struct wave *w)
 {
 	uint64_t h = hash_mix(w->unit ^ (uint64_t)w->has_dispatch << 32);
@@ -53,7 +56,7 @@ static void count(struct rpc_queue *q, const struct wave *w)
 	q->waves_digest += digest(w);
 }
 
-/* Positions of the waves, group by group. */
+/* @return the positions of the waves, group by group; NULL without memory. */
 static uint32_t *sort_by_group(const uint32_t *group_of, size_t n, const struct rpc_group *groups,
 			       size_t n_groups)
 {
@@ -76,7 +79,7 @@ int queue_waves_fill(struct rpc_arena *a, const struct wave *waves, const uint32
 {
 	struct index index = { .queues = queues, .n = n_queues };
 	auto_free uint32_t *order = sort_by_group(group_of, n, groups, n_groups);
-	/* Of each queue the last group, plus 1, that it was noted for. */
+	/* For each queue, the last group, plus 1, that it was noted for. */
 	auto_free size_t *noted = calloc(n_queues + 1, sizeof(*noted));
 	/* A group has no more queues than waves. */
 	uint32_t *pool = rpc_arena_array(a, n, sizeof(*pool));

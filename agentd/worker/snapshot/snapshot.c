@@ -15,16 +15,17 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+/* The sentences about what the document lacks. */
 struct missing {
 	struct rpc_arena *arena;
 	const char **list;
 	size_t n, capacity;
-	size_t n_known; /* of them, said by the origin */
+	size_t n_known; /* The first so many are those of the target's origin. */
 };
 
 static void add_missing(struct missing *m, const char *text)
 {
-	/* What was missing when a core was written is mostly missing in it as well. */
+	/* What was missing when a core was written is mostly missing in the core as well. */
 	for (size_t i = 0; text && i < m->n_known; i++)
 		if (strcmp(m->list[i], text) == 0)
 			return;
@@ -35,7 +36,7 @@ static void add_missing(struct missing *m, const char *text)
 static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
 			 size_t n_d, const struct target_queue *q, size_t n_q)
 {
-	/* No core has a topology; what the agent knew of it when it wrote one lies beside. */
+	/* No core has a topology; the head of a core has what the agent knew of it. */
 	for (size_t i = 0; i < n_d && !t->origin; i++)
 		if (d[i].has_kfd_facts && !d[i].has_node)
 			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
@@ -65,7 +66,10 @@ static bool is_of(const struct rpc_wave_registers *r, const struct wave *w)
 	return ref->queue_id == w->queue_id && ref->unit == w->unit && ref->index == w->index;
 }
 
-/* In the order of the groups; there can be more places than groups. */
+/*
+ * Show the registers of the representatives in the order of the groups.  The capture has registers
+ * of one wave at each pc, and so of more waves than there are groups.
+ */
 static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
 			   const struct group *groups, size_t n_groups,
 			   struct rpc_gpu_snapshot_result *ret)
@@ -80,7 +84,7 @@ static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
 			}
 }
 
-/* @return how many waves these groups have. */
+/* Mark the groups whose waves are to be listed.  @return how many waves these groups have. */
 static uint64_t mark_groups(const struct rpc_wave_select *s, const struct rpc_group *groups,
 			    size_t n_groups, bool *is_chosen)
 {
@@ -97,7 +101,7 @@ static uint64_t mark_groups(const struct rpc_wave_select *s, const struct rpc_gr
 	return n;
 }
 
-/* Only what is chosen is copied: who wants a page shall not pay for a hundred thousand waves. */
+/* Only the chosen waves are copied: a page of them must not cost as much as all of them. */
 static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const uint32_t *group_of,
 		       const struct rpc_wave_select *s, struct rpc_gpu_snapshot_result *ret)
 {
@@ -130,7 +134,7 @@ static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const 
 	return ret->waves ? 0 : -ENOMEM;
 }
 
-/* Groups, and the waves themselves and registers if asked for. */
+/* Fill in the groups, and the waves themselves and registers if they were asked for. */
 static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 		      const struct snapshot_options *o, const struct locations *places,
 		      struct rpc_gpu_snapshot_result *ret)
@@ -172,7 +176,7 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 	return 0;
 }
 
-/* Devices that have queues, without doubles, in the order of the queues. */
+/* List the devices that have queues, each once, in the order of the queues. */
 static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struct target_queue *q,
 			 size_t n)
 {
@@ -262,7 +266,7 @@ static void fill_source(const struct target *t, struct rpc_arena *a,
 	};
 }
 
-/* Where the waves are and what is missing of that. */
+/* Find out where the waves are, fill in the groups, and list what is missing of that. */
 static int fill_places(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		       const struct snapshot *s, struct missing *m,
 		       struct rpc_gpu_snapshot_result *ret)
@@ -274,7 +278,7 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	size_t n = 0;
 	int r = 0;
 
-	/* Without waves there is nothing to look up. */
+	/* Without waves there is nothing to look up, so the code objects are not listed. */
 	if (s->waves.n_waves || s->waves.n_exited)
 		r = code_set_init(&code, t, a, o->look_up_ms);
 	if (r == 0)

@@ -9,16 +9,17 @@
 /** Version of the document. */
 #define SNAPSHOT_SCHEMA "gpu-agent.snapshot/1"
 
+/** What the client asked for, and what the session knows. */
 struct snapshot_options {
 	bool waves;	/**< Stop queues to see what their waves do. */
-	bool each_wave; /**< List them besides the groups. */
-	const struct rpc_wave_select *select; /**< Only these of them; NULL: all. */
-	bool registers; /**< Of the groups' representatives. */
-	uint32_t look_up_ms; /**< For kernels and source lines. */
-	const uint32_t *holder_uid; /**< Of the writer lease, if somebody has it. */
+	bool each_wave; /**< List the waves besides the groups. */
+	const struct rpc_wave_select *select; /**< The waves to list; NULL: all. */
+	bool registers; /**< Show the registers of the groups' representatives. */
+	uint32_t look_up_ms; /**< Time to look up kernels and source lines. */
+	const uint32_t *holder_uid; /**< The user who holds the writer lease; NULL: nobody does. */
 };
 
-/** What was seen, before it is put into words. */
+/** What was captured; snapshot_tell() makes the document of it. */
 struct snapshot {
 	uint64_t time_us;
 	const struct target_device *devices;
@@ -28,10 +29,21 @@ struct snapshot {
 	struct target_waves waves;
 };
 
-/** The part that stops queues.  @param a  Its limit should be TARGET_ARENA_MAX. */
+/**
+ * Capture devices, queues and waves: the part that stops queues.
+ * @param a            Holds what @p ret points to; its limit should be TARGET_ARENA_MAX.
+ * @param max_stop_ms  The stop budget.
+ * @return 0, or negative with @p err.
+ */
 int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  uint32_t max_stop_ms, struct snapshot *ret, struct agent_err *err);
-/** The rest, while they run: kernels, source lines, groups. */
+/**
+ * Make the document, while the queues run: find kernels and source lines, and count groups.
+ * @param a    Holds the document.
+ * @param s    Borrowed as long as the document.
+ * @param ret  Zeroed by the caller.
+ * @return 0, or negative with @p err.
+ */
 int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  const struct snapshot *s, struct rpc_gpu_snapshot_result *ret,
 		  struct agent_err *err);

@@ -3,7 +3,7 @@
 
 #include "agentd/worker/snapshot/locations.h"
 
-/* Lists of reasons, made once for each set of them. */
+/* Lists of reasons; waves with the same set of reasons share one list. */
 struct reasons {
 	struct rpc_arena *arena;
 	struct {

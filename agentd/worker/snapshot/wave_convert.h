@@ -11,13 +11,20 @@
 struct locations;
 
 /**
- * For replies.  What they point to is in @p waves and @p groups, which must stay as long, and in
- * the arena.
- * @param group_of  Of each wave its group, as group_waves() gives them; NULL: not in groups.
- * @return NULL when the arena is exhausted.
+ * Convert waves for replies.
+ * @param waves     Must live as long as the result, which points into it.
+ * @param group_of  The group of each wave, as group_waves() gives it; NULL: there are no groups.
+ * @return a list in the arena; NULL when the arena is exhausted.
  */
 struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
 			       size_t n);
+/**
+ * Convert groups for replies.
+ * @param waves   The waves that were counted; must live as long as the result.
+ * @param groups  Must live as long as the result, which points into it.
+ * @param p       Places and kernels, as locations_find() gave them.
+ * @return a list in the arena; NULL when the arena is exhausted.
+ */
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 				       struct group *groups, size_t n, const struct locations *p);
 
