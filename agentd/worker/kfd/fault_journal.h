@@ -4,13 +4,15 @@
 
 /**
  * @file fault_journal.h
- * Faults that this worker keeps from the application, in memory that outlives it (IPC_FD_UNDO).
+ * Faults that this worker withholds from the application, in memory that outlives it (IPC_FD_UNDO).
  *
  * When a debugger dies, the kernel forgets every latched exception and tells the application
- * nothing.  So each fault is noted before it is taken, and struck out when it was sent on.  What is
- * still noted when a worker dies, a rescue worker sends: at least once, and twice if the worker died
- * in SEND_RUNTIME_EVENT, which, once entered, finishes whatever becomes of its caller.  Twice does
- * little harm: the kernel sets a bit of the queue that is set already, and an event once more.
+ * nothing.  So the worker writes each fault into the journal before it takes the fault from the
+ * kernel, and strikes it out when it has sent the fault on.  A rescue worker sends what is still in
+ * the journal of a dead worker.  The application gets such a fault at least once, and twice if the
+ * worker died in SEND_RUNTIME_EVENT, which, once entered, finishes even if its caller dies.  Twice
+ * does little harm: the kernel sets a bit of the queue that is set already, and the event once
+ * more.
  */
 
 #include <stdbool.h>
@@ -19,39 +21,47 @@
 
 #include "agentd/ipc.h"
 
-/* Not how a record of another vendor begins. */
+/* No undo memory of another vendor begins with this word. */
 #define KFD_JOURNAL_MAGIC UINT64_C(0x47444c4b41504700)
 #define KFD_JOURNAL_ENTRIES 254
 
+/** The faults of one source. */
 struct kfd_journal_entry {
-	uint64_t exceptions; /**< 0: free. */
+	uint64_t exceptions; /**< 0: the entry is free. */
 	uint32_t id;	     /**< queue_id or gpu_id. */
 	uint32_t is_queue;
 };
 
+/** The whole memory behind IPC_FD_UNDO. */
 struct kfd_journal {
-	uint64_t magic;       /**< KFD_JOURNAL_MAGIC while anything is noted, else 0. */
-	uint64_t start_ticks; /**< Of the process (target/target.h): it may be gone and its pid another's. */
+	uint64_t magic;       /**< KFD_JOURNAL_MAGIC while there is any entry, else 0. */
+	uint64_t start_ticks; /**< target.start_ticks: tells a later process with the same pid. */
 	struct kfd_journal_entry entries[KFD_JOURNAL_ENTRIES];
 	uint64_t reserved;
-	uint64_t answer; /**< IPC_UNDO_ANSWER */
+	uint64_t answer; /**< Spawn writes this word: IPC_UNDO_ANSWER. */
 };
+
+/* Spawn reads and writes this memory at offsets that ipc.h names. */
 
 _Static_assert(sizeof(struct kfd_journal) == IPC_UNDO_BYTES, "the record fits");
 _Static_assert(offsetof(struct kfd_journal, answer) == IPC_UNDO_ANSWER, "where spawn writes it");
 
 /**
- * Map the record that this worker was given; NULL when there is none.  Release with
- * kfd_journal_close().
+ * Map the journal that this worker was given.
+ * @return NULL if there is none; release with kfd_journal_close().
  */
 struct kfd_journal *kfd_journal_open(void);
-/** NULL is allowed. */
+/** Unmap the journal; accepts NULL. */
 void kfd_journal_close(struct kfd_journal *l);
 
-/** Both accept NULL: then nothing is remembered.  A full record forgets what does not fit. */
+/**
+ * Write faults of a source into the journal.  A full journal loses what does not fit.
+ * @param l  NULL: nothing is written.
+ */
 void kfd_journal_append(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions);
+/** Strike out faults of a source.  @param l  NULL: nothing is struck out. */
 void kfd_journal_erase(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions);
-/** What the dead worker owed to RUNTIME_ENABLE was given. */
+/** Note that the target has got the answer to RUNTIME_ENABLE that a dead worker owed it. */
 void kfd_journal_answered(struct kfd_journal *l);
 
 #endif /* WORKER_KFD_FAULT_JOURNAL_H */

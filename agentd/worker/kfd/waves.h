@@ -2,7 +2,11 @@
 #ifndef WORKER_KFD_WAVES_H
 #define WORKER_KFD_WAVES_H
 
-/** @file waves.h  One look at all waves: shared by waves*.c, for nobody else. */
+/**
+ * @file waves.h
+ * One capture of all waves, as the files of this directory share it.  No other directory includes
+ * it.
+ */
 
 #include <string.h>
 
@@ -11,20 +15,25 @@
 #include "agentd/worker/kfd/kfd.h"
 #include "symbols/aql.h"
 
-/* Several times what the largest nodes can hold. */
+/* Most waves of one capture: several times what the largest nodes can hold. */
 #define WAVES_MAX  (UINT32_C(1) << 18)
-/* Those that one thread fetches at a time: about 0.1 ms. */
+/* How many waves one thread copies at a time, which takes about 0.1 ms. */
 #define WAVES_SHARE 256u
 #define XCCS_MAX   32u
+/* Most bytes of all control stacks together. */
 #define STACKS_MAX ((size_t)32 << 20)
-/* Copied of a ring, from the oldest one on that is not done: waves come from the first few. */
+/*
+ * Most packets that are copied of a ring, from the oldest one on that is not done: waves come from
+ * the first few.
+ */
 #define PACKETS_MAX 64u
 
+/* What the stop has done to a queue. */
 enum capture_state {
-	CAPTURE_RUNNING, /* not stopped yet */
-	CAPTURE_OFF,     /* its waves are saved */
-	CAPTURE_SKIPPED,
-	CAPTURE_FAILED,
+	CAPTURE_RUNNING, /* The queue has not been stopped yet. */
+	CAPTURE_OFF,     /* The queue is off the hardware, and its waves are saved. */
+	CAPTURE_SKIPPED, /* The kernel did not stop it: see why_skipped(). */
+	CAPTURE_FAILED,  /* Its preemption failed. */
 };
 
 /* A queue whose waves are wanted. */
@@ -32,16 +41,16 @@ struct queue_capture {
 	const struct target_queue *queue;
 	const struct target_device *device;
 	const struct kfdtrap_wave_arch *arch;
-	struct target_queue_stop *stop; /* what the result says of it */
+	struct target_queue_stop *stop; /* Its entry in the result. */
 	enum capture_state state;
-	bool must_resume; /* stopped for this look, not under a lease */
+	bool must_resume; /* It was stopped for this capture and is not under a lease. */
 	uint32_t round;
-	uint64_t read, write; /* packets */
+	uint64_t read, write; /* The packet counters. */
 	bool has_read, has_write;
-	uint8_t *packets; /* room for PACKETS_MAX */
-	uint32_t n_packets, n_straight; /* all; those in front of the end of the ring */
-	bool has_straight, has_wrapped;
-	/* Waves that name a packet which is none, and what is wrong with the first. */
+	uint8_t *packets; /* Room for PACKETS_MAX packets. */
+	uint32_t n_packets, n_straight; /* All packets; those in front of the end of the ring. */
+	bool has_straight, has_wrapped; /* Whether either part was copied. */
+	/* How many waves name a packet that cannot be theirs, and why the first cannot. */
 	uint32_t n_lost;
 	enum kfdtrap_wave_problem lost;
 };
@@ -51,7 +60,7 @@ enum save_area_state {
 	SAVE_AREA_HEADER_UNREADABLE,
 	SAVE_AREA_STACK_TOO_LARGE,
 	SAVE_AREA_STACK_UNREADABLE,
-	SAVE_AREA_BROKEN, /* see problem */
+	SAVE_AREA_BROKEN, /* The member `problem` says why. */
 	SAVE_AREA_READ,
 };
 
@@ -61,77 +70,81 @@ struct save_area {
 	uint64_t address;
 	uint32_t xcc;
 	enum save_area_state state;
-	bool got; /* what was asked for last */
+	bool got; /* The last copy that was asked for it succeeded. */
 	enum kfdtrap_wave_problem problem;
 	uint8_t raw_header[KFDTRAP_WAVE_HEADER_SIZE];
 	struct kfdtrap_wave_header header;
-	size_t stack; /* where its control stack is in wave_capture.stacks */
-	size_t first; /* its waves in wave_capture.hot */
+	size_t stack; /* Offset of its control stack in wave_capture.stacks. */
+	size_t first; /* Number of its first wave in wave_capture.hot. */
 };
 
 /*
- * Queues stop all at once and are let go in rounds, as soon as their waves are copied: a device for
- * each round, because a resume interrupts what runs on that device (resume_queues()).  The last round
- * is for queues under a lease, which nobody waits for.
+ * One capture.
+ *
+ * All queues stop at once.  They are let go in rounds, as soon as their waves are copied: one round
+ * for each device, because a resume interrupts what runs on that device (resume_queues()).  The
+ * last round is for queues under a lease, which nobody waits for.
  */
 struct wave_capture {
 	struct target_kfd *k;
 	struct rpc_arena *arena;
 	const struct target_waves_from *from;
-	struct target_queue_stop *stops; /* one for each queue */
+	struct target_queue_stop *stops; /* One for each queue. */
 	uint64_t begin_ns, deadline_ns;
-	uint64_t kernel_ns; /* spent in suspend and resume */
+	uint64_t kernel_ns; /* Time spent in suspend and resume. */
 	uint32_t n_rounds;
-	_Atomic bool late;
+	_Atomic bool late; /* The deadline passed, and something was not copied for that. */
 
 	struct queue_capture *captures;
 	size_t n_captures;
 	struct save_area *areas;
 	size_t n_areas;
 
-	/* Memory is had before the stop; what is never touched costs nothing. */
-	uint8_t *stacks;	     /* STACKS_MAX */
+	/* This memory is allocated before the stop; pages that are never touched cost nothing. */
+	uint8_t *stacks;	     /* STACKS_MAX bytes. */
 	size_t stacks_size;
-	uint8_t *packets; /* of all captures */
-	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE for each wave found, WAVES_MAX */
-	uint64_t *places; /* for each of them: the address of those bytes */
-	bool *copied; /* for each of them */
+	uint8_t *packets; /* The packets of all captures. */
+	uint8_t *hot; /* KFDTRAP_WAVE_HOT_SIZE bytes for each wave found, WAVES_MAX at most. */
+	uint64_t *places; /* The address of those bytes in the target, for each wave. */
+	bool *copied; /* Whether those bytes were copied, for each wave. */
 	size_t n_hot;
 
 	const char **missing;
 	size_t n_missing, missing_capacity;
 
 	/*
-	 * Before the waves of a round are fetched: copies all of them, and tells where they are to be
-	 * read now.  NULL: from the target.
+	 * Called when the waves of a round have been found: it may copy the whole save areas, and
+	 * returns the memory from which the waves are read then.  NULL: from the target.
 	 */
 	const struct memory *(*take)(struct wave_capture *w, uint32_t round);
 	void *take_ctx;
-	/* Behind wave_capture_copy(), while the queues of the round still stand.  NULL: nothing
-	 * more. */
+	/* Called after wave_capture_copy(), while the queues of the round still stand; or NULL. */
 	void (*more)(struct wave_capture *w, uint32_t round);
 	void *more_ctx;
 };
 
+/** @return the number of compute dies, 1 if the device's own number makes no sense. */
 static inline uint32_t device_dies(const struct target_device *d)
 {
 	return d->units && d->units <= XCCS_MAX ? d->units : 1;
 }
 
+/** @return whether the area has waves: its queue is off the hardware. */
 static inline bool save_area_is_wanted(const struct save_area *a)
 {
 	return a->capture->state == CAPTURE_OFF;
 }
 
+/** @return whether the queue's waves are copied in this round. */
 static inline bool queue_capture_is_in(const struct queue_capture *l, uint32_t round)
 {
 	return l->state == CAPTURE_OFF && l->round == round;
 }
 
 /**
- * A packet that was copied, as the dispatch that it was: the device marks what it has taken as
- * invalid, and a wave comes from nothing but a dispatch.
- * @param i  From the read counter on.
+ * Get a packet that was copied, as the dispatch that it was: the device marks packets that it has
+ * taken as invalid, and a wave comes from nothing but a dispatch.
+ * @param i  Number of the packet, from the read counter on.
  * @return false: it was not copied.
  */
 static inline bool queue_capture_packet(const struct queue_capture *l, uint64_t i,
@@ -144,6 +157,7 @@ static inline bool queue_capture_packet(const struct queue_capture *l, uint64_t 
 	return true;
 }
 
+/** Begin a walk over the waves of an area, by its copied control stack. */
 static inline void wave_capture_walk(const struct wave_capture *w, const struct save_area *a,
 				     struct kfdtrap_wave_iter *iter)
 {
@@ -154,28 +168,36 @@ static inline void wave_capture_walk(const struct wave_capture *w, const struct 
 /* waves.c */
 
 /**
- * All of it: stop, copy, let go, decode.
- * @param w  With k, arena and from, and more if wanted; wave_capture_deinit() it, failed or not.
+ * Do all of a capture: stop the queues, copy, let them go, decode.
+ * @param w    The caller has set k, arena and from, and take or more if wanted; release it with
+ *             wave_capture_deinit(), also after a failure.
+ * @param ret  Filled in on failure, too: which queues were stopped, and how long.
+ * @return 0 or negative with @p err.
  */
 int wave_capture_run(struct wave_capture *w, struct target_waves *ret, struct agent_err *err);
+/** Free the memory of a capture. */
 void wave_capture_deinit(struct wave_capture *w);
 
-/** @param text  NULL adds nothing: the arena is exhausted, which it remembers itself. */
+/**
+ * Add a sentence about what the result lacks.
+ * @param text  In the arena, or static.  NULL adds nothing: the arena is exhausted then, which it
+ *              remembers itself.
+ */
 void wave_capture_add_missing(struct wave_capture *w, const char *text);
 
 /* waves_copy.c */
 
-/** The deadline has passed: copy no more.  Remembered in late. */
+/** @return whether the deadline has passed, so that nothing more is copied; noted in `late`. */
 bool wave_capture_is_late(struct wave_capture *w);
-/** What decoding needs of the queues of a round that are off, until the deadline. */
+/** Copy what decoding needs of those queues of a round that are off, until the deadline. */
 void wave_capture_copy(struct wave_capture *w, uint32_t round);
 
 /* waves_decode.c */
 
-/** What decoding the waves of an area needs to know. */
+/** @return the facts about target and device with which the waves of an area are decoded. */
 struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
 						 const struct save_area *a);
-/** What was copied becomes waves, what was not is told.  @return 0, -ENOMEM. */
+/** Decode the waves that were copied, and list what was not.  @return 0, -ENOMEM. */
 int wave_capture_decode(struct wave_capture *w, struct target_waves *ret);
 
 #endif /* WORKER_KFD_WAVES_H */
