@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Attaching to an AMD process and leaving it: open the device, enable debugging, answer what an
+ * earlier debugger left unanswered.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +19,15 @@
 #include "base/fd.h"
 #include "base/log.h"
 
+/* Time between the two looks of kfd_look(). */
 #define LEFT_AGAIN_MS 2
 
 DEFINE_AUTO(struct kfdtrap_process_list *, kfdtrap_process_list_destroy);
 
-/* Is one of its descriptors the device?  1, 0, -1 when the directory cannot be read. */
+/*
+ * Is one of the process's descriptors the device?
+ * @return 1, 0, -1 (its directory of descriptors, or the device, cannot be read).
+ */
 static int has_device_open(const char *device, pid_t pid)
 {
 	struct stat want, st;
@@ -50,7 +58,10 @@ int kfd_process_uses(const struct worker_options *o, pid_t pid)
 	auto_call(kfdtrap_process_list_destroyp) struct kfdtrap_process_list *list = NULL;
 	int open_fd = has_device_open(o->kfd_device, pid);
 
-	/* The list has initial-namespace pids and knows contexts whose descriptor is closed. */
+	/*
+	 * KFD's list knows contexts whose descriptor is closed.  Its pids are those of the initial
+	 * pid namespace, so a process that is not in it may have a context all the same.
+	 */
 	if (open_fd == 1 || kfdtrap_process_list_create(o->kfd_sysfs, &list) < 0)
 		return open_fd;
 	for (size_t i = 0; i < list->n_processes; i++)
@@ -120,7 +131,10 @@ static int open_device(struct target_kfd *k, const char *path, struct agent_err 
 	return 0;
 }
 
-/* Also completes the capability bits of later device snapshots (node_show() in kfd_topology.c). */
+/*
+ * To read a node's properties also completes the capability bits that later device snapshots show
+ * (node_show() in kfd_topology.c).
+ */
 static int read_topology(struct target_kfd *k, const char *sysfs, struct agent_err *err)
 {
 	int r = kfdtrap_topology_create(sysfs, &k->topology);
@@ -156,10 +170,13 @@ static int create_steps(struct target_kfd *k, struct agent_err *err)
 	const struct worker_options *o = k->t.options;
 	int r = open_device(k, o->kfd_device, err);
 
-	/* Whoever has it open would show why it cannot be opened here; others may be another's. */
+	/*
+	 * If the target has the device open, the error is the answer.  If it has not, another back
+	 * end may know the process.
+	 */
 	if (r < 0)
 		return kfd_process_uses(o, o->pid) == 1 ? r : TARGET_NOT_MINE;
-	/* ENABLE would make a GPU context for a process that never asked for one. */
+	/* The command ENABLE would make a GPU context for a process that never asked for one. */
 	if (kfd_process_uses(o, o->pid) == 0) {
 		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for KFD user",
 			      "gpu-agentctl list shows the processes that use a GPU",
@@ -205,7 +222,7 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 				       .has_kfd_facts = true,
 				       .r_debug = info->r_debug,
 				       .ttmp_setup = info->ttmp_setup != 0 };
-	/* struct r_debug begins with its version, as in <link.h>. */
+	/* The runtime's struct r_debug begins with its version, as that of <link.h> does. */
 	rt->has_r_version = rt->r_debug && memory_read_exact(&k->t.memory, rt->r_debug,
 							     &rt->r_version,
 							     sizeof(rt->r_version)) == 0;
@@ -216,12 +233,15 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
-	/* Neither DISABLE nor our death would let go a target waiting there. */
+	/*
+	 * A target that waits in its handshake is let go by an answer only, not by DISABLE or
+	 * death.
+	 */
 	int first = kfd_answer_handshake(k, err);
 	int r = kfdtrap_disable(k->kt);
 
 	(void)arg;
-	/* Who waits for that answer still now waits for a stop: kfd_needs_nudge(). */
+	/* A thread that still waits for that answer now waits for a stop: see kfd_needs_nudge(). */
 	if (r == 0)
 		k->handshake_open = false;
 	r = kfd_undo_error(k, r, "KFD DISABLE", first ? NULL : err);
@@ -229,8 +249,9 @@ static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 }
 
 /*
- * Between our last look and DISABLE the target may have entered RUNTIME_ENABLE.  It then waits for the
- * answer of another session; spawn has that given, and may also look where we may not.
+ * Between the last look at the events and DISABLE the target may have entered RUNTIME_ENABLE.  It
+ * then waits for the answer of another session.  Spawn starts a worker that gives that answer, and
+ * may also look where this worker may not.
  */
 static bool kfd_needs_nudge(struct target *t)
 {
@@ -238,8 +259,8 @@ static bool kfd_needs_nudge(struct target *t)
 }
 
 /*
- * A debugger that died may have left threads waiting, and no second event is raised for those.
- * Looked at twice, because one on its way through a call that nobody holds up captures the same.
+ * A debugger that died may have left threads waiting, and the kernel raises no second event for
+ * them.  This looks twice, because a thread that only passes through the call looks the same.
  */
 static void kfd_look(struct target *t)
 {
@@ -257,8 +278,8 @@ static void kfd_look(struct target *t)
 }
 
 /*
- * Each of those that were left gets its answer: they were there before our session, and what comes
- * in since then raises an event of its own.
+ * Each thread that was left waiting gets its answer.  These threads were there before this session;
+ * a thread that has come since raises an event of its own.
  */
 static int answer_left(struct target_kfd *k, struct agent_err *err)
 {
@@ -285,7 +306,11 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 	r = undo_push(&t->undo, "end the session", undo_enable, k, 0, &ticket, err);
 	if (r < 0)
 		return r;
-	/* A datagram-like pair: a pipe without reader would kill the target. */
+	/*
+	 * The kernel writes into the event channel in the context of the target, too.  A write into
+	 * a pipe without reader would kill the target by SIGPIPE; one into a datagram-like socket
+	 * pair does not.
+	 */
 	r = fd_socketpair(SOCK_NONBLOCK, pair);
 	if (r < 0) {
 		undo_drop(&t->undo, ticket);
@@ -293,7 +318,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 				     "cannot make the event channel");
 	}
 	t->event_fd = pair[0];
-	/* Who wrote is one more thing to know; kfd_subscribe() does without where it must. */
+	/* forget_gap() wants to know which process wrote; it does without that where it must. */
 	setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
 	r = kfdtrap_attach(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
 	close(pair[1]);
@@ -305,7 +330,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 	r = answer_left(k, err);
 	if (r < 0)
 		return r;
-	/* Queues that an observer may suspend later must not look new. */
+	/* The kernel suspends no queue that is new, and this snapshot makes all of them old. */
 	r = kfdtrap_queue_snapshot_alloc(k->kt, KFD_NEW_MASK, &queues, &n);
 	return r < 0 ? kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err) : 0;
 }

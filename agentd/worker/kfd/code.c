@@ -12,12 +12,12 @@
 #include "symbols/image.h"
 #include "symbols/uri.h"
 
-/* A list that is being changed is whole again after a few instructions of the runtime. */
+/* How often and after what pause a list is read again that the runtime is changing. */
 #define LIST_TRIES   20
 #define LIST_WAIT_NS 1000000
-/* ELF header, program headers and, mostly, the build-id. */
+/* The first bytes of an object have its ELF header, program headers and, mostly, build-id. */
 #define HEAD_BYTES 4096u
-/* Without a build-id: the headers, which have the offsets of all that follows. */
+/* Objects without a build-id are compared by their headers, which have the offsets of the rest. */
 #define HEADERS_BYTES 512u
 
 static ssize_t read_target(void *arg, uint64_t address, void *buf, size_t size)
@@ -112,7 +112,7 @@ int kfd_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
 
 /* ------------------------------------------------------------------ bytes -------------------- */
 
-/* The file of the last question stays open: a fat binary holds hundreds of code objects. */
+/* The file of the last question stays open, since a fat binary holds hundreds of code objects. */
 static int open_file(struct target_kfd *k, const char *path)
 {
 	struct kfd_code_file *f = &k->code_file;
@@ -159,14 +159,14 @@ static int parse_uri(const struct target *t, const struct code_object *o, struct
 		return r;
 	if (r < 0)
 		return -EINVAL;
-	/* A core may not know its process's number, and has the memory of no other. */
+	/* A core may not know the pid of its process, but has the memory of no other process. */
 	if (ret->kind == SYMBOLS_URI_MEMORY && !t->origin &&
 	    ret->pid != (uint32_t)t->facts.ns_pid && ret->pid != (uint32_t)t->facts.pid)
 		return -EXDEV;
 	return 0;
 }
 
-/* What the file has behind the offset, or the part of it that the URI names. */
+/* The object is the rest of the file behind the offset, or the part of it that the URI names. */
 static int stat_file(const struct kfd_code_file *f, const struct symbols_uri *u,
 		     struct code_stat *ret)
 {
@@ -222,6 +222,7 @@ ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t of
 
 /* ------------------------------------------------------------------ what was loaded ---------- */
 
+/* Do the build-ids agree or, where there are none, the headers? */
 static bool same_build(const struct symbols_image *a, const uint8_t *x,
 		       const struct symbols_image *b, const uint8_t *y, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What explains the saved waves of a core: code objects and their list, and of every wave the pages
- * of its instruction, of its kernel and of the arguments.  Addresses come from memory that the
- * target can write: only what its mappings have goes into the core.
+ * What explains the saved waves of a core: code objects and their list, and for every wave the
+ * pages of its instruction, of its kernel and of the kernel's arguments.  The addresses come from
+ * memory that the target can write, so only addresses in its mappings go into the core.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -13,18 +13,18 @@
 #include "symbols/uri.h"
 
 #define PAGE_BYTES UINT64_C(4096)
-/* Of one code object: reading a GPU's memory from the host is slow. */
+/* Largest code object that is wanted whole: the host reads a GPU's memory slowly. */
 #define CODE_MAX (UINT64_C(64) << 20)
-/* Of all of it; more than any program has loaded. */
+/* Most bytes of all code objects; no program has loaded more. */
 #define CODE_ALL_MAX (UINT64_C(4) << 30)
-/* Copies of the list; a longer one is read later. */
+/* Largest list that is copied; a larger one is read later. */
 #define LIST_MAX (UINT64_C(16) << 20)
 #define HEADERS_MAX  64u
-/* Around a pc: debuggers look at the instruction before, and at those that follow. */
+/* Bytes in front of and behind a pc: debuggers look at the instructions there. */
 #define AROUND_PC 256u
-/* Of an entry: what a debugger puts its breakpoint on. */
+/* Bytes at the entry of a kernel, where a debugger puts its breakpoint. */
 #define ENTRY_BYTES 64u
-/* As glibc has them (link.h): struct r_debug and link_map of the runtime. */
+/* The runtime's struct r_debug and struct link_map are laid out as glibc's (link.h). */
 #define R_DEBUG_SIZE  40u
 #define LINK_MAP_SIZE 40u
 #define LINK_MAP_NAME 8u
@@ -33,21 +33,22 @@ struct range {
 	uint64_t begin, end;
 };
 
-/* What is wanted, and what of that goes into the core. */
+/* The ranges that are wanted, and how much of them went into the core. */
 struct code {
 	struct kfd_core *core;
 	struct symbols_code_list list;
-	struct range *ranges; /* whole pages */
+	struct range *ranges; /* Whole pages. */
 	size_t n, capacity;
-	size_t at;	/* the first that may lie in the mapping looked at, or behind it */
-	uint64_t bytes; /* that went into the core */
+	size_t at;	/* The first range that ends behind the start of the mapping looked at. */
+	uint64_t bytes; /* Bytes that went into the core. */
 	bool too_much;
-	/* Code objects that are not wanted whole. */
+	/* How many code objects are too large to be wanted whole; size and URI of the first. */
 	size_t n_large;
-	uint64_t large_bytes; /* of the first */
+	uint64_t large_bytes;
 	const char *large_uri;
 };
 
+/* Add the pages of a range to what is wanted. */
 static void want(struct code *k, uint64_t address, uint64_t size)
 {
 	uint64_t begin = address & ~(PAGE_BYTES - 1), end;
@@ -74,7 +75,7 @@ static void want(struct code *k, uint64_t address, uint64_t size)
 
 /* ------------------------------------------------------------------ code objects ------------- */
 
-/* @return how much of memory a code object takes, by its headers there; 0: it has none. */
+/* @return how many bytes a code object takes by its headers in memory; 0: it has none there. */
 static uint64_t loaded_size(const struct memory *m, uint64_t bias)
 {
 	uint64_t size = 0;
@@ -102,13 +103,13 @@ static void want_object(struct code *k, const struct symbols_code *e)
 			k->large_bytes = size;
 			k->large_uri = e->uri;
 		}
-		/* Tells whoever has the file that it is the one that was loaded. */
+		/* The first page lets a reader that has the file see that it is the loaded one. */
 		size = PAGE_BYTES;
 	}
 	want(k, e->bias, size);
 }
 
-/* The name of an entry of the list, and the code object if it is in memory. */
+/* Want the name of an entry of the list, and the bytes of its code object if they are in memory. */
 static void want_entry(struct code *k, const struct symbols_code *e)
 {
 	struct kfd_core *c = k->core;
@@ -133,7 +134,7 @@ static const struct target_queue *queue_of(const struct target_waves_from *from,
 	return NULL;
 }
 
-/* The packet as it was when the queue stood still, if there was room to copy it. */
+/* Read a packet as it was when the queue stood still; as it is now if there was no room for it. */
 static bool read_packet(const struct kfd_core *c, const struct target_queue *q, uint64_t dispatch,
 			struct symbols_aql_packet *ret)
 {
@@ -146,11 +147,12 @@ static bool read_packet(const struct kfd_core *c, const struct target_queue *q, 
 	if (memory_read_exact(&c->copies, q->ring_base + dispatch % n * sizeof(bytes), bytes,
 			      sizeof(bytes)) < 0)
 		return false;
-	/* The device marks what it has taken as invalid; a wave comes from nothing but a dispatch. */
+	/* The device has marked the packet as invalid; a wave comes from nothing but a dispatch. */
 	bytes[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
 	return symbols_aql_decode(bytes, sizeof(bytes), ret) == 0;
 }
 
+/* Want the descriptor, the entry and the arguments of the kernel of a dispatch. */
 static void want_kernel(struct code *k, const struct target_queue *q, uint64_t dispatch)
 {
 	struct symbols_kernel_descriptor d;
@@ -194,7 +196,10 @@ static int by_begin(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Sorted, and none of them touches another: each piece of a core costs all that follow. */
+/*
+ * Sort the ranges and join those that touch.  Fewer pieces save time, because each piece that is
+ * added is compared with all others.
+ */
 static void merge(struct code *k)
 {
 	size_t n = 0;
@@ -212,7 +217,7 @@ static void merge(struct code *k)
 	k->n = n;
 }
 
-/* Mappings come in ascending order, as the ranges do. */
+/* Add what is wanted of a mapping.  Mappings come in ascending order, as the ranges do. */
 static void on_mapping(void *arg, const struct mapping *m)
 {
 	struct code *k = arg;
@@ -234,7 +239,10 @@ static void on_mapping(void *arg, const struct mapping *m)
 	}
 }
 
-/* What is wanted by now, as far as there is memory.  @return 0, or negative: nothing of it. */
+/*
+ * Put what is wanted so far into the core, as far as there are mappings, and want nothing.
+ * @return 0, or negative: the mappings cannot be read, and little or none of it is in the core.
+ */
 static int put(struct code *k)
 {
 	int r;
@@ -262,8 +270,8 @@ static void tell(const struct code *k)
 }
 
 /*
- * As it is now, and not when the file is fetched: a list that goes on into pages that are not in the
- * core is none.  Its names stay where they are.
+ * Copy the list as it is now, because the target may have changed it when the file is fetched, and
+ * a list that goes on into pages that are not in the core is useless.  Its names do not move.
  */
 static void copy_list(struct kfd_core *c, const struct symbols_code_list *l)
 {
@@ -291,7 +299,7 @@ static void copy_list(struct kfd_core *c, const struct symbols_code_list *l)
 	free(pages.ranges);
 }
 
-/* The list of code objects, and what is in it. */
+/* Want the code objects in the list, and copy the list. */
 static void want_list(struct code *k, bool has_waves)
 {
 	struct kfd_core *c = k->core;
@@ -318,7 +326,7 @@ void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
 	int r;
 
 	want_waves(&k, from, waves);
-	/* By themselves: what is said to be code objects shall not take their room. */
+	/* The waves' pages go first, so that alleged code objects cannot take their room. */
 	r = put(&k);
 	want_list(&k, waves->n_waves);
 	r = r < 0 ? r : put(&k);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes into a core, and the copying of what changes when the queues run again.  Room for the
- * copies is had before the stop and cut from one mapping; a pool of threads fills it.
+ * The pieces of a core, and the copies of memory that changes when the queues run again.  Room for
+ * the copies is made before the stop, as one mapping; the thread pool fills it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,20 +13,25 @@
 #include "base/clock.h"
 
 #define PAGE_BYTES UINT64_C(4096)
-/* Of a ring; more than any runtime asks for. */
+/* Most bytes of a ring that is copied; no runtime asks for a larger one. */
 #define RING_MAX UINT64_C(16 << 20)
-/* Of a packet: what a kernel's arguments are at most, where compilers have a limit. */
+/* Bytes that are copied of the arguments of a dispatch: the limit of compilers that have one. */
 #define KERNARG_BYTES 4096u
-/* Packets of all queues whose arguments are copied while they stand: each piece costs all others. */
+/*
+ * Most packets of all queues whose arguments are copied during the stop.  The limit is there
+ * because the search for a place takes time in proportion to the number of pieces.
+ */
 #define ARGUMENTS_MAX 1024u
-/* What one of the pool copies at a time, looking at the clock before. */
+/* How much a thread of the pool copies before it looks at the clock again. */
 #define JOB_BYTES ((size_t)1 << 20)
-/* Of the room, in memory before the stop: the saved registers of some 10,000 waves. */
+/* Most bytes of the room that get pages before the stop: the registers of some 10,000 waves. */
 #define READY_MAX	  (UINT64_C(256) << 20)
 #define READY_BYTES	  (UINT64_C(8) << 20)
 #define READY_MS	  200
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc of Debian 12 has no name for it in all modes */
+/* Linux 5.14 has it, but the glibc of Debian 12 does not name it in all modes. */
+#define MADV_POPULATE_WRITE 23
 
+/* A part of a piece that one thread copies. */
 struct kfd_core_job {
 	size_t piece;
 	uint64_t offset;
@@ -38,7 +43,7 @@ static uint64_t page_down(uint64_t v)
 	return v & ~(PAGE_BYTES - 1);
 }
 
-/* 0 for what goes beyond the end of the address space. */
+/* @return 0 for an address whose page is the last one of the address space. */
 static uint64_t page_up(uint64_t v)
 {
 	return page_down(v + PAGE_BYTES - 1);
@@ -63,7 +68,7 @@ static struct kfd_core_piece *add_piece(struct kfd_core *c, uint64_t begin, uint
 	return &c->pieces[c->n_pieces++];
 }
 
-/* Where from @begin on the next page that is in the core already lies, or @end. */
+/* @return the first address from @p begin on that is in the core already; @p end if none is. */
 static uint64_t free_until(const struct kfd_core *c, uint64_t begin, uint64_t end)
 {
 	for (size_t i = 0; i < c->n_pieces; i++) {
@@ -75,6 +80,7 @@ static uint64_t free_until(const struct kfd_core *c, uint64_t begin, uint64_t en
 	return end;
 }
 
+/* @return the end of the piece that @p begin is in; @p begin if it is in none. */
 static uint64_t taken_until(const struct kfd_core *c, uint64_t begin)
 {
 	for (size_t i = 0; i < c->n_pieces; i++) {
@@ -86,7 +92,10 @@ static uint64_t taken_until(const struct kfd_core *c, uint64_t begin)
 	return begin;
 }
 
-/* @copy is told of each piece that is new; NULL: nothing to do with it now. */
+/*
+ * Add the pages of a range that are not in the core yet.
+ * @param copy  Called for each new piece, which it may take out again; NULL: it is read later.
+ */
 static void add_range(struct kfd_core *c, uint64_t address, uint64_t size,
 		      void (*copy)(struct kfd_core *c, struct kfd_core_piece *p))
 {
@@ -140,13 +149,13 @@ uint64_t kfd_core_likely_size(const struct kfd_core *c, uint64_t area, uint64_t 
 	    kfdtrap_wave_header_parse(bytes, size, &h) != KFDTRAP_WAVE_OK)
 		return size;
 	last = (uint64_t)h.control_stack_size + h.wave_state_size;
-	/* The kernel writes the offsets when it suspends the queue, also when that has no waves. */
+	/* The kernel writes the offsets when it suspends the queue, even if that has no waves. */
 	if (!last)
 		return h.wave_state_offset ? 0 : size;
 	return last + last / 4 > size ? size : page_up(last + last / 4);
 }
 
-/* What fits all, and what is likely to be enough. */
+/* Compute how much room fits everything, and how much is likely to be enough. */
 static void room_for(const struct kfd_core *c, const struct target_waves_from *from,
 		     uint64_t *ret_all, uint64_t *ret_likely)
 {
@@ -166,7 +175,7 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 			uint64_t size = kfd_core_likely_size(c, q->save_area + d * q->save_area_bytes,
 							     q->save_area_bytes);
 
-			/* One that had no waves may have any number now. */
+			/* A queue that had no waves may have any number of them now. */
 			*ret_likely += size ? size : q->save_area_bytes;
 		}
 	}
@@ -174,13 +183,13 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 		*ret_all = KFD_CORE_COPIED_MAX;
 }
 
-/* Zeroed by the kernel here and now, so that copying does not wait for it. */
+/* Let the kernel provide zeroed pages now, so that the copying does not wait for them. */
 static void make_ready(void *ctx, size_t i)
 {
 	const struct kfd_core *c = ctx;
 	uint64_t at = i * READY_BYTES, left = c->store_size - at;
 
-	/* It is only to save time. */
+	/* Pages that are missing cost time later, but nothing else. */
 	if (clock_now_ns() >= c->deadline_ns)
 		return;
 	if (left > READY_BYTES)
@@ -198,7 +207,7 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	room_for(c, from, &size, &ready);
 	if (!c->k->pool)
 		c->k->pool = thread_pool_create(SIZE_MAX);
-	/* The address space has an end, too. */
+	/* The sandbox bounds the address space, so a smaller room has to do where this fails. */
 	for (; size > PAGE_BYTES; size = page_up(size / 2)) {
 		c->store = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -209,7 +218,7 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	if (!c->store)
 		return;
 	c->store_size = size;
-	/* Fewer faults; harmless where the kernel has no large pages. */
+	/* Large pages mean fewer page faults; a kernel without them refuses, which does no harm. */
 	madvise(c->store, size, MADV_HUGEPAGE);
 	ready = ready < READY_MAX ? ready : READY_MAX;
 	ready = ready < size ? ready : size;
@@ -253,6 +262,7 @@ static bool add_jobs(struct kfd_core *c, const struct kfd_core_piece *p)
 	return true;
 }
 
+/* Give the newest piece a place in the room and jobs, or take it out of the core again. */
 static void want_copy(struct kfd_core *c, struct kfd_core_piece *p)
 {
 	if (p->size > c->store_size - c->store_used) {
@@ -269,6 +279,7 @@ static void want_copy(struct kfd_core *c, struct kfd_core_piece *p)
 	c->store_used += p->size;
 }
 
+/* Copy one job, on any thread of the pool.  A page that is not readable ends the copy of a job. */
 static void copy_job(void *ctx, size_t i)
 {
 	struct kfd_core *c = ctx;
@@ -287,7 +298,7 @@ static void copy_job(void *ctx, size_t i)
 	j->done = n > 0 ? (size_t)n : 0;
 }
 
-/* A piece ends where the first of its jobs did not come to an end. */
+/* Cut each piece off where the first of its jobs did not come to an end. */
 static void settle(struct kfd_core *c, size_t first_piece)
 {
 	size_t kept = first_piece, job = 0;
@@ -340,9 +351,10 @@ static void want_arguments_of(struct kfd_core *c, const struct queue_capture *l,
 }
 
 /*
- * The arguments of the dispatches that waves can come from: who waits for their kernel uses that
- * memory again.  Last, and no more than some: packets are what the target says, and take the waves
- * no room.  Those without room are read when the queues run again.
+ * Copy the arguments of the dispatches that waves can come from: when a kernel ends, the program
+ * that waits for it uses that memory again.  They come last and are limited, because the target
+ * writes the packets, which must not take the room of the waves.  Arguments without room are read
+ * when the queues run again, so too_much stays as it was.
  */
 static void want_arguments(struct kfd_core *c, const struct wave_capture *w, uint32_t round)
 {
@@ -387,7 +399,7 @@ static const struct kfd_core_piece *find_piece(const struct kfd_core *c, uint64_
 	return NULL;
 }
 
-/* What there was no room for comes from the target itself, which still stands. */
+/* Memory without a copy is read from the target itself. */
 static ssize_t read_copies(const void *source, uint64_t address, void *buf, size_t size)
 {
 	const struct kfd_core *c = source;

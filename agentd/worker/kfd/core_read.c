@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An AMDGPU core, with the eyes of the AMD back end: its queues are all off the hardware, as those
- * of a process under a suspend lease are, and its memory is in the file.
+ * Reading an AMDGPU core.  The AMD back end sees it as a process whose queues are all off the
+ * hardware, as under a suspend lease, and whose memory is in the file.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -15,19 +15,20 @@
 #include "base/str.h"
 #include "corefile/amdgpu_read.h"
 
-/* Copying from a file stops nobody. */
+/* The stop budget is long, because a copy from a file stops no queue. */
 #define COPY_MS 60000u
-/* struct elf_prpsinfo of 64-bit hosts. */
+/* Offsets in struct elf_prpsinfo of 64-bit hosts, and its size. */
 #define PRPSINFO_UID   16u
 #define PRPSINFO_PID   24u
 #define PRPSINFO_FNAME 40u
 #define PRPSINFO_SIZE  136u
 
+/* A core as a target. */
 struct core_kfd {
-	struct target_kfd k; /* first: a struct target pointer is one of these */
+	struct target_kfd k; /* The first member, so that core_of() may cast. */
 	struct core_file file;
 	struct amdcore core;
-	uint32_t n_devices, n_queues; /* that the back end can bear */
+	uint32_t n_devices, n_queues; /* As many as the back end has room for. */
 };
 
 static struct core_kfd *core_of(struct target *t)
@@ -125,7 +126,7 @@ static void fill_queue(struct core_kfd *c, uint32_t i, struct target_queue *ret)
 		       });
 	known = core_file_queue(&c->file, ret->queue_id);
 	ret->suspended = known && known->suspended;
-	/* Cores have the counters of queues with waves only. */
+	/* The memory of a core has the counters of queues with waves only; the head has all. */
 	if (known && !ret->has_read_index) {
 		ret->has_read_index = known->has_read_index;
 		ret->read_index = known->read_index;
@@ -153,7 +154,7 @@ static int core_queues(struct target *t, struct rpc_arena *a, struct target_queu
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-/* The same queues, all off.  @return 0, or negative with @p err. */
+/* Copy the list of queues, with all of them suspended.  @return 0, or negative with @p err. */
 static int stand_still(const struct target_waves_from *from, struct rpc_arena *a,
 		       struct target_waves_from *ret, struct agent_err *err)
 {
@@ -203,6 +204,9 @@ static int core_wave_memory(struct target *t, const struct target_waves_from *fr
 
 /* ------------------------------------------------------------------ code objects ------------- */
 
+/*
+ * The file on this machine may be of another build, so it is believed only if the core proves it.
+ */
 static int core_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret)
 {
 	int r = kfd_code_stat(t, o, ret);
@@ -241,7 +245,7 @@ static const struct target_ops target_core_kfd_ops = {
 	.code_done = kfd_code_done,
 };
 
-/* The process, as the host's part of a unified core tells it. */
+/* Take the facts about the process from the host's half of a unified core. */
 static void take_prpsinfo(struct core_kfd *c, const struct amdcore_note *note)
 {
 	struct rpc_process *p = &c->file.origin.process;
@@ -283,7 +287,9 @@ static void take_runtime(struct core_kfd *c)
 		 c->core.kfd_minor);
 }
 
-/* More than a kernel hands out is nonsense, which the back end has no room for. */
+/*
+ * The back end has room for as many devices and queues as a kernel hands out; more make no sense.
+ */
 static void take_tables(struct core_kfd *c)
 {
 	struct amdcore *core = &c->core;
@@ -327,7 +333,7 @@ int core_kfd_create(const struct worker_options *o, const struct core_bytes *byt
 	take_notes(c);
 	take_tables(c);
 	take_runtime(c);
-	/* Files that it names are looked for below the root of whoever captures at the core. */
+	/* Files that the core names are looked for below the root directory of this worker. */
 	c->k.t.root_fd = open("/", O_RDONLY | O_PATH | O_DIRECTORY | O_CLOEXEC);
 	r = core_file_describe(&c->file, c->core.unified ? "amdgpu unified" : "amdgpu", NULL,
 			       &c->core.problems);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host's half of a unified core.  The main thread is the session's; all others are seized by a
- * thread made for it: when that ends, or the worker dies, the kernel lets them go, stopped or not.
+ * The host's half of a unified core.  The session has seized the main thread already.  A thread
+ * made for it seizes all others: when that thread ends, or the worker dies, the kernel lets them
+ * go, stopped or not.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -30,11 +31,11 @@
 #define THREADS_MAX  4096u
 /* No thread has a larger number (PID_MAX_LIMIT in the kernel's linux/threads.h). */
 #define TID_MAX      (1u << 22)
-/* Of a thread's stack, from the page of its stack pointer on. */
+/* Bytes copied of a thread's stack, from the page of its stack pointer on. */
 #define STACK_BYTES  UINT64_C(65536)
-/* Variables of a program or library; larger ones are memory like any other. */
+/* Largest mapping of variables of a program or library that is added for them. */
 #define VARIABLES_MAX (UINT64_C(4) << 20)
-/* A thread that sleeps in the kernel, uninterruptibly, does not stop. */
+/* Time for one thread to stop: one that sleeps in the kernel, uninterruptibly, does not. */
 #define THREAD_MS    100
 #define XSTATE_MAX   (16u << 10)
 #define AUXV_MAX     4096u
@@ -42,20 +43,21 @@
 /* Bounds for a list in the memory of a process that may be up to anything. */
 #define HEADERS_MAX  256u
 #define DYNAMIC_MAX  1024u
-#define LIBRARIES_MAX 4096u /* each page of it is looked for among all that are in the core */
+#define LIBRARIES_MAX 4096u /* Each page of the list is searched for among all pieces. */
 #define NOTES_PER_THREAD 3
 #define NOTES_OF_PROCESS 3
 #define STACK_SIZE   ((size_t)256 << 10)
 
 #if defined(__x86_64__)
-#define STACK_POINTER 19 /* of struct user_regs_struct */
+#define STACK_POINTER 19 /* Number of the word in struct user_regs_struct. */
 #else
-#define STACK_POINTER 0
+#define STACK_POINTER 0 /* Cores of the host are not written on this architecture. */
 #endif
 
+/* One thread: registers and the top of its stack, copied while it was stopped. */
 struct host_thread {
 	pid_t tid;
-	bool ok, gone;
+	bool ok, gone; /* It was copied; it had ended. */
 	struct elf_prstatus status;
 	elf_fpregset_t floating;
 	size_t floating_size, extended_size;
@@ -64,12 +66,13 @@ struct host_thread {
 	uint8_t *stack;
 };
 
+/* All of the host's half. */
 struct kfd_core_host {
 	struct kfd_core *c;
 	struct host_thread *threads;
-	uint8_t *listed; /* bit of each tid that is among them */
-	size_t n_threads, n_beyond;
-	uint64_t deadline_ns, stopped_ns;
+	uint8_t *listed; /* One bit for each tid: it is in `threads`. */
+	size_t n_threads, n_beyond; /* Threads in `threads`; threads without room there. */
+	uint64_t deadline_ns, stopped_ns; /* For all; the longest stop of one thread. */
 	struct elf_prpsinfo process;
 	char *auxv, *files;
 	size_t auxv_size, files_size;
@@ -78,7 +81,7 @@ struct kfd_core_host {
 	struct amdcore_note *notes;
 };
 
-/* For NT_FILE. */
+/* One entry of the note NT_FILE. */
 struct host_file {
 	uint64_t begin, end, offset;
 	char *path;
@@ -86,6 +89,7 @@ struct host_file {
 
 /* ------------------------------------------------------------------ a thread that is stopped - */
 
+/* @return the number of bytes; 0: the kernel does not have that set of registers, or refuses. */
 static size_t get_registers(pid_t tid, int kind, void *to, size_t size)
 {
 	struct iovec v = { .iov_base = to, .iov_len = size };
@@ -112,6 +116,7 @@ static void copy_stack(struct kfd_core_host *h, struct host_thread *t)
 	t->stack_size = n > 0 ? (uint64_t)n & ~(PAGE_BYTES - 1) : 0;
 }
 
+/* Copy a thread that is stopped. */
 static void look(struct kfd_core_host *h, struct host_thread *t)
 {
 	t->ok = get_registers(t->tid, NT_PRSTATUS, &t->status.pr_reg, sizeof(t->status.pr_reg)) ==
@@ -145,7 +150,7 @@ static uint64_t thread_deadline(const struct kfd_core_host *h)
 
 /* ------------------------------------------------------------------ all of them -------------- */
 
-/* What signal it stopped for has to reach it; a stop of its own group stays. */
+/* Detach; the signal for which the thread stopped reaches it, and a group stop goes on. */
 static void let_go(pid_t tid, int status)
 {
 	int sig = status >> 16 ? 0 : WSTOPSIG(status);
@@ -153,7 +158,10 @@ static void let_go(pid_t tid, int status)
 	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig);
 }
 
-/* Of one that has, and whose debugger does not know yet, ptrace(2) says EPERM as of a foreign one. */
+/*
+ * Has the thread ended?  If its tracer has not reaped it yet, ptrace(2) says EPERM for it, just as
+ * for a thread that may not be traced, so /proc is asked.
+ */
 static bool has_ended(const struct kfd_core_host *h, pid_t tid)
 {
 	auto_free char *text = NULL;
@@ -175,7 +183,7 @@ static void visit(struct kfd_core_host *h, struct host_thread *t)
 	uint64_t began = clock_now_ns();
 	int status;
 
-	/* One that does not stop in time is let go with the thread that this is. */
+	/* A thread that does not stop in time is let go when this thread, its tracer, ends. */
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0 ||
 	    ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 ||
 	    leader_wait_stop(&leader_real_sys, t->tid, thread_deadline(h), &status) < 0) {
@@ -208,7 +216,7 @@ static void add_thread(struct kfd_core_host *h, pid_t tid)
 	h->threads[h->n_threads++].tid = tid;
 }
 
-/* Threads that are new since the last time, and how many there is no room for.  @return how many. */
+/* List the threads that are new since the last time.  @return how many; n_beyond had no room. */
 static size_t list_threads(struct kfd_core_host *h)
 {
 	size_t before = h->n_threads;
@@ -230,10 +238,11 @@ static size_t list_threads(struct kfd_core_host *h)
 	return h->n_threads - before;
 }
 
+/* A visited thread may have made new ones meanwhile, so this lists them again until none is new. */
 static void *visit_others(void *arg)
 {
 	struct kfd_core_host *h = arg;
-	size_t done = 1; /* the main one */
+	size_t done = 1; /* The main thread is visited already. */
 
 	do {
 		for (; done < h->n_threads && clock_now_ns() < h->deadline_ns; done++)
@@ -264,7 +273,7 @@ static int visit_all(struct kfd_core_host *h)
 	if (leader_stop(&t->leader, t->leader_sys, thread_deadline(h), look_at_leader, h) == 0)
 		note_time(h, began);
 	list_threads(h);
-	/* Signals are for the thread that waits for them. */
+	/* The new thread blocks all signals: those are for the thread that waits for them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
@@ -325,13 +334,14 @@ static void add_file(struct kfd_core_host *h, const struct mapping *m)
 	h->n_files += f->path != NULL;
 }
 
+/* A walk over the mappings, in ascending order. */
 struct walk {
 	struct kfd_core_host *h;
-	uint64_t variables_end; /* of a file, which ordinary memory behind it goes on with */
-	uint64_t begin, end;	/* of the readable mapping before */
+	uint64_t variables_end; /* Where ordinary memory goes on with the variables of a file. */
+	uint64_t begin, end;	/* The readable mapping before. */
 };
 
-/* What tells a debugger where libraries are: their first pages and their variables. */
+/* Add what tells a debugger where libraries are: their first pages and their variables. */
 static void on_mapping(void *arg, const struct mapping *m)
 {
 	struct walk *w = arg;
@@ -349,7 +359,10 @@ static void on_mapping(void *arg, const struct mapping *m)
 	if (m->writable && size <= VARIABLES_MAX &&
 	    (is_file || (!m->path[0] && m->begin == w->variables_end)))
 		kfd_core_add(w->h->c, m->begin, size);
-	/* In front of them are those that were made read-only when they had got their values. */
+	/*
+	 * In front of the variables are those that the loader made read-only when they had got
+	 * their values (RELRO).
+	 */
 	if (m->writable && is_file && w->end == m->begin && w->end - w->begin <= VARIABLES_MAX)
 		kfd_core_add(w->h->c, w->begin, w->end - w->begin);
 	w->begin = m->begin;
@@ -371,7 +384,7 @@ static uint64_t auxv_value(const struct kfd_core_host *h, uint64_t type)
 	return 0;
 }
 
-/* @return where the program has its dynamic section, 0 if it has none. */
+/* @return the address of the program's dynamic section; 0 if it has none. */
 static uint64_t find_dynamic(const struct kfd_core_host *h)
 {
 	const uint64_t at = auxv_value(h, AT_PHDR), n = auxv_value(h, AT_PHNUM);
@@ -404,7 +417,7 @@ static uint64_t find_r_debug(const struct kfd_core_host *h)
 	return 0;
 }
 
-/* The loader's list of them, which it keeps wherever it got memory (link.h). */
+/* Add the loader's list of libraries (link.h), whose entries may be in any of its memory. */
 static void add_libraries(struct kfd_core_host *h)
 {
 	const struct memory *memory = &h->c->k->t.memory;
@@ -430,7 +443,10 @@ static void add_libraries(struct kfd_core_host *h)
 	}
 }
 
-/* count, page size, (begin, end, page of the file) of each, names (elf(5), NT_FILE). */
+/*
+ * Make the note NT_FILE: the number of files, the page size, for each file its begin, end and the
+ * page in the file, then all names (elf(5)).
+ */
 static void pack_files(struct kfd_core_host *h)
 {
 	size_t size = 16 + 24 * h->n_files, at = size;
@@ -477,7 +493,10 @@ static void add_thread_notes(struct amdcore *core, const struct host_thread *t)
 #endif
 }
 
-/* The first thread is the one that a debugger begins with. */
+/*
+ * Make the notes.  A debugger begins with the first thread; the notes of the process follow those
+ * of that thread, as in a core of the kernel.
+ */
 static int add_notes(struct kfd_core_host *h)
 {
 	struct amdcore *core = &h->c->core;
@@ -518,6 +537,7 @@ static void tell(const struct kfd_core_host *h, struct kfd_core_threads *ret)
 	}
 }
 
+/* Say that all threads are missing: none of them may be looked at. */
 static int tell_all_missed(struct kfd_core_host *h, struct kfd_core_threads *ret)
 {
 	if (!make_table(h))
@@ -538,7 +558,10 @@ int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_
 	c->host = h;
 	h->c = c;
 	h->deadline_ns = deadline_ns;
-	/* Of a process that protects itself no registers may be read (sandbox.h): a core of the GPU's half. */
+	/*
+	 * The registers of a process that protects itself may not be read (sandbox_worker()): its
+	 * core has only the GPU's half.
+	 */
 	if (!c->k->t.is_own)
 		return tell_all_missed(h, ret);
 	r = visit_all(h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core of the process: what its waves were doing is copied while they stand still; all other
- * memory is read when the client fetches the file.
+ * Writing a core of an AMD process.  What its waves were doing is copied while they stand still;
+ * all other memory is read when the client fetches the file.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include "base/out.h"
 #include "base/clock.h"
 
-/* For all threads together; less than what the deadline of a stop leaves. */
+/* Time for the stops of all threads together; less than what the deadline of a call leaves. */
 #define HOST_MS	 500
-/* Lines that a core adds to what is missing of its waves. */
+/* Most sentences that a core adds to what is missing of its waves. */
 #define MISSING_MAX 16u
-/* Entries behind today's end are kept up to this length. */
+/* Most bytes of a table's entry that are kept: a later kernel may have longer entries. */
 #define ENTRY_MAX 512u
 
 static int no_memory(struct agent_err *err)
@@ -35,7 +35,7 @@ void kfd_core_missing(struct kfd_core *c, const char *text)
 		told->missing[told->n_missing++] = text;
 }
 
-/* Room for lines about the core behind those about its waves. */
+/* Make a list with the sentences about the waves, and room for those about the core. */
 static int make_missing(struct kfd_core *c, const struct target_waves *waves)
 {
 	size_t capacity = waves->n_missing + MISSING_MAX;
@@ -74,16 +74,19 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 	return r;
 }
 
-/* AQL packets are taken in order: a queue that has taken all of them long ago may still have waves of the last. */
+/*
+ * Only a queue without a packet has surely no waves: packets are taken in order, and a queue that
+ * took the last one long ago may still have waves of it.
+ */
 static bool never_had_work(const struct target_queue *q)
 {
 	return q->has_write_index && !q->write_index;
 }
 
 /*
- * What is likely to be copied, without stopping anything.  The waves of all queues of a device share its
- * registers, for which one whole save area is enough: that is counted once, for queues that have
- * not been suspended yet.
+ * Add what is likely to be copied, without stopping anything.  The waves of all queues of a device
+ * share its registers, for which one whole save area is enough.  So one whole area is counted once,
+ * for queues that have not been suspended yet.
  */
 static void estimate_device(struct kfd_core *c, const struct target_waves_from *from,
 			    const struct target_device *device)
@@ -137,7 +140,10 @@ static void on_mapping(void *arg, const struct mapping *m)
 typedef int (*snapshot_fn)(struct kfdtrap *kt, uint64_t clear, void *buf, size_t capacity,
 			   uint32_t entry_size, size_t *ret_n, uint32_t *ret_entry_size);
 
-/* Asked with more room than is known today: a later kernel's entries are kept whole. */
+/*
+ * Read a table of the kernel with more room for each entry than is needed today, so that the longer
+ * entries of a later kernel are kept whole.
+ */
 static int read_table(struct target_kfd *k, snapshot_fn fn, size_t most, struct amdcore_table *ret)
 {
 	char *data = calloc(most, ENTRY_MAX);
@@ -150,7 +156,7 @@ static int read_table(struct target_kfd *k, snapshot_fn fn, size_t most, struct 
 		return r;
 	}
 	n = n < most ? n : most;
-	size = (size + 7) & ~UINT32_C(7); /* no reader takes another length */
+	size = (size + 7) & ~UINT32_C(7); /* Readers take only lengths that are multiples of 8. */
 	for (size_t i = 1; i < n; i++)
 		memmove(data + i * size, data + i * ENTRY_MAX, size);
 	*ret = (struct amdcore_table){ .data = data, .n = (uint32_t)n, .entry_size = size };
@@ -188,6 +194,7 @@ static int read_tables(struct kfd_core *c, struct agent_err *err)
 
 /* ------------------------------------------------------------------ the file ----------------- */
 
+/* Read bytes of a segment that was not copied, from the running target. */
 static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t size)
 {
 	const struct target *t = arg;
@@ -195,7 +202,7 @@ static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t
 	return memory_read(&t->memory, key + offset, buf, size);
 }
 
-/* Neighbours of one kind become one segment. */
+/* Make the file's layout of the pieces.  Neighbours that are read later become one segment. */
 static int make_image(struct kfd_core *c)
 {
 	struct amdcore *core = &c->core;
@@ -241,7 +248,7 @@ static void core_free(struct kfd_core *c)
 	free(c);
 }
 
-/* The writer has left: nobody will fetch the rest. */
+/* The undo function of a core: its client has left, so nobody will fetch the rest. */
 static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
@@ -312,7 +319,7 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 	if (c->too_much)
 		kfd_core_missing(c, "saved waves of some queues: more than the agent has memory for");
 	kfd_core_add_code(c, from, &waves, what->full);
-	/* Afterwards: what was copied by now is not to be taken from another moment. */
+	/* The host comes after the waves: pages copied with them must not be of a later moment. */
 	if (what->unified)
 		r = add_host(c, what, err);
 	if (r < 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What a failed debug command means for the client, the session and its undo entries. */
 #include <errno.h>
 
 #include "agentd/worker/kfd/kfd.h"
@@ -42,8 +43,8 @@ bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, con
 }
 
 /*
- * EINVAL and EPERM also mean that the session was switched off behind our back; asking for an
- * event, which needs nothing but a session, tells the two apart.
+ * EINVAL and EPERM also mean that somebody else has ended the session.  A query for an event, which
+ * needs nothing but a session, tells the two cases apart.
  */
 static bool session_is_lost(struct target_kfd *k)
 {
@@ -70,7 +71,7 @@ static int explain(struct target_kfd *k, int r, bool hardware, const char *op,
 	} else {
 		kfd_errno_meaning(-r, &code, &text, &hint);
 	}
-	/* Looking needs no device that can be debugged, so it cannot fail for that reason. */
+	/* A command that is no hardware command needs no device that can be debugged. */
 	if (!hardware && code != RPC_ERROR_TIMEOUT)
 		code = RPC_ERROR_FAILED;
 	return agent_err_set(err, code, -r, op, hint, "%s: %s", op, text);
@@ -90,18 +91,20 @@ static bool runtime_is_off(struct target_kfd *k)
 {
 	struct kfdtrap_runtime_info info;
 
-	/* Until that event is read and answered it is latched, and we may not know of it yet. */
+	/* The event of the change is latched until it is read, and may not have been read yet. */
 	return k->t.runtime.state != RPC_RUNTIME_STATE_ENABLED ||
 	       (kfdtrap_query_runtime_info(k->kt, false, &info) == 0 &&
 		info.state != KFDTRAP_RUNTIME_ENABLED);
 }
 
-/* The end of the session, of the process, and of its runtime each undo everything. */
+/* The kernel undoes everything at the end of the session, of the process, and of its runtime. */
 static bool is_undone(struct target_kfd *k, int r)
 {
 	switch (-r) {
 	case ESRCH:
-		/* Without its main thread a process lives on, and so does what was changed in it. */
+		/*
+		 * The main thread may have ended alone: the process and its changes then live on.
+		 */
 		return target_is_gone();
 	case EINVAL:
 		return session_is_lost(k);
@@ -115,7 +118,7 @@ int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err
 {
 	if (is_undone(k, r))
 		return 0;
-	/* Which end of the target this is takes time to find out: not for each try. */
+	/* To find out how the target ended takes time, so that is not done for each try. */
 	if (r == -ESRCH)
 		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, ESRCH, op, NULL,
 				     "%s: the kernel does not find the process", op);

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Exceptions: announcing them, and forwarding them to the application.
+ *
+ * There are two ways of listening.  Without `hold` events are consumed: QUERY_DEBUG_EVENT clears
+ * what is announced, and the fault is forwarded right away.  With `hold` latched bits stay for the
+ * client's own exception.query and exception.info.  Since a latched event hides later sources from
+ * the query (kfd_dbg_ev_query_debug_event() in kfd_debug.c), snapshots that clear nothing are then
+ * compared with what was announced.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,14 +18,6 @@
 #include "base/cleanup.h"
 
 #define SEND_AGAIN_MS 20
-
-/*
- * Two ways of listening.  Without hold, events are consumed: QUERY_DEBUG_EVENT clears what is
- * announced, and it is forwarded right away.  With hold, latched bits stay for the client's own
- * exception.query and exception.info; since a latched event hides later sources from the query
- * (kfd_dbg_ev_query_debug_event() in kfd_debug.c), snapshots that clear nothing are compared with
- * what was announced.
- */
 
 int kfd_event_drain(struct target *t)
 {
@@ -35,8 +36,9 @@ int kfd_event_drain(struct target *t)
 /* ------------------------------------------------------------------ sending ------------------ */
 
 /*
- * The application hears of it through this alone, so that one refusal is not the last word.  After one
- * that was, others are not waited for: they all have the time of one.
+ * The application learns of a fault only by this command, so a refusal is tried again.  After an
+ * event whose tries have all failed, the next ones are tried once only: together they may not take
+ * longer than one.
  */
 static int send_event(struct target_kfd *k, uint64_t exceptions, uint32_t gpu_id, uint32_t queue_id)
 {
@@ -52,14 +54,15 @@ static int send_event(struct target_kfd *k, uint64_t exceptions, uint32_t gpu_id
 }
 
 /*
- * Struck out only when it was sent.  Dying between the two sends it twice, and of twice and never the
- * application can live with twice: the kernel sets the same bit and the same event once more.
+ * The journal's entry is struck out only after the fault was sent.  If the worker dies between the
+ * two, the fault is sent twice, which the application can live with better than with never: the
+ * kernel sets the same bit and the same event once more.
  */
 static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptions)
 {
 	int r = send_event(k, exceptions, is_queue ? KFDTRAP_ID_NONE : id, is_queue ? id : KFDTRAP_ID_NONE);
 
-	/* Without the device there is nobody left to tell. */
+	/* If the device is gone, so is everything that the fault was about. */
 	if (r >= 0 || r == -ENODEV)
 		kfd_journal_erase(k->journal, is_queue, id, exceptions);
 	return r;
@@ -67,7 +70,7 @@ static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_
 
 /* ------------------------------------------------------------------ the runtime -------------- */
 
-/* @return 1 when the runtime changed and the target now waits for us, 0, negative. */
+/* @return 1 if the runtime changed and the target now waits for an answer, 0, negative. */
 static int take_runtime_event(struct target_kfd *k, struct agent_err *err)
 {
 	struct kfdtrap_runtime_info info;
@@ -89,7 +92,7 @@ int kfd_send_handshake(struct target_kfd *k, struct agent_err *err)
 	return r < 0 ? kfd_give_up(k, r, "KFD SEND_RUNTIME_EVENT", err) : 0;
 }
 
-/* Exactly once for each event: the kernel counts.  One that failed is still owed. */
+/* Answer exactly once for each event, since the kernel counts; a failed answer is still owed. */
 static int send_handshake(struct target_kfd *k, struct agent_err *err)
 {
 	int r = kfd_send_handshake(k, err);
@@ -114,6 +117,7 @@ int kfd_answer_handshake(struct target_kfd *k, struct agent_err *err)
 
 /* ------------------------------------------------------------------ what is held ------------- */
 
+/* Find the source's entry.  @param add  Make one if there is none.  @return NULL: there is none. */
 static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id, bool add)
 {
 	for (size_t i = 0; i < k->n_held; i++)
@@ -135,12 +139,14 @@ static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id
 }
 
 /*
- * The kernel hands its record of a memory violation to the runtime when that is sent on, and frees it
- * only together with the latched bit (kfd_dbg_send_exception_to_runtime(),
- * kfd_dbg_trap_query_exception_info() in kfd_debug.c).  So the bit is cleared alone: cleared with it
- * before, the application would miss the address; after, a violation raised meanwhile would be lost.
- * The next violation of the device seems to have that same record, which is freed then, and tells no
- * address.
+ * Is the device's exception report that of an earlier memory violation?
+ *
+ * The kernel hands the report to the runtime when the violation is sent on, and frees it only
+ * together with the latched bit (kfd_dbg_send_exception_to_runtime(),
+ * kfd_dbg_trap_query_exception_info() in kfd_debug.c).  So the bit is cleared alone.  If it were
+ * cleared together with the report before the violation is sent, the application would miss the
+ * address; if after, a violation raised meanwhile would be lost.  The next violation of the device
+ * therefore seems to have that same report.  It is freed then, and no address is announced.
  */
 static bool is_stale(const struct target_kfd *k, uint32_t gpu_id)
 {
@@ -179,13 +185,17 @@ int kfd_send(struct target_kfd *k, bool is_queue, uint32_t id, uint64_t exceptio
 	return r;
 }
 
-/* Bits that were not subscribed have reached the runtime already. */
+/* Only subscribed bits are withheld: the others have reached the runtime already. */
 static uint64_t withheld(const struct target_kfd *k, bool is_queue, uint64_t exceptions)
 {
 	return exceptions & k->subscribed & (is_queue ? KFD_FORWARD_QUEUE : KFD_FORWARD_DEVICE);
 }
 
-/* One latched source, seen in a snapshot.  @return bits not announced yet. */
+/*
+ * Note the latched bits of a source that a snapshot shows.
+ * @param lost  Gets bits for which there was no memory.
+ * @return the bits that were not announced yet.
+ */
 static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue, uint32_t id,
 			     uint64_t latched, uint64_t *lost)
 {
@@ -196,7 +206,7 @@ static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue,
 		*lost |= fresh;
 		return 0;
 	}
-	/* What the client cleared may be announced again. */
+	/* A bit that the client has cleared may be announced again. */
 	h->reported &= latched;
 	fresh &= ~h->reported;
 	h->reported |= fresh;
@@ -206,9 +216,10 @@ static uint64_t note_latched(struct target_kfd *k, uint64_t mask, bool is_queue,
 	return fresh;
 }
 
+/* One pass over all sources by snapshots. */
 struct scan {
-	uint64_t mask, clear;
-	bool only_first; /**< Stop at the first source with news. */
+	uint64_t mask, clear; /**< The bits looked for; the bits that the snapshots clear. */
+	bool only_first; /**< Note nothing after the first source with news. */
 	bool found;
 	struct target_source source;
 };
@@ -223,7 +234,7 @@ static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uin
 	if (!is_queue && latched & s->clear & KFD_VIOLATION_MASK)
 		kfd_set_stale(k, gpu_id, true);
 	fresh = note_latched(k, s->mask, is_queue, is_queue ? queue_id : gpu_id, latched, &lost);
-	/* No memory to remember it: the application gets it now rather than never. */
+	/* Without memory to note the fault, the application gets it now rather than never. */
 	if (lost)
 		kfd_send(k, is_queue, is_queue ? queue_id : gpu_id, lost);
 	if (!fresh || s->found)
@@ -309,7 +320,10 @@ static void note_withheld(struct target_kfd *k, const struct kfdtrap_event *e)
 			   withheld(k, is_queue, e->exceptions));
 }
 
-/* The record of one before goes, and the bit with it.  @return 1 when @p e is taken by that. */
+/*
+ * Free the exception report of an earlier violation, and clear the bit of the new one with it.
+ * @return 1: @p e is taken, without an address; -errno.
+ */
 static int take_stale(struct target_kfd *k, struct kfdtrap_event *e)
 {
 	struct kfdtrap_memory_violation v;
@@ -321,9 +335,10 @@ static int take_stale(struct target_kfd *k, struct kfdtrap_event *e)
 }
 
 /*
- * Look before taking, since what is taken nobody else can see any more.  Another source may come
- * first the second time; the one seen before is then still latched, and comes later.
- * @param event  Gets what is known of a violation.
+ * Take the next event: look at it, write it into the journal, then clear it.  The look comes first,
+ * because a cleared event is lost if the worker dies.  The second query may answer with another
+ * source; the one seen before is then still latched, and comes later.
+ * @param event  Gets what is known of a memory violation.
  */
 static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event *ret,
 		      struct target_event *event)
@@ -353,7 +368,10 @@ static int take_event(struct target_kfd *k, uint64_t clear, struct kfdtrap_event
 
 static int next_consumed(struct target_kfd *k, struct target_event *ret, struct agent_err *err)
 {
-	/* That is cleared through its info, which clearing here would destroy. */
+	/*
+	 * The runtime's event is cleared when its info is read; clearing it here would destroy
+	 * that.
+	 */
 	uint64_t clear = k->subscribed & ~KFD_RUNTIME_MASK;
 	struct kfdtrap_event e;
 	int r;
@@ -362,7 +380,9 @@ static int next_consumed(struct target_kfd *k, struct target_event *ret, struct 
 	r = take_event(k, clear, &e, ret);
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
-	/* A wake-up without an event is normal (debug_event_write_work_handler() in kfd_debug.c). */
+	/*
+	 * A wake-up without an event is normal (debug_event_write_work_handler() in kfd_debug.c).
+	 */
 	if (r == 0)
 		return 0;
 	if (e.exceptions & KFD_RUNTIME_MASK) {
@@ -387,7 +407,7 @@ static int next(struct target_kfd *k, struct target_event *ret, struct agent_err
 	return r ? r : next_held(k, ret, err);
 }
 
-/* Nothing wakes us for it again, and the target waits for what it is told or answered. */
+/* A failure is tried again: no other wake-up comes for the event, and the target waits for it. */
 int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
@@ -416,7 +436,7 @@ int kfd_event_done(struct target *t, const struct target_event *e, struct agent_
 
 /* ------------------------------------------------------------------ subscription ------------- */
 
-/* Sources stay known until all is done: what is latched still is not sent again by another try. */
+/* Send all that is withheld.  Sources stay known, so that another try sends only what failed. */
 static int send_held(struct target_kfd *k)
 {
 	int first = 0;
@@ -431,9 +451,9 @@ static int send_held(struct target_kfd *k)
 }
 
 /*
- * Leave only @p keep subscribed.  First new faults of other kinds go their normal way again, then
- * what is latched of those or held is sent on: nothing is left that the application never hears of.
- * What is there already is noted before the snapshots clear it.
+ * Leave only @p keep subscribed.  First, new faults of other kinds go their normal way again; then
+ * those that are latched or withheld are sent on, so that no fault is left of which the application
+ * never learns.  The first scan notes what is latched already, before the second one clears it.
  */
 static int narrow(struct target_kfd *k, uint64_t keep)
 {
@@ -480,7 +500,7 @@ static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
 	int r = 0;
 
 	(void)arg;
-	/* Each time less is left to do. */
+	/* Each try does what the one before could not. */
 	for (int i = 0; i < KFD_TRIES; i++) {
 		r = kfd_undo_error(k, narrow(k, 0), op, err);
 		if (r == 0)
@@ -492,7 +512,7 @@ static int undo_subscribe(void *ctx, uint64_t arg, struct agent_err *err)
 	return r < 0 ? kfd_give_up(k, r, op, err) : 0;
 }
 
-/* Nobody misses an exception that was subscribed to before and is now. */
+/* Change a subscription so that no exception is missed that was subscribed to and still is. */
 static int change(struct target_kfd *k, uint64_t exceptions, struct agent_err *err)
 {
 	int r = k->subscribed & ~exceptions ? narrow(k, k->subscribed & exceptions) : 0;
@@ -537,7 +557,7 @@ int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struc
 {
 	struct target_kfd *k = kfd_of(t);
 	struct kfdtrap_event e;
-	/* The handshake is the agent's own: a client that clears it would hang the target. */
+	/* The worker answers the handshake: a client that clears it would hang the target. */
 	int r = kfdtrap_query_debug_event(k->kt, clear & ~KFD_RUNTIME_MASK, &e);
 
 	if (r < 0)

@@ -34,12 +34,13 @@ static struct kfd_journal_entry *find_free(struct kfd_journal *l)
 	return NULL;
 }
 
-/* Death may come between any two stores: an entry is complete before it counts. */
+/* The worker may die between any two stores, so an entry must be complete before it counts. */
 static void publish(uint64_t *word, uint64_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
+/* The magic comes last: spawn takes a journal without it for one that owes nothing. */
 void kfd_journal_append(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions)
 {
 	struct kfd_journal_entry *e;

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Faults that are latched before a subscription.
+ *
+ * The kernel latches faults that nobody subscribed to as well, and gives them to the runtime at
+ * once.  A new subscription must neither announce those nor send them on once more.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,14 +15,12 @@
 #include "agentd/worker/kfd/kfd.h"
 
 /*
- * The kernel latches faults that nobody subscribed to as well, and gives them to the runtime at once.
- * A new subscription must neither tell those nor send them on once more.
+ * Time that the kernel's work item may take to write its byte, which is far less.  It is waited for
+ * only when a fault came while subscribing.
  */
-
-/* Far more than a worker of the kernel needs; waited for only when a fault came while subscribing. */
 #define OTHERS_MS 2
 
-/* All that is latched where. */
+/* All exceptions that are latched, and at which source. */
 struct latched {
 	struct kfdtrap_queue *queues;
 	struct kfdtrap_device *devices;
@@ -50,7 +54,7 @@ static int latched_read(struct target_kfd *k, struct latched *ret)
 	return 0;
 }
 
-/* Only what was seen there: another fault, raised meanwhile, must stay. */
+/* Clear only the bits that the snapshot had: another fault, raised meanwhile, must stay. */
 static int forget_queue(struct target_kfd *k, const struct kfdtrap_queue *q, uint64_t exceptions)
 {
 	uint64_t left = q->exceptions & exceptions & KFD_FORWARD_QUEUE;
@@ -60,7 +64,7 @@ static int forget_queue(struct target_kfd *k, const struct kfdtrap_queue *q, uin
 		if (left & 1)
 			r = kfdtrap_query_exception_info(k->kt, code, q->queue_id, true, NULL, 0,
 							 NULL);
-	/* Cleared by itself, or the queue is gone. */
+	/* ENODATA: the bit is clear already.  EINVAL: the queue is gone. */
 	return r == -ENODATA || r == -EINVAL ? 0 : r;
 }
 
@@ -73,11 +77,11 @@ static int forget_device(struct target_kfd *k, const struct kfdtrap_device *d, u
 		return 0;
 	r = kfdtrap_query_memory_violation(k->kt, d->gpu_id, true, &v);
 	kfd_set_stale(k, d->gpu_id, false);
-	/* It is gone, and the other devices still have theirs. */
+	/* ENODATA: the bit is clear already.  That is no error; the other devices follow. */
 	return r == -ENODATA || r > 0 ? 0 : r;
 }
 
-/* What was latched before went to the runtime itself, but would be told and sent once more. */
+/* Clear the exceptions that were latched before: the runtime has got them from the kernel. */
 static int forget(struct target_kfd *k, const struct latched *l, uint64_t exceptions)
 {
 	int r = 0;
@@ -89,11 +93,12 @@ static int forget(struct target_kfd *k, const struct latched *l, uint64_t except
 	return r;
 }
 
-/* Whose bytes there are. */
+/* Which processes have written bytes into the event channel. */
 struct writers {
 	bool we, others;
 };
 
+/* Empty the event channel.  The wake-ups are gone with the bytes, which event_swallowed notes. */
 static void take_bytes(struct target_kfd *k, struct writers *ret)
 {
 	union {
@@ -122,12 +127,15 @@ static void take_bytes(struct target_kfd *k, struct writers *ret)
 }
 
 /*
- * A fault that came after the past was forgotten and before the subscription went to the runtime as
- * well.  SET_EXCEPTIONS_ENABLED finds it and writes a byte for it itself, that is, in our name; a fault
- * that came later has a byte of another writer.  With only ours, and nothing else for which it could
- * be, what is latched is of that kind.  In doubt it is taken for new, and then the application has it
- * twice rather than never: when both come within these moments, or the socket does not say who wrote.
- * @param others  Latched before and subscribed already, or the runtime's: our byte may be for these.
+ * Forget a fault that came between forget() and the subscription: it went to the runtime as well.
+ *
+ * SET_EXCEPTIONS_ENABLED finds such a fault and writes a byte for it itself, so that this process
+ * is the writer; a fault that came later has a byte of another writer.  If there is only a byte of
+ * this process, and nothing else for which it could be, what is latched is such a fault.  In doubt
+ * the fault is taken for new, and the application gets it twice rather than never: that happens
+ * when faults of both kinds come within these moments, or when the socket does not say who wrote.
+ * @param others  Exceptions that were latched before and are subscribed already, or the runtime's:
+ *                the byte of this process may be for these.
  */
 static int forget_gap(struct target_kfd *k, uint64_t exceptions, uint64_t others)
 {
@@ -142,7 +150,7 @@ static int forget_gap(struct target_kfd *k, uint64_t exceptions, uint64_t others
 	r = latched_read(k, &now);
 	if (r < 0 || !(now.all & exceptions))
 		return r;
-	/* A fault latched by now has its byte soon: a worker of the kernel writes that. */
+	/* If a later fault is latched by now, a work item of the kernel writes its byte soon. */
 	if (poll(&p, 1, OTHERS_MS) != 0)
 		return 0;
 	return forget(k, &now, exceptions);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Settings for waves that are launched later: traps, launch mode, flags. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -68,7 +69,10 @@ static int override_error(struct target_kfd *k, int r, uint32_t supported, struc
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EACCES, op,
 				     "ask without `request` what is supported",
 				     "the devices support only these traps: %s", names);
-	/* EINVAL from older, EPERM from newer devices for a mode they lack (amdgpu_amdkfd_gfx_v*.c). */
+	/*
+	 * A device that lacks the mode answers EINVAL if it is older, EPERM if it is newer
+	 * (amdgpu_amdkfd_gfx_v*.c).
+	 */
 	if (r == -EINVAL || r == -EPERM) {
 		kfd_hw_error(k, r, op, err);
 		if (k->t.ended)
@@ -89,11 +93,14 @@ int kfd_launch_override(struct target *t, enum rpc_override_mode mode, uint32_t 
 
 	if (r < 0)
 		return r;
-	/* Asking first: undo must know the setting before the change. */
+	/* This only asks: the undo must know the setting before the change. */
 	r = kfdtrap_set_wave_launch_override(k->kt, (uint32_t)mode, 0, 0, &previous, &supported);
 	if (r < 0)
 		return override_error(k, r, supported, err);
-	/* Not even tried: undo asks again for all that ever was, and would be refused as a whole. */
+	/*
+	 * A trap that is not supported is not even tried: the undo asks for all traps that were
+	 * ever changed, and the kernel would refuse it as a whole.
+	 */
 	if (request & ~supported)
 		return override_error(k, -EACCES, supported, err);
 	if (request) {
@@ -191,7 +198,10 @@ int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct a
 			return r;
 	}
 	r = kfdtrap_set_flags(k->kt, flags, &previous);
-	/* A failure leaves the old flags (kfd_dbg_trap_set_flags()): nothing to undo if this was the first. */
+	/*
+	 * A failure leaves the old flags (kfd_dbg_trap_set_flags()): if this was the first change,
+	 * there is nothing to undo.
+	 */
 	if (r < 0 && first) {
 		undo_drop(&t->undo, k->flags_ticket);
 		k->flags_ticket = UNDO_NONE;

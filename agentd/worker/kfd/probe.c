@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What can be said of AMD processes without a session: which there are, and what is in the way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 DEFINE_AUTO(struct kfdtrap_process_list *, kfdtrap_process_list_destroy);
 DEFINE_AUTO(struct kfdtrap_topology *, kfdtrap_topology_destroy);
 
+/* Convert one process; each device is listed once, in ascending order. */
 static void fill_user(struct rpc_arena *a, const struct kfdtrap_process *p, struct target_user *u)
 {
 	*u = (struct target_user){ .pid = (pid_t)p->pid, .n_queues = (uint32_t)p->n_queues };
@@ -54,6 +56,7 @@ int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target
 
 /* ------------------------------------------------------------------ doctor ------------------- */
 
+/* The checks made so far. */
 struct sheet {
 	struct rpc_arena *arena;
 	struct rpc_check *checks;
@@ -87,7 +90,7 @@ static void put_open_error(struct sheet *s, const struct worker_options *o, int 
 
 static void check_device(struct sheet *s, const struct worker_options *o)
 {
-	/* Read-only is enough for the version, and all that the sandbox allows. */
+	/* A read-only descriptor is enough for the version, and the sandbox allows no other. */
 	auto_close int fd = open(o->kfd_device, O_RDONLY | O_CLOEXEC);
 	uint32_t major = 0, minor = 0;
 	const char *version;
@@ -181,7 +184,7 @@ int kfd_checks(const struct worker_options *o, const struct access_target *facts
 	       struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n)
 {
 	struct sheet s = { .arena = a, .checks = checks, .capacity = capacity };
-	/* Before the device is opened here: that makes this process a user as well. */
+	/* This comes first: when the device is open, this process is in KFD's list itself. */
 	int uses = kfd_process_uses(o, facts->pid);
 
 	check_device(&s, o);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Devices and queues from the kernel's snapshots; suspend and resume for clients with a lease. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void fill_from_node(struct target_device *d, const struct kfdtrap_node *n
 {
 	d->has_node = true;
 	d->node = node->node_id;
-	/* Where the driver has no name of its own it says how it found the parts of the device. */
+	/* The name "ip discovery" only says how the driver found the parts of the device. */
 	if (node->marketing_name[0])
 		str_copy(d->name, sizeof(d->name), node->marketing_name);
 	else if (node->name[0] && strcmp(node->name, "ip discovery"))
@@ -101,6 +102,7 @@ int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **re
 	return 0;
 }
 
+/* @return the queue's position in k->suspended; t.n_suspended if it is not suspended. */
 static size_t find_suspended(const struct target_kfd *k, uint32_t id)
 {
 	size_t i = 0;
@@ -160,12 +162,15 @@ static void note_suspended(struct target_kfd *k, uint32_t id, bool failed)
 {
 	size_t i = find_suspended(k, id);
 
-	/* Ids are unique among live queues and a process has at most 1024: there is room. */
+	/* There is room: ids are unique among live queues, and a process has at most 1024. */
 	if (i == k->t.n_suspended && i < KFDTRAP_QUEUES_MAX) {
 		k->suspended[k->t.n_suspended++] = id;
 		k->suspend_failed[i] = false;
 	}
-	/* A second SUSPEND of it says success although nothing happens (suspend_queues()). */
+	/*
+	 * A failure is never taken back: a second SUSPEND of the queue answers success although
+	 * nothing happens (suspend_queues()).
+	 */
 	if (i < KFDTRAP_QUEUES_MAX)
 		k->suspend_failed[i] |= failed;
 }
@@ -201,8 +206,9 @@ static bool is_listed(const struct kfdtrap_queue *queues, size_t n, uint32_t id)
 }
 
 /*
- * Ids that the answer leaves out are those of queues that are gone, or that the kernel did not come to.
- * Where it counts other queues than it names, nothing of it is believed.
+ * Correct the verdicts of a resume.  A queue that the answer marks is gone, or the kernel did not
+ * reach it; a snapshot tells which.  If the answer counts more or fewer queues than it names, none
+ * of it is believed.
  */
 static void judge_answer(struct target_kfd *k, uint32_t *ids, size_t n, uint32_t counted)
 {
@@ -250,7 +256,7 @@ int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err 
 	return 0;
 }
 
-/* One try; what runs then is not counted as suspended any more. */
+/* Try once.  Queues that run afterwards do not count as suspended any more. */
 static int resume_mine(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
 {
 	int r = kfd_let_run(k, ids, n, err);
@@ -296,7 +302,10 @@ static struct target_queue_result *results_of(struct rpc_arena *a, const uint32_
 	return results;
 }
 
-/* Ids to work on, in the arena; a snapshot first, since it is what makes new queues old. */
+/*
+ * Choose the ids to suspend, in the arena.  The snapshot comes first: the kernel refuses to suspend
+ * a new queue, and a snapshot makes new queues old.
+ */
 static int choose_queues(struct target_kfd *k, const uint32_t *wanted, size_t n_wanted,
 			 struct rpc_arena *a, uint32_t **ret, size_t *ret_n, struct agent_err *err)
 {
@@ -337,7 +346,7 @@ static int bad_id(struct agent_err *err)
 			     "params.queues: a queue id is too large");
 }
 
-/* They run, or the session ends and the kernel sees to it. */
+/* Let the queues run; if that fails, end the session, so that the kernel lets them run. */
 static int resume_surely(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err)
 {
 	unsigned tries = 0;
@@ -358,7 +367,10 @@ static bool is_among(const uint32_t *ids, size_t n, uint32_t id)
 	return i < n;
 }
 
-/* Some may have stopped before it failed.  Those of an earlier call keep standing. */
+/*
+ * Undo a suspend that failed, since some queues may have stopped before it failed.  Queues that an
+ * earlier call suspended stay suspended.
+ */
 static void take_back(struct target_kfd *k, uint32_t *ids, size_t n)
 {
 	size_t n_new = 0;
@@ -430,7 +442,7 @@ size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max)
 	return n;
 }
 
-/* Each once, and only those that this session has suspended.  @return how many. */
+/* Choose each queue once, and only queues that this session has suspended.  @return how many. */
 static size_t choose_mine(const struct target_kfd *k, const uint32_t *ids, size_t n, uint32_t *mine)
 {
 	bool taken[KFDTRAP_QUEUES_MAX] = { false };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One wave in full.  Bytes are copied while its queue stands still, and become registers when that
- * runs again.
+ * One wave in full.  Its bytes are copied while its queue stands still, and decoded to registers
+ * when the queue runs again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool is_that(const struct rpc_wave_name *n, const struct save_area *a,
 	return wave_is_named(&w, n);
 }
 
-/* @return whether it is in this area. */
+/* @return whether the wave is in this area; @p r then says where. */
 static bool find_in(const struct wave_capture *w, const struct save_area *a,
 		    const struct rpc_wave_name *n, struct saved_wave *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registers of one wave from each place where waves are, from the same stop as all waves.  Which
- * waves will stand for their groups is not known yet then: of those that agree in device, address,
- * state and reasons the first one is taken.
+ * Registers of one wave from each place where waves are, from the same stop as all waves.  The
+ * groups are not known yet during the stop, so the first one of all waves that agree in device, pc,
+ * state and reasons is taken.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 
-/* As many groups as anybody captures at one by one. */
+/* As many groups as a person looks at one by one. */
 #define REPRESENTATIVES_MAX 64u
 
-/* Waves that agree in all of it are at the same place. */
+/* Waves that agree in all these members are at the same place. */
 struct stand {
 	const struct target_device *device;
 	uint64_t pc;
@@ -22,13 +22,14 @@ struct stand {
 	bool stopped, halted;
 };
 
+/* The waves chosen so far, and their copies. */
 struct representatives {
-	/* REPRESENTATIVES_MAX times SAVED_WAVE_MAX; what is never touched costs nothing. */
+	/* REPRESENTATIVES_MAX times SAVED_WAVE_MAX; pages that are never touched cost nothing. */
 	uint8_t *bytes;
 	struct stand places[REPRESENTATIVES_MAX];
 	struct saved_wave records[REPRESENTATIVES_MAX];
 	size_t n;
-	size_t n_copied; /* or tried */
+	size_t n_copied; /* How many were copied, or could not be. */
 	bool too_many;
 };
 
@@ -64,7 +65,7 @@ static void consider(struct representatives *e, const struct saved_wave *found)
 	e->places[e->n++] = p;
 }
 
-/* @param faults  Only waves that stopped for a reason, or only others. */
+/* @param faults  Consider only waves that stopped for a reason, or only the others. */
 static void look_through(struct wave_capture *w, struct representatives *e,
 			 const struct save_area *a, bool faults)
 {
@@ -82,7 +83,7 @@ static void look_through(struct wave_capture *w, struct representatives *e,
 			consider(e, &found);
 }
 
-/* On any thread of the pool. */
+/* Copy one wave, on any thread of the pool. */
 static void copy_one(void *ctx, size_t i)
 {
 	struct wave_capture *w = ctx;
@@ -91,7 +92,7 @@ static void copy_one(void *ctx, size_t i)
 	saved_wave_copy(w, &e->records[e->n_copied + i]);
 }
 
-/* Those that stopped for a reason first: there must be room for them. */
+/* Waves that stopped for a reason are chosen first, so that there is room for them. */
 static void copy_examples(struct wave_capture *w, uint32_t round)
 {
 	struct representatives *e = w->more_ctx;

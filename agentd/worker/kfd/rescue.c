@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* A rescue worker: it gives a target what a session worker that died owed it. */
 #include <errno.h>
 #include <string.h>
 
 #include "agentd/worker/kfd/kfd.h"
 #include "base/log.h"
 
-/* @return faults sent, or the first error after trying all. */
+/* @return of how many sources faults were sent, or the first error after all were tried. */
 static int send_all(struct target_kfd *k, struct kfd_journal *l)
 {
 	int first = 0, n = 0;
@@ -22,9 +23,10 @@ static int send_all(struct target_kfd *k, struct kfd_journal *l)
 }
 
 /*
- * Who still waited when we attached has his answer.  Where a signal ended the wait before, it stays owed:
- * the kernel takes the program's next call under a debugger for the one that was interrupted, raises no
- * event for it, and lets it wait (is_runtime_retry in kfd_chardev.c).  It finds the answer there.
+ * A thread that still waited when this worker attached has got its answer (answer_left()).  If a
+ * signal ended the wait before, the answer is still owed: the kernel takes the program's next call
+ * under a debugger for the one that was interrupted, raises no event for it, and lets it wait
+ * (is_runtime_retry in kfd_chardev.c).  That call then finds the answer that is sent here.
  */
 static int send_answer(struct target_kfd *k, struct kfd_journal *l, struct agent_err *err)
 {
@@ -42,18 +44,18 @@ static int send_owed(struct target_kfd *k, struct kfd_journal *l, struct agent_e
 	return answer < 0 ? answer : r;
 }
 
-/* @param l  Closed here. */
+/* @param l  Closed in any case. */
 static int attach_and_send(const struct worker_options *o, struct kfd_journal *l,
 			   struct agent_err *err)
 {
 	struct target *t;
 	uint64_t start;
-	bool look; /* whoever started us does, in any case */
+	bool look; /* Not used: spawn, which started this worker, looks in any case. */
 	int r = target_read_start(o->pid, &start);
 
 	if (r == 0 && !l->start_ticks)
 		l->start_ticks = start;
-	/* Whoever has the pid now is not even to be attached to. */
+	/* Another process that has the pid now must not even be attached to. */
 	if (r == -ENOENT || (r == 0 && start != l->start_ticks))
 		r = -ESRCH;
 	if (r == 0)

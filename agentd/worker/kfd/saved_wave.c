@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The saved record of one wave: bytes while its queue stands still, registers later. */
+/* The saved bytes of one wave: copied while its queue stands still, and decoded later. */
 #include <string.h>
 
 #include "agentd/worker/kfd/registers.h"
@@ -17,7 +17,7 @@ static void copy_packet(struct wave_capture *w, struct saved_wave *r)
 	const struct target_queue *q = r->area->capture->queue;
 	uint64_t id;
 
-	/* Also checks that the slot is in the ring. */
+	/* This also checks that the packet's slot is in the ring. */
 	if (saved_wave_dispatch(r->area->capture, &r->state, &id))
 		r->has_packet = memory_read_exact(&w->k->t.memory,
 						  q->ring_base + (uint64_t)r->state.packet *
@@ -25,7 +25,7 @@ static void copy_packet(struct wave_capture *w, struct saved_wave *r)
 						  r->packet, sizeof(r->packet)) == 0;
 }
 
-/* The leader's LDS lies on top of its registers. */
+/* The LDS of a workgroup lies above the registers of its first wave, and is left out. */
 void saved_wave_copy(struct wave_capture *w, struct saved_wave *r)
 {
 	const struct kfdtrap_wave_layout *l = &r->layout;
@@ -43,13 +43,14 @@ void saved_wave_copy(struct wave_capture *w, struct saved_wave *r)
 
 /* ------------------------------------------------------------------ registers ---------------- */
 
-/* What a record becomes. */
+/* What the functions below need: the arena, the copied wave, and the registers wanted. */
 struct filling {
 	struct rpc_arena *a;
 	const struct saved_wave *r;
 	const struct target_registers_wanted *what;
 };
 
+/* @return whether the wave has this register and all of its bytes were copied. */
 static bool find(const struct filling *f, enum kfdtrap_wave_bank bank, uint32_t number,
 		 const uint8_t **ret, uint32_t *ret_size)
 {
@@ -72,7 +73,7 @@ static const char *name_of(struct rpc_arena *a, enum kfdtrap_wave_bank bank, uin
 	return rpc_arena_strdup(a, name);
 }
 
-/* Words of the area are little endian, and so are all machines with such devices. */
+/* The words of a save area are little endian, and so are all machines with such devices. */
 static uint64_t value_of(const uint8_t *bytes, uint32_t size)
 {
 	uint64_t v = 0;
@@ -99,7 +100,7 @@ static void add_scalar(const struct filling *f, enum kfdtrap_wave_bank bank, uin
 						     .value = value_of(bytes, size) };
 }
 
-/* A stopped wave's own registers are not those that the trap handler runs with. */
+/* Show the values that the program sees instead of those with which the trap handler runs. */
 static void show_programs_view(const struct kfdtrap_wave_state *s, uint32_t number,
 			       struct rpc_scalar_register *reg)
 {
@@ -120,7 +121,7 @@ static void show_programs_view(const struct kfdtrap_wave_state *s, uint32_t numb
 
 static void fill_special(const struct filling *f, struct rpc_wave_registers *ret)
 {
-	/* What everybody captures for comes first; these are the first four of the enum as well. */
+	/* The registers that people look for come first; they are the first four of the enum. */
 	static const uint8_t first[] = { KFDTRAP_WAVE_PC, KFDTRAP_WAVE_EXEC, KFDTRAP_WAVE_VCC,
 					 KFDTRAP_WAVE_M0 };
 
@@ -146,7 +147,7 @@ static void fill_scalar(const struct filling *f, struct rpc_wave_registers *ret)
 
 static void fill_trap(const struct filling *f, struct rpc_wave_registers *ret)
 {
-	/* The handler saves no others (cwsr_trap_handler_gfx*.asm). */
+	/* The trap handler saves no others (cwsr_trap_handler_gfx*.asm). */
 	static const uint8_t saved[] = { 4, 5, 6, 7, 8, 9, 10, 11, 13 };
 
 	ret->trap = rpc_arena_array(f->a, sizeof(saved), sizeof(*ret->trap));
@@ -227,7 +228,9 @@ static void fill_packet(const struct filling *f, struct rpc_wave_registers *ret)
 
 	if (!f->r->has_packet)
 		return;
-	/* The device may have marked it as done with; a wave comes from nothing but a dispatch. */
+	/*
+	 * The device may have marked the packet as done; a wave comes from nothing but a dispatch.
+	 */
 	memcpy(bytes, f->r->packet, sizeof(bytes));
 	bytes[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
 	symbols_aql_decode(bytes, sizeof(bytes), &p);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Watchpoints of the devices, and the trap by which waves stop at them. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -21,7 +22,7 @@ int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.address: 0x%" PRIx64 " is not a multiple of the size",
 				     address);
-	/* hi 0: the driver does not tell which mask bits the hardware compares. */
+	/* If hi is 0, the driver does not tell which mask bits the hardware compares. */
 	if (!hi || hi > 31 || lo > hi)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, set_op, NULL,
 				     "device %u has no usable watch points", gpu_id);
@@ -33,7 +34,10 @@ int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint
 	return 0;
 }
 
-/* EINVAL also means that it is not ours any more, as after a clear that failed late: asked twice. */
+/*
+ * EINVAL also means that the watchpoint is not this session's any more, as it is after a clear that
+ * failed late.  So the command is given twice, and only a second EINVAL means that.
+ */
 static int clear_twice(struct target_kfd *k, const struct kfd_watch *w)
 {
 	int r = kfdtrap_clear_node_address_watch(k->kt, w->w.gpu_id, w->w.id);
@@ -41,7 +45,7 @@ static int clear_twice(struct target_kfd *k, const struct kfd_watch *w)
 	return r == -EINVAL ? kfdtrap_clear_node_address_watch(k->kt, w->w.gpu_id, w->w.id) : r;
 }
 
-/* Removes one watch point; arg is its slot. */
+/* Remove one watchpoint.  @param arg  Its slot in k->watches. */
 static int undo_watch(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
@@ -63,7 +67,7 @@ static bool any_watch(const struct target_kfd *k)
 	return false;
 }
 
-/* A watch point does nothing until waves trap on it. */
+/* Turn on the address-watch trap: a watchpoint does nothing until waves trap on it. */
 static int trap_on(struct target_kfd *k, struct agent_err *err)
 {
 	uint32_t previous, supported;
@@ -80,6 +84,7 @@ static int trap_on(struct target_kfd *k, struct agent_err *err)
 	return r;
 }
 
+/* Turn the trap off again after the last watchpoint, unless a client had turned it on before. */
 static int trap_off(struct target_kfd *k, struct agent_err *err)
 {
 	uint32_t previous, supported;
@@ -134,14 +139,17 @@ static int set_one(struct target_kfd *k, uint32_t gpu_id, uint64_t address, uint
 		      &w->ticket, err);
 	if (r < 0)
 		return r;
-	/* A set mask bit is compared: low 32 bits of -size (kfd_dbg_trap_set_dev_address_watch()). */
+	/*
+	 * The hardware compares the address bits that are set in the mask: the low 32 bits of -size
+	 * (kfd_dbg_trap_set_dev_address_watch()).
+	 */
 	r = kfdtrap_set_node_address_watch(k->kt, gpu_id, address, (uint32_t)(0 - size),
 					   (uint32_t)mode, &w->w.id);
 	w->set = r == 0;
 	return r < 0 ? watch_error(k, r, gpu_id, err) : 0;
 }
 
-/* Devices to watch on, checked: all, or the one asked for. */
+/* List the devices to watch on, all or the one asked for, and check that each can. */
 static int choose_devices(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
 			  struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
 			  struct agent_err *err)
@@ -226,7 +234,7 @@ int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id
 		if (r < 0 && !first)
 			first = r;
 	}
-	/* Also when an earlier call cleared the last one, and could not do this. */
+	/* An earlier call may have cleared the last watchpoint and not been able to do this. */
 	if (first == 0)
 		first = trap_off_surely(k, err);
 	if (first < 0)
@@ -235,7 +243,7 @@ int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id
 	return 0;
 }
 
-/* In order of creation, which is the order of the undo list. */
+/* List the watchpoints in the order of their creation, which is that of the undo entries. */
 int kfd_watch_list(struct target *t, struct rpc_arena *a, struct target_watch **ret, size_t *ret_n,
 		   struct agent_err *err)
 {

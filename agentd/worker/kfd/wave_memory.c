@@ -6,32 +6,37 @@
 #include "agentd/worker/kfd/registers.h"
 #include "base/cleanup.h"
 
-/* Of amd_queue_t, behind the read counter, which is its read_dispatch_id (amd_hsa_queue.h of ROCr). */
+/*
+ * Offsets of members of amd_queue_t behind the read counter, which is its member read_dispatch_id
+ * (amd_hsa_queue.h of ROCr).
+ */
 #define QUEUE_TMPRING	     12u
 #define QUEUE_SCRATCH_BASE   32u
 #define QUEUE_SCRATCH_BYTES  40u
-/* Up to this version of the runtime the last one is there. */
+/* The last version of the runtime whose queues have the member at QUEUE_SCRATCH_BYTES. */
 #define SCRATCH_BYTES_UNTIL 10u
 
 #define CHUNK ((size_t)64 << 10)
 
+/* Why nothing was read. */
 enum shortfall {
 	NO_SHORTFALL,
-	OUTSIDE,      /* of what there is */
-	NO_MEMORY_OF_ITS_OWN, /* see problem */
+	OUTSIDE,      /* The address is at or above the end of the memory. */
+	NO_MEMORY_OF_ITS_OWN, /* The member `problem` says why. */
 	NO_LANE,
 	QUEUE_UNREADABLE,
-	BASE_DIFFERS, /* the wave's register says otherwise */
+	BASE_DIFFERS, /* The wave's flat_scratch register has another address. */
 	UNREADABLE,
 };
 
+/* One read of LDS or scratch. */
 struct transfer {
 	struct one_wave one;
 	const struct target_wave_memory *what;
-	uint64_t address; /* from 0 on */
-	uint64_t end;	  /* bytes that there are */
-	uint8_t *chunk;	  /* CHUNK */
-	uint32_t done;
+	uint64_t address; /* The offset in the memory, from 0 on. */
+	uint64_t end;	  /* Bytes that the memory has. */
+	uint8_t *chunk;	  /* Room for CHUNK bytes. */
+	uint32_t done;	  /* Bytes read so far. */
 	enum shortfall shortfall;
 	enum kfdtrap_wave_problem problem;
 };
@@ -57,6 +62,10 @@ static enum shortfall copy_lds(struct wave_capture *w, struct transfer *t)
 	return n > 0 ? NO_SHORTFALL : UNREADABLE;
 }
 
+/*
+ * Find the scratch memory of the wave by what the runtime has written into the queue, and check it
+ * against the wave's own register where the wave has one.
+ */
 static enum shortfall find_scratch(struct wave_capture *w, struct transfer *t,
 				   struct kfdtrap_wave_scratch_place *place)
 {
@@ -87,7 +96,7 @@ static enum shortfall find_scratch(struct wave_capture *w, struct transfer *t,
 	return base == place->address ? NO_SHORTFALL : BASE_DIFFERS;
 }
 
-/* Of the words of all lanes side by side, those of one. */
+/* The words of all lanes lie side by side: copy those of one lane. */
 static void copy_lane(struct wave_capture *w, struct transfer *t, uint64_t base)
 {
 	const uint32_t lanes = t->one.record.layout.lanes;
@@ -129,7 +138,7 @@ static void copy_scratch(struct wave_capture *w, struct transfer *t)
 		t->shortfall = OUTSIDE;
 }
 
-/* A flat address within the aperture means the same as its offset. */
+/* A flat address within the aperture means the same as its offset in it. */
 static uint64_t offset_of(const struct transfer *t, const struct target_device *d)
 {
 	bool lds = t->what->space == RPC_MEMORY_SPACE_LDS;

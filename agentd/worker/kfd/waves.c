@@ -3,7 +3,8 @@
  * What every wave is doing: stop the queues, copy as little as possible, let them run, decode.
  *
  * Between the stop and the resume there is nothing but copying: no text, no arena, no decoding
- * beyond the walk that finds the records.  Every size comes from memory that the target can write.
+ * beyond the walk that finds the saved waves.  All sizes come from memory that the target can
+ * write, so each is checked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,6 +60,7 @@ static void refuse(struct wave_capture *w, const struct target_queue *q, enum rp
 	wave_capture_add_missing(w, text);
 }
 
+/* Add a queue and the save areas of all dies of its device, or say why its waves are unknown. */
 static void add_look(struct wave_capture *w, const struct target_queue *q)
 {
 	const struct target_device *d = device_of(w->from, q->gpu_id);
@@ -107,7 +109,7 @@ static bool is_looked_at(const struct wave_capture *w, const struct target_devic
 	return false;
 }
 
-/* As many waves as the devices hold, or as are taken. */
+/* @return how many waves the devices hold, but no more than a capture takes. */
 static size_t most_waves(const struct wave_capture *w)
 {
 	uint64_t n = 0;
@@ -122,9 +124,9 @@ static size_t most_waves(const struct wave_capture *w)
 }
 
 /*
- * Pages and threads that are there already do not cost time while queues stand still.  Making pages
- * for a full GPU costs more than a look at a few waves, so that a later look is ready for twice as
- * many as the one before saw.
+ * Provide pages and threads before the stop, so that they cost no time while queues stand still.
+ * The pages for a full GPU cost more than the capture of a few waves, so that a later capture
+ * provides those for twice as many waves as the one before found.
  */
 static void get_ready(struct wave_capture *w)
 {
@@ -172,7 +174,7 @@ static int prepare(struct wave_capture *w)
 
 /* ------------------------------------------------------------------ stop, let go ------------- */
 
-/* Keep of k->stopped those that a resume has not let go. */
+/* Keep in k->stopped only the queues that a resume has not let go. */
 static void keep_standing(struct target_kfd *k)
 {
 	size_t n = k->n_stopped;
@@ -183,6 +185,7 @@ static void keep_standing(struct target_kfd *k)
 			k->stopped[k->n_stopped++] = k->stopped[i];
 }
 
+/* The undo function of a capture: let all queues in k->stopped run. */
 static int let_go(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
@@ -200,7 +203,10 @@ static enum capture_state state_of(uint32_t id)
 	return id & KFDTRAP_QUEUE_GONE ? CAPTURE_SKIPPED : CAPTURE_OFF;
 }
 
-/* Keep of k->stopped those that need a resume; a failed preemption does (suspend_queues()). */
+/*
+ * Note what the suspend did to each queue, and keep in k->stopped only the queues that need a
+ * resume.  A queue whose preemption failed needs one, too (suspend_queues()).
+ */
 static void note_verdicts(struct wave_capture *w, struct queue_capture **asked)
 {
 	struct target_kfd *k = w->k;
@@ -233,7 +239,9 @@ static int stop(struct wave_capture *w, struct agent_err *err)
 		}
 	if (!k->n_stopped)
 		return 0;
-	/* On failure all stay listed: resuming a queue that runs does nothing. */
+	/*
+	 * After a failure all of them stay in k->stopped: to resume a queue that runs does nothing.
+	 */
 	asked_ns = clock_now_ns();
 	r = kfdtrap_suspend_queues(k->kt, 0, k->stopped, k->n_stopped, 0, NULL);
 	w->kernel_ns += clock_now_ns() - asked_ns;
@@ -246,7 +254,7 @@ static int stop(struct wave_capture *w, struct agent_err *err)
 	return 0;
 }
 
-/* What is still to be resumed now runs. */
+/* Note that queues run again.  @param round  Only those of this round; NULL: all. */
 static void note_resumed(struct wave_capture *w, const uint32_t *round)
 {
 	uint64_t us = (clock_now_ns() - w->begin_ns) / 1000;
@@ -262,6 +270,7 @@ static void note_resumed(struct wave_capture *w, const uint32_t *round)
 	}
 }
 
+/* Let the queues of one round run.  Until that has succeeded k->stopped has them, for the undo. */
 static int let_go_round(struct wave_capture *w, uint32_t round, struct agent_err *err)
 {
 	struct target_kfd *k = w->k;
@@ -271,7 +280,10 @@ static int let_go_round(struct wave_capture *w, uint32_t round, struct agent_err
 	size_t n = 0, rest = 0;
 	int r;
 
-	/* Those of later rounds come first, and are all that is left when these run. */
+	/*
+	 * In k->stopped the queues of later rounds come first, so that cutting the list off leaves
+	 * exactly those when the queues of this round run.
+	 */
 	for (size_t i = 0; i < w->n_captures; i++) {
 		const struct queue_capture *l = &w->captures[i];
 
@@ -310,7 +322,12 @@ static int copy_and_let_go(struct wave_capture *w, struct agent_err *err)
 	return r;
 }
 
-/* @return negative with @p err when the queues do not run again. */
+/*
+ * The undo entry is there before the stop and is run in any case, so that it resumes whatever the
+ * rounds have not.
+ * @param stop_err  Why the queues could not be stopped; they run then, and nothing was copied.
+ * @return negative with @p err if the queues do not run again.
+ */
 static int stop_and_copy(struct wave_capture *w, bool *ret_stopped, struct agent_err *stop_err,
 			 struct agent_err *err)
 {
@@ -333,7 +350,7 @@ static int stop_and_copy(struct wave_capture *w, bool *ret_stopped, struct agent
 	return r < 0 ? target_undo_failed(t, r) : 0;
 }
 
-/* Its trap handler may leave other notes of a wave than those that are known. */
+/* The trap handler of a newer runtime may note other facts about a wave than the known ones. */
 static void tell_newer_runtime(struct wave_capture *w)
 {
 	const struct target_runtime *rt = &w->k->t.runtime;

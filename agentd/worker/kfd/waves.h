@@ -93,7 +93,7 @@ struct wave_capture {
 	uint64_t begin_ns, deadline_ns;
 	uint64_t kernel_ns; /* Time spent in suspend and resume. */
 	uint32_t n_rounds;
-	_Atomic bool late; /* The deadline passed, and something was not copied for that. */
+	_Atomic bool late; /* The deadline has passed, so nothing more is copied. */
 
 	struct queue_capture *captures;
 	size_t n_captures;

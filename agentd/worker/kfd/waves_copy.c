@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs while the queues stand still: headers, then control stacks, then the waves themselves. */
+/*
+ * The part of a capture that runs while the queues stand still: it copies headers, then control
+ * stacks, then the waves themselves.
+ */
 #include "agentd/worker/kfd/waves.h"
 #include "base/clock.h"
 
-/* The kernel's formula gives 40 KiB for the largest devices (kfd_queue_ctx_save_restore_size()). */
+/*
+ * Most bytes of one control stack.  The kernel's formula gives 40 KiB for the largest devices
+ * (kfd_queue_ctx_save_restore_size()).
+ */
 #define STACK_MAX (UINT32_C(1) << 20)
 
 bool wave_capture_is_late(struct wave_capture *w)
@@ -15,13 +21,13 @@ bool wave_capture_is_late(struct wave_capture *w)
 	return late;
 }
 
-/* Collects pieces until there are enough for one system call.  @done: the piece was read. */
+/* Collects pieces until there are enough for one system call. */
 struct batch {
 	struct wave_capture *w;
 	const struct memory *memory;
 	size_t n;
 	struct memory_piece pieces[WAVES_SHARE];
-	bool *done[WAVES_SHARE];
+	bool *done[WAVES_SHARE]; /* Set when the piece was read. */
 };
 
 static void batch_flush(struct batch *b)
@@ -45,7 +51,7 @@ static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t siz
 		batch_flush(b);
 }
 
-/* Headers, and the packet counters as they are now that the queue stands still. */
+/* Copy headers, and the packet counters as they are now that the queues stand still. */
 static void copy_headers(struct wave_capture *w, struct batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++)
@@ -86,13 +92,16 @@ static bool judge_header(struct wave_capture *w, struct save_area *a)
 	return true;
 }
 
-/* Packets that are not done, from the oldest one on: at most two pieces of the ring. */
+/*
+ * Ask for the packets that are not done, from the oldest one on: one piece of the ring, or two if
+ * they go on at its start.
+ */
 static void add_packets(struct queue_capture *l, struct batch *b)
 {
 	const struct target_queue *q = l->queue;
 	uint64_t ring = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, slot;
 
-	/* Both counters are the target's; the queue may be empty or nonsense. */
+	/* The target can write both counters: the queue may be empty, or they make no sense. */
 	if (!l->has_read || !l->has_write || !ring || l->write <= l->read)
 		return;
 	slot = l->read % ring;
@@ -108,7 +117,7 @@ static void add_packets(struct queue_capture *l, struct batch *b)
 			  &l->has_wrapped);
 }
 
-/* With them what of the rings may have started the waves. */
+/* Copy control stacks, and in the same calls the packets that may have started the waves. */
 static void copy_stacks(struct wave_capture *w, struct batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_captures; i++)
@@ -119,7 +128,7 @@ static void copy_stacks(struct wave_capture *w, struct batch *b, uint32_t round)
 
 		if (!queue_capture_is_in(a->capture, round) || !judge_header(w, a))
 			continue;
-		/* What the batch answers is read in find_waves(), also when it is empty. */
+		/* The state holds until find_waves() sees that the batch has read the stack. */
 		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
 			  a->header.control_stack_size, &a->got);
 		a->state = SAVE_AREA_STACK_UNREADABLE;
@@ -127,7 +136,7 @@ static void copy_stacks(struct wave_capture *w, struct batch *b, uint32_t round)
 	batch_flush(b);
 }
 
-/* The walk cannot be shared: where a wave is depends on all before it. */
+/* One thread does the walk, since the place of a wave depends on all waves before it. */
 static void find_waves_of(struct wave_capture *w, struct save_area *a)
 {
 	struct kfdtrap_wave_layout layout;
@@ -157,14 +166,14 @@ static void find_waves(struct wave_capture *w, uint32_t round)
 	}
 }
 
-/* Of the waves found from @first on. */
+/* The waves of one round, in shares of WAVES_SHARE. */
 struct shares {
 	struct wave_capture *w;
-	const struct memory *memory; /* where they are read */
-	size_t first;
+	const struct memory *memory; /* The memory that they are read from. */
+	size_t first; /* The first wave that was found in this round. */
 };
 
-/* On any thread of the pool. */
+/* Copy one share, on any thread of the pool. */
 static void copy_share(void *ctx, size_t i)
 {
 	const struct shares *s = ctx;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of waves to waves, and what could not be had. */
+/* Decode the copied bytes of waves, and say which waves could not be copied or decoded. */
 #include <errno.h>
 #include <string.h>
 
 #include "agentd/worker/kfd/waves.h"
 #include "base/cleanup.h"
 
-/* Of the runtimes of the last years; only for one whose r_debug is unreadable. */
+/* The version of most runtimes, for one whose r_debug is unreadable. */
 #define R_VERSION_USUAL 10u
-/* From then on a wave that an s_trap stopped is at it, before it was behind it. */
+/* From this version on the pc of a wave that an s_trap stopped is at it; before, behind it. */
 #define R_VERSION_AT_TRAP 12u
-#define TRAP_BYTES	  4u
+#define TRAP_BYTES	  4u /* Bytes of an s_trap instruction. */
 
 /* The workgroup that the walk is in. */
 struct workgroup {
-	uint32_t leader;   /* as in the layout */
-	uint32_t position; /* of its first wave in the result */
-	struct kfdtrap_wave_state state;
+	uint32_t leader;   /* The leader's number in the layout. */
+	uint32_t position; /* Position of its first wave in the result. */
+	struct kfdtrap_wave_state state; /* The state of its first wave, if has_state. */
 	bool has_state, begun;
 };
 
@@ -47,7 +47,7 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 	return reasons ? reasons : STOP_REASON_BIT(RPC_STOP_REASON_DEBUGGER);
 }
 
-/* What the packet of a dispatch names as its kernel; 0 when the packet was not copied. */
+/* @return the kernel that the packet of a dispatch names; 0 if the packet was not copied. */
 static uint64_t kernel_of(const struct queue_capture *l, uint64_t dispatch)
 {
 	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
@@ -58,7 +58,7 @@ static uint64_t kernel_of(const struct queue_capture *l, uint64_t dispatch)
 	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
 }
 
-/* Only packets of AQL queues are looked at. */
+/* Only AQL queues have their counters copied, so only their waves get a dispatch. */
 static void find_dispatch(struct queue_capture *l, const struct kfdtrap_wave_state *s,
 			  struct wave *to)
 {
@@ -116,7 +116,7 @@ struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
 	};
 }
 
-/* @return whether the bytes make sense; the wave is then at the end of the result. */
+/* Decode one wave.  @return KFDTRAP_WAVE_OK: it is at the end of the result; else what is wrong. */
 static enum kfdtrap_wave_problem decode_wave(const struct save_area *a,
 					     const struct kfdtrap_wave_context *context,
 					     const struct kfdtrap_wave_layout *layout,
@@ -145,7 +145,7 @@ static enum kfdtrap_wave_problem decode_wave(const struct save_area *a,
 	return KFDTRAP_WAVE_OK;
 }
 
-/* What of an area is not in the result. */
+/* How many waves of an area are not in the result, and why. */
 struct left_out {
 	uint32_t late, unreadable, bad, bad_index;
 	enum kfdtrap_wave_problem problem;
@@ -190,7 +190,7 @@ static const char *where(struct wave_capture *w, const struct save_area *a)
 	return rpc_arena_printf(w->arena, "queue %u, die %u", a->capture->queue->queue_id, a->xcc);
 }
 
-/* A failure ends the kernel's walk over the queues of that device (suspend_queues()). */
+/* A failed preemption ends the kernel's walk over the queues of that device (suspend_queues()). */
 static bool is_behind_a_failure(const struct wave_capture *w, const struct queue_capture *l)
 {
 	for (size_t i = 0; i < w->n_captures; i++)
@@ -205,7 +205,9 @@ static enum rpc_not_stopped why_skipped(const struct wave_capture *w, const stru
 
 	if (is_behind_a_failure(w, l))
 		return RPC_NOT_STOPPED_BEHIND_FAILED;
-	/* The snapshot of the queues has made those old whose news nobody waits for. */
+	/*
+	 * The snapshot of the queues has made new queues old, unless a client waits for that event.
+	 */
 	return is_new & ~kfd_snapshot_clear(w->k) ? RPC_NOT_STOPPED_NEW : RPC_NOT_STOPPED_ENDING;
 }
 
@@ -332,7 +334,7 @@ int wave_capture_decode(struct wave_capture *w, struct target_waves *ret)
 	}
 	for (size_t i = 0; i < w->n_captures; i++)
 		tell_dispatches(w, &w->captures[i]);
-	/* A deadline that passed behind the last piece has cost nothing. */
+	/* A deadline that passed after the last piece has cost nothing, so only gaps are listed. */
 	tell_late(w, n_late);
 	return 0;
 }
