@@ -29,10 +29,11 @@
 #define READ_BYTES   65536
 #define EXPANDED_MAX (UINT64_C(1) << 40)
 
+/* The one session with its core. */
 struct server {
-	struct session session; /* handlers need no more of it than its target */
+	struct session session; /* The handlers need only its target; the rest stays zero. */
 	struct corefile_map map;
-	struct agent_err open_err;
+	struct agent_err open_err; /* The answer to each call if there is no target. */
 };
 
 /* ------------------------------------------------------------------ opening ------------------ */
@@ -44,7 +45,11 @@ static const char *scratch_directory(void)
 	return str_is_empty(dir) ? "/var/tmp" : dir;
 }
 
-/* Before the sandbox forbids it: where a compressed core expands to.  @return -errno */
+/*
+ * Make a file without a name into which a compressed core can be expanded, before the sandbox
+ * forbids that.
+ * @return a descriptor, or -errno.
+ */
 static int open_scratch(void)
 {
 	int fd = open(scratch_directory(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -52,7 +57,7 @@ static int open_scratch(void)
 
 	if (fd >= 0)
 		return fd;
-	/* Not every file system has files without a name. */
+	/* Some file systems have no O_TMPFILE. */
 	snprintf(path, sizeof(path), "%s/.gpu-agent-core.XXXXXX", scratch_directory());
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
@@ -61,7 +66,7 @@ static int open_scratch(void)
 	return fd;
 }
 
-/* As root become the owner of the file, who may read what his process has loaded. */
+/* Root becomes the owner of the core, who may read the files that the dead process had loaded. */
 static int give_up_rights(const struct stat *st)
 {
 	bool is_root = geteuid() == 0;
@@ -69,11 +74,11 @@ static int give_up_rights(const struct stat *st)
 
 	if (r == 0)
 		r = sandbox_core();
-	/* Whoever asked is gone: so are we.  A change of user has forgotten it. */
+	/* This process ends with its parent; a change of user resets that, so it is set last. */
 	return r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : r;
 }
 
-/* @param scratch  What open_scratch() returned. */
+/* Say why the core cannot be opened.  @param scratch  What open_scratch() returned. */
 static int refuse(struct server *s, const char *name, int scratch, int r)
 {
 	const char *why = r == -EINVAL	? "not a regular file, or an empty one" :
@@ -180,7 +185,7 @@ static int answer(struct server *s, const struct rpc_request *q, struct out *tex
 	return out_error(text);
 }
 
-/* @return 0, -errno when the client is gone or out of bounds. */
+/* Answer one message.  @return 0, -errno if the client is gone or a message is too long. */
 static int serve(struct server *s, enum rpc_wire_mode mode, const char *body, size_t size)
 {
 	auto_out struct out text, framed;
@@ -236,10 +241,7 @@ int core_server_run(const char *name)
 				    .deadline = { .fd = -1 }, .store_fd = -1, .call_fd = -1 } };
 	int r;
 
-	/*
-	 * The deadline's alarm is for targets that must not stop for long; here the client has
-	 * the time.
-	 */
+	/* The deadline's alarm protects targets that must not stop for long; a core is none. */
 	signal(SIGALRM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	open_core(&s, name);

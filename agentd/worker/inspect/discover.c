@@ -31,7 +31,10 @@ static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendo
 	return n < 0 ? (int)n : 0;
 }
 
-/* A machine has the one vendor or the other: that one cannot be listed is no mistake. */
+/*
+ * Discover the processes of one vendor.  Most machines have devices of one vendor only, so it is no
+ * error that a back end cannot list any.
+ */
 static int look(const struct worker_options *o, const struct target_ops *ops)
 {
 	auto_rpc_arena struct rpc_arena arena;
@@ -53,7 +56,7 @@ int discover_run(const struct worker_options *o)
 	sigset_t none;
 	int r;
 
-	/* spawn blocked SIGTERM; there is nothing to undo here. */
+	/* Spawn blocked SIGTERM, which may end this worker: there is nothing to undo. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	r = privileges_become_tracer(o->peer_uid, o->peer_gid);

@@ -4,13 +4,13 @@
 
 /**
  * @file discover.h
- * A look: tells spawn, which parses nothing that strangers write, the processes that use GPUs.  It
- * touches none of them.
+ * A worker that discovers the processes that use GPUs and tells spawn, which itself parses nothing
+ * that strangers write.  It touches none of these processes.
  */
 
 #include "agentd/worker/process/options.h"
 
-/** @return exit status. */
+/** Give up rights, send an IPC_FOUND for each process, and end.  @return exit status. */
 int discover_run(const struct worker_options *o);
 
 #endif /* WORKER_INSPECT_DISCOVER_H */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* process.doctor: what keeps a process from being debugged, and what to do about it. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 
 #define CHECKS_MAX 160
 
+/* The checks made so far. */
 struct sheet {
 	struct rpc_arena *arena;
 	struct rpc_check *checks;
@@ -83,7 +85,10 @@ static void check_scope(struct sheet *s, const struct worker_options *o)
 				 "run gpu-agentd as a system service, or set it to 0");
 }
 
-/* Of the vendor whose devices it uses; of all of them when that is none. */
+/*
+ * Add the checks of the vendor whose devices the process uses; if it uses none, those of all
+ * vendors.
+ */
 static void check_vendors(struct sheet *s, const struct worker_options *o,
 			  const struct access_target *t)
 {
@@ -97,7 +102,7 @@ static void check_vendors(struct sheet *s, const struct worker_options *o,
 
 		if (r == TARGET_NOT_MINE && mine)
 			continue;
-		/* What others have found until now does not matter. */
+		/* This vendor knows the process, so the checks of the other vendors are dropped. */
 		if (r == 0 && !mine) {
 			memmove(s->checks + others, s->checks + s->n, n * sizeof(*s->checks));
 			s->n = others;

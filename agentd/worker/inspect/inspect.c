@@ -53,7 +53,7 @@ static int serve(const struct worker_options *o, struct ipc_link *link, const st
 	return out_error(&text) ? out_error(&text) : ipc_link_send(link, &head, text.data);
 }
 
-/* Until front closes the channel, spawn dies, or the time is up. */
+/* Serve until front closes the channel, spawn dies, or the time is up.  @return exit status. */
 static int loop(const struct worker_options *o, struct ipc_link *link)
 {
 	while (clock_left_ms(o->deadline_ns)) {
@@ -94,15 +94,15 @@ int inspect_run(const struct worker_options *o)
 	sigset_t none;
 	int r, status = 1;
 
-	/* spawn blocked SIGTERM; there is nothing to undo here. */
+	/* Spawn blocked SIGTERM, which may end this worker: there is nothing to undo. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	ipc_link_init(&link, IPC_FD_FRONT);
-	/* root asks a daemon that serves one user: it gets what that user may see. */
+	/* If root asks a daemon that serves one user, it gets the answers of that user. */
 	if (o->peer_uid == 0 && getuid() != 0)
 		r = privileges_become(getuid(), getgid());
 	else if (o->peer_admin || o->peer_observer)
-		/* Who may attach to every process may also see what each of them has mapped. */
+		/* A client that may attach to every process may also see what each has mapped. */
 		r = privileges_become_tracer(o->peer_uid, o->peer_gid);
 	else
 		r = privileges_become(o->peer_uid, o->peer_gid);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* process.list: the processes that use a GPU, and whether the client may debug them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,12 +8,14 @@
 #include "agentd/worker/process/own_workers.h"
 #include "agentd/worker/process/yama.h"
 
+/* A process that a back end has found. */
 struct found {
 	struct target_user user;
 	struct access_target facts;
 	enum rpc_vendor vendor;
 };
 
+/* A process with a session of this agent is debuggable: a further client joins that session. */
 static void judge(const struct worker_options *o, struct rpc_arena *a,
 		  const struct access_target *facts, struct rpc_process *p)
 {
@@ -59,7 +62,9 @@ static int add_users(const struct worker_options *o, struct rpc_arena *a,
 
 		f->user = users[i];
 		f->vendor = ops->vendor;
-		/* Gone meanwhile, or of a pid namespace that the agent does not see. */
+		/*
+		 * It may be gone meanwhile, or be in a pid namespace that the agent does not see.
+		 */
 		if (access_target_read(users[i].pid, &f->facts) == 0)
 			(*n)++;
 	}

@@ -4,14 +4,18 @@
 
 /**
  * @file rescue.h
- * A rescue worker: brings a target whose session worker died back to where it would be without it,
- * by the record that the dead one left (IPC_FD_UNDO).  The kernel undoes by itself what it did for
- * us; what stands in the target's own memory is left to this.
+ * A rescue worker: it brings a target whose session worker died back to where it would be without a
+ * session, by what the dead worker has left in the memory IPC_FD_UNDO.  The kernel undoes by itself
+ * what it did for the session.  A rescue worker does the rest: it changes the target's own memory
+ * back, and gives the target the answers and faults that it is owed.
  */
 
 #include "agentd/worker/process/options.h"
 
-/** @return exit status: 0 when nothing is left to do. */
+/**
+ * Let the back end that wrote the memory rescue the target.
+ * @return 0 if nothing is left to do.
+ */
 int rescue_run(const struct worker_options *o);
 
 #endif /* WORKER_INSPECT_RESCUE_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* May the client debug a process, and who traces it? */
 #include <unistd.h>
 
 #include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/own_workers.h"
 
-/* Whatever the client may do: a daemon without privileges reaches its own user's processes. */
+/* A daemon without privileges reaches only its own user's processes, whatever the client may. */
 static const char *agent_refusal(const struct worker_options *o, const struct access_target *facts,
 				 const char **ret_fix)
 {
@@ -18,8 +19,9 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 			    const char **ret_fix)
 {
 	/*
-	 * The worker runs as the client's user: what the kernel lets it see, it lets him see.  A client
-	 * in a namespace below the agent's is judged too kindly here; spawn, which knows, decides.
+	 * The worker runs as the client's user: what the kernel shows the worker, it shows the
+	 * client.  Only a client in a namespace below the agent's is judged too kindly here; when
+	 * it attaches, spawn decides, which knows the client's namespaces.
 	 */
 	const struct access_peer peer = { .pid = getpid(),
 					  .uid = o->peer_uid,
