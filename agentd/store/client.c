@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The cores.* methods for one client, who sees his own records, or all of them. */
+/*
+ * The cores.* methods for one client.  An administrator and an observer see all records, any other
+ * client those of its own user.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -17,6 +20,7 @@
 #include "protocol/rpc_format.h"
 #include "rpc_gen.h"
 
+/* Most memory for a reply with a document. */
 #define REPLY_MEMORY_MAX ((size_t)128 << 20)
 
 static int no_memory(struct agent_err *err)
@@ -24,6 +28,7 @@ static int no_memory(struct agent_err *err)
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 }
 
+/* The client is told only now that there is no store: the process serves all the same. */
 static int no_store(const struct service *s, struct agent_err *err)
 {
 	const char *hint = "see [store] in agentd.conf(5) and the agent's log";
@@ -68,7 +73,7 @@ static bool may_see(const struct service *s, const struct store_item *i)
 	return s->admin || s->observer || i->uid == s->client_uid;
 }
 
-/* What the client may see, nothing else. */
+/* List the records that the client may see; all others are as if they did not exist. */
 static int list_visible(struct service *s, struct store_list *ret, struct agent_err *err)
 {
 	size_t n = 0;
@@ -86,6 +91,7 @@ static int list_visible(struct service *s, struct store_list *ret, struct agent_
 	return 0;
 }
 
+/* Find a record by its id or the beginning of it.  @param l  Holds *ret; the caller frees it. */
 static int find(struct service *s, const char *id, struct store_list *l,
 		const struct store_item **ret, struct agent_err *err)
 {
@@ -97,7 +103,7 @@ static int find(struct service *s, const char *id, struct store_list *l,
 	return r < 0 ? store_failed(r, "find", id, err) : 0;
 }
 
-/* Observers look; they change nothing. */
+/* Find a record that the client may change: an observer changes only those of its own user. */
 static int find_own(struct service *s, const char *id, struct store_list *l,
 		    const struct store_item **ret, struct agent_err *err)
 {
@@ -110,6 +116,7 @@ static int find_own(struct service *s, const char *id, struct store_list *l,
 	return r;
 }
 
+/* An empty text means that nothing is known, which the protocol says by leaving it out. */
 static const char *text(struct rpc_arena *a, const char *s)
 {
 	return s[0] ? rpc_arena_strdup(a, s) : NULL;
@@ -149,7 +156,7 @@ static void describe(struct rpc_arena *a, const struct store_item *i, const stru
 	};
 }
 
-/* What the name tells stands in for metadata that cannot be read. */
+/* Read the metadata; if they cannot be read, the facts in the record's file name stand in. */
 static void read_meta(struct service *s, struct store_list *l, const struct store_item *i,
 		      struct store_meta *ret, const char **ret_broken)
 {
@@ -198,7 +205,9 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	ret->records = rpc_arena_array(arena, l.n, sizeof(*ret->records));
 	if (!ret->records)
 		return no_memory(err);
-	/* From the newest on, into the array from its end. */
+	/*
+	 * From the newest record on, the array is filled from its end, so that the oldest is first.
+	 */
 	for (size_t i = l.n; i-- && n < most;) {
 		struct store_meta m;
 		const char *broken;
@@ -212,7 +221,7 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	}
 	ret->records += l.n - n;
 	ret->n_records = n;
-	/* Only who sees everything can write down everything. */
+	/* The index has all records, so it can be written only from a list of all of them. */
 	if (s->admin || s->observer)
 		store_list_keep_index(&s->store, &l);
 	return rpc_arena_error(arena) ? no_memory(err) : 0;
@@ -233,7 +242,7 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
-	/* A body without metadata is listed, too. */
+	/* A body may be listed that has no record beside it. */
 	r = i->has_record ? store_list_meta(&s->store, &l, i, &m) : -EBADMSG;
 	if (r == 0)
 		r = store_read_json(&s->store, i, &json, &size);
@@ -241,7 +250,7 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		return store_failed(r, "read", i->id, err);
 	arena->limit = REPLY_MEMORY_MAX;
 	describe(arena, i, &m, &ret->record);
-	/* It becomes a part of the reply: it must be one document, on one line. */
+	/* The document becomes a part of the reply, so it must be one valid value, on one line. */
 	out_init(&document, 0);
 	if (rpc_format(&document, json, size, RPC_FORMAT_SHORT) < 0)
 		return store_failed(-EBADMSG, "read", i->id, err);
@@ -259,6 +268,7 @@ static void close_body(struct service *s)
 	s->body_id[0] = '\0';
 }
 
+/* The body stays open between calls, since a client reads it in many pieces. */
 static int open_body(struct service *s, const char *id, struct agent_err *err)
 {
 	auto_store_list struct store_list l = { 0 };
@@ -283,6 +293,7 @@ static int open_body(struct service *s, const char *id, struct agent_err *err)
 	return 0;
 }
 
+/* @return the number of bytes read, fewer than @p size at the end of the file; -errno. */
 static ssize_t read_all(int fd, void *buf, size_t size, off_t offset)
 {
 	size_t done = 0;
@@ -360,7 +371,7 @@ static int do_remove(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
-	/* Our own reading of it is over then. */
+	/* The store refuses to remove a body that is open, and this process may have it open. */
 	if (!strcmp(s->body_id, i->id))
 		close_body(s);
 	r = store_remove(&s->store, i);
@@ -437,7 +448,7 @@ static int serve(struct service *s, const struct ipc_message *m)
 	return out_error(&reply) ? out_error(&reply) : ipc_link_send(&s->link, &head, reply.data);
 }
 
-/* @return 0 to go on. */
+/* Answer one call.  @return 0 to go on, -EPIPE at the end of the channel, other -errno. */
 static int receive(struct service *s)
 {
 	struct ipc_message m;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agent-store: opens the directory with the rights of spawn, gives them up, and serves.
+ *
+ * A store that cannot be opened is no reason to end: the client gets that as an answer.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -45,13 +50,14 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* spawn passes "" for what nobody has set. */
+/* Spawn passes "" for limits that the configuration does not set. */
 static void drop_empty(const char **text)
 {
 	if (str_is_empty(*text))
 		*text = NULL;
 }
 
+/* Make the directory and all above it. */
 static void make_parents(const char *path)
 {
 	char part[PATH_MAX];
@@ -60,7 +66,7 @@ static void make_parents(const char *path)
 		str_copy(part, sizeof(part), path);
 		if ((size_t)(slash - path) < sizeof(part))
 			part[slash - path] = '\0';
-		/* Those that exist say so; one that is missing afterwards shows when it is opened. */
+		/* Errors do not matter: if a directory is missing afterwards, the open says so. */
 		mkdir(part, 0700);
 	}
 	mkdir(path, 0700);
@@ -72,7 +78,7 @@ static int open_directory(const char *path, int *ret)
 		return -ENOENT;
 	if (opt.make_directory)
 		make_parents(path);
-	/* With the rights of spawn: the way there may be closed to the user who owns it. */
+	/* The open uses the rights of spawn: the store's owner may not be able to walk there. */
 	*ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return *ret < 0 ? -errno : 0;
 }
@@ -81,7 +87,7 @@ static int serve(struct service *s)
 {
 	const struct ipc_guard settled = { .type = IPC_DISARM };
 
-	/* With no room for that message spawn kills this process later, and front says so. */
+	/* If the socket has no room for it, spawn kills this process later, and front says so. */
 	fd_send(IPC_FD_SPAWN, &settled, sizeof(settled), NULL, 0);
 	return s->pid ? producer_run(s) : client_run(s);
 }
@@ -129,7 +135,7 @@ int main(int argc, char **argv)
 	drop_empty(&opt.limits.max_records);
 	log_init("gpu-agent-store", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
-	/* A terminal's Ctrl-C goes to all; spawn decides the order of leaving. */
+	/* A terminal's Ctrl-C goes to all processes of the agent, but spawn decides their order. */
 	signal(SIGINT, SIG_IGN);
 	fd_set_cloexec(IPC_FD_SPAWN, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);

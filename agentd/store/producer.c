@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records about one process, from its session worker. */
+/* Adding the records about one process, which its session worker sends. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 
+/* Log the new record, with the fields of its metadata. */
 static void record_added(const struct store_meta *m, const struct store_added *added)
 {
 	char pid[12], uid[12], count[21];
@@ -33,7 +34,11 @@ static void record_added(const struct store_meta *m, const struct store_added *a
 		   added->id, added->body_status < 0 ? "; its body could not be kept" : "");
 }
 
-/* Line of metadata and document.  Who and which process is not the worker's to say. */
+/*
+ * Add a record.  Pid and user come from spawn's command line: the worker, which reads what the
+ * target writes, has no say in them.
+ * @param text  A line of metadata, and the document.
+ */
 static int add(struct service *s, const char *text, size_t size, int body_fd, uint64_t body_bytes,
 	       struct store_added *ret)
 {
@@ -74,7 +79,10 @@ static int add_from_memfd(struct service *s, int text_fd, int body_fd, uint64_t 
 	return r;
 }
 
-/* @return 0 to go on. */
+/*
+ * Add the record of one message, and answer.
+ * @return 0 to go on, -EPIPE at the end of the channel, other -errno.
+ */
 static int receive(struct service *s)
 {
 	struct ipc_added answer = { .type = IPC_ADDED };

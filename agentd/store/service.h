@@ -4,9 +4,10 @@
 
 /**
  * @file service.h
- * gpu-agent-store: works on the record store, for one client or for one session worker.
+ * gpu-agent-store: it works on the record store, for one client or for one session worker.
  *
- * spawn says on the command line for whom; nothing that comes over the channel can change that.
+ * Spawn says on the command line for which one; nothing that comes over the channel can change
+ * that.
  */
 
 #include <stdbool.h>
@@ -15,21 +16,27 @@
 #include "agentd/ipc.h"
 #include "store/store.h"
 
+/** The state of this process. */
 struct service {
-	uid_t client_uid; /**< Client, or user of the target whose records are added. */
-	pid_t pid;	  /**< Target of a producer; 0: serves a client. */
-	bool admin, observer;
+	uid_t client_uid; /**< The client's user, or that of the target whose records are added. */
+	pid_t pid;	  /**< The target of a session worker; 0: the process serves a client. */
+	bool admin, observer; /**< The client's rights. */
 	const char *directory;
 	int status; /**< 0, or why there is no store: -errno. */
 	struct store store;
-	struct ipc_link link; /**< Of a client. */
-	int body_fd;	      /**< Last one read, open so that it stays; -1: none. */
+	struct ipc_link link; /**< The channel to front, if the process serves a client. */
+	/** The body read last, owned; it is open so that it is not removed meanwhile; -1: none. */
+	int body_fd;
 	char body_id[STORE_ID_SIZE];
 	bool body_zstd;
 };
 
-/** Until the channel closes or spawn dies.  @return exit status. */
+/** Serve a client until the channel closes or spawn dies.  @return exit status. */
 int client_run(struct service *s);
+/**
+ * Add the records of a session worker until the channel closes or spawn dies.
+ * @return as above.
+ */
 int producer_run(struct service *s);
 
 #endif /* STORE_SERVICE_H */
