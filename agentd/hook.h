@@ -58,7 +58,7 @@ enum hook_end {
 	HOOK_END_TIMEOUT,  /**< The runner killed it at its deadline. */
 	HOOK_END_REFUSED,  /**< The file or the user is not acceptable: `why`. */
 	HOOK_END_FAILED,   /**< The hook could not be started: `why`. */
-	HOOK_END_STOPPED,  /**< The agent stopped, and the runner killed the hook. */
+	HOOK_END_STOPPED,  /**< The agent stopped, and the runner ended the hook. */
 	HOOK_END_COUNT,
 };
 

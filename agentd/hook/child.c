@@ -15,16 +15,21 @@
 #include "agentd/hook/file.h"
 #include "base/cleanup.h"
 
+/* Limits of every hook: the size of a file that it writes, and how many it has open. */
 #define FILE_BYTES_MAX ((rlim_t)64 << 20)
 #define FILES_MAX      256
-/* Where the interpreter of a script finds it; see start(). */
+/* The interpreter of a script finds the script under this number; see start(). */
 #define FD_FILE	 3
 #define FD_ERROR 4
 
-/* The agent's names come last, at most one each, and none of them is one of these. */
+/*
+ * The fixed variables come first; those of the job follow, which have other names, each once.  No
+ * variable of a job is shorter than 12 bytes.
+ */
 #define ENV_FIXED 6
 #define ENV_MAX	  (ENV_FIXED + HOOK_ENV_MAX / 12)
 
+/* The hook's whole environment. */
 struct environment {
 	char home[HOOK_PATH_MAX + 8], user[HOOK_USER_MAX + 8], logname[HOOK_USER_MAX + 8];
 	char hook[HOOK_PATH_MAX + 16];
@@ -33,7 +38,7 @@ struct environment {
 
 _Noreturn static void tell(int fd, const struct hook_child_error *e)
 {
-	/* Less than PIPE_BUF into an empty pipe; a runner that is gone needs no answer. */
+	/* The write cannot be partial: it is less than PIPE_BUF, and the pipe is empty. */
 	if (write(fd, e, sizeof(*e)) < 0)
 		_exit(126);
 	_exit(127);
@@ -51,7 +56,7 @@ __attribute__((format(printf, 3, 4))) _Noreturn static void give_up(int fd, enum
 	tell(fd, &e);
 }
 
-/* Descriptors that survive until exec: what the child still needs, at numbers of its own. */
+/* Move the error pipe to FD_ERROR, and close all descriptors but that one and 0 to 2. */
 static int place(int *error_fd)
 {
 	int high = fcntl(*error_fd, F_DUPFD_CLOEXEC, 32);
@@ -66,7 +71,7 @@ static int place(int *error_fd)
 
 static int place_stdio(int output_fd)
 {
-	/* Opened again: the offset of the document is shared with everybody who has it. */
+	/* The document is opened again: all who have the same open file share its offset. */
 	auto_close int document = open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
 
 	if (document < 0)
@@ -82,7 +87,7 @@ static void reset_signals(void)
 	sigset_t none;
 
 	for (int s = 1; s < NSIG; s++)
-		signal(s, SIG_DFL); /* those that cannot be caught are so already */
+		signal(s, SIG_DFL); /* SIGKILL and SIGSTOP refuse, and are at it already. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -93,12 +98,16 @@ static int become(const struct hook_child *c)
 
 	if (r < 0)
 		return r;
-	/* After the change of user, which takes it back; the runner may have died before. */
+	/*
+	 * The hook dies with its runner.  The change of user resets this, so it comes after that;
+	 * the runner may have died before, which only getppid() shows.
+	 */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
 	return getppid() == c->runner ? 0 : -ESRCH;
 }
 
+/* No limit is raised above the one that the runner has. */
 static int set_limits(const struct hook_child *c)
 {
 	const struct hook_limits *l = &c->job->limits;
@@ -155,7 +164,7 @@ static void make_environment(const struct hook_child *c, struct environment *e)
 	e->list[n] = NULL;
 }
 
-/* @return -errno; only a start that fails returns. */
+/* Execute the file that was judged, by its descriptor.  @return -errno, only if that fails. */
 static int start(const struct hook_child *c, int file_fd)
 {
 	char *const argv[] = { (char *)c->job->path, NULL };
@@ -167,8 +176,9 @@ static int start(const struct hook_child *c, int file_fd)
 	make_environment(c, &env);
 	syscall(SYS_execveat, fd, "", argv, env.list, AT_EMPTY_PATH);
 	/*
-	 * ENOENT is what the kernel says of a script whose descriptor closes on exec: its interpreter
-	 * could not open it (execveat(2), BUGS).  This one descriptor then stays.
+	 * For a script whose descriptor closes on exec the kernel answers ENOENT, because the
+	 * interpreter could not open the script (execveat(2), BUGS).  Only then this descriptor is
+	 * left open in the hook.
 	 */
 	if (errno == ENOENT && fcntl(fd, F_SETFD, 0) == 0)
 		syscall(SYS_execveat, fd, "", argv, env.list, AT_EMPTY_PATH);

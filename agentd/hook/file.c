@@ -14,9 +14,10 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
+/* A walk down a path. */
 struct walk {
 	uid_t uid;
-	char done[HOOK_PATH_MAX]; /* what has been judged */
+	char done[HOOK_PATH_MAX]; /* The part of the path that the walk has reached. */
 	char *why;
 	size_t why_size;
 };
@@ -31,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct walk *w, const ch
 	return -EPERM;
 }
 
-/* @param st  Of w->done. */
+/* Judge owner and mode.  @param st  The facts about w->done. */
 static int judge(struct walk *w, const struct stat *st)
 {
 	if (st->st_uid != 0 && st->st_uid != w->uid)
@@ -58,7 +59,7 @@ static int judge_file(struct walk *w, int fd, const struct stat *st)
 	return 0;
 }
 
-/* One step down; the last one is the file. */
+/* Walk one step down.  @param last  The step leads to the file.  @return 0 or -errno. */
 static int step(struct walk *w, int *fd, const char *name, size_t size, bool last)
 {
 	const size_t done = strlen(w->done);
@@ -73,7 +74,7 @@ static int step(struct walk *w, int *fd, const char *name, size_t size, bool las
 		snprintf(w->why, w->why_size, "%s: %s", w->done, strerror(-r));
 		return r;
 	}
-	/* The modes of a link say nothing; what it is comes first. */
+	/* The kind is judged before the mode, since the mode of a symbolic link says nothing. */
 	r = last ? judge_file(w, next, &st) : 0;
 	if (!last && !S_ISDIR(st.st_mode))
 		r = refuse(w, "%s is %s: name the directories themselves", w->done,

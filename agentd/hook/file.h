@@ -4,18 +4,18 @@
 
 /**
  * @file file.h
- * Whether a file may be run as a hook: nobody but root and the user it runs as can change it, or put
- * another one in its place.
+ * May a file be run as a hook?  It may if nobody but root and the user that it runs as can change
+ * it, or put another file in its place.
  */
 
 #include <stddef.h>
 #include <sys/types.h>
 
 /**
- * Walk to a file, one directory at a time, with the rights of this process, and judge every step:
- * no symbolic link, owned by root or @p uid, not writable by a group or by others; the file a
- * regular one that this process may execute.
- * @param why     What is wrong, and with which part of the path.
+ * Walk to a file, one directory at a time, with the rights of this process, and judge every step.
+ * No step may be a symbolic link, belong to anybody but root and @p uid, or be writable by a group
+ * or by others.  The file must be a regular one that this process may execute.
+ * @param why     Says what is wrong, and with which part of the path.
  * @param ret_fd  O_PATH descriptor of the file that was judged, for execveat().
  * @return 0, -EPERM (judged and refused), -errno.
  */

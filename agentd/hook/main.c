@@ -2,8 +2,9 @@
 /*
  * gpu-agent-hook: runs one hook of the administrator for spawn (agentd/hook.h).
  *
- * It keeps the right to become other users until it has, and then only the one to end what they
- * run.  The hook, which runs as somebody else, can do nothing to it.
+ * It has the right to become other users until its child has become one.  Then it keeps only the
+ * right to kill processes of other users.  The hook runs as another user, so it can do nothing to
+ * this process.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 
 #define JOBS_MAX 64
 
-/* From spawn, but what is not terminated would be our own fault. */
+/* The jobs come from spawn; this check keeps a mistake there from becoming an overrun here. */
 static bool is_sane(const struct hook_job *j)
 {
 	return memchr(j->path, '\0', sizeof(j->path)) && memchr(j->user, '\0', sizeof(j->user)) &&
@@ -53,7 +54,10 @@ int main(void)
 		return 2;
 	}
 	log_init("gpu-agent-hook", LOG_LEVEL_INFO);
-	/* A terminal's Ctrl-C and a manager's SIGTERM go to all; spawn tells us when to stop. */
+	/*
+	 * A terminal's Ctrl-C and a service manager's SIGTERM go to all processes of the agent.
+	 * Spawn says on the link when the runner is to stop.
+	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);

@@ -21,29 +21,32 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/* Between SIGTERM and SIGKILL. */
+/* Time between SIGTERM and SIGKILL. */
 #define GRACE_MS 1000
-/* What SIGKILL has not ended then is not waited for with the report. */
+/* The report waits this long for processes to die of SIGKILL, and then goes out without them. */
 #define KILL_MS	   2000
+/* Time between two rounds of SIGKILL. */
 #define ROUND_MS   5
+/* Time for the checks of all files. */
 #define CHECK_MS   3000
-/* For the hook itself, beyond what its user runs already. */
+/* Most processes of the hook itself, beyond those that its user runs already. */
 #define PROCESSES_MAX 64
 
+/* The run of one hook. */
 struct runner {
 	const struct hook_job *job;
 	struct hook_user user;
-	pid_t hook; /* 0 when it was reaped */
+	pid_t hook; /* 0: it was reaped, or was not started. */
 	int output_fd, error_fd, signal_fd;
 	uint64_t started_ns;
-	bool stopped; /* spawn is gone, or does not want it any more */
-	bool ending;  /* by us: whatever it started may end before it does */
+	bool stopped; /* Spawn is gone, or does not want the hook any more. */
+	bool ending;  /* The runner ends the hook, whose children may end before it does. */
 	struct hook_report report;
 };
 
 static void send_report(const struct hook_report *r)
 {
-	/* spawn takes it, or has gone. */
+	/* An error does not matter: spawn takes the report, or is gone. */
 	fd_send(HOOK_FD_LINK, r, sizeof(*r), NULL, 0);
 }
 
@@ -72,13 +75,13 @@ static void keep_output(struct runner *r, const char *data, size_t size)
 	*have += (uint32_t)size;
 }
 
-/* Whatever is there; what nobody wants is read as well, so that the writer does not wait for us. */
+/* Read some output.  Bytes above the limit are read as well, so that the writer does not block. */
 static void drain_output(struct runner *r)
 {
 	static char data[65536];
 	ssize_t n;
 
-	/* Once: a flood must not keep us from the clock. */
+	/* One read only: a flood of output must not keep the runner from looking at the clock. */
 	do
 		n = read(r->output_fd, data, sizeof(data));
 	while (n < 0 && errno == EINTR);
@@ -90,7 +93,7 @@ static void drain_output(struct runner *r)
 	}
 }
 
-/* All writers are dead: at most a pipe full. */
+/* Read what is left in the pipe when the writers are dead. */
 static void drain_rest(struct runner *r)
 {
 	uint64_t before;
@@ -104,6 +107,7 @@ static void drain_rest(struct runner *r)
 
 /* ------------------------------------------------------------------ children ----------------- */
 
+/* If the child has written why there is no hook, that is the outcome; else its exit status is. */
 static void hook_ended(struct runner *r, int status)
 {
 	struct hook_child_error e;
@@ -119,7 +123,7 @@ static void hook_ended(struct runner *r, int status)
 	str_copy(r->report.why, sizeof(r->report.why), e.why);
 }
 
-/* @return false when there is no child left. */
+/* Reap all children that have ended.  @return false when there is no child left. */
 static bool reap(struct runner *r)
 {
 	int status;
@@ -134,12 +138,12 @@ static bool reap(struct runner *r)
 	return pid == 0;
 }
 
-/* Wait for something to happen; @return false at the deadline. */
+/* Wait for output, the end of a child, or a word of spawn.  @return false at the deadline. */
 static bool wait_event(struct runner *r, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = { { .fd = r->signal_fd, .events = POLLIN },
 				{ .fd = r->output_fd, .events = POLLIN },
-				/* Only its end matters, and that only once. */
+				/* Spawn sends nothing: only the end of the link matters, once. */
 				{ .fd = r->stopped ? -1 : HOOK_FD_LINK, .events = POLLIN } };
 	struct signalfd_siginfo si;
 	int left = clock_left_ms(deadline_ns);
@@ -153,13 +157,13 @@ static bool wait_event(struct runner *r, uint64_t deadline_ns)
 	if (fds[2].revents)
 		r->stopped = true;
 	if (fds[0].revents && read(r->signal_fd, &si, sizeof(si)) < 0)
-		return true; /* it only says that there is something to reap */
+		return true; /* The signal only says that there is something to reap. */
 	return true;
 }
 
 /* ------------------------------------------------------------------ one run ------------------ */
 
-/* Until the hook ends or has to. */
+/* Wait until the hook ends, and end it at its deadline or when spawn wants that. */
 static void run_hook(struct runner *r)
 {
 	uint64_t deadline = r->started_ns + r->job->limits.timeout_ms * UINT64_C(1000000);
@@ -180,12 +184,12 @@ static void run_hook(struct runner *r)
 		for (deadline = clock_deadline_ms(KILL_MS); r->hook && wait_event(r, deadline);)
 			reap(r);
 	}
-	/* Whatever it made of the signal: it did not end by itself. */
+	/* The hook did not end by itself, even if it answered SIGTERM by an exit. */
 	if (r->report.end <= HOOK_END_SIGNAL)
 		r->report.end = r->stopped ? HOOK_END_STOPPED : HOOK_END_TIMEOUT;
 }
 
-/* Until nothing is left of it.  The report goes out on the way. */
+/* Kill until no process of the hook is left, and send the report on the way. */
 static void end_all(struct runner *r)
 {
 	uint64_t give_up = clock_deadline_ms(KILL_MS);
@@ -215,7 +219,10 @@ static int open_all(struct runner *r, struct hook_child *c)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	/* The hook's end blocks, as programs expect. */
+	/*
+	 * Only the runner's end of the output is made non-blocking: programs expect theirs to
+	 * block.
+	 */
 	if (r->signal_fd < 0 || pipe2(output, O_CLOEXEC) < 0)
 		return -errno;
 	r->output_fd = output[0];
@@ -247,7 +254,7 @@ static int start(struct runner *r)
 		r->hook = 0;
 		return -errno;
 	}
-	/* From here on only ending what runs as somebody else. */
+	/* From here on the runner needs only the right to kill processes of another user. */
 	return privileges_keep_kill();
 }
 
@@ -272,7 +279,7 @@ void runner_run(const struct hook_job *job)
 		if (e == 0) {
 			run_hook(&r);
 		} else {
-			r.hook = 0; /* if there is one, it goes like everything that is left */
+			r.hook = 0; /* If it was started, end_all() ends it as one left behind. */
 			fail(report, HOOK_END_FAILED, "cannot start it: %s", strerror(-e));
 		}
 	}
@@ -283,6 +290,7 @@ void runner_run(const struct hook_job *job)
 
 /* ------------------------------------------------------------------ a look at the files ------ */
 
+/* Check one file, in a child that has become the user. */
 static void look(const struct hook_job *job, uint64_t deadline_ns, struct hook_report *report)
 {
 	struct hook_child_error e;
@@ -309,7 +317,7 @@ static void look(const struct hook_job *job, uint64_t deadline_ns, struct hook_r
 		hook_child_check(&c);
 	close(TAKE_FD(theirs));
 	p = (struct pollfd){ .fd = answer, .events = POLLIN };
-	/* Files may lie where the network is slow: then this one waits, and dies with us. */
+	/* The file may be on a slow network: the child then hangs, and dies with this process. */
 	if (pid < 0 || poll(&p, 1, clock_left_ms(deadline_ns)) <= 0 ||
 	    read(answer, &e, sizeof(e)) != sizeof(e)) {
 		fail(report, HOOK_END_FAILED, "no answer in time about %.100s", job->path);

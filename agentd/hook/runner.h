@@ -2,16 +2,16 @@
 #ifndef HOOK_RUNNER_H
 #define HOOK_RUNNER_H
 
-/** @file runner.h  One run of one hook, from the fork to the death of the last thing it started. */
+/** @file runner.h  One run of one hook, from the fork to the end of the last process it started. */
 
 #include "agentd/hook.h"
 
 /**
- * Run it.  Reports on HOOK_FD_LINK as soon as the outcome is known, and returns when no process is
- * left of it, which with one that even SIGKILL cannot end may be never.
+ * Run a hook.  The report goes out on HOOK_FD_LINK as soon as the outcome is known.  The function
+ * returns when no process of the hook is left; if even SIGKILL cannot end one, that may be never.
  */
 void runner_run(const struct hook_job *job);
-/** Look at the files of all; one report each, in order.  Takes at most CHECK_MS. */
+/** Check the files of all jobs; send one report for each, in order.  It takes CHECK_MS at most. */
 void runner_check(const struct hook_job *jobs, size_t n);
 
 #endif /* HOOK_RUNNER_H */

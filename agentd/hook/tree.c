@@ -13,7 +13,7 @@
 
 #define CHILDREN_BYTES_MAX ((size_t)1 << 20)
 #define STATUS_BYTES_MAX   ((size_t)64 << 10)
-/* This program has one thread. */
+/* The file lists the children of one thread, and this program has no other. */
 #define CHILDREN "/proc/thread-self/children"
 
 static void close_dir(DIR **d)
@@ -41,13 +41,13 @@ size_t tree_signal(int sig)
 		if (end == p)
 			return n;
 		kill(pid, sig);
-		/* Before a child has a session of its own, its group is ours. */
+		/* Until a child has called setsid(), its process group is that of this process. */
 		if (group > 0 && group != getpgrp())
 			kill(-group, sig);
 	}
 }
 
-/* @return the process's threads when its real user is @p uid. */
+/* @return how many threads the process has; 0 if its real user is not @p uid. */
 static size_t threads_of(const char *pid, uid_t uid)
 {
 	auto_free char *text = NULL;

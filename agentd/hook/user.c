@@ -13,8 +13,9 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-#define GROUPS_MAX 65536 /* NGROUPS_MAX of Linux */
+#define GROUPS_MAX 65536 /* The value of NGROUPS_MAX in Linux. */
 
+/* getgrouplist() says in n how many groups there are if they do not fit. */
 static int find_groups(const char *name, struct hook_user *u)
 {
 	auto_free gid_t *groups = NULL;
