@@ -2,9 +2,9 @@
 /*
  * gpu-agent-adapter: the debug adapter of an editor that speaks on the agent's own socket.
  *
- * It runs as the editor's user and can do less than he: read files, and talk to the editor and to
- * front, who knows its calls as that editor's.  It holds no session of its own: when it is gone,
- * front's end of its channel closes, and the process that was looked at goes free.
+ * It runs as the editor's user and can do less than that user: read files, and talk to the editor
+ * and to front, which takes its calls for the editor's.  It holds no session of its own: when it is
+ * gone, front sees the end of the channel, and lets the debugged process go free.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@
 #include "dap/dap.h"
 #include "protocol/rpc_client.h"
 
-/* A message, and what front reads at once. */
+/* Most bytes that front can have read of an editor: a message, and what it reads at once. */
 #define EARLY_MAX ((size_t)2 << 20)
 
 static bool verbose;
@@ -36,7 +36,10 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* An agent without privileges serves everybody as itself; rights are the editor's in any case. */
+/*
+ * Become the editor's user.  The adapter of an agent without privileges stays what it is; front
+ * gives it no more than the editor's rights in any case.
+ */
 static int become_peer(void)
 {
 	auto_free gid_t *groups = NULL;
@@ -53,6 +56,7 @@ static int become_peer(void)
 	return r < 0 ? r : privileges_become_login(peer.uid, peer.gid, groups, n);
 }
 
+/* Give up rights, tell spawn that this process has settled, and enter the sandbox. */
 static int settle_in(void)
 {
 	const struct ipc_guard settled = { .type = IPC_DISARM };
@@ -63,17 +67,17 @@ static int settle_in(void)
 		r = privileges_hide();
 	if (r < 0)
 		return r;
-	/* What spawn does not live to end ends with it; becoming somebody else has reset this. */
+	/* The adapter ends with spawn.  The change of user has reset this, so it is set here. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
 	(void)setrlimit(RLIMIT_CORE, &no_core);
-	/* With no room for that message spawn kills this process later, and front says so. */
+	/* If the socket has no room for it, spawn kills this process later, and front says so. */
 	fd_send(IPC_FD_SPAWN, &settled, sizeof(settled), NULL, 0);
 	close(IPC_FD_SPAWN);
 	return sandbox_adapter();
 }
 
-/* Its one connection was made before it was. */
+/* The one connection of an adapter was made before it started, so no address is needed. */
 static int connect_front(const char *socket, struct rpc_client **ret, struct agent_err *err)
 {
 	return rpc_client_open_fd(IPC_FD_FRONT, ret, err);
@@ -116,7 +120,7 @@ int main(int argc, char **argv)
 	}
 	log_init("gpu-agent-adapter", verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
-	/* A terminal's Ctrl-C goes to all; spawn decides the order of leaving. */
+	/* A terminal's Ctrl-C goes to all processes of the agent, but spawn decides their order. */
 	signal(SIGINT, SIG_IGN);
 	r = settle_in();
 	if (r < 0) {
