@@ -24,14 +24,15 @@
 #include "base/str.h"
 
 #ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* Linux 6.5, include/uapi/asm-generic/socket.h */
+#define SO_PEERPIDFD 77 /* Linux 6.5 has it: include/uapi/asm-generic/socket.h. */
 #endif
 
 #define PROC_STATUS_MAX (64 * 1024)
 #define PROC_MAP_MAX (64 * 1024)
-#define NS_DEPTH_MAX 33 /* the kernel's own limit is 32 levels */
+#define NS_DEPTH_MAX 33 /* The kernel's own limit is 32 levels. */
 #define GROUPS_MAX 65536
 
+/* If the groups do not fit, the kernel says in `size` how many bytes they take. */
 int access_peer_groups(int sock, gid_t **ret, size_t *ret_n)
 {
 	socklen_t size = 64 * sizeof(gid_t);
@@ -56,6 +57,7 @@ int access_peer_groups(int sock, gid_t **ret, size_t *ret_n)
 	return 0;
 }
 
+/* Set `admin` and `observer` by the primary and the supplementary groups. */
 static void judge_groups(const struct access_rules *rules, struct access_peer *peer)
 {
 	for (size_t i = 0; i <= peer->n_groups; i++) {
@@ -385,9 +387,7 @@ static bool is_root_inside(pid_t pid, uid_t uid)
 static bool is_surely_dumpable(const struct access_peer *peer, const struct access_target *t,
 			       int ns_depth)
 {
-	/*
-	 * A namespace between the two may have no process, so nothing shows who its root user is.
-	 */
+	/* A namespace in between may have no process, so nothing shows who its root user is. */
 	return t->dumpable && ns_depth <= 1 && !is_root_inside(t->pid, t->uids[1]) &&
 	       !is_root_inside(peer->pid, t->uids[1]);
 }
@@ -479,9 +479,7 @@ static enum ipc_verdict decide_owner(const struct access_peer *peer, const struc
 {
 	if (!has_ids(t, peer->uid))
 		return IPC_VERDICT_OTHER_USER;
-	/*
-	 * This process sees only its own pid namespace and those below, so a near peer sees them.
-	 */
+	/* This process sees only its own pid namespace and those below, as a near peer does. */
 	if (!peer->near_pid && ns_depth(peer, t->pid, "pid") < 0)
 		return IPC_VERDICT_PID_NAMESPACE;
 	return peer->near_user ? judge_near(peer, t) : judge_far(peer, t);

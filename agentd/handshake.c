@@ -18,8 +18,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#define RUNTIME_ENABLE_NR 0x4b25u /* type 'K', number 0x25: kfd_ioctl.h */
-#define WAIT_CHANNEL "kfd_ioctl_runtime_enable"
+/* The low 16 bits of AMDKFD_IOC_RUNTIME_ENABLE: type 'K' and number 0x25 (kfd_ioctl.h). */
+#define RUNTIME_ENABLE_NR 0x4b25u
+#define WAIT_CHANNEL "kfd_ioctl_runtime_enable" /* The kernel function that the thread sleeps in. */
 
 /*
  * Ask the kernel in which of its functions the thread sleeps.  A reader without the right to know

@@ -89,9 +89,7 @@ static int become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, ca
 	uid_t ruid, euid, suid;
 
 	if (is_effective(CAP_SETUID)) {
-		/*
-		 * Without this the kernel drops the permitted set with the ids; see `keep` below.
-		 */
+		/* Without this the kernel drops the permitted set with the ids; `keep` cuts it. */
 		if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 			return -errno;
 		/* A change of ids hides the process already, but uid 0 to uid 0 is no change. */

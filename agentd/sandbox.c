@@ -338,9 +338,7 @@ int sandbox_worker(bool registers)
 
 int sandbox_core(void)
 {
-	/*
-	 * RLIMIT_DATA bounds private writable memory: the core file is mapped, whatever its size.
-	 */
+	/* RLIMIT_DATA bounds private writable memory; the core file is mapped read-only. */
 	int r = limit_memory(RLIMIT_DATA);
 
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);

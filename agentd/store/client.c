@@ -122,6 +122,7 @@ static const char *text(struct rpc_arena *a, const char *s)
 	return s[0] ? rpc_arena_strdup(a, s) : NULL;
 }
 
+/* The metadata name the body that a record had; whether it is still there is another question. */
 static enum rpc_record_body body_of(const struct store_item *i, const struct store_meta *m)
 {
 	if (i->body == STORE_BODY_PRESENT)
@@ -171,6 +172,7 @@ static void read_meta(struct service *s, struct store_list *l, const struct stor
 	memcpy(ret->id, i->id, sizeof(ret->id));
 }
 
+/* Check that each match is FIELD=VALUE with a field that records have. */
 static int check_filter(const struct store_filter *f, struct agent_err *err)
 {
 	for (size_t i = 0; i < f->n_matches; i++)
@@ -205,9 +207,7 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	ret->records = rpc_arena_array(arena, l.n, sizeof(*ret->records));
 	if (!ret->records)
 		return no_memory(err);
-	/*
-	 * From the newest record on, the array is filled from its end, so that the oldest is first.
-	 */
+	/* The array is filled from its end, from the newest record on: the oldest is first. */
 	for (size_t i = l.n; i-- && n < most;) {
 		struct store_meta m;
 		const char *broken;
@@ -250,7 +250,10 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		return store_failed(r, "read", i->id, err);
 	arena->limit = REPLY_MEMORY_MAX;
 	describe(arena, i, &m, &ret->record);
-	/* The document becomes a part of the reply, so it must be one valid value, on one line. */
+	/*
+	 * The document becomes a part of the reply as it is, so it must be one valid value, on one
+	 * line.  Its writer parsed what strangers wrote, and is not trusted.
+	 */
 	out_init(&document, 0);
 	if (rpc_format(&document, json, size, RPC_FORMAT_SHORT) < 0)
 		return store_failed(-EBADMSG, "read", i->id, err);

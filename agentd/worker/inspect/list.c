@@ -62,9 +62,7 @@ static int add_users(const struct worker_options *o, struct rpc_arena *a,
 
 		f->user = users[i];
 		f->vendor = ops->vendor;
-		/*
-		 * It may be gone meanwhile, or be in a pid namespace that the agent does not see.
-		 */
+		/* It may be gone, or be in a pid namespace that the agent does not see. */
 		if (access_target_read(users[i].pid, &f->facts) == 0)
 			(*n)++;
 	}

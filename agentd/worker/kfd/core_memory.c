@@ -43,7 +43,7 @@ static uint64_t page_down(uint64_t v)
 	return v & ~(PAGE_BYTES - 1);
 }
 
-/* @return 0 for an address whose page is the last one of the address space. */
+/* @return 0 if the next page would begin beyond the end of the address space. */
 static uint64_t page_up(uint64_t v)
 {
 	return page_down(v + PAGE_BYTES - 1);

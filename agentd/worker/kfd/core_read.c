@@ -204,9 +204,7 @@ static int core_wave_memory(struct target *t, const struct target_waves_from *fr
 
 /* ------------------------------------------------------------------ code objects ------------- */
 
-/*
- * The file on this machine may be of another build, so it is believed only if the core proves it.
- */
+/* A file on this machine may be of another build: it is believed only if the core proves it. */
 static int core_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret)
 {
 	int r = kfd_code_stat(t, o, ret);
@@ -287,9 +285,7 @@ static void take_runtime(struct core_kfd *c)
 		 c->core.kfd_minor);
 }
 
-/*
- * The back end has room for as many devices and queues as a kernel hands out; more make no sense.
- */
+/* The back end has room for as many devices and queues as a kernel hands out, not for more. */
 static void take_tables(struct core_kfd *c)
 {
 	struct amdcore *core = &c->core;

@@ -288,6 +288,7 @@ static int visit_all(struct kfd_core_host *h)
 
 /* ------------------------------------------------------------------ the process -------------- */
 
+/* Fill in the note NT_PRPSINFO: name, user and command line, with blanks between the arguments. */
 static void read_process(struct kfd_core_host *h)
 {
 	const struct access_target *facts = &h->c->k->t.facts;
@@ -402,6 +403,7 @@ static uint64_t find_dynamic(const struct kfd_core_host *h)
 	return dynamic ? dynamic + bias : 0;
 }
 
+/* @return the address of the loader's struct r_debug, as DT_DEBUG has it; 0 if there is none. */
 static uint64_t find_r_debug(const struct kfd_core_host *h)
 {
 	const uint64_t at = find_dynamic(h);
@@ -417,7 +419,10 @@ static uint64_t find_r_debug(const struct kfd_core_host *h)
 	return 0;
 }
 
-/* Add the loader's list of libraries (link.h), whose entries may be in any of its memory. */
+/*
+ * Add the loader's list of libraries (link.h), whose entries may be in any of its memory.  The
+ * target can write the list, so its length is bounded, and a name ends where it is not readable.
+ */
 static void add_libraries(struct kfd_core_host *h)
 {
 	const struct memory *memory = &h->c->k->t.memory;

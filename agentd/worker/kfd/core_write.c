@@ -51,6 +51,7 @@ static int make_missing(struct kfd_core *c, const struct target_waves *waves)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
+/* Capture the waves, with all of their saved bytes copied into the room made before the stop. */
 static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 		      struct target_waves *ret, struct agent_err *err)
 {
@@ -302,6 +303,10 @@ static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
 	return 0;
 }
 
+/*
+ * Collect the core.  Earlier pieces win: the copies of the waves' memory come first, then what
+ * explains them, then the host, and at last all other mappings of a full core.
+ */
 static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct agent_err *err)
 {

@@ -102,9 +102,7 @@ static bool is_undone(struct target_kfd *k, int r)
 {
 	switch (-r) {
 	case ESRCH:
-		/*
-		 * The main thread may have ended alone: the process and its changes then live on.
-		 */
+		/* If only the main thread has ended, the process and its changes live on. */
 		return target_is_gone();
 	case EINVAL:
 		return session_is_lost(k);

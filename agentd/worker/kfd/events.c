@@ -247,6 +247,7 @@ static void scan_source(struct target_kfd *k, struct scan *s, bool is_queue, uin
 					    .queue_id = queue_id };
 }
 
+/* Scan the queues, then the devices, each with one snapshot.  @return 0 or -errno. */
 static int scan_latched(struct target_kfd *k, struct scan *s)
 {
 	auto_free struct kfdtrap_queue *queues = NULL;
@@ -270,6 +271,7 @@ static int scan_latched(struct target_kfd *k, struct scan *s)
 
 /* ------------------------------------------------------------------ events ------------------- */
 
+/* Add the address of a memory violation, unless the exception report is an earlier one's. */
 static void add_fault_address(struct target_kfd *k, uint32_t gpu_id, struct target_event *e)
 {
 	struct kfdtrap_memory_violation v;
@@ -380,9 +382,7 @@ static int next_consumed(struct target_kfd *k, struct target_event *ret, struct 
 	r = take_event(k, clear, &e, ret);
 	if (r < 0)
 		return kfd_error(k, r, "KFD QUERY_DEBUG_EVENT", err);
-	/*
-	 * A wake-up without an event is normal (debug_event_write_work_handler() in kfd_debug.c).
-	 */
+	/* A wake-up without event is normal (debug_event_write_work_handler(), kfd_debug.c). */
 	if (r == 0)
 		return 0;
 	if (e.exceptions & KFD_RUNTIME_MASK) {
@@ -522,6 +522,10 @@ static int change(struct target_kfd *k, uint64_t exceptions, struct agent_err *e
 	return enable(k, exceptions, err);
 }
 
+/*
+ * Only a change from one subscription without `hold` to another is seamless.  Any other one ends
+ * the old subscription first, which forwards what it withholds.
+ */
 int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);

@@ -81,9 +81,7 @@ struct target_kfd {
 
 	uint32_t stopped[KFDTRAP_QUEUES_MAX]; /**< Queues stopped for the capture under way. */
 	size_t n_stopped;
-	/**
-	 * Threads that copy, made for the first capture; NULL: the worker's thread copies alone.
-	 */
+	/** Threads that copy, made for the first capture; NULL: one thread copies alone. */
 	struct thread_pool *pool;
 	size_t n_seen; /**< How many waves the last capture found; 0 before the first. */
 
@@ -160,7 +158,7 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
 		struct agent_err *err);
-/** target_ops.suspended. */
+/** target_ops.suspended: the ids of the queues under a lease. */
 size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max);
 /** target_ops.resume.  A queue that cannot be resumed ends the session. */
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
@@ -185,13 +183,13 @@ bool kfd_is_off(const struct target_kfd *k, uint32_t queue_id);
 
 /* waves.c */
 
-/** target_ops.waves. */
+/** target_ops.waves: stop the compute queues, copy their save areas' waves, resume, decode. */
 int kfd_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	      struct target_waves *ret, struct agent_err *err);
 
 /* registers.c */
 
-/** target_ops.registers. */
+/** target_ops.registers: a capture of one queue, with all saved bytes of one wave. */
 int kfd_registers(struct target *t, const struct target_waves_from *from,
 		  const struct target_registers_wanted *what, struct rpc_arena *a,
 		  struct rpc_wave_registers *ret, uint64_t *ret_stopped_us, struct agent_err *err);
@@ -233,14 +231,14 @@ const char *kfd_code_list_problem(int r, const struct symbols_code_list *l, stru
 
 /* core_write.c */
 
-/** target_ops.core_begin. */
+/** target_ops.core_begin: a capture whose saved waves are copied whole. */
 int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct rpc_arena *a,
 		   struct target_core *ret, struct agent_err *err);
 /** target_ops.core_read.  Memory that was not copied is read from the running target. */
 int kfd_core_read(struct target *t, uint64_t offset, void *buf, uint32_t size, uint64_t *ret_lost,
 		  struct agent_err *err);
-/** target_ops.core_end. */
+/** target_ops.core_end: free the core and its copies; without a core it does nothing. */
 void kfd_core_end(struct target *t);
 
 /* launch.c */
@@ -252,7 +250,7 @@ int kfd_launch_override(struct target *t, enum rpc_override_mode mode, uint32_t 
 /** target_ops.launch_mode: how waves launched from now on start. */
 int kfd_launch_mode(struct target *t, enum rpc_launch_mode mode,
 		    enum rpc_launch_mode *ret_previous, struct agent_err *err);
-/** target_ops.flags. */
+/** target_ops.flags: KFDTRAP_FLAG_* for all devices of the target; all or nothing. */
 int kfd_flags(struct target *t, uint32_t flags, uint32_t *ret_previous, struct agent_err *err);
 /**
  * Forget launch mode, flags, override, watchpoints and suspended queues, with their undo entries:
@@ -269,7 +267,7 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 /** target_ops.watch_clear.  The end of the last watchpoint turns the trap off again. */
 int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id, uint32_t *ret_n,
 		    struct agent_err *err);
-/** target_ops.watch_list. */
+/** target_ops.watch_list: this session's watchpoints, in the order of their creation. */
 int kfd_watch_list(struct target *t, struct rpc_arena *a, struct target_watch **ret, size_t *ret_n,
 		   struct agent_err *err);
 /** Can a device with these debug properties watch so?  @return 0 or negative with @p err. */
@@ -278,20 +276,20 @@ int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint
 
 /* events.c */
 
-/** target_ops.event_drain. */
+/** target_ops.event_drain: read the bytes that the kernel wrote as wake-ups. */
 int kfd_event_drain(struct target *t);
 /** target_ops.event_next.  A failure that lasts ends the session, since nothing would wake it. */
 int kfd_event_next(struct target *t, struct target_event *ret, struct agent_err *err);
 /** target_ops.event_done: answer the runtime's handshake, or send the withheld faults on. */
 int kfd_event_done(struct target *t, const struct target_event *e, struct agent_err *err);
-/** target_ops.subscribe. */
+/** target_ops.subscribe.  PROCESS_RUNTIME stays subscribed in any case. */
 int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent_err *err);
-/** target_ops.query. */
+/** target_ops.query.  PROCESS_RUNTIME is never cleared: the worker itself answers it. */
 int kfd_query(struct target *t, uint64_t clear, struct target_source *ret, struct agent_err *err);
-/** target_ops.info. */
+/** target_ops.info.  Only a memory violation and the runtime have details. */
 int kfd_info(struct target *t, enum rpc_exception code, uint32_t source_id, bool clear,
 	     struct target_exception_info *ret, struct agent_err *err);
-/** target_ops.forward. */
+/** target_ops.forward: send a client's choice of withheld faults of one source on. */
 int kfd_forward(struct target *t, const struct target_source *what, struct agent_err *err);
 /**
  * Forward faults of one source to the application.  Faults that could not be sent stay in the
@@ -335,7 +333,7 @@ int kfd_rescue(const struct worker_options *o);
 /** target_ops.users: the processes that KFD lists in sysfs. */
 int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
 	      size_t *ret_n, struct agent_err *err);
-/** target_ops.checks. */
+/** target_ops.checks: the device, KFD's version, the process's use of a GPU, and each GPU. */
 int kfd_checks(const struct worker_options *o, const struct access_target *facts,
 	       struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n);
 

@@ -407,10 +407,11 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		if (r < 0)
 			return r;
 	}
+	/* The time counts from before the command, which may take long. */
 	if (!t->n_suspended)
 		t->suspended_since_ns = clock_now_ns();
 	r = kfdtrap_suspend_queues(k->kt, 0, chosen, n, grace, NULL);
-	/* A queue whose preemption failed counts as suspended for the kernel (suspend_queues()). */
+	/* For the kernel a queue whose preemption failed counts as suspended (suspend_queues()). */
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!(chosen[i] & KFDTRAP_QUEUE_GONE) || chosen[i] & KFDTRAP_QUEUE_HW_FAILED)
 			note_suspended(k, chosen[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,

@@ -228,9 +228,7 @@ static void fill_packet(const struct filling *f, struct rpc_wave_registers *ret)
 
 	if (!f->r->has_packet)
 		return;
-	/*
-	 * The device may have marked the packet as done; a wave comes from nothing but a dispatch.
-	 */
+	/* The device may have marked the packet as done; a wave always comes from a dispatch. */
 	memcpy(bytes, f->r->packet, sizeof(bytes));
 	bytes[0] = SYMBOLS_AQL_KERNEL_DISPATCH;
 	symbols_aql_decode(bytes, sizeof(bytes), &p);

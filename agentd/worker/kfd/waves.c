@@ -140,6 +140,7 @@ static void get_ready(struct wave_capture *w)
 		w->k->pool = thread_pool_create(SIZE_MAX);
 }
 
+/* Allocate all memory, and choose the queues and save areas, before anything is stopped. */
 static int prepare(struct wave_capture *w)
 {
 	const struct target_waves_from *from = w->from;
@@ -223,6 +224,7 @@ static void note_verdicts(struct wave_capture *w, struct queue_capture **asked)
 	}
 }
 
+/* Suspend the queues that run, all with one command.  Queues under a lease are off already. */
 static int stop(struct wave_capture *w, struct agent_err *err)
 {
 	struct queue_capture *asked[KFDTRAP_QUEUES_MAX];
@@ -239,9 +241,7 @@ static int stop(struct wave_capture *w, struct agent_err *err)
 		}
 	if (!k->n_stopped)
 		return 0;
-	/*
-	 * After a failure all of them stay in k->stopped: to resume a queue that runs does nothing.
-	 */
+	/* After a failure k->stopped keeps all: to resume a queue that runs does nothing. */
 	asked_ns = clock_now_ns();
 	r = kfdtrap_suspend_queues(k->kt, 0, k->stopped, k->n_stopped, 0, NULL);
 	w->kernel_ns += clock_now_ns() - asked_ns;

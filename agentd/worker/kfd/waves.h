@@ -113,8 +113,8 @@ struct wave_capture {
 	size_t n_missing, missing_capacity;
 
 	/*
-	 * Called when the waves of a round have been found: it may copy the whole save areas, and
-	 * returns the memory from which the waves are read then.  NULL: from the target.
+	 * Called when the waves of a round have been found: it may copy all of their saved bytes,
+	 * and returns the memory from which the waves are read then.  NULL: from the target.
 	 */
 	const struct memory *(*take)(struct wave_capture *w, uint32_t round);
 	void *take_ctx;

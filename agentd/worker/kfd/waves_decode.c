@@ -205,9 +205,7 @@ static enum rpc_not_stopped why_skipped(const struct wave_capture *w, const stru
 
 	if (is_behind_a_failure(w, l))
 		return RPC_NOT_STOPPED_BEHIND_FAILED;
-	/*
-	 * The snapshot of the queues has made new queues old, unless a client waits for that event.
-	 */
+	/* The queue snapshot has made new queues old, unless a client waits for that event. */
 	return is_new & ~kfd_snapshot_clear(w->k) ? RPC_NOT_STOPPED_NEW : RPC_NOT_STOPPED_ENDING;
 }
 

@@ -44,9 +44,7 @@ int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 	struct access_target t, tracer;
 	int r = access_target_read(pid, &t), scope;
 
-	/*
-	 * For a process that has ended and waits for its parent the kernel says EPERM, not ESRCH.
-	 */
+	/* If a process has ended and waits for its parent, the kernel says EPERM, not ESRCH. */
 	if (r == -ESRCH || (r == 0 && (t.state == 'Z' || t.state == 'X')))
 		return gone(pid, op, err);
 	if (r == 0 && t.tracer_pid) {
@@ -100,9 +98,7 @@ static void let_go(struct leader *l, const struct leader_sys *sys, int status)
 	int sig = WSTOPSIG(status), event = status >> 16;
 
 	if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
-		/*
-		 * In a group stop the leader stays stopped as its user wanted, but hears SIGCONT.
-		 */
+		/* In a group stop the leader stays stopped as its user wants, but hears SIGCONT. */
 		sys->ptrace(PTRACE_LISTEN, l->pid, NULL, NULL);
 		return;
 	}

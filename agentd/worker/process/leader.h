@@ -10,11 +10,11 @@
  * it calls exec; leader_poll() lets it go on at once.  Call leader_poll() whenever SIGCHLD came,
  * and between steps that take long.  All calls come from the one thread that seized.
  *
- * There is no detach.  PTRACE_DETACH needs a stopped tracee, and stopping the leader is what we
- * promise not to do; when the tracer exits, the kernel detaches a running tracee as it runs
- * (kernel/ptrace.c, exit_ptrace()).  The only ptrace-stop that our exit could meet is one that
- * leader_poll() has not seen yet; the kernel then wakes the tracee, which takes its signal as if it
- * had not been traced.
+ * There is no detach.  PTRACE_DETACH needs a stopped tracee, and the worker promises not to stop
+ * the leader; when the tracer exits, the kernel detaches a running tracee as it runs
+ * (kernel/ptrace.c, exit_ptrace()).  The only ptrace-stop that the worker's exit could meet is one
+ * that leader_poll() has not seen yet; the kernel then wakes the tracee, which takes its signal as
+ * if it had not been traced.
  */
 
 #include <stdbool.h>

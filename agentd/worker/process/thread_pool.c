@@ -61,9 +61,7 @@ static size_t processors(void)
 {
 	cpu_set_t set;
 
-	/*
-	 * The call fails on a machine with more than 1024 processors: they do not fit into a set.
-	 */
+	/* The call fails where there are more than 1024 processors: they do not fit into a set. */
 	return sched_getaffinity(0, sizeof(set), &set) < 0 ? MEMBERS_MAX : (size_t)CPU_COUNT(&set);
 }
 

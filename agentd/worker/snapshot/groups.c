@@ -63,6 +63,7 @@ static int add_group(struct table *t, const struct wave *w, uint32_t position)
 /* Find or make the wave's group.  @return its number, or -ENOMEM. */
 static int64_t find_group(struct table *t, const struct wave *w, uint32_t position)
 {
+	/* The exception is hashed and compared by its address: equal names are one string. */
 	uint64_t h = hash_mix(((uint64_t)w->place << 32 | w->kernel) ^ t->secret);
 	uint32_t slot;
 
@@ -122,9 +123,7 @@ static void add_workgroup(struct group *g, const struct wave *w)
 
 /* The counters of one group.  They are allocated once and serve one group after the other. */
 struct tally {
-	/*
-	 * For each leader and site the number, plus 1, of the last group that it was counted for.
-	 */
+	/* For each leader and site, the last group, plus 1, that it was counted for. */
 	uint32_t *leaders, *sites;
 	/* How many waves have so many active lanes; all are zero between two groups. */
 	uint32_t lanes[LANES_MAX + 1];
@@ -197,9 +196,7 @@ static int compare(const void *x, const void *y)
 	return a->representative < b->representative ? -1 : a->representative > b->representative;
 }
 
-/*
- * Move each group to its position, in place: the pages of a second list cost more than the swaps.
- */
+/* Move each group to its position in place: a second list's pages cost more than the swaps. */
 static void permute(struct group *groups, uint32_t *position, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -268,7 +265,7 @@ int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *
 	groups = t.groups;
 	of = malloc((n + 1) * sizeof(*of));
 	order = malloc((n + 1) * sizeof(*order));
-	/* There are no more sites than waves. */
+	/* There are no more sites than waves, and a leader is the position of a wave. */
 	tally.leaders = leaders = calloc(n + 1, sizeof(*leaders));
 	tally.sites = sites = calloc(n + 1, sizeof(*sites));
 	if (r < 0 || !of || !order || !leaders || !sites)

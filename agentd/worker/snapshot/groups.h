@@ -16,7 +16,7 @@
 
 struct wave;
 
-/** One row. */
+/** One row: the waves of a device that are at one place, in one state, for the same reasons. */
 struct group {
 	/* The key: waves that agree in these members are one group. */
 	uint32_t gpu_id;

@@ -3,7 +3,8 @@
 #define WORKER_TARGET_CODE_OBJECT_H
 
 /**
- * @file code_object.h  One code object of a target, as its back end and snapshot/code.h know it.
+ * @file code_object.h
+ * One code object of a target, as its back end and snapshot/code.h know it.
  */
 
 #include <stdbool.h>
