@@ -13,7 +13,7 @@
  *
  * To ask the kernel, a child becomes the client's user and tries to read what ptrace(2) calls
  * PTRACE_MODE_READ.  Yama has no say in that mode; the agent's capability is there to overrule
- * Yama. The kernel cannot be asked for a client in a user namespace of its own: whatever is not
+ * Yama.  The kernel cannot be asked for a client in a user namespace of its own: whatever is not
  * certain about the target of such a client is refused.
  *
  * The client's socket says who the client is, and its process says where it lives, as long as a

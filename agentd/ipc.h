@@ -41,7 +41,7 @@
  * The first word is zero as long as there is nothing in the target that the kernel would not undo.
  * The last word is spawn's own.  Spawn sets it when the worker has died and the target was seen to
  * wait for the worker's answer to RUNTIME_ENABLE; the rescue worker that gives the answer clears
- * it. Spawn looks at no more than those two words.
+ * it.  Spawn looks at no more than those two words.
  */
 #define IPC_FD_UNDO 7
 #define IPC_UNDO_BYTES 4096
@@ -56,7 +56,7 @@
 /** Longest text of one message in bytes: the most that its memfd may hold. */
 #define IPC_TEXT_MAX ((size_t)256 << 20)
 
-/** The kinds of children.  Front asks for all but RESCUE and LOOK, which spawn starts by itself. */
+/** The kinds of children.  Front asks for all but RESCUE and LOOK, which only spawn starts. */
 enum ipc_kind {
 	IPC_KIND_SESSION = 1,
 	IPC_KIND_INSPECT = 2,

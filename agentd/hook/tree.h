@@ -20,7 +20,7 @@ bool tree_is_known(void);
  *
  * Only this process reaps its children, so that their pids cannot be those of strangers by now.
  * That is not so for their own children, which become children of this process when their parent is
- * dead. To end all, call again until waitpid() says ECHILD.
+ * dead.  To end all, call again until waitpid() says ECHILD.
  * @return how many children were found.
  */
 size_t tree_signal(int sig);

@@ -233,10 +233,7 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct target_kfd *k = ctx;
-	/*
-	 * A target that waits in its handshake is let go by an answer only, not by DISABLE or
-	 * death.
-	 */
+	/* Only an answer frees a target that waits in its handshake: DISABLE and death do not. */
 	int first = kfd_answer_handshake(k, err);
 	int r = kfdtrap_disable(k->kt);
 

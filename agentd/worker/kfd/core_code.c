@@ -109,7 +109,7 @@ static void want_object(struct code *k, const struct symbols_code *e)
 	want(k, e->bias, size);
 }
 
-/* Want the name of an entry of the list, and the bytes of its code object if they are in memory. */
+/* Add an entry's name, and ask for the bytes of its code object if they are in memory. */
 static void want_entry(struct code *k, const struct symbols_code *e)
 {
 	struct kfd_core *c = k->core;
@@ -152,7 +152,7 @@ static bool read_packet(const struct kfd_core *c, const struct target_queue *q, 
 	return symbols_aql_decode(bytes, sizeof(bytes), ret) == 0;
 }
 
-/* Want the descriptor, the entry and the arguments of the kernel of a dispatch. */
+/* Ask for the descriptor, the entry and the arguments of the kernel of a dispatch. */
 static void want_kernel(struct code *k, const struct target_queue *q, uint64_t dispatch)
 {
 	struct symbols_kernel_descriptor d;
@@ -240,8 +240,8 @@ static void on_mapping(void *arg, const struct mapping *m)
 }
 
 /*
- * Put what is wanted so far into the core, as far as there are mappings, and want nothing.
- * @return 0, or negative: the mappings cannot be read, and little or none of it is in the core.
+ * Put what is wanted so far into the core, as far as there are mappings, and empty the list.
+ * @return 0, or negative: the mappings cannot be read, and none of it is in the core.
  */
 static int put(struct code *k)
 {
@@ -299,7 +299,7 @@ static void copy_list(struct kfd_core *c, const struct symbols_code_list *l)
 	free(pages.ranges);
 }
 
-/* Want the code objects in the list, and copy the list. */
+/* Copy the list of code objects, and ask for the objects in it. */
 static void want_list(struct code *k, bool has_waves)
 {
 	struct kfd_core *c = k->core;

@@ -62,7 +62,7 @@ static int send_source(struct target_kfd *k, bool is_queue, uint32_t id, uint64_
 {
 	int r = send_event(k, exceptions, is_queue ? KFDTRAP_ID_NONE : id, is_queue ? id : KFDTRAP_ID_NONE);
 
-	/* If the device is gone, so is everything that the fault was about. */
+	/* ENODEV: the target has no such device any more, so there is nobody left to tell. */
 	if (r >= 0 || r == -ENODEV)
 		kfd_journal_erase(k->journal, is_queue, id, exceptions);
 	return r;

@@ -187,7 +187,7 @@ void memory_read_pieces(const struct memory *m, struct memory_piece *pieces, siz
 		size_t end = n - begin;
 		ssize_t n_read = direct ? read_runs(m->pid, pieces + begin, n - begin, &end) : 0;
 
-		/* The kernel refuses this process as a whole, so it would refuse the next call. */
+		/* The kernel refuses such reads of this target: the next would fail, too. */
 		if (n_read < 0 && n_read != -EFAULT)
 			direct = false;
 		for (size_t i = 0; i < end; i++) {

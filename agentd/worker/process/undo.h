@@ -8,7 +8,7 @@
  *
  * Push the entry *before* the change: then neither a failed allocation nor a failure half-way
  * leaves a change that nobody remembers.  An entry must therefore cope with a change that did not
- * happen. Every way out of a session runs the same stack in reverse and keeps going on errors; the
+ * happen.  Every way out of a session runs the same stack in reverse and keeps going on errors; the
  * first error is the one reported.
  *
  * An entry that fails is tried again a moment later, a few times (undo_again()).  The stack forgets
