@@ -14,6 +14,12 @@ static int no_memory(struct agent_err *err, const char *op)
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, op, NULL, "out of memory");
 }
 
+static int too_many(struct agent_err *err, const char *op)
+{
+	return agent_err_set(err, RPC_ERROR_FAILED, E2BIG, op, NULL, "at most %u queues at once",
+			     KFDTRAP_QUEUES_MAX);
+}
+
 uint64_t kfd_snapshot_clear(const struct target_kfd *k)
 {
 	return KFD_NEW_MASK & ~k->subscribed;
@@ -319,8 +325,7 @@ static int choose_queues(struct target_kfd *k, const uint32_t *wanted, size_t n_
 	if (wanted)
 		n = n_wanted;
 	if (n > KFDTRAP_QUEUES_MAX)
-		return agent_err_set(err, RPC_ERROR_FAILED, E2BIG, "gpu.suspend", NULL,
-				     "at most %u queues at once", KFDTRAP_QUEUES_MAX);
+		return too_many(err, "gpu.suspend");
 	ids = rpc_arena_array(a, n, sizeof(*ids));
 	if (!ids)
 		return no_memory(err, "gpu.suspend");
@@ -473,8 +478,10 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
 		return bad_id(err);
 	if (!ids)
 		n = t->n_suspended;
+	if (n > KFDTRAP_QUEUES_MAX)
+		return too_many(err, "gpu.resume");
 	all = rpc_arena_array(a, n, sizeof(*all));
-	if (!all || n > KFDTRAP_QUEUES_MAX)
+	if (!all)
 		return no_memory(err, "gpu.resume");
 	memcpy(all, ids ? ids : k->suspended, n * sizeof(*all));
 	n_mine = choose_mine(k, all, n, mine);

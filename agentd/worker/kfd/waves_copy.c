@@ -189,13 +189,22 @@ static void copy_share(void *ctx, size_t i)
 	batch_flush(&b);
 }
 
+static bool has_queues(const struct wave_capture *w, uint32_t round)
+{
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (queue_capture_is_in(&w->captures[i], round))
+			return true;
+	return false;
+}
+
 void wave_capture_copy(struct wave_capture *w, uint32_t round)
 {
 	const struct memory *memory = &w->k->t.memory;
 	struct batch b = { .w = w, .memory = memory };
 	struct shares s = { .w = w, .memory = memory, .first = w->n_hot };
 
-	if (wave_capture_is_late(w))
+	/* Where nothing is to be copied, nothing comes too late. */
+	if (!has_queues(w, round) || wave_capture_is_late(w))
 		return;
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);

@@ -4,15 +4,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "agentd/access.h"
-#include "base/cleanup.h"
+#include "agentd/worker/process/yama.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "rpc_gen.h"
 
 static long real_ptrace(int request, pid_t pid, void *addr, void *data)
@@ -21,16 +19,6 @@ static long real_ptrace(int request, pid_t pid, void *addr, void *data)
 }
 
 const struct leader_sys leader_real_sys = { .ptrace = real_ptrace, .waitpid = waitpid };
-
-static int yama_scope(void)
-{
-	auto_free char *text = NULL;
-	size_t size;
-
-	if (fd_read_file("/proc/sys/kernel/yama/ptrace_scope", 64, &text, &size) < 0)
-		return 0;
-	return atoi(text);
-}
 
 static int gone(pid_t pid, const char *op, struct agent_err *err)
 {
@@ -55,7 +43,7 @@ int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 				     "process %d is traced by process %d (%s) already", (int)pid,
 				     (int)t.tracer_pid, named ? tracer.comm : "unknown");
 	}
-	scope = yama_scope();
+	scope = yama_ptrace_scope();
 	if (scope > 0)
 		return agent_err_set(
 			err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
