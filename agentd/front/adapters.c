@@ -25,6 +25,23 @@ static int keep_early(const struct conn *c, const char *body, size_t size, int *
 	return out_error(&o) ? out_error(&o) : fd_memfd_sealed("editor", o.data, o.size, ret_fd);
 }
 
+/* As dap/message.c has it for an adapter that is there.  The connection closes behind it. */
+static void put_failure(struct request *r, const struct agent_err *err, struct out *text)
+{
+	auto_out struct out why;
+
+	out_init(&why, 0);
+	out_fmt(&why, "%s%s%s%s", err->message, err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
+	out_fmt(text, "{\"seq\":1,\"type\":\"response\",\"request_seq\":%s,\"success\":false,\"command\":%s,\"message\":",
+		r->id, r->params ? r->params : "\"\"");
+	out_json_str(text, why.data ? why.data : "", why.size);
+	out_str(text, ",\"body\":{\"error\":{\"id\":1,\"format\":\"{text}\",\"showUser\":true,\"variables\":{\"text\":");
+	out_json_str(text, why.data ? why.data : "", why.size);
+	out_str(text, "}}}}");
+	if (r->conn)
+		r->conn->closing = true;
+}
+
 bool adapters_begin(struct conn *c, const char *body, size_t size)
 {
 	struct agent_err err = { 0 };
@@ -35,7 +52,7 @@ bool adapters_begin(struct conn *c, const char *body, size_t size)
 	if (c->wire.mode != RPC_WIRE_HEADERS || !rpc_editor_request_parse(body, size, &q))
 		return false;
 	conn_hold(c);
-	r = request_begin(c, q.seq, q.seq_size);
+	r = request_begin(c, q.seq, q.seq_size, put_failure);
 	if (!r) {
 		c->closing = true;
 		conn_request_begun(c);
@@ -85,21 +102,4 @@ int adapters_refused(const struct ipc_started *m, struct agent_err *err)
 				     "see the agent's log",
 				     "the agent cannot start a debug adapter");
 	}
-}
-
-/* As dap/message.c has it for an adapter that is there. */
-void adapters_put_failure(struct request *r, const struct agent_err *err, struct out *text)
-{
-	auto_out struct out why;
-
-	out_init(&why, 0);
-	out_fmt(&why, "%s%s%s%s", err->message, err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
-	out_fmt(text, "{\"seq\":1,\"type\":\"response\",\"request_seq\":%s,\"success\":false,\"command\":%s,\"message\":",
-		r->id, r->params ? r->params : "\"\"");
-	out_json_str(text, why.data ? why.data : "", why.size);
-	out_str(text, ",\"body\":{\"error\":{\"id\":1,\"format\":\"{text}\",\"showUser\":true,\"variables\":{\"text\":");
-	out_json_str(text, why.data ? why.data : "", why.size);
-	out_str(text, "}}}}");
-	if (r->conn)
-		r->conn->closing = true;
 }

@@ -23,7 +23,5 @@ bool adapters_begin(struct conn *c, const char *body, size_t size);
 void adapters_started(struct request *r, int take_channel);
 /** Why spawn has started none.  @return 0 if it has, negative with @p err. */
 int adapters_refused(const struct ipc_started *m, struct agent_err *err);
-/** The answer to an editor that gets no adapter; its connection closes behind it. */
-void adapters_put_failure(struct request *r, const struct agent_err *err, struct out *text);
 
 #endif /* FRONT_ADAPTERS_H */

@@ -85,6 +85,17 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+/*
+ * Both halves closed, or only the sending one?  A client like socat still wants its answers.  Of one
+ * that is gone, what lay there for it is closed.
+ */
+static bool is_gone(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
 static void accept_on(struct front *f)
 {
 	if (!f->idle && !event_pending(f->accept_event, EV_READ, NULL))
@@ -103,7 +114,8 @@ void conn_close(struct conn *c)
 		request_orphan(LIST_FIRST(&c->requests));
 	LIST_REMOVE(c, link);
 	f->n_conns--;
-	given_leave(c);
+	if (c->fd_given && !given_is_read(c->fd) && !is_gone(c))
+		given_left(f, c->uid);
 	conn_free(c);
 	start_idle_timer(f);
 	accept_on(f); /* a descriptor is free again */
@@ -142,14 +154,6 @@ static void update_reading(struct conn *c)
 		event_active(c->read_event, EV_READ, 0);
 }
 
-/* Both halves closed, or only the sending one?  A client like socat still wants its answers. */
-static bool is_gone(const struct conn *c)
-{
-	struct pollfd p = { .fd = c->fd };
-
-	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
-}
-
 /* Nobody reads while paused; a client that leaves must lose its lease all the same. */
 static void conn_gone(int fd, short what, void *user)
 {
@@ -170,7 +174,7 @@ static void send_notices(struct conn *c)
 	struct attachment *a;
 
 	LIST_FOREACH(a, &c->attachments, in_conn)
-		notices_flush(a, false);
+		notices_flush(&a->notices, c, false);
 }
 
 /* A descriptor goes with one byte and not with another, so what comes before it is sent alone. */
@@ -194,7 +198,7 @@ static int write_some(struct conn *c)
 	}
 	evbuffer_drain(c->out, (size_t)n);
 	close(TAKE_FD(c->out_fd));
-	given_sent(c);
+	c->fd_given = true;
 	return (int)n;
 }
 
@@ -333,6 +337,18 @@ void conn_send_fd(struct conn *c, struct out *text, int take_fd)
 	queue_text(c, text);
 	start_writing(c);
 	update_reading(c);
+}
+
+int conn_check_fd(struct conn *c, bool promised, const char *method, struct agent_err *err)
+{
+	if (!given_may(c->front, c->uid))
+		return agent_err_set(err, RPC_ERROR_BUSY, ETOOMANYREFS, method,
+				     "use core.read, or let the agent be restarted",
+				     "too many descriptors were sent to closed connections that did not read them");
+	if (promised || c->out_fd >= 0 || (c->fd_given && !given_is_read(c->fd)))
+		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, method, "read the answers before",
+				     "another descriptor is on its way to you");
+	return 0;
 }
 
 static void unmap_text(const void *data, size_t size, void *extra)

@@ -78,7 +78,7 @@ int conn_listen(struct front *f, int listen_fd);
 void conn_send(struct conn *c, struct out *text);
 /**
  * The same with a descriptor, which the client gets with the first byte of the message.
- * @param take_fd  Closed in any case; given_check() said that there is none before it.
+ * @param take_fd  Closed in any case; conn_check_fd() said that there is none before it.
  */
 void conn_send_fd(struct conn *c, struct out *text, int take_fd);
 /**
@@ -87,6 +87,12 @@ void conn_send_fd(struct conn *c, struct out *text, int take_fd);
  */
 void conn_send_around(struct conn *c, const struct out *begin, struct ipc_message *body,
 		      const struct out *end);
+/**
+ * May this client be sent another descriptor?
+ * @param promised  One is to come with an answer that it waits for.
+ * @return 0, or negative with @p err.
+ */
+int conn_check_fd(struct conn *c, bool promised, const char *method, struct agent_err *err);
 /** Bytes that the socket has not taken yet. */
 size_t conn_unsent(const struct conn *c);
 /** May one more answer wait for the rest of its batch?  Small ones always may. */

@@ -5,12 +5,10 @@
 /**
  * @file cores.h
  * Calls to the record store: a process for each connection that makes some, started by the first one
- * and sent away when it has had nothing to do for CORES_IDLE_S.
+ * and sent away when it has had nothing to do for a while.
  */
 
 #include "agentd/front/session.h"
-
-#define CORES_IDLE_S 30
 
 /** Pass a request on; it is answered from now on.  @return RPC_LATER, or negative with @p err. */
 int cores_call(struct request *r, const char *params, size_t size, struct agent_err *err);

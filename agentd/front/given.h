@@ -10,13 +10,13 @@
  * read it.
  */
 
-#include "agentd/front/conn.h"
+#include "agentd/front/front.h"
 
-/** May this client be sent another?  @return 0, or negative with @p err. */
-int given_check(const struct conn *c, const char *method, struct agent_err *err);
-/** It was sent one. */
-void given_sent(struct conn *c);
-/** It is about to be closed. */
-void given_leave(const struct conn *c);
+/** Have few enough been left unread by this user? */
+bool given_may(struct front *f, uid_t uid);
+/** Was everything received that was sent on this socket, a descriptor with it? */
+bool given_is_read(int fd);
+/** A connection of this user is closed with one that he has not received. */
+void given_left(struct front *f, uid_t uid);
 
 #endif /* FRONT_GIVEN_H */

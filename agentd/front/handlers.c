@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "agentd/front/cores.h"
-#include "agentd/front/given.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
@@ -259,7 +258,7 @@ static int check_stream(struct request *r, struct agent_err *err)
 		return agent_err_set(err, RPC_ERROR_INVALID_REQUEST, 0, rpc_methods[r->method].name,
 				     "send it as a request of its own",
 				     "no descriptor goes with the answers of a batch, or with none");
-	return given_check(r->conn, rpc_methods[r->method].name, err);
+	return conn_check_fd(r->conn, request_brings_fd(r->conn), rpc_methods[r->method].name, err);
 }
 
 /* What a call does to the writer lease before the worker gets it. */

@@ -6,12 +6,6 @@
 
 #include "agentd/front/request.h"
 
-/** What the generated dispatcher hands through to the handlers. */
-struct rpc_call {
-	struct request *request;
-	struct conn *conn;
-};
-
 /** Takes the request over. */
 void handlers_run(struct request *r, const char *params, size_t size);
 

@@ -4,7 +4,7 @@
 
 /** @file hooks.h  hooks.list and hooks.test: spawn does what they ask for. */
 
-#include "agentd/front/handlers.h"
+#include "agentd/front/request.h"
 
 int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_list_params *params, struct rpc_hooks_list_result *ret,

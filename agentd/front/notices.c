@@ -106,10 +106,9 @@ bool notices_wants(const struct notices *n, const struct rpc_exception_raised_pa
 
 /* ------------------------------------------------------------------ sending ------------------ */
 
-static void send_one(struct attachment *a, const char *params, size_t size)
+static void send_one(struct notices *n, struct conn *c, const char *params, size_t size)
 {
 	const char *name = rpc_notifications[RPC_NOTIFICATION_EXCEPTION_RAISED].name;
-	struct notices *n = &a->notices;
 	auto_out struct out text = { 0 }, told = { 0 };
 
 	out_init(&text, 0);
@@ -122,7 +121,7 @@ static void send_one(struct attachment *a, const char *params, size_t size)
 	}
 	n->lost = 0;
 	rpc_message_notification(&text, name, params, size);
-	conn_send(a->conn, &text);
+	conn_send(c, &text);
 }
 
 static void wait_with(struct notices *n, const char *params, size_t size)
@@ -146,23 +145,21 @@ static void wait_with(struct notices *n, const char *params, size_t size)
 	n->bytes += size;
 }
 
-void notices_flush(struct attachment *a, bool everything)
+void notices_flush(struct notices *n, struct conn *c, bool everything)
 {
-	struct notices *n = &a->notices;
-
-	while (n->n && (everything || conn_unsent(a->conn) < BEHIND_BYTES)) {
+	while (n->n && (everything || conn_unsent(c) < BEHIND_BYTES)) {
 		struct notice *first = STAILQ_FIRST(&n->waiting);
 
-		send_one(a, first->params, first->size);
+		send_one(n, c, first->params, first->size);
 		drop_first(n);
 	}
 }
 
-void notices_send(struct attachment *a, const char *params, size_t size)
+void notices_send(struct notices *n, struct conn *c, const char *params, size_t size)
 {
-	notices_flush(a, false);
-	if (a->notices.n || conn_unsent(a->conn) >= BEHIND_BYTES)
-		wait_with(&a->notices, params, size);
+	notices_flush(n, c, false);
+	if (n->n || conn_unsent(c) >= BEHIND_BYTES)
+		wait_with(n, params, size);
 	else
-		send_one(a, params, size);
+		send_one(n, c, params, size);
 }

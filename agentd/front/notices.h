@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-struct attachment;
+struct conn;
 struct out;
 struct rpc_exception_filter_params;
 struct rpc_exception_raised_params;
@@ -52,8 +52,8 @@ static inline bool notices_has_filter(const struct notices *n)
 bool notices_wants(const struct notices *n, const struct rpc_exception_raised_params *p);
 
 /** Send the params of an exception.raised, or let them wait. */
-void notices_send(struct attachment *a, const char *params, size_t size);
+void notices_send(struct notices *n, struct conn *c, const char *params, size_t size);
 /** Send what waits while the client keeps up; all of it if @p everything. */
-void notices_flush(struct attachment *a, bool everything);
+void notices_flush(struct notices *n, struct conn *c, bool everything);
 
 #endif /* FRONT_NOTICES_H */

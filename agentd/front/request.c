@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/front/adapters.h"
 #include "agentd/front/handlers.h"
 #include "base/cleanup.h"
 #include "base/out.h"
@@ -92,11 +91,25 @@ static struct request *request_create(struct conn *c, struct batch *b, const str
 	return r;
 }
 
-struct request *request_begin(struct conn *c, const char *id, size_t id_size)
+struct request *request_begin(struct conn *c, const char *id, size_t id_size,
+			      request_put_error *put_error)
 {
 	const struct rpc_request rq = { .id = id, .id_size = id_size };
+	struct request *r = request_create(c, NULL, &rq);
 
-	return request_create(c, NULL, &rq);
+	if (r)
+		r->put_error = put_error;
+	return r;
+}
+
+bool request_brings_fd(const struct conn *c)
+{
+	const struct request *r;
+
+	LIST_FOREACH(r, &c->requests, in_conn)
+		if (r->answer_fd >= 0)
+			return true;
+	return false;
 }
 
 void request_own(struct request *r, struct request_list *owner)
@@ -204,8 +217,8 @@ void request_fail(struct request *r, const struct agent_err *err)
 	if (r->answer_fd >= 0)
 		close(TAKE_FD(r->answer_fd));
 	out_init(&text, 0);
-	if (r->start_kind == IPC_KIND_ADAPTER)
-		adapters_put_failure(r, err, &text);
+	if (r->put_error)
+		r->put_error(r, err, &text);
 	else
 		rpc_message_error(&text, r->id, id_size(r), err);
 	request_finish(r, &text);

@@ -10,6 +10,10 @@
 #include "agentd/front/conn.h"
 
 struct batch;
+struct request;
+
+/** Write the message that answers @p r with an error, for a client that speaks no JSON-RPC. */
+typedef void request_put_error(struct request *r, const struct agent_err *err, struct out *text);
 
 /** A JSON-RPC request on its way to an answer. */
 struct request {
@@ -20,6 +24,7 @@ struct request {
 	struct conn *conn; /**< NULL when the client has gone. */
 	struct batch *batch; /**< NULL outside batches. */
 	char *id;	   /**< JSON text; NULL for notifications. */
+	request_put_error *put_error; /**< NULL: as JSON-RPC has it. */
 	enum rpc_method method;
 	struct event *timer;
 
@@ -41,6 +46,12 @@ struct request {
 	size_t params_size; /**< Of that, or of what was sent to a worker. */
 };
 
+/** What the generated dispatcher hands through to the handlers. */
+struct rpc_call {
+	struct request *request;
+	struct conn *conn;
+};
+
 /** One body as it came from the wire: a request, a notification or a batch. */
 void request_receive(struct conn *c, const char *body, size_t size);
 /** Answer for a message that has no usable id. */
@@ -50,7 +61,10 @@ void request_refuse(struct conn *c, const struct agent_err *err);
  * Something to be answered later that no method stands for.
  * @param id  JSON text.  @return NULL without memory.
  */
-struct request *request_begin(struct conn *c, const char *id, size_t id_size);
+struct request *request_begin(struct conn *c, const char *id, size_t id_size,
+			      request_put_error *put_error);
+/** Is a descriptor to go to the client with an answer that waits? */
+bool request_brings_fd(const struct conn *c);
 
 /** Answer and free. */
 void request_reply(struct request *r, const char *result, size_t size);

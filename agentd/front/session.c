@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agentd/front/cores.h"
 #include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
@@ -31,6 +30,8 @@
 #define MESSAGES_AT_ONCE 64
 /* Of a core on its way to a client; the system may allow less. */
 #define STREAM_BYTES (512 << 10)
+/* A store process that has had nothing to do for so long is sent away. */
+#define STORE_IDLE_S 30
 
 static void channel_readable(int fd, short what, void *user);
 
@@ -435,7 +436,7 @@ static struct request *find_call(struct session *s, uint64_t id)
 /* A call was answered: nothing more to do for a look, for a store perhaps. */
 static void rest(struct session *s)
 {
-	const struct timeval tv = { .tv_sec = CORES_IDLE_S };
+	const struct timeval tv = { .tv_sec = STORE_IDLE_S };
 
 	if (s->kind == IPC_KIND_INSPECT)
 		close_channel(s);
@@ -496,7 +497,7 @@ static void broadcast(struct session *s, const struct out *text)
 		next = LIST_NEXT(a, in_session);
 		if (!a->established)
 			continue;
-		notices_flush(a, true);
+		notices_flush(&a->notices, a->conn, true);
 		out_init(&copy, 0);
 		out_bytes(&copy, text->data, text->size);
 		conn_send(a->conn, &copy);
@@ -540,7 +541,7 @@ static void raised(struct session *s, const struct ipc_message *m)
 	for (a = LIST_FIRST(&s->attachments); a; a = next) {
 		next = LIST_NEXT(a, in_session);
 		if (a->established && (!known || notices_wants(&a->notices, &p)))
-			notices_send(a, m->text, (size_t)m->head.size);
+			notices_send(&a->notices, a->conn, m->text, (size_t)m->head.size);
 	}
 }
 
