@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/front/spawner.h"
+#include "agentd/front/front.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/out.h"
@@ -42,37 +42,8 @@ static void put_failure(struct request *r, const struct agent_err *err, struct o
 		r->conn->closing = true;
 }
 
-bool adapters_begin(struct conn *c, const char *body, size_t size)
-{
-	struct agent_err err = { 0 };
-	struct rpc_editor_request q;
-	struct request *r;
-	int e;
-
-	if (c->wire.mode != RPC_WIRE_HEADERS || !rpc_editor_request_parse(body, size, &q))
-		return false;
-	conn_hold(c);
-	r = request_begin(c, q.seq, q.seq_size, put_failure);
-	if (!r) {
-		c->closing = true;
-		conn_request_begun(c);
-		conn_request_done(c);
-		return true;
-	}
-	r->start_kind = IPC_KIND_ADAPTER;
-	r->params = strndup(q.command, q.command_size);
-	e = r->params ? keep_early(c, body, size, &r->early_fd) : -ENOMEM;
-	if (e == 0) {
-		spawner_start(r, IPC_KIND_ADAPTER, START_MS);
-		return true;
-	}
-	agent_err_set(&err, RPC_ERROR_FAILED, -e, "memfd", NULL,
-		      "cannot hand the connection to a debug adapter");
-	request_fail(r, &err);
-	return true;
-}
-
-void adapters_started(struct request *r, int take_channel)
+/* By its channel the adapter calls the agent. */
+static void adapter_started(struct request *r, const struct ipc_started *m, int take_channel)
 {
 	struct conn *c = r->conn;
 
@@ -84,7 +55,7 @@ void adapters_started(struct request *r, int take_channel)
 		conn_close(c);
 }
 
-int adapters_refused(const struct ipc_started *m, struct agent_err *err)
+static int adapter_refused(const struct ipc_started *m, struct agent_err *err)
 {
 	switch (m->verdict) {
 	case IPC_VERDICT_OK:
@@ -102,4 +73,34 @@ int adapters_refused(const struct ipc_started *m, struct agent_err *err)
 				     "see the agent's log",
 				     "the agent cannot start a debug adapter");
 	}
+}
+
+bool adapters_begin(struct front *f, struct conn *c, const char *body, size_t size)
+{
+	static const struct start_ops ops = { .started = adapter_started, .refused = adapter_refused };
+	struct agent_err err = { 0 };
+	struct rpc_editor_request q;
+	struct request *r;
+	int e;
+
+	if (c->wire.mode != RPC_WIRE_HEADERS || !rpc_editor_request_parse(body, size, &q))
+		return false;
+	conn_hold(c);
+	r = request_begin(&f->requests, c, q.seq, q.seq_size, put_failure);
+	if (!r) {
+		c->closing = true;
+		conn_request_begun(c);
+		conn_request_done(c);
+		return true;
+	}
+	r->params = strndup(q.command, q.command_size);
+	e = r->params ? keep_early(c, body, size, &r->early_fd) : -ENOMEM;
+	if (e == 0) {
+		start_ask(&f->starts, r, IPC_KIND_ADAPTER, START_MS, &ops);
+		return true;
+	}
+	agent_err_set(&err, RPC_ERROR_FAILED, -e, "memfd", NULL,
+		      "cannot hand the connection to a debug adapter");
+	request_fail(r, &err);
+	return true;
 }

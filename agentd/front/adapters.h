@@ -11,17 +11,17 @@
  * the socket only for its credentials: the adapter's calls are judged as the editor's own.
  */
 
-#include "agentd/front/request.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct conn;
+struct front;
 
 /**
  * The first message of a connection.
- * @return false if it is no such request; else the connection is held until adapters_started(), or
- *         its request fails.
+ * @return false if it is no such request; else the connection is held until an adapter has it, or
+ *         there is none, and it is closed.
  */
-bool adapters_begin(struct conn *c, const char *body, size_t size);
-/** Spawn has started one.  @param take_channel  What the adapter calls the agent by. */
-void adapters_started(struct request *r, int take_channel);
-/** Why spawn has started none.  @return 0 if it has, negative with @p err. */
-int adapters_refused(const struct ipc_started *m, struct agent_err *err);
+bool adapters_begin(struct front *f, struct conn *c, const char *body, size_t size);
 
 #endif /* FRONT_ADAPTERS_H */

@@ -20,27 +20,27 @@ struct closing {
 	bool asked; /* spawn was given it, and has not answered */
 };
 
-static struct closing *find_asked(struct front *f)
+static struct closing *find_asked(struct closings *all)
 {
 	struct closing *i;
 
-	LIST_FOREACH(i, &f->closings, link)
+	LIST_FOREACH(i, &all->list, link)
 		if (i->asked)
 			return i;
 	return NULL;
 }
 
 /* One at a time, so that a flood of them cannot fill the socket to spawn. */
-static void ask_next(struct front *f)
+static void ask_next(struct closings *all)
 {
 	struct closing *i;
 
-	if (find_asked(f) || event_pending(f->closing_retry, EV_TIMEOUT, NULL))
+	if (find_asked(all) || event_pending(all->retry, EV_TIMEOUT, NULL))
 		return;
-	LIST_FOREACH(i, &f->closings, link)
+	LIST_FOREACH(i, &all->list, link)
 		if (i->fd >= 0) {
 			i->asked = true;
-			spawner_drop(f, i->fd, i->uid);
+			spawner_drop(all->spawner, i->fd, i->uid);
 			return;
 		}
 }
@@ -50,14 +50,14 @@ static void ask_again(int fd, short what, void *user)
 	ask_next(user);
 }
 
-int closing_init(struct front *f)
+int closing_init(struct closings *all)
 {
-	LIST_INIT(&f->closings);
-	f->closing_retry = event_new(f->base, -1, 0, ask_again, f);
-	return f->closing_retry ? 0 : -ENOMEM;
+	LIST_INIT(&all->list);
+	all->retry = event_new(all->base, -1, 0, ask_again, all);
+	return all->retry ? 0 : -ENOMEM;
 }
 
-void closing_hand_over(struct front *f, int take_fd, uid_t uid)
+void closing_hand_over(struct closings *all, int take_fd, uid_t uid)
 {
 	struct closing *c = calloc(1, sizeof(*c));
 
@@ -68,33 +68,33 @@ void closing_hand_over(struct front *f, int take_fd, uid_t uid)
 	}
 	c->fd = take_fd;
 	c->uid = uid;
-	LIST_INSERT_HEAD(&f->closings, c, link);
-	ask_next(f);
+	LIST_INSERT_HEAD(&all->list, c, link);
+	ask_next(all);
 }
 
-void closing_end(struct front *f, int take_fd, uid_t uid)
+void closing_end(struct closings *all, int take_fd, uid_t uid)
 {
 	if (fd_end_stream(take_fd) == 0)
 		close(take_fd);
 	else
-		closing_hand_over(f, take_fd, uid);
+		closing_hand_over(all, take_fd, uid);
 }
 
-bool closing_is_blocked(const struct front *f, uid_t uid)
+bool closing_is_blocked(const struct closings *all, uid_t uid)
 {
 	const struct closing *i;
 	unsigned n = 0;
 
-	LIST_FOREACH(i, &f->closings, link)
+	LIST_FOREACH(i, &all->list, link)
 		n += i->uid == uid;
 	return n >= CLOSING_PER_USER_MAX;
 }
 
-static void ended(struct front *f, uid_t uid)
+static void ended(struct closings *all, uid_t uid)
 {
 	struct closing *i;
 
-	LIST_FOREACH(i, &f->closings, link)
+	LIST_FOREACH(i, &all->list, link)
 		if (i->fd < 0 && i->uid == uid) {
 			LIST_REMOVE(i, link);
 			free(i);
@@ -102,13 +102,13 @@ static void ended(struct front *f, uid_t uid)
 		}
 }
 
-void closing_received(struct front *f, const struct ipc_closer *m)
+void closing_received(struct closings *all, const struct ipc_closer *m)
 {
 	const struct timeval retry = { .tv_sec = RETRY_S };
-	struct closing *asked = find_asked(f);
+	struct closing *asked = find_asked(all);
 
 	if (m->kind == IPC_CLOSER_ENDED) {
-		ended(f, m->uid);
+		ended(all, m->uid);
 		return;
 	}
 	if (!asked)
@@ -118,23 +118,23 @@ void closing_received(struct front *f, const struct ipc_closer *m)
 		/* Not the last one, so that this does not block; after this note the other is. */
 		close(asked->fd);
 		asked->fd = -1;
-		spawner_note(f, IPC_NOTE_DROPPED, 0);
+		spawner_note(all->spawner, IPC_NOTE_DROPPED, 0);
 	} else {
 		log_warning("no process to close a client's socket: trying again");
-		event_add(f->closing_retry, &retry);
+		event_add(all->retry, &retry);
 	}
-	ask_next(f);
+	ask_next(all);
 }
 
-void closing_deinit(struct front *f)
+void closing_deinit(struct closings *all)
 {
-	while (!LIST_EMPTY(&f->closings)) {
-		struct closing *c = LIST_FIRST(&f->closings);
+	while (!LIST_EMPTY(&all->list)) {
+		struct closing *c = LIST_FIRST(&all->list);
 
 		LIST_REMOVE(c, link);
 		free(c);
 	}
-	if (f->closing_retry)
-		event_free(f->closing_retry);
-	f->closing_retry = NULL;
+	if (all->retry)
+		event_free(all->retry);
+	all->retry = NULL;
 }

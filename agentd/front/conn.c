@@ -7,57 +7,21 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/access.h"
-#include "agentd/front/adapters.h"
-#include "agentd/front/closing.h"
-#include "agentd/front/given.h"
-#include "agentd/front/request.h"
-#include "agentd/front/rules.h"
-#include "agentd/front/session.h"
-#include "agentd/front/spawner.h"
+#include "agentd/ipc.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/out.h"
 #include "protocol/rpc_message.h"
+#include "rpc_gen.h"
 
 #define READ_SIZE	(64 * 1024)
 #define REFERENCE_MIN	(16 * 1024) /* larger texts are not copied into the send buffer */
-#define ACCEPT_RETRY_MS 200
-#define NOBODY		((uid_t)-1)
-#define KEPT_FDS	32 /* not for connections: channels to workers, texts in memfds */
 
 static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
-
-struct attachment *conn_attachment(struct conn *c, const char *session_id)
-{
-	struct attachment *a;
-
-	LIST_FOREACH(a, &c->attachments, in_conn)
-		if (!strcmp(a->session->id, session_id) && !a->session->over &&
-		    !a->session->closing)
-			return a;
-	return NULL;
-}
-
-static void start_idle_timer(struct front *f)
-{
-	const struct timeval tv = { .tv_sec = f->idle_ms / 1000,
-				    .tv_usec = (f->idle_ms % 1000) * 1000 };
-
-	if (f->idle_ms && !f->n_conns && !f->idle && !rules_exist(f))
-		event_add(f->idle_timer, &tv);
-}
-
-void conn_update_idle(struct front *f)
-{
-	event_del(f->idle_timer);
-	start_idle_timer(f);
-}
 
 static void unwatch(struct conn *c)
 {
@@ -80,8 +44,8 @@ static void conn_free(struct conn *c)
 	rpc_wire_deinit(&c->wire);
 	/* The adapter may still read from the editor, and is no more trusted than he is. */
 	if (c->peer_fd != c->fd)
-		closing_hand_over(c->front, c->peer_fd, c->uid);
-	closing_end(c->front, c->fd, c->uid);
+		closing_hand_over(&c->net->closings, c->peer_fd, c->uid);
+	closing_end(&c->net->closings, c->fd, c->uid);
 	free(c);
 }
 
@@ -96,29 +60,18 @@ static bool is_gone(const struct conn *c)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
-static void accept_on(struct front *f)
-{
-	if (!f->idle && !event_pending(f->accept_event, EV_READ, NULL))
-		event_add(f->accept_event, NULL);
-}
-
 void conn_close(struct conn *c)
 {
-	struct front *f = c->front;
+	struct net *net = c->net;
 
-	while (!LIST_EMPTY(&c->attachments))
-		session_leave(LIST_FIRST(&c->attachments));
-	if (c->store)
-		session_close(c->store);
-	while (!LIST_EMPTY(&c->requests))
-		request_orphan(LIST_FIRST(&c->requests));
+	net->ops->gone(c);
 	LIST_REMOVE(c, link);
-	f->n_conns--;
+	net->n_conns--;
 	if (c->fd_given && !given_is_read(c->fd) && !is_gone(c))
-		given_left(f, c->uid);
+		given_left(&net->given, c->uid);
 	conn_free(c);
-	start_idle_timer(f);
-	accept_on(f); /* a descriptor is free again */
+	net_start_idle_timer(net);
+	net_accept(net); /* a descriptor is free again */
 }
 
 /*
@@ -168,15 +121,6 @@ size_t conn_unsent(const struct conn *c)
 	return evbuffer_get_length(c->out);
 }
 
-/* It reads again: what waited for that may go. */
-static void send_notices(struct conn *c)
-{
-	struct attachment *a;
-
-	LIST_FOREACH(a, &c->attachments, in_conn)
-		notices_flush(&a->notices, c, false);
-}
-
 /* A descriptor goes with one byte and not with another, so what comes before it is sent alone. */
 static int write_some(struct conn *c)
 {
@@ -216,7 +160,7 @@ static void conn_writable(int fd, short what, void *user)
 		dead = errno != EAGAIN && errno != EINTR;
 	}
 	if (!dead)
-		send_notices(c);
+		c->net->ops->drained(c);
 	left = conn_unsent(c);
 	if (dead || (!left && c->closing && !c->n_requests)) {
 		conn_close(c);
@@ -285,7 +229,7 @@ static bool is_too_much(const struct conn *c, size_t own)
 
 	if (own <= CONN_OUT_PAUSE)
 		return false;
-	LIST_FOREACH(i, &c->front->conns, link)
+	LIST_FOREACH(i, &c->net->conns, link)
 		if (i->uid == c->uid)
 			sum += conn_unsent(i) + i->batched;
 	return own > CONN_OUT_MAX || sum > CONN_USER_OUT_MAX;
@@ -341,7 +285,7 @@ void conn_send_fd(struct conn *c, struct out *text, int take_fd)
 
 int conn_check_fd(struct conn *c, bool promised, const char *method, struct agent_err *err)
 {
-	if (!given_may(c->front, c->uid))
+	if (!given_may(&c->net->given, c->uid))
 		return agent_err_set(err, RPC_ERROR_BUSY, ETOOMANYREFS, method,
 				     "use core.read, or let the agent be restarted",
 				     "too many descriptors were sent to closed connections that did not read them");
@@ -401,10 +345,10 @@ static void refuse_framing(struct conn *c, int32_t code, const char *hint, const
 	struct agent_err err = { 0 };
 
 	agent_err_set(&err, code, 0, NULL, hint, "%s", problem);
-	request_refuse(c, &err);
+	c->net->ops->refuse(c, &err);
 }
 
-/* @return false when there is nothing to read now: told to close, or paused. */
+/* @return false when there is nothing to read now: told to close, held, or paused. */
 static bool take_messages(struct conn *c)
 {
 	const char *body;
@@ -419,11 +363,9 @@ static bool take_messages(struct conn *c)
 		if (r == RPC_WIRE_TOO_LARGE)
 			refuse_framing(c, RPC_ERROR_TOO_LARGE, "agent.hello tells the limits",
 				       "the request is larger than 1 MiB");
-		else if (first && adapters_begin(c, body, size))
-			return false;
 		else
-			request_receive(c, body, size);
-		if (c->closing)
+			c->net->ops->message(c, body, size, first);
+		if (c->closing || c->held)
 			return false;
 		if (c->paused) {
 			c->backlog = true;
@@ -454,7 +396,7 @@ static void end_of_input(struct conn *c)
 	}
 	r = rpc_wire_finish(&c->wire, &body, &size);
 	if (r == RPC_WIRE_BODY)
-		request_receive(c, body, size);
+		c->net->ops->message(c, body, size, !c->spoken);
 	else if (r < 0)
 		refuse_framing(c, RPC_ERROR_PARSE_ERROR, "finish the message before closing",
 			       rpc_wire_problem(&c->wire));
@@ -493,7 +435,7 @@ static void conn_readable(int fd, short what, void *user)
 
 static int watch(struct conn *c)
 {
-	struct event_base *base = c->front->base;
+	struct event_base *base = c->net->base;
 
 	c->read_event = event_new(base, c->fd, EV_READ | EV_PERSIST, conn_readable, c);
 	c->write_event = event_new(base, c->fd, EV_WRITE, conn_writable, c);
@@ -504,6 +446,7 @@ static int watch(struct conn *c)
 
 void conn_hold(struct conn *c)
 {
+	c->held = true;
 	event_del(c->read_event);
 	event_add(c->gone_event, NULL);
 }
@@ -513,46 +456,22 @@ int conn_hand_over(struct conn *c, int take_fd)
 	int r = fd_refuse_rights(take_fd);
 
 	unwatch(c);
+	c->held = false;
 	c->fd = take_fd;
 	rpc_wire_deinit(&c->wire);
 	rpc_wire_init(&c->wire, 0);
 	return r < 0 ? r : watch(c);
 }
 
-static unsigned count_user(const struct front *f, uid_t uid)
-{
-	const struct conn *c;
-	unsigned n = 0;
-
-	LIST_FOREACH(c, &f->conns, link)
-		n += c->uid == uid;
-	return n;
-}
-
-static void reject(struct front *f, int take_fd, uid_t uid, const char *why)
-{
-	auto_out struct out text = { 0 }, frame = { 0 };
-	struct agent_err err = { 0 };
-
-	agent_err_set(&err, RPC_ERROR_LIMIT, 0, "connect", "close connections you no longer need",
-		      "%s", why);
-	out_init(&text, 512);
-	out_init(&frame, 1024);
-	rpc_message_error(&text, NULL, 0, &err);
-	rpc_wire_write(&frame, RPC_WIRE_LINES, text.data, text.size);
-	(void)fd_send(take_fd, frame.data, frame.size, NULL, 0);
-	closing_end(f, take_fd, uid);
-}
-
-static struct conn *conn_create(struct front *f, int take_fd, const struct access_peer *peer)
+struct conn *conn_create(struct net *net, int take_fd, const struct access_peer *peer)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		closing_end(f, take_fd, peer->uid);
+		closing_end(&net->closings, take_fd, peer->uid);
 		return NULL;
 	}
-	c->front = f;
+	c->net = net;
 	c->fd = c->peer_fd = take_fd;
 	c->out_fd = -1;
 	c->uid = peer->uid;
@@ -566,113 +485,8 @@ static struct conn *conn_create(struct front *f, int take_fd, const struct acces
 		conn_free(c);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&f->conns, c, link);
-	f->n_conns++;
-	event_del(f->idle_timer);
+	LIST_INSERT_HEAD(&net->conns, c, link);
+	net->n_conns++;
+	event_del(net->idle_timer);
 	return c;
-}
-
-/* The kernel gives out the lowest free number. */
-static bool is_one_of_the_last(int fd)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	       (rlim_t)fd + KEPT_FDS >= limit.rlim_cur;
-}
-
-static int read_peer(const struct front *f, int fd, struct access_peer *ret)
-{
-	const struct access_rules rules = { f->admin_gid, ACCESS_NO_GROUP };
-	int r = access_peer_read(fd, &rules, ret);
-
-	if (r == 0)
-		access_peer_deinit(ret);
-	return r;
-}
-
-/* More connections than are allowed now stay. */
-void conn_set_limits(struct front *f, const struct ipc_limits *m)
-{
-	struct access_peer peer;
-	struct conn *c;
-
-	f->connections_max = m->connections;
-	f->connections_per_user_max = m->connections_per_user;
-	f->sessions_per_user_max = m->sessions_per_user;
-	f->idle_ms = m->idle_ms;
-	f->silent_holder_ms = m->silent_holder_ms;
-	f->admin_gid = m->admin_gid;
-	LIST_FOREACH(c, &f->conns, link)
-		c->admin = read_peer(f, c->peer_fd, &peer) == 0 && peer.admin;
-	f->idle = f->idle && !m->serve_on;
-	conn_update_idle(f);
-	accept_on(f);
-}
-
-static void welcome(struct front *f, int fd)
-{
-	struct access_peer peer = { .uid = NOBODY };
-
-	/* Before anything is read, or the socket closed. */
-	if (fd_refuse_rights(fd) < 0 || read_peer(f, fd, &peer) < 0) {
-		closing_end(f, fd, peer.uid);
-		return;
-	}
-	if (f->n_conns >= f->connections_max || is_one_of_the_last(fd))
-		reject(f, fd, peer.uid, "the agent has too many connections");
-	else if (count_user(f, peer.uid) >= f->connections_per_user_max)
-		reject(f, fd, peer.uid, "your user has too many connections to the agent");
-	else if (closing_is_blocked(f, peer.uid))
-		reject(f, fd, peer.uid, "descriptors that your user has sent cannot be closed");
-	else if (!conn_create(f, fd, &peer))
-		log_error("out of memory for a connection");
-}
-
-static void acceptable(int listen_fd, short what, void *user)
-{
-	const struct timeval retry = { .tv_usec = ACCEPT_RETRY_MS * 1000 };
-	struct front *f = user;
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (fd >= 0) {
-		welcome(f, fd);
-	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		log_warning("cannot accept: %s; waiting", strerror(errno));
-		event_del(f->accept_event);
-		event_add(f->accept_retry, &retry);
-	}
-}
-
-static void accept_again(int fd, short what, void *user)
-{
-	struct front *f = user;
-
-	event_add(f->accept_event, NULL);
-}
-
-static void idle(int fd, short what, void *user)
-{
-	struct front *f = user;
-
-	if (!LIST_EMPTY(&f->sessions)) {
-		start_idle_timer(f); /* a target is being released */
-		return;
-	}
-	/* Who connects from now on waits, is left to the next instance, or refused, but not cut off. */
-	f->idle = true;
-	event_del(f->accept_event);
-	spawner_note(f, IPC_NOTE_IDLE, 0);
-}
-
-int conn_listen(struct front *f, int listen_fd)
-{
-	f->accept_event = event_new(f->base, listen_fd, EV_READ | EV_PERSIST, acceptable, f);
-	f->accept_retry = event_new(f->base, -1, 0, accept_again, f);
-	f->idle_timer = event_new(f->base, -1, 0, idle, f);
-	if (!f->accept_event || !f->accept_retry || !f->idle_timer ||
-	    event_add(f->accept_event, NULL) < 0)
-		return -ENOMEM;
-	start_idle_timer(f);
-	return 0;
 }

@@ -4,7 +4,7 @@
 
 /**
  * @file conn.h
- * Client connections: accepting, quotas, framing in, bounded buffering out.
+ * Client connections: framing in, bounded buffering out.
  *
  * A client that does not read is not waited for: reading its requests pauses while CONN_OUT_PAUSE
  * bytes are unsent, and it is dropped when something is to be sent while CONN_OUT_MAX bytes still
@@ -12,12 +12,14 @@
  * Answers that wait for the rest of their batch count like unsent ones, and are refused instead.
  */
 
-#include "agentd/front/front.h"
-#include "agentd/front/notices.h"
+#include "agentd/front/net.h"
 #include "protocol/rpc_wire.h"
 
+struct access_peer;
 struct evbuffer;
+struct ipc_message;
 struct out;
+struct session;
 
 #define CONN_OUT_PAUSE	 ((size_t)1 << 20)
 #define CONN_OUT_MAX	 ((size_t)32 << 20)
@@ -25,30 +27,12 @@ struct out;
 #define CONN_STALL_S	 30
 #define CONN_PENDING_MAX 64
 
-/** What a connection holds of a session. */
-struct attachment {
-	LIST_ENTRY(attachment) in_conn;
-	LIST_ENTRY(attachment) in_session;
-	struct conn *conn;
-	struct session *session;
-	enum ipc_right rights;
-	uint32_t number; /**< How the worker calls this client. */
-	struct notices notices;
-	bool established; /**< The worker has answered session.attach. */
-	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */
-	uint64_t asked_ns;	/**< When it asked for something else than more time for its lease. */
-	uint64_t locked_end_ns; /**< It gets no writer lease before; 0: it may. */
-};
 LIST_HEAD(attachment_list, attachment);
-
-/** Rules came or went: with rules the agent has something to do without clients. */
-void conn_update_idle(struct front *f);
-/** The configuration was read again: for those who are connected, and those who come. */
-void conn_set_limits(struct front *f, const struct ipc_limits *m);
+LIST_HEAD(request_list, request);
 
 struct conn {
 	LIST_ENTRY(conn) link;
-	struct front *front;
+	struct net *net;
 	int fd;
 	int peer_fd; /**< Whose credentials count: fd, or the editor's socket behind an adapter. */
 	uid_t uid;
@@ -57,7 +41,8 @@ struct conn {
 	bool closing; /**< Close when everything is answered and sent. */
 	bool dead;    /**< Close without sending anything more. */
 	bool paused;  /**< Not reading: too much unsent or too many requests open. */
-	bool spoken;  /**< Its first message was seen: it speaks JSON-RPC. */
+	bool held;    /**< Not reading: conn_hold(). */
+	bool spoken;  /**< Its first message was seen. */
 	bool backlog; /**< Messages that arrived before the pause wait in `wire`. */
 	struct event *read_event, *write_event, *gone_event;
 	struct evbuffer *out;
@@ -66,14 +51,16 @@ struct conn {
 	bool fd_given; /**< It was sent one before. */
 	size_t batched; /**< Bytes of answers that wait for the rest of their batch. */
 	struct rpc_wire wire;
+	unsigned n_requests; /**< That wait for their answers. */
+
+	/* Kept here for those above, who empty them when it is gone; nothing here looks at them. */
 	struct request_list requests; /**< Unanswered ones. */
-	unsigned n_requests;
 	struct attachment_list attachments;
 	struct session *store; /**< Its process at the record store, or NULL. */
 };
 
-/** Take clients from the listening socket. */
-int conn_listen(struct front *f, int listen_fd);
+/** @return NULL without memory: the socket is closed. */
+struct conn *conn_create(struct net *net, int take_fd, const struct access_peer *peer);
 /** Send one message (framed here).  @param text Taken over when it is large. */
 void conn_send(struct conn *c, struct out *text);
 /**
@@ -97,7 +84,7 @@ int conn_check_fd(struct conn *c, bool promised, const char *method, struct agen
 size_t conn_unsent(const struct conn *c);
 /** May one more answer wait for the rest of its batch?  Small ones always may. */
 bool conn_may_keep(const struct conn *c, size_t size);
-/** Close now: attachments end, requests are orphaned.  The object is gone afterwards. */
+/** Close now.  The object is gone afterwards. */
 void conn_close(struct conn *c);
 /** A request of @p c waits for its answer: with many of them, reading pauses. */
 void conn_request_begun(struct conn *c);
@@ -112,8 +99,5 @@ void conn_hold(struct conn *c);
  * @return 0, -ENOMEM: nothing is left but conn_close().
  */
 int conn_hand_over(struct conn *c, int take_fd);
-
-/** NULL when this connection does not hold that session. */
-struct attachment *conn_attachment(struct conn *c, const char *session_id);
 
 #endif /* FRONT_CONN_H */

@@ -8,11 +8,9 @@
  * and sent away when it has had nothing to do for a while.
  */
 
-#include "agentd/front/session.h"
+#include "agentd/front/request.h"
 
 /** Pass a request on; it is answered from now on.  @return RPC_LATER, or negative with @p err. */
 int cores_call(struct request *r, const char *params, size_t size, struct agent_err *err);
-/** spawn has started the process for @p r. */
-void cores_started(struct request *r, const struct ipc_started *m, int take_channel);
 
 #endif /* FRONT_CORES_H */

@@ -2,6 +2,7 @@
 #include "agentd/front/given.h"
 
 #include <linux/sock_diag.h>
+#include <stddef.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
@@ -9,28 +10,27 @@
 /* Left unread by one user; an honest client leaves none. */
 #define LEFT_MAX 4
 
-/* @return the entry of a user, one that is free, or NULL. */
-static struct front_left *left_by(struct front *f, uid_t uid)
+/* @return the entry of a user, one that is free, or that there is none: the size of the table. */
+static size_t find(const struct given *g, uid_t uid)
 {
-	struct front_left *free_one = NULL;
+	size_t free_one = ARRAY_SIZE(g->left);
 
-	for (size_t i = 0; i < ARRAY_SIZE(f->left); i++) {
-		if (f->left[i].n && f->left[i].uid == uid)
-			return &f->left[i];
-		if (!f->left[i].n)
-			free_one = &f->left[i];
+	for (size_t i = 0; i < ARRAY_SIZE(g->left); i++) {
+		if (g->left[i].n && g->left[i].uid == uid)
+			return i;
+		if (!g->left[i].n)
+			free_one = i;
 	}
 	return free_one;
 }
 
-bool given_may(struct front *f, uid_t uid)
+bool given_may(const struct given *g, uid_t uid)
 {
-	const struct front_left *left = left_by(f, uid);
+	size_t i = find(g, uid);
 
-	return left && left->n < LEFT_MAX;
+	return i < ARRAY_SIZE(g->left) && g->left[i].n < LEFT_MAX;
 }
 
-/* With all of it read, the descriptor is received. */
 bool given_is_read(int fd)
 {
 	uint32_t info[SK_MEMINFO_VARS] = { 0 };
@@ -40,12 +40,12 @@ bool given_is_read(int fd)
 	       info[SK_MEMINFO_WMEM_ALLOC] == 0;
 }
 
-void given_left(struct front *f, uid_t uid)
+void given_left(struct given *g, uid_t uid)
 {
-	struct front_left *left = left_by(f, uid);
+	size_t i = find(g, uid);
 
-	if (!left)
+	if (i == ARRAY_SIZE(g->left))
 		return;
-	left->uid = uid;
-	left->n++;
+	g->left[i].uid = uid;
+	g->left[i].n++;
 }

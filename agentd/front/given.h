@@ -10,13 +10,23 @@
  * read it.
  */
 
-#include "agentd/front/front.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-/** Have few enough been left unread by this user? */
-bool given_may(struct front *f, uid_t uid);
+/** What users have left unread on connections that are closed. */
+struct given {
+	struct given_left {
+		uid_t uid;
+		uint32_t n;
+	} left[32];
+};
+
+/** Has this user left few enough? */
+bool given_may(const struct given *g, uid_t uid);
 /** Was everything received that was sent on this socket, a descriptor with it? */
 bool given_is_read(int fd);
 /** A connection of this user is closed with one that he has not received. */
-void given_left(struct front *f, uid_t uid);
+void given_left(struct given *g, uid_t uid);
 
 #endif /* FRONT_GIVEN_H */

@@ -7,19 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/front/attach.h"
 #include "agentd/front/cores.h"
+#include "agentd/front/front.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
-#include "agentd/front/spawner.h"
 #include "agentd/front/suspensions.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
 
-#define ATTACH_MS_DEFAULT 10000
-#define INSPECT_MS	  10000
+#define INSPECT_MS 10000
 /* The worker gives up after 10 s by itself. */
 #define CALL_MS	  13000
 #define DETACH_MS 8000
@@ -61,7 +61,7 @@ static int agent_hello(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 			    .memory_read_bytes = MEMORY_READ_MAX,
 			    .suspend_lease_ms = SUSPEND_LEASE_MAX_MS,
 			    .sessions = f->sessions_per_user_max,
-			    .connections = f->connections_per_user_max },
+			    .connections = f->net.connections_per_user_max },
 	};
 	return 0;
 }
@@ -73,7 +73,7 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	struct front *f = ctx;
 	bool all = call->conn->admin || f->user_mode;
 	size_t n_rules = 0;
-	struct rpc_rule_status *rules = all ? rules_status(f, arena, &n_rules) : NULL;
+	struct rpc_rule_status *rules = all ? rules_status(&f->sessions, arena, &n_rules) : NULL;
 
 	if (all && !rules)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
@@ -81,16 +81,16 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.agent = GPU_AGENT_VERSION,
 		.pid = (uint32_t)f->daemon_pid,
 		.uptime_ms = (clock_now_ns() - f->started_ns) / 1000000,
-		.connections = f->n_conns,
-		.sessions = f->n_sessions,
-		.requests = f->n_requests,
+		.connections = f->net.n_conns,
+		.sessions = f->sessions.n,
+		.requests = f->requests.n,
 		.owed = f->n_owed,
 		.user_mode = f->user_mode,
 		.has_rules = all,
 		.rules = rules,
 		.n_rules = n_rules,
 	};
-	if (suspensions_list(f, call->conn, arena, &ret->suspended, &ret->n_suspended) < 0)
+	if (suspensions_list(&f->sessions, call->conn, arena, &ret->suspended, &ret->n_suspended) < 0)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	return 0;
 }
@@ -107,15 +107,7 @@ static int session_attach_start(void *ctx, struct rpc_call *call, struct rpc_are
 				const struct rpc_session_attach_params *params,
 				struct rpc_session_attach_result *ret, struct agent_err *err)
 {
-	struct request *r = call->request;
-
-	r->pid = params->pid;
-	r->want = params->has_force && params->force ? LEASE_BY_FORCE :
-		  params->has_take && params->take   ? LEASE_FROM_SILENT :
-						       LEASE_FREE;
-	r->control = (params->has_control && params->control) || r->want != LEASE_FREE;
-	spawner_start(r, IPC_KIND_SESSION,
-		      params->has_timeout_ms ? params->timeout_ms : ATTACH_MS_DEFAULT);
+	attach_begin(call->request, params);
 	return RPC_LATER;
 }
 
@@ -152,7 +144,7 @@ static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 			  const struct rpc_session_detach_params *params,
 			  struct rpc_session_detach_result *ret, struct agent_err *err)
 {
-	struct attachment *a = conn_attachment(call->conn, params->session);
+	struct attachment *a = session_find_attachment(call->conn, params->session);
 	struct session *s;
 
 	if (!a)
@@ -182,7 +174,7 @@ static int exception_filter(void *ctx, struct rpc_call *call, struct rpc_arena *
 			    const struct rpc_exception_filter_params *params,
 			    struct rpc_exception_filter_result *ret, struct agent_err *err)
 {
-	struct attachment *a = conn_attachment(call->conn, params->session);
+	struct attachment *a = session_find_attachment(call->conn, params->session);
 
 	if (!a)
 		return no_session(err, params->session);
@@ -229,10 +221,10 @@ static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	struct front *f = ctx;
 	const struct session *s;
 
-	ret->sessions = rpc_arena_array(arena, f->n_sessions, sizeof(*ret->sessions));
+	ret->sessions = rpc_arena_array(arena, f->sessions.n, sizeof(*ret->sessions));
 	if (!ret->sessions)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	LIST_FOREACH(s, &f->sessions, link)
+	LIST_FOREACH(s, &f->sessions.list, link)
 		if (s->kind == IPC_KIND_SESSION && !s->closing && !s->over &&
 		    (call->conn->admin || s->uid == call->conn->uid))
 			describe_session(s, &ret->sessions[ret->n_sessions++]);
@@ -311,7 +303,7 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		e = rpc_params_check_text(r->method, params, size, arena, &id, err);
 	if (e < 0)
 		return e;
-	a = conn_attachment(r->conn, id);
+	a = session_find_attachment(r->conn, id);
 	if (!a || !a->established)
 		return no_session(err, id);
 	lease_note_call(a, r->method);
@@ -328,9 +320,24 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 	return RPC_LATER;
 }
 
+static void inspect_started(struct request *r, const struct ipc_started *m, int take_channel)
+{
+	struct session *s = session_create(&front_of(r)->sessions, m, IPC_KIND_INSPECT, 0, r->pid,
+					   take_channel);
+	struct agent_err err = { 0 };
+
+	if (s) {
+		session_call(s, r, r->params, r->params_size, 0, INSPECT_MS);
+		return;
+	}
+	agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	request_fail(r, &err);
+}
+
 static int run_inspect(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
 		       struct agent_err *err)
 {
+	static const struct start_ops ops = { .started = inspect_started };
 	int e = rpc_params_check_text(r->method, params, size, arena, NULL, err);
 
 	if (e < 0)
@@ -343,7 +350,7 @@ static int run_inspect(struct request *r, struct rpc_arena *arena, const char *p
 		memcpy(r->params, params, size);
 		r->params_size = size;
 	}
-	spawner_start(r, IPC_KIND_INSPECT, INSPECT_MS);
+	start_ask(&front_of(r)->starts, r, IPC_KIND_INSPECT, INSPECT_MS, &ops);
 	return RPC_LATER;
 }
 
@@ -372,7 +379,7 @@ void handlers_run(struct request *r, const char *params, size_t size)
 		e = run_inspect(r, &arena, params, size, &err);
 		break;
 	default:
-		e = rpc_front_dispatch(&handlers, r->front, &call, &arena, r->method, params, size,
+		e = rpc_front_dispatch(&handlers, front_of(r), &call, &arena, r->method, params, size,
 				       &reply, &err);
 	}
 	if (e < 0)

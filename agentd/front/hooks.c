@@ -5,18 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/front/spawner.h"
+#include "agentd/front/front.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/out.h"
+#include "base/str.h"
 
 #define LIST_MS 15000
 /* Others may run before it. */
 #define TEST_MS	    (2 * HOOK_TIMEOUT_MS_MAX)
 #define ANSWER_MAX  ((size_t)1 << 20)
 #define SAMPLE_LINE 42
+/* They may run for minutes, and nobody else shall wait for them. */
+#define ASKED_MAX 16
 
 static void expired(int fd, short what, void *user)
 {
@@ -28,14 +31,21 @@ static void expired(int fd, short what, void *user)
 	request_fail(r, &err);
 }
 
+/* @param document_fd  For a test, or -1; borrowed. */
 static int ask(struct request *r, const char *rule, uint32_t uid, int document_fd, uint32_t ms,
 	       struct agent_err *err)
 {
-	int e = spawner_ask_hooks(r, rule, uid, document_fd);
+	struct front *f = front_of(r);
+	const int fds[] = { r->conn->peer_fd, document_fd };
+	struct ipc_hooks m = { .type = IPC_HOOKS, .uid = uid };
 
-	if (e < 0)
-		return agent_err_set(err, RPC_ERROR_LIMIT, -e, NULL, "try again later",
+	if (f->n_hooks_asked >= ASKED_MAX)
+		return agent_err_set(err, RPC_ERROR_LIMIT, EBUSY, NULL, "try again later",
 				     "the agent is busy with hooks that others asked for");
+	f->n_hooks_asked++;
+	m.request = start_wait(&f->starts, r);
+	str_copy(m.rule, sizeof(m.rule), rule);
+	spawner_send(&f->spawner, &m, sizeof(m), fds, document_fd >= 0 ? 2 : 1);
 	request_deadline(r, ms, expired);
 	return RPC_LATER;
 }
@@ -206,14 +216,17 @@ static int encode_report(const struct hook_report *h, size_t size, struct out *t
 	return out_error(text);
 }
 
-void hooks_answered(struct request *r, int status, int take_fd)
+void hooks_answered(struct front *f, const struct ipc_hooked *m, int take_fd)
 {
+	struct request *r = start_find(&f->starts, m->request);
+	int status = m->status;
 	auto_close int fd = take_fd;
 	auto_out struct out text;
 	const void *data = NULL;
 	size_t size = 0;
 
 	out_init(&text, 0);
+	f->n_hooks_asked--;
 	if (!r)
 		return; /* answered with a timeout already */
 	if (status == 0 && fd >= 0)

@@ -6,6 +6,8 @@
 
 #include "agentd/front/request.h"
 
+struct front;
+
 int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_list_params *params, struct rpc_hooks_list_result *ret,
 	       struct agent_err *err);
@@ -13,7 +15,7 @@ int hooks_test(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_test_params *params, struct rpc_hooks_test_result *ret,
 	       struct agent_err *err);
 
-/** spawn's answer (IPC_HOOKED).  @param r NULL when nobody waits for it any more. */
-void hooks_answered(struct request *r, int status, int take_fd);
+/** spawn's answer. */
+void hooks_answered(struct front *f, const struct ipc_hooked *m, int take_fd);
 
 #endif /* FRONT_HOOKS_H */

@@ -35,7 +35,7 @@ uint64_t lease_idle_ms(const struct attachment *a)
 
 static bool is_silent(const struct attachment *a)
 {
-	return lease_idle_ms(a) >= a->conn->front->silent_holder_ms;
+	return lease_idle_ms(a) >= a->session->all->silent_holder_ms;
 }
 
 /* In a user namespace of his own a user is less than outside, whatever his number. */
@@ -68,14 +68,14 @@ static int refuse(const struct attachment *a, const struct attachment *holder,
 
 static void lock_out(struct attachment *holder, const struct attachment *taker)
 {
-	struct front *f = taker->session->front;
+	struct sessions *all = taker->session->all;
 	const uint64_t end_ns = clock_deadline_ms(LEASE_LOCK_MS);
 
 	holder->locked_end_ns = end_ns;
 	/* By its number, or it would come back on another connection; one process may be both. */
 	if (holder->conn->pid == taker->conn->pid)
 		return;
-	f->lease_locks[f->n_lease_locks++ % LEASE_LOCKS_MAX] =
+	all->lease_locks[all->n_lease_locks++ % LEASE_LOCKS_MAX] =
 		(struct lease_lock){ .target = taker->session->pid,
 				     .pid = holder->conn->pid,
 				     .uid = holder->conn->uid,
@@ -84,11 +84,11 @@ static void lock_out(struct attachment *holder, const struct attachment *taker)
 
 static uint64_t locked_until(const struct attachment *a)
 {
-	const struct front *f = a->session->front;
+	const struct sessions *all = a->session->all;
 	uint64_t end_ns = a->locked_end_ns;
 
 	for (size_t i = 0; i < LEASE_LOCKS_MAX; i++) {
-		const struct lease_lock *l = &f->lease_locks[i];
+		const struct lease_lock *l = &all->lease_locks[i];
 
 		if (l->target == a->session->pid && l->pid == a->conn->pid &&
 		    l->uid == a->conn->uid && l->end_ns > end_ns)
@@ -191,7 +191,7 @@ static void begin_loss(struct attachment *a, const struct attachment *holder,
 	tv = (struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 	s->loss = (struct lease_loss){ .open = true,
 				       .end_ns = end_ns,
-				       .call_id = s->front->last_call + 1,
+				       .call_id = s->all->last_call + 1,
 				       .client = holder->number,
 				       .by_pid = (uint32_t)a->conn->pid,
 				       .by_uid = a->conn->uid,

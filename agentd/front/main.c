@@ -15,10 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/front/adapters.h"
 #include "agentd/front/closing.h"
-#include "agentd/front/conn.h"
-#include "agentd/front/session.h"
-#include "agentd/front/spawner.h"
+#include "agentd/front/front.h"
+#include "agentd/front/handlers.h"
+#include "agentd/front/hooks.h"
+#include "agentd/front/listener.h"
+#include "agentd/front/rules.h"
 #include "agentd/front/suspensions.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
@@ -36,78 +39,229 @@ static bool verbose;
 static const struct argv_option options[] = {
 	{ "uid", 0, ARGV_U32, &uid, "UID", "become this user" },
 	{ "gid", 0, ARGV_U32, &gid, "GID", "and this group" },
-	{ "admin-gid", 0, ARGV_U32, &front.admin_gid, "GID", "administrators" },
-	{ "connections", 0, ARGV_U32, &front.connections_max, "N", "most connections" },
-	{ "connections-per-user", 0, ARGV_U32, &front.connections_per_user_max, "N",
+	{ "admin-gid", 0, ARGV_U32, &front.net.admin_gid, "GID", "administrators" },
+	{ "connections", 0, ARGV_U32, &front.net.connections_max, "N", "most connections" },
+	{ "connections-per-user", 0, ARGV_U32, &front.net.connections_per_user_max, "N",
 	  "most connections of a user" },
 	{ "sessions-per-user", 0, ARGV_U32, &front.sessions_per_user_max, "N",
 	  "most sessions of a user, for agent.hello" },
-	{ "silent-holder-ms", 0, ARGV_U32, &front.silent_holder_ms, "MS",
+	{ "silent-holder-ms", 0, ARGV_U32, &front.sessions.silent_holder_ms, "MS",
 	  "others may take the lease of who asks for nothing for this time" },
-	{ "idle-ms", 0, ARGV_U32, &front.idle_ms, "MS", "report idleness after this time" },
+	{ "idle-ms", 0, ARGV_U32, &front.net.idle_ms, "MS", "report idleness after this time" },
 	{ "user", 0, ARGV_FLAG, &front.user_mode, NULL, "unprivileged mode" },
 	{ "verbose", 0, ARGV_FLAG, &verbose, NULL, "log more" },
 	{ 0 },
 };
 
-static int serve(struct front *f)
+/* ------------------------------------------------------------------ what clients do ---------- */
+
+static void on_message(struct conn *c, const char *body, size_t size, bool first)
+{
+	struct front *f = c->net->owner;
+
+	if (!first || !adapters_begin(f, c, body, size))
+		request_receive(&f->requests, c, body, size);
+}
+
+static void on_refuse(struct conn *c, const struct agent_err *err)
+{
+	struct front *f = c->net->owner;
+
+	request_refuse(&f->requests, c, err);
+}
+
+/* It reads again: what waited for that may go. */
+static void on_drained(struct conn *c)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &c->attachments, in_conn)
+		notices_flush(&a->notices, c, false);
+}
+
+static void on_gone(struct conn *c)
+{
+	while (!LIST_EMPTY(&c->attachments))
+		session_leave(LIST_FIRST(&c->attachments));
+	if (c->store)
+		session_close(c->store);
+	while (!LIST_EMPTY(&c->requests))
+		request_orphan(LIST_FIRST(&c->requests));
+}
+
+static bool is_busy(struct net *net)
+{
+	const struct front *f = net->owner;
+
+	return !LIST_EMPTY(&f->sessions.list);
+}
+
+static const struct net_ops net_ops = {
+	.message = on_message,
+	.refuse = on_refuse,
+	.drained = on_drained,
+	.gone = on_gone,
+	.is_busy = is_busy,
+};
+
+/* ------------------------------------------------------------------ what spawn says ---------- */
+
+static void on_started(void *owner, const struct ipc_started *m, int take_channel)
+{
+	struct front *f = owner;
+
+	start_answered(&f->starts, m, take_channel);
+}
+
+static void on_unwanted(void *owner, const struct ipc_started *m, int take_channel)
+{
+	struct front *f = owner;
+
+	session_create_orphan(&f->sessions, m, take_channel);
+}
+
+static void on_ended(void *owner, const struct ipc_ended *m)
+{
+	struct front *f = owner;
+	struct session *s = session_find_worker(&f->sessions, m->worker);
+
+	if (s)
+		session_worker_ended(s, (enum ipc_how)m->how);
+}
+
+static void on_hooked(void *owner, const struct ipc_hooked *m, int take_fd)
+{
+	hooks_answered(owner, m, take_fd);
+}
+
+static void on_watch(void *owner, const struct ipc_watch *m, int take_channel)
+{
+	struct front *f = owner;
+
+	rules_watch(&f->sessions, m, take_channel);
+}
+
+static void on_rule_name(void *owner, const struct ipc_rule_name *m)
+{
+	struct front *f = owner;
+
+	rules_named(&f->sessions, m);
+}
+
+static void on_limits(void *owner, const struct ipc_limits *m)
+{
+	struct front *f = owner;
+
+	f->sessions_per_user_max = m->sessions_per_user;
+	f->sessions.silent_holder_ms = m->silent_holder_ms;
+	listener_set_limits(&f->net, m);
+}
+
+static void on_closer(void *owner, const struct ipc_closer *m)
+{
+	struct front *f = owner;
+
+	closing_received(&f->net.closings, m);
+}
+
+static void on_owed(void *owner)
+{
+	struct front *f = owner;
+
+	f->n_owed++;
+}
+
+static const struct spawner_ops spawner_ops = {
+	.started = on_started,
+	.ended = on_ended,
+	.hooked = on_hooked,
+	.watch = on_watch,
+	.rule_name = on_rule_name,
+	.limits = on_limits,
+	.closer = on_closer,
+	.owed = on_owed,
+};
+
+/* ------------------------------------------------------------------ the process -------------- */
+
+/* Who is below knows those above by what is entered here. */
+static void connect_rooms(struct front *f, struct event_base *base)
+{
+	f->spawner.ops = &spawner_ops;
+	f->spawner.owner = f->net.owner = f->requests.owner = f->starts.owner = f;
+	f->spawner.base = f->net.base = f->net.closings.base = base;
+	f->requests.base = f->sessions.base = base;
+	f->net.ops = &net_ops;
+	f->net.spawner = f->net.closings.spawner = &f->spawner;
+	f->requests.run = handlers_run;
+	f->starts.spawner = f->sessions.spawner = &f->spawner;
+	f->starts.unwanted = on_unwanted;
+	f->sessions.net = &f->net;
+	f->sessions.starts = &f->starts;
+}
+
+static struct event_base *make_base(void)
 {
 	struct event_config *config = event_config_new();
-	int r = -ENOMEM;
+	struct event_base *base;
 
-	if (config) {
-		/* The precise timers would cost a descriptor and a system call for each change. */
-		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-		f->base = event_base_new_with_config(config);
-		event_config_free(config);
-	}
-	if (f->base)
-		r = spawner_init(f, IPC_FD_SPAWN);
+	if (!config)
+		return NULL;
+	/* The precise timers would cost a descriptor and a system call for each change. */
+	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	return base;
+}
+
+static int serve(struct front *f, struct event_base *base)
+{
+	int r = base ? 0 : -ENOMEM;
+
+	connect_rooms(f, base);
 	if (r == 0)
-		r = closing_init(f);
+		r = spawner_init(&f->spawner, IPC_FD_SPAWN);
 	if (r == 0)
-		r = conn_listen(f, IPC_FD_LISTEN);
+		r = closing_init(&f->net.closings);
+	if (r == 0)
+		r = listener_init(&f->net, IPC_FD_LISTEN);
 	if (r == 0)
 		r = sandbox_front();
 	if (r < 0) {
 		log_error("front cannot start: %s", strerror(-r));
 		return 1;
 	}
-	spawner_note(f, IPC_NOTE_READY, 0);
-	event_base_dispatch(f->base);
+	spawner_note(&f->spawner, IPC_NOTE_READY, 0);
+	event_base_dispatch(base);
 	return 0;
 }
 
 /* Clients see end of file; the workers' channels close, so that they let go of their targets. */
 static void deinit(struct front *f)
 {
-	f->spawn_fd = -1; /* nothing more to tell */
-	while (!LIST_EMPTY(&f->conns))
-		conn_close(LIST_FIRST(&f->conns));
-	while (!LIST_EMPTY(&f->sessions))
-		session_destroy(LIST_FIRST(&f->sessions));
-	spawner_deinit(f);
-	closing_deinit(f);
-	suspensions_deinit(f);
-	free(f->rules);
-	if (!f->base)
-		return;
-	event_free(f->accept_event);
-	event_free(f->accept_retry);
-	event_free(f->idle_timer);
-	event_free(f->spawn_event);
-	event_base_free(f->base);
+	f->spawner.fd = -1; /* nothing more to tell */
+	while (!LIST_EMPTY(&f->net.conns))
+		conn_close(LIST_FIRST(&f->net.conns));
+	while (!LIST_EMPTY(&f->sessions.list))
+		session_destroy(LIST_FIRST(&f->sessions.list));
+	start_deinit(&f->starts);
+	closing_deinit(&f->net.closings);
+	suspensions_deinit(&f->sessions);
+	free(f->sessions.rules);
+	listener_deinit(&f->net);
+	spawner_deinit(&f->spawner);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct argv_option *const tables[] = { options, NULL };
+	struct event_base *base;
 	char error[160];
 	int r;
 
-	front.admin_gid = NOBODY;
+	front.net.admin_gid = NOBODY;
 	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || uid == NOBODY ||
-	    gid == NOBODY || !front.connections_max) {
+	    gid == NOBODY || !front.net.connections_max) {
 		fputs("gpu-agent-front is started by gpu-agentd\n", stderr);
 		return 2;
 	}
@@ -126,7 +280,10 @@ int main(int argc, char **argv)
 	}
 	front.started_ns = clock_now_ns();
 	front.daemon_pid = getppid();
-	r = serve(&front);
+	base = make_base();
+	r = serve(&front, base);
 	deinit(&front);
+	if (base)
+		event_base_free(base);
 	return r;
 }

@@ -9,6 +9,7 @@
 #include "agentd/front/conn.h"
 #include "base/out.h"
 #include "protocol/rpc_message.h"
+#include "rpc_gen.h"
 
 /* With more unsent than this a client is behind.  The socket's own buffer comes on top. */
 #define BEHIND_BYTES ((size_t)64 << 10)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/front/handlers.h"
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "protocol/rpc_message.h"
@@ -74,7 +73,8 @@ static void batch_add(struct batch *b, struct conn *c, const char *id, size_t id
 	free(b);
 }
 
-static struct request *request_create(struct conn *c, struct batch *b, const struct rpc_request *rq)
+static struct request *request_create(struct requests *all, struct conn *c, struct batch *b,
+				      const struct rpc_request *rq)
 {
 	struct request *r = calloc(1, sizeof(*r));
 
@@ -82,7 +82,7 @@ static struct request *request_create(struct conn *c, struct batch *b, const str
 		free(r);
 		return NULL;
 	}
-	r->front = c->front;
+	r->all = all;
 	r->conn = c;
 	r->batch = b;
 	r->early_fd = r->answer_fd = -1;
@@ -91,11 +91,11 @@ static struct request *request_create(struct conn *c, struct batch *b, const str
 	return r;
 }
 
-struct request *request_begin(struct conn *c, const char *id, size_t id_size,
+struct request *request_begin(struct requests *all, struct conn *c, const char *id, size_t id_size,
 			      request_put_error *put_error)
 {
 	const struct rpc_request rq = { .id = id, .id_size = id_size };
-	struct request *r = request_create(c, NULL, &rq);
+	struct request *r = request_create(all, c, NULL, &rq);
 
 	if (r)
 		r->put_error = put_error;
@@ -117,6 +117,7 @@ void request_own(struct request *r, struct request_list *owner)
 	if (r->has_owner)
 		LIST_REMOVE(r, in_owner);
 	r->has_owner = owner != NULL;
+	r->owner = NULL;
 	if (owner)
 		LIST_INSERT_HEAD(owner, r, in_owner);
 }
@@ -127,7 +128,7 @@ int request_deadline(struct request *r, uint32_t ms, void (*expired)(int, short,
 
 	if (r->timer)
 		event_free(r->timer);
-	r->timer = event_new(r->front->base, -1, 0, expired, r);
+	r->timer = event_new(r->all->base, -1, 0, expired, r);
 	return r->timer && event_add(r->timer, &tv) == 0 ? 0 : -ENOMEM;
 }
 
@@ -150,7 +151,7 @@ static void request_finish(struct request *r, struct out *text)
 {
 	struct conn *c = r->conn;
 
-	r->front->n_requests++;
+	r->all->n++;
 	request_own(r, NULL);
 	if (r->timer)
 		event_free(r->timer);
@@ -237,22 +238,22 @@ void request_fail_text(struct request *r, const char *error, size_t size)
 	request_fail(r, &err);
 }
 
-void request_refuse(struct conn *c, const struct agent_err *err)
+void request_refuse(struct requests *all, struct conn *c, const struct agent_err *err)
 {
 	auto_out struct out text = { 0 };
 
-	c->front->n_requests++;
+	all->n++;
 	out_init(&text, 0);
 	rpc_message_error(&text, NULL, 0, err);
 	conn_send(c, &text);
 }
 
-static void refuse_bad(struct conn *c, struct batch *b, const struct rpc_request *rq,
-		       const struct agent_err *err)
+static void refuse_bad(struct requests *all, struct conn *c, struct batch *b,
+		       const struct rpc_request *rq, const struct agent_err *err)
 {
 	auto_out struct out text = { 0 };
 
-	c->front->n_requests++;
+	all->n++;
 	out_init(&text, 0);
 	rpc_message_error(&text, rq->id, rq->id_size, err);
 	if (b)
@@ -261,7 +262,8 @@ static void refuse_bad(struct conn *c, struct batch *b, const struct rpc_request
 		conn_send(c, &text);
 }
 
-static void receive_one(struct conn *c, struct batch *b, const struct rpc_request *rq)
+static void receive_one(struct requests *all, struct conn *c, struct batch *b,
+			const struct rpc_request *rq)
 {
 	struct agent_err err = { 0 };
 	struct request *r = NULL;
@@ -269,24 +271,24 @@ static void receive_one(struct conn *c, struct batch *b, const struct rpc_reques
 
 	if (rq->code) {
 		rpc_request_error(rq, &err);
-		refuse_bad(c, b, rq, &err);
+		refuse_bad(all, c, b, rq, &err);
 		return;
 	}
 	m = rpc_method_find(rq->method);
 	if (m < 0)
 		agent_err_set(&err, RPC_ERROR_METHOD_NOT_FOUND, 0, NULL,
 			      "rpc.discover lists all methods", "no method %s", rq->method);
-	else if (!(r = request_create(c, b, rq)))
+	else if (!(r = request_create(all, c, b, rq)))
 		agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	if (!r) {
-		refuse_bad(c, b, rq, &err);
+		refuse_bad(all, c, b, rq, &err);
 		return;
 	}
 	r->method = (enum rpc_method)m;
-	handlers_run(r, rq->params, rq->params_size);
+	all->run(r, rq->params, rq->params_size);
 }
 
-void request_receive(struct conn *c, const char *body, size_t size)
+void request_receive(struct requests *all, struct conn *c, const char *body, size_t size)
 {
 	struct rpc_message message;
 	struct agent_err err = { 0 };
@@ -296,7 +298,7 @@ void request_receive(struct conn *c, const char *body, size_t size)
 	if (r == 0 && message.batch && !(b = batch_create()))
 		r = agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	if (r < 0) {
-		request_refuse(c, &err);
+		request_refuse(all, c, &err);
 		rpc_message_deinit(&message);
 		return;
 	}
@@ -304,7 +306,7 @@ void request_receive(struct conn *c, const char *body, size_t size)
 	if (b)
 		b->pending = (unsigned)message.n + 1;
 	for (size_t i = 0; i < message.n; i++)
-		receive_one(c, b, &message.requests[i]);
+		receive_one(all, c, b, &message.requests[i]);
 	if (b)
 		batch_add(b, c, NULL, 0, NULL);
 	rpc_message_deinit(&message);

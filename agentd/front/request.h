@@ -8,19 +8,34 @@
  */
 
 #include "agentd/front/conn.h"
+#include "agentd/ipc.h"
+#include "rpc_gen.h"
 
 struct batch;
+struct event;
+struct event_base;
 struct request;
+struct start_ops;
 
 /** Write the message that answers @p r with an error, for a client that speaks no JSON-RPC. */
 typedef void request_put_error(struct request *r, const struct agent_err *err, struct out *text);
 
+/** What all requests share. */
+struct requests {
+	struct event_base *base;
+	/** Takes over a request whose method is known. */
+	void (*run)(struct request *r, const char *params, size_t size);
+	void *owner; /**< For run(). */
+	uint64_t n;  /**< That were answered or refused. */
+};
+
 /** A JSON-RPC request on its way to an answer. */
 struct request {
 	LIST_ENTRY(request) in_conn;
-	LIST_ENTRY(request) in_owner; /**< front->waiting or ->starting, session->calls, ->leavers or ->comers. */
+	LIST_ENTRY(request) in_owner; /**< starts->waiting or ->starting, session->calls, ->leavers or ->comers. */
 	bool has_owner;
-	struct front *front;
+	void *owner; /**< What that list belongs to, where somebody asks; request_own() forgets it. */
+	struct requests *all;
 	struct conn *conn; /**< NULL when the client has gone. */
 	struct batch *batch; /**< NULL outside batches. */
 	char *id;	   /**< JSON text; NULL for notifications. */
@@ -28,6 +43,7 @@ struct request {
 	enum rpc_method method;
 	struct event *timer;
 
+	const struct start_ops *start_ops;
 	enum ipc_kind start_kind; /**< Worker that was asked for, and the time it may take. */
 	uint32_t start_ms;
 	uint64_t start_end_ns; /**< When that time is over. */
@@ -53,15 +69,15 @@ struct rpc_call {
 };
 
 /** One body as it came from the wire: a request, a notification or a batch. */
-void request_receive(struct conn *c, const char *body, size_t size);
+void request_receive(struct requests *all, struct conn *c, const char *body, size_t size);
 /** Answer for a message that has no usable id. */
-void request_refuse(struct conn *c, const struct agent_err *err);
+void request_refuse(struct requests *all, struct conn *c, const struct agent_err *err);
 
 /**
  * Something to be answered later that no method stands for.
  * @param id  JSON text.  @return NULL without memory.
  */
-struct request *request_begin(struct conn *c, const char *id, size_t id_size,
+struct request *request_begin(struct requests *all, struct conn *c, const char *id, size_t id_size,
 			      request_put_error *put_error);
 /** Is a descriptor to go to the client with an answer that waits? */
 bool request_brings_fd(const struct conn *c);

@@ -6,64 +6,64 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/front/conn.h"
-#include "agentd/front/session.h"
+#include "agentd/front/net.h"
 #include "agentd/front/spawner.h"
 #include "base/log.h"
 #include "base/str.h"
 
-static struct front_rule *find(struct front *f, const char *name)
+static struct front_rule *find(struct sessions *all, const char *name)
 {
-	for (size_t i = 0; i < f->n_rules; i++)
-		if (!strcmp(f->rules[i].name, name))
-			return &f->rules[i];
+	for (size_t i = 0; i < all->n_rules; i++)
+		if (!strcmp(all->rules[i].name, name))
+			return &all->rules[i];
 	return NULL;
 }
 
-static void drop_earlier(struct front *f, uint32_t generation)
+static void drop_earlier(struct sessions *all, uint32_t generation)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < f->n_rules; i++)
-		if (f->rules[i].generation == generation)
-			f->rules[kept++] = f->rules[i];
-	f->n_rules = kept;
+	for (size_t i = 0; i < all->n_rules; i++)
+		if (all->rules[i].generation == generation)
+			all->rules[kept++] = all->rules[i];
+	all->n_rules = kept;
 }
 
 /* Counters stay with the name as long as there is such a rule. */
-void rules_named(struct front *f, const struct ipc_rule_name *m)
+void rules_named(struct sessions *all, const struct ipc_rule_name *m)
 {
-	struct front_rule *list, *r = find(f, m->name);
+	struct front_rule *list, *r = find(all, m->name);
 
 	if (m->name[0] && !r) {
-		list = realloc(f->rules, (f->n_rules + 1) * sizeof(*list));
+		list = realloc(all->rules, (all->n_rules + 1) * sizeof(*list));
 		if (!list) {
 			log_error("out of memory for rule %s: it is not counted", m->name);
 			return;
 		}
-		f->rules = list;
-		r = &list[f->n_rules++];
+		all->rules = list;
+		r = &list[all->n_rules++];
 		*r = (struct front_rule){ 0 };
 		str_copy(r->name, sizeof(r->name), m->name);
 	}
 	if (r)
 		r->generation = m->generation;
 	if (m->last)
-		drop_earlier(f, m->generation);
-	conn_update_idle(f);
+		drop_earlier(all, m->generation);
+	all->net->stays = all->n_rules > 0;
+	net_update_idle(all->net);
 }
 
-void rules_watch(struct front *f, const struct ipc_watch *m, int take_channel)
+void rules_watch(struct sessions *all, const struct ipc_watch *m, int take_channel)
 {
 	const struct ipc_started started = { .worker = m->worker, .session = m->session,
 					     .target_uid = m->target_uid };
-	struct session *s = session_find_worker(f, m->worker);
-	struct front_rule *r = m->rule[0] ? find(f, m->rule) : NULL;
+	struct session *s = session_find_worker(all, m->worker);
+	struct front_rule *r = m->rule[0] ? find(all, m->rule) : NULL;
 	struct ipc_started named = started;
 
 	memcpy(named.comm, m->comm, sizeof(named.comm));
 	if (!s && take_channel >= 0)
-		s = session_create(f, &named, IPC_KIND_SESSION, m->session, m->pid, take_channel);
+		s = session_create(all, &named, IPC_KIND_SESSION, m->session, m->pid, take_channel);
 	else if (take_channel >= 0)
 		close(take_channel);
 	if (!s || s->closing || s->over)
@@ -78,7 +78,7 @@ void rules_release(struct session *s)
 {
 	if (!s->rule[0])
 		return;
-	spawner_note(s->front, IPC_NOTE_RELEASE, s->worker);
+	spawner_note(s->all->spawner, IPC_NOTE_RELEASE, s->worker);
 	s->rule[0] = '\0';
 }
 
@@ -89,7 +89,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 
 void rules_count(struct session *s, const struct ipc_message *m)
 {
-	struct front_rule *r = find(s->front, s->rule);
+	struct front_rule *r = find(s->all, s->rule);
 	struct ipc_counts c;
 	uint64_t decided;
 
@@ -109,7 +109,7 @@ void rules_count(struct session *s, const struct ipc_message *m)
 
 void rules_over(struct session *s)
 {
-	struct front_rule *r = find(s->front, s->rule);
+	struct front_rule *r = find(s->all, s->rule);
 	const uint64_t n = s->n_begun + s->n_undecided;
 
 	if (!r || !n)
@@ -121,25 +121,25 @@ void rules_over(struct session *s)
 	s->n_begun = s->n_undecided = 0;
 }
 
-static uint32_t count_watched(const struct front *f, const char *name)
+static uint32_t count_watched(const struct sessions *all, const char *name)
 {
 	const struct session *s;
 	uint32_t n = 0;
 
-	LIST_FOREACH(s, &f->sessions, link)
+	LIST_FOREACH(s, &all->list, link)
 		n += s->kind == IPC_KIND_SESSION && !strcmp(s->rule, name);
 	return n;
 }
 
-struct rpc_rule_status *rules_status(const struct front *f, struct rpc_arena *a, size_t *ret_n)
+struct rpc_rule_status *rules_status(const struct sessions *all, struct rpc_arena *a, size_t *ret_n)
 {
-	struct rpc_rule_status *list = rpc_arena_array(a, f->n_rules, sizeof(*list));
+	struct rpc_rule_status *list = rpc_arena_array(a, all->n_rules, sizeof(*list));
 
-	for (size_t i = 0; list && i < f->n_rules; i++) {
-		const struct front_rule *r = &f->rules[i];
+	for (size_t i = 0; list && i < all->n_rules; i++) {
+		const struct front_rule *r = &all->rules[i];
 
 		list[i] = (struct rpc_rule_status){ .name = r->name,
-						    .watching = count_watched(f, r->name),
+						    .watching = count_watched(all, r->name),
 						    .matched = r->matched,
 						    .exceptions = r->counts.exceptions,
 						    .recorded = r->counts.recorded,
@@ -147,6 +147,6 @@ struct rpc_rule_status *rules_status(const struct front *f, struct rpc_arena *a,
 						    .limited = r->counts.limited,
 						    .lost = r->counts.lost };
 	}
-	*ret_n = list ? f->n_rules : 0;
+	*ret_n = list ? all->n_rules : 0;
 	return list;
 }

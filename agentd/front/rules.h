@@ -4,27 +4,20 @@
 
 /** @file rules.h  Watch rules as front knows them: names, and what became of exceptions. */
 
-#include "agentd/front/front.h"
+#include "agentd/front/session.h"
 #include "protocol/rpc_arena.h"
 
-struct session;
-
 /** Of the configuration that spawn has read.  @param m  From spawn. */
-void rules_named(struct front *f, const struct ipc_rule_name *m);
+void rules_named(struct sessions *all, const struct ipc_rule_name *m);
 /** A rule watches, or has left, a process.  @param take_channel  Of a new worker, or -1. */
-void rules_watch(struct front *f, const struct ipc_watch *m, int take_channel);
+void rules_watch(struct sessions *all, const struct ipc_watch *m, int take_channel);
 /** Take the rule from a session that it watches; spawn does the same. */
 void rules_release(struct session *s);
 /** A worker has counted. */
 void rules_count(struct session *s, const struct ipc_message *m);
 /** It will not count any more: what it had begun with is lost. */
 void rules_over(struct session *s);
-/** Does one watch now, or could it soon? */
-static inline bool rules_exist(const struct front *f)
-{
-	return f->n_rules > 0;
-}
 /** For agent.status.  @return NULL: out of memory. */
-struct rpc_rule_status *rules_status(const struct front *f, struct rpc_arena *a, size_t *ret_n);
+struct rpc_rule_status *rules_status(const struct sessions *all, struct rpc_arena *a, size_t *ret_n);
 
 #endif /* FRONT_RULES_H */

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "agentd/front/lease.h"
+#include "agentd/front/net.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/spawner.h"
+#include "agentd/front/start.h"
 #include "agentd/front/suspensions.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -47,7 +49,7 @@ static void channel_writable(int fd, short what, void *user)
 void session_kill(struct session *s)
 {
 	if (!s->killed)
-		spawner_note(s->front, IPC_NOTE_KILL, s->worker);
+		spawner_note(s->all->spawner, IPC_NOTE_KILL, s->worker);
 	s->killed = true;
 }
 
@@ -99,7 +101,12 @@ void session_close(struct session *s)
 		close_channel(s);
 }
 
-struct session *session_create(struct front *f, const struct ipc_started *started,
+static void tell_status(const struct sessions *all)
+{
+	spawner_status(all->spawner, all->n, all->net->n_conns);
+}
+
+struct session *session_create(struct sessions *all, const struct ipc_started *started,
 			       enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -108,7 +115,7 @@ struct session *session_create(struct front *f, const struct ipc_started *starte
 		close(take_channel);
 		return NULL;
 	}
-	s->front = f;
+	s->all = all;
 	s->kind = kind;
 	s->number = number;
 	s->worker = started->worker;
@@ -124,38 +131,48 @@ struct session *session_create(struct front *f, const struct ipc_started *starte
 	LIST_INIT(&s->calls);
 	LIST_INIT(&s->leavers);
 	LIST_INIT(&s->comers);
-	s->read_event = event_new(f->base, take_channel, EV_READ | EV_PERSIST, channel_readable, s);
-	s->write_event = event_new(f->base, take_channel, EV_WRITE, channel_writable, s);
-	s->end_timer = event_new(f->base, -1, 0, end_expired, s);
-	s->undo_timer = event_new(f->base, -1, 0, lease_undo_expired, s);
+	s->read_event = event_new(all->base, take_channel, EV_READ | EV_PERSIST, channel_readable, s);
+	s->write_event = event_new(all->base, take_channel, EV_WRITE, channel_writable, s);
+	s->end_timer = event_new(all->base, -1, 0, end_expired, s);
+	s->undo_timer = event_new(all->base, -1, 0, lease_undo_expired, s);
 	if (!s->read_event || !s->write_event || !s->end_timer || !s->undo_timer ||
 	    event_add(s->read_event, NULL) < 0) {
 		session_free(s);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&f->sessions, s, link);
+	LIST_INSERT_HEAD(&all->list, s, link);
 	if (kind == IPC_KIND_SESSION) {
-		f->n_sessions++;
-		spawner_status(f);
+		all->n++;
+		tell_status(all);
 	}
 	return s;
 }
 
-void session_create_orphan(struct front *f, const struct ipc_started *started, int take_channel)
+void session_create_orphan(struct sessions *all, const struct ipc_started *started, int take_channel)
 {
-	struct session *s = session_create(f, started, IPC_KIND_INSPECT, 0, 0, take_channel);
+	struct session *s = session_create(all, started, IPC_KIND_INSPECT, 0, 0, take_channel);
 
 	if (s)
 		close_channel(s);
 }
 
-struct session *session_find_worker(struct front *f, uint32_t worker)
+struct session *session_find_worker(struct sessions *all, uint32_t worker)
 {
 	struct session *s;
 
-	LIST_FOREACH(s, &f->sessions, link)
+	LIST_FOREACH(s, &all->list, link)
 		if (s->worker == worker)
 			return s;
+	return NULL;
+}
+
+struct attachment *session_find_attachment(struct conn *c, const char *id)
+{
+	struct attachment *a;
+
+	LIST_FOREACH(a, &c->attachments, in_conn)
+		if (!strcmp(a->session->id, id) && !a->session->over && !a->session->closing)
+			return a;
 	return NULL;
 }
 
@@ -267,18 +284,6 @@ static struct attachment *attachment_of(struct session *s, const struct conn *c)
 	return NULL;
 }
 
-static struct session *find_caller(struct request *r)
-{
-	struct session *s;
-	struct request *i;
-
-	LIST_FOREACH(s, &r->front->sessions, link)
-		LIST_FOREACH(i, &s->calls, in_owner)
-			if (i == r)
-				return s;
-	return NULL;
-}
-
 /* The session may be another client's, whose patience is greater: it is left, not ended. */
 static void attach_expired(struct session *s, struct request *r)
 {
@@ -295,7 +300,7 @@ static void attach_expired(struct session *s, struct request *r)
 static void call_expired(int fd, short what, void *user)
 {
 	struct request *r = user;
-	struct session *s = find_caller(r);
+	struct session *s = r->owner; /* NULL: it waits for another session */
 	/* The worker bounds each call itself: with no answer to any for so long, it is stuck. */
 	bool stuck =
 		s && (clock_now_ns() - s->heard_ns) / 1000000 + TIMER_SLACK_MS >= r->timeout_ms;
@@ -348,7 +353,7 @@ static void call_with(struct session *s, struct request *r, const char *params, 
 	const struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
 	struct ipc_head head = { .type = IPC_CALL,
 				 .number = r->method,
-				 .id = ++s->front->last_call,
+				 .id = ++s->all->last_call,
 				 .flags = flags | (fd >= 0 ? IPC_FLAG_FD : 0) |
 					  (s->writer ? IPC_FLAG_HOLDER : 0) |
 					  (r->conn && r->conn->admin ? IPC_FLAG_ADMIN : 0) |
@@ -380,6 +385,7 @@ static void call_with(struct session *s, struct request *r, const char *params, 
 	r->call_id = head.id;
 	r->params_size = size;
 	request_own(r, &s->calls);
+	r->owner = s;
 }
 
 void session_call(struct session *s, struct request *r, const char *params, size_t size,
@@ -717,10 +723,10 @@ void session_destroy(struct session *s)
 	if (s->kind == IPC_KIND_SESSION)
 		record_end(s);
 	while (!LIST_EMPTY(&s->comers))
-		spawner_start_again(LIST_FIRST(&s->comers));
+		start_ask_again(s->all->starts, LIST_FIRST(&s->comers));
 	if (s->kind == IPC_KIND_SESSION) {
-		s->front->n_sessions--;
-		spawner_status(s->front);
+		s->all->n--;
+		tell_status(s->all);
 	}
 	session_free(s);
 }

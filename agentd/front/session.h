@@ -9,10 +9,67 @@
  * processes serve the requests of one connection.
  */
 
+#include "agentd/front/notices.h"
 #include "agentd/front/request.h"
+
+struct net;
+struct spawner;
+struct starts;
+
+LIST_HEAD(session_list, session);
 
 #define SESSION_ID_SIZE 16
 
+/** A watch rule, and what happened by it since the agent started. */
+struct front_rule {
+	char name[IPC_RULE_NAME_SIZE];
+	uint32_t generation;
+	uint64_t matched; /**< Processes. */
+	struct ipc_counts counts;
+};
+
+/** Lost control of a target, and shall not have it back at once (lease.h). */
+struct lease_lock {
+	uint32_t target;
+	pid_t pid;
+	uid_t uid;
+	uint64_t end_ns;
+};
+/** Those that are remembered, the latest. */
+#define LEASE_LOCKS_MAX 64
+
+/** What all sessions share. */
+struct sessions {
+	struct event_base *base;
+	struct net *net;
+	struct spawner *spawner;
+	struct starts *starts;
+	struct session_list list;
+	uint32_t n; /**< Session workers, not inspect workers. */
+	uint64_t last_call;
+	uint32_t silent_holder_ms; /**< Others may take a lease whose holder asks for nothing for so long. */
+	struct front_rule *rules;
+	size_t n_rules;
+	struct suspended_target *suspended; /**< What suspending cost targets (suspensions.h). */
+	size_t n_suspended;
+	struct lease_lock lease_locks[LEASE_LOCKS_MAX];
+	size_t n_lease_locks; /**< That there have been. */
+};
+
+/** What a connection holds of a session. */
+struct attachment {
+	LIST_ENTRY(attachment) in_conn;
+	LIST_ENTRY(attachment) in_session;
+	struct conn *conn;
+	struct session *session;
+	enum ipc_right rights;
+	uint32_t number; /**< How the worker calls this client. */
+	struct notices notices;
+	bool established; /**< The worker has answered session.attach. */
+	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */
+	uint64_t asked_ns;	/**< When it asked for something else than more time for its lease. */
+	uint64_t locked_end_ns; /**< It gets no writer lease before; 0: it may. */
+};
 /** Somebody has lost the writer lease, and the worker has not said yet that all is undone (lease.h). */
 struct lease_loss {
 	bool open;
@@ -25,7 +82,7 @@ struct lease_loss {
 
 struct session {
 	LIST_ENTRY(session) link;
-	struct front *front;
+	struct sessions *all;
 	enum ipc_kind kind;
 	uint32_t number;
 	uint32_t worker; /**< Id that spawn knows it by. */
@@ -62,12 +119,14 @@ struct session {
 	size_t attach_error_size;
 };
 
-struct session *session_create(struct front *f, const struct ipc_started *started,
+struct session *session_create(struct sessions *all, const struct ipc_started *started,
 			       enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel);
 /** A worker whose client left before it was known: nothing is said to it, its end is waited for. */
-void session_create_orphan(struct front *f, const struct ipc_started *started, int take_channel);
-struct session *session_find_worker(struct front *f, uint32_t worker);
+void session_create_orphan(struct sessions *all, const struct ipc_started *started, int take_channel);
+struct session *session_find_worker(struct sessions *all, uint32_t worker);
 
+/** NULL when this connection does not hold that session. */
+struct attachment *session_find_attachment(struct conn *c, const char *id);
 /** Attach @p conn; an existing attachment is kept.  @return NULL when out of memory. */
 struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights);
 /** End it when nobody holds it any more, client or rule. */

@@ -4,25 +4,44 @@
 
 /** @file spawner.h  front's end of the socket pair to spawn. */
 
-#include "agentd/front/request.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-int spawner_init(struct front *f, int spawn_fd);
-/** Drop what waits for spawn; the clients are gone already. */
-void spawner_deinit(struct front *f);
-/** Ask for a worker on behalf of @p r; the answer goes to the request's method. */
-void spawner_start(struct request *r, enum ipc_kind kind, uint32_t timeout_ms);
-/** Once more, when another session has ended: in what is left of the time. */
-void spawner_start_again(struct request *r);
-/**
- * Ask about hooks; hooks_answered() gets the answer.
- * @param document_fd  For a test, or -1; borrowed.
- * @return 0, -EBUSY (enough are asked for).
- */
-int spawner_ask_hooks(struct request *r, const char *rule, uint32_t uid, int document_fd);
-void spawner_note(struct front *f, enum ipc_note_kind kind, uint32_t value);
+#include "agentd/ipc.h"
+
+struct event;
+struct event_base;
+
+/** Who gets what spawn says.  A descriptor, or -1, is the receiver's. */
+struct spawner_ops {
+	void (*started)(void *owner, const struct ipc_started *m, int take_channel);
+	void (*ended)(void *owner, const struct ipc_ended *m);
+	void (*hooked)(void *owner, const struct ipc_hooked *m, int take_fd);
+	void (*watch)(void *owner, const struct ipc_watch *m, int take_channel);
+	void (*rule_name)(void *owner, const struct ipc_rule_name *m);
+	void (*limits)(void *owner, const struct ipc_limits *m);
+	void (*closer)(void *owner, const struct ipc_closer *m);
+	void (*owed)(void *owner);
+};
+
+struct spawner {
+	const struct spawner_ops *ops;
+	void *owner; /**< Of the ops. */
+	struct event_base *base;
+	struct event *event;
+	int fd; /**< -1: there is nothing more to tell. */
+};
+
+/** @p s has its ops and the event loop already; that one ends when spawn is gone. */
+int spawner_init(struct spawner *s, int spawn_fd);
+void spawner_deinit(struct spawner *s);
+/** Send a message with @p n_fds descriptors, which are borrowed. */
+void spawner_send(struct spawner *s, const void *msg, size_t size, const int *fds, size_t n_fds);
+void spawner_note(struct spawner *s, enum ipc_note_kind kind, uint32_t value);
 /** Ask for a process that closes @p fd, which is kept until closing_received() hears of it. */
-void spawner_drop(struct front *f, int fd, uid_t uid);
+void spawner_drop(struct spawner *s, int fd, uid_t uid);
 /** Tell spawn the figures for the service status. */
-void spawner_status(struct front *f);
+void spawner_status(struct spawner *s, uint32_t sessions, uint32_t connections);
 
 #endif /* FRONT_SPAWNER_H */

@@ -23,26 +23,26 @@ static uint64_t sum_ns(uint64_t now_ns, uint64_t total_ns, uint64_t since_ns)
 	return total_ns + (since_ns ? now_ns - since_ns : 0);
 }
 
-static struct suspended_target *find(const struct front *f, uint32_t pid, uint64_t start_ticks)
+static struct suspended_target *find(const struct sessions *all, uint32_t pid, uint64_t start_ticks)
 {
-	for (size_t i = 0; i < f->n_suspended; i++)
-		if (f->suspended[i].pid == pid && f->suspended[i].start_ticks == start_ticks)
-			return &f->suspended[i];
+	for (size_t i = 0; i < all->n_suspended; i++)
+		if (all->suspended[i].pid == pid && all->suspended[i].start_ticks == start_ticks)
+			return &all->suspended[i];
 	return NULL;
 }
 
 /* At the end, where the latest are; the first makes room. */
-static struct suspended_target *add(struct front *f, const struct session *s, uint64_t start_ticks)
+static struct suspended_target *add(struct sessions *all, const struct session *s, uint64_t start_ticks)
 {
 	struct suspended_target *t;
 
-	if (!f->suspended)
-		f->suspended = calloc(SUSPENSIONS_TARGETS_MAX, sizeof(*f->suspended));
-	if (!f->suspended)
+	if (!all->suspended)
+		all->suspended = calloc(SUSPENSIONS_TARGETS_MAX, sizeof(*all->suspended));
+	if (!all->suspended)
 		return NULL;
-	if (f->n_suspended == SUSPENSIONS_TARGETS_MAX)
-		memmove(f->suspended, f->suspended + 1, --f->n_suspended * sizeof(*f->suspended));
-	t = &f->suspended[f->n_suspended++];
+	if (all->n_suspended == SUSPENSIONS_TARGETS_MAX)
+		memmove(all->suspended, all->suspended + 1, --all->n_suspended * sizeof(*all->suspended));
+	t = &all->suspended[all->n_suspended++];
 	*t = (struct suspended_target){ .pid = s->pid, .start_ticks = start_ticks, .uid = s->uid };
 	memcpy(t->comm, s->comm, sizeof(t->comm));
 	return t;
@@ -50,10 +50,10 @@ static struct suspended_target *add(struct front *f, const struct session *s, ui
 
 static void note_target(const struct session *s, const struct ipc_suspension *m)
 {
-	struct suspended_target *t = find(s->front, s->pid, m->start_ticks);
+	struct suspended_target *t = find(s->all, s->pid, m->start_ticks);
 
 	if (!t)
-		t = add(s->front, s, m->start_ticks);
+		t = add(s->all, s, m->start_ticks);
 	/* Without memory the sum lacks it. */
 	if (!t)
 		return;
@@ -90,7 +90,7 @@ void suspensions_take(struct session *s, const struct ipc_message *m)
 void suspensions_over(struct session *s)
 {
 	struct ipc_suspension *u = s->suspension;
-	struct suspended_target *t = u ? find(s->front, s->pid, u->start_ticks) : NULL;
+	struct suspended_target *t = u ? find(s->all, s->pid, u->start_ticks) : NULL;
 
 	if (!t)
 		return;
@@ -125,17 +125,17 @@ void suspensions_describe(const struct session *s, struct rpc_session_info *ret)
 	};
 }
 
-int suspensions_list(const struct front *f, const struct conn *c, struct rpc_arena *arena,
+int suspensions_list(const struct sessions *all, const struct conn *c, struct rpc_arena *arena,
 		     struct rpc_suspended_target **ret, size_t *ret_n)
 {
-	struct rpc_suspended_target *list = rpc_arena_array(arena, f->n_suspended, sizeof(*list));
+	struct rpc_suspended_target *list = rpc_arena_array(arena, all->n_suspended, sizeof(*list));
 	const uint64_t now = clock_now_ns();
 	size_t n = 0;
 
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = f->n_suspended; i-- > 0;) {
-		const struct suspended_target *t = &f->suspended[i];
+	for (size_t i = all->n_suspended; i-- > 0;) {
+		const struct suspended_target *t = &all->suspended[i];
 
 		if (!c->admin && t->uid != c->uid)
 			continue;
@@ -153,7 +153,7 @@ int suspensions_list(const struct front *f, const struct conn *c, struct rpc_are
 	return 0;
 }
 
-void suspensions_deinit(struct front *f)
+void suspensions_deinit(struct sessions *all)
 {
-	free(f->suspended);
+	free(all->suspended);
 }

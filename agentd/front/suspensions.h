@@ -19,8 +19,8 @@ void suspensions_over(struct session *s);
 /** Fill in what session.list says of it.  The arrays are the session's. */
 void suspensions_describe(const struct session *s, struct rpc_session_info *ret);
 /** What @p c may see, the latest first.  @return 0, -ENOMEM. */
-int suspensions_list(const struct front *f, const struct conn *c, struct rpc_arena *arena,
+int suspensions_list(const struct sessions *all, const struct conn *c, struct rpc_arena *arena,
 		     struct rpc_suspended_target **ret, size_t *ret_n);
-void suspensions_deinit(struct front *f);
+void suspensions_deinit(struct sessions *all);
 
 #endif /* FRONT_SUSPENSIONS_H */
