@@ -3,8 +3,10 @@
 
 #include <errno.h>
 
+#include "agentd/front/calls.h"
 #include "agentd/front/front.h"
 #include "agentd/front/lease.h"
+#include "agentd/front/worker.h"
 
 #define ATTACH_MS_DEFAULT 10000
 /* Beyond the time that the client allows: the call to the worker, and the way back. */
@@ -19,13 +21,13 @@ static int enter_session(struct request *r, const struct ipc_started *m, struct 
 
 	if (!s)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	a = session_attach(s, r->conn, (enum ipc_right)m->rights);
+	a = attachment_create(s, r->conn, (enum ipc_right)m->rights);
 	if (!a)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	a->user_ns = m->user_ns;
 	e = r->control ? lease_take(a, (enum lease_want)r->want, r, err) : 0;
 	if (e < 0 && !a->established)
-		session_leave(a);
+		attachment_leave(a);
 	return e;
 }
 
@@ -38,14 +40,14 @@ static void attach_started(struct request *r, const struct ipc_started *m, int t
 
 	if (!r->conn) {
 		if (!m->joined)
-			session_create_orphan(all, m, take_channel);
+			worker_create_orphan(all, m, take_channel);
 		request_fail(r, &err);
 		return;
 	}
 	if (m->joined)
 		s = session_find_worker(all, m->worker);
 	else
-		s = session_create(all, m, IPC_KIND_SESSION, m->session, r->pid, take_channel);
+		s = worker_create(all, m, IPC_KIND_SESSION, m->session, r->pid, take_channel);
 	if (s && (s->closing || s->over)) {
 		/* The worker is on its way out: ask again when spawn has reaped it. */
 		request_own(r, &s->comers);
@@ -57,7 +59,7 @@ static void attach_started(struct request *r, const struct ipc_started *m, int t
 	}
 	if (m->rights >= IPC_RIGHT_CONTROL)
 		flags |= IPC_FLAG_CONTROL;
-	session_call(s, r, NULL, 0, flags, r->start_ms + WAY_MS);
+	calls_send(s, r, NULL, 0, flags, r->start_ms + WAY_MS);
 }
 
 void attach_begin(struct request *r, const struct rpc_session_attach_params *params)

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/front/calls.h"
 #include "agentd/front/front.h"
+#include "agentd/front/worker.h"
 
 #define START_MS 10000
 #define CALL_MS	 20000
@@ -18,11 +20,11 @@ static void store_started(struct request *r, const struct ipc_started *m, int ta
 
 	/* The client has gone, or sent several requests at once. */
 	if (!c || c->store)
-		session_create_orphan(all, m, take_channel);
-	else if ((c->store = session_create(all, m, IPC_KIND_STORE, 0, 0, take_channel)))
+		worker_create_orphan(all, m, take_channel);
+	else if ((c->store = worker_create(all, m, IPC_KIND_STORE, 0, 0, take_channel)))
 		c->store->client = c;
 	if (c && c->store) {
-		session_call(c->store, r, r->params, r->params_size, 0, CALL_MS);
+		calls_send(c->store, r, r->params, r->params_size, 0, CALL_MS);
 		return;
 	}
 	agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
@@ -34,7 +36,7 @@ int cores_call(struct request *r, const char *params, size_t size, struct agent_
 	static const struct start_ops ops = { .started = store_started };
 
 	if (r->conn->store) {
-		session_call(r->conn->store, r, params, size, 0, CALL_MS);
+		calls_send(r->conn->store, r, params, size, 0, CALL_MS);
 		return RPC_LATER;
 	}
 	if (size && !(r->params = malloc(size)))

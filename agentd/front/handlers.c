@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "agentd/front/attach.h"
+#include "agentd/front/calls.h"
 #include "agentd/front/cores.h"
 #include "agentd/front/front.h"
 #include "agentd/front/hooks.h"
 #include "agentd/front/lease.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/suspensions.h"
+#include "agentd/front/worker.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -103,9 +105,9 @@ static int rpc_discover(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	return 0;
 }
 
-static int session_attach_start(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
-				const struct rpc_session_attach_params *params,
-				struct rpc_session_attach_result *ret, struct agent_err *err)
+static int session_attach(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			  const struct rpc_session_attach_params *params,
+			  struct rpc_session_attach_result *ret, struct agent_err *err)
 {
 	attach_begin(call->request, params);
 	return RPC_LATER;
@@ -144,14 +146,14 @@ static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 			  const struct rpc_session_detach_params *params,
 			  struct rpc_session_detach_result *ret, struct agent_err *err)
 {
-	struct attachment *a = session_find_attachment(call->conn, params->session);
+	struct attachment *a = attachment_find(call->conn, params->session);
 	struct session *s;
 
 	if (!a)
 		return no_session(err, params->session);
 	s = a->session;
 	if (params->has_release && params->release && s->rule[0]) {
-		int r = session_check_control(a, err);
+		int r = attachment_check_control(a, err);
 
 		if (r < 0)
 			return r;
@@ -159,14 +161,14 @@ static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 		rules_release(s);
 	}
 	if (s->rule[0] || LIST_NEXT(LIST_FIRST(&s->attachments), in_session)) {
-		session_leave(a);
+		attachment_leave(a);
 		ret->ended = false;
 		return 0;
 	}
 	/* The answer means that the target is free: it waits until spawn has reaped the worker. */
 	request_own(call->request, &s->leavers);
 	request_deadline(call->request, DETACH_MS, detach_expired);
-	session_leave(a);
+	attachment_leave(a);
 	return RPC_LATER;
 }
 
@@ -174,7 +176,7 @@ static int exception_filter(void *ctx, struct rpc_call *call, struct rpc_arena *
 			    const struct rpc_exception_filter_params *params,
 			    struct rpc_exception_filter_result *ret, struct agent_err *err)
 {
-	struct attachment *a = session_find_attachment(call->conn, params->session);
+	struct attachment *a = attachment_find(call->conn, params->session);
 
 	if (!a)
 		return no_session(err, params->session);
@@ -235,7 +237,7 @@ static const struct rpc_front_handlers handlers = {
 	.agent_hello = agent_hello,
 	.agent_status = agent_status,
 	.rpc_discover = rpc_discover,
-	.session_attach = session_attach_start,
+	.session_attach = session_attach,
 	.session_detach = session_detach,
 	.session_list = session_list,
 	.exception_filter = exception_filter,
@@ -266,7 +268,7 @@ static int settle_lease(struct request *r, struct attachment *a, struct rpc_aren
 
 	if (r->method != RPC_METHOD_SESSION_CONTROL && r->method != RPC_METHOD_GPU_RESUME)
 		return info->lease ? lease_take(a, LEASE_FREE, r, err) :
-		       info->right == RPC_RIGHT_CONTROL ? session_check_control(a, err) : 0;
+		       info->right == RPC_RIGHT_CONTROL ? attachment_check_control(a, err) : 0;
 	e = rpc_json_parse(params, size, &obj, err);
 	if (e < 0)
 		return e;
@@ -283,7 +285,7 @@ static int settle_lease(struct request *r, struct attachment *a, struct rpc_aren
 		return lease_take(a, control.has_force && control.force ? LEASE_BY_FORCE :
 									  LEASE_FROM_SILENT,
 				  r, err);
-	e = session_check_control(a, err);
+	e = attachment_check_control(a, err);
 	if (e == 0)
 		lease_give_back(a);
 	return e;
@@ -303,7 +305,7 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		e = rpc_params_check_text(r->method, params, size, arena, &id, err);
 	if (e < 0)
 		return e;
-	a = session_find_attachment(r->conn, id);
+	a = attachment_find(r->conn, id);
 	if (!a || !a->established)
 		return no_session(err, id);
 	lease_note_call(a, r->method);
@@ -314,20 +316,20 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 		audit(r->conn, a->session, info->name);
 	flags = a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0;
 	if (info->descriptor)
-		session_call_stream(a->session, r, params, size, flags, CALL_MS);
+		calls_send_stream(a->session, r, params, size, flags, CALL_MS);
 	else
-		session_call(a->session, r, params, size, flags, CALL_MS);
+		calls_send(a->session, r, params, size, flags, CALL_MS);
 	return RPC_LATER;
 }
 
 static void inspect_started(struct request *r, const struct ipc_started *m, int take_channel)
 {
-	struct session *s = session_create(&front_of(r)->sessions, m, IPC_KIND_INSPECT, 0, r->pid,
-					   take_channel);
+	struct session *s = worker_create(&front_of(r)->sessions, m, IPC_KIND_INSPECT, 0, r->pid,
+					  take_channel);
 	struct agent_err err = { 0 };
 
 	if (s) {
-		session_call(s, r, r->params, r->params_size, 0, INSPECT_MS);
+		calls_send(s, r, r->params, r->params_size, 0, INSPECT_MS);
 		return;
 	}
 	agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");

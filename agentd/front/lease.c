@@ -226,7 +226,7 @@ int lease_take(struct attachment *a, enum lease_want want, struct request *r,
 {
 	struct session *s = a->session;
 	struct attachment *holder = holder_of(s);
-	int e = session_check_control(a, err);
+	int e = attachment_check_control(a, err);
 
 	if (e < 0 || holder == a)
 		return e;

@@ -11,7 +11,8 @@
  * undone is killed, and the kernel lets the target run: nobody keeps queues stopped by hanging.
  */
 
-#include "agentd/front/session.h"
+#include "agentd/front/attachment.h"
+#include "agentd/front/request.h"
 
 /** A holder from whom a target was taken gets it back after this time, unless he is root. */
 #define LEASE_LOCK_MS 10000

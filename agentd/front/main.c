@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agentd/front/adapters.h"
+#include "agentd/front/attachment.h"
 #include "agentd/front/closing.h"
 #include "agentd/front/front.h"
 #include "agentd/front/handlers.h"
@@ -23,6 +24,8 @@
 #include "agentd/front/listener.h"
 #include "agentd/front/rules.h"
 #include "agentd/front/suspensions.h"
+#include "agentd/front/watch.h"
+#include "agentd/front/worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "base/argv.h"
@@ -82,7 +85,7 @@ static void on_drained(struct conn *c)
 static void on_gone(struct conn *c)
 {
 	while (!LIST_EMPTY(&c->attachments))
-		session_leave(LIST_FIRST(&c->attachments));
+		attachment_leave(LIST_FIRST(&c->attachments));
 	if (c->store)
 		session_close(c->store);
 	while (!LIST_EMPTY(&c->requests))
@@ -117,7 +120,7 @@ static void on_unwanted(void *owner, const struct ipc_started *m, int take_chann
 {
 	struct front *f = owner;
 
-	session_create_orphan(&f->sessions, m, take_channel);
+	worker_create_orphan(&f->sessions, m, take_channel);
 }
 
 static void on_ended(void *owner, const struct ipc_ended *m)
@@ -126,7 +129,7 @@ static void on_ended(void *owner, const struct ipc_ended *m)
 	struct session *s = session_find_worker(&f->sessions, m->worker);
 
 	if (s)
-		session_worker_ended(s, (enum ipc_how)m->how);
+		worker_ended(s, (enum ipc_how)m->how);
 }
 
 static void on_hooked(void *owner, const struct ipc_hooked *m, int take_fd)
@@ -138,7 +141,7 @@ static void on_watch(void *owner, const struct ipc_watch *m, int take_channel)
 {
 	struct front *f = owner;
 
-	rules_watch(&f->sessions, m, take_channel);
+	watch_received(&f->sessions, m, take_channel);
 }
 
 static void on_rule_name(void *owner, const struct ipc_rule_name *m)
@@ -243,7 +246,7 @@ static void deinit(struct front *f)
 	while (!LIST_EMPTY(&f->net.conns))
 		conn_close(LIST_FIRST(&f->net.conns));
 	while (!LIST_EMPTY(&f->sessions.list))
-		session_destroy(LIST_FIRST(&f->sessions.list));
+		worker_destroy(LIST_FIRST(&f->sessions.list));
 	start_deinit(&f->starts);
 	closing_deinit(&f->net.closings);
 	suspensions_deinit(&f->sessions);

@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agentd/front/net.h"
 #include "agentd/front/spawner.h"
 #include "base/log.h"
 #include "base/str.h"
 
-static struct front_rule *find(struct sessions *all, const char *name)
+struct front_rule *rules_find(struct sessions *all, const char *name)
 {
 	for (size_t i = 0; i < all->n_rules; i++)
 		if (!strcmp(all->rules[i].name, name))
@@ -32,7 +31,7 @@ static void drop_earlier(struct sessions *all, uint32_t generation)
 /* Counters stay with the name as long as there is such a rule. */
 void rules_named(struct sessions *all, const struct ipc_rule_name *m)
 {
-	struct front_rule *list, *r = find(all, m->name);
+	struct front_rule *list, *r = rules_find(all, m->name);
 
 	if (m->name[0] && !r) {
 		list = realloc(all->rules, (all->n_rules + 1) * sizeof(*list));
@@ -53,27 +52,6 @@ void rules_named(struct sessions *all, const struct ipc_rule_name *m)
 	net_update_idle(all->net);
 }
 
-void rules_watch(struct sessions *all, const struct ipc_watch *m, int take_channel)
-{
-	const struct ipc_started started = { .worker = m->worker, .session = m->session,
-					     .target_uid = m->target_uid };
-	struct session *s = session_find_worker(all, m->worker);
-	struct front_rule *r = m->rule[0] ? find(all, m->rule) : NULL;
-	struct ipc_started named = started;
-
-	memcpy(named.comm, m->comm, sizeof(named.comm));
-	if (!s && take_channel >= 0)
-		s = session_create(all, &named, IPC_KIND_SESSION, m->session, m->pid, take_channel);
-	else if (take_channel >= 0)
-		close(take_channel);
-	if (!s || s->closing || s->over)
-		return; /* on its way out: spawn hears of its end, and looks again */
-	if (r && strcmp(s->rule, m->rule) != 0)
-		r->matched++;
-	str_copy(s->rule, sizeof(s->rule), m->rule);
-	session_check_needed(s);
-}
-
 void rules_release(struct session *s)
 {
 	if (!s->rule[0])
@@ -89,7 +67,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 
 void rules_count(struct session *s, const struct ipc_message *m)
 {
-	struct front_rule *r = find(s->all, s->rule);
+	struct front_rule *r = rules_find(s->all, s->rule);
 	struct ipc_counts c;
 	uint64_t decided;
 
@@ -109,7 +87,7 @@ void rules_count(struct session *s, const struct ipc_message *m)
 
 void rules_over(struct session *s)
 {
-	struct front_rule *r = find(s->all, s->rule);
+	struct front_rule *r = rules_find(s->all, s->rule);
 	const uint64_t n = s->n_begun + s->n_undecided;
 
 	if (!r || !n)

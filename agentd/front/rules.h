@@ -9,8 +9,8 @@
 
 /** Of the configuration that spawn has read.  @param m  From spawn. */
 void rules_named(struct sessions *all, const struct ipc_rule_name *m);
-/** A rule watches, or has left, a process.  @param take_channel  Of a new worker, or -1. */
-void rules_watch(struct sessions *all, const struct ipc_watch *m, int take_channel);
+/** @return NULL: there is none of this name. */
+struct front_rule *rules_find(struct sessions *all, const char *name);
 /** Take the rule from a session that it watches; spawn does the same. */
 void rules_release(struct session *s);
 /** A worker has counted. */

@@ -9,12 +9,14 @@
  * processes serve the requests of one connection.
  */
 
-#include "agentd/front/notices.h"
-#include "agentd/front/request.h"
+#include "agentd/front/conn.h"
+#include "agentd/ipc.h"
+#include "rpc_gen.h"
 
 struct net;
 struct spawner;
 struct starts;
+struct suspended_target;
 
 LIST_HEAD(session_list, session);
 
@@ -56,20 +58,6 @@ struct sessions {
 	size_t n_lease_locks; /**< That there have been. */
 };
 
-/** What a connection holds of a session. */
-struct attachment {
-	LIST_ENTRY(attachment) in_conn;
-	LIST_ENTRY(attachment) in_session;
-	struct conn *conn;
-	struct session *session;
-	enum ipc_right rights;
-	uint32_t number; /**< How the worker calls this client. */
-	struct notices notices;
-	bool established; /**< The worker has answered session.attach. */
-	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */
-	uint64_t asked_ns;	/**< When it asked for something else than more time for its lease. */
-	uint64_t locked_end_ns; /**< It gets no writer lease before; 0: it may. */
-};
 /** Somebody has lost the writer lease, and the worker has not said yet that all is undone (lease.h). */
 struct lease_loss {
 	bool open;
@@ -119,41 +107,25 @@ struct session {
 	size_t attach_error_size;
 };
 
-struct session *session_create(struct sessions *all, const struct ipc_started *started,
-			       enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel);
-/** A worker whose client left before it was known: nothing is said to it, its end is waited for. */
-void session_create_orphan(struct sessions *all, const struct ipc_started *started, int take_channel);
 struct session *session_find_worker(struct sessions *all, uint32_t worker);
 
-/** NULL when this connection does not hold that session. */
-struct attachment *session_find_attachment(struct conn *c, const char *id);
-/** Attach @p conn; an existing attachment is kept.  @return NULL when out of memory. */
-struct attachment *session_attach(struct session *s, struct conn *conn, enum ipc_right rights);
-/** End it when nobody holds it any more, client or rule. */
-void session_check_needed(struct session *s);
-/** The last one to leave ends the session; a writer's lease ends. */
-void session_leave(struct attachment *a);
-/** May it change anything?  @return 0, or negative with @p err. */
-int session_check_control(const struct attachment *a, struct agent_err *err);
+/**
+ * A message to the worker.  @param take_fd  Goes with it; -1: none.
+ * @return 0, or negative when it was not sent; a worker that is gone shows when something is read.
+ */
+int session_send(struct session *s, const struct ipc_head *head, const char *text, int take_fd);
+/**
+ * The same for what must arrive, or the worker is killed: a target would stay suspended, or withhold
+ * faults, for somebody who is gone.
+ */
+void session_tell(struct session *s, const struct ipc_head *head);
 /** The holder has lost the lease: the worker is to undo what he may not leave behind. */
 void session_lease_lost(struct session *s, enum rpc_resume_reason why);
 /** The worker does not do what it must: spawn kills it, and the kernel lets the target run. */
 void session_kill(struct session *s);
-
-/** Forward a request to the worker; it is answered from now on. */
-void session_call(struct session *s, struct request *r, const char *params, size_t size,
-		  uint32_t flags, uint32_t timeout_ms);
-/**
- * The same with a socket, for a method that answers with its other end: the worker writes to one,
- * the client reads from the other, and neither sends anything back.
- */
-void session_call_stream(struct session *s, struct request *r, const char *params, size_t size,
-			 uint32_t flags, uint32_t timeout_ms);
 /** The worker is to leave. */
 void session_close(struct session *s);
-/** spawn reaped the worker. */
-void session_worker_ended(struct session *s, enum ipc_how how);
-/** For agent shutdown. */
-void session_destroy(struct session *s);
+/** End it when nobody holds it any more, client or rule. */
+void session_check_needed(struct session *s);
 
 #endif /* FRONT_SESSION_H */
