@@ -1,7 +1,12 @@
-programs += gpu-agent-front
-gpu-agent-front_src := $(addprefix agentd/front/,main.c adapters.c attach.c attachment.c calls.c closing.c conn.c cores.c given.c \
-	handlers.c hooks.c lease.c listener.c net.c notices.c request.c rules.c session.c spawner.c start.c suspensions.c \
+# Rooms, from the lowest on: each may include those above it here.
+front_net_src := $(addprefix agentd/front/net/,closing.c conn.c given.c listener.c net.c spawner.c)
+front_rpc_src := $(addprefix agentd/front/rpc/,notices.c request.c start.c)
+front_session_src := $(addprefix agentd/front/session/,attachment.c calls.c lease.c rules.c session.c suspensions.c \
 	watch.c worker.c)
+front_method_src := $(addprefix agentd/front/method/,adapters.c attach.c cores.c handlers.c hooks.c)
+
+programs += gpu-agent-front
+gpu-agent-front_src := agentd/front/main.c $(front_net_src) $(front_rpc_src) $(front_session_src) $(front_method_src)
 gpu-agent-front_deps := $(protocol_gen)
 gpu-agent-front_libs := agentd protocol base
 gpu-agent-front_ldlibs := $(protocol_ldlibs) -levent_core -lseccomp -lcap
