@@ -43,23 +43,29 @@ struct request {
 	enum rpc_method method;
 	struct event *timer;
 
+	char *params; /**< Text for a process that is being started. */
+	size_t params_size; /**< Of that, or of what was sent to a worker. */
+	int answer_fd; /**< Goes to the client with the result; -1: none. */
+
+	/* A process is being started for it (start.h). */
 	const struct start_ops *start_ops;
-	enum ipc_kind start_kind; /**< Worker that was asked for, and the time it may take. */
-	uint32_t start_ms;
-	uint64_t start_end_ns; /**< When that time is over. */
-	uint32_t timeout_ms; /**< Of the call to the worker. */
-	uint32_t start_id; /**< Waiting for IPC_STARTED. */
-	uint64_t call_id;  /**< Waiting for a worker. */
-	uint32_t pid;	   /**< session.attach, process.doctor. */
-	bool control;	   /**< session.attach asked for the lease. */
-	int want;	   /**< How much: enum lease_want. */
-	bool has_taken;	   /**< Somebody lost the lease for it; see session/lease.h. */
+	enum ipc_kind start_kind;
+	uint32_t start_id;
+	uint32_t start_ms; /**< It may take so long, */
+	uint64_t start_end_ns; /**< until then. */
+	uint32_t pid;  /**< Its target: of session.attach, process.doctor. */
+	int early_fd;  /**< What an adapter has to read first; -1: none. */
+
+	/* A worker has it (session/calls.h). */
+	uint64_t call_id;
+	uint32_t timeout_ms;
+
+	/* It wants to be the holder of a lease (session/lease.h). */
+	bool control; /**< session.attach asked for that. */
+	int want;     /**< How much: enum lease_want. */
+	bool has_taken; /**< Somebody lost the lease for it. */
 	struct rpc_taken_control taken;
 	uint64_t taken_since_ns; /**< His queues were suspended then; 0: none, or .taken tells how long. */
-	char *params;	   /**< Text for an inspect worker that is being started. */
-	int early_fd;	   /**< What an adapter has to read first; -1: none. */
-	int answer_fd;	   /**< Goes to the client with the result; -1: none. */
-	size_t params_size; /**< Of that, or of what was sent to a worker. */
 };
 
 /** What the generated dispatcher hands through to the handlers. */
