@@ -5,10 +5,17 @@ front_session_src := $(addprefix agentd/front/session/,attachment.c calls.c leas
 	watch.c worker.c)
 front_method_src := $(addprefix agentd/front/method/,adapters.c attach.c cores.c handlers.c hooks.c)
 
+# An archive so that the unit tests link the same objects.
+archives += front
+front_src := $(front_net_src) $(front_rpc_src) $(front_session_src) $(front_method_src)
+front_deps := $(protocol_gen)
+front_libs := front agentd protocol base
+front_ldlibs := $(protocol_ldlibs) -levent_core -lseccomp -lcap
+
 programs += gpu-agent-front
-gpu-agent-front_src := agentd/front/main.c $(front_net_src) $(front_rpc_src) $(front_session_src) $(front_method_src)
+gpu-agent-front_src := agentd/front/main.c
 gpu-agent-front_deps := $(protocol_gen)
-gpu-agent-front_libs := agentd protocol base
-gpu-agent-front_ldlibs := $(protocol_ldlibs) -levent_core -lseccomp -lcap
+gpu-agent-front_libs := $(front_libs)
+gpu-agent-front_ldlibs := $(front_ldlibs)
 
 installs += 755:$(O)/bin/gpu-agent-front:$(libexecdir)/gpu-agent/gpu-agent-front

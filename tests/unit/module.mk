@@ -55,6 +55,12 @@ $(foreach t,format document compare merge watch when,$(eval $(call ctl_test,$(t)
 $(eval $(call unit_test,dap_alive,dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
 test_dap_alive_deps := $(protocol_gen)
 
+define front_test
+$(call unit_test,front_$(1),$(front_libs),$(front_ldlibs))
+test_front_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,net,$(eval $(call front_test,$(t))))
+
 define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
