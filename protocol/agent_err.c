@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An error as a C object and as JSON-RPC's error object: `code`, `message` and, in `data`, the name
+ * of the code, the errno by its name, the operation and the hint.
+ */
 #include "protocol/agent_err.h"
 
 #include <errno.h>
@@ -22,7 +26,7 @@ int agent_err_set(struct agent_err *err, int32_t code, int err_no, const char *o
 	va_list ap;
 
 	if (err) {
-		/* Built aside: op, hint and the arguments may come from *err itself. */
+		/* The new error is built aside: op, hint and arguments may point into *err. */
 		if (op)
 			str_copy(fresh.op, sizeof(fresh.op), op);
 		if (hint)
@@ -117,6 +121,10 @@ void agent_err_encode(struct out *o, const struct agent_err *err)
 	out_str(o, "}}");
 }
 
+/*
+ * The errno of this machine that a name stands for; 0 for none.  Numbers of an errno differ between
+ * architectures, which is why the name travels.
+ */
 static int errno_from_name(const char *name)
 {
 	const char *known;
@@ -127,12 +135,13 @@ static int errno_from_name(const char *name)
 		if (known && !strcmp(known, name))
 			return i;
 	}
+	/* The encoder writes "E" and the number for an errno that the C library has no name for. */
 	if (name[0] == 'E' && !str_to_u64(name + 1, 1, ERRNO_MAX, &v))
 		return (int)v;
 	return 0;
 }
 
-/* The string member of that name, or "". */
+/* The string member of that name; "" if there is none or it is no string. */
 static const char *text_of(struct json_object *obj, const char *name)
 {
 	struct json_object *v;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The arena is a list of blocks.  Pieces are cut off the first block; one that does not fit there
+ * gets a new block in front, and what was left of the old one stays unused.
+ */
 #include "protocol/rpc_arena.h"
 
 #include <errno.h>
@@ -13,7 +17,7 @@
 
 struct rpc_arena_block {
 	struct rpc_arena_block *next;
-	size_t size, used; /* of data */
+	size_t size, used; /* Bytes of data, and those handed out. */
 	_Alignas(ALIGNMENT) char data[];
 };
 
@@ -46,6 +50,7 @@ void rpc_arena_reset(struct rpc_arena *a)
 		free_blocks(keep->next);
 		keep->next = NULL;
 		keep->used = 0;
+		/* One large call must not make an idle connection keep a large block. */
 		if (keep->size > BLOCK_SIZE) {
 			free(keep);
 			keep = NULL;
@@ -85,6 +90,7 @@ void *rpc_arena_alloc(struct rpc_arena *a, size_t size)
 
 	if (size > a->limit || a->used > a->limit - size)
 		return failed(a, -EFBIG);
+	/* The size is at most the limit, so that the sum does not overflow. */
 	padded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	if (!padded)
 		padded = ALIGNMENT;
@@ -163,6 +169,7 @@ char *rpc_arena_base64(struct rpc_arena *a, const void *data, size_t size)
 		*o++ = digits[v & 63];
 	}
 	if (size) {
+		/* One or two bytes are left; they become two or three digits, and padding. */
 		uint32_t v = (uint32_t)p[0] << 16 | (size > 1 ? (uint32_t)p[1] << 8 : 0);
 
 		*o++ = digits[v >> 18];

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The blocking client.  Requests are lines of JSON-RPC 2.0 with rising numbers as ids.  While a
+ * call waits, notifications are queued; an answer with another id is that of a call that timed out,
+ * and is dropped.  The socket is non-blocking, so that each wait is a poll() with the call's
+ * deadline.
+ */
 #include "protocol/rpc_client.h"
 
 #include <errno.h>
@@ -22,13 +28,14 @@
 #include "protocol/rpc_format.h"
 #include "protocol/rpc_wire.h"
 
-#define READ_SIZE		((size_t)64 << 10)
-#define NOTIFICATION_BYTES_MAX	((size_t)16 << 20)
+#define READ_SIZE		((size_t)64 << 10) /* Bytes read at once. */
+#define NOTIFICATION_BYTES_MAX	((size_t)16 << 20) /* Bytes of params kept unread. */
 #define CONNECT_SECONDS		5
 
+/* A notification that has arrived; its params end with a NUL. */
 struct notification {
 	struct notification *next;
-	size_t size;
+	size_t size; /* Bytes of params. */
 	char method[RPC_METHOD_MAX];
 	char params[];
 };
@@ -37,15 +44,15 @@ struct rpc_client {
 	int fd;
 	uint32_t timeout_ms;
 	uint64_t last_id;
-	bool broken; /* a message was cut in half; nothing more can be said */
+	bool broken; /* A message was cut in half; the connection is of no use any more. */
 	rpc_client_wait_fn wait; /* NULL: poll() */
 	void *wait_data;
-	int got_fd; /* came last; -1: none */
+	int got_fd; /* The descriptor that came last; -1: none since the call began. */
 	struct rpc_wire wire;
-	struct out result, error; /* of the last call */
+	struct out result, error; /* JSON texts of the last call. */
 	bool has_result, has_error;
-	struct notification *first, **end;
-	struct notification *current; /* handed out */
+	struct notification *first, **end; /* Unread ones, the oldest first. */
+	struct notification *current; /* The one that the user looks at. */
 	size_t n_notifications, notification_bytes;
 	uint64_t dropped;
 	char chunk[READ_SIZE];
@@ -127,6 +134,7 @@ int rpc_client_open(const char *path, struct rpc_client **ret_c, struct agent_er
 	return r;
 }
 
+/* Make the oldest notification the current one; the one that was current is freed. */
 static void pop_notification(struct rpc_client *c)
 {
 	struct notification *n = c->first;
@@ -199,7 +207,10 @@ const char *rpc_client_last_error(const struct rpc_client *c, size_t *ret_size)
 	return c->has_error ? c->error.data : NULL;
 }
 
-/* @return 0, -ETIMEDOUT, -ECANCELED (by who waits in our place), or another -errno. */
+/*
+ * Wait until the socket may be ready.
+ * @return 0, -ETIMEDOUT, -ECANCELED (by the user's wait function), or another -errno.
+ */
 static int wait_for(struct rpc_client *c, short events, uint64_t deadline_ns)
 {
 	struct pollfd p = { .fd = c->fd, .events = events };
@@ -229,6 +240,7 @@ static int send_all(struct rpc_client *c, const struct out *o, uint64_t deadline
 		}
 		r = n == -EAGAIN ? wait_for(c, POLLOUT, deadline_ns) : (int)n;
 		if (r < 0) {
+			/* The agent would read the next request as the end of this one. */
 			c->broken = c->broken || sent;
 			return r;
 		}
@@ -236,7 +248,7 @@ static int send_all(struct rpc_client *c, const struct out *o, uint64_t deadline
 	return 0;
 }
 
-/* Keep a notification until it is asked for; the oldest make room. */
+/* Keep a notification until the user asks for it; the oldest ones make room. */
 static int keep_notification(struct rpc_client *c, const struct rpc_reply *reply)
 {
 	struct notification *n;
@@ -262,6 +274,7 @@ static int keep_notification(struct rpc_client *c, const struct rpc_reply *reply
 	return 0;
 }
 
+/* Whether a reply answers the call under way. */
 static bool is_mine(const struct rpc_client *c, const struct rpc_reply *reply)
 {
 	char id[24];
@@ -273,7 +286,7 @@ static bool is_mine(const struct rpc_client *c, const struct rpc_reply *reply)
 	return reply->id_size == (size_t)n && !memcmp(reply->id, id, (size_t)n);
 }
 
-/* What read_message() found. */
+/* What read_message() found; an answer to an earlier call counts as a notification. */
 enum { GOT_NOTHING, GOT_NOTIFICATION, GOT_ANSWER };
 
 static int take_answer(struct rpc_client *c, const struct rpc_reply *reply, struct agent_err *err)
@@ -289,7 +302,7 @@ static int take_answer(struct rpc_client *c, const struct rpc_reply *reply, stru
 	return GOT_ANSWER;
 }
 
-/* Handle one message that has arrived. */
+/* Handle one message that has arrived.  @return GOT_..., or negative with err. */
 static int read_message(struct rpc_client *c, struct agent_err *err)
 {
 	struct rpc_reply reply;
@@ -314,7 +327,10 @@ static int read_message(struct rpc_client *c, struct agent_err *err)
 						     "what came is no JSON-RPC 2.0 message");
 }
 
-/* Read once.  @return 0, -ETIMEDOUT or -ECANCELED (err untouched), other negative with err. */
+/*
+ * Read what has arrived, once; wait if nothing has.
+ * @return 0, -ETIMEDOUT or -ECANCELED (err untouched), other negative with err.
+ */
 static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err *err)
 {
 	ssize_t n;
@@ -323,6 +339,7 @@ static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err 
 	do {
 		n = fd_recv_stream(c->fd, c->chunk, sizeof(c->chunk), &fd);
 		if (fd >= 0) {
+			/* A descriptor comes with its answer; an older one is of a late answer. */
 			drop_fd(c);
 			c->got_fd = fd;
 		}
@@ -378,7 +395,10 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 		return late(c, method, err);
 	if (r == -ECANCELED)
 		return cancelled(method, err);
-	/* An agent that refuses a connection says why and closes it: look for that first. */
+	/*
+	 * An agent that refuses a connection says why and closes it.  Its message waits in the
+	 * socket then, although sending fails: the caller reads it, or finds the connection closed.
+	 */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return unreachable(err, -r, "send", NULL, "the connection is lost");
 	return 0;
@@ -416,7 +436,7 @@ int rpc_client_call(struct rpc_client *c, const char *method, const char *params
 	return err && err->err ? -err->err : -EPROTO;
 }
 
-/* What the agent sent does not fit the schema that this client was built with. */
+/* Say that the agent's reply does not fit the schema that this client was built with. */
 static int misfit(struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_INTERNAL, 0, NULL,

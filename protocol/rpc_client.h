@@ -4,13 +4,13 @@
 
 /**
  * @file rpc_client.h
- * Blocking client: one connection, one call at a time, a deadline for each.
+ * A blocking client of the agent: one connection, one call at a time, a deadline for each.
  *
  * The typed calls are in the generated rpc_client_gen.h.  Context: one thread per client.  Nothing
  * here raises SIGPIPE.  Failures fill an agent_err, whose exit status is agent_err_exit():
  * AGENT_ERR_UNREACHABLE when there is no agent or it went away, timeout when it did not answer in
- * time, else what the agent said.  After a timeout the connection stays usable; the late reply is
- * dropped when it comes.
+ * time, else what the agent said.  After a timeout the connection stays usable, unless the request
+ * was sent only in part; the late reply is dropped when it comes.
  */
 
 #include <stddef.h>
@@ -23,35 +23,46 @@
 
 struct rpc_client;
 
-#define RPC_CLIENT_TIMEOUT_MS	     30000	      /**< Of a call, until changed. */
-#define RPC_CLIENT_REPLY_MAX	     ((size_t)256 << 20) /**< Longest reply accepted. */
-#define RPC_CLIENT_NOTIFICATIONS_MAX 4096	      /**< Kept unread; the oldest are dropped. */
+#define RPC_CLIENT_TIMEOUT_MS	     30000	      /**< Time for a call, until changed. */
+#define RPC_CLIENT_REPLY_MAX	     ((size_t)256 << 20) /**< Bytes of the longest reply. */
+#define RPC_CLIENT_NOTIFICATIONS_MAX 4096	      /**< Kept unread; older ones are dropped. */
 
 /**
- * Connect.
+ * Connect to the agent, for which at most five seconds are spent.
  * @param path    Path of the agent's socket; `@name` is an abstract one.
  * @param ret_c   Release with rpc_client_close().
  * @return 0, or negative with @p err (code AGENT_ERR_UNREACHABLE).
  */
 int rpc_client_open(const char *path, struct rpc_client **ret_c, struct agent_err *err);
-/** The same for a connected stream socket, which the client owns on success. */
+/**
+ * Make a client of a stream socket that is connected already.
+ * @param take_fd  Becomes non-blocking; the client owns it on success, the caller after a failure.
+ * @return as rpc_client_open().
+ */
 int rpc_client_open_fd(int take_fd, struct rpc_client **ret_c, struct agent_err *err);
-/** NULL is allowed. */
+/** Close the connection and free the client; NULL is allowed. */
 void rpc_client_close(struct rpc_client *c);
 
-/** Time that calls made from now on may take; 0 means RPC_CLIENT_TIMEOUT_MS. */
+/** Set the time that calls made from now on may take; 0 means RPC_CLIENT_TIMEOUT_MS. */
 void rpc_client_set_timeout(struct rpc_client *c, uint32_t timeout_ms);
-/** For poll() beside other descriptors; borrowed. */
+/**
+ * The client's socket, to poll() beside other descriptors; borrowed.
+ * Notifications that arrived with an answer are kept by the client and do not make it readable.
+ */
 int rpc_client_fd(const struct rpc_client *c);
 
 /**
- * Waits for the client's descriptor in place of poll(), for a program that has others to serve.
- * It must not call this client.
+ * A function that waits for the client's descriptor in place of poll(), for a program that has
+ * other descriptors to serve.  It must not call this client.
  * @return 0 (ready, or look again), -ETIMEDOUT, -ECANCELED (give up: calls then fail so, and the
  *         late reply is dropped as after a timeout), another -errno.
  */
 typedef int (*rpc_client_wait_fn)(void *data, int fd, short events, uint64_t deadline_ns);
-/** @param wait  NULL for poll(). */
+/**
+ * Set how calls wait from now on.
+ * @param wait  NULL for poll().
+ * @param data  Handed to @p wait as it is; borrowed.
+ */
 void rpc_client_set_wait(struct rpc_client *c, rpc_client_wait_fn wait, void *data);
 
 /**
@@ -69,11 +80,18 @@ const char *rpc_client_last_error(const struct rpc_client *c, size_t *ret_size);
 
 /**
  * The descriptor that came with the last call's answer, for a method that gives one.
- * @return owned by the caller; -1: none came, as through a forwarded socket.
+ * @return the descriptor, which the caller then owns, or -1 if none came.  None comes through a
+ *         forwarded socket.
  */
 int rpc_client_take_fd(struct rpc_client *c);
 
-/** What the generated calls are made of. */
+/**
+ * Call a method with C structures; the generated calls are made of this.
+ * @param params  Structure of the method's parameters; NULL sends none.
+ * @param arena   Holds the strings and arrays of the result.
+ * @param ret     Structure of the method's result; contents unspecified on failure.
+ * @return 0, or negative with @p err; -ENOMEM or -EFBIG from the arena may come without one.
+ */
 int rpc_client_call_typed(struct rpc_client *c, enum rpc_method m, const void *params,
 			  struct rpc_arena *arena, void *ret, struct agent_err *err);
 
@@ -90,7 +108,7 @@ struct rpc_client_notification {
  */
 int rpc_client_next_notification(struct rpc_client *c, uint64_t deadline_ns,
 				 struct rpc_client_notification *ret, struct agent_err *err);
-/** Notifications dropped because nobody fetched them. */
+/** How many notifications were dropped because the program did not fetch them in time. */
 uint64_t rpc_client_dropped(const struct rpc_client *c);
 
 #endif /* RPC_CLIENT_H */

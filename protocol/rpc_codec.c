@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * JSON to C structures and back, as the schema's tables say.  A structure is known by the offsets
+ * of its members; values are copied with memcpy() where the type at an offset is known only at run
+ * time.
+ */
 #include "protocol/rpc_codec.h"
 
 #include <errno.h>
@@ -12,10 +17,10 @@
 #include "protocol/rpc_scan.h"
 #include "rpc_gen.h"
 
-/* One step from the root to the value at hand; lives on the stack of the decoder. */
+/* One step from the root to the value at hand; it lives on the stack of the decoder. */
 struct rpc_path {
 	const struct rpc_path *up;
-	const char *name; /* NULL: an index */
+	const char *name; /* Name of a member; NULL: the step is an index. */
 	size_t index;
 };
 
@@ -50,7 +55,7 @@ static void write_path(struct out *o, const struct rpc_path *path)
 static int refuse(struct rpc_decoder *d, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Always -EINVAL. */
+/* Fill the error with the path of the value and the message.  @return -EINVAL, always. */
 static int refuse(struct rpc_decoder *d, const char *hint, const char *fmt, ...)
 {
 	auto_out struct out o;
@@ -139,6 +144,7 @@ static int decode_hex(struct rpc_decoder *d, struct json_object *v, uint64_t *re
 	if (!json_object_is_type(v, json_type_string))
 		return refuse(d, "64-bit values travel as strings",
 			      "must be a string such as \"0x7f00\", not %s", type_name(v));
+	/* A NUL inside would hide what follows it from str_to_hex64(). */
 	if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v) ||
 	    str_to_hex64(json_object_get_string(v), ret))
 		return refuse(d, NULL, "must be 0x and 1 to 16 hexadecimal digits");
@@ -162,6 +168,7 @@ static int decode_string(struct rpc_decoder *d, const struct rpc_member *m, stru
 	return *ret ? 0 : no_memory(d);
 }
 
+/* Keep the text of any value, in json-c's spelling without blanks. */
 static int decode_json(struct rpc_decoder *d, struct json_object *v, const char **ret)
 {
 	size_t size;
@@ -192,6 +199,7 @@ static int decode_enum(struct rpc_decoder *d, const struct rpc_enum *e, struct j
 	    strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v) ||
 	    rpc_enum_value(e, json_object_get_string(v), &value))
 		return refuse_enum(d, e);
+	/* The C type of an enum has 32 bits. */
 	raw = (uint32_t)value;
 	memcpy(ret, &raw, sizeof(raw));
 	return 0;
@@ -296,13 +304,14 @@ static int decode_member(struct rpc_decoder *d, const struct rpc_member *m, stru
 
 	d->path = &path;
 	r = m->array ? decode_array(d, m, v, base) : decode_value(d, m, v, base + m->offset);
-	/* After a failure nobody asks for the path any more, but it must not dangle. */
+	/* After a failure the path is not used any more, but it must not dangle. */
 	d->path = path.up;
 	if (!r && m->has_flag)
 		*(bool *)(base + m->has_offset) = true;
 	return r;
 }
 
+/* Find the first member that the structure lacks, and refuse the object for it. */
 static int refuse_unknown(struct rpc_decoder *d, const struct rpc_struct *s,
 			  struct json_object *obj)
 {
@@ -350,6 +359,7 @@ int rpc_decode_struct(struct rpc_decoder *d, const struct rpc_struct *s, struct 
 		if (r < 0)
 			return r;
 	}
+	/* json-c keeps one value per name, so a surplus means a name that is not in the table. */
 	if (d->strict && obj && (size_t)json_object_object_length(obj) != found)
 		return refuse_unknown(d, s, obj);
 	return 0;
@@ -407,6 +417,7 @@ static void encode_value(struct out *o, const struct rpc_member *m, const void *
 	rpc_encode_struct(o, m->structure, value);
 }
 
+/* Whether an optional member is there: its bool says so, or its pointer is not NULL. */
 static bool is_present(const struct rpc_member *m, const char *base)
 {
 	if (!m->optional)
@@ -478,7 +489,7 @@ int rpc_enum_value(const struct rpc_enum *e, const char *name, int64_t *ret_valu
 	return -EINVAL;
 }
 
-/* Everything that json-c would let pass or silently change. */
+/* Why a text is no valid JSON, also where json-c would accept or silently change it; or NULL. */
 static const char *find_problem(const char *text, size_t size)
 {
 	enum rpc_token t;
@@ -524,11 +535,11 @@ int rpc_json_parse(const char *text, size_t size, struct json_object **ret, stru
 	if (!tok)
 		return out_of_memory(err);
 	/*
-	 * Not JSON_TOKENER_STRICT: find_problem() is stricter, and with it json-c 0.18 takes every
-	 * byte above 0x7f for a control character.
+	 * JSON_TOKENER_STRICT is not set: find_problem() is stricter, and with that flag json-c
+	 * 0.18 takes every byte above 0x7f for a control character.
 	 */
 	obj = json_tokener_parse_ex(tok, text, (int)size);
-	/* Without a NUL or a blank behind it, a number might go on. */
+	/* A number at the end of the text might go on: json-c needs a NUL or a blank behind it. */
 	if (json_tokener_get_error(tok) == json_tokener_continue)
 		obj = json_tokener_parse_ex(tok, " ", 1);
 	e = json_tokener_get_error(tok);
@@ -538,7 +549,7 @@ int rpc_json_parse(const char *text, size_t size, struct json_object **ret, stru
 		return agent_err_set(err, RPC_ERROR_INTERNAL, EIO, "parse", NULL,
 				     "json-c refuses valid JSON: %s", json_tokener_error_desc(e));
 	}
-	/* Out of memory, json-c leaves out the value and calls it a success. */
+	/* When json-c runs out of memory, it leaves out the value and reports success. */
 	if (!obj && !is_null(text, size))
 		return out_of_memory(err);
 	*ret = obj;

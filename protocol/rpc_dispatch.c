@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The parts of a call that do not depend on its method: the text of the parameters becomes the
+ * method's structure, and the structure of the result becomes the text of the reply.
+ */
 #include "protocol/rpc_dispatch.h"
 
 #include <errno.h>
@@ -23,6 +27,7 @@ const struct rpc_notification_info *rpc_notification_find(const char *name)
 	return NULL;
 }
 
+/* Say why the arena is exhausted: a client that asked for too much is told so. */
 static int no_memory(const struct rpc_arena *arena, struct agent_err *err)
 {
 	if (rpc_arena_error(arena) == -EFBIG)
@@ -58,6 +63,7 @@ static int decode_params_text(enum rpc_method m, const char *text, size_t size,
 
 	if (size) {
 		r = rpc_json_parse(text, size, &obj, err);
+		/* The envelope was valid JSON: only its parameters are wrong. */
 		if (r == -EINVAL)
 			agent_err_set(err, RPC_ERROR_INVALID_PARAMS, 0, NULL, NULL,
 				      "params: %.200s", err ? err->message : "");
@@ -81,6 +87,7 @@ int rpc_params_check(enum rpc_method m, struct json_object *params, struct agent
 int rpc_params_check_text(enum rpc_method m, const char *params, size_t size,
 			  struct rpc_arena *arena, const char **ret_session, struct agent_err *err)
 {
+	/* Where the structure has the session's id; SIZE_MAX for a method without a session. */
 	size_t offset = rpc_methods[m].session_offset;
 	void *p;
 	int r = decode_params_text(m, params, size, arena, &p, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Looks for the members that requests of the Debug Adapter Protocol have; copies nothing. */
 #include "protocol/rpc_editor.h"
 
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "base/cleanup.h"
 #include "protocol/rpc_scan.h"
 
+/* The value of a member; its text is NULL where the object lacks it. */
 struct piece {
 	const char *text;
 	size_t size;
@@ -19,7 +21,10 @@ static bool is_string(const char *text, size_t size, const char *value)
 	return rpc_scan_string(text, size, got, sizeof(got)) && !strcmp(got, value);
 }
 
-/* @return false if the text is not one object. */
+/*
+ * Find the members of these names in an object; of a name that is given twice, the last one counts.
+ * @return false if the text is not one object.
+ */
 static bool find_members(const char *text, size_t size, const char *const names[],
 			 struct piece *ret, size_t n)
 {

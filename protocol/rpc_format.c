@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Copies tokens and puts its own white space between them: numbers and strings keep their spelling,
+ * and the memory used does not grow with the text.
+ */
 #include "protocol/rpc_format.h"
 
 #include <errno.h>
@@ -14,7 +18,7 @@ static void new_line(struct out *o, unsigned depth)
 		out_bytes(o, "  ", 2);
 }
 
-/* What goes between the previous token and this one. */
+/* Append what goes between the previous token and this one; RPC_TOKEN_END stands for no token. */
 static void separate(struct out *o, bool pretty, enum rpc_token before, enum rpc_token t,
 		     unsigned depth)
 {
@@ -46,6 +50,7 @@ int rpc_format(struct out *o, const char *text, size_t size, enum rpc_format for
 
 		if (t == RPC_TOKEN_BAD)
 			return -EINVAL;
+		/* The scanner counts a container as open already; its brace stands one level up. */
 		if (t == RPC_TOKEN_OBJECT || t == RPC_TOKEN_ARRAY)
 			inside--;
 		separate(o, format == RPC_FORMAT_PRETTY, before, t, inside);

@@ -17,6 +17,7 @@ enum rpc_format {
 };
 
 /**
+ * Append JSON text with other white space.
  * @return 0, -EINVAL (not JSON, or deeper than 256 levels; @p o then holds the part before the
  *         mistake), -ENOMEM or -EFBIG (from @p o).
  */

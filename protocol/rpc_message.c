@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The envelopes of JSON-RPC 2.0.  The scanner finds the members of each message; their values stay
+ * pieces of the body, so that a front can hand params and results on without building a tree.
+ */
 #include "protocol/rpc_message.h"
 
 #include <errno.h>
@@ -10,9 +14,9 @@
 #include "protocol/rpc_scan.h"
 #include "rpc_gen.h"
 
-/* A piece of the body. */
+/* The value of one member, as a piece of the body. */
 struct span {
-	enum rpc_token token; /* its first; RPC_TOKEN_BAD: the member is absent */
+	enum rpc_token token; /* The value's first token; RPC_TOKEN_BAD: the member is absent. */
 	const char *text;
 	size_t size;
 };
@@ -33,9 +37,10 @@ static const char *const member_names[] = {
 
 struct envelope {
 	struct span members[MEMBER_COUNT];
-	bool twice; /* a member is given twice */
+	bool twice; /* Some member of these names is given twice. */
 };
 
+/* The enum member of the name just read; MEMBER_COUNT for other names. */
 static void find_slot(const struct rpc_scan *s, size_t *ret_slot)
 {
 	char name[16];
@@ -48,7 +53,7 @@ static void find_slot(const struct rpc_scan *s, size_t *ret_slot)
 			*ret_slot = i;
 }
 
-/* Read an object whose brace was just read.  Other members are allowed and skipped. */
+/* Read an object whose brace was just read.  Members of other names are allowed and skipped. */
 static bool read_envelope(struct rpc_scan *s, struct envelope *ret)
 {
 	enum rpc_token t;
@@ -103,6 +108,7 @@ static bool is_empty_array(const struct span *s)
 	       rpc_scan_next(&scan) == RPC_TOKEN_ARRAY_END;
 }
 
+/* Take the params of a request: an object, or nothing, for which null and [] count as well. */
 static void read_params(const struct span *s, struct rpc_request *ret)
 {
 	switch (s->token) {
@@ -124,6 +130,7 @@ static void read_params(const struct span *s, struct rpc_request *ret)
 	}
 }
 
+/* Judge an envelope as a request.  The id is taken first, so that an error can be answered. */
 static void read_request(const struct envelope *e, struct rpc_request *ret)
 {
 	const struct span *id = &e->members[MEMBER_ID], *method = &e->members[MEMBER_METHOD];
@@ -152,7 +159,7 @@ static void read_request(const struct envelope *e, struct rpc_request *ret)
 		read_params(&e->members[MEMBER_PARAMS], ret);
 }
 
-/* The element whose first token was just read. */
+/* Read one request whose first token was just read.  @return false if the text is not JSON. */
 static bool read_element(struct rpc_scan *s, enum rpc_token first, struct rpc_request *ret)
 {
 	struct envelope e;
@@ -189,7 +196,7 @@ static int add_request(struct rpc_message *m, const struct rpc_request *r, struc
 {
 	struct rpc_request *grown;
 
-	/* 1, 4, 16, 64 */
+	/* The array has room for 1, 4, 16 or 64 requests, and is full at these numbers. */
 	if (m->n == 0 || m->n == 1 || m->n == 4 || m->n == 16) {
 		grown = realloc(m->requests, (m->n ? m->n * 4 : 1) * sizeof(*grown));
 		if (!grown)
@@ -283,6 +290,7 @@ int rpc_reply_parse(const char *body, size_t size, struct rpc_reply *ret)
 		value = &e.members[MEMBER_PARAMS];
 		rpc_scan_string(method->text, method->size, reply.method, sizeof(reply.method));
 	} else {
+		/* A reply has an id and either a result or an error, and never both. */
 		if (method->token != RPC_TOKEN_BAD || !is_id(&e.members[MEMBER_ID]) ||
 		    (result->token == RPC_TOKEN_BAD) == (error->token == RPC_TOKEN_BAD))
 			return -EINVAL;
@@ -297,6 +305,7 @@ int rpc_reply_parse(const char *body, size_t size, struct rpc_reply *ret)
 	return 0;
 }
 
+/* Append the start that results and errors share. */
 static void begin(struct out *o, const char *id, size_t id_size)
 {
 	out_str(o, "{\"jsonrpc\":\"2.0\",\"id\":");

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A scanner without recursion: one bit for each open level says whether it is an object, and one
+ * state says what may come next.
+ */
 #include "protocol/rpc_scan.h"
 
 #include <assert.h>
@@ -6,11 +10,12 @@
 
 #include "base/str.h"
 
+/* What the grammar allows next. */
 enum expect {
 	EXPECT_VALUE,
-	EXPECT_VALUE_OR_END, /* behind [ */
+	EXPECT_VALUE_OR_END, /* The state behind `[`. */
 	EXPECT_NAME,
-	EXPECT_NAME_OR_END, /* behind { */
+	EXPECT_NAME_OR_END, /* The state behind `{`. */
 	EXPECT_COLON,
 	EXPECT_COMMA_OR_END,
 	EXPECT_NOTHING,
@@ -92,7 +97,7 @@ static int hex_digit(int c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four hexadecimal digits, or -1. */
+/* The value of four hexadecimal digits, or -1. */
 static int32_t hex4(const char *s, size_t size)
 {
 	int32_t v = 0;
@@ -109,7 +114,7 @@ static int32_t hex4(const char *s, size_t size)
 	return v;
 }
 
-/* Behind a backslash. */
+/* Read the rest of an escape whose backslash was just read. */
 static bool scan_escape(struct rpc_scan *s, bool name)
 {
 	int c = peek(s);
@@ -121,7 +126,7 @@ static bool scan_escape(struct rpc_scan *s, bool name)
 	if (c != 'u')
 		return true;
 	unit = hex4(s->data + s->pos, s->size - s->pos);
-	/* json-c would cut the name off at a NUL, and take the rest for granted. */
+	/* json-c would end the name at a NUL, and two names would look like one. */
 	if (unit < 0 || (name && !unit))
 		return false;
 	s->pos += 4;
@@ -166,6 +171,7 @@ static bool scan_digits(struct rpc_scan *s)
 	return s->pos > start;
 }
 
+/* Read a number; behind a leading 0 no digit may follow, and what does is no separator. */
 static enum rpc_token scan_number(struct rpc_scan *s)
 {
 	bool ok;
@@ -228,7 +234,7 @@ static enum rpc_token scan_value(struct rpc_scan *s)
 	}
 }
 
-/* Read what stands between two tokens; false when it is not there. */
+/* Read the colon or comma that stands between two tokens; false when it is not there. */
 static bool scan_separator(struct rpc_scan *s)
 {
 	if (s->expect == EXPECT_COLON) {
@@ -295,11 +301,12 @@ bool rpc_scan_is_huge_integer(const char *text, size_t size)
 			return false;
 		if (__builtin_mul_overflow(v, UINT64_C(10), &v) ||
 		    __builtin_add_overflow(v, (uint64_t)(text[i] - '0'), &v)) {
-			/* 1e30 is a fraction in disguise: it only counts without one. */
+			/* 1e30 is a fraction in disguise: only plain digits are an integer. */
 			return !memchr(text, '.', size) && !memchr(text, 'e', size) &&
 			       !memchr(text, 'E', size);
 		}
 	}
+	/* INT64_MIN is one further from 0 than INT64_MAX. */
 	return negative && v > (uint64_t)INT64_MAX + 1;
 }
 
@@ -327,7 +334,7 @@ static size_t utf8_encode(uint32_t c, char *ret)
 	return 4;
 }
 
-/* One character of a valid string; *used bytes of it were read. */
+/* The character that an escape of a valid string stands for; the escape has *used bytes. */
 static uint32_t read_escape(const char *text, size_t size, size_t *used)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -343,7 +350,7 @@ static uint32_t read_escape(const char *text, size_t size, size_t *used)
 		return (uint32_t)high;
 	low = size >= 12 && text[6] == '\\' && text[7] == 'u' ? hex4(text + 8, size - 8) : -1;
 	if (high > 0xdbff || low < 0xdc00 || low > 0xdfff)
-		return 0xfffd; /* half a pair */
+		return 0xfffd; /* Half a surrogate pair becomes the replacement character. */
 	*used = 12;
 	return 0x10000 + (((uint32_t)high & 0x3ff) << 10 | ((uint32_t)low & 0x3ff));
 }
@@ -362,6 +369,7 @@ bool rpc_scan_string(const char *text, size_t text_size, char *ret, size_t ret_s
 			assert(length);
 			memcpy(utf8, text + i, length);
 		}
+		/* A character is copied as a whole or not at all. */
 		if (length >= ret_size - n || !utf8[0])
 			break;
 		memcpy(ret + n, utf8, length);

@@ -6,18 +6,20 @@
  * @file rpc_scan.h
  * JSON text, token by token: exactly the grammar of RFC 8259, valid UTF-8, bounded nesting.
  *
- * Nothing is copied or allocated, and the text needs no NUL behind it.  This runs in front of
- * json-c, which alone would accept NaN, raw control characters and over-long integers.
+ * Nothing is copied or allocated, and the text needs no NUL behind it.  The scanner checks each
+ * text before json-c sees it, since json-c alone would accept NaN, raw control characters and
+ * over-long integers.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** Most levels of nesting that a scanner can follow. */
 #define RPC_SCAN_DEPTH_MAX 256
 
 enum rpc_token {
-	RPC_TOKEN_BAD, /**< rpc_scan.problem and .pos say what and where; stays so. */
+	RPC_TOKEN_BAD, /**< Not JSON: rpc_scan.problem and .pos say why and where.  Final. */
 	RPC_TOKEN_END, /**< The one value and the text are over. */
 	RPC_TOKEN_OBJECT,
 	RPC_TOKEN_OBJECT_END,
@@ -31,24 +33,32 @@ enum rpc_token {
 	RPC_TOKEN_NULL,
 };
 
+/** A scanner on one text; users may read data, pos, start, problem and depth. */
 struct rpc_scan {
-	const char *data;
+	const char *data; /**< The text; borrowed. */
 	size_t size;
-	size_t pos;
-	size_t start;	     /**< Of the token just read; it ends at pos. */
-	const char *problem; /**< After RPC_TOKEN_BAD. */
-	unsigned depth;
+	size_t pos;	     /**< Bytes read so far. */
+	size_t start;	     /**< First byte of the token just read, which ends at pos. */
+	const char *problem; /**< Why the text is bad, after RPC_TOKEN_BAD; a constant. */
+	unsigned depth;	     /**< Objects and arrays that are open. */
 	unsigned max_depth;
-	uint64_t in_object[RPC_SCAN_DEPTH_MAX / 64];
-	uint8_t expect; /**< Private. */
+	uint64_t in_object[RPC_SCAN_DEPTH_MAX / 64]; /**< One bit a level: object, not array. */
+	uint8_t expect;				     /**< Private. */
 };
 
-/** @param max_depth At most RPC_SCAN_DEPTH_MAX. */
+/**
+ * Begin to read a text.
+ * @param data       Borrowed while the scanner is used.
+ * @param max_depth  Most levels of nesting; at most RPC_SCAN_DEPTH_MAX.
+ */
 void rpc_scan_init(struct rpc_scan *s, const char *data, size_t size, unsigned max_depth);
+/** Read the next token.  @return RPC_TOKEN_BAD or RPC_TOKEN_END again once it was given. */
 enum rpc_token rpc_scan_next(struct rpc_scan *s);
 /**
- * Read one whole value, of which @p first is the token just read, and give its text.
- * @return false if it is bad.
+ * Read the rest of a value and give the text of all of it.
+ * @param first  The token just read, with which the value begins; RPC_TOKEN_BAD must be handled
+ *               by the caller.
+ * @return false if the value is bad.
  */
 bool rpc_scan_rest(struct rpc_scan *s, enum rpc_token first, const char **ret_text,
 		   size_t *ret_size);
@@ -57,7 +67,8 @@ bool rpc_scan_rest(struct rpc_scan *s, enum rpc_token first, const char **ret_te
 bool rpc_scan_is_huge_integer(const char *text, size_t size);
 
 /**
- * Content of a string token, escapes resolved, truncated to fit and NUL-terminated.
+ * Give the content of a string token: escapes resolved, truncated to fit and NUL-terminated.
+ * @param text  A token that rpc_scan_next() gave, with its quotes.
  * @return false if it was truncated or has a NUL character inside.
  */
 bool rpc_scan_string(const char *text, size_t text_size, char *ret, size_t ret_size);

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Framing.  A message that is too long is skipped rather than fatal, so that its sender can be
+ * told; only where the next message begins must stay known.  A buffer grows by doubling to one
+ * message and one feed, and is freed when it is empty: thousands of idle connections cost nothing.
+ */
 #include "protocol/rpc_wire.h"
 
 #include <errno.h>
@@ -10,14 +15,14 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* A buffer larger than this is given back as soon as it is empty. */
+/* A buffer of more bytes than this is freed as soon as it is empty. */
 #define KEEP_CAPACITY 4096
 
 enum state {
-	STATE_START,  /* of a line or of a header block */
-	STATE_BODY,   /* headers read, waiting for w->body bytes */
-	STATE_SKIP,   /* dropping a body that is too large */
-	STATE_FAILED,
+	STATE_START,  /* A line or a header block begins. */
+	STATE_BODY,   /* The headers are read, w->body bytes are to come. */
+	STATE_SKIP,   /* A body that is too large is being dropped. */
+	STATE_FAILED, /* The stream cannot be followed any further. */
 };
 
 static const char length_name[] = "content-length";
@@ -45,6 +50,7 @@ const char *rpc_wire_problem(const struct rpc_wire *w)
 	return w->problem ? w->problem : "";
 }
 
+/* Move past bytes; they stay in the buffer, so that a body that was handed out stays valid. */
 static void consume(struct rpc_wire *w, size_t n)
 {
 	w->head += n;
@@ -96,7 +102,10 @@ int rpc_wire_feed(struct rpc_wire *w, const void *data, size_t size)
 	return 0;
 }
 
-/* Length of the line at head without its line break, or -1; *ret_used counts that too. */
+/*
+ * The length of the line at head without its line break, or -1 when its end has not arrived;
+ * *ret_used counts the line break too.  Bytes that were searched once are not searched again.
+ */
 static ssize_t find_line(struct rpc_wire *w, size_t *ret_used)
 {
 	const char *start = w->data + w->head, *end;
@@ -138,6 +147,7 @@ static int next_line(struct rpc_wire *w, const char **ret_body, size_t *ret_size
 		*ret_size = (size_t)n;
 		return RPC_WIRE_BODY;
 	}
+	/* One byte more than a body may have: it could be the CR of the line break. */
 	if (w->size - w->head <= w->body_max + 1)
 		return 0;
 	w->skip = w->size - w->head;
@@ -163,7 +173,7 @@ static int skip_line(struct rpc_wire *w)
 	return found;
 }
 
-/* As skip_line(), for a body of known length. */
+/* Drop the rest of a body of known length.  @return 1 when its end was found, 0. */
 static int skip_body(struct rpc_wire *w)
 {
 	size_t left = w->size - w->head, n = w->skip < left ? (size_t)w->skip : left;
@@ -176,7 +186,7 @@ static int skip_body(struct rpc_wire *w)
 	return 1;
 }
 
-/* One header line.  @return 0 or -EPROTO. */
+/* Read one header line; only Content-Length matters.  @return 0 or -EPROTO. */
 static int read_header(struct rpc_wire *w, const char *line, size_t size, uint64_t *length,
 		       bool *has_length)
 {
@@ -205,7 +215,7 @@ static int read_header(struct rpc_wire *w, const char *line, size_t size, uint64
 	return 0;
 }
 
-/* Size of a complete header block with its empty line, 0, or -EPROTO. */
+/* The size of a header block with its empty line, 0 when it is incomplete, or -EPROTO. */
 static ssize_t find_block(struct rpc_wire *w)
 {
 	const char *start = w->data + w->head;
