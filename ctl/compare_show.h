@@ -2,13 +2,17 @@
 #ifndef CTL_COMPARE_SHOW_H
 #define CTL_COMPARE_SHOW_H
 
-/** @file compare_show.h  A comparison as text or JSON, and as an exit status. */
+/**
+ * @file compare_show.h
+ * Prints a comparison of two snapshots as text or JSON, and turns it into an exit status.
+ * The verbs `diff` and `snapshot --again` share it.
+ */
 
 struct ctl;
 struct rpc_comparison;
 
 /**
- * Append it to the output.
+ * Append a comparison to the output.
  * @return exit status: 0, CTL_EXIT_NO_PROGRESS, CTL_EXIT_PARTIAL (the verdict is unknown);
  *         negative with ctl.err.
  */

@@ -6,9 +6,9 @@
  * @file ctl.h
  * gpu-agentctl: what every subcommand works with.
  *
- * To add a verb: verbs/NAME.c with `const struct ctl_verb ctl_verb_NAME`, one line in the list below,
- * a section in docs/man/gpu-agentctl.1 and a line in gpu-agentctl.bash; ctl/check-verbs fails
- * until all of them are there.
+ * To add a verb: verbs/NAME.c with `const struct ctl_verb ctl_verb_NAME`, one line in the list
+ * below, a section in docs/man/gpu-agentctl.1 and a line in gpu-agentctl.bash; ctl/check-verbs
+ * fails until all of them are there.
  *
  * A verb appends its data to ctl.output and returns an exit status, or a negative value after it
  * (or what it called) filled ctl.err.
@@ -26,51 +26,58 @@
 #include "rpc_client_gen.h"
 
 /** Exit statuses that no error code has; see EXIT STATUS in gpu-agentctl(1). */
-#define CTL_EXIT_FAILURE        1
-#define CTL_EXIT_NO_MATCH       3
-#define CTL_EXIT_NOT_DEBUGGABLE 5
-#define CTL_EXIT_BUSY           6
-#define CTL_EXIT_BUDGET         7
-#define CTL_EXIT_PARTIAL        8
-#define CTL_EXIT_NO_PROGRESS    10
-#define CTL_EXIT_SIGNAL         128
+#define CTL_EXIT_FAILURE        1   /**< Something failed, and no other status says what. */
+#define CTL_EXIT_NO_MATCH       3   /**< There is no such process, session or record. */
+#define CTL_EXIT_NOT_DEBUGGABLE 5   /**< The process cannot be debugged. */
+#define CTL_EXIT_BUSY           6   /**< Another client or debugger is in the way. */
+#define CTL_EXIT_BUDGET         7   /**< The stop budget was used up before the work was done. */
+#define CTL_EXIT_PARTIAL        8   /**< There is a result, but not all of it. */
+#define CTL_EXIT_NO_PROGRESS    10  /**< The compared process is hung. */
+#define CTL_EXIT_SIGNAL         128 /**< Plus the number of the signal that ended the verb. */
 
 struct corefile_file;
 
+/** One run of the program; main() owns it. */
 struct ctl {
-	const char *verb;
+	const char *verb; /**< Name of the verb, or NULL while it is not known. */
 
-	/* Options every verb has, as given. */
+	/* The options that every verb has, as they were given. */
 	const char *json_option, *color_option, *timeout_option, *max_stop_option, *socket_option;
 	bool no_pager, no_legend, quiet, verbose, help, version;
 
-	uint32_t timeout_ms;  /**< Of each request. */
-	uint32_t max_stop_ms; /**< 0: no limit asked for. */
+	uint32_t timeout_ms;  /**< Time for each request. */
+	uint32_t max_stop_ms; /**< Longest stop of queues; 0: no limit was asked for. */
 	bool take, force; /**< ctl_attach() takes the lease from a silent holder; from any. */
-	char socket[108];
-	bool color_messages;
+	char socket[108]; /**< Path of the agent's socket, as long as sockaddr_un has room. */
+	bool color_messages; /**< Standard error gets colours. */
 
 	struct output output;
-	struct rpc_arena arena;
-	const char *core; /**< Given instead of a process; then ctl_attach() opens it. */
-	struct source_core source;
-	struct rpc_client *client;
+	struct rpc_arena arena; /**< Everything that the agent sent; freed at the end. */
+	const char *core; /**< Core file given instead of a process; ctl_attach() opens it. */
+	struct source_core source; /**< The program that reads the core, while there is one. */
+	struct rpc_client *client; /**< NULL until ctl_connect(). */
 	struct rpc_session_attach_result session; /**< Valid while attached. */
 	bool attached;
-	struct agent_err err;
-	struct out err_json; /**< The agent's own error object, when it sent the failure. */
+	struct agent_err err; /**< Why the verb failed. */
+	struct out err_json; /**< The agent's own error object, when the agent sent the failure. */
 };
 
-/** Requests wait this long unless --timeout says otherwise. */
+/** Milliseconds that a request may take unless --timeout says otherwise. */
 #define CTL_TIMEOUT_MS 30000
 
+/** What the program knows of a verb; see the checklist above. */
 struct ctl_verb {
 	const char *name;
 	const char *args;    /**< For help: `PID ADDRESS SIZE`; "" if there are none. */
 	const char *summary; /**< One line. */
 	const struct argv_option *options; /**< NULL if it has none of its own. */
-	int min_args, max_args;
-	bool takes_core; /**< Its first argument is a process, and `--core FILE` may stand for it. */
+	int min_args, max_args; /**< How many arguments may follow the verb. */
+	bool takes_core; /**< The first argument is a process; `--core FILE` may stand for it. */
+	/**
+	 * Do the work.
+	 * @param argv  Arguments without the verb and the options; argv[0] is the first.
+	 * @return exit status, or negative with ctl.err.
+	 */
 	int (*run)(struct ctl *c, int argc, char **argv);
 };
 
@@ -81,96 +88,142 @@ struct ctl_verb {
 	X(memory) X(disassemble) X(dump) X(cores) X(hooks) X(events) X(rpc) X(dap) X(status) X(version)
 /* clang-format on */
 
+/* Declares the object of each verb. */
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;
 CTL_VERBS(CTL_DECLARE)
 #undef CTL_DECLARE
 
 /* ctl.c: messages and the connection. */
 
+/** Whether data is to be printed as JSON. */
 static inline bool ctl_is_json(const struct ctl *c)
 {
 	return c->output.json != OUTPUT_JSON_OFF;
 }
-/** Message on stderr unless -q. */
+/** Print a message on standard error unless -q was given. */
 void ctl_note(const struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** Message on stderr with -v. */
+/** Print a message on standard error if -v was given. */
 void ctl_debug(const struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Fill err with a mistake in the command line.  @return -EINVAL. */
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** Fill err with a failure on this side.  @param err_no positive.  @return -err_no. */
+/**
+ * Fill err with a failure on this side.
+ * @param err_no  A positive errno.
+ * @param op      What failed: a few words, or the name of a file.
+ * @return -err_no.
+ */
 int ctl_fail(struct ctl *c, int err_no, const char *op);
-/** corefile_file_open_path(), with err filled; a signal leaves nothing of it.  One at a time. */
+/**
+ * Begin a file that appears under its name when it is complete; see corefile_file_open_path().
+ * A signal that ends the program leaves nothing of the file.  There may be one such file at a time.
+ * @param ret  Release with ctl_close_file().
+ * @return 0, or negative with err.
+ */
 int ctl_make_file(struct ctl *c, const char *path, mode_t mode, bool replace,
 		  struct corefile_file *ret);
+/** Close a file of ctl_make_file(); what was not committed is removed. */
 void ctl_close_file(struct corefile_file *f);
-/** Report err: message and hint on stderr, and the error document in JSON mode. */
+/** Report err: message and hint on standard error, and the error document in JSON mode. */
 void ctl_report(struct ctl *c);
 
-/** Connect unless connected. */
+/**
+ * Connect to the agent, or open the core file, unless that was done.
+ * @return 0, negative with err.
+ */
 int ctl_connect(struct ctl *c);
 /**
- * To be put around a call: remembers the error object that the agent sent.
+ * Remember the error object that the agent sent.  It is put around every call:
  *	r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &result, &c->err));
- * @return r
+ * @return @p r.
  */
 int ctl_called(struct ctl *c, int r);
-/** Connect, and attach to or join. */
+/**
+ * Connect, and attach to a process or join the session that it has.
+ * @param pid_text  The process as it was given; ignored when there is a core file.
+ * @param control   Whether the writer lease is needed.
+ * @return 0 (ctl.session is filled), or negative with err.
+ */
 int ctl_attach(struct ctl *c, const char *pid_text, bool control);
-/** Leave the session.  The verb has its data by then: a failure is only a message. */
+/**
+ * Leave the session if there is one.
+ * The verb has its data by then, so that a failure is only a message of -v.
+ */
 void ctl_detach(struct ctl *c);
-/** Append the last call's result as a document. */
+/** Append the last call's result as a JSON document.  @return 0, negative with err. */
 int ctl_print_result(struct ctl *c);
-/** Append rows. */
+/** Append the rows of a table.  @return 0, negative with err. */
 int ctl_print_table(struct ctl *c, const struct table *t);
 
-/* args.c: arguments to values.  @p name is what help calls the argument.  0 or ctl_usage(). */
+/*
+ * args.c: arguments to values.  In all of them name is what help calls the argument.  They return
+ * 0, or what ctl_usage() or ctl_fail() returned; *ret is unspecified then.
+ */
 
+/** Read the id of a process. */
 int args_pid(struct ctl *c, const char *text, uint32_t *ret);
+/** Read a decimal number from @p min to @p max. */
 int args_u32(struct ctl *c, const char *name, const char *text, uint32_t min, uint32_t max,
 	     uint32_t *ret);
-/** `512`, `0x200`, `4K`, `64M`, `1G`. */
+/** Read a size in bytes from 1 to @p max: `512`, `0x200`, `4K`, `64M`, `1G`. */
 int args_size(struct ctl *c, const char *name, const char *text, uint64_t max, uint64_t *ret);
+/** Read an address, decimal or with 0x. */
 int args_address(struct ctl *c, const char *name, const char *text, uint64_t *ret);
+/** Read a time such as `5s` or `250ms`, from 1 to @p max_ms milliseconds; a number is seconds. */
 int args_duration(struct ctl *c, const char *name, const char *text, uint32_t max_ms,
 		  uint32_t *ret_ms);
-/** The same, but a plain number is milliseconds. */
+/** Read a time as args_duration(), but a plain number is milliseconds. */
 int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms);
 /**
- * `QUEUE:UNIT:INDEX`, or `QUEUE:UNIT:DISPATCH@X,Y,Z/N` for what the wave works on, as tables show it.
- * Arrays live in the arena.
+ * Read the name of a wave: `QUEUE:UNIT:INDEX`, or `QUEUE:UNIT:DISPATCH@X,Y,Z/N` for what the wave
+ * works on, as tables show it.  Arrays live in the arena.
  */
 int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);
-/** `3` or `3-8`. */
+/** Read one number or a range of them, both ends included: `3` or `3-8`. */
 int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
 	       uint32_t *ret_last);
-/** `0,1,7`; the array lives in the arena. */
+/** Read numbers joined by commas, as `0,1,7`; the array lives in the arena. */
 int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **ret, size_t *ret_n);
 
-/* show.c: the tables that several verbs print. */
+/*
+ * show.c: the tables that several verbs print.  Those that return an int append rows to the output
+ * and return 0, or negative with err.  Texts live in the arena; NULL when it is exhausted.
+ */
 
+/** Append the table of devices. */
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
+/** Append the table of queues. */
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
+/** Append the table of groups, one row for all waves at one location for the same reasons. */
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
+/** Append the table of waves. */
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
-/** Header, groups, devices and queues on one page; verbs/snapshot.c has it. */
+/** Append header, groups, devices and queues on one page; verbs/snapshot.c has it. */
 int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
-/** An exception of waves that have exited, in a line. */
+/** Append a line for an exception of waves that have exited. */
 void show_exited(struct ctl *c, const struct rpc_exited_exception *e);
+/** Append what became of each queue that was to be suspended or resumed. */
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
+/** Append the table of watch points. */
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
+/** Append the table of open sessions. */
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);
-/** `queues 0,1, 3.2 s left`. */
+/** A suspension in a few words: `queues 0,1, 3.2 s left`. */
 const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s);
-/** `amd`, or the number of a vendor that this client does not know. */
+/** The name of a value in the schema; its number if this client does not know the value. */
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value);
-/** User name, or the number. */
+/** The name of a user; its number if this machine has no name for it. */
 const char *show_user(struct rpc_arena *a, uint32_t uid);
-/** Names joined by commas; NULL if there are none. */
+/** Names of exceptions joined by commas; NULL also if there are none. */
 const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list, size_t n);
 
 /* show_registers.c */
 
-/** One wave: what it does, then its registers.  @param first, last  Lanes of vector registers. */
+/**
+ * Append one wave: what it does, then its registers.
+ * @param first  First lane shown of vector registers.
+ * @param last   Last lane shown of them.
+ * @return 0, or negative with err.
+ */
 int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first,
 		   uint32_t last);
 

@@ -4,34 +4,40 @@
 
 /**
  * @file signals.h
- * Ctrl-C and its relatives.
+ * What SIGINT (Ctrl-C), SIGTERM and SIGHUP do.
  *
  * A verb that only asks may be interrupted at any time: the connection closes and the agent undoes
  * what it was doing.  The handler removes a temporary output file, ends JSON mode with an error
- * document and exits with 128 + the signal's number.  A verb that keeps something open catches them
- * while it waits (signals_hold()), so that it can let go in order.
+ * document and exits with 128 + the signal's number.  A verb that keeps something open catches the
+ * signals while it waits (signals_hold()), so that it can let go in order.
  */
 
 struct corefile_file;
 struct output;
 
-/** @param output  Looked at by the handler; must live as long as the program. */
+/**
+ * Install the handler, and ignore SIGPIPE.  A signal that is ignored stays ignored.
+ * @param output  Looked at by the handler; must live as long as the program.
+ */
 void signals_init(const struct output *output);
 /**
- * What the handler does before it ends the program, for example to give back the terminal.
+ * Set what the handler does before it ends the program, for example to give back the terminal.
  * @param fn  Async-signal-safe; NULL for nothing.
  */
 void signals_at_exit(void (*fn)(void));
-/** A file that has a hidden name while it is written, which the handler removes; NULL: none. */
+/**
+ * Name a file whose hidden name the handler removes, because the file is still being written.
+ * @param file  Borrowed until the next call; NULL for none.
+ */
 void signals_watch_file(const struct corefile_file *file);
 /**
- * From here on the signals arrive as records of a signalfd.
- * @return descriptor, or -errno.
+ * Block the signals; from here on they arrive as records of a signalfd.
+ * @return a non-blocking descriptor for signals_read() and poll(), or -errno.
  */
 int signals_hold(void);
-/** Back to the handler, which also gets what arrived meanwhile.  Closes @p fd. */
+/** Give the signals back to the handler, which also gets those not read yet.  Closes @p fd. */
 void signals_release(int fd);
-/** Signal that arrived, or 0. */
+/** Read the number of the next signal that arrived; 0 if none did. */
 int signals_read(int fd);
 
 #endif /* CTL_SIGNALS_H */

@@ -2,7 +2,10 @@
 #ifndef CTL_STREAM_H
 #define CTL_STREAM_H
 
-/** @file stream.h  Verbs that keep a session open: print notifications until something ends it. */
+/**
+ * @file stream.h
+ * What the verbs share that keep a session open: they print notifications until something ends it.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,28 +14,30 @@
 
 struct ctl;
 
+/** What ended a stream. */
 enum stream_end {
-	STREAM_END_SIGNAL,
+	STREAM_END_SIGNAL,  /**< One of the signals of signals.h. */
 	STREAM_END_INPUT,   /**< Standard input is at its end (until_eof). */
 	STREAM_END_TIME,    /**< The deadline came. */
 	STREAM_END_SESSION, /**< The session is over. */
 	STREAM_END_RESUMED, /**< Queues run again (until_resumed). */
-	STREAM_END_READER,  /**< Nobody reads our output any more. */
+	STREAM_END_READER,  /**< The reader of the output has closed its end. */
 };
 
+/** A stream; stream_begin() fills it in, and the verb may change it before stream_run(). */
 struct stream {
-	bool until_eof;
-	bool until_resumed;
-	uint64_t deadline_ns; /**< 0: none. */
-	char notice[120];     /**< For people, once the first data is out. */
+	bool until_eof;       /**< The end of standard input ends the stream. */
+	bool until_resumed;   /**< gpu.resumed ends the stream. */
+	uint64_t deadline_ns; /**< Monotonic time of the end; 0: none. */
+	char notice[120];     /**< Message for people, printed once the first data is out. */
 
 	int signal_fd;
-	int signo;        /**< After STREAM_END_SIGNAL. */
+	int signo;        /**< Number of the signal, after STREAM_END_SIGNAL. */
 	int32_t reason;   /**< enum rpc_end_reason or rpc_resume_reason of the end. */
 	uint64_t dropped; /**< Notifications that were lost on the way. */
 };
 
-/** --for and --until-eof, which the holding verbs share. */
+/** The options --for and --until-eof, which all these verbs have. */
 #define STREAM_OPTIONS(for_text, until_eof)                                                        \
 	{ "for", 0, ARGV_STRING, &(for_text), "TIME", "let go after TIME" },                       \
 	{                                                                                          \
@@ -40,13 +45,21 @@ struct stream {
 	}
 
 /**
- * Before the first request: look at the options; from here on output is delivered line by line.
- * @param for_text  Value of --for or NULL.
+ * Look at the options, before the first request; from here on output is delivered line by line.
+ * @param for_text  Value of --for or NULL; the time counts from this call.
+ * @return 0, or negative with ctl.err.
  */
 int stream_begin(struct ctl *c, struct stream *s, const char *for_text, bool until_eof);
-/** Print until something ends it; signals are caught meanwhile.  @return 0, or negative. */
+/**
+ * Print notifications until something ends the stream; signals are caught meanwhile.
+ * It may be called again afterwards, for example with another deadline.
+ * @return 0, or negative with ctl.err.
+ */
 int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end);
-/** Exit status of a verb whose stream ended so; negative with ctl.err when that is a failure. */
+/**
+ * The exit status of a verb whose stream ended so.
+ * @return exit status; negative with ctl.err when such an end is a failure.
+ */
 int stream_status(struct ctl *c, const struct stream *s, enum stream_end end);
 
 #endif /* CTL_STREAM_H */

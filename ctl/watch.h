@@ -4,8 +4,8 @@
 
 /**
  * @file watch.h
- * The live view: what keys do and what a frame looks like.  Pure functions; verbs/watch.c has the
- * terminal and the agent.
+ * The live view of `watch`: what keys do and what a frame looks like.  These are pure functions;
+ * verbs/watch.c has the terminal and the agent.
  */
 
 #include <stdbool.h>
@@ -22,11 +22,13 @@ enum watch_sort {
 	WATCH_SORT_COUNT
 };
 
+/** What the user has chosen. */
 struct watch_state {
 	enum watch_sort sort;
+	/** No snapshots are taken; devices and queues, or the help text, are shown, not groups. */
 	bool paused, devices, help;
 	size_t scroll;	      /**< Rows of the table above the window. */
-	uint32_t asked_ms;    /**< Between two snapshots. */
+	uint32_t asked_ms;    /**< Time between two snapshots that the user asked for. */
 	uint32_t interval_ms; /**< The same, stretched by watch_interval(). */
 };
 
@@ -40,31 +42,35 @@ enum watch_action {
 
 /**
  * Handle the key at the start of what was typed.
- * @param rows    Of the table, and of the window for it.
+ * @param rows    Rows of the table without its title.
+ * @param window  Rows of the table that the terminal has room for.
  * @param ret_n   Bytes used; 0: the key is not complete yet.
  */
 enum watch_action watch_key(struct watch_state *s, const char *typed, size_t size, size_t rows,
 			    size_t window, size_t *ret_n);
 
 /**
- * Time between two snapshots so that queues stand still for at most a twentieth of it.
- * @param stopped_us  Of the last snapshot.
+ * The time between two snapshots so that queues stand still for at most a twentieth of it.
+ * @param asked_ms    What the user asked for; the answer is never shorter.
+ * @param stopped_us  How long queues stood still for the last snapshot.
+ * @return milliseconds.
  */
 uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us);
 
-/** In place.  @return 0, -ENOMEM, -EFBIG (arena). */
+/** Sort groups in place.  @return 0, -ENOMEM, -EFBIG (arena). */
 int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n,
 		      enum watch_sort sort);
 
-/** One line: process, waves, stop time, completeness. */
+/** Append one line on a snapshot: process, waves, stop time, completeness. */
 void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s);
 
-/** Rows for the table in a terminal of that height. */
+/** How many rows of the table fit into a terminal of that height. */
 size_t watch_window(struct screen_size size);
-/** Lines of a text, without the first, which is the title. */
+/** How many lines a text has, without the first, which is the title. */
 size_t watch_rows(const char *table, size_t size);
 
 /**
+ * Append a frame: all rows of the terminal.
  * @param head   See watch_head().
  * @param table  Title and rows; drawn from row s->scroll on.
  */

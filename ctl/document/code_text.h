@@ -2,25 +2,40 @@
 #ifndef CTL_DOCUMENT_CODE_TEXT_H
 #define CTL_DOCUMENT_CODE_TEXT_H
 
-/** @file code_text.h  Names of kernels and places, short enough for a row of a table. */
+/**
+ * @file code_text.h
+ * Names of kernels and source locations, short enough for a row of a table.
+ *
+ * Texts live in the arena and may hold what the target process chose: escape them before printing.
+ */
 
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
-/** Longest name of a function in a row. */
+/** Bytes of the longest name of a function in a row. */
 #define CODE_TEXT_NAME_MAX 40
 
 /**
- * A demangled name without result type and parameters, at most CODE_TEXT_NAME_MAX bytes.
+ * A demangled name without result type and parameters, cut to CODE_TEXT_NAME_MAX bytes.
  * @return NULL when the arena is exhausted.
  */
 const char *code_text_name(struct rpc_arena *a, const char *name);
-/** Its name, else its address.  NULL (unknown) gives NULL. */
+/**
+ * The name of a kernel, or else its address.
+ * @return NULL when @p k is NULL (the kernel is unknown) or the arena is exhausted.
+ */
 const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k);
-/** `file.cl:8 inner <- middle <- outer`; the pc where the line is not known. */
+/**
+ * A location with what is inlined there: `file.cl:8 inner <- middle <- outer`.  The pc stands for
+ * the line where that is not known.
+ * @return NULL when the arena is exhausted.
+ */
 const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
 			       uint64_t pc);
-/** The same of a group, and of what called there: `... <- file.cl:20 caller`. */
+/**
+ * The location of a group, followed by its callers: `... <- file.cl:20 caller`.
+ * @return as above.
+ */
 const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g);
 
 #endif /* CTL_DOCUMENT_CODE_TEXT_H */

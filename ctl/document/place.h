@@ -4,10 +4,11 @@
 
 /**
  * @file place.h
- * Where the waves of a group are, as texts: to compare groups of two documents, and for people.
+ * Where the waves of a group are, as texts: for people, and as keys to compare groups of two
+ * documents.
  *
  * Texts live in the arena and may hold what the target process chose: escape them before printing.
- * NULL when memory is exhausted.
+ * They are NULL when memory is exhausted.
  */
 
 #include <stdbool.h>
@@ -15,10 +16,10 @@
 
 #include "rpc_gen.h"
 
-/** `memory_violation,trap`; "" without a reason. */
+/** Why the waves are stopped, as `memory_violation,trap`; "" without a reason. */
 const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g);
 
-/** The innermost place in a few words: `reduce.cl:41 in sum`, or an address in it. */
+/** The innermost location in a few words: `reduce.cl:41 in sum`, or an address and the kernel. */
 const char *place_name(struct rpc_arena *a, const struct rpc_group *g);
 /** Whether place_name() is a source line. */
 bool place_is_line(const struct rpc_group *g);
@@ -26,15 +27,22 @@ bool place_is_line(const struct rpc_group *g);
 /** `on multiprocessor 3 of device 0, in waves that have exited, at reduce.cu:41 sum` */
 const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception *e);
 
-/** From the kernel inwards; at least one.  @param ret  Array in the arena. */
+/**
+ * The nodes of a group in a tree, from the kernel inwards.
+ * @param ret  Array in the arena.
+ * @return how many there are, at least one; 0 when memory is exhausted.
+ */
 size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *const **ret);
 
 /**
- * Groups of two documents are the same group when their keys are equal: place, state and reasons,
- * and the device if @p device is set.
+ * The key of a group: location, state and reasons.  Groups of two documents are the same group when
+ * their keys are equal.
+ * @param device  Whether groups on different devices are different groups.
  */
 const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool device);
-/** The same for kernel and reasons alone, wherever in the kernel; "" for a kernel of no name. */
+/**
+ * The key of kernel and reasons alone, wherever in the kernel; without a kernel that has no name.
+ */
 const char *place_kernel_key(struct rpc_arena *a, const struct rpc_group *g);
 
 #endif /* CTL_DOCUMENT_PLACE_H */

@@ -4,10 +4,10 @@
 
 /**
  * @file source.h
- * Where documents come from when no process is there to ask: a core file, which a program of ours
- * reads in a sandbox; or a saved document.
+ * Where documents come from when there is no process to ask: a core file, which gpu-agent-worker
+ * reads in a sandbox, or a saved document.
  *
- * The program speaks as the agent does, and lives no longer than the connection to it.
+ * The worker answers as the agent does, and lives no longer than the connection to it.
  */
 
 #include <sys/types.h>
@@ -15,26 +15,34 @@
 #include "ctl/document/document.h"
 #include "protocol/rpc_client.h"
 
+/** A core file and the worker that reads it. */
 struct source_core {
-	const char *path;	   /**< Borrowed. */
-	pid_t pid;		   /**< Of the program; 0: none. */
-	struct rpc_client *client;
+	const char *path;	   /**< Path of the core file; borrowed. */
+	pid_t pid;		   /**< The worker; 0: there is none. */
+	struct rpc_client *client; /**< Connection to the worker, owned by this object. */
 };
 
-/** @return 0, or negative with @p err (the file, or the program, cannot be opened). */
+/**
+ * Start a worker on a core file.
+ * @param path  Borrowed until source_core_close().
+ * @return 0, or negative with @p err (the file, or the program, cannot be opened).
+ */
 int source_core_open(struct source_core *s, const char *path, struct agent_err *err);
-/** Accepts a zeroed object. */
+/**
+ * Close the connection and wait for the worker, which is killed if it does not end in two seconds.
+ * A zeroed object is accepted.
+ */
 void source_core_close(struct source_core *s);
 /**
- * A call has failed.  When that is because the program is gone, say how it ended; it does not run
- * any more then.
+ * Improve the error of a call that has failed: when the worker is gone, say how it ended.  It is
+ * reaped then.
  */
 void source_core_explain(struct source_core *s, struct agent_err *err);
 
 /**
- * A saved document, or what a core says.
+ * Read a saved document, or take the snapshot that a core file holds.
  * @param path   "-" is a document on standard input.
- * @param waves  Of a core, also the list of its waves.
+ * @param waves  Whether the snapshot of a core has the list of its waves too.
  * @return as document_parse().
  */
 int source_read(const char *path, bool waves, uint32_t timeout_ms, struct rpc_arena *arena,

@@ -2,7 +2,7 @@
 #ifndef CTL_TERMINAL_COLOR_H
 #define CTL_TERMINAL_COLOR_H
 
-/** @file color.h  When to colour, and the few styles there are. */
+/** @file color.h  Decides whether to colour, and knows the few styles there are. */
 
 #include <stdbool.h>
 
@@ -16,15 +16,17 @@ enum color_style {
 };
 
 /**
+ * Decide whether to colour.
  * @param mode  "auto", "always", "never"; NULL is auto.
- * @param is_tty  What auto goes by after NO_COLOR, CLICOLOR_FORCE and TERM=dumb were asked.
+ * @param is_tty  Decides in mode auto, unless NO_COLOR, CLICOLOR_FORCE or TERM=dumb do.
  * @param ret_on  Whether to colour.
  * @return 0, -EINVAL (no such mode).
  */
 int color_decide(const char *mode, bool is_tty, bool *ret_on);
 
-/** Escape sequences around a text of that style; "" when @p on is false or the style is plain. */
+/** The escape sequence in front of a text; "" when @p on is false or the style is plain. */
 const char *color_begin(enum color_style style, bool on);
+/** The escape sequence behind a text; "" when @p on is false or the style is plain. */
 const char *color_end(enum color_style style, bool on);
 
 #endif /* CTL_TERMINAL_COLOR_H */

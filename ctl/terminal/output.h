@@ -4,7 +4,7 @@
 
 /**
  * @file output.h
- * Where data goes: standard output, a pager, or a file that appears complete or not at all.
+ * Delivers data: to standard output, a pager, or a file that appears complete or not at all.
  *
  * A verb appends to output.text (or uses output_json()); nothing leaves the program before
  * output_finish(), so that a failure can still take everything back.  Streams call
@@ -19,44 +19,47 @@
 
 enum output_json { OUTPUT_JSON_OFF, OUTPUT_JSON_SHORT, OUTPUT_JSON_PRETTY };
 
+/** The output of one verb. */
 struct output {
-	struct out text;
+	struct out text; /**< What was not delivered yet; verbs append to it. */
 	enum output_json json;
-	const char *path; /**< -o; NULL is standard output. */
-	bool pager;
-	bool legend;
+	const char *path; /**< The file of -o; NULL is standard output. */
+	bool pager;	  /**< A pager may be started. */
+	bool legend;	  /**< Tables have titles. */
 	bool color;
-	bool stream;
+	bool stream;	      /**< output_begin_stream() was called. */
 	bool delivered;       /**< Something left the program already. */
-	int fd;               /**< Of the file being written; -1 before the first byte. */
+	int fd;               /**< The file being written; -1 before the first byte. */
 	char final[PATH_MAX]; /**< The file's name without symbolic links. */
-	char temp[PATH_MAX];  /**< Empty unless a temporary file exists. */
+	char temp[PATH_MAX];  /**< Name of the temporary file, or "".  A signal handler reads it. */
 };
 
+/** Prepare for text on standard output, with a pager and legends. */
 void output_init(struct output *o);
-/** Accepts a zeroed object; an unfinished file is removed. */
+/** Free the text; an unfinished file is removed.  A zeroed object is accepted. */
 void output_deinit(struct output *o);
 
 /**
+ * Choose the style of JSON, or none.
  * @param mode  `pretty`, `short`, `off`; "" picks pretty on a terminal and short elsewhere.
- * @return 0, -EINVAL.
+ * @return 0, -EINVAL (no such mode).
  */
 int output_set_json(struct output *o, const char *mode);
 
 /** Append one JSON document and a line break, in the style asked for.  @return 0, -errno. */
 int output_json(struct output *o, const char *text, size_t size);
 
-/** From here on output_flush() delivers at once: no pager, one document a line. */
+/** Make output_flush() deliver at once from here on, without a pager and one document a line. */
 void output_begin_stream(struct output *o);
 /**
- * Streams deliver what is there.  Others hand a large text to their temporary file, if they write
- * one, and otherwise do nothing.
- * @return 0, -EPIPE (nobody reads any more), other -errno.
+ * Deliver what is there, if this is a stream.  Otherwise a large text goes to the temporary file,
+ * if one is to be written, and a small one stays.
+ * @return 0, -EPIPE (the reader has closed its end), other -errno.
  */
 int output_flush(struct output *o);
-/** Deliver everything.  @return as output_flush(). */
+/** Deliver everything, and give a file its name.  @return as output_flush(). */
 int output_finish(struct output *o);
-/** Forget what was not delivered. */
+/** Forget what was not delivered; an unfinished file is removed. */
 void output_drop(struct output *o);
 
 #endif /* CTL_TERMINAL_OUTPUT_H */
