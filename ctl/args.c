@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Arguments of verbs to values.  Every function says in its message what the argument is called and
+ * what it may be, so that a mistake can be mended without the manual.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -6,7 +10,9 @@
 #include "base/str.h"
 #include "ctl/ctl.h"
 
+/* PID_MAX_LIMIT of a 64-bit Linux (include/linux/threads.h). */
 #define PID_MAX  4194304
+/* Most numbers in a list of args_u32_list(). */
 #define LIST_MAX 1024
 
 int args_u32(struct ctl *c, const char *name, const char *text, uint32_t min, uint32_t max,
@@ -63,7 +69,10 @@ int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, 
 {
 	uint64_t ms;
 
-	/* A plain number is milliseconds here: that is what the option is called. */
+	/*
+	 * A plain number is milliseconds here, as the options' help says; everything else is left
+	 * to str_to_ms().
+	 */
 	if (str_to_u64(text, 1, max_ms, &ms) < 0 &&
 	    (str_to_u64_any(text, &ms) == 0 || str_to_ms(text, &ms) < 0 || !ms || ms > max_ms))
 		return ctl_usage(c, "%s: \"%.40s\" is not a time such as 500 (milliseconds) or 2s, up to %us",
@@ -107,12 +116,13 @@ int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, 
 		return ctl_fail(c, ENOMEM, name);
 	r = args_u32(c, name, first, 0, max, ret_first);
 	*ret_last = *ret_first;
+	/* The second number must not be below the first. */
 	if (r == 0 && dash)
 		r = args_u32(c, name, dash + 1, *ret_first, max, ret_last);
 	return r;
 }
 
-/* Up to a separator, which is overwritten; NULL when there is none. */
+/* Cut a word off the text, up to a separator, which is overwritten.  NULL when there is none. */
 static char *cut(char **text, char separator)
 {
 	char *word = *text, *end = word ? strchr(word, separator) : NULL;
@@ -124,12 +134,16 @@ static char *cut(char **text, char separator)
 	return word;
 }
 
+/* Whether the text, which may be NULL, is a decimal number up to max. */
 static bool number(const char *text, uint64_t max, uint64_t *ret)
 {
 	return text && str_to_u64(text, 0, max, ret) == 0;
 }
 
-/* `DISPATCH@X,Y,Z/N` */
+/*
+ * Read `DISPATCH@X,Y,Z/N`: the dispatch, the workgroup, and the wave's number in it.  The name
+ * lasts: a wave keeps it when it is saved elsewhere at the next stop.
+ */
 static bool lasting_name(char *text, uint32_t *workgroup, struct rpc_wave_name *ret)
 {
 	const char separators[] = { ',', ',', '/' };
@@ -161,6 +175,7 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 	if (!rest || !workgroup)
 		return ctl_fail(c, ENOMEM, name);
 	*ret = (struct rpc_wave_name){ .has_unit = true };
+	/* The queue and the unit are the same in both forms. */
 	ok = number(cut(&rest, ':'), UINT32_MAX, &queue) &&
 	     number(cut(&rest, ':'), UINT32_MAX, &unit);
 	if (ok && number(rest, UINT32_MAX, &index))

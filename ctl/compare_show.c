@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * How a comparison looks: a header with the verdict and its evidence, a table of groups and one of
+ * queues.
+ */
 #include "ctl/compare_show.h"
 
 #include <inttypes.h>
@@ -10,6 +14,7 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
+/* Bad news are red, and what is not known is yellow. */
 static enum color_style verdict_style(enum rpc_progress verdict)
 {
 	switch (verdict) {
@@ -46,11 +51,13 @@ static void print_header(struct ctl *c, const struct rpc_comparison *cmp)
 	}
 }
 
+/* A number as text; "-" when the snapshot does not have it. */
 static const char *number(struct rpc_arena *a, bool has, uint64_t v)
 {
 	return has ? rpc_arena_printf(a, "%" PRIu64, v) : "-";
 }
 
+/* Add a cell `BEFORE -> AFTER`, or one value when nothing has changed; "?" where memory is out. */
 static void table_change(struct table *t, struct rpc_arena *a, const char *before,
 			 const char *after)
 {
@@ -61,6 +68,7 @@ static void table_change(struct table *t, struct rpc_arena *a, const char *befor
 					      after ? after : "?"));
 }
 
+/* Add the cell that says what has changed; nothing for what stayed the same. */
 static void table_kind(struct table *t, struct rpc_arena *a, enum rpc_change change)
 {
 	if (change == RPC_CHANGE_SAME)
@@ -158,6 +166,7 @@ int compare_show(struct ctl *c, const struct rpc_comparison *cmp)
 
 	if (r < 0)
 		return r;
+	/* Scripts ask for the exit status alone. */
 	if (cmp->verdict == RPC_PROGRESS_HUNG)
 		return CTL_EXIT_NO_PROGRESS;
 	return cmp->verdict == RPC_PROGRESS_UNKNOWN ? CTL_EXIT_PARTIAL : 0;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What all verbs share: messages on standard error, the connection to the agent or to the program
+ * that reads a core file, and the session.
+ */
 #include "ctl/ctl.h"
 
 #include <errno.h>
@@ -14,10 +18,15 @@
 #include "ctl/terminal/text.h"
 #include "protocol/rpc_format.h"
 
-/* The agent's own deadline for attaching comes first: its message says more than ours. */
+/*
+ * Milliseconds that an answer may come late.  The agent's own deadline for attaching passes first
+ * then: its message says more than ours.
+ */
 #define REPLY_MARGIN_MS       500
+/* Most milliseconds that the agent accepts for attaching. */
 #define ATTACH_TIMEOUT_MAX_MS 60000
 
+/* Write one line at once, so that lines of several programs do not mix. */
 static void print_line(const char *prefix, const char *text)
 {
 	auto_out struct out o;
@@ -102,7 +111,10 @@ void ctl_close_file(struct corefile_file *f)
 	signals_watch_file(NULL);
 }
 
-/* Append the error document. */
+/*
+ * Append the error document: the agent's own error object, if there is one, since a newer agent may
+ * say more in it than this client decodes.
+ */
 static void error_document(struct ctl *c, struct out *o)
 {
 	struct out raw;
@@ -123,7 +135,10 @@ static void error_document(struct ctl *c, struct out *o)
 	out_deinit(&raw);
 }
 
-/* A stream goes on where it was; everything else is taken back first. */
+/*
+ * In a stream the document is one more line.  Everything else is taken back first, so that the
+ * output is the document alone; it goes to standard output, and the file of -o is not made.
+ */
 static void report_json(struct ctl *c)
 {
 	if (!c->output.stream) {
@@ -138,6 +153,7 @@ void ctl_report(struct ctl *c)
 {
 	char prefix[48];
 
+	/* Only a failed allocation leaves no error behind. */
 	if (!c->err.code)
 		agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, NULL, NULL, "out of memory");
 	if (ctl_is_json(c))
@@ -152,6 +168,7 @@ void ctl_report(struct ctl *c)
 		print_line("  operation: ", c->err.op);
 }
 
+/* Start the program that reads the core file; from here on it answers as the agent would. */
 static int open_core(struct ctl *c)
 {
 	int r = source_core_open(&c->source, c->core, &c->err);
@@ -208,6 +225,7 @@ int ctl_called(struct ctl *c, int r)
 	return r;
 }
 
+/* Tell the user whom the lease was taken from, and at what cost. */
 static void note_taken(const struct ctl *c)
 {
 	const struct rpc_taken_control *t = &c->session.taken;
@@ -229,7 +247,9 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control)
 	struct rpc_session_attach_params p = { .has_control = control, .control = control,
 					       .has_take = c->take, .take = c->take,
 					       .has_force = c->force, .force = c->force };
-	/* In a core there is one process, whichever is asked for. */
+	/*
+	 * A core has one process, whichever was asked for; the program that reads it takes any id.
+	 */
 	int r = c->core ? 0 : args_pid(c, pid_text, &p.pid);
 
 	if (c->core)

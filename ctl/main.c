@@ -22,6 +22,7 @@
 
 #define TIME_MAX_MS 86400000
 
+/* The options below point into it, and so does the signal handler. */
 static struct ctl ctl;
 
 static const struct argv_option common[] = {
@@ -44,6 +45,7 @@ static const struct argv_option common[] = {
 	{ 0 },
 };
 
+/* The option of verbs that can look into a core file. */
 static const struct argv_option core_options[] = {
 	{ "core", 0, ARGV_STRING, &ctl.core, "FILE", "look into a core file instead of a process" },
 	{ 0 },
@@ -63,6 +65,7 @@ static const struct ctl_verb *find_verb(const char *name)
 	return NULL;
 }
 
+/* Whether the option of that name, without its dashes, has its value in the next argument. */
 static bool long_takes_next(const struct argv_option *o, const char *name)
 {
 	for (; o && o->name; o++)
@@ -71,6 +74,7 @@ static bool long_takes_next(const struct argv_option *o, const char *name)
 	return false;
 }
 
+/* Whether the option of that letter takes a value. */
 static bool letter_takes_next(const struct argv_option *o, char letter)
 {
 	for (; o && o->name; o++)
@@ -79,6 +83,7 @@ static bool letter_takes_next(const struct argv_option *o, char letter)
 	return false;
 }
 
+/* Whether the letter takes a value in any verb: the verb is not known yet when this is asked. */
 static bool letter_takes_value(char letter)
 {
 	bool takes = letter_takes_next(common, letter);
@@ -88,7 +93,10 @@ static bool letter_takes_value(char letter)
 	return takes;
 }
 
-/* Letters may be joined; the value of the first that has one is the rest, or the next argument. */
+/*
+ * Letters may be joined.  The value of the first one that has a value is the rest of the argument,
+ * or the next argument if there is no rest.
+ */
 static bool letters_take_next(const char *letters)
 {
 	for (; *letters; letters++)
@@ -97,6 +105,7 @@ static bool letters_take_next(const char *letters)
 	return false;
 }
 
+/* Whether a letter is among joined ones, and not part of the value of another. */
 static bool letters_have(const char *letters, char letter)
 {
 	for (; *letters && !letter_takes_value(*letters); letters++)
@@ -105,6 +114,7 @@ static bool letters_have(const char *letters, char letter)
 	return false;
 }
 
+/* Whether the argument behind an option is its value. */
 static bool option_takes_next(const char *arg)
 {
 	if (arg[1] != '-')
@@ -139,6 +149,7 @@ static const char *similar_verb(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
 		size_t d = nearest_distance(name, verbs[i]->name);
 
+		/* A beginning of a name is as near as one wrong letter. */
 		if (strlen(name) >= 3 && str_starts_with(verbs[i]->name, name))
 			d = 1;
 		if (d < least && nearest_is_near(d, strlen(verbs[i]->name))) {
@@ -180,7 +191,10 @@ static void print_help(const struct ctl_verb *verb)
 	printf("\nSee gpu-agentctl(1).\n");
 }
 
-/* Before options are parsed: a mistake in them is to be reported in the right way as well. */
+/*
+ * The value of --json, found before options are parsed: a mistake in them is to be reported in the
+ * right way as well.  The last one counts.
+ */
 static const char *early_json(int argc, char **argv)
 {
 	const char *mode = NULL;
@@ -195,7 +209,9 @@ static const char *early_json(int argc, char **argv)
 	return mode;
 }
 
-/* An agent of the system, or else of this user. */
+/*
+ * Choose the socket: what was given, or that of the system's agent, or else of this user's agent.
+ */
 static int choose_socket(void)
 {
 	static const char system_socket[] = RUNSTATEDIR "/gpu-agent/agentd.sock";
@@ -248,7 +264,9 @@ static int run_verb(const struct ctl_verb *verb, int argc, char **argv)
 {
 	int status, r;
 
-	/* The place of the verb is free: the file takes that of the process. */
+	/*
+	 * The slot of the verb in argv is free: the core file takes it and stands for the process.
+	 */
 	if (ctl.core) {
 		argc++;
 		argv--;
@@ -263,6 +281,10 @@ static int run_verb(const struct ctl_verb *verb, int argc, char **argv)
 	if (status < 0)
 		return status;
 	r = output_finish(&ctl.output);
+	/*
+	 * A reader that has closed its end is no failure: the status is that of a signal, as in a
+	 * shell.
+	 */
 	if (r == -EPIPE)
 		return CTL_EXIT_SIGNAL + SIGPIPE;
 	if (r < 0)
@@ -282,6 +304,7 @@ static int start(int argc, char **argv)
 	int n, r;
 
 	ctl.verb = verb ? verb->name : NULL;
+	/* A mistake in the value of --json is reported as JSON too. */
 	if (early && output_set_json(&ctl.output, early) < 0)
 		ctl.output.json = OUTPUT_JSON_SHORT;
 	if (name && !verb)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Tables and texts that several verbs print.  Everything that a target process may have chosen goes
+ * through table cells or text_escape().
+ */
 #include <inttypes.h>
 #include <pwd.h>
 #include <string.h>
@@ -10,7 +14,7 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
-/* Of a suspension, in a cell. */
+/* Most queues of a suspension that a cell names. */
 #define QUEUES_SHOWN 8
 
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value)
@@ -79,7 +83,10 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 	return ctl_print_table(c, &t);
 }
 
-/* What the vendor calls it, or names joined by commas; NULL if there are none. */
+/*
+ * Why waves are stopped: what the vendor calls it, or names joined by commas.  NULL if there are
+ * none.
+ */
 static const char *show_reasons(struct rpc_arena *a, const char *exception,
 				const enum rpc_stop_reason *list, size_t n)
 {
@@ -95,13 +102,13 @@ static const char *show_reasons(struct rpc_arena *a, const char *exception,
 	return o.size && !out_error(&o) ? rpc_arena_strdup(a, o.data) : NULL;
 }
 
-/* QUEUE:UNIT:INDEX */
+/* The name of a wave as args_wave() reads it: `QUEUE:UNIT:INDEX`. */
 static const char *show_wave_name(struct rpc_arena *a, const struct rpc_wave_ref *r)
 {
 	return rpc_arena_printf(a, "%u:%u:%u", r->queue_id, r->unit, r->index);
 }
 
-/* X,Y,Z and the number of the wave in it; NULL when unknown. */
+/* A workgroup and the wave's number in it, as `X,Y,Z/N`; NULL when the workgroup is not known. */
 static const char *show_workgroup(struct rpc_arena *a, const struct rpc_wave_ref *r)
 {
 	const uint32_t *g = r->workgroup;
@@ -121,7 +128,10 @@ static void table_dispatch(struct table *t, const struct rpc_wave_ref *r)
 		table_str(t, NULL);
 }
 
-/* "2 (0-1)": how many workgroups, and from which to which. */
+/*
+ * How many workgroups a group of waves has, and from which to which, as "2 (0-1)".  Coordinates y
+ * and z are shown where they are not all 0.
+ */
 static const char *show_workgroups(struct rpc_arena *a, const struct rpc_group *g)
 {
 	const uint32_t *from = g->first_workgroup, *to = g->last_workgroup;
@@ -152,7 +162,7 @@ void show_exited(struct ctl *c, const struct rpc_exited_exception *e)
 
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 {
-	/* What may be long stands last, so that the rest stays in its columns. */
+	/* Columns that may be long stand last, so that the others stay aligned. */
 	static const struct table_column columns[] = {
 		{ "GPU", true },     { "WAVES", true },	  { "LANES", false },
 		{ "GROUPS", false }, { "STATE", false },  { "REASON", false },
@@ -212,6 +222,7 @@ int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
 	return ctl_print_table(c, &t);
 }
 
+/* Add the cells READ, WRITE and WAITING. */
 static void queue_indices(struct table *t, const struct rpc_queue *q)
 {
 	if (q->has_read_index)
@@ -222,7 +233,7 @@ static void queue_indices(struct table *t, const struct rpc_queue *q)
 		table_u64(t, q->write_index);
 	else
 		table_str(t, NULL);
-	/* The two were read one after the other: a busy queue may seem to run ahead. */
+	/* The two indices were read one after the other: a busy queue may seem to run ahead. */
 	if (q->has_read_index && q->has_write_index)
 		table_u64(t, q->write_index > q->read_index ? q->write_index - q->read_index : 0);
 	else
@@ -248,6 +259,7 @@ int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 		table_u64(&t, q->gpu_id);
 		table_str(&t, show_name(&c->arena, &rpc_queue_type_enum, q->type));
 		queue_indices(&t, q);
+		/* An AMD queue is known by its ring, an NVIDIA one by its context. */
 		if (q->has_ring_base || q->has_context)
 			table_hex(&t, q->has_ring_base ? q->ring_base : q->context);
 		else

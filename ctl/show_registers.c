@@ -7,8 +7,10 @@
 #include "ctl/document/code_text.h"
 #include "ctl/terminal/text.h"
 
+/* Registers or lanes of 32 bits in a line. */
 #define WORDS_A_LINE 8u
 
+/* Begin a block with a title; the caller ends the line. */
 static struct out *title(struct ctl *c, const char *text)
 {
 	bool color = c->output.color;
@@ -23,13 +25,14 @@ static void escaped(struct out *o, const char *s)
 	text_escape(o, s, strlen(s));
 }
 
+/* Append a name and blanks up to column 15, at least one. */
 static void name_column(struct out *o, const char *name)
 {
 	escaped(o, name);
 	out_fmt(o, "%*s", (int)(strlen(name) < 15 ? 15 - strlen(name) : 1), "");
 }
 
-/* `NAME VALUE` lines: registers that each mean something else. */
+/* Append `NAME VALUE` lines, for registers that each mean something else. */
 static void print_named(struct ctl *c, const char *what, const struct rpc_scalar_register *list,
 			size_t n)
 {
@@ -44,7 +47,7 @@ static void print_named(struct ctl *c, const char *what, const struct rpc_scalar
 	}
 }
 
-/* Do the names differ in their numbers only? */
+/* Whether two names differ in their numbers only. */
 static bool is_alike(const char *a, const char *b)
 {
 	size_t n = strcspn(a, "0123456789");
@@ -52,7 +55,10 @@ static bool is_alike(const char *a, const char *b)
 	return n == strcspn(b, "0123456789") && memcmp(a, b, n) == 0;
 }
 
-/* Several to a line, each line with the name of its first: registers that are all alike. */
+/*
+ * Append several values to a line, with the name of the first one: for registers that are all
+ * alike.
+ */
 static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar_register *list,
 			size_t n)
 {
@@ -71,6 +77,7 @@ static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar
 	}
 }
 
+/* Append the lanes of a vector register from first to last, as far as the wave has them. */
 static void print_lanes(struct out *o, const struct rpc_vector_register *v, uint32_t first,
 			uint32_t last)
 {
@@ -98,6 +105,7 @@ static void print_vectors(struct ctl *c, const char *what, const struct rpc_vect
 		print_lanes(&c->output.text, &list[i], first, last);
 }
 
+/* Append the functions that led to where the wave is, the innermost one first. */
 static void print_callers(struct ctl *c, const struct rpc_caller *callers, size_t n)
 {
 	struct out *o = &c->output.text;
@@ -116,6 +124,7 @@ static void print_callers(struct ctl *c, const struct rpc_caller *callers, size_
 	}
 }
 
+/* Append what the packet of the wave's dispatch says. */
 static void print_packet(struct ctl *c, const struct rpc_dispatch_packet *p)
 {
 	struct out *o = title(c, "dispatch");

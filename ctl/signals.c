@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Signals of the terminal.  The program has one thread; what the handler looks at is set before the
+ * handler is installed, or through volatile pointers.
+ */
 #include "ctl/signals.h"
 
 #include <errno.h>
@@ -12,14 +16,16 @@
 #include "ctl/ctl.h"
 
 static const int handled[] = { SIGINT, SIGTERM, SIGHUP };
+/* What the handler looks at: the output, a function of the verb, a file that is being made. */
 static const struct output *watched;
 static void (*volatile at_exit)(void);
 static const struct corefile_file *volatile file_made;
 
+/* The error document of JSON mode, for which no memory may be allocated now. */
 static const char interrupted[] =
 	"{\"error\":{\"code\":-32000,\"message\":\"interrupted by a signal\"}}\n";
 
-/* Nothing but async-signal-safe calls. */
+/* The handler makes only async-signal-safe calls, and ends the program. */
 static void on_signal(int signo)
 {
 	if (at_exit)
@@ -28,6 +34,9 @@ static void on_signal(int signo)
 		unlink(watched->temp);
 	if (file_made && file_made->hidden[0])
 		unlinkat(file_made->dir_fd, file_made->hidden, 0);
+	/*
+	 * When part of a document has left already, an error document behind it would be no JSON.
+	 */
 	if (watched->json != OUTPUT_JSON_OFF && !watched->delivered &&
 	    write(STDOUT_FILENO, interrupted, sizeof(interrupted) - 1) < 0)
 		_exit(CTL_EXIT_SIGNAL + signo);
@@ -48,7 +57,7 @@ void signals_init(const struct output *output)
 	watched = output;
 	signal_set(&sa.sa_mask);
 	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) {
-		/* nohup and background jobs of a shell want their signals ignored. */
+		/* nohup and background jobs of a shell want these signals ignored: they stay so. */
 		if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaction(handled[i], &sa, NULL);
 	}

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The loop of the verbs that keep a session open.  Each notification becomes one line for people or
+ * one JSON document; signals, a deadline, the end of standard input, of the session or of the
+ * reader end it.
+ */
 #include "ctl/stream.h"
 
 #include <errno.h>
@@ -15,6 +20,7 @@
 #include "ctl/signals.h"
 #include "ctl/terminal/text.h"
 
+/* The longest time that --for accepts: a day. */
 #define FOR_MAX_MS 86400000
 
 int stream_begin(struct ctl *c, struct stream *s, const char *for_text, bool until_eof)
@@ -33,6 +39,7 @@ int stream_begin(struct ctl *c, struct stream *s, const char *for_text, bool unt
 	return 0;
 }
 
+/* Append a time of this machine's clock, which every line begins with. */
 static void print_time(struct out *o, uint64_t wall_us)
 {
 	time_t seconds = (time_t)(wall_us / 1000000);
@@ -88,6 +95,7 @@ static void print_runtime(struct rpc_arena *a, struct out *o,
 	}
 }
 
+/* Append the address of a memory violation and why it was refused. */
 static void print_access(struct out *o, const struct rpc_exception_raised_params *p)
 {
 	if (!p->has_address)
@@ -102,7 +110,10 @@ static void print_access(struct out *o, const struct rpc_exception_raised_params
 		out_str(o, ", not executable");
 }
 
-/* "2 waves at axpy.cl:8 in axpy": the largest group; how many more there are. */
+/*
+ * Append where the waves are that an exception concerns, as "2 waves at axpy.cl:8 in axpy": the
+ * largest group, and how many waves are elsewhere.
+ */
 static void print_waves(struct rpc_arena *a, struct out *o,
 			const struct rpc_exception_raised_params *p)
 {
@@ -120,7 +131,7 @@ static void print_waves(struct rpc_arena *a, struct out *o,
 		out_fmt(o, ", %u elsewhere", p->waves - g->waves);
 }
 
-/* The first of those whose waves are gone; how many more there are. */
+/* Append the first exception whose waves have exited, and how many more there are. */
 static void print_exited(struct rpc_arena *a, struct out *o,
 			 const struct rpc_exception_raised_params *p)
 {
@@ -155,13 +166,17 @@ static void print_exception(struct rpc_arena *a, struct out *o,
 		out_fmt(o, "  (%" PRIu64 " before it were lost)", p->lost);
 }
 
-/* A decoded notification, and what it means for the loop. */
+/* What a notification means for the loop. */
 struct event {
 	enum { EVENT_OTHER, EVENT_ENDED, EVENT_RESUMED } kind;
 	int32_t reason;
 };
 
-/* Print a notification of this schema; false if it is none. */
+/*
+ * Print a notification that this client knows.  Only exceptions carry a time of their own; the
+ * others get that of their arrival.
+ * @return false if it is another one, or does not fit the schema.
+ */
 static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d,
 			struct json_object *params, struct out *o, struct event *ret)
 {
@@ -212,7 +227,7 @@ static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d
 	return true;
 }
 
-/* One notification to one line.  Those of a newer agent are shown as they are. */
+/* Print one notification as one line.  Those of a newer agent are shown as they are. */
 static int handle(struct ctl *c, const struct rpc_client_notification *n, struct event *ret)
 {
 	auto_rpc_arena struct rpc_arena arena;
@@ -244,7 +259,10 @@ static int handle(struct ctl *c, const struct rpc_client_notification *n, struct
 	return out_error(&line);
 }
 
-/* Everything that arrived.  Positive: the stream is over. */
+/*
+ * Handle all notifications that have arrived.  A positive result means that the stream is over;
+ * what came behind that notification is printed all the same.
+ */
 static int drain(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 {
 	struct rpc_client_notification n;
@@ -281,6 +299,7 @@ static int drain(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 	return over;
 }
 
+/* Whether standard input is at its end.  Input itself is read and dropped. */
 static bool input_ended(void)
 {
 	char buffer[4096];
@@ -288,7 +307,10 @@ static bool input_ended(void)
 	return read(STDIN_FILENO, buffer, sizeof(buffer)) == 0;
 }
 
-/* Look at the descriptors once.  Positive: the stream is over. */
+/*
+ * Wait until one of the descriptors is ready, and look at all once.  A positive result means that
+ * the stream is over.  Standard output is only asked whether its reader is gone.
+ */
 static int wait_once(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 {
 	struct pollfd fds[] = {
@@ -319,6 +341,7 @@ static int loop(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 	int over, r;
 
 	for (;;) {
+		/* What was printed is delivered also when the stream is over or has failed. */
 		over = drain(c, s, ret_end);
 		r = output_flush(&c->output);
 		if (over < 0)
@@ -351,6 +374,7 @@ int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 	return r;
 }
 
+/* What the schema says of a reason to end a session. */
 static const char *reason_doc(int32_t reason)
 {
 	for (size_t i = 0; i < rpc_end_reason_enum.n; i++)
@@ -366,6 +390,7 @@ int stream_status(struct ctl *c, const struct stream *s, enum stream_end end)
 		return CTL_EXIT_SIGNAL + s->signo;
 	case STREAM_END_READER:
 		return CTL_EXIT_SIGNAL + SIGPIPE;
+	/* A process that ends, or a session that was left, is no failure. */
 	case STREAM_END_SESSION:
 		if (s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_DETACHED)
 			return 0;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The live view without terminal and agent: keys change a state, and a snapshot and a state make a
+ * frame.
+ */
 #include "ctl/watch.h"
 
 #include <inttypes.h>
@@ -11,10 +15,13 @@
 #include "ctl/document/place.h"
 #include "ctl/terminal/text.h"
 
-/* Head, interval, an empty row, the title of the table; below it the keys. */
+/*
+ * Rows around the table: head, interval, an empty row and the table's title above it, the keys
+ * below it.
+ */
 #define ROWS_ABOVE 4
 #define ROWS_BELOW 1
-/* Queues run at least this many times as long as they stand still. */
+/* Queues run at least this many times as long as they stand still for snapshots. */
 #define RUN_FACTOR 20
 
 static const char *const sort_names[] = {
@@ -34,6 +41,7 @@ static const char help[] = "KEY         WHAT IT DOES\n"
 
 /* ------------------------------------------------------------------ keys --------------------- */
 
+/* Scroll to a row, but not beyond the last page. */
 static enum watch_action move_to(struct watch_state *s, size_t scroll, size_t rows, size_t window)
 {
 	size_t last = rows > window ? rows - window : 0;
@@ -42,6 +50,7 @@ static enum watch_action move_to(struct watch_state *s, size_t scroll, size_t ro
 	return WATCH_REDRAW;
 }
 
+/* The difference, or 0 when it would be negative. */
 static size_t less(size_t a, size_t b)
 {
 	return a > b ? a - b : 0;
@@ -82,7 +91,7 @@ enum watch_action watch_key(struct watch_state *s, const char *typed, size_t siz
 {
 	static const struct {
 		const char *bytes;
-		int by; /* rows, or pages */
+		int by; /* How far: rows, or pages if the next member is set. */
 		bool pages;
 	} keys[] = {
 		{ "\x1b[A", -1, false }, { "\x1b[B", 1, false }, { "\x1bOA", -1, false },
@@ -96,8 +105,10 @@ enum watch_action watch_key(struct watch_state *s, const char *typed, size_t siz
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		size_t n = strlen(keys[i].bytes), step = keys[i].pages ? window : 1;
 
+		/* A beginning of a sequence may be all that has arrived. */
 		if (strncmp(typed, keys[i].bytes, n < size ? n : size) != 0)
 			continue;
+		/* An Escape alone is such a beginning too, and waits for the next key. */
 		*ret_n = n <= size ? n : 0;
 		if (n > size)
 			return WATCH_NOTHING;
@@ -119,6 +130,7 @@ uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us)
 
 /* ------------------------------------------------------------------ order -------------------- */
 
+/* A group with its key and its position, which keeps the order stable. */
 struct ranked {
 	const char *key;
 	size_t was;
@@ -180,6 +192,7 @@ void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s)
 		out_char(o, ')');
 }
 
+/* Append the line that says how often snapshots are taken, and why not more often. */
 static void interval_line(struct out *o, const struct watch_state *s)
 {
 	out_str(o, s->paused ? "PAUSED  every " : "every ");
@@ -191,6 +204,7 @@ static void interval_line(struct out *o, const struct watch_state *s)
 	}
 }
 
+/* Append the line of keys, and which rows are seen when not all are. */
 static void keys_line(struct out *o, const struct watch_state *s, size_t scroll, size_t rows,
 		      size_t window)
 {
@@ -214,7 +228,7 @@ size_t watch_rows(const char *table, size_t size)
 	return less(n, 1);
 }
 
-/* The next line of a text; at its end an empty one. */
+/* Take the next line of a text; at the end of the text, an empty one. */
 static void next_line(const char **at, const char *end, const char **ret, size_t *ret_size)
 {
 	const char *stop = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
@@ -226,6 +240,7 @@ static void next_line(const char **at, const char *end, const char **ret, size_t
 	*at = stop < end ? stop + 1 : end;
 }
 
+/* The rows written so far; what would be below the terminal's last row is dropped. */
 struct canvas {
 	struct out *o;
 	struct screen_size size;
@@ -243,6 +258,7 @@ static void put_out(struct canvas *c, const struct out *o)
 	put(c, o->size ? o->data : "", o->size);
 }
 
+/* Append the title, and the rows from scroll on; the window is filled with empty rows. */
 static void put_table(struct canvas *c, const char *text, size_t size, size_t scroll)
 {
 	const char *end = text + size, *line;
@@ -270,7 +286,7 @@ void watch_frame(struct out *o, struct screen_size size, const struct watch_stat
 
 	out_init(&line, 0);
 	out_init(&keys, 0);
-	/* The table may have become shorter since. */
+	/* The table may have become shorter since the user scrolled. */
 	if (scroll > less(rows, window))
 		scroll = less(rows, window);
 	interval_line(&line, s);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Shortens demangled names and writes chains of frames.  Names come from a target's code objects
+ * and may be anything: every scan is bounded by the name.
+ */
 #include "ctl/document/code_text.h"
 
 #include <inttypes.h>
@@ -8,10 +12,10 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* In a row. */
+/* Most callers in a row. */
 #define CALLERS_SHOWN 8
 
-/* Where the parameters begin that end a name; its end when there are none. */
+/* The offset of the parameters that end a name; the end of the name when there are none. */
 static size_t parameters_at(const char *name)
 {
 	size_t n = strlen(name), at = n;
@@ -28,7 +32,7 @@ static size_t parameters_at(const char *name)
 	return n;
 }
 
-/* Behind the last blank outside of brackets: what is before that is a result type. */
+/* The offset behind the last blank outside of brackets: what is before it is a result type. */
 static size_t name_at(const char *name, size_t end)
 {
 	size_t at = end;
@@ -41,7 +45,7 @@ static size_t name_at(const char *name, size_t end)
 			break;
 	}
 	at++;
-	/* "operator new", "operator bool" are one name, and operators may be brackets. */
+	/* "operator new" and "operator bool" are one name, and operators may be brackets. */
 	return at < end && !memmem(name, end, "operator", 8) ? at : 0;
 }
 
@@ -76,6 +80,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Append one location: a line or an address, then the functions from the inside out. */
 static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_frame *frames,
 			 size_t n, uint64_t pc)
 {

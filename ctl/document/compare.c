@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Pairs the queues and the groups of two snapshots and says what changed of each; compare_judge.c
+ * makes a verdict of it.
+ */
 #include "ctl/document/compare.h"
 
 #include <errno.h>
@@ -29,7 +33,7 @@ const char *compare_mismatch(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 
 /* ------------------------------------------------------------------ queues ------------------- */
 
-/* Ids are used again: a queue with another ring or context is another queue. */
+/* Orders queues.  Ids are used again: a queue with another ring or context is another queue. */
 static int compare_queues(const void *x, const void *y)
 {
 	const struct rpc_queue *q = *(const struct rpc_queue *const *)x;
@@ -44,6 +48,7 @@ static int compare_queues(const void *x, const void *y)
 	return q->ring_base < r->ring_base ? -1 : q->ring_base > r->ring_base;
 }
 
+/* The queues of a snapshot, sorted to be found. */
 struct queue_index {
 	const struct rpc_queue **list;
 	size_t n;
@@ -71,6 +76,7 @@ static const struct rpc_queue *find_queue(const struct queue_index *index,
 	return found ? *found : NULL;
 }
 
+/* What the earlier snapshot says of a queue. */
 static void fill_before(struct rpc_queue_change *c, const struct rpc_queue *q)
 {
 	c->queue_id = q->queue_id;
@@ -83,6 +89,7 @@ static void fill_before(struct rpc_queue_change *c, const struct rpc_queue *q)
 	c->waves_before = q->waves;
 }
 
+/* What the later snapshot says of a queue. */
 static void fill_after(struct rpc_queue_change *c, const struct rpc_queue *q)
 {
 	c->queue_id = q->queue_id;
@@ -97,6 +104,10 @@ static void fill_after(struct rpc_queue_change *c, const struct rpc_queue *q)
 	c->faulting_waves = q->faulting_waves;
 }
 
+/*
+ * Whether anything about a queue has changed.  Digests of waves are compared only when both
+ * snapshots looked at the queue's waves.
+ */
 static bool differs(const struct rpc_queue_change *c, const struct rpc_queue *was, const struct rpc_queue *is)
 {
 	if (c->has_waves_before && c->has_waves_after && was->waves_digest != is->waves_digest)
@@ -105,6 +116,7 @@ static bool differs(const struct rpc_queue_change *c, const struct rpc_queue *wa
 	       c->has_write_before != c->has_write_after || c->write_before != c->write_after;
 }
 
+/* Find each queue of the later snapshot in the earlier one; those that are gone come last. */
 static int pair_queues(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
 		       const struct rpc_gpu_snapshot_result *after, const struct rpc_queue **ret_earlier,
 		       struct rpc_comparison *ret)
@@ -140,10 +152,11 @@ static int pair_queues(struct rpc_arena *a, const struct rpc_gpu_snapshot_result
 
 /* ------------------------------------------------------------------ groups ------------------- */
 
+/* All groups of a snapshot that have one key. */
 struct entry {
 	const char *key;
-	const struct rpc_group *group; /* the first of this key */
-	uint64_t waves;		       /* of all of them */
+	const struct rpc_group *group; /* The first group of this key. */
+	uint64_t waves;		       /* Waves of all groups of this key. */
 	uint64_t workgroups;
 };
 
@@ -157,7 +170,7 @@ static int compare_entries(const void *x, const void *y)
 	return e->group < f->group ? -1 : e->group > f->group;
 }
 
-/* Groups sorted by key, those of one key added up. */
+/* Make entries of groups, sorted by key; groups of one key are added up. */
 static struct entry *index_groups(struct rpc_arena *a, const struct rpc_group *groups, size_t n,
 				  size_t *ret_n)
 {
@@ -191,7 +204,10 @@ static uint32_t clamp(uint64_t v)
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-/* The same wave, as far as its work tells, at another place. */
+/*
+ * Whether the representatives of two groups are the same wave, as far as its work tells, at another
+ * pc.
+ */
 static bool example_moved(const struct rpc_group *g, const struct rpc_group *h)
 {
 	const struct rpc_wave_ref *r = &g->representative, *q = &h->representative;
@@ -204,6 +220,7 @@ static bool example_moved(const struct rpc_group *g, const struct rpc_group *h)
 	       memcmp(r->workgroup, q->workgroup, 3 * sizeof(*r->workgroup)) == 0;
 }
 
+/* Whether anything about a group has changed that its key does not say. */
 static bool numbers_differ(const struct entry *before, const struct entry *after)
 {
 	const struct rpc_group *g = before->group, *h = after->group;
@@ -213,6 +230,7 @@ static bool numbers_differ(const struct entry *before, const struct entry *after
 	       g->lanes_max != h->lanes_max || g->pcs != h->pcs || example_moved(g, h);
 }
 
+/* Describe a change; NULL stands for a snapshot that lacks the group. */
 static struct rpc_group_change change_of(const struct entry *before, const struct entry *after)
 {
 	return (struct rpc_group_change){
@@ -226,13 +244,17 @@ static struct rpc_group_change change_of(const struct entry *before, const struc
 	};
 }
 
+/* How many waves came or went. */
 static uint32_t distance(const struct rpc_group_change *c)
 {
 	return c->waves_before > c->waves_after ? c->waves_before - c->waves_after
 						: c->waves_after - c->waves_before;
 }
 
-/* Faults first, then what changed most, then the largest; the rest only for a stable order. */
+/*
+ * Orders changes: faults first, then what changed most, then the largest; the rest only makes the
+ * order stable.
+ */
 static int compare_changes(const void *x, const void *y)
 {
 	const struct rpc_group_change *c = x, *d = y;
@@ -262,6 +284,7 @@ static int pair_groups(struct rpc_arena *a, const struct rpc_gpu_snapshot_result
 
 	if (!list || !b || !e)
 		return rpc_arena_error(a);
+	/* Both lists are sorted by key: they are merged. */
 	while (i < n_b || j < n_a) {
 		int order = i == n_b ? 1 : j == n_a ? -1 : strcmp(b[i].key, e[j].key);
 
@@ -285,6 +308,7 @@ static struct rpc_compared compared(const struct rpc_gpu_snapshot_result *s)
 				      .complete = s->complete };
 }
 
+/* What either snapshot could not have, each with the name of the snapshot. */
 static int join_missing(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
 			const struct rpc_gpu_snapshot_result *after, struct rpc_comparison *ret)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* From what changed to a verdict on each queue, and from those to one on the process. */
+/*
+ * From what changed to a verdict on each queue, and from those to one on the process.  Evidence is
+ * a sentence for people; every function named find_... or describe_... appends to it.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +15,28 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
-/* A loop that waits for something has this size at most, by experience. */
+/* Most lines, or bytes of code, of a loop that waits for something; the numbers are experience. */
 #define LOOP_LINES 8
 #define LOOP_BYTES 256
-/* Beyond a number that anybody would list, places are counted as they come. */
+/*
+ * Beyond so many names, which are more than a person would read, locations are no longer compared.
+ */
 #define PLACES_MAX 64
-/* Queues that the process's evidence tells all about, and those that it names. */
+/* How many queues the process's evidence quotes, and how many it names. */
 #define TOLD_MAX  3
 #define NAMED_MAX 8
 #define NOTHING_TO_DO "no waves, and no packets waiting"
 
+/* What the judgement of one comparison works on. */
 struct judge {
 	struct rpc_arena *arena;
 	const struct rpc_gpu_snapshot_result *before, *after;
 	struct rpc_comparison *c;
 	struct out evidence;
-	/* The queue that is looked at; it was not there before when was is NULL. */
+	/*
+	 * The queue that is judged: as it was, NULL if it was not there, as it is, and what
+	 * changed.
+	 */
 	const struct rpc_queue *was, *is;
 	const struct rpc_queue_change *q;
 };
@@ -47,13 +56,14 @@ static bool is_too_short(const struct judge *j)
 	return j->c->interval_us < COMPARE_INTERVAL_MIN_US;
 }
 
+/* Copy engines have no waves. */
 static bool can_have_waves(const struct rpc_queue *q)
 {
 	return q->type == RPC_QUEUE_TYPE_COMPUTE || q->type == RPC_QUEUE_TYPE_COMPUTE_AQL ||
 	       q->type == RPC_QUEUE_TYPE_CONTEXT;
 }
 
-/* Has this group waves of the queue? */
+/* Whether a group has waves of the queue. */
 static bool is_of_queue(const struct rpc_group *g, const struct rpc_queue *q)
 {
 	if (g->gpu_id != q->gpu_id)
@@ -64,7 +74,7 @@ static bool is_of_queue(const struct rpc_group *g, const struct rpc_queue *q)
 	return false;
 }
 
-/* Is the one wave of it that is known by name of the queue, and its dispatch known? */
+/* Whether the representative of a group is a wave of the queue, and its dispatch is known. */
 static bool tells_dispatch(const struct rpc_group *g, const struct rpc_queue *q)
 {
 	return g->gpu_id == q->gpu_id && g->representative.queue_id == q->queue_id &&
@@ -73,6 +83,7 @@ static bool tells_dispatch(const struct rpc_group *g, const struct rpc_queue *q)
 
 /* ------------------------------------------------------------------ packets ------------------ */
 
+/* Whether the device took packets of the queue. */
 static bool find_packets(struct judge *j)
 {
 	const struct rpc_queue_change *q = j->q;
@@ -80,7 +91,10 @@ static bool find_packets(struct judge *j)
 
 	if (!q->has_read_before || !q->has_read_after || !taken)
 		return false;
-	/* Other queues count words or bytes, from the beginning of their ring. */
+	/*
+	 * An AQL index only rises.  Other queues count words or bytes from the beginning of their
+	 * ring, and start again there.
+	 */
 	if (j->is->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->read_after < q->read_before)
 		return false;
 	if (j->is->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
@@ -94,7 +108,7 @@ static bool find_packets(struct judge *j)
 
 /* ------------------------------------------------------------------ what is not known -------- */
 
-/* Without these, waves and packets are known all the same. */
+/* Whether an entry of `missing` leaves waves and packets known all the same. */
 static bool is_harmless(const char *missing)
 {
 	static const char *const harmless[] = { "runtime", "code object", "call stacks", "registers" };
@@ -105,7 +119,10 @@ static bool is_harmless(const char *missing)
 	return str_starts_with(missing, "device ") && strstr(missing, ": not in the topology");
 }
 
-/* Entries start with what they are about; those of another queue or device do not concern this one. */
+/*
+ * Whether an entry of `missing` concerns the queue.  Entries start with what they are about; those
+ * of another queue or device do not count.
+ */
 static bool concerns(const char *missing, const struct rpc_queue *q)
 {
 	if (is_harmless(missing))
@@ -119,13 +136,18 @@ static bool concerns(const char *missing, const struct rpc_queue *q)
 	return true;
 }
 
-/* @q: NULL: for a process without queues. */
+/*
+ * The first entry of `missing` that makes a verdict impossible, or NULL.
+ * @param q  The queue; NULL for a process without queues.
+ */
 static const char *decisive_missing(const struct rpc_gpu_snapshot_result *s, const struct rpc_queue *q)
 {
 	for (size_t i = 0; i < s->n_missing; i++)
 		if (q ? concerns(s->missing[i], q) : !is_harmless(s->missing[i]))
 			return s->missing[i];
-	/* What it did not suffice for has an entry. */
+	/*
+	 * What the budget did not suffice for has an entry of its own, which the loop has judged.
+	 */
 	return s->budget_exceeded && !s->n_missing ? "the stop budget was used up" : NULL;
 }
 
@@ -145,7 +167,7 @@ static bool find_incomplete(struct judge *j)
 	return first || second;
 }
 
-/* Only queues that can have waves need to be looked at. */
+/* Whether a snapshot did not look at the queue's waves, which only matters if it can have any. */
 static bool is_unseen(const struct rpc_queue *q)
 {
 	return q && can_have_waves(q) && !q->has_waves_digest;
@@ -163,7 +185,10 @@ static bool find_unknown(struct judge *j)
 	return true;
 }
 
-/* What stands still because a debugger holds it is not hung; nor is what it let go only just now. */
+/*
+ * Whether a debugger explains that the queue stands still.  A queue that is held is not hung; nor
+ * is one that was let go only just now.
+ */
 static bool find_suspended(struct judge *j)
 {
 	bool was = j->was && j->was->suspended;
@@ -175,6 +200,7 @@ static bool find_suspended(struct judge *j)
 	return true;
 }
 
+/* Whether the queue surely had no waves in the earlier snapshot. */
 static bool had_no_waves(const struct judge *j)
 {
 	if (!j->was)
@@ -183,8 +209,9 @@ static bool had_no_waves(const struct judge *j)
 }
 
 /*
- * Only one wave of each group tells its dispatch, so a number not seen before may have run all the
- * time; one whose packet was not written then cannot.
+ * Whether a dispatch is new.  Only the representative of each group tells its dispatch, so a number
+ * that was not seen before may have run all the time.  One whose packet was not written then cannot
+ * have run.
  */
 static bool find_dispatch(struct judge *j)
 {
@@ -207,11 +234,11 @@ static bool find_dispatch(struct judge *j)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-/* Places where waves of the queue are, in one snapshot or both. */
+/* The locations where waves of the queue are, in one snapshot or both. */
 struct extent {
 	size_t places;
-	uint64_t low, high; /* pc */
-	bool lines;	    /* each place is a source line */
+	uint64_t low, high; /* Lowest and highest pc. */
+	bool lines;	    /* Each of them is a source line. */
 	const char *names[PLACES_MAX];
 	size_t n_names;
 };
@@ -241,6 +268,7 @@ static void extend(struct judge *j, struct extent *e, const struct rpc_gpu_snaps
 	}
 }
 
+/* The extent of the later snapshot, or of both. */
 static struct extent extent_of(struct judge *j, bool only_later)
 {
 	struct extent e = { .low = UINT64_MAX, .lines = true };
@@ -258,7 +286,10 @@ static const char *place_word(const struct extent *e)
 	return e->places == 1 ? "place" : "places";
 }
 
-/* The last workgroup of the queue in the order in which they start; false when a group does not tell. */
+/*
+ * Find the last workgroup of the queue in the order in which workgroups start.
+ * @return false when a group does not tell.
+ */
 static bool last_workgroup(const struct judge *j, const struct rpc_gpu_snapshot_result *s, uint32_t ret[3])
 {
 	memset(ret, 0, 3 * sizeof(*ret));
@@ -268,7 +299,9 @@ static bool last_workgroup(const struct judge *j, const struct rpc_gpu_snapshot_
 
 		if (!is_of_queue(&s->groups[i], j->is))
 			continue;
-		/* That of a group with other queues as well may be one of theirs. */
+		/*
+		 * The last workgroup of a group that has other queues as well may be one of theirs.
+		 */
 		if (s->groups[i].n_last_workgroup != 3 || s->groups[i].n_queues != 1)
 			return false;
 		while (axis > 1 && g[axis - 1] == ret[axis - 1])
@@ -279,6 +312,7 @@ static bool last_workgroup(const struct judge *j, const struct rpc_gpu_snapshot_
 	return true;
 }
 
+/* Say whether new workgroups started, where that is known. */
 static void describe_workgroups(struct judge *j)
 {
 	uint32_t b[3], a[3];
@@ -290,6 +324,7 @@ static void describe_workgroups(struct judge *j)
 	out_str(&j->evidence, more ? ", new workgroups started" : ", no new workgroup");
 }
 
+/* Say how far the waves moved: a small loop looks like waiting. */
 static void describe_extent(struct judge *j)
 {
 	struct extent e = extent_of(j, false);
@@ -324,6 +359,10 @@ static void describe_movement(struct judge *j)
 	evidence_interval(j);
 }
 
+/*
+ * Whether waves came, went, moved or changed their state; the digest tells what the number does
+ * not.
+ */
 static bool waves_moved(const struct judge *j)
 {
 	if (waves_before(j) != j->is->waves)
@@ -332,8 +371,8 @@ static bool waves_moved(const struct judge *j)
 }
 
 /*
- * The dispatch of most of the queue's waves, as far as examples tell.
- * @return whether it is that of all of them.
+ * Find the largest group of the queue whose dispatch its representative tells.
+ * @return whether all waves of the queue are of that dispatch, as far as representatives tell.
  */
 static bool find_largest(const struct judge *j, const struct rpc_group **ret)
 {
@@ -378,7 +417,7 @@ static void describe_standstill(struct judge *j)
 	evidence_interval(j);
 }
 
-/* Waves that a fault has stopped never move again by themselves. */
+/* Describe the waves of the queue that a fault has stopped: they never move again by themselves. */
 static void describe_faults(struct judge *j)
 {
 	const struct rpc_group *first = NULL;
@@ -401,7 +440,7 @@ static void describe_faults(struct judge *j)
 		out_fmt(&j->evidence, ", faults at %zu more places", n - 1);
 }
 
-/* What the device recorded of waves that are gone. */
+/* Append what devices recorded of waves that have exited. */
 static void describe_exited(struct judge *j)
 {
 	size_t n = j->after->n_exited;
@@ -416,12 +455,13 @@ static void describe_exited(struct judge *j)
 
 /* ------------------------------------------------------------------ one queue ---------------- */
 
+/* How many packets wait; 0 where the indices are not known. */
 static uint64_t waiting(bool has_read, uint64_t read, bool has_write, uint64_t write)
 {
 	return has_read && has_write && write > read ? write - read : 0;
 }
 
-/* No waves in either snapshot, no packet taken. */
+/* Judge a queue that had no waves in either snapshot, and of which no packet was taken. */
 static enum rpc_progress judge_quiet(struct judge *j)
 {
 	const struct rpc_queue_change *q = j->q;
@@ -445,6 +485,7 @@ static enum rpc_progress judge_quiet(struct judge *j)
 	return RPC_PROGRESS_HUNG;
 }
 
+/* Judge by the strongest evidence first: packets, dispatches, what is unknown, waves. */
 static enum rpc_progress judge_movement(struct judge *j)
 {
 	if (find_packets(j) || find_dispatch(j))
@@ -477,18 +518,19 @@ static enum rpc_progress judge_queue(struct judge *j)
 	describe_faults(j);
 	if (is_too_short(j) || (j->is->suspended && verdict == RPC_PROGRESS_UNKNOWN))
 		return verdict;
-	/* However well others do, their dispatch does not end. */
+	/* However well other waves do, the dispatch of the faulting ones does not end. */
 	return RPC_PROGRESS_HUNG;
 }
 
 /* ------------------------------------------------------------------ the process -------------- */
 
+/* Whether a queue is known to go on. */
 static bool goes_on(const struct rpc_queue_change *q)
 {
 	return q->has_verdict && (q->verdict == RPC_PROGRESS_PROGRESSING || q->verdict == RPC_PROGRESS_SLOW);
 }
 
-/* It is not known to stand still: its waves were not seen, or somebody holds them. */
+/* Whether a queue may go on: its waves were not seen, or a debugger holds them. */
 static bool may_go_on(const struct judge *j, size_t i)
 {
 	const struct rpc_queue_change *q = &j->c->queues[i];
@@ -497,7 +539,10 @@ static bool may_go_on(const struct judge *j, size_t i)
 	       (!q->has_waves_after || q->waves_after || j->after->queues[i].suspended);
 }
 
-/* The queue that another one may wait for: one that goes on, or else one of which that is not known. */
+/*
+ * The queue that another one may wait for: one that goes on, or else one that may; NULL if there is
+ * none.
+ */
 static const struct rpc_queue_change *find_other(const struct judge *j)
 {
 	const struct rpc_queue_change *other = NULL;
@@ -512,8 +557,8 @@ static const struct rpc_queue_change *find_other(const struct judge *j)
 }
 
 /*
- * Packets may wait for another queue, behind a barrier or for room on the device: that is hung only
- * when all others are known to stand still.
+ * Take back the verdict `hung` where packets may wait for another queue, behind a barrier or for
+ * room on the device: that is hung only when all others are known to stand still.
  */
 static void pardon_waiting(struct judge *j)
 {
@@ -531,13 +576,14 @@ static void pardon_waiting(struct judge *j)
 	}
 }
 
-/* From the best to the worst for a process. */
+/* Verdicts from the best to the worst for a process. */
 static const enum rpc_progress ranks[] = { RPC_PROGRESS_IDLE, RPC_PROGRESS_PROGRESSING, RPC_PROGRESS_SLOW,
 					   RPC_PROGRESS_UNKNOWN, RPC_PROGRESS_HUNG };
-/* The same for those whom one queue that goes on is enough. */
+/* The same where one queue that goes on is enough. */
 static const enum rpc_progress any_ranks[] = { RPC_PROGRESS_IDLE, RPC_PROGRESS_HUNG, RPC_PROGRESS_SLOW,
 					       RPC_PROGRESS_UNKNOWN, RPC_PROGRESS_PROGRESSING };
 
+/* How many queues have a verdict. */
 static size_t count(const struct rpc_comparison *c, enum rpc_progress verdict)
 {
 	size_t n = 0;
@@ -547,7 +593,7 @@ static size_t count(const struct rpc_comparison *c, enum rpc_progress verdict)
 	return n;
 }
 
-/* Why the queues of this verdict have it. */
+/* Append why the queues of a verdict have it. */
 static void tell_queues(struct judge *j, enum rpc_progress verdict)
 {
 	size_t n = 0;
@@ -560,7 +606,7 @@ static void tell_queues(struct judge *j, enum rpc_progress verdict)
 			rpc_enum_name(&rpc_progress_enum, verdict));
 }
 
-/* `; progressing: queue 2, 3` */
+/* Append the queues of a verdict by number, as `; progressing: queue 2, 3`. */
 static void name_queues(struct judge *j, enum rpc_progress verdict)
 {
 	size_t all = count(j->c, verdict), n = 0;
@@ -575,6 +621,7 @@ static void name_queues(struct judge *j, enum rpc_progress verdict)
 		out_fmt(&j->evidence, " and %zu more", all - n);
 }
 
+/* The verdict of the worst queue, with its evidence; the others are only named. */
 static enum rpc_progress judge_process(struct judge *j, bool any_progress)
 {
 	const enum rpc_progress *rank = any_progress ? any_ranks : ranks;
@@ -593,7 +640,7 @@ static enum rpc_progress judge_process(struct judge *j, bool any_progress)
 	return rank[worst];
 }
 
-/* What is to be said before any queue is looked at, or when there is none. */
+/* Whether the snapshots are of no use at all, or the process has no queue to judge. */
 static bool find_useless(struct judge *j)
 {
 	const char *first = decisive_missing(j->before, NULL), *second = decisive_missing(j->after, NULL);
@@ -610,6 +657,7 @@ static bool find_useless(struct judge *j)
 	return true;
 }
 
+/* Hand over the sentence that was built, and begin the next one. */
 static char *take_evidence(struct judge *j)
 {
 	char *text = rpc_arena_strndup(j->arena, j->evidence.data ? j->evidence.data : "", j->evidence.size);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads documents.  Their text may come from anywhere: the schema decides what is accepted. */
 #include "ctl/document/document.h"
 
 #include <errno.h>
@@ -8,7 +9,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/* The version may have a minor part: "gpu-agent.snapshot/1.4". */
+/*
+ * Whether this client can read a document of that schema.  The version may have a minor part, as in
+ * "gpu-agent.snapshot/1.4".
+ */
 static bool is_snapshot(const char *schema)
 {
 	size_t n = strlen(DOCUMENT_SNAPSHOT);
@@ -16,7 +20,10 @@ static bool is_snapshot(const char *schema)
 	return str_starts_with(schema, DOCUMENT_SNAPSHOT) && (!schema[n] || schema[n] == '.');
 }
 
-/* Before the whole: another version may look quite different. */
+/*
+ * Check the schema and find the kind, before the whole is decoded: another version may look quite
+ * different.
+ */
 static int check_head(struct rpc_decoder *d, struct json_object *obj, bool *ret_merged)
 {
 	struct rpc_document_head head;
@@ -39,6 +46,7 @@ static int decode(struct rpc_decoder *d, struct json_object *obj, struct documen
 
 	if (r == 0)
 		r = rpc_gpu_snapshot_result_decode(d, obj, &ret->snapshot);
+	/* merge_add() trusts the list of ranks of a merged document. */
 	if (r == 0 && ret->merged != ret->snapshot.has_ranks)
 		r = agent_err_set(d->err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				  "a document is merged if and only if it has a list of ranks");
@@ -54,6 +62,7 @@ int document_parse(const char *name, const char *text, size_t size, struct rpc_a
 
 	*ret = (struct document){ .name = name };
 	rpc_decoder_init_lenient(&d, "document", arena, err);
+	/* The document is the user's: what is wrong with it is no internal error. */
 	d.code = RPC_ERROR_INVALID_PARAMS;
 	r = rpc_json_parse(text, size, &obj, err);
 	if (r == 0)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Merges snapshots.  Each document is reduced to what the result needs and kept; merge_finish()
+ * sorts the ranks, renumbers them in each document, and joins groups of one key.
+ */
 #include "ctl/document/merge.h"
 
 #include <errno.h>
@@ -13,17 +17,18 @@
 #include "ctl/document/place.h"
 #include "protocol/stop_reason.h"
 
+/* One document that was added. */
 struct source {
-	struct rpc_gpu_snapshot_result s; /* without what is not kept */
+	struct rpc_gpu_snapshot_result s; /* Without what is not kept; always with ranks. */
 	size_t first_rank;
 	size_t n_ranks;
 };
 
 struct merge {
 	struct rpc_arena arena;
-	struct out sources; /* struct source each */
-	struct out ranks;   /* struct rpc_rank each, in the order in which they came */
-	struct out missing; /* const char * each */
+	struct out sources; /* An array of struct source. */
+	struct out ranks;   /* An array of struct rpc_rank, in the order in which they came. */
+	struct out missing; /* An array of const char *. */
 };
 
 struct merge *merge_create(void)
@@ -76,7 +81,10 @@ int merge_add_missing(struct merge *m, const char *text)
 
 /* ------------------------------------------------------------------ adding ------------------- */
 
-/* A deep copy of what is kept: written and read back. */
+/*
+ * Make a deep copy of what is kept: a document is written and read back, so that the copy needs no
+ * code of its own for each member.
+ */
 static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
 		     struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
 {
@@ -101,7 +109,11 @@ static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
 	return r;
 }
 
-/* AQL packets that devices have taken, if every such queue tells; copy engines count bytes. */
+/*
+ * Count the AQL packets that devices have taken.  Copy engines do not count: their indices are
+ * bytes.
+ * @return false unless there is such a queue, and all of them tell.
+ */
 static bool count_packets(const struct rpc_gpu_snapshot_result *s, uint64_t *ret)
 {
 	size_t n = 0;
@@ -118,7 +130,7 @@ static bool count_packets(const struct rpc_gpu_snapshot_result *s, uint64_t *ret
 	return n != 0;
 }
 
-/* `rank3` for /tmp/job/rank3.json. */
+/* The name of a rank from that of its file: `rank3` for /tmp/job/rank3.json. */
 static const char *rank_name(struct rpc_arena *a, const char *file)
 {
 	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
@@ -129,7 +141,7 @@ static const char *rank_name(struct rpc_arena *a, const char *file)
 	return rpc_arena_strndup(a, base, n);
 }
 
-/* A snapshot is a merged document of one rank. */
+/* Make a snapshot a merged document of one rank. */
 static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_snapshot_result *s)
 {
 	struct rpc_rank *r = rpc_arena_array(&m->arena, 1, sizeof(*r));
@@ -182,6 +194,7 @@ static int refuse(struct agent_err *err, const char *fmt, ...)
 	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "%s", text);
 }
 
+/* Refuse a process that is there already, since its waves would count twice. */
 static int check_ranks(const struct merge *m, const char *name,
 		       const struct rpc_gpu_snapshot_result *s, struct agent_err *err)
 {
@@ -201,6 +214,7 @@ static int check_ranks(const struct merge *m, const char *name,
 	return 0;
 }
 
+/* Refuse lists of ranks that are not lists; merge_finish() relies on it. */
 static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *s,
 			struct agent_err *err)
 {
@@ -249,10 +263,13 @@ int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 
 struct numbered {
 	struct rpc_rank rank;
-	size_t was; /* position as it came */
+	size_t was; /* Position in merge.ranks. */
 };
 
-/* Names first, with rank10 behind rank9; the rest makes the order total. */
+/*
+ * Orders ranks by name, with rank10 behind rank9; the rest makes the order total, whatever the
+ * order in which documents came.
+ */
 static int compare_ranks(const void *x, const void *y)
 {
 	const struct rpc_rank *r = &((const struct numbered *)x)->rank;
@@ -268,7 +285,10 @@ static int compare_ranks(const void *x, const void *y)
 	return r->start_ticks < s->start_ticks ? -1 : r->start_ticks > s->start_ticks;
 }
 
-/* @ret_new: from position as it came to position in the result. */
+/*
+ * Sort the ranks.
+ * @param ret_new  For each position in merge.ranks, the position in the result.
+ */
 static int sort_ranks(struct merge *m, struct rpc_gpu_snapshot_result *ret, size_t **ret_new)
 {
 	size_t n = merge_ranks(m), *new = rpc_arena_array(&m->arena, n, sizeof(*new));
@@ -283,6 +303,7 @@ static int sort_ranks(struct merge *m, struct rpc_gpu_snapshot_result *ret, size
 	qsort(list, n, sizeof(*list), compare_ranks);
 	for (size_t i = 0; i < n; i++) {
 		ret->ranks[i] = list[i].rank;
+		/* Among other ranks another one may be odd. */
 		ret->ranks[i].odd = NULL;
 		new[list[i].was] = i;
 	}
@@ -292,11 +313,12 @@ static int sort_ranks(struct merge *m, struct rpc_gpu_snapshot_result *ret, size
 	return 0;
 }
 
+/* A group of one document. */
 struct entry {
 	const char *key;
 	const struct rpc_group *group;
 	const struct source *source;
-	size_t first; /* lowest of its ranks in the result */
+	size_t first; /* The lowest of its ranks in the result. */
 };
 
 static int compare_entries(const void *x, const void *y)
@@ -308,16 +330,17 @@ static int compare_entries(const void *x, const void *y)
 		return c;
 	if (e->first != f->first)
 		return e->first < f->first ? -1 : 1;
-	/* Of one rank and one document. */
+	/* Two groups of one rank come from one document: their order there counts. */
 	return e->group < f->group ? -1 : e->group > f->group;
 }
 
+/* A sum that stays at the largest number rather than wrap. */
 static uint32_t sum(uint32_t a, uint32_t b)
 {
 	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
-/* The first of a key gives what cannot be added up. */
+/* Add a group to the first one of its key, which gives what cannot be added up. */
 static void add_group(struct rpc_group *g, const struct rpc_group *more)
 {
 	g->waves = sum(g->waves, more->waves);
@@ -327,7 +350,7 @@ static void add_group(struct rpc_group *g, const struct rpc_group *more)
 	g->workgroups = g->has_workgroups ? sum(g->workgroups, more->workgroups) : 0;
 }
 
-/* Ranks of what is in a source, as they are numbered in the result. */
+/* Read a list of ranks of a document, and add them as they are numbered in the result. */
 static int renumber(struct rpc_arena *scratch, const struct source *source, const char *ranks,
 		    const size_t *new, struct merge_set *ret)
 {
@@ -350,6 +373,7 @@ static int ranks_of_group(struct rpc_arena *scratch, const struct entry *e, cons
 	return renumber(scratch, e->source, e->group->ranks, new, ret);
 }
 
+/* The lowest rank of a set. */
 static size_t first_rank(const struct merge_set *s)
 {
 	size_t i = 0;
@@ -359,6 +383,7 @@ static size_t first_rank(const struct merge_set *s)
 	return i;
 }
 
+/* List the groups of all documents, with their keys and first ranks. */
 static int make_entries(struct merge *m, const size_t *new, struct entry **ret, size_t *ret_n)
 {
 	auto_rpc_arena struct rpc_arena scratch;
@@ -389,12 +414,14 @@ static int make_entries(struct merge *m, const size_t *new, struct entry **ret, 
 	return list ? 0 : rpc_arena_error(&m->arena);
 }
 
+/* A group of the result. */
 struct joined {
 	struct rpc_group group;
 	struct merge_set set;
 	const char *key;
 };
 
+/* Orders groups as the agent does: faults first, then by waves; keys make the order total. */
 static int compare_joined(const void *x, const void *y)
 {
 	const struct joined *a = x, *b = y;
@@ -407,7 +434,7 @@ static int compare_joined(const void *x, const void *y)
 	return strcmp(a->key, b->key);
 }
 
-/* Entries of one key, which are neighbours, become one group. */
+/* Join entries of one key, which are neighbours, into one group. */
 static int join_entries(struct merge *m, const struct entry *entries, size_t n, const size_t *new,
 			struct joined *list, size_t *ret_n)
 {
@@ -463,7 +490,10 @@ static int join_groups(struct merge *m, const size_t *new, struct rpc_gpu_snapsh
 	return merge_find_odd(&m->arena, ret, sets);
 }
 
-/* Each stays what it is: what devices recorded is not summed up. */
+/*
+ * Collect exceptions of waves that have exited.  Each stays what it is: what devices recorded is
+ * not summed up.
+ */
 static int join_exited(struct merge *m, const size_t *new, struct rpc_gpu_snapshot_result *ret)
 {
 	auto_rpc_arena struct rpc_arena scratch;
@@ -514,7 +544,7 @@ static int join_missing(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 	return 0;
 }
 
-/* What has one value in a document is that of the first rank, or a sum. */
+/* Fill in what has one value in a document: that of the first rank, or a sum, or the largest. */
 static void join_heads(struct merge *m, const size_t *new, struct rpc_gpu_snapshot_result *ret)
 {
 	size_t n_sources, lowest = SIZE_MAX;

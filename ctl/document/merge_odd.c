@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which ranks differ from the others, and how. */
+/*
+ * Which ranks differ from the others, and how.  Ranks are compared by where their waves are, at two
+ * levels of detail, and by how many packets their devices have taken.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +11,22 @@
 #include "ctl/document/merge.h"
 #include "ctl/document/place.h"
 
+/* What the search works on. */
 struct work {
 	struct rpc_arena *arena;
 	struct rpc_gpu_snapshot_result *s;
-	const struct merge_set *groups; /* ranks of each group */
+	const struct merge_set *groups; /* The ranks of each group. */
 
-	/* Groups that count as one at the present level of detail. */
+	/*
+	 * Classes of groups that count as one at the present level of detail: the ranks of each,
+	 * and one of its groups.
+	 */
 	struct merge_set *classes;
-	const struct rpc_group **of_class; /* an example */
+	const struct rpc_group **of_class; /* One group of each class. */
 	size_t n_classes;
 };
 
+/* Mix a number into a hash; only equality within one run matters. */
 static uint64_t mix(uint64_t h, uint64_t x)
 {
 	h = (h ^ x) * UINT64_C(0xd6e8feb86659fd93);
@@ -27,6 +35,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
 
 /* ------------------------------------------------------------------ where they are ----------- */
 
+/* The finer level: every group is a class. */
 static int by_group(struct work *w)
 {
 	w->n_classes = w->s->n_groups;
@@ -37,6 +46,7 @@ static int by_group(struct work *w)
 	return 0;
 }
 
+/* A group and its key at the coarser level. */
 struct named {
 	const char *key;
 	size_t group;
@@ -50,7 +60,10 @@ static int compare_named(const void *x, const void *y)
 	return c ? c : a->group < b->group ? -1 : 1;
 }
 
-/* Waves that run are somewhere else in each rank; which kernels they run is the same. */
+/*
+ * The coarser level: groups of one kernel are one class.  Waves that run are somewhere else in each
+ * rank; which kernels they run is the same.
+ */
 static int by_kernel(struct work *w)
 {
 	struct named *list = rpc_arena_array(w->arena, w->s->n_groups, sizeof(*list));
@@ -75,6 +88,7 @@ static int by_kernel(struct work *w)
 	return r;
 }
 
+/* A hash of the classes that a rank is in. */
 struct signature {
 	uint64_t hash;
 	size_t rank;
@@ -89,7 +103,10 @@ static int compare_signatures(const void *x, const void *y)
 	return a->rank < b->rank ? -1 : 1;
 }
 
-/* First rank of more than half of all that have the same classes; false if there are no such. */
+/*
+ * Find the first rank of more than half of all that are in the same classes.
+ * @return false if there is no such majority.
+ */
 static bool find_majority(const struct signature *list, size_t n, struct signature *ret)
 {
 	for (size_t i = 0, end; i < n; i = end) {
@@ -103,6 +120,7 @@ static bool find_majority(const struct signature *list, size_t n, struct signatu
 	return false;
 }
 
+/* Where a group is, and why it is stopped there. */
 static const char *place_and_reason(struct rpc_arena *a, const struct rpc_group *g)
 {
 	const char *name = place_name(a, g), *reasons = place_reasons(a, g);
@@ -112,6 +130,10 @@ static const char *place_and_reason(struct rpc_arena *a, const struct rpc_group 
 	return rpc_arena_printf(a, "%s (%s)", name, reasons);
 }
 
+/*
+ * Say how a rank differs from a typical one: the first class that it is in and the typical one is
+ * not, or else the first that it lacks.
+ */
 static const char *describe(struct work *w, size_t rank, size_t typical)
 {
 	size_t only = SIZE_MAX, lacks = SIZE_MAX, at;
@@ -135,7 +157,10 @@ static const char *describe(struct work *w, size_t rank, size_t typical)
 				merge_set_count(&w->classes[at]), w->s->n_ranks);
 }
 
-/* Positive: there is a majority, and those that differ are named. */
+/*
+ * Compare ranks at the present level.
+ * @return 1 (there is a majority, and the ranks that differ from it are named), 0, negative.
+ */
 static int find_at_level(struct work *w)
 {
 	size_t n = w->s->n_ranks;
@@ -160,6 +185,7 @@ static int find_at_level(struct work *w)
 
 /* ------------------------------------------------------------------ how far they are --------- */
 
+/* How far a rank is. */
 struct distance {
 	uint64_t packets;
 	size_t rank;
@@ -175,8 +201,9 @@ static int compare_distances(const void *x, const void *y)
 }
 
 /*
- * Ranks are looked at a moment after each other, so that running ones differ a little.  Those are
- * behind that a gap separates from the others which is wider than the others are apart.
+ * How many of the sorted ranks are behind the others.  Ranks are looked at a moment after each
+ * other, so that running ones differ a little.  Those ranks are behind that a gap separates from
+ * the others which is wider than the others are apart.
  */
 static size_t count_behind(const struct distance *list, size_t n)
 {
@@ -191,6 +218,7 @@ static size_t count_behind(const struct distance *list, size_t n)
 	return behind && widest > list[n - 1].packets - list[behind].packets ? behind : 0;
 }
 
+/* Name the ranks that are behind; a rank may be odd for where it is as well. */
 static int find_behind(struct work *w)
 {
 	struct distance *list = rpc_arena_array(w->arena, w->s->n_ranks, sizeof(*list));
@@ -226,6 +254,7 @@ int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 	w.of_class = rpc_arena_array(a, s->n_groups, sizeof(*w.of_class));
 	if (!w.classes || !w.of_class)
 		return rpc_arena_error(a);
+	/* The coarser level is asked only if the finer one has no majority. */
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(levels); i++) {
 		r = levels[i](&w);
 		if (r == 0)

@@ -12,15 +12,18 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
+/* Most ranks that a row names; more are given as positions. */
 #define NAMES_MAX 3
 
+/* A group, and its path from the kernel inwards. */
 struct leaf {
 	const char *const *path;
-	size_t depth; /* of the path */
+	size_t depth; /* Nodes of the path. */
 	const struct rpc_group *group;
 	struct merge_set set;
 };
 
+/* What the functions of the tree work on; an error ends the tree. */
 struct printer {
 	struct rpc_arena *arena;
 	const struct rpc_gpu_snapshot_result *s;
@@ -30,6 +33,7 @@ struct printer {
 
 /* ------------------------------------------------------------------ tree --------------------- */
 
+/* Orders leaves by path, so that the leaves of each node are neighbours. */
 static int compare_leaves(const void *x, const void *y)
 {
 	const struct leaf *a = x, *b = y;
@@ -46,7 +50,7 @@ static int compare_leaves(const void *x, const void *y)
 	return a->group < b->group ? -1 : a->group > b->group;
 }
 
-/* Leaves with the same path up to a depth. */
+/* The leaves that have the same path up to a depth, added up. */
 struct node {
 	struct leaf *leaves;
 	size_t n;
@@ -55,6 +59,7 @@ struct node {
 	struct merge_set set;
 };
 
+/* Orders nodes: faults first, then by waves. */
 static int compare_nodes(const void *x, const void *y)
 {
 	const struct node *a = x, *b = y;
@@ -66,7 +71,7 @@ static int compare_nodes(const void *x, const void *y)
 	return a->leaves < b->leaves ? -1 : a->leaves > b->leaves;
 }
 
-/* Names of a few ranks, positions of many. */
+/* The ranks of a set: names of a few, positions of many. */
 static const char *print_ranks(struct printer *p, const struct merge_set *set)
 {
 	size_t n = merge_set_count(set), named = 0;
@@ -85,6 +90,7 @@ static const char *print_ranks(struct printer *p, const struct merge_set *set)
 	return o.size && !out_error(&o) ? rpc_arena_strndup(p->arena, o.data, o.size) : NULL;
 }
 
+/* Append one row; only leaves have a state and a reason. */
 static void print_row(struct printer *p, const struct merge_set *set, uint64_t waves,
 		      const char *place, size_t indent, const struct rpc_group *g)
 {
@@ -106,6 +112,7 @@ static void print_row(struct printer *p, const struct merge_set *set, uint64_t w
 
 static void print_level(struct printer *p, struct leaf *leaves, size_t n, size_t depth);
 
+/* Append a node: the leaves that end here, and below it what goes on inwards. */
 static void print_node(struct printer *p, const struct node *node, size_t depth)
 {
 	struct leaf *leaves = node->leaves;
@@ -124,6 +131,7 @@ static void print_node(struct printer *p, const struct node *node, size_t depth)
 		print_level(p, leaves + ending, node->n - ending, depth + 1);
 }
 
+/* Split leaves into nodes by their text at this depth. */
 static size_t make_nodes(struct printer *p, struct leaf *leaves, size_t n, size_t depth,
 			 struct node *nodes)
 {
@@ -147,7 +155,7 @@ static size_t make_nodes(struct printer *p, struct leaf *leaves, size_t n, size_
 	return last;
 }
 
-/* The depth is bounded by place_path(). */
+/* Append all nodes of a level and what is below; place_path() bounds the depth. */
 static void print_level(struct printer *p, struct leaf *leaves, size_t n, size_t depth)
 {
 	struct node *nodes = rpc_arena_array(p->arena, n, sizeof(*nodes));
@@ -163,6 +171,7 @@ static void print_level(struct printer *p, struct leaf *leaves, size_t n, size_t
 		print_node(p, &nodes[i], depth);
 }
 
+/* Make a leaf of each group, sorted by path. */
 static int make_leaves(struct printer *p, struct leaf **ret)
 {
 	size_t n = p->s->n_groups;
@@ -188,6 +197,7 @@ static int make_leaves(struct printer *p, struct leaf **ret)
 
 /* ------------------------------------------------------------------ page --------------------- */
 
+/* How many different hosts the ranks have. */
 static size_t count_hosts(const struct rpc_gpu_snapshot_result *s)
 {
 	size_t n = 0;
@@ -222,7 +232,10 @@ static void print_odd(struct out *o, const struct rpc_rank *r, size_t width, boo
 	out_str(o, ")\n");
 }
 
-/* The names of the ranks are in the document; a row here has room for their positions. */
+/*
+ * Append an exception of waves that have exited, with the positions of its ranks: a row has no room
+ * for all their names.
+ */
 static void print_exited(struct rpc_arena *a, struct out *o, const struct rpc_exited_exception *e,
 			 bool color)
 {

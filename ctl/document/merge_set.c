@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Sets of ranks as arrays of bits, and as text. */
 #include <errno.h>
 
 #include "base/out.h"
@@ -65,6 +66,7 @@ const char *merge_set_print(struct rpc_arena *a, const struct merge_set *s)
 	return text;
 }
 
+/* Read a decimal number that is less than a limit. */
 static bool parse_number(const char **text, size_t below, size_t *ret)
 {
 	size_t v = 0;
@@ -85,6 +87,7 @@ int merge_set_parse(const char *text, struct merge_set *s)
 	size_t first, last, next = 0;
 
 	for (;;) {
+		/* Ranks must rise, so that each list has one spelling of what it holds. */
 		if (!parse_number(&text, s->n, &first) || first < next)
 			return -EINVAL;
 		last = first;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Locations as texts and as keys.  A key says where waves are in terms that hold in another
+ * process, or on another day: names and lines before addresses.
+ */
 #include "ctl/document/place.h"
 
 #include <inttypes.h>
@@ -7,7 +11,10 @@
 #include "base/out.h"
 #include "ctl/document/code_text.h"
 
-/* Of a path; what is left out is in the middle of a chain that nobody would read. */
+/*
+ * Most frames of a path.  What is left out are the outermost ones, in a chain longer than a person
+ * reads.
+ */
 #define DEPTH_MAX 64
 
 const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
@@ -46,7 +53,7 @@ static const char *kernel_name(struct rpc_arena *a, const struct rpc_group *g)
 	return code_text_kernel(a, g->has_kernel ? &g->kernel : NULL);
 }
 
-/* `reduce.cl:41`, or the program counter. */
+/* The innermost position: `reduce.cl:41`, or the pc. */
 static const char *position(struct rpc_arena *a, const struct rpc_group *g)
 {
 	if (place_is_line(g))
@@ -62,6 +69,7 @@ const char *place_name(struct rpc_arena *a, const struct rpc_group *g)
 	return kernel && where ? rpc_arena_printf(a, "%s in %s", where, kernel) : where;
 }
 
+/* The multiprocessors that recorded an exception. */
 static const char *units(struct rpc_arena *a, const struct rpc_exited_exception *e)
 {
 	if (e->units == 1)
@@ -83,7 +91,7 @@ const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception 
 				place ? place : "");
 }
 
-/* `sum_block reduce.cl:41` */
+/* One frame as text: `sum_block reduce.cl:41`, or the name alone. */
 static const char *frame_text(struct rpc_arena *a, const struct rpc_frame *f)
 {
 	const char *name = f->function ? code_text_name(a, f->function) : "?";
@@ -110,7 +118,10 @@ size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *co
 	return rpc_arena_error(a) < 0 ? 0 : n;
 }
 
-/* Lengths in front keep texts that a target chose from looking like other members. */
+/*
+ * Append a text to a key.  The length in front keeps a text that a target chose from looking like
+ * other members.
+ */
 static void key_text(struct out *o, const char *text)
 {
 	if (text)
@@ -119,7 +130,7 @@ static void key_text(struct out *o, const char *text)
 		out_str(o, "- ");
 }
 
-/* The kernel under a name, or under the address that only this process has it at. */
+/* Append the kernel: by its name, or by its address, which only this process has it at. */
 static void key_kernel(struct out *o, const struct rpc_group *g)
 {
 	if (!g->has_kernel)
@@ -140,7 +151,10 @@ static void key_reasons(struct out *o, const struct rpc_group *g)
 
 const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool device)
 {
-	/* Code objects lie elsewhere in each process, but keep their shape. */
+	/*
+	 * Code objects lie elsewhere in each process but keep their shape: the pc is counted from
+	 * the kernel, where that has a name to be found by.
+	 */
 	bool relative = g->has_kernel && (g->kernel.raw || g->kernel.name);
 	const char *key = NULL;
 	struct out o;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Core files are read by gpu-agent-worker --core, in a sandbox: a core may come from anywhere.  The
+ * worker has the core as standard input and the socket as standard output, and ends when the socket
+ * closes.
+ */
 #include "ctl/document/source.h"
 
 #include <errno.h>
@@ -23,7 +28,8 @@
 #include "paths.h"
 
 #define PROGRAM	    "gpu-agent-worker"
-#define NOT_FOUND   127 /* as the shell has it */
+#define NOT_FOUND   127 /* Exit status of a child that could not run it. */
+/* Milliseconds that the worker has to end by itself. */
 #define GOODBYE_MS  2000
 #define ELF_MAGIC   "\177ELF"
 
@@ -35,7 +41,10 @@ static int failed(struct agent_err *err, int err_no, const char *path)
 
 /* ------------------------------------------------------------------ the program -------------- */
 
-/* Beside us in the build tree; where the daemon's programs are after installation. */
+/*
+ * Find the worker: beside this program in the build tree, and with the daemon's programs after
+ * installation.
+ */
 static void find_program(char path[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(PROGRAM) - 1);
@@ -51,7 +60,10 @@ static void find_program(char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s", LIBEXECDIR "/gpu-agent/" PROGRAM);
 }
 
-/* Standard input is the core, standard output the socket; nothing else is handed down. */
+/*
+ * The child becomes the worker: standard input is the core, standard output the socket; nothing
+ * else is handed down.
+ */
 __attribute__((noreturn)) static void become_program(const char *path, int core, int sock,
 						     pid_t parent)
 {
@@ -59,7 +71,7 @@ __attribute__((noreturn)) static void become_program(const char *path, int core,
 	sigset_t none;
 
 	find_program(program);
-	/* Neither may be where the other is to go. */
+	/* Neither descriptor may be where the other is to go. */
 	core = fcntl(core, F_DUPFD, STDERR_FILENO + 1);
 	sock = fcntl(sock, F_DUPFD, STDERR_FILENO + 1);
 	if (core < 0 || sock < 0 || dup2(core, STDIN_FILENO) < 0 || dup2(sock, STDOUT_FILENO) < 0 ||
@@ -68,11 +80,12 @@ __attribute__((noreturn)) static void become_program(const char *path, int core,
 	close_range(STDERR_FILENO + 1, UINT_MAX, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGINT, SIG_IGN); /* of the terminal: ours to handle */
+	signal(SIGINT, SIG_IGN); /* Ctrl-C is for gpu-agentctl, which then closes the socket. */
 	execl(program, PROGRAM, "--core", path, NULL);
 	_exit(NOT_FOUND);
 }
 
+/* Start the worker and connect to it. */
 static int start(struct source_core *s, int core, struct agent_err *err)
 {
 	auto_close int theirs = -1;
@@ -95,6 +108,7 @@ static int start(struct source_core *s, int core, struct agent_err *err)
 
 int source_core_open(struct source_core *s, const char *path, struct agent_err *err)
 {
+	/* O_NONBLOCK keeps open() from waiting for the writer of a FIFO, which is refused below. */
 	auto_close int core = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	int r;
@@ -111,7 +125,10 @@ int source_core_open(struct source_core *s, const char *path, struct agent_err *
 	return r;
 }
 
-/* @return whether it has ended within that time; then *ret_status says how. */
+/*
+ * Wait for the worker to end.
+ * @return whether it has ended within that time; *ret_status then says how, and it is reaped.
+ */
 static bool wait_for_end(struct source_core *s, int ms, int *ret_status)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
@@ -162,7 +179,7 @@ void source_core_explain(struct source_core *s, struct agent_err *err)
 
 /* ------------------------------------------------------------------ documents ---------------- */
 
-/* Cores are no text. */
+/* Whether a file is a core, compressed or not, by its first bytes; documents are text. */
 static bool is_core(const char *path)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -176,7 +193,7 @@ static bool is_core(const char *path)
 static int take_snapshot(struct source_core *s, bool waves, uint32_t timeout_ms,
 			 struct agent_err *err)
 {
-	const struct rpc_gpu_snapshot_params p = { .session = "core", /* there is no other */
+	const struct rpc_gpu_snapshot_params p = { .session = "core", /* Its only session. */
 						   .has_waves = waves,
 						   .waves = waves };
 	auto_out struct out params;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The forms that journalctl(1) and coredumpctl(1) read, in this machine's time zone. */
 #include "ctl/document/when.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #define TEXT_MAX   64
 #define EPOCH_MAX  UINT64_C(253402300799) /* the last second of the year 9999 */
 
-/* Exactly @n digits. */
+/* Read exactly n digits, as a number from min to max. */
 static bool take_digits(const char **at, int n, int min, int max, int *ret)
 {
 	int v = 0;
@@ -35,6 +36,7 @@ static bool take_char(const char **at, char c)
 	return true;
 }
 
+/* Read `09:17[:33]`. */
 static bool take_clock(const char **at, struct tm *tm)
 {
 	if (!take_digits(at, 2, 0, 23, &tm->tm_hour) || !take_char(at, ':') ||
@@ -43,6 +45,7 @@ static bool take_clock(const char **at, struct tm *tm)
 	return !take_char(at, ':') || take_digits(at, 2, 0, 60, &tm->tm_sec);
 }
 
+/* Read `2026-11-21`. */
 static bool take_date(const char **at, struct tm *tm)
 {
 	int year;
@@ -56,6 +59,7 @@ static bool take_date(const char **at, struct tm *tm)
 	return true;
 }
 
+/* The time of a calendar date; -EINVAL for a day that the month does not have. */
 static int finish(struct tm *tm, bool utc, uint64_t *ret_us)
 {
 	int day = tm->tm_mday, month = tm->tm_mon;
@@ -63,7 +67,7 @@ static int finish(struct tm *tm, bool utc, uint64_t *ret_us)
 
 	tm->tm_isdst = -1;
 	t = utc ? timegm(tm) : mktime(tm);
-	/* The library takes February 30th for a day in March. */
+	/* The C library takes February 30th for a day in March. */
 	if (t < 0 || tm->tm_mon != month || tm->tm_mday != day)
 		return -EINVAL;
 	*ret_us = (uint64_t)t * SECOND;
@@ -76,6 +80,7 @@ static int parse_date(const char *text, const struct tm *today, uint64_t *ret_us
 	const char *at = text;
 	bool utc = false;
 
+	/* A clock time alone is one of today. */
 	if (strlen(text) > 2 && text[2] == ':') {
 		tm = *today;
 		tm.tm_sec = 0;
@@ -105,7 +110,7 @@ static int parse_day(int offset, const struct tm *today, uint64_t *ret_us)
 	return 0;
 }
 
-/* `1h30m`: one or more numbers, each with its unit; seconds without. */
+/* Read `1h30m`: one or more numbers, each with its unit; a number without one counts seconds. */
 static int parse_span(const char *text, size_t size, uint64_t *ret_us)
 {
 	char part[TEXT_MAX];
@@ -114,6 +119,7 @@ static int parse_span(const char *text, size_t size, uint64_t *ret_us)
 	for (size_t at = 0, n; at < size; at += n) {
 		n = strspn(text + at, "0123456789");
 		n += at + n < size;
+		/* One byte behind the digits is the unit; str_to_age() judges it. */
 		if (n >= sizeof(part) || at + n > size)
 			return -EINVAL;
 		memcpy(part, text + at, n);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Colours by the conventions of other programs, and the sequences of ECMA-48 for the styles. */
 #include "ctl/terminal/color.h"
 
 #include <errno.h>
@@ -12,7 +13,10 @@ static const char *const sequences[COLOR_STYLE_COUNT] = {
 	[COLOR_WARN] = "\x1b[33m", [COLOR_BAD] = "\x1b[31m",
 };
 
-/* no-color.org: any value that is not empty; bixense.com/clicolors: anything but 0. */
+/*
+ * NO_COLOR counts with any value that is not empty (no-color.org), CLICOLOR_FORCE with anything but
+ * 0 (bixense.com/clicolors).  NO_COLOR is the stronger one.
+ */
 static bool decide_auto(bool is_tty)
 {
 	const char *force = getenv("CLICOLOR_FORCE"), *term = getenv("TERM");

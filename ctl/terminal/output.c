@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Data is collected in memory.  A file is written under a temporary name beside its own and renamed
+ * at the end, so that its reader never sees a part of it.
+ */
 #include "ctl/terminal/output.h"
 
 #include <errno.h>
@@ -14,6 +18,7 @@
 #include "ctl/terminal/pager.h"
 #include "protocol/rpc_format.h"
 
+/* Bytes of text from which on output_flush() writes to the temporary file. */
 #define SPILL_SIZE ((size_t)1 << 20)
 
 void output_init(struct output *o)
@@ -22,6 +27,7 @@ void output_init(struct output *o)
 	out_init(&o->text, 0);
 }
 
+/* Close the file; one that has not got its name yet is removed. */
 static void close_file(struct output *o)
 {
 	if (o->path && o->fd >= 0)
@@ -62,6 +68,7 @@ int output_set_json(struct output *o, const char *mode)
 
 int output_json(struct output *o, const char *text, size_t size)
 {
+	/* In a stream each document is one line. */
 	bool pretty = o->json == OUTPUT_JSON_PRETTY && !o->stream;
 	int r = rpc_format(&o->text, text, size, pretty ? RPC_FORMAT_PRETTY : RPC_FORMAT_SHORT);
 
@@ -75,7 +82,10 @@ void output_begin_stream(struct output *o)
 	o->pager = false;
 }
 
-/* The name behind symbolic links; a file that does not exist yet keeps its own. */
+/*
+ * Find the name behind symbolic links: the file is replaced, and not the link.  A file that does
+ * not exist yet keeps the name that was given.
+ */
 static int resolve(struct output *o)
 {
 	if (realpath(o->path, o->final))
@@ -89,8 +99,9 @@ static int resolve(struct output *o)
 }
 
 /*
- * Devices and pipes cannot be replaced by a rename, and a stream is to be followed.  A link that is
- * left leads to nothing with a name: /dev/stdout does when that file was removed.
+ * Whether the file is written in place.  Devices and pipes cannot be replaced by a rename, and a
+ * stream is to be followed while it grows.  A link that is left leads to nothing with a name:
+ * /dev/stdout does when that file was removed.
  */
 static bool writes_in_place(const struct output *o)
 {
@@ -112,6 +123,10 @@ static int open_temp(struct output *o)
 		o->temp[0] = '\0';
 		return -errno;
 	}
+	/*
+	 * mkostemp() makes a file for its owner alone; it gets the mode that open() would give it.
+	 * The mask can only be read by setting it.
+	 */
 	mask = umask(0);
 	umask(mask);
 	return fchmod(o->fd, 0666 & ~mask) < 0 ? -errno : 0;
@@ -136,6 +151,7 @@ static int open_file(struct output *o)
 	return o->fd < 0 ? -errno : 0;
 }
 
+/* Write what was collected, and open the file first if that was not done. */
 static int deliver(struct output *o)
 {
 	int r = out_error(&o->text);
@@ -157,7 +173,7 @@ int output_flush(struct output *o)
 	return 0;
 }
 
-/* A pager is worth it when the text does not fit the window. */
+/* Whether to start a pager: only when the text does not fit the window of a terminal. */
 static bool wants_pager(const struct output *o)
 {
 	struct winsize ws;
@@ -176,6 +192,7 @@ int output_finish(struct output *o)
 {
 	int r;
 
+	/* A pager that could not be started leaves the text to standard output. */
 	if (wants_pager(o) && pager_show(o->text.data, o->text.size) == 0) {
 		o->delivered = true;
 		out_reset(&o->text);

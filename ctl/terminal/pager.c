@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs a pager in a child, as git(1) does: through a shell, since $PAGER may have arguments. */
 #include "ctl/terminal/pager.h"
 
 #include <errno.h>
@@ -12,20 +13,26 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
-/* What a shell answers when there is no such command. */
+/* The exit status of a shell that did not find the command. */
 #define NOT_FOUND 127
 
+/* The child becomes the pager, which reads the text from a pipe. */
 static void run_pager(const char *command, int fd)
 {
 	dup2(fd, STDIN_FILENO);
-	/* Quit on one screen, keep colours, leave the text on the screen. */
+	/*
+	 * less: quit when it all fits, keep colours, leave the text on the screen.  A user's own
+	 * LESS wins.
+	 */
 	setenv("LESS", "FRX", 0);
+	/* From less a shell can be started, which would run as root. */
 	if (geteuid() == 0)
 		setenv("LESSSECURE", "1", 0);
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(NOT_FOUND);
 }
 
+/* @return 0, -ENOENT (the shell did not find the pager), -errno. */
 static int wait_for(pid_t pid)
 {
 	int status;
@@ -58,7 +65,10 @@ int pager_show(const char *text, size_t size)
 		close(fds[1]);
 		return r;
 	}
-	/* Ctrl-C belongs to the pager while it runs; quitting it early breaks the pipe. */
+	/*
+	 * Ctrl-C belongs to the pager while it runs.  A user who quits early breaks the pipe, which
+	 * must not end this program.
+	 */
 	sigaction(SIGINT, &ignore, &old_int);
 	sigaction(SIGPIPE, &ignore, &old_pipe);
 	fd_write_all(fds[1], text, size);

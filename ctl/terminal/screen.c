@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The terminal as a page: raw keys, the alternate screen, rows that are addressed one by one. */
 #include "ctl/terminal/screen.h"
 
 #include <errno.h>
@@ -12,13 +13,17 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* Nobody reads more, and a terminal that claims so is broken. */
+/* Most rows or columns that are drawn; a terminal that claims more is broken. */
 #define SIZE_MAX_CELLS 1000u
 
-/* Private modes of xterm, known everywhere: 1049 alternate screen, 25 cursor visible. */
+/*
+ * Private modes of xterm that every terminal of today knows: 1049 is the alternate screen, 25 the
+ * visible cursor.
+ */
 static const char enter[] = "\x1b[?1049h\x1b[?25l\x1b[2J";
 static const char leave[] = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
+/* How the terminal was before screen_open(); a signal handler reads it through screen_close(). */
 static struct termios before;
 static volatile bool is_open;
 
@@ -37,10 +42,11 @@ int screen_open(void)
 	if (!is_open && tcgetattr(STDIN_FILENO, &before) < 0)
 		return -errno;
 	raw = before;
-	/* Ctrl-C and Ctrl-Z stay signals. */
+	/* ISIG stays set, so that Ctrl-C and Ctrl-Z are signals still. */
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
+	/* It is set first: a signal between these calls must undo the half that was done. */
 	is_open = true;
 	if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) < 0)
 		return -errno;
@@ -53,7 +59,7 @@ void screen_close(void)
 
 	if (is_open) {
 		is_open = false;
-		/* A terminal that is gone needs nothing back. */
+		/* A terminal that is gone has nothing to restore. */
 		if (fd_write_all(STDOUT_FILENO, leave, sizeof(leave) - 1) == 0)
 			tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	}
@@ -81,7 +87,7 @@ void screen_begin(struct out *o)
 	out_str(o, "\x1b[H");
 }
 
-/* Length of the control sequence at @p s, 0 if there is none. */
+/* The length of the control sequence at @p s; 0 if there is none. */
 static size_t sequence_length(const char *s, size_t size)
 {
 	size_t n = 2;
@@ -93,6 +99,7 @@ static size_t sequence_length(const char *s, size_t size)
 	return n < size ? n + 1 : size;
 }
 
+/* The length of a character; a byte that is no UTF-8 counts as one. */
 static size_t character_length(const char *s, size_t size)
 {
 	size_t n = str_utf8_length(s, size);
@@ -108,6 +115,10 @@ void screen_row(struct out *o, unsigned row, unsigned cols, const char *text, si
 	out_fmt(o, "\x1b[%u;1H", row);
 	for (size_t i = 0, n; i < size; i += n) {
 		n = sequence_length(text + i, size - i);
+		/*
+		 * Sequences take no column, and are kept also behind the last column: they may end
+		 * a colour.
+		 */
 		if (n) {
 			styled = true;
 		} else {
@@ -120,7 +131,10 @@ void screen_row(struct out *o, unsigned row, unsigned cols, const char *text, si
 	}
 	if (styled)
 		out_str(o, "\x1b[0m");
-	/* In the last column the cursor may still stand on the last character. */
+	/*
+	 * Behind the last column the cursor may still stand on the last character, which this would
+	 * erase.
+	 */
 	if (column < cols)
 		out_str(o, "\x1b[K");
 }

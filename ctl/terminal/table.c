@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Cells are escaped as they are added, and only measured when the table is printed: the widths of
+ * the columns are known then.
+ */
 #include "ctl/terminal/table.h"
 
 #include <errno.h>
@@ -8,6 +12,7 @@
 #include "base/str.h"
 #include "ctl/terminal/text.h"
 
+/* One cell: where its text is in table.text, and its style. */
 struct cell {
 	size_t start, size;
 	enum color_style style;
@@ -26,6 +31,7 @@ void table_deinit(struct table *t)
 	out_deinit(&t->cells);
 }
 
+/* Add the cell whose text was appended from start on. */
 static void cell_end(struct table *t, size_t start, enum color_style style)
 {
 	struct cell c = { start, t->text.size - start, style };
@@ -72,8 +78,9 @@ void table_size(struct table *t, uint64_t bytes)
 	cell_end(t, start, COLOR_PLAIN);
 }
 
-#define HIDDEN SIZE_MAX /* the width of a column that is left out */
+#define HIDDEN SIZE_MAX /* Width of a column that is left out. */
 
+/* Cells are copied out: the buffer has no alignment to speak of. */
 static struct cell get_cell(const struct table *t, size_t i)
 {
 	struct cell c;
@@ -87,6 +94,7 @@ static const char *cell_text(const struct table *t, const struct cell *c)
 	return t->text.data + c->start;
 }
 
+/* The widest cell of a column, or its title where that is printed and wider. */
 static size_t column_width(const struct table *t, size_t column, size_t n_cells, bool legend)
 {
 	size_t width = legend ? strlen(t->columns[column].title) : 0;
@@ -100,6 +108,7 @@ static size_t column_width(const struct table *t, size_t column, size_t n_cells,
 	return width;
 }
 
+/* Whether a column is printed: an optional one is not when all of its cells are "-". */
 static bool is_shown(const struct table *t, size_t column, size_t n_cells)
 {
 	for (size_t i = column; i < n_cells; i += t->n_columns) {
@@ -117,7 +126,10 @@ static void spaces(struct out *o, size_t n)
 		out_char(o, ' ');
 }
 
-/* The last left-aligned column gets no padding: no trailing blanks. */
+/*
+ * Append one cell.  The last column, when aligned to the left, gets no padding: no line ends with
+ * blanks.
+ */
 static void print_cell(const struct table *t, struct out *o, size_t column, size_t width,
 		       const char *s, size_t size, enum color_style style, bool color)
 {

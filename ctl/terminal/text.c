@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Text for people.  What a stranger chose is shown with escapes, because a terminal obeys control
+ * characters and reorders text that says so.
+ */
 #include "ctl/terminal/text.h"
 
 #include <inttypes.h>
@@ -8,6 +12,7 @@
 #include "base/out.h"
 #include "base/str.h"
 
+/* The code point of a valid UTF-8 sequence of n bytes. */
 static uint32_t code_point(const char *s, size_t n)
 {
 	static const uint8_t mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
@@ -18,7 +23,10 @@ static uint32_t code_point(const char *s, size_t n)
 	return c;
 }
 
-/* Unicode 15, "Bidirectional_Control", line separators, C1 controls and the byte order mark. */
+/*
+ * Whether a character steers the terminal or reorders text: Bidirectional_Control of Unicode 15,
+ * line separators, C1 controls, DEL and the byte order mark.
+ */
 static bool is_steering(uint32_t c)
 {
 	return (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
@@ -55,6 +63,7 @@ size_t text_columns(const char *s, size_t size)
 	size_t columns = 0;
 
 	for (size_t i = 0; i < size; i++)
+		/* Continuation bytes of UTF-8 take no column. */
 		columns += ((unsigned char)s[i] & 0xc0) != 0x80;
 	return columns;
 }
@@ -84,6 +93,7 @@ void text_duration(struct out *o, uint64_t ms)
 		out_fmt(o, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
 }
 
+/* Append one row of at most 16 bytes; a short one is padded, so that the ASCII view is aligned. */
 static void hexdump_row(struct out *o, uint64_t address, const uint8_t *data, size_t n)
 {
 	out_fmt(o, "%016" PRIx64 " ", address);

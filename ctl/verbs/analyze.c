@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl analyze: what the waves in a core file did, exceptions first. */
+/*
+ * gpu-agentctl analyze: what the waves in a core file did, exceptions first; --extract-code saves
+ * one of its code objects.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +17,9 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
+/* Bytes that a decoded reply may need: a flat list of all waves. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
-/* Below the agent's limit, and a multiple of three. */
+/* Bytes of one code.read: below the agent's limit, and a multiple of three for base64. */
 #define PIECE	  ((uint32_t)768 << 10)
 #define CODE_MODE 0644
 
@@ -32,6 +36,7 @@ static const struct argv_option options[] = {
 
 /* ------------------------------------------------------------------ exceptions --------------- */
 
+/* Append a line for a group that a fault has stopped. */
 static void print_exception(struct ctl *c, const struct rpc_group *g)
 {
 	struct out *o = &c->output.text;
@@ -55,6 +60,7 @@ static void print_exception(struct ctl *c, const struct rpc_group *g)
 	out_char(o, '\n');
 }
 
+/* Append the exceptions that were latched on a queue or device, if there are any. */
 static void print_latched(struct ctl *c, const char *whose, uint32_t id,
 			  const enum rpc_exception *list, size_t n)
 {
@@ -64,7 +70,7 @@ static void print_latched(struct ctl *c, const char *whose, uint32_t id,
 		out_fmt(&c->output.text, "%s  latched on %s %u\n", names, whose, id);
 }
 
-/* What went wrong, before everything else. */
+/* Append what went wrong; it stands before everything else. */
 static void print_exceptions(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	size_t before = c->output.text.size;
@@ -94,6 +100,7 @@ static int list_code(struct ctl *c, struct rpc_code_list_result *ret)
 	return ctl_called(c, rpc_client_code_list(c->client, &p, &c->arena, ret, &c->err));
 }
 
+/* Append the table of code objects; its numbers are those of --extract-code. */
 static int print_code(struct ctl *c, const struct rpc_code_list_result *l)
 {
 	static const struct table_column columns[] = {
@@ -126,7 +133,10 @@ static int print_code(struct ctl *c, const struct rpc_code_list_result *l)
 	return l->n_objects ? ctl_print_table(c, &t) : 0;
 }
 
-/* @return bytes, 0 at the end, or negative. */
+/*
+ * Read a piece of a code object and write it to the file.
+ * @return bytes, 0 at the end, or negative with ctl.err.
+ */
 static int read_piece(struct ctl *c, const char *uri, uint64_t offset, int fd)
 {
 	const struct rpc_code_read_params p = { .session = c->session.session, .uri = uri,
@@ -149,6 +159,7 @@ static int read_piece(struct ctl *c, const char *uri, uint64_t offset, int fd)
 	return r < 0 ? ctl_fail(c, -r, "writing the code object") : (int)size;
 }
 
+/* Save a code object; the file gets its name when all of it is there. */
 static int save(struct ctl *c, const char *uri, const char *path)
 {
 	struct corefile_file file = COREFILE_FILE_NULL;
@@ -172,6 +183,7 @@ static int save(struct ctl *c, const char *uri, const char *path)
 	return r;
 }
 
+/* The number is a position in the list that the same file gives each time. */
 static int extract_code(struct ctl *c, const char *path)
 {
 	struct rpc_code_list_result l;
@@ -235,6 +247,7 @@ static int run(struct ctl *c, int argc, char **argv)
 {
 	int r;
 
+	/* FILE stands first; CODE-FILE is there if and only if something is extracted. */
 	if ((argc == 2) != (extract != NULL))
 		return ctl_usage(c, "CODE-FILE and --extract-code go together");
 	c->core = argv[0];

@@ -7,6 +7,7 @@
 #include "ctl/stream.h"
 #include "ctl/terminal/text.h"
 
+/* Values of the options. */
 static const char *for_text;
 static bool control, take, force, hand_over, until_eof;
 
@@ -21,7 +22,9 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* The vendor's debugger can only come when no agent holds the process any more. */
+/*
+ * End the session.  The vendor's debugger can only come when no agent holds the process any more.
+ */
 static int release(struct ctl *c)
 {
 	struct rpc_session_detach_params p = { .session = c->session.session,
@@ -42,6 +45,7 @@ static int release(struct ctl *c)
 	return 0;
 }
 
+/* Let go of the process and print the command that starts the vendor's debugger. */
 static int run_hand_over(struct ctl *c)
 {
 	const char *debugger = c->session.vendor == RPC_VENDOR_NVIDIA ? "cuda-gdb" : "rocgdb";
@@ -63,6 +67,7 @@ static int run_hand_over(struct ctl *c)
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
+/* Print the session's id, which scripts may want, and prepare the notice for people. */
 static int print_session(struct ctl *c, struct stream *s)
 {
 	const char *id = c->session.session;

@@ -17,9 +17,14 @@
 #include "ctl/document/when.h"
 #include "ctl/terminal/text.h"
 
+/* Most arguments that choose records. */
 #define MATCHES_MAX 64
-/* A multiple of three, so that no piece of base64 but the last one is padded. */
+/*
+ * Bytes of one cores.read: a multiple of three, so that no piece of base64 but the last one is
+ * padded.
+ */
 #define PIECE	    ((uint32_t)3 << 20)
+/* Time between two updates of the progress on a terminal. */
 #define TELL_NS	    UINT64_C(200000000)
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
@@ -38,7 +43,10 @@ static const struct argv_option options[] = {
 
 /* ------------------------------------------------------------------ choosing ----------------- */
 
-/* A date begins every id; no process id is as long (PID_MAX_LIMIT of Linux has seven digits). */
+/*
+ * Whether an argument is the id of a record, or the date at its beginning.  A date has eight
+ * digits, and no process id is as long (PID_MAX_LIMIT of Linux has seven digits).
+ */
 static bool is_id(const char *text)
 {
 	size_t n = strspn(text, "0123456789");
@@ -46,7 +54,10 @@ static bool is_id(const char *text)
 	return n == 8 && (text[8] == 'T' || !text[8]);
 }
 
-/* As coredumpctl: a number is a process, FIELD=VALUE a field, an id a record, else a name. */
+/*
+ * The FIELD=VALUE that an argument stands for, as coredumpctl(1) has it: a number is a process, an
+ * id a record, a path an executable, and anything else a name.
+ */
 static char *match_of(struct ctl *c, const char *arg)
 {
 	if (strchr(arg, '='))
@@ -58,6 +69,7 @@ static char *match_of(struct ctl *c, const char *arg)
 	return rpc_arena_printf(&c->arena, arg[0] == '/' ? "EXE=%s" : "NAME=%s", arg);
 }
 
+/* Read a time; without the option, *ret stays as it is. */
 static int time_option(struct ctl *c, const char *name, const char *text, bool *ret_has,
 		       uint64_t *ret)
 {
@@ -70,6 +82,7 @@ static int time_option(struct ctl *c, const char *name, const char *text, bool *
 	return 0;
 }
 
+/* Make the parameters of cores.list of the options and arguments. */
 static int choose(struct ctl *c, int argc, char **argv, struct rpc_cores_list_params *p)
 {
 	const char **matches = rpc_arena_array(&c->arena, (size_t)argc + 1, sizeof(*matches));
@@ -85,7 +98,7 @@ static int choose(struct ctl *c, int argc, char **argv, struct rpc_cores_list_pa
 		p->limit = 1;
 	p->has_limit = p->limit != 0;
 	for (int i = 0; matches && i < argc; i++) {
-		/* A variable of a script that has no value is not to choose the newest of all. */
+		/* A script's variable without a value must not choose the newest of all records. */
 		if (!argv[i][0])
 			return ctl_usage(c, "cores: an argument is empty");
 		matches[i] = match_of(c, argv[i]);
@@ -106,7 +119,7 @@ static int list(struct ctl *c, int argc, char **argv, struct rpc_cores_list_resu
 	return r < 0 ? r : ctl_called(c, rpc_client_cores_list(c->client, &p, &c->arena, ret, &c->err));
 }
 
-/* The newest that matches, as coredumpctl has it; an id is given as it is. */
+/* Choose one record: the newest that matches, as coredumpctl(1) does. */
 static int choose_one(struct ctl *c, int argc, char **argv, const char **ret_id)
 {
 	struct rpc_cores_list_result found;
@@ -125,6 +138,7 @@ static int choose_one(struct ctl *c, int argc, char **argv, const char **ret_id)
 
 /* ------------------------------------------------------------------ list --------------------- */
 
+/* What the record says of its core file. */
 static const char *body_text(struct ctl *c, const struct rpc_record *r)
 {
 	return r->broken ? "broken" : show_name(&c->arena, &rpc_record_body_enum, r->body);
@@ -164,6 +178,7 @@ static int print_list(struct ctl *c, const struct rpc_cores_list_result *l)
 	return ctl_print_table(c, &t);
 }
 
+/* The value of a field by its name, "" for none; NULL if records have no such field. */
 static const char *field_text(struct ctl *c, const struct rpc_record *r, const char *name)
 {
 	const struct {
@@ -187,7 +202,10 @@ static const char *field_text(struct ctl *c, const struct rpc_record *r, const c
 	return NULL;
 }
 
-/* @return how many different values there are, -ENOMEM. */
+/*
+ * Collect the different values of a field.
+ * @return how many there are, -ENOMEM.
+ */
 static ssize_t field_values(struct ctl *c, const struct rpc_cores_list_result *l, const char ***ret)
 {
 	const char **seen = rpc_arena_array(&c->arena, l->n_records, sizeof(*seen));
@@ -225,6 +243,7 @@ static int print_values_json(struct ctl *c, const char *const *values, size_t n)
 
 static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
 {
+	/* An empty record is enough to learn whether the field exists. */
 	static const struct rpc_record none;
 	const char **values;
 	ssize_t n;
@@ -243,7 +262,7 @@ static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
 	return 0;
 }
 
-/* As the agent sent them, or turned round. */
+/* Append the records as the agent sent them, or in the other order. */
 static int print_records_json(struct ctl *c, const struct rpc_cores_list_result *l)
 {
 	auto_out struct out o = { 0 };
@@ -257,6 +276,7 @@ static int print_records_json(struct ctl *c, const struct rpc_cores_list_result 
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
+/* Reverse the order: the agent sends the oldest record first. */
 static void turn_round(struct rpc_cores_list_result *l)
 {
 	for (size_t i = 0; i < l->n_records / 2; i++) {
@@ -289,6 +309,7 @@ static int run_list(struct ctl *c, int argc, char **argv)
 
 /* ------------------------------------------------------------------ info --------------------- */
 
+/* Append `key  text`, unless the text is empty. */
 static void line(struct ctl *c, const char *key, const char *text)
 {
 	bool color = c->output.color;
@@ -352,6 +373,7 @@ static int run_info(struct ctl *c, int argc, char **argv)
 
 /* ------------------------------------------------------------------ export ------------------- */
 
+/* Write the progress over the last one. */
 static void tell(uint64_t done, uint64_t total)
 {
 	auto_out struct out o = { 0 };
@@ -375,6 +397,7 @@ static int read_piece(struct ctl *c, const struct rpc_cores_read_params *p,
 		return r;
 	text_size = strlen(ret->data);
 	bytes = rpc_arena_alloc(&c->arena, text_size / 4 * 3 + 1);
+	/* An empty piece before the end would make copy_body() ask for ever. */
 	if (!bytes || base64_decode(ret->data, text_size, bytes, &size) < 0 || size != ret->size ||
 	    (!size && p->offset < ret->body_bytes))
 		return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "cores.read", NULL,
@@ -425,7 +448,7 @@ static int run_export(struct ctl *c, int argc, char **argv)
 	r = choose_one(c, argc, argv, &found);
 	if (r < 0)
 		return r;
-	/* The arena is emptied between the pieces. */
+	/* The arena, which has the id, is emptied between the pieces. */
 	str_copy(id, sizeof(id), found);
 	if (!c->output.path)
 		output_begin_stream(&c->output);
@@ -486,6 +509,7 @@ static const char *sized(struct ctl *c, uint64_t bytes)
 	return o.data ? rpc_arena_strdup(&c->arena, o.data) : "";
 }
 
+/* Print what the store holds and may hold. */
 static int run_du(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_cores_usage_result u;
@@ -535,7 +559,10 @@ static int run(struct ctl *c, int argc, char **argv)
 			continue;
 		if (field && actions[i].run != run_list)
 			return ctl_usage(c, "--field goes with list");
-		/* What changes something is told what; looking takes the newest. */
+		/*
+		 * An action that changes or copies a record must be told which; `info` alone takes
+		 * the newest.
+		 */
 		if (actions[i].one && argc == 1 && actions[i].run != run_info && !only_last)
 			return ctl_usage(c, "cores %s needs a record", argv[0]);
 		return actions[i].run(c, argc - 1, argv + 1);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl dap: a debug adapter for editors, on standard input and output. */
+/*
+ * gpu-agentctl dap: a debug adapter for editors, on standard input and output.  The adapter itself
+ * is in dap/; this gives it core files and the disassembler.
+ */
 #include <unistd.h>
 
 #include "ctl/ctl.h"
 #include "dap/dap.h"
 #include "disasm/disasm.h"
 
+/* The adapter asks for a core file through these three, so that it does not depend on ctl/. */
 static int open_core(void *data, const char *path, struct rpc_client **ret, struct agent_err *err)
 {
 	struct source_core *s = data;

@@ -3,8 +3,8 @@
  * gpu-agentctl detach: make sure that no session is open on a process.
  *
  * A session belongs to the connections that hold it, and no client can throw out another; only a
- * watch rule lets go when it is asked.  So this joins, leaves, and says whether the session is over or
- * who keeps it.
+ * watch rule lets go when it is asked.  So this verb joins, leaves, and says whether the session is
+ * over or who keeps it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "ctl/ctl.h"
 
+/* Find a session by its id or by its process; no process has the id 0. */
 static const struct rpc_session_info *find(const struct rpc_session_list_result *list,
 					   const char *what)
 {
@@ -25,6 +26,7 @@ static const struct rpc_session_info *find(const struct rpc_session_list_result 
 	return NULL;
 }
 
+/* Say who keeps the session. */
 static int still_held(struct ctl *c, const struct rpc_session_info *s)
 {
 	char writer[96] = "";
@@ -39,6 +41,7 @@ static int still_held(struct ctl *c, const struct rpc_session_info *s)
 		s->readers, s->readers == 1 ? "" : "s", writer);
 }
 
+/* Leave the session, and ask a rule that watches the process to do so too. */
 static int leave(struct ctl *c, const struct rpc_session_info *s)
 {
 	struct rpc_session_detach_params p = { .session = c->session.session,

@@ -14,6 +14,7 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
+/* Read two documents; a core file counts as one. */
 static int read_both(struct ctl *c, char **argv, struct document *before, struct document *after)
 {
 	int r;
@@ -33,6 +34,7 @@ static int compare(struct ctl *c, const struct document *before, const struct do
 
 	if (mismatch)
 		return ctl_usage(c, "these are not two snapshots of one process: %s", mismatch);
+	/* Users need not know which file is the older one. */
 	if (after->snapshot.time_us < before->snapshot.time_us) {
 		const struct document *later = before;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl disassemble: instructions around an address, or around where a wave is. */
+/*
+ * gpu-agentctl disassemble: instructions around an address, or around where a wave is.  The agent
+ * reads the code and knows functions and lines; the instructions are decoded here.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,11 +15,12 @@
 #include "ctl/terminal/text.h"
 #include "disasm/disasm.h"
 
+/* Most instructions in each direction. */
 #define COUNT_MAX   10000u
-/* Addresses that code.locate takes at once. */
+/* Most addresses that code.locate takes at once. */
 #define LOCATE_MAX  4096u
 #define STOP_MAX_MS 60000
-/* Of code in one go: whole functions, as far as the agent reads them in one call. */
+/* Bytes of code in one go: whole functions, as far as the agent reads them in one call. */
 #define CODE_MAX ((uint64_t)1 << 20)
 
 static const char *wave_option, *gpu_option, *count_option, *before_option, *start_option;
@@ -38,23 +42,24 @@ struct job {
 	bool has_gpu, has_start;
 	uint32_t gpu_id;
 	uint64_t start;
-	uint32_t lanes; /* 0: unknown */
+	uint32_t lanes; /* Lanes of the wave; 0: unknown. */
 	struct rpc_wave_name wave;
 	const char *gfx;
 
-	uint8_t *code; /* from start on */
+	uint8_t *code; /* The bytes from start on. */
 	size_t code_size;
 	struct disasm *disasm;
 	struct disasm_line *lines;
 	size_t n_lines, at;
 
-	const char *function;		 /* around pc; NULL when unknown */
-	const struct rpc_code_place *places; /* of the first n_places lines */
+	const char *function;		 /* The one around pc; NULL when unknown. */
+	const struct rpc_code_place *places; /* Places of the first lines. */
 	size_t n_places;
 };
 
 /* ------------------------------------------------------------------ asking the agent --------- */
 
+/* Ask where the wave is, and on which device. */
 static int find_pc(struct ctl *c, struct job *j)
 {
 	enum rpc_register_bank special = RPC_REGISTER_BANK_SPECIAL;
@@ -80,7 +85,10 @@ static int find_pc(struct ctl *c, struct job *j)
 	return 0;
 }
 
-/* The device that was named, or the kind that all of them are. */
+/*
+ * Find the instruction set: of the device that was named, or of all devices if they are of one
+ * kind.
+ */
 static int find_gfx(struct ctl *c, struct job *j)
 {
 	const struct rpc_gpu_devices_params p = { .session = c->session.session };
@@ -104,7 +112,10 @@ static int find_gfx(struct ctl *c, struct job *j)
 	return j->gfx ? 0 : ctl_fail(c, ENODEV, "looking for a device of the process");
 }
 
-/* What is known of addresses; nothing when the agent cannot tell. */
+/*
+ * Ask the agent what it knows of addresses.  It is no failure if the agent cannot tell.
+ * @return for how many of them *ret has an answer.
+ */
 static size_t locate(struct ctl *c, uint64_t *addresses, size_t n, struct rpc_code_place **ret)
 {
 	const struct rpc_code_locate_params p = {
@@ -121,7 +132,10 @@ static size_t locate(struct ctl *c, uint64_t *addresses, size_t n, struct rpc_co
 	return result.n_places < n ? result.n_places : n;
 }
 
-/* Where instructions can be counted from. */
+/*
+ * Find where instructions can be counted from: they differ in length, so that decoding must begin
+ * at a known one, the function's first.
+ */
 static void find_function(struct ctl *c, struct job *j)
 {
 	struct rpc_code_place *place;
@@ -135,6 +149,7 @@ static void find_function(struct ctl *c, struct job *j)
 		j->start = place->symbol.address;
 }
 
+/* Find the source lines of the first instructions, as many as one call takes. */
 static int find_lines(struct ctl *c, struct job *j)
 {
 	size_t n = j->n_lines < LOCATE_MAX ? j->n_lines : LOCATE_MAX;
@@ -150,7 +165,7 @@ static int find_lines(struct ctl *c, struct job *j)
 	return 0;
 }
 
-/* Innermost source line of an instruction; NULL when unknown. */
+/* The innermost source line of an instruction; NULL when it is not known. */
 static const struct rpc_frame *frame_of(const struct job *j, size_t i)
 {
 	const struct rpc_code_place *p = i < j->n_places ? &j->places[i] : NULL;
@@ -158,6 +173,7 @@ static const struct rpc_frame *frame_of(const struct job *j, size_t i)
 	return p && p->n_frames && p->frames[0].file && p->frames[0].has_line ? p->frames : NULL;
 }
 
+/* Read the code from the start to behind the last line wanted. */
 static int read_code(struct ctl *c, struct job *j)
 {
 	uint64_t end = j->pc + (uint64_t)j->count * DISASM_LONGEST;
@@ -165,6 +181,7 @@ static int read_code(struct ctl *c, struct job *j)
 	struct rpc_memory_read_result result;
 	int r;
 
+	/* A function that long is not read as a whole: lines in front of pc are missing then. */
 	if (j->start > j->pc || j->pc - j->start >= CODE_MAX)
 		j->start = j->pc;
 	p.address = j->start;
@@ -186,6 +203,7 @@ static int read_code(struct ctl *c, struct job *j)
 
 /* ------------------------------------------------------------------ instructions ------------- */
 
+/* Decode the lines around pc. */
 static int disassemble(struct ctl *c, struct job *j)
 {
 	const char *library = getenv("GPU_AGENT_LLVM");

@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 #include "ctl/terminal/text.h"
 
+/* Append what mends each check that failed, where something does. */
 static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *result)
 {
 	struct out *o = &c->output.text;

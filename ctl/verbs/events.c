@@ -9,7 +9,9 @@
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
 
+/* Most milliseconds of look_ms that the agent accepts. */
 #define LOOK_MAX_MS 1000
+/* Most kernels that the agent's filter has room for. */
 #define KERNELS_MAX 16
 
 static const char *subscribe, *filter, *for_text;
@@ -28,7 +30,10 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* Every exception but those that only say that something was made, destroyed or switched. */
+/*
+ * Whether `faults` means this exception: all but those that only say that something was made,
+ * destroyed or switched.
+ */
 static bool is_fault(int64_t exception)
 {
 	return exception != RPC_EXCEPTION_QUEUE_NEW && exception != RPC_EXCEPTION_DEVICE_NEW &&
@@ -36,13 +41,15 @@ static bool is_fault(int64_t exception)
 	       exception != RPC_EXCEPTION_PROCESS_RUNTIME;
 }
 
+/* A list of words of --subscribe or --filter. */
 struct words {
 	enum rpc_exception *exceptions;
 	size_t n_exceptions;
-	const char **kernels; /* NULL: other words are mistakes */
+	const char **kernels; /* NULL: other words than exceptions are mistakes. */
 	size_t n_kernels;
 };
 
+/* Add an exception once; parse_words() has made room for all. */
 static void add(struct words *w, enum rpc_exception e)
 {
 	for (size_t i = 0; i < w->n_exceptions; i++)
@@ -58,6 +65,7 @@ static void add_group(struct words *w, bool faults_only)
 			add(w, (enum rpc_exception)rpc_exception_enum.values[i].value);
 }
 
+/* Add what one word means; a word of --filter that is no exception is a kernel. */
 static int add_word(struct ctl *c, struct words *w, const char *word)
 {
 	enum rpc_exception e;
@@ -101,8 +109,10 @@ static int parse(struct ctl *c, struct rpc_exception_subscribe_params *p)
 	p->exceptions = w.exceptions;
 	p->n_exceptions = w.n_exceptions;
 	p->has_hold = p->hold = hold;
+	/* Zero keeps the agent from stopping queues to see which waves a fault concerns. */
 	p->has_look_ms = no_look || c->max_stop_ms;
 	p->look_ms = no_look ? 0 : c->max_stop_ms < LOOK_MAX_MS ? c->max_stop_ms : LOOK_MAX_MS;
+	/* With `none` there is nothing that could be held. */
 	if (r == 0 && hold && !p->n_exceptions)
 		r = ctl_usage(c, "--hold: nothing is subscribed to that could be held");
 	return r;

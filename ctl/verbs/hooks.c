@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl hooks: programs that watch rules run, whether they would be, and one run on a sample. */
+/*
+ * gpu-agentctl hooks: the programs that watch rules run, whether they would be accepted, and one
+ * run on a sample.
+ */
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
+/* How a hook ended, with its exit status or signal. */
 static const char *end_text(struct ctl *c, enum rpc_hook_end end, int64_t status)
 {
 	const char *name = show_name(&c->arena, &rpc_hook_end_enum, end);
@@ -80,6 +84,7 @@ static int run_list(struct ctl *c)
 
 /* ------------------------------------------------------------------ test --------------------- */
 
+/* A user by number or by name. */
 static int find_user(struct ctl *c, uint32_t *ret)
 {
 	const struct passwd *pw;
@@ -96,7 +101,7 @@ static int find_user(struct ctl *c, uint32_t *ret)
 	return 0;
 }
 
-/* Its output is data, what became of it a message. */
+/* The hook's output is data; what became of the hook is a message. */
 static int print_test(struct ctl *c, const struct rpc_hooks_test_result *t)
 {
 	auto_out struct out took;

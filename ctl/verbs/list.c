@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
 
+/* Ids joined by commas; NULL if there are none. */
 static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
 {
 	auto_out struct out o;
@@ -15,6 +16,7 @@ static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
 	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;
 }
 
+/* The suspension of a process's queues, if a session has one that this user may see. */
 static const char *suspension_of(struct ctl *c, const struct rpc_session_list_result *sessions,
 				 uint32_t pid)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl memory: read memory of a process, of a workgroup or of a lane. */
+/*
+ * gpu-agentctl memory: read memory of a process, of a workgroup or of a lane.  Long ranges are read
+ * in pieces and delivered as they come.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,14 +13,17 @@
 #include "ctl/ctl.h"
 #include "ctl/terminal/text.h"
 
-/* Below the agent's limit, whole pages, and a multiple of three: base64 pieces can be joined. */
+/*
+ * Bytes of one call: below the agent's limit, whole pages, and a multiple of three, so that pieces
+ * of base64 can be joined.
+ */
 #define PIECE    ((uint32_t)768 << 10)
 #define HEX_MAX  (UINT64_C(16) << 20)
 #define JSON_MAX (UINT64_C(128) << 20)
 #define RAW_MAX  (UINT64_C(1) << 40)
 
 #define STOP_MAX_MS 60000
-/* Of private memory in one call; a multiple of three as well. */
+/* Bytes of private memory in one call; a multiple of three as well. */
 #define LANE_PIECE ((uint32_t)48 << 10)
 
 static bool raw;
@@ -32,10 +38,11 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
+/* What is to be read, and how much of it was. */
 struct range {
 	uint64_t address, size;
 	uint64_t done;
-	struct rpc_memory_read_params of; /* what else each call says */
+	struct rpc_memory_read_params of; /* The parameters that all calls share. */
 };
 
 static int bad_reply(struct ctl *c)
@@ -44,6 +51,7 @@ static int bad_reply(struct ctl *c)
 			     "the agent's reply holds no such bytes");
 }
 
+/* Append a piece as it is wanted: base64 in JSON, bytes, or a hex dump. */
 static int append(struct ctl *c, const struct range *m, const struct rpc_memory_read_result *piece)
 {
 	size_t text_size = strlen(piece->data), size;
@@ -64,7 +72,7 @@ static int append(struct ctl *c, const struct range *m, const struct rpc_memory_
 	return 0;
 }
 
-/* Read the next piece; *ret_short when memory ended before it did. */
+/* Read the next piece.  *ret_short is set when memory ended before the piece did. */
 static int read_piece(struct ctl *c, struct range *m, bool *ret_short)
 {
 	struct rpc_memory_read_params p = m->of;
@@ -86,7 +94,10 @@ static int read_piece(struct ctl *c, struct range *m, bool *ret_short)
 	return r;
 }
 
-/* What is readable may end just where a piece begins: then no bytes came with that answer. */
+/*
+ * Whether an error only says that the readable memory has ended.  It may end just where a piece
+ * begins: then no bytes came with that answer.
+ */
 static bool is_end(struct ctl *c, const struct range *m)
 {
 	if (!m->done || c->err.code != RPC_ERROR_FAILED || c->err.err != EFAULT)
@@ -96,6 +107,7 @@ static bool is_end(struct ctl *c, const struct range *m)
 	return true;
 }
 
+/* Read all pieces, and make the document around them in JSON. */
 static int read_range(struct ctl *c, struct range *m)
 {
 	struct out *o = &c->output.text;
@@ -122,7 +134,10 @@ static int read_range(struct ctl *c, struct range *m)
 	return r;
 }
 
-/* The document was put together here: give it the style asked for. */
+/*
+ * The document was put together here, without regard for its style: write it anew in the style
+ * asked for.
+ */
 static int restyle(struct ctl *c)
 {
 	struct out doc = c->output.text;
@@ -134,7 +149,9 @@ static int restyle(struct ctl *c)
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
-/* The arena is emptied between the pieces. */
+/*
+ * Read --wave.  The arena is emptied between the pieces, so that the workgroup is copied out of it.
+ */
 static int parse_wave(struct ctl *c, struct rpc_memory_read_params *of)
 {
 	static uint32_t workgroup[3];
@@ -150,6 +167,7 @@ static int parse_wave(struct ctl *c, struct rpc_memory_read_params *of)
 	return 0;
 }
 
+/* Read the memory space and what it needs: a wave, a lane, a bank. */
 static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 {
 	int64_t space = RPC_MEMORY_SPACE_GLOBAL;
@@ -210,7 +228,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return r;
 	snprintf(session, sizeof(session), "%s", c->session.session);
-	c->session.session = session; /* the arena is emptied between the pieces */
+	c->session.session = session; /* The arena is emptied between the pieces. */
 	m.of.session = session;
 	r = read_range(c, &m);
 	if (r == 0 && ctl_is_json(c))

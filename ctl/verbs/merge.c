@@ -12,13 +12,17 @@
 
 #define FILES_MAX 65536
 
+/* What the functions of one merge work on. */
 struct job {
 	struct ctl *c;
 	struct merge *merge;
 	size_t n_skipped;
 };
 
-/* A file that is broken does not keep the others from being seen. */
+/*
+ * Note a file that cannot be used: a broken one does not keep the others from being seen.  The
+ * first error is kept, in case no file can be used.
+ */
 static int skip(struct job *j, const struct agent_err *err)
 {
 	j->n_skipped++;
@@ -50,7 +54,7 @@ static int is_document(const struct dirent *e)
 	return e->d_name[0] != '.' && n > 5 && !strcmp(e->d_name + n - 5, ".json");
 }
 
-/* Every *.json file of a directory. */
+/* Add every *.json file of a directory, rank10 behind rank9. */
 static int add_directory(struct job *j, const char *path)
 {
 	struct dirent **list;
@@ -76,6 +80,7 @@ static int add_all(struct job *j, int argc, char **argv)
 	for (int i = 0; r == 0 && i < argc; i++) {
 		struct stat st;
 
+		/* What cannot be looked at is left to add_file(), which says why. */
 		if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
 			r = add_directory(j, argv[i]);
 		else
@@ -83,7 +88,7 @@ static int add_all(struct job *j, int argc, char **argv)
 	}
 	if (r < 0 || merge_ranks(j->merge))
 		return r;
-	/* The first file's own failure says more. */
+	/* Nothing could be used: the first file's own failure says more than that. */
 	return j->c->err.code ? -EINVAL : ctl_usage(j->c, "there is no *.json file");
 }
 

@@ -11,7 +11,7 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* Who keeps some of them stopped. */
+/* Tell who keeps some of the queues stopped. */
 static int note_suspension(struct ctl *c)
 {
 	struct rpc_session_list_result list;

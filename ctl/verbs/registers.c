@@ -5,9 +5,12 @@
 
 #include "ctl/ctl.h"
 
+/* Most lanes that a wave has. */
 #define LANES_MAX   64u
+/* The longest stop that the agent accepts. */
 #define STOP_MAX_MS 60000
 
+/* Values of the options. */
 static const char *banks, *lanes, *range;
 
 static const struct argv_option options[] = {
@@ -18,11 +21,13 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
+/* The parameters, and which lanes are shown of what comes. */
 struct wanted {
 	struct rpc_wave_registers_params p;
 	uint32_t first_lane, last_lane;
 };
 
+/* Read the names of register banks. */
 static int parse_banks(struct ctl *c, struct rpc_wave_registers_params *p)
 {
 	char *copy = rpc_arena_strdup(&c->arena, banks), *save;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agentctl resume: let queues run that a session has stopped.  While their suspender is alive
- * it holds the writer lease and the agent answers "busy", unless the lease is broken with --force;
- * when it is gone, the agent has resumed them.
+ * gpu-agentctl resume: let queues run that a session has stopped.
+ *
+ * While the client that suspended them is connected, it holds the writer lease and the agent
+ * answers "busy", unless the lease is broken with --force.  When that client has gone, the agent
+ * has resumed them already.
  */
 #include "ctl/ctl.h"
 
@@ -16,7 +18,10 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* The lease was broken on the way into the session: the agent could not say so in its answer. */
+/*
+ * Print the result in JSON with what breaking the lease did: that happened when the session was
+ * joined, so that the agent's answer to gpu.resume does not say so.
+ */
 static int print_with_taken(struct ctl *c, struct rpc_gpu_resume_result *result)
 {
 	auto_out struct out doc;
@@ -30,6 +35,7 @@ static int print_with_taken(struct ctl *c, struct rpc_gpu_resume_result *result)
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
+/* Print what became of the queues.  @return exit status. */
 static int report(struct ctl *c, struct rpc_gpu_resume_result *result)
 {
 	int r;

@@ -8,6 +8,7 @@
 #include "ctl/ctl.h"
 #include "protocol/rpc_scan.h"
 
+/* Bytes of the longest request that the agent accepts. */
 #define REQUEST_MAX ((size_t)1 << 20)
 
 static const char *pid;
@@ -20,6 +21,7 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
+/* Read standard input to its end, or to the limit of the buffer. */
 static int read_input(struct ctl *c, struct out *o)
 {
 	char buffer[16384];
@@ -34,7 +36,10 @@ static int read_input(struct ctl *c, struct out *o)
 	return 0;
 }
 
-/* The parameters without white space around them; "" if there are none. */
+/*
+ * Read the parameters, and check that they are one object; "" if there are none.  A mistake is
+ * better told here, with its position, than by the agent.
+ */
 static int read_params(struct ctl *c, const char *text, struct out *o)
 {
 	struct rpc_scan s;
@@ -63,7 +68,7 @@ static int read_params(struct ctl *c, const char *text, struct out *o)
 	return 0;
 }
 
-/* Put "session" in front of the members that are there. */
+/* Copy the object with the member "session" in front of its own.  The scanner has found a brace. */
 static int add_session(struct ctl *c, const struct out *params, struct out *ret)
 {
 	const char *rest = params->size ? strchr(params->data, '{') + 1 : "}";
@@ -84,6 +89,10 @@ static int call(struct ctl *c, const char *method, const struct out *params)
 	return r < 0 ? r : ctl_print_result(c);
 }
 
+/*
+ * Call a method in a session of its own.  The lease is taken where the schema says that the method
+ * needs it.
+ */
 static int call_in_session(struct ctl *c, const char *method, const struct out *params)
 {
 	int m = rpc_method_find(method), r;

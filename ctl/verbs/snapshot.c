@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl snapshot: process, groups of waves, devices and queues on one page. */
+/*
+ * gpu-agentctl snapshot: process, groups of waves, devices and queues on one page; with --again two
+ * of them, compared.
+ */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -9,7 +12,7 @@
 #include "ctl/document/compare.h"
 #include "ctl/terminal/text.h"
 
-/* A flat list of all waves of a node with the largest GPUs. */
+/* Bytes that a decoded reply may need: a flat list of all waves of a node with the largest GPUs. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 #define LANES_MAX	 64u
 #define STOP_MAX_MS	 60000
@@ -31,7 +34,7 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* `key   value`, the value's strings made safe by the caller. */
+/* Begin a line `key   value`; the caller escapes what is in the value. */
 static struct out *line(struct ctl *c, const char *key)
 {
 	bool color = c->output.color;
@@ -50,7 +53,7 @@ static void print_process(struct ctl *c, const struct rpc_process *p)
 {
 	struct out *o = line(c, "process");
 
-	/* Not every core says whose it is. */
+	/* Not every core file says which process it is of. */
 	if (!p->pid) {
 		out_str(o, "unknown\n");
 		return;
@@ -102,6 +105,7 @@ static void print_complete(struct ctl *c, const struct rpc_gpu_snapshot_result *
 	}
 }
 
+/* Whether the snapshot is what a core file holds, which has a format. */
 static bool is_of_core(const struct rpc_gpu_snapshot_result *s)
 {
 	return s->source.format != NULL;
@@ -130,7 +134,7 @@ static void print_core(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	out_char(o, '\n');
 }
 
-/* What a record of a watch rule is about. */
+/* Append the fault that made a watch rule keep the record. */
 static void print_fault(struct ctl *c, const struct rpc_fault *f)
 {
 	struct out *o = line(c, "fault");
@@ -211,6 +215,7 @@ int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	return r;
 }
 
+/* The exit status for a snapshot; what is missing is told as well. */
 static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	if (s->budget_exceeded && !s->complete) {
@@ -239,6 +244,7 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 	return r < 0 ? r : status_of(c, &result);
 }
 
+/* The later snapshot as a document, which a comparison in JSON carries. */
 static const char *snapshot_text(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	auto_out struct out text;
@@ -262,6 +268,7 @@ static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
 	if (r < 0 || ctl_is_json(c) || !after->n_groups)
 		return r;
 	out_char(&c->output.text, '\n');
+	/* The comparison decides the exit status, unless the table fails. */
 	return show_groups(c, after->groups, after->n_groups) < 0 ? -1 : r;
 }
 
@@ -272,6 +279,7 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	struct rpc_gpu_snapshot_result before, after;
 	int r;
 
+	/* The first snapshot serves the comparison only: lists would make its stop longer. */
 	first.has_waves = first.waves = false;
 	first.has_registers = first.registers = false;
 	first.has_record = first.record = false;
@@ -279,7 +287,7 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	if (r < 0)
 		return r;
 	ctl_note(c, "the second snapshot follows in %u ms", pause_ms);
-	/* Signals that come meanwhile end the program. */
+	/* Signals that come meanwhile end the program, so that the sleep is never cut short. */
 	nanosleep(&ts, NULL);
 	r = take(c, p, &after);
 	return r < 0 ? r : compare(c, &before, &after);

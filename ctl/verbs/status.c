@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl status: the agent itself, and the open sessions. */
+/* gpu-agentctl status: the agent itself, and the open sessions that the user may see. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,13 +7,14 @@
 #include "ctl/terminal/text.h"
 #include "base/cleanup.h"
 
+/* The answers of the three calls that the page is made of. */
 struct answers {
 	struct rpc_agent_status_result status;
 	struct rpc_agent_hello_result hello;
 	struct rpc_session_list_result sessions;
 };
 
-/* `"name":<the last result>` */
+/* Append the last result to the document as a member. */
 static void add_member(struct ctl *c, struct out *doc, const char *name)
 {
 	size_t size;
@@ -23,6 +24,7 @@ static void add_member(struct ctl *c, struct out *doc, const char *name)
 	out_bytes(doc, text, size);
 }
 
+/* Make the calls, and the document that JSON mode prints. */
 static int ask(struct ctl *c, struct answers *a, struct out *doc)
 {
 	const struct rpc_agent_hello_params hello = { .client = "gpu-agentctl " GPU_AGENT_VERSION };
@@ -45,6 +47,7 @@ static int ask(struct ctl *c, struct answers *a, struct out *doc)
 	return 0;
 }
 
+/* Begin a line with its title. */
 static struct out *line(struct ctl *c, const char *key)
 {
 	out_fmt(&c->output.text, "%s%-11s%s ", color_begin(COLOR_HEADER, c->output.color), key,
@@ -62,7 +65,7 @@ static void print_uptime(struct out *o, uint64_t ms)
 		s % 60);
 }
 
-/* What suspending cost each process. */
+/* Append how often and how long each process was suspended. */
 static void print_suspended(struct ctl *c, const struct rpc_agent_status_result *s)
 {
 	for (size_t i = 0; i < s->n_suspended; i++) {
@@ -103,7 +106,7 @@ static int print_rules(struct ctl *c, const struct rpc_agent_status_result *s)
 	return ctl_print_table(c, &t);
 }
 
-/* Who keeps queues stopped, and whether anybody is still at it. */
+/* Append who keeps queues stopped, and when that client was last heard of. */
 static void print_holders(struct ctl *c, const struct rpc_session_list_result *l)
 {
 	for (size_t i = 0; i < l->n_sessions; i++) {

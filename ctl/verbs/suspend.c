@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agentctl suspend: take queues off the hardware for a while.  The connection that suspended
- * them is what keeps them stopped, so this stays until the lease ends or it is told to let go; with
- * --hold it renews the lease until it is told.
+ * gpu-agentctl suspend: take queues off the hardware for a while.
+ *
+ * The connection that suspended them is what keeps them stopped, so this program stays until the
+ * lease ends or it is told to let go; with --hold it renews the lease until it is told.
  */
 #include <stdio.h>
 
@@ -10,10 +11,17 @@
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
 
+/*
+ * The longest lease that the agent grants, the one asked for by default, and the most thousand GPU
+ * clocks that waves may get to finish.
+ */
 #define LEASE_MAX_MS     60000
 #define LEASE_DEFAULT_MS 5000
 #define GRACE_MAX        255
-/* The agent ends the lease; this is for an agent that does not. */
+/*
+ * Milliseconds behind the lease's end.  The agent ends the lease; the margin is for an agent that
+ * does not.
+ */
 #define LEASE_MARGIN_MS 2000
 
 static const char *queues, *lease, *grace;
@@ -28,7 +36,10 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* @ret_cut: --max-stop is shorter than the lease asked for. */
+/*
+ * Read the options.
+ * @param ret_cut  Whether --max-stop is shorter than the lease asked for.
+ */
 static int parse(struct ctl *c, struct rpc_gpu_suspend_params *p, bool *ret_cut)
 {
 	int r = 0;
@@ -57,6 +68,7 @@ static bool has_failed_queue(const struct rpc_gpu_suspend_result *result)
 	return false;
 }
 
+/* Let the queues run before the lease ends. */
 static int resume(struct ctl *c)
 {
 	struct rpc_gpu_resume_params p = { .session = c->session.session };
@@ -70,7 +82,7 @@ static int resume(struct ctl *c)
 	return ctl_is_json(c) ? ctl_print_result(c) : 0;
 }
 
-/* @return 1: renewed; 0: it had run out. */
+/* Renew the lease.  @return 1 (done), 0 (it had run out), or negative with ctl.err. */
 static int renew(struct ctl *c, uint32_t lease_ms)
 {
 	struct rpc_gpu_renew_params p = { .session = c->session.session,
@@ -82,7 +94,11 @@ static int renew(struct ctl *c, uint32_t lease_ms)
 	return r < 0 ? r : result.suspended != 0;
 }
 
-/* Print what comes until something ends it.  With --hold the lease is renewed at half its time. */
+/*
+ * Print notifications until something ends the stream.  With --hold the lease is renewed when half
+ * of it is over.
+ * @param stop_at  Monotonic time at which --max-stop ends everything; 0 for none.
+ */
 static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t stop_at,
 		    enum stream_end *ret_end)
 {
@@ -103,12 +119,15 @@ static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t
 			return r;
 		r = renew(c, lease_ms);
 	}
-	/* It says so itself, or has said so. */
+	/* The lease had run out: the agent has said so, or does so in a moment. */
 	s->deadline_ns = clock_deadline_ms(LEASE_MARGIN_MS);
 	return r < 0 ? r : stream_run(c, s, ret_end);
 }
 
-/* Queues are stopped: wait for the end of the lease, or end it. */
+/*
+ * The queues are stopped: wait for the end of the lease, or end it.
+ * @return exit status, or negative with ctl.err.
+ */
 static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t stop_at, bool cut)
 {
 	enum stream_end end;
@@ -149,7 +168,10 @@ static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t sto
 
 static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_params *p, bool cut)
 {
-	/* From here on they may stand still. */
+	/*
+	 * The clock of --max-stop starts before the request: the queues may stand still from here
+	 * on.
+	 */
 	uint64_t stop_at = c->max_stop_ms ? clock_deadline_ms(c->max_stop_ms) : 0;
 	struct rpc_gpu_suspend_result result;
 	int r, status = 0;

@@ -29,6 +29,7 @@ static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_agent_hello_result hello;
 	struct out *o = &c->output.text;
+	/* It is no failure that there is no agent. */
 	bool reached = ctl_connect(c) == 0 &&
 		       rpc_client_agent_hello(c->client, NULL, &c->arena, &hello, &c->err) == 0;
 

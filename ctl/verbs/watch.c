@@ -21,7 +21,7 @@
 #define INTERVAL_MS	 2000
 #define STOP_MAX_MS	 60000
 #define SNAPSHOT_MEMORY	 ((size_t)256 << 20)
-/* Of keys that were typed and not handled yet. */
+/* Bytes of keys that were typed and not handled yet. */
 #define TYPED_MAX 64
 
 static const char *interval, *count;
@@ -36,11 +36,11 @@ static const struct argv_option options[] = {
 struct watch {
 	struct ctl *c;
 	struct watch_state state;
-	uint32_t count; /* 0: no end */
+	uint32_t count; /* Snapshots to take; 0: no end. */
 	uint32_t taken;
 	uint64_t next_ns;
 	struct rpc_gpu_snapshot_params params;
-	struct rpc_gpu_snapshot_result s; /* in c->arena, which holds nothing else */
+	struct rpc_gpu_snapshot_result s; /* In c->arena, which holds nothing else. */
 	struct out head, frame;
 	int signal_fd;
 	char typed[TYPED_MAX];
@@ -53,6 +53,7 @@ struct watch {
 
 /* ------------------------------------------------------------------ snapshots ---------------- */
 
+/* Take the next snapshot; the one before is gone. */
 static int take(struct watch *w)
 {
 	struct ctl *c = w->c;
@@ -76,7 +77,10 @@ static bool is_last(const struct watch *w)
 	return w->count && w->taken >= w->count;
 }
 
-/* Notifications keep the connection from filling up; its end, and that of the session, is told. */
+/*
+ * Read notifications, which would fill up the connection.  Its end, and that of the session, is an
+ * error.
+ */
 static int drain(struct ctl *c)
 {
 	struct rpc_client_notification n;
@@ -104,7 +108,10 @@ static int print_text(struct watch *w)
 	return show_groups(w->c, w->s.groups, w->s.n_groups);
 }
 
-/* Until the next snapshot is due. */
+/*
+ * Wait until the next snapshot is due.
+ * @return 0, exit status (the reader has gone), or negative with ctl.err.
+ */
 static int pause_stream(struct watch *w)
 {
 	struct pollfd fds[] = {
@@ -150,7 +157,7 @@ static int stream(struct watch *w)
 
 /* ------------------------------------------------------------------ on a terminal ------------ */
 
-/* The table, into output.text. */
+/* Write the table into output.text. */
 static int render(struct watch *w)
 {
 	struct ctl *c = w->c;
@@ -165,6 +172,7 @@ static int render(struct watch *w)
 	}
 	if (!groups)
 		return ctl_fail(c, -rpc_arena_error(&c->arena), "sorting");
+	/* A copy is sorted: the user may ask for the agent's order again. */
 	if (w->s.n_groups)
 		memcpy(groups, w->s.groups, w->s.n_groups * sizeof(*groups));
 	r = watch_sort_groups(&c->arena, groups, w->s.n_groups, w->state.sort);
@@ -190,7 +198,10 @@ static int open_screen(struct watch *w)
 	return r < 0 ? ctl_fail(w->c, -r, "setting up the terminal") : 0;
 }
 
-/* Stop as if the signal had not been caught, with the terminal given back meanwhile. */
+/*
+ * Stop as if SIGTSTP had not been caught, with the terminal given back meanwhile.  The blocked
+ * signal is delivered when it is unblocked; the program goes on there after SIGCONT.
+ */
 static int stop(struct watch *w)
 {
 	sigset_t set;
@@ -204,6 +215,7 @@ static int stop(struct watch *w)
 	return open_screen(w);
 }
 
+/* A changed size of the window, too, is answered with a new frame. */
 static int handle_signals(struct watch *w)
 {
 	int signo, r = 0;
@@ -271,6 +283,7 @@ static int wait_once(struct watch *w)
 		r = drain(w->c);
 	if (r == 0 && fds[1].revents)
 		r = handle_signals(w);
+	/* Keys come last: they may end the loop. */
 	if (r == 0 && fds[2].revents)
 		return handle_keys(w);
 	return r < 0 ? r : GO_ON;
@@ -311,7 +324,7 @@ static int screen(struct watch *w)
 	sigset_t set;
 	int r = take(w);
 
-	/* A failure so far is better told without a flash of an empty screen. */
+	/* A failure of the first snapshot is better told without a flash of an empty screen. */
 	if (r < 0)
 		return r;
 	w->signal_fd = hold_signals(&set);
@@ -329,6 +342,7 @@ static int screen(struct watch *w)
 	signals_at_exit(NULL);
 	close(w->signal_fd);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	/* The table was drawn already; output_finish() must not print it again. */
 	out_reset(&w->c->output.text);
 	return r;
 }
@@ -350,7 +364,10 @@ static int parse(struct ctl *c, struct watch *w)
 	return r;
 }
 
-/* Snapshots come and go in an arena of their own; the session's texts stay in the first. */
+/*
+ * Run in an arena of its own, which each snapshot empties; the session's texts stay in the first
+ * one.
+ */
 static int run_watch(struct ctl *c, struct watch *w)
 {
 	struct rpc_arena kept = c->arena;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl watchpoint: set (and hold), list, clear. */
+/*
+ * gpu-agentctl watchpoint: set, list and clear watch points.  A watch point lasts as long as the
+ * session, so `set` stays until it is told to let go.
+ */
 #include <string.h>
 
 #include "base/str.h"
 #include "ctl/ctl.h"
 #include "ctl/stream.h"
 
+/* Bytes of the largest range, and the highest id, that the agent accepts. */
 #define WATCH_SIZE_MAX (UINT64_C(1) << 30)
 #define WATCH_ID_MAX   3
 
@@ -25,6 +29,10 @@ static int parse_gpu(struct ctl *c, uint32_t *ret)
 	return gpu ? args_u32(c, "--gpu", gpu, 0, UINT32_MAX, ret) : 0;
 }
 
+/*
+ * Read the arguments of `set`.  Hardware compares masked addresses: sizes are powers of two, and
+ * addresses multiples of the size.
+ */
 static int parse_set(struct ctl *c, char **argv, struct rpc_watchpoint_set_params *p)
 {
 	int r = args_address(c, "ADDRESS", argv[2], &p->address);

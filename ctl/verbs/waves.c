@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl waves: waves of a process one by one, those that are wanted. */
+/*
+ * gpu-agentctl waves: waves of a process one by one, those that are wanted.  The agent leaves out
+ * other groups; the other conditions are applied here.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,11 +22,11 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* What is asked for. */
+/* Which waves are asked for. */
 struct filter {
 	uint32_t queue_id, limit;
-	uint32_t group; /* Position; the agent leaves out waves of others. */
-	int64_t state, reason; /* -1: any */
+	uint32_t group; /* Position in the list of groups. */
+	int64_t state, reason; /* -1 stands for any. */
 };
 
 static int parse_state(struct ctl *c, struct filter *f)
@@ -51,6 +54,7 @@ static int parse(struct ctl *c, struct filter *f)
 	return r == 0 && state_option ? parse_state(c, f) : r;
 }
 
+/* Whether a wave meets the conditions that are applied here. */
 static bool passes(const struct filter *f, const struct rpc_wave *w)
 {
 	if (queue_option && w->ref.queue_id != f->queue_id)
@@ -65,7 +69,10 @@ static bool passes(const struct filter *f, const struct rpc_wave *w)
 	return true;
 }
 
-/* Keep those that pass, in their order.  @return how many would have passed without the limit. */
+/*
+ * Keep the waves that pass, in their order.
+ * @return how many would have passed without the limit.
+ */
 static size_t choose(const struct filter *f, struct rpc_gpu_snapshot_result *s)
 {
 	size_t kept = 0, passed = 0;
@@ -79,6 +86,7 @@ static size_t choose(const struct filter *f, struct rpc_gpu_snapshot_result *s)
 	return passed;
 }
 
+/* The document has `matching` beside the waves, since --limit may leave some out. */
 static int print_json(struct ctl *c, const struct rpc_gpu_snapshot_result *s, size_t passed)
 {
 	auto_out struct out o;
