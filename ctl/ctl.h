@@ -216,7 +216,7 @@ const char *show_user(struct rpc_arena *a, uint32_t uid);
 /** Names of exceptions joined by commas; NULL also if there are none. */
 const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list, size_t n);
 
-/* show_registers.c */
+/* show_registers.c: one wave in full. */
 
 /**
  * Append one wave: what it does, then its registers.

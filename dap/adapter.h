@@ -4,9 +4,9 @@
 
 /**
  * @file adapter.h
- * The parts of the debug adapter among themselves.
+ * What the parts of the debug adapter know of each other.
  *
- *	alive.c       whether somebody still sits at the editor
+ *	alive.c       whether a person still uses the editor
  *	stream.c      bytes, framing, the loop, which request is next
  *	message.c     answers and events
  *	paths.c       paths, which may be URIs
@@ -16,17 +16,21 @@
  *	exceptions.c  what the agent told of an exception
  *	holder.c      another client that keeps queues suspended
  *	registers.c   the wave of a thread and its registers, fetched once
- *	variables.c   scopes opened
+ *	variables.c   what scopes hold
  *	memory.c      bytes
  *	instructions.c  instructions
  *	breakpoints.c exception filters and watch points
  *	evaluate.c    what the user types
- *	console.c     the words of it
+ *	console.c     the words of the console
  *	waves.c       waves of a thread, a page at a time
- *	custom.c      requests of our own
+ *	custom.c      requests that no other adapter has
  *
  * Handlers may call the agent.  While they wait, stream.c reads on and runs requests that need
  * nothing but what is here: those must not touch what a handler is about to replace.
+ *
+ * Texts that a function gives live in the arena that it is given, and are NULL when that is
+ * exhausted.  Functions with an @p err return 0, or negative with @p err, unless they say
+ * otherwise.
  */
 
 #include <stdbool.h>
@@ -39,15 +43,16 @@
 #include "protocol/rpc_wire.h"
 #include "rpc_client_gen.h"
 
-#define DAP_THREADS_DEFAULT 64u
+#define DAP_THREADS_DEFAULT 64u  /**< Threads shown unless the editor says otherwise. */
 #define DAP_THREADS_MAX     512u /**< With the line for those that are not shown. */
-#define DAP_COMMAND_MAX	    64
-#define DAP_PATH_MAX	    4096
+#define DAP_COMMAND_MAX	    64	 /**< Room for the name of a request, with its NUL. */
+#define DAP_PATH_MAX	    4096 /**< Room for a path, with its NUL. */
 #define DAP_REGISTER_CHUNK  32u	 /**< Vector registers shown, and fetched, together. */
 #define DAP_MEMORY_MAX	    ((size_t)1 << 20) /**< Bytes of one memory.read. */
 
+/** A request of the editor's. */
 struct dap_request {
-	int64_t seq;
+	int64_t seq; /**< Its number, which the answer repeats. */
 	char command[DAP_COMMAND_MAX];
 	struct dap_json args;
 };
@@ -60,296 +65,355 @@ struct dap_waiting;
 
 /** One thread of the editor's; its id is its position plus one. */
 struct dap_thread {
-	struct rpc_group *group; /**< Sum of those that it stands for. */
-	struct rpc_wave_name wave; /**< Shown for it: the representative, until another is chosen. */
-	uint64_t pc;		   /**< Of that wave. */
-	const struct rpc_group *place; /**< The same: the group whose frames are its. */
+	struct rpc_group *group; /**< Sum of the groups that it stands for. */
+	struct rpc_wave_name wave; /**< The wave shown: a representative, or one that was chosen. */
+	uint64_t pc;		   /**< The pc of that wave. */
+	const struct rpc_group *place; /**< The group of that wave, whose frames are shown. */
 };
 
+/** A snapshot and the threads that the editor is shown for it. */
 struct dap_snapshot {
-	struct rpc_arena arena;
+	struct rpc_arena arena; /**< Holds the document and the threads. */
 	struct rpc_gpu_snapshot_result doc;
 	struct dap_thread *threads;
-	size_t n_threads; /**< Shown. */
-	size_t n_all;	  /**< With those that are not shown. */
-	uint32_t *thread_of; /**< Of each group of the document, its position among all. */
+	size_t n_threads; /**< Threads that are shown. */
+	size_t n_all;	  /**< Threads with those that are not shown. */
+	uint32_t *thread_of; /**< For each group of the document, its position among all threads. */
 };
 
 /** Registers of one wave, as they were fetched. */
 struct dap_registers {
 	bool valid;
-	uint32_t generation, thread, first; /**< What they are of; first of vector registers. */
-	struct rpc_arena arena;
+	uint32_t generation, thread, first; /**< Whose they are; first of vector registers. */
+	struct rpc_arena arena; /**< Holds regs. */
 	struct rpc_wave_registers regs;
 };
 
 struct disasm;
 
-/** Signs of somebody who uses the editor; times are monotonic. */
+/** Signs that a person uses the editor; times are monotonic. */
 struct dap_alive {
-	uint64_t proof_ns; /**< The last one. */
+	uint64_t proof_ns; /**< When the last sign came. */
 	uint64_t event_ns; /**< When the editor was told something that it reacts to by itself. */
 	uint64_t stop_ns;  /**< When the queues were stopped last. */
 	bool left;	   /**< A stop has ended for want of signs, and none has come since. */
 };
 
+/** How far the conversation with the editor is.  The order counts, see dap_check_order(). */
 enum dap_state {
 	DAP_NEW,	 /**< Nothing but initialize is understood. */
 	DAP_INITIALIZED, /**< attach may come. */
-	DAP_ATTACHING,
-	DAP_ATTACHED,
-	DAP_OVER, /**< Failed, or the session ended; disconnect is left. */
+	DAP_ATTACHING,	 /**< attach has come; the agent was not asked yet, or has not answered. */
+	DAP_ATTACHED,	 /**< There is a session and a snapshot. */
+	DAP_OVER,	 /**< attach failed, or the session ended; disconnect is left. */
 };
 
+/** The adapter of one editor. */
 struct dap {
 	const struct dap_options *options;
 	struct agent_err *err; /**< Why the loop ends. */
 
 	/* stream.c */
-	struct rpc_wire wire;
-	struct out out;
-	size_t sent; /**< Of out. */
-	bool eof, leave;
-	int failed;
-	struct dap_waiting *first, **end;
+	struct rpc_wire wire; /**< What the editor sends. */
+	struct out out;	      /**< What the editor is to get, from the byte `sent` on. */
+	size_t sent;
+	bool eof, leave; /**< The editor has closed its end; it has asked to disconnect. */
+	int failed;	 /**< -errno that ends the loop, or 0. */
+	struct dap_waiting *first, **end; /**< Requests that wait for their turn. */
 	size_t n_waiting, waiting_bytes;
-	const struct dap_request *running; /**< While it waits for the agent. */
-	bool may_cancel, cancel;	   /**< The call under way. */
-	int64_t seq;
-	char *chunk;
+	const struct dap_request *running; /**< The request whose handler runs; NULL for none. */
+	bool may_cancel, cancel; /**< The call under way may be given up; it is to be. */
+	int64_t seq;		 /**< Number of the last message that was sent. */
+	char *chunk;		 /**< Buffer for what is read. */
 
 	/* What the editor is and wants. */
 	enum dap_state state;
-	bool attach_waits; /**< For the answer to attach. */
-	int64_t attach_seq;
-	uint64_t attach_ns; /**< When it comes at the latest. */
-	bool stop_on_attach, stop_pending;
-	bool configured, announced, terminated; /* the last two: said to it */
-	bool client_progress, client_type, client_invalidated;
+	bool attach_waits;  /**< attach was not answered yet. */
+	int64_t attach_seq; /**< The number of that request. */
+	uint64_t attach_ns; /**< When it is answered at the latest. */
+	bool stop_on_attach, stop_pending; /**< The editor asked for it; it is still to be done. */
+	bool configured, announced, terminated; /**< The last two: the editor was told so. */
+	bool client_progress, client_type, client_invalidated; /**< What the editor can show. */
 	bool uris; /**< Paths are file:// URIs. */
-	uint32_t lines_from, columns_from; /**< The first one is 0 or 1. */
+	uint32_t lines_from, columns_from; /**< Number of the first one: 0 or 1. */
 	uint32_t pid, max_stop_ms, max_threads;
-	char core_file[DAP_PATH_MAX]; /**< Instead of a process; "": a process. */
-	bool by_kernel;
-	uint64_t progress; /**< Number of the one shown. */
-	bool progressing;
+	char core_file[DAP_PATH_MAX]; /**< The core file; "" for a process. */
+	bool by_kernel;	   /**< One thread for all groups of a kernel, instead of one for each. */
+	uint64_t progress; /**< Number of the progress shown last. */
+	bool progressing;  /**< It is shown still. */
 
 	/* session.c */
 	struct rpc_client *client;
-	struct rpc_arena arena; /**< Of one request; reset before each. */
-	char session[65];
-	bool control;
+	struct rpc_arena arena; /**< Memory of one request; reset before each. */
+	char session[65];	/**< Id of the session; "" without one. */
+	bool control;		/**< The session may stop queues: it has the writer lease. */
 	char why_no_control[240];
-	bool paused;
-	bool held; /**< By another client, and shown as paused. */
-	char held_by[80];
-	uint64_t ask_ns; /**< When to ask for that again. */
-	uint64_t renew_ns, stop_end_ns;
+	bool paused; /**< This session has suspended the queues. */
+	bool held; /**< Another client has, which is shown as paused. */
+	char held_by[80]; /**< A sentence about that client. */
+	uint64_t ask_ns; /**< When to ask for that client again. */
+	uint64_t renew_ns, stop_end_ns; /**< When to renew the stop; when it must end, or 0. */
 	struct dap_alive alive;
-	uint32_t stop_idle_ms; /**< Queues run again so long after the last sign; 0: never for that. */
-	struct dap_snapshot *snap;
-	struct dap_snapshot *before; /**< The one that snap has replaced while the GPU ran; NULL for none. */
-	uint32_t generation; /**< Of snap; part of every reference handed out. */
-	bool exception_pending;
+	uint32_t stop_idle_ms; /**< A stop ends so long after the last sign of use; 0: never. */
+	struct dap_snapshot *snap; /**< What the editor is shown. */
+	struct dap_snapshot *before; /**< What snap has replaced while the GPU ran, or NULL. */
+	uint32_t generation; /**< Number of snap; part of every reference handed out. */
+	bool exception_pending; /**< An exception has come and was not shown yet. */
 	struct rpc_arena exception_arena;
-	struct rpc_exception_raised_params exception;
-	bool has_exception;
+	struct rpc_exception_raised_params exception; /**< In exception_arena. */
+	bool has_exception; /**< It explains the present stop. */
 
 	uint32_t focus; /**< Thread that the console and disassembly speak of. */
-	struct dap_registers shared, vector;
-	struct disasm *disasm;
+	struct dap_registers shared, vector; /**< All but vector registers; one chunk of those. */
+	struct disasm *disasm; /**< For the architecture disasm_cpu; NULL until it is needed. */
 	char disasm_cpu[32];
-	bool disasm_noted; /**< What there is to say about it was said. */
+	bool disasm_noted; /**< What there is to say about the disassembler was said. */
 
-	uint64_t filters; /**< Exception filters that are on. */
+	uint64_t filters; /**< Exception filters that are on, one bit each. */
 	bool watching;	  /**< Watch points are set. */
-	bool subscribed;
+	bool subscribed;  /**< The agent tells of some exceptions. */
 };
 
 /* alive.c */
 
-#define DAP_STOP_IDLE_MS     60000u
-#define DAP_STOP_IDLE_MAX_MS 600000u
+#define DAP_STOP_IDLE_MS     60000u  /**< stop_idle_ms unless the editor says otherwise. */
+#define DAP_STOP_IDLE_MAX_MS 600000u /**< The longest that an editor may ask for. */
 
-/** An event goes to the editor. */
+/** Note that an event goes to the editor, which may ask for things by itself then. */
 void dap_alive_event(struct dap_alive *a, const char *event, uint64_t now_ns);
-/** A request came from it.  @param context  Of `evaluate`, or "". */
+/**
+ * Note that a request came from the editor.
+ * @param context  The member `context` of `evaluate`, or "".
+ */
 void dap_alive_request(struct dap_alive *a, const char *command, const char *context,
 		       uint64_t now_ns);
-/** When it will have been idle for @p idle_ms, in this stop; UINT64_MAX for 0. */
+/** When the editor will have been idle for @p idle_ms in this stop; UINT64_MAX if that is 0. */
 uint64_t dap_alive_end_ns(const struct dap_alive *a, uint32_t idle_ms);
 
 /* stream.c */
 
-/** For the client's calls: serves the editor meanwhile. */
+/**
+ * Wait for the agent's answer, and serve the editor meanwhile; see rpc_client_wait_fn.
+ * @param data  The struct dap.
+ */
 int dap_wait(void *data, int fd, short events, uint64_t deadline_ns);
 
-/* message.c */
+/* message.c: nothing here fails; a lack of memory sets dap.failed, which ends the loop. */
 
+/** Answer a request.  @param body  NULL or empty for none. */
 void dap_respond(struct dap *d, const struct dap_request *q, const struct out *body);
+/** Answer a request with a failure, which the editor shows if it should be shown. */
 void dap_respond_error(struct dap *d, const struct dap_request *q, const struct agent_err *err);
+/** Answer a request that was given up. */
 void dap_respond_cancelled(struct dap *d, const struct dap_request *q);
-/** @param body NULL for none. */
+/** Send an event.  @param body  NULL for none. */
 void dap_event(struct dap *d, const char *event, const struct out *body);
-/** A line in the console.  @param category `console`, `important`, `stderr`. */
+/** Show a line in the console.  @param category  `console`, `important`, `stderr`. */
 void dap_output(struct dap *d, const char *category, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/** Show that something takes time, if the editor can; an earlier progress ends. */
 void dap_progress_begin(struct dap *d, const char *title, bool cancellable);
+/** Show how far it is. */
 void dap_progress_update(struct dap *d, const char *message);
+/** End the progress, if one is shown.  @param message  NULL for none. */
 void dap_progress_end(struct dap *d, const char *message);
-/** What was shown is out of date. */
+/** Tell the editor that what it shows is out of date, if it understands that. */
 void dap_invalidated(struct dap *d);
-/** `"name":` and a string; a comma in front unless an object has just begun. */
+/** Append `"name":` and a string; with a comma in front unless an object has just begun. */
 void dap_put_str(struct out *o, const char *name, const char *value);
+/** Append a member as dap_put_str(): a string such as "0x7f00". */
 void dap_put_hex(struct out *o, const char *name, uint64_t value);
+/** Append a member as dap_put_str(): a number. */
 void dap_put_u64(struct out *o, const char *name, uint64_t value);
+/** Append a member as dap_put_str(): true or false. */
 void dap_put_bool(struct out *o, const char *name, bool value);
-/** A bad argument: fills err.  @return -EINVAL */
+/** Fill @p err for a bad argument.  @return -EINVAL. */
 int dap_invalid(struct agent_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* paths.c */
 
-/** `"path":` of a file of this machine. */
+/** Append the member `path` for a file of this machine, in the form that the editor wants. */
 void dap_put_path(const struct dap *d, struct out *o, const char *path);
-/** A path of the client's, in place.  @return false for a URI that is none of a file of this machine. */
+/**
+ * Turn a path of the editor's into a path, in place.
+ * @return false for a URI that is not one of a file of this machine.
+ */
 bool dap_take_path(const struct dap *d, char *path);
 
 /* requests.c */
 
+/** When a request may run. */
 enum dap_when {
 	DAP_WHEN_ALWAYS, /**< Needs nothing: runs at once, also while another waits. */
 	DAP_WHEN_SEEN,	 /**< The same, once there is a snapshot. */
 	DAP_WHEN_TURN,	 /**< Calls the agent. */
 };
 
+/** One kind of request. */
 struct dap_handler {
 	const char *command;
 	/** @return 0 (@p body is the answer's), DAP_ANSWERED, negative with @p err. */
 	int (*run)(struct dap *d, const struct dap_request *q, struct out *body,
 		   struct agent_err *err);
 	enum dap_when when;
-	bool may_cancel;
+	bool may_cancel;     /**< Its calls may be given up half way. */
 	enum dap_state from; /**< First state in which it is allowed. */
-	bool by_hand; /**< Somebody has asked for it, and waits; an editor asks for others by itself. */
+	bool by_hand; /**< A person waits for it; an editor asks for the others by itself. */
 };
 
-/** @return NULL if there is none. */
+/** Find the handler of a request.  @return NULL if there is none. */
 const struct dap_handler *dap_find_handler(const char *command);
-/** Whether a handler may run now.  @return 0, negative with @p err. */
+/** Check whether a handler may run in the present state.  @return 0, negative with @p err. */
 int dap_check_order(const struct dap *d, const struct dap_handler *h, struct agent_err *err);
 
 /* session.c */
 
-/** What attach left to do: connect, attach, first snapshot, stop at faults.  Answers it. */
+/**
+ * Do what attach left to do: connect, attach, take the first snapshot, show faults.
+ * The request is answered, and a failure ends the session.
+ */
 void dap_session_begin(struct dap *d);
-/** Answer attach, if it waits for that: with a failure, or NULL.  @return false if it was answered before. */
+/**
+ * Answer attach, if that was not done yet.
+ * @param err  Why it failed; NULL if it did not.
+ * @return false if it was answered before.
+ */
 bool dap_session_answer(struct dap *d, const struct agent_err *err);
+/**
+ * Detach, close the connection, and forget everything about the process.  It may be called twice.
+ */
 void dap_session_end(struct dap *d);
-/** Tell the editor that the session is over, unless it knows. */
+/** Tell the editor that the session is over, unless it was told so. */
 void dap_terminated(struct dap *d);
-/** A call failed because what answers for a core file is gone: say how that ended. */
+/** Improve the error of a failed call if the program that reads the core file is gone. */
 void dap_explain(struct dap *d, struct agent_err *err);
-/** Notifications that have arrived, then what they call for. */
+/** Handle the notifications that have arrived, then do what they call for. */
 void dap_session_notifications(struct dap *d);
-/** Keep queues suspended, if they are. */
+/** Keep the queues suspended, or let them go when nobody has used the editor for long. */
 void dap_session_renew(struct dap *d);
-/** Tell the editor where it is, once it is configured and the session is there. */
+/** Tell the editor what it sees, once it is configured and the session is there. */
 void dap_session_announce(struct dap *d);
+/** Take a snapshot in place of the present one; all references that were handed out end. */
 int dap_session_snapshot(struct dap *d, struct agent_err *err);
 /**
- * A fresh one that the editor did not ask to stop for; it is told if what it shows is out of date.
- * @param select  Waves that it lists; NULL: none.
+ * Take a snapshot that the editor did not ask to stop for; it is told if what it shows is out of
+ * date.  References that were handed out stay true for one more snapshot.
+ * @param select  Waves that the snapshot lists; NULL: none.
  */
 int dap_session_look(struct dap *d, const struct rpc_wave_select *select, struct agent_err *err);
-/** One beside the present one; dap_snapshot_free(). */
+/**
+ * Take a snapshot beside the present one.
+ * @param ret  Release with dap_snapshot_free().
+ */
 int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct dap_snapshot **ret,
 		    struct agent_err *err);
+/**
+ * Suspend the queues, take a snapshot and tell the editor that it stopped.
+ * When there is no snapshot, the queues run again.
+ * @param reason  Reason of the event `stopped`, unless the waves know a better one.
+ */
 int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err);
+/** Let the queues run; the caller tells the editor.  It fails while another client holds them. */
 int dap_session_continue(struct dap *d, struct agent_err *err);
 /** Tell the editor that the queues run again. */
 void dap_continued(struct dap *d);
+/** Get control of the process unless this session has it; it is not taken from another client. */
 int dap_need_control(struct dap *d, struct agent_err *err);
-/** From whoever has it. */
+/**
+ * Get control of the process, and take it from the client that has it, as far as that is allowed.
+ */
 int dap_session_take_control(struct dap *d, struct agent_err *err);
-/** It is a core file: nothing in it runs. */
+/** Whether this is a core file, in which nothing runs. */
 static inline bool dap_is_core(const struct dap *d)
 {
 	return d->core_file[0];
 }
-/** Whether what is shown stays true: nothing moves. */
+/** Whether what is shown stays true, because nothing moves. */
 static inline bool dap_is_still(const struct dap *d)
 {
 	return d->paused || dap_is_core(d);
 }
 
-/** Another client has stopped the queues: what stands still now. */
+/** Another client has stopped the queues: take a snapshot and show what stands still now. */
 void dap_session_show_held(struct dap *d);
 
 /* holder.c */
 
-/** Whether another client keeps queues suspended: d->held, d->held_by.  @return 0, negative with @p err. */
+/** Ask whether another client keeps queues suspended; sets d->held and d->held_by. */
 int dap_holder_ask(struct dap *d, struct agent_err *err);
-/** Whether the session has to ask for that, from time to time. */
+/** Whether the session has to ask for that from time to time, since the agent does not tell it. */
 bool dap_holder_asks(const struct dap *d);
-/** Asks when it is time, and tells the editor what has changed. */
+/** Ask for it when it is time, and tell the editor what has changed. */
 void dap_holder_watch(struct dap *d);
 
 /* threads.c */
 
-/** Threads out of a fresh document.  @return false without memory. */
+/** Make the threads of a fresh document.  @return false without memory. */
 bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s);
+/** Free a snapshot; NULL is allowed. */
 void dap_snapshot_free(struct dap_snapshot *s);
-/** The `threadId` of @p args, or the focus.  @return NULL with @p err. */
+/** Find the `threadId` of @p args, or the focus if there is none.  @return NULL with @p err. */
 struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct agent_err *err);
-/** The device's position among those of the process, as `GPU 1`; lives in @p a. */
+/** The device's position among those of the process, as `GPU 1`. */
 const char *dap_device_text(struct rpc_arena *a, const struct dap *d, uint32_t gpu_id);
-/** Kernel and place, behind the device where there are several; lives in @p a. */
+/** Waves, kernel and location of a thread, behind the device where there are several. */
 const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i);
+/** Why the waves of a group are stopped, joined by commas; "" without a reason. */
 const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g);
+/** The name of a wave, to ask the agent for it; the workgroup is borrowed from @p ref. */
 struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref);
+/** The name of a wave as text: `QUEUE:UNIT:INDEX`. */
 const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w);
 /** An exception of waves that have exited, in a line. */
 const char *dap_exited_text(struct rpc_arena *a, const struct rpc_exited_exception *e);
+/** Find a device in the snapshot; NULL if it is not there. */
 const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
-/** Is it a file of this machine?  Paths are as the compiler wrote them, maybe on another one. */
+/**
+ * Whether a file is on this machine.  Paths are as the compiler wrote them, maybe on another one.
+ */
 bool dap_is_file(const char *path);
+/** Handler of `threads`. */
 int dap_threads(struct dap *d, const struct dap_request *q, struct out *body,
 		struct agent_err *err);
+/** Handler of `stackTrace`; its thread becomes the focus. */
 int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
+/** Handler of `scopes`. */
 int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
 
 /** What a variablesReference or a frameId stands for. */
 enum dap_scope {
 	DAP_SCOPE_NONE,
-	DAP_SCOPE_FRAME, /**< index: level of inlining */
+	DAP_SCOPE_FRAME, /**< The index is the level in the chain of frames. */
 	DAP_SCOPE_WAVE,
 	DAP_SCOPE_SCALAR,
 	DAP_SCOPE_VECTOR,
-	DAP_SCOPE_VECTOR_CHUNK, /**< index: number of the chunk */
-	DAP_SCOPE_VECTOR_LANES, /**< index: number of the register */
+	DAP_SCOPE_VECTOR_CHUNK, /**< The index is the number of the chunk. */
+	DAP_SCOPE_VECTOR_LANES, /**< The index is the number of the register. */
 	DAP_SCOPE_PREDICATES,
-	DAP_SCOPE_ACC_CHUNK,
-	DAP_SCOPE_ACC_LANES,
+	DAP_SCOPE_ACC_CHUNK, /**< The index is the number of the chunk. */
+	DAP_SCOPE_ACC_LANES, /**< The index is the number of the register. */
 	DAP_SCOPE_LANES,
 	DAP_SCOPE_LDS,
-	DAP_SCOPE_LDS_CHUNK, /**< index: number of the chunk */
+	DAP_SCOPE_LDS_CHUNK, /**< The index is the number of the chunk. */
 	DAP_SCOPE_STATISTICS,
 };
+/** A reference taken apart. */
 struct dap_ref {
 	enum dap_scope scope;
 	uint32_t thread, index;
 	uint32_t generation;
-	struct dap_snapshot *snap; /**< That the thread is of: the present one, or the one before. */
+	struct dap_snapshot *snap; /**< Snapshot of the thread: dap.snap or dap.before. */
 };
-/** The number for one: of the present snapshot, or of the same as @p of. */
+/** The number for a reference into the present snapshot. */
 uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index);
+/** The number for a reference to the same thread of the same snapshot as @p of. */
 uint32_t dap_ref_within(const struct dap_ref *of, enum dap_scope scope, uint32_t index);
-/** The thread that the console speaks of. */
+/** A reference to the thread that the console speaks of. */
 struct dap_ref dap_ref_focus(const struct dap *d);
 /**
- * An editor asks once more for what it has shown before it hears that this is out of date: references
- * stay true for one more snapshot.
+ * Take a reference apart.  An editor asks once more for what it has shown before it hears that this
+ * is out of date: references stay true for one more snapshot.
  * @return 0, -EINVAL with @p err (also for references that are older).
  */
 int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
@@ -357,121 +421,154 @@ int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 
 /* exceptions.c */
 
-/** The exception in one line, with its device, queue and address; lives in @p a. */
+/** The exception in one line, with its device, queue and address. */
 const char *dap_exception_text(struct rpc_arena *a, const struct dap *d);
-/** Position of the thread to look at for it: one that it concerns, or else one of its device. */
+/**
+ * Which thread to show for the exception: one that it concerns, or else one of its device.
+ * @return its position.
+ */
 size_t dap_exception_thread(const struct dap *d);
-/** Why a thread stopped: its waves' reasons, or the exception that they do not show; "" for nothing. */
+/**
+ * Why a thread stopped: its waves' reasons, or the exception that they do not show; "" for nothing.
+ */
 const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t thread);
-/** A fault of a device or queue that the snapshot shows, from before the session, becomes the exception. */
+/**
+ * Make a fault the exception that a device or queue has in the snapshot from before the session.
+ * @return false if there is none.
+ */
 bool dap_exception_latched(struct dap *d);
+/** Handler of `exceptionInfo`. */
 int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
 		       struct agent_err *err);
 
-/* registers.c */
+/* registers.c: what they return is valid until the next call for another wave or chunk. */
 
-/** All but vector registers, and what the lanes work on. */
+/** All but vector registers, and what the lanes work on.  @return NULL with @p err. */
 const struct rpc_wave_registers *dap_registers_shared(struct dap *d, const struct dap_ref *of,
 						      struct agent_err *err);
-/** Vector and accumulation registers of one chunk; behind those of the first one, predicates. */
+/**
+ * Vector and accumulation registers of one chunk; behind those of the first chunk, predicates.
+ * @return NULL with @p err.
+ */
 const struct rpc_wave_registers *dap_registers_vector(struct dap *d, const struct dap_ref *of,
 						      uint32_t chunk, struct agent_err *err);
-/** Vector registers among what was fetched for a chunk. */
+/** How many vector registers there are in what was fetched for a chunk. */
 size_t dap_registers_in_chunk(const struct rpc_wave_registers *r, uint32_t chunk);
+/** Forget what was fetched, since another wave is shown now. */
 void dap_registers_forget(struct dap *d);
 
 /* variables.c */
 
+/** Handler of `variables`: what a scope, or something in it, holds. */
 int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err);
 
 /* memory.c */
 
 /**
- * Bytes of the process, or of the LDS of the thread's wave.
+ * Read bytes of the process, or of the LDS of a wave.
  * @param ret_data Decoded, in d->arena.
  */
 int dap_memory_get(struct dap *d, const struct rpc_memory_read_params *p, uint8_t **ret_data,
 		   size_t *ret_size, struct agent_err *err);
+/** Handler of `readMemory`. */
 int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
-/** The `memoryReference` of @p args, moved by its `offset`.  @return 0, -EINVAL with @p err. */
+/**
+ * Read the `memoryReference` of @p args, moved by its `offset`.
+ * @return 0, -EINVAL with @p err.
+ */
 int dap_memory_reference(struct dap_json args, uint64_t *ret, struct agent_err *err);
-/** A number that must be there.  @return 0, -EINVAL with @p err. */
+/** Read a number that must be there, from @p min to @p max.  @return 0, -EINVAL with @p err. */
 int dap_count_arg(struct dap_json args, const char *name, int64_t min, int64_t max, int64_t *ret,
 		  struct agent_err *err);
 
 /* instructions.c */
 
+/** Handler of `disassemble`. */
 int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);
 
-/** Lines around an address as text. */
+/** Append lines around an address as text: @p before of them in front, and @p count from it on. */
 int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint32_t count,
 			  struct out *o, struct agent_err *err);
 
 /* breakpoints.c */
 
+/** Append the list of exception filters, for the capabilities. */
 void dap_put_filters(struct out *o);
+/** Handler of `setExceptionBreakpoints`. */
 int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 				  struct agent_err *err);
+/** Handler of `dataBreakpointInfo`: whether something can be watched, and under which id. */
 int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
 			     struct agent_err *err);
+/** Handler of `setDataBreakpoints`, which replaces all watch points. */
 int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 			     struct agent_err *err);
 struct dap_words;
-/** The console's `watchpoint`. */
+/** The console's `watchpoint`; see dap_word_fn. */
 int dap_word_watchpoint(struct dap *d, const struct dap_words *w, struct out *o,
 			struct agent_err *err);
 
 /* evaluate.c */
 
-#define DAP_LINE_MAX  256
-#define DAP_WORDS_MAX 6
+#define DAP_LINE_MAX  256 /**< Room for what a user types, with its NUL. */
+#define DAP_WORDS_MAX 6	  /**< Most words in it. */
 
+/** A line that was typed, cut into words. */
 struct dap_words {
 	char text[DAP_LINE_MAX];
-	char *w[DAP_WORDS_MAX];
+	char *w[DAP_WORDS_MAX]; /**< Pieces of text. */
 	size_t n;
 };
 
+/** Handler of `evaluate`: a word of the console, or the name of a register. */
 int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 		 struct agent_err *err);
-/** Is there a wave to look at?  @return 0, -EINVAL with @p err. */
+/** Check that there is a wave to look at.  @return 0, -EINVAL with @p err. */
 int dap_need_wave(const struct dap *d, struct agent_err *err);
 
 /* console.c */
 
+/** A word of the console: does what it says and appends text for the user, without a line break. */
 typedef int (*dap_word_fn)(struct dap *d, const struct dap_words *w, struct out *o,
 			   struct agent_err *err);
-/** @return NULL if the console has no such word. */
+/** Find the function of a word.  @return NULL if the console has no such word. */
 dap_word_fn dap_find_word(const char *word);
 
 /* waves.c */
 
+/** A page of a thread's waves. */
 struct dap_waves {
-	const struct rpc_wave *waves;
+	const struct rpc_wave *waves; /**< In `beside`, or in the present snapshot. */
 	size_t n;
-	uint64_t total; /**< Of the thread, at the same moment. */
-	struct dap_snapshot *beside; /**< What they are in, when it is not the present snapshot. */
+	uint64_t total; /**< Waves of the thread at the same moment. */
+	struct dap_snapshot *beside; /**< Their snapshot, when it is not the present one; owned. */
 };
 /**
- * Some waves of a thread.  While the GPU runs, the snapshot that they are in becomes the present one.
- * @param which  All but the groups.
- * @return 0; dap_waves_free() then.  Negative with @p err.
+ * Get some waves of a thread.  While the GPU runs, the snapshot that they are in becomes the
+ * present one.
+ * @param which  Which waves; the groups are filled in here.
+ * @param ret    Release with dap_waves_free() after success.
  */
 int dap_waves_get(struct dap *d, uint32_t thread, const struct rpc_wave_select *which,
 		  struct dap_waves *ret, struct agent_err *err);
+/** Release a page. */
 void dap_waves_free(struct dap_waves *w);
 
 /* custom.c */
 
+/** Handler of `gpuAgent/groups`: the groups as the agent describes them. */
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 		   struct agent_err *err);
+/** Handler of `gpuAgent/waves`: a page of waves of one thread. */
 int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err);
+/** Handler of `gpuAgent/focus`: show another wave for a thread. */
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err);
+/** Handler of `gpuAgent/takeControl`: take control from the client that has it. */
 int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out *body,
 			 struct agent_err *err);
 

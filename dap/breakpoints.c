@@ -9,16 +9,17 @@
 #include "base/str.h"
 #include "dap/adapter.h"
 
-/* Watched where the editor does not say how much: the least that all devices can. */
+/* Bytes that are watched where the editor does not say how many: the least that all devices can. */
 #define WATCH_BYTES 64
 
+/* Most exceptions of one filter. */
 #define EXCEPTIONS_MAX 9
 
 static const struct filter {
 	const char *id, *label;
 	enum rpc_exception exceptions[EXCEPTIONS_MAX];
 	size_t n;
-	bool on; /**< Where the editor was not told otherwise. */
+	bool on; /**< The filter is on unless the user says otherwise. */
 } filters[] = {
 	{ "memory", "Memory violations",
 	  { RPC_EXCEPTION_WAVE_MEMORY_VIOLATION, RPC_EXCEPTION_WAVE_ADDRESS_ERROR,
@@ -56,6 +57,7 @@ void dap_put_filters(struct out *o)
 
 /* ------------------------------------------------------------------ exceptions --------------- */
 
+/* Add an exception to a list once. */
 static void add(enum rpc_exception *list, size_t *n, enum rpc_exception e)
 {
 	for (size_t i = 0; i < *n; i++)
@@ -64,7 +66,10 @@ static void add(enum rpc_exception *list, size_t *n, enum rpc_exception e)
 	list[(*n)++] = e;
 }
 
-/* A hit of a watch point is a trap of its wave.  Exceptions are told also to who may not stop anything. */
+/*
+ * Tell the agent which exceptions are wanted.  A hit of a watch point is a trap of its wave.  The
+ * agent tells of exceptions also a client that may not stop anything.
+ */
 static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent_err *err)
 {
 	enum rpc_exception list[EXCEPTIONS_MAX * ARRAY_SIZE(filters) + 1];
@@ -78,7 +83,7 @@ static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent
 	if (watching)
 		add(list, &p.n_exceptions, RPC_EXCEPTION_WAVE_TRAP);
 	if (dap_is_core(d) || (!p.n_exceptions && !d->subscribed))
-		return 0; /* in a core none is raised */
+		return 0; /* In a core none is raised. */
 	r = watching ? dap_need_control(d, err) : 0;
 	if (r == 0)
 		r = rpc_client_exception_subscribe(d->client, &p, &d->arena, &result, err);
@@ -90,6 +95,7 @@ static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent
 	return 0;
 }
 
+/* Set the bit of the filter of that name. */
 static int filter_bit(struct dap_json v, uint64_t *ret, struct agent_err *err)
 {
 	char id[32];
@@ -104,6 +110,7 @@ static int filter_bit(struct dap_json v, uint64_t *ret, struct agent_err *err)
 	return dap_invalid(err, "filters: there is no \"%s\"", id);
 }
 
+/* Answer that no filter of a list is on, and why. */
 static void put_refused(struct out *body, struct dap_json list, const char *why)
 {
 	out_str(body, "{\"breakpoints\":[");
@@ -128,7 +135,10 @@ int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, st
 	if (r < 0)
 		return r;
 	r = subscribe(d, wanted, d->watching, err);
-	/* An editor has them on before anybody asks for them: that they cannot be had is no failure. */
+	/*
+	 * An editor has filters on before a user asks for them: that they cannot be had is no
+	 * failure.
+	 */
 	if (r < 0 && err->code == RPC_ERROR_NOT_PERMITTED) {
 		put_refused(body, list, err->message);
 		return 0;
@@ -138,7 +148,7 @@ int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, st
 
 /* ------------------------------------------------------------------ watch points ------------- */
 
-/* `0xADDRESS/SIZE` */
+/* Read the id of a watch point: `0xADDRESS/SIZE`. */
 static int parse_data_id(const char *id, struct rpc_watchpoint_set_params *p)
 {
 	char text[64], *slash;
@@ -153,6 +163,10 @@ static int parse_data_id(const char *id, struct rpc_watchpoint_set_params *p)
 	return str_to_u64(slash + 1, 1, UINT64_C(1) << 30, &p->size);
 }
 
+/*
+ * The id of a watch point.  Hardware compares masked addresses: the size becomes a power of two,
+ * and NULL is returned for an address that is not a multiple of it.
+ */
 static const char *data_id(struct dap *d, uint64_t address, uint64_t bytes)
 {
 	uint64_t size = 1;
@@ -164,6 +178,7 @@ static const char *data_id(struct dap *d, uint64_t address, uint64_t bytes)
 	return rpc_arena_printf(&d->arena, "0x%" PRIx64 "/%" PRIu64, address, size);
 }
 
+/* Whether any device of the process has watch points. */
 static bool has_watch_points(const struct dap *d)
 {
 	for (size_t i = 0; i < d->snap->doc.n_devices; i++)
@@ -187,10 +202,11 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 	if (!dap_json_has(dap_json_get(q->args, "name")))
 		return dap_invalid(err, "name: missing");
 	if (!dap_json_str(dap_json_get(q->args, "name"), name, sizeof(name)))
-		name[0] = '\0'; /* whatever it is, no address */
+		name[0] = '\0'; /* Whatever it is, it is no address. */
 	if (dap_json_has(v) && (!dap_json_i64(v, &bytes) || bytes < 1 || bytes > 1 << 30))
 		return dap_invalid(err, "bytes: must be between 1 and 1073741824");
 	if ((is_address ? str_to_u64_any : str_to_hex64)(name, &address) == 0) {
+		/* Without a number of bytes, the block around the address is watched. */
 		address -= dap_json_has(v) ? 0 : address % WATCH_BYTES;
 		id = data_id(d, address, (uint64_t)bytes);
 	}
@@ -214,6 +230,7 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 	return 0;
 }
 
+/* Without an access type, writes are watched. */
 static enum rpc_watch_mode watch_mode(struct dap_json v)
 {
 	char text[16];
@@ -225,6 +242,7 @@ static enum rpc_watch_mode watch_mode(struct dap_json v)
 					    RPC_WATCH_MODE_NONREAD;
 }
 
+/* Set one watch point and answer for it; a failure is that of this one only. */
 static bool set_one(struct dap *d, struct dap_json v, struct out *body)
 {
 	struct rpc_watchpoint_set_params p = { .session = d->session, .has_mode = true };
@@ -264,6 +282,7 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 	bool watching = false, some = dap_json_has(dap_json_item(list, 0));
 	int r;
 
+	/* Editors send an empty list at the start; that needs no control. */
 	if (!some && !d->watching) {
 		out_str(body, "{\"breakpoints\":[]}");
 		return 0;
@@ -279,7 +298,7 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 	out_str(body, "]}");
 	r = subscribe(d, d->filters, watching, err);
 	if (r < 0 && watching)
-		(void)clear_all(d, &ignored); /* the editor takes none of them for set */
+		(void)clear_all(d, &ignored); /* The editor takes none of them for set. */
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The console speaks the words of gpu-agentctl. */
+/* The words of the console, which are those of gpu-agentctl. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "dap/adapter.h"
 
+/* Most waves and bytes shown at once, and numbers of lines of instructions. */
 #define WAVES_SHOWN   64u
 #define MEMORY_SHOWN  4096u
 #define LINES_BEFORE  8u
@@ -44,6 +45,7 @@ static int word_groups(struct dap *d, const struct dap_words *w, struct out *o,
 	return 0;
 }
 
+/* A new snapshot does not stop the process for the editor. */
 static int word_snapshot(struct dap *d, const struct dap_words *w, struct out *o,
 			 struct agent_err *err)
 {
@@ -58,6 +60,7 @@ static int word_waves(struct dap *d, const struct dap_words *w, struct out *o,
 	const struct rpc_wave_select which = { .has_max = true, .max = WAVES_SHOWN };
 	struct dap_waves page;
 
+	/* Waves may have started since the last snapshot saw none. */
 	if (!d->snap->n_threads && !dap_is_still(d) && dap_session_look(d, NULL, err) < 0)
 		return -EIO;
 	if (dap_need_wave(d, err) < 0)
@@ -77,6 +80,7 @@ static int word_waves(struct dap *d, const struct dap_words *w, struct out *o,
 	return 0;
 }
 
+/* Append registers, one to a line. */
 static void show_bank(struct out *o, const struct rpc_scalar_register *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -132,6 +136,7 @@ static int word_pause(struct dap *d, const struct dap_words *w, struct out *o,
 	return r < 0 ? r : dap_session_pause(d, "pause", err);
 }
 
+/* The editor hears that the queues run from an event: it has not asked for it itself. */
 static int word_resume(struct dap *d, const struct dap_words *w, struct out *o,
 		       struct agent_err *err)
 {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that no other adapter has: what the console shows, as JSON. */
+/*
+ * Requests that no other adapter has: what the console shows, as JSON.  Their names begin with
+ * `gpuAgent/`.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "dap/adapter.h"
 
+/* Most waves in one answer. */
 #define WAVES_MAX 4096u
 
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
@@ -27,7 +31,7 @@ int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 	return 0;
 }
 
-/* `{threadId, start, count}`: waves of one group. */
+/* The arguments are `{threadId, start, count}`. */
 int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err)
 {
@@ -60,6 +64,7 @@ int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 	return 0;
 }
 
+/* Read a number of 32 bits. */
 static bool u32_of(struct dap_json v, uint32_t *ret)
 {
 	int64_t n;
@@ -70,7 +75,10 @@ static bool u32_of(struct dap_json v, uint32_t *ret)
 	return true;
 }
 
-/* As gpuAgent/waves names it.  What it works on finds it also when it is saved elsewhere by now. */
+/*
+ * Read a wave as gpuAgent/waves names it.  Dispatch and workgroup find the wave also when it is
+ * saved elsewhere by now.
+ */
 static int wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_name *ret,
 		    struct agent_err *err)
 {
@@ -92,7 +100,10 @@ static int wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_na
 	return 0;
 }
 
-/* @return 0, -ENOENT, -ENOMEM. */
+/*
+ * Show the first wave of a page for a thread, if it is one of the thread's.
+ * @return 0, -ENOENT (the thread has no such wave), -ENOMEM.
+ */
 static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *page)
 {
 	const struct rpc_wave *w = page->waves;
@@ -102,7 +113,7 @@ static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *pag
 	if (!page->n || thread >= s->n_threads || w->group >= s->doc.n_groups ||
 	    s->thread_of[w->group] != thread)
 		return -ENOENT;
-	/* The page goes, the name stays. */
+	/* The page is freed, but the name stays: it moves to the snapshot's arena. */
 	workgroup = rpc_arena_array(&s->arena, w->ref.n_workgroup, sizeof(*workgroup));
 	if (!workgroup)
 		return -ENOMEM;
@@ -116,7 +127,7 @@ static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *pag
 	return 0;
 }
 
-/* `{threadId, wave: {queue_id, unit, index, ...}}`: show this wave for the group. */
+/* The arguments are `{threadId, wave: {queue_id, unit, index, ...}}`. */
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err)
 {
@@ -146,7 +157,7 @@ int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 	return 0;
 }
 
-/* From another client of the same user, or as an administrator. */
+/* The agent gives control of another client of the same user, or to an administrator. */
 int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out *body,
 			 struct agent_err *err)
 {

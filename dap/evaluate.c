@@ -8,8 +8,10 @@
 #include "base/str.h"
 #include "dap/adapter.h"
 
+/* The highest number of a vector register. */
 #define REGISTERS_MAX 511
 
+/* Cut a line into words; false if there are none, or too many. */
 static bool split(struct dap_json v, struct dap_words *w)
 {
 	char *save = NULL, *word;
@@ -39,7 +41,10 @@ static const struct rpc_scalar_register *find_scalar(const struct rpc_scalar_reg
 	return NULL;
 }
 
-/* `v2`, `v2[17]`: where the name ends, and the lane or -1. */
+/*
+ * Cut the lane off a name such as `v2[17]`; it is -1 for `v2`.
+ * @return false for brackets that hold no lane.
+ */
 static bool parse_lane(char *name, int64_t *ret_lane)
 {
 	char *bracket = strchr(name, '['), *end;
@@ -58,7 +63,9 @@ static bool parse_lane(char *name, int64_t *ret_lane)
 	return true;
 }
 
-/* The chunk that has a vector register `v2`, `a7`, `R2`; predicates are behind the first one. */
+/*
+ * Find the chunk that has a vector register `v2`, `a7`, `R2`; predicates are behind the first one.
+ */
 static bool find_chunk(const char *name, uint32_t *ret)
 {
 	uint64_t number;
@@ -79,6 +86,7 @@ static const struct rpc_vector_register *find_vector(const struct rpc_vector_reg
 	return NULL;
 }
 
+/* Append the lanes of a vector register, or one of them. */
 static int show_vector(struct dap *d, const struct dap_ref *of, const char *text, struct out *o,
 		       struct agent_err *err)
 {
@@ -110,6 +118,7 @@ static int show_vector(struct dap *d, const struct dap_ref *of, const char *text
 	return 0;
 }
 
+/* Append the value of a register of any bank. */
 static int show_register(struct dap *d, const struct dap_ref *of, const char *name, struct out *o,
 			 struct agent_err *err)
 {
@@ -132,7 +141,10 @@ static int show_register(struct dap *d, const struct dap_ref *of, const char *na
 
 /* ------------------------------------------------------------------ evaluate ----------------- */
 
-/* The thread of the frame that the editor has selected; while the GPU runs, it may be gone. */
+/*
+ * Choose the frame that the editor has selected, or the focus.  While the GPU runs, the frame may
+ * be gone: the console then takes the focus, and a watch fails.
+ */
 static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct dap_ref *ret,
 			struct agent_err *err)
 {
@@ -142,7 +154,7 @@ static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct 
 	*ret = dap_ref_focus(d);
 	if (r != 0)
 		return r < 0 && !repl ? r : 0;
-	/* The words of the console know the present only. */
+	/* The words of the console know the present snapshot only. */
 	if (ref.snap == d->snap)
 		d->focus = ref.thread;
 	*ret = repl && ref.snap != d->snap ? *ret : ref;

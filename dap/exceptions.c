@@ -9,7 +9,7 @@
 #include "dap/adapter.h"
 #include "protocol/stop_reason.h"
 
-/* What is news, or the program's own choice, is no fault. */
+/* Whether an exception is a fault: news are not, nor what the program chose to raise. */
 static bool is_fault(enum rpc_exception e)
 {
 	switch (e) {
@@ -24,6 +24,10 @@ static bool is_fault(enum rpc_exception e)
 	}
 }
 
+/*
+ * Whether waves raised all of it; their reasons say the same then.  The codes of waves come first,
+ * but WAVE_FAULT was added behind the others.
+ */
 static bool is_of_waves(const struct rpc_exception_raised_params *e)
 {
 	for (size_t i = 0; i < e->n_exceptions; i++)
@@ -35,6 +39,7 @@ static bool is_of_waves(const struct rpc_exception_raised_params *e)
 
 /* ------------------------------------------------------------------ words -------------------- */
 
+/* The names of the exceptions, joined by commas. */
 static const char *names(struct rpc_arena *a, const struct rpc_exception_raised_params *e)
 {
 	auto_out struct out o;
@@ -46,6 +51,7 @@ static const char *names(struct rpc_arena *a, const struct rpc_exception_raised_
 	return rpc_arena_strdup(a, o.data ? o.data : "");
 }
 
+/* Append the agent's sentence without its period. */
 static void put_words(struct out *o, const struct rpc_exception_raised_params *e)
 {
 	size_t n = e->text ? strlen(e->text) : 0;
@@ -55,6 +61,7 @@ static void put_words(struct out *o, const struct rpc_exception_raised_params *e
 	out_bytes(o, e->text, n);
 }
 
+/* Append where a fault was, and what was wrong with the access. */
 static void put_address(struct out *o, const struct rpc_exception_raised_params *e)
 {
 	if (!e->has_address)
@@ -85,6 +92,7 @@ const char *dap_exception_text(struct rpc_arena *a, const struct dap *d)
 
 /* ------------------------------------------------------------------ which thread ------------- */
 
+/* Whether a group is one that the exception concerns. */
 static bool is_concerned(const struct rpc_exception_raised_params *e, const struct rpc_group *g)
 {
 	for (size_t i = 0; i < e->n_groups; i++)
@@ -104,7 +112,7 @@ size_t dap_exception_thread(const struct dap *d)
 	for (size_t i = 0; i < s->n_threads; i++)
 		if (is_concerned(e, s->threads[i].group))
 			return i;
-	/* They are in order: faulting ones first. */
+	/* Threads are in order, faulting ones first. */
 	for (size_t i = 0; i < s->n_threads; i++)
 		if (!e->has_gpu_id || e->gpu_id == s->threads[i].group->gpu_id)
 			return i;
@@ -127,6 +135,7 @@ const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t threa
 
 /* ------------------------------------------------------------------ before the session ------- */
 
+/* Make the faults of a list the exception; false if there are none. */
 static bool take_latched(struct dap *d, const enum rpc_exception *list, size_t n)
 {
 	struct rpc_arena *a = &d->exception_arena;
@@ -173,6 +182,7 @@ bool dap_exception_latched(struct dap *d)
 
 /* ------------------------------------------------------------------ exceptionInfo ------------ */
 
+/* Append the answer of exceptionInfo. */
 static int put_info(struct out *body, const char *id, const char *text)
 {
 	out_char(body, '{');
@@ -191,6 +201,7 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 {
 	struct rpc_arena *a = &d->arena;
 	const struct rpc_gpu_snapshot_result *doc = &d->snap->doc;
+	/* Without waves there is one thread in name only, but there may be an exception. */
 	bool is_nobodys = !d->snap->n_all && (d->has_exception || doc->n_exited);
 	const struct dap_thread *t = is_nobodys ? NULL : dap_thread_arg(d, q->args, err);
 	size_t thread = t ? (size_t)(t - d->snap->threads) : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Somebody else may control the process, and keep its queues suspended.  Only who has lost something
- * is told of that by the agent: a session that may only look asks for it, and tells its editor.
+ * Another client may control the process, and keep its queues suspended.  The agent tells of that
+ * only the client that has lost something: a session that may only look asks for it, and tells its
+ * editor.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -11,8 +12,10 @@
 #include "base/str.h"
 #include "dap/adapter.h"
 
+/* Milliseconds between two questions. */
 #define ASK_MS 1000u
 
+/* Make the sentence on the client that holds the queues. */
 static void describe(struct dap *d, const struct rpc_suspension *s)
 {
 	auto_out struct out o;
@@ -33,6 +36,7 @@ int dap_holder_ask(struct dap *d, struct agent_err *err)
 	int r;
 
 	d->ask_ns = clock_deadline_ms(ASK_MS);
+	/* The client that has control is the only one that can suspend. */
 	if (d->control || dap_is_core(d)) {
 		d->held = false;
 		return 0;
@@ -63,6 +67,7 @@ void dap_holder_watch(struct dap *d)
 	if (clock_left_ms(d->ask_ns))
 		return;
 	rpc_arena_reset(&d->arena);
+	/* A failure is no news: the next question comes soon. */
 	if (dap_holder_ask(d, &err) < 0 || d->held == was_held)
 		return;
 	if (d->held)

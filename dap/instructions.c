@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Instructions around an address.  Editors ask for so many lines in front and behind, and get as
+ * many, with or without code.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,24 +12,29 @@
 #include "dap/adapter.h"
 #include "disasm/disasm.h"
 
-/* It may run twice, within the time after which a lease that is not renewed ends. */
+/*
+ * Milliseconds that the vendor's disassembler may take.  It may run twice, within the time after
+ * which a lease that is not renewed ends.
+ */
 #define PROGRAM_MS 1500u
 
+/* Most instructions of one request, and in one direction. */
 #define INSTRUCTIONS_MAX 4096
 
 struct listing {
-	uint64_t address; /* around which */
-	int64_t offset;	  /* first line wanted, counted from there */
+	uint64_t address; /* The address that lines are counted from. */
+	int64_t offset;	  /* First line wanted, counted from there. */
 	size_t count;
 
 	struct disasm_line *lines;
 	size_t n, at;
-	const struct rpc_code_place *places; /* of the lines; NULL if unknown */
+	const struct rpc_code_place *places; /* Places of the lines; NULL if unknown. */
 	const uint8_t *code;
 	uint64_t start;
-	uint32_t word; /* bytes of the shortest instruction */
+	uint32_t word; /* Bytes of the shortest instruction. */
 };
 
+/* Open the disassembler for the device of the focus, unless it is open. */
 static int open_disasm(struct dap *d, struct agent_err *err)
 {
 	const struct rpc_group *g =
@@ -58,7 +67,10 @@ static int open_disasm(struct dap *d, struct agent_err *err)
 	return 0;
 }
 
-/* Some of it is known only after the first instructions. */
+/*
+ * Tell once what there is to say of the disassembler; some of that is known only after the first
+ * instructions.
+ */
 static void note(struct dap *d)
 {
 	if (d->disasm_noted || !disasm_note(d->disasm))
@@ -67,7 +79,7 @@ static void note(struct dap *d)
 	dap_output(d, "console", "%s", disasm_note(d->disasm));
 }
 
-/* Nothing when the agent cannot tell. */
+/* Ask the agent for functions and lines; NULL when it cannot tell. */
 static const struct rpc_code_place *locate(struct dap *d, uint64_t *addresses, size_t n)
 {
 	const struct rpc_code_locate_params p = { .session = d->session, .addresses = addresses,
@@ -81,7 +93,10 @@ static const struct rpc_code_place *locate(struct dap *d, uint64_t *addresses, s
 	return result.places;
 }
 
-/* Instructions differ in length: only from the function's beginning on they can be counted. */
+/*
+ * Read and decode the lines.  Instructions differ in length: they can be counted only from the
+ * function's beginning on.  It is no failure that there is no code.
+ */
 static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 {
 	size_t before = l->offset < 0 ? (size_t)-l->offset : 0;
@@ -95,6 +110,10 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 	ssize_t n;
 
 	l->start = place && place->has_symbol ? place->symbol.address : l->address;
+	/*
+	 * A function too long to be read is counted from the address itself: lines in front are
+	 * missing then.
+	 */
 	if (l->start > l->address || l->address - l->start + want > DAP_MEMORY_MAX)
 		l->start = l->address;
 	p.address = range.start = l->start;
@@ -116,6 +135,7 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 	return 0;
 }
 
+/* Find the source lines, as many as one call takes. */
 static void find_sources(struct dap *d, struct listing *l)
 {
 	size_t n = l->n < INSTRUCTIONS_MAX ? l->n : INSTRUCTIONS_MAX;
@@ -129,7 +149,11 @@ static void find_sources(struct dap *d, struct listing *l)
 	l->places = locate(d, addresses, n);
 }
 
-/* @param file  Of the instructions above, as far as they are shown; NULL for none. */
+/*
+ * Append symbol and source line of an instruction.
+ * @param file  File of the instructions above, as far as they are shown; NULL for none.  A location
+ * is repeated only when it changes.
+ */
 static void put_place(const struct dap *d, struct out *o, const struct rpc_code_place *p,
 		      const char **file)
 {
@@ -148,6 +172,7 @@ static void put_place(const struct dap *d, struct out *o, const struct rpc_code_
 	dap_put_u64(o, "line", f->line - !d->lines_from);
 }
 
+/* Append one instruction. */
 static void put_line(const struct dap *d, struct out *o, const struct listing *l, size_t i,
 		     const char **file)
 {
@@ -164,7 +189,10 @@ static void put_line(const struct dap *d, struct out *o, const struct listing *l
 		put_place(d, o, &l->places[i], file);
 }
 
-/* The first and the last address stand for those beyond them: editors look rows up by address. */
+/*
+ * An address moved by words.  The first and the last address stand for those beyond them: editors
+ * look rows up by address.
+ */
 static uint64_t moved(uint64_t address, int64_t words, uint32_t word)
 {
 	uint64_t by = (uint64_t)(words < 0 ? -words : words) * word;
@@ -174,7 +202,10 @@ static uint64_t moved(uint64_t address, int64_t words, uint32_t word)
 	return by < UINT64_MAX - address ? address + by : UINT64_MAX;
 }
 
-/* Addresses without instructions: editors count lines, so there must be some. */
+/*
+ * Append a line without an instruction.  Editors count lines, so there must be as many as they
+ * asked for.
+ */
 static void put_nothing(struct out *o, const struct listing *l, int64_t from_at)
 {
 	const struct disasm_line *last = l->n ? &l->lines[l->n - 1] : NULL;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Values out of a message, found by scanning it anew each time: messages are short, and nothing
+ * needs to be freed.
+ */
 #include "dap/json.h"
 
 #include <string.h>
@@ -6,7 +10,9 @@
 #include "base/str.h"
 #include "protocol/rpc_scan.h"
 
+/* Levels of nesting in a message; what is deeper is refused as a whole. */
 #define DEPTH_MAX 32
+/* Room for a member's name, and for a number; longer ones match nothing. */
 #define NAME_MAX_BYTES 64
 #define NUMBER_SIZE 32
 
@@ -43,6 +49,7 @@ struct dap_json dap_json_get(struct dap_json v, const char *name)
 	if (rpc_scan_next(&s) != RPC_TOKEN_OBJECT)
 		return found;
 	while (rpc_scan_next(&s) == RPC_TOKEN_NAME) {
+		/* Of a name that is given twice, the last one counts. */
 		bool match = rpc_scan_string(s.data + s.start, s.pos - s.start, key, sizeof(key)) &&
 			     !strcmp(key, name);
 

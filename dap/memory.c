@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Bytes: readMemory, and what other requests read of the process. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -18,6 +19,7 @@ int dap_memory_reference(struct dap_json args, uint64_t *ret, struct agent_err *
 		return dap_invalid(err, "memoryReference: must be an address such as \"0x7f00\"");
 	if (dap_json_has(at) && !dap_json_i64(at, &offset))
 		return dap_invalid(err, "offset: must be a whole number");
+	/* An offset may be negative; addresses wrap. */
 	*ret += (uint64_t)offset;
 	return 0;
 }
@@ -66,7 +68,7 @@ int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body
 	p.size = (uint32_t)count;
 	if (count)
 		r = rpc_client_memory_read(d->client, &p, &d->arena, &result, err);
-	/* What cannot be read is an answer, not a failure. */
+	/* Memory that cannot be read is an answer, not a failure. */
 	if (r < 0 && err->code != RPC_ERROR_FAILED)
 		return r;
 	if (r < 0 && err->err == ECANCELED)

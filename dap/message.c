@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Answers and events of the Debug Adapter Protocol, and the members that they are made of. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,9 +9,10 @@
 #include "base/clock.h"
 #include "dap/adapter.h"
 
-/* Number of errors that are shown as they are (DebugProtocol.Message.id). */
+/* The id of all errors (DebugProtocol.Message.id), which are told apart by their texts. */
 #define ERROR_ID 1
 
+/* Frame a message and queue it; stream.c writes it. */
 static void send(struct dap *d, const struct out *message)
 {
 	if (out_error(message)) {
@@ -22,6 +24,7 @@ static void send(struct dap *d, const struct out *message)
 		d->failed = out_error(&d->out);
 }
 
+/* Begin a message with its number and type. */
 static void begin(struct dap *d, struct out *o, const char *type)
 {
 	out_init(o, 0);
@@ -36,6 +39,7 @@ static void begin_response(struct dap *d, struct out *o, const struct dap_reques
 	dap_put_str(o, "command", q->command);
 }
 
+/* Append the body, unless it is empty; a body that lacks memory spoils the message. */
 static void put_body(struct out *o, const struct out *body)
 {
 	if (body && out_error(body))
@@ -57,9 +61,10 @@ void dap_respond(struct dap *d, const struct dap_request *q, const struct out *b
 }
 
 /*
- * Errors are shown where somebody waits for the answer and nothing else shows it: not those of what an
- * editor asks for by itself, such as watches, not what the console shows already, and not what only
- * says once more that the session has ended.
+ * Whether the editor is to show an error in a window of its own.  Errors are shown where a person
+ * waits for the answer and nothing else shows it: not those of what an editor asks for by itself,
+ * such as watches, not what the console shows already, and not what only says once more that the
+ * session has ended.
  */
 static bool is_shown(const struct dap *d, const struct dap_request *q)
 {
@@ -77,7 +82,7 @@ void dap_respond_error(struct dap *d, const struct dap_request *q, const struct 
 		 err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
 	begin_response(d, &o, q, false);
 	dap_put_str(&o, "message", text);
-	/* The text as a variable: braces in it would be taken for names of variables. */
+	/* The text is given as a variable: braces in a format are taken for names of variables. */
 	out_fmt(&o,
 		",\"body\":{\"error\":{\"id\":%d,\"format\":\"{text}\",\"showUser\":%s,"
 		"\"variables\":{", ERROR_ID, is_shown(d, q) ? "true" : "false");
@@ -144,6 +149,7 @@ void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
 	put_progress_id(d, &body);
 	dap_put_str(&body, "title", title);
 	dap_put_bool(&body, "cancellable", cancellable);
+	/* An editor can cancel the request whose progress it shows. */
 	if (d->running)
 		out_fmt(&body, ",\"requestId\":%" PRId64, d->running->seq);
 	out_char(&body, '}');
@@ -189,6 +195,7 @@ void dap_invalidated(struct dap *d)
 	dap_event(d, "invalidated", &body);
 }
 
+/* Append a member's name; there is a comma in front unless the text ends with a brace. */
 static void put_name(struct out *o, const char *name)
 {
 	char last = o->size ? o->data[o->size - 1] : '{';

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths as the client has them: as they are, or as URIs (pathFormat of initialize; RFC 3986, RFC 8089). */
+/*
+ * Paths in the form that the client wants: as they are, or as URIs (pathFormat of `initialize`; RFC
+ * 3986, RFC 8089).
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +12,7 @@
 
 #define SCHEME "file://"
 
+/* Whether a character of a path stands for itself in a URI. */
 static bool is_plain(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -34,7 +38,10 @@ void dap_put_path(const struct dap *d, struct out *o, const char *path)
 	dap_put_str(o, "path", uri.data);
 }
 
-/* @return false for what is no path then. */
+/*
+ * Decode the path of a URI; ret may be in the same buffer, since it never grows.
+ * @return false if it has a query, a fragment, a bad escape or a NUL.
+ */
 static bool decode(const char *text, char *ret)
 {
 	for (; *text; text++) {
@@ -62,7 +69,7 @@ bool dap_take_path(const struct dap *d, char *path)
 {
 	const char *rest = path + strlen(SCHEME);
 
-	/* What a user wrote into a configuration is a path all the same. */
+	/* What a user wrote into a configuration is a path, whatever the editor sends itself. */
 	if (!d->uris || !str_starts_with(path, SCHEME))
 		return true;
 	if (str_starts_with(rest, "localhost/"))

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Registers of one wave, fetched once for all scopes that are opened.  Vector registers are many
+ * and fetched by chunks; a cache of one chunk is enough for an editor that opens one after the
+ * other.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "dap/adapter.h"
 
+/* Bytes that decoded registers of one wave may need. */
 #define REGISTERS_BYTES ((size_t)32 << 20)
 
 void dap_registers_forget(struct dap *d)
@@ -12,6 +18,7 @@ void dap_registers_forget(struct dap *d)
 	d->shared.valid = d->vector.valid = false;
 }
 
+/* Whether what was fetched is of that thread, snapshot and chunk. */
 static bool is_cached(const struct dap_registers *r, const struct dap_ref *of, uint32_t first)
 {
 	return r->valid && r->generation == of->generation && r->thread == of->thread &&
@@ -28,6 +35,7 @@ static int fetch(struct dap *d, struct dap_registers *r, struct rpc_wave_registe
 	p->wave = of->snap->threads[of->thread].wave;
 	p->has_max_stop_ms = d->max_stop_ms;
 	p->max_stop_ms = d->max_stop_ms;
+	/* The arena is emptied before the call, so that nothing old may be used if that fails. */
 	r->valid = false;
 	rpc_arena_reset(&r->arena);
 	r->arena.limit = REGISTERS_BYTES;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of requests, and the handlers of those about the conversation itself. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,11 +9,14 @@
 #include "base/str.h"
 #include "dap/adapter.h"
 
+/* PID_MAX_LIMIT of a 64-bit Linux (include/linux/threads.h). */
 #define PID_MAX	    4194304
+/* The longest stop that the agent accepts. */
 #define STOP_MAX_MS 60000
 
 /* ------------------------------------------------------------------ initialize --------------- */
 
+/* Append what the adapter can do. */
 static void put_capabilities(struct out *o)
 {
 	static const char *const yes[] = {
@@ -58,6 +62,7 @@ static int initialize(struct dap *d, const struct dap_request *q, struct out *bo
 	d->client_type = dap_json_is_true(dap_json_get(q->args, "supportsVariableType"));
 	d->client_invalidated =
 		dap_json_is_true(dap_json_get(q->args, "supportsInvalidatedEvent"));
+	/* The protocol's default is that lines and columns start at 1. */
 	d->lines_from = !dap_json_has(lines) || dap_json_is_true(lines);
 	d->columns_from = !dap_json_has(columns) || dap_json_is_true(columns);
 	d->state = DAP_INITIALIZED;
@@ -67,7 +72,11 @@ static int initialize(struct dap *d, const struct dap_request *q, struct out *bo
 
 /* ------------------------------------------------------------------ attach ------------------- */
 
-/* @param found  Whether the argument is there. */
+/*
+ * Read an optional number.
+ * @param ret    Untouched if it is not there.
+ * @param found  Whether it is there.
+ */
 static int number_arg(struct dap_json args, const char *name, int64_t min, int64_t max,
 		      uint32_t *ret, bool *found, struct agent_err *err)
 {
@@ -84,6 +93,7 @@ static int number_arg(struct dap_json args, const char *name, int64_t min, int64
 	return 0;
 }
 
+/* Read an optional boolean; false if it is not there. */
 static int bool_arg(struct dap_json args, const char *name, bool *ret, struct agent_err *err)
 {
 	struct dap_json v = dap_json_get(args, name);
@@ -121,6 +131,10 @@ static int core_file(struct dap *d, struct dap_json v, struct agent_err *err)
 	return 0;
 }
 
+/*
+ * Read all arguments before the agent is asked for anything, so that a mistake leaves no half
+ * session.
+ */
 static int attach_args(struct dap *d, struct dap_json args, struct agent_err *err)
 {
 	bool found = false, ignored;
@@ -152,9 +166,16 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 				"coreFile");
 }
 
-/* Some editors wait four seconds, a driver may take longer: after these it is answered, whatever comes. */
+/*
+ * Milliseconds after which attach is answered, whatever comes: some editors wait four seconds, and
+ * a driver may take longer.
+ */
 #define ATTACH_ANSWER_MS 3000
 
+/*
+ * Only note what is wanted: the loop calls dap_session_begin(), so that other requests are read
+ * meanwhile.
+ */
 static int attach(struct dap *d, const struct dap_request *q, struct out *body,
 		  struct agent_err *err)
 {
@@ -206,6 +227,7 @@ static int terminate(struct dap *d, const struct dap_request *q, struct out *bod
 		     struct agent_err *err)
 {
 	dap_session_end(d);
+	/* Unlike disconnect, terminate is followed by the event and by disconnect. */
 	d->leave = false;
 	d->state = DAP_OVER;
 	dap_respond(d, q, NULL);
@@ -215,6 +237,7 @@ static int terminate(struct dap *d, const struct dap_request *q, struct out *bod
 
 /* ------------------------------------------------------------------ running ------------------ */
 
+/* The answer comes first: the event `stopped` must follow it. */
 static int pause_gpu(struct dap *d, const struct dap_request *q, struct out *body,
 		     struct agent_err *err)
 {
@@ -260,6 +283,7 @@ static int no_writing(struct dap *d, const struct dap_request *q, struct out *bo
 
 /* ------------------------------------------------------------------ answered without GPU ----- */
 
+/* Editors send the breakpoints of all files: each is answered, and none is verified. */
 static int set_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 			   struct agent_err *err)
 {
@@ -337,6 +361,7 @@ const struct dap_handler *dap_find_handler(const char *command)
 
 int dap_check_order(const struct dap *d, const struct dap_handler *h, struct agent_err *err)
 {
+	/* DAP_OVER is the last state; what needs a session is not allowed in it. */
 	if (d->state == DAP_OVER && h->from == DAP_ATTACHED)
 		return agent_err_set(err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
 				     "%s: the session is over", h->command);

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The session with the agent: attaching, snapshots, stopping and going on, what the agent reports,
+ * and leaving.  Queues are suspended under a short lease that is renewed, so that they run again by
+ * themselves when this process dies.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,13 +14,18 @@
 #include "dap/adapter.h"
 #include "protocol/stop_reason.h"
 
-/* Queues run again so long after this process was stopped, or its editor stopped reading. */
+/*
+ * Milliseconds of the lease: queues run again so long after this process was stopped, or its editor
+ * stopped reading.  It is renewed well before; attaching and detaching have times of their own.
+ */
 #define LEASE_MS	 5000u
 #define RENEW_MS	 1500u
 #define ATTACH_MS	 20000u
 #define DETACH_MS	 3000u
+/* Bytes that one decoded snapshot may need. */
 #define SNAPSHOT_BYTES	 ((size_t)64 << 20)
 
+/* Tell the user of a failure that no answer tells. */
 static void say_failure(struct dap *d, const char *what, const struct agent_err *err)
 {
 	if (err->hint[0])
@@ -26,6 +36,7 @@ static void say_failure(struct dap *d, const char *what, const struct agent_err 
 
 /* ------------------------------------------------------------------ the session -------------- */
 
+/* Connect to the agent, or open the core file. */
 static int connect_agent(struct dap *d, struct agent_err *err)
 {
 	const struct dap_options *o = d->options;
@@ -44,7 +55,7 @@ static int connect_agent(struct dap *d, struct agent_err *err)
 
 static int attach_with(struct dap *d, bool control, bool force, struct agent_err *err)
 {
-	/* In a core there is one process, whatever its number is here. */
+	/* A core has one process, and the program that reads it takes any id. */
 	const struct rpc_session_attach_params p = { .pid = dap_is_core(d) ? 1 : d->pid,
 						     .has_control = !dap_is_core(d),
 						     .control = control, .has_force = force,
@@ -57,6 +68,7 @@ static int attach_with(struct dap *d, bool control, bool force, struct agent_err
 		return r;
 	str_copy(d->session, sizeof(d->session), result.session);
 	d->control = control && result.control;
+	/* With control taken, the queues that the other client had stopped run again. */
 	if (d->control && d->held) {
 		d->held = false;
 		dap_continued(d);
@@ -68,7 +80,7 @@ static int attach_with(struct dap *d, bool control, bool force, struct agent_err
 	return 0;
 }
 
-/* Who may not control the process may still look. */
+/* Attach with control, or without it: a client that may not control the process may still look. */
 static int attach(struct dap *d, struct agent_err *err)
 {
 	struct agent_err control = { 0 };
@@ -108,6 +120,7 @@ void dap_session_end(struct dap *d)
 {
 	const struct rpc_session_detach_params p = { .session = d->session };
 	struct rpc_session_detach_result result;
+	/* An attach that was not answered yet is answered as cancelled. */
 	const struct agent_err left = { .err = ECANCELED };
 	struct agent_err err;
 
@@ -117,6 +130,7 @@ void dap_session_end(struct dap *d)
 		d->client = NULL;
 	}
 	if (d->client && d->session[0]) {
+		/* Leaving is not given up for anything, but takes a bounded time. */
 		rpc_client_set_wait(d->client, NULL, NULL);
 		rpc_client_set_timeout(d->client, DETACH_MS);
 		(void)rpc_client_session_detach(d->client, &p, &d->arena, &result, &err);
@@ -144,6 +158,7 @@ void dap_terminated(struct dap *d)
 	d->terminated = true;
 }
 
+/* The session has ended by itself: clean up, and tell the editor. */
 static void session_over(struct dap *d)
 {
 	dap_progress_end(d, NULL);
@@ -188,6 +203,7 @@ void dap_session_begin(struct dap *d)
 	dap_session_announce(d);
 }
 
+/* What concerns the running of queues fails for a core file. */
 static int nothing_runs(struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
@@ -201,7 +217,7 @@ int dap_session_take_control(struct dap *d, struct agent_err *err)
 	return d->control ? 0 : attach_with(d, true, true, err);
 }
 
-/* Who held the process at first may have left since. */
+/* The client that held the process at first may have left since: ask again. */
 int dap_need_control(struct dap *d, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
@@ -242,6 +258,10 @@ int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct 
 	return r;
 }
 
+/*
+ * Take a snapshot and make it the present one.
+ * @param keep  Whether the present one becomes d->before, so that references into it stay true.
+ */
 static int replace_snapshot(struct dap *d, const struct rpc_wave_select *select, bool keep,
 			    struct agent_err *err)
 {
@@ -286,12 +306,13 @@ int dap_session_look(struct dap *d, const struct rpc_wave_select *select, struct
 	if (focus < d->snap->n_threads)
 		d->focus = focus;
 	if (!moves)
-		return 0; /* what was handed out stays true */
+		return 0; /* What was handed out stays true. */
 	d->generation++;
 	dap_invalidated(d);
 	return 0;
 }
 
+/* Whether a watch point has stopped waves of a group. */
 static bool is_watch_hit(const struct rpc_group *g)
 {
 	for (size_t i = 0; i < g->n_reasons; i++)
@@ -300,7 +321,10 @@ static bool is_watch_hit(const struct rpc_group *g)
 	return false;
 }
 
-/* The thread to look at; sets the reason if the waves know a better one. */
+/*
+ * Which thread to show for a stop.
+ * @param reason  Set if the waves know a better one.
+ */
 static size_t find_stopped(const struct dap *d, const char **reason)
 {
 	const struct dap_snapshot *s = d->snap;
@@ -328,6 +352,10 @@ static size_t find_stopped(const struct dap *d, const char **reason)
 	return 0;
 }
 
+/*
+ * Send the event `stopped`.
+ * @param all  Whether the queues stand still, or only the waves that a fault has stopped.
+ */
 static void send_stopped(struct dap *d, const char *reason, bool all)
 {
 	const struct dap_snapshot *s = d->snap;
@@ -359,7 +387,7 @@ void dap_session_announce(struct dap *d)
 	if (!d->configured || d->announced || d->state != DAP_ATTACHED || !d->snap)
 		return;
 	d->announced = true;
-	/* What was raised since the session began is newer. */
+	/* An exception that was raised since the session began is newer than a latched one. */
 	broken = !d->has_exception && dap_exception_latched(d);
 	/* Some editors know of no thread, and offer no pause, before they hear of one. */
 	out_init(&body, 0);
@@ -376,11 +404,13 @@ void dap_session_announce(struct dap *d)
 		send_stopped(d, "pause", true);
 		return;
 	}
-	/* Not here: a request may wait for the agent just now. */
+	/* The queues are not stopped here, since a request may wait for the agent just now. */
 	d->stop_pending = d->stop_on_attach;
 	if (d->stop_pending)
 		return;
-	/* Waves that a fault has halted stand still while the queues run; so does a broken queue. */
+	/*
+	 * Waves that a fault has halted stand still while the queues run; so does a broken queue.
+	 */
 	if ((d->snap->n_threads && stop_reason_is_faulting(d->snap->threads[0].group)) ||
 	    broken || d->snap->doc.n_exited)
 		send_stopped(d, "exception", false);
@@ -388,6 +418,7 @@ void dap_session_announce(struct dap *d)
 
 /* ------------------------------------------------------------------ stopping ----------------- */
 
+/* Milliseconds of the next lease: less than LEASE_MS near the end of the stop budget. */
 static uint32_t lease_left(const struct dap *d)
 {
 	uint32_t left = LEASE_MS;
@@ -400,6 +431,7 @@ static uint32_t lease_left(const struct dap *d)
 	return left;
 }
 
+/* Suspend all queues, or renew their suspension. */
 static int suspend(struct dap *d, uint32_t lease_ms, struct agent_err *err)
 {
 	const struct rpc_gpu_suspend_params p = { .session = d->session, .has_lease_ms = true,
@@ -420,7 +452,7 @@ static int resume(struct dap *d, struct agent_err *err)
 	if (r == 0)
 		d->paused = d->has_exception = false;
 	else
-		d->renew_ns = UINT64_MAX; /* its lease runs out, and the agent says so */
+		d->renew_ns = UINT64_MAX; /* Its lease runs out, and the agent says so. */
 	return r;
 }
 
@@ -433,6 +465,7 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 
 	dap_progress_begin(d, "Stopping the GPU queues", false);
 	if (!was_paused) {
+		/* A second pause in one stop does not lengthen the budget. */
 		d->alive.stop_ns = clock_now_ns();
 		d->stop_end_ns = d->max_stop_ms ? clock_deadline_ms(d->max_stop_ms) : 0;
 	}
@@ -441,6 +474,10 @@ int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err)
 	if (r == 0) {
 		d->paused = true;
 		r = dap_session_snapshot(d, err);
+		/*
+		 * Without a snapshot there is nothing to show: the queues run again, and an editor
+		 * that showed a stop is told.
+		 */
 		if (r < 0 && !d->leave && resume(d, &ignored) == 0 && was_paused)
 			dap_continued(d);
 	}
@@ -490,7 +527,10 @@ void dap_session_show_held(struct dap *d)
 		say_failure(d, "snapshot", &err);
 }
 
-/* Who is not there cannot say that the queues shall run: they do, and somebody else may have control. */
+/*
+ * End a stop that nobody looks at: a user who is not there cannot let the queues run, so they do,
+ * and another client may have control.
+ */
 static void let_go(struct dap *d)
 {
 	const struct rpc_session_control_params p = { .session = d->session };
@@ -504,7 +544,7 @@ static void let_go(struct dap *d)
 	r = rpc_client_session_control(d->client, &p, &d->arena, &result, &err);
 	if (d->leave || d->eof)
 		return;
-	/* Without a renewal the lease ends, whatever became of the call. */
+	/* Without a renewal the lease ends by itself, whatever became of the call. */
 	if (r < 0)
 		say_failure(d, "give control back", &err);
 	dap_output(d, "important",
@@ -526,6 +566,7 @@ void dap_session_renew(struct dap *d)
 	/* At the end of the budget the lease ends by itself, and the agent says so. */
 	if (clock_left_ms(d->renew_ns))
 		return;
+	/* The budget is nearly over: the last lease is not renewed. */
 	if (lease_ms < RENEW_MS)
 		d->renew_ns = clock_deadline_ms(LEASE_MS);
 	else if (suspend(d, lease_ms, &err) < 0 && !d->leave && !d->eof) {
@@ -537,6 +578,7 @@ void dap_session_renew(struct dap *d)
 
 /* ------------------------------------------------------------------ what the agent reports --- */
 
+/* Decode the params of a notification. */
 static int decode(const struct rpc_client_notification *n, const struct rpc_struct *structure,
 		  struct rpc_arena *a, void *ret)
 {
@@ -598,7 +640,10 @@ static void on_ended(struct dap *d, const struct rpc_client_notification *n)
 	const char *why = NULL;
 
 	if (decode(n, &rpc_session_ended_params_struct, &d->arena, &p) == 0) {
-		/* Of the one before, which did not answer when control was taken. */
+		/*
+		 * The notification may be of the session before this one, which did not answer when
+		 * control was taken.
+		 */
 		if (strcmp(p.session, d->session) != 0)
 			return;
 		why = rpc_enum_name(&rpc_end_reason_enum, p.reason);
@@ -607,6 +652,7 @@ static void on_ended(struct dap *d, const struct rpc_client_notification *n)
 	session_over(d);
 }
 
+/* Keep the exception; dap_session_notifications() stops for it when all has been read. */
 static void on_raised(struct dap *d, const struct rpc_client_notification *n)
 {
 	rpc_arena_reset(&d->exception_arena);
@@ -635,6 +681,7 @@ static void on_notification(struct dap *d, const struct rpc_client_notification 
 			table[i].run(d, n);
 }
 
+/* Do what stopOnAttach asks for. */
 static void stop_at_once(struct dap *d)
 {
 	struct agent_err err = { 0 };
@@ -646,7 +693,10 @@ static void stop_at_once(struct dap *d)
 		say_failure(d, "stopOnAttach", &err);
 }
 
-/* Where nobody is, and where somebody else has control, it is only told. */
+/*
+ * Stop the queues for an exception.  Where nobody uses the editor, and where another client has
+ * control, the editor is only told.
+ */
 static void stop_for_exception(struct dap *d)
 {
 	struct agent_err err = { 0 };
@@ -670,6 +720,7 @@ void dap_session_notifications(struct dap *d)
 
 	while (d->client && (r = rpc_client_next_notification(d->client, 0, &n, &err)) == 0)
 		on_notification(d, &n);
+	/* A notification may have ended the session. */
 	if (!d->client || d->leave || d->eof || d->failed)
 		return;
 	if (r != -ETIMEDOUT && r != -ECANCELED && r < 0) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes of the editor, and which of its requests is next.  A request that needs the agent waits for
- * its turn in a queue; while one waits for the agent's answer, everything else is still read, and
- * answered if it needs no agent.  Leaving and cancelling give up the call under way.
+ * Bytes of the editor, and which of its requests is next.
+ *
+ * A request that needs the agent waits for its turn in a queue.  While one waits for the agent's
+ * answer, everything else is still read, and answered if it needs no agent.  Leaving and cancelling
+ * give up the call under way.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,24 +20,27 @@
 #include "dap/adapter.h"
 #include "disasm/disasm.h"
 
+/* Bytes read at once, and the most requests, and bytes of them, that wait for their turn. */
 #define CHUNK		  ((size_t)64 << 10)
 #define WAITING_MAX	  256u
 #define WAITING_BYTES_MAX ((size_t)4 << 20)
 /* Descriptors are nothing that an editor sends: they end the conversation. */
 #define BACKLOG_MAX	  ((size_t)1 << 20)
-/* The last words to an editor that does not read. */
+/* Milliseconds for the last words to an editor that does not read. */
 #define FAREWELL_MS	  1000
+/* Milliseconds of a wait that nothing limits. */
 #define FOREVER_MS	  60000
-/* What the agent accepts. */
+/* The longest stop that the agent accepts. */
 #define STOP_MAX_MS	  60000u
 
 struct dap_waiting {
 	struct dap_waiting *next;
-	struct dap_request q; /* its args are in text */
+	struct dap_request q; /* Its arguments are in text. */
 	size_t size;
 	char text[];
 };
 
+/* Bytes that the editor has not taken yet. */
 static size_t backlog(const struct dap *d)
 {
 	return d->out.size - d->sent;
@@ -43,6 +48,7 @@ static size_t backlog(const struct dap *d)
 
 /* ------------------------------------------------------------------ output ------------------- */
 
+/* Write as much as the editor takes. */
 static void flush(struct dap *d)
 {
 	while (backlog(d) && !d->failed) {
@@ -64,6 +70,7 @@ static void flush(struct dap *d)
 
 /* ------------------------------------------------------------------ requests in turn --------- */
 
+/* Run a handler if the state allows it, and send the answer that it left to send. */
 static void run(struct dap *d, const struct dap_handler *h, const struct dap_request *q)
 {
 	struct agent_err err = { 0 };
@@ -106,6 +113,10 @@ static struct dap_waiting *take_from_queue(struct dap *d, struct dap_waiting **a
 	return w;
 }
 
+/*
+ * Run the first request that waits.  Its object stays until the handler is done: a progress and a
+ * cancellation name it by its number.
+ */
 static void run_next(struct dap *d)
 {
 	auto_free struct dap_waiting *w = take_from_queue(d, &d->first);
@@ -120,6 +131,7 @@ static void run_next(struct dap *d)
 	d->may_cancel = d->cancel = false;
 }
 
+/* Answer waiting requests as cancelled: all of them, or the one of that number. */
 static void cancel_waiting(struct dap *d, bool all, int64_t seq)
 {
 	for (struct dap_waiting **at = &d->first; *at;) {
@@ -135,6 +147,7 @@ static void cancel_waiting(struct dap *d, bool all, int64_t seq)
 	}
 }
 
+/* Give up the request, or what the progress shows.  A call under way ends in dap_wait(). */
 static void on_cancel(struct dap *d, struct dap_json args)
 {
 	int64_t id;
@@ -151,6 +164,7 @@ static void on_cancel(struct dap *d, struct dap_json args)
 		d->cancel = true;
 }
 
+/* Whether a request ends the conversation, and comes at a time when it may. */
 static bool is_leaving(const struct dap *d, const struct dap_handler *h)
 {
 	struct agent_err too_early;
@@ -161,6 +175,10 @@ static bool is_leaving(const struct dap *d, const struct dap_handler *h)
 
 /* ------------------------------------------------------------------ input -------------------- */
 
+/*
+ * Take a message apart.
+ * @return 0, -EAGAIN (nothing is to be done), -EINVAL with the reason.
+ */
 static int parse(const char *body, size_t size, struct dap_request *q, const char **ret_why)
 {
 	struct dap_json message;
@@ -173,7 +191,7 @@ static int parse(const char *body, size_t size, struct dap_request *q, const cha
 	(void)dap_json_i64(dap_json_get(message, "seq"), &q->seq);
 	if (!dap_json_str(dap_json_get(message, "type"), type, sizeof(type)))
 		type[0] = '\0';
-	/* We ask an editor nothing: what it answers is of no use. */
+	/* The adapter asks an editor nothing: what that answers is of no use. */
 	if (!strcmp(type, "response") || !strcmp(type, "event"))
 		return -EAGAIN;
 	*ret_why = "the message has no type \"request\"";
@@ -194,6 +212,7 @@ static void refuse(struct dap *d, const struct dap_request *q, const char *why)
 	dap_respond_error(d, q, &err);
 }
 
+/* Copy a request into the queue; its message is gone when the next bytes come. */
 static void wait_for_turn(struct dap *d, const struct dap_request *q)
 {
 	struct dap_waiting *w;
@@ -215,6 +234,7 @@ static void wait_for_turn(struct dap *d, const struct dap_request *q)
 	put_in_queue(d, w);
 }
 
+/* Note a sign that the editor is used; see alive.c. */
 static void note_life(struct dap *d, const struct dap_request *q)
 {
 	char context[16] = "";
@@ -229,6 +249,7 @@ static void on_request(struct dap *d, const struct dap_request *q)
 	const struct dap_handler *h = dap_find_handler(q->command);
 
 	note_life(d, q);
+	/* A running handler has its results in the arena. */
 	if (!d->running)
 		rpc_arena_reset(&d->arena);
 	if (!strcmp(q->command, "cancel")) {
@@ -242,6 +263,7 @@ static void on_request(struct dap *d, const struct dap_request *q)
 	} else if (h->when == DAP_WHEN_ALWAYS || (h->when == DAP_WHEN_SEEN && d->snap)) {
 		run(d, h, q);
 	} else {
+		/* Nothing that waits is of use any more, nor is the call under way. */
 		if (is_leaving(d, h)) {
 			cancel_waiting(d, true, 0);
 			d->leave = d->cancel = true;
@@ -262,6 +284,7 @@ static void on_message(struct dap *d, const char *body, size_t size)
 		refuse(d, &q, why);
 }
 
+/* End the conversation: the next message cannot be found in the stream. */
 static void lose_track(struct dap *d)
 {
 	agent_err_set(d->err, RPC_ERROR_PARSE_ERROR, EPROTO, "read from the editor", NULL,
@@ -280,6 +303,7 @@ static void take(struct dap *d, const void *data, size_t n)
 		return;
 	}
 	while ((r = rpc_wire_next(&d->wire, &body, &size)) > 0) {
+		/* The request that was too long is not known: its answer names none. */
 		static const struct dap_request nobody = { .command = "?" };
 
 		if (r == RPC_WIRE_BODY)
@@ -296,12 +320,14 @@ static ssize_t receive(struct dap *d)
 {
 	ssize_t n = fd_recv_plain(d->options->in_fd, d->chunk, CHUNK);
 
+	/* The editor may be at a socket or at a pipe. */
 	if (n != -ENOTSOCK)
 		return n;
 	n = read(d->options->in_fd, d->chunk, CHUNK);
 	return n < 0 ? -errno : n;
 }
 
+/* Read what the editor has sent, or note that it has closed its end. */
 static void read_some(struct dap *d)
 {
 	ssize_t n = receive(d);
@@ -319,7 +345,11 @@ static void read_some(struct dap *d)
 	take(d, d->chunk, (size_t)n);
 }
 
-/* @return 0, -ETIMEDOUT. */
+/*
+ * Wait for a descriptor and serve the editor meanwhile; nothing is read from an editor that does
+ * not take its answers.
+ * @return 0 (something happened, perhaps with the editor only), -ETIMEDOUT.
+ */
 static int serve(struct dap *d, int fd, short events, uint64_t deadline_ns)
 {
 	bool listen = !d->eof && !d->failed && backlog(d) < BACKLOG_MAX;
@@ -345,6 +375,7 @@ static int serve(struct dap *d, int fd, short events, uint64_t deadline_ns)
 	return 0;
 }
 
+/* Whether the call under way is to be given up. */
 static bool is_given_up(const struct dap *d)
 {
 	return d->failed || d->eof || (d->cancel && (d->may_cancel || d->leave));
@@ -356,12 +387,13 @@ int dap_wait(void *data, int fd, short events, uint64_t deadline_ns)
 	bool sooner = d->attach_waits && d->attach_ns < deadline_ns;
 	int r;
 
-	/* It may have been cancelled before it began. */
+	/* The request may have been cancelled before this call began. */
 	if (is_given_up(d))
 		return -ECANCELED;
 	r = serve(d, fd, events, sooner ? d->attach_ns : deadline_ns);
 	if (is_given_up(d))
 		return -ECANCELED;
+	/* attach has waited long enough: it is answered while the agent still works on it. */
 	if (sooner && r == -ETIMEDOUT) {
 		(void)dap_session_answer(d, NULL);
 		return 0;
@@ -371,6 +403,7 @@ int dap_wait(void *data, int fd, short events, uint64_t deadline_ns)
 
 /* ------------------------------------------------------------------ the loop ----------------- */
 
+/* When the loop has something to do although nothing arrives. */
 static uint64_t next_wake(const struct dap *d)
 {
 	uint64_t idle_ns = dap_alive_end_ns(&d->alive, d->stop_idle_ms);
@@ -387,7 +420,9 @@ static void loop(struct dap *d)
 	while (!d->failed && !d->eof) {
 		bool left = d->leave;
 
-		/* What came behind attach may wait for it, but for leaving. */
+		/*
+		 * Requests that came behind attach may wait for the session, but leaving may not.
+		 */
 		if (d->state == DAP_ATTACHING && !left)
 			dap_session_begin(d);
 		else if (d->first)
@@ -398,7 +433,10 @@ static void loop(struct dap *d)
 			serve(d, d->client ? rpc_client_fd(d->client) : -1, POLLIN, next_wake(d));
 		if (d->client && !d->leave)
 			dap_session_notifications(d);
-		/* Nobody sees what is stopped for somebody who does not read. */
+		/*
+		 * An editor that does not read shows nobody that the queues are stopped: they run
+		 * again when the lease ends.
+		 */
 		if (d->paused && !backlog(d) && !d->leave)
 			dap_session_renew(d);
 		else if (dap_holder_asks(d) && !d->leave)
@@ -413,7 +451,7 @@ static void deinit(struct dap *d)
 	dap_session_end(d);
 	d->eof = true;
 	if (d->failed == -EPROTO)
-		d->failed = 0; /* it may still hear what was answered before */
+		d->failed = 0; /* It may still hear what was answered before. */
 	flush(d);
 	while (backlog(d) && !d->failed && serve(d, -1, 0, deadline_ns) == 0)
 		continue;
@@ -456,7 +494,7 @@ int dap_run(const struct dap_options *o, struct agent_err *err)
 	r = d.failed;
 	deinit(&d);
 	fd_set_nonblock(o->out_fd, false);
-	/* An editor that has gone took its leave as well. */
+	/* An editor that has gone without a word has left as well; that is no failure. */
 	if (r == -EPIPE)
 		return 0;
 	if (r < 0 && !err->code)

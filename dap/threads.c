@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Groups of waves as threads of the editor's, their frames and scopes, and the references that name
+ * these.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +14,10 @@
 #include "dap/adapter.h"
 #include "protocol/stop_reason.h"
 
-/* A reference: generation, scope, thread, index; never 0, and within DAP's 31 bits. */
+/*
+ * Bits of a reference: generation, scope, thread, index.  Scopes begin at 1, so that a reference is
+ * never 0, and all fit into the 31 bits of the protocol.
+ */
 #define INDEX_BITS	10
 #define THREAD_BITS	9
 #define SCOPE_BITS	4
@@ -19,6 +26,7 @@ _Static_assert(DAP_THREADS_MAX <= 1u << THREAD_BITS, "positions of threads fit")
 
 /* ------------------------------------------------------------------ groups to threads -------- */
 
+/* Whether two groups become one thread when kernels are summed up. */
 static bool is_same_kernel(const struct rpc_group *a, const struct rpc_group *b)
 {
 	return a->gpu_id == b->gpu_id && a->has_kernel && b->has_kernel &&
@@ -27,7 +35,10 @@ static bool is_same_kernel(const struct rpc_group *a, const struct rpc_group *b)
 	       !memcmp(a->reasons, b->reasons, a->n_reasons * sizeof(*a->reasons));
 }
 
-/* The median of a sum of groups is not known: that of the largest stays. */
+/*
+ * Add a group to a sum.  The median of a sum of groups is not known: that of the first, which is
+ * the largest, stays.
+ */
 static void add_group(struct rpc_group *sum, const struct rpc_group *g)
 {
 	sum->waves += g->waves;
@@ -37,7 +48,10 @@ static void add_group(struct rpc_group *sum, const struct rpc_group *g)
 	sum->has_workgroups = false;
 }
 
-/* Position among threads that @p g belongs to; its own, a new one, unless kernels are summed up. */
+/*
+ * The position of the thread that @p g belongs to: a new one, unless kernels are summed up and its
+ * kernel has one.
+ */
 static size_t thread_of(const struct dap *d, const struct dap_snapshot *s,
 			const struct rpc_group *g)
 {
@@ -69,7 +83,10 @@ struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref)
 	};
 }
 
-/* The sum is a copy: what the document says of its groups stays true. */
+/*
+ * Begin a thread with its first group.  The sum is a copy: what the document says of its groups
+ * stays true.
+ */
 static bool begin_thread(struct dap_snapshot *s, struct dap_thread *t, const struct rpc_group *g)
 {
 	*t = (struct dap_thread){ .group = rpc_arena_alloc(&s->arena, sizeof(*t->group)),
@@ -105,7 +122,7 @@ bool dap_snapshot_index(const struct dap *d, struct dap_snapshot *s)
 	}
 	if (s->n_all < s->n_threads)
 		s->n_threads = s->n_all;
-	/* The line that says how many more is one of them. */
+	/* The line that says how many more there are takes a position too. */
 	if (s->n_all > s->n_threads && s->n_threads == DAP_THREADS_MAX)
 		s->n_threads--;
 	return true;
@@ -128,6 +145,7 @@ struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct ag
 		id = 0;
 	if (id >= 1 && (uint64_t)id <= d->snap->n_threads)
 		return &d->snap->threads[id - 1];
+	/* The line for threads that are not shown looks like a thread to the editor. */
 	if ((uint64_t)id == d->snap->n_threads + 1 && d->snap->n_all > d->snap->n_threads)
 		dap_invalid(err, "these groups are not shown: attach with a larger maxThreads, or groupBy kernel");
 	else
@@ -160,6 +178,7 @@ const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g)
 	return rpc_arena_strdup(a, o.data ? o.data : "");
 }
 
+/* The last part of a path. */
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -243,6 +262,10 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, st
 
 /* ------------------------------------------------------------------ references --------------- */
 
+/*
+ * Put a reference together.  Generations are counted modulo 256: a reference that old is long
+ * forgotten.
+ */
 static uint32_t number(uint32_t generation, enum dap_scope scope, uint32_t thread, uint32_t index)
 {
 	uint32_t g = generation & ((1u << GENERATION_BITS) - 1);
@@ -266,6 +289,7 @@ struct dap_ref dap_ref_focus(const struct dap *d)
 				 .generation = d->generation, .snap = d->snap };
 }
 
+/* Whether a reference is the number n, and its thread exists. */
 static bool is_of(const struct dap_ref *ref, uint32_t n)
 {
 	return ref->snap && ref->thread < ref->snap->n_threads &&
@@ -288,6 +312,7 @@ int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
 	ret->snap = d->snap;
 	if (is_of(ret, ref))
 		return 0;
+	/* It may be of the snapshot before. */
 	ret->generation--;
 	ret->snap = d->before;
 	if (is_of(ret, ref))
@@ -304,6 +329,10 @@ bool dap_is_file(const char *path)
 	return path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/*
+ * Append source, line and column.  A file that is not here is named as its origin, so that the
+ * editor does not offer to open it.
+ */
 static void put_source(const struct dap *d, struct out *o, const struct rpc_frame *f)
 {
 	uint32_t line = f && f->file && f->has_line ? f->line : 0;
@@ -322,7 +351,10 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 					 f->column - !d->columns_from : 0);
 }
 
-/* The inline chain where the wave stands, then that of each call which led there. */
+/*
+ * How many frames a thread has: the inline chain where the wave stands, then that of each call
+ * which led there.
+ */
 static size_t count_frames(const struct rpc_group *g)
 {
 	size_t n = g->n_frames ? g->n_frames : 1;
@@ -332,7 +364,11 @@ static size_t count_frames(const struct rpc_group *g)
 	return n;
 }
 
-/* @return NULL when nothing is known there.  @param pc  Of the wave; becomes that of the frame. */
+/*
+ * The frame of a level.
+ * @param pc  The pc of the wave; becomes that of the frame.
+ * @return NULL when nothing is known there.
+ */
 static const struct rpc_frame *frame_at(const struct rpc_group *g, size_t level, uint64_t *pc)
 {
 	const struct rpc_frame *frames = g->frames;
@@ -367,6 +403,7 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 	out_char(o, '}');
 }
 
+/* Read a number that is not negative, or a default. */
 static uint64_t number_or(struct dap_json args, const char *name, uint64_t fallback)
 {
 	int64_t n;
@@ -391,6 +428,7 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 		return -EINVAL;
 	d->focus = (uint32_t)(t - d->snap->threads);
 	n = count_frames(t->place);
+	/* The levels behind these have no references. */
 	if (n > 1u << INDEX_BITS)
 		n = 1u << INDEX_BITS;
 	out_str(body, "{\"stackFrames\":[");

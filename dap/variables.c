@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What opened scopes hold.  Large scopes are opened in chunks, so that only what is looked at is
+ * read.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -6,18 +10,24 @@
 
 #include "dap/adapter.h"
 
+/* Bytes of LDS in a chunk, and in a row of it. */
 #define LDS_CHUNK 1024u
 #define LDS_ROW	  16u
 
-/* Which of a scope's variables are wanted, and what has been written. */
+/* Which of a scope's variables are wanted, and how many were seen and written. */
 struct page {
 	struct dap *d;
 	struct out *o;
-	uint64_t start, count; /* count 0: all */
+	uint64_t start, count; /* A count of 0 stands for all. */
 	uint64_t at, written;
 };
 
-/* @param ref  0: it cannot be opened. */
+/*
+ * Append one variable, if it is wanted.
+ * @param type    NULL for none.
+ * @param ref     Reference to what is in it; 0: it cannot be opened.
+ * @param memory  Address of the memory to show for it; NULL for none.
+ */
 static void put_full(struct page *p, const char *name, const char *value, const char *type,
 		     uint32_t ref, const char *memory)
 {
@@ -37,6 +47,7 @@ static void put_full(struct page *p, const char *name, const char *value, const 
 	out_char(o, '}');
 }
 
+/* Append a variable that is a text. */
 static void put(struct page *p, const char *name, const char *value)
 {
 	put_full(p, name, value, NULL, 0, NULL);
@@ -55,11 +66,13 @@ __attribute__((format(printf, 3, 4))) static void put_fmt(struct page *p, const 
 	put(p, name, o.data ? o.data : "");
 }
 
+/* Three coordinates as text. */
 static const char *triple(struct rpc_arena *a, const uint32_t *v, size_t n)
 {
 	return n == 3 ? rpc_arena_printf(a, "(%u, %u, %u)", v[0], v[1], v[2]) : "unknown";
 }
 
+/* Append scalar registers; one of 64 bits may be an address, which can be opened as memory. */
 static void put_scalars(struct page *p, const struct rpc_scalar_register *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -73,6 +86,7 @@ static void put_scalars(struct page *p, const struct rpc_scalar_register *list, 
 
 /* ------------------------------------------------------------------ wave --------------------- */
 
+/* What the wave does and works on. */
 static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	struct dap *d = p->d;
@@ -119,6 +133,7 @@ static int scalar(struct page *p, const struct dap_ref *ref, struct agent_err *e
 
 /* ------------------------------------------------------------------ vector registers --------- */
 
+/* Append the chunks of vector registers, named by their first and last one. */
 static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope scope,
 		       const char *letter, uint32_t count)
 {
@@ -147,7 +162,7 @@ static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *e
 	return 0;
 }
 
-/* The lanes in one line, as far as a row of a view shows. */
+/* The first lanes in one line, as many as a row of a view shows. */
 static const char *lanes_text(struct rpc_arena *a, const struct rpc_vector_register *v)
 {
 	auto_out struct out o;
@@ -202,7 +217,7 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 	return 0;
 }
 
-/* One bit of each lane: a mask. */
+/* Predicates have one bit for each lane: each is shown as a mask. */
 static int predicates(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = dap_registers_vector(p->d, ref, 0, err);
@@ -223,6 +238,7 @@ static int predicates(struct page *p, const struct dap_ref *ref, struct agent_er
 
 /* ------------------------------------------------------------------ lanes, LDS --------------- */
 
+/* The work-item of a lane; NULL when it is not known. */
 static const struct rpc_work_item *item_of(const struct rpc_wave_registers *r, uint32_t lane)
 {
 	for (size_t i = 0; i < r->n_work_items; i++)
@@ -261,6 +277,7 @@ static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 
 	if (!r)
 		return -EIO;
+	/* A reference has room for 1024 chunks. */
 	for (uint32_t at = 0; at < r->lds_bytes && at / LDS_CHUNK < 1024; at += LDS_CHUNK) {
 		uint32_t end = at + LDS_CHUNK < r->lds_bytes ? at + LDS_CHUNK : r->lds_bytes;
 		const char *name =
@@ -300,6 +317,7 @@ static int lds_chunk(struct page *p, const struct dap_ref *ref, struct agent_err
 
 /* ------------------------------------------------------------------ statistics --------------- */
 
+/* What is known of all waves of the group. */
 static int statistics(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_group *g = ref->snap->threads[ref->thread].group;

@@ -12,7 +12,7 @@
 
 #define SECOND	   UINT64_C(1000000)
 #define TEXT_MAX   64
-#define EPOCH_MAX  UINT64_C(253402300799) /* the last second of the year 9999 */
+#define EPOCH_MAX  UINT64_C(253402300799) /* The last second of the year 9999. */
 
 /* Read exactly n digits, as a number from min to max. */
 static bool take_digits(const char **at, int n, int min, int max, int *ret)

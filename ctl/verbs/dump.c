@@ -367,10 +367,7 @@ static int ask(struct dump *d, bool size_only)
 	return 0;
 }
 
-/*
- * What cannot be written is no reason to stop the queues: asked before that where the size is
- * known.
- */
+/* What cannot be written is no reason to stop the queues: asked before that where the size is known. */
 static int make_room(struct dump *d)
 {
 	int r = ctl_make_file(d->c, d->path, FILE_MODE, d->path != d->default_name, &d->file);
