@@ -21,6 +21,7 @@ int sim_call_park(struct sim *s, struct sim_call *call, enum sim_wait wait,
 	return SIM_LATER;
 }
 
+/* Take a call off the list of those that wait. */
 static void call_unpark(struct sim *s, struct sim_call *call)
 {
 	TAILQ_REMOVE(&s->pending, call, link);
@@ -35,6 +36,7 @@ void sim_call_finish(struct sim *s, struct sim_call *call, int result)
 	call->complete(call, result);
 }
 
+/* Run a call from the beginning, and complete it unless it waits. */
 static void call_run(struct sim *s, struct sim_call *call)
 {
 	int r = sim_dispatch(s, call);
@@ -53,7 +55,10 @@ void sim_submit(struct sim *s, struct sim_call *call)
 	call_run(s, call);
 }
 
-/* First parked call that @p match accepts; lists change under us, so callers search again. */
+/*
+ * The first parked call that waits for this.  Lists change while calls complete, so callers search
+ * again.
+ */
 static struct sim_call *find_parked(struct sim *s, enum sim_wait wait,
 				    const struct sim_process *target)
 {
@@ -65,13 +70,14 @@ static struct sim_call *find_parked(struct sim *s, enum sim_wait wait,
 	return NULL;
 }
 
+/* Let a parked call start from the beginning. */
 static void rerun(struct sim *s, struct sim_call *call)
 {
 	call_unpark(s, call);
 	call_run(s, call);
 }
 
-/* Until one of them takes the lock for longer. */
+/* Run the calls that wait for a target, until one of them takes the lock for longer. */
 static void run_waiters(struct sim *s, struct sim_process *target)
 {
 	struct sim_call *next;
@@ -90,7 +96,7 @@ void sim_call_unlock(struct sim *s, struct sim_call *call)
 	run_waiters(s, target);
 }
 
-/* The reply of a call whose effects are done and that still holds its target. */
+/* Complete a call whose effects are done and that still holds its target. */
 static void finish_held(struct sim *s, struct sim_call *call, int result)
 {
 	call_unpark(s, call);
@@ -112,7 +118,7 @@ void sim_call_wake(struct sim *s, enum sim_wait wait, const struct sim_process *
 		}
 		return;
 	}
-	/* One waiter per send; what is left over is remembered. */
+	/* Each send lets one waiter go; surplus sends are remembered. */
 	call = find_parked(s, SIM_WAIT_RUNTIME, target);
 	if (call && call->target->handshake) {
 		call->target->handshake--;
@@ -136,7 +142,8 @@ struct sim_injection *sim_injection_get(struct sim *s, const char *op)
 	return i;
 }
 
-/* One use of what was asked for @p op; a copy, so that the last use may free it. */
+/* Take one use of what was asked for @p op; a copy, so that the last use may free the original. */
+/* Without any, all members are zero. */
 static struct sim_injection injection_take(struct sim *s, const char *op)
 {
 	struct sim_injection *i, copy = { 0 };
@@ -154,6 +161,7 @@ static struct sim_injection injection_take(struct sim *s, const char *op)
 	return copy;
 }
 
+/* Hang a call that holds its target, until the control file or a fatal signal lets it go. */
 static int call_block(struct sim *s, struct sim_call *call, struct sim_process *target, int result,
 		      bool finished, bool hard)
 {
@@ -174,6 +182,7 @@ int sim_call_locked(struct sim *s, struct sim_call *call, struct sim_process *ta
 	if (target->busy)
 		return sim_call_park(s, call, SIM_WAIT_TURN, target);
 	call->op = op;
+	/* A call that starts again has its injection already. */
 	if (!call->injected)
 		i = injection_take(s, op);
 	call->injected = true;

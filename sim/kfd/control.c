@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The commands of the control file; control.h lists them. */
 #include "control.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "tests/lib/words.h"
 #include "waves.h"
 
-/* Codes that no kernel raises. */
+/* Exception codes that no kernel raises. */
 #define NEVER_MASK                                                                                 \
 	(KFDABI_EC_MASK(KFDABI_EC_QUEUE_PREEMPTION_ERROR) |                                        \
 	 KFDABI_EC_MASK(KFDABI_EC_DEVICE_RAS_ERROR) |                                              \
@@ -64,6 +65,7 @@ static int parse_switch(const char *w, bool *ret)
 	return 0;
 }
 
+/* Read how often something is to happen; once if nothing is said. */
 static int parse_count(const char *w, uint32_t *ret)
 {
 	uint64_t n = 1;
@@ -74,6 +76,7 @@ static int parse_count(const char *w, uint32_t *ret)
 	return 0;
 }
 
+/* Read codes joined by commas, or a mask in hexadecimal. */
 static int parse_codes(char *w, uint64_t *ret)
 {
 	char *save = NULL;
@@ -94,6 +97,7 @@ static int parse_codes(char *w, uint64_t *ret)
 
 /* ---- raising ---- */
 
+/* Read codes, and check that the source can raise them. */
 static int raise_on(struct sim *s, struct sim_process *p, const struct words *w, uint64_t *ret_mask,
 		    char *codes, uint64_t class)
 {
@@ -217,6 +221,7 @@ static int cmd_fail_activate(struct sim *s, const struct words *w)
 	return 0;
 }
 
+/* Read an errno by its number or name. */
 static int parse_errno(const char *w, int *ret)
 {
 	uint64_t n;
@@ -236,6 +241,7 @@ static int parse_errno(const char *w, int *ret)
 	return -EINVAL;
 }
 
+/* errno, late, delay, partial, silent: what the next calls of an operation do. */
 static int cmd_inject(struct sim *s, const struct words *w)
 {
 	struct sim_injection *i;
@@ -294,6 +300,7 @@ static int cmd_block(struct sim *s, const struct words *w)
 
 /* ---- waves ---- */
 
+/* Bytes of the longest script of waves. */
 #define SCRIPT_MAX 65536
 
 static int waves_from_file(struct sim_process *p, struct sim_queue *q, const char *path)
@@ -305,7 +312,7 @@ static int waves_from_file(struct sim_process *p, struct sim_queue *q, const cha
 	return r ? r : sim_waves_plant(p, q, text);
 }
 
-/* KIND N [PC] [KEY=VALUE...] as a line of a script. */
+/* Make a line of a script of the words KIND N [PC] [KEY=VALUE...]. */
 static int waves_from_words(struct sim_process *p, struct sim_queue *q, const struct words *w)
 {
 	auto_out struct out line;
@@ -376,7 +383,7 @@ static int cmd_progress(struct sim *s, const struct words *w)
 	return 0;
 }
 
-/* Two-valued settings. */
+/* Change a setting that has two values. */
 static int cmd_setting(struct sim *s, const struct words *w)
 {
 	const struct {

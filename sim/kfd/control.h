@@ -33,9 +33,13 @@
 #include "base/out.h"
 #include "sim.h"
 
-/** Run every line of @p text.  @return 0, -EINVAL (not understood), -ESRCH, -ENODEV. */
+/**
+ * Run every line of @p text, up to the first that fails.
+ * @return 0, -EINVAL (not understood), -ESRCH (no such process), -ENODEV (no such GPU or queue),
+ * -ENOMEM.
+ */
 int control_run(struct sim *s, const char *text, size_t size);
-/** The whole state as one JSON document with a final newline. */
+/** Append the whole state as one JSON document with a final newline. */
 void control_status(const struct sim *s, struct out *o);
 
 #endif /* KFDSIM_CONTROL_H */

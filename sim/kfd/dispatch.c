@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* Runs one command.  @return its result, or SIM_LATER. */
 typedef int (*sim_handler)(struct sim *s, struct sim_call *call, struct sim_process *p);
 
 static int get_version(struct sim *s, struct sim_call *call, struct sim_process *p)
@@ -72,7 +73,7 @@ static int set_memory_policy(struct sim *s, struct sim_call *call, struct sim_pr
 	return sim_device_find(p, a->gpu_id) ? 0 : -EINVAL;
 }
 
-/* The simulator has no GPU memory: known GPU or not is all that can be answered. */
+/* The simulator has no GPU memory: whether the GPU exists is all that can be answered. */
 static int alloc_memory(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	struct kfdabi_alloc_memory_args *a = call->arg;
@@ -117,11 +118,14 @@ static int refuse_deprecated(struct sim *s, struct sim_call *call, struct sim_pr
 
 #define SIZE(type) sizeof(struct kfdabi_##type)
 
-/* Sizes are the newest kernel's; `since` is the first minor that knows the number. */
+/*
+ * The commands.  Sizes are those of the newest kernel; `since` is the first minor version that
+ * knows the number.
+ */
 static const struct command {
 	uint16_t size;
 	uint8_t since;
-	const char *op; /**< Runs under the caller's own process lock when named. */
+	const char *op; /**< With a name it runs under the caller's own process lock. */
 	sim_handler run;
 } commands[] = {
 	[KFDABI_NR_GET_VERSION] = { SIZE(get_version_args), 0, NULL, get_version },
@@ -173,6 +177,7 @@ static const struct command {
 	[KFDABI_NR_PROFILER] = { 16, 23, NULL, refuse_invalid },
 };
 
+/* Find a command by the number in its ioctl word; NULL if this kernel does not have it. */
 static const struct command *command_find(const struct sim *s, uint32_t word)
 {
 	unsigned int nr = KFDABI_NR(word);
@@ -188,6 +193,7 @@ size_t sim_command_size(const struct sim *s, uint32_t command)
 
 	if (!c)
 		return 0;
+	/* The argument grew with 1.17. */
 	if (KFDABI_NR(command) == KFDABI_NR_CREATE_QUEUE && s->kernel->minor < 17)
 		return KFDABI_CREATE_QUEUE_SIZE_V1_16;
 	return c->size;
@@ -217,7 +223,9 @@ int sim_dispatch(struct sim *s, struct sim_call *call)
 
 	if (!c)
 		return -ENOTTY;
-	/* Also the fate of a descriptor that outlived an exec: its context has no address space. */
+	/*
+	 * A descriptor that outlived an exec ends here as well: its context has no address space.
+	 */
 	if (call->tgid != call->file->tgid || !p || p->gone)
 		return -EBADF;
 	switch (KFDABI_NR(call->command)) {

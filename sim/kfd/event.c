@@ -18,7 +18,9 @@ bool sim_raise(struct sim *s, struct sim_process *p, struct sim_queue *q, struct
 {
 	if (!p->debugged)
 		return false;
-	/* Latched whether subscribed or not; the mask only decides about the byte. */
+	/*
+	 * Exceptions are latched whether subscribed or not; the mask only decides about the byte.
+	 */
 	if (q)
 		q->latched |= mask;
 	else if (d)
@@ -38,6 +40,7 @@ void sim_forward_queue_error(struct sim *s, struct sim_process *p, struct sim_qu
 	struct sim_event *e;
 	uint64_t word;
 
+	/* The header of the save area says where the error word and the event are. */
 	if (!q->args.ctx_save_restore_address ||
 	    s->os->mem_read(p->tgid, q->args.ctx_save_restore_address, &h, sizeof(h)) ||
 	    !h.err_payload_addr ||
@@ -51,6 +54,7 @@ void sim_forward_queue_error(struct sim *s, struct sim_process *p, struct sim_qu
 		sim_event_signal(s, p, e);
 }
 
+/* Without a record the runtime learns only that there was a fault. */
 void sim_forward_fault(struct sim *s, struct sim_process *p, struct sim_device *d)
 {
 	struct kfdabi_memory_exception_data data = { .imprecise = 1, .gpu_id = d->gpu->gpu_id };
@@ -72,6 +76,7 @@ void sim_interrupt_fault(struct sim *s, struct sim_process *p, struct sim_device
 {
 	const uint64_t mask = KFDABI_EC_MASK(KFDABI_EC_DEVICE_MEMORY_VIOLATION);
 
+	/* Later faults do not replace the record. */
 	if (p->debugged && !d->has_fault) {
 		d->fault = *fault;
 		d->has_fault = true;
@@ -82,6 +87,7 @@ void sim_interrupt_fault(struct sim *s, struct sim_process *p, struct sim_device
 	sim_events_signal_memory(s, p, fault);
 }
 
+/* Queues come first, then GPUs, then the process; the first source with an enabled bit is told. */
 int sim_query_event(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	struct kfdabi_dbg_args *a = call->arg;
@@ -108,11 +114,13 @@ int sim_query_event(struct sim *s, struct sim_call *call, struct sim_process *p)
 		latched = &p->latched;
 	if (!latched)
 		return -EAGAIN;
+	/* All latched bits are told, also those that are not enabled. */
 	a->query_event.exception_mask = *latched;
 	*latched &= ~clear;
 	return 0;
 }
 
+/* Find the latched bits that a code and an id speak of; NULL if there is no such source. */
 static uint64_t *source_find(struct sim_process *p, uint32_t code, uint32_t id,
 			     struct sim_device **ret_device)
 {
@@ -139,7 +147,7 @@ int sim_query_info(struct sim *s, struct sim_call *call, struct sim_process *p)
 	struct sim_device *d;
 	uint64_t *latched;
 
-	/* Codes without data want a pointer as well. */
+	/* Codes that have no data want a pointer as well. */
 	if (!a->query_info.info_ptr)
 		return -EINVAL;
 	latched = source_find(p, code, a->query_info.source_id, &d);
@@ -151,7 +159,10 @@ int sim_query_info(struct sim *s, struct sim_call *call, struct sim_process *p)
 		data = &p->runtime;
 		size = sizeof(p->runtime);
 	} else if (code == KFDABI_EC_DEVICE_MEMORY_VIOLATION && s->memory_info_fixed) {
-		/* Released drivers never set the length of the record: nothing is copied. */
+		/*
+		 * Released drivers never set the length of this record, so that nothing is copied;
+		 * tests can ask for a driver that does.
+		 */
 		data = &d->fault;
 		size = sizeof(d->fault);
 	}

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * FUSE: requests in, replies out.  All runs in one thread; a call that waits keeps its request, and
+ * is answered when it completes.
+ */
 #define FUSE_USE_VERSION 312
 #include "front.h"
 
@@ -19,14 +23,15 @@
 /* Requests served before the loop looks at timers again. */
 #define SERVE_BURST 64
 
+/* One ioctl in flight. */
 struct front_call {
-	struct sim_call call; /* must be first */
+	struct sim_call call; /* It must be first. */
 	TAILQ_ENTRY(front_call) link;
 	struct front *front;
 	fuse_req_t req;
 	size_t out_size;
 	bool interrupted;
-	bool *done; /* of the submitting frame, while that frame exists */
+	bool *done; /* Flag in the frame that submitted it, while that exists. */
 };
 
 /* An open file or directory; text shows its content at the time of the first read. */
@@ -44,7 +49,7 @@ struct front {
 	bool mounted;
 	unsigned int kfd_mode;
 	TAILQ_HEAD(, front_call) calls;
-	TAILQ_HEAD(, open_file) files; /* the kernel may never release them if we end first */
+	TAILQ_HEAD(, open_file) files; /* All of them: the kernel may never release some. */
 };
 
 static struct front *front_of(fuse_req_t req)
@@ -77,6 +82,7 @@ static void file_free(struct front *f, struct open_file *file)
 
 /* ---- attributes and directories ---- */
 
+/* Fill in the attributes of a file; false if it has gone. */
 static bool fill_attr(struct front *f, uint64_t ino, struct stat *st)
 {
 	*st = (struct stat){ .st_ino = ino, .st_nlink = 1, .st_uid = geteuid(), .st_gid = getegid() };
@@ -124,7 +130,7 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		fuse_reply_err(req, ENOENT);
 }
 
-/* Opening the control file with O_TRUNC ends here. */
+/* Answer a change of attributes: opening the control file with O_TRUNC ends here. */
 static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		       struct fuse_file_info *fi)
 {
@@ -135,6 +141,7 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 		do_getattr(req, ino, fi);
 }
 
+/* A directory that is being listed. */
 struct listing {
 	struct front *front;
 	fuse_req_t req;
@@ -160,6 +167,7 @@ static void listing_add(void *data, const char *name, uint64_t ino)
 	l->dir->size += entry;
 }
 
+/* The whole directory is listed at once, so that reading it is not disturbed by changes. */
 static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
@@ -176,6 +184,7 @@ static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		file_free(f, dir);
 }
 
+/* Answer with a part of a text. */
 static void reply_part(fuse_req_t req, const struct open_file *t, size_t size, off_t off)
 {
 	size_t start = (uint64_t)off < t->size ? (size_t)off : t->size;
@@ -184,7 +193,10 @@ static void reply_part(fuse_req_t req, const struct open_file *t, size_t size, o
 		       t->size - start < size ? t->size - start : size);
 }
 
-/* Entries never straddle a reply: the offset of each is where the next one begins. */
+/*
+ * Answer with whole entries.  Entries never straddle a reply: the offset of each is where the next
+ * one begins.
+ */
 static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
@@ -192,7 +204,10 @@ static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	size_t start = (uint64_t)off < dir->size ? (size_t)off : dir->size, end = start;
 
 	while (end < dir->size) {
-		/* struct fuse_dirent: ino, off, namelen, type; name; padded to eight bytes */
+		/*
+		 * The layout of struct fuse_dirent: ino, off, namelen, type, name; padded to eight
+		 * bytes.
+		 */
 		uint32_t name_size;
 		size_t entry;
 
@@ -219,7 +234,7 @@ static int open_kfd(struct front *f, int tid, struct sim_file *file)
 	int tgid, r;
 
 	if (tid <= 0)
-		return -EPERM; /* the caller lives in a pid namespace that we cannot see */
+		return -EPERM; /* The caller's pid namespace cannot be seen from here. */
 	r = f->sim->os->tgid_of(tid, &tgid);
 	return r ? r : sim_open(f->sim, tgid, file);
 }
@@ -230,6 +245,7 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct open_file *file = file_new(f, fi);
 	int r = file ? 0 : -ENOMEM;
 
+	/* Without it the kernel would cut texts to the size in the attributes. */
 	fi->direct_io = 1;
 	if (!r && tree_kind_of(f->sim, ino) == TREE_KFD) {
 		fi->nonseekable = 1;
@@ -241,6 +257,7 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		file_free(f, file);
 }
 
+/* Make the text of a file anew. */
 static int file_load(struct front *f, uint64_t ino, struct open_file *t)
 {
 	auto_out struct out o;
@@ -286,6 +303,7 @@ static void do_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 
 /* ---- ioctl ---- */
 
+/* Reply to an ioctl and free its call. */
 static void call_complete(struct sim_call *call, int result)
 {
 	struct front_call *c = (struct front_call *)call;
@@ -298,7 +316,7 @@ static void call_complete(struct sim_call *call, int result)
 	free(c);
 }
 
-/* Runs inside libfuse with locks held: only take a note. */
+/* libfuse runs this with locks held: it only takes a note. */
 static void call_interrupted(fuse_req_t req, void *data)
 {
 	struct front_call *c = data;
@@ -350,6 +368,7 @@ static void do_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 		fuse_reply_err(req, ENOTTY);
 		return;
 	}
+	/* The driver refuses 32-bit processes, too (kfd_chardev.c:kfd_open). */
 	if (flags & FUSE_IOCTL_COMPAT) {
 		fuse_reply_err(req, EPERM);
 		return;
@@ -367,6 +386,7 @@ static void do_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 	fuse_req_interrupt_func(req, call_interrupted, c);
 	c->done = &done;
 	sim_submit(f->sim, &c->call);
+	/* The call is still there and waits. */
 	if (!done)
 		c->done = NULL;
 }
@@ -375,7 +395,10 @@ void front_check_interrupts(struct front *f)
 {
 	struct front_call *c, *next;
 
-	/* An interrupt may complete other calls too, so start again after each completion. */
+	/*
+	 * An interrupt may complete other calls too, so the search starts again after each
+	 * completion.
+	 */
 	for (c = TAILQ_FIRST(&f->calls); c; c = next) {
 		bool done = false;
 
@@ -392,8 +415,8 @@ void front_check_interrupts(struct front *f)
 }
 
 /*
- * There is no flush operation on purpose: it would make an exec wait for us while it holds the
- * lock that reading its memory needs.
+ * There is no flush operation on purpose: it would make an exec wait for the simulator while it
+ * holds the lock that reading its memory needs.
  */
 static const struct fuse_lowlevel_ops front_ops = {
 	.lookup = do_lookup,
@@ -411,7 +434,10 @@ static const struct fuse_lowlevel_ops front_ops = {
 
 /* ---- mount ---- */
 
-/* Device number of our mount, without asking the file system (that is: ourselves). */
+/*
+ * The device number of the mount, found without asking the file system, which is the simulator
+ * itself.
+ */
 static uint64_t mount_device(const char *dir)
 {
 	char line[1024], where[512];
@@ -437,6 +463,7 @@ static int session_new(struct front *f)
 
 	for (size_t i = 0; i < ARRAY_SIZE(argv); i++)
 		r |= fuse_opt_add_arg(&args, argv[i]);
+	/* Only root may let other users in without a change of /etc/fuse.conf. */
 	if (geteuid() == 0)
 		r |= fuse_opt_add_arg(&args, "-oallow_other");
 	if (!r)

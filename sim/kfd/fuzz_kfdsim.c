@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine against arbitrary sequences of opens, ioctls, control lines, signals and
+ * Fuzzes the state machine with arbitrary sequences of opens, ioctls, control lines, signals and
  * deaths, on a made-up machine of four processes with one page of memory each.
  */
 #include <errno.h>
@@ -56,7 +56,7 @@ static int tgid_of(int tid, int *ret)
 	return 0;
 }
 
-/* pidfd: the process, mem_fd: which of its successive lives. */
+/* A grip: pidfd is the process, mem_fd which of its successive lives. */
 static int hold(int tgid, struct sim_hold *ret)
 {
 	if (!is_process(tgid) || !world.alive[tgid - 1])
@@ -166,7 +166,7 @@ static void do_call(struct sim *s, struct reader *r, uint32_t command)
 	sim_submit(s, call);
 }
 
-/* A queue that passes the checks, so that sequences get somewhere. */
+/* Make a queue that passes the checks, so that sequences get somewhere. */
 static void do_create(struct sim *s, struct reader *r)
 {
 	unsigned int f = reader_u8(r) % FILES;
@@ -208,7 +208,7 @@ static void do_control(struct sim *s, struct reader *r)
 	if (!text)
 		return;
 	control_run(s, text, end ? (size_t)(end - text) : left);
-	/* Steps go on behind the text's NUL. */
+	/* The next steps are behind the text's NUL. */
 	if (end)
 		reader_init(r, end + 1, left - (size_t)(end - text) - 1);
 }
@@ -232,6 +232,7 @@ static void do_open(struct sim *s, struct reader *r)
 	}
 }
 
+/* Let a process die, start again or call exec. */
 static void do_life(struct reader *r)
 {
 	unsigned int p = reader_u8(r) % PROCESSES;

@@ -17,11 +17,13 @@
 #include "base/str.h"
 #include "front.h"
 
+/* The options as they were given. */
 struct options {
 	const char *mount, *gpus, *kernel, *permissions, *mode, *memory_info;
 	bool help, version, list;
 };
 
+/* All that the program has. */
 struct program {
 	struct sim sim;
 	struct front *front;
@@ -76,6 +78,7 @@ static int add_gpus(struct sim *s, const char *list)
 	}
 }
 
+/* Read an option that has two values; without it, *ret stays as it is. */
 static int choose(const char *option, const char *value, const char *off, const char *on, bool *ret)
 {
 	if (!value)
@@ -113,9 +116,12 @@ static int configure(struct program *p, const struct options *o)
 	return chmod(p->dir, 0755) ? fail("chmod: %s", strerror(errno)) : 0;
 }
 
-#define A_PROCESS (-1) /* in epoll's data, where other events have their descriptor */
+#define A_PROCESS (-1) /* Stands in epoll's data where others have a descriptor. */
 
-/* One-shot: a process may be dead while something else still uses its address space. */
+/*
+ * Watch the end of a process.  The event is one-shot: a process may be dead while something else
+ * still uses its address space.
+ */
 static void watch_process(void *data, struct sim_process *proc, bool added)
 {
 	struct program *p = data;
@@ -124,6 +130,7 @@ static void watch_process(void *data, struct sim_process *proc, bool added)
 	epoll_ctl(p->epoll_fd, added ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, proc->hold.pidfd, &ev);
 }
 
+/* Milliseconds until something is due; -1 for never. */
 static int wait_ms(const struct program *p)
 {
 	uint64_t next = sim_next_deadline(&p->sim), now = p->sim.os->now_ns();
@@ -150,7 +157,7 @@ static int loop(struct program *p, int signal_fd)
 			look |= ev[i].data.fd == A_PROCESS;
 		}
 		if (front_serve(p->front) < 0)
-			return 0; /* unmounted by somebody else */
+			return 0; /* Another program has unmounted it. */
 		if (look)
 			sim_check_processes(&p->sim);
 		sim_tick(&p->sim);
@@ -182,6 +189,7 @@ static int serve(struct program *p)
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, signal_fd, &ev);
 	ev.data.fd = front_fd(p->front);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev);
+	/* Tests wait for this line. */
 	printf("ready %s\n", p->dir);
 	fflush(stdout);
 	r = loop(p, signal_fd);
@@ -191,6 +199,7 @@ static int serve(struct program *p)
 
 static int run(const struct options *o)
 {
+	/* It is too large for the stack. */
 	static struct program p;
 	int r = configure(&p, o);
 

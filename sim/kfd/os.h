@@ -24,41 +24,50 @@ struct sim_task {
 	bool has_mm;	   /**< False for zombies, kernel threads, finished main threads. */
 };
 
-/** Grip on one address space: survives neither exec nor exit of its owner. */
+/** A grip on one address space, which survives neither exec nor exit of its owner. */
 struct sim_hold {
 	int pidfd;
 	int mem_fd; /**< /proc/PID/mem, which stays bound to the address space of its opening. */
 };
 #define SIM_HOLD_NULL ((struct sim_hold){ -1, -1 })
 
+/** The functions of one machine; the fuzzer has its own. */
 struct sim_os {
+	/** Monotonic time. */
 	uint64_t (*now_ns)(void);
-	/** Task by number as @p caller_tid counts.  -ESRCH. */
+	/** Find a task by its number as @p caller_tid counts.  -ESRCH. */
 	int (*task_find)(int caller_tid, uint32_t pid, struct sim_task *ret);
+	/** The process of a thread.  -ESRCH. */
 	int (*tgid_of)(int tid, int *ret_tgid);
+	/** Take a grip on the present address space of a process. */
 	int (*hold)(int tgid, struct sim_hold *ret);
 	void (*release)(struct sim_hold *hold);
 	/** Whether the address space is still in use. */
 	bool (*holds)(const struct sim_hold *hold);
-	/** All bytes or -EFAULT; page protection counts. */
+	/** Read all bytes, or fail with -EFAULT; page protection counts. */
 	int (*mem_read)(int tgid, uint64_t addr, void *buf, size_t size);
 	int (*mem_write)(int tgid, uint64_t addr, const void *buf, size_t size);
-	/** Duplicate of a descriptor of @p tgid, -EBADF. */
+	/** Duplicate a descriptor of @p tgid.  -EBADF. */
+	/** Duplicate a descriptor of another process.  -EBADF. */
 	int (*fd_take)(int tgid, int fd, int *ret_fd);
 	void (*fd_close)(int fd);
 	/**
-	 * The kernel's one-byte write to dbg_fd.  Never blocks, reports nothing.
-	 * @param writer  Process whose context the write happens in (gets SIGPIPE, and is the writer for a
-	 *                socket that asks), or 0: a worker of the kernel.
+	 * Do what the kernel's one-byte write to dbg_fd does; it never blocks and reports nothing.
+	 * @param writer  Process in whose context the write happens: it gets SIGPIPE, and is the
+	 * writer for a socket that asks.  0 is a worker of the kernel.
 	 */
 	void (*notify)(int fd, int writer);
-	/** A fatal signal is pending for this thread. */
+	/** Whether a fatal signal is pending for this thread. */
 	bool (*is_dying)(int tid);
 };
 
+/** The machine that the simulator runs on. */
 extern const struct sim_os sim_os_linux;
 
-/** st_dev of the simulator's own mount: never touch descriptors that lie there. */
+/**
+ * Tell the st_dev of the simulator's own mount, whose files must not be asked for anything: the
+ * simulator would wait for itself.
+ */
 void sim_os_linux_own_device(uint64_t device);
 
 #endif /* KFDSIM_OS_H */

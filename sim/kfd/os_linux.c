@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The machine that the simulator runs on.  It sees processes from outside, through procfs, and must
+ * never wait for one that waits for the simulator.
+ */
 #include "os.h"
 
 #include <ctype.h>
@@ -23,8 +27,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define NS_DEPTH_MAX 33 /* the kernel allows 32 nested pid namespaces */
+#define NS_DEPTH_MAX 33 /* The kernel allows 32 nested ones. */
 
+/* See sim_os_linux_own_device(). */
 static uint64_t own_device;
 
 void sim_os_linux_own_device(uint64_t device)
@@ -34,6 +39,7 @@ void sim_os_linux_own_device(uint64_t device)
 
 /* ---- tasks ---- */
 
+/* What /proc/PID/status says of a task; ns_pid ends with its number in its own namespace. */
 struct status {
 	int tgid, tracer;
 	bool has_mm, fatal_pending;
@@ -68,7 +74,7 @@ static void status_line(struct status *st, const char *name, const char *value)
 		ns_pids(st, value);
 }
 
-/* Every ioctl needs this: no stdio. */
+/* Read the status of a task.  Every ioctl needs this, so that stdio is too slow. */
 static int status_read(int tid, struct status *ret)
 {
 	char text[8192];
@@ -108,6 +114,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
+/* Whether two descriptors are of one file. */
 static bool same_file(int a, int b)
 {
 	struct stat sa, sb;
@@ -133,6 +140,7 @@ static bool ns_ancestor_is(int tid, int up, int ns)
 	return same;
 }
 
+/* Whether a task has that number in that namespace. */
 static bool task_matches(int tid, uint32_t pid, int depth, int ns)
 {
 	struct status st;
@@ -141,6 +149,7 @@ static bool task_matches(int tid, uint32_t pid, int depth, int ns)
 	       ns_ancestor_is(tid, st.n_ns - depth, ns);
 }
 
+/* Look for a task among all of them; procfs has no faster way. */
 static int search_tasks(const char *dir, uint32_t pid, int depth, int ns, bool processes)
 {
 	char path[300];
@@ -163,6 +172,7 @@ static int search_tasks(const char *dir, uint32_t pid, int depth, int ns, bool p
 	return found;
 }
 
+/* Whether numbers mean the same to the caller; if that cannot be told, they do. */
 static bool shares_our_ns(int tid)
 {
 	static struct stat own;
@@ -175,7 +185,7 @@ static bool shares_our_ns(int tid)
 	return stat(path, &theirs) || is_same(&own, &theirs);
 }
 
-/* The caller's number as a number of our own namespace; 0 if there is no such task. */
+/* The caller's number as a number of the simulator's own namespace; 0 if there is no such task. */
 static int translate(int caller_tid, uint32_t pid)
 {
 	auto_close int ns = -1;
@@ -212,7 +222,7 @@ static int task_find(int caller_tid, uint32_t pid, struct sim_task *ret)
 	return 0;
 }
 
-/* Most callers are main threads, and only of those there is a pidfd. */
+/* Most callers are main threads, which are the only ones that pidfd_open() accepts. */
 static int tgid_of(int tid, int *ret_tgid)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, tid, 0);
@@ -262,8 +272,8 @@ static int hold_take(int tgid, struct sim_hold *ret)
 }
 
 /*
- * A read through /proc/PID/mem gives end of file once nobody uses the address space any more, and
- * an error for an address where nothing is mapped: the first page never is.
+ * Whether the address space is in use.  A read through /proc/PID/mem gives end of file once no task
+ * uses it any more, and an error for an address where nothing is mapped: the first page never is.
  */
 static bool hold_holds(const struct sim_hold *h)
 {
@@ -309,7 +319,10 @@ static void fd_close(int fd)
 	close(fd);
 }
 
-/* Any request to a file of our own mount would wait for ourselves. */
+/*
+ * Whether a descriptor is of a file of the simulator's own mount.  Any request to such a file would
+ * wait for the simulator itself.
+ */
 static bool is_own_file(int fd)
 {
 	struct statx sx;
@@ -327,7 +340,7 @@ static bool is_stream(int sock)
 	return !getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
 }
 
-/* A socket tells who wrote to it; only root can do that in another's name. */
+/* Send one byte.  A socket tells who wrote to it; only root can do that in another's name. */
 static ssize_t send_byte(int sock, int writer)
 {
 	union {
@@ -359,6 +372,7 @@ static void notify(int fd, int writer)
 		return;
 	if (send_byte(fd, writer) == 1)
 		return;
+	/* Of sockets, only a stream raises SIGPIPE (net/unix/af_unix.c:unix_stream_sendmsg). */
 	broken = errno == EPIPE && is_stream(fd);
 	if (errno == ENOTSOCK) {
 		/* A full blocking pipe would hang the driver; here the byte is lost instead. */

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The GPUs and kernels that the simulator can pretend to be, and the arithmetic of their save
+ * areas.
+ */
 #include "profile.h"
 
 #include <string.h>
 
+/* The word debug_prop: bits of a watch mask, and whether the dispatch is always known. */
 #define DEBUG_PROP(lo, hi, always) ((lo) | ((hi) << 4) | ((always) ? 1u << 10 : 0u))
 #define GIB			   (UINT64_C(1) << 30)
 
+/*
+ * Masks of traps that can be forced on: of the first generations, of the middle ones, of those that
+ * trap at the edges of waves.
+ */
 #define TRAP_OLD   UINT32_C(0x80)
 #define TRAP_NINE  UINT32_C(0x1ff)
 #define TRAP_EDGES UINT32_C(0xc00001ff)
@@ -60,6 +69,7 @@ static const struct gpu_profile gpus[] = {
 	  .vgpr_bytes_per_cu = 0x40000, .vram_size = 4 * GIB },
 };
 
+/* Named by interface version; 1.22+ is 1.22 with a longer device entry. */
 static const struct kernel_profile kernels[] = {
 	{ .name = "1.11", .minor = 11, .device_entry_size = 120 },
 	{ .name = "1.13", .minor = 13, .device_entry_size = 120, .has_debug = true },
@@ -104,6 +114,7 @@ const struct kernel_profile *kernel_profile_find(const char *name)
 	return NULL;
 }
 
+/* Compute units of one XCC. */
 static uint32_t cus_per_xcc(const struct gpu_profile *g)
 {
 	return g->simd_count / g->simd_per_cu / g->num_xcc;
@@ -114,6 +125,7 @@ static uint32_t page_up(uint32_t n)
 	return (n + 4095) & ~UINT32_C(4095);
 }
 
+/* The arithmetic is that of kfd_queue.c:kfd_queue_ctx_save_restore_size. */
 uint32_t gpu_profile_waves(const struct gpu_profile *g)
 {
 	uint32_t cus = cus_per_xcc(g), by_array;
@@ -129,7 +141,7 @@ uint32_t gpu_profile_ctl_stack_size(const struct gpu_profile *g)
 	uint32_t per_wave = g->gfx_target_version < 100100 ? 8 : 12;
 	uint32_t size = page_up(40 + gpu_profile_waves(g) * per_wave + 8);
 
-	/* gfx10 hardware has no room for a longer one. */
+	/* gfx10 hardware has no room for a longer control stack. */
 	if (g->gfx_target_version / 10000 == 10 && size > 0x7000)
 		size = 0x7000;
 	return size;
@@ -145,7 +157,7 @@ uint32_t gpu_profile_cwsr_size(const struct gpu_profile *g)
 
 uint32_t gpu_profile_capability(const struct gpu_profile *g)
 {
-	uint32_t cap = UINT32_C(0x2000); /* doorbell type */
+	uint32_t cap = UINT32_C(0x2000); /* The type of doorbells. */
 
 	if (g->too_old)
 		return cap;

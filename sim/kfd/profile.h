@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** One GPU model.  Counts are per device unless they say otherwise. */
+/** One GPU model.  Counts are of a device unless they say otherwise. */
 struct gpu_profile {
 	const char *name;	    /**< LLVM name, what `--gpus` takes. */
 	const char *marketing_name; /**< Content of the sysfs `name` file. */
@@ -46,14 +46,20 @@ struct kernel_profile {
 	bool lds_flag;	       /**< Flag 4 is checked against capability2. */
 };
 
+/** Find a GPU by its LLVM name, which need not end with a NUL.  @return NULL if it is unknown. */
 const struct gpu_profile *gpu_profile_find(const char *name, size_t name_size);
+/** The GPU of that position. */
 const struct gpu_profile *gpu_profile_at(size_t i); /**< NULL behind the last. */
+/** Find a kernel by its name.  @return NULL if it is unknown. */
 const struct kernel_profile *kernel_profile_find(const char *name);
+/** The kernel of that position; NULL behind the last. */
 const struct kernel_profile *kernel_profile_at(size_t i);
 
-/** Save-area geometry per XCC, as the kernel computes it for `cwsr_size` and `ctl_stack_size`. */
+/** How many waves one XCC can have, as the kernel computes it for the size of the save area. */
 uint32_t gpu_profile_waves(const struct gpu_profile *g);
+/** Bytes of the control stack of one XCC, as the kernel tells them in `ctl_stack_size`. */
 uint32_t gpu_profile_ctl_stack_size(const struct gpu_profile *g);
+/** Bytes of the save area of one XCC, as the kernel tells them in `cwsr_size`. */
 uint32_t gpu_profile_cwsr_size(const struct gpu_profile *g);
 /** The `capability` word without the bits that only a sysfs read adds. */
 uint32_t gpu_profile_capability(const struct gpu_profile *g);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The first address that no application can have. */
 #define USER_LIMIT (UINT64_C(1) << 47)
 
 bool sim_queue_is_running(const struct sim_queue *q)
@@ -19,6 +20,7 @@ bool sim_queue_is_running(const struct sim_queue *q)
 
 /* ---- creation and change ---- */
 
+/* The checks that creation and update share. */
 static bool ring_is_valid(uint32_t ring_size, uint32_t percentage, uint32_t priority)
 {
 	/* The upper bytes of the percentage carry a target XCC. */
@@ -38,6 +40,7 @@ static int check_create(const struct kfdabi_create_queue_args *a)
 	return 0;
 }
 
+/* Ids are used again: the lowest free one is next. */
 static uint32_t lowest_free_id(struct sim_process *p)
 {
 	uint32_t id = 0;
@@ -72,10 +75,14 @@ int sim_queue_create(struct sim *s, struct sim_call *call, struct sim_process *p
 		q->type = KFDABI_QUEUE_TYPE_SDMA;
 	q->device = d;
 	q->args = *a;
-	/* Every queue carries this from birth, with or without a debugger. */
+	/*
+	 * Every queue is new from birth, with or without a debugger, and cannot be suspended until
+	 * a debugger has cleared that.
+	 */
 	q->latched = KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW);
 	TAILQ_INSERT_TAIL(&p->queues, q, link);
 	a->queue_id = q->id;
+	/* The layout of the driver's mmap offsets; nothing is mapped there. */
 	a->doorbell_offset = (UINT64_C(1) << 62) | ((uint64_t)d->gpu->gpu_id << 46) | q->id * 8u;
 	sim_raise(s, p, q, NULL, KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW), true);
 	return 0;
@@ -124,6 +131,7 @@ int sim_queue_wave_state(struct sim *s, struct sim_call *call, struct sim_proces
 
 /* ---- destruction ---- */
 
+/* Free a queue; the debugger hears only on which GPU. */
 static void queue_remove(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
 	struct sim_device *d = q->device;
@@ -152,6 +160,10 @@ int sim_queue_destroy(struct sim *s, struct sim_call *call, struct sim_process *
 	return 0;
 }
 
+/*
+ * Complete the calls that waited to destroy a queue which is suspended no longer.  The list changes
+ * with each, so that the search starts again.
+ */
 static void wake_destroyers(struct sim *s, struct sim_process *p)
 {
 	struct sim_call *call;
@@ -196,6 +208,7 @@ void sim_queues_resume_all(struct sim *s, struct sim_process *p)
 
 /* ---- suspend and resume ---- */
 
+/* The ids of a call, with their verdicts, which are bits of the ids. */
 struct id_array {
 	uint32_t ids[KFDABI_MAX_QUEUES_PER_PROCESS];
 	uint32_t n;
@@ -211,6 +224,7 @@ static uint32_t array_index(const struct id_array *a, uint32_t id)
 	return NOT_LISTED;
 }
 
+/* Read the ids; each is marked as invalid until a queue is found. */
 static int array_load(struct sim *s, const struct sim_call *call, uint64_t ptr, uint32_t n,
 		      struct id_array *ret)
 {
@@ -229,11 +243,12 @@ static int array_load(struct sim *s, const struct sim_call *call, uint64_t ptr, 
 static void array_store(struct sim *s, const struct sim_call *call, uint64_t ptr,
 			const struct id_array *a)
 {
-	/* A fault here is not reported to the caller. */
+	/* A fault here is not reported to the caller, as in the driver. */
 	if (a->n && !s->silent)
 		s->os->mem_write(call->tid, ptr, a->ids, a->n * sizeof(a->ids[0]));
 }
 
+/* Use up one of the failures that a test asked for. */
 static bool take_failure(uint32_t *count)
 {
 	if (!*count)
@@ -242,7 +257,10 @@ static bool take_failure(uint32_t *count)
 	return true;
 }
 
-/* MES: one removal per queue; the first failure ends the walk on this GPU. */
+/*
+ * Suspend on a GPU with MES: there is one removal per queue, and the first failure ends the walk on
+ * this GPU.
+ */
 static uint32_t suspend_on_mes(struct sim *s, struct sim_process *p, struct sim_device *d,
 			       struct id_array *a, uint64_t clear)
 {
@@ -255,7 +273,7 @@ static uint32_t suspend_on_mes(struct sim *s, struct sim_process *p, struct sim_
 		if (!q->suspended) {
 			if ((q->latched & KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW)) || q->destroying)
 				continue;
-			/* Marked although it failed: a second attempt "succeeds". */
+			/* The queue is marked although it failed: a second attempt "succeeds". */
 			q->suspended = true;
 			if (d->gpu->resetting || d->gpu->lost || take_failure(&q->fail_suspend)) {
 				a->ids[i] |= KFDABI_QUEUE_ERROR;
@@ -269,7 +287,7 @@ static uint32_t suspend_on_mes(struct sim *s, struct sim_process *p, struct sim_
 	return done;
 }
 
-/* HWS: mark all, then preempt the whole GPU once. */
+/* Suspend on a GPU with HWS: all queues are marked, then the whole GPU is preempted once. */
 static uint32_t suspend_on_hws(struct sim *s, struct sim_process *p, struct sim_device *d,
 			       struct id_array *a, uint64_t clear)
 {
@@ -328,7 +346,7 @@ int sim_queues_suspend(struct sim *s, struct sim_call *call, struct sim_process 
 	return (int)done;
 }
 
-/* Null array: every queue of the process. */
+/* Resume queues on a GPU; a null array stands for every queue of the process. */
 static uint32_t resume_on_device(struct sim *s, struct sim_process *p, struct sim_device *d,
 				 struct id_array *a)
 {
@@ -358,6 +376,7 @@ static uint32_t resume_on_device(struct sim *s, struct sim_process *p, struct si
 	return failed ? 0 : done;
 }
 
+/* Whether a GPU has any of the queues. */
 static bool device_is_asked(struct sim_process *p, const struct sim_device *d,
 			    const struct id_array *a)
 {
@@ -397,6 +416,7 @@ int sim_queues_resume(struct sim *s, struct sim_call *call, struct sim_process *
 
 /* ---- work ---- */
 
+/* Consume one packet, as far as indices in the target's memory tell. */
 static void queue_progress(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
 	uint64_t rd, wr;
@@ -416,7 +436,10 @@ void sim_queues_progress(struct sim *s)
 	struct sim_queue *q;
 
 	TAILQ_FOREACH(p, &s->processes, link) {
-		/* An exec in the last moment must not receive writes meant for its predecessor. */
+		/*
+		 * A process that has just called exec must not receive writes meant for its
+		 * predecessor.
+		 */
 		if (p->gone || TAILQ_EMPTY(&p->queues) || !s->os->holds(&p->hold))
 			continue;
 		TAILQ_FOREACH(q, &p->queues, link)

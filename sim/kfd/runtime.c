@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The application's side: runtime handshake, events, apertures. */
+/* The application's side: the handshake of the runtime with a debugger, events, apertures. */
 #include "sim.h"
 
 #include <errno.h>
@@ -22,6 +22,7 @@ static int handshake(struct sim *s, struct sim_call *call, struct sim_process *p
 	return sim_call_park(s, call, SIM_WAIT_RUNTIME, p);
 }
 
+/* Switch the runtime on.  A call that was repeated after a signal only waits again. */
 static int runtime_on(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	const struct kfdabi_runtime_enable_args *a = call->arg;
@@ -43,6 +44,7 @@ static int runtime_on(struct sim *s, struct sim_call *call, struct sim_process *
 	return p->debugged ? handshake(s, call, p) : 0;
 }
 
+/* Switch the runtime off; a debugger is told and waited for as well. */
 static int runtime_off(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	bool was_enabled = p->runtime.runtime_state == KFDABI_RUNTIME_STATE_ENABLED;
@@ -96,6 +98,7 @@ int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p
 
 	if (a->event_type > KFDABI_EVENT_MEMORY)
 		return -EINVAL;
+	/* Ids are never used again here. */
 	if (p->next_event > KFDABI_SIGNAL_EVENT_LIMIT)
 		return -ENOSPC;
 	e = calloc(1, sizeof(*e));
@@ -168,12 +171,13 @@ void sim_events_signal_memory(struct sim *s, struct sim_process *p,
 	sim_call_wake(s, SIM_WAIT_EVENTS, p);
 }
 
+/* The address of one element of the caller's array. */
 static uint64_t event_address(const struct kfdabi_wait_events_args *a, uint32_t i)
 {
 	return a->events_ptr + (uint64_t)i * sizeof(struct kfdabi_event_data);
 }
 
-/* Hand the outcome of signaled events to the waiter and reset those that want it. */
+/* Hand the outcome of signaled events to the waiter, and reset those that want it. */
 static int events_collect(struct sim *s, struct sim_call *call)
 {
 	struct kfdabi_wait_events_args *a = call->arg;
@@ -213,6 +217,7 @@ bool sim_events_ready(struct sim *s, struct sim_call *call, int *ret_result)
 			return true;
 		}
 		e = sim_event_find(call->target, data.event_id);
+		/* An event was destroyed while it was waited for. */
 		if (!e) {
 			a->wait_result = KFDABI_WAIT_FAIL;
 			*ret_result = -EIO;
@@ -261,6 +266,7 @@ void sim_aperture_fill(struct sim_gpu *gpu, struct kfdabi_process_apertures *ret
 	};
 }
 
+/* The argument has room for seven. */
 int sim_apertures(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	struct kfdabi_get_process_apertures_args *a = call->arg;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* The life of the simulated driver: GPUs, processes, files, and what time brings. */
 #include "sim.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Time between two looks at whether processes still have their address space. */
 #define CHECK_INTERVAL_NS UINT64_C(20000000)
 
 void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel)
@@ -15,6 +17,7 @@ void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profil
 	s->process_bound = kernel->process_bound;
 	s->enable_unwinds = kernel->enable_unwinds;
 	s->progress_ms = 5;
+	/* Address-space ids begin where the driver's do. */
 	s->next_pasid = 0x8000;
 	TAILQ_INIT(&s->processes);
 	TAILQ_INIT(&s->pending);
@@ -60,6 +63,7 @@ struct sim_process *sim_process_find(struct sim *s, int tgid)
 	return NULL;
 }
 
+/* Make a context of a process, which takes a grip on the present address space. */
 static struct sim_process *process_new(struct sim *s, int tgid, uint32_t context, int *ret_error)
 {
 	struct sim_process *p = calloc(1, sizeof(*p));
@@ -90,6 +94,7 @@ static struct sim_process *process_new(struct sim *s, int tgid, uint32_t context
 	return p;
 }
 
+/* While any GPU is being reset, the device cannot be opened. */
 static bool gpu_in_reset(const struct sim *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++)
@@ -125,6 +130,7 @@ struct sim_queue *sim_queue_find(struct sim_process *p, uint32_t id)
 	return NULL;
 }
 
+/* A process that has gone stays as long as files are open: their calls must fail, not crash. */
 static void process_free_if_unused(struct sim *s, struct sim_process *p)
 {
 	if (!p->gone || p->n_files)
@@ -133,6 +139,7 @@ static void process_free_if_unused(struct sim *s, struct sim_process *p)
 	free(p);
 }
 
+/* End the sessions of a debugger that has gone, as far as it counted them. */
 static void forget_debugger(struct sim *s, struct sim_process *debugger)
 {
 	struct sim_process *t;
@@ -142,12 +149,14 @@ static void forget_debugger(struct sim *s, struct sim_process *debugger)
 			continue;
 		if (t->debugged && !t->gone && debugger->n_debugging)
 			sim_trap_disable(s, t);
-		/* The driver keeps a pointer to nobody here, and may write through it. */
+		/*
+		 * Here the driver keeps a pointer to what it has freed, and may write through it.
+		 */
 		t->debugger = NULL;
 	}
 }
 
-/* The address space ended: what the driver's notifier does. */
+/* The address space ended: do what the driver's notifier does. */
 static void process_end(struct sim *s, struct sim_process *p)
 {
 	p->gone = true;
@@ -221,6 +230,7 @@ void sim_close(struct sim *s, struct sim_file *file)
 
 int sim_context_create(struct sim *s, struct sim_call *call)
 {
+	/* The contexts of a process are numbered from 1; 0 is the primary one. */
 	struct sim_process *p, *old = call->file->process;
 	uint32_t context = 1;
 	int r;
@@ -272,6 +282,7 @@ void sim_deinit(struct sim *s)
 	}
 }
 
+/* Whether any queue may have something to do. */
 static bool has_running_queue(const struct sim *s)
 {
 	const struct sim_process *p;

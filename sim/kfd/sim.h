@@ -32,12 +32,14 @@ struct sim_process;
 struct sim_queue;
 struct sim_waves;
 
+/** One watch point of a GPU. */
 struct sim_watch {
 	struct sim_process *owner; /**< NULL: free. */
 	uint64_t address;
 	uint32_t mode, mask;
 };
 
+/** One GPU, for all processes. */
 struct sim_gpu {
 	const struct gpu_profile *profile;
 	uint32_t gpu_id, node, location_id, drm_minor;
@@ -49,7 +51,7 @@ struct sim_gpu {
 	uint32_t fail_activate;		    /**< Runtime state that activation yields, or 0. */
 };
 
-/** Per process and GPU ("pdd" in the driver). */
+/** What a process has of a GPU ("pdd" in the driver). */
 struct sim_device {
 	struct sim_gpu *gpu;
 	uint64_t latched;
@@ -60,6 +62,7 @@ struct sim_device {
 	bool gws;
 };
 
+/** One queue of a process. */
 struct sim_queue {
 	TAILQ_ENTRY(sim_queue) link;
 	uint32_t id, type;
@@ -68,10 +71,11 @@ struct sim_queue {
 	uint64_t latched;
 	bool suspended, destroying, has_cu_mask;
 	uint32_t fail_suspend, fail_resume; /**< MES removals or additions still to fail. */
-	uint64_t packets;		    /**< Processed since creation. */
-	struct sim_waves *waves;	    /**< Planted ones, see waves.h; or NULL. */
+	uint64_t packets;		    /**< Packets processed since creation. */
+	struct sim_waves *waves;	    /**< Planted waves, see waves.h; or NULL. */
 };
 
+/** One event of a process. */
 struct sim_event {
 	TAILQ_ENTRY(sim_event) link;
 	uint32_t id, type;
@@ -80,6 +84,7 @@ struct sim_event {
 	struct kfdabi_memory_exception_data memory;
 };
 
+/** One process that opened the device, or one secondary context of it. */
 struct sim_process {
 	TAILQ_ENTRY(sim_process) link;
 	int tgid;
@@ -94,8 +99,8 @@ struct sim_process {
 	uint32_t next_event;
 
 	bool debugged;
-	struct sim_process *debugger; /**< The one recorded, who need not be the one that enabled. */
-	size_t n_debugging; /**< Sessions whose end is counted down here; none: our end ends none. */
+	struct sim_process *debugger; /**< The process recorded; another one may have enabled. */
+	size_t n_debugging; /**< Sessions counted here; with 0, its end ends none. */
 	int dbg_fd;
 	uint64_t enabled_mask, latched;
 	struct kfdabi_runtime_info runtime;
@@ -106,24 +111,26 @@ struct sim_process {
 	uint64_t notifications;
 };
 
+/** One open file of the device. */
 struct sim_file {
 	struct sim_process *process;
 	int tgid;
 };
 
+/** What a pending call waits for. */
 enum sim_wait {
 	SIM_WAIT_NONE,
 	SIM_WAIT_TURN,	  /**< Another call holds the target. */
-	SIM_WAIT_RUNTIME, /**< Handshake. */
-	SIM_WAIT_DESTROY, /**< Queue is suspended. */
+	SIM_WAIT_RUNTIME, /**< The debugger's half of the handshake. */
+	SIM_WAIT_DESTROY, /**< The queue's end of suspension. */
 	SIM_WAIT_EVENTS,
 	SIM_WAIT_DELAY, /**< Result known, reply due at the deadline. */
-	SIM_WAIT_BLOCK, /**< Until released by the control file. */
+	SIM_WAIT_BLOCK, /**< The control file must release it. */
 };
 
 /** One ioctl in flight; allocated by the front end, which embeds it. */
 struct sim_call {
-	TAILQ_ENTRY(sim_call) link; /**< Core only. */
+	TAILQ_ENTRY(sim_call) link; /**< Used by the core only. */
 	struct sim_file *file;
 	int tid, tgid;
 	uint32_t command;
@@ -141,12 +148,12 @@ struct sim_call {
 	const char *op;
 };
 
-/** What tests ask for, by operation name. */
+/** What tests want done to the next calls of an operation. */
 struct sim_injection {
 	TAILQ_ENTRY(sim_injection) link;
 	char op[24];
 	uint32_t count;
-	uint32_t skip; /**< So many come before it. */
+	uint32_t skip; /**< Calls of the operation that are let through first. */
 	uint32_t delay_ms;
 	int error; /**< Positive errno or 0. */
 	bool block_before, block_after, hard;
@@ -154,12 +161,13 @@ struct sim_injection {
 	uint32_t partial;
 };
 
+/** The whole state. */
 struct sim {
 	const struct sim_os *os;
 	const struct kernel_profile *kernel;
 	bool process_bound, enable_unwinds;
 	bool memory_info_fixed; /**< Hand out 32 bytes of fault data; real kernels give 0. */
-	bool allow_never;	/**< Raise codes that no kernel raises. */
+	bool allow_never;	/**< Codes may be raised that no kernel raises. */
 	bool no_hws;
 	size_t n_gpus;
 	struct sim_gpu gpus[SIM_GPUS_MAX];
@@ -170,106 +178,153 @@ struct sim {
 	uint32_t progress_ms; /**< 0: queues do not advance. */
 	uint64_t next_progress_ns, next_check_ns;
 	uint32_t partial;
-	bool has_partial, silent; /**< For the operation being executed. */
+	bool has_partial, silent; /**< Injections of the operation that is being executed. */
 	/** Called when a process appears or its pidfd must no longer be watched. */
 	void (*on_process)(void *data, struct sim_process *p, bool added);
 	void *on_process_data;
 };
 
 /* ---- life (sim.c) ---- */
+/** Make an empty machine that behaves as @p kernel. */
 void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel);
-/** @return -ENOSPC. */
+/** Add a GPU; only before the first open.  @return 0, -ENOSPC. */
 int sim_gpu_add(struct sim *s, const struct gpu_profile *profile);
 /** Complete every pending call with -EINTR: the device is about to go. */
 void sim_interrupt_all(struct sim *s);
-/** Ends every process.  No call may be pending, no file open.  Accepts a zeroed object. */
+/**
+ * End every process and free everything.  No call may be pending, no file open.  A zeroed object is
+ * accepted.
+ */
 void sim_deinit(struct sim *s);
 
-/** open(2) of the device by a process.  @return 0, -EINVAL (reset running, no GPU), -errno. */
+/**
+ * Do what open(2) of the device does.
+ * @return 0, -EINVAL (reset running, no GPU), -errno.
+ */
 int sim_open(struct sim *s, int tgid, struct sim_file *ret_file);
+/** Do what the last close(2) of a file does; a file that is closed already is accepted. */
 void sim_close(struct sim *s, struct sim_file *file);
 /** Execute a call; call->complete runs exactly once, maybe before this returns. */
 void sim_submit(struct sim *s, struct sim_call *call);
-/** The caller of a pending call received a signal. */
+/** Tell that the caller of a pending call received a signal. */
 void sim_interrupt(struct sim *s, struct sim_call *call);
-/** Bytes the driver itself wants for a command; 0 for unknown ones. */
+/** How many bytes the driver itself wants for a command; 0 for unknown ones. */
 size_t sim_command_size(const struct sim *s, uint32_t command);
 
 /** Notice ends of address spaces (exec, exit) and act as the driver would. */
 void sim_check_processes(struct sim *s);
 /** When sim_tick() wants to be called next; UINT64_MAX for never. */
 uint64_t sim_next_deadline(const struct sim *s);
+/** Do what time has made due: deadlines, progress of queues, a look at the processes. */
 void sim_tick(struct sim *s);
 
 /** CREATE_PROCESS: the file leaves the primary context and gets one of its own. */
 int sim_context_create(struct sim *s, struct sim_call *call);
+/** Find the primary context of a living process; NULL if it has none. */
 struct sim_process *sim_process_find(struct sim *s, int tgid);
+/** Make the primary context of a process.  @return NULL with *ret_error. */
 struct sim_process *sim_process_create(struct sim *s, int tgid, int *ret_error);
+/** Find a GPU of a process; NULL if there is none. */
 struct sim_device *sim_device_find(struct sim_process *p, uint32_t gpu_id);
+/** Find a queue of a process; NULL if there is none. */
 struct sim_queue *sim_queue_find(struct sim_process *p, uint32_t id);
+/** Find a GPU; NULL if there is none. */
 struct sim_gpu *sim_gpu_find(struct sim *s, uint32_t gpu_id);
 
 /* ---- waiting (call.c) ---- */
 /** Park a call; the caller then returns SIM_LATER. */
 int sim_call_park(struct sim *s, struct sim_call *call, enum sim_wait wait,
 		  struct sim_process *target);
-/** Unpark and complete. */
+/** Take a call off the list if it waits, and complete it; it is gone then. */
 void sim_call_finish(struct sim *s, struct sim_call *call, int result);
 /** Events or a handshake of @p target changed: complete the calls that waited for it. */
 void sim_call_wake(struct sim *s, enum sim_wait wait, const struct sim_process *target);
-/** Let go of what @p call was holding and run those that waited for it. */
+/** Let go of the target that @p call was holding, and run the calls that waited for it. */
 void sim_call_unlock(struct sim *s, struct sim_call *call);
-/** Run @p run on the target under its lock, with the injections asked for @p op. */
+/** Run @p run on the target under its lock, with the injections that were asked for @p op. */
 int sim_call_locked(struct sim *s, struct sim_call *call, struct sim_process *target,
 		    const char *op, int (*run)(struct sim *, struct sim_call *,
 					       struct sim_process *));
+/** Find what is asked for an operation, or begin it.  @return NULL without memory. */
 struct sim_injection *sim_injection_get(struct sim *s, const char *op);
 /** Release blocked calls of one operation (NULL: all) and forget their injections. */
 void sim_injection_release(struct sim *s, const char *op);
+/** Whether an operation has that name. */
 bool sim_op_is_known(const char *op);
+/** Run a call.  @return its result, or SIM_LATER. */
 int sim_dispatch(struct sim *s, struct sim_call *call);
-/** The process' address space ended: complete or re-run what concerns it. */
+/** Complete or repeat what concerns a process whose address space ended. */
 void sim_call_process_gone(struct sim *s, struct sim_process *p);
-/** Deadlines. */
+/** Complete the calls whose deadline has come. */
 void sim_call_tick(struct sim *s, uint64_t now);
 
 /* ---- debug operations (trap.c, snapshot.c) ---- */
+/** The command DBG_TRAP: checks, then one of the operations. */
 int sim_trap(struct sim *s, struct sim_call *call);
-/** What DISABLE does; also when the debugger dies. */
+/** Do what DISABLE does; the death of the debugger does it as well. */
 void sim_trap_disable(struct sim *s, struct sim_process *target);
 /** Switch GPUs into debug mode; sets runtime_state on failure. */
 void sim_trap_activate(struct sim *s, struct sim_process *target);
+/** Take the GPUs out of debug mode, and let all queues run. */
 void sim_trap_deactivate(struct sim *s, struct sim_process *target);
+/** The operation GET_QUEUE_SNAPSHOT. */
 int sim_queue_snapshot(struct sim *s, struct sim_call *call, struct sim_process *target);
+/** The operation GET_DEVICE_SNAPSHOT. */
 int sim_device_snapshot(struct sim *s, struct sim_call *call, struct sim_process *target);
 
 /* ---- exceptions (event.c) ---- */
-/** Latch and notify; exactly one of @p q, @p d may be set.  @return whether it was subscribed. */
+/**
+ * Latch exceptions of a process, or of one of its queues or GPUs, and notify the debugger.  At most
+ * one of @p q and @p d is set.
+ * @return whether the debugger subscribed to any of them.
+ */
 bool sim_raise(struct sim *s, struct sim_process *p, struct sim_queue *q, struct sim_device *d,
 	       uint64_t mask, bool in_target_context);
-/** An interrupt from the hardware: raise, and give to the runtime what nobody subscribed to. */
+/**
+ * Do what an interrupt of the hardware does: raise, and give to the runtime what the debugger did
+ * not subscribe to.
+ */
 void sim_interrupt_queue(struct sim *s, struct sim_process *p, struct sim_queue *q, uint64_t mask);
+/** Do the same for a memory fault, whose first record is kept. */
 void sim_interrupt_fault(struct sim *s, struct sim_process *p, struct sim_device *d,
 			 const struct kfdabi_memory_exception_data *fault);
+/** Tell the runtime of a queue's exceptions: its error word, then its event. */
 void sim_forward_queue_error(struct sim *s, struct sim_process *p, struct sim_queue *q,
 			     uint64_t mask);
+/** Tell the runtime of a memory fault; the queues stay off the hardware. */
 void sim_forward_fault(struct sim *s, struct sim_process *p, struct sim_device *d);
-/** @param writer  As in struct sim_os. */
+/**
+ * Write the byte to the debugger's descriptor.
+ * @param writer  As in struct sim_os.
+ */
 void sim_notify(struct sim *s, struct sim_process *p, int writer);
+/** The operation QUERY_DEBUG_EVENT. */
 int sim_query_event(struct sim *s, struct sim_call *call, struct sim_process *target);
+/** The operation QUERY_EXCEPTION_INFO. */
 int sim_query_info(struct sim *s, struct sim_call *call, struct sim_process *target);
 
 /* ---- queues (queue.c) ---- */
+/** The command CREATE_QUEUE. */
 int sim_queue_create(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command DESTROY_QUEUE, which waits while the queue is suspended. */
 int sim_queue_destroy(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command UPDATE_QUEUE. */
 int sim_queue_update(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command SET_CU_MASK. */
 int sim_queue_set_cu_mask(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command GET_QUEUE_WAVE_STATE. */
 int sim_queue_wave_state(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The operation SUSPEND_QUEUES.  @return how many queues were suspended, -errno. */
 int sim_queues_suspend(struct sim *s, struct sim_call *call, struct sim_process *target);
+/** The operation RESUME_QUEUES.  @return how many queues were resumed, -errno. */
 int sim_queues_resume(struct sim *s, struct sim_call *call, struct sim_process *target);
+/** Let all queues of a process run, as the end of a session does. */
 void sim_queues_resume_all(struct sim *s, struct sim_process *p);
+/** Free all queues of a process, without any event. */
 void sim_queues_free(struct sim *s, struct sim_process *p);
+/** Whether a queue is on the hardware. */
 bool sim_queue_is_running(const struct sim_queue *q);
+/** Whether a queue can have waves. */
 static inline bool sim_queue_is_compute(const struct sim_queue *q)
 {
 	return q->type == KFDABI_QUEUE_TYPE_COMPUTE || q->type == KFDABI_QUEUE_TYPE_COMPUTE_AQL;
@@ -278,26 +333,42 @@ static inline bool sim_queue_is_compute(const struct sim_queue *q)
 void sim_queues_progress(struct sim *s);
 
 /* ---- save areas (save_area.c) ---- */
-/** Write what the driver stores at SUSPEND: headers of all compute queues of the process. */
+/**
+ * Write what the driver stores at SUSPEND: headers of all compute queues of the process, and waves
+ * of those that are off the hardware.
+ */
 void sim_save_areas_write(struct sim *s, struct sim_process *p);
 
 /* ---- the application's side (runtime.c, memory.c) ---- */
+/** The command RUNTIME_ENABLE, which waits for a debugger. */
 int sim_runtime_enable(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command CREATE_EVENT. */
 int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command DESTROY_EVENT. */
 int sim_event_destroy(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command SET_EVENT. */
 int sim_event_set(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command RESET_EVENT. */
 int sim_event_reset(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command WAIT_EVENTS. */
 int sim_events_wait(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** Signal an event, and complete the calls that waited for it. */
 void sim_event_signal(struct sim *s, struct sim_process *p, struct sim_event *e);
+/** Signal all memory events of a process, with what they carry. */
 void sim_events_signal_memory(struct sim *s, struct sim_process *p,
 			      const struct kfdabi_memory_exception_data *data);
+/** Find an event of a process; NULL if there is none. */
 struct sim_event *sim_event_find(struct sim_process *p, uint32_t id);
 /** Whether a parked WAIT_EVENTS call is satisfied; fills its argument. */
 bool sim_events_ready(struct sim *s, struct sim_call *call, int *ret_result);
+/** Free all events of a process. */
 void sim_events_free(struct sim_process *p);
 
+/** The command GET_PROCESS_APERTURES, for up to seven GPUs. */
 int sim_apertures(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** The command GET_PROCESS_APERTURES_NEW. */
 int sim_apertures_new(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** Fill in the apertures of a GPU. */
 void sim_aperture_fill(struct sim_gpu *gpu, struct kfdabi_process_apertures *ret);
 
 #endif /* KFDSIM_SIM_H */

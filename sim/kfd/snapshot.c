@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The two snapshot operations: caller-chosen strides, kernel-chosen content. */
+/* The two snapshot operations: the caller chooses the stride, the kernel the content. */
 #include "sim.h"
 
 #include <errno.h>
 
+/* One queue as the kernel lays it out. */
 static void queue_entry_fill(const struct sim_queue *q, struct kfdabi_queue_entry *e)
 {
 	*e = (struct kfdabi_queue_entry){
@@ -35,6 +36,7 @@ int sim_queue_snapshot(struct sim *s, struct sim_call *call, struct sim_process 
 		size = stride;
 	a->queue_snapshot.entry_size = size;
 	TAILQ_FOREACH(q, &p->queues, link) {
+		/* Queues without room are counted but keep their bits. */
 		if (n < room) {
 			queue_entry_fill(q, &e);
 			q->latched &= ~a->queue_snapshot.exception_mask;
@@ -53,6 +55,7 @@ int sim_queue_snapshot(struct sim *s, struct sim_call *call, struct sim_process 
 	return 0;
 }
 
+/* One GPU as the kernel lays it out. */
 static void device_entry_fill(const struct sim *s, const struct sim_device *d,
 			      struct kfdabi_device_entry *e)
 {
@@ -95,7 +98,10 @@ int sim_device_snapshot(struct sim *s, struct sim_call *call, struct sim_process
 	uint32_t size = s->kernel->device_entry_size;
 	struct kfdabi_device_entry e;
 
-	/* Even for counting, with no room; the other snapshot operation is more generous. */
+	/*
+	 * A pointer is needed even for counting, with no room; the other snapshot operation is more
+	 * generous.
+	 */
 	if (!a->device_snapshot.snapshot_buf_ptr)
 		return -EINVAL;
 	if (size > stride)
@@ -106,7 +112,7 @@ int sim_device_snapshot(struct sim *s, struct sim_call *call, struct sim_process
 		struct sim_device *d = &p->devices[i];
 
 		if (s->has_partial && i >= s->partial)
-			return -EINVAL; /* the GPU left the topology in between */
+			return -EINVAL; /* The GPU left the topology in between. */
 		device_entry_fill(s, d, &e);
 		d->latched &= ~a->device_snapshot.exception_mask;
 		if (size && s->os->mem_write(call->tid,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Append a member's name, with a comma unless it is the first one. */
 static void key(struct out *o, const char *name)
 {
 	if (o->size && o->data[o->size - 1] != '{' && o->data[o->size - 1] != '[')
@@ -37,6 +38,7 @@ static void text(struct out *o, const char *name, const char *v)
 	out_json_str(o, v, strlen(v));
 }
 
+/* Begin an object of an array. */
 static void open_element(struct out *o)
 {
 	if (o->data[o->size - 1] != '[')

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tree of files as numbers, and the text of each file. */
 #include "topology.h"
 
 #include <stdio.h>
@@ -7,29 +8,29 @@
 #include <unistd.h>
 
 /*
- * An inode number says what it is:  type (8 bits) | a (32 bits: node or pid) | b (16 bits).
- * The root must be 1, so type 0 stands for the few fixed files of the top directory.
+ * An inode number says what it is: type (8 bits) | a (32 bits: node or pid) | b (16 bits).  The
+ * root must be 1, so type 0 stands for the few fixed files of the top directory.
  */
 enum type {
-	T_ROOT = 0, /* b: 1 root, 2 kfd, 3 control */
+	T_ROOT = 0, /* b: 1 is the root, 2 kfd, 3 control. */
 	T_TOPOLOGY,
 	T_GENERATION,
 	T_SYSTEM,
 	T_NODES,
 	T_NODE,
-	T_NODE_FILE, /* b: index into node_files */
-	T_EMPTY_DIR, /* b: index into node_dirs */
+	T_NODE_FILE, /* b: index into node_files. */
+	T_EMPTY_DIR, /* b: index into node_dirs. */
 	T_BANKS,
 	T_BANK,
 	T_BANK_PROPERTIES,
 	T_PROC,
 	T_PID,
 	T_PASID,
-	T_VRAM, /* b: GPU index */
+	T_VRAM, /* b: position of the GPU. */
 	T_SDMA,
 	T_QUEUES,
-	T_QUEUE,      /* b: queue id */
-	T_QUEUE_FILE, /* b: queue id * 4 + index into queue_files */
+	T_QUEUE,      /* b: queue id. */
+	T_QUEUE_FILE, /* b: queue id * 4 + index into queue_files. */
 };
 
 #define INO(type, a, b)                                                                            \
@@ -71,6 +72,7 @@ enum tree_kind tree_kind_of(struct sim *s, uint64_t ino)
 
 /* ---- directories ---- */
 
+/* A callback of tree_list() and its data. */
 struct listing {
 	void (*each)(void *data, const char *name, uint64_t ino);
 	void *data;
@@ -81,6 +83,7 @@ static void entry(const struct listing *l, const char *name, uint64_t ino)
 	l->each(l->data, name, ino);
 }
 
+/* An entry whose name ends with a number. */
 static void entry_number(const struct listing *l, const char *prefix, uint32_t n, uint64_t ino)
 {
 	char name[32];
@@ -176,6 +179,7 @@ void tree_list(struct sim *s, uint64_t dir,
 	}
 }
 
+/* A name that is looked for, and its inode. */
 struct search {
 	const char *name;
 	uint64_t found;
@@ -199,11 +203,13 @@ uint64_t tree_lookup(struct sim *s, uint64_t parent, const char *name)
 
 /* ---- files ---- */
 
+/* Append a property. */
 static void line(struct out *o, const char *name, uint64_t value)
 {
 	out_fmt(o, "%s %llu\n", name, (unsigned long long)value);
 }
 
+/* The properties of node 0, which is the host. */
 static void render_cpu(struct out *o)
 {
 	line(o, "cpu_cores_count", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
@@ -235,7 +241,7 @@ static void render_geometry(const struct gpu_profile *g, struct out *o)
 	line(o, "gds_size_in_kb", 0);
 	line(o, "num_gws", 64);
 	line(o, "wave_front_size", g->wave_size);
-	/* Multiplied here, per XCC in the device snapshot. */
+	/* The number is multiplied here, and given per XCC in the device snapshot. */
 	line(o, "array_count", (uint64_t)g->array_count * g->num_xcc);
 	line(o, "simd_arrays_per_engine", g->simd_arrays_per_engine);
 	line(o, "cu_per_simd_array", g->cu_per_simd_array);
@@ -309,7 +315,7 @@ static void render_bank(const struct sim *s, uint32_t node, struct out *o)
 	line(o, "mem_clk_max", 1600);
 }
 
-/* No newline behind these values; type is the driver's internal number. */
+/* These files have no newline behind the value; type is the driver's internal number. */
 static void render_queue_file(struct sim *s, uint32_t pid, uint32_t b, struct out *o)
 {
 	struct sim_process *p = sim_process_find(s, (int)pid);

@@ -12,6 +12,7 @@
 #include "base/out.h"
 #include "sim.h"
 
+/** What a name in the tree is. */
 enum tree_kind {
 	TREE_NONE,
 	TREE_ROOT,
@@ -23,13 +24,14 @@ enum tree_kind {
 
 #define TREE_INO_ROOT	 UINT64_C(1)
 
+/** What an inode is; TREE_NONE for one whose process has gone. */
 enum tree_kind tree_kind_of(struct sim *s, uint64_t ino);
-/** @return inode, or 0 if there is no such name. */
+/** Find a name in a directory.  @return its inode, or 0 if there is no such name. */
 uint64_t tree_lookup(struct sim *s, uint64_t parent, const char *name);
-/** Calls @p each for every entry of a directory, in a stable order. */
+/** Call @p each for every entry of a directory, in a stable order. */
 void tree_list(struct sim *s, uint64_t dir,
 	       void (*each)(void *data, const char *name, uint64_t ino), void *data);
-/** Text of a TREE_FILE. */
+/** Append the text of a TREE_FILE. */
 void tree_render(struct sim *s, uint64_t ino, struct out *o);
 
 #endif /* KFDSIM_TOPOLOGY_H */

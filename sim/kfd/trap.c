@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
+/* Operations that need an enabled runtime. */
 #define HARDWARE_OP_FIRST KFDABI_DBG_SET_WAVE_LAUNCH_OVERRIDE
 #define HARDWARE_OP_LAST  KFDABI_DBG_SET_FLAGS
 
 /* ---- activation ---- */
 
+/* Why a GPU cannot be switched into debug mode, as a runtime state; 0 if it can. */
 static uint32_t activation_fails(const struct sim_process *p, const struct sim_device *d)
 {
 	const struct sim_queue *q;
@@ -26,6 +28,7 @@ static uint32_t activation_fails(const struct sim_process *p, const struct sim_d
 	return 0;
 }
 
+/* Take back all that a session has set on a GPU. */
 static void device_release(struct sim_process *p, struct sim_device *d)
 {
 	if (d->gpu->debug_owner == p)
@@ -73,12 +76,15 @@ void sim_trap_disable(struct sim *s, struct sim_process *p)
 	if (p->dbg_fd >= 0)
 		s->os->fd_close(p->dbg_fd);
 	p->dbg_fd = -1;
-	/* Of whoever is recorded by then; the driver does not look whether he has counted it. */
+	/*
+	 * It is the session of the process that is recorded by then; the driver does not look
+	 * whether that one has counted it.
+	 */
 	if (p->debugger && p->debugger->n_debugging)
 		p->debugger->n_debugging--;
 	p->debugger = NULL;
 	p->debugged = false;
-	/* Status goes, fault records and the mask stay: so does the driver. */
+	/* Status goes, while fault records and the mask stay, as in the driver. */
 	p->latched = 0;
 	TAILQ_FOREACH(q, &p->queues, link)
 		q->latched = 0;
@@ -88,6 +94,7 @@ void sim_trap_disable(struct sim *s, struct sim_process *p)
 
 /* ---- session operations ---- */
 
+/* Whether the GPUs allow a session at all. */
 static int enable_check_devices(const struct sim_process *p)
 {
 	for (size_t i = 0; i < p->n_devices; i++) {
@@ -108,8 +115,9 @@ static int op_enable(struct sim *s, struct sim_call *call, struct sim_process *p
 	int r;
 
 	/*
-	 * Written before the checks: a failing ENABLE still replaces the record, also that of a session
-	 * which is on.  Its debugger may do nothing any more, and neither's end ends it.
+	 * The debugger is recorded before the checks: a failing ENABLE still replaces the record,
+	 * also that of a session which is on.  The recorded debugger may do nothing any more, and
+	 * neither's end ends the session.
 	 */
 	if (p != call->file->process)
 		p->debugger = call->file->process;
@@ -130,6 +138,7 @@ static int op_enable(struct sim *s, struct sim_call *call, struct sim_process *p
 	p->debugged = true;
 	if (size > sizeof(p->runtime))
 		size = sizeof(p->runtime);
+	/* The caller is told the size that it should have asked for. */
 	a->enable.rinfo_size = sizeof(p->runtime);
 	if (size && s->os->mem_write(call->tid, a->enable.rinfo_ptr, &p->runtime, size)) {
 		if (s->enable_unwinds)
@@ -163,6 +172,7 @@ static int op_send(struct sim *s, struct sim_call *call, struct sim_process *p)
 	if (mask & KFDABI_EC_MASK(KFDABI_EC_PROCESS_RUNTIME)) {
 		p->handshake++;
 		sim_call_wake(s, SIM_WAIT_RUNTIME, p);
+		/* What is left over goes to a queue. */
 		mask &= ~KFDABI_EC_MASK(KFDABI_EC_PROCESS_RUNTIME);
 	}
 	q = mask ? sim_queue_find(p, a->send_runtime_event.queue_id) : NULL;
@@ -171,6 +181,7 @@ static int op_send(struct sim *s, struct sim_call *call, struct sim_process *p)
 	return 0;
 }
 
+/* A new mask tells at once of what was latched before, in the caller's own context. */
 static int op_exceptions(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	const struct kfdabi_dbg_args *a = call->arg;
@@ -189,6 +200,7 @@ static int op_exceptions(struct sim *s, struct sim_call *call, struct sim_proces
 
 /* ---- hardware settings ---- */
 
+/* A GPU that is gone or being reset answers nothing. */
 static int check_hardware(const struct sim_process *p)
 {
 	for (size_t i = 0; i < p->n_devices; i++)
@@ -201,7 +213,7 @@ static int check_override_mode(const struct gpu_profile *g, uint32_t mode)
 {
 	if (g->override_or_only)
 		return mode == KFDABI_OVERRIDE_OR ? 0 : -EINVAL;
-	/* The uapi comment promises EINVAL here. */
+	/* The comment in the uapi header promises EINVAL here. */
 	return mode <= KFDABI_OVERRIDE_REPLACE ? 0 : -EPERM;
 }
 
@@ -220,6 +232,7 @@ static int op_override(struct sim *s, struct sim_call *call, struct sim_process 
 			return r;
 		supported &= g->trap_mask;
 	}
+	/* The caller hears what is supported also when it is refused. */
 	a->launch_override.support_request_mask = supported;
 	if (request & ~supported)
 		return -EACCES;
@@ -239,7 +252,7 @@ static int op_override(struct sim *s, struct sim_call *call, struct sim_process 
 static int op_launch_mode(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	const struct kfdabi_dbg_args *a = call->arg;
-	uint8_t mode = (uint8_t)a->launch_mode.launch_mode; /* the driver keeps eight bits */
+	uint8_t mode = (uint8_t)a->launch_mode.launch_mode; /* The driver keeps eight bits. */
 
 	if (mode != KFDABI_LAUNCH_MODE_NORMAL && mode != KFDABI_LAUNCH_MODE_HALT &&
 	    mode != KFDABI_LAUNCH_MODE_DEBUG)
@@ -291,13 +304,14 @@ static int op_unwatch(struct sim *s, struct sim_call *call, struct sim_process *
 	return 0;
 }
 
+/* Whether a GPU and the kernel have what the flags ask for. */
 static bool flags_supported(const struct sim *s, const struct gpu_profile *g, uint32_t flags)
 {
 	if ((flags & KFDABI_FLAG_SINGLE_MEM_OP) && !g->precise_memory)
 		return false;
 	if ((flags & KFDABI_FLAG_SINGLE_ALU_OP) && !g->precise_alu)
 		return false;
-	/* No profile has the hardware for this one. */
+	/* No profile has the hardware for this flag; older kernels do not look at it. */
 	return !((flags & KFDABI_FLAG_LDS_OUT_OF_ADDR_RANGE) && s->kernel->lds_flag);
 }
 
@@ -343,6 +357,10 @@ static const struct {
 	[KFDABI_DBG_GET_DEVICE_SNAPSHOT] = { "devices", sim_device_snapshot },
 };
 
+/*
+ * Find the target.  ENABLE makes the process if its tracer asks, even if it never opened the
+ * device.
+ */
 static struct sim_process *find_target(struct sim *s, const struct sim_call *call,
 				       const struct sim_task *task, uint32_t op, int *ret_error)
 {
@@ -354,6 +372,7 @@ static struct sim_process *find_target(struct sim *s, const struct sim_call *cal
 	return p;
 }
 
+/* Whether the caller may use an operation on the target. */
 static bool may_debug(const struct sim *s, const struct sim_call *call,
 		      const struct sim_task *task, const struct sim_process *p, uint32_t op)
 {
@@ -361,10 +380,11 @@ static bool may_debug(const struct sim *s, const struct sim_call *call,
 		return true;
 	if (s->process_bound)
 		return p->debugger == call->file->process;
-	/* Older kernels let anybody who can open the device end anybody's session. */
+	/* Older kernels let every process that can open the device end every session. */
 	return op == KFDABI_DBG_DISABLE;
 }
 
+/* The checks that depend on the operation, in the driver's order. */
 static int check_operation(struct sim_process *p, const struct kfdabi_dbg_args *a)
 {
 	bool hardware = a->op >= HARDWARE_OP_FIRST && a->op <= HARDWARE_OP_LAST;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/* Encodes waves as the hardware and its trap handler save them. */
 #include "wave_encode.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of one block of words. */
 #define BLOCK_BYTES (WAVE_SLOTS * 4u)
 
 /* ---- contents ---- */
 
+/* A hash of all parameters. */
 uint32_t wave_pattern(uint64_t seed, enum wave_kind kind, uint32_t index, uint32_t lane)
 {
 	uint64_t x = seed + (((uint64_t)kind << 40) + ((uint64_t)index << 8) + lane + 1) *
@@ -18,6 +21,7 @@ uint32_t wave_pattern(uint64_t seed, enum wave_kind kind, uint32_t index, uint32
 	return (uint32_t)(x >> 32);
 }
 
+/* Whether a plant is of that register and lane. */
 static bool plant_fits(const struct wave_plant *p, enum wave_kind kind, uint32_t index,
 		       uint32_t lane)
 {
@@ -29,12 +33,14 @@ static bool plant_fits(const struct wave_plant *p, enum wave_kind kind, uint32_t
 
 uint32_t wave_value(const struct wave_desc *w, enum wave_kind kind, uint32_t index, uint32_t lane)
 {
+	/* The last plant wins. */
 	for (size_t i = w->n_plants; i-- > 0;)
 		if (plant_fits(&w->plants[i], kind, index, lane))
 			return w->plants[i].value;
 	return wave_pattern(w->seed, kind, index, lane);
 }
 
+/* What the hardware leaves undefined, a different word for each use. */
 static uint32_t junk(const struct wave_desc *w, uint32_t index)
 {
 	return wave_pattern(w->seed, WAVE_NOISE, index, 0);
@@ -47,6 +53,7 @@ uint32_t wave_lanes(const struct wave_silicon *g, const struct wave_desc *w)
 
 /* ---- the two blocks of named words ---- */
 
+/* A value at the place of a field. */
 static uint32_t bits_put(struct wave_bits b, uint32_t value)
 {
 	return (value & ((UINT32_C(1) << b.width) - 1)) << b.at;
@@ -62,6 +69,7 @@ bool wave_is_parked(const struct wave_silicon *g, const struct wave_desc *w, uin
 	return w->stopped && g->parks_from && r_version >= g->parks_from;
 }
 
+/* The flags of a wave as the handler leaves them. */
 static uint64_t hardware_flags(const struct wave_desc *w, uint32_t r_version)
 {
 	uint64_t flags = w->flags;
@@ -74,7 +82,7 @@ static uint64_t hardware_flags(const struct wave_desc *w, uint32_t r_version)
 	return flags;
 }
 
-/* Bits of one slot that mean something. */
+/* The bits of a slot that mean something. */
 static uint32_t known_bits(const struct wave_silicon *g, uint32_t slot)
 {
 	uint32_t known = 0;
@@ -88,6 +96,7 @@ static uint32_t known_bits(const struct wave_silicon *g, uint32_t slot)
 	return known;
 }
 
+/* Put the seven bits of arithmetic exceptions. */
 static void put_seven(uint32_t *hwreg, struct wave_flag f, uint32_t bits)
 {
 	hwreg[f.slot] |= (bits & 0x7f) << f.bit;
@@ -108,6 +117,7 @@ static void put_flags(const struct wave_silicon *g, const struct wave_desc *w, u
 	put_seven(hwreg, g->flags[WAVE_MATH_ENABLE], w->math_enable);
 }
 
+/* Begin a slot: fixed bits, and junk where bits have no meaning. */
 static void slot_start(const struct wave_silicon *g, const struct wave_desc *w, uint32_t *hwreg,
 		       uint32_t slot, uint32_t fixed)
 {
@@ -116,12 +126,14 @@ static void slot_start(const struct wave_silicon *g, const struct wave_desc *w, 
 		hwreg[slot] |= junk(w, 100 + slot) & ~known_bits(g, slot);
 }
 
+/* Put 64 bits into two words, the lower half first. */
 static void put64(uint32_t *words, uint32_t slot, uint64_t value)
 {
 	words[slot] = (uint32_t)value;
 	words[slot + 1] = (uint32_t)(value >> 32);
 }
 
+/* Make the block of hardware registers. */
 static void hwregs_make(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version,
 			uint32_t *hwreg)
 {
@@ -159,7 +171,7 @@ static void hwregs_make(const struct wave_silicon *g, const struct wave_desc *w,
 	put_flags(g, w, r_version, hwreg);
 }
 
-/* TTMP6 without the packet. */
+/* What the handler notes in TTMP6, without the packet. */
 static uint32_t stop_note(const struct wave_desc *w)
 {
 	uint32_t t = (w->trap_id < 15 ? w->trap_id : 15) << 25;
@@ -169,6 +181,7 @@ static uint32_t stop_note(const struct wave_desc *w)
 	return t;
 }
 
+/* Note the pc of a parked wave, whose own pc register points elsewhere. */
 static void note_pc(uint64_t pc, uint32_t *ttmp, uint32_t low_slot)
 {
 	ttmp[low_slot] = (uint32_t)pc;
@@ -181,6 +194,7 @@ static void set_bit(uint32_t *word, unsigned int bit, bool value)
 	*word = (*word & ~(UINT32_C(1) << bit)) | (uint32_t)value << bit;
 }
 
+/* The layout up to gfx11, but for gfx9.4. */
 static void ttmps_classic(const struct wave_desc *w, bool parked, uint32_t *t)
 {
 	put64(t, 4, w->wave_id);
@@ -196,6 +210,7 @@ static void ttmps_classic(const struct wave_desc *w, bool parked, uint32_t *t)
 	set_bit(&t[11], 23, w->debugger_attached);
 }
 
+/* The layout of gfx9.4: a bit says whether the handler has written. */
 static void ttmps_gfx94(const struct wave_desc *w, uint32_t *t)
 {
 	if (w->launch_written) {
@@ -211,6 +226,7 @@ static void ttmps_gfx94(const struct wave_desc *w, uint32_t *t)
 	set_bit(&t[13], 23, w->debugger_attached);
 }
 
+/* The layout of gfx12: a bit says whether the handler has written. */
 static void ttmps_gfx12(const struct wave_desc *w, bool parked, uint32_t *t)
 {
 	if (w->launch_written) {
@@ -274,7 +290,7 @@ void wave_words_set_pc(struct wave_words *w, uint64_t pc)
 	put64(w->hwreg, 1, pc & UINT64_C(0xffffffffffff));
 }
 
-/* From here on its own TTMPs are no junk. */
+/* The handler begins to use its TTMPs, which are no junk from here on. */
 static void handler_begins(const struct wave_silicon *g, struct wave_words *w)
 {
 	uint32_t slot = g->ttmps == WAVE_TTMPS_GFX94 ? 11 : 8;
@@ -308,16 +324,18 @@ void wave_words_stop(const struct wave_silicon *g, const struct wave_trap *trap,
 
 /* ---- one wave's record ---- */
 
-/* Offsets from its lowest address, in the order in which the save routine fills it. */
+/* Offsets from the lowest address of a record, in the order in which the save routine fills it. */
 struct record {
 	uint32_t acc, shared, sgpr, hwreg, ttmp, lds, size;
 };
 
+/* Bytes of LDS that are saved with the first wave of a workgroup. */
 static uint32_t lds_bytes(const struct wave_desc *w)
 {
 	return w->wgp_takeover ? 131072 : w->lds_size;
 }
 
+/* Lay out the record of a wave. */
 static void record_plan(const struct wave_silicon *g, const struct wave_desc *w, struct record *r)
 {
 	uint32_t row = wave_lanes(g, w) * 4;
@@ -342,6 +360,7 @@ uint32_t wave_words_offset(const struct wave_silicon *g, const struct wave_desc 
 	return r.hwreg;
 }
 
+/* Fill registers with patterns, one row of lanes after the other. */
 static void rows_fill(const struct wave_desc *w, enum wave_kind kind, uint32_t n, uint32_t lanes,
 		      uint8_t *at)
 {
@@ -354,6 +373,7 @@ static void rows_fill(const struct wave_desc *w, enum wave_kind kind, uint32_t n
 	}
 }
 
+/* Fill the scalar registers; the last ones of those that a program can use are aliases. */
 static void sgprs_fill(const struct wave_silicon *g, const struct wave_desc *w, uint8_t *at)
 {
 	uint32_t s[128], end = w->sgprs < 108 ? w->sgprs : 108;
@@ -370,6 +390,7 @@ static void sgprs_fill(const struct wave_silicon *g, const struct wave_desc *w, 
 	memcpy(at, s, (size_t)w->sgprs * 4);
 }
 
+/* Put a chosen value into a block of registers. */
 static void plant(uint8_t *block, uint32_t n, uint32_t lanes, const struct wave_plant *p)
 {
 	uint32_t from = p->lane == WAVE_ALL_LANES ? 0 : p->lane;
@@ -402,6 +423,7 @@ static void plants_set(const struct wave_silicon *g, const struct wave_desc *w,
 	}
 }
 
+/* Fill the record of a wave. */
 static void record_fill(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version,
 			const struct record *r, uint8_t *at)
 {
@@ -426,6 +448,7 @@ static void record_fill(const struct wave_silicon *g, const struct wave_desc *w,
 
 /* ---- what the dispatcher remembers of a wave ---- */
 
+/* The word that says what resources a wave has. */
 static uint32_t state_word(const struct wave_silicon *g, const struct wave_desc *w)
 {
 	uint32_t granule = wave_lanes(g, w) == 32 ? g->vgpr_granule32 : g->vgpr_granule;
@@ -449,6 +472,7 @@ static uint32_t state_word(const struct wave_silicon *g, const struct wave_desc 
 	return state;
 }
 
+/* The word that says where a wave ran. */
 static uint32_t wave_word(const struct wave_silicon *g, const struct wave_desc *w)
 {
 	uint32_t word = bits_put(g->scratch_slot, w->scratch_slot) |
@@ -464,6 +488,7 @@ static uint32_t wave_word(const struct wave_silicon *g, const struct wave_desc *
 	return word;
 }
 
+/* Whether two waves need only one state word. */
 static bool same_state(const struct wave_desc *a, const struct wave_desc *b)
 {
 	return a->wave32 == b->wave32 && a->wgp_takeover == b->wgp_takeover &&
@@ -472,12 +497,14 @@ static bool same_state(const struct wave_desc *a, const struct wave_desc *b)
 	       a->lds_size == b->lds_size;
 }
 
+/* Whether a value can be stored in a field, in units of granule and less bias. */
 static bool fits(uint32_t value, uint32_t granule, struct wave_bits b, uint32_t bias)
 {
 	return granule && value % granule == 0 && value / granule >= bias &&
 	       value / granule - bias < UINT32_C(1) << b.width;
 }
 
+/* Whether the hardware can give a wave so many vector registers. */
 static bool registers_are_possible(const struct wave_silicon *g, const struct wave_desc *w)
 {
 	uint32_t granule = wave_lanes(g, w) == 32 ? g->vgpr_granule32 : g->vgpr_granule;
@@ -511,9 +538,9 @@ bool wave_is_possible(const struct wave_silicon *g, const struct wave_desc *w)
 
 /* ---- the area ---- */
 
-/* Grows down: the newest word has the lowest address. */
+/* The control stack, which grows down: the newest word has the lowest address. */
 struct stack {
-	uint32_t *words; /**< The room's end. */
+	uint32_t *words; /**< The end of the room. */
 	size_t n;
 };
 
@@ -522,6 +549,7 @@ static void push(struct stack *s, uint32_t word)
 	s->words[-(ptrdiff_t)++s->n] = word;
 }
 
+/* Most words that the waves need. */
 static size_t stack_room(const struct wave_silicon *g, const struct wave_desc *waves, size_t n)
 {
 	size_t room = 2;
@@ -531,6 +559,10 @@ static size_t stack_room(const struct wave_silicon *g, const struct wave_desc *w
 	return room;
 }
 
+/*
+ * Write the control stack.  It is read from its lowest address: the wave that is restored first was
+ * pushed last.
+ */
 static void stack_fill(const struct wave_silicon *g, const struct wave_desc *waves, size_t n,
 		       struct stack *s)
 {
@@ -550,6 +582,7 @@ static void stack_fill(const struct wave_silicon *g, const struct wave_desc *wav
 	push(s, junk(&waves[0], 402));
 }
 
+/* Find the place of each record. */
 static int area_plan(const struct wave_silicon *g, const struct wave_save_options *o,
 		     const struct wave_desc *waves, size_t n, struct wave_save *ret)
 {
@@ -570,6 +603,7 @@ static int area_plan(const struct wave_silicon *g, const struct wave_save_option
 	return 0;
 }
 
+/* Write stack and records, which lie next to each other. */
 static int save_waves(const struct wave_silicon *g, const struct wave_save_options *o,
 		      const struct wave_desc *waves, size_t n, struct stack *s,
 		      struct wave_save *ret)

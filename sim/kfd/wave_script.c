@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Parses the text of waves.h: each line is a kind of wave with changes, and makes so many waves. */
 #include "wave_script.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
+/* Most waves of a script, and registers chosen by a line. */
 #define WAVES_MAX  100000u
 #define PLANTS_MAX 64
 #define DEFAULT_PC UINT64_C(0x7f0000001000)
@@ -16,17 +18,18 @@
 
 /* ---- kinds ---- */
 
+/* A kind of wave: what its word stands for. */
 struct kind {
 	const char *name;
 	uint32_t loop;
 	bool stopped, behind_trap, finishes;
 	uint32_t trap_id, math;
 	uint64_t flags;
-	/* What differs from wave to wave. */
+	/* Makes waves of a kind differ from each other. */
 	void (*vary)(struct wave_actor *a);
 };
 
-/* Of a group with several waves, one never arrives. */
+/* All but the last wave of each workgroup wait; that one never arrives. */
 static void vary_barrier(struct wave_actor *a)
 {
 	if (!a->desc.last || a->desc.first)
@@ -36,6 +39,7 @@ static void vary_barrier(struct wave_actor *a)
 	a->loop = 32;
 }
 
+/* Waves of a workgroup have different lanes active, each at a position of its own. */
 static void vary_divergence(struct wave_actor *a)
 {
 	static const uint64_t masks[] = { UINT64_C(0x5555555555555555),
@@ -72,6 +76,7 @@ static const struct kind *kind_find(const char *name)
 
 /* ---- one line ---- */
 
+/* A line as it was parsed; UNSET where a default depends on other values. */
 struct line {
 	const struct kind *kind;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
@@ -85,6 +90,7 @@ struct line {
 
 #define UNSET UINT64_MAX
 
+/* The values of a line that says nothing but the kind. */
 static void line_init(const struct wave_script_place *place, const struct kind *kind,
 		      struct line *l)
 {
@@ -107,7 +113,7 @@ static void line_init(const struct wave_script_place *place, const struct kind *
 	l->vcc = 0x10;
 }
 
-/* "v3.7", "s4", "lds12" */
+/* Read the name of a register or of a word of LDS: "v3.7", "s4", "lds12". */
 static int parse_register(struct line *l, const char *name, uint64_t value)
 {
 	static const struct {
@@ -157,6 +163,7 @@ static int parse_workgroup(struct line *l, char *value)
 	return 0;
 }
 
+/* Read KEY=VALUE. */
 static int parse_pair(struct line *l, char *pair)
 {
 	const struct {
@@ -194,6 +201,7 @@ static int parse_pair(struct line *l, char *pair)
 	return parse_register(l, pair, n);
 }
 
+/* Refuse what no queue can have. */
 static int line_check(const struct wave_script_place *place, const struct line *l)
 {
 	if (!l->n || !l->group || l->loop % 4 || (l->xcc != UNSET && l->xcc >= place->n_xcc))
@@ -201,6 +209,7 @@ static int line_check(const struct wave_script_place *place, const struct line *
 	return 0;
 }
 
+/* Fill in the defaults that depend on other values. */
 static void line_complete(const struct wave_script_place *place, struct line *l)
 {
 	if (l->acc == UNSET)
@@ -252,6 +261,7 @@ static void flags_set(const struct wave_script_place *place, const struct line *
 	w->handler_written = w->stopped || place->silicon->ttmps == WAVE_TTMPS_CLASSIC;
 }
 
+/* Make wave number i of a line. */
 static void actor_init(const struct wave_script_place *place, const struct line *l, uint32_t i,
 		       size_t index, struct wave_actor *a)
 {
@@ -285,6 +295,7 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	w->pc = a->pc;
 }
 
+/* Keep the registers of a line, which all its waves share. */
 static int plants_add(struct wave_script *s, const struct line *l, struct wave_plants **ret)
 {
 	struct wave_plants *p = malloc(sizeof(*p) + l->n_plants * sizeof(p->plants[0]));
@@ -299,6 +310,7 @@ static int plants_add(struct wave_script *s, const struct line *l, struct wave_p
 	return 0;
 }
 
+/* Add the waves of a line; without an XCC, workgroups go around all of them. */
 static int line_add(const struct wave_script_place *place, const struct line *l,
 		    struct wave_script *s)
 {
@@ -382,7 +394,7 @@ void wave_script_deinit(struct wave_script *s)
 
 uint64_t wave_actor_pc(const struct wave_actor *a, uint32_t r_version)
 {
-	/* Up to 11, the handler leaves the pc behind the s_trap. */
+	/* Up to version 11, the handler leaves the pc behind the s_trap. */
 	if (a->behind_trap)
 		return a->pc + (r_version < 12 ? 4 : 0);
 	return a->pc + a->at;
@@ -390,6 +402,7 @@ uint64_t wave_actor_pc(const struct wave_actor *a, uint32_t r_version)
 
 void wave_actor_run(struct wave_actor *a)
 {
+	/* Steps of one to four instructions, a different one for each wave. */
 	if (a->loop)
 		a->at = (a->at + 4 + (uint32_t)(a->desc.seed >> 40) % 4 * 4) % a->loop;
 }

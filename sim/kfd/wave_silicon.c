@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The generations, for the encoder. */
+/* The generations, for the encoder: where the fields of their words are. */
 #include "wave_encode.h"
 
 /* Register slots of the saved block. */

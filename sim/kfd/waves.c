@@ -8,17 +8,23 @@
 
 #include "wave_script.h"
 
+/* Version of a runtime that does not tell its own. */
 #define DEFAULT_R_VERSION 10u
+/* Bit of debug_prop: waves know their dispatch without the runtime's help. */
 #define DISPATCH_INFO_ALWAYS 0x400u
-/* A parked wave stands at the s_trap that ends a chunk of the debugger's memory. */
+/*
+ * A parked wave stands at the s_trap that ends a chunk of the debugger's memory: bytes from its
+ * start.
+ */
 #define PARK_OFFSET 0x18u
-/* Of a loop, as far as it is looked through for an s_trap. */
+/* Bytes of a loop that are looked through for an s_trap. */
 #define CODE_MAX   4096u
+/* The s_trap that the compiler makes of an abort. */
 #define TRAP_ABORT 2u
 
 /* A wave whose registers lie in the target's memory. */
 struct sim_wave {
-	uint64_t at; /**< Of its words. */
+	uint64_t at; /**< Where its words are. */
 	struct wave_words words;
 	uint32_t packet_slot;
 };
@@ -27,13 +33,14 @@ struct sim_waves {
 	struct wave_script script;
 	uint32_t n_xcc;
 	bool saved;
-	bool is_halted;		/**< One of them at least, by whomever. */
-	uint32_t (*headers)[4]; /**< Per XCC, of the last save. */
-	uint32_t **stacks;	/**< Likewise; the dispatcher's own memory. */
-	struct sim_wave *waves; /**< Since the first save. */
+	bool is_halted;		/**< At least one of them is halted, whatever halted it. */
+	uint32_t (*headers)[4]; /**< Headers of the last save, one for each XCC. */
+	uint32_t **stacks;	/**< Likewise control stacks, which the dispatcher keeps. */
+	struct sim_wave *waves; /**< NULL before the first save. */
 	uint32_t r_version;
 };
 
+/* The XCCs that a queue runs on. */
 static uint32_t xccs(const struct sim_queue *q)
 {
 	return q->device->gpu->profile->num_xcc;
@@ -54,6 +61,7 @@ static void waves_destroy(struct sim_waves *w)
 
 /* ---- saving ---- */
 
+/* Where the area of one XCC is, and how large. */
 static struct wave_save_options options_of(const struct sim_queue *q, uint32_t r_version)
 {
 	uint32_t room = gpu_profile_cwsr_size(q->device->gpu->profile);
@@ -68,6 +76,7 @@ static struct wave_save_options options_of(const struct sim_queue *q, uint32_t r
 	};
 }
 
+/* Encode the waves of one XCC. */
 static int save_create(const struct sim_waves *w, const struct wave_save_options *o, uint32_t xcc,
 		       struct wave_save *ret)
 {
@@ -85,6 +94,7 @@ static int save_create(const struct sim_waves *w, const struct wave_save_options
 	return r;
 }
 
+/* The version of the runtime, as the head of its code-object list has it. */
 static uint32_t runtime_version(struct sim *s, const struct sim_process *p)
 {
 	uint32_t version;
@@ -95,6 +105,7 @@ static uint32_t runtime_version(struct sim *s, const struct sim_process *p)
 	return version;
 }
 
+/* The slot of the oldest packet that is not done. */
 static uint32_t oldest_packet(struct sim *s, const struct sim_process *p, const struct sim_queue *q)
 {
 	uint32_t packets = q->args.ring_size / 64;
@@ -105,7 +116,7 @@ static uint32_t oldest_packet(struct sim *s, const struct sim_process *p, const 
 	return packets ? (uint32_t)(rd % packets) : 0;
 }
 
-/* What the population cannot know: packet, runtime, place to park. */
+/* Fill in what the population cannot know: packet, runtime, address to park at. */
 static void complete_waves(struct sim *s, struct sim_process *p, struct sim_queue *q,
 			   uint32_t r_version)
 {
@@ -130,12 +141,13 @@ static void complete_waves(struct sim *s, struct sim_process *p, struct sim_queu
 	}
 }
 
+/* The address of the save area of one XCC. */
 static uint64_t area_of(const struct sim_queue *q, uint32_t xcc)
 {
 	return q->args.ctx_save_restore_address + (uint64_t)xcc * q->args.ctx_save_restore_size;
 }
 
-/* What is in the area of one XCC from now on. */
+/* Remember what is in the area of one XCC from now on. */
 static void keep_xcc(struct sim_queue *q, uint32_t xcc, const struct wave_save *save)
 {
 	struct sim_waves *w = q->waves;
@@ -160,6 +172,7 @@ static void keep_xcc(struct sim_queue *q, uint32_t xcc, const struct wave_save *
 	}
 }
 
+/* Write the whole area, and remember where each wave is. */
 static void save_first(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
 	struct sim_waves *w = q->waves;
@@ -171,7 +184,7 @@ static void save_first(struct sim *s, struct sim_process *p, struct sim_queue *q
 	for (uint32_t xcc = 0; w->waves && xcc < w->n_xcc; xcc++) {
 		if (save_create(w, &o, xcc, &save))
 			continue;
-		/* Errors are swallowed: the area belongs to the application. */
+		/* Errors are swallowed, since the area is the application's. */
 		if (save.size)
 			s->os->mem_write(p->tgid, area_of(q, xcc) + save.header[0], save.bytes, save.size);
 		keep_xcc(q, xcc, &save);
@@ -179,7 +192,9 @@ static void save_first(struct sim *s, struct sim_process *p, struct sim_queue *q
 	}
 }
 
-/* Its registers are where they were; a wave of another packet is another wave. */
+/*
+ * Write the area anew: registers are where they were, but a wave of another packet is another wave.
+ */
 static void save_again(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
 	struct sim_waves *w = q->waves;
@@ -233,7 +248,7 @@ void sim_waves_used(const struct sim_queue *q, uint32_t *ret_stack, uint32_t *re
 
 /* ---- life ---- */
 
-/* Everything that would go wrong at a suspend goes wrong now. */
+/* Find out now whether a suspend would go wrong. */
 static int try_save(const struct sim_waves *w, const struct sim_queue *q)
 {
 	struct wave_save_options o = options_of(q, DEFAULT_R_VERSION);
@@ -295,7 +310,7 @@ size_t sim_waves_count(const struct sim_queue *q)
 
 /* ---- running ---- */
 
-/* Code that waves run through; most of them through the same. */
+/* Code that waves run through; most of them run through the same. */
 struct code {
 	uint64_t address;
 	uint32_t size;
@@ -315,7 +330,10 @@ static bool code_read(struct sim *s, struct sim_process *p, struct code *c, uint
 	return c->is_there;
 }
 
-/* s_trap of gfx9 and gfx10, and of those that came later.  @return its number, 0: another one. */
+/*
+ * The number of an s_trap, which has one encoding up to gfx10 and another one since.
+ * @return 0 for another instruction.
+ */
 static uint32_t trap_of(const struct wave_silicon *g, uint32_t word)
 {
 	uint32_t opcode = g->gfx_target_version < 110000 ? 0xbf920000 : 0xbf900000;
@@ -323,7 +341,7 @@ static uint32_t trap_of(const struct wave_silicon *g, uint32_t word)
 	return (word & 0xffffff00) == opcode ? word & 0xff : 0;
 }
 
-/* A wave in the area, and what it does now. */
+/* What one run of a queue works on. */
 struct run {
 	struct sim *s;
 	struct sim_process *p;
@@ -332,6 +350,7 @@ struct run {
 	uint64_t raised;
 };
 
+/* Stop a wave as its trap handler does. */
 static void stop_wave(struct run *r, const struct wave_actor *a, struct sim_wave *x,
 		      uint32_t trap_id, bool after_step)
 {
@@ -348,7 +367,10 @@ static void stop_wave(struct run *r, const struct wave_actor *a, struct sim_wave
 							    KFDABI_EC_QUEUE_WAVE_TRAP);
 }
 
-/* @return whether there is an s_trap on its way, which is where it stands then. */
+/*
+ * Look for an s_trap on the wave's way.
+ * @return whether there is one, where the wave is stopped then.
+ */
 static bool meets_trap(struct run *r, const struct wave_actor *a, struct sim_wave *x, uint64_t from,
 		       uint32_t size, uint64_t first)
 {
@@ -369,6 +391,9 @@ static bool meets_trap(struct run *r, const struct wave_actor *a, struct sim_wav
 	return false;
 }
 
+/*
+ * Let a wave go on, with the registers that are in the area now: a debugger may have changed them.
+ */
 static void run_wave(struct run *r, struct wave_actor *a, struct sim_wave *x)
 {
 	struct sim_waves *w = r->q->waves;

@@ -44,24 +44,26 @@
  *         -ENOSPC (save area too small), -ENOMEM; the old population stays on failure.
  */
 int sim_waves_plant(struct sim_process *p, struct sim_queue *q, const char *text);
-/** Also when the queue goes; none planted is fine. */
+/** Forget the population, also when the queue goes; it is fine if none was planted. */
 void sim_waves_clear(struct sim_queue *q);
+/** How many waves were planted on a queue. */
 size_t sim_waves_count(const struct sim_queue *q);
 
 /**
- * Write the area if the queue is off the hardware and was not saved since; else repeat headers.
- * The first time it becomes what the population says; from then on the area is where its waves are.
+ * Write the area if the queue is off the hardware and was not saved since; otherwise repeat its
+ * headers.  The first time it becomes what the population says; from then on the area is where its
+ * waves are.
  */
 void sim_waves_save(struct sim *s, struct sim_process *p, struct sim_queue *q);
 /**
- * The queue runs again, with what is in the area now.  Nothing is executed: a wave that is not
+ * Let the queue run again, with what is in the area now.  Nothing is executed: a wave that is not
  * halted moves on in its loop, up to an s_trap in it, or steps over one instruction of four bytes
  * if that is what it is told; then it is stopped, and the debugger hears of it.
  */
 void sim_waves_run(struct sim *s, struct sim_process *p, struct sim_queue *q);
 /** Whether waves keep the oldest packet from being done. */
 bool sim_waves_hold_packet(const struct sim_queue *q);
-/** Bytes in use by the last save, over all XCCs. */
+/** How many bytes the last save uses, over all XCCs. */
 void sim_waves_used(const struct sim_queue *q, uint32_t *ret_stack, uint32_t *ret_data);
 
 #endif /* KFDSIM_WAVES_H */
