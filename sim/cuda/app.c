@@ -23,9 +23,11 @@
 #include "tests/lib/words.h"
 #include "sim/app/status.h"
 
+/* Bytes of the largest cubin. */
 #define CUBIN_MAX      ((size_t)16 << 20)
 #define DEFAULT_SCRIPT "init; context 0; listen"
 
+/* The driver calls that are used; their header is not needed to build this. */
 uint32_t cuInit(uint32_t flags);
 uint32_t cuDeviceGetCount(int *count);
 uint32_t cuCtxCreate_v2(void **context, uint32_t flags, int device);
@@ -53,6 +55,7 @@ static void pause_us(uint64_t us)
 	nanosleep(&ts, NULL);
 }
 
+/* A thread that counts, and measures how long it stood still at most. */
 static void *beat(void *arg)
 {
 	struct simapp_thread *slot = arg;
@@ -89,6 +92,7 @@ static int beats_start(uint64_t n)
 
 /* ---- CUDA commands ---- */
 
+/* Report a failed driver call. */
 static int cuda(const char *what, uint32_t result)
 {
 	if (!result)
@@ -102,7 +106,7 @@ static int cmd_init(const struct words *w)
 	return cuda("cuInit", cuInit(0));
 }
 
-/* A program may go on without a GPU. */
+/* Call cuInit and print its result: a program may go on without a GPU. */
 static int cmd_try_init(const struct words *w)
 {
 	printf("cuInit %u\n", cuInit(0));
@@ -135,7 +139,7 @@ static int cmd_module(const struct words *w)
 	return r ? r : cuda("cuModuleLoadData", cuModuleLoadData(&app.module, image));
 }
 
-/* NAME [BLOCKS [THREADS]], through the driver's own call. */
+/* Launch NAME [BLOCKS [THREADS]] through the driver's own call. */
 static int cmd_kernel(const struct words *w)
 {
 	uint64_t blocks, threads;
@@ -152,7 +156,7 @@ static int cmd_kernel(const struct words *w)
 				       NULL, NULL));
 }
 
-/* Everything else the simulator knows. */
+/* Send a command to the simulated GPU, which knows more than the driver calls. */
 static int cmd_gpu(const struct words *w)
 {
 	auto_free char *answer = NULL;
@@ -172,6 +176,7 @@ static int cmd_gpu(const struct words *w)
 
 /* ---- as a debugger would do it, from inside ---- */
 
+/* Find a symbol of libcuda, as a debugger does. */
 static int variable(const struct words *w, int n, volatile uint32_t **ret)
 {
 	void *h;
@@ -205,6 +210,7 @@ static int cmd_set(const struct words *w)
 	return 0;
 }
 
+/* Call a function of libcuda, as a debugger makes a debuggee do. */
 static int cmd_call(const struct words *w)
 {
 	volatile uint32_t *v;
@@ -217,6 +223,7 @@ static int cmd_call(const struct words *w)
 
 /* ---- process commands ---- */
 
+/* Print the line that tests wait for, once. */
 static void ready(void)
 {
 	if (app.ready)
@@ -240,7 +247,7 @@ static int cmd_spin(const struct words *w)
 	return 0;
 }
 
-/* Spends its time in user space, so that a debugger does not find it in a system call. */
+/* Spend all time in user space, so that a debugger does not find the thread in a system call. */
 static int cmd_burn(const struct words *w)
 {
 	ready();
@@ -269,6 +276,7 @@ static int cmd_listen(const struct words *w)
 		if (!fgets(line, sizeof(line), stdin)) {
 			if (!ferror(stdin) || errno != EINTR)
 				return 0;
+			/* A signal interrupted the read. */
 			clearerr(stdin);
 			continue;
 		}
@@ -290,6 +298,7 @@ static int cmd_exec(const struct words *w)
 	return -errno;
 }
 
+/* The child does nothing, and ends when its parent does. */
 static int cmd_fork(const struct words *w)
 {
 	pid_t parent = getpid(), pid;
@@ -343,7 +352,7 @@ static void *storm(void *arg)
 	return NULL;
 }
 
-/* N threads that make and end threads for ever. */
+/* Start N threads that make and end threads for ever. */
 static int cmd_thread_storm(const struct words *w)
 {
 	pthread_t t;
@@ -357,7 +366,10 @@ static int cmd_thread_storm(const struct words *w)
 	return 0;
 }
 
-/* Has the lock that attaching needs nearly always: stopped, it is in the way. */
+/*
+ * A thread that has the lock that attaching needs nearly always: a debugger that stops it cannot
+ * attach.
+ */
 static void *lock_holder(void *arg)
 {
 	for (;;) {
@@ -390,7 +402,7 @@ static void *signals_run(void *arg)
 	return NULL;
 }
 
-/* A real-time signal against itself every US microseconds. */
+/* Raise a real-time signal against the process every US microseconds. */
 static int cmd_signals(const struct words *w)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
@@ -470,6 +482,7 @@ static int run_command(char *text)
 	return -EINVAL;
 }
 
+/* Run commands up to the first that fails. */
 static int script_run(const char *text)
 {
 	auto_free char *copy = strdup(text);
@@ -491,6 +504,7 @@ static int script_run(const char *text)
 
 /* ---- main ---- */
 
+/* Map the counters, shared if there is a file for them. */
 static int status_map(const char *path)
 {
 	auto_close int fd = -1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One debugger call: coordinates checked, faults of the script applied, handler found. */
+/*
+ * Answers one debugger call: coordinates are checked, faults of the script applied, the handler is
+ * found.
+ */
 #include <string.h>
 
 #include "sim.h"
@@ -8,9 +11,10 @@ void call_out(struct call *c, const void *data, size_t size)
 {
 	uint32_t n;
 
-	/* Outputs come in the order of the prototype; skip what only goes in. */
+	/* Outputs come in the order of the prototype; buffers that only go in are skipped. */
 	while (c->n_out < c->q->info->n_buffers && !slot_is_output(&c->q->info->buffers[c->n_out]))
 		c->n_out++;
+	/* No more than the caller has room for. */
 	if (size > c->q->buffers[c->n_out].size && c->q->info->buffers[c->n_out].kind == SLOT_OUT)
 		size = c->q->buffers[c->n_out].size;
 	n = (uint32_t)size;
@@ -51,6 +55,7 @@ size_t call_room(const struct call *c, size_t i)
 
 /* ---- faults ---- */
 
+/* Whether a fault is for this call of the slot, which it counts. */
 static bool fault_applies(struct sim_fault *f, uint32_t slot)
 {
 	if (f->slot != slot && f->slot != SLOT_COUNT)
@@ -59,7 +64,10 @@ static bool fault_applies(struct sim_fault *f, uint32_t slot)
 	return f->seen >= f->from && f->seen - f->from < f->count;
 }
 
-/* @return a result to answer, or -1: go on. */
+/*
+ * Apply the faults for a slot.
+ * @return a result to answer at once, or -1.
+ */
 static int64_t faults_apply(struct sim_process *p, uint32_t slot, struct call_fate *fate)
 {
 	int64_t result = -1;
@@ -87,7 +95,7 @@ static int64_t faults_apply(struct sim_process *p, uint32_t slot, struct call_fa
 	return result;
 }
 
-/* Answers cut short: the last output of the reply loses bytes. */
+/* Cut answers short: the first output of the reply loses bytes. */
 static void faults_truncate(struct sim_process *p, const struct slot_request *q, struct out *out)
 {
 	for (struct sim_fault *f = p->faults; f; f = f->next)
@@ -108,6 +116,7 @@ static void faults_truncate(struct sim_process *p, const struct slot_request *q,
 
 /* ---- dispatch ---- */
 
+/* Check device, SM, warp and lane as the real API does, and look them up. */
 static uint32_t coordinates_check(struct call *c)
 {
 	uint32_t depth = c->q->info->depth;
@@ -134,6 +143,7 @@ static uint32_t coordinates_check(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* Find the function of a slot; NULL if it is not simulated. */
 static call_fn *find(uint32_t slot)
 {
 	call_fn *const *const tables[] = { calls_state, calls_memory, calls_session, calls_batch };
@@ -156,7 +166,7 @@ uint32_t call_answer(struct sim_process *p, const struct slot_request *q, struct
 	p->calls++;
 	p->calls_of[q->slot]++;
 	fault = faults_apply(p, q->slot, ret_fate);
-	/* Only an unexpected end is left to say after an internal error. */
+	/* After an internal error only the end of the session is left. */
 	if (p->broken_api && q->slot != SLOT_finalize && q->slot != SLOT_getNextEvent)
 		return CUDBGABI_ERROR_COMMUNICATION_FAILURE;
 	if (fault >= 0)
@@ -166,6 +176,7 @@ uint32_t call_answer(struct sim_process *p, const struct slot_request *q, struct
 	result = coordinates_check(&c);
 	if (!result)
 		result = handler(&c);
+	/* A failed call has no outputs, but a short buffer may be told of. */
 	if (result && result != CUDBGABI_ERROR_BUFFER_TOO_SMALL)
 		out_reset(out);
 	faults_truncate(p, q, out);

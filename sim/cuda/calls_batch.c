@@ -2,8 +2,8 @@
 /*
  * Whole states in one buffer: readWarpState in its four sizes, getDeviceInfo.
  *
- * Written field by field from the description, not from the structures that clients use, so that
- * an error in those shows.
+ * They are written field by field from the description, not from the structures that clients use,
+ * so that an error in those shows.
  */
 #include <string.h>
 
@@ -26,6 +26,7 @@ static void put_dim(struct out *o, const struct sim_dim *d)
 	put32(o, d->z);
 }
 
+/* Append bytes that mean nothing. */
 static void pad(struct out *o, uint32_t n)
 {
 	static const uint8_t filler[256] = { [0 ... 255] = 0xa5 };
@@ -35,6 +36,7 @@ static void pad(struct out *o, uint32_t n)
 
 /* ---- readWarpState ---- */
 
+/* Append the state of a lane; zeros for one that is not valid. */
 static void put_lane(struct out *o, const struct sim_warp *w, uint32_t lane)
 {
 	static const struct sim_dim nothing;
@@ -52,6 +54,7 @@ static void put_lane(struct out *o, const struct sim_warp *w, uint32_t lane)
 	put32(o, sim_lane_exception(w, lane));
 }
 
+/* Answer with the first bytes of a state: each release has appended members. */
 static uint32_t warp_state(struct call *c, size_t size)
 {
 	const struct sim_warp *w = c->warp;
@@ -96,31 +99,36 @@ static uint32_t warp_state129(struct call *c)
 
 /* ---- getDeviceInfo ---- */
 
+/* Sizes of the records without what may have been added. */
 #define DEVICE_FIXED 8u
 #define SM_FIXED     20u
 #define WARP_FIXED   44u
 #define LANE_FIXED   8u
-#define UNKNOWN_BIT  20u /* a warp attribute of some later release */
+#define UNKNOWN_BIT  20u /* A warp attribute of some later release. */
 
+/* Bytes of a mask of SMs. */
 static uint32_t sm_mask_size(const struct sim_device *d)
 {
 	return (d->n_sms + 63) / 64 * 8;
 }
 
-/* Sizes of warp attributes by bit; what the release does not know is 0. */
+/* The size of a warp attribute; 0 if the release does not know its bit. */
 static uint32_t warp_attr_size(const struct sim_process *p, uint32_t bit)
 {
 	static const uint8_t sizes[] = { 4, 0, 4, 8, 12, 12, 12, 4, 8 };
 
 	if (bit == UNKNOWN_BIT)
 		return p->script.unknown_attr;
-	/* NVIDIA's header of 12.4 ends with bit 4; 5 and 6 came with the warp state of 12.7. */
+	/*
+	 * NVIDIA's header of 12.4 ends with bit 4; bits 5 and 6 came with the warp state of 12.7.
+	 */
 	if (bit >= sizeof(sizes) || ((bit == 5 || bit == 6) && p->release < 1207) ||
 	    (bit == 7 && p->release < 1209) || (bit == 8 && p->release < 1302))
 		return 0;
 	return sizes[bit];
 }
 
+/* The attributes that a warp has in this answer. */
 static uint32_t warp_flags(const struct sim_process *p, const struct sim_warp *w, bool update)
 {
 	uint32_t flags = 0;
@@ -178,10 +186,11 @@ static void put_warp_attribute(struct out *o, const struct sim_process *p, const
 		pad(o, p->script.unknown_attr);
 		break;
 	default:
-		break; /* bit 1 has no data of its own */
+		break; /* Bit 1 has no data of its own. */
 	}
 }
 
+/* Append the valid lanes: addresses alone, or with a word of flags each. */
 static void put_lanes(struct out *o, const struct sim_process *p, const struct sim_warp *w,
 		      bool flag_words)
 {
@@ -203,6 +212,7 @@ static void put_lanes(struct out *o, const struct sim_process *p, const struct s
 	}
 }
 
+/* Append a warp with its attributes and lanes. */
 static void put_warp(struct out *o, const struct sim_process *p, const struct sim_warp *w,
 		     bool update)
 {
@@ -222,6 +232,7 @@ static void put_warp(struct out *o, const struct sim_process *p, const struct si
 	put_lanes(o, p, w, flags & 1u << 1);
 }
 
+/* Append an SM; in an update only the warps that have changed. */
 static void put_sm(struct out *o, struct sim_process *p, uint32_t dev, uint32_t sm, bool update)
 {
 	struct sim_device *d = &p->devices[dev];
@@ -244,6 +255,7 @@ static void put_sm(struct out *o, struct sim_process *p, uint32_t dev, uint32_t 
 			put_warp(o, p, &w[i], update);
 }
 
+/* Whether an SM has any warp. */
 static bool sm_active(struct sim_process *p, uint32_t dev, uint32_t sm)
 {
 	for (uint32_t i = 0; i < p->devices[dev].n_warps; i++)
@@ -252,6 +264,7 @@ static bool sm_active(struct sim_process *p, uint32_t dev, uint32_t sm)
 	return false;
 }
 
+/* Append the masks of SMs that the flags name. */
 static void put_sm_masks(struct out *o, struct sim_process *p, uint32_t dev, uint32_t flags)
 {
 	struct sim_device *d = &p->devices[dev];
@@ -279,6 +292,7 @@ static bool any_sm_exception(const struct sim_process *p, uint32_t dev)
 	return false;
 }
 
+/* Append a device; in an update only the SMs that have changed. */
 static void put_device(struct out *o, struct sim_process *p, uint32_t dev, bool update)
 {
 	struct sim_device *d = &p->devices[dev];
@@ -293,6 +307,7 @@ static void put_device(struct out *o, struct sim_process *p, uint32_t dev, bool 
 			put_sm(o, p, dev, sm, update);
 }
 
+/* From here on changes count against this answer. */
 static void changes_forget(struct sim_device *d)
 {
 	memset(d->sm_changed, 0, sizeof(d->sm_changed));
@@ -321,7 +336,7 @@ static uint32_t device_info(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
-/* Room for the fullest GPU. */
+/* The room that the fullest GPU needs. */
 static uint32_t required_size(const struct sim_process *p, const struct sim_device *d,
 			      uint32_t warp_attrs)
 {
@@ -335,6 +350,9 @@ static uint32_t required_size(const struct sim_process *p, const struct sim_devi
 static uint32_t device_info_sizes(struct call *c)
 {
 	const struct sim_process *p = c->p;
+	/*
+	 * The total, then for device, SM, warp and lane the fixed size and one size for each flag.
+	 */
 	uint32_t words[133] = { 0 }, *at = words, total = 0;
 	uint32_t *device = at + 1, *sm = at + 34, *warp = at + 67, *lane = at + 100;
 
@@ -365,6 +383,7 @@ static uint32_t cbu_state(struct call *c)
 		const struct sim_warp *w =
 			sim_warp_at(c->p, (uint32_t)c->in[0], (uint32_t)c->in[1], i);
 
+		/* Only the warps of the mask. */
 		if (!(c->in[2] >> i & 1))
 			continue;
 		if (!w->grid)

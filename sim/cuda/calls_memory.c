@@ -6,6 +6,7 @@
 
 /* ---- registers ---- */
 
+/* How many registers of a kind a lane or warp has. */
 static uint32_t register_limit(const struct call *c, enum sim_register kind)
 {
 	switch (kind) {
@@ -21,6 +22,7 @@ static uint32_t register_limit(const struct call *c, enum sim_register kind)
 	}
 }
 
+/* Answer with n registers from the first on. */
 static uint32_t registers_read(struct call *c, enum sim_register kind, uint64_t first, uint64_t n)
 {
 	uint32_t values[256];
@@ -33,6 +35,7 @@ static uint32_t registers_read(struct call *c, enum sim_register kind, uint64_t 
 	return CUDBGABI_SUCCESS;
 }
 
+/* Plant n registers from the first on. */
 static uint32_t registers_write(struct call *c, enum sim_register kind, uint64_t first,
 				const void *data, size_t n)
 {
@@ -65,6 +68,7 @@ static uint32_t read_register_range60(struct call *c)
 	return registers_read(c, REG_NORMAL, c->in[4], c->in[5]);
 }
 
+/* A range beyond the last register is cut, and the number told. */
 static uint32_t read_register_range(struct call *c)
 {
 	uint64_t limit = c->dev->n_registers, n = c->in[5];
@@ -135,6 +139,7 @@ static uint32_t read_rpc(struct call *c)
 	return r ? r : registers_read(c, REG_RPC, 1, 1);
 }
 
+/* Only an active lane has a return address to write. */
 static uint32_t write_rpc(struct call *c)
 {
 	if (!(c->warp->active >> c->in[3] & 1))
@@ -145,6 +150,7 @@ static uint32_t write_rpc(struct call *c)
 
 /* ---- memory ---- */
 
+/* Answer with planted memory of a space. */
 static uint32_t region_read(struct call *c, enum sim_space space, uint64_t address, uint64_t size)
 {
 	struct sim_region *r = sim_region_find(c->p, space, c->in, address, size);
@@ -155,6 +161,7 @@ static uint32_t region_read(struct call *c, enum sim_space space, uint64_t addre
 	return CUDBGABI_SUCCESS;
 }
 
+/* Write planted memory of a space. */
 static uint32_t region_write(struct call *c, enum sim_space space, uint64_t address)
 {
 	const struct wire_piece *b = &c->q->buffers[0];
@@ -203,6 +210,7 @@ static uint32_t write_pinned(struct call *c)
 	return region_write(c, SPACE_PINNED, c->in[0]);
 }
 
+/* Answer with memory at a generic address. */
 static uint32_t generic_read(struct call *c, const uint64_t at[4], uint64_t address, uint64_t size)
 {
 	const uint8_t *bytes = sim_generic(c->p, at, address, size);
@@ -234,7 +242,7 @@ static uint32_t write_generic(struct call *c)
 	return generic_write(c, c->in, c->in[4]);
 }
 
-/* Without a device: the windows of blocks and lanes do not count. */
+/* Whether an address can be read without a device: the windows of blocks and lanes cannot. */
 static bool global_only(struct call *c, uint64_t address)
 {
 	return c->p->n_devices && sim_all_suspended(c->p) &&
@@ -271,6 +279,7 @@ static uint32_t host_address(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* List managed memory from an address on. */
 static uint32_t managed_regions(struct call *c)
 {
 	struct cudbgabi_memory_info info[64];
@@ -286,7 +295,7 @@ static uint32_t managed_regions(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
-/* Banks are planted regions of constant memory: bank N is the Nth from the start of the list. */
+/* Find a bank of constant memory.  Banks are planted regions: bank N is the Nth of the list. */
 static uint32_t const_bank(struct call *c)
 {
 	uint64_t want = c->in[2];
@@ -320,6 +329,7 @@ static uint32_t is_code_address(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* Move an address to an instruction, the next or the previous one. */
 static uint32_t adjust_address(struct call *c)
 {
 	struct sim_module *m;
@@ -347,6 +357,7 @@ static uint32_t lookup_symbol(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* Find a module of the device by its handle, or by that of its image. */
 static struct sim_module *module_of(struct call *c, uint64_t handle, bool image)
 {
 	for (struct sim_module *m = c->p->modules; m; m = m->next)

@@ -16,6 +16,7 @@ static uint32_t finalize(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* A call that succeeds without effect. */
 static uint32_t nothing(struct call *c)
 {
 	return CUDBGABI_SUCCESS;
@@ -43,6 +44,7 @@ static uint32_t suspend_all(struct call *c)
 
 	for (uint32_t i = 0; i < c->p->n_devices; i++)
 		sim_device_suspend(c->p, i);
+	/* The caller asks for an event, or not. */
 	if (!c->in[0])
 		return CUDBGABI_SUCCESS;
 	masks[0] = sim_devices_broken(c->p);
@@ -61,6 +63,7 @@ static uint32_t resume_all(struct call *c)
 
 /* ---- stepping ---- */
 
+/* Step the warp; newer forms answer with the mask of warps that moved. */
 static uint32_t step(struct call *c, uint32_t n)
 {
 	if (sim_step(c->p, c->in, n))
@@ -83,6 +86,7 @@ static uint32_t step_many(struct call *c)
 	return step(c, (uint32_t)c->in[4]);
 }
 
+/* Warps of a mask reach an address at once; all are checked before any moves. */
 static uint32_t run_until(struct call *c)
 {
 	uint64_t mask = c->in[2];
@@ -132,6 +136,7 @@ static uint32_t insert_breakpoint(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* Find a breakpoint by its handle. */
 static struct sim_breakpoint *breakpoint_of(struct call *c)
 {
 	for (struct sim_breakpoint *b = c->p->breakpoints; b; b = b->next)
@@ -220,6 +225,7 @@ static uint32_t cleanup(struct call *c)
 
 /* ---- logs, texts, dumps ---- */
 
+/* Take the oldest log message off the list. */
 static struct sim_log *log_take(struct sim_process *p)
 {
 	struct sim_log *l = p->logs;
@@ -249,6 +255,7 @@ static uint32_t consume_logs(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* The message of 12.9 is shorter than that of later releases. */
 static uint32_t consume_logs129(struct call *c)
 {
 	struct cudbgabi_log_message_129 m[32];
@@ -294,6 +301,7 @@ static uint32_t core_dump(struct call *c)
 {
 	const struct sim_module *m = c->p->modules;
 
+	/* Releases from 12.5 on refuse this flag. */
 	if (c->in[0] & CUDBGABI_COREDUMP_SKIP_ABORT && c->p->release >= 1205)
 		return CUDBGABI_ERROR_INVALID_ARGS;
 	if (!m)

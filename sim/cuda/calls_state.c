@@ -13,6 +13,7 @@ static uint32_t get_num_devices(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* Makes a call that answers with a number. */
 #define NUMBER(name, value)                                                                        \
 	static uint32_t name(struct call *c)                                                       \
 	{                                                                                          \
@@ -31,6 +32,7 @@ NUMBER(read_valid_lanes, c->warp->valid)
 NUMBER(read_active_lanes, c->warp->active)
 NUMBER(read_grid_id50, (uint32_t)c->warp->grid->id)
 
+/* Makes a call that answers with a text; the buffer must have room for its NUL. */
 #define TEXT(name, value)                                                                          \
 	static uint32_t name(struct call *c)                                                       \
 	{                                                                                          \
@@ -54,6 +56,7 @@ static uint32_t get_pci(struct call *c)
 
 /* ---- masks ---- */
 
+/* The mask of warps of an SM that are valid, or broken. */
 static uint64_t warps_mask(struct call *c, bool broken)
 {
 	uint64_t mask = 0;
@@ -109,6 +112,7 @@ static uint32_t read_grid_id(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* Makes a call that answers with three coordinates. */
 #define DIM(name, value)                                                                           \
 	static uint32_t name(struct call *c)                                                       \
 	{                                                                                          \
@@ -130,6 +134,7 @@ static uint32_t read_virtual_pc(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* The address counted from the start of the function. */
 static uint32_t read_pc(struct call *c)
 {
 	call_u64(c, sim_lane_pc(c->warp, (uint32_t)c->in[3]) - c->warp->grid->function->address);
@@ -212,6 +217,7 @@ static uint32_t barrier_info(struct call *c)
 
 /* ---- call stacks ---- */
 
+/* The call stack of a lane; an empty one if none was planted. */
 static const struct sim_stack *stack_of(struct call *c)
 {
 	static const struct sim_stack empty;
@@ -275,6 +281,7 @@ static uint32_t read_all_return_addresses(struct call *c)
 
 /* ---- grids ---- */
 
+/* Find the grid of a call, which must be on the device. */
 static struct sim_grid *grid_of(struct call *c)
 {
 	struct sim_grid *g = sim_grid_find(c->p, c->in[1]);
@@ -286,13 +293,14 @@ static uint32_t get_grid_status(struct call *c)
 {
 	struct sim_grid *g = grid_of(c);
 
+	/* A grid that was once launched has terminated; another id is wrong. */
 	if (!g && (!c->in[1] || c->in[1] >= c->p->next_grid))
 		return CUDBGABI_ERROR_INVALID_GRID;
 	call_u32(c, g ? g->status : (uint32_t)CUDBGABI_GRID_STATUS_TERMINATED);
 	return CUDBGABI_SUCCESS;
 }
 
-/* Byte-packed: 88 bytes, and two dimensions more in newer forms. */
+/* Answer with a byte-packed record: 88 bytes, and two dimensions more in newer forms. */
 static uint32_t grid_info(struct call *c, size_t size)
 {
 	struct sim_grid *g = grid_of(c);
@@ -314,7 +322,7 @@ static uint32_t grid_info(struct call *c, size_t size)
 	PUT(g->parent);
 	PUT(g->origin);
 	PUT(g->cluster);
-	PUT(g->cluster); /* preferred */
+	PUT(g->cluster); /* The preferred one. */
 	call_out(c, b, size);
 	return CUDBGABI_SUCCESS;
 }
@@ -342,6 +350,7 @@ static uint32_t get_cluster_dim120(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
+/* The value of a grid's attribute. */
 static uint32_t attribute(const struct sim_grid *g, uint32_t attr, uint64_t *ret)
 {
 	if (attr > CUDBGABI_ATTR_GRID_TID)

@@ -29,28 +29,29 @@
 #include "engine.h"
 #include "wire.h"
 
-#define TABLE_ENTRIES 512 /* one page; all behind the last slot are traps */
+#define TABLE_ENTRIES 512 /* One page; all behind the last slot are traps. */
 
 #define DEFAULT_RELEASE 1204
 
 static struct {
 	pthread_mutex_t lock;
-	int gpu, notify, session; /* connections: calls, callbacks, socket in the debuggee */
-	int network;		  /* listens there, as the vendor's engine does; nobody is served */
+	int gpu, notify, session; /* Connections: calls, callbacks, socket in the debuggee. */
+	int network;		  /* Listens as the vendor's engine does; nothing is served. */
 	bool initialized;
-	/* Last registration; slot 44 takes a pointer of the caller, 147 as well. */
+	/* The last registration; slots 44 and 147 take a pointer of the caller. */
 	_Atomic(int) callback_slot;
 	void (*callback)(void *);
 	void *callback_data;
 } client = { .lock = PTHREAD_MUTEX_INITIALIZER, .gpu = -1, .notify = -1, .session = -1, .network = -1 };
 
+/* Most calls are refused from within a callback. */
 static __thread bool in_callback;
 
 /* ---- releases ---- */
 
 static const struct release {
 	uint32_t number, revision, slots;
-	bool lax; /* says yes to a revision newer than its own */
+	bool lax; /* It grants a revision newer than its own. */
 } releases[] = {
 	{ 800, 129, 120, false },  { 1108, 132, 121, false }, { 1200, 133, 125, false },
 	{ 1202, 134, 126, true },  { 1203, 138, 129, true },  { 1204, 142, 133, true },
@@ -59,6 +60,7 @@ static const struct release {
 	{ 1301, 166, 149, false }, { 1302, 175, 159, false }, { 1304, 193, 164, false },
 };
 
+/* The newest release that is not newer than the one configured. */
 static const struct release *release(void)
 {
 	uint32_t number = conf_release(DEFAULT_RELEASE);
@@ -72,7 +74,7 @@ static const struct release *release(void)
 
 /* ---- calls ---- */
 
-/* NULL where a pointer is needed. */
+/* Whether an argument is NULL where a pointer is needed. */
 static bool arguments_bad(const struct slot_info *info, const uint64_t *in, void *const *p)
 {
 	for (size_t i = 0; i < info->n_buffers; i++) {
@@ -84,6 +86,7 @@ static bool arguments_bad(const struct slot_info *info, const uint64_t *in, void
 	return false;
 }
 
+/* Send a call: numbers, then each input with its size in front. */
 static int request_send(uint32_t slot, const uint64_t *in, void *const *p)
 {
 	const struct slot_info *info = &slot_table[slot];
@@ -106,6 +109,7 @@ static int request_send(uint32_t slot, const uint64_t *in, void *const *p)
 	return wire_send(client.gpu, slot, pieces, n);
 }
 
+/* Receive an answer, and copy outputs to the caller. */
 static int reply_take(uint32_t slot, const uint64_t *in, void *const *p, uint32_t *ret_result)
 {
 	const struct slot_info *info = &slot_table[slot];
@@ -134,6 +138,7 @@ static int reply_take(uint32_t slot, const uint64_t *in, void *const *p, uint32_
 	return 0;
 }
 
+/* Make a call on behalf of a stub of the table. */
 static uint32_t client_call(uint32_t slot, const uint64_t *in, void *const *p)
 {
 	const struct slot_info *info = &slot_table[slot];
@@ -161,6 +166,7 @@ static uint32_t client_call(uint32_t slot, const uint64_t *in, void *const *p)
 
 /* ---- callbacks ---- */
 
+/* Call the debugger's function with the record that its kind of registration wants. */
 static void callback_run(uint32_t tid, uint32_t timeout)
 {
 	struct cudbgabi_notify_40 n40 = { tid };
@@ -178,11 +184,15 @@ static void callback_run(uint32_t tid, uint32_t timeout)
 	in_callback = false;
 }
 
+/* The thread that callbacks come from. */
 static void *notify_thread(void *arg)
 {
 	int fd = (int)(intptr_t)arg;
 
-	/* As the vendor's engine does: whoever started us and ends takes this thread along. */
+	/*
+	 * The vendor's engine does so: when the parent of the process ends, SIGHUP comes
+	 * (prctl(2)).
+	 */
 	prctl(PR_SET_PDEATHSIG, SIGHUP);
 	for (;;) {
 		auto_free char *data = NULL;
@@ -230,7 +240,7 @@ static void connections_close(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (*fds[i] >= 0) {
-			shutdown(*fds[i], SHUT_RDWR); /* the callback thread may be reading */
+			shutdown(*fds[i], SHUT_RDWR); /* The callback thread may be reading. */
 			close(*fds[i]);
 		}
 		*fds[i] = -1;
@@ -238,6 +248,7 @@ static void connections_close(void)
 	client.initialized = false;
 }
 
+/* A word of the debugger's own libcuda, if that is loaded. */
 static uint32_t image_word(const char *symbol)
 {
 	void *h = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -248,8 +259,10 @@ static uint32_t image_word(const char *symbol)
 	return p ? *p : 0;
 }
 
-/* The debuggee may be stopped: the connection waits in its backlog, which is enough to know it
- * lives. */
+/*
+ * Connect to the debuggee's socket.  The debuggee may be stopped: the connection waits in its
+ * backlog, which is enough to know that it lives.
+ */
 static int session_connect(uint32_t label, uint32_t session)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -269,6 +282,7 @@ static int session_connect(uint32_t label, uint32_t session)
 	return fd;
 }
 
+/* Connect to the GPU for calls and for callbacks. */
 static int gpu_connect(const char *path, uint32_t label, uint32_t session)
 {
 	struct wire_hello h = { WIRE_MAGIC, WIRE_NOTIFY, label, session, release()->number };
@@ -288,7 +302,10 @@ static int gpu_connect(const char *path, uint32_t label, uint32_t session)
 	return -r;
 }
 
-/* 550 and 555 do that on any port of any address, and come up all the same where they cannot. */
+/*
+ * Listen on any port of any address.  Drivers 550 and 555 do that, and come up all the same where
+ * they cannot.
+ */
 static void listen_to_network(void)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET };
@@ -299,6 +316,7 @@ static void listen_to_network(void)
 		client.network = TAKE_FD(fd);
 }
 
+/* Do what initialize() does. */
 static uint32_t session_open(void)
 {
 	uint32_t label = image_word("cudbgApiClientPid"), session = image_word("cudbgSessionId");
@@ -358,7 +376,7 @@ static uint32_t local_finalize(void)
 	return result;
 }
 
-/* Two that answer before initialize(), and one whose text pointers do not travel. */
+/* Two calls that answer before initialize(), and one whose text pointers do not travel. */
 static uint32_t local_initializeAttachStub(void)
 {
 	return CUDBGABI_SUCCESS;
@@ -393,6 +411,7 @@ static uint32_t local_setCudaLogRules(const void *rules, uint32_t n, uint32_t *r
 	return CUDBGABI_SUCCESS;
 }
 
+/* Make the file, which must not exist. */
 static uint32_t file_write(const char *path, const void *data, size_t size)
 {
 	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -401,7 +420,7 @@ static uint32_t file_write(const char *path, const void *data, size_t size)
 							: CUDBGABI_ERROR_OS_RESOURCES;
 }
 
-/* The file is made here: by whoever debugs, in his mount namespace. */
+/* Write a core dump.  The file is made here: by the process that debugs, in its mount namespace. */
 static uint32_t local_generateCoredump(const char *path, uint32_t flags)
 {
 	const uint64_t in[] = { flags };
@@ -426,6 +445,7 @@ static uint32_t local_generateCoredump(const char *path, uint32_t flags)
 
 #include "cudasim_stubs.h"
 
+/* Called for a slot that the release does not have: a debugger must not get here. */
 static void trap(void)
 {
 	static const char text[] = "cudasim: a call behind the end of the table\n";
@@ -435,6 +455,7 @@ static void trap(void)
 	abort();
 }
 
+/* Make the table in a page that cannot be written. */
 static void (**table_make(uint32_t slots))(void)
 {
 	void (**t)(void) = mmap(NULL, TABLE_ENTRIES * sizeof(*t), PROT_READ | PROT_WRITE,

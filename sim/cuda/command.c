@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The script language: one command a line, words and KEY=VALUE pairs. */
+/*
+ * The script language: one command a line, words and KEY=VALUE pairs.  This file has the commands
+ * for devices, contexts, modules and grids.
+ */
 #include "command.h"
 
 #include <errno.h>
@@ -11,6 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+/* Bytes of the largest script file. */
 #define TEXT_MAX (1 << 20)
 
 int arg_number(const struct args *a, int i, uint64_t max, uint64_t *ret)
@@ -42,7 +46,7 @@ int arg_key(const struct args *a, const char *key, uint64_t fallback, uint64_t m
 	return *ret > max ? -ERANGE : 0;
 }
 
-/* X[,Y[,Z]] */
+/* The form is X[,Y[,Z]]; what is not said is 1. */
 int arg_dim(const struct args *a, const char *key, struct sim_dim *dim)
 {
 	const char *v = arg_value(a, key);
@@ -81,6 +85,7 @@ int arg_place(struct sim_process *p, const struct args *a, int first, int depth,
 
 /* ---- devices, contexts, modules, grids ---- */
 
+/* Read a text; without the key, it stays as it is. */
 static int text_key(const struct args *a, const char *key, char *to)
 {
 	const char *v = arg_value(a, key);
@@ -136,6 +141,7 @@ static int cmd_context_destroy(struct sim_process *p, const struct args *a)
 	return arg_number(a, 1, UINT64_MAX, &handle) ? -EINVAL : sim_context_remove(p, handle);
 }
 
+/* Read a context: its handle, or `last`. */
 static int context_arg(struct sim_process *p, const struct args *a, uint64_t *ret)
 {
 	if (a->n < 2 || strcmp(a->word[1], "last"))
@@ -147,7 +153,7 @@ static int context_arg(struct sim_process *p, const struct args *a, uint64_t *re
 	return 0;
 }
 
-/* Context handle, or `last`; the image comes behind the line or from a file. */
+/* Load a module.  The image comes behind the line or from a file. */
 static int cmd_module(struct sim_process *p, const struct args *a)
 {
 	const char *path = arg_value(a, "file");
@@ -194,7 +200,7 @@ static int cmd_function(struct sim_process *p, const struct args *a)
 	return 0;
 }
 
-/* Name or handle. */
+/* Find a function by its name or handle. */
 static struct sim_function *function_arg(struct sim_process *p, const char *word,
 					 struct sim_module **ret)
 {
@@ -205,6 +211,7 @@ static struct sim_function *function_arg(struct sim_process *p, const char *word
 	return sim_function_find(p, 0, word, ret);
 }
 
+/* Read what a launch says of its grid. */
 static int grid_keys(struct sim_process *p, const struct args *a, struct sim_grid *g)
 {
 	uint64_t tid, shared, parent, progress;
@@ -228,7 +235,7 @@ static int grid_keys(struct sim_process *p, const struct args *a, struct sim_gri
 	return 0;
 }
 
-/* Program counters of the warps that a launch just placed. */
+/* Set the program counters of the warps that a launch has just placed. */
 static int grid_warps(struct sim_process *p, const struct args *a, uint64_t id)
 {
 	struct sim_grid *g = sim_grid_find(p, id);
@@ -309,6 +316,7 @@ static const struct command place_commands[] = {
 
 static const struct command *const tables[] = { place_commands, plant_commands, wish_commands };
 
+/* Run one command, from whichever table has it. */
 static int run_line(struct sim_process *p, char *line, const void *blob, size_t size,
 		    struct out *ret)
 {
@@ -363,6 +371,7 @@ static int cmd_run(struct sim_process *p, const struct args *a)
 	size_t size;
 	int r;
 
+	/* Scripts may run scripts, but not themselves for ever. */
 	if (a->n != 2 || depth == 4)
 		return -EINVAL;
 	r = fd_read_file(a->word[1], TEXT_MAX, &text, &size);

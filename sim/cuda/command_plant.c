@@ -9,8 +9,10 @@
 #include "base/str.h"
 #include "command.h"
 
+/* Bytes of the largest region of memory. */
 #define REGION_MAX ((uint64_t)16 << 20)
 
+/* The warp that words 1 to 3 name; NULL if none is resident there. */
 static struct sim_warp *warp_arg(struct sim_process *p, const struct args *a, uint64_t at[4])
 {
 	struct sim_warp *w;
@@ -53,6 +55,7 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 
 /* ---- registers ---- */
 
+/* Plant a register: the place, its number and its value. */
 static int plant_register(struct sim_process *p, const struct args *a, enum sim_register kind,
 			  int depth)
 {
@@ -102,7 +105,7 @@ static int bytes_hex(const char *hex, uint8_t *to)
 	return 0;
 }
 
-/* hex=BYTES, or size=N [fill=BYTE]. */
+/* Make the bytes of a region: hex=BYTES, or size=N [fill=BYTE]. */
 static int region_bytes(const struct args *a, struct sim_region *g)
 {
 	const char *hex = arg_value(a, "hex");
@@ -118,6 +121,7 @@ static int region_bytes(const struct args *a, struct sim_region *g)
 	return hex ? bytes_hex(hex, g->bytes) : 0;
 }
 
+/* Read the place of a region; a warp there stands for its block or grid. */
 static int region_place(struct sim_process *p, const struct args *a, int depth,
 			struct sim_region *g)
 {
@@ -169,7 +173,7 @@ static int cmd_memory(struct sim_process *p, const struct args *a)
 	return r;
 }
 
-/* What a program does with global memory: CONTEXT SIZE. */
+/* Allocate global memory as a program does: CONTEXT SIZE. */
 static int cmd_alloc(struct sim_process *p, const struct args *a)
 {
 	struct sim_region g = { .space = SPACE_GLOBAL };
@@ -230,7 +234,7 @@ static int cmd_write(struct sim_process *p, const struct args *a)
 
 /* ---- call stacks ---- */
 
-/* Offsets from the start of the warp's kernel, innermost first. */
+/* Plant a call stack: offsets from the start of the warp's kernel, innermost first. */
 static int cmd_stack(struct sim_process *p, const struct args *a)
 {
 	uint64_t at[4], lanes, syscall, offset;
@@ -321,6 +325,7 @@ static int cmd_log(struct sim_process *p, const struct args *a)
 	while (*at)
 		at = &(*at)->next;
 	*at = l;
+	/* The debugger hears of messages if it said that it understands them. */
 	if (sim_events_wanted(p) && p->capabilities & CUDBGABI_CAPABILITY_CUDA_LOGS) {
 		sim_queue_push(&p->async, CUDBGABI_EVENT_CUDA_LOGS_AVAILABLE, NULL, 0);
 		sim_events_announce(p, CUDBGABI_NO_TID);

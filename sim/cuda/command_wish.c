@@ -6,6 +6,7 @@
 
 #include "command.h"
 
+/* A word and what it stands for. */
 struct word_value {
 	const char *word;
 	int value;
@@ -70,6 +71,7 @@ static int cmd_second(struct sim_process *p, const struct args *a)
 	return 0;
 }
 
+/* Read `on` or `off`. */
 static int on_off(const struct args *a, bool *ret)
 {
 	if (a->n != 2 || (strcmp(a->word[1], "on") && strcmp(a->word[1], "off")))
@@ -140,7 +142,7 @@ static const struct word_value event_kinds[] = {
 	{ "logs-threshold", CUDBGABI_EVENT_CUDA_LOGS_THRESHOLD_REACHED },
 };
 
-/* A kind by name or number, payload bytes in hex. */
+/* Append events: a kind by name or number, payload bytes in hex. */
 static int cmd_event(struct sim_process *p, const struct args *a)
 {
 	const char *hex = arg_value(a, "hex");
@@ -169,7 +171,7 @@ static int cmd_event(struct sim_process *p, const struct args *a)
 	return 0;
 }
 
-/* Callbacks with nothing behind them. */
+/* Call the debugger's callback with no event behind it. */
 static int cmd_storm(struct sim_process *p, const struct args *a)
 {
 	uint64_t n, timeout;
@@ -183,7 +185,7 @@ static int cmd_storm(struct sim_process *p, const struct args *a)
 
 /* ---- single calls ---- */
 
-/* Slot number, name or `*`; then what the kind needs. */
+/* Add a fault: slot number, name or `*`, then what the kind needs. */
 static int fault_add(struct sim_process *p, const struct args *a, enum fault_kind kind,
 		     bool has_value)
 {

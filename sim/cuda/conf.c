@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The configuration is read anew for each question, so that tests may change it while a library is
+ * loaded.
+ */
 #include "conf.h"
 
 #include <dlfcn.h>
@@ -13,7 +17,7 @@
 
 #define CONF_FILE_MAX 65536
 
-/* Last line that begins with the key wins. */
+/* Find the value of a key; the last line that begins with it wins. */
 static void search(char *text, const char *separators, const char *key, char *ret)
 {
 	size_t n = strlen(key);
@@ -27,6 +31,7 @@ static void search(char *text, const char *separators, const char *key, char *re
 	}
 }
 
+/* Look into the file beside the library that this code is part of. */
 static void search_file(const char *key, char *ret)
 {
 	auto_free char *copy = NULL, *text = NULL;

@@ -22,13 +22,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Bytes of the longest value, with its NUL. */
 #define CONF_VALUE_MAX 256
 
-/** @param ret At least CONF_VALUE_MAX bytes; empty when the key is not set. */
+/**
+ * Look up a value.
+ * @param ret  At least CONF_VALUE_MAX bytes; empty when the key is not set.
+ */
 void conf_get(const char *key, char *ret);
-/** Decimal value, or @p fallback. */
+/** A decimal value, or @p fallback. */
 uint32_t conf_number(const char *key, uint32_t fallback);
-/** MAJOR.MINOR as major * 100 + minor. */
+/** The value of `version`, MAJOR.MINOR, as major * 100 + minor; or @p fallback. */
 uint32_t conf_release(uint32_t fallback);
 
 #endif /* CUDASIM_CONF_H */

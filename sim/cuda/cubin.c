@@ -14,24 +14,29 @@
 #define R_CUDA_64      2
 #define STO_CUDA_ENTRY 0x10
 #define SHT_CUDA_INFO  SHT_LOPROC
-/* Attributes in it: format, code, then a value of 16 bits, which is a size where the format says so. */
+/*
+ * Attributes in that section: format, code, then a value of 16 bits, which is a size where the
+ * format says so.
+ */
 #define INFO_SIZED     4
-#define INFO_REGCOUNT  0x2f /* symbol, registers */
+#define INFO_REGCOUNT  0x2f /* Its value: symbol, registers. */
 #define SECTIONS_MAX   4096
 #define CODE_ALIGNMENT 256
 
 struct cubin {
-	uint8_t *image; /* the relocated copy: read first, then changed */
+	uint8_t *image; /* The relocated copy: read first, then changed. */
 	size_t size;
 	Elf64_Ehdr head;
 	Elf64_Shdr *sections;
 };
 
+/* Whether a range lies inside the file. */
 static bool inside(const struct cubin *c, uint64_t offset, uint64_t size)
 {
 	return offset <= c->size && size <= c->size - offset;
 }
 
+/* Read the section headers, and check that all contents lie inside. */
 static int sections_read(struct cubin *c)
 {
 	size_t n;
@@ -61,6 +66,7 @@ static bool is_code(const struct cubin *c, size_t i)
 	       c->sections[i].sh_flags & SHF_EXECINSTR;
 }
 
+/* Give sections with code their addresses.  @return the first address behind them. */
 static uint64_t addresses_assign(struct cubin *c, uint64_t base)
 {
 	for (size_t i = 0; i < c->head.e_shnum; i++) {
@@ -74,6 +80,7 @@ static uint64_t addresses_assign(struct cubin *c, uint64_t base)
 	return base;
 }
 
+/* A string of a table; NULL if it does not end inside. */
 static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, uint64_t offset)
 {
 	const char *s = (const char *)c->image + strings->sh_offset;
@@ -111,6 +118,7 @@ static int function_add(struct cubin *c, struct sim_module *m, const Elf64_Sym *
 	return 0;
 }
 
+/* Make functions of symbols, and write their addresses into the image. */
 static int symbols_read(struct cubin *c, const Elf64_Shdr *table, struct sim_module *m)
 {
 	int r = 0;
@@ -142,6 +150,7 @@ static void set_registers(struct sim_module *m, uint32_t symbol, uint32_t n)
 			m->functions[i].registers = n;
 }
 
+/* Read the attributes of functions: how many registers they use. */
 static void info_read(const struct cubin *c, const Elf64_Shdr *info, struct sim_module *m)
 {
 	const uint8_t *bytes = c->image + info->sh_offset;
@@ -164,6 +173,7 @@ static void info_read(const struct cubin *c, const Elf64_Shdr *info, struct sim_
 	}
 }
 
+/* Apply a relocation of 64 bits; others are left alone. */
 static int relocate_one(struct cubin *c, const Elf64_Shdr *rel, const Elf64_Rela *e)
 {
 	const Elf64_Shdr *to = &c->sections[rel->sh_info], *symbols = &c->sections[rel->sh_link];
@@ -192,7 +202,7 @@ static int relocate(struct cubin *c, const Elf64_Shdr *rel)
 	    c->sections[rel->sh_link].sh_type != SHT_SYMTAB)
 		return -EBADMSG;
 	if (is_code(c, rel->sh_info))
-		return 0; /* instructions are not executed here */
+		return 0; /* Instructions are not executed here. */
 	for (uint64_t at = 0; !r && rel->sh_size - at >= step; at += step) {
 		Elf64_Rela e = { 0 };
 

@@ -45,6 +45,7 @@ uint32_t GetCUDADebuggerAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *r
 
 /* ---- variables of the debuggee's libcuda, whoever wrote that library ---- */
 
+/* Find a variable; one that the driver does not have can be written without effect. */
 static volatile uint32_t *variable(const char *name)
 {
 	static uint32_t nowhere;
@@ -58,6 +59,7 @@ static volatile uint32_t *variable(const char *name)
 
 /* ---- the thread ---- */
 
+/* The engine of this process; a descriptor is -1 while it is not open. */
 struct engine {
 	int listener, gpu, epoll;
 	uint32_t label, session;
@@ -67,6 +69,7 @@ struct engine {
 static struct engine engine = { .listener = -1, .gpu = -1, .epoll = -1 };
 static pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Let the thread hear of a descriptor. */
 static void watch(int fd)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
@@ -74,7 +77,7 @@ static void watch(int fd)
 	epoll_ctl(engine.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* A client greets with eight bytes and then only stays connected. */
+/* Read from a client, which greets with eight bytes and then only stays connected. */
 static void client_input(int fd)
 {
 	char buffer[64];
@@ -83,7 +86,7 @@ static void client_input(int fd)
 		close(fd);
 }
 
-/* false: the engine shall end. */
+/* Answer a question of the GPU.  @return false if the engine shall end. */
 static bool gpu_input(int fd)
 {
 	struct wire_piece answer = { (const void *)engine.ipc_flag, sizeof(uint32_t) };
@@ -95,7 +98,10 @@ static bool gpu_input(int fd)
 		close(fd);
 		return true;
 	}
-	/* Not when the debugger took everything back while this thread was stopped. */
+	/*
+	 * The words are not set when the debugger took everything back while this thread was
+	 * stopped.
+	 */
 	if (code == WIRE_ASK_SET && size == sizeof(words) && *engine.ipc_flag) {
 		memcpy(words, data, sizeof(words));
 		*engine.initialized = words[0];
@@ -126,6 +132,7 @@ static void *engine_thread(void *arg)
 	return NULL;
 }
 
+/* Listen on the session's socket, where debuggers connect. */
 static int listen_session(uint32_t label, uint32_t session)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -141,7 +148,10 @@ static int listen_session(uint32_t label, uint32_t session)
 	return TAKE_FD(fd);
 }
 
-/* First answer of the GPU: the resume word, or the result that the script wants. */
+/*
+ * Tell the GPU of the engine.  Its first answer is the resume word, or the result that the script
+ * wants.
+ */
 static int gpu_register(uint32_t label, uint32_t session, bool launch, uint32_t *ret_resume)
 {
 	struct wire_hello h = { WIRE_MAGIC, WIRE_ENGINE, label, session,
@@ -157,15 +167,16 @@ static int gpu_register(uint32_t label, uint32_t session, bool launch, uint32_t 
 	conf_get("gpu", path);
 	fd = *path ? wire_connect(path, &h) : -1;
 	if (fd < 0)
-		return 0; /* without a GPU the engine comes up all the same */
+		return 0; /* Without a GPU the engine comes up all the same. */
 	if (wire_recv(fd, &result, &data, &size) || size != sizeof(*ret_resume))
 		return CUDBGABI_ERROR_INTERNAL;
 	memcpy(ret_resume, data, size);
 	if (!result)
-		engine.gpu = TAKE_FD(fd); /* the thread still holds the one of an earlier session */
+		engine.gpu = TAKE_FD(fd); /* The thread still holds the one before. */
 	return (int)result;
 }
 
+/* Start the thread, or give it the socket of a new session. */
 static int engine_start(uint32_t label, uint32_t session)
 {
 	int listener = listen_session(label, session), old = engine.listener;
@@ -177,7 +188,7 @@ static int engine_start(uint32_t label, uint32_t session)
 		return -CUDBGABI_ERROR_INITIALIZATION_FAILURE;
 	engine.listener = listener;
 	if (engine.epoll >= 0) {
-		/* Detached before: the thread stayed. */
+		/* A debugger has detached before: the thread stayed. */
 		close(old);
 		watch(listener);
 		return 0;
@@ -191,8 +202,9 @@ static int engine_start(uint32_t label, uint32_t session)
 	return r ? -CUDBGABI_ERROR_OS_RESOURCES : 0;
 }
 
-#define RESULT_INACTIVE 0x10000 /* agreed with the simulator: stay without effect */
+#define RESULT_INACTIVE 0x10000 /* Agreed with the simulator: stay without effect. */
 
+/* Do what InitializeInjection() does, under the lock. */
 static int inject(bool launch)
 {
 	uint32_t label = *variable("cudbgApiClientPid"), session = *variable("cudbgSessionId"),
@@ -213,7 +225,7 @@ static int inject(bool launch)
 		watch(engine.gpu);
 	*engine.resume = resume;
 	if (engine.gpu >= 0 && !resume)
-		*engine.initialized = 1; /* nothing to replay: done */
+		*engine.initialized = 1; /* There is nothing to replay. */
 	*variable("cudbgUseExternalDebugger") = 1;
 	return 1;
 }

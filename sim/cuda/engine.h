@@ -11,15 +11,24 @@
 
 #include "libcudbgshim/src/cudbg_abi.h"
 
-/** Non-zero is success; the vendor's libcuda passes six words of unknown meaning. */
+/**
+ * The engine's entry in a debuggee.  Non-zero is success; the vendor's libcuda passes six words of
+ * unknown meaning.
+ */
 typedef int engine_injection_fn(uint64_t launch, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-/** First word from our libcuda at cuInit; anything else means a late attach. */
+/**
+ * The first of these words from the simulated libcuda at cuInit; anything else means a late attach.
+ */
 #define ENGINE_LAUNCH UINT64_C(0x48434e55414c)
-/** Returned by ours when a second attach stays without effect, as release 12.5 does. */
+/**
+ * The result of the simulated engine when a second attach stays without effect, as with release
+ * 12.5.
+ */
 #define ENGINE_INACTIVE 2
 
-/** The table of the release that the configuration names. */
+/** Give the table of the release that the configuration names.  @return CUDBGResult. */
 uint32_t engine_get_api(uint32_t major, uint32_t minor, uint32_t rev, cudbgabi_any_fn *const **ret);
+/** Give the version of that release.  @return CUDBGResult. */
 uint32_t engine_get_api_version(uint32_t *major, uint32_t *minor, uint32_t *rev);
 
 #endif /* CUDASIM_ENGINE_H */

@@ -6,6 +6,7 @@
 
 #include "sim.h"
 
+/* A payload that is being written. */
 struct packer {
 	uint8_t bytes[SIM_EVENT_SIZE];
 	size_t size;
@@ -48,6 +49,7 @@ void sim_queue_pop(struct sim_queue *q)
 	q->first = q->n = 0;
 }
 
+/* Double the room of a queue, up to a bound that no debugger should reach. */
 static int queue_grow(struct sim_queue *q)
 {
 	size_t capacity = q->capacity ? q->capacity * 2 : 64;
@@ -116,6 +118,7 @@ void event_functions(struct sim_queue *q, const struct sim_module *m)
 	sim_queue_push(q, CUDBGABI_EVENT_FUNCTIONS_LOADED, k.bytes, k.size);
 }
 
+/* What follows device and thread in KERNEL_READY. */
 static void grid_ready(struct packer *k, const struct sim_grid *g)
 {
 	put64(k, g->id);
@@ -130,6 +133,7 @@ static void grid_ready(struct packer *k, const struct sim_grid *g)
 	put32(k, g->origin);
 }
 
+/* What follows device and thread in KERNEL_FINISHED. */
 static void grid_finished(struct packer *k, const struct sim_grid *g)
 {
 	put64(k, g->context);
@@ -154,6 +158,7 @@ void event_grid(struct sim_queue *q, uint32_t kind, const struct sim_grid *g)
 
 bool sim_events_wanted(const struct sim_process *p)
 {
+	/* A launched program keeps events for the debugger that is still to come. */
 	bool listening = p->phase == PHASE_ATTACHED || (p->launched && p->phase == PHASE_ENGINE);
 
 	return listening && p->ipc_flag && !p->broken_api;

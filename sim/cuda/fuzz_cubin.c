@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loader of cubins against arbitrary bytes, and code reads of what it accepted. */
+/* Fuzzes the loader of cubins with arbitrary bytes, and reads the code of what it accepted. */
 #include <stdlib.h>
 #include <string.h>
 

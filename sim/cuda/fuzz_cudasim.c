@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Script lines, debugger calls, answers of the engine and time, in any order.
+ * Fuzzes the simulator with script lines, debugger calls, answers of the engine and time, in any
+ * order.
  *
  * Input: records of one byte kind, two bytes size, payload.
  */
@@ -38,7 +39,7 @@ static uint64_t now_ns(void)
 
 static const struct sim_os os = { notify, ask_engine, nothing, nothing, now_ns };
 
-/* Nothing from the file system; an image comes behind the line's NUL. */
+/* Run a line that names no file; an image comes behind the line's NUL. */
 static void line(struct sim_process *p, const char *data, size_t size)
 {
 	size_t n = strnlen(data, size);

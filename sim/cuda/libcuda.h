@@ -13,22 +13,26 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* ---- libcuda_debug.c: what a debugger sees ---- */
-/** Called by cuInit before anything else. */
+/** Do what cuInit does for debuggers before anything else. */
 void debug_before_init(void);
-/** Called by cuInit when the driver is up: launch path, descriptor for late attach. */
+/**
+ * Do what cuInit does for debuggers when the driver is up: launch path, descriptor for a late
+ * attach.
+ */
 void debug_after_init(void);
-/** What the debugger wrote last into cudbgIpcFlag. */
+/** The value that the debugger wrote last into cudbgIpcFlag. */
 uint32_t debug_ipc_flag(void);
 /** Report a failed driver call to a debugger that waits at the empty functions. */
 void debug_report_error(uint64_t result, const char *function, const char *name, const char *text);
 
-/** A lock that attaching needs, as the real one needs those of malloc and the loader. */
+/** Take a lock that attaching needs, as the real one needs those of malloc and the loader. */
 EXPORT void cudasim_lock(void);
+/** Release that lock. */
 EXPORT void cudasim_unlock(void);
 
 /* ---- libcuda_driver.c: what the program calls ---- */
 /**
- * One line to the simulated GPU, with an optional blob behind it.
+ * Send one line to the simulated GPU, with an optional blob behind it.
  * @param ret  Answer text; malloc'ed; NULL allowed.
  * @return CUresult; 100 (no device) when there is no GPU.
  */

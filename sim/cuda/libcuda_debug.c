@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The half of libcuda.so.1 that debuggers meet: variables, attach and detach, the way to the table.
- * Who writes what, and when, is what was measured on the vendor's drivers without a GPU.
- * RELEASE (800, 1204, 1209, 1304) decides which symbols exist; built once per value.
+ * The half of libcuda.so.1 that debuggers meet: variables, attach and detach, the way to the
+ * table.  Which side writes what, and when, is what was measured on the vendor's drivers without a
+ * GPU.  RELEASE (800, 1204, 1209, 1304) decides which symbols exist; the file is built once per
+ * value.
  */
 #include "libcuda.h"
 
@@ -22,9 +23,10 @@
 #include "libcudbgshim/src/cudbg_abi.h"
 
 #define ENGINE_NAME "libcudadebugger.so.1"
-/* The high half names a place inside the driver. */
+/* The high half of an internal error names a place inside the driver. */
 #define PLACE UINT64_C(0x4143c00000000)
 
+/* Declares and defines a variable that debuggers find by its name. */
 #define VARIABLE(type, name)                                                                       \
 	extern volatile type name;                                                                 \
 	EXPORT volatile type name
@@ -74,7 +76,7 @@ EXPORT uint32_t cudbgGetAPI(uint32_t major, uint32_t minor, uint32_t rev,
 			    cudbgabi_any_fn *const **table);
 EXPORT uint32_t cudbgGetAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *rev);
 
-/* Sixteen bytes of nothing: a debugger puts a breakpoint there. */
+/* A function of bytes that do nothing: a debugger puts a breakpoint there. */
 #define EMPTY(name)                                                                                \
 	__attribute__((noinline)) void name(void)                                                  \
 	{                                                                                          \
@@ -90,7 +92,7 @@ EMPTY(cudbgReportAttachProcedureFinished)
 #else
 EXPORT int cudbgMain(int, uint32_t, int, int, int, int, int, int, int);
 
-/* Entry of the classic agent, which this stand-in has not. */
+/* The entry of the classic agent, which this stand-in does not have. */
 int cudbgMain(int pid, uint32_t rev, int session, int state, int event, int write_fd, int detach_fd,
 	      int stub, int preemption)
 {
@@ -116,11 +118,13 @@ void cudasim_unlock(void)
 static pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *engine;
 
+/* A debugger may name another engine. */
 static const char *engine_path(void)
 {
 	return cudbgInjectionPath[0] ? cudbgInjectionPath : ENGINE_NAME;
 }
 
+/* Load the engine once. */
 static void *engine_open(void)
 {
 	pthread_mutex_lock(&engine_lock);
@@ -132,20 +136,24 @@ static void *engine_open(void)
 	return engine;
 }
 
+/*
+ * Leave an internal error where a debugger looks, and call the function where it has its
+ * breakpoint.
+ */
 static void report_internal(uint32_t result)
 {
 	cudbgReportedDriverInternalErrorCode = PLACE | result;
 	cudbgReportDriverInternalError();
 }
 
-/* 1: go on; 0: refused, and said so where a debugger looks. */
+/* Whether an attach may go on; if not, the reason is left where a debugger looks. */
 static bool attach_allowed(void)
 {
 	if (!(cudbgDebuggerCapabilities & CUDBGABI_CAPABILITY_LAZY_FUNCTION_LOADING)) {
 		report_internal(CUDBGABI_ERROR_NOT_SUPPORTED);
 		return false;
 	}
-	/* Agents and their directories are not simulated. */
+	/* The classic agent and its directories are not simulated. */
 	if (cudbgRpcEnabled) {
 		report_internal(CUDBGABI_ERROR_OS_RESOURCES);
 		return false;
@@ -165,6 +173,7 @@ static bool attach_allowed(void)
 	return true;
 }
 
+/* Start the engine.  @return CUDBGResult. */
 static uint32_t engine_inject(bool launch)
 {
 	engine_injection_fn *inject;
@@ -176,10 +185,12 @@ static uint32_t engine_inject(bool launch)
 		return CUDBGABI_ERROR_INITIALIZATION_FAILURE;
 	r = inject(launch ? ENGINE_LAUNCH : 0, 0, 0, 0, 0, 0);
 	if (r < 0)
-		return (uint32_t)-r; /* what the script wants; the vendor's engines never say so */
+		return (uint32_t)-r; /* What the script wants; the vendor's engines never say so. */
 	if (!r)
 		return CUDBGABI_ERROR_INITIALIZATION_FAILURE;
-	/* An engine that does not claim the process: classic takes over and misses its directory.
+	/*
+	 * When an engine does not claim the process, the classic agent takes over and misses its
+	 * directory.
 	 */
 	return cudbgUseExternalDebugger || r == ENGINE_INACTIVE ? CUDBGABI_SUCCESS
 								: CUDBGABI_ERROR_OS_RESOURCES;
@@ -203,7 +214,7 @@ static void attach(void)
 
 	if (!cudbgApiClientRevision || !attach_allowed())
 		return;
-	/* A short-lived thread does it while the caller waits. */
+	/* A short-lived thread does it while the caller waits, as in the vendor's driver. */
 	if (pthread_create(&t, NULL, attach_thread, NULL))
 		report_internal(CUDBGABI_ERROR_OS_RESOURCES);
 	else
@@ -222,6 +233,7 @@ static void launch_path(void)
 {
 	uint32_t result;
 
+	/* Only a program that a debugger started has its engine from cuInit on. */
 	if (!cudbgIpcFlag)
 		return;
 	result = engine_inject(true);
@@ -231,7 +243,9 @@ static void launch_path(void)
 	}
 }
 #else
-/* Classic driver: no engine library; the attach leaves only this trace when there is no RPC. */
+/*
+ * The classic driver has no engine library; the attach leaves only this trace when there is no RPC.
+ */
 static void attach(void)
 {
 	cudbgDebuggerInitialized = 1;
@@ -262,6 +276,7 @@ void cudbgApiInit(uint32_t word)
 /* ---- cuInit ---- */
 
 #if RELEASE >= 1108
+/* A number from the environment; 0 if it is not there. */
 static uint32_t env_number(const char *name)
 {
 	const char *s = getenv(name);
@@ -311,6 +326,7 @@ static void attach_fd_open(void)
 	pthread_t t;
 	int fds[2];
 
+	/* A debugger finds the writing end of the pipe through a variable. */
 	if (pipe2(fds, O_CLOEXEC))
 		return;
 	pthread_attr_init(&a);
@@ -371,7 +387,9 @@ uint32_t cudbgGetAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *rev)
 	return get ? get(major, minor, rev) : CUDBGABI_ERROR_INTERNAL;
 }
 #else
-/* The classic table lies inside libcuda; a client finds its version and nothing it could use. */
+/*
+ * The classic table lies inside libcuda; a client finds its version and nothing that it could use.
+ */
 uint32_t cudbgGetAPI(uint32_t major, uint32_t minor, uint32_t rev, cudbgabi_any_fn *const **table)
 {
 	return table ? engine_get_api(major, minor, rev, table) : CUDBGABI_ERROR_INVALID_ARGS;

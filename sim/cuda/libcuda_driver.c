@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The half of libcuda.so.1 that programs call: each driver call is one line to the simulated GPU.
+/*
+ * The half of libcuda.so.1 that programs call: each driver call is one line to the simulated GPU.
  */
 #include "libcuda.h"
 
@@ -18,7 +19,7 @@
 #include "conf.h"
 #include "wire.h"
 
-/* CUresult, as far as needed. */
+/* Values of CUresult, as far as they are needed. */
 #define OK              0u
 #define INVALID_VALUE   1u
 #define NOT_INITIALIZED 3u
@@ -52,9 +53,10 @@ static struct {
 	bool up;
 } driver = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
+/* The context that modules and memory belong to. */
 static __thread void *current;
 
-/* The simulator answers with errno values. */
+/* The CUresult for an errno, with which the simulator answers. */
 static uint32_t cu_result(uint32_t error)
 {
 	switch (error) {
@@ -72,6 +74,7 @@ static uint32_t cu_result(uint32_t error)
 	}
 }
 
+/* Send a line and wait for the answer, which may take until a debugger acknowledges events. */
 static uint32_t transact(const char *line, const void *blob, size_t size, char **ret)
 {
 	const struct wire_piece pieces[] = { { line, strlen(line) + 1 }, { blob, size } };
@@ -95,6 +98,7 @@ uint32_t cudasim_command(const char *line, const void *blob, size_t size, char *
 	if (driver.fd >= 0)
 		result = transact(line, blob, size, ret);
 	pthread_mutex_unlock(&driver.lock);
+	/* Debuggers may have a breakpoint on failed driver calls. */
 	if (result)
 		debug_report_error(result, "cudasim_command", "CUDA_ERROR_SIMULATED", line);
 	return result;
@@ -213,7 +217,10 @@ uint32_t cuCtxSynchronize(void)
 	return ask(NULL, 0, NULL, "nothing");
 }
 
-/* An ELF file knows where it ends: behind its section headers or its last program header. */
+/*
+ * The size of an ELF file, which knows where it ends: behind its section headers or its program
+ * headers.
+ */
 static size_t elf_size(const uint8_t *e)
 {
 	uint64_t shoff, phoff, end, segments;

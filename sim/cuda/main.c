@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "server.h"
 
+/* Set by a signal handler; the loop looks at it. */
 static volatile bool stop;
 
 static void on_signal(int sig)
@@ -26,7 +27,10 @@ static void help(const struct argv_option *table)
 	command_help();
 }
 
-/* Find mistakes before the first program comes. */
+/*
+ * Run the script for a process that does not exist, to find mistakes before the first program
+ * comes.
+ */
 static int script_check(const char *script)
 {
 	static const struct sim_os none;
@@ -54,6 +58,7 @@ static int run(const char *path, const char *script)
 	sigaction(SIGINT, &sa, NULL);
 	r = server_open(path, script);
 	if (!r) {
+		/* Tests wait for this line. */
 		printf("ready %s\n", path);
 		fflush(stdout);
 		r = server_run(&stop);

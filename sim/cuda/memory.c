@@ -22,11 +22,13 @@ uint32_t sim_register_default(enum sim_register kind, uint32_t dev, uint32_t sm,
 	}
 }
 
+/* Whether a kind of register is of a warp, and not of a lane. */
 static bool is_uniform(enum sim_register kind)
 {
 	return kind == REG_UNIFORM || kind == REG_UNIFORM_PREDICATES;
 }
 
+/* Find the planted value of a register. */
 static struct sim_planted *planted_find(const struct sim_process *p, enum sim_register kind,
 					const uint64_t at[4], uint32_t number)
 {
@@ -89,7 +91,10 @@ void sim_regions_free(struct sim_process *p)
 	}
 }
 
-/* Shared memory belongs to a block, parameters to a grid, local memory to a lane. */
+/*
+ * Whether a region belongs to a place: shared memory belongs to a block, parameters to a grid,
+ * local memory to a lane.
+ */
 static bool region_is_at(struct sim_process *p, const struct sim_region *r, const uint64_t at[4])
 {
 	const struct sim_warp *w;
@@ -138,13 +143,13 @@ uint8_t *sim_generic(struct sim_process *p, const uint64_t at[4], uint64_t addre
 		address -= SIM_LOCAL_BASE;
 	}
 	r = sim_region_find(p, space, at, address, size);
+	/* Constant memory has generic addresses as well. */
 	if (!r && space == SPACE_GLOBAL)
 		r = sim_region_find(p, SPACE_CONST, at, address, size);
 	return r ? r->bytes + (address - r->address) : NULL;
 }
 
-/* Section contents lie in the image; every function's address was chosen so that they can be found.
- */
+/* The contents of sections lie in the image; each function knows where its own begin. */
 const uint8_t *sim_code(const struct sim_process *p, uint32_t dev, uint64_t address, uint64_t size)
 {
 	for (const struct sim_module *m = p->modules; m; m = m->next)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program does with its GPU: contexts, modules, launches. */
+/*
+ * What the program does with its GPU: contexts, modules, launches.  Each tells the debugger, if one
+ * listens.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +11,7 @@
 
 #include "base/cleanup.h"
 
+/* Modules begin at multiples of this address. */
 #define CODE_GAP UINT64_C(0x100000)
 
 /* ---- contexts ---- */
@@ -42,6 +46,7 @@ static struct sim_context *context_find(struct sim_process *p, uint64_t handle)
 
 /* ---- modules ---- */
 
+/* Free a module, also one that was not loaded to the end. */
 static void module_free(struct sim_module *m)
 {
 	for (size_t i = 0; i < m->n_functions; i++)
@@ -62,6 +67,7 @@ void sim_modules_free(struct sim_process *p)
 	}
 }
 
+/* Tell the debugger of a module, in one event or two. */
 static void module_announce(struct sim_process *p, const struct sim_module *m,
 			    const struct sim_context *c)
 {
@@ -130,7 +136,10 @@ int sim_module_remove(struct sim_process *p, uint64_t handle)
 
 		if (m->handle != handle)
 			continue;
-		/* The real ones are addresses, which an allocator gives out again. */
+		/*
+		 * Real handles are addresses, which an allocator gives out again: a debugger must
+		 * not take a new module for an old one.
+		 */
 		if (p->next_handle == m->handle + 0x100 + 0x10 * m->n_functions)
 			p->next_handle = m->handle;
 		module_grids_finish(p, m);
@@ -192,7 +201,7 @@ struct sim_function *sim_function_find(struct sim_process *p, uint64_t handle, c
 	return NULL;
 }
 
-/* A device function lies inside its kernel: the smallest one counts. */
+/* A device function lies inside its kernel: the smallest function counts. */
 struct sim_function *sim_function_at(struct sim_process *p, uint64_t address,
 				     struct sim_module **ret_module)
 {
@@ -222,6 +231,7 @@ struct sim_grid *sim_grid_find(struct sim_process *p, uint64_t id)
 	return NULL;
 }
 
+/* The coordinates of the nth block. */
 static struct sim_dim block_index(const struct sim_dim *grid, uint64_t n)
 {
 	return (struct sim_dim){ (uint32_t)(n % grid->x), (uint32_t)(n / grid->x % grid->y),
@@ -236,6 +246,7 @@ static struct sim_dim cluster_index(const struct sim_grid *g, const struct sim_d
 				 block->z / g->cluster.z };
 }
 
+/* Make the nth warp of a block; the last one may have fewer lanes. */
 static void warp_fill(struct sim_warp *w, struct sim_grid *g, uint64_t block, uint32_t n,
 		      uint32_t threads)
 {
@@ -251,7 +262,7 @@ static void warp_fill(struct sim_warp *w, struct sim_grid *g, uint64_t block, ui
 	w->changed = true;
 }
 
-/* All warps of a block sit on one SM.  false: no room. */
+/* Put a block on an SM, which must have room for all of its warps.  @return false without room. */
 static bool block_place(struct sim_process *p, struct sim_grid *g, uint64_t block, uint32_t sm,
 			uint32_t threads)
 {
@@ -272,6 +283,7 @@ static bool block_place(struct sim_process *p, struct sim_grid *g, uint64_t bloc
 	return true;
 }
 
+/* Put blocks on one SM after the other until none has room.  @return how many were placed. */
 static uint64_t blocks_place(struct sim_process *p, struct sim_grid *g, uint32_t first_sm)
 {
 	uint64_t n_blocks = (uint64_t)g->grid.x * g->grid.y * g->grid.z, placed = 0;
@@ -290,6 +302,7 @@ static uint64_t blocks_place(struct sim_process *p, struct sim_grid *g, uint32_t
 	return placed;
 }
 
+/* Whether an extent is one that the hardware allows. */
 static bool dim_ok(const struct sim_dim *d, uint32_t max)
 {
 	return d->x && d->y && d->z && d->x <= max && d->y <= 65535 && d->z <= 65535;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Processes, their GPUs, and what can be asked of warps and devices. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "base/str.h"
 
+/* Frees a list whose items hold nothing else. */
 #define FREE_LIST(head)                                                                            \
 	while (head) {                                                                             \
 		__auto_type item_ = (head);                                                        \
@@ -27,6 +29,7 @@ struct sim_process *sim_process_create(struct sim *s, int pid)
 	str_copy(d.sm, sizeof(d.sm), "sm_90");
 	p->sim = s;
 	p->pid = pid;
+	/* Handles look like addresses of the host, which real ones are. */
 	p->next_handle = UINT64_C(0x5500000001);
 	p->next_grid = 1;
 	p->next_code = SIM_CODE_BASE;
@@ -137,6 +140,7 @@ void sim_warp_touch(struct sim_process *p, uint32_t dev, uint32_t sm, struct sim
 	p->devices[dev].sm_changed[sm] = true;
 }
 
+/* Whether a device has a broken warp, or any exception. */
 static bool device_has(const struct sim_device *d, bool fault)
 {
 	if (fault && d->exception)
@@ -170,6 +174,7 @@ uint64_t sim_devices_faulted(const struct sim_process *p)
 	return devices_mask(p, true);
 }
 
+/* Whether an SM or a warp on it has an exception. */
 static bool sm_faulted(const struct sim_device *d, uint32_t sm)
 {
 	const struct sim_warp *w = &d->warps[(size_t)sm * d->n_warps];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Running, stopping, breakpoints, exceptions. */
+/*
+ * Running, stopping, breakpoints, exceptions.  Warps move when they are looked at: how far, the
+ * time tells.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +11,7 @@
 
 #define NS_PER_TICK UINT64_C(1000000)
 
+/* Move a warp within its function, whose end leads to its beginning. */
 static void warp_advance(struct sim_process *p, struct sim_warp *w, uint64_t n_instructions)
 {
 	const struct sim_function *f = w->grid->function;
@@ -19,6 +23,7 @@ static void warp_advance(struct sim_process *p, struct sim_warp *w, uint64_t n_i
 				size;
 }
 
+/* Move the warps of a device by the time that it has run. */
 static void device_advance(struct sim_process *p, uint32_t dev)
 {
 	struct sim_device *d = &p->devices[dev];
@@ -30,7 +35,7 @@ static void device_advance(struct sim_process *p, uint32_t dev)
 
 			if (!w->grid || !w->grid->progress || w->broken || w->exception)
 				continue;
-			/* However short the run was, something happened. */
+			/* However short the run was, something has happened. */
 			warp_advance(p, w, w->grid->progress * (ticks ? ticks : 1));
 			sim_warp_touch(p, dev, sm, w);
 		}
@@ -44,7 +49,7 @@ void sim_device_suspend(struct sim_process *p, uint32_t dev)
 	p->devices[dev].suspended = true;
 }
 
-/* A warp leaves its breakpoint by executing what is there. */
+/* Let warps leave their breakpoints, by executing what is there. */
 static void device_leave_breakpoints(struct sim_process *p, uint32_t dev)
 {
 	struct sim_device *d = &p->devices[dev];
@@ -84,7 +89,7 @@ void sim_stop(struct sim_process *p)
 	uint64_t masks[2];
 
 	if (!sim_events_wanted(p))
-		return; /* nobody looks: the warps stay as they are, the rest runs */
+		return; /* Without a debugger the rest runs on. */
 	for (uint32_t i = 0; i < p->n_devices; i++)
 		sim_device_suspend(p, i);
 	masks[0] = sim_devices_broken(p);
@@ -114,6 +119,7 @@ int sim_raise(struct sim_process *p, const uint64_t at[3], uint32_t lanes, uint3
 
 /* ---- breakpoints ---- */
 
+/* Let all warps that move reach a breakpoint in their function. */
 static bool breakpoint_hit(struct sim_process *p, const struct sim_breakpoint *b)
 {
 	struct sim_device *d = &p->devices[b->dev];

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The process behind the libraries: one thread that polls all connections.  An answer waits while
+ * the debugger owes an acknowledgement, or while the script delays it.
+ */
 #include "server.h"
 
 #include <errno.h>
@@ -21,23 +25,24 @@
 #define CONNECTIONS_MAX 256
 #define TICK_MS         2
 #define READ_SIZE       65536
-#define SEND_BUFFER     (4 << 20)           /* one getDeviceInfo in one go */
-#define BACKLOG_MAX     ((size_t)256 << 20) /* bytes that a reader may leave waiting */
+#define SEND_BUFFER     (4 << 20)           /* One getDeviceInfo in one go. */
+#define BACKLOG_MAX     ((size_t)256 << 20) /* Bytes that a reader may leave waiting. */
 
+/* A connection; its role is known after the hello. */
 struct connection {
 	int fd, pid_fd;
 	int pid;
-	uint32_t role; /* 0: hello not read yet */
+	uint32_t role; /* 0: the hello was not read yet. */
 	uint32_t release;
 	struct sim_process *process;
 	uint8_t *in;
 	size_t n_in, in_capacity;
 	struct out out;
 	size_t sent;
-	bool held;         /* APP: answer waits for an acknowledgement */
-	bool silent;       /* DEBUGGER: a scripted hang */
-	uint64_t reply_at; /* scripted delay; 0: none */
-	bool dead;         /* close when the loop comes by */
+	bool held;         /* APP: the answer waits for an acknowledgement. */
+	bool silent;       /* DEBUGGER: a scripted hang. */
+	uint64_t reply_at; /* End of a scripted delay; 0: none. */
+	bool dead;         /* It is closed when the loop comes by. */
 };
 
 static struct {
@@ -50,6 +55,7 @@ static struct {
 
 /* ---- sending ---- */
 
+/* Queue a frame. */
 static void frame_put(struct connection *c, uint32_t code, const void *data, size_t size)
 {
 	struct wire_head head = { (uint32_t)(sizeof(head) + size), code };
@@ -83,6 +89,7 @@ static void flush(struct connection *c)
 
 /* ---- what the core asks for ---- */
 
+/* Find the newest connection of a process that has that role. */
 static struct connection *connection_of(const struct sim_process *p, uint32_t role)
 {
 	for (size_t i = server.n; i-- > 0;)
@@ -137,7 +144,10 @@ static const struct sim_os os = { os_notify, os_ask_engine, os_release_app, os_k
 
 /* ---- processes ---- */
 
-/* Whoever comes first makes it: the program's driver, or an engine inside the vendor's driver. */
+/*
+ * Find or make the process of a connection.  The first connection makes it: of the program's
+ * driver, or of an engine inside the vendor's driver.
+ */
 static struct sim_process *process_get(struct connection *c)
 {
 	struct sim_process *p = sim_process_find(&server.sim, c->pid);
@@ -150,7 +160,7 @@ static struct sim_process *process_get(struct connection *c)
 	return p;
 }
 
-/* Debuggers keep their connection and hear that communication failed. */
+/* A process has ended.  Debuggers keep their connection and hear that communication failed. */
 static void process_gone(struct sim_process *p)
 {
 	os_notify(p, CUDBGABI_NO_TID, 0);
@@ -165,6 +175,7 @@ static void process_gone(struct sim_process *p)
 
 /* ---- requests ---- */
 
+/* The process that a line is for; for a CONTROL connection, "to PID" names it. */
 static struct sim_process *command_target(struct connection *c, const char **line)
 {
 	struct sim_process *p = c->process;
@@ -182,7 +193,7 @@ static struct sim_process *command_target(struct connection *c, const char **lin
 	return sim_process_find(&server.sim, (int)pid);
 }
 
-/* A driver's request also carries its cudbgIpcFlag, in the code. */
+/* Answer a line of text.  A driver's request also carries its cudbgIpcFlag, in the code. */
 static void text_request(struct connection *c, uint32_t code, const char *data, size_t size)
 {
 	size_t line_size = strnlen(data, size) + 1;
@@ -209,6 +220,7 @@ static void text_request(struct connection *c, uint32_t code, const char *data, 
 	flush(c);
 }
 
+/* Let the engine in the debuggee end, as if it had crashed. */
 static void engine_kill(struct sim_process *p)
 {
 	struct connection *c = connection_of(p, WIRE_ENGINE);
@@ -252,6 +264,7 @@ static void debugger_request(struct connection *c, uint32_t slot, const uint8_t 
 	flush(c);
 }
 
+/* An engine came up; one of an earlier session is closed. */
 static void engine_hello(struct connection *c, const struct wire_hello *h)
 {
 	struct connection *old;
@@ -326,7 +339,7 @@ static void request(struct connection *c, uint32_t code, const uint8_t *data, si
 
 /* ---- receiving ---- */
 
-/* Bytes that one message used; 0: not complete. */
+/* Handle one message.  @return the bytes that it used, or 0 if it is not complete. */
 static size_t message_take(struct connection *c, const uint8_t *data, size_t size)
 {
 	struct wire_hello h;
@@ -408,6 +421,7 @@ static void connection_accept(void)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &(int){ SEND_BUFFER }, sizeof(int));
 	c->fd = fd;
 	c->pid_fd = -1;
+	/* The kernel says which process it is, so that no connection can claim another one. */
 	c->pid = peer.pid;
 	out_init(&c->out, BACKLOG_MAX);
 	server.list[server.n++] = c;
@@ -423,6 +437,7 @@ static void connection_free(struct connection *c)
 	free(c);
 }
 
+/* The end of a debugger ends its session; the last connection of a process ends the process. */
 static void connection_ended(struct connection *c)
 {
 	struct sim_process *p = c->process;
@@ -437,6 +452,7 @@ static void connection_ended(struct connection *c)
 		process_gone(p);
 }
 
+/* Free the connections that are dead. */
 static void connections_sweep(void)
 {
 	for (size_t i = 0; i < server.n;) {
@@ -468,7 +484,10 @@ static size_t poll_fill(struct pollfd *f)
 	return n;
 }
 
-/* An engine also comes up when the wish that held it has been taken back. */
+/*
+ * Whether a delay is over early: an engine also comes up when the wish that held it has been taken
+ * back.
+ */
 static bool is_released(const struct connection *c)
 {
 	return c->role == WIRE_ENGINE && c->process && !c->process->script.attach_delay_ms;
@@ -488,7 +507,7 @@ static void delays_end(void)
 
 static void connections_serve(const struct pollfd *f, size_t n)
 {
-	/* Connections made or freed meanwhile are not in f[]: the list only changes after this. */
+	/* The list only changes behind this loop, so that positions in f[] stay true. */
 	for (size_t i = 0; i < (n - 1) / 2; i++) {
 		struct connection *c = server.list[i];
 
@@ -504,6 +523,7 @@ static void connections_serve(const struct pollfd *f, size_t n)
 	connections_sweep();
 }
 
+/* Whether anything happens without a message. */
 static bool needs_ticks(void)
 {
 	for (const struct sim_process *p = server.sim.processes; p; p = p->next)

@@ -6,10 +6,16 @@
 
 #include "sim.h"
 
-/** @param path Socket to make; an old one is replaced.  @return 0 or -errno. */
+/**
+ * Start to listen.
+ * @param path    Socket to make; an old one is replaced.
+ * @param script  Commands for every new process; NULL for none.
+ * @return 0 or -errno.
+ */
 int server_open(const char *path, const char *script);
-/** Serve until *stop becomes true (set by a signal handler).  @return 0 or -errno. */
+/** Serve until *stop becomes true, which a signal handler does.  @return 0 or -errno. */
 int server_run(volatile const bool *stop);
+/** Close all connections, end all processes, and remove the socket. */
 void server_close(void);
 
 #endif /* CUDASIM_SERVER_H */

@@ -7,10 +7,15 @@
  */
 #include "sim.h"
 
+/*
+ * The resume word of a replay, the bit of capabilities that marks a launch, and nanoseconds between
+ * two questions.
+ */
 #define RESUME_WORD 1u
 #define LAUNCH_BIT  (UINT32_C(1) << 31)
 #define ASK_AGAIN_NS UINT64_C(1000000)
 
+/* Ask the engine thread, unless it owes an answer. */
 static void ask(struct sim_process *p)
 {
 	if (p->ask_pending)
@@ -50,6 +55,7 @@ uint32_t session_engine(struct sim_process *p, uint32_t label, uint32_t session,
 
 /* ---- replay ---- */
 
+/* Append the events of a context with its modules and grids. */
 static void replay_context(struct sim_process *p, const struct sim_context *c)
 {
 	event_context(&p->replay, CUDBGABI_EVENT_CTX_CREATE, c);
@@ -66,6 +72,7 @@ static void replay_context(struct sim_process *p, const struct sim_context *c)
 			event_grid(&p->replay, CUDBGABI_EVENT_KERNEL_READY, g);
 }
 
+/* Turn the order round, which a debugger must bear. */
 static void replay_reverse(struct sim_queue *q)
 {
 	for (size_t i = 0; i < q->n / 2; i++)
@@ -77,6 +84,7 @@ static void replay_reverse(struct sim_queue *q)
 		}
 }
 
+/* Write the events that a debugger missed. */
 static void replay_build(struct sim_process *p)
 {
 	sim_queue_deinit(&p->replay);
@@ -91,6 +99,7 @@ static void replay_build(struct sim_process *p)
 		replay_reverse(&p->replay);
 }
 
+/* Hand over the next events of the replay, and announce them. */
 static void replay_round(struct sim_process *p)
 {
 	uint32_t batch = p->script.replay_batch ? p->script.replay_batch : UINT32_MAX;
@@ -108,12 +117,13 @@ static void replay_round(struct sim_process *p)
 	sim_events_announce(p, CUDBGABI_NO_TID);
 }
 
+/* Go on with the replay: events, then cudbgDebuggerInitialized, then ATTACH_COMPLETE. */
 static void replay_go_on(struct sim_process *p)
 {
 	if (p->owes_ack || p->script.replay == REPLAY_HANG)
 		return;
 	if (!p->ipc_flag)
-		return; /* session_tick() asks again */
+		return; /* session_tick() asks again. */
 	if (sim_queue_peek(&p->replay) || p->script.replay == REPLAY_ENDLESS) {
 		replay_round(p);
 	} else if (!p->initialized) {
@@ -162,7 +172,7 @@ void session_engine_answer(struct sim_process *p, bool ipc_flag)
 	}
 }
 
-/* Question and answer without a pause would keep the processor from the debugger they wait for. */
+/* Questions without a pause would keep the processor from the debugger that they wait for. */
 void session_tick(struct sim_process *p)
 {
 	bool waits = (p->phase == PHASE_REPLAY && !p->owes_ack) || p->phase == PHASE_DETACHING ||
@@ -188,7 +198,10 @@ void session_cleanup(struct sim_process *p, uint32_t flag)
 	ask(p);
 }
 
-/* The program goes on in every case.  Breakpoints stay where they are, as on the real thing. */
+/*
+ * End a session.  The program goes on in every case; breakpoints stay where they are, as on the
+ * real thing.
+ */
 static void session_end(struct sim_process *p, bool resume)
 {
 	sim_queue_deinit(&p->sync);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulator's own view, as JSON: what tests compare with what a debugger says. */
+/* The simulator's own view, as JSON: tests compare it with what a debugger says. */
 #include <string.h>
 
 #include "sim.h"
 
+/* How many warps are resident, or broken. */
 static uint32_t warps_count(const struct sim_device *d, bool broken)
 {
 	uint32_t n = 0;
@@ -73,6 +74,7 @@ static uint32_t breakpoints_count(const struct sim_process *p)
 	return n;
 }
 
+/* How many calls of each kind were answered. */
 static void calls_json(const struct sim_process *p, struct out *o)
 {
 	const char *sep = "";

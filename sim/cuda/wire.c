@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Frames on a blocking socket, for the libraries; and the decoder of debugger calls, for the
+ * simulator.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +17,10 @@
 #include "base/cleanup.h"
 #include "base/reader.h"
 
+/* Most pieces of a frame. */
 #define PIECES_MAX 16
 
+/* Send all bytes, without SIGPIPE. */
 static int send_all(int fd, struct iovec *v, size_t n)
 {
 	while (n) {
@@ -39,6 +45,7 @@ static int send_all(int fd, struct iovec *v, size_t n)
 	return 0;
 }
 
+/* Receive so many bytes.  @return 0, -EPIPE (closed), -errno. */
 static int recv_all(int fd, void *data, size_t size)
 {
 	while (size) {
@@ -110,13 +117,14 @@ int wire_recv(int fd, uint32_t *ret_code, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
+/* Decode one buffer of a request. */
 static void buffer_decode(struct reader *r, const struct slot_buffer *b, const uint64_t *in,
 			  struct wire_piece *ret)
 {
 	uint64_t size = slot_buffer_size(b, in);
 
 	if (!slot_is_input(b)) {
-		/* The caller's room is his word; what is sent back never gets near 4 GiB. */
+		/* The caller says what room it has; what is sent back never gets near 4 GiB. */
 		*ret = (struct wire_piece){ NULL, size < WIRE_FRAME_MAX ? size : WIRE_FRAME_MAX };
 		return;
 	}

@@ -26,6 +26,7 @@
 #define WIRE_MAGIC     UINT64_C(0x314d495341445543)
 #define WIRE_FRAME_MAX ((uint32_t)64 << 20)
 
+/** Who is at the other end of a connection. */
 enum wire_role { WIRE_APP = 1, WIRE_CONTROL, WIRE_ENGINE, WIRE_DEBUGGER, WIRE_NOTIFY };
 
 /** What the simulator asks the engine thread in the debuggee; no answer while that is stopped. */
@@ -36,6 +37,7 @@ enum wire_ask {
 	WIRE_ASK_QUIT,  /**< The engine thread ends, with its socket. */
 };
 
+/** The first bytes on a connection. */
 struct wire_hello {
 	uint64_t magic;
 	uint32_t role;
@@ -43,8 +45,9 @@ struct wire_hello {
 	uint32_t word; /**< ENGINE: capabilities; DEBUGGER: release as major * 100 + minor. */
 };
 
+/** The head of a frame. */
 struct wire_head {
-	uint32_t size; /**< Head included. */
+	uint32_t size; /**< Bytes of the frame, this head included. */
 	uint32_t code;
 };
 
@@ -54,7 +57,7 @@ struct wire_piece {
 	size_t size;
 };
 
-/** Connect and introduce oneself.  @return descriptor (close-on-exec) or -errno. */
+/** Connect to the GPU and send the hello.  @return descriptor (close-on-exec) or -errno. */
 int wire_connect(const char *path, const struct wire_hello *hello);
 /** Send one frame on a blocking socket.  @return 0 or -errno; no SIGPIPE. */
 int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n);
@@ -67,41 +70,47 @@ int wire_recv(int fd, uint32_t *ret_code, char **ret_data, size_t *ret_size);
 #define SLOT_SCALARS_MAX 8
 #define SLOT_BUFFERS_MAX 4
 
+/** Which way a buffer of a call goes. */
 enum slot_kind { SLOT_NONE, SLOT_IN, SLOT_OUT, SLOT_INOUT, SLOT_STRING };
 
+/** A pointer among the arguments of a call. */
 struct slot_buffer {
 	enum slot_kind kind;
 	uint32_t unit;  /**< Bytes, or bytes per element. */
-	int count_from; /**< Number that holds the element count; -1: one. */
+	int count_from; /**< Position of the number that counts the elements; -1: one. */
 };
 
+/** One function of the debugger's table. */
 struct slot_info {
 	const char *name;
 	uint8_t depth; /**< How many of device, SM, warp, lane come first. */
 	uint8_t n_scalars, n_buffers;
-	bool runs; /**< Answers while the GPU runs. */
+	bool runs; /**< It answers while the GPU runs. */
 	struct slot_buffer buffers[SLOT_BUFFERS_MAX];
 };
 
 #include "cudasim_slots.h"
 
+/** By slot; generated from the description of the calls. */
 extern const struct slot_info slot_table[SLOT_COUNT];
 
+/** Whether a buffer travels with the request. */
 static inline bool slot_is_input(const struct slot_buffer *b)
 {
 	return b->kind == SLOT_IN || b->kind == SLOT_INOUT || b->kind == SLOT_STRING;
 }
+/** Whether a buffer travels with the answer. */
 static inline bool slot_is_output(const struct slot_buffer *b)
 {
 	return b->kind == SLOT_OUT || b->kind == SLOT_INOUT;
 }
-/** Bytes of a buffer that is no string. */
+/** How many bytes a buffer has that is no string. */
 static inline uint64_t slot_buffer_size(const struct slot_buffer *b, const uint64_t *scalars)
 {
 	return b->count_from < 0 ? b->unit : b->unit * (scalars[b->count_from] & UINT32_MAX);
 }
 
-/** A decoded request; views into the frame. */
+/** A decoded request; it borrows from the frame. */
 struct slot_request {
 	const struct slot_info *info;
 	uint32_t slot;
@@ -109,7 +118,7 @@ struct slot_request {
 	struct wire_piece buffers[SLOT_BUFFERS_MAX]; /**< Inputs; size alone for outputs: room. */
 };
 
-/** @return 0, -EBADMSG (unknown slot, wrong lengths). */
+/** Decode the payload of a request.  @return 0, -EBADMSG (unknown slot, wrong lengths). */
 int slot_request_decode(uint32_t slot, const void *payload, size_t size, struct slot_request *ret);
 
 #endif /* CUDASIM_WIRE_H */

@@ -142,8 +142,10 @@ struct sim_injection *sim_injection_get(struct sim *s, const char *op)
 	return i;
 }
 
-/* Take one use of what was asked for @p op; a copy, so that the last use may free the original. */
-/* Without any, all members are zero. */
+/*
+ * Take one use of what was asked for @p op; a copy, so that the last use may free the original.
+ * Without any, all members are zero.
+ */
 static struct sim_injection injection_take(struct sim *s, const char *op)
 {
 	struct sim_injection *i, copy = { 0 };

@@ -48,7 +48,6 @@ struct sim_os {
 	int (*mem_read)(int tgid, uint64_t addr, void *buf, size_t size);
 	int (*mem_write)(int tgid, uint64_t addr, const void *buf, size_t size);
 	/** Duplicate a descriptor of @p tgid.  -EBADF. */
-	/** Duplicate a descriptor of another process.  -EBADF. */
 	int (*fd_take)(int tgid, int fd, int *ret_fd);
 	void (*fd_close)(int fd);
 	/**

@@ -339,7 +339,7 @@ void sim_queues_progress(struct sim *s);
  */
 void sim_save_areas_write(struct sim *s, struct sim_process *p);
 
-/* ---- the application's side (runtime.c, memory.c) ---- */
+/* ---- the application's side (runtime.c) ---- */
 /** The command RUNTIME_ENABLE, which waits for a debugger. */
 int sim_runtime_enable(struct sim *s, struct sim_call *call, struct sim_process *p);
 /** The command CREATE_EVENT. */
