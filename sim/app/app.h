@@ -12,14 +12,16 @@
 
 #define APP_GPUS_MAX 64
 
+/** A GPU as sysfs and the driver describe it. */
 struct app_gpu {
 	uint32_t gpu_id, num_xcc;
-	uint32_t area_size, ctl_stack_size; /**< Per XCC. */
+	uint32_t area_size, ctl_stack_size; /**< Bytes of one XCC. */
 	uint32_t waves;
 };
 
 struct app_object;
 
+/** The program. */
 struct app {
 	const char *kfd_path;
 	int kfd;
@@ -27,47 +29,68 @@ struct app {
 	struct app_gpu gpus[APP_GPUS_MAX];
 	size_t n_gpus;
 	uint32_t memory_event;
-	uint32_t wake_event; /**< Makes the event thread look at the list again. */
+	uint32_t wake_event; /**< Makes the event thread look at the queues again. */
 	struct simapp_status *status;
 	uint64_t beat_us;
 	bool realtime, huge_pages, idle, ready_printed;
-	struct app_object *objects; /**< The last one first. */
+	struct app_object *objects; /**< Loaded code objects, the last one first. */
 };
 
 /* ---- device.c: what a ROCm runtime does with the device ---- */
 /** Open the device, read version, apertures and topology.  @return 0 or -errno. */
 int device_open(struct app *a);
-/** RUNTIME_ENABLE; repeats on EINTR as libhsakmt does.  @return 0 or -errno. */
+/** Call RUNTIME_ENABLE, which is repeated on EINTR as libhsakmt does.  @return 0 or -errno. */
 int device_runtime(struct app *a, uint32_t mode);
+/**
+ * Create a queue with everything that a runtime gives it.  @return 0, -ENODEV, -ENOSPC, -ENOMEM, or
+ * what the driver says.
+ */
 int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_id);
+/** Destroy a queue.  @return 0, or what the driver says. */
 int device_queue_destroy(struct app *a, uint32_t id);
 /** Keep every queue supplied with packets. */
 void device_queues_feed(struct app *a);
-/** Write one line to the simulator's control file beside the device. */
+/** Write one line to the simulator's control file beside the device.  @return 0 or -errno. */
 int device_control(const struct app *a, const char *line);
-/** Let every packet of a queue's ring start a kernel.  @param descriptor  Its address. */
+/**
+ * Let every packet of a queue's ring start a kernel.
+ * @param descriptor  Address of the kernel's descriptor.
+ * @return 0, -ENOENT (no such AQL queue), -ENOMEM.
+ */
 int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const uint32_t grid[3],
 			  const uint16_t group[3]);
-/** Add a code object to the list that `_amdgpu_r_debug` heads. */
+/**
+ * Add a code object to the list that `_amdgpu_r_debug` heads, as a runtime does.  @return 0,
+ * -ENOMEM.
+ */
 int device_object_add(struct app *a, const char *uri, uint64_t bias);
-/** Spoil that list: "busy" (being changed) until "whole", "cycle", "gone" (empty), or "newer" (of a runtime to come). */
+/**
+ * Spoil that list: "busy" (being changed) until "whole", "cycle", "gone" (empty), or "newer" (of a
+ * runtime to come).  @return 0, -EINVAL.
+ */
 int device_list_state(struct app *a, const char *state);
 
 /* ---- object.c ---- */
 /**
  * Load a code object and add it to the list.
- * @param size       0: up to the end of the file.
+ * @param offset     Where it begins in the file.
+ * @param size       Its bytes; 0: up to the end of the file.
  * @param in_memory  Publish a copy in memory instead of the file.
+ * @return 0 or -errno.
  */
 int object_load(struct app *a, const char *path, uint64_t offset, uint64_t size, bool in_memory);
-/** Address of `SYMBOL` or `SYMBOL+OFFSET`, of the object loaded last.  @return 0, -ENOENT, -EINVAL. */
+/**
+ * The address of `SYMBOL` or `SYMBOL+OFFSET`; the object that was loaded last is asked first.
+ * @return 0, -ENOENT, -EINVAL.
+ */
 int object_address(const struct app *a, const char *text, uint64_t *ret);
 
 /* ---- threads.c ---- */
+/** Start heartbeat threads; the first one of all supplies the queues.  @return 0 or -errno. */
 int threads_start(struct app *a, unsigned int n);
-/** Waits for error and memory events, as the runtime's own thread does. */
+/** Start the thread that waits for error and memory events, as the runtime's own thread does. */
 int threads_start_events(struct app *a);
-/** Threads that wait; SIGUSR2 to one of them ends it. */
+/** Start threads that wait; SIGUSR2 to one of them ends it. */
 int threads_start_sleepers(unsigned int n);
 /** Raise @p n real-time signals against this process, @p pause_us apart, in the background. */
 int threads_start_signals(struct app *a, unsigned int n, unsigned int pause_us);
@@ -75,6 +98,7 @@ int threads_start_signals(struct app *a, unsigned int n, unsigned int pause_us);
 /* ---- script.c ---- */
 /** Run commands separated by `;` or newlines.  @return 0, or the error of the one that failed. */
 int script_run(struct app *a, const char *text);
+/** Print all commands. */
 void script_help(void);
 
 #endif /* SIMAPP_APP_H */

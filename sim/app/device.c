@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a ROCm runtime does with the device: it opens it, reads the topology, and creates events and
+ * queues with save areas.  The layouts are those of libhsakmt and ROCR.
+ */
 #include "app.h"
 
 #include <dirent.h>
@@ -18,16 +22,18 @@
 #include "libkfdtrap/src/kfd_abi.h"
 #include "sim/kfd/profile.h"
 
+/* Bytes of a queue's ring, of an AQL packet in it, and of a huge page. */
 #define RING_SIZE    65536u
 #define PACKET_SIZE  64u
 #define HUGE_PAGE    (2u << 20)
-/* Of a kernel; what is in them is of no importance. */
+/* Bytes of a kernel's arguments; what is in them is of no importance. */
 #define ARGUMENTS_SIZE 4096u
 #define ARGUMENTS_BYTE 0x5a
+/* Version of the list of code objects, and one of a runtime to come. */
 #define R_DEBUG_VERSION 10
 #define R_DEBUG_NEWER   1000
 
-/* The runtime's list of code objects, found by its name. */
+/* The runtime's list of code objects, which debuggers find by its name. */
 __attribute__((visibility("default"))) struct r_debug _amdgpu_r_debug;
 
 static void list_changed(void)
@@ -43,6 +49,7 @@ static int kfd_ioctl(const struct app *a, uint32_t word, void *arg)
 
 /* ---- opening ---- */
 
+/* The topology beside a simulated device, or else that of the machine. */
 static void topology_path(const struct app *a, char *ret, size_t size)
 {
 	auto_free char *copy = strdup(a->kfd_path);
@@ -52,6 +59,7 @@ static void topology_path(const struct app *a, char *ret, size_t size)
 		snprintf(ret, size, "/sys/class/kfd/kfd/topology/nodes");
 }
 
+/* The value of a property; 0 if it is not there. */
 static uint64_t property(const char *text, const char *name)
 {
 	size_t n = strlen(name);
@@ -62,7 +70,10 @@ static uint64_t property(const char *text, const char *name)
 	return 0;
 }
 
-/* Before 6.12 the driver does not tell the sizes and the runtime computes them itself. */
+/*
+ * Find the sizes of save areas.  Before Linux 6.12 the driver does not tell them, and the runtime
+ * computes them itself.
+ */
 static void area_sizes(struct app_gpu *g, const char *text)
 {
 	uint64_t version = property(text, "gfx_target_version");
@@ -84,6 +95,7 @@ static void area_sizes(struct app_gpu *g, const char *text)
 	}
 }
 
+/* Read a node of the topology; nodes without a GPU have the id 0. */
 static void node_read(struct app *a, const char *dir, const char *node)
 {
 	auto_free char *id = NULL, *text = NULL;
@@ -151,14 +163,16 @@ int device_open(struct app *a)
 	if (r)
 		return r;
 	topology_read(a);
-	/* A GPU that the driver does not give us is not ours, whatever sysfs shows. */
+	/*
+	 * A GPU that the driver does not give to this process cannot be used, whatever sysfs shows.
+	 */
 	if (a->n_gpus > ap.num_of_nodes)
 		a->n_gpus = ap.num_of_nodes;
 	_amdgpu_r_debug.r_version = R_DEBUG_VERSION;
 	_amdgpu_r_debug.r_brk = (ElfW(Addr))(uintptr_t)list_changed;
 	_amdgpu_r_debug.r_state = RT_CONSISTENT;
 	a->status->r_debug = (uint64_t)(uintptr_t)&_amdgpu_r_debug;
-	/* auto_reset: otherwise one fault would be delivered for ever. */
+	/* Without auto_reset one fault would be delivered for ever. */
 	r = event_create(a, KFDABI_EVENT_MEMORY, true, &a->memory_event);
 	return r ? r : event_create(a, KFDABI_EVENT_SIGNAL, true, &a->wake_event);
 }
@@ -186,6 +200,7 @@ int device_runtime(struct app *a, uint32_t mode)
 
 /* ---- queues ---- */
 
+/* Pages that are zero and cost nothing until they are touched. */
 static void *pages(uint64_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -195,8 +210,9 @@ static void *pages(uint64_t size)
 }
 
 /*
- * libhsakmt aligns save areas to 2 MiB (queues.c: GPU_HUGE_PAGE_SIZE): the kernel backs them with huge pages where
- * transparent_hugepage/enabled is "always". What that file says here shall make no difference.
+ * Pages for a save area.  libhsakmt aligns save areas to 2 MiB (queues.c: GPU_HUGE_PAGE_SIZE): the
+ * kernel backs them with huge pages where transparent_hugepage/enabled is "always".  What that file
+ * says here shall make no difference.
  */
 static void *area_pages(const struct app *a, uint64_t size)
 {
@@ -209,7 +225,7 @@ static void *area_pages(const struct app *a, uint64_t size)
 	return area;
 }
 
-/* User mode's part of the header, one per XCC (libhsakmt's layout). */
+/* Write user mode's part of the header, one per XCC (libhsakmt's layout). */
 static void area_init(const struct app_gpu *g, uint8_t *area, uint64_t debug_size,
 		      uint64_t error_word, uint32_t event)
 {
@@ -223,6 +239,7 @@ static void area_init(const struct app_gpu *g, uint8_t *area, uint64_t debug_siz
 	}
 }
 
+/* Make the save area of a queue with room for the debugger behind it: 32 bytes for each wave. */
 static int area_create(struct app *a, const struct app_gpu *g, struct simapp_queue *q,
 		       uint64_t error_word)
 {
@@ -242,7 +259,7 @@ static int area_create(struct app *a, const struct app_gpu *g, struct simapp_que
 	return 0;
 }
 
-/* amd_queue_t: hsa_queue_t first, indices at fixed places. */
+/* Fill in amd_queue_t: it begins with hsa_queue_t, and has the indices at fixed offsets. */
 static void queue_struct_init(uint8_t *s, const uint8_t *ring, uint64_t id)
 {
 	uint32_t packets = RING_SIZE / PACKET_SIZE;
@@ -253,10 +270,11 @@ static void queue_struct_init(uint8_t *s, const uint8_t *ring, uint64_t id)
 	memcpy(s + 32, &id, 8);
 }
 
+/* Fill the ring with packets. */
 static void ring_fill(uint8_t *ring)
 {
 	for (uint32_t i = 0; i < RING_SIZE; i += PACKET_SIZE) {
-		/* Kernel dispatch, one dimension, 64 work-items in groups of 64. */
+		/* A kernel dispatch in one dimension: 64 work-items in groups of 64. */
 		const uint16_t head[] = { 2, 1, 64, 1, 1, 0 };
 		const uint32_t grid[] = { 64, 1, 1 };
 
@@ -265,6 +283,7 @@ static void ring_fill(uint8_t *ring)
 	}
 }
 
+/* Make everything in memory that a queue of a type needs. */
 static int queue_memory(struct app *a, const struct app_gpu *g, uint32_t type,
 			struct simapp_queue *q)
 {
@@ -280,10 +299,11 @@ static int queue_memory(struct app *a, const struct app_gpu *g, uint32_t type,
 		return 0;
 	ring_fill(ring);
 	queue_struct_init(control, ring, a->status->n_queues);
-	/* The error word lives behind the queue structure. */
+	/* The error word lies behind the queue structure. */
 	return area_create(a, g, q, (uint64_t)(uintptr_t)(control + 256));
 }
 
+/* Tell the driver of a queue. */
 static int queue_register(struct app *a, const struct app_gpu *g, struct simapp_queue *q)
 {
 	struct kfdabi_create_queue_args c = {
@@ -308,6 +328,7 @@ static int queue_register(struct app *a, const struct app_gpu *g, struct simapp_
 	return r;
 }
 
+/* Publish packets, before the last ones are done. */
 static void queue_feed(const struct simapp_queue *q)
 {
 	volatile uint64_t *rd = (void *)(uintptr_t)q->read_index_addr;
@@ -331,13 +352,17 @@ int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_
 	r = queue_memory(a, &a->gpus[gpu], type, &q);
 	if (r)
 		return r;
-	/* Whoever sees the queue finds packets in it, whenever the thread that goes on with them runs. */
+	/*
+	 * The queue has packets from the beginning, whenever the thread that goes on with them
+	 * runs.
+	 */
 	if (!a->idle)
 		queue_feed(&q);
 	r = queue_register(a, &a->gpus[gpu], &q);
 	if (r)
 		return r;
 	a->status->queues[a->status->n_queues] = q;
+	/* Other threads read the slot once they see the new number. */
 	__atomic_add_fetch(&a->status->n_queues, 1, __ATOMIC_RELEASE);
 	*ret_id = q.queue_id;
 	return kfd_ioctl(a, KFDABI_IOC_SET_EVENT, &wake);
@@ -366,7 +391,7 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 	for (uint32_t i = 0; i < q->ring_size; i += PACKET_SIZE) {
 		uint8_t *packet = (uint8_t *)(uintptr_t)q->ring + i;
 
-		packet[2] = 3; /* dimensions */
+		packet[2] = 3; /* The number of dimensions. */
 		memcpy(packet + 4, group, 3 * sizeof(*group));
 		memcpy(packet + 12, grid, 3 * sizeof(*grid));
 		memcpy(packet + 32, &descriptor, sizeof(descriptor));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* simapp: uses the KFD device as a ROCm program does, under a small scenario script. */
+/* gpu-agent-simapp: uses the KFD device as a ROCm program does, under a small scenario script. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,11 +17,13 @@
 #define DEFAULT_SCRIPT "runtime on; queues 4; spin"
 #define SCRIPT_MAX     65536
 
+/* The options as they were given. */
 struct options {
 	const char *kfd, *script, *status, *threads, *beat_us;
 	bool realtime, help, version;
 };
 
+/* Map the counters, shared if there is a file for them. */
 static int status_map(const char *path, struct simapp_status **ret)
 {
 	auto_close int fd = -1;
@@ -49,6 +51,7 @@ static int fail(const char *what, int r)
 	return 1;
 }
 
+/* Find the script: a file, the option, or the default. */
 static int script_load(int n, char **files, const struct options *o, char **ret)
 {
 	size_t size;

@@ -17,9 +17,10 @@
 
 #define FILE_MAX (SIZE_MAX / 2)
 
+/* A loaded code object; it stays for ever. */
 struct app_object {
 	struct app_object *next;
-	uint8_t *bytes; /* the ELF file */
+	uint8_t *bytes; /* The ELF file. */
 	size_t size;
 	uint64_t bias;
 };
@@ -29,12 +30,13 @@ static const Elf64_Ehdr *header(const struct app_object *o)
 	return (const void *)o->bytes;
 }
 
+/* Whether a range lies inside the file. */
 static bool lies_inside(const struct app_object *o, uint64_t offset, uint64_t size)
 {
 	return offset <= o->size && size <= o->size - offset;
 }
 
-/* Aligned by malloc() and by the linker. */
+/* A program header; NULL behind the last.  It is aligned by malloc() and by the linker. */
 static const Elf64_Phdr *segment(const struct app_object *o, size_t i)
 {
 	const Elf64_Ehdr *h = header(o);
@@ -45,6 +47,7 @@ static const Elf64_Phdr *segment(const struct app_object *o, size_t i)
 		       NULL;
 }
 
+/* A section header; NULL behind the last. */
 static const Elf64_Shdr *section(const struct app_object *o, size_t i)
 {
 	const Elf64_Ehdr *h = header(o);
@@ -55,7 +58,7 @@ static const Elf64_Shdr *section(const struct app_object *o, size_t i)
 		       NULL;
 }
 
-/* Its segments at their distances from each other, somewhere. */
+/* Map the segments at their distances from each other, somewhere. */
 static int map_segments(struct app_object *o)
 {
 	const Elf64_Phdr *p;
@@ -78,6 +81,7 @@ static int map_segments(struct app_object *o)
 	return 0;
 }
 
+/* Add the object to the list under the URI that a runtime gives it. */
 static int publish(struct app *a, const struct app_object *o, const char *path, uint64_t offset,
 		   bool is_part, bool in_memory)
 {
@@ -132,6 +136,7 @@ int object_load(struct app *a, const char *path, uint64_t offset, uint64_t size,
 
 /* ---- symbols ---- */
 
+/* Find a symbol in a table; the name need not end with a NUL. */
 static const Elf64_Sym *find_in(const struct app_object *o, const Elf64_Shdr *table,
 				const char *name, size_t length)
 {
@@ -152,6 +157,7 @@ static const Elf64_Sym *find_in(const struct app_object *o, const Elf64_Shdr *ta
 	return NULL;
 }
 
+/* Find a symbol in any object, the last one first. */
 static bool find(const struct app *a, const char *name, size_t length, uint64_t *ret)
 {
 	for (const struct app_object *o = a->objects; o; o = o->next) {

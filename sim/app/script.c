@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The commands of a scenario, each a function; the table below has their help. */
 #include "app.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include "libkfdtrap/src/kfd_abi.h"
 #include "tests/lib/words.h"
 
+/* Print the line that tests wait for, once, with what they need to know. */
 static void print_ready(struct app *a)
 {
 	const char *sep = "";
@@ -32,6 +34,10 @@ static void print_ready(struct app *a)
 	fflush(stdout);
 }
 
+/*
+ * Create queues, on a GPU or on all of them in turn.
+ * @param count_at  The word with their number; 0 if there is none, and one queue is made.
+ */
 static int create_queues(struct app *a, const struct words *w, int count_at, uint32_t type)
 {
 	uint64_t n = 1, gpu;
@@ -71,6 +77,7 @@ static int cmd_destroy(struct app *a, const struct words *w)
 	return device_queue_destroy(a, (uint32_t)id);
 }
 
+/* `skip` does nothing; it stands where a test's script must have some runtime command. */
 static int cmd_runtime(struct app *a, const struct words *w)
 {
 	if (w->n != 2)
@@ -112,7 +119,7 @@ static int cmd_ready(struct app *a, const struct words *w)
 	return 0;
 }
 
-/* One line; end of file counts as well. */
+/* Wait for one line; the end of the file counts as well. */
 static int cmd_wait_line(struct app *a, const struct words *w)
 {
 	char c;
@@ -126,7 +133,7 @@ static int cmd_wait_line(struct app *a, const struct words *w)
 	}
 }
 
-/* Commands from stdin, each answered, until end of file. */
+/* Run commands from standard input, each answered, until its end. */
 static int cmd_listen(struct app *a, const struct words *w)
 {
 	char line[1024];
@@ -137,6 +144,7 @@ static int cmd_listen(struct app *a, const struct words *w)
 		if (!fgets(line, sizeof(line), stdin)) {
 			if (!ferror(stdin) || errno != EINTR)
 				return 0;
+			/* A signal interrupted the read. */
 			clearerr(stdin);
 			continue;
 		}
@@ -158,7 +166,7 @@ static int cmd_exec(struct app *a, const struct words *w)
 	return -errno;
 }
 
-/* The child does nothing; it goes when its parent does. */
+/* Make a child that does nothing and ends when its parent does. */
 static int cmd_fork(struct app *a, const struct words *w)
 {
 	pid_t parent = getpid(), pid;
@@ -223,6 +231,7 @@ static int cmd_nodump(struct app *a, const struct words *w)
 	return prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
 }
 
+/* Ask the simulator for an exception of a wave. */
 static int cmd_fault(struct app *a, const struct words *w)
 {
 	char line[128];
@@ -235,6 +244,7 @@ static int cmd_fault(struct app *a, const struct words *w)
 	return device_control(a, line);
 }
 
+/* Ask the simulator for a memory violation. */
 static int cmd_memfault(struct app *a, const struct words *w)
 {
 	char line[128];
@@ -247,7 +257,7 @@ static int cmd_memfault(struct app *a, const struct words *w)
 	return device_control(a, line);
 }
 
-/* A place in a code object, if the word at that position of `waves` is one, as a number. */
+/* Copy a word of `waves`; a symbol in the place of the pc becomes an address. */
 static int place_of(const struct app *a, const struct words *w, int i, char *ret, size_t size)
 {
 	const char *text = w->w[i];
@@ -264,7 +274,10 @@ static int place_of(const struct app *a, const struct words *w, int i, char *ret
 	return r;
 }
 
-/* Through the simulator's control file: the device itself knows no such thing. */
+/*
+ * Plant waves.  That goes through the simulator's control file: the device itself knows no such
+ * thing.
+ */
 static int cmd_waves(struct app *a, const struct words *w)
 {
 	char line[1024], word[1024];
@@ -395,6 +408,7 @@ void script_help(void)
 		printf("  %-10s %s\n", commands[i].name, commands[i].help);
 }
 
+/* Run one command, and count it if it succeeds. */
 static int run_command(struct app *a, char *text)
 {
 	struct words w;

@@ -25,6 +25,7 @@ struct simapp_thread {
 	uint32_t reserved;
 };
 
+/** One queue; a slot is not used again when its queue has gone. */
 struct simapp_queue {
 	uint32_t alive;
 	uint32_t queue_id;
@@ -37,12 +38,13 @@ struct simapp_queue {
 	uint64_t error_word; /**< Last error reasons delivered for this queue. */
 };
 
+/** The whole file. */
 struct simapp_status {
 	uint32_t magic, version;
 	int32_t pid;
 	uint32_t n_threads;
 	uint32_t n_queues;	/**< Slots in use in queues[], dead ones included. */
-	uint32_t runtime_on;	/**< 1 after RUNTIME_ENABLE returned 0, 0 after switching off. */
+	uint32_t runtime_on;	/**< 1 after RUNTIME_ENABLE returned 0; 0 after switching off. */
 	uint32_t runtime_calls; /**< RUNTIME_ENABLE calls that returned. */
 	uint32_t eintr_repeats; /**< RUNTIME_ENABLE calls repeated after a signal. */
 	uint64_t r_debug;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The threads of the program: heartbeats that measure how long they stand still, the runtime's
+ * event thread, and threads that are in a debugger's way.
+ */
 #include "app.h"
 
 #include <errno.h>
@@ -15,7 +19,7 @@
 #include "base/clock.h"
 #include "libkfdtrap/src/kfd_abi.h"
 
-static struct app *the_app; /* for the signal handler */
+static struct app *the_app; /* The signal handler needs it. */
 
 static void pause_us(uint64_t us)
 {
@@ -24,6 +28,7 @@ static void pause_us(uint64_t us)
 	nanosleep(&ts, NULL);
 }
 
+/* Start a detached thread with a small stack. */
 static int thread_start(struct app *a, void *(*run)(void *), void *arg, bool realtime)
 {
 	struct sched_param sp = { .sched_priority = 1 };
@@ -35,7 +40,7 @@ static int thread_start(struct app *a, void *(*run)(void *), void *arg, bool rea
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, 128 * 1024);
 	if (realtime) {
-		/* Otherwise the gaps would measure how busy the machine is. */
+		/* Without this the gaps would measure how busy the machine is. */
 		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 		pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
 		pthread_attr_setschedparam(&attr, &sp);
@@ -47,12 +52,14 @@ static int thread_start(struct app *a, void *(*run)(void *), void *arg, bool rea
 
 /* ---- heartbeat ---- */
 
+/* What a heartbeat thread works on. */
 struct beat {
 	struct app *app;
 	struct simapp_thread *slot;
 	bool feeds;
 };
 
+/* Count, and measure the longest time between two beats. */
 static void *beat_run(void *arg)
 {
 	struct beat *b = arg;
@@ -85,7 +92,7 @@ int threads_start(struct app *a, unsigned int n)
 
 		if (slot == SIMAPP_THREADS_MAX)
 			return -ENOSPC;
-		b = malloc(sizeof(*b)); /* lives as long as the thread: for ever */
+		b = malloc(sizeof(*b)); /* It lives as long as the thread, which is for ever. */
 		if (!b)
 			return -ENOMEM;
 		*b = (struct beat){ a, &a->status->threads[slot], slot == 0 };
@@ -103,6 +110,7 @@ int threads_start(struct app *a, unsigned int n)
 
 /* ---- the runtime's event thread ---- */
 
+/* Take the reasons out of a queue's error word. */
 static void queue_event(struct app *a, struct simapp_queue *q)
 {
 	struct kfdabi_save_area_header *h = (void *)(uintptr_t)q->area;
@@ -115,6 +123,7 @@ static void queue_event(struct app *a, struct simapp_queue *q)
 	a->status->queue_faults++;
 }
 
+/* List the events to wait for: two fixed ones, then one for each queue. */
 static uint32_t events_collect(struct app *a, struct kfdabi_event_data *e)
 {
 	uint32_t n = 0, n_queues = __atomic_load_n(&a->status->n_queues, __ATOMIC_ACQUIRE);
@@ -142,7 +151,7 @@ static void *events_run(void *arg)
 
 		if (ioctl(a->kfd, (unsigned long)KFDABI_IOC_WAIT_EVENTS, &w) < 0) {
 			if (errno != EINTR)
-				return NULL; /* the device is gone */
+				return NULL; /* The device is gone. */
 			continue;
 		}
 		if (e[1].u.memory.gpu_id) {
@@ -162,6 +171,7 @@ int threads_start_events(struct app *a)
 
 /* ---- sleepers ---- */
 
+/* Wait for SIGUSR2, which is blocked. */
 static void *sleep_run(void *arg)
 {
 	sigset_t end;
@@ -180,7 +190,7 @@ int threads_start_sleepers(unsigned int n)
 
 	sigemptyset(&end);
 	sigaddset(&end, SIGUSR2);
-	/* Before there is a thread: the signal would end the program. */
+	/* The signal is blocked before there is a thread, since it would end the program. */
 	pthread_sigmask(SIG_BLOCK, &end, &before);
 	for (unsigned int i = 0; i < n && !r; i++)
 		r = thread_start(NULL, sleep_run, NULL, false);
@@ -195,6 +205,7 @@ static void on_signal(int sig)
 	__atomic_add_fetch(&the_app->status->signals, 1, __ATOMIC_RELAXED);
 }
 
+/* How many signals, and the pause between two. */
 struct storm {
 	unsigned int n, pause_us;
 };
