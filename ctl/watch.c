@@ -61,7 +61,7 @@ static enum watch_action letter(struct watch_state *s, char c)
 	switch (c) {
 	case 'q':
 	case 'Q':
-	case '\x04': /* Ctrl-D */
+	case '\x04': /* Ctrl-D. */
 		return WATCH_QUIT;
 	case 'p':
 	case 'P':

@@ -45,7 +45,7 @@ struct rpc_client {
 	uint32_t timeout_ms;
 	uint64_t last_id;
 	bool broken; /* A message was cut in half; the connection is of no use any more. */
-	rpc_client_wait_fn wait; /* NULL: poll() */
+	rpc_client_wait_fn wait; /* NULL stands for poll(). */
 	void *wait_data;
 	int got_fd; /* The descriptor that came last; -1: none since the call began. */
 	struct rpc_wire wire;

@@ -171,7 +171,7 @@ static bool scan_digits(struct rpc_scan *s)
 	return s->pos > start;
 }
 
-/* Read a number; behind a leading 0 no digit may follow, and what does is no separator. */
+/* Read a number.  A digit behind a leading 0 is left, where it is no separator and fails. */
 static enum rpc_token scan_number(struct rpc_scan *s)
 {
 	bool ok;

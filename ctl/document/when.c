@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The forms that journalctl(1) and coredumpctl(1) read, in this machine's time zone. */
+/* Reads forms of time such as journalctl(1) knows, in this machine's time zone. */
 #include "ctl/document/when.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * @file conf.h
  * What the two libraries are told from outside: lines "KEY VALUE".
  *
- * First read from cudasim.conf beside the library that asks, then from $GPU_AGENT_CUDASIM (pairs
- * separated by ';'), which wins.
+ * A value is read from cudasim.conf beside the library that asks, then from $GPU_AGENT_CUDASIM
+ * (pairs separated by ';'), which wins.
  *
  *	gpu PATH	   socket of gpu-agent-cuda-sim; without it there is no GPU
  *	version X.Y	   release of the driver

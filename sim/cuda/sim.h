@@ -7,9 +7,9 @@
  * The simulated GPUs as one process sees them: devices, contexts, modules, grids, warps, and the
  * debug session on top.
  *
- * Everything is touched by one thread.  Handles and device addresses are invented here; registers
- * that nobody planted have a value that is computed from where they are (sim_register_default()),
- * so that 8,448 warps of 32 lanes need no table.
+ * One thread touches all of this.  Handles and device addresses are invented here; registers that
+ * were not planted have a value that is computed from where they are (sim_register_default()), so
+ * that 8,448 warps of 32 lanes need no table.
  */
 
 #include <stdbool.h>
@@ -218,7 +218,7 @@ struct sim_script {
 	bool same_regions; /**< Lists of managed memory begin with the first region. */
 	uint32_t few_registers; /**< readRegisterRange gives no more; 0: all. */
 	uint32_t grow_device, grow_sm, grow_warp, grow_lane;
-	uint32_t unknown_attr; /**< Bytes of a warp attribute that nobody knows yet. */
+	uint32_t unknown_attr; /**< Bytes of a warp attribute that no client knows yet. */
 	bool always_full;
 };
 

@@ -7,8 +7,8 @@
  * How the parts of the simulated CUDA stack talk to the simulated GPU.
  *
  * The GPU is a process of its own (gpu-agent-cuda-sim), as the real one is a device behind a kernel
- * driver: debugger calls work while every thread of the debuggee is stopped.  Everybody connects to
- * its Unix stream socket, says who it is with struct wire_hello, and then exchanges frames:
+ * driver: debugger calls work while every thread of the debuggee is stopped.  Each part connects to
+ * its Unix stream socket, says what it is with struct wire_hello, and then exchanges frames:
  * struct wire_head and size - 8 bytes of payload.
  *
  *	role	   requests					answers
