@@ -75,6 +75,7 @@ static void *beat(void *arg)
 	return NULL;
 }
 
+/* Start heartbeat threads. */
 static int beats_start(uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
@@ -334,12 +335,14 @@ static int cmd_threads(const struct words *w)
 	return w->n != 2 || words_number(w, 1, 0, SIMAPP_THREADS_MAX, &n) ? -EINVAL : beats_start(n);
 }
 
+/* A thread that ends soon. */
 static void *short_life(void *arg)
 {
 	pause_us(100);
 	return NULL;
 }
 
+/* A thread that makes one thread after the other. */
 static void *storm(void *arg)
 {
 	for (;;) {

@@ -206,6 +206,10 @@ static void *notify_thread(void *arg)
 	}
 }
 
+/*
+ * Register a callback.  The slot is written last, and is 0 meanwhile: the callback thread reads it
+ * first.
+ */
 static uint32_t callback_set(int slot, const void *fn, const void *data)
 {
 	atomic_store(&client.callback_slot, 0);
@@ -234,6 +238,7 @@ static uint32_t local_setNotifyNewEventCallback(const void *fn, const void *data
 
 /* ---- opening and closing ---- */
 
+/* Close everything, so that the callback thread ends as well. */
 static void connections_close(void)
 {
 	int *const fds[] = { &client.gpu, &client.notify, &client.session, &client.network };
@@ -350,6 +355,7 @@ static uint32_t local_initialize(void)
 	pthread_mutex_lock(&client.lock);
 	if (!client.initialized) {
 		result = session_open();
+		/* This result is a warning, and the session is open. */
 		if (result && result != CUDBGABI_ERROR_SOME_DEVICES_WATCHDOGGED)
 			connections_close();
 		else

@@ -93,6 +93,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* Decode pairs of hexadecimal digits. */
 static int bytes_hex(const char *hex, uint8_t *to)
 {
 	for (; *hex; hex += 2) {

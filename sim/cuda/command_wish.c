@@ -12,6 +12,7 @@ struct word_value {
 	int value;
 };
 
+/* Find the value of a word in a table. */
 static int word_find(const struct word_value *table, size_t n, const char *word, int *ret)
 {
 	for (size_t i = 0; i < n; i++)

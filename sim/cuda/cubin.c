@@ -60,6 +60,7 @@ static int sections_read(struct cubin *c)
 	return 0;
 }
 
+/* Whether a section has instructions. */
 static bool is_code(const struct cubin *c, size_t i)
 {
 	return i < c->head.e_shnum && c->sections[i].sh_type == SHT_PROGBITS &&
@@ -90,6 +91,7 @@ static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, u
 	return s + offset;
 }
 
+/* Add a function, whose code must lie inside its section. */
 static int function_add(struct cubin *c, struct sim_module *m, const Elf64_Sym *s, uint32_t symbol,
 			const char *name)
 {
@@ -143,6 +145,7 @@ static int symbols_read(struct cubin *c, const Elf64_Shdr *table, struct sim_mod
 	return r;
 }
 
+/* Note how many registers the function of a symbol uses. */
 static void set_registers(struct sim_module *m, uint32_t symbol, uint32_t n)
 {
 	for (size_t i = 0; i < m->n_functions; i++)
@@ -192,6 +195,7 @@ static int relocate_one(struct cubin *c, const Elf64_Shdr *rel, const Elf64_Rela
 	return 0;
 }
 
+/* Apply the relocations of a section, unless it is code. */
 static int relocate(struct cubin *c, const Elf64_Shdr *rel)
 {
 	size_t step = rel->sh_type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
@@ -212,6 +216,7 @@ static int relocate(struct cubin *c, const Elf64_Shdr *rel)
 	return r;
 }
 
+/* Read and relocate the image; functions must be known before their attributes. */
 static int image_process(struct cubin *c, uint64_t base, struct sim_module *m, uint64_t *ret_end)
 {
 	int r = sections_read(c);

@@ -110,6 +110,7 @@ static bool gpu_input(int fd)
 	return code != WIRE_ASK_QUIT && (wire_send(fd, code, &answer, 1), true);
 }
 
+/* The thread serves until the GPU asks it to end; then a new session starts a new one. */
 static void *engine_thread(void *arg)
 {
 	struct epoll_event e;

@@ -196,6 +196,7 @@ static uint32_t engine_inject(bool launch)
 								: CUDBGABI_ERROR_OS_RESOURCES;
 }
 
+/* The thread that attaches; a debugger that stops the holder of the lock waits in vain. */
 static void *attach_thread(void *arg)
 {
 	uint32_t result;
@@ -212,6 +213,7 @@ static void attach(void)
 {
 	pthread_t t;
 
+	/* Without the debugger's revision there is no debugger. */
 	if (!cudbgApiClientRevision || !attach_allowed())
 		return;
 	/* A short-lived thread does it while the caller waits, as in the vendor's driver. */
@@ -267,6 +269,7 @@ void cudbgApiAttach(void)
 
 void cudbgApiInit(uint32_t word)
 {
+	/* Other words are of the classic agent. */
 	if (word == CUDBGABI_ATTACH_FULL || word == CUDBGABI_ATTACH_STUB)
 		attach();
 	else
@@ -292,6 +295,7 @@ void debug_before_init(void)
 	cudbgPreInit();
 #endif
 #if RELEASE >= 1108
+	/* A debugger that starts a program may leave the session in the environment. */
 	if (env_number("CUDBG_GET_SESSION_FROM_ENV") != 1)
 		return;
 	cudbgIpcFlag = env_number("CUDBG_IPC_FLAG_NAME");

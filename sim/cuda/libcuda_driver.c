@@ -104,6 +104,7 @@ uint32_t cudasim_command(const char *line, const void *blob, size_t size, char *
 	return result;
 }
 
+/* Send a formatted line, and read a number out of the answer if one is wanted. */
 __attribute__((format(printf, 4, 5))) static uint32_t ask(const void *blob, size_t size,
 							  uint64_t *ret, const char *fmt, ...)
 {
@@ -128,6 +129,7 @@ static int tid(void)
 	return (int)syscall(SYS_gettid);
 }
 
+/* Connect to the GPU, once. */
 static uint32_t connect_gpu(void)
 {
 	const struct wire_hello h = { .magic = WIRE_MAGIC, .role = WIRE_APP };

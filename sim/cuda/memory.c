@@ -125,6 +125,7 @@ struct sim_region *sim_region_find(struct sim_process *p, enum sim_space space,
 	return NULL;
 }
 
+/* Whether a generic address is in the window that begins at base. */
 static bool in_window(uint64_t address, uint64_t base)
 {
 	return address >= base && address - base < SIM_WINDOW_SIZE;

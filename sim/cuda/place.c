@@ -36,6 +36,7 @@ struct sim_context *sim_context_add(struct sim_process *p, uint32_t dev, uint32_
 	return c;
 }
 
+/* Find a context by its handle; NULL if there is none. */
 static struct sim_context *context_find(struct sim_process *p, uint64_t handle)
 {
 	for (struct sim_context *c = p->contexts; c; c = c->next)
@@ -116,6 +117,7 @@ int sim_module_add(struct sim_process *p, uint64_t context, const void *image, s
 	return 0;
 }
 
+/* End the grids that run functions of a module. */
 static void module_grids_finish(struct sim_process *p, const struct sim_module *m)
 {
 	struct sim_grid *g = p->grids;
@@ -154,6 +156,7 @@ int sim_module_remove(struct sim_process *p, uint64_t handle)
 	return -ENOENT;
 }
 
+/* Unload the modules of a context. */
 static void context_modules_remove(struct sim_process *p, uint64_t context)
 {
 	struct sim_module *m = p->modules;
@@ -238,6 +241,7 @@ static struct sim_dim block_index(const struct sim_dim *grid, uint64_t n)
 				 (uint32_t)(n / grid->x / grid->y) };
 }
 
+/* The coordinates of a block's cluster; zeros without clusters. */
 static struct sim_dim cluster_index(const struct sim_grid *g, const struct sim_dim *block)
 {
 	if (!g->cluster.x)

@@ -154,6 +154,7 @@ static bool device_has(const struct sim_device *d, bool fault)
 	return false;
 }
 
+/* One bit for every device that has a broken warp, or any exception. */
 static uint64_t devices_mask(const struct sim_process *p, bool fault)
 {
 	uint64_t mask = 0;

@@ -64,11 +64,13 @@ static void frame_put(struct connection *c, uint32_t code, const void *data, siz
 	out_bytes(&c->out, data, size);
 }
 
+/* Whether there is something to send, and nothing holds it back. */
 static bool may_send(const struct connection *c)
 {
 	return c->out.size > c->sent && !c->held && !c->silent && !c->reply_at;
 }
 
+/* Send as much as the reader takes. */
 static void flush(struct connection *c)
 {
 	while (may_send(c)) {
@@ -122,6 +124,7 @@ static void os_ask_engine(struct sim_process *p, enum wire_ask ask, uint32_t ini
 	flush(c);
 }
 
+/* The program's calls that waited for an acknowledgement return. */
 static void os_release_app(struct sim_process *p)
 {
 	for (size_t i = 0; i < server.n; i++) {
@@ -232,6 +235,7 @@ static void engine_kill(struct sim_process *p)
 	p->phase = PHASE_NONE;
 }
 
+/* Answer a debugger call, and do what the faults of the script want done besides. */
 static void debugger_request(struct connection *c, uint32_t slot, const uint8_t *data, size_t size)
 {
 	struct sim_process *p = c->process;
@@ -288,6 +292,7 @@ static void engine_hello(struct connection *c, const struct wire_hello *h)
 	flush(c);
 }
 
+/* Learn what is at the other end; for a debugger, which session it means. */
 static void hello(struct connection *c, const struct wire_hello *h)
 {
 	if (h->magic != WIRE_MAGIC || h->role < WIRE_APP || h->role > WIRE_NOTIFY) {
@@ -319,6 +324,7 @@ static void engine_answer(struct connection *c, const uint8_t *data, size_t size
 	session_engine_answer(c->process, flag != 0);
 }
 
+/* Handle a frame as the role wants it. */
 static void request(struct connection *c, uint32_t code, const uint8_t *data, size_t size)
 {
 	switch (c->role) {
@@ -365,6 +371,7 @@ static size_t message_take(struct connection *c, const uint8_t *data, size_t siz
 	return head.size;
 }
 
+/* Handle all messages that are complete, and keep the rest. */
 static void messages_take(struct connection *c)
 {
 	size_t at = 0, n;
@@ -377,6 +384,7 @@ static void messages_take(struct connection *c)
 	}
 }
 
+/* Read once; the room doubles with the largest message. */
 static void receive(struct connection *c)
 {
 	ssize_t n;
@@ -403,6 +411,7 @@ static void receive(struct connection *c)
 
 /* ---- connections ---- */
 
+/* Accept a connection, or close it when there are too many. */
 static void connection_accept(void)
 {
 	struct ucred peer;
@@ -470,6 +479,7 @@ static void connections_sweep(void)
 
 /* ---- the loop ---- */
 
+/* Fill in what to poll: the listener, then two descriptors of each connection. */
 static size_t poll_fill(struct pollfd *f)
 {
 	size_t n = 0;
@@ -493,6 +503,7 @@ static bool is_released(const struct connection *c)
 	return c->role == WIRE_ENGINE && c->process && !c->process->script.attach_delay_ms;
 }
 
+/* Send the answers whose delay is over. */
 static void delays_end(void)
 {
 	for (size_t i = 0; i < server.n; i++) {
