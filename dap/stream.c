@@ -24,7 +24,7 @@
 #define CHUNK		  ((size_t)64 << 10)
 #define WAITING_MAX	  256u
 #define WAITING_BYTES_MAX ((size_t)4 << 20)
-/* Descriptors are nothing that an editor sends: they end the conversation. */
+/* Bytes that an editor may leave unread before nothing more is read from it. */
 #define BACKLOG_MAX	  ((size_t)1 << 20)
 /* Milliseconds for the last words to an editor that does not read. */
 #define FAREWELL_MS	  1000
@@ -315,7 +315,7 @@ static void take(struct dap *d, const void *data, size_t n)
 		lose_track(d);
 }
 
-/* Descriptors are nothing that an editor sends: they end the conversation. */
+/* Read what has arrived.  An editor sends no descriptors: one ends the conversation. */
 static ssize_t receive(struct dap *d)
 {
 	ssize_t n = fd_recv_plain(d->options->in_fd, d->chunk, CHUNK);
