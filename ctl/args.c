@@ -115,11 +115,11 @@ int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, 
 	if (!first)
 		return ctl_fail(c, ENOMEM, name);
 	r = args_u32(c, name, first, 0, max, ret_first);
+	if (r)
+		return r;
 	*ret_last = *ret_first;
 	/* The second number must not be below the first. */
-	if (r == 0 && dash)
-		r = args_u32(c, name, dash + 1, *ret_first, max, ret_last);
-	return r;
+	return dash ? args_u32(c, name, dash + 1, *ret_first, max, ret_last) : 0;
 }
 
 /* Cut a word off the text, up to a separator, which is overwritten.  NULL when there is none. */

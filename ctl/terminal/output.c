@@ -201,12 +201,13 @@ int output_finish(struct output *o)
 	r = deliver(o);
 	if (r < 0 || !o->path)
 		return r;
-	if (o->temp[0]) {
-		if (rename(o->temp, o->final) < 0)
-			return -errno;
-		o->temp[0] = '\0';
-	}
+	/* Some file systems tell only here that there was no room. */
 	r = close(o->fd) < 0 ? -errno : 0;
 	o->fd = -1;
-	return r;
+	if (r < 0 || !o->temp[0])
+		return r;
+	if (rename(o->temp, o->final) < 0)
+		return -errno;
+	o->temp[0] = '\0';
+	return 0;
 }

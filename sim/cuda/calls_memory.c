@@ -27,7 +27,7 @@ static uint32_t registers_read(struct call *c, enum sim_register kind, uint64_t 
 {
 	uint32_t values[256];
 
-	if (first + n > register_limit(c, kind))
+	if (n > register_limit(c, kind) || first > register_limit(c, kind) - n)
 		return CUDBGABI_ERROR_INVALID_ARGS;
 	for (uint64_t i = 0; i < n; i++)
 		values[i] = sim_register_get(c->p, kind, c->in, (uint32_t)(first + i));
@@ -39,7 +39,7 @@ static uint32_t registers_read(struct call *c, enum sim_register kind, uint64_t 
 static uint32_t registers_write(struct call *c, enum sim_register kind, uint64_t first,
 				const void *data, size_t n)
 {
-	if (first + n > register_limit(c, kind))
+	if (n > register_limit(c, kind) || first > register_limit(c, kind) - n)
 		return CUDBGABI_ERROR_INVALID_ARGS;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t value;
