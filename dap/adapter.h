@@ -405,8 +405,6 @@ struct dap_ref {
 	uint32_t generation;
 	struct dap_snapshot *snap; /**< Snapshot of the thread: dap.snap or dap.before. */
 };
-/** The number for a reference into the present snapshot. */
-uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index);
 /** The number for a reference to the same thread of the same snapshot as @p of. */
 uint32_t dap_ref_within(const struct dap_ref *of, enum dap_scope scope, uint32_t index);
 /** A reference to the thread that the console speaks of. */

@@ -273,7 +273,8 @@ static uint32_t number(uint32_t generation, enum dap_scope scope, uint32_t threa
 	return ((g << SCOPE_BITS | scope) << THREAD_BITS | thread) << INDEX_BITS | index;
 }
 
-uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index)
+/* The number for a reference into the present snapshot. */
+static uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index)
 {
 	return number(d->generation, scope, thread, index);
 }

@@ -165,7 +165,11 @@ static void decode_data(struct json_object *data, struct agent_err *ret)
 		agent_err_set_resumed(ret, json_object_get_boolean(v));
 }
 
-int agent_err_decode(struct json_object *obj, struct agent_err *ret)
+/*
+ * Read a JSON-RPC error object.
+ * @return 0, -EINVAL (@p obj is no error object; @p ret is untouched).
+ */
+static int agent_err_decode(struct json_object *obj, struct agent_err *ret)
 {
 	struct json_object *code, *data;
 	struct agent_err err = { 0 };

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct json_object;
 struct out;
 
 /** The agent could not be reached.  Only clients make this code; it never travels.  Exit code 9. */
@@ -73,13 +72,8 @@ int agent_err_exit(const struct agent_err *err);
  */
 void agent_err_encode(struct out *o, const struct agent_err *err);
 /**
- * Read a JSON-RPC error object.
- * @return 0, -EINVAL (@p obj is no error object; @p ret is untouched).
- */
-int agent_err_decode(struct json_object *obj, struct agent_err *ret);
-/**
  * Read the text of a JSON-RPC error object.
- * @return as agent_err_decode(), -EINVAL also for what is no JSON; -ENOMEM.
+ * @return 0; -EINVAL (it is no error object, or no JSON; @p ret is untouched); -ENOMEM.
  */
 int agent_err_decode_text(const char *text, size_t size, struct agent_err *ret);
 

@@ -22,7 +22,8 @@
 /* Opening fewer files than this costs less than writing the index. */
 #define WORTH_WRITING 32
 
-void index_load(struct store *s, struct store_list *l)
+/* Read the index into the list; a missing or unusable one is empty. */
+static void index_load(struct store *s, struct store_list *l)
 {
 	auto_close int fd = -1;
 	char *text;

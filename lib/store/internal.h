@@ -52,11 +52,6 @@ void store_unlock(struct store *s);
  */
 int store_open_file(struct store *s, const char *file, int *ret_fd);
 /**
- * Unlink one of our files unless another process has it locked.
- * @return 0, -EBUSY, -errno.
- */
-int store_unlink(struct store *s, const char *file);
-/**
  * Delete the files of an item.  The caller holds the lock of the directory.
  * @param record  Also delete the metadata, and the pin.
  * @return 0, -EBUSY (being read), -errno.
@@ -91,7 +86,5 @@ void store_drop_bodies(struct store *s, uint64_t reserve);
  * @return 0, -ENOENT.
  */
 int index_find(const struct store_list *l, const struct store_item *i, struct store_meta *ret);
-/** Read the index into the list; a missing or unusable one is empty. */
-void index_load(struct store *s, struct store_list *l);
 
 #endif /* STORE_INTERNAL_H */

@@ -131,6 +131,19 @@ static int check_directory(int dir_fd, uid_t uid)
 	return st.st_uid == uid && !(st.st_mode & 022) ? 0 : -EPERM;
 }
 
+/* Remove a file, unless its writer still holds its lock.  @return 0, -EBUSY, other -errno. */
+static int store_unlink(struct store *s, const char *file)
+{
+	auto_close int fd = -1;
+	int r = store_open_file(s, file, &fd);
+
+	if (r < 0)
+		return r;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return s->sys->unlinkat(s->dir_fd, file) < 0 ? -errno : 0;
+}
+
 /* A writer that lives has its file locked, and takes that lock while it holds the directory's. */
 static void remove_unfinished(struct store *s)
 {
@@ -178,18 +191,6 @@ int store_open_file(struct store *s, const char *file, int *ret_fd)
 		return -EPERM;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
-}
-
-int store_unlink(struct store *s, const char *file)
-{
-	auto_close int fd = -1;
-	int r = store_open_file(s, file, &fd);
-
-	if (r < 0)
-		return r;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	return s->sys->unlinkat(s->dir_fd, file) < 0 ? -errno : 0;
 }
 
 static int unlink_kind(struct store *s, const struct store_item *i, enum name_kind kind)

@@ -139,8 +139,13 @@ static size_t padded(uint32_t size)
 	return ((size_t)size + 3) & ~(size_t)3;
 }
 
-const uint8_t *elf_note_find(const uint8_t *bytes, size_t size, const char *owner, uint32_t type,
-			     size_t *ret_size)
+/*
+ * Find the description of the first note of that owner and type.
+ * @param bytes  One note segment.
+ * @return NULL when there is none.
+ */
+static const uint8_t *elf_note_find(const uint8_t *bytes, size_t size, const char *owner, uint32_t type,
+				    size_t *ret_size)
 {
 	size_t owner_size = strlen(owner) + 1;
 

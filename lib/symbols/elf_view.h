@@ -51,13 +51,6 @@ const char *elf_view_string(const struct elf_view *v, const Elf64_Shdr *table, u
 /** @return the name of a section; "" when it has none. */
 const char *elf_view_section_name(const struct elf_view *v, const Elf64_Shdr *s);
 
-/**
- * Find the description of the first note of that owner and type.
- * @param bytes  One note segment.
- * @return NULL when there is none.
- */
-const uint8_t *elf_note_find(const uint8_t *bytes, size_t size, const char *owner, uint32_t type,
-			     size_t *ret_size);
 /** The same in all note segments of a file. */
 const uint8_t *elf_view_note(const struct elf_view *v, const char *owner, uint32_t type,
 			     size_t *ret_size);

@@ -20,11 +20,6 @@ struct kfdtrap {
 /** How often a command is repeated on EINTR before the caller is told. */
 #define KFD_INTR_MAX 1000
 
-/**
- * Issue a KFD command; an interrupted one is repeated with its original argument.
- * @return the kernel's positive result, or -errno as it is.
- */
-int kfd_call(const struct kfdtrap_sys *sys, int kfd_fd, uint32_t req, void *arg, size_t size);
 
 /** Lists of errno values beyond the common ones that a command documents; 0 ends a list. */
 extern const int trap_errnos_none[];

@@ -24,7 +24,11 @@ static const int common_errnos[] = {
 const int trap_errnos_none[] = { 0 };
 const int trap_errnos_hardware[] = { EACCES, ENODEV, ETIME, 0 };
 
-int kfd_call(const struct kfdtrap_sys *sys, int kfd_fd, uint32_t req, void *arg, size_t size)
+/*
+ * Issue a KFD command; an interrupted one is repeated with its original argument.
+ * @return the kernel's positive result, or -errno as it is.
+ */
+static int kfd_call(const struct kfdtrap_sys *sys, int kfd_fd, uint32_t req, void *arg, size_t size)
 {
 	unsigned char original[sizeof(struct kfdabi_dbg_args)];
 	int r;

@@ -29,7 +29,11 @@ static const struct {
 	{ EAGAIN, RPC_ERROR_FAILED, "the program keeps creating queues", "try again" },
 };
 
-bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, const char **ret_hint)
+/*
+ * Look up what one errno of a debug command means.
+ * @return false: it has no particular meaning; the ret_* are untouched then.
+ */
+static bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, const char **ret_hint)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
 		if (meanings[i].err_no != err_no)

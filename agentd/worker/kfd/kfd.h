@@ -106,11 +106,6 @@ static inline struct target_kfd *kfd_of(struct target *t)
 
 /* errors.c */
 
-/**
- * Look up what one errno of a debug command means.
- * @return false: it has no particular meaning; the ret_* are untouched then.
- */
-bool kfd_errno_meaning(int err_no, int32_t *ret_code, const char **ret_text, const char **ret_hint);
 /** Turn a failed command into an error, and end the session if it is lost.  @return negative. */
 int kfd_error(struct target_kfd *k, int r, const char *op, struct agent_err *err);
 /** As kfd_error(), for a hardware command, which can fail in more ways.  @return negative. */

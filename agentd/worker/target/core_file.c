@@ -41,7 +41,8 @@ void core_file_set_head(struct core_file *f, const void *text, size_t size)
 	rpc_json_put(obj);
 }
 
-const struct rpc_device *core_file_device(const struct core_file *f, uint32_t gpu_id)
+/* @return the device of the head with this id; NULL: it has none, or there is no head. */
+static const struct rpc_device *core_file_device(const struct core_file *f, uint32_t gpu_id)
 {
 	for (size_t i = 0; f->head && i < f->head->n_devices; i++)
 		if (f->head->devices[i].gpu_id == gpu_id)

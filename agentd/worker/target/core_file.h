@@ -63,8 +63,6 @@ void core_file_set_head(struct core_file *f, const void *text, size_t size);
  */
 int core_file_describe(struct core_file *f, const char *format, const char *writer,
 		       const struct corefile_problems *problems);
-/** @return the device of the head with this id; NULL: it has none, or there is no head. */
-const struct rpc_device *core_file_device(const struct core_file *f, uint32_t gpu_id);
 /** @return the queue of the head with this id; NULL: it has none, or there is no head. */
 const struct rpc_queue *core_file_queue(const struct core_file *f, uint32_t queue_id);
 /** Add what no core format tells of a device, its name and PCI address for one, from the head. */
