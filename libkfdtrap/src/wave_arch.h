@@ -9,7 +9,7 @@
  * To add a generation:
  * - its row in targets[] of wave_arch.c, and a struct kfdtrap_wave_arch if none fits; the parts
  *   that it shares with another generation are shared by pointer;
- * - one row in each table of tests/unit/test_kfdtrap_wave.c, computed by hand;
+ * - one row in each table of tests/unit/kfdtrap/test_kfdtrap_wave.c, computed by hand;
  * - a new field here only if the generation decides something that no other one did.
  */
 

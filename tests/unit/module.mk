@@ -1,7 +1,7 @@
 # One program per module under test.  $(call unit_test,name,libs,ldlibs)
 define unit_test
 tests += test_$(1)
-test_$(1)_src := tests/unit/test_$(1).c
+test_$(1)_src := $(wildcard tests/unit/*/test_$(1).c)
 test_$(1)_cflags := -Itests/lib
 test_$(1)_libs := test $(2)
 test_$(1)_ldlibs := $(cunit_libs) $(3)
@@ -35,10 +35,10 @@ $(foreach t,wave wave_checks wave_state wave_registers wave_sizes,$(eval \
 
 define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
-test_cudbgshim_$(1)_src += tests/unit/cudbgshim_fake.c
+test_cudbgshim_$(1)_src += tests/unit/cudbgshim/cudbgshim_fake.c
 endef
 $(foreach t,loader calls names state,$(eval $(call cudbgshim_test,$(t))))
-test_cudbgshim_state_src += tests/unit/cudbgshim_gpu.c
+test_cudbgshim_state_src += tests/unit/cudbgshim/cudbgshim_gpu.c
 
 define rpc_test
 $(call unit_test,rpc_$(1),protocol base,$(protocol_ldlibs))
@@ -87,9 +87,9 @@ define corefile_test
 $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))
 endef
 $(foreach t,amdgpu cuda_read cuda_roundtrip cuda_scale sink stream,$(eval $(call corefile_test,$(t))))
-test_corefile_cuda_read_src += tests/unit/cudacore_population.c
-test_corefile_cuda_scale_src += tests/unit/cudacore_full.c
-test_worker_core_src += tests/unit/cudacore_population.c tests/unit/cudacore_full.c
-test_corefile_cuda_roundtrip_src += tests/unit/cudacore_population.c
+test_corefile_cuda_read_src += tests/unit/corefile/cudacore_population.c
+test_corefile_cuda_scale_src += tests/unit/corefile/cudacore_full.c
+test_worker_core_src += tests/unit/corefile/cudacore_population.c tests/unit/corefile/cudacore_full.c
+test_corefile_cuda_roundtrip_src += tests/unit/corefile/cudacore_population.c
 
 include $(wildcard tests/unit/*/module.mk)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Snapshots against a kernel whose records have another size, or whose queues multiply. */
-#include "kfdtrap_fake.h"
+#include "tests/unit/kfdtrap/kfdtrap_fake.h"
 
 /* What exists in the kernel, and how large its records are. */
 static struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Save areas that no hardware leaves: what is wrong is named, nothing is read out of bounds. */
-#include "kfdtrap_wave_area.h"
+#include "tests/unit/kfdtrap/kfdtrap_wave_area.h"
 
 static void header_checks_name_what_is_wrong(void)
 {

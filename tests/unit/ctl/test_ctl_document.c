@@ -3,7 +3,7 @@
 
 #include "base/out.h"
 #include "ctl/document/document.h"
-#include "ctl_snapshot.h"
+#include "tests/unit/ctl/ctl_snapshot.h"
 #include "testlib.h"
 
 /* A good document, with its first @from replaced by @to. */

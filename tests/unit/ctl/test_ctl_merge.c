@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/out.h"
 #include "ctl/document/merge.h"
-#include "ctl_snapshot.h"
+#include "tests/unit/ctl/ctl_snapshot.h"
 #include "testlib.h"
 
 #define RANKS 8

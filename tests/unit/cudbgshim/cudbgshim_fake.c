@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A CUDA driver of any release: exports, table, and a record of what was called. */
-#include "tests/unit/cudbgshim_fake.h"
+#include "tests/unit/cudbgshim/cudbgshim_fake.h"
 
 struct fake_driver fake;
 

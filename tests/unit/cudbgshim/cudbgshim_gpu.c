@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A GPU for the fake driver: plain calls, and an encoder of batches written from the format. */
-#include "tests/unit/cudbgshim_gpu.h"
+#include "tests/unit/cudbgshim/cudbgshim_gpu.h"
 
 struct gpu gpu;
 static struct gpu sent;

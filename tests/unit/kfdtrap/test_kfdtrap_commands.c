@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each command sends and what it makes of the answer. */
-#include "kfdtrap_fake.h"
+#include "tests/unit/kfdtrap/kfdtrap_fake.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a wave is doing, from its trap temporaries and hardware registers. */
-#include "kfdtrap_wave_area.h"
+#include "tests/unit/kfdtrap/kfdtrap_wave_area.h"
 
 struct plant {
 	uint32_t hwreg[16];

@@ -9,8 +9,8 @@
 #include "agentd/worker/target/core_file.h"
 #include "corefile/amdgpu_write.h"
 #include "corefile/file.h"
-#include "cudacore_full.h"
-#include "cudacore_population.h"
+#include "tests/unit/corefile/cudacore_full.h"
+#include "tests/unit/corefile/cudacore_population.h"
 #include "testlib.h"
 
 DEFINE_AUTO(struct amdcore_image *, amdcore_image_destroy);

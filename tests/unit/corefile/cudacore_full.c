@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cudacore_full.h"
+#include "tests/unit/corefile/cudacore_full.h"
 
 #include <stdio.h>
 #include <sys/resource.h>

@@ -6,7 +6,7 @@
 #include "corefile/cuda_layout.h"
 #include "corefile/cuda_read.h"
 #include "corefile/compress.h"
-#include "cudacore_population.h"
+#include "tests/unit/corefile/cudacore_population.h"
 #include "testlib.h"
 
 #define ROUNDS 40

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of a device: batched and plain, whole and in updates, sane and not. */
-#include "tests/unit/cudbgshim_gpu.h"
+#include "tests/unit/cudbgshim/cudbgshim_gpu.h"
 
 DEFINE_AUTO(struct cudbgshim_state *, cudbgshim_state_destroy);
 #define auto_state auto_call(cudbgshim_state_destroyp)

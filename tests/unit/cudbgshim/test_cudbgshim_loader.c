@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading the driver and agreeing on a version. */
-#include "tests/unit/cudbgshim_fake.h"
+#include "tests/unit/cudbgshim/cudbgshim_fake.h"
 
 static int create(const char *path, const char *engine, struct cudbgshim **ret_shim,
 		  struct cudbgshim_failure *failure)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/out.h"
 #include "ctl/watch.h"
-#include "ctl_snapshot.h"
+#include "tests/unit/ctl/ctl_snapshot.h"
 #include "testlib.h"
 
 static const char table[] = "GPU  PC\n"

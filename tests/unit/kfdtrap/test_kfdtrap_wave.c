@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Context save areas, byte by byte.  Every expected number was worked out by hand. */
-#include "kfdtrap_wave_area.h"
+#include "tests/unit/kfdtrap/kfdtrap_wave_area.h"
 
 /* ------------------------------------------------------------------ worked example ----------- */
 

@@ -2,7 +2,7 @@
 /* Cores that are damaged, odd, or older and newer than we know. */
 #include "corefile/cuda_layout.h"
 #include "corefile/cuda_read.h"
-#include "cudacore_population.h"
+#include "tests/unit/corefile/cudacore_population.h"
 #include "testlib.h"
 
 /* A small core to spoil, and what it should say. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names and words of what the driver numbers, and the decoding of its events. */
-#include "tests/unit/cudbgshim_fake.h"
+#include "tests/unit/cudbgshim/cudbgshim_fake.h"
 
 static bool has_full_stop(const char *text)
 {

@@ -7,7 +7,7 @@
  * A GPU that cudbgshim_fake.h's driver shows: warp by warp and batched, from the same facts.
  */
 
-#include "tests/unit/cudbgshim_fake.h"
+#include "tests/unit/cudbgshim/cudbgshim_fake.h"
 
 struct gpu_warp {
 	uint64_t grid, error_pc, breakpoint, pc[32];

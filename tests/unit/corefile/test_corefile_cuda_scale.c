@@ -9,7 +9,7 @@
 #include "corefile/cuda_write.h"
 #include "corefile/elf_read.h"
 #include "corefile/file.h"
-#include "cudacore_full.h"
+#include "tests/unit/corefile/cudacore_full.h"
 #include "testlib.h"
 
 /* Exactly so many sections: single bytes of memory fill them up. */

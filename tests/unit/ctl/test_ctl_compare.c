@@ -2,7 +2,7 @@
 #include "base/out.h"
 #include "ctl/document/compare.h"
 #include "ctl/document/place.h"
-#include "ctl_snapshot.h"
+#include "tests/unit/ctl/ctl_snapshot.h"
 #include "testlib.h"
 
 #define SECOND UINT64_C(1000000)

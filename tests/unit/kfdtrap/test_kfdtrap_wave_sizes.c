@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets, work-items, sizes of save areas and scratch: arithmetic alone. */
-#include "kfdtrap_wave_area.h"
+#include "tests/unit/kfdtrap/kfdtrap_wave_area.h"
 
 static void packet_slots_become_dispatch_ids(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every command with every errno: documented ones come back, others as -EIO, nothing is written. */
-#include "kfdtrap_fake.h"
+#include "tests/unit/kfdtrap/kfdtrap_fake.h"
 
 /* Out parameters of all commands; filled with a pattern before each call. */
 static struct {

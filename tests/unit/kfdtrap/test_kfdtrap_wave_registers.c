@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the registers of a wave are, and what they are called. */
-#include "kfdtrap_wave_area.h"
+#include "tests/unit/kfdtrap/kfdtrap_wave_area.h"
 
 /* Where gfx9 keeps FLAT_SCRATCH and VCC depends on how many scalar registers were saved. */
 static void gfx9_aliases_follow_the_count(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cudacore_population.h"
+#include "tests/unit/corefile/cudacore_population.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

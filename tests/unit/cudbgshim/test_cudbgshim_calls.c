@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which slot serves a call with which driver, and what becomes of its answers. */
-#include "tests/unit/cudbgshim_fake.h"
+#include "tests/unit/cudbgshim/cudbgshim_fake.h"
 
 static const struct cudbgshim_place place = { 1, 2, 3, 4 };
 static const struct cudbgshim_place *const at = &place;
