@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* AMDGPU core files, read, walked over, and written again when they are sound. */
-#include "corefile/amdgpu_read.h"
-#include "corefile/amdgpu_write.h"
+#include "corefile/amdgpu/read.h"
+#include "corefile/amdgpu/write.h"
 #include "fuzzlib.h"
 
 static volatile uint8_t seen;

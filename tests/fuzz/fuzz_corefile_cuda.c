@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "corefile/cuda_layout.h"
-#include "corefile/cuda_read.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/layout.h"
+#include "corefile/cuda/read.h"
+#include "corefile/cuda/write.h"
 #include "fuzzlib.h"
 
 static volatile uint8_t seen;

@@ -16,8 +16,8 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "corefile/cuda_read.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/read.h"
+#include "corefile/cuda/write.h"
 #include "corefile/file.h"
 
 #define REGISTERS 40u

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "corefile/cuda_read.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/read.h"
+#include "corefile/cuda/write.h"
 #include "symbols/image.h"
 
 #define VENDOR_NVIDIA 0x10de

@@ -6,7 +6,7 @@
 
 #include "agentd/worker/cuda/exception.h"
 #include "agentd/worker/target/core_file.h"
-#include "corefile/cuda_model.h"
+#include "corefile/cuda/model.h"
 
 /** Of a multiprocessor, at most (cuda_write.h). */
 #define CORE_CUDA_SLOTS 64u

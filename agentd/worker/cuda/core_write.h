@@ -5,7 +5,7 @@
 /** @file core_write.h  A core of a CUDA process: shared by core_write.c and core_state.c, for nobody else. */
 
 #include "agentd/worker/cuda/cuda.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/write.h"
 
 /** Copied at most, of everything. */
 #define CUDA_CORE_COPIED_MAX (UINT64_C(1) << 30)

@@ -13,7 +13,7 @@
 #include "agentd/worker/target/core_file.h"
 #include "base/reader.h"
 #include "base/str.h"
-#include "corefile/amdgpu_read.h"
+#include "corefile/amdgpu/read.h"
 
 /* The stop budget is long, because a copy from a file stops no queue. */
 #define COPY_MS 60000u

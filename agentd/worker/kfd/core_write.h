@@ -11,7 +11,7 @@
 #include "agentd/worker/kfd/waves.h"
 #include "agentd/worker/process/mappings.h"
 #include "agentd/worker/process/thread_pool.h"
-#include "corefile/amdgpu_write.h"
+#include "corefile/amdgpu/write.h"
 
 /* Most bytes of copies: the worker's address space ends at 2 GiB (agentd/sandbox.c). */
 #define KFD_CORE_COPIED_MAX (UINT64_C(1) << 30)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "corefile/amdgpu_read.h"
-#include "corefile/cuda_read.h"
+#include "corefile/amdgpu/read.h"
+#include "corefile/cuda/read.h"
 
 /* The head of the largest process, which has thousands of queues, is shorter. */
 #define HEAD_BYTES_MAX ((size_t)4 << 20)

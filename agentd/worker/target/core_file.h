@@ -6,7 +6,7 @@
  * @file core_file.h
  * A core file as a target: it answers whatever a process that stands still would answer.
  *
- * Nothing in the file is believed (corefile/amdgpu_read.h, cuda_read.h): what makes no sense is
+ * Nothing in the file is believed (corefile/amdgpu/read.h, cuda_read.h): what makes no sense is
  * left out and listed as missing.
  */
 

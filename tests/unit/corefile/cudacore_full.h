@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "corefile/cuda_model.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/model.h"
+#include "corefile/cuda/write.h"
 
 #define FULL_SMS	132u
 #define FULL_WARPS	64u

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "corefile/cuda_layout.h"
+#include "corefile/cuda/layout.h"
 #include "testlib.h"
 
 #define POOL_SIZE 8192u

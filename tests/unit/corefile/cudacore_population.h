@@ -4,8 +4,8 @@
 
 /** @file cudacore_population.h  CUDA cores for tests: made up, sound, and compared. */
 
-#include "corefile/cuda_model.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/model.h"
+#include "corefile/cuda/write.h"
 
 /** How much of everything at most. */
 struct population {

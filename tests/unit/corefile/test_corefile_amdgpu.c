@@ -2,8 +2,8 @@
 /* AMDGPU cores: random ones come back as they were, damaged ones as far as they make sense. */
 #include <elf.h>
 
-#include "corefile/amdgpu_read.h"
-#include "corefile/amdgpu_write.h"
+#include "corefile/amdgpu/read.h"
+#include "corefile/amdgpu/write.h"
 #include "testlib.h"
 
 DEFINE_AUTO(struct amdcore_image *, amdcore_image_destroy);

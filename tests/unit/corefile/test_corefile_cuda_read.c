@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cores that are damaged, odd, or older and newer than we know. */
-#include "corefile/cuda_layout.h"
-#include "corefile/cuda_read.h"
+#include "corefile/cuda/layout.h"
+#include "corefile/cuda/read.h"
 #include "tests/unit/corefile/cudacore_population.h"
 #include "testlib.h"
 

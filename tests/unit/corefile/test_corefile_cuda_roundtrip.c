@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "corefile/cuda_layout.h"
-#include "corefile/cuda_read.h"
+#include "corefile/cuda/layout.h"
+#include "corefile/cuda/read.h"
 #include "corefile/compress.h"
 #include "tests/unit/corefile/cudacore_population.h"
 #include "testlib.h"

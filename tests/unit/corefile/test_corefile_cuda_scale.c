@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "corefile/cuda_read.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/read.h"
+#include "corefile/cuda/write.h"
 #include "corefile/elf_read.h"
 #include "corefile/file.h"
 #include "tests/unit/corefile/cudacore_full.h"

@@ -7,7 +7,7 @@
 
 #include "agentd/worker/snapshot/snapshot.h"
 #include "agentd/worker/target/core_file.h"
-#include "corefile/amdgpu_write.h"
+#include "corefile/amdgpu/write.h"
 #include "corefile/file.h"
 #include "tests/unit/corefile/cudacore_full.h"
 #include "tests/unit/corefile/cudacore_population.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/cuda_read.h"
+#include "corefile/cuda/read.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/reader.h"
-#include "corefile/cuda_layout.h"
+#include "corefile/cuda/layout.h"
 
 #define TYPE_BASE  UINT32_C(0x80000000)
 #define TYPE_COUNT 24u

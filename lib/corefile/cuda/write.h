@@ -12,7 +12,7 @@
  * registers, then images and memory, then names, then the section table.
  */
 
-#include "corefile/cuda_model.h"
+#include "corefile/cuda/model.h"
 
 /** How cudacore_write() writes. */
 struct cudacore_write_options {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/amdgpu_write.h"
+#include "corefile/amdgpu/write.h"
 
 #include <errno.h>
 #include <stdlib.h>

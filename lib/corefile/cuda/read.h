@@ -13,7 +13,7 @@
  * its counts say.
  */
 
-#include "corefile/cuda_model.h"
+#include "corefile/cuda/model.h"
 
 /** Is this a CUDA core, whether or not it can be read? */
 bool cudacore_is(const void *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/write.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * Visits every section of a core that is about to be written, in the order of section numbers.
  */
 
-#include "corefile/cuda_layout.h"
+#include "corefile/cuda/layout.h"
 
 /** Parts of the file.  A section lies in one of them, whatever its number. */
 enum cuda_part { CUDA_PART_TABLES, CUDA_PART_REGISTERS, CUDA_PART_BULK, CUDA_PART_COUNT };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corefile/cuda_walk.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/walk.h"
+#include "corefile/cuda/write.h"
 #include "corefile/elf_write.h"
 #include "corefile/pack.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/cuda_walk.h"
+#include "corefile/cuda/walk.h"
 
 #include <elf.h>
 #include <string.h>

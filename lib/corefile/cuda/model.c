@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/cuda_model.h"
+#include "corefile/cuda/model.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "corefile/cuda_layout.h"
+#include "corefile/cuda/layout.h"
 
 #define LARGE_PAGE ((uintptr_t)2 << 20)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/amdgpu_read.h"
+#include "corefile/amdgpu/read.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/amdgpu_model.h"
+#include "corefile/amdgpu/model.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * that has the memory need not have the file, and no write ever waits in the middle.
  */
 
-#include "corefile/amdgpu_model.h"
+#include "corefile/amdgpu/model.h"
 
 /** A file that is not written yet. */
 struct amdcore_image;

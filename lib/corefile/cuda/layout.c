@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "corefile/cuda_layout.h"
+#include "corefile/cuda/layout.h"
 
 #include "base/reader.h"
 #include "corefile/pack.h"

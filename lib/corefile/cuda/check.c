@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "corefile/cuda_write.h"
+#include "corefile/cuda/write.h"
 
 /* An entry of an index: the row, the row that it belongs to (its owner) and its id. */
 struct key {

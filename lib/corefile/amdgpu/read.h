@@ -11,7 +11,7 @@
  * say.  Odd alignments and flags, as the ROCm runtime writes them, do not matter.
  */
 
-#include "corefile/amdgpu_model.h"
+#include "corefile/amdgpu/model.h"
 
 /** Is this an AMDGPU core, whether or not it can be read? */
 bool amdcore_is(const void *data, size_t size);

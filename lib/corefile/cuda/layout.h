@@ -10,7 +10,7 @@
  * newer header and the field list of LLDB's CUDA core plug-in.
  */
 
-#include "corefile/cuda_model.h"
+#include "corefile/cuda/model.h"
 #include "corefile/elf_read.h"
 
 /** ELF machine and ABI of a core. */
