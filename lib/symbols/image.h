@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbols/metadata.h"
+#include "symbols/metadata/metadata.h"
 
 /** Limits: bytes of an image, of a build-id, of a name; frames and bytes of text of a location. */
 #define SYMBOLS_IMAGE_BYTES_MAX ((size_t)64 << 20)

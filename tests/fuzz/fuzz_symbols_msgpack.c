@@ -4,8 +4,8 @@
 
 #include "fuzzlib.h"
 #include "symbols/demangle.h"
-#include "symbols/metadata.h"
-#include "symbols/msgpack.h"
+#include "symbols/metadata/metadata.h"
+#include "symbols/metadata/msgpack.h"
 
 static int touch(void *arg, const struct symbols_kernel *k)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/metadata.h"
-#include "symbols/msgpack.h"
+#include "symbols/metadata/metadata.h"
+#include "symbols/metadata/msgpack.h"
 #include "testlib.h"
 
 /* One item of every kind, with the bytes behind it that it takes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/msgpack.h"
+#include "symbols/metadata/msgpack.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/metadata.h"
+#include "symbols/metadata/metadata.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "symbols/msgpack.h"
+#include "symbols/metadata/msgpack.h"
 
 static const struct {
 	const char *key;
