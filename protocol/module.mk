@@ -12,9 +12,9 @@ protocol_src := $(addprefix protocol/,agent_err.c rpc_arena.c rpc_client.c rpc_c
 protocol_cflags := $(call pkg_cflags,json-c)
 protocol_deps := $(protocol_gen)
 
-$(protocol_gen) &: protocol/gpu-agent.json $(wildcard protocol/gen*.py)
+$(protocol_gen) &: protocol/gpu-agent.json $(wildcard protocol/generator/*.py)
 	$(call say,GEN,$(O)/gen)
-	$(Q)$(PYTHON) protocol/gen.py protocol/gpu-agent.json $(O)/gen
+	$(Q)$(PYTHON) protocol/generator/gen.py protocol/gpu-agent.json $(O)/gen
 
 # docs/PROTOCOL.md is committed so that it can be read without building.
 .PHONY: protocol-doc

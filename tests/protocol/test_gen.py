@@ -17,7 +17,7 @@ import traceback
 sys.dont_write_bytecode = True
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-GEN = os.path.join(TOP, "protocol", "gen.py")
+GEN = os.path.join(TOP, "protocol", "generator", "gen.py")
 SCHEMA = os.path.join(TOP, "protocol", "gpu-agent.json")
 GOLDEN = os.path.join(TOP, "tests", "protocol", "golden")
 TINY = os.path.join(GOLDEN, "tiny.json")
