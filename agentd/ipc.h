@@ -6,20 +6,20 @@
  * @file ipc.h
  * Messages between the processes of the daemon (picture: docs/ARCHITECTURE.md).
  *
- *	front  <-> spawn    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch,
+ *	frontend  <-> monitor    struct ipc_start, ipc_started, ipc_ended, ipc_note, ipc_watch,
  *	                    ipc_rule_name, ipc_limits, ipc_drop, ipc_closer, ipc_ping
- *	front  <-> worker   struct ipc_head and text; a text above IPC_INLINE_MAX comes as a sealed
- *	                    memfd; with IPC_FLAG_FD a socket made by front comes with a short text
- *	worker  -> spawn    struct ipc_guard
- *	spawn   -> worker   struct ipc_rule
- *	front  <-> store    as front <-> worker
- *	front  <-> adapter  a stream: JSON-RPC, the adapter being the client
- *	front  <-> spawn    besides, struct ipc_hooks, ipc_hooked
+ *	frontend  <-> worker   struct ipc_head and text; a text above IPC_INLINE_MAX comes as a sealed
+ *	                    memfd; with IPC_FLAG_FD a socket made by frontend comes with a short text
+ *	worker  -> monitor    struct ipc_guard
+ *	monitor   -> worker   struct ipc_rule
+ *	frontend  <-> store    as frontend <-> worker
+ *	frontend  <-> adapter  a stream: JSON-RPC, the adapter being the client
+ *	frontend  <-> monitor    besides, struct ipc_hooks, ipc_hooked
  *	worker <-> store    struct ipc_add, ipc_added
  *
- * All links but the adapter's are SOCK_SEQPACKET pairs made by spawn, except that a worker makes
+ * All links but the adapter's are SOCK_SEQPACKET pairs made by the monitor, except that a worker makes
  * the pair to the store (IPC_STORE).  A message of another size or type than expected is a protocol
- * error: the receiver closes that link.  No side trusts a number that says who the client is: spawn
+ * error: the receiver closes that link.  No side trusts a number that says who the client is: the monitor
  * reads the credentials from the client's own socket, passed as a descriptor.
  */
 
@@ -31,17 +31,17 @@
 #include "agentd/hook.h"
 
 /* A child finds these descriptors after exec. */
-#define IPC_FD_LISTEN 3 /**< front: listening socket. */
-#define IPC_FD_SPAWN  4 /**< front, worker: the socket pair to spawn. */
+#define IPC_FD_LISTEN 3 /**< The frontend: listening socket. */
+#define IPC_FD_MONITOR  4 /**< The frontend, worker: the socket pair to the monitor. */
 #define IPC_FD_FRONT  5 /**< worker: the socket pair to front. */
 #define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target. */
 /**
  * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.
  *
  * The first word is zero as long as there is nothing in the target that the kernel would not undo.
- * The last word is spawn's own.  Spawn sets it when the worker has died and the target was seen to
+ * The last word is the monitor's own.  The monitor sets it when the worker has died and the target was seen to
  * wait for the worker's answer to RUNTIME_ENABLE; the rescue worker that gives the answer clears
- * it.  Spawn looks at no more than those two words.
+ * it.  The monitor looks at no more than those two words.
  */
 #define IPC_FD_UNDO 7
 #define IPC_UNDO_BYTES 4096
@@ -56,7 +56,7 @@
 /** Longest text of one message in bytes: the most that its memfd may hold. */
 #define IPC_TEXT_MAX ((size_t)256 << 20)
 
-/** The kinds of children.  Front asks for all but RESCUE and LOOK, which only spawn starts. */
+/** The kinds of children.  The frontend asks for all but RESCUE and LOOK, which only the monitor starts. */
 enum ipc_kind {
 	IPC_KIND_SESSION = 1,
 	IPC_KIND_INSPECT = 2,
@@ -90,12 +90,12 @@ enum ipc_verdict {
 
 /** The first word of every message: its sender, its struct, and the descriptors that come along. */
 enum ipc_type {
-	/* front -> spawn */
+	/* frontend -> monitor */
 	IPC_START = 1, /**< struct ipc_start; the client's socket; an adapter's IPC_FD_EARLY. */
 	IPC_NOTE,      /**< struct ipc_note. */
 	IPC_HOOKS,     /**< struct ipc_hooks; the client's socket; the document of a test. */
-	IPC_DROP,      /**< struct ipc_drop; a socket that front must not be the last to close. */
-	/* spawn -> front */
+	IPC_DROP,      /**< struct ipc_drop; a socket that the frontend must not be the last to close. */
+	/* monitor -> frontend */
 	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
 	IPC_ENDED,   /**< struct ipc_ended. */
 	IPC_HOOKED,  /**< struct ipc_hooked; a sealed memfd when it went well. */
@@ -103,8 +103,8 @@ enum ipc_type {
 	IPC_RULE_NAME, /**< struct ipc_rule_name. */
 	IPC_LIMITS, /**< struct ipc_limits. */
 	IPC_CLOSER, /**< struct ipc_closer. */
-	IPC_PING,   /**< struct ipc_ping: front shall answer at once, with IPC_NOTE_PONG. */
-	/* front -> worker: struct ipc_head */
+	IPC_PING,   /**< struct ipc_ping: the frontend shall answer at once, with IPC_NOTE_PONG. */
+	/* frontend -> worker: struct ipc_head */
 	IPC_CALL,
 	/**
 	 * The worker undoes what the writer may not leave behind; `number` is the
@@ -112,7 +112,7 @@ enum ipc_type {
 	 */
 	IPC_LEASE_LOST,
 	IPC_CLIENT_LEFT, /**< The client with the number `client` left; the session goes on. */
-	/* worker -> front: struct ipc_head */
+	/* worker -> frontend: struct ipc_head */
 	IPC_REPLY,  /**< Text of the result. */
 	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
 	IPC_NOTIFY, /**< Text of a notification's params; `number`: its enum rpc_notification. */
@@ -121,14 +121,14 @@ enum ipc_type {
 	IPC_OVER,   /**< The session ended; `number`: its enum rpc_end_reason.  Nothing follows. */
 	IPC_COUNTS, /**< Text: struct ipc_counts, the increase since the last one. */
 	IPC_TARGET, /**< The worker is attached; `number` is the target's enum rpc_vendor. */
-	/* worker -> spawn: struct ipc_guard */
+	/* worker -> monitor: struct ipc_guard */
 	IPC_ARM,
 	IPC_DISARM,
-	/** One descriptor: the store's end of a SOCK_SEQPACKET pair; spawn closes it to refuse. */
+	/** One descriptor: the store's end of a SOCK_SEQPACKET pair; the monitor closes it to refuse. */
 	IPC_STORE,
 	IPC_FOUND, /**< A LOOK worker has discovered a process that uses a GPU. */
 	IPC_HOOK,  /**< The rule's hook is to run.  One descriptor, sealed: the document. */
-	/* spawn -> worker */
+	/* monitor -> worker */
 	IPC_RULE, /**< struct ipc_rule: the rule that holds from now on. */
 	/* worker -> store */
 	/** struct ipc_add; a sealed memfd with metadata line and document; the body, if any. */
@@ -137,29 +137,29 @@ enum ipc_type {
 	IPC_ADDED, /**< struct ipc_added. */
 };
 
-/** What front tells spawn, except IPC_NOTE_OWED, which spawn tells front. */
+/** What the frontend tells the monitor, except IPC_NOTE_OWED, which the monitor tells front. */
 enum ipc_note_kind {
-	IPC_NOTE_READY = 1, /**< Front serves. */
-	/** Front has had no connection for the idle time, and accepts none until `serve_on`. */
+	IPC_NOTE_READY = 1, /**< The frontend serves. */
+	/** The frontend has had no connection for the idle time, and accepts none until `serve_on`. */
 	IPC_NOTE_IDLE,
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: id of a worker that does not answer. */
 	IPC_NOTE_RELEASE,   /**< value: id of a worker whose process no rule is to watch now. */
-	IPC_NOTE_DROPPED,   /**< Front has closed the socket that it sent with its last IPC_DROP. */
+	IPC_NOTE_DROPPED,   /**< The frontend has closed the socket that it sent with its last IPC_DROP. */
 	IPC_NOTE_PONG,	    /**< value: number of the ping. */
 	IPC_NOTE_OWED,	    /**< A process did not get what a dead worker owed it. */
 };
 
-/** Front asks for a worker, a store or an adapter. */
+/** The frontend asks for a worker, a store or an adapter. */
 struct ipc_start {
 	uint32_t type;
-	uint32_t request; /**< Chosen by front; comes back in ipc_started. */
+	uint32_t request; /**< Chosen by the frontend; comes back in ipc_started. */
 	uint32_t kind;	  /**< enum ipc_kind. */
 	uint32_t pid;	  /**< Target; for inspect workers the process to judge, or 0. */
-	uint32_t timeout_ms; /**< Spawn kills the worker if it has not settled within this time. */
+	uint32_t timeout_ms; /**< The monitor kills the worker if it has not settled within this time. */
 };
 
-/** Spawn's answer to struct ipc_start. */
+/** The monitor's answer to struct ipc_start. */
 struct ipc_started {
 	uint32_t type;
 	uint32_t request;
@@ -176,7 +176,7 @@ struct ipc_started {
 
 /**
  * Exit status of a session worker that ended as it should, but left threads in the target that wait
- * for an answer that nobody gives any more, or may not see whether there are any: spawn looks.
+ * for an answer that nobody gives any more, or may not see whether there are any: the monitor looks.
  */
 #define IPC_EXIT_LOOK 3
 
@@ -193,15 +193,15 @@ struct ipc_ended {
 
 #define IPC_HOOKS_CALLER UINT32_MAX
 
-/** Front asks spawn to check the files of all hooks, or to run the hook of a rule on a sample. */
+/** The frontend asks the monitor to check the files of all hooks, or to run the hook of a rule on a sample. */
 struct ipc_hooks {
 	uint32_t type;
-	uint32_t request; /**< Chosen by front; comes back in ipc_hooked. */
+	uint32_t request; /**< Chosen by the frontend; comes back in ipc_hooked. */
 	uint32_t uid;	  /**< The user of the sample; IPC_HOOKS_CALLER: the client. */
 	char rule[HOOK_RULE_MAX]; /**< The rule whose hook runs; "": check all files. */
 };
 
-/** Spawn's answer to struct ipc_hooks. */
+/** The monitor's answer to struct ipc_hooks. */
 struct ipc_hooked {
 	uint32_t type;
 	uint32_t request;
@@ -222,11 +222,11 @@ struct ipc_note {
 };
 
 /**
- * Front gives spawn a socket that must not be closed in front, nor in spawn.
+ * The frontend gives the monitor a socket that must not be closed in the frontend, nor in the monitor.
  *
  * A stranger's descriptors lie unread in that socket.  The process that closes the socket last
  * drops them, and may have to wait for that as long as the stranger likes.  So a closer, a process
- * that does nothing else, closes it last, and nobody waits for the closer.  Front sends one socket
+ * that does nothing else, closes it last, and nobody waits for the closer.  The frontend sends one socket
  * at a time, and the next after IPC_CLOSER has answered.
  */
 struct ipc_drop {
@@ -236,19 +236,19 @@ struct ipc_drop {
 
 /** What became of the socket of an ipc_drop. */
 enum ipc_closer_kind {
-	IPC_CLOSER_HOLDS = 1, /**< The closer has the socket: front closes its own, and says so. */
-	IPC_CLOSER_FAILED,    /**< No closer could be made now: front keeps the socket. */
+	IPC_CLOSER_HOLDS = 1, /**< The closer has the socket: the frontend closes its own, and says so. */
+	IPC_CLOSER_FAILED,    /**< No closer could be made now: the frontend keeps the socket. */
 	IPC_CLOSER_ENDED,     /**< A closer of that user has ended; this is no answer. */
 };
 
-/** Spawn's answer to struct ipc_drop, and its news of closers. */
+/** The monitor's answer to struct ipc_drop, and its news of closers. */
 struct ipc_closer {
 	uint32_t type;
 	uint32_t kind; /**< enum ipc_closer_kind. */
 	uint32_t uid;
 };
 
-/** Spawn asks whether front still serves. */
+/** The monitor asks whether the frontend still serves. */
 struct ipc_ping {
 	uint32_t type;
 	uint32_t number; /**< A new one each time. */
@@ -268,10 +268,10 @@ struct ipc_fault {
 	char exe[256];
 };
 
-/** What a worker tells spawn; the type says which members mean something. */
+/** What a worker tells the monitor; the type says which members mean something. */
 struct ipc_guard {
 	uint32_t type;
-	uint32_t ms; /**< IPC_ARM: spawn kills the worker unless it disarms within this time. */
+	uint32_t ms; /**< IPC_ARM: the monitor kills the worker unless it disarms within this time. */
 	uint32_t pid;	 /**< IPC_FOUND: the process. */
 	uint32_t vendor; /**< IPC_FOUND: enum ipc_vendor. */
 	struct ipc_fault fault; /**< IPC_HOOK: the exception. */
@@ -291,7 +291,7 @@ enum ipc_keep { IPC_KEEP_NOTHING = 0, IPC_KEEP_JSON, IPC_KEEP_LIGHT, IPC_KEEP_FU
 #define IPC_RULE_NAME_SIZE   32
 #define IPC_RULE_DEVICES_MAX 16
 
-/** The rule that watches a worker's target; agentd/spawn/rules/rules.h says what the members mean. */
+/** The rule that watches a worker's target; agentd/monitor/rules/rules.h says what the members mean. */
 struct ipc_rule {
 	uint32_t type;
 	uint32_t keep; /**< enum ipc_keep. */
@@ -314,7 +314,7 @@ struct ipc_watch {
 	char rule[IPC_RULE_NAME_SIZE]; /**< "": none does. */
 };
 
-/** The name of one rule.  Spawn sends all of them at start and after a reload; at least one. */
+/** The name of one rule.  The monitor sends all of them at start and after a reload; at least one. */
 struct ipc_rule_name {
 	uint32_t type;
 	uint32_t generation; /**< After the last name, rules of an earlier generation are gone. */
@@ -323,7 +323,7 @@ struct ipc_rule_name {
 };
 
 /**
- * Front's limits.  Front starts with those on its command line; spawn sends them after a reload and
+ * The frontend's limits.  The frontend starts with those on its command line; the monitor sends them after a reload and
  * with `serve_on`.
  */
 struct ipc_limits {
@@ -331,7 +331,7 @@ struct ipc_limits {
 	uint32_t connections, connections_per_user, sessions_per_user, idle_ms;
 	uint32_t silent_holder_ms;
 	uint32_t admin_gid;
-	uint32_t serve_on; /**< 1: front accepts again, because spawn has a reason to stay. */
+	uint32_t serve_on; /**< 1: the frontend accepts again, because the monitor has a reason to stay. */
 };
 
 /** What happened to the exceptions that a rule is for. */
@@ -379,7 +379,7 @@ struct ipc_suspension {
 #define IPC_FLAG_FD	 16u /**< A socket comes along, whose other end the client gets. */
 #define IPC_FLAG_ADMIN	 32u /**< The client is an administrator. */
 
-/** The head of each message between front and a worker or store. */
+/** The head of each message between the frontend and a worker or store. */
 struct ipc_head {
 	uint32_t type;
 	uint32_t number; /**< IPC_CALL: enum rpc_method. */
@@ -392,7 +392,7 @@ struct ipc_head {
 };
 
 /**
- * One end of a channel between front and a worker.  It sends without blocking, and queues the
+ * One end of a channel between the frontend and a worker.  It sends without blocking, and queues the
  * messages that do not fit into the socket.
  */
 struct ipc_link {

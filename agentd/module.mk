@@ -3,8 +3,8 @@ archives += agentd
 agentd_src := agentd/ipc.c agentd/access.c agentd/cgroup.c agentd/child.c agentd/handshake.c agentd/hook.c \
 	agentd/oracle.c agentd/privileges.c agentd/sandbox.c
 
-include agentd/spawn/module.mk
-include agentd/front/module.mk
+include agentd/monitor/module.mk
+include agentd/frontend/module.mk
 include agentd/worker/module.mk
 include agentd/store/module.mk
 include agentd/hook/module.mk

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /**
- * Keep only the capabilities that spawn and its workers need (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
+ * Keep only the capabilities that the monitor and its workers need (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
  * CAP_SETUID, CAP_SETGID, CAP_KILL), also in the bounding set.  Does nothing for an unprivileged
  * process.
  * @return 0 or -errno.

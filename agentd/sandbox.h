@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/** Confine front to its sockets, memory and time; it can open no file any more. */
+/** Confine the frontend to its sockets, memory and time; it can open no file any more. */
 int sandbox_front(void);
 /**
  * Confine a worker that has no target: its address space is bounded, and it may also open files for

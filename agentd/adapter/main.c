@@ -3,8 +3,8 @@
  * gpu-agent-adapter: the debug adapter of an editor that speaks on the agent's own socket.
  *
  * It runs as the editor's user and can do less than that user: read files, and talk to the editor
- * and to front, which takes its calls for the editor's.  It holds no session of its own: when it is
- * gone, front sees the end of the channel, and lets the debugged process go free.
+ * and to the frontend, which takes its calls for the editor's.  It holds no session of its own: when it is
+ * gone, the frontend sees the end of the channel, and lets the debugged process go free.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@
 #include "dap/dap.h"
 #include "protocol/rpc_client.h"
 
-/* Most bytes that front can have read of an editor: a message, and what it reads at once. */
+/* Most bytes that the frontend can have read of an editor: a message, and what it reads at once. */
 #define EARLY_MAX ((size_t)2 << 20)
 
 static bool verbose;
@@ -37,7 +37,7 @@ static const struct argv_option options[] = {
 };
 
 /*
- * Become the editor's user.  The adapter of an agent without privileges stays what it is; front
+ * Become the editor's user.  The adapter of an agent without privileges stays what it is; the frontend
  * gives it no more than the editor's rights in any case.
  */
 static int become_peer(void)
@@ -56,7 +56,7 @@ static int become_peer(void)
 	return r < 0 ? r : privileges_become_login(peer.uid, peer.gid, groups, n);
 }
 
-/* Give up rights, tell spawn that this process has settled, and enter the sandbox. */
+/* Give up rights, tell the monitor that this process has settled, and enter the sandbox. */
 static int settle_in(void)
 {
 	const struct ipc_guard settled = { .type = IPC_DISARM };
@@ -67,13 +67,13 @@ static int settle_in(void)
 		r = privileges_hide();
 	if (r < 0)
 		return r;
-	/* The adapter ends with spawn.  The change of user has reset this, so it is set here. */
+	/* The adapter ends with the monitor.  The change of user has reset this, so it is set here. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
 	(void)setrlimit(RLIMIT_CORE, &no_core);
-	/* If the socket has no room for it, spawn kills this process later, and front says so. */
-	fd_send(IPC_FD_SPAWN, &settled, sizeof(settled), NULL, 0);
-	close(IPC_FD_SPAWN);
+	/* If the socket has no room for it, the monitor kills this process later, and the frontend says so. */
+	fd_send(IPC_FD_MONITOR, &settled, sizeof(settled), NULL, 0);
+	close(IPC_FD_MONITOR);
 	return sandbox_adapter();
 }
 
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 	}
 	log_init("gpu-agent-adapter", verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
-	/* A terminal's Ctrl-C goes to all processes of the agent, but spawn decides their order. */
+	/* A terminal's Ctrl-C goes to all processes of the agent, but the monitor decides their order. */
 	signal(SIGINT, SIG_IGN);
 	r = settle_in();
 	if (r < 0) {

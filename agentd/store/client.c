@@ -475,7 +475,7 @@ int client_run(struct service *s)
 		struct pollfd p[] = {
 			{ .fd = s->link.fd,
 			  .events = (short)(POLLIN | (ipc_link_has_queued(&s->link) ? POLLOUT : 0)) },
-			{ .fd = IPC_FD_SPAWN, .events = POLLIN },
+			{ .fd = IPC_FD_MONITOR, .events = POLLIN },
 		};
 
 		if (poll(p, 2, -1) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agent-store: opens the directory with the rights of spawn, gives them up, and serves.
+ * gpu-agent-store: opens the directory with the rights of the monitor, gives them up, and serves.
  *
  * A store that cannot be opened is no reason to end: the client gets that as an answer.
  */
@@ -50,7 +50,7 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* Spawn passes "" for limits that the configuration does not set. */
+/* The monitor passes "" for limits that the configuration does not set. */
 static void drop_empty(const char **text)
 {
 	if (str_is_empty(*text))
@@ -78,7 +78,7 @@ static int open_directory(const char *path, int *ret)
 		return -ENOENT;
 	if (opt.make_directory)
 		make_parents(path);
-	/* The open uses the rights of spawn: the store's owner may not be able to walk there. */
+	/* The open uses the rights of the monitor: the store's owner may not be able to walk there. */
 	*ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return *ret < 0 ? -errno : 0;
 }
@@ -87,8 +87,8 @@ static int serve(struct service *s)
 {
 	const struct ipc_guard settled = { .type = IPC_DISARM };
 
-	/* If the socket has no room for it, spawn kills this process later, and front says so. */
-	fd_send(IPC_FD_SPAWN, &settled, sizeof(settled), NULL, 0);
+	/* If the socket has no room for it, the monitor kills this process later, and the frontend says so. */
+	fd_send(IPC_FD_MONITOR, &settled, sizeof(settled), NULL, 0);
 	return s->pid ? producer_run(s) : client_run(s);
 }
 
@@ -135,9 +135,9 @@ int main(int argc, char **argv)
 	drop_empty(&opt.limits.max_records);
 	log_init("gpu-agent-store", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	signal(SIGPIPE, SIG_IGN);
-	/* A terminal's Ctrl-C goes to all processes of the agent, but spawn decides their order. */
+	/* A terminal's Ctrl-C goes to all processes of the agent, but the monitor decides their order. */
 	signal(SIGINT, SIG_IGN);
-	fd_set_cloexec(IPC_FD_SPAWN, true);
+	fd_set_cloexec(IPC_FD_MONITOR, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
 	s.client_uid = opt.client_uid;
 	s.pid = (pid_t)opt.pid;

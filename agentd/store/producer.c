@@ -35,7 +35,7 @@ static void record_added(const struct store_meta *m, const struct store_added *a
 }
 
 /*
- * Add a record.  Pid and user come from spawn's command line: the worker, which reads what the
+ * Add a record.  Pid and user come from the monitor's command line: the worker, which reads what the
  * target writes, has no say in them.
  * @param text  A line of metadata, and the document.
  */
@@ -114,7 +114,7 @@ int producer_run(struct service *s)
 
 	while (r == 0) {
 		struct pollfd p[] = { { .fd = IPC_FD_FRONT, .events = POLLIN },
-				      { .fd = IPC_FD_SPAWN, .events = POLLIN } };
+				      { .fd = IPC_FD_MONITOR, .events = POLLIN } };
 
 		if (poll(p, 2, -1) < 0)
 			r = errno == EINTR ? 0 : -errno;

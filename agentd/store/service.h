@@ -6,7 +6,7 @@
  * @file service.h
  * gpu-agent-store: it works on the record store, for one client or for one session worker.
  *
- * Spawn says on the command line for which one; nothing that comes over the channel can change
+ * The monitor says on the command line for which one; nothing that comes over the channel can change
  * that.
  */
 
@@ -24,17 +24,17 @@ struct service {
 	const char *directory;
 	int status; /**< 0, or why there is no store: -errno. */
 	struct store store;
-	struct ipc_link link; /**< The channel to front, if the process serves a client. */
+	struct ipc_link link; /**< The channel to the frontend, if the process serves a client. */
 	/** The body read last, owned; it is open so that it is not removed meanwhile; -1: none. */
 	int body_fd;
 	char body_id[STORE_ID_SIZE];
 	bool body_zstd;
 };
 
-/** Serve a client until the channel closes or spawn dies.  @return exit status. */
+/** Serve a client until the channel closes or the monitor dies.  @return exit status. */
 int client_run(struct service *s);
 /**
- * Add the records of a session worker until the channel closes or spawn dies.
+ * Add the records of a session worker until the channel closes or the monitor dies.
  * @return as above.
  */
 int producer_run(struct service *s);

@@ -16,7 +16,7 @@
 #include "base/log.h"
 
 /*
- * Who cleans up behind us knows by this lock that we live (agentd/spawn/recovery/undo_record.h).
+ * Who cleans up behind us knows by this lock that we live (agentd/monitor/recovery/undo_record.h).
  * @return false when another rescuer is at work.
  */
 static bool claim_record(void)
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_init("gpu-agent-worker", o.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-	fd_set_cloexec(IPC_FD_SPAWN, true);
+	fd_set_cloexec(IPC_FD_MONITOR, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
 	if (o.kind == IPC_KIND_SESSION || o.kind == IPC_KIND_RESCUE) {
 		fd_set_cloexec(IPC_FD_TARGET, true);

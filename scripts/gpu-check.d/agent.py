@@ -73,8 +73,8 @@ class Agent:
         return [p for p in children(self.popen.pid) if status(p).get("Name") == "gpu-agent-worke"]
 
     def victim(self, who):
-        """Process id of `worker`, `front` or `spawn`; None while there is none."""
-        if who == "spawn":
+        """Process id of `worker`, `front` or `monitor`; None while there is none."""
+        if who == "monitor":
             return self.popen.pid
         if who == "front":
             return self.front()

@@ -156,7 +156,7 @@ def kills(b):
     def row(title, function, *args, **kwargs):
         b.step(title, "spin", lambda: function(b, fresh(), *args, **kwargs), seconds=60)
 
-    for who in ("worker", "front", "spawn"):
+    for who in ("worker", "front", "monitor"):
         for moment in ATTACHING if who == "worker" else ("run", "replay"):
             row(f"kill {who}: {moment}", lambda b, p, w=who, m=moment: during(b, p, w, m, "session.attach", pid=p.pid))
         row(f"kill {who}: attached", holding, who, False)

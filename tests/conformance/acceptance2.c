@@ -159,7 +159,7 @@ static void debugger_death(void)
 		return;
 	TEST_EQ_FATAL(pipe(p), 0);
 	job = (struct debugger){ &t, p[1] };
-	pid = env_spawn(debugger_run, &job);
+	pid = env_monitor(debugger_run, &job);
 	TEST_EQ(read(p[0], &c, 1), 1);
 	TEST_EQ(c, 1);
 	TEST_EQ(target_queue_stands(&t, 0), true);

@@ -407,7 +407,7 @@ static void bare_run(void *data)
 
 bool target_start_bare(struct target *t)
 {
-	*t = (struct target){ .pid = env_spawn(bare_run, NULL), .in = -1, .out = -1 };
+	*t = (struct target){ .pid = env_monitor(bare_run, NULL), .in = -1, .out = -1 };
 	return t->pid > 0;
 }
 
@@ -535,7 +535,7 @@ int env_in_thread(int (*run)(void *data), void *data)
 	return job.result;
 }
 
-pid_t env_spawn(void (*run)(void *data), void *data)
+pid_t env_monitor(void (*run)(void *data), void *data)
 {
 	pid_t parent = getpid(), pid = fork();
 

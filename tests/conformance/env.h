@@ -100,7 +100,7 @@ int env_in_child(int (*run)(void *data), void *data);
 /** Run in another thread of this process. */
 int env_in_thread(int (*run)(void *data), void *data);
 /** Start a child that stays until env_end(); returns its pid. */
-pid_t env_spawn(void (*run)(void *data), void *data);
+pid_t env_monitor(void (*run)(void *data), void *data);
 /** Forget a child that was reaped by the test. */
 void env_reaped(pid_t pid);
 

@@ -204,7 +204,7 @@ CONFORMANCE(debugger_death_does_not_release_the_handshake)
 		return;
 	TEST_EQ_FATAL(pipe(p), 0);
 	job = (struct debugger){ t.pid, p[1] };
-	pid = env_spawn(debugger_run, &job);
+	pid = env_monitor(debugger_run, &job);
 	close(p[1]);
 	TEST_EQ(read(p[0], &c, 1), 1);
 	TEST_EQ(c, 1);

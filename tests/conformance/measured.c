@@ -175,7 +175,7 @@ CONFORMANCE(thread_ids_name_the_process)
 	if (!env_plain(NULL))
 		return;
 	TEST_EQ_FATAL(pipe(p), 0);
-	pid = env_spawn(threaded_run, &p[1]);
+	pid = env_monitor(threaded_run, &p[1]);
 	TEST_EQ(read(p[0], &tid, sizeof(tid)), sizeof(tid));
 	/* Only the worker traced: not enough, under either number. */
 	TEST_EQ(seize(tid), 0);

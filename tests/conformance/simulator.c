@@ -81,7 +81,7 @@ static void killed_while_blocked(bool after)
 		return;
 	env_control("block suspend%s", after ? " after" : "");
 	dbg_init(&d, t.pid);
-	pid = env_spawn(suspender_run, &d);
+	pid = env_monitor(suspender_run, &d);
 	TEST_EQ(EVENTUALLY(strstr(env_status(), "\"wait\":\"block\"") != NULL), true);
 	TEST_EQ(after ? target_queue_stands(&t, 0) : target_queue_runs(&t, 0), true);
 	/* Others are not held up. */

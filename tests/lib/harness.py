@@ -265,7 +265,7 @@ def descendants(pid):
 
 
 def kill_agent(pid):
-    """Every process of the agent at once, as a service manager does when spawn dies: nobody is left to undo anything."""
+    """Every process of the agent at once, as a service manager does when the monitor dies: nobody is left to undo anything."""
     os.kill(pid, signal.SIGSTOP)
     names = {p: status(p).get("Name", "") for p in descendants(pid)}
     assert "gpu-agent-heir" in names.values(), names

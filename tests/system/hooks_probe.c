@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine of hooks as spawn runs it, without the rest of the agent: runs one hook COUNT times, or
+ * The engine of hooks as the monitor runs it, without the rest of the agent: runs one hook COUNT times, or
  * looks at its file, and prints a line of JSON for each answer.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agentd/privileges.h"
-#include "agentd/spawn/hooks/hooks.h"
+#include "agentd/monitor/hooks/hooks.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -481,11 +481,11 @@ def without_a_proof_of_the_peer_nobody_is_trusted():
 
 FRONT = """#!{python}
 import os, socket, struct, sys
-spawn, listener = socket.socket(fileno=4), socket.socket(fileno=3)
+monitor, listener = socket.socket(fileno=4), socket.socket(fileno=3)
 report = open(os.environ["FALLEN_REPORT"], "w", buffering=1)
-spawn.send(struct.pack("<IIII", 2, 1, 0, 0))
+monitor.send(struct.pack("<IIII", 2, 1, 0, 0))
 what, pid, other = os.environ["FALLEN_TRIES"], int(os.environ["FALLEN_PID"]), os.environ["FALLEN_OTHER"]
-spawn.setblocking(True)
+monitor.setblocking(True)
 listener.setblocking(True)
 if what == "client":
     brought = listener.accept()[0]
@@ -507,10 +507,10 @@ message = struct.pack("<IIIII", 1, 1, 1, pid, 5000)
 if os.environ["FALLEN_KIND"] == "hooks":
     message = struct.pack("<III", 3, 1, 0) + b"rule".ljust(int(os.environ["FALLEN_RULE"]), b"\\0")
 print("tries", file=report)
-socket.send_fds(spawn, [message], [brought.fileno()])
-answer = spawn.recv(4096)
+socket.send_fds(monitor, [message], [brought.fileno()])
+answer = monitor.recv(4096)
 while answer and str(struct.unpack_from("<I", answer)[0]) not in os.environ["FALLEN_ANSWERS"].split():
-    answer = spawn.recv(4096)
+    answer = monitor.recv(4096)
 print("answer", answer.hex(), file=report)
 """
 

@@ -482,13 +482,13 @@ def has_engine(s):
 def kill_at(step, victim):
     with scene(getattr(step, "release", "12.4")) as s:
         step(s)
-        pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "spawn": s.agentd.pid}[victim]
+        pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "monitor": s.agentd.pid}[victim]
         os.kill(pid, signal.SIGKILL)
         if step is calling:
             time.sleep(0.5)  # what undoes finds the call under way
             s.control("attach 0")
             wait_until(lambda: has_engine(s), "the call goes on and does what it was made for")
-        elif victim != "spawn":  # without spawn, its heir ends a worker that hangs on
+        elif victim != "monitor":  # without the monitor, its heir ends a worker that hangs on
             s.control("heal")
         try:
             assert_untouched(s)
@@ -497,7 +497,7 @@ def kill_at(step, victim):
             raise
 
 
-for victim_ in ("worker", "front", "spawn"):
+for victim_ in ("worker", "front", "monitor"):
     for step_ in STEPS:
         def case(step=step_, victim=victim_):
             kill_at(step, victim)

@@ -33,7 +33,7 @@ def agents(**kwargs):
 
 
 def is_settled(s):
-    """Spawn, its heir and front are there, and no look for processes is under way."""
+    """monitor, its heir and front are there, and no look for processes is under way."""
     return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir", "gpu-agentd"]
 
 
@@ -74,7 +74,7 @@ def descriptors_do_not_leak():
             client.close()
 
         def settled():
-            """Only spawn, its heir and front are left, and they know that the clients have gone."""
+            """Only the monitor, its heir and front are left, and they know that the clients have gone."""
             return len(processes(s)) == 3 and s.rpc.call("agent.status")["connections"] == 1
 
         round_trip()

@@ -83,7 +83,7 @@ def kill_at(step, victim):
     with Scene(gpus="gfx942") as s:
         step(s)
         front = s.front_pid()
-        pid = {"worker": s.worker_pids()[0], "front": front, "spawn": s.agentd.pid}[victim]
+        pid = {"worker": s.worker_pids()[0], "front": front, "monitor": s.agentd.pid}[victim]
         faults = s.app_status().faults
         os.kill(pid, signal.SIGKILL)
         if step is held_fault:
@@ -103,7 +103,7 @@ def kill_at(step, victim):
 
 
 for step_ in (attached, queried, suspended, resumed, changed, held_fault):
-    for victim_ in ("worker", "front", "spawn"):
+    for victim_ in ("worker", "front", "monitor"):
         def case(step=step_, victim=victim_):
             kill_at(step, victim)
         case.__name__ = f"{victim_}_killed_after_{step_.__name__}"
@@ -250,7 +250,7 @@ def stuck_worker_is_killed_and_the_target_runs():
 
 
 @test
-def stuck_worker_ends_without_spawn():
+def stuck_worker_ends_without_the_monitor():
     """An ioctl of the worker hangs and nobody is left to kill it: its own timer does."""
     with Scene(gpus="gfx942") as s:
         attached(s)
@@ -280,7 +280,7 @@ def a_worker_that_hangs_in_its_last_undo_is_killed_in_time():
 
 @test
 def a_worker_that_hangs_ends_by_its_own_alarm_when_nobody_else_is_left():
-    """Neither spawn nor its heir are there to kill it."""
+    """Neither the monitor nor its heir are there to kill it."""
     with Scene(gpus="gfx942") as s:
         attached(s)
         worker, = s.worker_pids()

@@ -58,7 +58,7 @@ def request(number, method, **params):
 
 @test
 def a_flood_of_starts_does_not_end_the_agent():
-    """Every request of a batch asks spawn for a worker: more than the socket between the two holds."""
+    """Every request of a batch asks the monitor for a worker: more than the socket between the two holds."""
     with Scene(gpus="gfx942") as s:
         batch = ("[" + ",".join(request(i, "process.list") for i in range(64)) + "]\n").encode()
         clients = [s.connect() for _ in range(60)]
@@ -86,7 +86,7 @@ def a_client_that_leaves_while_it_waits_for_another_session_to_end():
         waiting = Rpc(s.socket)
         waiting.send_raw((request(1, "session.attach", pid=s.app.pid) + "\n").encode())
         other = s.connect()
-        other.call("process.list")  # goes the same way: spawn has answered both
+        other.call("process.list")  # goes the same way: the monitor has answered both
         waiting.close()
         other.call("agent.status")
         os.kill(worker, signal.SIGCONT)
@@ -328,9 +328,9 @@ def descriptors_run_out_in_front():
 
 @test
 def not_one_descriptor_left():
-    """Even without room for a worker's channel, which takes two, the daemon goes on, in front as in spawn."""
-    # poll() of spawn takes no more entries than the limit: it has four of them.
-    for process, limit in (("front", 3), ("spawn", 4)):
+    """Even without room for a worker's channel, which takes two, the daemon goes on, in front as in the monitor."""
+    # poll() of the monitor takes no more entries than the limit: it has four of them.
+    for process, limit in (("front", 3), ("monitor", 4)):
         with Scene(gpus="gfx942") as s:
             rpc = s.connect()
             session = s.attach(rpc=rpc)
@@ -504,8 +504,8 @@ def many_clients_attach_and_detach_while_workers_die():
     with Scene(gpus="gfx942") as s:
         apps = [s.app, s.start_app("runtime on; queues 4; spin", name="second")]
         s.connect().call("process.list")
-        front, spawn = s.front_pid(), s.agentd.pid
-        before = wait_settled(lambda: (fds(front), fds(spawn)), "the agent")
+        front, monitor = s.front_pid(), s.agentd.pid
+        before = wait_settled(lambda: (fds(front), fds(monitor)), "the agent")
         stop = time.monotonic() + seconds
         failures, counts, rng = [], [], random.Random(4)
         threads = [threading.Thread(target=looping, args=(s, apps, stop, failures, counts, i)) for i in range(60)]
@@ -525,7 +525,7 @@ def many_clients_attach_and_detach_while_workers_die():
         assert counts and kills, (len(counts), kills)
         for app in apps:
             wait_until(lambda app=app: released(s, app), "target released")
-        wait_until(lambda: fds(front) <= before[0] and fds(spawn) <= before[1], "no descriptor lost")
+        wait_until(lambda: fds(front) <= before[0] and fds(monitor) <= before[1], "no descriptor lost")
         wait_until(lambda: not s.worker_pids(), "workers gone")
         wait_until(lambda: s.clients[0].call("agent.status")["sessions"] == 0, "no session is left")
 
@@ -536,8 +536,8 @@ def connections_cut_at_any_point():
     with Scene(gpus="gfx942") as s:
         control = s.connect()
         control.call("process.list")
-        front, spawn = s.front_pid(), s.agentd.pid
-        before = wait_settled(lambda: (fds(front), fds(spawn)), "the agent")
+        front, monitor = s.front_pid(), s.agentd.pid
+        before = wait_settled(lambda: (fds(front), fds(monitor)), "the agent")
         rng = random.Random(11)
         attach = request(1, "session.attach", pid=s.app.pid) + "\n"
         texts = [
@@ -572,7 +572,7 @@ def connections_cut_at_any_point():
         wait_until(lambda: released(s), "target released")
         assert alive(s), s.agentd.err()[-2000:]
         wait_until(lambda: not s.worker_pids(), "workers gone")
-        wait_until(lambda: fds(front) <= before[0] and fds(spawn) <= before[1], "no descriptor lost")
+        wait_until(lambda: fds(front) <= before[0] and fds(monitor) <= before[1], "no descriptor lost")
         wait_until(lambda: control.call("agent.status")["sessions"] == 0, "no session is left")
 
 

@@ -436,7 +436,7 @@ def worker_killed_while_queues_are_stopped():
         assert min(took) < 1, took
 
 
-for victim_ in ("front", "spawn"):
+for victim_ in ("front", "monitor"):
     def case(victim=victim_):
         with Scene() as s:
             s.session = s.attach()
@@ -651,7 +651,7 @@ def a_hundred_thousand_waves():
         (_, grouped), (size, flat) = timed_reply(s, max_stop_ms=STOP_MS), timed_reply(s, max_stop_ms=STOP_MS, waves=True)
         peaks = [int(status(pid)["VmHWM"].split()[0]) for pid in (s.worker_pids()[0], s.front_pid(), s.agentd.pid)]
         print(f"  grouped {grouped * 1e3:.0f} ms, flat {flat * 1e3:.0f} ms and {size / 1e6:.0f} MB; "
-              f"worker {peaks[0]} KiB at most, front {peaks[1]} KiB, spawn {peaks[2]} KiB")
+              f"worker {peaks[0]} KiB at most, front {peaks[1]} KiB, monitor {peaks[2]} KiB")
         assert size > 100800 * 100
         page = timed_reply(s, max_stop_ms=STOP_MS, waves=True, select={"groups": [0], "max": 64})[0]
         listed = page - timed_reply(s, max_stop_ms=STOP_MS)[0]

@@ -46,7 +46,7 @@ static void cuda_destroy(struct target *t)
 	free(c);
 }
 
-/* Without spawn (unit tests) nobody rescues. */
+/* Without the monitor (unit tests) nobody rescues. */
 static void map_undo(struct target_cuda *c)
 {
 	void *p = mmap(NULL, sizeof(*c->undo), PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
@@ -168,7 +168,7 @@ static void sleep_for(struct target_cuda *c, const struct cudbgshim_wait *w)
 
 static int undo_session(void *ctx, uint64_t arg, struct agent_err *err)
 {
-	const struct deadline deadline = { .fd = IPC_FD_SPAWN };
+	const struct deadline deadline = { .fd = IPC_FD_MONITOR };
 	struct target_cuda *c = ctx;
 	struct cudbgshim_wait w;
 	int r;

@@ -53,7 +53,7 @@ struct target_cuda {
 	struct target t; /**< First: a struct target pointer is one of these. */
 	struct cudbgshim_session *session;
 	struct cudbgshim *shim; /**< NULL while the process has no GPU state. */
-	struct cudbgshim_undo *undo; /**< In memory that spawn holds, or own_undo. */
+	struct cudbgshim_undo *undo; /**< In memory that the monitor holds, or own_undo. */
 	struct cudbgshim_undo own_undo;
 	int mem_fd, proc_fd;
 	int timer_fd; /**< In event_fd, as is the session's; -1: none. */

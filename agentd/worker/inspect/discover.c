@@ -22,10 +22,10 @@ static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendo
 	const struct ipc_guard m = { .type = IPC_FOUND,
 				     .pid = (uint32_t)pid,
 				     .vendor = (uint32_t)vendor };
-	struct pollfd p = { .fd = IPC_FD_SPAWN, .events = POLLOUT };
+	struct pollfd p = { .fd = IPC_FD_MONITOR, .events = POLLOUT };
 	ssize_t n;
 
-	while ((n = fd_send(IPC_FD_SPAWN, &m, sizeof(m), NULL, 0)) == -EAGAIN)
+	while ((n = fd_send(IPC_FD_MONITOR, &m, sizeof(m), NULL, 0)) == -EAGAIN)
 		if (poll(&p, 1, clock_left_ms(o->deadline_ns)) <= 0)
 			return -ETIMEDOUT;
 	return n < 0 ? (int)n : 0;
@@ -56,7 +56,7 @@ int discover_run(const struct worker_options *o)
 	sigset_t none;
 	int r;
 
-	/* Spawn blocked SIGTERM, which may end this worker: there is nothing to undo. */
+	/* The monitor blocked SIGTERM, which may end this worker: there is nothing to undo. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	r = privileges_become_tracer(o->peer_uid, o->peer_gid);

@@ -4,7 +4,7 @@
 
 /**
  * @file discover.h
- * A worker that discovers the processes that use GPUs and tells spawn, which itself parses nothing
+ * A worker that discovers the processes that use GPUs and tells the monitor, which itself parses nothing
  * that strangers write.  It touches none of these processes.
  */
 

@@ -53,14 +53,14 @@ static int serve(const struct worker_options *o, struct ipc_link *link, const st
 	return out_error(&text) ? out_error(&text) : ipc_link_send(link, &head, text.data);
 }
 
-/* Serve until front closes the channel, spawn dies, or the time is up.  @return exit status. */
+/* Serve until the frontend closes the channel, the monitor dies, or the time is up.  @return exit status. */
 static int loop(const struct worker_options *o, struct ipc_link *link)
 {
 	while (clock_left_ms(o->deadline_ns)) {
 		struct pollfd p[] = {
 			{ .fd = link->fd,
 			  .events = (short)(POLLIN | (ipc_link_has_queued(link) ? POLLOUT : 0)) },
-			{ .fd = IPC_FD_SPAWN, .events = POLLIN },
+			{ .fd = IPC_FD_MONITOR, .events = POLLIN },
 		};
 		struct ipc_message m;
 		int r = poll(p, 2, clock_left_ms(o->deadline_ns));
@@ -94,7 +94,7 @@ int inspect_run(const struct worker_options *o)
 	sigset_t none;
 	int r, status = 1;
 
-	/* Spawn blocked SIGTERM, which may end this worker: there is nothing to undo. */
+	/* The monitor blocked SIGTERM, which may end this worker: there is nothing to undo. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	ipc_link_init(&link, IPC_FD_FRONT);

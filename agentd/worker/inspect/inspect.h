@@ -10,7 +10,7 @@
 
 #include "agentd/worker/target/target.h"
 
-/** Give up rights, and serve until front closes the channel.  @return exit status. */
+/** Give up rights, and serve until the frontend closes the channel.  @return exit status. */
 int inspect_run(const struct worker_options *o);
 
 /**

@@ -21,7 +21,7 @@ const char *inspect_refusal(const struct worker_options *o, const struct access_
 	/*
 	 * The worker runs as the client's user: what the kernel shows the worker, it shows the
 	 * client.  Only a client in a namespace below the agent's is judged too kindly here; when
-	 * it attaches, spawn decides, which knows the client's namespaces.
+	 * it attaches, the monitor decides, which knows the client's namespaces.
 	 */
 	const struct access_peer peer = { .pid = getpid(),
 					  .uid = o->peer_uid,

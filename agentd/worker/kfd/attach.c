@@ -247,7 +247,7 @@ static int undo_enable(void *ctx, uint64_t arg, struct agent_err *err)
 
 /*
  * Between the last look at the events and DISABLE the target may have entered RUNTIME_ENABLE.  It
- * then waits for the answer of another session.  Spawn starts a worker that gives that answer, and
+ * then waits for the answer of another session.  The monitor starts a worker that gives that answer, and
  * may also look where this worker may not.
  */
 static bool kfd_needs_nudge(struct target *t)

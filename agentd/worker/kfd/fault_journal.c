@@ -40,7 +40,7 @@ static void publish(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* The magic comes last: spawn takes a journal without it for one that owes nothing. */
+/* The magic comes last: the monitor takes a journal without it for one that owes nothing. */
 void kfd_journal_append(struct kfd_journal *l, bool is_queue, uint32_t id, uint64_t exceptions)
 {
 	struct kfd_journal_entry *e;

@@ -38,13 +38,13 @@ struct kfd_journal {
 	uint64_t start_ticks; /**< target.start_ticks: tells a later process with the same pid. */
 	struct kfd_journal_entry entries[KFD_JOURNAL_ENTRIES];
 	uint64_t reserved;
-	uint64_t answer; /**< Spawn writes this word: IPC_UNDO_ANSWER. */
+	uint64_t answer; /**< The monitor writes this word: IPC_UNDO_ANSWER. */
 };
 
-/* Spawn reads and writes this memory at offsets that ipc.h names. */
+/* The monitor reads and writes this memory at offsets that ipc.h names. */
 
 _Static_assert(sizeof(struct kfd_journal) == IPC_UNDO_BYTES, "the record fits");
-_Static_assert(offsetof(struct kfd_journal, answer) == IPC_UNDO_ANSWER, "where spawn writes it");
+_Static_assert(offsetof(struct kfd_journal, answer) == IPC_UNDO_ANSWER, "where monitor writes it");
 
 /**
  * Map the journal that this worker was given.

@@ -50,7 +50,7 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 {
 	struct target *t;
 	uint64_t start;
-	bool look; /* Not used: spawn, which started this worker, looks in any case. */
+	bool look; /* Not used: the monitor, which started this worker, looks in any case. */
 	int r = target_read_start(o->pid, &start);
 
 	if (r == 0 && !l->start_ticks)

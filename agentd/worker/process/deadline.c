@@ -6,12 +6,12 @@
 #include "agentd/ipc.h"
 #include "base/fd.h"
 
-/* Spawn goes first, because it reports which worker it killed; SIGALRM comes this much later. */
+/* The monitor goes first, because it reports which worker it killed; SIGALRM comes this much later. */
 #define ALONE_GRACE_MS 500
 
 /*
- * A full socket means that spawn is not reading.  The message is then lost, and the deadline that
- * spawn knows stands, which is right.
+ * A full socket means that the monitor is not reading.  The message is then lost, and the deadline that
+ * the monitor knows stands, which is right.
  */
 static void tell(const struct deadline *g, uint32_t type, uint32_t ms)
 {
@@ -20,7 +20,7 @@ static void tell(const struct deadline *g, uint32_t type, uint32_t ms)
 	fd_send(g->fd, &m, sizeof(m), NULL, 0);
 }
 
-/* If spawn is dead and this process hangs in a system call, only SIGALRM is left to end it. */
+/* If the monitor is dead and this process hangs in a system call, only SIGALRM is left to end it. */
 static void set_alarm(uint32_t ms)
 {
 	const struct itimerval timer = {

@@ -2,7 +2,7 @@
 #ifndef WORKER_PROCESS_OPTIONS_H
 #define WORKER_PROCESS_OPTIONS_H
 
-/** @file options.h  The worker's command line, which only spawn writes. */
+/** @file options.h  The worker's command line, which only the monitor writes. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -48,15 +48,15 @@ static bool read_worker(pid_t worker, uint64_t *ret_target, uint64_t *ret_sessio
 const char *own_workers_find(struct rpc_arena *a, pid_t worker, pid_t target)
 {
 	auto_free char *children = NULL;
-	struct ucred spawn; /* Spawn made the socket pair, so it is the peer. */
-	socklen_t spawn_size = sizeof(spawn);
+	struct ucred monitor; /* The monitor made the socket pair, so it is the peer. */
+	socklen_t monitor_size = sizeof(monitor);
 	uint64_t of, session;
 	char path[64], *end;
 	size_t size;
 
-	if (getsockopt(IPC_FD_SPAWN, SOL_SOCKET, SO_PEERCRED, &spawn, &spawn_size) < 0)
+	if (getsockopt(IPC_FD_MONITOR, SOL_SOCKET, SO_PEERCRED, &monitor, &monitor_size) < 0)
 		return NULL;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)spawn.pid, (int)spawn.pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)monitor.pid, (int)monitor.pid);
 	if (fd_read_file(path, 64 * 1024, &children, &size) < 0)
 		return NULL;
 	for (char *p = children; *p; p = end) {

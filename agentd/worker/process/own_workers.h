@@ -13,8 +13,8 @@
 #include "protocol/rpc_arena.h"
 
 /**
- * Find the session of the first of spawn's children that is the process @p worker and serves the
- * process @p target; 0 stands for any process.  No other process can pass for a child of spawn.
+ * Find the session of the first of the monitor's children that is the process @p worker and serves the
+ * process @p target; 0 stands for any process.  No other process can pass for a child of the monitor.
  * @return the session's id, in the arena; NULL: there is none.
  */
 const char *own_workers_find(struct rpc_arena *a, pid_t worker, pid_t target);

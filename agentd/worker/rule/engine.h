@@ -24,7 +24,7 @@ struct rule_engine {
 	struct rule_host host;
 	struct ipc_rule rule; /**< Without a name: none. */
 	struct rate_limit state;
-	struct ipc_counts counts; /**< That front has not been told. */
+	struct ipc_counts counts; /**< That the frontend has not been told. */
 	uint64_t exceptions;	  /**< All kinds that were seen. */
 	uint64_t rest_until;	  /**< Monotonic; no look before. */
 	struct target_source seen; /**< Of the last look, and the key that it gave. */

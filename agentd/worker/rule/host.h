@@ -32,7 +32,7 @@ struct rule_host_ops {
 			  struct rpc_arena *a, struct target_core *ret, struct agent_err *err);
 	/** The rule needs its core no longer; does nothing where it has none. */
 	void (*core_end)(void *session);
-	/** Tell front what became of exceptions that the rule is for. */
+	/** Tell the frontend what became of exceptions that the rule is for. */
 	void (*send_counts)(void *session, const struct ipc_counts *counts);
 	/** From now on the rule wants these exceptions.  @return 0 or negative with @p err. */
 	int (*subscribe)(void *session, uint64_t exceptions, struct agent_err *err);

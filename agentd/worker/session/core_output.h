@@ -4,7 +4,7 @@
 
 /**
  * @file core_output.h
- * A core on its way to a client, through a socket that front has made for the two of them.
+ * A core on its way to a client, through a socket that the frontend has made for the two of them.
  *
  * The client has the other end, and may be anybody's enemy.  It can stop reading, but nothing else:
  * a stream socket, unlike a pipe, has no lock that its reader could hold while the worker writes to

@@ -453,7 +453,7 @@ static int do_forward(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return t->ops->forward(t, &what, err);
 }
 
-/* Front has done it, and told us before if there was something to undo: this says that it is. */
+/* The frontend has done it, and told us before if there was something to undo: this says that it is. */
 static int do_control(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_session_control_params *params,
 		      struct rpc_session_control_result *ret, struct agent_err *err)

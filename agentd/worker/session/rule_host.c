@@ -4,7 +4,7 @@
 #include "agentd/worker/session/session.h"
 #include "base/out.h"
 
-/** The rule's number among the clients (subscribers.h); front's own begin at 1. */
+/** The rule's number among the clients (subscribers.h); the frontend's own begin at 1. */
 #define RULE_CLIENT UINT32_MAX
 
 static void work_begin(void *session)

@@ -60,7 +60,7 @@ void session_work_begin(struct session *s)
 	arm_within_lease(s, DEADLINE_CALL_MS);
 }
 
-/* What follows closely upon another has the time that is left: spawn need not hear of each event. */
+/* What follows closely upon another has the time that is left: the monitor need not hear of each event. */
 void session_undo_begin(struct session *s)
 {
 	if (clock_now_ns() < s->undo_armed_until_ns)
@@ -428,7 +428,7 @@ static void take_rule(struct session *s, const struct ipc_rule *rule)
 	over(s, s->target && s->target->ended ? s->target->end_reason : RPC_END_REASON_DETACHED);
 }
 
-/* spawn tells of rules, and nothing else. */
+/* The monitor tells of rules, and nothing else. */
 static void on_guard(evutil_socket_t fd, short what, void *user)
 {
 	struct ipc_rule m;
@@ -609,7 +609,7 @@ static int setup(struct session *s)
 	    !add(s, &s->lease, -1, 0, on_lease_end, false) ||
 	    !add(s, &s->no_call, -1, 0, on_no_call, false) || event_add(s->no_call, &first) < 0)
 		return -ENOMEM;
-	/* spawn blocked SIGTERM until somebody would hear it. */
+	/* The monitor blocked SIGTERM until somebody would hear it. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	return event_priority_set(s->child, 0) < 0 ? -EINVAL : 0;
@@ -707,7 +707,7 @@ static void cleanup(struct session *s)
 int session_run(const struct worker_options *o)
 {
 	struct session s = { .options = o,
-			     .deadline = { .fd = IPC_FD_SPAWN },
+			     .deadline = { .fd = IPC_FD_MONITOR },
 			     .store_fd = -1,
 			     .rule = RULE_ENGINE_NULL,
 			     .reason = RPC_END_REASON_DETACHED };

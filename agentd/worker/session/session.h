@@ -34,13 +34,13 @@ struct session {
 		*term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
-	struct suspension suspension; /**< What front was told, and the sums. */
+	struct suspension suspension; /**< What the frontend was told, and the sums. */
 	struct event *soon; /**< The longest stop of the queues is nearly over. */
 	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
 	bool lease_is_last; /**< The lease ends with it. */
 	uint64_t undo_armed_until_ns; /**< The deadline is armed for an undo that begins before. */
 	struct ipc_head call;  /**< The call being handled. */
-	int call_fd; /**< Came along with it, made by front; -1: none, or taken. */
+	int call_fd; /**< Came along with it, made by the frontend; -1: none, or taken. */
 	enum core_user core_user;
 	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
 	struct core_output *output; /**< That core on its way to the client, or NULL. */
@@ -49,7 +49,7 @@ struct session {
 	struct rule_engine rule;
 	bool over_known;
 	enum rpc_end_reason reason;
-	bool look; /**< For spawn, at the end: IPC_EXIT_LOOK. */
+	bool look; /**< For the monitor, at the end: IPC_EXIT_LOOK. */
 };
 
 /** @return exit status. */
@@ -67,7 +67,7 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms);
  * @return milliseconds that it may take; less when a lease ends earlier.
  */
 uint32_t session_stop_end(struct session *s);
-/** Around what is no call, and may need the target: spawn kills a worker that gets stuck in it. */
+/** Around what is no call, and may need the target: the monitor kills a worker that gets stuck in it. */
 void session_work_begin(struct session *s);
 void session_work_end(struct session *s);
 /**
@@ -81,7 +81,7 @@ void session_undo_end(struct session *s);
 int session_core_begin(struct session *s, struct target_waves_from *from,
 		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
 		       struct target_core *ret, struct agent_err *err);
-/** Send front a message of its own, whose text is not JSON. */
+/** Send the frontend a message of its own, whose text is not JSON. */
 void session_tell(struct session *s, enum ipc_type type, const struct out *text);
 /** The session as the rule on it sees it. */
 struct rule_host session_rule_host(struct session *s);

@@ -4,7 +4,7 @@
 
 /**
  * @file suspension.h
- * How often, how long and until when clients have queues of the target suspended; front is told each
+ * How often, how long and until when clients have queues of the target suspended; the frontend is told each
  * time that this changes, and answers for it.
  */
 
@@ -19,7 +19,7 @@ struct suspension {
 	uint64_t count;
 	uint64_t total_ns; /**< Of those that are over. */
 	uint64_t since_ns; /**< Monotonic; 0: nothing is suspended. */
-	/* As front was told: */
+	/* As the frontend was told: */
 	size_t n;
 	uint64_t lease_end_ns;
 };

@@ -174,7 +174,7 @@ static int in_time(const struct worker_options *o, const char *step, struct agen
 }
 
 /*
- * Spawn judged the client's rights by facts that may have changed before the seize, for example by
+ * the monitor judged the client's rights by facts that may have changed before the seize, for example by
  * exec of a set-user-id program.  Once the target is seized, they cannot change unseen: exec stops
  * at PTRACE_O_TRACEEXEC and ends the session.
  */

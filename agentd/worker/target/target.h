@@ -280,7 +280,7 @@ struct target_ops {
 	void (*destroy)(struct target *t);
 	/**
 	 * After undo: may the target have slipped into a state that our exit leaves it in (a wait for
-	 * an answer that nobody gives)?  Spawn, which may look at all of it, then does.
+	 * an answer that nobody gives)?  The monitor, which may look at all of it, then does.
 	 */
 	bool (*needs_nudge)(struct target *t);
 
@@ -460,7 +460,7 @@ extern const struct target_ops target_cuda_ops;
  */
 int target_attach(const struct worker_options *o, struct target **ret, bool *ret_look,
 		  struct agent_err *err);
-/** Its undo list was run.  @return true when spawn has to look at it (IPC_EXIT_LOOK). */
+/** Its undo list was run.  @return true when the monitor has to look at it (IPC_EXIT_LOOK). */
 bool target_needs_nudge(struct target *t);
 void target_destroy(struct target *t);
 

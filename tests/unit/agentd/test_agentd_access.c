@@ -237,7 +237,7 @@ static int connect_stream(const struct sockaddr_un *addr)
 	return connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -1 : fd;
 }
 
-/* Front may be anybody's by now: only what was accepted from our own socket tells who a client is. */
+/* The frontend may be anybody's by now: only what was accepted from our own socket tells who a client is. */
 static void only_an_accepted_socket_is_a_client(void)
 {
 	char directory[] = "/tmp/gpu-agent-access.XXXXXX";

@@ -6,19 +6,19 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
-#include "agentd/front/net/conn.h"
-#include "agentd/front/net/listener.h"
-#include "agentd/front/net/spawner.h"
+#include "agentd/frontend/net/conn.h"
+#include "agentd/frontend/net/listener.h"
+#include "agentd/frontend/net/monitor_link.h"
 #include "base/fd.h"
 #include "base/out.h"
 #include "protocol/agent_err.h"
 #include "testlib.h"
 
-/* ------------------------------------------------------------------ those above and spawn ---- */
+/* ------------------------------------------------------------------ those above and the monitor ---- */
 
 static struct net net;
-static struct spawner spawner;
-static int listen_fd, spawn_fd;
+static struct monitor_link monitor;
+static int listen_fd, monitor_fd;
 static struct sockaddr_un address;
 static socklen_t address_size;
 
@@ -67,15 +67,15 @@ static void begin(void)
 	seen = (typeof(seen)){ 0 };
 	out_init(&seen.messages, 0);
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
-	spawn_fd = pair[1];
+	monitor_fd = pair[1];
 	net = (struct net){ .ops = &ops,
 			    .base = event_base_new(),
-			    .spawner = &spawner,
+			    .monitor = &monitor,
 			    .connections_max = 100,
 			    .connections_per_user_max = 100,
 			    .admin_gid = ACCESS_NO_GROUP };
-	spawner = (struct spawner){ .base = net.base, .fd = pair[0] };
-	net.closings = (struct closings){ .base = net.base, .spawner = &spawner };
+	monitor = (struct monitor_link){ .base = net.base, .fd = pair[0] };
+	net.closings = (struct closings){ .base = net.base, .monitor = &monitor };
 	TEST_EQ_FATAL(closing_init(&net.closings), 0);
 	/* A name of its own in the abstract namespace. */
 	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -94,8 +94,8 @@ static void end(void)
 	closing_deinit(&net.closings);
 	listener_deinit(&net);
 	event_base_free(net.base);
-	close(spawner.fd);
-	close(spawn_fd);
+	close(monitor.fd);
+	close(monitor_fd);
 	close(listen_fd);
 	out_deinit(&seen.messages);
 }
@@ -129,14 +129,14 @@ static void check_messages(const char *want)
 	out_reset(&seen.messages);
 }
 
-/* The next note that front has sent to spawn, or 0. */
+/* The next note that the frontend has sent to the monitor, or 0. */
 static uint32_t next_note(void)
 {
 	int fds[FD_MESSAGE_MAX];
 	struct ipc_note m;
 	size_t n_fds;
 
-	return fd_recv(spawn_fd, &m, sizeof(m), fds, &n_fds) == sizeof(m) && m.type == IPC_NOTE ? m.kind : 0;
+	return fd_recv(monitor_fd, &m, sizeof(m), fds, &n_fds) == sizeof(m) && m.type == IPC_NOTE ? m.kind : 0;
 }
 
 /* ------------------------------------------------------------------ tests -------------------- */
@@ -266,8 +266,8 @@ static void descriptors_that_nobody_reads_are_counted(void)
 	end();
 }
 
-/* A socket in which a descriptor lies is closed by a process that spawn makes, and not here. */
-static void a_socket_with_a_descriptor_is_handed_to_spawn(void)
+/* A socket in which a descriptor lies is closed by a process that the monitor makes, and not here. */
+static void a_socket_with_a_descriptor_is_handed_to_the_monitor(void)
 {
 	int client, null = open("/dev/null", O_RDONLY | O_CLOEXEC), fds[FD_MESSAGE_MAX];
 	struct ipc_drop m;
@@ -280,7 +280,7 @@ static void a_socket_with_a_descriptor_is_handed_to_spawn(void)
 	} else {
 		run();
 		TEST_EQ(seen.gone, 1);
-		TEST_EQ(fd_recv(spawn_fd, &m, sizeof(m), fds, &n_fds), sizeof(m));
+		TEST_EQ(fd_recv(monitor_fd, &m, sizeof(m), fds, &n_fds), sizeof(m));
 		TEST_EQ(m.type, IPC_DROP);
 		TEST_EQ(m.uid, getuid());
 		TEST_EQ(n_fds, 1);
@@ -293,7 +293,7 @@ static void a_socket_with_a_descriptor_is_handed_to_spawn(void)
 	end();
 }
 
-/* Nobody is accepted from then on, until spawn says that the agent stays. */
+/* Nobody is accepted from then on, until the monitor says that the agent stays. */
 static void idleness_is_told_when_nothing_is_left_to_do(void)
 {
 	static const struct {
@@ -324,4 +324,4 @@ static void idleness_is_told_when_nothing_is_left_to_do(void)
 TEST_SUITE(front_net, TEST(the_first_message_is_told_from_others), TEST(a_held_connection_is_read_no_further),
 	   TEST(a_stream_that_cannot_be_followed_ends), TEST(the_end_of_input_waits_for_answers),
 	   TEST(too_many_of_a_user_are_refused), TEST(descriptors_that_nobody_reads_are_counted),
-	   TEST(a_socket_with_a_descriptor_is_handed_to_spawn), TEST(idleness_is_told_when_nothing_is_left_to_do));
+	   TEST(a_socket_with_a_descriptor_is_handed_to_the_monitor), TEST(idleness_is_told_when_nothing_is_left_to_do));

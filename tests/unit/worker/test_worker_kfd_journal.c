@@ -40,7 +40,7 @@ static void a_full_record_stays_whole(void)
 	kfd_journal_close(NULL);
 }
 
-/* Faults and the answer are struck out on their own; spawn looks at both words. */
+/* Faults and the answer are struck out on their own; the monitor looks at both words. */
 static void an_answer_is_struck_out(void)
 {
 	static struct kfd_journal l = { .answer = 1 };

@@ -14,7 +14,7 @@
 #include "testlib.h"
 
 /*
- * The session loop in a child, with front and spawn played by the test and a target that does
+ * The session loop in a child, with the frontend and the monitor played by the test and a target that does
  * nothing but write letters into a pipe: S suspend, R resume, U undo, D destroy.
  */
 
@@ -168,7 +168,7 @@ enum rpc_end_reason target_why_gone(struct target *t)
 									 RPC_END_REASON_EXITED;
 }
 
-/* ------------------------------------------------------------------ front and spawn ---------- */
+/* ------------------------------------------------------------------ front and the monitor ---------- */
 
 struct scene {
 	pid_t target, worker;
@@ -214,7 +214,7 @@ static void start(struct scene *s, bool fails)
 		close(guard[0]);
 		close(channel[0]);
 		for (int i = 0; i < 3; i++)
-			dup2(at[i], IPC_FD_SPAWN + i);
+			dup2(at[i], IPC_FD_MONITOR + i);
 		for (int i = 0; i < 3; i++)
 			close(at[i]);
 		letters[1] = at[3];
@@ -269,7 +269,7 @@ static void call(struct scene *s, enum rpc_method m, const char *params)
 /* What the worker told last about suspended queues. */
 static struct ipc_suspension told;
 
-/* The next message to a client; what front is told for itself is remembered. */
+/* The next message to a client; what the frontend is told for itself is remembered. */
 static void receive(struct scene *s, struct ipc_message *ret)
 {
 	for (;;) {
@@ -333,8 +333,8 @@ static void end_of_file_undoes_everything(void)
 	finish(&s, 0, "SUD");
 }
 
-/* So they are when spawn dies, and at SIGTERM; front hears why. */
-static void death_of_spawn_and_sigterm(void)
+/* So they are when the monitor dies, and at SIGTERM; the frontend hears why. */
+static void death_of_the_monitor_and_sigterm(void)
 {
 	for (int i = 0; i < 2; i++) {
 		struct scene s;
@@ -419,7 +419,7 @@ static void lost_writer(void)
 	finish(&s, 0, "SUD");
 }
 
-/* spawn is told before what may block, and keeps its hand on the worker while a lease is open. */
+/* The monitor is told before what may block, and keeps its hand on the worker while a lease is open. */
 static void guard_is_armed(void)
 {
 	struct scene s;
@@ -530,7 +530,7 @@ static void target_keeps_its_signals(void)
 	finish(&s, 0, "D");
 }
 
-TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_spawn_and_sigterm),
+TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_the_monitor_and_sigterm),
 	   TEST(lease_expires), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
 	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(events_are_announced),
 	   TEST(lost_session_ends), TEST(exit_of_the_target_ends), TEST(target_keeps_its_signals));

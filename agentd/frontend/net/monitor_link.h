@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONTEND_NET_MONITOR_LINK_H
+#define FRONTEND_NET_MONITOR_LINK_H
+
+/** @file monitor_link.h  the frontend's end of the socket pair to the monitor. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/ipc.h"
+
+struct event;
+struct event_base;
+
+/** Who gets what the monitor says.  A descriptor, or -1, is the receiver's. */
+struct monitor_link_ops {
+	void (*started)(void *owner, const struct ipc_started *m, int take_channel);
+	void (*ended)(void *owner, const struct ipc_ended *m);
+	void (*hooked)(void *owner, const struct ipc_hooked *m, int take_fd);
+	void (*watch)(void *owner, const struct ipc_watch *m, int take_channel);
+	void (*rule_name)(void *owner, const struct ipc_rule_name *m);
+	void (*limits)(void *owner, const struct ipc_limits *m);
+	void (*closer)(void *owner, const struct ipc_closer *m);
+	void (*owed)(void *owner);
+};
+
+struct monitor_link {
+	const struct monitor_link_ops *ops;
+	void *owner; /**< Of the ops. */
+	struct event_base *base;
+	struct event *event;
+	int fd; /**< -1: there is nothing more to tell. */
+};
+
+/** @p s has its ops and the event loop already; that one ends when the monitor is gone. */
+int monitor_link_init(struct monitor_link *s, int monitor_fd);
+void monitor_link_deinit(struct monitor_link *s);
+/** Send a message with @p n_fds descriptors, which are borrowed. */
+void monitor_link_send(struct monitor_link *s, const void *msg, size_t size, const int *fds, size_t n_fds);
+void monitor_link_note(struct monitor_link *s, enum ipc_note_kind kind, uint32_t value);
+/** Ask for a process that closes @p fd, which is kept until closing_received() hears of it. */
+void monitor_link_drop(struct monitor_link *s, int fd, uid_t uid);
+/** Tell the monitor the figures for the service status. */
+void monitor_link_status(struct monitor_link *s, uint32_t sessions, uint32_t connections);
+
+#endif /* FRONTEND_NET_MONITOR_LINK_H */

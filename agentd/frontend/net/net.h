@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FRONTEND_NET_H
+#define FRONTEND_NET_H
+
+/**
+ * @file net.h
+ * What all connections share, and who is told what happens to them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "agentd/frontend/net/closing.h"
+#include "agentd/frontend/net/given.h"
+
+struct agent_err;
+struct conn;
+struct event;
+struct event_base;
+struct net;
+struct monitor_link;
+
+LIST_HEAD(conn_list, conn);
+
+/** Those above: they know what the messages of a client mean. */
+struct net_ops {
+	/** A whole message.  @param first  Nothing came before it. */
+	void (*message)(struct conn *c, const char *body, size_t size, bool first);
+	/** What came is no message, for this reason. */
+	void (*refuse)(struct conn *c, const struct agent_err *err);
+	/** The client has taken some of what was sent. */
+	void (*drained)(struct conn *c);
+	/** It is being closed: nobody points to it afterwards. */
+	void (*gone)(struct conn *c);
+	/** Is there work left, now that nobody has been connected for the idle time? */
+	bool (*is_busy)(struct net *net);
+};
+
+struct net {
+	const struct net_ops *ops;
+	void *owner; /**< For those above. */
+	struct event_base *base;
+	struct monitor_link *monitor;
+	struct event *accept_event, *accept_retry, *idle_timer;
+	bool idle; /**< The monitor was told so and has not answered: nobody is accepted. */
+	bool stays; /**< There is something to do without clients. */
+
+	/* limits, from the command line, and from the monitor after a reload */
+	uint32_t connections_max, connections_per_user_max, idle_ms;
+	gid_t admin_gid;
+
+	struct conn_list conns;
+	uint32_t n_conns;
+	struct closings closings;
+	struct given given;
+};
+
+/** Somebody may connect again. */
+void net_accept(struct net *net);
+/** Begin to wait for the end of the idle time, if nobody is connected and nothing is to be done. */
+void net_start_idle_timer(struct net *net);
+/** The same from the beginning: the time, or what is to be done, has changed. */
+void net_update_idle(struct net *net);
+
+#endif /* FRONTEND_NET_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MONITOR_ADAPTERS_H
+#define MONITOR_ADAPTERS_H
+
+/** @file adapters.h  Debug adapters for editors on the agent's socket. */
+
+#include "agentd/monitor/workers.h"
+
+/** @param ret_channel  The adapter as a client.  @return 0 or -errno. */
+int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
+		   struct worker **ret, int *ret_channel);
+
+#endif /* MONITOR_ADAPTERS_H */

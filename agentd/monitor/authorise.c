@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/monitor/authorise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agentd/monitor/adapters.h"
+#include "agentd/monitor/stores.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#define INSPECT_PER_USER_MAX 8
+#define INSPECT_MAX	     64
+#define WATCH_MS	     10000
+
+static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owner)
+{
+	uint32_t n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->kind == kind && i->owner == owner && !i->producer && !i->by_rule;
+	return n;
+}
+
+static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owner)
+{
+	/* An adapter opens one session at most. */
+	if (kind != IPC_KIND_SESSION && kind != IPC_KIND_ADAPTER)
+		return workers_count(w, kind) < INSPECT_MAX &&
+		       count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
+	return workers_count(w, kind) < w->setup.config->sessions &&
+	       count_of(w, kind, owner) < w->setup.config->sessions_per_user;
+}
+
+/* Judge the client against a target held by pidfd; fills the reply.  @return true to go on. */
+static bool judge(struct workers *w, const struct access_peer *peer, pid_t pid, int pidfd,
+		  struct ipc_started *ret)
+{
+	enum ipc_right rights = IPC_RIGHT_NONE;
+	enum ipc_verdict verdict;
+	struct access_target t;
+	int r = access_target_read(pid, &t);
+
+	if (r < 0 && r != -ESRCH) {
+		ret->verdict = IPC_VERDICT_FAILED;
+		ret->status = r;
+		return false;
+	}
+	if (r < 0)
+		verdict = IPC_VERDICT_NO_PROCESS;
+	else if (workers_is_own(w, pid))
+		verdict = IPC_VERDICT_OWN_PROCESS;
+	else
+		verdict = access_decide(peer, &t, &rights);
+	/* The pidfd is older than the facts: alive now means that the facts are about it. */
+	if (!access_is_alive(pidfd))
+		verdict = IPC_VERDICT_NO_PROCESS;
+	ret->verdict = verdict;
+	if (verdict == IPC_VERDICT_NO_PROCESS)
+		return false;
+	ret->rights = rights;
+	ret->target_uid = t.uids[0];
+	memcpy(ret->comm, t.comm, sizeof(ret->comm));
+	return ret->verdict == IPC_VERDICT_OK;
+}
+
+static bool is_being_rescued(const struct workers *w, pid_t target)
+{
+	return rescues_owe(&w->rescues, target) || undo_record_any_owes(w->rescue_host.records, target);
+}
+
+/* Who is told apart by it has a user of the same number elsewhere. */
+static uint64_t user_ns_of(const struct access_peer *peer)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)peer->pid);
+	/* Looked at while the peer lived: the number was not somebody else's. */
+	return stat(path, &st) == 0 && access_is_alive(peer->pidfd) ? st.st_ino : 0;
+}
+
+static void start_session(struct workers *w, const struct ipc_start *start,
+			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
+{
+	auto_close int pidfd = -1;
+	struct worker *found, *k;
+
+	pidfd = (int)syscall(SYS_pidfd_open, start->pid, 0);
+	if (pidfd < 0) {
+		/* EINVAL: a thread id (ENOENT from Linux 6.9 on). */
+		if (errno == ESRCH || errno == EINVAL || errno == ENOENT) {
+			ret->verdict = IPC_VERDICT_NO_PROCESS;
+		} else {
+			ret->verdict = IPC_VERDICT_FAILED;
+			ret->status = -errno;
+		}
+		return;
+	}
+	if (!judge(w, peer, (pid_t)start->pid, pidfd, ret))
+		return;
+	ret->user_ns = user_ns_of(peer);
+	found = workers_find_target(w, (pid_t)start->pid);
+	if (found) {
+		ret->worker = found->id;
+		ret->session = found->session;
+		ret->joined = 1;
+		return;
+	}
+	if (is_being_rescued(w, (pid_t)start->pid)) {
+		ret->verdict = IPC_VERDICT_RESCUE;
+		return;
+	}
+	if (!quota_allows(w, IPC_KIND_SESSION, peer->uid)) {
+		ret->verdict = IPC_VERDICT_LIMIT;
+		return;
+	}
+	ret->status = workers_start(w, start, peer, &pidfd, &k, ret_channel);
+	if (ret->status < 0) {
+		ret->verdict = IPC_VERDICT_FAILED;
+		return;
+	}
+	k->target_uid = ret->target_uid;
+	ret->worker = k->id;
+	ret->session = k->session;
+}
+
+/* A look without a session, or the store. */
+static void start_inspect(struct workers *w, const struct ipc_start *start,
+			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
+{
+	int no_pidfd = -1;
+	struct worker *k = NULL;
+
+	if (!quota_allows(w, (enum ipc_kind)start->kind, peer->uid)) {
+		ret->verdict = IPC_VERDICT_LIMIT;
+		return;
+	}
+	ret->rights = IPC_RIGHT_READ;
+	ret->status = start->kind == IPC_KIND_STORE ?
+			      stores_start(w, peer, &k, ret_channel) :
+			      workers_start(w, start, peer, &no_pidfd, &k, ret_channel);
+	ret->worker = k ? k->id : 0;
+	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
+}
+
+static void start_adapter(struct workers *w, const struct access_peer *peer, int client_sock,
+			  int early_fd, struct ipc_started *ret, int *ret_channel)
+{
+	struct worker *k = NULL;
+
+	if (!peer->known || !peer->near_user || !peer->near_pid) {
+		/* As the same user out here it would be more than he is in there. */
+		ret->verdict = IPC_VERDICT_USER_NAMESPACE;
+		return;
+	}
+	if (!quota_allows(w, IPC_KIND_ADAPTER, peer->uid)) {
+		ret->verdict = IPC_VERDICT_LIMIT;
+		return;
+	}
+	ret->status = early_fd < 0 ? -EBADF
+				   : adapters_start(w, peer, client_sock, early_fd, &k, ret_channel);
+	ret->worker = k ? k->id : 0;
+	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
+}
+
+static void audit(const struct ipc_start *start, const struct access_peer *peer,
+		  const struct ipc_started *answer)
+{
+	static const char *const verdicts[IPC_VERDICT_COUNT] = {
+		[IPC_VERDICT_OK] = "allowed",
+		[IPC_VERDICT_NO_PROCESS] = "no such process",
+		[IPC_VERDICT_KERNEL_THREAD] = "kernel thread",
+		[IPC_VERDICT_OTHER_USER] = "refused: not the owner",
+		[IPC_VERDICT_NOT_DUMPABLE] = "refused: not dumpable",
+		[IPC_VERDICT_USER_NAMESPACE] = "refused: other user namespace",
+		[IPC_VERDICT_PID_NAMESPACE] = "refused: other pid namespace",
+		[IPC_VERDICT_CAPABILITIES] = "refused: more capabilities than the client",
+		[IPC_VERDICT_OTHER_GROUP] = "refused: other groups",
+		[IPC_VERDICT_KERNEL] = "refused: the kernel would",
+		[IPC_VERDICT_UNKNOWN_PEER] = "refused: the client is not known",
+		[IPC_VERDICT_OWN_PROCESS] = "refused: the agent itself",
+		[IPC_VERDICT_LIMIT] = "refused: limit",
+		[IPC_VERDICT_RESCUE] = "refused: being rescued",
+		[IPC_VERDICT_FAILED] = "failed",
+	};
+	char target[12], uid[12], peer_pid[12];
+	const struct log_field fields[] = { { "OBJECT_PID", target },
+					    { "GPU_AGENT_PEER_UID", uid },
+					    { "GPU_AGENT_PEER_PID", peer_pid },
+					    { "GPU_AGENT_VERDICT", verdicts[answer->verdict] },
+					    { NULL, NULL } };
+
+	if (start->kind != IPC_KIND_SESSION)
+		return;
+	snprintf(target, sizeof(target), "%u", start->pid);
+	snprintf(uid, sizeof(uid), "%u", peer->uid);
+	snprintf(peer_pid, sizeof(peer_pid), "%d", (int)peer->pid);
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_ATTACH, fields,
+		   "attach to %u asked by uid %u (pid %s): %s%s", start->pid, peer->uid, peer_pid,
+		   verdicts[answer->verdict], answer->joined ? ", joins the open session" : "");
+}
+
+void authorise_refuse(const struct ipc_start *start, int status, struct ipc_started *ret)
+{
+	*ret = (struct ipc_started){ .type = IPC_STARTED,
+				     .request = start->request,
+				     .verdict = IPC_VERDICT_FAILED,
+				     .status = status };
+}
+
+static bool is_sane(const struct ipc_start *start)
+{
+	return start->timeout_ms <= WORKERS_TIMEOUT_MS_MAX && start->pid <= INT32_MAX &&
+	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT ||
+		start->kind == IPC_KIND_STORE || start->kind == IPC_KIND_ADAPTER);
+}
+
+void authorise_start(struct workers *w, const struct access_rules *rules, const struct ipc_start *start,
+		     int client_sock, int early_fd, struct ipc_started *ret, int *ret_channel)
+{
+	struct access_peer peer;
+	int r;
+
+	*ret_channel = -1;
+	*ret = (struct ipc_started){ .type = IPC_STARTED, .request = start->request };
+	r = is_sane(start) ? access_peer_read(client_sock, rules, &peer) : -EINVAL;
+	if (r < 0) {
+		authorise_refuse(start, r, ret);
+		return;
+	}
+	access_peer_look(&peer);
+	if (start->kind == IPC_KIND_SESSION)
+		start_session(w, start, &peer, ret, ret_channel);
+	else if (start->kind == IPC_KIND_ADAPTER)
+		start_adapter(w, &peer, client_sock, early_fd, ret, ret_channel);
+	else
+		start_inspect(w, start, &peer, ret, ret_channel);
+	audit(start, &peer, ret);
+	access_peer_deinit(&peer);
+}
+
+/* ------------------------------------------------------------------ by rules ----------------- */
+
+/* Of the agent itself: root, or in user mode nobody but that user. */
+static struct access_peer agent_peer(void)
+{
+	return (struct access_peer){ .pid = getpid(), .uid = getuid(), .gid = getgid(),
+				     .admin = getuid() == 0, .pidfd = -1, .known = true,
+				     .near_user = true, .near_pid = true };
+}
+
+static int start_by_rule(struct workers *w, pid_t pid, int pidfd, struct worker **ret, int *ret_channel)
+{
+	const struct ipc_start start = { .kind = IPC_KIND_SESSION,
+					 .pid = (uint32_t)pid,
+					 .timeout_ms = WATCH_MS };
+	const struct access_peer agent = agent_peer();
+	auto_close int taken = fcntl(pidfd, F_DUPFD_CLOEXEC, 0);
+	int r = taken < 0 ? -errno : workers_start(w, &start, &agent, &taken, ret, ret_channel);
+
+	if (r == 0)
+		(*ret)->by_rule = true;
+	return r;
+}
+
+int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
+		    struct ipc_watch *ret, int *ret_channel)
+{
+	const struct access_peer agent = agent_peer();
+	struct ipc_started facts = { 0 };
+	struct access_target t;
+	struct worker *k;
+	int r = 0;
+
+	if (!judge(w, &agent, pid, pidfd, &facts))
+		return facts.status < 0 ? facts.status : -EPERM;
+	if (access_target_read(pid, &t) < 0 || !access_is_alive(pidfd))
+		return -ESRCH;
+	k = workers_find_target(w, pid);
+	if (!k && is_being_rescued(w, pid))
+		return -EBUSY;
+	if (!k && workers_count(w, IPC_KIND_SESSION) >= w->setup.config->sessions)
+		return -EMFILE;
+	if (!k)
+		r = start_by_rule(w, pid, pidfd, &k, ret_channel);
+	if (r < 0)
+		return r;
+	k->target_uid = t.uids[0];
+	k->target_gid = t.gids[0];
+	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = k->id, .session = k->session,
+				   .pid = (uint32_t)pid, .target_uid = facts.target_uid };
+	memcpy(ret->comm, facts.comm, sizeof(ret->comm));
+	str_copy(ret->rule, sizeof(ret->rule), rule->name);
+	return workers_tell_rule(w, k->id, rule);
+}

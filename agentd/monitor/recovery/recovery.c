@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/monitor/recovery/recovery.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/monitor/recovery/release.h"
+#include "agentd/monitor/recovery/undo_record.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* For workers to see that the monitor is gone and to undo what they did. */
+#define GRACE_MS 800
+#define DEATH_MS 2000
+#define POLL_MS	 5
+/* Somebody else does the same; see the bounds of a rescue in rescue.c. */
+#define LOCK_MS 30000
+/* Targets that are looked after at a time. */
+#define HELPERS_MAX 32
+
+/* The worker or rescuer that still works with a record; 0: none. */
+static pid_t holder(int record)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(record, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return 0;
+	return lock.l_pid;
+}
+
+/* @return whether it had to be killed. */
+static bool end_worker(int record, pid_t target, uint64_t grace)
+{
+	uint64_t give_up = 0;
+	pid_t pid;
+
+	while ((pid = holder(record)) > 0) {
+		if (!give_up && !clock_left_ms(grace)) {
+			log_warning(
+				"worker %d for process %d does not end without its parent: killed",
+				(int)pid, (int)target);
+			kill(pid, SIGKILL);
+			give_up = clock_deadline_ms(DEATH_MS);
+		}
+		if (give_up && !clock_left_ms(give_up))
+			break;
+		poll(NULL, 0, POLL_MS);
+	}
+	return give_up != 0;
+}
+
+static void look_after(const struct rescue_host *h, int record, pid_t target, bool stuck)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, target, 0);
+	const struct orphan o = { .target = target, .pidfd = pidfd, .undo_fd = record,
+				  .owner = getuid(), .stuck = stuck };
+	pid_t child;
+
+	if (pidfd < 0)
+		return;
+	child = fork();
+	if (child == 0)
+		rescue_run(h, &o);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+}
+
+/* Children that look after one target each: one that cannot be helped keeps no other waiting. */
+struct helpers {
+	pid_t pids[HELPERS_MAX];
+	size_t first, n;
+};
+
+static void await_one(struct helpers *h)
+{
+	waitpid(h->pids[h->first], NULL, 0);
+	h->first = (h->first + 1) % HELPERS_MAX;
+	h->n--;
+}
+
+/* As fork(), but waits for the oldest one where there are too many. */
+static pid_t fork_helper(struct helpers *h)
+{
+	pid_t pid;
+
+	if (h->n == HELPERS_MAX)
+		await_one(h);
+	pid = fork();
+	if (pid > 0)
+		h->pids[(h->first + h->n++) % HELPERS_MAX] = pid;
+	return pid;
+}
+
+static _Noreturn void take_over_one(const struct rescue_host *h, int dir_fd, const char *name, int record,
+				    pid_t target, uint64_t grace)
+{
+	look_after(h, record, target, end_worker(record, target, grace));
+	unlinkat(dir_fd, name, 0);
+	_exit(0);
+}
+
+/* @param of  Leave the records of other agents alone; 0: all. */
+static void take_over(const struct rescue_host *h, int dir_fd, pid_t of)
+{
+	uint64_t grace = clock_deadline_ms(GRACE_MS);
+	DIR *dir = fdopendir(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
+	struct helpers helpers = { .n = 0 };
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		auto_close int record = -1;
+		pid_t monitor, target;
+
+		if (!undo_record_parse_name(e->d_name, &monitor, &target) || (of && monitor != of))
+			continue;
+		record = openat(dir_fd, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		if (record >= 0 && fork_helper(&helpers) == 0)
+			take_over_one(h, dir_fd, e->d_name, record, target, grace);
+	}
+	while (helpers.n)
+		await_one(&helpers);
+	if (dir)
+		closedir(dir);
+}
+
+/* One at a time: the recovery of another agent may still be at work when the next agent starts. */
+static bool lock(int dir_fd)
+{
+	uint64_t deadline = clock_deadline_ms(LOCK_MS);
+
+	while (flock(dir_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || !clock_left_ms(deadline))
+			return false;
+		poll(NULL, 0, POLL_MS);
+	}
+	return true;
+}
+
+static void lock_and_take_over(const struct rescue_host *h, pid_t of)
+{
+	auto_close int dir = undo_record_directory(h->records);
+
+	if (dir >= 0 && lock(dir))
+		take_over(h, dir, of);
+}
+
+void recovery_take_over(const struct rescue_host *h)
+{
+	lock_and_take_over(h, 0);
+}
+
+static _Noreturn void look_after_orphan(const struct rescue_host *h, pid_t target)
+{
+	char name[UNDO_RECORD_NAME_MAX];
+	int record;
+
+	if (undo_record_create(h->records, target, name, &record) < 0)
+		_exit(1);
+	look_after(h, record, target, false);
+	undo_record_remove(h->records, name);
+	_exit(0);
+}
+
+void recovery_release_leftovers(const struct rescue_host *h, const char *kfd_sysfs)
+{
+	char path[PATH_MAX + 8];
+	struct helpers helpers = { .n = 0 };
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/proc", kfd_sysfs);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		uint64_t pid;
+
+		if (str_to_u64(d->d_name, 1, INT32_MAX, &pid) == 0 && release_waiting((pid_t)pid) > 0 &&
+		    fork_helper(&helpers) == 0)
+			look_after_orphan(h, (pid_t)pid);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void recovery_start(const struct rescue_host *h)
+{
+	pid_t parent = getpid(), child;
+	int alive[2];
+	char byte;
+
+	if (pipe2(alive, O_CLOEXEC) < 0)
+		return;
+	child = fork();
+	if (child == 0) {
+		close_range(STDERR_FILENO + 1, (unsigned)alive[0] - 1, 0);
+		close_range((unsigned)alive[0] + 1, ~0u, 0);
+		setsid();
+		prctl(PR_SET_NAME, "gpu-agent-heir");
+		/* Nobody writes: this is the end of our parent. */
+		while (read(alive[0], &byte, 1) < 0 && errno == EINTR)
+			;
+		lock_and_take_over(h, parent);
+		_exit(0);
+	}
+	close(alive[0]);
+	/* The other end stays open as long as we live. */
+	if (child < 0)
+		close(alive[1]);
+}

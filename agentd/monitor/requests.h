@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MONITOR_REQUESTS_H
+#define MONITOR_REQUESTS_H
+
+/** @file requests.h  What each child may ask of the privileged process: a table, in requests.c. */
+
+#include "agentd/monitor/monitor.h"
+
+/**
+ * Take one message of the frontend, and do what it asks for.
+ * @return 0, -EAGAIN, -EPIPE, -EPROTO: it may not ask for that; other -errno.
+ */
+int requests_read_front(struct monitor *s);
+/** Do what a worker, a store or an adapter asks for: struct workers_setup.ask, of a struct the monitor. */
+int requests_take(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd);
+
+#endif /* MONITOR_REQUESTS_H */

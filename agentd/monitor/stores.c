@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/monitor/stores.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agentd/child.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+/* To open the directory and clean up what others left in it. */
+#define START_MS 20000
+/* A worker has one; others may be on their way out. */
+#define PRODUCERS_MAX 4
+
+/* For whom a process works; this goes onto its command line. */
+struct client {
+	uid_t uid;
+	pid_t pid; /* target of a producer; 0 for clients */
+	bool admin, observer;
+};
+
+struct place {
+	const struct client *client;
+	int channel;
+};
+
+static void store_exec(const struct workers *w, const void *data, int guard)
+{
+	static const int to[] = { IPC_FD_MONITOR, IPC_FD_FRONT };
+	const struct place *place = data;
+	const struct client *c = place->client;
+	const int from[] = { guard, place->channel };
+	const struct config *config = w->setup.config;
+	char uid[12], gid[12], client[12], pid[12];
+	const char *argv[] = { w->setup.programs->store, "--uid", uid, "--gid", gid, "--client-uid", client,
+			       "--pid", pid, "--directory", config->store_directory,
+			       "--max-use", config->store_max_use, "--keep-free", config->store_keep_free,
+			       "--max-body", config->store_max_body, "--max-age", config->store_max_age,
+			       "--max-record-age", config->store_max_record_age,
+			       "--max-records", config->store_max_records,
+			       NULL, NULL, NULL, NULL, NULL };
+	size_t n = 23;
+
+	snprintf(uid, sizeof(uid), "%u", w->setup.store_uid);
+	snprintf(gid, sizeof(gid), "%u", w->setup.store_gid);
+	snprintf(client, sizeof(client), "%u", c->uid);
+	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
+	if (c->admin)
+		argv[n++] = "--admin";
+	if (c->observer)
+		argv[n++] = "--observer";
+	if (w->setup.user_mode)
+		argv[n++] = "--make-directory";
+	if (w->setup.verbose)
+		argv[n++] = "--verbose";
+	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_exec(w->setup.programs->store, argv, 0);
+}
+
+/* @param channel  Borrowed. */
+static int fork_store(struct workers *w, const struct client *c, int channel, struct worker **ret)
+{
+	const struct worker like = { .kind = IPC_KIND_STORE, .owner = c->uid };
+	const struct place place = { c, channel };
+
+	return workers_fork(w, &like, START_MS, store_exec, &place, ret);
+}
+
+int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret,
+		 int *ret_channel)
+{
+	const struct client c = { .uid = peer->uid,
+				  .admin = peer->admin,
+				  .observer = peer->observer };
+	auto_close int front = -1, store = -1;
+	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
+
+	if (r < 0)
+		return r;
+	front = pair[0];
+	store = pair[1];
+	r = fork_store(w, &c, store, ret);
+	if (r < 0)
+		return r;
+	*ret_channel = TAKE_FD(front);
+	return 0;
+}
+
+static unsigned count_producers(const struct workers *w, uint32_t worker)
+{
+	unsigned n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->producer == worker;
+	return n;
+}
+
+void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel)
+{
+	auto_close int channel = take_channel;
+	const struct client c = { .uid = worker->target_uid, .pid = worker->target };
+	struct worker *k;
+	int r = count_producers(w, worker->id) >= PRODUCERS_MAX ? -EBUSY : fork_store(w, &c, channel, &k);
+
+	if (r == 0)
+		k->producer = worker->id;
+	else
+		log_warning("no store for the worker on process %d: %s", (int)worker->target,
+			    strerror(-r));
+}

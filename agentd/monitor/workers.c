@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/monitor/workers.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/child.h"
+#include "agentd/monitor/recovery/undo_record.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* The worker gives up first and says why; this is for one that cannot. */
+#define GUARD_GRACE_MS 1000
+#define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
+#define LOOK_MS	       5000
+
+uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
+{
+	uint32_t n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->kind == kind;
+	return n;
+}
+
+bool workers_is_own(const struct workers *w, pid_t pid)
+{
+	if (pid == getpid() || pid == w->front_pid)
+		return true;
+	for (const struct worker *i = w->first; i; i = i->next)
+		if (i->pid == pid)
+			return true;
+	return false;
+}
+
+struct worker *workers_find_target(struct workers *w, pid_t pid)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->kind == IPC_KIND_SESSION && k->target == pid && access_is_alive(k->target_pidfd))
+			return k;
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ starting ----------------- */
+
+/*
+ * NVIDIA's library obeys dozens of variables, which a shell that the agent is started from has set
+ * for programs: CUDA_VISIBLE_DEVICES would hide devices of the target, CUDBG_USE_LEGACY_DEBUGGER
+ * choose another engine than the target's, CUDA_MPS_PIPE_DIRECTORY make the worker a client of MPS.
+ */
+static const char *const prefixes[] = { "CUDA", "CUDBG", "NVIDIA", "NVLOG", "NV_", "__NV", "__GL" };
+
+static bool is_for_programs(const char *variable)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (str_starts_with(variable, prefixes[i]))
+			return true;
+	return false;
+}
+
+/* The environment of workers: the agent's, without what is meant for CUDA programs. */
+static void clean_environment(void)
+{
+	char **kept = environ;
+
+	for (char **e = environ; *e; e++)
+		if (!is_for_programs(*e))
+			*kept++ = *e;
+	*kept = NULL;
+}
+
+struct place {
+	const struct ipc_start *start;
+	const struct access_peer *peer;
+	uint32_t session;
+	int channel, target, undo;
+};
+
+static void worker_exec(const struct workers *w, const void *data, int guard)
+{
+	static const int to[] = { IPC_FD_MONITOR, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
+	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
+					     [IPC_KIND_INSPECT] = "inspect",
+					     [IPC_KIND_RESCUE] = "rescue",
+					     [IPC_KIND_LOOK] = "look" };
+	const struct place *p = data;
+	const struct ipc_start *start = p->start;
+	const struct access_peer *peer = p->peer;
+	const struct config *config = w->setup.config;
+	const int from[] = { guard, p->channel, p->target, p->undo };
+	char pid[12], session[12], timeout[12], uid[12], gid[12], suspended[12];
+	const char *argv[] = { w->setup.programs->worker, "--kind", kinds[start->kind],
+			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
+			       "--peer-uid", uid, "--peer-gid", gid,
+			       "--kfd", config->kfd_device, "--kfd-sysfs", config->kfd_sysfs,
+			       "--cuda-library", config->cuda_library,
+			       "--max-suspended-ms", suspended, NULL, NULL, NULL, NULL };
+	size_t n = 21;
+
+	snprintf(pid, sizeof(pid), "%u", start->pid);
+	snprintf(session, sizeof(session), "%u", p->session);
+	snprintf(timeout, sizeof(timeout), "%u", start->timeout_ms);
+	snprintf(uid, sizeof(uid), "%u", peer->uid);
+	snprintf(gid, sizeof(gid), "%u", peer->gid);
+	snprintf(suspended, sizeof(suspended), "%u", config->max_suspended_ms);
+	if (peer->admin)
+		argv[n++] = "--admin";
+	if (peer->observer)
+		argv[n++] = "--observer";
+	if (w->setup.verbose)
+		argv[n++] = "--verbose";
+	child_place_fds(from, to, ARRAY_SIZE(to));
+	clean_environment();
+	/* SIGTERM waits until the worker can undo what it does. */
+	child_exec(w->setup.programs->worker, argv, SIGTERM);
+}
+
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
+		 workers_exec_fn exec, const void *data, struct worker **ret)
+{
+	auto_free struct worker *k = malloc(sizeof(*k));
+	auto_close int ours = -1, theirs = -1;
+	int guard[2], r;
+
+	if (!k)
+		return -ENOMEM;
+	r = fd_socketpair(SOCK_NONBLOCK, guard);
+	if (r < 0)
+		return r;
+	ours = guard[0];
+	theirs = guard[1];
+	*k = *like;
+	k->target_pidfd = k->undo_fd = -1;
+	k->pid = fork();
+	if (k->pid == 0) {
+		exec(w, data, theirs);
+		_exit(127);
+	}
+	if (k->pid < 0)
+		return -errno;
+	k->id = ++w->last_id;
+	k->guard_fd = TAKE_FD(ours);
+	k->kill_at = clock_deadline_ms(start_ms);
+	k->next = w->first;
+	w->first = *ret = TAKE_PTR(k);
+	return 0;
+}
+
+int workers_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+		  int *take_pidfd, struct worker **ret, int *ret_channel)
+{
+	struct worker like = { .kind = (enum ipc_kind)start->kind, .target = (pid_t)start->pid,
+			       .owner = peer->uid };
+	auto_close int ours = -1, theirs = -1, undo = -1;
+	int pair[2], r = 0;
+
+	if (like.kind == IPC_KIND_SESSION) {
+		like.session = ++w->last_session;
+		r = undo_record_create(w->rescue_host.records, like.target, like.record, &undo);
+	}
+	if (r == 0)
+		r = fd_socketpair(SOCK_NONBLOCK, pair);
+	if (r == 0) {
+		const struct place place = { start, peer, like.session, pair[1], *take_pidfd, undo };
+
+		ours = pair[0];
+		theirs = pair[1];
+		r = workers_fork(w, &like, start->timeout_ms + GUARD_GRACE_MS, worker_exec, &place, ret);
+	}
+	if (r < 0) {
+		undo_record_remove(w->rescue_host.records, like.record);
+		return r;
+	}
+	(*ret)->target_pidfd = TAKE_FD(*take_pidfd);
+	(*ret)->undo_fd = TAKE_FD(undo);
+	*ret_channel = TAKE_FD(ours);
+	return 0;
+}
+
+int workers_look(struct workers *w, uint32_t *ret_id)
+{
+	/* It may see what every process has mapped, and is nobody otherwise. */
+	const struct access_peer looker = {
+		.uid = w->setup.store_uid, .gid = w->setup.store_gid, .admin = true, .pidfd = -1
+	};
+	const struct ipc_start start = { .kind = IPC_KIND_LOOK, .timeout_ms = LOOK_MS };
+	int no_pidfd = -1, channel = -1, r;
+	struct worker *k;
+
+	r = workers_start(w, &start, &looker, &no_pidfd, &k, &channel);
+	if (r < 0)
+		return r;
+	close(channel);
+	*ret_id = k->id;
+	return 0;
+}
+
+/* What the dead worker wrote down is for another one. */
+static void rescue_exec(const void *ctx, const struct orphan *o, uint32_t timeout_ms)
+{
+	const struct ipc_start start = { .kind = IPC_KIND_RESCUE,
+					 .pid = (uint32_t)o->target,
+					 .timeout_ms = timeout_ms };
+	/* For the agent itself: that the dead worker was allowed there is enough. */
+	const struct access_peer agent = { .uid = o->owner, .gid = 0, .admin = true };
+
+	worker_exec(ctx, &(struct place){ &start, &agent, o->session, -1, o->pidfd, o->undo_fd }, -1);
+}
+
+void workers_init(struct workers *w, const struct workers_setup *setup)
+{
+	*w = (struct workers){ .setup = *setup };
+	w->rescue_host = (struct rescue_host){ .records = setup->records, .exec = rescue_exec, .ctx = w };
+}
+
+/* ------------------------------------------------------------------ messages ----------------- */
+
+int workers_tell_rule(struct workers *w, uint32_t id, const struct ipc_rule *rule)
+{
+	ssize_t n;
+
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->id == id) {
+			str_copy(k->rule, sizeof(k->rule), rule->name);
+			n = fd_send(k->guard_fd, rule, sizeof(*rule), NULL, 0);
+			return n < 0 ? (int)n : 0;
+		}
+	return -ESRCH;
+}
+
+bool workers_arm(struct worker *k, uint32_t ms)
+{
+	if (ms > ARM_MS_MAX)
+		return false;
+	k->kill_at = clock_deadline_ms(ms);
+	return true;
+}
+
+void workers_disarm(struct worker *k)
+{
+	k->kill_at = 0;
+}
+
+void workers_guard(struct workers *w, struct worker *k)
+{
+	struct ipc_guard m;
+	int fd, r;
+
+	while ((r = ipc_recv_fixed(k->guard_fd, &m, sizeof(m), &fd)) == 1) {
+		r = w->setup.ask(w->setup.ctx, k, &m, &fd);
+		if (fd >= 0)
+			close(fd);
+		if (r < 0)
+			break;
+	}
+	if (r == -EAGAIN)
+		return;
+	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */
+	if (r < 0 && !k->reaped)
+		kill(k->pid, SIGKILL);
+	close(k->guard_fd);
+	k->guard_fd = -1;
+}
+
+static void kill_stuck(struct worker *k)
+{
+	log_warning("worker %d for process %d passed its deadline: killed, the kernel releases the target",
+		    (int)k->pid, (int)k->target);
+	k->how = IPC_HOW_STUCK;
+	k->kill_at = 0;
+	kill(k->pid, SIGKILL);
+}
+
+uint64_t workers_deadlines(struct workers *w)
+{
+	uint64_t next = 0, now = clock_now_ns();
+
+	for (struct worker *k = w->first; k; k = k->next) {
+		if (k->kill_at && k->kill_at <= now)
+			kill_stuck(k);
+		if (k->kill_at && (!next || k->kill_at < next))
+			next = k->kill_at;
+	}
+	return next;
+}
+
+void workers_kill(struct workers *w, uint32_t id)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->id == id)
+			kill_stuck(k);
+}
+
+void workers_signal(struct workers *w, int sig)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		kill(k->pid, sig);
+}
+
+static void rescue_target(struct workers *w, struct worker *k)
+{
+	struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .undo_fd = k->undo_fd,
+			    .session = k->session, .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK };
+	int r = rescues_start(&w->rescues, &w->rescue_host, &o, k->record);
+
+	if (r < 0)
+		log_error("cannot check process %d after its worker died: %s", (int)k->target,
+			  strerror(-r));
+	k->undo_fd = o.undo_fd;
+	k->record[0] = '\0'; /* with the rescue; without one recovery shall find it */
+}
+
+static void free_worker(const struct workers *w, struct worker *k)
+{
+	undo_record_remove(w->rescue_host.records, k->record);
+	if (k->guard_fd >= 0)
+		close(k->guard_fd);
+	if (k->target_pidfd >= 0)
+		close(k->target_pidfd);
+	if (k->undo_fd >= 0)
+		close(k->undo_fd);
+	free(k);
+}
+
+/* What it said last may still be unread. */
+static void read_last_words(struct workers *w, pid_t pid)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->pid == pid) {
+			k->reaped = true;
+			if (k->guard_fd >= 0)
+				workers_guard(w, k);
+			return;
+		}
+}
+
+bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret)
+{
+	bool look = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == IPC_EXIT_LOOK;
+	struct worker **link, *k;
+
+	read_last_words(w, pid);
+	link = &w->first;
+	while (*link && (*link)->pid != pid)
+		link = &(*link)->next;
+	k = *link;
+	if (!k) {
+		if (rescues_reaped(&w->rescues, &w->rescue_host, pid, wait_status))
+			w->setup.on_owed(w->setup.ctx);
+		return false;
+	}
+	*link = k->next;
+	if (wait_status && !look && k->how == IPC_HOW_CLEAN)
+		k->how = IPC_HOW_DIED;
+	*ret = (struct ipc_ended){ .type = IPC_ENDED,
+				   .worker = k->id,
+				   .how = k->how,
+				   .wait_status = wait_status };
+	if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN)
+		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
+			    (int)pid, (int)k->target, (unsigned)wait_status);
+	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || undo_record_owes(k->undo_fd)))
+		rescue_target(w, k);
+	free_worker(w, k);
+	return true;
+}
+
+void workers_leave(struct workers *w)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		k->record[0] = '\0';
+}
+
+void workers_deinit(struct workers *w)
+{
+	while (w->first) {
+		struct worker *k = w->first;
+
+		w->first = k->next;
+		free_worker(w, k);
+	}
+	rescues_deinit(&w->rescues, &w->rescue_host);
+}

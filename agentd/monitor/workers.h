@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MONITOR_WORKERS_H
+#define MONITOR_WORKERS_H
+
+/**
+ * @file workers.h
+ * The workers, and what is watched like them: starting, deadlines, messages, reaping.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/access.h"
+#include "agentd/ipc.h"
+#include "agentd/monitor/config/config.h"
+#include "agentd/monitor/recovery/rescue.h"
+#include "agentd/monitor/recovery/undo_record.h"
+
+/** Longest time that a worker may take to settle. */
+#define WORKERS_TIMEOUT_MS_MAX 60000
+
+struct worker {
+	struct worker *next;
+	uint32_t id;
+	uint32_t session; /**< Number of its session; 0: it has none. */
+	enum ipc_kind kind;
+	pid_t pid;
+	int guard_fd; /**< Our end of the guard socket; -1 after end of file. */
+	pid_t target;
+	int target_pidfd; /**< -1 for inspect workers. */
+	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
+	char record[UNDO_RECORD_NAME_MAX]; /**< Name of undo_fd's file. */
+	uid_t target_uid; /**< Of session workers: who owns records about the target. */
+	uid_t owner;	  /**< Client who caused it; charged for it. */
+	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
+	gid_t target_gid;
+	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */
+	bool reaped;	  /**< Its pid may be another process by now. */
+	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
+	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
+	enum ipc_how how; /**< What to report when it was our doing. */
+};
+
+/** Paths of our programs. */
+struct programs {
+	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], hook[PATH_MAX], adapter[PATH_MAX];
+};
+
+/** What workers are started with, and who hears of them; all pointers are borrowed. */
+struct workers_setup {
+	const struct config *config;
+	const struct programs *programs;
+	const char *records; /**< Directory of undo records. */
+	uid_t store_uid; /**< The store runs as this user. */
+	gid_t store_gid;
+	bool user_mode, verbose;
+	/**
+	 * A child asks for something.
+	 * @param take_fd  -1: nothing came along; what is left in it is closed.
+	 * @return 0, -EPROTO: it may not.
+	 */
+	int (*ask)(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd);
+	/** A process did not get what a dead worker owed it. */
+	void (*on_owed)(void *ctx);
+	void *ctx;
+};
+
+struct workers {
+	struct worker *first;
+	uint32_t last_id, last_session;
+	pid_t front_pid; /**< 0: there is none. */
+	struct rescues rescues; /**< Of targets of dead workers. */
+	struct rescue_host rescue_host;
+	struct workers_setup setup;
+};
+
+/** Must stay where it is. */
+void workers_init(struct workers *w, const struct workers_setup *setup);
+/** What is owed to their targets stays written down. */
+void workers_deinit(struct workers *w);
+
+/** In the child: become a program, or return.  @param guard  Its end of the guard socket. */
+typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int guard);
+/**
+ * Start a process.
+ * @param like  Kind, target, owner and session of the new entry.
+ * @param start_ms  It is killed unless it disarms its guard by then.
+ * @return 0 or -errno; on success it is the first of the list.
+ */
+int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
+		 workers_exec_fn exec, const void *data, struct worker **ret);
+/**
+ * Start a worker; whether it may be is decided (authorise.h).
+ * @param take_pidfd  Of the target; -1: it has none.  Left alone after a failure.
+ * @param ret_channel  For front.
+ * @return 0 or -errno.
+ */
+int workers_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+		  int *take_pidfd, struct worker **ret, int *ret_channel);
+/** Start a look for GPU processes.  @return 0, -errno. */
+int workers_look(struct workers *w, uint32_t *ret_id);
+
+/** The session worker of that process, or NULL. */
+struct worker *workers_find_target(struct workers *w, pid_t pid);
+/** One of the agent's own processes? */
+bool workers_is_own(const struct workers *w, pid_t pid);
+uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
+
+/** @param rule  Without a name: none watches any more.  @return 0, -ESRCH, -errno. */
+int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
+/** Kill it unless it disarms within that time.  @return false: nobody needs so long. */
+bool workers_arm(struct worker *worker, uint32_t ms);
+void workers_disarm(struct worker *worker);
+
+/** Guard socket of @p worker is readable. */
+void workers_guard(struct workers *w, struct worker *worker);
+/** Kill those whose deadline passed.  @return next deadline, 0 when there is none. */
+uint64_t workers_deadlines(struct workers *w);
+void workers_kill(struct workers *w, uint32_t id);
+/** SIGTERM (release everything and go), or SIGKILL, to all. */
+void workers_signal(struct workers *w, int sig);
+/**
+ * A child was reaped.
+ * @param ret Message for front.
+ * @return false when it was no worker, but another child of this module.
+ */
+bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
+/** They are not waited for: what may lie in their targets is left to recovery. */
+void workers_leave(struct workers *w);
+
+#endif /* MONITOR_WORKERS_H */

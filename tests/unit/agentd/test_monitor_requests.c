@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* What each child may ask of the privileged process, and what it is killed for. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agentd/monitor/requests.h"
+#include "base/fd.h"
+#include "testlib.h"
+
+#define PRODUCERS 4
+#define OF(kind)  (1u << IPC_KIND_##kind)
+#define ALL	  (OF(SESSION) | OF(INSPECT) | OF(STORE) | OF(LOOK) | OF(ADAPTER))
+
+/* So many stores that a worker gets no more: nothing is forked here. */
+static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t of)
+{
+	memset(s, 0, sizeof(*s));
+	memset(producers, 0, PRODUCERS * sizeof(*producers));
+	s->stop_at = 1;
+	s->front.sock = -1;
+	for (size_t i = 0; i < PRODUCERS; i++) {
+		producers[i] = (struct worker){ .next = s->workers.first, .producer = of, .guard_fd = -1 };
+		s->workers.first = &producers[i];
+	}
+}
+
+/* @return what comes of it; whatever is left of the descriptor is closed. */
+static int ask(struct monitor *s, enum ipc_kind kind, const struct ipc_guard *m, bool with_fd)
+{
+	struct worker k = { .id = 7, .kind = kind, .guard_fd = -1 };
+	int fd = -1, r;
+
+	if (with_fd)
+		TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &fd), 0);
+	r = requests_take(s, &k, m, &fd);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static void each_kind_asks_for_its_own(void)
+{
+	static const struct {
+		uint32_t type;
+		bool with_fd;
+		unsigned allowed; /* bits of kinds */
+	} rows[] = {
+		{ IPC_ARM, false, ALL },
+		{ IPC_DISARM, false, ALL },
+		{ IPC_STORE, true, OF(SESSION) },
+		{ IPC_STORE, false, 0 },
+		{ IPC_HOOK, true, OF(SESSION) },
+		{ IPC_HOOK, false, 0 },
+		{ IPC_FOUND, false, OF(LOOK) },
+		{ IPC_FOUND, true, OF(LOOK) },
+		/* The frontend's */
+		{ IPC_START, true, 0 },
+		{ IPC_NOTE, false, 0 },
+		{ IPC_HOOKS, true, 0 },
+		{ IPC_DROP, true, 0 },
+		/* nobody's */
+		{ IPC_RULE, false, 0 },
+		{ 0, false, 0 },
+		{ UINT32_MAX, false, 0 },
+	};
+	struct worker producers[PRODUCERS];
+	struct monitor *s = calloc(1, sizeof(*s));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	fill(s, producers, 7);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		for (int kind = IPC_KIND_SESSION; kind <= IPC_KIND_ADAPTER; kind++) {
+			const struct ipc_guard m = { .type = rows[i].type, .ms = 100, .pid = 1 };
+
+			TEST_ROW_EQ(i * 10 + (size_t)kind, ask(s, (enum ipc_kind)kind, &m, rows[i].with_fd),
+				    rows[i].allowed & 1u << kind ? 0 : -EPROTO);
+		}
+	free(s);
+}
+
+static void values_have_bounds(void)
+{
+	static const struct {
+		enum ipc_kind kind;
+		struct ipc_guard m;
+		int want;
+	} rows[] = {
+		{ IPC_KIND_SESSION, { .type = IPC_ARM, .ms = 600000 }, 0 },
+		{ IPC_KIND_SESSION, { .type = IPC_ARM, .ms = 600001 }, -EPROTO },
+		{ IPC_KIND_LOOK, { .type = IPC_FOUND, .pid = INT32_MAX }, 0 },
+		{ IPC_KIND_LOOK, { .type = IPC_FOUND, .pid = INT32_MAX + 1u }, -EPROTO },
+		{ IPC_KIND_LOOK, { .type = IPC_FOUND }, -EPROTO },
+	};
+	struct worker producers[PRODUCERS];
+	struct monitor *s = calloc(1, sizeof(*s));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	fill(s, producers, 7);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_EQ(i, ask(s, rows[i].kind, &rows[i].m, false), rows[i].want);
+	free(s);
+}
+
+static void front_asks_for_its_own(void)
+{
+	static const union {
+		uint32_t type;
+		struct ipc_start start;
+		struct ipc_hooks hooks;
+		struct ipc_note note;
+		struct ipc_drop drop;
+		char longer[sizeof(struct ipc_hooks) + 1];
+	} note = { .note = { .type = IPC_NOTE, .kind = IPC_NOTE_KILL } },
+	  start = { .start = { .type = IPC_START } }, hooks = { .hooks = { .type = IPC_HOOKS } },
+	  drop = { .drop = { .type = IPC_DROP } }, arm = { .type = IPC_ARM };
+	const struct {
+		const void *message;
+		size_t size;
+		bool with_fd; /* no client's */
+		int want;
+	} rows[] = {
+		{ &note, sizeof(note.note), false, 0 },
+		{ &note, sizeof(note.note) - 1, false, -EPROTO },
+		{ &note, sizeof(note.note) + 1, false, -EPROTO },
+		{ &note, sizeof(note.note), true, -EPROTO },
+		{ &start, sizeof(start.start), false, -EPROTO },
+		{ &start, sizeof(start.start), true, -EPROTO },
+		{ &hooks, sizeof(hooks.hooks), false, -EPROTO },
+		{ &hooks, sizeof(hooks.hooks), true, -EPROTO },
+		{ &drop, sizeof(drop.drop), false, -EPROTO },
+		{ &arm, sizeof(arm.note), false, -EPROTO },
+		{ &arm, sizeof(uint32_t), false, -EPROTO },
+		{ &note, sizeof(note), false, -EMSGSIZE },
+	};
+	struct monitor *s = calloc(1, sizeof(*s));
+	int pair[2], memory;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &memory), 0);
+	s->front.sock = pair[0];
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		TEST_EQ(fd_send(pair[1], rows[i].message, rows[i].size, &memory, rows[i].with_fd) > 0, true);
+		TEST_ROW_EQ(i, requests_read_front(s), rows[i].want);
+	}
+	TEST_EQ(requests_read_front(s), -EAGAIN);
+	close(pair[1]);
+	TEST_EQ(requests_read_front(s), -EPIPE);
+	close(pair[0]);
+	close(memory);
+	free(s);
+}
+
+TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(values_have_bounds),
+	   TEST(front_asks_for_its_own));
