@@ -332,6 +332,7 @@ int sim_queues_suspend(struct sim *s, struct sim_call *call, struct sim_process 
 	r = array_load(s, call, ptr, args->suspend.num_queues, &a);
 	if (r)
 		return r;
+	p->suspends += a.n > 0;
 	for (size_t i = 0; i < p->n_devices; i++) {
 		struct sim_device *d = &p->devices[i];
 

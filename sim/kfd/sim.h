@@ -109,6 +109,7 @@ struct sim_process {
 	uint32_t flags;
 	struct sim_call *busy; /**< Holder of the process lock across a delay. */
 	uint64_t notifications;
+	uint64_t suspends; /**< SUSPEND_QUEUES that named a queue. */
 };
 
 /** One open file of the device. */

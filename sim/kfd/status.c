@@ -113,6 +113,7 @@ static void status_session(const struct sim_process *p, struct out *o)
 	number(o, "handshake_surplus", p->handshake);
 	boolean(o, "runtime_retry", p->runtime_retry);
 	number(o, "flags", p->flags);
+	number(o, "suspends", p->suspends);
 }
 
 static void status_process(const struct sim_process *p, struct out *o)
