@@ -368,7 +368,7 @@ static int add_device(struct cuda_core *k, uint32_t dev)
 {
 	struct cuda_device *d = &k->c->devices[dev];
 	const struct cudbgshim_state *s;
-	int r = cuda_read_state(k->c, d);
+	int r = k->read >> dev & 1 ? 0 : cuda_read_state(k->c, d);
 
 	if (r < 0)
 		return r;

@@ -299,8 +299,8 @@ static void tell_missing(const struct cuda_core *k, struct rpc_arena *a, struct 
 	ret->budget_exceeded = k->late;
 }
 
-static int look(struct cuda_core *k, const struct target_waves_from *from, struct target_core *ret,
-		struct agent_err *err)
+static int look(struct cuda_core *k, const struct target_waves_from *from, bool waves,
+		struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
 {
 	struct target_cuda *c = k->c;
 	uint64_t devices = cuda_devices_of(from), began = clock_now_ns(), stopped;
@@ -310,12 +310,18 @@ static int look(struct cuda_core *k, const struct target_waves_from *from, struc
 		return r;
 	stopped = clock_now_ns();
 	k->deadline_ns = began + (uint64_t)from->max_stop_ms * 1000000;
-	r = cuda_core_add_warps(k, devices);
+	if (waves)
+		r = cuda_waves_read(c, from, k->deadline_ns, a, &ret->waves, &k->read);
+	ret->has_waves = waves && r == 0;
+	if (r == 0)
+		r = cuda_core_add_warps(k, devices);
 	ret->agent_us = (clock_now_ns() - stopped) / 1000;
 	if (r < 0)
 		cuda_error(c, r, "core.begin", err);
 	go = cuda_go(c, r < 0 ? NULL : err);
 	ret->stopped_us = (clock_now_ns() - began) / 1000;
+	if (ret->has_waves)
+		cuda_waves_stopped(from, ret->stopped_us, ret->agent_us, a, &ret->waves);
 	return r < 0 ? r : go;
 }
 
@@ -372,7 +378,7 @@ static int collect(struct cuda_core *k, const struct target_waves_from *from,
 	if (r == 0)
 		r = cuda_core_add_devices(k);
 	if (r == 0 && (!what->estimate || what->count))
-		r = look(k, from, ret, err);
+		r = look(k, from, what->waves, a, ret, err);
 	if (r < 0)
 		return r == -ENOMEM ? cuda_no_memory("core.begin", err) : r;
 	if (k->full)

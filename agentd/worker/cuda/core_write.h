@@ -39,6 +39,7 @@ struct cuda_core {
 	uint32_t unread;   /**< Warps without registers. */
 	uint32_t cut;	   /**< Warps without some of their registers. */
 	uint32_t no_image;
+	uint64_t read;	   /**< Devices whose state of this stop is at hand, one bit each. */
 	uint64_t no_state; /**< Devices whose warps are not in it, one bit each. */
 	struct cuda_core_end shared_end, local_end; /**< Of the grid that was asked for last. */
 };

@@ -133,6 +133,17 @@ uint64_t cuda_devices_of(const struct target_waves_from *from);
 
 int cuda_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	       struct target_waves *ret, struct agent_err *err);
+/**
+ * The part of it for which the devices have to stand still.
+ * @param ret          Without what the stop took.
+ * @param ret_devices  Whose state was read, one bit each.
+ */
+int cuda_waves_read(struct target_cuda *c, const struct target_waves_from *from,
+		    uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret,
+		    uint64_t *ret_devices);
+/** How long they stood. */
+void cuda_waves_stopped(const struct target_waves_from *from, uint64_t stopped_us,
+			uint64_t agent_us, struct rpc_arena *a, struct target_waves *ret);
 /** Read the state of a stopped device.  @return 0 or -errno of the API. */
 int cuda_read_state(struct target_cuda *c, struct cuda_device *d);
 /** One warp as a wave; leader and context are left alone. */

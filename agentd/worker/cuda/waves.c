@@ -30,7 +30,6 @@ struct look {
 	size_t n_grids, grids_capacity;
 	uint64_t deadline_ns;
 	uint64_t read; /* devices whose state is at hand, one bit each */
-	uint64_t stopped_ns, began_ns;
 };
 
 static void add_missing(struct look *l, const char *text)
@@ -300,14 +299,15 @@ static int make_waves(struct look *l)
 	return 0;
 }
 
-static void make_stops(struct look *l)
+void cuda_waves_stopped(const struct target_waves_from *from, uint64_t stopped_us,
+			uint64_t agent_us, struct rpc_arena *a, struct target_waves *ret)
 {
-	const struct target_waves_from *from = l->from;
-
-	l->ret->stops = rpc_arena_array(l->a, from->n_queues, sizeof(*l->ret->stops));
-	for (size_t i = 0; l->ret->stops && i < from->n_queues; i++) {
-		l->ret->stops[i].has_stopped_us = !from->queues[i].suspended;
-		l->ret->stops[i].stopped_us = l->stopped_ns / 1000;
+	ret->stopped_us = stopped_us;
+	ret->agent_us = agent_us;
+	ret->stops = rpc_arena_array(a, from->n_queues, sizeof(*ret->stops));
+	for (size_t i = 0; ret->stops && i < from->n_queues; i++) {
+		ret->stops[i].has_stopped_us = !from->queues[i].suspended;
+		ret->stops[i].stopped_us = stopped_us;
 	}
 }
 
@@ -387,18 +387,12 @@ static void read_examples(struct look *l)
 
 /* ------------------------------------------------------------------ all together ------------- */
 
-static int look(struct look *l, struct agent_err *err)
+static int read_all(struct look *l)
 {
 	struct target_cuda *c = l->c;
-	uint64_t devices = cuda_devices_of(l->from), stopped, read_at, go_at;
-	int r, go;
+	uint64_t devices = cuda_devices_of(l->from);
+	int r = 0;
 
-	l->began_ns = clock_now_ns();
-	l->deadline_ns = l->began_ns + (uint64_t)l->from->max_stop_ms * 1000000;
-	r = cuda_stop(c, devices, err);
-	if (r < 0)
-		return r;
-	stopped = clock_now_ns();
 	for (size_t i = 0; r == 0 && i < c->n_devices; i++)
 		if (devices >> i & 1)
 			r = read_device(l, &c->devices[i]);
@@ -411,32 +405,47 @@ static int look(struct look *l, struct agent_err *err)
 		read_stacks(l);
 	if (r == 0 && l->from->registers)
 		read_examples(l);
-	read_at = clock_now_ns();
-	if (r < 0)
-		cuda_error(c, r, "gpu.snapshot", err);
-	go = cuda_go(c, r < 0 ? NULL : err);
-	go_at = clock_now_ns();
-	l->stopped_ns = go_at - l->began_ns;
-	l->ret->stopped_us = l->stopped_ns / 1000;
-	l->ret->agent_us = (read_at - stopped) / 1000;
-	return r < 0 ? r : go;
+	return r;
+}
+
+int cuda_waves_read(struct target_cuda *c, const struct target_waves_from *from,
+		    uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret,
+		    uint64_t *ret_devices)
+{
+	struct look l = { .c = c, .from = from, .a = a, .ret = ret, .deadline_ns = deadline_ns };
+	int r;
+
+	*ret = (struct target_waves){ .missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing)) };
+	r = read_all(&l);
+	if (c->lost_news)
+		add_missing(&l, "contexts or code: more than the agent keeps");
+	*ret_devices = l.read;
+	free(l.grids);
+	return r;
 }
 
 int cuda_waves(struct target *t, const struct target_waves_from *from, struct rpc_arena *a,
 	       struct target_waves *ret, struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
-	struct look l = { .c = c, .from = from, .a = a, .ret = ret };
-	int r;
+	uint64_t began, stopped, read_at, read_devices;
+	int r, go;
 
 	*ret = (struct target_waves){ 0 };
 	if (!c->shim)
 		return 0;
-	ret->missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing));
-	r = look(&l, err);
-	if (c->lost_news)
-		add_missing(&l, "contexts or code: more than the agent keeps");
-	make_stops(&l);
-	free(l.grids);
-	return r;
+	began = clock_now_ns();
+	r = cuda_stop(c, cuda_devices_of(from), err);
+	if (r < 0)
+		return r;
+	stopped = clock_now_ns();
+	r = cuda_waves_read(c, from, began + (uint64_t)from->max_stop_ms * 1000000, a, ret,
+			    &read_devices);
+	read_at = clock_now_ns();
+	if (r < 0)
+		cuda_error(c, r, "gpu.snapshot", err);
+	go = cuda_go(c, r < 0 ? NULL : err);
+	cuda_waves_stopped(from, (clock_now_ns() - began) / 1000, (read_at - stopped) / 1000, a,
+			   ret);
+	return r < 0 ? r : go;
 }

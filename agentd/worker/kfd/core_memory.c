@@ -28,6 +28,9 @@
 #define READY_MAX	  (UINT64_C(256) << 20)
 #define READY_BYTES	  (UINT64_C(8) << 20)
 #define READY_MS	  200
+/* Of a stop that others share, what is theirs in any case: they copy a few bytes of each wave. */
+#define WAVES_PART 4
+#define NS_PER_MS  UINT64_C(1000000)
 /* Linux 5.14 has it, but the glibc of Debian 12 does not name it in all modes. */
 #define MADV_POPULATE_WRITE 23
 
@@ -432,8 +435,10 @@ const struct memory *kfd_core_copy_round(struct wave_capture *w, uint32_t round)
 			want_area(c, &w->areas[i]);
 	want_arguments(c, w, round);
 	c->deadline_ns = w->deadline_ns;
+	if (c->shares_stop)
+		c->deadline_ns -= w->from->max_stop_ms * NS_PER_MS / WAVES_PART;
 	thread_pool_run(c->k->pool, copy_job, c, c->n_jobs);
-	w->late = w->late || c->late;
+	w->late = w->late || (c->late && !c->shares_stop);
 	settle(c, first);
 	kfd_core_sort_pieces(c);
 	c->copies = (struct memory){ .fd = -1, .read = read_copies, .source = c };

@@ -69,7 +69,7 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 		c->told->n_waves = ret->n_waves;
 		c->told->stopped_us = ret->stopped_us;
 		c->told->agent_us = ret->agent_us;
-		c->told->budget_exceeded = ret->budget_exceeded;
+		c->told->budget_exceeded = ret->budget_exceeded || c->late;
 	}
 	wave_capture_deinit(&w);
 	return r;
@@ -310,20 +310,23 @@ static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
 static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct agent_err *err)
 {
-	struct target_waves waves = { 0 };
+	struct target_waves *waves = &c->told->waves;
 	int r = take_head(c, what->head) < 0 ? no_memory(err) : read_tables(c, err);
 
 	if (r == 0 && what->estimate)
 		estimate_waves(c, from);
 	else if (r == 0)
-		r = copy_waves(c, from, &waves, err);
-	if (r == 0 && make_missing(c, &waves) < 0)
+		r = copy_waves(c, from, waves, err);
+	c->told->has_waves = r == 0 && what->waves;
+	if (r == 0 && make_missing(c, waves) < 0)
 		r = no_memory(err);
 	if (r < 0)
 		return r;
+	if (c->late && c->shares_stop)
+		kfd_core_missing(c, "saved waves of some queues: the stop budget was used up");
 	if (c->too_much)
 		kfd_core_missing(c, "saved waves of some queues: more than the agent has memory for");
-	kfd_core_add_code(c, from, &waves, what->full);
+	kfd_core_add_code(c, from, waves, what->full);
 	/* The host comes after the waves: pages copied with them must not be of a later moment. */
 	if (what->unified)
 		r = add_host(c, what, err);
@@ -353,6 +356,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	c->k = k;
 	c->arena = a;
 	c->told = ret;
+	c->shares_stop = what->waves;
 	*ret = (struct target_core){ 0 };
 	r = collect(c, from, what, err);
 	if (r == 0 && !what->estimate && !what->ours)

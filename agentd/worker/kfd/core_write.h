@@ -47,6 +47,7 @@ struct kfd_core {
 	size_t n_jobs, jobs_capacity;
 	uint64_t deadline_ns;
 	bool late; /**< Atomic. */
+	bool shares_stop; /**< The waves are wanted whatever becomes of the core: some time is left for them. */
 
 	/* The answer to the caller; these are valid only as long as kfd_core_begin() runs. */
 	struct rpc_arena *arena;

@@ -141,6 +141,7 @@ struct target_core_wanted {
 	bool estimate; /**< Stop nothing, keep nothing: only say how large it would be. */
 	bool count;    /**< With estimate: stop the devices while waves are counted, where nothing else tells. */
 	bool ours;     /**< The agent's own: no writer that leaves takes it along, only core_end does. */
+	bool waves;    /**< Tell what they do, too (target_core.waves). */
 	bool has_layout;
 	enum rpc_core_layout layout; /**< Of the records, where there are several. */
 	const struct out *head; /**< Goes into it for whoever reads it (COREFILE_AGENT_NOTE). */
@@ -157,6 +158,8 @@ struct target_core {
 	bool budget_exceeded;
 	const char **missing;
 	size_t n_missing;
+	bool has_waves; /**< They were wanted and seen; also where there is no core after all. */
+	struct target_waves waves; /**< As waves() gives them, of the core's own stop. */
 };
 
 struct target_queue_result {
