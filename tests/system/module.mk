@@ -32,4 +32,4 @@ stuck_files_src := tests/system/stuck_files.c
 stuck_files_cflags := $(call pkg_cflags,fuse3)
 stuck_files_ldlibs := $(call pkg_libs,fuse3)
 system_tests += tests/system/test_descriptors.py
-system_tests += tests/system/test_check.py tests/system/test_sweep.py
+system_tests += tests/system/test_check.py tests/system/test_sweep.py tests/system/test_one_stop.py

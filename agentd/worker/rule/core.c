@@ -211,34 +211,14 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 
 /* ------------------------------------------------------------------ its beginning ------------ */
 
-int rule_core_take(struct rule_core *b, bool full, const struct out *head, struct rpc_arena *a,
-		   struct target_core *ret, struct agent_err *err)
+bool rule_core_is_free(const struct rule_core *b)
 {
-	const struct target_core_wanted what = { .full = full, .ours = true, .head = head };
-	struct target *t = b->host->target;
-	struct target_waves_from from = { 0 };
-	struct target_device *devices;
-	struct target_queue *queues;
-	int r;
+	return b->store_fd < 0 && b->host->target->ops->core_begin;
+}
 
-	if (!t->ops->core_begin)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "not written for devices of this vendor");
-	if (b->store_fd >= 0)
-		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, NULL,
-				     "another one is being written");
-	r = t->ops->devices(t, a, &devices, &from.n_devices, err);
-	if (r == 0)
-		r = t->ops->queues(t, a, &queues, &from.n_queues, err);
-	if (r < 0)
-		return r;
-	from.devices = devices;
-	from.queues = queues;
-	r = b->host->ops->core_begin(b->host->session, &from, &what, RULE_STOP_MS, a, ret, err);
-	if (r < 0)
-		return r;
-	b->bytes = ret->bytes;
-	return 0;
+void rule_core_take(struct rule_core *b, const struct target_core *core)
+{
+	b->bytes = core->bytes;
 }
 
 static int open_body(struct rule_core *b, int *ret_theirs)

@@ -6,9 +6,9 @@
  * @file core.h
  * The core file of an exception, on its way to the store, one of a session at a time.
  *
- * What waves do is copied at once.  The rest of a core is memory of the process, which may be gone as
- * soon as that has got its fault: so the fault waits, and with it those that come behind it, until all
- * is read or its time is over.  Everything else goes on meanwhile.
+ * What waves do was copied when it was begun.  The rest of a core is memory of the process, which may
+ * be gone as soon as that has got its fault: so the fault waits, and with it those that come behind
+ * it, until all is read or its time is over.  Everything else goes on meanwhile.
  */
 
 #include "agentd/worker/rule/hook.h"
@@ -19,7 +19,7 @@ struct out;
 struct rule_engine;
 struct store_meta;
 
-/** The application waits for its fault while queues stand still. */
+/** Of the capture that a record is made of: the application waits for its fault meanwhile. */
 #define RULE_STOP_MS 200
 /** More at a time end the wait of all. */
 #define RULE_CORE_HELD_MAX 64
@@ -55,13 +55,10 @@ struct rule_core {
 void rule_core_init(struct rule_core *b, const struct rule_host *host, const struct ipc_rule *rule,
 		    rule_stored_fn stored, struct rule_engine *engine);
 
-/**
- * Copy what waves do; queues stand still for it.
- * @param head  The document, for whoever looks at the core alone.
- * @return 0, or negative with @p err; then there is none.
- */
-int rule_core_take(struct rule_core *b, bool full, const struct out *head, struct rpc_arena *a,
-		   struct target_core *ret, struct agent_err *err);
+/** May the target be asked for one? */
+bool rule_core_is_free(const struct rule_core *b);
+/** That one was begun, for the rule. */
+void rule_core_take(struct rule_core *b, const struct target_core *core);
 /**
  * Record and core to the store, after rule_core_take().
  * @param hook  Its descriptor is taken.

@@ -19,20 +19,19 @@
 #include "base/out.h"
 #include "base/str.h"
 
-#define LOOK_UP_MS  200
-#define REST_FACTOR 9 /* a look of 1 ms, then 9 ms without */
+#define LOOK_UP_MS 200
 /* The target is free by then. */
-#define SETTLE_MS   3000
+#define SETTLE_MS  3000
 
 /* What one exception becomes. */
 struct making {
 	struct rule_engine *w;
 	const struct target_event *event;
 	struct rpc_arena *a;
+	struct exception_capture *seen; /* NULL: it is about no single one. */
 	struct rpc_gpu_snapshot_result doc;
 	struct store_meta meta;
 	char key[RATE_LIMIT_KEY_SIZE];
-	bool with_core;
 };
 
 static bool is_on(const struct rule_engine *w)
@@ -229,14 +228,15 @@ static const struct rpc_group *find_group(const struct making *k)
 	return NULL;
 }
 
-/* What the rule takes for the same. */
-static void make_key(struct making *k, const struct rpc_group *g)
+/* What the rule takes for the same.  @g: NULL where it is not known. */
+static void make_key(const struct rule_engine *w, const struct target_event *e,
+		     const struct rpc_group *g, char ret[RATE_LIMIT_KEY_SIZE])
 {
-	const uint32_t parts = k->w->rule.key_parts;
+	const uint32_t parts = w->rule.key_parts;
 	const char *kernel = g && g->has_kernel && g->kernel.name ? g->kernel.name : "";
 
-	snprintf(k->key, sizeof(k->key), "%" PRIx64 " %" PRIx64 " %.200s",
-		 parts & IPC_KEY_CODE ? k->event->source.exceptions & k->w->rule.exceptions : 0,
+	snprintf(ret, RATE_LIMIT_KEY_SIZE, "%" PRIx64 " %" PRIx64 " %.200s",
+		 parts & IPC_KEY_CODE ? e->source.exceptions & w->rule.exceptions : 0,
 		 parts & IPC_KEY_PC && g ? g->pc : 0, parts & IPC_KEY_KERNEL ? kernel : "");
 }
 
@@ -253,44 +253,6 @@ static void describe(struct making *k, const char *reason)
 }
 
 /* ------------------------------------------------------------------ one exception ------------ */
-
-static int look(struct making *k, bool waves)
-{
-	struct rule_engine *w = k->w;
-	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS };
-	uint64_t start = clock_now_ns();
-	struct agent_err err = { 0 };
-	struct snapshot seen;
-	uint32_t stop_ms;
-	int r;
-
-	k->doc = (struct rpc_gpu_snapshot_result){ 0 };
-	stop_ms = w->host.ops->stop_begin(w->host.session, RULE_STOP_MS);
-	r = snapshot_look(w->host.target, k->a, &o, stop_ms, &seen, &err);
-	w->host.ops->stop_end(w->host.session);
-	if (waves)
-		w->rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
-	if (r == 0)
-		r = snapshot_tell(w->host.target, k->a, &o, &seen, &k->doc, &err);
-	if (r < 0)
-		log_warning("rule %s: process %d: %s", w->rule.name,
-			    (int)w->host.target->facts.pid, err.message);
-	return r;
-}
-
-static bool may_look(const struct making *k)
-{
-	return k->w->host.target->ops->waves && clock_now_ns() >= k->w->rest_until;
-}
-
-/* The same place raises the same again while no look is allowed: the same thing, as far as one can tell. */
-static bool is_seen(const struct making *k)
-{
-	const struct target_source *a = &k->w->seen, *b = &k->event->source;
-
-	return a->exceptions == b->exceptions && a->has_queue == b->has_queue &&
-	       a->queue_id == b->queue_id && a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
-}
 
 static void say_missing(struct making *k, const char *text)
 {
@@ -325,23 +287,37 @@ static int encode(const struct making *k, struct out *ret)
 	return rpc_arena_error(k->a) ? rpc_arena_error(k->a) : out_error(ret);
 }
 
+static bool is_said(const struct making *k, const char *text)
+{
+	for (size_t i = 0; i < k->doc.n_missing; i++)
+		if (strcmp(k->doc.missing[i], text) == 0)
+			return true;
+	return false;
+}
+
+static const char *why_no_core(const struct making *k)
+{
+	if (k->seen->core_err.code)
+		return k->seen->core_err.message;
+	return k->w->host.target->ops->core_begin ? "another one is being written" :
+						    "not written for devices of this vendor";
+}
+
 /* @return whether there is one; the record says why not. */
 static bool take_core(struct making *k)
 {
-	struct agent_err err = { 0 };
-	struct target_core core;
-	auto_out struct out head;
+	struct exception_capture *c = k->seen;
 
-	out_init(&head, STORE_JSON_MAX);
-	if (encode(k, &head) < 0)
-		return false;
-	if (rule_core_take(&k->w->core, k->w->rule.keep == IPC_KEEP_FULL, &head, k->a, &core,
-			   &err) < 0) {
-		say_missing(k, rpc_arena_printf(k->a, "core: %s", err.message));
+	if (!c->has_core) {
+		say_missing(k, rpc_arena_printf(k->a, "core: %s", why_no_core(k)));
 		return false;
 	}
-	for (size_t i = 0; i < core.n_missing; i++)
-		say_missing(k, rpc_arena_printf(k->a, "core: %s", core.missing[i]));
+	c->has_core = false;
+	rule_core_take(&k->w->core, &c->core);
+	/* What it lacks of the waves, the record lacks as well. */
+	for (size_t i = 0; i < c->core.n_missing; i++)
+		if (!is_said(k, c->core.missing[i]))
+			say_missing(k, rpc_arena_printf(k->a, "core: %s", c->core.missing[i]));
 	return true;
 }
 
@@ -355,7 +331,7 @@ static void keep(struct making *k)
 	k->doc.has_fault = true;
 	fill_fault(k, &k->doc.fault);
 	k->doc.fault.count = k->meta.count;
-	core = k->with_core && take_core(k);
+	core = k->seen && w->rule.keep > IPC_KEEP_JSON && take_core(k);
 	out_init(&json, STORE_JSON_MAX);
 	r = encode(k, &json);
 	hook = r == 0 ? hook_text(k, &json) : -1;
@@ -377,54 +353,94 @@ static void keep(struct making *k)
 		store_gone(w, r);
 }
 
-static void make_record(struct making *k)
+/* The document of what was seen.  @return 0, negative. */
+static int tell_seen(struct making *k)
+{
+	const struct exception_capture *c = k->seen;
+	const struct snapshot_options o = { .waves = c->has_waves, .look_up_ms = LOOK_UP_MS };
+	struct target *t = k->w->host.target;
+	struct agent_err err = c->begin_err;
+	int r = -1;
+
+	if (!err.code)
+		r = snapshot_tell(t, k->a, &o, &c->seen, &k->doc, &err);
+	if (r == 0 && c->waves_err.code)
+		say_missing(k, rpc_arena_printf(k->a, "waves: %s", c->waves_err.message));
+	else if (r == 0 && !c->has_waves)
+		say_missing(k, "waves: not looked at, because a look was a moment ago");
+	if (err.code || c->waves_err.code)
+		log_warning("rule %s: process %d: %s", k->w->rule.name, (int)t->facts.pid,
+			    err.code ? err.message : c->waves_err.message);
+	return r;
+}
+
+static bool is_like(struct rule_engine *w, const char *key)
+{
+	return rate_limit_is_repeat(&w->state, &w->rule, key, clock_now_ns());
+}
+
+/* What of it the waves tell; without a look all is judged by now. */
+static bool is_repeat(struct making *k, const struct rule_verdict *v)
 {
 	struct rule_engine *w = k->w;
-	bool looked = may_look(k);
 
-	if (!looked && is_seen(k) &&
-	    rate_limit_is_repeat(&w->state, &w->rule, w->seen_key, clock_now_ns())) {
-		w->counts.duplicates++;
-		return;
-	}
-	if (look(k, looked) < 0 && (!looked || look(k, false) < 0)) {
-		lose(w, "the process cannot be looked at");
-		return;
-	}
-	if (!looked)
-		say_missing(k, "waves: not looked at, because a look was a moment ago");
-	make_key(k, find_group(k));
-	if (looked) {
+	make_key(w, k->event, v->unseen ? NULL : find_group(k), k->key);
+	if (v->unseen)
+		return false;
+	if (k->seen->has_waves) {
 		w->seen = k->event->source;
 		str_copy(w->seen_key, sizeof(w->seen_key), k->key);
 	}
-	if (rate_limit_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
+	return is_like(w, k->key);
+}
+
+static void make_record(struct making *k, const struct rule_verdict *v)
+{
+	struct rule_engine *w = k->w;
+
+	if (tell_seen(k) < 0) {
+		lose(w, "the process cannot be looked at");
+		return;
+	}
+	if (is_repeat(k, v)) {
 		w->counts.duplicates++;
 		return;
 	}
 	describe(k, "exception");
-	k->with_core = w->rule.keep > IPC_KEEP_JSON;
 	k->meta.count = rate_limit_recorded(&w->state, &w->rule, k->key, clock_now_ns());
 	keep(k);
 }
 
-/* What can be told without a look comes first. */
-static void judge(struct making *k)
+/* The same place raises the same again while no look is allowed: the same thing, as far as one can tell. */
+static bool is_seen(const struct rule_engine *w, const struct target_source *b)
 {
-	struct rule_engine *w = k->w;
-	bool cheap = !(w->rule.key_parts & ~IPC_KEY_CODE);
+	const struct target_source *a = &w->seen;
 
-	make_key(k, NULL);
-	if (cheap && rate_limit_is_repeat(&w->state, &w->rule, k->key, clock_now_ns())) {
+	return a->exceptions == b->exceptions && a->has_queue == b->has_queue &&
+	       a->queue_id == b->queue_id && a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
+}
+
+/* What can be told without a look.  @return whether that is all. */
+static bool is_settled(struct rule_engine *w, const struct target_event *e, bool may_look)
+{
+	const bool cheap = !(w->rule.key_parts & ~IPC_KEY_CODE);
+	char key[RATE_LIMIT_KEY_SIZE];
+
+	make_key(w, e, NULL, key);
+	if (cheap && is_like(w, key)) {
 		w->counts.duplicates++;
 	} else if (!rate_limit_allows(&w->state, &w->rule, clock_now_ns())) {
 		w->counts.limited++;
 	} else if (w->rule.keep == IPC_KEEP_NOTHING && !w->rule.has_hook) {
-		rate_limit_recorded(&w->state, &w->rule, k->key, clock_now_ns());
+		rate_limit_recorded(&w->state, &w->rule, key, clock_now_ns());
 		w->counts.recorded++;
+	} else if (!may_look && ((is_seen(w, &e->source) && is_like(w, w->seen_key)) ||
+				 (!cheap && is_like(w, key)))) {
+		w->counts.duplicates++;
 	} else {
-		make_record(k);
+		return false;
 	}
+	return true;
 }
 
 static bool is_for(const struct rule_engine *w, const struct target_event *e)
@@ -437,25 +453,53 @@ static bool is_for(const struct rule_engine *w, const struct target_event *e)
 	return !w->rule.n_devices || !e->source.has_gpu;
 }
 
-static void handle(struct rule_engine *w, const struct target_event *e)
+struct rule_verdict rule_engine_judge(struct rule_engine *w, const struct target_event *e,
+				      bool may_look)
 {
-	auto_rpc_arena struct rpc_arena arena;
-	struct making k = { .w = w, .event = e, .a = &arena };
+	struct rule_verdict v = { .unseen = !may_look };
 
-	rpc_arena_init(&arena, TARGET_ARENA_MAX);
+	if (!is_for(w, e))
+		return v;
 	w->counts.begun++;
 	tell_counts(w);
 	w->counts.exceptions++;
 	w->exceptions |= e->source.exceptions;
-	judge(&k);
-	tell_counts(w);
+	v.records = !is_settled(w, e, may_look);
+	v.core = v.records && w->rule.keep > IPC_KEEP_JSON && rule_core_is_free(&w->core);
+	v.full = w->rule.keep == IPC_KEEP_FULL;
+	if (!v.records)
+		tell_counts(w);
+	return v;
 }
 
-bool rule_engine_exception(struct rule_engine *w, const struct target_event *e)
+int rule_engine_head(struct rule_engine *w, const struct target_event *e,
+		     const struct snapshot *seen, struct rpc_arena *a, struct out *ret,
+		     struct agent_err *err)
 {
-	if (is_for(w, e)) {
+	const struct snapshot_options without_waves = { 0 };
+	struct making k = { .w = w, .event = e, .a = a };
+	int r = snapshot_tell(w->host.target, a, &without_waves, seen, &k.doc, err);
+
+	if (r < 0)
+		return r;
+	k.doc.has_fault = true;
+	fill_fault(&k, &k.doc.fault);
+	k.doc.fault.count = 1;
+	r = encode(&k, ret);
+	return r < 0 ? agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "out of memory") : 0;
+}
+
+bool rule_engine_exception(struct rule_engine *w, const struct target_event *e,
+			   const struct rule_verdict *v, struct exception_capture *seen)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct making k = { .w = w, .event = e, .a = &arena, .seen = seen };
+
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
+	if (v->records) {
 		w->host.ops->work_begin(w->host.session);
-		handle(w, e);
+		make_record(&k, v);
+		tell_counts(w);
 	}
 	return rule_core_keeps_back(&w->core, e);
 }

@@ -17,19 +17,9 @@ struct rule_host_ops {
 	/** Around what is no call, and may need the target (session_work_begin()). */
 	void (*work_begin)(void *session);
 	void (*work_end)(void *session);
-	/** Around a stop of queues (session_stop_begin()).  @return milliseconds granted. */
-	uint32_t (*stop_begin)(void *session, uint32_t ms);
-	void (*stop_end)(void *session);
 	/** Around what the target waits for (session_undo_begin()). */
 	void (*undo_begin)(void *session);
 	void (*undo_end)(void *session);
-	/**
-	 * target_ops.core_begin, for the rule; queues stand still for @p stop_ms at most.
-	 * @return 0; -EBUSY while a client has a core, other errors of core_begin, with @p err.
-	 */
-	int (*core_begin)(void *session, struct target_waves_from *from,
-			  const struct target_core_wanted *what, uint32_t stop_ms,
-			  struct rpc_arena *a, struct target_core *ret, struct agent_err *err);
 	/** The rule needs its core no longer; does nothing where it has none. */
 	void (*core_end)(void *session);
 	/** Tell the frontend what became of exceptions that the rule is for. */

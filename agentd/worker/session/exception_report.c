@@ -14,7 +14,6 @@
 #define GROUPS_MAX  8
 /* Debug information that was not read before; the application waits for its fault meanwhile. */
 #define LOOK_UP_MS  200
-#define REST_FACTOR 9 /* a look of 1 ms, then 9 ms without */
 #define MISSING_MAX (CODE_MISSING_MAX + 4)
 
 /* What one event becomes. */
@@ -31,47 +30,59 @@ static void add_missing(const struct filling *f, const char *text)
 		f->ret->missing[f->ret->n_missing++] = text;
 }
 
-bool exception_report_may_look(const struct exception_report *r, const struct target *t,
-			       const struct target_event *e)
-{
-	return t->ops->waves && e->source.exceptions & TARGET_EXCEPTIONS_OF_WAVES &&
-	       clock_now_ns() >= r->rest_until;
-}
-
 /* ------------------------------------------------------------------ waves -------------------- */
 
-/* The queues that can be concerned, in front; the list is ours. */
-static size_t choose_queues(const struct target_source *source, struct target_queue *queues,
-			    size_t n)
-{
-	size_t kept = 0;
+/* What of a capture concerns this exception, in memory of its own: others make something of all of it. */
+struct concerned {
+	struct wave *waves; /* That stand still for a reason. */
+	size_t n_waves;
+	struct wave *exited;
+	size_t n_exited;
+};
 
-	for (size_t i = 0; i < n; i++)
-		if (source->has_queue ? queues[i].queue_id == source->queue_id :
-					!source->has_gpu || queues[i].gpu_id == source->gpu_id)
-			queues[kept++] = queues[i];
-	return kept;
+static bool is_concerned(const struct filling *f, const struct wave *w)
+{
+	return w->reasons && exception_concerns(&f->event->source, w->gpu_id, w->queue_id);
 }
 
-/*
- * Only waves that stand still for a reason, in front.
- * @param leaders  Room for n: where the workgroup of each old leader begins now, plus 1; zeroed.
- */
-static size_t choose_waves(struct wave *waves, size_t n, uint32_t *leaders)
+static int choose_waves(const struct filling *f, const struct target_waves *from,
+			struct concerned *ret)
 {
-	size_t kept = 0;
+	/* Where the workgroup of each old leader begins now, plus 1. */
+	uint32_t *leaders = rpc_arena_array(f->a, from->n_waves, sizeof(*leaders));
+	size_t n = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct wave w = waves[i];
+	for (size_t i = 0; i < from->n_waves; i++)
+		n += is_concerned(f, &from->waves[i]);
+	ret->waves = rpc_arena_array(f->a, n, sizeof(*ret->waves));
+	if (!leaders || !ret->waves)
+		return rpc_arena_error(f->a);
+	for (size_t i = 0; i < from->n_waves; i++) {
+		struct wave w = from->waves[i];
 
-		if (!w.reasons)
+		if (!is_concerned(f, &w))
 			continue;
 		if (!leaders[w.leader])
-			leaders[w.leader] = (uint32_t)kept + 1;
+			leaders[w.leader] = (uint32_t)ret->n_waves + 1;
 		w.leader = leaders[w.leader] - 1;
-		waves[kept++] = w;
+		ret->waves[ret->n_waves++] = w;
 	}
-	return kept;
+	return 0;
+}
+
+/* They are of a unit of a device, and of no queue. */
+static int choose_exited(const struct filling *f, const struct target_waves *from,
+			 struct concerned *ret)
+{
+	const struct target_source *source = &f->event->source;
+
+	ret->exited = rpc_arena_array(f->a, from->n_exited, sizeof(*ret->exited));
+	if (!ret->exited)
+		return rpc_arena_error(f->a);
+	for (size_t i = 0; i < from->n_exited; i++)
+		if (!source->has_gpu || from->exited[i].gpu_id == source->gpu_id)
+			ret->exited[ret->n_exited++] = from->exited[i];
+	return 0;
 }
 
 static int fill_groups(const struct filling *f, struct wave *waves, size_t n,
@@ -96,7 +107,7 @@ static int fill_groups(const struct filling *f, struct wave *waves, size_t n,
 	return rpc_arena_error(f->a);
 }
 
-static int fill_exited(const struct filling *f, struct code_set *code, const struct target_waves *w,
+static int fill_exited(const struct filling *f, struct code_set *code, const struct concerned *w,
 		       bool *ret_unknown)
 {
 	struct rpc_exception_raised_params *to = f->ret;
@@ -108,7 +119,7 @@ static int fill_exited(const struct filling *f, struct code_set *code, const str
 	return r;
 }
 
-static int tell(const struct filling *f, const struct target_waves *w, size_t n)
+static int tell(const struct filling *f, const struct concerned *w)
 {
 	const char *texts[CODE_MISSING_MAX];
 	struct locations places = { 0 };
@@ -118,9 +129,9 @@ static int tell(const struct filling *f, const struct target_waves *w, size_t n)
 	int r = code_set_init(&code, f->t, f->a, LOOK_UP_MS);
 
 	if (r == 0)
-		r = locations_find(&code, w->waves, n, &places);
+		r = locations_find(&code, w->waves, w->n_waves, &places);
 	if (r == 0)
-		r = fill_groups(f, w->waves, n, &places);
+		r = fill_groups(f, w->waves, w->n_waves, &places);
 	if (r == 0)
 		r = fill_exited(f, &code, w, &unknown);
 	if (r == 0)
@@ -132,50 +143,36 @@ static int tell(const struct filling *f, const struct target_waves *w, size_t n)
 	return r;
 }
 
-static int tell_waves(const struct filling *f, const struct target_waves *w)
+static int tell_waves(const struct filling *f, const struct target_waves *from)
 {
-	uint32_t *leaders = rpc_arena_array(f->a, w->n_waves, sizeof(*leaders));
-	size_t n;
+	struct concerned w = { 0 };
+	int r = choose_waves(f, from, &w);
 
-	if (!leaders)
-		return rpc_arena_error(f->a);
-	n = choose_waves(w->waves, w->n_waves, leaders);
-	f->ret->has_waves = f->ret->has_lanes = true;
-	f->ret->waves = (uint32_t)n;
-	for (size_t i = 0; i < n; i++)
-		f->ret->lanes += w->waves[i].lanes;
-	for (size_t i = 0; i < w->n_missing; i++)
-		add_missing(f, w->missing[i]);
-	return n || w->n_exited ? tell(f, w, n) : 0;
+	if (r == 0)
+		r = choose_exited(f, from, &w);
+	if (r < 0)
+		return r;
+	f->ret->has_waves = f->ret->has_lanes = f->ret->has_stopped_us = true;
+	f->ret->stopped_us = from->stopped_us;
+	f->ret->waves = (uint32_t)w.n_waves;
+	for (size_t i = 0; i < w.n_waves; i++)
+		f->ret->lanes += w.waves[i].lanes;
+	for (size_t i = 0; i < from->n_missing; i++)
+		add_missing(f, from->missing[i]);
+	return w.n_waves || w.n_exited ? tell(f, &w) : 0;
 }
 
-/* Stop, copy, let run; then put it into words. */
-static void look(struct exception_report *r, const struct filling *f, uint32_t look_ms)
+static void fill_waves(const struct filling *f, const struct exception_capture *seen)
 {
-	struct target_waves_from from = { .max_stop_ms = look_ms };
-	struct target_device *devices;
-	struct target_queue *queues;
-	struct target_waves waves = { 0 };
-	struct agent_err err = { 0 };
-	uint64_t start = clock_now_ns();
-	int e = f->t->ops->devices(f->t, f->a, &devices, &from.n_devices, &err);
+	const struct agent_err *why = &seen->waves_err;
 
-	if (e == 0)
-		e = f->t->ops->queues(f->t, f->a, &queues, &from.n_queues, &err);
-	if (e == 0) {
-		from.devices = devices;
-		from.queues = queues;
-		from.n_queues = choose_queues(&f->event->source, queues, from.n_queues);
-		e = f->t->ops->waves(f->t, &from, f->a, &waves, &err);
-	}
-	r->rest_until = clock_now_ns() + (clock_now_ns() - start) * REST_FACTOR;
-	if (e < 0) {
-		add_missing(f, rpc_arena_printf(f->a, "waves: %s", err.message));
-		return;
-	}
-	f->ret->has_stopped_us = true;
-	f->ret->stopped_us = waves.stopped_us;
-	if (tell_waves(f, &waves) < 0)
+	if (seen->begin_err.code)
+		why = &seen->begin_err;
+	if (why->code)
+		add_missing(f, rpc_arena_printf(f->a, "waves: %s", why->message));
+	else if (!seen->has_waves)
+		add_missing(f, "waves: not looked at, because a look was a moment ago");
+	else if (tell_waves(f, &seen->seen.waves) < 0)
 		add_missing(f, "waves: they do not fit into memory");
 }
 
@@ -192,8 +189,8 @@ static void fill_access(const struct target_event *e, struct rpc_exception_raise
 }
 
 void exception_report_fill(struct exception_report *r, struct target *t,
-			   const struct target_event *e, uint32_t look_ms, struct rpc_arena *a,
-			   struct rpc_exception_raised_params *ret)
+			   const struct target_event *e, const struct exception_capture *seen,
+			   struct rpc_arena *a, struct rpc_exception_raised_params *ret)
 {
 	const struct filling f = { t, e, a, ret };
 
@@ -216,9 +213,8 @@ void exception_report_fill(struct exception_report *r, struct target *t,
 		return;
 	if (!t->ops->waves)
 		add_missing(&f, "waves: devices of this vendor do not show them");
-	else if (look_ms)
-		look(r, &f, look_ms);
+	else if (seen)
+		fill_waves(&f, seen);
 	else
-		add_missing(&f,
-			    "waves: not looked at, by choice or because a look was a moment ago");
+		add_missing(&f, "waves: not looked at, by choice");
 }

@@ -17,16 +17,6 @@ static void work_end(void *session)
 	session_work_end(session);
 }
 
-static uint32_t stop_begin(void *session, uint32_t ms)
-{
-	return session_stop_begin(session, ms);
-}
-
-static void stop_end(void *session)
-{
-	session_stop_end(session);
-}
-
 static void undo_begin(void *session)
 {
 	session_undo_begin(session);
@@ -35,22 +25,6 @@ static void undo_begin(void *session)
 static void undo_end(void *session)
 {
 	session_undo_end(session);
-}
-
-static int core_begin(void *session, struct target_waves_from *from,
-		      const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
-		      struct target_core *ret, struct agent_err *err)
-{
-	struct session *s = session;
-	int r;
-
-	if (s->core_user != CORE_NOBODY)
-		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, NULL, NULL,
-				     "another one is being written");
-	r = session_core_begin(s, from, what, stop_ms, a, ret, err);
-	if (r == 0)
-		s->core_user = CORE_RULE;
-	return r;
 }
 
 static void core_end(void *session)
@@ -92,11 +66,8 @@ struct rule_host session_rule_host(struct session *s)
 	static const struct rule_host_ops ops = {
 		.work_begin = work_begin,
 		.work_end = work_end,
-		.stop_begin = stop_begin,
-		.stop_end = stop_end,
 		.undo_begin = undo_begin,
 		.undo_end = undo_end,
-		.core_begin = core_begin,
 		.core_end = core_end,
 		.send_counts = send_counts,
 		.subscribe = subscribe,

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/worker/session/exception.h"
 #include "agentd/worker/snapshot/convert.h"
-#include "agentd/worker/snapshot/snapshot.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -118,6 +118,11 @@ uint32_t session_stop_begin(struct session *s, uint32_t ms)
 	return stop_begin(s, ms, 0);
 }
 
+uint32_t session_core_stop_begin(struct session *s, uint32_t ms)
+{
+	return stop_begin(s, ms, AROUND_CORE_MS);
+}
+
 uint32_t session_stop_end(struct session *s)
 {
 	uint32_t left =
@@ -133,7 +138,7 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 {
 	int r;
 
-	from->max_stop_ms = stop_begin(s, stop_ms, AROUND_CORE_MS);
+	from->max_stop_ms = session_core_stop_begin(s, stop_ms);
 	r = s->target->ops->core_begin(s->target, from, what, a, ret, err);
 	session_stop_end(s);
 	return r;
@@ -494,29 +499,6 @@ static void announce_runtime(struct session *s)
 	session_notify(s, RPC_NOTIFICATION_RUNTIME_CHANGED, &text);
 }
 
-static void announce_exception(struct session *s, const struct target_event *e)
-{
-	auto_rpc_arena struct rpc_arena arena;
-	auto_out struct out text;
-	struct rpc_exception_raised_params p;
-	uint32_t look_ms = subscribers_sum(&s->subscribers).look_ms;
-	char id[16];
-
-	rpc_arena_init(&arena, TARGET_ARENA_MAX);
-	out_init(&text, 0);
-	if (look_ms && exception_report_may_look(&s->reports, s->target, e))
-		look_ms = session_stop_begin(s, look_ms);
-	else
-		look_ms = 0;
-	exception_report_fill(&s->reports, s->target, e, look_ms, &arena, &p);
-	if (look_ms)
-		session_stop_end(s);
-	session_id(s, id);
-	p.session = id;
-	rpc_exception_raised_params_encode(&text, &p);
-	session_notify(s, RPC_NOTIFICATION_EXCEPTION_RAISED, &text);
-}
-
 /* @return 1 handled, 0 nothing there, negative. */
 static int handle_event(struct session *s, struct agent_err *err)
 {
@@ -533,10 +515,8 @@ static int handle_event(struct session *s, struct agent_err *err)
 	if (r <= 0)
 		return r;
 	/* The target waits in the runtime handshake: answer first, talk later. */
-	if (e.kind == TARGET_EVENT_EXCEPTION) {
-		announce_exception(s, &e);
-		kept = rule_engine_exception(&s->rule, &e);
-	}
+	if (e.kind == TARGET_EVENT_EXCEPTION)
+		kept = session_exception(s, &e);
 	session_undo_begin(s);
 	r = kept ? 0 : t->ops->event_done(t, &e, err);
 	if (e.kind == TARGET_EVENT_RUNTIME)

@@ -17,6 +17,7 @@
 #include "agentd/worker/session/exception_report.h"
 #include "agentd/worker/session/subscribers.h"
 #include "agentd/worker/session/suspension.h"
+#include "agentd/worker/snapshot/exception_capture.h"
 #include "agentd/worker/target/target.h"
 
 /** Whose core the target keeps; there can be one. */
@@ -45,6 +46,7 @@ struct session {
 	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
 	struct core_output *output; /**< That core on its way to the client, or NULL. */
 	struct subscribers subscribers;
+	struct exception_throttle captures;
 	struct exception_report reports;
 	struct rule_engine rule;
 	bool over_known;
@@ -62,6 +64,8 @@ void session_set_lease(struct session *s, uint32_t ms);
  * @return milliseconds granted: seven seconds at most, less than asked when a lease ends earlier.
  */
 uint32_t session_stop_begin(struct session *s, uint32_t ms);
+/** The same for a core, which needs time before and behind its stop. */
+uint32_t session_core_stop_begin(struct session *s, uint32_t ms);
 /**
  * Queues run again: what the call has left to do gets its usual time.
  * @return milliseconds that it may take; less when a lease ends earlier.

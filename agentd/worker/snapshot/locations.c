@@ -241,6 +241,9 @@ bool locations_find_callers(struct code_set *s, struct rpc_caller *callers, size
 	bool all = true;
 
 	for (size_t i = 0; i < n; i++) {
+		/* Another document of the same waves has its own memory for what it says of them. */
+		callers[i].frames = NULL;
+		callers[i].n_frames = 0;
 		/* The call ends in front of its return address, which may be on another line. */
 		if (!callers[i].address || code_locate(s, callers[i].address - 1, &l) < 0)
 			continue;
