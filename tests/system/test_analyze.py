@@ -278,6 +278,9 @@ def cuda_core(release="12.4", full=False, **kwargs):
         # Its first lane stands elsewhere than the one with the exception.
         s.control("warp 0 2 3 pc=0x10 idle=0x60 active=0xfffffff0")
         s.control("raise 0 2 3 1 lanes=0x10")
+        # Here it is the first, which is not active any more.
+        s.control("warp 0 1 3 pc=0x10 idle=0x60 active=0xfffffff0")
+        s.control("raise 0 1 3 12 lanes=0x1 errorpc=0x30")
         rng = random.Random(7)
         for sm, warp in itertools.product(range(3), range(8)):
             if (sm, warp) not in ((0, 0), (1, 2)):

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/worker/snapshot/registers.h"
 #include "base/str.h"
 #include "corefile/cuda/read.h"
 #include "corefile/cuda/write.h"
@@ -199,75 +200,71 @@ static void number_stand_ins(struct core_cuda *c)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-/* Of those with an exception, else active, else there, the first. */
-const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
-					      const struct cudacore_warp *w,
-					      uint32_t *ret_exception)
+/* Of two rows for the same lane the first counts. */
+static void find_lanes(const struct core_cuda *c, struct core_cuda_warp *w)
 {
-	const struct cudacore_lane *best = NULL;
-	int best_rank = -1;
+	const struct cudacore_range *r = &w->row->lanes;
 
-	*ret_exception = 0;
-	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++) {
-		const struct cudacore_lane *l = &core->lanes[i];
-		uint32_t exception = cudacore_lane_exception(core, i);
-		bool active = l->number < 32 && w->active_lanes >> l->number & 1;
-		int rank = exception ? 2 : active;
+	for (uint32_t i = r->first; i < r->first + r->n; i++) {
+		const struct cudacore_lane *l = &c->core.lanes[i];
 
-		if (rank < best_rank || (rank == best_rank && l->number >= best->number))
+		if (l->number >= CUDBGSHIM_MAX_LANES || w->lanes[l->number])
 			continue;
-		best = l;
-		best_rank = rank;
-		*ret_exception = exception;
+		w->lanes[l->number] = l;
+		w->pcs[l->number] = l->virtual_pc;
+		w->exceptions[l->number] = cudacore_lane_exception(&c->core, i);
+		w->view.lanes |= UINT32_C(1) << l->number;
 	}
-	return best;
 }
 
-/* Number of the warp in its block: from any lane, whose thread is that many behind the first. */
-static void add_number(const struct cudacore_device *d, const struct cudacore_grid *g,
-		       const struct cudacore_lane *l, struct wave *ret)
+void core_cuda_warp_of(const struct core_cuda *c, const struct cudacore_warp *row,
+		       struct core_cuda_warp *ret)
 {
-	uint64_t number =
-		l->thread[0] + (uint64_t)g->block_dim[0] *
-				       (l->thread[1] + (uint64_t)g->block_dim[1] * l->thread[2]);
+	const struct cudacore_block *b = &c->core.blocks[row->block];
+	const struct cudacore_sm *sm = &c->core.sms[b->sm];
 
-	if (!d->lanes_per_warp || number < l->number)
-		return;
-	number = (number - l->number) / d->lanes_per_warp;
-	ret->has_wave_in_group = number <= UINT8_MAX;
-	ret->wave_in_group = (uint8_t)number;
-}
-
-static void fill_wave(const struct core_cuda *c, const struct cudacore_sm *sm,
-		      const struct cudacore_warp *w, struct wave *ret)
-{
-	const struct cudacore_block *b = &c->core.blocks[w->block];
-	const struct cudacore_device *d = &c->core.devices[sm->device];
-	const struct cudacore_grid *g = core_cuda_grid(c, sm->device, b->grid_id);
-	uint32_t code;
-	const struct cudacore_lane *l = core_cuda_speaker(&c->core, w, &code);
-	const struct cuda_exception *e = cuda_exception(code);
-
-	*ret = (struct wave){
-		.pc = w->error_pc_valid && e ? w->error_pc : l ? l->virtual_pc : 0,
-		.exec = w->active_lanes,
-		.dispatch = b->grid_id,
-		.kernel_handle = g ? g->function_entry : 0,
-		.gpu_id = sm->device,
-		.queue_id = queue_of(c, sm->device, g),
-		.unit = sm->id,
-		.index = w->id,
-		.workgroup = { b->index[0], b->index[1], b->index[2] },
-		.reasons = e ? e->reason : w->broken ? STOP_REASON_BIT(RPC_STOP_REASON_TRAP) : 0,
-		.exception = e ? e->text : NULL,
-		.state = e || w->broken ? RPC_WAVE_STATE_STOPPED : RPC_WAVE_STATE_RUNNING,
-		.lanes = (uint8_t)__builtin_popcount(w->active_lanes),
-		.width = d->lanes_per_warp < 64 ? (uint8_t)d->lanes_per_warp : 64,
-		.has_dispatch = true,
-		.has_workgroup = true,
+	*ret = (struct core_cuda_warp){
+		.view = { .whole = &ret->whole,
+			  .pcs = ret->pcs,
+			  .exceptions = ret->exceptions,
+			  .gpu_id = sm->device,
+			  .sm = sm->id,
+			  .index = row->id,
+			  .n_lanes = c->core.devices[sm->device].lanes_per_warp,
+			  .broken = row->broken },
+		.whole = { .grid_id = b->grid_id,
+			   .error_pc = row->error_pc,
+			   .block = core_cuda_dim(b->index),
+			   .valid_lanes = row->valid_lanes,
+			   .active_lanes = row->active_lanes,
+			   .syscall_lanes = row->syscall_lanes },
+		.row = row,
 	};
+	if (row->error_pc_valid)
+		ret->whole.has |= CUDBGSHIM_WARP_ERROR_PC;
+	if (row->age >= CUDACORE_LAYOUT_R575)
+		ret->whole.has |= CUDBGSHIM_WARP_SYSCALL_LANES;
+	find_lanes(c, ret);
+}
+
+static void fill_wave(const struct core_cuda *c, const struct cudacore_warp *row, struct wave *ret)
+{
+	const struct cudacore_grid *g;
+	const struct cudacore_lane *l;
+	struct core_cuda_warp w;
+	uint32_t speaker;
+
+	core_cuda_warp_of(c, row, &w);
+	speaker = cuda_warp_speaker(&w.view);
+	cuda_warp_fill_wave(&w.view, speaker, ret);
+	g = core_cuda_grid(c, w.view.gpu_id, w.whole.grid_id);
+	l = w.lanes[speaker];
+	ret->queue_id = queue_of(c, w.view.gpu_id, g);
+	ret->kernel_handle = g ? g->function_entry : 0;
+	/* The first lane need not be there. */
 	if (g && l)
-		add_number(d, g, l, ret);
+		cuda_warp_add_number(w.view.n_lanes, core_cuda_dim(g->block_dim), speaker,
+				     core_cuda_dim(l->thread), ret);
 }
 
 /* Slots of a multiprocessor; what is in none of them, or in one that is taken, is left out. */
@@ -311,7 +308,7 @@ static void add_sm(struct core_cuda_waves *ret, const struct core_cuda *c,
 		for (uint32_t i = first; head && i < CORE_CUDA_SLOTS; i++) {
 			if (!slots[i] || !same_block(c, head, slots[i]))
 				continue;
-			fill_wave(c, sm, slots[i], &ret->waves[ret->n]);
+			fill_wave(c, slots[i], &ret->waves[ret->n]);
 			ret->waves[ret->n].leader = leader;
 			ret->warps[ret->n++] = slots[i];
 			slots[i] = NULL;
@@ -361,14 +358,13 @@ static void read_stacks(const struct core_cuda *c, const struct core_cuda_waves 
 static void read_examples(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
 			  struct target_waves *ret)
 {
-	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
-							    .count = UINT32_MAX };
 	struct wave *chosen[WAVES_REPRESENTATIVES_MAX];
 	size_t n = waves_choose_representatives(w->waves, w->n, chosen);
 
 	ret->registers = rpc_arena_array(a, n, sizeof(*ret->registers));
 	for (size_t i = 0; ret->registers && i < n; i++)
-		if (core_cuda_fill_registers(c, w->warps[chosen[i] - w->waves], chosen[i], &all, a,
+		if (core_cuda_fill_registers(c, w->warps[chosen[i] - w->waves], chosen[i],
+					     &registers_all, a,
 					     &ret->registers[ret->n_registers]) == 0)
 			ret->n_registers++;
 }

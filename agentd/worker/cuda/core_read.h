@@ -5,6 +5,7 @@
 /** @file core_read.h  A CUDA core as a target: shared by core_read.c and core_registers.c, for nobody else. */
 
 #include "agentd/worker/cuda/exception.h"
+#include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/target/core_file.h"
 #include "corefile/cuda/model.h"
 
@@ -38,6 +39,16 @@ static inline struct core_cuda *core_cuda_of(struct target *t)
 	return (struct core_cuda *)(void *)t;
 }
 
+/** A warp, and what its view points to. */
+struct core_cuda_warp {
+	struct cuda_warp view;
+	struct cudbgshim_warp whole;
+	const struct cudacore_warp *row;
+	const struct cudacore_lane *lanes[CUDBGSHIM_MAX_LANES]; /**< By number; NULL: no row. */
+	uint64_t pcs[CUDBGSHIM_MAX_LANES];
+	uint32_t exceptions[CUDBGSHIM_MAX_LANES];
+};
+
 /** Every warp as a wave, those of a block one behind the other. */
 struct core_cuda_waves {
 	struct wave *waves;
@@ -51,10 +62,13 @@ struct core_cuda_waves {
 /** @return 0, -ENOMEM. */
 int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
 			 struct core_cuda_waves *ret);
-/** The lane that speaks for its warp, and its exception; NULL for a warp without one. */
-const struct cudacore_lane *core_cuda_speaker(const struct cudacore *core,
-					      const struct cudacore_warp *w,
-					      uint32_t *ret_exception);
+void core_cuda_warp_of(const struct core_cuda *c, const struct cudacore_warp *row,
+		       struct core_cuda_warp *ret);
+/** As the debugger API says it. */
+static inline struct cudbgshim_dim3 core_cuda_dim(const uint32_t from[3])
+{
+	return (struct cudbgshim_dim3){ from[0], from[1], from[2] };
+}
 /** NULL: it is not in the core. */
 const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t device, uint64_t id);
 /** @return bytes copied, fewer where the blob ends. */

@@ -9,9 +9,6 @@
 #include "base/clock.h"
 #include "symbols/image.h"
 
-#define REGISTERS_MAX  256u
-#define PREDICATES_MAX 32u
-#define FRAMES_MAX     64u
 #define BANKS_MAX      32u
 /* Of memory whose length is not known; no chip has more of it for a block or a lane. */
 #define SPACE_MAX  (256u << 10)
@@ -238,63 +235,47 @@ static uint32_t find_grid(struct cuda_core *k, const struct cudbgshim_place *at,
 
 /* ------------------------------------------------------------------ warps and lanes ---------- */
 
-static void fill_warp(const struct cudbgshim_state *s, uint32_t sm, uint32_t warp,
-		      struct cudacore_warp *to)
+static int add_lanes(struct cuda_core *k, const struct cuda_warp *w, uint32_t row,
+		     const struct cudacore_grid *g)
 {
-	const struct cudbgshim_warp *w = &s->warps[cudbgshim_state_index(s, sm, warp)];
-
-	to->id = warp;
-	to->valid_lanes = w->valid_lanes;
-	to->active_lanes = w->active_lanes;
-	to->broken = s->broken_warps[sm] >> warp & 1;
-	to->error_pc_valid = !!(w->has & CUDBGSHIM_WARP_ERROR_PC);
-	to->error_pc = w->error_pc;
-	to->syscall_lanes = w->syscall_lanes;
-}
-
-static bool has_exception(const uint32_t *exceptions, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (exceptions[i])
-			return true;
-	return false;
-}
-
-static int add_lanes(struct cuda_core *k, const struct cudbgshim_state *s,
-		     const struct cudbgshim_place *at, uint32_t row, const struct cudacore_grid *g)
-{
-	size_t index = cudbgshim_state_index(s, at->sm, at->warp);
-	const struct cudbgshim_warp *w = &s->warps[index];
-	const uint32_t *exceptions = &s->lane_exception[index * s->n_lanes];
 	const struct cudbgshim_dim3 dim = { g->block_dim[0], g->block_dim[1], g->block_dim[2] };
-	struct cudbgshim_warp plain;
-	struct cudbgshim_lanes lanes;
 
-	/* A batched answer has one exception for all lanes of a warp. */
-	if (has_exception(exceptions, s->n_lanes) &&
-	    cudbgshim_read_warp(k->c->shim, at, &plain, &lanes) == 0)
-		exceptions = lanes.exception;
-	for (uint32_t lane = 0; lane < s->n_lanes; lane++) {
-		struct cudbgshim_dim3 thread;
-		struct cudacore_lane *l;
+	for (uint32_t left = w->lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+		struct cudbgshim_dim3 thread =
+			cudbgshim_thread_of_lane(w->whole->base_thread, lane, dim);
+		struct cudacore_lane *l = cudacore_add(&k->core, CUDACORE_LANES, row);
 
-		if (!(w->valid_lanes >> lane & 1))
-			continue;
-		l = cudacore_add(&k->core, CUDACORE_LANES, row);
 		if (!l)
 			return -ENOMEM;
-		thread = cudbgshim_thread_of_lane(w->base_thread, lane, dim);
 		l->number = lane;
-		l->virtual_pc = s->lane_pc[index * s->n_lanes + lane];
-		l->exception = exceptions[lane];
+		l->virtual_pc = w->pcs[lane];
+		l->exception = w->exceptions[lane];
 		copy_dim(l->thread, &thread);
 	}
 	return 0;
 }
 
-static bool same_block(const struct cudbgshim_warp *a, const struct cudbgshim_warp *b)
+/* To the block that was added last. */
+static int add_warp(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t grid)
 {
-	return a->grid_id == b->grid_id && memcmp(&a->block, &b->block, sizeof(a->block)) == 0;
+	uint32_t block = k->core.n[CUDACORE_BLOCKS] - 1;
+	struct cudacore_warp *to = cudacore_add(&k->core, CUDACORE_WARPS, block);
+	struct cudbgshim_lanes lanes;
+	struct cuda_warp w;
+
+	if (!to)
+		return -ENOMEM;
+	cuda_warp_of(&k->c->devices[at->dev], at->sm, at->warp, &w);
+	cuda_warp_ask_exceptions(k->c, &w, &lanes);
+	to->id = at->warp;
+	to->valid_lanes = w.whole->valid_lanes;
+	to->active_lanes = w.whole->active_lanes;
+	to->broken = w.broken;
+	to->error_pc_valid = !!(w.whole->has & CUDBGSHIM_WARP_ERROR_PC);
+	to->error_pc = w.whole->error_pc;
+	to->syscall_lanes = w.whole->syscall_lanes;
+	return add_lanes(k, &w, k->core.n[CUDACORE_WARPS] - 1, &k->core.grids[grid]);
 }
 
 static int add_block(struct cuda_core *k, const struct cudbgshim_warp *w, uint32_t sm)
@@ -320,18 +301,16 @@ static int add_warps_of_block(struct cuda_core *k, const struct cudbgshim_state 
 			      struct cudbgshim_place at, uint32_t sm_row, uint64_t *left)
 {
 	const struct cudbgshim_warp *warps = &s->warps[cudbgshim_state_index(s, at.sm, 0)];
-	uint32_t first = at.warp = (uint32_t)__builtin_ctzll(*left);
-	uint32_t grid = find_grid(k, &at, warps[first].grid_id);
+	uint64_t block = cuda_warps_of_block(warps, *left);
 	bool has_block = false;
+	uint32_t grid;
 	int r = 0;
 
-	for (uint64_t rest = *left; rest && r == 0; rest &= rest - 1) {
-		struct cudacore_warp *w;
-
-		at.warp = (uint32_t)__builtin_ctzll(rest);
-		if (!same_block(&warps[first], &warps[at.warp]))
-			continue;
-		*left &= ~(UINT64_C(1) << at.warp);
+	*left &= ~block;
+	at.warp = (uint32_t)__builtin_ctzll(block);
+	grid = find_grid(k, &at, warps[at.warp].grid_id);
+	for (; block && r == 0; block &= block - 1) {
+		at.warp = (uint32_t)__builtin_ctzll(block);
 		if (grid == NOWHERE || !is_takeable(&warps[at.warp])) {
 			k->left_out++;
 			continue;
@@ -339,11 +318,8 @@ static int add_warps_of_block(struct cuda_core *k, const struct cudbgshim_state 
 		if (!has_block)
 			r = add_block(k, &warps[at.warp], sm_row);
 		has_block = true;
-		w = r == 0 ? cudacore_add(&k->core, CUDACORE_WARPS, k->core.n[CUDACORE_BLOCKS] - 1) : NULL;
-		if (!w)
-			return -ENOMEM;
-		fill_warp(s, at.sm, at.warp, w);
-		r = add_lanes(k, s, &at, k->core.n[CUDACORE_WARPS] - 1, &k->core.grids[grid]);
+		if (r == 0)
+			r = add_warp(k, &at, grid);
 	}
 	return r;
 }
@@ -426,13 +402,13 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 static void fill_frames(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t lane)
 {
-	uint64_t addresses[FRAMES_MAX];
+	uint64_t addresses[CUDA_CALLERS_MAX];
 	uint32_t depth, in_syscall;
 
-	if (cudbgshim_read_call_stack(k->c->shim, at, addresses, FRAMES_MAX, &depth, &in_syscall) <
-	    0)
+	if (cudbgshim_read_call_stack(k->c->shim, at, addresses, CUDA_CALLERS_MAX, &depth,
+				      &in_syscall) < 0)
 		return;
-	depth = least(depth, FRAMES_MAX);
+	depth = least(depth, CUDA_CALLERS_MAX);
 	for (uint32_t i = 0; i < depth; i++) {
 		struct cudacore_frame *f = cudacore_add(&k->core, CUDACORE_FRAMES, lane);
 
@@ -516,7 +492,7 @@ static int fill_lane(struct cuda_core *k, const struct cudbgshim_place *at, uint
 {
 	const struct cudbgshim_device *d = &k->c->devices[at->dev].facts;
 	struct cudacore_lane *l = &k->core.lanes[lane];
-	uint32_t values[REGISTERS_MAX], n, n_p = least(d->n_predicates, PREDICATES_MAX);
+	uint32_t values[CUDA_REGISTERS_MAX], n, n_p = least(d->n_predicates, CUDA_PREDICATES_MAX);
 	int r = cudbgshim_read_registers(k->c->shim, at, 0, n_registers, values, &n);
 
 	if (r < 0)
@@ -537,8 +513,9 @@ static void fill_uniform(struct cuda_core *k, const struct cudbgshim_place *at,
 			 struct cudacore_warp *w)
 {
 	const struct cudbgshim_device *d = &k->c->devices[at->dev].facts;
-	uint32_t n = least(d->n_uniform_registers, REGISTERS_MAX);
-	uint32_t n_p = least(d->n_uniform_predicates, PREDICATES_MAX), values[REGISTERS_MAX];
+	uint32_t n = least(d->n_uniform_registers, CUDA_REGISTERS_MAX);
+	uint32_t n_p = least(d->n_uniform_predicates, CUDA_PREDICATES_MAX);
+	uint32_t values[CUDA_REGISTERS_MAX];
 
 	if (n && cudbgshim_read_uniform_registers(k->c->shim, at, 0, n, values) == 0)
 		w->uniform_registers = words(k, values, n);
@@ -569,16 +546,12 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	struct cudacore_block *b = &k->core.blocks[w->block];
 	const struct cudacore_sm *sm = &k->core.sms[b->sm];
 	struct cudbgshim_place at = { .dev = sm->device, .sm = sm->id, .warp = w->id };
-	struct cudbgshim_resources resources = { 0 };
+	struct cudbgshim_resources resources;
 	uint32_t end = w->lanes.first + w->lanes.n, most = 0, fewest = UINT32_MAX;
 	bool is_counted;
 
-	/* Before 12.8 the driver does not tell what the kernel uses. */
-	is_counted = cudbgshim_read_resources(k->c->shim, &at, &resources) == 0 &&
-		     resources.n_registers;
-	if (!is_counted)
-		resources.n_registers = k->c->devices[at.dev].facts.n_registers;
-	resources.n_registers = least(resources.n_registers, REGISTERS_MAX);
+	is_counted = cuda_warp_resources(k->c, &at, &resources);
+	resources.n_registers = least(resources.n_registers, CUDA_REGISTERS_MAX);
 	w->n_registers = resources.n_registers;
 	w->shared_bytes = resources.shared_size;
 	fill_shared(k, &at, resources.shared_size, b);
@@ -625,14 +598,14 @@ static void size_registers(struct cuda_core *k, uint32_t warp)
 	const struct cudbgshim_place at = { .dev = sm->device, .sm = sm->id, .warp = w->id };
 	uint32_t n = k->core.grids[find_grid(k, &at, b->grid_id)].n_registers;
 
-	w->n_registers = least(n ? n : d->n_registers, REGISTERS_MAX);
-	w->uniform_registers.size = least(d->n_uniform_registers, REGISTERS_MAX) * sizeof(uint32_t);
-	w->uniform_predicates.size = least(d->n_uniform_predicates, PREDICATES_MAX) * sizeof(uint32_t);
+	w->n_registers = least(n ? n : d->n_registers, CUDA_REGISTERS_MAX);
+	w->uniform_registers.size = least(d->n_uniform_registers, CUDA_REGISTERS_MAX) * sizeof(uint32_t);
+	w->uniform_predicates.size = least(d->n_uniform_predicates, CUDA_PREDICATES_MAX) * sizeof(uint32_t);
 	if (!b->shared.size)
 		b->shared.size = shared_size(k, &at, b);
 	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++) {
 		k->core.lanes[i].registers.size = w->n_registers * sizeof(uint32_t);
-		k->core.lanes[i].predicates.size = least(d->n_predicates, PREDICATES_MAX) * sizeof(uint32_t);
+		k->core.lanes[i].predicates.size = least(d->n_predicates, CUDA_PREDICATES_MAX) * sizeof(uint32_t);
 	}
 }
 

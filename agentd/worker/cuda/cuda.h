@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "agentd/worker/cuda/exception.h"
+#include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
 #include "cudbgshim_session.h"
@@ -146,14 +147,20 @@ void cuda_waves_stopped(const struct target_waves_from *from, uint64_t stopped_u
 			uint64_t agent_us, struct rpc_arena *a, struct target_waves *ret);
 /** Read the state of a stopped device.  @return 0 or -errno of the API. */
 int cuda_read_state(struct target_cuda *c, struct cuda_device *d);
-/** One warp as a wave; leader and context are left alone. */
+/** A warp of a device whose state was read; it points into that. */
+void cuda_warp_of(const struct cuda_device *d, uint32_t sm, uint32_t warp, struct cuda_warp *ret);
+/**
+ * Make exceptions of lanes their own: a batched answer has one for all lanes of a warp, whoever
+ * caused it.  A call, if all have one.
+ * @param lanes  Where they lie from then on.
+ */
+void cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
+			      struct cudbgshim_lanes *lanes);
+/** One warp as a wave; leader is left alone.  @param g  NULL: its grid is not known. */
 void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		    struct wave *ret);
-/** What only its grid tells: kernel, number in the block. */
-void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g, uint32_t n_lanes,
-		   struct wave *ret);
-/** The queue of its waves: that of the context, or else of the device's first; NULL: grid not known. */
-uint32_t cuda_queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g);
+		    const struct cudbgshim_grid *g, struct wave *ret);
+/** Of @p left warps of a multiprocessor, as bits, those in the block that the first one is in. */
+uint64_t cuda_warps_of_block(const struct cudbgshim_warp *warps, uint64_t left);
 
 /* ------------------------------------------------------------------ exited.c ------------------ */
 
@@ -185,6 +192,13 @@ ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size
 /** Return addresses of the lane that speaks for a warp; none when there are none, or on failure. */
 void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
 		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n);
+/**
+ * What a warp uses.
+ * @return whether the driver says how many registers, as it does from 12.8 on; else it is all that
+ *         there are.
+ */
+bool cuda_warp_resources(struct target_cuda *c, const struct cudbgshim_place *at,
+			 struct cudbgshim_resources *ret);
 /** Registers of one warp of a stopped device, as the wire says it. */
 int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t sm, uint32_t warp,
 			const struct target_registers_wanted *what, const struct wave *wave,

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "agentd/worker/cuda/cuda.h"
+#include "agentd/worker/snapshot/registers.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
 #define GRIDS_MAX    4096u
 #define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 5)
-#define CALLERS_MAX  64u
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -50,100 +50,91 @@ int cuda_read_state(struct target_cuda *c, struct cuda_device *d)
 
 /* ------------------------------------------------------------------ one warp ----------------- */
 
-/* A batched answer has one exception for all lanes of a warp, whoever caused it. */
-static bool is_of_all(const struct cudbgshim_warp *w, const uint32_t *exceptions, uint32_t n_lanes)
+void cuda_warp_of(const struct cuda_device *d, uint32_t sm, uint32_t warp, struct cuda_warp *ret)
 {
-	for (uint32_t lane = 0; lane < n_lanes; lane++)
-		if (!exceptions[lane] && w->valid_lanes >> lane & 1)
-			return false;
-	return true;
+	const struct cudbgshim_state *s = d->state;
+	size_t at = cudbgshim_state_index(s, sm, warp);
+
+	*ret = (struct cuda_warp){
+		.whole = &s->warps[at],
+		.pcs = &s->lane_pc[at * s->n_lanes],
+		.exceptions = &s->lane_exception[at * s->n_lanes],
+		.gpu_id = d->d.gpu_id,
+		.sm = sm,
+		.index = warp,
+		.n_lanes = s->n_lanes,
+		.lanes = s->warps[at].valid_lanes,
+		.broken = s->broken_warps[sm] >> warp & 1,
+	};
 }
 
-/* Are they at different places? */
-static bool is_apart(const struct cudbgshim_warp *w, const uint64_t *pcs, uint32_t n_lanes)
+void cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
+			      struct cudbgshim_lanes *lanes)
 {
-	uint32_t first = w->valid_lanes ? (uint32_t)__builtin_ctz(w->valid_lanes) : 0;
+	const struct cudbgshim_place at = { .dev = w->gpu_id, .sm = w->sm, .warp = w->index };
+	struct cudbgshim_warp plain;
 
-	for (uint32_t lane = first; lane < n_lanes; lane++)
-		if (pcs[lane] != pcs[first] && w->valid_lanes >> lane & 1)
+	for (uint32_t left = w->lanes; left; left &= left - 1)
+		if (!w->exceptions[__builtin_ctz(left)])
+			return;
+	if (cudbgshim_read_warp(c->shim, &at, &plain, lanes) == 0)
+		w->exceptions = lanes->exception;
+}
+
+/* Are lanes at different places? */
+static bool is_apart(const struct cuda_warp *w)
+{
+	uint64_t pc = w->pcs[cuda_warp_first_lane(w)];
+
+	for (uint32_t left = w->lanes; left; left &= left - 1)
+		if (w->pcs[__builtin_ctz(left)] != pc)
 			return true;
 	return false;
 }
 
-static uint32_t lane_of(const struct cudbgshim_warp *w, const uint32_t *exceptions,
-			uint32_t n_lanes)
+/* That of the context, or else the device's first. */
+static uint32_t queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g)
 {
-	for (uint32_t lane = 0; lane < n_lanes; lane++)
-		if (exceptions[lane] && w->valid_lanes >> lane & 1)
-			return lane;
-	if (w->active_lanes)
-		return (uint32_t)__builtin_ctz(w->active_lanes);
-	return w->valid_lanes ? (uint32_t)__builtin_ctz(w->valid_lanes) : 0;
-}
+	struct cuda_context *x = g ? cuda_context_get(c, g->context, dev) : NULL;
 
-/* The lane that speaks for its warp; which of them it is costs a call, where it is not @p clear already. */
-static uint32_t speaker(struct target_cuda *c, const struct cudbgshim_state *s,
-			const struct cudbgshim_place *at, bool clear)
-{
-	size_t index = cudbgshim_state_index(s, at->sm, at->warp);
-	const struct cudbgshim_warp *w = &s->warps[index];
-	const uint32_t *exceptions = &s->lane_exception[index * s->n_lanes];
-	struct cudbgshim_warp plain;
-	struct cudbgshim_lanes lanes;
-
-	if (!clear && is_of_all(w, exceptions, s->n_lanes) &&
-	    cudbgshim_read_warp(c->shim, at, &plain, &lanes) == 0)
-		exceptions = lanes.exception;
-	return lane_of(w, exceptions, s->n_lanes);
+	for (size_t i = 0; !x && i < c->n_contexts; i++)
+		if (c->contexts[i].dev == dev)
+			x = &c->contexts[i];
+	return x ? x->number : UINT32_MAX;
 }
 
 void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		    struct wave *ret)
+		    const struct cudbgshim_grid *g, struct wave *ret)
 {
-	const struct cudbgshim_state *s = d->state;
-	const struct cudbgshim_place place = { .dev = d->d.gpu_id, .sm = sm, .warp = warp };
-	size_t at = cudbgshim_state_index(s, sm, warp);
-	const struct cudbgshim_warp *w = &s->warps[at];
-	bool apart = is_apart(w, &s->lane_pc[at * s->n_lanes], s->n_lanes);
-	uint32_t lane = speaker(c, s, &place, !apart || w->has & CUDBGSHIM_WARP_ERROR_PC);
-	const struct cuda_exception *e = cuda_exception(s->lane_exception[at * s->n_lanes + lane]);
-	bool broken = s->broken_warps[sm] >> warp & 1;
+	struct cudbgshim_lanes lanes;
+	struct cuda_warp w, asked;
 
-	*ret = (struct wave){
-		.pc = w->has & CUDBGSHIM_WARP_ERROR_PC && e ? w->error_pc :
-							       s->lane_pc[at * s->n_lanes + lane],
-		.exec = w->active_lanes,
-		.dispatch = w->grid_id,
-		.gpu_id = d->d.gpu_id,
-		.unit = sm,
-		.index = warp,
-		.workgroup = { w->block.x, w->block.y, w->block.z },
-		.state = e || broken ? RPC_WAVE_STATE_STOPPED : RPC_WAVE_STATE_RUNNING,
-		.lanes = (uint8_t)__builtin_popcount(w->active_lanes),
-		.width = (uint8_t)s->n_lanes,
-		.has_dispatch = true,
-		.has_workgroup = true,
-	};
-	if (e) {
-		ret->reasons = e->reason;
-		ret->exception = e->text;
-	} else if (broken) {
-		ret->reasons = STOP_REASON_BIT(w->has & CUDBGSHIM_WARP_BREAKPOINT ?
-					   RPC_STOP_REASON_BREAKPOINT : RPC_STOP_REASON_TRAP);
-	}
+	cuda_warp_of(d, sm, warp, &w);
+	asked = w;
+	/* Who caused an exception shows in nothing but the pc. */
+	if (!(w.whole->has & CUDBGSHIM_WARP_ERROR_PC) && is_apart(&w))
+		cuda_warp_ask_exceptions(c, &asked, &lanes);
+	cuda_warp_fill_wave(&w, cuda_warp_speaker(&asked), ret);
+	ret->queue_id = queue_of(c, w.gpu_id, g);
+	if (!g)
+		return;
+	ret->kernel_handle = g->entry;
+	cuda_warp_add_number(w.n_lanes, g->block_dim, 0, w.whole->base_thread, ret);
 }
 
-void cuda_add_grid(const struct cudbgshim_warp *w, const struct cudbgshim_grid *g,
-			   uint32_t n_lanes, struct wave *ret)
+uint64_t cuda_warps_of_block(const struct cudbgshim_warp *warps, uint64_t left)
 {
-	uint64_t number = w->base_thread.x +
-			  (uint64_t)g->block_dim.x *
-				  (w->base_thread.y + (uint64_t)g->block_dim.y * w->base_thread.z);
+	const struct cudbgshim_warp *first = &warps[__builtin_ctzll(left)];
+	uint64_t found = 0;
 
-	ret->kernel_handle = g->entry;
-	number /= n_lanes;
-	ret->has_wave_in_group = number <= UINT8_MAX;
-	ret->wave_in_group = (uint8_t)number;
+	for (; left; left &= left - 1) {
+		const struct cudbgshim_warp *w = &warps[__builtin_ctzll(left)];
+
+		if (w->grid_id == first->grid_id &&
+		    memcmp(&w->block, &first->block, sizeof(w->block)) == 0)
+			found |= UINT64_C(1) << __builtin_ctzll(left);
+	}
+	return found;
 }
 
 /* ------------------------------------------------------------------ while all stand still ---- */
@@ -224,34 +215,15 @@ static int read_device(struct look *l, struct cuda_device *d)
 
 /* ------------------------------------------------------------------ afterwards ---------------- */
 
-uint32_t cuda_queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g)
-{
-	struct cuda_context *x = g ? cuda_context_get(c, g->context, dev) : NULL;
-
-	for (size_t i = 0; !x && i < c->n_contexts; i++)
-		if (c->contexts[i].dev == dev)
-			x = &c->contexts[i];
-	return x ? x->number : UINT32_MAX;
-}
-
-static bool same_block(const struct cudbgshim_warp *a, const struct cudbgshim_warp *b)
-{
-	return a->grid_id == b->grid_id && memcmp(&a->block, &b->block, sizeof(a->block)) == 0;
-}
-
 static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, uint32_t warp,
 		     uint32_t leader)
 {
-	const struct cudbgshim_warp *w =
-		&d->state->warps[cudbgshim_state_index(d->state, sm, warp)];
-	const struct grid *g = find_grid(l, d->d.gpu_id, w->grid_id);
+	size_t at = cudbgshim_state_index(d->state, sm, warp);
+	const struct grid *g = find_grid(l, d->d.gpu_id, d->state->warps[at].grid_id);
 	struct wave *to = &l->ret->waves[l->ret->n_waves++];
 
-	cuda_fill_wave(l->c, d, sm, warp, to);
+	cuda_fill_wave(l->c, d, sm, warp, g && g->known ? &g->facts : NULL, to);
 	to->leader = leader;
-	if (g && g->known)
-		cuda_add_grid(w, &g->facts, d->state->n_lanes, to);
-	to->queue_id = cuda_queue_of(l->c, d->d.gpu_id, g && g->known ? &g->facts : NULL);
 }
 
 /* All warps of a block are on the same multiprocessor; they come one behind the other. */
@@ -262,17 +234,12 @@ static void add_sm(struct look *l, const struct cuda_device *d, uint32_t sm)
 	uint64_t left = d->state->valid_warps[sm];
 
 	while (left) {
-		uint32_t first = (uint32_t)__builtin_ctzll(left);
 		uint32_t leader = (uint32_t)l->ret->n_waves;
+		uint64_t block = cuda_warps_of_block(warps, left);
 
-		for (uint64_t rest = left; rest; rest &= rest - 1) {
-			uint32_t warp = (uint32_t)__builtin_ctzll(rest);
-
-			if (!same_block(&warps[first], &warps[warp]))
-				continue;
-			add_wave(l, d, sm, warp, leader);
-			left &= ~(UINT64_C(1) << warp);
-		}
+		left &= ~block;
+		for (; block; block &= block - 1)
+			add_wave(l, d, sm, (uint32_t)__builtin_ctzll(block), leader);
 	}
 }
 
@@ -316,17 +283,20 @@ void cuda_waves_stopped(const struct target_waves_from *from, uint64_t stopped_u
 void cuda_read_callers(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
 		       uint32_t warp, struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n)
 {
-	const struct cudbgshim_state *s = d->state;
 	struct cudbgshim_place lane = { .dev = d->d.gpu_id, .sm = sm, .warp = warp };
-	uint64_t addresses[CALLERS_MAX];
+	uint64_t addresses[CUDA_CALLERS_MAX];
+	struct cudbgshim_lanes lanes;
 	uint32_t depth, in_syscall;
+	struct cuda_warp w;
 
 	*ret_n = 0;
-	lane.lane = speaker(c, s, &lane, false);
-	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CALLERS_MAX, &depth, &in_syscall) <
-	    0)
+	cuda_warp_of(d, sm, warp, &w);
+	cuda_warp_ask_exceptions(c, &w, &lanes);
+	lane.lane = cuda_warp_speaker(&w);
+	if (cudbgshim_read_call_stack(c->shim, &lane, addresses, CUDA_CALLERS_MAX, &depth,
+				      &in_syscall) < 0)
 		return;
-	depth = depth < CALLERS_MAX ? depth : CALLERS_MAX;
+	depth = depth < CUDA_CALLERS_MAX ? depth : CUDA_CALLERS_MAX;
 	*ret = rpc_arena_array(a, depth, sizeof(**ret));
 	for (; *ret && *ret_n < depth; (*ret_n)++)
 		(*ret)[*ret_n] = (struct rpc_caller){ .address = addresses[*ret_n] };
@@ -360,8 +330,6 @@ static void read_stacks(struct look *l)
 
 static void read_examples(struct look *l)
 {
-	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
-							    .count = UINT32_MAX };
 	struct wave *waves[WAVES_REPRESENTATIVES_MAX];
 	size_t n = waves_choose_representatives(l->ret->waves, l->ret->n_waves, waves);
 
@@ -375,7 +343,7 @@ static void read_examples(struct look *l)
 		struct rpc_wave_registers *r = &l->ret->registers[l->ret->n_registers];
 
 		if (cuda_registers_read(l->c, &l->c->devices[waves[i]->gpu_id], waves[i]->unit,
-					waves[i]->index, &all, waves[i], l->a, r) < 0) {
+					waves[i]->index, &registers_all, waves[i], l->a, r) < 0) {
 			add_missing(l, "registers of a wave: the driver does not give them");
 			continue;
 		}

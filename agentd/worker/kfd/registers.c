@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "agentd/worker/kfd/registers.h"
-#include "agentd/worker/snapshot/wave_convert.h"
+#include "agentd/worker/snapshot/registers.h"
 #include "base/cleanup.h"
 
 /* ------------------------------------------------------------------ which wave --------------- */
@@ -164,8 +164,8 @@ static int answer(const struct wave_capture *w, const struct saved_wave *r,
 		  const struct target_waves *waves, const struct target_registers_wanted *what,
 		  struct rpc_wave_registers *ret, struct agent_err *err)
 {
-	struct wave *wave = saved_wave_wave(waves, r);
-	struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
+	const struct registers_builder b = { w->arena, what, ret };
+	const struct wave *wave = saved_wave_wave(waves, r);
 
 	if (!r->tried)
 		return one_wave_is_late(w, err);
@@ -175,10 +175,7 @@ static int answer(const struct wave_capture *w, const struct saved_wave *r,
 				     r->area->capture->queue->queue_id, r->area->xcc,
 				     r->layout.index, wave ? "not readable" : "corrupt");
 	saved_wave_fill(w->arena, r, what, ret);
-	if (!converted || rpc_arena_error(w->arena))
-		return no_memory(err);
-	ret->wave = *converted;
-	return 0;
+	return registers_set_wave(&b, wave) < 0 || rpc_arena_error(w->arena) ? no_memory(err) : 0;
 }
 
 int kfd_registers(struct target *t, const struct target_waves_from *from,

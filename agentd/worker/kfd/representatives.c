@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "agentd/worker/kfd/registers.h"
-#include "agentd/worker/snapshot/wave_convert.h"
+#include "agentd/worker/snapshot/registers.h"
 #include "base/cleanup.h"
 
 /* As many groups as a person looks at one by one. */
@@ -108,19 +108,15 @@ static void copy_examples(struct wave_capture *w, uint32_t round)
 
 static int fill(struct wave_capture *w, const struct representatives *e, struct target_waves *ret)
 {
-	static const struct target_registers_wanted all = { .banks = UINT32_MAX,
-							    .count = UINT32_MAX };
-
 	ret->registers = rpc_arena_array(w->arena, e->n, sizeof(*ret->registers));
 	for (size_t i = 0; ret->registers && i < e->n; i++) {
-		struct wave *wave = saved_wave_wave(ret, &e->records[i]);
-		struct rpc_wave *converted = wave ? waves_convert(w->arena, wave, NULL, 1) : NULL;
-		struct rpc_wave_registers *to = &ret->registers[ret->n_registers];
+		const struct registers_builder b = { w->arena, &registers_all,
+						     &ret->registers[ret->n_registers] };
+		const struct wave *wave = saved_wave_wave(ret, &e->records[i]);
 
-		if (!e->records[i].got || !converted)
+		if (!e->records[i].got || !wave || registers_set_wave(&b, wave) < 0)
 			continue;
-		saved_wave_fill(w->arena, &e->records[i], &all, to);
-		to->wave = *converted;
+		saved_wave_fill(w->arena, &e->records[i], &registers_all, b.ret);
 		ret->n_registers++;
 	}
 	return rpc_arena_error(w->arena);

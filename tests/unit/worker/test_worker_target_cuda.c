@@ -37,6 +37,7 @@ static void exceptions_are_named_and_sorted_in(void)
 static void warps_become_waves(void)
 {
 	struct cuda_device d = { .d = { .gpu_id = 3 } };
+	struct target_cuda c = { 0 };
 	struct cudbgshim_state *s;
 	struct wave w;
 
@@ -46,35 +47,41 @@ static void warps_become_waves(void)
 					       .block = { 1, 2, 3 } };
 	for (uint32_t lane = 0; lane < 32; lane++)
 		s->lane_pc[6 * 32 + lane] = 0x1000 + lane;
-	cuda_fill_wave(NULL, &d, 1, 2, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
 	TEST_EQ(w.pc, 0x1004);
 	TEST_EQ(w.lanes, 4);
 	TEST_EQ(w.state, RPC_WAVE_STATE_RUNNING);
 	TEST_EQ(w.unit * 10 + w.index, 12);
 	TEST_EQ(w.workgroup[2], 3);
 	s->broken_warps[1] = 1u << 2;
-	cuda_fill_wave(NULL, &d, 1, 2, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_TRAP));
+	s->warps[6].has = CUDBGSHIM_WARP_BREAKPOINT;
+	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
+	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_BREAKPOINT));
 	s->lane_exception[6 * 32 + 9] = 6;
-	cuda_fill_wave(NULL, &d, 1, 2, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
 	TEST_EQ(w.pc, 0x1009);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_ADDRESS_ERROR));
+	s->lane_exception[6 * 32 + 2] = 6;
+	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
+	TEST_EQ(w.pc, 0x1002);
 	s->warps[6].has = CUDBGSHIM_WARP_ERROR_PC;
 	s->warps[6].error_pc = 0x900;
-	cuda_fill_wave(NULL, &d, 1, 2, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
 	TEST_EQ(w.pc, 0x900);
 	cudbgshim_state_destroy(s);
 }
 
 static void number_in_the_block_counts_all_dimensions(void)
 {
-	const struct cudbgshim_grid g = { .entry = 0x700, .block_dim = { 8, 8, 4 } };
-	const struct cudbgshim_warp w = { .base_thread = { 0, 4, 2 } };
+	const struct cudbgshim_dim3 block_dim = { 8, 8, 4 };
 	struct wave wave = { 0 };
 
-	cuda_add_grid(&w, &g, 32, &wave);
+	cuda_warp_add_number(32, block_dim, 0, (struct cudbgshim_dim3){ 0, 4, 2 }, &wave);
 	TEST_EQ(wave.wave_in_group, 5);
-	TEST_EQ(wave.kernel_handle, 0x700);
+	cuda_warp_add_number(32, block_dim, 9, (struct cudbgshim_dim3){ 1, 1, 3 }, &wave);
+	TEST_EQ(wave.wave_in_group, 6);
 }
 
 static void this_test_does_not_use_cuda(void)

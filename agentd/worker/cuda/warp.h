@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CUDA_WARP_H
+#define WORKER_CUDA_WARP_H
+
+/**
+ * @file warp.h
+ * One warp, of a stopped device or of a core: which of its lanes speaks for it, and what the wire
+ * says of it.
+ */
+
+#include "agentd/worker/target/target.h"
+#include "cudbgshim.h"
+
+#define CUDA_CALLERS_MAX    64u
+#define CUDA_REGISTERS_MAX  256u
+#define CUDA_PREDICATES_MAX 32u
+
+/** What a driver says of a warp, or what the rows of a core do in its words. */
+struct cuda_warp {
+	const struct cudbgshim_warp *whole; /**< No core tells a breakpoint from a trap. */
+	const uint64_t *pcs;		    /**< Of each lane. */
+	const uint32_t *exceptions;	    /**< CUDBGException_t of each lane. */
+	uint32_t gpu_id, sm, index, n_lanes;
+	uint32_t lanes; /**< Of which anything is known, as bits: valid ones; of a core, with a row. */
+	bool broken;	/**< A breakpoint or a trap has stopped it. */
+};
+
+/** The first lane with an exception, else that of cuda_warp_first_lane(). */
+uint32_t cuda_warp_speaker(const struct cuda_warp *w);
+/** The first lane that is active, else the first of all; 0 when there is none. */
+uint32_t cuda_warp_first_lane(const struct cuda_warp *w);
+/** @param speaker  Its exception and pc are the wave's.  Leader, context and grid are left out. */
+void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret);
+/** The warp's number in its block.  @param thread  Where in the block @p lane is. */
+void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uint32_t lane,
+			  struct cudbgshim_dim3 thread, struct wave *ret);
+
+/* ------------------------------------------------------------------ warp_registers.c ---------- */
+
+/** What there is of a lane, or once for its warp, in 32-bit words. */
+enum cuda_words {
+	CUDA_WORDS_REGISTERS,
+	CUDA_WORDS_PREDICATES,
+	CUDA_WORDS_UNIFORM_REGISTERS,
+	CUDA_WORDS_UNIFORM_PREDICATES,
+	CUDA_WORDS_CC,	   /**< One. */
+	CUDA_WORDS_THREAD, /**< Three: x, y, z in the block. */
+};
+
+/** Where registers of a warp come from. */
+struct cuda_registers_source {
+	const struct cuda_warp *warp;
+	const struct cudbgshim_grid *grid; /**< NULL: not known.  Of a core: entry, sizes. */
+	uint32_t n[CUDA_WORDS_CC];	   /**< How many there should be. */
+	bool is_counted; /**< The kernel uses so many registers; else that is what the chip has. */
+	uint32_t shared_bytes;
+	/** @return how many of @p n words there are, those behind them are 0; or negative. */
+	int (*read)(const void *ctx, enum cuda_words what, uint32_t lane, uint32_t first,
+		    uint32_t n, uint32_t *words);
+	const void *ctx;
+};
+
+/** @return 0, -errno of the arena or of whoever reads registers of lanes. */
+int cuda_warp_fill_registers(const struct cuda_registers_source *from, const struct wave *wave,
+			     const struct target_registers_wanted *what, struct rpc_arena *a,
+			     struct rpc_wave_registers *ret);
+
+#endif /* WORKER_CUDA_WARP_H */
