@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -345,6 +346,7 @@ def stuck_reader(fd):
         fine = uffd >= 0 and libc.ioctl(uffd, ctypes.c_ulong(UFFDIO_API), api) == 0
         fine = fine and libc.ioctl(uffd, ctypes.c_ulong(UFFDIO_REGISTER), register) == 0
         os.write(write_end, b"y" if fine else b"n")
+        select.select([fd], [], [], 60)  # with nothing to receive it would not even touch the memory
         libc.read(fd, ctypes.c_void_p(at), 1 << 20)
     finally:
         os._exit(0)
