@@ -14,7 +14,7 @@
 #define ASSERT	STOP_REASON_BIT(RPC_STOP_REASON_ASSERT), RPC_EXCEPTION_WAVE_ABORT
 #define OTHER	STOP_REASON_BIT(RPC_STOP_REASON_FAULT), RPC_EXCEPTION_WAVE_FAULT
 
-/* Numbers and what they mean: reference sheet 9.4. */
+/* What the numbers mean is in docs/reference/cudbg.md, section 6. */
 static const struct cuda_exception exceptions[] = {
 	[1] = { "CUDA_EXCEPTION_1: lane illegal address", MEMORY },
 	[2] = { "CUDA_EXCEPTION_2: lane user stack overflow", OTHER },
