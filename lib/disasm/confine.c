@@ -102,13 +102,13 @@ static const struct sock_filter program_filter[] = {
 	ALLOW(brk), ALLOW(mmap), ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(mprotect),
 	ALLOW(futex), ALLOW(set_tid_address), ALLOW(set_robust_list), ALLOW(rseq),
 	ALLOW(getrandom), ALLOW(uname), ALLOW(sysinfo), ALLOW(getpid), ALLOW(getppid),
-	ALLOW(gettid), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid),
+	ALLOW(gettid), ALLOW(getpgid), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid),
 	ALLOW(clock_gettime), ALLOW(clock_nanosleep), ALLOW(gettimeofday), ALLOW(sched_yield),
 	ALLOW(sched_getaffinity), ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min),
 	ALLOW(rt_sigaction), ALLOW(rt_sigprocmask), ALLOW(rt_sigreturn), ALLOW(sigaltstack),
 	ALLOW(execve), ALLOW(exit), ALLOW(exit_group),
 #ifdef __x86_64__
-	ALLOW(arch_prctl), ALLOW(access), ALLOW(dup2), ALLOW(readlink), ALLOW(stat), ALLOW(lstat),
+	ALLOW(arch_prctl), ALLOW(access), ALLOW(getpgrp), ALLOW(dup2), ALLOW(readlink), ALLOW(stat), ALLOW(lstat),
 	ALLOW_WITHOUT(open, 1, O_ACCMODE | O_CREAT | O_TRUNC),
 #endif
 	ALLOW_WITHOUT(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC),

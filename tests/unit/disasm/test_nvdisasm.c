@@ -257,9 +257,9 @@ static void it_is_given_whole_bundles(void)
 {
 	static const char script[] =
 		"exec /bin/bash -c 'LC_ALL=C; first=; n=0; while IFS= read -r -d \"\" x; do\n"
-		"[ $n = 0 ] && first=$x; n=$((n + ${#x} + 1)); done; n=$((n + ${#x}))\n"
+		"[ $n = 0 ] && first=$x; n=$((n + ${#x} + 1)); done </dev/stdin; n=$((n + ${#x}))\n"
 		"[ $n = 64 ] || { echo $n bytes >&2; exit 1; }\n"
-		"[ \"$first\" = $(printf \"\\xf6\\x07\\x20\\xfe\") ] || { echo control >&2; exit 1; }\n"
+		"printf -v control \"\\xf6\\x07\\x20\\xfe\"; [ \"$first\" = \"$control\" ] || { echo control >&2; exit 1; }\n"
 		"echo \"/*7f0a00000110*/ MOV R2, RZ ;\"; echo \"/*7f0a00000118*/ EXIT ;\"\n"
 		"echo \"/*7f0a00000128*/ NOP ;\"' - \"$@\"";
 	const struct disasm_options o = { .cpu = "sm_61", .program = place.program };
