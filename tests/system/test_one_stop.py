@@ -85,7 +85,7 @@ def all_see_the_same_moment():
 @test
 def a_burst_stays_within_one_part_in_ten():
     """A client and a rule together, not each of them."""
-    stop_s = 0.2
+    stop_s = 0.1
     with RuleScene(ALL, app=WAVES) as s:
         s.wait_watched()
         listen(s)
@@ -94,6 +94,7 @@ def a_burst_stays_within_one_part_in_ten():
         while time.monotonic() < start + 10:
             s.fault(exception=FAULT, queue=1)
             rests += any("a moment ago" in m for m in s.rpc.notification("exception.raised")["missing"])
+            time.sleep(0.03)  # each makes a record, which is written to the disk
         took, n = time.monotonic() - start, stops(s) - before
         s.control("delay suspend 0 1")
         assert 1 <= n <= took / (10 * stop_s) + 1 and rests, (n, took, rests)
