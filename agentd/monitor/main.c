@@ -2,9 +2,9 @@
 /*
  * gpu-agentd: the small privileged parent.
  *
- * Opens the socket, starts the frontend (which serves it without privileges) and, on the frontend's request, one
- * worker per target.  It decides who may debug whom, kills workers that pass their deadline, and
- * looks after the target of a worker that died.  It never sees a byte of JSON.
+ * It opens the socket, starts the frontend (which serves it without privileges) and, on the
+ * frontend's request, one worker per target.  It decides who may debug whom, kills workers that pass
+ * their deadline, and looks after the target of a worker that died.  It never sees a byte of JSON.
  */
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 #ifndef MONITOR_H
 #define MONITOR_H
 
-/** @file the monitor.h  Everything that the privileged process holds. */
+/** @file monitor.h  Everything that the privileged process holds. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -436,7 +436,7 @@ static struct hook_task *find_waiting(struct hooks *h)
 {
 	struct hook_task *t = h->first;
 
-	while (t && t->pid)
+	while (t && (t->pid || t->over))
 		t = t->next;
 	return t;
 }
