@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "agentd/ipc.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"
 #include "agentd/monitor/hooks/hook_requests.h"

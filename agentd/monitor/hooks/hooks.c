@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"

@@ -16,7 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/monitor_frontend.h"
+#include "agentd/ipc/monitor_worker.h"
 
 /** A process, as far as rules ask. */
 struct rules_process {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/ipc/worker_store.h"
 #include "agentd/worker/rule/store_link.h"
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/snapshot.h"
@@ -94,7 +95,7 @@ static struct rule_hook take_hook(struct rule_engine *w)
 static void run_hook(struct rule_engine *w, struct rule_hook hook, const char *id)
 {
 	auto_close int fd = hook.fd;
-	struct ipc_guard m = { .type = IPC_HOOK, .fault = hook.fault };
+	struct ipc_hook m = { .type = IPC_HOOK, .fault = hook.fault };
 	ssize_t n;
 
 	if (fd < 0)
