@@ -15,7 +15,6 @@
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/session/session.h"
-#include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/target/core_file.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -128,7 +127,7 @@ static void attach(const struct server *s, struct out *reply)
 		.comm = p->comm,
 		.uid = p->uid,
 		.vendor = t->ops->vendor,
-		.runtime = convert_runtime(&t->runtime),
+		.runtime = t->runtime,
 	};
 
 	rpc_session_attach_result_encode(reply, &result);

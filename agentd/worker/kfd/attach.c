@@ -216,12 +216,13 @@ static int kfd_create(const struct worker_options *o, const struct access_target
 
 void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *info)
 {
-	struct target_runtime *rt = &k->t.runtime;
+	struct rpc_runtime *rt = &k->t.runtime;
 
-	*rt = (struct target_runtime){ .state = (enum rpc_runtime_state)info->state,
-				       .has_kfd_facts = true,
-				       .r_debug = info->r_debug,
-				       .ttmp_setup = info->ttmp_setup != 0 };
+	*rt = (struct rpc_runtime){ .state = (enum rpc_runtime_state)info->state,
+				    .has_r_debug = true,
+				    .r_debug = info->r_debug,
+				    .has_ttmp_setup = true,
+				    .ttmp_setup = info->ttmp_setup != 0 };
 	/* The runtime's struct r_debug begins with its version, as that of <link.h> does. */
 	rt->has_r_version = rt->r_debug && memory_read_exact(&k->t.memory, rt->r_debug,
 							     &rt->r_version,

@@ -167,7 +167,7 @@ static int read_table(struct target_kfd *k, snapshot_fn fn, size_t most, struct 
 static int read_tables(struct kfd_core *c, struct agent_err *err)
 {
 	struct target_kfd *k = c->k;
-	const struct target_runtime *t = &k->t.runtime;
+	const struct rpc_runtime *t = &k->t.runtime;
 	const struct amdcore_runtime runtime = { .r_debug = t->r_debug,
 						 .state = (uint32_t)t->state,
 						 .ttmp_setup = t->ttmp_setup };

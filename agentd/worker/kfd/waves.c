@@ -353,7 +353,7 @@ static int stop_and_copy(struct wave_capture *w, bool *ret_stopped, struct agent
 /* The trap handler of a newer runtime may note other facts about a wave than the known ones. */
 static void tell_newer_runtime(struct wave_capture *w)
 {
-	const struct target_runtime *rt = &w->k->t.runtime;
+	const struct rpc_runtime *rt = &w->k->t.runtime;
 
 	if (rt->has_r_version && rt->r_version > SYMBOLS_R_VERSION_KNOWN)
 		wave_capture_add_missing(

@@ -107,7 +107,7 @@ static void fill_wave(struct wave *to, const struct save_area *a,
 struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
 						 const struct save_area *a)
 {
-	const struct target_runtime *rt = &w->k->t.runtime;
+	const struct rpc_runtime *rt = &w->k->t.runtime;
 
 	return (struct kfdtrap_wave_context){
 		.ttmp_setup = rt->ttmp_setup,

@@ -41,7 +41,7 @@ static int do_runtime_info(void *ctx, struct rpc_call *call, struct rpc_arena *a
 {
 	const struct target *t = target_of(ctx);
 
-	ret->runtime = convert_runtime(&t->runtime);
+	ret->runtime = t->runtime;
 	ret->interface_version = t->version;
 	return 0;
 }
@@ -422,7 +422,7 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	ret->details = info.details;
 	if (params->exception == RPC_EXCEPTION_PROCESS_RUNTIME) {
 		ret->has_runtime = true;
-		ret->runtime = convert_runtime(&t->runtime);
+		ret->runtime = t->runtime;
 	} else if (info.details) {
 		ret->has_address = ret->has_not_present = true;
 		ret->has_read_only = ret->has_no_execute = true;

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "agentd/worker/session/handlers.h"
-#include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/locations.h"
 
 /* A lane's words are spread over as many times their size as there are lanes. */

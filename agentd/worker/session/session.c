@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "agentd/worker/session/exception.h"
-#include "agentd/worker/snapshot/convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -267,7 +266,7 @@ static void serve_attach(struct session *s)
 			.vendor = s->target->ops->vendor,
 			.joined = s->call.flags & IPC_FLAG_JOINED,
 			.control = s->call.flags & IPC_FLAG_CONTROL,
-			.runtime = convert_runtime(&s->target->runtime),
+			.runtime = s->target->runtime,
 		};
 
 		rpc_session_attach_result_encode(&text, &result);
@@ -491,7 +490,7 @@ static void announce_runtime(struct session *s)
 	auto_out struct out text;
 	char id[16];
 	const struct rpc_runtime_changed_params p = { .session = id,
-						      .runtime = convert_runtime(&s->target->runtime) };
+						      .runtime = s->target->runtime };
 
 	session_id(s, id);
 	out_init(&text, 0);

@@ -79,17 +79,6 @@ uint32_t convert_flag_mask(const enum rpc_flag *list, size_t n)
 	return mask;
 }
 
-struct rpc_runtime convert_runtime(const struct target_runtime *r)
-{
-	return (struct rpc_runtime){ .state = r->state,
-				     .has_r_debug = r->has_kfd_facts,
-				     .r_debug = r->r_debug,
-				     .has_ttmp_setup = r->has_kfd_facts,
-				     .ttmp_setup = r->ttmp_setup,
-				     .has_r_version = r->has_r_version,
-				     .r_version = r->r_version };
-}
-
 /* The members that the schema has for AMD devices only. */
 static void convert_kfd_facts(struct rpc_arena *a, struct rpc_device *o,
 			      const struct target_device *d)

@@ -28,8 +28,6 @@ uint32_t convert_trap_mask(const enum rpc_trap *list, size_t n);
 /** @return the mask of a list of flags. */
 uint32_t convert_flag_mask(const enum rpc_flag *list, size_t n);
 
-/** Convert the facts about a target's runtime. */
-struct rpc_runtime convert_runtime(const struct target_runtime *r);
 /** Convert @p n devices. */
 struct rpc_device *convert_devices(struct rpc_arena *a, const struct target_device *d, size_t n);
 /**

@@ -342,7 +342,7 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 	fill_source(t, a, &ret->source);
 	fill_process(t, a, s, &ret->process);
 	ret->interface_version = t->version;
-	ret->runtime = convert_runtime(&t->runtime);
+	ret->runtime = t->runtime;
 	ret->devices = convert_devices(a, s->devices, s->n_devices);
 	ret->n_devices = s->n_devices;
 	ret->queues = convert_queues(a, s->queues, s->n_queues, NULL, &ret->n_queues);

@@ -32,15 +32,6 @@ struct out;
 /** Room for a flat list of the most waves that a back end gives, with what it is made from. */
 #define TARGET_ARENA_MAX ((size_t)128 << 20)
 
-struct target_runtime {
-	enum rpc_runtime_state state;
-	bool has_kfd_facts; /**< The members behind are known. */
-	uint64_t r_debug;
-	bool ttmp_setup;
-	bool has_r_version;
-	uint32_t r_version;
-};
-
 struct target_device {
 	uint32_t gpu_id;
 	char name[128];
@@ -232,7 +223,7 @@ struct target {
 	bool is_own; /**< Seized with no more rights than the target's user has. */
 	struct undo undo;
 	uint32_t lease_mark; /**< Above it in undo: what a writer has set. */
-	struct target_runtime runtime;
+	struct rpc_runtime runtime;
 	char version[16]; /**< Of the kernel interface. */
 	int event_fd;	  /**< Readable when something happened; -1 if there is none. */
 	bool event_swallowed; /**< It was, and is not any more: ask. */
