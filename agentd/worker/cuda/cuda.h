@@ -119,10 +119,10 @@ int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret
 		struct agent_err *err);
 size_t cuda_suspended(const struct target *t, uint32_t *ids, size_t max);
 int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
-		 struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		 struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 		 struct agent_err *err);
 int cuda_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
-		struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+		struct rpc_queue_result **ret, size_t *ret_n, struct agent_err *err);
 /** Stop the devices of a bit mask that are not suspended, for one look. */
 int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err);
 /** Let those run again.  @return 0, or negative after target_end(). */

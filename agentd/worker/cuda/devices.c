@@ -298,11 +298,11 @@ static int resume_unnamed(struct target_cuda *c)
 
 /* One verdict for each context of the list, or for all of them. */
 static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bool suspend,
-			struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+			struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 			struct agent_err *err)
 {
 	size_t count = ids ? n : c->n_contexts;
-	struct target_queue_result *list = rpc_arena_array(a, count, sizeof(*list));
+	struct rpc_queue_result *list = rpc_arena_array(a, count, sizeof(*list));
 	int r = 0;
 
 	if (!list)
@@ -310,8 +310,8 @@ static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bo
 	for (size_t i = 0; r >= 0 && i < count; i++) {
 		struct cuda_context *x = ids ? find_number(c, ids[i]) : &c->contexts[i];
 
-		list[i] = (struct target_queue_result){ .queue_id = ids ? ids[i] : x->number,
-							.verdict = RPC_QUEUE_VERDICT_SKIPPED };
+		list[i] = (struct rpc_queue_result){ .queue_id = ids ? ids[i] : x->number,
+						     .verdict = RPC_QUEUE_VERDICT_SKIPPED };
 		if (!x || x->dev >= c->n_devices || (!suspend && !is_suspended(c, x->dev) && ids))
 			continue;
 		r = suspend ? suspend_one(c, x->dev) : resume_one(c, x->dev);
@@ -345,7 +345,7 @@ size_t cuda_suspended(const struct target *t, uint32_t *ids, size_t max)
 }
 
 int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
-		 struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		 struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 		 struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
@@ -361,7 +361,7 @@ int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace
 }
 
 int cuda_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
-		struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
+		struct rpc_queue_result **ret, size_t *ret_n, struct agent_err *err)
 {
 	return for_contexts(cuda_of(t), ids, n, false, a, ret, ret_n, err);
 }

@@ -151,13 +151,13 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 	       struct agent_err *err);
 /** target_ops.suspend.  Queues whose preemption failed count as suspended, as for the kernel. */
 int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
-		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 		struct agent_err *err);
 /** target_ops.suspended: the ids of the queues under a lease. */
 size_t kfd_suspended(const struct target *t, uint32_t *ids, size_t max);
 /** target_ops.resume.  A queue that cannot be resumed ends the session. */
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
-	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+	       struct rpc_queue_result **ret, size_t *ret_n, struct agent_err *err);
 /**
  * Resume queues, once, and see what the kernel says of each.
  * @param ids  Out: KFDTRAP_QUEUE_HW_FAILED is set in the ids of queues that may stand all the same,

@@ -295,13 +295,13 @@ static enum rpc_queue_verdict verdict_of(uint32_t id, enum rpc_queue_verdict suc
 	return id & KFDTRAP_QUEUE_GONE ? RPC_QUEUE_VERDICT_SKIPPED : success;
 }
 
-static struct target_queue_result *results_of(struct rpc_arena *a, const uint32_t *ids, size_t n,
-					      enum rpc_queue_verdict success)
+static struct rpc_queue_result *results_of(struct rpc_arena *a, const uint32_t *ids, size_t n,
+					   enum rpc_queue_verdict success)
 {
-	struct target_queue_result *results = rpc_arena_array(a, n, sizeof(*results));
+	struct rpc_queue_result *results = rpc_arena_array(a, n, sizeof(*results));
 
 	for (size_t i = 0; results && i < n; i++)
-		results[i] = (struct target_queue_result){
+		results[i] = (struct rpc_queue_result){
 			.queue_id = ids[i] & ~KFDTRAP_QUEUE_VERDICT_MASK,
 			.verdict = verdict_of(ids[i], success)
 		};
@@ -390,12 +390,12 @@ static void take_back(struct target_kfd *k, uint32_t *ids, size_t n)
 }
 
 int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
-		struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 		struct agent_err *err)
 {
 	static const char op[] = "KFD SUSPEND_QUEUES";
 	struct target_kfd *k = kfd_of(t);
-	struct target_queue_result *results;
+	struct rpc_queue_result *results;
 	uint32_t *chosen = NULL;
 	int r = kfd_need_runtime(k, op, err);
 
@@ -466,10 +466,10 @@ static size_t choose_mine(const struct target_kfd *k, const uint32_t *ids, size_
 }
 
 int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
-	       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
+	       struct rpc_queue_result **ret, size_t *ret_n, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
-	struct target_queue_result *results;
+	struct rpc_queue_result *results;
 	uint32_t mine[KFDTRAP_QUEUES_MAX], *all;
 	size_t n_mine;
 	int r;

@@ -156,6 +156,16 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 
 /* ------------------------------------------------------------------ suspend, resume ---------- */
 
+static uint32_t count_verdicts(const struct rpc_queue_result *queues, size_t n,
+			       enum rpc_queue_verdict verdict)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += queues[i].verdict == verdict;
+	return count;
+}
+
 static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_gpu_suspend_params *params,
 		      struct rpc_gpu_suspend_result *ret, struct agent_err *err)
@@ -163,8 +173,6 @@ static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	struct session *s = ctx;
 	struct target *t = s->target;
 	uint32_t lease_ms = params->has_lease_ms ? params->lease_ms : LEASE_MS_DEFAULT;
-	struct target_queue_result *results;
-	size_t n;
 	int r;
 
 	if (!t->ops->suspend || !t->ops->resume)
@@ -172,14 +180,13 @@ static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	/* Before the queues stop, so that nothing stands between a stop and its end. */
 	lease_ms = suspension_lease(s, lease_ms);
 	r = t->ops->suspend(t, params->has_queues ? params->queues : NULL, params->n_queues,
-			    params->has_grace ? params->grace : 0, arena, &results, &n, err);
+			    params->has_grace ? params->grace : 0, arena, &ret->queues,
+			    &ret->n_queues, err);
 	if (!t->n_suspended)
 		session_set_lease(s, 0);
 	if (r < 0)
 		return r;
-	ret->queues = convert_results(arena, results, n, RPC_QUEUE_VERDICT_SUSPENDED,
-				      &ret->suspended);
-	ret->n_queues = n;
+	ret->suspended = count_verdicts(ret->queues, ret->n_queues, RPC_QUEUE_VERDICT_SUSPENDED);
 	ret->lease_ms = lease_ms;
 	return done(arena, err);
 }
@@ -207,23 +214,20 @@ static int do_resume(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	struct session *s = ctx;
 	struct target *t = s->target;
 	uint64_t since_ns = t->n_suspended ? t->suspended_since_ns : 0;
-	struct target_queue_result *results;
-	size_t n;
 	int r;
 
 	if (!t->ops->resume)
 		return unsupported(err, "suspend");
 	session_undo_begin(s);
 	r = t->ops->resume(t, params->has_queues ? params->queues : NULL, params->n_queues, arena,
-			   &results, &n, err);
+			   &ret->queues, &ret->n_queues, err);
 	session_undo_end(s);
 	if (!t->n_suspended)
 		session_set_lease(s, 0);
 	if (r < 0)
 		return r;
 	ret->stopped_us = since_ns ? (clock_now_ns() - since_ns) / 1000 : 0;
-	ret->queues = convert_results(arena, results, n, RPC_QUEUE_VERDICT_RESUMED, &ret->resumed);
-	ret->n_queues = n;
+	ret->resumed = count_verdicts(ret->queues, ret->n_queues, RPC_QUEUE_VERDICT_RESUMED);
 	return done(arena, err);
 }
 

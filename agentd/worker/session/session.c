@@ -462,7 +462,7 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	struct target *t = s->target;
 	size_t n = t->n_suspended, n_results;
 	uint64_t since_ns = t->suspended_since_ns;
-	struct target_queue_result *results;
+	struct rpc_queue_result *results;
 	auto_rpc_arena struct rpc_arena arena;
 	struct agent_err err = { 0 };
 	int r;

@@ -190,21 +190,6 @@ void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_sto
 	}
 }
 
-struct rpc_queue_result *convert_results(struct rpc_arena *a, const struct target_queue_result *r,
-					 size_t n, enum rpc_queue_verdict count,
-					 uint32_t *ret_count)
-{
-	struct rpc_queue_result *list = rpc_arena_array(a, n, sizeof(*list));
-
-	*ret_count = 0;
-	for (size_t i = 0; list && i < n; i++) {
-		list[i] = (struct rpc_queue_result){ .queue_id = r[i].queue_id,
-						     .verdict = r[i].verdict };
-		*ret_count += r[i].verdict == count;
-	}
-	return list;
-}
-
 struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_watch *w, size_t n)
 {
 	struct rpc_watchpoint *list = rpc_arena_array(a, n, sizeof(*list));

@@ -42,13 +42,6 @@ struct rpc_queue *convert_queues(struct rpc_arena *a, const struct target_queue 
  * @param stops  One for each of @p queues; NULL: the call adds nothing.
  */
 void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_stop *stops, size_t n);
-/**
- * Convert the results of suspend and resume.
- * @param count      The verdict whose results are counted in @p ret_count.
- */
-struct rpc_queue_result *convert_results(struct rpc_arena *a, const struct target_queue_result *r,
-					 size_t n, enum rpc_queue_verdict count,
-					 uint32_t *ret_count);
 /** Convert @p n watchpoints. */
 struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_watch *w, size_t n);
 

@@ -153,11 +153,6 @@ struct target_core {
 	struct target_waves waves; /**< As waves() gives them, of the core's own stop. */
 };
 
-struct target_queue_result {
-	uint32_t queue_id;
-	enum rpc_queue_verdict verdict;
-};
-
 struct target_watch {
 	uint32_t gpu_id, id;
 	uint64_t address, size;
@@ -292,11 +287,11 @@ struct target_ops {
 
 	/** May block for the preemption time.  @param ids NULL: all.  Some may fail: see results. */
 	int (*suspend)(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
-		       struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+		       struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 		       struct agent_err *err);
 	/** Only queues that this session suspended.  @param ids NULL: all of those. */
 	int (*resume)(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
-		      struct target_queue_result **ret, size_t *ret_n, struct agent_err *err);
+		      struct rpc_queue_result **ret, size_t *ret_n, struct agent_err *err);
 
 	/**
 	 * What every wave is doing: stop the queues that run, copy, let exactly those run again.

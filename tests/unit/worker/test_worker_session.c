@@ -39,14 +39,14 @@ static int fake_undo(void *ctx, uint64_t arg, struct agent_err *err)
 }
 
 static int fake_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
-			struct rpc_arena *a, struct target_queue_result **ret, size_t *ret_n,
+			struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 			struct agent_err *err)
 {
 	uint32_t ticket;
 
 	*ret = rpc_arena_array(a, 2, sizeof(**ret));
 	*ret_n = 2;
-	(*ret)[1] = (struct target_queue_result){ .queue_id = 9,
+	(*ret)[1] = (struct rpc_queue_result){ .queue_id = 9,
 						  .verdict = RPC_QUEUE_VERDICT_SKIPPED };
 	t->n_suspended = 1;
 	t->suspended_since_ns = clock_now_ns();
@@ -55,7 +55,7 @@ static int fake_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_
 }
 
 static int fake_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena *a,
-		       struct target_queue_result **ret, size_t *ret_n, struct agent_err *err)
+		       struct rpc_queue_result **ret, size_t *ret_n, struct agent_err *err)
 {
 	*ret_n = t->n_suspended;
 	*ret = rpc_arena_array(a, *ret_n, sizeof(**ret));

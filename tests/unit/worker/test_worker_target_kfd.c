@@ -277,7 +277,7 @@ static void released(struct target_kfd *t)
 static void suspend_and_resume(void)
 {
 	static const uint32_t asked[] = { 1, 77, 2 };
-	struct target_queue_result *r;
+	struct rpc_queue_result *r;
 	size_t n;
 	WITH(t);
 
@@ -304,7 +304,7 @@ static void suspend_and_resume(void)
 /* All resumed by hand: nothing is left to undo, and no resume is sent for nothing. */
 static void resume_of_all_drops_the_undo(void)
 {
-	struct target_queue_result *r;
+	struct rpc_queue_result *r;
 	size_t n;
 	WITH(t);
 
@@ -368,7 +368,7 @@ static bool any_suspended(void)
 /* One queue stands still under a lease: the other two stop and run again, it stays as it is. */
 static void waves_let_go_what_they_stopped(void)
 {
-	struct target_queue_result *r;
+	struct rpc_queue_result *r;
 	struct target_waves waves;
 	size_t n;
 	WITH(t);
@@ -552,7 +552,7 @@ static void everything_is_undone_in_reverse(void)
 	uint32_t previous, supported;
 	enum rpc_launch_mode before;
 	struct target_watch *w;
-	struct target_queue_result *r;
+	struct rpc_queue_result *r;
 	size_t n;
 	WITH(t);
 
@@ -682,7 +682,7 @@ static void runtime_off_forgets(void)
 	enum rpc_launch_mode before;
 	struct target_watch *w;
 	struct target_event e;
-	struct target_queue_result *r;
+	struct rpc_queue_result *r;
 	size_t n;
 	WITH(t);
 
