@@ -49,7 +49,7 @@ struct kfd_code_file {
 
 /** One watchpoint, on one device. */
 struct kfd_watch {
-	struct target_watch w;
+	struct rpc_watchpoint w;
 	uint32_t ticket; /**< Undo entry; UNDO_NONE: the slot is free. */
 	bool set;	 /**< The kernel has it, as w.id. */
 };
@@ -257,14 +257,14 @@ void kfd_forget_hardware(struct target_kfd *k);
 
 /** target_ops.watch_set.  It turns on the address-watch trap, which waves launched later take. */
 int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
-		  enum rpc_watch_mode mode, struct rpc_arena *a, struct target_watch **ret,
+		  enum rpc_watch_mode mode, struct rpc_arena *a, struct rpc_watchpoint **ret,
 		  size_t *ret_n, struct agent_err *err);
 /** target_ops.watch_clear.  The end of the last watchpoint turns the trap off again. */
 int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id, uint32_t *ret_n,
 		    struct agent_err *err);
 /** target_ops.watch_list: this session's watchpoints, in the order of their creation. */
-int kfd_watch_list(struct target *t, struct rpc_arena *a, struct target_watch **ret, size_t *ret_n,
-		   struct agent_err *err);
+int kfd_watch_list(struct target *t, struct rpc_arena *a, struct rpc_watchpoint **ret,
+		   size_t *ret_n, struct agent_err *err);
 /** Can a device with these debug properties watch so?  @return 0 or negative with @p err. */
 int kfd_watch_check(uint32_t gpu_id, uint32_t debug_prop, uint64_t address, uint64_t size,
 		    struct agent_err *err);

@@ -179,12 +179,12 @@ static int choose_devices(struct target *t, const uint32_t *gpu_id, uint64_t add
 }
 
 int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
-		  enum rpc_watch_mode mode, struct rpc_arena *a, struct target_watch **ret,
+		  enum rpc_watch_mode mode, struct rpc_arena *a, struct rpc_watchpoint **ret,
 		  size_t *ret_n, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
 	struct target_device *devices = NULL;
-	struct target_watch *out;
+	struct rpc_watchpoint *out;
 	uint32_t mark;
 	size_t n = 0;
 	int r = kfd_need_runtime(k, set_op, err);
@@ -244,11 +244,11 @@ int kfd_watch_clear(struct target *t, const uint32_t *gpu_id, const uint32_t *id
 }
 
 /* List the watchpoints in the order of their creation, which is that of the undo entries. */
-int kfd_watch_list(struct target *t, struct rpc_arena *a, struct target_watch **ret, size_t *ret_n,
-		   struct agent_err *err)
+int kfd_watch_list(struct target *t, struct rpc_arena *a, struct rpc_watchpoint **ret,
+		   size_t *ret_n, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
-	struct target_watch *out = rpc_arena_array(a, KFD_WATCHES_MAX, sizeof(*out));
+	struct rpc_watchpoint *out = rpc_arena_array(a, KFD_WATCHES_MAX, sizeof(*out));
 	size_t n = 0;
 
 	if (!out)

@@ -238,18 +238,12 @@ static int do_watch_set(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			struct rpc_watchpoint_set_result *ret, struct agent_err *err)
 {
 	struct target *t = target_of(ctx);
-	struct target_watch *watches;
-	int r;
 
 	if (!t->ops->watch_set)
 		return unsupported(err, "watch points");
-	r = t->ops->watch_set(t, params->has_gpu_id ? &params->gpu_id : NULL, params->address,
-			      params->size, params->has_mode ? params->mode : RPC_WATCH_MODE_ALL,
-			      arena, &watches, &ret->n_watchpoints, err);
-	if (r < 0)
-		return r;
-	ret->watchpoints = convert_watches(arena, watches, ret->n_watchpoints);
-	return done(arena, err);
+	return t->ops->watch_set(t, params->has_gpu_id ? &params->gpu_id : NULL, params->address,
+				 params->size, params->has_mode ? params->mode : RPC_WATCH_MODE_ALL,
+				 arena, &ret->watchpoints, &ret->n_watchpoints, err);
 }
 
 /*
@@ -280,16 +274,10 @@ static int do_watch_list(void *ctx, struct rpc_call *call, struct rpc_arena *are
 			 struct rpc_watchpoint_list_result *ret, struct agent_err *err)
 {
 	struct target *t = target_of(ctx);
-	struct target_watch *watches;
-	int r;
 
 	if (!t->ops->watch_list)
 		return unsupported(err, "watch points");
-	r = t->ops->watch_list(t, arena, &watches, &ret->n_watchpoints, err);
-	if (r < 0)
-		return r;
-	ret->watchpoints = convert_watches(arena, watches, ret->n_watchpoints);
-	return done(arena, err);
+	return t->ops->watch_list(t, arena, &ret->watchpoints, &ret->n_watchpoints, err);
 }
 
 /* ------------------------------------------------------------------ launch, flags ------------ */

@@ -189,16 +189,3 @@ void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_sto
 		queues[i].not_stopped = stops[i].not_stopped;
 	}
 }
-
-struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_watch *w, size_t n)
-{
-	struct rpc_watchpoint *list = rpc_arena_array(a, n, sizeof(*list));
-
-	for (size_t i = 0; list && i < n; i++)
-		list[i] = (struct rpc_watchpoint){ .gpu_id = w[i].gpu_id,
-						   .id = w[i].id,
-						   .address = w[i].address,
-						   .size = w[i].size,
-						   .mode = w[i].mode };
-	return list;
-}

@@ -42,7 +42,5 @@ struct rpc_queue *convert_queues(struct rpc_arena *a, const struct target_queue 
  * @param stops  One for each of @p queues; NULL: the call adds nothing.
  */
 void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_stop *stops, size_t n);
-/** Convert @p n watchpoints. */
-struct rpc_watchpoint *convert_watches(struct rpc_arena *a, const struct target_watch *w, size_t n);
 
 #endif /* WORKER_SNAPSHOT_CONVERT_H */

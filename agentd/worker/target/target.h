@@ -153,12 +153,6 @@ struct target_core {
 	struct target_waves waves; /**< As waves() gives them, of the core's own stop. */
 };
 
-struct target_watch {
-	uint32_t gpu_id, id;
-	uint64_t address, size;
-	enum rpc_watch_mode mode;
-};
-
 struct target_source {
 	uint64_t exceptions; /**< All bits latched at the source. */
 	bool has_gpu, has_queue;
@@ -370,12 +364,12 @@ struct target_ops {
 
 	/** @param gpu_id NULL: every device, all or nothing. */
 	int (*watch_set)(struct target *t, const uint32_t *gpu_id, uint64_t address, uint64_t size,
-			 enum rpc_watch_mode mode, struct rpc_arena *a, struct target_watch **ret,
+			 enum rpc_watch_mode mode, struct rpc_arena *a, struct rpc_watchpoint **ret,
 			 size_t *ret_n, struct agent_err *err);
 	/** @param gpu_id, id NULL: every one. */
 	int (*watch_clear)(struct target *t, const uint32_t *gpu_id, const uint32_t *id,
 			   uint32_t *ret_n, struct agent_err *err);
-	int (*watch_list)(struct target *t, struct rpc_arena *a, struct target_watch **ret,
+	int (*watch_list)(struct target *t, struct rpc_arena *a, struct rpc_watchpoint **ret,
 			  size_t *ret_n, struct agent_err *err);
 
 	/** @param request 0 only asks. */

@@ -551,7 +551,7 @@ static void everything_is_undone_in_reverse(void)
 {
 	uint32_t previous, supported;
 	enum rpc_launch_mode before;
-	struct target_watch *w;
+	struct rpc_watchpoint *w;
 	struct rpc_queue_result *r;
 	size_t n;
 	WITH(t);
@@ -622,7 +622,7 @@ static void undo_keeps_going(void)
 /* Three watch points fit on the second device only two times: the fourth set takes all back. */
 static void watch_points_are_all_or_nothing(void)
 {
-	struct target_watch *w;
+	struct rpc_watchpoint *w;
 	uint32_t cleared;
 	size_t n;
 	WITH(t);
@@ -680,7 +680,7 @@ static void watch_ranges(void)
 static void runtime_off_forgets(void)
 {
 	enum rpc_launch_mode before;
-	struct target_watch *w;
+	struct rpc_watchpoint *w;
 	struct target_event e;
 	struct rpc_queue_result *r;
 	size_t n;
