@@ -62,7 +62,7 @@ static void ask_wave(struct target *t, struct rpc_arena *a, const struct target_
 static void ask_first(struct target *t, struct rpc_arena *a, enum question q)
 {
 	struct target_device *devices;
-	struct target_queue *queues;
+	struct rpc_queue *queues;
 	struct target_waves_from from = { .max_stop_ms = 1000 };
 
 	if (t->ops->devices(t, a, &devices, &from.n_devices, NULL) < 0 ||

@@ -12,7 +12,7 @@ static const struct target_registers_wanted all = { .banks = UINT32_MAX, .count 
 struct scene {
 	struct population p;
 	struct target_device device;
-	struct target_queue queue;
+	struct rpc_queue queue;
 	struct queue_capture capture;
 	struct save_area area;
 	struct saved_wave record;

@@ -68,12 +68,12 @@ static bool has_stand_in(const struct core_cuda *c, uint32_t device)
 	return false;
 }
 
-static int core_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
+static int core_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret,
 		       size_t *ret_n, struct agent_err *err)
 {
 	const struct core_cuda *c = core_cuda_of(t);
 	uint32_t n = c->core.n[CUDACORE_CONTEXTS], n_devices = c->core.n[CUDACORE_DEVICES];
-	struct target_queue *list = rpc_arena_array(a, (size_t)n + n_devices, sizeof(*list));
+	struct rpc_queue *list = rpc_arena_array(a, (size_t)n + n_devices, sizeof(*list));
 
 	if (!list)
 		return no_memory(err);
@@ -81,18 +81,18 @@ static int core_queues(struct target *t, struct rpc_arena *a, struct target_queu
 		const struct cudacore_context *x = &c->core.contexts[i];
 		const struct rpc_queue *known = core_file_queue(&c->file, c->numbers[i]);
 
-		list[i] = (struct target_queue){ .queue_id = c->numbers[i],
-						 .gpu_id = x->device,
-						 .type = RPC_QUEUE_TYPE_CONTEXT,
-						 .has_context = true,
-						 .context = x->id,
-						 .suspended = known && known->suspended };
+		list[i] = (struct rpc_queue){ .queue_id = c->numbers[i],
+					      .gpu_id = x->device,
+					      .type = RPC_QUEUE_TYPE_CONTEXT,
+					      .has_context = true,
+					      .context = x->id,
+					      .suspended = known && known->suspended };
 	}
 	for (uint32_t dev = 0; dev < n_devices; dev++)
 		if (has_stand_in(c, dev))
-			list[n++] = (struct target_queue){ .queue_id = c->stand_ins[dev],
-							   .gpu_id = dev,
-							   .type = RPC_QUEUE_TYPE_CONTEXT };
+			list[n++] = (struct rpc_queue){ .queue_id = c->stand_ins[dev],
+							.gpu_id = dev,
+							.type = RPC_QUEUE_TYPE_CONTEXT };
 	*ret = list;
 	*ret_n = n;
 	return 0;

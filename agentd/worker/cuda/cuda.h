@@ -115,7 +115,7 @@ int cuda_begin(struct target_cuda *c, struct agent_err *err);
 int cuda_devices_read(struct target_cuda *c, struct agent_err *err);
 int cuda_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
 		 struct agent_err *err);
-int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+int cuda_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret, size_t *ret_n,
 		struct agent_err *err);
 size_t cuda_suspended(const struct target *t, uint32_t *ids, size_t max);
 int cuda_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,

@@ -111,11 +111,11 @@ static bool is_suspended(const struct target_cuda *c, uint32_t dev)
 	return dev < c->n_devices && c->devices[dev].suspended;
 }
 
-int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+int cuda_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret, size_t *ret_n,
 		struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
-	struct target_queue *list = rpc_arena_array(a, c->n_contexts, sizeof(*list));
+	struct rpc_queue *list = rpc_arena_array(a, c->n_contexts, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)
@@ -124,12 +124,12 @@ int cuda_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret
 		/* Of a device that the driver does not count, nothing can be read. */
 		if (c->contexts[i].dev >= c->n_devices)
 			continue;
-		list[n++] = (struct target_queue){ .queue_id = c->contexts[i].number,
-						   .gpu_id = c->contexts[i].dev,
-						   .type = RPC_QUEUE_TYPE_CONTEXT,
-						   .has_context = true,
-						   .context = c->contexts[i].handle,
-						   .suspended = is_suspended(c, c->contexts[i].dev) };
+		list[n++] = (struct rpc_queue){ .queue_id = c->contexts[i].number,
+						.gpu_id = c->contexts[i].dev,
+						.type = RPC_QUEUE_TYPE_CONTEXT,
+						.has_context = true,
+						.context = c->contexts[i].handle,
+						.suspended = is_suspended(c, c->contexts[i].dev) };
 	}
 	*ret = list;
 	*ret_n = n;

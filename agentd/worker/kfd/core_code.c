@@ -126,7 +126,7 @@ static void want_entry(struct code *k, const struct symbols_code *e)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-static const struct target_queue *queue_of(const struct target_waves_from *from, uint32_t id)
+static const struct rpc_queue *queue_of(const struct target_waves_from *from, uint32_t id)
 {
 	for (size_t i = 0; i < from->n_queues; i++)
 		if (from->queues[i].queue_id == id)
@@ -135,7 +135,7 @@ static const struct target_queue *queue_of(const struct target_waves_from *from,
 }
 
 /* Read a packet as it was when the queue stood still; as it is now if there was no room for it. */
-static bool read_packet(const struct kfd_core *c, const struct target_queue *q, uint64_t dispatch,
+static bool read_packet(const struct kfd_core *c, const struct rpc_queue *q, uint64_t dispatch,
 			struct symbols_aql_packet *ret)
 {
 	uint64_t n = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE;
@@ -153,7 +153,7 @@ static bool read_packet(const struct kfd_core *c, const struct target_queue *q, 
 }
 
 /* Ask for the descriptor, the entry and the arguments of the kernel of a dispatch. */
-static void want_kernel(struct code *k, const struct target_queue *q, uint64_t dispatch)
+static void want_kernel(struct code *k, const struct rpc_queue *q, uint64_t dispatch)
 {
 	struct symbols_kernel_descriptor d;
 	struct symbols_aql_packet p;

@@ -164,7 +164,7 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 {
 	*ret_all = *ret_likely = 0;
 	for (size_t i = 0; i < from->n_queues && *ret_all < KFD_CORE_COPIED_MAX; i++) {
-		const struct target_queue *q = &from->queues[i];
+		const struct rpc_queue *q = &from->queues[i];
 		uint64_t dies = 1, rest = q->ring_bytes <= RING_MAX ? page_up(q->ring_bytes) : 0;
 
 		for (size_t d = 0; d < from->n_devices; d++)
@@ -420,7 +420,7 @@ const struct memory *kfd_core_copy_round(struct wave_capture *w, uint32_t round)
 	size_t first = c->n_pieces;
 
 	for (size_t i = 0; i < w->n_captures; i++) {
-		const struct target_queue *q = w->captures[i].queue;
+		const struct rpc_queue *q = w->captures[i].queue;
 
 		if (!queue_capture_is_in(&w->captures[i], round) ||
 		    q->type != RPC_QUEUE_TYPE_COMPUTE_AQL)

@@ -105,13 +105,13 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	return 0;
 }
 
-static void fill_queue(struct core_kfd *c, uint32_t i, struct target_queue *ret)
+static void fill_queue(struct core_kfd *c, struct rpc_arena *a, uint32_t i, struct rpc_queue *ret)
 {
 	const struct rpc_queue *known;
 	struct amdcore_queue q;
 
 	amdcore_get_queue(&c->core, i, &q);
-	kfd_fill_queue(&c->k, ret,
+	kfd_fill_queue(&c->k, a, ret,
 		       &(struct kfdtrap_queue){
 			       .exceptions = q.exceptions,
 			       .ring_base_address = q.ring_base,
@@ -137,16 +137,18 @@ static void fill_queue(struct core_kfd *c, uint32_t i, struct target_queue *ret)
 	}
 }
 
-static int core_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
+static int core_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret,
 		       size_t *ret_n, struct agent_err *err)
 {
 	struct core_kfd *c = core_of(t);
-	struct target_queue *list = rpc_arena_array(a, c->n_queues, sizeof(*list));
+	struct rpc_queue *list = rpc_arena_array(a, c->n_queues, sizeof(*list));
 
 	if (!list)
 		return no_memory(err);
 	for (uint32_t i = 0; i < c->n_queues; i++)
-		fill_queue(c, i, &list[i]);
+		fill_queue(c, a, i, &list[i]);
+	if (rpc_arena_error(a) < 0)
+		return no_memory(err);
 	*ret = list;
 	*ret_n = c->n_queues;
 	return 0;
@@ -158,7 +160,7 @@ static int core_queues(struct target *t, struct rpc_arena *a, struct target_queu
 static int stand_still(const struct target_waves_from *from, struct rpc_arena *a,
 		       struct target_waves_from *ret, struct agent_err *err)
 {
-	struct target_queue *queues = rpc_arena_array(a, from->n_queues, sizeof(*queues));
+	struct rpc_queue *queues = rpc_arena_array(a, from->n_queues, sizeof(*queues));
 
 	if (!queues)
 		return no_memory(err);

@@ -79,7 +79,7 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
  * Only a queue without a packet has surely no waves: packets are taken in order, and a queue that
  * took the last one long ago may still have waves of it.
  */
-static bool never_had_work(const struct target_queue *q)
+static bool never_had_work(const struct rpc_queue *q)
 {
 	return q->has_write_index && !q->write_index;
 }
@@ -95,7 +95,7 @@ static void estimate_device(struct kfd_core *c, const struct target_waves_from *
 	bool whole = false;
 
 	for (size_t i = 0; i < from->n_queues; i++) {
-		const struct target_queue *q = &from->queues[i];
+		const struct rpc_queue *q = &from->queues[i];
 
 		if (q->gpu_id != device->gpu_id)
 			continue;

@@ -147,7 +147,7 @@ void kfd_set_runtime(struct target_kfd *k, const struct kfdtrap_runtime_info *in
 int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
 		struct agent_err *err);
 /** target_ops.queues: the kernel's queue snapshot, with the packet counters. */
-int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+int kfd_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret, size_t *ret_n,
 	       struct agent_err *err);
 /** target_ops.suspend.  Queues whose preemption failed count as suspended, as for the kernel. */
 int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
@@ -168,8 +168,12 @@ int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err 
 /** Convert one device of the kernel's snapshot.  @param topology  NULL: none is known. */
 void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
 		     const struct kfdtrap_topology *topology);
-/** Convert one queue of the kernel's snapshot, and read its packet counters from the target. */
-void kfd_fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s);
+/**
+ * Convert one queue of the kernel's snapshot, and read its packet counters from the target.
+ * @param a  Holds the list of its exceptions, which is NULL when the arena is exhausted.
+ */
+void kfd_fill_queue(struct target_kfd *k, struct rpc_arena *a, struct rpc_queue *q,
+		    const struct kfdtrap_queue *s);
 /** @return the exceptions that a queue snapshot may clear because no client waits for them. */
 uint64_t kfd_snapshot_clear(const struct target_kfd *k);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agentd/worker/kfd/kfd.h"
+#include "agentd/worker/snapshot/convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -118,35 +119,41 @@ static size_t find_suspended(const struct target_kfd *k, uint32_t id)
 	return i;
 }
 
-void kfd_fill_queue(struct target_kfd *k, struct target_queue *q, const struct kfdtrap_queue *s)
+void kfd_fill_queue(struct target_kfd *k, struct rpc_arena *a, struct rpc_queue *q,
+		    const struct kfdtrap_queue *s)
 {
-	*q = (struct target_queue){
+	*q = (struct rpc_queue){
 		.queue_id = s->queue_id,
 		.gpu_id = s->gpu_id,
 		.type = s->type <= KFDTRAP_QUEUE_TYPE_SDMA_XGMI ? (enum rpc_queue_type)s->type :
 								  RPC_QUEUE_TYPE_UNKNOWN,
-		.has_ring = true,
+		.has_ring_base = true,
 		.ring_base = s->ring_base_address,
+		.has_ring_bytes = true,
 		.ring_bytes = s->ring_size,
+		.has_read_pointer = true,
 		.read_pointer = s->read_pointer_address,
+		.has_write_pointer = true,
 		.write_pointer = s->write_pointer_address,
+		.has_save_area = true,
 		.save_area = s->ctx_save_restore_address,
+		.has_save_area_bytes = true,
 		.save_area_bytes = s->ctx_save_restore_area_size,
 		.suspended = find_suspended(k, s->queue_id) < k->t.n_suspended,
-		.exceptions = s->exceptions,
 	};
+	q->exceptions = convert_exceptions(a, s->exceptions, &q->n_exceptions);
 	q->has_read_index = memory_read_exact(&k->t.memory, q->read_pointer, &q->read_index,
 					      sizeof(q->read_index)) == 0;
 	q->has_write_index = memory_read_exact(&k->t.memory, q->write_pointer, &q->write_index,
 					       sizeof(q->write_index)) == 0;
 }
 
-int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret, size_t *ret_n,
+int kfd_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret, size_t *ret_n,
 	       struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
 	auto_free struct kfdtrap_queue *snapshot = NULL;
-	struct target_queue *queues;
+	struct rpc_queue *queues;
 	size_t n;
 	int r = kfdtrap_queue_snapshot_alloc(k->kt, kfd_snapshot_clear(k), &snapshot, &n);
 
@@ -156,7 +163,9 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
 	if (!queues)
 		return no_memory(err, "gpu.queues");
 	for (size_t i = 0; i < n; i++)
-		kfd_fill_queue(k, &queues[i], &snapshot[i]);
+		kfd_fill_queue(k, a, &queues[i], &snapshot[i]);
+	if (rpc_arena_error(a) < 0)
+		return no_memory(err, "gpu.queues");
 	*ret = queues;
 	*ret_n = n;
 	return 0;

@@ -14,7 +14,7 @@ bool saved_wave_dispatch(const struct queue_capture *l, const struct kfdtrap_wav
 
 static void copy_packet(struct wave_capture *w, struct saved_wave *r)
 {
-	const struct target_queue *q = r->area->capture->queue;
+	const struct rpc_queue *q = r->area->capture->queue;
 	uint64_t id;
 
 	/* This also checks that the packet's slot is in the ring. */

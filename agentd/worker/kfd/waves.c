@@ -39,7 +39,7 @@ void wave_capture_add_missing(struct wave_capture *w, const char *text)
 
 /* ------------------------------------------------------------------ what is there ------------ */
 
-static bool has_waves(const struct target_queue *q)
+static bool has_waves(const struct rpc_queue *q)
 {
 	return q->type == RPC_QUEUE_TYPE_COMPUTE || q->type == RPC_QUEUE_TYPE_COMPUTE_AQL;
 }
@@ -52,7 +52,7 @@ static const struct target_device *device_of(const struct target_waves_from *fro
 	return NULL;
 }
 
-static void refuse(struct wave_capture *w, const struct target_queue *q, enum rpc_not_stopped why,
+static void refuse(struct wave_capture *w, const struct rpc_queue *q, enum rpc_not_stopped why,
 		   const char *text)
 {
 	w->stops[q - w->from->queues] =
@@ -61,7 +61,7 @@ static void refuse(struct wave_capture *w, const struct target_queue *q, enum rp
 }
 
 /* Add a queue and the save areas of all dies of its device, or say why its waves are unknown. */
-static void add_look(struct wave_capture *w, const struct target_queue *q)
+static void add_look(struct wave_capture *w, const struct rpc_queue *q)
 {
 	const struct target_device *d = device_of(w->from, q->gpu_id);
 	const struct kfdtrap_wave_arch *arch =

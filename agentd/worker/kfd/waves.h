@@ -38,7 +38,7 @@ enum capture_state {
 
 /* A queue whose waves are wanted. */
 struct queue_capture {
-	const struct target_queue *queue;
+	const struct rpc_queue *queue;
 	const struct target_device *device;
 	const struct kfdtrap_wave_arch *arch;
 	struct target_queue_stop *stop; /* Its entry in the result. */

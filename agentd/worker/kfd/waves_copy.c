@@ -98,7 +98,7 @@ static bool judge_header(struct wave_capture *w, struct save_area *a)
  */
 static void add_packets(struct queue_capture *l, struct batch *b)
 {
-	const struct target_queue *q = l->queue;
+	const struct rpc_queue *q = l->queue;
 	uint64_t ring = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, slot;
 
 	/* The target can write both counters: the queue may be empty, or they make no sense. */

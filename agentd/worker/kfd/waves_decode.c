@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agentd/worker/kfd/waves.h"
+#include "agentd/worker/snapshot/convert.h"
 #include "base/cleanup.h"
 
 /* The version of most runtimes, for one whose r_debug is unreadable. */
@@ -201,7 +202,8 @@ static bool is_behind_a_failure(const struct wave_capture *w, const struct queue
 
 static enum rpc_not_stopped why_skipped(const struct wave_capture *w, const struct queue_capture *l)
 {
-	const uint64_t is_new = l->queue->exceptions & KFD_NEW_MASK;
+	const struct rpc_queue *q = l->queue;
+	const uint64_t is_new = convert_exception_mask(q->exceptions, q->n_exceptions) & KFD_NEW_MASK;
 
 	if (is_behind_a_failure(w, l))
 		return RPC_NOT_STOPPED_BEHIND_FAILED;

@@ -65,15 +65,15 @@ static int do_queues(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     struct agent_err *err)
 {
 	struct target *t = target_of(ctx);
-	struct target_queue *queues;
 	size_t n;
-	int r = t->ops->queues(t, arena, &queues, &n, err);
+	int r = t->ops->queues(t, arena, &ret->queues, &n, err);
 
 	if (r < 0)
 		return r;
-	ret->queues = convert_queues(arena, queues, n, params->has_gpu_id ? &params->gpu_id : NULL,
-				     &ret->n_queues);
-	return done(arena, err);
+	for (size_t i = 0; i < n; i++)
+		if (!params->has_gpu_id || ret->queues[i].gpu_id == params->gpu_id)
+			ret->queues[ret->n_queues++] = ret->queues[i];
+	return 0;
 }
 
 /* A failure does not spoil the snapshot; it is told as something that is missing. */

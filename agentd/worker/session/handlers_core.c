@@ -65,7 +65,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 						 .layout = params->layout,
 						 .head = &head };
 	struct target_device *devices;
-	struct target_queue *queues;
+	struct rpc_queue *queues;
 	struct target_waves_from from = { 0 };
 	struct target_core core;
 	int r;

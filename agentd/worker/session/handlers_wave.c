@@ -28,7 +28,7 @@ static int find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wa
 		      struct target_waves_from *ret, struct agent_err *err)
 {
 	struct target_device *devices;
-	struct target_queue *queues;
+	struct rpc_queue *queues;
 	size_t n_devices, n_queues;
 	int r = t->ops->devices(t, a, &devices, &n_devices, err);
 

@@ -30,17 +30,5 @@ uint32_t convert_flag_mask(const enum rpc_flag *list, size_t n);
 
 /** Convert @p n devices. */
 struct rpc_device *convert_devices(struct rpc_arena *a, const struct target_device *d, size_t n);
-/**
- * Convert queues.
- * @param gpu_id  Only the queues of this device; NULL: all queues.
- * @param ret_n   How many queues are in the list.
- */
-struct rpc_queue *convert_queues(struct rpc_arena *a, const struct target_queue *q, size_t n,
-				 const uint32_t *gpu_id, size_t *ret_n);
-/**
- * Add to each queue what a capture of the waves meant for it.
- * @param stops  One for each of @p queues; NULL: the call adds nothing.
- */
-void convert_queue_stops(struct rpc_queue *queues, const struct target_queue_stop *stops, size_t n);
 
 #endif /* WORKER_SNAPSHOT_CONVERT_H */

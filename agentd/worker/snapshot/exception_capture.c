@@ -39,7 +39,7 @@ int exception_capture_begin(struct exception_capture *c, struct target *t)
 /* Only the queues that are concerned; the document has no others then. */
 static int choose_queues(struct exception_capture *c, const struct target_source *source)
 {
-	struct target_queue *kept = rpc_arena_array(&c->arena, c->seen.n_queues, sizeof(*kept));
+	struct rpc_queue *kept = rpc_arena_array(&c->arena, c->seen.n_queues, sizeof(*kept));
 	size_t n = 0;
 
 	if (!kept)

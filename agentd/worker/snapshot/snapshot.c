@@ -34,7 +34,7 @@ static void add_missing(struct missing *m, const char *text)
 }
 
 static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
-			 size_t n_d, const struct target_queue *q, size_t n_q)
+			 size_t n_d, const struct rpc_queue *q, size_t n_q)
 {
 	/* No core has a topology; the head of a core has what the agent knew of it. */
 	for (size_t i = 0; i < n_d && !t->origin; i++)
@@ -42,15 +42,13 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
 							d[i].gpu_id));
 	for (size_t i = 0; i < n_q; i++) {
-		if (!q[i].has_ring)
-			continue;
-		if (!q[i].has_read_index)
+		if (q[i].has_read_pointer && !q[i].has_read_index)
 			add_missing(m,
 				    rpc_arena_printf(
 					    m->arena,
 					    "queue %u: read index at 0x%llx is not readable",
 					    q[i].queue_id, (unsigned long long)q[i].read_pointer));
-		if (!q[i].has_write_index)
+		if (q[i].has_write_pointer && !q[i].has_write_index)
 			add_missing(m,
 				    rpc_arena_printf(
 					    m->arena,
@@ -177,7 +175,7 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 }
 
 /* List the devices that have queues, each once, in the order of the queues. */
-static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struct target_queue *q,
+static void fill_gpu_ids(struct rpc_arena *a, struct rpc_process *p, const struct rpc_queue *q,
 			 size_t n)
 {
 	p->gpu_ids = rpc_arena_array(a, n, sizeof(*p->gpu_ids));
@@ -215,7 +213,7 @@ int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_o
 		  uint32_t max_stop_ms, struct snapshot *ret, struct agent_err *err)
 {
 	struct target_device *devices;
-	struct target_queue *queues;
+	struct rpc_queue *queues;
 	int r;
 
 	*ret = (struct snapshot){ .time_us = t->origin ? t->origin->time_us : clock_wall_us() };
@@ -301,6 +299,25 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	return r;
 }
 
+/* A list of its own: what the waves mean for a queue is added to it, for this document alone. */
+static void fill_queues(struct rpc_arena *a, const struct snapshot *s,
+			struct rpc_gpu_snapshot_result *ret)
+{
+	const struct target_queue_stop *stops = s->waves.stops;
+
+	ret->queues = rpc_arena_array(a, s->n_queues, sizeof(*ret->queues));
+	ret->n_queues = ret->queues ? s->n_queues : 0;
+	for (size_t i = 0; i < ret->n_queues; i++) {
+		ret->queues[i] = s->queues[i];
+		if (!stops)
+			continue;
+		ret->queues[i].has_stopped_us = stops[i].has_stopped_us;
+		ret->queues[i].stopped_us = stops[i].stopped_us;
+		ret->queues[i].has_not_stopped = stops[i].has_not_stopped;
+		ret->queues[i].not_stopped = stops[i].not_stopped;
+	}
+}
+
 static int fill_missing(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 			const struct snapshot *s, struct rpc_gpu_snapshot_result *ret)
 {
@@ -345,8 +362,7 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 	ret->runtime = t->runtime;
 	ret->devices = convert_devices(a, s->devices, s->n_devices);
 	ret->n_devices = s->n_devices;
-	ret->queues = convert_queues(a, s->queues, s->n_queues, NULL, &ret->n_queues);
-	convert_queue_stops(ret->queues, s->waves.stops, ret->n_queues);
+	fill_queues(a, s, ret);
 	ret->has_holder_uid = holder != NULL;
 	ret->holder_uid = holder ? *holder : 0;
 	r = fill_missing(t, a, o, s, ret);

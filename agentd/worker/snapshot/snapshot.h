@@ -24,7 +24,7 @@ struct snapshot {
 	uint64_t time_us;
 	const struct target_device *devices;
 	size_t n_devices;
-	const struct target_queue *queues;
+	const struct rpc_queue *queues;
 	size_t n_queues;
 	struct target_waves waves;
 };

@@ -60,26 +60,11 @@ struct target_device {
 	uint64_t capability2;
 };
 
-struct target_queue {
-	uint32_t queue_id, gpu_id;
-	enum rpc_queue_type type;
-	bool has_context;
-	uint64_t context; /**< The driver's handle. */
-	bool suspended;	  /**< By this session. */
-	uint64_t exceptions;
-	/* Where packets and saved waves are, if has_ring. */
-	bool has_ring;
-	uint64_t ring_base, read_pointer, write_pointer, save_area;
-	uint32_t ring_bytes, save_area_bytes;
-	bool has_read_index, has_write_index;
-	uint64_t read_index, write_index;
-};
-
 /** What target_ops.waves works on: facts that were read while the queues ran. */
 struct target_waves_from {
 	const struct target_device *devices;
 	size_t n_devices;
-	const struct target_queue *queues;
+	const struct rpc_queue *queues;
 	size_t n_queues;
 	uint32_t max_stop_ms;
 	bool registers; /**< Of one wave at each place, too. */
@@ -276,7 +261,7 @@ struct target_ops {
 
 	int (*devices)(struct target *t, struct rpc_arena *a, struct target_device **ret,
 		       size_t *ret_n, struct agent_err *err);
-	int (*queues)(struct target *t, struct rpc_arena *a, struct target_queue **ret,
+	int (*queues)(struct target *t, struct rpc_arena *a, struct rpc_queue **ret,
 		      size_t *ret_n, struct agent_err *err);
 
 	/** May block for the preemption time.  @param ids NULL: all.  Some may fail: see results. */

@@ -27,13 +27,13 @@ static int fake_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	return 0;
 }
 
-static int fake_queues(struct target *t, struct rpc_arena *a, struct target_queue **ret,
+static int fake_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret,
 		       size_t *ret_n, struct agent_err *err)
 {
 	*ret = rpc_arena_array(a, 4, sizeof(**ret));
 	*ret_n = 4;
 	for (uint32_t i = 0; i < 4; i++)
-		(*ret)[i] = (struct target_queue){ .queue_id = 10 + i, .gpu_id = 1 + i / 2 };
+		(*ret)[i] = (struct rpc_queue){ .queue_id = 10 + i, .gpu_id = 1 + i / 2 };
 	return 0;
 }
 

@@ -330,7 +330,7 @@ static void resume_of_all_drops_the_undo(void)
 static struct {
 	_Alignas(8) uint8_t area[3][AREA_SIZE];
 	uint64_t counters[2];
-	struct target_queue queues[3];
+	struct rpc_queue queues[3];
 	struct target_device devices[2];
 	struct target_waves_from from;
 } node;
@@ -345,7 +345,7 @@ static const struct target_waves_from *with_areas(struct target_kfd *t)
 		const uint32_t header[4] = { 1024, 0, 1024, 0 };
 
 		memcpy(node.area[i], header, sizeof(header));
-		node.queues[i] = (struct target_queue){
+		node.queues[i] = (struct rpc_queue){
 			.queue_id = i,
 			.gpu_id = GPU + i % 2,
 			.type = RPC_QUEUE_TYPE_COMPUTE_AQL,
@@ -421,6 +421,7 @@ static void devices_are_let_go_one_by_one(void)
 /* Each way of not seeing a queue's waves is one line, and none costs the other queues. */
 static void waves_that_cannot_be_seen_are_missing(void)
 {
+	static enum rpc_exception is_new[] = { RPC_EXCEPTION_QUEUE_NEW };
 	struct target_waves waves;
 	WITH(t);
 
@@ -441,7 +442,8 @@ static void waves_that_cannot_be_seen_are_missing(void)
 	TEST_EQ(any_suspended(), false);
 	/* A subscriber waits for the news, so the queue stays new. */
 	t->subscribed = KFD_NEW_MASK;
-	node.queues[0].exceptions = KFD_NEW_MASK;
+	node.queues[0].exceptions = is_new;
+	node.queues[0].n_exceptions = 1;
 	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
 	TEST_EQ(waves.stops[0].not_stopped, RPC_NOT_STOPPED_NEW);
 	TEST_STR(waves.missing[0], "queue 0: it was just created; its waves are unknown");
@@ -955,7 +957,7 @@ static void enable_errors_name_the_cause(void)
 /* EINVAL because somebody disabled the session: the session is over, with that reason. */
 static void a_lost_session_is_noticed(void)
 {
-	struct target_queue *queues;
+	struct rpc_queue *queues;
 	size_t n;
 	WITH(t);
 
