@@ -23,21 +23,22 @@ static int no_memory(struct agent_err *err)
 
 /* ------------------------------------------------------------------ devices, contexts -------- */
 
-static void fill_device(const struct core_cuda *c, uint32_t i, struct target_device *d)
+static void fill_device(const struct core_cuda *c, struct rpc_arena *a, uint32_t i,
+			struct rpc_device *d)
 {
 	const struct cudacore_device *f = &c->core.devices[i];
 
-	*d = (struct target_device){
+	*d = (struct rpc_device){
 		.gpu_id = i,
+		.name = rpc_arena_printf(a, "%.127s", f->name[0] ? f->name : f->type),
+		.arch = rpc_arena_printf(a, "%.15s", f->sm_type),
+		.pci = rpc_arena_printf(a, "0000:%02x:%02x.0", f->pci_bus & 0xff,
+					f->pci_device & 0x1f),
 		.vendor_id = VENDOR_NVIDIA,
 		.units = f->sm_count,
 		.max_waves = f->sm_count * f->warps_per_sm,
 		.debuggable = true,
 	};
-	str_copy(d->name, sizeof(d->name), f->name[0] ? f->name : f->type);
-	str_copy(d->arch, sizeof(d->arch), f->sm_type);
-	snprintf(d->pci, sizeof(d->pci), "0000:%02x:%02x.0", f->pci_bus & 0xff,
-		 f->pci_device & 0x1f);
 	core_file_complete_device(&c->file, d);
 }
 
@@ -51,7 +52,9 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	if (!list)
 		return no_memory(err);
 	for (uint32_t i = 0; i < n; i++)
-		fill_device(c, i, &list[i]);
+		fill_device(c, a, i, &list[i].rpc);
+	if (rpc_arena_error(a) < 0)
+		return no_memory(err);
 	*ret = list;
 	*ret_n = n;
 	return 0;

@@ -40,8 +40,10 @@ struct cuda_module {
 };
 
 struct cuda_device {
-	struct target_device d;
+	struct rpc_device d; /**< Without its exceptions; it points into the members behind. */
+	uint64_t exceptions; /**< That were announced. */
 	struct cudbgshim_device facts;
+	char pci[24];
 	struct cudbgshim_state_reader *reader; /**< NULL until the first look. */
 	const struct cudbgshim_state *state;   /**< Of the last look, borrowed. */
 	bool suspended;			       /**< By gpu.suspend. */

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include "agentd/worker/cuda/cuda.h"
+#include "agentd/worker/snapshot/convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -28,8 +29,9 @@ static bool read_pci_number(const char *address, const char *name, uint32_t *ret
 }
 
 /* The driver does not tell the domain; usually one device alone has that bus and number. */
-static void find_pci(struct target_device *d, const struct cudbgshim_device *f)
+static void find_pci(struct cuda_device *d)
 {
+	const struct cudbgshim_device *f = &d->facts;
 	struct dirent *e;
 	char tail[16];
 	DIR *dir;
@@ -49,8 +51,9 @@ static void find_pci(struct target_device *d, const struct cudbgshim_device *f)
 		    !read_pci_number(e->d_name, "vendor", &vendor) || vendor != VENDOR_NVIDIA)
 			continue;
 		str_copy(d->pci, sizeof(d->pci), e->d_name);
-		d->has_pci_ids = read_pci_number(e->d_name, "device", &d->device_id) &&
-				 read_pci_number(e->d_name, "revision", &d->revision_id);
+		d->d.has_device_id = d->d.has_revision_id =
+			read_pci_number(e->d_name, "device", &d->d.device_id) &&
+			read_pci_number(e->d_name, "revision", &d->d.revision_id);
 	}
 	if (dir)
 		closedir(dir);
@@ -60,16 +63,17 @@ static void fill_device(struct cuda_device *d, uint32_t dev)
 {
 	const struct cudbgshim_device *f = &d->facts;
 
-	d->d = (struct target_device){
+	d->d = (struct rpc_device){
 		.gpu_id = dev,
+		.name = f->name[0] ? f->name : f->chip,
+		.arch = f->sm_type,
+		.pci = d->pci,
 		.vendor_id = VENDOR_NVIDIA,
 		.units = f->n_sms,
 		.max_waves = f->n_sms * f->n_warps,
 		.debuggable = true,
 	};
-	str_copy(d->d.name, sizeof(d->d.name), f->name[0] ? f->name : f->chip);
-	str_copy(d->d.arch, sizeof(d->d.arch), f->sm_type);
-	find_pci(&d->d, f);
+	find_pci(d);
 }
 
 int cuda_devices_read(struct target_cuda *c, struct agent_err *err)
@@ -99,8 +103,14 @@ int cuda_devices(struct target *t, struct rpc_arena *a, struct target_device **r
 
 	if (!list)
 		return cuda_no_memory("gpu.devices", err);
-	for (size_t i = 0; i < c->n_devices; i++)
-		list[i] = c->devices[i].d;
+	for (size_t i = 0; i < c->n_devices; i++) {
+		struct rpc_device *d = &list[i].rpc;
+
+		*d = c->devices[i].d;
+		d->exceptions = convert_exceptions(a, c->devices[i].exceptions, &d->n_exceptions);
+	}
+	if (rpc_arena_error(a) < 0)
+		return cuda_no_memory("gpu.devices", err);
 	*ret = list;
 	*ret_n = c->n_devices;
 	return 0;

@@ -252,7 +252,7 @@ static bool next_fault(struct target_cuda *c, bool last, struct target_event *re
 			continue;
 		d->faulted = d->blamed = false;
 		mask &= c->subscribed;
-		d->d.exceptions |= mask;
+		d->exceptions |= mask;
 		if (!mask)
 			continue;
 		*ret = (struct target_event){ .kind = TARGET_EVENT_EXCEPTION,

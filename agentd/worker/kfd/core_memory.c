@@ -168,7 +168,7 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 		uint64_t dies = 1, rest = q->ring_bytes <= RING_MAX ? page_up(q->ring_bytes) : 0;
 
 		for (size_t d = 0; d < from->n_devices; d++)
-			if (from->devices[d].gpu_id == q->gpu_id)
+			if (from->devices[d].rpc.gpu_id == q->gpu_id)
 				dies = device_dies(&from->devices[d]);
 		rest += (dies + 1) * 4 * PAGE_BYTES;
 		*ret_all += dies * page_up(q->save_area_bytes) + rest +

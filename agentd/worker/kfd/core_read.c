@@ -97,9 +97,11 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		const struct kfdtrap_device d = device_of(&c->core, i);
 
-		kfd_fill_device(&list[i], &d, NULL);
-		core_file_complete_device(&c->file, &list[i]);
+		kfd_fill_device(&list[i], a, &d, NULL);
+		core_file_complete_device(&c->file, &list[i].rpc);
 	}
+	if (rpc_arena_error(a) < 0)
+		return no_memory(err);
 	*ret = list;
 	*ret_n = c->n_devices;
 	return 0;

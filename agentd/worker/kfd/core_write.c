@@ -97,7 +97,7 @@ static void estimate_device(struct kfd_core *c, const struct target_waves_from *
 	for (size_t i = 0; i < from->n_queues; i++) {
 		const struct rpc_queue *q = &from->queues[i];
 
-		if (q->gpu_id != device->gpu_id)
+		if (q->gpu_id != device->rpc.gpu_id)
 			continue;
 		kfd_core_add(c, q->ring_base, q->ring_bytes);
 		for (uint64_t die = 0; die < device_dies(device); die++) {

@@ -165,8 +165,13 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
  * @return 0 when none stands, or negative with @p err.
  */
 int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err *err);
-/** Convert one device of the kernel's snapshot.  @param topology  NULL: none is known. */
-void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
+/**
+ * Convert one device of the kernel's snapshot.
+ * @param a         Holds its texts and the list of its exceptions, which are NULL when the arena is
+ *                  exhausted.
+ * @param topology  NULL: none is known.
+ */
+void kfd_fill_device(struct target_device *ret, struct rpc_arena *a, const struct kfdtrap_device *s,
 		     const struct kfdtrap_topology *topology);
 /**
  * Convert one queue of the kernel's snapshot, and read its packet counters from the target.

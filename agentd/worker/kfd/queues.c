@@ -26,66 +26,85 @@ uint64_t kfd_snapshot_clear(const struct target_kfd *k)
 	return KFD_NEW_MASK & ~k->subscribed;
 }
 
-static void fill_from_node(struct target_device *d, const struct kfdtrap_node *node)
+static void fill_from_node(struct rpc_device *d, struct rpc_arena *a,
+			   const struct kfdtrap_node *node)
 {
-	d->has_node = true;
+	uint64_t bytes = node->vram_bytes ? node->vram_bytes : node->local_bytes;
+
 	d->node = node->node_id;
 	/* The name "ip discovery" only says how the driver found the parts of the device. */
 	if (node->marketing_name[0])
-		str_copy(d->name, sizeof(d->name), node->marketing_name);
+		d->name = rpc_arena_strdup(a, node->marketing_name);
 	else if (node->name[0] && strcmp(node->name, "ip discovery"))
-		str_copy(d->name, sizeof(d->name), node->name);
-	snprintf(d->pci, sizeof(d->pci), "%04x:%02x:%02x.%x", node->pci.domain, node->pci.bus,
-		 node->pci.device, node->pci.function);
-	str_copy(d->render_node, sizeof(d->render_node), node->render_node);
-	d->memory_bytes = node->vram_bytes ? node->vram_bytes : node->local_bytes;
+		d->name = rpc_arena_strdup(a, node->name);
+	d->pci = rpc_arena_printf(a, "%04x:%02x:%02x.%x", node->pci.domain, node->pci.bus,
+				  node->pci.device, node->pci.function);
+	d->render_node = node->render_node[0] ? rpc_arena_strdup(a, node->render_node) : NULL;
+	d->has_memory_bytes = bytes != 0;
+	d->memory_bytes = bytes;
 }
 
-void kfd_fill_device(struct target_device *d, const struct kfdtrap_device *s,
+/* The members that the schema has for AMD devices only.  Without a topology the node is 0. */
+static void fill_kfd_facts(struct rpc_device *d, const struct kfdtrap_device *s)
+{
+	d->has_node = d->has_gfx_target_version = d->has_fw_version = true;
+	d->has_simd_count = d->has_max_waves_per_simd = true;
+	d->has_lds_base = d->has_lds_limit = d->has_scratch_base = d->has_scratch_limit = true;
+	d->has_gpuvm_base = d->has_gpuvm_limit = d->has_capability = d->has_debug_prop = true;
+	d->gfx_target_version = s->gfx_target_version;
+	d->fw_version = s->fw_version;
+	d->simd_count = s->simd_count;
+	d->max_waves_per_simd = s->max_waves_per_simd;
+	d->lds_base = s->lds_base;
+	d->lds_limit = s->lds_limit;
+	d->scratch_base = s->scratch_base;
+	d->scratch_limit = s->scratch_limit;
+	d->gpuvm_base = s->gpuvm_base;
+	d->gpuvm_limit = s->gpuvm_limit;
+	d->capability = s->capability;
+	d->debug_prop = s->debug_prop;
+	d->has_capability2 = s->has_capability2;
+	d->capability2 = s->capability2;
+}
+
+void kfd_fill_device(struct target_device *ret, struct rpc_arena *a, const struct kfdtrap_device *s,
 		     const struct kfdtrap_topology *topology)
 {
 	const struct kfdtrap_node *node =
 		topology ? kfdtrap_topology_find_gpu(topology, s->gpu_id) : NULL;
 	uint32_t need = KFDTRAP_CAP_DEBUG | KFDTRAP_CAP_DEBUG_FIRMWARE;
+	struct rpc_device *d = &ret->rpc;
+	char arch[16];
 
-	*d = (struct target_device){
-		.gpu_id = s->gpu_id,
-		.has_kfd_facts = true,
-		.vendor_id = s->vendor_id,
-		.has_pci_ids = true,
-		.device_id = s->device_id,
-		.revision_id = s->revision_id,
-		.gfx_target_version = s->gfx_target_version,
-		.fw_version = s->fw_version,
-		.simd_count = s->simd_count,
-		.max_waves_per_simd = s->max_waves_per_simd,
-		.units = s->num_xcc,
-		.max_waves = s->simd_count * s->max_waves_per_simd,
+	kfdtrap_gfx_name(s->gfx_target_version, arch, sizeof(arch));
+	*ret = (struct target_device){
+		.no_topology = !node || node->error,
 		.shader_engines = s->simd_arrays_per_engine ?
 					  s->array_count / s->simd_arrays_per_engine : 0,
-		.lds_base = s->lds_base,
-		.lds_limit = s->lds_limit,
-		.scratch_base = s->scratch_base,
-		.scratch_limit = s->scratch_limit,
-		.gpuvm_base = s->gpuvm_base,
-		.gpuvm_limit = s->gpuvm_limit,
-		.capability = s->capability,
-		.debug_prop = s->debug_prop,
-		.has_capability2 = s->has_capability2,
-		.capability2 = s->capability2,
-		.debuggable = (s->capability & need) == need,
-		.exceptions = s->exceptions,
 	};
+	*d = (struct rpc_device){
+		.gpu_id = s->gpu_id,
+		.arch = rpc_arena_strdup(a, arch),
+		.pci = rpc_arena_printf(a, "0000:%02x:%02x.%x", s->location_id >> 8 & 0xff,
+					s->location_id >> 3 & 0x1f, s->location_id & 7),
+		.vendor_id = s->vendor_id,
+		.has_device_id = true,
+		.device_id = s->device_id,
+		.has_revision_id = true,
+		.revision_id = s->revision_id,
+		.units = s->num_xcc,
+		.max_waves = s->simd_count * s->max_waves_per_simd,
+		.debuggable = (s->capability & need) == need,
+	};
+	d->name = d->arch;
 	if (s->capability & KFDTRAP_CAP_WATCH_POINTS)
 		d->watchpoints = UINT32_C(1)
 				 << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
 				     KFDTRAP_CAP_WATCH_COUNT_SHIFT);
-	kfdtrap_gfx_name(s->gfx_target_version, d->arch, sizeof(d->arch));
-	snprintf(d->pci, sizeof(d->pci), "0000:%02x:%02x.%x", s->location_id >> 8 & 0xff,
-		 s->location_id >> 3 & 0x1f, s->location_id & 7);
-	str_copy(d->name, sizeof(d->name), d->arch);
-	if (node && !node->error)
-		fill_from_node(d, node);
+	d->exceptions = convert_exceptions(a, s->exceptions, &d->n_exceptions);
+	fill_kfd_facts(d, s);
+	if (!ret->no_topology)
+		fill_from_node(d, a, node);
 }
 
 int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,
@@ -103,7 +122,9 @@ int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **re
 	if (!devices)
 		return no_memory(err, "gpu.devices");
 	for (size_t i = 0; i < n; i++)
-		kfd_fill_device(&devices[i], &snapshot[i], k->topology);
+		kfd_fill_device(&devices[i], a, &snapshot[i], k->topology);
+	if (rpc_arena_error(a) < 0)
+		return no_memory(err, "gpu.devices");
 	*ret = devices;
 	*ret_n = n;
 	return 0;

@@ -161,10 +161,11 @@ static int choose_devices(struct target *t, const uint32_t *gpu_id, uint64_t add
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
-		if (gpu_id && devices[i].gpu_id != *gpu_id)
+		const struct rpc_device *d = &devices[i].rpc;
+
+		if (gpu_id && d->gpu_id != *gpu_id)
 			continue;
-		r = kfd_watch_check(devices[i].gpu_id, (uint32_t)devices[i].debug_prop, address,
-				    size, err);
+		r = kfd_watch_check(d->gpu_id, (uint32_t)d->debug_prop, address, size, err);
 		if (r < 0)
 			return r;
 		devices[kept++] = devices[i];
@@ -201,7 +202,7 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 	r = trap_on(k, err);
 	mark = undo_mark(&t->undo);
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = set_one(k, devices[i].gpu_id, address, size, mode, err);
+		r = set_one(k, devices[i].rpc.gpu_id, address, size, mode, err);
 	if (r < 0) {
 		target_undo(t, mark, NULL);
 		trap_off_surely(k, NULL);

@@ -72,7 +72,7 @@ static enum shortfall find_scratch(struct wave_capture *w, struct transfer *t,
 	const struct saved_wave *r = &t->one.record;
 	const struct queue_capture *l = r->area->capture;
 	const struct memory *m = &w->k->t.memory;
-	struct kfdtrap_wave_scratch s = { .gfx_target_version = l->device->gfx_target_version,
+	struct kfdtrap_wave_scratch s = { .gfx_target_version = l->device->rpc.gfx_target_version,
 					  .shader_engines = l->device->shader_engines };
 	uint32_t offset, size;
 	uint64_t base = 0;
@@ -142,8 +142,8 @@ static void copy_scratch(struct wave_capture *w, struct transfer *t)
 static uint64_t offset_of(const struct transfer *t, const struct target_device *d)
 {
 	bool lds = t->what->space == RPC_MEMORY_SPACE_LDS;
-	uint64_t base = lds ? d->lds_base : d->scratch_base;
-	uint64_t limit = lds ? d->lds_limit : d->scratch_limit;
+	uint64_t base = lds ? d->rpc.lds_base : d->rpc.scratch_base;
+	uint64_t limit = lds ? d->rpc.lds_limit : d->rpc.scratch_limit;
 	uint64_t a = t->what->address;
 
 	return base && a >= base && a <= limit ? a - base : a;

@@ -47,7 +47,7 @@ static bool has_waves(const struct rpc_queue *q)
 static const struct target_device *device_of(const struct target_waves_from *from, uint32_t gpu_id)
 {
 	for (size_t i = 0; i < from->n_devices; i++)
-		if (from->devices[i].gpu_id == gpu_id)
+		if (from->devices[i].rpc.gpu_id == gpu_id)
 			return &from->devices[i];
 	return NULL;
 }
@@ -65,14 +65,14 @@ static void add_look(struct wave_capture *w, const struct rpc_queue *q)
 {
 	const struct target_device *d = device_of(w->from, q->gpu_id);
 	const struct kfdtrap_wave_arch *arch =
-		d ? kfdtrap_wave_arch_find(d->gfx_target_version) : NULL;
+		d ? kfdtrap_wave_arch_find(d->rpc.gfx_target_version) : NULL;
 	struct queue_capture *capture = &w->captures[w->n_captures];
 
 	if (!arch) {
 		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
 		       rpc_arena_printf(w->arena,
 					"queue %u: the layout of saved waves of %s is unknown",
-					q->queue_id, d ? d->arch : "its device"));
+					q->queue_id, d ? d->rpc.arch : "its device"));
 		return;
 	}
 	if (!q->save_area || q->save_area_bytes < KFDTRAP_WAVE_HEADER_SIZE) {
@@ -118,7 +118,7 @@ static size_t most_waves(const struct wave_capture *w)
 		const struct target_device *d = &w->from->devices[i];
 
 		if (is_looked_at(w, d))
-			n += (uint64_t)d->simd_count * d->max_waves_per_simd;
+			n += (uint64_t)d->rpc.simd_count * d->rpc.max_waves_per_simd;
 	}
 	return n < WAVES_MAX ? (size_t)n : WAVES_MAX;
 }

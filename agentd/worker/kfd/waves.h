@@ -126,7 +126,7 @@ struct wave_capture {
 /** @return the number of compute dies, 1 if the device's own number makes no sense. */
 static inline uint32_t device_dies(const struct target_device *d)
 {
-	return d->units && d->units <= XCCS_MAX ? d->units : 1;
+	return d->rpc.units && d->rpc.units <= XCCS_MAX ? d->rpc.units : 1;
 }
 
 /** @return whether the area has waves: its queue is off the hardware. */

@@ -85,7 +85,7 @@ static void fill_wave(struct wave *to, const struct save_area *a,
 	*to = (struct wave){
 		.pc = s->pc,
 		.exec = s->exec,
-		.gpu_id = l->device->gpu_id,
+		.gpu_id = l->device->rpc.gpu_id,
 		.queue_id = l->queue->queue_id,
 		.unit = a->xcc,
 		.index = layout->index,
@@ -112,7 +112,7 @@ struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
 
 	return (struct kfdtrap_wave_context){
 		.ttmp_setup = rt->ttmp_setup,
-		.debug_prop = (uint32_t)a->capture->device->debug_prop,
+		.debug_prop = (uint32_t)a->capture->device->rpc.debug_prop,
 		.r_version = rt->has_r_version ? rt->r_version : R_VERSION_USUAL,
 	};
 }

@@ -56,7 +56,7 @@ static int do_devices(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
-	ret->devices = convert_devices(arena, devices, ret->n_devices);
+	ret->devices = snapshot_devices(arena, devices, ret->n_devices);
 	return done(arena, err);
 }
 

@@ -119,15 +119,15 @@ static int check_aperture(struct target *t, struct rpc_arena *a, uint64_t addres
 		return 0;
 	r = t->ops->devices(t, a, &d, &n, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		bool lds = address >= d[i].lds_base && address <= d[i].lds_limit;
+		bool lds = address >= d[i].rpc.lds_base && address <= d[i].rpc.lds_limit;
 
-		if (lds || (address >= d[i].scratch_base && address <= d[i].scratch_limit))
+		if (lds || (address >= d[i].rpc.scratch_base && address <= d[i].rpc.scratch_limit))
 			return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
 					     lds ? "pass space \"lds\" and a wave of the workgroup" :
 						   "pass space \"scratch\", a wave and a lane",
 					     "params.address: 0x%llx is %s of device %u, which each %s has its own of",
 					     (unsigned long long)address,
-					     lds ? "LDS memory" : "private memory", d[i].gpu_id,
+					     lds ? "LDS memory" : "private memory", d[i].rpc.gpu_id,
 					     lds ? "workgroup" : "lane");
 	}
 	return r;

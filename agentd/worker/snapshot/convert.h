@@ -4,7 +4,7 @@
 
 /**
  * @file convert.h
- * From what back ends fill in (target/target.h) to what the wire carries (rpc_gen.h).
+ * Sets of exceptions, traps and flags: masks in the worker, lists of names on the wire.
  *
  * The lists that these functions return are in the arena, and NULL when the arena is exhausted.
  * Masks are those of target/target.h; bits that the schema does not know are left out.
@@ -27,8 +27,5 @@ uint64_t convert_exception_mask(const enum rpc_exception *list, size_t n);
 uint32_t convert_trap_mask(const enum rpc_trap *list, size_t n);
 /** @return the mask of a list of flags. */
 uint32_t convert_flag_mask(const enum rpc_flag *list, size_t n);
-
-/** Convert @p n devices. */
-struct rpc_device *convert_devices(struct rpc_arena *a, const struct target_device *d, size_t n);
 
 #endif /* WORKER_SNAPSHOT_CONVERT_H */

@@ -38,9 +38,9 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 {
 	/* No core has a topology; the head of a core has what the agent knew of it. */
 	for (size_t i = 0; i < n_d && !t->origin; i++)
-		if (d[i].has_kfd_facts && !d[i].has_node)
+		if (d[i].no_topology)
 			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
-							d[i].gpu_id));
+							d[i].rpc.gpu_id));
 	for (size_t i = 0; i < n_q; i++) {
 		if (q[i].has_read_pointer && !q[i].has_read_index)
 			add_missing(m,
@@ -299,6 +299,15 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	return r;
 }
 
+struct rpc_device *snapshot_devices(struct rpc_arena *a, const struct target_device *d, size_t n)
+{
+	struct rpc_device *list = rpc_arena_array(a, n, sizeof(*list));
+
+	for (size_t i = 0; list && i < n; i++)
+		list[i] = d[i].rpc;
+	return list;
+}
+
 /* A list of its own: what the waves mean for a queue is added to it, for this document alone. */
 static void fill_queues(struct rpc_arena *a, const struct snapshot *s,
 			struct rpc_gpu_snapshot_result *ret)
@@ -360,7 +369,7 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 	fill_process(t, a, s, &ret->process);
 	ret->interface_version = t->version;
 	ret->runtime = t->runtime;
-	ret->devices = convert_devices(a, s->devices, s->n_devices);
+	ret->devices = snapshot_devices(a, s->devices, s->n_devices);
 	ret->n_devices = s->n_devices;
 	fill_queues(a, s, ret);
 	ret->has_holder_uid = holder != NULL;

@@ -48,4 +48,7 @@ int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_o
 		  const struct snapshot *s, struct rpc_gpu_snapshot_result *ret,
 		  struct agent_err *err);
 
+/** List @p n devices as documents do.  @return a list in the arena; NULL when that is exhausted. */
+struct rpc_device *snapshot_devices(struct rpc_arena *a, const struct target_device *d, size_t n);
+
 #endif /* WORKER_SNAPSHOT_H */

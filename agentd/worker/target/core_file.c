@@ -58,21 +58,23 @@ const struct rpc_queue *core_file_queue(const struct core_file *f, uint32_t queu
 	return NULL;
 }
 
-void core_file_complete_device(const struct core_file *f, struct target_device *d)
+void core_file_complete_device(const struct core_file *f, struct rpc_device *d)
 {
 	const struct rpc_device *known = core_file_device(f, d->gpu_id);
 
 	if (!known)
 		return;
-	str_copy(d->name, sizeof(d->name), known->name);
+	d->name = known->name;
 	if (known->pci)
-		str_copy(d->pci, sizeof(d->pci), known->pci);
-	if (known->render_node)
-		str_copy(d->render_node, sizeof(d->render_node), known->render_node);
-	d->has_node = known->has_node;
-	d->node = known->node;
+		d->pci = known->pci;
+	/* Only devices that are topology nodes (AMD) have these two. */
+	if (d->has_node) {
+		d->node = known->node;
+		d->render_node = known->render_node;
+	}
+	d->has_memory_bytes = known->memory_bytes != 0;
 	d->memory_bytes = known->memory_bytes;
-	d->has_pci_ids = known->has_device_id;
+	d->has_device_id = d->has_revision_id = known->has_device_id;
 	d->device_id = known->device_id;
 	d->revision_id = known->revision_id;
 }

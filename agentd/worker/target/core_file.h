@@ -66,7 +66,7 @@ int core_file_describe(struct core_file *f, const char *format, const char *writ
 /** @return the queue of the head with this id; NULL: it has none, or there is no head. */
 const struct rpc_queue *core_file_queue(const struct core_file *f, uint32_t queue_id);
 /** Add what no core format tells of a device, its name and PCI address for one, from the head. */
-void core_file_complete_device(const struct core_file *f, struct target_device *d);
+void core_file_complete_device(const struct core_file *f, struct rpc_device *d);
 
 /** Say that the file cannot be read, and where.  @return negative with @p err. */
 int core_file_refuse(const struct core_file *f, int r, const struct corefile_problem *why,

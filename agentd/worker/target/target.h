@@ -32,32 +32,11 @@ struct out;
 /** Room for a flat list of the most waves that a back end gives, with what it is made from. */
 #define TARGET_ARENA_MAX ((size_t)128 << 20)
 
+/** A device of the target. */
 struct target_device {
-	uint32_t gpu_id;
-	char name[128];
-	char arch[16];
-	char pci[24];
-	uint32_t vendor_id;
-	bool has_pci_ids;
-	uint32_t device_id, revision_id;
-	uint32_t units;	    /**< Compute dies, streaming multiprocessors. */
-	uint32_t max_waves; /**< That it holds at a time. */
-	uint32_t watchpoints;
-	bool debuggable;
-	uint64_t exceptions;
-	uint64_t memory_bytes; /**< 0 when unknown. */
-	/* What only KFD tells, if has_kfd_facts. */
-	bool has_kfd_facts;
-	bool has_node; /**< The topology knows it; else node, pci domain and memory are unknown. */
-	uint32_t node;
-	char render_node[32]; /**< Empty when unknown. */
-	uint32_t gfx_target_version, fw_version;
-	uint32_t simd_count, max_waves_per_simd;
-	uint32_t shader_engines; /**< Of each compute die. */
-	uint64_t lds_base, lds_limit, scratch_base, scratch_limit, gpuvm_base, gpuvm_limit;
-	uint64_t capability, debug_prop;
-	bool has_capability2;
-	uint64_t capability2;
+	struct rpc_device rpc;	 /**< What it points to lasts as long as the arena and the target. */
+	bool no_topology;	 /**< AMD: node, pci domain and memory are unknown. */
+	uint32_t shader_engines; /**< AMD: of each compute die. */
 };
 
 /** What target_ops.waves works on: facts that were read while the queues ran. */

@@ -22,8 +22,8 @@ static int fake_devices(struct target *t, struct rpc_arena *a, struct target_dev
 {
 	*ret = rpc_arena_array(a, 2, sizeof(**ret));
 	*ret_n = 2;
-	(*ret)[0].gpu_id = 1;
-	(*ret)[1].gpu_id = 2;
+	(*ret)[0].rpc.gpu_id = 1;
+	(*ret)[1].rpc.gpu_id = 2;
 	return 0;
 }
 

@@ -339,8 +339,9 @@ static const struct target_waves_from *with_areas(struct target_kfd *t)
 {
 	memset(&node, 0, sizeof(node));
 	for (uint32_t i = 0; i < 2; i++)
-		node.devices[i] = (struct target_device){ .gpu_id = GPU + i, .arch = "gfx1100",
-						       .gfx_target_version = 110000, .units = 1 };
+		node.devices[i].rpc = (struct rpc_device){ .gpu_id = GPU + i, .arch = "gfx1100",
+							   .gfx_target_version = 110000,
+							   .units = 1 };
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t header[4] = { 1024, 0, 1024, 0 };
 
@@ -451,7 +452,7 @@ static void waves_that_cannot_be_seen_are_missing(void)
 
 	node.queues[0].type = RPC_QUEUE_TYPE_SDMA;
 	node.queues[1].save_area = 0;
-	node.devices[0].gfx_target_version = 99;
+	node.devices[0].rpc.gfx_target_version = 99;
 	k.n_ops = 0;
 	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
 	TEST_EQ_FATAL(waves.n_missing, 2);
