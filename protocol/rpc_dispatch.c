@@ -38,8 +38,8 @@ static int no_memory(const struct rpc_arena *arena, struct agent_err *err)
 	return rpc_arena_error(arena);
 }
 
-static int decode_params(enum rpc_method m, struct json_object *params, struct rpc_arena *arena,
-			 void **ret, struct agent_err *err)
+static int decode(enum rpc_method m, struct json_object *obj, struct rpc_arena *arena, void **ret,
+		  struct agent_err *err)
 {
 	const struct rpc_struct *structure = rpc_methods[m].params;
 	struct rpc_decoder d;
@@ -49,14 +49,14 @@ static int decode_params(enum rpc_method m, struct json_object *params, struct r
 	if (!p)
 		return no_memory(arena, err);
 	rpc_decoder_init_strict(&d, arena, err);
-	r = rpc_decode_struct(&d, structure, params, p);
+	r = rpc_decode_struct(&d, structure, obj, p);
 	if (!r)
 		*ret = p;
 	return r;
 }
 
-static int decode_params_text(enum rpc_method m, const char *text, size_t size,
-			      struct rpc_arena *arena, void **ret, struct agent_err *err)
+int rpc_params_decode(enum rpc_method m, const char *text, size_t size, struct rpc_arena *arena,
+		      void **ret, struct agent_err *err)
 {
 	struct json_object *obj = NULL;
 	int r;
@@ -70,32 +70,16 @@ static int decode_params_text(enum rpc_method m, const char *text, size_t size,
 		if (r < 0)
 			return r;
 	}
-	r = decode_params(m, obj, arena, ret, err);
+	r = decode(m, obj, arena, ret, err);
 	rpc_json_put(obj);
 	return r;
 }
 
-int rpc_params_check(enum rpc_method m, struct json_object *params, struct agent_err *err)
+const char *rpc_params_session(enum rpc_method m, const void *params)
 {
-	auto_rpc_arena struct rpc_arena arena;
-	void *p;
-
-	rpc_arena_init(&arena, 0);
-	return decode_params(m, params, &arena, &p, err);
-}
-
-int rpc_params_check_text(enum rpc_method m, const char *params, size_t size,
-			  struct rpc_arena *arena, const char **ret_session, struct agent_err *err)
-{
-	/* Where the structure has the session's id; SIZE_MAX for a method without a session. */
 	size_t offset = rpc_methods[m].session_offset;
-	void *p;
-	int r = decode_params_text(m, params, size, arena, &p, err);
 
-	if (!r && ret_session)
-		*ret_session = offset == SIZE_MAX ? NULL :
-						    *(const char *const *)((const char *)p + offset);
-	return r;
+	return offset == SIZE_MAX ? NULL : *(const char *const *)((const char *)params + offset);
 }
 
 int rpc_dispatch_begin(struct rpc_dispatch *d, bool handled)
@@ -107,8 +91,8 @@ int rpc_dispatch_begin(struct rpc_dispatch *d, bool handled)
 			      "%s is not available here", rpc_methods[d->method].name);
 		return -EOPNOTSUPP;
 	}
-	r = decode_params_text(d->method, d->params_text, d->params_size, d->arena, &d->params,
-			       d->err);
+	r = rpc_params_decode(d->method, d->params_text, d->params_size, d->arena, &d->params,
+			      d->err);
 	if (r < 0)
 		return r;
 	d->result = rpc_arena_alloc(d->arena, rpc_methods[d->method].result->size);

@@ -255,35 +255,27 @@ static int check_stream(struct request *r, struct agent_err *err)
 	return conn_check_fd(r->conn, request_brings_fd(r->conn), rpc_methods[r->method].name, err);
 }
 
-/* What a call does to the writer lease before the worker gets it. */
-static int settle_lease(struct request *r, struct attachment *a, struct rpc_arena *arena,
-			const char *params, size_t size, struct agent_err *err)
+/*
+ * What a call does to the writer lease before the worker gets it: of a call that is refused for its
+ * parameters nothing, so they were decoded here although the worker decodes them for itself.
+ */
+static int settle_lease(struct request *r, struct attachment *a, const void *params,
+			struct agent_err *err)
 {
 	const struct rpc_method_info *info = &rpc_methods[r->method];
-	struct rpc_session_control_params control = { 0 };
-	struct rpc_gpu_resume_params resume = { 0 };
-	struct json_object *obj = NULL;
-	struct rpc_decoder d;
+	const struct rpc_session_control_params *control = params;
+	const struct rpc_gpu_resume_params *resume = params;
 	int e;
 
-	if (r->method != RPC_METHOD_SESSION_CONTROL && r->method != RPC_METHOD_GPU_RESUME)
+	if (r->method == RPC_METHOD_GPU_RESUME)
+		return lease_take(a, resume->has_force && resume->force ? LEASE_BY_FORCE : LEASE_FREE,
+				  r, err);
+	if (r->method != RPC_METHOD_SESSION_CONTROL)
 		return info->lease ? lease_take(a, LEASE_FREE, r, err) :
 		       info->right == RPC_RIGHT_CONTROL ? attachment_check_control(a, err) : 0;
-	e = rpc_json_parse(params, size, &obj, err);
-	if (e < 0)
-		return e;
-	rpc_decoder_init_strict(&d, arena, err);
-	e = r->method == RPC_METHOD_GPU_RESUME ? rpc_gpu_resume_params_decode(&d, obj, &resume) :
-						 rpc_session_control_params_decode(&d, obj, &control);
-	rpc_json_put(obj);
-	if (e < 0)
-		return e;
-	if (r->method == RPC_METHOD_GPU_RESUME)
-		return lease_take(a, resume.has_force && resume.force ? LEASE_BY_FORCE : LEASE_FREE,
-				  r, err);
-	if (control.take)
-		return lease_take(a, control.has_force && control.force ? LEASE_BY_FORCE :
-									  LEASE_FROM_SILENT,
+	if (control->take)
+		return lease_take(a, control->has_force && control->force ? LEASE_BY_FORCE :
+									    LEASE_FROM_SILENT,
 				  r, err);
 	e = attachment_check_control(a, err);
 	if (e == 0)
@@ -299,17 +291,19 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 	struct attachment *a;
 	uint32_t flags;
 	const char *id;
+	void *decoded;
 	int e = info->descriptor ? check_stream(r, err) : 0;
 
 	if (e == 0)
-		e = rpc_params_check_text(r->method, params, size, arena, &id, err);
+		e = rpc_params_decode(r->method, params, size, arena, &decoded, err);
 	if (e < 0)
 		return e;
+	id = rpc_params_session(r->method, decoded);
 	a = attachment_find(r->conn, id);
 	if (!a || !a->established)
 		return no_session(err, id);
 	lease_note_call(a, r->method);
-	e = settle_lease(r, a, arena, params, size, err);
+	e = settle_lease(r, a, decoded, err);
 	if (e < 0)
 		return e;
 	if (info->right == RPC_RIGHT_CONTROL)
@@ -336,14 +330,10 @@ static void inspect_started(struct request *r, const struct ipc_started *m, int 
 	request_fail(r, &err);
 }
 
-static int run_inspect(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
-		       struct agent_err *err)
+static int run_inspect(struct request *r, const char *params, size_t size, struct agent_err *err)
 {
 	static const struct start_ops ops = { .started = inspect_started };
-	int e = rpc_params_check_text(r->method, params, size, arena, NULL, err);
 
-	if (e < 0)
-		return e;
 	if (size) {
 		r->params = malloc(size);
 		if (!r->params)
@@ -362,6 +352,7 @@ void handlers_run(struct request *r, const char *params, size_t size)
 	static struct out reply;
 	struct rpc_call call = { r, r->conn };
 	struct agent_err err = { 0 };
+	void *decoded;
 	int e;
 
 	if (!arena.limit) {
@@ -373,12 +364,13 @@ void handlers_run(struct request *r, const char *params, size_t size)
 		e = run_session(r, &arena, params, size, &err);
 		break;
 	case RPC_PLACE_STORE:
-		e = rpc_params_check_text(r->method, params, size, &arena, NULL, &err);
-		if (e == 0)
-			e = cores_call(r, params, size, &err);
-		break;
 	case RPC_PLACE_INSPECT:
-		e = run_inspect(r, &arena, params, size, &err);
+		/* Of what is not even valid, no process is started. */
+		e = rpc_params_decode(r->method, params, size, &arena, &decoded, &err);
+		if (e == 0)
+			e = rpc_methods[r->method].place == RPC_PLACE_STORE ?
+				    cores_call(r, params, size, &err) :
+				    run_inspect(r, params, size, &err);
 		break;
 	default:
 		e = rpc_front_dispatch(&handlers, front_of(r), &call, &arena, r->method, params, size,

@@ -279,20 +279,18 @@ static void params_of_methods_are_checked(void)
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		auto_rpc_arena struct rpc_arena arena;
 		struct agent_err err = { 0 };
-		const char *session = "?";
+		void *params = NULL;
 
 		rpc_arena_init(&arena, 0);
-		TEST_ROW_EQ(i, rpc_params_check_text(rows[i].m, rows[i].text, strlen(rows[i].text),
-						     &arena, &session, &err) < 0,
+		TEST_ROW_EQ(i, rpc_params_decode(rows[i].m, rows[i].text, strlen(rows[i].text),
+						 &arena, &params, &err) < 0,
 			    *rows[i].message != '\0');
 		TEST_ROW_STR(i, err.message, rows[i].message);
 		if (*rows[i].message)
 			TEST_ROW_EQ(i, err.code, RPC_ERROR_INVALID_PARAMS);
 		else
-			TEST_ROW_STR(i, session, rows[i].session);
+			TEST_ROW_STR(i, rpc_params_session(rows[i].m, params), rows[i].session);
 	}
-	TEST_EQ(rpc_params_check(RPC_METHOD_AGENT_STATUS, NULL, NULL), 0);
-	TEST_EQ(rpc_params_check(RPC_METHOD_GPU_QUEUES, NULL, NULL), -EINVAL);
 }
 
 static int answer;
@@ -386,8 +384,8 @@ static void small_requests_are_fast(void)
 	enum { ROUNDS = 5000, BOUND_NS = 200000 };
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out o;
-	const char *session;
 	struct rpc_message m;
+	void *params;
 	uint64_t start;
 
 	rpc_arena_init(&arena, 0);
@@ -395,9 +393,9 @@ static void small_requests_are_fast(void)
 	start = test_cpu_ns();
 	for (int i = 0; i < ROUNDS; i++) {
 		TEST_EQ_FATAL(rpc_message_parse(text, sizeof(text) - 1, &m, NULL), 0);
-		TEST_EQ_FATAL(rpc_params_check_text((enum rpc_method)rpc_method_find(m.requests[0].method),
-						    m.requests[0].params, m.requests[0].params_size,
-						    &arena, &session, NULL), 0);
+		TEST_EQ_FATAL(rpc_params_decode((enum rpc_method)rpc_method_find(m.requests[0].method),
+						m.requests[0].params, m.requests[0].params_size,
+						&arena, &params, NULL), 0);
 		rpc_message_result(&o, m.requests[0].id, m.requests[0].id_size, "{}", 2);
 		rpc_message_deinit(&m);
 		rpc_arena_reset(&arena);
