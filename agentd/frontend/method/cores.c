@@ -2,8 +2,6 @@
 #include "agentd/frontend/method/cores.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agentd/frontend/method/front.h"
 #include "agentd/frontend/session/calls.h"
@@ -34,16 +32,15 @@ static void store_started(struct request *r, const struct ipc_started *m, int ta
 int cores_call(struct request *r, const char *params, size_t size, struct agent_err *err)
 {
 	static const struct start_ops ops = { .started = store_started };
+	int e;
 
 	if (r->conn->store) {
 		calls_send(r->conn->store, r, params, size, 0, CALL_MS);
 		return RPC_LATER;
 	}
-	if (size && !(r->params = malloc(size)))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-	if (size)
-		memcpy(r->params, params, size);
-	r->params_size = size;
+	e = request_keep_params(r, params, size, err);
+	if (e < 0)
+		return e;
 	start_ask(&front_of(r)->starts, r, IPC_KIND_STORE, START_MS, &ops);
 	return RPC_LATER;
 }

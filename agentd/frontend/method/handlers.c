@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agentd/frontend/method/attach.h"
@@ -333,15 +331,10 @@ static void inspect_started(struct request *r, const struct ipc_started *m, int 
 static int run_inspect(struct request *r, const char *params, size_t size, struct agent_err *err)
 {
 	static const struct start_ops ops = { .started = inspect_started };
+	int e = request_keep_params(r, params, size, err);
 
-	if (size) {
-		r->params = malloc(size);
-		if (!r->params)
-			return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
-					     "out of memory");
-		memcpy(r->params, params, size);
-		r->params_size = size;
-	}
+	if (e < 0)
+		return e;
 	start_ask(&front_of(r)->starts, r, IPC_KIND_INSPECT, INSPECT_MS, &ops);
 	return RPC_LATER;
 }

@@ -112,6 +112,16 @@ bool request_brings_fd(const struct conn *c)
 	return false;
 }
 
+int request_keep_params(struct request *r, const char *params, size_t size, struct agent_err *err)
+{
+	if (size && !(r->params = malloc(size)))
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	if (size)
+		memcpy(r->params, params, size);
+	r->params_size = size;
+	return 0;
+}
+
 void request_own(struct request *r, struct request_list *owner)
 {
 	if (r->has_owner)

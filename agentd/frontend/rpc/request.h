@@ -89,6 +89,12 @@ struct request *request_begin(struct requests *all, struct conn *c, const char *
 /** Is a descriptor to go to the client with an answer that waits? */
 bool request_brings_fd(const struct conn *c);
 
+/**
+ * Keep a copy of the params, for a process that is being started.
+ * @return 0, or negative with @p err.
+ */
+int request_keep_params(struct request *r, const char *params, size_t size, struct agent_err *err);
+
 /** Answer and free. */
 void request_reply(struct request *r, const char *result, size_t size);
 /** The same with what a worker sent; a large text is taken out of @p m instead of copied. */
