@@ -46,7 +46,7 @@ static void cuda_destroy(struct target *t)
 	free(c);
 }
 
-/* Without the monitor (unit tests) nobody rescues. */
+/* Without the monitor, as in unit tests, no process would rescue the target. */
 static void map_undo(struct target_cuda *c)
 {
 	void *p = mmap(NULL, sizeof(*c->undo), PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
@@ -78,7 +78,7 @@ static int open_files(struct target_cuda *c, struct agent_err *err)
 	return 0;
 }
 
-/* As its user: the agent has no right to write what belongs to others. */
+/* Open the memory as the target's user: the agent has no right to write what belongs to others. */
 static int open_memory(struct target_cuda *c, struct agent_err *err)
 {
 	c->mem_fd = openat(c->proc_fd, "mem", O_RDWR | O_CLOEXEC);
@@ -190,7 +190,7 @@ static int not_possible(const struct target_cuda *c, struct agent_err *err)
 			     (int)c->t.options->pid, c->is_near_mps ? ": it is a client of MPS" : "");
 }
 
-/* @return 0, or negative with @p err; the session has detached by itself then. */
+/* @return 0, or negative with @p err, and then the session has detached by itself. */
 static int run_attach(struct target_cuda *c, struct agent_err *err)
 {
 	const struct worker_options *o = c->t.options;
@@ -199,7 +199,7 @@ static int run_attach(struct target_cuda *c, struct agent_err *err)
 	int r;
 
 	while ((r = cudbgshim_session_step(c->session, &w)) == CUDBGSHIM_SESSION_BUSY) {
-		/* It is asked again and again as long as there is time, where that may help. */
+		/* The engine is asked again as long as there is time, where that may help. */
 		refused = refused || (!late && strcmp(w.step, "ask again") == 0);
 		late = late || clock_now_ns() >= o->deadline_ns || (refused && c->is_near_mps);
 		if (late)

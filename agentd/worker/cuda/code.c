@@ -7,7 +7,7 @@
 #include "agentd/worker/cuda/cuda.h"
 #include "symbols/image.h"
 
-/* Which module an object is: its URI is for people. */
+/* @return the module that an object is; the URI is for people, and names none. */
 static struct cuda_module *module_of(struct target_cuda *c, const struct code_object *o)
 {
 	for (size_t i = 0; i < c->n_modules; i++)
@@ -23,7 +23,7 @@ static void forget_image(struct target_cuda *c)
 	c->image_size = 0;
 }
 
-/* The driver copies images as a whole only. */
+/* Copy a module's image; the driver copies images as a whole only. */
 static int load_image(struct target_cuda *c, const struct cuda_module *m)
 {
 	int r;

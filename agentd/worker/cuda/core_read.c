@@ -123,7 +123,7 @@ static int compare_key_only(const void *x, const void *y)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* @return the row, UINT32_MAX for none. */
+/* @return the row of a key; UINT32_MAX if there is none. */
 static uint32_t find_row(const struct core_cuda_key *keys, uint32_t n, uint32_t device, uint64_t id)
 {
 	const struct core_cuda_key wanted = { .device = device, .id = id }, *found =
@@ -139,7 +139,7 @@ const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t d
 	return row == UINT32_MAX ? NULL : &c->core.grids[row];
 }
 
-/* The context of a grid; without one, the first of its device. */
+/* @return the queue_id of a grid's context; without a context, that of the first of its device. */
 static uint32_t queue_of(const struct core_cuda *c, uint32_t device, const struct cudacore_grid *g)
 {
 	uint32_t row = g ? find_row(c->contexts, c->core.n[CUDACORE_CONTEXTS], device, g->context_id) :
@@ -175,7 +175,7 @@ static int index_rows(struct core_cuda *c)
 	return 0;
 }
 
-/* As they were numbered when the process was alive. */
+/* Give contexts the numbers that they had when the process was alive. */
 static void take_numbers(struct core_cuda *c)
 {
 	const struct rpc_gpu_snapshot_result *head = c->file.head;
@@ -189,7 +189,7 @@ static void take_numbers(struct core_cuda *c)
 	}
 }
 
-/* Behind those of all contexts. */
+/* Number the stand-ins after all contexts. */
 static void number_stand_ins(struct core_cuda *c)
 {
 	uint32_t next = 0;

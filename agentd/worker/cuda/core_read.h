@@ -12,7 +12,7 @@
 /** Of a multiprocessor, at most (cuda_write.h). */
 #define CORE_CUDA_SLOTS 64u
 
-/** A row by what other rows call it. */
+/** A row, found by the name that other rows have for it. */
 struct core_cuda_key {
 	uint64_t id;
 	uint32_t device, row;
@@ -30,10 +30,11 @@ struct core_cuda {
 	struct cudacore core;
 	struct core_cuda_key *grids, *contexts; /**< Sorted. */
 	uint32_t *numbers;			/**< queue_id of each context. */
-	uint32_t *stand_ins; /**< Of each device: queue_id of waves whose context is not in the core. */
+	uint32_t *stand_ins; /**< Of each device: queue_id of waves without a context in the core. */
 	struct core_cuda_module *modules;
 };
 
+/** @return the core that @p t is the first member of. */
 static inline struct core_cuda *core_cuda_of(struct target *t)
 {
 	return (struct core_cuda *)(void *)t;
@@ -49,7 +50,7 @@ struct core_cuda_warp {
 	uint32_t exceptions[CUDBGSHIM_MAX_LANES];
 };
 
-/** Every warp as a wave, those of a block one behind the other. */
+/** Every warp as a wave; the warps of a block follow one another. */
 struct core_cuda_waves {
 	struct wave *waves;
 	const struct cudacore_warp **warps; /**< Which warp each is. */
@@ -59,42 +60,48 @@ struct core_cuda_waves {
 
 /* core_read.c */
 
-/** @return 0, -ENOMEM. */
+/** Make a wave of every warp.  @return 0, -ENOMEM. */
 int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
 			 struct core_cuda_waves *ret);
+/** Look at the warp of a row.  @param ret  Points into the core and into itself. */
 void core_cuda_warp_of(const struct core_cuda *c, const struct cudacore_warp *row,
 		       struct core_cuda_warp *ret);
-/** As the debugger API says it. */
+/** @return the dimensions in the type of the debugger API. */
 static inline struct cudbgshim_dim3 core_cuda_dim(const uint32_t from[3])
 {
 	return (struct cudbgshim_dim3){ from[0], from[1], from[2] };
 }
-/** NULL: it is not in the core. */
+/** @return the row of a grid; NULL if it is not in the core. */
 const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t device, uint64_t id);
-/** @return bytes copied, fewer where the blob ends. */
+/** Copy from a blob.  @return bytes copied, fewer where the blob ends. */
 size_t core_cuda_copy(const struct corefile_blob *b, uint64_t offset, void *buf, size_t size);
 
 /* core_registers.c */
 
+/** target_ops.registers. */
 int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 			const struct target_registers_wanted *what, struct rpc_arena *a,
 			struct rpc_wave_registers *ret, uint64_t *ret_stopped_us,
 			struct agent_err *err);
+/** target_ops.wave_memory. */
 int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 			  const struct target_wave_memory *what, struct rpc_arena *a,
 			  struct agent_err *err);
-/** @return 0, -ENOMEM. */
+/** Fill in the registers of a warp.  @return 0, -ENOMEM. */
 int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_warp *w,
 			     const struct wave *wave, const struct target_registers_wanted *what,
 			     struct rpc_arena *a, struct rpc_wave_registers *ret);
 /**
- * Who called the function that a warp is in: addresses that it returns to, innermost first.
- * @param ret, ret_n  Callers without frames, up to the first of whom nothing is in the core.
+ * List who called the function that a warp is in: the return addresses, innermost first.
+ * @param ret, ret_n  Callers without frames, up to the first of which nothing is in the core.
  * @return 0, -ENODATA (the core promises more), -ENOMEM.
  */
 int core_cuda_read_callers(const struct core_cuda *c, const struct cudacore_warp *w,
 			   struct rpc_arena *a, struct rpc_caller **ret, size_t *ret_n);
-/** Instructions at an address: no memory of the core has them, but the images as they were loaded. */
+/**
+ * Read instructions: no memory of the core has them, but the images as they were loaded.
+ * @return bytes read.
+ */
 size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *buf, size_t size);
 
 #endif /* WORKER_CUDA_CORE_READ_H */

@@ -46,7 +46,10 @@ static int read_words(const void *ctx, enum cuda_words what, uint32_t lane, uint
 	case CUDA_WORDS_UNIFORM_PREDICATES:
 		return copy_words(&w->row->uniform_predicates, first, n, words);
 	case CUDA_WORDS_CC:
-		/* It is 0 of chips that have none, as all since Volta: records have the field. */
+		/*
+		 * The field is 0 for chips without the register, as all since Volta are: every
+		 * record has the field.
+		 */
 		*words = l->cc_register;
 		return l != &none;
 	case CUDA_WORDS_THREAD:
@@ -56,7 +59,7 @@ static int read_words(const void *ctx, enum cuda_words what, uint32_t lane, uint
 	return 0;
 }
 
-/* Before R525 nobody says how many the kernel uses: those that are there. */
+/* Count the registers that are there: before R525 no core says how many the kernel uses. */
 static uint32_t count_registers(const struct core_cuda_warp *w)
 {
 	const struct cudacore_lane *l = w->lanes[cuda_warp_first_lane(&w->view)];
@@ -144,7 +147,10 @@ int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 
 /* ------------------------------------------------------------------ callers ------------------ */
 
-/* By their level, in whatever order they are; of two for the same level the last counts. */
+/*
+ * Sort the callers by their level, in whatever order their rows are; of two rows for one level the
+ * last counts.
+ */
 static uint64_t find_levels(const struct core_cuda *c, const struct cudacore_lane *l,
 			    uint64_t addresses[CUDA_CALLERS_MAX])
 {
@@ -242,7 +248,7 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 		n = core_cuda_copy(&c->core.blocks[warp->block].shared, at, what->buf, what->size);
 	else if (what->lane < CUDBGSHIM_MAX_LANES)
 		lane = w.lanes[what->lane];
-	/* The local space of a lane need not begin where the core does. */
+	/* The local space of a lane need not begin where the core's copy of it does. */
 	if (lane && at >= lane->local_address)
 		n = core_cuda_copy(&lane->local, at - lane->local_address, what->buf, what->size);
 	if (!n)

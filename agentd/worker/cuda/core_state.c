@@ -10,7 +10,7 @@
 #include "symbols/image.h"
 
 #define BANKS_MAX      32u
-/* Of memory whose length is not known; no chip has more of it for a block or a lane. */
+/* Most bytes of a space whose length is not known; no chip has more for a block or a lane. */
 #define SPACE_MAX  (256u << 10)
 #define SPACE_STEP (16u << 10)
 #define SPACE_UNIT 16u
@@ -256,7 +256,7 @@ static int add_lanes(struct cuda_core *k, const struct cuda_warp *w, uint32_t ro
 	return 0;
 }
 
-/* To the block that was added last. */
+/* Add a warp to the block that was added last. */
 static int add_warp(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t grid)
 {
 	uint32_t block = k->core.n[CUDACORE_BLOCKS] - 1;
@@ -637,7 +637,7 @@ static bool is_faulty(const struct cudacore *c, const struct cudacore_warp *w)
 	return false;
 }
 
-/* Those that stopped for a reason before others: time may not last for all. */
+/* Read registers, those of warps that stopped for a reason first: time may not last for all. */
 static int fill_all_registers(struct cuda_core *k)
 {
 	struct offsets o = { 0 };

@@ -17,7 +17,7 @@
 /* Copies are cut from pieces of this size, in large pages; larger ones have their own. */
 #define CHUNK_BYTES ((size_t)16 << 20)
 #define HUGE_BYTES  ((size_t)2 << 20)
-/* Of memory that is fetched, between two looks at the clock. */
+/* Bytes of memory that are fetched between two looks at the clock. */
 #define STEP_BYTES  (UINT64_C(1) << 20)
 /* The deadline of a call is at 10 s. */
 #define FETCH_MS    7000
@@ -47,7 +47,7 @@ static struct cuda_core_chunk *add_chunk(struct cuda_core *k, struct cuda_core_c
 		k->no_memory = true;
 		return NULL;
 	}
-	/* Fewer faults while devices stand still. */
+	/* Large pages mean fewer page faults while devices stand still. */
 	(void)madvise(chunk, size, MADV_HUGEPAGE);
 	*chunk = (struct cuda_core_chunk){ .next = *chunks, .used = sizeof(*chunk), .size = size };
 	*chunks = chunk;

@@ -7,7 +7,7 @@
 #include "agentd/worker/cuda/cuda.h"
 #include "corefile/cuda/write.h"
 
-/** Copied at most, of everything. */
+/** Most bytes that a core copies, of everything together. */
 #define CUDA_CORE_COPIED_MAX (UINT64_C(1) << 30)
 #define CUDA_CORE_MISSING_MAX (CUDBGSHIM_MAX_DEVICES + 8)
 
@@ -24,15 +24,15 @@ struct cuda_core_end {
 struct cuda_core {
 	struct target_cuda *c;
 	bool full;
-	bool estimate; /**< How large things are, without what is in them. */
+	bool estimate; /**< Only sizes are wanted, and no contents. */
 	enum cudacore_layout layout;
 	struct cudacore core;
 	/** What the core's blobs point into.  Registers have their own: they lie together in the file. */
 	struct cuda_core_chunk *chunks, *words;
 	uint64_t copied;
-	uint64_t deadline_ns; /**< Of the stop; later that of fetching memory. */
+	uint64_t deadline_ns; /**< End of the stop; later, end of fetching memory. */
 	uint32_t ticket;
-	struct corefile_source source; /**< Of memory that is read when it is written. */
+	struct corefile_source source; /**< Memory that is read when the file is written. */
 	struct cudacore_image *image;
 	/* Why something is not in it. */
 	bool too_much, late, no_memory, lost_regions;
@@ -42,28 +42,35 @@ struct cuda_core {
 	uint32_t no_image;
 	uint64_t read;	   /**< Devices whose state of this stop is at hand, one bit each. */
 	uint64_t no_state; /**< Devices whose warps are not in it, one bit each. */
-	struct cuda_core_end shared_end, local_end; /**< Of the grid that was asked for last. */
+	struct cuda_core_end shared_end, local_end; /**< For the grid that was asked for last. */
 };
 
-/** Room for a copy; NULL when there is none left, which is remembered. */
+/** @return room for a copy; NULL when there is none left, which is remembered. */
 void *cuda_core_copy(struct cuda_core *k, uint64_t size);
-/** The same for @p n registers: where nothing else lies between them, one write takes many. */
+/**
+ * As cuda_core_copy(), for @p n registers: where nothing else lies between them, one write takes
+ * many.
+ */
 uint32_t *cuda_core_copy_words(struct cuda_core *k, uint32_t n);
 /**
- * Memory of the devices that is not in the core yet.
- * @param at  A stopped lane that sees it: it is copied now.  NULL: it is read when it is written.
+ * Add memory of the devices that is not in the core yet.
+ * @param at  A stopped lane that sees the memory, which is copied now; NULL: it is read when the
+ *            file is written.
  */
 void cuda_core_add_memory(struct cuda_core *k, uint64_t address, uint64_t size,
 			  const struct cudbgshim_place *at);
 
 /* core_state.c */
 
-/** All devices, contexts, modules and multiprocessors; what is known without a stop. */
+/**
+ * Add all devices, contexts, modules and multiprocessors: what is known without a stop.
+ * @return 0, -ENOMEM.
+ */
 int cuda_core_add_devices(struct cuda_core *k);
 /**
- * What the warps of stopped devices do, until the deadline.
+ * Add what the warps of stopped devices do, until the deadline.
  * @param devices  One bit each.
- * @return 0, -ENOMEM, or -errno of the API when it is over.
+ * @return 0, -ENOMEM, or -errno of the API when the session is over.
  */
 int cuda_core_add_warps(struct cuda_core *k, uint64_t devices);
 

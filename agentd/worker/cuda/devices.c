@@ -28,7 +28,10 @@ static bool read_pci_number(const char *address, const char *name, uint32_t *ret
 	return fd_read_file(path, 64, &text, &size) == 0 && sscanf(text, "%x", ret) == 1;
 }
 
-/* The driver does not tell the domain; usually one device alone has that bus and number. */
+/*
+ * Find the PCI address.  The driver does not tell the domain; usually one device alone has that bus
+ * and number.
+ */
 static void find_pci(struct cuda_device *d)
 {
 	const struct cudbgshim_device *f = &d->facts;
@@ -36,7 +39,7 @@ static void find_pci(struct cuda_device *d)
 	char tail[16];
 	DIR *dir;
 
-	/* There is the host's bridge; whoever says so of a GPU has no place for it. */
+	/* The host's bridge is at 00:00; a driver that says so of a GPU does not know its place. */
 	if (!f->pci_bus && !f->pci_device)
 		return;
 	snprintf(tail, sizeof(tail), "%02x:%02x.0", f->pci_bus & 0xff, f->pci_device & 0x1f);
@@ -176,7 +179,10 @@ int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 
 		if (d->suspended || d->stopped || !(devices >> dev & 1))
 			continue;
-		/* What a fault has stopped runs on when everybody has been told of it, not after a look. */
+		/*
+		 * A device that a fault has stopped runs on when all clients have been told, not
+		 * after a look.
+		 */
 		d->stopped = !c->wants_resume;
 		r = cudbgshim_suspend_device(c->shim, dev);
 		if (r == CUDBGSHIM_ALREADY && d->stopped)
@@ -217,7 +223,7 @@ int cuda_go(struct target_cuda *c, struct agent_err *err)
 		if (r < 0 && first == 0)
 			first = cuda_error(c, r, "resume", err);
 	}
-	/* The session's end lets them run, whatever the driver thinks now. */
+	/* The end of the session lets the devices run, whatever the driver believes now. */
 	if (first < 0 && !c->t.ended)
 		target_end(&c->t, RPC_END_REASON_LOST, "resume", NULL);
 	return first;
@@ -233,7 +239,10 @@ static struct cuda_context *find_number(struct target_cuda *c, uint32_t number)
 	return NULL;
 }
 
-/* Contexts of a device stop together; each counts, so that each can be named. */
+/*
+ * Count the suspended contexts.  Those of a device stop together; each counts, so that each can be
+ * named.
+ */
 static void count_suspended(struct target_cuda *c)
 {
 	size_t n = 0;
@@ -295,7 +304,7 @@ static bool has_context(const struct target_cuda *c, uint32_t dev)
 	return i < c->n_contexts;
 }
 
-/* A device whose last context has ended meanwhile, which nobody can name any more. */
+/* Resume devices whose last context has ended meanwhile, which no client can name any more. */
 static int resume_unnamed(struct target_cuda *c)
 {
 	int r = 0;
@@ -306,7 +315,7 @@ static int resume_unnamed(struct target_cuda *c)
 	return r;
 }
 
-/* One verdict for each context of the list, or for all of them. */
+/* Suspend or resume contexts; there is one verdict for each of the list, or of all. */
 static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bool suspend,
 			struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 			struct agent_err *err)

@@ -86,7 +86,7 @@ static void image_unloaded(struct target_cuda *c, const struct cudbgshim_event *
 	c->n_modules = kept;
 }
 
-/* Its image has addresses for them from now on. */
+/* Functions of a module were loaded: its image has addresses for them from now on. */
 static void functions_loaded(struct target_cuda *c, const struct cudbgshim_event *e)
 {
 	for (size_t i = 0; i < c->n_modules; i++)
@@ -241,7 +241,7 @@ static int look_for_exceptions(struct target_cuda *c, struct cuda_device *d, uin
 	return 0;
 }
 
-/* @param last  Those that run are done with; else they stay.  @return whether there is one. */
+/* @param last  Devices that run are done with; else they stay.  @return whether one has a fault. */
 static bool next_fault(struct target_cuda *c, bool last, struct target_event *ret)
 {
 	for (size_t i = 0; i < c->n_devices; i++) {
@@ -283,12 +283,18 @@ int cuda_event_next(struct target *t, struct target_event *ret, struct agent_err
 			*ret = (struct target_event){ .kind = TARGET_EVENT_RUNTIME };
 		return r;
 	}
-	/* All stop together: what ran a moment ago stands still, too, when another one does. */
+	/*
+	 * All devices stop together: one that ran a moment ago stands still, too, when another
+	 * does.
+	 */
 	if (c->subscribed &&
 	    (next_fault(c, false, ret) || (c->wants_resume && next_fault(c, true, ret))))
 		return 1;
 	forget_faults(c);
-	/* Everybody has been told: what the driver stopped goes on, so that the program hears it. */
+	/*
+	 * All clients have been told: the devices that the driver stopped go on, so that the
+	 * program hears it.
+	 */
 	if (c->wants_resume) {
 		c->wants_resume = false;
 		for (size_t i = 0; i < c->n_devices; i++)

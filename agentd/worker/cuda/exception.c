@@ -54,7 +54,9 @@ static const struct cuda_exception exceptions[] = {
 	[36] = { "CUDA_EXCEPTION_36: tma syscall error", OTHER },
 };
 
-/* Of newer drivers: a name for each number that came up, as long as this process lives. */
+/*
+ * Exceptions of newer drivers: a name for each number that came up, as long as this process lives.
+ */
 #define UNKNOWN_MAX 32
 
 static const struct cuda_exception *unknown_exception(uint32_t code)

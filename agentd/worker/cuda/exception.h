@@ -11,12 +11,15 @@
 
 struct cuda_exception {
 	const char *text;	     /**< For wave.exception; static, one for each code. */
-	uint32_t reason;	     /**< STOP_REASON_BIT() */
+	uint32_t reason;	     /**< STOP_REASON_BIT() of the reason. */
 	enum rpc_exception announced; /**< For exception.raised. */
 };
-/** @return NULL for no exception. */
+/** @return what an exception means; NULL for the code of no exception. */
 const struct cuda_exception *cuda_exception(uint32_t code);
-/** An exception that a multiprocessor alone knows, as snapshot/exited.h wants it.  @param code  Not 0. */
+/**
+ * Describe an exception that only a multiprocessor knows, as snapshot/exited.h wants it.
+ * @param code  Not 0.
+ */
 struct wave cuda_exception_exited(uint32_t dev, uint32_t sm, uint32_t code, uint64_t pc);
 
 #endif /* WORKER_CUDA_EXCEPTION_H */

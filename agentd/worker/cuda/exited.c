@@ -9,7 +9,7 @@ static bool has_exception(const struct cudbgshim_state *s, uint32_t sm)
 	return s->exception_sms[sm / 64] >> sm % 64 & 1;
 }
 
-/* @param code  0: any. */
+/* @return whether a warp shows the exception.  @param code  0: any exception. */
 static bool is_shown(const struct cudbgshim_state *s, uint32_t sm, uint32_t code)
 {
 	for (uint64_t left = s->valid_warps[sm]; left; left &= left - 1) {
@@ -54,7 +54,7 @@ static uint32_t count_sms(const struct target_cuda *c, uint64_t devices)
 	return n;
 }
 
-/* @return how many multiprocessors have one that cannot be had. */
+/* @return how many multiprocessors have an exception that cannot be read. */
 static uint32_t add_device(struct target_cuda *c, const struct cuda_device *d, uint32_t *ret_first,
 			   struct target_waves *ret)
 {

@@ -51,7 +51,7 @@ int cuda_process_uses(pid_t pid)
 
 /* ------------------------------------------------------------------ process.list ------------- */
 
-/* Numbers behind /dev/nvidia, from open descriptors; those of nvidiactl and others are none. */
+/* Find the numbers behind /dev/nvidia in the open descriptors; nvidiactl and others have none. */
 static void find_devices(struct rpc_arena *a, struct target_user *u)
 {
 	char path[32], link[64];
@@ -183,7 +183,7 @@ static bool check_library(struct sheet *s)
 	return true;
 }
 
-/* The copy that attaching would take: a library of stubs may lie beside it. */
+/* Find the copy of the driver that attaching would take: a library of stubs may lie beside it. */
 static bool find_driver(struct sheet *s, struct cudbgshim_symbols_error *why)
 {
 	struct cudbgshim_library library;
@@ -274,7 +274,10 @@ static void check_flags(struct sheet *s)
 		    "it has not called cuInit; GPU state appears when it does", NULL);
 }
 
-/* In the target it lies beside libcuda or where the loader looks; ours likewise. */
+/*
+ * Look for the engine.  In the target it lies beside libcuda or where the loader looks; the agent's
+ * own likewise.
+ */
 static void check_engine(struct sheet *s)
 {
 	char *slash = strrchr(s->library.path, '/');
@@ -363,7 +366,7 @@ static void check_nodes(struct sheet *s)
 		    "there is no " CONTROL_NODE " here", CUDA_NODES_HINT);
 }
 
-/* In its own eyes: its environment, its mounts. */
+/* The process's own environment and mounts decide. */
 bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size)
 {
 	static const char name[] = "CUDA_MPS_PIPE_DIRECTORY=";

@@ -21,7 +21,7 @@ static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32
 	cuda_fill_wave(c, d, sm, warp, known ? &g : NULL, ret);
 }
 
-/* By what it works on, wherever that is. */
+/* Search for a warp by what it works on, wherever that is. */
 static bool search(struct target_cuda *c, const struct cuda_device *d,
 		   const struct rpc_wave_name *n, struct wave *ret)
 {
@@ -253,7 +253,7 @@ static ssize_t read_chunks(struct target_cuda *c, enum cudbgshim_space space,
 	return done ? (ssize_t)done : r;
 }
 
-/* Instructions are no memory to the driver. */
+/* Read global memory, or instructions, which are no memory to the driver. */
 static ssize_t read_global(struct target_cuda *c, uint64_t address, uint8_t *buf, uint32_t size)
 {
 	ssize_t n = read_chunks(c, CUDBGSHIM_SPACE_GLOBAL, NULL, address, buf, size), code;
@@ -281,7 +281,7 @@ static ssize_t read_constant(struct target_cuda *c, const struct cudbgshim_place
 		return -EFAULT;
 	if (bank_size && size > bank_size - what->address)
 		size = (uint32_t)(bank_size - what->address);
-	/* As other global memory, it may be read only when all devices stand still. */
+	/* Like other global memory, the bank may be read only when all devices stand still. */
 	r = cuda_stop(c, UINT64_MAX, NULL);
 	if (r < 0)
 		return r;

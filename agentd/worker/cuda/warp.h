@@ -21,17 +21,20 @@ struct cuda_warp {
 	const uint64_t *pcs;		    /**< Of each lane. */
 	const uint32_t *exceptions;	    /**< CUDBGException_t of each lane. */
 	uint32_t gpu_id, sm, index, n_lanes;
-	uint32_t lanes; /**< Of which anything is known, as bits: valid ones; of a core, with a row. */
+	uint32_t lanes; /**< Lanes that are known, as bits: valid ones; of a core, with a row. */
 	bool broken;	/**< A breakpoint or a trap has stopped it. */
 };
 
-/** The first lane with an exception, else that of cuda_warp_first_lane(). */
+/** @return the first lane with an exception, else that of cuda_warp_first_lane(). */
 uint32_t cuda_warp_speaker(const struct cuda_warp *w);
-/** The first lane that is active, else the first of all; 0 when there is none. */
+/** @return the first lane that is active, else the first of all; 0 when there is none. */
 uint32_t cuda_warp_first_lane(const struct cuda_warp *w);
-/** @param speaker  Its exception and pc are the wave's.  Leader, context and grid are left out. */
+/**
+ * Describe a warp as a wave, without leader, context and grid.
+ * @param speaker  The lane whose exception and pc are the wave's.
+ */
 void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret);
-/** The warp's number in its block.  @param thread  Where in the block @p lane is. */
+/** Add the warp's number in its block.  @param thread  Where in the block @p lane is. */
 void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uint32_t lane,
 			  struct cudbgshim_dim3 thread, struct wave *ret);
 
@@ -43,8 +46,8 @@ enum cuda_words {
 	CUDA_WORDS_PREDICATES,
 	CUDA_WORDS_UNIFORM_REGISTERS,
 	CUDA_WORDS_UNIFORM_PREDICATES,
-	CUDA_WORDS_CC,	   /**< One. */
-	CUDA_WORDS_THREAD, /**< Three: x, y, z in the block. */
+	CUDA_WORDS_CC,	   /**< One word. */
+	CUDA_WORDS_THREAD, /**< Three words: x, y, z in the block. */
 };
 
 /** Where registers of a warp come from. */
@@ -60,7 +63,7 @@ struct cuda_registers_source {
 	const void *ctx;
 };
 
-/** @return 0, -errno of the arena or of whoever reads registers of lanes. */
+/** Fill in the registers of a warp.  @return 0, -errno of the arena or of the source's read(). */
 int cuda_warp_fill_registers(const struct cuda_registers_source *from, const struct wave *wave,
 			     const struct target_registers_wanted *what, struct rpc_arena *a,
 			     struct rpc_wave_registers *ret);

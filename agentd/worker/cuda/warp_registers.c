@@ -7,7 +7,7 @@
 struct filling {
 	struct registers_builder b;
 	const struct cuda_registers_source *from;
-	/* Of which there are values: a core may have rows of more lanes than it says. */
+	/* Lanes with values: a core may have rows of more lanes than it says. */
 	uint32_t n_lanes, lanes;
 };
 
@@ -28,7 +28,7 @@ static void fill_special(const struct filling *f, struct rpc_wave_registers *ret
 	uint32_t cc;
 
 	ret->special = list;
-	/* Where the exception was is a register of its own. */
+	/* The address of the exception is a register of its own. */
 	registers_add(list, n, "pc", 64, w->pcs[cuda_warp_speaker(w)]);
 	registers_add(list, n, "active_lanes", 32, w->whole->active_lanes);
 	registers_add(list, n, "valid_lanes", 32, w->whole->valid_lanes);
@@ -50,7 +50,7 @@ static void add_uniform(const struct filling *f, enum cuda_words what, const cha
 			      rpc_arena_printf(f->b.arena, "%s%d", letters, i), 32, words[i]);
 }
 
-/* One value for the warp. */
+/* Fill in what has one value for the warp. */
 static void fill_scalar(const struct filling *f, struct rpc_wave_registers *ret)
 {
 	uint32_t n = count_of(f->from, CUDA_WORDS_UNIFORM_REGISTERS) +
@@ -61,7 +61,7 @@ static void fill_scalar(const struct filling *f, struct rpc_wave_registers *ret)
 	add_uniform(f, CUDA_WORDS_UNIFORM_PREDICATES, "UP");
 }
 
-/* @param ret_got  How many there are, by lane.  @return 0, or negative. */
+/* @param ret_got  How many registers there are, by lane.  @return 0, or negative. */
 static int add_vectors(const struct filling *f, enum cuda_words what, const char *letter,
 		       uint32_t first, uint32_t n, uint32_t ret_got[CUDBGSHIM_MAX_LANES])
 {

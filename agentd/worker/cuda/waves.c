@@ -29,7 +29,7 @@ struct look {
 	struct grid *grids;
 	size_t n_grids, grids_capacity;
 	uint64_t deadline_ns;
-	uint64_t read; /* devices whose state is at hand, one bit each */
+	uint64_t read; /* Devices whose state is at hand, one bit each. */
 };
 
 static void add_missing(struct look *l, const char *text)
@@ -81,7 +81,7 @@ void cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
 		w->exceptions = lanes->exception;
 }
 
-/* Are lanes at different places? */
+/* @return whether lanes are at different places. */
 static bool is_apart(const struct cuda_warp *w)
 {
 	uint64_t pc = w->pcs[cuda_warp_first_lane(w)];
@@ -92,7 +92,7 @@ static bool is_apart(const struct cuda_warp *w)
 	return false;
 }
 
-/* That of the context, or else the device's first. */
+/* @return the queue_id of the grid's context, or else of the device's first. */
 static uint32_t queue_of(struct target_cuda *c, uint32_t dev, const struct cudbgshim_grid *g)
 {
 	struct cuda_context *x = g ? cuda_context_get(c, g->context, dev) : NULL;
@@ -111,7 +111,7 @@ void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t
 
 	cuda_warp_of(d, sm, warp, &w);
 	asked = w;
-	/* Who caused an exception shows in nothing but the pc. */
+	/* Which lane caused an exception shows in nothing but the pc. */
 	if (!(w.whole->has & CUDBGSHIM_WARP_ERROR_PC) && is_apart(&w))
 		cuda_warp_ask_exceptions(c, &asked, &lanes);
 	cuda_warp_fill_wave(&w, cuda_warp_speaker(&asked), ret);

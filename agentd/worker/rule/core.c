@@ -18,7 +18,7 @@
 #include "base/out.h"
 
 #define PIECE_BYTES (UINT32_C(256) << 10)
-/* Then calls and events get their turn. */
+/* One slice of reading takes so long; then calls and events get their turn. */
 #define SLICE_MS 10
 
 /* ------------------------------------------------------------------ its end ------------------ */
@@ -102,7 +102,7 @@ void rule_core_stop(struct rule_core *b)
 static void finish(struct rule_core *b, int status, const char *id)
 {
 	rule_core_stop(b);
-	/* The hook is not ours any more. */
+	/* The callback has taken the hook's descriptor. */
 	b->stored(b->engine, b->hook, status, id);
 	b->hook.fd = -1;
 	rule_core_deinit(b);
@@ -175,7 +175,7 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 
 	b->host->ops->work_begin(b->host->session);
 	r = write_slice(b, &err);
-	/* A store that has no room says so itself. */
+	/* A store that has no room says so in its answer. */
 	if (r < 0 && r != -EPIPE)
 		log_warning("rule %s: process %d: %s", b->rule->name,
 			    (int)b->host->target->facts.pid, err.message);
@@ -205,7 +205,7 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 	b->host->ops->work_begin(b->host->session);
 	rule_core_let_go(b);
 	b->host->ops->work_end(b->host->session);
-	/* What this says of the end of the session is read there. */
+	/* If this has found the session over, the session looks at that itself. */
 	if (b->host->target->ended)
 		b->host->ops->target_ended(b->host->session);
 }

@@ -19,15 +19,15 @@ struct out;
 struct rule_engine;
 struct store_meta;
 
-/** Of the capture that a record is made of: the application waits for its fault meanwhile. */
+/**
+ * Stop budget of the capture that a record is made of: the application waits for its fault
+ * meanwhile.
+ */
 #define RULE_STOP_MS 200
-/** More at a time end the wait of all. */
+/** Exceptions that are kept back at a time; one more ends the wait of all. */
 #define RULE_CORE_HELD_MAX 64
 
-/**
- * What became of a record.
- * @param hook  Its descriptor is taken.
- */
+/** Tell what became of a record.  @param hook  The callee takes its descriptor. */
 typedef void (*rule_stored_fn)(struct rule_engine *w, struct rule_hook hook, int status,
 			       const char *id);
 
@@ -35,13 +35,13 @@ typedef void (*rule_stored_fn)(struct rule_engine *w, struct rule_hook hook, int
 struct rule_core {
 	const struct rule_host *host;
 	const struct ipc_rule *rule;
-	rule_stored_fn stored; /**< Called with watch once for each record. */
+	rule_stored_fn stored; /**< Called with engine, once for each record. */
 	struct rule_engine *engine;
-	int store_fd; /**< Its own store's process, which answers when all is on disk; -1: nothing is under way. */
-	int fd;	      /**< Where the bytes go; -1: no more will come. */
+	int store_fd; /**< To this core's own store process, which answers at the end; -1: none. */
+	int fd;	      /**< Where the core's bytes go; -1: no more will come. */
 	struct event *answered, *writable, *patience;
 	struct rule_hook hook;
-	bool holds; /**< The application gets no exceptions now; those, later. */
+	bool holds; /**< The application gets no exceptions now; it gets those in held later. */
 	struct target_event held[RULE_CORE_HELD_MAX];
 	size_t n_held;
 	uint64_t bytes, position, lost_bytes;
@@ -51,32 +51,32 @@ struct rule_core {
 
 #define RULE_CORE_NULL { .store_fd = -1, .fd = -1 }
 
-/** All but the record are borrowed for its life. */
+/** Connect the core to its rule; the pointers are borrowed for its life. */
 void rule_core_init(struct rule_core *b, const struct rule_host *host, const struct ipc_rule *rule,
 		    rule_stored_fn stored, struct rule_engine *engine);
 
-/** May the target be asked for one? */
+/** @return whether the target may be asked for a core. */
 bool rule_core_is_free(const struct rule_core *b);
-/** That one was begun, for the rule. */
+/** Note that the target has begun a core for the rule. */
 void rule_core_take(struct rule_core *b, const struct target_core *core);
 /**
- * Record and core to the store, after rule_core_take().
- * @param hook  Its descriptor is taken.
- * @return 0, exceptions are kept back from now on; negative when there is no store.
+ * Send the record and its core to the store, after rule_core_take().
+ * @param hook  The callee takes its descriptor.
+ * @return 0, and exceptions are kept back from now on; negative when there is no store.
  */
 int rule_core_send(struct rule_core *b, const struct store_meta *m, const struct out *json,
 		   struct rule_hook hook);
-/** @return whether that exception is kept back for now. */
+/** Keep an exception back while the core is read.  @return whether it is kept back. */
 bool rule_core_keeps_back(struct rule_core *b, const struct target_event *e);
-/** The application gets what is kept back. */
+/** Let the application have the exceptions that are kept back. */
 void rule_core_let_go(struct rule_core *b);
-/** No more will be read; what is not whole the store drops. */
+/** Stop reading the core; the store drops one that is not whole. */
 void rule_core_stop(struct rule_core *b);
-/** Its answer is there, or no store. */
+/** The store has answered, or its process has ended: take the answer. */
 void rule_core_answered(struct rule_core *b);
-/** The answer did not come in time: what is under way counts as lost. */
+/** The answer did not come in time: count the core and its record as lost. */
 void rule_core_give_up(struct rule_core *b);
-/** Nobody waits for the answer any more. */
+/** Release all; nobody waits for the answer any more. */
 void rule_core_deinit(struct rule_core *b);
 
 #endif /* WORKER_RULE_CORE_H */

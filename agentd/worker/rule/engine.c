@@ -21,15 +21,15 @@
 #include "base/str.h"
 
 #define LOOK_UP_MS 200
-/* The target is free by then. */
+/* Time for the store's last answers; the target is free by then. */
 #define SETTLE_MS  3000
 
-/* What one exception becomes. */
+/* A record while it is made, of one exception. */
 struct making {
 	struct rule_engine *w;
 	const struct target_event *event;
 	struct rpc_arena *a;
-	struct exception_capture *seen; /* NULL: it is about no single one. */
+	struct exception_capture *seen; /* NULL: the record is about no single exception. */
 	struct rpc_gpu_snapshot_result doc;
 	struct store_meta meta;
 	char key[RATE_LIMIT_KEY_SIZE];
@@ -91,7 +91,7 @@ static struct rule_hook take_hook(struct rule_engine *w)
 	return hook;
 }
 
-/* @param hook  Its descriptor is taken. */
+/* Ask the frontend to run a hook.  @param hook  The callee takes its descriptor. */
 static void run_hook(struct rule_engine *w, struct rule_hook hook, const char *id)
 {
 	auto_close int fd = hook.fd;
@@ -112,7 +112,10 @@ static const char *why_lost(int r)
 	return r == -EPIPE ? "the store is not available" : strerror(-r);
 }
 
-/* The store has answered, or there is none.  @param hook  Its descriptor is taken. */
+/*
+ * The store has answered a record, or there is no store.
+ * @param hook  The callee takes its descriptor.
+ */
 static void stored(struct rule_engine *w, struct rule_hook hook, int status, const char *id)
 {
 	if (status < 0)
@@ -123,7 +126,7 @@ static void stored(struct rule_engine *w, struct rule_hook hook, int status, con
 	tell_counts(w);
 }
 
-/* Without a store nothing is known of what was on its way. */
+/* The store's process has ended: nothing is known of the records on their way. */
 static void store_gone(struct rule_engine *w, int r)
 {
 	while (w->n_pending)
@@ -139,7 +142,10 @@ static void on_answer(evutil_socket_t fd, short what, void *user)
 
 	while ((r = w->n_pending ? store_link_receive(w->store_fd, &added) : -EAGAIN) == 0)
 		stored(w, take_hook(w), added.status, added.id);
-	/* With nothing on its way its process goes, and the next record gets another one. */
+	/*
+	 * With no record on its way the store's process may end; the next record gets another
+	 * process.
+	 */
 	if (r != -EAGAIN || !w->n_pending)
 		store_gone(w, r);
 }
@@ -160,7 +166,7 @@ static int open_store(struct rule_engine *w)
 	return -ENOMEM;
 }
 
-/* @param take_hook_fd  For when it is stored, or -1. */
+/* @param take_hook_fd  The hook's document, for when the record is stored; or -1. */
 static int send_record(struct rule_engine *w, const struct store_meta *m, const struct out *json,
 		       int take_hook_fd)
 {
@@ -199,7 +205,7 @@ static void fill_fault(const struct making *k, struct rpc_fault *ret)
 	ret->text = convert_exception_words(k->a, ret->exceptions, ret->exceptions ? ret->n_exceptions : 0);
 }
 
-/* The names, joined by commas. */
+/* Join the names of the exceptions by commas. */
 static void name_exceptions(char *ret, size_t size, uint64_t exceptions)
 {
 	size_t at = 0;
@@ -211,7 +217,10 @@ static void name_exceptions(char *ret, size_t size, uint64_t exceptions)
 					       rpc_exception_enum.values[i].name);
 }
 
-/* The group that stands still for this; NULL: none does, or it is not known. */
+/*
+ * @return the group of waves that stands still for this exception; NULL if none does, or none is
+ *         known.
+ */
 static const struct rpc_group *find_group(const struct making *k)
 {
 	const struct target_source *source = &k->event->source;
@@ -228,7 +237,7 @@ static const struct rpc_group *find_group(const struct making *k)
 	return NULL;
 }
 
-/* What the rule takes for the same.  @g: NULL where it is not known. */
+/* Make the key of what the rule takes for the same. @g is NULL where the group is not known. */
 static void make_key(const struct rule_engine *w, const struct target_event *e,
 		     const struct rpc_group *g, char ret[RATE_LIMIT_KEY_SIZE])
 {
@@ -267,7 +276,7 @@ static void say_missing(struct making *k, const char *text)
 	k->doc.complete = false;
 }
 
-/* The document for a hook to read; -1 without a hook. */
+/* @return a descriptor of the document for the hook to read; -1 without a hook. */
 static int hook_text(const struct making *k, const struct out *json)
 {
 	int fd = -1, r;
@@ -303,7 +312,7 @@ static const char *why_no_core(const struct making *k)
 						    "not written for devices of this vendor";
 }
 
-/* @return whether there is one; the record says why not. */
+/* @return whether the record has a core; the record says why not. */
 static bool take_core(struct making *k)
 {
 	struct exception_capture *c = k->seen;
@@ -314,7 +323,7 @@ static bool take_core(struct making *k)
 	}
 	c->has_core = false;
 	rule_core_take(&k->w->core, &c->core);
-	/* What it lacks of the waves, the record lacks as well. */
+	/* What the core lacks of the waves, the record lacks as well. */
 	for (size_t i = 0; i < c->core.n_missing; i++)
 		if (!is_said(k, c->core.missing[i]))
 			say_missing(k, rpc_arena_printf(k->a, "core: %s", c->core.missing[i]));
@@ -348,7 +357,7 @@ static void keep(struct making *k)
 		rule_core_stop(&w->core);
 	if (r < 0)
 		lose(w, why_lost(r));
-	/* The next one gets another store. */
+	/* The next record gets another process of the store. */
 	if (r == -EPIPE && !core)
 		store_gone(w, r);
 }
@@ -373,7 +382,7 @@ static int tell_without_waves(struct making *k, struct agent_err *err)
 	return r;
 }
 
-/* The document of what was seen.  @return 0, negative. */
+/* Make the document of what was seen.  @return 0, or negative. */
 static int tell_seen(struct making *k)
 {
 	const struct exception_capture *c = k->seen;
@@ -400,7 +409,7 @@ static bool is_like(struct rule_engine *w, const char *key)
 	return rate_limit_is_repeat(&w->state, &w->rule, key, clock_now_ns());
 }
 
-/* What of it the waves tell; without a look all is judged by now. */
+/* Judge by the waves whether the exception is a repeat; without a look this is judged already. */
 static bool is_repeat(struct making *k, const struct rule_verdict *v)
 {
 	struct rule_engine *w = k->w;
@@ -432,7 +441,7 @@ static void make_record(struct making *k, const struct rule_verdict *v)
 	keep(k);
 }
 
-/* The same place raises the same again while no look is allowed: the same thing, as far as one can tell. */
+/* While no look is allowed, the same exceptions of the same place count as the same. */
 static bool is_seen(const struct rule_engine *w, const struct target_source *b)
 {
 	const struct target_source *a = &w->seen;
@@ -441,7 +450,7 @@ static bool is_seen(const struct rule_engine *w, const struct target_source *b)
 	       a->queue_id == b->queue_id && a->has_gpu == b->has_gpu && a->gpu_id == b->gpu_id;
 }
 
-/* What can be told without a look.  @return whether that is all. */
+/* Judge what can be judged without a look.  @return whether nothing is left to judge. */
 static bool is_settled(struct rule_engine *w, const struct target_event *e, bool may_look)
 {
 	const bool cheap = !(w->rule.key_parts & ~IPC_KEY_CODE);
@@ -527,7 +536,7 @@ bool rule_engine_exception(struct rule_engine *w, const struct target_event *e,
 
 /* ------------------------------------------------------------------ life --------------------- */
 
-/* One record for all that has none. */
+/* Make one record for all exceptions that are in none. */
 static void summarise(struct rule_engine *w, uint64_t untold)
 {
 	const struct target_event all = { .source.exceptions = w->exceptions };
@@ -578,7 +587,10 @@ int rule_engine_set(struct rule_engine *w, const struct ipc_rule *rule, struct a
 	return w->host.ops->subscribe(w->host.session, rule->exceptions, err);
 }
 
-/* What is stored is counted, and hooks hear of it, although the process may be gone. */
+/*
+ * Records that are stored now are counted, and hooks hear of them, although the process may be
+ * gone.
+ */
 void rule_engine_finish(struct rule_engine *w)
 {
 	uint64_t deadline = clock_deadline_ms(SETTLE_MS);

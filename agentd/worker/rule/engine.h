@@ -18,21 +18,21 @@
 
 struct event;
 
-/** Records that the store has not answered; more are lost. */
+/** Records that wait for the store's answer; more are lost. */
 #define RULE_ENGINE_PENDING_MAX 32
 
 /** Of one session; starts as RULE_ENGINE_NULL, then rule_engine_init(). */
 struct rule_engine {
 	struct rule_host host;
-	struct ipc_rule rule; /**< Without a name: none. */
+	struct ipc_rule rule; /**< Without a name there is no rule. */
 	struct rate_limit state;
-	struct ipc_counts counts; /**< That the frontend has not been told. */
-	uint64_t exceptions;	  /**< All kinds that were seen. */
-	struct target_source seen; /**< Of the last look, and the key that it gave. */
+	struct ipc_counts counts; /**< What the frontend has not been told yet. */
+	uint64_t exceptions;	  /**< All kinds that the rule has seen. */
+	struct target_source seen; /**< Of the last look; seen_key is the key that it gave. */
 	char seen_key[RATE_LIMIT_KEY_SIZE];
 	int store_fd;		  /**< -1 before the first record. */
 	struct event *answered;
-	/** For each unanswered record, oldest first. */
+	/** One hook for each unanswered record, oldest first. */
 	struct rule_hook hooks[RULE_ENGINE_PENDING_MAX];
 	size_t n_pending;
 	struct rule_core core;
@@ -40,37 +40,48 @@ struct rule_engine {
 
 #define RULE_ENGINE_NULL { .store_fd = -1, .core = RULE_CORE_NULL }
 
-/** What an exception means to a rule, as far as can be told before anybody has looked at the waves. */
+/** What an exception means to a rule, as far as can be told before a look at the waves. */
 struct rule_verdict {
 	bool records;	 /**< There will be a record, unless the waves say that there was one. */
-	bool unseen;	 /**< No look is allowed now: whether there was one is judged already. */
+	bool unseen;	 /**< No look is allowed now: repeats are judged already. */
 	bool core, full; /**< The record is to have a core. */
 };
 
-/** Before anything but rule_engine_deinit(), once the session has its target. */
+/**
+ * Connect the engine to its session, once that has its target, and before any call but
+ * rule_engine_deinit().
+ */
 void rule_engine_init(struct rule_engine *w, const struct rule_host *host);
-/** A rule comes, changes, or (without a name) goes.  @return 0 or negative with @p err. */
+/** Set, change or (without a name) remove the rule.  @return 0, or negative with @p err. */
 int rule_engine_set(struct rule_engine *w, const struct ipc_rule *rule, struct agent_err *err);
 /**
- * An exception has come: it is counted; then rule_engine_exception().
- * @param may_look  Queues may stop for it.  For a core they may in any case, where that is certain to
- *                  be kept: a rule has as many as its rate allows.
+ * Count an exception that has come and judge it; rule_engine_exception() follows.
+ * @param may_look  Queues may stop for it.  For a core that is certain to be kept they may stop in
+ *                  any case: a rule has as many cores as its rate allows.
  */
 struct rule_verdict rule_engine_judge(struct rule_engine *w, const struct target_event *e,
 				      bool may_look);
-/** What its core says of itself to whoever has nothing else.  @return 0, or negative with @p err. */
+/**
+ * Write the head of the exception's core: what a reader of that file knows who has nothing else.
+ * @return 0, or negative with @p err.
+ */
 int rule_engine_head(struct rule_engine *w, const struct target_event *e,
 		     const struct snapshot *seen, struct rpc_arena *a, struct out *ret,
 		     struct agent_err *err);
 /**
- * The same one, before it goes on to the application.  Never fails: what is lost is counted.
+ * Make a record of the exception that was judged, before it goes on to the application.  This never
+ * fails: what is lost is counted.
  * @param seen  The rule takes its core where it makes a record.
- * @return whether it is kept back: the watch does target_ops.event_done itself, later.
+ * @return whether the exception is kept back: the engine calls target_ops.event_done later.
  */
 bool rule_engine_exception(struct rule_engine *w, const struct target_event *e,
 			   const struct rule_verdict *v, struct exception_capture *seen);
-/** The session is over, everything is undone: say how many were not recorded, hear what the store says. */
+/**
+ * The session is over and everything is undone: record how many exceptions are in no record, and
+ * wait for the store's answers.
+ */
 void rule_engine_finish(struct rule_engine *w);
+/** Release all that the engine holds. */
 void rule_engine_deinit(struct rule_engine *w);
 
 #endif /* WORKER_RULE_ENGINE_H */

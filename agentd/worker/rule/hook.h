@@ -10,7 +10,7 @@
 #include "agentd/ipc/monitor_worker.h"
 
 struct rule_hook {
-	int fd; /**< Its document; -1: there is no hook. */
+	int fd; /**< The document for the hook; -1: there is no hook. */
 	struct ipc_fault fault;
 };
 

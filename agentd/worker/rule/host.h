@@ -14,10 +14,13 @@ struct event_base;
 struct ipc_counts;
 
 struct rule_host_ops {
-	/** Around what is no call, and may need the target (session_work_begin()). */
+	/**
+	 * Called before and after work that no call asked for and that may need the target
+	 * (session_work_begin()).
+	 */
 	void (*work_begin)(void *session);
 	void (*work_end)(void *session);
-	/** Around what the target waits for (session_undo_begin()). */
+	/** Called before and after what the target waits for (session_undo_begin()). */
 	void (*undo_begin)(void *session);
 	void (*undo_end)(void *session);
 	/** The rule needs its core no longer; does nothing where it has none. */
@@ -32,10 +35,10 @@ struct rule_host_ops {
 
 struct rule_host {
 	const struct rule_host_ops *ops;
-	void *session; /**< First argument of each of them. */
-	uint32_t number; /**< Of the session, for log texts. */
+	void *session; /**< First argument of each operation. */
+	uint32_t number; /**< The session's, for log texts. */
 	struct target *target;
-	const struct deadline *deadline; /**< Of the session's deadlines. */
+	const struct deadline *deadline; /**< The session's. */
 	struct event_base *base;
 };
 

@@ -43,7 +43,7 @@ bool rate_limit_is_repeat(struct rate_limit *s, const struct ipc_rule *r, const 
 	return true;
 }
 
-/* A free place, or that of the key with the oldest record. */
+/* @return a free place, or that of the key with the oldest record. */
 static struct rate_limit_key *place_for(struct rate_limit *s)
 {
 	struct rate_limit_key *oldest = &s->keys[0];

@@ -20,28 +20,34 @@
 
 struct rate_limit_key {
 	char text[RATE_LIMIT_KEY_SIZE];
-	uint64_t since_ns; /**< Its last record. */
-	uint64_t repeats;  /**< Since then. */
+	uint64_t since_ns; /**< When the last record of this kind was made. */
+	uint64_t repeats;  /**< Exceptions of this kind since then. */
 };
 
 /** Starts zeroed. */
 struct rate_limit {
 	uint64_t period_ns; /**< Beginning of the period that the rate is for. */
-	uint32_t n_recorded; /**< In that period. */
+	uint32_t n_recorded; /**< Records in that period. */
 	struct rate_limit_key keys[RATE_LIMIT_KEYS_MAX];
 	size_t n_keys;
-	uint64_t untold; /**< Limited, and repeats of forgotten keys: in no record yet. */
+	uint64_t untold; /**< In no record yet: limited ones, and repeats of forgotten keys. */
 };
 
-/** Within the rate?  Otherwise it is counted as untold. */
+/** @return whether the rate allows a record; if not, the exception counts as untold. */
 bool rate_limit_allows(struct rate_limit *s, const struct ipc_rule *r, uint64_t now_ns);
-/** Was one like this recorded a short time ago?  Then it is counted there. */
+/**
+ * @return whether an exception like this was recorded a short time ago; if so, this one is counted
+ *         there.
+ */
 bool rate_limit_is_repeat(struct rate_limit *s, const struct ipc_rule *r, const char *key,
 			  uint64_t now_ns);
-/** A record is made.  @return exceptions that it stands for: itself, and repeats since the last one. */
+/**
+ * Note that a record is made.
+ * @return how many exceptions it stands for: its own, and the repeats since the last record.
+ */
 uint64_t rate_limit_recorded(struct rate_limit *s, const struct ipc_rule *r, const char *key,
 			     uint64_t now_ns);
-/** The end.  @return exceptions that are in no record. */
+/** @return how many exceptions are in no record, at the end. */
 uint64_t rate_limit_untold(const struct rate_limit *s);
 
 #endif /* WORKER_RULE_RATE_LIMIT_H */

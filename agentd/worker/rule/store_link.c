@@ -94,7 +94,7 @@ static void describe_place(struct store_meta *m, const struct rpc_group *g)
 		str_copy(m->exception, sizeof(m->exception), g->exception);
 }
 
-/* Of this boot, so that process ids of another one are not confused with it; "" without /proc. */
+/* Read the id of this boot, which tells its process ids from those of another; "" without /proc. */
 static void read_boot_id(char ret[33])
 {
 	auto_free char *text = NULL;
@@ -125,7 +125,7 @@ void store_link_describe(struct store_meta *m, const struct rpc_gpu_snapshot_res
 	snprintf(m->key, sizeof(m->key), "%s %.100s %.100s", m->reason, m->kernel, m->location);
 }
 
-/* Groups are kept, not the list of all waves. */
+/* Encode the document; a record keeps the groups, and not the list of all waves. */
 static int encode(const struct rpc_gpu_snapshot_result *s, struct out *ret)
 {
 	struct rpc_gpu_snapshot_result kept = *s;
@@ -145,7 +145,10 @@ static int wait_answer(int fd, uint64_t deadline_ns, struct ipc_added *ret)
 	return r == 0 ? -ETIMEDOUT : store_link_receive(fd, ret);
 }
 
-/* @return -EPIPE: the store's process is gone, another one may do. */
+/*
+ * Send one record and wait.
+ * @return 0; -EPIPE: the store's process is gone, another one may do; -errno.
+ */
 static int add(const struct deadline *g, int *fd, const struct store_meta *m,
 	       const struct out *json, uint64_t deadline_ns, struct ipc_added *ret)
 {
@@ -178,7 +181,7 @@ int store_link_snapshot(const struct deadline *g, int *fd, const struct rpc_gpu_
 		bool fresh = *fd < 0;
 
 		r = add(g, fd, &m, &json, deadline_ns, &added);
-		/* The next answer must not be taken for this one. */
+		/* The answer may still come: it must not be taken for that of the next record. */
 		if (r < 0 && *fd >= 0)
 			close(TAKE_FD(*fd));
 		if (r != -EPIPE || fresh)

@@ -18,7 +18,11 @@ struct ipc_added;
 struct rpc_gpu_snapshot_result;
 struct rpc_group;
 
-/** @param ret_fd  Non-blocking; readable when an answer is there, at end of file without a store. */
+/**
+ * Ask for a process of the store.
+ * @param ret_fd  Non-blocking; readable when an answer is there, at end of file without a store.
+ * @return 0, or -errno.
+ */
 int store_link_open(const struct deadline *g, int *ret_fd);
 /**
  * Hand over one record.
@@ -28,21 +32,22 @@ int store_link_open(const struct deadline *g, int *ret_fd);
  */
 int store_link_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,
 		    uint64_t body_bytes);
-/** @return 0, -EAGAIN, -EPIPE (no store), -EPROTO. */
+/** Take one answer.  @return 0, -EAGAIN (there is none yet), -EPIPE (no store), -EPROTO. */
 int store_link_receive(int fd, struct ipc_added *ret);
 
 /**
- * What a snapshot says about itself; @p m needs only its reason and rule then.
- * @param g  The group that it is about; NULL: none.
+ * Fill in what a snapshot says about itself; the caller adds reason and rule.
+ * @param g  The group that the record is about; NULL: none.
  */
 void store_link_describe(struct store_meta *m, const struct rpc_gpu_snapshot_result *s,
 			 const struct rpc_group *g);
 
 /**
- * All of it, waiting for the answer.
- * @param fd      From store_link_open(), or -1; stays open for the next one, -1 after a failure.
- * @param ret_id  STORE_ID_SIZE.
- * @return 0, -ETIMEDOUT, what the store said.
+ * Store a snapshot, and wait for the answer.
+ * @param fd  From store_link_open(), or -1; it stays open for the next record, and is -1 after a
+ *            failure.
+ * @param ret_id  Room for STORE_ID_SIZE bytes.
+ * @return 0, -ETIMEDOUT, or what the store answered.
  */
 int store_link_snapshot(const struct deadline *g, int *fd, const struct rpc_gpu_snapshot_result *s,
 			const char *reason, uint32_t timeout_ms, char *ret_id);

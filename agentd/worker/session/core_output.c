@@ -14,7 +14,7 @@
 #include "corefile/stream.h"
 
 #define PIECE_BYTES (UINT32_C(256) << 10)
-/* Then calls and events get their turn. */
+/* One slice of sending takes so long; then calls and events get their turn. */
 #define SLICE_MS 10
 
 struct core_output {
@@ -23,7 +23,7 @@ struct core_output {
 	int fd;
 	uint32_t undo_ticket;
 	uint64_t position, bytes, lost;
-	struct out error; /* Why there is no more of it. */
+	struct out error; /* Why the core ends early. */
 	bool ended;	  /* The last record was given to the stream. */
 	uint8_t piece[PIECE_BYTES];
 };
@@ -38,7 +38,7 @@ static void output_free(struct core_output *o)
 	free(o);
 }
 
-/* Its client has left, or wants no more of it. */
+/* The core's client has left, or wants no more of it. */
 static int undo_output(void *ctx, uint64_t arg, struct agent_err *err)
 {
 	struct session *s = ctx;
@@ -56,7 +56,7 @@ void core_output_stop(struct session *s)
 	undo_output(s, 0, NULL);
 }
 
-/* Bytes that the target has need not be copied. */
+/* Send bytes from where the target has them, without a copy if that is possible. */
 static int give_piece(struct core_output *o, struct target *t, struct agent_err *err)
 {
 	uint64_t left = o->bytes - o->position, size;

@@ -4,14 +4,14 @@
 #include "agentd/worker/session/session.h"
 #include "base/out.h"
 
-/* What is wanted of one exception, by all together. */
+/* What clients and the rule together want of one exception. */
 struct wants {
-	uint32_t look_ms; /* The longest stop that clients allow; 0: they want no look. */
-	bool may_look;	  /* The throttle allows one. */
+	uint32_t look_ms; /* The longest stop that clients allow; 0: no client wants a look. */
+	bool may_look;	  /* The throttle allows a look. */
 	struct rule_verdict rule;
 };
 
-/* The rule's core may be refused: the target keeps one. */
+/* Ask clients and the rule.  A core of the rule may be refused: the target keeps one at a time. */
 static struct wants ask(struct session *s, const struct target_event *e)
 {
 	const bool of_waves = e->source.exceptions & TARGET_EXCEPTIONS_OF_WAVES;
@@ -74,7 +74,7 @@ static void announce(struct session *s, const struct target_event *e,
 	session_notify(s, RPC_NOTIFICATION_EXCEPTION_RAISED, &text);
 }
 
-/* The rule has not taken its core: the exception was like another one. */
+/* End a core that the rule has not taken: the exception was like an earlier one. */
 static void drop_core(struct session *s, struct exception_capture *seen)
 {
 	if (!seen->has_core)

@@ -13,7 +13,10 @@
 struct session;
 struct target_event;
 
-/** @return whether the rule keeps it back: it does target_ops.event_done itself, later. */
+/**
+ * Capture, announce and record an exception.
+ * @return whether the rule keeps it back: the rule calls target_ops.event_done later.
+ */
 bool session_exception(struct session *s, const struct target_event *e);
 
 #endif /* WORKER_SESSION_EXCEPTION_H */

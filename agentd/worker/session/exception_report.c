@@ -12,11 +12,14 @@
 #include "base/out.h"
 
 #define GROUPS_MAX  8
-/* Debug information that was not read before; the application waits for its fault meanwhile. */
+/*
+ * Time to read debug information that was not read before; the application waits for its fault
+ * meanwhile.
+ */
 #define LOOK_UP_MS  200
 #define MISSING_MAX (CODE_MISSING_MAX + 4)
 
-/* What one event becomes. */
+/* A notification while it is filled in, of one event. */
 struct filling {
 	struct target *t;
 	const struct target_event *event;
@@ -32,9 +35,9 @@ static void add_missing(const struct filling *f, const char *text)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-/* What of a capture concerns this exception, in memory of its own: others make something of all of it. */
+/* What of a capture concerns this exception, as a copy: others use the whole capture. */
 struct concerned {
-	struct wave *waves; /* That stand still for a reason. */
+	struct wave *waves; /* Waves that stand still for a reason. */
 	size_t n_waves;
 	struct wave *exited;
 	size_t n_exited;
@@ -48,7 +51,7 @@ static bool is_concerned(const struct filling *f, const struct wave *w)
 static int choose_waves(const struct filling *f, const struct target_waves *from,
 			struct concerned *ret)
 {
-	/* Where the workgroup of each old leader begins now, plus 1. */
+	/* For each old leader: where its workgroup begins now, plus 1. */
 	uint32_t *leaders = rpc_arena_array(f->a, from->n_waves, sizeof(*leaders));
 	size_t n = 0;
 
@@ -70,7 +73,7 @@ static int choose_waves(const struct filling *f, const struct target_waves *from
 	return 0;
 }
 
-/* They are of a unit of a device, and of no queue. */
+/* Choose the exceptions of exited waves, which belong to a unit of a device and to no queue. */
 static int choose_exited(const struct filling *f, const struct target_waves *from,
 			 struct concerned *ret)
 {

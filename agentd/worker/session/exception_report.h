@@ -14,13 +14,16 @@
 
 /** Of one session; starts zeroed. */
 struct exception_report {
-	uint64_t number; /**< Exceptions announced. */
+	uint64_t number; /**< Exceptions that were announced. */
 };
 
 /**
- * @param seen  Others see more in it than this exception concerns.  NULL: no client wants a look.
- * @param a     Holds what @p ret points to; its limit should be TARGET_ARENA_MAX.
- * @param ret   Everything but the session.  Never fails: what is not known is in its `missing`.
+ * Fill in the notification about an exception.  This never fails: what is not known is in its
+ * `missing`.
+ * @param seen  A capture, which may hold more than this exception concerns; NULL: no client wants a
+ *              look.
+ * @param a  Holds what @p ret points to; its limit should be TARGET_ARENA_MAX.
+ * @param ret  Filled in but for the session.
  */
 void exception_report_fill(struct exception_report *r, struct target *t,
 			   const struct target_event *e, const struct exception_capture *seen,

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 #define LEASE_MS_DEFAULT 5000
-/* For the store to write a record to the disk. */
+/* Time for the store to write a record to the disk. */
 #define RECORD_MS	  4000
 
 static int unsupported(struct agent_err *err, const char *what)
@@ -76,7 +76,9 @@ static int do_queues(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return 0;
 }
 
-/* A failure does not spoil the snapshot; it is told as something that is missing. */
+/*
+ * Store the snapshot as a record.  A failure does not spoil it; the record is then told as missing.
+ */
 static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_ms,
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
 {
@@ -177,7 +179,10 @@ static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (!t->ops->suspend || !t->ops->resume)
 		return unsupported(err, "suspend");
-	/* Before the queues stop, so that nothing stands between a stop and its end. */
+	/*
+	 * The lease begins before the queues stop, so that nothing stands between a stop and its
+	 * end.
+	 */
 	lease_ms = suspension_lease(s, lease_ms);
 	r = t->ops->suspend(t, params->has_queues ? params->queues : NULL, params->n_queues,
 			    params->has_grace ? params->grace : 0, arena, &ret->queues,
@@ -191,7 +196,9 @@ static int do_suspend(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return done(arena, err);
 }
 
-/* What is suspended stays so; asking the hardware again would cost time, and say nothing new. */
+/*
+ * Suspended queues stay suspended; asking the hardware again would cost time and say nothing new.
+ */
 static int do_renew(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		    const struct rpc_gpu_renew_params *params, struct rpc_gpu_renew_result *ret,
 		    struct agent_err *err)
@@ -247,8 +254,9 @@ static int do_watch_set(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 }
 
 /*
- * One change of what the target runs with, or its end, which the caller takes for done: a worker that
- * hangs in it is killed as early as in an undo, and the kernel takes back all that it changed.
+ * Begin a change of what the target runs with, or the end of one, which the caller takes for done:
+ * a worker that hangs in it is killed as early as in an undo, and the kernel takes back all that
+ * the worker changed.
  */
 static void change_begin(struct session *s)
 {
@@ -445,7 +453,10 @@ static int do_forward(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	return t->ops->forward(t, &what, err);
 }
 
-/* The frontend has done it, and told us before if there was something to undo: this says that it is. */
+/*
+ * The frontend moves the writer lease, and has told this worker before if something was to be
+ * undone: the answer says that this is done.
+ */
 static int do_control(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_session_control_params *params,
 		      struct rpc_session_control_result *ret, struct agent_err *err)

@@ -2,7 +2,10 @@
 #ifndef WORKER_SESSION_HANDLERS_H
 #define WORKER_SESSION_HANDLERS_H
 
-/** @file handlers.h  Calls of a session that have files of their own; the table is in handlers.c. */
+/**
+ * @file handlers.h  Handlers of struct rpc_session_handlers that have files of their own, each with
+ * the contract stated there; the table is in handlers.c.
+ */
 
 #include "agentd/worker/session/session.h"
 

@@ -20,7 +20,7 @@ static const char *hex(struct rpc_arena *a, const uint8_t *bytes, size_t n)
 	return text;
 }
 
-/* @return -ENOMEM or -EFBIG as an error, else 0. */
+/* Make an error of a failure, or of an exhausted arena.  @return 0, or negative with @err. */
 static int finish(struct rpc_arena *a, int r, const char *op, struct agent_err *err)
 {
 	if (rpc_arena_error(a) < 0)
@@ -96,7 +96,7 @@ int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	return finish(arena, r, "code.list", err);
 }
 
-/* @return whether a code object is known there. */
+/* @return whether a code object is known at the address. */
 static bool fill_place(struct code_set *s, uint64_t address, struct rpc_code_place *ret)
 {
 	const struct symbols_location *l;
@@ -161,7 +161,7 @@ static const struct code_object *find_object(struct target *t, struct rpc_arena 
 	return NULL;
 }
 
-/* The target names what it likes: what is no ELF image is none of ours to show. */
+/* The target may name any file as a code object: only an ELF image is shown. */
 static int check_image(struct target *t, const struct code_object *o)
 {
 	char magic[SELFMAG];
@@ -179,7 +179,7 @@ static ssize_t read_object(struct target *t, const struct code_object *o,
 	int r = t->ops->code_stat(t, o, &st);
 	uint64_t left;
 
-	/* Where its code will be is not known, its bytes are. */
+	/* The addresses of the code are not known yet, its bytes are. */
 	if (r == -EADDRNOTAVAIL && st.size)
 		r = 0;
 	if (r == 0)

@@ -29,7 +29,9 @@ static int no_memory(struct agent_err *err)
 	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 }
 
-/* What a core cannot say of its process: the document of a snapshot without waves. */
+/*
+ * Make the head of a core, which says of the process what a core cannot: a snapshot without waves.
+ */
 static int make_head(struct session *s, const struct target_waves_from *from, struct rpc_arena *a,
 		     struct out *ret, struct agent_err *err)
 {

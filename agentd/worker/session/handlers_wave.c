@@ -7,7 +7,7 @@
 
 /* A lane's words are spread over as many times their size as there are lanes. */
 #define SCRATCH_BYTES_MAX 65536u
-/* User addresses are below; what is above can only be an aperture. */
+/* User addresses end here; an address above can only be in an aperture. */
 #define GLOBAL_END (UINT64_C(1) << 47)
 #define REPLY_MEMORY_MAX ((size_t)64 << 20)
 
@@ -23,7 +23,7 @@ static int invalid(struct agent_err *err, const char *what)
 
 /* ------------------------------------------------------------------ its queue ---------------- */
 
-/* Devices, and the queue of the wave alone. */
+/* Find the queue of the wave, and all devices. */
 static int find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
 		      struct target_waves_from *ret, struct agent_err *err)
 {
@@ -62,7 +62,7 @@ static uint32_t bank_mask(const struct rpc_wave_registers_params *p)
 	return mask;
 }
 
-/* Frames are an extra: without them there are still the addresses. */
+/* Find the frames of the callers.  Without them there are still the addresses. */
 static void find_callers(struct target *t, struct rpc_arena *a, struct rpc_wave_registers *ret)
 {
 	size_t text = LOCATIONS_TEXT_MAX;

@@ -17,9 +17,9 @@
 #define EVENTS_AT_ONCE 4096
 #define FLUSH_MS 500
 #define FIRST_CALL_MS 10000
-/* Before and behind the stop of a core: room for copies, threads, the list of code. */
+/* Time that a core needs before and after its stop: for copies, threads, the list of code. */
 #define AROUND_CORE_MS 2000
-/* The deadline ends what takes longer, and there would be no result at all. */
+/* The longest stop.  The deadline would end a longer one, and there would be no result at all. */
 #define STOP_MAX_MS (DEADLINE_CALL_MS - DEADLINE_LEASE_GRACE_MS - AROUND_CORE_MS)
 
 void session_id(const struct session *s, char buf[16])
@@ -59,7 +59,10 @@ void session_work_begin(struct session *s)
 	arm_within_lease(s, DEADLINE_CALL_MS);
 }
 
-/* What follows closely upon another has the time that is left: the monitor need not hear of each event. */
+/*
+ * An undo that follows closely upon another has the time that is left: the monitor need not hear of
+ * each event.
+ */
 void session_undo_begin(struct session *s)
 {
 	if (clock_now_ns() < s->undo_armed_until_ns)
@@ -215,7 +218,7 @@ void session_notify(struct session *s, enum rpc_notification n, const struct out
 		send_text(s, &head, text);
 }
 
-/* @param n  That were seen to run again. */
+/* @param n  How many queues run again. */
 static void notify_resumed(struct session *s, enum rpc_resume_reason reason, size_t n,
 			   uint64_t since_ns)
 {
@@ -240,7 +243,7 @@ static void check_ended(struct session *s)
 {
 	if (s->target && s->target->ended)
 		over(s, s->target->end_reason);
-	/* The runtime may have gone off, which resumes everything. */
+	/* The runtime may have been disabled, which resumes everything. */
 	if (s->lease_end_ns && !s->target->n_suspended) {
 		session_set_lease(s, 0);
 		disarm(s);
@@ -292,7 +295,7 @@ static void serve_method(struct session *s, struct ipc_message *m)
 				 &text, &err);
 	session_work_end(s);
 	suspension_sync(s);
-	/* Nobody wanted it. */
+	/* No handler wanted the descriptor. */
 	if (s->call_fd >= 0)
 		close(TAKE_FD(s->call_fd));
 	if (r < 0)
@@ -314,7 +317,7 @@ int session_subscribe(struct session *s, struct agent_err *err)
 	return r;
 }
 
-/* Without it those who stay would miss exceptions, and not know. */
+/* Subscribe for the clients that stay, which would otherwise miss exceptions and not know. */
 static void subscribe_again(struct session *s)
 {
 	struct agent_err err = { 0 };
@@ -330,7 +333,7 @@ static void subscribe_again(struct session *s)
 	target_undo_failed(s->target, r);
 }
 
-/* Its subscription ends with it; the others' goes on. */
+/* A client has left: its subscription ends, and those of the others go on. */
 static void client_left(struct session *s, uint32_t client)
 {
 	if (!subscribers_remove(&s->subscribers, client))
@@ -355,7 +358,7 @@ static void lease_lost(struct session *s, enum rpc_resume_reason why)
 	if (target_undo(t, t->lease_mark, &err) < 0)
 		log_error("session %u: undo after the writer left: %s: the session ends, the kernel undoes it",
 			  s->options->session, err.message);
-	/* What was undone may be what others listen to. */
+	/* The undo may have ended what other clients listen to. */
 	else if (s->subscribers.n)
 		subscribe_again(s);
 	session_set_lease(s, 0);
@@ -391,7 +394,10 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
 	struct ipc_message m;
 	int r = ipc_link_recv(&s->link, &m);
 
-	/* One at a time, so that a stop of the leader never waits for a queue of calls. */
+	/*
+	 * One call at a time is served, so that a stop of the leader never waits for a queue of
+	 * calls.
+	 */
 	if (r == 1) {
 		on_message(s, &m);
 		ipc_message_deinit(&m);
@@ -432,7 +438,7 @@ static void take_rule(struct session *s, const struct ipc_rule *rule)
 	over(s, s->target && s->target->ended ? s->target->end_reason : RPC_END_REASON_DETACHED);
 }
 
-/* The monitor tells of rules, and nothing else. */
+/* A message of the monitor, which tells of rules and nothing else. */
 static void on_guard(evutil_socket_t fd, short what, void *user)
 {
 	struct ipc_rule m;
@@ -498,7 +504,7 @@ static void announce_runtime(struct session *s)
 	session_notify(s, RPC_NOTIFICATION_RUNTIME_CHANGED, &text);
 }
 
-/* @return 1 handled, 0 nothing there, negative. */
+/* @return 1 when an event was handled, 0 when there is none, or negative. */
 static int handle_event(struct session *s, struct agent_err *err)
 {
 	struct target *t = s->target;
@@ -513,7 +519,9 @@ static int handle_event(struct session *s, struct agent_err *err)
 	r = t->ops->event_next(t, &e, err);
 	if (r <= 0)
 		return r;
-	/* The target waits in the runtime handshake: answer first, talk later. */
+	/*
+	 * The target waits in the runtime handshake: it is answered first, clients are told later.
+	 */
 	if (e.kind == TARGET_EVENT_EXCEPTION)
 		kept = session_exception(s, &e);
 	session_undo_begin(s);
@@ -571,7 +579,7 @@ static bool add(struct session *s, struct event **ret, int fd, short what, event
 	return *ret && (!on || event_add(*ret, NULL) == 0);
 }
 
-/* What is needed before the target is touched; the signals are caught from here on. */
+/* Make what is needed before the target is touched; the signals are caught from here on. */
 static int setup(struct session *s)
 {
 	const struct timeval first = { .tv_sec = FIRST_CALL_MS / 1000 };
@@ -588,7 +596,7 @@ static int setup(struct session *s)
 	    !add(s, &s->lease, -1, 0, on_lease_end, false) ||
 	    !add(s, &s->no_call, -1, 0, on_no_call, false) || event_add(s->no_call, &first) < 0)
 		return -ENOMEM;
-	/* The monitor blocked SIGTERM until somebody would hear it. */
+	/* The monitor has blocked SIGTERM until this handler is there. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	return event_priority_set(s->child, 0) < 0 ? -EINVAL : 0;
@@ -601,7 +609,7 @@ static int watch_target(struct session *s)
 		 true) ||
 	    event_add(s->child, NULL) < 0)
 		return -ENOMEM;
-	/* Stops and events from before these were watched. */
+	/* Stops and events may have come before these were watched. */
 	event_active(s->child, EV_SIGNAL, 1);
 	event_active(s->target_event, EV_READ, 1);
 	return 0;
@@ -620,8 +628,8 @@ static void flush(struct session *s)
 }
 
 /*
- * @return whether the target is free: where the kernel does not do what it is told, our end is what
- * frees it, and that must not wait for anything.
+ * @return whether the target is free: where the kernel does not do what it is told, the end of this
+ *         process frees the target, and must not wait for anything.
  */
 static bool undo_all(struct session *s)
 {
@@ -693,7 +701,7 @@ int session_run(const struct worker_options *o)
 	int status = 1, r;
 
 	ipc_link_init(&s.link, IPC_FD_FRONT);
-	/* What libevent restores in cleanup(): SIGTERM then must not look like a death. */
+	/* libevent restores the default in cleanup(): a SIGTERM then must not look like a death. */
 	signal(SIGTERM, SIG_IGN);
 	r = setup(&s);
 	if (r == 0)

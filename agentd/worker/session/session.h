@@ -21,7 +21,7 @@
 #include "agentd/worker/snapshot/exception_capture.h"
 #include "agentd/worker/target/target.h"
 
-/** Whose core the target keeps; there can be one. */
+/** Whose core the target keeps; it keeps one at a time. */
 enum core_user { CORE_NOBODY, CORE_CLIENT, CORE_RULE };
 
 struct session {
@@ -30,7 +30,7 @@ struct session {
 	struct agent_err attach_err;
 	struct ipc_link link;
 	struct deadline deadline;
-	int store_fd; /**< To the record store, see rule/store_link.h; -1 before the first record. */
+	int store_fd; /**< To the store (rule/store_link.h); -1 before the first record. */
 	struct event_base *base;
 	struct event *readable, *writable, *deadline_read, *target_event, *target_exit, *child,
 		*term;
@@ -39,12 +39,12 @@ struct session {
 	struct suspension suspension; /**< What the frontend was told, and the sums. */
 	struct event *soon; /**< The longest stop of the queues is nearly over. */
 	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
-	bool lease_is_last; /**< The lease ends with it. */
+	bool lease_is_last; /**< The lease ends with that longest stop. */
 	uint64_t undo_armed_until_ns; /**< The deadline is armed for an undo that begins before. */
 	struct ipc_head call;  /**< The call being handled. */
-	int call_fd; /**< Came along with it, made by the frontend; -1: none, or taken. */
+	int call_fd; /**< Sent by the frontend with the call; -1: none, or taken. */
 	enum core_user core_user;
-	uint64_t core_bytes;	    /**< Of the client's core that was begun last. */
+	uint64_t core_bytes;	    /**< Size of the client's core that was begun last. */
 	struct core_output *output; /**< That core on its way to the client, or NULL. */
 	struct subscribers subscribers;
 	struct exception_throttle captures;
@@ -55,7 +55,7 @@ struct session {
 	bool look; /**< For the monitor, at the end: IPC_EXIT_LOOK. */
 };
 
-/** @return exit status. */
+/** Run a worker for one session, from attaching to the end.  @return the exit status. */
 int session_run(const struct worker_options *o);
 
 /** Start, move or (0 ms) end the suspend lease. */
@@ -65,38 +65,46 @@ void session_set_lease(struct session *s, uint32_t ms);
  * @return milliseconds granted: seven seconds at most, less than asked when a lease ends earlier.
  */
 uint32_t session_stop_begin(struct session *s, uint32_t ms);
-/** The same for a core, which needs time before and behind its stop. */
+/** As session_stop_begin(), for a core, which needs time before and after its stop. */
 uint32_t session_core_stop_begin(struct session *s, uint32_t ms);
 /**
- * Queues run again: what the call has left to do gets its usual time.
- * @return milliseconds that it may take; less when a lease ends earlier.
+ * Queues run again: arm the usual deadline for what the call has left to do.
+ * @return milliseconds that this may take; less when a lease ends earlier.
  */
 uint32_t session_stop_end(struct session *s);
-/** Around what is no call, and may need the target: the monitor kills a worker that gets stuck in it. */
+/**
+ * Called before and after work that no call asked for and that may need the target: the monitor
+ * kills a worker that gets stuck in between.
+ */
 void session_work_begin(struct session *s);
 void session_work_end(struct session *s);
 /**
- * Around an undo, and what else the target waits for: a worker that gets stuck in it is killed so
+ * Begin an undo, or what else the target waits for: a worker that gets stuck in it is killed so
  * early that the target is free within a second.
  */
 void session_undo_begin(struct session *s);
-/** What is left to do gets its usual time. */
+/** End that; what is left to do gets its usual time. */
 void session_undo_end(struct session *s);
-/** target_ops.core_begin within the time that a lease leaves; queues stand still for @p stop_ms at most. */
+/**
+ * Call target_ops.core_begin within the time that a lease leaves.
+ * @param stop_ms  The stop budget.
+ * @return 0, or negative with @p err.
+ */
 int session_core_begin(struct session *s, struct target_waves_from *from,
 		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
 		       struct target_core *ret, struct agent_err *err);
 /** Send the frontend a message of its own, whose text is not JSON. */
 void session_tell(struct session *s, enum ipc_frontend_worker_type type, const struct out *text);
-/** The session as the rule on it sees it. */
+/** @return the session as the rule on it sees it; valid as long as the session. */
 struct rule_host session_rule_host(struct session *s);
 /** Send a notification whose parameters are in @p text. */
 void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
-/** Tell the target what all clients together subscribe to.  @return 0 or negative with @p err. */
+/** Tell the target what all clients together subscribe to.  @return 0, or negative with @p err. */
 int session_subscribe(struct session *s, struct agent_err *err);
-/** The id that clients use: "s" and the number. */
+/** Write the id that clients use: "s" and the number. */
 void session_id(const struct session *s, char buf[16]);
 
+/** The methods that a session answers; their context is the struct session. */
 extern const struct rpc_session_handlers session_handlers;
 
 #endif /* WORKER_SESSION_H */

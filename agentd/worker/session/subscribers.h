@@ -23,15 +23,18 @@ struct subscribers {
 	size_t n, capacity;
 };
 
-/** Accepts a zeroed object. */
+/** Release memory; a zeroed object is accepted. */
 void subscribers_deinit(struct subscribers *s);
-/** What @p who wants from now on; without exceptions it is forgotten.  @return 0, -ENOMEM. */
+/**
+ * Set what a client wants from now on; a client that wants no exceptions is forgotten.
+ * @return 0, -ENOMEM.
+ */
 int subscribers_set(struct subscribers *s, const struct subscriber *who);
-/** @return whether it had asked for anything. */
+/** Forget a client.  @return whether it had asked for anything. */
 bool subscribers_remove(struct subscribers *s, uint32_t client);
-/** Nobody holds exceptions back any more. */
+/** Let no client hold exceptions back any more. */
 void subscribers_release(struct subscribers *s);
-/** All together: every exception, the longest look, hold if one holds. */
+/** @return what all want together: every exception, the longest look, hold if one holds. */
 struct subscriber subscribers_sum(const struct subscribers *s);
 
 #endif /* WORKER_SESSION_SUBSCRIBERS_H */

@@ -24,7 +24,10 @@ static void tell(struct session *s)
 	out_init(&text, 0);
 	out_bytes(&text, &m,
 		  offsetof(struct ipc_suspension, queues) + m.n_queues * sizeof(m.queues[0]));
-	/* Figures, not worth a session: with memory again, the next change tells them. */
+	/*
+	 * The figures are not worth a session: the next change tells them, when there is memory
+	 * again.
+	 */
 	if (!out_error(&text))
 		session_tell(s, IPC_SUSPENSION, &text);
 }
@@ -44,7 +47,7 @@ uint64_t suspension_warn_ns(uint64_t since_ns, uint32_t max_ms)
 	return since_ns + UINT64_C(800000) * max_ms;
 }
 
-/* Of the client whose call is served. */
+/* @return the longest stop for the client whose call is served, in ms; 0: no limit. */
 static uint32_t longest_ms(const struct session *s)
 {
 	if (s->options->max_suspended_ms)
@@ -69,7 +72,10 @@ static void tell_soon(struct session *s, uint64_t now_ns)
 	session_notify(s, RPC_NOTIFICATION_GPU_RESUME_SOON, &text);
 }
 
-/* It may fire for a suspension that is over, and early: the loop's own clock stands during a call. */
+/*
+ * The timer may fire for a suspension that is over, and early: the loop's own clock stands during a
+ * call.
+ */
 static void on_soon(evutil_socket_t fd, short what, void *user)
 {
 	struct session *s = user;
@@ -84,7 +90,10 @@ static void on_soon(evutil_socket_t fd, short what, void *user)
 		tell_soon(s, now_ns);
 }
 
-/* Without memory for it the stop ends all the same, only unannounced. */
+/*
+ * Warn before the end of the longest stop.  Without memory the stop ends all the same, only
+ * unannounced.
+ */
 static void announce(struct session *s, uint64_t since_ns)
 {
 	struct timeval tv;

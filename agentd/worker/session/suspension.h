@@ -17,7 +17,7 @@ struct session;
 
 struct suspension {
 	uint64_t count;
-	uint64_t total_ns; /**< Of those that are over. */
+	uint64_t total_ns; /**< Time of the suspensions that are over. */
 	uint64_t since_ns; /**< Monotonic; 0: nothing is suspended. */
 	/* As the frontend was told: */
 	size_t n;
@@ -30,17 +30,18 @@ struct suspension {
  */
 uint32_t suspension_lease(struct session *s, uint32_t ms);
 /**
- * What is left of @p ms for queues that were suspended at @p since_ns.
- * @param max_ms  Longest stop; 0: no limit.
- * @return at least 1: it is the end of the lease that lets them run.
+ * Bound a lease by the longest stop.
+ * @param since_ns  When the queues were suspended.
+ * @param max_ms  The longest stop; 0: no limit.
+ * @return what is left of @p ms, at least 1: the end of the lease lets the queues run.
  */
 uint32_t suspension_grant(uint64_t since_ns, uint32_t max_ms, uint64_t now_ns, uint32_t ms);
-/** When clients are warned that the longest stop of @p max_ms is nearly over: at 80 % of it. */
+/** @return when clients are warned that the longest stop is nearly over: at 80 % of @p max_ms. */
 uint64_t suspension_warn_ns(uint64_t since_ns, uint32_t max_ms);
-/** Why queues run again at the end of the lease. */
+/** @return why queues run again at the end of the lease. */
 enum rpc_resume_reason suspension_end_reason(const struct session *s);
 
-/** Look at the target, whatever may have happened to it; before clients are told the same. */
+/** Look at the target and tell the frontend what has changed; called before clients are told. */
 void suspension_sync(struct session *s);
 
 #endif /* WORKER_SESSION_SUSPENSION_H */
