@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "libkfdtrap/src/kfd_abi.h"
-#include "sim/kfd/profile.h"
+#include "sim/kfd/device/profile.h"
 
 /* Bytes of a queue's ring, of an AQL packet in it, and of a huge page. */
 #define RING_SIZE    65536u

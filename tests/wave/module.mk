@@ -1,5 +1,5 @@
 # Waves: the encoder of the simulator, and the decoder of libkfdtrap against it.
-wave_encode_src := $(addprefix sim/kfd/,wave_encode.c wave_silicon.c)
+wave_encode_src := $(addprefix sim/kfd/wave/,wave_encode.c wave_silicon.c)
 
 tests += test_wave_encode
 test_wave_encode_src := tests/wave/test_wave_encode.c $(wave_encode_src)
@@ -22,7 +22,7 @@ test_wave_registers_libs := test $(worker_libs)
 test_wave_registers_ldlibs := $(cunit_libs) $(worker_ldlibs)
 
 tests += test_wave_script
-test_wave_script_src := tests/wave/test_wave_script.c sim/kfd/wave_script.c $(wave_encode_src)
+test_wave_script_src := tests/wave/test_wave_script.c sim/kfd/wave/wave_script.c $(wave_encode_src)
 test_wave_script_cflags := -Itests/lib
 test_wave_script_libs := test kfdtrap base
 test_wave_script_ldlibs := $(cunit_libs) $(kfdtrap_ldlibs)

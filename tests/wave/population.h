@@ -4,7 +4,7 @@
 
 /** @file population.h  Random waves that one generation can have, for the tests of the decoder. */
 
-#include "sim/kfd/wave_encode.h"
+#include "sim/kfd/wave/wave_encode.h"
 
 #define POPULATION_WAVES_MAX 32
 

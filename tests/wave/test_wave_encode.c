@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The encoder against the format description's worked example, and against its own limits. */
 #include "testlib.h"
-#include "sim/kfd/wave_encode.h"
+#include "sim/kfd/wave/wave_encode.h"
 
 /* Two waves of one group on gfx942: 8 + 8 vector registers, 64 SGPRs, 512 bytes of LDS. */
 static void example(struct wave_desc waves[2])

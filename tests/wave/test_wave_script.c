@@ -2,7 +2,7 @@
 /* Every kind of planted wave, on every generation, as the decoder sees it. */
 #include "kfdtrap_wave.h"
 #include "testlib.h"
-#include "sim/kfd/wave_script.h"
+#include "sim/kfd/wave/wave_script.h"
 
 #define AREA_SIZE (1u << 20)
 #define BOUNDARY  4096u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state as JSON, for tests and for people. */
 #include "control.h"
-#include "waves.h"
+#include "sim/kfd/device/waves.h"
 
 #include <inttypes.h>
 #include <string.h>

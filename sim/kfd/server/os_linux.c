@@ -3,7 +3,7 @@
  * The machine that the simulator runs on.  It sees processes from outside, through procfs, and must
  * never wait for one that waits for the simulator.
  */
-#include "os.h"
+#include "sim/kfd/device/os.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -31,7 +31,7 @@
  */
 
 #include "base/out.h"
-#include "sim.h"
+#include "sim/kfd/device/sim.h"
 
 /**
  * Run every line of @p text, up to the first that fails.

@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "control.h"
-#include "topology.h"
+#include "sim/kfd/device/topology.h"
 
 /* Requests served before the loop looks at timers again. */
 #define SERVE_BURST 64

@@ -10,7 +10,7 @@
 #include "base/reader.h"
 #include "control.h"
 #include "fuzzlib.h"
-#include "topology.h"
+#include "sim/kfd/device/topology.h"
 
 #define PROCESSES 4
 #define FILES	  8

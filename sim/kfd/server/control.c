@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "tests/lib/words.h"
-#include "waves.h"
+#include "sim/kfd/device/waves.h"
 
 /* Exception codes that no kernel raises. */
 #define NEVER_MASK                                                                                 \

@@ -8,7 +8,7 @@
  * kernel into calls of sim.h, and completed calls into replies.
  */
 
-#include "sim.h"
+#include "sim/kfd/device/sim.h"
 
 struct front;
 

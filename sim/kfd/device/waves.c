@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wave_script.h"
+#include "sim/kfd/wave/wave_script.h"
 
 /* Version of a runtime that does not tell its own. */
 #define DEFAULT_R_VERSION 10u
