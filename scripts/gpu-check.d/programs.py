@@ -248,7 +248,7 @@ class SimulatedProgram:
         return self.LOCAL, data
 
     def register_values(self, ref, _first_thread):
-        """sim/cuda/README: values nobody planted."""
+        """sim/cuda/README.md: values nobody planted."""
         return [ref["unit"] << 20 | ref["index"] << 14 | lane << 8 | 4 for lane in range(32)]
 
     def stop(self):

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "libcuda.h"
+#include "sim/cuda/driver/libcuda.h"
 #include "tests/lib/words.h"
 #include "sim/app/status.h"
 

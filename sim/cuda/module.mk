@@ -6,12 +6,12 @@ $(cudasim_slots) &: sim/cuda/slots.txt sim/cuda/gen_slots.py
 	$(call say,GEN,$@)
 	$(Q)$(PYTHON) sim/cuda/gen_slots.py $< $(O)/gen
 
-cudasim_core := $(addprefix sim/cuda/,wire.c process.c memory.c cubin.c place.c run.c event.c session.c \
+cudasim_core := sim/cuda/wire/wire.c $(addprefix sim/cuda/gpu/,process.c memory.c cubin.c place.c run.c event.c session.c \
 	call.c calls_state.c calls_memory.c calls_session.c calls_batch.c \
 	command.c command_plant.c command_wish.c state.c)
 
 programs += gpu-agent-cuda-sim
-gpu-agent-cuda-sim_src := $(addprefix sim/cuda/,main.c server.c) $(cudasim_core)
+gpu-agent-cuda-sim_src := $(addprefix sim/cuda/server/,main.c server.c) $(cudasim_core)
 gpu-agent-cuda-sim_libs := base
 gpu-agent-cuda-sim_deps := $(cudasim_slots)
 
@@ -22,7 +22,7 @@ cudasim_first := cudasim/12.4/libcuda.so.1
 cudasim_common = $(filter-out %/libcuda_debug.o,$($(cudasim_first)_obj))
 define cudasim_release
 shared_objects += cudasim/$(1)/libcuda.so.1
-cudasim/$(1)/libcuda.so.1_src := sim/cuda/libcuda_debug.c $(if $(filter 800,$(2)),sim/cuda/client.c)
+cudasim/$(1)/libcuda.so.1_src := sim/cuda/driver/libcuda_debug.c $(if $(filter 800,$(2)),sim/cuda/driver/client.c)
 cudasim/$(1)/libcuda.so.1_cflags := -DRELEASE=$(2)
 cudasim/$(1)/libcuda.so.1_deps := $(cudasim_slots)
 cudasim/$(1)/libcuda.so.1_ldflags = $$(if $$(filter-out 1204,$(2)),$$(cudasim_common)) -s \
@@ -40,10 +40,10 @@ $(eval $(call cudasim_release,12.4,1204))
 $(eval $(call cudasim_release,8.0,800))
 $(eval $(call cudasim_release,12.9,1209))
 $(eval $(call cudasim_release,13.4,1304))
-$(cudasim_first)_src += $(addprefix sim/cuda/,libcuda_driver.c conf.c wire.c) $(cudasim_base)
+$(cudasim_first)_src += $(addprefix sim/cuda/,driver/libcuda_driver.c driver/conf.c wire/wire.c) $(cudasim_base)
 
 shared_objects += cudasim/12.4/libcudadebugger.so.1
-cudasim/12.4/libcudadebugger.so.1_src := $(addprefix sim/cuda/,engine.c client.c conf.c wire.c) $(cudasim_base)
+cudasim/12.4/libcudadebugger.so.1_src := $(addprefix sim/cuda/,driver/engine.c driver/client.c driver/conf.c wire/wire.c) $(cudasim_base)
 cudasim/12.4/libcudadebugger.so.1_ldflags := -pthread -ldl
 cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 
@@ -56,7 +56,7 @@ bin/gpu-agent-cuda-simapp_needs := $(addprefix $(O)/cudasim/12.4/,libcuda.so.1 l
 
 define cudasim_fuzz
 fuzzers += fuzz_$(1)
-fuzz_$(1)_src := sim/cuda/fuzz_$(1).c $(cudasim_core)
+fuzz_$(1)_src := sim/cuda/gpu/fuzz_$(1).c $(cudasim_core)
 fuzz_$(1)_cflags := -Itests/lib
 fuzz_$(1)_libs := fuzz base
 fuzz_$(1)_deps := $(cudasim_slots)

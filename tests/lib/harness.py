@@ -522,7 +522,7 @@ class Scene:
 
 
 class CudaSim:
-    """Control connection of gpu-agent-cuda-sim (sim/cuda/wire.h)."""
+    """Control connection of gpu-agent-cuda-sim (sim/cuda/wire/wire.h)."""
 
     HELLO = struct.Struct("<QIIII")
     HEAD = struct.Struct("<II")
@@ -569,7 +569,7 @@ class CudaScene(Scene):
              whoever debugs it; .libcuda is the one to load.
     app      script of gpu-agent-cuda-simapp; @CUBIN@ stands for the fixture of sm_90
     sim      script run for every new program (gpu-agent-cuda-sim --help)
-    conf     further lines of cudasim.conf (sim/cuda/conf.h)
+    conf     further lines of cudasim.conf (sim/cuda/driver/conf.h)
     """
 
     # Generations of exported symbols, by the first release that has them.

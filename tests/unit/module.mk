@@ -72,8 +72,8 @@ $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
 endef
 $(foreach t,uri list aql image limits cache metadata demangle cubin,$(eval $(call symbols_test,$(t))))
 # The simulator's loader stands in for the driver's.
-test_symbols_cubin_src += sim/cuda/cubin.c
-test_symbols_cubin_cflags += -Isim/cuda
+test_symbols_cubin_src += sim/cuda/gpu/cubin.c
+test_symbols_cubin_cflags += -Isim/cuda/gpu
 
 # It is its own LLVM for some of the tests.
 $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))

@@ -18,7 +18,7 @@
 
 #include "base/out.h"
 #include "libcudbgshim/src/cudbg_abi.h"
-#include "wire.h"
+#include "sim/cuda/wire/wire.h"
 
 #define SIM_DEVICES_MAX 8u
 #define SIM_SMS_MAX     CUDBGABI_MAX_SMS

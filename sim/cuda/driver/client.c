@@ -27,7 +27,7 @@
 #include "base/reader.h"
 #include "conf.h"
 #include "engine.h"
-#include "wire.h"
+#include "sim/cuda/wire/wire.h"
 
 #define TABLE_ENTRIES 512 /* One page; all behind the last slot are traps. */
 

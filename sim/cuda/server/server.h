@@ -4,7 +4,7 @@
 
 /** @file server.h  Connections of the simulated GPU: frames in, frames out, one thread. */
 
-#include "sim.h"
+#include "sim/cuda/gpu/sim.h"
 
 /**
  * Start to listen.

@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "conf.h"
-#include "wire.h"
+#include "sim/cuda/wire/wire.h"
 
 /* Values of CUresult, as far as they are needed. */
 #define OK              0u

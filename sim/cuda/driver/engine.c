@@ -21,7 +21,7 @@
 
 #include "base/cleanup.h"
 #include "conf.h"
-#include "wire.h"
+#include "sim/cuda/wire/wire.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
