@@ -1,5 +1,14 @@
 # libcudbgshim: NVIDIA's debugger API, loaded at run time.  An archive for our worker only.
 archives += cudbgshim
+# The table of calls and the releases, from their one description.  For foo_deps of what includes cudbg_abi.h.
+cudbg_slots := $(O)/gen/cudbg_slots.h
+generated += $(cudbg_slots)
+$(cudbg_slots): libcudbgshim/slots.txt libcudbgshim/slots.py
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PYTHON) libcudbgshim/slots.py $(@D)
+
+cudbgshim_deps := $(cudbg_slots)
 cudbgshim_src := $(addprefix libcudbgshim/src/,names.c loader.c table.c event.c \
 	calls_session.c calls_warp.c calls_data.c \
 	state.c state_batch.c state_plain.c)

@@ -108,9 +108,9 @@ static uint32_t coredump_flags(const struct cudbgshim_version *v)
 {
 	uint32_t flags = FLAGS_12_3;
 
-	if (v->n_slots > CUDBGABI_SLOT_EXECUTE_INTERNAL_COMMAND)
+	if (v->n_slots > SLOT_executeInternalCommand)
 		flags |= CUDBGABI_COREDUMP_SKIP_CONSTBANK_MEMORY;
-	if (v->n_slots > CUDBGABI_SLOT_GET_HARDWARE_BARRIER_INFO)
+	if (v->n_slots > SLOT_getHardwareBarrierInfo)
 		flags |= CUDBGABI_COREDUMP_GZIP_COMPRESS;
 	if (v->major > 13 || (v->major == 13 && v->minor >= 3))
 		flags |= CUDBGABI_COREDUMP_FAULTED_CONTEXTS_ONLY;

@@ -258,11 +258,11 @@ static int convert_warp(struct cudbgshim *s, const struct cudbgshim_place *at, u
 		w->has |= CUDBGSHIM_WARP_ERROR_PC;
 	if (in->cluster_exception_target_block_idx_valid)
 		w->has |= CUDBGSHIM_WARP_CLUSTER_TARGET;
-	if (slot >= CUDBGABI_SLOT_READ_WARP_STATE127)
+	if (slot >= SLOT_readWarpState127)
 		w->has |= CUDBGSHIM_WARP_CLUSTER | CUDBGSHIM_WARP_CLUSTER_DIM;
-	if (slot >= CUDBGABI_SLOT_READ_WARP_STATE)
+	if (slot >= SLOT_readWarpState)
 		w->has |= CUDBGSHIM_WARP_SYSCALL_LANES;
-	if (slot == CUDBGABI_SLOT_READ_WARP_STATE120)
+	if (slot == SLOT_readWarpState120)
 		r = set_cluster_120(s, at, w);
 	if (!r)
 		r = set_base_thread(s, at, in, w);

@@ -625,19 +625,11 @@ enum cudbgabi_warp_attr {
 #include "cudbg_slots.h"
 #include "cudbg_symbols.h"
 
-enum cudbgabi_slot {
-#define CUDBGABI_SLOT_ENUM(nr, NAME, vendor_name, args) CUDBGABI_SLOT_##NAME = nr,
-	CUDBGABI_SLOTS(CUDBGABI_SLOT_ENUM)
-#undef CUDBGABI_SLOT_ENUM
-		CUDBGABI_SLOT_COUNT
-};
-_Static_assert(CUDBGABI_SLOT_COUNT == 164, "slots of release 13.4");
-
 /**
  * Types such as `cudbgabi_getGridInfo_fn`, in the vendor's spelling, so that both can be searched
  * for.
  */
-#define CUDBGABI_SLOT_TYPE(nr, NAME, vendor_name, args)                                            \
+#define CUDBGABI_SLOT_TYPE(nr, vendor_name, args)                                                  \
 	typedef uint32_t cudbgabi_##vendor_name##_fn args;
 CUDBGABI_SLOTS(CUDBGABI_SLOT_TYPE)
 #undef CUDBGABI_SLOT_TYPE
@@ -651,37 +643,5 @@ typedef void cudbgabi_any_fn(void);
 typedef uint32_t cudbgabi_get_api_fn(uint32_t major, uint32_t minor, uint32_t revision,
 				     cudbgabi_any_fn *const **ret_table);
 typedef uint32_t cudbgabi_get_api_version_fn(uint32_t *major, uint32_t *minor, uint32_t *revision);
-
-/**
- * Number of slots in the table of a release: X(major, minor, slots), ascending.  A driver's table
- * ends right there, and what lies behind it is no code.
- */
-#define CUDBGABI_RELEASES(X)                                                                       \
-	X(8, 0, 120)                                                                               \
-	X(11, 8, 121)                                                                              \
-	X(12, 0, 125)                                                                              \
-	X(12, 2, 126)                                                                              \
-	X(12, 3, 129)                                                                              \
-	X(12, 4, 133)                                                                              \
-	X(12, 5, 136)                                                                              \
-	X(12, 6, 137)                                                                              \
-	X(12, 7, 141)                                                                              \
-	X(12, 8, 142)                                                                              \
-	X(12, 9, 146)                                                                              \
-	X(13, 0, 148)                                                                              \
-	X(13, 1, 149)                                                                              \
-	X(13, 2, 159)                                                                              \
-	X(13, 4, 164)
-
-/** Newest release that this header describes. */
-#define CUDBGABI_NEWEST_MAJOR	 13u
-#define CUDBGABI_NEWEST_MINOR	 4u
-#define CUDBGABI_NEWEST_REVISION 193u
-
-/** Revisions from which a client may expect something. */
-#define CUDBGABI_REVISION_12_0		      133u
-#define CUDBGABI_REVISION_CAPABILITIES_CALL   144u
-#define CUDBGABI_REVISION_API_ERROR_STRINGS   147u
-#define CUDBGABI_REVISION_BREAK_ON_LAUNCH     168u
 
 #endif /* CUDBG_ABI_H */

@@ -44,27 +44,20 @@ int table_leave(struct cudbgshim *s, uint32_t result);
 /** Drop notifications from now on: their receiver is no more. */
 void event_forget_notify(void);
 
-/** Slot numbers by the vendor's names, for CALL(). */
-enum {
-#define SLOT_OF(nr, NAME, vendor_name, args) slot_##vendor_name = nr,
-	CUDBGABI_SLOTS(SLOT_OF)
-#undef SLOT_OF
-};
-
 /** Calls a slot by the vendor's name with the vendor's arguments; its value is 0 or -errno. */
 #define CALL(s, vendor_name, ...)                                                                  \
 	({                                                                                         \
-		int call_r_ = table_enter(s, slot_##vendor_name);                                  \
+		int call_r_ = table_enter(s, SLOT_##vendor_name);                                  \
 		if (!call_r_)                                                                      \
 			call_r_ = table_leave(                                                     \
 				s,                                                                 \
-				((cudbgabi_##vendor_name##_fn *)(s)->table[slot_##vendor_name])(   \
+				((cudbgabi_##vendor_name##_fn *)(s)->table[SLOT_##vendor_name])(   \
 					__VA_ARGS__));                                             \
 		call_r_;                                                                           \
 	})
 
 /** Does the driver have the call with the vendor's name? */
-#define HAS(s, vendor_name) cudbgshim_has_slot(s, slot_##vendor_name)
+#define HAS(s, vendor_name) cudbgshim_has_slot(s, SLOT_##vendor_name)
 
 /** A struct cudbgshim_place as the arguments of a call. */
 #define WARP_ARGS(at) (at)->dev, (at)->sm, (at)->warp

@@ -251,8 +251,8 @@ const char *cudbgshim_capability_name(unsigned int bit)
 
 const char *cudbgshim_slot_name(uint32_t slot)
 {
-#define SLOT_NAME(nr, NAME, vendor_name, args) [nr] = #vendor_name,
-	static const char *const names[CUDBGABI_SLOT_COUNT] = { CUDBGABI_SLOTS(SLOT_NAME) };
+#define SLOT_NAME(nr, vendor_name, args) [nr] = #vendor_name,
+	static const char *const names[SLOT_COUNT] = { CUDBGABI_SLOTS(SLOT_NAME) };
 #undef SLOT_NAME
 
 	return slot < ARRAY_SIZE(names) ? names[slot] : NULL;

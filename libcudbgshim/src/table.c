@@ -8,7 +8,7 @@
 
 uint32_t table_count_slots(uint32_t major, uint32_t minor)
 {
-#define RELEASE(release_major, release_minor, n) { release_major, release_minor, n },
+#define RELEASE(release_major, release_minor, revision, n, lax) { release_major, release_minor, n },
 	static const struct {
 		uint32_t major, minor, n_slots;
 	} releases[] = { CUDBGABI_RELEASES(RELEASE) };

@@ -2,9 +2,9 @@
 # per generation of exported symbols), and a program that uses them.
 cudasim_slots := $(addprefix $(O)/gen/,cudasim_slots.h cudasim_stubs.h)
 generated += $(cudasim_slots)
-$(cudasim_slots) &: sim/cuda/slots.txt sim/cuda/gen_slots.py
+$(cudasim_slots) &: $(cudbg_slots) sim/cuda/gen_slots.py
 	$(call say,GEN,$@)
-	$(Q)$(PYTHON) sim/cuda/gen_slots.py $< $(O)/gen
+	$(Q)$(PYTHON) sim/cuda/gen_slots.py $(O)/gen
 
 cudasim_core := sim/cuda/wire/wire.c $(addprefix sim/cuda/gpu/,process.c memory.c cubin.c place.c run.c event.c session.c \
 	call.c calls_state.c calls_memory.c calls_session.c calls_batch.c \

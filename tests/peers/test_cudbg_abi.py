@@ -18,8 +18,10 @@ sys.path.insert(0, str(HERE.parent / "lib"))
 from harness import ROOT, Skip, main, test  # noqa: E402
 from peers import fetch  # noqa: E402
 
+sys.path.insert(0, str(ROOT / "libcudbgshim"))
+import slots as description  # noqa: E402
+
 OURS = ROOT / "libcudbgshim/src/cudbg_abi.h"
-SLOTS = ROOT / "libcudbgshim/src/cudbg_slots.h"
 SYMBOLS = ROOT / "libcudbgshim/src/cudbg_symbols.h"
 INSTALLED = ("/usr/local/cuda*/extras/Debugger/include/cudadebugger.h", "/usr/local/cuda*/include/cudadebugger.h",
              "/opt/cuda*/extras/Debugger/include/cudadebugger.h", "/usr/include/cuda-gdb/cudadebugger.h")
@@ -127,15 +129,6 @@ class Header:
         self.slots = re.findall(r"CUDBGResult \(\*(\w+)\)\s*\(([^;]*)\);", body)
 
 
-def our_slots():
-    text = SLOTS.read_text().replace("\\\n", " ")
-    for name, args in re.findall(r"#define (CUDBGABI_ARGS_\w+)\s+(.*)", text)[::-1]:
-        text = re.sub(rf"\b{name}\b(?=[,)])", args, text)
-    rows = re.findall(r"X\((\d+), \w+, (\w+),\s*\(([^()]*)\)\)", text)
-    assert [int(row[0]) for row in rows] == list(range(len(rows))) and len(rows) > 100, rows
-    return [(name, args) for _, name, args in rows]
-
-
 def canonical(arg, header):
     """What the calling convention and the pointee's width make of a parameter."""
     arg = re.sub(r"\bconst\b", " ", arg).strip()
@@ -148,7 +141,7 @@ def canonical(arg, header):
     stars = arg.count("*")
     if header and re.search(rf"typedef enum[^;{{]*\{{[^}}]*\}}\s*{kind}\s*;", header.text):
         kind = "uint32_t"
-    if kind == "CUDBGBreakpointHandle":
+    if kind in ("CUDBGBreakpointHandle", "uintptr_t"):
         kind = "uint64_t"
     if kind.startswith("struct") or kind.startswith(("CUDBG", "CuDim")):
         kind = "void" if kind.startswith("CUDBGEvent") and kind != "CUDBGEvent" else "struct"
@@ -184,6 +177,7 @@ def run_program(header, lines):
             "#include <stddef.h>", "#include <stdio.h>", f'#include "{header.path}"', f'#include "{OURS}"',
             "#define SHOW(name, theirs, ours) printf(\"%s %lld %lld\\n\", name, (long long)(theirs), (long long)(ours))",
             "int main(void)", "{", *lines, "return 0;", "}"]))
+        subprocess.run([sys.executable, description.__file__, tmp], check=True, timeout=60)
         subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-w", f"-I{tmp}", "-o", f"{tmp}/compare", source], check=True,
                        timeout=60)
         output = subprocess.run([f"{tmp}/compare"], check=True, capture_output=True, text=True, timeout=10).stdout
@@ -227,7 +221,7 @@ def compare_structs(header):
 
 
 def compare_slots(header):
-    ours = our_slots()
+    releases, ours = description.read()
     assert header.slots, f"no table found in {header.path}"
     lines = [f'SHOW("slot.{name}", offsetof(struct CUDBGAPI_st, {name}), {8 * nr});'
              for nr, (name, _) in enumerate(header.slots)]
@@ -237,15 +231,13 @@ def compare_slots(header):
         if nr >= len(ours):
             wrong.append(f"slot {nr} {name}: not known here")
             continue
-        our_name, our_args = ours[nr]
+        our_name, our_args = ours[nr].name, description.declaration(ours[nr])
         if name not in (our_name, re.sub(r"\d+$", "", our_name)):
             wrong.append(f"slot {nr}: {name} there, {our_name} here")
         theirs, mine = canonical_list(args, header), canonical_list(our_args)
         if theirs != mine:
             wrong.append(f"slot {nr} {name}: {theirs} there, {mine} here")
-    releases = re.search(r"#define CUDBGABI_RELEASES\(X\)(.*?)\n\n", OURS.read_text(), re.S)[1]
-    counts = [tuple(map(int, row)) for row in re.findall(r"X\((\d+), (\d+), (\d+)\)", releases)]
-    expected = [c for major, minor, c in counts if (major, minor) <= header.version[:2]][-1]
+    expected = [r.n_slots for r in releases if r[:2] <= header.version[:2]][-1]
     if expected != len(header.slots):
         wrong.append(f"slots of {header.version}: {len(header.slots)} there, {expected} here")
     return wrong, n + len(header.slots)

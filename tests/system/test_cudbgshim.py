@@ -6,12 +6,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/cuda"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "libcudbgshim"))
 from harness import BIN, CudaScene, main, test, wait_until  # noqa: E402
+import slots as description  # noqa: E402
 from debugger import Debugger, LABEL, get, in_child, say  # noqa: E402
 
 PROBE = BIN.parent / "tests/cudbgshim_probe"
-SLOTS = {"11.8": 121, "12.0": 125, "12.2": 126, "12.3": 129, "12.4": 133, "12.5": 136, "12.6": 137, "12.7": 141,
-         "12.8": 142, "12.9": 146, "13.0": 148, "13.1": 149, "13.2": 159, "13.4": 164}
+SLOTS = {f"{r.major}.{r.minor}": r.n_slots for r in description.read()[0] if r.major > 8}
 APP = ("init; context 0; module @CUBIN@; gpu launch spin grid=3 block=96,2 spread=3; "
        "gpu launch _Z7divergeIfEvPT_i grid=2 block=40 active=0xffff idle=0x60 pc=0x40 progress=3; listen")
 SIM = "devices 2 sms=70 warps=8"

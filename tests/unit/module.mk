@@ -35,9 +35,10 @@ $(foreach t,wave wave_checks wave_state wave_registers wave_sizes,$(eval \
 
 define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
-test_cudbgshim_$(1)_src += tests/unit/cudbgshim/cudbgshim_fake.c
+test_cudbgshim_$(1)_deps := $(cudbg_slots)
 endef
-$(foreach t,loader calls names state,$(eval $(call cudbgshim_test,$(t))))
+$(foreach t,loader calls names state dynsym inferior session,$(eval $(call cudbgshim_test,$(t))))
+$(foreach t,loader calls names state,$(eval test_cudbgshim_$(t)_src += tests/unit/cudbgshim/cudbgshim_fake.c))
 test_cudbgshim_state_src += tests/unit/cudbgshim/cudbgshim_gpu.c
 
 define rpc_test
@@ -74,14 +75,12 @@ $(foreach t,uri list aql image limits cache metadata demangle cubin,$(eval $(cal
 # The simulator's loader stands in for the driver's.
 test_symbols_cubin_src += sim/cuda/gpu/cubin.c
 test_symbols_cubin_cflags += -Isim/cuda/gpu
+test_symbols_cubin_deps := $(cudbg_slots)
 
 # It is its own LLVM for some of the tests.
 $(eval $(call unit_test,disasm,disasm base,$(disasm_ldlibs) -rdynamic))
 $(eval $(call unit_test,nvdisasm,disasm base,$(disasm_ldlibs)))
 
-$(eval $(call unit_test,cudbgshim_dynsym,cudbgshim base,$(cudbgshim_ldlibs)))
-$(eval $(call unit_test,cudbgshim_inferior,cudbgshim base,$(cudbgshim_ldlibs)))
-$(eval $(call unit_test,cudbgshim_session,cudbgshim base,$(cudbgshim_ldlibs)))
 
 define corefile_test
 $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))

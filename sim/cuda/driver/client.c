@@ -53,11 +53,9 @@ static const struct release {
 	uint32_t number, revision, slots;
 	bool lax; /* It grants a revision newer than its own. */
 } releases[] = {
-	{ 800, 129, 120, false },  { 1108, 132, 121, false }, { 1200, 133, 125, false },
-	{ 1202, 134, 126, true },  { 1203, 138, 129, true },  { 1204, 142, 133, true },
-	{ 1205, 145, 136, false }, { 1206, 148, 137, false }, { 1207, 150, 141, false },
-	{ 1208, 152, 142, false }, { 1209, 156, 146, false }, { 1300, 163, 148, false },
-	{ 1301, 166, 149, false }, { 1302, 175, 159, false }, { 1304, 193, 164, false },
+#define ROW(major, minor, revision, slots, lax) { (major) * 100 + (minor), revision, slots, lax },
+	CUDBGABI_RELEASES(ROW)
+#undef ROW
 };
 
 /* The newest release that is not newer than the one configured. */

@@ -11,11 +11,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SLOT_TABLE
 #include "wire.h"
 
 #include "base/cleanup.h"
 #include "base/reader.h"
+#include "libcudbgshim/src/cudbg_abi.h"
+
+/* The table of what each call takes. */
+#include "cudasim_slots.h"
 
 /* Most pieces of a frame. */
 #define PIECES_MAX 16

@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cudbg_slots.h"
+
 #define WIRE_MAGIC     UINT64_C(0x314d495341445543)
 #define WIRE_FRAME_MAX ((uint32_t)64 << 20)
 
@@ -88,8 +90,6 @@ struct slot_info {
 	bool runs; /**< It answers while the GPU runs. */
 	struct slot_buffer buffers[SLOT_BUFFERS_MAX];
 };
-
-#include "cudasim_slots.h"
 
 /** By slot; generated from the description of the calls. */
 extern const struct slot_info slot_table[SLOT_COUNT];

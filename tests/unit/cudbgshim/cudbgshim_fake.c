@@ -5,10 +5,8 @@
 struct fake_driver fake;
 
 const struct fake_generation fake_generations[] = {
-	{ 8, 0, 129, 120 },  { 11, 8, 132, 121 }, { 12, 0, 133, 125 }, { 12, 2, 134, 126 },
-	{ 12, 3, 138, 129 }, { 12, 4, 142, 133 }, { 12, 5, 145, 136 }, { 12, 6, 147, 137 },
-	{ 12, 7, 149, 141 }, { 12, 8, 151, 142 }, { 12, 9, 156, 146 }, { 13, 0, 163, 148 },
-	{ 13, 1, 166, 149 }, { 13, 2, 170, 159 }, { 13, 4, 193, 164 },
+#define GENERATION(major, minor, revision, n_slots, lax) { major, minor, revision, n_slots },
+	CUDBGABI_RELEASES(GENERATION)
 };
 const size_t n_fake_generations = TEST_COUNT(fake_generations);
 
@@ -20,7 +18,7 @@ uint32_t fake_call(uint32_t slot)
 	return fake.result;
 }
 
-#define DEFAULT_SLOT(nr, NAME, vendor_name, args)                                                  \
+#define DEFAULT_SLOT(nr, vendor_name, args)                                                        \
 	static uint32_t default_##vendor_name args                                                 \
 	{                                                                                          \
 		return fake_call(nr);                                                              \
@@ -28,7 +26,7 @@ uint32_t fake_call(uint32_t slot)
 CUDBGABI_SLOTS(DEFAULT_SLOT)
 
 static cudbgabi_any_fn *const default_table[] = {
-#define DEFAULT_ENTRY(nr, NAME, vendor_name, args) (cudbgabi_any_fn *)default_##vendor_name,
+#define DEFAULT_ENTRY(nr, vendor_name, args) (cudbgabi_any_fn *)default_##vendor_name,
 	CUDBGABI_SLOTS(DEFAULT_ENTRY)
 };
 

@@ -43,14 +43,8 @@ uint32_t fake_call(uint32_t slot);
 #define FAKE_SLOT(vendor_name, fn)                                                                 \
 	do {                                                                                       \
 		cudbgabi_##vendor_name##_fn *typed_ = (fn);                                        \
-		fake.table[fake_slot_##vendor_name] = (cudbgabi_any_fn *)typed_;                   \
+		fake.table[SLOT_##vendor_name] = (cudbgabi_any_fn *)typed_;                        \
 	} while (0)
-
-enum {
-#define FAKE_SLOT_NR(nr, NAME, vendor_name, args) fake_slot_##vendor_name = nr,
-	CUDBGABI_SLOTS(FAKE_SLOT_NR)
-#undef FAKE_SLOT_NR
-};
 
 /** Releases that the tests walk through. */
 struct fake_generation {

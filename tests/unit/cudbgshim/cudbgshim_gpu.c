@@ -468,18 +468,18 @@ void gpu_install(void)
 	FAKE_SLOT(readDeviceExceptionState, show_exceptions);
 	FAKE_SLOT(getBlockDim, show_block_dim);
 	FAKE_SLOT(readWarpState60, show_readWarpState60);
-	if (fake.n_slots > fake_slot_readWarpState120) {
+	if (fake.n_slots > SLOT_readWarpState120) {
 		FAKE_SLOT(readWarpState120, show_readWarpState120);
 		FAKE_SLOT(getClusterDim120, show_cluster_dim);
 	}
-	if (fake.n_slots > fake_slot_getDeviceInfo) {
+	if (fake.n_slots > SLOT_getDeviceInfo) {
 		FAKE_SLOT(getDeviceInfoSizes, show_sizes);
 		FAKE_SLOT(getDeviceInfo, show_batch);
 	}
-	if (fake.n_slots > fake_slot_readWarpState127)
+	if (fake.n_slots > SLOT_readWarpState127)
 		FAKE_SLOT(readWarpState127, show_readWarpState127);
-	if (fake.n_slots > fake_slot_readWarpState)
+	if (fake.n_slots > SLOT_readWarpState)
 		FAKE_SLOT(readWarpState, show_readWarpState);
-	if (fake.n_slots > fake_slot_getWarpHitBreakpoint)
+	if (fake.n_slots > SLOT_getWarpHitBreakpoint)
 		FAKE_SLOT(getWarpHitBreakpoint, show_breakpoint);
 }
