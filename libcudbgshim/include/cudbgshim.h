@@ -4,13 +4,12 @@
 
 /**
  * @file cudbgshim.h
- * NVIDIA's CUDA debugger API: one C function per call, over a library that is found at run time.
+ * NVIDIA's CUDA debugger API: a C function per call that we make, over a library that is found at run time.
  *
  * The API has no handle of its own, so one process holds one session, on one target, for its whole
  * life; all calls come from one thread.  Which slot of the vendor's table serves a call, and which
  * version of a struct it fills, is chosen here from what the driver says it has; callers see one
- * form of everything.  The functions are complete on purpose, also where the agent does not use one
- * yet.
+ * form of everything.  There is a function for each call that the agent makes, and not for others.
  *
  * No policy, no logging, no retry.  Functions return 0, a positive condition that their comment
  * names, or -errno; the vendor's own status stays beside it in cudbgshim_last().  ret_* parameters
@@ -215,20 +214,6 @@ int cudbgshim_initialize_attach_stub(struct cudbgshim *s);
 int cudbgshim_request_cleanup_on_detach(struct cudbgshim *s, uint32_t resume_flag);
 /** Read the capability bits that the engine knows; this works before cudbgshim_initialize(). */
 int cudbgshim_get_capabilities(struct cudbgshim *s, uint32_t *ret_bits);
-/**
- * Read the engine's text about the call that failed last.
- * @param size  Greater than 0; the text is always terminated.
- */
-int cudbgshim_get_error_text(struct cudbgshim *s, char *text, size_t size);
-/**
- * Make the driver write a CUDA core file.
- * @param flags  CUDBG_COREDUMP_*; bits that the release lacks give -EINVAL.
- */
-int cudbgshim_generate_coredump(struct cudbgshim *s, const char *path, uint32_t flags);
-/** Whether each launch of a kernel is an event. */
-enum cudbgshim_launch_notify { CUDBGSHIM_LAUNCH_EVENT = 0, CUDBGSHIM_LAUNCH_DEFER = 1 };
-/** Choose whether each launch of a kernel is an event at once, or is told later. */
-int cudbgshim_set_launch_notification(struct cudbgshim *s, enum cudbgshim_launch_notify mode);
 
 /* ------------------------------------------------------------------ events ------------------- */
 
@@ -374,13 +359,6 @@ int cudbgshim_get_grid(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
 /** Read the status of a grid, a CUDBGGridStatus. */
 int cudbgshim_get_grid_status(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
 			      uint32_t *ret_status);
-/**
- * Read the host call stack of the launch; needs capability bit 5.
- * @param n      Room in @p addresses.
- * @param ret_n  The whole depth, which may exceed @p n.
- */
-int cudbgshim_read_cpu_call_stack(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
-				  uint64_t *addresses, uint32_t n, uint32_t *ret_n);
 
 /* ------------------------------------------------------------------ warps and lanes ---------- */
 
@@ -430,51 +408,11 @@ int cudbgshim_read_warp(struct cudbgshim *s, const struct cudbgshim_place *at,
 struct cudbgshim_dim3 cudbgshim_thread_of_lane(struct cudbgshim_dim3 base, uint32_t lane,
 					       struct cudbgshim_dim3 block_dim);
 
-/** Read which lanes of a warp hold a thread, one bit each. */
-int cudbgshim_read_valid_lanes(struct cudbgshim *s, const struct cudbgshim_place *at,
-			       uint32_t *ret_mask);
-/** Read which lanes of a warp execute its present instruction, one bit each. */
-int cudbgshim_read_active_lanes(struct cudbgshim *s, const struct cudbgshim_place *at,
-				uint32_t *ret_mask);
-/** Read the id of the grid that a warp belongs to. */
-int cudbgshim_read_grid_id(struct cudbgshim *s, const struct cudbgshim_place *at,
-			   uint64_t *ret_grid_id);
-/** Read the index of a warp's block in its grid. */
-int cudbgshim_read_block(struct cudbgshim *s, const struct cudbgshim_place *at,
-			 struct cudbgshim_dim3 *ret_block);
-/** Read the index of a lane's thread in its block. */
-int cudbgshim_read_thread(struct cudbgshim *s, const struct cudbgshim_place *at,
-			  struct cudbgshim_dim3 *ret_thread);
-/** Read the dimensions of a warp's grid, in blocks. */
-int cudbgshim_get_grid_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
-			   struct cudbgshim_dim3 *ret_dim);
 /** Read the dimensions of a warp's block, in threads. */
 int cudbgshim_get_block_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
 			    struct cudbgshim_dim3 *ret_dim);
-/**
- * Read the dimensions of a warp's cluster, in blocks.
- * @param grid_id  Grid of the warp, by which older drivers ask.
- * @return 0 or -errno; -ENOSYS before release 12.0.
- */
-int cudbgshim_get_cluster_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
-			      uint64_t grid_id, struct cudbgshim_dim3 *ret_dim);
-/** Read the virtual address that a lane executes. */
-int cudbgshim_read_virtual_pc(struct cudbgshim *s, const struct cudbgshim_place *at,
-			      uint64_t *ret_pc);
 /** Read the same as an offset from the start of the function. */
 int cudbgshim_read_pc(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *ret_pc);
-/** Read the exception of a lane, a CUDBGException_t. */
-int cudbgshim_read_lane_exception(struct cudbgshim *s, const struct cudbgshim_place *at,
-				  uint32_t *ret_exception);
-/**
- * Read the address of the instruction that raised the exception of a warp.
- * @return 0, CUDBGSHIM_NONE (no error address is known), or -errno.
- */
-int cudbgshim_read_error_pc(struct cudbgshim *s, const struct cudbgshim_place *at,
-			    uint64_t *ret_pc);
-/** Read the text of an exception in the driver's words; always terminated. */
-int cudbgshim_get_exception_text(struct cudbgshim *s, const struct cudbgshim_place *at, char *text,
-				 size_t size);
 /**
  * Read the handle of the breakpoint that stopped a warp.
  * @return 0, CUDBGSHIM_NONE (no breakpoint of ours stopped the warp), or -errno.
@@ -575,52 +513,12 @@ struct cudbgshim_region {
  */
 int cudbgshim_get_managed_regions(struct cudbgshim *s, uint64_t start,
 				  struct cudbgshim_region *regions, uint32_t n, uint32_t *ret_n);
-/** Translate a device address into the host's. */
-int cudbgshim_get_host_address(struct cudbgshim *s, uint32_t dev, uint64_t device_address,
-			       uint64_t *ret_host_address);
 
 /* ------------------------------------------------------------------ code --------------------- */
 
 /** Copy the ELF image that an event announced, of @p size bytes. */
 int cudbgshim_get_elf_image(struct cudbgshim *s, uint32_t dev, uint64_t handle, bool relocated,
 			    void *buf, uint64_t size);
-
-/** A function of a module that is loaded lazily. */
-struct cudbgshim_function {
-	uint64_t section, address; /**< Index of its ELF section; 0 while it is not loaded. */
-};
-/**
- * List the functions of a module that is loaded lazily.
- * @param first  Index to start at; a driver before 12.3 can start at 0 only (-ENOSYS otherwise).
- */
-int cudbgshim_get_loaded_functions(struct cudbgshim *s, uint32_t dev, uint64_t handle,
-				   uint32_t first, struct cudbgshim_function *functions,
-				   uint32_t n);
-/** Is there device code at an address? */
-int cudbgshim_is_device_code(struct cudbgshim *s, uint64_t address, bool *ret_is_code);
-
-/** The instruction boundary that is wanted. */
-enum cudbgshim_adjust {
-	CUDBGSHIM_ADJUST_PREVIOUS,
-	CUDBGSHIM_ADJUST_CURRENT,
-	CUDBGSHIM_ADJUST_NEXT,
-};
-/** Find an instruction boundary near @p address. */
-int cudbgshim_adjust_code_address(struct cudbgshim *s, uint32_t dev, uint64_t address,
-				  enum cudbgshim_adjust adjust, uint64_t *ret_address);
-
-/**
- * Set a breakpoint at a device address.
- * @param ret_handle  Removes the breakpoint again; 0 for drivers that know addresses only.
- */
-int cudbgshim_set_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t address,
-			     uint64_t *ret_handle);
-/**
- * Remove a breakpoint.
- * @param handle  From cudbgshim_set_breakpoint() with the same address.
- */
-int cudbgshim_unset_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t address,
-			       uint64_t handle);
 
 /* ------------------------------------------------------------------ state of a device -------- */
 

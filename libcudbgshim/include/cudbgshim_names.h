@@ -20,31 +20,8 @@ const char *cudbgshim_result_words(uint32_t result);
 /** @return what the user can do about it; NULL where there is nothing to say. */
 const char *cudbgshim_result_hint(uint32_t result);
 
-/** Tells how precisely an exception points at its cause. */
-enum cudbgshim_scope {
-	CUDBGSHIM_SCOPE_NONE,
-	CUDBGSHIM_SCOPE_LANE,	 /**< Exact: this lane, this instruction. */
-	CUDBGSHIM_SCOPE_WARP,	 /**< Some lane of the warp, a few instructions earlier. */
-	CUDBGSHIM_SCOPE_CLUSTER, /**< Some block of the cluster. */
-	CUDBGSHIM_SCOPE_DEVICE,	 /**< Somewhere on the device. */
-};
-
-/** @return the name of an exception, such as `CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS`. */
-const char *cudbgshim_exception_name(uint32_t exception);
-/** @return what happened, without a full stop. */
-const char *cudbgshim_exception_words(uint32_t exception);
-/**
- * @return the scope of an exception; CUDBGSHIM_SCOPE_DEVICE, the least precise, for an unknown
- *         number.
- */
-enum cudbgshim_scope cudbgshim_exception_scope(uint32_t exception);
-
 /** @return the name of an event, such as `CUDBG_EVENT_KERNEL_READY`. */
 const char *cudbgshim_event_name(uint32_t kind);
-/** @return the name of a grid's status, such as `active` or `pending`. */
-const char *cudbgshim_grid_status_name(uint32_t status);
-/** @return the name of capability bit number @p bit, such as `LAZY_FUNCTION_LOADING`. */
-const char *cudbgshim_capability_name(unsigned int bit);
 /** @return the vendor's name of a slot as of release 13.4, such as `getNumDevices`. */
 const char *cudbgshim_slot_name(uint32_t slot);
 

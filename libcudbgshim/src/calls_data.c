@@ -160,15 +160,6 @@ int cudbgshim_get_managed_regions(struct cudbgshim *s, uint64_t start,
 	return 0;
 }
 
-int cudbgshim_get_host_address(struct cudbgshim *s, uint32_t dev, uint64_t device_address,
-			       uint64_t *ret_host_address)
-{
-	uint64_t address = 0;
-
-	RETURN_VALUE(CALL(s, getHostAddrFromDeviceAddr, dev, device_address, &address),
-		     ret_host_address, address);
-}
-
 /* ------------------------------------------------------------------ code --------------------- */
 
 int cudbgshim_get_elf_image(struct cudbgshim *s, uint32_t dev, uint64_t handle, bool relocated,
@@ -181,59 +172,3 @@ int cudbgshim_get_elf_image(struct cudbgshim *s, uint32_t dev, uint64_t handle, 
 		    buf, size);
 }
 
-_Static_assert(sizeof(struct cudbgshim_function) == sizeof(struct cudbgabi_function_info) &&
-		       offsetof(struct cudbgshim_function, address) ==
-			       offsetof(struct cudbgabi_function_info, address),
-	       "functions are read in place");
-
-int cudbgshim_get_loaded_functions(struct cudbgshim *s, uint32_t dev, uint64_t handle,
-				   uint32_t first, struct cudbgshim_function *functions, uint32_t n)
-{
-	struct cudbgabi_function_info *in = (void *)functions;
-
-	memset(functions, 0, n * sizeof(*functions));
-	if (HAS(s, getLoadedFunctionInfo))
-		return CALL(s, getLoadedFunctionInfo, dev, handle, in, first, n);
-	if (first)
-		return -ENOSYS;
-	return CALL(s, getLoadedFunctionInfo118, dev, handle, in, n);
-}
-
-int cudbgshim_is_device_code(struct cudbgshim *s, uint64_t address, bool *ret_is_code)
-{
-	bool is_code = false;
-
-	RETURN_VALUE(CALL(s, isDeviceCodeAddress, (uintptr_t)address, &is_code), ret_is_code,
-		     is_code);
-}
-
-_Static_assert((int)CUDBGSHIM_ADJUST_NEXT == (int)CUDBGABI_ADJ_NEXT_ADDRESS, "adjust");
-
-int cudbgshim_adjust_code_address(struct cudbgshim *s, uint32_t dev, uint64_t address,
-				  enum cudbgshim_adjust adjust, uint64_t *ret_address)
-{
-	uint64_t adjusted = 0;
-
-	RETURN_VALUE(CALL(s, getAdjustedCodeAddress, dev, address, &adjusted, adjust), ret_address,
-		     adjusted);
-}
-
-int cudbgshim_set_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t address,
-			     uint64_t *ret_handle)
-{
-	uint64_t handle = CUDBGABI_BREAKPOINT_INVALID;
-	int r;
-
-	if (HAS(s, insertBreakpoint))
-		r = CALL(s, insertBreakpoint, dev, address, &handle);
-	else
-		r = CALL(s, setBreakpoint, dev, address);
-	RETURN_VALUE(r, ret_handle, handle);
-}
-
-int cudbgshim_unset_breakpoint(struct cudbgshim *s, uint32_t dev, uint64_t address, uint64_t handle)
-{
-	if (handle != CUDBGABI_BREAKPOINT_INVALID)
-		return CALL(s, removeBreakpoint, handle);
-	return CALL(s, unsetBreakpoint, dev, address);
-}

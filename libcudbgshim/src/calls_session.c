@@ -4,10 +4,6 @@
 
 #include <errno.h>
 
-#define FLAGS_12_3                                                                                 \
-	(CUDBGABI_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES | CUDBGABI_COREDUMP_SKIP_GLOBAL_MEMORY |   \
-	 CUDBGABI_COREDUMP_SKIP_SHARED_MEMORY | CUDBGABI_COREDUMP_SKIP_LOCAL_MEMORY)
-
 int cudbgshim_initialize(struct cudbgshim *s)
 {
 	int r = CALL(s, initialize);
@@ -90,43 +86,6 @@ int cudbgshim_get_capabilities(struct cudbgshim *s, uint32_t *ret_bits)
 	uint32_t bits = 0;
 
 	RETURN_VALUE(CALL(s, getSupportedDebuggerCapabilities, &bits), ret_bits, bits);
-}
-
-int cudbgshim_get_error_text(struct cudbgshim *s, char *text, size_t size)
-{
-	uint32_t used = 0;
-	int r;
-
-	memset(text, 0, size);
-	r = CALL(s, getErrorStringEx, text, (uint32_t)size, &used);
-	text[size - 1] = '\0';
-	return r;
-}
-
-/* @return the flags that this release knows; on others the engine would fail in ways of its own. */
-static uint32_t coredump_flags(const struct cudbgshim_version *v)
-{
-	uint32_t flags = FLAGS_12_3;
-
-	if (v->n_slots > SLOT_executeInternalCommand)
-		flags |= CUDBGABI_COREDUMP_SKIP_CONSTBANK_MEMORY;
-	if (v->n_slots > SLOT_getHardwareBarrierInfo)
-		flags |= CUDBGABI_COREDUMP_GZIP_COMPRESS;
-	if (v->major > 13 || (v->major == 13 && v->minor >= 3))
-		flags |= CUDBGABI_COREDUMP_FAULTED_CONTEXTS_ONLY;
-	return flags;
-}
-
-int cudbgshim_generate_coredump(struct cudbgshim *s, const char *path, uint32_t flags)
-{
-	if (flags & ~coredump_flags(&s->version))
-		return -EINVAL;
-	return CALL(s, generateCoredump, path, flags);
-}
-
-int cudbgshim_set_launch_notification(struct cudbgshim *s, enum cudbgshim_launch_notify mode)
-{
-	return CALL(s, setKernelLaunchNotificationMode, mode);
 }
 
 int cudbgshim_get_n_devices(struct cudbgshim *s, uint32_t *ret_n)

@@ -50,15 +50,6 @@ int cudbgshim_get_grid_status(struct cudbgshim *s, uint32_t dev, uint64_t grid_i
 	RETURN_VALUE(CALL(s, getGridStatus, dev, grid_id, &status), ret_status, status);
 }
 
-int cudbgshim_read_cpu_call_stack(struct cudbgshim *s, uint32_t dev, uint64_t grid_id,
-				  uint64_t *addresses, uint32_t n, uint32_t *ret_n)
-{
-	uint32_t total = 0;
-
-	memset(addresses, 0, n * sizeof(*addresses));
-	RETURN_VALUE(CALL(s, readCPUCallStack, dev, grid_id, addresses, n, &total), ret_n, total);
-}
-
 /* ------------------------------------------------------------------ masks and indices -------- */
 
 int cudbgshim_read_valid_warps(struct cudbgshim *s, uint32_t dev, uint32_t sm, uint64_t *ret_mask)
@@ -75,73 +66,12 @@ int cudbgshim_read_broken_warps(struct cudbgshim *s, uint32_t dev, uint32_t sm, 
 	RETURN_VALUE(CALL(s, readBrokenWarps, dev, sm, &mask), ret_mask, mask);
 }
 
-int cudbgshim_read_valid_lanes(struct cudbgshim *s, const struct cudbgshim_place *at,
-			       uint32_t *ret_mask)
-{
-	uint32_t mask = 0;
-
-	RETURN_VALUE(CALL(s, readValidLanes, WARP_ARGS(at), &mask), ret_mask, mask);
-}
-
-int cudbgshim_read_active_lanes(struct cudbgshim *s, const struct cudbgshim_place *at,
-				uint32_t *ret_mask)
-{
-	uint32_t mask = 0;
-
-	RETURN_VALUE(CALL(s, readActiveLanes, WARP_ARGS(at), &mask), ret_mask, mask);
-}
-
-int cudbgshim_read_grid_id(struct cudbgshim *s, const struct cudbgshim_place *at,
-			   uint64_t *ret_grid_id)
-{
-	uint64_t id = 0;
-
-	RETURN_VALUE(CALL(s, readGridId, WARP_ARGS(at), &id), ret_grid_id, id);
-}
-
-int cudbgshim_read_block(struct cudbgshim *s, const struct cudbgshim_place *at,
-			 struct cudbgshim_dim3 *ret_block)
-{
-	struct cudbgabi_dim3 block = { 0 };
-
-	RETURN_VALUE(CALL(s, readBlockIdx, WARP_ARGS(at), &block), ret_block, dim3_of(block));
-}
-
-int cudbgshim_read_thread(struct cudbgshim *s, const struct cudbgshim_place *at,
-			  struct cudbgshim_dim3 *ret_thread)
-{
-	struct cudbgabi_dim3 thread = { 0 };
-
-	RETURN_VALUE(CALL(s, readThreadIdx, LANE_ARGS(at), &thread), ret_thread, dim3_of(thread));
-}
-
-int cudbgshim_get_grid_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
-			   struct cudbgshim_dim3 *ret_dim)
-{
-	struct cudbgabi_dim3 dim = { 0 };
-
-	RETURN_VALUE(CALL(s, getGridDim, WARP_ARGS(at), &dim), ret_dim, dim3_of(dim));
-}
-
 int cudbgshim_get_block_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
 			    struct cudbgshim_dim3 *ret_dim)
 {
 	struct cudbgabi_dim3 dim = { 0 };
 
 	RETURN_VALUE(CALL(s, getBlockDim, WARP_ARGS(at), &dim), ret_dim, dim3_of(dim));
-}
-
-int cudbgshim_get_cluster_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
-			      uint64_t grid_id, struct cudbgshim_dim3 *ret_dim)
-{
-	struct cudbgabi_dim3 dim = { 0 };
-	int r;
-
-	if (HAS(s, getClusterDim))
-		r = CALL(s, getClusterDim, WARP_ARGS(at), &dim);
-	else
-		r = CALL(s, getClusterDim120, at->dev, grid_id, &dim);
-	RETURN_VALUE(r, ret_dim, dim3_of(dim));
 }
 
 /* ------------------------------------------------------------------ whole warps -------------- */
@@ -226,10 +156,10 @@ void warp_normalise(struct cudbgshim_warp *w)
 static int set_cluster_120(struct cudbgshim *s, const struct cudbgshim_place *at,
 			   struct cudbgshim_warp *w)
 {
-	struct cudbgshim_dim3 dim;
-	int r = cudbgshim_get_cluster_dim(s, at, w->grid_id, &dim);
+	struct cudbgabi_dim3 dim = { 0 };
+	int r = CALL(s, getClusterDim120, at->dev, w->grid_id, &dim);
 
-	if (!r && is_cluster(dim))
+	if (!r && is_cluster(dim3_of(dim)))
 		w->has |= CUDBGSHIM_WARP_CLUSTER;
 	/*
 	 * Some warps run grids that the driver itself does not know, so a failure here is ignored.
@@ -320,54 +250,11 @@ int cudbgshim_get_hit_breakpoint(struct cudbgshim *s, const struct cudbgshim_pla
 
 /* ------------------------------------------------------------------ lanes -------------------- */
 
-int cudbgshim_read_virtual_pc(struct cudbgshim *s, const struct cudbgshim_place *at,
-			      uint64_t *ret_pc)
-{
-	uint64_t pc = 0;
-
-	RETURN_VALUE(CALL(s, readVirtualPC, LANE_ARGS(at), &pc), ret_pc, pc);
-}
-
 int cudbgshim_read_pc(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *ret_pc)
 {
 	uint64_t pc = 0;
 
 	RETURN_VALUE(CALL(s, readPC, LANE_ARGS(at), &pc), ret_pc, pc);
-}
-
-int cudbgshim_read_lane_exception(struct cudbgshim *s, const struct cudbgshim_place *at,
-				  uint32_t *ret_exception)
-{
-	uint32_t exception = CUDBGABI_EXCEPTION_NONE;
-
-	RETURN_VALUE(CALL(s, readLaneException, LANE_ARGS(at), &exception), ret_exception,
-		     exception);
-}
-
-int cudbgshim_read_error_pc(struct cudbgshim *s, const struct cudbgshim_place *at, uint64_t *ret_pc)
-{
-	uint64_t pc = 0;
-	bool valid = false;
-	int r = CALL(s, readErrorPC, WARP_ARGS(at), &pc, &valid);
-
-	if (r < 0)
-		return r;
-	if (!valid)
-		return CUDBGSHIM_NONE;
-	*ret_pc = pc;
-	return 0;
-}
-
-int cudbgshim_get_exception_text(struct cudbgshim *s, const struct cudbgshim_place *at, char *text,
-				 size_t size)
-{
-	uint32_t used = 0;
-	int r;
-
-	memset(text, 0, size);
-	r = CALL(s, getCudaExceptionString, LANE_ARGS(at), text, (uint32_t)size, &used);
-	text[size - 1] = '\0';
-	return r;
 }
 
 int cudbgshim_read_resources(struct cudbgshim *s, const struct cudbgshim_place *at,

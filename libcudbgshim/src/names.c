@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of names, plain words and hints for results, exceptions, events, states, capabilities,
- * slots.
+ * Tables of names, plain words and hints for results, events and slots.
  */
 #include "cudbgshim_names.h"
 
@@ -103,93 +102,6 @@ const char *cudbgshim_result_hint(uint32_t result)
 	return result < ARRAY_SIZE(results) ? results[result].hint : NULL;
 }
 
-struct exception_text {
-	const char *name, *words;
-	enum cudbgshim_scope scope;
-};
-
-#define EXCEPTION(code, level, text)                                                               \
-	[CUDBGABI_EXCEPTION_##code] = { "CUDBG_EXCEPTION_" #code, text, CUDBGSHIM_SCOPE_##level }
-
-static const struct exception_text exceptions[CUDBGABI_EXCEPTION_COUNT] = {
-	EXCEPTION(NONE, NONE, "no exception"),
-	EXCEPTION(LANE_ILLEGAL_ADDRESS, LANE, "a lane accessed an illegal address"),
-	EXCEPTION(LANE_USER_STACK_OVERFLOW, LANE, "a lane ran out of stack"),
-	EXCEPTION(DEVICE_HARDWARE_STACK_OVERFLOW, DEVICE, "the hardware call stack overflowed"),
-	EXCEPTION(WARP_ILLEGAL_INSTRUCTION, WARP, "illegal instruction"),
-	EXCEPTION(WARP_OUT_OF_RANGE_ADDRESS, WARP,
-		  "access outside the range of local or shared memory"),
-	EXCEPTION(WARP_MISALIGNED_ADDRESS, WARP, "access to a misaligned address"),
-	EXCEPTION(WARP_INVALID_ADDRESS_SPACE, WARP,
-		  "an instruction met an address of a space that it cannot reach"),
-	EXCEPTION(WARP_INVALID_PC, WARP, "jump to an address without code"),
-	EXCEPTION(WARP_HARDWARE_STACK_OVERFLOW, WARP, "the hardware call stack overflowed"),
-	EXCEPTION(DEVICE_ILLEGAL_ADDRESS, DEVICE, "access to an illegal global address"),
-	EXCEPTION(LANE_MISALIGNED_ADDRESS, LANE, "a lane accessed a misaligned address"),
-	EXCEPTION(WARP_ASSERT, WARP, "assert() failed in device code"),
-	EXCEPTION(LANE_SYSCALL_ERROR, LANE, "malloc() or free() in device code met a corrupt heap"),
-	EXCEPTION(WARP_ILLEGAL_ADDRESS, WARP, "access to an illegal address"),
-	EXCEPTION(LANE_NONMIGRATABLE_ATOMSYS, LANE,
-		  "system-wide atomic on memory that cannot migrate"),
-	EXCEPTION(LANE_INVALID_ATOMSYS, LANE, "system-wide atomic on an address that forbids it"),
-	EXCEPTION(CLUSTER_OUT_OF_RANGE_ADDRESS, CLUSTER,
-		  "access outside the shared memory of another block of the cluster"),
-	EXCEPTION(CLUSTER_BLOCK_NOT_PRESENT, CLUSTER,
-		  "access to a block of the cluster that does not run"),
-	EXCEPTION(WARP_STACK_CANARY, WARP, "the stack was overwritten: its canary changed"),
-	EXCEPTION(WARP_TMEM_ACCESS_CHECK, WARP, "wrong access to tensor memory"),
-	EXCEPTION(WARP_TMEM_LEAK, WARP, "tensor memory was not freed before the kernel ended"),
-	EXCEPTION(WARP_CALL_REQUIRES_NEWER_DRIVER, WARP,
-		  "the code calls a function that this driver does not have"),
-	EXCEPTION(WARP_MISALIGNED_PC, WARP, "jump to a misaligned address"),
-	EXCEPTION(WARP_PC_OVERFLOW, WARP, "the program counter ran past the end of its range"),
-	EXCEPTION(WARP_MISALIGNED_REG, WARP, "an instruction names a misaligned register"),
-	EXCEPTION(WARP_ILLEGAL_INSTR_ENCODING, WARP, "bytes that encode no instruction"),
-	EXCEPTION(WARP_ILLEGAL_INSTR_PARAM, WARP, "an instruction with an illegal operand"),
-	EXCEPTION(WARP_OUT_OF_RANGE_REGISTER, WARP, "an instruction names a register out of range"),
-	EXCEPTION(WARP_INVALID_CONST_ADDR_LDC, WARP, "load from an invalid constant address"),
-	EXCEPTION(WARP_MMU_FAULT, WARP, "page fault of the GPU"),
-	EXCEPTION(WARP_ARRIVE, WARP, "too many or wrong arrivals at a memory barrier"),
-	EXCEPTION(CLUSTER_POISON, CLUSTER, "the cluster read data that is marked as poisoned"),
-	EXCEPTION(WARP_API_STACK_ERROR, WARP, "the stack of convergence barriers is corrupt"),
-	EXCEPTION(WARP_BLOCK_NOT_PRESENT, CLUSTER,
-		  "access to a block of the cluster that does not run"),
-	EXCEPTION(WARP_USER_STACK_OVERFLOW, WARP, "the stack of the warp overflowed"),
-	EXCEPTION(TMA_SYSCALL, WARP, "a bulk copy through a descriptor failed"),
-};
-
-static const struct exception_text unknown_exception = { "CUDBG_EXCEPTION_UNKNOWN",
-							 "an exception that the driver cannot name",
-							 CUDBGSHIM_SCOPE_DEVICE };
-
-static const struct exception_text *exception_text(uint32_t exception)
-{
-	if (exception == CUDBGABI_EXCEPTION_UNKNOWN)
-		return &unknown_exception;
-	return exception < ARRAY_SIZE(exceptions) ? &exceptions[exception] : NULL;
-}
-
-const char *cudbgshim_exception_name(uint32_t exception)
-{
-	const struct exception_text *text = exception_text(exception);
-
-	return text ? text->name : NULL;
-}
-
-const char *cudbgshim_exception_words(uint32_t exception)
-{
-	const struct exception_text *text = exception_text(exception);
-
-	return text ? text->words : NULL;
-}
-
-enum cudbgshim_scope cudbgshim_exception_scope(uint32_t exception)
-{
-	const struct exception_text *text = exception_text(exception);
-
-	return text ? text->scope : CUDBGSHIM_SCOPE_DEVICE;
-}
-
 #define EVENT(code) [CUDBGABI_EVENT_##code] = "CUDBG_EVENT_" #code
 
 static const char *const events[CUDBGABI_EVENT_KIND_COUNT] = {
@@ -217,36 +129,6 @@ static const char *const events[CUDBGABI_EVENT_KIND_COUNT] = {
 const char *cudbgshim_event_name(uint32_t kind)
 {
 	return kind < ARRAY_SIZE(events) ? events[kind] : NULL;
-}
-
-const char *cudbgshim_grid_status_name(uint32_t status)
-{
-	static const char *const names[CUDBGABI_GRID_STATUS_COUNT] = {
-		[CUDBGABI_GRID_STATUS_INVALID] = "invalid",
-		[CUDBGABI_GRID_STATUS_PENDING] = "pending",
-		[CUDBGABI_GRID_STATUS_ACTIVE] = "active",
-		[CUDBGABI_GRID_STATUS_SLEEPING] = "sleeping",
-		[CUDBGABI_GRID_STATUS_TERMINATED] = "terminated",
-		[CUDBGABI_GRID_STATUS_UNDETERMINED] = "undetermined",
-	};
-
-	return status < ARRAY_SIZE(names) ? names[status] : NULL;
-}
-
-const char *cudbgshim_capability_name(unsigned int bit)
-{
-	static const char *const names[] = {
-		"LAZY_FUNCTION_LOADING",
-		"SUSPEND_EVENTS",
-		"REPORT_EXCEPTIONS_IN_EXITED_WARPS",
-		"NO_CONTEXT_PUSH_POP_EVENTS",
-		"ENABLE_CUDA_LOGS",
-		"COLLECT_CPU_CALL_STACK_FOR_KERNEL_LAUNCHES",
-		"FLUSH_PRINTF_ON_SUSPEND",
-		"BREAK_ON_LAUNCH",
-	};
-
-	return bit < ARRAY_SIZE(names) ? names[bit] : NULL;
 }
 
 const char *cudbgshim_slot_name(uint32_t slot)

@@ -3,7 +3,7 @@
  * A debugger of one process through libcudbgshim, up to where the target has to be touched: the
  * test does that part.  Commands come on stdin, one a line:
  *	replay	  read events until the attach is complete, print them
- *	snapshot  suspend, read the state in both ways and lane by lane, compare, resume
+ *	snapshot  suspend, read the state in both ways, compare, resume
  *	finish	  finalize and end
  */
 #include <errno.h>
@@ -112,44 +112,16 @@ static void compare_warps(const struct cudbgshim_warp *a, const struct cudbgshim
 	expect(a->has == b->has, "set of facts", at);
 }
 
-/* One lane by calls of its own. */
-static void compare_lane(const struct cudbgshim_state *state, const struct cudbgshim_warp *w,
-			 const struct cudbgshim_place *at, struct cudbgshim_dim3 block_dim)
-{
-	size_t i = cudbgshim_state_index(state, at->sm, at->warp) * state->n_lanes + at->lane;
-	struct cudbgshim_dim3 thread;
-	uint32_t exception;
-	uint64_t pc;
-
-	check(cudbgshim_read_virtual_pc(s, at, &pc), "pc");
-	expect(pc == state->lane_pc[i], "pc", at);
-	check(cudbgshim_read_lane_exception(s, at, &exception), "exception");
-	expect(exception == state->lane_exception[i], "exception", at);
-	check(cudbgshim_read_thread(s, at, &thread), "thread");
-	expect(same_dim(thread, cudbgshim_thread_of_lane(w->base_thread, at->lane, block_dim)),
-	       "thread", at);
-}
-
-static void compare_single_calls(const struct cudbgshim_state *state, struct cudbgshim_place *at)
+static void compare_grid(const struct cudbgshim_state *state, const struct cudbgshim_place *at)
 {
 	const struct cudbgshim_warp *w =
 		&state->warps[cudbgshim_state_index(state, at->sm, at->warp)];
-	struct cudbgshim_dim3 block, block_dim;
+	struct cudbgshim_dim3 block_dim;
 	struct cudbgshim_grid grid;
-	uint32_t valid, active;
 
-	check(cudbgshim_read_valid_lanes(s, at, &valid), "valid lanes");
-	check(cudbgshim_read_active_lanes(s, at, &active), "active lanes");
-	expect(valid == w->valid_lanes && active == w->active_lanes, "mask of lanes", at);
-	check(cudbgshim_read_block(s, at, &block), "block");
-	expect(same_dim(block, w->block), "block", at);
 	check(cudbgshim_get_grid(s, at->dev, w->grid_id, &grid), "grid");
 	check(cudbgshim_get_block_dim(s, at, &block_dim), "block dimensions");
 	expect(same_dim(block_dim, grid.block_dim), "block dimensions", at);
-	for (at->lane = 0; at->lane < state->n_lanes; at->lane++)
-		if (valid >> at->lane & 1)
-			compare_lane(state, w, at, block_dim);
-	at->lane = 0;
 }
 
 static void compare_states(uint32_t dev, const struct cudbgshim_state *a,
@@ -175,7 +147,7 @@ static void compare_states(uint32_t dev, const struct cudbgshim_state *a,
 			compare_warps(&a->warps[i], &b->warps[i], &at);
 			if (!(a->valid_warps[at.sm] >> at.warp & 1))
 				continue;
-			compare_single_calls(a, &at);
+			compare_grid(a, &at);
 			n_warps++;
 			n_valid += (uint32_t)__builtin_popcount(a->warps[i].valid_lanes);
 		}

@@ -67,6 +67,7 @@ $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,undo suspension rate_limit subscribers kfd_journal memory thread_pool leader convert inspect target_kfd target_cuda core session capture group code,$(eval $(call worker_test,$(t))))
+test_worker_target_cuda_deps += $(cudbg_slots)
 
 define symbols_test
 $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))

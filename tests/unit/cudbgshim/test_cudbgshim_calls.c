@@ -26,7 +26,6 @@ static bool flag;
 static struct cudbgshim_dim3 dim;
 static struct cudbgshim_grid grid;
 static struct cudbgshim_region region;
-static struct cudbgshim_function function;
 static struct cudbgshim_resources resources;
 static struct cudbgshim_event event;
 static struct cudbgshim_layout layout;
@@ -43,9 +42,6 @@ CASE0(clear_attach_state)
 CASE0(initialize_attach_stub)
 CASE(request_cleanup_on_detach, 2)
 CASE(get_capabilities, u32)
-CASE(get_error_text, text, sizeof(text))
-CASE(generate_coredump, "core", 1)
-CASE(set_launch_notification, CUDBGSHIM_LAUNCH_DEFER)
 CASE(set_notify, on_notify, NULL)
 CASE(get_next_event, CUDBGSHIM_QUEUE_SYNC, &event)
 CASE0(acknowledge_sync_events)
@@ -54,22 +50,10 @@ CASE(read_exception_sms, 1, 60, u64)
 CASE(read_sm_exception, 1, 2, u32, u64, &flag)
 CASE(get_grid, 1, 7, &grid)
 CASE(get_grid_status, 1, 7, u32)
-CASE(read_cpu_call_stack, 1, 7, u64, 4, u32)
 CASE(read_valid_warps, 1, 2, u64)
 CASE(read_broken_warps, 1, 2, u64)
-CASE(read_valid_lanes, at, u32)
-CASE(read_active_lanes, at, u32)
-CASE(read_grid_id, at, u64)
-CASE(read_block, at, &dim)
-CASE(read_thread, at, &dim)
-CASE(get_grid_dim, at, &dim)
 CASE(get_block_dim, at, &dim)
-CASE(get_cluster_dim, at, 7, &dim)
-CASE(read_virtual_pc, at, u64)
 CASE(read_pc, at, u64)
-CASE(read_lane_exception, at, u32)
-CASE(read_error_pc, at, u64)
-CASE(get_exception_text, at, text, sizeof(text))
 CASE(get_hit_breakpoint, at, u64)
 CASE(read_resources, at, &resources)
 CASE(get_barrier, at, u32, text, sizeof(text))
@@ -80,13 +64,7 @@ CASE(read_uniform_predicates, at, 4, u32)
 CASE(read_cc, at, u32)
 CASE(get_const_bank, at, 7, 0, u64, u32)
 CASE(get_managed_regions, 0, &region, 1, u32)
-CASE(get_host_address, 1, 0, u64)
 CASE(get_elf_image, 1, 9, true, text, sizeof(text))
-CASE(get_loaded_functions, 1, 9, 0, &function, 1)
-CASE(is_device_code, 0, &flag)
-CASE(adjust_code_address, 1, 0, CUDBGSHIM_ADJUST_NEXT, u64)
-CASE(set_breakpoint, 1, 0, u64)
-CASE(unset_breakpoint, 1, 0, 0)
 
 static int global_case(struct cudbgshim *s)
 {
@@ -110,11 +88,6 @@ MEMORY(param, PARAM)
 MEMORY(generic, GENERIC)
 MEMORY(code, CODE)
 
-static int remove_case(struct cudbgshim *s)
-{
-	return cudbgshim_unset_breakpoint(s, 1, 0, 77);
-}
-
 /* Slots that can serve the call, newest first; the newest that the driver has is to be used. */
 static const struct slot_case {
 	int (*call)(struct cudbgshim *s);
@@ -127,60 +100,38 @@ static const struct slot_case {
 	{ finalize_case, SLOTS(1), 0 },
 	{ suspend_device_case, SLOTS(2), 0 },
 	{ resume_device_case, SLOTS(3), 0 },
-	{ read_thread_case, SLOTS(9), 0 },
 	{ read_broken_warps_case, SLOTS(10), 0 },
 	{ read_valid_warps_case, SLOTS(11), 0 },
-	{ read_valid_lanes_case, SLOTS(12), 0 },
-	{ read_active_lanes_case, SLOTS(13), 0 },
 	{ code_case, SLOTS(14), 0 },
 	{ param_case, SLOTS(17), 0 },
 	{ shared_case, SLOTS(18), 0 },
 	{ local_case, SLOTS(19), 0 },
 	{ read_pc_case, SLOTS(21), 0 },
-	{ read_virtual_pc_case, SLOTS(22), 0 },
 	{ get_block_dim_case, SLOTS(30), 0 },
 	{ get_n_devices_case, SLOTS(35), 0 },
 	{ set_notify_case, SLOTS(147, 73, 44), 0 },
-	{ read_lane_exception_case, SLOTS(50), 0 },
 	{ pinned_case, SLOTS(58), 0 },
-	{ set_breakpoint_case, SLOTS(150, 60), 0 },
-	{ unset_breakpoint_case, SLOTS(61), 0 },
-	{ remove_case, SLOTS(151), 0 },
-	{ read_block_case, SLOTS(65), 0 },
-	{ get_grid_dim_case, SLOTS(66), 0 },
-	{ get_host_address_case, SLOTS(71), 0 },
 	{ clear_attach_state_case, SLOTS(76), 0 },
 	{ acknowledge_sync_events_case, SLOTS(79), 0 },
 	{ initialize_attach_stub_case, SLOTS(82), 0 },
 	{ get_grid_case, SLOTS(137, 121, 86), 0 },
-	{ read_grid_id_case, SLOTS(87), 0 },
 	{ get_grid_status_case, SLOTS(88), 0 },
-	{ set_launch_notification_case, SLOTS(89), 0 },
-	{ adjust_code_address_case, SLOTS(92), 0 },
-	{ read_error_pc_case, SLOTS(93), CUDBGSHIM_NONE },
 	{ get_next_event_case, SLOTS(94), CUDBGSHIM_NO_EVENT },
 	{ get_elf_image_case, SLOTS(95), 0 },
 	{ read_registers_case, SLOTS(149, 98), 0 },
 	{ generic_case, SLOTS(99), 0 },
 	{ global_case, SLOTS(101), 0 },
 	{ get_managed_regions_case, SLOTS(103), 0 },
-	{ is_device_code_case, SLOTS(104), 0 },
 	{ request_cleanup_on_detach_case, SLOTS(105), 0 },
 	{ read_predicates_case, SLOTS(106), 0 },
 	{ read_cc_case, SLOTS(109), 0 },
 	{ read_exception_sms_case, SLOTS(113, 91), 0 },
 	{ read_uniform_registers_case, SLOTS(115), 0 },
 	{ read_uniform_predicates_case, SLOTS(118), 0 },
-	{ get_loaded_functions_case, SLOTS(126, 120), 0 },
-	{ get_error_text_case, SLOTS(125), 0 },
-	{ generate_coredump_case, SLOTS(127), 0 },
 	{ get_const_bank_case, SLOTS(131, 128), 0 },
 	{ get_capabilities_case, SLOTS(134), 0 },
 	{ read_sm_exception_case, SLOTS(135), 0 },
-	{ get_cluster_dim_case, SLOTS(138, 122), 0 },
 	{ read_resources_case, SLOTS(141), 0 },
-	{ read_cpu_call_stack_case, SLOTS(145), 0 },
-	{ get_exception_text_case, SLOTS(146), 0 },
 	{ get_barrier_case, SLOTS(148), 0 },
 	{ get_hit_breakpoint_case, SLOTS(155), CUDBGSHIM_NONE },
 };
@@ -299,12 +250,12 @@ static void results_become_errno(void)
 
 		fake.result = rows[i].result;
 		fake.n_calls = 0;
-		TEST_ROW_EQ(i, cudbgshim_read_virtual_pc(s, at, &pc), rows[i].error);
+		TEST_ROW_EQ(i, cudbgshim_read_pc(s, at, &pc), rows[i].error);
 		TEST_ROW_EQ(i, pc, rows[i].error ? 77 : 0);
 		TEST_ROW_EQ(i, cudbgshim_last(s)->called, true);
 		TEST_ROW_EQ(i, cudbgshim_last(s)->result, rows[i].result);
 		TEST_ROW_EQ(i, cudbgshim_last(s)->error, rows[i].error);
-		TEST_ROW_STR(i, cudbgshim_last(s)->name, "readVirtualPC");
+		TEST_ROW_STR(i, cudbgshim_last(s)->name, "readPC");
 		TEST_ROW_EQ(i, cudbgshim_is_over(s), false);
 	}
 }
@@ -343,7 +294,7 @@ static void lost_engine_ends_the_session(void)
 	auto_shim struct cudbgshim *s = fake_open(13, 4, 193, 164);
 
 	fake.result = CUDBGABI_ERROR_COMMUNICATION_FAILURE;
-	TEST_EQ(cudbgshim_read_virtual_pc(s, at, u64), -EPIPE);
+	TEST_EQ(cudbgshim_read_pc(s, at, u64), -EPIPE);
 	expect_over(s);
 }
 
@@ -394,11 +345,11 @@ static void trace_shows_each_call(void)
 	fake_release(12, 2, 134, 126);
 	fake.result = CUDBGABI_ERROR_INVALID_WARP;
 	TEST_EQ_FATAL(cudbgshim_create(&options, &s, NULL), 0);
-	TEST_EQ(cudbgshim_read_virtual_pc(s, at, u64), -ENXIO);
-	TEST_EQ(traced.entered, 22);
+	TEST_EQ(cudbgshim_read_pc(s, at, u64), -ENXIO);
+	TEST_EQ(traced.entered, 21);
 	TEST_EQ(traced.n_entered, 1);
 	TEST_EQ(traced.n_left, 1);
-	TEST_STR(traced.left.name, "readVirtualPC");
+	TEST_STR(traced.left.name, "readPC");
 	TEST_EQ(traced.left.result, CUDBGABI_ERROR_INVALID_WARP);
 	TEST_EQ(traced.left.took_ns, 1000);
 	/* A call that the driver does not have is shown too, but never entered. */
@@ -727,7 +678,7 @@ static void buffers_are_zeroed_first(void)
 		-EFAULT);
 	TEST_EQ(buf[15], 0);
 	memset(buf, 'x', sizeof(buf));
-	TEST_EQ(cudbgshim_get_error_text(s, buf, sizeof(buf)), -EFAULT);
+	TEST_EQ(cudbgshim_get_barrier(s, at, u32, buf, sizeof(buf)), -EFAULT);
 	TEST_EQ(buf[0], 0);
 	memset(buf, 'x', sizeof(buf));
 	TEST_EQ(cudbgshim_get_elf_image(s, 0, 1, true, buf, sizeof(buf)), -EFAULT);
@@ -736,26 +687,8 @@ static void buffers_are_zeroed_first(void)
 
 static void what_a_call_cannot_do_is_refused_here(void)
 {
-	static const struct {
-		uint32_t major, minor, n_slots, flags;
-	} rows[] = {
-		{ 12, 5, 136, 0xf },  { 12, 6, 137, 0x2f }, { 13, 1, 149, 0x6f },
-		{ 13, 2, 159, 0x6f }, { 13, 3, 159, 0xef },
-	};
-
-	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		auto_shim struct cudbgshim *s =
-			fake_open(rows[i].major, rows[i].minor, 1, rows[i].n_slots);
-
-		for (uint32_t bit = 0; bit < 32; bit++)
-			TEST_ROW_EQ(i * 100 + bit,
-				    cudbgshim_generate_coredump(s, "core", UINT32_C(1) << bit),
-				    rows[i].flags >> bit & 1 ? 0 : -EINVAL);
-	}
-
 	auto_shim struct cudbgshim *s = fake_open(11, 8, 132, 121);
 
-	TEST_EQ(cudbgshim_get_loaded_functions(s, 0, 1, 5, &function, 1), -ENOSYS);
 	TEST_EQ(cudbgshim_read_memory(s, CUDBGSHIM_SPACE_SHARED, NULL, 0, text, 1), -EINVAL);
 	TEST_EQ(cudbgshim_read_memory(s, CUDBGSHIM_SPACE_COUNT, at, 0, text, 1), -EINVAL);
 	TEST_EQ(cudbgshim_read_exception_sms(s, 0, 257, u64), -EINVAL);

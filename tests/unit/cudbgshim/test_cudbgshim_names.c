@@ -34,38 +34,11 @@ static void common_failures_have_hints(void)
 		TEST_ROW_EQ(i, cudbgshim_result_hint(results[i]) != NULL, true);
 }
 
-static void exceptions_have_scopes(void)
-{
-	for (uint32_t i = 0; i < CUDBGABI_EXCEPTION_COUNT; i++) {
-		const char *name = cudbgshim_exception_name(i);
-		enum cudbgshim_scope scope = cudbgshim_exception_scope(i);
-
-		CU_ASSERT_PTR_NOT_NULL_FATAL(name);
-		CU_ASSERT_PTR_NOT_NULL_FATAL(cudbgshim_exception_words(i));
-		TEST_ROW_EQ(i, strncmp(name, "CUDBG_EXCEPTION_", 16), 0);
-		if (strncmp(name + 16, "LANE_", 5) == 0)
-			TEST_ROW_EQ(i, scope, CUDBGSHIM_SCOPE_LANE);
-		if (strncmp(name + 16, "DEVICE_", 7) == 0)
-			TEST_ROW_EQ(i, scope, CUDBGSHIM_SCOPE_DEVICE);
-		TEST_ROW_EQ(i, scope == CUDBGSHIM_SCOPE_NONE, i == CUDBGABI_EXCEPTION_NONE);
-	}
-	TEST_STR(cudbgshim_exception_name(14), "CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS");
-	TEST_STR(cudbgshim_exception_name(UINT32_MAX), "CUDBG_EXCEPTION_UNKNOWN");
-	CU_ASSERT_PTR_NULL(cudbgshim_exception_name(37));
-	CU_ASSERT_PTR_NULL(cudbgshim_exception_words(37));
-	TEST_EQ(cudbgshim_exception_scope(37), CUDBGSHIM_SCOPE_DEVICE);
-}
-
 static void the_rest_has_names(void)
 {
 	TEST_STR(cudbgshim_event_name(CUDBGSHIM_EVENT_ATTACH_COMPLETE),
 		 "CUDBG_EVENT_ATTACH_COMPLETE");
 	CU_ASSERT_PTR_NULL(cudbgshim_event_name(19));
-	TEST_STR(cudbgshim_grid_status_name(CUDBGABI_GRID_STATUS_ACTIVE), "active");
-	CU_ASSERT_PTR_NULL(cudbgshim_grid_status_name(6));
-	TEST_STR(cudbgshim_capability_name(0), "LAZY_FUNCTION_LOADING");
-	TEST_STR(cudbgshim_capability_name(7), "BREAK_ON_LAUNCH");
-	CU_ASSERT_PTR_NULL(cudbgshim_capability_name(8));
 	TEST_STR(cudbgshim_slot_name(0), "initialize");
 	TEST_STR(cudbgshim_slot_name(163), "writeRpcRegisters");
 	CU_ASSERT_PTR_NULL(cudbgshim_slot_name(164));
@@ -200,6 +173,6 @@ static void impossible_events_are_refused(void)
 }
 
 TEST_SUITE(cudbgshim_names, TEST(results_have_names_and_words), TEST(common_failures_have_hints),
-	   TEST(exceptions_have_scopes), TEST(the_rest_has_names), TEST(images_are_decoded),
+	   TEST(the_rest_has_names), TEST(images_are_decoded),
 	   TEST(kernels_are_decoded), TEST(contexts_and_the_rest_are_decoded),
 	   TEST(impossible_events_are_refused));
