@@ -173,6 +173,5 @@ static void impossible_events_are_refused(void)
 }
 
 TEST_SUITE(cudbgshim_names, TEST(results_have_names_and_words), TEST(common_failures_have_hints),
-	   TEST(the_rest_has_names), TEST(images_are_decoded),
-	   TEST(kernels_are_decoded), TEST(contexts_and_the_rest_are_decoded),
-	   TEST(impossible_events_are_refused));
+	   TEST(the_rest_has_names), TEST(images_are_decoded), TEST(kernels_are_decoded),
+	   TEST(contexts_and_the_rest_are_decoded), TEST(impossible_events_are_refused));
