@@ -10,7 +10,7 @@
 
 void out_init(struct out *o, size_t limit)
 {
-	*o = (struct out){ .limit = limit ? limit : OUT_LIMIT_DEFAULT };
+	*o = (struct out){ .limit = limit };
 }
 
 void out_deinit(struct out *o)
@@ -30,12 +30,12 @@ void out_reset(struct out *o)
 /* Make room for size more bytes and the NUL, or set the sticky error. */
 static bool reserve(struct out *o, size_t size)
 {
-	size_t want, capacity;
+	size_t want, capacity, limit = o->limit ? o->limit : OUT_LIMIT_DEFAULT;
 	char *data;
 
 	if (o->error)
 		return false;
-	if (size > o->limit - o->size) {
+	if (size > limit - o->size) {
 		o->error = -EFBIG;
 		return false;
 	}

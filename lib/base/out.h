@@ -8,6 +8,8 @@
  *
  * Failure is sticky: after an allocation failure or when the limit is passed, later writes are
  * ignored and out_error() tells why.  Check once, at the end.
+ *
+ * A zeroed object is an empty buffer with the default limit: `auto_out struct out o = { 0 };`
  */
 
 #include <stdarg.h>
@@ -19,7 +21,7 @@ struct out {
 	char *data; /**< NUL-terminated once anything was written; NULL before that. */
 	size_t size; /**< Bytes written, without the NUL. */
 	size_t capacity;
-	size_t limit;
+	size_t limit; /**< Largest number of bytes accepted; 0 means OUT_LIMIT_DEFAULT. */
 	int error; /**< 0, -ENOMEM or -EFBIG. */
 };
 

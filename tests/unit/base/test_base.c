@@ -70,6 +70,15 @@ static void out_is_bounded_and_sticky(void)
 	TEST_STR(o.data, "42");
 }
 
+static void a_zeroed_out_is_an_empty_buffer(void)
+{
+	auto_out struct out o = { 0 };
+
+	out_str(&o, "some");
+	TEST_EQ(out_error(&o), 0);
+	TEST_STR(o.data, "some");
+}
+
 static void out_writes_numbers(void)
 {
 	auto_out struct out o;
@@ -465,7 +474,8 @@ static void plain_streams_are_read_and_emptied(void)
 }
 
 TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
-	   TEST(out_is_bounded_and_sticky), TEST(out_writes_numbers),
+	   TEST(out_is_bounded_and_sticky), TEST(a_zeroed_out_is_an_empty_buffer),
+	   TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
 	   TEST(text_is_made_printable),
