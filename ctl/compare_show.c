@@ -149,10 +149,9 @@ static int print_text(struct ctl *c, const struct rpc_comparison *cmp)
 
 static int print_json(struct ctl *c, const struct rpc_comparison *cmp)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 	int r;
 
-	out_init(&text, 0);
 	rpc_comparison_encode(&text, cmp);
 	r = out_error(&text);
 	if (r == 0)

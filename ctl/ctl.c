@@ -29,9 +29,8 @@
 /* Write one line at once, so that lines of several programs do not mix. */
 static void print_line(const char *prefix, const char *text)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	out_str(&o, prefix);
 	text_escape(&o, text, strlen(text));
 	out_char(&o, '\n');
@@ -117,9 +116,8 @@ void ctl_close_file(struct corefile_file *f)
  */
 static void error_document(struct ctl *c, struct out *o)
 {
-	struct out raw;
+	struct out raw = { 0 };
 
-	out_init(&raw, 0);
 	out_str(&raw, "{\"error\":");
 	if (c->err_json.size)
 		out_bytes(&raw, c->err_json.data, c->err_json.size);

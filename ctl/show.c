@@ -35,9 +35,8 @@ const char *show_user(struct rpc_arena *a, uint32_t uid)
 
 const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	for (size_t i = 0; i < n; i++) {
 		out_str(&o, i ? "," : "");
 		out_str(&o, show_name(a, &rpc_exception_enum, list[i]));
@@ -90,9 +89,8 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 static const char *show_reasons(struct rpc_arena *a, const char *exception,
 				const enum rpc_stop_reason *list, size_t n)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	if (exception)
 		return rpc_arena_strdup(a, exception);
 	for (size_t i = 0; i < n; i++) {
@@ -313,18 +311,16 @@ int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, si
 
 static const char *show_ms(struct rpc_arena *a, uint64_t ms)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	text_duration(&o, ms);
 	return o.data ? rpc_arena_strdup(a, o.data) : NULL;
 }
 
 const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	out_fmt(&o, "queue%s ", s->n_queues == 1 ? "" : "s");
 	for (size_t i = 0; i < s->n_queues && i < QUEUES_SHOWN; i++)
 		out_fmt(&o, "%s%u", i ? "," : "", s->queues[i]);

@@ -231,13 +231,12 @@ static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d
 static int handle(struct ctl *c, const struct rpc_client_notification *n, struct event *ret)
 {
 	auto_rpc_arena struct rpc_arena arena;
-	auto_out struct out line;
+	auto_out struct out line = { 0 };
 	struct json_object *params = NULL;
 	struct rpc_decoder d;
 
 	*ret = (struct event){ EVENT_OTHER, 0 };
 	rpc_arena_init(&arena, 0);
-	out_init(&line, 0);
 	rpc_decoder_init_lenient(&d, "params", &arena, NULL);
 	if (n->params_size && rpc_json_parse(n->params, n->params_size, &params, NULL) < 0)
 		params = NULL;

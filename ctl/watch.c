@@ -282,10 +282,8 @@ void watch_frame(struct out *o, struct screen_size size, const struct watch_stat
 	size_t text_size = s->help ? strlen(help) : table->size;
 	size_t rows = watch_rows(text, text_size), window = watch_window(size);
 	size_t scroll = s->help ? 0 : s->scroll;
-	auto_out struct out line, keys;
+	auto_out struct out line = { 0 }, keys = { 0 };
 
-	out_init(&line, 0);
-	out_init(&keys, 0);
 	/* The table may have become shorter since the user scrolled. */
 	if (scroll > less(rows, window))
 		scroll = less(rows, window);

@@ -164,7 +164,7 @@ static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct 
 int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 		 struct agent_err *err)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 	char context[16] = "repl";
 	struct dap_words w;
 	struct dap_ref of;
@@ -172,7 +172,6 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 	bool repl;
 	int r;
 
-	out_init(&text, 0);
 	(void)dap_json_str(dap_json_get(q->args, "context"), context, sizeof(context));
 	repl = !strcmp(context, "repl");
 	if (!split(dap_json_get(q->args, "expression"), &w))

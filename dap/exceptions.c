@@ -42,9 +42,8 @@ static bool is_of_waves(const struct rpc_exception_raised_params *e)
 /* The names of the exceptions, joined by commas. */
 static const char *names(struct rpc_arena *a, const struct rpc_exception_raised_params *e)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	for (size_t i = 0; i < e->n_exceptions; i++)
 		out_fmt(&o, "%s%s", i ? "," : "",
 			rpc_enum_name(&rpc_exception_enum, e->exceptions[i]));
@@ -78,9 +77,8 @@ static void put_address(struct out *o, const struct rpc_exception_raised_params 
 const char *dap_exception_text(struct rpc_arena *a, const struct dap *d)
 {
 	const struct rpc_exception_raised_params *e = &d->exception;
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	put_words(&o, e);
 	if (e->has_queue_id)
 		out_fmt(&o, ", queue %u", e->queue_id);
@@ -140,11 +138,10 @@ static bool take_latched(struct dap *d, const enum rpc_exception *list, size_t n
 {
 	struct rpc_arena *a = &d->exception_arena;
 	struct rpc_exception_raised_params *e = &d->exception;
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
 	*e = (struct rpc_exception_raised_params){ 0 };
 	rpc_arena_reset(a);
-	out_init(&text, 0);
 	e->exceptions = rpc_arena_array(a, n, sizeof(*e->exceptions));
 	for (size_t i = 0; e->exceptions && i < n; i++) {
 		if (!is_fault(list[i]))
@@ -207,9 +204,8 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 	size_t thread = t ? (size_t)(t - d->snap->threads) : 0;
 	bool is_its = d->has_exception && dap_exception_thread(d) == thread;
 	const char *why = t ? dap_group_reasons(a, t->group) : "";
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
-	out_init(&text, 0);
 	if (!t && !is_nobodys)
 		return -EINVAL;
 	if ((!why || !why[0]) && doc->n_exited)

@@ -18,9 +18,8 @@
 /* Make the sentence on the client that holds the queues. */
 static void describe(struct dap *d, const struct rpc_suspension *s)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	if (s->has_holder_pid)
 		out_fmt(&o, "process %u (user %u)", s->holder_pid, s->holder_uid);
 	else

@@ -115,11 +115,9 @@ void dap_event(struct dap *d, const char *event, const struct out *body)
 
 void dap_output(struct dap *d, const char *category, const char *fmt, ...)
 {
-	auto_out struct out body, text;
+	auto_out struct out body = { 0 }, text = { 0 };
 	va_list ap;
 
-	out_init(&body, 0);
-	out_init(&text, 0);
 	va_start(ap, fmt);
 	out_vfmt(&text, fmt, ap);
 	va_end(ap);
@@ -138,9 +136,8 @@ static void put_progress_id(const struct dap *d, struct out *o)
 
 void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
 {
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 
-	out_init(&body, 0);
 	if (!d->client_progress)
 		return;
 	dap_progress_end(d, NULL);
@@ -158,9 +155,8 @@ void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
 
 void dap_progress_update(struct dap *d, const char *message)
 {
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 
-	out_init(&body, 0);
 	if (!d->progressing)
 		return;
 	put_progress_id(d, &body);
@@ -171,9 +167,8 @@ void dap_progress_update(struct dap *d, const char *message)
 
 void dap_progress_end(struct dap *d, const char *message)
 {
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 
-	out_init(&body, 0);
 	if (!d->progressing)
 		return;
 	d->progressing = false;
@@ -186,9 +181,8 @@ void dap_progress_end(struct dap *d, const char *message)
 
 void dap_invalidated(struct dap *d)
 {
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 
-	out_init(&body, 0);
 	if (!d->client_invalidated)
 		return;
 	out_str(&body, "{\"areas\":[\"all\"]}");

@@ -21,9 +21,8 @@ static bool is_plain(char c)
 
 void dap_put_path(const struct dap *d, struct out *o, const char *path)
 {
-	auto_out struct out uri;
+	auto_out struct out uri = { 0 };
 
-	out_init(&uri, 0);
 	if (!d->uris) {
 		dap_put_str(o, "path", path);
 		return;

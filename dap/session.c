@@ -360,10 +360,9 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 {
 	const struct dap_snapshot *s = d->snap;
 	size_t thread = find_stopped(d, &reason);
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 	const char *why;
 
-	out_init(&body, 0);
 	out_char(&body, '{');
 	dap_put_str(&body, "reason", reason);
 	dap_put_u64(&body, "threadId", thread + 1);
@@ -390,7 +389,6 @@ void dap_session_announce(struct dap *d)
 	/* An exception that was raised since the session began is newer than a latched one. */
 	broken = !d->has_exception && dap_exception_latched(d);
 	/* Some editors know of no thread, and offer no pause, before they hear of one. */
-	out_init(&body, 0);
 	out_str(&body, "{\"reason\":\"started\",\"threadId\":1}");
 	dap_event(d, "thread", &body);
 	dap_output(d, "console",
@@ -509,9 +507,8 @@ int dap_session_continue(struct dap *d, struct agent_err *err)
 
 void dap_continued(struct dap *d)
 {
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 
-	out_init(&body, 0);
 	out_str(&body, "{\"threadId\":1,\"allThreadsContinued\":true}");
 	dap_event(d, "continued", &body);
 }

@@ -74,10 +74,9 @@ static void flush(struct dap *d)
 static void run(struct dap *d, const struct dap_handler *h, const struct dap_request *q)
 {
 	struct agent_err err = { 0 };
-	auto_out struct out body;
+	auto_out struct out body = { 0 };
 	int r;
 
-	out_init(&body, 0);
 	r = dap_check_order(d, h, &err);
 	if (r == 0)
 		r = h->run(d, q, &body, &err);

@@ -165,9 +165,8 @@ const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id)
 
 const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	if (g->exception)
 		return g->exception;
 	for (size_t i = 0; i < g->n_reasons; i++) {

@@ -56,10 +56,9 @@ static void put(struct page *p, const char *name, const char *value)
 __attribute__((format(printf, 3, 4))) static void put_fmt(struct page *p, const char *name,
 							   const char *fmt, ...)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 	va_list ap;
 
-	out_init(&o, 0);
 	va_start(ap, fmt);
 	out_vfmt(&o, fmt, ap);
 	va_end(ap);
@@ -165,9 +164,8 @@ static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *e
 /* The first lanes in one line, as many as a row of a view shows. */
 static const char *lanes_text(struct rpc_arena *a, const struct rpc_vector_register *v)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	for (size_t i = 0; i < v->n_lanes && i < 8; i++)
 		out_fmt(&o, "%s%08" PRIx64, i ? " " : "", v->lanes[i]);
 	if (v->n_lanes > 8)

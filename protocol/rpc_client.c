@@ -376,11 +376,9 @@ static int cancelled(const char *method, struct agent_err *err)
 static int send_request(struct rpc_client *c, const char *method, const char *params,
 			size_t params_size, uint64_t deadline_ns, struct agent_err *err)
 {
-	auto_out struct out message, compact;
+	auto_out struct out message = { 0 }, compact = { 0 };
 	int r;
 
-	out_init(&message, 0);
-	out_init(&compact, 0);
 	/* A line break between two tokens would end the message. */
 	r = params_size ? rpc_format(&compact, params, params_size, RPC_FORMAT_SHORT) : 0;
 	if (r == -EINVAL)
@@ -449,11 +447,10 @@ int rpc_client_call_typed(struct rpc_client *c, enum rpc_method m, const void *p
 {
 	const struct rpc_method_info *info = &rpc_methods[m];
 	struct json_object *obj = NULL;
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 	struct rpc_decoder d;
 	int r;
 
-	out_init(&text, 0);
 	if (params)
 		rpc_encode_struct(&text, info->params, params);
 	if (out_error(&text))

@@ -53,9 +53,8 @@ const char *code_text_name(struct rpc_arena *a, const char *name)
 {
 	size_t end = parameters_at(name), start = name_at(name, end);
 	char text[CODE_TEXT_NAME_MAX + 1];
-	auto_out struct out whole;
+	auto_out struct out whole = { 0 };
 
-	out_init(&whole, 0);
 	out_bytes(&whole, name + start, end - start);
 	if (out_error(&whole))
 		return NULL;
@@ -99,18 +98,16 @@ static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_fr
 const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
 			       uint64_t pc)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	put_location(&o, a, frames, n, pc);
 	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
 }
 
 const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	put_location(&o, a, g->frames, g->n_frames, g->pc);
 	for (size_t i = 0; i < g->n_callers && i < CALLERS_SHOWN; i++) {
 		out_str(&o, " <- ");

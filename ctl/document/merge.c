@@ -90,13 +90,12 @@ static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
 {
 	struct rpc_gpu_snapshot_result kept = *s;
 	struct json_object *obj = NULL;
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 	struct rpc_decoder d;
 	int r;
 
 	kept.has_waves = kept.has_registers = false;
 	kept.n_devices = kept.n_queues = 0;
-	out_init(&text, 0);
 	rpc_gpu_snapshot_result_encode(&text, &kept);
 	if (out_error(&text))
 		return agent_err_set(err, RPC_ERROR_INTERNAL, -out_error(&text), "merge", NULL,

@@ -75,9 +75,8 @@ static int compare_nodes(const void *x, const void *y)
 static const char *print_ranks(struct printer *p, const struct merge_set *set)
 {
 	size_t n = merge_set_count(set), named = 0;
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	if (n == set->n && n > 1)
 		return "all";
 	if (n > NAMES_MAX)

@@ -46,10 +46,8 @@ size_t merge_set_count(const struct merge_set *s)
 
 const char *merge_set_print(struct rpc_arena *a, const struct merge_set *s)
 {
-	const char *text = NULL;
-	struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	for (size_t i = 0, end; i < s->n; i = end) {
 		end = i + 1;
 		if (!merge_set_has(s, i))
@@ -60,10 +58,7 @@ const char *merge_set_print(struct rpc_arena *a, const struct merge_set *s)
 		if (end > i + 1)
 			out_fmt(&o, "-%zu", end - 1);
 	}
-	if (!out_error(&o))
-		text = rpc_arena_strndup(a, o.data ? o.data : "", o.size);
-	out_deinit(&o);
-	return text;
+	return out_error(&o) ? NULL : rpc_arena_strndup(a, o.data ? o.data : "", o.size);
 }
 
 /* Read a decimal number that is less than a limit. */

@@ -19,9 +19,8 @@
 
 const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	if (g->exception)
 		return rpc_arena_strdup(a, g->exception);
 	for (size_t i = 0; i < g->n_reasons; i++) {
@@ -156,10 +155,8 @@ const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool devic
 	 * the kernel, where that has a name to be found by.
 	 */
 	bool relative = g->has_kernel && (g->kernel.raw || g->kernel.name);
-	const char *key = NULL;
-	struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	key_kernel(&o, g);
 	for (size_t i = 0; i < g->n_frames; i++) {
 		const struct rpc_frame *f = &g->frames[i];
@@ -174,23 +171,15 @@ const char *place_key(struct rpc_arena *a, const struct rpc_group *g, bool devic
 	key_reasons(&o, g);
 	if (device)
 		out_fmt(&o, " on %u", g->gpu_id);
-	if (!out_error(&o))
-		key = rpc_arena_strndup(a, o.data, o.size);
-	out_deinit(&o);
-	return key;
+	return out_error(&o) ? NULL : rpc_arena_strndup(a, o.data, o.size);
 }
 
 const char *place_kernel_key(struct rpc_arena *a, const struct rpc_group *g)
 {
-	const char *key = NULL;
-	struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	if (g->has_kernel && (g->kernel.raw || g->kernel.name))
 		key_kernel(&o, g);
 	key_reasons(&o, g);
-	if (!out_error(&o))
-		key = rpc_arena_strndup(a, o.data ? o.data : "", o.size);
-	out_deinit(&o);
-	return key;
+	return out_error(&o) ? NULL : rpc_arena_strndup(a, o.data ? o.data : "", o.size);
 }

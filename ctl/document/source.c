@@ -196,10 +196,9 @@ static int take_snapshot(struct source_core *s, bool waves, uint32_t timeout_ms,
 	const struct rpc_gpu_snapshot_params p = { .session = "core", /* Its only session. */
 						   .has_waves = waves,
 						   .waves = waves };
-	auto_out struct out params;
+	auto_out struct out params = { 0 };
 	int r;
 
-	out_init(&params, 0);
 	rpc_gpu_snapshot_params_encode(&params, &p);
 	rpc_client_set_timeout(s->client, timeout_ms);
 	r = rpc_client_call(s->client, rpc_methods[RPC_METHOD_GPU_SNAPSHOT].name, params.data,

@@ -51,10 +51,9 @@ static int run_hand_over(struct ctl *c)
 	const char *debugger = c->session.vendor == RPC_VENDOR_NVIDIA ? "cuda-gdb" : "rocgdb";
 	uint32_t pid = c->session.pid;
 	struct out *o = &c->output.text;
-	auto_out struct out doc;
+	auto_out struct out doc = { 0 };
 	int r;
 
-	out_init(&doc, 0);
 	r = release(c);
 	if (r < 0)
 		return r;

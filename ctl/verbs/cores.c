@@ -225,10 +225,9 @@ static ssize_t field_values(struct ctl *c, const struct rpc_cores_list_result *l
 
 static int print_values_json(struct ctl *c, const char *const *values, size_t n)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 	int r;
 
-	out_init(&o, 0);
 	out_str(&o, "{\"field\":");
 	out_json_str(&o, field, strlen(field));
 	out_str(&o, ",\"values\":[");
@@ -270,7 +269,6 @@ static int print_records_json(struct ctl *c, const struct rpc_cores_list_result 
 
 	if (!newest_first)
 		return ctl_print_result(c);
-	out_init(&o, 0);
 	rpc_cores_list_result_encode(&o, l);
 	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
@@ -328,7 +326,6 @@ static void print_record(struct ctl *c, const struct rpc_record *r)
 	auto_out struct out size = { 0 };
 	char when[32];
 
-	out_init(&size, 0);
 	when_format(r->time_us, when, sizeof(when));
 	line(c, "record", r->record);
 	line(c, "time", when);
@@ -378,7 +375,6 @@ static void tell(uint64_t done, uint64_t total)
 {
 	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	text_size(&o, done);
 	out_str(&o, " of ");
 	text_size(&o, total);
@@ -504,7 +500,6 @@ static const char *sized(struct ctl *c, uint64_t bytes)
 {
 	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	text_size(&o, bytes);
 	return o.data ? rpc_arena_strdup(&c->arena, o.data) : "";
 }

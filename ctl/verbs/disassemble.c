@@ -282,10 +282,9 @@ static void encode_line(struct out *o, const struct job *j, size_t at)
 
 static int print_json(struct ctl *c, const struct job *j)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 	int r;
 
-	out_init(&o, 0);
 	out_str(&o, "{\"pc\":\"");
 	out_hex(&o, j->pc);
 	out_char(&o, '"');

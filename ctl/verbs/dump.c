@@ -69,7 +69,6 @@ static void tell(struct dump *d, uint64_t done, uint64_t total, uint64_t now)
 	uint64_t ms = (now - d->begun_ns) / 1000000 + 1, rate = done * 1000 / ms;
 	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	text_size(&o, done >> 20 << 20);
 	out_str(&o, " of ");
 	text_size(&o, total);
@@ -108,7 +107,6 @@ static int check_space(struct dump *d)
 		return ctl_fail(d->c, -r, d->path);
 	if (compress || room >= d->core.bytes)
 		return 0;
-	out_init(&o, 0);
 	text_size(&o, d->core.bytes);
 	out_str(&o, ", there are ");
 	text_size(&o, room);
@@ -405,7 +403,6 @@ static int print_json(struct dump *d)
 	auto_out struct out o = { 0 };
 	int r;
 
-	out_init(&o, 0);
 	out_str(&o, "{\"file\":");
 	if (estimate)
 		out_str(&o, "null");

@@ -104,10 +104,9 @@ static int find_user(struct ctl *c, uint32_t *ret)
 /* The hook's output is data; what became of the hook is a message. */
 static int print_test(struct ctl *c, const struct rpc_hooks_test_result *t)
 {
-	auto_out struct out took;
+	auto_out struct out took = { 0 };
 	struct out *o = &c->output.text;
 
-	out_init(&took, 0);
 	text_duration(&took, t->duration_us / 1000);
 	ctl_note(c, "%s as uid %u after %s%s%s", end_text(c, t->end, t->status), t->uid, took.data ? took.data : "?",
 		 t->problem ? ": " : "", t->problem ? t->problem : "");

@@ -8,9 +8,8 @@
 /* Ids joined by commas; NULL if there are none. */
 static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 
-	out_init(&o, 0);
 	for (size_t i = 0; i < n; i++)
 		out_fmt(&o, "%s%u", i ? "," : "", ids[i]);
 	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;

@@ -94,10 +94,9 @@ static int add_all(struct job *j, int argc, char **argv)
 
 static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 	int r;
 
-	out_init(&text, 0);
 	if (!ctl_is_json(c)) {
 		r = merge_print(&c->arena, &c->output.text, s, c->output.legend, c->output.color);
 		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;

@@ -24,10 +24,9 @@ static const struct argv_option options[] = {
  */
 static int print_with_taken(struct ctl *c, struct rpc_gpu_resume_result *result)
 {
-	auto_out struct out doc;
+	auto_out struct out doc = { 0 };
 	int r;
 
-	out_init(&doc, 0);
 	result->has_taken = true;
 	result->taken = c->session.taken;
 	rpc_gpu_resume_result_encode(&doc, result);

@@ -96,9 +96,8 @@ static int call(struct ctl *c, const char *method, const struct out *params)
 static int call_in_session(struct ctl *c, const char *method, const struct out *params)
 {
 	int m = rpc_method_find(method), r;
-	auto_out struct out with;
+	auto_out struct out with = { 0 };
 
-	out_init(&with, 0);
 	r = ctl_attach(c, pid, control || (m >= 0 && rpc_methods[m].lease));
 	if (r == 0)
 		r = add_session(c, params, &with);

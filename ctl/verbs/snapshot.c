@@ -247,9 +247,8 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 /* The later snapshot as a document, which a comparison in JSON carries. */
 static const char *snapshot_text(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
-	auto_out struct out text;
+	auto_out struct out text = { 0 };
 
-	out_init(&text, 0);
 	rpc_gpu_snapshot_result_encode(&text, s);
 	return out_error(&text) ? NULL : rpc_arena_strndup(&c->arena, text.data, text.size);
 }

@@ -160,10 +160,9 @@ static int print_status(struct ctl *c, const struct answers *a)
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct answers a;
-	auto_out struct out doc;
+	auto_out struct out doc = { 0 };
 	int r;
 
-	out_init(&doc, 0);
 	r = ctl_connect(c);
 	if (r == 0)
 		r = ask(c, &a, &doc);

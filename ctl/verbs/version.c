@@ -7,10 +7,9 @@
 
 static int print_json(struct ctl *c, const struct rpc_agent_hello_result *hello)
 {
-	auto_out struct out doc;
+	auto_out struct out doc = { 0 };
 	int r;
 
-	out_init(&doc, 0);
 	out_str(&doc,
 		"{\"version\":\"" GPU_AGENT_VERSION "\",\"protocol\":\"" RPC_PROTOCOL_VERSION "\"");
 	if (hello) {

@@ -89,10 +89,9 @@ static size_t choose(const struct filter *f, struct rpc_gpu_snapshot_result *s)
 /* The document has `matching` beside the waves, since --limit may leave some out. */
 static int print_json(struct ctl *c, const struct rpc_gpu_snapshot_result *s, size_t passed)
 {
-	auto_out struct out o;
+	auto_out struct out o = { 0 };
 	int r;
 
-	out_init(&o, 0);
 	out_fmt(&o, "{\"wave_count\":%u,\"matching\":%zu,\"waves\":[", s->wave_count, passed);
 	for (size_t i = 0; i < s->n_waves; i++) {
 		out_str(&o, i ? "," : "");
