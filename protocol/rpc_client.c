@@ -44,10 +44,12 @@ struct rpc_client {
 	int fd;
 	uint32_t timeout_ms;
 	uint64_t last_id;
+	bool calling; /* An answer to last_id is wanted. */
 	bool broken; /* A message was cut in half; the connection is of no use any more. */
 	rpc_client_wait_fn wait; /* NULL stands for poll(). */
 	void *wait_data;
 	int got_fd; /* The descriptor that came last; -1: none since the call began. */
+	size_t fd_in; /* Unread bytes up to the end of what got_fd came with; 0: all is read. */
 	struct rpc_wire wire;
 	struct out result, error; /* JSON texts of the last call. */
 	bool has_result, has_error;
@@ -274,12 +276,14 @@ static int keep_notification(struct rpc_client *c, const struct rpc_reply *reply
 	return 0;
 }
 
-/* Whether a reply answers the call under way. */
+/* Whether a reply answers the call under way; one that comes later answers nobody. */
 static bool is_mine(const struct rpc_client *c, const struct rpc_reply *reply)
 {
 	char id[24];
 	int n = snprintf(id, sizeof(id), "%" PRIu64, c->last_id);
 
+	if (!c->calling)
+		return false;
 	/* The agent could not read the id: only the request under way can be meant. */
 	if (reply->kind == RPC_REPLY_ERROR && reply->id_size == 4 && !memcmp(reply->id, "null", 4))
 		return true;
@@ -302,20 +306,40 @@ static int take_answer(struct rpc_client *c, const struct rpc_reply *reply, stru
 	return GOT_ANSWER;
 }
 
+/*
+ * Take the next message out of the bytes that have arrived.  A descriptor belongs to the message
+ * that has the last byte which was received with it: the kernel hands out nothing behind that.
+ * @param ret_fd  Whether got_fd came with this message.
+ */
+static int next_message(struct rpc_client *c, const char **ret_body, size_t *ret_size, bool *ret_fd)
+{
+	size_t unread = rpc_wire_unread(&c->wire), taken;
+	int r = rpc_wire_next(&c->wire, ret_body, ret_size);
+
+	taken = unread - rpc_wire_unread(&c->wire);
+	*ret_fd = c->fd_in && taken >= c->fd_in;
+	c->fd_in -= *ret_fd ? c->fd_in : c->fd_in ? taken : 0;
+	return r;
+}
+
 /* Handle one message that has arrived.  @return GOT_..., or negative with err. */
 static int read_message(struct rpc_client *c, struct agent_err *err)
 {
 	struct rpc_reply reply;
 	const char *body;
 	size_t size;
-	int r;
+	bool has_fd;
+	int r = next_message(c, &body, &size, &has_fd);
 
-	r = rpc_wire_next(&c->wire, &body, &size);
 	if (!r)
 		return GOT_NOTHING;
 	if (r == RPC_WIRE_BODY && !rpc_reply_parse(body, size, &reply)) {
+		bool is_answer = reply.kind != RPC_REPLY_NOTIFICATION && is_mine(c, &reply);
+
+		if (has_fd && !is_answer)
+			drop_fd(c);
 		if (reply.kind != RPC_REPLY_NOTIFICATION)
-			return is_mine(c, &reply) ? take_answer(c, &reply, err) : GOT_NOTIFICATION;
+			return is_answer ? take_answer(c, &reply, err) : GOT_NOTIFICATION;
 		if (keep_notification(c, &reply) < 0)
 			return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
 					     "out of memory");
@@ -339,9 +363,10 @@ static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err 
 	do {
 		n = fd_recv_stream(c->fd, c->chunk, sizeof(c->chunk), &fd);
 		if (fd >= 0) {
-			/* A descriptor comes with its answer; an older one is of a late answer. */
+			/* The agent sends one at a time: an older one is of a late answer. */
 			drop_fd(c);
 			c->got_fd = fd;
+			c->fd_in = rpc_wire_unread(&c->wire) + (size_t)n;
 		}
 		r = n >= 0 ? 0 : n == -EAGAIN ? wait_for(c, POLLIN, deadline_ns) : (int)n;
 		if (r == -ETIMEDOUT || r == -ECANCELED)
@@ -360,17 +385,15 @@ static int receive(struct rpc_client *c, uint64_t deadline_ns, struct agent_err 
 	return 0;
 }
 
-static int late(struct rpc_client *c, const char *method, struct agent_err *err)
+/* Say that there is no answer: none came in time, or the user's wait function wants none. */
+static int given_up(const struct rpc_client *c, int r, const char *method, struct agent_err *err)
 {
+	if (r == -ECANCELED)
+		return agent_err_set(err, RPC_ERROR_FAILED, ECANCELED, "wait for the reply", NULL,
+				     "%.60s: cancelled", method);
 	return agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, "wait for the reply",
 			     "allow more time with --timeout",
 			     "%.60s: no answer within %" PRIu32 " ms", method, c->timeout_ms);
-}
-
-static int cancelled(const char *method, struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_FAILED, ECANCELED, "wait for the reply", NULL,
-			     "%.60s: cancelled", method);
 }
 
 static int send_request(struct rpc_client *c, const char *method, const char *params,
@@ -389,10 +412,8 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 	if (r < 0 || out_error(&message))
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	r = send_all(c, &message, deadline_ns);
-	if (r == -ETIMEDOUT)
-		return late(c, method, err);
-	if (r == -ECANCELED)
-		return cancelled(method, err);
+	if (r == -ETIMEDOUT || r == -ECANCELED)
+		return given_up(c, r, method, err);
 	/*
 	 * An agent that refuses a connection says why and closes it.  Its message waits in the
 	 * socket then, although sending fails: the caller reads it, or finds the connection closed.
@@ -402,10 +423,25 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 	return 0;
 }
 
+/* Send a request and read until its answer has come. */
+static int request(struct rpc_client *c, const char *method, const char *params, size_t params_size,
+		   struct agent_err *err)
+{
+	uint64_t deadline_ns = clock_deadline_ms(c->timeout_ms);
+	int r = send_request(c, method, params, params_size, deadline_ns, err);
+
+	while (r >= 0 && (r = read_message(c, err)) != GOT_ANSWER) {
+		if (r == GOT_NOTHING)
+			r = receive(c, deadline_ns, err);
+		if (r == -ETIMEDOUT || r == -ECANCELED)
+			return given_up(c, r, method, err);
+	}
+	return r;
+}
+
 int rpc_client_call(struct rpc_client *c, const char *method, const char *params,
 		    size_t params_size, struct agent_err *err)
 {
-	uint64_t deadline_ns = clock_deadline_ms(c->timeout_ms);
 	int r;
 
 	c->has_result = c->has_error = false;
@@ -414,19 +450,11 @@ int rpc_client_call(struct rpc_client *c, const char *method, const char *params
 	out_reset(&c->error);
 	if (c->broken)
 		return unreachable(err, ENOTCONN, "send", NULL, "the connection is lost");
-	r = send_request(c, method, params, params_size, deadline_ns, err);
+	c->calling = true;
+	r = request(c, method, params, params_size, err);
+	c->calling = false;
 	if (r < 0)
 		return r;
-	while ((r = read_message(c, err)) != GOT_ANSWER) {
-		if (r == GOT_NOTHING)
-			r = receive(c, deadline_ns, err);
-		if (r == -ETIMEDOUT)
-			return late(c, method, err);
-		if (r == -ECANCELED)
-			return cancelled(method, err);
-		if (r < 0)
-			return r;
-	}
 	if (c->has_result)
 		return 0;
 	if (err && agent_err_decode_text(c->error.data, c->error.size, err) < 0)

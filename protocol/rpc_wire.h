@@ -74,10 +74,15 @@ int rpc_wire_next(struct rpc_wire *w, const char **ret_body, size_t *ret_size);
  * @return RPC_WIRE_BODY, 0 (nothing was cut off), -EPROTO (a message was cut off).
  */
 int rpc_wire_finish(struct rpc_wire *w, const char **ret_body, size_t *ret_size);
+/** How many bytes were fed and are not taken out yet. */
+static inline size_t rpc_wire_unread(const struct rpc_wire *w)
+{
+	return w->size - w->head;
+}
 /** Whether some of a message has arrived, but not all of it. */
 static inline bool rpc_wire_has_part(const struct rpc_wire *w)
 {
-	return w->size > w->head;
+	return rpc_wire_unread(w) > 0;
 }
 /** Why the stream cannot be followed, as one sentence; "" unless -EPROTO was returned. */
 const char *rpc_wire_problem(const struct rpc_wire *w);

@@ -202,6 +202,75 @@ static void late_replies_are_dropped(void)
 	stop(&s, c);
 }
 
+/* A client whose first call has timed out, and the other end of its socket. */
+static struct rpc_client *start_late(int *ret_fd)
+{
+	struct rpc_client *c;
+	struct agent_err err;
+	int fds[2];
+
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	TEST_EQ_FATAL(rpc_client_open_fd(fds[0], &c, &err), 0);
+	rpc_client_set_timeout(c, 10);
+	TEST_EQ(rpc_client_call(c, "x.slow", NULL, 0, &err), -ETIMEDOUT);
+	rpc_client_set_timeout(c, 0);
+	*ret_fd = fds[1];
+	return c;
+}
+
+/* Sends an answer; a descriptor goes with its first byte, as the agent sends it. */
+static void answer(int fd, const char *text, bool with_fd)
+{
+	if (with_fd)
+		TEST_EQ(fd_send(fd, text, 1, &fd, 1), 1);
+	TEST_EQ(fd_write_all(fd, text + with_fd, strlen(text + with_fd)), 0);
+}
+
+/* Nor is it kept as a result when it comes while nobody waits for an answer. */
+static void late_replies_are_no_results(void)
+{
+	struct rpc_client_notification n;
+	struct agent_err err;
+	struct rpc_client *c;
+	size_t size;
+	int fd;
+
+	c = start_late(&fd);
+	answer(fd, R "1,\"result\":{\"n\":1}}\n", true);
+	TEST_EQ(rpc_client_next_notification(c, clock_deadline_ms(20), &n, &err), -ETIMEDOUT);
+	CU_ASSERT_PTR_NULL(rpc_client_last_result(c, &size));
+	TEST_EQ(rpc_client_take_fd(c), -1);
+	rpc_client_close(c);
+	close(fd);
+}
+
+/* A descriptor belongs to the answer that it came with, whatever came just before or behind. */
+static void late_descriptors_are_closed(void)
+{
+	static const struct {
+		bool with_late, with_next;
+	} rows[] = { { true, false }, { false, true }, { true, true }, { false, false } };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct agent_err err;
+		struct rpc_client *c;
+		size_t size;
+		int fd, got;
+
+		c = start_late(&fd);
+		answer(fd, R "1,\"result\":{\"n\":1}}\n", rows[i].with_late);
+		answer(fd, R "2,\"result\":{\"n\":2}}\n", rows[i].with_next);
+		TEST_ROW_EQ(i, rpc_client_call(c, "x.y", NULL, 0, &err), 0);
+		TEST_ROW_STR(i, rpc_client_last_result(c, &size), "{\"n\":2}");
+		got = rpc_client_take_fd(c);
+		TEST_ROW_EQ(i, got >= 0, rows[i].with_next);
+		if (got >= 0)
+			close(got);
+		rpc_client_close(c);
+		close(fd);
+	}
+}
+
 /* Waits once like poll(), then wants no more. */
 static int wait_once(void *data, int fd, short events, uint64_t deadline_ns)
 {
@@ -297,5 +366,6 @@ static void nobody_listens(void)
 
 TEST_SUITE(rpc_client, TEST(typed_calls_go_round), TEST(errors_carry_everything),
 	   TEST(notifications_are_kept), TEST(unread_notifications_are_bounded),
-	   TEST(late_replies_are_dropped), TEST(calls_are_cancelled),
+	   TEST(late_replies_are_dropped), TEST(late_replies_are_no_results),
+	   TEST(late_descriptors_are_closed), TEST(calls_are_cancelled),
 	   TEST(lost_connections_are_reported), TEST(nobody_listens));
