@@ -469,6 +469,8 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
  */
 int dap_memory_get(struct dap *d, const struct rpc_memory_read_params *p, uint8_t **ret_data,
 		   size_t *ret_size, struct agent_err *err);
+/** Whether a failed memory.read only says that there is no memory at that address. */
+bool dap_is_unreadable(const struct agent_err *err);
 /** Handler of `readMemory`. */
 int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err);

@@ -95,7 +95,7 @@ static const struct rpc_code_place *locate(struct dap *d, uint64_t *addresses, s
 
 /*
  * Read and decode the lines.  Instructions differ in length: they can be counted only from the
- * function's beginning on.  It is no failure that there is no code.
+ * function's beginning on.  It is no failure that there is no memory; any other failure is one.
  */
 static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 {
@@ -104,10 +104,10 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 	const struct rpc_code_place *place = locate(d, &l->address, 1);
 	struct rpc_memory_read_params p = { .session = d->session };
 	struct disasm_range range = { .around = l->address, .before = before, .count = behind + 1 };
-	struct agent_err unreadable = { 0 };
 	uint8_t *code;
 	size_t size, want = (behind + 1) * DISASM_LONGEST;
 	ssize_t n;
+	int r;
 
 	l->start = place && place->has_symbol ? place->symbol.address : l->address;
 	/*
@@ -118,18 +118,18 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 		l->start = l->address;
 	p.address = range.start = l->start;
 	p.size = (uint32_t)(l->address - l->start + want);
-	if (dap_memory_get(d, &p, &code, &size, &unreadable) < 0) {
-		if (unreadable.err == ECANCELED || unreadable.code != RPC_ERROR_FAILED) {
-			*err = unreadable;
-			return -EIO;
-		}
-		return 0;
-	}
+	r = dap_memory_get(d, &p, &code, &size, err);
+	if (r < 0)
+		return dap_is_unreadable(err) ? 0 : r;
 	l->code = code;
 	l->lines = rpc_arena_array(&d->arena, before + behind + 1, sizeof(*l->lines));
 	if (!l->lines)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
 	n = disasm_lines(d->disasm, code, size, &range, l->lines, &l->at);
+	/* Memory may have ended before the address. */
+	if (n < 0 && n != -EINVAL)
+		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, NULL, NULL, "disassembling: %s",
+				     strerror((int)-n));
 	l->n = n > 0 ? (size_t)n : 0;
 	note(d);
 	return 0;

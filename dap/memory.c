@@ -53,6 +53,11 @@ int dap_memory_get(struct dap *d, const struct rpc_memory_read_params *p, uint8_
 	return 0;
 }
 
+bool dap_is_unreadable(const struct agent_err *err)
+{
+	return err->code == RPC_ERROR_FAILED && err->err == EFAULT;
+}
+
 int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
 		    struct agent_err *err)
 {
@@ -68,10 +73,8 @@ int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body
 	p.size = (uint32_t)count;
 	if (count)
 		r = rpc_client_memory_read(d->client, &p, &d->arena, &result, err);
-	/* Memory that cannot be read is an answer, not a failure. */
-	if (r < 0 && err->code != RPC_ERROR_FAILED)
-		return r;
-	if (r < 0 && err->err == ECANCELED)
+	/* Memory that is not there is an answer, not a failure. */
+	if (r < 0 && !dap_is_unreadable(err))
 		return r;
 	out_char(body, '{');
 	dap_put_hex(body, "address", p.address);

@@ -211,7 +211,7 @@ class SocketSession(Session):
 
 
 class Between:
-    """Passes on what an adapter and the agent say to each other, but for methods in .refused, which fail.
+    """Passes on what an adapter and the agent say to each other, but for methods in .refused, which fail with .error.
 
     .look(request) is called before a request is passed on; .sizes are the bytes of each message of the agent.
     """
@@ -219,6 +219,7 @@ class Between:
     def __init__(self, s):
         self.path = s.directory / "between"
         self.refused = set()
+        self.error = {"code": -32005, "data": {"name": "timeout"}}
         self.look = lambda request: None
         self.sizes = []
         self.listener = sockets.socket(sockets.AF_UNIX)
@@ -267,7 +268,7 @@ class Between:
                     request = json.loads(line)
                     self.look(request)
                     if request["method"] in self.refused:
-                        error = {"code": -32005, "message": f"{request['method']} refused", "data": {"name": "timeout"}}
+                        error = {"message": f"{request['method']} refused", **self.error}
                         self._say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
                     else:
                         self.agent.sendall(line)

@@ -225,6 +225,23 @@ def listings_at_both_ends_of_memory():
 
 
 @test
+def a_failure_to_read_is_no_lack_of_code():
+    """Where there is no memory, rows say so; that memory could not be read for another reason is an error."""
+    with scene() as s, Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        pc = a.frame()["instructionPointerReference"]
+        between.refused.add("memory.read")
+        between.error = {"code": -32000, "data": {"name": "failed", "errno": "EIO"}}
+        assert "memory.read refused" in a.error("disassemble", memoryReference=pc, instructionCount=4)
+        assert "memory.read refused" in a.error("readMemory", memoryReference=pc, count=4)
+        between.error["data"]["errno"] = "EFAULT"
+        lines = a.call("disassemble", memoryReference=pc, instructionCount=4)["instructions"]
+        assert [line["instruction"] for line in lines] == ["(no code)"] * 4, lines
+        assert a.call("readMemory", memoryReference=pc, count=4)["unreadableBytes"] == 4
+        a.finish()
+
+
+@test
 def short_read_at_the_end_of_memory():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
