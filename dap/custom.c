@@ -67,9 +67,9 @@ int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 /* Read a number of 32 bits. */
 static bool u32_of(struct dap_json v, uint32_t *ret)
 {
-	int64_t n;
+	uint64_t n;
 
-	if (!dap_json_i64(v, &n) || n < 0 || n > UINT32_MAX)
+	if (!dap_json_u64(v, &n) || n > UINT32_MAX)
 		return false;
 	*ret = (uint32_t)n;
 	return true;
@@ -83,15 +83,13 @@ static int wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_na
 		    struct agent_err *err)
 {
 	struct dap_json list = dap_json_get(v, "workgroup");
-	int64_t dispatch;
 
 	*ret = (struct rpc_wave_name){ .has_unit = true, .has_index = true, .workgroup = workgroup };
 	if (!u32_of(dap_json_get(v, "queue_id"), &ret->queue_id) ||
 	    !u32_of(dap_json_get(v, "index"), &ret->index))
 		return dap_invalid(err, "wave: needs queue_id and index");
 	(void)u32_of(dap_json_get(v, "unit"), &ret->unit);
-	ret->has_dispatch = dap_json_i64(dap_json_get(v, "dispatch"), &dispatch);
-	ret->dispatch = ret->has_dispatch ? (uint64_t)dispatch : 0;
+	ret->has_dispatch = dap_json_u64(dap_json_get(v, "dispatch"), &ret->dispatch);
 	while (ret->n_workgroup < 3 &&
 	       u32_of(dap_json_item(list, ret->n_workgroup), &workgroup[ret->n_workgroup]))
 		ret->n_workgroup++;

@@ -85,27 +85,37 @@ bool dap_json_str(struct dap_json v, char *ret, size_t size)
 	return v.text && v.text[0] == '"' && rpc_scan_string(v.text, v.size, ret, size);
 }
 
+/* The text of a number, or of a string that holds one; false if it is too long for either. */
+static bool number_text(struct dap_json v, char text[NUMBER_SIZE])
+{
+	if (!v.text || v.text[0] == '"')
+		return dap_json_str(v, text, NUMBER_SIZE);
+	if (v.size >= NUMBER_SIZE)
+		return false;
+	memcpy(text, v.text, v.size);
+	text[v.size] = '\0';
+	return true;
+}
+
+bool dap_json_u64(struct dap_json v, uint64_t *ret)
+{
+	char text[NUMBER_SIZE];
+
+	return number_text(v, text) && str_to_u64_any(text, ret) == 0;
+}
+
 bool dap_json_i64(struct dap_json v, int64_t *ret)
 {
 	char text[NUMBER_SIZE];
-	const char *digits = text;
+	bool minus;
 	uint64_t u;
 
-	if (!v.text)
+	if (!number_text(v, text))
 		return false;
-	if (v.text[0] == '"') {
-		if (!dap_json_str(v, text, sizeof(text)))
-			return false;
-	} else {
-		if (v.size >= sizeof(text))
-			return false;
-		memcpy(text, v.text, v.size);
-		text[v.size] = '\0';
-	}
-	digits += text[0] == '-';
-	if (str_to_u64_any(digits, &u) < 0 || u > INT64_MAX)
+	minus = text[0] == '-';
+	if (str_to_u64_any(text + minus, &u) < 0 || u > INT64_MAX)
 		return false;
-	*ret = digits == text ? (int64_t)u : -(int64_t)u;
+	*ret = minus ? -(int64_t)u : (int64_t)u;
 	return true;
 }
 

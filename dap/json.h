@@ -55,6 +55,8 @@ bool dap_json_str(struct dap_json v, char *ret, size_t size);
  * @return false if it is neither.
  */
 bool dap_json_i64(struct dap_json v, int64_t *ret);
+/** The same up to UINT64_MAX, without a sign. */
+bool dap_json_u64(struct dap_json v, uint64_t *ret);
 /** Whether a value is `true`; anything else counts as false. */
 bool dap_json_is_true(struct dap_json v);
 

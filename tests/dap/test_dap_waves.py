@@ -174,6 +174,16 @@ def a_wave_is_shown_where_it_has_moved_to():
 
 
 @test
+def a_dispatch_has_all_of_its_bits():
+    with scene("waves 0 halted 4 scale+28") as s, Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        between.look = asked = Asked()
+        for dispatch in (1, 1 << 63, (1 << 64) - 1):
+            a.error("gpuAgent/focus", threadId=1, wave={"queue_id": 0, "index": 99, "dispatch": dispatch})
+            assert asked.pop()["select"]["wave"]["dispatch"] == dispatch
+
+
+@test
 def waves_that_move_between_looks():
     """A thread is other groups at the next look: asked for once more, then refused; never the waves of others."""
     with scene(LINES) as s, Between(s) as between, Adapter(between.path) as a:
