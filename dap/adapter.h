@@ -81,6 +81,31 @@ struct dap_snapshot {
 	uint32_t *thread_of; /**< For each group of the document, its position among all threads. */
 };
 
+/** What a variablesReference or a frameId stands for. */
+enum dap_scope {
+	DAP_SCOPE_NONE,
+	DAP_SCOPE_FRAME, /**< The index is the level in the chain of frames. */
+	DAP_SCOPE_WAVE,
+	DAP_SCOPE_SCALAR,
+	DAP_SCOPE_VECTOR,
+	DAP_SCOPE_VECTOR_CHUNK, /**< The index is the number of the chunk. */
+	DAP_SCOPE_VECTOR_LANES, /**< The index is the number of the register. */
+	DAP_SCOPE_PREDICATES,
+	DAP_SCOPE_ACC_CHUNK, /**< The index is the number of the chunk. */
+	DAP_SCOPE_ACC_LANES, /**< The index is the number of the register. */
+	DAP_SCOPE_LANES,
+	DAP_SCOPE_LDS,
+	DAP_SCOPE_LDS_CHUNK, /**< The index is the number of the chunk. */
+	DAP_SCOPE_STATISTICS,
+	DAP_SCOPE_COUNT,
+};
+
+/** The numbers of references that were handed out of one snapshot. */
+struct dap_refs {
+	uint32_t generation; /**< Number of the snapshot. */
+	uint32_t first[DAP_THREADS_MAX][DAP_SCOPE_COUNT]; /**< 0: none was handed out. */
+};
+
 /** Registers of one wave, as they were fetched. */
 struct dap_registers {
 	bool valid;
@@ -157,7 +182,8 @@ struct dap {
 	uint32_t stop_idle_ms; /**< A stop ends so long after the last sign of use; 0: never. */
 	struct dap_snapshot *snap; /**< What the editor is shown. */
 	struct dap_snapshot *before; /**< What snap has replaced while the GPU ran, or NULL. */
-	uint32_t generation; /**< Number of snap; part of every reference handed out. */
+	struct dap_refs refs, refs_before; /**< What was handed out of snap, and of before. */
+	uint32_t n_refs; /**< How many numbers of references were given, in this conversation. */
 	bool exception_pending; /**< An exception has come and was not shown yet. */
 	struct rpc_arena exception_arena;
 	struct rpc_exception_raised_params exception; /**< In exception_arena. */
@@ -381,41 +407,29 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 /** Handler of `scopes`. */
 int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
 
-/** What a variablesReference or a frameId stands for. */
-enum dap_scope {
-	DAP_SCOPE_NONE,
-	DAP_SCOPE_FRAME, /**< The index is the level in the chain of frames. */
-	DAP_SCOPE_WAVE,
-	DAP_SCOPE_SCALAR,
-	DAP_SCOPE_VECTOR,
-	DAP_SCOPE_VECTOR_CHUNK, /**< The index is the number of the chunk. */
-	DAP_SCOPE_VECTOR_LANES, /**< The index is the number of the register. */
-	DAP_SCOPE_PREDICATES,
-	DAP_SCOPE_ACC_CHUNK, /**< The index is the number of the chunk. */
-	DAP_SCOPE_ACC_LANES, /**< The index is the number of the register. */
-	DAP_SCOPE_LANES,
-	DAP_SCOPE_LDS,
-	DAP_SCOPE_LDS_CHUNK, /**< The index is the number of the chunk. */
-	DAP_SCOPE_STATISTICS,
-};
 /** A reference taken apart. */
 struct dap_ref {
 	enum dap_scope scope;
 	uint32_t thread, index;
-	uint32_t generation;
+	struct dap_refs *refs; /**< Those of the same snapshot: dap.refs or dap.refs_before. */
 	struct dap_snapshot *snap; /**< Snapshot of the thread: dap.snap or dap.before. */
 };
-/** The number for a reference to the same thread of the same snapshot as @p of. */
-uint32_t dap_ref_within(const struct dap_ref *of, enum dap_scope scope, uint32_t index);
+/**
+ * The number for a reference to the same thread of the same snapshot as @p of.
+ * @return 0, which no reference has, for an index that is too high, or when all are used up.
+ */
+uint32_t dap_ref_within(struct dap *d, const struct dap_ref *of, enum dap_scope scope,
+			uint32_t index);
+/** Begin the references of another snapshot; the present ones become dap.refs_before. */
+void dap_refs_renew(struct dap *d);
 /** A reference to the thread that the console speaks of. */
-struct dap_ref dap_ref_focus(const struct dap *d);
+struct dap_ref dap_ref_focus(struct dap *d);
 /**
  * Take a reference apart.  An editor asks once more for what it has shown before it hears that this
  * is out of date: references stay true for one more snapshot.
  * @return 0, -EINVAL with @p err (also for references that are older).
  */
-int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
-		  struct agent_err *err);
+int dap_ref_parse(struct dap *d, struct dap_json v, struct dap_ref *ret, struct agent_err *err);
 
 /* exceptions.c */
 

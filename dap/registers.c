@@ -21,7 +21,7 @@ void dap_registers_forget(struct dap *d)
 /* Whether what was fetched is of that thread, snapshot and chunk. */
 static bool is_cached(const struct dap_registers *r, const struct dap_ref *of, uint32_t first)
 {
-	return r->valid && r->generation == of->generation && r->thread == of->thread &&
+	return r->valid && r->generation == of->refs->generation && r->thread == of->thread &&
 	       r->first == first;
 }
 
@@ -43,7 +43,7 @@ static int fetch(struct dap *d, struct dap_registers *r, struct rpc_wave_registe
 	if (status < 0)
 		return status;
 	r->regs = result.registers;
-	r->generation = of->generation;
+	r->generation = of->refs->generation;
 	r->thread = of->thread;
 	r->first = p->first;
 	r->valid = true;

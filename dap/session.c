@@ -291,7 +291,7 @@ int dap_session_snapshot(struct dap *d, struct agent_err *err)
 		return r;
 	dap_snapshot_free(d->before);
 	d->before = NULL;
-	d->generation++;
+	dap_refs_renew(d);
 	return 0;
 }
 
@@ -307,7 +307,7 @@ int dap_session_look(struct dap *d, const struct rpc_wave_select *select, struct
 		d->focus = focus;
 	if (!moves)
 		return 0; /* What was handed out stays true. */
-	d->generation++;
+	dap_refs_renew(d);
 	dap_invalidated(d);
 	return 0;
 }

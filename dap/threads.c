@@ -14,15 +14,8 @@
 #include "dap/adapter.h"
 #include "protocol/stop_reason.h"
 
-/*
- * Bits of a reference: generation, scope, thread, index.  Scopes begin at 1, so that a reference is
- * never 0, and all fit into the 31 bits of the protocol.
- */
-#define INDEX_BITS	10
-#define THREAD_BITS	9
-#define SCOPE_BITS	4
-#define GENERATION_BITS 8
-_Static_assert(DAP_THREADS_MAX <= 1u << THREAD_BITS, "positions of threads fit");
+/* Numbers that a scope takes whose references have an index; the others take one. */
+#define INDEXES 1024u
 
 /* ------------------------------------------------------------------ groups to threads -------- */
 
@@ -262,62 +255,77 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, st
 /* ------------------------------------------------------------------ references --------------- */
 
 /*
- * Put a reference together.  Generations are counted modulo 256: a reference that old is long
- * forgotten.
+ * Editors keep numbers of 31 bits for as long as they like, so none is given twice: a scope of a
+ * thread gets the next ones when the first of its references is handed out.
  */
-static uint32_t number(uint32_t generation, enum dap_scope scope, uint32_t thread, uint32_t index)
+static uint32_t numbers_of(enum dap_scope scope)
 {
-	uint32_t g = generation & ((1u << GENERATION_BITS) - 1);
-
-	return ((g << SCOPE_BITS | scope) << THREAD_BITS | thread) << INDEX_BITS | index;
+	switch (scope) {
+	case DAP_SCOPE_FRAME:
+	case DAP_SCOPE_VECTOR_CHUNK:
+	case DAP_SCOPE_VECTOR_LANES:
+	case DAP_SCOPE_ACC_CHUNK:
+	case DAP_SCOPE_ACC_LANES:
+	case DAP_SCOPE_LDS_CHUNK:
+		return INDEXES;
+	default:
+		return 1;
+	}
 }
 
-/* The number for a reference into the present snapshot. */
-static uint32_t dap_ref_make(const struct dap *d, enum dap_scope scope, uint32_t thread, uint32_t index)
+uint32_t dap_ref_within(struct dap *d, const struct dap_ref *of, enum dap_scope scope,
+			uint32_t index)
 {
-	return number(d->generation, scope, thread, index);
+	uint32_t *first = &of->refs->first[of->thread][scope], n = numbers_of(scope);
+
+	if (index >= n || (!*first && d->n_refs > INT32_MAX - n))
+		return 0;
+	if (!*first) {
+		*first = d->n_refs + 1;
+		d->n_refs += n;
+	}
+	return *first + index;
 }
 
-uint32_t dap_ref_within(const struct dap_ref *of, enum dap_scope scope, uint32_t index)
+void dap_refs_renew(struct dap *d)
 {
-	return number(of->generation, scope, of->thread, index);
+	d->refs_before = d->refs;
+	d->refs = (struct dap_refs){ .generation = d->refs_before.generation + 1 };
 }
 
-struct dap_ref dap_ref_focus(const struct dap *d)
+struct dap_ref dap_ref_focus(struct dap *d)
 {
-	return (struct dap_ref){ .scope = DAP_SCOPE_FRAME, .thread = d->focus,
-				 .generation = d->generation, .snap = d->snap };
+	return (struct dap_ref){ .scope = DAP_SCOPE_FRAME, .thread = d->focus, .refs = &d->refs,
+				 .snap = d->snap };
 }
 
-/* Whether a reference is the number n, and its thread exists. */
-static bool is_of(const struct dap_ref *ref, uint32_t n)
+/* Find what a number was given to; false if it is none of these references. */
+static bool find_ref(struct dap_refs *refs, struct dap_snapshot *snap, uint32_t n,
+		     struct dap_ref *ret)
 {
-	return ref->snap && ref->thread < ref->snap->n_threads &&
-	       number(ref->generation, ref->scope, ref->thread, ref->index) == n;
+	for (uint32_t t = 0; snap && t < snap->n_threads; t++)
+		for (enum dap_scope s = 0; s < DAP_SCOPE_COUNT; s++) {
+			uint32_t first = refs->first[t][s];
+
+			if (!first || n < first || n - first >= numbers_of(s))
+				continue;
+			*ret = (struct dap_ref){ .scope = s, .thread = t, .index = n - first,
+						 .refs = refs, .snap = snap };
+			return true;
+		}
+	return false;
 }
 
-int dap_ref_parse(const struct dap *d, struct dap_json v, struct dap_ref *ret,
-		  struct agent_err *err)
+int dap_ref_parse(struct dap *d, struct dap_json v, struct dap_ref *ret, struct agent_err *err)
 {
 	int64_t n;
-	uint32_t ref;
 
 	if (!dap_json_i64(v, &n) || n <= 0 || n > INT32_MAX)
 		return dap_invalid(err, "a reference must be a number that an answer held");
-	ref = (uint32_t)n;
-	ret->index = ref & ((1u << INDEX_BITS) - 1);
-	ret->thread = ref >> INDEX_BITS & ((1u << THREAD_BITS) - 1);
-	ret->scope = ref >> (INDEX_BITS + THREAD_BITS) & ((1u << SCOPE_BITS) - 1);
-	ret->generation = d->generation;
-	ret->snap = d->snap;
-	if (is_of(ret, ref))
+	if (find_ref(&d->refs, d->snap, (uint32_t)n, ret) ||
+	    find_ref(&d->refs_before, d->before, (uint32_t)n, ret))
 		return 0;
-	/* It may be of the snapshot before. */
-	ret->generation--;
-	ret->snap = d->before;
-	if (is_of(ret, ref))
-		return 0;
-	return dap_invalid(err, "reference %u is out of date", ref);
+	return dap_invalid(err, "reference %" PRId64 " is out of date", n);
 }
 
 /* ------------------------------------------------------------------ stackTrace --------------- */
@@ -385,6 +393,7 @@ static const struct rpc_frame *frame_at(const struct rpc_group *g, size_t level,
 
 static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t level)
 {
+	const struct dap_ref of = { .thread = thread, .refs = &d->refs };
 	const struct dap_thread *t = &d->snap->threads[thread];
 	const struct rpc_group *g = t->place;
 	uint64_t pc = t->pc;
@@ -396,7 +405,7 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 	if (!name)
 		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
 	out_char(o, '{');
-	dap_put_u64(o, "id", dap_ref_make(d, DAP_SCOPE_FRAME, thread, (uint32_t)level));
+	dap_put_u64(o, "id", dap_ref_within(d, &of, DAP_SCOPE_FRAME, (uint32_t)level));
 	dap_put_str(o, "name", name);
 	put_source(d, o, f);
 	dap_put_hex(o, "instructionPointerReference", pc);
@@ -429,8 +438,8 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 	d->focus = (uint32_t)(t - d->snap->threads);
 	n = count_frames(t->place);
 	/* The levels behind these have no references. */
-	if (n > 1u << INDEX_BITS)
-		n = 1u << INDEX_BITS;
+	if (n > INDEXES)
+		n = INDEXES;
 	out_str(body, "{\"stackFrames\":[");
 	for (size_t i = start; i < n && (!levels || i - start < levels); i++) {
 		out_str(body, i > start ? "," : "");
@@ -470,7 +479,7 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, str
 		if (scopes[i].hint)
 			dap_put_str(body, "presentationHint", scopes[i].hint);
 		dap_put_u64(body, "variablesReference",
-			    dap_ref_within(&frame, scopes[i].scope, 0));
+			    dap_ref_within(d, &frame, scopes[i].scope, 0));
 		dap_put_bool(body, "expensive", scopes[i].expensive);
 		out_char(body, '}');
 	}

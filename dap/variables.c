@@ -142,7 +142,7 @@ static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope
 						    letter, last - 1);
 
 		put_full(p, name, "", NULL,
-			 dap_ref_within(ref, scope, first / DAP_REGISTER_CHUNK), NULL);
+			 dap_ref_within(p->d, ref, scope, first / DAP_REGISTER_CHUNK), NULL);
 	}
 }
 
@@ -157,7 +157,7 @@ static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *e
 	put_chunks(p, ref, DAP_SCOPE_ACC_CHUNK, "a", r->accumulator_count);
 	if (nvidia)
 		put_full(p, "predicates", "", NULL,
-			 dap_ref_within(ref, DAP_SCOPE_PREDICATES, 0), NULL);
+			 dap_ref_within(p->d, ref, DAP_SCOPE_PREDICATES, 0), NULL);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *er
 	n = acc ? r->n_accumulator : dap_registers_in_chunk(r, ref->index);
 	for (size_t i = 0; i < n && i < DAP_REGISTER_CHUNK; i++)
 		put_full(p, list[i].name, lanes_text(&p->d->arena, &list[i]), "u32[]",
-			 dap_ref_within(ref, acc ? DAP_SCOPE_ACC_LANES : DAP_SCOPE_VECTOR_LANES,
+			 dap_ref_within(p->d, ref, acc ? DAP_SCOPE_ACC_LANES : DAP_SCOPE_VECTOR_LANES,
 					ref->index * DAP_REGISTER_CHUNK + (uint32_t)i),
 			 NULL);
 	return 0;
@@ -282,7 +282,7 @@ static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 			rpc_arena_printf(&p->d->arena, "0x%04x\u20130x%04x", at, end - 1);
 
 		put_full(p, name, "", NULL,
-			 dap_ref_within(ref, DAP_SCOPE_LDS_CHUNK, at / LDS_CHUNK), NULL);
+			 dap_ref_within(p->d, ref, DAP_SCOPE_LDS_CHUNK, at / LDS_CHUNK), NULL);
 	}
 	return 0;
 }

@@ -153,7 +153,7 @@ def references_are_out_of_date_for_long():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         old = a.frame()["id"]
-        for _ in range(128):
+        for _ in range(256):
             a.call("evaluate", expression="snapshot", context="repl")
         assert "out of date" in a.error("scopes", frameId=old)
         a.finish()

@@ -53,8 +53,11 @@ test_ctl_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,format document compare merge watch when,$(eval $(call ctl_test,$(t))))
 
-$(eval $(call unit_test,dap_alive,dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
-test_dap_alive_deps := $(protocol_gen)
+define dap_test
+$(call unit_test,dap_$(1),dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs))
+test_dap_$(1)_deps := $(protocol_gen)
+endef
+$(foreach t,alive refs,$(eval $(call dap_test,$(t))))
 
 define front_test
 $(call unit_test,front_$(1),$(front_libs),$(front_ldlibs))
