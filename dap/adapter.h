@@ -245,14 +245,6 @@ void dap_progress_update(struct dap *d, const char *message);
 void dap_progress_end(struct dap *d, const char *message);
 /** Tell the editor that what it shows is out of date, if it understands that. */
 void dap_invalidated(struct dap *d);
-/** Append `"name":` and a string; with a comma in front unless an object has just begun. */
-void dap_put_str(struct out *o, const char *name, const char *value);
-/** Append a member as dap_put_str(): a string such as "0x7f00". */
-void dap_put_hex(struct out *o, const char *name, uint64_t value);
-/** Append a member as dap_put_str(): a number. */
-void dap_put_u64(struct out *o, const char *name, uint64_t value);
-/** Append a member as dap_put_str(): true or false. */
-void dap_put_bool(struct out *o, const char *name, bool value);
 /** Fill @p err for a bad argument.  @return -EINVAL. */
 int dap_invalid(struct agent_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -511,6 +503,8 @@ int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint
 
 /** Append the list of exception filters, for the capabilities. */
 void dap_put_filters(struct out *o);
+/** Append the answer that none of a list of breakpoints is set, and why. */
+void dap_put_refused(struct out *body, struct dap_json list, const char *why);
 /** Handler of `setExceptionBreakpoints`. */
 int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 				  struct agent_err *err);

@@ -45,13 +45,9 @@ static const struct filter {
 void dap_put_filters(struct out *o)
 {
 	out_char(o, '[');
-	for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
-		out_str(o, i ? ",{" : "{");
-		dap_put_str(o, "filter", filters[i].id);
-		dap_put_str(o, "label", filters[i].label);
-		dap_put_bool(o, "default", filters[i].on);
-		out_char(o, '}');
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
+		out_json_fmt(o, ",{'filter':%s,'label':%s,'default':%i}", filters[i].id,
+			     filters[i].label, filters[i].on);
 	out_char(o, ']');
 }
 
@@ -110,16 +106,11 @@ static int filter_bit(struct dap_json v, uint64_t *ret, struct agent_err *err)
 	return dap_invalid(err, "filters: there is no \"%s\"", id);
 }
 
-/* Answer that no filter of a list is on, and why. */
-static void put_refused(struct out *body, struct dap_json list, const char *why)
+void dap_put_refused(struct out *body, struct dap_json list, const char *why)
 {
-	out_str(body, "{\"breakpoints\":[");
-	for (size_t i = 0; dap_json_has(dap_json_item(list, i)); i++) {
-		out_str(body, i ? ",{" : "{");
-		dap_put_bool(body, "verified", false);
-		dap_put_str(body, "message", why);
-		out_char(body, '}');
-	}
+	out_json_fmt(body, "{'breakpoints':[");
+	for (size_t i = 0; dap_json_has(dap_json_item(list, i)); i++)
+		out_json_fmt(body, ",{'verified':false,'message':%s}", why);
 	out_str(body, "]}");
 }
 
@@ -140,7 +131,7 @@ int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, st
 	 * failure.
 	 */
 	if (r < 0 && err->code == RPC_ERROR_NOT_PERMITTED) {
-		put_refused(body, list, err->message);
+		dap_put_refused(body, list, err->message);
 		return 0;
 	}
 	return r;
@@ -217,16 +208,11 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 		id = NULL;
 		why = control.message;
 	}
-	if (!id) {
-		out_str(body, "{\"dataId\":null");
-		dap_put_str(body, "description", why);
-		out_char(body, '}');
-		return 0;
-	}
-	out_char(body, '{');
-	dap_put_str(body, "dataId", id);
-	dap_put_str(body, "description", id);
-	out_str(body, ",\"accessTypes\":[\"read\",\"write\",\"readWrite\"]}");
+	if (id)
+		out_json_fmt(body, "{'dataId':%s,'description':%s,"
+			     "'accessTypes':['read','write','readWrite']}", id, id);
+	else
+		out_json_fmt(body, "{'dataId':null,'description':%s}", why);
 	return 0;
 }
 
@@ -257,10 +243,9 @@ static bool set_one(struct dap *d, struct dap_json v, struct out *body)
 	} else {
 		dap_invalid(&err, "dataId: not one that dataBreakpointInfo gave");
 	}
-	out_char(body, '{');
-	dap_put_bool(body, "verified", r == 0);
+	out_json_fmt(body, ",{'verified':%i", r == 0);
 	if (r < 0)
-		dap_put_str(body, "message", err.message);
+		out_json_fmt(body, ",'message':%s", err.message);
 	out_char(body, '}');
 	return r == 0;
 }
@@ -291,10 +276,8 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 	if (r < 0)
 		return r;
 	out_str(body, "{\"breakpoints\":[");
-	for (size_t i = 0; dap_json_has(v = dap_json_item(list, i)); i++) {
-		out_str(body, i ? "," : "");
+	for (size_t i = 0; dap_json_has(v = dap_json_item(list, i)); i++)
 		watching |= set_one(d, v, body);
-	}
 	out_str(body, "]}");
 	r = subscribe(d, d->filters, watching, err);
 	if (r < 0 && watching)

@@ -4,6 +4,7 @@
  * `gpuAgent/`.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dap/adapter.h"
@@ -14,20 +15,15 @@
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
 		   struct agent_err *err)
 {
-	out_str(body, "{\"groups\":[");
+	out_json_fmt(body, "{'groups':[");
 	for (size_t i = 0; i < d->snap->n_threads; i++) {
-		out_str(body, i ? ",{" : "{");
-		dap_put_u64(body, "threadId", i + 1);
-		dap_put_str(body, "name", dap_thread_name(&d->arena, d, i));
-		out_str(body, ",\"group\":");
+		out_json_fmt(body, ",{'threadId':%zu,'name':%s,'group':", i + 1,
+			     dap_thread_name(&d->arena, d, i));
 		rpc_group_encode(body, d->snap->threads[i].group);
 		out_char(body, '}');
 	}
-	out_str(body, "]");
-	dap_put_u64(body, "total", d->snap->n_all);
-	dap_put_u64(body, "waves", d->snap->doc.wave_count);
-	dap_put_bool(body, "paused", dap_is_still(d));
-	out_char(body, '}');
+	out_json_fmt(body, "],'total':%zu,'waves':%u,'paused':%i}", d->snap->n_all,
+		     d->snap->doc.wave_count, dap_is_still(d));
 	return 0;
 }
 
@@ -52,14 +48,12 @@ int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 	r = dap_waves_get(d, (uint32_t)(t - d->snap->threads), &which, &page, err);
 	if (r < 0)
 		return r;
-	out_str(body, "{\"waves\":[");
+	out_json_fmt(body, "{'waves':[");
 	for (size_t i = 0; i < page.n; i++) {
 		out_str(body, i ? "," : "");
 		rpc_wave_encode(body, &page.waves[i]);
 	}
-	out_str(body, "]");
-	dap_put_u64(body, "total", page.total);
-	out_char(body, '}');
+	out_json_fmt(body, "],'total':%" PRIu64 "}", page.total);
 	dap_waves_free(&page);
 	return 0;
 }
@@ -163,8 +157,6 @@ int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out 
 
 	if (r < 0)
 		return r;
-	out_char(body, '{');
-	dap_put_bool(body, "control", d->control);
-	out_char(body, '}');
+	out_json_fmt(body, "{'control':%i}", d->control);
 	return 0;
 }

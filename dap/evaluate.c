@@ -184,9 +184,6 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 	r = run ? run(d, &w, &text, err) : show_register(d, &of, w.w[0], &text, err);
 	if (r < 0)
 		return r;
-	out_char(body, '{');
-	dap_put_str(body, "result", text.data ? text.data : "");
-	dap_put_u64(body, "variablesReference", 0);
-	out_char(body, '}');
+	out_json_fmt(body, "{'result':%s,'variablesReference':0}", text.data);
 	return 0;
 }

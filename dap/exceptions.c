@@ -182,14 +182,8 @@ bool dap_exception_latched(struct dap *d)
 /* Append the answer of exceptionInfo. */
 static int put_info(struct out *body, const char *id, const char *text)
 {
-	out_char(body, '{');
-	dap_put_str(body, "exceptionId", id);
-	dap_put_str(body, "description", text);
-	dap_put_str(body, "breakMode", "always");
-	out_str(body, ",\"details\":{");
-	dap_put_str(body, "message", text);
-	dap_put_str(body, "typeName", id);
-	out_str(body, "}}");
+	out_json_fmt(body, "{'exceptionId':%s,'description':%s,'breakMode':'always',"
+		     "'details':{'message':%s,'typeName':%s}}", id, text, text, id);
 	return 0;
 }
 

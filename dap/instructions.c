@@ -160,16 +160,16 @@ static void put_place(const struct dap *d, struct out *o, const struct rpc_code_
 	const struct rpc_frame *f = p->n_frames ? &p->frames[0] : NULL;
 
 	if (p->has_symbol && p->symbol.name && p->address == p->symbol.address)
-		dap_put_str(o, "symbol", p->symbol.name);
+		out_json_fmt(o, ",'symbol':%s", p->symbol.name);
 	if (!f || !f->file || !f->has_line || !dap_is_file(f->file))
 		return;
 	if (!*file || strcmp(*file, f->file) != 0) {
-		out_str(o, ",\"location\":{");
+		out_json_fmt(o, ",'location':{");
 		dap_put_path(d, o, f->file);
 		out_char(o, '}');
 		*file = f->file;
 	}
-	dap_put_u64(o, "line", f->line - !d->lines_from);
+	out_json_fmt(o, ",'line':%u", f->line - !d->lines_from);
 }
 
 /* Append one instruction. */
@@ -179,12 +179,10 @@ static void put_line(const struct dap *d, struct out *o, const struct listing *l
 	const struct disasm_line *line = &l->lines[i];
 	const uint8_t *bytes = l->code + (line->address - l->start);
 
-	dap_put_hex(o, "address", line->address);
-	out_str(o, ",\"instructionBytes\":\"");
+	out_json_fmt(o, "'address':%" PRIx64 ",'instructionBytes':'", line->address);
 	for (uint32_t k = 0; k < line->size; k++)
 		out_fmt(o, "%s%02x", k ? " " : "", bytes[k]);
-	out_char(o, '"');
-	dap_put_str(o, "instruction", line->text);
+	out_json_fmt(o, "','instruction':%s", line->text);
 	if (l->places)
 		put_place(d, o, &l->places[i], file);
 }
@@ -218,9 +216,8 @@ static void put_nothing(struct out *o, const struct listing *l, int64_t from_at)
 				l->word);
 	else
 		address = moved(l->address, from_at, l->word);
-	dap_put_hex(o, "address", address);
-	dap_put_str(o, "instruction", "(no code)");
-	dap_put_str(o, "presentationHint", "invalid");
+	out_json_fmt(o, "'address':%" PRIx64 ",'instruction':'(no code)','presentationHint':'invalid'",
+		     address);
 }
 
 int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
@@ -246,11 +243,11 @@ int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body
 	if (r < 0)
 		return r;
 	find_sources(d, &l);
-	out_str(body, "{\"instructions\":[");
+	out_json_fmt(body, "{'instructions':[");
 	for (int64_t i = l.offset; i < l.offset + count; i++) {
 		int64_t at = i + (int64_t)l.at;
 
-		out_str(body, i > l.offset ? ",{" : "{");
+		out_json_fmt(body, ",{");
 		if (at >= 0 && (size_t)at < l.n)
 			put_line(d, body, &l, (size_t)at, &file);
 		else

@@ -76,12 +76,11 @@ int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body
 	/* Memory that is not there is an answer, not a failure. */
 	if (r < 0 && !dap_is_unreadable(err))
 		return r;
-	out_char(body, '{');
-	dap_put_hex(body, "address", p.address);
+	out_json_fmt(body, "{'address':%" PRIx64, p.address);
 	if (r == 0 && result.size)
-		dap_put_str(body, "data", result.data);
+		out_json_fmt(body, ",'data':%s", result.data);
 	if (count > result.size)
-		dap_put_u64(body, "unreadableBytes", (uint64_t)count - result.size);
+		out_json_fmt(body, ",'unreadableBytes':%" PRId64, count - result.size);
 	out_char(body, '}');
 	return 0;
 }

@@ -28,15 +28,14 @@ static void send(struct dap *d, const struct out *message)
 static void begin(struct dap *d, struct out *o, const char *type)
 {
 	out_init(o, 0);
-	out_fmt(o, "{\"seq\":%" PRId64 ",\"type\":\"%s\"", ++d->seq, type);
+	out_json_fmt(o, "{'seq':%" PRId64 ",'type':%s", ++d->seq, type);
 }
 
 static void begin_response(struct dap *d, struct out *o, const struct dap_request *q, bool success)
 {
 	begin(d, o, "response");
-	out_fmt(o, ",\"request_seq\":%" PRId64 ",\"success\":%s", q->seq,
-		success ? "true" : "false");
-	dap_put_str(o, "command", q->command);
+	out_json_fmt(o, ",'request_seq':%" PRId64 ",'success':%i,'command':%s", q->seq, success,
+		     q->command);
 }
 
 /* Append the body, unless it is empty; a body that lacks memory spoils the message. */
@@ -81,13 +80,9 @@ void dap_respond_error(struct dap *d, const struct dap_request *q, const struct 
 	snprintf(text, sizeof(text), "%s%s%s%s", err->message[0] ? err->message : "out of memory",
 		 err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
 	begin_response(d, &o, q, false);
-	dap_put_str(&o, "message", text);
 	/* The text is given as a variable: braces in a format are taken for names of variables. */
-	out_fmt(&o,
-		",\"body\":{\"error\":{\"id\":%d,\"format\":\"{text}\",\"showUser\":%s,"
-		"\"variables\":{", ERROR_ID, is_shown(d, q) ? "true" : "false");
-	dap_put_str(&o, "text", text);
-	out_str(&o, "}}}}");
+	out_json_fmt(&o, ",'message':%s,'body':{'error':{'id':%d,'format':'{text}','showUser':%i,"
+		     "'variables':{'text':%s}}}}", text, ERROR_ID, is_shown(d, q), text);
 	send(d, &o);
 }
 
@@ -96,8 +91,7 @@ void dap_respond_cancelled(struct dap *d, const struct dap_request *q)
 	auto_out struct out o;
 
 	begin_response(d, &o, q, false);
-	dap_put_str(&o, "message", "cancelled");
-	out_str(&o, ",\"body\":{}}");
+	out_json_fmt(&o, ",'message':'cancelled','body':{}}");
 	send(d, &o);
 }
 
@@ -107,7 +101,7 @@ void dap_event(struct dap *d, const char *event, const struct out *body)
 
 	dap_alive_event(&d->alive, event, clock_now_ns());
 	begin(d, &o, "event");
-	dap_put_str(&o, "event", event);
+	out_json_fmt(&o, ",'event':%s", event);
 	put_body(&o, body);
 	out_char(&o, '}');
 	send(d, &o);
@@ -122,16 +116,13 @@ void dap_output(struct dap *d, const char *category, const char *fmt, ...)
 	out_vfmt(&text, fmt, ap);
 	va_end(ap);
 	out_char(&text, '\n');
-	out_char(&body, '{');
-	dap_put_str(&body, "category", category);
-	dap_put_str(&body, "output", text.data ? text.data : "");
-	out_char(&body, '}');
+	out_json_fmt(&body, "{'category':%s,'output':%s}", category, text.data);
 	dap_event(d, "output", &body);
 }
 
 static void put_progress_id(const struct dap *d, struct out *o)
 {
-	out_fmt(o, "{\"progressId\":\"%" PRIu64 "\"", d->progress);
+	out_json_fmt(o, "{'progressId':'%" PRIu64 "'", d->progress);
 }
 
 void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
@@ -144,11 +135,10 @@ void dap_progress_begin(struct dap *d, const char *title, bool cancellable)
 	d->progressing = true;
 	d->progress++;
 	put_progress_id(d, &body);
-	dap_put_str(&body, "title", title);
-	dap_put_bool(&body, "cancellable", cancellable);
+	out_json_fmt(&body, ",'title':%s,'cancellable':%i", title, cancellable);
 	/* An editor can cancel the request whose progress it shows. */
 	if (d->running)
-		out_fmt(&body, ",\"requestId\":%" PRId64, d->running->seq);
+		out_json_fmt(&body, ",'requestId':%" PRId64, d->running->seq);
 	out_char(&body, '}');
 	dap_event(d, "progressStart", &body);
 }
@@ -160,8 +150,7 @@ void dap_progress_update(struct dap *d, const char *message)
 	if (!d->progressing)
 		return;
 	put_progress_id(d, &body);
-	dap_put_str(&body, "message", message);
-	out_char(&body, '}');
+	out_json_fmt(&body, ",'message':%s}", message);
 	dap_event(d, "progressUpdate", &body);
 }
 
@@ -174,7 +163,7 @@ void dap_progress_end(struct dap *d, const char *message)
 	d->progressing = false;
 	put_progress_id(d, &body);
 	if (message)
-		dap_put_str(&body, "message", message);
+		out_json_fmt(&body, ",'message':%s", message);
 	out_char(&body, '}');
 	dap_event(d, "progressEnd", &body);
 }
@@ -187,42 +176,6 @@ void dap_invalidated(struct dap *d)
 		return;
 	out_str(&body, "{\"areas\":[\"all\"]}");
 	dap_event(d, "invalidated", &body);
-}
-
-/* Append a member's name; there is a comma in front unless the text ends with a brace. */
-static void put_name(struct out *o, const char *name)
-{
-	char last = o->size ? o->data[o->size - 1] : '{';
-
-	if (last != '{')
-		out_char(o, ',');
-	out_fmt(o, "\"%s\":", name);
-}
-
-void dap_put_str(struct out *o, const char *name, const char *value)
-{
-	put_name(o, name);
-	out_json_str(o, value ? value : "", value ? strlen(value) : 0);
-}
-
-void dap_put_hex(struct out *o, const char *name, uint64_t value)
-{
-	put_name(o, name);
-	out_char(o, '"');
-	out_hex(o, value);
-	out_char(o, '"');
-}
-
-void dap_put_u64(struct out *o, const char *name, uint64_t value)
-{
-	put_name(o, name);
-	out_u64(o, value);
-}
-
-void dap_put_bool(struct out *o, const char *name, bool value)
-{
-	put_name(o, name);
-	out_str(o, value ? "true" : "false");
 }
 
 int dap_invalid(struct agent_err *err, const char *fmt, ...)

@@ -24,7 +24,7 @@ void dap_put_path(const struct dap *d, struct out *o, const char *path)
 	auto_out struct out uri = { 0 };
 
 	if (!d->uris) {
-		dap_put_str(o, "path", path);
+		out_json_fmt(o, ",'path':%s", path);
 		return;
 	}
 	out_str(&uri, SCHEME);
@@ -34,7 +34,7 @@ void dap_put_path(const struct dap *d, struct out *o, const char *path)
 		else
 			out_fmt(&uri, "%%%02X", (unsigned char)*path);
 	}
-	dap_put_str(o, "path", uri.data);
+	out_json_fmt(o, ",'path':%s", uri.data);
 }
 
 /*

@@ -29,8 +29,8 @@ static void put_capabilities(struct out *o)
 
 	out_char(o, '{');
 	for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
-		dap_put_bool(o, yes[i], true);
-	out_str(o, ",\"exceptionBreakpointFilters\":");
+		out_json_fmt(o, ",%s:true", yes[i]);
+	out_json_fmt(o, ",'exceptionBreakpointFilters':");
 	dap_put_filters(o);
 	out_char(o, '}');
 }
@@ -259,9 +259,7 @@ static int continue_gpu(struct dap *d, const struct dap_request *q, struct out *
 
 	if (r < 0)
 		return r;
-	out_char(body, '{');
-	dap_put_bool(body, "allThreadsContinued", true);
-	out_char(body, '}');
+	out_json_fmt(body, "{'allThreadsContinued':true}");
 	return 0;
 }
 
@@ -287,18 +285,9 @@ static int no_writing(struct dap *d, const struct dap_request *q, struct out *bo
 static int set_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
 			   struct agent_err *err)
 {
-	struct dap_json list = dap_json_get(q->args, "breakpoints");
-
-	out_str(body, "{\"breakpoints\":[");
-	for (size_t i = 0; dap_json_has(dap_json_item(list, i)); i++) {
-		out_str(body, i ? ",{" : "{");
-		dap_put_bool(body, "verified", false);
-		dap_put_str(body, "message",
-			    "breakpoints in GPU code are not supported: a running process is "
-			    "never written to");
-		out_char(body, '}');
-	}
-	out_str(body, "]}");
+	dap_put_refused(body, dap_json_get(q->args, "breakpoints"),
+			"breakpoints in GPU code are not supported: a running process is never "
+			"written to");
 	return 0;
 }
 

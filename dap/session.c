@@ -363,18 +363,15 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 	auto_out struct out body = { 0 };
 	const char *why;
 
-	out_char(&body, '{');
-	dap_put_str(&body, "reason", reason);
-	dap_put_u64(&body, "threadId", thread + 1);
+	out_json_fmt(&body, "{'reason':%s,'threadId':%zu", reason, thread + 1);
 	if (s->n_threads)
 		d->focus = (uint32_t)thread;
 	why = dap_stop_text(&d->arena, d, thread);
 	if (why && why[0])
-		dap_put_str(&body, "text", why);
+		out_json_fmt(&body, ",'text':%s", why);
 	if (d->held)
-		dap_put_str(&body, "description", d->held_by);
-	dap_put_bool(&body, "allThreadsStopped", all);
-	out_char(&body, '}');
+		out_json_fmt(&body, ",'description':%s", d->held_by);
+	out_json_fmt(&body, ",'allThreadsStopped':%i}", all);
 	dap_event(d, "stopped", &body);
 }
 
@@ -389,7 +386,7 @@ void dap_session_announce(struct dap *d)
 	/* An exception that was raised since the session began is newer than a latched one. */
 	broken = !d->has_exception && dap_exception_latched(d);
 	/* Some editors know of no thread, and offer no pause, before they hear of one. */
-	out_str(&body, "{\"reason\":\"started\",\"threadId\":1}");
+	out_json_fmt(&body, "{'reason':'started','threadId':1}");
 	dap_event(d, "thread", &body);
 	dap_output(d, "console",
 		   "Attached to process %u: %u waves in %zu groups. %s \"help\" tells what can be "
@@ -509,7 +506,7 @@ void dap_continued(struct dap *d)
 {
 	auto_out struct out body = { 0 };
 
-	out_str(&body, "{\"threadId\":1,\"allThreadsContinued\":true}");
+	out_json_fmt(&body, "{'threadId':1,'allThreadsContinued':true}");
 	dap_event(d, "continued", &body);
 }
 

@@ -230,24 +230,16 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, st
 {
 	struct dap_snapshot *s = d->snap;
 
-	out_str(body, "{\"threads\":[");
+	out_json_fmt(body, "{'threads':[");
 	/* Editors take a program without threads for one that has ended, and offer no pause. */
 	if (!s->n_all)
-		out_str(body, "{\"id\":1,\"name\":\"no waves on the GPU\"}");
-	for (size_t i = 0; i < s->n_threads; i++) {
-		out_str(body, i ? ",{" : "{");
-		dap_put_u64(body, "id", i + 1);
-		dap_put_str(body, "name", dap_thread_name(&d->arena, d, i));
-		out_char(body, '}');
-	}
-	if (s->n_all > s->n_threads) {
-		out_str(body, s->n_threads ? ",{" : "{");
-		dap_put_u64(body, "id", s->n_threads + 1);
-		dap_put_str(
-			body, "name",
-			rpc_arena_printf(&d->arena, "%zu more groups", s->n_all - s->n_threads));
-		out_char(body, '}');
-	}
+		out_json_fmt(body, "{'id':1,'name':'no waves on the GPU'}");
+	for (size_t i = 0; i < s->n_threads; i++)
+		out_json_fmt(body, ",{'id':%zu,'name':%s}", i + 1,
+			     dap_thread_name(&d->arena, d, i));
+	if (s->n_all > s->n_threads)
+		out_json_fmt(body, ",{'id':%zu,'name':'%zu more groups'}", s->n_threads + 1,
+			     s->n_all - s->n_threads);
 	out_str(body, "]}");
 	return 0;
 }
@@ -346,17 +338,15 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 	uint32_t line = f && f->file && f->has_line ? f->line : 0;
 
 	if (f && f->file) {
-		out_str(o, ",\"source\":{");
-		dap_put_str(o, "name", base_name(f->file));
+		out_json_fmt(o, ",'source':{'name':%s", base_name(f->file));
 		if (dap_is_file(f->file))
 			dap_put_path(d, o, f->file);
 		else
-			dap_put_str(o, "origin", f->file);
+			out_json_fmt(o, ",'origin':%s", f->file);
 		out_char(o, '}');
 	}
-	dap_put_u64(o, "line", line && !d->lines_from ? line - 1 : line);
-	dap_put_u64(o, "column", line && f->has_column && f->column ?
-					 f->column - !d->columns_from : 0);
+	out_json_fmt(o, ",'line':%u,'column':%u", line && !d->lines_from ? line - 1 : line,
+		     line && f->has_column && f->column ? f->column - !d->columns_from : 0);
 }
 
 /*
@@ -404,12 +394,10 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 
 	if (!name)
 		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
-	out_char(o, '{');
-	dap_put_u64(o, "id", dap_ref_within(d, &of, DAP_SCOPE_FRAME, (uint32_t)level));
-	dap_put_str(o, "name", name);
+	out_json_fmt(o, ",{'id':%u,'name':%s",
+		     dap_ref_within(d, &of, DAP_SCOPE_FRAME, (uint32_t)level), name);
 	put_source(d, o, f);
-	dap_put_hex(o, "instructionPointerReference", pc);
-	out_char(o, '}');
+	out_json_fmt(o, ",'instructionPointerReference':%" PRIx64 "}", pc);
 }
 
 /* Read a number that is not negative, or a default. */
@@ -429,7 +417,7 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 	size_t n;
 
 	if (!d->snap->n_all) {
-		out_str(body, "{\"stackFrames\":[],\"totalFrames\":0}");
+		out_json_fmt(body, "{'stackFrames':[],'totalFrames':0}");
 		return 0;
 	}
 	t = dap_thread_arg(d, q->args, err);
@@ -440,12 +428,10 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 	/* The levels behind these have no references. */
 	if (n > INDEXES)
 		n = INDEXES;
-	out_str(body, "{\"stackFrames\":[");
-	for (size_t i = start; i < n && (!levels || i - start < levels); i++) {
-		out_str(body, i > start ? "," : "");
+	out_json_fmt(body, "{'stackFrames':[");
+	for (size_t i = start; i < n && (!levels || i - start < levels); i++)
 		put_frame(d, body, d->focus, i);
-	}
-	out_fmt(body, "],\"totalFrames\":%zu}", n);
+	out_json_fmt(body, "],'totalFrames':%zu}", n);
 	return 0;
 }
 
@@ -472,16 +458,13 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, str
 		r = dap_invalid(err, "frameId: not the id of a frame");
 	if (r < 0)
 		return r;
-	out_str(body, "{\"scopes\":[");
+	out_json_fmt(body, "{'scopes':[");
 	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
-		out_str(body, i ? ",{" : "{");
-		dap_put_str(body, "name", scopes[i].name);
+		out_json_fmt(body, ",{'name':%s", scopes[i].name);
 		if (scopes[i].hint)
-			dap_put_str(body, "presentationHint", scopes[i].hint);
-		dap_put_u64(body, "variablesReference",
-			    dap_ref_within(d, &frame, scopes[i].scope, 0));
-		dap_put_bool(body, "expensive", scopes[i].expensive);
-		out_char(body, '}');
+			out_json_fmt(body, ",'presentationHint':%s", scopes[i].hint);
+		out_json_fmt(body, ",'variablesReference':%u,'expensive':%i}",
+			     dap_ref_within(d, &frame, scopes[i].scope, 0), scopes[i].expensive);
 	}
 	out_str(body, "]}");
 	return 0;

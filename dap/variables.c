@@ -14,12 +14,12 @@
 #define LDS_CHUNK 1024u
 #define LDS_ROW	  16u
 
-/* Which of a scope's variables are wanted, and how many were seen and written. */
+/* Which of a scope's variables are wanted, and how many were seen. */
 struct page {
 	struct dap *d;
 	struct out *o;
 	uint64_t start, count; /* A count of 0 stands for all. */
-	uint64_t at, written;
+	uint64_t at;
 };
 
 /*
@@ -36,14 +36,12 @@ static void put_full(struct page *p, const char *name, const char *value, const 
 
 	if (at < p->start || (p->count && at - p->start >= p->count))
 		return;
-	out_str(o, p->written++ ? ",{" : "{");
-	dap_put_str(o, "name", name);
-	dap_put_str(o, "value", value);
+	out_json_fmt(o, ",{'name':%s,'value':%s", name, value);
 	if (type && p->d->client_type)
-		dap_put_str(o, "type", type);
-	dap_put_u64(o, "variablesReference", ref);
+		out_json_fmt(o, ",'type':%s", type);
+	out_json_fmt(o, ",'variablesReference':%u", ref);
 	if (memory)
-		dap_put_str(o, "memoryReference", memory);
+		out_json_fmt(o, ",'memoryReference':%s", memory);
 	out_char(o, '}');
 }
 
@@ -367,7 +365,7 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
 		p.start = (uint64_t)n;
 	if (dap_json_i64(dap_json_get(q->args, "count"), &n) && n > 0)
 		p.count = (uint64_t)n;
-	out_str(body, "{\"variables\":[");
+	out_json_fmt(body, "{'variables':[");
 	r = (ref.scope < sizeof(open) / sizeof(open[0]) ? open[ref.scope] : unknown)(&p, &ref, err);
 	out_str(body, "]}");
 	return r;

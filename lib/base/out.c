@@ -2,6 +2,7 @@
 #include "base/out.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +177,44 @@ void out_json_str(struct out *o, const char *s, size_t size)
 	}
 	out_bytes(o, s + plain, size - plain);
 	out_char(o, '"');
+}
+
+/* Append one value of a format.  @return what is behind its conversion. */
+static const char *json_value(struct out *o, const char *spec, va_list *ap)
+{
+	bool is_long = spec[0] == 'l' || spec[0] == 'z';
+	const char *text;
+
+	spec += is_long;
+	if (*spec == 's') {
+		text = va_arg(*ap, const char *);
+		out_json_str(o, text ? text : "", text ? strlen(text) : 0);
+	} else if (*spec == 'i') {
+		out_str(o, va_arg(*ap, int) ? "true" : "false");
+	} else if (*spec == 'd') {
+		out_i64(o, is_long ? va_arg(*ap, long) : va_arg(*ap, int));
+	} else if (*spec == 'u') {
+		out_u64(o, is_long ? va_arg(*ap, unsigned long) : va_arg(*ap, unsigned int));
+	} else {
+		out_char(o, '"');
+		out_hex(o, is_long ? va_arg(*ap, unsigned long) : va_arg(*ap, unsigned int));
+		out_char(o, '"');
+	}
+	return spec + 1;
+}
+
+void out_json_fmt(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fmt += *fmt == ',' && o->size && strchr("{[", o->data[o->size - 1]);
+	while (*fmt)
+		if (*fmt == '%')
+			fmt = json_value(o, fmt + 1, &ap);
+		else
+			out_char(o, *fmt == '\'' ? (fmt++, '"') : *fmt++);
+	va_end(ap);
 }
 
 int out_steal(struct out *o, char **ret_data, size_t *ret_size)

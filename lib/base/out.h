@@ -55,6 +55,13 @@ void out_vfmt(struct out *o, const char *fmt, va_list ap) __attribute__((format(
 /** Append `0x` and lower-case hexadecimal digits without padding. */
 void out_hex(struct out *o, uint64_t v);
 /**
+ * Append JSON as a format has it: ' becomes ", %s is a string as out_json_str() appends it (NULL:
+ * ""), %u and %d are numbers, %x is an address in a string such as "0x7f00", and %i, an int, is
+ * true or false.  Numbers may be long (%lu, %zu, PRIu64); there are no widths.  A comma in front
+ * is left out where an object or array has just begun.
+ */
+void out_json_fmt(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/**
  * Append a JSON string with quotes.  Bytes that are not valid UTF-8 become U+FFFD, so that what a
  * target process put into a name cannot break the document.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -77,6 +78,25 @@ static void a_zeroed_out_is_an_empty_buffer(void)
 	out_str(&o, "some");
 	TEST_EQ(out_error(&o), 0);
 	TEST_STR(o.data, "some");
+}
+
+static void out_json_follows_a_format(void)
+{
+	auto_out struct out o = { 0 };
+	const char *volatile none = NULL; /* volatile: the compiler warns of a NULL that it sees */
+
+	out_json_fmt(&o, "{'a':%s,'b':%s,'c':%i,'d':%i,'e':%x}", "it's \"x\"", none, true, false,
+		     255u);
+	out_json_fmt(&o, "[%u,%d,%zu,%" PRIu64 ",%" PRId64 ",%" PRIx64 "]", 7u, -7, (size_t)8,
+		     UINT64_MAX, INT64_MIN, UINT64_MAX);
+	TEST_STR(o.data, "{\"a\":\"it's \\\"x\\\"\",\"b\":\"\",\"c\":true,\"d\":false,\"e\":\"0xff\"}"
+			 "[7,-7,8,18446744073709551615,-9223372036854775808,\"0xffffffffffffffff\"]");
+	out_reset(&o);
+	out_json_fmt(&o, "[");
+	out_json_fmt(&o, ",{'a':1}");
+	out_json_fmt(&o, ",{");
+	out_json_fmt(&o, ",'b':2}]");
+	TEST_STR(o.data, "[{\"a\":1},{\"b\":2}]");
 }
 
 static void out_writes_numbers(void)
@@ -475,7 +495,7 @@ static void plain_streams_are_read_and_emptied(void)
 
 TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
 	   TEST(out_is_bounded_and_sticky), TEST(a_zeroed_out_is_an_empty_buffer),
-	   TEST(out_writes_numbers),
+	   TEST(out_json_follows_a_format), TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
 	   TEST(text_is_made_printable),
