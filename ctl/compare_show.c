@@ -150,13 +150,9 @@ static int print_text(struct ctl *c, const struct rpc_comparison *cmp)
 static int print_json(struct ctl *c, const struct rpc_comparison *cmp)
 {
 	auto_out struct out text = { 0 };
-	int r;
 
 	rpc_comparison_encode(&text, cmp);
-	r = out_error(&text);
-	if (r == 0)
-		r = output_json(&c->output, text.data, text.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the comparison") : 0;
+	return ctl_print_json(c, &text);
 }
 
 int compare_show(struct ctl *c, const struct rpc_comparison *cmp)

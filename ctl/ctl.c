@@ -297,6 +297,13 @@ int ctl_print_result(struct ctl *c)
 	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
 }
 
+int ctl_print_json(struct ctl *c, const struct out *doc)
+{
+	int r = out_error(doc) ? out_error(doc) : output_json(&c->output, doc->data, doc->size);
+
+	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+}
+
 int ctl_print_table(struct ctl *c, const struct table *t)
 {
 	int r = table_print(t, &c->output.text, c->output.legend, c->output.color);

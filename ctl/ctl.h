@@ -149,6 +149,8 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control);
  * The verb has its data by then, so that a failure is only a message of -v.
  */
 void ctl_detach(struct ctl *c);
+/** Append a document that the verb has made, in the style of --json.  @return 0, negative with err. */
+int ctl_print_json(struct ctl *c, const struct out *doc);
 /** Append the last call's result as a JSON document.  @return 0, negative with err. */
 int ctl_print_result(struct ctl *c);
 /** Append the rows of a table.  @return 0, negative with err. */

@@ -61,9 +61,8 @@ static int run_hand_over(struct ctl *c)
 		out_fmt(o, "%s -p %u\n", debugger, pid);
 		return 0;
 	}
-	out_fmt(&doc, "{\"pid\":%u,\"command\":[\"%s\",\"-p\",\"%u\"]}", pid, debugger, pid);
-	r = output_json(&c->output, doc.data, doc.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	out_json_fmt(&doc, "{'pid':%u,'command':[%s,'-p','%u']}", pid, debugger, pid);
+	return ctl_print_json(c, &doc);
 }
 
 /* Print the session's id, which scripts may want, and prepare the notice for people. */

@@ -226,18 +226,12 @@ static ssize_t field_values(struct ctl *c, const struct rpc_cores_list_result *l
 static int print_values_json(struct ctl *c, const char *const *values, size_t n)
 {
 	auto_out struct out o = { 0 };
-	int r;
 
-	out_str(&o, "{\"field\":");
-	out_json_str(&o, field, strlen(field));
-	out_str(&o, ",\"values\":[");
-	for (size_t i = 0; i < n; i++) {
-		out_str(&o, i ? "," : "");
-		out_json_str(&o, values[i], strlen(values[i]));
-	}
+	out_json_fmt(&o, "{'field':%s,'values':[", field);
+	for (size_t i = 0; i < n; i++)
+		out_json_fmt(&o, ",%s", values[i]);
 	out_str(&o, "]}");
-	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &o);
 }
 
 static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
@@ -265,13 +259,11 @@ static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
 static int print_records_json(struct ctl *c, const struct rpc_cores_list_result *l)
 {
 	auto_out struct out o = { 0 };
-	int r;
 
 	if (!newest_first)
 		return ctl_print_result(c);
 	rpc_cores_list_result_encode(&o, l);
-	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &o);
 }
 
 /* Reverse the order: the agent sends the oldest record first. */

@@ -248,10 +248,8 @@ static void print_line(struct ctl *c, const struct disasm_line *l, bool current)
 
 static void encode_text(struct out *o, const char *name, const char *text)
 {
-	if (!text)
-		return;
-	out_fmt(o, ",\"%s\":", name);
-	out_json_str(o, text, strlen(text));
+	if (text)
+		out_json_fmt(o, ",%s:%s", name, text);
 }
 
 static void encode_line(struct out *o, const struct job *j, size_t at)
@@ -260,46 +258,33 @@ static void encode_line(struct out *o, const struct job *j, size_t at)
 	const struct rpc_frame *f = frame_of(j, at);
 	const uint8_t *bytes = j->code + (l->address - j->start);
 
-	out_str(o, "{\"address\":\"");
-	out_hex(o, l->address);
-	out_fmt(o, "\",\"size\":%u,\"bytes\":\"", l->size);
+	out_json_fmt(o, "{'address':%" PRIx64 ",'size':%u,'bytes':'", l->address, l->size);
 	for (uint32_t i = 0; i < l->size; i++)
 		out_fmt(o, "%02x", bytes[i]);
-	out_str(o, "\",\"text\":");
-	out_json_str(o, l->text, strlen(l->text));
-	out_fmt(o, ",\"decoded\":%s", l->decoded ? "true" : "false");
-	if (l->has_target) {
-		out_str(o, ",\"target\":\"");
-		out_hex(o, l->target);
-		out_char(o, '"');
-	}
-	if (f) {
-		encode_text(o, "file", f->file);
-		out_fmt(o, ",\"line\":%u", f->line);
-	}
+	out_json_fmt(o, "','text':%s,'decoded':%i", l->text, l->decoded);
+	if (l->has_target)
+		out_json_fmt(o, ",'target':%" PRIx64, l->target);
+	if (f)
+		out_json_fmt(o, ",'file':%s,'line':%u", f->file, f->line);
 	out_char(o, '}');
 }
 
 static int print_json(struct ctl *c, const struct job *j)
 {
 	auto_out struct out o = { 0 };
-	int r;
 
-	out_str(&o, "{\"pc\":\"");
-	out_hex(&o, j->pc);
-	out_char(&o, '"');
+	out_json_fmt(&o, "{'pc':%" PRIx64, j->pc);
 	encode_text(&o, "gfx", j->gfx);
 	encode_text(&o, "function", j->function);
 	encode_text(&o, "source", disasm_source(j->disasm));
 	encode_text(&o, "note", disasm_note(j->disasm));
-	out_str(&o, ",\"instructions\":[");
+	out_json_fmt(&o, ",'instructions':[");
 	for (size_t i = 0; i < j->n_lines; i++) {
 		out_str(&o, i ? "," : "");
 		encode_line(&o, j, i);
 	}
 	out_str(&o, "]}");
-	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &o);
 }
 
 static bool is_same_line(const struct rpc_frame *a, const struct rpc_frame *b)

@@ -399,22 +399,16 @@ static int write_file(struct dump *d)
 
 static int print_json(struct dump *d)
 {
-	struct ctl *c = d->c;
 	auto_out struct out o = { 0 };
-	int r;
 
-	out_str(&o, "{\"file\":");
 	if (estimate)
-		out_str(&o, "null");
+		out_json_fmt(&o, "{'file':null");
 	else
-		out_json_str(&o, d->path, strlen(d->path));
-	if (!estimate)
-		out_fmt(&o, ",\"disk_bytes\":%" PRIu64, d->disk_bytes);
-	out_fmt(&o, ",\"lost_bytes\":%" PRIu64 ",\"core\":", d->lost);
+		out_json_fmt(&o, "{'file':%s,'disk_bytes':%" PRIu64, d->path, d->disk_bytes);
+	out_json_fmt(&o, ",'lost_bytes':%" PRIu64 ",'core':", d->lost);
 	out_bytes(&o, d->begin.data, d->begin.size);
 	out_char(&o, '}');
-	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(d->c, &o);
 }
 
 static int print(struct dump *d)

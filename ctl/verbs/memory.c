@@ -115,7 +115,7 @@ static int read_range(struct ctl *c, struct range *m)
 	int r = 0;
 
 	if (ctl_is_json(c))
-		out_fmt(o, "{\"address\":\"0x%" PRIx64 "\",\"data\":\"", m->address);
+		out_json_fmt(o, "{'address':%" PRIx64 ",'data':'", m->address);
 	while (r == 0 && m->done < m->size && !ended) {
 		rpc_arena_reset(&c->arena);
 		r = read_piece(c, m, &ended);
@@ -130,7 +130,7 @@ static int read_range(struct ctl *c, struct range *m)
 		}
 	}
 	if (ctl_is_json(c))
-		out_fmt(o, "\",\"size\":%" PRIu64 "}", m->done);
+		out_json_fmt(o, "','size':%" PRIu64 "}", m->done);
 	return r;
 }
 
@@ -140,13 +140,10 @@ static int read_range(struct ctl *c, struct range *m)
  */
 static int restyle(struct ctl *c)
 {
-	struct out doc = c->output.text;
-	int r;
+	auto_out struct out doc = c->output.text;
 
 	out_init(&c->output.text, 0);
-	r = output_json(&c->output, doc.data, doc.size);
-	out_deinit(&doc);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &doc);
 }
 
 /*

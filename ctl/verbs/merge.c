@@ -102,10 +102,7 @@ static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
 	}
 	rpc_gpu_snapshot_result_encode(&text, s);
-	r = out_error(&text);
-	if (r == 0)
-		r = output_json(&c->output, text.data, text.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the document") : 0;
+	return ctl_print_json(c, &text);
 }
 
 static int merge(struct job *j, int argc, char **argv)

@@ -25,13 +25,11 @@ static const struct argv_option options[] = {
 static int print_with_taken(struct ctl *c, struct rpc_gpu_resume_result *result)
 {
 	auto_out struct out doc = { 0 };
-	int r;
 
 	result->has_taken = true;
 	result->taken = c->session.taken;
 	rpc_gpu_resume_result_encode(&doc, result);
-	r = out_error(&doc) ? out_error(&doc) : output_json(&c->output, doc.data, doc.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &doc);
 }
 
 /* Print what became of the queues.  @return exit status. */

@@ -73,8 +73,7 @@ static int add_session(struct ctl *c, const struct out *params, struct out *ret)
 {
 	const char *rest = params->size ? strchr(params->data, '{') + 1 : "}";
 
-	out_str(ret, "{\"session\":");
-	out_json_str(ret, c->session.session, strlen(c->session.session));
+	out_json_fmt(ret, "{'session':%s", c->session.session);
 	if (rest[strspn(rest, " \t\r\n")] != '}')
 		out_char(ret, ',');
 	out_str(ret, rest);

@@ -168,10 +168,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		r = ask(c, &a, &doc);
 	if (r < 0)
 		return r;
-	if (!ctl_is_json(c))
-		return print_status(c, &a);
-	r = output_json(&c->output, doc.data, doc.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_is_json(c) ? ctl_print_json(c, &doc) : print_status(c, &a);
 }
 
 const struct ctl_verb ctl_verb_status = {

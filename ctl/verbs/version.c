@@ -8,20 +8,13 @@
 static int print_json(struct ctl *c, const struct rpc_agent_hello_result *hello)
 {
 	auto_out struct out doc = { 0 };
-	int r;
 
-	out_str(&doc,
-		"{\"version\":\"" GPU_AGENT_VERSION "\",\"protocol\":\"" RPC_PROTOCOL_VERSION "\"");
-	if (hello) {
-		out_str(&doc, ",\"agent\":{\"version\":");
-		out_json_str(&doc, hello->agent, strlen(hello->agent));
-		out_str(&doc, ",\"protocol\":");
-		out_json_str(&doc, hello->protocol, strlen(hello->protocol));
-		out_char(&doc, '}');
-	}
+	out_json_fmt(&doc, "{'version':%s,'protocol':%s", GPU_AGENT_VERSION, RPC_PROTOCOL_VERSION);
+	if (hello)
+		out_json_fmt(&doc, ",'agent':{'version':%s,'protocol':%s}", hello->agent,
+			     hello->protocol);
 	out_char(&doc, '}');
-	r = output_json(&c->output, doc.data, doc.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &doc);
 }
 
 static int run(struct ctl *c, int argc, char **argv)

@@ -90,22 +90,18 @@ static size_t choose(const struct filter *f, struct rpc_gpu_snapshot_result *s)
 static int print_json(struct ctl *c, const struct rpc_gpu_snapshot_result *s, size_t passed)
 {
 	auto_out struct out o = { 0 };
-	int r;
 
-	out_fmt(&o, "{\"wave_count\":%u,\"matching\":%zu,\"waves\":[", s->wave_count, passed);
+	out_json_fmt(&o, "{'wave_count':%u,'matching':%zu,'waves':[", s->wave_count, passed);
 	for (size_t i = 0; i < s->n_waves; i++) {
 		out_str(&o, i ? "," : "");
 		rpc_wave_encode(&o, &s->waves[i]);
 	}
-	out_fmt(&o, "],\"stopped_us\":%" PRIu64 ",\"complete\":%s,\"missing\":[", s->stopped_us,
-		s->complete ? "true" : "false");
-	for (size_t i = 0; i < s->n_missing; i++) {
-		out_str(&o, i ? "," : "");
-		out_json_str(&o, s->missing[i], strlen(s->missing[i]));
-	}
+	out_json_fmt(&o, "],'stopped_us':%" PRIu64 ",'complete':%i,'missing':[", s->stopped_us,
+		     s->complete);
+	for (size_t i = 0; i < s->n_missing; i++)
+		out_json_fmt(&o, ",%s", s->missing[i]);
 	out_str(&o, "]}");
-	r = out_error(&o) ? out_error(&o) : output_json(&c->output, o.data, o.size);
-	return r < 0 ? ctl_fail(c, -r, "writing the result") : 0;
+	return ctl_print_json(c, &o);
 }
 
 static int print(struct ctl *c, const struct filter *f, struct rpc_gpu_snapshot_result *s)
