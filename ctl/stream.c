@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "ctl/ctl.h"
 #include "ctl/document/place.h"
@@ -177,9 +178,19 @@ struct event {
  * others get that of their arrival.
  * @return false if it is another one, or does not fit the schema.
  */
-static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d,
-			struct json_object *params, struct out *o, struct event *ret)
+static bool print_known(struct ctl *c, const struct rpc_client_notification *n, struct rpc_arena *a,
+			struct out *o, struct event *ret)
 {
+	static const struct rpc_struct *const structures[] = {
+		[RPC_NOTIFICATION_SESSION_ENDED] = &rpc_session_ended_params_struct,
+		[RPC_NOTIFICATION_GPU_RESUMED] = &rpc_gpu_resumed_params_struct,
+		[RPC_NOTIFICATION_GPU_RESUME_SOON] = &rpc_gpu_resume_soon_params_struct,
+		[RPC_NOTIFICATION_CONTROL_LOST] = &rpc_control_lost_params_struct,
+		[RPC_NOTIFICATION_EXCEPTION_RAISED] = &rpc_exception_raised_params_struct,
+		[RPC_NOTIFICATION_RUNTIME_CHANGED] = &rpc_runtime_changed_params_struct,
+	};
+	const struct rpc_notification_info *known = rpc_notification_find(n->method);
+	size_t kind = known ? (size_t)(known - rpc_notifications) : RPC_NOTIFICATION_COUNT;
 	union {
 		struct rpc_session_ended_params ended;
 		struct rpc_gpu_resumed_params resumed;
@@ -189,40 +200,23 @@ static bool print_known(struct ctl *c, const char *method, struct rpc_decoder *d
 		struct rpc_control_lost_params lost;
 	} p;
 
-	if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_SESSION_ENDED].name)) {
-		if (rpc_session_ended_params_decode(d, params, &p.ended) < 0)
-			return false;
-		*ret = (struct event){ EVENT_ENDED, (int32_t)p.ended.reason };
-		print_time(o, clock_wall_us());
-		print_ended(d->arena, o, &p.ended);
-	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_GPU_RESUMED].name)) {
-		if (rpc_gpu_resumed_params_decode(d, params, &p.resumed) < 0)
-			return false;
-		*ret = (struct event){ EVENT_RESUMED, (int32_t)p.resumed.reason };
-		print_time(o, clock_wall_us());
-		print_resumed(d->arena, o, &p.resumed);
-	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_EXCEPTION_RAISED].name)) {
-		if (rpc_exception_raised_params_decode(d, params, &p.raised) < 0)
-			return false;
-		print_time(o, p.raised.time_us);
-		print_exception(d->arena, o, &p.raised, c->output.color);
-	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_RUNTIME_CHANGED].name)) {
-		if (rpc_runtime_changed_params_decode(d, params, &p.runtime) < 0)
-			return false;
-		print_time(o, clock_wall_us());
-		print_runtime(d->arena, o, &p.runtime);
-	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_GPU_RESUME_SOON].name)) {
-		if (rpc_gpu_resume_soon_params_decode(d, params, &p.soon) < 0)
-			return false;
-		print_time(o, clock_wall_us());
-		print_soon(o, &p.soon);
-	} else if (!strcmp(method, rpc_notifications[RPC_NOTIFICATION_CONTROL_LOST].name)) {
-		if (rpc_control_lost_params_decode(d, params, &p.lost) < 0)
-			return false;
-		print_time(o, clock_wall_us());
-		print_lost(d->arena, o, &p.lost);
-	} else {
+	if (kind >= ARRAY_SIZE(structures) || rpc_client_decode(n, structures[kind], a, &p) < 0)
 		return false;
+	print_time(o, kind == RPC_NOTIFICATION_EXCEPTION_RAISED ? p.raised.time_us : clock_wall_us());
+	if (kind == RPC_NOTIFICATION_SESSION_ENDED) {
+		*ret = (struct event){ EVENT_ENDED, (int32_t)p.ended.reason };
+		print_ended(a, o, &p.ended);
+	} else if (kind == RPC_NOTIFICATION_GPU_RESUMED) {
+		*ret = (struct event){ EVENT_RESUMED, (int32_t)p.resumed.reason };
+		print_resumed(a, o, &p.resumed);
+	} else if (kind == RPC_NOTIFICATION_EXCEPTION_RAISED) {
+		print_exception(a, o, &p.raised, c->output.color);
+	} else if (kind == RPC_NOTIFICATION_RUNTIME_CHANGED) {
+		print_runtime(a, o, &p.runtime);
+	} else if (kind == RPC_NOTIFICATION_GPU_RESUME_SOON) {
+		print_soon(o, &p.soon);
+	} else {
+		print_lost(a, o, &p.lost);
 	}
 	return true;
 }
@@ -232,22 +226,16 @@ static int handle(struct ctl *c, const struct rpc_client_notification *n, struct
 {
 	auto_rpc_arena struct rpc_arena arena;
 	auto_out struct out line = { 0 };
-	struct json_object *params = NULL;
-	struct rpc_decoder d;
 
 	*ret = (struct event){ EVENT_OTHER, 0 };
 	rpc_arena_init(&arena, 0);
-	rpc_decoder_init_lenient(&d, "params", &arena, NULL);
-	if (n->params_size && rpc_json_parse(n->params, n->params_size, &params, NULL) < 0)
-		params = NULL;
-	if (!print_known(c, n->method, &d, params, &line, ret)) {
+	if (!print_known(c, n, &arena, &line, ret)) {
 		out_reset(&line);
 		print_time(&line, clock_wall_us());
 		print_escaped(&line, n->method);
 		out_char(&line, ' ');
 		text_escape(&line, n->params, n->params_size);
 	}
-	rpc_json_put(params);
 	if (ctl_is_json(c)) {
 		out_reset(&line);
 		rpc_message_notification(&line, n->method, n->params, n->params_size);

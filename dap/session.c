@@ -572,29 +572,12 @@ void dap_session_renew(struct dap *d)
 
 /* ------------------------------------------------------------------ what the agent reports --- */
 
-/* Decode the params of a notification. */
-static int decode(const struct rpc_client_notification *n, const struct rpc_struct *structure,
-		  struct rpc_arena *a, void *ret)
-{
-	struct json_object *obj = NULL;
-	struct rpc_decoder d;
-	struct agent_err err;
-	int r = rpc_json_parse(n->params, n->params_size, &obj, &err);
-
-	if (r < 0)
-		return r;
-	rpc_decoder_init_lenient(&d, "params", a, &err);
-	r = rpc_decode_struct(&d, structure, obj, ret);
-	rpc_json_put(obj);
-	return r;
-}
-
 static void on_resumed(struct dap *d, const struct rpc_client_notification *n)
 {
 	struct rpc_gpu_resumed_params p;
 
 	if ((!d->paused && !d->held) ||
-	    decode(n, &rpc_gpu_resumed_params_struct, &d->arena, &p) < 0)
+	    rpc_client_decode(n, &rpc_gpu_resumed_params_struct, &d->arena, &p) < 0)
 		return;
 	d->paused = d->held = d->has_exception = false;
 	dap_output(d, "important", "The queues run again after %" PRIu64 " ms: %s",
@@ -606,7 +589,7 @@ static void on_control_lost(struct dap *d, const struct rpc_client_notification 
 {
 	struct rpc_control_lost_params p;
 
-	if (decode(n, &rpc_control_lost_params_struct, &d->arena, &p) < 0 ||
+	if (rpc_client_decode(n, &rpc_control_lost_params_struct, &d->arena, &p) < 0 ||
 	    strcmp(p.session, d->session) != 0)
 		return;
 	d->control = d->watching = false;
@@ -622,7 +605,7 @@ static void on_resume_soon(struct dap *d, const struct rpc_client_notification *
 {
 	struct rpc_gpu_resume_soon_params p;
 
-	if (d->paused && decode(n, &rpc_gpu_resume_soon_params_struct, &d->arena, &p) == 0)
+	if (d->paused && rpc_client_decode(n, &rpc_gpu_resume_soon_params_struct, &d->arena, &p) == 0)
 		dap_output(d, "important",
 			   "The queues run again in %" PRIu64 " s: the agent allows no longer stop",
 			   p.left_ms / 1000);
@@ -633,7 +616,7 @@ static void on_ended(struct dap *d, const struct rpc_client_notification *n)
 	struct rpc_session_ended_params p;
 	const char *why = NULL;
 
-	if (decode(n, &rpc_session_ended_params_struct, &d->arena, &p) == 0) {
+	if (rpc_client_decode(n, &rpc_session_ended_params_struct, &d->arena, &p) == 0) {
 		/*
 		 * The notification may be of the session before this one, which did not answer when
 		 * control was taken.
@@ -650,8 +633,8 @@ static void on_ended(struct dap *d, const struct rpc_client_notification *n)
 static void on_raised(struct dap *d, const struct rpc_client_notification *n)
 {
 	rpc_arena_reset(&d->exception_arena);
-	d->has_exception = decode(n, &rpc_exception_raised_params_struct, &d->exception_arena,
-				  &d->exception) == 0;
+	d->has_exception = rpc_client_decode(n, &rpc_exception_raised_params_struct,
+					     &d->exception_arena, &d->exception) == 0;
 	d->exception_pending = d->has_exception;
 	if (d->has_exception)
 		dap_output(d, "console", "Exception: %s", dap_exception_text(&d->arena, d));

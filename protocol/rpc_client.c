@@ -520,3 +520,18 @@ int rpc_client_next_notification(struct rpc_client *c, uint64_t deadline_ns,
 	ret->params_size = c->current->size;
 	return 0;
 }
+
+int rpc_client_decode(const struct rpc_client_notification *n, const struct rpc_struct *structure,
+		      struct rpc_arena *arena, void *ret)
+{
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int r = rpc_json_parse(n->params, n->params_size, &obj, NULL);
+
+	if (r < 0)
+		return r;
+	rpc_decoder_init_lenient(&d, "params", arena, NULL);
+	r = rpc_decode_struct(&d, structure, obj, ret);
+	rpc_json_put(obj);
+	return r;
+}

@@ -108,6 +108,14 @@ struct rpc_client_notification {
  */
 int rpc_client_next_notification(struct rpc_client *c, uint64_t deadline_ns,
 				 struct rpc_client_notification *ret, struct agent_err *err);
+/**
+ * Decode the params of a notification, with members that this client does not know.
+ * @param structure  That of the params, for example &rpc_gpu_resumed_params_struct.
+ * @param ret        Strings and arrays live in @p arena; contents unspecified on failure.
+ * @return 0, or negative: they do not fit the schema, or -ENOMEM, -EFBIG (arena).
+ */
+int rpc_client_decode(const struct rpc_client_notification *n, const struct rpc_struct *structure,
+		      struct rpc_arena *arena, void *ret);
 /** How many notifications were dropped because the program did not fetch them in time. */
 uint64_t rpc_client_dropped(const struct rpc_client *c);
 
