@@ -35,13 +35,7 @@ const char *show_user(struct rpc_arena *a, uint32_t uid)
 
 const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list, size_t n)
 {
-	auto_out struct out o = { 0 };
-
-	for (size_t i = 0; i < n; i++) {
-		out_str(&o, i ? "," : "");
-		out_str(&o, show_name(a, &rpc_exception_enum, list[i]));
-	}
-	return o.size && !out_error(&o) ? rpc_arena_strdup(a, o.data) : NULL;
+	return n ? rpc_enum_join(a, &rpc_exception_enum, list, n) : NULL;
 }
 
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
@@ -80,24 +74,6 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
 	}
 	return ctl_print_table(c, &t);
-}
-
-/*
- * Why waves are stopped: what the vendor calls it, or names joined by commas.  NULL if there are
- * none.
- */
-static const char *show_reasons(struct rpc_arena *a, const char *exception,
-				const enum rpc_stop_reason *list, size_t n)
-{
-	auto_out struct out o = { 0 };
-
-	if (exception)
-		return rpc_arena_strdup(a, exception);
-	for (size_t i = 0; i < n; i++) {
-		out_str(&o, i ? "," : "");
-		out_str(&o, show_name(a, &rpc_stop_reason_enum, list[i]));
-	}
-	return o.size && !out_error(&o) ? rpc_arena_strdup(a, o.data) : NULL;
 }
 
 /* The name of a wave as args_wave() reads it: `QUEUE:UNIT:INDEX`. */
@@ -180,7 +156,7 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 		table_str(&t, show_workgroups(a, g));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
 		table_style(&t, stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
-			    show_reasons(a, g->exception, g->reasons, g->n_reasons));
+			    stop_reason_text(a, g->exception, g->reasons, g->n_reasons));
 		table_str(&t, show_wave_name(a, &g->representative));
 		table_str(&t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
 		table_str(&t, code_text_stack(a, g));
@@ -209,7 +185,7 @@ int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
 		table_hex(&t, w->exec);
 		table_str(&t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, w->state));
-		table_str(&t, show_reasons(a, w->exception, w->reasons, w->n_reasons));
+		table_str(&t, stop_reason_text(a, w->exception, w->reasons, w->n_reasons));
 		if (w->trap_id)
 			table_u64(&t, w->trap_id);
 		else

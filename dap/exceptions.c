@@ -39,17 +39,6 @@ static bool is_of_waves(const struct rpc_exception_raised_params *e)
 
 /* ------------------------------------------------------------------ words -------------------- */
 
-/* The names of the exceptions, joined by commas. */
-static const char *names(struct rpc_arena *a, const struct rpc_exception_raised_params *e)
-{
-	auto_out struct out o = { 0 };
-
-	for (size_t i = 0; i < e->n_exceptions; i++)
-		out_fmt(&o, "%s%s", i ? "," : "",
-			rpc_enum_name(&rpc_exception_enum, e->exceptions[i]));
-	return rpc_arena_strdup(a, o.data ? o.data : "");
-}
-
 /* Append the agent's sentence without its period. */
 static void put_words(struct out *o, const struct rpc_exception_raised_params *e)
 {
@@ -213,7 +202,8 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 		put_address(&text, &d->exception);
 	} else if (is_its) {
 		out_fmt(&text, "%s%s", text.size ? "\n" : "", dap_exception_text(a, d));
-		why = names(a, &d->exception);
+		why = rpc_enum_join(a, &rpc_exception_enum, d->exception.exceptions,
+				    d->exception.n_exceptions);
 	}
 	return put_info(body, why, text.data ? text.data : "");
 }

@@ -158,24 +158,7 @@ const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id)
 
 const char *dap_group_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
-	auto_out struct out o = { 0 };
-
-	if (g->exception)
-		return g->exception;
-	for (size_t i = 0; i < g->n_reasons; i++) {
-		const char *name = rpc_enum_name(&rpc_stop_reason_enum, g->reasons[i]);
-
-		out_fmt(&o, "%s%s", i ? "," : "", name ? name : "?");
-	}
-	return rpc_arena_strdup(a, o.data ? o.data : "");
-}
-
-/* The last part of a path. */
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
+	return stop_reason_text(a, g->exception, g->reasons, g->n_reasons);
 }
 
 const char *dap_exited_text(struct rpc_arena *a, const struct rpc_exited_exception *e)
@@ -186,7 +169,7 @@ const char *dap_exited_text(struct rpc_arena *a, const struct rpc_exited_excepti
 	if (e->units > 1)
 		more = rpc_arena_printf(a, " and %u others", e->units - 1);
 	if (f && f->file && f->has_line)
-		where = rpc_arena_printf(a, ", at %s:%u", base_name(f->file), f->line);
+		where = rpc_arena_printf(a, ", at %s:%u", str_base_name(f->file), f->line);
 	else if (e->has_pc)
 		where = rpc_arena_printf(a, ", at 0x%" PRIx64, e->pc);
 	return rpc_arena_printf(a, "%s on multiprocessor %u%s of device %u, in waves that have exited%s",
@@ -216,7 +199,7 @@ const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i)
 		kernel = g->kernel.name ? g->kernel.name :
 					  rpc_arena_printf(a, "0x%" PRIx64, g->kernel.address);
 	where = f && f->file && f->has_line && !d->by_kernel ?
-			rpc_arena_printf(a, " %s:%u", base_name(f->file), f->line) :
+			rpc_arena_printf(a, " %s:%u", str_base_name(f->file), f->line) :
 			rpc_arena_printf(a, " 0x%" PRIx64, g->pc);
 	return rpc_arena_printf(a, "%s%s%u x %s%s%s%s",
 				d->snap->doc.n_devices > 1 ? dap_device_text(a, d, g->gpu_id) : "",
@@ -338,7 +321,7 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 	uint32_t line = f && f->file && f->has_line ? f->line : 0;
 
 	if (f && f->file) {
-		out_json_fmt(o, ",'source':{'name':%s", base_name(f->file));
+		out_json_fmt(o, ",'source':{'name':%s", str_base_name(f->file));
 		if (dap_is_file(f->file))
 			dap_put_path(d, o, f->file);
 		else

@@ -479,6 +479,25 @@ const char *rpc_enum_name(const struct rpc_enum *e, int64_t value)
 	return NULL;
 }
 
+const char *rpc_enum_join(struct rpc_arena *a, const struct rpc_enum *e, const void *values,
+			  size_t n)
+{
+	auto_out struct out o = { 0 };
+	const char *name;
+	int32_t value;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&value, (const char *)values + i * sizeof(value), sizeof(value));
+		name = rpc_enum_name(e, value);
+		out_str(&o, i ? "," : "");
+		if (name)
+			out_str(&o, name);
+		else
+			out_i64(&o, value);
+	}
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data ? o.data : "");
+}
+
 int rpc_enum_value(const struct rpc_enum *e, const char *name, int64_t *ret_value)
 {
 	for (size_t i = 0; i < e->n; i++)

@@ -121,6 +121,13 @@ bool rpc_struct_is_bare(const struct rpc_struct *structure);
 
 /** The name that the schema gives a value.  @return NULL if the enum has no such value. */
 const char *rpc_enum_name(const struct rpc_enum *e, int64_t value);
+/**
+ * The names of values joined by commas, "" for none; a number for a value that the schema lacks.
+ * @param values  Array of the C type of the enum, which has 32 bits.
+ * @return a text in the arena, NULL when that is exhausted.
+ */
+const char *rpc_enum_join(struct rpc_arena *a, const struct rpc_enum *e, const void *values,
+			  size_t n);
 /** The value of a name.  @return 0, -EINVAL (the enum has no such name). */
 int rpc_enum_value(const struct rpc_enum *e, const char *name, int64_t *ret_value);
 

@@ -4,7 +4,8 @@
 
 /**
  * @file stop_reason.h
- * Which reasons to stop are faults of the program, for all code that sorts or colours groups.
+ * Why waves are stopped, in words, and which reasons are faults of the program: for all code that
+ * shows, sorts or colours groups.
  */
 
 #include <stdbool.h>
@@ -31,6 +32,19 @@ static inline bool stop_reason_is_faulting(const struct rpc_group *g)
 		if (STOP_REASONS_FAULT & STOP_REASON_BIT(g->reasons[i]))
 			return true;
 	return false;
+}
+
+/**
+ * Why waves are stopped: what the vendor calls it, or else the reasons joined by commas; "" without
+ * one.
+ * @param exception  The vendor's name, or NULL.
+ * @return a text in the arena, NULL when that is exhausted.
+ */
+static inline const char *stop_reason_text(struct rpc_arena *a, const char *exception,
+					   const enum rpc_stop_reason *reasons, size_t n)
+{
+	return exception ? rpc_arena_strdup(a, exception) :
+			   rpc_enum_join(a, &rpc_stop_reason_enum, reasons, n);
 }
 
 #endif /* PROTOCOL_STOP_REASON_H */

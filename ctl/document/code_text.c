@@ -72,19 +72,12 @@ const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k)
 			 rpc_arena_printf(a, "0x%" PRIx64, k->address);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Append one location: a line or an address, then the functions from the inside out. */
 static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_frame *frames,
 			 size_t n, uint64_t pc)
 {
 	if (n && frames[0].file && frames[0].has_line)
-		out_fmt(o, "%s:%u", base_name(frames[0].file), frames[0].line);
+		out_fmt(o, "%s:%u", str_base_name(frames[0].file), frames[0].line);
 	else
 		out_hex(o, pc);
 	for (size_t i = 0; i < n; i++) {

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "base/str.h"
 #include "ctl/document/code_text.h"
+#include "protocol/stop_reason.h"
 
 /*
  * Most frames of a path.  What is left out are the outermost ones, in a chain longer than a person
@@ -19,22 +21,7 @@
 
 const char *place_reasons(struct rpc_arena *a, const struct rpc_group *g)
 {
-	auto_out struct out o = { 0 };
-
-	if (g->exception)
-		return rpc_arena_strdup(a, g->exception);
-	for (size_t i = 0; i < g->n_reasons; i++) {
-		out_str(&o, i ? "," : "");
-		out_str(&o, rpc_enum_name(&rpc_stop_reason_enum, g->reasons[i]));
-	}
-	return out_error(&o) ? NULL : rpc_arena_strndup(a, o.data ? o.data : "", o.size);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
+	return stop_reason_text(a, g->exception, g->reasons, g->n_reasons);
 }
 
 static bool has_line(const struct rpc_frame *f)
@@ -56,7 +43,7 @@ static const char *kernel_name(struct rpc_arena *a, const struct rpc_group *g)
 static const char *position(struct rpc_arena *a, const struct rpc_group *g)
 {
 	if (place_is_line(g))
-		return rpc_arena_printf(a, "%s:%" PRIu32, base_name(g->frames[0].file),
+		return rpc_arena_printf(a, "%s:%" PRIu32, str_base_name(g->frames[0].file),
 					g->frames[0].line);
 	return rpc_arena_printf(a, "0x%" PRIx64, g->pc);
 }
@@ -97,7 +84,7 @@ static const char *frame_text(struct rpc_arena *a, const struct rpc_frame *f)
 
 	if (!name || !has_line(f))
 		return name;
-	return rpc_arena_printf(a, "%s %s:%" PRIu32, name, base_name(f->file), f->line);
+	return rpc_arena_printf(a, "%s %s:%" PRIu32, name, str_base_name(f->file), f->line);
 }
 
 size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *const **ret)

@@ -179,6 +179,13 @@ void str_copy(char *dst, size_t size, const char *src)
 	dst[n] = '\0';
 }
 
+const char *str_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 bool str_starts_with(const char *s, const char *prefix)
 {
 	return !strncmp(s, prefix, strlen(prefix));

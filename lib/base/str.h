@@ -53,6 +53,8 @@ int str_to_age(const char *s, uint64_t *ret_s);
  * @param size  Greater than 0.
  */
 void str_copy(char *dst, size_t size, const char *src);
+/** The last part of a path; all of it where that is empty. */
+const char *str_base_name(const char *path);
 /** Does the string begin with this prefix? */
 bool str_starts_with(const char *s, const char *prefix);
 /** Is the string NULL or ""? */
