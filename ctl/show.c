@@ -58,16 +58,10 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 		table_str(&t, d->arch);
 		table_str(&t, d->pci);
 		table_str(&t, d->render_node);
-		if (d->has_memory_bytes)
-			table_size(&t, d->memory_bytes);
-		else
-			table_str(&t, NULL);
+		table_size_if(&t, d->has_memory_bytes, d->memory_bytes);
 		table_u64(&t, d->units);
 		table_u64(&t, d->max_waves);
-		if (d->has_fw_version)
-			table_u64(&t, d->fw_version);
-		else
-			table_str(&t, NULL);
+		table_u64_if(&t, d->has_fw_version, d->fw_version);
 		table_u64(&t, d->watchpoints);
 		table_style(&t, d->debuggable ? COLOR_GOOD : COLOR_BAD,
 			    d->debuggable ? "yes" : "no");
@@ -92,14 +86,6 @@ static const char *show_workgroup(struct rpc_arena *a, const struct rpc_wave_ref
 	if (!r->has_wave_in_group)
 		return rpc_arena_printf(a, "%u,%u,%u", g[0], g[1], g[2]);
 	return rpc_arena_printf(a, "%u,%u,%u/%u", g[0], g[1], g[2], r->wave_in_group);
-}
-
-static void table_dispatch(struct table *t, const struct rpc_wave_ref *r)
-{
-	if (r->has_dispatch)
-		table_u64(t, r->dispatch);
-	else
-		table_str(t, NULL);
 }
 
 /*
@@ -186,11 +172,8 @@ int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
 		table_str(&t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
 		table_str(&t, show_name(a, &rpc_wave_state_enum, w->state));
 		table_str(&t, stop_reason_text(a, w->exception, w->reasons, w->n_reasons));
-		if (w->trap_id)
-			table_u64(&t, w->trap_id);
-		else
-			table_str(&t, NULL);
-		table_dispatch(&t, &w->ref);
+		table_u64_if(&t, w->trap_id, w->trap_id);
+		table_u64_if(&t, w->ref.has_dispatch, w->ref.dispatch);
 		table_str(&t, show_workgroup(a, &w->ref));
 	}
 	return ctl_print_table(c, &t);
@@ -199,19 +182,11 @@ int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
 /* Add the cells READ, WRITE and WAITING. */
 static void queue_indices(struct table *t, const struct rpc_queue *q)
 {
-	if (q->has_read_index)
-		table_u64(t, q->read_index);
-	else
-		table_str(t, NULL);
-	if (q->has_write_index)
-		table_u64(t, q->write_index);
-	else
-		table_str(t, NULL);
+	table_u64_if(t, q->has_read_index, q->read_index);
+	table_u64_if(t, q->has_write_index, q->write_index);
 	/* The two indices were read one after the other: a busy queue may seem to run ahead. */
-	if (q->has_read_index && q->has_write_index)
-		table_u64(t, q->write_index > q->read_index ? q->write_index - q->read_index : 0);
-	else
-		table_str(t, NULL);
+	table_u64_if(t, q->has_read_index && q->has_write_index,
+		     q->write_index > q->read_index ? q->write_index - q->read_index : 0);
 }
 
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
@@ -234,14 +209,9 @@ int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 		table_str(&t, show_name(&c->arena, &rpc_queue_type_enum, q->type));
 		queue_indices(&t, q);
 		/* An AMD queue is known by its ring, an NVIDIA one by its context. */
-		if (q->has_ring_base || q->has_context)
-			table_hex(&t, q->has_ring_base ? q->ring_base : q->context);
-		else
-			table_str(&t, NULL);
-		if (q->has_ring_bytes)
-			table_size(&t, q->ring_bytes);
-		else
-			table_str(&t, NULL);
+		table_hex_if(&t, q->has_ring_base || q->has_context,
+			     q->has_ring_base ? q->ring_base : q->context);
+		table_size_if(&t, q->has_ring_bytes, q->ring_bytes);
 		table_style(&t, q->suspended ? COLOR_WARN : COLOR_PLAIN,
 			    q->suspended ? "suspended" : "running");
 		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);

@@ -54,28 +54,47 @@ void table_str(struct table *t, const char *s)
 	table_style(t, COLOR_PLAIN, s);
 }
 
-void table_u64(struct table *t, uint64_t v)
+/* Add a cell with a number as a function writes it, or "-". */
+static void table_number(struct table *t, bool has, void (*write)(struct out *, uint64_t),
+			 uint64_t v)
 {
 	size_t start = t->text.size;
 
-	out_u64(&t->text, v);
+	if (has)
+		write(&t->text, v);
+	else
+		out_char(&t->text, '-');
 	cell_end(t, start, COLOR_PLAIN);
+}
+
+void table_u64_if(struct table *t, bool has, uint64_t v)
+{
+	table_number(t, has, out_u64, v);
+}
+
+void table_hex_if(struct table *t, bool has, uint64_t v)
+{
+	table_number(t, has, out_hex, v);
+}
+
+void table_size_if(struct table *t, bool has, uint64_t bytes)
+{
+	table_number(t, has, text_size, bytes);
+}
+
+void table_u64(struct table *t, uint64_t v)
+{
+	table_u64_if(t, true, v);
 }
 
 void table_hex(struct table *t, uint64_t v)
 {
-	size_t start = t->text.size;
-
-	out_hex(&t->text, v);
-	cell_end(t, start, COLOR_PLAIN);
+	table_hex_if(t, true, v);
 }
 
 void table_size(struct table *t, uint64_t bytes)
 {
-	size_t start = t->text.size;
-
-	text_size(&t->text, bytes);
-	cell_end(t, start, COLOR_PLAIN);
+	table_size_if(t, true, bytes);
 }
 
 #define HIDDEN SIZE_MAX /* Width of a column that is left out. */

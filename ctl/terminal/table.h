@@ -45,6 +45,12 @@ void table_u64(struct table *t, uint64_t v);
 void table_hex(struct table *t, uint64_t v);
 /** Add a cell with a size; see text_size(). */
 void table_size(struct table *t, uint64_t bytes);
+/** Add a cell as table_u64() where there is a value, else "-". */
+void table_u64_if(struct table *t, bool has, uint64_t v);
+/** Add a cell as table_hex() where there is a value, else "-". */
+void table_hex_if(struct table *t, bool has, uint64_t v);
+/** Add a cell as table_size() where there is a value, else "-". */
+void table_size_if(struct table *t, bool has, uint64_t bytes);
 
 /**
  * Append the table.

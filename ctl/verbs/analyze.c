@@ -114,18 +114,9 @@ static int print_code(struct ctl *c, const struct rpc_code_list_result *l)
 		const struct rpc_code_object *o = &l->objects[i];
 
 		table_u64(&t, i);
-		if (o->has_address)
-			table_hex(&t, o->address);
-		else
-			table_str(&t, NULL);
-		if (o->has_size)
-			table_size(&t, o->size);
-		else
-			table_str(&t, NULL);
-		if (o->has_symbols)
-			table_u64(&t, o->symbols);
-		else
-			table_str(&t, NULL);
+		table_hex_if(&t, o->has_address, o->address);
+		table_size_if(&t, o->has_size, o->size);
+		table_u64_if(&t, o->has_symbols, o->symbols);
 		table_str(&t, o->has_has_lines ? o->has_lines ? "yes" : "no" : NULL);
 		table_str(&t, o->problem);
 		table_str(&t, o->uri);

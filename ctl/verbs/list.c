@@ -52,10 +52,7 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		const struct rpc_process *p = &list->processes[i];
 
 		table_u64(&t, p->pid);
-		if (p->has_ns_pid)
-			table_u64(&t, p->ns_pid);
-		else
-			table_str(&t, NULL);
+		table_u64_if(&t, p->has_ns_pid, p->ns_pid);
 		table_str(&t, show_user(&c->arena, p->uid));
 		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, p->vendor));
 		table_str(&t, join_ids(c, p->gpu_ids, p->n_gpu_ids));
