@@ -47,6 +47,7 @@ struct ctl {
 
 	uint32_t timeout_ms;  /**< Time for each request. */
 	uint32_t max_stop_ms; /**< Longest stop of queues; 0: no limit was asked for. */
+	uint32_t max_look_ms; /**< The same as the agent accepts it for one look; 0: as it likes. */
 	bool take, force; /**< ctl_attach() takes the lease from a silent holder; from any. */
 	char socket[108]; /**< Path of the agent's socket, as long as sockaddr_un has room. */
 	bool color_messages; /**< Standard error gets colours. */
@@ -149,6 +150,15 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control);
  * The verb has its data by then, so that a failure is only a message of -v.
  */
 void ctl_detach(struct ctl *c);
+/**
+ * The exit status of a result that may lack something.
+ * @param budget_exceeded  The stop budget was used up, which explains what is missing.
+ * @return 0, CTL_EXIT_BUDGET, CTL_EXIT_PARTIAL.
+ */
+static inline int ctl_status(bool complete, bool budget_exceeded)
+{
+	return complete ? 0 : budget_exceeded ? CTL_EXIT_BUDGET : CTL_EXIT_PARTIAL;
+}
 /** Append a document that the verb has made, in the style of --json.  @return 0, negative with err. */
 int ctl_print_json(struct ctl *c, const struct out *doc);
 /** Append the last call's result as a JSON document.  @return 0, negative with err. */

@@ -21,6 +21,8 @@
 #include "paths.h"
 
 #define TIME_MAX_MS 86400000
+/* The longest stop that the agent accepts for one look. */
+#define LOOK_MAX_MS 60000u
 
 /* The options below point into it, and so does the signal handler. */
 static struct ctl ctl;
@@ -255,6 +257,7 @@ static int apply_options(void)
 	if (r == 0 && ctl.max_stop_option)
 		r = args_duration(&ctl, "--max-stop", ctl.max_stop_option, TIME_MAX_MS,
 				  &ctl.max_stop_ms);
+	ctl.max_look_ms = ctl.max_stop_ms < LOOK_MAX_MS ? ctl.max_stop_ms : LOOK_MAX_MS;
 	ctl.output.pager = !ctl.no_pager;
 	ctl.output.legend = !ctl.no_legend;
 	return r < 0 ? r : choose_socket();

@@ -231,7 +231,7 @@ static int analyze(struct ctl *c)
 		return r;
 	if (!s.complete)
 		ctl_note(c, "the core does not have everything");
-	return s.complete ? 0 : CTL_EXIT_PARTIAL;
+	return ctl_status(s.complete, false);
 }
 
 static int run(struct ctl *c, int argc, char **argv)

@@ -19,7 +19,6 @@
 #define COUNT_MAX   10000u
 /* Most addresses that code.locate takes at once. */
 #define LOCATE_MAX  4096u
-#define STOP_MAX_MS 60000
 /* Bytes of code in one go: whole functions, as far as the agent reads them in one call. */
 #define CODE_MAX ((uint64_t)1 << 20)
 
@@ -69,8 +68,8 @@ static int find_pc(struct ctl *c, struct job *j)
 		.has_banks = true,
 		.banks = &special,
 		.n_banks = 1,
-		.has_max_stop_ms = c->max_stop_ms,
-		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+		.has_max_stop_ms = c->max_look_ms,
+		.max_stop_ms = c->max_look_ms,
 	};
 	struct rpc_wave_registers_result result;
 	int r = ctl_called(c,

@@ -22,7 +22,6 @@
 #include "ctl/terminal/text.h"
 
 #define PIECE	    (UINT32_C(4) << 20)
-#define STOP_MAX_MS 60000
 /* How long the agent may be asked to wait for us. */
 #define STALL_MIN_MS 100
 #define STALL_MAX_MS 60000
@@ -346,8 +345,8 @@ static int ask(struct dump *d, bool size_only)
 		.estimate = size_only,
 		.has_count = size_only && estimate && c->session.vendor == RPC_VENDOR_NVIDIA,
 		.count = true,
-		.has_max_stop_ms = c->max_stop_ms,
-		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+		.has_max_stop_ms = c->max_look_ms,
+		.max_stop_ms = c->max_look_ms,
 	};
 	const char *text;
 	size_t size;
@@ -442,10 +441,10 @@ static int print(struct dump *d)
 
 static int status(const struct dump *d)
 {
-	if (d->core.budget_exceeded)
-		return CTL_EXIT_BUDGET;
 	/* A whole address space always has pages that nobody can read. */
-	return !d->core.complete || (d->lost && !full) ? CTL_EXIT_PARTIAL : 0;
+	bool complete = d->core.complete && !d->core.budget_exceeded && (!d->lost || full);
+
+	return ctl_status(complete, d->core.budget_exceeded);
 }
 
 static int dump(struct dump *d)

@@ -22,7 +22,6 @@
 #define JSON_MAX (UINT64_C(128) << 20)
 #define RAW_MAX  (UINT64_C(1) << 40)
 
-#define STOP_MAX_MS 60000
 /* Bytes of private memory in one call; a multiple of three as well. */
 #define LANE_PIECE ((uint32_t)48 << 10)
 
@@ -191,8 +190,8 @@ static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 		r = args_u32(c, "--bank", bank_option, 0, 31, &of->bank);
 	of->has_lane = lane_option;
 	of->has_bank = bank_option;
-	of->has_max_stop_ms = of->has_space && c->max_stop_ms;
-	of->max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
+	of->has_max_stop_ms = of->has_space && c->max_look_ms;
+	of->max_stop_ms = c->max_look_ms;
 	return r;
 }
 
@@ -235,7 +234,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	if (m.done < m.size)
 		ctl_note(c, "only %" PRIu64 " of %" PRIu64 " bytes are readable", m.done, m.size);
-	return m.done < m.size ? CTL_EXIT_PARTIAL : 0;
+	return ctl_status(m.done == m.size, false);
 }
 
 const struct ctl_verb ctl_verb_memory = {

@@ -116,9 +116,7 @@ static int merge(struct job *j, int argc, char **argv)
 	if (r < 0)
 		return ctl_fail(j->c, -r, "merging");
 	r = print(j->c, &result);
-	if (r < 0)
-		return r;
-	return result.complete ? 0 : CTL_EXIT_PARTIAL;
+	return r < 0 ? r : ctl_status(result.complete, false);
 }
 
 static int run(struct ctl *c, int argc, char **argv)

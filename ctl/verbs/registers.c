@@ -7,8 +7,6 @@
 
 /* Most lanes that a wave has. */
 #define LANES_MAX   64u
-/* The longest stop that the agent accepts. */
-#define STOP_MAX_MS 60000
 
 /* Values of the options. */
 static const char *banks, *lanes, *range;
@@ -63,8 +61,8 @@ static int parse(struct ctl *c, char **argv, struct wanted *w)
 		w->p.has_first = w->p.has_count = true;
 		w->p.count = last - w->p.first + 1;
 	}
-	w->p.has_max_stop_ms = c->max_stop_ms;
-	w->p.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
+	w->p.has_max_stop_ms = c->max_look_ms;
+	w->p.max_stop_ms = c->max_look_ms;
 	return r;
 }
 

@@ -15,7 +15,6 @@
 /* Bytes that a decoded reply may need: a flat list of all waves of a node with the largest GPUs. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 #define LANES_MAX	 64u
-#define STOP_MAX_MS	 60000
 
 #define AGAIN_MAX_MS	 3600000
 
@@ -218,14 +217,13 @@ int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 /* The exit status for a snapshot; what is missing is told as well. */
 static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
-	if (s->budget_exceeded && !s->complete) {
+	int status = ctl_status(s->complete, s->budget_exceeded);
+
+	if (status == CTL_EXIT_BUDGET)
 		ctl_note(c, "the stop budget was used up: waves are missing; the queues run again");
-		return CTL_EXIT_BUDGET;
-	}
-	if (s->complete)
-		return 0;
-	ctl_note(c, "the snapshot is not complete");
-	return CTL_EXIT_PARTIAL;
+	else if (status)
+		ctl_note(c, "the snapshot is not complete");
+	return status;
 }
 
 static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
@@ -303,8 +301,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		.record = record,
 		.has_queues_only = queues_only,
 		.queues_only = queues_only,
-		.has_max_stop_ms = c->max_stop_ms,
-		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+		.has_max_stop_ms = c->max_look_ms,
+		.max_stop_ms = c->max_look_ms,
 	};
 	uint32_t pause_ms = 0;
 	int r = 0;

@@ -187,7 +187,7 @@ static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_param
 		status = hold(c, s, result.lease_ms, stop_at, cut);
 	else
 		ctl_note(c, "no queue was suspended");
-	return status == 0 && has_failed_queue(&result) ? CTL_EXIT_PARTIAL : status;
+	return status ? status : ctl_status(!has_failed_queue(&result), false);
 }
 
 static int run(struct ctl *c, int argc, char **argv)

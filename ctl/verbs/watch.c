@@ -19,7 +19,6 @@
 
 #define INTERVAL_MAX_MS	 3600000
 #define INTERVAL_MS	 2000
-#define STOP_MAX_MS	 60000
 #define SNAPSHOT_MEMORY	 ((size_t)256 << 20)
 /* Bytes of keys that were typed and not handled yet. */
 #define TYPED_MAX 64
@@ -359,8 +358,8 @@ static int parse(struct ctl *c, struct watch *w)
 	if (r == 0 && count)
 		r = args_u32(c, "--count", count, 1, UINT32_MAX, &w->count);
 	w->state.interval_ms = w->state.asked_ms;
-	w->params.has_max_stop_ms = c->max_stop_ms;
-	w->params.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS;
+	w->params.has_max_stop_ms = c->max_look_ms;
+	w->params.max_stop_ms = c->max_look_ms;
 	return r;
 }
 
@@ -379,9 +378,7 @@ static int run_watch(struct ctl *c, struct watch *w)
 	r = on_screen ? screen(w) : stream(w);
 	rpc_arena_deinit(&c->arena);
 	c->arena = kept;
-	if (r == 0 && !w->s.complete)
-		return CTL_EXIT_PARTIAL;
-	return r;
+	return r ? r : ctl_status(w->s.complete, false);
 }
 
 static int run(struct ctl *c, int argc, char **argv)

@@ -9,7 +9,6 @@
 #include "ctl/ctl.h"
 
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
-#define STOP_MAX_MS	 60000
 
 static const char *queue_option, *group_option, *state_option, *limit_option;
 
@@ -119,9 +118,7 @@ static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *
 {
 	for (size_t i = 0; i < s->n_missing; i++)
 		ctl_note(c, "missing: %s", s->missing[i]);
-	if (s->budget_exceeded && !s->complete)
-		return CTL_EXIT_BUDGET;
-	return s->complete ? 0 : CTL_EXIT_PARTIAL;
+	return ctl_status(s->complete, s->budget_exceeded);
 }
 
 static int run(struct ctl *c, int argc, char **argv)
@@ -132,8 +129,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		.waves = true,
 		.has_select = group_option,
 		.select = { .groups = &f.group, .n_groups = 1 },
-		.has_max_stop_ms = c->max_stop_ms,
-		.max_stop_ms = c->max_stop_ms < STOP_MAX_MS ? c->max_stop_ms : STOP_MAX_MS,
+		.has_max_stop_ms = c->max_look_ms,
+		.max_stop_ms = c->max_look_ms,
 	};
 	struct rpc_gpu_snapshot_result result;
 	int r = parse(c, &f);
