@@ -57,6 +57,12 @@ struct dap_request {
 	struct dap_json args;
 };
 
+/** What a handler answers. */
+struct dap_answer {
+	struct out body;      /**< JSON; empty for none. */
+	struct agent_err err; /**< Why the request failed. */
+};
+
 /** A handler's result when it has sent the answer itself. */
 #define DAP_ANSWERED 1
 
@@ -270,9 +276,8 @@ enum dap_when {
 /** One kind of request. */
 struct dap_handler {
 	const char *command;
-	/** @return 0 (@p body is the answer's), DAP_ANSWERED, negative with @p err. */
-	int (*run)(struct dap *d, const struct dap_request *q, struct out *body,
-		   struct agent_err *err);
+	/** @return 0 (the body is in @p ret), DAP_ANSWERED, negative with the error in @p ret. */
+	int (*run)(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 	enum dap_when when;
 	bool may_cancel;     /**< Its calls may be given up half way. */
 	enum dap_state from; /**< First state in which it is allowed. */
@@ -391,13 +396,11 @@ const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
  */
 bool dap_is_file(const char *path);
 /** Handler of `threads`. */
-int dap_threads(struct dap *d, const struct dap_request *q, struct out *body,
-		struct agent_err *err);
+int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `stackTrace`; its thread becomes the focus. */
-int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
-		    struct agent_err *err);
+int dap_stack_trace(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `scopes`. */
-int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err);
+int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 /** A reference taken apart. */
 struct dap_ref {
@@ -442,8 +445,7 @@ const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t threa
  */
 bool dap_exception_latched(struct dap *d);
 /** Handler of `exceptionInfo`. */
-int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
-		       struct agent_err *err);
+int dap_exception_info(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 /* registers.c: what they return is valid until the next call for another wave or chunk. */
 
@@ -464,8 +466,7 @@ void dap_registers_forget(struct dap *d);
 /* variables.c */
 
 /** Handler of `variables`: what a scope, or something in it, holds. */
-int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err);
+int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 /* memory.c */
 
@@ -478,8 +479,7 @@ int dap_memory_get(struct dap *d, const struct rpc_memory_read_params *p, uint8_
 /** Whether a failed memory.read only says that there is no memory at that address. */
 bool dap_is_unreadable(const struct agent_err *err);
 /** Handler of `readMemory`. */
-int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
-		    struct agent_err *err);
+int dap_read_memory(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /**
  * Read the `memoryReference` of @p args, moved by its `offset`.
  * @return 0, -EINVAL with @p err.
@@ -492,8 +492,7 @@ int dap_count_arg(struct dap_json args, const char *name, int64_t min, int64_t m
 /* instructions.c */
 
 /** Handler of `disassemble`. */
-int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
-		    struct agent_err *err);
+int dap_disassemble(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 /** Append lines around an address as text: @p before of them in front, and @p count from it on. */
 int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint32_t count,
@@ -506,14 +505,12 @@ void dap_put_filters(struct out *o);
 /** Append the answer that none of a list of breakpoints is set, and why. */
 void dap_put_refused(struct out *body, struct dap_json list, const char *why);
 /** Handler of `setExceptionBreakpoints`. */
-int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
-				  struct agent_err *err);
+int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q,
+				  struct dap_answer *ret);
 /** Handler of `dataBreakpointInfo`: whether something can be watched, and under which id. */
-int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
-			     struct agent_err *err);
+int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `setDataBreakpoints`, which replaces all watch points. */
-int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
-			     struct agent_err *err);
+int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 struct dap_words;
 /** The console's `watchpoint`; see dap_word_fn. */
 int dap_word_watchpoint(struct dap *d, const struct dap_words *w, struct out *o,
@@ -532,8 +529,7 @@ struct dap_words {
 };
 
 /** Handler of `evaluate`: a word of the console, or the name of a register. */
-int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
-		 struct agent_err *err);
+int dap_evaluate(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Check that there is a wave to look at.  @return 0, -EINVAL with @p err. */
 int dap_need_wave(const struct dap *d, struct agent_err *err);
 
@@ -568,16 +564,12 @@ void dap_waves_free(struct dap_waves *w);
 /* custom.c */
 
 /** Handler of `gpuAgent/groups`: the groups as the agent describes them. */
-int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
-		   struct agent_err *err);
+int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/waves`: a page of waves of one thread. */
-int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err);
+int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/focus`: show another wave for a thread. */
-int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err);
+int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/takeControl`: take control from the client that has it. */
-int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out *body,
-			 struct agent_err *err);
+int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 #endif /* DAP_ADAPTER_H */

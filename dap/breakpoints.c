@@ -114,24 +114,24 @@ void dap_put_refused(struct out *body, struct dap_json list, const char *why)
 	out_str(body, "]}");
 }
 
-int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
-				  struct agent_err *err)
+int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q,
+				  struct dap_answer *ret)
 {
 	struct dap_json list = dap_json_get(q->args, "filters"), v;
 	uint64_t wanted = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && dap_json_has(v = dap_json_item(list, i)); i++)
-		r = filter_bit(v, &wanted, err);
+		r = filter_bit(v, &wanted, &ret->err);
 	if (r < 0)
 		return r;
-	r = subscribe(d, wanted, d->watching, err);
+	r = subscribe(d, wanted, d->watching, &ret->err);
 	/*
 	 * An editor has filters on before a user asks for them: that they cannot be had is no
 	 * failure.
 	 */
-	if (r < 0 && err->code == RPC_ERROR_NOT_PERMITTED) {
-		dap_put_refused(body, list, err->message);
+	if (r < 0 && ret->err.code == RPC_ERROR_NOT_PERMITTED) {
+		dap_put_refused(&ret->body, list, ret->err.message);
 		return 0;
 	}
 	return r;
@@ -178,8 +178,7 @@ static bool has_watch_points(const struct dap *d)
 	return false;
 }
 
-int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct out *body,
-			     struct agent_err *err)
+int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	bool is_address = dap_json_is_true(dap_json_get(q->args, "asAddress"));
 	struct dap_json v = dap_json_get(q->args, "bytes");
@@ -191,11 +190,11 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 	int64_t bytes = WATCH_BYTES;
 
 	if (!dap_json_has(dap_json_get(q->args, "name")))
-		return dap_invalid(err, "name: missing");
+		return dap_invalid(&ret->err, "name: missing");
 	if (!dap_json_str(dap_json_get(q->args, "name"), name, sizeof(name)))
 		name[0] = '\0'; /* Whatever it is, it is no address. */
 	if (dap_json_has(v) && (!dap_json_i64(v, &bytes) || bytes < 1 || bytes > 1 << 30))
-		return dap_invalid(err, "bytes: must be between 1 and 1073741824");
+		return dap_invalid(&ret->err, "bytes: must be between 1 and 1073741824");
 	if ((is_address ? str_to_u64_any : str_to_hex64)(name, &address) == 0) {
 		/* Without a number of bytes, the block around the address is watched. */
 		address -= dap_json_has(v) ? 0 : address % WATCH_BYTES;
@@ -209,10 +208,10 @@ int dap_data_breakpoint_info(struct dap *d, const struct dap_request *q, struct 
 		why = control.message;
 	}
 	if (id)
-		out_json_fmt(body, "{'dataId':%s,'description':%s,"
+		out_json_fmt(&ret->body, "{'dataId':%s,'description':%s,"
 			     "'accessTypes':['read','write','readWrite']}", id, id);
 	else
-		out_json_fmt(body, "{'dataId':null,'description':%s}", why);
+		out_json_fmt(&ret->body, "{'dataId':null,'description':%s}", why);
 	return 0;
 }
 
@@ -259,8 +258,7 @@ static int clear_all(struct dap *d, struct agent_err *err)
 	return r < 0 ? r : rpc_client_watchpoint_clear(d->client, &p, &d->arena, &result, err);
 }
 
-int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
-			     struct agent_err *err)
+int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct dap_json list = dap_json_get(q->args, "breakpoints"), v;
 	struct agent_err ignored;
@@ -269,17 +267,17 @@ int dap_set_data_breakpoints(struct dap *d, const struct dap_request *q, struct 
 
 	/* Editors send an empty list at the start; that needs no control. */
 	if (!some && !d->watching) {
-		out_str(body, "{\"breakpoints\":[]}");
+		out_str(&ret->body, "{\"breakpoints\":[]}");
 		return 0;
 	}
-	r = clear_all(d, err);
+	r = clear_all(d, &ret->err);
 	if (r < 0)
 		return r;
-	out_str(body, "{\"breakpoints\":[");
+	out_str(&ret->body, "{\"breakpoints\":[");
 	for (size_t i = 0; dap_json_has(v = dap_json_item(list, i)); i++)
-		watching |= set_one(d, v, body);
-	out_str(body, "]}");
-	r = subscribe(d, d->filters, watching, err);
+		watching |= set_one(d, v, &ret->body);
+	out_str(&ret->body, "]}");
+	r = subscribe(d, d->filters, watching, &ret->err);
 	if (r < 0 && watching)
 		(void)clear_all(d, &ignored); /* The editor takes none of them for set. */
 	return r;

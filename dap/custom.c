@@ -12,26 +12,24 @@
 /* Most waves in one answer. */
 #define WAVES_MAX 4096u
 
-int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct out *body,
-		   struct agent_err *err)
+int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	out_json_fmt(body, "{'groups':[");
+	out_json_fmt(&ret->body, "{'groups':[");
 	for (size_t i = 0; i < d->snap->n_threads; i++) {
-		out_json_fmt(body, ",{'threadId':%zu,'name':%s,'group':", i + 1,
+		out_json_fmt(&ret->body, ",{'threadId':%zu,'name':%s,'group':", i + 1,
 			     dap_thread_name(&d->arena, d, i));
-		rpc_group_encode(body, d->snap->threads[i].group);
-		out_char(body, '}');
+		rpc_group_encode(&ret->body, d->snap->threads[i].group);
+		out_char(&ret->body, '}');
 	}
-	out_json_fmt(body, "],'total':%zu,'waves':%u,'paused':%i}", d->snap->n_all,
+	out_json_fmt(&ret->body, "],'total':%zu,'waves':%u,'paused':%i}", d->snap->n_all,
 		     d->snap->doc.wave_count, dap_is_still(d));
 	return 0;
 }
 
 /* The arguments are `{threadId, start, count}`. */
-int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err)
+int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	const struct dap_thread *t = dap_thread_arg(d, q->args, err);
+	const struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
 	struct rpc_wave_select which = { .has_first = true, .has_max = true };
 	int64_t start = 0, count = WAVES_MAX;
 	struct dap_waves page;
@@ -42,18 +40,18 @@ int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct out *body,
 	(void)dap_json_i64(dap_json_get(q->args, "start"), &start);
 	(void)dap_json_i64(dap_json_get(q->args, "count"), &count);
 	if (start < 0 || start > UINT32_MAX || count < 0 || count > WAVES_MAX)
-		return dap_invalid(err, "start, count: at most %u waves at a time", WAVES_MAX);
+		return dap_invalid(&ret->err, "start, count: at most %u waves at a time", WAVES_MAX);
 	which.first = (uint32_t)start;
 	which.max = (uint32_t)count;
-	r = dap_waves_get(d, (uint32_t)(t - d->snap->threads), &which, &page, err);
+	r = dap_waves_get(d, (uint32_t)(t - d->snap->threads), &which, &page, &ret->err);
 	if (r < 0)
 		return r;
-	out_json_fmt(body, "{'waves':[");
+	out_json_fmt(&ret->body, "{'waves':[");
 	for (size_t i = 0; i < page.n; i++) {
-		out_str(body, i ? "," : "");
-		rpc_wave_encode(body, &page.waves[i]);
+		out_str(&ret->body, i ? "," : "");
+		rpc_wave_encode(&ret->body, &page.waves[i]);
 	}
-	out_json_fmt(body, "],'total':%" PRIu64 "}", page.total);
+	out_json_fmt(&ret->body, "],'total':%" PRIu64 "}", page.total);
 	dap_waves_free(&page);
 	return 0;
 }
@@ -120,10 +118,9 @@ static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *pag
 }
 
 /* The arguments are `{threadId, wave: {queue_id, unit, index, ...}}`. */
-int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err)
+int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	struct dap_thread *t = dap_thread_arg(d, q->args, err);
+	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
 	struct rpc_wave_select which = { .has_wave = true };
 	uint32_t workgroup[3], thread;
 	struct dap_waves page;
@@ -132,31 +129,30 @@ int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct out *body,
 	if (!t)
 		return -EINVAL;
 	thread = (uint32_t)(t - d->snap->threads);
-	r = wave_arg(dap_json_get(q->args, "wave"), workgroup, &which.wave, err);
+	r = wave_arg(dap_json_get(q->args, "wave"), workgroup, &which.wave, &ret->err);
 	if (r == 0)
-		r = dap_waves_get(d, thread, &which, &page, err);
+		r = dap_waves_get(d, thread, &which, &page, &ret->err);
 	if (r < 0)
 		return r;
 	r = show_wave(d, thread, &page);
 	dap_waves_free(&page);
 	if (r == -ENOENT)
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
+		return agent_err_set(&ret->err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
 				     "wave: the group of this thread has no such wave");
 	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "out of memory");
+		return agent_err_set(&ret->err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "out of memory");
 	dap_registers_forget(d);
 	dap_invalidated(d);
 	return 0;
 }
 
 /* The agent gives control of another client of the same user, or to an administrator. */
-int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct out *body,
-			 struct agent_err *err)
+int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	int r = dap_session_take_control(d, err);
+	int r = dap_session_take_control(d, &ret->err);
 
 	if (r < 0)
 		return r;
-	out_json_fmt(body, "{'control':%i}", d->control);
+	out_json_fmt(&ret->body, "{'control':%i}", d->control);
 	return 0;
 }

@@ -161,8 +161,7 @@ static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct 
 	return 0;
 }
 
-int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
-		 struct agent_err *err)
+int dap_evaluate(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	auto_out struct out text = { 0 };
 	char context[16] = "repl";
@@ -175,15 +174,15 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct out *body,
 	(void)dap_json_str(dap_json_get(q->args, "context"), context, sizeof(context));
 	repl = !strcmp(context, "repl");
 	if (!split(dap_json_get(q->args, "expression"), &w))
-		return dap_invalid(err, "expression: one to %d words; \"help\" lists them",
+		return dap_invalid(&ret->err, "expression: one to %d words; \"help\" lists them",
 				   DAP_WORDS_MAX);
-	r = choose_frame(d, dap_json_get(q->args, "frameId"), repl, &of, err);
+	r = choose_frame(d, dap_json_get(q->args, "frameId"), repl, &of, &ret->err);
 	if (r < 0)
 		return r;
 	run = repl ? dap_find_word(w.w[0]) : NULL;
-	r = run ? run(d, &w, &text, err) : show_register(d, &of, w.w[0], &text, err);
+	r = run ? run(d, &w, &text, &ret->err) : show_register(d, &of, w.w[0], &text, &ret->err);
 	if (r < 0)
 		return r;
-	out_json_fmt(body, "{'result':%s,'variablesReference':0}", text.data);
+	out_json_fmt(&ret->body, "{'result':%s,'variablesReference':0}", text.data);
 	return 0;
 }

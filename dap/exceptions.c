@@ -176,14 +176,13 @@ static int put_info(struct out *body, const char *id, const char *text)
 	return 0;
 }
 
-int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *body,
-		       struct agent_err *err)
+int dap_exception_info(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct rpc_arena *a = &d->arena;
 	const struct rpc_gpu_snapshot_result *doc = &d->snap->doc;
 	/* Without waves there is one thread in name only, but there may be an exception. */
 	bool is_nobodys = !d->snap->n_all && (d->has_exception || doc->n_exited);
-	const struct dap_thread *t = is_nobodys ? NULL : dap_thread_arg(d, q->args, err);
+	const struct dap_thread *t = is_nobodys ? NULL : dap_thread_arg(d, q->args, &ret->err);
 	size_t thread = t ? (size_t)(t - d->snap->threads) : 0;
 	bool is_its = d->has_exception && dap_exception_thread(d) == thread;
 	const char *why = t ? dap_group_reasons(a, t->group) : "";
@@ -192,9 +191,9 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 	if (!t && !is_nobodys)
 		return -EINVAL;
 	if ((!why || !why[0]) && doc->n_exited)
-		return put_info(body, doc->exited[0].exception, dap_exited_text(a, &doc->exited[0]));
+		return put_info(&ret->body, doc->exited[0].exception, dap_exited_text(a, &doc->exited[0]));
 	if (!is_its && (!why || !why[0]))
-		return dap_invalid(err, "exceptionInfo: no exception stopped this group");
+		return dap_invalid(&ret->err, "exceptionInfo: no exception stopped this group");
 	if (why && why[0])
 		out_fmt(&text, "%u wave%s stopped at 0x%" PRIx64 ": %s", t->group->waves,
 			t->group->waves == 1 ? "" : "s", t->pc, why);
@@ -205,5 +204,5 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct out *b
 		why = rpc_enum_join(a, &rpc_exception_enum, d->exception.exceptions,
 				    d->exception.n_exceptions);
 	}
-	return put_info(body, why, text.data ? text.data : "");
+	return put_info(&ret->body, why, text.data ? text.data : "");
 }

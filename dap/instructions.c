@@ -220,41 +220,40 @@ static void put_nothing(struct out *o, const struct listing *l, int64_t from_at)
 		     address);
 }
 
-int dap_disassemble(struct dap *d, const struct dap_request *q, struct out *body,
-		    struct agent_err *err)
+int dap_disassemble(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct listing l = { 0 };
 	const char *file = NULL;
 	int64_t count;
-	int r = dap_memory_reference(q->args, &l.address, err);
+	int r = dap_memory_reference(q->args, &l.address, &ret->err);
 
 	if (r == 0)
-		r = dap_count_arg(q->args, "instructionCount", 0, INSTRUCTIONS_MAX, &count, err);
+		r = dap_count_arg(q->args, "instructionCount", 0, INSTRUCTIONS_MAX, &count, &ret->err);
 	if (r == 0 && dap_json_has(dap_json_get(q->args, "instructionOffset")))
 		r = dap_count_arg(q->args, "instructionOffset", -INSTRUCTIONS_MAX, INSTRUCTIONS_MAX,
-			      &l.offset, err);
+			      &l.offset, &ret->err);
 	if (r == 0)
-		r = open_disasm(d, err);
+		r = open_disasm(d, &ret->err);
 	if (r < 0)
 		return r;
 	l.count = (size_t)count;
 	l.word = disasm_word_size(d->disasm);
-	r = get_lines(d, &l, err);
+	r = get_lines(d, &l, &ret->err);
 	if (r < 0)
 		return r;
 	find_sources(d, &l);
-	out_json_fmt(body, "{'instructions':[");
+	out_json_fmt(&ret->body, "{'instructions':[");
 	for (int64_t i = l.offset; i < l.offset + count; i++) {
 		int64_t at = i + (int64_t)l.at;
 
-		out_json_fmt(body, ",{");
+		out_json_fmt(&ret->body, ",{");
 		if (at >= 0 && (size_t)at < l.n)
-			put_line(d, body, &l, (size_t)at, &file);
+			put_line(d, &ret->body, &l, (size_t)at, &file);
 		else
-			put_nothing(body, &l, i);
-		out_char(body, '}');
+			put_nothing(&ret->body, &l, i);
+		out_char(&ret->body, '}');
 	}
-	out_str(body, "]}");
+	out_str(&ret->body, "]}");
 	return 0;
 }
 

@@ -58,29 +58,28 @@ bool dap_is_unreadable(const struct agent_err *err)
 	return err->code == RPC_ERROR_FAILED && err->err == EFAULT;
 }
 
-int dap_read_memory(struct dap *d, const struct dap_request *q, struct out *body,
-		    struct agent_err *err)
+int dap_read_memory(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct rpc_memory_read_params p = { .session = d->session };
 	struct rpc_memory_read_result result = { 0 };
 	int64_t count;
-	int r = dap_memory_reference(q->args, &p.address, err);
+	int r = dap_memory_reference(q->args, &p.address, &ret->err);
 
 	if (r == 0)
-		r = dap_count_arg(q->args, "count", 0, DAP_MEMORY_MAX, &count, err);
+		r = dap_count_arg(q->args, "count", 0, DAP_MEMORY_MAX, &count, &ret->err);
 	if (r < 0)
 		return r;
 	p.size = (uint32_t)count;
 	if (count)
-		r = rpc_client_memory_read(d->client, &p, &d->arena, &result, err);
+		r = rpc_client_memory_read(d->client, &p, &d->arena, &result, &ret->err);
 	/* Memory that is not there is an answer, not a failure. */
-	if (r < 0 && !dap_is_unreadable(err))
+	if (r < 0 && !dap_is_unreadable(&ret->err))
 		return r;
-	out_json_fmt(body, "{'address':%" PRIx64, p.address);
+	out_json_fmt(&ret->body, "{'address':%" PRIx64, p.address);
 	if (r == 0 && result.size)
-		out_json_fmt(body, ",'data':%s", result.data);
+		out_json_fmt(&ret->body, ",'data':%s", result.data);
 	if (count > result.size)
-		out_json_fmt(body, ",'unreadableBytes':%" PRId64, count - result.size);
-	out_char(body, '}');
+		out_json_fmt(&ret->body, ",'unreadableBytes':%" PRId64, count - result.size);
+	out_char(&ret->body, '}');
 	return 0;
 }

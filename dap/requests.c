@@ -47,15 +47,14 @@ static int path_format(struct dap *d, struct dap_json v, struct agent_err *err)
 	return 0;
 }
 
-static int initialize(struct dap *d, const struct dap_request *q, struct out *body,
-		      struct agent_err *err)
+static int initialize(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct dap_json lines = dap_json_get(q->args, "linesStartAt1");
 	struct dap_json columns = dap_json_get(q->args, "columnsStartAt1");
 
 	if (d->state != DAP_NEW)
-		return dap_invalid(err, "initialize: was sent before");
-	if (path_format(d, dap_json_get(q->args, "pathFormat"), err) < 0)
+		return dap_invalid(&ret->err, "initialize: was sent before");
+	if (path_format(d, dap_json_get(q->args, "pathFormat"), &ret->err) < 0)
 		return -EINVAL;
 	d->client_progress =
 		dap_json_is_true(dap_json_get(q->args, "supportsProgressReporting"));
@@ -66,7 +65,7 @@ static int initialize(struct dap *d, const struct dap_request *q, struct out *bo
 	d->lines_from = !dap_json_has(lines) || dap_json_is_true(lines);
 	d->columns_from = !dap_json_has(columns) || dap_json_is_true(columns);
 	d->state = DAP_INITIALIZED;
-	put_capabilities(body);
+	put_capabilities(&ret->body);
 	return 0;
 }
 
@@ -176,15 +175,14 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
  * Only note what is wanted: the loop calls dap_session_begin(), so that other requests are read
  * meanwhile.
  */
-static int attach(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err)
+static int attach(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	int r;
 
 	if (d->state != DAP_INITIALIZED)
-		return dap_invalid(err, "attach: was sent before");
+		return dap_invalid(&ret->err, "attach: was sent before");
 	d->core_file[0] = '\0';
-	r = attach_args(d, q->args, err);
+	r = attach_args(d, q->args, &ret->err);
 	if (r < 0) {
 		d->core_file[0] = '\0';
 		return r;
@@ -196,16 +194,14 @@ static int attach(struct dap *d, const struct dap_request *q, struct out *body,
 	return DAP_ANSWERED;
 }
 
-static int launch(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err)
+static int launch(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
+	return agent_err_set(&ret->err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
 			     "use \"request\": \"attach\" with its pid",
 			     "launch: gpu-agent attaches to processes that run already");
 }
 
-static int configuration_done(struct dap *d, const struct dap_request *q, struct out *body,
-			      struct agent_err *err)
+static int configuration_done(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	d->configured = true;
 	dap_respond(d, q, NULL);
@@ -215,16 +211,14 @@ static int configuration_done(struct dap *d, const struct dap_request *q, struct
 
 /* ------------------------------------------------------------------ leaving ------------------ */
 
-static int disconnect(struct dap *d, const struct dap_request *q, struct out *body,
-		      struct agent_err *err)
+static int disconnect(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	dap_session_end(d);
 	d->state = DAP_OVER;
 	return 0;
 }
 
-static int terminate(struct dap *d, const struct dap_request *q, struct out *body,
-		     struct agent_err *err)
+static int terminate(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	dap_session_end(d);
 	/* Unlike disconnect, terminate is followed by the event and by disconnect. */
@@ -238,63 +232,57 @@ static int terminate(struct dap *d, const struct dap_request *q, struct out *bod
 /* ------------------------------------------------------------------ running ------------------ */
 
 /* The answer comes first: the event `stopped` must follow it. */
-static int pause_gpu(struct dap *d, const struct dap_request *q, struct out *body,
-		     struct agent_err *err)
+static int pause_gpu(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	int r = dap_need_control(d, err);
+	int r = dap_need_control(d, &ret->err);
 
 	if (r < 0)
 		return r;
 	dap_respond(d, q, NULL);
-	r = dap_session_pause(d, "pause", err);
+	r = dap_session_pause(d, "pause", &ret->err);
 	if (r < 0 && !d->leave)
-		dap_output(d, "important", "pause: %s", err->message);
+		dap_output(d, "important", "pause: %s", ret->err.message);
 	return DAP_ANSWERED;
 }
 
-static int continue_gpu(struct dap *d, const struct dap_request *q, struct out *body,
-			struct agent_err *err)
+static int continue_gpu(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	int r = dap_session_continue(d, err);
+	int r = dap_session_continue(d, &ret->err);
 
 	if (r < 0)
 		return r;
-	out_json_fmt(body, "{'allThreadsContinued':true}");
+	out_json_fmt(&ret->body, "{'allThreadsContinued':true}");
 	return 0;
 }
 
-static int no_stepping(struct dap *d, const struct dap_request *q, struct out *body,
-		       struct agent_err *err)
+static int no_stepping(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
+	return agent_err_set(&ret->err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL,
 			     "pause and continue stop and start whole queues",
 			     "%s: waves of a running process cannot be stepped one by one",
 			     q->command);
 }
 
-static int no_writing(struct dap *d, const struct dap_request *q, struct out *body,
-		      struct agent_err *err)
+static int no_writing(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+	return agent_err_set(&ret->err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 			     "%s: a running process is never written to", q->command);
 }
 
 /* ------------------------------------------------------------------ answered without GPU ----- */
 
 /* Editors send the breakpoints of all files: each is answered, and none is verified. */
-static int set_breakpoints(struct dap *d, const struct dap_request *q, struct out *body,
-			   struct agent_err *err)
+static int set_breakpoints(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	dap_put_refused(body, dap_json_get(q->args, "breakpoints"),
+	dap_put_refused(&ret->body, dap_json_get(q->args, "breakpoints"),
 			"breakpoints in GPU code are not supported: a running process is never "
 			"written to");
 	return 0;
 }
 
-static int source(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err)
+static int source(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+	return agent_err_set(&ret->err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 			     "source: only files of this machine are shown");
 }
 

@@ -73,23 +73,20 @@ static void flush(struct dap *d)
 /* Run a handler if the state allows it, and send the answer that it left to send. */
 static void run(struct dap *d, const struct dap_handler *h, const struct dap_request *q)
 {
-	struct agent_err err = { 0 };
-	auto_out struct out body = { 0 };
-	int r;
+	struct dap_answer answer = { 0 };
+	int r = dap_check_order(d, h, &answer.err);
 
-	r = dap_check_order(d, h, &err);
 	if (r == 0)
-		r = h->run(d, q, &body, &err);
-	if (r == DAP_ANSWERED)
-		return;
+		r = h->run(d, q, &answer);
 	if (r < 0)
-		dap_explain(d, &err);
-	if (r < 0 && err.err == ECANCELED)
+		dap_explain(d, &answer.err);
+	if (r < 0 && answer.err.err == ECANCELED)
 		dap_respond_cancelled(d, q);
 	else if (r < 0)
-		dap_respond_error(d, q, &err);
-	else
-		dap_respond(d, q, &body);
+		dap_respond_error(d, q, &answer.err);
+	else if (r != DAP_ANSWERED)
+		dap_respond(d, q, &answer.body);
+	out_deinit(&answer.body);
 }
 
 static void put_in_queue(struct dap *d, struct dap_waiting *w)

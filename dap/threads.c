@@ -209,21 +209,21 @@ const char *dap_thread_name(struct rpc_arena *a, const struct dap *d, size_t i)
 
 /* ------------------------------------------------------------------ threads ------------------ */
 
-int dap_threads(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err)
+int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct dap_snapshot *s = d->snap;
 
-	out_json_fmt(body, "{'threads':[");
+	out_json_fmt(&ret->body, "{'threads':[");
 	/* Editors take a program without threads for one that has ended, and offer no pause. */
 	if (!s->n_all)
-		out_json_fmt(body, "{'id':1,'name':'no waves on the GPU'}");
+		out_json_fmt(&ret->body, "{'id':1,'name':'no waves on the GPU'}");
 	for (size_t i = 0; i < s->n_threads; i++)
-		out_json_fmt(body, ",{'id':%zu,'name':%s}", i + 1,
+		out_json_fmt(&ret->body, ",{'id':%zu,'name':%s}", i + 1,
 			     dap_thread_name(&d->arena, d, i));
 	if (s->n_all > s->n_threads)
-		out_json_fmt(body, ",{'id':%zu,'name':'%zu more groups'}", s->n_threads + 1,
+		out_json_fmt(&ret->body, ",{'id':%zu,'name':'%zu more groups'}", s->n_threads + 1,
 			     s->n_all - s->n_threads);
-	out_str(body, "]}");
+	out_str(&ret->body, "]}");
 	return 0;
 }
 
@@ -391,8 +391,7 @@ static uint64_t number_or(struct dap_json args, const char *name, uint64_t fallb
 	return dap_json_i64(dap_json_get(args, name), &n) && n >= 0 ? (uint64_t)n : fallback;
 }
 
-int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body,
-		    struct agent_err *err)
+int dap_stack_trace(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	const struct dap_thread *t;
 	uint64_t start = number_or(q->args, "startFrame", 0);
@@ -400,10 +399,10 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 	size_t n;
 
 	if (!d->snap->n_all) {
-		out_json_fmt(body, "{'stackFrames':[],'totalFrames':0}");
+		out_json_fmt(&ret->body, "{'stackFrames':[],'totalFrames':0}");
 		return 0;
 	}
-	t = dap_thread_arg(d, q->args, err);
+	t = dap_thread_arg(d, q->args, &ret->err);
 	if (!t)
 		return -EINVAL;
 	d->focus = (uint32_t)(t - d->snap->threads);
@@ -411,16 +410,16 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct out *body
 	/* The levels behind these have no references. */
 	if (n > INDEXES)
 		n = INDEXES;
-	out_json_fmt(body, "{'stackFrames':[");
+	out_json_fmt(&ret->body, "{'stackFrames':[");
 	for (size_t i = start; i < n && (!levels || i - start < levels); i++)
-		put_frame(d, body, d->focus, i);
-	out_json_fmt(body, "],'totalFrames':%zu}", n);
+		put_frame(d, &ret->body, d->focus, i);
+	out_json_fmt(&ret->body, "],'totalFrames':%zu}", n);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ scopes ------------------- */
 
-int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, struct agent_err *err)
+int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	static const struct {
 		const char *name, *hint;
@@ -435,20 +434,20 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct out *body, str
 		{ "Group statistics", NULL, DAP_SCOPE_STATISTICS, false },
 	};
 	struct dap_ref frame;
-	int r = dap_ref_parse(d, dap_json_get(q->args, "frameId"), &frame, err);
+	int r = dap_ref_parse(d, dap_json_get(q->args, "frameId"), &frame, &ret->err);
 
 	if (r == 0 && frame.scope != DAP_SCOPE_FRAME)
-		r = dap_invalid(err, "frameId: not the id of a frame");
+		r = dap_invalid(&ret->err, "frameId: not the id of a frame");
 	if (r < 0)
 		return r;
-	out_json_fmt(body, "{'scopes':[");
+	out_json_fmt(&ret->body, "{'scopes':[");
 	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
-		out_json_fmt(body, ",{'name':%s", scopes[i].name);
+		out_json_fmt(&ret->body, ",{'name':%s", scopes[i].name);
 		if (scopes[i].hint)
-			out_json_fmt(body, ",'presentationHint':%s", scopes[i].hint);
-		out_json_fmt(body, ",'variablesReference':%u,'expensive':%i}",
+			out_json_fmt(&ret->body, ",'presentationHint':%s", scopes[i].hint);
+		out_json_fmt(&ret->body, ",'variablesReference':%u,'expensive':%i}",
 			     dap_ref_within(d, &frame, scopes[i].scope, 0), scopes[i].expensive);
 	}
-	out_str(body, "]}");
+	out_str(&ret->body, "]}");
 	return 0;
 }

@@ -341,8 +341,7 @@ static int unknown(struct page *p, const struct dap_ref *ref, struct agent_err *
 	return dap_invalid(err, "variablesReference: stands for nothing that can be opened");
 }
 
-int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
-		  struct agent_err *err)
+int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	static int (*const open[])(struct page *, const struct dap_ref *, struct agent_err *) = {
 		[DAP_SCOPE_NONE] = unknown,	     [DAP_SCOPE_FRAME] = unknown,
@@ -354,10 +353,10 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
 		[DAP_SCOPE_LDS] = lds,		     [DAP_SCOPE_LDS_CHUNK] = lds_chunk,
 		[DAP_SCOPE_STATISTICS] = statistics,
 	};
-	struct page p = { .d = d, .o = body };
+	struct page p = { .d = d, .o = &ret->body };
 	struct dap_ref ref;
 	int64_t n;
-	int r = dap_ref_parse(d, dap_json_get(q->args, "variablesReference"), &ref, err);
+	int r = dap_ref_parse(d, dap_json_get(q->args, "variablesReference"), &ref, &ret->err);
 
 	if (r < 0)
 		return r;
@@ -365,8 +364,8 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct out *body,
 		p.start = (uint64_t)n;
 	if (dap_json_i64(dap_json_get(q->args, "count"), &n) && n > 0)
 		p.count = (uint64_t)n;
-	out_json_fmt(body, "{'variables':[");
-	r = (ref.scope < sizeof(open) / sizeof(open[0]) ? open[ref.scope] : unknown)(&p, &ref, err);
-	out_str(body, "]}");
+	out_json_fmt(&ret->body, "{'variables':[");
+	r = (ref.scope < sizeof(open) / sizeof(open[0]) ? open[ref.scope] : unknown)(&p, &ref, &ret->err);
+	out_str(&ret->body, "]}");
 	return r;
 }
