@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -534,4 +535,16 @@ int rpc_client_decode(const struct rpc_client_notification *n, const struct rpc_
 	r = rpc_decode_struct(&d, structure, obj, ret);
 	rpc_json_put(obj);
 	return r;
+}
+
+int rpc_client_bytes(const char *text, uint64_t size, const char *method, struct rpc_arena *arena,
+		     uint8_t **ret, struct agent_err *err)
+{
+	size_t n = strlen(text), decoded;
+
+	*ret = rpc_arena_alloc(arena, n / 4 * 3 + 1);
+	if (*ret && base64_decode(text, n, *ret, &decoded) == 0 && decoded == size)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_INTERNAL, 0, method, NULL,
+			     "the agent's reply holds no such bytes");
 }

@@ -109,6 +109,16 @@ struct rpc_client_notification {
 int rpc_client_next_notification(struct rpc_client *c, uint64_t deadline_ns,
 				 struct rpc_client_notification *ret, struct agent_err *err);
 /**
+ * Decode the bytes of a reply such as that of memory.read.
+ * @param text     In base64.
+ * @param size     How many bytes the reply says that they are.
+ * @param method   For the error.
+ * @param ret      In @p arena, with room for one byte more.
+ * @return 0, or negative with @p err: the reply holds no such bytes, or the arena is exhausted.
+ */
+int rpc_client_bytes(const char *text, uint64_t size, const char *method, struct rpc_arena *arena,
+		     uint8_t **ret, struct agent_err *err);
+/**
  * Decode the params of a notification, with members that this client does not know.
  * @param structure  That of the params, for example &rpc_gpu_resumed_params_struct.
  * @param ret        Strings and arrays live in @p arena; contents unspecified on failure.

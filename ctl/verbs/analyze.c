@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "corefile/file.h"
@@ -135,19 +134,16 @@ static int read_piece(struct ctl *c, const char *uri, uint64_t offset, int fd)
 	auto_rpc_arena struct rpc_arena arena;
 	struct rpc_code_read_result result;
 	uint8_t *bytes;
-	size_t n, size;
 	int r;
 
 	rpc_arena_init(&arena, 0);
 	r = ctl_called(c, rpc_client_code_read(c->client, &p, &arena, &result, &c->err));
+	if (r == 0)
+		r = rpc_client_bytes(result.data, result.size, "code.read", &arena, &bytes, &c->err);
 	if (r < 0)
 		return r;
-	n = strlen(result.data);
-	bytes = rpc_arena_alloc(&arena, n / 4 * 3 + 1);
-	if (!bytes || base64_decode(result.data, n, bytes, &size) < 0 || size != result.size)
-		return ctl_fail(c, EBADMSG, "code.read");
-	r = fd_write_all(fd, bytes, size);
-	return r < 0 ? ctl_fail(c, -r, "writing the code object") : (int)size;
+	r = fd_write_all(fd, bytes, result.size);
+	return r < 0 ? ctl_fail(c, -r, "writing the code object") : (int)result.size;
 }
 
 /* Save a code object; the file gets its name when all of it is there. */

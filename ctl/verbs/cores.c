@@ -8,7 +8,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -377,20 +376,17 @@ static void tell(uint64_t done, uint64_t total)
 static int read_piece(struct ctl *c, const struct rpc_cores_read_params *p,
 		      struct rpc_cores_read_result *ret)
 {
-	size_t text_size, size;
 	uint8_t *bytes;
 	int r = ctl_called(c, rpc_client_cores_read(c->client, p, &c->arena, ret, &c->err));
 
+	/* An empty piece before the end would make copy_body() ask for ever. */
+	if (r == 0)
+		r = rpc_client_bytes(ret->data,
+				     ret->size || p->offset >= ret->body_bytes ? ret->size : 1,
+				     "cores.read", &c->arena, &bytes, &c->err);
 	if (r < 0)
 		return r;
-	text_size = strlen(ret->data);
-	bytes = rpc_arena_alloc(&c->arena, text_size / 4 * 3 + 1);
-	/* An empty piece before the end would make copy_body() ask for ever. */
-	if (!bytes || base64_decode(ret->data, text_size, bytes, &size) < 0 || size != ret->size ||
-	    (!size && p->offset < ret->body_bytes))
-		return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "cores.read", NULL,
-				     "the agent's reply holds no such bytes");
-	out_bytes(&c->output.text, bytes, size);
+	out_bytes(&c->output.text, bytes, ret->size);
 	r = output_flush(&c->output);
 	return r < 0 ? ctl_fail(c, -r, "writing the output") : 0;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "ctl/ctl.h"
 #include "ctl/terminal/text.h"
 
@@ -44,30 +43,23 @@ struct range {
 	struct rpc_memory_read_params of; /* The parameters that all calls share. */
 };
 
-static int bad_reply(struct ctl *c)
-{
-	return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "memory.read", NULL,
-			     "the agent's reply holds no such bytes");
-}
-
 /* Append a piece as it is wanted: base64 in JSON, bytes, or a hex dump. */
 static int append(struct ctl *c, const struct range *m, const struct rpc_memory_read_result *piece)
 {
-	size_t text_size = strlen(piece->data), size;
 	uint8_t *bytes;
+	int r;
 
 	if (ctl_is_json(c)) {
-		out_bytes(&c->output.text, piece->data, text_size);
+		out_str(&c->output.text, piece->data);
 		return 0;
 	}
-	bytes = rpc_arena_alloc(&c->arena, text_size / 4 * 3 + 1);
-	if (!bytes || base64_decode(piece->data, text_size, bytes, &size) < 0 ||
-	    size != piece->size)
-		return bad_reply(c);
+	r = rpc_client_bytes(piece->data, piece->size, "memory.read", &c->arena, &bytes, &c->err);
+	if (r < 0)
+		return r;
 	if (raw)
-		out_bytes(&c->output.text, bytes, size);
+		out_bytes(&c->output.text, bytes, piece->size);
 	else
-		text_hexdump(&c->output.text, m->address + m->done, bytes, size);
+		text_hexdump(&c->output.text, m->address + m->done, bytes, piece->size);
 	return 0;
 }
 
@@ -86,7 +78,8 @@ static int read_piece(struct ctl *c, struct range *m, bool *ret_short)
 	if (r < 0)
 		return r;
 	if (result.size > p.size)
-		return bad_reply(c);
+		return agent_err_set(&c->err, RPC_ERROR_INTERNAL, 0, "memory.read", NULL,
+				     "the agent's reply holds no such bytes");
 	r = append(c, m, &result);
 	m->done += result.size;
 	*ret_short = result.size < p.size;
