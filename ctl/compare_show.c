@@ -36,18 +36,16 @@ static void print_header(struct ctl *c, const struct rpc_comparison *cmp)
 	enum color_style style = verdict_style(cmp->verdict);
 
 	out_fmt(o, "process   %u  ", cmp->process.pid);
-	text_escape(o, cmp->process.comm, strlen(cmp->process.comm));
+	text_put(o, "", cmp->process.comm, "");
 	out_fmt(o, "\ninterval  %" PRIu64 " ms  waves %u -> %u\nverdict   %s%s%s: ",
 		cmp->interval_us / 1000, cmp->before.wave_count, cmp->after.wave_count,
 		color_begin(style, c->output.color),
 		show_name(&c->arena, &rpc_progress_enum, cmp->verdict),
 		color_end(style, c->output.color));
-	text_escape(o, cmp->evidence, strlen(cmp->evidence));
-	out_char(o, '\n');
+	text_put(o, "", cmp->evidence, "\n");
 	for (size_t i = 0; i < cmp->n_missing; i++) {
 		out_str(o, i ? "          " : "missing   ");
-		text_escape(o, cmp->missing[i], strlen(cmp->missing[i]));
-		out_char(o, '\n');
+		text_put(o, "", cmp->missing[i], "\n");
 	}
 }
 

@@ -32,8 +32,7 @@ static void print_line(const char *prefix, const char *text)
 	auto_out struct out o = { 0 };
 
 	out_str(&o, prefix);
-	text_escape(&o, text, strlen(text));
-	out_char(&o, '\n');
+	text_put(&o, "", text, "\n");
 	if (!out_error(&o))
 		fd_write_all(STDERR_FILENO, o.data, o.size);
 }

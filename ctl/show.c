@@ -114,7 +114,7 @@ void show_exited(struct ctl *c, const struct rpc_exited_exception *e)
 	const char *place = place_exited(&c->arena, e);
 
 	out_str(o, color_begin(COLOR_BAD, c->output.color));
-	text_escape(o, e->exception, strlen(e->exception));
+	text_put(o, "", e->exception, "");
 	out_fmt(o, "%s  ", color_end(COLOR_BAD, c->output.color));
 	text_escape(o, place ? place : "?", place ? strlen(place) : 1);
 	out_char(o, '\n');

@@ -20,15 +20,10 @@ static struct out *title(struct ctl *c, const char *text)
 	return &c->output.text;
 }
 
-static void escaped(struct out *o, const char *s)
-{
-	text_escape(o, s, strlen(s));
-}
-
 /* Append a name and blanks up to column 15, at least one. */
 static void name_column(struct out *o, const char *name)
 {
-	escaped(o, name);
+	text_put(o, "", name, "");
 	out_fmt(o, "%*s", (int)(strlen(name) < 15 ? 15 - strlen(name) : 1), "");
 }
 
@@ -119,8 +114,7 @@ static void print_callers(struct ctl *c, const struct rpc_caller *callers, size_
 
 		name_column(o, rpc_arena_printf(&c->arena, "%zu", i));
 		out_fmt(o, "%016" PRIx64 "  ", callers[i].address);
-		escaped(o, place ? place : "");
-		out_char(o, '\n');
+		text_put(o, "", place ? place : "", "\n");
 	}
 }
 
@@ -161,8 +155,7 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 	print_named(c, "trap", r->trap, r->n_trap);
 	for (size_t i = 0; i < r->n_missing; i++) {
 		out_str(title(c, "missing"), "  ");
-		escaped(o, r->missing[i]);
-		out_char(o, '\n');
+		text_put(o, "", r->missing[i], "\n");
 	}
 	return 0;
 }

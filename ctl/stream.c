@@ -52,16 +52,11 @@ static void print_time(struct out *o, uint64_t wall_us)
 	out_fmt(o, "%s.%06" PRIu64 "  ", text, wall_us % 1000000);
 }
 
-static void print_escaped(struct out *o, const char *s)
-{
-	text_escape(o, s, strlen(s));
-}
-
 static void print_ended(struct rpc_arena *a, struct out *o,
 			const struct rpc_session_ended_params *p)
 {
 	out_fmt(o, "session of process %u ended: ", p->pid);
-	print_escaped(o, show_name(a, &rpc_end_reason_enum, p->reason));
+	text_put(o, "", show_name(a, &rpc_end_reason_enum, p->reason), "");
 }
 
 static void print_resumed(struct rpc_arena *a, struct out *o,
@@ -69,7 +64,7 @@ static void print_resumed(struct rpc_arena *a, struct out *o,
 {
 	out_fmt(o, "%u queue%s resumed after %" PRIu64 " us: ", p->queues,
 		p->queues == 1 ? "" : "s", p->stopped_us);
-	print_escaped(o, show_name(a, &rpc_resume_reason_enum, p->reason));
+	text_put(o, "", show_name(a, &rpc_resume_reason_enum, p->reason), "");
 }
 
 static void print_soon(struct out *o, const struct rpc_gpu_resume_soon_params *p)
@@ -82,14 +77,13 @@ static void print_soon(struct out *o, const struct rpc_gpu_resume_soon_params *p
 static void print_lost(struct rpc_arena *a, struct out *o, const struct rpc_control_lost_params *p)
 {
 	out_fmt(o, "control lost to process %u (%s): ", p->by_pid, show_user(a, p->by_uid));
-	print_escaped(o, show_name(a, &rpc_control_reason_enum, p->reason));
+	text_put(o, "", show_name(a, &rpc_control_reason_enum, p->reason), "");
 }
 
 static void print_runtime(struct rpc_arena *a, struct out *o,
 			  const struct rpc_runtime_changed_params *p)
 {
-	out_str(o, "runtime ");
-	print_escaped(o, show_name(a, &rpc_runtime_state_enum, p->runtime.state));
+	text_put(o, "runtime ", show_name(a, &rpc_runtime_state_enum, p->runtime.state), "");
 	if (p->runtime.r_debug) {
 		out_str(o, ", r_debug ");
 		out_hex(o, p->runtime.r_debug);
@@ -123,11 +117,9 @@ static void print_waves(struct rpc_arena *a, struct out *o,
 	if (!p->has_waves || !p->n_groups)
 		return;
 	out_fmt(o, "  %u wave%s at ", g->waves, g->waves == 1 ? "" : "s");
-	print_escaped(o, place_name(a, g));
-	if (g->has_kernel && (g->kernel.name || g->kernel.raw)) {
-		out_str(o, " of ");
-		print_escaped(o, g->kernel.name ? g->kernel.name : g->kernel.raw);
-	}
+	text_put(o, "", place_name(a, g), "");
+	if (g->has_kernel && (g->kernel.name || g->kernel.raw))
+		text_put(o, " of ", g->kernel.name ? g->kernel.name : g->kernel.raw, "");
 	if (p->waves > g->waves)
 		out_fmt(o, ", %u elsewhere", p->waves - g->waves);
 }
@@ -140,10 +132,8 @@ static void print_exited(struct rpc_arena *a, struct out *o,
 
 	if (!place)
 		return;
-	out_str(o, "  ");
-	print_escaped(o, p->exited[0].exception);
-	out_char(o, ' ');
-	print_escaped(o, place);
+	text_put(o, "  ", p->exited[0].exception, "");
+	text_put(o, " ", place, "");
 	if (p->n_exited > 1)
 		out_fmt(o, ", and %zu more", p->n_exited - 1);
 }
@@ -232,8 +222,7 @@ static int handle(struct ctl *c, const struct rpc_client_notification *n, struct
 	if (!print_known(c, n, &arena, &line, ret)) {
 		out_reset(&line);
 		print_time(&line, clock_wall_us());
-		print_escaped(&line, n->method);
-		out_char(&line, ' ');
+		text_put(&line, "", n->method, " ");
 		text_escape(&line, n->params, n->params_size);
 	}
 	if (ctl_is_json(c)) {

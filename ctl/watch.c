@@ -179,7 +179,7 @@ int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n, e
 void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s)
 {
 	out_fmt(o, "%u ", s->process.pid);
-	text_escape(o, s->process.comm, strlen(s->process.comm));
+	text_put(o, "", s->process.comm, "");
 	out_fmt(o, "  waves %u  groups %zu  queues %zu  stopped %" PRIu64 " us  ", s->wave_count,
 		s->n_groups, s->n_queues, s->stopped_us);
 	if (s->complete)
@@ -187,7 +187,7 @@ void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s)
 	else
 		out_fmt(o, "NOT COMPLETE (%zu missing: ", s->n_missing);
 	if (!s->complete && s->n_missing)
-		text_escape(o, s->missing[0], strlen(s->missing[0]));
+		text_put(o, "", s->missing[0], "");
 	if (!s->complete)
 		out_char(o, ')');
 }

@@ -211,24 +211,16 @@ static size_t count_hosts(const struct rpc_gpu_snapshot_result *s)
 	return n;
 }
 
-static void escaped(struct out *o, const char *text)
-{
-	text_escape(o, text, strlen(text));
-}
-
 static void print_odd(struct out *o, const struct rpc_rank *r, size_t width, bool color)
 {
 	out_fmt(o, "%sodd%s       ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
-	escaped(o, r->name);
+	text_put(o, "", r->name, "");
 	for (size_t i = text_columns(r->name, strlen(r->name)); i < width; i++)
 		out_char(o, ' ');
-	out_str(o, "  ");
-	escaped(o, r->odd);
-	out_str(o, "  (");
-	escaped(o, r->comm);
+	text_put(o, "  ", r->odd, "");
+	text_put(o, "  (", r->comm, "");
 	out_fmt(o, ", process %u of ", r->pid);
-	escaped(o, r->host);
-	out_str(o, ")\n");
+	text_put(o, "", r->host, ")\n");
 }
 
 /*
@@ -241,9 +233,8 @@ static void print_exited(struct rpc_arena *a, struct out *o, const struct rpc_ex
 	const char *place = place_exited(a, e);
 
 	out_fmt(o, "%sexception%s ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
-	escaped(o, e->exception);
-	out_str(o, "  ");
-	escaped(o, place ? place : "?");
+	text_put(o, "", e->exception, "");
+	text_put(o, "  ", place ? place : "?", "");
 	out_fmt(o, "  (rank %s)\n", e->ranks);
 }
 
@@ -257,8 +248,7 @@ static void print_header(struct rpc_arena *a, struct out *o, const struct rpc_gp
 	out_fmt(o, "complete  %s\n", s->complete ? "yes" : "no");
 	for (size_t i = 0; i < s->n_missing; i++) {
 		out_str(o, i ? "          " : "missing   ");
-		escaped(o, s->missing[i]);
-		out_char(o, '\n');
+		text_put(o, "", s->missing[i], "\n");
 	}
 	for (size_t i = 0; i < s->n_exited; i++)
 		print_exited(a, o, &s->exited[i], color);

@@ -45,7 +45,7 @@ void table_style(struct table *t, enum color_style style, const char *s)
 
 	if (str_is_empty(s))
 		s = "-";
-	text_escape(&t->text, s, strlen(s));
+	text_put(&t->text, "", s, "");
 	cell_end(t, start, style);
 }
 

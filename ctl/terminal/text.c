@@ -58,6 +58,13 @@ void text_escape(struct out *o, const char *s, size_t size)
 	}
 }
 
+void text_put(struct out *o, const char *before, const char *name, const char *behind)
+{
+	out_str(o, before);
+	text_escape(o, name, strlen(name));
+	out_str(o, behind);
+}
+
 size_t text_columns(const char *s, size_t size)
 {
 	size_t columns = 0;

@@ -14,6 +14,8 @@ struct out;
  * that reorder text become visible escapes, so that nothing can steer the terminal.
  */
 void text_escape(struct out *o, const char *s, size_t size);
+/** Append text of ours, then a name as text_escape() does, then text of ours. */
+void text_put(struct out *o, const char *before, const char *name, const char *behind);
 /** How many columns escaped text takes on a terminal, at one per code point. */
 size_t text_columns(const char *s, size_t size);
 

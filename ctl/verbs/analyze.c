@@ -48,14 +48,10 @@ static void print_exception(struct ctl *c, const struct rpc_group *g)
 	text_escape(o, what ? what : "?", what ? strlen(what) : 1);
 	out_fmt(o, "%s  %u wave%s on device %u", color_end(COLOR_BAD, color), g->waves,
 		g->waves == 1 ? "" : "s", g->gpu_id);
-	if (kernel) {
-		out_str(o, "  in ");
-		text_escape(o, kernel, strlen(kernel));
-	}
-	if (place) {
-		out_str(o, "  at ");
-		text_escape(o, place, strlen(place));
-	}
+	if (kernel)
+		text_put(o, "  in ", kernel, "");
+	if (place)
+		text_put(o, "  at ", place, "");
 	out_char(o, '\n');
 }
 

@@ -74,8 +74,7 @@ static int print_session(struct ctl *c, struct stream *s)
 		 c->session.joined ? "joined the session of" : "attached to", c->session.pid);
 	if (ctl_is_json(c))
 		return ctl_print_result(c);
-	text_escape(&c->output.text, id, strlen(id));
-	out_char(&c->output.text, '\n');
+	text_put(&c->output.text, "", id, "\n");
 	return 0;
 }
 

@@ -247,10 +247,8 @@ static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
 		return ctl_fail(c, ENOMEM, "values");
 	if (ctl_is_json(c))
 		return print_values_json(c, values, (size_t)n);
-	for (ssize_t i = 0; i < n; i++) {
-		text_escape(&c->output.text, values[i], strlen(values[i]));
-		out_char(&c->output.text, '\n');
-	}
+	for (ssize_t i = 0; i < n; i++)
+		text_put(&c->output.text, "", values[i], "\n");
 	return 0;
 }
 
@@ -308,8 +306,7 @@ static void line(struct ctl *c, const char *key, const char *text)
 		return;
 	out_fmt(o, "%s%-10s%s ", color_begin(COLOR_HEADER, color), key,
 		color_end(COLOR_HEADER, color));
-	text_escape(o, text, strlen(text));
-	out_char(o, '\n');
+	text_put(o, "", text, "\n");
 }
 
 static void print_record(struct ctl *c, const struct rpc_record *r)

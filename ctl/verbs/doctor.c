@@ -18,10 +18,8 @@ static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *r
 		if (!check->fix)
 			continue;
 		out_str(o, first ? "\nfix for " : "fix for ");
-		text_escape(o, check->name, strlen(check->name));
-		out_str(o, ": ");
-		text_escape(o, check->fix, strlen(check->fix));
-		out_char(o, '\n');
+		text_put(o, "", check->name, "");
+		text_put(o, ": ", check->fix, "\n");
 		first = false;
 	}
 }

@@ -417,7 +417,7 @@ static int print(struct dump *d)
 	if (ctl_is_json(d->c))
 		return print_json(d);
 	if (!estimate)
-		text_escape(o, d->path, strlen(d->path));
+		text_put(o, "", d->path, "");
 	/* Where the time did not last for counting, devices are counted as full. */
 	if (estimate)
 		out_str(o, d->core.budget_exceeded ? "at most " : "about ");

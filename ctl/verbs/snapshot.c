@@ -43,11 +43,6 @@ static struct out *line(struct ctl *c, const char *key)
 	return &c->output.text;
 }
 
-static void escaped(struct out *o, const char *s)
-{
-	text_escape(o, s, strlen(s));
-}
-
 static void print_process(struct ctl *c, const struct rpc_process *p)
 {
 	struct out *o = line(c, "process");
@@ -58,19 +53,14 @@ static void print_process(struct ctl *c, const struct rpc_process *p)
 		return;
 	}
 	out_fmt(o, "%u  ", p->pid);
-	escaped(o, p->comm);
-	if (p->exe) {
-		out_str(o, "  ");
-		escaped(o, p->exe);
-	}
-	out_str(o, "  user ");
-	escaped(o, show_user(&c->arena, p->uid));
+	text_put(o, "", p->comm, "");
+	if (p->exe)
+		text_put(o, "  ", p->exe, "");
+	text_put(o, "  user ", show_user(&c->arena, p->uid), "");
 	if (p->has_ns_pid)
 		out_fmt(o, "  (pid %u in its own namespace)", p->ns_pid);
-	if (p->container) {
-		out_str(o, "  container ");
-		escaped(o, p->container);
-	}
+	if (p->container)
+		text_put(o, "  container ", p->container, "");
 	out_char(o, '\n');
 }
 
@@ -78,7 +68,7 @@ static void print_runtime(struct ctl *c, const struct rpc_runtime *r)
 {
 	struct out *o = line(c, "runtime");
 
-	escaped(o, show_name(&c->arena, &rpc_runtime_state_enum, r->state));
+	text_put(o, "", show_name(&c->arena, &rpc_runtime_state_enum, r->state), "");
 	if (r->r_debug) {
 		out_str(o, "  r_debug ");
 		out_hex(o, r->r_debug);
@@ -99,8 +89,7 @@ static void print_complete(struct ctl *c, const struct rpc_gpu_snapshot_result *
 		color_end(style, c->output.color));
 	for (size_t i = 0; i < s->n_missing; i++) {
 		line(c, i ? "" : "missing");
-		escaped(o, s->missing[i]);
-		out_char(o, '\n');
+		text_put(o, "", s->missing[i], "\n");
 	}
 }
 
@@ -117,19 +106,14 @@ static void print_core(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	char when[40] = "";
 	struct tm tm;
 
-	escaped(o, s->source.file ? s->source.file : "");
-	out_str(o, "  ");
-	escaped(o, s->source.format);
+	text_put(o, "", s->source.file ? s->source.file : "", "");
+	text_put(o, "  ", s->source.format, "");
 	if (gmtime_r(&at, &tm) && strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm))
 		out_fmt(o, "  of %s", when);
-	if (s->source.writer) {
-		out_str(o, "  written by ");
-		escaped(o, s->source.writer);
-	}
-	if (s->process.pid) {
-		out_str(o, "  on ");
-		escaped(o, s->source.host);
-	}
+	if (s->source.writer)
+		text_put(o, "  written by ", s->source.writer, "");
+	if (s->process.pid)
+		text_put(o, "  on ", s->source.host, "");
 	out_char(o, '\n');
 }
 
@@ -148,9 +132,7 @@ static void print_fault(struct ctl *c, const struct rpc_fault *f)
 		out_fmt(o, "  address 0x%" PRIx64, f->address);
 	if (f->count > 1)
 		out_fmt(o, "  one of %" PRIu64, f->count);
-	out_str(o, "  rule ");
-	escaped(o, f->rule);
-	out_char(o, '\n');
+	text_put(o, "  rule ", f->rule, "\n");
 }
 
 static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
@@ -165,9 +147,8 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	if (s->has_fault)
 		print_fault(c, &s->fault);
 	o = line(c, "vendor");
-	escaped(o, show_name(&c->arena, &rpc_vendor_enum, s->process.vendor));
-	out_str(o, "  interface ");
-	escaped(o, s->interface_version);
+	text_put(o, "", show_name(&c->arena, &rpc_vendor_enum, s->process.vendor), "");
+	text_put(o, "  interface ", s->interface_version, "");
 	out_fmt(o, "  devices %zu  queues %zu", s->n_devices, s->n_queues);
 	if (!queues_only)
 		out_fmt(o, "  waves %u", s->wave_count);
@@ -183,8 +164,7 @@ static void print_header(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	if (is_of_core(s))
 		return;
 	o = line(c, "writer");
-	escaped(o, s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "nobody");
-	out_char(o, '\n');
+	text_put(o, "", s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "nobody", "\n");
 }
 
 int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)

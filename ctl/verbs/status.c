@@ -73,7 +73,7 @@ static void print_suspended(struct ctl *c, const struct rpc_agent_status_result 
 		struct out *o = line(c, i ? "" : "suspended");
 
 		out_fmt(o, "process %u (", t->pid);
-		text_escape(o, t->comm, strlen(t->comm));
+		text_put(o, "", t->comm, "");
 		out_fmt(o, ", %s) %" PRIu64 " time%s, ", show_user(&c->arena, t->uid), t->suspends,
 			t->suspends == 1 ? "" : "s");
 		text_duration(o, t->suspended_us / 1000);
@@ -127,16 +127,15 @@ static int print_status(struct ctl *c, const struct answers *a)
 	struct out *o = line(c, "agent");
 	int r = 0;
 
-	text_escape(o, a->status.agent, strlen(a->status.agent));
+	text_put(o, "", a->status.agent, "");
 	out_fmt(o, "  protocol %.16s  pid %u%s\n", a->hello.protocol, a->status.pid,
 		a->status.user_mode ? "  for one user" : "");
 	o = line(c, "socket");
-	text_escape(o, c->socket, strlen(c->socket));
-	out_char(o, '\n');
+	text_put(o, "", c->socket, "\n");
 	o = line(c, "features");
 	for (size_t i = 0; i < a->hello.n_features; i++) {
 		out_str(o, i ? ", " : "");
-		text_escape(o, a->hello.features[i], strlen(a->hello.features[i]));
+		text_put(o, "", a->hello.features[i], "");
 	}
 	out_char(o, '\n');
 	out_fmt(line(c, "you"), "uid %u%s\n", a->hello.uid,

@@ -29,11 +29,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return print_json(c, reached ? &hello : NULL);
 	out_str(o, "gpu-agentctl " GPU_AGENT_VERSION "  protocol " RPC_PROTOCOL_VERSION "\n");
 	if (reached) {
-		out_str(o, "gpu-agentd   ");
-		text_escape(o, hello.agent, strlen(hello.agent));
-		out_str(o, "  protocol ");
-		text_escape(o, hello.protocol, strlen(hello.protocol));
-		out_char(o, '\n');
+		text_put(o, "gpu-agentd   ", hello.agent, "");
+		text_put(o, "  protocol ", hello.protocol, "\n");
 	} else {
 		ctl_debug(c, "the agent: %s", c->err.message);
 	}
