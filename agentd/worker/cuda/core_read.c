@@ -387,25 +387,26 @@ static const char *unknown_grids(const struct core_cuda *c, const struct core_cu
 		   NULL;
 }
 
-static bool is_shown(const struct cudacore *core, const struct cudacore_sm *sm)
+static bool is_shown(const struct core_cuda *c, const struct cudacore_sm *sm)
 {
+	struct core_cuda_warp view;
+
 	for (uint32_t b = sm->blocks.first; b < sm->blocks.first + sm->blocks.n; b++) {
-		const struct cudacore_range *warps = &core->blocks[b].warps;
+		const struct cudacore_range *warps = &c->core.blocks[b].warps;
 
 		for (uint32_t w = warps->first; w < warps->first + warps->n; w++) {
-			const struct cudacore_range *lanes = &core->warps[w].lanes;
-
-			for (uint32_t i = lanes->first; i < lanes->first + lanes->n; i++)
-				if (cudacore_lane_exception(core, i) == sm->exception)
-					return true;
+			core_cuda_warp_of(c, &c->core.warps[w], &view);
+			if (cuda_warp_shows(&view.view, sm->exception))
+				return true;
 		}
 	}
 	return false;
 }
 
 /* Exceptions of multiprocessors that no lane on them shows: their warps have exited. */
-static int find_exited(const struct cudacore *core, struct rpc_arena *a, struct target_waves *ret)
+static int find_exited(const struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret)
 {
+	const struct cudacore *core = &c->core;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < core->n[CUDACORE_SMS]; i++)
@@ -416,7 +417,7 @@ static int find_exited(const struct cudacore *core, struct rpc_arena *a, struct 
 	for (uint32_t i = 0; i < core->n[CUDACORE_SMS]; i++) {
 		const struct cudacore_sm *sm = &core->sms[i];
 
-		if (sm->exception && !is_shown(core, sm))
+		if (sm->exception && !is_shown(c, sm))
 			ret->exited[ret->n_exited++] = cuda_exception_exited(
 				sm->device, sm->id, sm->exception, sm->error_pc_valid ? sm->error_pc : 0);
 	}
@@ -431,7 +432,7 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	const char *unknown;
 
 	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 3, sizeof(*ret->missing)) };
-	if (!ret->missing || core_cuda_make_waves(c, a, &w) < 0 || find_exited(&c->core, a, ret) < 0)
+	if (!ret->missing || core_cuda_make_waves(c, a, &w) < 0 || find_exited(c, a, ret) < 0)
 		return no_memory(err);
 	ret->waves = w.waves;
 	ret->n_waves = w.n;

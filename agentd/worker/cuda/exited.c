@@ -9,16 +9,15 @@ static bool has_exception(const struct cudbgshim_state *s, uint32_t sm)
 	return s->exception_sms[sm / 64] >> sm % 64 & 1;
 }
 
-/* @return whether a warp shows the exception.  @param code  0: any exception. */
-static bool is_shown(const struct cudbgshim_state *s, uint32_t sm, uint32_t code)
+/* @return whether a warp shows the exception.  @param code  As for cuda_warp_shows(). */
+static bool is_shown(const struct cuda_device *d, uint32_t sm, uint32_t code)
 {
-	for (uint64_t left = s->valid_warps[sm]; left; left &= left - 1) {
-		size_t warp = cudbgshim_state_index(s, sm, (uint32_t)__builtin_ctzll(left));
-		const uint32_t *of = &s->lane_exception[warp * s->n_lanes];
+	struct cuda_warp w;
 
-		for (uint32_t lane = 0; lane < s->n_lanes; lane++)
-			if (code ? of[lane] == code : of[lane] != 0)
-				return true;
+	for (uint64_t left = d->state->valid_warps[sm]; left; left &= left - 1) {
+		cuda_warp_of(d, sm, (uint32_t)__builtin_ctzll(left), &w);
+		if (cuda_warp_shows(&w, code))
+			return true;
 	}
 	return false;
 }
@@ -26,18 +25,17 @@ static bool is_shown(const struct cudbgshim_state *s, uint32_t sm, uint32_t code
 int cuda_exited_of(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
 		   uint32_t *ret_code, uint64_t *ret_pc)
 {
-	const struct cudbgshim_state *s = d->state;
 	bool has_pc = false;
 	uint32_t code = 0;
 	uint64_t pc = 0;
 	int r;
 
-	if (!has_exception(s, sm))
+	if (!has_exception(d->state, sm))
 		return 0;
 	r = cudbgshim_read_sm_exception(c->shim, d->d.gpu_id, sm, &code, &pc, &has_pc);
 	if (r < 0)
-		return is_shown(s, sm, 0) ? 0 : r;
-	if (!code || is_shown(s, sm, code))
+		return is_shown(d, sm, 0) ? 0 : r;
+	if (!code || is_shown(d, sm, code))
 		return 0;
 	*ret_code = code;
 	*ret_pc = has_pc ? pc : 0;

@@ -23,6 +23,17 @@ uint32_t cuda_warp_speaker(const struct cuda_warp *w)
 	return cuda_warp_first_lane(w);
 }
 
+bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code)
+{
+	for (uint32_t left = w->lanes; left; left &= left - 1) {
+		uint32_t of_lane = w->exceptions[first_of(left)];
+
+		if (of_lane && (!code || of_lane == code))
+			return true;
+	}
+	return false;
+}
+
 void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret)
 {
 	const struct cuda_exception *e = cuda_exception(w->exceptions[speaker]);

@@ -30,6 +30,12 @@ uint32_t cuda_warp_speaker(const struct cuda_warp *w);
 /** @return the first lane that is active, else the first of all; 0 when there is none. */
 uint32_t cuda_warp_first_lane(const struct cuda_warp *w);
 /**
+ * @return whether a lane of the warp shows an exception.  An exception of a multiprocessor that none
+ *         of its warps shows is one of a warp that has exited.
+ * @param code  CUDBGException_t; 0: any.
+ */
+bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code);
+/**
  * Describe a warp as a wave, without leader, context and grid.
  * @param speaker  The lane whose exception and pc are the wave's.
  */
