@@ -26,7 +26,6 @@ static int copy_words(const struct corefile_blob *b, uint32_t first, uint32_t n,
 	return (int)(size / sizeof(*words));
 }
 
-/* Registers and predicates that the core lacks of a lane are 0, uniform ones are left out. */
 static int read_words(const void *ctx, enum cuda_words what, uint32_t lane, uint32_t first,
 		      uint32_t n, uint32_t *words)
 {
@@ -36,11 +35,9 @@ static int read_words(const void *ctx, enum cuda_words what, uint32_t lane, uint
 
 	switch (what) {
 	case CUDA_WORDS_REGISTERS:
-		copy_words(&l->registers, first, n, words);
-		return (int)n;
+		return copy_words(&l->registers, first, n, words);
 	case CUDA_WORDS_PREDICATES:
-		copy_words(&l->predicates, first, n, words);
-		return (int)n;
+		return copy_words(&l->predicates, first, n, words);
 	case CUDA_WORDS_UNIFORM_REGISTERS:
 		return copy_words(&w->row->uniform_registers, first, n, words);
 	case CUDA_WORDS_UNIFORM_PREDICATES:

@@ -87,10 +87,14 @@ static int add_vectors(const struct filling *f, enum cuda_words what, const char
 	return 0;
 }
 
-/* From 13.2 on the driver may give fewer than were asked for, also for some lanes only. */
-static void drop_unread(const struct filling *f, uint32_t first, uint32_t n,
+/*
+ * Drop what no lane has, and say which lanes lack some.  From 13.2 on the driver may give fewer than
+ * were asked for, also for some lanes only, and a core has what its writer got.
+ */
+static void drop_unread(const struct filling *f, enum cuda_words what, uint32_t first, uint32_t n,
 			const uint32_t got[CUDBGSHIM_MAX_LANES])
 {
+	const bool is_predicate = what == CUDA_WORDS_PREDICATES;
 	struct rpc_wave_registers *ret = f->b.ret;
 	uint32_t most = 0, fewest = n, lanes = 0;
 
@@ -100,21 +104,25 @@ static void drop_unread(const struct filling *f, uint32_t first, uint32_t n,
 		most = of_lane > most ? of_lane : most;
 		fewest = of_lane < fewest ? of_lane : fewest;
 	}
-	ret->n_vector = most;
-	if (!f->from->is_counted && most < n) {
+	ret->n_vector -= n - most;
+	if (!is_predicate && !f->from->is_counted && most < n) {
 		n = most;
 		ret->vector_count = first + most;
 	}
 	for (uint32_t left = f->lanes; left; left &= left - 1)
 		if (got[__builtin_ctz(left)] < n)
 			lanes |= UINT32_C(1) << __builtin_ctz(left);
-	ret->missing = lanes ? rpc_arena_array(f->b.arena, 1, sizeof(*ret->missing)) : NULL;
+	if (!lanes)
+		return;
+	if (!ret->missing)
+		ret->missing = rpc_arena_array(f->b.arena, 2, sizeof(*ret->missing));
 	if (!ret->missing)
 		return;
 	ret->has_missing = true;
-	ret->missing[ret->n_missing++] =
-		rpc_arena_printf(f->b.arena, "vector registers from R%u on, of lanes 0x%x: the "
-				 "driver does not give them", first + fewest, lanes);
+	ret->missing[ret->n_missing++] = rpc_arena_printf(
+		f->b.arena, "%s from %c%u on, of lanes 0x%x: the driver does not give them",
+		is_predicate ? "predicates" : "vector registers", is_predicate ? 'P' : 'R',
+		first + fewest, lanes);
 }
 
 static int fill_vector(const struct filling *f, struct rpc_wave_registers *ret)
@@ -131,8 +139,11 @@ static int fill_vector(const struct filling *f, struct rpc_wave_registers *ret)
 	if (r < 0)
 		return r;
 	if (n)
-		drop_unread(f, first, n, got);
-	return add_vectors(f, CUDA_WORDS_PREDICATES, "P", 0, n_p, got);
+		drop_unread(f, CUDA_WORDS_REGISTERS, first, n, got);
+	r = add_vectors(f, CUDA_WORDS_PREDICATES, "P", 0, n_p, got);
+	if (r == 0 && n_p)
+		drop_unread(f, CUDA_WORDS_PREDICATES, 0, n_p, got);
+	return r;
 }
 
 static void fill_work_items(const struct filling *f)

@@ -236,6 +236,69 @@ static void call_stacks_that_lie(void)
 	}
 }
 
+/* Two lanes of one warp; @return the file, whose second lane has less than the first. */
+static uint8_t *core_with_short_lane(size_t *ret_size)
+{
+	static const uint32_t words[4] = { 11, 12, 13, 14 };
+	struct cudacore_image *image;
+	struct cudacore c = { 0 };
+	struct cudacore_warp *w;
+	uint8_t *file;
+
+	cudacore_full_add_device(&c);
+	c.devices[0].sm_count = 1;
+	c.devices[0].predicates_per_lane = 3;
+	cudacore_add(&c, CUDACORE_CONTEXTS, 0);
+	cudacore_add(&c, CUDACORE_GRIDS, 0);
+	cudacore_add(&c, CUDACORE_SMS, 0);
+	cudacore_add(&c, CUDACORE_BLOCKS, 0);
+	w = cudacore_add(&c, CUDACORE_WARPS, 0);
+	w->valid_lanes = w->active_lanes = 3;
+	w->n_registers = 4;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct cudacore_lane *l = cudacore_add(&c, CUDACORE_LANES, 0);
+
+		l->number = i;
+		l->registers = (struct corefile_blob){ .data = words, .size = i ? 4 : 16 };
+		l->predicates = (struct corefile_blob){ .data = words, .size = i ? 8 : 12 };
+	}
+	TEST_EQ_FATAL(cudacore_image_create(&c, CUDACORE_LAYOUT_DEFAULT, NULL, &image, NULL), 0);
+	*ret_size = cudacore_image_size(image);
+	file = test_tail_alloc(*ret_size);
+	TEST_EQ(cudacore_image_read(image, 0, file, *ret_size, NULL), *ret_size);
+	cudacore_image_destroy(image);
+	cudacore_deinit(&c);
+	return file;
+}
+
+/* A lane whose registers are not in the core is not one whose registers are 0. */
+static void registers_that_a_lane_lacks_are_missing(void)
+{
+	static const struct rpc_wave_name name = { .has_unit = true, .has_index = true };
+	const struct target_registers_wanted what = {
+		.wave = &name, .banks = 1u << RPC_REGISTER_BANK_VECTOR, .count = UINT32_MAX
+	};
+	const struct target_waves_from from = { 0 };
+	struct rpc_wave_registers got;
+	struct agent_err err = { 0 };
+	struct rpc_arena arena;
+	uint64_t stopped_us;
+	size_t size;
+	const uint8_t *file = core_with_short_lane(&size);
+	struct target *t = open_bytes(file, size);
+
+	rpc_arena_init(&arena, 0);
+	TEST_EQ_FATAL(t->ops->registers(t, &from, &what, &arena, &got, &stopped_us, &err), 0);
+	TEST_EQ_FATAL(got.n_vector, 4 + 3);
+	TEST_EQ(got.vector[3].lanes[0], 14);
+	TEST_EQ_FATAL(got.n_missing, 2);
+	TEST_EQ(got.has_missing, true);
+	TEST_STR(got.missing[0], "vector registers from R1 on, of lanes 0x2: the driver does not give them");
+	TEST_STR(got.missing[1], "predicates from P2 on, of lanes 0x2: the driver does not give them");
+	rpc_arena_deinit(&arena);
+	target_destroy(t);
+}
+
 /* What the agent notes in a core comes back; nonsense in its place is not believed. */
 static void notes_of_the_agent(void)
 {
@@ -464,5 +527,6 @@ static void what_is_no_core_says_where(void)
 }
 
 TEST_SUITE(worker_core, TEST(random_cuda_cores_become_waves), TEST(call_stacks_that_lie), TEST(notes_of_the_agent),
+	   TEST(registers_that_a_lane_lacks_are_missing),
 	   TEST(a_full_gpu_within_400_mib), TEST(tables_of_an_amdgpu_core),
 	   TEST(host_half_of_a_unified_core), TEST(what_is_no_core_says_where));
