@@ -84,6 +84,20 @@ static int follow(struct walk *w, int link_fd)
 	return 0;
 }
 
+/*
+ * Open a file that was found for reading.  The descriptor leads to it, not its name: the target may
+ * have put a device or a FIFO there meanwhile, and opening that may do something already.
+ */
+static int open_found(int path_fd)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Walk one step.  @return 0 or -errno; *ret_fd is set if the name is the wanted file. */
 static int step(struct walk *w, const char *name, int *ret_fd)
 {
@@ -112,9 +126,8 @@ static int step(struct walk *w, const char *name, int *ret_fd)
 		return -ENOTDIR;
 	if (!S_ISREG(st.st_mode))
 		return -EMEDIUMTYPE;
-	/* The name may lead to a FIFO meanwhile: the open must not wait for a writer. */
-	*ret_fd = openat(here(w), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
+	*ret_fd = open_found(fd);
+	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
 int code_file_open(int root_fd, const char *path, struct stat *ret_st)
@@ -139,8 +152,6 @@ int code_file_open(int root_fd, const char *path, struct stat *ret_st)
 		return -EMEDIUMTYPE;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EMEDIUMTYPE;
 	*ret_st = st;
 	return TAKE_FD(fd);
 }

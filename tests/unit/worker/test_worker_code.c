@@ -328,6 +328,40 @@ static void files_stay_below_the_root(void)
 	nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* The name that the target exchanges after this process has opened it for the first time. */
+static const char *exchanged_name;
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	const char *name = exchanged_name;
+	int fd = __real_openat(dir, path, flags, 0600);
+
+	if (fd >= 0 && name && !strcmp(path, name)) {
+		exchanged_name = NULL;
+		TEST_EQ(renameat(dir, "device", dir, name), 0);
+	}
+	return fd;
+}
+
+/* Opening a device may do something already, so nothing that was not looked at is opened. */
+static void a_file_that_is_exchanged_is_read_as_it_was(void)
+{
+	char base[] = "/tmp/gpu-agent-root-XXXXXX", text[8] = "";
+	auto_close int root = make_tree(base);
+	auto_close int fd = -1;
+	struct stat st;
+
+	TEST_EQ_FATAL(mkfifoat(root, "device", 0644), 0);
+	exchanged_name = "secret";
+	fd = code_file_open(root, "/secret", &st);
+	CU_ASSERT_PTR_NULL(exchanged_name);
+	TEST_EQ(code_file_read(fd, 0, text, 6), 6);
+	TEST_STR(text, "of the");
+	nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static void long_paths_end(void)
 {
 	char base[] = "/tmp/gpu-agent-root-XXXXXX", path[CODE_FILE_PATH_MAX + 2];
@@ -350,4 +384,4 @@ TEST_SUITE(worker_code, TEST(finds_functions_kernels_and_lines),
 	   TEST(what_is_broken_is_named_when_it_matters), TEST(without_time_nothing_is_read),
 	   TEST(a_vendor_without_code_objects), TEST(waves_stand_at_few_places),
 	   TEST(numbers_are_consecutive_and_stay), TEST(files_stay_below_the_root),
-	   TEST(long_paths_end));
+	   TEST(a_file_that_is_exchanged_is_read_as_it_was), TEST(long_paths_end));
