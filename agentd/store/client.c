@@ -44,6 +44,15 @@ static int no_store(const struct service *s, struct agent_err *err)
 			     strerror(-s->status));
 }
 
+/* The limits cannot be kept in a directory that cannot be listed, so a person has to mend it. */
+static int too_many_files(const struct service *s, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_LIMIT, EOVERFLOW, "list",
+			     "remove the oldest with rm, and set max_records in [store] of agentd.conf",
+			     "the record store %.200s has more than %u files", s->directory,
+			     s->store.limits.max_files);
+}
+
 static int store_failed(int r, const char *op, const char *id, struct agent_err *err)
 {
 	switch (r) {
@@ -64,7 +73,7 @@ static int store_failed(int r, const char *op, const char *id, struct agent_err 
 				     "the record store is on a file system that cannot be written");
 	default:
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, op, NULL, "record %.40s: %s", id,
-				     strerror(-r));
+				     store_error_text(r));
 	}
 }
 
@@ -84,6 +93,8 @@ static int list_visible(struct service *s, struct store_list *ret, struct agent_
 	if (s->status < 0)
 		return no_store(s, err);
 	r = store_list(&s->store, ret);
+	if (r == -EOVERFLOW)
+		return too_many_files(s, err);
 	if (r < 0)
 		return store_failed(r, "list", "", err);
 	for (size_t i = 0; i < ret->n; i++)

@@ -63,7 +63,7 @@ static int add(struct service *s, const char *text, size_t size, int body_fd, ui
 		record_added(&m, ret);
 	else
 		log_warning("process %u: the record (%s) cannot be stored: %s", m.pid, m.reason,
-			    strerror(-r));
+			    store_error_text(r));
 	return r;
 }
 

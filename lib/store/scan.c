@@ -12,9 +12,6 @@
 #include "base/cleanup.h"
 #include "store/internal.h"
 
-/* A directory with more files than this has others than ours. */
-#define FILES_MAX (UINT32_C(1) << 20)
-
 static void close_dir(DIR **d)
 {
 	if (*d)
@@ -60,9 +57,7 @@ static int add_file(struct scan *c, const char *file)
 		return 0;
 	if (c->n == c->capacity) {
 		size_t capacity = c->capacity ? 2 * c->capacity : 64;
-		struct found *grown = capacity > FILES_MAX
-					      ? NULL
-					      : reallocarray(c->files, capacity, sizeof(*grown));
+		struct found *grown = reallocarray(c->files, capacity, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
@@ -75,6 +70,8 @@ static int add_file(struct scan *c, const char *file)
 		return errno == ENOENT ? 0 : -errno;
 	if (f->name.kind == NAME_FOREIGN || !S_ISREG(f->st.st_mode) || f->st.st_uid != c->s->uid)
 		c->list->usage.n_foreign++;
+	else if (c->n == c->s->limits.max_files)
+		return -EOVERFLOW;
 	else
 		c->n++;
 	return 0;

@@ -53,6 +53,13 @@ const struct store_sys store_sys_default = {
 	.now_us = clock_wall_us,
 };
 
+const char *store_error_text(int r)
+{
+	return r == -EPIPE     ? "the store is not available" :
+	       r == -EOVERFLOW ? "its directory has more than 1048576 files; remove the oldest by hand" :
+				 strerror(-r);
+}
+
 /* ------------------------------------------------------------------ limits ------------------- */
 
 static int parse_size(const char *text, uint64_t fs_bytes, uint32_t percent, uint64_t cap,
@@ -94,6 +101,7 @@ int store_limits_parse(const struct store_limits_text *t, uint64_t fs_bytes,
 	    (t->max_records && str_to_u64(t->max_records, 0, UINT32_MAX, &records) < 0))
 		return -EINVAL;
 	l.max_records = (uint32_t)records;
+	l.max_files = STORE_FILES_MAX;
 	*ret = l;
 	return 0;
 }

@@ -87,6 +87,12 @@ void store_meta_encode(struct out *o, const struct store_meta *m);
  */
 int store_meta_decode(const char *text, size_t size, struct store_meta *ret);
 
+/**
+ * @param r  Negative error of a function below, or -EPIPE: the process that works on the store is gone.
+ * @return what it means, for people: static, or as strerror(3) has it.
+ */
+const char *store_error_text(int r);
+
 /* ------------------------------------------------------------------ limits ------------------- */
 
 /** The limits of a store. */
@@ -96,6 +102,7 @@ struct store_limits {
 	uint64_t max_body;  /**< Longest body in bytes; 0: half of max_use. */
 	uint64_t body_age_s, record_age_s; /**< Oldest body and record, in seconds; 0: no limit. */
 	uint32_t max_records; /**< Most records; 0: no limit. */
+	uint32_t max_files; /**< Most files of ours that are listed; not configured. */
 };
 
 /** Limits as text, as agentd.conf has them; NULL stands for the default. */
@@ -114,6 +121,8 @@ struct store_limits_text {
 #define STORE_BODY_AGE_S	(UINT64_C(14) * 86400)
 #define STORE_RECORD_AGE_S	(UINT64_C(180) * 86400)
 #define STORE_RECORDS		10000
+/** A directory with more files than this of ours is not listed, and so not added to. */
+#define STORE_FILES_MAX		(UINT32_C(1) << 20)
 
 /**
  * Parse limits.
@@ -231,7 +240,7 @@ struct store_list {
 
 /**
  * List the directory.
- * @return 0, -ENOMEM (also too many files), -errno.
+ * @return 0, -ENOMEM, -EOVERFLOW (more than STORE_FILES_MAX files), -errno.
  */
 int store_list(struct store *s, struct store_list *ret);
 /** Release a list; a zeroed object is accepted. */

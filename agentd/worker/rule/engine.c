@@ -107,11 +107,6 @@ static void run_hook(struct rule_engine *w, struct rule_hook hook, const char *i
 			    strerror((int)-n));
 }
 
-static const char *why_lost(int r)
-{
-	return r == -EPIPE ? "the store is not available" : strerror(-r);
-}
-
 /*
  * The store has answered a record, or there is no store.
  * @param hook  The callee takes its descriptor.
@@ -119,7 +114,7 @@ static const char *why_lost(int r)
 static void stored(struct rule_engine *w, struct rule_hook hook, int status, const char *id)
 {
 	if (status < 0)
-		lose(w, why_lost(status));
+		lose(w, store_error_text(status));
 	else
 		w->counts.recorded++;
 	run_hook(w, hook, status < 0 ? "" : id);
@@ -356,7 +351,7 @@ static void keep(struct making *k)
 	else if (core)
 		rule_core_stop(&w->core);
 	if (r < 0)
-		lose(w, why_lost(r));
+		lose(w, store_error_text(r));
 	/* The next record gets another process of the store. */
 	if (r == -EPIPE && !core)
 		store_gone(w, r);

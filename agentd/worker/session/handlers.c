@@ -95,8 +95,7 @@ static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_
 		return no_memory(err);
 	if (ret->n_missing)
 		memcpy(missing, ret->missing, ret->n_missing * sizeof(*missing));
-	missing[ret->n_missing++] = rpc_arena_printf(
-		a, "record: %s", r == -EPIPE ? "the store is not available" : strerror(-r));
+	missing[ret->n_missing++] = rpc_arena_printf(a, "record: %s", store_error_text(r));
 	ret->missing = missing;
 	ret->complete = false;
 	return done(a, err);

@@ -56,6 +56,28 @@ static void newest_bodies_stay(void)
 	TEST_EQ(fixture_usage(&f).n_records, 9);
 }
 
+/* It is not memory that lacks: the one who can mend it has to learn what does. */
+static void too_many_files_are_told(void)
+{
+	auto_store_list struct store_list l = { 0 };
+	struct store_added added;
+	auto_fixture f;
+
+	TEST_EQ_FATAL(fixture_open(&f, NULL), 0);
+	TEST_EQ(f.store.limits.max_files, 1048576);
+	f.store.limits.max_files = 3;
+	TEST_EQ(fixture_add(&f, "a", -1, &added), 0);
+	TEST_EQ(fixture_add(&f, "b", -1, &added), 0);
+	TEST_EQ(fixture_add(&f, "c", -1, &added), 0);
+	TEST_EQ(store_list(&f.store, &l), 0);
+	store_list_deinit(&l);
+	f.store.limits.max_files = 2;
+	TEST_EQ(store_list(&f.store, &l), -EOVERFLOW);
+	TEST_EQ(fixture_add(&f, "d", -1, &added), -EOVERFLOW);
+	TEST_STR(store_error_text(-EOVERFLOW),
+		 "its directory has more than 1048576 files; remove the oldest by hand");
+}
+
 /* Who floods the store loses what he has, not what others have. */
 static void a_flood_hits_its_own_user(void)
 {
@@ -296,7 +318,7 @@ static void writers_do_not_meet(void)
 	CU_ASSERT_TRUE(u.disk_bytes <= 2 * 1024 * KIB);
 }
 
-TEST_SUITE(store_limits, TEST(texts_become_limits), TEST(newest_bodies_stay), TEST(a_flood_hits_its_own_user),
+TEST_SUITE(store_limits, TEST(texts_become_limits), TEST(newest_bodies_stay), TEST(too_many_files_are_told), TEST(a_flood_hits_its_own_user),
 	   TEST(pinned_records_stay), TEST(what_is_read_stays), TEST(free_space_is_kept_with_bodies_only),
 	   TEST(long_bodies_are_refused), TEST(holes_cost_nothing), TEST(age_takes_bodies_before_records),
 	   TEST(oldest_records_go_by_count), TEST(count_is_never_passed), TEST(full_disk_makes_room_once), TEST(writers_do_not_meet));
