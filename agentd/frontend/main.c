@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "agentd/frontend/method/adapters.h"
-#include "agentd/frontend/method/front.h"
+#include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/method/handlers.h"
 #include "agentd/frontend/method/hooks.h"
 #include "agentd/frontend/net/closing.h"
@@ -38,7 +38,7 @@
 
 #define NOBODY UINT32_MAX
 
-static struct front front;
+static struct frontend front;
 static uint32_t uid = NOBODY, gid = NOBODY;
 static bool verbose;
 
@@ -63,7 +63,7 @@ static const struct argv_option options[] = {
 
 static void on_message(struct conn *c, const char *body, size_t size, bool first)
 {
-	struct front *f = c->net->owner;
+	struct frontend *f = c->net->owner;
 
 	if (!first || !adapters_begin(f, c, body, size))
 		request_receive(&f->requests, c, body, size);
@@ -71,7 +71,7 @@ static void on_message(struct conn *c, const char *body, size_t size, bool first
 
 static void on_refuse(struct conn *c, const struct agent_err *err)
 {
-	struct front *f = c->net->owner;
+	struct frontend *f = c->net->owner;
 
 	request_refuse(&f->requests, c, err);
 }
@@ -97,7 +97,7 @@ static void on_gone(struct conn *c)
 
 static bool is_busy(struct net *net)
 {
-	const struct front *f = net->owner;
+	const struct frontend *f = net->owner;
 
 	return !LIST_EMPTY(&f->sessions.list);
 }
@@ -114,21 +114,21 @@ static const struct net_ops net_ops = {
 
 static void on_started(void *owner, const struct ipc_started *m, int take_channel)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	start_answered(&f->starts, m, take_channel);
 }
 
 static void on_unwanted(void *owner, const struct ipc_started *m, int take_channel)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	worker_create_orphan(&f->sessions, m, take_channel);
 }
 
 static void on_ended(void *owner, const struct ipc_ended *m)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 	struct session *s = session_find_worker(&f->sessions, m->worker);
 
 	if (s)
@@ -142,21 +142,21 @@ static void on_hooked(void *owner, const struct ipc_hooked *m, int take_fd)
 
 static void on_watch(void *owner, const struct ipc_watch *m, int take_channel)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	watch_received(&f->sessions, m, take_channel);
 }
 
 static void on_rule_name(void *owner, const struct ipc_rule_name *m)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	rules_named(&f->sessions, m);
 }
 
 static void on_limits(void *owner, const struct ipc_limits *m)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	f->sessions_per_user_max = m->sessions_per_user;
 	f->sessions.silent_holder_ms = m->silent_holder_ms;
@@ -165,14 +165,14 @@ static void on_limits(void *owner, const struct ipc_limits *m)
 
 static void on_closer(void *owner, const struct ipc_closer *m)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	closing_received(&f->net.closings, m);
 }
 
 static void on_owed(void *owner)
 {
-	struct front *f = owner;
+	struct frontend *f = owner;
 
 	f->n_owed++;
 }
@@ -191,7 +191,7 @@ static const struct monitor_link_ops monitor_link_ops = {
 /* ------------------------------------------------------------------ the process -------------- */
 
 /* Who is below knows those above by what is entered here. */
-static void connect_rooms(struct front *f, struct event_base *base)
+static void connect_rooms(struct frontend *f, struct event_base *base)
 {
 	f->monitor.ops = &monitor_link_ops;
 	f->monitor.owner = f->net.owner = f->requests.owner = f->starts.owner = f;
@@ -220,7 +220,7 @@ static struct event_base *make_base(void)
 	return base;
 }
 
-static int serve(struct front *f, struct event_base *base)
+static int serve(struct frontend *f, struct event_base *base)
 {
 	int r = base ? 0 : -ENOMEM;
 
@@ -243,7 +243,7 @@ static int serve(struct front *f, struct event_base *base)
 }
 
 /* Clients see end of file; the workers' channels close, so that they let go of their targets. */
-static void deinit(struct front *f)
+static void deinit(struct frontend *f)
 {
 	f->monitor.fd = -1; /* nothing more to tell */
 	while (!LIST_EMPTY(&f->net.conns))

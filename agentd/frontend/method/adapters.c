@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/frontend/method/front.h"
+#include "agentd/frontend/method/frontend.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/out.h"
@@ -75,7 +75,7 @@ static int adapter_refused(const struct ipc_started *m, struct agent_err *err)
 	}
 }
 
-bool adapters_begin(struct front *f, struct conn *c, const char *body, size_t size)
+bool adapters_begin(struct frontend *f, struct conn *c, const char *body, size_t size)
 {
 	static const struct start_ops ops = { .started = adapter_started, .refused = adapter_refused };
 	struct agent_err err = { 0 };

@@ -15,13 +15,13 @@
 #include <stddef.h>
 
 struct conn;
-struct front;
+struct frontend;
 
 /**
  * The first message of a connection.
  * @return false if it is no such request; else the connection is held until an adapter has it, or
  *         there is none, and it is closed.
  */
-bool adapters_begin(struct front *f, struct conn *c, const char *body, size_t size);
+bool adapters_begin(struct frontend *f, struct conn *c, const char *body, size_t size);
 
 #endif /* FRONTEND_METHOD_ADAPTERS_H */

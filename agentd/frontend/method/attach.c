@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "agentd/frontend/method/front.h"
+#include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/lease.h"
 #include "agentd/frontend/session/worker.h"
@@ -33,7 +33,7 @@ static int enter_session(struct request *r, const struct ipc_started *m, struct 
 
 static void attach_started(struct request *r, const struct ipc_started *m, int take_channel)
 {
-	struct sessions *all = &front_of(r)->sessions;
+	struct sessions *all = &frontend_of(r)->sessions;
 	struct session *s;
 	struct agent_err err = { 0 };
 	uint32_t flags = m->joined ? IPC_FLAG_JOINED : 0;
@@ -71,6 +71,6 @@ void attach_begin(struct request *r, const struct rpc_session_attach_params *par
 		  params->has_take && params->take   ? LEASE_FROM_SILENT :
 						       LEASE_FREE;
 	r->control = (params->has_control && params->control) || r->want != LEASE_FREE;
-	start_ask(&front_of(r)->starts, r, IPC_KIND_SESSION,
+	start_ask(&frontend_of(r)->starts, r, IPC_KIND_SESSION,
 		  params->has_timeout_ms ? params->timeout_ms : ATTACH_MS_DEFAULT, &ops);
 }

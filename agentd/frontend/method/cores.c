@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "agentd/frontend/method/front.h"
+#include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/worker.h"
 
@@ -12,7 +12,7 @@
 
 static void store_started(struct request *r, const struct ipc_started *m, int take_channel)
 {
-	struct sessions *all = &front_of(r)->sessions;
+	struct sessions *all = &frontend_of(r)->sessions;
 	struct conn *c = r->conn;
 	struct agent_err err = { 0 };
 
@@ -41,6 +41,6 @@ int cores_call(struct request *r, const char *params, size_t size, struct agent_
 	e = request_keep_params(r, params, size, err);
 	if (e < 0)
 		return e;
-	start_ask(&front_of(r)->starts, r, IPC_KIND_STORE, START_MS, &ops);
+	start_ask(&frontend_of(r)->starts, r, IPC_KIND_STORE, START_MS, &ops);
 	return RPC_LATER;
 }

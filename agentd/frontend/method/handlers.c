@@ -7,7 +7,7 @@
 
 #include "agentd/frontend/method/attach.h"
 #include "agentd/frontend/method/cores.h"
-#include "agentd/frontend/method/front.h"
+#include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/method/hooks.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/lease.h"
@@ -39,7 +39,7 @@ static int agent_hello(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		       const struct rpc_agent_hello_params *params,
 		       struct rpc_agent_hello_result *ret, struct agent_err *err)
 {
-	struct front *f = ctx;
+	struct frontend *f = ctx;
 	const char **features = rpc_arena_array(arena, RPC_FEATURE_COUNT, sizeof(*features));
 
 	if (!features)
@@ -70,7 +70,7 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			const struct rpc_agent_status_params *params,
 			struct rpc_agent_status_result *ret, struct agent_err *err)
 {
-	struct front *f = ctx;
+	struct frontend *f = ctx;
 	bool all = call->conn->admin || f->user_mode;
 	size_t n_rules = 0;
 	struct rpc_rule_status *rules = all ? rules_status(&f->sessions, arena, &n_rules) : NULL;
@@ -218,7 +218,7 @@ static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			const struct rpc_session_list_params *params,
 			struct rpc_session_list_result *ret, struct agent_err *err)
 {
-	struct front *f = ctx;
+	struct frontend *f = ctx;
 	const struct session *s;
 
 	ret->sessions = rpc_arena_array(arena, f->sessions.n, sizeof(*ret->sessions));
@@ -316,7 +316,7 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 
 static void inspect_started(struct request *r, const struct ipc_started *m, int take_channel)
 {
-	struct session *s = worker_create(&front_of(r)->sessions, m, IPC_KIND_INSPECT, 0, r->pid,
+	struct session *s = worker_create(&frontend_of(r)->sessions, m, IPC_KIND_INSPECT, 0, r->pid,
 					  take_channel);
 	struct agent_err err = { 0 };
 
@@ -335,7 +335,7 @@ static int run_inspect(struct request *r, const char *params, size_t size, struc
 
 	if (e < 0)
 		return e;
-	start_ask(&front_of(r)->starts, r, IPC_KIND_INSPECT, INSPECT_MS, &ops);
+	start_ask(&frontend_of(r)->starts, r, IPC_KIND_INSPECT, INSPECT_MS, &ops);
 	return RPC_LATER;
 }
 
@@ -366,7 +366,7 @@ void handlers_run(struct request *r, const char *params, size_t size)
 				    run_inspect(r, params, size, &err);
 		break;
 	default:
-		e = rpc_front_dispatch(&handlers, front_of(r), &call, &arena, r->method, params, size,
+		e = rpc_front_dispatch(&handlers, frontend_of(r), &call, &arena, r->method, params, size,
 				       &reply, &err);
 	}
 	if (e < 0)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/frontend/method/front.h"
+#include "agentd/frontend/method/frontend.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -35,7 +35,7 @@ static void expired(int fd, short what, void *user)
 static int ask(struct request *r, const char *rule, uint32_t uid, int document_fd, uint32_t ms,
 	       struct agent_err *err)
 {
-	struct front *f = front_of(r);
+	struct frontend *f = frontend_of(r);
 	const int fds[] = { r->conn->peer_fd, document_fd };
 	struct ipc_hooks m = { .type = IPC_HOOKS, .uid = uid };
 
@@ -216,7 +216,7 @@ static int encode_report(const struct hook_report *h, size_t size, struct out *t
 	return out_error(text);
 }
 
-void hooks_answered(struct front *f, const struct ipc_hooked *m, int take_fd)
+void hooks_answered(struct frontend *f, const struct ipc_hooked *m, int take_fd)
 {
 	struct request *r = start_find(&f->starts, m->request);
 	int status = m->status;

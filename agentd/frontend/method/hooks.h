@@ -6,7 +6,7 @@
 
 #include "agentd/frontend/rpc/request.h"
 
-struct front;
+struct frontend;
 
 int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_list_params *params, struct rpc_hooks_list_result *ret,
@@ -16,6 +16,6 @@ int hooks_test(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       struct agent_err *err);
 
 /** The monitor's answer. */
-void hooks_answered(struct front *f, const struct ipc_hooked *m, int take_fd);
+void hooks_answered(struct frontend *f, const struct ipc_hooked *m, int take_fd);
 
 #endif /* FRONTEND_METHOD_HOOKS_H */

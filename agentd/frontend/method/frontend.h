@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FRONTEND_METHOD_FRONT_H
-#define FRONTEND_METHOD_FRONT_H
+#ifndef FRONTEND_METHOD_FRONTEND_H
+#define FRONTEND_METHOD_FRONTEND_H
 
 /**
- * @file front.h
+ * @file frontend.h
  * State of gpu-agent-front, and who owns what.
  *
  *	net      the listening socket, connections, their ends
@@ -22,7 +22,7 @@
 #include "agentd/frontend/rpc/start.h"
 #include "agentd/frontend/session/session.h"
 
-struct front {
+struct frontend {
 	struct monitor_link monitor;
 	struct net net;
 	struct requests requests;
@@ -40,9 +40,9 @@ struct front {
 };
 
 /** That @p r is a request of. */
-static inline struct front *front_of(const struct request *r)
+static inline struct frontend *frontend_of(const struct request *r)
 {
 	return r->all->owner;
 }
 
-#endif /* FRONTEND_METHOD_FRONT_H */
+#endif /* FRONTEND_METHOD_FRONTEND_H */
