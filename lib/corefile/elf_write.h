@@ -4,7 +4,7 @@
 
 /**
  * @file elf_write.h
- * Packs 64-bit little-endian ELF headers into memory, extended numbering included.
+ * Makes the ELF header of a core, and section 0 with the counts that do not fit into it.
  */
 
 #include <elf.h>
@@ -21,16 +21,12 @@ struct corefile_elf_header {
 	uint32_t n_segments;
 };
 
-/** Pack the ELF header.  Counts that do not fit into it get the values that refer to section 0. */
-void corefile_elf_pack_header(uint8_t b[sizeof(Elf64_Ehdr)], const struct corefile_elf_header *h);
-/** Pack a section header. */
-void corefile_elf_pack_section(uint8_t b[sizeof(Elf64_Shdr)], const Elf64_Shdr *section);
-/** Pack a program header. */
-void corefile_elf_pack_segment(uint8_t b[sizeof(Elf64_Phdr)], const Elf64_Phdr *segment);
+/** @return the ELF header.  Counts that do not fit into it get the values that refer to section 0. */
+Elf64_Ehdr corefile_elf_header(const struct corefile_elf_header *h);
 /**
- * Make section 0, which is empty or has the counts that do not fit into the header (gABI, e_shnum,
- * e_phnum).
+ * @return section 0, which is empty or has the counts that do not fit into the header (gABI,
+ *         e_shnum, e_phnum).
  */
-void corefile_elf_section0(const struct corefile_elf_header *h, Elf64_Shdr *ret);
+Elf64_Shdr corefile_elf_section0(const struct corefile_elf_header *h);
 
 #endif /* COREFILE_ELF_WRITE_H */

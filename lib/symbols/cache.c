@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "symbols/elf_view.h"
+#include "symbols/code_elf.h"
 
 /* Bytes that are read to find a build-id: headers and notes lie at the front of a file. */
 #define HEAD_BYTES 65536u
@@ -180,10 +180,10 @@ ssize_t symbols_read_build_id(const struct symbols_memory *m, uint64_t address, 
 	got = m->read(m->arg, address, head, want);
 	if (got < 0)
 		return got;
-	r = elf_view_init(&v, head, (size_t)got);
+	r = code_elf_init(&v, head, (size_t)got);
 	if (r < 0)
 		return r;
-	id = elf_view_note(&v, "GNU", NT_GNU_BUILD_ID, &n);
+	id = code_elf_note(&v, "GNU", NT_GNU_BUILD_ID, &n);
 	if (!id || n > SYMBOLS_BUILD_ID_MAX)
 		return 0;
 	memcpy(ret_id, id, n);

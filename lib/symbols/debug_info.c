@@ -155,7 +155,7 @@ bool debug_info_is_present(const struct elf_view *v)
 /* @return the bytes of a section once it is expanded; UINT64_MAX when that cannot be told. */
 static uint64_t expanded_size(const struct elf_view *v, const Elf64_Shdr *s)
 {
-	const uint8_t *data = elf_view_section_data(v, s);
+	const uint8_t *data = code_elf_section_data(v, s);
 	uint64_t size = 0;
 	Elf64_Chdr c;
 

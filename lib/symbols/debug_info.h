@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbols/elf_view.h"
+#include "symbols/code_elf.h"
 #include "symbols/image.h"
 
 /** The debug information of one image, with what was found in it so far. */
@@ -22,7 +22,7 @@ bool debug_info_is_present(const struct elf_view *v);
 
 /**
  * Open the debug information of an image.
- * @param v      A file whose sections are sane (elf_view_sections_are_sane()).
+ * @param v      A file whose sections are sane (code_elf_sections_are_sane()).
  * @param bytes  The bytes that @p v looks at; they must outlive the object.  When the code of a
  *               cubin has addresses and its debug information has not, it gets them here.
  * @param ret    Release with debug_info_destroy().

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "symbols/demangle.h"
 #include "symbols/debug_info.h"
-#include "symbols/elf_view.h"
+#include "symbols/code_elf.h"
 #include "symbols/location.h"
 
 /* Zero bytes behind the copy, at which a string without end stops. */
@@ -76,7 +76,7 @@ static bool find_table(const struct elf_view *v, uint32_t type, Elf64_Shdr *ret)
 		Elf64_Shdr s = elf_view_section(v, i);
 
 		if (s.sh_type == type && s.sh_entsize == sizeof(Elf64_Sym) &&
-		    s.sh_link < v->n_sections && elf_view_section_data(v, &s)) {
+		    s.sh_link < v->n_sections && code_elf_section_data(v, &s)) {
 			*ret = s;
 			return true;
 		}
@@ -90,7 +90,7 @@ static void sort_in(struct symbols_image *i, const Elf64_Sym *sym, const char *n
 	struct symbol s = { sym->st_value, sym->st_size, name, sym->st_other & STO_CUDA_ENTRY };
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 
-	if (sym->st_shndx == SHN_UNDEF || !*name)
+	if (sym->st_shndx == SHN_UNDEF || !name || !*name)
 		return;
 	if (type == STT_FUNC)
 		i->functions.items[i->functions.n++] = s;
@@ -107,7 +107,7 @@ static int load_symbols(struct symbols_image *i)
 	if (!find_table(&i->elf, SHT_SYMTAB, &table) && !find_table(&i->elf, SHT_DYNSYM, &table))
 		return 0;
 	strings = elf_view_section(&i->elf, table.sh_link);
-	data = elf_view_section_data(&i->elf, &table);
+	data = code_elf_section_data(&i->elf, &table);
 	n = (size_t)table.sh_size / sizeof(Elf64_Sym);
 	if (n > SYMBOLS_MAX)
 		n = SYMBOLS_MAX;
@@ -139,12 +139,12 @@ static void load_facts(struct symbols_image *i)
 	f->abi_version = h->e_ident[EI_ABIVERSION];
 	f->flags = h->e_flags;
 	f->has_dwarf = debug_info_is_present(&i->elf);
-	id = elf_view_note(&i->elf, "GNU", NT_GNU_BUILD_ID, &n);
+	id = code_elf_note(&i->elf, "GNU", NT_GNU_BUILD_ID, &n);
 	if (id && n <= sizeof(f->build_id)) {
 		memcpy(f->build_id, id, n);
 		f->build_id_size = n;
 	}
-	i->metadata = elf_view_note(&i->elf, "AMDGPU", NT_AMDGPU_METADATA, &i->metadata_size);
+	i->metadata = code_elf_note(&i->elf, "AMDGPU", NT_AMDGPU_METADATA, &i->metadata_size);
 }
 
 /* Take a broken section table away, so that libelf does not see it. */
@@ -169,10 +169,10 @@ static int load(struct symbols_image *i, const void *bytes, size_t size)
 	memcpy(i->bytes, bytes, size);
 	memset(i->bytes + size, 0, PADDING);
 	i->size = size;
-	r = elf_view_init(&i->elf, i->bytes, size);
+	r = code_elf_init(&i->elf, i->bytes, size);
 	if (r < 0)
 		return r;
-	if (!elf_view_sections_are_sane(&i->elf))
+	if (!code_elf_sections_are_sane(&i->elf))
 		hide_sections(i);
 	load_facts(i);
 	return load_symbols(i);

@@ -73,7 +73,7 @@ static bool lies_alone(const struct elf_view *v, size_t section)
 	for (size_t i = 1; i < v->n_sections; i++) {
 		Elf64_Shdr s = elf_view_section(v, i);
 
-		if (i != section && elf_view_section_data(v, &s) &&
+		if (i != section && code_elf_section_data(v, &s) &&
 		    overlap(t.sh_offset, t.sh_size, s.sh_offset, s.sh_size))
 			return false;
 	}
@@ -94,9 +94,9 @@ static bool read_header(const struct elf_view *v, uint8_t *bytes, const Elf64_Sh
 	    strncmp(elf_view_section_name(v, &target), ".debug_", 7) ||
 	    symbols.sh_type != SHT_SYMTAB)
 		return false;
-	ret->entries = elf_view_section_data(v, s);
-	ret->symbols = elf_view_section_data(v, &symbols);
-	if (!ret->entries || !ret->symbols || !elf_view_section_data(v, &target))
+	ret->entries = code_elf_section_data(v, s);
+	ret->symbols = code_elf_section_data(v, &symbols);
+	if (!ret->entries || !ret->symbols || !code_elf_section_data(v, &target))
 		return false;
 	ret->has_addend = s->sh_type == SHT_RELA;
 	ret->n = s->sh_size / (ret->has_addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel));

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "symbols/elf_view.h"
+#include "symbols/code_elf.h"
 
 /**
  * Apply relocations of .debug_* sections that were not applied when the code got its addresses.

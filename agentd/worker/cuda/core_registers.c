@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agentd/worker/cuda/core_read.h"
-#include "corefile/elf_read.h"
+#include "base/elf_view.h"
 
 /* ------------------------------------------------------------------ registers ---------------- */
 
@@ -193,17 +193,16 @@ int core_cuda_read_callers(const struct core_cuda *c, const struct cudacore_warp
 
 /* ------------------------------------------------------------------ instructions ------------- */
 
-static size_t read_section(const struct corefile_elf *e, uint32_t i, uint64_t address, void *buf,
+static size_t read_section(const struct elf_view *e, uint32_t i, uint64_t address, void *buf,
 			   size_t size)
 {
+	Elf64_Shdr s = elf_view_section(e, i);
 	struct corefile_blob b;
-	Elf64_Shdr s;
 
-	corefile_elf_section(e, i, &s);
 	if (!(s.sh_flags & SHF_EXECINSTR) || address < s.sh_addr ||
 	    address - s.sh_addr >= s.sh_size)
 		return 0;
-	b.data = corefile_elf_bytes(e, &s, &b.size);
+	b.data = elf_view_bytes(e, &s, &b.size);
 	return b.data ? core_cuda_copy(&b, address - s.sh_addr, buf, size) : 0;
 }
 
@@ -213,9 +212,9 @@ size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *bu
 
 	for (uint32_t row = 0; n == 0 && row < c->core.n[CUDACORE_MODULES]; row++) {
 		const struct corefile_blob *image = &c->core.modules[row].relocated;
-		struct corefile_elf e;
+		struct elf_view e;
 
-		if (corefile_elf_open(image->data, image->size, &e, NULL) < 0)
+		if (elf_view_init(&e, image->data, image->size) < 0)
 			continue;
 		for (uint32_t i = 0; n == 0 && i < e.n_sections; i++)
 			n = read_section(&e, i, address, buf, size);

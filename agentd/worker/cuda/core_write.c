@@ -11,8 +11,9 @@
 #include "agentd/worker/cuda/core_write.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/elf_view.h"
 #include "base/out.h"
-#include "corefile/elf_read.h"
+#include "base/str.h"
 
 /* Copies are cut from pieces of this size, in large pages; larger ones have their own. */
 #define CHUNK_BYTES ((size_t)16 << 20)
@@ -171,19 +172,14 @@ void cuda_core_add_memory(struct cuda_core *k, uint64_t address, uint64_t size,
 /* Variables of a module: they are sections of its image, at their addresses. */
 static void add_variables(struct cuda_core *k, const struct corefile_blob *image)
 {
-	struct corefile_elf elf;
-	Elf64_Shdr names, s;
+	struct elf_view elf;
 
-	if (!image->data || corefile_elf_open(image->data, image->size, &elf, NULL) < 0 ||
-	    elf.names >= elf.n_sections)
+	if (!image->data || elf_view_init(&elf, image->data, image->size) < 0)
 		return;
-	corefile_elf_section(&elf, elf.names, &names);
 	for (uint32_t i = 0; i < elf.n_sections; i++) {
-		const char *name;
+		Elf64_Shdr s = elf_view_section(&elf, i);
 
-		corefile_elf_section(&elf, i, &s);
-		name = corefile_elf_string(&elf, &names, s.sh_name);
-		if (name && strncmp(name, ".nv.global", 10) == 0 && s.sh_addr)
+		if (s.sh_addr && str_starts_with(elf_view_section_name(&elf, &s), ".nv.global"))
 			cuda_core_add_memory(k, s.sh_addr, s.sh_size, NULL);
 	}
 }

@@ -12,7 +12,7 @@
 #define STATE_HEAD 40u
 
 struct load {
-	const struct corefile_elf *elf;
+	const struct elf_view *elf;
 	struct amdcore *core;
 	struct corefile_problem *error;
 	bool has_state;
@@ -23,9 +23,10 @@ struct load {
  * A split core is told by its machine alone.  The core of a host process is ours only if it has the
  * AMDGPU note, which is looked for later.
  */
-static bool is_ours(const struct corefile_elf *e)
+static bool is_ours(const struct elf_view *e)
 {
-	return e->type == ET_CORE && (e->machine == AMDCORE_MACHINE || e->machine == EM_X86_64);
+	return e->header.e_type == ET_CORE &&
+	       (e->header.e_machine == AMDCORE_MACHINE || e->header.e_machine == EM_X86_64);
 }
 
 static void problem(struct load *l, uint64_t at, const char *what)
@@ -104,60 +105,38 @@ static int add_note(struct load *l, const struct amdcore_note *note)
 	return 0;
 }
 
-static void skip_to_4(struct reader *r)
-{
-	size_t n = (4 - r->pos % 4) % 4;
-
-	/* The last note may end without padding. */
-	reader_skip(r, n < reader_left(r) ? n : reader_left(r));
-}
-
-/*
- * Read the next note of a segment.
- * @return 1 a note, 0 no more of them, -EBADMSG, -ENOMEM.
- */
+/* Read the next note of a segment.  @return as elf_note_next(), or -ENOMEM. */
 static int next_note(struct load *l, struct reader *r, uint64_t at)
 {
-	struct amdcore_note note = { 0 };
-	uint32_t name_size;
-	uint64_t desc_at;
+	struct elf_note n;
+	int more = elf_note_next(r, &n);
 
-	if (reader_left(r) == 0)
-		return 0;
-	name_size = reader_u32(r);
-	note.size = reader_u32(r);
-	note.type = reader_u32(r);
-	note.name = reader_bytes(r, name_size);
-	skip_to_4(r);
-	desc_at = at + r->pos;
-	note.desc = reader_bytes(r, note.size);
-	skip_to_4(r);
-	if (reader_is_bad(r) || (name_size && note.name[name_size - 1])) {
+	if (more < 0)
 		problem(l, at + r->pos, "a note does not end where its segment does");
+	if (more <= 0)
 		return 0;
-	}
-	if (!name_size)
-		note.name = "";
-	if (note.type == AMDCORE_NOTE_TYPE && strcmp(note.name, "AMDGPU") == 0 && !l->has_state)
-		return read_state(l, note.desc, note.size, desc_at) < 0 ? -EBADMSG : 1;
-	return add_note(l, &note) < 0 ? -ENOMEM : 1;
+	if (n.type == AMDCORE_NOTE_TYPE && strcmp(n.name, "AMDGPU") == 0 && !l->has_state)
+		return read_state(l, n.desc, n.size, at + n.desc_at) < 0 ? -EBADMSG : 1;
+	return add_note(l, &(struct amdcore_note){ .name = n.name, .type = n.type,
+						   .desc = n.desc, .size = n.size }) < 0 ? -ENOMEM : 1;
 }
 
 static int read_notes(struct load *l, const Elf64_Phdr *p)
 {
-	const struct corefile_elf *e = l->elf;
+	const struct elf_view *e = l->elf;
+	const uint8_t *bytes;
 	struct reader r;
-	uint64_t size;
+	size_t size;
 	int more = 1;
 
 	if (p->p_offset >= e->size) {
 		problem(l, p->p_offset, "notes lie behind the end of the file");
 		return 0;
 	}
-	size = p->p_filesz < e->size - p->p_offset ? p->p_filesz : e->size - p->p_offset;
+	bytes = elf_view_range(e, p->p_offset, p->p_filesz, &size);
 	if (size < p->p_filesz)
 		problem(l, e->size, "the file ends inside its notes");
-	reader_init(&r, e->data + p->p_offset, (size_t)size);
+	reader_init(&r, bytes, size);
 	while (more > 0)
 		more = next_note(l, &r, p->p_offset);
 	return more;
@@ -167,7 +146,7 @@ static int read_notes(struct load *l, const Elf64_Phdr *p)
 
 static void add_segment(struct load *l, const Elf64_Phdr *p)
 {
-	const struct corefile_elf *e = l->elf;
+	const struct elf_view *e = l->elf;
 	struct amdcore_segment *s = &l->core->segments[l->core->n_segments];
 	uint64_t there = p->p_offset < e->size ? e->size - p->p_offset : 0;
 
@@ -219,7 +198,7 @@ static void sort_segments(struct load *l)
 
 static int read_segments(struct load *l)
 {
-	const struct corefile_elf *e = l->elf;
+	const struct elf_view *e = l->elf;
 	int r = 0;
 
 	if (e->n_segments < e->n_segments_promised)
@@ -228,9 +207,8 @@ static int read_segments(struct load *l)
 	if (!l->core->segments)
 		return -ENOMEM;
 	for (uint32_t i = 0; r == 0 && i < e->n_segments; i++) {
-		Elf64_Phdr p;
+		Elf64_Phdr p = elf_view_segment(e, i);
 
-		corefile_elf_segment(e, i, &p);
 		if (p.p_type == PT_NOTE)
 			r = read_notes(l, &p);
 		else if (p.p_type == PT_LOAD)
@@ -248,7 +226,7 @@ static int refuse(struct corefile_problem *error)
 
 int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct corefile_problem *error)
 {
-	struct corefile_elf e;
+	struct elf_view e;
 	struct amdcore c = { 0 };
 	struct load l = { .elf = &e, .core = &c, .error = error };
 	int r = corefile_elf_open(data, size, &e, error);
@@ -257,7 +235,7 @@ int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct core
 		return r;
 	if (!is_ours(&e))
 		return refuse(error);
-	c.unified = e.machine != AMDCORE_MACHINE;
+	c.unified = e.header.e_machine != AMDCORE_MACHINE;
 	r = read_segments(&l);
 	if (r == 0 && !l.has_state)
 		r = c.unified ? refuse(error) : bad_state(&l, 0, "the AMDGPU note is missing");
@@ -271,13 +249,13 @@ int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct core
 
 bool amdcore_is(const void *data, size_t size)
 {
-	struct corefile_elf e;
+	struct elf_view e;
 	struct amdcore c;
 	int r;
 
 	if (corefile_elf_open(data, size, &e, NULL) < 0 || !is_ours(&e))
 		return false;
-	if (e.machine == AMDCORE_MACHINE)
+	if (e.header.e_machine == AMDCORE_MACHINE)
 		return true;
 	r = amdcore_read(data, size, &c, NULL);
 	if (r == 0)

@@ -115,28 +115,7 @@ static void put_notes(struct out *o, const struct amdcore *c)
 
 static void put_segment(struct out *o, const Elf64_Phdr *segment)
 {
-	uint8_t b[sizeof(Elf64_Phdr)];
-
-	corefile_elf_pack_segment(b, segment);
-	out_bytes(o, b, sizeof(b));
-}
-
-static void put_header(struct out *o, const struct corefile_elf_header *h)
-{
-	uint8_t b[sizeof(Elf64_Ehdr)];
-
-	corefile_elf_pack_header(b, h);
-	out_bytes(o, b, sizeof(b));
-}
-
-static void put_section0(struct out *o, const struct corefile_elf_header *h)
-{
-	uint8_t b[sizeof(Elf64_Shdr)];
-	Elf64_Shdr section;
-
-	corefile_elf_section0(h, &section);
-	corefile_elf_pack_section(b, &section);
-	out_bytes(o, b, sizeof(b));
+	out_bytes(o, segment, sizeof(*segment));
 }
 
 /* Make the header, program headers and notes; the segments follow, each at a page. */
@@ -152,13 +131,16 @@ static int make_head(struct amdcore_image *image, const struct out *notes)
 		.n_segments = c->n_segments + 1,
 	};
 	uint64_t at = h.segments_at + (uint64_t)h.n_segments * sizeof(Elf64_Phdr);
+	Elf64_Ehdr header;
+	Elf64_Shdr section0;
 
 	if (h.n_segments >= PN_XNUM) {
 		h.sections_at = at;
 		h.n_sections = 1;
 		at += sizeof(Elf64_Shdr);
 	}
-	put_header(&image->head, &h);
+	header = corefile_elf_header(&h);
+	out_bytes(&image->head, &header, sizeof(header));
 	put_segment(&image->head, &(Elf64_Phdr){ .p_type = PT_NOTE,
 						 .p_flags = PF_R,
 						 .p_offset = at,
@@ -182,8 +164,9 @@ static int make_head(struct amdcore_image *image, const struct out *notes)
 		if (i + 1 < c->n_segments)
 			at = page_up(at);
 	}
+	section0 = corefile_elf_section0(&h);
 	if (h.n_sections)
-		put_section0(&image->head, &h);
+		out_bytes(&image->head, &section0, sizeof(section0));
 	out_bytes(&image->head, notes->data, notes->size);
 	image->offsets[c->n_segments] = at;
 	if (!c->n_segments)

@@ -234,10 +234,12 @@ static void pack_name(const struct cuda_walk *w, const struct cuda_section *s, u
 
 static void pack_header(const struct cuda_section *s, uint32_t name, uint64_t offset, uint8_t *to)
 {
-	corefile_elf_pack_section(to, &(Elf64_Shdr){
+	const Elf64_Shdr header = {
 		.sh_name = name, .sh_type = s->type, .sh_addr = s->address, .sh_offset = offset,
 		.sh_size = s->size, .sh_link = s->link, .sh_info = s->info,
-		.sh_addralign = s->align, .sh_entsize = s->entry_size });
+		.sh_addralign = s->align, .sh_entsize = s->entry_size };
+
+	memcpy(to, &header, sizeof(header));
 }
 
 /*
@@ -413,14 +415,10 @@ static void make_warp(struct cudacore_image *image, enum list list, uint32_t war
 static int put_string_section(struct cudacore_image *image, uint64_t at, uint64_t size,
 			      uint64_t name)
 {
-	uint8_t *header = take(&image->streams[SECTIONS].made, sizeof(Elf64_Shdr));
+	const Elf64_Shdr header = { .sh_name = (uint32_t)name, .sh_type = SHT_STRTAB,
+				    .sh_offset = at, .sh_size = size, .sh_addralign = 1 };
 
-	if (!header)
-		return -ENOMEM;
-	corefile_elf_pack_section(header, &(Elf64_Shdr){ .sh_name = (uint32_t)name,
-							 .sh_type = SHT_STRTAB, .sh_offset = at,
-							 .sh_size = size, .sh_addralign = 1 });
-	return 0;
+	return put(&image->streams[SECTIONS].made, &header, sizeof(header));
 }
 
 /*
@@ -464,11 +462,11 @@ static void put_elf_header(struct cudacore_image *image, uint64_t sections_at, u
 		.osabi = CUDA_ELFOSABI, .abi_version = CUDA_ABI_VERSION, .type = ET_CORE,
 		.machine = CUDA_EM_CUDA, .sections_at = sections_at, .n_sections = n, .names = n - 1,
 	};
-	Elf64_Shdr first;
+	const Elf64_Ehdr header = corefile_elf_header(&h);
+	const Elf64_Shdr first = corefile_elf_section0(&h);
 
-	corefile_elf_pack_header(image->streams[TABLES].made.data, &h);
-	corefile_elf_section0(&h, &first);
-	corefile_elf_pack_section(image->streams[SECTIONS].made.data, &first);
+	memcpy(image->streams[TABLES].made.data, &header, sizeof(header));
+	memcpy(image->streams[SECTIONS].made.data, &first, sizeof(first));
 	image->n_sections = n;
 }
 

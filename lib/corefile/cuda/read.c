@@ -19,7 +19,7 @@ struct item {
 };
 
 struct loader {
-	struct corefile_elf elf;
+	struct elf_view elf;
 	struct cudacore *core;
 	Elf64_Shdr strings;
 	/*
@@ -44,14 +44,8 @@ static unsigned type_index(uint32_t type)
 
 static void find_strings(struct loader *l, const Elf64_Shdr *section)
 {
-	Elf64_Shdr names;
-	const char *name;
-
-	if (section->sh_type != SHT_STRTAB || l->elf.names >= l->elf.n_sections)
-		return;
-	corefile_elf_section(&l->elf, l->elf.names, &names);
-	name = corefile_elf_string(&l->elf, &names, section->sh_name);
-	if (name && !strcmp(name, ".strtab"))
+	if (section->sh_type == SHT_STRTAB &&
+	    !strcmp(elf_view_section_name(&l->elf, section), ".strtab"))
 		l->strings = *section;
 }
 
@@ -65,9 +59,8 @@ static int classify(struct loader *l)
 	if (!l->by_type || !l->rows)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		Elf64_Shdr section;
+		Elf64_Shdr section = elf_view_section(&l->elf, i);
 
-		corefile_elf_section(&l->elf, i, &section);
 		find_strings(l, &section);
 		at[type_index(section.sh_type)]++;
 	}
@@ -76,9 +69,8 @@ static int classify(struct loader *l)
 		at[t] = l->start[t];
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		Elf64_Shdr section;
+		Elf64_Shdr section = elf_view_section(&l->elf, i);
 
-		corefile_elf_section(&l->elf, i, &section);
 		l->by_type[at[type_index(section.sh_type)]++] = i;
 	}
 	return 0;
@@ -106,7 +98,7 @@ static bool find_parent(struct loader *l, unsigned table, const Elf64_Shdr *s, u
 	}
 	if (s->sh_link >= l->elf.n_sections)
 		return false;
-	corefile_elf_section(&l->elf, s->sh_link, &link);
+	link = elf_view_section(&l->elf, s->sh_link);
 	*ret = l->rows[s->sh_link].first + s->sh_info;
 	return link.sh_type == cuda_tables[table].type && s->sh_info < l->rows[s->sh_link].n;
 }
@@ -147,9 +139,8 @@ static int gather(struct loader *l, uint32_t type, unsigned parent, struct item 
 		return -ENOMEM;
 	for (uint32_t i = l->start[t]; i < l->start[t + 1]; i++) {
 		struct item item = { .section = l->by_type[i] };
-		Elf64_Shdr s;
+		Elf64_Shdr s = elf_view_section(&l->elf, item.section);
 
-		corefile_elf_section(&l->elf, item.section, &s);
 		if (find_parent(l, parent, &s, &item.parent))
 			items[n++] = item;
 		else
@@ -179,7 +170,7 @@ static const uint8_t *section_bytes(struct loader *l, uint32_t number, const Elf
 
 	*ret_size = 0;
 	if (s->sh_size) {
-		p = corefile_elf_bytes(&l->elf, s, ret_size);
+		p = elf_view_bytes(&l->elf, s, ret_size);
 		if (*ret_size < s->sh_size)
 			PROBLEM(l, number, s->sh_offset, "%zu of its %llu bytes lie in the file",
 				*ret_size, (unsigned long long)s->sh_size);
@@ -226,7 +217,7 @@ static void decode_strings(struct loader *l, const struct cuda_table *t, uint32_
 		reader_seek(&r, f->at);
 		at = reader_u64(&r);
 		if (!reader_is_bad(&r)) {
-			s = corefile_elf_string(&l->elf, &l->strings, at);
+			s = elf_view_string(&l->elf, &l->strings, at);
 			if (!s)
 				PROBLEM(l, number, (uint64_t)(from - l->elf.data) + f->at,
 					"%s: no string at 0x%llx", t->section,
@@ -241,11 +232,10 @@ static void decode_strings(struct loader *l, const struct cuda_table *t, uint32_
 static int load_rows(struct loader *l, enum cudacore_table table, const struct item *item)
 {
 	const struct cuda_table *t = &cuda_tables[table];
+	Elf64_Shdr s = elf_view_section(&l->elf, item->section);
 	const uint8_t *from;
-	Elf64_Shdr s;
 	size_t n;
 
-	corefile_elf_section(&l->elf, item->section, &s);
 	n = count_rows(l, t, item->section, &s, &from);
 	if (n > UINT32_MAX - l->core->n[table])
 		return -ENOMEM;
@@ -271,12 +261,11 @@ static int reserve_rows(struct loader *l, enum cudacore_table table, const struc
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		Elf64_Shdr s;
+		Elf64_Shdr s = elf_view_section(&l->elf, items[i].section);
 		size_t size = 0;
 
-		corefile_elf_section(&l->elf, items[i].section, &s);
 		if (s.sh_entsize >= smallest_record(&cuda_tables[table]) &&
-		    corefile_elf_bytes(&l->elf, &s, &size))
+		    elf_view_bytes(&l->elf, &s, &size))
 			total += size / s.sh_entsize;
 	}
 	/*
@@ -309,11 +298,10 @@ static int load_blobs(struct loader *l, const struct cuda_blob *b)
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		char *row = cuda_row(l->core, b->parent, items[i].parent);
+		Elf64_Shdr s = elf_view_section(&l->elf, items[i].section);
 		struct corefile_blob blob = { 0 };
-		Elf64_Shdr s;
 		size_t size;
 
-		corefile_elf_section(&l->elf, items[i].section, &s);
 		blob.data = section_bytes(l, items[i].section, &s, &size);
 		blob.size = size;
 		memcpy(row + b->member, &blob, sizeof(blob));
@@ -328,12 +316,11 @@ static int load_memory(struct loader *l, uint32_t type)
 	unsigned t = type_index(type);
 
 	for (uint32_t i = l->start[t]; i < l->start[t + 1]; i++) {
+		Elf64_Shdr s = elf_view_section(&l->elf, l->by_type[i]);
 		struct cudacore_memory *m;
 		const uint8_t *data;
-		Elf64_Shdr s;
 		size_t size;
 
-		corefile_elf_section(&l->elf, l->by_type[i], &s);
 		data = section_bytes(l, l->by_type[i], &s, &size);
 		if (!size)
 			continue;
@@ -372,15 +359,16 @@ static void sort_memory(struct loader *l)
 
 static void check_file(struct loader *l)
 {
-	const struct corefile_elf *e = &l->elf;
+	const struct elf_view *e = &l->elf;
+	const uint8_t osabi = e->header.e_ident[EI_OSABI], version = e->header.e_ident[EI_ABIVERSION];
 
-	if (e->n_sections < e->n_promised)
+	if (e->n_sections < e->n_sections_promised)
 		PROBLEM(l, COREFILE_NO_SECTION, e->size, "cut short: %u of %u section headers",
-			e->n_sections, e->n_promised);
-	if (!(e->osabi == CUDA_ELFOSABI && e->abi_version == CUDA_ABI_VERSION) &&
-	    !(e->osabi == CUDA_ELFOSABI_13 && e->abi_version == CUDA_ABI_VERSION_13))
-		PROBLEM(l, COREFILE_NO_SECTION, EI_OSABI, "unknown ABI 0x%x, version %u", e->osabi,
-			e->abi_version);
+			e->n_sections, e->n_sections_promised);
+	if (!(osabi == CUDA_ELFOSABI && version == CUDA_ABI_VERSION) &&
+	    !(osabi == CUDA_ELFOSABI_13 && version == CUDA_ABI_VERSION_13))
+		PROBLEM(l, COREFILE_NO_SECTION, EI_OSABI, "unknown ABI 0x%x, version %u", osabi,
+			version);
 	if (l->strings.sh_type != SHT_STRTAB)
 		PROBLEM(l, COREFILE_NO_SECTION, 0, "no section .strtab");
 }
@@ -388,20 +376,12 @@ static void check_file(struct loader *l)
 /* Find the agent's own section by its name; debuggers pass over a type that they do not know. */
 static void find_agent(struct loader *l)
 {
-	Elf64_Shdr names, s;
-
-	if (l->elf.names >= l->elf.n_sections)
-		return;
-	corefile_elf_section(&l->elf, l->elf.names, &names);
 	for (uint32_t i = l->start[0]; i < l->start[1]; i++) {
-		const char *name;
+		Elf64_Shdr s = elf_view_section(&l->elf, l->by_type[i]);
 		size_t size;
 
-		corefile_elf_section(&l->elf, l->by_type[i], &s);
-		if (s.sh_type != SHT_PROGBITS)
-			continue;
-		name = corefile_elf_string(&l->elf, &names, s.sh_name);
-		if (!name || strcmp(name, COREFILE_AGENT_SECTION) != 0)
+		if (s.sh_type != SHT_PROGBITS ||
+		    strcmp(elf_view_section_name(&l->elf, &s), COREFILE_AGENT_SECTION) != 0)
 			continue;
 		l->core->agent.data = section_bytes(l, l->by_type[i], &s, &size);
 		l->core->agent.size = size;
@@ -431,14 +411,14 @@ static int load(struct loader *l)
 	return 0;
 }
 
-static bool is_cuda(const struct corefile_elf *e)
+static bool is_cuda(const struct elf_view *e)
 {
-	return e->type == ET_CORE && e->machine == CUDA_EM_CUDA;
+	return e->header.e_type == ET_CORE && e->header.e_machine == CUDA_EM_CUDA;
 }
 
 bool cudacore_is(const void *data, size_t size)
 {
-	struct corefile_elf e;
+	struct elf_view e;
 
 	return corefile_elf_open(data, size, &e, NULL) == 0 && is_cuda(&e);
 }
@@ -455,7 +435,7 @@ int cudacore_read(const void *data, size_t size, struct cudacore *ret,
 	if (!is_cuda(&l.elf) || !l.elf.n_sections) {
 		corefile_problem_set(error, COREFILE_NO_SECTION, offsetof(Elf64_Ehdr, e_type),
 				     "not a CUDA core: ELF type %u, machine %u, %u sections",
-				     l.elf.type, l.elf.machine, l.elf.n_sections);
+				     l.elf.header.e_type, l.elf.header.e_machine, l.elf.n_sections);
 		return -ENOEXEC;
 	}
 	r = load(&l);
