@@ -74,6 +74,38 @@ uint64_t reader_u64(struct reader *r)
 	return le64toh(v);
 }
 
+uint64_t reader_uleb(struct reader *r)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 70; shift += 7) {
+		uint8_t byte = reader_u8(r);
+
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return r->bad ? 0 : v;
+	}
+	reader_fail(r);
+	return 0;
+}
+
+const char *reader_string(struct reader *r)
+{
+	size_t left = reader_left(r);
+	const uint8_t *nul = left ? memchr(r->data + r->pos, '\0', left) : NULL;
+
+	if (!nul) {
+		reader_fail(r);
+		return NULL;
+	}
+	return reader_bytes(r, (size_t)(nul - (r->data + r->pos)) + 1);
+}
+
+void reader_fail(struct reader *r)
+{
+	set_bad(r, r->pos);
+}
+
 void reader_seek(struct reader *r, size_t pos)
 {
 	if (pos > r->size)

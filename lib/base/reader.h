@@ -46,6 +46,13 @@ uint32_t reader_u32(struct reader *r);
 /** Read 8 bytes, little endian, at any alignment; 0 when fewer are left. */
 uint64_t reader_u64(struct reader *r);
 
+/** Read an unsigned LEB128 number of at most 10 bytes (DWARF 5, 7.6); 0 when it does not end. */
+uint64_t reader_uleb(struct reader *r);
+/** @return the string that begins here, borrowed; NULL (and the reader is bad) when it has no end. */
+const char *reader_string(struct reader *r);
+/** Turn the reader bad: what was read makes no sense. */
+void reader_fail(struct reader *r);
+
 /**
  * @return a borrowed view of the next @p size bytes; NULL (and the reader is bad) when fewer are
  *         left.

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/reader.h"
+
 /* The last attribute that has bytes of its own. */
 struct last_attribute {
 	const uint8_t *at;
@@ -23,64 +25,16 @@ static int note_attribute(Dwarf_Attribute *a, void *arg)
 	return DWARF_CB_OK;
 }
 
-/*
- * Read an unsigned LEB128 number.
- * @return bytes of the number, 0 when it does not end.
- */
-static size_t uleb(const uint8_t *p, size_t left, uint64_t *ret)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < left && i < 10; i++) {
-		v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
-		if (!(p[i] & 0x80)) {
-			*ret = v;
-			return i + 1;
-		}
-	}
-	return 0;
-}
-
-/* @return the size of a block with the length in front of it; SIZE_MAX when it does not fit. */
-static size_t block_size(const uint8_t *p, size_t left, size_t length_size)
-{
-	uint64_t n = 0;
-
-	if (length_size > left)
-		return SIZE_MAX;
-	memcpy(&n, p, length_size);
-	return n > left - length_size ? SIZE_MAX : length_size + (size_t)n;
-}
-
-static size_t leb_block_size(const uint8_t *p, size_t left)
-{
-	uint64_t n;
-	size_t head = uleb(p, left, &n);
-
-	return !head || n > left - head ? SIZE_MAX : head + (size_t)n;
-}
-
-static size_t leb_size(const uint8_t *p, size_t left)
-{
-	uint64_t n;
-	size_t size = uleb(p, left, &n);
-
-	return size ? size : SIZE_MAX;
-}
-
 struct unit_sizes {
 	Dwarf_Half version;
 	uint8_t address, offset;
 };
 
-/*
- * @return the size of a value (DWARF 5, section 7.5.6, and the GNU forms before it); SIZE_MAX when
- *         the form is unknown or the value does not fit.
- */
-static size_t form_size(unsigned form, const uint8_t *p, size_t left, const struct unit_sizes *u)
-{
-	const uint8_t *nul;
+#define NOT_FIXED SIZE_MAX
 
+/* @return the size of a value (DWARF 5, section 7.5.6, and the GNU forms before it); NOT_FIXED. */
+static size_t fixed_size(unsigned form, const struct unit_sizes *u)
+{
 	switch (form) {
 	case DW_FORM_flag_present:
 		return 0;
@@ -122,6 +76,17 @@ static size_t form_size(unsigned form, const uint8_t *p, size_t left, const stru
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
 		return u->offset;
+	default:
+		return NOT_FIXED;
+	}
+}
+
+/* Pass over a value.  The reader turns bad when the form is unknown or the value does not fit. */
+static void skip_value(struct reader *r, unsigned form, const struct unit_sizes *u)
+{
+	size_t size = fixed_size(form, u);
+
+	switch (form) {
 	case DW_FORM_sdata:
 	case DW_FORM_udata:
 	case DW_FORM_ref_udata:
@@ -131,22 +96,27 @@ static size_t form_size(unsigned form, const uint8_t *p, size_t left, const stru
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-		return leb_size(p, left);
+		(void)reader_uleb(r);
+		return;
+	case DW_FORM_string:
+		(void)reader_string(r);
+		return;
 	case DW_FORM_block1:
-		return block_size(p, left, 1);
+		size = reader_u8(r);
+		break;
 	case DW_FORM_block2:
-		return block_size(p, left, 2);
+		size = reader_u16(r);
+		break;
 	case DW_FORM_block4:
-		return block_size(p, left, 4);
+		size = reader_u32(r);
+		break;
 	case DW_FORM_block:
 	case DW_FORM_exprloc:
-		return leb_block_size(p, left);
-	case DW_FORM_string:
-		nul = memchr(p, '\0', left);
-		return nul ? (size_t)(nul - p) + 1 : SIZE_MAX;
-	default: /* DW_FORM_indirect is among them, because no compiler writes it. */
-		return SIZE_MAX;
+		size = reader_uleb(r);
+		break;
 	}
+	/* Nothing is as long as NOT_FIXED: DW_FORM_indirect fails here, because no compiler writes it. */
+	reader_skip(r, size);
 }
 
 size_t die_size(Dwarf_Die *die, const uint8_t *end)
@@ -154,21 +124,21 @@ size_t die_size(Dwarf_Die *die, const uint8_t *end)
 	const uint8_t *start = die->addr;
 	struct last_attribute last = { NULL, 0 };
 	struct unit_sizes sizes;
-	uint64_t code;
-	size_t size, left;
+	struct reader r;
 
 	if (!die->cu || start >= end ||
 	    dwarf_cu_info(die->cu, &sizes.version, NULL, NULL, NULL, NULL, &sizes.address,
 			  &sizes.offset) < 0 ||
 	    dwarf_getattrs(die, note_attribute, &last, 0) != 1)
 		return 0;
-	if (!last.at)
-		return uleb(start, (size_t)(end - start), &code);
-	if (last.at < start || last.at > end)
-		return 0;
-	left = (size_t)(end - last.at);
-	size = form_size(last.form, last.at, left, &sizes);
-	return size > left ? 0 : (size_t)(last.at - start) + size;
+	reader_init(&r, start, (size_t)(end - start));
+	if (last.at) {
+		reader_seek(&r, (size_t)(last.at - start));
+		skip_value(&r, last.form, &sizes);
+	} else {
+		(void)reader_uleb(&r);
+	}
+	return reader_is_bad(&r) ? 0 : r.pos;
 }
 
 /*

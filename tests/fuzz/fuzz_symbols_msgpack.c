@@ -22,14 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct msgpack_item item;
 	struct symbols_kernel k;
-	struct msgpack m;
+	struct reader m;
 	char raw[512], buf[256];
 
 	(void)symbols_metadata_each(data, size, touch, NULL);
 	(void)symbols_metadata_find(data, size, "scale.kd", &k);
-	msgpack_init(&m, data, size);
+	reader_init(&m, data, size);
 	while (msgpack_next(&m, &item))
-		if (item.n > size || m.p > m.end)
+		if (item.n > size || m.pos > m.size)
 			__builtin_trap();
 	/* The same bytes as a name. */
 	if (size >= sizeof(raw))

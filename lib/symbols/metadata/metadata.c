@@ -38,7 +38,7 @@ static void set_member(struct symbols_kernel *k, const struct msgpack_item *key,
 			*(uint32_t *)((char *)k + numbers[i].offset) = (uint32_t)value->number;
 }
 
-static bool next_pair(struct msgpack *m, struct msgpack_item *key, struct msgpack_item *value)
+static bool next_pair(struct reader *m, struct msgpack_item *key, struct msgpack_item *value)
 {
 	if (!msgpack_next(m, key))
 		return false;
@@ -46,7 +46,7 @@ static bool next_pair(struct msgpack *m, struct msgpack_item *key, struct msgpac
 	return msgpack_next(m, value);
 }
 
-static bool read_kernel(struct msgpack *m, size_t n_pairs, struct symbols_kernel *k)
+static bool read_kernel(struct reader *m, size_t n_pairs, struct symbols_kernel *k)
 {
 	struct msgpack_item key, value;
 
@@ -67,10 +67,10 @@ static bool read_kernel(struct msgpack *m, size_t n_pairs, struct symbols_kernel
 		set_member(k, &key, &value);
 		msgpack_skip_inside(m, &value);
 	}
-	return !m->bad;
+	return !reader_is_bad(m);
 }
 
-static int visit_kernels(struct msgpack *m, size_t n,
+static int visit_kernels(struct reader *m, size_t n,
 			 int (*visit)(void *arg, const struct symbols_kernel *k), void *arg)
 {
 	while (n--) {
@@ -92,9 +92,9 @@ int symbols_metadata_each(const void *note, size_t size,
 			  int (*visit)(void *arg, const struct symbols_kernel *k), void *arg)
 {
 	struct msgpack_item root, key, value;
-	struct msgpack m;
+	struct reader m;
 
-	msgpack_init(&m, note, size);
+	reader_init(&m, note, size);
 	if (!msgpack_next(&m, &root) || root.kind != MSGPACK_MAP)
 		return -EBADMSG;
 	for (size_t i = 0; i < root.n; i++) {
@@ -104,7 +104,7 @@ int symbols_metadata_each(const void *note, size_t size,
 			return visit_kernels(&m, value.n, visit, arg);
 		msgpack_skip_inside(&m, &value);
 	}
-	return m.bad ? -EBADMSG : 0;
+	return reader_is_bad(&m) ? -EBADMSG : 0;
 }
 
 struct search {

@@ -4,14 +4,15 @@
 
 /**
  * @file msgpack.h
- * Cursor over MessagePack bytes (https://github.com/msgpack/msgpack/blob/master/spec.md), big
- * endian.  Internal.  It turns bad at the first byte that does not fit and stays bad, as
- * base/reader.h does.
+ * Reads MessagePack items (https://github.com/msgpack/msgpack/blob/master/spec.md), big endian.
+ * Internal.  The reader turns bad at the first byte that does not fit.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/reader.h"
 
 /** Kinds of items. */
 enum msgpack_kind {
@@ -28,11 +29,6 @@ enum msgpack_kind {
 	MSGPACK_KIND_COUNT,
 };
 
-struct msgpack {
-	const uint8_t *p, *end;
-	bool bad;
-};
-
 /** An item; what is inside an array or map follows it. */
 struct msgpack_item {
 	enum msgpack_kind kind;
@@ -42,15 +38,13 @@ struct msgpack_item {
 	size_t n;
 };
 
-/** Begin at the first of @p size bytes, which are borrowed. */
-void msgpack_init(struct msgpack *m, const void *data, size_t size);
 /**
  * Read the next item.
- * @return false at the end or when the cursor is bad.
+ * @return false at the end or when the reader is bad.
  */
-bool msgpack_next(struct msgpack *m, struct msgpack_item *ret);
+bool msgpack_next(struct reader *r, struct msgpack_item *ret);
 /** Pass over what is inside @p item, which was just read; scalars have nothing inside. */
-void msgpack_skip_inside(struct msgpack *m, const struct msgpack_item *item);
+void msgpack_skip_inside(struct reader *r, const struct msgpack_item *item);
 /** Is the item this string? */
 bool msgpack_is(const struct msgpack_item *item, const char *text);
 

@@ -33,6 +33,37 @@ static void reader_stops_at_the_end(void)
 	CU_ASSERT_PTR_NULL(reader_bytes(&r, 0));
 }
 
+/* What has no length of its own ends inside the buffer, or turns the reader bad. */
+static void reader_numbers_and_strings_end(void)
+{
+	static const struct {
+		const char *bytes;
+		size_t size;
+		uint64_t value;
+		bool ok;
+	} rows[] = {
+		{ "\x00", 1, 0, true },
+		{ "\x7f", 1, 127, true },
+		{ "\xe5\x8e\x26", 3, 624485, true },
+		{ "\x80", 1, 0, false },
+		{ "", 0, 0, false },
+		{ "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10, UINT64_MAX, true },
+		{ "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11, 0, false },
+	};
+	struct reader r;
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		reader_init(&r, test_tail_dup(rows[i].bytes, rows[i].size), rows[i].size);
+		TEST_ROW_EQ(i, reader_uleb(&r), rows[i].value);
+		TEST_ROW_EQ(i, reader_is_bad(&r), !rows[i].ok);
+	}
+	reader_init(&r, test_tail_dup("ab\0c", 4), 4);
+	TEST_STR(reader_string(&r), "ab");
+	TEST_EQ(r.pos, 3);
+	CU_ASSERT_PTR_NULL(reader_string(&r));
+	CU_ASSERT_TRUE(reader_is_bad(&r));
+}
+
 /* Slices cannot leave their parent, also when offset + size wraps around. */
 static void reader_slices_are_bounded(void)
 {
@@ -493,9 +524,10 @@ static void plain_streams_are_read_and_emptied(void)
 	close(memfd);
 }
 
-TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_slices_are_bounded),
-	   TEST(out_is_bounded_and_sticky), TEST(a_zeroed_out_is_an_empty_buffer),
-	   TEST(out_json_follows_a_format), TEST(out_writes_numbers),
+TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_numbers_and_strings_end),
+	   TEST(reader_slices_are_bounded), TEST(out_is_bounded_and_sticky),
+	   TEST(a_zeroed_out_is_an_empty_buffer), TEST(out_json_follows_a_format),
+	   TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
 	   TEST(text_is_made_printable),

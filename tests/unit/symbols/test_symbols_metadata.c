@@ -52,9 +52,9 @@ static void reads_every_kind(void)
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct msgpack_item item;
-		struct msgpack m;
+		struct reader m;
 
-		msgpack_init(&m, test_tail_dup(rows[i].bytes, rows[i].size), rows[i].size);
+		reader_init(&m, test_tail_dup(rows[i].bytes, rows[i].size), rows[i].size);
 		TEST_ROW_EQ(i, msgpack_next(&m, &item), true);
 		TEST_ROW_EQ(i, item.kind, rows[i].kind);
 		TEST_ROW_EQ(i, item.number, rows[i].number);
@@ -65,7 +65,7 @@ static void reads_every_kind(void)
 		TEST_ROW_EQ(i, m.bad, false);
 
 		/* One byte less is an error, now or when the inside is skipped. */
-		msgpack_init(&m, test_tail_dup(rows[i].bytes, rows[i].size), rows[i].size - 1);
+		reader_init(&m, test_tail_dup(rows[i].bytes, rows[i].size), rows[i].size - 1);
 		if (rows[i].size > 1 && msgpack_next(&m, &item))
 			msgpack_skip_inside(&m, &item);
 		TEST_ROW_EQ(i, m.bad, rows[i].size > 1);
@@ -76,20 +76,20 @@ static void reads_every_kind(void)
 static void survives_nesting_and_lies(void)
 {
 	struct msgpack_item item;
-	struct msgpack m;
+	struct reader m;
 	char deep[10001];
 
 	memset(deep, 0x91, sizeof(deep) - 1);
 	deep[sizeof(deep) - 1] = 0;
-	msgpack_init(&m, deep, sizeof(deep));
+	reader_init(&m, deep, sizeof(deep));
 	TEST_EQ(msgpack_next(&m, &item), true);
 	msgpack_skip_inside(&m, &item);
 	TEST_EQ(m.bad, false);
-	TEST_EQ(m.p == m.end, true);
-	msgpack_init(&m, "\xdd\xff\xff\xff\xff\x01", 6);
+	TEST_EQ(m.pos == m.size, true);
+	reader_init(&m, "\xdd\xff\xff\xff\xff\x01", 6);
 	TEST_EQ(msgpack_next(&m, &item), false);
 	TEST_EQ(m.bad, true);
-	msgpack_init(&m, "\xc1", 1);
+	reader_init(&m, "\xc1", 1);
 	TEST_EQ(msgpack_next(&m, &item), false);
 	TEST_EQ(m.bad, true);
 }
