@@ -40,6 +40,11 @@ int agent_err_set(struct agent_err *err, int32_t code, int err_no, const char *o
 	return err_no ? -err_no : -EPROTO;
 }
 
+int agent_err_no_memory(struct agent_err *err, const char *op)
+{
+	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, op, NULL, "out of memory");
+}
+
 void agent_err_prepend(struct agent_err *err, const char *fmt, ...)
 {
 	char message[2 * sizeof(err->message)];

@@ -44,6 +44,12 @@ struct agent_err {
 int agent_err_set(struct agent_err *err, int32_t code, int err_no, const char *op, const char *hint,
 		  const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /**
+ * Say that there was no memory.
+ * @param op  NULL or what was to be done.
+ * @return -ENOMEM.
+ */
+int agent_err_no_memory(struct agent_err *err, const char *op);
+/**
  * Put context in front of the message: "context: message".
  * Nothing happens if @p err is NULL or nothing is set.
  */

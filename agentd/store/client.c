@@ -25,11 +25,6 @@
 /* Most memory for a reply with a document. */
 #define REPLY_MEMORY_MAX ((size_t)128 << 20)
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-}
-
 /* The client is told only now that there is no store: the process serves all the same. */
 static int no_store(const struct service *s, struct agent_err *err)
 {
@@ -57,7 +52,7 @@ static int store_failed(int r, const char *op, const char *id, struct agent_err 
 {
 	switch (r) {
 	case -ENOMEM:
-		return no_memory(err);
+		return agent_err_no_memory(err, NULL);
 	case -ENOENT:
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, op,
 				     "cores.list shows all", "there is no record %.40s", id);
@@ -219,7 +214,7 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	most = p->has_limit && p->limit < l.n ? p->limit : l.n;
 	ret->records = rpc_arena_array(arena, l.n, sizeof(*ret->records));
 	if (!ret->records)
-		return no_memory(err);
+		return agent_err_no_memory(err, NULL);
 	/* The array is filled from its end, from the newest record on: the oldest is first. */
 	for (size_t i = l.n; i-- && n < most;) {
 		struct store_meta m;
@@ -237,7 +232,7 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	/* The index has all records, so it can be written only from a list of all of them. */
 	if (s->admin || s->observer)
 		store_list_keep_index(&s->store, &l);
-	return rpc_arena_error(arena) ? no_memory(err) : 0;
+	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
@@ -271,7 +266,7 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (rpc_format(&document, json, size, RPC_FORMAT_SHORT) < 0)
 		return store_failed(-EBADMSG, "read", i->id, err);
 	ret->snapshot = rpc_arena_strndup(arena, document.data, document.size);
-	return rpc_arena_error(arena) ? no_memory(err) : 0;
+	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 /* ------------------------------------------------------------------ the body ----------------- */
@@ -336,7 +331,7 @@ static int do_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	struct service *s = ctx;
 	struct stat st;
 	ssize_t n;
-	int r = buf ? open_body(s, p->record, err) : no_memory(err);
+	int r = buf ? open_body(s, p->record, err) : agent_err_no_memory(err, NULL);
 
 	if (r < 0)
 		return r;
@@ -350,7 +345,7 @@ static int do_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	ret->size = (uint32_t)n;
 	ret->body_bytes = (uint64_t)st.st_size;
 	ret->zstd = s->body_zstd;
-	return ret->data ? 0 : no_memory(err);
+	return ret->data ? 0 : agent_err_no_memory(err, NULL);
 }
 
 /* ------------------------------------------------------------------ changing ----------------- */
@@ -373,7 +368,7 @@ static int do_pin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 				     "unpin others, or raise max_use",
 				     "half of the store would be pinned");
 	ret->record = rpc_arena_strdup(arena, i->id);
-	return r < 0 ? store_failed(r, "pin", i->id, err) : ret->record ? 0 : no_memory(err);
+	return r < 0 ? store_failed(r, "pin", i->id, err) : ret->record ? 0 : agent_err_no_memory(err, NULL);
 }
 
 static int do_remove(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
@@ -399,7 +394,7 @@ static int do_remove(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 				     "somebody reads the body of record %s", i->id);
 	ret->disk_bytes = i->record_disk + i->body_disk;
 	ret->record = rpc_arena_strdup(arena, i->id);
-	return r < 0 ? store_failed(r, "remove", i->id, err) : ret->record ? 0 : no_memory(err);
+	return r < 0 ? store_failed(r, "remove", i->id, err) : ret->record ? 0 : agent_err_no_memory(err, NULL);
 }
 
 static int do_usage(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

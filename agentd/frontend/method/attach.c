@@ -20,10 +20,10 @@ static int enter_session(struct request *r, const struct ipc_started *m, struct 
 	int e;
 
 	if (!s)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	a = attachment_create(s, r->conn, (enum ipc_right)m->rights);
 	if (!a)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	a->user_ns = m->user_ns;
 	e = r->control ? lease_take(a, (enum lease_want)r->want, r, err) : 0;
 	if (e < 0 && !a->established)

@@ -15,12 +15,6 @@
 
 #define VENDOR_NVIDIA 0x10de
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "read the core", NULL,
-			     "out of memory");
-}
-
 /* ------------------------------------------------------------------ devices, contexts -------- */
 
 static void fill_device(const struct core_cuda *c, struct rpc_arena *a, uint32_t i,
@@ -50,11 +44,11 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	struct target_device *list = rpc_arena_array(a, n, sizeof(*list));
 
 	if (!list)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	for (uint32_t i = 0; i < n; i++)
 		fill_device(c, a, i, &list[i].rpc);
 	if (rpc_arena_error(a) < 0)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	*ret = list;
 	*ret_n = n;
 	return 0;
@@ -79,7 +73,7 @@ static int core_queues(struct target *t, struct rpc_arena *a, struct rpc_queue *
 	struct rpc_queue *list = rpc_arena_array(a, (size_t)n + n_devices, sizeof(*list));
 
 	if (!list)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct cudacore_context *x = &c->core.contexts[i];
 		const struct rpc_queue *known = core_file_queue(&c->file, c->numbers[i]);
@@ -433,7 +427,7 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 
 	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 3, sizeof(*ret->missing)) };
 	if (!ret->missing || core_cuda_make_waves(c, a, &w) < 0 || find_exited(c, a, ret) < 0)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	ret->waves = w.waves;
 	ret->n_waves = w.n;
 	read_stacks(c, &w, a, ret);
@@ -446,7 +440,7 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	unknown = unknown_grids(c, &w, a);
 	if (unknown)
 		ret->missing[ret->n_missing++] = unknown;
-	return rpc_arena_error(a) ? no_memory(err) : 0;
+	return rpc_arena_error(a) ? agent_err_no_memory(err, "read the core") : 0;
 }
 
 /* ------------------------------------------------------------------ code --------------------- */
@@ -611,7 +605,7 @@ int core_cuda_create(const struct worker_options *o, const struct core_bytes *by
 	int r;
 
 	if (!c)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	target_init(&c->t, &target_core_cuda_ops, o, &nobody);
 	c->t.memory.read = read_memory;
 	c->t.memory.source = c;
@@ -625,7 +619,7 @@ int core_cuda_create(const struct worker_options *o, const struct core_bytes *by
 	r = take(c);
 	if (r < 0) {
 		core_destroy(&c->t);
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	}
 	c->t.origin = &c->file.origin;
 	*ret = &c->t;

@@ -110,7 +110,7 @@ static int find(const struct core_cuda *c, const struct rpc_wave_name *n, struct
 	if (wave_name_check(n, "params.wave", err) < 0)
 		return -EINVAL;
 	if (core_cuda_make_waves(c, a, &w) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	for (size_t i = 0; i < w.n; i++)
 		if (wave_is_named(&w.waves[i], n)) {
 			*ret_wave = &w.waves[i];
@@ -137,7 +137,7 @@ int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 		return r;
 	if (core_cuda_fill_registers(c, warp, wave, what, a, ret) < 0 ||
 	    core_cuda_read_callers(c, warp, a, &ret->callers, &ret->n_callers) == -ENOMEM)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	ret->has_callers = ret->n_callers;
 	return 0;
 }

@@ -5,7 +5,7 @@
 
 int cuda_no_memory(const char *op, struct agent_err *err)
 {
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, op, NULL, "out of memory");
+	return agent_err_no_memory(err, op);
 }
 
 int cuda_error(struct target_cuda *c, int r, const char *op, struct agent_err *err)

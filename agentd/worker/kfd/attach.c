@@ -200,8 +200,7 @@ static int kfd_create(const struct worker_options *o, const struct access_target
 	int r;
 
 	if (!k)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "attach", NULL,
-				     "out of memory");
+		return agent_err_no_memory(err, "attach");
 	target_init(&k->t, &target_kfd_ops, o, facts);
 	k->fd = -1;
 	k->code_file.fd = -1;

@@ -46,7 +46,7 @@ int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target
 			"cannot read %s/proc", o->kfd_sysfs);
 	users = rpc_arena_array(a, list->n_processes, sizeof(*users));
 	if (!users)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	for (size_t i = 0; i < list->n_processes; i++)
 		fill_user(a, &list->processes[i], &users[i]);
 	*ret = users;

@@ -197,8 +197,7 @@ int kfd_watch_set(struct target *t, const uint32_t *gpu_id, uint64_t address, ui
 		return r;
 	out = rpc_arena_array(a, n, sizeof(*out));
 	if (!out)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, set_op, NULL,
-				     "out of memory");
+		return agent_err_no_memory(err, set_op);
 	r = trap_on(k, err);
 	mark = undo_mark(&t->undo);
 	for (size_t i = 0; r == 0 && i < n; i++)
@@ -253,8 +252,7 @@ int kfd_watch_list(struct target *t, struct rpc_arena *a, struct rpc_watchpoint 
 	size_t n = 0;
 
 	if (!out)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "watchpoint.list", NULL,
-				     "out of memory");
+		return agent_err_no_memory(err, "watchpoint.list");
 	for (size_t i = 0; i < t->undo.n; i++)
 		if (t->undo.entries[i].fn == undo_watch)
 			out[n++] = k->watches[t->undo.entries[i].arg].w;
