@@ -131,22 +131,30 @@ char *rpc_arena_strdup(struct rpc_arena *a, const char *s)
 	return s ? rpc_arena_strndup(a, s, strlen(s)) : NULL;
 }
 
+char *rpc_arena_vprintf(struct rpc_arena *a, const char *fmt, va_list ap)
+{
+	va_list again;
+	char *p;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	if (n < 0)
+		return failed(a, -ENOMEM);
+	p = rpc_arena_alloc(a, (size_t)n + 1);
+	if (p)
+		vsnprintf(p, (size_t)n + 1, fmt, ap);
+	return p;
+}
+
 char *rpc_arena_printf(struct rpc_arena *a, const char *fmt, ...)
 {
 	va_list ap;
 	char *p;
-	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return failed(a, -ENOMEM);
-	p = rpc_arena_alloc(a, (size_t)n + 1);
-	if (!p)
-		return NULL;
-	va_start(ap, fmt);
-	vsnprintf(p, (size_t)n + 1, fmt, ap);
+	p = rpc_arena_vprintf(a, fmt, ap);
 	va_end(ap);
 	return p;
 }

@@ -11,6 +11,7 @@
  * are never freed one by one, and pointers to them stay valid until the reset or deinit.
  */
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /** Bytes that an arena hands out when its owner sets no limit. */
@@ -52,6 +53,9 @@ char *rpc_arena_strdup(struct rpc_arena *a, const char *s);
 /** Format a string into the arena.  @return NULL as rpc_arena_alloc(). */
 char *rpc_arena_printf(struct rpc_arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/** The same with the arguments as a list. */
+char *rpc_arena_vprintf(struct rpc_arena *a, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 /** Encode bytes as a base64 string with padding.  @return NULL as rpc_arena_alloc(). */
 char *rpc_arena_base64(struct rpc_arena *a, const void *data, size_t size);
 

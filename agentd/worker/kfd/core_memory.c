@@ -416,7 +416,7 @@ static ssize_t read_copies(const void *source, uint64_t address, void *buf, size
 
 const struct memory *kfd_core_copy_round(struct wave_capture *w, uint32_t round)
 {
-	struct kfd_core *c = w->take_ctx;
+	struct kfd_core *c = w->ctx;
 	size_t first = c->n_pieces;
 
 	for (size_t i = 0; i < w->n_captures; i++) {

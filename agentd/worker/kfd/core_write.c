@@ -22,11 +22,6 @@
 /* Most bytes of a table's entry that are kept: a later kernel may have longer entries. */
 #define ENTRY_MAX 512u
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.begin", NULL, "out of memory");
-}
-
 void kfd_core_missing(struct kfd_core *c, const char *text)
 {
 	struct target_core *told = c->told;
@@ -59,7 +54,7 @@ static int copy_waves(struct kfd_core *c, const struct target_waves_from *from,
 				  .arena = c->arena,
 				  .from = from,
 				  .take = kfd_core_copy_round,
-				  .take_ctx = c };
+				  .ctx = c };
 	int r;
 
 	kfd_core_make_room(c, from);
@@ -290,7 +285,7 @@ static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
 				     "leave out the host's half: no --unified",
 				     "cores of the host are not written on this architecture");
 	if (r < 0)
-		return no_memory(err);
+		return agent_err_no_memory(err, "core.begin");
 	c->told->n_threads = threads.n;
 	c->told->n_missed_threads = threads.n_missed;
 	c->told->thread_stopped_us = threads.stopped_us;
@@ -311,7 +306,7 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		   const struct target_core_wanted *what, struct agent_err *err)
 {
 	struct target_waves *waves = &c->told->waves;
-	int r = take_head(c, what->head) < 0 ? no_memory(err) : read_tables(c, err);
+	int r = take_head(c, what->head) < 0 ? agent_err_no_memory(err, "core.begin") : read_tables(c, err);
 
 	if (r == 0 && what->estimate)
 		estimate_waves(c, from);
@@ -319,7 +314,7 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		r = copy_waves(c, from, waves, err);
 	c->told->has_waves = r == 0 && what->waves;
 	if (r == 0 && make_missing(c, waves) < 0)
-		r = no_memory(err);
+		r = agent_err_no_memory(err, "core.begin");
 	if (r < 0)
 		return r;
 	if (c->late && c->shares_stop)
@@ -334,7 +329,7 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		return r;
 	if (what->full && mappings_read(c->k->t.maps_fd, on_mapping, c) < 0)
 		kfd_core_missing(c, "memory: /proc/PID/maps is not readable");
-	return make_image(c) < 0 ? no_memory(err) : 0;
+	return make_image(c) < 0 ? agent_err_no_memory(err, "core.begin") : 0;
 }
 
 int kfd_core_begin(struct target *t, const struct target_waves_from *from,
@@ -352,7 +347,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 				     "cores of AMD devices have one layout only");
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return no_memory(err);
+		return agent_err_no_memory(err, "core.begin");
 	c->k = k;
 	c->arena = a;
 	c->told = ret;

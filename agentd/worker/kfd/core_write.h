@@ -127,7 +127,7 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 /** Give back the room that was not needed. */
 void kfd_core_trim(struct kfd_core *c);
 /**
- * wave_capture.take, with the core as take_ctx: copy counters, packets and saved waves of a round.
+ * wave_capture.take, with the core as ctx: copy counters, packets and saved waves of a round.
  * @return a memory that reads from the copies, borrowed.
  */
 const struct memory *kfd_core_copy_round(struct wave_capture *w, uint32_t round);

@@ -33,21 +33,16 @@ static bool is_that(const struct rpc_wave_name *n, const struct save_area *a,
 static bool find_in(const struct wave_capture *w, const struct save_area *a,
 		    const struct rpc_wave_name *n, struct saved_wave *r)
 {
-	const struct kfdtrap_wave_context context = wave_capture_context(w, a);
-	struct kfdtrap_wave_iter iter;
-	size_t at = a->first;
+	struct wave_cursor c;
 
-	wave_capture_walk(w, a, &iter);
-	for (; kfdtrap_wave_next(&iter, &r->layout); at++) {
-		if (!w->copied[at])
-			continue;
-		kfdtrap_wave_read_state(a->capture->arch, &context, &r->layout,
-					w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &r->state);
-		if (is_that(n, a, &r->layout, &r->state)) {
+	wave_cursor_init(&c, w, a);
+	while (wave_cursor_next(&c))
+		if (c.copied && is_that(n, a, &c.layout, &c.state)) {
 			r->area = a;
+			r->layout = c.layout;
+			r->state = c.state;
 			return true;
 		}
-	}
 	return false;
 }
 
@@ -67,7 +62,7 @@ bool one_wave_find(const struct wave_capture *w, struct one_wave *one)
 
 static void copy_one(struct wave_capture *w, uint32_t round)
 {
-	struct one_wave *one = w->more_ctx;
+	struct one_wave *one = w->ctx;
 
 	(void)round;
 	if (!one->record.area && one_wave_find(w, one))
@@ -75,11 +70,6 @@ static void copy_one(struct wave_capture *w, uint32_t round)
 }
 
 /* ------------------------------------------------------------------ what went wrong ---------- */
-
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-}
 
 int one_wave_is_late(const struct wave_capture *w, struct agent_err *err)
 {
@@ -175,7 +165,7 @@ static int answer(const struct wave_capture *w, const struct saved_wave *r,
 				     r->area->capture->queue->queue_id, r->area->xcc,
 				     r->layout.index, wave ? "not readable" : "corrupt");
 	saved_wave_fill(w->arena, r, what, ret);
-	return registers_set_wave(&b, wave) < 0 || rpc_arena_error(w->arena) ? no_memory(err) : 0;
+	return registers_set_wave(&b, wave) < 0 || rpc_arena_error(w->arena) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 int kfd_registers(struct target *t, const struct target_waves_from *from,
@@ -185,10 +175,10 @@ int kfd_registers(struct target *t, const struct target_waves_from *from,
 	auto_free uint8_t *bytes = malloc(SAVED_WAVE_MAX);
 	struct one_wave one = { .name = what->wave, .record.bytes = bytes };
 	struct wave_capture w = {
-		.k = kfd_of(t), .arena = a, .from = from, .more = copy_one, .more_ctx = &one
+		.k = kfd_of(t), .arena = a, .from = from, .more = copy_one, .ctx = &one
 	};
 	struct target_waves waves = { 0 };
-	int r = bytes ? one_wave_take(&w, &one, &waves, err) : no_memory(err);
+	int r = bytes ? one_wave_take(&w, &one, &waves, err) : agent_err_no_memory(err, NULL);
 
 	*ret_stopped_us = waves.stopped_us;
 	*ret = (struct rpc_wave_registers){ 0 };

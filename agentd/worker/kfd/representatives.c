@@ -45,14 +45,13 @@ static bool is_known(const struct representatives *e, const struct stand *p)
 	return false;
 }
 
-static void consider(struct representatives *e, const struct saved_wave *found)
+static void consider(struct representatives *e, const struct wave_cursor *c)
 {
-	const struct stand p = { .device = found->area->capture->device,
-				 .pc = found->state.pc,
-				 .stop_reasons = found->state.stop_reasons,
-				 .stopped = found->state.stopped,
-				 .halted = found->state.halted };
-	struct saved_wave *r = &e->records[e->n];
+	const struct stand p = { .device = c->area->capture->device,
+				 .pc = c->state.pc,
+				 .stop_reasons = c->state.stop_reasons,
+				 .stopped = c->state.stopped,
+				 .halted = c->state.halted };
 
 	if (is_known(e, &p))
 		return;
@@ -60,8 +59,10 @@ static void consider(struct representatives *e, const struct saved_wave *found)
 		e->too_many = true;
 		return;
 	}
-	*r = *found;
-	r->bytes = e->bytes + e->n * SAVED_WAVE_MAX;
+	e->records[e->n] = (struct saved_wave){ .area = c->area,
+						.layout = c->layout,
+						.state = c->state,
+						.bytes = e->bytes + e->n * SAVED_WAVE_MAX };
 	e->places[e->n++] = p;
 }
 
@@ -69,25 +70,19 @@ static void consider(struct representatives *e, const struct saved_wave *found)
 static void look_through(struct wave_capture *w, struct representatives *e,
 			 const struct save_area *a, bool faults)
 {
-	const struct kfdtrap_wave_context context = wave_capture_context(w, a);
-	struct saved_wave found = { .area = a };
-	struct kfdtrap_wave_iter iter;
-	size_t at = a->first;
+	struct wave_cursor c;
 
-	wave_capture_walk(w, a, &iter);
-	for (; kfdtrap_wave_next(&iter, &found.layout) && !w->late; at++)
-		if (w->copied[at] &&
-		    !kfdtrap_wave_read_state(a->capture->arch, &context, &found.layout,
-					     w->hot + at * KFDTRAP_WAVE_HOT_SIZE, &found.state) &&
-		    (found.state.stop_reasons != 0) == faults)
-			consider(e, &found);
+	wave_cursor_init(&c, w, a);
+	while (!w->late && wave_cursor_next(&c))
+		if (c.copied && !c.problem && (c.state.stop_reasons != 0) == faults)
+			consider(e, &c);
 }
 
 /* Copy one wave, on any thread of the pool. */
 static void copy_one(void *ctx, size_t i)
 {
 	struct wave_capture *w = ctx;
-	struct representatives *e = w->more_ctx;
+	struct representatives *e = w->ctx;
 
 	saved_wave_copy(w, &e->records[e->n_copied + i]);
 }
@@ -95,7 +90,7 @@ static void copy_one(void *ctx, size_t i)
 /* Waves that stopped for a reason are chosen first, so that there is room for them. */
 static void copy_examples(struct wave_capture *w, uint32_t round)
 {
-	struct representatives *e = w->more_ctx;
+	struct representatives *e = w->ctx;
 
 	for (int faults = 1; faults >= 0; faults--)
 		for (size_t i = 0; i < w->n_areas && !w->late; i++)
@@ -129,15 +124,15 @@ int kfd_representatives(struct wave_capture *w, struct target_waves *ret, struct
 	int r;
 
 	if (!bytes || !e)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	e->bytes = bytes;
 	w->more = copy_examples;
-	w->more_ctx = e;
+	w->ctx = e;
 	r = wave_capture_run(w, ret, err);
 	if (r == 0 && fill(w, e, ret) < 0)
-		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		r = agent_err_no_memory(err, NULL);
 	if (e->too_many)
-		wave_capture_add_missing(
+		wave_capture_missing(
 			w,
 			"registers: waves are at more places than those of which they are taken");
 	ret->missing = w->missing;

@@ -151,7 +151,7 @@ static uint64_t offset_of(const struct transfer *t, const struct target_device *
 
 static void copy_memory(struct wave_capture *w, uint32_t round)
 {
-	struct transfer *t = w->more_ctx;
+	struct transfer *t = w->ctx;
 
 	(void)round;
 	if (wave_capture_is_late(w) || t->one.record.area || !one_wave_find(w, &t->one))
@@ -203,13 +203,13 @@ int kfd_wave_memory(struct target *t, const struct target_waves_from *from,
 	auto_free uint8_t *chunk = malloc(CHUNK);
 	struct transfer transfer = { .one = { .name = what->wave }, .what = what, .chunk = chunk };
 	struct wave_capture w = {
-		.k = kfd_of(t), .arena = a, .from = from, .more = copy_memory, .more_ctx = &transfer
+		.k = kfd_of(t), .arena = a, .from = from, .more = copy_memory, .ctx = &transfer
 	};
 	struct target_waves waves = { 0 };
 	int r;
 
 	if (!chunk)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	r = one_wave_take(&w, &transfer.one, &waves, err);
 	if (r == 0 && !transfer.done)
 		r = w.late ? one_wave_is_late(&w, err) : explain(&transfer, err);

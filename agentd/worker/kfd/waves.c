@@ -7,6 +7,7 @@
  * write, so each is checked.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,15 +26,18 @@ void wave_capture_deinit(struct wave_capture *w)
 	free(w->copied);
 }
 
-static int no_memory(struct agent_err *err)
+void wave_capture_missing(struct wave_capture *w, const char *fmt, ...)
 {
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "gpu.snapshot", NULL,
-			     "out of memory");
-}
+	const char *text;
+	va_list ap;
 
-void wave_capture_add_missing(struct wave_capture *w, const char *text)
-{
-	if (text && w->n_missing < w->missing_capacity)
+	if (w->n_missing == w->missing_capacity)
+		return;
+	va_start(ap, fmt);
+	text = rpc_arena_vprintf(w->arena, fmt, ap);
+	va_end(ap);
+	/* The arena remembers that it is exhausted. */
+	if (text)
 		w->missing[w->n_missing++] = text;
 }
 
@@ -52,12 +56,10 @@ static const struct target_device *device_of(const struct target_waves_from *fro
 	return NULL;
 }
 
-static void refuse(struct wave_capture *w, const struct rpc_queue *q, enum rpc_not_stopped why,
-		   const char *text)
+static void refuse(struct wave_capture *w, const struct rpc_queue *q, enum rpc_not_stopped why)
 {
 	w->stops[q - w->from->queues] =
 		(struct target_queue_stop){ .has_not_stopped = true, .not_stopped = why };
-	wave_capture_add_missing(w, text);
 }
 
 /* Add a queue and the save areas of all dies of its device, or say why its waves are unknown. */
@@ -69,16 +71,14 @@ static void add_look(struct wave_capture *w, const struct rpc_queue *q)
 	struct queue_capture *capture = &w->captures[w->n_captures];
 
 	if (!arch) {
-		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT,
-		       rpc_arena_printf(w->arena,
-					"queue %u: the layout of saved waves of %s is unknown",
-					q->queue_id, d ? d->rpc.arch : "its device"));
+		refuse(w, q, RPC_NOT_STOPPED_UNKNOWN_LAYOUT);
+		wave_capture_missing(w, "queue %u: the layout of saved waves of %s is unknown",
+				     q->queue_id, d ? d->rpc.arch : "its device");
 		return;
 	}
 	if (!q->save_area || q->save_area_bytes < KFDTRAP_WAVE_HEADER_SIZE) {
-		refuse(w, q, RPC_NOT_STOPPED_NO_SAVE_AREA,
-		       rpc_arena_printf(w->arena, "queue %u: it has no area to save waves in",
-					q->queue_id));
+		refuse(w, q, RPC_NOT_STOPPED_NO_SAVE_AREA);
+		wave_capture_missing(w, "queue %u: it has no area to save waves in", q->queue_id);
 		return;
 	}
 	*capture = (struct queue_capture){ .queue = q,
@@ -356,13 +356,11 @@ static void tell_newer_runtime(struct wave_capture *w)
 	const struct rpc_runtime *rt = &w->k->t.runtime;
 
 	if (rt->has_r_version && rt->r_version > SYMBOLS_R_VERSION_KNOWN)
-		wave_capture_add_missing(
-			w,
-			rpc_arena_printf(
-				w->arena,
-				"waves: the runtime's interface for debuggers has version %u, and "
-				"the agent knows none beyond %d; what it says of them may be wrong",
-				rt->r_version, SYMBOLS_R_VERSION_KNOWN));
+		wave_capture_missing(w,
+				     "waves: the runtime's interface for debuggers has version %u, "
+				     "and the agent knows none beyond %d; what it says of them may "
+				     "be wrong",
+				     rt->r_version, SYMBOLS_R_VERSION_KNOWN);
 }
 
 static int look_at_waves(struct wave_capture *w, struct target_waves *ret, struct agent_err *err)
@@ -383,12 +381,12 @@ static int look_at_waves(struct wave_capture *w, struct target_waves *ret, struc
 		return target_end(&w->k->t, w->k->t.end_reason, "gpu.snapshot", err);
 	w->k->n_seen = w->n_hot;
 	if (!stopped) {
-		wave_capture_add_missing(w, rpc_arena_printf(w->arena, "waves: %s", why.message));
+		wave_capture_missing(w, "waves: %s", why.message);
 		return 0;
 	}
 	if (w->n_hot)
 		tell_newer_runtime(w);
-	return wave_capture_decode(w, ret) < 0 ? no_memory(err) : 0;
+	return wave_capture_decode(w, ret) < 0 ? agent_err_no_memory(err, "gpu.snapshot") : 0;
 }
 
 static uint64_t longest(const struct target_queue_stop *stops, size_t n)
@@ -406,7 +404,7 @@ int wave_capture_run(struct wave_capture *w, struct target_waves *ret, struct ag
 	int r;
 
 	*ret = (struct target_waves){ 0 };
-	r = prepare(w) < 0 ? no_memory(err) : look_at_waves(w, ret, err);
+	r = prepare(w) < 0 ? agent_err_no_memory(err, "gpu.snapshot") : look_at_waves(w, ret, err);
 	ret->missing = w->missing;
 	ret->n_missing = w->n_missing;
 	ret->stops = w->stops;

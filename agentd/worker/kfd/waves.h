@@ -113,14 +113,18 @@ struct wave_capture {
 	size_t n_missing, missing_capacity;
 
 	/*
+	 * Who wants more of the waves than their states: a core, or the registers and the memory of
+	 * some.  Both functions run while the queues of the round stand still, and may be NULL.
+	 */
+
+	/*
 	 * Called when the waves of a round have been found: it may copy all of their saved bytes,
 	 * and returns the memory from which the waves are read then.  NULL: from the target.
 	 */
 	const struct memory *(*take)(struct wave_capture *w, uint32_t round);
-	void *take_ctx;
-	/* Called after wave_capture_copy(), while the queues of the round still stand; or NULL. */
+	/* Called after wave_capture_copy(). */
 	void (*more)(struct wave_capture *w, uint32_t round);
-	void *more_ctx;
+	void *ctx; /* For these functions. */
 };
 
 /** @return the number of compute dies, 1 if the device's own number makes no sense. */
@@ -169,7 +173,7 @@ static inline void wave_capture_walk(const struct wave_capture *w, const struct 
 
 /**
  * Do all of a capture: stop the queues, copy, let them go, decode.
- * @param w    The caller has set k, arena and from, and take or more if wanted; release it with
+ * @param w    The caller has set k, arena and from, and take, more and ctx if wanted; release it with
  *             wave_capture_deinit(), also after a failure.
  * @param ret  Filled in on failure, too: which queues were stopped, and how long.
  * @return 0 or negative with @p err.
@@ -178,12 +182,9 @@ int wave_capture_run(struct wave_capture *w, struct target_waves *ret, struct ag
 /** Free the memory of a capture. */
 void wave_capture_deinit(struct wave_capture *w);
 
-/**
- * Add a sentence about what the result lacks.
- * @param text  In the arena, or static.  NULL adds nothing: the arena is exhausted then, which it
- *              remembers itself.
- */
-void wave_capture_add_missing(struct wave_capture *w, const char *text);
+/** Add a sentence about what the result lacks. */
+void wave_capture_missing(struct wave_capture *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* waves_copy.c */
 
@@ -193,6 +194,28 @@ bool wave_capture_is_late(struct wave_capture *w);
 void wave_capture_copy(struct wave_capture *w, uint32_t round);
 
 /* waves_decode.c */
+
+/**
+ * A walk over the waves of an area that were found, with the states of those that were copied.
+ * It needs nothing but the copies, so it may run while the queues stand still.
+ */
+struct wave_cursor {
+	const struct wave_capture *capture;
+	const struct save_area *area;
+	struct kfdtrap_wave_iter iter;
+	struct kfdtrap_wave_context context;
+	size_t at; /* Number of the next wave in wave_capture.hot. */
+	struct kfdtrap_wave_layout layout;
+	bool copied;
+	enum kfdtrap_wave_problem problem; /* Why there is no state; meaningful when copied. */
+	struct kfdtrap_wave_state state;
+};
+
+/** Begin in front of the first wave of an area whose control stack was read. */
+void wave_cursor_init(struct wave_cursor *c, const struct wave_capture *w,
+		      const struct save_area *a);
+/** Go on to the next wave.  @return false: there is none. */
+bool wave_cursor_next(struct wave_cursor *c);
 
 /** @return the facts about target and device with which the waves of an area are decoded. */
 struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,

@@ -117,30 +117,49 @@ struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
 	};
 }
 
+void wave_cursor_init(struct wave_cursor *c, const struct wave_capture *w,
+		      const struct save_area *a)
+{
+	*c = (struct wave_cursor){ .capture = w, .area = a, .at = a->first,
+				   .context = wave_capture_context(w, a) };
+	wave_capture_walk(w, a, &c->iter);
+}
+
+bool wave_cursor_next(struct wave_cursor *c)
+{
+	size_t at = c->at;
+
+	if (!kfdtrap_wave_next(&c->iter, &c->layout))
+		return false;
+	c->at++;
+	c->copied = c->capture->copied[at];
+	if (c->copied)
+		c->problem = kfdtrap_wave_read_state(c->area->capture->arch, &c->context,
+						     &c->layout,
+						     c->capture->hot + at * KFDTRAP_WAVE_HOT_SIZE,
+						     &c->state);
+	return true;
+}
+
 /* Decode one wave.  @return KFDTRAP_WAVE_OK: it is at the end of the result; else what is wrong. */
-static enum kfdtrap_wave_problem decode_wave(const struct save_area *a,
-					     const struct kfdtrap_wave_context *context,
-					     const struct kfdtrap_wave_layout *layout,
-					     const uint8_t *hot, struct workgroup *group,
+static enum kfdtrap_wave_problem decode_wave(const struct wave_cursor *c, struct workgroup *group,
 					     struct target_waves *ret)
 {
-	struct kfdtrap_wave_state state;
-	enum kfdtrap_wave_problem problem =
-		kfdtrap_wave_read_state(a->capture->arch, context, layout, hot, &state);
+	enum kfdtrap_wave_problem problem = c->problem;
 	struct wave *to = &ret->waves[ret->n_waves];
 
 	if (!problem && group->has_state)
-		problem = kfdtrap_wave_check_group(&group->state, &state);
+		problem = kfdtrap_wave_check_group(&group->state, &c->state);
 	if (problem)
 		return problem;
 	if (!group->begun)
 		group->position = (uint32_t)ret->n_waves;
-	if (layout->first) {
-		group->state = state;
+	if (c->layout.first) {
+		group->state = c->state;
 		group->has_state = true;
 	}
 	group->begun = true;
-	fill_wave(to, a, layout, &state, context->r_version);
+	fill_wave(to, c->area, &c->layout, &c->state, c->context.r_version);
 	to->leader = group->position;
 	ret->n_waves++;
 	return KFDTRAP_WAVE_OK;
@@ -155,28 +174,24 @@ struct left_out {
 static struct left_out decode_area(struct wave_capture *w, const struct save_area *a,
 				   struct target_waves *ret)
 {
-	const struct kfdtrap_wave_context context = wave_capture_context(w, a);
-	struct kfdtrap_wave_layout layout;
-	struct kfdtrap_wave_iter iter;
 	struct workgroup group = { 0 };
 	struct left_out out = { 0 };
-	size_t at = a->first;
+	struct wave_cursor c;
 
-	wave_capture_walk(w, a, &iter);
-	for (; kfdtrap_wave_next(&iter, &layout); at++) {
+	wave_cursor_init(&c, w, a);
+	while (wave_cursor_next(&c)) {
 		enum kfdtrap_wave_problem problem;
 
-		if (layout.first || layout.leader != group.leader)
-			group = (struct workgroup){ .leader = layout.leader };
-		if (!w->copied[at]) {
+		if (c.layout.first || c.layout.leader != group.leader)
+			group = (struct workgroup){ .leader = c.layout.leader };
+		if (!c.copied) {
 			(*(w->late ? &out.late : &out.unreadable))++;
 			continue;
 		}
-		problem = decode_wave(a, &context, &layout, w->hot + at * KFDTRAP_WAVE_HOT_SIZE,
-				      &group, ret);
+		problem = decode_wave(&c, &group, ret);
 		if (problem && !out.bad++) {
 			out.problem = problem;
-			out.bad_index = layout.index;
+			out.bad_index = c.layout.index;
 		}
 	}
 	return out;
@@ -231,9 +246,8 @@ static void tell_look(struct wave_capture *w, const struct queue_capture *l)
 		why = why_skipped(w, l);
 	l->stop->has_not_stopped = true;
 	l->stop->not_stopped = why;
-	wave_capture_add_missing(w,
-				 rpc_arena_printf(w->arena, "queue %u: %s; its waves are unknown",
-						  l->queue->queue_id, texts[why]));
+	wave_capture_missing(w, "queue %u: %s; its waves are unknown", l->queue->queue_id,
+			     texts[why]);
 }
 
 static void tell_area(struct wave_capture *w, const struct save_area *a)
@@ -261,33 +275,26 @@ static void tell_area(struct wave_capture *w, const struct save_area *a)
 	case SAVE_AREA_READ:
 		return;
 	}
-	wave_capture_add_missing(
-		w, rpc_arena_printf(w->arena, "%s: %s", where(w, a), text ? text : "?"));
+	wave_capture_missing(w, "%s: %s", where(w, a), text ? text : "?");
 }
 
 static void tell_left_out(struct wave_capture *w, const struct save_area *a,
 			  const struct left_out *out)
 {
 	if (out->unreadable)
-		wave_capture_add_missing(w,
-					 rpc_arena_printf(w->arena, "%s: %u waves are not readable",
-							  where(w, a), out->unreadable));
+		wave_capture_missing(w, "%s: %u waves are not readable", where(w, a), out->unreadable);
 	if (out->bad)
-		wave_capture_add_missing(
-			w,
-			rpc_arena_printf(w->arena, "%s: %u waves are corrupt; the first is %u: %s",
-					 where(w, a), out->bad, out->bad_index,
-					 kfdtrap_wave_problem_text(out->problem)));
+		wave_capture_missing(w, "%s: %u waves are corrupt; the first is %u: %s", where(w, a),
+				     out->bad, out->bad_index,
+				     kfdtrap_wave_problem_text(out->problem));
 }
 
 static void tell_dispatches(struct wave_capture *w, const struct queue_capture *l)
 {
 	if (l->n_lost)
-		wave_capture_add_missing(
-			w, rpc_arena_printf(w->arena,
-					    "queue %u: the dispatch of %u waves is unknown: %s",
-					    l->queue->queue_id, l->n_lost,
-					    kfdtrap_wave_problem_text(l->lost)));
+		wave_capture_missing(w, "queue %u: the dispatch of %u waves is unknown: %s",
+				     l->queue->queue_id, l->n_lost,
+				     kfdtrap_wave_problem_text(l->lost));
 }
 
 static void tell_late(struct wave_capture *w, size_t n_waves)
@@ -298,17 +305,13 @@ static void tell_late(struct wave_capture *w, size_t n_waves)
 		n_areas += save_area_is_wanted(&w->areas[i]) &&
 			   w->areas[i].state == SAVE_AREA_NOT_READ;
 	if (n_areas)
-		wave_capture_add_missing(w, rpc_arena_printf(w->arena,
-							     "waves: the stop budget of %u ms was "
-							     "used up with %zu save areas unread",
-							     w->from->max_stop_ms, n_areas));
+		wave_capture_missing(
+			w, "waves: the stop budget of %u ms was used up with %zu save areas unread",
+			w->from->max_stop_ms, n_areas);
 	if (n_waves)
-		wave_capture_add_missing(
-			w,
-			rpc_arena_printf(
-				w->arena,
-				"waves: the stop budget of %u ms was used up with %zu waves unread",
-				w->from->max_stop_ms, n_waves));
+		wave_capture_missing(
+			w, "waves: the stop budget of %u ms was used up with %zu waves unread",
+			w->from->max_stop_ms, n_waves);
 }
 
 int wave_capture_decode(struct wave_capture *w, struct target_waves *ret)
