@@ -304,25 +304,6 @@ static int open_body(struct service *s, const char *id, struct agent_err *err)
 	return 0;
 }
 
-/* @return the number of bytes read, fewer than @p size at the end of the file; -errno. */
-static ssize_t read_all(int fd, void *buf, size_t size, off_t offset)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t n = pread(fd, (char *)buf + done, size - done, offset + (off_t)done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}
-
 static int do_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		   const struct rpc_cores_read_params *p, struct rpc_cores_read_result *ret,
 		   struct agent_err *err)
@@ -338,7 +319,7 @@ static int do_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (p->offset > (uint64_t)INT64_MAX - p->size)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.offset: larger than any file");
-	n = read_all(s->body_fd, buf, p->size, (off_t)p->offset);
+	n = fd_pread_all(s->body_fd, buf, p->size, p->offset);
 	if (n < 0 || fstat(s->body_fd, &st) < 0)
 		return store_failed(n < 0 ? (int)n : -errno, "read body", s->body_id, err);
 	ret->data = rpc_arena_base64(arena, buf, (size_t)n);

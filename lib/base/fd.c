@@ -263,6 +263,26 @@ int fd_write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
+ssize_t fd_pread_all(int fd, void *buf, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	if (offset > INT64_MAX || size > INT64_MAX - offset)
+		return -EINVAL;
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && !done)
+			return -errno;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
 int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
 	auto_close int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);

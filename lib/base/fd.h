@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /** Most descriptors that one message carries. */
@@ -82,6 +83,13 @@ bool fd_is_memfd(int fd);
  * @return 0 or -errno; part of the data may have been written then.
  */
 int fd_write_all(int fd, const void *data, size_t size);
+
+/**
+ * Read from an offset on, until @p size bytes are there or the file ends.
+ * @return the number of bytes, fewer than @p size where the file ends or the rest cannot be read;
+ *         -EINVAL (no file is that long), other -errno when nothing can be read.
+ */
+ssize_t fd_pread_all(int fd, void *buf, size_t size, uint64_t offset);
 
 /**
  * Read a whole (proc, sysfs, regular) file relative to @p dir_fd.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "store/internal.h"
 
 static void close_dir(DIR **d)
@@ -55,15 +56,8 @@ static int add_file(struct scan *c, const char *file)
 
 	if (is_known(file))
 		return 0;
-	if (c->n == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : 64;
-		struct found *grown = reallocarray(c->files, capacity, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		c->files = grown;
-		c->capacity = capacity;
-	}
+	if (vec_reserve(&c->files, c->n, 1, &c->capacity, sizeof(*c->files)) < 0)
+		return -ENOMEM;
 	f = &c->files[c->n];
 	name_parse(file, &f->name);
 	if (fstatat(c->s->dir_fd, file, &f->st, AT_SYMLINK_NOFOLLOW) < 0)

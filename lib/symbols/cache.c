@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "symbols/code_elf.h"
 
 /* Bytes that are read to find a build-id: headers and notes lie at the front of a file. */
@@ -116,21 +117,6 @@ static void trim(struct symbols_cache *c)
 	}
 }
 
-static int reserve(struct symbols_cache *c)
-{
-	size_t capacity = c->capacity ? 2 * c->capacity : 16;
-	struct entry *entries;
-
-	if (c->n < c->capacity)
-		return 0;
-	entries = realloc(c->entries, capacity * sizeof(*entries));
-	if (!entries)
-		return -ENOMEM;
-	c->entries = entries;
-	c->capacity = capacity;
-	return 0;
-}
-
 int symbols_cache_add(struct symbols_cache *c, const struct symbols_key *key, const void *bytes,
 		      size_t size, struct symbols_image **ret)
 {
@@ -138,7 +124,7 @@ int symbols_cache_add(struct symbols_cache *c, const struct symbols_key *key, co
 	struct entry e = { .key = *key, .users = 1, .used_at = ++c->clock };
 	int r;
 
-	if (!uri || reserve(c) < 0)
+	if (!uri || vec_reserve(&c->entries, c->n, 1, &c->capacity, sizeof(*c->entries)) < 0)
 		return -ENOMEM;
 	r = symbols_image_create(bytes, size, &e.image);
 	if (r < 0)

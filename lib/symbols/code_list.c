@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/reader.h"
+#include "base/vec.h"
 #include "symbols/uri.h"
 
 /* Sizes of the structures on a 64-bit host, as in glibc's <link.h>. */
@@ -20,7 +21,7 @@ struct walk {
 	const struct symbols_memory *m;
 	struct symbols_code *items;
 	size_t *uri_at; /**< Offsets of the URIs in @c text, which moves when it grows. */
-	size_t n, capacity;
+	size_t n, capacity, uri_capacity;
 	char *text;
 	size_t text_size, text_capacity;
 };
@@ -42,47 +43,13 @@ static int read_link_map(const struct symbols_memory *m, uint64_t address,
 	return 0;
 }
 
-static int grow_items(struct walk *w)
-{
-	size_t capacity = w->capacity ? 2 * w->capacity : 64;
-	struct symbols_code *items;
-	size_t *uri_at;
-
-	if (w->n < w->capacity)
-		return 0;
-	items = realloc(w->items, capacity * sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	w->items = items;
-	uri_at = realloc(w->uri_at, capacity * sizeof(*uri_at));
-	if (!uri_at)
-		return -ENOMEM;
-	w->uri_at = uri_at;
-	w->capacity = capacity;
-	return 0;
-}
-
-/* Make room for one more URI of the largest size. */
-static int grow_text(struct walk *w)
-{
-	size_t capacity = w->text_capacity ? 2 * w->text_capacity : 2 * (SYMBOLS_URI_MAX + 1);
-	char *text;
-
-	if (w->text_capacity - w->text_size > SYMBOLS_URI_MAX)
-		return 0;
-	text = realloc(w->text, capacity);
-	if (!text)
-		return -ENOMEM;
-	w->text = text;
-	w->text_capacity = capacity;
-	return 0;
-}
-
 static int add(struct walk *w, uint64_t entry, const struct link_map_image *l)
 {
 	ssize_t length = -EFAULT;
 
-	if (grow_items(w) < 0 || grow_text(w) < 0)
+	if (vec_reserve(&w->items, w->n, 1, &w->capacity, sizeof(*w->items)) < 0 ||
+	    vec_reserve(&w->uri_at, w->n, 1, &w->uri_capacity, sizeof(*w->uri_at)) < 0 ||
+	    vec_reserve(&w->text, w->text_size, SYMBOLS_URI_MAX + 1, &w->text_capacity, 1) < 0)
 		return -ENOMEM;
 	if (l->name)
 		length = symbols_memory_string(w->m, l->name, w->text + w->text_size,

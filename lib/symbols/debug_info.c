@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/vec.h"
 #include "symbols/die.h"
 #include "symbols/line_table.h"
 #include "symbols/location.h"
@@ -110,18 +111,6 @@ static void leave(struct debug_info *d)
 	d->cpu_ns += cpu_now_ns() - d->entered_ns;
 	if (d->cpu_ns > CPU_NS_MAX)
 		d->spent = true;
-}
-
-static void *grow(void *items, size_t n, size_t *capacity, size_t item_size)
-{
-	size_t wanted = *capacity ? 2 * *capacity : 32;
-
-	if (n < *capacity)
-		return items;
-	items = realloc(items, wanted * item_size);
-	if (items)
-		*capacity = wanted;
-	return items;
 }
 
 /* Is this .debug_KIND, or its compressed form .zdebug_KIND? */
@@ -239,15 +228,11 @@ static bool next_range(struct debug_info *d, struct range_walk *w)
 
 static int add_span(struct span_list *l, struct span s)
 {
-	struct span *items;
-
 	if (l->n == SPANS_MAX)
 		return 0;
-	items = grow(l->items, l->n, &l->capacity, sizeof(*items));
-	if (!items)
+	if (vec_reserve(&l->items, l->n, 1, &l->capacity, sizeof(*l->items)) < 0)
 		return -ENOMEM;
-	l->items = items;
-	items[l->n++] = s;
+	l->items[l->n++] = s;
 	return 0;
 }
 
@@ -276,18 +261,15 @@ static bool is_whole_unit(Dwarf_Die *die)
 
 static int add_unit(struct debug_info *d, Dwarf_Off first, Dwarf_Off end)
 {
-	struct unit *units;
 	Dwarf_Die die;
 
 	if (end > d->info_size || !dwarf_offdie(d->dw, first, &die) || !is_whole_unit(&die))
 		return 0;
 	if ((const uint8_t *)die.addr != d->info + first)
 		return -EBADMSG;
-	units = grow(d->units, d->n_units, &d->unit_capacity, sizeof(*units));
-	if (!units)
+	if (vec_reserve(&d->units, d->n_units, 1, &d->unit_capacity, sizeof(*d->units)) < 0)
 		return -ENOMEM;
-	d->units = units;
-	units[d->n_units] = (struct unit){ .die = first, .end = end };
+	d->units[d->n_units] = (struct unit){ .die = first, .end = end };
 	d->n_units++;
 	/*
 	 * Ranges of units in a cubin are useless: those of nvcc begin at 0 and have no end, those
@@ -413,17 +395,15 @@ static bool add_scopes(struct debug_info *d, struct unit *u, Dwarf_Die *die, con
 	struct range_walk w = { .die = die };
 
 	while (next_range(d, &w)) {
-		struct scope *scopes;
+		struct scope *scope;
 
-		if (d->n_scopes == SCOPES_MAX)
+		if (d->n_scopes == SCOPES_MAX ||
+		    vec_reserve(&u->scopes, u->n_scopes, 1, &u->capacity, sizeof(*scope)) < 0)
 			return false;
-		scopes = grow(u->scopes, u->n_scopes, &u->capacity, sizeof(*scopes));
-		if (!scopes)
-			return false;
-		u->scopes = scopes;
-		scopes[u->n_scopes] = *s;
-		scopes[u->n_scopes].low = w.low;
-		scopes[u->n_scopes++].high = w.high;
+		scope = &u->scopes[u->n_scopes++];
+		*scope = *s;
+		scope->low = w.low;
+		scope->high = w.high;
 		d->n_scopes++;
 	}
 	return !d->spent;

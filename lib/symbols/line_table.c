@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "symbols/location.h"
 
 /* Most line tables of a file that are read. */
@@ -31,15 +32,8 @@ void line_table_destroy(struct line_table *t)
 
 static int add_table(struct line_table *t, Dwarf_Lines *lines, size_t n)
 {
-	if (t->n_tables == t->capacity) {
-		size_t capacity = t->capacity ? 2 * t->capacity : 16;
-		struct table *grown = realloc(t->tables, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		t->tables = grown;
-		t->capacity = capacity;
-	}
+	if (vec_reserve(&t->tables, t->n_tables, 1, &t->capacity, sizeof(*t->tables)) < 0)
+		return -ENOMEM;
 	t->tables[t->n_tables++] = (struct table){ lines, n };
 	t->n_rows += n;
 	return 0;

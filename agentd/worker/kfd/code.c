@@ -8,6 +8,7 @@
 #include "agentd/worker/kfd/kfd.h"
 #include "agentd/worker/process/code_file.h"
 #include "agentd/worker/snapshot/hash.h"
+#include "base/fd.h"
 #include "symbols/code_list.h"
 #include "symbols/image.h"
 #include "symbols/uri.h"
@@ -217,7 +218,7 @@ ssize_t kfd_code_read(struct target *t, const struct code_object *o, uint64_t of
 	if (u.kind == SYMBOLS_URI_MEMORY)
 		return memory_read(&t->memory, at, buf, size);
 	r = open_file(k, u.path);
-	return r < 0 ? r : code_file_read(k->code_file.fd, at, buf, size);
+	return r < 0 ? r : fd_pread_all(k->code_file.fd, buf, size, at);
 }
 
 /* ------------------------------------------------------------------ what was loaded ---------- */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agentd/worker/kfd/core_write.h"
+#include "base/vec.h"
 #include "symbols/code_list.h"
 #include "symbols/uri.h"
 
@@ -59,16 +60,9 @@ static void want(struct code *k, uint64_t address, uint64_t size)
 	/* Neighbours in the list of waves are mostly neighbours in their code. */
 	if (k->n && begin >= k->ranges[k->n - 1].begin && end <= k->ranges[k->n - 1].end)
 		return;
-	if (k->n == k->capacity) {
-		size_t capacity = k->capacity ? 2 * k->capacity : 64;
-		struct range *ranges = reallocarray(k->ranges, capacity, sizeof(*ranges));
-
-		if (!ranges) {
-			k->core->no_memory = true;
-			return;
-		}
-		k->ranges = ranges;
-		k->capacity = capacity;
+	if (vec_reserve(&k->ranges, k->n, 1, &k->capacity, sizeof(*k->ranges)) < 0) {
+		k->core->no_memory = true;
+		return;
 	}
 	k->ranges[k->n++] = (struct range){ begin, end };
 }

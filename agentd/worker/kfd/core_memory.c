@@ -11,6 +11,7 @@
 
 #include "agentd/worker/kfd/core_write.h"
 #include "base/clock.h"
+#include "base/vec.h"
 
 #define PAGE_BYTES UINT64_C(4096)
 /* Most bytes of a ring that is copied; no runtime asks for a larger one. */
@@ -56,16 +57,9 @@ static uint64_t page_up(uint64_t v)
 
 static struct kfd_core_piece *add_piece(struct kfd_core *c, uint64_t begin, uint64_t end)
 {
-	if (c->n_pieces == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : 64;
-		struct kfd_core_piece *p = realloc(c->pieces, capacity * sizeof(*p));
-
-		if (!p) {
-			c->no_memory = true;
-			return NULL;
-		}
-		c->pieces = p;
-		c->capacity = capacity;
+	if (vec_reserve(&c->pieces, c->n_pieces, 1, &c->capacity, sizeof(*c->pieces)) < 0) {
+		c->no_memory = true;
+		return NULL;
 	}
 	c->pieces[c->n_pieces] = (struct kfd_core_piece){ .address = begin, .size = end - begin };
 	return &c->pieces[c->n_pieces++];
@@ -247,15 +241,8 @@ static bool add_jobs(struct kfd_core *c, const struct kfd_core_piece *p)
 {
 	size_t n = (p->size + JOB_BYTES - 1) / JOB_BYTES;
 
-	if (n > c->jobs_capacity - c->n_jobs) {
-		size_t capacity = 2 * c->jobs_capacity + n + 256;
-		struct kfd_core_job *jobs = realloc(c->jobs, capacity * sizeof(*jobs));
-
-		if (!jobs)
-			return false;
-		c->jobs = jobs;
-		c->jobs_capacity = capacity;
-	}
+	if (vec_reserve(&c->jobs, c->n_jobs, n, &c->jobs_capacity, sizeof(*c->jobs)) < 0)
+		return false;
 	for (uint64_t at = 0; at < p->size; at += JOB_BYTES)
 		c->jobs[c->n_jobs++] = (struct kfd_core_job){
 			.piece = (size_t)(p - c->pieces),

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "corefile/pack.h"
 
 #define PAGE_BYTES   UINT64_C(4096)
@@ -321,15 +322,8 @@ static void add_file(struct kfd_core_host *h, const struct mapping *m)
 {
 	struct host_file *f;
 
-	if (h->n_files == h->files_capacity) {
-		size_t capacity = h->files_capacity ? 2 * h->files_capacity : 64;
-
-		f = reallocarray(h->file, capacity, sizeof(*f));
-		if (!f)
-			return;
-		h->file = f;
-		h->files_capacity = capacity;
-	}
+	if (vec_reserve(&h->file, h->n_files, 1, &h->files_capacity, sizeof(*f)) < 0)
+		return;
 	f = &h->file[h->n_files];
 	*f = (struct host_file){ m->begin, m->end, m->offset, strdup(m->path) };
 	h->n_files += f->path != NULL;

@@ -16,6 +16,7 @@
 
 #include "agentd/worker/kfd/kfd.h"
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define SEND_AGAIN_MS 20
 
@@ -123,17 +124,8 @@ static struct kfd_held *held_of(struct target_kfd *k, bool is_queue, uint32_t id
 	for (size_t i = 0; i < k->n_held; i++)
 		if (k->held[i].is_queue == is_queue && k->held[i].id == id)
 			return &k->held[i];
-	if (!add)
+	if (!add || vec_reserve(&k->held, k->n_held, 1, &k->held_capacity, sizeof(*k->held)) < 0)
 		return NULL;
-	if (k->n_held == k->held_capacity) {
-		size_t capacity = k->held_capacity ? 2 * k->held_capacity : 16;
-		struct kfd_held *grown = realloc(k->held, capacity * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		k->held = grown;
-		k->held_capacity = capacity;
-	}
 	k->held[k->n_held] = (struct kfd_held){ .is_queue = is_queue, .id = id };
 	return &k->held[k->n_held++];
 }

@@ -155,23 +155,3 @@ int code_file_open(int root_fd, const char *path, struct stat *ret_st)
 	*ret_st = st;
 	return TAKE_FD(fd);
 }
-
-ssize_t code_file_read(int fd, uint64_t offset, void *buf, size_t size)
-{
-	size_t done = 0;
-
-	if (offset > INT64_MAX || size > INT64_MAX - offset)
-		return -EINVAL;
-	while (done < size) {
-		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && !done)
-			return -errno;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}

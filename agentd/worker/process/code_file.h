@@ -37,10 +37,4 @@ int code_file_root(pid_t pid);
  */
 int code_file_open(int root_fd, const char *path, struct stat *ret_st);
 
-/**
- * Read from an offset on.
- * @return the number of bytes, fewer than @p size at the end of the file; -errno.
- */
-ssize_t code_file_read(int fd, uint64_t offset, void *buf, size_t size);
-
 #endif /* WORKER_PROCESS_CODE_FILE_H */

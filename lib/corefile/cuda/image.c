@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "corefile/cuda/walk.h"
 #include "corefile/cuda/write.h"
 #include "corefile/elf_write.h"
@@ -116,15 +118,8 @@ static uint8_t *take(struct buffer *b, size_t size)
 {
 	uint8_t *at;
 
-	if (size > b->capacity - b->size) {
-		size_t capacity = 2 * (b->size + size) + PAGE_BYTES;
-		uint8_t *grown = realloc(b->data, capacity);
-
-		if (!grown)
-			return NULL;
-		b->data = grown;
-		b->capacity = capacity;
-	}
+	if (vec_reserve(&b->data, b->size, size, &b->capacity, 1) < 0)
+		return NULL;
 	at = b->data + b->size;
 	b->size += size;
 	return at;
@@ -142,15 +137,8 @@ static int put(struct buffer *b, const void *data, size_t size)
 
 static int add_extent(struct extents *e, const struct extent *new)
 {
-	if (e->n == e->capacity) {
-		size_t capacity = 2 * e->n + 64;
-		struct extent *grown = reallocarray(e->list, capacity, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		e->list = grown;
-		e->capacity = capacity;
-	}
+	if (vec_reserve(&e->list, e->n, 1, &e->capacity, sizeof(*e->list)) < 0)
+		return -ENOMEM;
 	e->list[e->n++] = *new;
 	return 0;
 }

@@ -317,12 +317,12 @@ static void files_stay_below_the_root(void)
 		TEST_ROW_EQ(i, fd < 0 ? fd : 0, rows[i].error);
 		if (fd < 0)
 			continue;
-		n = code_file_read(fd, 0, text, sizeof(text) - 1);
+		n = fd_pread_all(fd, text, sizeof(text) - 1, 0);
 		text[n > 0 ? n : 0] = '\0';
 		TEST_ROW_STR(i, text, rows[i].text);
 		TEST_ROW_EQ(i, st.st_size, n);
-		TEST_ROW_EQ(i, code_file_read(fd, 2, text, 3), 3);
-		TEST_ROW_EQ(i, code_file_read(fd, 1000, text, 3), 0);
+		TEST_ROW_EQ(i, fd_pread_all(fd, text, 3, 2), 3);
+		TEST_ROW_EQ(i, fd_pread_all(fd, text, 3, 1000), 0);
 	}
 	TEST_EQ(code_file_open(-1, "/d/file", &st), -EACCES);
 	nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
@@ -357,7 +357,7 @@ static void a_file_that_is_exchanged_is_read_as_it_was(void)
 	exchanged_name = "secret";
 	fd = code_file_open(root, "/secret", &st);
 	CU_ASSERT_PTR_NULL(exchanged_name);
-	TEST_EQ(code_file_read(fd, 0, text, 6), 6);
+	TEST_EQ(fd_pread_all(fd, text, 6, 0), 6);
 	TEST_STR(text, "of the");
 	nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
