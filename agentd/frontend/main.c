@@ -76,7 +76,7 @@ static void on_refuse(struct conn *c, const struct agent_err *err)
 	request_refuse(&f->requests, c, err);
 }
 
-/* It reads again: what waited for that may go. */
+/* The client reads again: notices that waited for that may go. */
 static void on_drained(struct conn *c)
 {
 	struct attachment *a;
@@ -190,7 +190,7 @@ static const struct monitor_link_ops monitor_link_ops = {
 
 /* ------------------------------------------------------------------ the process -------------- */
 
-/* Who is below knows those above by what is entered here. */
+/* A directory knows those above it only by the functions and pointers that are entered here. */
 static void connect_rooms(struct frontend *f, struct event_base *base)
 {
 	f->monitor.ops = &monitor_link_ops;
@@ -245,7 +245,7 @@ static int serve(struct frontend *f, struct event_base *base)
 /* Clients see end of file; the workers' channels close, so that they let go of their targets. */
 static void deinit(struct frontend *f)
 {
-	f->monitor.fd = -1; /* nothing more to tell */
+	f->monitor.fd = -1; /* There is nothing more to tell. */
 	while (!LIST_EMPTY(&f->net.conns))
 		conn_close(LIST_FIRST(&f->net.conns));
 	while (!LIST_EMPTY(&f->sessions.list))
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_init("gpu-agent-front", verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-	/* The terminal's Ctrl-C goes to all; the monitor decides the order of leaving. */
+	/* A terminal's Ctrl-C goes to all processes; the monitor decides the order of their ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	fd_set_cloexec(IPC_FD_LISTEN, true);

@@ -14,7 +14,7 @@
 
 #define START_MS 10000
 
-/* What was read is the adapter's to read, from the first byte on. */
+/* Keep what was read for the adapter, from the first byte on. */
 static int keep_early(const struct conn *c, const char *body, size_t size, int *ret_fd)
 {
 	auto_out struct out o;
@@ -25,7 +25,10 @@ static int keep_early(const struct conn *c, const char *body, size_t size, int *
 	return out_error(&o) ? out_error(&o) : fd_memfd_sealed("editor", o.data, o.size, ret_fd);
 }
 
-/* As dap/message.c has it for an adapter that is there.  The connection closes behind it. */
+/*
+ * Write a failure as an adapter does that is there (dap/message.c).  The connection closes when it is
+ * sent.
+ */
 static void put_failure(struct request *r, const struct agent_err *err, struct out *text)
 {
 	auto_out struct out why;
@@ -42,13 +45,13 @@ static void put_failure(struct request *r, const struct agent_err *err, struct o
 		r->conn->closing = true;
 }
 
-/* By its channel the adapter calls the agent. */
+/* Give the connection to the adapter, which calls the agent by its channel. */
 static void adapter_started(struct request *r, const struct ipc_started *m, int take_channel)
 {
 	struct conn *c = r->conn;
 
 	request_drop(r);
-	/* Without its channel, and with an editor that has gone, the adapter leaves. */
+	/* An adapter leaves when its channel is closed; that of an editor that is gone shall. */
 	if (!c)
 		close(take_channel);
 	else if (conn_hand_over(c, take_channel) < 0)

@@ -18,9 +18,10 @@ struct conn;
 struct frontend;
 
 /**
- * The first message of a connection.
- * @return false if it is no such request; else the connection is held until an adapter has it, or
- *         there is none, and it is closed.
+ * Look at the first message of a connection, and lend the connection to an adapter if the message is
+ * a request of that protocol.
+ * @return false if it is none; else the connection is held until an adapter has it, or is closed if
+ *         there is no adapter.
  */
 bool adapters_begin(struct frontend *f, struct conn *c, const char *body, size_t size);
 

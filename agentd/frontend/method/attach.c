@@ -9,10 +9,10 @@
 #include "agentd/frontend/session/worker.h"
 
 #define ATTACH_MS_DEFAULT 10000
-/* Beyond the time that the client allows: the call to the worker, and the way back. */
+/* Time that the call to the worker and the way back take, besides what the client allows. */
 #define WAY_MS 1500
 
-/* The client's place in the session, before the worker has said whether attaching worked. */
+/* Give the client its place in the session before the worker has said whether attaching worked. */
 static int enter_session(struct request *r, const struct ipc_started *m, struct session *s,
 			 struct agent_err *err)
 {

@@ -6,7 +6,7 @@
 
 #include "agentd/frontend/rpc/request.h"
 
-/** Takes the request over. */
+/** Answer session.attach, now or later.  @param r  Owned by this function. */
 void attach_begin(struct request *r, const struct rpc_session_attach_params *params);
 
 #endif /* FRONTEND_METHOD_ATTACH_H */

@@ -10,7 +10,10 @@
 
 #include "agentd/frontend/rpc/request.h"
 
-/** Pass a request on; it is answered from now on.  @return RPC_LATER, or negative with @p err. */
+/**
+ * Pass a request on to the connection's process, which is started if need be.
+ * @return RPC_LATER: the request is answered later; or negative with @p err.
+ */
 int cores_call(struct request *r, const char *params, size_t size, struct agent_err *err);
 
 #endif /* FRONTEND_METHOD_CORES_H */

@@ -22,6 +22,7 @@
 #include "agentd/frontend/rpc/start.h"
 #include "agentd/frontend/session/session.h"
 
+/** All of it. */
 struct frontend {
 	struct monitor_link monitor;
 	struct net net;
@@ -31,15 +32,15 @@ struct frontend {
 
 	uint32_t n_hooks_asked; /**< IPC_HOOKS that the monitor has not answered. */
 
-	/* for agent.hello and agent.status */
+	/* What follows is for agent.hello and agent.status. */
 	uint32_t sessions_per_user_max; /**< Enforced by the monitor. */
 	bool user_mode;
 	uint64_t started_ns;
 	pid_t daemon_pid; /**< The monitor, the process that a service manager knows. */
-	uint64_t n_owed;  /**< IPC_NOTE_OWED */
+	uint64_t n_owed;  /**< How many notes IPC_NOTE_OWED there were. */
 };
 
-/** That @p r is a request of. */
+/** @return the frontend that a request belongs to. */
 static inline struct frontend *frontend_of(const struct request *r)
 {
 	return r->all->owner;

@@ -20,7 +20,7 @@
 #include "base/out.h"
 
 #define INSPECT_MS 10000
-/* The worker gives up after 10 s by itself. */
+/* A worker gives a call up by itself after 10 s. */
 #define CALL_MS	  13000
 #define DETACH_MS 8000
 
@@ -111,7 +111,7 @@ static int session_attach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 	return RPC_LATER;
 }
 
-/* Who changed what: one record for each control call, whatever becomes of it. */
+/* Write a log record for each control call, whatever becomes of it: who changed what. */
 static void audit(const struct conn *c, const struct session *s, const char *method)
 {
 	char target[12], uid[12], pid[12];
@@ -243,7 +243,10 @@ static const struct rpc_front_handlers handlers = {
 	.hooks_test = hooks_test,
 };
 
-/* What answers with a descriptor needs an answer of its own, and the client's way to be free. */
+/*
+ * Check that a descriptor can be sent with the answer: the request must have an answer of its own,
+ * and no other descriptor may be on its way.
+ */
 static int check_stream(struct request *r, struct agent_err *err)
 {
 	if (r->batch || !r->id)
@@ -254,7 +257,7 @@ static int check_stream(struct request *r, struct agent_err *err)
 }
 
 /*
- * What a call does to the writer lease before the worker gets it: of a call that is refused for its
+ * Do to the writer lease what a call does to it, before the worker gets it: of a call refused for its
  * parameters nothing, so they were decoded here although the worker decodes them for itself.
  */
 static int settle_lease(struct request *r, struct attachment *a, const void *params,
@@ -281,7 +284,7 @@ static int settle_lease(struct request *r, struct attachment *a, const void *par
 	return e;
 }
 
-/* Answered by the worker of the session that the params name. */
+/* Have a request answered by the worker of the session that its parameters name. */
 static int run_session(struct request *r, struct rpc_arena *arena, const char *params, size_t size,
 		       struct agent_err *err)
 {

@@ -6,7 +6,7 @@
 
 #include "agentd/frontend/rpc/request.h"
 
-/** Takes the request over. */
+/** Answer a request, now or later.  @param r  Owned by this function. */
 void handlers_run(struct request *r, const char *params, size_t size);
 
 #endif /* FRONTEND_METHOD_HANDLERS_H */

@@ -14,11 +14,11 @@
 #include "base/str.h"
 
 #define LIST_MS 15000
-/* Others may run before it. */
+/* The hooks of others may run before the one to be tested. */
 #define TEST_MS	    (2 * HOOK_TIMEOUT_MS_MAX)
 #define ANSWER_MAX  ((size_t)1 << 20)
 #define SAMPLE_LINE 42
-/* They may run for minutes, and nobody else shall wait for them. */
+/* Most requests at once: hooks may run for minutes, and nobody else shall wait for them. */
 #define ASKED_MAX 16
 
 static void expired(int fd, short what, void *user)
@@ -31,7 +31,7 @@ static void expired(int fd, short what, void *user)
 	request_fail(r, &err);
 }
 
-/* @param document_fd  For a test, or -1; borrowed. */
+/* @param document_fd  Document for a test, borrowed; -1: a list is wanted. */
 static int ask(struct request *r, const char *rule, uint32_t uid, int document_fd, uint32_t ms,
 	       struct agent_err *err)
 {
@@ -59,7 +59,7 @@ int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 /* ------------------------------------------------------------------ test --------------------- */
 
-/* What a hook gets about a process whose kernel has written where it may not; nothing of it is true. */
+/* Make what a hook gets about a process whose kernel wrote where it may not; none of it is true. */
 static int sample_document(uint32_t uid, int *ret_fd)
 {
 	static struct rpc_frame frame = { .function = "sample_kernel",
@@ -228,7 +228,7 @@ void hooks_answered(struct frontend *f, const struct ipc_hooked *m, int take_fd)
 	out_init(&text, 0);
 	f->n_hooks_asked--;
 	if (!r)
-		return; /* answered with a timeout already */
+		return; /* The client got a timeout already. */
 	if (status == 0 && fd >= 0)
 		status = fd_memfd_map(fd, ANSWER_MAX, &data, &size);
 	if (status == 0)

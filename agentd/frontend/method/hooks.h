@@ -8,14 +8,16 @@
 
 struct frontend;
 
+/** Answer hooks.list: a handler as rpc_gen.h declares it. */
 int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_list_params *params, struct rpc_hooks_list_result *ret,
 	       struct agent_err *err);
+/** Answer hooks.test: a handler as rpc_gen.h declares it. */
 int hooks_test(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_test_params *params, struct rpc_hooks_test_result *ret,
 	       struct agent_err *err);
 
-/** The monitor's answer. */
+/** Pass the monitor's answer on.  @param take_fd  Owned by this function; -1: none came. */
 void hooks_answered(struct frontend *f, const struct ipc_hooked *m, int take_fd);
 
 #endif /* FRONTEND_METHOD_HOOKS_H */

@@ -15,9 +15,9 @@
 
 struct closing {
 	LIST_ENTRY(closing) link;
-	int fd; /* -1: a process has it alone */
+	int fd; /* -1: a process of the monitor has the socket alone. */
 	uid_t uid;
-	bool asked; /* The monitor was given it, and has not answered */
+	bool asked; /* The monitor was given the socket, and has not answered. */
 };
 
 static struct closing *find_asked(struct closings *all)
@@ -30,7 +30,7 @@ static struct closing *find_asked(struct closings *all)
 	return NULL;
 }
 
-/* One at a time, so that a flood of them cannot fill the socket to the monitor. */
+/* Sockets go to the monitor one at a time, so that a flood cannot fill the socket to the monitor. */
 static void ask_next(struct closings *all)
 {
 	struct closing *i;
@@ -62,7 +62,7 @@ void closing_hand_over(struct closings *all, int take_fd, uid_t uid)
 	struct closing *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		/* Open for ever is bad, and blocked for ever is worse. */
+		/* A socket that stays open for ever is bad, a process that blocks for ever is worse. */
 		log_error("out of memory: a client's socket stays open");
 		return;
 	}
@@ -115,7 +115,10 @@ void closing_received(struct closings *all, const struct ipc_closer *m)
 		return;
 	asked->asked = false;
 	if (m->kind == IPC_CLOSER_HOLDS) {
-		/* Not the last one, so that this does not block; after this note the other is. */
+		/*
+		 * The other process still has the socket, so that this close does not block; after
+		 * the note its close is the last one.
+		 */
 		close(asked->fd);
 		asked->fd = -1;
 		monitor_link_note(all->monitor, IPC_NOTE_DROPPED, 0);

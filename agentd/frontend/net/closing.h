@@ -21,7 +21,7 @@ struct event;
 struct event_base;
 struct monitor_link;
 
-/** Processes that close sockets of one user; with so many he gets no new connection. */
+/** Most processes that close sockets of one user: with so many the user gets no new connection. */
 #define CLOSING_PER_USER_MAX 8
 
 /** Sockets that wait for a process to close them. */
@@ -32,17 +32,27 @@ struct closings {
 	struct event *retry;
 };
 
-/** @p all has the first two already. */
+/**
+ * Begin with an empty list.
+ * @param all  Its monitor and base are set already.
+ * @return 0, -ENOMEM.
+ */
 int closing_init(struct closings *all);
-/** Close a client's socket that no other process reads.  @return now or later, but never here. */
+/**
+ * Close a client's socket that no other process reads, or have it closed; this never blocks.
+ * @param take_fd  Owned by this function.
+ */
 void closing_end(struct closings *all, int take_fd, uid_t uid);
-/** Close one that another process reads as well, or that a descriptor lies in. */
+/**
+ * Have a socket closed that another process reads as well, or that a descriptor lies in.
+ * @param take_fd  Owned by this function.
+ */
 void closing_hand_over(struct closings *all, int take_fd, uid_t uid);
-/** Too much of what this user sent waits to be closed. */
+/** @return whether too much of what this user sent waits to be closed. */
 bool closing_is_blocked(const struct closings *all, uid_t uid);
-/** The monitor's answer, or that one of the processes has ended. */
+/** Take the monitor's message: its answer to a request, or that one of the processes has ended. */
 void closing_received(struct closings *all, const struct ipc_closer *m);
-/** Sockets that wait stay open: the end of this process closes them. */
+/** Free the list.  Sockets that wait stay open: the end of this process closes them. */
 void closing_deinit(struct closings *all);
 
 #endif /* FRONTEND_NET_CLOSING_H */

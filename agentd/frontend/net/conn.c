@@ -19,7 +19,8 @@
 #include "rpc_gen.h"
 
 #define READ_SIZE	(64 * 1024)
-#define REFERENCE_MIN	(16 * 1024) /* larger texts are not copied into the send buffer */
+/* Texts from this size on are not copied into the send buffer. */
+#define REFERENCE_MIN	(16 * 1024)
 
 static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
 
@@ -42,7 +43,7 @@ static void conn_free(struct conn *c)
 	if (c->out)
 		evbuffer_free(c->out);
 	rpc_wire_deinit(&c->wire);
-	/* The adapter may still read from the editor, and is no more trusted than he is. */
+	/* The adapter may still read from the editor's socket, and is trusted no more than the editor. */
 	if (c->peer_fd != c->fd)
 		closing_hand_over(&c->net->closings, c->peer_fd, c->uid);
 	closing_end(&c->net->closings, c->fd, c->uid);
@@ -50,8 +51,8 @@ static void conn_free(struct conn *c)
 }
 
 /*
- * Both halves closed, or only the sending one?  A client like socat still wants its answers.  Of one
- * that is gone, what lay there for it is closed.
+ * Tell whether both halves are closed, or only the sending one: a client like socat still wants its
+ * answers.  When the client is gone, the kernel has closed what lay in the socket for it.
  */
 static bool is_gone(const struct conn *c)
 {
@@ -71,7 +72,7 @@ void conn_close(struct conn *c)
 		given_left(&net->given, c->uid);
 	conn_free(c);
 	net_start_idle_timer(net);
-	net_accept(net); /* a descriptor is free again */
+	net_accept(net); /* A descriptor is free again. */
 }
 
 /*

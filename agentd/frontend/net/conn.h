@@ -30,11 +30,12 @@ struct session;
 LIST_HEAD(attachment_list, attachment);
 LIST_HEAD(request_list, request);
 
+/** One client. */
 struct conn {
 	LIST_ENTRY(conn) link;
 	struct net *net;
 	int fd;
-	int peer_fd; /**< Whose credentials count: fd, or the editor's socket behind an adapter. */
+	int peer_fd; /**< The socket whose credentials count: fd, or the editor's behind an adapter. */
 	uid_t uid;
 	pid_t pid;
 	bool admin;
@@ -46,25 +47,33 @@ struct conn {
 	bool backlog; /**< Messages that arrived before the pause wait in `wire`. */
 	struct event *read_event, *write_event, *gone_event;
 	struct evbuffer *out;
-	int out_fd;	   /**< To be sent with the byte of `out` that comes behind so many; -1: none. */
+	int out_fd;	   /**< Descriptor to be sent with byte out_fd_at of `out`; -1: none. */
 	size_t out_fd_at;
-	bool fd_given; /**< It was sent one before. */
+	bool fd_given; /**< The client was sent a descriptor before. */
 	size_t batched; /**< Bytes of answers that wait for the rest of their batch. */
 	struct rpc_wire wire;
-	unsigned n_requests; /**< That wait for their answers. */
+	unsigned n_requests; /**< Requests that wait for their answers. */
 
-	/* Kept here for those above, who empty them when it is gone; nothing here looks at them. */
+	/*
+	 * These lists belong to the directories above, which empty them when the connection is
+	 * gone.  Nothing in this directory looks at them.
+	 */
 	struct request_list requests; /**< Unanswered ones. */
 	struct attachment_list attachments;
-	struct session *store; /**< Its process at the record store, or NULL. */
+	struct session *store; /**< The process that works on the record store for it, or NULL. */
 };
 
-/** @return NULL without memory: the socket is closed. */
+/**
+ * Begin to serve a client.
+ * @param take_fd  Owned by this function.
+ * @param peer     Who the client is; copied.
+ * @return NULL without memory: the socket is closed.
+ */
 struct conn *conn_create(struct net *net, int take_fd, const struct access_peer *peer);
-/** Send one message (framed here).  @param text Taken over when it is large. */
+/** Frame and send one message.  @param text  Its bytes are taken over when they are many. */
 void conn_send(struct conn *c, struct out *text);
 /**
- * The same with a descriptor, which the client gets with the first byte of the message.
+ * Send one message and a descriptor, which the client gets with the first byte of the message.
  * @param take_fd  Closed in any case; conn_check_fd() said that there is none before it.
  */
 void conn_send_fd(struct conn *c, struct out *text, int take_fd);
@@ -75,27 +84,28 @@ void conn_send_fd(struct conn *c, struct out *text, int take_fd);
 void conn_send_around(struct conn *c, const struct out *begin, struct ipc_message *body,
 		      const struct out *end);
 /**
- * May this client be sent another descriptor?
+ * Check whether this client may be sent another descriptor.
  * @param promised  One is to come with an answer that it waits for.
  * @return 0, or negative with @p err.
  */
 int conn_check_fd(struct conn *c, bool promised, const char *method, struct agent_err *err);
-/** Bytes that the socket has not taken yet. */
+/** @return the bytes that the socket has not taken yet. */
 size_t conn_unsent(const struct conn *c);
-/** May one more answer wait for the rest of its batch?  Small ones always may. */
+/** @return whether one more answer may wait for the rest of its batch; small ones always may. */
 bool conn_may_keep(const struct conn *c, size_t size);
-/** Close now.  The object is gone afterwards. */
+/** Close the connection now.  The object is gone afterwards. */
 void conn_close(struct conn *c);
-/** A request of @p c waits for its answer: with many of them, reading pauses. */
+/** Note that a request waits for its answer: with many of them, reading pauses. */
 void conn_request_begun(struct conn *c);
-/** A request of @p c was answered: reading may go on. */
+/** Note that a request was answered: reading may go on. */
 void conn_request_done(struct conn *c);
 
 /** Read nothing more; that the client leaves is still noticed. */
 void conn_hold(struct conn *c);
 /**
- * From now on the process behind @p take_fd speaks for the client, whose own socket is kept for what
- * it says about him.  Only for a connection that nothing was sent on.
+ * Let the process behind @p take_fd speak for the client from now on.  The client's own socket is
+ * kept for its credentials.  Nothing may have been sent on the connection.
+ * @param take_fd  Owned by the connection, also after a failure.
  * @return 0, -ENOMEM: nothing is left but conn_close().
  */
 int conn_hand_over(struct conn *c, int take_fd);

@@ -7,10 +7,10 @@
 
 #include "base/cleanup.h"
 
-/* Left unread by one user; an honest client leaves none. */
+/* Most descriptors that one user may leave unread; an honest client leaves none. */
 #define LEFT_MAX 4
 
-/* @return the entry of a user, one that is free, or that there is none: the size of the table. */
+/* @return the entry of a user, else a free one, else the size of the table: there is none. */
 static size_t find(const struct given *g, uid_t uid)
 {
 	size_t free_one = ARRAY_SIZE(g->left);

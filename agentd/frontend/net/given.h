@@ -5,9 +5,9 @@
 /**
  * @file given.h
  * Descriptors that clients were sent and have not received: the kernel counts them for the user who
- * sent them, and lets him send none to anybody once they are too many (ETOOMANYREFS, unix(7)).
- * So there is one for each connection, and few of a user on connections that were closed before he
- * read it.
+ * sent them, which is the agent's, and lets that user send none to anybody once they are too many
+ * (ETOOMANYREFS, unix(7)).  So there is at most one for each connection, and few for each client's
+ * user on connections that were closed before the descriptor was read.
  */
 
 #include <stdbool.h>
@@ -22,11 +22,11 @@ struct given {
 	} left[32];
 };
 
-/** Has this user left few enough? */
+/** @return whether this user has left few enough unread to be sent another one. */
 bool given_may(const struct given *g, uid_t uid);
-/** Was everything received that was sent on this socket, a descriptor with it? */
+/** @return whether everything that was sent on this socket was received, a descriptor with it. */
 bool given_is_read(int fd);
-/** A connection of this user is closed with one that he has not received. */
+/** Note that a connection of this user is closed with a descriptor that was not received. */
 void given_left(struct given *g, uid_t uid);
 
 #endif /* FRONTEND_NET_GIVEN_H */

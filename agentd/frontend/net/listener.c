@@ -19,7 +19,8 @@
 
 #define ACCEPT_RETRY_MS 200
 #define NOBODY		((uid_t)-1)
-#define KEPT_FDS	32 /* not for connections: channels to workers, texts in memfds */
+/* Descriptors that connections do not get: channels to workers, texts in memfds. */
+#define KEPT_FDS	32
 
 static unsigned count_user(const struct net *net, uid_t uid)
 {
@@ -65,7 +66,7 @@ static int read_peer(const struct net *net, int fd, struct access_peer *ret)
 	return r;
 }
 
-/* More connections than are allowed now stay. */
+/* Connections beyond a limit that was lowered stay. */
 void listener_set_limits(struct net *net, const struct ipc_limits *m)
 {
 	struct access_peer peer;
@@ -86,7 +87,7 @@ static void welcome(struct net *net, int fd)
 {
 	struct access_peer peer = { .uid = NOBODY };
 
-	/* Before anything is read, or the socket closed. */
+	/* Descriptors are refused before anything is read, or the socket closed. */
 	if (fd_refuse_rights(fd) < 0 || read_peer(net, fd, &peer) < 0) {
 		closing_end(&net->closings, fd, peer.uid);
 		return;
@@ -128,10 +129,13 @@ static void idle(int fd, short what, void *user)
 	struct net *net = user;
 
 	if (net->ops->is_busy(net)) {
-		net_start_idle_timer(net); /* a target is being released */
+		net_start_idle_timer(net); /* A target is still being released. */
 		return;
 	}
-	/* Who connects from now on waits, is left to the next instance, or refused, but not cut off. */
+	/*
+	 * A client that connects from now on waits, is left to the next instance, or is refused,
+	 * but it is not cut off.
+	 */
 	net->idle = true;
 	event_del(net->accept_event);
 	monitor_link_note(net->monitor, IPC_NOTE_IDLE, 0);

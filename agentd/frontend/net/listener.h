@@ -7,11 +7,15 @@
 #include "agentd/frontend/net/net.h"
 #include "agentd/ipc/monitor_frontend.h"
 
-/** Take clients from the listening socket. */
+/**
+ * Begin to accept clients.
+ * @param net  Its base, monitor, ops and limits are set already.
+ * @return 0, -ENOMEM.
+ */
 int listener_init(struct net *net, int listen_fd);
-/** When the last connection is closed. */
+/** Free what listener_init() made, when the last connection is closed. */
 void listener_deinit(struct net *net);
-/** The configuration was read again: for those who are connected, and those who come. */
+/** Take the limits of a configuration that was read again, for present and future connections. */
 void listener_set_limits(struct net *net, const struct ipc_limits *m);
 
 #endif /* FRONTEND_NET_LISTENER_H */

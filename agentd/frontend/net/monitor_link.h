@@ -2,7 +2,7 @@
 #ifndef FRONTEND_NET_MONITOR_LINK_H
 #define FRONTEND_NET_MONITOR_LINK_H
 
-/** @file monitor_link.h  the frontend's end of the socket pair to the monitor. */
+/** @file monitor_link.h  The frontend's end of the socket pair to the monitor. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,10 @@
 struct event;
 struct event_base;
 
-/** Who gets what the monitor says.  A descriptor, or -1, is the receiver's. */
+/**
+ * Functions for the messages of the monitor, one for each type (agentd/ipc.h).  They own the
+ * descriptor that they get, which is -1 when none came.
+ */
 struct monitor_link_ops {
 	void (*started)(void *owner, const struct ipc_started *m, int take_channel);
 	void (*ended)(void *owner, const struct ipc_ended *m);
@@ -25,6 +28,7 @@ struct monitor_link_ops {
 	void (*owed)(void *owner);
 };
 
+/** The link. */
 struct monitor_link {
 	const struct monitor_link_ops *ops;
 	void *owner; /**< Of the ops. */
@@ -33,13 +37,20 @@ struct monitor_link {
 	int fd; /**< -1: there is nothing more to tell. */
 };
 
-/** @p s has its ops and the event loop already; that one ends when the monitor is gone. */
+/**
+ * Begin to receive.  The event loop ends when the monitor is gone.
+ * @param s           Its ops, owner and base are set already.
+ * @param monitor_fd  Borrowed.
+ * @return 0, -ENOMEM.
+ */
 int monitor_link_init(struct monitor_link *s, int monitor_fd);
+/** Stop receiving. */
 void monitor_link_deinit(struct monitor_link *s);
-/** Send a message with @p n_fds descriptors, which are borrowed. */
+/** Send a message with @p n_fds descriptors, which are borrowed; a failure ends the event loop. */
 void monitor_link_send(struct monitor_link *s, const void *msg, size_t size, const int *fds, size_t n_fds);
+/** Send a message that has only a kind and a value. */
 void monitor_link_note(struct monitor_link *s, enum ipc_note_kind kind, uint32_t value);
-/** Ask for a process that closes @p fd, which is kept until closing_received() hears of it. */
+/** Ask for a process that closes @p fd, which stays open here until closing_received() hears of it. */
 void monitor_link_drop(struct monitor_link *s, int fd, uid_t uid);
 /** Tell the monitor the figures for the service status. */
 void monitor_link_status(struct monitor_link *s, uint32_t sessions, uint32_t connections);

@@ -25,30 +25,31 @@ struct monitor_link;
 
 LIST_HEAD(conn_list, conn);
 
-/** Those above: they know what the messages of a client mean. */
+/** What the directories above do with connections: they know what the messages of a client mean. */
 struct net_ops {
-	/** A whole message.  @param first  Nothing came before it. */
+	/** A whole message has arrived.  @param first  Nothing came before it. */
 	void (*message)(struct conn *c, const char *body, size_t size, bool first);
-	/** What came is no message, for this reason. */
+	/** What has arrived is no message, for the reason in @p err. */
 	void (*refuse)(struct conn *c, const struct agent_err *err);
 	/** The client has taken some of what was sent. */
 	void (*drained)(struct conn *c);
-	/** It is being closed: nobody points to it afterwards. */
+	/** The connection is being closed: nothing may point to it afterwards. */
 	void (*gone)(struct conn *c);
-	/** Is there work left, now that nobody has been connected for the idle time? */
+	/** Tell whether there is work left, now that nobody has been connected for the idle time. */
 	bool (*is_busy)(struct net *net);
 };
 
+/** The listening socket, its limits, and all connections. */
 struct net {
 	const struct net_ops *ops;
-	void *owner; /**< For those above. */
+	void *owner; /**< For the functions of ops. */
 	struct event_base *base;
 	struct monitor_link *monitor;
 	struct event *accept_event, *accept_retry, *idle_timer;
-	bool idle; /**< The monitor was told so and has not answered: nobody is accepted. */
+	bool idle; /**< The monitor was told that this process is idle, and nobody is accepted. */
 	bool stays; /**< There is something to do without clients. */
 
-	/* limits, from the command line, and from the monitor after a reload */
+	/* These limits come from the command line, and from the monitor after a reload. */
 	uint32_t connections_max, connections_per_user_max, idle_ms;
 	gid_t admin_gid;
 
@@ -58,11 +59,11 @@ struct net {
 	struct given given;
 };
 
-/** Somebody may connect again. */
+/** Accept connections again, if they were not accepted for want of a descriptor. */
 void net_accept(struct net *net);
 /** Begin to wait for the end of the idle time, if nobody is connected and nothing is to be done. */
 void net_start_idle_timer(struct net *net);
-/** The same from the beginning: the time, or what is to be done, has changed. */
+/** Begin the idle time again: its length, or whether there is something to do, has changed. */
 void net_update_idle(struct net *net);
 
 #endif /* FRONTEND_NET_H */

@@ -28,11 +28,10 @@ struct attachment *attachment_of(struct session *s, const struct conn *c)
 
 struct attachment *attachment_create(struct session *s, struct conn *conn, enum ipc_right rights)
 {
-	struct attachment *a;
+	struct attachment *a = attachment_of(s, conn);
 
-	LIST_FOREACH(a, &s->attachments, in_session)
-		if (a->conn == conn)
-			return a;
+	if (a)
+		return a;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return NULL;

@@ -18,21 +18,25 @@ struct attachment {
 	struct notices notices;
 	bool established; /**< The worker has answered session.attach. */
 	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */
-	uint64_t asked_ns;	/**< When it asked for something else than more time for its lease. */
-	uint64_t locked_end_ns; /**< It gets no writer lease before; 0: it may. */
+	uint64_t asked_ns;	/**< When the client last asked for something else than more time for its lease. */
+	uint64_t locked_end_ns; /**< The client gets no writer lease before; 0: it may have one. */
 };
 
-/** NULL when this connection does not hold the session of this id. */
+/** @return the place of a connection in the session of this id, unless that is over; else NULL. */
 struct attachment *attachment_find(struct conn *c, const char *id);
-/** NULL when this connection does not hold that session, over or not. */
+/** @return the place of a connection in a session, over or not; NULL: it has none. */
 struct attachment *attachment_of(struct session *s, const struct conn *c);
-/** An existing one is kept.  @return NULL when out of memory. */
+/**
+ * Give a connection a place in a session, or find the one that it has.
+ * @param rights  Those of a new place.
+ * @return NULL without memory.
+ */
 struct attachment *attachment_create(struct session *s, struct conn *conn, enum ipc_right rights);
-/** The last one to leave ends the session; a writer's lease ends. */
+/** Take a place away: the last one to leave ends the session, and a writer's lease ends. */
 void attachment_leave(struct attachment *a);
-/** Without a word to the session, which is over. */
+/** Free a place without a word to the session, which is over. */
 void attachment_free(struct attachment *a);
-/** May it change anything?  @return 0, or negative with @p err. */
+/** Check whether its client may change anything.  @return 0, or negative with @p err. */
 int attachment_check_control(const struct attachment *a, struct agent_err *err);
 
 #endif /* FRONTEND_SESSION_ATTACHMENT_H */

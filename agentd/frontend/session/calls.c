@@ -14,16 +14,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Text of unanswered calls, which waits in memfds while the worker is busy. */
+/* Most bytes of unanswered calls of a session: they wait in memfds while the worker is busy. */
 #define CALL_BYTES_MAX ((size_t)8 << 20)
 /* Timers are a little early; what a worker may take for one call is that much shorter at least. */
 #define TIMER_SLACK_MS 1000
-/* Of a core on its way to a client; the system may allow less. */
+/* Room in the socket for a core on its way to a client; the system may allow less. */
 #define STREAM_BYTES (512 << 10)
 /* A store process that has had nothing to do for so long is sent away. */
 #define STORE_IDLE_S 30
 
-/* The session may be another client's, whose patience is greater: it is left, not ended. */
+/* Other clients may wait for the session with more patience: this one leaves it, and it goes on. */
 static void attach_expired(struct session *s, struct request *r)
 {
 	struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
@@ -39,7 +39,7 @@ static void attach_expired(struct session *s, struct request *r)
 static void call_expired(int fd, short what, void *user)
 {
 	struct request *r = user;
-	struct session *s = r->owner; /* NULL: it waits for another session */
+	struct session *s = r->owner; /* NULL: the request waits for another session. */
 	/* The worker bounds each call itself: with no answer to any for so long, it is stuck. */
 	bool stuck =
 		s && (clock_now_ns() - s->heard_ns) / 1000000 + TIMER_SLACK_MS >= r->timeout_ms;
@@ -84,7 +84,7 @@ static int refuse_call(const struct session *s, size_t size, struct agent_err *e
 	return 0;
 }
 
-/* @param take_fd  Goes to the worker; -1: none. */
+/* @param take_fd  Descriptor that goes to the worker; -1: none. */
 static void call_with(struct session *s, struct request *r, const char *params, size_t size,
 		      uint32_t flags, uint32_t timeout_ms, int take_fd)
 {
@@ -134,9 +134,10 @@ void calls_send(struct session *s, struct request *r, const char *params, size_t
 }
 
 /*
- * Not a pipe: its reader holds the pipe's lock while it copies into memory of its own, which may
- * be a file that never answers, and the writer then waits for that lock even when it is killed.
- * Shut down for reading, so that nothing the client sends, a descriptor above all, gets to the worker.
+ * Make a pair of sockets.  A pipe would not do: its reader holds the pipe's lock while it copies into
+ * memory of its own, which may be a file that never answers, and the writer then waits for that lock
+ * even when it is killed.  The worker's end is shut down for reading, so that nothing the client
+ * sends, a descriptor above all, gets to the worker.
  */
 static int make_stream(int *ret_write_fd, int *ret_read_fd)
 {
@@ -145,7 +146,7 @@ static int make_stream(int *ret_write_fd, int *ret_read_fd)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	/* Without more of it, writer and reader wait for each other more often. */
+	/* With a smaller buffer, writer and reader wait for each other more often. */
 	(void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*ret_write_fd = pair[0];
 	*ret_read_fd = pair[1];
@@ -178,7 +179,7 @@ static struct request *find_call(struct session *s, uint64_t id)
 	return NULL;
 }
 
-/* A call was answered: nothing more to do for a look, for a store perhaps. */
+/* A call was answered: an inspect worker has nothing more to do, and a store perhaps. */
 static void rest(struct session *s)
 {
 	const struct timeval tv = { .tv_sec = STORE_IDLE_S };
@@ -197,7 +198,7 @@ void calls_answered(struct session *s, struct ipc_message *m)
 
 	s->heard_ns = clock_now_ns();
 	if (!lease_answered(s, m->head.id) || !r)
-		return; /* not true, or answered with a timeout already */
+		return; /* The answer is not true, or the client got a timeout already. */
 	if (m->head.type == IPC_REPLY) {
 		if (attach && a)
 			a->established = true;
@@ -231,7 +232,7 @@ void calls_lost_answer(struct session *s, const struct ipc_head *head)
 	request_fail(r, &err);
 }
 
-/* What a call is told that the worker did not answer any more. */
+/* Say why the worker did not answer a call any more. */
 static void end_error(const struct session *s, enum rpc_method method, struct agent_err *err)
 {
 	const char *reason = rpc_end_reason_name(s->reason);

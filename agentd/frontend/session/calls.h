@@ -7,20 +7,24 @@
 #include "agentd/frontend/rpc/request.h"
 #include "agentd/frontend/session/session.h"
 
-/** Forward a request to the worker; it is answered from now on. */
+/**
+ * Forward a request to the worker; from now on this file answers it, with an error if need be.
+ * @param flags       IPC_FLAG_*, besides those that follow from session and client.
+ * @param timeout_ms  The client gets an error when there is no answer for so long.
+ */
 void calls_send(struct session *s, struct request *r, const char *params, size_t size,
 		uint32_t flags, uint32_t timeout_ms);
 /**
- * The same with a socket, for a method that answers with its other end: the worker writes to one,
- * the client reads from the other, and neither sends anything back.
+ * Forward a request with a socket, for a method that answers with its other end: the worker writes to
+ * one, the client reads from the other, and neither sends anything back.
  */
 void calls_send_stream(struct session *s, struct request *r, const char *params, size_t size,
 		       uint32_t flags, uint32_t timeout_ms);
-/** The worker's answer to one of them. */
+/** Pass the worker's answer to a request on. */
 void calls_answered(struct session *s, struct ipc_message *m);
-/** The text of a message is lost: there was no descriptor for the memfd. */
+/** Fail the request whose answer is lost, because there was no descriptor for its memfd. */
 void calls_lost_answer(struct session *s, const struct ipc_head *head);
-/** The worker will answer none any more. */
+/** Fail all requests: the worker will answer none any more. */
 void calls_end(struct session *s);
 
 #endif /* FRONTEND_SESSION_CALLS_H */

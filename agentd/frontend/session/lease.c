@@ -13,19 +13,15 @@
 
 /* Undoing takes milliseconds; with what comes before and after, queues run within a second. */
 #define FORCE_MS 500
-/* More than a worker takes for a call that it has begun with. */
+/* A worker takes less than this for a call that it has begun with. */
 #define UNDO_MS 13000
 
 /* ------------------------------------------------------------------ who may ------------------ */
 
-static struct attachment *holder_of(const struct session *s)
+/* @return the place of the client that has the lease; NULL: nobody has it. */
+static struct attachment *holder_of(struct session *s)
 {
-	struct attachment *a;
-
-	LIST_FOREACH(a, &s->attachments, in_session)
-		if (a->conn == s->writer)
-			return a;
-	return NULL;
+	return s->writer ? attachment_of(s, s->writer) : NULL;
 }
 
 uint64_t lease_idle_ms(const struct attachment *a)
@@ -38,7 +34,7 @@ static bool is_silent(const struct attachment *a)
 	return lease_idle_ms(a) >= a->session->all->silent_holder_ms;
 }
 
-/* In a user namespace of his own a user is less than outside, whatever his number. */
+/* In a user namespace of its own a user has fewer rights than outside, whatever its number. */
 static bool may_break(const struct attachment *a, const struct attachment *holder)
 {
 	return a->conn->admin || (a->conn->uid == holder->conn->uid && a->user_ns &&
@@ -72,7 +68,10 @@ static void lock_out(struct attachment *holder, const struct attachment *taker)
 	const uint64_t end_ns = clock_deadline_ms(LEASE_LOCK_MS);
 
 	holder->locked_end_ns = end_ns;
-	/* By its number, or it would come back on another connection; one process may be both. */
+	/*
+	 * The loser is remembered by its process number, or it would come back on another
+	 * connection.  One process may be both loser and taker.
+	 */
 	if (holder->conn->pid == taker->conn->pid)
 		return;
 	all->lease_locks[all->n_lease_locks++ % LEASE_LOCKS_MAX] =
@@ -181,7 +180,10 @@ static void begin_loss(struct attachment *a, const struct attachment *holder,
 	uint64_t end_ns = clock_deadline_ms(ms);
 	struct timeval tv;
 
-	/* Somebody else's loss is still under way: he is told now, and nobody has to wait longer for it. */
+	/*
+	 * The loss of another client is still under way: that client is told now, and nobody has to
+	 * wait longer for it.
+	 */
 	if (s->loss.open) {
 		tell_loser(s);
 		if (s->loss.end_ns < end_ns)
@@ -269,7 +271,10 @@ bool lease_answered(struct session *s, uint64_t call_id)
 {
 	if (!s->loss.open || call_id < s->loss.call_id)
 		return true;
-	/* It has undone what it can, and queues are suspended all the same: that is for the kernel. */
+	/*
+	 * The worker has undone what it can, and queues are suspended all the same: only the kernel
+	 * can resume them, when the worker is gone.
+	 */
 	if (s->suspension && s->suspension->since_ns && call_id == s->loss.call_id) {
 		log_warning("session %s: queues do not resume for the new holder: killed", s->id);
 		session_kill(s);
@@ -320,7 +325,7 @@ bool lease_reply_killed(struct session *s, struct request *r)
 	out_init(&text, 0);
 	put_taken(r, &text);
 	if (r->method == RPC_METHOD_SESSION_ATTACH) {
-		/* The target is free: a session of its own, when the worker is gone. */
+		/* The target is free: the client gets a session of its own when the worker is gone. */
 		request_own(r, &s->comers);
 		return true;
 	}

@@ -6,51 +6,52 @@
  * @file lease.h
  * The writer lease of a session: who gets it, who may take it from its holder, and what follows.
  *
- * A lease is broken in this order: the holder has it no more; the worker undoes what he may not leave
- * behind; he is told; the new holder is answered.  A worker that does not say in time that all is
+ * A lease is broken in this order: the holder has it no more; the worker undoes what a holder may not
+ * leave behind; the holder is told; the new holder is answered.  A worker that does not say in time that all is
  * undone is killed, and the kernel lets the target run: nobody keeps queues stopped by hanging.
  */
 
 #include "agentd/frontend/rpc/request.h"
 #include "agentd/frontend/session/attachment.h"
 
-/** A holder from whom a target was taken gets it back after this time, unless he is root. */
+/** A holder that lost a target, and is not root, can get it back after this time. */
 #define LEASE_LOCK_MS 10000
 
+/** How far a client goes to get the lease. */
 enum lease_want {
 	LEASE_FREE,	  /**< Only when nobody has it. */
-	LEASE_FROM_SILENT, /**< Also from a holder who has asked for nothing but more time for long. */
-	LEASE_BY_FORCE,
+	LEASE_FROM_SILENT, /**< Also from a holder that has asked for nothing but more time for long. */
+	LEASE_BY_FORCE,	   /**< From any holder. */
 };
 
 /**
  * Make @p a the holder.
- * @param r  To be sent to the worker next: its answer means that all is undone.  Learns from whom the
- *           lease was taken.
+ * @param r  The request that is sent to the worker next: its answer means that all is undone.  It is
+ *           noted in the request from whom the lease was taken.
  * @return 0, or negative with @p err, which names the holder and what this caller can do.
  */
 int lease_take(struct attachment *a, enum lease_want want, struct request *r,
 	       struct agent_err *err);
-/** Nobody holds it any more, if @p a did: what it changed is undone. */
+/** Take the lease from @p a, if it has it: what its client changed is undone. */
 void lease_give_back(struct attachment *a);
-/** A call of @p a on its session: a sign of life, or more time for the lease. */
+/** Note a call of @p a on its session: it is a sign of life, or asks for more time for the lease. */
 void lease_note_call(struct attachment *a, enum rpc_method method);
 /**
- * The worker has answered @p call_id: what it was told before that is done.
- * @return false when it is not, and the worker is killed: the answer is not true.
+ * Note that the worker has answered @p call_id: what it was told before that call is done.
+ * @return false when that is not done: the answer is not true, and the worker is killed.
  */
 bool lease_answered(struct session *s, uint64_t call_id);
-/** The session is over; who has lost it by that, and does not know yet, is told. */
+/** Note that the session is over: a client that has lost the lease and does not know it is told. */
 void lease_over(struct session *s);
-/** For the timer of a session: a loss is not undone in time. */
+/** Callback of a session's undo_timer: what a loser of the lease did is not undone in time. */
 void lease_undo_expired(int fd, short what, void *session);
-/** Milliseconds since @p a asked for anything but more time. */
+/** @return the milliseconds since @p a asked for anything but more time. */
 uint64_t lease_idle_ms(const struct attachment *a);
 
-/** The result of @p r with who lost the lease for it, if anybody did. */
+/** Answer @p r with the worker's result and with who lost the lease for it, if anybody did. */
 void lease_reply(struct request *r, struct ipc_message *m);
 /**
- * The worker was killed because it did not answer @p r, which took the lease.
+ * Answer @p r, which took the lease, when the worker was killed because it did not answer it.
  * @return false: @p r took none, or the session ended for another reason.
  */
 bool lease_reply_killed(struct session *s, struct request *r);

@@ -7,17 +7,17 @@
 #include "agentd/frontend/session/session.h"
 #include "protocol/rpc_arena.h"
 
-/** Of the configuration that the monitor has read.  @param m  From the monitor. */
+/** Take the name of a rule that is in the configuration; the last one drops rules that are not. */
 void rules_named(struct sessions *all, const struct ipc_rule_name *m);
-/** @return NULL: there is none of this name. */
+/** @return the rule of this name; NULL: there is none. */
 struct front_rule *rules_find(struct sessions *all, const char *name);
 /** Take the rule from a session that it watches; the monitor does the same. */
 void rules_release(struct session *s);
-/** A worker has counted. */
+/** Add what a worker has counted (IPC_COUNTS). */
 void rules_count(struct session *s, const struct ipc_message *m);
-/** It will not count any more: what it had begun with is lost. */
+/** Count as lost what a worker had begun with: it will not count any more. */
 void rules_over(struct session *s);
-/** For agent.status.  @return NULL: out of memory. */
+/** Describe all rules for agent.status.  @return a list in the arena; NULL without memory. */
 struct rpc_rule_status *rules_status(const struct sessions *all, struct rpc_arena *a, size_t *ret_n);
 
 #endif /* FRONTEND_SESSION_RULES_H */

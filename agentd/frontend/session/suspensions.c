@@ -14,8 +14,8 @@ struct suspended_target {
 	uint64_t start_ticks;
 	uid_t uid;
 	char comm[16];
-	uint64_t before_count, before_ns; /* in sessions that are over */
-	uint64_t count, total_ns, since_ns; /* in the one that is not, if there is one */
+	uint64_t before_count, before_ns; /* Those of sessions that are over. */
+	uint64_t count, total_ns, since_ns; /* Those of the session that is not over, if there is one. */
 };
 
 static uint64_t sum_ns(uint64_t now_ns, uint64_t total_ns, uint64_t since_ns)
@@ -31,7 +31,7 @@ static struct suspended_target *find(const struct sessions *all, uint32_t pid, u
 	return NULL;
 }
 
-/* At the end, where the latest are; the first makes room. */
+/* Add a target at the end, where the latest are; the first one makes room. */
 static struct suspended_target *add(struct sessions *all, const struct session *s, uint64_t start_ticks)
 {
 	struct suspended_target *t;
@@ -54,7 +54,7 @@ static void note_target(const struct session *s, const struct ipc_suspension *m)
 
 	if (!t)
 		t = add(s->all, s, m->start_ticks);
-	/* Without memory the sum lacks it. */
+	/* Without memory the sums lack this session. */
 	if (!t)
 		return;
 	t->count = m->count;

@@ -22,7 +22,7 @@ void watch_received(struct sessions *all, const struct ipc_watch *m, int take_ch
 	else if (take_channel >= 0)
 		close(take_channel);
 	if (!s || s->closing || s->over)
-		return; /* on its way out: the monitor hears of its end, and looks again */
+		return; /* It is ending: the monitor hears of that, and watches the process again. */
 	if (r && strcmp(s->rule, m->rule) != 0)
 		r->matched++;
 	str_copy(s->rule, sizeof(s->rule), m->rule);

@@ -6,7 +6,10 @@
 
 #include "agentd/frontend/session/session.h"
 
-/** A rule watches, or has left, a process.  @param take_channel  Of a new worker, or -1. */
+/**
+ * Note that a rule watches, or has left, a process.
+ * @param take_channel  Channel of a new worker, owned by this function; -1: there is none.
+ */
 void watch_received(struct sessions *all, const struct ipc_watch *m, int take_channel);
 
 #endif /* FRONTEND_SESSION_WATCH_H */

@@ -22,7 +22,7 @@
 #include "base/out.h"
 #include "protocol/rpc_message.h"
 
-/* Then others get their turn. */
+/* Most messages that are read of one worker before others get their turn. */
 #define MESSAGES_AT_ONCE 64
 
 /* ------------------------------------------------------------------ what it says ------------- */
@@ -54,7 +54,7 @@ static bool has_filter(const struct session *s)
 	return false;
 }
 
-/* @return false when it cannot be read: then nobody's filter leaves it out. */
+/* @return false when the message cannot be read: then no client's filter leaves it out. */
 static bool decode_raised(const struct ipc_message *m, struct rpc_arena *arena,
 			  struct rpc_exception_raised_params *ret)
 {
@@ -101,7 +101,7 @@ static void notified(struct session *s, const struct ipc_message *m)
 	broadcast(s, &text);
 }
 
-/* Tell everybody, fail what waits, let go of the clients. */
+/* Fail what waits, tell all clients, and free their places. */
 static void finish(struct session *s)
 {
 	const struct rpc_session_ended_params params = { .session = s->id,
@@ -199,7 +199,7 @@ static void end_expired(int fd, short what, void *user)
 	struct session *s = user;
 
 	if (!s->closing) {
-		session_close(s); /* a store that has had nothing to do */
+		session_close(s); /* This is a store that has had nothing to do. */
 		return;
 	}
 	log_warning("worker for process %u does not leave: killed", s->pid);

@@ -6,14 +6,19 @@
 
 #include "agentd/frontend/session/session.h"
 
-/** @return NULL without memory: the channel is closed. */
+/**
+ * Begin a session with a worker that the monitor has started.
+ * @param number        Number of a session; 0 for other kinds.
+ * @param take_channel  Owned by this function.
+ * @return NULL without memory: the channel is closed.
+ */
 struct session *worker_create(struct sessions *all, const struct ipc_started *started,
 			      enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel);
-/** A worker whose client left before it was known: nothing is said to it, its end is waited for. */
+/** Take a worker whose client left before it was known: its channel is closed, its end awaited. */
 void worker_create_orphan(struct sessions *all, const struct ipc_started *started, int take_channel);
-/** The monitor reaped the worker. */
+/** End the session of a worker that the monitor has reaped. */
 void worker_ended(struct session *s, enum ipc_how how);
-/** For agent shutdown. */
+/** End a session now: all requests fail, clients are told, the object is gone afterwards. */
 void worker_destroy(struct session *s);
 
 #endif /* FRONTEND_SESSION_WORKER_H */
