@@ -17,7 +17,6 @@
 #include "base/str.h"
 #include "ctl/ctl.h"
 #include "ctl/signals.h"
-#include "ctl/terminal/text.h"
 #include "paths.h"
 
 #define TIME_MAX_MS 86400000
