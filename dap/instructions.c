@@ -124,7 +124,7 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 	l->code = code;
 	l->lines = rpc_arena_array(&d->arena, before + behind + 1, sizeof(*l->lines));
 	if (!l->lines)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	n = disasm_lines(d->disasm, code, size, &range, l->lines, &l->at);
 	/* Memory may have ended before the address. */
 	if (n < 0 && n != -EINVAL)

@@ -244,13 +244,13 @@ int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct 
 	int r;
 
 	if (!s)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	if (select)
 		p.select = *select;
 	rpc_arena_init(&s->arena, SNAPSHOT_BYTES);
 	r = rpc_client_gpu_snapshot(d->client, &p, &s->arena, &s->doc, err);
 	if (r == 0 && !dap_snapshot_index(d, s))
-		r = agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		r = agent_err_no_memory(err, NULL);
 	if (r == 0)
 		*ret = s;
 	else

@@ -27,7 +27,7 @@ static int find_groups(struct dap *d, uint32_t thread, struct rpc_wave_select *s
 {
 	s->groups = groups_of(d, thread, &s->n_groups);
 	if (!s->groups)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	if (!s->n_groups)
 		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
 				     "this thread has no waves any more");

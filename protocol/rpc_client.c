@@ -77,7 +77,7 @@ int rpc_client_open_fd(int take_fd, struct rpc_client **ret_c, struct agent_err 
 		return unreachable(err, -r, "fcntl", NULL, "cannot use the socket");
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	c->fd = take_fd;
 	c->got_fd = -1;
 	c->timeout_ms = RPC_CLIENT_TIMEOUT_MS;
@@ -342,8 +342,7 @@ static int read_message(struct rpc_client *c, struct agent_err *err)
 		if (reply.kind != RPC_REPLY_NOTIFICATION)
 			return is_answer ? take_answer(c, &reply, err) : GOT_NOTIFICATION;
 		if (keep_notification(c, &reply) < 0)
-			return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
-					     "out of memory");
+			return agent_err_no_memory(err, NULL);
 		return GOT_NOTIFICATION;
 	}
 	c->broken = true;
@@ -411,7 +410,7 @@ static int send_request(struct rpc_client *c, const char *method, const char *pa
 	rpc_message_request(&message, ++c->last_id, method, compact.data, compact.size);
 	rpc_wire_end(&message, RPC_WIRE_LINES);
 	if (r < 0 || out_error(&message))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	r = send_all(c, &message, deadline_ns);
 	if (r == -ETIMEDOUT || r == -ECANCELED)
 		return given_up(c, r, method, err);

@@ -80,7 +80,7 @@ static int no_memory(struct rpc_decoder *d)
 		agent_err_set(d->err, RPC_ERROR_TOO_LARGE, 0, NULL, NULL,
 			      "%s: more data than one call may hold", d->root);
 	else
-		agent_err_set(d->err, RPC_ERROR_INTERNAL, ENOMEM, "decode", NULL, "out of memory");
+		agent_err_no_memory(d->err, "decode");
 	return r ? r : -ENOMEM;
 }
 
@@ -527,7 +527,7 @@ static const char *find_problem(const char *text, size_t size)
 
 static int out_of_memory(struct agent_err *err)
 {
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "parse", NULL, "out of memory");
+	return agent_err_no_memory(err, "parse");
 }
 
 static bool is_null(const char *text, size_t size)

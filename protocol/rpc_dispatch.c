@@ -34,7 +34,7 @@ static int no_memory(const struct rpc_arena *arena, struct agent_err *err)
 		agent_err_set(err, RPC_ERROR_TOO_LARGE, 0, NULL, NULL,
 			      "the call needs more memory than one call may use");
 	else
-		agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		agent_err_no_memory(err, NULL);
 	return rpc_arena_error(arena);
 }
 

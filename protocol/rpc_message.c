@@ -200,8 +200,7 @@ static int add_request(struct rpc_message *m, const struct rpc_request *r, struc
 	if (m->n == 0 || m->n == 1 || m->n == 4 || m->n == 16) {
 		grown = realloc(m->requests, (m->n ? m->n * 4 : 1) * sizeof(*grown));
 		if (!grown)
-			return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
-					     "out of memory");
+			return agent_err_no_memory(err, NULL);
 		m->requests = grown;
 	}
 	m->requests[m->n++] = *r;

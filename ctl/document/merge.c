@@ -222,7 +222,7 @@ static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *
 
 	rpc_arena_init(&scratch, 0);
 	if (merge_set_init(&scratch, s->n_ranks, &set) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	for (size_t i = 0; i < s->n_exited; i++)
 		if (!s->exited[i].ranks || merge_set_parse(s->exited[i].ranks, &set) < 0)
 			return refuse(err, "%.100s: document.exited[%zu].ranks: must be positions in the list of ranks, such as 0-6,9",
@@ -242,8 +242,7 @@ int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 	if (r < 0)
 		return r;
 	if (!d->merged && make_rank(m, d, &source.s) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "merge", NULL,
-				     "out of memory");
+		return agent_err_no_memory(err, "merge");
 	r = check_ranks(m, d->name, &source.s, err);
 	if (r == 0)
 		r = check_groups(d->name, &source.s, err);
@@ -253,8 +252,7 @@ int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 	out_bytes(&m->ranks, source.s.ranks, source.n_ranks * sizeof(struct rpc_rank));
 	out_bytes(&m->sources, &source, sizeof(source));
 	if (out_error(&m->ranks) || out_error(&m->sources))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "merge", NULL,
-				     "out of memory");
+		return agent_err_no_memory(err, "merge");
 	return 0;
 }
 

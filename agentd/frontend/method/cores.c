@@ -25,7 +25,7 @@ static void store_started(struct request *r, const struct ipc_started *m, int ta
 		calls_send(c->store, r, r->params, r->params_size, 0, CALL_MS);
 		return;
 	}
-	agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	agent_err_no_memory(&err, NULL);
 	request_fail(r, &err);
 }
 

@@ -43,7 +43,7 @@ static int agent_hello(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	const char **features = rpc_arena_array(arena, RPC_FEATURE_COUNT, sizeof(*features));
 
 	if (!features)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	for (size_t i = 0; i < RPC_FEATURE_COUNT; i++)
 		features[i] = rpc_features[i].name;
 	if (params->client)
@@ -76,7 +76,7 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	struct rpc_rule_status *rules = all ? rules_status(&f->sessions, arena, &n_rules) : NULL;
 
 	if (all && !rules)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	*ret = (struct rpc_agent_status_result){
 		.agent = GPU_AGENT_VERSION,
 		.pid = (uint32_t)f->daemon_pid,
@@ -91,7 +91,7 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.n_rules = n_rules,
 	};
 	if (suspensions_list(&f->sessions, call->conn, arena, &ret->suspended, &ret->n_suspended) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static int exception_filter(void *ctx, struct rpc_call *call, struct rpc_arena *
 	if (!a)
 		return no_session(err, params->session);
 	if (notices_filter(&a->notices, params) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	ret->filtered = notices_has_filter(&a->notices);
 	return 0;
 }
@@ -223,7 +223,7 @@ static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 
 	ret->sessions = rpc_arena_array(arena, f->sessions.n, sizeof(*ret->sessions));
 	if (!ret->sessions)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	LIST_FOREACH(s, &f->sessions.list, link)
 		if (s->kind == IPC_KIND_SESSION && !s->closing && !s->over &&
 		    (call->conn->admin || s->uid == call->conn->uid))
@@ -327,7 +327,7 @@ static void inspect_started(struct request *r, const struct ipc_started *m, int 
 		calls_send(s, r, r->params, r->params_size, 0, INSPECT_MS);
 		return;
 	}
-	agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+	agent_err_no_memory(&err, NULL);
 	request_fail(r, &err);
 }
 

@@ -115,7 +115,7 @@ bool request_brings_fd(const struct conn *c)
 int request_keep_params(struct request *r, const char *params, size_t size, struct agent_err *err)
 {
 	if (size && !(r->params = malloc(size)))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	if (size)
 		memcpy(r->params, params, size);
 	r->params_size = size;
@@ -289,7 +289,7 @@ static void receive_one(struct requests *all, struct conn *c, struct batch *b,
 		agent_err_set(&err, RPC_ERROR_METHOD_NOT_FOUND, 0, NULL,
 			      "rpc.discover lists all methods", "no method %s", rq->method);
 	else if (!(r = request_create(all, c, b, rq)))
-		agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		agent_err_no_memory(&err, NULL);
 	if (!r) {
 		refuse_bad(all, c, b, rq, &err);
 		return;
@@ -306,7 +306,7 @@ void request_receive(struct requests *all, struct conn *c, const char *body, siz
 	int r = rpc_message_parse(body, size, &message, &err);
 
 	if (r == 0 && message.batch && !(b = batch_create()))
-		r = agent_err_set(&err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		r = agent_err_no_memory(&err, NULL);
 	if (r < 0) {
 		request_refuse(all, c, &err);
 		rpc_message_deinit(&message);

@@ -128,7 +128,7 @@ int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pi
 				     "cannot read the facts about process %d", (int)pid);
 	s.checks = rpc_arena_array(a, CHECKS_MAX, sizeof(*s.checks));
 	if (!s.checks)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	check_process(&s, &t);
 	check_rights(&s, o, &t);
 	check_vendors(&s, o, &t);
@@ -143,6 +143,6 @@ int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pi
 	for (size_t i = 0; i < s.n; i++)
 		ret->ok &= s.checks[i].verdict != RPC_VERDICT_FAIL;
 	if (rpc_arena_error(a))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	return 0;
 }

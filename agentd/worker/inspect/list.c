@@ -54,7 +54,7 @@ static int add_users(const struct worker_options *o, struct rpc_arena *a,
 		return r;
 	grown = rpc_arena_array(a, *n + n_users, sizeof(*grown));
 	if (!grown)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	for (size_t i = 0; i < *n; i++)
 		grown[i] = (*list)[i];
 	for (size_t i = 0; i < n_users; i++) {
@@ -104,7 +104,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 		if (!own_workers_find(a, list[i].facts.pid, 0))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
 	if (rpc_arena_error(a))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	qsort(ret->processes, ret->n_processes, sizeof(*ret->processes), by_pid);
 	return 0;
 }

@@ -36,12 +36,6 @@ static struct core_kfd *core_of(struct target *t)
 	return (struct core_kfd *)(void *)t;
 }
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "read the core", NULL,
-			     "out of memory");
-}
-
 static ssize_t read_memory(const void *source, uint64_t address, void *buf, size_t size)
 {
 	const struct core_kfd *c = source;
@@ -93,7 +87,7 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 	struct target_device *list = rpc_arena_array(a, c->n_devices, sizeof(*list));
 
 	if (!list)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		const struct kfdtrap_device d = device_of(&c->core, i);
 
@@ -101,7 +95,7 @@ static int core_devices(struct target *t, struct rpc_arena *a, struct target_dev
 		core_file_complete_device(&c->file, &list[i].rpc);
 	}
 	if (rpc_arena_error(a) < 0)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	*ret = list;
 	*ret_n = c->n_devices;
 	return 0;
@@ -146,11 +140,11 @@ static int core_queues(struct target *t, struct rpc_arena *a, struct rpc_queue *
 	struct rpc_queue *list = rpc_arena_array(a, c->n_queues, sizeof(*list));
 
 	if (!list)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	for (uint32_t i = 0; i < c->n_queues; i++)
 		fill_queue(c, a, i, &list[i]);
 	if (rpc_arena_error(a) < 0)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	*ret = list;
 	*ret_n = c->n_queues;
 	return 0;
@@ -165,7 +159,7 @@ static int stand_still(const struct target_waves_from *from, struct rpc_arena *a
 	struct rpc_queue *queues = rpc_arena_array(a, from->n_queues, sizeof(*queues));
 
 	if (!queues)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	if (from->n_queues)
 		memcpy(queues, from->queues, from->n_queues * sizeof(*queues));
 	for (size_t i = 0; i < from->n_queues; i++)
@@ -317,7 +311,7 @@ int core_kfd_create(const struct worker_options *o, const struct core_bytes *byt
 	int r;
 
 	if (!c)
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	target_init(&c->k.t, &target_core_kfd_ops, o, &nobody);
 	c->k.fd = -1;
 	c->k.code_file.fd = -1;
@@ -339,7 +333,7 @@ int core_kfd_create(const struct worker_options *o, const struct core_bytes *byt
 			       &c->core.problems);
 	if (r < 0) {
 		core_destroy(&c->k.t);
-		return no_memory(err);
+		return agent_err_no_memory(err, "read the core");
 	}
 	c->k.t.origin = &c->file.origin;
 	*ret = &c->k.t;

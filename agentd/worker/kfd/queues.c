@@ -10,11 +10,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-static int no_memory(struct agent_err *err, const char *op)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, op, NULL, "out of memory");
-}
-
 static int too_many(struct agent_err *err, const char *op)
 {
 	return agent_err_set(err, RPC_ERROR_FAILED, E2BIG, op, NULL, "at most %u queues at once",
@@ -120,11 +115,11 @@ int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **re
 		return kfd_error(k, r, "KFD GET_DEVICE_SNAPSHOT", err);
 	devices = rpc_arena_array(a, n, sizeof(*devices));
 	if (!devices)
-		return no_memory(err, "gpu.devices");
+		return agent_err_no_memory(err, "gpu.devices");
 	for (size_t i = 0; i < n; i++)
 		kfd_fill_device(&devices[i], a, &snapshot[i], k->topology);
 	if (rpc_arena_error(a) < 0)
-		return no_memory(err, "gpu.devices");
+		return agent_err_no_memory(err, "gpu.devices");
 	*ret = devices;
 	*ret_n = n;
 	return 0;
@@ -182,11 +177,11 @@ int kfd_queues(struct target *t, struct rpc_arena *a, struct rpc_queue **ret, si
 		return kfd_error(k, r, "KFD GET_QUEUE_SNAPSHOT", err);
 	queues = rpc_arena_array(a, n, sizeof(*queues));
 	if (!queues)
-		return no_memory(err, "gpu.queues");
+		return agent_err_no_memory(err, "gpu.queues");
 	for (size_t i = 0; i < n; i++)
 		kfd_fill_queue(k, a, &queues[i], &snapshot[i]);
 	if (rpc_arena_error(a) < 0)
-		return no_memory(err, "gpu.queues");
+		return agent_err_no_memory(err, "gpu.queues");
 	*ret = queues;
 	*ret_n = n;
 	return 0;
@@ -358,7 +353,7 @@ static int choose_queues(struct target_kfd *k, const uint32_t *wanted, size_t n_
 		return too_many(err, "gpu.suspend");
 	ids = rpc_arena_array(a, n, sizeof(*ids));
 	if (!ids)
-		return no_memory(err, "gpu.suspend");
+		return agent_err_no_memory(err, "gpu.suspend");
 	for (size_t i = 0; i < n; i++)
 		ids[i] = wanted ? wanted[i] : queues[i].queue_id;
 	*ret = ids;
@@ -463,7 +458,7 @@ int kfd_suspend(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,
 		return r;
 	results = results_of(a, chosen, n, RPC_QUEUE_VERDICT_SUSPENDED);
 	if (!results)
-		return no_memory(err, "gpu.suspend");
+		return agent_err_no_memory(err, "gpu.suspend");
 	*ret = results;
 	*ret_n = n;
 	return 0;
@@ -512,7 +507,7 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
 		return too_many(err, "gpu.resume");
 	all = rpc_arena_array(a, n, sizeof(*all));
 	if (!all)
-		return no_memory(err, "gpu.resume");
+		return agent_err_no_memory(err, "gpu.resume");
 	memcpy(all, ids ? ids : k->suspended, n * sizeof(*all));
 	n_mine = choose_mine(k, all, n, mine);
 	r = resume_surely(k, mine, n_mine, err);
@@ -526,7 +521,7 @@ int kfd_resume(struct target *t, const uint32_t *ids, size_t n, struct rpc_arena
 	}
 	results = results_of(a, all, n, RPC_QUEUE_VERDICT_RESUMED);
 	if (!results)
-		return no_memory(err, "gpu.resume");
+		return agent_err_no_memory(err, "gpu.resume");
 	*ret = results;
 	*ret_n = n;
 	return 0;

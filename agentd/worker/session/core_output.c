@@ -151,7 +151,7 @@ int core_output_start(struct session *s, int take_fd, uint32_t stall_ms, struct 
 	if (r == 0)
 		r = setup(s, o, stall_ms);
 	if (r < 0)
-		agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "core.write", NULL, "out of memory");
+		agent_err_no_memory(err, "core.write");
 	else
 		r = undo_push(&s->target->undo, "stop sending a core", undo_output, s, 0,
 			      &o->undo_ticket, err);

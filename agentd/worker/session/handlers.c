@@ -18,14 +18,9 @@ static int unsupported(struct agent_err *err, const char *what)
 			     "devices of this vendor have no %s", what);
 }
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-}
-
 static int done(struct rpc_arena *a, struct agent_err *err)
 {
-	return rpc_arena_error(a) ? no_memory(err) : 0;
+	return rpc_arena_error(a) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 static struct target *target_of(void *ctx)
@@ -92,7 +87,7 @@ static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_
 	}
 	missing = rpc_arena_array(a, ret->n_missing + 1, sizeof(*missing));
 	if (!missing)
-		return no_memory(err);
+		return agent_err_no_memory(err, NULL);
 	if (ret->n_missing)
 		memcpy(missing, ret->missing, ret->n_missing * sizeof(*missing));
 	missing[ret->n_missing++] = rpc_arena_printf(a, "record: %s", store_error_text(r));
@@ -364,7 +359,7 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 			"take the writer lease first: session.attach with control",
 			"params.hold: who holds exceptions back needs the writer lease");
 	if (subscribers_set(&s->subscribers, &who) < 0)
-		return no_memory(err);
+		return agent_err_no_memory(err, NULL);
 	change_begin(s);
 	r = session_subscribe(s, err);
 	if (r < 0) {

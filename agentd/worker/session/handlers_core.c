@@ -24,11 +24,6 @@ static int busy(const struct session *s, struct agent_err *err)
 			     "rule %s is writing a core of the process", s->rule.rule.name);
 }
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-}
-
 /*
  * Make the head of a core, which says of the process what a core cannot: a snapshot without waves.
  */
@@ -49,7 +44,7 @@ static int make_head(struct session *s, const struct target_waves_from *from, st
 	if (r < 0)
 		return r;
 	rpc_gpu_snapshot_result_encode(ret, &head);
-	return out_error(ret) ? no_memory(err) : 0;
+	return out_error(ret) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
@@ -109,7 +104,7 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.missing = core.missing,
 		.n_missing = core.n_missing,
 	};
-	return rpc_arena_error(arena) ? no_memory(err) : 0;
+	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 static bool is_zero(const uint8_t *p, uint32_t size)
@@ -133,13 +128,13 @@ int handlers_core_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	arena->limit = TARGET_ARENA_MAX;
 	buf = rpc_arena_alloc(arena, params->size);
 	if (!buf)
-		return no_memory(err);
+		return agent_err_no_memory(err, NULL);
 	n = t->ops->core_read(t, params->offset, buf, params->size, &ret->lost_bytes, err);
 	if (n < 0)
 		return n;
 	ret->size = (uint32_t)n;
 	ret->data = is_zero(buf, (uint32_t)n) ? "" : rpc_arena_base64(arena, buf, (size_t)n);
-	return rpc_arena_error(arena) ? no_memory(err) : 0;
+	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }
 
 int handlers_core_write(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -11,11 +11,6 @@
 #define GLOBAL_END (UINT64_C(1) << 47)
 #define REPLY_MEMORY_MAX ((size_t)64 << 20)
 
-static int no_memory(struct agent_err *err)
-{
-	return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
-}
-
 static int invalid(struct agent_err *err, const char *what)
 {
 	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "params.%s", what);
@@ -220,7 +215,7 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 	arena->limit = REPLY_MEMORY_MAX;
 	buf = rpc_arena_alloc(arena, params->size);
 	if (!buf)
-		return no_memory(err);
+		return agent_err_no_memory(err, NULL);
 	n = params->has_space && params->space != RPC_MEMORY_SPACE_GLOBAL ?
 		    read_wave_memory(s, arena, params, buf, err) :
 		    read_global(s->target, arena, params, buf, err);
@@ -229,5 +224,5 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 	ret->address = params->address;
 	ret->size = (uint32_t)n;
 	ret->data = rpc_arena_base64(arena, buf, (size_t)n);
-	return rpc_arena_error(arena) ? no_memory(err) : 0;
+	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }

@@ -50,7 +50,7 @@ static int subscribe(void *session, uint64_t exceptions, struct agent_err *err)
 	struct session *s = session;
 
 	if (subscribers_set(&s->subscribers, &who) < 0)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL, "out of memory");
+		return agent_err_no_memory(err, NULL);
 	return session_subscribe(s, err);
 }
 

@@ -43,8 +43,7 @@ static int choose_queues(struct exception_capture *c, const struct target_source
 	size_t n = 0;
 
 	if (!kept)
-		return agent_err_set(&c->waves_err, RPC_ERROR_INTERNAL, ENOMEM, NULL, NULL,
-				     "out of memory");
+		return agent_err_no_memory(&c->waves_err, NULL);
 	for (size_t i = 0; i < c->seen.n_queues; i++)
 		if (exception_concerns(source, c->seen.queues[i].gpu_id, c->seen.queues[i].queue_id))
 			kept[n++] = c->seen.queues[i];

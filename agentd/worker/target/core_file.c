@@ -150,8 +150,7 @@ int core_file_refuse(const struct core_file *f, int r, const struct corefile_pro
 	const char *name = f->bytes.name ? f->bytes.name : "the core";
 
 	if (r == -ENOMEM)
-		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, "read the core", NULL,
-				     "out of memory");
+		return agent_err_no_memory(err, "read the core");
 	if (why->section == COREFILE_NO_SECTION)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read the core", NULL,
 				     "%.80s: offset 0x%llx: %s", name,
