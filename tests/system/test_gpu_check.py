@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from harness import BIN, ROOT, CudaScene, Skip, main, need_root, status, test, wait_until  # noqa: E402
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "scripts/gpu-check.d"))
+sys.path.insert(0, str(ROOT / "tests/hardware"))
 import rows_measure  # noqa: E402
 from engine import LOG_MAX, TRACE_MAX, Engine  # noqa: E402
 from facts import find_nvcc  # noqa: E402
@@ -141,7 +141,7 @@ def log_that_cannot_be_written_is_said_first():
         assert done.returncode == 1 and "--log" in done.stderr and "Traceback" not in done.stderr, done
         assert done.stdout == "" and time.monotonic() - began < 20
         # The disk may be full at the end only: then the log is on the screen.
-        done = subprocess.run([sys.executable, "-c", FULL, ROOT / "scripts/gpu-check.d", d / "e.log"], capture_output=True,
+        done = subprocess.run([sys.executable, "-c", FULL, ROOT / "tests/hardware", d / "e.log"], capture_output=True,
                               text=True, check=False, env={**os.environ, "TMPDIR": str(d)})
         assert done.returncode == 1 and "Traceback" not in done.stderr, done
         assert "=== FAIL broken" in done.stdout and done.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped", done.stdout
@@ -198,7 +198,7 @@ sys.exit(e.finish())
 def hung_steps_are_ended_and_the_table_comes():
     with Directory() as d:
         began = time.monotonic()
-        done = subprocess.run([sys.executable, "-c", ENGINE, ROOT / "scripts/gpu-check.d", d / "e.log"], capture_output=True,
+        done = subprocess.run([sys.executable, "-c", ENGINE, ROOT / "tests/hardware", d / "e.log"], capture_output=True,
                               text=True, check=False, timeout=120, env={**os.environ, "TMPDIR": str(d)})
         rows = [(r[0], r[2]) for r in rows_of(done.stdout)]
         assert rows == [("fine", "PASS"), ("skipped", "SKIP"), ("hangs", "FAIL"), ("command hangs", "FAIL"),

@@ -14,7 +14,7 @@ PROGRAMS = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-stor
 # Of the machine that the bundle runs on: the C library and what belongs to the GPU's driver.
 NOT_OURS = re.compile(r"^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|BrokenLocale|thread_db)"
                       r"|libcuda|libcudadebugger|libnvidia.*)\.so")
-FILES = ("scripts/gpu-check", "scripts/gpu-check.d", "tests/hardware", "tests/data/cubin", "tests/lib/harness.py",
+FILES = ("scripts/gpu-check", "tests/hardware", "tests/data/cubin", "tests/lib/harness.py",
          "tests/lib/schema.py", "protocol/gpu-agent.json", "LICENSE")
 LIMIT = 40 << 20
 
