@@ -3,4 +3,3 @@ test_programs += gpu_check_measure
 gpu_check_measure_src := tests/hardware/measure.c
 gpu_check_measure_libs := cudbgshim base
 gpu_check_measure_ldlibs := $(cudbgshim_ldlibs)
-system_tests += tests/system/test_gpu_check.py

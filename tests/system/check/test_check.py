@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How test programs are run and counted: scripts/run-tests and scripts/check, with programs made for it."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+from harness import ROOT, main, test  # noqa: E402
+
+# Counts its runs in $0.runs; what it does is in the script that follows.
+HEAD = """#!/bin/sh
+echo run >>"$0.runs"
+n=$(grep -c run "$0.runs")
+"""
+GOOD = "echo 'PASS good.one'\n"
+ONCE = "[ $n -eq 1 ] && { echo 'PASS once.a'; echo 'FAIL once.b'; echo 'cause 17'; exit 1; }\n" \
+       "echo 'PASS once.a'; echo 'PASS once.b'\n"
+
+
+class Fakes:
+    """A directory of test programs."""
+
+    def __init__(self, **scripts):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-check."))
+        self.programs = [self.add(name, script) for name, script in scripts.items()]
+
+    def add(self, name, script):
+        path = self.directory / name
+        path.write_text(HEAD + script)
+        path.chmod(0o755)
+        return path
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.directory)
+
+    def runs(self, name):
+        return len((self.directory / f"{name}.runs").read_text().split())
+
+    def run(self, argv=None, **env):
+        """What all of them print, by lines."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("TEST_")}
+        self.done = subprocess.run([str(a) for a in argv or [ROOT / "scripts/run-tests", *self.programs]], text=True,
+                                   capture_output=True, env={**clean, **env}, timeout=120, stdin=subprocess.DEVNULL)
+        return self.done.stdout.split("\n")[:-1]
+
+
+def results(lines):
+    return [line for line in lines if line.startswith(("PASS ", "FAIL ", "SKIP "))]
+
+
+@test
+def what_passes_runs_once_and_makes_no_section():
+    with Fakes(good=GOOD, skips="echo 'SKIP skips.one: no reason'\n") as f:
+        lines = f.run()
+        assert lines == ["PASS good.one", "SKIP skips.one: no reason", "1 passed, 0 failed, 1 skipped"], lines
+        assert f.done.returncode == 0 and f.runs("good") == f.runs("skips") == 1
+
+
+@test
+def what_fails_once_counts_as_passed_and_is_told_with_both_outputs():
+    with Fakes(once=ONCE, good=GOOD) as f:
+        lines = f.run()
+        assert f.done.returncode == 0 and lines[-1] == "3 passed, 0 failed, 0 skipped", lines
+        assert sorted(results(lines)) == ["PASS good.one", "PASS once.a", "PASS once.b"], lines
+        assert f.runs("once") == 2 and f.runs("good") == 1
+        # It ran again after all others.
+        assert lines.index("PASS good.one") < lines.index(f"{f.programs[0]}: once more, alone"), lines
+        section = lines[lines.index("=== FLAKY: failed, and passed when run once more, alone"):]
+        assert section[1:-1] == [f"{f.programs[0]}: the first run", "  PASS once.a", "  FAIL once.b", "  cause 17",
+                                 f"{f.programs[0]}: the second run", "  PASS once.a", "  PASS once.b"], section
+
+
+@test
+def what_fails_twice_counts_its_failures():
+    with Fakes(bad="echo 'PASS bad.a'; echo 'FAIL bad.b'; echo 'FAIL bad.c'; exit 1\n", good=GOOD) as f:
+        lines = f.run()
+        assert f.done.returncode == 1 and lines[-1] == "2 passed, 2 failed, 0 skipped", lines
+        assert results(lines) == ["PASS good.one", "PASS bad.a", "FAIL bad.b", "FAIL bad.c"], lines
+        assert f.runs("bad") == 2 and not [line for line in lines if "FLAKY" in line], lines
+
+
+@test
+def another_failure_in_the_second_run_is_no_cure():
+    with Fakes(moves="[ $n -eq 1 ] && echo 'FAIL moves.a' || echo 'FAIL moves.b'\nexit 1\n",
+               hides="[ $n -eq 1 ] && echo 'FAIL hides.a: cause' || echo 'SKIP hides.a: later'\necho 'PASS hides.b'\n",
+               exits="[ $n -eq 1 ] && echo 'FAIL exits.a' || echo 'PASS exits.a'\nexit 1\n",
+               silent="[ $n -eq 1 ] && exit 1; true\n") as f:
+        lines = f.run()
+        assert lines[-1] == "1 passed, 4 failed, 0 skipped", lines
+        assert results(lines) == ["FAIL moves.a", "FAIL hides.a: cause", "PASS hides.b", "FAIL exits.a",
+                                  f"FAIL {f.programs[3]}: exit status 1"], lines
+
+
+@test
+def a_death_without_a_failure_is_a_failure():
+    with Fakes(dies="echo 'PASS dies.a'; kill -9 $$\n",
+               dies_once="[ $n -eq 1 ] && kill -9 $$; echo 'PASS dies_once.a'\n",
+               tests_nothing="true\n") as f:
+        lines = f.run()
+        assert f.done.returncode == 1 and lines[-1] == "2 passed, 2 failed, 0 skipped", lines
+        assert results(lines) == ["PASS dies.a", f"FAIL {f.programs[0]}: exit status 137", "PASS dies_once.a",
+                                  f"FAIL {f.programs[2]}: ran no test"], lines
+        assert f"  FAIL {f.programs[1]}: exit status 137" in lines[lines.index(f"{f.programs[1]}: the first run"):]
+
+
+@test
+def a_program_out_of_time_is_tried_once_more():
+    with Fakes(hangs="echo 'PASS hangs.a'; sleep 60\n",
+               hangs_once="[ $n -eq 1 ] && sleep 60; echo 'PASS hangs_once.a'\n") as f:
+        lines = f.run(TEST_TIMEOUT="1")
+        assert lines[-1] == "2 passed, 1 failed, 0 skipped", lines
+        assert f"FAIL {f.programs[0]}: exit status 124" in results(lines), lines
+        assert f.runs("hangs") == f.runs("hangs_once") == 2
+
+
+@test
+def more_than_three_are_a_failure():
+    for count, failed in ((3, 0), (4, 1)):
+        with Fakes(**{f"once{i}": ONCE for i in range(count)}) as f:
+            lines = f.run()
+            assert f.done.returncode == failed, lines
+            assert lines[-1] == f"{2 * count} passed, {failed} failed, 0 skipped", lines
+            told = [line for line in results(lines) if line.startswith("FAIL")]
+            assert told == ["FAIL check.flaky: 4 programs passed only when run once more; 3 may"][:failed], lines
+            assert len([line for line in lines if line.endswith(": the second run")]) == count, lines
+
+
+@test
+def a_guest_leaves_the_second_run_to_who_started_it():
+    with Fakes(once=ONCE) as f:
+        lines = f.run(TEST_ONCE="1")
+        assert lines == ["PASS once.a", "FAIL once.b", "cause 17", "1 passed, 1 failed, 0 skipped"], lines
+        assert f.runs("once") == 1
+
+
+def copied_check(f, **lists):
+    """scripts/check in a tree whose Makefile names these programs."""
+    (f.directory / "scripts").mkdir()
+    for name in ("check", "run-tests"):
+        shutil.copy(ROOT / "scripts" / name, f.directory / "scripts")
+    install = f.directory / "scripts/install-deps"
+    install.write_text("#!/bin/sh\n")
+    install.chmod(0o755)
+    rules = ["all tests:", "\t@true"]
+    for name, programs in lists.items():
+        rules += [f"print-{name}:", "\t@echo " + " ".join(map(str, programs))]
+    (f.directory / "Makefile").write_text("\n".join(rules) + "\n")
+    return f.directory / "scripts/check"
+
+
+@test
+def the_check_counts_over_all_stages():
+    with Fakes(once0=ONCE, once1=ONCE, once2=ONCE, once3=ONCE, good=GOOD) as f:
+        check = copied_check(f, tests=[*f.programs[:2], f.programs[4]], fuzzers=f.programs[2:4])
+        lines = f.run([check, "unit", "fuzz"])
+        # check.warnings is the build's.
+        assert f.done.returncode == 1 and lines[-1] == "10 passed, 1 failed, 0 skipped", lines
+        section = lines[lines.index("=== FLAKY: failed, and passed when run once more, alone"):]
+        told = [line.split()[0] for line in section if line.endswith(": the first run")]
+        assert [pathlib.Path(program.rstrip(":")).name for program in told] == [f"once{i}" for i in range(4)], section
+        assert results(section)[-1] == "FAIL check.flaky: 4 programs passed only when run once more; 3 may", section
+        for i in range(4):
+            (f.directory / f"once{i}.runs").unlink()
+        (f.directory / "once0.runs").write_text("run\n")  # this one is well today
+        lines = f.run([check, "unit", "fuzz"])
+        assert f.done.returncode == 0 and lines[-1] == "10 passed, 0 failed, 0 skipped", lines
+        assert len([line for line in lines if line.endswith(": the first run")]) == 3, lines
+
+
+if __name__ == "__main__":
+    main(__file__)

@@ -1,0 +1,591 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Who may debug whom: what the agent allows, the kernel allows the same user; and who a client is."""
+import contextlib
+import ctypes
+import errno
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+from harness import (BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, Skip, main, need_root, status, test,  # noqa: E402
+                     unsanitized, wait_until)
+
+USER = 1000
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+NEWUSER, NEWPID = 0x10000000, 0x20000000
+PR_SET_DUMPABLE, PR_SET_PDEATHSIG = 4, 1
+SEIZE = 0x4206
+
+
+def unshare(flags):
+    if libc.unshare(flags) < 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+
+
+def drop_capabilities():
+    header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capset(header, data) == 0
+
+
+def become(uid, gid=None):
+    gid = uid if gid is None else gid
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+@contextlib.contextmanager
+def talk(function, maps=None):
+    """
+    A process that runs function(tell, wait): tell(bytes) answers, wait() waits for the next step.  With `maps`, it
+    has first a user namespace of its own, with those lines as its maps.  Yields (pid, what waits for its next answer).
+    """
+    answers, answer = os.pipe()
+    steps, step = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(answers)
+            os.close(step)
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if maps:
+                unshare(NEWUSER)
+                os.write(answer, b"unshared")
+                assert os.read(steps, 1)
+            function(lambda text: os.write(answer, text), lambda: os.read(steps, 1))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    os.close(answer)
+    os.close(steps)
+
+    def listen():
+        assert select.select([answers], [], [], PATIENCE)[0], "no answer"
+        said = os.read(answers, 4096)
+        assert said, "it failed: see above"
+        return said
+
+    try:
+        if maps:
+            assert listen() == b"unshared"
+            for kind in ("uid", "gid"):
+                pathlib.Path(f"/proc/{pid}/{kind}_map").write_text(maps)
+            os.write(step, b"1")
+        yield pid, listen
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(answers)
+        os.close(step)
+
+
+@contextlib.contextmanager
+def child(function, maps=None):
+    """The same; yields (pid, its first answer)."""
+    with talk(function, maps) as (pid, listen):
+        yield pid, listen()
+
+
+def run(function, maps=None):
+    """What function() returns there."""
+    with child(lambda tell, wait: tell(function().encode()), maps) as (_, answer):
+        return answer.decode()
+
+
+# -- targets --------------------------------------------------------------------------------------
+
+TARGET = "import ctypes, os, sys\nc = ctypes.CDLL(None)\n"
+
+
+def python():
+    """An interpreter that every user can start."""
+    for program in ("/usr/bin/python3", sys.executable):
+        if os.path.exists(program) and run(lambda p=program: executable_for(p)) == "yes":
+            return program
+    raise Skip("no Python that other users can start")
+
+
+def executable_for(program):
+    become(USER)
+    return "yes" if subprocess.run([program, "-c", "import ctypes"], capture_output=True).returncode == 0 else "no"
+
+
+def execute(program, code):
+    """Of a new program the kernel remembers in which user namespace it was started."""
+    os.execv(program, [program, "-c", code])
+
+
+READY = "os.write(1, b'ready')\nimport time\ntime.sleep(60)\n"
+NODUMP = "c.prctl(4, 0, 0, 0, 0)\n"
+DUMP = "c.prctl(4, 1, 0, 0, 0)\n"
+NOCAPS = "c.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())\n"
+
+
+def target(program, code, uid=USER, gid=None, before=None):
+    def start(tell, wait):
+        if before:
+            before()
+        if uid is not None:
+            become(uid, gid)
+        read, write = os.pipe()
+        os.dup2(write, 1)
+        grandchild = os.fork()
+        if grandchild == 0:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            execute(program, TARGET + code + READY)
+        try:
+            assert os.read(read, 5) == b"ready"
+            tell(str(grandchild).encode())
+            wait()
+        finally:
+            os.kill(grandchild, signal.SIGKILL)
+    return start
+
+
+def own_namespace():
+    """Rootless, as a container engine of the user makes it."""
+    become(USER)
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    unshare(NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {USER} 1"), ("gid_map", f"0 {USER} 1")):
+        pathlib.Path(f"/proc/self/{name}").write_text(text)
+
+
+MAPPED = f"0 {USER} 1\n"
+# What is there, how it is started, the user namespace that root makes for it.
+TARGETS = (
+    ("plain", target, dict(code=""), None),
+    ("not dumpable", target, dict(code=NODUMP), None),
+    ("other group", target, dict(code="", gid=USER + 1), None),
+    ("other user", target, dict(code="", uid=USER + 1), None),
+    ("root", target, dict(code="", uid=0), None),
+    ("mapped root", target, dict(code=NOCAPS + DUMP, uid=None, before=lambda: mapped_root()), MAPPED),
+    ("mapped root, not dumpable", target, dict(code=NOCAPS + NODUMP, uid=None, before=lambda: mapped_root()), MAPPED),
+    ("mapped root with capabilities", target, dict(code="", uid=None, before=lambda: mapped_root()), MAPPED),
+    ("rootless", target, dict(code="", uid=None, before=own_namespace), None),
+    ("rootless, no capabilities, not dumpable", target, dict(code=NOCAPS + NODUMP, uid=None, before=own_namespace), None),
+)
+
+
+def mapped_root():
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+
+
+def kernel_allows(pid):
+    def seize():
+        become(USER)
+        return "yes" if libc.ptrace(SEIZE, pid, 0, 0) == 0 else errno.errorcode[ctypes.get_errno()]
+    answer = run(seize)
+    assert answer in ("yes", "EPERM"), answer
+    return answer == "yes"
+
+
+def agent_says(s, pid):
+    """allowed, or the reason of the refusal."""
+    error = Rpc(s.socket).error("session.attach", pid=pid)
+    # What is allowed ends with the next question: none of these has opened a GPU.
+    assert error.name in ("not_permitted", "not_debuggable"), error
+    return "allowed" if error.name == "not_debuggable" else error.message
+
+
+def as_client(s, pid, uid=USER):
+    def ask():
+        become(uid)
+        return agent_says(s, pid)
+    return ask
+
+
+@contextlib.contextmanager
+def agent():
+    with Scene(app=None, user_mode=False) as s:
+        yield s
+
+
+@test
+def owners_may_what_the_kernel_lets_them():
+    """The kernel's own answer to the same user is the witness, for each kind of target."""
+    need_root()
+    if pathlib.Path("/proc/sys/kernel/yama/ptrace_scope").exists():
+        raise Skip("the witness asks for more than reading, which Yama restricts")
+    program = python()
+    with agent() as s:
+        told = {}
+        for name, make, how, maps in TARGETS:
+            with child(make(program, **how), maps) as (_, answer):
+                pid = int(answer)
+                told[name] = kernel_allows(pid), run(as_client(s, pid))
+        wrong = {name: both for name, both in told.items() if both[0] != (both[1] == "allowed")}
+        assert not wrong, wrong
+        assert {name for name, (allowed, _) in told.items() if allowed} == {
+            "plain", "rootless", "rootless, no capabilities, not dumpable"}, told
+        assert "dumpable" in told["not dumpable"][1] and "group" in told["other group"][1], told
+
+
+@test
+def a_rootless_container_is_attached_to_by_its_owner():
+    """Not only judged: with the capabilities that the program has in there."""
+    need_root()
+    with Scene(app=None, user_mode=False) as s:
+        program = shutil.copy(unsanitized("gpu-agent-simapp"), s.directory)
+        status_file = s.directory / "status-rootless"
+        status_file.touch()
+        status_file.chmod(0o666)
+        s.app = s.start("app", [program, "--kfd", s.mount / "kfd", "--status-file", status_file, "-e",
+                                "runtime on; queues 1; spin"], preexec_fn=own_namespace)
+        s.app.wait_line()
+        assert status(s.app.pid)["CapEff"] != "0" * 16, status(s.app.pid)
+
+        def attach():
+            become(USER)
+            rpc = Rpc(s.socket)
+            session = rpc.call("session.attach", pid=s.app.pid)["session"]
+            return str(len(rpc.call("gpu.queues", session=session)["queues"]))
+        assert run(attach) == "1"
+
+
+# -- targets that change after the verdict --------------------------------------------------------
+
+
+def slow_topology(s):
+    """A copy of the simulated topology, with a file in it that is read when somebody writes it."""
+    copy = s.directory / "topology"
+    shutil.copytree(s.mount / "topology", copy / "topology")
+    slow = copy / "topology" / "nodes" / "0" / "name"
+    text = slow.read_bytes()
+    slow.unlink()
+    os.mkfifo(slow)
+    return copy, slow, text
+
+
+def attached_after(change, app, rights):
+    """
+    What a client with these rights is told who asks for a process that changes between the verdict and the
+    attach: change(s) is called when the worker, started by then, waits for its topology.
+    """
+    with Scene(app=None, user_mode=False, start_agent=False) as s:
+        program = shutil.copy(shutil.which("sleep"), s.directory / "set-user-id")
+        os.chmod(program, 0o4755)
+        s.app = s.start_app(app.replace("SETUID", str(program)), user=USER)
+        topology, slow, text = slow_topology(s)
+        s.start_agentd("--kfd-sysfs", topology, user_mode=False)
+
+        def ask(tell, wait):
+            rights()
+            rpc = Rpc(s.socket)
+            tell(b"connected")
+            reply = rpc.call_raw("session.attach", {"pid": s.app.pid, "timeout_ms": 60000})
+            tell((reply["error"]["data"]["name"] if "error" in reply else "attached").encode())
+            wait()
+
+        with talk(ask) as (_, listen):
+            assert listen() == b"connected"
+            with open(slow, "wb") as fifo:  # returns when the worker has opened it, too
+                change(s)
+                fifo.write(text)
+            return listen().decode()
+
+
+@test
+def a_target_that_changes_after_the_verdict_is_not_handed_out():
+    """With the rights of its user, who could trace it a moment ago."""
+    need_root()
+
+    def step(s):
+        s.app.popen.stdin.write(b"\n")
+        s.app.popen.stdin.flush()
+
+    def protects_itself(s):
+        step(s)
+        wait_until(lambda: os.stat(f"/proc/{s.app.pid}/status").st_uid == 0, "not dumpable")
+
+    def becomes_root(s):
+        step(s)
+        wait_until(lambda: status(s.app.pid)["Uid"].split()[1] == "0", "a set-user-id program")
+
+    script = "runtime on; queues 1; wait-line; "
+    owner, root = lambda: become(USER), lambda: None
+    assert attached_after(lambda s: None, script + "spin", owner) == "attached"
+    assert attached_after(protects_itself, script + "nodump; spin", owner) == "not_permitted"
+    assert attached_after(becomes_root, script + "exec SETUID 60", owner) == "not_permitted"
+    # Who may attach to it as it is may also not be handed something else than what was asked for.
+    assert attached_after(becomes_root, script + "exec SETUID 60", root) == "not_permitted"
+
+
+# -- clients in namespaces of their own -----------------------------------------------------------
+
+
+def in_pid_namespace(function):
+    """Run function() as the first process of a pid namespace; its answer."""
+    read, write = os.pipe()
+    unshare(NEWPID)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, function().encode())
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.close(write)
+    answer = os.read(read, 4096).decode()
+    os.waitpid(pid, 0)
+    return answer
+
+
+def number_outside():
+    return int(os.readlink("/proc/self"))
+
+
+@test
+def root_without_its_rights_is_no_administrator():
+    """Who became root in a container, or gave up what makes root root, has the rights of that user id."""
+    need_root()
+    with agent() as s, child(target(sys.executable, "", uid=None)) as (_, mine):
+        pid = int(mine)
+
+        def bare():
+            drop_capabilities()
+            return agent_says(s, pid)
+
+        # The control, and the same process as each of them sees it.
+        assert run(lambda: agent_says(s, pid)) == "allowed"
+        assert run(bare) != "allowed"
+        assert "pid namespace" in run(lambda: in_pid_namespace(lambda: agent_says(s, pid)))
+        assert run(lambda: agent_says(s, pid), maps="0 0 4294967295\n") != "allowed"
+        assert run(lambda: hooks_of_others(s)) != "not_permitted"
+        assert run(lambda: in_pid_namespace(lambda: hooks_of_others(s))) == "not_permitted"
+
+
+def hooks_of_others(s):
+    return Rpc(s.socket).error("hooks.test", rule="none", uid=USER).name
+
+
+@test
+def a_client_sees_no_more_than_his_pid_namespace():
+    need_root()
+    program = python()
+    with agent() as s, child(target(program, "")) as (_, outside):
+        def look_out():
+            become(USER)
+            return agent_says(s, int(outside))
+
+        def look_around():
+            become(USER)
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.write(write, str(number_outside()).encode())
+                execute(program, "import time; time.sleep(60)")
+            number = int(os.read(read, 20))
+            wait_until(lambda: status(number).get("Name", "").startswith("python"), "the child")
+            return agent_says(s, number)
+
+        assert "pid namespace" in run(lambda: in_pid_namespace(look_out))
+        assert run(lambda: in_pid_namespace(look_around)) == "allowed"
+        # From outside into it: whoever sees both.
+        assert run(as_client(s, int(outside))) == "allowed"
+
+
+@test
+def groups_of_a_container_give_nothing():
+    """Which number a group has there, its image says."""
+    need_root()
+    with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
+        import grp
+        group = next(g for g in grp.getgrall() if g.gr_gid != 0)
+        (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\nadmin_group = {group.gr_name}\n")
+        s.start_agentd(user_mode=False)
+
+        def member():
+            os.setgroups([group.gr_gid])
+            os.setresgid(USER, USER, USER)
+            os.setresuid(USER, USER, USER)
+            return agent_says(s, int(mine))
+        assert run(member) == "allowed"
+        assert run(lambda: in_pid_namespace(member)) != "allowed"
+        assert run(member, maps="0 0 4294967295\n") != "allowed"
+
+
+# -- who a client is ------------------------------------------------------------------------------
+
+
+@test
+def a_client_that_has_gone_has_no_rights():
+    """Somebody else holds its connection; its number may be anybody's by now."""
+    need_root()
+    with agent() as s, child(target(sys.executable, "", uid=None)) as (_, mine):
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            own = Rpc(s.socket)
+            socket.send_fds(theirs, [b"x"], [own.sock.fileno()])
+            os._exit(0)
+        rpc = Rpc(s.socket)
+        rpc.sock = socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
+        rpc.sock.settimeout(PATIENCE)
+        os.waitpid(pid, 0)
+        error = rpc.error("session.attach", pid=int(mine))
+        assert error.name == "not_permitted" and "not known" in error.message and error.hint, error
+
+
+class Filter(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint16), ("jt", ctypes.c_uint8), ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32)]
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint16), ("filter", ctypes.POINTER(Filter))]
+
+
+def without_peer_pidfd(error):
+    """From now on SO_PEERPIDFD fails so, here and in what is executed; of an older kernel, or one that knows no peer."""
+    getsockopt, option, load, equal, leave = 55, 77, 0x20, 0x15, 0x06
+    code = (Filter * 6)(Filter(load, 0, 0, 0), Filter(equal, 0, 3, getsockopt), Filter(load, 0, 0, 32),
+                        Filter(equal, 0, 1, option), Filter(leave, 0, 0, 0x00050000 | error),
+                        Filter(leave, 0, 0, 0x7fff0000))
+    assert libc.prctl(22, 2, ctypes.byref(Program(6, code)), 0, 0) == 0, ctypes.get_errno()
+
+
+@test
+def without_a_proof_of_the_peer_nobody_is_trusted():
+    """By what kernels say when SO_PEERPIDFD does not name the peer; the oldest have no such option."""
+    if os.uname().machine != "x86_64":
+        raise Skip("numbers of system calls are those of x86-64")
+    need_root()
+    program = python()
+    for error, want in ((errno.ENOPROTOOPT, True), (errno.EINVAL, False), (errno.ESRCH, False), (errno.ENODATA, False)):
+        with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(program, "")) as (_, mine):
+            config = s.directory / "agentd.conf"
+            config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
+            s.agentd = s.start("agentd", [BIN / "gpu-agentd", "--socket", s.socket, "--kfd", s.mount / "kfd", "--kfd-sysfs",
+                                          s.mount, "--config", config], preexec_fn=lambda e=error: without_peer_pidfd(e))
+            s.agentd.wait_line("err", "ready on")
+            os.chmod(s.socket, 0o666)
+            told = run(as_client(s, int(mine))), run(lambda: agent_says(s, int(mine)))
+            assert [text == "allowed" for text in told] == [want, want], (errno.errorcode[error], told)
+
+
+# -- a front that is somebody else's by now -------------------------------------------------------
+
+FRONT = """#!{python}
+import os, socket, struct, sys
+monitor, listener = socket.socket(fileno=4), socket.socket(fileno=3)
+report = open(os.environ["FALLEN_REPORT"], "w", buffering=1)
+monitor.send(struct.pack("<IIII", 0x102, 1, 0, 0))
+what, pid, other = os.environ["FALLEN_TRIES"], int(os.environ["FALLEN_PID"]), os.environ["FALLEN_OTHER"]
+monitor.setblocking(True)
+listener.setblocking(True)
+if what == "client":
+    brought = listener.accept()[0]
+elif what == "listener":
+    brought = listener
+elif what == "own_end":
+    brought = socket.socket(socket.AF_UNIX)
+    brought.connect(listener.getsockname())
+elif what == "other_server":
+    brought = socket.socket(socket.AF_UNIX)
+    brought.connect(other)
+elif what == "pair":
+    brought, keep = socket.socketpair()
+elif what == "network":
+    brought = socket.socket(socket.AF_INET)
+else:
+    brought = open("/dev/null")
+message = struct.pack("<IIIII", 0x101, 1, 1, pid, 5000)
+if os.environ["FALLEN_KIND"] == "hooks":
+    message = struct.pack("<III", 0x103, 1, 0) + b"rule".ljust(int(os.environ["FALLEN_RULE"]), b"\\0")
+print("tries", file=report)
+socket.send_fds(monitor, [message], [brought.fileno()])
+answer = monitor.recv(4096)
+while answer and str(struct.unpack_from("<I", answer)[0]) not in os.environ["FALLEN_ANSWERS"].split():
+    answer = monitor.recv(4096)
+print("answer", answer.hex(), file=report)
+"""
+
+
+def ipc_type(name):
+    """Its number on the link between the monitor and its frontend."""
+    text = (ROOT / "agentd/ipc/monitor_frontend.h").read_text().partition("frontend_type {")[2].partition("};")[0]
+    return 0x101 + re.findall(r"^\t(IPC_\w+)", text, re.MULTILINE).index(name)
+
+
+def fallen_front(s, what, pid, kind="start"):
+    """The agent with that front; what it was told, or None."""
+    directory = s.directory / "fallen"
+    directory.mkdir(exist_ok=True)
+    shutil.copy(BIN / "gpu-agentd", directory)
+    for name in LIBEXEC[1:]:
+        with contextlib.suppress(FileExistsError):
+            (directory / name).symlink_to(BIN / name)
+    front = directory / "gpu-agent-front"
+    front.unlink()
+    front.write_text(FRONT.format(python=sys.executable))
+    front.chmod(0o755)
+    report, config = s.directory / "report", s.directory / "agentd.conf"
+    config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
+    report.write_text("")
+    other = socket.socket(socket.AF_UNIX)
+    other.bind(str(s.directory / "other"))
+    other.listen()
+    env = {"FALLEN_REPORT": str(report), "FALLEN_TRIES": what, "FALLEN_PID": str(pid), "FALLEN_KIND": kind,
+           "FALLEN_OTHER": str(s.directory / "other"), "FALLEN_RULE": "64",
+           "FALLEN_ANSWERS": f"{ipc_type('IPC_STARTED')} {ipc_type('IPC_HOOKED')}"}
+    s.agentd = s.start("agentd", [directory / "gpu-agentd", "--socket", s.socket, "--kfd", s.mount / "kfd", "--kfd-sysfs",
+                                  s.mount, "--config", config], env=env)
+    wait_until(lambda: "ready on" in s.agentd.err(), "that front serves")  # the agent may have ended since
+    client = Rpc(s.socket) if what == "client" else None
+
+    def told():
+        lines = report.read_text().splitlines()
+        if len(lines) == 2 and lines[1].startswith("answer "):
+            return bytes.fromhex(lines[1].split()[1]) if len(lines[1].split()) > 1 else b""
+        return b"" if s.agentd.popen.poll() is not None else None
+    try:
+        wait_until(lambda: told() is not None, "the end of that front, or its answer")
+        assert report.read_text().startswith("tries"), "it never came to it"
+        return told()
+    finally:
+        if client:
+            client.close()
+        other.close()
+        os.unlink(s.directory / "other")
+
+
+@test
+def a_fallen_front_brings_no_identity():
+    """Whoever asks is read from the socket it brings: that must be a client's, for whatever it asks."""
+    need_root()
+    for kind in ("start", "hooks"):
+        for what in ("listener", "own_end", "other_server", "pair", "network", "file"):
+            with Scene(app=None, user_mode=False, start_agent=False) as s, \
+                    child(target(sys.executable, "", uid=None)) as (_, mine):
+                answer = fallen_front(s, what, int(mine), kind)
+                assert answer == b"", (kind, what, answer)
+                wait_until(lambda: s.agentd.popen.poll() is not None, "the agent ends, to be started anew")
+                assert s.agentd.popen.returncode == 1 and "front breaks the protocol" in s.agentd.err(), s.agentd.err()
+
+
+@test
+def a_front_that_brings_a_client_is_answered():
+    """The control of the one above."""
+    need_root()
+    with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
+        answer = fallen_front(s, "client", int(mine))
+        kind, request, worker, session, joined, verdict = struct.unpack_from("<IIIIII", answer)
+        assert (kind, request, verdict) == (ipc_type("IPC_STARTED"), 1, 0) and worker, (kind, request, verdict, worker)
+
+
+if __name__ == "__main__":
+    main(__file__)

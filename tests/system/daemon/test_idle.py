@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the daemon costs when nobody uses it."""
+import os
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Costs are those of the product, not of a sanitizer build.
+os.environ["BIN"] = os.environ.get("PRODUCT_BIN", str(HERE.parents[2] / "build/bin"))
+sys.path.insert(0, str(HERE.parents[1] / "lib"))
+from harness import Scene, children, main, rss_kib, status, test, wait_settled, wait_until, wakeups  # noqa: E402
+
+
+def processes(s):
+    return [s.agentd.pid, *children(s.agentd.pid)]
+
+
+RULES = "".join(f"[rule r{i}]\nexe = /nowhere/{i}/*\nkeep = light\nhook = /usr/bin/true\n" for i in range(64))
+
+
+def agents(**kwargs):
+    """One that is used by hand, and one with as many rules as there may be, of which none matches."""
+    with Scene(**kwargs) as s:
+        yield s
+    with Scene(start_agent=False, **kwargs) as s:
+        config = s.directory / "rules.conf"
+        config.write_text(RULES)
+        s.start_agentd("--config", config)
+        assert len(s.rpc.call("agent.status")["rules"]) == 64
+        yield s
+
+
+def is_settled(s):
+    """monitor, its heir and front are there, and no look for processes is under way."""
+    return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir", "gpu-agentd"]
+
+
+@test
+def no_wakeups():
+    """Neither with nobody connected nor with an idle session."""
+    for s in agents():
+        wait_until(lambda: is_settled(s), "rules have looked")
+        for _ in range(2):
+            before = wait_settled(lambda: wakeups(processes(s)), "the agent", still=1)
+            time.sleep(2)
+            assert wakeups(processes(s)) == before
+            s.attach()
+
+
+@test
+def memory_below_8_mib():
+    for s in agents(app=None):
+        s.rpc.call("agent.hello")
+        wait_until(lambda: is_settled(s), "rules have looked")
+        total = sum(map(rss_kib, processes(s)))
+        assert total < 8 * 1024, total
+        print(f"  {total} KiB")
+
+
+@test
+def descriptors_do_not_leak():
+    with Scene() as s:
+        def count():
+            return {p: len(os.listdir(f"/proc/{p}/fd")) for p in processes(s)}
+
+        def round_trip():
+            client = s.connect()
+            session = client.call("session.attach", pid=s.app.pid)["session"]
+            client.call("process.list")
+            client.call("session.detach", session=session)
+            s.clients.remove(client)
+            client.close()
+
+        def settled():
+            """Only the monitor, its heir and front are left, and they know that the clients have gone."""
+            return len(processes(s)) == 3 and s.rpc.call("agent.status")["connections"] == 1
+
+        round_trip()
+        wait_until(settled, "workers leave")
+        before = wait_settled(count, "the agent")
+        for _ in range(10):
+            round_trip()
+        wait_until(settled, "workers leave")
+        # That a worker has gone is told to front a moment later.
+        wait_until(lambda: count() == before, f"descriptors are {before} again")
+
+
+if __name__ == "__main__":
+    main(__file__)

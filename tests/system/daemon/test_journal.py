@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Journal records: their fixed ids, and the fields that gpu-agentd(8) promises, as journald receives them.
+
+A socket in a mount namespace of its own stands where journald's is."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+from harness import ROOT, Scene, as_user, main, need_root, test, wait_until  # noqa: E402
+
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+DATA = ROOT / "tests/data/codeobj"
+WAVES = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 4; waves 1 memory 2 spin+16; spin"
+IDS = dict(re.findall(r'^#define LOG_MESSAGE_(\w+)\s+"([0-9a-f]{32})"', (ROOT / "lib/base/log.h").read_text(), re.M))
+COMMON = {"MESSAGE", "PRIORITY", "MESSAGE_ID", "SYSLOG_IDENTIFIER"}
+
+
+def promised():
+    """{message id: its fields}, of the manual."""
+    section = (ROOT / "docs/man/gpu-agentd.8").read_text().split(".Sh JOURNAL")[1].split(".Sh EXIT STATUS")[0]
+    items = re.split(r"^\.It ([0-9a-f]{32})\n", section, flags=re.M)[1:]
+    return {items[i]: set(re.findall(r"^\.Li (\w+)", items[i + 1].split(".El")[0], re.M))
+            for i in range(0, len(items), 2)}
+
+
+def parse(datagram):
+    """Native protocol: NAME, newline, 64-bit little endian size, bytes, newline."""
+    fields = {}
+    while datagram:
+        name, _, rest = datagram.partition(b"\n")
+        size, = struct.unpack_from("<Q", rest)
+        assert rest[8 + size:9 + size] == b"\n" and re.fullmatch(rb"[A-Z][A-Z0-9_]*", name), datagram
+        assert name.decode() not in fields, f"{name} twice"
+        fields[name.decode()] = rest[8:8 + size].decode()
+        datagram = rest[9 + size:]
+    return fields
+
+
+class Journal:
+    def __init__(self):
+        pathlib.Path("/run/systemd/journal").mkdir(parents=True)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind("/run/systemd/journal/socket")
+        os.chmod("/run/systemd/journal/socket", 0o666)
+        self.sock.setblocking(False)
+        self.records = []
+
+    def drain(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.records.append(parse(self.sock.recv(1 << 17)))
+        return self.records
+
+    def wait(self, kind, behind=0, **fields):
+        """The first record of that kind with these fields; not one of the first so many."""
+        def found():
+            return next((r for r in self.drain()[behind:] if r["MESSAGE_ID"] == IDS[kind] and
+                         all(r.get(k) == str(v) for k, v in fields.items())), None)
+        try:
+            return wait_until(found, f"{kind} {fields}")
+        except AssertionError:
+            print(*self.records, sep="\n")
+            raise
+
+
+@contextlib.contextmanager
+def journaled(rules=""):
+    journal = Journal()
+    with Scene(app=None, gpus="gfx90a", start_agent=False, user_mode=False) as s:
+        # Of the process that comes next; the agent believes in a journal that its standard error leads to.
+        err = s.directory / f"agentd{len(s.processes)}.err"
+        err.touch()
+        stat = err.stat()
+        (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n{rules}")
+        s.start_agentd(user_mode=False, env={"JOURNAL_STREAM": f"{stat.st_dev}:{stat.st_ino}"})
+        yield s, journal
+        for record in journal.drain():
+            check(record)
+
+
+def check(record):
+    """Nothing that the manual does not promise."""
+    allowed = promised()[record["MESSAGE_ID"]] | COMMON | {"OBJECT_PID"}
+    if record["MESSAGE_ID"] == IDS["HOOK"]:
+        allowed |= {n for n in record if n.startswith("GPU_AGENT_")}
+    assert COMMON <= set(record) and record["PRIORITY"] in "3456" and "\n" not in record["MESSAGE"], record
+    assert set(record) <= allowed, set(record) - allowed
+
+
+def is_subscribed(s):
+    """Held by the rule is not enough: to a fault before this the kernel listens for nobody."""
+    process = next(p for p in s.state()["processes"] if p["pid"] == s.app.pid)
+    return process["debugged"] and int(process["enabled_mask"], 16) & ~(1 << 47)
+
+
+def located_fault(s, journal):
+    """The record of a fault: a look has its time, and where the machine stands still in it, another one has the place."""
+    for _ in range(6):
+        n = len(journal.drain())
+        s.raise_queue(s.target_state()["queues"][1]["id"], "wave_memory_violation")
+        got = journal.wait("RECORD", n, OBJECT_PID=s.app.pid, GPU_AGENT_RULE="all", GPU_AGENT_REASON="exception")
+        if "GPU_AGENT_LOCATION" in got:
+            break
+        time.sleep(3)  # a look is allowed again
+    return got
+
+
+def in_namespace(function):
+    """Where /run is empty, for this test only."""
+    def run():
+        need_root()
+
+        def child():
+            libc = ctypes.CDLL(None, use_errno=True)
+            assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+            assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+            assert libc.mount(b"tmpfs", b"/run", b"tmpfs", 0, b"mode=755") == 0
+            function()
+
+        as_user(0, child)
+    run.__name__ = function.__name__
+    return run
+
+
+@test
+@in_namespace
+def who_does_what_is_recorded():
+    with journaled() as (s, journal):
+        s.app = s.start_app(WAVES)
+        me = {"GPU_AGENT_PEER_UID": 0, "GPU_AGENT_PEER_PID": os.getpid()}
+        session = s.attach()
+        got = journal.wait("ATTACH", OBJECT_PID=s.app.pid, GPU_AGENT_VERDICT="allowed", **me)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agentd" and got["PRIORITY"] == "6", got
+        s.rpc.call("gpu.suspend", session=session)
+        got = journal.wait("CONTROL", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_SESSION=session, **me)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front", got
+        s.rpc.call("gpu.resume", session=session)
+        taker = s.connect()
+        s.attach(rpc=taker, force=True)
+        got = journal.wait("TAKEN", OBJECT_PID=s.app.pid, GPU_AGENT_SESSION=session, GPU_AGENT_FROM_UID=0,
+                           GPU_AGENT_FROM_PID=os.getpid(), GPU_AGENT_REASON="forced", **me)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front" and got["PRIORITY"] == "6", got
+        taker.call("session.detach", session=session)
+        name = s.rpc.call("gpu.snapshot", session=session, record=True)["record"]
+        got = journal.wait("RECORD", OBJECT_PID=s.app.pid, GPU_AGENT_RECORD=name, GPU_AGENT_PID=s.app.pid, GPU_AGENT_UID=0)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-store" and got["GPU_AGENT_VENDOR"] == "amd", got
+        assert got["GPU_AGENT_REASON"] == "requested" and got["GPU_AGENT_COUNT"] == "1", got
+        assert got["GPU_AGENT_KERNEL"].startswith("spin") and got["GPU_AGENT_COMM"] and got["GPU_AGENT_EXE"], got
+        s.rpc.call("session.detach", session=session)
+        journal.wait("END", OBJECT_PID=s.app.pid, GPU_AGENT_SESSION=session, GPU_AGENT_REASON="detached")
+        # Nothing of that is printed as well.
+        assert "attach to" not in s.agentd.err() and " is over" not in s.agentd.err(), s.agentd.err()
+
+
+@test
+@in_namespace
+def faults_and_their_hooks_are_recorded():
+    pathlib.Path("/run/hook").write_text("#!/bin/sh\necho seen; echo \"$GPU_AGENT_RECORD\" >&2; exit 5\n")
+    os.chmod("/run/hook", 0o755)
+    rule = "[rule all]\ndevice = amd\ndeduplicate = none\nhook = /run/hook\nhook_user = daemon\n"
+    with journaled(rule) as (s, journal):
+        s.app = s.start_app(WAVES)
+        wait_until(lambda: is_subscribed(s), "the rule listens")
+        got = located_fault(s, journal)
+        assert "wave_memory_violation" in got["GPU_AGENT_EXCEPTION"], got
+        same = {k: got[k] for k in ("GPU_AGENT_EXCEPTION", "GPU_AGENT_COMM", "GPU_AGENT_EXE", "GPU_AGENT_VENDOR",
+                                    "GPU_AGENT_KERNEL", "GPU_AGENT_LOCATION")}
+        hook = journal.wait("HOOK", OBJECT_PID=s.app.pid, GPU_AGENT_RULE="all", GPU_AGENT_PID=s.app.pid, **same)
+        want = {"GPU_AGENT_HOOK": "/run/hook", "GPU_AGENT_HOOK_END": "exit", "GPU_AGENT_HOOK_STATUS": "5",
+                "GPU_AGENT_HOOK_UID": "1", "GPU_AGENT_RECORD": got["GPU_AGENT_RECORD"], "PRIORITY": "4",
+                "GPU_AGENT_HOOK_OUTPUT": f"seen\n{got['GPU_AGENT_RECORD']}\n", "SYSLOG_IDENTIFIER": "gpu-agentd"}
+        assert {k: hook.get(k) for k in want} == want, hook
+        assert int(hook["GPU_AGENT_HOOK_DURATION_US"]) > 0 and hook["GPU_AGENT_HOOK_OUTPUT_BYTES"] == "30", hook
+
+
+@test
+def the_manual_names_every_record():
+    assert set(promised()) == set(IDS.values()), set(promised()) ^ set(IDS.values())
+    assert all(promised().values())
+
+
+if __name__ == "__main__":
+    main(__file__)

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What each process of the agent cannot do any more, also when it runs somebody else's code."""
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+from harness import BIN, LONG_STOP, PATIENCE, Scene, main, need_root, status, test, wait_until  # noqa: E402
+
+PROBE = BIN.parent / "tests/sandbox_probe"
+USER = 1000
+
+READERS = {"look", "session", "session_registers", "driver", "core", "adapter"}
+TRACERS = {"session", "session_registers", "driver"}
+
+# Call of sandbox_probe.c: the filters that let it through.  Everything else is refused, by all of them.
+ALLOWED = {
+    "clone_process": {"driver", "adapter"},
+    "clone3": {"driver"},
+    "setns": {"driver"},
+    "open_to_write": {"driver", "store"},
+    "open_to_create": {"driver", "store"},
+    "open": READERS | {"store"},
+    "unlink": {"driver"},
+    "kill": {"driver", "adapter"},
+    "pidfd_open": {"driver"},
+    "pidfd_getfd": {"driver"},
+    "pidfd_send_signal": TRACERS,
+    "process_vm_readv": TRACERS,
+    "process_vm_writev": {"driver"},
+    "socket_unix": {"driver"},
+    "connect": {"driver"},
+    "accept4": {"front"},
+    "ioctl": {"look"} | TRACERS,
+    "ptrace_seize": TRACERS,
+    "ptrace_seize_exec": TRACERS,
+    "ptrace_seize_calls": {"driver"},
+    "ptrace_interrupt": TRACERS,
+    "ptrace_listen": TRACERS,
+    "ptrace_cont": TRACERS,
+    "ptrace_detach": TRACERS,
+    "ptrace_getregset": {"session_registers", "driver"},
+    "ptrace_setregset": {"driver"},
+    "ptrace_getregs": {"driver"},
+    "ptrace_setregs": {"driver"},
+    "ptrace_getsiginfo": {"driver"},
+    "ptrace_syscall": {"driver"},
+}
+# How a refusal is put, where somebody has to go on from there.
+WORDS = {("driver", name): errno.EAFNOSUPPORT
+         for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high")}
+WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter")})
+
+
+def answers(*argv):
+    run = subprocess.run([PROBE, *argv], text=True, capture_output=True, timeout=PATIENCE)
+    assert run.returncode == 0, (argv, run)
+    return dict(line.split(None, 1) for line in run.stdout.splitlines())
+
+
+def calls_of(profile):
+    return {name: int(text) for name, text in answers("calls", profile).items()}
+
+
+def refuses(profile):
+    """The whole table, each row; and that the calls are ones which only a filter refuses."""
+    free, got = calls_of("none"), calls_of(profile)
+    assert len(free) > 70 and got.keys() == free.keys(), (free.keys() ^ got.keys())
+    # What root is refused without a filter tells nothing about one.
+    assert {name for name, error in free.items() if error == errno.EPERM} <= {"keyctl"}, free
+    wrong = {}
+    for name, error in got.items():
+        if profile in ALLOWED.get(name, ()):
+            want = free[name]
+        else:
+            want = WORDS.get((profile, name), errno.EPERM)
+        if error != want:
+            wrong[name] = (errno.errorcode.get(error, error), errno.errorcode.get(want, want))
+    assert not wrong, wrong
+
+
+for profile_ in ("front", "look", "session", "session_registers", "driver", "core", "adapter", "store"):
+    def case(profile=profile_):
+        need_root()
+        refuses(profile)
+    case.__name__ = f"{profile_}_cannot"
+    test(case)
+
+
+# -- set-user-id programs that a target executes --------------------------------------------------
+
+
+@contextlib.contextmanager
+def set_user_id_program():
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-sandbox."))
+    os.chmod(directory, 0o755)
+    try:
+        yield make_set_user_id(directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+def make_set_user_id(directory):
+    program = directory / "set-user-id"
+    shutil.copy(shutil.which("sleep"), program)
+    program.chmod(0o4755)
+    return program
+
+
+def looked_into(profile, dump):
+    with set_user_id_program() as program:
+        got = answers("trace", profile, program, dump)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(got["pid"]), signal.SIGKILL)
+        return got
+
+
+LOOKS = ("peekuser", "peekdata", "getregset", "setregset", "process_vm_readv", "mem")
+
+
+@test
+def a_tracer_without_filter_sees_into_a_set_user_id_program():
+    """The control: where this fails, the other two prove nothing."""
+    need_root()
+    got = looked_into("none", "nodump")
+    assert got["seized_as"] == "tracer" and got["Uid:"].split() == [str(USER), "0", "0", "0"], got
+    assert got["getregset"] == "0" and got["peekuser"] == "0", got
+
+
+@test
+def a_fallen_worker_gets_nothing_out_of_a_set_user_id_program():
+    """One that had to use its capability: the program has its privilege, and the worker no look at it."""
+    need_root()
+    got = looked_into("session", "nodump")
+    assert got["seized_as"] == "tracer" and got["Uid:"].split() == [str(USER), "0", "0", "0"], got
+    refused = {name: int(got[name]) for name in LOOKS}
+    assert set(refused.values()) <= {errno.EPERM, errno.EACCES}, refused
+
+
+@test
+def a_worker_with_the_rights_of_the_user_traces_no_more_than_his():
+    """As under every debugger of his: what such a program would have gained, it does not gain."""
+    need_root()
+    got = looked_into("session_registers", "dump")
+    assert got["seized_as"] == "user" and got["Uid:"].split() == [str(USER)] * 4, got
+    refused = {name: int(got[name]) for name in LOOKS if name not in ("getregset", "process_vm_readv", "mem")}
+    assert set(refused.values()) == {errno.EPERM}, refused
+
+
+@test
+def a_session_never_holds_more_than_its_target_has():
+    """The same with the daemon: root's, of a process that its own user might trace."""
+    need_root()
+    with Scene(user_mode=False, app=None) as s:
+        program = make_set_user_id(s.directory)
+        s.app = s.start_app(f"runtime on; queues 1; wait-line; exec {program} 60", user=USER)
+        s.attach()
+        s.app.popen.stdin.write(b"\n")
+        s.app.popen.stdin.flush()
+        wait_until(lambda: status(s.app.pid)["Name"] == "set-user-id", "the target has executed it")
+        assert status(s.app.pid)["Uid"].split() == [str(USER)] * 4, status(s.app.pid)
+        assert s.rpc.notification("session.ended")["reason"] == "exec"
+
+
+@test
+def threads_of_a_protected_process_are_missing_in_a_core():
+    """Nobody is stopped for registers that the worker may not read; the rest of the core is there."""
+    need_root()
+    with Scene(user_mode=False, app="runtime ttmp; queues 1; threads 3; nodump; spin", app_user=USER, gpus="gfx90a") as s:
+        path = s.directory / "core"
+        run = s.ctl("dump", s.app.pid, LONG_STOP, "--unified", "-o", path, "-j")
+        assert run.returncode == 8 and path.stat().st_size > 0, run
+        told = json.loads(run.stdout)["core"]
+        threads = len(os.listdir(f"/proc/{s.app.pid}/task"))
+        (missing,) = [line for line in told["missing"] if line.startswith("registers of")]
+        assert missing.startswith(f"registers of {threads} threads"), (missing, threads)
+        assert not told.get("thread_count") and not told.get("thread_stopped_us"), told
+
+
+if __name__ == "__main__":
+    main(__file__)

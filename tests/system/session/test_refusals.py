@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What cannot be done, and how that is said: error code, exit code and a hint that says what to do."""
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+from harness import BIN, PATIENCE, Rpc, Scene, Skip, as_user, main, need_root, status, test, wait_until  # noqa: E402
+
+USER = 1000
+OTHER = 1001
+
+
+def refused(s, pid, name, exit_code, *words):
+    """Both ways to ask must be refused alike, with a hint."""
+    error = s.rpc.error("session.attach", pid=pid)
+    assert error.name == name, error
+    assert error.hint, error.data
+    text = f"{error.message} {error.hint} {json.dumps(error.data)}"
+    for word in words:
+        assert word in text, f"{word!r} not in {text}"
+    run = s.ctl("snapshot", pid)
+    assert run.returncode == exit_code, (run.returncode, run.stderr)
+    assert run.stdout == "" and error.hint in run.stderr, run.stderr
+    run = s.ctl("snapshot", "--json", pid)
+    assert run.returncode == exit_code and json.loads(run.stdout)["error"]["code"] == error.code, run.stdout
+
+
+@contextlib.contextmanager
+def idle_process(*argv, **kwargs):
+    process = subprocess.Popen(argv or ["sleep", "60"], **kwargs)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+@test
+def wrong_and_dead_pids():
+    with Scene() as s:
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        refused(s, gone.pid, "no_such_process", 3)
+        refused(s, 4194304, "no_such_process", 3)
+        zombie = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        refused(s, zombie.pid, "no_such_process", 3)
+        zombie.wait()
+        for bad in (0, -1, 1.5, "7", None, 2**40):
+            assert s.rpc.error("session.attach", pid=bad).name == "invalid_params", bad
+        assert s.ctl("snapshot", "x").returncode == 2
+        assert s.ctl("snapshot", "0").returncode == 2
+
+
+@test
+def not_a_gpu_process():
+    with Scene() as s, idle_process() as pid:
+        refused(s, pid, "not_debuggable", 5)
+        report = s.rpc.call("process.doctor", pid=pid)
+        assert not report["ok"]
+        assert s.ctl("doctor", pid).returncode == 5
+
+
+@test
+def kernel_threads_and_the_agent_itself():
+    need_root()
+    with Scene(user_mode=False) as s:
+        if os.path.exists("/proc/2/comm") and pathlib.Path("/proc/2/comm").read_text() == "kthreadd\n":
+            refused(s, 2, "not_debuggable", 5, "kernel thread")
+        refused(s, s.agentd.pid, "not_permitted", 4)
+        refused(s, s.front_pid(), "not_permitted", 4)
+
+
+@test
+def processes_of_other_users():
+    need_root()
+    with Scene(user_mode=False, app_user=USER) as s:
+        def stranger():
+            rpc = Rpc(s.socket)
+            error = rpc.error("session.attach", pid=s.app.pid)
+            assert error.name == "not_permitted" and error.hint, error.data
+            listed = [p for p in rpc.call("process.list")["processes"] if p["pid"] == s.app.pid]
+            assert len(listed) == 1 and not listed[0]["debuggable"] and listed[0]["reason"], listed
+            report = rpc.call("process.doctor", pid=s.app.pid)
+            assert not report["ok"], report
+            assert rpc.call("session.list")["sessions"] == []
+
+        def owner():
+            rpc = Rpc(s.socket)
+            assert rpc.call("session.attach", pid=s.app.pid)["control"]
+            assert rpc.call("process.doctor", pid=s.app.pid)["checks"]
+            assert len(rpc.call("session.list")["sessions"]) == 1
+
+        s.attach()
+        as_user(OTHER, stranger)
+        as_user(USER, owner)
+
+
+@test
+def processes_that_are_not_dumpable():
+    need_root()
+    with Scene(user_mode=False, app="runtime on; queues 1; nodump; spin", app_user=USER) as s:
+        def owner():
+            error = Rpc(s.socket).error("session.attach", pid=s.app.pid)
+            assert error.name == "not_permitted" and "dumpable" in error.message + error.hint, error.data
+
+        as_user(USER, owner)
+        s.attach()  # root may
+
+
+@test
+def processes_with_more_capabilities_than_their_owner():
+    """Ambient capabilities leave a process dumpable; its plain user may still not look into it."""
+    need_root()
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv (util-linux)")
+    with Scene(user_mode=False, app=None) as s:
+        status_file = s.directory / "status-cap"
+        status_file.touch()
+        status_file.chmod(0o666)
+        program = shutil.copy(BIN / "gpu-agent-simapp", s.directory)
+        s.app = s.start("app", ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--inh-caps", "+net_admin",
+                                "--ambient-caps", "+net_admin", program, "--kfd", s.mount / "kfd", "--status-file",
+                                status_file, "-e", "runtime on; queues 1; spin"])
+        s.app.wait_line()
+
+        def owner():
+            rpc = Rpc(s.socket)
+            error = rpc.error("session.attach", pid=s.app.pid)
+            assert error.name == "not_permitted" and "capabilities" in error.message and error.hint, error.data
+            assert not rpc.call("process.doctor", pid=s.app.pid)["ok"]
+
+        def owner_in_disguise():
+            # Whoever connected is a program of root's by now; somebody else holds the connection, too.
+            rpc, (ours, theirs) = Rpc(s.socket), socket.socketpair()
+            child = os.fork()
+            if child == 0:
+                own = Rpc(s.socket)
+                socket.send_fds(theirs, [b"x"], [own.sock.fileno()])
+                os.execv(disguise, [disguise, "60"])
+            try:
+                theirs.close()
+                rpc.sock = socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
+                rpc.sock.settimeout(PATIENCE)
+                wait_until(lambda: status(child)["Uid"].split()[1] == "0", "the child has changed")
+                assert rpc.error("session.attach", pid=s.app.pid).name == "not_permitted"
+            finally:
+                os.kill(child, signal.SIGKILL)  # allowed: its real user is still this one
+                os.waitpid(child, 0)
+
+        as_user(USER, owner)
+        disguise = s.directory / "disguise"
+        shutil.copy(shutil.which("sleep"), disguise)
+        disguise.chmod(0o4755)
+        as_user(USER, owner_in_disguise)
+        s.attach()  # root may
+
+
+@test
+def processes_that_somebody_else_traces():
+    with Scene() as s:
+        libc = ctypes.CDLL(None, use_errno=True)
+        tracer = os.fork()
+        if tracer == 0:
+            libc.ptrace.argtypes = [ctypes.c_long] * 4
+            ok = libc.ptrace(0x4206, s.app.pid, 0, 0) == 0  # PTRACE_SEIZE
+            os.write(1, b"")
+            signal.pause() if ok else os._exit(1)
+        try:
+            wait_until(lambda: status(s.app.pid)["TracerPid"] == str(tracer), "traced")
+            refused(s, s.app.pid, "busy", 6, str(tracer))
+            report = s.rpc.call("process.doctor", pid=s.app.pid)
+            assert not report["ok"] and any(str(tracer) in c["detail"] for c in report["checks"]), report
+        finally:
+            os.kill(tracer, signal.SIGKILL)
+            os.waitpid(tracer, 0)
+
+
+@test
+def kernels_without_the_debug_interface():
+    with Scene(sim=["--kernel", "1.11"], app="runtime skip; queues 1; spin") as s:
+        refused(s, s.app.pid, "not_debuggable", 5, "1.11", "6.5")
+        report = s.rpc.call("process.doctor", pid=s.app.pid)
+        assert not report["ok"] and any("1.11" in c["detail"] for c in report["checks"]), report
+
+
+@test
+def no_device_at_all():
+    with Scene(start_agent=False) as s:
+        s.agentd = s.start("agentd", [BIN / "gpu-agentd", "--user", "--socket", s.socket, "--kfd", "/nonexistent/kfd",
+                                      "--kfd-sysfs", "/nonexistent"])
+        s.agentd.wait_line("err")
+        refused(s, s.app.pid, "not_debuggable", 5, "amdgpu")
+        assert s.ctl("list").returncode in (0, 5)
+
+
+@test
+def targets_with_a_debug_session_already():
+    with Scene() as s:
+        s.control("errno enable EALREADY 3")
+        refused(s, s.app.pid, "busy", 6)
+
+
+@test
+def no_agent():
+    with Scene(app=None, start_agent=False) as s:
+        run = s.ctl("list")
+        assert run.returncode == 9 and "gpu-agentd" in run.stderr and run.stdout == "", run
+        run = s.ctl("list", "--json")
+        assert run.returncode == 9 and "error" in json.loads(run.stdout), run
+
+
+@test
+def sessions_belong_to_their_connection():
+    with Scene() as s:
+        session = s.attach()
+        stranger = s.connect()
+        for method in ("gpu.queues", "session.detach", "gpu.suspend"):
+            assert stranger.error(method, session=session).name == "no_such_session"
+        assert s.rpc.error("gpu.queues", session="s999").name == "no_such_session"
+        assert s.rpc.error("gpu.queues").name == "invalid_params"
+
+
+@test
+def control_with_the_runtime_off():
+    with Scene(app="runtime skip; queues 1; spin") as s:
+        session = s.attach()
+        assert len(s.rpc.call("gpu.queues", session=session)["queues"]) == 1
+        error = s.rpc.error("gpu.suspend", session=session)
+        assert error.name == "not_debuggable" and "runtime" in error.message and error.hint, error
+
+
+@test
+def user_errors_of_the_command():
+    with Scene(app=None) as s:
+        for argv in (["snapshot"], ["frobnicate"], ["snapshot", "1", "2"], ["list", "--nope"], ["--color=sometimes", "list"],
+                     ["suspend", str(os.getpid()), "--lease", "soon"], ["rpc"], ["rpc", "agent.status", "{"]):
+            run = s.ctl(*argv)
+            assert run.returncode == 2 and run.stderr, (argv, run)
+            assert not run.stdout or argv[0] == "rpc" and json.loads(run.stdout)["error"], (argv, run)
+
+
+@test
+def a_socket_that_cannot_be_given_to_its_group_is_named():
+    """As when the unit of the service is started without that of the socket."""
+    need_root()
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv (util-linux)")
+    with Scene(app=None, start_agent=False) as s:
+        config = s.directory / "agentd.conf"
+        config.write_text("[agent]\nuser = nobody\nsocket_group = daemon\n", encoding="ascii")
+        argv = [BIN / "gpu-agentd", "--socket", s.directory / "own.sock", "--config", config]
+        run = subprocess.run(["setpriv", "--bounding-set", "-chown", *argv], text=True, capture_output=True, timeout=PATIENCE, check=False)
+        assert run.returncode == 1 and "own.sock" in run.stderr and "CAP_CHOWN" in run.stderr and "gpu-agentd.socket" in run.stderr, run
+        assert not (s.directory / "own.sock").exists()
+
+
+if __name__ == "__main__":
+    main(__file__)
