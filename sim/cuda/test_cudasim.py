@@ -14,10 +14,12 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/lib"))
-from harness import CudaScene, CudaSim, PATIENCE, main, need_root, test, wait_until  # noqa: E402
-import debugger  # noqa: E402
-from debugger import (COMMUNICATION, Debugger, INVALID_ARGS, NO_EVENT, SUCCESS, UNINITIALIZED, get,  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import CudaScene, CudaSim, PATIENCE, need_root, wait_until
+import debugger
+from debugger import (COMMUNICATION, Debugger, INVALID_ARGS, NO_EVENT, SUCCESS, UNINITIALIZED, get,
                       in_child, kinds, network_sockets, say, scene, small, u32, u64)
 
 SLOTS = {"8.0": 120, "11.8": 121, "12.0": 125, "12.2": 126, "12.4": 133, "12.5": 136, "12.9": 146, "13.0": 148,
@@ -27,8 +29,7 @@ SLOTS = {"8.0": 120, "11.8": 121, "12.0": 125, "12.2": 126, "12.4": 133, "12.5":
 # -- the table ----------------------------------------------------------------------------------
 
 
-@test
-def every_release_has_its_number_of_slots():
+def test_every_release_has_its_number_of_slots():
     for release, slots in SLOTS.items():
         with scene(release, app=None) as s:
             def look():
@@ -40,8 +41,7 @@ def every_release_has_its_number_of_slots():
             in_child(look)
 
 
-@test
-def the_engine_listens_to_the_network_where_it_can():
+def test_the_engine_listens_to_the_network_where_it_can():
     """As the vendor's does, on any port of every address, in the debugger's process."""
     with small() as s:
         def look():
@@ -55,8 +55,7 @@ def the_engine_listens_to_the_network_where_it_can():
         in_child(look)
 
 
-@test
-def call_behind_the_table_aborts_loudly():
+def test_call_behind_the_table_aborts_loudly():
     with scene("12.4", app=None) as s:
         code = ("import sys; sys.path[:0] = sys.argv[2:]\n"
                 "import debugger, types, pathlib\n"
@@ -67,8 +66,7 @@ def call_behind_the_table_aborts_loudly():
         assert done.returncode == -signal.SIGABRT and "behind the end of the table" in done.stderr, done
 
 
-@test
-def newer_revision_is_refused_or_granted_with_the_short_table():
+def test_newer_revision_is_refused_or_granted_with_the_short_table():
     for release, expected in (("12.2", SUCCESS), ("12.4", SUCCESS), ("12.5", 19), ("8.0", 19), ("13.4", 19)):
         with scene(release, app=None) as s:
             def ask():
@@ -82,8 +80,7 @@ def newer_revision_is_refused_or_granted_with_the_short_table():
             in_child(ask)
 
 
-@test
-def before_initialize_almost_everything_is_uninitialized():
+def test_before_initialize_almost_everything_is_uninitialized():
     with scene("13.4", app=None) as s:
         def ask():
             d = Debugger(s)
@@ -98,8 +95,7 @@ def before_initialize_almost_everything_is_uninitialized():
         in_child(ask)
 
 
-@test
-def forced_answers_of_the_two_doors():
+def test_forced_answers_of_the_two_doors():
     with scene(app=None, conf=["get-version 10"]) as s:
         n = [u32(), u32(), u32()]
         in_child(lambda: assert_equal(ctypes.CDLL(str(s.libcuda)).cudbgGetAPIVersion(*map(ctypes.byref, n)), 10))
@@ -126,8 +122,7 @@ def wait_threads(pid, n):
     wait_until(lambda: threads(pid) == n, f"{n} threads")
 
 
-@test
-def attach_replays_and_detach_completes_in_every_release():
+def test_attach_replays_and_detach_completes_in_every_release():
     for release in list(SLOTS)[1:]:
         with scene(release) as s:
             def session():
@@ -149,8 +144,7 @@ def attach_replays_and_detach_completes_in_every_release():
             in_child(session)
 
 
-@test
-def attach_through_the_descriptor():
+def test_attach_through_the_descriptor():
     with scene("13.1") as s:
         def session():
             d = Debugger(s)
@@ -159,8 +153,7 @@ def attach_through_the_descriptor():
         in_child(session)
 
 
-@test
-def attach_before_the_driver_is_started():
+def test_attach_before_the_driver_is_started():
     with scene("12.4", app="listen") as s:
         def session():
             d = Debugger(s)
@@ -173,8 +166,7 @@ def attach_before_the_driver_is_started():
         assert get(s, "cudbgInitiateDebuggerAttachProcedureFd") == 0xffffffff
 
 
-@test
-def launch_with_the_session_in_the_environment():
+def test_launch_with_the_session_in_the_environment():
     environment = {"CUDBG_GET_SESSION_FROM_ENV": "1", "CUDBG_IPC_FLAG_NAME": "1", "CUDBG_APICLIENT_PID": str(debugger.LABEL),
                    "CUDBG_APICLIENT_REVISION": "142", "CUDBG_SESSION_ID": "7"}
     os.environ.update(environment)
@@ -192,8 +184,7 @@ def launch_with_the_session_in_the_environment():
             del os.environ[name]
 
 
-@test
-def sync_events_hold_the_thread_that_caused_them():
+def test_sync_events_hold_the_thread_that_caused_them():
     with scene() as s:
         def session():
             d = Debugger(s)
@@ -210,8 +201,7 @@ def sync_events_hold_the_thread_that_caused_them():
         in_child(session)
 
 
-@test
-def refusals_of_attach():
+def test_refusals_of_attach():
     def refused(release, before, expected, capabilities=1):
         with scene(release) as s:
             def session():
@@ -229,8 +219,7 @@ def refusals_of_attach():
     refused("12.4", lambda s: (s.libraries / "libcudadebugger.so.1").unlink(), 20)
 
 
-@test
-def attach_possible_at_the_third_try():
+def test_attach_possible_at_the_third_try():
     with scene() as s:
         def session():
             s.control("attach 40 times=2")
@@ -239,8 +228,7 @@ def attach_possible_at_the_third_try():
         in_child(session)
 
 
-@test
-def second_debugger_and_second_attach():
+def test_second_debugger_and_second_attach():
     with scene() as s:
         def session():
             d = Debugger(s)
@@ -256,8 +244,7 @@ def second_debugger_and_second_attach():
         in_child(session)
 
 
-@test
-def revision_zero_does_nothing_silently():
+def test_revision_zero_does_nothing_silently():
     with scene() as s:
         say(s, "set cudbgDebuggerCapabilities 1")
         say(s, "set cudbgApiClientPid 5")
@@ -265,8 +252,7 @@ def revision_zero_does_nothing_silently():
         assert get(s, "cudbgReportedDriverInternalErrorCode") == 0 and get(s, "cudbgUseExternalDebugger") == 0
 
 
-@test
-def nothing_moves_without_the_ipc_flag_or_a_running_debuggee():
+def test_nothing_moves_without_the_ipc_flag_or_a_running_debuggee():
     with scene() as s:
         def session():
             d = Debugger(s)
@@ -293,8 +279,7 @@ def debugger_stopped(pid):
     return "T (stopped)" in pathlib.Path(f"/proc/{pid}/status").read_text()
 
 
-@test
-def replay_in_other_orders():
+def test_replay_in_other_orders():
     with scene() as s:
         def session(wish, check):
             s.control(wish)
@@ -324,8 +309,7 @@ def replay_in_other_orders():
 # -- what initialize() and single calls may answer ---------------------------------------------
 
 
-@test
-def initialize_with_every_known_failure():
+def test_initialize_with_every_known_failure():
     for result in (39, 40, 20, 24, 11, 19, 5):
         with scene() as s:
             def session():
@@ -344,8 +328,7 @@ def initialize_with_every_known_failure():
         in_child(watchdog)
 
 
-@test
-def without_a_gpu_the_engine_comes_up_and_initialize_says_so():
+def test_without_a_gpu_the_engine_comes_up_and_initialize_says_so():
     with scene(app=None) as s:
         s.gpu.unlink()
         s.app = s.start_app("try-init; listen")
@@ -358,8 +341,7 @@ def without_a_gpu_the_engine_comes_up_and_initialize_says_so():
         in_child(session)
 
 
-@test
-def initialize_may_make_a_device_file():
+def test_initialize_may_make_a_device_file():
     need_root()
     with scene() as s:
         made = s.directory / "nvidiactl"
@@ -374,8 +356,7 @@ def initialize_may_make_a_device_file():
         assert os.major(os.stat(made).st_rdev) == 195
 
 
-@test
-def scripted_faults_of_single_calls():
+def test_scripted_faults_of_single_calls():
     with small() as s:
         def session():
             d = Debugger(s)
@@ -393,8 +374,7 @@ def scripted_faults_of_single_calls():
         in_child(session)
 
 
-@test
-def a_call_that_never_returns():
+def test_a_call_that_never_returns():
     with small() as s:
         def session():
             d = Debugger(s)
@@ -411,8 +391,7 @@ def a_call_that_never_returns():
         wait_until(lambda: s.state()["phase"] == "engine", "the simulator notices")
 
 
-@test
-def the_target_dies_in_a_call():
+def test_the_target_dies_in_a_call():
     with small() as s:
         def session():
             d = Debugger(s)
@@ -426,8 +405,7 @@ def the_target_dies_in_a_call():
         assert s.app.popen.wait(PATIENCE) == -signal.SIGKILL
 
 
-@test
-def the_engine_dies_in_a_call():
+def test_the_engine_dies_in_a_call():
     with small() as s:
         def session():
             before = threads(s.app.pid)
@@ -441,8 +419,7 @@ def the_engine_dies_in_a_call():
         in_child(session)
 
 
-@test
-def the_debugger_dies():
+def test_the_debugger_dies():
     for wish, suspended in (("heal", False), ("keep-suspended on", True)):
         with small() as s:
             def session():
@@ -460,8 +437,7 @@ def the_debugger_dies():
             get(s, "cudbgIpcFlag")  # the program lives
 
 
-@test
-def after_a_dead_debugger_the_flags_stay_and_can_be_taken_back():
+def test_after_a_dead_debugger_the_flags_stay_and_can_be_taken_back():
     with small() as s:
         def first():
             Debugger(s).attach()
@@ -479,8 +455,7 @@ def after_a_dead_debugger_the_flags_stay_and_can_be_taken_back():
         in_child(second)
 
 
-@test
-def slow_locked_and_deadly_attach():
+def test_slow_locked_and_deadly_attach():
     with scene() as s:
         def slow():
             s.control("attach 0 delay=150")
@@ -503,8 +478,7 @@ def slow_locked_and_deadly_attach():
         assert s.app.popen.wait(PATIENCE) == -signal.SIGKILL
 
 
-@test
-def descriptors_are_given_back():
+def test_descriptors_are_given_back():
     with small() as s:
         def count():
             return len(os.listdir(f"/proc/{s.app.pid}/fd"))
@@ -521,8 +495,7 @@ def descriptors_are_given_back():
         in_child(session)
 
 
-@test
-def storms_floods_and_calls_from_the_callback():
+def test_storms_floods_and_calls_from_the_callback():
     with small() as s:
         def session():
             d = Debugger(s)
@@ -551,8 +524,7 @@ def storms_floods_and_calls_from_the_callback():
 # -- the rest -------------------------------------------------------------------------------------
 
 
-@test
-def a_program_execs_or_dies():
+def test_a_program_execs_or_dies():
     with scene() as s:
         say(s, "exec sleep 60", wait=False)
         wait_until(lambda: s.state() is None, "the GPU is left")
@@ -561,8 +533,7 @@ def a_program_execs_or_dies():
         wait_until(lambda: s.state() is None, "the GPU is left")
 
 
-@test
-def garbage_on_the_socket_harms_nobody():
+def test_garbage_on_the_socket_harms_nobody():
     with scene() as s:
         rng = random.Random(1)
         hello = struct.Struct("<QIIII")
@@ -579,8 +550,7 @@ def garbage_on_the_socket_harms_nobody():
         assert s.control("count") == "1" and say(s, "context 0") == []
 
 
-@test
-def mistakes_in_scripts_are_named():
+def test_mistakes_in_scripts_are_named():
     with scene() as s:
         for line, number in (("nonsense", errno.EINVAL), ("launch none", errno.ENOENT), ("devices 1", errno.EBUSY),
                              ("warp 0 999 0", errno.ENOENT), ("fail nosuchslot 3", errno.EINVAL)):
@@ -589,7 +559,3 @@ def mistakes_in_scripts_are_named():
                 raise AssertionError(line)
             except OSError as error:
                 assert error.errno == number and line in str(error), error
-
-
-if __name__ == "__main__":
-    main(__file__)

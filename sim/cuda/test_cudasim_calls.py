@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: MIT
 """The simulated CUDA stack by itself: what the single calls say about what was planted."""
 import ctypes
-import pathlib
+import os
 import struct
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/lib"))
-from harness import CudaScene, main, test, wait_until  # noqa: E402
-import debugger  # noqa: E402
-from debugger import (ALL_SUSPENDED, DIVERGE, Debugger, FULL, INVALID_ARGS, INVALID_DEVICE,  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import CudaScene, wait_until
+import debugger
+from debugger import (ALL_SUSPENDED, DIVERGE, Debugger, FULL, INVALID_ARGS, INVALID_DEVICE,
                       INVALID_LANE, INVALID_SM, INVALID_WARP, NOT_SUPPORTED, RUNNING, SUCCESS,
                       in_child, scene, small, u32, u64)
 
@@ -26,8 +28,7 @@ def attached(release, check, **kwargs):
         in_child(session)
 
 
-@test
-def coordinates_are_checked():
+def test_coordinates_are_checked():
     def check(s, d):
         word = ctypes.byref(u64())
         assert d.call(22, 2, 0, 0, 0, word) == INVALID_DEVICE
@@ -44,8 +45,7 @@ def coordinates_are_checked():
     attached("12.4", check)
 
 
-@test
-def registers_memory_and_stacks_as_planted():
+def test_registers_memory_and_stacks_as_planted():
     def check(s, d):
         place = (0, 1, 0, 3)
         assert d.number(20, *place, 7) == 1 << 20 | 3 << 8 | 7
@@ -78,8 +78,7 @@ def registers_memory_and_stacks_as_planted():
     attached("12.4", check)
 
 
-@test
-def images_functions_and_code():
+def test_images_functions_and_code():
     def check(s, d):
         module = s.state()["modules"][0]
         image = d.bytes(95, module["size"], 0, int(module["handle"], 16) + 0x10, 0, after=(u64(module["size"]),))
@@ -125,8 +124,7 @@ def compare(batched, plain):
                 assert exception == (struct.unpack("<I", more[2])[0] if 2 in more else 0)
 
 
-@test
-def batched_and_plain_state_agree_full_and_updated():
+def test_batched_and_plain_state_agree_full_and_updated():
     for release, slot, size in (("12.4", 123, 820), ("12.7", 139, 848), ("12.9", 143, 852), ("13.4", 143, 852)):
         for grow in ("", "batched device=4 sm=12 warp=8 lane=16 unknown=24"):
             def check(s, d):
@@ -155,8 +153,7 @@ def batched_and_plain_state_agree_full_and_updated():
             attached(release, check)
 
 
-@test
-def all_fixtures_load_and_go_with_their_context():
+def test_all_fixtures_load_and_go_with_their_context():
     def check(s, d):
         for name in ("spin-sm_80.cubin", "spin-sm_90-g.cubin"):
             s.control(f"module last file={CudaScene.CUBIN.parent / name}")
@@ -170,8 +167,7 @@ def all_fixtures_load_and_go_with_their_context():
     attached("12.4", check)
 
 
-@test
-def the_debuggers_process_writes_the_dump():
+def test_the_debuggers_process_writes_the_dump():
     def check(s, d):
         path = s.directory / "dump"
         d.ok(127, ctypes.create_string_buffer(str(path).encode()), 1)
@@ -181,8 +177,7 @@ def the_debuggers_process_writes_the_dump():
     attached("12.5", check)
 
 
-@test
-def grids_and_blocks():
+def test_grids_and_blocks():
     def check(s, d):
         info = d.bytes(137, 112, 0, 2)
         dev, grid = struct.unpack_from("<IQ", info)
@@ -205,8 +200,7 @@ def grids_and_blocks():
     attached("13.4", check)
 
 
-@test
-def exceptions_stop_everything_with_and_without_the_suspend_event():
+def test_exceptions_stop_everything_with_and_without_the_suspend_event():
     for release, capabilities, expected in (("12.4", 3, None), ("12.5", 1, None), ("12.5", 3, ALL_SUSPENDED)):
         with small(release) as s:
             def session():
@@ -227,8 +221,7 @@ def exceptions_stop_everything_with_and_without_the_suspend_event():
             in_child(session)
 
 
-@test
-def breakpoints_are_hit_by_what_runs():
+def test_breakpoints_are_hit_by_what_runs():
     def check(s, d):
         addresses = {f["name"]: int(f["address"], 16) for m in s.state()["modules"] for f in m["functions"]}
         handle = u64()
@@ -253,8 +246,7 @@ def breakpoints_are_hit_by_what_runs():
     attached("13.2", check)
 
 
-@test
-def every_slot_answers_after_attach():
+def test_every_slot_answers_after_attach():
     def check(s, d):
         for slot in range(2, 164):
             if slot in (44, 62, 73, 147):
@@ -267,8 +259,7 @@ def every_slot_answers_after_attach():
     attached("13.4", check)
 
 
-@test
-def a_full_gpu_is_read_quickly():
+def test_a_full_gpu_is_read_quickly():
     with scene("12.9", app=FULL) as s:
         def session():
             d = Debugger(s)
@@ -285,7 +276,3 @@ def a_full_gpu_is_read_quickly():
             assert len(state) == 8448, len(state)
             print(f"  8448 warps, {used.value} bytes: {taken * 1000:.0f} ms")
         in_child(session)
-
-
-if __name__ == "__main__":
-    main(__file__)

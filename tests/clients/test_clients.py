@@ -9,10 +9,13 @@ import socket
 import subprocess
 import sys
 
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import npm
+from harness import Scene, wait_until
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-import npm  # noqa: E402
-from harness import Scene, main, test, wait_until  # noqa: E402
 
 
 def run_node(s, modules, script, *argv):
@@ -29,24 +32,20 @@ def node_client(script, *argv):
         wait_until(lambda: s.worker_pids() == [], "worker leaves")
 
 
-@test
-def vscode_jsonrpc():
+def test_vscode_jsonrpc():
     node_client("vscode_client.js")
 
 
-@test
-def vscode_jsonrpc_byte_by_byte():
+def test_vscode_jsonrpc_byte_by_byte():
     """Headers and bodies arrive in pieces."""
     node_client("vscode_client.js", "slow")
 
 
-@test
-def jayson():
+def test_jayson():
     node_client("jayson_client.js")
 
 
-@test
-def socat_and_jq():
+def test_socat_and_jq():
     npm.need("socat", "jq")
     with Scene() as s:
         run = subprocess.run([HERE / "pipeline.sh", s.socket, str(s.app.pid)], text=True, capture_output=True,
@@ -127,17 +126,11 @@ def stdlib_client(s, client):
     client.close()
 
 
-@test
-def python_lines():
+def test_python_lines():
     with Scene() as s:
         stdlib_client(s, Lines(s.socket))
 
 
-@test
-def python_headers():
+def test_python_headers():
     with Scene() as s:
         stdlib_client(s, Headers(s.socket))
-
-
-if __name__ == "__main__":
-    main(__file__)

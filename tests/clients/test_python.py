@@ -16,13 +16,14 @@ import tempfile
 import threading
 import typing
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import BIN, ROOT, Scene, main, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, ROOT, Scene, wait_until
 
 sys.path.insert(0, str(BIN.parent / "clients/python"))
-import gpu_agent  # noqa: E402
-from gpu_agent import protocol  # noqa: E402
+import gpu_agent
+from gpu_agent import protocol
 
 
 def fits(value, hint, path="result"):
@@ -70,8 +71,7 @@ def raises(kind, function, *args, **kwargs):
     raise AssertionError(f"{kind.__name__} expected, got {value!r}")
 
 
-@test
-def each_method_is_a_call():
+def test_each_method_is_a_call():
     """Names and parameters as in the schema, in both classes."""
     for method in json.loads((ROOT / "protocol/gpu-agent.json").read_text())["methods"]:
         name = method["name"].replace(".", "_")
@@ -82,8 +82,7 @@ def each_method_is_a_call():
             assert set(names) == wanted, (name, names)
 
 
-@test
-def every_kind_of_call():
+def test_every_kind_of_call():
     with Scene() as s, gpu_agent.Client(s.socket) as client:
         agent = Checked(client)
         hello = agent.agent_hello(client="test \u2713")
@@ -109,8 +108,7 @@ def every_kind_of_call():
         assert not s.target_state()["enabled"]
 
 
-@test
-def a_core_comes_with_a_descriptor():
+def test_a_core_comes_with_a_descriptor():
     """The same bytes that core.read gives; one that nobody takes is closed."""
     with Scene() as s, gpu_agent.Client(s.socket) as client, tempfile.TemporaryFile() as file:
         session = client.session_attach(pid=s.app.pid, control=True)["session"]
@@ -133,8 +131,7 @@ def a_core_comes_with_a_descriptor():
         client.core_end(session=session)
 
 
-@test
-def what_is_no_whole_core_is_told():
+def test_what_is_no_whole_core_is_told():
     head = struct.Struct("=IIQ")
     error = b'{"code":-32010,"message":"no more"}'
     rows = [(b"", ConnectionResetError), (head.pack(1, 0, 5) + b"ab", ConnectionResetError), (head.pack(9, 0, 1), ValueError),
@@ -150,8 +147,7 @@ def what_is_no_whole_core_is_told():
         raises(TimeoutError, gpu_agent.write_core, theirs.detach(), file, timeout=0.1)
 
 
-@test
-def errors_are_exceptions():
+def test_errors_are_exceptions():
     with Scene() as s, gpu_agent.Client(s.socket) as agent:
         error = raises(gpu_agent.NoSuchProcessError, agent.session_attach, pid=4194304)
         assert (error.code, error.name, error.method) == (-32001, "no_such_process", "session.attach")
@@ -165,8 +161,7 @@ def errors_are_exceptions():
     assert len(protocol.ERRORS) == len(set(protocol.ERRORS.values()))
 
 
-@test
-def notifications_arrive():
+def test_notifications_arrive():
     with Scene() as s, gpu_agent.Client(s.socket) as agent:
         session = agent.session_attach(pid=s.app.pid, control=True)["session"]
         raises(TimeoutError, agent.notification, timeout=0)
@@ -183,8 +178,7 @@ def notifications_arrive():
         assert (method, params["reason"]) == ("session.ended", "exited")
 
 
-@test
-def a_lost_connection_is_told():
+def test_a_lost_connection_is_told():
     with Scene() as s:
         with gpu_agent.Client(s.socket) as agent:
             agent.agent_hello()
@@ -225,8 +219,7 @@ def silent_server(answer=b""):
     return server(talk)
 
 
-@test
-def no_answer_is_given_up():
+def test_no_answer_is_given_up():
     with silent_server() as path, gpu_agent.Client(path, timeout=0.1) as agent:
         assert "agent.hello: no answer within 0.1 s" in str(raises(TimeoutError, agent.agent_hello))
         raises(TimeoutError, agent.notification, timeout=0.1)
@@ -241,8 +234,7 @@ def no_answer_is_given_up():
             raises(ValueError, agent.agent_hello)
 
 
-@test
-def half_a_request_ends_a_connection():
+def test_half_a_request_ends_a_connection():
     """Nothing that is said after it would be understood."""
     left = threading.Event()
     with server(lambda connection: left.wait(20)) as path:
@@ -252,8 +244,7 @@ def half_a_request_ends_a_connection():
         left.set()
 
 
-@test
-def notifications_without_end_are_no_answer():
+def test_notifications_without_end_are_no_answer():
     def talk(connection):
         while True:
             connection.sendall(b'{"jsonrpc":"2.0","method":"x","params":{}}\n' * 100)
@@ -263,8 +254,7 @@ def notifications_without_end_are_no_answer():
         assert agent.notification(timeout=20) == ("x", {})
 
 
-@test
-def requests_that_are_too_long():
+def test_requests_that_are_too_long():
     with Scene(app=None) as s, gpu_agent.Client(s.socket) as agent:
         raises(gpu_agent.TooLargeError, agent.call, "agent.hello", {"client": "x" * (1 << 20)})
         raises(ValueError, agent.call, "agent.hello", {"client": float("nan")})
@@ -279,8 +269,7 @@ def requests_that_are_too_long():
         asyncio.run(beside_others())
 
 
-@test
-def a_refused_connection_is_told_why():
+def test_a_refused_connection_is_told_why():
     with Scene(app=None) as s, contextlib.ExitStack() as stack:
         limit = stack.enter_context(gpu_agent.Client(s.socket)).agent_hello()["limits"]["connections"]
         for _ in range(limit - 1):
@@ -306,8 +295,7 @@ def a_refused_connection_is_told_why():
         asyncio.run(refused())
 
 
-@test
-def several_at_once_with_asyncio():
+def test_several_at_once_with_asyncio():
     async def session_of(s):
         async with await gpu_agent.AsyncClient.connect(s.socket) as agent:
             session = (await agent.session_attach(pid=s.app.pid, control=True))["session"]
@@ -363,8 +351,7 @@ def several_at_once_with_asyncio():
         asyncio.run(nonsense(path))
 
 
-@test
-def socket_is_chosen_as_by_the_command():
+def test_socket_is_chosen_as_by_the_command():
     kept = {name: os.environ.pop(name, None) for name in ("GPU_AGENT_SOCKET", "XDG_RUNTIME_DIR")}
     system = "/run/gpu-agent/agentd.sock"
     try:
@@ -383,7 +370,3 @@ def socket_is_chosen_as_by_the_command():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -8,10 +8,13 @@ import subprocess
 import sys
 import tempfile
 
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import npm
+from harness import BIN, ROOT, Scene, wait_until
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-import npm  # noqa: E402
-from harness import BIN, ROOT, Scene, main, test, wait_until  # noqa: E402
 
 
 def compiled(directory, modules):
@@ -26,8 +29,7 @@ def compiled(directory, modules):
     return package / "out"
 
 
-@test
-def compiles_strictly_and_runs():
+def test_compiles_strictly_and_runs():
     modules = npm.install(ROOT / "clients/typescript")
     with tempfile.TemporaryDirectory() as directory, Scene() as s:
         program = compiled(directory, modules) / "typed_client.js"
@@ -35,7 +37,3 @@ def compiles_strictly_and_runs():
                              capture_output=True, timeout=90, stdin=subprocess.DEVNULL)
         assert run.returncode == 0 and run.stdout == "done\n", f"exit {run.returncode}\n{run.stdout}{run.stderr}"
         wait_until(lambda: not s.target_state()["enabled"], "process released")
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -4,7 +4,6 @@
 import base64
 import json
 import os
-import pathlib
 import shutil
 import signal
 import socket
@@ -13,19 +12,19 @@ import threading
 import time
 import urllib.parse
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE), str(HERE.parent / "editors")]
-from dapclient import Adapter, Between, runs_on, scene  # noqa: E402
-from editor import script, source  # noqa: E402
-from harness import BIN, EXCEPTIONS, Scene, main, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, Between, runs_on, scene
+from editor import script, source
+from harness import BIN, EXCEPTIONS, Scene, wait_until
 
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.  Less than the
 # seven seconds after which front has a worker killed that does not leave.
 SLACK_S = 5.0 if "asan" in str(BIN) else 0.0
 
 
-@test
-def a_session():
+def test_a_session():
     with scene() as s, Adapter(s.socket) as a:
         capabilities = a.start(pid=str(s.app.pid), unknownKey={"a": [1]})
         assert capabilities["supportsReadMemoryRequest"] and capabilities["supportsDisassembleRequest"]
@@ -50,8 +49,7 @@ def a_session():
         runs_on(s)
 
 
-@test
-def registers_are_those_of_the_agent():
+def test_registers_are_those_of_the_agent():
     with scene() as s, Adapter(s.socket) as a:
         a.start(processId=s.app.pid)
         a.pause()
@@ -78,8 +76,7 @@ def registers_are_those_of_the_agent():
         assert "v5000" in a.error("evaluate", expression="v5000", context="watch")
 
 
-@test
-def memory_and_instructions():
+def test_memory_and_instructions():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         session = s.attach()
@@ -109,8 +106,7 @@ def memory_and_instructions():
         assert "instructionCount" in a.error("disassemble", memoryReference=hex(pc))
 
 
-@test
-def each_listing_names_its_source():
+def test_each_listing_names_its_source():
     """Editors ask for what comes below with an offset, and know nothing of what lies between."""
     with Scene(app=None, gpus="gfx90a") as s:
         path = str(source(s.directory) / "spin.cl")
@@ -125,8 +121,7 @@ def each_listing_names_its_source():
             a.finish()
 
 
-@test
-def paths_may_be_uris():
+def test_paths_may_be_uris():
     with Scene(app=None, gpus="gfx90a") as s:
         directory = s.directory / "my code+\u00e9#"
         directory.mkdir()
@@ -148,8 +143,7 @@ def paths_may_be_uris():
                 a.finish()
 
 
-@test
-def references_are_out_of_date_for_long():
+def test_references_are_out_of_date_for_long():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         old = a.frame()["id"]
@@ -159,8 +153,7 @@ def references_are_out_of_date_for_long():
         a.finish()
 
 
-@test
-def references_outlive_one_look():
+def test_references_outlive_one_look():
     """With `invalidated` in the mail, an editor asks once more for all that it shows, with what it has in its hands."""
     with scene("waves 0 halted 4 spin+16; waves 1 halted 2 scale+28") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -185,8 +178,7 @@ def references_outlive_one_look():
         a.finish()
 
 
-@test
-def errors_are_shown_to_who_waits_for_an_answer():
+def test_errors_are_shown_to_who_waits_for_an_answer():
     """Not what an editor asks for by itself, and not what its console shows."""
     with scene() as s, Adapter(s.socket) as a:
         def shown(command, **arguments):
@@ -209,8 +201,7 @@ def errors_are_shown_to_who_waits_for_an_answer():
         a.finish()
 
 
-@test
-def listings_at_both_ends_of_memory():
+def test_listings_at_both_ends_of_memory():
     """A wave may be at 0, where somebody called nothing: rows are in the order of their addresses."""
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -224,8 +215,7 @@ def listings_at_both_ends_of_memory():
             assert read == {"address": hex((at + offset) & last), "unreadableBytes": 16}, read
 
 
-@test
-def a_failure_to_read_is_no_lack_of_code():
+def test_a_failure_to_read_is_no_lack_of_code():
     """Where there is no memory, rows say so; that memory could not be read for another reason is an error."""
     with scene() as s, Between(s) as between, Adapter(between.path) as a:
         a.start(pid=s.app.pid)
@@ -241,8 +231,7 @@ def a_failure_to_read_is_no_lack_of_code():
         a.finish()
 
 
-@test
-def short_read_at_the_end_of_memory():
+def test_short_read_at_the_end_of_memory():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         with open(f"/proc/{s.app.pid}/maps", encoding="ascii") as f:
@@ -253,8 +242,7 @@ def short_read_at_the_end_of_memory():
         assert len(base64.b64decode(got["data"])) == 16 and got["unreadableBytes"] == 48, got
 
 
-@test
-def faults_come_first():
+def test_faults_come_first():
     with scene("waves 0 spin 8 scale+8; waves 1 memory 2 spin+16") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         stopped = a.event("stopped")
@@ -268,8 +256,7 @@ def faults_come_first():
         assert a.pause()["reason"] == "exception"
 
 
-@test
-def exceptions_stop_when_asked_for():
+def test_exceptions_stop_when_asked_for():
     with scene() as s, Adapter(s.socket) as a:
         capabilities = a.start(pid=s.app.pid)
         filters = [f["filter"] for f in capabilities["exceptionBreakpointFilters"]]
@@ -289,8 +276,7 @@ def exceptions_stop_when_asked_for():
         runs_on(s)
 
 
-@test
-def data_breakpoints():
+def test_data_breakpoints():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         info = a.call("dataBreakpointInfo", name="0x7f0000001000", asAddress=True, bytes=64)
@@ -316,8 +302,7 @@ def data_breakpoints():
         runs_on(s)
 
 
-@test
-def console_speaks_the_words_of_the_cli():
+def test_console_speaks_the_words_of_the_cli():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         say = lambda text: a.call("evaluate", expression=text, context="repl")["result"]  # noqa: E731
@@ -355,8 +340,7 @@ def console_speaks_the_words_of_the_cli():
             assert a.error("evaluate", expression=bad, context="repl"), bad
 
 
-@test
-def requests_of_our_own():
+def test_requests_of_our_own():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         a.pause()
@@ -370,8 +354,7 @@ def requests_of_our_own():
         assert "no such wave" in a.error("gpuAgent/focus", threadId=1, wave={"queue_id": 0, "index": 99})
 
 
-@test
-def order_and_arguments():
+def test_order_and_arguments():
     with scene() as s, Adapter(s.socket) as a:
         for command in ("attach", "threads", "variables", "pause", "gpuAgent/groups", "configurationDone"):
             assert "send " in a.error(command), command
@@ -407,8 +390,7 @@ def order_and_arguments():
         assert a.finish() == 0
 
 
-@test
-def attach_that_fails_says_why():
+def test_attach_that_fails_says_why():
     with scene() as s, Adapter(s.socket) as a:
         a.call("initialize", adapterID="x")
         a.send("threads")
@@ -425,8 +407,7 @@ def attach_that_fails_says_why():
         assert a.finish() == 0
 
 
-@test
-def leaving_at_odd_times():
+def test_leaving_at_odd_times():
     with scene() as s, Adapter(s.socket) as a:
         assert "initialize first" in a.error("terminate")
         a.start(pid=s.app.pid)
@@ -437,8 +418,7 @@ def leaving_at_odd_times():
         runs_on(s)
 
 
-@test
-def null_is_nothing():
+def test_null_is_nothing():
     """Editors in Lisp have one word for both."""
     with scene() as s, Adapter(s.socket) as a:
         a.call("initialize", adapterID="x", linesStartAt1=None, columnsStartAt1=None, supportsProgressReporting=None)
@@ -460,8 +440,7 @@ def null_is_nothing():
         runs_on(s)
 
 
-@test
-def broken_messages():
+def test_broken_messages():
     for data, answered in ((b"Content-Length: 20\r\n\r\n{\"seq\":1", False), (b"Content-Length: x\r\n\r\n", False),
                            (b"\0" * 100, False), (b"Content-Length: 4\r\n\r\n[1]\n", True),
                            (b"Content-Length: 27\r\n\r\n{\"seq\":1,\"type\":\"request\"}\n", True),
@@ -499,8 +478,7 @@ def slow_agent(path, delay_s):
     return thread
 
 
-@test
-def answers_while_the_agent_does_not():
+def test_answers_while_the_agent_does_not():
     """attach is answered before an editor gives up; other requests wait, can be cancelled, and leaving works."""
     with Scene(app=None, start_agent=False) as s:
         thread = slow_agent(s.socket, 60)
@@ -537,8 +515,7 @@ def answers_while_the_agent_does_not():
                 assert a.response(attach)["message"] == "cancelled"
 
 
-@test
-def an_editor_knows_what_runs_when_a_call_fails():
+def test_an_editor_knows_what_runs_when_a_call_fails():
     with scene() as s, Between(s) as between, Adapter(between.path) as a:
         a.start(pid=s.app.pid)
         a.pause()
@@ -568,8 +545,7 @@ def an_editor_knows_what_runs_when_a_call_fails():
         runs_on(s)
 
 
-@test
-def killed_adapter_releases_the_process():
+def test_killed_adapter_releases_the_process():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         a.pause()
@@ -582,8 +558,7 @@ def killed_adapter_releases_the_process():
         runs_on(s)
 
 
-@test
-def pause_lasts_and_ends():
+def test_pause_lasts_and_ends():
     """Longer than one lease; with a budget, no longer than that."""
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -607,8 +582,7 @@ def react(a):
         a.variables(scope["variablesReference"])
 
 
-@test
-def an_abandoned_editor_lets_the_gpu_run():
+def test_an_abandoned_editor_lets_the_gpu_run():
     """Its process lives, reads and reacts; nobody asks for anything."""
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid, stopIdleMs=3000)
@@ -631,8 +605,7 @@ def an_abandoned_editor_lets_the_gpu_run():
         runs_on(s)
 
 
-@test
-def who_uses_the_editor_keeps_it_paused():
+def test_who_uses_the_editor_keeps_it_paused():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid, stopIdleMs=2500)
         a.pause()
@@ -648,8 +621,7 @@ def who_uses_the_editor_keeps_it_paused():
         a.finish()
 
 
-@test
-def without_a_limit_it_waits_for_the_editor():
+def test_without_a_limit_it_waits_for_the_editor():
     with scene() as s, Adapter(s.socket) as a:
         a.call("initialize", adapterID="gpu-agent")
         for wrong in (-1, 600001, "soon"):
@@ -664,8 +636,7 @@ def without_a_limit_it_waits_for_the_editor():
         a.finish()
 
 
-@test
-def a_client_that_never_reads_stops_nothing():
+def test_a_client_that_never_reads_stops_nothing():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         a.pause()
@@ -680,8 +651,7 @@ def a_client_that_never_reads_stops_nothing():
         wait_until(lambda: not s.target_state()["suspended_queues"], "queues run again")
 
 
-@test
-def requests_sent_together():
+def test_requests_sent_together():
     """An editor that waits for nothing: what needs the session waits for it."""
     with scene() as s, Adapter(s.socket) as a:
         sent = [a.send("initialize", {"adapterID": "x"}), a.send("attach", {"pid": s.app.pid}), a.send("threads"),
@@ -695,8 +665,7 @@ def requests_sent_together():
         runs_on(s)
 
 
-@test
-def requests_behind_disconnect():
+def test_requests_behind_disconnect():
     """They find no session any more; the adapter answers them and ends."""
     words = ("pc", "groups", "waves", "pause", "registers", "disassemble", "watchpoint", "snapshot")
     with scene() as s, Adapter(s.socket) as a:
@@ -718,8 +687,7 @@ def requests_behind_disconnect():
         runs_on(s)
 
 
-@test
-def a_process_without_waves():
+def test_a_process_without_waves():
     """There is a thread all the same, or editors offer no pause."""
     with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -736,8 +704,7 @@ def a_process_without_waves():
         assert "6 x" in a.call("threads")["threads"][0]["name"]
 
 
-@test
-def one_thread_for_a_kernel():
+def test_one_thread_for_a_kernel():
     """groupBy: its waves are at several lines; the frames are those of the wave that is looked at."""
     with scene("waves 0 halted 4 scale+28; waves 1 halted 2 scale+80") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -763,8 +730,7 @@ def one_thread_for_a_kernel():
             assert first in seen and seen == lines, (first, seen, lines)
 
 
-@test
-def groups_name_their_gpu():
+def test_groups_name_their_gpu():
     """Where there are several, the same kernel on each of them gives rows that differ."""
     with Scene(app="runtime ttmp; queues 8; spin", gpus=",".join(["gfx942"] * 8)) as s, Adapter(s.socket) as a:
         gpus = [g["gpu_id"] for g in s.state()["gpus"]]
@@ -787,8 +753,7 @@ def groups_name_their_gpu():
         a.finish()
 
 
-@test
-def it_stops_on_attach_where_asked_to():
+def test_it_stops_on_attach_where_asked_to():
     for waves, reason in (("waves 0 halted 4 spin+16", "pause"), ("waves 0 memory 4 spin+16", "exception")):
         with scene(waves) as s, Adapter(s.socket) as a:
             a.call("initialize", adapterID="x")
@@ -810,8 +775,7 @@ def it_stops_on_attach_where_asked_to():
         a.finish()
 
 
-@test
-def at_a_fault_the_queues_can_be_paused():
+def test_at_a_fault_the_queues_can_be_paused():
     """The first stop shows waves that stand still while the queues run: pause is for these."""
     with scene("waves 0 spin 8 scale+8; waves 1 memory 2 spin+16") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -821,8 +785,7 @@ def at_a_fault_the_queues_can_be_paused():
         a.finish()
 
 
-@test
-def watch_points_name_their_waves():
+def test_watch_points_name_their_waves():
     with scene("waves 0 spin 8 scale+8; waves 1 watch 2 spin+16") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         info = a.call("dataBreakpointInfo", name="0x7f0000001000", bytes=64)
@@ -835,8 +798,7 @@ def watch_points_name_their_waves():
         runs_on(s)
 
 
-@test
-def a_hundred_thousand_waves():
+def test_a_hundred_thousand_waves():
     """As many threads as asked for, at once, whatever the GPUs hold."""
     gpus = 11
     with Scene(app=f"runtime ttmp; queues {gpus}; spin", gpus=",".join(["gfx942"] * gpus)) as s, Adapter(s.socket) as a:
@@ -859,8 +821,7 @@ def a_hundred_thousand_waves():
         a.finish()
 
 
-@test
-def many_groups():
+def test_many_groups():
     """One thread each, the rest in one line; 512 at most, with that."""
     places = "".join(f"halted n=1 group=1 pc={0x7F0000001000 + 4 * i:#x}\n" for i in range(700))
     for wanted, shown in ((None, 64), (3, 3), (511, 511), (512, 511)):
@@ -876,8 +837,7 @@ def many_groups():
             a.finish()
 
 
-@test
-def process_that_dies():
+def test_process_that_dies():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         s.app.popen.send_signal(signal.SIGKILL)
@@ -885,7 +845,3 @@ def process_that_dies():
         a.event("terminated")
         assert "over" in a.error("threads")
         assert a.finish() == 0
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: MIT
 """gpu-agentctl dap where somebody else controls the process, or takes control of it."""
 import os
-import pathlib
 import signal
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter, runs_on, scene  # noqa: E402
-from harness import main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, runs_on, scene
 
 
-@test
-def control_is_taken_and_lost():
+def test_control_is_taken_and_lost():
     with scene() as s, Adapter(s.socket) as a:
         session = s.attach(control=True)
         assert s.rpc.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 2
@@ -33,8 +31,7 @@ def control_is_taken_and_lost():
         a.finish()
 
 
-@test
-def what_another_client_keeps_stopped_is_shown_stopped():
+def test_what_another_client_keeps_stopped_is_shown_stopped():
     with scene() as s, Adapter(s.socket) as a:
         holder = s.connect()
         session = s.attach(rpc=holder, control=True)
@@ -62,8 +59,7 @@ def what_another_client_keeps_stopped_is_shown_stopped():
         a.finish()
 
 
-@test
-def control_is_taken_from_a_stuck_session():
+def test_control_is_taken_from_a_stuck_session():
     with scene() as s, Adapter(s.socket) as a:
         session = s.attach(control=True)
         s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
@@ -80,8 +76,7 @@ def control_is_taken_from_a_stuck_session():
         runs_on(s)
 
 
-@test
-def who_may_only_look():
+def test_who_may_only_look():
     with scene() as s, Adapter(s.socket) as a:
         session = s.attach(control=True)
         a.start(pid=s.app.pid)
@@ -101,7 +96,3 @@ def who_may_only_look():
         a.pause()
         assert a.finish() == 0
         runs_on(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 """gpu-agentctl dap on core files: what the process showed, and nothing that would need one."""
 import os
-import pathlib
 import signal
 import sys
 import urllib.parse
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter, scene  # noqa: E402
-from harness import CudaScene, children, main, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, scene
+from harness import CudaScene, children, status, wait_until
 
 NO_AGENT = "/nonexistent/socket"
 
@@ -89,22 +89,19 @@ def as_the_process(s, faulting):
     return stopped
 
 
-@test
-def amd_core():
+def test_amd_core():
     with amd() as s:
         stopped = as_the_process(s, True)
         assert stopped["reason"] == "exception" and "memory_violation" in stopped["text"], stopped
 
 
-@test
-def cuda_core():
+def test_cuda_core():
     with cuda() as s:
         stopped = as_the_process(s, False)
         assert stopped["reason"] == "pause", stopped
 
 
-@test
-def cuda_core_with_an_exception():
+def test_cuda_core_with_an_exception():
     with cuda() as s:
         session = s.attach()
         s.control("raise 0 1 2 14 errorpc=0x50")
@@ -121,8 +118,7 @@ def cuda_core_with_an_exception():
             a.finish()
 
 
-@test
-def a_core_that_has_lost_its_names():
+def test_a_core_that_has_lost_its_names():
     """They are at its end, the architecture among them."""
     with cuda() as s:
         core = dump(s)
@@ -136,8 +132,7 @@ def a_core_that_has_lost_its_names():
             a.finish()
 
 
-@test
-def cores_may_be_named_by_uri():
+def test_cores_may_be_named_by_uri():
     with amd() as s:
         core = dump(s).rename(s.directory / "a core#1")
         uri = "file://" + urllib.parse.quote(str(core))
@@ -159,8 +154,7 @@ def cores_may_be_named_by_uri():
                 a.finish()
 
 
-@test
-def files_that_are_no_cores():
+def test_files_that_are_no_cores():
     with amd() as s:
         files = {"missing": None, "folder": None, "text": b"hello\n" * 100, "empty": b""}
         (s.directory / "folder").mkdir()
@@ -176,8 +170,7 @@ def files_that_are_no_cores():
                 assert a.finish() == 0, name
 
 
-@test
-def reader_that_dies():
+def test_reader_that_dies():
     with amd() as s:
         core = dump(s)
         with Adapter(NO_AGENT) as a:
@@ -190,7 +183,3 @@ def reader_that_dies():
             a.event("terminated")
             assert "over" in a.error("readMemory", memoryReference="0x1000", count=4)
             assert a.finish() == 0
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -3,13 +3,13 @@
 """gpu-agentctl dap on CUDA processes: warps as groups, exceptions, registers, instructions."""
 import base64
 import os
-import pathlib
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter, SocketSession  # noqa: E402
-from harness import LONG_STOP, STOP_MS, CudaScene, main, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, SocketSession
+from harness import LONG_STOP, STOP_MS, CudaScene, wait_until
 
 SMALL = "devices 2 sms=3 warps=8"
 
@@ -34,8 +34,7 @@ def runs_on(s):
     assert s.app.popen.poll() is None
 
 
-@test
-def warps_as_groups():
+def test_warps_as_groups():
     with scene() as s, Adapter(s.socket) as a:
         s.control("warp 0 1 2 pc=0xc0")
         s.control("warp 0 2 0 pc=0x10 active=0xff")
@@ -55,8 +54,7 @@ def warps_as_groups():
         runs_on(s)
 
 
-@test
-def callers_are_frames():
+def test_callers_are_frames():
     with scene() as s, Adapter(s.socket) as a:
         s.control("warp 0 1 2 pc=0x10")
         s.control("stack 0 1 2 0xffffffff 0xd0 0x70000000")
@@ -77,8 +75,7 @@ def callers_are_frames():
         runs_on(s)
 
 
-@test
-def exceptions_have_names():
+def test_exceptions_have_names():
     with scene() as s, Adapter(s.socket) as a:
         s.control("raise 0 1 2 14 errorpc=0x50")
         capabilities = a.start(pid=s.app.pid, maxStopMs=STOP_MS)
@@ -97,8 +94,7 @@ def exceptions_have_names():
         a.finish()
 
 
-@test
-def exceptions_of_warps_that_have_exited_stop_an_editor():
+def test_exceptions_of_warps_that_have_exited_stop_an_editor():
     """Live and from a core; a pause says so, too, as long as the device has it."""
     with CudaScene(release="12.9", sim=SMALL) as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid, maxStopMs=STOP_MS)
@@ -124,8 +120,7 @@ def exceptions_of_warps_that_have_exited_stop_an_editor():
             assert b.finish() == 0
 
 
-@test
-def registers_by_their_names():
+def test_registers_by_their_names():
     with scene() as s, Adapter(s.socket) as a:
         s.control("warp 0 1 2 pc=0xc0")
         s.control("register 0 1 2 7 40 0xcafe")
@@ -154,8 +149,7 @@ def registers_by_their_names():
         assert a.values("Wave", thread)["wave"] == "0:1:2"
 
 
-@test
-def instructions_are_words():
+def test_instructions_are_words():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         pc, start = int(a.frame()["instructionPointerReference"], 16), int(function(s, "spin")["address"], 16)
@@ -176,8 +170,7 @@ def instructions_are_words():
         assert "words" in said["body"]["output"]
 
 
-@test
-def instructions_are_nvdisasms():
+def test_instructions_are_nvdisasms():
     """What it knows, beside words; an editor on the agent's own socket gets words, for the agent starts no programs."""
     with scene() as s:
         program = s.directory / "nvdisasm"
@@ -194,15 +187,10 @@ def instructions_are_nvdisasms():
                 assert any("nvdisasm" in text for text in said) == (i == 1), said
 
 
-@test
-def no_watch_points():
+def test_no_watch_points():
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         info = a.call("dataBreakpointInfo", name="0x7f1000000000", bytes=64)
         assert info["dataId"] is None and "no watch points" in info["description"], info
         assert a.error("setDataBreakpoints", breakpoints=[{"dataId": "0x7f1000000000/64"}])
         assert a.call("setDataBreakpoints", breakpoints=[]) == {"breakpoints": []}
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """gpu-agentctl dap: what an editor is told of exceptions, whatever raised them."""
-import pathlib
+import os
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter, runs_on, scene  # noqa: E402
-from harness import EXCEPTIONS, Scene, main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, runs_on, scene
+from harness import EXCEPTIONS, Scene
 
 FAULT = 0x7f00dead0000
 
@@ -17,8 +18,7 @@ def gpu(s):
     return s.state()["gpus"][0]["gpu_id"]
 
 
-@test
-def a_device_names_its_exception():
+def test_a_device_names_its_exception():
     """No wave shows it: the box has the words and the address all the same."""
     with scene() as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -47,8 +47,7 @@ def a_device_names_its_exception():
         runs_on(s)
 
 
-@test
-def a_queue_names_its_exception():
+def test_a_queue_names_its_exception():
     with scene("waves 0 halted 4 spin+16; waves 1 memory 2 scale+8") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         assert "memory_violation" in a.event("stopped")["text"]
@@ -61,8 +60,7 @@ def a_queue_names_its_exception():
         a.finish()
 
 
-@test
-def without_waves_it_has_a_name_as_well():
+def test_without_waves_it_has_a_name_as_well():
     with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx90a") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         assert "no thread" in a.error("exceptionInfo", threadId=1)
@@ -74,8 +72,7 @@ def without_waves_it_has_a_name_as_well():
         a.finish()
 
 
-@test
-def the_wave_that_faulted_now_comes_before_older_ones():
+def test_the_wave_that_faulted_now_comes_before_older_ones():
     with scene("waves 0 memory 8 spin+16") as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
         a.event("stopped")
@@ -90,8 +87,7 @@ def the_wave_that_faulted_now_comes_before_older_ones():
         a.finish()
 
 
-@test
-def what_was_broken_before_is_told_at_once():
+def test_what_was_broken_before_is_told_at_once():
     """The kernel keeps it while a session is there, whoever's."""
     for place, name, words in (("queue 0", "packet_reserved", "Reserved packet type, queue 0"),
                                ("gpu", "device_memory_violation", "Memory violation on the device")):
@@ -106,8 +102,7 @@ def what_was_broken_before_is_told_at_once():
             a.finish()
 
 
-@test
-def what_comes_between_the_filters_and_the_end_of_configuration_keeps_its_words():
+def test_what_comes_between_the_filters_and_the_end_of_configuration_keeps_its_words():
     """The order in which VS Code asks: its filters first."""
     with scene() as s, Adapter(s.socket) as a:
         a.call("initialize", clientID="test", adapterID="gpu-agent")
@@ -135,8 +130,7 @@ def start_as_editors_do(a, s, **arguments):
     a.call("setExceptionBreakpoints", filters=sorted(on))
 
 
-@test
-def faults_stop_where_nobody_chose():
+def test_faults_stop_where_nobody_chose():
     with scene() as s, Adapter(s.socket) as a:
         start_as_editors_do(a, s)
         for exception in ("wave_memory_violation", "wave_illegal_instruction", "wave_abort", "wave_math_error", "packet_unsupported"):
@@ -151,8 +145,7 @@ def faults_stop_where_nobody_chose():
         runs_on(s)
 
 
-@test
-def who_waits_for_an_exception_may_look_at_it():
+def test_who_waits_for_an_exception_may_look_at_it():
     """Long after the last request it still stops the GPU, and as long as any other stop; then only told to whoever is not there."""
     with scene() as s, Adapter(s.socket) as a:
         start_as_editors_do(a, s, stopIdleMs=2000)
@@ -172,7 +165,3 @@ def who_waits_for_an_exception_may_look_at_it():
         s.raise_queue(0, "wave_memory_violation")
         assert a.event("stopped")["allThreadsStopped"] and s.target_state()["suspended_queues"] == 2
         a.finish()
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -5,17 +5,18 @@ import contextlib
 import ctypes
 import json
 import os
-import pathlib
 import select
 import signal
 import socket
 import sys
 import time
+from unittest import SkipTest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import SocketSession, runs_on, scene  # noqa: E402
-from harness import BIN, PATIENCE, CudaScene, Rpc, Scene, Skip, as_user, children, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import SocketSession, runs_on, scene
+from harness import BIN, PATIENCE, CudaScene, Rpc, Scene, as_user, children, need_root, status, wait_until
 
 USER, OTHER = 54101, 54102
 CHANNEL = 5  # of an adapter to the agent: IPC_FD_FRONT
@@ -42,8 +43,7 @@ def request(seq, command, **arguments):
     return framed(seq=seq, type="request", command=command, arguments=arguments)
 
 
-@test
-def a_session():
+def test_a_session():
     with scene() as s, SocketSession(s.socket) as a:
         assert a.start(pid=s.app.pid)["supportsReadMemoryRequest"]
         assert a.pause()["reason"] == "pause" and s.target_state()["suspended_queues"] == 2
@@ -63,8 +63,7 @@ def a_session():
         assert s.rpc.call("agent.status")["connections"] == 1
 
 
-@test
-def cuda():
+def test_cuda():
     with CudaScene(release="12.4", sim="devices 2 sms=3 warps=8") as s, SocketSession(s.socket) as a:
         a.start(pid=s.app.pid)
         assert a.pause()["allThreadsStopped"] and "spin" in a.frame()["name"]
@@ -73,8 +72,7 @@ def cuda():
         assert not any(d["suspended"] for d in s.state()["devices"])
 
 
-@test
-def the_first_body_decides():
+def test_the_first_body_decides():
     """Byte by byte, all at once, or not at all."""
     with scene() as s:
         with SocketSession(s.socket) as a:
@@ -116,8 +114,7 @@ def the_first_body_decides():
         rpc.close()
 
 
-@test
-def rights_are_those_of_the_editor():
+def test_rights_are_those_of_the_editor():
     need_root()
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx90a", user_mode=False, app_user=USER) as s:
         s.control(f"waves {s.app.pid} 0 halted 4 0x7f0000001000")
@@ -180,8 +177,7 @@ def asked_in_place_of(adapter, method):
         os.kill(adapter, signal.SIGCONT)
 
 
-@test
-def a_reload_makes_nobody_an_administrator():
+def test_a_reload_makes_nobody_an_administrator():
     """The channel between the agent and the adapter is root's; the editor on the other side is not."""
     need_root()
     with Scene(user_mode=False, app=None) as s:
@@ -216,8 +212,7 @@ def a_reload_makes_nobody_an_administrator():
                 os.close(fd)
 
 
-@test
-def not_from_another_user_namespace():
+def test_not_from_another_user_namespace():
     """There an editor is less than the same user is out here."""
     need_root()
     libc = ctypes.CDLL(None, use_errno=True)
@@ -236,12 +231,11 @@ def not_from_another_user_namespace():
                 os._exit(code)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code == 77:
-            raise Skip("no user namespaces here")
+            raise SkipTest("no user namespaces here")
         assert code == 0 and not adapters(s)
 
 
-@test
-def death_of_either_side():
+def test_death_of_either_side():
     for kill in ("adapter", "editor", "front", "worker"):
         with scene() as s, SocketSession(s.socket) as a:
             a.start(pid=s.app.pid)
@@ -269,8 +263,7 @@ def death_of_either_side():
                 wait_until(lambda: rpc.call("agent.status")["sessions"] == 0, "session over")
 
 
-@test
-def the_agent_that_stops():
+def test_the_agent_that_stops():
     with scene() as s, SocketSession(s.socket) as a:
         a.start(pid=s.app.pid)
         adapter, = adapters(s)
@@ -279,8 +272,7 @@ def the_agent_that_stops():
         assert not s.target_state()["enabled"]
 
 
-@test
-def the_agent_that_is_killed():
+def test_the_agent_that_is_killed():
     with scene() as s, SocketSession(s.socket) as a:
         a.start(pid=s.app.pid)
         adapter, = adapters(s)
@@ -290,8 +282,7 @@ def the_agent_that_is_killed():
         wait_until(lambda: not s.target_state()["enabled"], "released")
 
 
-@test
-def editors_of_a_user_are_bounded():
+def test_editors_of_a_user_are_bounded():
     need_root()
     with Scene(app=None, gpus="gfx90a", user_mode=False, start_agent=False) as s, contextlib.ExitStack() as stack:
         (s.directory / "agentd.conf").write_text("[agent]\nuser = nobody\nsocket_group =\n[limits]\nsessions_per_user = 3\n")
@@ -315,8 +306,7 @@ def editors_of_a_user_are_bounded():
             assert a.call("initialize", adapterID="x")["supportsCancelRequest"]
 
 
-@test
-def an_editor_that_never_reads_stops_nothing():
+def test_an_editor_that_never_reads_stops_nothing():
     with scene() as s, SocketSession(s.socket) as a:
         a.start(pid=s.app.pid)
         a.pause()
@@ -328,8 +318,7 @@ def an_editor_that_never_reads_stops_nothing():
         assert s.connect().call("agent.status")["sessions"] == 1
 
 
-@test
-def no_core_files():
+def test_no_core_files():
     """They are files of the editor's, which the agent has no business with."""
     with scene() as s, SocketSession(s.socket) as a:
         a.call("initialize", adapterID="x")
@@ -337,7 +326,3 @@ def no_core_files():
         a.call("attach", pid=s.app.pid)
         a.finish()
         nothing_is_left(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

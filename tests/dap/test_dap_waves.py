@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Waves of a group in an editor: a page at a time, whatever the GPU holds, and never those of another group."""
-import pathlib
+import os
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-from dapclient import Adapter, Between, runs_on, scene  # noqa: E402
-from harness import Scene, main, status, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, Between, runs_on, scene
+from harness import Scene, status
 
 PC = 0x7F0000001000
 # Two lines of one kernel, on a queue each.
@@ -53,8 +54,7 @@ def name_of(ref):
     return f"{ref['queue_id']}:{ref['unit']}:{ref['index']}"
 
 
-@test
-def listing_waves_takes_little_memory():
+def test_listing_waves_takes_little_memory():
     """72,000 waves in one group: what comes from the agent is what is shown of them, and little besides."""
     queues, each = 8, 9000
     with Scene(app=f"runtime ttmp; queues {queues}; spin", gpus="gfx942") as s, Between(s) as between, \
@@ -79,8 +79,7 @@ def listing_waves_takes_little_memory():
         assert a.finish() == 0
 
 
-@test
-def pages_are_of_all_groups_of_a_thread():
+def test_pages_are_of_all_groups_of_a_thread():
     """With groupBy kernel a thread stands for several groups; paused or running, the pages are the whole."""
     with scene(LINES) as s, Between(s) as between, Adapter(between.path) as a:
         asked = between.look = Asked()
@@ -102,8 +101,7 @@ def pages_are_of_all_groups_of_a_thread():
         runs_on(s)
 
 
-@test
-def a_page_changes_nothing_where_nothing_moves():
+def test_a_page_changes_nothing_where_nothing_moves():
     """What was handed out stays true, and the wave that was chosen stays chosen."""
     with scene(LINES) as s, Adapter(s.socket) as a:
         a.start(pid=s.app.pid)
@@ -120,8 +118,7 @@ def a_page_changes_nothing_where_nothing_moves():
         assert a.finish() == 0
 
 
-@test
-def a_page_of_what_another_client_holds():
+def test_a_page_of_what_another_client_holds():
     with scene(LINES) as s, Between(s) as between, Adapter(between.path) as a:
         holder = s.connect()
         session = s.attach(rpc=holder, control=True)
@@ -156,8 +153,7 @@ def a_page_of_what_another_client_holds():
         assert a.finish() == 0
 
 
-@test
-def a_wave_is_shown_where_it_has_moved_to():
+def test_a_wave_is_shown_where_it_has_moved_to():
     """While the GPU runs its position is another one at each look; what it works on is not."""
     with scene("waves 0 halted 4 scale+28") as s, Adapter(s.socket) as a:
         s.control(f"waves {s.app.pid} 0 halted 8 {PC:#x} group=4 workgroup=5,0,0")
@@ -173,8 +169,7 @@ def a_wave_is_shown_where_it_has_moved_to():
         assert a.finish() == 0
 
 
-@test
-def a_dispatch_has_all_of_its_bits():
+def test_a_dispatch_has_all_of_its_bits():
     with scene("waves 0 halted 4 scale+28") as s, Between(s) as between, Adapter(between.path) as a:
         a.start(pid=s.app.pid)
         between.look = asked = Asked()
@@ -183,8 +178,7 @@ def a_dispatch_has_all_of_its_bits():
             assert asked.pop()["select"]["wave"]["dispatch"] == dispatch
 
 
-@test
-def waves_that_move_between_looks():
+def test_waves_that_move_between_looks():
     """A thread is other groups at the next look: asked for once more, then refused; never the waves of others."""
     with scene(LINES) as s, Between(s) as between, Adapter(between.path) as a:
         plans, positions = [], []
@@ -222,7 +216,3 @@ def waves_that_move_between_looks():
         assert "no waves any more" in a.error("gpuAgent/waves", threadId=1) and not plans
         assert "no thread" in a.error("gpuAgent/waves", threadId=1)
         assert a.finish() == 0
-
-
-if __name__ == "__main__":
-    main(__file__)

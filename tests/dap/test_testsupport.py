@@ -7,11 +7,14 @@ import pathlib
 import subprocess
 import sys
 
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import npm
+from dapclient import runs_on, scene
+from harness import BIN, CudaScene
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
-import npm  # noqa: E402
-from dapclient import runs_on, scene  # noqa: E402
-from harness import BIN, CudaScene, main, test  # noqa: E402
 
 
 def dump(s):
@@ -34,8 +37,7 @@ def run_mocha(env, *options):
     return report["stats"]["tests"]
 
 
-@test
-def mocha():
+def test_mocha():
     with scene() as s, CudaScene(release="12.4", sim="devices 2 sms=3 warps=8") as cuda:
         cuda.attach()  # an exception stays only for who is there to see it
         cuda.control("raise 0 1 2 14 errorpc=0x50")
@@ -45,8 +47,7 @@ def mocha():
         runs_on(s)
 
 
-@test
-def mocha_on_the_agents_socket():
+def test_mocha_on_the_agents_socket():
     """The same but for core files; what the test client starts does no more than connect."""
     npm.need("socat")
     with scene() as s:
@@ -55,7 +56,3 @@ def mocha_on_the_agents_socket():
         connect.chmod(0o755)
         assert run_mocha({"ADAPTER": str(connect), "PID": str(s.app.pid)}, "--grep", "core of", "--invert") >= 9
         runs_on(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

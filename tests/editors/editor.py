@@ -5,14 +5,13 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import threading
 
+import npm
+from dapclient import DATA, runs_on
+from harness import BIN
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / name) for name in ("lib", "dap", "peers")]
-import npm  # noqa: E402
-from dapclient import DATA, runs_on  # noqa: E402
-from harness import BIN  # noqa: E402
 
 SECONDS = 100  # of one session, whatever the editor does
 

@@ -13,10 +13,11 @@ import struct
 import subprocess
 import termios
 import time
+from unittest import SkipTest
 
 import npm
 from editor import HERE, SECONDS
-from harness import BIN, PATIENCE, ROOT, Skip
+from harness import BIN, PATIENCE, ROOT
 
 PICTURES = ROOT / "build/editors"
 COLUMNS, ROWS = 132, 44
@@ -24,10 +25,10 @@ QUIET_S = 0.7  # nothing more is drawn
 
 
 def drawing():
-    """What draws, or Skip: before an editor is started."""
+    """What draws, or SkipTest: before an editor is started."""
     chromium = shutil.which("chromium")
     if not chromium:
-        raise Skip("chromium is not installed: scripts/install-deps editors")
+        raise SkipTest("chromium is not installed: scripts/install-deps editors")
     return chromium, npm.install(HERE / "terminal", lambda place: npm.run_npm(["install", "--ignore-scripts"], place))
 
 

@@ -5,9 +5,16 @@
 Emacs and dape are Debian's, newer than this machine's, in a tree of their own that scripts/fetch-peers makes once
 (GPU_AGENT_PEERS: where). They run from there, with the tree's libraries; the adapter runs with this machine's.
 """
+import os
+import sys
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
 from editor import HERE, Editor, pause_and_leave, script, source
 from dapclient import runs_on, scene
-from harness import Scene, Skip, main, test
+from harness import Scene
 from peers import fetch, linker
 from terminal import drawing, picture
 
@@ -18,7 +25,7 @@ def emacs(tree):
     """Command line and environment of the Emacs in the tree, which would look for its files below /usr."""
     dape, = tree.glob("usr/share/emacs/site-lisp/elpa-src/dape-*")
     if dape.name != f"dape-{DAPE}":
-        raise Skip(f"Debian has {dape.name}; the test is written for {DAPE}")
+        raise SkipTest(f"Debian has {dape.name}; the test is written for {DAPE}")
     share, = tree.glob("usr/share/emacs/[0-9]*")
     dump, = tree.glob("usr/libexec/emacs/*/*/*.pdmp")
     lisp = [share / "lisp", *(d for d in (share / "lisp").rglob("*") if d.is_dir() and d.name not in ("obsolete", "term"))]
@@ -27,8 +34,7 @@ def emacs(tree):
     return [*linker(tree), tree / "usr/bin/emacs-nox", "--dump-file", dump, "-Q", "-L", dape], env
 
 
-@test
-def dape():
+def test_dape():
     argv, env = emacs(fetch("emacs"))
     with scene() as s:
         seen = pause_and_leave(s, Editor(s, [*argv, "--batch", "-l", HERE / "emacs-session.el"], env))
@@ -39,8 +45,7 @@ def dape():
     assert f"{int(seen['pc'], 16):x}"[-8:] in seen["memory"], seen["memory"][:200]
 
 
-@test
-def dape_on_a_terminal():
+def test_dape_on_a_terminal():
     """What a person sees when a kernel has faulted; the picture in docs/ is of such a run."""
     drawing()
     argv, env = emacs(fetch("emacs"))
@@ -52,7 +57,3 @@ def dape_on_a_terminal():
     for text in ("=>              s = s * x + i;", "reasons memory_violation", "=>inner of spin.cl:8", "2 middle of spin.cl:14",
                  "8 waves in 2 groups"):
         assert any(text in line for line in lines), (text, lines)
-
-
-if __name__ == "__main__":
-    main(__file__)

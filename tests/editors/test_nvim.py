@@ -8,10 +8,15 @@ Neovim is Debian's, newer than this machine's, in a tree of its own (scripts/fet
 import base64
 import os
 import pathlib
+import sys
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 from editor import HERE, Editor, pause_and_leave, script, source
 from dapclient import runs_on, scene
-from harness import ROOT, Scene, Skip, main, test, wait_until
+from harness import ROOT, Scene, wait_until
 from peers import fetch, linker
 from terminal import drawing, environment, picture
 
@@ -20,16 +25,15 @@ def nvim():
     """Command line and environment of Neovim with nvim-dap."""
     folder = os.environ.get("GPU_AGENT_NVIM_DAP")
     if not folder:
-        raise Skip("GPU_AGENT_NVIM_DAP does not name a copy of nvim-dap: this client was not tried")
+        raise SkipTest("GPU_AGENT_NVIM_DAP does not name a copy of nvim-dap: this client was not tried")
     if not (pathlib.Path(folder) / "plugin/dap.lua").exists():
-        raise Skip(f"GPU_AGENT_NVIM_DAP: {folder} is no copy of nvim-dap")
+        raise SkipTest(f"GPU_AGENT_NVIM_DAP: {folder} is no copy of nvim-dap")
     tree = fetch("neovim")
     return [*linker(tree), tree / "usr/bin/nvim", "--clean"], {"VIMRUNTIME": str(tree / "usr/share/nvim/runtime"),
                                                                "NVIM_DAP": folder, "EDITORS": str(ROOT / "editors")}
 
 
-@test
-def nvim_dap():
+def test_nvim_dap():
     argv, env = nvim()
     with scene() as s:
         seen = pause_and_leave(s, Editor(s, [*argv, "--headless", "-u", "NONE", "-l", HERE / "nvim-session.lua"], env))
@@ -37,8 +41,7 @@ def nvim_dap():
     assert len(base64.b64decode(seen["memory"]["data"])) == 16 and int(seen["memory"]["address"], 16) == int(seen["pc"], 16)
 
 
-@test
-def nvim_dap_on_a_terminal():
+def test_nvim_dap_on_a_terminal():
     """What a person sees when a kernel has faulted; the picture in docs/ is of such a run."""
     argv, env = nvim()
     drawing()
@@ -55,7 +58,3 @@ def nvim_dap_on_a_terminal():
         runs_on(s)
     for text in ("s = s * x + i;", "reasons: memory_violation", "inner:8", "middle:14", "6 x spin spin.cl:37"):
         assert any(text in line for line in lines), (text, lines)
-
-
-if __name__ == "__main__":
-    main(__file__)

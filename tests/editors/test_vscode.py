@@ -18,14 +18,18 @@ import socket
 import subprocess
 import sys
 import time
+from unittest import SkipTest
 import urllib.request
 
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import npm
+from dapclient import runs_on
+from editor import script, source
+from harness import BIN, PATIENCE, ROOT, Scene, wait_until
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "dap")]
-import npm  # noqa: E402
-from dapclient import runs_on  # noqa: E402
-from editor import script, source  # noqa: E402
-from harness import BIN, PATIENCE, ROOT, Scene, Skip, main, test, wait_until  # noqa: E402
 
 PARTS = HERE / "vscode"
 PICTURES = ROOT / "build/editors"
@@ -63,15 +67,15 @@ def install_code_server(place):
 
 
 def programs():
-    """(chromium, node_modules with code-server); Skip where they cannot be had."""
+    """(chromium, node_modules with code-server); SkipTest where they cannot be had."""
     chromium = shutil.which("chromium")
     if not chromium:
-        raise Skip("chromium is not installed: scripts/install-deps editors")
+        raise SkipTest("chromium is not installed: scripts/install-deps editors")
     npm.need("node", "npm", "g++", "make")
     version = subprocess.run(["node", "--version"], text=True, capture_output=True, check=True).stdout.strip()
     # Another one from npm would not do: Debian's npm links what it builds with Debian's libnode.
     if not version.startswith("v20."):
-        raise Skip(f"code-server 4.100.3 needs Node.js 20, here is {version}")
+        raise SkipTest(f"code-server 4.100.3 needs Node.js 20, here is {version}")
     return chromium, npm.install(PARTS, install_code_server)
 
 
@@ -81,7 +85,7 @@ def extension():
     run = subprocess.run([ROOT / "editors/vscode/build", BIN.parent / "clients/typescript/src", directory], text=True,
                          capture_output=True, timeout=280, stdin=subprocess.DEVNULL)
     if run.returncode == 77:
-        raise Skip(run.stderr.strip())
+        raise SkipTest(run.stderr.strip())
     assert run.returncode == 0, run.stdout + run.stderr
     return directory / "gpu-agent.vsix"
 
@@ -303,8 +307,7 @@ def check_core(seen, wire, pc):
     assert int(frame["instructionPointerReference"], 16) == pc, frame
 
 
-@test
-def a_session_in_vs_code():
+def test_a_session_in_vs_code():
     chromium, modules = programs()
     vsix = extension()
     with Scene(app=None, gpus="gfx90a") as s:
@@ -335,8 +338,7 @@ def a_session_in_vs_code():
         wait_until(lambda: s.app_status().beats > beats, "the process goes on")
 
 
-@test
-def an_abandoned_tab_lets_the_gpu_run():
+def test_an_abandoned_tab_lets_the_gpu_run():
     """Control is taken from another client, the GPU paused, the tab lost: the process of the adapter stays."""
     chromium, modules = programs()
     vsix = extension()
@@ -374,13 +376,8 @@ def an_abandoned_tab_lets_the_gpu_run():
         s.attach(rpc=holder, control=True)
 
 
-@test
-def versions_are_those_of_the_agent():
+def test_versions_are_those_of_the_agent():
     version = subprocess.run([BIN / "gpu-agentctl", "--version"], text=True, capture_output=True, check=True,
                              timeout=20).stdout.split()[-1]
     for package in ("editors/vscode", "clients/typescript"):
         assert json.loads((ROOT / package / "package.json").read_text())["version"] == version, package
-
-
-if __name__ == "__main__":
-    main(__file__)

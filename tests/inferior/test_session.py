@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Attach, detach, second attach and rescue by libcudbgshim alone, on the simulated CUDA stack."""
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/cuda"))
-from harness import BIN, CudaScene, main, need_root, status, test, wait_until  # noqa: E402
-from debugger import get, say  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, CudaScene, need_root, status, wait_until
+from debugger import get, say
 
 PROBE = BIN.parent / "tests/session_probe"
 RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.4")
@@ -84,8 +84,7 @@ def assert_alive(s):
 # -- attach and detach ------------------------------------------------------------------------
 
 
-@test
-def attach_and_detach_in_every_release():
+def test_attach_and_detach_in_every_release():
     for release in RELEASES:
         with scene(release) as s:
             run = probe(s, "attach", "detach")
@@ -97,8 +96,7 @@ def attach_and_detach_in_every_release():
             assert not any(d["suspended"] for d in state["devices"]), state
 
 
-@test
-def second_attach_after_detach():
+def test_second_attach_after_detach():
     for release in ("12.4", "13.4"):
         with scene(release) as s:
             for _ in range(3):
@@ -107,8 +105,7 @@ def second_attach_after_detach():
                 assert_untouched(s)
 
 
-@test
-def other_ways_to_attach():
+def test_other_ways_to_attach():
     for release, path in (("13.4", "call"), ("12.4", "legacy"), ("12.4", "call")):
         with scene(release) as s:
             run = probe(s, f"path={path}", "attach", "detach")
@@ -116,8 +113,7 @@ def other_ways_to_attach():
             assert_untouched(s)
 
 
-@test
-def program_that_has_not_called_cuinit():
+def test_program_that_has_not_called_cuinit():
     with scene("12.4", app="listen") as s:
         run = probe(s, "attach", "detach")
         assert run.outcomes[-1] == "detached", run.text
@@ -135,8 +131,7 @@ def program_that_has_not_called_cuinit():
         assert_untouched(s)
 
 
-@test
-def program_without_libcuda():
+def test_program_without_libcuda():
     with scene(app=None) as s:
         sleeper = subprocess.Popen(["sleep", "60"])
         try:
@@ -147,8 +142,7 @@ def program_without_libcuda():
             sleeper.wait()
 
 
-@test
-def program_in_another_network_namespace():
+def test_program_in_another_network_namespace():
     need_root()
     for wrapper in (["unshare", "--net"], ["unshare", "--mount"]):
         with scene(app=None) as s:
@@ -161,8 +155,7 @@ def program_in_another_network_namespace():
             assert_untouched(s)
 
 
-@test
-def replay_that_is_empty_long_or_reversed():
+def test_replay_that_is_empty_long_or_reversed():
     for wish in ("replay none", "replay auto batch=1 reverse=1 extra=300", "replay auto extra=2000"):
         with scene() as s:
             s.control(wish)
@@ -174,15 +167,13 @@ def replay_that_is_empty_long_or_reversed():
 # -- failures with names -----------------------------------------------------------------------
 
 
-@test
-def old_drivers_are_refused():
+def test_old_drivers_are_refused():
     with scene("8.0") as s:
         run = probe(s, "attach")
         assert run.error[:2] == ("too_old", -95), run.text
 
 
-@test
-def second_debugger_is_refused_and_the_first_not_disturbed():
+def test_second_debugger_is_refused_and_the_first_not_disturbed():
     with scene() as s:
         first = begin(s, "attach", "hold", "detach", stdin=subprocess.PIPE)
         try:
@@ -198,8 +189,7 @@ def second_debugger_is_refused_and_the_first_not_disturbed():
         assert_untouched(s)
 
 
-@test
-def driver_that_says_no():
+def test_driver_that_says_no():
     rows = (("mps on", "not_possible"), ("attach 20", "engine"), ("attach 37", "engine"),
             ("fail initialize 39", "no_device"), ("fail initialize 24", "no_device"), ("fail initialize 20", "api"),
             ("fail initialize 19", "our_driver"))
@@ -211,8 +201,7 @@ def driver_that_says_no():
             assert_untouched(s)
 
 
-@test
-def driver_that_says_later():
+def test_driver_that_says_later():
     for wish in ("attach 40 times=2", "fail initialize 40 count=3", "fail initialize 5 count=3"):
         with scene() as s:
             s.control(wish)
@@ -221,16 +210,14 @@ def driver_that_says_later():
             assert_untouched(s)
 
 
-@test
-def software_preemption_is_refused():
+def test_software_preemption_is_refused():
     with scene() as s:
         say(s, "set cudbgEnablePreemptionDebugging 1")
         run = probe(s, "attach")
         assert run.error[0] == "preemption", run.text
 
 
-@test
-def engine_that_is_missing():
+def test_engine_that_is_missing():
     with scene() as s:
         (s.libraries / "libcudadebugger.so.1").rename(s.libraries / "away")
         run = probe(s, "attach")
@@ -238,8 +225,7 @@ def engine_that_is_missing():
         assert_untouched(s)
 
 
-@test
-def target_that_dies():
+def test_target_that_dies():
     for slot in ("initialize", "getNextEvent", "acknowledgeSyncEvents", "requestCleanupOnDetach", "finalize"):
         with scene() as s:
             s.control(f"kill-target {slot}")
@@ -250,8 +236,7 @@ def target_that_dies():
                 run.outcomes[-1] == "detached", (slot, run.text)
 
 
-@test
-def engine_that_dies_or_never_finishes_is_detached_from():
+def test_engine_that_dies_or_never_finishes_is_detached_from():
     for wish in ("kill-engine getNextEvent", "kill-engine requestCleanupOnDetach", "no-complete on"):
         with scene() as s:
             s.control(wish)
@@ -284,23 +269,19 @@ def kill_matrix(release, app=CudaScene.APP, *words):
         return step
 
 
-@test
-def killed_at_each_step_and_rescued():
+def test_killed_at_each_step_and_rescued():
     kill_matrix("12.4")
 
 
-@test
-def killed_at_each_step_of_the_descriptor_path_and_rescued():
+def test_killed_at_each_step_of_the_descriptor_path_and_rescued():
     kill_matrix("13.4")
 
 
-@test
-def killed_at_each_step_before_cuinit_and_rescued():
+def test_killed_at_each_step_before_cuinit_and_rescued():
     kill_matrix("12.9", "listen", "path=call")
 
 
-@test
-def rescuer_that_is_killed_is_followed_by_another():
+def test_rescuer_that_is_killed_is_followed_by_another():
     with scene() as s:
         undo = s.directory / "undo"
         for i in range(12):
@@ -318,8 +299,7 @@ def rescuer_that_is_killed_is_followed_by_another():
             assert_untouched(s)
 
 
-@test
-def vendor_call_that_hangs_is_announced_and_survived():
+def test_vendor_call_that_hangs_is_announced_and_survived():
     for slot in ("initialize", "getNextEvent", "requestCleanupOnDetach"):
         with scene() as s:
             undo = s.directory / "undo"
@@ -336,8 +316,7 @@ def vendor_call_that_hangs_is_announced_and_survived():
             assert_untouched(s)
 
 
-@test
-def record_that_needs_a_rescue_is_not_used_again():
+def test_record_that_needs_a_rescue_is_not_used_again():
     with scene() as s:
         undo = s.directory / "undo"
         undo.write_bytes(bytes(4096))
@@ -347,8 +326,7 @@ def record_that_needs_a_rescue_is_not_used_again():
         assert probe(s, f"undo={undo}", "attach", "detach").outcomes == ["attached", "detached"]
 
 
-@test
-def rescue_of_a_process_that_ended_says_so():
+def test_rescue_of_a_process_that_ended_says_so():
     with scene() as s:
         undo = s.directory / "undo"
         undo.write_bytes(bytes(4096))
@@ -357,15 +335,10 @@ def rescue_of_a_process_that_ended_says_so():
         assert "rescue -3" in probe(s, f"undo={undo}", "rescue").text
 
 
-@test
-def events_reach_the_caller():
+def test_events_reach_the_caller():
     with scene() as s:
         run = begin(s, "attach", "events", "detach")
         assert outcome(run) == "outcome attached"
         say(s, "context 1", wait=False)
         out = run.communicate(timeout=60)[0]
         assert "event 7" in out and "outcome detached" in out, out
-
-
-if __name__ == "__main__":
-    main(__file__)

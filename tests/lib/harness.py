@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What every system test starts: simulated GPU, program, daemon, client.
 
-    from harness import Scene, test, main
+    if __name__ == "__main__":
+        os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-    @test
-    def queues_are_listed():
+    from harness import Scene
+
+    def test_queues_are_listed():
         with Scene(app="runtime on; queues 4; spin") as s:
             session = s.attach()
             assert len(s.rpc.call("gpu.queues", session=session)["queues"]) == 4
 
-    if __name__ == "__main__":
-        main(__file__)
-
-Prints PASS, FAIL and SKIP lines; everything started is ended, also when a test fails.
+Everything started is ended, also when a test fails.  Nothing here needs pytest: bench/run and scripts/gpu-check use it as well.
 """
 import contextlib
 import ctypes
@@ -29,6 +28,9 @@ import sys
 import tempfile
 import time
 import traceback
+from unittest import SkipTest
+
+import schema as schema_module
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("BIN", ROOT / "build/bin"))
@@ -43,13 +45,6 @@ SLACK_S = 2.0 if "asan" in os.environ.get("BIN", "") else 0.0
 # The longest stop there is: where budgets are not what is tested, a machine that stands still must not use one up.
 STOP_MS = 7000
 LONG_STOP = f"--max-stop={STOP_MS}ms"
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import schema as schema_module  # noqa: E402
-
-
-class Skip(Exception):
-    """Raised by a test that cannot run here, with the reason."""
 
 
 class RpcError(Exception):
@@ -382,7 +377,7 @@ class Scene:
     def __enter__(self):
         app, gpus, sim, agentd, user_mode, app_user, start_agent = self.options
         if not os.path.exists("/dev/fuse"):
-            raise Skip("no /dev/fuse for the simulated GPU")
+            raise SkipTest("no /dev/fuse for the simulated GPU")
         try:
             os.chmod(self.directory, 0o755)
             self.mount.mkdir()
@@ -680,14 +675,6 @@ def hook_directory():
         shutil.rmtree(path, ignore_errors=True)
 
 
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
 class CpuThreads:
     """Proof that no CPU thread of a program was stopped between rounds, however short.
 
@@ -732,26 +719,4 @@ class CpuThreads:
 
 def need_root():
     if os.geteuid() != 0:
-        raise Skip("needs root")
-
-
-def main(path):
-    """Run all tests of a file, or those named on the command line."""
-    suite = pathlib.Path(path).stem.removeprefix("test_")
-    failed = False
-    for function in TESTS:
-        if len(sys.argv) > 1 and function.__name__ not in sys.argv[1:]:
-            continue
-        name = f"{suite}.{function.__name__}"
-        start = time.monotonic()
-        try:
-            function()
-            print(f"PASS {name} ({time.monotonic() - start:.1f} s)")
-        except Skip as reason:
-            print(f"SKIP {name}: {reason}")
-        except Exception:  # a test may fail in any way
-            failed = True
-            print(f"FAIL {name}")
-            print("".join("  " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
-        sys.stdout.flush()
-    sys.exit(1 if failed else 0)
+        raise SkipTest("needs root")

@@ -11,8 +11,9 @@ import pathlib
 import shutil
 import subprocess
 import time
+from unittest import SkipTest
 
-from harness import ROOT, Skip
+from harness import ROOT
 
 SECONDS = 180  # of one step
 # Of all that a test program fetches: it has ten minutes (scripts/run-tests), and has to run its tests in them.
@@ -23,7 +24,7 @@ CACHE = pathlib.Path(os.environ.get("GPU_AGENT_TEST_CACHE") or ROOT / "build/npm
 def need(*programs):
     for program in programs:
         if shutil.which(program) is None:
-            raise Skip(f"{program} is not installed")
+            raise SkipTest(f"{program} is not installed")
 
 
 @contextlib.contextmanager
@@ -36,17 +37,17 @@ def locked(path):
 
 
 def run_npm(argv, directory, seconds=SECONDS, env=None):
-    """Raises Skip when it cannot be done here."""
+    """Raises SkipTest when it cannot be done here."""
     seconds = max(0, min(seconds, DEADLINE - time.monotonic()))
     try:
         run = subprocess.run(["npm", *argv, "--prefer-offline", "--no-audit", "--no-fund"], cwd=directory, text=True,
                              capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, env=env)
     except subprocess.TimeoutExpired:
-        raise Skip(f"npm {argv[0]}: not done in {seconds:.0f} s") from None
+        raise SkipTest(f"npm {argv[0]}: not done in {seconds:.0f} s") from None
     if run.returncode:
         # npm 9 says "npm ERR!", later ones "npm error".
         lines = [line for line in run.stderr.splitlines() if line.lower().startswith("npm err")]
-        raise Skip(f"npm {argv[0]}: " + (" / ".join(lines[:3]) or f"exit status {run.returncode}"))
+        raise SkipTest(f"npm {argv[0]}: " + (" / ".join(lines[:3]) or f"exit status {run.returncode}"))
 
 
 def ci(place):

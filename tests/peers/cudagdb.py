@@ -4,15 +4,15 @@ import os
 import re
 import subprocess
 import tempfile
+from unittest import SkipTest
 
-from harness import Skip
 from peers import fetch
 
 
 class Debugger:
     def __init__(self, what):
         if os.uname().machine != "x86_64":
-            raise Skip("the debugger is fetched for x86-64 only")
+            raise SkipTest("the debugger is fetched for x86-64 only")
         tree = fetch(what)
         loader, = (p for p in (tree / "usr/lib64", tree / "lib64") if (p / "ld-linux-x86-64.so.2").exists())
         # No data directory: 11.8's Python half takes its own None for something else when it runs in a tree.

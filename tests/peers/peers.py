@@ -3,12 +3,11 @@
 import os
 import pathlib
 import subprocess
-import sys
 import time
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import ROOT, Skip  # noqa: E402
-from npm import DEADLINE  # noqa: E402
+from harness import ROOT
+from npm import DEADLINE
 
 PEERS = pathlib.Path(os.environ.get("GPU_AGENT_PEERS", ROOT / "build/peers"))
 UNPACK_SECONDS = 120
@@ -20,16 +19,16 @@ def linker(tree):
 
 
 def fetch(what):
-    """The tree that scripts/fetch-peers makes, or Skip."""
+    """The tree that scripts/fetch-peers makes, or SkipTest."""
     seconds = max(1, int(DEADLINE - time.monotonic()))
     try:
         run = subprocess.run([ROOT / "scripts/fetch-peers", what, PEERS], text=True, capture_output=True,
                              timeout=seconds + UNPACK_SECONDS, stdin=subprocess.DEVNULL,
                              env={**os.environ, "PEERS_TIMEOUT": str(seconds)})
     except subprocess.TimeoutExpired:
-        raise Skip(f"{what} could not be fetched and unpacked in {seconds + UNPACK_SECONDS} s") from None
+        raise SkipTest(f"{what} could not be fetched and unpacked in {seconds + UNPACK_SECONDS} s") from None
     if run.returncode == 77:
-        raise Skip(run.stderr.strip().splitlines()[-1])
+        raise SkipTest(run.stderr.strip().splitlines()[-1])
     assert run.returncode == 0, run.stderr
     return pathlib.Path(run.stdout.strip())
 
@@ -37,7 +36,7 @@ def fetch(what):
 def build_dbgapi(name):
     """The command line of a client of AMD's debugger library: compiled against its header, run by its tree's linker."""
     if os.uname().machine != "x86_64":
-        raise Skip("the library is fetched for x86-64 only")
+        raise SkipTest("the library is fetched for x86-64 only")
     tree = fetch("dbgapi")
     client, here = PEERS / name, pathlib.Path(__file__).resolve().parent
     sources = here / f"{name}.c", here / "dbgapi_client.h"

@@ -13,10 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import BIN, CudaScene, Skip, main, status, test, wait_until  # noqa: E402
-from peers import fetch  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, CudaScene, status, wait_until
+from peers import fetch
 
 PROBE = BIN.parent / "tests/session_probe_plain"
 UNIFIED = ("535", "550", "555")
@@ -37,13 +40,13 @@ for line in sys.stdin:
 def driver(version):
     """Directory with the libraries of one driver."""
     if pathlib.Path("/dev/nvidiactl").exists():
-        raise Skip("this machine has an NVIDIA driver of its own")
+        raise SkipTest("this machine has an NVIDIA driver of its own")
     if UNPRIVILEGED and not shutil.which("setpriv"):
-        raise Skip("setpriv is needed to give CAP_MKNOD up")
+        raise SkipTest("setpriv is needed to give CAP_MKNOD up")
     tree = fetch(f"cuda-driver-{version}")
     for found in tree.glob("usr/lib/x86_64-linux-gnu/nvidia/*/libcuda.so.1"):
         return found.parent
-    raise Skip(f"no libcuda.so.1 in {tree}")
+    raise SkipTest(f"no libcuda.so.1 in {tree}")
 
 
 class Target:
@@ -115,8 +118,7 @@ def nm(library):
     return {row[3].split("@")[0]: (int(row[0], 16), int(row[1], 16)) for row in rows if len(row) == 4}
 
 
-@test
-def symbols_are_those_that_binutils_find():
+def test_symbols_are_those_that_binutils_find():
     for version in ("470", *UNIFIED):
         libraries = driver(version)
         theirs = {name: row for name, row in nm(libraries / "libcuda.so.1").items() if name.startswith("cudbg")}
@@ -133,15 +135,13 @@ def symbols_are_those_that_binutils_find():
             assert size in (0, theirs[name][1]), (version, name)
 
 
-@test
-def classic_driver_is_refused_by_name():
+def test_classic_driver_is_refused_by_name():
     with Target(driver("470")) as target:
         assert target.error("attach")[0] == "too_old"
         target.assert_untouched()
 
 
-@test
-def attach_reaches_the_missing_gpu():
+def test_attach_reaches_the_missing_gpu():
     """Call, flags and engine work in the other process; then initialize says 39."""
     for version in UNIFIED:
         for words in ((), ("init",)):
@@ -154,16 +154,14 @@ def attach_reaches_the_missing_gpu():
                 target.assert_untouched()
 
 
-@test
-def second_attach_is_possible():
+def test_second_attach_is_possible():
     with Target(driver("550")) as target:
         for _ in range(3):
             assert target.error("attach")[:2] == ("no_device", 39)
             target.assert_untouched()
 
 
-@test
-def driver_wants_the_first_capability():
+def test_driver_wants_the_first_capability():
     for version in UNIFIED:
         with Target(driver(version), "init") as target:
             assert target.error("capabilities=2", "attach")[:2] == ("engine", 46)
@@ -172,8 +170,7 @@ def driver_wants_the_first_capability():
             assert target.error("capabilities=2", "attach")[:2] == ("no_device", 39)
 
 
-@test
-def engine_that_is_missing_in_the_target_only():
+def test_engine_that_is_missing_in_the_target_only():
     """The driver says 20 when it cannot open its engine."""
     for version in UNIFIED:
         libraries = driver(version)
@@ -186,8 +183,7 @@ def engine_that_is_missing_in_the_target_only():
                 target.assert_untouched()
 
 
-@test
-def two_debuggers_do_not_meet():
+def test_two_debuggers_do_not_meet():
     with Target(driver("550")) as target:
         undo = tempfile.NamedTemporaryFile()
         out = target.probe(f"undo={undo.name}", "die=20", "attach")
@@ -199,8 +195,7 @@ def two_debuggers_do_not_meet():
         target.assert_untouched()
 
 
-@test
-def killed_at_each_step_and_rescued():
+def test_killed_at_each_step_and_rescued():
     with Target(driver("550")) as target, tempfile.NamedTemporaryFile() as undo:
         for step in range(100):
             os.pwrite(undo.fileno(), bytes(4096), 0)
@@ -219,8 +214,7 @@ def simulated(version):
         yield s.libraries / "libcudadebugger.so.1"
 
 
-@test
-def our_engine_in_their_driver():
+def test_our_engine_in_their_driver():
     """NVIDIA's libcuda on both sides, with the simulated engine through cudbgInjectionPath."""
     for version in UNIFIED:
         with simulated(version) as engine, Target(driver(version)) as target:
@@ -231,8 +225,7 @@ def our_engine_in_their_driver():
             target.assert_untouched(besides=["cudbgUseExternalDebugger"])
 
 
-@test
-def the_whole_agent_reaches_the_missing_gpu():
+def test_the_whole_agent_reaches_the_missing_gpu():
     """The vendor's library in a worker with its sandbox and the user's rights: as far as it goes without a GPU, and back."""
     for version in UNIFIED:
         libraries = driver(version)
@@ -247,7 +240,3 @@ def the_whole_agent_reaches_the_missing_gpu():
                 target.assert_untouched()
             wait_until(lambda: not s.worker_pids(), "the worker leaves")
             assert "Sanitizer" not in s.agentd.err(), s.agentd.err()
-
-
-if __name__ == "__main__":
-    main(__file__)

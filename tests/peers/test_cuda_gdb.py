@@ -6,6 +6,7 @@ cuda-gdb 12.5, 12.4 and 11.8 and everything below them come from Debian (scripts
 own.  None needs a GPU or a driver to open a core.  cuda_core plants the core (tests/peers/cuda_core.c says what); the code
 in it is a real cubin of tests/data/cudacore, relocated here as the driver does when it loads one.
 """
+import os
 import pathlib
 import re
 import struct
@@ -13,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from cudagdb import Debugger
+from harness import BIN, LONG_STOP, STOP_MS, CudaScene
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-from cudagdb import Debugger  # noqa: E402
-from harness import BIN, LONG_STOP, STOP_MS, CudaScene, main, test  # noqa: E402
 
 DATA = HERE.parent / "data/cudacore"
 CODE, VARIABLES, BANK = 0x7f1000001000, 0x7f1100000000, 0x7f2000000000
@@ -198,8 +202,7 @@ def compare_memory(debugger, core, constants=True):
         assert answer.strip().endswith("= " + commands[command]), (command, answer)
 
 
-@test
-def cuda_gdb_finds_what_was_planted():
+def test_cuda_gdb_finds_what_was_planted():
     """Every table of the debugger, registers, memory, frames and lines, in the layout that we write by default."""
     debugger = Debugger("cuda-gdb")
     with tempfile.TemporaryDirectory() as directory:
@@ -240,8 +243,7 @@ def compare_devices(rows, core):
         assert got == (number, pci, sms, warps, lanes, registers, sm_type, kind, " ".join(name)), row
 
 
-@test
-def cuda_gdb_reads_every_layout():
+def test_cuda_gdb_reads_every_layout():
     """From the oldest records to larger ones than it knows."""
     debugger = Debugger("cuda-gdb")
     for layout in range(R346, R615 + 1):
@@ -253,8 +255,7 @@ def cuda_gdb_reads_every_layout():
             compare_registers(debugger, core, uniform=layout >= R400)
 
 
-@test
-def newer_cuda_gdb_reads_them_as_well():
+def test_newer_cuda_gdb_reads_them_as_well():
     """12.5: a planted core in the layout that we write by default and in the newest one, and one of a process."""
     debugger = Debugger("cuda-gdb-12.5")
     for layout in (DEFAULT, R615):
@@ -270,8 +271,7 @@ def newer_cuda_gdb_reads_them_as_well():
         compare_live(debugger, LiveCore(s))
 
 
-@test
-def old_cuda_gdb_reads_old_layouts():
+def test_old_cuda_gdb_reads_old_layouts():
     """11.8 steps by its own record sizes: only cores in the layouts of its time are for it."""
     debugger = Debugger("cuda-gdb-11")
     for layout in (R346, R400):
@@ -285,8 +285,7 @@ def old_cuda_gdb_reads_old_layouts():
             compare_memory(debugger, core, constants=False)
 
 
-@test
-def cubin_of_cuda_13():
+def test_cubin_of_cuda_13():
     """Its ELF flavour is newer than cuda-gdb 12.4, which warns and shows functions and lines all the same."""
     debugger = Debugger("cuda-gdb")
     with tempfile.TemporaryDirectory() as directory:
@@ -296,8 +295,7 @@ def cubin_of_cuda_13():
         compare_backtrace(backtrace, core)
 
 
-@test
-def more_sections_than_the_header_counts():
+def test_more_sections_than_the_header_counts():
     debugger = Debugger("cuda-gdb")
     with tempfile.TemporaryDirectory() as directory:
         core = Core(directory, full=FULL_SMS)
@@ -381,8 +379,7 @@ def compare_live_lanes(debugger, core, places, offsets):
         assert values == want | {"UR7": 0x80000000 | sm << 16 | warp << 8 | 7}, (sm, warp, values)
 
 
-@test
-def live_process():
+def test_live_process():
     """Of a light core; drivers before 12.8 do not say what a kernel uses, those from 12.0 on answer in batches."""
     debugger = Debugger("cuda-gdb")
     for release in ("12.4", "13.4"):
@@ -395,8 +392,7 @@ def live_process():
             assert "= " not in answers[1], "a light core has no global memory"
 
 
-@test
-def live_process_for_old_cuda_gdb():
+def test_live_process_for_old_cuda_gdb():
     """Drivers of its own time do not say where constant banks are, and so have no arguments."""
     debugger = Debugger("cuda-gdb-11")
     for release in ("11.8", "12.4"):
@@ -408,8 +404,7 @@ def live_process_for_old_cuda_gdb():
             assert [a.split("= ")[-1].strip() for a in answers] == ["0xb0a0908", "0xa4a3a2a1", "0x7060504"], answers
 
 
-@test
-def full_live_process():
+def test_full_live_process():
     debugger = Debugger("cuda-gdb")
     with CudaScene(app=LiveCore.APP, sim="devices 2 sms=3 warps=8") as s:
         core = LiveCore(s, "--full")
@@ -418,8 +413,7 @@ def full_live_process():
         assert "0xb0a0908" in answers[0] and "0x7060504" in answers[1], answers
 
 
-@test
-def exceptions_of_warps_that_have_exited():
+def test_exceptions_of_warps_that_have_exited():
     """Of our own core: cuda-gdb 12.5 says which exception and where, and so do we; 12.4 does not look."""
     with CudaScene(app=LiveCore.APP, sim="devices 1 sms=3 warps=8", release="12.9") as s:
         (callee,) = (f for m in s.state()["modules"] for f in m["functions"] if f["name"] == "_Z6calleePii")
@@ -435,8 +429,7 @@ def exceptions_of_warps_that_have_exited():
                         f"exited, at plant.cu:{FAULT_LINE} callee"), ours
 
 
-@test
-def elf_tools_have_no_complaint():
+def test_elf_tools_have_no_complaint():
     with tempfile.TemporaryDirectory() as directory:
         for full in (0, FULL_SMS):
             core = Core(directory, full=full)
@@ -446,7 +439,3 @@ def elf_tools_have_no_complaint():
                 assert run.returncode == 0 and not run.stderr, (argv, run.stderr[:2000])
                 counts.append(len(re.findall(r"^ *\[ *\d+\] \.", run.stdout, re.M)))
             assert counts[0] == counts[1] > (100 if full == 0 else 2048 * full), counts
-
-
-if __name__ == "__main__":
-    main(__file__)

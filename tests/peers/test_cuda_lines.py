@@ -10,14 +10,15 @@ import pathlib
 import re
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-from cubinlines import ALL, DATA, MIXED, both_ways, chain_of, loaded, located, recorded  # noqa: E402
-from corereader import CoreRpc  # noqa: E402
-from cudagdb import Debugger  # noqa: E402
-from harness import LONG_STOP, main, test  # noqa: E402
-from nvdisasm import lines_of, texts_of  # noqa: E402
-from peers import fetch  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from cubinlines import ALL, DATA, MIXED, both_ways, chain_of, loaded, located, recorded
+from corereader import CoreRpc
+from cudagdb import Debugger
+from harness import LONG_STOP
+from nvdisasm import lines_of, texts_of
+from peers import fetch
 
 # Nobody of NVIDIA's says who inlined what clang inlined; that debugger believes its unit's end, as it believes that
 # code beside full debug information has no lines.
@@ -42,8 +43,7 @@ def innermost(place):
     return (pathlib.Path(chain[0][0]).name, chain[0][1]) if chain else None
 
 
-@test
-def every_line_is_cuda_gdbs():
+def test_every_line_is_cuda_gdbs():
     debugger = Debugger("cuda-gdb")
     for fixture, kernel in KERNELS.items():
         # It opens the images of kernels that run, so each has a process of its own.
@@ -61,8 +61,7 @@ def every_line_is_cuda_gdbs():
             assert len(pairs) > 60 and not wrong, (who, fixture, len(pairs), wrong[:5])
 
 
-@test
-def every_line_and_chain_is_nvdisasms():
+def test_every_line_and_chain_is_nvdisasms():
     nvdisasm = fetch("cuda-disasm") / "usr/bin/nvdisasm"
     theirs = {fixture: lines_of(nvdisasm, DATA / f"{fixture}.cubin") for fixture in ALL}
     with loaded() as cubins:
@@ -86,8 +85,7 @@ def listed(scene, where, address, count):
     return {int(i["address"], 16): i["text"] for i in doc["instructions"]}
 
 
-@test
-def every_instruction_is_nvdisasms():
+def test_every_instruction_is_nvdisasms():
     """Its own text of the whole cubin, where it has names for what is an address, or not yet known, in memory."""
     directory = fetch("cuda-disasm") / "usr/bin"
     before = os.environ["PATH"]
@@ -115,7 +113,3 @@ def every_instruction_is_nvdisasms():
                                 fixture, section, hex(offset), got, text)
     finally:
         os.environ["PATH"] = before
-
-
-if __name__ == "__main__":
-    main(__file__)

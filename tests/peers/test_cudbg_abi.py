@@ -12,11 +12,13 @@ import re
 import subprocess
 import sys
 import tempfile
+from unittest import SkipTest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import ROOT, Skip, main, test  # noqa: E402
-from peers import fetch  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import ROOT
+from peers import fetch
 
 sys.path.insert(0, str(ROOT / "libcudbgshim"))
 import slots as description  # noqa: E402
@@ -267,24 +269,17 @@ def compare(path):
     print(f"  {release}: {total} comparisons, {len(header.slots)} slots")
 
 
-@test
-def debian_11_8():
+def test_debian_11_8():
     compare(fetch("cuda-header-11") / "usr/include/cuda-gdb/cudadebugger.h")
 
 
-@test
-def debian_12_4():
+def test_debian_12_4():
     compare(fetch("cuda-header") / "usr/include/cuda-gdb/cudadebugger.h")
 
 
-@test
-def installed_toolkits():
+def test_installed_toolkits():
     found = sorted({pathlib.Path(p).resolve() for pattern in INSTALLED for p in glob.glob(pattern)})
     if not found:
-        raise Skip("no CUDA toolkit with a cudadebugger.h is installed here")
+        raise SkipTest("no CUDA toolkit with a cudadebugger.h is installed here")
     for path in found:
         compare(path)
-
-
-if __name__ == "__main__":
-    main(__file__)

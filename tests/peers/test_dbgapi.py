@@ -5,14 +5,16 @@
 The library and everything below it come from Debian sid, into a tree of their own (scripts/fetch-peers), and run
 with that tree's own dynamic linker.  In a private mount namespace the simulator's file lies over /dev/kfd.
 """
-import pathlib
+import os
 import struct
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import ROOT, STOP_MS, Scene, main, need_root, status, test, wait_until  # noqa: E402
-from peers import build_dbgapi  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import ROOT, STOP_MS, Scene, need_root, status, wait_until
+from peers import build_dbgapi
 
 AQL, HALT = 1, 1
 CODE = ROOT / "tests/data/codeobj"
@@ -123,38 +125,31 @@ def look(gpus, kernel="1.17"):
         assert [q["queue_id"] for q in again["queues"]] == [q["queue_id"] for q in ours["queues"]]
 
 
-@test
-def gfx942_and_gfx1100():
+def test_gfx942_and_gfx1100():
     look("gfx942,gfx1100")
 
 
-@test
-def gfx90a_and_gfx1201():
+def test_gfx90a_and_gfx1201():
     look("gfx90a,gfx1201")
 
 
-@test
-def gfx906():
+def test_gfx906():
     look("gfx906")
 
 
-@test
-def gfx1030():
+def test_gfx1030():
     look("gfx1030")
 
 
-@test
-def oldest_kernel():
+def test_oldest_kernel():
     look("gfx942", "1.13")
 
 
-@test
-def newest_kernel():
+def test_newest_kernel():
     look("gfx942,gfx1100", "1.23")
 
 
-@test
-def runtime_queues_and_objects_come_and_go():
+def test_runtime_queues_and_objects_come_and_go():
     """Attached first: the program waits in its runtime call until the library has answered."""
     with Scene(app="listen", gpus="gfx1100") as s:
         probe = Probe(s, s.app.pid)
@@ -228,7 +223,8 @@ def all_stopped(probe):
     return wait_until(lambda: (w := waves(probe)) and None not in w.values() and w, "all waves are stopped")
 
 
-def stopped_written_stepped(gfx):
+@pytest.mark.parametrize("gfx", KERNELS)
+def test_waves_are_stopped_written_and_stepped(gfx):
     with population(gfx, "spin", "loop=8") as s:
         probe = Probe(s, s.app.pid)
         probe.step("attach")
@@ -261,7 +257,8 @@ def stopped_written_stepped(gfx):
         assert {g["state"] for g in group} == {"running"}, group
 
 
-def planted_fault_stays(gfx):
+@pytest.mark.parametrize("gfx", KERNELS)
+def test_a_fault_is_the_same_at_the_second_look(gfx):
     with population(gfx, "memory") as s:
         probe = Probe(s, s.app.pid)
         probe.step("attach")
@@ -272,7 +269,8 @@ def planted_fault_stays(gfx):
         probe.end()
 
 
-def trap_is_met(gfx):
+@pytest.mark.parametrize("gfx", KERNELS)
+def test_waves_stop_at_a_trap(gfx):
     """What a debugger does to set a breakpoint, with waves on their way to it."""
     with population(gfx, "spin", "loop=8") as s:
         probe = Probe(s, s.app.pid)
@@ -297,27 +295,7 @@ def trap_is_met(gfx):
         probe.end()
 
 
-for gfx_ in KERNELS:
-    def trap_case(gfx=gfx_):
-        trap_is_met(gfx)
-
-    trap_case.__name__ = f"waves_of_{gfx_}_stop_at_a_trap"
-    test(trap_case)
-
-    def waves_case(gfx=gfx_):
-        stopped_written_stepped(gfx)
-
-    def fault_case(gfx=gfx_):
-        planted_fault_stays(gfx)
-
-    waves_case.__name__ = f"waves_of_{gfx_}_are_stopped_written_and_stepped"
-    fault_case.__name__ = f"a_fault_of_{gfx_}_is_the_same_at_the_second_look"
-    test(waves_case)
-    test(fault_case)
-
-
-@test
-def code_objects_are_listed():
+def test_code_objects_are_listed():
     with Scene(app="runtime ttmp; object file:///tmp/one.co 0x1000; object memory://1#offset=0x10&size=4 0x7f0000000000; "
                    "queues 1; spin", gpus="gfx942") as s:
         probe = Probe(s, s.app.pid)
@@ -329,8 +307,7 @@ def code_objects_are_listed():
         probe.end()
 
 
-@test
-def one_debugger_at_a_time():
+def test_one_debugger_at_a_time():
     """Whoever comes second is refused, and the first one's session is not touched."""
     with Scene(gpus="gfx942") as s:
         session = s.attach()
@@ -354,8 +331,7 @@ def one_debugger_at_a_time():
         assert len(our_view(s)["queues"]) == 4
 
 
-@test
-def the_program_dies():
+def test_the_program_dies():
     with Scene(gpus="gfx942") as s:
         probe = Probe(s, s.app.pid)
         probe.step("attach")
@@ -363,7 +339,3 @@ def the_program_dies():
         wait_until(lambda: status(s.app.pid)["State"][0] == "Z", "its tracer may ask for it")
         probe.step("detach")
         probe.end()
-
-
-if __name__ == "__main__":
-    main(__file__)

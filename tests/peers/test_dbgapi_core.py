@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+from unittest import SkipTest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "lib"))
-from harness import (BIN, LONG_STOP, ROOT, STOP_MS, Scene, Skip, main, need_root, status, test, unsanitized,  # noqa: E402
-                     wait_until)
-from largecode import enlarge  # noqa: E402
-from peers import build_dbgapi  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene, need_root, status, unsanitized, wait_until
+from largecode import enlarge
+from peers import build_dbgapi
 
 CODE = ROOT / "tests/data/codeobj"
 TEXT = 0x1800  # of the one for gfx90a
@@ -55,7 +57,7 @@ def planted(gfx, extra):
         core = s.directory / "core"
         run = dump(s, core, *extra)
         if "TiB" in run.stderr:
-            raise Skip("the program's address space is larger than any disk: a sanitizer's shadow")
+            raise SkipTest("the program's address space is larger than any disk: a sanitizer's shadow")
         assert run.returncode == 0, run.stderr
         # The program is gone when the core is opened.
         s.app.popen.kill()
@@ -71,16 +73,12 @@ def planted(gfx, extra):
         assert scalars == ["efbeadde"] * 6 and vectors == [vector] * 6, got["register"]
 
 
-for gfx_ in KINDS:
-    def case(gfx=gfx_):
-        planted(gfx, ())
-
-    case.__name__ = f"light_core_of_{gfx_}"
-    test(case)
+@pytest.mark.parametrize("gfx", KINDS)
+def test_light_core(gfx):
+    planted(gfx, ())
 
 
-@test
-def full_core():
+def test_full_core():
     planted("gfx90a", ("--full",))
 
 
@@ -105,19 +103,16 @@ def large_core(*extra):
             assert got["objects"] == [["1"]] and got["code"] == [["4"]] * 6, got
 
 
-@test
-def light_core_of_a_large_code_object():
+def test_light_core_of_a_large_code_object():
     large_core()
 
 
-@test
-def unified_core_of_a_large_code_object():
+def test_unified_core_of_a_large_code_object():
     need_root()
     large_core("--unified")
 
 
-@test
-def light_core_without_a_list_of_code_objects():
+def test_light_core_without_a_list_of_code_objects():
     """Waves are there; what their code is called is not, and that was told."""
     argv = build_dbgapi("dbgapi_core")
     code, kernel, _ = KINDS["gfx90a"]
@@ -133,8 +128,7 @@ def light_core_without_a_list_of_code_objects():
             assert got["objects"] == [["0"]], got
 
 
-@test
-def core_of_the_demo():
+def test_core_of_the_demo():
     """The first core that anybody writes: of the scene that scripts/demo makes."""
     argv = build_dbgapi("dbgapi_core")
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
@@ -149,14 +143,13 @@ def core_of_the_demo():
 def gdb(commands, *argv):
     """What it prints; it makes no use of anything but the files here."""
     if not shutil.which("gdb"):
-        raise Skip("no gdb")
+        raise SkipTest("no gdb")
     return subprocess.run(["gdb", "-nx", "-batch", *(w for c in commands for w in ("-ex", c)), *map(str, argv)],
                           capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
                           env={**os.environ, "DEBUGINFOD_URLS": ""}).stdout
 
 
-@test
-def unified_core():
+def test_unified_core():
     """AMD's library opens its half; gdb the other, with every thread where it stood."""
     need_root()
     argv = build_dbgapi("dbgapi_core")
@@ -201,8 +194,7 @@ def registers_by_thread(text):
     return found
 
 
-@test
-def unified_core_has_all_registers():
+def test_unified_core_has_all_registers():
     """Of a stopped program, gdb finds in the core what it finds in the process."""
     need_root()
     commands = ("thread apply all info registers", "thread apply all p $xmm0.uint128", "thread apply all p $mxcsr")
@@ -223,7 +215,3 @@ def unified_core_has_all_registers():
             assert got[tid] == {name: registers[name] for name in got[tid]}, (tid, got[tid], registers)
         values = [re.findall(r"^\$\d+ = (.*)$", text, re.M) for text in (dead, live)]
         assert values[0] == values[1] and len(values[0]) == 2 * len(want), values
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 
 sys.dont_write_bytecode = True
 
@@ -27,7 +26,7 @@ FILES = [
 ]
 
 sys.path.insert(0, os.path.join(TOP, "tests", "lib"))
-import schema as checker  # noqa: E402
+import schema as checker
 
 
 def read(path):
@@ -165,7 +164,7 @@ def refuses(text, message):
 # -- tests -----------------------------------------------------------------------------------------
 
 
-def golden_output():
+def test_golden_output():
     with Temporary() as directory:
         done = generate(TINY, directory)
         assert done.returncode == 0, done.stderr
@@ -175,7 +174,7 @@ def golden_output():
             assert read(os.path.join(directory, name)) == want, f"{name} differs; see test_gen.py --update"
 
 
-def is_deterministic():
+def test_is_deterministic():
     with Temporary() as directory:
         outputs = []
         for seed in ("0", "1"):
@@ -185,7 +184,7 @@ def is_deterministic():
         assert outputs[0] == outputs[1], "two runs differ"
 
 
-def generated_c_compiles():
+def test_generated_c_compiles():
     """Without warnings, with every compiler there is."""
     found = [cc for cc in ("gcc", "clang") if shutil.which(cc)]
     assert found, "no compiler"
@@ -202,7 +201,7 @@ def generated_c_compiles():
                 assert done.returncode == 0, f"{cc} {name}:\n{done.stderr}"
 
 
-def generated_python_is_read():
+def test_generated_python_is_read():
     """Every name of a type resolves, words of the language included."""
     with Temporary() as directory:
         for schema in (TINY, SCHEMA):
@@ -220,7 +219,7 @@ def generated_python_is_read():
             assert int(count) > 8 and calls == "True", done.stdout
 
 
-def bad_schemas():
+def test_bad_schemas():
     tiny = json.loads(read(TINY))
     for change, message in BAD:
         data = copy.deepcopy(tiny)
@@ -230,14 +229,14 @@ def bad_schemas():
         refuses(text, message)
 
 
-def bad_usage():
+def test_bad_usage():
     done = subprocess.run([sys.executable, GEN], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and done.stderr.startswith("usage: "), done
     done = generate("/nonexistent.json", "/nonexistent")
     assert done.returncode == 1 and done.stderr.startswith("gen.py: "), done
 
 
-def protocol_document_is_fresh():
+def test_protocol_document_is_fresh():
     with Temporary() as directory:
         done = generate(SCHEMA, directory)
         assert done.returncode == 0, done.stderr
@@ -247,7 +246,7 @@ def protocol_document_is_fresh():
         assert names == sorted(m["name"] for m in json.loads(read(SCHEMA))["methods"]), names
 
 
-def openrpc_is_complete():
+def test_openrpc_is_complete():
     """Every reference resolves, every method and error is there."""
     with Temporary() as directory:
         generate(SCHEMA, directory)
@@ -271,7 +270,7 @@ def openrpc_is_complete():
     walk(document)
 
 
-def reply_checker():
+def test_reply_checker():
     """tests/lib/schema.py on the tiny schema: accepts what fits, names what does not."""
     tiny = checker.load(TINY)
     tree = {"leaf": {"id": 1}, "below": [{"leaf": {"id": 2}, "below": []}]}
@@ -317,7 +316,7 @@ def reply_checker():
             os.environ["GPU_AGENT_METHOD_LOG"] = log
 
 
-def method_report():
+def test_method_report():
     """Names what was never called, and only that."""
     script = os.path.join(TOP, "tests", "lib", "schema.py")
     names = list(checker.SCHEMA.methods)
@@ -333,12 +332,6 @@ def method_report():
             assert (names[-1] in done.stdout) == bool(status), done
 
 
-TESTS = [
-    golden_output, is_deterministic, generated_c_compiles, generated_python_is_read, bad_schemas, bad_usage, protocol_document_is_fresh,
-    openrpc_is_complete, reply_checker, method_report,
-]
-
-
 def update():
     golden = os.path.join(GOLDEN, "tiny")
     done = generate(TINY, golden)
@@ -350,21 +343,7 @@ def update():
     return done.returncode
 
 
-def main(argv):
-    if argv[1:] == ["--update"]:
-        return update()
-    failed = 0
-    for test in TESTS:
-        try:
-            test()
-            print(f"PASS protocol.gen_{test.__name__}", flush=True)
-        except Exception as error:  # one failing test must not hide the others
-            failed += 1
-            print(f"FAIL protocol.gen_{test.__name__}: {str(error).splitlines()[0] if str(error) else error!r}", flush=True)
-            if not isinstance(error, AssertionError):
-                traceback.print_exc()
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    if sys.argv[1:] == ["--update"]:
+        sys.exit(update())
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])

@@ -9,10 +9,13 @@ import re
 import signal
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from vmlib import OTHER, SIDE, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until  # noqa: E402
-from kfddebugger import Debugger  # noqa: E402
-from harness import RpcError, kill_agent, main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from vmlib import OTHER, SIDE, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until
+from kfddebugger import Debugger
+from harness import RpcError, kill_agent
 
 
 def output(ctl):
@@ -20,8 +23,7 @@ def output(ctl):
     return ctl.stdout
 
 
-@test
-def owner_looks_at_own_process():
+def test_owner_looks_at_own_process():
     """list, doctor, attach, snapshot, detach by an ordinary user through a root daemon."""
     need_kfd()
     with Agent() as agent, Target("open", "on") as target:
@@ -42,8 +44,7 @@ def owner_looks_at_own_process():
         assert target.free()
 
 
-@test
-def stranger_is_refused():
+def test_stranger_is_refused():
     need_kfd()
     with Agent() as agent, Target("open", "on") as target:
         done = agent.ctl("snapshot", target.pid, user=OTHER)
@@ -51,8 +52,7 @@ def stranger_is_refused():
         assert status(target.pid)["TracerPid"] == "0"
 
 
-@test
-def not_a_gpu_process():
+def test_not_a_gpu_process():
     need_kfd()
     with Agent() as agent, Target() as target:
         done = agent.ctl("snapshot", target.pid, user=USER)
@@ -60,8 +60,7 @@ def not_a_gpu_process():
         assert target.ask("open") == 0
 
 
-@test
-def per_user_daemon():
+def test_per_user_daemon():
     """No privilege at all: own programs while Yama lets everybody trace his own, and a reason when it does not."""
     need_kfd()
     scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -80,8 +79,7 @@ def per_user_daemon():
         scope.write_text(before, encoding="ascii")
 
 
-@test
-def attached_before_the_runtime():
+def test_attached_before_the_runtime():
     """The agent answers each handshake by itself: on, off and on again do not hang."""
     need_kfd()
     with Agent() as agent, Target("open") as target:
@@ -99,8 +97,7 @@ def attached_before_the_runtime():
         assert target.free()
 
 
-@test
-def hardware_calls_without_gpu():
+def test_hardware_calls_without_gpu():
     """No device, no queue: every control call answers, none breaks the session."""
     need_kfd()
     with Agent() as agent, Target("open", "on") as target:
@@ -225,22 +222,22 @@ def by_the_next_session(target):
         assert target.read("on") == "0"
 
 
-for kind_number, kind_ in enumerate(TARGETS):
-    for number, way_ in enumerate((by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed,
-                                   when_daemon_is_killed, by_sigterm, by_the_next_daemon, by_the_next_session)):
-        def case(way=way_, kind=kind_, again=(number + kind_number) % len(TARGETS) == 0):
-            need_kfd()
-            with waiting_program(kind) as target:
-                way(target)
-                # Kinds take turns: a guest is slow.
-                if again:
-                    assert_answered_again(target)
-        case.__name__ = f"released_{way_.__name__}_{kind_}"
-        test(case)
+WAYS = (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed, by_sigterm,
+        by_the_next_daemon, by_the_next_session)
 
 
-@test
-def a_session_that_another_debugger_has_stays_its_own():
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("kind", TARGETS)
+def test_released(way, kind):
+    need_kfd()
+    with waiting_program(kind) as target:
+        way(target)
+        # Kinds take turns: a guest is slow.
+        if (WAYS.index(way) + list(TARGETS).index(kind)) % len(TARGETS) == 0:
+            assert_answered_again(target)
+
+
+def test_a_session_that_another_debugger_has_stays_its_own():
     """It has left ptrace, so that nothing but a question tells that there is a session."""
     need_kfd()
     with Agent() as agent, Target("open", "on") as target, Debugger(target.pid, "/dev/kfd") as other:
@@ -272,8 +269,7 @@ def die_with_everything(target):
     assert target.where() == WCHAN
 
 
-@test
-def target_ends_while_attached():
+def test_target_ends_while_attached():
     need_kfd()
     with Agent() as agent, Target("open", "on") as target:
         rpc = agent.connect()
@@ -283,8 +279,7 @@ def target_ends_while_attached():
         assert note["reason"] == "exited", note
 
 
-@test
-def target_execs_while_attached():
+def test_target_execs_while_attached():
     """exec ends the kernel's session; the program goes on and can be attached again."""
     need_kfd()
     with Agent() as agent, Target("open", "on") as target:
@@ -296,7 +291,3 @@ def target_execs_while_attached():
         target.read("ready")
         assert target.ask("open") == 0 and target.ask("on") == 0
         assert rpc.call("session.attach", pid=target.pid)["runtime"]["state"] == "enabled"
-
-
-if __name__ == "__main__":
-    main(__file__)

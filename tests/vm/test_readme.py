@@ -7,16 +7,20 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from units import SERVICE, SOCKET, ctl, main_pid, show, state  # noqa: E402
-from vmlib import ROOT, Target  # noqa: E402
-from harness import main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from units import SERVICE, SOCKET, ctl, main_pid, show, state
+from harness import ROOT
+from vmlib import Target
+
+pytestmark = pytest.mark.usefixtures("open_kfd")
 
 MEMBER = "nobody"
 
 
-@test
-def install_lines_give_a_service_that_answers():
+def test_install_lines_give_a_service_that_answers():
     lines = subprocess.run([ROOT / "tests/vm/readme-install"], text=True, capture_output=True, timeout=60, check=True).stdout.splitlines()
     assert len(lines) > 1 and lines[0].startswith("make"), lines
     for line in lines[1:]:
@@ -31,8 +35,3 @@ def install_lines_give_a_service_that_answers():
     assert main_pid() and "/usr/sbin/gpu-agentd" in show("ExecStart"), show("ExecStart")
     # What the other tests start from.
     subprocess.run(["systemctl", "stop", SERVICE], timeout=90, check=True)
-
-
-if __name__ == "__main__":
-    os.chmod("/dev/kfd", 0o666)
-    main(__file__)

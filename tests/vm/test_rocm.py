@@ -7,20 +7,32 @@ says why.
 """
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from units import SERVICE, SOCKET, ctl, main_pid, run, worker_pid  # noqa: E402
-from vmlib import USER, Target, status, stop  # noqa: E402
-from harness import PATIENCE, Rpc, Skip, main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from units import SERVICE, SOCKET, ctl, main_pid, run, worker_pid
+from vmlib import USER, Target, status, stop
+from harness import PATIENCE, Rpc
+
+pytestmark = pytest.mark.usefixtures("open_kfd", "stopped_afterwards")
+
+
+@pytest.fixture(scope="module")
+def stopped_afterwards():
+    """The next test program wants to be the first client."""
+    yield
+    run("systemctl", "stop", SERVICE)
 
 
 def command_line(name):
     if not os.environ.get(name):
-        raise Skip(os.environ.get(f"{name}_MISSING") or f"{name} is not set")
+        raise SkipTest(os.environ.get(f"{name}_MISSING") or f"{name} is not set")
     return os.environ[name].split()
 
 
@@ -87,8 +99,7 @@ def we_look(target):
     assert target.free()
 
 
-@test
-def listed_doctored_and_snapshotted():
+def test_listed_doctored_and_snapshotted():
     with rocm("init") as target:
         row = next(p for p in json.loads(ctl("list", "-j").stdout)["processes"] if p["pid"] == target.pid)
         assert row["uid"] == USER and row["queues"] == 0 and row["debuggable"], row
@@ -98,8 +109,7 @@ def listed_doctored_and_snapshotted():
         assert target.ask("down") == 0
 
 
-@test
-def runtime_goes_and_comes_under_the_agent():
+def test_runtime_goes_and_comes_under_the_agent():
     with rocm("init", "down") as target:
         rpc = Rpc(SOCKET)
         reply = rpc.call("session.attach", pid=target.pid)
@@ -112,8 +122,7 @@ def runtime_goes_and_comes_under_the_agent():
         assert target.free() and target.ask("down") == 0
 
 
-@test
-def waiting_runtime_is_released():
+def test_waiting_runtime_is_released():
     """hsa_init waits for an agent that is stuck; whoever of us dies, it goes on."""
     for victim in ("worker", "daemon"):
         with rocm("init", "down") as target:
@@ -129,19 +138,9 @@ def waiting_runtime_is_released():
             rpc.close()
 
 
-@test
-def amds_debugger_library_before_and_after_us():
+def test_amds_debugger_library_before_and_after_us():
     with rocm("init") as target:
         amd_looks(target)
         we_look(target)
         amd_looks(target)
         assert target.ask("down") == 0
-
-
-if __name__ == "__main__":
-    os.chmod("/dev/kfd", 0o666)
-    try:
-        main(__file__)
-    finally:
-        # The next test wants to be the first client.
-        run("systemctl", "stop", SERVICE)

@@ -11,10 +11,15 @@ import signal
 import stat
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from units import SERVICE, SOCKET, SOCKET_UNIT, ctl, main_pid, run, show, state, worker_pid  # noqa: E402
-from vmlib import OTHER, USER, Target, children, status, stop, wait_until  # noqa: E402
-from harness import Rpc, main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from units import SERVICE, SOCKET, SOCKET_UNIT, ctl, main_pid, run, show, state, worker_pid
+from vmlib import OTHER, USER, Target, children, status, stop, wait_until
+from harness import Rpc
+
+pytestmark = pytest.mark.usefixtures("open_kfd")
 
 SECURITY_MAX = 2.5
 ATTACH_ASKED = "6f0d5d8a0c2b4c0f9d4b7c1b8e6a4f21"
@@ -38,15 +43,13 @@ def process_status(pid, name):
     return status(pid).get(name, "")
 
 
-@test
-def verify_is_silent():
+def test_verify_is_silent():
     done = run("systemd-analyze", "verify", SERVICE, SOCKET_UNIT, check=False)
     mine = [line for line in (done.stdout + done.stderr).splitlines() if "gpu-agent" in line]
     assert done.returncode == 0 and not mine, (done.returncode, done.stdout, done.stderr)
 
 
-@test
-def users_and_directories():
+def test_users_and_directories():
     assert pwd.getpwnam("gpu-agent").pw_uid < 1000
     for group in ("gpu-debug", "gpu-admin"):
         grp.getgrnam(group)
@@ -58,8 +61,7 @@ def users_and_directories():
     assert stat.S_IMODE(st.st_mode) == 0o660 and grp.getgrgid(st.st_gid).gr_name == "gpu-debug", oct(st.st_mode)
 
 
-@test
-def first_client_is_answered():
+def test_first_client_is_answered():
     assert state() == "inactive" and state(SOCKET_UNIT) == "active", (state(), state(SOCKET_UNIT))
     done = ctl("status", "-j")
     assert done.returncode == 0, (done.returncode, done.stderr, run("journalctl", "-u", SERVICE, "-n", "30").stdout)
@@ -67,13 +69,11 @@ def first_client_is_answered():
     assert show("StatusText"), "STATUS= is empty"
 
 
-@test
-def directories_stay_after_a_start():
-    users_and_directories()
+def test_directories_stay_after_a_start():
+    test_users_and_directories()
 
 
-@test
-def security_is_tight():
+def test_security_is_tight():
     text = run("systemd-analyze", "security", "--no-pager", SERVICE, check=False).stdout
     found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", text)
     assert found, text
@@ -81,8 +81,7 @@ def security_is_tight():
     assert float(found[1]) <= SECURITY_MAX, text
 
 
-@test
-def sandbox_is_on():
+def test_sandbox_is_on():
     ctl("status")
     pid = main_pid()
     front = next(p for p in children(pid) if process_status(p, "Name") == "gpu-agent-front")
@@ -93,14 +92,12 @@ def sandbox_is_on():
     assert process_status(front, "Uid").split()[0] == str(pwd.getpwnam("gpu-agent").pw_uid)
 
 
-@test
-def user_without_the_group_is_refused():
+def test_user_without_the_group_is_refused():
     done = ctl("status", user=OTHER, groups=())
     assert done.returncode in (4, 9) and "gpu-debug" in done.stderr, (done.returncode, done.stderr)
 
 
-@test
-def job_works_in_the_sandbox():
+def test_job_works_in_the_sandbox():
     with Target("open", "on") as target:
         done = ctl("snapshot", target.pid, "-j")
         assert done.returncode == 0, (done.stderr, run("journalctl", "-u", SERVICE, "-n", "30").stdout)
@@ -110,8 +107,7 @@ def job_works_in_the_sandbox():
         assert target.free()
 
 
-@test
-def other_users_process_is_refused_and_recorded():
+def test_other_users_process_is_refused_and_recorded():
     with Target("open", "on", user=OTHER) as target:
         done = ctl("snapshot", target.pid)
         assert done.returncode == 4, (done.returncode, done.stderr)
@@ -122,8 +118,7 @@ def other_users_process_is_refused_and_recorded():
         assert record["_SYSTEMD_UNIT"] == SERVICE and record["PRIORITY"] == "6", record
 
 
-@test
-def handshake_in_the_sandbox():
+def test_handshake_in_the_sandbox():
     """A killed worker's target is released by the daemon, with the capabilities of the unit."""
     with Target("open") as target:
         rpc = Rpc(SOCKET)
@@ -138,8 +133,7 @@ def handshake_in_the_sandbox():
         rpc.close()
 
 
-@test
-def yama_does_not_hinder():
+def test_yama_does_not_hinder():
     scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
     before = scope.read_text(encoding="ascii")
     try:
@@ -152,8 +146,7 @@ def yama_does_not_hinder():
         scope.write_text(before, encoding="ascii")
 
 
-@test
-def reload_keeps_serving():
+def test_reload_keeps_serving():
     ctl("status")
     pid = main_pid()
     run("systemctl", "reload", SERVICE)
@@ -161,8 +154,7 @@ def reload_keeps_serving():
     assert main_pid() == pid and ctl("status").returncode == 0
 
 
-@test
-def restart_lets_the_target_run():
+def test_restart_lets_the_target_run():
     with Target("open") as target:
         rpc = Rpc(SOCKET)
         rpc.call("session.attach", pid=target.pid)
@@ -177,8 +169,7 @@ def restart_lets_the_target_run():
         wait_until(target.free, "released by the lost client")
 
 
-@test
-def restart_frees_a_waiting_target():
+def test_restart_frees_a_waiting_target():
     with Target("open") as target:
         rpc = Rpc(SOCKET)
         rpc.call("session.attach", pid=target.pid)
@@ -190,16 +181,14 @@ def restart_frees_a_waiting_target():
         rpc.close()
 
 
-@test
-def stop_is_clean():
+def test_stop_is_clean():
     ctl("status")
     run("systemctl", "stop", SERVICE)
     assert state() == "inactive" and show("Result") == "success", (state(), show("Result"))
     assert os.path.exists(SOCKET) and ctl("status").returncode == 0
 
 
-@test
-def killed_daemon_comes_back():
+def test_killed_daemon_comes_back():
     ctl("status")
     pid = main_pid()
     os.kill(pid, signal.SIGKILL)
@@ -207,8 +196,7 @@ def killed_daemon_comes_back():
     assert ctl("status").returncode == 0
 
 
-@test
-def idle_exit_and_next_activation():
+def test_idle_exit_and_next_activation():
     settings(ExecStart="|/usr/sbin/gpu-agentd --idle-exit 2s")
     try:
         assert ctl("status").returncode == 0
@@ -234,8 +222,7 @@ def ends_within(seconds):
         return False
 
 
-@test
-def watchdog_restarts_a_stuck_daemon():
+def test_watchdog_restarts_a_stuck_daemon():
     settings(WatchdogSec="6", TimeoutStopSec="5", TimeoutAbortSec="5")
     try:
         assert ctl("status").returncode == 0
@@ -253,16 +240,10 @@ def watchdog_restarts_a_stuck_daemon():
         settings()
 
 
-@test
-def yama_3_is_explained():
+def test_yama_3_is_explained():
     """Last: this level cannot be lowered again."""
     pathlib.Path("/proc/sys/kernel/yama/ptrace_scope").write_text("3", encoding="ascii")
     with Target("open", "on") as target:
         done = ctl("snapshot", target.pid)
         assert done.returncode in (4, 5) and "ptrace_scope" in done.stderr, (done.returncode, done.stderr)
         assert target.ask("pid") == target.pid
-
-
-if __name__ == "__main__":
-    os.chmod("/dev/kfd", 0o666)
-    main(__file__)

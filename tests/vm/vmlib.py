@@ -6,12 +6,10 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
+from unittest import SkipTest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests/lib"))
-from harness import BIN, PATIENCE, Process, Rpc, Skip, children, status, wait_until  # noqa: E402
+from harness import BIN, PATIENCE, Process, Rpc, children, status, wait_until
 
 USER, OTHER = 12345, 12346  # no names needed: nothing looks them up
 SIDE = os.environ.get("VM_SIDE", "")
@@ -21,7 +19,7 @@ WCHAN = "kfd_ioctl_runtime_enable"
 
 def need_kfd():
     if not os.path.exists("/dev/kfd"):
-        raise Skip("no /dev/kfd")
+        raise SkipTest("no /dev/kfd")
 
 
 class Target:

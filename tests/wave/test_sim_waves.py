@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Waves planted in the simulator: what a suspend leaves in the target's save areas."""
 import base64
-import pathlib
+import os
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
-from harness import Scene, main, need_root, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import Scene, need_root, wait_until
 
 KERNEL = 0x7f1122330000
 XCCS = 8  # of a gfx942
@@ -83,8 +85,7 @@ def gfx9_waves(stack):
     return [word for word in stack[2:] if not word >> 30]
 
 
-@test
-def waves_are_saved_on_every_xcc():
+def test_waves_are_saved_on_every_xcc():
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"spin 100 {KERNEL:#x} group=4")
         area = Area(s)
@@ -103,8 +104,7 @@ def waves_are_saved_on_every_xcc():
         assert s.target_state()["queues"][0]["waves"] == 100
 
 
-@test
-def looking_writes_nothing():
+def test_looking_writes_nothing():
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"spin 10 {KERNEL:#x} loop=0")
         area = Area(s)
@@ -125,8 +125,7 @@ def first_wave_pc(area, lds=512):
     return high << 32 | low
 
 
-@test
-def spinning_waves_move_when_the_queue_ran():
+def test_spinning_waves_move_when_the_queue_ran():
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"spin 1 {KERNEL:#x} loop=64")
         area = Area(s)
@@ -146,8 +145,7 @@ def spinning_waves_move_when_the_queue_ran():
             area.resume()
 
 
-@test
-def a_trapped_wave_stands_behind_its_trap():
+def test_a_trapped_wave_stands_behind_its_trap():
     with Scene(app=APP, gpus="gfx942") as s:
         area = Area(s)
         for kind, behind in (("assert", 4), ("breakpoint", 4), ("memory", 0), ("illegal", 0), ("halted", 0)):
@@ -157,8 +155,7 @@ def a_trapped_wave_stands_behind_its_trap():
             area.resume()
 
 
-@test
-def what_a_debugger_writes_stays_while_suspended():
+def test_what_a_debugger_writes_stays_while_suspended():
     need_root()
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"spin 4 {KERNEL:#x}")
@@ -172,8 +169,7 @@ def what_a_debugger_writes_stays_while_suspended():
         assert area.read(place, 4) == b"\x55" * 4
 
 
-@test
-def spinning_waves_hold_their_packet():
+def test_spinning_waves_hold_their_packet():
     with Scene(app=APP, gpus="gfx942") as s:
         def index():
             return s.target_state()["queues"][0]["packets"]
@@ -193,8 +189,7 @@ def spinning_waves_hold_their_packet():
         assert index() == start
 
 
-@test
-def scripts_choose_registers():
+def test_scripts_choose_registers():
     with Scene(app=APP, gpus="gfx90a") as s:
         script = s.directory / "waves.script"
         script.write_text(f"# two kinds\nspin n=4 pc={KERNEL:#x} v3.7=0xdeadbeef\n\n"
@@ -218,8 +213,7 @@ def scripts_choose_registers():
         assert area.header(0)[1] == 0 and area.header(0)[3] == 0
 
 
-@test
-def every_generation_and_kind_is_saved():
+def test_every_generation_and_kind_is_saved():
     kinds = ("spin", "progress", "memory", "address", "illegal", "math", "breakpoint", "assert", "debugtrap",
              "stopped", "halted", "barrier", "divergence")
     for gpu in ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"):
@@ -234,8 +228,7 @@ def every_generation_and_kind_is_saved():
                 assert header[1] > 0 and header[3] > 0, (gpu, header)
 
 
-@test
-def ten_thousand_waves_fit_on_a_large_gpu():
+def test_ten_thousand_waves_fit_on_a_large_gpu():
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"spin 10000 {KERNEL:#x}")
         area = Area(s)
@@ -245,8 +238,7 @@ def ten_thousand_waves_fit_on_a_large_gpu():
             check_header(header, area)
 
 
-@test
-def impossible_populations_are_refused():
+def test_impossible_populations_are_refused():
     einval, enospc, enodev, esrch = 22, 28, 19, 3
     with Scene(app="runtime on; queues 1; sdma; spin", gpus="gfx1100", start_agent=False) as s:
         plant(s, "spin 3")
@@ -266,12 +258,7 @@ def impossible_populations_are_refused():
                 raise AssertionError(line)
 
 
-@test
-def a_program_plants_its_own():
+def test_a_program_plants_its_own():
     with Scene(app=f"runtime on; queues 2; waves 1 barrier 8 {KERNEL:#x} group=8; spin", gpus="gfx1100",
                start_agent=False) as s:
         assert [q["waves"] for q in s.target_state()["queues"]] == [0, 8]
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -3,13 +3,16 @@
 """How test programs are run and counted: scripts/run-tests and scripts/check, with programs made for it."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import ROOT, main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import ROOT
 
 # Counts its runs in $0.runs; what it does is in the script that follows.
 HEAD = """#!/bin/sh
@@ -55,16 +58,14 @@ def results(lines):
     return [line for line in lines if line.startswith(("PASS ", "FAIL ", "SKIP "))]
 
 
-@test
-def what_passes_runs_once_and_makes_no_section():
+def test_what_passes_runs_once_and_makes_no_section():
     with Fakes(good=GOOD, skips="echo 'SKIP skips.one: no reason'\n") as f:
         lines = f.run()
         assert lines == ["PASS good.one", "SKIP skips.one: no reason", "1 passed, 0 failed, 1 skipped"], lines
         assert f.done.returncode == 0 and f.runs("good") == f.runs("skips") == 1
 
 
-@test
-def what_fails_once_counts_as_passed_and_is_told_with_both_outputs():
+def test_what_fails_once_counts_as_passed_and_is_told_with_both_outputs():
     with Fakes(once=ONCE, good=GOOD) as f:
         lines = f.run()
         assert f.done.returncode == 0 and lines[-1] == "3 passed, 0 failed, 0 skipped", lines
@@ -77,8 +78,7 @@ def what_fails_once_counts_as_passed_and_is_told_with_both_outputs():
                                  f"{f.programs[0]}: the second run", "  PASS once.a", "  PASS once.b"], section
 
 
-@test
-def what_fails_twice_counts_its_failures():
+def test_what_fails_twice_counts_its_failures():
     with Fakes(bad="echo 'PASS bad.a'; echo 'FAIL bad.b'; echo 'FAIL bad.c'; exit 1\n", good=GOOD) as f:
         lines = f.run()
         assert f.done.returncode == 1 and lines[-1] == "2 passed, 2 failed, 0 skipped", lines
@@ -86,8 +86,7 @@ def what_fails_twice_counts_its_failures():
         assert f.runs("bad") == 2 and not [line for line in lines if "FLAKY" in line], lines
 
 
-@test
-def another_failure_in_the_second_run_is_no_cure():
+def test_another_failure_in_the_second_run_is_no_cure():
     with Fakes(moves="[ $n -eq 1 ] && echo 'FAIL moves.a' || echo 'FAIL moves.b'\nexit 1\n",
                hides="[ $n -eq 1 ] && echo 'FAIL hides.a: cause' || echo 'SKIP hides.a: later'\necho 'PASS hides.b'\n",
                exits="[ $n -eq 1 ] && echo 'FAIL exits.a' || echo 'PASS exits.a'\nexit 1\n",
@@ -98,8 +97,7 @@ def another_failure_in_the_second_run_is_no_cure():
                                   f"FAIL {f.programs[3]}: exit status 1"], lines
 
 
-@test
-def a_death_without_a_failure_is_a_failure():
+def test_a_death_without_a_failure_is_a_failure():
     with Fakes(dies="echo 'PASS dies.a'; kill -9 $$\n",
                dies_once="[ $n -eq 1 ] && kill -9 $$; echo 'PASS dies_once.a'\n",
                tests_nothing="true\n") as f:
@@ -110,8 +108,7 @@ def a_death_without_a_failure_is_a_failure():
         assert f"  FAIL {f.programs[1]}: exit status 137" in lines[lines.index(f"{f.programs[1]}: the first run"):]
 
 
-@test
-def a_program_out_of_time_is_tried_once_more():
+def test_a_program_out_of_time_is_tried_once_more():
     with Fakes(hangs="echo 'PASS hangs.a'; sleep 60\n",
                hangs_once="[ $n -eq 1 ] && sleep 60; echo 'PASS hangs_once.a'\n") as f:
         lines = f.run(TEST_TIMEOUT="1")
@@ -120,8 +117,7 @@ def a_program_out_of_time_is_tried_once_more():
         assert f.runs("hangs") == f.runs("hangs_once") == 2
 
 
-@test
-def more_than_three_are_a_failure():
+def test_more_than_three_are_a_failure():
     for count, failed in ((3, 0), (4, 1)):
         with Fakes(**{f"once{i}": ONCE for i in range(count)}) as f:
             lines = f.run()
@@ -132,12 +128,67 @@ def more_than_three_are_a_failure():
             assert len([line for line in lines if line.endswith(": the second run")]) == count, lines
 
 
-@test
-def a_guest_leaves_the_second_run_to_who_started_it():
+def test_a_guest_leaves_the_second_run_to_who_started_it():
     with Fakes(once=ONCE) as f:
         lines = f.run(TEST_ONCE="1")
         assert lines == ["PASS once.a", "FAIL once.b", "cause 17", "1 passed, 1 failed, 0 skipped"], lines
         assert f.runs("once") == 1
+
+
+PROGRAM = """
+import unittest
+import pytest
+
+def test_passes():
+    pass
+
+@pytest.mark.parametrize("kind", ("one", "two"))
+def test_fails(kind):
+    assert kind == "one", "cause 17"
+
+def test_skips():
+    raise unittest.SkipTest("no reason: none")
+
+@pytest.fixture
+def bad_end():
+    yield
+    raise OSError("cause 18")
+
+def test_ends_badly(bad_end):
+    pass
+"""
+
+
+def lines_of(f, text, *words):
+    """What a program in Python prints; the times of tests are left out."""
+    (f.directory / "test_some.py").write_text(text)
+    argv = ["pytest-3", "--lines", "-c", ROOT / "pytest.ini", "-p", "conftest", f.directory / "test_some.py", *words]
+    return [re.sub(r" \(\d+\.\d s\)$", "", line) for line in f.run(argv, PYTHONPATH=str(ROOT))]
+
+
+def test_programs_in_python_print_a_line_for_each_test():
+    with Fakes() as f:
+        lines = lines_of(f, PROGRAM)
+        assert f.done.returncode == 1, f.done
+        assert results(lines) == ["PASS some.passes", "PASS some.fails[one]", "FAIL some.fails[two]",
+                                  "SKIP some.skips: no reason: none", "FAIL some.ends_badly"], lines
+        failed = lines[lines.index("FAIL some.fails[two]"):]
+        assert any("cause 17" in line for line in failed) and any("cause 18" in line for line in failed), lines
+        assert all(line.startswith((" ", "PASS ", "FAIL ", "SKIP ")) for line in lines), lines
+
+
+def test_tests_of_a_program_in_python_are_named_by_words():
+    with Fakes() as f:
+        assert lines_of(f, PROGRAM, "passes", "fails[one]") == ["PASS some.passes", "PASS some.fails[one]"], f.done
+        assert f.done.returncode == 0, f.done
+        assert results(lines_of(f, PROGRAM, "none")) == [] and f.done.returncode != 0, f.done
+
+
+def test_a_program_in_python_that_cannot_be_read_says_why():
+    with Fakes() as f:
+        lines = lines_of(f, "import nothing_that_there_is\n")
+        assert f.done.returncode != 0 and results(lines) == [], f.done
+        assert any("No module named 'nothing_that_there_is'" in line for line in lines), lines
 
 
 def copied_check(f, **lists):
@@ -155,8 +206,7 @@ def copied_check(f, **lists):
     return f.directory / "scripts/check"
 
 
-@test
-def the_check_counts_over_all_stages():
+def test_the_check_counts_over_all_stages():
     with Fakes(once0=ONCE, once1=ONCE, once2=ONCE, once3=ONCE, good=GOOD) as f:
         check = copied_check(f, tests=[*f.programs[:2], f.programs[4]], fuzzers=f.programs[2:4])
         lines = f.run([check, "unit", "fuzz"])
@@ -172,7 +222,3 @@ def the_check_counts_over_all_stages():
         lines = f.run([check, "unit", "fuzz"])
         assert f.done.returncode == 0 and lines[-1] == "10 passed, 0 failed, 0 skipped", lines
         assert len([line for line in lines if line.endswith(": the first run")]) == 3, lines
-
-
-if __name__ == "__main__":
-    main(__file__)

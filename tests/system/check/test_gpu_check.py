@@ -10,16 +10,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, ROOT, CudaScene, Skip, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, ROOT, CudaScene, need_root, status, wait_until
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tests/hardware"))
-import rows_measure  # noqa: E402
-from engine import LOG_MAX, TRACE_MAX, Engine  # noqa: E402
-from facts import find_nvcc  # noqa: E402
-from programs import HARDWARE_KINDS, HardwareProgram, Lab  # noqa: E402
+import rows_measure
+from engine import LOG_MAX, TRACE_MAX, Engine
+from facts import find_nvcc
+from programs import HARDWARE_KINDS, HardwareProgram, Lab
 
 ROW = re.compile(r"^(.{34,}?) \| (.{8}) \| (PASS|FAIL|SKIP) \| +(\d+) \| (.*)$")
 
@@ -43,7 +45,7 @@ def rows_of(text):
 def pack(directory):
     for tool in ("patchelf", "strip"):
         if not shutil.which(tool):
-            raise Skip(f"{tool} is not installed")
+            raise SkipTest(f"{tool} is not installed")
     subprocess.run([ROOT / "scripts/gpu-check", "pack", directory, "--build", BIN.parent, "--built"], check=True,
                    stdout=subprocess.DEVNULL)
 
@@ -78,8 +80,7 @@ def assert_skipped(rows, reason):
     assert not skipped, skipped
 
 
-@test
-def rehearsal_from_the_bundle():
+def test_rehearsal_from_the_bundle():
     """Packed, unpacked elsewhere, run from there: every row passes, or is skipped for a reason that holds here."""
     need_root()
     with Directory() as d:
@@ -106,8 +107,7 @@ def rehearsal_from_the_bundle():
         print(f"  {len(rows)} rows, {len(passed)} different ones pass, log {len(log) >> 10} KiB, trace {len(trace) >> 10} KiB")
 
 
-@test
-def rehearsal_with_a_driver_that_has_the_descriptor():
+def test_rehearsal_with_a_driver_that_has_the_descriptor():
     need_root()
     with Directory() as d:
         pack(d / "bundle")
@@ -118,10 +118,9 @@ def rehearsal_with_a_driver_that_has_the_descriptor():
         assert_skipped(rows, "this driver is asked through a descriptor")
 
 
-@test
-def without_a_gpu_it_names_what_is_missing():
+def test_without_a_gpu_it_names_what_is_missing():
     if pathlib.Path("/dev/nvidiactl").exists():
-        raise Skip("this machine has an NVIDIA driver")
+        raise SkipTest("this machine has an NVIDIA driver")
     with Directory() as d:
         pack(d / "bundle")
         done = subprocess.run([d / "bundle/scripts/gpu-check", "run", "--log", d / "check.log"], capture_output=True, text=True,
@@ -132,8 +131,7 @@ def without_a_gpu_it_names_what_is_missing():
         assert not pathlib.Path("/dev/nvidiactl").exists()
 
 
-@test
-def log_that_cannot_be_written_is_said_first():
+def test_log_that_cannot_be_written_is_said_first():
     with Directory() as d:
         pack(d / "bundle")
         began = time.monotonic()
@@ -159,8 +157,7 @@ sys.exit(e.finish())
 """
 
 
-@test
-def no_bundle_is_said():
+def test_no_bundle_is_said():
     with Directory() as d:
         done = subprocess.run([ROOT / "scripts/gpu-check", "run", "--bundle", d], capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "gpu-check pack" in done.stderr, done
@@ -194,8 +191,7 @@ sys.exit(e.finish())
 """
 
 
-@test
-def hung_steps_are_ended_and_the_table_comes():
+def test_hung_steps_are_ended_and_the_table_comes():
     with Directory() as d:
         began = time.monotonic()
         done = subprocess.run([sys.executable, "-c", ENGINE, ROOT / "tests/hardware", d / "e.log"], capture_output=True,
@@ -237,8 +233,7 @@ class Simulated:
         return result, detail, dict(self.engine.facts)
 
 
-@test
-def a_gpu_that_was_never_stopped_says_nothing_about_killed_debuggers():
+def test_a_gpu_that_was_never_stopped_says_nothing_about_killed_debuggers():
     """Where attach or suspend fails the row fails, too: it has seen no debugger die with a GPU that stood still."""
     fact = "GPU of a debugger killed while it was suspended"
     with Directory() as d, Simulated(d) as s:
@@ -267,11 +262,10 @@ def wait_beat(program):
     wait_until(lambda: program.beats > before, "heartbeat")
 
 
-@test
-def programs_for_the_gpu_compile_and_wait_at_their_stages():
+def test_programs_for_the_gpu_compile_and_wait_at_their_stages():
     nvcc = find_nvcc()
     if not nvcc:
-        raise Skip("nvcc is not installed: tests/hardware/*.cu were not compiled")
+        raise SkipTest("nvcc is not installed: tests/hardware/*.cu were not compiled")
     with CudaScene(app=None, start_agent=False) as s:
         for name in HARDWARE_KINDS:
             subprocess.run([nvcc, "-O2", "-lineinfo", "-arch=sm_80", "-Xcompiler", "-Wall,-Werror",
@@ -299,15 +293,10 @@ def programs_for_the_gpu_compile_and_wait_at_their_stages():
             del os.environ["LD_LIBRARY_PATH"]
 
 
-@test
-def marks_are_where_they_should_be():
+def test_marks_are_where_they_should_be():
     """Every kernel has its marked lines, and a mark stands on code."""
     for name, kind in HARDWARE_KINDS.items():
         assert kind.lines and (name != "fault" or len(kind.faults) == 1), name
         lines = (ROOT / f"tests/hardware/{name}.cu").read_text().splitlines()
         for n in kind.lines | kind.faults:
             assert re.search(r"[;)] //", lines[n - 1]), (name, n)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -15,10 +15,12 @@ import struct
 import subprocess
 import sys
 import traceback
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, Skip, main, need_root, status, test,  # noqa: E402
-                     unsanitized, wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, need_root, status, unsanitized, wait_until
 
 USER = 1000
 libc = ctypes.CDLL(None, use_errno=True)
@@ -114,7 +116,7 @@ def python():
     for program in ("/usr/bin/python3", sys.executable):
         if os.path.exists(program) and run(lambda p=program: executable_for(p)) == "yes":
             return program
-    raise Skip("no Python that other users can start")
+    raise SkipTest("no Python that other users can start")
 
 
 def executable_for(program):
@@ -214,12 +216,11 @@ def agent():
         yield s
 
 
-@test
-def owners_may_what_the_kernel_lets_them():
+def test_owners_may_what_the_kernel_lets_them():
     """The kernel's own answer to the same user is the witness, for each kind of target."""
     need_root()
     if pathlib.Path("/proc/sys/kernel/yama/ptrace_scope").exists():
-        raise Skip("the witness asks for more than reading, which Yama restricts")
+        raise SkipTest("the witness asks for more than reading, which Yama restricts")
     program = python()
     with agent() as s:
         told = {}
@@ -234,8 +235,7 @@ def owners_may_what_the_kernel_lets_them():
         assert "dumpable" in told["not dumpable"][1] and "group" in told["other group"][1], told
 
 
-@test
-def a_rootless_container_is_attached_to_by_its_owner():
+def test_a_rootless_container_is_attached_to_by_its_owner():
     """Not only judged: with the capabilities that the program has in there."""
     need_root()
     with Scene(app=None, user_mode=False) as s:
@@ -298,8 +298,7 @@ def attached_after(change, app, rights):
             return listen().decode()
 
 
-@test
-def a_target_that_changes_after_the_verdict_is_not_handed_out():
+def test_a_target_that_changes_after_the_verdict_is_not_handed_out():
     """With the rights of its user, who could trace it a moment ago."""
     need_root()
 
@@ -349,8 +348,7 @@ def number_outside():
     return int(os.readlink("/proc/self"))
 
 
-@test
-def root_without_its_rights_is_no_administrator():
+def test_root_without_its_rights_is_no_administrator():
     """Who became root in a container, or gave up what makes root root, has the rights of that user id."""
     need_root()
     with agent() as s, child(target(sys.executable, "", uid=None)) as (_, mine):
@@ -373,8 +371,7 @@ def hooks_of_others(s):
     return Rpc(s.socket).error("hooks.test", rule="none", uid=USER).name
 
 
-@test
-def a_client_sees_no_more_than_his_pid_namespace():
+def test_a_client_sees_no_more_than_his_pid_namespace():
     need_root()
     program = python()
     with agent() as s, child(target(program, "")) as (_, outside):
@@ -399,8 +396,7 @@ def a_client_sees_no_more_than_his_pid_namespace():
         assert run(as_client(s, int(outside))) == "allowed"
 
 
-@test
-def groups_of_a_container_give_nothing():
+def test_groups_of_a_container_give_nothing():
     """Which number a group has there, its image says."""
     need_root()
     with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
@@ -422,8 +418,7 @@ def groups_of_a_container_give_nothing():
 # -- who a client is ------------------------------------------------------------------------------
 
 
-@test
-def a_client_that_has_gone_has_no_rights():
+def test_a_client_that_has_gone_has_no_rights():
     """Somebody else holds its connection; its number may be anybody's by now."""
     need_root()
     with agent() as s, child(target(sys.executable, "", uid=None)) as (_, mine):
@@ -458,11 +453,10 @@ def without_peer_pidfd(error):
     assert libc.prctl(22, 2, ctypes.byref(Program(6, code)), 0, 0) == 0, ctypes.get_errno()
 
 
-@test
-def without_a_proof_of_the_peer_nobody_is_trusted():
+def test_without_a_proof_of_the_peer_nobody_is_trusted():
     """By what kernels say when SO_PEERPIDFD does not name the peer; the oldest have no such option."""
     if os.uname().machine != "x86_64":
-        raise Skip("numbers of system calls are those of x86-64")
+        raise SkipTest("numbers of system calls are those of x86-64")
     need_root()
     program = python()
     for error, want in ((errno.ENOPROTOOPT, True), (errno.EINVAL, False), (errno.ESRCH, False), (errno.ENODATA, False)):
@@ -563,8 +557,7 @@ def fallen_front(s, what, pid, kind="start"):
         os.unlink(s.directory / "other")
 
 
-@test
-def a_fallen_front_brings_no_identity():
+def test_a_fallen_front_brings_no_identity():
     """Whoever asks is read from the socket it brings: that must be a client's, for whatever it asks."""
     need_root()
     for kind in ("start", "hooks"):
@@ -577,15 +570,10 @@ def a_fallen_front_brings_no_identity():
                 assert s.agentd.popen.returncode == 1 and "front breaks the protocol" in s.agentd.err(), s.agentd.err()
 
 
-@test
-def a_front_that_brings_a_client_is_answered():
+def test_a_front_that_brings_a_client_is_answered():
     """The control of the one above."""
     need_root()
     with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
         answer = fallen_front(s, "client", int(mine))
         kind, request, worker, session, joined, verdict = struct.unpack_from("<IIIIII", answer)
         assert (kind, request, verdict) == (ipc_type("IPC_STARTED"), 1, 0) and worker, (kind, request, verdict, worker)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -14,11 +14,12 @@ import statistics
 import struct
 import sys
 import time
+from unittest import SkipTest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "lib"))
-from harness import (BIN, Rpc, Scene, Skip, as_user, children, main, need_root, status, test,  # noqa: E402
-                     wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, Rpc, Scene, as_user, children, need_root, status, wait_until
 
 STUCK_FILES = BIN.parent / "tests" / "stuck_files"
 SO_PASSRIGHTS = 83
@@ -375,7 +376,7 @@ def field(kernel, config=""):
     """The daemon on that kernel, the files, and room for attackers."""
     need_root()
     if not STUCK_FILES.exists():
-        raise Skip("no stuck_files")
+        raise SkipTest("no stuck_files")
     attackers = Attackers()
     with Scene(app=None, start_agent=False) as s:
         (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n{config}")
@@ -396,7 +397,7 @@ def run_attack(kernel, request):
         others = Others(s.rpc, attackers)
         for name, make in KINDS.items():
             if name == "write":
-                continue  # its closers stay: see users_with_stuck_closers_are_refused()
+                continue  # its closers stay: see test_users_with_stuck_closers_are_refused()
             told = attackers.start(lambda make=make: attack(s.socket, make(directory), request, refused))
             others.call_until(told)
             result = os.read(told, 4096).decode()
@@ -421,23 +422,19 @@ class Lazy:
         return self.kind.lend()
 
 
-@test
-def no_descriptor_of_a_client_delays_another():
+def test_no_descriptor_of_a_client_delays_another():
     run_attack("this", LINE)
 
 
-@test
-def no_descriptor_delays_another_where_the_kernel_lets_it_in():
+def test_no_descriptor_delays_another_where_the_kernel_lets_it_in():
     run_attack("old", LINE)
 
 
-@test
-def no_descriptor_of_an_editor_delays_another():
+def test_no_descriptor_of_an_editor_delays_another():
     run_attack("old", EDITOR)
 
 
-@test
-def those_who_send_descriptors_are_told_why():
+def test_those_who_send_descriptors_are_told_why():
     with field("old") as (s, attackers, directory):
         read_end, write_end = os.pipe()
         with connect(s.socket) as sock:
@@ -460,8 +457,7 @@ def those_who_send_descriptors_are_told_why():
         os.close(write_end)
 
 
-@test
-def refused_connections_delay_nobody():
+def test_refused_connections_delay_nobody():
     """They bring a descriptor before they are looked at, and are sent away unread."""
     with field("old", "[limits]\nconnections_per_user = 3\n") as (s, attackers, directory):
         def crowd():
@@ -487,8 +483,7 @@ def refused_connections_delay_nobody():
         stops_in_time(s)
 
 
-@test
-def users_with_stuck_closers_are_refused():
+def test_users_with_stuck_closers_are_refused():
     """What even SIGKILL cannot end belongs to nobody, and there is a limit to how much of it there is."""
     with field("old") as (s, attackers, directory):
         def pile_up():
@@ -552,14 +547,12 @@ def watched(interval_s):
         yield s, manager
 
 
-@test
-def the_watchdog_is_fed_while_front_answers():
+def test_the_watchdog_is_fed_while_front_answers():
     with watched(2) as (s, manager):
         assert manager.heard(4.5).count("WATCHDOG=1") >= 3
 
 
-@test
-def a_front_that_hangs_ends_the_agent():
+def test_a_front_that_hangs_ends_the_agent():
     """Not fed any more, killed, and the target runs again, before the manager's own time is over."""
     interval = 9
     with watched(interval) as (s, manager):
@@ -576,7 +569,3 @@ def a_front_that_hangs_ends_the_agent():
         assert time.monotonic() - begin < interval + 2
         assert not s.target_state()["suspended_queues"]
         assert "front does not answer" in s.agentd.err()
-
-
-if __name__ == "__main__":
-    main(__file__)

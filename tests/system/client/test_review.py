@@ -14,9 +14,10 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (BIN, Rpc, RpcError, Scene, as_user, main, need_root, rss_kib, status, test,  # noqa: E402
-                     wait_settled, wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, Rpc, RpcError, Scene, as_user, need_root, rss_kib, status, wait_settled, wait_until
 
 
 def fds(pid):
@@ -56,8 +57,7 @@ def request(number, method, **params):
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
 
-@test
-def a_flood_of_starts_does_not_end_the_agent():
+def test_a_flood_of_starts_does_not_end_the_agent():
     """Every request of a batch asks the monitor for a worker: more than the socket between the two holds."""
     with Scene(gpus="gfx942") as s:
         batch = ("[" + ",".join(request(i, "process.list") for i in range(64)) + "]\n").encode()
@@ -75,8 +75,7 @@ def a_flood_of_starts_does_not_end_the_agent():
         assert s.clients[-1].call("gpu.queues", session=session)["queues"]
 
 
-@test
-def a_client_that_leaves_while_it_waits_for_another_session_to_end():
+def test_a_client_that_leaves_while_it_waits_for_another_session_to_end():
     """Its request waits at the session; the session's end must not trip over it."""
     with Scene(gpus="gfx942") as s:
         s.attach()
@@ -96,8 +95,7 @@ def a_client_that_leaves_while_it_waits_for_another_session_to_end():
         other.call("session.detach", session=other.call("session.list")["sessions"][0]["session"])
 
 
-@test
-def a_client_that_waits_for_another_session_to_end_gets_its_own():
+def test_a_client_that_waits_for_another_session_to_end_gets_its_own():
     with Scene(gpus="gfx942") as s:
         s.attach()
         worker = s.worker_pids()[0]
@@ -110,8 +108,7 @@ def a_client_that_waits_for_another_session_to_end_gets_its_own():
         assert waiting.read_message()["result"]["pid"] == s.app.pid
 
 
-@test
-def a_client_that_leaves_before_its_worker_is_known():
+def test_a_client_that_leaves_before_its_worker_is_known():
     """The next client of that target waits for the end of the orphan; it gets a session, no odd error."""
     with Scene(gpus="gfx942") as s:
         os.kill(s.agentd.pid, signal.SIGSTOP)
@@ -128,8 +125,7 @@ def a_client_that_leaves_before_its_worker_is_known():
         assert reply.get("result", {}).get("pid") == s.app.pid, reply
 
 
-@test
-def a_worker_that_does_not_leave_is_killed():
+def test_a_worker_that_does_not_leave_is_killed():
     """Nothing else would free the target when the last client has gone."""
     for clean in (True, False):
         with Scene(gpus="gfx942") as s:
@@ -143,8 +139,7 @@ def a_worker_that_does_not_leave_is_killed():
             s.attach(rpc=s.connect())
 
 
-@test
-def many_calls_to_a_stopped_worker():
+def test_many_calls_to_a_stopped_worker():
     """All of them pass their deadline at once; one of them is enough to have the worker killed."""
     with Scene(gpus="gfx942") as s:
         owner = s.connect()
@@ -167,8 +162,7 @@ def many_calls_to_a_stopped_worker():
         assert alive(s), s.agentd.err()
 
 
-@test
-def slow_calls_in_a_row_are_no_reason_to_kill_a_worker():
+def test_slow_calls_in_a_row_are_no_reason_to_kill_a_worker():
     """Each takes its time, together they take longer than one may: the worker is busy, not stuck."""
     with Scene(gpus="gfx942") as s:
         session = s.attach()
@@ -187,8 +181,7 @@ def slow_calls_in_a_row_are_no_reason_to_kill_a_worker():
         s.rpc.call("gpu.queues", session=session)
 
 
-@test
-def a_heap_of_large_requests_is_refused():
+def test_a_heap_of_large_requests_is_refused():
     """Padded requests for a worker that takes none: the front neither keeps them all nor blames the worker."""
     with Scene(gpus="gfx942") as s:
         session = s.attach(rpc=s.connect())
@@ -216,8 +209,7 @@ def a_heap_of_large_requests_is_refused():
         assert s.clients[0].call("gpu.queues", session=session)["queues"]
 
 
-@test
-def a_client_that_leaves_with_all_its_requests_open():
+def test_a_client_that_leaves_with_all_its_requests_open():
     """Nothing more is read from it; that it has gone is noticed all the same."""
     with Scene(gpus="gfx942") as s:
         other = s.connect()
@@ -235,8 +227,7 @@ def a_client_that_leaves_with_all_its_requests_open():
         wait_until(lambda: s.target_state()["suspended_queues"] == 0, "resumed")
 
 
-@test
-def open_requests_of_a_connection_are_bounded():
+def test_open_requests_of_a_connection_are_bounded():
     """While a worker is busy, a client that goes on asking is left to its own socket buffer."""
     with Scene(gpus="gfx942") as s:
         session = s.attach()
@@ -255,8 +246,7 @@ def open_requests_of_a_connection_are_bounded():
         os.kill(worker, signal.SIGCONT)
 
 
-@test
-def memory_of_a_user_that_does_not_read_is_bounded():
+def test_memory_of_a_user_that_does_not_read_is_bounded():
     with Scene(gpus="gfx942") as s:
         rpc = s.connect()
         session = s.attach(rpc=rpc)
@@ -276,8 +266,7 @@ def memory_of_a_user_that_does_not_read_is_bounded():
         assert grown < 500, f"{grown} MiB"
 
 
-@test
-def answers_that_wait_for_their_batch_are_bounded():
+def test_answers_that_wait_for_their_batch_are_bounded():
     """With 32 MiB of them, a large one more is refused; small ones have room, and the connection lives."""
     with Scene(gpus="gfx942") as s:
         session, address, size = s.attach(), hex(first_mapping(s.app.pid)), 1 << 20
@@ -291,8 +280,7 @@ def answers_that_wait_for_their_batch_are_bounded():
         assert s.rpc.call("memory.read", session=session, address=address, size=size)["data"]
 
 
-@test
-def descriptors_run_out_in_front():
+def test_descriptors_run_out_in_front():
     """Whatever fails then fails with an answer; sessions that are open stay open."""
     with Scene(gpus="gfx942") as s:
         session = s.attach(rpc=s.connect())
@@ -326,8 +314,7 @@ def descriptors_run_out_in_front():
         assert alive(s), s.agentd.err()
 
 
-@test
-def not_one_descriptor_left():
+def test_not_one_descriptor_left():
     """Even without room for a worker's channel, which takes two, the daemon goes on, in front as in the monitor."""
     # poll() of the monitor takes no more entries than the limit: it has four of them.
     for process, limit in (("front", 3), ("monitor", 4)):
@@ -351,8 +338,7 @@ def not_one_descriptor_left():
             wait_until(lambda: fds(pid) <= before, "descriptors are given back")
 
 
-@test
-def the_helper_of_a_list_dies():
+def test_the_helper_of_a_list_dies():
     """Killed at whatever moment; the error is one of those that the method may give."""
     with Scene(gpus="gfx942") as s:
         deadline = time.monotonic() + 30
@@ -371,8 +357,7 @@ def the_helper_of_a_list_dies():
         assert s.rpc.call("process.list")["processes"]
 
 
-@test
-def a_file_in_place_of_the_socket_is_not_removed():
+def test_a_file_in_place_of_the_socket_is_not_removed():
     with Scene(app=None, start_agent=False) as s:
         s.socket.write_text("precious")
         agentd = s.start("agentd", [BIN / "gpu-agentd", "--user", "--socket", s.socket,
@@ -382,8 +367,7 @@ def a_file_in_place_of_the_socket_is_not_removed():
         assert str(s.socket) in agentd.err()
 
 
-@test
-def a_parent_that_ignores_its_children():
+def test_a_parent_that_ignores_its_children():
     """SIG_IGN of SIGCHLD survives exec; workers must be reaped all the same."""
     with Scene(gpus="gfx942", start_agent=False) as s:
         s.agentd = s.start("agentd", [BIN / "gpu-agentd", "--user", "--socket", s.socket, "--kfd", s.mount / "kfd",
@@ -394,8 +378,7 @@ def a_parent_that_ignores_its_children():
         assert s.rpc.call("session.detach", session=session) == {"ended": True}
 
 
-@test
-def the_log_takes_no_lines_from_clients():
+def test_the_log_takes_no_lines_from_clients():
     with Scene(gpus="gfx942", agentd=("--verbose",)) as s:
         s.rpc.call("agent.hello", client="nice\n<0>forged \x1b[31mred\u009b1m")
         wait_until(lambda: "nice" in s.agentd.err(), "the log line")
@@ -403,8 +386,7 @@ def the_log_takes_no_lines_from_clients():
         assert "\n<0>forged" not in text and "\x1b" not in text and "\u009b" not in text, text
 
 
-@test
-def idle_exit_waits_for_the_last_worker():
+def test_idle_exit_waits_for_the_last_worker():
     """The idle time may pass while a session is still ending."""
     with Scene(gpus="gfx942", start_agent=False) as s:
         config = s.directory / "user.conf"
@@ -427,8 +409,7 @@ def idle_exit_waits_for_the_last_worker():
         assert s.agentd.popen.wait(20) == 0
 
 
-@test
-def children_do_not_share_the_terminal():
+def test_children_do_not_share_the_terminal():
     """TIOCSTI types into the terminal of whoever started the daemon, if it is the controlling one."""
     with Scene(gpus="gfx942") as s:
         s.attach()
@@ -437,8 +418,7 @@ def children_do_not_share_the_terminal():
             assert os.getsid(pid) != sid, (pid, sid)
 
 
-@test
-def a_broken_configuration_changes_nothing_at_reload():
+def test_a_broken_configuration_changes_nothing_at_reload():
     need_root()
     with Scene(gpus="gfx942", user_mode=False, app_user=1000) as s:
         config = s.directory / "agentd.conf"
@@ -455,8 +435,7 @@ def a_broken_configuration_changes_nothing_at_reload():
         s.attach()
 
 
-@test
-def fragments_that_cannot_be_read_are_a_mistake():
+def test_fragments_that_cannot_be_read_are_a_mistake():
     """What is in them, rules for example, must not be gone without a word."""
     need_root()
     script = 'mount -t tmpfs none /etc && mkdir /etc/gpu-agent && %s && exec "$0" --check-config'
@@ -498,8 +477,7 @@ def looping(s, apps, stop, failures, counts, number):
         failures.append(repr(error))
 
 
-@test
-def many_clients_attach_and_detach_while_workers_die():
+def test_many_clients_attach_and_detach_while_workers_die():
     seconds = float(os.environ.get("STRESS_SECONDS", "6"))
     with Scene(gpus="gfx942") as s:
         apps = [s.app, s.start_app("runtime on; queues 4; spin", name="second")]
@@ -530,8 +508,7 @@ def many_clients_attach_and_detach_while_workers_die():
         wait_until(lambda: s.clients[0].call("agent.status")["sessions"] == 0, "no session is left")
 
 
-@test
-def connections_cut_at_any_point():
+def test_connections_cut_at_any_point():
     cycles = int(os.environ.get("CUT_CYCLES", "1000"))
     with Scene(gpus="gfx942") as s:
         control = s.connect()
@@ -574,7 +551,3 @@ def connections_cut_at_any_point():
         wait_until(lambda: not s.worker_pids(), "workers gone")
         wait_until(lambda: fds(front) <= before[0] and fds(monitor) <= before[1], "no descriptor lost")
         wait_until(lambda: control.call("agent.status")["sessions"] == 0, "no session is left")
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -3,14 +3,15 @@
 """The socket as strangers use it: framing, limits, slow readers, quotas, activation."""
 import json
 import os
-import pathlib
 import socket
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, Scene, main, rss_kib, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, Scene, rss_kib, wait_until
 
 PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, TOO_LARGE = -32700, -32600, -32601, -32602, -32009
 
@@ -48,8 +49,7 @@ def connect(s):
     return sock
 
 
-@test
-def broken_json_is_answered_and_the_connection_lives():
+def test_broken_json_is_answered_and_the_connection_lives():
     cases = [
         (b"{", PARSE_ERROR), (b"{\"jsonrpc\":\"2.0\"", PARSE_ERROR), (b"[1,]", PARSE_ERROR), (b"{}", INVALID_REQUEST),
         (b"[]", INVALID_REQUEST), (b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"agent.hello\"}", INVALID_REQUEST),
@@ -68,8 +68,7 @@ def broken_json_is_answered_and_the_connection_lives():
         assert s.rpc.call("agent.hello")["protocol"]
 
 
-@test
-def both_framings_are_answered_in_kind():
+def test_both_framings_are_answered_in_kind():
     with daemon_only() as s:
         sock = connect(s)
         sock.sendall(headers(hello(7)) + b"content-length: %d\r\nContent-Type: x\r\n\r\n" % len(hello(8)) + hello(8))
@@ -85,8 +84,7 @@ def both_framings_are_answered_in_kind():
         sock.close()
 
 
-@test
-def half_a_header_waits_and_a_bad_one_is_refused():
+def test_half_a_header_waits_and_a_bad_one_is_refused():
     with daemon_only() as s:
         sock = connect(s)
         sock.sendall(b"Content-Le")
@@ -104,8 +102,7 @@ def half_a_header_waits_and_a_bad_one_is_refused():
         wait_until(lambda: s.rpc.call("agent.status")["connections"] == 1, "bad connections are closed")
 
 
-@test
-def two_mebibyte_requests_are_refused():
+def test_two_mebibyte_requests_are_refused():
     big = b'{"jsonrpc":"2.0","id":1,"method":"agent.hello","params":{"client":"' + b"x" * (2 << 20) + b'"}}'
     with daemon_only() as s:
         s.rpc.send_raw(big + b"\n")
@@ -119,8 +116,7 @@ def two_mebibyte_requests_are_refused():
         assert rss_kib(s.front_pid()) < (400 << 10)
 
 
-@test
-def batches_are_answered_together():
+def test_batches_are_answered_together():
     with Scene() as s:
         session = s.attach()
         batch = [{"jsonrpc": "2.0", "id": "a", "method": "agent.hello"},
@@ -138,8 +134,7 @@ def batches_are_answered_together():
         assert s.rpc.read_message()["error"]["code"] == INVALID_REQUEST
 
 
-@test
-def ids_come_back_as_they_were():
+def test_ids_come_back_as_they_were():
     with daemon_only() as s:
         for text in (b"1", b"-7", b'"x\\u00e9"', b"null", b"1.5", b'""'):
             s.rpc.send_raw(b'{"jsonrpc":"2.0","id":' + text + b',"method":"agent.hello"}\n')
@@ -148,8 +143,7 @@ def ids_come_back_as_they_were():
         assert s.rpc.read_message()["error"]["code"] == INVALID_REQUEST
 
 
-@test
-def discover_serves_the_schema():
+def test_discover_serves_the_schema():
     with daemon_only() as s:
         doc = s.rpc.call("rpc.discover")
         names = {m["name"] for m in doc["methods"]}
@@ -157,8 +151,7 @@ def discover_serves_the_schema():
         assert "session.attach" in names and len(names) == len(s.rpc.schema.methods), names
 
 
-@test
-def slow_readers_cost_a_bounded_amount_of_memory():
+def test_slow_readers_cost_a_bounded_amount_of_memory():
     """A client asks for megabytes and never reads: others are served, memory stays bounded, nobody waits."""
     with daemon_only() as s:
         assert s.rpc.call("agent.hello")
@@ -183,8 +176,7 @@ def slow_readers_cost_a_bounded_amount_of_memory():
         slow.close()
 
 
-@test
-def connections_per_user_are_limited():
+def test_connections_per_user_are_limited():
     with Scene(app=None, start_agent=False) as s:
         config = s.directory / "agentd.conf"
         config.write_text("[limits]\nconnections_per_user = 5\n")
@@ -200,8 +192,7 @@ def connections_per_user_are_limited():
         assert s.connect().call("agent.hello")
 
 
-@test
-def sessions_per_user_are_limited():
+def test_sessions_per_user_are_limited():
     with Scene(app=None, start_agent=False) as s:
         config = s.directory / "agentd.conf"
         config.write_text("[limits]\nsessions_per_user = 2\n")
@@ -215,8 +206,7 @@ def sessions_per_user_are_limited():
         s.attach(apps[2].pid)
 
 
-@test
-def inherited_sockets_are_served_and_idle_daemons_leave():
+def test_inherited_sockets_are_served_and_idle_daemons_leave():
     with Scene(app=None, start_agent=False) as s:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(s.socket))
@@ -235,8 +225,7 @@ def inherited_sockets_are_served_and_idle_daemons_leave():
         assert os.path.exists(s.socket), "the socket is the manager's"
 
 
-@test
-def stale_sockets_are_replaced_and_live_ones_are_not():
+def test_stale_sockets_are_replaced_and_live_ones_are_not():
     with Scene(app=None, start_agent=False) as s:
         dead = socket.socket(socket.AF_UNIX)
         dead.bind(str(s.socket))
@@ -254,7 +243,3 @@ def stale_sockets_are_replaced_and_live_ones_are_not():
         run = subprocess.run([str(BIN / "gpu-agentd"), "--config", "/nonexistent", "--check-config"], text=True,
                              capture_output=True, timeout=20)
         assert run.returncode == 1 and "/nonexistent" in run.stderr, run
-
-
-if __name__ == "__main__":
-    main(__file__)

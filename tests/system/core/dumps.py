@@ -3,14 +3,11 @@
 import base64
 import json
 import os
-import pathlib
 import socket
 import struct
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene  # noqa: E402
+from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene
 
 CODE = ROOT / "tests/data/codeobj"
 LOAD = f"load {CODE / 'spin-gfx90a.co'}"

@@ -14,10 +14,12 @@ import struct
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (BIN, EXCEPTIONS, LONG_STOP, ROOT, STOP_MS, CudaScene, Scene, main, need_root,  # noqa: E402
-                     rss_kib, status, test, wait_until)
-from corereader import CoreRpc  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import BIN, EXCEPTIONS, LONG_STOP, ROOT, STOP_MS, CudaScene, Scene, need_root, rss_kib, status, wait_until
+from corereader import CoreRpc
 
 CODE = ROOT / "tests/data/codeobj"
 KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None}
@@ -116,7 +118,8 @@ def leave(s):
 # -- what it shows --------------------------------------------------------------------------------
 
 
-def a_core_shows(gfx):
+@pytest.mark.parametrize("gfx", KERNELS)
+def test_a_core_shows_what_the_process_showed(gfx):
     s = held(gfx)
     try:
         live = snapshot(s, registers=True)
@@ -137,16 +140,7 @@ def a_core_shows(gfx):
         s.__exit__(*sys.exc_info())
 
 
-for gfx_ in KERNELS:
-    def case(gfx=gfx_):
-        a_core_shows(gfx)
-
-    case.__name__ = f"a_core_of_{gfx_}_shows_what_the_process_showed"
-    test(case)
-
-
-@test
-def every_way_of_writing_shows_the_same():
+def test_every_way_of_writing_shows_the_same():
     """Of two devices, with exceptions of a queue and of a device: split, full, unified and compressed."""
     need_root()
     # Of a user without capabilities: the kernel lets the worker, which has none, see its threads.
@@ -175,8 +169,7 @@ def every_way_of_writing_shows_the_same():
             assert json.dumps(timeless(seen)) == json.dumps(timeless(live)), (name, timeless(seen), timeless(live))
 
 
-@test
-def every_verb_takes_a_core_for_a_process():
+def test_every_verb_takes_a_core_for_a_process():
     s = held("gfx90a")
     try:
         pid = s.app.pid
@@ -219,8 +212,7 @@ def every_verb_takes_a_core_for_a_process():
         s.__exit__(*sys.exc_info())
 
 
-@test
-def code_objects_can_be_saved():
+def test_code_objects_can_be_saved():
     s = held("gfx90a")
     try:
         core = fetch(s)
@@ -246,8 +238,7 @@ def code_objects_can_be_saved():
         s.__exit__(*sys.exc_info())
 
 
-@test
-def a_file_that_was_built_again_gives_no_lines():
+def test_a_file_that_was_built_again_gives_no_lines():
     with Scene(app=None, gpus="gfx90a") as s:
         copy = s.directory / "kernel.co"
         shutil.copy(CODE / KERNELS["gfx90a"], copy)
@@ -298,8 +289,7 @@ def cuda_core(release="12.4", full=False, **kwargs):
     return s
 
 
-@test
-def cuda_cores_show_what_the_process_showed():
+def test_cuda_cores_show_what_the_process_showed():
     for release in ("11.8", "12.4", "12.9", "13.4"):
         s = cuda_core(release)
         try:
@@ -321,8 +311,7 @@ def cuda_cores_show_what_the_process_showed():
             s.__exit__(*sys.exc_info())
 
 
-@test
-def cuda_cores_of_every_layout_show_the_same():
+def test_cuda_cores_of_every_layout_show_the_same():
     """Of two devices, compressed too; what old records have no place for is not in the document."""
     s = cuda_core("12.9", sim="devices 2 sms=3 warps=8")
     try:
@@ -357,8 +346,7 @@ def registers_of(r):
     return r
 
 
-@test
-def every_verb_takes_a_cuda_core():
+def test_every_verb_takes_a_cuda_core():
     s = cuda_core("12.9", full=True)
     try:
         pid = s.app.pid
@@ -390,8 +378,7 @@ def every_verb_takes_a_cuda_core():
         s.__exit__(*sys.exc_info())
 
 
-@test
-def some_waves_of_a_core_are_listed_when_asked_for():
+def test_some_waves_of_a_core_are_listed_when_asked_for():
     """A page of those of some groups, or one by its name, of a core of either vendor, also through the command."""
     for make in (lambda: held("gfx90a"), cuda_core):
         s = make()
@@ -424,8 +411,7 @@ def some_waves_of_a_core_are_listed_when_asked_for():
             s.__exit__(*sys.exc_info())
 
 
-@test
-def broken_cuda_cores_are_errors_or_partial():
+def test_broken_cuda_cores_are_errors_or_partial():
     s = cuda_core()
     try:
         leave(s)
@@ -461,8 +447,7 @@ def without_our_note(data):
     return data.replace(b"gpu-agent\0", b"gpu-other\0")
 
 
-@test
-def cores_of_others_say_what_they_can():
+def test_cores_of_others_say_what_they_can():
     s = held("gfx90a")
     try:
         core = fetch(s)
@@ -478,8 +463,7 @@ def cores_of_others_say_what_they_can():
         s.__exit__(*sys.exc_info())
 
 
-@test
-def what_is_no_core_is_refused_with_the_reason():
+def test_what_is_no_core_is_refused_with_the_reason():
     s = held("gfx90a")
     try:
         core = fetch(s)
@@ -551,8 +535,7 @@ def check_one(path, what):
     return run.returncode
 
 
-@test
-def broken_amdgpu_cores_are_errors_or_partial():
+def test_broken_amdgpu_cores_are_errors_or_partial():
     s = held("gfx1030")
     try:
         core = fetch(s)
@@ -563,8 +546,7 @@ def broken_amdgpu_cores_are_errors_or_partial():
         s.__exit__(*sys.exc_info())
 
 
-@test
-def a_ring_of_an_impossible_size_is_told():
+def test_a_ring_of_an_impossible_size_is_told():
     s = held("gfx1030")
     try:
         ring = int(s.rpc.call("gpu.queues", session=s.session)["queues"][0]["ring_base"], 16)
@@ -581,8 +563,7 @@ def a_ring_of_an_impossible_size_is_told():
         s.__exit__(*sys.exc_info())
 
 
-@test
-def a_core_of_a_later_interface_is_told():
+def test_a_core_of_a_later_interface_is_told():
     s = held("gfx1030")
     try:
         core = fetch(s)
@@ -601,8 +582,7 @@ def a_core_of_a_later_interface_is_told():
 # -- who reads it ---------------------------------------------------------------------------------
 
 
-@test
-def the_reader_can_do_nothing_else():
+def test_the_reader_can_do_nothing_else():
     s = held("gfx90a")
     try:
         core = fetch(s)
@@ -649,8 +629,7 @@ def with_endless_lines(image, n):
     return bytes(data)
 
 
-@test
-def memory_for_a_hostile_image_is_given_back():
+def test_memory_for_a_hostile_image_is_given_back():
     """Of a process that lives on: of a session, or of whoever looks at a core for long."""
     with Scene(app=None, gpus="gfx90a") as s:
         code = s.directory / "hostile.co"
@@ -670,8 +649,7 @@ def memory_for_a_hostile_image_is_given_back():
                     assert most > before + (100 << 10) and now < before + (24 << 10), (before, most, now)
 
 
-@test
-def its_death_is_an_error():
+def test_its_death_is_an_error():
     """Programs in its place that die, hang, or are not there: found beside gpu-agentctl, as after installation."""
     with Scene(app=None, start_agent=False) as s:
         tool, reader, core = s.directory / "gpu-agentctl", s.directory / "gpu-agent-worker", s.directory / "core"
@@ -722,8 +700,7 @@ def without_table(data, kind):
     return bytes(data)
 
 
-@test
-def a_core_without_one_of_its_tables_is_not_complete():
+def test_a_core_without_one_of_its_tables_is_not_complete():
     """Whichever is missing: said in a sentence, exit status 8, and no wave of queue 4294967295."""
     said = {
         "contexts": "core file: grid 1: no context ",
@@ -752,8 +729,7 @@ def a_core_without_one_of_its_tables_is_not_complete():
                 assert ctl("registers", "--core", path, "0:1:2").returncode == 0
 
 
-@test
-def a_core_in_gzip_is_read():
+def test_a_core_in_gzip_is_read():
     """As drivers from CUDA 13.1 on write them; also in several members."""
     with CudaScene(sim="devices 1 sms=3 warps=8") as s:
         s.session = s.attach(control=True)
@@ -769,8 +745,7 @@ def a_core_in_gzip_is_read():
             assert got == want
 
 
-@test
-def the_pc_of_a_warp_is_not_where_its_exception_was():
+def test_the_pc_of_a_warp_is_not_where_its_exception_was():
     """Both are registers, live and in a core; and uniform predicates are not the next uniform registers."""
     with CudaScene(release="12.9", sim="devices 1 sms=3 warps=8") as s:
         s.control("warp 0 1 2 pc=0x80 idle=0xc0 active=0xff")
@@ -786,8 +761,7 @@ def the_pc_of_a_warp_is_not_where_its_exception_was():
             assert len(values["UR56"].split()) == 7 and len(values["UP0"].split()) == 7, run.stdout
 
 
-@test
-def tables_of_nvidia_devices_have_no_columns_of_amd():
+def test_tables_of_nvidia_devices_have_no_columns_of_amd():
     with CudaScene(sim="devices 1 sms=3 warps=8") as s:
         s.session = s.attach(control=True)
         path = fetch(s)
@@ -807,8 +781,7 @@ def fault_of_exited_warps(s):
     return pc
 
 
-@test
-def exceptions_of_warps_that_have_exited_are_named():
+def test_exceptions_of_warps_that_have_exited_are_named():
     """Live, in the core that is made of that, and in words; the warp that is still there keeps its own."""
     with CudaScene(release="12.9", sim="devices 2 sms=3 warps=8") as s:
         pc = fault_of_exited_warps(s)
@@ -833,8 +806,7 @@ def exceptions_of_warps_that_have_exited_are_named():
         assert "no exception" not in analyzed.stdout and f"exception {words}" in analyzed.stdout, analyzed.stdout
 
 
-@test
-def drivers_that_cannot_name_the_exception_of_exited_warps():
+def test_drivers_that_cannot_name_the_exception_of_exited_warps():
     """Before 12.5 all that is known is that there is one: said, not left out."""
     with CudaScene(release="12.4", sim="devices 1 sms=3 warps=8") as s:
         s.control("raise-sm 0 1 6")
@@ -842,7 +814,3 @@ def drivers_that_cannot_name_the_exception_of_exited_warps():
         d = document(run, PARTIAL)
         assert d["missing"] == ["1 multiprocessor, 1 of device 0, has an exception that no warp shows: the driver does "
                                 "not say which"], d["missing"]
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -15,13 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import SkipTest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "lib"), str(HERE)]
-from dumps import (BUDGET, CODE, FAILURE, LOAD, PARTIAL, STOP_MS, begin, dump, fetch, read_begun, scene,  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dumps import (BUDGET, CODE, FAILURE, LOAD, PARTIAL, STOP_MS, begin, dump, fetch, read_begun, scene,
                    start_dump)
-from harness import BIN, Rpc, Scene, Skip, main, need_root, status, test, unsanitized, wait_until  # noqa: E402
-from largecode import enlarge  # noqa: E402
+from harness import BIN, Rpc, Scene, need_root, status, unsanitized, wait_until
+from largecode import enlarge
 
 # A full core of it is more than a GiB: save areas, mostly.
 LARGE = f"runtime ttmp; {LOAD}; queues 8; spin"
@@ -59,7 +61,7 @@ def need_small(s):
     whole = s.rpc.call("core.begin", session=s.session, estimate=True, full=True)["bytes"]
     assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
     if whole > 1 << 40:
-        raise Skip("the program's address space is larger than any disk")
+        raise SkipTest("the program's address space is larger than any disk")
 
 
 def tools_have_no_complaint(path, n_segments):
@@ -70,8 +72,7 @@ def tools_have_no_complaint(path, n_segments):
             assert run.stdout.count("LOAD") == n_segments and not re.search("warning|error", run.stdout, re.I), run.stdout
 
 
-@test
-def the_save_area_is_that_of_the_process():
+def test_the_save_area_is_that_of_the_process():
     """Byte for byte, in whatever pieces the file is fetched; tools for ELF have no complaint."""
     with scene() as s:
         plant(s)
@@ -105,8 +106,7 @@ def holds(found, address, size):
     return any(a <= address and address + size <= a + len(d) for a, d in found)
 
 
-@test
-def a_light_core_has_what_every_wave_is_at():
+def test_a_light_core_has_what_every_wave_is_at():
     """However large its code object: instruction, descriptor, entry, arguments; and the rest is told."""
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
         path = enlarge(CODE / "spin-gfx90a.co", pathlib.Path(d) / "large.co", 80 << 20)
@@ -140,8 +140,7 @@ def a_light_core_has_what_every_wave_is_at():
             runs_on(s)
 
 
-@test
-def arguments_are_those_of_the_stop():
+def test_arguments_are_those_of_the_stop():
     """Who waits for the kernel uses their memory again before the core is fetched."""
     app = f"runtime ttmp; {LOAD}; queues 1; dispatch 0 scale 4096 64; spin"
     with scene(gpus="gfx90a", app=app) as s:
@@ -163,8 +162,7 @@ def arguments_are_those_of_the_stop():
         assert data[arguments - address:][:64] == before
 
 
-@test
-def a_list_of_code_objects_that_is_not_whole_is_missing():
+def test_a_list_of_code_objects_that_is_not_whole_is_missing():
     want = {"busy": "code objects: the runtime is changing the list; try again",
             "gone": "code objects: the list is empty although there are waves",
             "cycle": "code objects: the list leads back into itself after 1 entries"}
@@ -178,8 +176,7 @@ def a_list_of_code_objects_that_is_not_whole_is_missing():
                 assert begin(s, full=full)["missing"] == [text], state
 
 
-@test
-def a_runtime_of_a_later_version_is_told():
+def test_a_runtime_of_a_later_version_is_told():
     """Whether its lists and its trap handler's notes are what they were is not known."""
     with scene(app=f"runtime ttmp; {LOAD}; queues 1; list newer; spin") as s:
         plant(s)
@@ -206,8 +203,7 @@ def code_list(found, r_debug):
     return biases
 
 
-@test
-def the_list_of_code_objects_is_of_one_moment():
+def test_the_list_of_code_objects_is_of_one_moment():
     """What is loaded while the core is fetched is not in it, and the list in it does not lead there."""
     path = CODE / "spin-gfx90a.co"
     with scene(app=f"runtime ttmp; load {path}; queues 1; listen") as s:
@@ -223,8 +219,7 @@ def the_list_of_code_objects_is_of_one_moment():
         assert code_list(found, r_debug) == bias, (code_list(found, r_debug), bias)
 
 
-@test
-def a_code_object_is_no_larger_than_its_memory():
+def test_a_code_object_is_no_larger_than_its_memory():
     """Whatever its name in the list says, which the process writes."""
     app = "runtime ttmp; queues 1; object memory://1#offset=0x1000&size=0x100000000000 0x1000; spin"
     with scene(app=app, app_program=unsanitized("gpu-agent-simapp")) as s:
@@ -235,8 +230,7 @@ def a_code_object_is_no_larger_than_its_memory():
         assert begun["complete"] and begun["bytes"] < 1 << 20, begun
 
 
-@test
-def code_objects_of_endless_memory_are_cut_off():
+def test_code_objects_of_endless_memory_are_cut_off():
     app = "runtime ttmp; queues 40; object memory://1#offset=0x1000&size=0x7fffffffe000 0x1000; spin"
     with scene(app=app, app_program=unsanitized("gpu-agent-simapp")) as s:
         plant(s)
@@ -246,8 +240,7 @@ def code_objects_of_endless_memory_are_cut_off():
         assert 4 << 30 <= begun["bytes"] < 5 << 30 and begun["wave_count"] == 64, begun
 
 
-@test
-def what_was_not_begun_cannot_be_read():
+def test_what_was_not_begun_cannot_be_read():
     with scene() as s:
         s.session = s.attach()
         error = s.rpc.error("core.read", session=s.session, offset=0, size=1)
@@ -257,8 +250,7 @@ def what_was_not_begun_cannot_be_read():
         assert s.rpc.error("core.read", session=s.session, offset=0, size=1).name == "failed"
 
 
-@test
-def one_writer_at_a_time():
+def test_one_writer_at_a_time():
     with scene() as s:
         s.session = s.attach()
         begin(s)
@@ -276,8 +268,7 @@ def one_writer_at_a_time():
         other.close()
 
 
-@test
-def an_estimate_stops_nothing():
+def test_an_estimate_stops_nothing():
     with scene() as s:
         plant(s)
         run = dump(s, "--estimate")
@@ -291,8 +282,7 @@ def an_estimate_stops_nothing():
         assert whole["bytes"] >= most["bytes"]
 
 
-@test
-def an_estimate_is_near_the_truth():
+def test_an_estimate_is_near_the_truth():
     with scene(gpus="gfx1100", app="runtime on; queues 4; spin") as s:
         plant(s)
         s.session = s.attach()
@@ -306,8 +296,7 @@ def an_estimate_is_near_the_truth():
         assert again["stopped_us"] == 0 and real / 2 <= again["bytes"] <= real * 2, (real, again["bytes"])
 
 
-@test
-def the_file_is_whole_and_private():
+def test_the_file_is_whole_and_private():
     with scene() as s:
         plant(s)
         path = s.directory / "out" / "core"
@@ -328,8 +317,7 @@ def the_file_is_whole_and_private():
         runs_on(s)
 
 
-@test
-def compressed_is_the_same_file():
+def test_compressed_is_the_same_file():
     with scene() as s:
         plant(s)
         run = dump(s, "-o", s.directory / "core.zst", "--compress=zstd")
@@ -343,14 +331,13 @@ def compressed_is_the_same_file():
         told = json.loads(run.stdout)
         assert told["disk_bytes"] == (s.directory / "json.zst").stat().st_blocks * 512 < told["core"]["bytes"], told
         if not shutil.which("zstd"):
-            raise Skip("no zstd program to expand it with")
+            raise SkipTest("no zstd program to expand it with")
         data = subprocess.run(["zstd", "-dc", s.directory / "core.zst"], capture_output=True, check=True,
                               timeout=60).stdout
         assert segments(data)[0] == 224
 
 
-@test
-def everything_is_in_a_full_core():
+def test_everything_is_in_a_full_core():
     with scene(gpus="gfx90a", app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         path = s.directory / "core"
@@ -365,8 +352,7 @@ def everything_is_in_a_full_core():
         runs_on(s)
 
 
-@test
-def an_interrupted_dump_leaves_nothing():
+def test_an_interrupted_dump_leaves_nothing():
     with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
         directory = s.directory / "out"
@@ -391,15 +377,14 @@ def an_interrupted_dump_leaves_nothing():
         runs_on(s)
 
 
-@test
-def an_interrupted_dump_leaves_no_hidden_name():
+def test_an_interrupted_dump_leaves_no_hidden_name():
     """Where there are no files without a name, and while the agent is still copying."""
     need_root()
     with scene() as s:
         old = s.directory / "old"
         old.mkdir()
         if subprocess.run(["mount", "-t", "mqueue", "none", old], check=False, capture_output=True).returncode:
-            raise Skip("no file system without nameless files")
+            raise SkipTest("no file system without nameless files")
         try:
             name = f"core-{s.app.pid}"  # others may use that file system
 
@@ -428,8 +413,7 @@ def let_alone(s):
     return not (s.worker_pids() or s.rpc.call("session.list")["sessions"] or state["enabled"] or state["suspended_queues"])
 
 
-@test
-def a_killed_dump_leaves_nothing_and_nobody_stopped():
+def test_a_killed_dump_leaves_nothing_and_nobody_stopped():
     """By SIGKILL, at any moment: no file, no name, no suspended queue, no session."""
     with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
@@ -450,8 +434,7 @@ def a_killed_dump_leaves_nothing_and_nobody_stopped():
         runs_on(s)
 
 
-@test
-def progress_says_how_fast_and_how_long():
+def test_progress_says_how_fast_and_how_long():
     """Compressed, so that it takes a while; on standard error, and not when nobody asked for it."""
     with scene(app=LARGE, app_program=unsanitized("gpu-agent-simapp")) as s:
         need_small(s)
@@ -468,8 +451,7 @@ def progress_says_how_fast_and_how_long():
         assert " left" not in dump(s, *argv, patience=200).stderr
 
 
-@test
-def where_there_is_no_room():
+def test_where_there_is_no_room():
     need_root()
     with scene() as s:
         small = s.directory / "small"
@@ -493,8 +475,7 @@ def where_there_is_no_room():
         runs_on(s)
 
 
-@test
-def what_is_no_file_stays_what_it_is():
+def test_what_is_no_file_stays_what_it_is():
     """A pipe or device is not replaced by a core, a link is followed; nothing stops for what cannot be made."""
     with scene() as s:
         plant(s)
@@ -528,8 +509,7 @@ def what_is_no_file_stays_what_it_is():
         runs_on(s)
 
 
-@test
-def output_goes_where_a_link_leads():
+def test_output_goes_where_a_link_leads():
     """Of any verb: also to a file without a name, and to one that is not there yet."""
     with scene() as s, tempfile.TemporaryFile() as unnamed:
         out, new = s.directory / "out", s.directory / "new"
@@ -543,8 +523,7 @@ def output_goes_where_a_link_leads():
         assert new.is_symlink() and json.loads((s.directory / "later").read_text())["processes"]
 
 
-@test
-def a_full_disk_is_told_with_the_place():
+def test_a_full_disk_is_told_with_the_place():
     """It is the program's own file: what the agent has sent then goes nowhere, and the session ends as always."""
     need_root()
     with scene() as s:
@@ -564,8 +543,7 @@ def a_full_disk_is_told_with_the_place():
         runs_on(s)
 
 
-@test
-def quota_ends_a_dump_and_nothing_else():
+def test_quota_ends_a_dump_and_nothing_else():
     """In the middle of a file that has got its room: no name, no hidden name."""
     with scene() as s:
         plant(s, "spin 500 0x7f0000001000 group=4 vgprs=64")
@@ -582,10 +560,9 @@ def quota_ends_a_dump_and_nothing_else():
         runs_on(s)
 
 
-@test
-def a_file_in_memory_is_the_program_s_own():
+def test_a_file_in_memory_is_the_program_s_own():
     if not os.access("/dev/shm", os.W_OK):
-        raise Skip("no /dev/shm")
+        raise SkipTest("no /dev/shm")
     with scene() as s, tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         plant(s)
         run = dump(s, "-o", f"{directory}/core", "-j")
@@ -641,10 +618,9 @@ def waits_at(s, tid):
     return (int(words[-2], 16), int(words[-1], 16)) if len(words) > 2 else None
 
 
-@test
-def all_threads_are_in_a_unified_core():
+def test_all_threads_are_in_a_unified_core():
     if os.uname().machine != "x86_64":
-        raise Skip("cores of the host are written on x86-64 only")
+        raise SkipTest("cores of the host are written on x86-64 only")
     with unified_scene() as s:
         plant(s)
         path = s.directory / "core"
@@ -684,10 +660,9 @@ def told_of_threads(s):
     return core["thread_count"], sum(int(m[1]) for m in found if m)
 
 
-@test
-def threads_beyond_the_most_are_missing():
+def test_threads_beyond_the_most_are_missing():
     if os.uname().machine != "x86_64":
-        raise Skip("cores of the host are written on x86-64 only")
+        raise SkipTest("cores of the host are written on x86-64 only")
     with unified_scene("runtime ttmp; queues 1; sleepers 4200; spin", app_program=unsanitized("gpu-agent-simapp")) as s:
         s.session = s.attach(control=True)
         here, missing = told_of_threads(s)
@@ -716,10 +691,9 @@ def kept_as_zombie(s, tid):
         os.close(write_end)
 
 
-@test
-def threads_that_end_meanwhile_are_not_missing():
+def test_threads_that_end_meanwhile_are_not_missing():
     if os.uname().machine != "x86_64":
-        raise Skip("cores of the host are written on x86-64 only")
+        raise SkipTest("cores of the host are written on x86-64 only")
     with unified_scene("runtime ttmp; queues 1; sleepers 1; spin") as s:
         call = lambda tid: pathlib.Path(f"/proc/{s.app.pid}/task/{tid}/syscall").read_text().split()[0]  # noqa: E731
         sleeper, = wait_until(lambda: [t for t in tasks(s) if call(t) == "128"], "the thread in rt_sigtimedwait")
@@ -728,8 +702,7 @@ def threads_that_end_meanwhile_are_not_missing():
             wait_until(lambda: told_of_threads(s) == (len(tasks(s)) - 1, 0), "a core of all that run")
 
 
-@test
-def threads_run_on_after_a_kill_in_the_middle():
+def test_threads_run_on_after_a_kill_in_the_middle():
     """Of the worker that stops them, wherever it is."""
     with unified_scene() as s:
         beats = s.app_status().beats
@@ -745,7 +718,3 @@ def threads_run_on_after_a_kill_in_the_middle():
             wait_until(lambda: untraced(s), "every thread runs")
         wait_until(lambda: s.app_status().beats > beats + 100, "they beat")
         runs_on(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -6,17 +6,18 @@ import collections
 import contextlib
 import json
 import os
-import pathlib
 import signal
 import struct
 import subprocess
 import sys
 import time
+from unittest import SkipTest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "lib"), str(HERE)]
-from dumps import BUDGET, FAILURE, PARTIAL, dump, fetch, scene, start_dump  # noqa: E402
-from harness import BIN, CudaScene, Skip, children, main, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dumps import BUDGET, FAILURE, PARTIAL, dump, fetch, scene, start_dump
+from harness import BIN, CudaScene, children, status, wait_until
 
 CUDA_RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
 
@@ -49,16 +50,14 @@ def sections(data):
 GLOBAL, LOCAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 3, 4, 5, 7, 15, 14
 
 
-@test
-def cuda_has_no_unified_core():
+def test_cuda_has_no_unified_core():
     with cuda_scene() as s:
         s.session = s.attach()
         assert s.rpc.error("core.begin", session=s.session, unified=True).name == "unsupported"
         cuda_runs_on(s)
 
 
-@test
-def cuda_cores_of_every_layout():
+def test_cuda_cores_of_every_layout():
     """Records as long as those of the time; AMD has one layout only."""
     warps = {"r346": 32, "r400": 32, "r525": 40, "r550": 40, "r555": 40, "r565": 40, "r570": 48, "r575": 64, "r580": 64,
              "r590": 80, "r615": 80}
@@ -75,8 +74,7 @@ def cuda_cores_of_every_layout():
         assert s.rpc.error("core.begin", session=s.session, layout="r400").name == "unsupported"
 
 
-@test
-def cuda_cores_of_every_release():
+def test_cuda_cores_of_every_release():
     """As many warps and lanes as a snapshot sees, with registers and the code."""
     sizes = set()
     for release in CUDA_RELEASES:
@@ -104,8 +102,7 @@ def cuda_cores_of_every_release():
     assert max(sizes) == 255 * 4, sizes
 
 
-@test
-def cuda_core_without_some_registers():
+def test_cuda_core_without_some_registers():
     with cuda_scene("13.4") as s:
         s.control("few-registers 4")
         path = s.directory / "core"
@@ -120,8 +117,7 @@ def cuda_core_without_some_registers():
         cuda_runs_on(s)
 
 
-@test
-def managed_memory_whose_list_does_not_end():
+def test_managed_memory_whose_list_does_not_end():
     """It comes in parts of 64; a driver that begins anew each time never gives the rest."""
     with cuda_scene() as s:
         addresses = [0x7f3000000000 + 0x1000 * i for i in range(70)]
@@ -140,8 +136,7 @@ def managed_memory_whose_list_does_not_end():
         cuda_runs_on(s)
 
 
-@test
-def a_stop_for_a_core_asks_once_for_each_thing():
+def test_a_stop_for_a_core_asks_once_for_each_thing():
     """The stop is made of calls, whose time is the driver's: three for each lane, and one more for its local memory."""
     faulty, lanes = ((1, 2), (2, 3)), 32
     for release in ("12.4", "13.4"):
@@ -187,8 +182,7 @@ def counted(s, **budget):
     return told, collections.Counter(s.state()["calls_of"]) - before
 
 
-@test
-def an_estimate_asks_once_for_a_grids_shared_memory():
+def test_an_estimate_asks_once_for_a_grids_shared_memory():
     """Most grids have none: that answer, too, is asked for once and not for each of its blocks."""
     with cuda_scene("12.4", sim="devices 1 sms=8 warps=16") as s:
         s.session = s.attach()
@@ -197,8 +191,7 @@ def an_estimate_asks_once_for_a_grids_shared_memory():
         assert calls["readSharedMemory"] <= 24, calls
 
 
-@test
-def an_estimate_that_came_too_late_is_at_most():
+def test_an_estimate_that_came_too_late_is_at_most():
     """What was not counted in time is as large as it can be, and everything runs again."""
     with cuda_scene("12.4") as s:
         s.session = s.attach()
@@ -215,8 +208,7 @@ def an_estimate_that_came_too_late_is_at_most():
         cuda_runs_on(s)
 
 
-@test
-def stack_pointers_of_the_target_move_no_bound():
+def test_stack_pointers_of_the_target_move_no_bound():
     """What one lane's memory ends at tells of another's, whose pointer is the program's to choose: also one far below."""
     with cuda_scene() as s:
         s.control("raise 0 1 2 14 lanes=0x1")
@@ -233,8 +225,7 @@ def stack_pointers_of_the_target_move_no_bound():
         cuda_runs_on(s)
 
 
-@test
-def cuda_core_through_the_command():
+def test_cuda_core_through_the_command():
     with cuda_scene() as s:
         address = 0x7f3000000000
         s.control(f"memory global {address:#x} managed=1 hex=" + "5a" * 5000)
@@ -257,15 +248,14 @@ def cuda_core_through_the_command():
         cuda_runs_on(s)
 
 
-@test
-def a_cuda_core_within_a_budget():
+def test_a_cuda_core_within_a_budget():
     """Warps that have failed come first; what did not fit is told, and everything runs again."""
     with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
         s.control("raise 0 3 5 14 lanes=0x1")
         s.session = s.attach()
         begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=10)
         if begun["complete"]:
-            raise Skip("it was read in time")
+            raise SkipTest("it was read in time")
         assert begun["budget_exceeded"], begun
         assert any("stop budget" in m or "could not be read in time" in m for m in begun["missing"]), begun
         reply = s.rpc.call("core.read", session=s.session, offset=0, size=4 << 20)
@@ -300,8 +290,7 @@ def watched(s, *argv):
         return run.returncode, out.read(), err.read(), peaks
 
 
-@test
-def a_whole_gpu_in_bounded_memory():
+def test_a_whole_gpu_in_bounded_memory():
     """132 SMs with 270,336 lanes: written within what a call may take, whatever the budget, and looked at."""
     with CudaScene(app="init; context 0; module @CUBIN@; gpu launch spin grid=2112 block=128; listen", release="12.4",
                    sim="devices 1 sms=132 warps=64") as s:
@@ -319,8 +308,7 @@ def a_whole_gpu_in_bounded_memory():
             assert max([*peaks.values(), *reading.values()]) < 400, (peaks, reading)
 
 
-@test
-def a_killed_worker_lets_cuda_devices_go():
+def test_a_killed_worker_lets_cuda_devices_go():
     """In the middle of the stop, too."""
     with cuda_scene(sim="devices 1 sms=4 warps=16") as s:
         for delay in (0, 0.02, 0.05, 0.1):
@@ -335,7 +323,3 @@ def a_killed_worker_lets_cuda_devices_go():
             for path in s.directory.glob("core*"):
                 path.unlink()
             wait_until(lambda: not s.worker_pids(), "the worker is gone")
-
-
-if __name__ == "__main__":
-    main(__file__)

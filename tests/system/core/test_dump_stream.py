@@ -15,13 +15,15 @@ import sys
 import tempfile
 import threading
 import time
+from unittest import SkipTest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "lib"), str(HERE)]
-from dumps import (END, STOP_MS, answers_fds, begin, dump, fetch, received, records, scene, start_dump,  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dumps import (END, STOP_MS, answers_fds, begin, dump, fetch, received, records, scene, start_dump,
                    write_core)
-from harness import BIN, LONG_STOP, Rpc, Skip, main, need_root, status, test, wait_until  # noqa: E402
-from hungfs import HungFs, Late  # noqa: E402
+from harness import BIN, LONG_STOP, Rpc, need_root, status, wait_until
+from hungfs import HungFs, Late
 
 # Their registers are more than any socket holds.
 WAVES = 800
@@ -75,8 +77,7 @@ def is_gone(pid):
     return status(pid).get("State", "Z")[0] in "ZX"
 
 
-@test
-def the_file_comes_through_the_descriptor():
+def test_the_file_comes_through_the_descriptor():
     """The same bytes that core.read gives, as often as asked, and it is closed when they are there."""
     with scene() as s:
         s.session = s.attach()
@@ -90,8 +91,7 @@ def the_file_comes_through_the_descriptor():
         runs(s)
 
 
-@test
-def a_core_is_sent_while_others_are_served():
+def test_a_core_is_sent_while_others_are_served():
     with scene() as s:
         s.session = s.attach()
         looker = other_client(s)
@@ -110,8 +110,7 @@ def a_core_is_sent_while_others_are_served():
         runs(s)
 
 
-@test
-def what_cannot_be_answered_with_a_descriptor_is_refused():
+def test_what_cannot_be_answered_with_a_descriptor_is_refused():
     """Before core.begin, in a batch, without an answer: nothing is left open anywhere."""
     with scene() as s:
         s.session = s.attach()
@@ -132,8 +131,7 @@ def what_cannot_be_answered_with_a_descriptor_is_refused():
         runs(s)
 
 
-@test
-def one_descriptor_is_on_its_way_at_a_time():
+def test_one_descriptor_is_on_its_way_at_a_time():
     """Whoever pipelines, and whoever does not read his answers, piles up none."""
     with scene() as s:
         s.session = s.attach()
@@ -165,8 +163,7 @@ def one_descriptor_is_on_its_way_at_a_time():
         runs(s)
 
 
-@test
-def few_descriptors_are_left_unread():
+def test_few_descriptors_are_left_unread():
     """Sent to connections that the agent closes and whose client keeps them: the kernel lets front have so many only."""
     with scene() as s:
         kept = []
@@ -198,8 +195,7 @@ def few_descriptors_are_left_unread():
         runs(s)
 
 
-@test
-def a_reader_that_stops_is_waited_for_so_long():
+def test_a_reader_that_stops_is_waited_for_so_long():
     """In the middle: others, the session and the queues go on; then it gets no more, and may ask again."""
     with scene() as s:
         s.session = s.attach()
@@ -227,8 +223,7 @@ def a_reader_that_stops_is_waited_for_so_long():
         assert kind == END and size == begun["bytes"]
 
 
-@test
-def a_stopped_program_is_waited_for_so_long():
+def test_a_stopped_program_is_waited_for_so_long():
     """Ctrl-Z in the middle of a dump: when it goes on, it says what has become of it."""
     with scene() as s:
         out = s.directory / "out"
@@ -257,11 +252,10 @@ def a_stopped_program_is_waited_for_so_long():
             if in_the_middle and run.returncode:
                 assert run.returncode == 1 and "in the middle" in text, text
                 return
-        raise Skip("it was never stopped in the middle")
+        raise SkipTest("it was never stopped in the middle")
 
 
-@test
-def a_reader_that_goes_ends_it():
+def test_a_reader_that_goes_ends_it():
     """By closing the descriptor, by core.end, with his connection, or killed."""
     with scene() as s:
         looker = other_client(s)
@@ -303,8 +297,7 @@ def a_reader_that_goes_ends_it():
             ended("killed")
 
 
-@test
-def a_reader_sends_nothing_back():
+def test_a_reader_sends_nothing_back():
     """Bytes, descriptors, urgent ones: the way to the worker is shut, before anybody could use it."""
     with scene() as s:
         s.session = s.attach()
@@ -357,12 +350,11 @@ def is_receiving(pid):
     return pathlib.Path(f"/proc/{pid}/syscall").read_text().split()[0] == "0"
 
 
-@test
-def a_reader_that_hangs_in_the_kernel_holds_nobody():
+def test_a_reader_that_hangs_in_the_kernel_holds_nobody():
     """In the middle of receiving: a pipe's reader would hold the lock that its writer needs, dead or alive."""
     need_root()
     if os.uname().machine != "x86_64":
-        raise Skip("numbers of system calls of x86-64")
+        raise SkipTest("numbers of system calls of x86-64")
     with scene() as s:
         s.session = s.attach()
         looker = other_client(s)
@@ -373,7 +365,7 @@ def a_reader_that_hangs_in_the_kernel_holds_nobody():
         reader, fine = stuck_reader(stream.fileno())
         try:
             if not fine:
-                raise Skip("no userfaultfd")
+                raise SkipTest("no userfaultfd")
             wait_until(lambda: is_receiving(reader), "the reader is in its read")
             assert not is_gone(reader), "it hangs"
             serves(s, looker)
@@ -396,8 +388,7 @@ def a_reader_that_hangs_in_the_kernel_holds_nobody():
             stream.close()
 
 
-@test
-def bytes_on_disk_are_those_after_they_are_there():
+def test_bytes_on_disk_are_those_after_they_are_there():
     """File systems over a network, and some others, know the room of a file only when it is written back."""
     need_root()
     with scene() as s, HungFs(s.directory / "late", Late()) as late:
@@ -407,8 +398,7 @@ def bytes_on_disk_are_those_after_they_are_there():
         assert told["disk_bytes"] == (late.path / "core").stat().st_blocks * 512 > 0, told
 
 
-@test
-def a_file_that_hangs_harms_only_its_owner():
+def test_a_file_that_hangs_harms_only_its_owner():
     """A file system that never answers a write: the worker holds nothing of it, can be killed, and others go on."""
     need_root()
     with scene() as s, HungFs(s.directory / "hung") as hung:
@@ -471,8 +461,7 @@ class Forwarder:
         self.listener.close()
 
 
-@test
-def where_no_descriptor_comes_it_is_read():
+def test_where_no_descriptor_comes_it_is_read():
     with scene() as s, contextlib.closing(Forwarder(s.directory / "forwarded.sock", s.socket)):
         straight = dump(s, "-o", s.directory / "straight", "-j")
         assert straight.returncode == 0, straight.stderr
@@ -487,7 +476,3 @@ def where_no_descriptor_comes_it_is_read():
                 assert path.stat().st_size == told["core"]["bytes"] == json.loads(straight.stdout)["core"]["bytes"], told
         wait_until(lambda: not s.worker_pids(), "its session is over")
         runs(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (BIN, STOP_MS, Rpc, Scene, Skip, as_user, children, main, need_root, status, test,  # noqa: E402
-                     wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, STOP_MS, Rpc, Scene, as_user, children, need_root, status, wait_until
 
 USER = 1000
 OTHER = 1001
@@ -50,8 +52,7 @@ def put_body(s, name, data, suffix="core"):
     return path
 
 
-@test
-def snapshot_becomes_a_record():
+def test_snapshot_becomes_a_record():
     with Scene() as s:
         session = s.attach()
         assert listed(s.rpc) == []
@@ -69,8 +70,7 @@ def snapshot_becomes_a_record():
         assert usage["records"] == 1 and usage["disk_bytes"] == found[0]["disk_bytes"], usage
 
 
-@test
-def records_are_chosen():
+def test_records_are_chosen():
     with Scene() as s:
         names = [record(s) for _ in range(3)]
         assert len(set(names)) == 3
@@ -95,8 +95,7 @@ def records_are_chosen():
         assert s.rpc.error("cores.read", record=names[0], offset=0, size=10).name == "no_such_record"
 
 
-@test
-def bodies_are_read_in_pieces():
+def test_bodies_are_read_in_pieces():
     with Scene() as s:
         name = record(s)
         data = os.urandom(300_000)
@@ -118,8 +117,7 @@ def bodies_are_read_in_pieces():
         assert not any(p.name.startswith(name) for p in s.cores.iterdir())
 
 
-@test
-def pinned_records_are_not_removed():
+def test_pinned_records_are_not_removed():
     with Scene() as s:
         name = record(s)
         assert s.rpc.call("cores.pin", record=name) == {"record": name, "pinned": True}
@@ -130,8 +128,7 @@ def pinned_records_are_not_removed():
         s.rpc.call("cores.remove", record=name)
 
 
-@test
-def owners_see_their_own():
+def test_owners_see_their_own():
     """Root and administrators see all, the owner his, a stranger nothing at all."""
     need_root()
     with Scene(app=None, user_mode=False) as s:
@@ -178,8 +175,7 @@ def owners_see_their_own():
         as_user(OTHER, stranger)
 
 
-@test
-def store_processes_have_no_rights():
+def test_store_processes_have_no_rights():
     need_root()
     with Scene(user_mode=False) as s:
         s.rpc.call("cores.usage")
@@ -193,8 +189,7 @@ def store_processes_have_no_rights():
         wait_until(lambda: not store_pids(s), "the store process leaves with its client")
 
 
-@test
-def killed_store_is_replaced():
+def test_killed_store_is_replaced():
     with Scene() as s:
         name = record(s)
         s.rpc.call("cores.usage")
@@ -204,8 +199,7 @@ def killed_store_is_replaced():
         assert [r["record"] for r in listed(s.rpc)] == [name]
 
 
-@test
-def killed_while_it_writes():
+def test_killed_while_it_writes():
     """SIGKILL to store processes during adds: what was answered is there, nothing is half."""
     with Scene() as s:
         session = s.attach()
@@ -238,8 +232,7 @@ def killed_while_it_writes():
         assert s.state() and s.app_status().beats
 
 
-@test
-def records_survive_the_daemon():
+def test_records_survive_the_daemon():
     with Scene() as s:
         name = record(s)
         s.clients.pop().close()
@@ -249,13 +242,12 @@ def records_survive_the_daemon():
         assert [r["record"] for r in listed(s.rpc)] == [name]
 
 
-@test
-def full_disk_loses_nothing_but_the_new_record():
+def test_full_disk_loses_nothing_but_the_new_record():
     need_root()
     with Scene(start_agent=False) as s:
         s.cores.mkdir()
         if LIBC.mount(b"tmpfs", str(s.cores).encode(), b"tmpfs", 0, b"size=256k,mode=700"):
-            raise Skip("cannot mount a tmpfs")
+            raise SkipTest("cannot mount a tmpfs")
         try:
             config = s.directory / "user.conf"
             config.write_text("[store]\nmax_use = 10M\nkeep_free = 0\n")
@@ -276,8 +268,7 @@ def full_disk_loses_nothing_but_the_new_record():
             LIBC.umount2(str(s.cores).encode(), 2)
 
 
-@test
-def unusable_directories_are_named():
+def test_unusable_directories_are_named():
     with Scene(start_agent=False) as s:
         s.cores.mkdir()
         s.cores.chmod(0o777)
@@ -288,8 +279,7 @@ def unusable_directories_are_named():
         assert "record" not in result and result["missing"] and result["queues"]
 
 
-@test
-def missing_directory_is_named():
+def test_missing_directory_is_named():
     need_root()
     with Scene(user_mode=False) as s:
         s.cores.rmdir()
@@ -299,8 +289,7 @@ def missing_directory_is_named():
         assert "record" not in result and result["missing"]
 
 
-@test
-def broken_records_are_told():
+def test_broken_records_are_told():
     with Scene() as s:
         name, other = record(s), record(s)
         path = s.cores / f"{stem(s, name)}.record"
@@ -319,8 +308,7 @@ def broken_records_are_told():
         assert s.rpc.error("cores.info", record=other).name == "failed"
 
 
-@test
-def a_burst_stays_within_the_limits():
+def test_a_burst_stays_within_the_limits():
     """A thousand records over four connections: all are stored, the oldest go, the disk stays bounded."""
     with Scene(start_agent=False) as s:
         config = s.directory / "user.conf"
@@ -351,8 +339,7 @@ def a_burst_stays_within_the_limits():
         assert max(stored) in kept and min(stored) not in kept
 
 
-@test
-def verb_finds_what_is_stored():
+def test_verb_finds_what_is_stored():
     with Scene() as s:
         assert s.ctl("cores", "list").returncode == 3
         run = s.ctl("snapshot", "--record", "-j", s.app.pid)
@@ -388,8 +375,7 @@ def verb_finds_what_is_stored():
         assert s.ctl("cores", "info", "nobody").returncode == 3
 
 
-@test
-def verb_exports_pins_and_removes():
+def test_verb_exports_pins_and_removes():
     with Scene() as s:
         name = record(s)
         assert s.ctl("cores", "export", name, "-o", s.directory / "none").returncode == 3
@@ -411,7 +397,3 @@ def verb_exports_pins_and_removes():
         # Whoever exported it is gone; what read the body for him may still be going.
         wait_until(lambda: s.ctl("cores", "rm", name).returncode == 0, "it is removed")
         assert s.ctl("cores", "list").returncode == 3
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
 """A CUDA process, the simulated GPUs below it and the daemon; and how the process must be left."""
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "sim/cuda"))
 from harness import LONG_STOP, CudaScene, PatientRpc, status, wait_until
 from debugger import get, say
 

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import main, status, test, wait_until  # noqa: E402
-from cudascene import assert_alive, assert_untouched, scene  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import status, wait_until
+from cudascene import assert_alive, assert_untouched, scene
 
 RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
 DIVERGE = "_Z7divergeIfEvPT_i"
@@ -31,8 +33,7 @@ def number(value):
 # -- what a snapshot says -------------------------------------------------------------------------
 
 
-@test
-def snapshot_says_the_same_in_every_release():
+def test_snapshot_says_the_same_in_every_release():
     documents = []
     for release in RELEASES:
         with scene(release) as s:
@@ -50,8 +51,7 @@ def snapshot_says_the_same_in_every_release():
     assert all(d == documents[0] for d in documents)
 
 
-@test
-def groups_are_what_was_planted():
+def test_groups_are_what_was_planted():
     with scene() as s:
         spin, diverge = function(s, "spin"), function(s, DIVERGE)
         s.control("warp 0 1 2 pc=0xc0")
@@ -68,8 +68,7 @@ def groups_are_what_was_planted():
         assert number(diverge["address"]) != number(spin["address"])
 
 
-@test
-def some_warps_are_listed_when_asked_for():
+def test_some_warps_are_listed_when_asked_for():
     """A page of those of some groups, or one by its name; a warp without a grid has a name, too."""
     with scene() as s:
         s.control("warp 0 1 2 pc=0xc0")
@@ -99,8 +98,7 @@ def some_warps_are_listed_when_asked_for():
         assert_untouched(s)
 
 
-@test
-def a_warp_of_a_grid_that_is_not_known_has_a_name():
+def test_a_warp_of_a_grid_that_is_not_known_has_a_name():
     with scene(app="init; context 0; context 1; module @CUBIN@; gpu launch spin grid=8 block=128; listen") as s:
         session = s.attach()
         for slot in ("getGridInfo", "getGridInfo120", "getGridInfo55", "getClusterDim", "getClusterDim120"):
@@ -110,8 +108,7 @@ def a_warp_of_a_grid_that_is_not_known_has_a_name():
         assert got["ref"] == w["ref"], (got, w)
 
 
-@test
-def exceptions_lead_and_are_named():
+def test_exceptions_lead_and_are_named():
     with scene() as s:
         session = s.attach()
         s.control("raise 0 1 2 14 errorpc=0x50")
@@ -129,8 +126,7 @@ def exceptions_lead_and_are_named():
         assert "CUDA_EXCEPTION_14: warp illegal address" in text, text
 
 
-@test
-def lane_exceptions_separate_groups():
+def test_lane_exceptions_separate_groups():
     with scene("12.4") as s:
         session = s.attach()
         s.control("raise 0 0 0 1 lanes=0x4")
@@ -144,8 +140,7 @@ def lane_exceptions_separate_groups():
         assert lanes[2] == "CUDA_EXCEPTION_1: lane illegal address" and lanes[3] is None, lanes
 
 
-@test
-def full_gpu_in_time():
+def test_full_gpu_in_time():
     app = "init; context 0; module @CUBIN@; gpu launch spin grid=264 block=1024 spread=5; listen"
     with scene(sim="devices 1 sms=132 warps=64", app=app) as s:
         s.ctl("snapshot", s.app.pid)
@@ -161,8 +156,7 @@ def full_gpu_in_time():
         assert_untouched(s)
 
 
-@test
-def call_stacks_are_shown():
+def test_call_stacks_are_shown():
     """Read level by level up to 12.4, in one call from 12.5 on."""
     for release in ("11.8", "12.4", "13.4"):
         with scene(release) as s:
@@ -196,8 +190,7 @@ def call_stacks_are_shown():
 # -- one warp -------------------------------------------------------------------------------------
 
 
-@test
-def registers_are_what_was_planted():
+def test_registers_are_what_was_planted():
     for release in ("12.2", "12.9", "13.4"):
         with scene(release) as s:
             s.control("register 0 1 2 7 2 0xcafe")
@@ -222,8 +215,7 @@ def registers_are_what_was_planted():
             assert error.name == "no_such_wave", error
 
 
-@test
-def registers_that_the_driver_does_not_give():
+def test_registers_that_the_driver_does_not_give():
     """From 13.2 on it says how many it gave."""
     with scene("13.4") as s:
         session = s.attach()
@@ -247,8 +239,7 @@ def registers_that_the_driver_does_not_give():
         assert doc["missing"] == ["registers of a wave: the driver does not give them"], doc["missing"]
 
 
-@test
-def memory_of_every_space():
+def test_memory_of_every_space():
     with scene() as s:
         s.control("memory global 0x7f1000000000 hex=0102030405060708")
         s.control("memory shared 0 1 2 0x10 hex=a1a2a3a4")
@@ -297,8 +288,7 @@ def host_address(pid):
     return int(pathlib.Path(f"/proc/{pid}/maps").read_text().split("-", 1)[0], 16)
 
 
-@test
-def snapshot_with_registers():
+def test_snapshot_with_registers():
     with scene() as s:
         doc = s.rpc.call("gpu.snapshot", session=s.attach(), registers=True)
         (registers,) = doc["registers"]
@@ -309,8 +299,7 @@ def snapshot_with_registers():
 # -- control and events ---------------------------------------------------------------------------
 
 
-@test
-def suspend_and_resume():
+def test_suspend_and_resume():
     with scene() as s:
         session = s.attach(control=True)
         assert s.rpc.call("gpu.suspend", session=session, lease_ms=60000)["suspended"] == 1
@@ -329,8 +318,7 @@ def suspend_and_resume():
         assert_untouched(s)
 
 
-@test
-def sessions_and_the_next_debugger_are_of_this_vendor():
+def test_sessions_and_the_next_debugger_are_of_this_vendor():
     with scene() as s:
         s.attach()
         listed, = s.rpc.call("session.list")["sessions"]
@@ -342,8 +330,7 @@ def sessions_and_the_next_debugger_are_of_this_vendor():
         assert_untouched(s)
 
 
-@test
-def exceptions_are_announced():
+def test_exceptions_are_announced():
     for release in ("12.4", "12.9"):
         with scene(release) as s:
             session = s.attach(control=True)
@@ -387,8 +374,7 @@ def running(s):
     return not any(d["suspended"] for d in s.state()["devices"])
 
 
-@test
-def stop_is_seen_beside_other_news():
+def test_stop_is_seen_beside_other_news():
     """One notification for both: before 12.5 no event tells of the stop, and nobody else lets the devices run."""
     for release in ("12.2", "12.4", "12.9"):
         for subscribed in (False, True):
@@ -405,8 +391,7 @@ def stop_is_seen_beside_other_news():
                 assert_alive(s)
 
 
-@test
-def fault_before_a_look_is_told_after_it():
+def test_fault_before_a_look_is_told_after_it():
     """The engine stopped the devices, and a look comes first: it shows the fault and must not let it go."""
     wave = {"queue_id": 0, "unit": 1, "index": 2}
     for release in ("12.4", "12.9", "13.4"):
@@ -428,8 +413,7 @@ def fault_before_a_look_is_told_after_it():
                 assert_untouched(s)
 
 
-@test
-def context_of_a_device_that_is_not_counted():
+def test_context_of_a_device_that_is_not_counted():
     with scene() as s:
         session = s.attach(control=True)
         s.control("event ctx-create hex=3f000000010000000100000066000000")
@@ -444,8 +428,7 @@ def context_of_a_device_that_is_not_counted():
         assert_untouched(s)
 
 
-@test
-def event_that_makes_no_sense():
+def test_event_that_makes_no_sense():
     """The thread that caused it waits as for any other, and what is queued behind it counts."""
     with scene() as s:
         session = s.attach(control=True)
@@ -458,8 +441,7 @@ def event_that_makes_no_sense():
         assert_untouched(s)
 
 
-@test
-def context_that_ends_while_its_device_is_suspended():
+def test_context_that_ends_while_its_device_is_suspended():
     """Nobody can name the device any more; it runs again with whatever is asked for next, and when the lease ends."""
     for lease, method in ((60000, "gpu.resume"), (60000, "gpu.suspend"), (500, None)):
         with scene() as s:
@@ -476,8 +458,7 @@ def context_that_ends_while_its_device_is_suspended():
             assert_untouched(s)
 
 
-@test
-def memory_of_a_bank_lets_the_device_run_on():
+def test_memory_of_a_bank_lets_the_device_run_on():
     with scene() as s:
         s.control("memory const 0 0x7f3000000000 hex=d1d2d3d4d5")
         session = s.attach()
@@ -486,8 +467,7 @@ def memory_of_a_bank_lets_the_device_run_on():
         assert running(s), "before the answer"
 
 
-@test
-def grid_that_the_driver_does_not_know():
+def test_grid_that_the_driver_does_not_know():
     """Its own code runs as such: the warps are shown, without what only the grid tells."""
     for release in RELEASES:
         with scene(release) as s:
@@ -499,8 +479,7 @@ def grid_that_the_driver_does_not_know():
             assert_untouched(s)
 
 
-@test
-def facts_that_the_driver_keeps_to_itself():
+def test_facts_that_the_driver_keeps_to_itself():
     """No bus, no names, no predicates: of a chip or a slice of one that is not like others."""
     with scene("12.9") as s:
         for slot in ("getDevicePCIBusInfo", "getDeviceName", "getDeviceType", "getSmType", "getNumPredicates",
@@ -516,8 +495,7 @@ def facts_that_the_driver_keeps_to_itself():
         assert_untouched(s)
 
 
-@test
-def code_loaded_again_in_the_same_place_of_the_driver():
+def test_code_loaded_again_in_the_same_place_of_the_driver():
     """A module goes, another comes and has its handles: lines are of the new one."""
     with scene() as s:
         session = s.attach()
@@ -540,8 +518,7 @@ def code_loaded_again_in_the_same_place_of_the_driver():
         s.rpc.call("session.detach", session=session)
 
 
-@test
-def instructions_are_nvdisasms_or_words():
+def test_instructions_are_nvdisasms_or_words():
     """One line says why there are words; the program is looked for in PATH."""
     with scene() as s:
         start = number(function(s, "spin")["address"])
@@ -567,7 +544,3 @@ def instructions_are_nvdisasms_or_words():
         finally:
             os.environ["PATH"] = before
         assert_alive(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

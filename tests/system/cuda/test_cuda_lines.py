@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Source lines of NVIDIA's code, of a process and of its core, as NVIDIA's disassembler recorded them."""
 import base64
-import pathlib
+import os
 import re
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from cubinlines import ALL, DATA, FULL, STEP, both_ways, chain_of, loaded, recorded  # noqa: E402
-from corereader import CoreRpc  # noqa: E402
-from harness import STOP_MS, CudaScene, main, test  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from cubinlines import ALL, DATA, FULL, STEP, both_ways, chain_of, loaded, recorded
+from corereader import CoreRpc
+from harness import STOP_MS, CudaScene
 
 
-@test
-def every_instruction_has_its_line_and_chain():
+def test_every_instruction_has_its_line_and_chain():
     expected = {fixture: recorded(fixture) for fixture in ALL}
     with loaded() as cubins:
         for who, places in both_ways(cubins):
@@ -24,8 +25,7 @@ def every_instruction_has_its_line_and_chain():
                     assert want and chain_of(places[address]) == want, (who, fixture, section, hex(offset), places[address])
 
 
-@test
-def the_caller_is_the_line_in_front_of_the_return_address():
+def test_the_caller_is_the_line_in_front_of_the_return_address():
     """Of code with full debug information, where the instruction behind the call is another line's."""
     fixture = "cubin/spin-sm_90-g"
     lines = recorded(fixture)[".text.spin"]
@@ -51,8 +51,7 @@ def without_lines(image):
     return image.replace(b"\0.debug_line\0", b"\0.debug_none\0")
 
 
-@test
-def lines_are_promised_where_there_are_some():
+def test_lines_are_promised_where_there_are_some():
     """Debug information alone is no line."""
     name = "spin-sm_90-g"
     with CudaScene(app=None, sim="devices 1 sms=3 warps=8") as s:
@@ -89,8 +88,7 @@ def problem_of_code(path, core, image=None):
     return o["problem"]
 
 
-@test
-def code_that_is_not_relocated_is_called_so():
+def test_code_that_is_not_relocated_is_called_so():
     """An image as the compiler made it is one for a GPU, but nobody knows where its code lies."""
     said = "it is not relocated: none of its code has an address"
     with loaded((FULL[0],), kernel="spin") as cubins:
@@ -107,7 +105,3 @@ def code_that_is_not_relocated_is_called_so():
                        if struct.unpack_from("<Q", core, h + 24) == (at,))
             struct.pack_into("<Q", core, header + 32, 0)
             assert problem_of_code(path, core) == want
-
-
-if __name__ == "__main__":
-    main(__file__)

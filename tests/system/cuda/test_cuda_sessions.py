@@ -11,11 +11,15 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, Skip, children, kill_agent, main, need_root, status, test, wait_until  # noqa: E402
-from cudascene import assert_alive, assert_untouched, scene  # noqa: E402
-from debugger import get, network_sockets, say  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import BIN, children, kill_agent, need_root, status, wait_until
+from cudascene import assert_alive, assert_untouched, scene
+from debugger import get, network_sockets, say
 
 USER = 1000
 
@@ -31,8 +35,7 @@ def refused(s, name, exit_code, *words, pid=None):
     assert run.returncode == exit_code and run.stdout == "" and error.hint in run.stderr, run
 
 
-@test
-def no_engine_listens_to_the_network():
+def test_no_engine_listens_to_the_network():
     """In the debugger's process it would, and take whoever connects (test_cudasim.py)."""
     for user_mode in (False, True):
         with scene(user_mode=user_mode) as s:
@@ -48,8 +51,7 @@ def no_engine_listens_to_the_network():
 # -- who uses CUDA, and what stands in the way ----------------------------------------------------
 
 
-@test
-def list_and_doctor():
+def test_list_and_doctor():
     with scene() as s:
         (process,) = [p for p in s.rpc.call("process.list")["processes"] if p["pid"] == s.app.pid]
         assert process["vendor"] == "nvidia" and process["debuggable"], process
@@ -95,11 +97,10 @@ for i in range(40000):
     assert c.mmap(None, 4096, 1 + i % 2 * 2, 2, fd, 0) != 2 ** 64 - 1"""
 
 
-@test
-def process_with_many_mappings():
+def test_process_with_many_mappings():
     """Frameworks have tens of thousands, of files with long names."""
     if int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) < 50000:
-        raise Skip("vm.max_map_count is below its default")
+        raise SkipTest("vm.max_map_count is below its default")
     with scene(app=None) as s:
         path = s.directory / ("m" * 240)
         path.write_bytes(bytes(4096))
@@ -112,8 +113,7 @@ def process_with_many_mappings():
             assert run.returncode == 0, run
 
 
-@test
-def library_of_stubs_beside_the_driver():
+def test_library_of_stubs_beside_the_driver():
     """Attaching takes the copy that is the driver; the doctor speaks of the same."""
     with scene(app=None) as s:
         stubs = s.directory / "libcuda.so"
@@ -126,8 +126,7 @@ def library_of_stubs_beside_the_driver():
             assert run.returncode == 0, run
 
 
-@test
-def process_without_libcuda():
+def test_process_without_libcuda():
     with scene(app=None) as s:
         idle = subprocess.Popen(["sleep", "60"])
         try:
@@ -137,8 +136,7 @@ def process_without_libcuda():
             idle.wait()
 
 
-@test
-def libcuda_without_context():
+def test_libcuda_without_context():
     for release in ("12.4", "13.4"):
         with scene(release, app="listen") as s:
             doc = json.loads(s.ctl("snapshot", "--json", s.app.pid).stdout)
@@ -146,8 +144,7 @@ def libcuda_without_context():
             assert_untouched(s)
 
 
-@test
-def session_begins_with_cuinit():
+def test_session_begins_with_cuinit():
     with scene("13.4", app="listen") as s:
         session = s.attach()
         assert s.rpc.call("runtime.info", session=session)["runtime"]["state"] == "disabled"
@@ -159,8 +156,7 @@ def session_begins_with_cuinit():
         assert_untouched(s)
 
 
-@test
-def under_mps():
+def test_under_mps():
     with scene() as s:
         s.control("mps on")
         before = time.monotonic()
@@ -186,12 +182,11 @@ def under_mps():
         assert_untouched(s)
 
 
-@test
-def device_nodes_that_the_agent_lacks():
+def test_device_nodes_that_the_agent_lacks():
     """As a container has them and the agent does not."""
     need_root()
     if os.path.exists("/dev/nvidiactl"):
-        raise Skip("this machine has an NVIDIA driver")
+        raise SkipTest("this machine has an NVIDIA driver")
     with scene(app=None) as s:
         s.app = start_through(s, "exec unshare --mount sh -c 'mount -t tmpfs none /dev && "
                               "mknod -m 666 /dev/null c 1 3 && touch /dev/nvidiactl && exec \"$@\" 9</dev/nvidiactl' sh")
@@ -202,15 +197,13 @@ def device_nodes_that_the_agent_lacks():
     assert not os.path.exists("/dev/nvidiactl")
 
 
-@test
-def driver_without_unified_debugger():
+def test_driver_without_unified_debugger():
     with scene("8.0") as s:
         refused(s, "not_debuggable", 5, "no unified debugger", "520")
         assert_alive(s)
 
 
-@test
-def already_debugged():
+def test_already_debugged():
     with scene() as s:
         say(s, "set cudbgDebuggerInitialized 1")
         refused(s, "busy", 6, "another debugger")
@@ -229,24 +222,21 @@ def already_debugged():
         assert_untouched(s)
 
 
-@test
-def our_own_driver_is_missing():
+def test_our_own_driver_is_missing():
     with scene() as s:
         s.libcuda.rename(s.libraries / "elsewhere")
         refused(s, "not_debuggable", 5, "libcuda")
         assert_alive(s)
 
 
-@test
-def engine_missing_in_the_target():
+def test_engine_missing_in_the_target():
     with scene() as s:
         s.libraries.joinpath("libcudadebugger.so.1").unlink()
         refused(s, "not_debuggable", 5, "libcudadebugger")
         assert_alive(s)
 
 
-@test
-def target_dies_during_a_call():
+def test_target_dies_during_a_call():
     for slot in ("getDeviceInfo", "getGridInfo120", "suspendDevice", "initialize"):
         with scene() as s:
             s.control(f"kill-target {slot}")
@@ -257,8 +247,7 @@ def target_dies_during_a_call():
             wait_until(lambda: not s.worker_pids(), "the worker leaves")
 
 
-@test
-def long_budget_ends_before_the_guard_does():
+def test_long_budget_ends_before_the_guard_does():
     """Whatever is asked for, a look returns what it has after seven seconds: at ten the worker would be killed."""
     with scene() as s:
         session = s.attach()
@@ -272,8 +261,7 @@ def long_budget_ends_before_the_guard_does():
         assert_alive(s)
 
 
-@test
-def driver_that_hangs_is_given_up():
+def test_driver_that_hangs_is_given_up():
     with scene() as s:
         session = s.attach()
         s.control("hang getDeviceInfo")
@@ -284,8 +272,7 @@ def driver_that_hangs_is_given_up():
         assert_untouched(s)
 
 
-@test
-def processes_of_others():
+def test_processes_of_others():
     need_root()
     with scene(app_user=USER) as s:
         assert s.ctl("snapshot", s.app.pid).returncode == 0
@@ -296,8 +283,7 @@ def processes_of_others():
         assert_untouched(s)
 
 
-@test
-def target_in_other_namespaces():
+def test_target_in_other_namespaces():
     need_root()
     with scene(app=None) as s:
         s.app = start_unshared(s, "--mount")
@@ -342,8 +328,7 @@ def maps_vendor(pid):
     return False
 
 
-@test
-def vendor_code_is_in_the_worker_alone():
+def test_vendor_code_is_in_the_worker_alone():
     with scene() as s:
         s.attach()
         (worker,) = s.worker_pids()
@@ -359,8 +344,7 @@ def vendor_code_is_in_the_worker_alone():
     assert not os.path.exists("/dev/nvidiactl")
 
 
-@test
-def worker_does_not_have_the_environment_of_a_shell():
+def test_worker_does_not_have_the_environment_of_a_shell():
     """What somebody has set for programs would hide devices, or choose another engine, from here."""
     shell = {"CUDA_VISIBLE_DEVICES": "", "CUDBG_USE_LEGACY_DEBUGGER": "1", "CUDA_MPS_PIPE_DIRECTORY": "/nowhere",
              "NVLOG_CONFIG_FILE": "/nowhere"}
@@ -376,8 +360,7 @@ def worker_does_not_have_the_environment_of_a_shell():
             assert found["LD_LIBRARY_PATH"] == str(s.libraries), found
 
 
-@test
-def driver_makes_no_device_file():
+def test_driver_makes_no_device_file():
     """On a machine without the kernel module, initialize() as root would make /dev/nvidiactl and leave it there."""
     need_root()
     for user_mode in (False, True):
@@ -479,7 +462,9 @@ def has_engine(s):
     return "cuda-engine\n" in of_threads(s, "comm")
 
 
-def kill_at(step, victim):
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+@pytest.mark.parametrize("victim", ("worker", "front", "monitor"))
+def test_killed(step, victim):
     with scene(getattr(step, "release", "12.4")) as s:
         step(s)
         pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "monitor": s.agentd.pid}[victim]
@@ -497,14 +482,6 @@ def kill_at(step, victim):
             raise
 
 
-for victim_ in ("worker", "front", "monitor"):
-    for step_ in STEPS:
-        def case(step=step_, victim=victim_):
-            kill_at(step, victim)
-        case.__name__ = f"{victim_}_killed_{step_.__name__}"
-        test(case)
-
-
 def given_up(s):
     """The client's time ends when the driver has been asked for its engine, and before that is there."""
     s.control("attach 0 delay=600000")
@@ -517,8 +494,7 @@ def given_up(s):
     raise AssertionError("the driver was never asked")
 
 
-@test
-def engine_that_comes_after_all_the_same():
+def test_engine_that_comes_after_all_the_same():
     """Nobody is killed; the driver takes longer than the client wants to wait, then the process counts as debugged."""
     for release in ("12.4", "13.4"):
         with scene(release) as s:
@@ -530,8 +506,7 @@ def engine_that_comes_after_all_the_same():
             assert_untouched(s)
 
 
-@test
-def attach_behind_another_session_keeps_its_time():
+def test_attach_behind_another_session_keeps_its_time():
     with scene("13.4") as s:
         session, other = s.attach(), s.connect()
         (worker,) = s.worker_pids()
@@ -549,8 +524,7 @@ def attach_behind_another_session_keeps_its_time():
         assert_untouched(s)
 
 
-@test
-def killed_altogether_the_next_start_undoes():
+def test_killed_altogether_the_next_start_undoes():
     for step in (suspended, attaching("initialize")):
         with scene() as s:
             step(s)
@@ -563,8 +537,7 @@ def killed_altogether_the_next_start_undoes():
             wait_until(lambda: not list(s.directory.glob("*.undo/*")), "no record stays")
 
 
-@test
-def worker_killed_at_any_moment():
+def test_worker_killed_at_any_moment():
     """The steps that are too short to aim at."""
     with scene() as s:
         for delay in range(0, 24, 2):
@@ -577,7 +550,3 @@ def worker_killed_at_any_moment():
                     os.kill(pid, signal.SIGKILL)
             run.wait(60)
             assert_untouched(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -6,11 +6,18 @@ import pathlib
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-# Costs are those of the product, not of a sanitizer build.
-os.environ["BIN"] = os.environ.get("PRODUCT_BIN", str(HERE.parents[2] / "build/bin"))
-sys.path.insert(0, str(HERE.parents[1] / "lib"))
-from harness import Scene, children, main, rss_kib, status, test, wait_settled, wait_until, wakeups  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+import harness
+from harness import ROOT, Scene, children, rss_kib, status, wait_settled, wait_until, wakeups
+
+
+@pytest.fixture(autouse=True)
+def product(monkeypatch):
+    """Costs are those of the product, not of a sanitizer build."""
+    monkeypatch.setattr(harness, "BIN", pathlib.Path(os.environ.get("PRODUCT_BIN", ROOT / "build/bin")))
 
 
 def processes(s):
@@ -37,8 +44,7 @@ def is_settled(s):
     return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir", "gpu-agentd"]
 
 
-@test
-def no_wakeups():
+def test_no_wakeups():
     """Neither with nobody connected nor with an idle session."""
     for s in agents():
         wait_until(lambda: is_settled(s), "rules have looked")
@@ -49,8 +55,7 @@ def no_wakeups():
             s.attach()
 
 
-@test
-def memory_below_8_mib():
+def test_memory_below_8_mib():
     for s in agents(app=None):
         s.rpc.call("agent.hello")
         wait_until(lambda: is_settled(s), "rules have looked")
@@ -59,8 +64,7 @@ def memory_below_8_mib():
         print(f"  {total} KiB")
 
 
-@test
-def descriptors_do_not_leak():
+def test_descriptors_do_not_leak():
     with Scene() as s:
         def count():
             return {p: len(os.listdir(f"/proc/{p}/fd")) for p in processes(s)}
@@ -85,7 +89,3 @@ def descriptors_do_not_leak():
         wait_until(settled, "workers leave")
         # That a worker has gone is told to front a moment later.
         wait_until(lambda: count() == before, f"descriptors are {before} again")
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -5,6 +5,7 @@
 A socket in a mount namespace of its own stands where journald's is."""
 import contextlib
 import ctypes
+import functools
 import os
 import pathlib
 import re
@@ -13,8 +14,10 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import ROOT, Scene, as_user, main, need_root, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import ROOT, Scene, as_user, need_root, wait_until
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 DATA = ROOT / "tests/data/codeobj"
@@ -115,6 +118,7 @@ def located_fault(s, journal):
 
 def in_namespace(function):
     """Where /run is empty, for this test only."""
+    @functools.wraps(function)
     def run():
         need_root()
 
@@ -126,13 +130,11 @@ def in_namespace(function):
             function()
 
         as_user(0, child)
-    run.__name__ = function.__name__
     return run
 
 
-@test
 @in_namespace
-def who_does_what_is_recorded():
+def test_who_does_what_is_recorded():
     with journaled() as (s, journal):
         s.app = s.start_app(WAVES)
         me = {"GPU_AGENT_PEER_UID": 0, "GPU_AGENT_PEER_PID": os.getpid()}
@@ -160,9 +162,8 @@ def who_does_what_is_recorded():
         assert "attach to" not in s.agentd.err() and " is over" not in s.agentd.err(), s.agentd.err()
 
 
-@test
 @in_namespace
-def faults_and_their_hooks_are_recorded():
+def test_faults_and_their_hooks_are_recorded():
     pathlib.Path("/run/hook").write_text("#!/bin/sh\necho seen; echo \"$GPU_AGENT_RECORD\" >&2; exit 5\n")
     os.chmod("/run/hook", 0o755)
     rule = "[rule all]\ndevice = amd\ndeduplicate = none\nhook = /run/hook\nhook_user = daemon\n"
@@ -181,11 +182,6 @@ def faults_and_their_hooks_are_recorded():
         assert int(hook["GPU_AGENT_HOOK_DURATION_US"]) > 0 and hook["GPU_AGENT_HOOK_OUTPUT_BYTES"] == "30", hook
 
 
-@test
-def the_manual_names_every_record():
+def test_the_manual_names_every_record():
     assert set(promised()) == set(IDS.values()), set(promised()) ^ set(IDS.values())
     assert all(promised().values())
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, LONG_STOP, PATIENCE, Scene, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import BIN, LONG_STOP, PATIENCE, Scene, need_root, status, wait_until
 
 PROBE = BIN.parent / "tests/sandbox_probe"
 USER = 1000
@@ -70,8 +73,10 @@ def calls_of(profile):
     return {name: int(text) for name, text in answers("calls", profile).items()}
 
 
-def refuses(profile):
+@pytest.mark.parametrize("profile", ("front", "look", "session", "session_registers", "driver", "core", "adapter", "store"))
+def test_calls_are_refused(profile):
     """The whole table, each row; and that the calls are ones which only a filter refuses."""
+    need_root()
     free, got = calls_of("none"), calls_of(profile)
     assert len(free) > 70 and got.keys() == free.keys(), (free.keys() ^ got.keys())
     # What root is refused without a filter tells nothing about one.
@@ -85,14 +90,6 @@ def refuses(profile):
         if error != want:
             wrong[name] = (errno.errorcode.get(error, error), errno.errorcode.get(want, want))
     assert not wrong, wrong
-
-
-for profile_ in ("front", "look", "session", "session_registers", "driver", "core", "adapter", "store"):
-    def case(profile=profile_):
-        need_root()
-        refuses(profile)
-    case.__name__ = f"{profile_}_cannot"
-    test(case)
 
 
 # -- set-user-id programs that a target executes --------------------------------------------------
@@ -126,8 +123,7 @@ def looked_into(profile, dump):
 LOOKS = ("peekuser", "peekdata", "getregset", "setregset", "process_vm_readv", "mem")
 
 
-@test
-def a_tracer_without_filter_sees_into_a_set_user_id_program():
+def test_a_tracer_without_filter_sees_into_a_set_user_id_program():
     """The control: where this fails, the other two prove nothing."""
     need_root()
     got = looked_into("none", "nodump")
@@ -135,8 +131,7 @@ def a_tracer_without_filter_sees_into_a_set_user_id_program():
     assert got["getregset"] == "0" and got["peekuser"] == "0", got
 
 
-@test
-def a_fallen_worker_gets_nothing_out_of_a_set_user_id_program():
+def test_a_fallen_worker_gets_nothing_out_of_a_set_user_id_program():
     """One that had to use its capability: the program has its privilege, and the worker no look at it."""
     need_root()
     got = looked_into("session", "nodump")
@@ -145,8 +140,7 @@ def a_fallen_worker_gets_nothing_out_of_a_set_user_id_program():
     assert set(refused.values()) <= {errno.EPERM, errno.EACCES}, refused
 
 
-@test
-def a_worker_with_the_rights_of_the_user_traces_no_more_than_his():
+def test_a_worker_with_the_rights_of_the_user_traces_no_more_than_his():
     """As under every debugger of his: what such a program would have gained, it does not gain."""
     need_root()
     got = looked_into("session_registers", "dump")
@@ -155,8 +149,7 @@ def a_worker_with_the_rights_of_the_user_traces_no_more_than_his():
     assert set(refused.values()) == {errno.EPERM}, refused
 
 
-@test
-def a_session_never_holds_more_than_its_target_has():
+def test_a_session_never_holds_more_than_its_target_has():
     """The same with the daemon: root's, of a process that its own user might trace."""
     need_root()
     with Scene(user_mode=False, app=None) as s:
@@ -170,8 +163,7 @@ def a_session_never_holds_more_than_its_target_has():
         assert s.rpc.notification("session.ended")["reason"] == "exec"
 
 
-@test
-def threads_of_a_protected_process_are_missing_in_a_core():
+def test_threads_of_a_protected_process_are_missing_in_a_core():
     """Nobody is stopped for registers that the worker may not read; the rest of the core is there."""
     need_root()
     with Scene(user_mode=False, app="runtime ttmp; queues 1; threads 3; nodump; spin", app_user=USER, gpus="gfx90a") as s:
@@ -183,7 +175,3 @@ def threads_of_a_protected_process_are_missing_in_a_core():
         (missing,) = [line for line in told["missing"] if line.startswith("registers of")]
         assert missing.startswith(f"registers of {threads} threads"), (missing, threads)
         assert not told.get("thread_count") and not told.get("thread_stopped_us"), told
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -14,9 +14,10 @@ import sys
 import time
 from typing import NamedTuple
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, STOP_MS, CudaScene, Scene, main,  # noqa: E402
-                     need_root, test, wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import EXCEPTION_WORDS, EXCEPTIONS, PATIENCE, ROOT, STOP_MS, CudaScene, Scene, need_root, wait_until
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "data/codeobj"
 PAGE = 0x7F0000003000
@@ -169,13 +170,11 @@ def check_application(s, name, before, nth=1):
     return before + 1
 
 
-@test
-def every_code_has_a_row():
+def test_every_code_has_a_row():
     assert set(ROWS) | {"wave_fault"} == set(EXCEPTIONS), set(ROWS) ^ set(EXCEPTIONS)
 
 
-@test
-def every_code_is_told_and_goes_on():
+def test_every_code_is_told_and_goes_on():
     with Codes() as s:
         s.session = s.attach()
         got = s.rpc.call("exception.subscribe", session=s.session, exceptions=sorted(EXCEPTIONS), look_ms=1000)
@@ -203,8 +202,7 @@ def every_code_is_told_and_goes_on():
         assert s.app_status().faults == faults and s.target_state()["suspended_queues"] == 0
 
 
-@test
-def the_runtime_is_told_by_its_own_notification():
+def test_the_runtime_is_told_by_its_own_notification():
     """And answered, whether or not anybody subscribed to it."""
     with Scene(app="listen", gpus="gfx90a") as s:
         session = s.attach()
@@ -218,8 +216,7 @@ def the_runtime_is_told_by_its_own_notification():
         assert not s.rpc.notifications, s.rpc.notifications
 
 
-@test
-def every_withheld_code_can_be_held():
+def test_every_withheld_code_can_be_held():
     """Until somebody sends it on by hand, once, or ends the subscription, which sends the rest."""
     withheld = [name for name, row in ROWS.items() if row.withheld]
     with Codes() as s:
@@ -248,8 +245,7 @@ def every_withheld_code_can_be_held():
         assert s.app_status().faults == len(by_hand) + 1 and not any(s.latched())
 
 
-@test
-def what_the_application_had_is_not_sent_again():
+def test_what_the_application_had_is_not_sent_again():
     """Faults from before the subscription went their normal way; the kernel remembers them all the same."""
     with Codes() as s:
         s.session = s.attach()
@@ -272,8 +268,7 @@ def what_the_application_had_is_not_sent_again():
         assert s.app_status().faults == faults + 2
 
 
-@test
-def a_socket_says_who_wrote_to_it():
+def test_a_socket_says_who_wrote_to_it():
     """Also of a plain write, as the kernel does it for the debugger; that is how faults are told apart below."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
@@ -287,8 +282,7 @@ def a_socket_says_who_wrote_to_it():
             assert (data, kind, struct.unpack("i", creds[:4])[0]) == (b".", socket.SCM_CREDENTIALS, writer)
 
 
-@test
-def a_fault_while_subscribing_is_sent_once():
+def test_a_fault_while_subscribing_is_sent_once():
     """It comes behind what is forgotten, and before the kernel knows of the subscription."""
     need_root()
     withheld = [n for n, row in ROWS.items() if row.withheld]
@@ -313,8 +307,7 @@ def a_fault_while_subscribing_is_sent_once():
             assert s.app_status().faults == faults + 1 and not any(s.latched())
 
 
-@test
-def a_fault_while_subscribing_to_more_is_not_lost():
+def test_a_fault_while_subscribing_to_more_is_not_lost():
     """Where it cannot be told from one that was withheld, the application gets it twice rather than never."""
     with Codes() as s:
         s.session = s.attach()
@@ -399,13 +392,11 @@ class CudaCodes(CudaScene):
         self.control(f"launch {handle} grid=8 block=128")
 
 
-@test
-def every_code_of_cuda_has_a_row():
+def test_every_code_of_cuda_has_a_row():
     assert set(cuda_codes()) == set(CUDA_ROWS), set(cuda_codes()) ^ set(CUDA_ROWS)
 
 
-@test
-def every_code_of_cuda_is_told():
+def test_every_code_of_cuda_is_told():
     with CudaCodes("12.9") as s:
         s.subscribed()
         looked, number = 0, 0
@@ -431,8 +422,7 @@ def every_code_of_cuda_is_told():
         assert looked == len(CUDA_ROWS)
 
 
-@test
-def what_no_warp_has_is_told_of_its_device():
+def test_what_no_warp_has_is_told_of_its_device():
     """Warps that have exited leave it with their multiprocessor; of some faults only the device is known."""
     for line, exception in (("raise-sm 0 1 14", "wave_memory_violation"), ("raise-sm 0 2 9", "wave_fault"),
                             ("raise-device 1 10", "wave_fault")):
@@ -450,7 +440,3 @@ def what_no_warp_has_is_told_of_its_device():
             assert (exited["gpu_id"], exited["unit"], exited["units"]) == (0, unit, 1), (line, exited)
             assert exited["exception"].startswith(f"CUDA_EXCEPTION_{code}: "), (line, exited)
             assert "pc" not in exited and exited["frames"] == [], (line, exited)
-
-
-if __name__ == "__main__":
-    main(__file__)

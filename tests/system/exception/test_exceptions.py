@@ -10,8 +10,10 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, PATIENCE, STOP_MS, Scene, main, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, PATIENCE, STOP_MS, Scene, wait_until
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "data/codeobj"
 FAULTS = ["wave_memory_violation", "wave_trap", "device_memory_violation"]
@@ -60,8 +62,7 @@ def looked(s, rpc, queue, exception):
         time.sleep(0.2)  # so few that a client who reads later loses none
 
 
-@test
-def a_fault_names_kernel_line_and_waves():
+def test_a_fault_names_kernel_line_and_waves():
     with scene() as s:
         s.session = s.attach()
         ids = queue_ids(s)
@@ -78,8 +79,7 @@ def a_fault_names_kernel_line_and_waves():
         assert s.target_state()["suspended_queues"] == 0
 
 
-@test
-def not_looking_stops_nothing():
+def test_not_looking_stops_nothing():
     with scene() as s:
         s.session = s.attach()
         ids = queue_ids(s)
@@ -90,8 +90,7 @@ def not_looking_stops_nothing():
         reaches(s, 1)
 
 
-@test
-def a_burst_on_one_process_is_all_counted():
+def test_a_burst_on_one_process_is_all_counted():
     """Looks are rationed, events are not: every fault is announced once and reaches the application."""
     with scene() as s:
         s.session = s.attach()
@@ -106,8 +105,7 @@ def a_burst_on_one_process_is_all_counted():
         assert s.app_status().faults == 100
 
 
-@test
-def every_reader_sees_the_same():
+def test_every_reader_sees_the_same():
     """Each asks for his own; all see what anybody asked for; who leaves takes his part along."""
     with scene() as s:
         s.session = s.attach()
@@ -134,8 +132,7 @@ def every_reader_sees_the_same():
         reaches(s, 4)
 
 
-@test
-def a_writer_who_leaves_does_not_end_other_peoples_stream():
+def test_a_writer_who_leaves_does_not_end_other_peoples_stream():
     with scene() as s:
         s.session = s.attach()
         ids = queue_ids(s)
@@ -151,8 +148,7 @@ def a_writer_who_leaves_does_not_end_other_peoples_stream():
         reaches(s, 1)
 
 
-@test
-def filters_leave_out():
+def test_filters_leave_out():
     with scene() as s:
         s.session = s.attach()
         ids = queue_ids(s)
@@ -187,16 +183,14 @@ def filters_leave_out():
         assert s.rpc.error("exception.filter", session="s99").name == "no_such_session"
 
 
-@test
-def holding_needs_the_lease():
+def test_holding_needs_the_lease():
     with scene() as s:
         s.session = s.attach()
         error = s.rpc.error("exception.subscribe", session=s.session, exceptions=["wave_trap"], hold=True)
         assert error.name == "busy" and error.hint, error
 
 
-@test
-def who_does_not_read_loses_the_oldest():
+def test_who_does_not_read_loses_the_oldest():
     """Nobody waits for him; what he gets later says how many are missing; the others lose nothing."""
     with scene(script="queues 1; waves 0 memory 2 spin+16") as s:
         s.session = s.attach()
@@ -230,8 +224,7 @@ def read_line(process):
         timer.cancel()
 
 
-@test
-def the_command_prints_them():
+def test_the_command_prints_them():
     with scene() as s:
         s.session = s.attach()
         read_code(s)
@@ -269,8 +262,7 @@ def the_command_prints_them():
         reaches(s, faults + 1)
 
 
-@test
-def how_memory_was_touched_is_told():
+def test_how_memory_was_touched_is_told():
     with scene() as s:
         s.session = s.attach()
         subscribe(s, look_ms=0)
@@ -280,7 +272,3 @@ def how_memory_was_touched_is_told():
         note = s.rpc.notification("exception.raised")
         assert note["exceptions"] == ["device_memory_violation"] and "queue_id" not in note, note
         assert note["address"] == "0x7f0000003000" and note["read_only"] and not note["not_present"], note
-
-
-if __name__ == "__main__":
-    main(__file__)

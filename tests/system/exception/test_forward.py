@@ -6,13 +6,15 @@ At least once, and once wherever the worker does not die between sending and not
 """
 import contextlib
 import os
-import pathlib
 import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import RpcError, Scene, main, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import RpcError, Scene, status, wait_until
 
 
 def faults_settle(s, want):
@@ -34,8 +36,7 @@ def subscribed(s, **params):
     return queue
 
 
-@test
-def a_send_that_fails_once_is_made_again():
+def test_a_send_that_fails_once_is_made_again():
     for failures in (1, 2):
         with Scene(gpus="gfx942") as s:
             queue = subscribed(s)
@@ -48,8 +49,7 @@ def a_send_that_fails_once_is_made_again():
             faults_settle(s, 2)
 
 
-@test
-def a_send_that_keeps_failing_ends_the_session_and_is_made_by_the_rescue():
+def test_a_send_that_keeps_failing_ends_the_session_and_is_made_by_the_rescue():
     """What fails as often as the worker tries it: in the session, and again at its end."""
     for failures in range(3, 8):
         with Scene(gpus="gfx942") as s:
@@ -61,8 +61,7 @@ def a_send_that_keeps_failing_ends_the_session_and_is_made_by_the_rescue():
             wait_until(lambda: released(s), "the target is released")
 
 
-@test
-def a_fault_that_can_never_be_sent_is_counted():
+def test_a_fault_that_can_never_be_sent_is_counted():
     """Nobody can give it to the application: whoever asks for the state of the agent is told so."""
     with Scene(gpus="gfx942") as s:
         queue = subscribed(s)
@@ -78,8 +77,7 @@ def a_fault_that_can_never_be_sent_is_counted():
         s.attach()
 
 
-@test
-def held_faults_whose_send_fails_reach_the_application():
+def test_held_faults_whose_send_fails_reach_the_application():
     """At the end of the session, each once: what was sent is not sent again with what was not."""
     for failures in (1, 4, 7):
         with Scene(gpus="gfx942") as s:
@@ -96,8 +94,7 @@ def held_faults_whose_send_fails_reach_the_application():
             wait_until(lambda: released(s), "the target is released")
 
 
-@test
-def a_forward_that_fails_is_held_on():
+def test_a_forward_that_fails_is_held_on():
     """The client is told, the session goes on, and the end of it sends the fault."""
     with Scene(gpus="gfx942") as s:
         queue = subscribed(s, hold=True)
@@ -111,8 +108,7 @@ def a_forward_that_fails_is_held_on():
         faults_settle(s, 1)
 
 
-@test
-def a_subscription_that_cannot_be_narrowed_loses_nothing():
+def test_a_subscription_that_cannot_be_narrowed_loses_nothing():
     for op in ("exceptions", "queues", "devices"):
         with Scene(gpus="gfx942") as s:
             queue = subscribed(s, hold=True)
@@ -150,23 +146,15 @@ def dies_in(s, block, trigger):
 PATH = ["query skip=1", "send"]
 
 
-def case_of_path(step, after):
-    def case():
-        with Scene(gpus="gfx942") as s:
-            queue = subscribed(s)
-            dies_in(s, step + after, lambda: s.raise_queue(queue, "wave_trap"))
-    return case
+@pytest.mark.parametrize("after", ("", " after"), ids=("before", "after"))
+@pytest.mark.parametrize("step", PATH, ids=lambda step: step.split()[0])
+def test_a_fault_under_way_outlives_a_death(step, after):
+    with Scene(gpus="gfx942") as s:
+        queue = subscribed(s)
+        dies_in(s, step + after, lambda: s.raise_queue(queue, "wave_trap"))
 
 
-for step_ in PATH:
-    for after_ in ("", " after"):
-        case_ = case_of_path(step_, after_)
-        case_.__name__ = f"a_fault_under_way_outlives_a_death_{'after' if after_ else 'before'}_{step_.split()[0]}"
-        test(case_)
-
-
-@test
-def a_fault_that_cannot_be_read_is_sent_at_the_end():
+def test_a_fault_that_cannot_be_read_is_sent_at_the_end():
     """Nor is it lost when the worker dies right after the snapshot that clears it: it was noted before."""
     for dies in (False, True):
         with Scene(gpus="gfx942") as s:
@@ -204,27 +192,16 @@ CALLS = {
 BEFORE = {"resume": "suspend", "unwatch": "watch"}
 
 
-def case_of_call(op, after):
-    def case():
-        with Scene(gpus="gfx942") as s:
-            queue = subscribed(s, hold=True)
-            s.raise_queue(queue, "wave_trap")
-            s.rpc.notification("exception.raised")
-            for name in [BEFORE[op]] if op in BEFORE else []:
-                method, params = CALLS[name]
-                s.rpc.call(method, session=s.session, **params)
-            method, params = CALLS[op]
-            extra = {"info": {"source_id": queue}, "send": {"queue_id": queue}}.get(op, {})
-            dies_in(s, op + after, lambda: s.rpc.send(method, session=s.session, **params, **extra))
-    return case
-
-
-for op_ in CALLS:
-    for after_ in ("", " after"):
-        case_ = case_of_call(op_, after_)
-        case_.__name__ = f"a_held_fault_outlives_a_death_{'after' if after_ else 'before'}_{op_.replace('-', '_')}"
-        test(case_)
-
-
-if __name__ == "__main__":
-    main(__file__)
+@pytest.mark.parametrize("after", ("", " after"), ids=("before", "after"))
+@pytest.mark.parametrize("op", CALLS)
+def test_a_held_fault_outlives_a_death(op, after):
+    with Scene(gpus="gfx942") as s:
+        queue = subscribed(s, hold=True)
+        s.raise_queue(queue, "wave_trap")
+        s.rpc.notification("exception.raised")
+        for name in [BEFORE[op]] if op in BEFORE else []:
+            method, params = CALLS[name]
+            s.rpc.call(method, session=s.session, **params)
+        method, params = CALLS[op]
+        extra = {"info": {"source_id": queue}, "send": {"queue_id": queue}}.get(op, {})
+        dies_in(s, op + after, lambda: s.rpc.send(method, session=s.session, **params, **extra))

@@ -3,11 +3,9 @@
 import json
 import pathlib
 import signal
-import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import EXCEPTIONS, PATIENCE, Scene, status, wait_until  # noqa: E402
+from harness import EXCEPTIONS, PATIENCE, Scene, status, wait_until
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "data/codeobj"
 PARTIAL = 8

@@ -16,9 +16,10 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (BIN, PATIENCE, Rpc, Scene, as_user, hook_directory, main, need_root, test,  # noqa: E402
-                     wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, PATIENCE, Rpc, Scene, as_user, hook_directory, need_root, wait_until
 
 PROBE = BIN.parent / "tests" / "hooks_probe"
 RUNNER = BIN / "gpu-agent-hook"
@@ -128,8 +129,7 @@ def check_surroundings(got, uid):
     assert got["ignored"] & ~(1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0, got
 
 
-@test
-def a_script_gets_a_clean_environment_and_the_document():
+def test_a_script_gets_a_clean_environment_and_the_document():
     with Place() as p:
         os.environ["GPU_AGENT_SECRET"] = os.environ["LD_LIBRARY_PATH"] = "/nowhere"
         try:
@@ -147,8 +147,7 @@ def a_script_gets_a_clean_environment_and_the_document():
                               "GPU_AGENT_UID": str(ANNA), "GPU_AGENT_KERNEL": "spin?(float)"}, got["env"]
 
 
-@test
-def a_binary_gets_three_descriptors_and_no_more():
+def test_a_binary_gets_three_descriptors_and_no_more():
     with Place() as p:
         (p.notes / "program").write_text(ABOUT)
         got = p.about(PYTHON, document=p.notes / "program")
@@ -156,8 +155,7 @@ def a_binary_gets_three_descriptors_and_no_more():
         assert got["fds"] == [0, 1, 2], got["fds"]
 
 
-@test
-def a_user_of_the_machine_has_his_groups_and_home():
+def test_a_user_of_the_machine_has_his_groups_and_home():
     with Place() as p:
         import pwd
         daemon = pwd.getpwnam("daemon")
@@ -168,8 +166,7 @@ def a_user_of_the_machine_has_his_groups_and_home():
         assert set(got["groups"]) == set(os.getgrouplist("daemon", daemon.pw_gid)), got
 
 
-@test
-def a_large_document_arrives_whole_for_everybody():
+def test_a_large_document_arrives_whole_for_everybody():
     with Place() as p:
         data = os.urandom(3 << 20).hex().encode() * 4
         (p.notes / "document").write_bytes(data)
@@ -180,8 +177,7 @@ def a_large_document_arrives_whole_for_everybody():
 
 # -- how it ends ----------------------------------------------------------------------------------
 
-@test
-def the_outcome_is_told():
+def test_the_outcome_is_told():
     with Place() as p:
         for text, end, status in (("exit 0", "exit", 0), ("exit 7", "exit", 7), ("kill -SEGV $$", "signal", 11),
                                   ("kill -KILL $$", "signal", 9)):
@@ -191,8 +187,7 @@ def the_outcome_is_told():
         assert report["output"] == "out\nerr\n" and report["output_total"] == 8, report
 
 
-@test
-def a_hook_that_hangs_is_ended():
+def test_a_hook_that_hangs_is_ended():
     with Place() as p:
         p.timed_out(p.sh("echo begun; sleep 600"), lambda report: report["output"] == "begun\n")
         p.timed_out(p.sh("trap '' TERM HUP INT; echo deaf; while :; do sleep 1; done"),
@@ -233,8 +228,7 @@ def daemon(p, rest=""):
     return p.python(DAEMON.replace("NOTES", repr(f"{p.notes}/")) + rest)
 
 
-@test
-def what_a_hook_leaves_behind_ends_with_it():
+def test_what_a_hook_leaves_behind_ends_with_it():
     with Place() as p:
         for rest, options, end in (("", {}, "exit"), (SLOW_END, {"timeout": "8s"}, "timeout"),
                                    ("os.kill(os.getpid(), 9)", {}, "signal")):
@@ -245,8 +239,7 @@ def what_a_hook_leaves_behind_ends_with_it():
             assert not alive(p.note("first")) and not alive(p.note("second")), report
 
 
-@test
-def a_hook_that_forks_without_end_is_ended():
+def test_a_hook_that_forks_without_end_is_ended():
     with Place() as p:
         text = """import os, signal, time
 while True:
@@ -268,8 +261,7 @@ def uid_of(pid):
         return None
 
 
-@test
-def a_flood_is_counted_not_kept():
+def test_a_flood_is_counted_not_kept():
     with Place() as p:
         report = p.run(p.sh("printf begin; head -c 64M /dev/zero; echo end >&2"))
         assert (report["end"], report["status"]) == ("exit", 0), report
@@ -279,8 +271,7 @@ def a_flood_is_counted_not_kept():
                     lambda report: report["output_size"] == 100 and report["output_total"] > 1 << 16, output="100")
 
 
-@test
-def memory_files_and_processes_are_limited():
+def test_memory_files_and_processes_are_limited():
     with Place() as p:
         text = f"""import os
 try:
@@ -320,8 +311,7 @@ def runner_of(process):
     return int(wait_until(lambda: children.read_text().split(), "the runner")[0])
 
 
-@test
-def hooks_end_with_a_killed_parent():
+def test_hooks_end_with_a_killed_parent():
     with Place() as p:
         process, pids = started_daemon(p)
         assert all(map(alive, pids))
@@ -330,8 +320,7 @@ def hooks_end_with_a_killed_parent():
         wait_until(lambda: not any(map(alive, pids)), "the end of the hook")
 
 
-@test
-def a_killed_runner_is_told():
+def test_a_killed_runner_is_told():
     with Place() as p:
         process = p.start(p.sh(f"echo $$ >{p.notes}/new; mv {p.notes}/new {p.notes}/pid; exec sleep 600"), timeout="5m")
         pid = p.note("pid")
@@ -341,8 +330,7 @@ def a_killed_runner_is_told():
         wait_until(lambda: not alive(pid), "the end of the hook")
 
 
-@test
-def stopping_ends_hooks_within_a_bound():
+def test_stopping_ends_hooks_within_a_bound():
     with Place() as p:
         begun = time.monotonic()
         reports = p.reports(p.sh("trap '' TERM; while :; do sleep 1; done"), timeout="5m", stop="500ms", count=20)
@@ -350,8 +338,7 @@ def stopping_ends_hooks_within_a_bound():
         assert time.monotonic() - begun < PATIENCE, "it took too long"
 
 
-@test
-def no_more_run_or_wait_than_there_is_room_for():
+def test_no_more_run_or_wait_than_there_is_room_for():
     with Place() as p:
         reports = p.reports(p.sh("sleep 0.1"), count=100)
         ends = [r["end"] for r in reports]
@@ -394,8 +381,7 @@ def refusals(p):
     ]
 
 
-@test
-def only_files_that_nobody_else_can_change_are_run():
+def test_only_files_that_nobody_else_can_change_are_run():
     with Place() as p:
         for path, why in refusals(p):
             if why is None:
@@ -412,8 +398,7 @@ def only_files_that_nobody_else_can_change_are_run():
         assert p.run(p.path / "hook", user="root", uid=0)["output"] == "ran\n"
 
 
-@test
-def what_cannot_be_started_says_why():
+def test_what_cannot_be_started_says_why():
     with Place() as p:
         for text, why in (("#!/nowhere/interpreter\n", "interpreter"), ("echo no first line\n", "#!/bin/sh")):
             report = p.run(p.write(text))
@@ -422,8 +407,7 @@ def what_cannot_be_started_says_why():
         assert report["end"] == "refused" and "there is no user no-such-user" in report["why"], report
 
 
-@test
-def the_file_that_was_judged_is_the_one_that_runs():
+def test_the_file_that_was_judged_is_the_one_that_runs():
     with Place() as p:
         mine = p.path / "mine"
         mine.mkdir()
@@ -454,8 +438,7 @@ def the_file_that_was_judged_is_the_one_that_runs():
 
 # -- who becomes whom -----------------------------------------------------------------------------
 
-@test
-def a_hook_has_no_more_rights_than_its_user():
+def test_a_hook_has_no_more_rights_than_its_user():
     with Place() as p:
         secret = p.write("secret", name="secret", mode=0o600, owner=BERT)
         sleeper = subprocess.Popen(["sleep", "600"], user=BERT, group=BERT, extra_groups=[])
@@ -476,8 +459,7 @@ def a_hook_has_no_more_rights_than_its_user():
             sleeper.wait()
 
 
-@test
-def nobody_becomes_root_by_accident():
+def test_nobody_becomes_root_by_accident():
     with Place() as p:
         hook = p.python(ABOUT)
         report = p.run(hook, uid=0)
@@ -489,8 +471,7 @@ def nobody_becomes_root_by_accident():
         assert report["end"] == "refused" and "belongs to" in report["why"], report
 
 
-@test
-def without_privileges_only_the_own_user_is_possible():
+def test_without_privileges_only_the_own_user_is_possible():
     with Place() as p:
         hook = p.sh("id -u")
 
@@ -507,8 +488,7 @@ def without_privileges_only_the_own_user_is_possible():
 
 # -- through the agent ----------------------------------------------------------------------------
 
-@test
-def without_rules_there_are_no_hooks():
+def test_without_rules_there_are_no_hooks():
     with Scene(app=None) as s:
         assert s.rpc.call("hooks.list") == {"hooks": []}
         assert s.rpc.error("hooks.test", rule="nothing").name == "no_such_rule"
@@ -536,8 +516,7 @@ def rule(name, hook, more=""):
     return f"[rule {name}]\ndevice = amd\nhook = {hook}\n{more}\n"
 
 
-@test
-def hooks_are_listed_and_tested():
+def test_hooks_are_listed_and_tested():
     with Place() as p:
         hook = p.sh("echo $GPU_AGENT_RULE $GPU_AGENT_TEST $GPU_AGENT_KERNEL $(id -u); cat; exit 3", name="good")
         rules = (rule("mine", hook, "hook_timeout = 5s") + rule("ops", hook, "hook_user = daemon") +
@@ -575,8 +554,7 @@ def hooks_are_listed_and_tested():
             assert done.returncode == 1 and json.loads(done.stdout)["status"] == 3, done
 
 
-@test
-def hooks_are_listed_for_those_whom_the_rule_names():
+def test_hooks_are_listed_for_those_whom_the_rule_names():
     with Place() as p:
         hook = p.sh("exit 0", owner=ANNA, mode=0o700)
         rules = (rule("anna", hook, f"user = {ANNA}") + rule("root", hook, "user = root") +
@@ -596,8 +574,7 @@ def checked(p, text):
     return subprocess.run([BIN / "gpu-agentd", "--config", config, "--check-config"], text=True, capture_output=True, timeout=60)
 
 
-@test
-def a_configuration_is_checked_by_what_runs_it():
+def test_a_configuration_is_checked_by_what_runs_it():
     need_root()
     with Place() as p:
         good, bad = p.sh("exit 0", name="good"), p.sh("exit 0", name="bad", mode=0o777)
@@ -619,8 +596,7 @@ def a_configuration_is_checked_by_what_runs_it():
                          "4: [agents]: there is no such section; did you mean [agent]?"], done
 
 
-@test
-def a_client_that_leaves_and_a_stop_do_not_wait_for_hooks():
+def test_a_client_that_leaves_and_a_stop_do_not_wait_for_hooks():
     with Place() as p:
         hook = p.sh(f"echo $$ >{p.notes}/new; mv {p.notes}/new {p.notes}/pid; exec sleep 600")
         with agent_with(rule("slow", hook, "hook_timeout = 5m")) as s:
@@ -636,8 +612,7 @@ def a_client_that_leaves_and_a_stop_do_not_wait_for_hooks():
             print(f"  stopped after {time.monotonic() - begun:.1f} s")
 
 
-@test
-def hooks_end_with_a_killed_agent():
+def test_hooks_end_with_a_killed_agent():
     with Place() as p:
         hook = daemon(p, "time.sleep(600)")
         with agent_with(rule("slow", hook, "hook_timeout = 5m")) as s:
@@ -647,8 +622,7 @@ def hooks_end_with_a_killed_agent():
             wait_until(lambda: not any(map(alive, pids)), "the end of the hook")
 
 
-@test
-def nobody_gets_more_than_his_own_rights():
+def test_nobody_gets_more_than_his_own_rights():
     """Three users: a stranger may look at the list, an administrator test as himself, root as anybody."""
     import grp
     group = grp.getgrnam("games")
@@ -682,7 +656,3 @@ def nobody_gets_more_than_his_own_rights():
                     os._exit(code)
             assert os.waitpid(child, 0)[1] == 0
             assert s.rpc.call("hooks.test", rule="mine", uid=ANNA)["output"] == f"{ANNA}\n"
-
-
-if __name__ == "__main__":
-    main(__file__)

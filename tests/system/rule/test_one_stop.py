@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A fault stops the queues once, whoever wants to know of it: listening clients, a rule, its core."""
-import pathlib
+import os
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import PATIENCE, CudaScene, main, need_root, test, wait_until  # noqa: E402
-from rulescene import ALL, WAVES, RuleScene, analyzed  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import PATIENCE, CudaScene, need_root, wait_until
+from rulescene import ALL, WAVES, RuleScene, analyzed
 
 FAULT = "wave_memory_violation"
 # Who wants to know of it: a client, and a rule that keeps that.
@@ -35,8 +37,7 @@ def digests(doc):
     return {q["queue_id"]: q["waves_digest"] for q in doc["queues"] if "waves_digest" in q}
 
 
-@test
-def each_wish_alone_and_all_together():
+def test_each_wish_alone_and_all_together():
     for client, keep in WANTED:
         with RuleScene(f"{ALL}keep = {keep}\n" if keep else "", app=WAVES) as s:
             if keep:
@@ -57,8 +58,7 @@ def each_wish_alone_and_all_together():
             assert s.target_state()["suspended_queues"] == 0
 
 
-@test
-def all_see_the_same_moment():
+def test_all_see_the_same_moment():
     """Waves of another queue go on between any two stops: what is told of them is of one."""
     with RuleScene(f"{ALL}keep = light\n", app=WAVES) as s:
         s.wait_watched()
@@ -82,8 +82,7 @@ def all_see_the_same_moment():
             assert digests(seen)[queue] == digests(core)[queue], (digests(seen), digests(core))
 
 
-@test
-def a_burst_stays_within_one_part_in_ten():
+def test_a_burst_stays_within_one_part_in_ten():
     """A client and a rule together, not each of them."""
     stop_s = 0.1
     with RuleScene(ALL, app=WAVES) as s:
@@ -100,8 +99,7 @@ def a_burst_stays_within_one_part_in_ten():
         assert 1 <= n <= took / (10 * stop_s) + 1 and rests, (n, took, rests)
 
 
-@test
-def who_allows_the_longest_stop_decides():
+def test_who_allows_the_longest_stop_decides():
     """A client with little patience does not cut the rule's waves short: the rule would stop as long for itself."""
     with RuleScene(ALL, app=WAVES) as s:
         s.wait_watched()
@@ -118,8 +116,7 @@ def who_allows_the_longest_stop_decides():
         assert late or note["waves"] == 2, note
 
 
-@test
-def a_core_leaves_time_for_the_waves():
+def test_a_core_leaves_time_for_the_waves():
     """Of a full device it takes much longer to copy; the record is not to lose its waves for that."""
     with RuleScene(f"{ALL}keep = light\n", app=WAVES) as s:
         s.wait_watched()
@@ -135,8 +132,7 @@ def a_core_leaves_time_for_the_waves():
         assert "core: saved waves of some queues: the stop budget was used up" in seen["missing"], seen["missing"]
 
 
-@test
-def a_paused_process_is_not_stopped_again():
+def test_a_paused_process_is_not_stopped_again():
     with RuleScene(f"{ALL}keep = light\n", app=WAVES) as s:
         s.wait_watched()
         session = listen(s)
@@ -151,8 +147,7 @@ def a_paused_process_is_not_stopped_again():
         s.rpc.call("gpu.resume", session=session)
 
 
-@test
-def why_there_are_no_waves_is_told_to_both():
+def test_why_there_are_no_waves_is_told_to_both():
     for keep in ("json", "light"):
         with RuleScene(f"{ALL}keep = {keep}\n", app=WAVES) as s:
             s.wait_watched()
@@ -166,8 +161,7 @@ def why_there_are_no_waves_is_told_to_both():
             assert why in note["missing"] and stops(s) == 0, (note, seen["missing"], stops(s))
 
 
-@test
-def a_clients_own_core_stays():
+def test_a_clients_own_core_stays():
     with RuleScene(f"{ALL}keep = light\n", app=WAVES) as s:
         s.wait_watched()
         session = listen(s)
@@ -181,8 +175,7 @@ def a_clients_own_core_stays():
         assert s.rpc.call("core.read", session=session, offset=size - 16, size=16)["size"] == 16
 
 
-@test
-def a_repeat_that_only_waves_show_keeps_no_core():
+def test_a_repeat_that_only_waves_show_keeps_no_core():
     """It was copied with them; afterwards it is nobody's."""
     with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\nkeep = light\n", app=WAVES) as s:
         s.wait_watched()
@@ -200,8 +193,7 @@ def a_repeat_that_only_waves_show_keeps_no_core():
         assert s.rpc.call("core.begin", session=session)["bytes"] > 0
 
 
-@test
-def a_core_that_is_certain_does_not_wait_for_the_next_look():
+def test_a_core_that_is_certain_does_not_wait_for_the_next_look():
     """Its stop shows the waves, too; what bounds it is the rule's rate."""
     with RuleScene(f"{ALL}keep = light\n", app=WAVES) as s:
         s.wait_watched()
@@ -217,8 +209,7 @@ def a_core_that_is_certain_does_not_wait_for_the_next_look():
         assert s.rpc.call("cores.info", record=last["record"])["snapshot"]["groups"], last
 
 
-@test
-def a_device_of_nvidia_is_stopped_once():
+def test_a_device_of_nvidia_is_stopped_once():
     need_root()
     for client, keep in WANTED:
         with CudaScene(start_agent=False, user_mode=False, app_user=CUDA_USER) as s:
@@ -253,7 +244,3 @@ def a_device_of_nvidia_is_stopped_once():
             wait_until(lambda s=s: not any(d["suspended"] for d in s.state()["devices"]), "the devices run on")
             n = s.state()["calls_of"]["suspendDevice"] - before
             assert n == 1, (client, keep, n)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -13,19 +13,21 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (BIN, EXCEPTIONS, CudaScene, Rpc, Skip, as_user, children, hook_directory, main,  # noqa: E402
-                     need_root, status, test, wait_settled, wait_until, wakeups)
-from rulescene import ALL, LARGE, PLAIN, WAVES, RuleScene, analyzed, body  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import (BIN, EXCEPTIONS, CudaScene, Rpc, as_user, children, hook_directory, need_root, status, wait_settled,
+                     wait_until, wakeups)
+from rulescene import ALL, LARGE, PLAIN, WAVES, RuleScene, analyzed, body
 
 USER, OTHER = 1000, 1001
 IDLE = "[agent]\nidle_exit = 1ms\n"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-@test
-def a_fault_becomes_a_record():
+def test_a_fault_becomes_a_record():
     with RuleScene(app=WAVES) as s:
         s.wait_watched()
         assert s.watched() == {s.app.pid: "all"}
@@ -41,8 +43,7 @@ def a_fault_becomes_a_record():
         assert s.target_state()["suspended_queues"] == 0 and s.app_status().faults == n
 
 
-@test
-def rules_do_not_poll():
+def test_rules_do_not_poll():
     """Neither with a process that is watched nor with none do we wake up."""
     with RuleScene() as s:
         s.wait_watched()
@@ -56,8 +57,7 @@ def rules_do_not_poll():
         assert seen() == before
 
 
-@test
-def processes_are_found_when_they_come():
+def test_processes_are_found_when_they_come():
     with RuleScene(app=None) as s:
         assert s.watched() == {}
         apps = [s.start_app(PLAIN) for _ in range(3)]
@@ -68,8 +68,7 @@ def processes_are_found_when_they_come():
         assert s.rule()["matched"] == 3
 
 
-@test
-def devices_are_found_when_they_come():
+def test_devices_are_found_when_they_come():
     """A driver is loaded after the agent has started."""
     with RuleScene(app=None) as s:
         s.agentd.stop()
@@ -84,8 +83,7 @@ def devices_are_found_when_they_come():
         s.wait_watched(s.start_app(PLAIN))
 
 
-@test
-def the_handshake_is_answered():
+def test_the_handshake_is_answered():
     """A process is taken up before its runtime starts: that must not wait for anybody."""
     with RuleScene(app="sleep 500; runtime on; queues 1; spin") as s:
         s.wait_watched()
@@ -106,8 +104,7 @@ def is_vast(s):
     return size > 1 << 30
 
 
-@test
-def a_fault_becomes_a_core():
+def test_a_fault_becomes_a_core():
     for keep in ("light", "full"):
         with RuleScene(ALL + f"keep = {keep}\n", app=WAVES) as s:
             s.wait_watched()
@@ -129,8 +126,7 @@ def a_fault_becomes_a_core():
             assert s.app_status().faults == n and s.target_state()["suspended_queues"] == 0
 
 
-@test
-def a_fault_of_cuda_becomes_a_core():
+def test_a_fault_of_cuda_becomes_a_core():
     need_root()
     with CudaScene(start_agent=False, user_mode=False, app_user=54107) as s:
         # Of this user alone: other tests run CUDA processes at the same time.
@@ -166,8 +162,7 @@ def stalled(s):
         os.close(fd)
 
 
-@test
-def faults_wait_for_the_core():
+def test_faults_wait_for_the_core():
     """The program may be gone as soon as it has one of them; everything else goes on."""
     with RuleScene(ALL + "keep = light\nhold = 5m\n", app=LARGE) as s:
         s.wait_watched()
@@ -192,8 +187,7 @@ def faults_wait_for_the_core():
         assert s.rpc.call("core.begin", session=session, estimate=True)["bytes"] > 0
 
 
-@test
-def a_core_outlives_a_writer_who_leaves():
+def test_a_core_outlives_a_writer_who_leaves():
     """What he changed is undone with his lease; the core of the rule is not his."""
     with RuleScene(ALL + "keep = light\nhold = 5m\n", app=LARGE) as s:
         s.wait_watched()
@@ -211,8 +205,7 @@ def a_core_outlives_a_writer_who_leaves():
         wait_until(lambda: s.app_status().faults == 1, "the application has its fault")
 
 
-@test
-def faults_wait_whoever_comes_and_goes():
+def test_faults_wait_whoever_comes_and_goes():
     """Other people's subscriptions begin, change and end; the core is whole, each fault goes on once, as raised."""
     page = 0x7F0000003000
     with RuleScene(ALL + "keep = light\nhold = 5m\n", app=LARGE) as s:
@@ -246,8 +239,7 @@ def faults_wait_whoever_comes_and_goes():
         assert s.app_status().faults == 2
 
 
-@test
-def a_store_that_does_not_answer_is_not_waited_for():
+def test_a_store_that_does_not_answer_is_not_waited_for():
     """The process is gone, the session ends all the same; what nobody has confirmed counts as lost."""
     with RuleScene(ALL + "keep = light\nhold = 5m\n", app=LARGE) as s:
         s.wait_watched()
@@ -292,8 +284,7 @@ def end_by_killed_agent(s):
     killed(s.agentd.pid)
 
 
-@test
-def faults_do_not_wait_for_ever():
+def test_faults_do_not_wait_for_ever():
     """Whatever comes first: then they go on, once."""
     for end in (end_by_itself, end_by_release, end_by_reload, end_by_sigterm, end_by_killed_worker, end_by_killed_store,
                 end_by_killed_agent):
@@ -313,8 +304,7 @@ def faults_do_not_wait_for_ever():
                 assert not [p for p in s.cores.iterdir() if p.suffix == ".core"], "half a core"
 
 
-@test
-def who_dies_of_its_fault_is_recorded():
+def test_who_dies_of_its_fault_is_recorded():
     """The usual case: the store answers when the process is gone; its hook runs all the same."""
     need_root()
     with RuleScene(app=None) as s, hook_directory() as place:
@@ -335,8 +325,7 @@ def who_dies_of_its_fault_is_recorded():
         s.wait_counts(recorded=1)
 
 
-@test
-def alike_exceptions_make_one_record():
+def test_alike_exceptions_make_one_record():
     with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\ndeduplicate = code/1h\n") as s:
         s.wait_watched()
         s.fault(n=4)
@@ -350,8 +339,7 @@ def alike_exceptions_make_one_record():
         assert last["reason"] == "repeats" and last["count"] == 3, last
 
 
-@test
-def the_same_place_makes_one_record():
+def test_the_same_place_makes_one_record():
     with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\n", app=WAVES) as s:
         s.wait_watched()
         s.fault(n=3, exception="wave_memory_violation", queue=1)
@@ -361,8 +349,7 @@ def the_same_place_makes_one_record():
         s.wait_counts(exceptions=4, recorded=1, duplicates=3)
 
 
-@test
-def a_repeat_is_counted_in_the_next_record():
+def test_a_repeat_is_counted_in_the_next_record():
     with RuleScene("[rule all]\ndevice = amd\nrate_limit = none\ndeduplicate = code/5s\n") as s:
         s.wait_watched()
         s.fault(n=3)
@@ -372,8 +359,7 @@ def a_repeat_is_counted_in_the_next_record():
         assert [r["count"] for r in s.records()] == [1, 3]
 
 
-@test
-def rates_are_limited():
+def test_rates_are_limited():
     with RuleScene("[rule all]\ndevice = amd\nrate_limit = 2/1h\ndeduplicate = none\n") as s:
         s.wait_watched()
         s.fault(n=5)
@@ -381,8 +367,7 @@ def rates_are_limited():
         assert len(s.records()) == 2
 
 
-@test
-def rules_may_only_count():
+def test_rules_may_only_count():
     with RuleScene(ALL + "keep = nothing\nexceptions = wave_trap\n") as s:
         s.wait_watched()
         s.fault(n=3)
@@ -391,8 +376,7 @@ def rules_may_only_count():
         assert s.records() == []
 
 
-@test
-def the_first_rule_that_matches_has_the_process():
+def test_the_first_rule_that_matches_has_the_process():
     rules = ALL.replace("all", "mine").replace("device = amd", "device = amd\nexe = */gpu-agent-simapp") + ALL
     with RuleScene("[rule others]\nexe = /nowhere/*\n" + rules) as s:
         s.wait_watched()
@@ -400,8 +384,7 @@ def the_first_rule_that_matches_has_the_process():
         assert s.rule("others")["matched"] == s.rule()["matched"] == 0
 
 
-@test
-def a_program_that_was_removed_is_known_by_its_path():
+def test_a_program_that_was_removed_is_known_by_its_path():
     with RuleScene("", app=None) as s:
         s.app_program = pathlib.Path(shutil.copy(s.app_program, s.directory / "trainer"))
         app = s.start_app(PLAIN)
@@ -412,8 +395,7 @@ def a_program_that_was_removed_is_known_by_its_path():
         s.wait_watched(app)
 
 
-@test
-def reload_applies_to_what_runs():
+def test_reload_applies_to_what_runs():
     with RuleScene(ALL) as s:
         s.wait_watched()
         s.fault()
@@ -433,8 +415,7 @@ def reload_applies_to_what_runs():
         s.wait_watched()
 
 
-@test
-def people_come_and_go():
+def test_people_come_and_go():
     """A client shares the session; when he leaves, the watch stays."""
     with RuleScene() as s:
         s.wait_watched()
@@ -450,8 +431,7 @@ def people_come_and_go():
         wait_until(lambda: s.rule()["recorded"] == 1, "the watch stays")
 
 
-@test
-def the_watch_joins_people():
+def test_the_watch_joins_people():
     """And when people were first, the rule joins them."""
     with RuleScene("") as s:
         session = s.attach()
@@ -466,8 +446,7 @@ def the_watch_joins_people():
         wait_until(lambda: s.rule()["recorded"] == 3, "recorded")
 
 
-@test
-def processes_can_be_released():
+def test_processes_can_be_released():
     with RuleScene() as s:
         s.wait_watched()
         session = s.attach()
@@ -482,8 +461,7 @@ def processes_can_be_released():
         s.wait_watched()
 
 
-@test
-def release_leaves_other_people_their_session():
+def test_release_leaves_other_people_their_session():
     with RuleScene() as s:
         s.wait_watched()
         other = s.connect()
@@ -517,8 +495,7 @@ def disk_use(s):
     return total
 
 
-@test
-def a_thousand_faults_on_twenty_targets():
+def test_a_thousand_faults_on_twenty_targets():
     """All counted, each seen by its application, the disk bounded all the while, the newest cores there each time."""
     # Slowed down, so many at a time would miss the deadlines of their stops.
     sanitized = b"__asan_init" in (BIN / "gpu-agent-worker").read_bytes()
@@ -555,8 +532,7 @@ def a_thousand_faults_on_twenty_targets():
             assert s.app_status(app).faults == rounds and s.target_state(app)["suspended_queues"] == 0
 
 
-@test
-def the_newest_cores_are_kept():
+def test_the_newest_cores_are_kept():
     """Sixty of them, of twenty targets: records of all, bodies of the last, within the limits."""
     with RuleScene(ALL + "keep = light\n", app=None, store="max_use = 1M\nkeep_free = 0") as s:
         apps = [s.start_app(PLAIN, name=f"app{i}") for i in range(20)]
@@ -589,8 +565,7 @@ def killed(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-@test
-def a_killed_worker_comes_back():
+def test_a_killed_worker_comes_back():
     with RuleScene() as s:
         s.wait_watched()
         for i in range(3):
@@ -604,8 +579,7 @@ def a_killed_worker_comes_back():
         assert s.app_status().faults == 3
 
 
-@test
-def a_fault_of_a_killed_worker_is_counted():
+def test_a_fault_of_a_killed_worker_is_counted():
     """It goes on to the application, and has no record: that is said."""
     with RuleScene() as s:
         s.wait_watched()
@@ -627,8 +601,7 @@ def a_fault_of_a_killed_worker_is_counted():
         assert s.rule()["exceptions"] == 2 and s.rule()["lost"] == 1
 
 
-@test
-def a_worker_killed_among_faults_loses_none_of_them():
+def test_a_worker_killed_among_faults_loses_none_of_them():
     with RuleScene() as s:
         s.wait_watched()
         want = kills = 0
@@ -652,8 +625,7 @@ def latched(s):
     return tracer(s.app) == 0
 
 
-@test
-def the_daemon_restarts_in_the_middle():
+def test_the_daemon_restarts_in_the_middle():
     with RuleScene() as s:
         s.wait_watched()
         s.fault(n=2)
@@ -669,8 +641,7 @@ def the_daemon_restarts_in_the_middle():
         assert len(s.records()) == 4 and s.app_status().faults == 5
 
 
-@test
-def without_a_store_faults_go_on():
+def test_without_a_store_faults_go_on():
     """Its place is a file: nothing can be stored, everything is forwarded, counted and logged."""
     with RuleScene(app=None) as s:
         shutil.rmtree(s.cores, ignore_errors=True)
@@ -685,13 +656,12 @@ def without_a_store_faults_go_on():
         wait_until(lambda: s.rule()["recorded"] == 1, "as soon as it can, it stores")
 
 
-@test
-def on_a_full_disk_faults_go_on():
+def test_on_a_full_disk_faults_go_on():
     need_root()
     with RuleScene(app=None) as s:
         s.cores.mkdir(0o700, exist_ok=True)
         if LIBC.mount(b"tmpfs", str(s.cores).encode(), b"tmpfs", 0, b"size=64k,mode=700"):
-            raise Skip("cannot mount a tmpfs")
+            raise SkipTest("cannot mount a tmpfs")
         try:
             with contextlib.suppress(OSError), open(s.cores / "filler", "wb") as f:
                 while True:
@@ -707,8 +677,7 @@ def on_a_full_disk_faults_go_on():
             LIBC.umount2(str(s.cores).encode(), 2)
 
 
-@test
-def a_core_without_room_is_left_out():
+def test_a_core_without_room_is_left_out():
     """Too long, or the disk is full while it is written: the record says so, the fault goes on."""
     need_root()
 
@@ -726,7 +695,7 @@ def a_core_without_room_is_left_out():
     with RuleScene(ALL + "keep = light\n", app=None, store="max_use = 1G\nkeep_free = 0") as s:
         s.cores.mkdir(0o700, exist_ok=True)
         if LIBC.mount(b"tmpfs", str(s.cores).encode(), b"tmpfs", 0, b"size=128k,mode=700"):
-            raise Skip("cannot mount a tmpfs")
+            raise SkipTest("cannot mount a tmpfs")
         try:
             check(s)
         finally:
@@ -734,8 +703,7 @@ def a_core_without_room_is_left_out():
             LIBC.umount2(str(s.cores).encode(), 2)
 
 
-@test
-def records_belong_to_the_owner_of_the_process():
+def test_records_belong_to_the_owner_of_the_process():
     need_root()
     with RuleScene(app=None, user_mode=False) as s:
         mine = s.start_app(PLAIN, user=USER)
@@ -772,8 +740,7 @@ def refused(s, *options, user=None):
     return done.stderr
 
 
-@test
-def only_files_of_root_have_rules():
+def test_only_files_of_root_have_rules():
     need_root()
     with RuleScene(app=None, user_mode=False) as s:
         os.chown(s.config, USER, USER)
@@ -788,8 +755,7 @@ def only_files_of_root_have_rules():
         assert "[rule x] exe:" in refused(s, "--config", s.config)
 
 
-@test
-def in_user_mode_rules_reach_own_processes_only():
+def test_in_user_mode_rules_reach_own_processes_only():
     need_root()
     with RuleScene(app=None) as s:
         s.agentd.stop()
@@ -817,8 +783,7 @@ def in_user_mode_rules_reach_own_processes_only():
         assert set(s.watched()) == {mine.pid} and status(foreign.pid)["TracerPid"] == "0"
 
 
-@test
-def a_debugger_is_not_disturbed():
+def test_a_debugger_is_not_disturbed():
     """Who traces a process already keeps it; the rule takes it when he has gone."""
     need_root()
     with RuleScene("") as s:
@@ -834,8 +799,7 @@ def a_debugger_is_not_disturbed():
         s.wait_watched()
 
 
-@test
-def hooks_get_the_document():
+def test_hooks_get_the_document():
     need_root()
     with RuleScene(app=None) as s, hook_directory() as place:
         out = s.directory / "out"
@@ -854,8 +818,7 @@ def hooks_get_the_document():
         assert json.loads(document)["fault"]["exceptions"] == ["wave_memory_violation"]
 
 
-@test
-def a_hook_that_runs_keeps_nobody_out():
+def test_a_hook_that_runs_keeps_nobody_out():
     """Without rules an agent that nobody uses exits, but not before its hook has ended."""
     with hook_directory() as place, RuleScene(IDLE + ALL, app=None) as s:
         begun, gate = s.directory / "begun", place / "gate"
@@ -884,8 +847,7 @@ def a_hook_that_runs_keeps_nobody_out():
         assert s.agentd.popen.returncode == 0 and "idle: exiting" in s.agentd.err()
 
 
-@test
-def people_see_the_watch():
+def test_people_see_the_watch():
     with RuleScene() as s:
         s.wait_watched()
         assert f"{s.rpc.call('session.list')['sessions'][0]['session']} (rule all)" in s.ctl("list").stdout
@@ -907,8 +869,7 @@ def people_see_the_watch():
         assert tracer(s.app) == 0, "the vendor's debugger can come"
 
 
-@test
-def another_agents_workers_are_left_alone():
+def test_another_agents_workers_are_left_alone():
     """They open the device, as programs do, and each other's workers the agents would watch without end."""
     with RuleScene() as s:
         s.agentd.stop()
@@ -933,7 +894,3 @@ def another_agents_workers_are_left_alone():
         assert s.agentd.err().count(f"process {s.app.pid} is not watched") == 1, s.agentd.err()
         assert s.agentd.err().count(f"watches process {s.app.pid} ") == 1, s.agentd.err()
         rpc.close()
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -8,13 +8,16 @@ waits for.  So each way out is tried with an ordinary program, one of root, and 
 import contextlib
 import errno
 import os
-import pathlib
 import signal
 import sys
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from kfddebugger import Debugger  # noqa: E402
-from harness import Scene, Skip, kill_agent, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from kfddebugger import Debugger
+from harness import Scene, kill_agent, need_root, status, wait_until
 
 USER = 12345
 WAITING = "wait-line; runtime on; queues 4; spin"
@@ -223,16 +226,16 @@ def when_the_answer_never_succeeds_at_the_end(kind):
         s.control("release")
 
 
-for kind_ in TARGETS:
-    for way_ in (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed,
-                 by_sigterm, by_the_next_daemon, by_the_next_session, while_the_session_ends,
-                 between_the_last_look_and_disable,
-                 between_the_last_look_and_the_end_of_a_failed_attach, when_the_answer_never_succeeds,
-                 when_the_answer_never_succeeds_at_the_end, when_the_event_is_never_read):
-        def case(way=way_, kind=kind_):
-            way(kind)
-        case.__name__ = f"released_{way_.__name__}_{kind_}"
-        test(case)
+WAYS = (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed, by_sigterm,
+        by_the_next_daemon, by_the_next_session, while_the_session_ends, between_the_last_look_and_disable,
+        between_the_last_look_and_the_end_of_a_failed_attach, when_the_answer_never_succeeds,
+        when_the_answer_never_succeeds_at_the_end, when_the_event_is_never_read)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("kind", TARGETS)
+def test_released(way, kind):
+    way(kind)
 
 
 def was_stopped(kind):
@@ -243,19 +246,17 @@ def was_stopped(kind):
         return s.app_status().interrupted_waits != 0
 
 
-@test
-def who_is_left_waiting_is_answered_rather_than_stopped():
+def test_who_is_left_waiting_is_answered_rather_than_stopped():
     """A stop leaves a mark in the kernel, which takes the next call for the interrupted one."""
     for kind in TARGETS:
         # On a machine with other work a rescuer may be too late; with sanitizers, each.
         if all(was_stopped(kind) for _ in range(4)):
             if "asan" in os.environ.get("BIN", ""):
-                raise Skip("a rescue worker with sanitizers does not start in time here")
+                raise SkipTest("a rescue worker with sanitizers does not start in time here")
             raise AssertionError(kind)
 
 
-@test
-def an_answer_that_fails_once_is_given_again():
+def test_an_answer_that_fails_once_is_given_again():
     for failures in (1, 2):
         with Scene(app=WAITING, gpus="gfx942") as s:
             s.session = s.attach()
@@ -267,8 +268,7 @@ def an_answer_that_fails_once_is_given_again():
             assert len(s.rpc.call("gpu.queues", session=s.session)["queues"]) == 4
 
 
-@test
-def an_event_that_cannot_be_read_at_once_is_read_again():
+def test_an_event_that_cannot_be_read_at_once_is_read_again():
     """One byte announces it, and nothing does so again."""
     for op in ("query", "info"):
         with Scene(app=WAITING, gpus="gfx942") as s:
@@ -280,8 +280,7 @@ def an_event_that_cannot_be_read_at_once_is_read_again():
             assert s.app_status().interrupted_waits == 0
 
 
-@test
-def a_session_that_another_debugger_has_stays_its_own():
+def test_a_session_that_another_debugger_has_stays_its_own():
     """It has left ptrace, so that nothing but a question tells that there is a session."""
     with Scene(gpus="gfx942", sim=("--permissions", "process")) as s, Debugger(s.app.pid, s.mount / "kfd") as other:
         other.leave_ptrace()
@@ -292,7 +291,3 @@ def a_session_that_another_debugger_has_stays_its_own():
         other.kill()
         wait_until(lambda: not s.target_state()["enabled"], "its end ends the session")
         s.attach()
-
-
-if __name__ == "__main__":
-    main(__file__)

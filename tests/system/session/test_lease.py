@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, PATIENCE, Scene, as_user, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, PATIENCE, Scene, as_user, need_root, status, wait_until
 
 OWNER, STRANGER = 54101, 54102
 CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
@@ -60,8 +62,7 @@ def is_gone(pid):
     return status(pid).get("State", "Z")[0] in "ZX"
 
 
-@test
-def the_same_user_takes_over_by_force():
+def test_the_same_user_takes_over_by_force():
     with scene() as s:
         holder, session = hold(s)
         other = connect(s)
@@ -91,8 +92,7 @@ def the_same_user_takes_over_by_force():
         assert holder.error("gpu.suspend", session=session).name == "busy"
 
 
-@test
-def who_lost_control_gets_it_back_after_a_while():
+def test_who_lost_control_gets_it_back_after_a_while():
     with scene() as s:
         holder, session = hold(s)
         other = connect(s)
@@ -111,8 +111,7 @@ def who_lost_control_gets_it_back_after_a_while():
         assert time.monotonic() - begun > LOCK_S - 1
 
 
-@test
-def nor_on_another_connection():
+def test_nor_on_another_connection():
     """The lock is the process's, unless it took control from itself."""
     with scene() as s:
         def owner():
@@ -128,8 +127,7 @@ def nor_on_another_connection():
         as_user(OWNER, owner)
 
 
-@test
-def others_may_not():
+def test_others_may_not():
     with scene() as s:
         root, session = hold(s, uid=0)
         stranger = connect(s, STRANGER)
@@ -145,8 +143,7 @@ def others_may_not():
         assert not root.notifications, root.notifications
 
 
-@test
-def who_may_look_takes_nothing():
+def test_who_may_look_takes_nothing():
     need_root()
     with Scene(user_mode=False, app_user=OWNER, start_agent=False) as s:
         (s.directory / "agentd.conf").write_text(
@@ -165,8 +162,7 @@ def who_may_look_takes_nothing():
         assert stopped(s) == 4
 
 
-@test
-def the_same_number_elsewhere_is_another_user():
+def test_the_same_number_elsewhere_is_another_user():
     """A user in a namespace of his own is less than outside: he takes nothing from there."""
     with scene(app=None) as s:
         holder, outside = connect(s), connect(s)
@@ -198,8 +194,7 @@ def the_same_number_elsewhere_is_another_user():
         as_user(OWNER, inside)
 
 
-@test
-def root_resumes_whatever_hangs():
+def test_root_resumes_whatever_hangs():
     """Within a second, also when the worker of the session answers nothing any more."""
     for stop in (False, True):
         with scene() as s:
@@ -229,8 +224,7 @@ def root_resumes_whatever_hangs():
             root.call("gpu.resume", session=mine)
 
 
-@test
-def a_stuck_session_ends_for_its_own_clients_too():
+def test_a_stuck_session_ends_for_its_own_clients_too():
     """Those that are in it already and take control, or let the queues run."""
     for method, params in (("gpu.resume", {"force": True}), ("session.control", {"take": True, "force": True})):
         with scene() as s:
@@ -246,8 +240,7 @@ def a_stuck_session_ends_for_its_own_clients_too():
             assert other.notification("session.ended")["reason"] == "stuck"
 
 
-@test
-def the_command_says_what_it_did():
+def test_the_command_says_what_it_did():
     with scene() as s:
         holder, _ = hold(s)
         done = s.ctl("resume", s.app.pid)
@@ -262,8 +255,7 @@ def the_command_says_what_it_did():
         assert s.ctl("attach", "--force", s.app.pid).returncode == 2
 
 
-@test
-def a_command_that_holds_learns_that_it_lost():
+def test_a_command_that_holds_learns_that_it_lost():
     with scene() as s:
         env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
         argv = [str(BIN / "gpu-agentctl"), "suspend", "--hold", "--lease", "4s", str(s.app.pid)]
@@ -278,8 +270,7 @@ def a_command_that_holds_learns_that_it_lost():
         assert stopped(s) == 0
 
 
-@test
-def a_silent_holder_is_taken_over_without_force():
+def test_a_silent_holder_is_taken_over_without_force():
     with scene("silent_holder = 1500ms") as s:
         holder, session = hold(s)
         other = connect(s)
@@ -310,8 +301,7 @@ def a_silent_holder_is_taken_over_without_force():
         assert holder.notification("control.lost")["reason"] == "silent"
 
 
-@test
-def the_longest_stop_ends_whoever_renews():
+def test_the_longest_stop_ends_whoever_renews():
     with scene("max_suspended = 2s") as s:
         holder = connect(s)
         session = s.attach(rpc=holder, control=True)
@@ -332,8 +322,7 @@ def the_longest_stop_ends_whoever_renews():
         assert holder.notification("gpu.resumed")["reason"] == "lease_expired"
 
 
-@test
-def nobody_is_warned_of_a_stop_that_is_over():
+def test_nobody_is_warned_of_a_stop_that_is_over():
     """The timer for the warning outlives the stop, and finds nothing to say."""
     with scene("max_suspended = 1s") as s:
         holder = s.connect()
@@ -344,23 +333,20 @@ def nobody_is_warned_of_a_stop_that_is_over():
         assert holder.call("gpu.queues", session=session)["queues"], "the session lives"
 
 
-@test
-def the_command_ends_with_the_longest_stop():
+def test_the_command_ends_with_the_longest_stop():
     with scene("max_suspended = 1s") as s:
         done = s.ctl("suspend", "--hold", "--lease", "400ms", s.app.pid)
         assert done.returncode == 7 and "longest time that the agent allows" in done.stderr, done
 
 
-@test
-def administrators_may_be_exempt():
+def test_administrators_may_be_exempt():
     with scene("max_suspended = 0") as s:
         root = s.connect()
         session = s.attach(rpc=root, control=True)
         assert root.call("gpu.suspend", session=session, lease_ms=60000)["lease_ms"] == 60000
 
 
-@test
-def taking_is_recorded():
+def test_taking_is_recorded():
     with scene() as s:
         hold(s)
         s.connect().call("session.attach", pid=s.app.pid, force=True)
@@ -368,8 +354,7 @@ def taking_is_recorded():
         wait_until(lambda: words in s.agentd.err(), "the log tells who took it from whom")
 
 
-@test
-def control_is_given_back_without_leaving():
+def test_control_is_given_back_without_leaving():
     with scene() as s:
         holder, session = hold(s)
         other = connect(s)
@@ -385,8 +370,7 @@ def control_is_given_back_without_leaving():
         assert holder.error("gpu.resume", session=session).name == "busy"
 
 
-@test
-def nothing_is_held_back_without_control():
+def test_nothing_is_held_back_without_control():
     """Exceptions that the holder keeps from the program are forwarded, and none is kept any more."""
     with scene() as s:
         holder = connect(s)
@@ -403,8 +387,7 @@ def nothing_is_held_back_without_control():
         wait_until(lambda: s.app_status().faults == 2, "and the next one at once")
 
 
-@test
-def a_client_that_stops_reading_loses_control():
+def test_a_client_that_stops_reading_loses_control():
     """Nobody can tell it anything: others get control, by force at once, and else when the agent has dropped it."""
     with scene() as s:
         holder = connect(s)
@@ -440,7 +423,3 @@ def a_client_that_stops_reading_loses_control():
         connect(s).call("session.attach", pid=s.app.pid, force=True)
         assert time.monotonic() - begun < FORCED_S + 1
         assert stopped(s) == 0
-
-
-if __name__ == "__main__":
-    main(__file__)

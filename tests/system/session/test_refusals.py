@@ -11,9 +11,12 @@ import signal
 import socket
 import subprocess
 import sys
+from unittest import SkipTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, PATIENCE, Rpc, Scene, Skip, as_user, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, PATIENCE, Rpc, Scene, as_user, need_root, status, wait_until
 
 USER = 1000
 OTHER = 1001
@@ -44,8 +47,7 @@ def idle_process(*argv, **kwargs):
         process.wait()
 
 
-@test
-def wrong_and_dead_pids():
+def test_wrong_and_dead_pids():
     with Scene() as s:
         gone = subprocess.Popen(["true"])
         gone.wait()
@@ -61,8 +63,7 @@ def wrong_and_dead_pids():
         assert s.ctl("snapshot", "0").returncode == 2
 
 
-@test
-def not_a_gpu_process():
+def test_not_a_gpu_process():
     with Scene() as s, idle_process() as pid:
         refused(s, pid, "not_debuggable", 5)
         report = s.rpc.call("process.doctor", pid=pid)
@@ -70,8 +71,7 @@ def not_a_gpu_process():
         assert s.ctl("doctor", pid).returncode == 5
 
 
-@test
-def kernel_threads_and_the_agent_itself():
+def test_kernel_threads_and_the_agent_itself():
     need_root()
     with Scene(user_mode=False) as s:
         if os.path.exists("/proc/2/comm") and pathlib.Path("/proc/2/comm").read_text() == "kthreadd\n":
@@ -80,8 +80,7 @@ def kernel_threads_and_the_agent_itself():
         refused(s, s.front_pid(), "not_permitted", 4)
 
 
-@test
-def processes_of_other_users():
+def test_processes_of_other_users():
     need_root()
     with Scene(user_mode=False, app_user=USER) as s:
         def stranger():
@@ -105,8 +104,7 @@ def processes_of_other_users():
         as_user(USER, owner)
 
 
-@test
-def processes_that_are_not_dumpable():
+def test_processes_that_are_not_dumpable():
     need_root()
     with Scene(user_mode=False, app="runtime on; queues 1; nodump; spin", app_user=USER) as s:
         def owner():
@@ -117,12 +115,11 @@ def processes_that_are_not_dumpable():
         s.attach()  # root may
 
 
-@test
-def processes_with_more_capabilities_than_their_owner():
+def test_processes_with_more_capabilities_than_their_owner():
     """Ambient capabilities leave a process dumpable; its plain user may still not look into it."""
     need_root()
     if not shutil.which("setpriv"):
-        raise Skip("no setpriv (util-linux)")
+        raise SkipTest("no setpriv (util-linux)")
     with Scene(user_mode=False, app=None) as s:
         status_file = s.directory / "status-cap"
         status_file.touch()
@@ -165,8 +162,7 @@ def processes_with_more_capabilities_than_their_owner():
         s.attach()  # root may
 
 
-@test
-def processes_that_somebody_else_traces():
+def test_processes_that_somebody_else_traces():
     with Scene() as s:
         libc = ctypes.CDLL(None, use_errno=True)
         tracer = os.fork()
@@ -185,16 +181,14 @@ def processes_that_somebody_else_traces():
             os.waitpid(tracer, 0)
 
 
-@test
-def kernels_without_the_debug_interface():
+def test_kernels_without_the_debug_interface():
     with Scene(sim=["--kernel", "1.11"], app="runtime skip; queues 1; spin") as s:
         refused(s, s.app.pid, "not_debuggable", 5, "1.11", "6.5")
         report = s.rpc.call("process.doctor", pid=s.app.pid)
         assert not report["ok"] and any("1.11" in c["detail"] for c in report["checks"]), report
 
 
-@test
-def no_device_at_all():
+def test_no_device_at_all():
     with Scene(start_agent=False) as s:
         s.agentd = s.start("agentd", [BIN / "gpu-agentd", "--user", "--socket", s.socket, "--kfd", "/nonexistent/kfd",
                                       "--kfd-sysfs", "/nonexistent"])
@@ -203,15 +197,13 @@ def no_device_at_all():
         assert s.ctl("list").returncode in (0, 5)
 
 
-@test
-def targets_with_a_debug_session_already():
+def test_targets_with_a_debug_session_already():
     with Scene() as s:
         s.control("errno enable EALREADY 3")
         refused(s, s.app.pid, "busy", 6)
 
 
-@test
-def no_agent():
+def test_no_agent():
     with Scene(app=None, start_agent=False) as s:
         run = s.ctl("list")
         assert run.returncode == 9 and "gpu-agentd" in run.stderr and run.stdout == "", run
@@ -219,8 +211,7 @@ def no_agent():
         assert run.returncode == 9 and "error" in json.loads(run.stdout), run
 
 
-@test
-def sessions_belong_to_their_connection():
+def test_sessions_belong_to_their_connection():
     with Scene() as s:
         session = s.attach()
         stranger = s.connect()
@@ -230,8 +221,7 @@ def sessions_belong_to_their_connection():
         assert s.rpc.error("gpu.queues").name == "invalid_params"
 
 
-@test
-def control_with_the_runtime_off():
+def test_control_with_the_runtime_off():
     with Scene(app="runtime skip; queues 1; spin") as s:
         session = s.attach()
         assert len(s.rpc.call("gpu.queues", session=session)["queues"]) == 1
@@ -239,8 +229,7 @@ def control_with_the_runtime_off():
         assert error.name == "not_debuggable" and "runtime" in error.message and error.hint, error
 
 
-@test
-def user_errors_of_the_command():
+def test_user_errors_of_the_command():
     with Scene(app=None) as s:
         for argv in (["snapshot"], ["frobnicate"], ["snapshot", "1", "2"], ["list", "--nope"], ["--color=sometimes", "list"],
                      ["suspend", str(os.getpid()), "--lease", "soon"], ["rpc"], ["rpc", "agent.status", "{"]):
@@ -249,12 +238,11 @@ def user_errors_of_the_command():
             assert not run.stdout or argv[0] == "rpc" and json.loads(run.stdout)["error"], (argv, run)
 
 
-@test
-def a_socket_that_cannot_be_given_to_its_group_is_named():
+def test_a_socket_that_cannot_be_given_to_its_group_is_named():
     """As when the unit of the service is started without that of the socket."""
     need_root()
     if not shutil.which("setpriv"):
-        raise Skip("no setpriv (util-linux)")
+        raise SkipTest("no setpriv (util-linux)")
     with Scene(app=None, start_agent=False) as s:
         config = s.directory / "agentd.conf"
         config.write_text("[agent]\nuser = nobody\nsocket_group = daemon\n", encoding="ascii")
@@ -262,7 +250,3 @@ def a_socket_that_cannot_be_given_to_its_group_is_named():
         run = subprocess.run(["setpriv", "--bounding-set", "-chown", *argv], text=True, capture_output=True, timeout=PATIENCE, check=False)
         assert run.returncode == 1 and "own.sock" in run.stderr and "CAP_CHOWN" in run.stderr and "gpu-agentd.socket" in run.stderr, run
         assert not (s.directory / "own.sock").exists()
-
-
-if __name__ == "__main__":
-    main(__file__)

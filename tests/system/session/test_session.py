@@ -4,13 +4,14 @@
 import base64
 import grp
 import os
-import pathlib
 import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import CpuThreads, Rpc, Scene, as_user, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import CpuThreads, Rpc, Scene, as_user, need_root, status, wait_until
 
 
 def counters(s):
@@ -23,8 +24,7 @@ def moving(s):
     return wait_until(lambda: all(b > a for a, b in zip(before, counters(s))), "queues move")
 
 
-@test
-def snapshot_shows_devices_and_queues():
+def test_snapshot_shows_devices_and_queues():
     with Scene() as s:
         session = s.attach()
         doc = s.rpc.call("gpu.snapshot", session=session)
@@ -37,8 +37,7 @@ def snapshot_shows_devices_and_queues():
         assert doc["source"]["kind"] == "live" and doc["schema"]
 
 
-@test
-def cpu_threads_never_stop():
+def test_cpu_threads_never_stop():
     """Attach, snapshot and detach 20 times: no CPU thread is stopped, heartbeats go on."""
     need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
     with Scene(app=None) as s:
@@ -55,8 +54,7 @@ def cpu_threads_never_stop():
         print(f"  largest gap of a round: median {gaps[10] / 1000:.0f} us, worst {gaps[19] / 1000:.0f} us")
 
 
-@test
-def detach_leaves_no_trace():
+def test_detach_leaves_no_trace():
     with Scene() as s:
         session = s.attach()
         assert len(s.worker_pids()) == 1 and status(s.app.pid)["TracerPid"] != "0"
@@ -70,8 +68,7 @@ def detach_leaves_no_trace():
         moving(s)
 
 
-@test
-def queues_stop_and_run_again():
+def test_queues_stop_and_run_again():
     with Scene() as s:
         s.session = s.attach()
         moving(s)
@@ -86,8 +83,7 @@ def queues_stop_and_run_again():
         moving(s)
 
 
-@test
-def some_queues_only():
+def test_some_queues_only():
     with Scene() as s:
         s.session = s.attach()
         ids = [q["queue_id"] for q in s.rpc.call("gpu.queues", session=s.session)["queues"]]
@@ -98,8 +94,7 @@ def some_queues_only():
         assert s.rpc.call("gpu.resume", session=s.session)["resumed"] == 1
 
 
-@test
-def lease_expires():
+def test_lease_expires():
     with Scene() as s:
         s.session = s.attach()
         start = time.monotonic()
@@ -112,8 +107,7 @@ def lease_expires():
         moving(s)
 
 
-@test
-def lost_client_resumes():
+def test_lost_client_resumes():
     """A client that suspended queues dies; another that only looks sees them run again."""
     with Scene() as s:
         s.session = s.attach()
@@ -127,8 +121,7 @@ def lost_client_resumes():
         moving(s)
 
 
-@test
-def one_writer_many_readers():
+def test_one_writer_many_readers():
     with Scene() as s:
         s.session = s.attach(control=True)
         other = s.connect()
@@ -145,8 +138,7 @@ def one_writer_many_readers():
         assert other.call("session.detach", session=joined["session"]) == {"ended": True}
 
 
-@test
-def everything_a_writer_changed_is_undone():
+def test_everything_a_writer_changed_is_undone():
     with Scene(gpus="gfx942") as s:
         session = s.attach(control=True)
         reader = s.connect()
@@ -167,8 +159,7 @@ def everything_a_writer_changed_is_undone():
         assert reader.call("watchpoint.list", session=session)["watchpoints"] == []
 
 
-@test
-def watchpoints_have_four_slots():
+def test_watchpoints_have_four_slots():
     with Scene(gpus="gfx942") as s:
         session = s.attach()
         for i in range(4):
@@ -184,8 +175,7 @@ def watchpoints_have_four_slots():
         assert s.rpc.call("watchpoint.clear", session=session)["cleared"] == 3
 
 
-@test
-def overrides_launch_modes_and_flags_answer_the_previous_value():
+def test_overrides_launch_modes_and_flags_answer_the_previous_value():
     with Scene(gpus="gfx942") as s:
         session = s.attach()
         call = s.rpc.call
@@ -200,8 +190,7 @@ def overrides_launch_modes_and_flags_answer_the_previous_value():
         assert s.rpc.error("gpu.flags", session=session, flags=["single_alu_op"]).name == "unsupported"
 
 
-@test
-def faults_are_reported_and_reach_the_application():
+def test_faults_are_reported_and_reach_the_application():
     with Scene(gpus="gfx942") as s:
         session = s.attach()
         call = s.rpc.call
@@ -215,8 +204,7 @@ def faults_are_reported_and_reach_the_application():
         assert s.app_status().faults == 1
 
 
-@test
-def held_faults_are_forwarded_when_the_client_leaves():
+def test_held_faults_are_forwarded_when_the_client_leaves():
     with Scene(gpus="gfx942") as s:
         session = s.attach(control=True)
         ids = [q["queue_id"] for q in s.rpc.call("gpu.queues", session=session)["queues"]]
@@ -230,8 +218,7 @@ def held_faults_are_forwarded_when_the_client_leaves():
         wait_until(lambda: s.app_status().faults == 1, "forwarded at the end")
 
 
-@test
-def exceptions_can_be_queried_and_sent_by_hand():
+def test_exceptions_can_be_queried_and_sent_by_hand():
     with Scene(gpus="gfx942") as s:
         session = s.attach(control=True)
         call = s.rpc.call
@@ -246,8 +233,7 @@ def exceptions_can_be_queried_and_sent_by_hand():
         wait_until(lambda: s.app_status().faults == 1, "sent by hand")
 
 
-@test
-def memory_is_read_and_short_at_the_end_of_a_mapping():
+def test_memory_is_read_and_short_at_the_end_of_a_mapping():
     with Scene() as s:
         session = s.attach()
         queue = s.rpc.call("gpu.queues", session=session)["queues"][0]
@@ -267,8 +253,7 @@ def memory_is_read_and_short_at_the_end_of_a_mapping():
         assert got["size"] == 100 and len(base64.b64decode(got["data"])) == 100
 
 
-@test
-def target_exit_ends_the_session():
+def test_target_exit_ends_the_session():
     with Scene() as s:
         session = s.attach()
         s.app.popen.kill()
@@ -279,8 +264,7 @@ def target_exit_ends_the_session():
         wait_until(lambda: s.worker_pids() == [], "worker leaves")
 
 
-@test
-def exec_of_the_target_ends_the_session():
+def test_exec_of_the_target_ends_the_session():
     with Scene(app="runtime on; queues 2; wait-line; exec /bin/sleep 30") as s:
         session = s.attach()
         s.app.popen.stdin.write(b"\n")
@@ -291,8 +275,7 @@ def exec_of_the_target_ends_the_session():
         wait_until(lambda: status(s.app.pid)["State"][0] in "SR", "it runs on")
 
 
-@test
-def runtime_handshake_is_answered():
+def test_runtime_handshake_is_answered():
     """Attached before the runtime is enabled: the program's enable and disable both come through at once."""
     with Scene(app="wait-line; runtime on; queues 2; wait-line; destroy 0; destroy 1; runtime off; wait-line") as s:
         session = s.attach()
@@ -311,8 +294,7 @@ def runtime_handshake_is_answered():
         s.rpc.call("session.detach", session=session)
 
 
-@test
-def signals_of_the_target_are_delivered():
+def test_signals_of_the_target_are_delivered():
     with Scene(app="runtime on; queues 1; ready; signals 1000000 200; spin") as s:
         before = s.app_status().signals
         session = s.attach()
@@ -326,8 +308,7 @@ def signals_of_the_target_are_delivered():
         wait_until(lambda: s.app_status().signals > before, "signals arrive afterwards")
 
 
-@test
-def two_targets_are_independent():
+def test_two_targets_are_independent():
     with Scene() as s:
         other = s.start_app("runtime on; queues 2; spin", name="second")
         a, b = s.attach(), s.attach(pid=other.pid)
@@ -340,8 +321,7 @@ def two_targets_are_independent():
         assert len(s.rpc.call("gpu.queues", session=a)["queues"]) == 4
 
 
-@test
-def list_and_doctor_look_without_touching():
+def test_list_and_doctor_look_without_touching():
     with Scene() as s:
         found = s.rpc.call("process.list")["processes"]
         mine = [p for p in found if p["pid"] == s.app.pid]
@@ -354,8 +334,7 @@ def list_and_doctor_look_without_touching():
         assert not report["ok"] and failed and all(c.get("fix") for c in failed), report
 
 
-@test
-def privileged_daemon_serves_owner_and_drops_rights():
+def test_privileged_daemon_serves_owner_and_drops_rights():
     """As root with an ordinary user's program: the owner attaches, the worker runs as that user."""
     need_root()
     with Scene(user_mode=False, app_user=1000) as s:
@@ -372,8 +351,7 @@ def privileged_daemon_serves_owner_and_drops_rights():
         s.rpc.call("session.detach", session=session)
 
 
-@test
-def a_reload_reaches_who_is_connected():
+def test_a_reload_reaches_who_is_connected():
     """Groups and limits hold at once, for old connections and new ones."""
     need_root()
 
@@ -405,7 +383,3 @@ def a_reload_reaches_who_is_connected():
     with Scene(user_mode=False, app_user=1000) as s:
         as_user(0, lambda: member(s), groups=[grp.getgrnam("games").gr_gid])
         s.attach()
-
-
-if __name__ == "__main__":
-    main(__file__)

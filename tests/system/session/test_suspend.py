@@ -3,14 +3,15 @@
 """Suspend leases: renewed, run out, lost; who holds what is told to everybody who may know, and what it cost."""
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, PATIENCE, CudaScene, Scene, as_user, main, need_root, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, PATIENCE, CudaScene, Scene, as_user, need_root, wait_until
 
 
 def session_of(rpc, session):
@@ -25,8 +26,7 @@ def queue_ids(s, session):
     return [q["queue_id"] for q in s.rpc.call("gpu.queues", session=session)["queues"]]
 
 
-@test
-def the_holder_is_named():
+def test_the_holder_is_named():
     with Scene() as s:
         session = s.attach()
         before = session_of(s.rpc, session)
@@ -52,8 +52,7 @@ def the_holder_is_named():
         assert session_of(other, session)["suspended_us"] == after["suspended_us"], "it goes on counting"
 
 
-@test
-def a_lease_is_renewed_again_and_again():
+def test_a_lease_is_renewed_again_and_again():
     with Scene() as s:
         session = s.attach()
         s.rpc.call("gpu.suspend", session=session, lease_ms=3000)
@@ -73,8 +72,7 @@ def a_lease_is_renewed_again_and_again():
         assert seen["suspends"] == 1 and seen["suspended_us"] >= 4_000_000, seen
 
 
-@test
-def renewing_races_with_the_end_of_the_lease():
+def test_renewing_races_with_the_end_of_the_lease():
     """Whatever wins: the answer tells which, queues stand still exactly as long as it says."""
     with Scene() as s:
         session = s.attach()
@@ -97,8 +95,7 @@ def renewing_races_with_the_end_of_the_lease():
         assert not s.rpc.notifications, s.rpc.notifications
 
 
-@test
-def only_the_holder_renews():
+def test_only_the_holder_renews():
     with Scene() as s:
         session = s.attach()
         s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
@@ -117,8 +114,7 @@ def only_the_holder_renews():
         assert session_of(other, session)["suspends"] == 2
 
 
-@test
-def totals_outlive_sessions():
+def test_totals_outlive_sessions():
     with Scene() as s:
         for n in (1, 2):
             session = s.attach()
@@ -139,8 +135,7 @@ def totals_outlive_sessions():
         assert totals(s.rpc, s.app.pid)["suspends"] == 3
 
 
-@test
-def others_learn_nothing():
+def test_others_learn_nothing():
     need_root()
     with Scene(user_mode=False, app_user=54101) as s:
         session = s.attach()
@@ -160,8 +155,7 @@ def others_learn_nothing():
         as_user(54102, stranger)
 
 
-@test
-def contexts_of_cuda_count_too():
+def test_contexts_of_cuda_count_too():
     with CudaScene() as s:
         session = s.attach()
         ids = queue_ids(s, session)
@@ -197,8 +191,7 @@ class Suspend:
         return self.popen.returncode, out, err
 
 
-@test
-def hold_renews_until_it_is_told():
+def test_hold_renews_until_it_is_told():
     # Renewed at half its time: what is left is for a machine that stands still.
     with Scene() as s, Suspend(s, "--lease", "4s", "--hold") as held:
         held.wait_suspended()
@@ -220,21 +213,15 @@ def hold_renews_until_it_is_told():
         assert f"process {s.app.pid} (" in s.ctl("status").stdout
 
 
-@test
-def hold_ends_with_the_stop_budget():
+def test_hold_ends_with_the_stop_budget():
     with Scene() as s, Suspend(s, "--lease", "200ms", "--hold", "--max-stop", "700ms") as held:
         code, out, err = held.wait()
         assert code == 7, (code, out, err)
         assert s.target_state()["suspended_queues"] == 0
 
 
-@test
-def a_killed_holder_resumes():
+def test_a_killed_holder_resumes():
     with Scene() as s, Suspend(s, "--hold") as held:
         held.wait_suspended()
         held.popen.kill()
         wait_until(lambda: s.target_state()["suspended_queues"] == 0, "queues run again")
-
-
-if __name__ == "__main__":
-    main(__file__)

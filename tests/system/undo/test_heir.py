@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import Scene, children, main, need_root, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import Scene, children, need_root, status, wait_until
 
 USER = 1000
 
@@ -23,8 +25,7 @@ def ended(pid):
     return status(pid).get("State", "Z")[0] in "ZX"
 
 
-@test
-def an_old_heir_leaves_the_records_of_a_new_agent_alone():
+def test_an_old_heir_leaves_the_records_of_a_new_agent_alone():
     """It may be late by any time: another agent has the socket, and its records lie in the same directory."""
     for user_mode in (True, False):
         if not user_mode:
@@ -58,8 +59,7 @@ def plant(directory, target):
     return record
 
 
-@test
-def records_where_others_may_write_are_not_acted_upon():
+def test_records_where_others_may_write_are_not_acted_upon():
     """They would be the orders of whoever wrote them, carried out as root."""
     need_root()
 
@@ -93,8 +93,7 @@ def records_where_others_may_write_are_not_acted_upon():
             s.rpc.call("session.detach", session=session)
 
 
-@test
-def records_of_the_agent_itself_are_acted_upon():
+def test_records_of_the_agent_itself_are_acted_upon():
     """The control: the same record, where only the agent may write."""
     need_root()
     with Scene(user_mode=False, start_agent=False) as s:
@@ -104,7 +103,3 @@ def records_of_the_agent_itself_are_acted_upon():
         s.start_agentd(user_mode=False)
         assert not record.exists()
         s.attach()
-
-
-if __name__ == "__main__":
-    main(__file__)

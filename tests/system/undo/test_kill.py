@@ -8,9 +8,11 @@ import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (STOP_MS, RpcError, Scene, at_once, children, kill_agent, main, status, test,  # noqa: E402
-                     wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import STOP_MS, RpcError, Scene, at_once, children, kill_agent, status, wait_until
 
 
 def attached(s):
@@ -79,7 +81,9 @@ def attach_again(s, **params):
     return True
 
 
-def kill_at(step, victim):
+@pytest.mark.parametrize("victim", ("worker", "front", "monitor"))
+@pytest.mark.parametrize("step", (attached, queried, suspended, resumed, changed, held_fault), ids=lambda step: step.__name__)
+def test_killed_after(step, victim):
     with Scene(gpus="gfx942") as s:
         step(s)
         front = s.front_pid()
@@ -102,22 +106,13 @@ def kill_at(step, victim):
             s.attach()
 
 
-for step_ in (attached, queried, suspended, resumed, changed, held_fault):
-    for victim_ in ("worker", "front", "monitor"):
-        def case(step=step_, victim=victim_):
-            kill_at(step, victim)
-        case.__name__ = f"{victim_}_killed_after_{step_.__name__}"
-        test(case)
-
-
 def faults_settle(s, want):
     wait_until(lambda: s.app_status().faults == want, f"the application saw {want} fault(s)")
     time.sleep(0.1)
     assert s.app_status().faults == want
 
 
-@test
-def held_faults_outlive_the_worker():
+def test_held_faults_outlive_the_worker():
     """The kernel forgets them with the session; the next worker sends them, each once."""
     with Scene(gpus="gfx942") as s:
         session = s.attach(control=True)
@@ -150,13 +145,11 @@ def killed_altogether(change_record, sent):
         assert_moving(s)
 
 
-@test
-def held_faults_outlive_the_agent():
+def test_held_faults_outlive_the_agent():
     killed_altogether(lambda record: None, sent=1)
 
 
-@test
-def held_faults_are_not_for_the_next_process_of_that_pid():
+def test_held_faults_are_not_for_the_next_process_of_that_pid():
     def of_another(record):
         data = bytearray(record.read_bytes())
         assert int.from_bytes(data[8:16], "little") > 0, "the start of the process"
@@ -185,14 +178,12 @@ def killed_in(step):
         assert_moving(s)
 
 
-@test
-def worker_killed_while_it_looks_at_a_fault():
+def test_worker_killed_while_it_looks_at_a_fault():
     for step in ("devices", "queues", "suspend", "resume"):
         killed_in(step)
 
 
-@test
-def ten_faults_ten_dead_workers():
+def test_ten_faults_ten_dead_workers():
     """With clients that come back at once: none of the faults is lost, none comes twice."""
     with Scene(gpus="gfx942") as s:
         for i in range(10):
@@ -226,18 +217,15 @@ def handshake_case(victim):
         wait_until(lambda: len(s.target_state()["queues"]) == 4, "and creates its queues")
 
 
-@test
-def worker_killed_with_the_target_in_the_handshake():
+def test_worker_killed_with_the_target_in_the_handshake():
     handshake_case("worker")
 
 
-@test
-def daemon_killed_with_the_target_in_the_handshake():
+def test_daemon_killed_with_the_target_in_the_handshake():
     handshake_case("daemon")
 
 
-@test
-def stuck_worker_is_killed_and_the_target_runs():
+def test_stuck_worker_is_killed_and_the_target_runs():
     """An ioctl of the worker hangs: the client gets its answer, the kernel lets the target run."""
     with Scene(gpus="gfx942") as s:
         attached(s)
@@ -249,8 +237,7 @@ def stuck_worker_is_killed_and_the_target_runs():
         assert_moving(s)
 
 
-@test
-def stuck_worker_ends_without_the_monitor():
+def test_stuck_worker_ends_without_the_monitor():
     """An ioctl of the worker hangs and nobody is left to kill it: its own timer does."""
     with Scene(gpus="gfx942") as s:
         attached(s)
@@ -266,8 +253,7 @@ def stuck_worker_ends_without_the_monitor():
         assert_moving(s)
 
 
-@test
-def a_worker_that_hangs_in_its_last_undo_is_killed_in_time():
+def test_a_worker_that_hangs_in_its_last_undo_is_killed_in_time():
     """Nobody asks for anything any more: what ends it is the deadline of that undo."""
     with Scene(gpus="gfx942") as s:
         attached(s)
@@ -278,8 +264,7 @@ def a_worker_that_hangs_in_its_last_undo_is_killed_in_time():
         assert_moving(s)
 
 
-@test
-def a_worker_that_hangs_ends_by_its_own_alarm_when_nobody_else_is_left():
+def test_a_worker_that_hangs_ends_by_its_own_alarm_when_nobody_else_is_left():
     """Neither the monitor nor its heir are there to kill it."""
     with Scene(gpus="gfx942") as s:
         attached(s)
@@ -306,8 +291,7 @@ def stopped_in_lease(s, worker):
     return False
 
 
-@test
-def stopped_worker_cannot_extend_a_lease():
+def test_stopped_worker_cannot_extend_a_lease():
     with Scene(gpus="gfx942") as s:
         attached(s)
         worker = s.worker_pids()[0]
@@ -316,8 +300,7 @@ def stopped_worker_cannot_extend_a_lease():
         assert s.rpc.notification("session.ended")["reason"] == "stuck"
 
 
-@test
-def sigterm_releases_everything():
+def test_sigterm_releases_everything():
     for step in (attached, suspended, changed, held_fault):
         with Scene(gpus="gfx942") as s:
             step(s)
@@ -327,7 +310,3 @@ def sigterm_releases_everything():
             assert_moving(s)
             if step is held_fault:
                 wait_until(lambda: s.app_status().faults == faults + 1, "held fault was forwarded")
-
-
-if __name__ == "__main__":
-    main(__file__)

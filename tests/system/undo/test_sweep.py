@@ -9,17 +9,18 @@ A row that fails prints one line; a test fails when one of its rows does.
 import contextlib
 import itertools
 import os
-import pathlib
 import select
 import shutil
 import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from kfddebugger import Debugger  # noqa: E402
-from harness import (BIN, EXCEPTIONS, PATIENCE, AppStatus, Rpc, RpcError, Scene, at_once, kill_agent, main,  # noqa: E402
-                     need_root, status, test, wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from kfddebugger import Debugger
+from harness import (BIN, EXCEPTIONS, PATIENCE, AppStatus, Rpc, RpcError, Scene, at_once, kill_agent, need_root, status,
+                     wait_until)
 
 USER = 1000
 QUEUES = 4
@@ -670,24 +671,20 @@ def undo_rows(change, trigger, lefts=LEFT):
                 yield ANY, change, op, fault, left, trigger
 
 
-@test
-def queues_run_though_resuming_fails_once():
+def test_queues_run_though_resuming_fails_once():
     sweep([*undo_rows("suspend", close), *undo_rows("suspend", detach)], run_undo)
 
 
-@test
-def queues_run_though_resuming_fails_at_the_end_of_their_lease():
+def test_queues_run_though_resuming_fails_at_the_end_of_their_lease():
     sweep(undo_rows("suspend", leave_it, lefts=("reader",)), run_undo)
 
 
-@test
-def settings_are_taken_back_though_that_fails_once():
+def test_settings_are_taken_back_though_that_fails_once():
     sweep([row for change in ("watch", "override", "mode", "flags") for row in undo_rows(change, close)], run_undo,
           gpus=ALIKE)
 
 
-@test
-def held_faults_arrive_though_forwarding_fails_once():
+def test_held_faults_arrive_though_forwarding_fails_once():
     sweep(undo_rows("fault", close), run_undo)
 
 
@@ -698,24 +695,20 @@ def by_name_rows(*changes):
             if "always" not in fault]
 
 
-@test
-def who_resumes_by_name_is_told_the_truth():
+def test_who_resumes_by_name_is_told_the_truth():
     sweep(by_name_rows("suspend"), run_undo)
 
 
-@test
-def who_takes_a_setting_back_by_name_is_told_the_truth():
+def test_who_takes_a_setting_back_by_name_is_told_the_truth():
     sweep(by_name_rows("watch", "override", "mode", "flags", "fault"), run_undo, gpus=ALIKE)
 
 
-@test
-def nothing_is_left_when_the_agent_ends_though_undoing_fails_once():
+def test_nothing_is_left_when_the_agent_ends_though_undoing_fails_once():
     sweep([(ANY, change, op, fault, "nobody", sigterm) for change in CHANGES for op in CHANGES[change][2]
            for fault in ("EIO", "hangs")], run_undo, gpus=ALIKE)
 
 
-@test
-def no_program_waits_for_an_answer_that_fails_once():
+def test_no_program_waits_for_an_answer_that_fails_once():
     """The three ways out, an answer, the end of the session and a signal, differ by kind of program."""
     sweep([*itertools.product(KINDS, ("on", "off"), ("send",), ("EIO", "always"), LEFT),
            *((ANY, *row) for row in itertools.product(("on", "off"), ("info", "query"), ("EIO",), LEFT)),
@@ -723,8 +716,7 @@ def no_program_waits_for_an_answer_that_fails_once():
                                                       ("nobody", "rule")))], run_handshake, script="threads 1")
 
 
-@test
-def who_was_freed_without_an_answer_gets_the_next_one():
+def test_who_was_freed_without_an_answer_gets_the_next_one():
     """The kernel takes a RUNTIME_ENABLE that a signal stop ended, and that came back when nobody debugged any more, for
     a repeated one still at the next handshake, raises no event for that, and waits (runtime_enable() in
     kfd_chardev.c: is_runtime_retry)."""
@@ -732,27 +724,23 @@ def who_was_freed_without_an_answer_gets_the_next_one():
           script="threads 1")
 
 
-@test
-def who_was_freed_gets_the_next_answer_however_that_was():
+def test_who_was_freed_gets_the_next_answer_however_that_was():
     sweep(itertools.product(KINDS, (worker_dies, daemon_dies, everything_dies, another_debugger_dies,
                                     program_comes_late)), run_freed, script="threads 1")
 
 
-@test
-def who_was_left_waiting_is_freed_by_who_comes_next():
+def test_who_was_left_waiting_is_freed_by_who_comes_next():
     sweep([(kind, *row) for kind in KINDS for row in (
         ("reader", "next start"), ("rule", "next start"), ("reader", "next session"))], run_left_waiting,
         script="threads 1")
 
 
-@test
-def faults_arrive_though_the_end_of_a_subscription_fails_once():
+def test_faults_arrive_though_the_end_of_a_subscription_fails_once():
     sweep([(ANY, *row) for row in itertools.product(("exceptions", "queues", "devices"), ("EIO", "hangs"))],
           run_unsubscribe)
 
 
-@test
-def faults_arrive_though_an_operation_on_their_way_fails_once():
+def test_faults_arrive_though_an_operation_on_their_way_fails_once():
     faults = ("EIO", "hangs")
     # A worker that hangs in the query dies with a fault that nobody has read, and the kernel forgets that: no row.
     rows = [*itertools.product((raise_queue, raise_device), ("query",), ("EIO",), ("reader", "rule"), (0,)),
@@ -761,7 +749,3 @@ def faults_arrive_though_an_operation_on_their_way_fails_once():
             # To see what the waves do queues are stopped for a moment.
             *itertools.product((raise_queue,), ("suspend", "resume", "queues", "devices"), faults, ("reader",), (20,))]
     sweep(((ANY, *row) for row in rows), run_forward)
-
-
-if __name__ == "__main__":
-    main(__file__)

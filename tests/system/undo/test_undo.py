@@ -3,12 +3,14 @@
 """An undo that fails or hangs: tried again, seen to, or the session ends and the kernel does it; whoever else is there."""
 import contextlib
 import os
-import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import CudaScene, Scene, main, status, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import CudaScene, Scene, status, wait_until
 
 FREE_S = 1.0
 # Sanitizer builds take their time to die; the promise is about the product.
@@ -79,7 +81,11 @@ def shorten(s, writer, session):
 WAYS = {"client_lost": leave, "lease_expired": shorten, "resume": resume}
 
 
-def fails_once(fault, way):
+CASES = [(fault, way) for fault in FAULTS for way in (WAYS if fault in ("errno", "mes") else ("client_lost", "resume"))]
+
+
+@pytest.mark.parametrize("fault,way", CASES)
+def test_resume_fails_once(fault, way):
     """The reader's session goes on, and what is told is what is so."""
     with Scene(gpus=BOTH) as s:
         session = s.attach()
@@ -100,7 +106,8 @@ def fails_once(fault, way):
         s.rpc.call("gpu.queues", session=session)
 
 
-def fails_always(fault, way):
+@pytest.mark.parametrize("fault,way", CASES)
+def test_resume_fails_always(fault, way):
     """The session ends for the reader, too: nothing else lets the queues run."""
     with Scene(gpus=BOTH) as s:
         session = s.attach()
@@ -122,19 +129,6 @@ def fails_always(fault, way):
         wait_until(lambda: s.rpc.call("agent.status")["suspended"][0]["suspended"] is False, "it is told that nothing is suspended")
 
 
-def add(name, function, *args):
-    def case():
-        function(*args)
-    case.__name__ = name
-    test(case)
-
-
-for fault_ in FAULTS:
-    for way_ in WAYS if fault_ in ("errno", "mes") else ("client_lost", "resume"):
-        add(f"resume_fails_once_{fault_}_{way_}", fails_once, fault_, way_)
-        add(f"resume_fails_always_{fault_}_{way_}", fails_always, fault_, way_)
-
-
 # -- what else a writer leaves --------------------------------------------------------------------
 
 SETTINGS = {
@@ -146,7 +140,14 @@ SETTINGS = {
 }
 
 
-def setting_fails(op, error, n, how="errno"):
+# What fails: with which error, how often, and how the simulator is told.
+FAILURES = {"late": ("EIO", 1, "late"), "once_eio": ("EIO", 1, "errno"), "once_einval": ("EINVAL", 1, "errno"),
+            "once_eperm": ("EPERM", 1, "errno"), "always": ("EIO", FOR_EVER, "errno")}
+
+
+@pytest.mark.parametrize("error,n,how", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("op", SETTINGS)
+def test_setting_fails(op, error, n, how):
     with Scene(gpus="gfx942") as s:
         session = s.attach()
         writer = s.connect()
@@ -164,15 +165,7 @@ def setting_fails(op, error, n, how="errno"):
             s.rpc.call("gpu.queues", session=session)
 
 
-for op_ in SETTINGS:
-    add(f"{op_.replace('-', '_')}_fails_late", setting_fails, op_, "EIO", 1, "late")
-    for error_ in ("EIO", "EINVAL", "EPERM"):
-        add(f"{op_.replace('-', '_')}_fails_once_{error_}".lower(), setting_fails, op_, error_, 1)
-    add(f"{op_.replace('-', '_')}_fails_always", setting_fails, op_, "EIO", FOR_EVER)
-
-
-@test
-def a_watch_point_that_does_not_go_is_still_listed():
+def test_a_watch_point_that_does_not_go_is_still_listed():
     with Scene(gpus="gfx942") as s:
         session = s.attach()
         SETTINGS["unwatch"](s.rpc, session)
@@ -184,8 +177,7 @@ def a_watch_point_that_does_not_go_is_still_listed():
         assert not is_changed(s)
 
 
-@test
-def a_suspend_that_fails_leaves_nothing_suspended():
+def test_a_suspend_that_fails_leaves_nothing_suspended():
     """What it stopped before it failed, nobody would know of."""
     with Scene(gpus=BOTH) as s:
         session = s.attach()
@@ -195,8 +187,7 @@ def a_suspend_that_fails_leaves_nothing_suspended():
         suspends(s, s.rpc, lease_ms=60000)
 
 
-@test
-def a_look_survives_a_resume_that_fails_once():
+def test_a_look_survives_a_resume_that_fails_once():
     for fault in ("errno", "one_gpu", "no_verdicts", "mes"):
         with Scene(gpus=BOTH) as s:
             session = s.attach()
@@ -250,13 +241,23 @@ def hangs(op, after, way, rule=False):
             assert s.rpc.notification("session.ended")["reason"] == "stuck"
 
 
-for way_ in ("client_lost", "lease_expired", "resume"):
-    for after_ in ("", "after"):
-        add(f"resume_hangs_{after_ or 'before'}_{way_}", hangs, "resume", after_, way_)
-for op_ in ("resume", "launch-mode", "disable"):
-    add(f"{op_.replace('-', '_')}_hangs_at_the_end", hangs, op_, "", "detach")
-add("launch_mode_hangs_client_lost", hangs, "launch-mode", "", "client_lost")
-add("resume_hangs_under_a_rule", hangs, "resume", "", "client_lost", True)
+@pytest.mark.parametrize("after", ("", "after"), ids=("before", "after"))
+@pytest.mark.parametrize("way", ("client_lost", "lease_expired", "resume"))
+def test_resume_hangs(after, way):
+    hangs("resume", after, way)
+
+
+@pytest.mark.parametrize("op", ("resume", "launch-mode", "disable"))
+def test_hangs_at_the_end(op):
+    hangs(op, "", "detach")
+
+
+def test_launch_mode_hangs_client_lost():
+    hangs("launch-mode", "", "client_lost")
+
+
+def test_resume_hangs_under_a_rule():
+    hangs("resume", "", "client_lost", rule=True)
 
 
 # -- contexts of CUDA -----------------------------------------------------------------------------
@@ -265,7 +266,9 @@ def devices_run(s):
     return not any(d["suspended"] for d in s.state()["devices"])
 
 
-def cuda_resume_fails(way, count):
+@pytest.mark.parametrize("count", (1, FOR_EVER), ids=("once", "always"))
+@pytest.mark.parametrize("way", WAYS)
+def test_cuda_resume_fails(way, count):
     with CudaScene() as s:
         session = s.attach()
         writer = s.connect()
@@ -287,15 +290,9 @@ def cuda_resume_fails(way, count):
             assert not [n for name, n in s.rpc.notifications if name == "gpu.resumed"]
 
 
-for way_ in WAYS:
-    add(f"cuda_resume_fails_once_{way_}", cuda_resume_fails, way_, 1)
-    add(f"cuda_resume_fails_always_{way_}", cuda_resume_fails, way_, FOR_EVER)
-
-
 # -- under a rule ---------------------------------------------------------------------------------
 
-@test
-def resume_fails_always_under_a_rule():
+def test_resume_fails_always_under_a_rule():
     """The rule's watch does not keep the target: it begins anew."""
     with with_reader(True) as s:
         worker = s.worker_pids()
@@ -309,8 +306,7 @@ def resume_fails_always_under_a_rule():
         assert not is_changed(s)
 
 
-@test
-def the_last_undo_fails():
+def test_the_last_undo_fails():
     """Nothing but the end of the worker frees the target then, and that waits for nobody."""
     with with_reader(True) as s:
         session = s.attach()
@@ -322,7 +318,3 @@ def the_last_undo_fails():
         s.rpc.close()
         s.clients.remove(s.rpc)
         free_at_once(s, begun, "the target is as before")
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -6,7 +6,6 @@ import copy
 import fcntl
 import json
 import os
-import pathlib
 import pty
 import re
 import select
@@ -16,8 +15,10 @@ import subprocess
 import sys
 import termios
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, LONG_STOP, PATIENCE, Scene, main, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, LONG_STOP, PATIENCE, Scene, wait_until
 
 PC = 0x7F0000001000
 
@@ -48,8 +49,7 @@ def save(s, name, *argv):
 
 # ------------------------------------------------------------------------------- hung or slow ------------------------
 
-@test
-def a_hung_kernel_is_called_hung():
+def test_a_hung_kernel_is_called_hung():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 64 {PC:#x} group=4")
         run = again(s)
@@ -61,8 +61,7 @@ def a_hung_kernel_is_called_hung():
         assert document["verdict"] == "hung" and [g["change"] for g in document["groups"]] == ["same"], document
 
 
-@test
-def waves_that_move_are_slow():
+def test_waves_that_move_are_slow():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"spin 64 {PC:#x} group=4")
         run = again(s)
@@ -72,8 +71,7 @@ def waves_that_move_are_slow():
         assert len(json.loads(again(s, "-j", "--waves").stdout)["snapshot"]["waves"]) == 64
 
 
-@test
-def packets_are_progress():
+def test_packets_are_progress():
     with Scene(gpus="gfx1100") as s:
         plant(s, f"progress 8 {PC:#x}")
         first = save(s, "a.json")
@@ -83,8 +81,7 @@ def packets_are_progress():
         assert run.returncode == 0 and re.search(r"verdict   progressing: queue \d+ took \d+ packet", run.stdout), run.stdout
 
 
-@test
-def each_queue_has_a_verdict():
+def test_each_queue_has_a_verdict():
     """A stream that hangs, and one that has faulted, are not hidden by others that go on."""
     with Scene(gpus="gfx1100", app="runtime on; queues 4; spin") as s:
         queues = sorted(q["id"] for q in s.target_state()["queues"])
@@ -129,8 +126,7 @@ def each_queue_has_a_verdict():
             assert s.ctl(*argv).returncode == 2, argv
 
 
-@test
-def a_moment_is_too_short_to_tell():
+def test_a_moment_is_too_short_to_tell():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 64 {PC:#x}")
         first = save(s, "a.json")
@@ -144,16 +140,14 @@ def a_moment_is_too_short_to_tell():
         assert run.returncode == 8 and "verdict   unknown: too short to tell" in run.stdout, run.stdout
 
 
-@test
-def faulted_waves_are_named():
+def test_faulted_waves_are_named():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"memory 2 {PC:#x}")
         run = again(s)
         assert run.returncode == 10 and "2 waves stopped by memory_violation at " in run.stdout, run.stdout
 
 
-@test
-def diff_reads_what_was_saved():
+def test_diff_reads_what_was_saved():
     with Scene(gpus="gfx1100") as s:
         plant(s, f"halted 8 {PC:#x}")
         first, second = save(s, "a.json"), later(save(s, "b.json"))
@@ -170,8 +164,7 @@ def diff_reads_what_was_saved():
         s.rpc.schema._object("comparison", s.rpc.schema.types["comparison"]["members"], document)
 
 
-@test
-def diff_says_what_it_cannot_tell():
+def test_diff_says_what_it_cannot_tell():
     with Scene(gpus="gfx1100") as s:
         plant(s, f"halted 8 {PC:#x}")
         first = save(s, "a.json")
@@ -185,8 +178,7 @@ def diff_says_what_it_cannot_tell():
         s.rpc.call("gpu.resume", session=session)
 
 
-@test
-def diff_refuses_what_does_not_belong_together():
+def test_diff_refuses_what_does_not_belong_together():
     with Scene(gpus="gfx1100") as s:
         first = save(s, "a.json")
         other = json.loads(first.read_text())
@@ -213,8 +205,7 @@ def ranks(s, n):
         yield rank
 
 
-@test
-def the_odd_rank_is_named():
+def test_the_odd_rank_is_named():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 16 {PC:#x}")
         job = s.directory / "job"
@@ -238,8 +229,7 @@ def the_odd_rank_is_named():
         assert json.loads(flat)["source"]["kind"] == "merged"
 
 
-@test
-def broken_ranks_are_skipped():
+def test_broken_ranks_are_skipped():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 16 {PC:#x}")
         for i, rank in enumerate(ranks(s, 3)):
@@ -330,8 +320,7 @@ class Terminal:
         os.close(self.slave)
 
 
-@test
-def watch_obeys_keys():
+def test_watch_obeys_keys():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 40 {PC:#x}")
         with Terminal(s, s.app.pid, "--interval", 50) as t:
@@ -361,8 +350,7 @@ def watch_obeys_keys():
         wait_until(lambda: not s.rpc.call("session.list")["sessions"], "session left")
 
 
-@test
-def watch_scrolls_and_resizes():
+def test_watch_scrolls_and_resizes():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         script = s.directory / "waves"
         script.write_text("".join(f"halted n={40 - i} pc={PC + 0x100 * i:#x}\n" for i in range(30)))
@@ -388,8 +376,7 @@ def watch_scrolls_and_resizes():
             assert t.end() == 0
 
 
-@test
-def watch_gives_the_terminal_back():
+def test_watch_gives_the_terminal_back():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         for end, code in (("\x03", 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), ("\x04", 0)):
             with Terminal(s, s.app.pid, "--interval", 50) as t:
@@ -425,8 +412,7 @@ while True:
 """
 
 
-@test
-def watch_stops_and_goes_on():
+def test_watch_stops_and_goes_on():
     """Ctrl-Z: the shell finds its terminal as it was; fg: the page is back."""
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         with Terminal(s, s.app.pid, "--interval", 50, shell=[sys.executable, "-c", SHELL]) as t:
@@ -443,8 +429,7 @@ def watch_stops_and_goes_on():
             assert t.end() == 0
 
 
-@test
-def watch_ends_with_agent_and_process():
+def test_watch_ends_with_agent_and_process():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         with Terminal(s, s.app.pid, "--interval", 60000) as t:
             t.wait("waves 0")
@@ -458,8 +443,7 @@ def watch_ends_with_agent_and_process():
             assert t.end() in (3, 9), t.text[-500:]
 
 
-@test
-def watch_streams_elsewhere():
+def test_watch_streams_elsewhere():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 8 {PC:#x}")
         run = s.ctl("watch", s.app.pid, "--count", 3, "--interval", 20)
@@ -474,8 +458,7 @@ def watch_streams_elsewhere():
             assert s.ctl("watch", s.app.pid, *wrong).returncode == 2, wrong
 
 
-@test
-def watch_notices_that_nobody_reads():
+def test_watch_notices_that_nobody_reads():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
         with subprocess.Popen([BIN / "gpu-agentctl", "watch", str(s.app.pid), "--interval", "60000"], env=env,
@@ -485,8 +468,7 @@ def watch_notices_that_nobody_reads():
             assert popen.wait(PATIENCE) == 128 + signal.SIGPIPE
 
 
-@test
-def watch_keeps_queues_running():
+def test_watch_keeps_queues_running():
     """A suspend that takes long stretches the interval, so that queues run most of the time."""
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 8 {PC:#x}")
@@ -495,7 +477,3 @@ def watch_keeps_queues_running():
             t.wait("instead of 10 ms")
             t.keys("q")
             assert t.end() == 0
-
-
-if __name__ == "__main__":
-    main(__file__)

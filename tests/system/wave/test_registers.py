@@ -4,13 +4,15 @@
 import base64
 import json
 import os
-import pathlib
 import signal
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import LONG_STOP, ROOT, STOP_MS, Scene, main, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import LONG_STOP, ROOT, STOP_MS, Scene, wait_until
 
 PC = 0x7F0000001000
 APP = "runtime ttmp; queues 1; spin"
@@ -78,45 +80,42 @@ class Process:
             return mem.read(size)
 
 
-for gfx_ in GENERATIONS:
-    def case(gfx=gfx_):
-        dies, lanes, has_acc, _ = GENERATIONS[gfx]
-        die = dies - 1
-        acc = " acc=8 a3.7=0xacc0ffee" if has_acc else ""
-        with Scene(app=APP, gpus=gfx) as s:
-            plant(s, f"breakpoint 8 {PC:#x} group=4 xcc={die} workgroup=5,6,7 packet=9 vgprs=16 exec=0xf0f0 "
-                     f"vcc=0x1234 m0=0x77 s3=0xdeadbeef s40=0x40404040 v2=0x11111111 v2.5=0x22222222 "
-                     f"v15.31=0x31{acc}")
-            s.session = s.attach()
-            got = registers(s, name(6, die))
-            special, scalar, vector = by_name(got["special"]), by_name(got["scalar"]), lanes_of(got["vector"])
-            wave = got["wave"]
-            assert wave["ref"]["index"] == 6 and wave["ref"]["unit"] == die and wave["width"] == lanes, wave
-            assert wave["ref"]["workgroup"] == [6, 6, 7] and wave["ref"]["wave_in_group"] == 2, wave
-            assert wave["reasons"] == ["breakpoint"], wave
-            assert special["pc"] == int(wave["pc"], 16) == PC + 4, special
-            assert special["exec"] == int(wave["exec"], 16) == 0xF0F0 and special["vcc"] == 0x1234, special
-            assert special["m0"] == 0x77 and special["mode"] & 0x3FF == 0x3F0, special
-            assert [r["name"] for r in got["special"]][:4] == ["pc", "exec", "vcc", "m0"], got["special"]
-            assert scalar["s3"] == 0xDEADBEEF and scalar["s40"] == 0x40404040, scalar
-            assert list(vector) == [f"v{i}" for i in range(16)] and got["vector_count"] == 16, list(vector)
-            assert all(len(v) == lanes for v in vector.values())
-            assert vector["v2"][5] == 0x22222222 and set(vector["v2"]) == {0x11111111, 0x22222222}, vector["v2"]
-            assert vector["v15"][31] == 0x31 and len(set(vector["v15"])) == lanes, vector["v15"]
-            assert [r["name"] for r in got["trap"]] == [f"ttmp{i}" for i in (4, 5, 6, 7, 8, 9, 10, 11, 13)]
-            if has_acc:
-                assert got["accumulator_count"] == 8 and lanes_of(got["accumulator"])["a3"][7] == 0xACC0FFEE
-            else:
-                assert got["accumulator_count"] == 0 and got["accumulator"] == []
-            # Other waves hold other values where nothing was planted.
-            assert lanes_of(registers(s, name(5, die))["vector"])["v0"] != vector["v0"]
-            runs_on(s)
-    case.__name__ = f"planted_registers_of_{gfx_}"
-    test(case)
+@pytest.mark.parametrize("gfx", GENERATIONS)
+def test_planted_registers(gfx):
+    dies, lanes, has_acc, _ = GENERATIONS[gfx]
+    die = dies - 1
+    acc = " acc=8 a3.7=0xacc0ffee" if has_acc else ""
+    with Scene(app=APP, gpus=gfx) as s:
+        plant(s, f"breakpoint 8 {PC:#x} group=4 xcc={die} workgroup=5,6,7 packet=9 vgprs=16 exec=0xf0f0 "
+                 f"vcc=0x1234 m0=0x77 s3=0xdeadbeef s40=0x40404040 v2=0x11111111 v2.5=0x22222222 "
+                 f"v15.31=0x31{acc}")
+        s.session = s.attach()
+        got = registers(s, name(6, die))
+        special, scalar, vector = by_name(got["special"]), by_name(got["scalar"]), lanes_of(got["vector"])
+        wave = got["wave"]
+        assert wave["ref"]["index"] == 6 and wave["ref"]["unit"] == die and wave["width"] == lanes, wave
+        assert wave["ref"]["workgroup"] == [6, 6, 7] and wave["ref"]["wave_in_group"] == 2, wave
+        assert wave["reasons"] == ["breakpoint"], wave
+        assert special["pc"] == int(wave["pc"], 16) == PC + 4, special
+        assert special["exec"] == int(wave["exec"], 16) == 0xF0F0 and special["vcc"] == 0x1234, special
+        assert special["m0"] == 0x77 and special["mode"] & 0x3FF == 0x3F0, special
+        assert [r["name"] for r in got["special"]][:4] == ["pc", "exec", "vcc", "m0"], got["special"]
+        assert scalar["s3"] == 0xDEADBEEF and scalar["s40"] == 0x40404040, scalar
+        assert list(vector) == [f"v{i}" for i in range(16)] and got["vector_count"] == 16, list(vector)
+        assert all(len(v) == lanes for v in vector.values())
+        assert vector["v2"][5] == 0x22222222 and set(vector["v2"]) == {0x11111111, 0x22222222}, vector["v2"]
+        assert vector["v15"][31] == 0x31 and len(set(vector["v15"])) == lanes, vector["v15"]
+        assert [r["name"] for r in got["trap"]] == [f"ttmp{i}" for i in (4, 5, 6, 7, 8, 9, 10, 11, 13)]
+        if has_acc:
+            assert got["accumulator_count"] == 8 and lanes_of(got["accumulator"])["a3"][7] == 0xACC0FFEE
+        else:
+            assert got["accumulator_count"] == 0 and got["accumulator"] == []
+        # Other waves hold other values where nothing was planted.
+        assert lanes_of(registers(s, name(5, die))["vector"])["v0"] != vector["v0"]
+        runs_on(s)
 
 
-@test
-def banks_and_ranges():
+def test_banks_and_ranges():
     """Only what was asked for; ranges behind the end are empty."""
     with Scene(app=APP, gpus="gfx90a") as s:
         plant(s, f"halted 4 {PC:#x} vgprs=16 acc=8")
@@ -133,8 +132,7 @@ def banks_and_ranges():
         runs_on(s)
 
 
-@test
-def work_items_follow_the_packet():
+def test_work_items_follow_the_packet():
     """64 work-items in groups of 64: one wave of 64 lanes; the second wave of a group has none."""
     with Scene(app=APP, gpus="gfx90a") as s:
         plant(s, f"halted 2 {PC:#x} group=2 exec=0xff")
@@ -147,8 +145,7 @@ def work_items_follow_the_packet():
         runs_on(s)
 
 
-@test
-def waves_that_are_not_there():
+def test_waves_that_are_not_there():
     """Each wrong name is told apart, and costs nothing."""
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"halted 8 {PC:#x} group=4 xcc=1 workgroup=3,0,0")
@@ -166,8 +163,7 @@ def waves_that_are_not_there():
         runs_on(s)
 
 
-@test
-def a_wave_is_found_where_it_moved_to():
+def test_a_wave_is_found_where_it_moved_to():
     """What it works on names it, wherever it is saved; the position in the name is not looked at then."""
     with Scene(app=APP, gpus="gfx1100") as s:
         plant(s, f"stopped 8 {PC:#x} group=4 workgroup=5,0,0 s3=1")
@@ -186,8 +182,7 @@ def a_wave_is_found_where_it_moved_to():
         runs_on(s)
 
 
-@test
-def a_wave_is_found_on_whatever_die_it_is():
+def test_a_wave_is_found_on_whatever_die_it_is():
     """What it works on names it without the die, and with another one."""
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"stopped 8 {PC:#x} group=4 xcc=1 workgroup=5,0,0 s3=7")
@@ -203,8 +198,7 @@ def a_wave_is_found_on_whatever_die_it_is():
         runs_on(s)
 
 
-@test
-def lds_of_the_workgroup():
+def test_lds_of_the_workgroup():
     """All waves of a group see the leader's bytes, by offset and by flat address."""
     with Scene(app=APP, gpus="gfx942") as s:
         plant(s, f"halted 8 {PC:#x} group=4 xcc=3 lds=1024 lds0=0x03020100 lds9=0xcafef00d")
@@ -235,37 +229,34 @@ def prepare_scratch(s, gfx, per_wave_units):
     return memory, base, per_wave_units * unit
 
 
-for gfx_ in GENERATIONS:
-    def scratch_case(gfx=gfx_):
-        dies, lanes, _, architected = GENERATIONS[gfx]
-        with Scene(app=APP, gpus=gfx) as s:
-            s.session = s.attach()
-            memory, base, size = prepare_scratch(s, gfx, 32)
-            flat = f" flat={base:#x}" if architected else ""
-            plant(s, f"halted 2 {PC:#x} group=2 xcc=0 scratch=1{flat}")
-            words = [struct.pack("<I", lane << 16 | i) for i in range(size // lanes // 4) for lane in range(lanes)]
-            memory.write(base, b"".join(words))
-            for lane in (0, 5, lanes - 1):
-                want = b"".join(struct.pack("<I", lane << 16 | i) for i in range(size // lanes // 4))
-                got = read(s, "scratch", 0, 65536, name(0), lane=lane)
-                assert got == want, (lane, len(got), len(want))
-                assert read(s, "scratch", 6, 5, name(0), lane=lane) == want[6:11]
-            device = s.rpc.call("gpu.devices", session=s.session)["devices"][0]
-            assert read(s, "scratch", int(device["scratch_base"], 16) + 8, 4, name(0), lane=3) == \
-                struct.pack("<I", 3 << 16 | 2)
-            rows = (({"lane": lanes}, "lane"), ({"lane": 0, "address": hex(size)}, "outside"))
-            for more, text in rows:
-                params = {"session": s.session, "space": "scratch", "address": "0x0", "size": 4, "wave": name(0),
-                          "max_stop_ms": STOP_MS, **more}
-                error = s.rpc.error("memory.read", **params)
-                assert text in error.message, (more, error)
-            runs_on(s)
-    scratch_case.__name__ = f"private_memory_of_{gfx_}"
-    test(scratch_case)
+@pytest.mark.parametrize("gfx", GENERATIONS)
+def test_private_memory(gfx):
+    dies, lanes, _, architected = GENERATIONS[gfx]
+    with Scene(app=APP, gpus=gfx) as s:
+        s.session = s.attach()
+        memory, base, size = prepare_scratch(s, gfx, 32)
+        flat = f" flat={base:#x}" if architected else ""
+        plant(s, f"halted 2 {PC:#x} group=2 xcc=0 scratch=1{flat}")
+        words = [struct.pack("<I", lane << 16 | i) for i in range(size // lanes // 4) for lane in range(lanes)]
+        memory.write(base, b"".join(words))
+        for lane in (0, 5, lanes - 1):
+            want = b"".join(struct.pack("<I", lane << 16 | i) for i in range(size // lanes // 4))
+            got = read(s, "scratch", 0, 65536, name(0), lane=lane)
+            assert got == want, (lane, len(got), len(want))
+            assert read(s, "scratch", 6, 5, name(0), lane=lane) == want[6:11]
+        device = s.rpc.call("gpu.devices", session=s.session)["devices"][0]
+        assert read(s, "scratch", int(device["scratch_base"], 16) + 8, 4, name(0), lane=3) == \
+            struct.pack("<I", 3 << 16 | 2)
+        rows = (({"lane": lanes}, "lane"), ({"lane": 0, "address": hex(size)}, "outside"))
+        for more, text in rows:
+            params = {"session": s.session, "space": "scratch", "address": "0x0", "size": 4, "wave": name(0),
+                      "max_stop_ms": STOP_MS, **more}
+            error = s.rpc.error("memory.read", **params)
+            assert text in error.message, (more, error)
+        runs_on(s)
 
 
-@test
-def memory_that_ends_where_a_piece_begins():
+def test_memory_that_ends_where_a_piece_begins():
     """The verb asks for 48 KiB of private memory at a time: exactly so much there is."""
     with Scene(app=APP, gpus="gfx90a") as s:
         s.session = s.attach()
@@ -287,8 +278,7 @@ def memory_that_ends_where_a_piece_begins():
         runs_on(s)
 
 
-@test
-def private_memory_that_cannot_be_had():
+def test_private_memory_that_cannot_be_had():
     with Scene(app=APP, gpus="gfx1100") as s:
         s.session = s.attach()
         plant(s, f"halted 1 {PC:#x} group=1")
@@ -304,8 +294,7 @@ def private_memory_that_cannot_be_had():
         runs_on(s)
 
 
-@test
-def apertures_are_not_global_memory():
+def test_apertures_are_not_global_memory():
     """An address that each workgroup or lane has of its own is refused with what to pass."""
     with Scene(app=APP, gpus="gfx1100") as s:
         s.session = s.attach()
@@ -322,8 +311,7 @@ def apertures_are_not_global_memory():
             assert error.name == "invalid_params" and text in error.message, (params, error)
 
 
-@test
-def nothing_is_written_and_a_lease_is_kept():
+def test_nothing_is_written_and_a_lease_is_kept():
     """Under a lease nothing stops, nothing resumes, positions stay, and not a bit of the area changes."""
     with Scene(app=APP, gpus="gfx90a") as s:
         plant(s, f"breakpoint 16 {PC:#x} group=4 lds=512")
@@ -342,8 +330,7 @@ def nothing_is_written_and_a_lease_is_kept():
         runs_on(s)
 
 
-@test
-def other_queues_do_not_stop():
+def test_other_queues_do_not_stop():
     with Scene(app="runtime on; queues 4; spin", gpus="gfx1100") as s:
         ids = [q["id"] for q in s.target_state()["queues"]]
         for i in ids:
@@ -357,8 +344,7 @@ def other_queues_do_not_stop():
         runs_on(s)
 
 
-@test
-def budget_used_up():
+def test_budget_used_up():
     with Scene(app=APP, gpus="gfx90a") as s:
         plant(s, f"halted 4 {PC:#x}")
         s.session = s.attach()
@@ -369,8 +355,7 @@ def budget_used_up():
         runs_on(s)
 
 
-@test
-def without_runtime_or_while_ending():
+def test_without_runtime_or_while_ending():
     with Scene(app="queues 1; spin", gpus="gfx90a") as s:
         s.session = s.attach()
         error = s.rpc.error("wave.registers", session=s.session, wave=name(0))
@@ -381,8 +366,7 @@ def without_runtime_or_while_ending():
         assert error.name in ("session_ended", "no_such_session", "no_such_process"), error
 
 
-@test
-def hostile_areas():
+def test_hostile_areas():
     """Whatever the program wrote there: an error that says so, and the queue runs."""
     with Scene(app=APP, gpus="gfx90a") as s:
         plant(s, f"halted 8 {PC:#x} group=4")
@@ -404,8 +388,7 @@ def hostile_areas():
         runs_on(s)
 
 
-@test
-def verbs_show_a_wave():
+def test_verbs_show_a_wave():
     """waves, registers and memory as text and as JSON."""
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx90a") as s:
         def ctl(verb, *rest):
@@ -447,8 +430,7 @@ def verbs_show_a_wave():
         runs_on(s)
 
 
-@test
-def verbs_refuse_what_is_not_there():
+def test_verbs_refuse_what_is_not_there():
     """3 for a wave that is not there, 2 for a name that is none, 7 for a budget used up."""
     with Scene(app=APP, gpus="gfx90a") as s:
         plant(s, f"halted 2 {PC:#x}")
@@ -474,8 +456,7 @@ def verbs_refuse_what_is_not_there():
 CODE = struct.pack("<5I", 0xBF800000, 0xC0060002, 0, 0xBF82FFFC, 0xBF810000)
 
 
-@test
-def instructions_around_a_wave():
+def test_instructions_around_a_wave():
     with Scene(app=APP, gpus="gfx90a") as s:
         s.session = s.attach()
         queue = s.rpc.call("gpu.queues", session=s.session)["queues"][0]
@@ -505,8 +486,7 @@ def instructions_around_a_wave():
         runs_on(s)
 
 
-@test
-def instructions_with_their_function_and_lines():
+def test_instructions_with_their_function_and_lines():
     """In front of a wave all from the function's beginning on, each under its source line."""
     co = ROOT / "tests/data/codeobj/spin-gfx90a.co"
     # As llvm-objdump shows function "outside", which begins at 0x1800; those of 8 bytes among them.
@@ -530,8 +510,7 @@ def instructions_with_their_function_and_lines():
         runs_on(s)
 
 
-@test
-def snapshots_with_registers():
+def test_snapshots_with_registers():
     """Of each group's representative, in the order of the groups, equal to what wave.registers says."""
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx90a,gfx1100") as s:
         plant(s, f"halted 40 {PC:#x} group=4 s3=3")
@@ -554,8 +533,7 @@ def snapshots_with_registers():
         runs_on(s)
 
 
-@test
-def snapshot_verb_with_registers():
+def test_snapshot_verb_with_registers():
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx1100") as s:
         plant(s, f"halted 40 {PC:#x} group=4 s3=0x333")
         plant(s, f"memory 4 {PC + 64:#x} group=4 s3=0x444", 1)
@@ -569,8 +547,7 @@ def snapshot_verb_with_registers():
         runs_on(s)
 
 
-@test
-def many_places():
+def test_many_places():
     """Faults come first, however many places there are; what is left out is told."""
     with Scene(app="runtime ttmp; queues 2; spin", gpus="gfx1100") as s:
         plant(s, f"spin 400 {PC:#x} group=4 loop=400")
@@ -581,7 +558,3 @@ def many_places():
         assert doc["registers"][0]["wave"]["reasons"] == ["assert"] and not doc["complete"], doc["missing"]
         assert doc["missing"][0].startswith("registers:"), doc["missing"]
         runs_on(s)
-
-
-if __name__ == "__main__":
-    main(__file__)

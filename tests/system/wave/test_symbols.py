@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene, main, need_root, test, wait_until  # noqa: E402
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene, need_root, wait_until
 
 DATA = ROOT / "tests/data/codeobj"
 KERNELS = {"spin-gfx90a": ["scale", "spin"], "spin-gfx1030-z": ["scale", "spin"],
@@ -88,44 +91,40 @@ def runs_on(s):
     wait_until(lambda: all(q["packets"] > before[q["id"]] for q in s.target_state()["queues"]), "queues run")
 
 
-for name_, kernels_ in KERNELS.items():
-    def case(name=name_, kernels=kernels_):
-        with code_objects() as directory:
-            expected = Expected(directory / f"{name}.co")
-            chains = expected.chains()
-            assert max(map(len, chains)) >= 3 and len(chains) > 10, chains
-            with scene(f"load {directory}/{name}.co; queues 1", gpus=name.split("-")[1]) as s:
-                s.session = s.attach()
-                bias = bias_of(s, name)
-                script = s.directory / "waves"
-                script.write_text("".join(f"halted n=4 group=2 pc={bias + a:#x}\n" for a in chains.values()))
-                plant(s, s.target_state()["queues"][0]["id"], f"script {script}")
-                doc = snapshot(s, waves=True)
-                assert doc["complete"], doc["missing"]
-                groups = {tuple(frames_of(g)): g for g in doc["groups"]}
-                assert set(groups) == set(chains), set(groups) ^ set(chains)
-                for frames, g in groups.items():
-                    assert g["pc"] == hex(bias + chains[frames]) and g["waves"] == 4 and g["pcs"] == 1, g
-                    assert [f["inlined"] for f in g["frames"]] == [True] * (len(frames) - 1) + [False], g
-                for w in doc["waves"]:
-                    assert doc["groups"][w["group"]]["pc"] == w["pc"], w
-                # No dispatch says it, so it is the symbol around the pc, where that is a kernel.
-                assert {g["kernel"]["raw"] for g in doc["groups"] if "kernel" in g} == {f"{k}.kd" for k in kernels}
-                # The other way to the same answers, for every instruction.
-                addresses = list(expected.frames)
-                places = s.rpc.call("code.locate", session=s.session, addresses=[hex(bias + a) for a in addresses])
-                assert places["complete"], places["missing"]
-                for a, place in zip(addresses, places["places"]):
-                    assert frames_of(place) == expected.frames[a], (place, expected.frames[a])
-                    start, size = int(place["symbol"]["address"], 16), place["symbol"]["size"]
-                    assert start <= bias + a < start + size and name in place["uri"], place
-
-    case.__name__ = f"line_and_chain_of_{name_.replace('-', '_')}"
-    test(case)
+@pytest.mark.parametrize("name,kernels", KERNELS.items(), ids=KERNELS)
+def test_line_and_chain_of(name, kernels):
+    with code_objects() as directory:
+        expected = Expected(directory / f"{name}.co")
+        chains = expected.chains()
+        assert max(map(len, chains)) >= 3 and len(chains) > 10, chains
+        with scene(f"load {directory}/{name}.co; queues 1", gpus=name.split("-")[1]) as s:
+            s.session = s.attach()
+            bias = bias_of(s, name)
+            script = s.directory / "waves"
+            script.write_text("".join(f"halted n=4 group=2 pc={bias + a:#x}\n" for a in chains.values()))
+            plant(s, s.target_state()["queues"][0]["id"], f"script {script}")
+            doc = snapshot(s, waves=True)
+            assert doc["complete"], doc["missing"]
+            groups = {tuple(frames_of(g)): g for g in doc["groups"]}
+            assert set(groups) == set(chains), set(groups) ^ set(chains)
+            for frames, g in groups.items():
+                assert g["pc"] == hex(bias + chains[frames]) and g["waves"] == 4 and g["pcs"] == 1, g
+                assert [f["inlined"] for f in g["frames"]] == [True] * (len(frames) - 1) + [False], g
+            for w in doc["waves"]:
+                assert doc["groups"][w["group"]]["pc"] == w["pc"], w
+            # No dispatch says it, so it is the symbol around the pc, where that is a kernel.
+            assert {g["kernel"]["raw"] for g in doc["groups"] if "kernel" in g} == {f"{k}.kd" for k in kernels}
+            # The other way to the same answers, for every instruction.
+            addresses = list(expected.frames)
+            places = s.rpc.call("code.locate", session=s.session, addresses=[hex(bias + a) for a in addresses])
+            assert places["complete"], places["missing"]
+            for a, place in zip(addresses, places["places"]):
+                assert frames_of(place) == expected.frames[a], (place, expected.frames[a])
+                start, size = int(place["symbol"]["address"], 16), place["symbol"]["size"]
+                assert start <= bias + a < start + size and name in place["uri"], place
 
 
-@test
-def names_are_for_people():
+def test_names_are_for_people():
     kernel = KERNELS["shapes-gfx90a"][0]
     with scene(f"load {DATA}/shapes-gfx90a.co; queues 1; waves 0 halted 4 {kernel}+16") as s:
         s.session = s.attach()
@@ -134,8 +133,7 @@ def names_are_for_people():
         assert group["kernel"]["raw"] == f"{kernel}.kd", group
 
 
-@test
-def the_dispatch_names_the_kernel():
+def test_the_dispatch_names_the_kernel():
     """Waves in a function that kernels call: who called it is in the packets; two kernels, two groups."""
     expected = Expected(DATA / "spin-gfx90a.co")
     outside = next(a for a, f in expected.frames.items() if f[-1][0] == "outside" and len(f) == 3)
@@ -154,8 +152,7 @@ def the_dispatch_names_the_kernel():
         assert set(bias_kernels) == {"scale.kd", "spin.kd"} and all(a > bias for a in bias_kernels.values())
 
 
-@test
-def a_kernel_without_code_object_keeps_its_address():
+def test_a_kernel_without_code_object_keeps_its_address():
     with Scene(app=f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 1; dispatch 0 spin; list gone; spin", gpus="gfx90a") as s:
         s.session = s.attach()
         plant(s, 0, "halted 4 0x1000")
@@ -166,8 +163,7 @@ def a_kernel_without_code_object_keeps_its_address():
         assert group["kernel"]["address"] in row and "0x1000" in row, row
 
 
-@test
-def waves_of_one_line_are_one_group():
+def test_waves_of_one_line_are_one_group():
     """Two addresses of the same line and chain; a third of another line; a fourth without any line."""
     expected = Expected(DATA / "spin-gfx90a.co")
     by_chain = {}
@@ -193,8 +189,7 @@ def waves_of_one_line_are_one_group():
         assert [(g["frames"], g["pc"], g["waves"]) for g in unknown] == [([], "0x1000", 4), ([], "0x1004", 4)], unknown
 
 
-@test
-def a_wave_behind_its_trap_is_at_its_line():
+def test_a_wave_behind_its_trap_is_at_its_line():
     """The pc is behind the s_trap; line and chain are those of the s_trap."""
     expected = Expected(DATA / "spin-gfx90a.co")
     address = next(a for a, f in expected.frames.items() if len(f) == 3 and f != expected.frames.get(a + 4))
@@ -209,8 +204,7 @@ def a_wave_behind_its_trap_is_at_its_line():
         assert frames_of(trap) == frames_of(halted) == expected.frames[address], (trap, halted)
 
 
-@test
-def objects_in_memory_and_in_parts_of_files():
+def test_objects_in_memory_and_in_parts_of_files():
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory:
         fat = pathlib.Path(directory) / "fat binary#1.so"
         first, second = ((DATA / f"{n}.co").read_bytes() for n in ("spin-gfx90a", "shapes-gfx90a"))
@@ -237,8 +231,7 @@ def objects_in_memory_and_in_parts_of_files():
                 assert {p["uri"] for p in places} == {o["uri"]}
 
 
-@test
-def the_list_is_read_anew():
+def test_the_list_is_read_anew():
     """Loaded and replaced between snapshots; caches notice."""
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory:
         path = pathlib.Path(directory) / "x.co"
@@ -277,8 +270,7 @@ def the_list_is_read_anew():
             assert snapshot(s)["groups"][0]["frames"] == group["frames"]
 
 
-@test
-def files_are_those_of_the_target():
+def test_files_are_those_of_the_target():
     """In a mount namespace of its own, where the host has something else under that name."""
     need_root()
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory, Scene(app=None, gpus="gfx90a") as s:
@@ -357,8 +349,7 @@ def spoiled(directory):
     }
 
 
-@test
-def broken_objects_do_not_hide_the_others():
+def test_broken_objects_do_not_hide_the_others():
     """Each beside a good object, at the same place as a wave; the target runs on and the save areas stay as they are."""
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory:
         os.chmod(directory, 0o755)
@@ -412,8 +403,7 @@ def checksum(s):
     return digest.digest()
 
 
-@test
-def a_list_without_end_ends():
+def test_a_list_without_end_ends():
     with scene(f"load {DATA}/spin-gfx90a.co; load {DATA}/shapes-gfx90a.co; list cycle; queues 1;"
                "waves 0 halted 4 spin+16") as s:
         s.session = s.attach()
@@ -424,8 +414,7 @@ def a_list_without_end_ends():
         runs_on(s)
 
 
-@test
-def a_file_that_only_root_may_read():
+def test_a_file_that_only_root_may_read():
     """The worker reads with the rights of the target, not with the daemon's."""
     need_root()
     with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory:
@@ -443,8 +432,7 @@ def a_file_that_only_root_may_read():
             assert snapshot(s)["groups"][0]["kernel"]["name"] == "spin"
 
 
-@test
-def waves_name_their_group():
+def test_waves_name_their_group():
     """The flat list names a group for each wave instead of repeating where it is."""
     with scene(f"load {DATA}/spin-gfx90a.co; queues 4; waves 0 spin 4000 spin+0 loop=64", gpus="gfx942") as s:
         s.session = s.attach()
@@ -456,7 +444,3 @@ def waves_name_their_group():
             counted[w["group"]] += 1
         assert counted == [g["waves"] for g in doc["groups"]]
         assert len(json.dumps(doc["waves"])) < 400 * 4000
-
-
-if __name__ == "__main__":
-    main(__file__)

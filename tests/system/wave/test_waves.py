@@ -4,14 +4,15 @@
 import hashlib
 import json
 import os
-import pathlib
 import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
-from harness import (LONG_STOP, PATIENCE, STOP_MS, CpuThreads, Scene, main, need_root, rss_kib, status,  # noqa: E402
-                     test, wait_until)
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+from harness import LONG_STOP, PATIENCE, STOP_MS, CpuThreads, Scene, need_root, rss_kib, status, wait_until
 
 PC = 0x7F0000001000
 SANITIZED = "asan" in os.environ.get("BIN", "")
@@ -75,8 +76,7 @@ class Areas:
             assert mem.write(data) == len(data)
 
 
-@test
-def groups_say_where_waves_are():
+def test_groups_say_where_waves_are():
     """Faults first, then the largest; lanes, workgroups and the example belong to the group."""
     with Scene(gpus="gfx1100") as s:
         ids = queue_ids(s)
@@ -99,8 +99,7 @@ def groups_say_where_waves_are():
         all_run(s)
 
 
-@test
-def every_wave_is_listed_when_asked_for():
+def test_every_wave_is_listed_when_asked_for():
     with Scene(gpus="gfx942") as s:
         ids = queue_ids(s)
         kinds = {"spin": [], "memory": ["memory_violation"], "address": ["address_error"],
@@ -132,8 +131,7 @@ def every_wave_is_listed_when_asked_for():
         assert not any(groups.values()), groups
 
 
-@test
-def a_page_of_the_waves_is_listed_when_asked_for():
+def test_a_page_of_the_waves_is_listed_when_asked_for():
     """Of some groups, so many behind the first ones, in the order of the whole list; all else is as without it."""
     with Scene(gpus="gfx942") as s:
         ids = queue_ids(s)
@@ -163,8 +161,7 @@ def a_page_of_the_waves_is_listed_when_asked_for():
         all_run(s)
 
 
-@test
-def one_wave_is_listed_by_its_name():
+def test_one_wave_is_listed_by_its_name():
     """As wave.registers finds it: by what it works on, wherever it is, or by its position."""
     with Scene(app="runtime ttmp; queues 1; spin", gpus="gfx942") as s:
         script = s.directory / "waves"
@@ -195,8 +192,7 @@ def one_wave_is_listed_by_its_name():
         all_run(s)
 
 
-@test
-def waves_cannot_be_chosen_where_none_are_listed():
+def test_waves_cannot_be_chosen_where_none_are_listed():
     with Scene() as s:
         plant(s, queue_ids(s)[0], f"halted 4 {PC:#x} group=4")
         s.session = s.attach(control=True)
@@ -219,8 +215,7 @@ def waves_cannot_be_chosen_where_none_are_listed():
         all_run(s)
 
 
-@test
-def each_generation_is_understood():
+def test_each_generation_is_understood():
     gpus = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"]
     with Scene(app=f"runtime on; queues {len(gpus)}; spin", gpus=",".join(gpus)) as s:
         for i in queue_ids(s):
@@ -233,8 +228,7 @@ def each_generation_is_understood():
             {gpu: (12, 4, ["illegal_instruction"], PC) for gpu in gpus}, doc["groups"]
 
 
-@test
-def queues_run_after_every_snapshot():
+def test_queues_run_after_every_snapshot():
     with Scene() as s:
         for i in queue_ids(s):
             plant(s, i, f"progress 8 {PC:#x}")
@@ -248,8 +242,7 @@ def queues_run_after_every_snapshot():
         all_run(s)
 
 
-@test
-def queues_only_stops_nothing():
+def test_queues_only_stops_nothing():
     with Scene() as s:
         plant(s, queue_ids(s)[0], f"spin 8 {PC:#x}")
         s.session = s.attach()
@@ -264,8 +257,7 @@ def queues_only_stops_nothing():
         all_run(s)
 
 
-@test
-def cpu_threads_do_not_stop_for_waves():
+def test_cpu_threads_do_not_stop_for_waves():
     """The same promise as without waves: no CPU thread is stopped."""
     need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
     with Scene(app=None) as s:
@@ -281,8 +273,7 @@ def cpu_threads_do_not_stop_for_waves():
         assert status(s.app.pid)["State"][0] in "RS"
 
 
-@test
-def nothing_is_written_to_the_save_area():
+def test_nothing_is_written_to_the_save_area():
     """Suspended under a lease: two snapshots, one by a reader, and not a bit has changed."""
     with Scene() as s:
         for i in queue_ids(s):
@@ -305,8 +296,7 @@ def nothing_is_written_to_the_save_area():
         all_run(s)
 
 
-@test
-def some_are_suspended_under_a_lease():
+def test_some_are_suspended_under_a_lease():
     """A reader's snapshot stops the two others, and lets exactly those run again."""
     with Scene() as s:
         ids = queue_ids(s)
@@ -326,8 +316,7 @@ def some_are_suspended_under_a_lease():
         all_run(s)
 
 
-@test
-def a_lease_is_not_extended_by_a_snapshot():
+def test_a_lease_is_not_extended_by_a_snapshot():
     with Scene() as s:
         ids = queue_ids(s)
         s.session = s.attach()
@@ -358,8 +347,7 @@ def use_up_the_budget(s, *more):
     return run, took_us
 
 
-@test
-def budget_used_up():
+def test_budget_used_up():
     """Nothing is copied, the queues run, the status is 7."""
     with Scene() as s:
         ids = queue_ids(s)
@@ -379,8 +367,7 @@ def budget_used_up():
         all_run(s)
 
 
-@test
-def hardware_that_never_answers_ends_the_session():
+def test_hardware_that_never_answers_ends_the_session():
     """A suspend that hangs: soon after the budget the worker is killed, and the kernel resumes."""
     with Scene() as s:
         s.session = s.attach()
@@ -416,8 +403,7 @@ def runs_on(s):
     all_run(s)
 
 
-@test
-def worker_killed_while_queues_are_stopped():
+def test_worker_killed_while_queues_are_stopped():
     """The worker dies in a SUSPEND that has stopped everything and does not return."""
     took = []
     with Scene() as s:
@@ -436,21 +422,18 @@ def worker_killed_while_queues_are_stopped():
         assert min(took) < 1, took
 
 
-for victim_ in ("front", "monitor"):
-    def case(victim=victim_):
-        with Scene() as s:
-            s.session = s.attach()
-            s.control("block suspend after")
-            begin_snapshot(s)
-            os.kill(s.front_pid() if victim == "front" else s.agentd.pid, signal.SIGKILL)
-            s.control("release")
-            runs_on(s)
-    case.__name__ = f"{victim_}_killed_during_a_snapshot"
-    test(case)
+@pytest.mark.parametrize("victim", ("front", "monitor"))
+def test_killed_during_a_snapshot(victim):
+    with Scene() as s:
+        s.session = s.attach()
+        s.control("block suspend after")
+        begin_snapshot(s)
+        os.kill(s.front_pid() if victim == "front" else s.agentd.pid, signal.SIGKILL)
+        s.control("release")
+        runs_on(s)
 
 
-@test
-def worker_killed_in_a_slow_suspend():
+def test_worker_killed_in_a_slow_suspend():
     with Scene() as s:
         s.session = s.attach()
         s.control("delay suspend 60000")
@@ -461,8 +444,7 @@ def worker_killed_in_a_slow_suspend():
         all_run(s)
 
 
-@test
-def queues_that_do_not_stop_are_named():
+def test_queues_that_do_not_stop_are_named():
     """One queue's preemption fails: it is missing, the others are shown, all run, the status is 8."""
     with Scene(gpus="gfx1100") as s:
         ids = queue_ids(s)
@@ -484,8 +466,7 @@ def queues_that_do_not_stop_are_named():
         all_run(s)
 
 
-@test
-def each_queue_says_how_long_it_stood_still():
+def test_each_queue_says_how_long_it_stood_still():
     """Two devices: the second one's waves are copied after the first one runs again; copy queues are not stopped."""
     with Scene() as s:
         for i in queue_ids(s):
@@ -505,8 +486,7 @@ def each_queue_says_how_long_it_stood_still():
         all_run(s)
 
 
-@test
-def a_new_queue_is_named():
+def test_a_new_queue_is_named():
     """The kernel does not stop a queue whose creation somebody still waits to hear of."""
     with Scene(app="runtime on; queues 1; spin") as s:
         s.session = s.attach(control=True)
@@ -521,8 +501,7 @@ def a_new_queue_is_named():
         all_run(s)
 
 
-@test
-def queue_that_failed_under_a_lease_is_not_believed():
+def test_queue_that_failed_under_a_lease_is_not_believed():
     """The kernel calls it suspended, a second suspend says success: its save area is stale all the same."""
     with Scene(gpus="gfx1100") as s:
         ids = queue_ids(s)
@@ -539,8 +518,7 @@ def queue_that_failed_under_a_lease_is_not_believed():
         all_run(s)
 
 
-@test
-def a_resume_that_fails_ends_the_session():
+def test_a_resume_that_fails_ends_the_session():
     """Ending the session is the stronger way: the kernel resumes by itself."""
     with Scene(gpus="gfx1100") as s:
         s.session = s.attach()
@@ -552,8 +530,7 @@ def a_resume_that_fails_ends_the_session():
         all_run(s)
 
 
-@test
-def corrupt_areas_are_named():
+def test_corrupt_areas_are_named():
     """Each hostile header or stack costs only its own queue."""
     with Scene(gpus="gfx1100") as s:
         ids = queue_ids(s)
@@ -576,8 +553,7 @@ def corrupt_areas_are_named():
         all_run(s)
 
 
-@test
-def a_dispatch_that_is_not_in_the_ring_is_told():
+def test_a_dispatch_that_is_not_in_the_ring_is_told():
     """A wave of a packet that was never published, or is done: the program's counters say so."""
     with Scene(app="runtime ttmp; idle; queues 1; spin", gpus="gfx90a") as s:
         plant(s, 0, f"spin 4 {PC:#x} group=2 packet=5")
@@ -590,8 +566,7 @@ def a_dispatch_that_is_not_in_the_ring_is_told():
         assert want in begun["missing"] and not begun["complete"], begun
 
 
-@test
-def without_runtime_there_are_no_waves():
+def test_without_runtime_there_are_no_waves():
     with Scene(app="queues 2; spin") as s:
         run = s.ctl("snapshot", s.app.pid, "-j")
         assert run.returncode == 8, run
@@ -601,8 +576,7 @@ def without_runtime_there_are_no_waves():
         assert len(doc["queues"]) == 2
 
 
-@test
-def text_shows_groups_and_waves():
+def test_text_shows_groups_and_waves():
     with Scene(gpus="gfx1100") as s:
         ids = queue_ids(s)
         plant(s, ids[0], f"halted 40 {PC:#x} group=4")
@@ -637,8 +611,7 @@ def timed_reply(s, **params):
     return size, time.monotonic() - start
 
 
-@test
-def a_hundred_thousand_waves():
+def test_a_hundred_thousand_waves():
     """A flat list of more waves than a node holds; the agent's processes stay small."""
     with Scene(app="runtime on; queues 12; spin", gpus="gfx942") as s:
         for i in queue_ids(s):
@@ -664,8 +637,7 @@ def a_hundred_thousand_waves():
         all_run(s)
 
 
-@test
-def a_long_list_is_well_formed():
+def test_a_long_list_is_well_formed():
     with Scene(app="runtime on; queues 2; spin", gpus="gfx942") as s:
         for i in queue_ids(s):
             plant(s, i, f"progress 4000 {PC:#x} group=4")
@@ -674,7 +646,3 @@ def a_long_list_is_well_formed():
         assert doc["complete"] and len(doc["waves"]) == doc["wave_count"] == 8000, doc["missing"]
         run = s.ctl("snapshot", s.app.pid, "--waves", "-j", LONG_STOP)
         assert run.returncode == 0 and len(json.loads(run.stdout)["waves"]) == 8000, run.stderr
-
-
-if __name__ == "__main__":
-    main(__file__)
