@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A core on its way from the agent into a file: what comes from the descriptor of core_write()."""
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 import struct
+from typing import BinaryIO, Optional
 
 from .connection import AgentError
 
@@ -15,7 +18,7 @@ _DATA, _HOLE, _END, _ERROR = 1, 2, 3, 4
 _PIECE = 1 << 20
 
 
-def _exactly(stream, size):
+def _exactly(stream: socket.socket, size: int) -> bytearray:
     data = bytearray()
     while len(data) < size:
         piece = stream.recv(min(size - len(data), _PIECE))
@@ -25,14 +28,14 @@ def _exactly(stream, size):
     return data
 
 
-def _copy(stream, file, size):
+def _copy(stream: socket.socket, file: BinaryIO, size: int) -> None:
     while size:
         piece = _exactly(stream, min(size, _PIECE))
         file.write(piece)
         size -= len(piece)
 
 
-def write_core(descriptor, file, timeout=60.0):
+def write_core(descriptor: int, file: BinaryIO, timeout: Optional[float] = 60.0) -> int:
     """Write the core into a file that can seek, from its position on; zeros become holes.
 
     descriptor  from core_write(); it is closed
@@ -49,8 +52,10 @@ def write_core(descriptor, file, timeout=60.0):
             raise TimeoutError(f"nothing of the core within {timeout} s") from None
 
 
-def _write(stream, file):
+def _write(stream: socket.socket, file: BinaryIO) -> int:
     while True:
+        kind: int
+        size: int
         kind, _, size = _RECORD.unpack(_exactly(stream, _RECORD.size))
         if kind == _DATA:
             _copy(stream, file, size)
