@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The program that reads a core, asked without gpu-agentctl."""
+from __future__ import annotations
+
+import pathlib
 import socket
 import subprocess
 
@@ -9,7 +12,7 @@ from harness import BIN, Rpc
 class CoreRpc(Rpc):
     """Methods of the reader of one core; its session is called "core"."""
 
-    def __init__(self, path):
+    def __init__(self, path: pathlib.Path) -> None:
         self.sock, theirs = socket.socketpair()
         self.sock.settimeout(60)
         self.buffer, self.next_id = b"", 0
@@ -19,10 +22,11 @@ class CoreRpc(Rpc):
                                             stdout=theirs.fileno(), stderr=subprocess.PIPE)
         theirs.close()
 
-    def __enter__(self):
+    def __enter__(self) -> CoreRpc:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
+        assert self.program.stderr
         assert self.program.wait(60) == 0, self.program.stderr.read()
         self.program.stderr.close()

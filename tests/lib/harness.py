@@ -13,6 +13,8 @@
 
 Everything started is ended, also when a test fails.  Nothing here needs pytest: bench/run and scripts/gpu-check use it as well.
 """
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import json
@@ -28,6 +30,8 @@ import sys
 import tempfile
 import time
 import traceback
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 from unittest import SkipTest
 
 import schema as schema_module
@@ -47,19 +51,27 @@ STOP_MS = 7000
 LONG_STOP = f"--max-stop={STOP_MS}ms"
 
 
+Value = TypeVar("Value")
+AnyScene = TypeVar("AnyScene", bound="Scene")
+AnyCudaScene = TypeVar("AnyCudaScene", bound="CudaScene")
+Path = Union[str, pathlib.Path]
+# An object of the protocol.
+Json = Dict[str, Any]
+
+
 class RpcError(Exception):
     """An error reply; .name, .code, .data as in the schema."""
 
-    def __init__(self, error):
+    def __init__(self, error: Json) -> None:
         super().__init__(f"{error.get('data', {}).get('name')}: {error['message']}")
-        self.code = error["code"]
-        self.message = error["message"]
-        self.data = error.get("data", {})
-        self.name = self.data.get("name")
-        self.hint = self.data.get("hint")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Json = error.get("data", {})
+        self.name: Optional[str] = self.data.get("name")
+        self.hint: Optional[str] = self.data.get("hint")
 
 
-def wait_until(condition, what, patience=PATIENCE):
+def wait_until(condition: Callable[[], Value], what: str, patience: float = PATIENCE) -> Value:
     """Poll until condition() is true; its value is returned."""
     deadline = time.monotonic() + patience
     while True:
@@ -71,10 +83,10 @@ def wait_until(condition, what, patience=PATIENCE):
         time.sleep(0.005)
 
 
-def at_once(condition, what):
+def at_once(condition: Callable[[], Any], what: str) -> None:
     """Within the second that is promised; not counted is what the machine takes from everybody, and so from this look."""
     begun = last = time.monotonic()
-    taken = 0
+    taken = 0.0
     while not condition():
         time.sleep(0.005)
         now = time.monotonic()
@@ -83,11 +95,11 @@ def at_once(condition, what):
         assert now - begun - taken < AT_ONCE_S + SLACK_S, f"{what}: not within {now - begun:g} s, {taken:g} s of them lost"
 
 
-def wait_settled(measure, what, still=0.5):
+def wait_settled(measure: Callable[[], Value], what: str, still: float = 0.5) -> Value:
     """Poll until measure() has been the same for so long; its value is returned."""
     seen, since = measure(), time.monotonic()
 
-    def is_settled():
+    def is_settled() -> bool:
         nonlocal seen, since
         now = measure()
         if now != seen:
@@ -103,22 +115,22 @@ class Rpc:
 
     schema = schema_module.load()
 
-    def __init__(self, path, patience=PATIENCE):
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # First: with a timeout it would not wait for room among those that are not accepted yet (EAGAIN).
         self.sock.connect(str(path))
         self.sock.settimeout(patience)
         self.buffer = b""
         self.next_id = 0
-        self.notifications = []
+        self.notifications: List[Tuple[str, Json]] = []
 
-    def close(self):
+    def close(self) -> None:
         self.sock.close()
 
-    def send_raw(self, data):
+    def send_raw(self, data: bytes) -> None:
         self.sock.sendall(data)
 
-    def read_line(self):
+    def read_line(self) -> bytes:
         while b"\n" not in self.buffer:
             data = self.sock.recv(65536)
             if not data:
@@ -127,25 +139,25 @@ class Rpc:
         line, self.buffer = self.buffer.split(b"\n", 1)
         return line
 
-    def read_message(self):
+    def read_message(self) -> Any:
         return json.loads(self.read_line())
 
-    def send(self, method, **params):
+    def send(self, method: str, **params: Any) -> None:
         """Ask, and do not wait for the answer."""
         self.next_id += 1
         self.send_raw(json.dumps({"jsonrpc": "2.0", "id": self.next_id, "method": method,
                                   "params": params}).encode() + b"\n")
 
-    def call_raw(self, method, params):
+    def call_raw(self, method: str, params: Json) -> Json:
         """The reply object as it came."""
         self.send(method, **params)
         while True:
-            message = self.read_message()
+            message: Json = self.read_message()
             if message.get("id") == self.next_id:
                 return message
             self._keep(message)
 
-    def call(self, method, **params):
+    def call(self, method: str, **params: Any) -> Any:
         reply = self.call_raw(method, params)
         if "error" in reply:
             self.schema.check_error(reply["error"], method)
@@ -153,7 +165,7 @@ class Rpc:
         self.schema.check_result(method, reply["result"])
         return reply["result"]
 
-    def error(self, method, **params):
+    def error(self, method: str, **params: Any) -> RpcError:
         """The error that this call must give."""
         try:
             result = self.call(method, **params)
@@ -161,12 +173,12 @@ class Rpc:
             return error
         raise AssertionError(f"{method} succeeded: {result}")
 
-    def _keep(self, message):
+    def _keep(self, message: Json) -> None:
         assert "method" in message and "id" not in message, message
         self.schema.check_notification(message["method"], message["params"])
         self.notifications.append((message["method"], message["params"]))
 
-    def notification(self, method, patience=PATIENCE):
+    def notification(self, method: str, patience: float = PATIENCE) -> Any:
         """The next notification of that kind; earlier ones of other kinds are kept."""
         deadline = time.monotonic() + patience
         while True:
@@ -188,7 +200,7 @@ class PatientRpc(Rpc):
 
     LOOKS = ("gpu.snapshot", "wave.registers", "memory.read", "core.begin")
 
-    def call_raw(self, method, params):
+    def call_raw(self, method: str, params: Json) -> Json:
         return super().call_raw(method, {"max_stop_ms": STOP_MS, **params} if method in self.LOOKS else params)
 
 
@@ -201,7 +213,10 @@ EXCEPTION_WORDS = {v["name"]: v["doc"] for v in _EXCEPTIONS}
 class Process:
     """A started program with its output in files."""
 
-    def __init__(self, name, argv, directory, env=None, **kwargs):
+    status_file: pathlib.Path  # of a program that tells how it is there
+
+    def __init__(self, name: str, argv: Iterable[Any], directory: pathlib.Path, env: Optional[Dict[str, str]] = None,
+                 **kwargs: Any) -> None:
         self.name = name
         self.err_path = directory / f"{name}.err"
         self.out_path = directory / f"{name}.out"
@@ -210,23 +225,23 @@ class Process:
                                           env={**os.environ, **(env or {})}, **kwargs)
         self.pid = self.popen.pid
 
-    def out(self):
+    def out(self) -> str:
         return self.out_path.read_text(errors="replace")
 
-    def err(self):
+    def err(self) -> str:
         return self.err_path.read_text(errors="replace")
 
-    def wait_line(self, which="out", words=""):
+    def wait_line(self, which: str = "out", words: str = "") -> str:
         """The first line with these words in it."""
         read = self.out if which == "out" else self.err
 
-        def found():
+        def found() -> List[str]:
             assert self.popen.poll() is None, f"{self.name} exited {self.popen.returncode}: {self.err()}"
             return [line for line in read().split("\n")[:-1] if words in line]
 
         return wait_until(found, f"ready line of {self.name}")[0]
 
-    def stop(self, sig=signal.SIGTERM, patience=PATIENCE):
+    def stop(self, sig: int = signal.SIGTERM, patience: float = PATIENCE) -> Optional[int]:
         if self.popen.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 self.popen.send_signal(sig)
@@ -239,13 +254,13 @@ class Process:
         return self.popen.returncode
 
 
-def unsanitized(name):
+def unsanitized(name: str) -> pathlib.Path:
     """A program as the normal build has it, without a shadow of terabytes; what is tested where there is no such build."""
     program = BIN.parent.parent / "bin" / name
     return program if program.exists() else BIN / name
 
 
-def children(pid):
+def children(pid: int) -> List[int]:
     """Process ids of the direct children."""
     found = []
     for entry in os.listdir("/proc"):
@@ -254,12 +269,12 @@ def children(pid):
     return found
 
 
-def descendants(pid):
+def descendants(pid: int) -> List[int]:
     found = children(pid)
     return found + [d for child in found for d in descendants(child)]
 
 
-def kill_agent(pid):
+def kill_agent(pid: int) -> None:
     """Every process of the agent at once, as a service manager does when the monitor dies: nobody is left to undo anything."""
     os.kill(pid, signal.SIGSTOP)
     names = {p: status(p).get("Name", "") for p in descendants(pid)}
@@ -271,7 +286,7 @@ def kill_agent(pid):
     wait_until(lambda: all(status(p).get("State", "Z")[0] in "ZX" for p in [*names, pid]), "all are dead")
 
 
-def status(pid):
+def status(pid: Union[int, str]) -> Dict[str, str]:
     """/proc/PID/status as a dictionary; empty when the process is gone."""
     try:
         text = pathlib.Path(f"/proc/{pid}/status").read_text(errors="replace")
@@ -280,7 +295,7 @@ def status(pid):
     return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
 
 
-def wakeups(pids):
+def wakeups(pids: Iterable[int]) -> Union[float, Dict[int, str]]:
     """How often each began to sleep, for wait_settled(): not before all of them do."""
     found = {p: status(p) for p in pids}
     if not all(f.get("State", "").startswith("S") for f in found.values()):
@@ -288,7 +303,7 @@ def wakeups(pids):
     return {p: f["voluntary_ctxt_switches"] for p, f in found.items()}
 
 
-def rss_kib(pid):
+def rss_kib(pid: int) -> int:
     return int(status(pid).get("VmRSS", "0 kB").split()[0])
 
 
@@ -300,14 +315,14 @@ class AppStatus:
     QUEUE = struct.Struct("<IIIIQQQQQQIIQ")
     THREADS_MAX = 64
 
-    def __init__(self, path):
+    def __init__(self, path: pathlib.Path) -> None:
         self.path = path
 
-    def _head(self):
+    def _head(self) -> Tuple[Any, ...]:
         with open(self.path, "rb") as f:
             return self.HEAD.unpack(f.read(self.HEAD.size))
 
-    def _threads(self):
+    def _threads(self) -> Iterator[Tuple[int, Tuple[Any, ...]]]:
         """(offset, fields) of each CPU thread."""
         with open(self.path, "rb") as f:
             data = f.read(self.HEAD.size + self.THREADS_MAX * self.THREAD.size)
@@ -316,17 +331,17 @@ class AppStatus:
             yield offset, self.THREAD.unpack_from(data, offset)
 
     @property
-    def faults(self):
+    def faults(self) -> int:
         """Errors that the runtime part of the program was told."""
         head = self._head()
         return head[9] + head[10]
 
     @property
-    def interrupted_waits(self):
+    def interrupted_waits(self) -> int:
         """How often RUNTIME_ENABLE was made to return without an answer, and repeated."""
         return self._head()[7]
 
-    def queue_errors(self):
+    def queue_errors(self) -> Dict[int, int]:
         """Reasons that the runtime part was told last, by queue id; of queues that are alive."""
         with open(self.path, "rb") as f:
             f.seek(self.HEAD.size + self.THREADS_MAX * self.THREAD.size)
@@ -334,18 +349,18 @@ class AppStatus:
             return {queue[1]: queue[12] for queue in slots if queue[0]}
 
     @property
-    def memory_fault_va(self):
+    def memory_fault_va(self) -> int:
         return self._head()[11]
 
     @property
-    def signals(self):
+    def signals(self) -> int:
         return self._head()[12]
 
     @property
-    def beats(self):
+    def beats(self) -> int:
         return sum(fields[0] for _, fields in self._threads())
 
-    def take_gap_ns(self):
+    def take_gap_ns(self) -> int:
         """Largest pause of any CPU thread since the last call."""
         largest = 0
         with open(self.path, "r+b") as f:
@@ -360,21 +375,27 @@ class AppStatus:
 class Scene:
     """Simulated GPU, one program on it, and the daemon."""
 
-    def __init__(self, app="runtime on; queues 4; spin", gpus="gfx942,gfx1100", sim=(), agentd=(), user_mode=True,
-                 app_user=None, start_agent=True, app_program=None):
+    # None until they are started, which __enter__() does unless it is told otherwise.
+    sim: Process
+    app: Process
+    agentd: Process
+
+    def __init__(self, app: Optional[str] = "runtime on; queues 4; spin", gpus: str = "gfx942,gfx1100", sim: Any = (),
+                 agentd: Sequence[Any] = (), user_mode: bool = True, app_user: Union[int, str, None] = None,
+                 start_agent: bool = True, app_program: Optional[pathlib.Path] = None) -> None:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test."))
         self.app_program = app_program or BIN / "gpu-agent-simapp"
         self.mount = self.directory / "sys"
         self.socket = self.directory / "agentd.sock"
         self.cores = self.directory / "cores"
-        self.processes = []
-        self.clients = []
-        self.options = (app, gpus, sim, agentd, user_mode, app_user, start_agent)
-        self.sim = self.app = self.agentd = None
+        self.processes: List[Process] = []
+        self.clients: List[Rpc] = []
+        self.options: Tuple[Any, ...] = (app, gpus, sim, agentd, user_mode, app_user, start_agent)
+        self.sim = self.app = self.agentd = None  # type: ignore[assignment]
 
     # -- starting -------------------------------------------------------------------------------
 
-    def __enter__(self):
+    def __enter__(self: AnyScene) -> AnyScene:
         app, gpus, sim, agentd, user_mode, app_user, start_agent = self.options
         if not os.path.exists("/dev/fuse"):
             raise SkipTest("no /dev/fuse for the simulated GPU")
@@ -392,21 +413,22 @@ class Scene:
             self.__exit__(None, None, None)
             raise
 
-    def start(self, name, argv, **kwargs):
+    def start(self, name: str, argv: Iterable[Any], **kwargs: Any) -> Process:
         process = Process(f"{name}{len(self.processes)}", argv, self.directory, **kwargs)
         self.processes.append(process)
         return process
 
-    def start_app(self, script, user=None, name="app", extra=()):
+    def start_app(self, script: str, user: Union[int, str, None] = None, name: str = "app", extra: Sequence[Any] = ()) -> Process:
         """A program on the simulated GPU; returns once it has set itself up."""
         status_file = self.directory / f"status{len(self.processes)}"
         status_file.touch()
         os.chmod(status_file, 0o666)
-        program, kwargs = self.app_program, {}
+        program = self.app_program
+        kwargs: Dict[str, Any] = {}
         if user is not None:
             # The tree may lie where only root can go; what runs cannot be written anew.
             copied = self.directory / program.name
-            program = copied if copied.exists() else shutil.copy(program, self.directory)
+            program = copied if copied.exists() else pathlib.Path(shutil.copy(program, self.directory))
             kwargs = {"user": user, "group": user, "extra_groups": []}
         process = self.start(name, [program, "--kfd", self.mount / "kfd", "--status-file", status_file,
                                     *extra, "-e", script], **kwargs)
@@ -414,9 +436,10 @@ class Scene:
         process.wait_line()
         return process
 
-    def start_agentd(self, *options, user_mode=True, env=None, **kwargs):
-        argv = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd", "--kfd-sysfs", self.mount,
-                "--store", self.cores]
+    def start_agentd(self, *options: Any, user_mode: bool = True, env: Optional[Dict[str, str]] = None,
+                     **kwargs: Any) -> Process:
+        argv: List[Any] = [BIN / "gpu-agentd", "--socket", self.socket, "--kfd", self.mount / "kfd",
+                           "--kfd-sysfs", self.mount, "--store", self.cores]
         if user_mode:
             argv.append("--user")
         else:
@@ -435,41 +458,43 @@ class Scene:
 
     # -- using ----------------------------------------------------------------------------------
 
-    def connect(self):
+    def connect(self) -> Rpc:
         client = Rpc(self.socket)
         self.clients.append(client)
         return client
 
     @property
-    def rpc(self):
+    def rpc(self) -> Rpc:
         """The first client, made when needed."""
         return self.clients[0] if self.clients else self.connect()
 
-    def attach(self, pid=None, rpc=None, **params):
-        return (rpc or self.rpc).call("session.attach", pid=pid or self.app.pid, **params)["session"]
+    def attach(self, pid: Optional[int] = None, rpc: Optional[Rpc] = None, **params: Any) -> str:
+        session: str = (rpc or self.rpc).call("session.attach", pid=pid or self.app.pid, **params)["session"]
+        return session
 
-    def ctl(self, *argv, patience=60, **kwargs):
+    def ctl(self, *argv: Any, patience: float = 60, **kwargs: Any) -> subprocess.CompletedProcess[str]:
         """Run gpu-agentctl; .returncode, .stdout, .stderr."""
         env = {**os.environ, "GPU_AGENT_SOCKET": str(self.socket)}
         return subprocess.run([str(BIN / "gpu-agentctl"), *map(str, argv)], env=env, text=True, capture_output=True,
                               timeout=patience, stdin=subprocess.DEVNULL, **kwargs)
 
-    def front_pid(self):
+    def front_pid(self) -> int:
         return next(p for p in children(self.agentd.pid) if status(p).get("Name") == "gpu-agent-front")
 
-    def worker_pids(self):
+    def worker_pids(self) -> List[int]:
         return [p for p in children(self.agentd.pid) if status(p).get("Name") == "gpu-agent-worke"]
 
-    def control(self, line):
+    def control(self, line: str) -> Optional[str]:
         """One command to the simulator."""
         with open(self.mount / "control", "w", encoding="ascii") as f:
             f.write(line + "\n")
+        return None
 
-    def state(self):
+    def state(self) -> Any:
         """The simulator's own view of everything."""
         return json.loads((self.mount / "control").read_text())
 
-    def target_state(self, app=None):
+    def target_state(self, app: Optional[Process] = None) -> Json:
         """What the simulator knows about the program, summed up."""
         state = self.state()
         pid = (app or self.app).pid
@@ -486,16 +511,17 @@ class Scene:
             "handshake_waiting": any(c["wait"] == "runtime" and c["target"] == pid for c in state["pending"]),
         }
 
-    def raise_queue(self, queue_id, exception):
+    def raise_queue(self, queue_id: int, exception: str) -> None:
         """Let a queue of the program raise an exception."""
         self.control(f"raise {self.app.pid} queue {queue_id} {EXCEPTIONS[exception]}")
 
-    def app_status(self, app=None):
+    def app_status(self, app: Optional[Process] = None) -> AppStatus:
         return AppStatus((app or self.app).status_file)
 
     # -- ending ---------------------------------------------------------------------------------
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         for client in self.clients:
             client.close()
         codes = {}
@@ -523,13 +549,13 @@ class CudaSim:
     HEAD = struct.Struct("<II")
     MAGIC, CONTROL = 0x314D495341445543, 2
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(PATIENCE)
         self.sock.connect(str(path))
         self.sock.sendall(self.HELLO.pack(self.MAGIC, self.CONTROL, 0, 0, 0))
 
-    def _take(self, size):
+    def _take(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
             piece = self.sock.recv(size - len(data))
@@ -538,7 +564,7 @@ class CudaSim:
             data += piece
         return data
 
-    def command(self, line):
+    def command(self, line: str) -> str:
         """Run a script line ("to PID LINE" names a process; else the newest); its answer."""
         data = line.encode() + b"\0"
         self.sock.sendall(self.HEAD.pack(self.HEAD.size + len(data), 0) + data)
@@ -548,12 +574,12 @@ class CudaSim:
             raise OSError(error, text)
         return text
 
-    def state(self, pid):
+    def state(self, pid: int) -> Any:
         """What the GPUs know about one process; None when it is gone."""
         processes = json.loads(self.command("state"))["processes"]
         return next((p for p in processes if p["pid"] == pid), None)
 
-    def close(self):
+    def close(self) -> None:
         self.sock.close()
 
 
@@ -572,8 +598,11 @@ class CudaScene(Scene):
     CUBIN = ROOT / "tests/data/cubin/spin-sm_90.cubin"
     APP = "init; context 0; module @CUBIN@; gpu launch spin grid=8 block=128; listen"
 
-    def __init__(self, app=APP, release="12.4", sim="", conf=(), agentd=(), user_mode=True, app_user=None,
-                 start_agent=True):
+    cuda: CudaSim
+
+    def __init__(self, app: Optional[str] = APP, release: str = "12.4", sim: str = "", conf: Sequence[str] = (),
+                 agentd: Sequence[Any] = (), user_mode: bool = True, app_user: Union[int, str, None] = None,
+                 start_agent: bool = True) -> None:
         super().__init__(app=app, sim=sim, agentd=agentd, user_mode=user_mode, app_user=app_user,
                          start_agent=start_agent)
         self.release = release
@@ -581,9 +610,9 @@ class CudaScene(Scene):
         self.libraries = self.directory / "cuda"
         self.libcuda = self.libraries / "libcuda.so.1"
         self.gpu = self.directory / "gpu"
-        self.cuda = None
+        self.cuda = None  # type: ignore[assignment]
 
-    def __enter__(self):
+    def __enter__(self: AnyCudaScene) -> AnyCudaScene:
         app, _, sim, agentd, user_mode, app_user, start_agent = self.options
         try:
             os.chmod(self.directory, 0o755)
@@ -601,26 +630,29 @@ class CudaScene(Scene):
             self.__exit__(None, None, None)
             raise
 
-    def start_agentd(self, *options, user_mode=True, env=None):
+    def start_agentd(self, *options: Any, user_mode: bool = True, env: Optional[Dict[str, str]] = None,
+                     **kwargs: Any) -> Process:
         # A sanitizer's dlopen() does not know the library that calls it, nor that one's run path.
         return super().start_agentd("--cuda-library", self.libcuda, *options, user_mode=user_mode,
-                                    env={"LD_LIBRARY_PATH": str(self.libraries), **(env or {})})
+                                    env={"LD_LIBRARY_PATH": str(self.libraries), **(env or {})}, **kwargs)
 
-    def _install_libraries(self):
+    def _install_libraries(self) -> None:
         release = tuple(map(int, self.release.split(".")))
         built = self.BUILT[max(first for first in self.BUILT if first <= release)]
         shutil.copytree(BIN.parent / "cudasim" / built, self.libraries)
         lines = [f"gpu {self.gpu}", f"version {self.release}", *self.conf]
         (self.libraries / "cudasim.conf").write_text("\n".join(lines) + "\n")
 
-    def start_app(self, script, user=None, name="app", extra=(), program=None):
+    def start_app(self, script: str, user: Union[int, str, None] = None, name: str = "app", extra: Sequence[Any] = (),
+                  program: Optional[pathlib.Path] = None) -> Process:
         """A program on the simulated GPUs; returns once it has set itself up."""
         status_file = self.directory / f"status{len(self.processes)}"
         status_file.touch()
         os.chmod(status_file, 0o666)
-        program, kwargs = program or BIN / "gpu-agent-cuda-simapp", {}
+        program = program or BIN / "gpu-agent-cuda-simapp"
+        kwargs: Dict[str, Any] = {}
         if user is not None:
-            program = shutil.copy(program, self.directory)
+            program = pathlib.Path(shutil.copy(program, self.directory))
             kwargs = {"user": user, "group": user, "extra_groups": []}
         cubin = shutil.copy(self.CUBIN, self.directory)
         process = self.start(name, [program, "--status-file", status_file, *extra, "-e",
@@ -630,20 +662,21 @@ class CudaScene(Scene):
         process.wait_line()
         return process
 
-    def control(self, line, app=None):
+    def control(self, line: str, app: Optional[Process] = None) -> str:
         """One script line for the program's GPUs."""
         return self.cuda.command(f"to {(app or self.app).pid} {line}")
 
-    def state(self, app=None):
+    def state(self, app: Optional[Process] = None) -> Any:
         return self.cuda.state((app or self.app).pid)
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         if self.cuda:
             self.cuda.close()
         super().__exit__(kind, value, trace)
 
 
-def as_user(uid, function, groups=()):
+def as_user(uid: int, function: Callable[[], Any], groups: Sequence[int] = ()) -> None:
     """Run function() in a child process of that user; its exception fails the test."""
     child = os.fork()
     if child == 0:
@@ -664,7 +697,7 @@ def as_user(uid, function, groups=()):
 
 
 @contextlib.contextmanager
-def hook_directory():
+def hook_directory() -> Iterator[pathlib.Path]:
     """A directory that nobody but root can change, on the whole way to it: where hooks may lie."""
     need_root()
     path = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-hooks.", dir="/run"))
@@ -685,38 +718,40 @@ class CpuThreads:
     as long as the round took.
     """
 
-    def __init__(self, app, app_status):
-        self.app, self.status, self.gaps, self.quiet = app, app_status, [], []
+    def __init__(self, app: Process, app_status: AppStatus) -> None:
+        self.app, self.status = app, app_status
+        self.gaps: List[int] = []
+        self.quiet: List[int] = []
         self.waiting = wait_until(self._find_waiting, "two threads wait")
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         self.status.take_gap_ns()
         self.began = time.monotonic()
 
-    def _switches(self):
+    def _switches(self) -> Dict[str, str]:
         tasks = pathlib.Path(f"/proc/{self.app.pid}/task").iterdir()
         return {t.name: status(f"{self.app.pid}/task/{t.name}")["voluntary_ctxt_switches"] for t in tasks}
 
-    def _find_waiting(self):
+    def _find_waiting(self) -> Dict[str, str]:
         before = self._switches()
         time.sleep(0.1)
         same = dict(before.items() & self._switches().items())
-        return same if len(same) >= 2 and str(self.app.pid) in same else None
+        return same if len(same) >= 2 and str(self.app.pid) in same else {}
 
-    def round_over(self):
+    def round_over(self) -> None:
         self.gaps.append(self.status.take_gap_ns())
         time.sleep(time.monotonic() - self.began)
         self.quiet.append(self.status.take_gap_ns())
         self._begin()
 
-    def check(self):
+    def check(self) -> None:
         now = self._switches()
         assert {t: now[t] for t in self.waiting} == self.waiting, (now, self.waiting)
         self.gaps.sort()
         assert statistics.median(self.gaps) < max(1_000_000, 3 * statistics.median(self.quiet)), (self.gaps, self.quiet)
 
 
-def need_root():
+def need_root() -> None:
     if os.geteuid() != 0:
         raise SkipTest("needs root")

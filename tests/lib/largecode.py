@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Code objects as large as those of libraries, made of small ones."""
+import pathlib
 import struct
 
 PT_LOAD, PT_GNU_STACK = 1, 0x6474E551
 PAGE = 4096
 
 
-def enlarge(source, path, size):
+def enlarge(source: pathlib.Path, path: pathlib.Path, size: int) -> pathlib.Path:
     """The same code object, with a segment of that many bytes behind all others, in file and memory."""
     data = bytearray(source.read_bytes())
     table, = struct.unpack_from("<Q", data, 32)

@@ -3,6 +3,8 @@
 
 They are kept below build/npm, or in the directory that GPU_AGENT_TEST_CACHE names.
 """
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import hashlib
@@ -11,6 +13,7 @@ import pathlib
 import shutil
 import subprocess
 import time
+from typing import Callable, Dict, Iterator, List, Optional
 from unittest import SkipTest
 
 from harness import ROOT
@@ -21,14 +24,14 @@ DEADLINE = time.monotonic() + 220
 CACHE = pathlib.Path(os.environ.get("GPU_AGENT_TEST_CACHE") or ROOT / "build/npm")
 
 
-def need(*programs):
+def need(*programs: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
             raise SkipTest(f"{program} is not installed")
 
 
 @contextlib.contextmanager
-def locked(path):
+def locked(path: pathlib.Path) -> Iterator[None]:
     """One process at a time; the lock ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="ascii") as lock:
@@ -36,7 +39,7 @@ def locked(path):
         yield
 
 
-def run_npm(argv, directory, seconds=SECONDS, env=None):
+def run_npm(argv: List[str], directory: pathlib.Path, seconds: float = SECONDS, env: Optional[Dict[str, str]] = None) -> None:
     """Raises SkipTest when it cannot be done here."""
     seconds = max(0, min(seconds, DEADLINE - time.monotonic()))
     try:
@@ -50,11 +53,11 @@ def run_npm(argv, directory, seconds=SECONDS, env=None):
         raise SkipTest(f"npm {argv[0]}: " + (" / ".join(lines[:3]) or f"exit status {run.returncode}"))
 
 
-def ci(place):
+def ci(place: pathlib.Path) -> None:
     run_npm(["ci", "--ignore-scripts"], place)
 
 
-def install(directory, steps=ci):
+def install(directory: pathlib.Path, steps: Callable[[pathlib.Path], None] = ci) -> pathlib.Path:
     """What directory/package.json pins, alone or with package-lock.json.  @return the node_modules directory
 
     steps  is called with the place in which to install

@@ -3,26 +3,38 @@
 
 usage: nvdisasm.py NVDISASM CUBIN      prints them as tests/data/cubin/*.expect has them
 """
+from __future__ import annotations
+
+import pathlib
 import re
 import subprocess
 import sys
+from typing import Dict, List, Optional, TextIO, Tuple, Union
 
+Path = Union[str, pathlib.Path]
+# {offset: ((file, line), ...)}
+Rows = Dict[int, Tuple[Tuple[str, int], ...]]
 PLACE = re.compile(r'(?:File|inlined at) "([^"]*)", line (\d+)')
 
 
-def lines_of(nvdisasm, cubin):
+def lines_of(nvdisasm: Path, cubin: Path) -> Dict[str, Rows]:
     """{section: {offset: ((file, line), ...)}}: innermost first; () where it knows none."""
     run = subprocess.run([nvdisasm, "-gi", "-c", cubin], text=True, capture_output=True, timeout=120,
                          stdin=subprocess.DEVNULL)
     assert run.returncode == 0 and run.stdout, run.stderr
-    sections, rows, chain, fresh = {}, {}, [], False
+    sections: Dict[str, Rows] = {}
+    rows: Rows = {}
+    chain: List[Tuple[str, int]] = []
+    fresh = False
     for line in run.stdout.splitlines():
         if match := re.match(r"\s*\.section\s+(\.text\.[^,]+),", line):
             rows = sections.setdefault(match[1], {})
             chain = []
         elif "//##" in line:
             # A row for each frame in front of the instruction where it begins.
-            file, number = PLACE.search(line).groups()
+            place = PLACE.search(line)
+            assert place, line
+            file, number = place.groups()
             chain = (chain if fresh else []) + [(file, int(number))]
             fresh = True
         elif match := re.match(r"\s*/\*([0-9a-f]{4,})\*/ ", line):
@@ -31,12 +43,15 @@ def lines_of(nvdisasm, cubin):
     return sections
 
 
-def texts_of(nvdisasm, cubin):
+def texts_of(nvdisasm: Path, cubin: Path) -> Tuple[Dict[str, Dict[int, str]], Dict[str, Tuple[str, int]]]:
     """{section: {offset: text}}, and where labels in them are: {label: (section, offset)}."""
     run = subprocess.run([nvdisasm, "-raw", "-c", cubin], text=True, capture_output=True, timeout=120,
                          stdin=subprocess.DEVNULL)
     assert run.returncode == 0 and run.stdout, run.stderr
-    sections, labels, fresh, name = {}, {}, [], None
+    sections: Dict[str, Dict[int, str]] = {}
+    labels: Dict[str, Tuple[str, int]] = {}
+    fresh: List[str] = []
+    name = ""
     for line in run.stdout.splitlines():
         if match := re.match(r"\s*\.section\s+(\.text\.[^,]+),", line):
             name = match[1]
@@ -51,10 +66,10 @@ def texts_of(nvdisasm, cubin):
     return sections, labels
 
 
-def write(sections, out):
+def write(sections: Dict[str, Rows], out: TextIO) -> None:
     for name, rows in sections.items():
         print(name, file=out)
-        before = None
+        before: Optional[Tuple[Tuple[str, int], ...]] = None
         for offset, chain in sorted(rows.items()):
             if chain != before:
                 print(f"{offset:x}", *(f"{f}:{n}" for f, n in chain), file=out)

@@ -15,11 +15,16 @@ Methods that gave a result are appended to the file named by GPU_AGENT_METHOD_LO
 `schema.py --report FILE` fails for every method of the schema that is not in it.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import sys
+from typing import Any, Dict, List, NoReturn, Optional
 
+# One of the schema's own objects: a method, a type, a parameter.
+Item = Dict[str, Any]
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "protocol", "gpu-agent.json")
 RANGES = {"u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1), "i64": (-(2**63), 2**63 - 1)}
 HEX = re.compile(r"0x[0-9a-f]{1,16}\Z")
@@ -39,28 +44,28 @@ class Mismatch(AssertionError):
     """What the agent sent does not fit the schema."""
 
 
-def fail(path, message):
+def fail(path: str, message: str) -> NoReturn:
     raise Mismatch(f"{path}: {message}")
 
 
 class Schema:
     """The checks; the module has the same functions for the schema of this tree."""
 
-    def __init__(self, data):
-        self.methods = {m["name"]: m for m in data["methods"]}
-        self.notifications = {n["name"]: n for n in data["notifications"]}
-        self.types = {t["name"]: t for t in data["types"]}
+    def __init__(self, data: Item) -> None:
+        self.methods: Dict[str, Item] = {m["name"]: m for m in data["methods"]}
+        self.notifications: Dict[str, Item] = {n["name"]: n for n in data["notifications"]}
+        self.types: Dict[str, Item] = {t["name"]: t for t in data["types"]}
         self.enums = {e["name"]: {v["name"] for v in e["values"]} for e in data["enums"]}
-        self.errors = {e["code"]: e["name"] for e in data["errors"]}
+        self.errors: Dict[int, str] = {e["code"]: e["name"] for e in data["errors"]}
 
-    def check_result(self, method, result):
+    def check_result(self, method: str, result: Any) -> None:
         members = self._method(method)["result"]
         # One `json` member alone travels as that value itself.
         if len(members) != 1 or members[0]["type"] != "json":
             self._object("result", members, result)
         record(method)
 
-    def check_error(self, error, method=None):
+    def check_error(self, error: Any, method: Optional[str] = None) -> None:
         if not isinstance(error, dict):
             fail("error", "must be an object")
         for key in ("code", "message", "data"):
@@ -77,12 +82,12 @@ class Schema:
         if method in self.methods and name not in COMMON_ERRORS | set(self.methods[method]["errors"]):
             fail("error.code", f"{method} does not list {name}")
 
-    def check_notification(self, name, params):
+    def check_notification(self, name: str, params: Any) -> None:
         if name not in self.notifications:
             fail("method", f"no notification {name!r}")
         self._object("params", self.notifications[name]["params"], params)
 
-    def check_reply(self, method, reply):
+    def check_reply(self, method: str, reply: Any) -> None:
         if not isinstance(reply, dict) or reply.get("jsonrpc") != "2.0":
             fail("reply", 'must be an object with jsonrpc "2.0"')
         if set(reply) not in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"}):
@@ -92,13 +97,13 @@ class Schema:
         else:
             self.check_error(reply["error"], method)
 
-    def _method(self, name):
+    def _method(self, name: str) -> Item:
         if name not in self.methods:
             fail("method", f"no method {name!r}")
         return self.methods[name]
 
     @staticmethod
-    def _error_data(data, name):
+    def _error_data(data: Any, name: str) -> None:
         if not isinstance(data, dict):
             fail("error.data", "must be an object")
         for key, (kind, required) in ERROR_DATA.items():
@@ -112,7 +117,7 @@ class Schema:
         if data["name"] != name:
             fail("error.data.name", f"must be {name}, as the code says, not {data['name']}")
 
-    def _object(self, path, members, value):
+    def _object(self, path: str, members: List[Item], value: Any) -> None:
         if not isinstance(value, dict):
             fail(path, f"must be an object, not {value!r:.60}")
         known = {m["name"]: m for m in members}
@@ -125,7 +130,7 @@ class Schema:
             elif not member.get("optional"):
                 fail(path, f'"{name}" is missing')
 
-    def _member(self, path, member, value):
+    def _member(self, path: str, member: Item, value: Any) -> None:
         base = member["type"]
         if not base.startswith("[]"):
             self._value(path, base, member, value)
@@ -137,7 +142,7 @@ class Schema:
         for index, item in enumerate(value):
             self._value(f"{path}[{index}]", base[2:], member, item)
 
-    def _value(self, path, base, member, value):
+    def _value(self, path: str, base: str, member: Item, value: Any) -> None:
         if base in RANGES:
             low, high = RANGES[base]
             low, high = member.get("min", low), member.get("max", high)
@@ -159,14 +164,14 @@ class Schema:
             self._object(path, self.types[base]["members"], value)
 
 
-def record(method):
+def record(method: str) -> None:
     log = os.environ.get("GPU_AGENT_METHOD_LOG")
     if log:
         with open(log, "a", encoding="utf-8") as stream:
             stream.write(method + "\n")
 
 
-def load(path=PATH):
+def load(path: str = PATH) -> Schema:
     with open(path, encoding="utf-8") as stream:
         return Schema(json.load(stream))
 
@@ -178,7 +183,7 @@ check_notification = SCHEMA.check_notification
 check_reply = SCHEMA.check_reply
 
 
-def report(path):
+def report(path: str) -> int:
     with open(path, encoding="utf-8") as stream:
         seen = {line.strip() for line in stream}
     missing = [name for name in SCHEMA.methods if name not in seen]
@@ -189,7 +194,7 @@ def report(path):
     return 1 if missing else 0
 
 
-def main(argv):
+def main(argv: List[str]) -> int:
     if len(argv) != 3 or argv[1] != "--report":
         sys.stderr.write("usage: schema.py --report FILE\n")
         return 2
