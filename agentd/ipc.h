@@ -291,7 +291,7 @@ enum ipc_keep { IPC_KEEP_NOTHING = 0, IPC_KEEP_JSON, IPC_KEEP_LIGHT, IPC_KEEP_FU
 #define IPC_RULE_NAME_SIZE   32
 #define IPC_RULE_DEVICES_MAX 16
 
-/** The rule that watches a worker's target; agentd/monitor/rules/rules.h says what the members mean. */
+/** The rule that watches a worker's target; agentd/rules/engine/rules.h says what the members mean. */
 struct ipc_rule {
 	uint32_t type;
 	uint32_t keep; /**< enum ipc_keep. */

@@ -4,6 +4,7 @@ agentd_src := agentd/ipc.c agentd/access.c agentd/cgroup.c agentd/child.c agentd
 	agentd/oracle.c agentd/privileges.c agentd/sandbox.c
 
 include agentd/monitor/module.mk
+include agentd/rules/module.mk
 include agentd/frontend/module.mk
 include agentd/worker/module.mk
 include agentd/store/module.mk

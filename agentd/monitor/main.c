@@ -22,7 +22,7 @@
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/recovery/recovery.h"
 #include "agentd/monitor/requests.h"
-#include "agentd/monitor/rules/check.h"
+#include "agentd/rules/engine/check.h"
 #include "agentd/monitor/monitor.h"
 #include "base/argv.h"
 #include "base/cleanup.h"

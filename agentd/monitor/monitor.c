@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agentd/monitor/notify.h"
-#include "agentd/monitor/rules/rule_hooks.h"
+#include "agentd/rules/engine/rule_hooks.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -7,7 +7,7 @@
 #include "agentd/access.h"
 #include "agentd/monitor/authorise.h"
 #include "agentd/monitor/notify.h"
-#include "agentd/monitor/rules/rule_hooks.h"
+#include "agentd/rules/engine/rule_hooks.h"
 #include "agentd/monitor/stores.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

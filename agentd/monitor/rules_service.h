@@ -4,7 +4,7 @@
 
 /** @file rules_service.h  What the privileged process does for rules. */
 
-#include "agentd/monitor/rules/rules_monitor.h"
+#include "agentd/rules/engine/rules_monitor.h"
 #include "agentd/monitor/workers.h"
 
 struct rules_service {

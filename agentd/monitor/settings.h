@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 #include "agentd/access.h"
-#include "agentd/monitor/config/config.h"
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/rules.h"
 
 /** The command line; NULL: says nothing. */
 struct options {

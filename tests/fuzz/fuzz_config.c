@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/config/config.h"
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/rules.h"
 #include "fuzzlib.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

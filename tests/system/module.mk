@@ -8,7 +8,7 @@ system_tests += tests/system/test_session.py tests/system/test_refusals.py tests
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
 hooks_probe_src := tests/system/hooks_probe.c
-hooks_probe_libs := monitor agentd base
+hooks_probe_libs := rules agentd base
 hooks_probe_ldlibs := -linih -lcap -lseccomp
 system_tests += tests/system/test_hooks.py tests/system/test_suspend.py tests/system/test_undo.py tests/system/test_lease.py \
 	tests/system/test_journal.py

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/monitor/config/config.h"
+#include "agentd/rules/config/config.h"
 #include "testlib.h"
 
 static int parse(struct config *c, const char *text, char *error)

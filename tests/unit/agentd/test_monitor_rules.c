@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/monitor/config/config.h"
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/rules.h"
 #include "rpc_gen.h"
 #include "testlib.h"
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/monitor/config/config.h"
-#include "agentd/monitor/rules/watch.h"
+#include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/watch.h"
 #include "base/clock.h"
 #include "testlib.h"
 

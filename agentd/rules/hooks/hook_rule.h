@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_HOOKS_HOOK_RULE_H
-#define MONITOR_HOOKS_HOOK_RULE_H
+#ifndef RULES_HOOK_RULE_H
+#define RULES_HOOK_RULE_H
 
 /** @file hook_rule.h  The hook of one watch rule, as agentd.conf has it. */
 
@@ -32,4 +32,4 @@ void hook_rule_init(struct hook_rule *r, const char *rule);
  */
 bool hook_rule_set(struct hook_rule *r, const char *key, const char *value, const char **ret_wrong);
 
-#endif /* MONITOR_HOOKS_HOOK_RULE_H */
+#endif /* RULES_HOOK_RULE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/hooks/hook_rule.h"
+#include "agentd/rules/hooks/hook_rule.h"
 
 #include <string.h>
 

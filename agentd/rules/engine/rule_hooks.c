@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/rules/rule_hooks.h"
+#include "agentd/rules/engine/rule_hooks.h"
 
 #include <errno.h>
 #include <stdlib.h>

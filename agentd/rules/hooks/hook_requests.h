@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_HOOKS_HOOK_REQUESTS_H
-#define MONITOR_HOOKS_HOOK_REQUESTS_H
+#ifndef RULES_HOOK_REQUESTS_H
+#define RULES_HOOK_REQUESTS_H
 
 /** @file hook_requests.h  What clients ask about hooks, through front. */
 
 #include "agentd/access.h"
 #include "agentd/ipc.h"
-#include "agentd/monitor/hooks/hooks.h"
+#include "agentd/rules/hooks/hooks.h"
 
 struct hook_desk {
 	struct hooks *hooks;
@@ -22,4 +22,4 @@ void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
 /** Answer that nothing comes of it.  @param status  -errno. */
 void hook_requests_refuse(struct hook_desk *d, const struct ipc_hooks *m, int status);
 
-#endif /* MONITOR_HOOKS_HOOK_REQUESTS_H */
+#endif /* RULES_HOOK_REQUESTS_H */

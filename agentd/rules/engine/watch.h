@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_RULES_WATCH_H
-#define MONITOR_RULES_WATCH_H
+#ifndef RULES_WATCH_H
+#define RULES_WATCH_H
 
 /**
  * @file watch.h
@@ -16,9 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/monitor/rules/discover.h"
-#include "agentd/monitor/rules/rules.h"
-#include "agentd/monitor/rules/rules_monitor.h"
+#include "agentd/rules/engine/discover.h"
+#include "agentd/rules/engine/rules.h"
+#include "agentd/rules/engine/rules_monitor.h"
 
 struct watched;
 
@@ -57,4 +57,4 @@ void watches_worker_ended(struct watches *w, uint32_t worker, bool clean);
 /** No rule is to watch this worker's process again, until watches_configure(). */
 void watches_release(struct watches *w, uint32_t worker);
 
-#endif /* MONITOR_RULES_WATCH_H */
+#endif /* RULES_WATCH_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_RULES_H
-#define MONITOR_RULES_H
+#ifndef RULES_ENGINE_RULES_H
+#define RULES_ENGINE_RULES_H
 
 /**
  * @file rules.h
@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "agentd/ipc.h"
-#include "agentd/monitor/hooks/hook_rule.h"
+#include "agentd/rules/hooks/hook_rule.h"
 
 #define RULES_MAX	  HOOKS_RULES_MAX
 #define RULES_UNKNOWN_KEY "unknown key" /**< An answer of rules_set(). */
@@ -92,4 +92,4 @@ const struct rule *rules_match(const struct rules *r, const struct rule_subject 
 /** What a worker must know of it. */
 void rules_tell(const struct rule *rule, struct ipc_rule *ret);
 
-#endif /* MONITOR_RULES_H */
+#endif /* RULES_ENGINE_RULES_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/engine/rules.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/rules/check.h"
+#include "agentd/rules/engine/check.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/monitor/rules/rule_hooks.h"
+#include "agentd/rules/engine/rule_hooks.h"
 #include "base/clock.h"
 
 /* Of a user that the database does not know, without any rights. */

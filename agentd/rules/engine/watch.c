@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/rules/watch.h"
+#include "agentd/rules/engine/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>

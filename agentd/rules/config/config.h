@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_CONFIG_H
-#define MONITOR_CONFIG_H
+#ifndef RULES_CONFIG_H
+#define RULES_CONFIG_H
 
 /**
  * @file config.h
@@ -70,4 +70,4 @@ int config_read_default(struct config *c, char *error, size_t error_size);
 int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
 		 size_t error_size);
 
-#endif /* MONITOR_CONFIG_H */
+#endif /* RULES_CONFIG_H */

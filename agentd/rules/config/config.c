@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/config/config.h"
+#include "agentd/rules/config/config.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agentd/ipc.h"
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/engine/rules.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/nearest.h"

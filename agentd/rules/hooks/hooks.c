@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/hooks/hooks.h"
+#include "agentd/rules/hooks/hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_RULES_RULE_HOOKS_H
-#define MONITOR_RULES_RULE_HOOKS_H
+#ifndef RULES_RULE_HOOKS_H
+#define RULES_RULE_HOOKS_H
 
 /** @file rule_hooks.h  From watch rules to their hooks. */
 
-#include "agentd/monitor/hooks/hooks.h"
-#include "agentd/monitor/rules/rules.h"
-#include "agentd/monitor/rules/rules_monitor.h"
+#include "agentd/rules/hooks/hooks.h"
+#include "agentd/rules/engine/rules.h"
+#include "agentd/rules/engine/rules_monitor.h"
 
 /** Rules were read. */
 void rule_hooks_configure(struct hooks *h, const struct rules *rules);
 /** @param document_fd  Borrowed. */
 void rule_hooks_run(struct hooks *h, const struct rules_fault *f, int document_fd);
 
-#endif /* MONITOR_RULES_RULE_HOOKS_H */
+#endif /* RULES_RULE_HOOKS_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/hooks/hook_rules.h"
+#include "agentd/rules/hooks/hook_rules.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_HOOKS_HOOK_RULES_H
-#define MONITOR_HOOKS_HOOK_RULES_H
+#ifndef RULES_HOOK_RULES_H
+#define RULES_HOOK_RULES_H
 
 /** @file hook_rules.h  What is known about the hooks of all rules, and what their runners are told. */
 
@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "agentd/hook.h"
-#include "agentd/monitor/hooks/hook_rule.h"
+#include "agentd/rules/hooks/hook_rule.h"
 #include "base/log.h"
 
 struct hook_entry {
@@ -49,4 +49,4 @@ void hook_rules_count(struct hook_rules *h, const char *rule, const struct hook_
 void hook_rules_log(const struct hook_job *job, const char *rule, pid_t target,
 		    const struct hook_report *report);
 
-#endif /* MONITOR_HOOKS_HOOK_RULES_H */
+#endif /* RULES_HOOK_RULES_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_HOOKS_H
-#define MONITOR_HOOKS_H
+#ifndef RULES_HOOKS_H
+#define RULES_HOOKS_H
 
 /**
  * @file hooks.h
@@ -22,7 +22,7 @@
 #include <sys/types.h>
 
 #include "agentd/hook.h"
-#include "agentd/monitor/hooks/hook_rules.h"
+#include "agentd/rules/hooks/hook_rules.h"
 
 /** Hooks that run at a time, and that wait for their turn, with what their documents take. */
 #define HOOKS_RUNNING_MAX 8
@@ -88,4 +88,4 @@ void hooks_stop(struct hooks *h);
 /** Some have not been called back. */
 bool hooks_is_busy(const struct hooks *h);
 
-#endif /* MONITOR_HOOKS_H */
+#endif /* RULES_HOOKS_H */

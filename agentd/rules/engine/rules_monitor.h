@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_RULES_MONITOR_H
-#define MONITOR_RULES_MONITOR_H
+#ifndef RULES_MONITOR_H
+#define RULES_MONITOR_H
 
 /**
  * @file rules_monitor.h
@@ -50,4 +50,4 @@ struct rules_monitor {
 	void (*let_go)(void *ctx, uint32_t worker);
 };
 
-#endif /* MONITOR_RULES_MONITOR_H */
+#endif /* RULES_MONITOR_H */

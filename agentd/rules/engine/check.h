@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_RULES_CHECK_H
-#define MONITOR_RULES_CHECK_H
+#ifndef RULES_CHECK_H
+#define RULES_CHECK_H
 
 /** @file check.h  gpu-agentd --check-config: what reading the configuration does not find. */
 
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/engine/rules.h"
 
 /**
  * Have the hooks of all rules judged as they would be before a run, by the program that runs them, and
@@ -15,4 +15,4 @@
  */
 int check_hooks(const struct rules *rules, const char *program, bool user_mode);
 
-#endif /* MONITOR_RULES_CHECK_H */
+#endif /* RULES_CHECK_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_RULES_DISCOVER_H
-#define MONITOR_RULES_DISCOVER_H
+#ifndef RULES_DISCOVER_H
+#define RULES_DISCOVER_H
 
 /**
  * @file discover.h
@@ -35,4 +35,4 @@ void discover_stop(struct discover *d);
 /** Take what happened.  @return whether a node was opened, or came. */
 bool discover_read(struct discover *d);
 
-#endif /* MONITOR_RULES_DISCOVER_H */
+#endif /* RULES_DISCOVER_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/rules/discover.h"
+#include "agentd/rules/engine/discover.h"
 
 #include <errno.h>
 #include <limits.h>

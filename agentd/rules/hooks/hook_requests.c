@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/hooks/hook_requests.h"
+#include "agentd/rules/hooks/hook_requests.h"
 
 #include <errno.h>
 #include <fcntl.h>
