@@ -68,7 +68,6 @@ void monitor_apply_rules(struct monitor *s)
 {
 	struct ipc_rule_name m = { .type = IPC_RULE_NAME, .generation = ++s->rules_generation };
 
-	s->config.rules = NULL;
 	rule_hooks_configure(&s->hooks, &s->watch_rules);
 	for (size_t i = 0; i < s->watch_rules.n; i++) {
 		str_copy(m.name, sizeof(m.name), s->watch_rules.list[i].name);

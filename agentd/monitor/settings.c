@@ -69,13 +69,12 @@ static int apply_options(const struct options *o, struct config *c)
 
 int settings_load(const struct options *o, struct config *c, struct rules *rules)
 {
+	const struct config_reading how = { .rules = rules, .rules_need_root = !o->user,
+					    .names_must_exist = o->check_config };
 	char error[CONFIG_ERROR_SIZE] = "";
 	int r = 0, e;
 
 	config_init(c);
-	c->names_must_exist = o->check_config;
-	c->rules = rules;
-	c->rules_need_root = !o->user;
 	if (o->user) {
 		const char *dir = getenv("XDG_RUNTIME_DIR");
 
@@ -85,9 +84,9 @@ int settings_load(const struct options *o, struct config *c, struct rules *rules
 			c->socket[0] = '\0';
 	}
 	if (o->config)
-		r = config_read_file(c, o->config, error, sizeof(error));
+		r = config_read_file(c, &how, o->config, error, sizeof(error));
 	else if (!o->user)
-		r = config_read_default(c, error, sizeof(error));
+		r = config_read_default(c, &how, error, sizeof(error));
 	e = rules_check(rules, error, sizeof(error));
 	r = r ? r : e;
 	if (r < 0) {

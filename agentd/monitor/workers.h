@@ -14,7 +14,7 @@
 
 #include "agentd/access.h"
 #include "agentd/ipc.h"
-#include "agentd/rules/config/config.h"
+#include "agentd/config.h"
 #include "agentd/monitor/recovery/rescue.h"
 #include "agentd/monitor/recovery/undo_record.h"
 

@@ -82,6 +82,7 @@ void config_init(struct config *c)
 
 struct parse {
 	struct config *config;
+	const struct config_reading *how;
 	const char *left; /* of the text */
 	int line;
 	int open_rule; /* line of the header of a rule that has no key yet; 0: none */
@@ -114,14 +115,15 @@ static const char *wrong_limit(enum kind kind, const char *value)
 }
 
 /* NULL, or what is wrong with the value. */
-static const char *store(const struct key *k, const char *value, struct config *c)
+static const char *store(const struct key *k, const char *value, bool names_must_exist,
+			 struct config *c)
 {
 	char *field = (char *)c + k->offset;
 	uint64_t v = 0;
 
-	if (c->names_must_exist && *value && k->kind == USER && !getpwnam(value))
+	if (names_must_exist && *value && k->kind == USER && !getpwnam(value))
 		return "there is no such user";
-	if (c->names_must_exist && *value && k->kind == GROUP && !getgrnam(value))
+	if (names_must_exist && *value && k->kind == GROUP && !getgrnam(value))
 		return "there is no such group";
 	switch (k->kind) {
 	case USER:
@@ -243,12 +245,12 @@ static const char *store_rule(struct parse *p, const char *rule, const char *nam
 {
 	char where[PATH_MAX + 16];
 
-	if (!p->config->rules)
+	if (!p->how->rules)
 		return "rules are not read here";
 	if (!p->trusted)
 		return "rules must be in a file that belongs to root and that nobody else may write";
 	snprintf(where, sizeof(where), "%s:%d", p->name, p->line);
-	return rules_set(p->config->rules, rule, name, value, where);
+	return rules_set(p->how->rules, rule, name, value, where);
 }
 
 /* inih calls this for each key; it is never told of a mistake, because it would look for no other. */
@@ -264,9 +266,9 @@ static int on_key(void *user, const char *section, const char *name, const char 
 	if (rule)
 		wrong = store_rule(p, rule, name, value);
 	else if (k)
-		wrong = store(k, value, p->config);
+		wrong = store(k, value, p->how->names_must_exist, p->config);
 	/* Told once: the other keys of a rule that is not taken are no better. */
-	if (rule && wrong && (!p->config->rules || !rules_find(p->config->rules, rule)))
+	if (rule && wrong && (!p->how->rules || !rules_find(p->how->rules, rule)))
 		p->lost = true;
 	if (!*section)
 		mistake(p, p->line, NULL, "", "a key in front of the first section");
@@ -362,12 +364,12 @@ static char *next_line(char *buf, int size, void *user)
 	return buf;
 }
 
-static int parse(struct config *c, const char *name, const char *text, size_t size, bool trusted,
-		 char *error, size_t error_size)
+static int parse(struct config *c, const struct config_reading *how, const char *name,
+		 const char *text, size_t size, bool trusted, char *error, size_t error_size)
 {
 	struct config parsed = *c;
 	auto_free char *copy = NULL;
-	struct parse p = { .config = &parsed, .trusted = trusted, .name = name,
+	struct parse p = { .config = &parsed, .how = how, .trusted = trusted, .name = name,
 			   .error = error, .error_size = error_size };
 	int line;
 
@@ -391,23 +393,24 @@ static int parse(struct config *c, const char *name, const char *text, size_t si
 	return 0;
 }
 
-int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
-		 size_t error_size)
+int config_parse(struct config *c, const struct config_reading *how, const char *name,
+		 const char *text, size_t size, char *error, size_t error_size)
 {
 	error[0] = '\0';
-	return parse(c, name, text, size, true, error, error_size);
+	return parse(c, how, name, text, size, true, error, error_size);
 }
 
 /* Of root, or of whoever runs a daemon for himself; and nobody else may change it. */
-static bool is_trusted(const struct config *c, int fd)
+static bool is_trusted(const struct config_reading *how, int fd)
 {
 	struct stat st;
 
-	return !c->rules_need_root ||
+	return !how->rules_need_root ||
 	       (fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-static int read_file(struct config *c, const char *path, char *error, size_t error_size)
+static int read_file(struct config *c, const struct config_reading *how,
+		     const char *path, char *error, size_t error_size)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	auto_free char *text = NULL;
@@ -423,21 +426,23 @@ static int read_file(struct config *c, const char *path, char *error, size_t err
 		append(error, error_size, "%s: %s", path, strerror(-r));
 		return r;
 	}
-	return parse(c, path, text, size, is_trusted(c, fd), error, error_size);
+	return parse(c, how, path, text, size, is_trusted(how, fd), error, error_size);
 }
 
-int config_read_file(struct config *c, const char *path, char *error, size_t error_size)
+int config_read_file(struct config *c, const struct config_reading *how,
+		     const char *path, char *error, size_t error_size)
 {
 	error[0] = '\0';
-	return read_file(c, path, error, error_size);
+	return read_file(c, how, path, error, error_size);
 }
 
 /* @return 0 also when it is not there. */
-static int read_if_there(struct config *c, const char *path, char *error, size_t error_size)
+static int read_if_there(struct config *c, const struct config_reading *how,
+			 const char *path, char *error, size_t error_size)
 {
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
-	return read_file(c, path, error, error_size);
+	return read_file(c, how, path, error, error_size);
 }
 
 static int is_fragment(const struct dirent *d)
@@ -447,7 +452,8 @@ static int is_fragment(const struct dirent *d)
 	return d->d_name[0] != '.' && n > 5 && !strcmp(d->d_name + n - 5, ".conf");
 }
 
-static int read_fragments(struct config *c, const char *dir, char *error, size_t error_size)
+static int read_fragments(struct config *c, const struct config_reading *how,
+			  const char *dir, char *error, size_t error_size)
 {
 	struct dirent **names;
 	int n = scandir(dir, &names, is_fragment, alphasort), r = 0;
@@ -461,7 +467,7 @@ static int read_fragments(struct config *c, const char *dir, char *error, size_t
 		int e;
 
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-		e = read_file(c, path, error, error_size);
+		e = read_file(c, how, path, error, error_size);
 		r = r ? r : e;
 		free(names[i]);
 	}
@@ -470,7 +476,8 @@ static int read_fragments(struct config *c, const char *dir, char *error, size_t
 	return r;
 }
 
-int config_read_default(struct config *c, char *error, size_t error_size)
+int config_read_default(struct config *c, const struct config_reading *how,
+			char *error, size_t error_size)
 {
 	static const char *const dirs[] = { VENDORCONFDIR, SYSCONFDIR "/gpu-agent" };
 	int r = 0;
@@ -481,10 +488,10 @@ int config_read_default(struct config *c, char *error, size_t error_size)
 		int e;
 
 		snprintf(path, sizeof(path), "%s/agentd.conf", dirs[i]);
-		e = read_if_there(c, path, error, error_size);
+		e = read_if_there(c, how, path, error, error_size);
 		r = r ? r : e;
 		snprintf(path, sizeof(path), "%s/agentd.conf.d", dirs[i]);
-		e = read_fragments(c, path, error, error_size);
+		e = read_fragments(c, how, path, error, error_size);
 		r = r ? r : e;
 	}
 	return r;

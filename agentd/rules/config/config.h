@@ -8,40 +8,15 @@
  * name; later settings win.  docs/man/agentd.conf.5 describes the keys.
  */
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "agentd/config.h"
 
 struct rules;
 
-#define CONFIG_NAME_MAX 33
-#define CONFIG_LIMIT_MAX 24
-
-struct config {
-	/* [agent] */
-	char socket[PATH_MAX];
-	char user[CONFIG_NAME_MAX];	      /**< The frontend runs as this user. */
-	char socket_group[CONFIG_NAME_MAX];   /**< may connect. */
-	char admin_group[CONFIG_NAME_MAX];    /**< may debug every process. */
-	char observer_group[CONFIG_NAME_MAX]; /**< may look at every process. */
-	uint32_t idle_exit_ms; /**< 0: never. */
-	/* [limits] */
-	uint32_t connections, connections_per_user;
-	uint32_t sessions, sessions_per_user;
-	uint32_t max_suspended_ms; /**< Longest stop of a target's queues; 0: none for administrators. */
-	uint32_t silent_holder_ms; /**< Then others of the same user may take control. */
-	/* [kfd] */
-	char kfd_device[PATH_MAX];
-	char kfd_sysfs[PATH_MAX];
-	/* [cuda] */
-	char cuda_library[PATH_MAX]; /**< For dlopen() in workers: a name or a path. */
-	/* [store]: limits as text, "" is the default (store/store.h) */
-	char store_directory[PATH_MAX];
-	char store_max_use[CONFIG_LIMIT_MAX], store_keep_free[CONFIG_LIMIT_MAX];
-	char store_max_body[CONFIG_LIMIT_MAX];
-	char store_max_age[CONFIG_LIMIT_MAX], store_max_record_age[CONFIG_LIMIT_MAX];
-	char store_max_records[CONFIG_LIMIT_MAX];
+/** How files are read. */
+struct config_reading {
 	/**
 	 * Where [rule NAME] sections go; borrowed.  After a mistake it may hold some of what was read.
 	 * NULL: such sections are a mistake.
@@ -53,6 +28,7 @@ struct config {
 	bool names_must_exist;
 };
 
+/** Set the values of an empty configuration. */
 void config_init(struct config *c);
 
 /** Room for the messages of a file with many mistakes. */
@@ -63,11 +39,13 @@ void config_init(struct config *c);
  * @param error  Of each mistake file, line, key and what is wrong, one on a line; emptied first.
  * @return 0, -ENOENT, -EINVAL, -errno.
  */
-int config_read_file(struct config *c, const char *path, char *error, size_t error_size);
+int config_read_file(struct config *c, const struct config_reading *how, const char *path,
+		     char *error, size_t error_size);
 /** Read vendor file, main file and fragments, all of them; missing ones are no error. */
-int config_read_default(struct config *c, char *error, size_t error_size);
+int config_read_default(struct config *c, const struct config_reading *how, char *error,
+			size_t error_size);
 /** Parse text; @p name is used in messages. */
-int config_parse(struct config *c, const char *name, const char *text, size_t size, char *error,
-		 size_t error_size);
+int config_parse(struct config *c, const struct config_reading *how, const char *name,
+		 const char *text, size_t size, char *error, size_t error_size);
 
 #endif /* RULES_CONFIG_H */

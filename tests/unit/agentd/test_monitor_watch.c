@@ -82,14 +82,14 @@ struct fixture {
 static void begin(struct fixture *f)
 {
 	static const char text[] = "[rule all]\nuser = *\n";
+	const struct config_reading how = { .rules = &f->rules };
 	char error[256];
 
 	memset(f, 0, sizeof(*f));
 	memset(&k, 0, sizeof(k));
 	k.now = 1000 * 1000 * MS;
 	config_init(&f->config);
-	f->config.rules = &f->rules;
-	TEST_EQ_FATAL(config_parse(&f->config, "t.conf", text, strlen(text), error, sizeof(error)), 0);
+	TEST_EQ_FATAL(config_parse(&f->config, &how, "t.conf", text, strlen(text), error, sizeof(error)), 0);
 	watches_init(&f->w, &f->rules, f->config.kfd_device, &monitor, NULL);
 	f->pid = fork();
 	if (f->pid == 0) {
