@@ -271,7 +271,7 @@ static int start_by_rule(struct workers *w, pid_t pid, int pidfd, struct worker 
 }
 
 int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
-		    struct ipc_watch *ret, int *ret_channel)
+		    enum ipc_vendor vendor, struct ipc_watch *ret, int *ret_channel)
 {
 	const struct access_peer agent = agent_peer();
 	struct ipc_started facts = { 0 };
@@ -294,6 +294,7 @@ int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, i
 		return r;
 	k->target_uid = t.uids[0];
 	k->target_gid = t.gids[0];
+	k->vendor = vendor;
 	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = k->id, .session = k->session,
 				   .pid = (uint32_t)pid, .target_uid = facts.target_uid };
 	memcpy(ret->comm, facts.comm, sizeof(ret->comm));

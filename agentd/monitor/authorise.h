@@ -24,10 +24,11 @@ void authorise_refuse(const struct ipc_start *start, int status, struct ipc_star
 /**
  * Let @p rule watch a process: by the worker that it has, or a new one.
  * @param pidfd  Borrowed; holds the process.
+ * @param vendor  Of the process, to be remembered.
  * @param ret_channel  For the frontend, of a new worker; untouched otherwise.
  * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
  */
 int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
-		    struct ipc_watch *ret, int *ret_channel);
+		    enum ipc_vendor vendor, struct ipc_watch *ret, int *ret_channel);
 
 #endif /* MONITOR_AUTHORISE_H */

@@ -3,13 +3,12 @@ monitor_recovery_src := $(addprefix agentd/monitor/recovery/,recovery.c release.
 archives += monitor
 monitor_src := $(monitor_recovery_src) \
 	$(addprefix agentd/monitor/,adapters.c authorise.c closers.c front.c listen.c notify.c requests.c \
-	rules_service.c settings.c monitor.c stores.c watchdog.c workers.c)
-monitor_deps := $(protocol_gen) $(O)/gen/paths.h
+	rules_child.c monitor.c stores.c watchdog.c workers.c)
 
 programs += gpu-agentd
 gpu-agentd_src := agentd/monitor/main.c
-gpu-agentd_libs := monitor rules agentd base
-gpu-agentd_ldlibs := -linih -lcap
+gpu-agentd_libs := monitor agentd base
+gpu-agentd_ldlibs := -lcap
 
 # The programs of the daemon lie side by side; /usr/sbin has a link to the first.
 installs += 755:$(O)/bin/gpu-agentd:$(libexecdir)/gpu-agent/gpu-agentd

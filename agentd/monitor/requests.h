@@ -14,4 +14,10 @@ int requests_read_front(struct monitor *s);
 /** Do what a worker, a store or an adapter asks for: struct workers_setup.ask, of a struct the monitor. */
 int requests_take(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd);
 
+/**
+ * Take one message of the rules process, and do what it asks for.
+ * @return 0, -EAGAIN, -EPIPE, -EPROTO: it may not ask for that; other -errno.
+ */
+int requests_read_rules(struct monitor *s);
+
 #endif /* MONITOR_REQUESTS_H */

@@ -37,6 +37,7 @@ struct worker {
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
 	gid_t target_gid;
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */
+	enum ipc_vendor vendor; /**< Of a target that a rule watches. */
 	bool reaped;	  /**< Its pid may be another process by now. */
 	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
@@ -45,7 +46,8 @@ struct worker {
 
 /** Paths of our programs. */
 struct programs {
-	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], hook[PATH_MAX], adapter[PATH_MAX];
+	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], rules[PATH_MAX], hook[PATH_MAX],
+		adapter[PATH_MAX];
 };
 
 /** What workers are started with, and who hears of them; all pointers are borrowed. */
@@ -70,7 +72,7 @@ struct workers_setup {
 struct workers {
 	struct worker *first;
 	uint32_t last_id, last_session;
-	pid_t front_pid; /**< 0: there is none. */
+	pid_t front_pid, rules_pid; /**< 0: there is none. */
 	struct rescues rescues; /**< Of targets of dead workers. */
 	struct rescue_host rescue_host;
 	struct workers_setup setup;

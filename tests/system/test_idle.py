@@ -34,7 +34,8 @@ def agents(**kwargs):
 
 def is_settled(s):
     """monitor, its heir and front are there, and no look for processes is under way."""
-    return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir", "gpu-agentd"]
+    return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir",
+                                                                       "gpu-agent-rules", "gpu-agentd"]
 
 
 @test

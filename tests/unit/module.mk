@@ -14,7 +14,7 @@ $(eval $(call unit_test,agentd_access,agentd base,-lcap -Xlinker --wrap=getsocko
 $(eval $(call unit_test,monitor_config,rules agentd base,-linih))
 test_monitor_config_deps := $(protocol_gen)
 $(eval $(call unit_test,monitor_front,monitor agentd base))
-$(eval $(call unit_test,monitor_requests,monitor rules agentd base,-linih -lcap))
+$(eval $(call unit_test,monitor_requests,monitor agentd base,-lcap))
 test_monitor_requests_deps := $(protocol_gen)
 $(eval $(call unit_test,monitor_rules,rules agentd protocol base,-linih $(protocol_ldlibs)))
 test_monitor_rules_deps := $(protocol_gen)

@@ -6,9 +6,8 @@
  * @file rules_monitor.h
  * What rules ask of the privileged process.
  *
- * They need none of its rights themselves.  So nothing but this passes from them to it, and it is what
- * messages could carry: values, at most one descriptor, nothing that points into the other.  Each
- * function is one question, and what it returns the answer.  What comes the other way is
+ * Rules need none of its rights themselves.  Each function is one question, and what it returns is the
+ * answer; agentd/rules/host.c sends the question as a message.  What comes the other way is
  * watches_found(), watches_worker_ended(), watches_hint(), watches_release() and rule_hooks_run().
  */
 
@@ -16,22 +15,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/rules_ipc.h"
 
 /** A process, as far as rules ask. */
 struct rules_process {
 	uid_t uid;	    /**< The real one. */
 	char exe[PATH_MAX]; /**< As /proc/PID/exe has it; "": could not be read. */
 	char *cgroup;	    /**< Text of /proc/PID/cgroup, to be freed; NULL: could not be read. */
-};
-
-/** A worker has something for the hook of its rule. */
-struct rules_fault {
-	char rule[IPC_RULE_NAME_SIZE];
-	pid_t pid; /**< The target, and its real ids. */
-	uid_t uid;
-	gid_t gid;
-	struct ipc_fault fault; /**< As it came from the worker. */
 };
 
 struct rules_monitor {
@@ -41,11 +31,12 @@ struct rules_monitor {
 	int (*read)(void *ctx, pid_t pid, int pidfd, struct rules_process *ret);
 	/**
 	 * Let a rule watch the process: by the worker that it has, or a new one.  Clients hear of it.
-	 * @param pidfd  Borrowed; holds the process.
+	 * @param pidfd   Borrowed; holds the process.
+	 * @param vendor  Of the process, to be remembered for a later rules process.
 	 * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
 	 */
-	int (*watch)(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule,
-		     struct ipc_watch *ret);
+	int (*watch)(void *ctx, pid_t pid, int pidfd, enum ipc_vendor vendor,
+		     const struct ipc_rule *rule, struct ipc_watch *ret);
 	/** No rule watches any more: the session is left to its clients, and ends without one. */
 	void (*let_go)(void *ctx, uint32_t worker);
 };

@@ -198,7 +198,7 @@ static void start(struct watches *w, struct watched *i, const struct rule *rule)
 
 	rules_tell(rule, &told);
 	told.again = i->failures > 0;
-	r = w->monitor->watch(w->ctx, i->pid, i->pidfd, &told, &m);
+	r = w->monitor->watch(w->ctx, i->pid, i->pidfd, i->vendor, &told, &m);
 	i->started_ns = clock_now_ns();
 	if (r < 0) {
 		log_line(i->failures ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
@@ -226,29 +226,38 @@ static bool may_try(const struct watched *i)
 	       clock_now_ns() - i->started_ns >= UINT64_C(1000000) * AGAIN_SLOW_MS;
 }
 
-void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
+/* @return what is known about it, or NULL: no rule has it. */
+static struct watched *add_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	const struct rule *rule = pidfd < 0 ? NULL : judge(w, pid, pidfd, vendor);
+	struct watched *i;
+
+	if (!rule || w->n == WATCHES_MAX)
+		return NULL;
+	i = calloc(1, sizeof(*i));
+	if (!i)
+		return NULL;
+	*i = (struct watched){ .next = w->first, .pid = pid, .pidfd = TAKE_FD(pidfd), .vendor = vendor };
+	w->first = i;
+	w->n++;
+	start(w, i, rule);
+	return i;
+}
+
+bool watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
 {
 	struct watched *i = find_pid(w, pid);
-	auto_close int pidfd = -1;
 	const struct rule *rule;
 
-	if (i && !may_try(i))
-		return;
-	pidfd = i ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
-	if (!i && pidfd < 0)
-		return;
-	rule = judge(w, pid, i ? i->pidfd : pidfd, vendor);
-	if (!rule || (!i && w->n == WATCHES_MAX))
-		return;
 	if (!i) {
-		i = calloc(1, sizeof(*i));
-		if (!i)
-			return;
-		*i = (struct watched){ .next = w->first, .pid = pid, .pidfd = TAKE_FD(pidfd), .vendor = vendor };
-		w->first = i;
-		w->n++;
+		i = add_found(w, pid, vendor);
+	} else if (may_try(i)) {
+		rule = judge(w, pid, i->pidfd, vendor);
+		if (rule)
+			start(w, i, rule);
 	}
-	start(w, i, rule);
+	return i && i->state == WATCH_ON;
 }
 
 void watches_worker_ended(struct watches *w, uint32_t worker, bool clean)

@@ -50,8 +50,8 @@ void watches_readable(struct watches *w);
 void watches_hint(struct watches *w);
 /** Begin a look that is due.  @return next deadline (monotonic ns), 0: none. */
 uint64_t watches_deadlines(struct watches *w);
-/** A look found a process, and not one of the agent. */
-void watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor);
+/** A look found a process, and not one of the agent.  @return whether a rule watches it now. */
+bool watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor);
 /** A worker was reaped.  @param clean  Not killed, no error: a look has seen everything. */
 void watches_worker_ended(struct watches *w, uint32_t worker, bool clean);
 /** No rule is to watch this worker's process again, until watches_configure(). */

@@ -37,7 +37,8 @@ int clock_left_ms(uint64_t deadline_ns)
 	return deadline_ns > k.now ? (int)((deadline_ns - k.now) / MS) : 0;
 }
 
-static int watch(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule, struct ipc_watch *ret)
+static int watch(void *ctx, pid_t pid, int pidfd, enum ipc_vendor vendor, const struct ipc_rule *rule,
+		 struct ipc_watch *ret)
 {
 	k.n_watches++;
 	k.n_new += !rule->again;

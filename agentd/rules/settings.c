@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/settings.h"
+#include "agentd/rules/settings.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -103,7 +103,8 @@ int settings_load(const struct options *o, struct config *c, struct rules *rules
 	return 0;
 }
 
-gid_t settings_group(const char *name)
+/* A group that does not exist gives nobody any right. */
+static gid_t find_group(const char *name)
 {
 	const struct group *g = name[0] ? getgrnam(name) : NULL;
 
@@ -112,16 +113,19 @@ gid_t settings_group(const char *name)
 	return g ? g->gr_gid : ACCESS_NO_GROUP;
 }
 
-int settings_resolve(const struct options *o, const struct config *c, struct settings_ids *ret)
+int settings_resolve(const struct options *o, const struct config *c, bool socket, struct rules_ids *ret)
 {
 	const struct passwd *pw;
 
-	*ret = (struct settings_ids){ .groups = { ACCESS_NO_GROUP, ACCESS_NO_GROUP },
-				      .front_uid = getuid(), .front_gid = getgid() };
+	*ret = (struct rules_ids){ .groups = { ACCESS_NO_GROUP, ACCESS_NO_GROUP },
+				   .front_uid = getuid(), .front_gid = getgid(),
+				   .socket_gid = ACCESS_NO_GROUP };
 	if (o->user)
 		return 0;
-	ret->groups.admin_gid = settings_group(c->admin_group);
-	ret->groups.observer_gid = settings_group(c->observer_group);
+	ret->groups.admin_gid = find_group(c->admin_group);
+	ret->groups.observer_gid = find_group(c->observer_group);
+	if (socket)
+		ret->socket_gid = find_group(c->socket_group);
 	if (geteuid() != 0)
 		return 0;
 	pw = getpwnam(c->user);
