@@ -1,7 +1,7 @@
 system_tests += tests/system/test_session.py tests/system/test_refusals.py tests/system/test_wire.py \
 	tests/system/test_exceptions.py tests/system/test_exception_codes.py tests/system/test_kill.py tests/system/test_handshake.py \
 	tests/system/test_forward.py tests/system/test_idle.py tests/system/test_waves.py tests/system/test_progress.py \
-	tests/system/test_symbols.py tests/system/test_review.py tests/system/test_rules.py tests/system/test_store.py tests/system/test_registers.py \
+	tests/system/test_symbols.py tests/system/test_review.py tests/system/test_rules.py tests/system/test_rules_process.py tests/system/test_store.py tests/system/test_registers.py \
 	tests/system/test_dump.py tests/system/test_dump_stream.py tests/system/test_dump_cuda.py tests/system/test_analyze.py tests/system/test_cuda.py \
 	tests/system/test_cuda_sessions.py tests/system/test_cuda_lines.py
 

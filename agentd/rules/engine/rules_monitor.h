@@ -25,7 +25,10 @@ struct rules_process {
 };
 
 struct rules_monitor {
-	/** Look for GPU processes: watches_found() for each, watches_worker_ended() behind the last. */
+	/**
+	 * Look for GPU processes: watches_found() for each, watches_worker_ended() behind the last.
+	 * @return 0, -ESHUTDOWN (the agent stops), -errno.
+	 */
 	int (*look)(void *ctx, uint32_t *ret_worker);
 	/** @param pidfd  Borrowed; what is read is about its process.  @return 0, -ESRCH, -errno. */
 	int (*read)(void *ctx, pid_t pid, int pidfd, struct rules_process *ret);
@@ -33,7 +36,8 @@ struct rules_monitor {
 	 * Let a rule watch the process: by the worker that it has, or a new one.  Clients hear of it.
 	 * @param pidfd   Borrowed; holds the process.
 	 * @param vendor  Of the process, to be remembered for a later rules process.
-	 * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
+	 * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -ESHUTDOWN (the agent
+	 *         stops), -errno.
 	 */
 	int (*watch)(void *ctx, pid_t pid, int pidfd, enum ipc_vendor vendor,
 		     const struct ipc_rule *rule, struct ipc_watch *ret);

@@ -116,7 +116,8 @@ static void begin_look(struct watches *w)
 	w->looked_at = clock_now_ns();
 	prune(w, false);
 	r = w->monitor->look(w->ctx, &w->looker);
-	if (r == 0)
+	/* An agent that stops looks for nobody. */
+	if (r == 0 || r == -ESHUTDOWN)
 		return;
 	log_error("rules: cannot look for GPU processes: %s", strerror(-r));
 	look_failed(w);
@@ -201,7 +202,7 @@ static void start(struct watches *w, struct watched *i, const struct rule *rule)
 	r = w->monitor->watch(w->ctx, i->pid, i->pidfd, i->vendor, &told, &m);
 	i->started_ns = clock_now_ns();
 	if (r < 0) {
-		log_line(i->failures ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+		log_line(i->failures || r == -ESHUTDOWN ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
 			 "rule %s: process %d is not watched: %s", rule->name, (int)i->pid,
 			 strerror(-r));
 		failed(i);
