@@ -16,6 +16,7 @@
  *	frontend  <-> adapter  a stream: JSON-RPC, the adapter being the client
  *	frontend  <-> monitor    besides, struct ipc_hooks, ipc_hooked
  *	worker <-> store    struct ipc_add, ipc_added
+ *	rules   <-> monitor    struct ipc_head and a struct of rules_ipc.h
  *
  * All links but the adapter's are SOCK_SEQPACKET pairs made by the monitor, except that a worker makes
  * the pair to the store (IPC_STORE).  A message of another size or type than expected is a protocol

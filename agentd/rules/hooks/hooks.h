@@ -7,8 +7,8 @@
  * Hooks: programs of the administrator that run when a watch rule has something to tell.
  *
  * Each hook runs under a gpu-agent-hook of its own (agentd/hook/), which judges the file, becomes
- * the user, bounds time, memory and output, and ends whatever the hook has started.  The monitor itself
- * opens no path, asks no user database and never waits: hooks_run() queues, the result comes later.
+ * the user, bounds time, memory and output, and ends whatever the hook has started.  The process of this queue
+ * opens no path of a hook, asks no user database and never waits: hooks_run() queues, the result comes later.
  * docs/HOOKS.md says what a hook finds.
  *
  * Single-threaded; every callback is called from hooks_readable(), hooks_deadlines(),
@@ -60,8 +60,8 @@ int hooks_configure(struct hooks *h, const struct hook_rule *rules, size_t n);
  * Run the hook of a rule as soon as there is room.
  * @param done  Called exactly once after a 0; may be NULL.
  * @return 0, -ENOENT (no such rule, or it has no hook), -ENOBUFS (too many wait; counted and
- *         logged), -EINVAL (a field's name), -E2BIG (too many fields), -ESHUTDOWN (the monitor is
- *         stopping), -ENOMEM, -errno.
+ *         logged), -EINVAL (a field's name), -E2BIG (too many fields), -ESHUTDOWN (the agent
+ *         stops), -ENOMEM, -errno.
  */
 int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, void *ctx);
 
@@ -73,7 +73,7 @@ int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, vo
  */
 int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_fn done, void *ctx);
 
-/* For the loop of the monitor. */
+/* For the loop of the rules process. */
 
 /** @param fds  Room for HOOKS_RUNNING_MAX + 1.  @return how many were filled in. */
 size_t hooks_poll(const struct hooks *h, struct pollfd *fds);
