@@ -94,6 +94,23 @@ static void front_is_ready(struct monitor *s)
 	log_info("ready on %s", s->config.socket);
 }
 
+/* No rule holds that worker any more. */
+static void let_go(struct monitor *s, uint32_t worker)
+{
+	const struct ipc_rule none = { .type = IPC_RULE };
+	const struct ipc_watch m = { .type = IPC_WATCH, .worker = worker };
+
+	workers_tell_rule(&s->workers, worker, &none);
+	monitor_tell_front(s, &m, sizeof(m), -1);
+}
+
+/* The rules process remembers that, and lets the worker go; while there is none somebody must. */
+static void release(struct monitor *s, uint32_t worker)
+{
+	if (rules_child_tell(&s->rules, RULES_RELEASE, worker, NULL, 0, -1) < 0)
+		let_go(s, worker);
+}
+
 static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_note *m = msg;
@@ -113,7 +130,7 @@ static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds
 		workers_kill(&s->workers, m->value);
 		break;
 	case IPC_NOTE_RELEASE:
-		rules_child_tell(&s->rules, RULES_RELEASE, m->value, NULL, 0, -1);
+		release(s, m->value);
 		break;
 	case IPC_NOTE_DROPPED:
 		closers_go(&s->closers);
@@ -317,7 +334,7 @@ static int on_watch(struct monitor *s, const struct ipc_message *m, int *take_fd
 	const struct rules_watch *q = (const void *)m->text;
 	struct rules_watched a = { .status = -ESHUTDOWN };
 
-	if (!q->pid || q->pid > INT32_MAX)
+	if (!q->pid || q->pid > INT32_MAX || q->rule.n_devices > IPC_RULE_DEVICES_MAX)
 		return -EPROTO;
 	if (!s->stop_at)
 		a.status = watch(s, q, &a.watch);
@@ -327,11 +344,7 @@ static int on_watch(struct monitor *s, const struct ipc_message *m, int *take_fd
 
 static int on_let_go(struct monitor *s, const struct ipc_message *m, int *take_fd)
 {
-	const struct ipc_rule none = { .type = IPC_RULE };
-	const struct ipc_watch w = { .type = IPC_WATCH, .worker = m->head.number };
-
-	workers_tell_rule(&s->workers, m->head.number, &none);
-	monitor_tell_front(s, &w, sizeof(w), -1);
+	let_go(s, m->head.number);
 	return 0;
 }
 

@@ -7,8 +7,9 @@
  * Hooks: programs of the administrator that run when a watch rule has something to tell.
  *
  * Each hook runs under a gpu-agent-hook of its own (agentd/hook/), which judges the file, becomes
- * the user, bounds time, memory and output, and ends whatever the hook has started.  The process of this queue
- * opens no path of a hook, asks no user database and never waits: hooks_run() queues, the result comes later.
+ * the user, bounds time, memory and output, and ends whatever the hook has started.  The queue
+ * opens no path of a hook, asks no user database and never waits: hooks_run() queues, the result
+ * comes later.
  * docs/HOOKS.md says what a hook finds.
  *
  * Single-threaded; every callback is called from hooks_readable(), hooks_deadlines(),
