@@ -135,6 +135,11 @@ static int open_signals(struct monitor *s)
 
 /* ------------------------------------------------------------------ for front ---------------- */
 
+static void send_started(void *ctx, const struct ipc_started *m, int channel)
+{
+	monitor_tell_front(ctx, m, sizeof(*m), channel);
+}
+
 static void left_owed(void *ctx)
 {
 	struct monitor *s = ctx;
@@ -223,6 +228,8 @@ static void reap(struct monitor *s)
 				log_error("front died (status 0x%x): stopping", (unsigned)status);
 				monitor_front_failed(s);
 			}
+		} else if (authorise_reaped(&s->authorise, pid, status)) {
+			continue;
 		} else if (pid == s->rules.pid) {
 			s->workers.rules_pid = 0;
 			monitor_rules_ended(s, status);
@@ -293,7 +300,8 @@ static int poll_timeout(struct monitor *s)
 	uint64_t rules = s->stop_at ? 0 : look_at_rules(s);
 
 	look_at_watchdog(s);
-	next = earlier(earlier(next, rules), monitor_front_deadline(s));
+	next = earlier(earlier(next, rules), authorise_deadlines(&s->authorise));
+	next = earlier(next, monitor_front_deadline(s));
 	if (!s->stop_at)
 		next = earlier(next, s->watchdog.at);
 	if (s->stop_at && (!next || s->stop_at < next))
@@ -407,6 +415,7 @@ static void connect_modules(struct monitor *s)
 	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
 	workers_init(&s->workers, &setup);
 	s->workers.rules_pid = s->rules.pid;
+	s->authorise = (struct authorise){ .workers = &s->workers, .answer = send_started, .ctx = s };
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 }
 

@@ -247,6 +247,7 @@ void monitor_stop(struct monitor *s)
 		return;
 	notify_send("STOPPING=1\nSTATUS=Releasing all targets");
 	s->stop_at = clock_deadline_ms(STOP_WORKERS_MS);
+	authorise_cancel(&s->authorise);
 	workers_signal(&s->workers, SIGTERM);
 	rules_child_tell(&s->rules, RULES_STOP, 0, NULL, 0, -1);
 }

@@ -11,6 +11,7 @@
 
 #include "agentd/config.h"
 #include "agentd/ipc.h"
+#include "agentd/monitor/authorise.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"
 #include "agentd/monitor/rules_child.h"
@@ -24,6 +25,7 @@ struct monitor {
 	uint32_t n_rules, rules_generation;
 	struct rules_child rules;
 	struct workers workers;
+	struct authorise authorise;
 	struct programs programs;
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	int listen_fd;

@@ -72,16 +72,16 @@ static const struct request *find_request(uint32_t type, unsigned who)
 static int on_start(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_start *m = msg;
-	struct ipc_started answer;
-	auto_close int channel = -1;
+	struct ipc_started refusal;
 
 	if (s->stop_at)
 		return 0;
-	if (fds[0] < 0)
-		authorise_refuse(m, -EMFILE, &answer);
-	else
-		authorise_start(&s->workers, &s->ids.groups, m, fds[0], fds[1], &answer, &channel);
-	monitor_tell_front(s, &answer, sizeof(answer), channel);
+	if (fds[0] < 0) {
+		authorise_refuse(m, -EMFILE, &refusal);
+		monitor_tell_front(s, &refusal, sizeof(refusal), -1);
+	} else {
+		authorise_start(&s->authorise, &s->ids.groups, m, fds[0], fds[1]);
+	}
 	if (m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
 		rules_child_tell(&s->rules, RULES_HINT, 0, NULL, 0, -1);
 	return 0;
