@@ -50,7 +50,8 @@ uint64_t monitor_front_deadline(struct monitor *s)
 	return s->front.give_up_at;
 }
 
-void monitor_tell_limits(struct monitor *s, bool serve_on)
+/* What the frontend may serve.  @param serve_on  It thought that the agent was to stop. */
+static void tell_limits(struct monitor *s, bool serve_on)
 {
 	const struct ipc_limits m = { .type = IPC_LIMITS,
 				      .connections = s->config.connections,
@@ -144,7 +145,7 @@ static void apply_config(struct monitor *s, struct rules_config *c)
 	memcpy(s->rule_names, c->names, sizeof(s->rule_names));
 	if (is_first)
 		return;
-	monitor_tell_limits(s, false);
+	tell_limits(s, false);
 	monitor_tell_rules(s);
 }
 
@@ -192,7 +193,7 @@ void monitor_rules_ended(struct monitor *s, int wait_status)
 	for (; s->rules.reloads; s->rules.reloads--)
 		reload_ended(s, false);
 	if (asked_idle && !s->stop_at)
-		monitor_tell_limits(s, true);
+		tell_limits(s, true);
 }
 
 void monitor_tell_held(struct monitor *s)
@@ -210,12 +211,12 @@ void monitor_idle(struct monitor *s)
 	if (s->stop_at)
 		return;
 	if (s->n_rules || !s->config.idle_exit_ms) {
-		monitor_tell_limits(s, true);
+		tell_limits(s, true);
 		return;
 	}
 	/* Not before the last hook has said how it went. */
 	if (rules_child_tell(&s->rules, RULES_IDLE, 0, NULL, 0, -1) < 0)
-		monitor_tell_limits(s, true);
+		tell_limits(s, true);
 	else
 		s->rules.is_asked_idle = true;
 }
@@ -231,7 +232,7 @@ int monitor_take_busy(struct monitor *s, bool busy)
 	s->rules.is_asked_idle = false;
 	/* A reload meanwhile may be against it. */
 	if (busy || s->n_rules || !s->config.idle_exit_ms) {
-		monitor_tell_limits(s, true);
+		tell_limits(s, true);
 		return 0;
 	}
 	log_info("idle: exiting");

@@ -46,8 +46,6 @@ void monitor_tell_front(struct monitor *s, const void *msg, size_t size, int fd)
 void monitor_flush_front(struct monitor *s);
 /** Give the frontend up that takes none.  @return when that is due (monotonic ns); 0: all are sent. */
 uint64_t monitor_front_deadline(struct monitor *s);
-/** Tell it what it may serve.  @param serve_on  It thought that it was to stop. */
-void monitor_tell_limits(struct monitor *s, bool serve_on);
 /** Tell the frontend the names of all rules. */
 void monitor_tell_rules(struct monitor *s);
 

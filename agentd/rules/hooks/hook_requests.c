@@ -92,11 +92,6 @@ static int list(struct hook_desk *d, const struct access_peer *peer, struct aske
 	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, root, on_listed, a);
 }
 
-void hook_requests_refuse(struct hook_desk *d, const struct ipc_hooks *m, int status)
-{
-	answer(d, m->request, status, NULL, 0);
-}
-
 void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
 			const struct access_peer *client, int document_fd)
 {
@@ -104,7 +99,7 @@ void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
 	int r;
 
 	if (!a) {
-		hook_requests_refuse(d, m, -ENOMEM);
+		answer(d, m->request, -ENOMEM, NULL, 0);
 		return;
 	}
 	*a = (struct asked){ .desk = d, .request = m->request };

@@ -19,7 +19,5 @@ struct hook_desk {
 /** Answered now or later, once.  The desk must outlive its hooks. */
 void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
 			const struct access_peer *client, int document_fd);
-/** Answer that nothing comes of it.  @param status  -errno. */
-void hook_requests_refuse(struct hook_desk *d, const struct ipc_hooks *m, int status);
 
 #endif /* RULES_HOOK_REQUESTS_H */
