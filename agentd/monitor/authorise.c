@@ -174,7 +174,7 @@ static void start_adapter(struct workers *w, const struct access_peer *peer, int
 	struct worker *k = NULL;
 
 	if (!peer->known || !peer->near_user || !peer->near_pid) {
-		/* As the same user out here it would be more than he is in there. */
+		/* As the same user out here the adapter could do more than its client can in there. */
 		ret->verdict = IPC_VERDICT_USER_NAMESPACE;
 		return;
 	}

@@ -2,9 +2,10 @@
 /*
  * gpu-agentd: the small privileged parent.
  *
- * Opens the socket, starts the frontend (which serves it without privileges) and, on the frontend's request, one
- * worker per target.  It decides who may debug whom, kills workers that pass their deadline, and
- * looks after the target of a worker that died.  It never sees a byte of JSON.
+ * It has the rules process read the configuration, opens the socket, and starts the frontend, which
+ * serves that socket without privileges, and, when the frontend or a rule wants it, one worker per
+ * target.  It decides who may debug whom, kills workers that pass their deadline, and looks after
+ * the target of a worker that died.  It never sees a byte of JSON, nor of the configuration's text.
  */
 #include <errno.h>
 #include <poll.h>

@@ -56,9 +56,9 @@ int rules_child_tell(struct rules_child *p, enum rules_type type, uint32_t numbe
 	       int fd);
 /** Have it read the configuration again, now or as soon as it runs. */
 void rules_child_reload(struct rules_child *p);
-/** It has said what it has read: a deadline is met.  @param take_state  For the next one, or -1. */
+/** It has said what it has read, and a deadline is met.  @param take_state  For the next process; or -1. */
 void rules_child_answered(struct rules_child *p, int take_state);
-/** It breaks the protocol. */
+/** Kill it, as it breaks the protocol or does not answer; it is reaped, and started again, later. */
 void rules_child_kill(struct rules_child *p);
 /** @return whether it has so much to read that hooks of faults are rather not run. */
 bool rules_child_is_behind(const struct rules_child *p);
@@ -79,7 +79,7 @@ void rules_child_ended(struct rules_child *p, int wait_status, bool stopping);
  * @return next deadline (monotonic ns), 0: none.
  */
 uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started);
-/** For poll(). */
+/** @return what poll() is to watch its socket for. */
 short rules_child_events(const struct rules_child *p);
 
 #endif /* MONITOR_RULES_CHILD_H */

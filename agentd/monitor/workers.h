@@ -108,18 +108,21 @@ int workers_look(struct workers *w, uint32_t *ret_id);
 struct worker *workers_find_target(struct workers *w, pid_t pid);
 /** One of the agent's own processes? */
 bool workers_is_own(const struct workers *w, pid_t pid);
+/** @return how many there are of that kind, of all users. */
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
 
 /** @param rule  Without a name: none watches any more.  @return 0, -ESRCH, -errno. */
 int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
 /** Kill it unless it disarms within that time.  @return false: nobody needs so long. */
 bool workers_arm(struct worker *worker, uint32_t ms);
+/** It has settled, or is through with what could hang: no deadline holds for it. */
 void workers_disarm(struct worker *worker);
 
 /** Guard socket of @p worker is readable. */
 void workers_guard(struct workers *w, struct worker *worker);
 /** Kill those whose deadline passed.  @return next deadline, 0 when there is none. */
 uint64_t workers_deadlines(struct workers *w);
+/** Kill a worker that does not answer, and report it as stuck.  @param id  One that is gone is no mistake. */
 void workers_kill(struct workers *w, uint32_t id);
 /** SIGTERM (release everything and go), or SIGKILL, to all. */
 void workers_signal(struct workers *w, int sig);
