@@ -26,7 +26,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_frontend.h"
 #include "agentd/oracle.h"
 
 #define ACCESS_NO_GROUP ((gid_t)-1)

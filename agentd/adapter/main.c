@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/monitor_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "base/argv.h"

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
-/* It never waits for us, so that it takes messages again in less. */
+/* The frontend never waits for the monitor, so that it takes messages again in less. */
 #define BUSY_MS 1000
-/* More than its requests, its workers and all rules together can bring about in that time. */
+/* The messages that the frontend's requests, its workers and all rules bring about in that time are fewer. */
 #define WAITING_MAX 4096
 
 struct front_message {
@@ -102,7 +102,8 @@ static int append(struct front *f, const void *msg, size_t size, int fd)
 	m->next = NULL;
 	m->size = size;
 	m->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (fd >= 0 && m->fd < 0)
+	/* Without a free descriptor the message goes alone: its client is told so, nobody else suffers. */
+	if (fd >= 0 && m->fd < 0 && errno != EMFILE)
 		return -errno;
 	memcpy(m->data, msg, size);
 	if (!f->first)

@@ -37,13 +37,17 @@ struct front_setup {
 int front_start(struct front *f, const struct front_setup *setup);
 /**
  * Send a message, or have it wait for front_flush(): this never waits.
- * @param fd  To go along, borrowed; or -1.
+ * @param fd  To go along, borrowed; or -1.  A message that waits goes without it when this process
+ *            has no free descriptor.
  * @return 0, -EPIPE, -ENOBUFS (very many wait), -errno: it is broken.
  */
 int front_send(struct front *f, const void *msg, size_t size, int fd);
 /** For poll(). */
 short front_events(const struct front *f);
-/** Send what waits, as far as the frontend takes it.  @return 0, -EAGAIN: it took nothing in time; -errno. */
+/**
+ * Send what waits, as far as the frontend takes it.
+ * @return 0, -EAGAIN: it took nothing in time; -errno.
+ */
 int front_flush(struct front *f);
 /** What waits is not sent any more. */
 void front_forget(struct front *f);

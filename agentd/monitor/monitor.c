@@ -294,8 +294,8 @@ static bool wait_for_rules(struct monitor *s)
 
 static bool wait_for_front(struct monitor *s)
 {
-	/* It may yet take what it was too busy for. */
-	if (s->front.first)
+	/* The frontend may yet take what it was too busy for, but not one message at a time for ever. */
+	if (s->front.first && !is_over(s, 0))
 		return true;
 	if (s->front.sock >= 0) {
 		monitor_close_front(s); /* The frontend leaves at end of file */

@@ -2,7 +2,7 @@
 #ifndef MONITOR_H
 #define MONITOR_H
 
-/** @file the monitor.h  Everything that the privileged process holds. */
+/** @file monitor.h  Everything that the privileged process holds. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@
 #include <sys/un.h>
 
 #include "agentd/config.h"
-#include "agentd/ipc.h"
 #include "agentd/monitor/authorise.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"

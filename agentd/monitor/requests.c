@@ -52,9 +52,9 @@ static const struct request {
 	{ IPC_NOTE,   FRONT,   sizeof(struct ipc_note),	 0, 0, on_note },
 	{ IPC_HOOKS,  FRONT,   sizeof(struct ipc_hooks), 1, 2, on_hooks },
 	{ IPC_DROP,   FRONT,   sizeof(struct ipc_drop),	 1, 1, on_drop },
-	{ IPC_STORE,  SESSION, sizeof(struct ipc_guard), 1, 1, on_store },
-	{ IPC_HOOK,   SESSION, sizeof(struct ipc_guard), 1, 1, on_hook },
-	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_guard), 0, 1, on_found },
+	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
+	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
+	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 1, on_found },
 	{ IPC_ARM,    GUARDED, sizeof(struct ipc_guard), 0, 1, on_arm },
 	{ IPC_DISARM, GUARDED, sizeof(struct ipc_guard), 0, 1, on_disarm },
 };
@@ -206,7 +206,7 @@ static int on_store(struct monitor *s, struct worker *k, const void *msg, int fd
 static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	struct rules_fault f = { .pid = k->target, .uid = k->target_uid, .gid = k->target_gid,
-				 .fault = ((const struct ipc_guard *)msg)->fault };
+				 .fault = ((const struct ipc_hook *)msg)->fault };
 	int r = rules_child_is_behind(&s->rules) ? -ENOBUFS : 0;
 
 	str_copy(f.rule, sizeof(f.rule), k->rule);
@@ -220,7 +220,7 @@ static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds
 
 static int on_found(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	const struct ipc_guard *m = msg;
+	const struct ipc_found *m = msg;
 	const struct rules_found found = { .pid = m->pid, .vendor = m->vendor };
 
 	if (!m->pid || m->pid > INT32_MAX)
@@ -241,12 +241,13 @@ static int on_disarm(struct monitor *s, struct worker *k, const void *msg, int f
 	return 0;
 }
 
-int requests_take(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd)
+int requests_take(void *ctx, struct worker *k, const union ipc_child_message *m, size_t size,
+		  int *take_fd)
 {
 	const struct request *r = find_request(m->type, OF(k->kind));
 	size_t n_fds = *take_fd >= 0;
 
-	if (!r || r->size != sizeof(*m) || n_fds < r->fds_min || n_fds > r->fds_max)
+	if (!r || r->size != size || n_fds < r->fds_min || n_fds > r->fds_max)
 		return -EPROTO;
 	return r->take(ctx, k, m, take_fd);
 }

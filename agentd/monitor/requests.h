@@ -12,7 +12,8 @@
  */
 int requests_read_front(struct monitor *s);
 /** Do what a worker, a store or an adapter asks for: struct workers_setup.ask, of a struct the monitor. */
-int requests_take(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd);
+int requests_take(void *ctx, struct worker *k, const union ipc_child_message *m, size_t size,
+		  int *take_fd);
 
 /**
  * Take one message of the rules process, and do what it asks for.

@@ -15,8 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
-#include "agentd/rules_ipc.h"
+#include "agentd/ipc/link.h"
+#include "agentd/ipc/monitor_rules.h"
 
 /** Requests about hooks that clients wait for at a time. */
 #define RULES_REQUESTS_MAX 128

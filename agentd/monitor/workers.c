@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
+#include "agentd/ipc/link.h"
 #include "agentd/monitor/recovery/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -252,16 +253,18 @@ void workers_disarm(struct worker *k)
 
 void workers_guard(struct workers *w, struct worker *k)
 {
-	struct ipc_guard m;
+	union ipc_child_message m = { 0 };
+	ssize_t n;
 	int fd, r;
 
-	while ((r = ipc_recv_fixed(k->guard_fd, &m, sizeof(m), &fd)) == 1) {
-		r = w->setup.ask(w->setup.ctx, k, &m, &fd);
+	while ((n = ipc_recv(k->guard_fd, &m, sizeof(m), &fd)) > 0) {
+		n = w->setup.ask(w->setup.ctx, k, &m, (size_t)n, &fd);
 		if (fd >= 0)
 			close(fd);
-		if (r < 0)
+		if (n < 0)
 			break;
 	}
+	r = (int)n;
 	if (r == -EAGAIN)
 		return;
 	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */

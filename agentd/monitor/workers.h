@@ -13,8 +13,10 @@
 #include <sys/types.h>
 
 #include "agentd/access.h"
-#include "agentd/ipc.h"
 #include "agentd/config.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/monitor_frontend.h"
+#include "agentd/ipc/monitor_worker.h"
 #include "agentd/monitor/recovery/rescue.h"
 #include "agentd/monitor/recovery/undo_record.h"
 
@@ -30,7 +32,7 @@ struct worker {
 	int guard_fd; /**< Our end of the guard socket; -1 after end of file. */
 	pid_t target;
 	int target_pidfd; /**< -1 for inspect workers. */
-	int undo_fd;	  /**< Of session workers: what outlives them (ipc.h); -1: none. */
+	int undo_fd;	  /**< Of session workers: what outlives them (ipc/child.h); -1: none. */
 	char record[UNDO_RECORD_NAME_MAX]; /**< Name of undo_fd's file. */
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */
 	uid_t owner;	  /**< Client who caused it; charged for it. */
@@ -63,7 +65,8 @@ struct workers_setup {
 	 * @param take_fd  -1: nothing came along; what is left in it is closed.
 	 * @return 0, -EPROTO: it may not.
 	 */
-	int (*ask)(void *ctx, struct worker *k, const struct ipc_guard *m, int *take_fd);
+	int (*ask)(void *ctx, struct worker *k, const union ipc_child_message *m,
+		   size_t size, int *take_fd);
 	/** A process did not get what a dead worker owed it. */
 	void (*on_owed)(void *ctx);
 	void *ctx;

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
+#include "agentd/ipc/monitor_rules.h"
 #include "agentd/rules/engine/rules_monitor.h"
-#include "agentd/rules_ipc.h"
 
 struct host_news;
 

@@ -4,7 +4,7 @@
  * which rule, and has hooks run.
  *
  * It may read files and become other users, which the runners of hooks need, but trace nobody: what
- * it wants to know about processes it asks the monitor (agentd/rules_ipc.h).
+ * it wants to know about processes it asks the monitor (agentd/ipc/monitor_rules.h).
  */
 #include <errno.h>
 #include <limits.h>

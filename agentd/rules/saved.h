@@ -10,7 +10,7 @@
 
 #include "agentd/config.h"
 #include "agentd/rules/engine/rules.h"
-#include "agentd/rules_ipc.h"
+#include "agentd/ipc/monitor_rules.h"
 
 /** Write it down.  @return 0, -errno. */
 int saved_write(const struct config *config, const struct rules_ids *ids, const struct rules *rules, int *ret_fd);

@@ -13,7 +13,7 @@
 #include "agentd/rules/hooks/hook_requests.h"
 #include "agentd/rules/hooks/hooks.h"
 #include "agentd/rules/host.h"
-#include "agentd/rules_ipc.h"
+#include "agentd/ipc/monitor_rules.h"
 
 struct service {
 	const struct options *options;

@@ -9,7 +9,7 @@
 #include "agentd/options.h"
 #include "agentd/rules/config/config.h"
 #include "agentd/rules/engine/rules.h"
-#include "agentd/rules_ipc.h"
+#include "agentd/ipc/monitor_rules.h"
 
 /**
  * Read the configuration; logs what is wrong.

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/frontend_worker.h"
 #include "agentd/store/service.h"
 #include "base/cleanup.h"
 #include "base/fd.h"

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/monitor_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/store/service.h"

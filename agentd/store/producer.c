@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/worker_store.h"
 #include "agentd/store/service.h"
 #include "base/cleanup.h"
 #include "base/fd.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
 #include "store/store.h"
 
 /** The state of this process. */

@@ -428,9 +428,9 @@ static int print(struct dump *d)
 		return print_json(d);
 	if (!estimate)
 		text_escape(o, d->path, strlen(d->path));
-	/* Devices whose warps could not be counted in time are counted as full. */
+	/* Where the time did not last for counting, devices are counted as full. */
 	if (estimate)
-		out_str(o, d->core.complete ? "about " : "at most ");
+		out_str(o, d->core.budget_exceeded ? "at most " : "about ");
 	else
 		out_str(o, ": ");
 	text_size(o, d->core.bytes);

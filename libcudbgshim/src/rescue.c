@@ -179,12 +179,6 @@ int cudbgshim_rescue(const struct cudbgshim_rescue_options *options, struct cudb
 		return -ESRCH;
 	r.deadline = clock_deadline_ms(options->timeout_ms ? options->timeout_ms : TIMEOUT_MS);
 	wait_for_call(&r);
-	/* The record stays, for a rescue that comes when the call has ended. */
-	if (r.err.outcome == CUDBGSHIM_OUTCOME_TIMEOUT) {
-		if (ret_error)
-			*ret_error = r.err;
-		return r.err.error;
-	}
 	if (undo->phase >= CUDBGSHIM_PHASE_ENGAGED)
 		release(&r);
 	rc = flags_restore(&options->memory, undo);

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
 #include "base/fd.h"
 #include "fuzzlib.h"
 

@@ -483,7 +483,7 @@ FRONT = """#!{python}
 import os, socket, struct, sys
 monitor, listener = socket.socket(fileno=4), socket.socket(fileno=3)
 report = open(os.environ["FALLEN_REPORT"], "w", buffering=1)
-monitor.send(struct.pack("<IIII", 2, 1, 0, 0))
+monitor.send(struct.pack("<IIII", 0x102, 1, 0, 0))
 what, pid, other = os.environ["FALLEN_TRIES"], int(os.environ["FALLEN_PID"]), os.environ["FALLEN_OTHER"]
 monitor.setblocking(True)
 listener.setblocking(True)
@@ -503,9 +503,9 @@ elif what == "network":
     brought = socket.socket(socket.AF_INET)
 else:
     brought = open("/dev/null")
-message = struct.pack("<IIIII", 1, 1, 1, pid, 5000)
+message = struct.pack("<IIIII", 0x101, 1, 1, pid, 5000)
 if os.environ["FALLEN_KIND"] == "hooks":
-    message = struct.pack("<III", 3, 1, 0) + b"rule".ljust(int(os.environ["FALLEN_RULE"]), b"\\0")
+    message = struct.pack("<III", 0x103, 1, 0) + b"rule".ljust(int(os.environ["FALLEN_RULE"]), b"\\0")
 print("tries", file=report)
 socket.send_fds(monitor, [message], [brought.fileno()])
 answer = monitor.recv(4096)
@@ -516,9 +516,9 @@ print("answer", answer.hex(), file=report)
 
 
 def ipc_type(name):
-    """Its number in agentd/ipc.h."""
-    text = (ROOT / "agentd/ipc.h").read_text().partition("enum ipc_type {")[2].partition("};")[0]
-    return re.findall(r"^\t(IPC_\w+)", text, re.MULTILINE).index(name) + 1
+    """Its number on the link between the monitor and its frontend."""
+    text = (ROOT / "agentd/ipc/monitor_frontend.h").read_text().partition("frontend_type {")[2].partition("};")[0]
+    return 0x101 + re.findall(r"^\t(IPC_\w+)", text, re.MULTILINE).index(name)
 
 
 def fallen_front(s, what, pid, kind="start"):

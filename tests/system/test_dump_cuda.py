@@ -180,6 +180,41 @@ def a_stop_for_a_core_asks_once_for_each_thing():
             cuda_runs_on(s)
 
 
+def counted(s, **budget):
+    """An estimate that counts, and the calls that it took."""
+    before = collections.Counter(s.state()["calls_of"])
+    told = s.rpc.call("core.begin", session=s.session, estimate=True, count=True, **budget)
+    return told, collections.Counter(s.state()["calls_of"]) - before
+
+
+@test
+def an_estimate_asks_once_for_a_grids_shared_memory():
+    """Most grids have none: that answer, too, is asked for once and not for each of its blocks."""
+    with cuda_scene("12.4", sim="devices 1 sms=8 warps=16") as s:
+        s.session = s.attach()
+        told, calls = counted(s, max_stop_ms=60000)
+        assert told["complete"] and told["wave_count"] > 16, told
+        assert calls["readSharedMemory"] <= 24, calls
+
+
+@test
+def an_estimate_that_came_too_late_is_at_most():
+    """What was not counted in time is as large as it can be, and everything runs again."""
+    with cuda_scene("12.4") as s:
+        s.session = s.attach()
+        most = s.rpc.call("core.begin", session=s.session, estimate=True)
+        s.control("delay readSharedMemory 400 count=1")
+        told, calls = counted(s, max_stop_ms=200)
+        assert told["budget_exceeded"] and not told["complete"], told
+        assert any("the stop budget was used up" in m for m in told["missing"]), told
+        assert told["bytes"] >= most["bytes"], (told, most)
+        assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
+        s.control("delay readSharedMemory 400 count=1")
+        run = dump(s, "--estimate", "--max-stop=200ms")
+        assert run.returncode == BUDGET and run.stdout.startswith("at most "), run
+        cuda_runs_on(s)
+
+
 @test
 def stack_pointers_of_the_target_move_no_bound():
     """What one lane's memory ends at tells of another's, whose pointer is the program's to choose: also one far below."""

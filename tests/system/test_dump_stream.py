@@ -352,6 +352,11 @@ def stuck_reader(fd):
         os._exit(0)
 
 
+def is_receiving(pid):
+    """Whether the process waits in read(2), whose number is 0."""
+    return pathlib.Path(f"/proc/{pid}/syscall").read_text().split()[0] == "0"
+
+
 @test
 def a_reader_that_hangs_in_the_kernel_holds_nobody():
     """In the middle of receiving: a pipe's reader would hold the lock that its writer needs, dead or alive."""
@@ -369,14 +374,14 @@ def a_reader_that_hangs_in_the_kernel_holds_nobody():
         try:
             if not fine:
                 raise Skip("no userfaultfd")
-            time.sleep(0.3)
+            wait_until(lambda: is_receiving(reader), "the reader is in its read")
             assert not is_gone(reader), "it hangs"
             serves(s, looker)
             runs(s)
             wait_until(lambda: descriptors(worker) == before, "the worker waits no longer")
             again = write_core(s)
             other, _ = stuck_reader(again.fileno())
-            time.sleep(0.3)
+            wait_until(lambda: is_receiving(other), "the reader is in its read")
             os.kill(worker, signal.SIGKILL)
             wait_until(lambda: is_gone(worker), "the worker is dead", 2)
             os.kill(other, signal.SIGKILL)

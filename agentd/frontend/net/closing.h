@@ -15,7 +15,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_frontend.h"
 
 struct event;
 struct event_base;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"

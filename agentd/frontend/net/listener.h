@@ -5,7 +5,7 @@
 /** @file listener.h  Who may connect: accepting, quotas, and when to go for want of clients. */
 
 #include "agentd/frontend/net/net.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_frontend.h"
 
 /** Take clients from the listening socket. */
 int listener_init(struct net *net, int listen_fd);

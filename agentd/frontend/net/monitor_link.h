@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_frontend.h"
 
 struct event;
 struct event_base;

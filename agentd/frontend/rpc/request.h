@@ -8,7 +8,8 @@
  */
 
 #include "agentd/frontend/net/conn.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/link.h"
 #include "rpc_gen.h"
 
 struct batch;

@@ -10,7 +10,9 @@
  */
 
 #include "agentd/frontend/net/conn.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/frontend_worker.h"
+#include "agentd/ipc/link.h"
 #include "rpc_gen.h"
 
 struct net;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 #include "agentd/rules/engine/rules.h"
 #include "base/cleanup.h"
 #include "base/fd.h"

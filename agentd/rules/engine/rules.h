@@ -15,7 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/monitor_worker.h"
 #include "agentd/rules/hooks/hook_rule.h"
 
 #define RULES_MAX	  HOOKS_RULES_MAX

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/rules_ipc.h"
+#include "agentd/ipc/monitor_rules.h"
 
 /** A process, as far as rules ask. */
 struct rules_process {

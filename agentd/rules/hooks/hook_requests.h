@@ -5,7 +5,7 @@
 /** @file hook_requests.h  What clients ask about hooks, through front. */
 
 #include "agentd/access.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_frontend.h"
 #include "agentd/rules/hooks/hooks.h"
 
 struct hook_desk {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -436,7 +436,7 @@ static struct hook_task *find_waiting(struct hooks *h)
 {
 	struct hook_task *t = h->first;
 
-	while (t && t->pid)
+	while (t && (t->pid || t->over))
 		t = t->next;
 	return t;
 }

@@ -574,18 +574,21 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	return 0;
 }
 
-/* Of one block that nothing has told the size of, the others of its grid have as much. */
+/* One block of a grid is asked for, and the others have as much; none is what most grids have. */
 static uint64_t shared_size(struct cuda_core *k, const struct cudbgshim_place *at,
 			    struct cudacore_block *b)
 {
 	struct cuda_core_end *end = end_of(&k->shared_end, at->dev, b->grid_id);
 	struct cudbgshim_resources resources = { 0 };
 
-	if (!end->address && cudbgshim_read_resources(k->c->shim, at, &resources) == 0)
+	if (end->is_asked)
+		return end->address;
+	end->is_asked = true;
+	if (cudbgshim_read_resources(k->c->shim, at, &resources) == 0)
 		end->address = resources.shared_size;
 	if (!end->address)
 		fill_shared(k, at, 0, b);
-	return end->address ? end->address : b->shared.size;
+	return end->address;
 }
 
 /* How large they are, without what is in them: for most warps no call is needed. */
@@ -609,10 +612,19 @@ static void size_registers(struct cuda_core *k, uint32_t warp)
 	}
 }
 
-static void size_all_registers(struct cuda_core *k)
+/* @return 0, -ESHUTDOWN: the API's session is over.  Warps that the time did not last for are `unread`. */
+static int size_all_registers(struct cuda_core *k)
 {
-	for (uint32_t i = 0; i < k->core.n[CUDACORE_WARPS]; i++)
-		size_registers(k, i);
+	for (uint32_t i = 0; i < k->core.n[CUDACORE_WARPS]; i++) {
+		k->late = k->late || clock_now_ns() >= k->deadline_ns;
+		if (k->late)
+			k->unread++;
+		else
+			size_registers(k, i);
+		if (cudbgshim_is_over(k->c->shim))
+			return -ESHUTDOWN;
+	}
+	return 0;
 }
 
 static bool is_faulty(const struct cudacore *c, const struct cudacore_warp *w)
@@ -658,9 +670,7 @@ int cuda_core_add_warps(struct cuda_core *k, uint64_t devices)
 			r = 0;
 		}
 	}
-	if (r == 0 && k->estimate)
-		size_all_registers(k);
-	else if (r == 0)
-		r = fill_all_registers(k);
-	return r;
+	if (r < 0)
+		return r;
+	return k->estimate ? size_all_registers(k) : fill_all_registers(k);
 }

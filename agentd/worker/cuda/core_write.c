@@ -437,7 +437,7 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 	if (r == 0) {
 		ret->bytes = cudacore_image_size(k->image);
 		if (what->estimate)
-			ret->bytes += most_bytes(c, what->count ? k->no_state : UINT64_MAX);
+			ret->bytes += most_bytes(c, what->count && !k->late ? k->no_state : UINT64_MAX);
 		ret->n_segments = count_sections(&k->core);
 		ret->n_waves = k->core.n[CUDACORE_WARPS];
 		ret->copied_bytes = what->estimate ? 0 : k->copied;

@@ -18,6 +18,7 @@ struct cuda_core_end {
 	uint64_t grid;
 	uint64_t address; /**< 0: not found yet. */
 	uint32_t dev;
+	bool is_asked; /**< An estimate has asked, and the address is the answer: 0 is "none". */
 };
 
 struct cuda_core {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "agentd/ipc/monitor_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/target/target.h"
@@ -15,11 +16,11 @@
 
 _Static_assert((int)IPC_VENDOR_AMD == (int)RPC_VENDOR_AMD &&
 		       (int)IPC_VENDOR_NVIDIA == (int)RPC_VENDOR_NVIDIA,
-	       "ipc.h");
+	       "agentd/ipc/child.h");
 
 static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendor)
 {
-	const struct ipc_guard m = { .type = IPC_FOUND,
+	const struct ipc_found m = { .type = IPC_FOUND,
 				     .pid = (uint32_t)pid,
 				     .vendor = (uint32_t)vendor };
 	struct pollfd p = { .fd = IPC_FD_MONITOR, .events = POLLOUT };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/ipc/frontend_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "base/clock.h"

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 
 /* No undo memory of another vendor begins with this word. */
 #define KFD_JOURNAL_MAGIC UINT64_C(0x47444c4b41504700)
@@ -41,7 +41,7 @@ struct kfd_journal {
 	uint64_t answer; /**< The monitor writes this word: IPC_UNDO_ANSWER. */
 };
 
-/* The monitor reads and writes this memory at offsets that ipc.h names. */
+/* The monitor reads and writes this memory at offsets that agentd/ipc/child.h names. */
 
 _Static_assert(sizeof(struct kfd_journal) == IPC_UNDO_BYTES, "the record fits");
 _Static_assert(offsetof(struct kfd_journal, answer) == IPC_UNDO_ANSWER, "where monitor writes it");

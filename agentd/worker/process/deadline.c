@@ -3,7 +3,7 @@
 
 #include <sys/time.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_worker.h"
 #include "base/fd.h"
 
 /* The monitor goes first, because it reports which worker it killed; SIGALRM comes this much later. */

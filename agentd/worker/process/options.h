@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 
 /** What the command line says, and two facts about the worker's start. */
 struct worker_options {

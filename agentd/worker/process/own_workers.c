@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"

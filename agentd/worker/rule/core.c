@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agentd/ipc/worker_store.h"
 #include "agentd/worker/rule/store_link.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

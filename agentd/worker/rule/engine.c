@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/ipc/worker_store.h"
 #include "agentd/worker/rule/store_link.h"
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/snapshot.h"
@@ -94,7 +95,7 @@ static struct rule_hook take_hook(struct rule_engine *w)
 static void run_hook(struct rule_engine *w, struct rule_hook hook, const char *id)
 {
 	auto_close int fd = hook.fd;
-	struct ipc_guard m = { .type = IPC_HOOK, .fault = hook.fault };
+	struct ipc_hook m = { .type = IPC_HOOK, .fault = hook.fault };
 	ssize_t n;
 
 	if (fd < 0)
@@ -221,8 +222,7 @@ static const struct rpc_group *find_group(const struct making *k)
 		const struct rpc_group *g = &k->doc.groups[i];
 
 		if ((g->n_reasons || g->exception) &&
-		    (source->has_queue ? g->representative.queue_id == source->queue_id :
-					 !source->has_gpu || g->gpu_id == source->gpu_id))
+		    exception_concerns(source, g->gpu_id, g->representative.queue_id))
 			return g;
 	}
 	return NULL;
@@ -353,18 +353,39 @@ static void keep(struct making *k)
 		store_gone(w, r);
 }
 
+static int tell_document(struct making *k, bool waves, struct agent_err *err)
+{
+	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS };
+
+	return snapshot_tell(k->w->host.target, k->a, &o, &k->seen->seen, &k->doc, err);
+}
+
+/* Waves that do not fit must not cost the record of their exception. */
+static int tell_without_waves(struct making *k, struct agent_err *err)
+{
+	int r;
+
+	rpc_arena_reset(k->a);
+	k->doc = (struct rpc_gpu_snapshot_result){ 0 };
+	r = tell_document(k, false, err);
+	if (r == 0)
+		say_missing(k, "waves: they do not fit into memory");
+	return r;
+}
+
 /* The document of what was seen.  @return 0, negative. */
 static int tell_seen(struct making *k)
 {
 	const struct exception_capture *c = k->seen;
-	const struct snapshot_options o = { .waves = c->has_waves, .look_up_ms = LOOK_UP_MS };
-	struct target *t = k->w->host.target;
+	const struct target *t = k->w->host.target;
 	struct agent_err err = c->begin_err;
 	int r = -1;
 
 	if (!err.code)
-		r = snapshot_tell(t, k->a, &o, &c->seen, &k->doc, &err);
-	if (r == 0 && c->waves_err.code)
+		r = tell_document(k, c->has_waves, &err);
+	if (r < 0 && !c->begin_err.code && c->has_waves)
+		r = tell_without_waves(k, &err);
+	else if (r == 0 && c->waves_err.code)
 		say_missing(k, rpc_arena_printf(k->a, "waves: %s", c->waves_err.message));
 	else if (r == 0 && !c->has_waves)
 		say_missing(k, "waves: not looked at, because a look was a moment ago");

@@ -11,6 +11,7 @@
  * answer comes later.
  */
 
+#include "agentd/ipc/frontend_worker.h"
 #include "agentd/worker/rule/core.h"
 #include "agentd/worker/rule/rate_limit.h"
 #include "agentd/worker/snapshot/exception_capture.h"

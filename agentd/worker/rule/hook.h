@@ -7,7 +7,7 @@
  * What the hook of a rule is to be told when the store has answered.
  */
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_worker.h"
 
 struct rule_hook {
 	int fd; /**< Its document; -1: there is no hook. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/monitor_worker.h"
 
 /** Kinds of exceptions that are told apart at a time; the one that was recorded first is forgotten. */
 #define RATE_LIMIT_KEYS_MAX 64

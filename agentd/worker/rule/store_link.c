@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/link.h"
+#include "agentd/ipc/monitor_worker.h"
+#include "agentd/ipc/worker_store.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -19,7 +21,7 @@
 
 int store_link_open(const struct deadline *g, int *ret_fd)
 {
-	const struct ipc_guard m = { .type = IPC_STORE };
+	const struct ipc_store m = { .type = IPC_STORE };
 	auto_close int ours = -1, theirs = -1;
 	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
 	ssize_t n;

@@ -26,8 +26,8 @@ static struct wants ask(struct session *s, const struct target_event *e)
 }
 
 /*
- * Who allows the longest stop decides: it would be made for him alone, too, and whoever else looks
- * on shall not cut his waves short.
+ * The longest stop that one of them allows decides: it would be made for that one alone, too, and
+ * a shorter one beside it would cut its waves short.
  */
 static uint32_t longest_stop_ms(const struct wants *w)
 {

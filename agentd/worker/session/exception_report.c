@@ -148,12 +148,14 @@ static int tell_waves(const struct filling *f, const struct target_waves *from)
 	struct concerned w = { 0 };
 	int r = choose_waves(f, from, &w);
 
+	/* The queues stood still for so long, whatever fits into memory. */
+	f->ret->has_stopped_us = true;
+	f->ret->stopped_us = from->stopped_us;
 	if (r == 0)
 		r = choose_exited(f, from, &w);
 	if (r < 0)
 		return r;
-	f->ret->has_waves = f->ret->has_lanes = f->ret->has_stopped_us = true;
-	f->ret->stopped_us = from->stopped_us;
+	f->ret->has_waves = f->ret->has_lanes = true;
 	f->ret->waves = (uint32_t)w.n_waves;
 	for (size_t i = 0; i < w.n_waves; i++)
 		f->ret->lanes += w.waves[i].lanes;

@@ -192,7 +192,7 @@ static void answer(struct session *s, struct out *text, const struct agent_err *
 	send_text(s, &head, text);
 }
 
-void session_tell(struct session *s, enum ipc_type type, const struct out *text)
+void session_tell(struct session *s, enum ipc_frontend_worker_type type, const struct out *text)
 {
 	struct ipc_head head = { .type = type };
 

@@ -12,6 +12,7 @@
 
 #include <event2/event.h>
 
+#include "agentd/ipc/frontend_worker.h"
 #include "agentd/worker/process/deadline.h"
 #include "agentd/worker/rule/engine.h"
 #include "agentd/worker/session/exception_report.h"
@@ -86,7 +87,7 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
 		       struct target_core *ret, struct agent_err *err);
 /** Send the frontend a message of its own, whose text is not JSON. */
-void session_tell(struct session *s, enum ipc_type type, const struct out *text);
+void session_tell(struct session *s, enum ipc_frontend_worker_type type, const struct out *text);
 /** The session as the rule on it sees it. */
 struct rule_host session_rule_host(struct session *s);
 /** Send a notification whose parameters are in @p text. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct subscriber {
-	uint32_t client;     /**< Its number on this session (ipc.h). */
+	uint32_t client;     /**< Its number on this session (ipc/link.h). */
 	uint64_t exceptions; /**< As in target/target.h; 0: none. */
 	uint32_t look_ms;    /**< Longest stop to see which waves a fault concerns; 0: no look. */
 	bool hold;

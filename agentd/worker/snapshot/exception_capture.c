@@ -92,7 +92,7 @@ void exception_capture_take(struct exception_capture *c, struct exception_thrott
 	from.n_queues = c->seen.n_queues;
 	if (what->core)
 		take_core(c, t, &from, what->core);
-	/* Nobody wants a core, or it came to nothing before its stop. */
+	/* Nobody wants a core, or it came to nothing; one that fails after its stop costs a second stop. */
 	if (!c->has_waves && !c->waves_err.code)
 		take_waves(c, t, &from);
 	throttle->rest_until = clock_now_ns() + (clock_now_ns() - c->begun_ns) * REST_FACTOR;

@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agentd/ipc.h"
+#include "agentd/ipc/frontend_worker.h"
+#include "agentd/ipc/link.h"
+#include "agentd/ipc/monitor_worker.h"
 #include "base/fd.h"
 #include "testlib.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages to a frontend that is busy, with the time of this test. */
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/monitor/front.h"
+#include "agentd/monitor/monitor.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "testlib.h"
@@ -115,6 +117,46 @@ static void messages_wait_for_their_turn(void)
 	close(got);
 }
 
+/* The kernel's limit for this process, lowered for one message. */
+static void without_a_free_descriptor_the_message_goes_alone(void)
+{
+	FIXTURE(x);
+	struct rlimit all, none;
+	int memory, got = -1, r;
+
+	make_busy(&x);
+	TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &memory), 0);
+	TEST_EQ_FATAL(getrlimit(RLIMIT_NOFILE, &all), 0);
+	none = (struct rlimit){ .rlim_cur = 3, .rlim_max = all.rlim_max };
+	TEST_EQ_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	r = tell(&x, memory);
+	TEST_EQ_FATAL(setrlimit(RLIMIT_NOFILE, &all), 0);
+	close(memory);
+	TEST_EQ(r, 0);
+	TEST_EQ(x.f.n_waiting, 2);
+	receive(&x, UINT32_MAX, NULL);
+	TEST_EQ(front_flush(&x.f), 0);
+	TEST_EQ(receive(&x, UINT32_MAX, &got), 2);
+	TEST_EQ(got, -1);
+	TEST_EQ(x.received, x.sent);
+}
+
+static void what_is_forgotten_is_closed(void)
+{
+	FIXTURE(x);
+	int ends[2];
+	char c;
+
+	make_busy(&x);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, ends), 0);
+	TEST_EQ(tell(&x, ends[0]), 0);
+	close(ends[0]);
+	TEST_EQ(read(ends[1], &c, 1), -1);
+	front_forget(&x.f);
+	TEST_EQ(read(ends[1], &c, 1), 0);
+	close(ends[1]);
+}
+
 static void one_that_takes_nothing_is_given_up(void)
 {
 	FIXTURE(x);
@@ -175,6 +217,28 @@ static void one_that_is_gone_is_known(void)
 	TEST_EQ(tell(&x, -1), -EPIPE);
 }
 
-TEST_SUITE(monitor_front, TEST(messages_wait_for_their_turn), TEST(one_that_takes_nothing_is_given_up),
+/* One that takes a message now and then would else hold a stop for as long as messages wait. */
+static void a_stop_does_not_wait_for_all_messages(void)
+{
+	FIXTURE(x);
+	struct monitor s = { .closers = { .gate_fd = -1, .uid = getuid(), .gid = getgid() } };
+
+	make_busy(&x);
+	TEST_EQ(tell(&x, -1), 0);
+	s.front = x.f;
+	x.f = (struct front)FRONT_NULL;
+	s.stop_at = now + 5000 * MS;
+	TEST_EQ(monitor_stop_step(&s), true);
+	TEST_EQ(s.front.n_waiting, 2);
+	now += 5000 * MS;
+	TEST_EQ(monitor_stop_step(&s), false);
+	TEST_EQ(s.front.n_waiting, 0);
+	TEST_EQ(s.front.sock, -1);
+	closers_deinit(&s.closers);
+}
+
+TEST_SUITE(monitor_front, TEST(messages_wait_for_their_turn),
+	   TEST(without_a_free_descriptor_the_message_goes_alone), TEST(what_is_forgotten_is_closed),
+	   TEST(one_that_takes_nothing_is_given_up),
 	   TEST(each_message_that_is_taken_gives_more_time), TEST(so_many_do_not_wait),
-	   TEST(one_that_is_gone_is_known));
+	   TEST(one_that_is_gone_is_known), TEST(a_stop_does_not_wait_for_all_messages));

@@ -25,15 +25,24 @@ static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t
 	}
 }
 
+static size_t size_of(uint32_t type)
+{
+	return type == IPC_STORE ? sizeof(struct ipc_store) :
+	       type == IPC_FOUND ? sizeof(struct ipc_found) :
+	       type == IPC_HOOK	 ? sizeof(struct ipc_hook) :
+				   sizeof(struct ipc_guard);
+}
+
 /* @return what comes of it; whatever is left of the descriptor is closed. */
-static int ask(struct monitor *s, enum ipc_kind kind, const struct ipc_guard *m, bool with_fd)
+static int ask(struct monitor *s, enum ipc_kind kind, const union ipc_child_message *m, size_t size,
+	       bool with_fd)
 {
 	struct worker k = { .id = 7, .kind = kind, .guard_fd = -1 };
 	int fd = -1, r;
 
 	if (with_fd)
 		TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &fd), 0);
-	r = requests_take(s, &k, m, &fd);
+	r = requests_take(s, &k, m, size, &fd);
 	if (fd >= 0)
 		close(fd);
 	return r;
@@ -71,10 +80,13 @@ static void each_kind_asks_for_its_own(void)
 	fill(s, producers, 7);
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
 		for (int kind = IPC_KIND_SESSION; kind <= IPC_KIND_ADAPTER; kind++) {
-			const struct ipc_guard m = { .type = rows[i].type, .ms = 100, .pid = 1 };
+			const union ipc_child_message m = { .found = { .type = rows[i].type, .pid = 1 } };
+			const size_t row = i * 10 + (size_t)kind, size = size_of(rows[i].type);
 
-			TEST_ROW_EQ(i * 10 + (size_t)kind, ask(s, (enum ipc_kind)kind, &m, rows[i].with_fd),
+			TEST_ROW_EQ(row, ask(s, (enum ipc_kind)kind, &m, size, rows[i].with_fd),
 				    rows[i].allowed & 1u << kind ? 0 : -EPROTO);
+			TEST_ROW_EQ(row, ask(s, (enum ipc_kind)kind, &m, size - 1, rows[i].with_fd), -EPROTO);
+			TEST_ROW_EQ(row, ask(s, (enum ipc_kind)kind, &m, size + 1, rows[i].with_fd), -EPROTO);
 		}
 	free(s);
 }
@@ -83,14 +95,14 @@ static void values_have_bounds(void)
 {
 	static const struct {
 		enum ipc_kind kind;
-		struct ipc_guard m;
+		union ipc_child_message m;
 		int want;
 	} rows[] = {
-		{ IPC_KIND_SESSION, { .type = IPC_ARM, .ms = 600000 }, 0 },
-		{ IPC_KIND_SESSION, { .type = IPC_ARM, .ms = 600001 }, -EPROTO },
-		{ IPC_KIND_LOOK, { .type = IPC_FOUND, .pid = INT32_MAX }, 0 },
-		{ IPC_KIND_LOOK, { .type = IPC_FOUND, .pid = INT32_MAX + 1u }, -EPROTO },
-		{ IPC_KIND_LOOK, { .type = IPC_FOUND }, -EPROTO },
+		{ IPC_KIND_SESSION, { .guard = { .type = IPC_ARM, .ms = 600000 } }, 0 },
+		{ IPC_KIND_SESSION, { .guard = { .type = IPC_ARM, .ms = 600001 } }, -EPROTO },
+		{ IPC_KIND_LOOK, { .found = { .type = IPC_FOUND, .pid = INT32_MAX } }, 0 },
+		{ IPC_KIND_LOOK, { .found = { .type = IPC_FOUND, .pid = INT32_MAX + 1u } }, -EPROTO },
+		{ IPC_KIND_LOOK, { .found = { .type = IPC_FOUND } }, -EPROTO },
 	};
 	struct worker producers[PRODUCERS];
 	struct monitor *s = calloc(1, sizeof(*s));
@@ -98,7 +110,7 @@ static void values_have_bounds(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
 	fill(s, producers, 7);
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
-		TEST_ROW_EQ(i, ask(s, rows[i].kind, &rows[i].m, false), rows[i].want);
+		TEST_ROW_EQ(i, ask(s, rows[i].kind, &rows[i].m, size_of(rows[i].m.type), false), rows[i].want);
 	free(s);
 }
 

@@ -285,7 +285,7 @@ static void receive(struct scene *s, struct ipc_message *ret)
 }
 
 /* The next message must be of this type and its text contain these words. */
-static void expect(struct scene *s, enum ipc_type type, uint32_t number, const char *words)
+static void expect(struct scene *s, enum ipc_frontend_worker_type type, uint32_t number, const char *words)
 {
 	struct ipc_message m;
 	char text[4096] = "";

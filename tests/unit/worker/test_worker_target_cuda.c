@@ -49,6 +49,7 @@ static void warps_become_waves(void)
 		s->lane_pc[6 * 32 + lane] = 0x1000 + lane;
 	cuda_fill_wave(&c, &d, 1, 2, NULL, &w);
 	TEST_EQ(w.pc, 0x1004);
+	TEST_EQ(w.has_wave_in_group, false);
 	TEST_EQ(w.lanes, 4);
 	TEST_EQ(w.state, RPC_WAVE_STATE_RUNNING);
 	TEST_EQ(w.unit * 10 + w.index, 12);

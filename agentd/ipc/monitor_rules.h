@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef AGENTD_RULES_IPC_H
-#define AGENTD_RULES_IPC_H
+#ifndef AGENTD_IPC_MONITOR_RULES_H
+#define AGENTD_IPC_MONITOR_RULES_H
 
 /**
- * @file rules_ipc.h
+ * @file monitor_rules.h
  * Messages between the monitor and the rules process, on one SOCK_SEQPACKET pair (struct ipc_link).
  *
  * The head's `type` is an enum rules_type.  A message with a struct has it as its text; one without
@@ -17,7 +17,9 @@
 
 #include "agentd/access.h"
 #include "agentd/config.h"
-#include "agentd/ipc.h"
+#include "agentd/ipc/child.h"
+#include "agentd/ipc/monitor_frontend.h"
+#include "agentd/ipc/monitor_worker.h"
 
 /** The rules process: sealed memory with what its predecessor had read; besides IPC_FD_MONITOR. */
 #define RULES_FD_STATE 6
@@ -27,7 +29,7 @@
 
 enum rules_type {
 	/* monitor -> rules */
-	RULES_RELOAD = 1, /**< The configuration is to be read again; RULES_CONFIG answers. */
+	RULES_RELOAD = 0x700 + 1, /**< The configuration is to be read again; RULES_CONFIG answers. */
 	RULES_HINT,    /**< Something happened that may have to do with a GPU process. */
 	RULES_FOUND,   /**< struct rules_found: a look has found a process. */
 	/** struct rules_found: a worker has a rule of an earlier rules process, which has died. */
@@ -132,4 +134,4 @@ struct rules_watched {
 	struct ipc_watch watch;
 };
 
-#endif /* AGENTD_RULES_IPC_H */
+#endif /* AGENTD_IPC_MONITOR_RULES_H */
