@@ -29,7 +29,7 @@
 
 enum rules_type {
 	/* monitor -> rules */
-	RULES_RELOAD = 0x700 + 1, /**< The configuration is to be read again; RULES_CONFIG answers. */
+	RULES_RELOAD = 0x500 + 1, /**< The configuration is to be read again; RULES_CONFIG answers. */
 	RULES_HINT,    /**< Something happened that may have to do with a GPU process. */
 	RULES_FOUND,   /**< struct rules_found: a look has found a process. */
 	/** struct rules_found: a worker has a rule of an earlier rules process, which has died. */
