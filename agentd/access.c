@@ -421,19 +421,43 @@ static enum ipc_verdict judge_by_facts(const struct access_peer *peer, const str
 	return IPC_VERDICT_OK;
 }
 
+static int open_target(const struct access_target *t)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)t->pid);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	return fd;
+}
+
 /* Ask the kernel, as the peer's user.  @return as oracle_ask(). */
 static int ask(const struct access_peer *peer, const struct access_target *t)
 {
-	auto_close int proc_fd = -1;
-	char path[32];
+	auto_close int proc_fd = open_target(t);
 
-	snprintf(path, sizeof(path), "/proc/%d", (int)t->pid);
-	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc_fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	if (peer->pid == getpid())
-		return oracle_ask_self(proc_fd);
+		return proc_fd;
 	return oracle_ask(proc_fd, peer->uid, peer->gid, peer->groups, peer->n_groups);
+}
+
+/* Ask the kernel about this process itself, which takes no time. */
+static int ask_self(const struct access_target *t)
+{
+	auto_close int proc_fd = open_target(t);
+
+	return proc_fd < 0 ? proc_fd : oracle_ask_self(proc_fd);
+}
+
+int access_ask(const struct access_peer *peer, const struct access_target *target, struct oracle *ret)
+{
+	auto_close int proc_fd = open_target(target);
+
+	if (proc_fd < 0)
+		return proc_fd;
+	return oracle_begin(proc_fd, peer->uid, peer->gid, peer->groups, peer->n_groups, ret);
 }
 
 /* The verdict where the kernel cannot be asked: the peer is in another user namespace. */
@@ -456,10 +480,9 @@ static enum ipc_verdict judge_refused(const struct access_peer *peer, const stru
 	return verdict == IPC_VERDICT_OK && !had_reason ? IPC_VERDICT_KERNEL : verdict;
 }
 
-static enum ipc_verdict judge_near(const struct access_peer *peer, const struct access_target *t)
+/* @param r  What the kernel says, as oracle_ask() returns it. */
+static enum ipc_verdict judge_near(const struct access_peer *peer, const struct access_target *t, int r)
 {
-	int r = ask(peer, t);
-
 	switch (r) {
 	case 1:
 		return IPC_VERDICT_OK;
@@ -475,18 +498,22 @@ static enum ipc_verdict judge_near(const struct access_peer *peer, const struct 
 	}
 }
 
-static enum ipc_verdict decide_owner(const struct access_peer *peer, const struct access_target *t)
+static enum ipc_verdict decide_owner(const struct access_peer *peer, const struct access_target *t, int kernel)
 {
 	if (!has_ids(t, peer->uid))
 		return IPC_VERDICT_OTHER_USER;
 	/* This process sees only its own pid namespace and those below, as a near peer does. */
 	if (!peer->near_pid && ns_depth(peer, t->pid, "pid") < 0)
 		return IPC_VERDICT_PID_NAMESPACE;
-	return peer->near_user ? judge_near(peer, t) : judge_far(peer, t);
+	if (!peer->near_user)
+		return judge_far(peer, t);
+	if (kernel == ACCESS_NOT_ASKED && peer->pid == getpid())
+		kernel = ask_self(t);
+	return kernel == ACCESS_NOT_ASKED ? ACCESS_VERDICT_ASK : judge_near(peer, t, kernel);
 }
 
-enum ipc_verdict access_decide(const struct access_peer *peer, const struct access_target *target,
-			       enum ipc_right *ret_rights)
+enum ipc_verdict access_judge(const struct access_peer *peer, const struct access_target *target, int kernel,
+			      enum ipc_right *ret_rights)
 {
 	enum ipc_verdict verdict;
 
@@ -500,12 +527,20 @@ enum ipc_verdict access_decide(const struct access_peer *peer, const struct acce
 	}
 	if (!peer->known)
 		return IPC_VERDICT_UNKNOWN_PEER;
-	verdict = decide_owner(peer, target);
+	verdict = decide_owner(peer, target, kernel);
 	if (verdict == IPC_VERDICT_OK) {
 		*ret_rights = IPC_RIGHT_CONTROL;
-	} else if (peer->observer) {
+	} else if (peer->observer && verdict != ACCESS_VERDICT_ASK) {
 		*ret_rights = IPC_RIGHT_READ;
 		verdict = IPC_VERDICT_OK;
 	}
 	return verdict;
+}
+
+enum ipc_verdict access_decide(const struct access_peer *peer, const struct access_target *target,
+			       enum ipc_right *ret_rights)
+{
+	enum ipc_verdict verdict = access_judge(peer, target, ACCESS_NOT_ASKED, ret_rights);
+
+	return verdict == ACCESS_VERDICT_ASK ? access_judge(peer, target, ask(peer, target), ret_rights) : verdict;
 }

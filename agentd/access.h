@@ -27,6 +27,7 @@
 #include <sys/un.h>
 
 #include "agentd/ipc/monitor_frontend.h"
+#include "agentd/oracle.h"
 
 #define ACCESS_NO_GROUP ((gid_t)-1)
 
@@ -100,6 +101,22 @@ int access_target_read(pid_t pid, struct access_target *ret);
 bool access_is_alive(int pidfd);
 /** Parse the text of a /proc/PID/status file.  @return 0, -EBADMSG. */
 int access_status_parse(const char *text, size_t size, struct access_target *ret);
+
+/** What access_judge() is told when the kernel has not been asked: no value of oracle_ask(). */
+#define ACCESS_NOT_ASKED 2
+/** In place of a verdict: only the kernel knows. */
+#define ACCESS_VERDICT_ASK IPC_VERDICT_COUNT
+
+/**
+ * Decide whether the peer may debug the target, and wait for nobody.
+ * @param kernel      ACCESS_NOT_ASKED, or what came of access_ask(), as oracle_ask() returns it.
+ * @param ret_rights  Set when the verdict is IPC_VERDICT_OK.
+ * @return a verdict; ACCESS_VERDICT_ASK, if the kernel has not been asked and must be.
+ */
+enum ipc_verdict access_judge(const struct access_peer *peer, const struct access_target *target, int kernel,
+			      enum ipc_right *ret_rights);
+/** Begin to ask the kernel whether the peer may look at the target.  @return 0, -ESRCH, other -errno. */
+int access_ask(const struct access_peer *peer, const struct access_target *target, struct oracle *ret);
 
 /**
  * Decide whether the peer may debug the target.  The call waits for a child, which takes half a

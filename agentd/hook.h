@@ -4,9 +4,9 @@
 
 /**
  * @file hook.h
- * What the monitor tells gpu-agent-hook, the runner of hooks, and what the runner answers.
+ * What the rules process tells gpu-agent-hook, the runner of hooks, and what the runner answers.
  *
- * The monitor starts one runner for each run of a hook, or one runner that checks the files of all hooks.
+ * The rules process starts one runner for each run of a hook, or one runner that checks the files of all hooks.
  * The runner finds the document as descriptor 0, a sealed memfd with jobs (struct hook_job[]) as
  * HOOK_FD_JOB, and its end of a SOCK_SEQPACKET pair as HOOK_FD_LINK.  On that link the runner sends
  * a struct hook_report for each job; the end of file on it tells the runner to stop.

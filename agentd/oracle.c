@@ -41,38 +41,37 @@ static _Noreturn void answer(int proc_fd, uid_t uid, gid_t gid, const gid_t *gro
 	_exit(r == 1 ? YES : r == 0 ? NO : r == -ESRCH ? GONE : CANNOT_ASK);
 }
 
-/* @return whether the child ended within WAIT_MS. */
-static bool wait_for(pid_t child)
+/* @return whether the child ended in time. */
+static bool wait_for(const struct oracle *o)
 {
-	auto_close int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
-	uint64_t deadline = clock_deadline_ms(WAIT_MS);
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, o->child, 0);
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 	int r;
 
 	if (pidfd < 0)
 		return false;
-	while ((r = poll(&p, 1, clock_left_ms(deadline))) < 0 && errno == EINTR)
+	while ((r = poll(&p, 1, clock_left_ms(o->deadline))) < 0 && errno == EINTR)
 		;
 	return r == 1;
 }
 
-int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
+int oracle_begin(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, struct oracle *ret)
 {
 	pid_t child = fork();
-	int status;
 
 	if (child == 0)
 		answer(proc_fd, uid, gid, groups, n_groups);
 	if (child < 0)
 		return -errno;
-	if (!wait_for(child)) {
-		/* It is not waited for again: whatever reaps any child of this process reaps it. */
-		kill(child, SIGKILL);
-		return -ETIMEDOUT;
-	}
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+	*ret = (struct oracle){ .child = child, .deadline = clock_deadline_ms(WAIT_MS) };
+	return 0;
+}
+
+int oracle_answer(int wait_status)
+{
+	if (!WIFEXITED(wait_status))
 		return -EIO;
-	switch (WEXITSTATUS(status)) {
+	switch (WEXITSTATUS(wait_status)) {
 	case YES:
 		return 1;
 	case NO:
@@ -82,4 +81,25 @@ int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_
 	default:
 		return -EPERM;
 	}
+}
+
+int oracle_give_up(struct oracle *o)
+{
+	/* It is not waited for again: whatever reaps any child of this process reaps it. */
+	if (o->child > 0)
+		kill(o->child, SIGKILL);
+	o->child = 0;
+	return -ETIMEDOUT;
+}
+
+int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
+{
+	struct oracle o = { 0 };
+	int status, r = oracle_begin(proc_fd, uid, gid, groups, n_groups, &o);
+
+	if (r < 0)
+		return r;
+	if (!wait_for(&o))
+		return oracle_give_up(&o);
+	return waitpid(o.child, &status, 0) == o.child ? oracle_answer(status) : -EIO;
 }

@@ -8,7 +8,26 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/** A child that asks the kernel, for a caller who does not wait. */
+struct oracle {
+	pid_t child;	   /**< The caller reaps it; 0: there is none. */
+	uint64_t deadline; /**< Monotonic ns; half a second after the beginning. */
+};
+
+/**
+ * Begin to ask, as oracle_ask() does.
+ * @param ret  When the child was reaped, oracle_answer() knows its answer; after the deadline
+ *             oracle_give_up() ends it.
+ * @return 0, -errno.
+ */
+int oracle_begin(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, struct oracle *ret);
+/** @return what oracle_ask() would return for a child that ended like that. */
+int oracle_answer(int wait_status);
+/** Kill the child, which may still have to be reaped.  @return -ETIMEDOUT. */
+int oracle_give_up(struct oracle *o);
 
 /**
  * May a user with these ids, in the user namespace of this process and without any capability, read

@@ -9,23 +9,25 @@
 
 #include "base/cleanup.h"
 
+/* Most capabilities that any process of the agent keeps. */
+#define KEPT_MAX 5
+
 static void free_cap(cap_t *c)
 {
 	if (*c)
 		cap_free(*c);
 }
 
-int privileges_keep_attach(void)
+/* Keep those of @p keep that the process has, also in the bounding set. */
+static int keep_only(const cap_value_t *keep, size_t n_keep)
 {
-	static const cap_value_t keep[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SETUID,
-					    CAP_SETGID, CAP_KILL };
 	auto_call(free_cap) cap_t have = cap_get_proc(), want = cap_init();
-	cap_value_t kept[ARRAY_SIZE(keep)];
+	cap_value_t kept[KEPT_MAX];
 	int n = 0;
 
 	if (!have || !want)
 		return -errno;
-	for (size_t i = 0; i < ARRAY_SIZE(keep); i++) {
+	for (size_t i = 0; i < n_keep; i++) {
 		cap_flag_value_t on = CAP_CLEAR;
 
 		/* A unit file may have taken some away already; the kernel would refuse them. */
@@ -45,6 +47,14 @@ int privileges_keep_attach(void)
 		  cap_set_flag(want, CAP_EFFECTIVE, n, kept, CAP_SET) < 0))
 		return -errno;
 	return cap_set_proc(want) < 0 ? -errno : 0;
+}
+
+int privileges_keep_attach(void)
+{
+	static const cap_value_t keep[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SETUID,
+					    CAP_SETGID, CAP_KILL };
+
+	return keep_only(keep, ARRAY_SIZE(keep));
 }
 
 /* No program that is executed gives new privileges; a system-call filter needs that, too. */
@@ -133,6 +143,14 @@ int privileges_keep_kill(void)
 	if (cap_set_proc(keep) < 0)
 		return -errno;
 	return no_new_privileges();
+}
+
+int privileges_keep_hooks(void)
+{
+	static const cap_value_t keep[] = { CAP_DAC_READ_SEARCH, CAP_SETUID, CAP_SETGID, CAP_KILL };
+	int r = keep_only(keep, ARRAY_SIZE(keep));
+
+	return r < 0 ? r : no_new_privileges();
 }
 
 static int become_tracer(uid_t uid, gid_t gid, cap_flag_value_t effective)

@@ -45,6 +45,13 @@ int privileges_become_login(uid_t uid, gid_t gid, const gid_t *groups, size_t n_
 /** Keep the user, but no capability except CAP_KILL, if it is there.  @return 0 or -errno. */
 int privileges_keep_kill(void);
 
+/**
+ * Keep the user, and of the capabilities those that finding the configuration and running hooks
+ * need: CAP_DAC_READ_SEARCH, CAP_SETUID, CAP_SETGID, CAP_KILL.  No program that is executed has more.
+ * @return 0 or -errno.
+ */
+int privileges_keep_hooks(void);
+
 /** @return whether this process has the right to become any user. */
 bool privileges_may_become(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agent-hook: runs one hook of the administrator for the monitor (agentd/hook.h).
+ * gpu-agent-hook: runs one hook of the administrator for the rules process (agentd/hook.h).
  *
  * It has the right to become other users until its child has become one.  Then it keeps only the
  * right to kill processes of other users.  The hook runs as another user, so it can do nothing to
@@ -19,7 +19,7 @@
 
 #define JOBS_MAX 64
 
-/* The jobs come from the monitor; this check keeps a mistake there from becoming an overrun here. */
+/* The jobs come from the rules process; this check keeps a mistake there from becoming an overrun here. */
 static bool is_sane(const struct hook_job *j)
 {
 	return memchr(j->path, '\0', sizeof(j->path)) && memchr(j->user, '\0', sizeof(j->user)) &&
@@ -56,7 +56,7 @@ int main(void)
 	log_init("gpu-agent-hook", LOG_LEVEL_INFO);
 	/*
 	 * A terminal's Ctrl-C and a service manager's SIGTERM go to all processes of the agent.
-	 * The monitor says on the link when the runner is to stop.
+	 * The rules process says on the link when the runner is to stop.
 	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);

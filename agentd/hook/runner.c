@@ -39,14 +39,14 @@ struct runner {
 	pid_t hook; /* 0: it was reaped, or was not started. */
 	int output_fd, error_fd, signal_fd;
 	uint64_t started_ns;
-	bool stopped; /* The monitor is gone, or does not want the hook any more. */
+	bool stopped; /* The rules process is gone, or does not want the hook any more. */
 	bool ending;  /* The runner ends the hook, whose children may end before it does. */
 	struct hook_report report;
 };
 
 static void send_report(const struct hook_report *r)
 {
-	/* An error does not matter: the monitor takes the report, or is gone. */
+	/* An error does not matter: the rules process takes the report, or is gone. */
 	fd_send(HOOK_FD_LINK, r, sizeof(*r), NULL, 0);
 }
 
@@ -138,12 +138,12 @@ static bool reap(struct runner *r)
 	return pid == 0;
 }
 
-/* Wait for output, the end of a child, or a word of the monitor.  @return false at the deadline. */
+/* Wait for output, the end of a child, or a word of the rules process.  @return false at the deadline. */
 static bool wait_event(struct runner *r, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = { { .fd = r->signal_fd, .events = POLLIN },
 				{ .fd = r->output_fd, .events = POLLIN },
-				/* The monitor sends nothing: only the end of the link matters, once. */
+				/* The rules process sends nothing: only the end of the link matters, once. */
 				{ .fd = r->stopped ? -1 : HOOK_FD_LINK, .events = POLLIN } };
 	struct signalfd_siginfo si;
 	int left = clock_left_ms(deadline_ns);
@@ -163,7 +163,7 @@ static bool wait_event(struct runner *r, uint64_t deadline_ns)
 
 /* ------------------------------------------------------------------ one run ------------------ */
 
-/* Wait until the hook ends, and end it at its deadline or when the monitor wants that. */
+/* Wait until the hook ends, and end it at its deadline or when the rules process wants that. */
 static void run_hook(struct runner *r)
 {
 	uint64_t deadline = r->started_ns + r->job->limits.timeout_ms * UINT64_C(1000000);

@@ -4,16 +4,18 @@
 
 /**
  * @file link.h
- * A channel between the frontend and a worker or a store: messages with a text of any length.
+ * A channel between the frontend and a worker or a store, or between the monitor and the rules
+ * process: messages with a text of any length.
  *
  * The frontend and an adapter have a stream instead: JSON-RPC, the adapter being the client.  All
  * other channels have messages of fixed size, one header for each pair of processes:
  *
  *	monitor_frontend.h    monitor <-> frontend
  *	monitor_worker.h      monitor <-> worker, store and adapter
+ *	monitor_rules.h       monitor <-> rules process: heads of link.h, and structs
  *	frontend_worker.h     frontend <-> worker: what the heads of link.h mean
  *	worker_store.h        worker <-> store
- *	../hook.h             monitor <-> runner of hooks
+ *	../hook.h             rules process <-> runner of hooks
  *
  * All are SOCK_SEQPACKET pairs made by the monitor, except that a worker makes the pair to the store
  * (IPC_STORE).  A message of another size or type than expected is a protocol error: the receiver

@@ -82,7 +82,7 @@ enum ipc_keep { IPC_KEEP_NOTHING = 0, IPC_KEEP_JSON, IPC_KEEP_LIGHT, IPC_KEEP_FU
 #define IPC_RULE_DEVICES_MAX 16
 
 /**
- * The rule that watches the worker's target from now on; agentd/monitor/rules/rules.h says what the
+ * The rule that watches the worker's target from now on; agentd/rules/engine/rules.h says what the
  * members mean.
  */
 struct ipc_rule {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,12 +13,25 @@
 #include "agentd/monitor/adapters.h"
 #include "agentd/monitor/stores.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 
 #define INSPECT_PER_USER_MAX 8
 #define INSPECT_MAX	     64
 #define WATCH_MS	     10000
+/* Children that ask the kernel at a time; other clients wait for their turn. */
+#define ASKING_MAX 16
+#define CANDIDATES_MAX 512
+
+/* A client who wants a session. */
+struct candidate {
+	struct candidate *next;
+	struct ipc_start start;
+	struct access_peer peer;
+	int pidfd;	      /* Of the target; -1: it could not be had. */
+	struct oracle oracle; /* Its child is 0 as long as it waits for its turn. */
+};
 
 static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owner)
 {
@@ -38,8 +52,12 @@ static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owne
 	       count_of(w, kind, owner) < w->setup.config->sessions_per_user;
 }
 
-/* Judge the client against a target held by pidfd; fills the reply.  @return true to go on. */
-static bool judge(struct workers *w, const struct access_peer *peer, pid_t pid, int pidfd,
+/*
+ * Judge the client against a target held by pidfd; fills the reply.
+ * @param kernel  As access_judge() has it.
+ * @return true to go on; false also when the verdict is ACCESS_VERDICT_ASK.
+ */
+static bool judge(struct workers *w, const struct access_peer *peer, pid_t pid, int pidfd, int kernel,
 		  struct ipc_started *ret)
 {
 	enum ipc_right rights = IPC_RIGHT_NONE;
@@ -57,7 +75,7 @@ static bool judge(struct workers *w, const struct access_peer *peer, pid_t pid, 
 	else if (workers_is_own(w, pid))
 		verdict = IPC_VERDICT_OWN_PROCESS;
 	else
-		verdict = access_decide(peer, &t, &rights);
+		verdict = access_judge(peer, &t, kernel, &rights);
 	/* The pidfd is older than the facts: alive now means that the facts are about it. */
 	if (!access_is_alive(pidfd))
 		verdict = IPC_VERDICT_NO_PROCESS;
@@ -86,24 +104,24 @@ static uint64_t user_ns_of(const struct access_peer *peer)
 	return stat(path, &st) == 0 && access_is_alive(peer->pidfd) ? st.st_ino : 0;
 }
 
-static void start_session(struct workers *w, const struct ipc_start *start,
-			  const struct access_peer *peer, struct ipc_started *ret, int *ret_channel)
+static void open_candidate(struct candidate *c, struct ipc_started *ret)
 {
-	auto_close int pidfd = -1;
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->start.pid, 0);
+	if (c->pidfd >= 0)
+		return;
+	/* EINVAL: a thread id (ENOENT from Linux 6.9 on). */
+	ret->status = errno == ESRCH || errno == EINVAL || errno == ENOENT ? 0 : -errno;
+	ret->verdict = ret->status ? IPC_VERDICT_FAILED : IPC_VERDICT_NO_PROCESS;
+}
+
+static void start_session(struct workers *w, struct candidate *c, int kernel, struct ipc_started *ret,
+			  int *ret_channel)
+{
+	const struct ipc_start *start = &c->start;
+	const struct access_peer *peer = &c->peer;
 	struct worker *found, *k;
 
-	pidfd = (int)syscall(SYS_pidfd_open, start->pid, 0);
-	if (pidfd < 0) {
-		/* EINVAL: a thread id (ENOENT from Linux 6.9 on). */
-		if (errno == ESRCH || errno == EINVAL || errno == ENOENT) {
-			ret->verdict = IPC_VERDICT_NO_PROCESS;
-		} else {
-			ret->verdict = IPC_VERDICT_FAILED;
-			ret->status = -errno;
-		}
-		return;
-	}
-	if (!judge(w, peer, (pid_t)start->pid, pidfd, ret))
+	if (!judge(w, peer, (pid_t)start->pid, c->pidfd, kernel, ret))
 		return;
 	ret->user_ns = user_ns_of(peer);
 	found = workers_find_target(w, (pid_t)start->pid);
@@ -121,7 +139,7 @@ static void start_session(struct workers *w, const struct ipc_start *start,
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
-	ret->status = workers_start(w, start, peer, &pidfd, &k, ret_channel);
+	ret->status = workers_start(w, start, peer, &c->pidfd, &k, ret_channel);
 	if (ret->status < 0) {
 		ret->verdict = IPC_VERDICT_FAILED;
 		return;
@@ -156,7 +174,7 @@ static void start_adapter(struct workers *w, const struct access_peer *peer, int
 	struct worker *k = NULL;
 
 	if (!peer->known || !peer->near_user || !peer->near_pid) {
-		/* As the same user out here it would be more than he is in there. */
+		/* As the same user out here the adapter could do more than its client can in there. */
 		ret->verdict = IPC_VERDICT_USER_NAMESPACE;
 		return;
 	}
@@ -222,27 +240,171 @@ static bool is_sane(const struct ipc_start *start)
 		start->kind == IPC_KIND_STORE || start->kind == IPC_KIND_ADAPTER);
 }
 
-void authorise_start(struct workers *w, const struct access_rules *rules, const struct ipc_start *start,
-		     int client_sock, int early_fd, struct ipc_started *ret, int *ret_channel)
-{
-	struct access_peer peer;
-	int r;
+/* ------------------------------------------------------------------ asking the kernel -------- */
 
-	*ret_channel = -1;
-	*ret = (struct ipc_started){ .type = IPC_STARTED, .request = start->request };
-	r = is_sane(start) ? access_peer_read(client_sock, rules, &peer) : -EINVAL;
+static void free_candidate(struct candidate *c)
+{
+	access_peer_deinit(&c->peer);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
+	free(c);
+}
+
+static void remove_candidate(struct authorise *a, struct candidate *c)
+{
+	struct candidate **link = &a->first;
+
+	while (*link && *link != c)
+		link = &(*link)->next;
+	if (*link)
+		*link = c->next;
+}
+
+static size_t count_asking(const struct authorise *a)
+{
+	size_t n = 0;
+
+	for (const struct candidate *c = a->first; c; c = c->next)
+		n += c->oracle.child != 0;
+	return n;
+}
+
+/* @return 0: the kernel is being asked; else its answer, or -errno. */
+static int begin_asking(struct candidate *c)
+{
+	struct access_target t;
+	int r = access_target_read((pid_t)c->start.pid, &t);
+
+	return r < 0 ? r : access_ask(&c->peer, &t, &c->oracle);
+}
+
+static void tell(struct authorise *a, const struct ipc_start *start, const struct access_peer *peer,
+		 const struct ipc_started *m, int channel)
+{
+	audit(start, peer, m);
+	a->answer(a->ctx, m, channel);
+}
+
+/* The kernel has answered, or need not. */
+static void finish(struct authorise *a, struct candidate *c, int kernel)
+{
+	struct ipc_started m = { .type = IPC_STARTED, .request = c->start.request };
+	auto_close int channel = -1;
+
+	remove_candidate(a, c);
+	start_session(a->workers, c, kernel, &m, &channel);
+	tell(a, &c->start, &c->peer, &m, channel);
+	free_candidate(c);
+}
+
+/* Ask for those whose turn it is, the oldest first. */
+static void ask_for_next(struct authorise *a)
+{
+	struct candidate *c = a->first, *next;
+
+	for (; c && count_asking(a) < ASKING_MAX; c = next) {
+		int r = c->oracle.child ? 0 : begin_asking(c);
+
+		next = c->next;
+		if (r < 0)
+			finish(a, c, r);
+	}
+}
+
+/* @param take_peer  Of the client. */
+static void start_candidate(struct authorise *a, const struct ipc_start *start, struct access_peer *take_peer,
+			    struct ipc_started *ret, int *ret_channel)
+{
+	struct candidate *c = malloc(sizeof(*c)), **link = &a->first;
+	size_t n = 0;
+
+	if (!c) {
+		authorise_refuse(start, -ENOMEM, ret);
+		return;
+	}
+	*c = (struct candidate){ .start = *start, .peer = *take_peer };
+	open_candidate(c, ret);
+	if (c->pidfd >= 0)
+		start_session(a->workers, c, ACCESS_NOT_ASKED, ret, ret_channel);
+	for (; *link; link = &(*link)->next)
+		n++;
+	if (ret->verdict == ACCESS_VERDICT_ASK && n >= CANDIDATES_MAX)
+		ret->verdict = IPC_VERDICT_LIMIT;
+	if (ret->verdict != ACCESS_VERDICT_ASK) {
+		*take_peer = c->peer;
+		c->peer = (struct access_peer)ACCESS_PEER_NULL;
+		free_candidate(c);
+		return;
+	}
+	*take_peer = (struct access_peer)ACCESS_PEER_NULL;
+	*link = c;
+}
+
+bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status)
+{
+	struct candidate *c = a->first;
+
+	while (c && c->oracle.child != pid)
+		c = c->next;
+	if (!c)
+		return false;
+	finish(a, c, oracle_answer(wait_status));
+	ask_for_next(a);
+	return true;
+}
+
+uint64_t authorise_deadlines(struct authorise *a)
+{
+	uint64_t earliest = 0;
+	struct candidate *next;
+
+	for (struct candidate *c = a->first; c; c = next) {
+		next = c->next;
+		if (c->oracle.child && !clock_left_ms(c->oracle.deadline))
+			finish(a, c, oracle_give_up(&c->oracle));
+	}
+	ask_for_next(a);
+	for (const struct candidate *c = a->first; c; c = c->next)
+		if (c->oracle.child && (!earliest || c->oracle.deadline < earliest))
+			earliest = c->oracle.deadline;
+	return earliest;
+}
+
+void authorise_cancel(struct authorise *a)
+{
+	while (a->first) {
+		struct candidate *c = a->first;
+
+		a->first = c->next;
+		oracle_give_up(&c->oracle);
+		free_candidate(c);
+	}
+}
+
+void authorise_start(struct authorise *a, const struct access_rules *rules, const struct ipc_start *start,
+		     int client_sock, int early_fd)
+{
+	struct ipc_started m = { .type = IPC_STARTED, .request = start->request };
+	auto_close int channel = -1;
+	struct access_peer peer;
+	int r = is_sane(start) ? access_peer_read(client_sock, rules, &peer) : -EINVAL;
+
 	if (r < 0) {
-		authorise_refuse(start, r, ret);
+		authorise_refuse(start, r, &m);
+		a->answer(a->ctx, &m, -1);
 		return;
 	}
 	access_peer_look(&peer);
 	if (start->kind == IPC_KIND_SESSION)
-		start_session(w, start, &peer, ret, ret_channel);
+		start_candidate(a, start, &peer, &m, &channel);
 	else if (start->kind == IPC_KIND_ADAPTER)
-		start_adapter(w, &peer, client_sock, early_fd, ret, ret_channel);
+		start_adapter(a->workers, &peer, client_sock, early_fd, &m, &channel);
 	else
-		start_inspect(w, start, &peer, ret, ret_channel);
-	audit(start, &peer, ret);
+		start_inspect(a->workers, start, &peer, &m, &channel);
+	if (m.verdict == ACCESS_VERDICT_ASK)
+		ask_for_next(a);
+	else
+		tell(a, start, &peer, &m, channel);
 	access_peer_deinit(&peer);
 }
 
@@ -271,7 +433,7 @@ static int start_by_rule(struct workers *w, pid_t pid, int pidfd, struct worker 
 }
 
 int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
-		    struct ipc_watch *ret, int *ret_channel)
+		    enum ipc_vendor vendor, struct ipc_watch *ret, int *ret_channel)
 {
 	const struct access_peer agent = agent_peer();
 	struct ipc_started facts = { 0 };
@@ -279,7 +441,7 @@ int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, i
 	struct worker *k;
 	int r = 0;
 
-	if (!judge(w, &agent, pid, pidfd, &facts))
+	if (!judge(w, &agent, pid, pidfd, ACCESS_NOT_ASKED, &facts))
 		return facts.status < 0 ? facts.status : -EPERM;
 	if (access_target_read(pid, &t) < 0 || !access_is_alive(pidfd))
 		return -ESRCH;
@@ -294,6 +456,7 @@ int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, i
 		return r;
 	k->target_uid = t.uids[0];
 	k->target_gid = t.gids[0];
+	k->vendor = vendor;
 	*ret = (struct ipc_watch){ .type = IPC_WATCH, .worker = k->id, .session = k->session,
 				   .pid = (uint32_t)pid, .target_uid = facts.target_uid };
 	memcpy(ret->comm, facts.comm, sizeof(ret->comm));

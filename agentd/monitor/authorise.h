@@ -9,14 +9,29 @@
 
 #include "agentd/monitor/workers.h"
 
+struct candidate;
+
+struct authorise {
+	struct workers *workers;
+	struct candidate *first; /**< Clients about whom the kernel is being asked, the oldest first. */
+	/** For the frontend.  @param channel  To the worker, or -1; borrowed. */
+	void (*answer)(void *ctx, const struct ipc_started *m, int channel);
+	void *ctx;
+};
+
 /**
- * Answer one request of front.
+ * Answer one request of the frontend, now or when the kernel has said whether the client may.
  * @param rules        Groups that may do more than owners.
  * @param client_sock  Borrowed, as is @p early_fd (of an adapter; else -1).
- * @param ret_channel  For the frontend, or -1.
  */
-void authorise_start(struct workers *w, const struct access_rules *rules, const struct ipc_start *start,
-		     int client_sock, int early_fd, struct ipc_started *ret, int *ret_channel);
+void authorise_start(struct authorise *a, const struct access_rules *rules, const struct ipc_start *start,
+		     int client_sock, int early_fd);
+/** A child was reaped.  @return false when it was none that asks the kernel. */
+bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status);
+/** Do not wait longer for the kernel than allowed.  @return next deadline (monotonic ns), 0: none. */
+uint64_t authorise_deadlines(struct authorise *a);
+/** The agent stops: nobody is answered any more. */
+void authorise_cancel(struct authorise *a);
 
 /** Answer that there will be no worker.  @param status -errno. */
 void authorise_refuse(const struct ipc_start *start, int status, struct ipc_started *ret);
@@ -24,10 +39,11 @@ void authorise_refuse(const struct ipc_start *start, int status, struct ipc_star
 /**
  * Let @p rule watch a process: by the worker that it has, or a new one.
  * @param pidfd  Borrowed; holds the process.
+ * @param vendor  Of the process, to be remembered.
  * @param ret_channel  For the frontend, of a new worker; untouched otherwise.
  * @return 0, -EPERM, -EBUSY (being rescued), -EMFILE (too many sessions), -errno.
  */
 int authorise_watch(struct workers *w, const struct ipc_rule *rule, pid_t pid, int pidfd,
-		    struct ipc_watch *ret, int *ret_channel);
+		    enum ipc_vendor vendor, struct ipc_watch *ret, int *ret_channel);
 
 #endif /* MONITOR_AUTHORISE_H */

@@ -43,6 +43,7 @@ void closers_close(struct closers *c, int take_fd);
 void closers_close_foreign(int take_fd);
 /** @return true when the child was a closer; one of closers_close() has CLOSERS_NOBODY. */
 bool closers_reaped(struct closers *c, pid_t pid, int64_t *ret_uid);
+/** Let all of them close, and forget them; they are not waited for. */
 void closers_deinit(struct closers *c);
 
 #endif /* MONITOR_CLOSERS_H */

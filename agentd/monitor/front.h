@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agentd/monitor/config/config.h"
+#include "agentd/config.h"
 
 struct front_message;
 

@@ -2,9 +2,10 @@
 /*
  * gpu-agentd: the small privileged parent.
  *
- * It opens the socket, starts the frontend (which serves it without privileges) and, on the
- * frontend's request, one worker per target.  It decides who may debug whom, kills workers that pass
- * their deadline, and looks after the target of a worker that died.  It never sees a byte of JSON.
+ * It has the rules process read the configuration, opens the socket, and starts the frontend, which
+ * serves that socket without privileges, and, when the frontend or a rule wants it, one worker per
+ * target.  It decides who may debug whom, kills workers that pass their deadline, and looks after
+ * the target of a worker that died.  It never sees a byte of JSON, nor of the configuration's text.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,12 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/options.h"
 #include "agentd/privileges.h"
 #include "agentd/monitor/listen.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/recovery/recovery.h"
 #include "agentd/monitor/requests.h"
-#include "agentd/monitor/rules/check.h"
 #include "agentd/monitor/monitor.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
@@ -33,24 +34,6 @@
 #define FDS_WANTED 8192
 #define LEFTOVERS_SECONDS_MAX 3
 #define POLL_MAX 1100
-
-static struct options opt;
-
-static const struct argv_option options[] = {
-	{ "user", 0, ARGV_FLAG, &opt.user, NULL, "run without privileges, for this user's processes" },
-	{ "socket", 0, ARGV_STRING, &opt.socket, "PATH", "listen there" },
-	{ "config", 0, ARGV_STRING, &opt.config, "FILE", "read only this configuration file" },
-	{ "check-config", 0, ARGV_FLAG, &opt.check_config, NULL, "check the configuration and exit" },
-	{ "kfd", 0, ARGV_STRING, &opt.kfd, "PATH", "KFD device (default /dev/kfd)" },
-	{ "kfd-sysfs", 0, ARGV_STRING, &opt.kfd_sysfs, "DIR", "KFD topology (default /sys/class/kfd/kfd)" },
-	{ "cuda-library", 0, ARGV_STRING, &opt.cuda_library, "PATH", "CUDA driver (default libcuda.so.1)" },
-	{ "store", 0, ARGV_STRING, &opt.store, "DIR", "keep records there" },
-	{ "idle-exit", 0, ARGV_STRING, &opt.idle_exit, "TIME", "exit after TIME without a connection" },
-	{ "verbose", 'v', ARGV_FLAG, &opt.verbose, NULL, "log more" },
-	{ "version", 0, ARGV_FLAG, &opt.version, NULL, "print the version and exit" },
-	{ "help", 'h', ARGV_FLAG, &opt.help, NULL, "print this help and exit" },
-	{ 0 },
-};
 
 /* ------------------------------------------------------------------ beginning ---------------- */
 
@@ -77,31 +60,35 @@ static int find_programs(struct programs *p)
 	snprintf(p->front, sizeof(p->front), "%s/gpu-agent-front", self);
 	snprintf(p->worker, sizeof(p->worker), "%s/gpu-agent-worker", self);
 	snprintf(p->store, sizeof(p->store), "%s/gpu-agent-store", self);
+	snprintf(p->rules, sizeof(p->rules), "%s/gpu-agent-rules", self);
 	snprintf(p->hook, sizeof(p->hook), "%s/gpu-agent-hook", self);
 	snprintf(p->adapter, sizeof(p->adapter), "%s/gpu-agent-adapter", self);
 	if (access(p->front, X_OK) < 0 || access(p->worker, X_OK) < 0 || access(p->store, X_OK) < 0 ||
-	    access(p->hook, X_OK) < 0 || access(p->adapter, X_OK) < 0)
+	    access(p->rules, X_OK) < 0 || access(p->hook, X_OK) < 0 || access(p->adapter, X_OK) < 0)
 		return -errno;
 	return 0;
+}
+
+/* Has a manager handed a listening socket over? */
+static int take_listener(struct monitor *s)
+{
+	int r = notify_listen_fd(&s->listen_fd);
+
+	if (r < 0)
+		log_error("LISTEN_FDS: expected exactly one listening Unix stream socket");
+	return r;
 }
 
 static int find_listener(struct monitor *s)
 {
 	char error[256];
-	gid_t gid = ACCESS_NO_GROUP;
-	int r = notify_listen_fd(&s->listen_fd);
+	int r;
 
-	if (r < 0) {
-		log_error("LISTEN_FDS: expected exactly one listening Unix stream socket");
-		return r;
-	}
 	if (s->listen_fd >= 0) {
 		r = fd_refuse_rights(s->listen_fd);
 		return r < 0 ? r : fd_set_nonblock(s->listen_fd, true);
 	}
-	if (!opt.user)
-		gid = settings_group(s->config.socket_group);
-	r = listen_open(s->config.socket, gid, &s->listen_fd, error, sizeof(error));
+	r = listen_open(s->config.socket, s->ids.socket_gid, &s->listen_fd, error, sizeof(error));
 	if (r < 0)
 		log_error("%s", error);
 	s->own_socket = r == 0;
@@ -149,14 +136,9 @@ static int open_signals(struct monitor *s)
 
 /* ------------------------------------------------------------------ for front ---------------- */
 
-static void tell_watch(void *ctx, const struct ipc_watch *m, int channel)
+static void send_started(void *ctx, const struct ipc_started *m, int channel)
 {
 	monitor_tell_front(ctx, m, sizeof(*m), channel);
-}
-
-static void send_hooked(void *ctx, const struct ipc_hooked *m, int fd)
-{
-	monitor_tell_front(ctx, m, sizeof(*m), fd);
 }
 
 static void left_owed(void *ctx)
@@ -210,6 +192,29 @@ static void closer_ended(struct monitor *s, int64_t uid)
 		monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
+static void tell_rules_ended(struct monitor *s, const struct ipc_ended *ended)
+{
+	const struct rules_ended m = { .worker = ended->worker, .clean = ended->how == IPC_HOW_CLEAN };
+
+	rules_child_tell(&s->rules, RULES_ENDED, 0, &m, sizeof(m), -1);
+}
+
+static void rules_readable(struct monitor *s, short events)
+{
+	int r = 0;
+
+	if (events & POLLOUT)
+		r = ipc_link_flush(&s->rules.link);
+	while (r == 0)
+		r = requests_read_rules(s);
+	if (r == -EAGAIN || s->rules.link.fd < 0)
+		return;
+	/* At the end of file the process ends, and is reaped.  Anything else it did wrong. */
+	if (r != -EPIPE && r != -ECONNRESET)
+		log_error("the rules process breaks the protocol: killed: %s", strerror(-r));
+	rules_child_kill(&s->rules);
+}
+
 static void reap(struct monitor *s)
 {
 	struct ipc_ended ended;
@@ -224,13 +229,15 @@ static void reap(struct monitor *s)
 				log_error("front died (status 0x%x): stopping", (unsigned)status);
 				monitor_front_failed(s);
 			}
-		} else if (hooks_reaped(&s->hooks, pid, status)) {
+		} else if (authorise_reaped(&s->authorise, pid, status)) {
 			continue;
+		} else if (pid == s->rules.pid) {
+			s->workers.rules_pid = 0;
+			monitor_rules_ended(s, status);
 		} else if (closers_reaped(&s->closers, pid, &uid)) {
 			closer_ended(s, uid);
 		} else if (workers_reaped(&s->workers, pid, status, &ended)) {
-			watches_worker_ended(&s->watches, ended.worker,
-					     ended.how == IPC_HOW_CLEAN);
+			tell_rules_ended(s, &ended);
 			if (s->front.sock >= 0)
 				monitor_tell_front(s, &ended, sizeof(ended), -1);
 		}
@@ -277,13 +284,25 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return !a || (b && b < a) ? b : a;
 }
 
+static uint64_t look_at_rules(struct monitor *s)
+{
+	bool started;
+	uint64_t next = rules_child_deadlines(&s->rules, &started);
+
+	s->workers.rules_pid = s->rules.pid;
+	if (started)
+		monitor_tell_held(s);
+	return next;
+}
+
 static int poll_timeout(struct monitor *s)
 {
-	uint64_t next = workers_deadlines(&s->workers), hooks = hooks_deadlines(&s->hooks);
-	uint64_t look = s->stop_at ? 0 : watches_deadlines(&s->watches);
+	uint64_t next = workers_deadlines(&s->workers);
+	uint64_t rules = s->stop_at ? 0 : look_at_rules(s);
 
 	look_at_watchdog(s);
-	next = earlier(earlier(next, hooks), earlier(look, monitor_front_deadline(s)));
+	next = earlier(earlier(next, rules), authorise_deadlines(&s->authorise));
+	next = earlier(next, monitor_front_deadline(s));
 	if (!s->stop_at)
 		next = earlier(next, s->watchdog.at);
 	if (s->stop_at && (!next || s->stop_at < next))
@@ -293,36 +312,31 @@ static int poll_timeout(struct monitor *s)
 
 static void serve(struct monitor *s)
 {
-	struct pollfd fds[POLL_MAX + HOOKS_RUNNING_MAX + 1];
+	struct pollfd fds[POLL_MAX];
 	struct worker *of[POLL_MAX];
 
 	while (!s->stop_at || monitor_stop_step(s)) {
-		size_t n = 0, n_workers;
-		int timeout = poll_timeout(s); /* it may start a worker */
+		size_t n = 0;
+		int timeout = poll_timeout(s);
 
 		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = s->front.sock, .events = front_events(&s->front) };
-		fds[n++] = (struct pollfd){ .fd = s->watches.discover.fd, .events = POLLIN };
+		fds[n++] = (struct pollfd){ .fd = s->rules.link.fd, .events = rules_child_events(&s->rules) };
 		for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
 			of[n] = w;
 			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
 		}
-		n_workers = n;
-		n += hooks_poll(&s->hooks, fds + n);
 		if (poll(fds, n, timeout) < 0 && errno != EINTR) {
 			log_error("poll: %s", strerror(errno));
 			monitor_stop(s);
 			continue;
 		}
 		/* Guards first: the others may remove workers from the list. */
-		for (size_t i = 3; i < n_workers; i++)
+		for (size_t i = 3; i < n; i++)
 			if (fds[i].revents)
 				workers_guard(&s->workers, of[i]);
-		for (size_t i = n_workers; i < n; i++)
-			if (fds[i].revents)
-				hooks_readable(&s->hooks, fds[i].fd);
 		if (fds[2].revents)
-			watches_readable(&s->watches);
+			rules_readable(s, fds[2].revents);
 		if (fds[1].revents)
 			front_readable(s, fds[1].revents);
 		if (fds[0].revents)
@@ -344,14 +358,49 @@ static void raise_fd_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* What reads the configuration and runs hooks has said what is wrong. */
-static int check(struct monitor *s)
+/* The rules process reads the configuration, and says what is wrong. */
+static int check(const struct monitor *s, char **argv)
 {
-	if (check_hooks(&s->watch_rules, s->programs.hook, opt.user) < 0)
-		return 1;
-	puts("configuration is valid");
-	rules_deinit(&s->watch_rules);
-	return 0;
+	execv(s->programs.rules, argv);
+	return fail("gpu-agent-rules", -errno);
+}
+
+/* Wait for what the rules process reads; this is the only time that somebody waits for it. */
+static int await_config(struct monitor *s)
+{
+	struct pollfd fds[] = { { .fd = s->rules.link.fd, .events = POLLIN },
+				{ .fd = s->signal_fd, .events = POLLIN } };
+	struct signalfd_siginfo si;
+	int r = -EAGAIN;
+
+	while (r == -EAGAIN) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			return -errno;
+		while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si))
+			if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
+				return -EINTR;
+		r = requests_read_rules(s);
+	}
+	return r;
+}
+
+/* @return 0, or -errno: who knows why has logged it. */
+static int start_rules(struct monitor *s, char **argv)
+{
+	int status, r;
+
+	rules_child_init(&s->rules, s->programs.rules, argv);
+	s->rules.own_socket = s->listen_fd < 0;
+	r = rules_child_start(&s->rules);
+	if (r < 0)
+		log_error("gpu-agent-rules: %s", strerror(-r));
+	if (r < 0)
+		return r;
+	r = await_config(s);
+	/* A process that exits has said why. */
+	if (r == -EPIPE && waitpid(s->rules.pid, &status, 0) > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 1))
+		log_error("the rules process died (status 0x%x)", (unsigned)status);
+	return r;
 }
 
 /* Each module knows what it needs of the others; nothing happens yet. */
@@ -360,18 +409,14 @@ static void connect_modules(struct monitor *s)
 	const struct workers_setup setup = { .config = &s->config, .programs = &s->programs,
 					     .records = s->records,
 					     .store_uid = s->ids.front_uid, .store_gid = s->ids.front_gid,
-					     .user_mode = opt.user, .verbose = opt.verbose,
+					     .user_mode = options.user, .verbose = options.verbose,
 					     .ask = requests_take, .on_owed = left_owed, .ctx = s };
 
 	/* Beside the socket: alone in its namespace, and gone after a restart of the machine. */
 	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
 	workers_init(&s->workers, &setup);
-	hooks_init(&s->hooks, s->programs.hook);
-	s->hook_desk = (struct hook_desk){ .hooks = &s->hooks, .user_mode = opt.user,
-					   .send = send_hooked, .ctx = s };
-	s->rules_service = (struct rules_service){ .workers = &s->workers, .tell = tell_watch, .ctx = s };
-	watches_init(&s->watches, &s->watch_rules, s->config.kfd_device, &rules_service,
-		     &s->rules_service);
+	s->workers.rules_pid = s->rules.pid;
+	s->authorise = (struct authorise){ .workers = &s->workers, .answer = send_started, .ctx = s };
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 }
 
@@ -380,7 +425,7 @@ static int start_front(struct monitor *s)
 	const struct front_setup setup = { .program = s->programs.front, .config = &s->config,
 					   .uid = s->ids.front_uid, .gid = s->ids.front_gid,
 					   .admin_gid = s->ids.groups.admin_gid,
-					   .user_mode = opt.user, .verbose = opt.verbose,
+					   .user_mode = options.user, .verbose = options.verbose,
 					   .listen_fd = s->listen_fd };
 	int r = front_start(&s->front, &setup);
 
@@ -390,36 +435,32 @@ static int start_front(struct monitor *s)
 
 static void finish(struct monitor *s)
 {
-	hooks_deinit(&s->hooks);
-	watches_deinit(&s->watches);
+	rules_child_deinit(&s->rules);
 	if (s->own_socket)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
 	closers_deinit(&s->closers);
 	rmdir(s->records);
-	rules_deinit(&s->watch_rules);
 }
 
-static int run(struct monitor *s)
+static int run(struct monitor *s, char **argv)
 {
 	int r;
 
 	s->listen_fd = -1;
-	s->options = &opt;
 	s->front = (struct front)FRONT_NULL;
-	if (settings_load(&opt, &s->config, &s->watch_rules) < 0)
-		return 1;
 	r = find_programs(&s->programs);
 	if (r < 0)
-		return fail("gpu-agent-front, -worker, -store, -hook and -adapter must lie beside gpu-agentd", r);
-	if (opt.check_config)
-		return check(s);
-	if (settings_resolve(&opt, &s->config, &s->ids) < 0 || open_listener(s) < 0)
+		return fail("gpu-agent-front, -worker, -store, -rules, -hook and -adapter must lie beside gpu-agentd", r);
+	if (options.check_config)
+		return check(s, argv);
+	r = open_signals(s);
+	if (r < 0)
+		return fail("cannot start", r);
+	if (take_listener(s) < 0 || start_rules(s, argv) < 0 || open_listener(s) < 0)
 		return 1;
-	if (!opt.user)
+	if (!options.user)
 		r = privileges_keep_attach();
-	if (r == 0)
-		r = open_signals(s);
 	if (r < 0)
 		return fail("cannot start", r);
 	raise_fd_limit();
@@ -431,7 +472,7 @@ static int run(struct monitor *s)
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
 	recovery_start(&s->workers.rescue_host);
-	monitor_apply_rules(s);
+	monitor_tell_rules(s);
 	serve(s);
 	finish(s);
 	return s->front_failed ? 1 : 0;
@@ -439,7 +480,7 @@ static int run(struct monitor *s)
 
 int main(int argc, char **argv)
 {
-	static const struct argv_option *const tables[] = { options, NULL };
+	static const struct argv_option *const tables[] = { options_table, NULL };
 	static struct monitor s;
 	char error[160];
 	int n;
@@ -452,16 +493,16 @@ int main(int argc, char **argv)
 			n < 0 ? error : "takes no arguments");
 		return 2;
 	}
-	if (opt.help) {
+	if (options.help) {
 		puts("Usage: gpu-agentd [OPTION...]\nLive GPU debug agent (see gpu-agentd(8)).\n");
-		argv_print_options(options);
+		argv_print_options(options_table);
 		return 0;
 	}
-	if (opt.version) {
+	if (options.version) {
 		puts("gpu-agentd " GPU_AGENT_VERSION);
 		return 0;
 	}
-	log_init("gpu-agentd", opt.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	log_init("gpu-agentd", options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	notify_init();
-	return run(&s);
+	return run(&s, argv);
 }

@@ -1,19 +1,14 @@
-# Rooms, from the lowest on; the first three are policy, and know nothing of what is in no room.
-monitor_hooks_src := $(addprefix agentd/monitor/hooks/,hook_requests.c hook_rule.c hook_rules.c hooks.c)
-monitor_rules_src := $(addprefix agentd/monitor/rules/,check.c discover.c rule_hooks.c rules.c watch.c)
-monitor_config_src := agentd/monitor/config/config.c
 monitor_recovery_src := $(addprefix agentd/monitor/recovery/,recovery.c release.c rescue.c undo_record.c)
 
 archives += monitor
-monitor_src := $(monitor_hooks_src) $(monitor_rules_src) $(monitor_config_src) $(monitor_recovery_src) \
+monitor_src := $(monitor_recovery_src) \
 	$(addprefix agentd/monitor/,adapters.c authorise.c closers.c front.c listen.c notify.c requests.c \
-	rules_service.c settings.c monitor.c stores.c watchdog.c workers.c)
-monitor_deps := $(protocol_gen) $(O)/gen/paths.h
+	rules_child.c monitor.c stores.c watchdog.c workers.c)
 
 programs += gpu-agentd
 gpu-agentd_src := agentd/monitor/main.c
 gpu-agentd_libs := monitor agentd base
-gpu-agentd_ldlibs := -linih -lcap
+gpu-agentd_ldlibs := -lcap
 
 # The programs of the daemon lie side by side; /usr/sbin has a link to the first.
 installs += 755:$(O)/bin/gpu-agentd:$(libexecdir)/gpu-agent/gpu-agentd

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/monitor/monitor.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 #include "agentd/monitor/notify.h"
-#include "agentd/monitor/rules/rule_hooks.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -50,7 +50,8 @@ uint64_t monitor_front_deadline(struct monitor *s)
 	return s->front.give_up_at;
 }
 
-void monitor_tell_limits(struct monitor *s, bool serve_on)
+/* What the frontend may serve.  @param serve_on  It thought that the agent was to stop. */
+static void tell_limits(struct monitor *s, bool serve_on)
 {
 	const struct ipc_limits m = { .type = IPC_LIMITS,
 				      .connections = s->config.connections,
@@ -64,48 +65,18 @@ void monitor_tell_limits(struct monitor *s, bool serve_on)
 	monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
-void monitor_apply_rules(struct monitor *s)
+void monitor_tell_rules(struct monitor *s)
 {
 	struct ipc_rule_name m = { .type = IPC_RULE_NAME, .generation = ++s->rules_generation };
 
-	s->config.rules = NULL;
-	rule_hooks_configure(&s->hooks, &s->watch_rules);
-	for (size_t i = 0; i < s->watch_rules.n; i++) {
-		str_copy(m.name, sizeof(m.name), s->watch_rules.list[i].name);
-		m.last = i + 1 == s->watch_rules.n;
+	for (size_t i = 0; i < s->n_rules; i++) {
+		str_copy(m.name, sizeof(m.name), s->rule_names[i]);
+		m.last = i + 1 == s->n_rules;
 		monitor_tell_front(s, &m, sizeof(m), -1);
 	}
 	m.last = 1;
-	if (!s->watch_rules.n)
+	if (!s->n_rules)
 		monitor_tell_front(s, &m, sizeof(m), -1);
-	watches_configure(&s->watches);
-}
-
-void monitor_reload(struct monitor *s)
-{
-	struct rules rules = { 0 }, old;
-	struct settings_ids ids;
-	struct config config;
-
-	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
-		    (unsigned long long)(clock_now_ns() / 1000));
-	if (settings_load(s->options, &config, &rules) < 0 ||
-	    settings_resolve(s->options, &config, &ids) < 0) {
-		log_error("configuration not changed");
-		old = rules;
-	} else {
-		/* The socket is open and the frontend has become its user: both stay as they were. */
-		str_copy(config.socket, sizeof(config.socket), s->config.socket);
-		s->config = config;
-		s->ids.groups = ids.groups;
-		old = s->watch_rules;
-		s->watch_rules = rules;
-		monitor_tell_limits(s, false);
-		monitor_apply_rules(s);
-		log_info("configuration read again");
-	}
-	rules_deinit(&old);
-	notify_send("READY=1");
 }
 
 void monitor_close_front(struct monitor *s)
@@ -113,6 +84,160 @@ void monitor_close_front(struct monitor *s)
 	front_forget(&s->front);
 	if (s->front.sock >= 0)
 		closers_close(&s->closers, TAKE_FD(s->front.sock));
+}
+
+/* ------------------------------------------------------------------ configuration ------------ */
+
+void monitor_reload(struct monitor *s)
+{
+	if (s->stop_at)
+		return;
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+		    (unsigned long long)(clock_now_ns() / 1000));
+	rules_child_reload(&s->rules);
+}
+
+/* The rules process is ours; this check keeps a mistake there from becoming an overrun here. */
+static void end_strings(struct rules_config *m)
+{
+	struct config *c = &m->config;
+	const struct {
+		char *text;
+		size_t size;
+	} strings[] = {
+		{ c->socket, sizeof(c->socket) },
+		{ c->user, sizeof(c->user) },
+		{ c->socket_group, sizeof(c->socket_group) },
+		{ c->admin_group, sizeof(c->admin_group) },
+		{ c->observer_group, sizeof(c->observer_group) },
+		{ c->kfd_device, sizeof(c->kfd_device) },
+		{ c->kfd_sysfs, sizeof(c->kfd_sysfs) },
+		{ c->cuda_library, sizeof(c->cuda_library) },
+		{ c->store_directory, sizeof(c->store_directory) },
+		{ c->store_max_use, sizeof(c->store_max_use) },
+		{ c->store_keep_free, sizeof(c->store_keep_free) },
+		{ c->store_max_body, sizeof(c->store_max_body) },
+		{ c->store_max_age, sizeof(c->store_max_age) },
+		{ c->store_max_record_age, sizeof(c->store_max_record_age) },
+		{ c->store_max_records, sizeof(c->store_max_records) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		strings[i].text[strings[i].size - 1] = '\0';
+	for (size_t i = 0; i < RULES_NAMES_MAX; i++)
+		m->names[i][sizeof(m->names[i]) - 1] = '\0';
+}
+
+static void apply_config(struct monitor *s, struct rules_config *c)
+{
+	const bool is_first = s->config.socket[0] == '\0';
+
+	end_strings(c);
+	if (!is_first) {
+		/* The socket is open and the frontend has become its user: both stay as they were. */
+		str_copy(c->config.socket, sizeof(c->config.socket), s->config.socket);
+		c->ids.front_uid = s->ids.front_uid;
+		c->ids.front_gid = s->ids.front_gid;
+	}
+	s->config = c->config;
+	s->ids = c->ids;
+	s->n_rules = c->n_rules;
+	memcpy(s->rule_names, c->names, sizeof(s->rule_names));
+	if (is_first)
+		return;
+	tell_limits(s, false);
+	monitor_tell_rules(s);
+}
+
+static void reload_ended(struct monitor *s, bool changed)
+{
+	if (changed)
+		log_info("configuration read again");
+	else
+		log_error("configuration not changed");
+	notify_send("READY=1");
+}
+
+int monitor_take_config(struct monitor *s, struct rules_config *c, int take_state)
+{
+	auto_close int state = take_state;
+	const bool is_reload = !s->rules.is_fresh;
+	const bool is_good = c->status == 0;
+
+	/* A process that could not begin ends, rather than saying so. */
+	if (is_reload ? !s->rules.reloads : !is_good)
+		return -EPROTO;
+	if (is_good != (state >= 0) || c->n_rules > RULES_NAMES_MAX)
+		return -EPROTO;
+	if (is_good)
+		apply_config(s, c);
+	rules_child_answered(&s->rules, TAKE_FD(state));
+	if (is_reload)
+		reload_ended(s, is_good);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the rules process -------- */
+
+void monitor_rules_ended(struct monitor *s, int wait_status)
+{
+	const bool asked_idle = s->rules.is_asked_idle;
+	struct ipc_hooked refusal = { .type = IPC_HOOKED, .status = -ECONNRESET };
+
+	rules_child_ended(&s->rules, wait_status, s->stop_at != 0);
+	while (s->rules.n_requests) {
+		refusal.request = s->rules.requests[--s->rules.n_requests];
+		if (s->front.sock >= 0)
+			monitor_tell_front(s, &refusal, sizeof(refusal), -1);
+	}
+	for (; s->rules.reloads; s->rules.reloads--)
+		reload_ended(s, false);
+	if (asked_idle && !s->stop_at)
+		tell_limits(s, true);
+}
+
+void monitor_tell_held(struct monitor *s)
+{
+	for (const struct worker *k = s->workers.first; k; k = k->next) {
+		const struct rules_found m = { .pid = (uint32_t)k->target, .vendor = k->vendor, .worker = k->id };
+
+		if (k->kind == IPC_KIND_SESSION && k->rule[0])
+			rules_child_tell(&s->rules, RULES_HELD, 0, &m, sizeof(m), -1);
+	}
+}
+
+void monitor_idle(struct monitor *s)
+{
+	if (s->stop_at)
+		return;
+	if (s->n_rules || !s->config.idle_exit_ms) {
+		tell_limits(s, true);
+		return;
+	}
+	/* Not before the last hook has said how it went. */
+	if (rules_child_tell(&s->rules, RULES_IDLE, 0, NULL, 0, -1) < 0)
+		tell_limits(s, true);
+	else
+		s->rules.is_asked_idle = true;
+}
+
+int monitor_take_busy(struct monitor *s, bool busy)
+{
+	if (s->stop_at) {
+		s->rules.has_stopped = !busy;
+		return 0;
+	}
+	if (!s->rules.is_asked_idle)
+		return -EPROTO;
+	s->rules.is_asked_idle = false;
+	/* A reload meanwhile may be against it. */
+	if (busy || s->n_rules || !s->config.idle_exit_ms) {
+		tell_limits(s, true);
+		return 0;
+	}
+	log_info("idle: exiting");
+	monitor_stop(s);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ stopping ----------------- */
@@ -123,8 +248,9 @@ void monitor_stop(struct monitor *s)
 		return;
 	notify_send("STOPPING=1\nSTATUS=Releasing all targets");
 	s->stop_at = clock_deadline_ms(STOP_WORKERS_MS);
+	authorise_cancel(&s->authorise);
 	workers_signal(&s->workers, SIGTERM);
-	hooks_stop(&s->hooks);
+	rules_child_tell(&s->rules, RULES_STOP, 0, NULL, 0, -1);
 }
 
 void monitor_front_failed(struct monitor *s)
@@ -153,6 +279,19 @@ static bool wait_for_workers(struct monitor *s)
 	return false;
 }
 
+/* Hooks have their time; afterwards the process ends with the socket to it. */
+static bool wait_for_rules(struct monitor *s)
+{
+	if (!s->rules.pid)
+		return false;
+	if (s->rules.link.fd >= 0 && !s->rules.has_stopped && !is_over(s, 0))
+		return true;
+	rules_child_deinit(&s->rules);
+	if (is_over(s, 0))
+		kill(s->rules.pid, SIGKILL);
+	return !is_over(s, STOP_KILLED_MS);
+}
+
 static bool wait_for_front(struct monitor *s)
 {
 	/* The frontend may yet take what it was too busy for, but not one message at a time for ever. */
@@ -177,8 +316,9 @@ bool monitor_stop_step(struct monitor *s)
 	if (wait_for_workers(s))
 		return true;
 	/* A manager would kill them with us; they end by themselves. */
-	if ((s->workers.rescues.first && !is_over(s, STOP_RELEASES_MS)) ||
-	    (hooks_is_busy(&s->hooks) && !is_over(s, 0)))
+	if (s->workers.rescues.first && !is_over(s, STOP_RELEASES_MS))
+		return true;
+	if (wait_for_rules(s))
 		return true;
 	return wait_for_front(s);
 }

@@ -9,26 +9,22 @@
 #include <stdint.h>
 #include <sys/un.h>
 
+#include "agentd/config.h"
+#include "agentd/monitor/authorise.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"
-#include "agentd/monitor/hooks/hook_requests.h"
-#include "agentd/monitor/rules/watch.h"
-#include "agentd/monitor/rules_service.h"
-#include "agentd/monitor/settings.h"
+#include "agentd/monitor/rules_child.h"
 #include "agentd/monitor/watchdog.h"
 #include "agentd/monitor/workers.h"
 
 struct monitor {
-	const struct options *options;
-	struct config config;
-	struct settings_ids ids;
-	struct rules watch_rules;
-	uint32_t rules_generation;
-	struct watches watches;
-	struct rules_service rules_service;
+	struct config config; /**< What the rules process has read. */
+	struct rules_ids ids;
+	char rule_names[RULES_NAMES_MAX][IPC_RULE_NAME_SIZE];
+	uint32_t n_rules, rules_generation;
+	struct rules_child rules;
 	struct workers workers;
-	struct hooks hooks;
-	struct hook_desk hook_desk;
+	struct authorise authorise;
 	struct programs programs;
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	int listen_fd;
@@ -49,13 +45,25 @@ void monitor_tell_front(struct monitor *s, const void *msg, size_t size, int fd)
 void monitor_flush_front(struct monitor *s);
 /** Give the frontend up that takes none.  @return when that is due (monotonic ns); 0: all are sent. */
 uint64_t monitor_front_deadline(struct monitor *s);
-/** Tell it what it may serve.  @param serve_on  It thought that it was to stop. */
-void monitor_tell_limits(struct monitor *s, bool serve_on);
-/** Rules were read: first the frontend knows their names, then processes get theirs. */
-void monitor_apply_rules(struct monitor *s);
+/** Tell the frontend the names of all rules. */
+void monitor_tell_rules(struct monitor *s);
 
-/** Read the configuration again; one with a mistake changes nothing. */
+/** Have the configuration read again; one with a mistake changes nothing. */
 void monitor_reload(struct monitor *s);
+/**
+ * The rules process says what it has read, at its start or after a reload.
+ * @param take_state  For the next rules process; -1: there is none.
+ * @return 0, -EPROTO: nobody has asked.
+ */
+int monitor_take_config(struct monitor *s, struct rules_config *c, int take_state);
+/** The rules process was reaped: answer those who wait for it. */
+void monitor_rules_ended(struct monitor *s, int wait_status);
+/** Tell a new rules process what its predecessor had watched. */
+void monitor_tell_held(struct monitor *s);
+/** The frontend has no connection: stop, unless something keeps the agent. */
+void monitor_idle(struct monitor *s);
+/** The rules process says whether hooks run, because it was asked or because it is to stop.  @return 0, -EPROTO. */
+int monitor_take_busy(struct monitor *s, bool busy);
 
 /** Begin to stop. */
 void monitor_stop(struct monitor *s);

@@ -2,18 +2,24 @@
 #include "agentd/monitor/requests.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "agentd/access.h"
 #include "agentd/monitor/authorise.h"
 #include "agentd/monitor/notify.h"
-#include "agentd/monitor/rules/rule_hooks.h"
 #include "agentd/monitor/stores.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+
+/* Text of /proc/PID/cgroup. */
+#define CGROUP_MAX (64 * 1024)
 
 /*
  * Do what a message asks for.
@@ -66,32 +72,19 @@ static const struct request *find_request(uint32_t type, unsigned who)
 static int on_start(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_start *m = msg;
-	struct ipc_started answer;
-	auto_close int channel = -1;
+	struct ipc_started refusal;
 
 	if (s->stop_at)
 		return 0;
-	if (fds[0] < 0)
-		authorise_refuse(m, -EMFILE, &answer);
-	else
-		authorise_start(&s->workers, &s->ids.groups, m, fds[0], fds[1], &answer, &channel);
-	monitor_tell_front(s, &answer, sizeof(answer), channel);
-	if (m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
-		watches_hint(&s->watches);
-	return 0;
-}
-
-/* Not before the last hook has said how it went, and not when a reload meanwhile is against it. */
-static void front_is_idle(struct monitor *s)
-{
-	if (s->stop_at)
-		return;
-	if (hooks_is_busy(&s->hooks) || s->watch_rules.n || !s->config.idle_exit_ms) {
-		monitor_tell_limits(s, true);
-		return;
+	if (fds[0] < 0) {
+		authorise_refuse(m, -EMFILE, &refusal);
+		monitor_tell_front(s, &refusal, sizeof(refusal), -1);
+	} else {
+		authorise_start(&s->authorise, &s->ids.groups, m, fds[0], fds[1]);
 	}
-	log_info("idle: exiting");
-	monitor_stop(s);
+	if (m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
+		rules_child_tell(&s->rules, RULES_HINT, 0, NULL, 0, -1);
+	return 0;
 }
 
 static void front_is_ready(struct monitor *s)
@@ -99,6 +92,23 @@ static void front_is_ready(struct monitor *s)
 	watchdog_begin(&s->watchdog, notify_watchdog_ms(), clock_now_ns());
 	notify_send("READY=1\nSTATUS=Serving %s", s->config.socket);
 	log_info("ready on %s", s->config.socket);
+}
+
+/* No rule holds that worker any more. */
+static void let_go(struct monitor *s, uint32_t worker)
+{
+	const struct ipc_rule none = { .type = IPC_RULE };
+	const struct ipc_watch m = { .type = IPC_WATCH, .worker = worker };
+
+	workers_tell_rule(&s->workers, worker, &none);
+	monitor_tell_front(s, &m, sizeof(m), -1);
+}
+
+/* The rules process remembers that, and lets the worker go; while there is none somebody must. */
+static void release(struct monitor *s, uint32_t worker)
+{
+	if (rules_child_tell(&s->rules, RULES_RELEASE, worker, NULL, 0, -1) < 0)
+		let_go(s, worker);
 }
 
 static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds[])
@@ -110,7 +120,7 @@ static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds
 		front_is_ready(s);
 		break;
 	case IPC_NOTE_IDLE:
-		front_is_idle(s);
+		monitor_idle(s);
 		break;
 	case IPC_NOTE_STATUS:
 		notify_send("STATUS=%u sessions, %u connections", m->value >> 16,
@@ -120,7 +130,7 @@ static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds
 		workers_kill(&s->workers, m->value);
 		break;
 	case IPC_NOTE_RELEASE:
-		watches_release(&s->watches, m->value);
+		release(s, m->value);
 		break;
 	case IPC_NOTE_DROPPED:
 		closers_go(&s->closers);
@@ -133,20 +143,41 @@ static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds
 	return 0;
 }
 
+static void refuse_hooks(struct monitor *s, uint32_t request, int status)
+{
+	const struct ipc_hooked m = { .type = IPC_HOOKED, .request = request, .status = status };
+
+	monitor_tell_front(s, &m, sizeof(m), -1);
+}
+
+static int ask_rules(struct monitor *s, const struct ipc_hooks *asked, const struct access_peer *client,
+		     int document_fd)
+{
+	const struct rules_hooks m = { .asked = *asked, .pid = client->pid, .uid = client->uid,
+				       .gid = client->gid, .admin = client->admin };
+	int r;
+
+	if (!rules_child_add_request(&s->rules, asked->request))
+		return -ENOBUFS;
+	r = rules_child_tell(&s->rules, RULES_HOOKS, 0, &m, sizeof(m), document_fd);
+	if (r < 0)
+		rules_child_take_request(&s->rules, asked->request);
+	return r == -EPIPE ? -ECONNRESET : r;
+}
+
 static int on_hooks(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	struct ipc_hooks m = *(const struct ipc_hooks *)msg;
+	const struct ipc_hooks *m = msg;
 	struct access_peer client;
 	int r = fds[0] < 0 ? -EMFILE : access_peer_read(fds[0], &s->ids.groups, &client);
 
-	m.rule[sizeof(m.rule) - 1] = '\0';
-	if (r < 0) {
-		hook_requests_refuse(&s->hook_desk, &m, r);
-		return 0;
+	if (r == 0) {
+		access_peer_look(&client);
+		r = ask_rules(s, m, &client, fds[1]);
+		access_peer_deinit(&client);
 	}
-	access_peer_look(&client);
-	hook_requests_take(&s->hook_desk, &m, &client, fds[1]);
-	access_peer_deinit(&client);
+	if (r < 0)
+		refuse_hooks(s, m->request, r);
 	return 0;
 }
 
@@ -176,20 +207,26 @@ static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds
 {
 	struct rules_fault f = { .pid = k->target, .uid = k->target_uid, .gid = k->target_gid,
 				 .fault = ((const struct ipc_hook *)msg)->fault };
+	int r = rules_child_is_behind(&s->rules) ? -ENOBUFS : 0;
 
 	str_copy(f.rule, sizeof(f.rule), k->rule);
-	rule_hooks_run(&s->hooks, &f, fds[0]);
+	if (r == 0)
+		r = rules_child_tell(&s->rules, RULES_FAULT, 0, &f, sizeof(f), fds[0]);
+	if (r < 0)
+		log_warning("rule %s: its hook is not run for process %d: %s", f.rule, (int)f.pid,
+			    r == -EPIPE ? "the rules process is being started again" : strerror(-r));
 	return 0;
 }
 
 static int on_found(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_found *m = msg;
+	const struct rules_found found = { .pid = m->pid, .vendor = m->vendor };
 
 	if (!m->pid || m->pid > INT32_MAX)
 		return -EPROTO;
 	if (!s->stop_at && !workers_is_own(&s->workers, (pid_t)m->pid))
-		watches_found(&s->watches, (pid_t)m->pid, (enum ipc_vendor)m->vendor);
+		rules_child_tell(&s->rules, RULES_FOUND, 0, &found, sizeof(found), -1);
 	return 0;
 }
 
@@ -213,6 +250,162 @@ int requests_take(void *ctx, struct worker *k, const union ipc_child_message *m,
 	if (!r || r->size != size || n_fds < r->fds_min || n_fds > r->fds_max)
 		return -EPROTO;
 	return r->take(ctx, k, m, take_fd);
+}
+
+/* ------------------------------------------------------------------ of the rules process ----- */
+
+/* @param take_fd  What came along, or -1; what is left in it is closed.  @return 0, -EPROTO. */
+typedef int rules_request_fn(struct monitor *s, const struct ipc_message *m, int *take_fd);
+
+static int on_config(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	struct rules_config *c = malloc(sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	memcpy(c, m->text, sizeof(*c));
+	r = monitor_take_config(s, c, TAKE_FD(*take_fd));
+	free(c);
+	return r;
+}
+
+static int on_look(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	struct rules_looking a = { .status = -ESHUTDOWN };
+
+	if (!s->stop_at)
+		a.status = workers_look(&s->workers, &a.worker);
+	rules_child_tell(&s->rules, RULES_LOOKING, 0, &a, sizeof(a), -1);
+	return 0;
+}
+
+/* The rules process holds the process, and sees whether it was still there when the answer came. */
+static void read_facts(pid_t pid, struct rules_facts *ret, char **ret_cgroup, size_t *ret_size)
+{
+	struct access_target facts;
+	char path[64];
+	ssize_t n;
+
+	ret->status = access_target_read(pid, &facts);
+	if (ret->status < 0)
+		return;
+	ret->uid = facts.uids[0];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, ret->exe, sizeof(ret->exe) - 1);
+	ret->exe[n > 0 ? n : 0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	ret->has_cgroup = fd_read_file(path, CGROUP_MAX, ret_cgroup, ret_size) == 0;
+}
+
+static int on_read(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	auto_free struct rules_facts *a = calloc(1, sizeof(*a) + CGROUP_MAX + 1);
+	auto_free char *cgroup = NULL;
+	size_t size = 0;
+
+	if (!a)
+		return -ENOMEM;
+	if (!m->head.number || m->head.number > INT32_MAX)
+		return -EPROTO;
+	read_facts((pid_t)m->head.number, a, &cgroup, &size);
+	if (a->has_cgroup)
+		memcpy(a + 1, cgroup, ++size);
+	rules_child_tell(&s->rules, RULES_FACTS, 0, a, sizeof(*a) + size, -1);
+	return 0;
+}
+
+static int watch(struct monitor *s, const struct rules_watch *q, struct ipc_watch *ret)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)q->pid, 0), channel = -1;
+	struct ipc_rule rule = q->rule;
+	int r = pidfd < 0 ? -errno : 0;
+
+	rule.type = IPC_RULE;
+	rule.name[sizeof(rule.name) - 1] = '\0';
+	if (r == 0)
+		r = authorise_watch(&s->workers, &rule, (pid_t)q->pid, pidfd, (enum ipc_vendor)q->vendor, ret, &channel);
+	if (r == 0)
+		monitor_tell_front(s, ret, sizeof(*ret), channel);
+	return r;
+}
+
+static int on_watch(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	const struct rules_watch *q = (const void *)m->text;
+	struct rules_watched a = { .status = -ESHUTDOWN };
+
+	if (!q->pid || q->pid > INT32_MAX || q->rule.n_devices > IPC_RULE_DEVICES_MAX)
+		return -EPROTO;
+	if (!s->stop_at)
+		a.status = watch(s, q, &a.watch);
+	rules_child_tell(&s->rules, RULES_WATCHED, 0, &a, sizeof(a), -1);
+	return 0;
+}
+
+static int on_let_go(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	let_go(s, m->head.number);
+	return 0;
+}
+
+static int on_hooked(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	struct ipc_hooked a = *(const struct ipc_hooked *)(const void *)m->text;
+
+	a.type = IPC_HOOKED;
+	if (!rules_child_take_request(&s->rules, a.request) || (*take_fd >= 0 && !fd_is_memfd(*take_fd)))
+		return -EPROTO;
+	if (s->front.sock >= 0)
+		monitor_tell_front(s, &a, sizeof(a), *take_fd);
+	return 0;
+}
+
+static int on_busy(struct monitor *s, const struct ipc_message *m, int *take_fd)
+{
+	return monitor_take_busy(s, m->head.number != 0);
+}
+
+/* What is not here breaks the protocol, as does what comes in front of the first configuration. */
+static const struct {
+	uint32_t type;
+	size_t size;
+	bool may_have_fd;
+	rules_request_fn *take;
+} rules_requests[] = {
+	{ RULES_CONFIG, sizeof(struct rules_config), true, on_config },
+	{ RULES_LOOK, 0, false, on_look },
+	{ RULES_READ, 0, false, on_read },
+	{ RULES_WATCH, sizeof(struct rules_watch), false, on_watch },
+	{ RULES_LET_GO, 0, false, on_let_go },
+	{ RULES_HOOKED, sizeof(struct ipc_hooked), true, on_hooked },
+	{ RULES_BUSY, 0, false, on_busy },
+};
+
+static int take_rules_request(struct monitor *s, struct ipc_message *m)
+{
+	auto_close int fd = TAKE_FD(m->fd);
+
+	if (s->rules.is_fresh && m->head.type != RULES_CONFIG)
+		return -EPROTO;
+	for (size_t i = 0; i < ARRAY_SIZE(rules_requests); i++)
+		if (rules_requests[i].type == m->head.type)
+			return rules_requests[i].size == m->head.size && (fd < 0 || rules_requests[i].may_have_fd) ?
+				       rules_requests[i].take(s, m, &fd) :
+				       -EPROTO;
+	return -EPROTO;
+}
+
+int requests_read_rules(struct monitor *s)
+{
+	struct ipc_message m;
+	int r = ipc_link_recv(&s->rules.link, &m);
+
+	if (r <= 0)
+		return r == 0 ? -EPIPE : r;
+	r = take_rules_request(s, &m);
+	ipc_message_deinit(&m);
+	return r;
 }
 
 /* ------------------------------------------------------------------ reading front ------------ */

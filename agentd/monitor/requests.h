@@ -15,4 +15,10 @@ int requests_read_front(struct monitor *s);
 int requests_take(void *ctx, struct worker *k, const union ipc_child_message *m, size_t size,
 		  int *take_fd);
 
+/**
+ * Take one message of the rules process, and do what it asks for.
+ * @return 0, -EAGAIN, -EPIPE, -EPROTO: it may not ask for that; other -errno.
+ */
+int requests_read_rules(struct monitor *s);
+
 #endif /* MONITOR_REQUESTS_H */

@@ -35,7 +35,7 @@ uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 
 bool workers_is_own(const struct workers *w, pid_t pid)
 {
-	if (pid == getpid() || pid == w->front_pid)
+	if (pid == getpid() || pid == w->front_pid || pid == w->rules_pid)
 		return true;
 	for (const struct worker *i = w->first; i; i = i->next)
 		if (i->pid == pid)

@@ -13,10 +13,10 @@
 #include <sys/types.h>
 
 #include "agentd/access.h"
+#include "agentd/config.h"
 #include "agentd/ipc/child.h"
 #include "agentd/ipc/monitor_frontend.h"
 #include "agentd/ipc/monitor_worker.h"
-#include "agentd/monitor/config/config.h"
 #include "agentd/monitor/recovery/rescue.h"
 #include "agentd/monitor/recovery/undo_record.h"
 
@@ -39,6 +39,7 @@ struct worker {
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
 	gid_t target_gid;
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */
+	enum ipc_vendor vendor; /**< Of a target that a rule watches. */
 	bool reaped;	  /**< Its pid may be another process by now. */
 	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
@@ -47,7 +48,8 @@ struct worker {
 
 /** Paths of our programs. */
 struct programs {
-	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], hook[PATH_MAX], adapter[PATH_MAX];
+	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], rules[PATH_MAX], hook[PATH_MAX],
+		adapter[PATH_MAX];
 };
 
 /** What workers are started with, and who hears of them; all pointers are borrowed. */
@@ -73,7 +75,7 @@ struct workers_setup {
 struct workers {
 	struct worker *first;
 	uint32_t last_id, last_session;
-	pid_t front_pid; /**< 0: there is none. */
+	pid_t front_pid, rules_pid; /**< 0: there is none. */
 	struct rescues rescues; /**< Of targets of dead workers. */
 	struct rescue_host rescue_host;
 	struct workers_setup setup;
@@ -109,18 +111,21 @@ int workers_look(struct workers *w, uint32_t *ret_id);
 struct worker *workers_find_target(struct workers *w, pid_t pid);
 /** One of the agent's own processes? */
 bool workers_is_own(const struct workers *w, pid_t pid);
+/** @return how many there are of that kind, of all users. */
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
 
 /** @param rule  Without a name: none watches any more.  @return 0, -ESRCH, -errno. */
 int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
 /** Kill it unless it disarms within that time.  @return false: nobody needs so long. */
 bool workers_arm(struct worker *worker, uint32_t ms);
+/** It has settled, or is through with what could hang: no deadline holds for it. */
 void workers_disarm(struct worker *worker);
 
 /** Guard socket of @p worker is readable. */
 void workers_guard(struct workers *w, struct worker *worker);
 /** Kill those whose deadline passed.  @return next deadline, 0 when there is none. */
 uint64_t workers_deadlines(struct workers *w);
+/** Kill a worker that does not answer, and report it as stuck.  @param id  One that is gone is no mistake. */
 void workers_kill(struct workers *w, uint32_t id);
 /** SIGTERM (release everything and go), or SIGKILL, to all. */
 void workers_signal(struct workers *w, int sig);

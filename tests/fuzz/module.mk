@@ -7,7 +7,7 @@ fuzz_$(1)_libs := fuzz $(2) base
 fuzz_$(1)_ldlibs := $(3)
 endef
 
-$(eval $(call fuzz_target,config,monitor agentd,-linih))
+$(eval $(call fuzz_target,config,rules agentd,-linih))
 fuzz_config_deps := $(protocol_gen)
 $(eval $(call fuzz_target,proc_status,agentd,-lcap))
 $(eval $(call fuzz_target,cgroup,agentd))

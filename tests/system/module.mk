@@ -4,7 +4,7 @@ system_tests += $(call system_test,exception,exceptions exception_codes forward)
 system_tests += $(call system_test,undo,kill undo heir sweep)
 system_tests += $(call system_test,wave,waves registers symbols progress)
 system_tests += $(call system_test,core,store dump dump_stream dump_cuda analyze)
-system_tests += $(call system_test,rule,rules hooks one_stop)
+system_tests += $(call system_test,rule,rules rules_process hooks one_stop)
 system_tests += $(call system_test,cuda,cuda cuda_sessions cuda_lines cudbgshim)
 system_tests += $(call system_test,client,wire review access descriptors)
 system_tests += $(call system_test,daemon,idle journal sandbox)
@@ -13,7 +13,7 @@ system_tests += $(call system_test,check,check gpu_check)
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
 hooks_probe_src := tests/system/rule/hooks_probe.c
-hooks_probe_libs := monitor agentd base
+hooks_probe_libs := rules agentd base
 hooks_probe_ldlibs := -linih -lcap -lseccomp
 
 # The debugger API alone, for test_cudbgshim.py.

@@ -21,10 +21,10 @@
 #define RESCUE_SECONDS_MAX  20
 /* It gives up first, and then puts back what it can; this is for one that hangs. */
 #define RESCUE_WAIT_MS	    15000
-/* Who waits is given his answer, or stopped, within a second. */
+/* A thread that waits is given its answer, or stopped, within a second. */
 #define RESCUE_ANSWER_MS    150
 #define RESCUE_DEATH_MS	    1000
-/* One may be on his way in while the rescuer is on its way out. */
+/* A thread may be on its way in while the rescuer is on its way out. */
 #define RESCUES_MAX	    16
 #define EXIT_OWED	    1
 #define RESCUE_PAUSE_MS	    50

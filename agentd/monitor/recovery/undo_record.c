@@ -21,7 +21,7 @@ int undo_record_directory(const char *path)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	/* Whoever else may write there could make us rescue, that is change, what he likes. */
+	/* Whoever else may write there could make us rescue, that is change, what they like. */
 	if (st.st_uid != geteuid() || st.st_mode & 077)
 		return -EPERM;
 	return TAKE_FD(fd);

@@ -40,8 +40,9 @@ def agents(**kwargs):
 
 
 def is_settled(s):
-    """monitor, its heir and front are there, and no look for processes is under way."""
-    return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir", "gpu-agentd"]
+    """monitor, its heir, the rules process and front are there, and no look for processes is under way."""
+    return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir",
+                                                                       "gpu-agent-rules", "gpu-agentd"]
 
 
 def test_no_wakeups():
@@ -78,8 +79,8 @@ def test_descriptors_do_not_leak():
             client.close()
 
         def settled():
-            """Only the monitor, its heir and front are left, and they know that the clients have gone."""
-            return len(processes(s)) == 3 and s.rpc.call("agent.status")["connections"] == 1
+            """Only the monitor, its heir, the rules process and front are left, and they know that the clients have gone."""
+            return len(processes(s)) == 4 and s.rpc.call("agent.status")["connections"] == 1
 
         round_trip()
         wait_until(settled, "workers leave")

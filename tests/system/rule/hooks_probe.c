@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "agentd/privileges.h"
-#include "agentd/monitor/hooks/hooks.h"
+#include "agentd/rules/hooks/hooks.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -765,8 +765,8 @@ def test_in_user_mode_rules_reach_own_processes_only():
         os.chown(home, USER, USER)
         programs = s.directory / "bin"
         programs.mkdir()
-        for name in ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-hook",
-                     "gpu-agent-adapter"):
+        for name in ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules",
+                     "gpu-agent-hook", "gpu-agent-adapter"):
             shutil.copy(BIN / name, programs)
         os.chown(s.config, USER, USER)
         s.socket = home / "agentd.sock"

@@ -2,12 +2,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/monitor/config/config.h"
+#include "agentd/rules/config/config.h"
 #include "testlib.h"
+
+static const struct config_reading plain;
 
 static int parse(struct config *c, const char *text, char *error)
 {
-	return config_parse(c, "t.conf", text, strlen(text), error, 256);
+	return config_parse(c, &plain, "t.conf", text, strlen(text), error, 256);
 }
 
 static void values_are_stored(void)
@@ -81,7 +83,7 @@ static void mistakes_are_named(void)
 		char error[512] = "";
 
 		config_init(&c);
-		TEST_ROW_EQ(i, config_parse(&c, "t.conf", rows[i].text, strlen(rows[i].text), error, sizeof(error)),
+		TEST_ROW_EQ(i, config_parse(&c, &plain, "t.conf", rows[i].text, strlen(rows[i].text), error, sizeof(error)),
 			    -EINVAL);
 		TEST_ROW_STR(i, error, rows[i].error);
 		TEST_ROW_EQ(i, c.sessions, 128);
@@ -140,7 +142,7 @@ static void many_mistakes_fit(void)
 	for (size_t i = 0; i < 100; i++)
 		strcat(text, "nonsense = 1\n");
 	config_init(&c);
-	TEST_EQ(config_parse(&c, "t", text, strlen(text), error, sizeof(error)), -EINVAL);
+	TEST_EQ(config_parse(&c, &plain, "t", text, strlen(text), error, sizeof(error)), -EINVAL);
 	CU_ASSERT(strlen(error) < sizeof(error) && strlen(error) > 100);
 	TEST_STR(strrchr(error, ' '), " key");
 }
@@ -149,15 +151,16 @@ static void many_mistakes_fit(void)
 static void names_exist_when_that_is_asked(void)
 {
 	static const char text[] = "[agent]\nadmin_group = no-such-group\nuser = root\nsocket_group = root\n";
+	static const char user[] = "[agent]\nuser = no-such-user\n";
+	const struct config_reading strict = { .names_must_exist = true };
 	char error[256] = "";
 	struct config c;
 
 	config_init(&c);
 	TEST_EQ(parse(&c, text, error), 0);
-	c.names_must_exist = true;
-	TEST_EQ(parse(&c, text, error), -EINVAL);
+	TEST_EQ(config_parse(&c, &strict, "t.conf", text, strlen(text), error, sizeof(error)), -EINVAL);
 	TEST_STR(error, "t.conf:2: [agent] admin_group: there is no such group");
-	TEST_EQ(parse(&c, "[agent]\nuser = no-such-user\n", error), -EINVAL);
+	TEST_EQ(config_parse(&c, &strict, "t.conf", user, strlen(user), error, sizeof(error)), -EINVAL);
 	TEST_STR(error, "t.conf:2: [agent] user: there is no such user");
 }
 
@@ -167,8 +170,8 @@ static void binary_files_are_refused(void)
 	char error[256];
 
 	config_init(&c);
-	TEST_EQ(config_parse(&c, "t", "[agent]\0x", 9, error, sizeof(error)), -EINVAL);
-	TEST_EQ(config_read_file(&c, "/nonexistent/x.conf", error, sizeof(error)), -ENOENT);
+	TEST_EQ(config_parse(&c, &plain, "t", "[agent]\0x", 9, error, sizeof(error)), -EINVAL);
+	TEST_EQ(config_read_file(&c, &plain, "/nonexistent/x.conf", error, sizeof(error)), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(error, "/nonexistent/x.conf"));
 }
 
@@ -180,7 +183,7 @@ static void shipped_file_is_valid(void)
 
 	config_init(&c);
 	config_init(&defaults);
-	TEST_EQ(config_read_file(&c, "systemd/agentd.conf", error, sizeof(error)), 0);
+	TEST_EQ(config_read_file(&c, &plain, "systemd/agentd.conf", error, sizeof(error)), 0);
 	TEST_STR(error, "");
 	TEST_EQ(c.connections, defaults.connections);
 	TEST_STR(c.socket_group, defaults.socket_group);

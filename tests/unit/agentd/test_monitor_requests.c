@@ -18,6 +18,7 @@ static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t
 	memset(producers, 0, PRODUCERS * sizeof(*producers));
 	s->stop_at = 1;
 	s->front.sock = -1;
+	rules_child_init(&s->rules, "none", NULL);
 	for (size_t i = 0; i < PRODUCERS; i++) {
 		producers[i] = (struct worker){ .next = s->workers.first, .producer = of, .guard_fd = -1 };
 		s->workers.first = &producers[i];
@@ -113,6 +114,77 @@ static void values_have_bounds(void)
 	free(s);
 }
 
+/* @return what comes of one message of the rules process. */
+static int ask_as_rules(struct monitor *s, struct ipc_link *theirs, const struct ipc_head *head, const void *data,
+			bool with_fd)
+{
+	struct ipc_head h = *head;
+	int fd = -1;
+
+	if (with_fd) {
+		h.flags = IPC_FLAG_FD;
+		TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &fd), 0);
+		TEST_EQ_FATAL(ipc_link_send_fd(theirs, &h, data, fd), 0);
+	} else {
+		TEST_EQ_FATAL(ipc_link_send(theirs, &h, data), 0);
+	}
+	return requests_read_rules(s);
+}
+
+static void rules_ask_for_their_own(void)
+{
+	static const union {
+		struct rules_watch watch;
+		struct ipc_hooked hooked;
+		struct rules_config config;
+	} zero, mine = { .hooked = { .request = 5 } };
+	static const struct {
+		struct ipc_head head;
+		const void *data;
+		bool with_fd;
+		int want;
+	} rows[] = {
+		{ { .type = RULES_LOOK }, NULL, false, 0 },
+		{ { .type = RULES_LOOK }, &zero, true, -EPROTO },
+		{ { .type = RULES_READ, .number = 1 }, NULL, false, 0 },
+		{ { .type = RULES_READ }, NULL, false, -EPROTO },
+		{ { .type = RULES_READ, .number = INT32_MAX + 1u }, NULL, false, -EPROTO },
+		{ { .type = RULES_WATCH, .size = sizeof(zero.watch) }, &zero, false, -EPROTO },
+		{ { .type = RULES_WATCH, .size = sizeof(zero.watch) - 1 }, &zero, false, -EPROTO },
+		{ { .type = RULES_LET_GO, .number = 3 }, NULL, false, 0 },
+		/* Answers that nobody waits for. */
+		{ { .type = RULES_CONFIG, .size = sizeof(zero.config) }, &zero, false, -EPROTO },
+		{ { .type = RULES_HOOKED, .size = sizeof(zero.hooked) }, &zero, false, -EPROTO },
+		{ { .type = RULES_HOOKED, .size = sizeof(zero.hooked) }, &mine, true, 0 },
+		{ { .type = RULES_HOOKED, .size = sizeof(zero.hooked) }, &mine, true, -EPROTO },
+		/* The monitor's, and nobody's. */
+		{ { .type = RULES_FOUND }, NULL, false, -EPROTO },
+		{ { .type = 0 }, NULL, false, -EPROTO },
+		{ { .type = UINT32_MAX }, NULL, false, -EPROTO },
+	};
+	struct worker producers[PRODUCERS];
+	struct monitor *s = calloc(1, sizeof(*s));
+	struct ipc_link theirs;
+	int pair[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	fill(s, producers, 7);
+	ipc_link_init(&s->rules.link, pair[0]);
+	ipc_link_init(&theirs, pair[1]);
+	rules_child_add_request(&s->rules, 5);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_EQ(i, ask_as_rules(s, &theirs, &rows[i].head, rows[i].data, rows[i].with_fd), rows[i].want);
+	/* Before it has said what it has read it may ask nothing. */
+	s->rules.is_fresh = true;
+	TEST_EQ(ask_as_rules(s, &theirs, &rows[0].head, NULL, false), -EPROTO);
+	TEST_EQ(requests_read_rules(s), -EAGAIN);
+	ipc_link_deinit(&theirs);
+	TEST_EQ(requests_read_rules(s), -EPIPE);
+	rules_child_deinit(&s->rules);
+	free(s);
+}
+
 static void front_asks_for_its_own(void)
 {
 	static const union {
@@ -164,4 +236,4 @@ static void front_asks_for_its_own(void)
 }
 
 TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(values_have_bounds),
-	   TEST(front_asks_for_its_own));
+	   TEST(front_asks_for_its_own), TEST(rules_ask_for_their_own));

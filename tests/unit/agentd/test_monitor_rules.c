@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/monitor/config/config.h"
-#include "agentd/monitor/rules/rules.h"
+#include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/rules.h"
 #include "rpc_gen.h"
 #include "testlib.h"
 
@@ -14,12 +14,12 @@
 
 static int parse(struct rules *r, const char *text, char *error)
 {
+	const struct config_reading how = { .rules = r };
 	struct config c;
 	int e;
 
 	config_init(&c);
-	c.rules = r;
-	e = config_parse(&c, "t.conf", text, strlen(text), error, 256);
+	e = config_parse(&c, &how, "t.conf", text, strlen(text), error, 256);
 	return e < 0 ? e : rules_check(r, error, 256);
 }
 
@@ -173,28 +173,27 @@ static void files_of_others_have_no_rules(void)
 {
 	test_rules rules = { 0 };
 	char path[] = "/tmp/test_monitor_rules.XXXXXX", error[256] = "", want[128];
+	const struct config_reading strict = { .rules = &rules, .rules_need_root = true };
+	const struct config_reading lax = { .rules = &rules };
 	struct config c;
 	int fd = mkstemp(path);
 	static const char text[] = "[rule a]\nexe = *\n";
 
 	TEST_EQ(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
 	config_init(&c);
-	c.rules = &rules;
-	c.rules_need_root = true;
 	snprintf(want, sizeof(want),
 		 "%s:2: [rule a] exe: rules must be in a file that belongs to root and that nobody else may write", path);
 	fchmod(fd, 0664);
-	TEST_EQ(config_read_file(&c, path, error, sizeof(error)), -EINVAL);
+	TEST_EQ(config_read_file(&c, &strict, path, error, sizeof(error)), -EINVAL);
 	TEST_STR(error, want);
 	fchmod(fd, 0644);
 	if (geteuid() == 0) {
-		TEST_EQ(config_read_file(&c, path, error, sizeof(error)), 0);
+		TEST_EQ(config_read_file(&c, &strict, path, error, sizeof(error)), 0);
 		TEST_EQ(rules.n, 1);
 		TEST_EQ(fchown(fd, 1000, 1000), 0);
-		TEST_EQ(config_read_file(&c, path, error, sizeof(error)), -EINVAL);
+		TEST_EQ(config_read_file(&c, &strict, path, error, sizeof(error)), -EINVAL);
 	}
-	c.rules_need_root = false;
-	TEST_EQ(config_read_file(&c, path, error, sizeof(error)), 0);
+	TEST_EQ(config_read_file(&c, &lax, path, error, sizeof(error)), 0);
 	close(fd);
 	unlink(path);
 }

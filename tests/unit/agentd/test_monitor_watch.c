@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/monitor/config/config.h"
-#include "agentd/monitor/rules/watch.h"
+#include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/watch.h"
 #include "base/clock.h"
 #include "testlib.h"
 
@@ -37,7 +37,8 @@ int clock_left_ms(uint64_t deadline_ns)
 	return deadline_ns > k.now ? (int)((deadline_ns - k.now) / MS) : 0;
 }
 
-static int watch(void *ctx, pid_t pid, int pidfd, const struct ipc_rule *rule, struct ipc_watch *ret)
+static int watch(void *ctx, pid_t pid, int pidfd, enum ipc_vendor vendor, const struct ipc_rule *rule,
+		 struct ipc_watch *ret)
 {
 	k.n_watches++;
 	k.n_new += !rule->again;
@@ -82,14 +83,14 @@ struct fixture {
 static void begin(struct fixture *f)
 {
 	static const char text[] = "[rule all]\nuser = *\n";
+	const struct config_reading how = { .rules = &f->rules };
 	char error[256];
 
 	memset(f, 0, sizeof(*f));
 	memset(&k, 0, sizeof(k));
 	k.now = 1000 * 1000 * MS;
 	config_init(&f->config);
-	f->config.rules = &f->rules;
-	TEST_EQ_FATAL(config_parse(&f->config, "t.conf", text, strlen(text), error, sizeof(error)), 0);
+	TEST_EQ_FATAL(config_parse(&f->config, &how, "t.conf", text, strlen(text), error, sizeof(error)), 0);
 	watches_init(&f->w, &f->rules, f->config.kfd_device, &monitor, NULL);
 	f->pid = fork();
 	if (f->pid == 0) {

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MONITOR_RULES_CHILD_H
+#define MONITOR_RULES_CHILD_H
+
+/**
+ * @file rules_child.h
+ * The rules process: starting it, and again when it has died, and the socket to it.
+ *
+ * The monitor never waits for that process.  What it does not take at once waits in the link; what
+ * has more waiting than the link allows, or does not answer, is killed, and another one started.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/ipc/link.h"
+#include "agentd/ipc/monitor_rules.h"
+
+/** Requests about hooks that clients wait for at a time. */
+#define RULES_REQUESTS_MAX 128
+
+struct rules_child {
+	const char *program; /**< Path of gpu-agent-rules; borrowed, as is argv. */
+	char *const *argv;   /**< The command line of the monitor, which is its own, too. */
+	bool own_socket;     /**< The monitor makes the socket: its group is wanted. */
+	pid_t pid;	     /**< 0: it does not run. */
+	struct ipc_link link;
+	int state_fd; /**< What it has read, for the one that follows it; -1: nothing yet. */
+	bool is_fresh;	    /**< It has not said yet what it has read. */
+	bool is_asked_idle; /**< The answer to RULES_IDLE has not come. */
+	bool has_stopped;   /**< Told to stop, it has no hook any more. */
+	unsigned reloads;   /**< Not answered yet. */
+	unsigned failures;  /**< In a row. */
+	uint64_t started_at, restart_at; /**< Monotonic ns; 0: it is not to be started again now. */
+	uint64_t answer_by; /**< It is killed unless its configuration comes by then; 0: none is awaited. */
+	uint32_t requests[RULES_REQUESTS_MAX]; /**< Those that clients wait for. */
+	size_t n_requests;
+};
+
+/** Nothing happens yet.  @param argv  Of the monitor; NULL-terminated. */
+void rules_child_init(struct rules_child *p, const char *program, char *const *argv);
+/** Close the socket, at the end of which the process ends. */
+void rules_child_deinit(struct rules_child *p);
+
+/** Start the process.  @return 0, -errno. */
+int rules_child_start(struct rules_child *p);
+/**
+ * Tell it something.  One that cannot be told is killed.
+ * @param data  NULL: the message has none.
+ * @param fd    Goes along, borrowed; or -1.
+ * @return 0; -EPIPE: it does not run, or is about to be started again; other -errno.
+ */
+int rules_child_tell(struct rules_child *p, enum rules_type type, uint32_t number, const void *data, size_t size,
+	       int fd);
+/** Have it read the configuration again, now or as soon as it runs. */
+void rules_child_reload(struct rules_child *p);
+/** It has said what it has read, and a deadline is met.  @param take_state  For the next process; or -1. */
+void rules_child_answered(struct rules_child *p, int take_state);
+/** Kill it, as it breaks the protocol or does not answer; it is reaped, and started again, later. */
+void rules_child_kill(struct rules_child *p);
+/** @return whether it has so much to read that hooks of faults are rather not run. */
+bool rules_child_is_behind(const struct rules_child *p);
+
+/**
+ * Remember a request of a client, which is owed an answer whatever happens to the process.
+ * @return false: too many are remembered.
+ */
+bool rules_child_add_request(struct rules_child *p, uint32_t request);
+/** @return false: nobody waits for an answer to this one. */
+bool rules_child_take_request(struct rules_child *p, uint32_t request);
+
+/** It was reaped, and is started again later, unless @p stopping. */
+void rules_child_ended(struct rules_child *p, int wait_status, bool stopping);
+/**
+ * Kill it if it does not answer, and start it again when that is due.
+ * @param ret_started  A new process runs, and does not know yet what its predecessor had watched.
+ * @return next deadline (monotonic ns), 0: none.
+ */
+uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started);
+/** @return what poll() is to watch its socket for. */
+short rules_child_events(const struct rules_child *p);
+
+#endif /* MONITOR_RULES_CHILD_H */
