@@ -324,7 +324,8 @@ static int watch(struct monitor *s, const struct rules_watch *q, struct ipc_watc
 	rule.type = IPC_RULE;
 	rule.name[sizeof(rule.name) - 1] = '\0';
 	if (r == 0)
-		r = authorise_watch(&s->workers, &rule, (pid_t)q->pid, pidfd, (enum ipc_vendor)q->vendor, ret, &channel);
+		r = authorise_watch(&s->workers, &rule, (pid_t)q->pid, pidfd,
+				    (enum ipc_vendor)q->vendor, ret, &channel);
 	if (r == 0)
 		monitor_tell_front(s, ret, sizeof(*ret), channel);
 	return r;

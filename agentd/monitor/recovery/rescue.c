@@ -122,7 +122,10 @@ _Noreturn void rescue_run(const struct rescue_host *h, const struct orphan *o)
 		waits = owes_answer(h, o, owed ? 1 : RELEASE_LOOKS);
 		if (!waits && !owed)
 			break;
-		/* What was not written down a rescuer does not know of; where a worker hung, most of the time is over. */
+		/*
+		 * What was not written down a rescuer does not know of; where a worker hung, most of
+		 * the time is over.
+		 */
 		done = undo_record_owes(o->undo_fd) && (!waits || !o->stuck) &&
 		       run_worker(h, o, waits ? RESCUE_ANSWER_MS : RESCUE_WAIT_MS);
 	}

@@ -182,7 +182,8 @@ static const struct command *command_find(const struct sim *s, uint32_t word)
 {
 	unsigned int nr = KFDABI_NR(word);
 
-	if (!nr || nr >= sizeof(commands) / sizeof(commands[0]) || !(commands[nr].size || nr == KFDABI_NR_CREATE_PROCESS))
+	if (!nr || nr >= sizeof(commands) / sizeof(commands[0]) ||
+	    !(commands[nr].size || nr == KFDABI_NR_CREATE_PROCESS))
 		return NULL;
 	return s->kernel->minor >= commands[nr].since ? &commands[nr] : NULL;
 }

@@ -13,8 +13,9 @@
  *	fail-resume  PID QUEUE [N] | fail-resume  gpu GPU [N]
  *	fail-activate GPU busy|error|off
  *	errno OP NAME [N] | late OP NAME [N] | delay OP MS [N] | partial OP K [N] | silent OP K [N]
- *	    the next N times (one); `late`: fails although it was done; `partial`: only the first K GPUs of the process are done; `silent`:
- *	    so, too, and suspend and resume cannot copy their verdicts back, which no kernel reports
+ *	    the next N times (one); `late`: fails although it was done; `partial`: only the first K
+ *	    GPUs of the process are done; `silent`: so, too, and suspend and resume cannot copy their
+ *	    verdicts back, which no kernel reports
  *	block OP [after] [hard] [skip=N]  next OP, after N others of it, hangs (before or after its
  *	                             effects); `hard`: even when its caller is killed
  *	release [OP]

@@ -350,6 +350,7 @@ static void facts_of_real_processes(void)
 		CU_ASSERT_TRUE(t.kernel_thread);
 }
 
-TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused), TEST(rule_table),
-	   TEST(nobody_without_a_proof), TEST(number_of_somebody_else_is_no_proof),
-	   TEST(only_an_accepted_socket_is_a_client), TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));
+TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused),
+	   TEST(rule_table), TEST(nobody_without_a_proof),
+	   TEST(number_of_somebody_else_is_no_proof), TEST(only_an_accepted_socket_is_a_client),
+	   TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));

@@ -321,7 +321,9 @@ static void idleness_is_told_when_nothing_is_left_to_do(void)
 	}
 }
 
-TEST_SUITE(front_net, TEST(the_first_message_is_told_from_others), TEST(a_held_connection_is_read_no_further),
-	   TEST(a_stream_that_cannot_be_followed_ends), TEST(the_end_of_input_waits_for_answers),
-	   TEST(too_many_of_a_user_are_refused), TEST(descriptors_that_nobody_reads_are_counted),
-	   TEST(a_socket_with_a_descriptor_is_handed_to_the_monitor), TEST(idleness_is_told_when_nothing_is_left_to_do));
+TEST_SUITE(front_net, TEST(the_first_message_is_told_from_others),
+	   TEST(a_held_connection_is_read_no_further), TEST(a_stream_that_cannot_be_followed_ends),
+	   TEST(the_end_of_input_waits_for_answers), TEST(too_many_of_a_user_are_refused),
+	   TEST(descriptors_that_nobody_reads_are_counted),
+	   TEST(a_socket_with_a_descriptor_is_handed_to_the_monitor),
+	   TEST(idleness_is_told_when_nothing_is_left_to_do));

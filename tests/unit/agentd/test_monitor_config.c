@@ -189,7 +189,8 @@ static void shipped_file_is_valid(void)
 	TEST_STR(c.socket_group, defaults.socket_group);
 }
 
-TEST_SUITE(monitor_config, TEST(values_are_stored), TEST(indented_keys_are_keys), TEST(mistakes_are_named), TEST(comments_are_left_out),
-	   TEST(byte_order_marks_are_left_out), TEST(long_headers_are_mistakes), TEST(many_mistakes_fit),
-	   TEST(names_exist_when_that_is_asked), TEST(binary_files_are_refused),
-	   TEST(shipped_file_is_valid));
+TEST_SUITE(monitor_config, TEST(values_are_stored), TEST(indented_keys_are_keys),
+	   TEST(mistakes_are_named), TEST(comments_are_left_out),
+	   TEST(byte_order_marks_are_left_out), TEST(long_headers_are_mistakes),
+	   TEST(many_mistakes_fit), TEST(names_exist_when_that_is_asked),
+	   TEST(binary_files_are_refused), TEST(shipped_file_is_valid));

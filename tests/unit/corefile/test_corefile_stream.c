@@ -232,5 +232,6 @@ static void parts_of_any_size_are_put_together(void)
 	way_close(&w);
 }
 
-TEST_SUITE(corefile_stream, TEST(what_was_given_arrives), TEST(most_runs_fit_into_a_piece), TEST(a_writer_does_not_wait),
-	   TEST(a_failure_is_told), TEST(what_is_no_core_is_refused), TEST(parts_of_any_size_are_put_together));
+TEST_SUITE(corefile_stream, TEST(what_was_given_arrives), TEST(most_runs_fit_into_a_piece),
+	   TEST(a_writer_does_not_wait), TEST(a_failure_is_told), TEST(what_is_no_core_is_refused),
+	   TEST(parts_of_any_size_are_put_together));

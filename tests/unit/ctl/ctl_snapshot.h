@@ -100,9 +100,9 @@ static inline void snapshot_count_waves(struct snapshot_build *b, bool seen)
 
 /**
  * @param text  Words: `q0:5/12` queue 0 with read and write index, `q0:5/12s` suspended, `q0:5/12c` of a
- *              copy engine, `q0:?` unknown indices, `q0:?x` a CUDA context, `q0:?X` suspended; `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of
- *              queue 0, `!` behind it: faulting; `unseen` nobody
- *              looked at waves; `missing=TEXT` up to the end.
+ *              copy engine, `q0:?` unknown indices, `q0:?x` a CUDA context, `q0:?X` suspended;
+ *              `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of queue 0, `!` behind it: faulting;
+ *              `unseen` nobody looked at waves; `missing=TEXT` up to the end.
  */
 static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, const char *text)
 {

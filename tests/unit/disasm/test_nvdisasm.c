@@ -298,7 +298,9 @@ static void old_processors_have_short_addresses(void)
 		size_t n = sizeof(bytes) / rows[i].word, size = strlen(rows[i].said);
 
 		memset(bytes, 1, sizeof(bytes));
-		TEST_ROW_EQ(i, disasm_nvidia_blank(test_tail_dup(rows[i].said, size), size, START, rows[i].word, bytes, n),
+		TEST_ROW_EQ(i,
+			    disasm_nvidia_blank(test_tail_dup(rows[i].said, size), size, START,
+						rows[i].word, bytes, n),
 			    rows[i].blanked);
 		for (size_t k = 0; k < n; k++)
 			TEST_ROW_EQ(i, bytes[k * rows[i].word], (int)k != rows[i].gone);

@@ -77,7 +77,11 @@ static void attach_asks_before_it_enables(void)
 	static const struct {
 		int query_errno, want;
 		unsigned enables;
-	} rows[] = { { 0, -EALREADY, 0 }, { EAGAIN, -EALREADY, 0 }, { ESRCH, -ESRCH, 0 }, { EINVAL, 0, 1 }, { EPERM, 0, 1 } };
+	} rows[] = { { 0, -EALREADY, 0 },
+		     { EAGAIN, -EALREADY, 0 },
+		     { ESRCH, -ESRCH, 0 },
+		     { EINVAL, 0, 1 },
+		     { EPERM, 0, 1 } };
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct kfdtrap_runtime_info info = { .state = 77 };
@@ -507,8 +511,9 @@ static void names_cover_exactly_the_known_codes(void)
 	kfdtrap_gfx_name(UINT32_MAX, gfx, sizeof(gfx));
 }
 
-TEST_SUITE(kfdtrap_commands, TEST(enable_sends_mask_and_fd), TEST(enable_disables_after_fault), TEST(attach_asks_before_it_enables),
-	   TEST(enable_refuses_short_runtime_info), TEST(steering_commands_send_their_arguments),
+TEST_SUITE(kfdtrap_commands, TEST(enable_sends_mask_and_fd), TEST(enable_disables_after_fault),
+	   TEST(attach_asks_before_it_enables), TEST(enable_refuses_short_runtime_info),
+	   TEST(steering_commands_send_their_arguments),
 	   TEST(override_returns_previous_and_supported),
 	   TEST(refused_override_and_flags_say_what_holds), TEST(flags_return_previous),
 	   TEST(suspend_reports_partial_success), TEST(resume_reports_partial_success),

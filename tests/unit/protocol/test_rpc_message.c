@@ -256,7 +256,7 @@ static void requests_of_editors_are_no_json_rpc(void)
 	}
 }
 
-TEST_SUITE(rpc_message, TEST(requests_of_editors_are_no_json_rpc), TEST(requests_are_taken_apart), TEST(bad_requests_say_why),
-	   TEST(broken_json_is_a_parse_error), TEST(batches_keep_their_order),
-	   TEST(bad_requests_have_an_error_object), TEST(replies_are_told_apart),
-	   TEST(texts_are_written));
+TEST_SUITE(rpc_message, TEST(requests_of_editors_are_no_json_rpc), TEST(requests_are_taken_apart),
+	   TEST(bad_requests_say_why), TEST(broken_json_is_a_parse_error),
+	   TEST(batches_keep_their_order), TEST(bad_requests_have_an_error_object),
+	   TEST(replies_are_told_apart), TEST(texts_are_written));

@@ -318,7 +318,10 @@ static void writers_do_not_meet(void)
 	CU_ASSERT_TRUE(u.disk_bytes <= 2 * 1024 * KIB);
 }
 
-TEST_SUITE(store_limits, TEST(texts_become_limits), TEST(newest_bodies_stay), TEST(too_many_files_are_told), TEST(a_flood_hits_its_own_user),
-	   TEST(pinned_records_stay), TEST(what_is_read_stays), TEST(free_space_is_kept_with_bodies_only),
-	   TEST(long_bodies_are_refused), TEST(holes_cost_nothing), TEST(age_takes_bodies_before_records),
-	   TEST(oldest_records_go_by_count), TEST(count_is_never_passed), TEST(full_disk_makes_room_once), TEST(writers_do_not_meet));
+TEST_SUITE(store_limits, TEST(texts_become_limits), TEST(newest_bodies_stay),
+	   TEST(too_many_files_are_told), TEST(a_flood_hits_its_own_user),
+	   TEST(pinned_records_stay), TEST(what_is_read_stays),
+	   TEST(free_space_is_kept_with_bodies_only), TEST(long_bodies_are_refused),
+	   TEST(holes_cost_nothing), TEST(age_takes_bodies_before_records),
+	   TEST(oldest_records_go_by_count), TEST(count_is_never_passed),
+	   TEST(full_disk_makes_room_once), TEST(writers_do_not_meet));

@@ -132,16 +132,28 @@ static void matches_choose(void)
 		uint64_t since, until;
 		bool fits;
 	} rows[] = {
-		{ { 0 }, 0, NO_END, true }, { { "PID=12" }, 0, NO_END, true }, { { "pid=13" }, 0, NO_END, false },
-		{ { "PID=13", "PID=12" }, 0, NO_END, true }, { { "PID=12", "UID=1" }, 0, NO_END, false },
-		{ { "NAME=sh" }, 0, NO_END, true }, { { "NAME=k" }, 0, NO_END, true }, { { "NAME=x" }, 0, NO_END, false },
-		{ { "RECORD=20240229" }, 0, NO_END, true }, { { "RECORD=" }, 0, NO_END, false },
-		{ { "COMM=sh", "REASON=requested", "UID=0" }, 0, NO_END, true }, { { "RULE=" }, 0, NO_END, true },
-		{ { 0 }, 100, 100, true }, { { 0 }, 101, NO_END, false }, { { 0 }, 0, 99, false }, { { 0 }, 0, 0, false },
+		{ { 0 }, 0, NO_END, true },
+		{ { "PID=12" }, 0, NO_END, true },
+		{ { "pid=13" }, 0, NO_END, false },
+		{ { "PID=13", "PID=12" }, 0, NO_END, true },
+		{ { "PID=12", "UID=1" }, 0, NO_END, false },
+		{ { "NAME=sh" }, 0, NO_END, true },
+		{ { "NAME=k" }, 0, NO_END, true },
+		{ { "NAME=x" }, 0, NO_END, false },
+		{ { "RECORD=20240229" }, 0, NO_END, true },
+		{ { "RECORD=" }, 0, NO_END, false },
+		{ { "COMM=sh", "REASON=requested", "UID=0" }, 0, NO_END, true },
+		{ { "RULE=" }, 0, NO_END, true },
+		{ { 0 }, 100, 100, true },
+		{ { 0 }, 101, NO_END, false },
+		{ { 0 }, 0, 99, false },
+		{ { 0 }, 0, 0, false },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		struct store_filter f = { .matches = rows[i].matches, .since_us = rows[i].since, .until_us = rows[i].until,
+		struct store_filter f = { .matches = rows[i].matches,
+					  .since_us = rows[i].since,
+					  .until_us = rows[i].until,
 					  .has_until = rows[i].until != NO_END };
 
 		while (f.n_matches < 3 && rows[i].matches[f.n_matches])

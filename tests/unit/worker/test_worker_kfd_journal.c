@@ -55,4 +55,5 @@ static void an_answer_is_struck_out(void)
 	TEST_EQ(l.answer, 1);
 }
 
-TEST_SUITE(worker_kfd_journal, TEST(an_answer_is_struck_out), TEST(notes_are_struck_out), TEST(a_full_record_stays_whole));
+TEST_SUITE(worker_kfd_journal, TEST(an_answer_is_struck_out), TEST(notes_are_struck_out),
+	   TEST(a_full_record_stays_whole));

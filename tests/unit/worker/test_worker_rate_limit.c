@@ -17,7 +17,8 @@ static void rate_is_for_a_period(void)
 	static const struct {
 		uint64_t ms;
 		bool allowed;
-	} rows[] = { { 5, true }, { 6, true }, { 7, false }, { 1004, false }, { 1005, true }, { 1006, true }, { 1999, false } };
+	} rows[] = { { 5, true },    { 6, true },    { 7, false },   { 1004, false },
+		     { 1005, true }, { 1006, true }, { 1999, false } };
 	const struct ipc_rule r = rule(2, 1000, 0, 0);
 	static struct rate_limit s;
 
