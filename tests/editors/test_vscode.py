@@ -271,9 +271,12 @@ def check_registers(seen, wire):
 def is_late(wire, answer):
     """It was asked for what was shown before a stop, or two looks ago: the editor's window hears of either later."""
     asked = next(i for i, m in enumerate(wire.messages) if m["type"] == "request" and m["seq"] == answer["request_seq"])
-    if wire.messages[asked]["command"] != "variables" or "out of date" not in answer["message"]:
+    command, arguments = wire.messages[asked]["command"], wire.messages[asked]["arguments"]
+    if command not in ("variables", "scopes") or "out of date" not in answer["message"]:
         return False
-    reference = re.compile(rf'"variablesReference": {wire.messages[asked]["arguments"]["variablesReference"]}\b')
+    told_as, number = (("variablesReference", arguments["variablesReference"]) if command == "variables" else
+                       ("id", arguments["frameId"]))
+    reference = re.compile(rf'"{told_as}": {number}\b')
     told = max(i for i, m in enumerate(wire.messages[:asked]) if m["type"] == "response" and reference.search(json.dumps(m)))
     # That a stop came is in the trace before the answer, and maybe behind the request.
     between = wire.messages[told:wire.messages.index(answer)]
