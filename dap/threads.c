@@ -264,6 +264,9 @@ uint32_t dap_ref_within(struct dap *d, const struct dap_ref *of, enum dap_scope 
 
 void dap_refs_renew(struct dap *d)
 {
+	/* What an editor still holds is from the last two: numbers of ages ago may be given again. */
+	if (d->n_refs > INT32_MAX / 2)
+		d->n_refs = 0;
 	d->refs_before = d->refs;
 	d->refs = (struct dap_refs){ .generation = d->refs_before.generation + 1 };
 }

@@ -87,5 +87,25 @@ static void used_up_numbers_are_not_given_twice(void)
 	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_WAVE, 1), 0);
 }
 
+/* A conversation of weeks: those of ages ago begin again, those that are still shown do not. */
+static void numbers_do_not_run_out(void)
+{
+	struct dap_ref of, ref;
+	uint32_t old;
+
+	start();
+	dap.n_refs = INT32_MAX / 2;
+	of = dap_ref_focus(&dap);
+	old = dap_ref_within(&dap, &of, DAP_SCOPE_FRAME, 5);
+	TEST_EQ(old, INT32_MAX / 2 + 6);
+	dap_refs_renew(&dap);
+	of = dap_ref_focus(&dap);
+	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_FRAME, 0), 1);
+	TEST_EQ(parse(old, &ref), 0);
+	TEST_EQ(ref.index, 5);
+	CU_ASSERT_PTR_EQUAL(ref.snap, &snaps[1]);
+}
+
 TEST_SUITE(dap_refs, TEST(numbers_are_taken_apart), TEST(no_reference_comes_again),
+	   TEST(numbers_do_not_run_out),
 	   TEST(used_up_numbers_are_not_given_twice));
