@@ -96,7 +96,10 @@ static const struct result results[CUDBGABI_RESULT_COUNT] = {
 
 int table_error(uint32_t result)
 {
-	return result < ARRAY_SIZE(results) ? -results[result].error : -EIO;
+	/* A code without a row is no success. */
+	if (result != CUDBGABI_SUCCESS && (result >= ARRAY_SIZE(results) || !results[result].error))
+		return -EIO;
+	return -results[result].error;
 }
 
 const char *cudbgshim_result_name(uint32_t result)

@@ -39,7 +39,10 @@ static void nap(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* Wait for a call that is under way: it finishes by itself, and nothing may be changed under it. */
+/*
+ * Wait for a call that is under way: it finishes by itself, and nothing should be changed under it.
+ * After its time the driver's variables are put back all the same: nobody else would do it.
+ */
 static void wait_for_call(struct rescue *r)
 {
 	struct cudbgshim_inferior_record call = r->undo->call;
