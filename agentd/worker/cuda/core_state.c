@@ -588,6 +588,9 @@ static uint64_t shared_size(struct cuda_core *k, const struct cudbgshim_place *a
 		end->address = resources.shared_size;
 	if (!end->address)
 		fill_shared(k, at, 0, b);
+	/* An end that is nowhere: as much as was read. */
+	if (!end->address)
+		end->address = b->shared.size;
 	return end->address;
 }
 

@@ -364,7 +364,7 @@ static int tell_document(struct making *k, bool waves, struct agent_err *err)
 	return snapshot_tell(k->w->host.target, k->a, &o, &k->seen->seen, &k->doc, err);
 }
 
-/* Waves that do not fit must not cost the record of their exception. */
+/* snapshot_tell() fails for memory alone; waves that do not fit must not cost their exception's record. */
 static int tell_without_waves(struct making *k, struct agent_err *err)
 {
 	int r;
