@@ -306,8 +306,11 @@ static void ask_for_next(struct authorise *a)
 		int r = c->oracle.child ? 0 : begin_asking(c);
 
 		next = c->next;
-		if (r < 0)
+		if (r < 0) {
 			finish(a, c, r);
+			/* An answer that cannot be sent stops the agent, which forgets all candidates. */
+			next = a->first;
+		}
 	}
 }
 
@@ -360,8 +363,11 @@ uint64_t authorise_deadlines(struct authorise *a)
 
 	for (struct candidate *c = a->first; c; c = next) {
 		next = c->next;
-		if (c->oracle.child && !clock_left_ms(c->oracle.deadline))
+		if (c->oracle.child && !clock_left_ms(c->oracle.deadline)) {
 			finish(a, c, oracle_give_up(&c->oracle));
+			/* As in ask_for_next(). */
+			next = a->first;
+		}
 	}
 	ask_for_next(a);
 	for (const struct candidate *c = a->first; c; c = c->next)
