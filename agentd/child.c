@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/child.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Above all places, so that none is overwritten before it is copied. */
 #define HIGH_FD 32
+
+int child_find_directory(char *ret, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	slash = strrchr(ret, '/');
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	return 0;
+}
 
 void child_place_fds(const int from[], const int to[], size_t n)
 {

@@ -6,6 +6,13 @@
 
 #include <stddef.h>
 
+/**
+ * Find the directory of the agent's programs, which lie side by side, in the build tree as after
+ * installation.
+ * @param ret  @p size bytes, for what stands before the last slash of this program's path.
+ * @return 0, -errno.
+ */
+int child_find_directory(char *ret, size_t size);
 /** Put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
 void child_place_fds(const int from[], const int to[], size_t n);
 /**

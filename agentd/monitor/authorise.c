@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agentd/monitor/adapters.h"
@@ -356,6 +357,14 @@ bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status)
 	return true;
 }
 
+/* It may have answered in time, and this process looks late. */
+static int late_answer(struct oracle *o)
+{
+	int status;
+
+	return waitpid(o->child, &status, WNOHANG) == o->child ? oracle_answer(status) : oracle_give_up(o);
+}
+
 uint64_t authorise_deadlines(struct authorise *a)
 {
 	uint64_t earliest = 0;
@@ -364,7 +373,7 @@ uint64_t authorise_deadlines(struct authorise *a)
 	for (struct candidate *c = a->first; c; c = next) {
 		next = c->next;
 		if (c->oracle.child && !clock_left_ms(c->oracle.deadline)) {
-			finish(a, c, oracle_give_up(&c->oracle));
+			finish(a, c, late_answer(&c->oracle));
 			/* As in ask_for_next(). */
 			next = a->first;
 		}

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/options.h"
 #include "agentd/privileges.h"
 #include "agentd/monitor/listen.h"
@@ -32,6 +33,8 @@
 #include "base/log.h"
 
 #define FDS_WANTED 8192
+/* Messages of the rules process that are taken before anybody else is looked at. */
+#define RULES_TURN 64
 #define LEFTOVERS_SECONDS_MAX 3
 #define POLL_MAX 1100
 
@@ -43,20 +46,13 @@ static int fail(const char *what, int r)
 	return 1;
 }
 
-/* Our programs lie side by side, in the build tree as after installation. */
 static int find_programs(struct programs *p)
 {
 	char self[PATH_MAX - 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	int r = child_find_directory(self, sizeof(self));
 
-	if (n < 0)
-		return -errno;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return -ENOENT;
-	*slash = '\0';
+	if (r < 0)
+		return r;
 	snprintf(p->front, sizeof(p->front), "%s/gpu-agent-front", self);
 	snprintf(p->worker, sizeof(p->worker), "%s/gpu-agent-worker", self);
 	snprintf(p->store, sizeof(p->store), "%s/gpu-agent-store", self);
@@ -205,9 +201,10 @@ static void rules_readable(struct monitor *s, short events)
 
 	if (events & POLLOUT)
 		r = ipc_link_flush(&s->rules.link);
-	while (r == 0)
+	/* Others have their turn, however much it asks. */
+	for (int n = 0; n < RULES_TURN && r == 0; n++)
 		r = requests_read_rules(s);
-	if (r == -EAGAIN || s->rules.link.fd < 0)
+	if (r == 0 || r == -EAGAIN || s->rules.link.fd < 0)
 		return;
 	/* At the end of file the process ends, and is reaped.  Anything else it did wrong. */
 	if (r != -EPIPE && r != -ECONNRESET)
@@ -297,12 +294,13 @@ static uint64_t look_at_rules(struct monitor *s)
 
 static int poll_timeout(struct monitor *s)
 {
-	uint64_t next = workers_deadlines(&s->workers);
-	uint64_t rules = s->stop_at ? 0 : look_at_rules(s);
+	uint64_t next = s->stop_at ? 0 : look_at_rules(s);
 
 	look_at_watchdog(s);
-	next = earlier(earlier(next, rules), authorise_deadlines(&s->authorise));
+	next = earlier(next, authorise_deadlines(&s->authorise));
 	next = earlier(next, monitor_front_deadline(s));
+	/* Behind what may have started a worker. */
+	next = earlier(next, workers_deadlines(&s->workers));
 	if (!s->stop_at)
 		next = earlier(next, s->watchdog.at);
 	if (s->stop_at && (!next || s->stop_at < next))
@@ -379,12 +377,14 @@ static int await_config(struct monitor *s)
 		while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si))
 			if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 				return -EINTR;
+			else if (si.ssi_signo == SIGHUP)
+				rules_child_reload(&s->rules);
 		r = requests_read_rules(s);
 	}
 	return r;
 }
 
-/* @return 0, or -errno: who knows why has logged it. */
+/* @return 0, -EINTR: the agent is to stop; other -errno: who knows why has logged it. */
 static int start_rules(struct monitor *s, char **argv)
 {
 	int status, r;
@@ -400,6 +400,8 @@ static int start_rules(struct monitor *s, char **argv)
 	/* A process that exits has said why. */
 	if (r == -EPIPE && waitpid(s->rules.pid, &status, 0) > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 1))
 		log_error("the rules process died (status 0x%x)", (unsigned)status);
+	else if (r < 0 && r != -EPIPE && r != -EINTR)
+		log_error("what gpu-agent-rules says is not understood: %s", strerror(-r));
 	return r;
 }
 
@@ -457,13 +459,18 @@ static int run(struct monitor *s, char **argv)
 	r = open_signals(s);
 	if (r < 0)
 		return fail("cannot start", r);
-	if (take_listener(s) < 0 || start_rules(s, argv) < 0 || open_listener(s) < 0)
+	raise_fd_limit();
+	if (take_listener(s) < 0)
+		return 1;
+	r = start_rules(s, argv);
+	if (r == -EINTR)
+		return 0;
+	if (r < 0 || open_listener(s) < 0)
 		return 1;
 	if (!options.user)
 		r = privileges_keep_attach();
 	if (r < 0)
 		return fail("cannot start", r);
-	raise_fd_limit();
 	connect_modules(s);
 	recovery_take_over(&s->workers.rescue_host);
 	r = start_front(s);

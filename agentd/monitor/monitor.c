@@ -181,7 +181,7 @@ int monitor_take_config(struct monitor *s, struct rules_config *c, int take_stat
 
 void monitor_rules_ended(struct monitor *s, int wait_status)
 {
-	const bool asked_idle = s->rules.is_asked_idle;
+	const bool asked_idle = s->is_asked_idle;
 	struct ipc_hooked refusal = { .type = IPC_HOOKED, .status = -ECONNRESET };
 
 	rules_child_ended(&s->rules, wait_status, s->stop_at != 0);
@@ -190,8 +190,9 @@ void monitor_rules_ended(struct monitor *s, int wait_status)
 		if (s->front.sock >= 0)
 			monitor_tell_front(s, &refusal, sizeof(refusal), -1);
 	}
-	for (; s->rules.reloads; s->rules.reloads--)
+	for (; s->rules.reloads > s->rules.unsent; s->rules.reloads--)
 		reload_ended(s, false);
+	s->is_asked_idle = false;
 	if (asked_idle && !s->stop_at)
 		tell_limits(s, true);
 }
@@ -215,10 +216,10 @@ void monitor_idle(struct monitor *s)
 		return;
 	}
 	/* Not before the last hook has said how it went. */
-	if (rules_child_tell(&s->rules, RULES_IDLE, 0, NULL, 0, -1) < 0)
+	if (rules_child_ask_idle(&s->rules) < 0)
 		tell_limits(s, true);
 	else
-		s->rules.is_asked_idle = true;
+		s->is_asked_idle = true;
 }
 
 int monitor_take_busy(struct monitor *s, bool busy)
@@ -227,9 +228,10 @@ int monitor_take_busy(struct monitor *s, bool busy)
 		s->rules.has_stopped = !busy;
 		return 0;
 	}
-	if (!s->rules.is_asked_idle)
+	if (!s->is_asked_idle)
 		return -EPROTO;
-	s->rules.is_asked_idle = false;
+	s->is_asked_idle = false;
+	s->rules.idle_by = 0;
 	/* A reload meanwhile may be against it. */
 	if (busy || s->n_rules || !s->config.idle_exit_ms) {
 		tell_limits(s, true);

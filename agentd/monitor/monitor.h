@@ -35,6 +35,7 @@ struct monitor {
 	struct closers closers;
 	struct watchdog watchdog; /**< For front. */
 	uint64_t stop_at;  /**< Stopping: SIGKILL comes then. */
+	bool is_asked_idle; /**< The frontend is idle, and the rules process owes what that means. */
 	bool left_workers; /**< To the kernel, which does not end them. */
 	bool front_failed; /**< The frontend ended although nobody asked it to. */
 };

@@ -209,6 +209,10 @@ static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds
 				 .fault = ((const struct ipc_hook *)msg)->fault };
 	int r = rules_child_is_behind(&s->rules) ? -ENOBUFS : 0;
 
+	/* Looking at another kind of file could hang the rules process, and with it everybody's hooks. */
+	if (!fd_is_memfd(fds[0]))
+		return -EPROTO;
+
 	str_copy(f.rule, sizeof(f.rule), k->rule);
 	if (r == 0)
 		r = rules_child_tell(&s->rules, RULES_FAULT, 0, &f, sizeof(f), fds[0]);
@@ -254,7 +258,7 @@ int requests_take(void *ctx, struct worker *k, const union ipc_child_message *m,
 
 /* ------------------------------------------------------------------ of the rules process ----- */
 
-/* @param take_fd  What came along, or -1; what is left in it is closed.  @return 0, -EPROTO. */
+/* @param take_fd  What came along, or -1; what is left in it is closed.  @return 0, -EPROTO, -ENOMEM. */
 typedef int rules_request_fn(struct monitor *s, const struct ipc_message *m, int *take_fd);
 
 static int on_config(struct monitor *s, const struct ipc_message *m, int *take_fd)
@@ -264,6 +268,10 @@ static int on_config(struct monitor *s, const struct ipc_message *m, int *take_f
 
 	if (!c)
 		return -ENOMEM;
+	if (*take_fd >= 0 && !fd_is_memfd(*take_fd)) {
+		free(c);
+		return -EPROTO;
+	}
 	memcpy(c, m->text, sizeof(*c));
 	r = monitor_take_config(s, c, TAKE_FD(*take_fd));
 	free(c);
@@ -385,16 +393,17 @@ static const struct {
 
 static int take_rules_request(struct monitor *s, struct ipc_message *m)
 {
-	auto_close int fd = TAKE_FD(m->fd);
+	int fd = TAKE_FD(m->fd), r = -EPROTO;
 
 	if (s->rules.is_fresh && m->head.type != RULES_CONFIG)
-		return -EPROTO;
+		goto out;
 	for (size_t i = 0; i < ARRAY_SIZE(rules_requests); i++)
-		if (rules_requests[i].type == m->head.type)
-			return rules_requests[i].size == m->head.size && (fd < 0 || rules_requests[i].may_have_fd) ?
-				       rules_requests[i].take(s, m, &fd) :
-				       -EPROTO;
-	return -EPROTO;
+		if (rules_requests[i].type == m->head.type && rules_requests[i].size == m->head.size &&
+		    (fd < 0 || rules_requests[i].may_have_fd))
+			r = rules_requests[i].take(s, m, &fd);
+out:
+	closers_close_foreign(fd);
+	return r;
 }
 
 int requests_read_rules(struct monitor *s)

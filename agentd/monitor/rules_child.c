@@ -17,6 +17,8 @@
 
 /* Names are looked up in a database that may be far away. */
 #define ANSWER_MS 60000
+/* This one it knows; a client that connects meanwhile waits for as long. */
+#define IDLE_MS	  10000
 /* A process that has lived longer than RESTART_MS_MAX has not failed at its start. */
 #define RESTART_MS     300
 #define RESTART_MS_MAX 60000
@@ -79,8 +81,7 @@ int rules_child_start(struct rules_child *p)
 	p->is_fresh = true;
 	p->started_at = clock_now_ns();
 	p->answer_by = clock_deadline_ms(ANSWER_MS);
-	/* Asked for while none ran. */
-	for (unsigned i = 0; i < p->reloads; i++)
+	for (; p->unsent; p->unsent--)
 		rules_child_tell(p, RULES_RELOAD, 0, NULL, 0, -1);
 	return 0;
 }
@@ -116,10 +117,22 @@ void rules_child_reload(struct rules_child *p)
 {
 	p->reloads++;
 	p->answer_by = clock_deadline_ms(ANSWER_MS);
-	if (p->link.fd >= 0)
+	if (p->link.fd >= 0) {
 		rules_child_tell(p, RULES_RELOAD, 0, NULL, 0, -1);
-	else if (!p->pid)
+		return;
+	}
+	p->unsent++;
+	if (!p->pid)
 		p->restart_at = clock_now_ns();
+}
+
+int rules_child_ask_idle(struct rules_child *p)
+{
+	int r = rules_child_tell(p, RULES_IDLE, 0, NULL, 0, -1);
+
+	if (r == 0)
+		p->idle_by = clock_deadline_ms(IDLE_MS);
+	return r;
 }
 
 void rules_child_answered(struct rules_child *p, int take_state)
@@ -184,13 +197,22 @@ static void begin_again_later(struct rules_child *p)
 void rules_child_ended(struct rules_child *p, int wait_status, bool stopping)
 {
 	p->pid = 0;
-	p->is_fresh = p->is_asked_idle = false;
-	p->answer_by = 0;
+	p->is_fresh = false;
+	p->answer_by = p->idle_by = 0;
 	ipc_link_deinit(&p->link);
 	if (stopping)
 		return;
 	begin_again_later(p);
+	/* Somebody waits for what the next one reads. */
+	if (p->unsent)
+		p->restart_at = clock_now_ns();
 	log_error("the rules process died (status 0x%x): it is started again; sessions go on", (unsigned)wait_status);
+}
+
+/* 0 is no time. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
 }
 
 uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started)
@@ -199,9 +221,9 @@ uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started)
 	int r;
 
 	*ret_started = false;
-	if (p->answer_by && p->answer_by <= now) {
+	if ((p->answer_by && p->answer_by <= now) || (p->idle_by && p->idle_by <= now)) {
 		log_error("the rules process does not answer: killed");
-		p->answer_by = 0;
+		p->answer_by = p->idle_by = 0;
 		rules_child_kill(p);
 	}
 	if (p->restart_at && p->restart_at <= now) {
@@ -212,5 +234,5 @@ uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started)
 		}
 		*ret_started = r == 0;
 	}
-	return !p->answer_by || (p->restart_at && p->restart_at < p->answer_by) ? p->restart_at : p->answer_by;
+	return earlier(earlier(p->answer_by, p->idle_by), p->restart_at);
 }

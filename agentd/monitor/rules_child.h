@@ -29,9 +29,10 @@ struct rules_child {
 	struct ipc_link link;
 	int state_fd; /**< What it has read, for the one that follows it; -1: nothing yet. */
 	bool is_fresh;	    /**< It has not said yet what it has read. */
-	bool is_asked_idle; /**< The answer to RULES_IDLE has not come. */
+	uint64_t idle_by;   /**< RULES_IDLE was asked: it is killed unless it answers by then; 0: it was not. */
 	bool has_stopped;   /**< Told to stop, it has no hook any more. */
-	unsigned reloads;   /**< Not answered yet. */
+	unsigned reloads;   /**< Not answered yet, */
+	unsigned unsent;    /**< and among them those that wait for the next process. */
 	unsigned failures;  /**< In a row. */
 	uint64_t started_at, restart_at; /**< Monotonic ns; 0: it is not to be started again now. */
 	uint64_t answer_by; /**< It is killed unless its configuration comes by then; 0: none is awaited. */
@@ -56,6 +57,8 @@ int rules_child_tell(struct rules_child *p, enum rules_type type, uint32_t numbe
 	       int fd);
 /** Have it read the configuration again, now or as soon as it runs. */
 void rules_child_reload(struct rules_child *p);
+/** Ask it whether a hook runs or waits, which it says within seconds.  @return as rules_child_tell(). */
+int rules_child_ask_idle(struct rules_child *p);
 /** It has said what it has read, and a deadline is met.  @param take_state  For the next process; or -1. */
 void rules_child_answered(struct rules_child *p, int take_state);
 /** Kill it, as it breaks the protocol or does not answer; it is reaped, and started again, later. */

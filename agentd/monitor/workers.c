@@ -12,6 +12,7 @@
 
 #include "agentd/child.h"
 #include "agentd/ipc/link.h"
+#include "agentd/monitor/closers.h"
 #include "agentd/monitor/recovery/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -259,8 +260,7 @@ void workers_guard(struct workers *w, struct worker *k)
 
 	while ((n = ipc_recv(k->guard_fd, &m, sizeof(m), &fd)) > 0) {
 		n = w->setup.ask(w->setup.ctx, k, &m, (size_t)n, &fd);
-		if (fd >= 0)
-			close(fd);
+		closers_close_foreign(fd);
 		if (n < 0)
 			break;
 	}

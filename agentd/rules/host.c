@@ -69,7 +69,10 @@ static bool receive(struct host *h, struct ipc_message *ret)
 
 	if (r == 1)
 		return true;
-	h->is_gone = h->is_gone || (r != -EAGAIN && r != -EINTR && r != -EMFILE);
+	/* What had a message's text or document is lost: somebody would wait for its answer for ever. */
+	if (r == -EMFILE)
+		log_error("no descriptor is free for what the monitor says: this process ends, to be started again");
+	h->is_gone = h->is_gone || (r != -EAGAIN && r != -EINTR);
 	return false;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/privileges.h"
 #include "agentd/rules/engine/check.h"
 #include "agentd/rules/saved.h"
@@ -30,22 +31,14 @@ static const struct argv_option own_options[] = {
 	{ 0 },
 };
 
-/* The programs of the agent lie side by side. */
 static int find_runner(char *ret, size_t size)
 {
 	char self[PATH_MAX - 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	int r = child_find_directory(self, sizeof(self));
 
-	if (n < 0)
-		return -errno;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return -ENOENT;
-	*slash = '\0';
-	snprintf(ret, size, "%s/gpu-agent-hook", self);
-	return 0;
+	if (r == 0)
+		snprintf(ret, size, "%s/gpu-agent-hook", self);
+	return r;
 }
 
 /* What reads the configuration and runs hooks has said what is wrong. */

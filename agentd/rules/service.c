@@ -269,8 +269,6 @@ static int open_signals(void)
 	/* Ignored, as some parents leave it, the kernel would reap runners without telling us. */
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
-	/* A terminal's Ctrl-C goes to all processes of the agent, but the monitor decides their order. */
-	signal(SIGINT, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)

@@ -91,6 +91,23 @@ static void each_kind_asks_for_its_own(void)
 	free(s);
 }
 
+/* A file of a file system that never answers would hang whoever looks at it. */
+static void documents_are_memory(void)
+{
+	const union ipc_child_message m = { .hook = { .type = IPC_HOOK } };
+	struct worker k = { .id = 7, .kind = IPC_KIND_SESSION, .guard_fd = -1 };
+	struct monitor *s = calloc(1, sizeof(*s));
+	int pair[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	s->rules.link.fd = -1;
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	TEST_EQ(requests_take(s, &k, &m, sizeof(m.hook), &pair[0]), -EPROTO);
+	close(pair[0]);
+	close(pair[1]);
+	free(s);
+}
+
 static void values_have_bounds(void)
 {
 	static const struct {
@@ -235,5 +252,5 @@ static void front_asks_for_its_own(void)
 	free(s);
 }
 
-TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(values_have_bounds),
+TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(documents_are_memory), TEST(values_have_bounds),
 	   TEST(front_asks_for_its_own), TEST(rules_ask_for_their_own));
