@@ -25,6 +25,7 @@ includedir ?= $(prefix)/include
 datadir ?= $(prefix)/share
 mandir  ?= $(datadir)/man
 docdir  ?= $(datadir)/doc/gpu-agent
+scenedir ?= $(datadir)/gpu-agent/scenes
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
@@ -110,6 +111,7 @@ include tests/module.mk
 include sim/kfd/module.mk
 include sim/app/module.mk
 include sim/cuda/module.mk
+include sim/scenes/module.mk
 include bench/module.mk
 
 define compile_rules
@@ -172,6 +174,7 @@ define paths_text
 #define LOCALSTATEDIR "$(localstatedir)"
 #define LIBEXECDIR "$(libexecdir)"
 #define VENDORCONFDIR "$(vendorconfdir)"
+#define SCENEDIR "$(scenedir)"
 endef
 export paths_text
 $(O)/gen/paths.h: force

@@ -14,6 +14,7 @@
 
 /** A GPU as sysfs and the driver describe it. */
 struct app_gpu {
+	const char *name; /**< LLVM name; NULL if no simulator knows this GPU. */
 	uint32_t gpu_id, num_xcc;
 	uint32_t area_size, ctl_stack_size; /**< Bytes of one XCC. */
 	uint32_t waves;
@@ -24,6 +25,7 @@ struct app_object;
 /** The program. */
 struct app {
 	const char *kfd_path;
+	const char *directory; /**< Where files lie that the script names; NULL: where the program runs. */
 	int kfd;
 	uint32_t minor;
 	struct app_gpu gpus[APP_GPUS_MAX];

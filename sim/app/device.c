@@ -87,6 +87,7 @@ static void area_sizes(struct app_gpu *g, const char *text)
 	for (size_t i = 0; (p = gpu_profile_at(i)); i++) {
 		if (p->gfx_target_version != version)
 			continue;
+		g->name = p->name;
 		g->waves = gpu_profile_waves(p);
 		if (!g->area_size) {
 			g->area_size = gpu_profile_cwsr_size(p);

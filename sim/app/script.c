@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/out.h"
 #include "base/str.h"
 #include "libkfdtrap/src/kfd_abi.h"
+#include "sim/app/scene.h"
 #include "tests/lib/words.h"
 
 /* Print the line that tests wait for, once, with what they need to know. */
@@ -257,6 +259,12 @@ static int cmd_memfault(struct app *a, const struct words *w)
 	return device_control(a, line);
 }
 
+/* Whether a word of `waves` stands where a pc may stand: behind KIND and N, which follow QUEUE or "and". */
+static bool is_pc_place(const struct words *w, int i)
+{
+	return i == 4 || (i > 4 && !strcmp(w->w[i - 3], "and"));
+}
+
 /* Copy a word of `waves`; a symbol in the place of the pc becomes an address. */
 static int place_of(const struct app *a, const struct words *w, int i, char *ret, size_t size)
 {
@@ -264,7 +272,7 @@ static int place_of(const struct app *a, const struct words *w, int i, char *ret
 	uint64_t address;
 	int r;
 
-	if (i != 4 || strchr(text, '=') || (text[0] >= '0' && text[0] <= '9')) {
+	if (!is_pc_place(w, i) || strchr(text, '=') || !strcmp(text, "and") || (text[0] >= '0' && text[0] <= '9')) {
 		snprintf(ret, size, "%s", text);
 		return 0;
 	}
@@ -297,9 +305,10 @@ static int cmd_waves(struct app *a, const struct words *w)
 
 static int cmd_load(struct app *a, const struct words *w)
 {
+	auto_free char *path = w->n < 2 ? NULL : scene_file(a->directory, w->w[1]);
 	uint64_t offset = 0, size = 0;
 	bool in_memory = false;
-	int r = w->n < 2 ? -EINVAL : 0;
+	int r = w->n < 2 ? -EINVAL : path ? 0 : -ENOMEM;
 
 	for (int i = 2; i < w->n && !r; i++) {
 		if (!strcmp(w->w[i], "memory"))
@@ -311,7 +320,7 @@ static int cmd_load(struct app *a, const struct words *w)
 		else
 			r = -EINVAL;
 	}
-	return r ? r : object_load(a, w->w[1], offset, size, in_memory);
+	return r ? r : object_load(a, path, offset, size, in_memory);
 }
 
 static int cmd_dispatch(struct app *a, const struct words *w)
@@ -330,6 +339,33 @@ static int cmd_dispatch(struct app *a, const struct words *w)
 	grid[0] = (uint32_t)items;
 	group[0] = (uint16_t)size;
 	return r ? r : device_queue_dispatch(a, (uint32_t)id, descriptor, grid, group);
+}
+
+/* Refuse to run on other GPUs than those that the script was written for. */
+static int cmd_gpus(struct app *a, const struct words *w)
+{
+	bool fits = w->n > 1;
+
+	for (int i = 1; i < w->n; i++)
+		fits = fits && i <= (int)a->n_gpus && a->gpus[i - 1].name && !strcmp(a->gpus[i - 1].name, w->w[i]);
+	if (fits)
+		return 0;
+	fprintf(stderr, "simapp: the script is for other GPUs; start: gpu-agent-sim --gpus ");
+	for (int i = 1; i < w->n; i++)
+		fprintf(stderr, "%s%s", i > 1 ? "," : "", w->w[i]);
+	fputs("\n", stderr);
+	return -ENODEV;
+}
+
+/* Pass a line on to the simulator's control file. */
+static int cmd_control(struct app *a, const struct words *w)
+{
+	auto_out struct out line;
+
+	out_init(&line, 1024);
+	for (int i = 1; i < w->n; i++)
+		out_fmt(&line, "%s%s", i > 1 ? " " : "", w->w[i]);
+	return out_error(&line) ? -E2BIG : device_control(a, line.data);
 }
 
 static int cmd_list(struct app *a, const struct words *w)
@@ -392,9 +428,11 @@ static const struct {
 	{ "nodump", cmd_nodump, "become undumpable" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
-	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...]: what is in the queue when suspended" },
+	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...] [and KIND N ...]: what is in the queue when suspended" },
 	{ "signals", cmd_signals, "N [US]: real-time signals against itself" },
 	{ "load", cmd_load, "PATH [memory] [offset=N] [size=N]: load a code object" },
+	{ "gpus", cmd_gpus, "NAME...: fail if there are other GPUs than these" },
+	{ "control", cmd_control, "WORDS...: a line for the simulator's control file" },
 	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS [GROUP]]: what the packets of a queue start" },
 	{ "list", cmd_list, "busy|whole|cycle|gone|newer: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
@@ -426,6 +464,24 @@ static int run_command(struct app *a, char *text)
 	return -EINVAL;
 }
 
+/* Run the commands of one line; a comment ends with it, whatever is in the comment. */
+static int run_line(struct app *a, char *line)
+{
+	char *save = NULL;
+	int r = 0;
+
+	for (char *t = strtok_r(line, ";", &save); t && !r; t = strtok_r(NULL, ";", &save)) {
+		auto_free char *shown = strdup(t);
+
+		if (t[strspn(t, " \t")] == '#')
+			return 0;
+		r = run_command(a, t);
+		if (r)
+			fprintf(stderr, "simapp: '%s': %s\n", shown ? shown : "", strerror(-r));
+	}
+	return r;
+}
+
 int script_run(struct app *a, const char *text)
 {
 	auto_free char *copy = strdup(text);
@@ -434,12 +490,7 @@ int script_run(struct app *a, const char *text)
 
 	if (!copy)
 		return -ENOMEM;
-	for (char *t = strtok_r(copy, ";\n", &save); t && !r; t = strtok_r(NULL, ";\n", &save)) {
-		auto_free char *shown = strdup(t);
-
-		r = run_command(a, t);
-		if (r)
-			fprintf(stderr, "simapp: '%s': %s\n", shown ? shown : "", strerror(-r));
-	}
+	for (char *t = strtok_r(copy, "\n", &save); t && !r; t = strtok_r(NULL, "\n", &save))
+		r = run_line(a, t);
 	return r;
 }

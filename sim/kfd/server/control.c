@@ -312,22 +312,39 @@ static int waves_from_file(struct sim_process *p, struct sim_queue *q, const cha
 	return r ? r : sim_waves_plant(p, q, text);
 }
 
-/* Make a line of a script of the words KIND N [PC] [KEY=VALUE...]. */
+/*
+ * Make a line of a script of the words KIND N [PC] [KEY=VALUE...], up to the word "and" or the end.
+ * @return the position behind the last word, or -EINVAL.
+ */
+static int waves_line(const struct words *w, int i, struct out *text)
+{
+	if (w->n < i + 2)
+		return -EINVAL;
+	out_fmt(text, "%s n=%s", w->w[i], w->w[i + 1]);
+	i += 2;
+	if (i < w->n && !strchr(w->w[i], '=') && strcmp(w->w[i], "and"))
+		out_fmt(text, " pc=%s", w->w[i++]);
+	while (i < w->n && strcmp(w->w[i], "and"))
+		out_fmt(text, " %s", w->w[i++]);
+	out_str(text, "\n");
+	return i;
+}
+
+/* Plant the waves that words describe: KIND N [PC] [KEY=VALUE...] [and KIND N ...]. */
 static int waves_from_words(struct sim_process *p, struct sim_queue *q, const struct words *w)
 {
-	auto_out struct out line;
+	auto_out struct out lines;
 	auto_free char *text = NULL;
-	bool has_pc = w->n > 5 && !strchr(w->w[5], '=');
 	size_t size;
-	int r;
+	int i = 3, r;
 
-	out_init(&line, SCRIPT_MAX);
-	out_fmt(&line, "%s n=%s", w->w[3], w->w[4]);
-	if (has_pc)
-		out_fmt(&line, " pc=%s", w->w[5]);
-	for (int i = has_pc ? 6 : 5; i < w->n; i++)
-		out_fmt(&line, " %s", w->w[i]);
-	r = out_steal(&line, &text, &size);
+	out_init(&lines, SCRIPT_MAX);
+	do {
+		i = waves_line(w, i, &lines);
+		if (i < 0)
+			return i;
+	} while (i++ < w->n);
+	r = out_steal(&lines, &text, &size);
 	return r ? r : sim_waves_plant(p, q, text);
 }
 

@@ -1,0 +1,8 @@
+# Scenes of the simulators.  They lie below $(O)/share as they do below $(prefix)/share, where programs look for them.
+scene_files := $(addprefix amd/,fault.scene fault-and-hang.scene hang.scene progress.scene train.hip train-gfx90a.co)
+extra_targets += $(addprefix $(O)/share/gpu-agent/scenes/,$(scene_files))
+$(O)/share/gpu-agent/scenes/%: sim/scenes/%
+	@mkdir -p $(@D)
+	@cp $< $@
+installs += $(foreach f,$(scene_files),644:sim/scenes/$(f):$(scenedir)/$(f))
+installs += 755:scripts/demo:$(bindir)/gpu-agent-demo
