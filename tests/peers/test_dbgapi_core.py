@@ -137,7 +137,7 @@ def test_core_of_the_demo():
                              timeout=120, stdin=subprocess.DEVNULL, env={**os.environ, "BIN": str(BIN), "TMPDIR": d})
         assert run.returncode == 0, run.stderr
         got = look(argv, core)
-        assert len(got["wave"]) == len(got["code"]) == 256 + 64 + 3 and got["objects"] == [["2"]], got
+        assert len(got["wave"]) == len(got["code"]) == 3 + 125 + 384 + 512 + 64 and got["objects"] == [["1"]], got
 
 
 def gdb(commands, *argv):

@@ -9,6 +9,7 @@ system_tests += $(call system_test,cuda,cuda cuda_sessions cuda_lines cudbgshim)
 system_tests += $(call system_test,client,wire review access descriptors)
 system_tests += $(call system_test,daemon,idle journal sandbox)
 system_tests += $(call system_test,check,check gpu_check)
+system_tests += $(call system_test,scene,scenes)
 
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe

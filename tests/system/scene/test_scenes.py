@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The scenes that are installed, and scripts/demo: what a person sees who has no GPU and types one command."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, LONG_STOP, ROOT, Scene, wait_until
+
+FAULT = ("train.hip:17", "load_row<float>", "train.hip:22", "lookup<float>", "train.hip:29", "embedding")
+HANG = ("train.hip:37", "wait_for_peer", "train.hip:42", "ring_step", "train.hip:51", "all_reduce")
+GEMM = [{("train.hip:61", "dot", "train.hip:71", "gemm")}, {("train.hip:62", "dot", "train.hip:71", "gemm")}]
+# Of each scene: verdicts of its queues, and waves by position and reason.  Those of gemm are at two lines.
+SCENES = {
+    "fault-and-hang": (["hung", "progressing", "hung", "progressing"],
+                       {(FAULT, "memory_violation"): 3, (("train.hip:29", "embedding"), None): 125 + 64, (HANG, None): 384}),
+    "hang": (["hung", "progressing"], {(HANG, None): 384}),
+    "fault": (["hung", "progressing"], {(FAULT, "memory_violation"): 3, (("train.hip:29", "embedding"), None): 125}),
+    "progress": (["progressing", "progressing"], {(("train.hip:29", "embedding"), None): 64}),
+}
+
+
+class NamedScene(Scene):
+    """A program that runs a scene instead of a script."""
+
+    def __init__(self, name, **kwargs):
+        super().__init__(app=None, gpus=kwargs.pop("gpus", "gfx90a,gfx90a"), **kwargs)
+        self.name = name
+
+    def __enter__(self):
+        super().__enter__()
+        try:
+            self.app = self.start("app", [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--scene", self.name])
+            self.app.wait_line()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+
+def position(group):
+    """file:line and function of each frame, innermost first."""
+    words = []
+    for frame in group["frames"]:
+        words += [f"{frame['file'].rpartition('/')[2]}:{frame['line']}", re.sub(r"^\w+ |\(.*", "", frame["function"])]
+    return tuple(words)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_scene(name):
+    """Every wave is at a line of a kernel, every queue does what the scene says, and goes on doing so."""
+    verdicts, places = SCENES[name]
+    with NamedScene(name) as s:
+        def taken():
+            return [q["packets"] for q in s.target_state()["queues"]]
+        run = s.ctl("snapshot", s.app.pid, "--again", "500", LONG_STOP, "-j")
+        assert run.returncode == (10 if "hung" in verdicts else 0), (run.returncode, run.stdout, run.stderr)
+        document = json.loads(run.stdout)
+        assert [q["verdict"] for q in sorted(document["queues"], key=lambda q: q["queue_id"])] == verdicts, document["queues"]
+        snapshot, found, lines = document["snapshot"], {}, set()
+        assert snapshot["complete"], snapshot["missing"]
+        for group in snapshot["groups"]:
+            assert group["kernel"]["name"] in ("embedding", "all_reduce", "gemm"), group
+            assert group["frames"] and all(f["line"] for f in group["frames"]), group
+            reason, = group.get("reasons") or [None]
+            if group["kernel"]["name"] == "gemm":
+                lines.add(position(group))
+            else:
+                found[position(group), reason] = found.get((position(group), reason), 0) + group["waves"]
+        assert found == places and sorted(lines) == sorted(p for ps in GEMM for p in ps), (found, lines)
+        # For ever, and without the processor's help: some hundred packets more.
+        before = taken()
+        moving = [i for i, verdict in enumerate(verdicts) if verdict == "progressing"]
+        wait_until(lambda: all(taken()[i] > before[i] + 8 for i in moving), "packets")
+        assert all(before[i] == taken()[i] for i in range(len(before)) if i not in moving)
+
+
+def test_no_such_scene():
+    """The answer to a wrong name is those there are."""
+    for name in ("nosuch", "../amd/hang"):
+        run = subprocess.run([BIN / "gpu-agent-simapp", "--scene", name], capture_output=True, text=True, timeout=60)
+        assert run.returncode == 2 and f"no scene '{name}'" in run.stderr, run
+        assert [line.split()[0] for line in run.stderr.splitlines()[1:]] == sorted(SCENES, key=lambda name: f"{name}.scene"), run.stderr
+    run = subprocess.run([BIN / "gpu-agent-simapp", "--scene", "hang", "--scene-dir", "/nonexistent"], capture_output=True,
+                         text=True, timeout=60)
+    assert run.returncode == 2 and "no directory of scenes" in run.stderr, run
+
+
+def test_scenes_of_ones_own():
+    """A directory of scenes, with files beside them, wherever the program runs; and the list of it."""
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d, Scene(app=None, gpus="gfx90a,gfx90a", start_agent=False) as s:
+        mine = pathlib.Path(d) / "amd"
+        mine.mkdir()
+        (mine / "mine.scene").write_text("# one of mine; nothing special\nload code.co; # comments; end with the line\ndispatches\n")
+        (mine / "code.co").write_bytes((ROOT / "tests/data/codeobj/spin-gfx90a.co").read_bytes())
+        argv = [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene-dir", d]
+        run = subprocess.run([*argv, "--list-scenes"], capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0 and re.fullmatch(r" +mine +one of mine; nothing special\n", run.stdout), run
+        # Only the last line is wrong.
+        run = subprocess.run([*argv, "--scene", "mine"], capture_output=True, text=True, timeout=60, cwd="/")
+        assert run.returncode == 1 and run.stderr == "simapp: 'dispatches': Invalid argument\n", run
+
+
+def test_a_scene_on_other_gpus():
+    with Scene(app=None, gpus="gfx942", start_agent=False) as s:
+        run = subprocess.run([BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", "hang"], capture_output=True, text=True,
+                             timeout=60)
+        assert run.returncode == 1 and "start: gpu-agent-sim --gpus gfx90a,gfx90a\n" in run.stderr, run
+
+
+# ------------------------------------------------------------------------------- scripts/demo ------------------------
+
+class Traces:
+    """What scripts/demo could leave behind: files, mounts, processes."""
+
+    def __init__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="gpu-agent-test.")
+
+    def __enter__(self):
+        for name in ("tmp", "home", "run"):
+            os.mkdir(f"{self.directory.name}/{name}")
+        return self
+
+    def __exit__(self, *_):
+        self.directory.cleanup()
+
+    def demo(self, *argv, **kwargs):
+        d = self.directory.name
+        env = {**os.environ, "BIN": str(BIN), "TMPDIR": f"{d}/tmp", "HOME": f"{d}/home", "XDG_RUNTIME_DIR": f"{d}/run", "SHELL": "/bin/sh"}
+        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+            env.pop(name, None)
+        kwargs.setdefault("stdin", None if "input" in kwargs else subprocess.DEVNULL)
+        if kwargs["stdin"] is None:
+            del kwargs["stdin"]
+        return subprocess.run([ROOT / "scripts/demo", *map(str, argv)], capture_output=True, text=True, timeout=120, env=env, **kwargs)
+
+    def check(self):
+        d = self.directory.name
+        assert not [str(p) for p in pathlib.Path(d).rglob("*") if p.parent != pathlib.Path(d)]
+        assert d not in pathlib.Path("/proc/self/mounts").read_text()
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                assert not entry.name.isdigit() or d not in (entry / "cmdline").read_text(), (entry / "cmdline").read_text()
+            except OSError:
+                continue
+
+
+def test_demo_says_what_is_wrong():
+    """The first command of all."""
+    with Traces() as t:
+        run = t.demo()
+        assert run.returncode == 0, (run.returncode, run.stdout, run.stderr)
+        for words in ("gpu-agent-simap", "hung", "memory_violation|memory violation", "embedding", "all_reduce", "gemm",
+                      "train.hip:17", "load_row.* <- lookup.* <- embedding", "train.hip:37", "wait_for_peer <- ring_step <- all_reduce"):
+            assert re.search(words, run.stdout, re.I), (words, run.stdout)
+        t.check()
+
+
+def test_demo_runs_any_verb():
+    with Traces() as t:
+        run = t.demo("--scene", "hang", "queues", "PID", "-j")
+        assert run.returncode == 0 and len(json.loads(run.stdout)["queues"]) == 2, run
+        run = t.demo("snapshot", "1", "PID")
+        assert run.returncode == 2, run
+        run = t.demo("--scene", "nosuch")
+        assert run.returncode == 1 and "no scene 'nosuch'" in run.stderr and "fault-and-hang" in run.stderr, run
+        t.check()
+
+
+def test_demo_with_a_shell():
+    """Several verbs on one program."""
+    with Traces() as t:
+        run = t.demo("--shell", input="echo pid $PID\ngpu-agentctl snapshot $PID -j --max-stop 5s\ngpu-agentctl list -j\nexit 7\n")
+        assert run.returncode == 7, run
+        first, *documents = run.stdout.splitlines()
+        pid = int(first.split()[1])
+        assert f"process {pid}" in run.stderr, run.stderr
+        decoder, text, found = json.JSONDecoder(), "\n".join(documents), []
+        while text.strip():
+            document, end = decoder.raw_decode(text)
+            found.append(document)
+            text = text[end:].lstrip()
+        assert len(found) == 2 and sum(g["waves"] for g in found[0]["groups"]) == 1088, documents
+        assert pid in [p["pid"] for p in found[1]["processes"]], found[1]
+        t.check()
+
+
+def test_core_of_the_demo():
+    """A core of the scene says the same as the live program."""
+    with Traces() as t, tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
+        core = pathlib.Path(d) / "core"
+        run = t.demo("dump", "PID", LONG_STOP, "-o", core)
+        assert run.returncode == 0, run.stderr
+        run = subprocess.run([BIN / "gpu-agentctl", "analyze", core, "-j"], capture_output=True, text=True, timeout=60)
+        document = json.loads(run.stdout)
+        assert run.returncode == 0 and document["complete"], run
+        faulted, = (g for g in document["groups"] if g.get("reasons"))
+        assert position(faulted) == FAULT and faulted["waves"] == 3 and faulted["reasons"] == ["memory_violation"], faulted
+        t.check()
