@@ -105,6 +105,22 @@ int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **
 	return 0;
 }
 
+int args_gpu(struct ctl *c, const char *name, const char *text, uint32_t *ret_gpu_id)
+{
+	int r = ctl_name_gpus(c);
+
+	if (r < 0)
+		return r;
+	r = gpu_names_find(&c->gpus, text, ret_gpu_id);
+	if (r == -EINVAL)
+		return ctl_usage(c, "%s: \"%.40s\" is neither a GPU's number, id nor PCI address",
+				 name, text);
+	if (r < 0)
+		return ctl_usage(c, "%s: the process has no GPU %.40s; it has %zu, from 0 on", name, text,
+				 c->gpus.n);
+	return 0;
+}
+
 int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
 	       uint32_t *ret_last)
 {

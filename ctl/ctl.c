@@ -266,6 +266,7 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control)
 	if (r < 0)
 		return r;
 	c->attached = true;
+	c->vendor = c->session.vendor;
 	note_taken(c);
 	ctl_debug(c, "%s session %s on process %u", c->session.joined ? "joined" : "opened",
 		  c->session.session, c->session.pid);
@@ -285,6 +286,26 @@ void ctl_detach(struct ctl *c)
 		ctl_debug(c, "detach: %s", err.message);
 	else
 		ctl_debug(c, "left session %s%s", p.session, result.ended ? ", which is over" : "");
+}
+
+int ctl_name_gpus(struct ctl *c)
+{
+	const struct rpc_gpu_devices_params p = { .session = c->session.session };
+	struct rpc_gpu_devices_result result;
+	int r;
+
+	if (c->gpus.n)
+		return 0;
+	r = ctl_called(c, rpc_client_gpu_devices(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		gpu_names_set(&c->gpus, result.devices, result.n_devices);
+	return r;
+}
+
+void ctl_name_gpus_of(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	gpu_names_set(&c->gpus, s->devices, s->n_devices);
+	c->vendor = s->process.vendor;
 }
 
 int ctl_print_result(struct ctl *c)

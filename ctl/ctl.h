@@ -20,7 +20,9 @@
 #include <sys/types.h>
 
 #include "base/argv.h"
+#include "ctl/document/gpu_names.h"
 #include "ctl/document/source.h"
+#include "ctl/document/vendor_words.h"
 #include "ctl/terminal/output.h"
 #include "ctl/terminal/table.h"
 #include "rpc_client_gen.h"
@@ -59,6 +61,8 @@ struct ctl {
 	struct rpc_client *client; /**< NULL until ctl_connect(). */
 	struct rpc_session_attach_result session; /**< Valid while attached. */
 	bool attached;
+	struct gpu_names gpus; /**< GPUs of what is shown; ctl_name_gpus() or a document fills it. */
+	enum rpc_vendor vendor; /**< Whose words tables use: of the session, or of the document. */
 	struct agent_err err; /**< Why the verb failed. */
 	struct out err_json; /**< The agent's own error object, when the agent sent the failure. */
 };
@@ -151,6 +155,14 @@ int ctl_attach(struct ctl *c, const char *pid_text, bool control);
  */
 void ctl_detach(struct ctl *c);
 /**
+ * Learn which GPUs the session's process has, unless that was done: tables show their indices and
+ * args_gpu() accepts them.  It makes a call, so that ctl_print_result() must not follow it.
+ * @return 0 (ctl.gpus is filled), or negative with err.
+ */
+int ctl_name_gpus(struct ctl *c);
+/** Take GPUs and vendor of a document instead. */
+void ctl_name_gpus_of(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
+/**
  * The exit status of a result that may lack something.
  * @param budget_exceeded  The stop budget was used up, which explains what is missing.
  * @return 0, CTL_EXIT_BUDGET, CTL_EXIT_PARTIAL.
@@ -193,6 +205,11 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 /** Read one number or a range of them, both ends included: `3` or `3-8`. */
 int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
 	       uint32_t *ret_last);
+/**
+ * Read a GPU of the session's process: its index in `devices`, its id or its PCI address; see
+ * gpu_names_find().  It may make a call, as ctl_name_gpus() does.
+ */
+int args_gpu(struct ctl *c, const char *name, const char *text, uint32_t *ret_gpu_id);
 /** Read numbers joined by commas, as `0,1,7`; the array lives in the arena. */
 int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **ret, size_t *ret_n);
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs by index, and the vendors' words. */
+#include <errno.h>
+
+#include "ctl/document/gpu_names.h"
+#include "ctl/document/vendor_words.h"
+#include "testlib.h"
+
+/* Ids as KFD makes them; that of the last one is also the index of another. */
+static const struct rpc_device devices[] = {
+	{ .gpu_id = 51187, .name = "AMD Instinct MI300X", .pci = "0000:03:00.0" },
+	{ .gpu_id = 9, .name = "", .pci = "0000:43:00.0" },
+	{ .gpu_id = 1, .name = "AMD Instinct MI300X", .pci = "0001:83:00.0" },
+};
+
+static void a_gpu_is_called_by_its_position(void)
+{
+	struct gpu_names g = { 0 };
+	struct rpc_arena a;
+
+	rpc_arena_init(&a, 0);
+	gpu_names_set(&g, devices, TEST_COUNT(devices));
+	TEST_STR(gpu_names_text(&g, &a, 51187), "0");
+	TEST_STR(gpu_names_text(&g, &a, 1), "2");
+	TEST_STR(gpu_names_text(&g, &a, 77), "id 77");
+	TEST_STR(gpu_names_label(&g, &a, 51187), "GPU 0 (AMD Instinct MI300X)");
+	TEST_STR(gpu_names_label(&g, &a, 9), "GPU 1");
+	TEST_STR(gpu_names_label(&g, &a, 77), "GPU id 77");
+	rpc_arena_deinit(&a);
+}
+
+static void an_index_comes_before_an_id(void)
+{
+	static const struct {
+		const char *text;
+		int r;
+		uint32_t id;
+	} rows[] = {
+		{ "0", 0, 51187 },	      { "1", 0, 9 }, /* and not the one whose id is 1 */
+		{ "2", 0, 1 },		      { "9", 0, 9 },
+		{ "51187", 0, 51187 },	      { "0001:83:00.0", 0, 1 },
+		{ "0000:03:00.0", 0, 51187 }, { "3", -ENODEV, 5 },
+		{ "0000:03:00.1", -ENODEV, 5 }, { "", -EINVAL, 5 },
+		{ "MI300X", -EINVAL, 5 },     { "-1", -EINVAL, 5 },
+		{ "99999999999", -EINVAL, 5 },
+	};
+	struct gpu_names g = { 0 };
+
+	gpu_names_set(&g, devices, TEST_COUNT(devices));
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		uint32_t id = 5;
+
+		TEST_ROW_EQ(i, gpu_names_find(&g, rows[i].text, &id), rows[i].r);
+		TEST_ROW_EQ(i, id, rows[i].id);
+	}
+}
+
+static void too_many_gpus_have_no_index(void)
+{
+	static struct rpc_device many[GPU_NAMES_MAX + 1];
+	struct gpu_names g = { 0 };
+
+	for (uint32_t i = 0; i < TEST_COUNT(many); i++)
+		many[i] = (struct rpc_device){ .gpu_id = 1000 + i };
+	gpu_names_set(&g, many, TEST_COUNT(many));
+	TEST_EQ(gpu_names_index(&g, 1000 + GPU_NAMES_MAX - 1), GPU_NAMES_MAX - 1);
+	TEST_EQ(gpu_names_index(&g, 1000 + GPU_NAMES_MAX), -1);
+}
+
+static void words_go_both_ways(void)
+{
+	TEST_STR(vendor_word(RPC_VENDOR_NVIDIA, "waves"), "warps");
+	TEST_STR(vendor_word(RPC_VENDOR_NVIDIA, "UNITS"), "SMs");
+	TEST_STR(vendor_word(RPC_VENDOR_NVIDIA, "scratch"), "local");
+	TEST_STR(vendor_word(RPC_VENDOR_NVIDIA, "kernel"), "kernel");
+	TEST_STR(vendor_word(RPC_VENDOR_AMD, "waves"), "waves");
+	TEST_STR(vendor_word_neutral("warps"), "waves");
+	TEST_STR(vendor_word_neutral("shared"), "lds");
+	TEST_STR(vendor_word_neutral("private"), "scratch");
+	TEST_STR(vendor_word_neutral("waves"), "waves");
+}
+
+TEST_SUITE(ctl_names, TEST(a_gpu_is_called_by_its_position), TEST(an_index_comes_before_an_id),
+	   TEST(too_many_gpus_have_no_index), TEST(words_go_both_ways));
