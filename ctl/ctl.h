@@ -73,6 +73,7 @@ struct ctl {
 /** What the program knows of a verb; see the checklist above. */
 struct ctl_verb {
 	const char *name;
+	const char *alias;   /**< Another name, where NVIDIA's users know the thing by it; or NULL. */
 	const char *args;    /**< For help: `PID ADDRESS SIZE`; "" if there are none. */
 	const char *summary; /**< One line. */
 	const struct argv_option *options; /**< NULL if it has none of its own. */
@@ -90,13 +91,21 @@ struct ctl_verb {
 #define CTL_VERBS(X)                                                                               \
 	X(list) X(doctor) X(snapshot) X(analyze) X(diff) X(merge) X(watch) X(devices) X(queues)    \
 	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(registers)                \
-	X(memory) X(disassemble) X(dump) X(cores) X(hooks) X(events) X(rpc) X(dap) X(status) X(version)
+	X(memory) X(disassemble) X(dump) X(cores) X(hooks) X(events) X(rpc) X(dap) X(status) X(help)\
+	X(version)
 /* clang-format on */
 
 /* Declares the object of each verb. */
 #define CTL_DECLARE(name) extern const struct ctl_verb ctl_verb_##name;
 CTL_VERBS(CTL_DECLARE)
 #undef CTL_DECLARE
+
+/* main.c: the verbs. */
+
+/** Find a verb by its name or its alias.  @return it, or NULL with err, which names a similar one. */
+const struct ctl_verb *ctl_find_verb(struct ctl *c, const char *name);
+/** Print the help of a verb, or of the program when it is NULL, on standard output. */
+void ctl_print_help(const struct ctl_verb *verb);
 
 /* ctl.c: messages and the connection. */
 

@@ -1,7 +1,7 @@
 # bash completion for gpu-agentctl                        -*- shell-script -*-
 # SPDX-License-Identifier: MIT
 
-_gpu_agentctl_verbs='list doctor snapshot analyze diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores hooks events rpc dap status version'
+_gpu_agentctl_verbs='list doctor snapshot analyze diff merge watch devices queues attach detach suspend resume watchpoint waves registers memory disassemble dump cores hooks events rpc dap status help version'
 _gpu_agentctl_options='--json --output --socket --timeout --max-stop --color --no-pager --no-legend --quiet --verbose --help --version'
 
 # Options of a verb; ctl/check-verbs compares them with --help.

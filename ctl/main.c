@@ -20,6 +20,8 @@
 #include "paths.h"
 
 #define TIME_MAX_MS 86400000
+/* The column of help from which on verbs are explained. */
+#define VERB_COLUMN 14
 /* The longest stop that the agent accepts for one look. */
 #define LOOK_MAX_MS 60000u
 
@@ -61,7 +63,8 @@ static const struct ctl_verb *const verbs[] = { CTL_VERBS(VERB) };
 static const struct ctl_verb *find_verb(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (!strcmp(verbs[i]->name, name))
+		if (!strcmp(verbs[i]->name, name) ||
+		    (verbs[i]->alias && !strcmp(verbs[i]->alias, name)))
 			return verbs[i];
 	return NULL;
 }
@@ -70,7 +73,7 @@ static const struct ctl_verb *find_verb(const char *name)
 static bool long_takes_next(const struct argv_option *o, const char *name)
 {
 	for (; o && o->name; o++)
-		if (o->kind == ARGV_STRING && !strcmp(name, o->name))
+		if (o->kind == ARGV_STRING && argv_option_is(o, name, strlen(name)))
 			return true;
 	return false;
 }
@@ -141,22 +144,30 @@ static const char *verb_argument(int argc, char **argv)
 	return NULL;
 }
 
+/* Remember a verb's name if it is nearer to the text than the best one so far. */
+static void try_name(const char *text, const char *name, const char **best, size_t *least)
+{
+	size_t d = nearest_distance(text, name);
+
+	/* A beginning of a name is as near as one wrong letter. */
+	if (strlen(text) >= 3 && str_starts_with(name, text))
+		d = 1;
+	if (d < *least && nearest_is_near(d, strlen(name))) {
+		*least = d;
+		*best = name;
+	}
+}
+
 /* The verb that was probably meant, or NULL. */
-static const char *similar_verb(const char *name)
+static const char *similar_verb(const char *text)
 {
 	const char *best = NULL;
 	size_t least = 3;
 
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		size_t d = nearest_distance(name, verbs[i]->name);
-
-		/* A beginning of a name is as near as one wrong letter. */
-		if (strlen(name) >= 3 && str_starts_with(verbs[i]->name, name))
-			d = 1;
-		if (d < least && nearest_is_near(d, strlen(verbs[i]->name))) {
-			least = d;
-			best = verbs[i]->name;
-		}
+		try_name(text, verbs[i]->name, &best, &least);
+		if (verbs[i]->alias)
+			try_name(text, verbs[i]->alias, &best, &least);
 	}
 	return best;
 }
@@ -171,11 +182,31 @@ static int unknown_verb(const char *name)
 	return ctl_usage(&ctl, "unknown verb \"%.40s\"", name);
 }
 
-static void print_help(const struct ctl_verb *verb)
+const struct ctl_verb *ctl_find_verb(struct ctl *c, const char *name)
+{
+	const struct ctl_verb *verb = find_verb(name);
+
+	if (!verb)
+		unknown_verb(name);
+	return verb;
+}
+
+static void print_verb(const struct ctl_verb *v)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s%s%s%s", v->summary, v->alias ? " (alias: " : "",
+		 v->alias ? v->alias : "", v->alias ? ")" : "");
+	argv_print_item(v->name, VERB_COLUMN, text);
+}
+
+void ctl_print_help(const struct ctl_verb *verb)
 {
 	if (verb) {
 		printf("usage: gpu-agentctl %s%s%s [OPTIONS]\n\n%s.\n", verb->name,
 		       verb->args[0] ? " " : "", verb->args, verb->summary);
+		if (verb->alias)
+			printf("Alias: %s\n", verb->alias);
 		if (verb->options || verb->takes_core)
 			printf("\nOptions of this verb:\n");
 		if (verb->options)
@@ -185,7 +216,7 @@ static void print_help(const struct ctl_verb *verb)
 	} else {
 		printf("usage: gpu-agentctl VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n");
 		for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-			printf("  %-11s %s\n", verbs[i]->name, verbs[i]->summary);
+			print_verb(verbs[i]);
 	}
 	printf("\nOptions of every verb:\n");
 	argv_print_options(common);
@@ -315,7 +346,7 @@ static int start(int argc, char **argv)
 	if (n < 0)
 		return ctl_usage(&ctl, "%s", error);
 	if (ctl.help) {
-		print_help(verb);
+		ctl_print_help(verb);
 		return 0;
 	}
 	if (ctl.version) {

@@ -26,7 +26,7 @@ static bool each_wave, registers;
 static const char *extract;
 
 static const struct argv_option options[] = {
-	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
+	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
 	{ "extract-code", 0, ARGV_STRING, &extract, "N",
 	  "save the code object of that number as CODE-FILE" },

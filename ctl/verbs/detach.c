@@ -89,7 +89,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_detach = {
 	.name = "detach",
 	.args = "PID|SESSION",
-	.summary = "End a session that no other client holds, or say who holds it; watch rules let go",
+	.summary = "End a session that no other client holds, or say who does; watch rules let go",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

@@ -24,7 +24,8 @@
 static const char *wave_option, *gpu_option, *count_option, *before_option, *start_option;
 
 static const struct argv_option options[] = {
-	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "around the program counter of this wave" },
+	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "around the program counter of this wave",
+	  "warp" },
 	{ "gpu", 0, ARGV_STRING, &gpu_option, "ID", "device whose instructions they are" },
 	{ "count", 0, ARGV_STRING, &count_option, "N", "instructions from there on (default 16)" },
 	{ "before", 0, ARGV_STRING, &before_option, "N", "instructions in front (default 8)" },

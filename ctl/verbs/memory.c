@@ -29,8 +29,8 @@ static const char *space_option, *wave_option, *lane_option, *bank_option;
 
 static const struct argv_option options[] = {
 	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds, scratch, generic, param, constant or code" },
-	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose memory, for all but global" },
-	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch or generic memory" },
+	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose memory, for all but global", "warp" },
+	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch or generic memory", "thread" },
 	{ "bank", 0, ARGV_STRING, &bank_option, "N", "of constant memory (default 0)" },
 	{ "raw", 0, ARGV_FLAG, &raw, NULL, "the bytes as they are; implied by -o" },
 	{ 0 },

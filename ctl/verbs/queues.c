@@ -53,6 +53,7 @@ static int run(struct ctl *c, int argc, char **argv)
 
 const struct ctl_verb ctl_verb_queues = {
 	.name = "queues",
+	.alias = "contexts",
 	.args = "PID",
 	.summary = "Show the queues of a process",
 	.options = options,

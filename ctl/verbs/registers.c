@@ -15,7 +15,7 @@ static const struct argv_option options[] = {
 	{ "bank", 0, ARGV_STRING, &banks, "LIST",
 	  "of special, scalar, vector, accumulator, trap (default all)" },
 	{ "range", 0, ARGV_STRING, &range, "A-B", "numbers of vector and accumulation registers" },
-	{ "lanes", 0, ARGV_STRING, &lanes, "A-B", "lanes of vector registers" },
+	{ "lanes", 0, ARGV_STRING, &lanes, "A-B", "lanes of vector registers", "threads" },
 	{ 0 },
 };
 

@@ -12,7 +12,7 @@ static const char *queues;
 static bool force;
 
 static const struct argv_option options[] = {
-	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)" },
+	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)", "contexts" },
 	{ "force", 0, ARGV_FLAG, &force, NULL,
 	  "take control from who stopped them: of your user, as an administrator from anybody" },
 	{ 0 },

@@ -22,7 +22,7 @@ static bool each_wave, queues_only, registers, record, any_progress;
 static const char *again;
 
 static const struct argv_option options[] = {
-	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave" },
+	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },

@@ -28,7 +28,7 @@ static const char *queues, *lease, *grace;
 static bool until_eof, keep;
 
 static const struct argv_option options[] = {
-	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)" },
+	{ "queues", 0, ARGV_STRING, &queues, "ID,ID", "only these queues (default all)", "contexts" },
 	{ "lease", 0, ARGV_STRING, &lease, "TIME", "resume after TIME at the latest (default 5s)" },
 	{ "grace", 0, ARGV_STRING, &grace, "N", "let waves finish for N thousand GPU clocks" },
 	{ "hold", 0, ARGV_FLAG, &keep, NULL, "renew the lease until Ctrl-C" },

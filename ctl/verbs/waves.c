@@ -13,7 +13,7 @@
 static const char *queue_option, *group_option, *state_option, *limit_option;
 
 static const struct argv_option options[] = {
-	{ "queue", 0, ARGV_STRING, &queue_option, "ID", "only waves of this queue" },
+	{ "queue", 0, ARGV_STRING, &queue_option, "ID", "only waves of this queue", "context" },
 	{ "group", 0, ARGV_STRING, &group_option, "N", "only those of the Nth row of snapshot" },
 	{ "state", 0, ARGV_STRING, &state_option, "STATE",
 	  "only running, halted or stopped ones; or those stopped for one reason" },
@@ -151,6 +151,7 @@ static int run(struct ctl *c, int argc, char **argv)
 
 const struct ctl_verb ctl_verb_waves = {
 	.name = "waves",
+	.alias = "warps",
 	.args = "PID",
 	.summary = "Show waves one by one",
 	.options = options,

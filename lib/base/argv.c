@@ -5,14 +5,29 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/str.h"
+
+/* Columns of a line of help, and the one from which on options are explained. */
+#define LINE_COLUMNS  80
+#define OPTION_COLUMN 33
+
+static bool is_name(const char *name, const char *text, size_t size)
+{
+	return name && strlen(name) == size && !memcmp(name, text, size);
+}
+
+bool argv_option_is(const struct argv_option *o, const char *text, size_t size)
+{
+	return is_name(o->name, text, size) || is_name(o->alias, text, size);
+}
 
 static const struct argv_option *find_long(const struct argv_option *const *tables,
 					   const char *name, size_t size)
 {
 	for (; *tables; tables++)
 		for (const struct argv_option *o = *tables; o->name; o++)
-			if (strlen(o->name) == size && !memcmp(o->name, name, size))
+			if (argv_option_is(o, name, size))
 				return o;
 	return NULL;
 }
@@ -72,6 +87,46 @@ static int store(const struct argv_option *o, const char *value, const char *nex
 	return 0;
 }
 
+/* Remember a name if it is nearer to the text than the best one so far. */
+static void try_name(const char *text, const char *name, const char **best, size_t *least)
+{
+	size_t d = name ? nearest_distance(text, name) : SIZE_MAX;
+
+	if (name && d < *least && nearest_is_near(d, strlen(name))) {
+		*best = name;
+		*least = d;
+	}
+}
+
+/* The option that was probably meant, or NULL. */
+static const char *similar_option(const struct argv_option *const *tables, const char *text)
+{
+	const char *best = NULL;
+	size_t least = SIZE_MAX;
+
+	for (; *tables; tables++)
+		for (const struct argv_option *o = *tables; o->name; o++) {
+			try_name(text, o->name, &best, &least);
+			try_name(text, o->alias, &best, &least);
+		}
+	return best;
+}
+
+static int unknown_option(const char *name, size_t size, const struct argv_option *const *tables,
+			  char *error, size_t error_size)
+{
+	const char *similar;
+	char text[61];
+
+	snprintf(text, sizeof(text), "%.*s", (int)(size > 60 ? 60 : size), name);
+	similar = similar_option(tables, text);
+	if (similar)
+		snprintf(error, error_size, "unknown option --%s; did you mean --%s?", text, similar);
+	else
+		snprintf(error, error_size, "unknown option --%s", text);
+	return -EINVAL;
+}
+
 static int parse_long(const char *arg, const char *next, int *used_next,
 		      const struct argv_option *const *tables, char *error, size_t error_size)
 {
@@ -79,10 +134,8 @@ static int parse_long(const char *arg, const char *next, int *used_next,
 	size_t size = eq ? (size_t)(eq - arg) : strlen(arg);
 	const struct argv_option *o = find_long(tables, arg, size);
 
-	if (!o) {
-		snprintf(error, error_size, "unknown option --%.*s", (int)(size > 60 ? 60 : size), arg);
-		return -EINVAL;
-	}
+	if (!o)
+		return unknown_option(arg, size, tables, error, error_size);
 	return store(o, eq ? eq + 1 : NULL, next, used_next, error, error_size);
 }
 
@@ -140,16 +193,40 @@ int argv_parse(int argc, char **argv, const struct argv_option *const *tables, c
 	return n;
 }
 
+void argv_print_item(const char *name, int column, const char *text)
+{
+	int at = printf("  %-*s", column - 3, name) + 1;
+	const char *before = " ";
+
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+
+		/* A word that does not fit begins a line, unless it is the first of one. */
+		if (at + n > LINE_COLUMNS && at > column) {
+			printf("\n%*s", column, "");
+			at = column;
+			before = "";
+		}
+		at += printf("%s%.*s", before, n, text);
+		text += n;
+		text += strspn(text, " ");
+		before = " ";
+	}
+	putchar('\n');
+}
+
 void argv_print_options(const struct argv_option *table)
 {
 	for (; table->name; table++) {
-		char left[48];
+		char left[48], text[300];
 		const char *sep = table->kind == ARGV_FLAG ? "" : table->kind == ARGV_OPTIONAL ? "[=" : " ";
 
 		snprintf(left, sizeof(left), "%s%c%s --%s%s%s%s", table->letter ? "-" : " ",
 			 table->letter ? table->letter : ' ', table->letter ? "," : " ", table->name, sep,
 			 table->metavar ? table->metavar : "",
 			 table->kind == ARGV_OPTIONAL ? "]" : "");
-		printf("  %-30s %s\n", left, table->help);
+		snprintf(text, sizeof(text), "%s%s%s%s", table->help, table->alias ? " (alias: --" : "",
+			 table->alias ? table->alias : "", table->alias ? ")" : "");
+		argv_print_item(left, OPTION_COLUMN, text);
 	}
 }

@@ -25,19 +25,29 @@ struct argv_option {
 	void *value;
 	const char *metavar; /**< Name of the value in the help; NULL for flags. */
 	const char *help;
+	const char *alias; /**< Another long name, where users of one vendor know the thing by it. */
 };
 
 /**
  * Parse the options of a command line; they may stand anywhere, and `--` ends them.
  * @param argv      argv[0] is skipped.  Positional arguments are moved to its front.
  * @param tables    NULL-terminated list of option tables, whose values are set.
- * @param error     At least 160 bytes; on failure it says which argument is wrong.
+ * @param error     At least 160 bytes; on failure it says which argument is wrong, and which option
+ *                  was probably meant by one that does not exist.
  * @return the number of positional arguments, or -EINVAL.
  */
 int argv_parse(int argc, char **argv, const struct argv_option *const *tables, char *error,
 	       size_t error_size);
 
-/** Print one aligned line of help per option on stdout. */
+/** Whether the first @p size letters of a text, which has no dashes, are a name of the option. */
+bool argv_option_is(const struct argv_option *o, const char *text, size_t size);
+
+/**
+ * Print an item of help on stdout: a name, then a text from column @p column on, in lines of at
+ * most 80 columns.
+ */
+void argv_print_item(const char *name, int column, const char *text);
+/** Print aligned help for each option on stdout. */
 void argv_print_options(const struct argv_option *table);
 
 #endif /* BASE_ARGV_H */

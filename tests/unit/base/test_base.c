@@ -364,7 +364,7 @@ static void files_have_a_size_limit(void)
 
 static void options_are_read_from_tables(void)
 {
-	static const char *pid, *json;
+	static const char *pid, *json, *wave;
 	static uint32_t count = 3;
 	static bool quiet;
 	static const struct argv_option table[] = {
@@ -372,6 +372,7 @@ static void options_are_read_from_tables(void)
 		{ "json", 0, ARGV_OPTIONAL, &json, "STYLE", "" },
 		{ "count", 'c', ARGV_U32, &count, "N", "" },
 		{ "quiet", 'q', ARGV_FLAG, &quiet, NULL, "" },
+		{ "wave", 0, ARGV_STRING, &wave, "WAVE", "", "warp" },
 		{ 0 },
 	};
 	static const struct argv_option *const tables[] = { table, NULL };
@@ -386,6 +387,9 @@ static void options_are_read_from_tables(void)
 		{ { "x", "--quiet=1" }, -EINVAL, "--quiet takes no value" },
 		{ { "x", "-z" }, -EINVAL, "unknown option -z" },
 		{ { "x", "--nope" }, -EINVAL, "unknown option --nope" },
+		{ { "x", "--cuont=1" }, -EINVAL, "unknown option --cuont; did you mean --count?" },
+		{ { "x", "--wrap", "1" }, -EINVAL, "unknown option --wrap; did you mean --warp?" },
+		{ { "x", "--warp=1:2:3" }, 0, "" },
 		{ { "x", "-c" }, -EINVAL, "--count needs a value (N)" },
 		{ { "x", "-c", "4294967296" }, -EINVAL,
 		  "--count needs a number up to 4294967295, not `4294967296'" },
@@ -405,6 +409,7 @@ static void options_are_read_from_tables(void)
 	}
 	TEST_STR(pid, "9");
 	TEST_STR(json, "short");
+	TEST_STR(wave, "1:2:3");
 	TEST_EQ(count, UINT32_MAX);
 }
 
