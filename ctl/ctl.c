@@ -326,7 +326,8 @@ int ctl_print_json(struct ctl *c, const struct out *doc)
 
 int ctl_print_table(struct ctl *c, const struct table *t)
 {
-	int r = table_print(t, &c->output.text, c->output.legend, c->output.color);
+	const struct table_form form = ctl_table_form(c);
+	int r = table_print(t, &c->output.text, &form);
 
 	return r < 0 ? ctl_fail(c, -r, "writing the table") : 0;
 }

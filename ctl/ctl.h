@@ -184,6 +184,11 @@ static inline int ctl_status(bool complete, bool budget_exceeded)
 int ctl_print_json(struct ctl *c, const struct out *doc);
 /** Append the last call's result as a JSON document.  @return 0, negative with err. */
 int ctl_print_result(struct ctl *c);
+/** How tables are printed on this terminal. */
+static inline struct table_form ctl_table_form(const struct ctl *c)
+{
+	return (struct table_form){ c->output.width, c->output.legend, c->output.color, c->output.ascii };
+}
 /** Append the rows of a table.  @return 0, negative with err. */
 int ctl_print_table(struct ctl *c, const struct table *t);
 

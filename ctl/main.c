@@ -290,6 +290,7 @@ static int apply_options(void)
 	ctl.max_look_ms = ctl.max_stop_ms < LOOK_MAX_MS ? ctl.max_stop_ms : LOOK_MAX_MS;
 	ctl.output.pager = !ctl.no_pager;
 	ctl.output.legend = !ctl.no_legend;
+	output_set_width(&ctl.output);
 	return r < 0 ? r : choose_socket();
 }
 

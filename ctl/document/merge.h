@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "ctl/document/document.h"
+#include "ctl/terminal/table.h"
 
 #define MERGE_RANKS_MAX 65536		    /**< Most ranks in one result. */
 #define MERGE_MEMORY_MAX ((size_t)1 << 30)  /**< Bytes that one merge may need. */
@@ -79,10 +80,9 @@ int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 
 /**
  * Append a merged document as a tree: kernel, frames, and how many ranks and waves each node has.
- * @param legend  Print the titles of the columns.
  * @return 0, -EINVAL (a list of ranks makes no sense), -ENOMEM, -EFBIG.
  */
 int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
-		bool legend, bool color);
+		const struct table_form *form);
 
 #endif /* CTL_DOCUMENT_MERGE_H */

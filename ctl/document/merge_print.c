@@ -267,7 +267,7 @@ static void print_header(struct rpc_arena *a, struct out *o, const struct rpc_gp
 }
 
 int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
-		bool legend, bool color)
+		const struct table_form *form)
 {
 	static const struct table_column columns[] = {
 		{ "RANKS", true },  { "WAVES", true },	 { "PLACE", false },
@@ -279,13 +279,13 @@ int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapsho
 
 	if (r < 0)
 		return r;
-	print_header(a, o, s, color);
+	print_header(a, o, s, form->color);
 	table_init(&p.table, columns, ARRAY_SIZE(columns));
 	print_level(&p, leaves, s->n_groups, 0);
 	r = p.error < 0 ? p.error : rpc_arena_error(a);
 	if (r == 0 && s->n_groups) {
 		out_char(o, '\n');
-		r = table_print(&p.table, o, legend, color);
+		r = table_print(&p.table, o, form);
 	}
 	table_deinit(&p.table);
 	return r;

@@ -14,8 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "ctl/terminal/pager.h"
+#include "ctl/terminal/screen.h"
 #include "protocol/rpc_format.h"
 
 /* Bytes of text from which on output_flush() writes to the temporary file. */
@@ -64,6 +67,32 @@ int output_set_json(struct output *o, const char *mode)
 	else
 		return -EINVAL;
 	return 0;
+}
+
+/* Whether the locale's characters are more than ASCII, by the variables that setlocale() reads. */
+static bool is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (!str_is_empty(value))
+			return strcasestr(value, "UTF-8") || strcasestr(value, "UTF8");
+	}
+	return false;
+}
+
+void output_set_width(struct output *o)
+{
+	const char *columns = getenv("COLUMNS");
+	uint64_t width = 0;
+
+	o->ascii = !is_utf8();
+	if (!str_is_empty(columns) && str_to_u64(columns, 1, UINT_MAX, &width) == 0 && !o->path)
+		o->width = (unsigned)width;
+	else
+		o->width = !o->path && isatty(STDOUT_FILENO) ? screen_get_size().cols : 0;
 }
 
 int output_json(struct output *o, const char *text, size_t size)

@@ -27,6 +27,8 @@ struct output {
 	bool pager;	  /**< A pager may be started. */
 	bool legend;	  /**< Tables have titles. */
 	bool color;
+	unsigned width;	      /**< Columns that text has; 0: lines may have any length. */
+	bool ascii;	      /**< The terminal shows no other characters. */
 	bool stream;	      /**< output_begin_stream() was called. */
 	bool delivered;       /**< Something left the program already. */
 	int fd;               /**< The file being written; -1 before the first byte. */
@@ -45,6 +47,12 @@ void output_deinit(struct output *o);
  * @return 0, -EINVAL (no such mode).
  */
 int output_set_json(struct output *o, const char *mode);
+
+/**
+ * Find out how wide text may be: COLUMNS, or what the terminal says; any width where standard output
+ * is no terminal, or a file is written: nothing is lost to what reads it.
+ */
+void output_set_width(struct output *o);
 
 /** Append one JSON document and a line break, in the style asked for.  @return 0, -errno. */
 int output_json(struct output *o, const char *text, size_t size);

@@ -75,6 +75,36 @@ size_t text_columns(const char *s, size_t size)
 	return columns;
 }
 
+/* Bytes of the word at s, with the blanks in front of it. */
+static size_t word_size(const char *s, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && s[n] == ' ')
+		n++;
+	while (n < size && s[n] != ' ')
+		n++;
+	return n;
+}
+
+void text_wrap(struct out *o, const char *s, size_t size, size_t width, size_t indent)
+{
+	size_t column = 0;
+
+	for (size_t n; size; s += n, size -= n) {
+		n = word_size(s, size);
+		if (width && column && column + text_columns(s, n) > width) {
+			out_fmt(o, "\n%*s", (int)indent, "");
+			column = indent;
+			while (n && *s == ' ')
+				s++, size--, n--;
+		}
+		out_bytes(o, s, n);
+		column += text_columns(s, n);
+	}
+	out_char(o, '\n');
+}
+
 void text_size(struct out *o, uint64_t bytes)
 {
 	static const char *const units[] = { "", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };

@@ -19,6 +19,14 @@ void text_put(struct out *o, const char *before, const char *name, const char *b
 /** How many columns escaped text takes on a terminal, at one per code point. */
 size_t text_columns(const char *s, size_t size);
 
+/**
+ * Append a sentence as one line, or as several ones of at most so many columns that are broken at
+ * blanks; a longer word stays whole.
+ * @param width   0: one line.
+ * @param indent  Blanks in front of the second line and those after it.
+ */
+void text_wrap(struct out *o, const char *s, size_t size, size_t width, size_t indent);
+
 /** Append a size: `512`, `64 KiB`, `1.5 GiB`, rounded down to at most one decimal. */
 void text_size(struct out *o, uint64_t bytes);
 

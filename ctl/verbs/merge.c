@@ -94,11 +94,12 @@ static int add_all(struct job *j, int argc, char **argv)
 
 static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
+	const struct table_form form = ctl_table_form(c);
 	auto_out struct out text = { 0 };
 	int r;
 
 	if (!ctl_is_json(c)) {
-		r = merge_print(&c->arena, &c->output.text, s, c->output.legend, c->output.color);
+		r = merge_print(&c->arena, &c->output.text, s, &form);
 		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
 	}
 	rpc_gpu_snapshot_result_encode(&text, s);

@@ -43,7 +43,7 @@ static void merge(struct rpc_arena *arena, const struct document *d)
 		if (merge_add(second, &saved, &err) < 0 || merge_finish(second, &again) < 0 ||
 		    again.n_groups != merged.n_groups || again.wave_count != merged.wave_count)
 			abort();
-		merge_print(arena, &text, &again, true, true);
+		merge_print(arena, &text, &again, &(struct table_form){ .legend = true, .color = true });
 	}
 	merge_destroy(first);
 	merge_destroy(second);

@@ -137,12 +137,12 @@ static void aligns_columns(void)
 	table_hex(&t, 0x123);
 	table_str(&t, "longer");
 	table_size(&t, 4096);
-	TEST_EQ(table_print(&t, &o, true, false), 0);
+	TEST_EQ(table_print(&t, &o, &(struct table_form){ .legend = true }), 0);
 	TEST_STR(o.data, "   ID  NAME    X\n"
 			 "    7  \xc3\xbc       -\n"
 			 "0x123  longer  4 KiB\n");
 	out_reset(&o);
-	TEST_EQ(table_print(&t, &o, false, false), 0);
+	TEST_EQ(table_print(&t, &o, &(struct table_form){ 0 }), 0);
 	TEST_STR(o.data, "    7  \xc3\xbc       -\n0x123  longer  4 KiB\n");
 }
 
@@ -156,7 +156,7 @@ static void colours_without_moving_columns(void)
 	table_u64(&t, 1);
 	table_style(&t, COLOR_BAD, "a\x1b");
 	table_style(&t, COLOR_PLAIN, "b");
-	TEST_EQ(table_print(&t, &o, false, true), 0);
+	TEST_EQ(table_print(&t, &o, &(struct table_form){ .color = true }), 0);
 	TEST_STR(o.data, "1  \x1b[31ma\\x1b\x1b[0m  b\n");
 }
 
@@ -168,11 +168,132 @@ static void empty_and_broken_tables(void)
 
 	out_init(&o, 0);
 	table_init(&t, columns, TEST_COUNT(columns));
-	TEST_EQ(table_print(&t, &o, true, false), 0);
+	TEST_EQ(table_print(&t, &o, &(struct table_form){ .legend = true }), 0);
 	TEST_STR(o.data, "ID  NAME  X\n");
 	t.text.limit = 3;
 	table_str(&t, "four");
-	TEST_EQ(table_print(&t, &o, true, false), -EFBIG);
+	TEST_EQ(table_print(&t, &o, &(struct table_form){ .legend = true }), -EFBIG);
+}
+
+/* Print a table whose cells are given row by row. */
+static void check_table(const struct table_column *c, size_t n_columns, const char *const *cells, size_t n,
+			struct table_form form, const char *note, const char *want)
+{
+	auto_table struct table t;
+	auto_out struct out o;
+
+	out_init(&o, 0);
+	table_init(&t, c, n_columns);
+	for (size_t i = 0; i < n; i++)
+		table_str(&t, cells[i]);
+	if (note)
+		table_note(&t, "%s", note);
+	TEST_EQ(table_print(&t, &o, &form), 0);
+	TEST_STR(o.data, want);
+}
+
+static const struct table_column narrow[] = {
+	{ .title = "N", .right = true },
+	{ .title = "NAME", .importance = 2, .min = 6 },
+	{ .title = "PCI", .importance = 1 },
+	{ .title = "GPU", .right = true, .same = "all on GPU" },
+	{ .title = "WHERE", .importance = 3, .min = 12, .wrap = true },
+};
+static const char *const narrow_cells[] = {
+	"1", "abcdefghij", "03:00.0", "0", "a.c:15 twice <- step <- shape",
+	"22", "k", "04:00.0", "0", "b.c:7",
+};
+
+static void check_narrow(unsigned width, bool ascii, const char *note, const char *want)
+{
+	check_table(narrow, TEST_COUNT(narrow), narrow_cells, TEST_COUNT(narrow_cells),
+		    (struct table_form){ .width = width, .legend = true, .ascii = ascii }, note, want);
+}
+
+/*
+ * What matters least goes first: a column without a minimum disappears, the next is cut, and the
+ * most important one goes on below its row.  What all rows share is told once.
+ */
+static void fits_the_terminal(void)
+{
+	check_narrow(0, false, NULL,
+	       " N  NAME        PCI      WHERE\n"
+	       " 1  abcdefghij  03:00.0  a.c:15 twice <- step <- shape\n"
+	       "22  k           04:00.0  b.c:7\n"
+	       "all on GPU 0\n");
+	check_narrow(45, false, "more with --verbose",
+	       " N  NAME        WHERE\n"
+	       " 1  abcdefghij  a.c:15 twice <- step <- shape\n"
+	       "22  k           b.c:7\n"
+	       "all on GPU 0; more with --verbose\n");
+	check_narrow(30, false, "more with --verbose",
+	       " N  NAME    WHERE\n"
+	       " 1  abcde\xe2\x80\xa6  a.c:15 twice\n"
+	       "              <- step <- shape\n"
+	       "22  k       b.c:7\n"
+	       "all on GPU 0; more with\n"
+	       "  --verbose\n");
+	/* The minimum is kept even where the terminal has no room for it. */
+	check_narrow(10, false, NULL,
+	       " N  NAME    WHERE\n"
+	       " 1  abcde\xe2\x80\xa6  a.c:15 twice\n"
+	       "              <- step\n"
+	       "              <- shape\n"
+	       "22  k       b.c:7\n"
+	       "all on GPU\n"
+	       "  0\n");
+	check_narrow(25, true, NULL,
+	       " N  NAME    WHERE\n"
+	       " 1  abc...  a.c:15 twice\n"
+	       "              <- step\n"
+	       "              <- shape\n"
+	       "22  k       b.c:7\n"
+	       "all on GPU 0\n");
+}
+
+/* A script finds every column where it was, and one line for each row, however narrow the terminal. */
+static void loses_nothing_without_titles(void)
+{
+	check_table(narrow, TEST_COUNT(narrow), narrow_cells, TEST_COUNT(narrow_cells),
+		    (struct table_form){ .width = 20 }, "a note",
+		    " 1  abcdefghij  03:00.0  0  a.c:15 twice <- step <- shape\n"
+		    "22  k           04:00.0  0  b.c:7\n");
+}
+
+/* A cell keeps its indentation, its eighth line is the last one, and characters stay whole. */
+static void breaks_long_cells(void)
+{
+	static const struct table_column one[] = { { .title = "X", .importance = 1, .min = 4, .wrap = true } };
+	static const char *const cell[] = { "  \xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc b c d e f g h i j k l m n o p" };
+
+	check_table(one, 1, cell, 1, (struct table_form){ .width = 8, .legend = true }, NULL,
+		    "X\n"
+		    "  \xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\n"
+		    "    b c\n    d e\n    f g\n    h i\n    j k\n    l m\n    n o\xe2\x80\xa6\n");
+}
+
+static void wraps_sentences(void)
+{
+	static const struct {
+		const char *in;
+		size_t width;
+		const char *want;
+	} rows[] = {
+		{ "one two three", 0, "one two three\n" },
+		{ "one two three", 13, "one two three\n" },
+		{ "one two three", 12, "one two\n  three\n" },
+		{ "one  two  three", 5, "one\n  two\n  three\n" },
+		{ "aaaaaaaaa b", 4, "aaaaaaaaa\n  b\n" },
+		{ "", 4, "\n" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_out struct out o;
+
+		out_init(&o, 0);
+		text_wrap(&o, rows[i].in, strlen(rows[i].in), rows[i].width, 2);
+		TEST_ROW_STR(i, o.data, rows[i].want);
+	}
 }
 
 static void decides_on_colour(void)
@@ -302,5 +423,6 @@ static void formats_documents(void)
 TEST_SUITE(ctl_format, TEST(escapes_names), TEST(prints_sizes), TEST(decodes_base64),
 	   TEST(dumps_hex), TEST(measures_typing_mistakes), TEST(aligns_columns),
 	   TEST(colours_without_moving_columns), TEST(empty_and_broken_tables),
+	   TEST(fits_the_terminal), TEST(loses_nothing_without_titles), TEST(breaks_long_cells), TEST(wraps_sentences),
 	   TEST(decides_on_colour), TEST(replaces_files_at_the_end), TEST(spills_large_texts),
 	   TEST(formats_documents));

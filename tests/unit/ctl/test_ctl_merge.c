@@ -286,7 +286,7 @@ static void prints_a_tree(void)
 	rpc_arena_init(&arena, 0);
 	out_init(&o, 0);
 	s.ranks[3].comm = "evil\x1b[2J";
-	TEST_EQ(merge_print(&arena, &o, &s, true, false), 0);
+	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
 	TEST_STR(o.data,
 		 "ranks     5 on 1 host  waves 254\n"
 		 "complete  yes\n"
@@ -310,7 +310,7 @@ static void prints_ranks_that_agree(void)
 	TEST_EQ(merge_ranks(m), 2);
 	rpc_arena_init(&arena, 0);
 	out_init(&o, 0);
-	TEST_EQ(merge_print(&arena, &o, &s, false, false), 0);
+	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ 0 }), 0);
 	TEST_STR(o.data, "ranks     2 on 1 host  waves 124\n"
 			 "complete  no\n"
 			 "missing   rank0: waves: few\n"
@@ -356,7 +356,7 @@ static void joins_code_by_name(void)
 		TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
 	}
 	TEST_EQ_FATAL(merge_finish(m, &s), 0);
-	TEST_EQ(merge_print(&arena, &o, &s, true, false), 0);
+	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
 	TEST_STR(o.data, "ranks     2 on 1 host  waves 26\n"
 			 "complete  yes\n"
 			 "odd       none\n"
