@@ -302,6 +302,14 @@ int ctl_name_gpus(struct ctl *c)
 	return r;
 }
 
+void ctl_name_gpus_for_text(struct ctl *c)
+{
+	if (ctl_is_json(c) || ctl_name_gpus(c) == 0)
+		return;
+	c->err = (struct agent_err){ 0 };
+	out_reset(&c->err_json);
+}
+
 void ctl_name_gpus_of(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	gpu_names_set(&c->gpus, s->devices, s->n_devices);

@@ -169,6 +169,8 @@ void ctl_detach(struct ctl *c);
  * @return 0 (ctl.gpus is filled), or negative with err.
  */
 int ctl_name_gpus(struct ctl *c);
+/** The same for tables; after a failure, and in JSON mode, they are not known. */
+void ctl_name_gpus_for_text(struct ctl *c);
 /** Take GPUs and vendor of a document instead. */
 void ctl_name_gpus_of(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 /**
@@ -232,14 +234,19 @@ int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **
  * and return 0, or negative with err.  Texts live in the arena; NULL when it is exhausted.
  */
 
-/** Append the table of devices. */
+/** Copy columns, with the titles that users of ctl.vendor read. */
+void show_columns(const struct ctl *c, const struct table_column *from, size_t n,
+		  struct table_column *to);
+/** Append the table of devices, which gives them their numbers: ctl.gpus is filled. */
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
-/** Append the table of queues. */
+/** Append the table of queues; the numbers of their GPUs are those of ctl.gpus, in all tables. */
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
 /** Append the table of groups, one row for all waves at one location for the same reasons. */
 int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
-/** Append the table of waves. */
+/** Append a table of waves. */
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
+/** Append a table of a snapshot's waves, with the kernel and line that their groups tell. */
+int show_snapshot_waves(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 /** Append header, groups, devices and queues on one page; verbs/snapshot.c has it. */
 int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 /** Append a line for an exception of waves that have exited. */

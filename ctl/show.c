@@ -38,34 +38,57 @@ const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list,
 	return n ? rpc_enum_join(a, &rpc_exception_enum, list, n) : NULL;
 }
 
+void show_columns(const struct ctl *c, const struct table_column *from, size_t n,
+		  struct table_column *to)
+{
+	memcpy(to, from, n * sizeof(*to));
+	for (size_t i = 0; i < n; i++)
+		to[i].title = vendor_word(c->vendor, from[i].title);
+}
+
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 {
-	static const struct table_column columns[] = {
-		{ "GPU", true },   { "NAME", false },   { "ARCH", false },
-		{ "PCI", false },  { "RENDER", false, true }, { "MEMORY", true },
-		{ "UNITS", true }, { "WAVES", true },   { "FIRMWARE", true, true },
-		{ "WATCH", true }, { "DEBUG", false },  { "EXCEPTIONS", false },
+	static const struct table_column neutral[] = {
+		{ "GPU", true },
+		{ "NAME", .importance = 6, .min = 12 },
+		{ "ARCH" },
+		{ "MEMORY", true, true, 5 },
+		{ "UNITS", true, .importance = 3 },
+		{ "WAVES", true, .importance = 4 },
+		{ "DEBUG" },
+		{ "EXCEPTIONS", .optional = true, .importance = 7, .min = 12, .wrap = true },
+		{ "PCI", .importance = 3 },
+		{ "RENDER", .optional = true, .importance = 1 },
+		{ "ID", true, true, 2 },
+		{ "FIRMWARE", true, true, 1 },
+		{ "WATCH", true, true, 1 },
 	};
+	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
+	/* This order is what gives the GPUs their numbers. */
+	gpu_names_set(&c->gpus, devices, n);
+	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
 		const struct rpc_device *d = &devices[i];
 		const char *exceptions = show_exceptions(&c->arena, d->exceptions, d->n_exceptions);
 
-		table_u64(&t, d->gpu_id);
+		table_str(&t, gpu_names_text(&c->gpus, &c->arena, d->gpu_id));
 		table_str(&t, d->name);
 		table_str(&t, d->arch);
-		table_str(&t, d->pci);
-		table_str(&t, d->render_node);
 		table_size_if(&t, d->has_memory_bytes, d->memory_bytes);
 		table_u64(&t, d->units);
 		table_u64(&t, d->max_waves);
-		table_u64_if(&t, d->has_fw_version, d->fw_version);
-		table_u64(&t, d->watchpoints);
 		table_style(&t, d->debuggable ? COLOR_GOOD : COLOR_BAD,
 			    d->debuggable ? "yes" : "no");
 		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
+		table_str(&t, d->pci);
+		table_str(&t, d->render_node);
+		/* NVIDIA's drivers number devices as we do. */
+		table_u64_if(&t, d->gpu_id != i, d->gpu_id);
+		table_u64_if(&t, d->has_fw_version, d->fw_version);
+		table_u64_if(&t, d->watchpoints, d->watchpoints);
 	}
 	return ctl_print_table(c, &t);
 }
@@ -150,33 +173,70 @@ int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
 	return ctl_print_table(c, &t);
 }
 
-int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
+/* The group that a wave of a snapshot belongs to; NULL where that is not told. */
+static const struct rpc_group *group_of(const struct rpc_wave *w, const struct rpc_group *groups,
+					size_t n_groups)
 {
-	static const struct table_column columns[] = {
-		{ "WAVE", false },    { "GPU", true },	     { "PC", false },
-		{ "EXEC", false },    { "LANES", false },    { "STATE", false },
-		{ "REASON", false },  { "TRAP", true },	     { "DISPATCH", true },
-		{ "WORKGROUP", false },
+	return w->has_group && w->group < n_groups ? &groups[w->group] : NULL;
+}
+
+static void wave_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
+		     const struct rpc_group *g)
+{
+	const char *reason = stop_reason_text(&c->arena, w->exception, w->reasons, w->n_reasons);
+	bool faulting = g && stop_reason_is_faulting(g);
+	struct rpc_arena *a = &c->arena;
+
+	table_str(t, show_wave_name(a, &w->ref));
+	table_str(t, gpu_names_text(&c->gpus, a, w->gpu_id));
+	table_str(t, show_name(a, &rpc_wave_state_enum, w->state));
+	table_style(t, faulting ? COLOR_BAD : COLOR_PLAIN, reason);
+	table_str(t, code_text_kernel(a, g && g->has_kernel ? &g->kernel : NULL));
+	table_str(t, g ? code_text_location(a, g->frames, g->n_frames > 0, w->pc) : NULL);
+	table_str(t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
+	table_str(t, show_workgroup(a, &w->ref));
+	table_u64_if(t, w->ref.has_dispatch, w->ref.dispatch);
+	table_hex(t, w->pc);
+	table_hex(t, w->exec);
+	table_u64_if(t, w->trap_id, w->trap_id);
+}
+
+/* Append the table of waves; without groups, what they are in is not told. */
+static int wave_table(struct ctl *c, const struct rpc_wave *waves, size_t n,
+		      const struct rpc_group *groups, size_t n_groups)
+{
+	static const struct table_column neutral[] = {
+		{ "WAVE" },
+		{ "GPU", true, .same = "on GPU" },
+		{ "STATE" },
+		{ "REASON", .optional = true, .importance = 9, .min = 10 },
+		{ "KERNEL", .optional = true, .importance = 7, .min = 10 },
+		{ "WHERE", .optional = true, .importance = 6, .min = 14 },
+		{ "LANES", .importance = 5 },
+		{ "WORKGROUP", .optional = true, .importance = 4 },
+		{ "DISPATCH", true, true, 3 },
+		{ "PC", .importance = 2 },
+		{ "EXEC", .importance = 1 },
+		{ "TRAP", true, true, 1 },
 	};
+	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
+	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < n; i++) {
-		const struct rpc_wave *w = &waves[i];
-		struct rpc_arena *a = &c->arena;
-
-		table_str(&t, show_wave_name(a, &w->ref));
-		table_u64(&t, w->gpu_id);
-		table_hex(&t, w->pc);
-		table_hex(&t, w->exec);
-		table_str(&t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
-		table_str(&t, show_name(a, &rpc_wave_state_enum, w->state));
-		table_str(&t, stop_reason_text(a, w->exception, w->reasons, w->n_reasons));
-		table_u64_if(&t, w->trap_id, w->trap_id);
-		table_u64_if(&t, w->ref.has_dispatch, w->ref.dispatch);
-		table_str(&t, show_workgroup(a, &w->ref));
-	}
+	for (size_t i = 0; i < n; i++)
+		wave_row(c, &t, &waves[i], group_of(&waves[i], groups, n_groups));
 	return ctl_print_table(c, &t);
+}
+
+int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n)
+{
+	return wave_table(c, waves, n, NULL, 0);
+}
+
+int show_snapshot_waves(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	return wave_table(c, s->waves, s->n_waves, s->groups, s->n_groups);
 }
 
 /* Add the cells READ, WRITE and WAITING. */
@@ -191,39 +251,51 @@ static void queue_indices(struct table *t, const struct rpc_queue *q)
 
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 {
-	static const struct table_column columns[] = {
-		{ "QUEUE", true },       { "GPU", true },           { "TYPE", false },
-		{ "READ", true, true },  { "WRITE", true, true },   { "WAITING", true, true },
-		{ "ADDRESS", false },    { "SIZE", true, true },
-		{ "STATE", false }, { "EXCEPTIONS", false },
+	static const struct table_column neutral[] = {
+		{ "QUEUE", true },
+		{ "GPU", true },
+		{ "TYPE", .optional = true },
+		{ "STATE" },
+		{ "EXCEPTIONS", .optional = true, .importance = 5, .min = 12, .wrap = true },
+		{ "READ", true, true, 3 },
+		{ "WRITE", true, true, 3 },
+		{ "WAITING", true, true, 4 },
+		{ "ADDRESS", .importance = 1 },
+		{ "SIZE", true, true, 2 },
 	};
+	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
+	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
 		const struct rpc_queue *q = &queues[i];
 		const char *exceptions = show_exceptions(&c->arena, q->exceptions, q->n_exceptions);
 
 		table_u64(&t, q->queue_id);
-		table_u64(&t, q->gpu_id);
-		table_str(&t, show_name(&c->arena, &rpc_queue_type_enum, q->type));
+		table_str(&t, gpu_names_text(&c->gpus, &c->arena, q->gpu_id));
+		/* That a context is one says the title. */
+		table_str(&t, q->type == RPC_QUEUE_TYPE_CONTEXT ? NULL :
+			      show_name(&c->arena, &rpc_queue_type_enum, q->type));
+		table_style(&t, q->suspended ? COLOR_WARN : COLOR_PLAIN,
+			    q->suspended ? "suspended" : "running");
+		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
 		queue_indices(&t, q);
 		/* An AMD queue is known by its ring, an NVIDIA one by its context. */
 		table_hex_if(&t, q->has_ring_base || q->has_context,
 			     q->has_ring_base ? q->ring_base : q->context);
 		table_size_if(&t, q->has_ring_bytes, q->ring_bytes);
-		table_style(&t, q->suspended ? COLOR_WARN : COLOR_PLAIN,
-			    q->suspended ? "suspended" : "running");
-		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);
 	}
 	return ctl_print_table(c, &t);
 }
 
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n)
 {
-	static const struct table_column columns[] = { { "QUEUE", true }, { "VERDICT", false } };
+	static const struct table_column neutral[] = { { "QUEUE", true }, { "VERDICT" } };
+	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
+	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
 		bool done = results[i].verdict == RPC_QUEUE_VERDICT_SUSPENDED ||
@@ -246,7 +318,7 @@ int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, si
 
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
-		table_u64(&t, watchpoints[i].gpu_id);
+		table_str(&t, gpu_names_text(&c->gpus, &c->arena, watchpoints[i].gpu_id));
 		table_u64(&t, watchpoints[i].id);
 		table_hex(&t, watchpoints[i].address);
 		table_size(&t, watchpoints[i].size);
@@ -281,9 +353,17 @@ const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s)
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n)
 {
 	static const struct table_column columns[] = {
-		{ "SESSION", false }, { "PID", true }, { "USER", false },   { "VENDOR", false },
-		{ "READERS", true },  { "AGE", true }, { "WRITER", false }, { "RULE", false },
-		{ "SUSPENDED", false }, { "TOTAL", true },    { "COMMAND", false },
+		{ "SESSION" },
+		{ "PID", true },
+		{ "USER", .importance = 3, .min = 8 },
+		{ "COMMAND", .importance = 6, .min = 10 },
+		{ "VENDOR", .importance = 2 },
+		{ "WRITER", .optional = true, .importance = 5, .min = 8 },
+		{ "SUSPENDED", .optional = true, .importance = 7, .min = 16, .wrap = true },
+		{ "RULE", .optional = true, .importance = 4, .min = 8 },
+		{ "READERS", true, .importance = 1 },
+		{ "AGE", true, .importance = 2 },
+		{ "TOTAL", true, true, 1 },
 	};
 	auto_table struct table t;
 
@@ -299,14 +379,14 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 		table_str(&t, s->session);
 		table_u64(&t, s->pid);
 		table_str(&t, show_user(&c->arena, s->uid));
+		table_str(&t, s->comm);
 		table_str(&t, s->has_vendor ? show_name(&c->arena, &rpc_vendor_enum, s->vendor) : NULL);
+		table_str(&t, writer);
+		table_style(&t, COLOR_WARN, s->has_suspension ? show_suspension(&c->arena, &s->suspension) : NULL);
+		table_str(&t, s->rule);
 		table_u64(&t, s->readers);
 		table_str(&t, rpc_arena_printf(&c->arena, "%" PRIu64 "s", s->age_ms / 1000));
-		table_str(&t, writer);
-		table_str(&t, s->rule);
-		table_style(&t, COLOR_WARN, s->has_suspension ? show_suspension(&c->arena, &s->suspension) : NULL);
 		table_str(&t, s->suspends ? show_ms(&c->arena, s->suspended_us / 1000) : NULL);
-		table_str(&t, s->comm);
 	}
 	return ctl_print_table(c, &t);
 }

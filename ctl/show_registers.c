@@ -7,8 +7,11 @@
 #include "ctl/document/code_text.h"
 #include "ctl/terminal/text.h"
 
-/* Registers or lanes of 32 bits in a line. */
-#define WORDS_A_LINE 8u
+/* Registers or lanes of 32 bits in a line, and the columns in front of them: 80 in all at most. */
+#define WORDS_A_LINE  8u
+#define NAME_COLUMNS  15
+#define ALIKE_COLUMNS 7
+#define LANES_COLUMNS 5
 
 /* Begin a block with a title; the caller ends the line. */
 static struct out *title(struct ctl *c, const char *text)
@@ -20,11 +23,11 @@ static struct out *title(struct ctl *c, const char *text)
 	return &c->output.text;
 }
 
-/* Append a name and blanks up to column 15, at least one. */
-static void name_column(struct out *o, const char *name)
+/* Append a name and blanks up to a column, at least one. */
+static void name_column(struct out *o, const char *name, size_t columns)
 {
 	text_put(o, "", name, "");
-	out_fmt(o, "%*s", (int)(strlen(name) < 15 ? 15 - strlen(name) : 1), "");
+	out_fmt(o, "%*s", (int)(strlen(name) < columns ? columns - strlen(name) : 1), "");
 }
 
 /* Append `NAME VALUE` lines, for registers that each mean something else. */
@@ -37,7 +40,7 @@ static void print_named(struct ctl *c, const char *what, const struct rpc_scalar
 		return;
 	out_char(title(c, what), '\n');
 	for (size_t i = 0; i < n; i++) {
-		name_column(o, list[i].name);
+		name_column(o, list[i].name, NAME_COLUMNS);
 		out_fmt(o, "%0*" PRIx64 "\n", (int)list[i].bits / 4, list[i].value);
 	}
 }
@@ -66,7 +69,7 @@ static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar
 		bool ends = i + 1 == n || !is_alike(list[i].name, list[i + 1].name);
 
 		if (in_line == 0)
-			name_column(o, list[i].name);
+			name_column(o, list[i].name, ALIKE_COLUMNS);
 		in_line = ends || in_line + 1 == WORDS_A_LINE ? 0 : in_line + 1;
 		out_fmt(o, "%08" PRIx64 "%c", list[i].value, in_line ? ' ' : '\n');
 	}
@@ -80,12 +83,10 @@ static void print_lanes(struct out *o, const struct rpc_vector_register *v, uint
 		uint32_t at = (lane - first) % WORDS_A_LINE;
 		bool ends = at == WORDS_A_LINE - 1 || lane == last || lane + 1 == v->n_lanes;
 
-		if (lane == first)
-			name_column(o, v->name);
-		else if (at == 0)
-			name_column(o, "");
 		if (at == 0)
-			out_fmt(o, "[%2u] ", lane);
+			name_column(o, lane == first ? v->name : "", LANES_COLUMNS);
+		if (at == 0)
+			out_fmt(o, "%2u: ", lane);
 		out_fmt(o, "%08" PRIx64 "%c", v->lanes[lane], ends ? '\n' : ' ');
 	}
 }
@@ -112,27 +113,48 @@ static void print_callers(struct ctl *c, const struct rpc_caller *callers, size_
 		const char *place = code_text_location(&c->arena, callers[i].frames,
 						       callers[i].n_frames, callers[i].address);
 
-		name_column(o, rpc_arena_printf(&c->arena, "%zu", i));
+		name_column(o, rpc_arena_printf(&c->arena, "%zu", i), NAME_COLUMNS);
 		out_fmt(o, "%016" PRIx64 "  ", callers[i].address);
 		text_put(o, "", place ? place : "", "\n");
 	}
 }
 
+/* Append a line of facts, broken where the terminal is too narrow for it. */
+static void print_facts(struct ctl *c, const char *name, const char *facts)
+{
+	struct out *o = title(c, name);
+	size_t width = c->output.width;
+
+	out_fmt(o, "%*s", NAME_COLUMNS - (int)strlen(name), "");
+	if (facts)
+		text_wrap(o, facts, strlen(facts), width > NAME_COLUMNS ? width - NAME_COLUMNS : width,
+			  NAME_COLUMNS);
+}
+
 /* Append what the packet of the wave's dispatch says. */
 static void print_packet(struct ctl *c, const struct rpc_dispatch_packet *p)
 {
-	struct out *o = title(c, "dispatch");
+	const uint32_t *w = p->workgroup_size, *g = p->grid_size;
+	struct rpc_arena *a = &c->arena;
+	const char *sizes = "";
 
-	out_str(o, "       kernel object ");
-	out_hex(o, p->kernel_object);
-	out_str(o, "  arguments ");
-	out_hex(o, p->kernarg_address);
-	if (p->n_workgroup_size == 3)
-		out_fmt(o, "  workgroups of %u,%u,%u", p->workgroup_size[0], p->workgroup_size[1],
-			p->workgroup_size[2]);
-	if (p->n_grid_size == 3)
-		out_fmt(o, "  grid %u,%u,%u", p->grid_size[0], p->grid_size[1], p->grid_size[2]);
-	out_char(o, '\n');
+	if (p->n_workgroup_size == 3 && p->n_grid_size == 3)
+		sizes = rpc_arena_printf(a, ", %u,%u,%u %s in %s of %u,%u,%u", g[0], g[1], g[2],
+					 vendor_word(c->vendor, "lanes"),
+					 vendor_word(c->vendor, "workgroups"), w[0], w[1], w[2]);
+	print_facts(c, vendor_word(c->vendor, "dispatch"),
+		    rpc_arena_printf(a, "kernel object 0x%" PRIx64 ", arguments 0x%" PRIx64 "%s",
+				     p->kernel_object, p->kernarg_address, sizes ? sizes : ""));
+}
+
+/* Append what memory a wave has besides that of the process. */
+static void print_memory(struct ctl *c, const struct rpc_wave_registers *r)
+{
+	bool nvidia = c->vendor == RPC_VENDOR_NVIDIA;
+
+	print_facts(c, "memory",
+		    rpc_arena_printf(&c->arena, "%s %u bytes, %s%s", nvidia ? "shared" : "lds", r->lds_bytes,
+				     r->scratch ? "" : "no ", nvidia ? "local memory" : "private memory"));
 }
 
 int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last)
@@ -144,8 +166,7 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 		return e;
 	if (r->has_packet)
 		print_packet(c, &r->packet);
-	out_fmt(title(c, "memory"), "         lds %u bytes  private memory %s\n", r->lds_bytes,
-		r->scratch ? "yes" : "no");
+	print_memory(c, r);
 	out_char(o, '\n');
 	print_callers(c, r->callers, r->n_callers);
 	print_named(c, "special", r->special, r->n_special);

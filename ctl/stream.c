@@ -109,17 +109,15 @@ static void print_access(struct out *o, const struct rpc_exception_raised_params
  * Append where the waves are that an exception concerns, as "2 waves at axpy.cl:8 in axpy": the
  * largest group, and how many waves are elsewhere.
  */
-static void print_waves(struct rpc_arena *a, struct out *o,
+static void print_waves(const struct ctl *c, struct rpc_arena *a, struct out *o,
 			const struct rpc_exception_raised_params *p)
 {
 	const struct rpc_group *g = p->groups;
 
 	if (!p->has_waves || !p->n_groups)
 		return;
-	out_fmt(o, "  %u wave%s at ", g->waves, g->waves == 1 ? "" : "s");
+	out_fmt(o, "  %u %s at ", g->waves, vendor_word(c->vendor, g->waves == 1 ? "wave" : "waves"));
 	text_put(o, "", place_name(a, g), "");
-	if (g->has_kernel && (g->kernel.name || g->kernel.raw))
-		text_put(o, " of ", g->kernel.name ? g->kernel.name : g->kernel.raw, "");
 	if (p->waves > g->waves)
 		out_fmt(o, ", %u elsewhere", p->waves - g->waves);
 }
@@ -138,19 +136,19 @@ static void print_exited(struct rpc_arena *a, struct out *o,
 		out_fmt(o, ", and %zu more", p->n_exited - 1);
 }
 
-static void print_exception(struct rpc_arena *a, struct out *o,
-			    const struct rpc_exception_raised_params *p, bool color)
+static void print_exception(const struct ctl *c, struct rpc_arena *a, struct out *o,
+			    const struct rpc_exception_raised_params *p)
 {
 	const char *names = show_exceptions(a, p->exceptions, p->n_exceptions);
-	const char *bad = color_begin(COLOR_BAD, color);
+	const char *bad = color_begin(COLOR_BAD, c->output.color);
 
-	out_fmt(o, "%s%s%s", bad, names ? names : "nothing", color_end(COLOR_BAD, color));
+	out_fmt(o, "%s%s%s", bad, names ? names : "nothing", color_end(COLOR_BAD, c->output.color));
 	if (p->has_queue_id)
-		out_fmt(o, "  queue %u", p->queue_id);
+		out_fmt(o, "  %s %u", vendor_word(c->vendor, "queue"), p->queue_id);
 	if (p->has_gpu_id)
-		out_fmt(o, "  gpu %u", p->gpu_id);
+		text_put(o, "  GPU ", gpu_names_text(&c->gpus, a, p->gpu_id), "");
 	print_access(o, p);
-	print_waves(a, o, p);
+	print_waves(c, a, o, p);
 	print_exited(a, o, p);
 	out_str(o, p->forwarded ? "  forwarded" : p->held ? "  held" : "");
 	if (p->has_lost)
@@ -200,7 +198,7 @@ static bool print_known(struct ctl *c, const struct rpc_client_notification *n, 
 		*ret = (struct event){ EVENT_RESUMED, (int32_t)p.resumed.reason };
 		print_resumed(a, o, &p.resumed);
 	} else if (kind == RPC_NOTIFICATION_EXCEPTION_RAISED) {
-		print_exception(a, o, &p.raised, c->output.color);
+		print_exception(c, a, o, &p.raised);
 	} else if (kind == RPC_NOTIFICATION_RUNTIME_CHANGED) {
 		print_runtime(a, o, &p.runtime);
 	} else if (kind == RPC_NOTIFICATION_GPU_RESUME_SOON) {

@@ -101,6 +101,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = print_session(c, &s);
 	if (r == 0)
+		ctl_name_gpus_for_text(c);
+	if (r == 0)
 		r = stream_run(c, &s, &end);
 	ctl_detach(c);
 	return r < 0 ? r : stream_status(c, &s, end);

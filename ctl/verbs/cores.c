@@ -138,7 +138,7 @@ static int choose_one(struct ctl *c, int argc, char **argv, const char **ret_id)
 /* ------------------------------------------------------------------ list --------------------- */
 
 /* What the record says of its core file. */
-static const char *body_text(struct ctl *c, const struct rpc_record *r)
+static const char *core_text(struct ctl *c, const struct rpc_record *r)
 {
 	return r->broken ? "broken" : show_name(&c->arena, &rpc_record_body_enum, r->body);
 }
@@ -151,23 +151,32 @@ static void add_row(struct ctl *c, struct table *t, const struct rpc_record *r)
 	table_str(t, when);
 	table_str(t, r->record);
 	table_u64(t, r->pid);
-	table_str(t, show_user(&c->arena, r->uid));
 	table_style(t, r->exception ? COLOR_BAD : COLOR_PLAIN, r->exception ? r->exception : r->reason);
-	table_u64(t, r->count);
-	table_style(t, r->broken ? COLOR_BAD : r->body == RPC_RECORD_BODY_PRESENT ? COLOR_GOOD : COLOR_PLAIN,
-		    body_text(c, r));
-	table_size(t, r->disk_bytes);
-	table_str(t, r->pinned ? "pin" : NULL);
 	table_str(t, r->comm);
 	table_str(t, r->kernel);
+	table_style(t, r->broken ? COLOR_BAD : r->body == RPC_RECORD_BODY_PRESENT ? COLOR_GOOD : COLOR_PLAIN,
+		    core_text(c, r));
+	table_str(t, r->pinned ? "pin" : NULL);
+	table_u64(t, r->count);
+	table_str(t, show_user(&c->arena, r->uid));
+	table_size(t, r->disk_bytes);
 }
 
 static int print_list(struct ctl *c, const struct rpc_cores_list_result *l)
 {
+	/* The id, which tells the time as well, has to be whole: other actions want it. */
 	static const struct table_column columns[] = {
-		{ "TIME", false }, { "RECORD", false }, { "PID", true },  { "USER", false },
-		{ "REASON", false }, { "COUNT", true },	{ "CORE", false }, { "SIZE", true },
-		{ "PIN", false },  { "COMMAND", false }, { "KERNEL", false },
+		{ "TIME", .importance = 1 },
+		{ "RECORD" },
+		{ "PID", true },
+		{ "REASON", .importance = 8, .min = 12 },
+		{ "COMMAND", .importance = 6, .min = 8 },
+		{ "KERNEL", .optional = true, .importance = 7, .min = 8 },
+		{ "CORE", .importance = 5 },
+		{ "PIN", .optional = true, .importance = 4 },
+		{ "COUNT", true, .importance = 3 },
+		{ "USER", .importance = 3, .min = 8 },
+		{ "SIZE", true, .importance = 2 },
 	};
 	auto_table struct table t;
 
@@ -330,7 +339,7 @@ static void print_record(struct ctl *c, const struct rpc_record *r)
 	text_size(&size, r->body_bytes);
 	line(c, "core", r->body == RPC_RECORD_BODY_PRESENT ?
 				rpc_arena_printf(&c->arena, "%s%s", size.data, r->zstd ? " (zstd)" : "") :
-				body_text(c, r));
+				core_text(c, r));
 	line(c, "pinned", r->pinned ? "yes" : "no");
 	out_char(&c->output.text, '\n');
 }
@@ -489,6 +498,12 @@ static const char *sized(struct ctl *c, uint64_t bytes)
 	return o.data ? rpc_arena_strdup(&c->arena, o.data) : "";
 }
 
+/* `3 of 1.5 GiB together`, or `none`. */
+static const char *counted(struct ctl *c, uint64_t n, uint64_t bytes)
+{
+	return n ? rpc_arena_printf(&c->arena, "%" PRIu64 " of %s together", n, sized(c, bytes)) : "none";
+}
+
 /* Print what the store holds and may hold. */
 static int run_du(struct ctl *c, int argc, char **argv)
 {
@@ -504,12 +519,11 @@ static int run_du(struct ctl *c, int argc, char **argv)
 	line(c, "used",
 	     rpc_arena_printf(&c->arena, "%s of %s", sized(c, u.disk_bytes),
 			      sized(c, u.max_use_bytes)));
-	line(c, "cores", rpc_arena_printf(&c->arena, "%" PRIu64 "  %s, at most %s each", u.bodies,
-					  sized(c, u.body_bytes), sized(c, u.max_body_bytes)));
+	line(c, "cores", rpc_arena_printf(&c->arena, "%s, at most %s each",
+					  counted(c, u.bodies, u.body_bytes), sized(c, u.max_body_bytes)));
 	line(c, "records",
 	     rpc_arena_printf(&c->arena, "%" PRIu64 " of %" PRIu64, u.records, u.max_records));
-	line(c, "pinned",
-	     rpc_arena_printf(&c->arena, "%" PRIu64 "  %s", u.pinned, sized(c, u.pinned_bytes)));
+	line(c, "pinned", counted(c, u.pinned, u.pinned_bytes));
 	if (u.unfinished_bytes)
 		line(c, "unfinished", sized(c, u.unfinished_bytes));
 	line(c, "free", rpc_arena_printf(&c->arena, "%s, cores go below %s", sized(c, u.free_bytes),

@@ -2,6 +2,14 @@
 /* gpu-agentctl devices: the GPUs of a process. */
 #include "ctl/ctl.h"
 
+static int print(struct ctl *c, const struct rpc_gpu_devices_result *result)
+{
+	if (result->n_devices)
+		return show_devices(c, result->devices, result->n_devices);
+	ctl_note(c, "no GPUs");
+	return 0;
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_gpu_devices_params p = { 0 };
@@ -14,7 +22,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	r = ctl_called(c, rpc_client_gpu_devices(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c)
-				   : show_devices(c, result.devices, result.n_devices);
+				   : print(c, &result);
 	ctl_detach(c);
 	return r;
 }

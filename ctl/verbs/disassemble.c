@@ -26,7 +26,7 @@ static const char *wave_option, *gpu_option, *count_option, *before_option, *sta
 static const struct argv_option options[] = {
 	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "around the program counter of this wave",
 	  "warp" },
-	{ "gpu", 0, ARGV_STRING, &gpu_option, "ID", "device whose instructions they are" },
+	{ "gpu", 0, ARGV_STRING, &gpu_option, "GPU", "device whose instructions they are: 0, 1, ..." },
 	{ "count", 0, ARGV_STRING, &count_option, "N", "instructions from there on (default 16)" },
 	{ "before", 0, ARGV_STRING, &before_option, "N", "instructions in front (default 8)" },
 	{ "start", 0, ARGV_STRING, &start_option, "ADDRESS",
@@ -106,8 +106,6 @@ static int find_gfx(struct ctl *c, struct job *j)
 				c, "--gpu: needed, for the process has devices of several kinds");
 		j->gfx = d->arch;
 	}
-	if (!j->gfx && j->has_gpu)
-		return ctl_usage(c, "--gpu: the process has no device %u", j->gpu_id);
 	return j->gfx ? 0 : ctl_fail(c, ENODEV, "looking for a device of the process");
 }
 
@@ -337,8 +335,6 @@ static int parse(struct ctl *c, int argc, char **argv, struct job *j)
 		r = args_wave(c, "--wave", wave_option, &j->wave);
 	else
 		r = args_address(c, "ADDRESS", argv[1], &j->pc);
-	if (r == 0 && gpu_option)
-		r = args_u32(c, "--gpu", gpu_option, 0, UINT32_MAX, &j->gpu_id);
 	if (r == 0 && count_option)
 		r = args_u32(c, "--count", count_option, 1, COUNT_MAX, &j->count);
 	if (r == 0 && before_option)
@@ -357,7 +353,9 @@ static int run(struct ctl *c, int argc, char **argv)
 		r = ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
-	if (wave_option)
+	if (gpu_option)
+		r = args_gpu(c, "--gpu", gpu_option, &j.gpu_id);
+	if (r == 0 && wave_option)
 		r = find_pc(c, &j);
 	if (r == 0)
 		r = find_gfx(c, &j);

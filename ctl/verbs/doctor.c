@@ -3,8 +3,42 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "ctl/ctl.h"
 #include "ctl/terminal/text.h"
+
+/* Whether a check is about one GPU: its name is gpu_ and the kernel's id. */
+static bool is_gpu(const struct rpc_check *check)
+{
+	uint64_t id;
+
+	return str_starts_with(check->name, "gpu_") && str_to_u64(check->name + 4, 0, UINT32_MAX, &id) == 0;
+}
+
+/*
+ * What a check is called: those of GPUs, which the agent names by the kernel's ids, as `GPU 0` and
+ * so on, in the order of `devices`.
+ */
+static const char *check_name(struct ctl *c, const struct rpc_process_doctor_result *result, size_t i)
+{
+	unsigned index = 0;
+
+	if (!is_gpu(&result->checks[i]))
+		return result->checks[i].name;
+	for (size_t k = 0; k < i; k++)
+		index += is_gpu(&result->checks[k]);
+	return rpc_arena_printf(&c->arena, "GPU %u", index);
+}
+
+static void print_fix(struct ctl *c, const char *name, const struct rpc_check *check)
+{
+	auto_out struct out text = { 0 };
+
+	text_put(&text, "fix for ", name ? name : check->name, ": ");
+	text_put(&text, "", check->fix, "");
+	if (text.size)
+		text_wrap(&c->output.text, text.data, text.size, c->output.width, 2);
+}
 
 /* Append what mends each check that failed, where something does. */
 static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *result)
@@ -17,9 +51,9 @@ static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *r
 
 		if (!check->fix)
 			continue;
-		out_str(o, first ? "\nfix for " : "fix for ");
-		text_put(o, "", check->name, "");
-		text_put(o, ": ", check->fix, "\n");
+		if (first)
+			out_char(o, '\n');
+		print_fix(c, check_name(c, result, i), check);
 		first = false;
 	}
 }
@@ -27,9 +61,9 @@ static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *r
 static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *result)
 {
 	static const struct table_column columns[] = {
-		{ "VERDICT", false },
-		{ "CHECK", false },
-		{ "FOUND", false },
+		{ "VERDICT" },
+		{ "CHECK" },
+		{ "FOUND", .importance = 1, .min = 20, .wrap = true },
 	};
 	static const enum color_style styles[] = {
 		[RPC_VERDICT_PASS] = COLOR_GOOD,
@@ -45,7 +79,7 @@ static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *r
 
 		table_style(&t, styles[check->verdict],
 			    show_name(&c->arena, &rpc_verdict_enum, check->verdict));
-		table_str(&t, check->name);
+		table_str(&t, check_name(c, result, i));
 		table_str(&t, check->detail);
 	}
 	r = ctl_print_table(c, &t);

@@ -430,11 +430,12 @@ static int print(struct dump *d)
 		out_str(o, " on disk");
 	}
 	if (!estimate)
-		out_fmt(o, ", %u waves, queues stopped for %" PRIu64 " us", d->core.wave_count,
-			d->core.stopped_us);
+		out_fmt(o, ", %u %s, stopped %" PRIu64 ".%" PRIu64 " ms", d->core.wave_count,
+			vendor_word(d->c->vendor, d->core.wave_count == 1 ? "wave" : "waves"),
+			d->core.stopped_us / 1000, d->core.stopped_us % 1000 / 100);
 	if (!estimate && unified)
-		out_fmt(o, ", %u threads, each for %" PRIu64 " us at most", d->core.thread_count,
-			d->core.thread_stopped_us);
+		out_fmt(o, ", %u threads, each %" PRIu64 ".%" PRIu64 " ms at most", d->core.thread_count,
+			d->core.thread_stopped_us / 1000, d->core.thread_stopped_us % 1000 / 100);
 	out_char(o, '\n');
 	return 0;
 }

@@ -176,6 +176,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r == 0)
 		r = ctl_attach(c, argv[0], hold);
 	if (r == 0)
+		ctl_name_gpus_for_text(c);
+	if (r == 0)
 		r = set_filter(c, &f);
 	if (r == 0)
 		r = start(c, &s, &p);

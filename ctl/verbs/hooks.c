@@ -41,25 +41,33 @@ static void add_row(struct ctl *c, struct table *t, const struct rpc_hook *h)
 	if (h->has_last_time_us)
 		when_format(h->last_time_us, when, sizeof(when));
 	table_str(t, h->rule);
-	table_str(t, h->user ? h->user : "(target's)");
-	table_u64(t, h->running + h->waiting);
+	table_style(t, h->acceptable ? COLOR_GOOD : COLOR_BAD, h->acceptable ? "ok" : "refused");
+	table_str(t, h->problem);
+	table_style(t, good ? COLOR_PLAIN : COLOR_BAD,
+		    h->has_last_end ? end_text(c, h->last_end, h->last_status) : NULL);
 	table_u64(t, h->runs);
 	table_u64(t, h->failures);
 	table_u64(t, h->dropped);
-	table_style(t, good ? COLOR_PLAIN : COLOR_BAD,
-		    h->has_last_end ? end_text(c, h->last_end, h->last_status) : NULL);
-	table_str(t, when);
-	table_style(t, h->acceptable ? COLOR_GOOD : COLOR_BAD, h->acceptable ? "ok" : "refused");
+	table_u64(t, h->running + h->waiting);
 	table_str(t, h->path);
-	table_str(t, h->problem);
+	table_str(t, h->user ? h->user : "(target's)");
+	table_str(t, when);
 }
 
 static int run_list(struct ctl *c)
 {
 	static const struct table_column columns[] = {
-		{ "RULE", false },   { "USER", false },	    { "NOW", true },	    { "RUNS", true },
-		{ "FAILED", true },  { "DROPPED", true },   { "LAST", false },	    { "TIME", false },
-		{ "CHECK", false },  { "HOOK", false },	    { "PROBLEM", false },
+		{ "RULE", .importance = 7, .min = 8 },
+		{ "CHECK" },
+		{ "PROBLEM", .optional = true, .importance = 8, .min = 20, .wrap = true },
+		{ "LAST", .optional = true, .importance = 6, .min = 8 },
+		{ "RUNS", true, .importance = 5 },
+		{ "FAILED", true, .importance = 5 },
+		{ "DROPPED", true, .importance = 2 },
+		{ "NOW", true, .importance = 2 },
+		{ "HOOK", .importance = 4, .min = 12 },
+		{ "USER", .importance = 3, .min = 8 },
+		{ "TIME", .optional = true, .importance = 1 },
 	};
 	struct rpc_hooks_list_result list;
 	auto_table struct table t = { 0 };

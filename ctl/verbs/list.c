@@ -5,16 +5,6 @@
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
 
-/* Ids joined by commas; NULL if there are none. */
-static const char *join_ids(struct ctl *c, const uint32_t *ids, size_t n)
-{
-	auto_out struct out o = { 0 };
-
-	for (size_t i = 0; i < n; i++)
-		out_fmt(&o, "%s%u", i ? "," : "", ids[i]);
-	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;
-}
-
 /* The suspension of a process's queues, if a session has one that this user may see. */
 static const char *suspension_of(struct ctl *c, const struct rpc_session_list_result *sessions,
 				 uint32_t pid)
@@ -39,11 +29,20 @@ static const char *session_text(struct ctl *c, const struct rpc_session_list_res
 static int print_processes(struct ctl *c, const struct rpc_process_list_result *list,
 			   const struct rpc_session_list_result *sessions)
 {
+	/* What one came for stands first, and gets the room. */
 	static const struct table_column columns[] = {
-		{ "PID", true },        { "NSPID", true },    { "USER", false },
-		{ "VENDOR", false },    { "GPUS", false },    { "QUEUES", true },
-		{ "DEBUG", false },     { "SESSION", false }, { "COMMAND", false },
-		{ "CONTAINER", false }, { "SUSPENDED", false }, { "REASON", false },
+		{ "PID", true },
+		{ "USER", .importance = 5, .min = 8 },
+		{ "COMMAND", .importance = 7, .min = 10 },
+		{ "DEBUG" },
+		{ "REASON", .optional = true, .importance = 8, .min = 20, .wrap = true },
+		{ "VENDOR", .importance = 4 },
+		{ "GPUS", true, true, 3 },
+		{ "QUEUES", true, true, 3 },
+		{ "SUSPENDED", .optional = true, .importance = 6, .min = 16, .wrap = true },
+		{ "SESSION", .optional = true, .importance = 2, .min = 7 },
+		{ "NSPID", true, true, 2 },
+		{ "CONTAINER", .optional = true, .importance = 1, .min = 10 },
 	};
 	auto_table struct table t;
 
@@ -52,18 +51,19 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		const struct rpc_process *p = &list->processes[i];
 
 		table_u64(&t, p->pid);
-		table_u64_if(&t, p->has_ns_pid, p->ns_pid);
 		table_str(&t, show_user(&c->arena, p->uid));
-		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, p->vendor));
-		table_str(&t, join_ids(c, p->gpu_ids, p->n_gpu_ids));
-		table_u64(&t, p->queues);
+		table_str(&t, p->comm);
 		table_style(&t, p->debuggable ? COLOR_GOOD : COLOR_WARN,
 			    p->debuggable ? "yes" : "no");
-		table_str(&t, session_text(c, sessions, p->session));
-		table_str(&t, p->comm);
-		table_str(&t, p->container);
-		table_style(&t, COLOR_WARN, suspension_of(c, sessions, p->pid));
 		table_str(&t, p->reason);
+		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, p->vendor));
+		/* What NVIDIA's processes have, only attaching tells. */
+		table_u64_if(&t, p->n_gpu_ids > 0, p->n_gpu_ids);
+		table_u64_if(&t, p->queues || p->vendor != RPC_VENDOR_NVIDIA, p->queues);
+		table_style(&t, COLOR_WARN, suspension_of(c, sessions, p->pid));
+		table_str(&t, session_text(c, sessions, p->session));
+		table_u64_if(&t, p->has_ns_pid, p->ns_pid);
+		table_str(&t, p->container);
 	}
 	return ctl_print_table(c, &t);
 }

@@ -7,7 +7,7 @@
 static const char *gpu;
 
 static const struct argv_option options[] = {
-	{ "gpu", 0, ARGV_STRING, &gpu, "ID", "only queues of this device" },
+	{ "gpu", 0, ARGV_STRING, &gpu, "GPU", "only queues of this device: 0, 1, ... as devices shows them" },
 	{ 0 },
 };
 
@@ -30,21 +30,30 @@ static int note_suspension(struct ctl *c)
 	return r;
 }
 
+static int print(struct ctl *c, const struct rpc_gpu_queues_result *result)
+{
+	if (result->n_queues)
+		return show_queues(c, result->queues, result->n_queues);
+	ctl_note(c, "no %s%s", vendor_word(c->vendor, "queues"), gpu ? " on that GPU" : "");
+	return 0;
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_gpu_queues_params p = { .has_gpu_id = gpu };
 	struct rpc_gpu_queues_result result;
-	int r = gpu ? args_u32(c, "--gpu", gpu, 0, UINT32_MAX, &p.gpu_id) : 0;
+	int r = ctl_attach(c, argv[0], false);
 
-	if (r == 0)
-		r = ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &result, &c->err));
+	ctl_name_gpus_for_text(c);
+	r = gpu ? args_gpu(c, "--gpu", gpu, &p.gpu_id) : 0;
+	if (r == 0)
+		r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c)
-				   : show_queues(c, result.queues, result.n_queues);
+				   : print(c, &result);
 	if (r == 0 && !ctl_is_json(c) && !c->core)
 		r = note_suspension(c);
 	ctl_detach(c);

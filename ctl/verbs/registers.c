@@ -77,6 +77,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return r;
 	w.p.session = c->session.session;
+	ctl_name_gpus_for_text(c);
 	r = ctl_called(c, rpc_client_wave_registers(c->client, &w.p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c)

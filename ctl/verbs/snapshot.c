@@ -171,6 +171,7 @@ int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	int r;
 
+	ctl_name_gpus_of(c, s);
 	print_header(c, s);
 	out_char(&c->output.text, '\n');
 	if (!queues_only) {
@@ -185,7 +186,7 @@ int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 		r = show_queues(c, s->queues, s->n_queues);
 	if (r == 0 && s->has_waves) {
 		out_char(&c->output.text, '\n');
-		r = show_waves(c, s->waves, s->n_waves);
+		r = show_snapshot_waves(c, s);
 	}
 	for (size_t i = 0; r == 0 && i < s->n_registers; i++) {
 		out_char(&c->output.text, '\n');

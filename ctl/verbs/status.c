@@ -84,8 +84,14 @@ static void print_suspended(struct ctl *c, const struct rpc_agent_status_result 
 static int print_rules(struct ctl *c, const struct rpc_agent_status_result *s)
 {
 	static const struct table_column columns[] = {
-		{ "RULE", false },	{ "WATCHING", true }, { "MATCHED", true }, { "EXCEPTIONS", true },
-		{ "RECORDED", true }, { "DUPLICATES", true }, { "LIMITED", true }, { "LOST", true },
+		{ "RULE", .importance = 2, .min = 8 },
+		{ "WATCHING", true },
+		{ "MATCHED", true },
+		{ "EXCEPTIONS", true },
+		{ "RECORDED", true },
+		{ "DUPLICATES", true, .importance = 1 },
+		{ "LIMITED", true, .importance = 1 },
+		{ "LOST", true },
 	};
 	auto_table struct table t;
 

@@ -18,16 +18,11 @@ static bool until_eof;
 
 static const struct argv_option options[] = {
 	{ "mode", 0, ARGV_STRING, &mode, "MODE", "set: read, nonread, atomic or all (default)" },
-	{ "gpu", 0, ARGV_STRING, &gpu, "ID", "set, clear: only this device (default all)" },
+	{ "gpu", 0, ARGV_STRING, &gpu, "GPU", "set, clear: only this device (default all)" },
 	{ "id", 0, ARGV_STRING, &id, "N", "clear: only this watch point (default all)" },
 	STREAM_OPTIONS(for_text, until_eof),
 	{ 0 },
 };
-
-static int parse_gpu(struct ctl *c, uint32_t *ret)
-{
-	return gpu ? args_u32(c, "--gpu", gpu, 0, UINT32_MAX, ret) : 0;
-}
 
 /*
  * Read the arguments of `set`.  Hardware compares masked addresses: sizes are powers of two, and
@@ -39,8 +34,6 @@ static int parse_set(struct ctl *c, char **argv, struct rpc_watchpoint_set_param
 
 	if (r == 0)
 		r = args_size(c, "SIZE", argv[3], WATCH_SIZE_MAX, &p->size);
-	if (r == 0)
-		r = parse_gpu(c, &p->gpu_id);
 	if (r < 0)
 		return r;
 	if (p->size & (p->size - 1))
@@ -70,7 +63,10 @@ static int run_set(struct ctl *c, char **argv)
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = ctl_called(c, rpc_client_watchpoint_set(c->client, &p, &c->arena, &result, &c->err));
+	ctl_name_gpus_for_text(c);
+	r = gpu ? args_gpu(c, "--gpu", gpu, &p.gpu_id) : 0;
+	if (r == 0)
+		r = ctl_called(c, rpc_client_watchpoint_set(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c)
 				   : show_watchpoints(c, result.watchpoints, result.n_watchpoints);
@@ -83,6 +79,14 @@ static int run_set(struct ctl *c, char **argv)
 	return r < 0 ? r : stream_status(c, &s, end);
 }
 
+static int print_list(struct ctl *c, const struct rpc_watchpoint_list_result *result)
+{
+	if (result->n_watchpoints)
+		return show_watchpoints(c, result->watchpoints, result->n_watchpoints);
+	ctl_note(c, "no watch points in the session");
+	return 0;
+}
+
 static int run_list(struct ctl *c, char **argv)
 {
 	struct rpc_watchpoint_list_params p = { 0 };
@@ -92,10 +96,10 @@ static int run_list(struct ctl *c, char **argv)
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
+	ctl_name_gpus_for_text(c);
 	r = ctl_called(c, rpc_client_watchpoint_list(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c)
-				   : show_watchpoints(c, result.watchpoints, result.n_watchpoints);
+		r = ctl_is_json(c) ? ctl_print_result(c) : print_list(c, &result);
 	ctl_detach(c);
 	return r;
 }
@@ -104,20 +108,21 @@ static int run_clear(struct ctl *c, char **argv)
 {
 	struct rpc_watchpoint_clear_params p = { .has_gpu_id = gpu, .has_id = id };
 	struct rpc_watchpoint_clear_result result;
-	int r = parse_gpu(c, &p.gpu_id);
+	int r = id ? args_u32(c, "--id", id, 0, WATCH_ID_MAX, &p.id) : 0;
 
-	if (r == 0 && id)
-		r = args_u32(c, "--id", id, 0, WATCH_ID_MAX, &p.id);
 	if (r == 0)
 		r = ctl_attach(c, argv[0], true);
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = ctl_called(c, rpc_client_watchpoint_clear(c->client, &p, &c->arena, &result, &c->err));
+	r = gpu ? args_gpu(c, "--gpu", gpu, &p.gpu_id) : 0;
+	if (r == 0)
+		r = ctl_called(c, rpc_client_watchpoint_clear(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0 && ctl_is_json(c))
 		r = ctl_print_result(c);
 	if (r == 0)
-		ctl_note(c, "%u watch points removed", result.cleared);
+		ctl_note(c, "%u watch point%s removed", result.cleared,
+			 result.cleared == 1 ? "" : "s");
 	ctl_detach(c);
 	return r;
 }

@@ -107,11 +107,20 @@ static int print(struct ctl *c, const struct filter *f, struct rpc_gpu_snapshot_
 {
 	size_t passed = choose(f, s);
 
+	const char *words = vendor_word(s->process.vendor, "waves");
+
+	ctl_name_gpus_of(c, s);
 	if (ctl_is_json(c))
 		return print_json(c, s, passed);
-	if (passed > s->n_waves)
-		ctl_note(c, "%zu of %zu waves are shown", s->n_waves, passed);
-	return show_waves(c, s->waves, s->n_waves);
+	if (!s->wave_count)
+		ctl_note(c, "no %s: nothing runs on the GPUs of the process", words);
+	else if (group_option && f->group >= s->n_groups)
+		ctl_note(c, "no row %s: snapshot shows %zu", group_option, s->n_groups);
+	else if (!passed)
+		ctl_note(c, "no %s match; the process has %u", words, s->wave_count);
+	else if (passed > s->n_waves)
+		ctl_note(c, "%zu of %zu %s are shown", s->n_waves, passed, words);
+	return passed ? show_snapshot_waves(c, s) : 0;
 }
 
 static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
