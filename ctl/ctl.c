@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "corefile/file.h"
+#include "ctl/cli_words.h"
 #include "ctl/signals.h"
 #include "ctl/terminal/text.h"
 #include "protocol/rpc_format.h"
@@ -158,11 +159,11 @@ void ctl_report(struct ctl *c)
 	snprintf(prefix, sizeof(prefix), "gpu-agentctl: %serror:%s ",
 		 color_begin(COLOR_BAD, c->color_messages),
 		 color_end(COLOR_BAD, c->color_messages));
-	print_line(prefix, c->err.message);
+	print_line(prefix, cli_words(c, c->err.message));
 	if (c->err.hint[0])
-		print_line("  hint: ", c->err.hint);
+		print_line("  hint: ", cli_words(c, c->err.hint));
 	if (c->verbose && c->err.op[0])
-		print_line("  operation: ", c->err.op);
+		print_line("  operation: ", cli_words(c, c->err.op));
 }
 
 /* Start the program that reads the core file; from here on it answers as the agent would. */
@@ -283,7 +284,7 @@ void ctl_detach(struct ctl *c)
 		return;
 	c->attached = false;
 	if (rpc_client_session_detach(c->client, &p, &c->arena, &result, &err) < 0)
-		ctl_debug(c, "detach: %s", err.message);
+		ctl_debug(c, "detach: %s", cli_words(c, err.message));
 	else
 		ctl_debug(c, "left session %s%s", p.session, result.ended ? ", which is over" : "");
 }

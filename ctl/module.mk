@@ -6,7 +6,7 @@ ctl_src := $(addprefix ctl/terminal/,color.c output.c pager.c screen.c table.c t
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
-gpu-agentctl_src := $(addprefix ctl/,args.c compare_show.c ctl.c main.c show.c show_registers.c signals.c stream.c) ctl/document/source.c \
+gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c ctl.c main.c show.c show_registers.c signals.c stream.c) ctl/document/source.c \
 	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c \
 	dump.c events.c help.c hooks.c list.c memory.c merge.c queues.c registers.c resume.c rpc.c snapshot.c status.c \
 	suspend.c version.c watch.c watchpoint.c waves.c)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/document/code_text.h"
 #include "ctl/terminal/text.h"
@@ -176,7 +177,7 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 	print_named(c, "trap", r->trap, r->n_trap);
 	for (size_t i = 0; i < r->n_missing; i++) {
 		out_str(title(c, "missing"), "  ");
-		text_put(o, "", r->missing[i], "\n");
+		text_put(o, "", cli_words(c, r->missing[i]), "\n");
 	}
 	return 0;
 }

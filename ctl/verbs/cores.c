@@ -430,8 +430,7 @@ static int run_export(struct ctl *c, int argc, char **argv)
 	int r;
 
 	if (ctl_is_json(c))
-		return ctl_usage(
-			c, "export: a core is not JSON; the method cores.read has it as base64");
+		return ctl_usage(c, "export: a core is not JSON: leave --json out");
 	if (!c->output.path && isatty(STDOUT_FILENO))
 		return ctl_usage(c,
 				 "export would write bytes to the terminal; use -o FILE or a pipe");

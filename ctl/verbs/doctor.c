@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/terminal/text.h"
 
@@ -35,7 +36,7 @@ static void print_fix(struct ctl *c, const char *name, const struct rpc_check *c
 	auto_out struct out text = { 0 };
 
 	text_put(&text, "fix for ", name ? name : check->name, ": ");
-	text_put(&text, "", check->fix, "");
+	text_put(&text, "", cli_words(c, check->fix), "");
 	if (text.size)
 		text_wrap(&c->output.text, text.data, text.size, c->output.width, 2);
 }
@@ -80,7 +81,7 @@ static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *r
 		table_style(&t, styles[check->verdict],
 			    show_name(&c->arena, &rpc_verdict_enum, check->verdict));
 		table_str(&t, check_name(c, result, i));
-		table_str(&t, check->detail);
+		table_str(&t, cli_words(c, check->detail));
 	}
 	r = ctl_print_table(c, &t);
 	print_fixes(c, result);

@@ -17,6 +17,7 @@
 #include "corefile/file.h"
 #include "corefile/sink.h"
 #include "corefile/stream.h"
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/signals.h"
 #include "ctl/terminal/text.h"
@@ -358,7 +359,7 @@ static int ask(struct dump *d, bool size_only)
 	out_reset(&d->begin);
 	out_bytes(&d->begin, text, size);
 	for (size_t i = 0; size_only == estimate && i < d->core.n_missing; i++)
-		ctl_note(c, "%s", d->core.missing[i]);
+		ctl_note(c, "%s", cli_words(c, d->core.missing[i]));
 	/* They are in the arena, which is emptied between the pieces. */
 	d->core.missing = NULL;
 	return 0;

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/document/when.h"
 #include "ctl/terminal/text.h"
@@ -42,7 +43,7 @@ static void add_row(struct ctl *c, struct table *t, const struct rpc_hook *h)
 		when_format(h->last_time_us, when, sizeof(when));
 	table_str(t, h->rule);
 	table_style(t, h->acceptable ? COLOR_GOOD : COLOR_BAD, h->acceptable ? "ok" : "refused");
-	table_str(t, h->problem);
+	table_str(t, cli_words(c, h->problem));
 	table_style(t, good ? COLOR_PLAIN : COLOR_BAD,
 		    h->has_last_end ? end_text(c, h->last_end, h->last_status) : NULL);
 	table_u64(t, h->runs);
@@ -117,7 +118,7 @@ static int print_test(struct ctl *c, const struct rpc_hooks_test_result *t)
 
 	text_duration(&took, t->duration_us / 1000);
 	ctl_note(c, "%s as uid %u after %s%s%s", end_text(c, t->end, t->status), t->uid, took.data ? took.data : "?",
-		 t->problem ? ": " : "", t->problem ? t->problem : "");
+		 t->problem ? ": " : "", t->problem ? cli_words(c, t->problem) : "");
 	if (t->left)
 		ctl_note(c, "%u process%s that it left behind had to be ended", t->left, t->left == 1 ? "" : "es");
 	for (const char *p = t->output; *p;) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 
 /* The suspension of a process's queues, if a session has one that this user may see. */
@@ -55,7 +56,7 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		table_str(&t, p->comm);
 		table_style(&t, p->debuggable ? COLOR_GOOD : COLOR_WARN,
 			    p->debuggable ? "yes" : "no");
-		table_str(&t, p->reason);
+		table_str(&t, cli_words(c, p->reason));
 		table_str(&t, show_name(&c->arena, &rpc_vendor_enum, p->vendor));
 		/* What NVIDIA's processes have, only attaching tells. */
 		table_u64_if(&t, p->n_gpu_ids > 0, p->n_gpu_ids);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
@@ -123,10 +124,10 @@ static int print(struct ctl *c, const struct filter *f, struct rpc_gpu_snapshot_
 	return passed ? show_snapshot_waves(c, s) : 0;
 }
 
-static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+static int status_of(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	for (size_t i = 0; i < s->n_missing; i++)
-		ctl_note(c, "missing: %s", s->missing[i]);
+		ctl_note(c, "missing: %s", cli_words(c, s->missing[i]));
 	return ctl_status(s->complete, s->budget_exceeded);
 }
 
