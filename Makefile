@@ -31,6 +31,8 @@ sysusersdir ?= $(prefix)/lib/sysusers.d
 tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
 vendorconfdir ?= $(prefix)/lib/gpu-agent
 bashcompdir ?= $(datadir)/bash-completion/completions
+zshcompdir ?= $(datadir)/zsh/site-functions
+fishcompdir ?= $(datadir)/fish/vendor_completions.d
 
 CC      ?= cc
 AR      ?= ar

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "ctl/complete.h"
 #include "ctl/ctl.h"
 #include "ctl/signals.h"
 #include "paths.h"
@@ -362,6 +363,20 @@ static int start(int argc, char **argv)
 	return run_verb(verb, n - 1, argv + 1);
 }
 
+/* `gpu-agentctl __complete -- WORD...`, which the files for shells call. */
+static bool asks_for_completion(int argc, char **argv)
+{
+	static const struct complete_program program = {
+		.verbs = verbs, .n_verbs = ARRAY_SIZE(verbs), .common = common, .core = core_options,
+		.find_verb = find_verb, .takes_next = option_takes_next, .choose_socket = choose_socket,
+	};
+
+	if (argc < 3 || strcmp(argv[1], "__complete") || strcmp(argv[2], "--"))
+		return false;
+	complete_print(&ctl, &program, argc - 3, argv + 3);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	int status;
@@ -371,7 +386,7 @@ int main(int argc, char **argv)
 	signals_init(&ctl.output);
 	rpc_arena_init(&ctl.arena, 0);
 	out_init(&ctl.err_json, 0);
-	status = start(argc, argv);
+	status = asks_for_completion(argc, argv) ? 0 : start(argc, argv);
 	if (status < 0) {
 		ctl_report(&ctl);
 		status = agent_err_exit(&ctl.err);

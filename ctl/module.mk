@@ -6,7 +6,7 @@ ctl_src := $(addprefix ctl/terminal/,color.c output.c pager.c screen.c table.c t
 ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
-gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c ctl.c main.c show.c show_registers.c signals.c stream.c) ctl/document/source.c \
+gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c complete.c complete_values.c ctl.c main.c show.c show_registers.c signals.c stream.c) ctl/document/source.c \
 	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c \
 	dump.c events.c help.c hooks.c list.c memory.c merge.c queues.c registers.c resume.c rpc.c snapshot.c status.c \
 	suspend.c version.c watch.c watchpoint.c waves.c)
@@ -15,7 +15,9 @@ gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs)
 gpu-agentctl_deps := $(protocol_gen) $(O)/gen/paths.h
 
 installs += 755:$(O)/bin/gpu-agentctl:$(bindir)/gpu-agentctl
-installs += 644:ctl/gpu-agentctl.bash:$(bashcompdir)/gpu-agentctl
+installs += 644:ctl/shell/gpu-agentctl.bash:$(bashcompdir)/gpu-agentctl
+installs += 644:ctl/shell/gpu-agentctl.zsh:$(zshcompdir)/_gpu-agentctl
+installs += 644:ctl/shell/gpu-agentctl.fish:$(fishcompdir)/gpu-agentctl.fish
 
 system_tests += ctl/check-client
 system_tests += ctl/check-verbs

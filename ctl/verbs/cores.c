@@ -31,8 +31,8 @@ static const char *since, *until, *field, *count;
 static bool newest_first, only_last;
 
 static const struct argv_option options[] = {
-	{ "since", 'S', ARGV_STRING, &since, "TIME", "not older: -1h, yesterday, 2026-11-21 09:00, @EPOCH" },
-	{ "until", 'U', ARGV_STRING, &until, "TIME", "not newer" },
+	{ "since", 'S', ARGV_STRING, &since, "DATE", "not older: -1h, yesterday, 2026-11-21 09:00, @EPOCH" },
+	{ "until", 'U', ARGV_STRING, &until, "DATE", "not newer" },
 	{ "field", 'F', ARGV_STRING, &field, "FIELD", "list: only the different values of a field" },
 	{ "reverse", 'r', ARGV_FLAG, &newest_first, NULL, "list: newest first" },
 	{ "last", '1', ARGV_FLAG, &only_last, NULL, "only the newest that matches" },

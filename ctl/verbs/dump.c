@@ -39,7 +39,7 @@ static const struct argv_option options[] = {
 	  "the host's threads and stacks too, each stopped for a moment (AMD)" },
 	{ "estimate", 0, ARGV_FLAG, &estimate, NULL, "only say about how large it would be" },
 	{ "compress", 0, ARGV_STRING, &compress, "zstd", "compress the file" },
-	{ "layout", 0, ARGV_STRING, &layout, "NAME",
+	{ "layout", 0, ARGV_STRING, &layout, "LAYOUT",
 	  "records as drivers of an older branch write them (CUDA): r400 for cuda-gdb 11.8" },
 	{ "progress", 0, ARGV_FLAG, &progress, NULL, "say how far it is, not only on a terminal" },
 	{ 0 },

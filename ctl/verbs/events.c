@@ -18,9 +18,9 @@ static const char *subscribe, *filter, *for_text;
 static bool hold, no_look, until_eof;
 
 static const struct argv_option options[] = {
-	{ "subscribe", 0, ARGV_STRING, &subscribe, "LIST",
+	{ "subscribe", 0, ARGV_STRING, &subscribe, "EXCEPTION,...",
 	  "exceptions by name, or faults (default), all, none" },
-	{ "filter", 0, ARGV_STRING, &filter, "LIST",
+	{ "filter", 0, ARGV_STRING, &filter, "EXCEPTION,...",
 	  "print only these exceptions, and kernels whose name matches (faults, myk*)" },
 	{ "no-look", 0, ARGV_FLAG, &no_look, NULL,
 	  "never stop queues to see which waves a fault concerns" },

@@ -12,7 +12,7 @@
 static const char *banks, *lanes, *range;
 
 static const struct argv_option options[] = {
-	{ "bank", 0, ARGV_STRING, &banks, "LIST",
+	{ "bank", 0, ARGV_STRING, &banks, "BANK,...",
 	  "of special, scalar, vector, accumulator, trap (default all)" },
 	{ "range", 0, ARGV_STRING, &range, "A-B", "numbers of vector and accumulation registers" },
 	{ "lanes", 0, ARGV_STRING, &lanes, "A-B", "lanes of vector registers", "threads" },

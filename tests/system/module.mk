@@ -8,6 +8,7 @@ system_tests += $(call system_test,rule,rules rules_process hooks one_stop)
 system_tests += $(call system_test,cuda,cuda cuda_sessions cuda_lines cudbgshim)
 system_tests += $(call system_test,client,wire review access descriptors)
 system_tests += $(call system_test,daemon,idle journal sandbox)
+system_tests += $(call system_test,shell,completion)
 system_tests += $(call system_test,check,check gpu_check)
 system_tests += $(call system_test,scene,scenes)
 
