@@ -61,13 +61,31 @@ static int bind_privately(int fd, const struct sockaddr_un *addr)
 	return r;
 }
 
+/*
+ * The owner of a file may give it to the group he acts as, which CAP_SETGID lets him choose: a container
+ * then needs no CAP_CHOWN.
+ */
+static int chown_as_member(const char *path, gid_t gid)
+{
+	gid_t own = getegid();
+	int r;
+
+	if (setegid(gid) < 0)
+		return -errno;
+	r = chown(path, (uid_t)-1, gid) < 0 ? -errno : 0;
+	/* A saved group is never refused, so this fails for nobody; a daemon in a wrong group must not go on. */
+	return setegid(own) < 0 ? -errno : r;
+}
+
 static int give_to_group(const char *path, gid_t gid)
 {
 	int r = 0;
 
 	if (gid == (gid_t)-1)
 		return 0;
-	if (chown(path, (uid_t)-1, gid) < 0 || chmod(path, 0660) < 0)
+	if (chown(path, (uid_t)-1, gid) < 0)
+		r = errno == EPERM ? chown_as_member(path, gid) : -errno;
+	if (r == 0 && chmod(path, 0660) < 0)
 		r = -errno;
 	if (r < 0)
 		unlink(path);
@@ -97,10 +115,9 @@ int listen_open(const char *path, gid_t gid, int *ret_fd, char *error, size_t er
 		r = bind_privately(fd, &addr);
 	if (r == 0) {
 		r = give_to_group(path, gid);
-		/* The unit of the service has no such right: its socket is made by systemd. */
 		if (r == -EPERM) {
 			snprintf(error, error_size,
-				 "%s: cannot be given to group %u without CAP_CHOWN: start "
+				 "%s: cannot be given to group %u without CAP_SETGID or CAP_CHOWN: start "
 				 "gpu-agentd.socket, or choose another socket_group", path, gid);
 			return r;
 		}

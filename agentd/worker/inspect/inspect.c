@@ -18,7 +18,7 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		   const struct rpc_process_list_params *params,
 		   struct rpc_process_list_result *ret, struct agent_err *err)
 {
-	return inspect_list(ctx, arena, ret, err);
+	return inspect_list(ctx, arena, params, ret, err);
 }
 
 static int do_doctor(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -19,7 +19,8 @@ int inspect_run(const struct worker_options *o);
  * @return 0, or negative with @p err: no back end can list any.
  */
 int inspect_list(const struct worker_options *o, struct rpc_arena *a,
-		 struct rpc_process_list_result *ret, struct agent_err *err);
+		 const struct rpc_process_list_params *params, struct rpc_process_list_result *ret,
+		 struct agent_err *err);
 /**
  * process.doctor: check what may keep the process from being debugged.
  * @param a  Holds the result.

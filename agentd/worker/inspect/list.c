@@ -77,8 +77,18 @@ static int by_pid(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
+/* The agent's own workers hold the devices of their targets. */
+static bool is_wanted(const struct worker_options *o, struct rpc_arena *a,
+		      const struct rpc_process_list_params *params, const struct access_target *facts)
+{
+	if (params->mine && facts->uids[0] != o->peer_uid)
+		return false;
+	return !own_workers_find(a, facts->pid, 0);
+}
+
 int inspect_list(const struct worker_options *o, struct rpc_arena *a,
-		 struct rpc_process_list_result *ret, struct agent_err *err)
+		 const struct rpc_process_list_params *params, struct rpc_process_list_result *ret,
+		 struct agent_err *err)
 {
 	struct agent_err first = { 0 };
 	struct found *list = NULL;
@@ -101,7 +111,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 	}
 	ret->processes = rpc_arena_array(a, n, sizeof(*ret->processes));
 	for (size_t i = 0; ret->processes && i < n; i++)
-		if (!own_workers_find(a, list[i].facts.pid, 0))
+		if (is_wanted(o, a, params, &list[i].facts))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
 	if (rpc_arena_error(a))
 		return agent_err_no_memory(err, NULL);

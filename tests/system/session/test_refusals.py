@@ -82,6 +82,10 @@ def test_kernel_threads_and_the_agent_itself():
 
 def test_processes_of_other_users():
     need_root()
+
+    def pids(rpc, mine):
+        return [p["pid"] for p in rpc.call("process.list", mine=mine)["processes"]]
+
     with Scene(user_mode=False, app_user=USER) as s:
         def stranger():
             rpc = Rpc(s.socket)
@@ -89,6 +93,7 @@ def test_processes_of_other_users():
             assert error.name == "not_permitted" and error.hint, error.data
             listed = [p for p in rpc.call("process.list")["processes"] if p["pid"] == s.app.pid]
             assert len(listed) == 1 and not listed[0]["debuggable"] and listed[0]["reason"], listed
+            assert s.app.pid not in pids(rpc, mine=True)
             report = rpc.call("process.doctor", pid=s.app.pid)
             assert not report["ok"], report
             assert rpc.call("session.list")["sessions"] == []
@@ -98,8 +103,11 @@ def test_processes_of_other_users():
             assert rpc.call("session.attach", pid=s.app.pid)["control"]
             assert rpc.call("process.doctor", pid=s.app.pid)["checks"]
             assert len(rpc.call("session.list")["sessions"]) == 1
+            assert s.app.pid in pids(rpc, mine=True)
 
         s.attach()
+        assert s.app.pid not in pids(s.rpc, mine=True), "root may debug it, but it is not root's"
+        assert s.app.pid in pids(s.rpc, mine=False)
         as_user(OTHER, stranger)
         as_user(USER, owner)
 
@@ -238,15 +246,37 @@ def test_user_errors_of_the_command():
             assert not run.stdout or argv[0] == "rpc" and json.loads(run.stdout)["error"], (argv, run)
 
 
-def test_a_socket_that_cannot_be_given_to_its_group_is_named():
-    """As when the unit of the service is started without that of the socket."""
+def without_capabilities(s, names):
+    """The command line of a daemon that makes its own socket for group daemon; no capability in `names` is left to it."""
     need_root()
     if not shutil.which("setpriv"):
         raise SkipTest("no setpriv (util-linux)")
+    config = s.directory / "agentd.conf"
+    config.write_text("[agent]\nuser = nobody\nsocket_group = daemon\n", encoding="ascii")
+    return ["setpriv", "--bounding-set", ",".join(f"-{name}" for name in names), BIN / "gpu-agentd",
+            "--socket", s.directory / "own.sock", "--config", config]
+
+
+def test_a_socket_that_cannot_be_given_to_its_group_is_named():
+    """As in a container that has neither of the capabilities that giving it takes."""
     with Scene(app=None, start_agent=False) as s:
-        config = s.directory / "agentd.conf"
-        config.write_text("[agent]\nuser = nobody\nsocket_group = daemon\n", encoding="ascii")
-        argv = [BIN / "gpu-agentd", "--socket", s.directory / "own.sock", "--config", config]
-        run = subprocess.run(["setpriv", "--bounding-set", "-chown", *argv], text=True, capture_output=True, timeout=PATIENCE, check=False)
+        argv = without_capabilities(s, ["chown", "setgid"])
+        run = subprocess.run(argv, text=True, capture_output=True, timeout=PATIENCE, check=False)
         assert run.returncode == 1 and "own.sock" in run.stderr and "CAP_CHOWN" in run.stderr and "gpu-agentd.socket" in run.stderr, run
         assert not (s.directory / "own.sock").exists()
+
+
+def test_a_socket_is_given_to_its_group_without_chown():
+    """As when the unit of the service, or a container with its capabilities, is started without a socket of systemd's."""
+    with Scene(app=None, start_agent=False) as s:
+        path = s.directory / "own.sock"
+        argv = without_capabilities(s, ["chown"])
+        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
+            try:
+                wait_until(lambda: daemon.poll() is not None or path.exists() and path.stat().st_mode & 0o77, "socket")
+                assert daemon.poll() is None, "the daemon has left"
+                assert path.group() == "daemon" and path.stat().st_mode & 0o777 == 0o660, path.stat()
+                groups = pathlib.Path(f"/proc/{daemon.pid}/status").read_text(encoding="ascii").split("Gid:")[1].split()[:4]
+                assert groups == [str(os.getgid())] * 4, "the daemon is in no other group than before"
+            finally:
+                daemon.terminate()
