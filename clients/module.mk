@@ -1,9 +1,9 @@
 # Clients in other languages: what is written by hand, and what the schema gives, side by side below
 # $(O)/clients; a program takes such a directory as it is.
-clients_python := $(addprefix gpu_agent/,__init__.py connection.py core.py)
+clients_python := $(addprefix gpu_agent/,__init__.py connection.py core.py groups.py py.typed) pyproject.toml README.md
 clients_typescript := $(addprefix src/,connection.ts index.ts) package.json package-lock.json tsconfig.json README.md
-clients_files := $(addprefix python/,$(clients_python) gpu_agent/protocol.py) \
-	$(addprefix typescript/,$(clients_typescript) src/protocol.ts)
+clients_files := $(addprefix python/,$(clients_python) gpu_agent/protocol.py LICENSE) \
+	$(addprefix typescript/,$(clients_typescript) src/protocol.ts LICENSE)
 extra_targets += $(addprefix $(O)/clients/,$(clients_files))
 installs += $(foreach f,$(clients_files),644:$(O)/clients/$(f):$(datadir)/gpu-agent/clients/$(f))
 
@@ -12,6 +12,8 @@ define clients_copy
 @cp $< $@
 endef
 $(O)/clients/%: clients/%
+	$(clients_copy)
+$(O)/clients/python/LICENSE $(O)/clients/typescript/LICENSE: LICENSE
 	$(clients_copy)
 $(O)/clients/python/gpu_agent/protocol.py: $(O)/gen/protocol.py
 	$(clients_copy)

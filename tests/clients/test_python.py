@@ -19,7 +19,7 @@ import typing
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, ROOT, Scene, wait_until
+from harness import BIN, ROOT, Scene, as_user, wait_until
 
 sys.path.insert(0, str(BIN.parent / "clients/python"))
 import gpu_agent
@@ -186,6 +186,57 @@ def test_a_lost_connection_is_told():
             raises(ConnectionError, lambda: [agent.agent_hello() for _ in range(2)])
         raises(OSError, gpu_agent.Client, s.socket)
     raises(FileNotFoundError, gpu_agent.Client, "/nonexistent/socket")
+
+
+def test_an_agent_that_cannot_be_reached_is_told_with_what_to_do():
+    async def connect(path):
+        await gpu_agent.AsyncClient.connect(path)
+
+    def refused(kind, path, hint):
+        for error in (raises(kind, gpu_agent.Client, path), raises(kind, lambda: asyncio.run(connect(path)))):
+            assert error.filename == str(path) and hint in str(error) and str(path) in str(error), error
+
+    refused(FileNotFoundError, "/nonexistent/socket", "gpu-agentd.socket")
+    refused(ConnectionRefusedError, "/dev/null", "gpu-agentd.socket")
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(directory, "socket")
+        listener.bind(path)
+        listener.listen(1)
+        os.chmod(path, 0o600)
+        os.chmod(directory, 0o755)
+        if os.getuid() == 0:
+            as_user(65534, lambda: refused(PermissionError, path, "adduser USER gpu-debug"))
+
+
+def test_processes_of_the_caller_only():
+    with Scene() as s, gpu_agent.Client(s.socket) as agent:
+        agent = Checked(agent)
+        mine = agent.process_list(mine=True)["processes"]
+        assert s.app.pid in [p["pid"] for p in mine] and {p["uid"] for p in mine} == {os.getuid()}, mine
+        if os.getuid() != 0:
+            return
+
+        def stranger():
+            with gpu_agent.Client(s.socket) as agent:
+                assert s.app.pid in [p["pid"] for p in agent.process_list()["processes"]]
+                assert s.app.pid not in [p["pid"] for p in agent.process_list(mine=True)["processes"]]
+
+        os.chmod(s.directory, 0o755)
+        os.chmod(s.socket, 0o666)
+        as_user(65534, stranger)
+
+
+def test_groups_can_be_sorted_by_kernel():
+    """One without a known kernel is among them."""
+    groups = [{"pc": "0x1", "kernel": {"name": "scale"}}, {"pc": "0x2"}, {"pc": "0x3", "kernel": {"address": "0x4"}},
+              {"pc": "0x5", "kernel": {"name": "add"}}]
+    assert [g["pc"] for g in sorted(groups, key=gpu_agent.kernel_name)] == ["0x2", "0x3", "0x5", "0x1"]
+    assert gpu_agent.kernel_name({"kernel": "of a record"}) == "of a record"
+    with Scene() as s, gpu_agent.Client(s.socket) as agent:
+        session = agent.session_attach(pid=s.app.pid)["session"]
+        groups = agent.gpu_snapshot(session=session)["groups"]
+        names = [gpu_agent.kernel_name(g) for g in sorted(groups, key=gpu_agent.kernel_name)]
+        assert names == sorted(names) and all(isinstance(name, str) for name in names), names
 
 
 @contextlib.contextmanager

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
 import {
-	AgentError, Client, Connection, ErrorCode, ErrorName, GpuException, Methods, Notifications,
-	PROTOCOL_VERSION, TimeoutError,
+	AgentError, Client, ClientError, Connection, ConnectionLostError, ErrorCode, ErrorName, GpuException, Methods,
+	Notifications, PROTOCOL_VERSION, TimeoutError, UnreachableError,
 } from "./index";
 
 const [path, pidText, agentdText] = process.argv.slice(2);
@@ -58,6 +58,7 @@ async function calls(agent: Client): Promise<void> {
 	assert.ok(await agent.rpcDiscover());
 	const { processes } = await agent.processList();
 	assert.equal(processes.find((p) => p.pid === pid)?.queues, 4);
+	assert.ok((await agent.processList({ mine: true })).processes.every((p) => p.uid === process.getuid!()));
 	const { session, vendor } = await agent.sessionAttach({ pid, control: true });
 	assert.equal(vendor, "amd");
 	const snapshot = await agent.gpuSnapshot({ session, waves: true });
@@ -133,6 +134,7 @@ async function lost(): Promise<void> {
 	const agent = await Client.connect(path);
 	await agent.close();
 	await agent.closed;
+	await assert.rejects(agent.agentHello(), ConnectionLostError);
 	await assert.rejects(agent.agentHello(), /connection is closed/);
 
 	const other = await Client.connect(path);
@@ -141,6 +143,12 @@ async function lost(): Promise<void> {
 	await other.closed;
 	await assert.rejects(other.agentHello(), /connection is closed/);
 	await assert.rejects(Client.connect("/nonexistent/socket"), { code: "ENOENT" });
+	for (const [place, code] of [["/nonexistent/socket", "ENOENT"], ["/dev/null", "ECONNREFUSED"]]) {
+		const error = await Client.connect(place).then(() => assert.fail(`connected to ${place}`), (e: unknown) => e);
+		assert.ok(error instanceof UnreachableError && error instanceof ClientError, String(error));
+		assert.deepEqual([error.code, error.socketPath, error.cause.code], [code, place, code]);
+		assert.ok(error.message.includes(place) && error.message.includes(error.hint) && error.hint.includes("gpu-agentd.socket"));
+	}
 }
 
 async function main(): Promise<void> {

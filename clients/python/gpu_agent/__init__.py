@@ -6,9 +6,11 @@
     with gpu_agent.Client() as agent:
         session = agent.session_attach(pid=4242)["session"]
         for group in agent.gpu_snapshot(session=session)["groups"]:
-            print(group["waves"], group.get("kernel", {}).get("name"), group["pc"])
+            print(group["waves"], gpu_agent.kernel_name(group) or "?", group["pc"])
 
-Errors of the agent are subclasses of AgentError, one for each code; a lost connection is a
+process_list() names the processes of every user, process_list(mine=True) those of the caller's user only.
+Errors of the agent are subclasses of AgentError, one for each code.  An agent that cannot be reached is the
+OSError of the system, such as FileNotFoundError, with what to do in its text.  A lost connection is a
 ConnectionError, an answer that does not come a TimeoutError.  AsyncClient is the same for asyncio.
 A core of a process goes into a file of the caller's:
 
@@ -20,4 +22,5 @@ A core of a process goes into a file of the caller's:
 
 from .connection import *  # noqa: F401,F403
 from .core import *  # noqa: F401,F403
+from .groups import *  # noqa: F401,F403
 from .protocol import *  # noqa: F401,F403

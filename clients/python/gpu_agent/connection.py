@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import errno
 import itertools
 import json
 import os
@@ -31,6 +32,18 @@ def default_socket() -> str:
     own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent", "gpu-agent/agentd.sock")
     named = os.environ.get("GPU_AGENT_SOCKET")
     return named or (own if not os.path.exists(system) and os.path.exists(own) else system)
+
+
+def _unreachable(error: OSError, path: str) -> OSError:
+    """The same error of the system, of the same class, that says which socket it was and what to do."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        hint = "an administrator can let you in with `adduser USER gpu-debug`; log in again afterwards"
+    elif error.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR):
+        hint = ("no agent listens there; start it with `systemctl start gpu-agentd.socket`, or `gpu-agentd --user` "
+                "for your own processes, or name its socket in GPU_AGENT_SOCKET")
+    else:
+        return error
+    return OSError(error.errno, f"{error.strerror} ({hint})", path)
 
 
 class AgentError(Exception):
@@ -99,12 +112,16 @@ class Connection(_Messages):
         self._cut = False  # half of a request was sent
         self._descriptor: Optional[int] = None
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        where = os.fspath(path or default_socket())
         try:
             self._sock.settimeout(timeout)
-            self._sock.connect(os.fspath(path or default_socket()))
+            self._sock.connect(where)
         except socket.timeout:  # something else than TimeoutError before Python 3.10
             self._sock.close()
             raise TimeoutError(f"no connection within {timeout} s") from None
+        except OSError as error:
+            self._sock.close()
+            raise _unreachable(error, where) from None
         except BaseException:
             self._sock.close()
             raise
@@ -231,7 +248,11 @@ class AsyncConnection(_Messages):
     @classmethod
     async def connect(cls: Type[_AsyncConnection], path: Optional[Path] = None,
                       timeout: Optional[float] = 60.0) -> _AsyncConnection:
-        return cls(*await asyncio.open_unix_connection(path or default_socket(), limit=LINE_LIMIT), timeout)
+        where = os.fspath(path or default_socket())
+        try:
+            return cls(*await asyncio.open_unix_connection(where, limit=LINE_LIMIT), timeout)
+        except OSError as error:
+            raise _unreachable(error, where) from None
 
     async def __aenter__(self: _AsyncConnection) -> _AsyncConnection:
         return self

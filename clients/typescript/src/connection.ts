@@ -29,8 +29,11 @@ export interface ErrorData {
 	resumed?: boolean;
 }
 
+/** Whatever a connection or a call fails with; each class below is one reason. */
+export class ClientError extends Error {}
+
 /** An error reply of the agent. */
-export class AgentError extends Error {
+export class AgentError extends ClientError {
 	constructor(readonly method: string, readonly code: number, text: string, readonly data?: ErrorData) {
 		super(`${method}: ${text}${data?.hint ? ` (${data.hint})` : ""}`);
 		this.name = "AgentError";
@@ -42,10 +45,39 @@ export class AgentError extends Error {
 }
 
 /** No answer within the time of the connection; it may be used on, and the agent goes on with what it does. */
-export class TimeoutError extends Error {
+export class TimeoutError extends ClientError {
 	constructor(readonly method: string, readonly timeoutMs: number) {
 		super(`${method}: no answer within ${timeoutMs} ms`);
 		this.name = "TimeoutError";
+	}
+}
+
+/** The connection has ended, whoever ended it. */
+export class ConnectionLostError extends ClientError {
+	constructor(readonly method: string, text: string) {
+		super(`${method}: ${text}`);
+		this.name = "ConnectionLostError";
+	}
+}
+
+/** Nobody listens on the socket, or the caller may not connect. */
+export class UnreachableError extends ClientError {
+	/** Symbolic number of the system's error, such as ENOENT, ECONNREFUSED or EACCES. */
+	readonly code?: string;
+	/** What to do about it. */
+	readonly hint: string;
+
+	constructor(readonly socketPath: string, override readonly cause: NodeJS.ErrnoException) {
+		const refused = cause.code === "EACCES" || cause.code === "EPERM";
+		const hint = refused ?
+			"an administrator can let you in with `adduser USER gpu-debug`; log in again afterwards" :
+			"start the agent with `systemctl start gpu-agentd.socket`, or `gpu-agentd --user` for your own processes; " +
+			"GPU_AGENT_SOCKET names another place";
+		super(`${socketPath}: ${refused ? "you may not connect to the agent" : "no agent can be reached there"}: ` +
+			`${cause.code ?? cause.message} (${hint})`);
+		this.name = "UnreachableError";
+		this.code = cause.code;
+		this.hint = hint;
 	}
 }
 
@@ -153,7 +185,7 @@ export class Connection {
 		rpc.listen();
 	}
 
-	/** @throws Error of the system, with its `code`, when nobody listens there. */
+	/** @throws UnreachableError, with the `code` of the system's error, when nobody listens there. */
 	static async connect<T extends Connection>(
 		this: new (socket: net.Socket, rpc: MessageConnection, timeoutMs?: number) => T, socketPath = defaultSocket(),
 		timeoutMs?: number,
@@ -161,7 +193,7 @@ export class Connection {
 		const socket = new Socket().connect(socketPath);
 		await new Promise<void>((resolve, reject) => {
 			socket.once("connect", resolve);
-			socket.once("error", reject);
+			socket.once("error", (error) => reject(new UnreachableError(socketPath, error)));
 		});
 		// An error later on is followed by "close", which `closed` tells.
 		socket.on("error", () => undefined);
@@ -169,7 +201,7 @@ export class Connection {
 		return new this(socket, rpc, timeoutMs);
 	}
 
-	/** @throws AgentError for an error reply, also of a refused connection; TimeoutError; Error when the connection is lost. */
+	/** @throws AgentError for an error reply, also of a refused connection; TimeoutError; ConnectionLostError. */
 	async call<M extends keyof Methods>(method: M, params: Params<M>): Promise<Result<M>> {
 		if (this.isClosed)
 			throw this.lost(method, "the connection is closed");
@@ -197,7 +229,7 @@ export class Connection {
 
 	private lost(method: string, text: string): Error {
 		const refusal = this.refusal;
-		return refusal ? new AgentError(method, refusal.code, refusal.message, refusal.data) : new Error(`${method}: ${text}`);
+		return refusal ? new AgentError(method, refusal.code, refusal.message, refusal.data) : new ConnectionLostError(method, text);
 	}
 
 	/** Listen to a notification. */
