@@ -5,7 +5,8 @@ clients_typescript := $(addprefix src/,connection.ts index.ts) package.json pack
 clients_files := $(addprefix python/,$(clients_python) gpu_agent/protocol.py LICENSE) \
 	$(addprefix typescript/,$(clients_typescript) src/protocol.ts LICENSE)
 extra_targets += $(addprefix $(O)/clients/,$(clients_files))
-installs += $(foreach f,$(clients_files),644:$(O)/clients/$(f):$(datadir)/gpu-agent/clients/$(f))
+# Licence and metadata are for those who build a package of pip or npm out of $(O)/clients.
+installs += $(foreach f,$(filter-out %/LICENSE python/README.md %.toml,$(clients_files)),644:$(O)/clients/$(f):$(datadir)/gpu-agent/clients/$(f))
 
 define clients_copy
 @mkdir -p $(@D)

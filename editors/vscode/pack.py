@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Pack a compiled extension as VS Code installs it: a zip file with two descriptions of itself.
+"""Pack a compiled extension as VS Code installs it and a marketplace takes it: a zip file with two descriptions of itself.
 
 usage: pack.py EXTENSION_DIRECTORY FILE.vsix     the same files give the same bytes
 """
@@ -8,30 +8,58 @@ import json
 import pathlib
 import sys
 import zipfile
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree as xml
 
 TYPES = {"json": "application/json", "js": "application/javascript", "md": "text/markdown", "vsixmanifest": "text/xml",
-         "ts": "text/plain", "txt": "text/plain", "": "text/plain"}
-MANIFEST = """<?xml version="1.0" encoding="utf-8"?>
-<PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
-  <Metadata>
-    <Identity Language="en-US" Id={name} Version={version} Publisher={publisher}/>
-    <DisplayName>{display}</DisplayName>
-    <Description>{description}</Description>
-    <Properties><Property Id="Microsoft.VisualStudio.Code.Engine" Value={engine}/></Properties>
-  </Metadata>
-  <Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>
-  <Assets>
-    <Asset Type="Microsoft.VisualStudio.Code.Manifest" Path="extension/package.json" Addressable="true"/>
-  </Assets>
-</PackageManifest>
-"""
+         "txt": "text/plain", "png": "image/png"}
+SCHEMA = "http://schemas.microsoft.com/developer/vsx-schema/2011"
+#: What a marketplace shows, by the file in the extension's directory.
+ASSETS = {"package.json": "Microsoft.VisualStudio.Code.Manifest",
+          "README.md": "Microsoft.VisualStudio.Services.Content.Details",
+          "LICENSE.txt": "Microsoft.VisualStudio.Services.Content.License",
+          "icon.png": "Microsoft.VisualStudio.Services.Icons.Default"}
+
+
+def properties(package):
+    """What VS Code and the marketplace read without unpacking package.json; the names are those that vsce writes."""
+    code, services = "Microsoft.VisualStudio.Code.", "Microsoft.VisualStudio.Services."
+    return {
+        code + "Engine": package["engines"]["vscode"], code + "ExtensionDependencies": "", code + "ExtensionPack": "",
+        code + "ExtensionKind": ",".join(package["extensionKind"]), code + "LocalizedLanguages": "",
+        code + "EnabledApiProposals": "", code + "ExecutesCode": "true",
+        services + "Branding.Color": package["galleryBanner"]["color"],
+        services + "Branding.Theme": package["galleryBanner"]["theme"],
+        services + "GitHubFlavoredMarkdown": "true", services + "Content.Pricing": package["pricing"],
+        services + "EnableMarketplaceQnA": str(package["qna"]).lower(),
+    }
+
+
+def text_element(parent, name, text):
+    xml.SubElement(parent, name).text = text
 
 
 def manifest(package):
-    return MANIFEST.format(name=quoteattr(package["name"]), version=quoteattr(package["version"]),
-                           publisher=quoteattr(package["publisher"]), display=escape(package["displayName"]),
-                           description=escape(package["description"]), engine=quoteattr(package["engines"]["vscode"]))
+    root = xml.Element("PackageManifest", Version="2.0.0", xmlns=SCHEMA)
+    data = xml.SubElement(root, "Metadata")
+    xml.SubElement(data, "Identity", Language="en-US", Id=package["name"], Version=package["version"],
+                   Publisher=package["publisher"])
+    text_element(data, "DisplayName", package["displayName"])
+    text_element(data, "Description", package["description"])
+    text_element(data, "Tags", ",".join(package["keywords"]))
+    text_element(data, "Categories", ",".join(package["categories"]))
+    text_element(data, "GalleryFlags", "Public")
+    group = xml.SubElement(data, "Properties")
+    for name, value in properties(package).items():
+        xml.SubElement(group, "Property", Id=name, Value=value)
+    text_element(data, "License", "extension/LICENSE.txt")
+    text_element(data, "Icon", f"extension/{package['icon']}")
+    xml.SubElement(xml.SubElement(root, "Installation"), "InstallationTarget", Id="Microsoft.VisualStudio.Code")
+    xml.SubElement(root, "Dependencies")
+    assets = xml.SubElement(root, "Assets")
+    for name, kind in ASSETS.items():
+        xml.SubElement(assets, "Asset", Type=kind, Path=f"extension/{name}", Addressable="true")
+    xml.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
 
 def content_types(files):
@@ -47,6 +75,10 @@ def main(argv):
         sys.stderr.write("usage: pack.py EXTENSION_DIRECTORY FILE.vsix\n")
         return 2
     directory = pathlib.Path(argv[1])
+    absent = [name for name in ASSETS if not (directory / name).is_file()]
+    if absent:
+        sys.stderr.write(f"pack.py: {directory} has no {', '.join(absent)}\n")
+        return 1
     files = sorted(f for f in directory.rglob("*") if f.is_file())
     texts = {"extension.vsixmanifest": manifest(json.loads((directory / "package.json").read_text())),
              "[Content_Types].xml": content_types(files)}

@@ -2,3 +2,5 @@
 system_tests += tests/clients/test_clients.py
 # Those that are generated from the schema.
 system_tests += tests/clients/test_python.py tests/clients/test_typescript.py
+# The same as people install them.
+system_tests += tests/clients/test_packages.py

@@ -2,3 +2,4 @@
 system_tests += tests/editors/test_emacs.py
 system_tests += tests/editors/test_nvim.py
 system_tests += tests/editors/test_vscode.py
+system_tests += tests/editors/test_vsix.py

@@ -384,3 +384,4 @@ def test_versions_are_those_of_the_agent():
                              timeout=20).stdout.split()[-1]
     for package in ("editors/vscode", "clients/typescript"):
         assert json.loads((ROOT / package / "package.json").read_text())["version"] == version, package
+    assert f'\nversion = "{version}"\n' in (ROOT / "clients/python/pyproject.toml").read_text()
