@@ -61,7 +61,7 @@ static int store_failed(int r, const char *op, const char *id, struct agent_err 
 				     "give more of the id", "several records begin with %.40s", id);
 	case -EBADMSG:
 		return agent_err_set(err, RPC_ERROR_FAILED, EBADMSG, op,
-				     "its body, if any, can still be exported",
+				     "its core file, if it has one, can still be exported",
 				     "record %.40s is broken", id);
 	case -EROFS:
 		return agent_err_set(err, RPC_ERROR_FAILED, EROFS, op, NULL,
@@ -292,13 +292,13 @@ static int open_body(struct service *s, const char *id, struct agent_err *err)
 	if (r < 0)
 		return r;
 	if (i->body != STORE_BODY_PRESENT)
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, "read body",
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, "read core",
 				     "cores.info shows whether there was one",
-				     "record %s has no body", i->id);
+				     "record %s has no core file", i->id);
 	close_body(s);
 	r = store_open_body(&s->store, i, &s->body_fd);
 	if (r < 0)
-		return store_failed(r, "open body", i->id, err);
+		return store_failed(r, "open core", i->id, err);
 	memcpy(s->body_id, i->id, sizeof(s->body_id));
 	s->body_zstd = i->zstd;
 	return 0;
@@ -321,7 +321,7 @@ static int do_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 				     "params.offset: larger than any file");
 	n = fd_pread_all(s->body_fd, buf, p->size, p->offset);
 	if (n < 0 || fstat(s->body_fd, &st) < 0)
-		return store_failed(n < 0 ? (int)n : -errno, "read body", s->body_id, err);
+		return store_failed(n < 0 ? (int)n : -errno, "read core", s->body_id, err);
 	ret->data = rpc_arena_base64(arena, buf, (size_t)n);
 	ret->size = (uint32_t)n;
 	ret->body_bytes = (uint64_t)st.st_size;
@@ -372,7 +372,7 @@ static int do_remove(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 				     "record %s is pinned", i->id);
 	if (r == -EBUSY)
 		return agent_err_set(err, RPC_ERROR_BUSY, EBUSY, "remove", "try again in a minute",
-				     "somebody reads the body of record %s", i->id);
+				     "somebody reads the core file of record %s", i->id);
 	ret->disk_bytes = i->record_disk + i->body_disk;
 	ret->record = rpc_arena_strdup(arena, i->id);
 	return r < 0 ? store_failed(r, "remove", i->id, err) : ret->record ? 0 : agent_err_no_memory(err, NULL);

@@ -33,7 +33,7 @@ static void record_added(const struct store_meta *m, const struct store_added *a
 	snprintf(count, sizeof(count), "%" PRIu64, m->count);
 	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_RECORD, fields,
 		   "process %s (%s) of uid %s: %s, record %s%s", pid, m->comm, uid, m->reason,
-		   added->id, added->body_status < 0 ? "; its body could not be kept" : "");
+		   added->id, added->body_status < 0 ? "; its core file could not be kept" : "");
 }
 
 /*

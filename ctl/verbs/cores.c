@@ -53,6 +53,11 @@ static bool is_id(const char *text)
 	return n == 8 && (text[8] == 'T' || !text[8]);
 }
 
+static bool is_number(const char *text)
+{
+	return text[0] && !text[strspn(text, "0123456789")];
+}
+
 /*
  * The FIELD=VALUE that an argument stands for, as coredumpctl(1) has it: a number is a process, an
  * id a record, a path an executable, and anything else a name.
@@ -63,7 +68,7 @@ static char *match_of(struct ctl *c, const char *arg)
 		return rpc_arena_strdup(&c->arena, arg);
 	if (is_id(arg))
 		return rpc_arena_printf(&c->arena, "RECORD=%s", arg);
-	if (arg[0] && strspn(arg, "0123456789") == strlen(arg))
+	if (is_number(arg))
 		return rpc_arena_printf(&c->arena, "PID=%s", arg);
 	return rpc_arena_printf(&c->arena, arg[0] == '/' ? "EXE=%s" : "NAME=%s", arg);
 }
@@ -118,6 +123,22 @@ static int list(struct ctl *c, int argc, char **argv, struct rpc_cores_list_resu
 	return r < 0 ? r : ctl_called(c, rpc_client_cores_list(c->client, &p, &c->arena, ret, &c->err));
 }
 
+/*
+ * What may have been meant when no record matches: a number may be the beginning of an id, too
+ * short to be told from a process.
+ * @return text in the arena.
+ */
+static const char *no_match_hint(struct ctl *c, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (is_number(argv[i]) && !is_id(argv[i]))
+			return rpc_arena_printf(&c->arena,
+						"%.20s is taken for a process; for the beginning of a "
+						"record's id write RECORD=%.20s, or eight digits or more",
+						argv[i], argv[i]);
+	return "`gpu-agentctl cores list` shows all";
+}
+
 /* Choose one record: the newest that matches, as coredumpctl(1) does. */
 static int choose_one(struct ctl *c, int argc, char **argv, const char **ret_id)
 {
@@ -130,7 +151,7 @@ static int choose_one(struct ctl *c, int argc, char **argv, const char **ret_id)
 		return r;
 	if (!found.n_records)
 		return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_RECORD, ENOENT, "cores",
-				     "gpu-agentctl cores list shows all", "no record matches");
+				     no_match_hint(c, argc, argv), "no record matches");
 	*ret_id = found.records[found.n_records - 1].record;
 	return 0;
 }
@@ -256,6 +277,8 @@ static int print_field(struct ctl *c, const struct rpc_cores_list_result *l)
 		return ctl_fail(c, ENOMEM, "values");
 	if (ctl_is_json(c))
 		return print_values_json(c, values, (size_t)n);
+	if (l->n_records && !n)
+		ctl_note(c, "no record has the field %s", field);
 	for (ssize_t i = 0; i < n; i++)
 		text_put(&c->output.text, "", values[i], "\n");
 	return 0;
@@ -283,6 +306,15 @@ static void turn_round(struct rpc_cores_list_result *l)
 	}
 }
 
+/* A list that is empty, as words: an empty store is nothing to search in another way. */
+static void tell_no_match(struct ctl *c, int argc, char **argv)
+{
+	if (!argc && !since && !until)
+		ctl_note(c, "the store has no records that you may see");
+	else
+		ctl_note(c, "no record matches: %s", no_match_hint(c, argc, argv));
+}
+
 static int run_list(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_cores_list_result found;
@@ -292,14 +324,14 @@ static int run_list(struct ctl *c, int argc, char **argv)
 		return r;
 	if (newest_first)
 		turn_round(&found);
+	if (!found.n_records && !ctl_is_json(c))
+		tell_no_match(c, argc, argv);
 	if (field)
 		r = print_field(c, &found);
 	else if (ctl_is_json(c))
 		r = print_records_json(c, &found);
 	else if (found.n_records)
 		r = print_list(c, &found);
-	else
-		ctl_note(c, "no record matches");
 	return r < 0 ? r : found.n_records || ctl_is_json(c) ? 0 : CTL_EXIT_NO_MATCH;
 }
 

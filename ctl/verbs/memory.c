@@ -28,7 +28,7 @@ static bool raw;
 static const char *space_option, *wave_option, *lane_option, *bank_option;
 
 static const struct argv_option options[] = {
-	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds, scratch, generic, param, constant or code" },
+	{ "space", 0, ARGV_STRING, &space_option, "SPACE", "global (default), lds (shared), scratch (local, private), generic, param, constant or code" },
 	{ "wave", 0, ARGV_STRING, &wave_option, "WAVE", "whose memory, for all but global", "warp" },
 	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose scratch or generic memory", "thread" },
 	{ "bank", 0, ARGV_STRING, &bank_option, "N", "of constant memory (default 0)" },
@@ -162,8 +162,11 @@ static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 	int64_t space = RPC_MEMORY_SPACE_GLOBAL;
 	int r = 0;
 
-	if (space_option && rpc_enum_value(&rpc_memory_space_enum, space_option, &space) < 0)
-		return ctl_usage(c, "--space: \"%.40s\" is none of global, lds, scratch, generic, param, constant, code",
+	if (space_option &&
+	    rpc_enum_value(&rpc_memory_space_enum, vendor_word_neutral(space_option), &space) < 0)
+		return ctl_usage(c,
+				 "--space: \"%.40s\" is none of global, lds (shared), scratch (local, "
+				 "private), generic, param, constant, code",
 				 space_option);
 	of->space = (enum rpc_memory_space)space;
 	of->has_space = space != RPC_MEMORY_SPACE_GLOBAL;

@@ -341,7 +341,8 @@ def test_a_burst_stays_within_the_limits():
 
 def test_verb_finds_what_is_stored():
     with Scene() as s:
-        assert s.ctl("cores", "list").returncode == 3
+        run = s.ctl("cores", "list")
+        assert (run.returncode, run.stdout, run.stderr) == (3, "", "the store has no records that you may see\n"), run
         run = s.ctl("snapshot", "--record", "-j", s.app.pid)
         name = json.loads(run.stdout)["record"]
         assert run.returncode == 0, run.stderr
@@ -364,6 +365,18 @@ def test_verb_finds_what_is_stored():
         for argv in (["rm", "NAME="], ["list", "RECORD="]):
             assert s.ctl("cores", *argv).returncode == 3, argv
         assert s.ctl("cores", "list", "-U", "yesterday").returncode == 3
+        # A short number is a process; who meant the beginning of an id is told how to write that.
+        year = ids[0][:4]
+        for argv in (["list", year], ["info", year], ["export", year, "-o", s.directory / "x"], ["rm", year]):
+            run = s.ctl("cores", *argv)
+            assert run.returncode == 3 and not run.stdout and f"{year} is taken for a process" in run.stderr, run
+            assert f"RECORD={year}" in run.stderr, run
+        assert len(s.ctl("cores", "list", "--no-legend", f"RECORD={year}").stdout.splitlines()) == 2
+        # Of nothing, words on standard error; data is empty.
+        run = s.ctl("cores", "list", "-F", "RULE")
+        assert (run.returncode, run.stdout, run.stderr) == (0, "", "no record has the field RULE\n"), run
+        run = s.ctl("cores", "list", "-F", "RULE", "-U", "yesterday")
+        assert (run.returncode, run.stdout) == (3, "") and run.stderr.startswith("no record matches"), run
         assert s.ctl("cores", "list", "REASON=other").returncode == 3
         assert len(json.loads(s.ctl("cores", "list", "-j").stdout)["records"]) == 2
         text = s.ctl("cores", "info", name).stdout
@@ -378,7 +391,9 @@ def test_verb_finds_what_is_stored():
 def test_verb_exports_pins_and_removes():
     with Scene() as s:
         name = record(s)
-        assert s.ctl("cores", "export", name, "-o", s.directory / "none").returncode == 3
+        run = s.ctl("cores", "export", name, "-o", s.directory / "none")
+        assert run.returncode == 3 and f"record {name} has no core file" in run.stderr, run
+        assert "`gpu-agentctl cores info` shows whether there was one" in run.stderr, run
         assert not (s.directory / "none").exists()
         data = os.urandom(7_000_001)
         put_body(s, name, data)

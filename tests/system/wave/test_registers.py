@@ -425,6 +425,10 @@ def test_verbs_show_a_wave():
         run = ctl("memory", "4", "4", "--space=lds", "--wave=0:0:6")
         assert run.returncode == 0 and "|dcba|" in run.stdout, run
         assert ctl("memory", "4", "4", "--space=lds", f"--wave={lasting}").stdout == run.stdout
+        assert ctl("memory", "4", "4", "--space=shared", "--warp=0:0:6").stdout == run.stdout
+        lane = ("--wave=0:0:6", "--lane=1")
+        private = [ctl("memory", "0", "64", f"--space={name}", *lane) for name in ("scratch", "private", "local")]
+        assert len({(p.returncode, p.stdout, p.stderr) for p in private}) == 1 and "none of" not in private[0].stderr, private
         run = ctl("memory", "0", "65536", "--space=lds", "--wave=0:0:6", "-j")
         assert run.returncode == 8 and json.loads(run.stdout)["size"] == 512, run
         runs_on(s)
