@@ -241,16 +241,10 @@ void show_columns(const struct ctl *c, const struct table_column *from, size_t n
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 /** Append the table of queues; the numbers of their GPUs are those of ctl.gpus, in all tables. */
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
-/** Append the table of groups, one row for all waves at one location for the same reasons. */
-int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n);
 /** Append a table of waves. */
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
 /** Append a table of a snapshot's waves, with the kernel and line that their groups tell. */
 int show_snapshot_waves(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
-/** Append header, groups, devices and queues on one page; verbs/snapshot.c has it. */
-int show_snapshot(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
-/** Append a line for an exception of waves that have exited. */
-void show_exited(struct ctl *c, const struct rpc_exited_exception *e);
 /** Append what became of each queue that was to be suspended or resumed. */
 int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, size_t n);
 /** Append the table of watch points. */

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
 #include "ctl/document/code_text.h"
-#include "ctl/document/place.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
@@ -109,68 +108,6 @@ static const char *show_workgroup(struct rpc_arena *a, const struct rpc_wave_ref
 	if (!r->has_wave_in_group)
 		return rpc_arena_printf(a, "%u,%u,%u", g[0], g[1], g[2]);
 	return rpc_arena_printf(a, "%u,%u,%u/%u", g[0], g[1], g[2], r->wave_in_group);
-}
-
-/*
- * How many workgroups a group of waves has, and from which to which, as "2 (0-1)".  Coordinates y
- * and z are shown where they are not all 0.
- */
-static const char *show_workgroups(struct rpc_arena *a, const struct rpc_group *g)
-{
-	const uint32_t *from = g->first_workgroup, *to = g->last_workgroup;
-
-	if (!g->has_workgroups)
-		return NULL;
-	if (g->n_first_workgroup != 3 || g->n_last_workgroup != 3)
-		return rpc_arena_printf(a, "%u", g->workgroups);
-	if (from[1] || from[2] || to[1] || to[2])
-		return rpc_arena_printf(a, "%u (%u,%u,%u-%u,%u,%u)", g->workgroups, from[0],
-					from[1], from[2], to[0], to[1], to[2]);
-	if (from[0] == to[0])
-		return rpc_arena_printf(a, "%u (%u)", g->workgroups, from[0]);
-	return rpc_arena_printf(a, "%u (%u-%u)", g->workgroups, from[0], to[0]);
-}
-
-void show_exited(struct ctl *c, const struct rpc_exited_exception *e)
-{
-	struct out *o = &c->output.text;
-	const char *place = place_exited(&c->arena, e);
-
-	out_str(o, color_begin(COLOR_BAD, c->output.color));
-	text_put(o, "", e->exception, "");
-	out_fmt(o, "%s  ", color_end(COLOR_BAD, c->output.color));
-	text_escape(o, place ? place : "?", place ? strlen(place) : 1);
-	out_char(o, '\n');
-}
-
-int show_groups(struct ctl *c, const struct rpc_group *groups, size_t n)
-{
-	/* Columns that may be long stand last, so that the others stay aligned. */
-	static const struct table_column columns[] = {
-		{ "GPU", true },     { "WAVES", true },	  { "LANES", false },
-		{ "GROUPS", false }, { "STATE", false },  { "REASON", false },
-		{ "EXAMPLE", false }, { "KERNEL", false }, { "LOCATION", false },
-	};
-	auto_table struct table t;
-
-	table_init(&t, columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < n; i++) {
-		const struct rpc_group *g = &groups[i];
-		struct rpc_arena *a = &c->arena;
-
-		table_u64(&t, g->gpu_id);
-		table_u64(&t, g->waves);
-		table_str(&t, rpc_arena_printf(a, "%u/%u/%u", g->lanes_min, g->lanes_median,
-					       g->lanes_max));
-		table_str(&t, show_workgroups(a, g));
-		table_str(&t, show_name(a, &rpc_wave_state_enum, g->state));
-		table_style(&t, stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
-			    stop_reason_text(a, g->exception, g->reasons, g->n_reasons));
-		table_str(&t, show_wave_name(a, &g->representative));
-		table_str(&t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
-		table_str(&t, code_text_stack(a, g));
-	}
-	return ctl_print_table(c, &t);
 }
 
 /* The group that a wave of a snapshot belongs to; NULL where that is not told. */

@@ -5,7 +5,6 @@
  */
 #include "ctl/watch.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +15,10 @@
 #include "ctl/terminal/text.h"
 
 /*
- * Rows around the table: head, interval, an empty row and the table's title above it, the keys
- * below it.
+ * Rows around the table: below the head the interval, an empty row and the table's title, and the
+ * keys below the table.
  */
-#define ROWS_ABOVE 4
+#define ROWS_ABOVE 3
 #define ROWS_BELOW 1
 /* Queues run at least this many times as long as they stand still for snapshots. */
 #define RUN_FACTOR 20
@@ -130,19 +129,19 @@ uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us)
 
 /* ------------------------------------------------------------------ order -------------------- */
 
-/* A group with its key and its position, which keeps the order stable. */
+/* A row with its key and its position, which keeps the order stable. */
 struct ranked {
 	const char *key;
 	size_t was;
-	struct rpc_group group;
+	struct group_row row;
 };
 
 static int compare_waves(const void *x, const void *y)
 {
 	const struct ranked *a = x, *b = y;
 
-	if (a->group.waves != b->group.waves)
-		return a->group.waves > b->group.waves ? -1 : 1;
+	if (a->row.group->waves != b->row.group->waves)
+		return a->row.group->waves > b->row.group->waves ? -1 : 1;
 	return a->was < b->was ? -1 : 1;
 }
 
@@ -154,43 +153,27 @@ static int compare_places(const void *x, const void *y)
 	return c ? c : a->was < b->was ? -1 : 1;
 }
 
-int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n, enum watch_sort sort)
+int watch_sort_rows(struct rpc_arena *a, struct group_rows *rows, enum watch_sort sort)
 {
 	struct ranked *list;
 
-	if (sort == WATCH_SORT_FAULTS || !n)
+	if (sort == WATCH_SORT_FAULTS || !rows->n)
 		return 0;
-	list = rpc_arena_array(a, n, sizeof(*list));
+	list = rpc_arena_array(a, rows->n, sizeof(*list));
 	if (!list)
 		return rpc_arena_error(a);
-	for (size_t i = 0; i < n; i++) {
-		list[i] = (struct ranked){ place_key(a, &groups[i], true), i, groups[i] };
+	for (size_t i = 0; i < rows->n; i++) {
+		list[i] = (struct ranked){ place_key(a, rows->list[i].group, true), i, rows->list[i] };
 		if (!list[i].key)
 			return rpc_arena_error(a);
 	}
-	qsort(list, n, sizeof(*list), sort == WATCH_SORT_WAVES ? compare_waves : compare_places);
-	for (size_t i = 0; i < n; i++)
-		groups[i] = list[i].group;
+	qsort(list, rows->n, sizeof(*list), sort == WATCH_SORT_WAVES ? compare_waves : compare_places);
+	for (size_t i = 0; i < rows->n; i++)
+		rows->list[i] = list[i].row;
 	return 0;
 }
 
 /* ------------------------------------------------------------------ frame -------------------- */
-
-void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s)
-{
-	out_fmt(o, "%u ", s->process.pid);
-	text_put(o, "", s->process.comm, "");
-	out_fmt(o, "  waves %u  groups %zu  queues %zu  stopped %" PRIu64 " us  ", s->wave_count,
-		s->n_groups, s->n_queues, s->stopped_us);
-	if (s->complete)
-		out_str(o, "complete");
-	else
-		out_fmt(o, "NOT COMPLETE (%zu missing: ", s->n_missing);
-	if (!s->complete && s->n_missing)
-		text_put(o, "", s->missing[0], "");
-	if (!s->complete)
-		out_char(o, ')');
-}
 
 /* Append the line that says how often snapshots are taken, and why not more often. */
 static void interval_line(struct out *o, const struct watch_state *s)
@@ -214,18 +197,31 @@ static void keys_line(struct out *o, const struct watch_state *s, size_t scroll,
 		out_fmt(o, "  rows %zu-%zu of %zu", scroll + 1, scroll + window, rows);
 }
 
-size_t watch_window(struct screen_size size)
-{
-	return less(size.rows, ROWS_ABOVE + ROWS_BELOW);
-}
-
-size_t watch_rows(const char *table, size_t size)
+static size_t lines_of(const char *text, size_t size)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < size; i++)
-		n += table[i] == '\n';
-	return less(n, 1);
+		n += text[i] == '\n';
+	return n;
+}
+
+size_t watch_head_rows(struct screen_size size, const struct out *head)
+{
+	size_t n = lines_of(head->size ? head->data : "", head->size);
+	size_t most = size.rows > 2 ? size.rows / 2 : 1;
+
+	return n < most ? n : most;
+}
+
+size_t watch_window(struct screen_size size, const struct out *head)
+{
+	return less(size.rows, watch_head_rows(size, head) + ROWS_ABOVE + ROWS_BELOW);
+}
+
+size_t watch_rows(const char *table, size_t size)
+{
+	return less(lines_of(table, size), 1);
 }
 
 /* Take the next line of a text; at the end of the text, an empty one. */
@@ -258,6 +254,18 @@ static void put_out(struct canvas *c, const struct out *o)
 	put(c, o->size ? o->data : "", o->size);
 }
 
+/* Append the first lines of the head. */
+static void put_head(struct canvas *c, const struct out *head)
+{
+	const char *text = head->size ? head->data : "", *end = text + head->size, *line;
+	size_t n;
+
+	for (size_t left = watch_head_rows(c->size, head); left; left--) {
+		next_line(&text, end, &line, &n);
+		put(c, line, n);
+	}
+}
+
 /* Append the title, and the rows from scroll on; the window is filled with empty rows. */
 static void put_table(struct canvas *c, const char *text, size_t size, size_t scroll)
 {
@@ -280,7 +288,7 @@ void watch_frame(struct out *o, struct screen_size size, const struct watch_stat
 	struct canvas c = { .o = o, .size = size };
 	const char *text = s->help ? help : table->size ? table->data : "";
 	size_t text_size = s->help ? strlen(help) : table->size;
-	size_t rows = watch_rows(text, text_size), window = watch_window(size);
+	size_t rows = watch_rows(text, text_size), window = watch_window(size, head);
 	size_t scroll = s->help ? 0 : s->scroll;
 	auto_out struct out line = { 0 }, keys = { 0 };
 
@@ -290,8 +298,8 @@ void watch_frame(struct out *o, struct screen_size size, const struct watch_stat
 	interval_line(&line, s);
 	keys_line(&keys, s, scroll, rows, window);
 	screen_begin(o);
-	put_out(&c, head);
-	if (size.rows > ROWS_ABOVE + ROWS_BELOW) {
+	put_head(&c, head);
+	if (window) {
 		put_out(&c, &line);
 		put(&c, "", 0);
 		put_table(&c, text, text_size, scroll);

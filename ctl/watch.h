@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/group_rows.h"
 #include "ctl/terminal/screen.h"
 #include "rpc_gen.h"
 
@@ -57,21 +58,19 @@ enum watch_action watch_key(struct watch_state *s, const char *typed, size_t siz
  */
 uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us);
 
-/** Sort groups in place.  @return 0, -ENOMEM, -EFBIG (arena). */
-int watch_sort_groups(struct rpc_arena *a, struct rpc_group *groups, size_t n,
-		      enum watch_sort sort);
+/** Sort rows in place; their numbers stay.  @return 0, -ENOMEM, -EFBIG (arena). */
+int watch_sort_rows(struct rpc_arena *a, struct group_rows *rows, enum watch_sort sort);
 
-/** Append one line on a snapshot: process, waves, stop time, completeness. */
-void watch_head(struct out *o, const struct rpc_gpu_snapshot_result *s);
-
-/** How many rows of the table fit into a terminal of that height. */
-size_t watch_window(struct screen_size size);
+/** How many lines of the head are shown on a terminal of that height: the table needs room as well. */
+size_t watch_head_rows(struct screen_size size, const struct out *head);
+/** How many rows of the table fit below the head into a terminal of that height. */
+size_t watch_window(struct screen_size size, const struct out *head);
 /** How many lines a text has, without the first, which is the title. */
 size_t watch_rows(const char *table, size_t size);
 
 /**
  * Append a frame: all rows of the terminal.
- * @param head   See watch_head().
+ * @param head   What is wrong, then whose process it is, in whole lines.
  * @param table  Title and rows; drawn from row s->scroll on.
  */
 void watch_frame(struct out *o, struct screen_size size, const struct watch_state *s,

@@ -81,10 +81,11 @@ static void put_location(struct out *o, struct rpc_arena *a, const struct rpc_fr
 	else
 		out_hex(o, pc);
 	for (size_t i = 0; i < n; i++) {
-		const char *name = frames[i].function ? code_text_name(a, frames[i].function) : "?";
+		const char *name = frames[i].function ? code_text_name(a, frames[i].function) : NULL;
 
-		out_str(o, i ? " <- " : " ");
-		out_str(o, name ? name : "?");
+		/* A line says enough where no function is known. */
+		if (name)
+			out_fmt(o, "%s%s", i ? " <- " : " ", name);
 	}
 }
 
@@ -97,17 +98,13 @@ const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *fram
 	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
 }
 
-const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g)
+void code_text_callers(struct out *o, struct rpc_arena *a, const struct rpc_group *g)
 {
-	auto_out struct out o = { 0 };
-
-	put_location(&o, a, g->frames, g->n_frames, g->pc);
 	for (size_t i = 0; i < g->n_callers && i < CALLERS_SHOWN; i++) {
-		out_str(&o, " <- ");
-		put_location(&o, a, g->callers[i].frames, g->callers[i].n_frames,
+		out_str(o, " <- ");
+		put_location(o, a, g->callers[i].frames, g->callers[i].n_frames,
 			     g->callers[i].address);
 	}
 	if (g->n_callers > CALLERS_SHOWN)
-		out_str(&o, " <- ...");
-	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+		out_str(o, " <- ...");
 }

@@ -9,6 +9,7 @@
  * Texts live in the arena and may hold what the target process chose: escape them before printing.
  */
 
+#include "base/out.h"
 #include "protocol/rpc_arena.h"
 #include "rpc_gen.h"
 
@@ -32,10 +33,7 @@ const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k);
  */
 const char *code_text_location(struct rpc_arena *a, const struct rpc_frame *frames, size_t n,
 			       uint64_t pc);
-/**
- * The location of a group, followed by its callers: `... <- file.cl:20 caller`.
- * @return as above.
- */
-const char *code_text_stack(struct rpc_arena *a, const struct rpc_group *g);
+/** Append what called a group's example by calls that are not inlined: ` <- file.cl:20 caller`. */
+void code_text_callers(struct out *o, struct rpc_arena *a, const struct rpc_group *g);
 
 #endif /* CTL_DOCUMENT_CODE_TEXT_H */

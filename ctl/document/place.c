@@ -55,6 +55,71 @@ const char *place_name(struct rpc_arena *a, const struct rpc_group *g)
 	return kernel && where ? rpc_arena_printf(a, "%s in %s", where, kernel) : where;
 }
 
+/* Append ` <- ` and a function, unless it is unknown. */
+static void put_function(struct out *o, struct rpc_arena *a, const struct rpc_frame *f, size_t i)
+{
+	const char *name = f->function ? code_text_name(a, f->function) : NULL;
+
+	if (name)
+		out_fmt(o, "%s%s", i ? " <- " : " ", name);
+}
+
+const char *place_where(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *where = position(a, g), *kernel = kernel_name(a, g);
+	auto_out struct out o = { 0 };
+	size_t n = g->n_frames;
+
+	/* The outermost function is the kernel, unless something that is not inlined called it. */
+	if (n && kernel && !g->n_callers && g->frames[n - 1].function) {
+		const char *outer = code_text_name(a, g->frames[n - 1].function);
+
+		n -= outer && !strcmp(outer, kernel);
+	}
+	out_str(&o, where ? where : "?");
+	for (size_t i = 0; i < n; i++)
+		put_function(&o, a, &g->frames[i], i);
+	code_text_callers(&o, a, g);
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}
+
+const char *place_of_kernel(struct rpc_arena *a, const struct rpc_kernel *kernel,
+			    const struct rpc_frame *frames, size_t n_frames, uint64_t pc)
+{
+	const struct rpc_group g = { .has_kernel = kernel != NULL,
+				     .kernel = kernel ? *kernel : (struct rpc_kernel){ 0 },
+				     .frames = (struct rpc_frame *)frames,
+				     .n_frames = n_frames,
+				     .pc = pc };
+	const char *where = position(a, &g), *name = kernel_name(a, &g);
+
+	return name && where ? rpc_arena_printf(a, "%s, %s", name, where) : where;
+}
+
+const char *place_words(struct rpc_arena *a, const char *name)
+{
+	const char *colon = name ? strstr(name, ": ") : NULL;
+	char *words;
+
+	if (!name)
+		return NULL;
+	if (str_starts_with(name, "CUDA_EXCEPTION") && colon)
+		return rpc_arena_strdup(a, colon + 2);
+	words = rpc_arena_strdup(a, name);
+	for (char *c = words; c && *c; c++)
+		*c = *c == '_' ? ' ' : *c == ',' ? '/' : *c;
+	return words;
+}
+
+const char *place_state(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *reasons = place_reasons(a, g), *state = rpc_enum_name(&rpc_wave_state_enum, g->state);
+
+	if (!str_is_empty(reasons))
+		return place_words(a, reasons);
+	return state ? state : rpc_arena_printf(a, "%d", (int)g->state);
+}
+
 /* The multiprocessors that recorded an exception. */
 static const char *units(struct rpc_arena *a, const struct rpc_exited_exception *e)
 {

@@ -24,6 +24,19 @@ const char *place_name(struct rpc_arena *a, const struct rpc_group *g);
 /** Whether place_name() is a source line. */
 bool place_is_line(const struct rpc_group *g);
 
+/**
+ * The same without the kernel, and with what is inlined there and who called it, from the inside out:
+ * `reduce.cl:41 add <- fold`.  A function that is the kernel itself is not named again.
+ */
+const char *place_where(struct rpc_arena *a, const struct rpc_group *g);
+/** `sum, reduce.cl:41` for a sentence; the address where there is no line. */
+const char *place_of_kernel(struct rpc_arena *a, const struct rpc_kernel *kernel,
+			    const struct rpc_frame *frames, size_t n_frames, uint64_t pc);
+/** A name of the schema, or of the vendor, in words: `memory violation`, `warp illegal address`; NULL of NULL. */
+const char *place_words(struct rpc_arena *a, const char *name);
+/** What the waves do, in words: `memory violation`, `running`. */
+const char *place_state(struct rpc_arena *a, const struct rpc_group *g);
+
 /** `on multiprocessor 3 of device 0, in waves that have exited, at reduce.cu:41 sum` */
 const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception *e);
 

@@ -274,27 +274,52 @@ static size_t bytes_of(const char *s, size_t size, size_t characters)
 	return i;
 }
 
+/* Where a line may end. */
+struct breaks {
+	size_t arrow;	/* In front of the last ` <- `. */
+	size_t blank;	/* At the last blank outside of <...>. */
+	size_t anywhere; /* At the last blank. */
+};
+
+/* Look for the last places in the first `end` bytes; the character behind them may be the blank. */
+static struct breaks find_breaks(const char *s, size_t size, size_t end)
+{
+	struct breaks b = { 0 };
+	size_t i = 0, depth = 0;
+
+	while (i < end && s[i] == ' ')
+		i++;
+	for (; i <= end; i++) {
+		/* What an arrow points away from stays with it. */
+		bool blank = s[i] == ' ' && (i < 2 || memcmp(s + i - 2, "<-", 2) != 0);
+
+		if (blank && size - i > 3 && !memcmp(s + i, " <- ", 4))
+			b.arrow = i;
+		if (blank)
+			b.anywhere = i;
+		if (blank && !depth)
+			b.blank = i;
+		if (s[i] == '<' && size - i > 1 && s[i + 1] != '-')
+			depth++;
+		if (s[i] == '>' && depth)
+			depth--;
+	}
+	return b;
+}
+
 /*
  * Bytes that go into a line of so many columns, when the others follow below: up to the last
  * ` <- `, or else blank, or else as many as there is room for.
  */
 static size_t break_at(const char *s, size_t size, size_t width)
 {
-	size_t end = bytes_of(s, size, width), blank = 0, lead = 0;
+	size_t end = bytes_of(s, size, width);
+	struct breaks b;
 
 	if (end == size)
 		return size;
-	while (lead < end && s[lead] == ' ')
-		lead++;
-	/* The character behind the line may be the blank. */
-	for (size_t i = end; i > lead; i--) {
-		if (s[i] != ' ')
-			continue;
-		blank = blank ? blank : i;
-		if (size - i > 3 && !memcmp(s + i, " <- ", 4))
-			return i;
-	}
-	return blank ? blank : end;
+	b = find_breaks(s, size, end);
+	return b.arrow ? b.arrow : b.blank ? b.blank : b.anywhere ? b.anywhere : end;
 }
 
 static void spaces(struct out *o, size_t n)

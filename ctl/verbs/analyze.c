@@ -11,10 +11,7 @@
 #include "base/fd.h"
 #include "corefile/file.h"
 #include "ctl/ctl.h"
-#include "ctl/document/code_text.h"
-#include "ctl/document/place.h"
-#include "ctl/terminal/text.h"
-#include "protocol/stop_reason.h"
+#include "ctl/snapshot_show.h"
 
 /* Bytes that a decoded reply may need: a flat list of all waves. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
@@ -32,59 +29,6 @@ static const struct argv_option options[] = {
 	  "save the code object of that number as CODE-FILE" },
 	{ 0 },
 };
-
-/* ------------------------------------------------------------------ exceptions --------------- */
-
-/* Append a line for a group that a fault has stopped. */
-static void print_exception(struct ctl *c, const struct rpc_group *g)
-{
-	struct out *o = &c->output.text;
-	bool color = c->output.color;
-	const char *kernel = code_text_kernel(&c->arena, g->has_kernel ? &g->kernel : NULL);
-	const char *what = g->exception ? g->exception : place_reasons(&c->arena, g);
-	const char *place = code_text_stack(&c->arena, g);
-
-	out_fmt(o, "%s", color_begin(COLOR_BAD, color));
-	text_escape(o, what ? what : "?", what ? strlen(what) : 1);
-	out_fmt(o, "%s  %u wave%s on device %u", color_end(COLOR_BAD, color), g->waves,
-		g->waves == 1 ? "" : "s", g->gpu_id);
-	if (kernel)
-		text_put(o, "  in ", kernel, "");
-	if (place)
-		text_put(o, "  at ", place, "");
-	out_char(o, '\n');
-}
-
-/* Append the exceptions that were latched on a queue or device, if there are any. */
-static void print_latched(struct ctl *c, const char *whose, uint32_t id,
-			  const enum rpc_exception *list, size_t n)
-{
-	const char *names = show_exceptions(&c->arena, list, n);
-
-	if (names)
-		out_fmt(&c->output.text, "%s  latched on %s %u\n", names, whose, id);
-}
-
-/* Append what went wrong; it stands before everything else. */
-static void print_exceptions(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
-{
-	size_t before = c->output.text.size;
-
-	for (size_t i = 0; i < s->n_groups; i++)
-		if (stop_reason_is_faulting(&s->groups[i]))
-			print_exception(c, &s->groups[i]);
-	for (size_t i = 0; i < s->n_exited; i++)
-		show_exited(c, &s->exited[i]);
-	for (size_t i = 0; i < s->n_queues; i++)
-		print_latched(c, "queue", s->queues[i].queue_id, s->queues[i].exceptions,
-			      s->queues[i].n_exceptions);
-	for (size_t i = 0; i < s->n_devices; i++)
-		print_latched(c, "device", s->devices[i].gpu_id, s->devices[i].exceptions,
-			      s->devices[i].n_exceptions);
-	if (c->output.text.size == before)
-		out_str(&c->output.text, "no exception\n");
-	out_char(&c->output.text, '\n');
-}
 
 /* ------------------------------------------------------------------ code objects ------------- */
 
@@ -190,6 +134,7 @@ static int extract_code(struct ctl *c, const char *path)
 
 static int show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
+	const struct snapshot_page page = { .snapshot = s };
 	struct rpc_code_list_result l;
 	int r;
 
@@ -198,8 +143,7 @@ static int show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	r = list_code(c, &l);
 	if (r < 0)
 		return r;
-	print_exceptions(c, s);
-	r = show_snapshot(c, s);
+	r = snapshot_show(c, &page);
 	if (r == 0 && l.n_objects)
 		out_char(&c->output.text, '\n');
 	return r < 0 ? r : print_code(c, &l);

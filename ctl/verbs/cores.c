@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "ctl/ctl.h"
+#include "ctl/snapshot_show.h"
 #include "ctl/document/document.h"
 #include "ctl/document/when.h"
 #include "ctl/terminal/text.h"
@@ -394,7 +395,7 @@ static int run_info(struct ctl *c, int argc, char **argv)
 	print_record(c, &info.record);
 	r = document_parse(info.record.record, info.snapshot, strlen(info.snapshot), &c->arena, &d,
 			   &c->err);
-	return r < 0 ? r : show_snapshot(c, &d.snapshot);
+	return r < 0 ? r : snapshot_show(c, &(struct snapshot_page){ .snapshot = &d.snapshot });
 }
 
 /* ------------------------------------------------------------------ export ------------------- */

@@ -14,7 +14,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "ctl/ctl.h"
+#include "ctl/document/compare.h"
+#include "ctl/group_rows.h"
 #include "ctl/signals.h"
+#include "ctl/snapshot_show.h"
 #include "ctl/watch.h"
 
 #define INTERVAL_MAX_MS	 3600000
@@ -40,6 +43,12 @@ struct watch {
 	uint64_t next_ns;
 	struct rpc_gpu_snapshot_params params;
 	struct rpc_gpu_snapshot_result s; /* In c->arena, which holds nothing else. */
+	/* The snapshot before that, and what the two say; there is none after the first one. */
+	struct rpc_arena before_arena;
+	struct rpc_gpu_snapshot_result before;
+	struct rpc_comparison cmp;
+	bool compared;
+	uint64_t *still_us; /* Of each queue of cmp: how long it has stood still; in c->arena. */
 	struct out head, frame;
 	int signal_fd;
 	char typed[TYPED_MAX];
@@ -52,13 +61,71 @@ struct watch {
 
 /* ------------------------------------------------------------------ snapshots ---------------- */
 
-/* Take the next snapshot; the one before is gone. */
+/* Keep the last snapshot, and forget the one before it. */
+static void keep_last(struct watch *w)
+{
+	struct rpc_arena oldest = w->before_arena;
+
+	w->before = w->s;
+	w->before_arena = w->c->arena;
+	w->c->arena = oldest;
+	rpc_arena_reset(&w->c->arena);
+}
+
+/* How long a queue had stood still at the last snapshot; 0 if it was not known to. */
+static uint64_t still_before(const struct rpc_comparison *was, const uint64_t *still_us,
+			     const struct rpc_queue_change *q)
+{
+	for (size_t i = 0; i < was->n_queues; i++)
+		if (was->queues[i].queue_id == q->queue_id && was->queues[i].gpu_id == q->gpu_id)
+			return still_us[i];
+	return 0;
+}
+
+/*
+ * Compare with the snapshot before.  A queue that is hung has been so since it was first seen there;
+ * snapshots that are too close to each other tell nothing.
+ */
+static int compare(struct watch *w)
+{
+	struct ctl *c = w->c;
+	const struct rpc_comparison was = w->compared ? w->cmp : (struct rpc_comparison){ 0 };
+	const uint64_t *still_us = w->still_us;
+	int r;
+
+	w->compared = false;
+	if (w->taken < 2 || w->s.time_us < w->before.time_us + COMPARE_INTERVAL_MIN_US)
+		return 0;
+	r = compare_snapshots(&c->arena, &w->before, &w->s, false, &w->cmp);
+	if (r < 0)
+		return ctl_fail(c, -r, "comparing");
+	w->still_us = rpc_arena_array(&c->arena, w->cmp.n_queues, sizeof(*w->still_us));
+	if (!w->still_us)
+		return ctl_fail(c, -rpc_arena_error(&c->arena), "comparing");
+	for (size_t i = 0; i < w->cmp.n_queues; i++) {
+		const struct rpc_queue_change *q = &w->cmp.queues[i];
+
+		if (q->has_verdict && q->verdict == RPC_PROGRESS_HUNG)
+			w->still_us[i] = w->cmp.interval_us + still_before(&was, still_us, q);
+	}
+	w->compared = true;
+	return 0;
+}
+
+static struct snapshot_page page_of(const struct watch *w)
+{
+	return (struct snapshot_page){ .snapshot = &w->s,
+				       .comparison = w->compared ? &w->cmp : NULL,
+				       .still_us = w->compared ? w->still_us : NULL };
+}
+
+/* Take the next snapshot. */
 static int take(struct watch *w)
 {
 	struct ctl *c = w->c;
 	int r;
 
-	rpc_arena_reset(&c->arena);
+	keep_last(w);
 	r = ctl_called(c,
 		       rpc_client_gpu_snapshot(c->client, &w->params, &c->arena, &w->s, &c->err));
 	if (r < 0)
@@ -66,9 +133,33 @@ static int take(struct watch *w)
 	w->taken++;
 	w->state.interval_ms = watch_interval(w->state.asked_ms, w->s.stopped_us);
 	w->next_ns = clock_deadline_ms(w->state.interval_ms);
-	out_reset(&w->head);
-	watch_head(&w->head, &w->s);
-	return 0;
+	ctl_name_gpus_of(c, &w->s);
+	return ctl_is_json(c) ? 0 : compare(w);
+}
+
+/* Write what stands above the table into output.text. */
+static int print_head(struct watch *w)
+{
+	const struct snapshot_page page = page_of(w);
+	int r = snapshot_show_headline(w->c, &page);
+
+	if (r == 0)
+		snapshot_show_header(w->c, &page);
+	return r;
+}
+
+/* Append the groups in the order that the user has chosen. */
+static int print_groups(struct watch *w)
+{
+	const struct snapshot_page page = page_of(w);
+	struct rpc_arena *a = &w->c->arena;
+	struct group_rows rows;
+	int r = page.comparison ? group_rows_of_comparison(a, &w->s, page.comparison, page.still_us, &rows)
+				: group_rows_of_snapshot(a, &w->s, &rows);
+
+	if (r == 0)
+		r = watch_sort_rows(a, &rows, w->state.sort);
+	return r < 0 ? ctl_fail(w->c, -r, "sorting") : snapshot_show_groups(w->c, &page, &rows);
 }
 
 static bool is_last(const struct watch *w)
@@ -99,12 +190,13 @@ static int drain(struct ctl *c)
 static int print_text(struct watch *w)
 {
 	struct out *o = &w->c->output.text;
+	int r;
 
 	if (w->taken > 1)
 		out_char(o, '\n');
-	out_bytes(o, w->head.data, w->head.size);
+	r = print_head(w);
 	out_char(o, '\n');
-	return show_groups(w->c, w->s.groups, w->s.n_groups);
+	return r < 0 ? r : print_groups(w);
 }
 
 /*
@@ -156,26 +248,26 @@ static int stream(struct watch *w)
 
 /* ------------------------------------------------------------------ on a terminal ------------ */
 
-/* Write the table into output.text. */
+/* Write the head, and the table into output.text, as wide as the terminal is now. */
 static int render(struct watch *w)
 {
 	struct ctl *c = w->c;
-	struct rpc_group *groups = rpc_arena_array(&c->arena, w->s.n_groups, sizeof(*groups));
+	struct out *text = &c->output.text;
 	int r;
 
-	out_reset(&c->output.text);
-	if (w->state.devices) {
-		r = show_devices(c, w->s.devices, w->s.n_devices);
-		out_char(&c->output.text, '\n');
-		return r < 0 ? r : show_queues(c, w->s.queues, w->s.n_queues);
-	}
-	if (!groups)
-		return ctl_fail(c, -rpc_arena_error(&c->arena), "sorting");
-	/* A copy is sorted: the user may ask for the agent's order again. */
-	if (w->s.n_groups)
-		memcpy(groups, w->s.groups, w->s.n_groups * sizeof(*groups));
-	r = watch_sort_groups(&c->arena, groups, w->s.n_groups, w->state.sort);
-	return r < 0 ? ctl_fail(c, -r, "sorting") : show_groups(c, groups, w->s.n_groups);
+	c->output.width = screen_get_size().cols;
+	out_reset(text);
+	out_reset(&w->head);
+	r = print_head(w);
+	if (r < 0)
+		return r;
+	out_bytes(&w->head, text->data, text->size);
+	out_reset(text);
+	if (!w->state.devices)
+		return print_groups(w);
+	r = show_devices(c, w->s.devices, w->s.n_devices);
+	out_char(text, '\n');
+	return r < 0 ? r : show_queues(c, w->s.queues, w->s.n_queues);
 }
 
 static int draw(struct watch *w)
@@ -225,6 +317,8 @@ static int handle_signals(struct watch *w)
 		else if (signo == SIGCONT)
 			r = open_screen(w);
 	}
+	if (r == 0)
+		r = render(w);
 	return r < 0 ? r : draw(w);
 }
 
@@ -232,7 +326,7 @@ static int handle_signals(struct watch *w)
 static int handle_keys(struct watch *w)
 {
 	const struct out *table = &w->c->output.text;
-	size_t window = watch_window(screen_get_size()), n = 0;
+	size_t window = watch_window(screen_get_size(), &w->head), n = 0;
 	ssize_t got = read(STDIN_FILENO, w->typed + w->n_typed, TYPED_MAX - w->n_typed);
 	bool redraw = false;
 	int r = 0;
@@ -364,7 +458,7 @@ static int parse(struct ctl *c, struct watch *w)
 }
 
 /*
- * Run in an arena of its own, which each snapshot empties; the session's texts stay in the first
+ * Run in two arenas of its own, which snapshots empty by turns; the session's texts stay in the first
  * one.
  */
 static int run_watch(struct ctl *c, struct watch *w)
@@ -374,9 +468,11 @@ static int run_watch(struct ctl *c, struct watch *w)
 	int r;
 
 	rpc_arena_init(&c->arena, SNAPSHOT_MEMORY);
+	rpc_arena_init(&w->before_arena, SNAPSHOT_MEMORY);
 	w->params.session = c->session.session;
 	r = on_screen ? screen(w) : stream(w);
 	rpc_arena_deinit(&c->arena);
+	rpc_arena_deinit(&w->before_arena);
 	c->arena = kept;
 	return r ? r : ctl_status(w->s.complete, false);
 }
