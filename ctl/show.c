@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
 #include "ctl/document/code_text.h"
+#include "ctl/document/place.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
@@ -117,6 +118,20 @@ static const struct rpc_group *group_of(const struct rpc_wave *w, const struct r
 	return w->has_group && w->group < n_groups ? &groups[w->group] : NULL;
 }
 
+/* Where a wave is: its own line or address, and the function, without what led there. */
+static const char *wave_place(struct rpc_arena *a, const struct rpc_wave *w, const struct rpc_group *g)
+{
+	struct rpc_group own;
+
+	if (!g)
+		return NULL;
+	own = *g;
+	own.pc = w->pc;
+	own.n_frames = g->n_frames > 0;
+	own.n_callers = 0;
+	return place_where(a, &own);
+}
+
 static void wave_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
 		     const struct rpc_group *g)
 {
@@ -127,9 +142,9 @@ static void wave_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
 	table_str(t, show_wave_name(a, &w->ref));
 	table_str(t, gpu_names_text(&c->gpus, a, w->gpu_id));
 	table_str(t, show_name(a, &rpc_wave_state_enum, w->state));
-	table_style(t, faulting ? COLOR_BAD : COLOR_PLAIN, reason);
+	table_style(t, faulting ? COLOR_BAD : COLOR_PLAIN, place_words(a, reason));
 	table_str(t, code_text_kernel(a, g && g->has_kernel ? &g->kernel : NULL));
-	table_str(t, g ? code_text_location(a, g->frames, g->n_frames > 0, w->pc) : NULL);
+	table_str(t, wave_place(a, w, g));
 	table_str(t, rpc_arena_printf(a, "%u/%u", w->lanes, w->width));
 	table_str(t, show_workgroup(a, &w->ref));
 	table_u64_if(t, w->ref.has_dispatch, w->ref.dispatch);

@@ -29,10 +29,16 @@ struct filter {
 	int64_t state, reason; /* -1 stands for any. */
 };
 
+/* A reason may be written as tables show it: `memory violation` for memory_violation. */
 static int parse_state(struct ctl *c, struct filter *f)
 {
-	if (rpc_enum_value(&rpc_wave_state_enum, state_option, &f->state) == 0 ||
-	    rpc_enum_value(&rpc_stop_reason_enum, state_option, &f->reason) == 0)
+	char *name = rpc_arena_strdup(&c->arena, state_option);
+
+	for (char *p = name; p && *p; p++)
+		if (*p == ' ' || *p == '-')
+			*p = '_';
+	if (name && (rpc_enum_value(&rpc_wave_state_enum, name, &f->state) == 0 ||
+		     rpc_enum_value(&rpc_stop_reason_enum, name, &f->reason) == 0))
 		return 0;
 	return ctl_usage(c, "--state: \"%.40s\" is neither a state of waves nor a reason to stop one",
 			 state_option);
