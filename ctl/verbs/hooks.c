@@ -58,16 +58,16 @@ static void add_row(struct ctl *c, struct table *t, const struct rpc_hook *h)
 static int run_list(struct ctl *c)
 {
 	static const struct table_column columns[] = {
-		{ "RULE", .importance = 7, .min = 8 },
+		{ "RULE", .importance = 9, .min = 12 },
 		{ "CHECK" },
-		{ "PROBLEM", .optional = true, .importance = 8, .min = 20, .wrap = true },
+		{ "PROBLEM", .optional = true, .importance = 2, .min = 24, .wrap = true },
 		{ "LAST", .optional = true, .importance = 6, .min = 8 },
 		{ "RUNS", true, .importance = 5 },
 		{ "FAILED", true, .importance = 5 },
 		{ "DROPPED", true, .importance = 2 },
 		{ "NOW", true, .importance = 2 },
-		{ "HOOK", .importance = 4, .min = 12 },
-		{ "USER", .importance = 3, .min = 8 },
+		{ "HOOK", .importance = 4, .min = 16 },
+		{ "USER", .importance = 3 },
 		{ "TIME", .optional = true, .importance = 1 },
 	};
 	struct rpc_hooks_list_result list;

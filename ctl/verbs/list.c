@@ -30,20 +30,23 @@ static const char *session_text(struct ctl *c, const struct rpc_session_list_res
 static int print_processes(struct ctl *c, const struct rpc_process_list_result *list,
 			   const struct rpc_session_list_result *sessions)
 {
-	/* What one came for stands first, and gets the room. */
+	/*
+	 * What one came for stands first.  Reasons are cut early because nothing of them is lost:
+	 * they go on below.
+	 */
 	static const struct table_column columns[] = {
 		{ "PID", true },
-		{ "USER", .importance = 5, .min = 8 },
-		{ "COMMAND", .importance = 7, .min = 10 },
+		{ "USER", .importance = 6, .min = 8 },
+		{ "COMMAND", .importance = 8, .min = 10 },
 		{ "DEBUG" },
-		{ "REASON", .optional = true, .importance = 8, .min = 20, .wrap = true },
-		{ "VENDOR", .importance = 4 },
-		{ "GPUS", true, true, 3 },
-		{ "QUEUES", true, true, 3 },
-		{ "SUSPENDED", .optional = true, .importance = 6, .min = 16, .wrap = true },
-		{ "SESSION", .optional = true, .importance = 2, .min = 7 },
-		{ "NSPID", true, true, 2 },
-		{ "CONTAINER", .optional = true, .importance = 1, .min = 10 },
+		{ "REASON", .optional = true, .importance = 2, .min = 26, .wrap = true },
+		{ "VENDOR", .importance = 7 },
+		{ "GPUS", true, true, 5 },
+		{ "QUEUES", true, true, 5 },
+		{ "SUSPENDED", .optional = true, .importance = 2, .min = 16, .wrap = true },
+		{ "SESSION", .optional = true, .importance = 4 },
+		{ "NSPID", true, true, 3 },
+		{ "CONTAINER", .optional = true, .importance = 1 },
 	};
 	auto_table struct table t;
 

@@ -11,6 +11,7 @@ system_tests += $(call system_test,daemon,idle journal sandbox)
 system_tests += $(call system_test,shell,completion)
 system_tests += $(call system_test,check,check gpu_check)
 system_tests += $(call system_test,scene,scenes)
+system_tests += $(call system_test,text,text)
 
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
