@@ -234,9 +234,6 @@ int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **
  * and return 0, or negative with err.  Texts live in the arena; NULL when it is exhausted.
  */
 
-/** Copy columns, with the titles that users of ctl.vendor read. */
-void show_columns(const struct ctl *c, const struct table_column *from, size_t n,
-		  struct table_column *to);
 /** Append the table of devices, which gives them their numbers: ctl.gpus is filled. */
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 /** Append the table of queues; the numbers of their GPUs are those of ctl.gpus, in all tables. */

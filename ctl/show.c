@@ -11,6 +11,7 @@
 #include "ctl/ctl.h"
 #include "ctl/document/code_text.h"
 #include "ctl/document/place.h"
+#include "ctl/group_rows.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
@@ -38,8 +39,9 @@ const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list,
 	return n ? rpc_enum_join(a, &rpc_exception_enum, list, n) : NULL;
 }
 
-void show_columns(const struct ctl *c, const struct table_column *from, size_t n,
-		  struct table_column *to)
+/* Copy columns, with the titles that users of the vendor read. */
+static void translate(const struct ctl *c, const struct table_column *from, size_t n,
+		      struct table_column *to)
 {
 	memcpy(to, from, n * sizeof(*to));
 	for (size_t i = 0; i < n; i++)
@@ -68,7 +70,7 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 
 	/* This order is what gives the GPUs their numbers. */
 	gpu_names_set(&c->gpus, devices, n);
-	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
+	translate(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
 		const struct rpc_device *d = &devices[i];
@@ -91,12 +93,6 @@ int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n)
 		table_u64_if(&t, d->watchpoints, d->watchpoints);
 	}
 	return ctl_print_table(c, &t);
-}
-
-/* The name of a wave as args_wave() reads it: `QUEUE:UNIT:INDEX`. */
-static const char *show_wave_name(struct rpc_arena *a, const struct rpc_wave_ref *r)
-{
-	return rpc_arena_printf(a, "%u:%u:%u", r->queue_id, r->unit, r->index);
 }
 
 /* A workgroup and the wave's number in it, as `X,Y,Z/N`; NULL when the workgroup is not known. */
@@ -139,7 +135,7 @@ static void wave_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
 	bool faulting = g && stop_reason_is_faulting(g);
 	struct rpc_arena *a = &c->arena;
 
-	table_str(t, show_wave_name(a, &w->ref));
+	table_str(t, group_rows_wave(a, &w->ref));
 	table_str(t, gpu_names_text(&c->gpus, a, w->gpu_id));
 	table_str(t, show_name(a, &rpc_wave_state_enum, w->state));
 	table_style(t, faulting ? COLOR_BAD : COLOR_PLAIN, place_words(a, reason));
@@ -174,7 +170,7 @@ static int wave_table(struct ctl *c, const struct rpc_wave *waves, size_t n,
 	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
-	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
+	translate(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++)
 		wave_row(c, &t, &waves[i], group_of(&waves[i], groups, n_groups));
@@ -218,7 +214,7 @@ int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
-	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
+	translate(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
 		const struct rpc_queue *q = &queues[i];
@@ -247,7 +243,7 @@ int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, si
 	struct table_column columns[ARRAY_SIZE(neutral)];
 	auto_table struct table t;
 
-	show_columns(c, neutral, ARRAY_SIZE(neutral), columns);
+	translate(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++) {
 		bool done = results[i].verdict == RPC_QUEUE_VERDICT_SUSPENDED ||

@@ -124,7 +124,8 @@ ANSWERS = {
     "cores.list": {"records": RECORDS}, "cores.usage": USAGE,
     "process.doctor": {"pid": 977, "ok": False, "checks": CHECKS},
     "agent.status": {"agent": "0.1.0", "pid": 9, "uptime_ms": 90061000, "connections": 3, "sessions": 2, "requests": 3456, "owed": 0,
-                     "suspended": [{"pid": 4242, "uid": 0, "comm": "python3", "suspended": True, "suspends": 3, "suspended_us": 2500000}],
+                     "suspended": [{"pid": 4242, "uid": 0, "comm": "python3", "suspended": True, "suspends": 3,
+                                    "suspended_us": 2500000}],
                      "user_mode": False, "rules": RULES},
 }
 NOTHING = {"process.list": {"processes": []}, "session.list": {"sessions": []}, "hooks.list": {"hooks": []}, "cores.list": {"records": []},
