@@ -76,7 +76,7 @@ static void print_headline_line(struct ctl *c, const struct headline_line *l)
 /* What a single snapshot of a process that is there cannot tell, another one can. */
 static void print_advice(struct ctl *c, const struct snapshot_page *page, const struct headline *h)
 {
-	if (page->comparison || c->core || !c->attached || !c->output.legend)
+	if (!page->advise || c->core || !c->output.legend)
 		return;
 	for (size_t i = 0; i < h->n; i++)
 		if (h->lines[i].kind == HEADLINE_WAITS) {
@@ -171,7 +171,7 @@ static void put_stopped(struct out *o, uint64_t us)
 		text_duration(o, us / 1000);
 }
 
-/* Append how it was taken: for how long the queues stood still, and who else has a say. */
+/* Append how much was seen, for how long the queues stood still, and who else has a say. */
 static void print_taking(struct ctl *c, const struct snapshot_page *page)
 {
 	const struct rpc_gpu_snapshot_result *s = page->snapshot;
@@ -179,13 +179,15 @@ static void print_taking(struct ctl *c, const struct snapshot_page *page)
 	bool complete = cmp ? cmp->complete : s->complete;
 	auto_out struct out o = { 0 };
 
+	if (!page->queues_only)
+		out_fmt(&o, "%u %s", s->wave_count, word(c, s->wave_count == 1 ? "wave" : "waves"));
+	if (cmp && cmp->before.wave_count != s->wave_count)
+		out_fmt(&o, " (%u before)", cmp->before.wave_count);
 	if (cmp) {
-		out_str(&o, "compared over ");
+		out_str(&o, ", compared over ");
 		text_duration(&o, cmp->interval_us / 1000);
-		if (cmp->before.wave_count != cmp->after.wave_count)
-			out_fmt(&o, ": %u -> %u %s", cmp->before.wave_count, cmp->after.wave_count, word(c, "waves"));
-		out_str(&o, ", ");
 	}
+	out_str(&o, page->queues_only ? "" : ", ");
 	if (!is_of_core(s) && !page->queues_only) {
 		out_str(&o, "stopped ");
 		put_stopped(&o, s->stopped_us);
@@ -250,7 +252,7 @@ void snapshot_show_header(struct ctl *c, const struct snapshot_page *page)
 int snapshot_show_groups(struct ctl *c, const struct snapshot_page *page, const struct group_rows *rows)
 {
 	const struct group_rows_view view = { c->vendor, &c->gpus, c->verbose, c->output.legend };
-	auto_table struct table t;
+	auto_table struct table t = { 0 };
 	int r;
 
 	if (!rows->n) {

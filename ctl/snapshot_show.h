@@ -21,6 +21,7 @@ struct snapshot_page {
 	const struct rpc_comparison *comparison; /**< NULL where there is one. */
 	const uint64_t *still_us; /**< As in struct headline_input. */
 	bool queues_only;	  /**< Nobody looked at the waves. */
+	bool advise;		  /**< Name --again, where that tells more. */
 };
 
 /** Append the whole page; -v adds devices, runtime, and more columns.  @return 0, negative with err. */

@@ -209,7 +209,7 @@ static size_t lines_of(const char *text, size_t size)
 size_t watch_head_rows(struct screen_size size, const struct out *head)
 {
 	size_t n = lines_of(head->size ? head->data : "", head->size);
-	size_t most = size.rows > 2 ? size.rows / 2 : 1;
+	size_t most = size.rows > 5 ? size.rows / 3 : 1;
 
 	return n < most ? n : most;
 }

@@ -43,8 +43,13 @@ static int list_code(struct ctl *c, struct rpc_code_list_result *ret)
 static int print_code(struct ctl *c, const struct rpc_code_list_result *l)
 {
 	static const struct table_column columns[] = {
-		{ "CODE", true },    { "ADDRESS", false }, { "SIZE", true },   { "SYMBOLS", true },
-		{ "LINES", false }, { "PROBLEM", false }, { "NAME", false },
+		{ .title = "CODE", .right = true },
+		{ .title = "ADDRESS", .importance = 2, .optional = true },
+		{ .title = "SIZE", .right = true, .importance = 1, .optional = true },
+		{ .title = "SYMBOLS", .right = true, .importance = 1, .optional = true },
+		{ .title = "LINES", .optional = true },
+		{ .title = "PROBLEM", .importance = 3, .min = 20, .wrap = true, .optional = true },
+		{ .title = "NAME", .importance = 4, .min = 24, .wrap = true },
 	};
 	auto_table struct table t;
 

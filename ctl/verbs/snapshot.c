@@ -52,7 +52,8 @@ static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 {
 	struct rpc_gpu_snapshot_result result;
-	const struct snapshot_page page = { .snapshot = &result, .queues_only = queues_only };
+	const struct snapshot_page page = { .snapshot = &result, .queues_only = queues_only,
+					    .advise = true };
 	int r = take(c, p, &result);
 
 	if (r == 0)

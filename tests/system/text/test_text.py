@@ -129,7 +129,8 @@ ANSWERS = {
                      "user_mode": False, "rules": RULES},
 }
 NOTHING = {"process.list": {"processes": []}, "session.list": {"sessions": []}, "hooks.list": {"hooks": []}, "cores.list": {"records": []},
-           "cores.usage": {**USAGE, **{k: 0 for k in ("disk_bytes", "body_bytes", "pinned_bytes", "records", "bodies", "pinned", "foreign")}},
+           "cores.usage": {**USAGE, "disk_bytes": 0, "body_bytes": 0, "pinned_bytes": 0, "records": 0, "bodies": 0, "pinned": 0,
+                           "foreign": 0},
            "watchpoint.list": {"watchpoints": []}, "gpu.devices": {"devices": []}, "gpu.queues": {"queues": []}}
 
 

@@ -54,7 +54,7 @@ def test_a_hung_kernel_is_called_hung():
         plant(s, f"halted 64 {PC:#x} group=4")
         run = again(s)
         assert run.returncode == 10, (run.returncode, run.stdout)
-        assert re.search(r"verdict   hung: dispatch \d+ of queue \d+: 64 waves at the same ", run.stdout), run.stdout
+        assert re.search(r"^HUNG   queue \d+: .*64 waves", run.stdout, re.M), run.stdout
         document = json.loads(again(s, "-j").stdout)
         s.rpc.schema._object("comparison", s.rpc.schema.types["comparison"]["members"], document)
         s.rpc.schema.check_result("gpu.snapshot", document["snapshot"])
@@ -65,7 +65,7 @@ def test_waves_that_move_are_slow():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"spin 64 {PC:#x} group=4")
         run = again(s)
-        assert run.returncode == 0 and "verdict   slow: queue 0: 64 waves moving, but within " in run.stdout, run.stdout
+        assert run.returncode == 0 and run.stdout.startswith("SLOW   queue 0: 64 waves moving, but within "), run.stdout
         assert "no new workgroup" in run.stdout, run.stdout
         assert "waves" not in json.loads(again(s, "-j").stdout)["snapshot"]
         assert len(json.loads(again(s, "-j", "--waves").stdout)["snapshot"]["waves"]) == 64
@@ -78,7 +78,8 @@ def test_packets_are_progress():
         before = sum(q["packets"] for q in s.target_state()["queues"])
         wait_until(lambda: sum(q["packets"] for q in s.target_state()["queues"]) > before + 8, "packets")
         run = s.ctl("diff", first, later(save(s, "b.json")))
-        assert run.returncode == 0 and re.search(r"verdict   progressing: queue \d+ took \d+ packet", run.stdout), run.stdout
+        assert run.returncode == 0 and run.stdout.startswith("Nothing is wrong: 32 waves, all queues moving\n"), run.stdout
+        assert re.search(r"  compute +\d+  \d+ of \d+ taken  \d+ packets?$", run.stdout, re.M), run.stdout
 
 
 def test_each_queue_has_a_verdict():
@@ -105,13 +106,16 @@ def test_each_queue_has_a_verdict():
         assert evidence.endswith(f"progressing: queue {moving[0]}, {moving[1]}"), evidence
         run = again(s)
         assert run.returncode == 10, run
-        assert re.search(r"^verdict   hung: .*6 waves stopped by memory_violation at ", run.stdout, re.M), run.stdout
-        for queue, verdict in zip(queues, ("hung", "hung", "progressing", "progressing")):
-            assert re.search(rf"^ *{queue} +\d+ +{verdict} ", run.stdout, re.M), (queue, run.stdout)
+        lines = run.stdout.splitlines()
+        assert lines[0] == f"FAULT  memory violation: 6 waves at {PC + 0x1000:#x}, GPU 0, queue {faulted}", run.stdout
+        assert re.match(rf"HUNG   queue {hung}: no packet for \d.*; \d+ wait behind {PC:#x} \(64 waves\)$", lines[1]), run.stdout
+        for queue, verdict in zip(queues, ("none: hung", "faulted: hung", r"\d+ packets?", r"\d+ packets?")):
+            assert re.search(rf"^ *{queue}  compute .* taken  +{verdict}  ", run.stdout, re.M), (queue, run.stdout)
+        assert re.search(r"^queue \d+ hung: .*6 waves stopped by memory_violation at ", again(s, "-v").stdout, re.M)
         # As before, for who wants to know only whether anything moves.
-        run = again(s, "--any-progress")
-        assert run.returncode == 0 and re.search(rf"verdict   progressing: queue {moving[0]} took .*; hung: queue {hung}, {faulted}$",
-                                                 run.stdout, re.M), run.stdout
+        run = again(s, "--any-progress", "-v")
+        assert run.returncode == 0 and "\nverdict: progressing\n" in run.stdout, run.stdout
+        assert re.search(rf"^queue {moving[0]} progressing: queue {moving[0]} took ", run.stdout, re.M), run.stdout
         # Saved snapshots tell as much.
         first, second = save(s, "a.json"), save(s, "b.json")
         wanted = {hung: "hung", faulted: "hung", moving[0]: "progressing", moving[1]: "progressing"}
@@ -131,20 +135,20 @@ def test_a_moment_is_too_short_to_tell():
         plant(s, f"halted 64 {PC:#x}")
         first = save(s, "a.json")
         (s.directory / "b.json").write_text(first.read_text())
-        for ms, status, words in ((30, 8, "unknown: too short to tell: the snapshots are 30 ms apart, and must be 500"),
-                                  (499, 8, "unknown: too short to tell"), (500, 10, "hung: ")):
+        for ms, status, words in ((30, 8, "UNSURE too short to tell: the snapshots are 30 ms apart, and must be 500"),
+                                  (499, 8, "too short to tell"), (500, 10, "HUNG   queue 0: ")):
             run = s.ctl("diff", first, later(s.directory / "b.json", ms))
-            assert run.returncode == status and f"verdict   {words}" in run.stdout, (ms, run.returncode, run.stdout)
+            assert run.returncode == status and words in run.stdout.splitlines()[0], (ms, run.returncode, run.stdout)
             (s.directory / "b.json").write_text(first.read_text())
         run = s.ctl("snapshot", s.app.pid, "--again", "20", LONG_STOP)
-        assert run.returncode == 8 and "verdict   unknown: too short to tell" in run.stdout, run.stdout
+        assert run.returncode == 8 and run.stdout.startswith("UNSURE too short to tell"), run.stdout
 
 
 def test_faulted_waves_are_named():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"memory 2 {PC:#x}")
         run = again(s)
-        assert run.returncode == 10 and "2 waves stopped by memory_violation at " in run.stdout, run.stdout
+        assert run.returncode == 10 and re.match(rf"FAULT  memory violation: 2 waves at {PC:#x}, GPU 0, queue \d+\n", run.stdout), run.stdout
 
 
 def test_diff_reads_what_was_saved():
@@ -170,7 +174,7 @@ def test_diff_says_what_it_cannot_tell():
         first = save(s, "a.json")
         run = s.ctl("diff", first, later(save(s, "q.json", "--queues-only")))
         assert run.returncode == 8, run.stdout
-        assert "verdict   unknown: the later snapshot did not look at the waves of queue " in run.stdout, run.stdout
+        assert run.stdout.startswith("UNSURE the later snapshot did not look at the waves of queue "), run.stdout
         session = s.attach(control=True)
         s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
         run = again(s)
@@ -324,10 +328,10 @@ def test_watch_obeys_keys():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 40 {PC:#x}")
         with Terminal(s, s.app.pid, "--interval", 50) as t:
-            t.wait("waves 40")
+            t.wait("40 waves")
             t.wait("50 ms")  # also where it says that queues would not run long enough then
             plant(s, f"halted 24 {PC:#x}")
-            t.wait("waves 24")
+            t.wait("24 waves, ")
             t.keys("p")
             t.wait("PAUSED")
             plant(s, f"halted 8 {PC:#x}")
@@ -335,9 +339,9 @@ def test_watch_obeys_keys():
             t.wait("WHAT IT DOES")
             t.keys("?")
             t.wait("WHAT IT DOES", absent=True)
-            assert "waves 24" in t.frames()[0], t.screen
+            assert any("24 waves, " in line for line in t.frames()), t.screen
             t.keys(" ")
-            t.wait("waves 8")
+            t.wait("8 waves, ")
             t.wait("sort: faults first")
             t.keys("s")
             t.wait("sort: waves")
@@ -356,17 +360,17 @@ def test_watch_scrolls_and_resizes():
         script.write_text("".join(f"halted n={40 - i} pc={PC + 0x100 * i:#x}\n" for i in range(30)))
         plant(s, f"script {script}")
         with Terminal(s, s.app.pid, "--interval", 50, rows=10) as t:
-            t.wait("rows 1-5 of 30")
+            t.wait("rows 1-3 of 31")
             t.keys("\x1b[B\x1b[B")
-            t.wait("rows 3-7 of 30")
+            t.wait("rows 3-5 of 31")
             t.keys("\x1b[6~" * 9)
-            t.wait("rows 26-30 of 30")
+            t.wait("rows 29-31 of 31")
             t.keys("\x1b[A")
-            t.wait("rows 25-29 of 30")
+            t.wait("rows 28-30 of 31")
             t.keys("\x1b[5~" * 9)
-            t.wait("rows 1-5 of 30")
+            t.wait("rows 1-3 of 31")
             t.resize(20, 80)
-            t.wait("rows 1-15 of 30")
+            t.wait("rows 1-11 of 31")
             t.resize(60, 100)
             t.wait("? help")
             assert all(len(line) <= 100 for line in t.frames())
@@ -380,7 +384,7 @@ def test_watch_gives_the_terminal_back():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         for end, code in (("\x03", 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), ("\x04", 0)):
             with Terminal(s, s.app.pid, "--interval", 50) as t:
-                t.wait("waves 0")
+                t.wait("0 waves, ")
                 assert not t.is_restored()
                 if isinstance(end, str):
                     t.keys(end)
@@ -423,7 +427,7 @@ def test_watch_stops_and_goes_on():
                 assert t.is_restored()
                 plant(s, f"halted {waves} {PC:#x}")
                 t.keys("fg\n")
-                t.wait(f"waves {waves}")
+                t.wait(f"{waves} waves, ")
                 assert t.alternate
             t.keys("q")
             assert t.end() == 0
@@ -432,13 +436,13 @@ def test_watch_stops_and_goes_on():
 def test_watch_ends_with_agent_and_process():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         with Terminal(s, s.app.pid, "--interval", 60000) as t:
-            t.wait("waves 0")
+            t.wait("0 waves, ")
             s.app.stop(signal.SIGKILL)
             assert t.end() == 3, t.text[-500:]
             assert "session ended" in t.text.decode(), t.text[-500:]
         app = s.start_app("runtime on; queues 1; spin", name="second")
         with Terminal(s, app.pid, "--interval", 60000) as t:
-            t.wait("waves 0")
+            t.wait("0 waves, ")
             s.agentd.stop(signal.SIGKILL)
             assert t.end() in (3, 9), t.text[-500:]
 
@@ -447,7 +451,7 @@ def test_watch_streams_elsewhere():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"halted 8 {PC:#x}")
         run = s.ctl("watch", s.app.pid, "--count", 3, "--interval", 20)
-        assert run.returncode == 0 and run.stdout.count("waves 8") == 3 and "\x1b" not in run.stdout, run.stdout
+        assert run.returncode == 0 and run.stdout.count("\n8 waves, ") == 3 and "\x1b" not in run.stdout, run.stdout
         run = s.ctl("watch", s.app.pid, "--count", 2, "--interval", 20, "-j")
         documents = [json.loads(line) for line in run.stdout.splitlines()]
         assert run.returncode == 0 and len(documents) == 2, run.stdout

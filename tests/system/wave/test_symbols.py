@@ -159,7 +159,7 @@ def test_a_kernel_without_code_object_keeps_its_address():
         doc = snapshot(s)
         group, = doc["groups"]
         assert doc["complete"] and set(group["kernel"]) == {"address"} and group["frames"] == [], doc
-        row = next(line for line in s.ctl("snapshot", s.app.pid, LONG_STOP).stdout.splitlines() if " halted " in line)
+        row = next(line for line in s.ctl("snapshot", s.app.pid, LONG_STOP).stdout.splitlines() if line.endswith(" halted"))
         assert group["kernel"]["address"] in row and "0x1000" in row, row
 
 

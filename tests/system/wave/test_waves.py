@@ -584,17 +584,26 @@ def test_text_shows_groups_and_waves():
         run = s.ctl("snapshot", s.app.pid, LONG_STOP)
         assert run.returncode == 0 and run.stderr == "", run
         blocks = run.stdout.split("\n\n")
-        assert "waves 42" in blocks[0] and len(blocks) == 4, run.stdout
+        head = blocks[0].splitlines()
+        assert head[0] == f"FAULT  assert: 2 waves at {PC + 0x1004:#x}, GPU 0, queue {ids[1]}", run.stdout
+        assert head[-1].startswith("42 waves, stopped ") and len(blocks) == 3, run.stdout
         rows = [line.split() for line in blocks[1].splitlines()]
-        assert rows[0] == ["GPU", "WAVES", "LANES", "GROUPS", "STATE", "REASON", "EXAMPLE", "KERNEL", "LOCATION"], rows
-        assert rows[1][1:] == ["2", "2/2/2", "1", "(0)", "stopped", "assert", f"{ids[1]}:0:0", "-", hex(PC + 0x1004)], rows
-        assert rows[2][1:] == ["40", "32/32/32", "10", "(0-9)", "halted", "-", f"{ids[0]}:0:0", "-", hex(PC)], rows
-        assert len(rows) == 3, rows
+        assert rows[0] == ["#", "WAVES", "LANES", "WHERE", "STATE"], rows
+        assert rows[1:3] == [["1", "2", "2", hex(PC + 0x1004), "assert"], ["2", "40", "32", hex(PC), "halted"]], rows
+        assert len(rows) == 4 and blocks[1].splitlines()[3].startswith("all on GPU 0 ("), rows
+        # The number of a row is what `waves` takes, and all the rest is there for who asks.
+        assert len(s.ctl("waves", s.app.pid, "--group", 2, "--no-legend", LONG_STOP).stdout.splitlines()) == 40
+        run = s.ctl("snapshot", s.app.pid, "-v", LONG_STOP)
+        rows = [line.split() for line in run.stdout.split("\n\n")[1].splitlines()]
+        assert rows[0] == ["#", "WAVES", "LANES", "WHERE", "STATE", "WORKGROUPS", "EXAMPLE"], rows
+        assert rows[1][2:] == ["2/2/2", hex(PC + 0x1004), "assert", "1", "(0)", f"{ids[1]}:0:0"], rows
+        assert rows[2][2:] == ["32/32/32", hex(PC), "halted", "10", "(0-9)", f"{ids[0]}:0:0"], rows
         run = s.ctl("snapshot", s.app.pid, "--waves", LONG_STOP)
-        rows = run.stdout.split("\n\n")[4].splitlines()
+        rows = run.stdout.split("\n\n")[3].splitlines()
         assert run.returncode == 0 and rows[0].startswith("WAVE") and len(rows) == 43, run.stdout
         run = s.ctl("snapshot", s.app.pid, "--queues-only")
-        assert run.returncode == 0 and len(run.stdout.split("\n\n")) == 3 and "REASON" not in run.stdout, run.stdout
+        assert run.returncode == 0 and len(run.stdout.split("\n\n")) == 2 and "WHERE" not in run.stdout, run.stdout
+        assert run.stdout.startswith("No look at the waves, as asked: 4 queues"), run.stdout
         assert s.ctl("snapshot", s.app.pid, "--queues-only", "--waves").returncode == 2
         all_run(s)
 

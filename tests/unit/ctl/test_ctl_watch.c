@@ -72,7 +72,7 @@ static void draws_frames(void)
 		TEST_ROW_STR(i, frame(rows[i].size, &rows[i].state, "head", table), rows[i].want);
 	/* A long head leaves room for the table. */
 	TEST_STR(frame((struct screen_size){ 10, 10 }, &(struct watch_state){ 0 }, "a\nb\nc\nd\ne\nf\ng", table),
-		 "||a~|b~|c~|d~|e~|every 0 ms|~|GPU  PC~|  7  0x1~|q quit  p ");
+		 "||a~|b~|c~|every 0 ms|~|GPU  PC~|  7  0x1~|  7  0x2~|  7  0x3~|q quit  p ");
 	CU_ASSERT(strstr(frame((struct screen_size){ 24, 80 }, &(struct watch_state){ .help = true },
 			       "head", table),
 			 "pause: no snapshots are taken") != NULL);
