@@ -238,6 +238,8 @@ int args_u32_list(struct ctl *c, const char *name, const char *text, uint32_t **
 int show_devices(struct ctl *c, const struct rpc_device *devices, size_t n);
 /** Append the table of queues; the numbers of their GPUs are those of ctl.gpus, in all tables. */
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n);
+/** The type of a queue in words; NULL for a context, since the title of its table says that. */
+const char *show_queue_type(struct rpc_arena *a, const struct rpc_queue *q);
 /** Append a table of waves. */
 int show_waves(struct ctl *c, const struct rpc_wave *waves, size_t n);
 /** Append a table of a snapshot's waves, with the kernel and line that their groups tell. */

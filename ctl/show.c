@@ -197,6 +197,18 @@ static void queue_indices(struct table *t, const struct rpc_queue *q)
 		     q->write_index > q->read_index ? q->write_index - q->read_index : 0);
 }
 
+const char *show_queue_type(struct rpc_arena *a, const struct rpc_queue *q)
+{
+	if (q->type == RPC_QUEUE_TYPE_CONTEXT)
+		return NULL;
+	/* ROCm's queues are AQL's, and need no more than that word. */
+	if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
+		return "compute";
+	if (q->type == RPC_QUEUE_TYPE_COMPUTE)
+		return "compute PM4";
+	return place_words(a, show_name(a, &rpc_queue_type_enum, q->type));
+}
+
 int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 {
 	static const struct table_column neutral[] = {
@@ -222,9 +234,7 @@ int show_queues(struct ctl *c, const struct rpc_queue *queues, size_t n)
 
 		table_u64(&t, q->queue_id);
 		table_str(&t, gpu_names_text(&c->gpus, &c->arena, q->gpu_id));
-		/* That a context is one says the title. */
-		table_str(&t, q->type == RPC_QUEUE_TYPE_CONTEXT ? NULL :
-			      show_name(&c->arena, &rpc_queue_type_enum, q->type));
+		table_str(&t, show_queue_type(&c->arena, q));
 		table_style(&t, q->suspended ? COLOR_WARN : COLOR_PLAIN,
 			    q->suspended ? "suspended" : "running");
 		table_style(&t, exceptions ? COLOR_BAD : COLOR_PLAIN, exceptions);

@@ -349,18 +349,6 @@ static const char *queue_state(struct ctl *c, const struct rpc_queue *q)
 	return o.size ? rpc_arena_strdup(&c->arena, o.data) : NULL;
 }
 
-/* ROCm's queues are AQL's, and need no more than that word. */
-static const char *queue_type(struct ctl *c, const struct rpc_queue *q)
-{
-	if (q->type == RPC_QUEUE_TYPE_CONTEXT)
-		return NULL;
-	if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL)
-		return "compute";
-	if (q->type == RPC_QUEUE_TYPE_COMPUTE)
-		return "compute PM4";
-	return place_words(&c->arena, show_name(&c->arena, &rpc_queue_type_enum, q->type));
-}
-
 enum { QUEUE_COLUMNS = 8 };
 
 static const struct table_column *queue_columns(struct ctl *c, const struct snapshot_page *page)
@@ -399,7 +387,7 @@ static void add_queue(struct ctl *c, struct table *t, const struct rpc_queue *q,
 
 	table_u64(t, q->queue_id);
 	table_str(t, gpu);
-	table_str(t, queue_type(c, q));
+	table_str(t, show_queue_type(&c->arena, q));
 	table_u64_if(t, q->has_waves, q->waves);
 	table_str(t, packets(&c->arena, q));
 	table_style(t, change ? verdict_style(change) : COLOR_PLAIN,

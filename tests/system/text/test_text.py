@@ -40,7 +40,7 @@ def digits(match):
 
 
 # Packets that a queue took before its waves stood still: READ and WAITING, and the DISPATCH that those waves are of.
-COUNTS = ((r"(compute_aql\s+\w+)(\s+\d+\s+\d+\s+\d+)", digits), (r"( \d+/\d+  \d+,\d+,\d+/\d+ )( +\d+)\b", digits))
+COUNTS = ((r"(compute\s+\w+)(\s+\d+\s+\d+\s+\d+)", digits), (r"( \d+/\d+  \d+,\d+,\d+/\d+ )( +\d+)\b", digits))
 
 
 def page(s, name, commands):
