@@ -128,15 +128,27 @@ static const char *wave_place(struct rpc_arena *a, const struct rpc_wave *w, con
 	return place_where(a, &own);
 }
 
+/*
+ * What the GPU of every wave is called in a note below the table; NULL when they are on several, or
+ * notes are not printed.
+ */
+static const char *only_gpu(struct ctl *c, const struct rpc_wave *waves, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (waves[i].gpu_id != waves[0].gpu_id)
+			return NULL;
+	return n && c->output.legend ? gpu_names_label(&c->gpus, &c->arena, waves[0].gpu_id) : NULL;
+}
+
 static void wave_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
-		     const struct rpc_group *g)
+		     const struct rpc_group *g, const char *gpu)
 {
 	const char *reason = stop_reason_text(&c->arena, w->exception, w->reasons, w->n_reasons);
 	bool faulting = g && stop_reason_is_faulting(g);
 	struct rpc_arena *a = &c->arena;
 
 	table_str(t, group_rows_wave(a, &w->ref));
-	table_str(t, gpu_names_text(&c->gpus, a, w->gpu_id));
+	table_str(t, gpu ? gpu : gpu_names_text(&c->gpus, a, w->gpu_id));
 	table_str(t, show_name(a, &rpc_wave_state_enum, w->state));
 	table_style(t, faulting ? COLOR_BAD : COLOR_PLAIN, place_words(a, reason));
 	table_str(t, code_text_kernel(a, g && g->has_kernel ? &g->kernel : NULL));
@@ -155,7 +167,7 @@ static int wave_table(struct ctl *c, const struct rpc_wave *waves, size_t n,
 {
 	static const struct table_column neutral[] = {
 		{ "WAVE" },
-		{ "GPU", true, .same = "on GPU" },
+		{ "GPU", true, .same = "on" },
 		{ "STATE" },
 		{ "REASON", .optional = true, .importance = 9, .min = 10 },
 		{ "KERNEL", .optional = true, .importance = 6, .min = 12 },
@@ -168,12 +180,13 @@ static int wave_table(struct ctl *c, const struct rpc_wave *waves, size_t n,
 		{ "TRAP", true, true, 1 },
 	};
 	struct table_column columns[ARRAY_SIZE(neutral)];
+	const char *gpu = only_gpu(c, waves, n);
 	auto_table struct table t;
 
 	translate(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < n; i++)
-		wave_row(c, &t, &waves[i], group_of(&waves[i], groups, n_groups));
+		wave_row(c, &t, &waves[i], group_of(&waves[i], groups, n_groups), gpu);
 	return ctl_print_table(c, &t);
 }
 

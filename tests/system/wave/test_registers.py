@@ -397,7 +397,7 @@ def test_verbs_show_a_wave():
         plant(s, f"breakpoint 8 {PC:#x} group=4 workgroup=5,0,0 vgprs=16 acc=8 s3=0xdeadbeef v2.5=0x22 lds1=0x61626364")
         plant(s, f"halted 2 {PC + 64:#x} group=2", 1)
         run = ctl("waves")
-        assert run.returncode == 0 and len(run.stdout.splitlines()) == 12 and run.stdout.endswith("\non GPU 0\n"), run
+        assert run.returncode == 0 and len(run.stdout.splitlines()) == 12 and run.stdout.splitlines()[-1].startswith("on GPU 0 ("), run
         run = ctl("waves", "--queue=0", "--state=breakpoint", "--limit=3")
         rows = [line.split() for line in run.stdout.splitlines()]
         assert run.returncode == 0 and [r[0] for r in rows] == ["WAVE", "0:0:0", "0:0:1", "0:0:2", "on"], run
