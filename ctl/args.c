@@ -190,7 +190,12 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 
 	if (!rest || !workgroup)
 		return ctl_fail(c, ENOMEM, name);
-	*ret = (struct rpc_wave_name){ .has_unit = true };
+	*ret = (struct rpc_wave_name){ 0 };
+	if (number(rest, UINT32_MAX, &index) && index) {
+		ret->index = (uint32_t)index;
+		return 0;
+	}
+	ret->has_unit = true;
 	/* The queue and the unit are the same in both forms. */
 	ok = number(cut(&rest, ':'), UINT32_MAX, &queue) &&
 	     number(cut(&rest, ':'), UINT32_MAX, &unit);
@@ -202,10 +207,47 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 		return ctl_usage(
 			c,
 			"%s: \"%.60s\" is not a wave such as 3:0:12 (queue, unit, index) or "
-			"3:0:41@5,0,0/2 (queue, unit, dispatch, workgroup, number in it)",
+			"3:0:41@5,0,0/2 (queue, unit, dispatch, workgroup, number in it), nor the "
+			"number of a row of snapshot",
 			name, text);
 	ret->queue_id = (uint32_t)queue;
 	ret->unit = (uint32_t)unit;
 	ret->index = (uint32_t)index;
+	return 0;
+}
+
+/* The name of a wave that lasts, where all of it is known; its position lasts until its queue runs. */
+static struct rpc_wave_name name_of(const struct rpc_wave_ref *r)
+{
+	struct rpc_wave_name n = { .queue_id = r->queue_id, .has_unit = true, .unit = r->unit };
+
+	n.has_dispatch = n.has_workgroup = n.has_wave_in_group =
+		r->has_dispatch && r->n_workgroup == 3 && r->has_wave_in_group;
+	n.has_index = !n.has_dispatch;
+	n.index = r->index;
+	n.dispatch = r->dispatch;
+	n.workgroup = r->workgroup;
+	n.n_workgroup = n.has_workgroup ? r->n_workgroup : 0;
+	n.wave_in_group = r->wave_in_group;
+	return n;
+}
+
+int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
+{
+	const struct rpc_gpu_snapshot_params p = { .session = c->session.session,
+						   .has_max_stop_ms = c->max_look_ms,
+						   .max_stop_ms = c->max_look_ms };
+	struct rpc_gpu_snapshot_result s;
+	int r;
+
+	if (wave->has_unit)
+		return 0;
+	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &s, &c->err));
+	if (r < 0)
+		return r;
+	if (wave->index > s.n_groups)
+		return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "find the wave", NULL,
+				     "there is no row %u: snapshot shows %zu", wave->index, s.n_groups);
+	*wave = name_of(&s.groups[wave->index - 1].representative);
 	return 0;
 }

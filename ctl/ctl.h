@@ -215,9 +215,12 @@ int args_duration(struct ctl *c, const char *name, const char *text, uint32_t ma
 int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms);
 /**
  * Read the name of a wave: `QUEUE:UNIT:INDEX`, or `QUEUE:UNIT:DISPATCH@X,Y,Z/N` for what the wave
- * works on, as tables show it.  Arrays live in the arena.
+ * works on, as tables show it.  Arrays live in the arena.  The number of a row of `snapshot` stands
+ * for the example of that row: args_find_wave() has to follow then, as it may always.
  */
 int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);
+/** Find the wave that a row's number stands for; in a session, before the result that is printed. */
+int args_find_wave(struct ctl *c, struct rpc_wave_name *wave);
 /** Read one number or a range of them, both ends included: `3` or `3-8`. */
 int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
 	       uint32_t *ret_last);

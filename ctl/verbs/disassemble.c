@@ -356,6 +356,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (gpu_option)
 		r = args_gpu(c, "--gpu", gpu_option, &j.gpu_id);
 	if (r == 0 && wave_option)
+		r = args_find_wave(c, &j.wave);
+	if (r == 0 && wave_option)
 		r = find_pc(c, &j);
 	if (r == 0)
 		r = find_gfx(c, &j);

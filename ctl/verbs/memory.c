@@ -139,16 +139,16 @@ static int restyle(struct ctl *c)
 }
 
 /*
- * Read --wave.  The arena is emptied between the pieces, so that the workgroup is copied out of it.
+ * Find the wave of --wave.  The arena is emptied between the pieces, so that the workgroup is copied
+ * out of it.
  */
-static int parse_wave(struct ctl *c, struct rpc_memory_read_params *of)
+static int find_wave(struct ctl *c, struct rpc_memory_read_params *of)
 {
 	static uint32_t workgroup[3];
-	int r = args_wave(c, "--wave", wave_option, &of->wave);
+	int r = of->has_wave ? args_find_wave(c, &of->wave) : 0;
 
 	if (r < 0)
 		return r;
-	of->has_wave = true;
 	if (of->wave.n_workgroup) {
 		memcpy(workgroup, of->wave.workgroup, sizeof(workgroup));
 		of->wave.workgroup = workgroup;
@@ -178,8 +178,9 @@ static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 			c, "--lane goes with --space=scratch and --space=generic, which need it");
 	if (bank_option && space != RPC_MEMORY_SPACE_CONSTANT)
 		return ctl_usage(c, "--bank goes with --space=constant");
+	of->has_wave = wave_option;
 	if (wave_option)
-		r = parse_wave(c, of);
+		r = args_wave(c, "--wave", wave_option, &of->wave);
 	if (r == 0 && lane_option)
 		r = args_u32(c, "--lane", lane_option, 0, 63, &of->lane);
 	if (r == 0 && bank_option)
@@ -222,7 +223,9 @@ static int run(struct ctl *c, int argc, char **argv)
 	snprintf(session, sizeof(session), "%s", c->session.session);
 	c->session.session = session; /* The arena is emptied between the pieces. */
 	m.of.session = session;
-	r = read_range(c, &m);
+	r = find_wave(c, &m.of);
+	if (r == 0)
+		r = read_range(c, &m);
 	if (r == 0 && ctl_is_json(c))
 		r = restyle(c);
 	ctl_detach(c);

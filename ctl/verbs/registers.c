@@ -78,7 +78,9 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	w.p.session = c->session.session;
 	ctl_name_gpus_for_text(c);
-	r = ctl_called(c, rpc_client_wave_registers(c->client, &w.p, &c->arena, &result, &c->err));
+	r = args_find_wave(c, &w.p.wave);
+	if (r == 0)
+		r = ctl_called(c, rpc_client_wave_registers(c->client, &w.p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c)
 			    ? ctl_print_result(c)

@@ -15,7 +15,7 @@ static const char *queue_option, *group_option, *state_option, *limit_option;
 
 static const struct argv_option options[] = {
 	{ "queue", 0, ARGV_STRING, &queue_option, "ID", "only waves of this queue", "context" },
-	{ "group", 0, ARGV_STRING, &group_option, "N", "only those of the Nth row of snapshot" },
+	{ "group", 0, ARGV_STRING, &group_option, "N", "only those of row N (#) of snapshot" },
 	{ "state", 0, ARGV_STRING, &state_option, "STATE",
 	  "only running, halted or stopped ones; or those stopped for one reason" },
 	{ "limit", 0, ARGV_STRING, &limit_option, "N", "no more than that" },

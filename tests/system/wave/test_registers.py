@@ -422,6 +422,16 @@ def test_verbs_show_a_wave():
         lasting = f"0:0:{ref['dispatch']}@{','.join(map(str, ref['workgroup']))}/{ref['wave_in_group']}"
         again = json.loads(ctl("registers", lasting, "-j").stdout)["registers"]
         assert again == doc
+        # Rows of a snapshot stand for their examples: faults first.
+        row = json.loads(ctl("registers", "1", "-j").stdout)["registers"]["wave"]
+        first = json.loads(ctl("snapshot", "-j").stdout)["groups"][0]
+        assert row["ref"] == first["representative"] and row["pc"] == first["pc"], (row, first)
+        example = "{queue_id}:{unit}:{index}".format(**row["ref"])
+        shown = [ctl("memory", "0", "64", "--space=lds", f"--wave={wave}").stdout for wave in ("1", example)]
+        assert shown[0] == shown[1] and shown[0], shown
+        for argv in (("registers", "9"), ("memory", "0", "4", "--space=lds", "--wave=9"), ("disassemble", "--wave=9")):
+            run = ctl(*argv)
+            assert run.returncode == 3 and "there is no row 9: snapshot shows 2" in run.stderr and not run.stdout, run
         run = ctl("memory", "4", "4", "--space=lds", "--wave=0:0:6")
         assert run.returncode == 0 and "|dcba|" in run.stdout, run
         assert ctl("memory", "4", "4", "--space=lds", f"--wave={lasting}").stdout == run.stdout
