@@ -59,11 +59,11 @@ static void print_ended(struct rpc_arena *a, struct out *o,
 	text_put(o, "", show_name(a, &rpc_end_reason_enum, p->reason), "");
 }
 
-static void print_resumed(struct rpc_arena *a, struct out *o,
+static void print_resumed(const struct ctl *c, struct rpc_arena *a, struct out *o,
 			  const struct rpc_gpu_resumed_params *p)
 {
-	out_fmt(o, "%u queue%s resumed after %" PRIu64 " us: ", p->queues,
-		p->queues == 1 ? "" : "s", p->stopped_us);
+	out_fmt(o, "%u %s resumed after %" PRIu64 " us: ", p->queues,
+		vendor_word(c->vendor, p->queues == 1 ? "queue" : "queues"), p->stopped_us);
 	text_put(o, "", show_name(a, &rpc_resume_reason_enum, p->reason), "");
 }
 
@@ -196,7 +196,7 @@ static bool print_known(struct ctl *c, const struct rpc_client_notification *n, 
 		print_ended(a, o, &p.ended);
 	} else if (kind == RPC_NOTIFICATION_GPU_RESUMED) {
 		*ret = (struct event){ EVENT_RESUMED, (int32_t)p.resumed.reason };
-		print_resumed(a, o, &p.resumed);
+		print_resumed(c, a, o, &p.resumed);
 	} else if (kind == RPC_NOTIFICATION_EXCEPTION_RAISED) {
 		print_exception(c, a, o, &p.raised);
 	} else if (kind == RPC_NOTIFICATION_RUNTIME_CHANGED) {

@@ -15,7 +15,6 @@
 #include "ctl/snapshot_show.h"
 #include "ctl/document/code_text.h"
 #include "ctl/document/document.h"
-#include "ctl/document/place.h"
 #include "ctl/document/when.h"
 #include "ctl/terminal/text.h"
 
@@ -175,8 +174,8 @@ static void add_row(struct ctl *c, struct table *t, const struct rpc_record *r)
 	table_str(t, when);
 	table_str(t, r->record);
 	table_u64(t, r->pid);
-	table_style(t, r->exception ? COLOR_BAD : COLOR_PLAIN,
-		    place_words(&c->arena, r->exception ? r->exception : r->reason));
+	/* As FIELD=VALUE takes it. */
+	table_style(t, r->exception ? COLOR_BAD : COLOR_PLAIN, r->exception ? r->exception : r->reason);
 	table_str(t, r->comm);
 	table_str(t, r->kernel ? code_text_name(&c->arena, r->kernel) : NULL);
 	table_style(t, r->broken ? COLOR_BAD : r->body == RPC_RECORD_BODY_PRESENT ? COLOR_GOOD : COLOR_PLAIN,
@@ -194,9 +193,9 @@ static int print_list(struct ctl *c, const struct rpc_cores_list_result *l)
 		{ "TIME", .importance = 1 },
 		{ "RECORD" },
 		{ "PID", true },
-		{ "REASON", .importance = 8, .min = 12, .wrap = true },
-		{ "COMMAND", .importance = 6, .min = 8 },
-		{ "KERNEL", .optional = true, .importance = 7, .min = 12 },
+		{ "REASON", .importance = 8, .min = 12 },
+		{ "COMMAND", .importance = 5 },
+		{ "KERNEL", .optional = true, .importance = 7, .min = 10 },
 		{ "CORE" },
 		{ "PIN", .optional = true, .importance = 4 },
 		{ "COUNT", true, .importance = 3 },

@@ -77,8 +77,9 @@ static int resume(struct ctl *c)
 
 	if (r < 0)
 		return r;
-	ctl_note(c, "%u queue%s resumed after %llu us", result.resumed,
-		 result.resumed == 1 ? "" : "s", (unsigned long long)result.stopped_us);
+	ctl_note(c, "%u %s resumed after %llu us", result.resumed,
+		 vendor_word(c->vendor, result.resumed == 1 ? "queue" : "queues"),
+		 (unsigned long long)result.stopped_us);
 	return ctl_is_json(c) ? ctl_print_result(c) : 0;
 }
 
@@ -130,15 +131,16 @@ static int wait_end(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t
  */
 static int hold(struct ctl *c, struct stream *s, uint32_t lease_ms, uint64_t stop_at, bool cut)
 {
+	const char *words = vendor_word(c->vendor, "queues");
 	enum stream_end end;
 	int r;
 
 	s->until_resumed = true;
 	if (keep)
-		snprintf(s->notice, sizeof(s->notice), "queues stay stopped until Ctrl-C");
+		snprintf(s->notice, sizeof(s->notice), "%s stay stopped until Ctrl-C", words);
 	else
 		snprintf(s->notice, sizeof(s->notice),
-			 "queues stay stopped for %u ms at most; Ctrl-C resumes them now",
+			 "%s stay stopped for %u ms at most; Ctrl-C resumes them now", words,
 			 lease_ms);
 	r = wait_end(c, s, lease_ms, stop_at, &end);
 	if (r < 0)
@@ -186,7 +188,7 @@ static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_param
 	if (result.suspended)
 		status = hold(c, s, result.lease_ms, stop_at, cut);
 	else
-		ctl_note(c, "no queue was suspended");
+		ctl_note(c, "no %s was suspended", vendor_word(c->vendor, "queue"));
 	return status ? status : ctl_status(!has_failed_queue(&result), false);
 }
 

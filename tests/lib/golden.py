@@ -9,7 +9,7 @@ import re
 import subprocess
 from typing import Iterable, List, Tuple
 
-PAGES = pathlib.Path(__file__).resolve().parent.parent / "data/text"
+PAGES = pathlib.Path(__file__).resolve().parent.parent / "data/pages"
 WIDTHS = (80, 120)
 
 # What differs from run to run, and what a page has in its place: of the same length, so that columns stay.
@@ -50,4 +50,4 @@ def compare(name: str, text: str) -> None:
         path.write_text(text)
     expected = path.read_text()
     difference = "".join(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), str(path), "now"))
-    assert not difference, f"another page than tests/data/text/{name}.txt (GOLDEN=write makes it anew):\n{difference}"
+    assert not difference, f"another page than tests/data/pages/{name}.txt (GOLDEN=write makes it anew):\n{difference}"
