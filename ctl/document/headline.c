@@ -368,15 +368,17 @@ static void add_faults(struct builder *b)
 
 static void add_held(struct builder *b)
 {
-	for (size_t i = 0; i < b->s->n_queues; i++) {
-		const struct rpc_queue *q = &b->s->queues[i];
+	uint32_t *held = rpc_arena_array(b->arena, b->s->n_queues, sizeof(*held));
+	size_t n = 0;
 
-		if (!q->suspended || is_full(b, HEADLINE_HELD))
-			continue;
-		put_queues(b, &q->queue_id, 1);
-		out_str(&b->text, ": suspended under a lease, and cannot move");
-		end_line(b, HEADLINE_HELD);
-	}
+	for (size_t i = 0; held && i < b->s->n_queues; i++)
+		if (b->s->queues[i].suspended)
+			held[n++] = b->s->queues[i].queue_id;
+	if (!n)
+		return;
+	put_queues(b, held, n);
+	out_str(&b->text, ": suspended under a lease, and cannot move");
+	end_line(b, HEADLINE_HELD);
 }
 
 static void add_waiting(struct builder *b)

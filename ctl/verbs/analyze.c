@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agentctl analyze: what the waves in a core file did, exceptions first; --extract-code saves
- * one of its code objects.
+ * gpu-agentctl analyze: what the waves in a core file, or a saved snapshot, did, exceptions first;
+ * --extract-code saves one of a core's code objects.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include "base/fd.h"
 #include "corefile/file.h"
 #include "ctl/ctl.h"
+#include "ctl/document/document.h"
+#include "ctl/document/merge.h"
 #include "ctl/snapshot_show.h"
 
 /* Bytes that a decoded reply may need: a flat list of all waves. */
@@ -175,6 +178,38 @@ static int analyze(struct ctl *c)
 	return ctl_status(s.complete, false);
 }
 
+/* Show a saved snapshot, which has what was asked for when it was taken, or a merged one. */
+static int show_saved(struct ctl *c, const char *path)
+{
+	const struct table_form form = ctl_table_form(c);
+	struct document d;
+	int r = document_read(path, &c->arena, &d, &c->err);
+
+	if (r < 0)
+		return r;
+	if (ctl_is_json(c)) {
+		auto_out struct out text = { 0 };
+
+		rpc_gpu_snapshot_result_encode(&text, &d.snapshot);
+		r = ctl_print_json(c, &text);
+	} else if (d.merged) {
+		r = merge_print(&c->arena, &c->output.text, &d.snapshot, &form);
+		r = r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
+	} else {
+		r = snapshot_show(c, &(struct snapshot_page){ .snapshot = &d.snapshot });
+	}
+	return r < 0 ? r : ctl_status(d.snapshot.complete, d.snapshot.budget_exceeded);
+}
+
+/* Whether a file is a saved document: a core is none of text. */
+static bool is_document(const char *path)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char first;
+
+	return !strcmp(path, "-") || (fd >= 0 && pread(fd, &first, 1, 0) == 1 && first == '{');
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
 	int r;
@@ -182,8 +217,14 @@ static int run(struct ctl *c, int argc, char **argv)
 	/* FILE stands first; CODE-FILE is there if and only if something is extracted. */
 	if ((argc == 2) != (extract != NULL))
 		return ctl_usage(c, "CODE-FILE and --extract-code go together");
-	c->core = argv[0];
 	c->arena.limit = REPLY_MEMORY_MAX;
+	if (is_document(argv[0])) {
+		if (extract || each_wave || registers)
+			return ctl_usage(c, "a saved snapshot has what it was taken with: "
+					 "--waves, --registers and --extract-code need a core");
+		return show_saved(c, argv[0]);
+	}
+	c->core = argv[0];
 	r = ctl_attach(c, NULL, false);
 	if (r < 0)
 		return r;
@@ -193,7 +234,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_analyze = {
 	.name = "analyze",
 	.args = "FILE [CODE-FILE]",
-	.summary = "Show what the waves in a core file did, exceptions first",
+	.summary = "Show what the waves in a core file or a saved snapshot did, exceptions first",
 	.options = options,
 	.min_args = 1,
 	.max_args = 2,

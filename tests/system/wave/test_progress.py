@@ -148,7 +148,8 @@ def test_faulted_waves_are_named():
     with Scene(gpus="gfx1100", app="runtime on; queues 1; spin") as s:
         plant(s, f"memory 2 {PC:#x}")
         run = again(s)
-        assert run.returncode == 10 and re.match(rf"FAULT  memory violation: 2 waves at {PC:#x}, GPU 0, queue \d+\n", run.stdout), run.stdout
+        assert run.returncode == 10, run.stdout
+        assert re.match(rf"FAULT  memory violation: 2 waves at {PC:#x}, GPU 0, queue \d+\n", run.stdout), run.stdout
 
 
 def test_diff_reads_what_was_saved():
