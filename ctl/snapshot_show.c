@@ -89,7 +89,7 @@ static void print_advice(struct ctl *c, const struct snapshot_page *page, const 
 int snapshot_show_headline(struct ctl *c, const struct snapshot_page *page)
 {
 	const struct headline_input in = { page->snapshot, page->comparison, page->still_us,
-					   page->queues_only };
+					   page->queues_only, page->faulted };
 	struct headline h;
 	int r = headline_make(&c->arena, &in, &c->gpus, &h);
 
@@ -453,11 +453,48 @@ static int print_more(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	return r;
 }
 
-int snapshot_show(struct ctl *c, const struct snapshot_page *page)
+/*
+ * Ask for the lanes of the first faulting group's example, where lanes have exceptions of their own.
+ * A warp that a fault has stopped does not move on meanwhile; without an answer the page is as good.
+ * @return false when there is nothing to be told.
+ */
+static bool ask_lanes(struct ctl *c, const struct rpc_gpu_snapshot_result *s,
+		      struct rpc_wave_registers_result *ret)
 {
+	const struct rpc_group *g = s->n_groups ? &s->groups[0] : NULL;
+	struct rpc_wave_registers_params p = { .session = c->session.session,
+					       .has_banks = true,
+					       .banks = (enum rpc_register_bank[]){ RPC_REGISTER_BANK_SPECIAL },
+					       .n_banks = 1,
+					       .has_work_items = true,
+					       .work_items = true,
+					       .has_max_stop_ms = c->max_look_ms,
+					       .max_stop_ms = c->max_look_ms };
+	struct agent_err err = { 0 };
+
+	if (!c->attached || s->process.vendor != RPC_VENDOR_NVIDIA || !g || !g->exception ||
+	    !stop_reason_is_faulting(g))
+		return false;
+	p.wave = (struct rpc_wave_name){ .queue_id = g->representative.queue_id,
+					 .has_unit = true,
+					 .unit = g->representative.unit,
+					 .has_index = true,
+					 .index = g->representative.index };
+	if (rpc_client_wave_registers(c->client, &p, &c->arena, ret, &err) == 0)
+		return true;
+	ctl_debug(c, "the lanes of the faulted warp: %s", err.message);
+	return false;
+}
+
+int snapshot_show(struct ctl *c, const struct snapshot_page *given)
+{
+	struct snapshot_page copy = *given, *page = &copy;
+	struct rpc_wave_registers_result lanes;
 	int r;
 
 	ctl_name_gpus_of(c, page->snapshot);
+	if (ask_lanes(c, page->snapshot, &lanes))
+		copy.faulted = &lanes.registers;
 	r = snapshot_show_headline(c, page);
 	if (r < 0)
 		return r;

@@ -14,6 +14,7 @@
 struct ctl;
 struct rpc_comparison;
 struct rpc_gpu_snapshot_result;
+struct rpc_wave_registers;
 
 /** What is on a page. */
 struct snapshot_page {
@@ -22,9 +23,14 @@ struct snapshot_page {
 	const uint64_t *still_us; /**< As in struct headline_input. */
 	bool queues_only;	  /**< Nobody looked at the waves. */
 	bool advise;		  /**< Name --again, where that tells more. */
+	const struct rpc_wave_registers *faulted; /**< As in struct headline_input. */
 };
 
-/** Append the whole page; -v adds devices, runtime, and more columns.  @return 0, negative with err. */
+/**
+ * Append the whole page; -v adds devices, runtime, and more columns.  In a session on an NVIDIA
+ * process a faulted warp is asked for its lanes, so that ctl_print_result() must not follow.
+ * @return 0, negative with err.
+ */
 int snapshot_show(struct ctl *c, const struct snapshot_page *page);
 
 /* Parts of it, for views that arrange them in another way. */

@@ -205,30 +205,31 @@ static void put_exception(struct builder *b, const char *name)
 		out_fmt(&b->text, " (%.*s)", (int)(colon - name), name);
 }
 
-/* Append the lane of the group's example that raised the exception, where registers were read too. */
+static bool is_example(const struct rpc_wave *w, const struct rpc_group *g)
+{
+	const struct rpc_wave_ref *r = &g->representative, *q = &w->ref;
+
+	return w->gpu_id == g->gpu_id && q->queue_id == r->queue_id && q->unit == r->unit &&
+	       q->index == r->index;
+}
+
+/* Append the lane of the group's example that raised the exception, where that is known. */
 static void put_lane(struct builder *b, const struct rpc_group *g)
 {
-	const struct rpc_wave_ref *r = &g->representative;
+	const struct rpc_wave_registers *w = b->in->faulted;
 
-	for (size_t i = 0; i < b->s->n_registers; i++) {
-		const struct rpc_wave_registers *w = &b->s->registers[i];
-		const struct rpc_wave_ref *q = &w->wave.ref;
+	if (!w || !is_example(&w->wave, g))
+		return;
+	for (size_t i = 0; i < w->n_work_items; i++) {
+		const struct rpc_work_item *item = &w->work_items[i];
 
-		if (w->wave.gpu_id != g->gpu_id || q->queue_id != r->queue_id || q->unit != r->unit ||
-		    q->index != r->index)
+		if (!item->exception)
 			continue;
-		for (size_t k = 0; k < w->n_work_items; k++) {
-			const struct rpc_work_item *item = &w->work_items[k];
-
-			if (!item->exception)
-				continue;
-			out_fmt(&b->text, ", lane %u", item->lane);
-			if (item->n_in_group == 3)
-				out_fmt(&b->text, ", %s (%u,%u,%u)",
-					b->s->process.vendor == RPC_VENDOR_NVIDIA ? "thread" : "work-item",
-					item->in_group[0], item->in_group[1], item->in_group[2]);
-			return;
-		}
+		out_fmt(&b->text, ", lane %u", item->lane);
+		if (item->n_in_group == 3)
+			out_fmt(&b->text, ", thread (%u,%u,%u)", item->in_group[0],
+				item->in_group[1], item->in_group[2]);
+		return;
 	}
 }
 

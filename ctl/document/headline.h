@@ -52,6 +52,8 @@ struct headline_input {
 	 */
 	const uint64_t *still_us;
 	bool queues_only; /**< Nobody looked at the waves. */
+	/** The example of a faulting group with its lanes, which tell whose fault it is; or NULL. */
+	const struct rpc_wave_registers *faulted;
 };
 
 /** What stands in front of a line, as `FAULT`; "" for HEADLINE_FINE. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A merged document for people: header, odd ranks, tree. */
+/* A merged document for people: faults and odd ranks, header, tree. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,12 +8,15 @@
 #include "base/cleanup.h"
 #include "ctl/document/merge.h"
 #include "ctl/document/place.h"
+#include "ctl/document/vendor_words.h"
 #include "ctl/terminal/table.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
 /* Most ranks that a row names; more are given as positions. */
 #define NAMES_MAX 3
+/* Most faults of the headline. */
+#define FAULTS_MAX 4
 
 /* A group, and its path from the kernel inwards. */
 struct leaf {
@@ -27,6 +30,7 @@ struct leaf {
 struct printer {
 	struct rpc_arena *arena;
 	const struct rpc_gpu_snapshot_result *s;
+	const struct table_form *form;
 	struct table table;
 	int error;
 };
@@ -89,7 +93,7 @@ static const char *print_ranks(struct printer *p, const struct merge_set *set)
 	return o.size && !out_error(&o) ? rpc_arena_strndup(p->arena, o.data, o.size) : NULL;
 }
 
-/* Append one row; only leaves have a state and a reason. */
+/* Append one row; only leaves have a state. */
 static void print_row(struct printer *p, const struct merge_set *set, uint64_t waves,
 		      const char *place, size_t indent, const struct rpc_group *g)
 {
@@ -98,14 +102,11 @@ static void print_row(struct printer *p, const struct merge_set *set, uint64_t w
 	table_u64(t, merge_set_count(set));
 	table_u64(t, waves);
 	table_str(t, rpc_arena_printf(p->arena, "%*s%s", (int)(2 * indent), "", place));
-	if (g) {
-		table_str(t, rpc_enum_name(&rpc_wave_state_enum, g->state));
+	if (g)
 		table_style(t, stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN,
-			    place_reasons(p->arena, g));
-	} else {
+			    place_state(p->arena, g));
+	else
 		table_str(t, " ");
-		table_str(t, " ");
-	}
 	table_str(t, print_ranks(p, set));
 }
 
@@ -211,75 +212,129 @@ static size_t count_hosts(const struct rpc_gpu_snapshot_result *s)
 	return n;
 }
 
-static void print_odd(struct out *o, const struct rpc_rank *r, size_t width, bool color)
+/* Columns of what stands in front of a line of the headline. */
+#define TAG_WIDTH 7
+
+static const char *word(const struct printer *p, const char *neutral)
 {
-	out_fmt(o, "%sodd%s       ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
-	text_put(o, "", r->name, "");
-	for (size_t i = text_columns(r->name, strlen(r->name)); i < width; i++)
-		out_char(o, ' ');
-	text_put(o, "  ", r->odd, "");
-	text_put(o, "  (", r->comm, "");
-	out_fmt(o, ", process %u of ", r->pid);
-	text_put(o, "", r->host, ")\n");
+	return vendor_word(p->s->process.vendor, neutral);
+}
+
+/* Append a line with a tag in front; the text is escaped. */
+static void put_line(struct printer *p, struct out *o, const char *tag, enum color_style style,
+		     const struct out *text)
+{
+	auto_out struct out line = { 0 };
+
+	if (tag)
+		out_fmt(&line, "%-*s", TAG_WIDTH, tag);
+	text_escape(&line, text->data ? text->data : "", text->size);
+	out_str(o, color_begin(style, p->form->color));
+	text_wrap(o, line.data ? line.data : "", line.size, p->form->width, tag ? TAG_WIDTH : 2);
+	if (style != COLOR_PLAIN && p->form->color && o->size) {
+		o->size--;
+		out_fmt(o, "%s\n", color_end(style, true));
+	}
+	p->error = p->error ? p->error : out_error(&line) ? out_error(&line) : out_error(text);
+}
+
+/* Append a group that a fault has stopped, and in which ranks. */
+static void print_fault(struct printer *p, struct out *o, const struct leaf *leaf)
+{
+	const struct rpc_group *g = leaf->group;
+	const char *what = place_state(p->arena, g), *ranks = print_ranks(p, &leaf->set);
+	const char *place = place_of_kernel(p->arena, g->has_kernel ? &g->kernel : NULL, g->frames,
+					    g->n_frames, g->pc);
+	auto_out struct out text = { 0 };
+
+	size_t n = merge_set_count(&leaf->set);
+
+	out_fmt(&text, "%s: %u %s %s %s, in %s%s%s", what ? what : "?", g->waves,
+		word(p, g->waves == 1 ? "wave" : "waves"), g->has_kernel ? "of" : "at",
+		place ? place : "?", n > NAMES_MAX && n < leaf->set.n ? "ranks " : "", ranks ? ranks : "?",
+		n > 1 && n == leaf->set.n ? " ranks" : "");
+	put_line(p, o, "FAULT", COLOR_BAD, &text);
 }
 
 /*
  * Append an exception of waves that have exited, with the positions of its ranks: a row has no room
  * for all their names.
  */
-static void print_exited(struct rpc_arena *a, struct out *o, const struct rpc_exited_exception *e,
-			 bool color)
+static void print_exited(struct printer *p, struct out *o, const struct rpc_exited_exception *e)
 {
-	const char *place = place_exited(a, e);
+	const char *place = place_exited(p->arena, e);
+	auto_out struct out text = { 0 };
 
-	out_fmt(o, "%sexception%s ", color_begin(COLOR_BAD, color), color_end(COLOR_BAD, color));
-	text_put(o, "", e->exception, "");
-	text_put(o, "  ", place ? place : "?", "");
-	out_fmt(o, "  (rank %s)\n", e->ranks);
+	out_fmt(&text, "%s  %s  (rank %s)", e->exception, place ? place : "?", e->ranks);
+	put_line(p, o, "FAULT", COLOR_BAD, &text);
 }
 
-static void print_header(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
-			 bool color)
+static void print_odd(struct printer *p, struct out *o, const struct rpc_rank *r)
 {
-	size_t hosts = count_hosts(s), width = 0, odd = 0;
+	auto_out struct out text = { 0 };
 
-	out_fmt(o, "ranks     %zu on %zu host%s  waves %u\n", s->n_ranks, hosts,
-		hosts == 1 ? "" : "s", s->wave_count);
-	out_fmt(o, "complete  %s\n", s->complete ? "yes" : "no");
-	for (size_t i = 0; i < s->n_missing; i++) {
-		out_str(o, i ? "          " : "missing   ");
-		text_put(o, "", s->missing[i], "\n");
-	}
+	out_fmt(&text, "%s  %s  (%s, process %u of %s)", r->name, r->odd, r->comm, r->pid, r->host);
+	put_line(p, o, "ODD", COLOR_BAD, &text);
+}
+
+/* Append what is wrong, faults first. */
+static void print_headline(struct printer *p, struct out *o, const struct leaf *leaves)
+{
+	const struct rpc_gpu_snapshot_result *s = p->s;
+	auto_out struct out text = { 0 };
+	size_t odd = 0, faults = 0;
+
+	for (size_t i = 0; i < s->n_groups; i++)
+		if (stop_reason_is_faulting(leaves[i].group) && faults++ < FAULTS_MAX)
+			print_fault(p, o, &leaves[i]);
 	for (size_t i = 0; i < s->n_exited; i++)
-		print_exited(a, o, &s->exited[i], color);
-	for (size_t i = 0; i < s->n_ranks; i++) {
-		size_t columns = text_columns(s->ranks[i].name, strlen(s->ranks[i].name));
-
-		if (s->ranks[i].odd && columns > width)
-			width = columns;
-		odd += s->ranks[i].odd != NULL;
-	}
+		print_exited(p, o, &s->exited[i]);
+	if (faults > FAULTS_MAX)
+		out_fmt(o, "%*s%zu more; see the tree\n", TAG_WIDTH, "", faults - FAULTS_MAX);
 	for (size_t i = 0; i < s->n_ranks; i++)
-		if (s->ranks[i].odd)
-			print_odd(o, &s->ranks[i], width, color);
+		if (s->ranks[i].odd) {
+			print_odd(p, o, &s->ranks[i]);
+			odd++;
+		}
+	out_fmt(&text, "No rank is odd");
 	if (!odd)
-		out_str(o, "odd       none\n");
+		put_line(p, o, NULL, faults || s->n_exited ? COLOR_PLAIN : COLOR_GOOD, &text);
+}
+
+static void print_header(struct printer *p, struct out *o)
+{
+	const struct rpc_gpu_snapshot_result *s = p->s;
+	size_t hosts = count_hosts(s);
+
+	out_fmt(o, "%zu rank%s on %zu host%s, %u %s, %s\n", s->n_ranks, s->n_ranks == 1 ? "" : "s", hosts,
+		hosts == 1 ? "" : "s", s->wave_count, word(p, s->wave_count == 1 ? "wave" : "waves"),
+		s->complete ? "complete" : "NOT COMPLETE");
+	for (size_t i = 0; i < s->n_missing; i++) {
+		auto_out struct out text = { 0 };
+
+		out_fmt(&text, "missing  %s", s->missing[i]);
+		put_line(p, o, NULL, COLOR_PLAIN, &text);
+	}
 }
 
 int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
 		const struct table_form *form)
 {
-	static const struct table_column columns[] = {
-		{ "RANKS", true },  { "WAVES", true },	 { "PLACE", false },
-		{ "STATE", false }, { "REASON", false }, { "WHICH", false },
+	const struct table_column columns[] = {
+		{ .title = "RANKS", .right = true },
+		{ .title = vendor_word(s->process.vendor, "WAVES"), .right = true },
+		{ .title = "WHERE", .importance = 2, .min = 26, .wrap = true },
+		{ .title = "STATE", .importance = 3, .min = 16, .wrap = true },
+		{ .title = "WHICH", .importance = 1, .min = 8 },
 	};
-	struct printer p = { .arena = a, .s = s };
+	struct printer p = { .arena = a, .s = s, .form = form };
 	struct leaf *leaves;
 	int r = make_leaves(&p, &leaves);
 
 	if (r < 0)
 		return r;
-	print_header(a, o, s, form->color);
+	print_headline(&p, o, leaves);
+	print_header(&p, o);
 	table_init(&p.table, columns, ARRAY_SIZE(columns));
 	print_level(&p, leaves, s->n_groups, 0);
 	r = p.error < 0 ? p.error : rpc_arena_error(a);

@@ -142,13 +142,18 @@ const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception 
 				place ? place : "");
 }
 
-/* One frame as text: `sum_block reduce.cl:41`, or the name alone. */
-static const char *frame_text(struct rpc_arena *a, const struct rpc_frame *f)
+/*
+ * One frame as text: `sum_block reduce.cl:41`, or the name alone.  The line alone stands for the
+ * kernel, which is a node of its own.
+ */
+static const char *frame_text(struct rpc_arena *a, const struct rpc_frame *f, const char *kernel)
 {
 	const char *name = f->function ? code_text_name(a, f->function) : "?";
 
 	if (!name || !has_line(f))
 		return name;
+	if (!f->function || (kernel && !strcmp(name, kernel)))
+		return rpc_arena_printf(a, "%s:%" PRIu32, str_base_name(f->file), f->line);
 	return rpc_arena_printf(a, "%s %s:%" PRIu32, name, str_base_name(f->file), f->line);
 }
 
@@ -162,7 +167,7 @@ size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *co
 	if (g->has_kernel)
 		path[n++] = kernel_name(a, g);
 	for (size_t i = frames; i > 0; i--)
-		path[n++] = frame_text(a, &g->frames[i - 1]);
+		path[n++] = frame_text(a, &g->frames[i - 1], i == frames ? kernel_name(a, g) : NULL);
 	if (!place_is_line(g))
 		path[n++] = position(a, g);
 	*ret = path;

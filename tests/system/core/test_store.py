@@ -379,7 +379,7 @@ def test_verb_finds_what_is_stored():
         assert (run.returncode, run.stdout) == (3, "") and run.stderr.startswith("no record matches"), run
         assert s.ctl("cores", "list", "REASON=other").returncode == 3
         assert len(json.loads(s.ctl("cores", "list", "-j").stdout)["records"]) == 2
-        text = s.ctl("cores", "info", name).stdout
+        text = s.ctl("cores", "info", "-v", name).stdout
         assert name in text and str(s.app.pid) in text and "requested" in text and "gfx942" in text, text
         assert json.loads(s.ctl("cores", "info", "-j", name).stdout)["snapshot"]["process"]["pid"] == s.app.pid
         for wrong in (["-S", "soon"], ["-F", "COLOR"], ["COLOR=red"], ["-n", "0"]):

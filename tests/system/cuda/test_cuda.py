@@ -123,7 +123,10 @@ def test_exceptions_lead_and_are_named():
         assert memory["representative"]["unit"] == 1 and memory["representative"]["index"] == 2
         assert number(memory["pc"]) == number(function(s, "spin")["address"]) + 0x50
         text = s.ctl("snapshot", s.app.pid).stdout
-        assert "CUDA_EXCEPTION_14: warp illegal address" in text, text
+        for words in (r"illegal address \(CUDA_EXCEPTION_14\)", r"assert \(CUDA_EXCEPTION_12\)"):
+            assert re.search(rf"^FAULT  warp {words}: 1 warp of spin, spin.cu:\d+, .*GPU 0, context 0$", text, re.M), text
+        # Whose fault the first one is: the lane, and its thread in the block.
+        assert re.match(r"FAULT  warp .*, lane \d+, thread \(\d+,\d+,\d+\), GPU 0", text), text
 
 
 def test_lane_exceptions_separate_groups():

@@ -221,8 +221,8 @@ def test_the_odd_rank_is_named():
             (job / f"rank{i}.json").write_text(json.dumps(rank))
         run = s.ctl("merge", job)
         assert run.returncode == 0, run.stderr
-        odd = [line for line in run.stdout.splitlines() if line.startswith("odd ")]
-        assert len(odd) == 1 and re.match(r"odd +rank5  is at .*\(memory_violation\).* 1 of 8 are", odd[0]), run.stdout
+        odd = [line for line in run.stdout.splitlines() if line.startswith("ODD ")]
+        assert len(odd) == 1 and re.match(r"ODD +rank5  is at .*\(memory_violation\).* 1 of 8 are", odd[0]), run.stdout
         assert "node1" in odd[0] and "1005" in odd[0], odd
         # On each node first: the same document.
         flat = s.ctl("merge", job, "-j").stdout

@@ -288,14 +288,14 @@ static void prints_a_tree(void)
 	s.ranks[3].comm = "evil\x1b[2J";
 	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
 	TEST_STR(o.data,
-		 "ranks     5 on 1 host  waves 254\n"
-		 "complete  yes\n"
-		 "odd       rank3  is at 0x200 (memory_violation), where 1 of 5 are; is at packet 4, "
+		 "FAULT  memory violation: 2 waves at 0x200, in rank3\n"
+		 "ODD    rank3  is at 0x200 (memory_violation), where 1 of 5 are; is at packet 4, "
 		 "the others are at 5 or beyond  (evil\\x1b[2J, process 103 of h)\n"
+		 "5 ranks on 1 host, 254 waves, complete\n"
 		 "\n"
-		 "RANKS  WAVES  PLACE  STATE    REASON            WHICH\n"
-		 "    1      2  0x200  stopped  memory_violation  rank3\n"
-		 "    4    252  0x100  running  -                 0-2,4\n");
+		 "RANKS  WAVES  WHERE  STATE             WHICH\n"
+		 "    1      2  0x200  memory violation  rank3\n"
+		 "    4    252  0x100  running           0-2,4\n");
 }
 
 /* Nothing odd; where all are is not listed one by one. */
@@ -311,12 +311,11 @@ static void prints_ranks_that_agree(void)
 	rpc_arena_init(&arena, 0);
 	out_init(&o, 0);
 	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ 0 }), 0);
-	TEST_STR(o.data, "ranks     2 on 1 host  waves 124\n"
-			 "complete  no\n"
-			 "missing   rank0: waves: few\n"
-			 "odd       none\n"
+	TEST_STR(o.data, "No rank is odd\n"
+			 "2 ranks on 1 host, 124 waves, NOT COMPLETE\n"
+			 "missing  rank0: waves: few\n"
 			 "\n"
-			 "2  124  0x100  running  -  all\n");
+			 "2  124  0x100  running  all\n");
 }
 
 /*
@@ -357,17 +356,16 @@ static void joins_code_by_name(void)
 	}
 	TEST_EQ_FATAL(merge_finish(m, &s), 0);
 	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
-	TEST_STR(o.data, "ranks     2 on 1 host  waves 26\n"
-			 "complete  yes\n"
-			 "odd       none\n"
+	TEST_STR(o.data, "No rank is odd\n"
+			 "2 ranks on 1 host, 26 waves, complete\n"
 			 "\n"
-			 "RANKS  WAVES  PLACE            STATE    REASON  WHICH\n"
-			 "    2     24  reduce                            all\n"
-			 "    2     16    reduce b.cl:9                   all\n"
-			 "    2     16      load a.cl:3  running  -       all\n"
-			 "    2      8    0x1080         running  -       all\n"
-			 "    1      1  0x102000         running  -       rank1\n"
-			 "    1      1  0x2000           running  -       rank0\n");
+			 "RANKS  WAVES  WHERE            STATE    WHICH\n"
+			 "    2     24  reduce                    all\n"
+			 "    2     16    b.cl:9                  all\n"
+			 "    2     16      load a.cl:3  running  all\n"
+			 "    2      8    0x1080         running  all\n"
+			 "    1      1  0x102000         running  rank1\n"
+			 "    1      1  0x2000           running  rank0\n");
 }
 
 TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(names_the_odd_one),
