@@ -177,6 +177,7 @@ define paths_text
 #define LIBEXECDIR "$(libexecdir)"
 #define VENDORCONFDIR "$(vendorconfdir)"
 #define SCENEDIR "$(scenedir)"
+#define LIBDIR "$(libdir)"
 endef
 export paths_text
 $(O)/gen/paths.h: force

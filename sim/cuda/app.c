@@ -21,11 +21,15 @@
 #include "base/str.h"
 #include "sim/cuda/driver/libcuda.h"
 #include "tests/lib/words.h"
+#include "sim/app/scene.h"
 #include "sim/app/status.h"
 
 /* Bytes of the largest cubin. */
 #define CUBIN_MAX      ((size_t)16 << 20)
 #define DEFAULT_SCRIPT "init; context 0; listen"
+/* Microseconds between two beats: tests measure gaps with them, a scene is to cost nothing. */
+#define TEST_BEAT_US   "100"
+#define SCENE_BEAT_US  "10000"
 
 /* The driver calls that are used; their header is not needed to build this. */
 uint32_t cuInit(uint32_t flags);
@@ -41,6 +45,7 @@ static struct {
 	struct simapp_status *status;
 	uint64_t beat_us;
 	void *context, *module;
+	const char *directory; /* Where files lie that the script names; NULL: where it runs. */
 	bool ready;
 } app;
 
@@ -130,13 +135,16 @@ static int cmd_context_destroy(const struct words *w)
 
 static int cmd_module(const struct words *w)
 {
-	auto_free char *image = NULL;
+	auto_free char *image = NULL, *path = NULL;
 	size_t size;
 	int r;
 
 	if (w->n != 2)
 		return -EINVAL;
-	r = fd_read_file(w->w[1], CUBIN_MAX, &image, &size);
+	path = scene_file(app.directory, w->w[1]);
+	if (!path)
+		return -ENOMEM;
+	r = fd_read_file(path, CUBIN_MAX, &image, &size);
 	return r ? r : cuda("cuModuleLoadData", cuModuleLoadData(&app.module, image));
 }
 
@@ -485,6 +493,25 @@ static int run_command(char *text)
 	return -EINVAL;
 }
 
+/* Run the commands of one line; a comment ends with it, whatever is in the comment. */
+static int run_line(char *line)
+{
+	char *save = NULL;
+	int r = 0;
+
+	for (char *t = strtok_r(line, ";", &save); t && !r; t = strtok_r(NULL, ";", &save)) {
+		char shown[256];
+
+		if (t[strspn(t, " \t")] == '#')
+			return 0;
+		str_copy(shown, sizeof(shown), t);
+		r = run_command(t);
+		if (r)
+			fprintf(stderr, "cuda-simapp: '%s': %s\n", shown, strerror(-r));
+	}
+	return r;
+}
+
 /* Run commands up to the first that fails. */
 static int script_run(const char *text)
 {
@@ -494,14 +521,8 @@ static int script_run(const char *text)
 
 	if (!copy)
 		return -ENOMEM;
-	for (char *t = strtok_r(copy, ";\n", &save); t && !r; t = strtok_r(NULL, ";\n", &save)) {
-		char shown[256];
-
-		str_copy(shown, sizeof(shown), t);
-		r = run_command(t);
-		if (r)
-			fprintf(stderr, "cuda-simapp: '%s': %s\n", shown, strerror(-r));
-	}
+	for (char *t = strtok_r(copy, "\n", &save); t && !r; t = strtok_r(NULL, "\n", &save))
+		r = run_line(t);
 	return r;
 }
 
@@ -537,39 +558,102 @@ static void help(const struct argv_option *table)
 		printf("  %-16s %s\n", commands[i].name, commands[i].help);
 }
 
+/* The options as they were given. */
+struct options {
+	const char *script, *scene, *scene_dir, *status, *threads, *beat_us;
+	bool list_scenes, library, help, version;
+};
+
+/* Find the script: a scene, the option, or the default.  @return 0, or an exit status. */
+static int script_load(const struct options *o, struct scene *ret)
+{
+	int r;
+
+	if (!o->scene) {
+		ret->text = strdup(o->script ? o->script : DEFAULT_SCRIPT);
+		return ret->text ? 0 : 1;
+	}
+	r = scene_read("cuda", o->scene_dir, o->scene, ret);
+	if (r == -ENOENT) {
+		fprintf(stderr, "cuda-simapp: there is no scene '%s'; there are:\n", o->scene);
+		scene_list("cuda", o->scene_dir, stderr);
+		return 2;
+	}
+	if (r)
+		fprintf(stderr, "cuda-simapp: scene %s: %s\n", o->scene, strerror(-r));
+	return r ? 1 : 0;
+}
+
+static int run(const struct options *o)
+{
+	const char *beat_us = o->beat_us ? o->beat_us : o->scene ? SCENE_BEAT_US : TEST_BEAT_US;
+	struct scene script = { 0 };
+	uint64_t threads;
+	int r;
+
+	if ((o->scene && o->script) || str_to_u64(o->threads, 0, SIMAPP_THREADS_MAX, &threads) ||
+	    str_to_u64(beat_us, 0, 1000000, &app.beat_us)) {
+		fputs("cuda-simapp: --threads, --beat-us, or both of --execute and --scene\n", stderr);
+		return 2;
+	}
+	r = script_load(o, &script);
+	if (r)
+		goto out;
+	app.directory = script.directory;
+	r = status_map(o->status);
+	if (!r)
+		r = beats_start(threads);
+	if (r)
+		fprintf(stderr, "cuda-simapp: %s\n", strerror(-r));
+	r = r || script_run(script.text) ? 1 : 0;
+out:
+	scene_deinit(&script);
+	return r;
+}
+
+/* Who debugs this program has to load the same library, wherever it is installed. */
+static void print_library(void)
+{
+	Dl_info info;
+
+	if (dladdr((const void *)cuInit, &info) && info.dli_fname)
+		puts(info.dli_fname);
+}
+
 int main(int argc, char **argv)
 {
-	const char *script = DEFAULT_SCRIPT, *status = NULL, *threads = "1", *beat_us = "100";
-	bool want_help = false;
+	struct options o = { .threads = "1" };
 	const struct argv_option table[] = {
-		{ "execute", 'e', ARGV_STRING, &script, "SCRIPT", "commands to run" },
-		{ "status-file", 's', ARGV_STRING, &status, "PATH", "publish counters there" },
-		{ "threads", 't', ARGV_STRING, &threads, "N", "heartbeat threads" },
-		{ "beat-us", 'b', ARGV_STRING, &beat_us, "US",
+		{ "execute", 'e', ARGV_STRING, &o.script, "SCRIPT", "commands to run" },
+		{ "scene", 'S', ARGV_STRING, &o.scene, "NAME", "run that scene" },
+		{ "scene-dir", 0, ARGV_STRING, &o.scene_dir, "DIR", "where scenes lie, instead of the usual place" },
+		{ "list-scenes", 'l', ARGV_FLAG, &o.list_scenes, NULL, "show all scenes" },
+		{ "library", 0, ARGV_FLAG, &o.library, NULL, "print the path of the libcuda.so.1 that it uses" },
+		{ "status-file", 's', ARGV_STRING, &o.status, "PATH", "publish counters there" },
+		{ "threads", 't', ARGV_STRING, &o.threads, "N", "heartbeat threads" },
+		{ "beat-us", 'b', ARGV_STRING, &o.beat_us, "US",
 		  "pause between beats; 0 burns a CPU" },
-		{ "help", 'h', ARGV_FLAG, &want_help, NULL, "this text" },
+		{ "version", 0, ARGV_FLAG, &o.version, NULL, "show the version" },
+		{ "help", 'h', ARGV_FLAG, &o.help, NULL, "this text" },
 		{ NULL },
 	};
 	const struct argv_option *const tables[] = { table, NULL };
 	char error[160] = "unexpected argument";
-	uint64_t n;
 	int r = argv_parse(argc, argv, tables, error, sizeof(error));
 
-	if (want_help) {
-		help(table);
-		return 0;
-	}
-	if (r || str_to_u64(threads, 0, SIMAPP_THREADS_MAX, &n) ||
-	    str_to_u64(beat_us, 0, 1000000, &app.beat_us)) {
+	if (r) {
 		fprintf(stderr, "cuda-simapp: %s\n", error);
 		return 2;
 	}
-	r = status_map(status);
-	if (!r)
-		r = beats_start(n);
-	if (r) {
-		fprintf(stderr, "cuda-simapp: %s\n", strerror(-r));
-		return 1;
-	}
-	return script_run(script) ? 1 : 0;
+	if (o.help)
+		help(table);
+	else if (o.version)
+		puts("gpu-agent-cuda-simapp " GPU_AGENT_VERSION);
+	else if (o.library)
+		print_library();
+	else if (o.list_scenes)
+		scene_list("cuda", o.scene_dir, stdout);
+	else
+		return run(&o);
+	return 0;
 }

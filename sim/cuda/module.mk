@@ -49,10 +49,16 @@ cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 
 # Never with sanitizers: a debugger calls functions in it, on the stacks of its threads.
 plain_programs += bin/gpu-agent-cuda-simapp
-bin/gpu-agent-cuda-simapp_src := sim/cuda/app.c tests/lib/words.c lib/base/argv.c lib/base/nearest.c $(cudasim_base)
+bin/gpu-agent-cuda-simapp_src := sim/cuda/app.c sim/app/scene.c tests/lib/words.c lib/base/argv.c lib/base/nearest.c $(cudasim_base)
 bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
-bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4'
-bin/gpu-agent-cuda-simapp_needs := $(addprefix $(O)/cudasim/12.4/,libcuda.so.1 libcudadebugger.so.1 cudasim.conf)
+bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4:$(libdir)/gpu-agent/cudasim/12.4'
+bin/gpu-agent-cuda-simapp_deps := $(O)/gen/paths.h
+bin/gpu-agent-cuda-simapp_needs := $(O)/gen/paths.h $(addprefix $(O)/cudasim/12.4/,libcuda.so.1 libcudadebugger.so.1 cudasim.conf)
+
+# Installed, the stand-ins lie where the loader finds them only for who asks for them.
+cudasim_files := $(filter-out 8.0/libcudadebugger.so.1,$(foreach v,8.0 12.4 12.9 13.4,$(addprefix $(v)/,libcuda.so.1 libcudadebugger.so.1 cudasim.conf)))
+installs += $(foreach f,$(cudasim_files),644:$(O)/cudasim/$(f):$(libdir)/gpu-agent/cudasim/$(f))
+installs += $(foreach p,gpu-agent-cuda-sim gpu-agent-cuda-simapp,755:$(O)/bin/$(p):$(bindir)/$(p))
 
 define cudasim_fuzz
 fuzzers += fuzz_$(1)

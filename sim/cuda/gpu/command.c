@@ -97,6 +97,14 @@ static int text_key(const struct args *a, const char *key, char *to)
 	return 0;
 }
 
+/* A line has no blanks in its words, and names of devices have no underscores. */
+static void blanks(char *name)
+{
+	for (; *name; name++)
+		if (*name == '_')
+			*name = ' ';
+}
+
 static int cmd_devices(struct sim_process *p, const struct args *a)
 {
 	struct sim_device d = { .name = "Simulated GPU", .chip = "GH100", .sm = "sm_90" };
@@ -110,6 +118,7 @@ static int cmd_devices(struct sim_process *p, const struct args *a)
 	d.n_sms = (uint32_t)sms;
 	d.n_warps = (uint32_t)warps;
 	d.n_registers = (uint32_t)registers;
+	blanks(d.name);
 	return sim_devices_set(p, (uint32_t)n, &d);
 }
 
@@ -200,15 +209,31 @@ static int cmd_function(struct sim_process *p, const struct args *a)
 	return 0;
 }
 
-/* Find a function by its name or handle. */
-static struct sim_function *function_arg(struct sim_process *p, const char *word,
+/* Find a function of a device by its name. */
+static struct sim_function *function_on(struct sim_process *p, uint64_t dev, const char *name,
+					struct sim_module **ret)
+{
+	for (struct sim_module *m = p->modules; m; m = m->next)
+		for (size_t i = 0; m->dev == dev && i < m->n_functions; i++)
+			if (!strcmp(m->functions[i].name, name)) {
+				*ret = m;
+				return &m->functions[i];
+			}
+	return NULL;
+}
+
+/* Find a function by its handle; or by its name, on the device that is named or anywhere. */
+static struct sim_function *function_arg(struct sim_process *p, const struct args *a,
 					 struct sim_module **ret)
 {
-	uint64_t handle;
+	uint64_t handle, dev;
 
-	if (!str_to_hex64(word, &handle))
+	if (a->n < 2 || arg_key(a, "device", UINT64_MAX, UINT32_MAX, &dev))
+		return NULL;
+	if (!str_to_hex64(a->word[1], &handle))
 		return sim_function_find(p, handle, NULL, ret);
-	return sim_function_find(p, 0, word, ret);
+	return arg_value(a, "device") ? function_on(p, dev, a->word[1], ret)
+				      : sim_function_find(p, 0, a->word[1], ret);
 }
 
 /* Read what a launch says of its grid. */
@@ -240,13 +265,16 @@ static int grid_warps(struct sim_process *p, const struct args *a, uint64_t id)
 {
 	struct sim_grid *g = sim_grid_find(p, id);
 	struct sim_device *d = &p->devices[g->dev];
-	uint64_t pc, idle, active, spread, n = 0;
+	uint64_t pc, idle, active, spread, loop, n = 0;
 
 	if (arg_key(a, "pc", 0, g->function->size, &pc) ||
 	    arg_key(a, "idle", pc, g->function->size, &idle) ||
 	    arg_key(a, "active", UINT32_MAX, UINT32_MAX, &active) ||
-	    arg_key(a, "spread", 1, 1 << 20, &spread) || !spread)
+	    arg_key(a, "spread", 1, 1 << 20, &spread) || !spread ||
+	    arg_key(a, "loop", 0, g->function->size - pc, &loop))
 		return -EINVAL;
+	g->loop_at = g->function->address + pc;
+	g->loop_size = loop;
 	for (size_t i = 0; i < (size_t)d->n_sms * d->n_warps; i++) {
 		struct sim_warp *w = &d->warps[i];
 
@@ -265,7 +293,7 @@ static int cmd_launch(struct sim_process *p, const struct args *a)
 	uint64_t sm, id;
 	int r;
 
-	g.function = a->n > 1 ? function_arg(p, a->word[1], &g.module) : NULL;
+	g.function = function_arg(p, a, &g.module);
 	if (!g.function)
 		return -ENOENT;
 	g.dev = g.module->dev;
@@ -303,9 +331,9 @@ static const struct command place_commands[] = {
 	{ "module-unload", cmd_module_unload, "MODULE" },
 	{ "function", cmd_function, "MODULE NAME: answers its handle" },
 	{ "launch", cmd_launch,
-	  "FUNCTION [grid=X,Y,Z] [block=] [cluster=] [tid=] [shared=] [at=SM] [pc=] [idle=] "
-	  "[active=MASK]\n"
-	  "             [spread=N] [progress=N] [parent=] [type=system] [origin=gpu]" },
+	  "FUNCTION [device=N] [grid=X,Y,Z] [block=] [cluster=] [tid=] [shared=] [at=SM] [pc=] "
+	  "[idle=]\n"
+	  "             [active=MASK] [spread=N] [progress=N] [loop=BYTES] [parent=] [type=system] [origin=gpu]" },
 	{ "finish", cmd_finish, "GRID" },
 	{ "nothing", cmd_nothing, "" },
 	{ "run", cmd_run, "FILE: commands from a file" },

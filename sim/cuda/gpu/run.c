@@ -11,16 +11,25 @@
 
 #define NS_PER_TICK UINT64_C(1000000)
 
-/* Move a warp within its function, whose end leads to its beginning. */
-static void warp_advance(struct sim_process *p, struct sim_warp *w, uint64_t n_instructions)
+/* Move a warp within a piece of code, whose end leads to its beginning; one outside of it stays. */
+static void warp_advance(struct sim_warp *w, uint64_t code, uint64_t size, uint64_t n_instructions)
 {
-	const struct sim_function *f = w->grid->function;
-	uint64_t size = f->size / SIM_INSTRUCTION * SIM_INSTRUCTION, offset = w->pc - f->address;
+	uint64_t offset = w->pc - code;
 
+	size = size / SIM_INSTRUCTION * SIM_INSTRUCTION;
 	if (size && offset < size)
-		w->pc = f->address +
-			(offset + n_instructions % (size / SIM_INSTRUCTION) * SIM_INSTRUCTION) %
-				size;
+		w->pc = code + (offset + n_instructions % (size / SIM_INSTRUCTION) * SIM_INSTRUCTION) % size;
+}
+
+/* Move a warp in the loop of its grid, or else through its function. */
+static void warp_run(struct sim_warp *w, uint64_t n_instructions)
+{
+	const struct sim_grid *g = w->grid;
+
+	if (g->loop_size)
+		warp_advance(w, g->loop_at, g->loop_size, n_instructions);
+	else
+		warp_advance(w, g->function->address, g->function->size, n_instructions);
 }
 
 /* Move the warps of a device by the time that it has run. */
@@ -36,7 +45,7 @@ static void device_advance(struct sim_process *p, uint32_t dev)
 			if (!w->grid || !w->grid->progress || w->broken || w->exception)
 				continue;
 			/* However short the run was, something has happened. */
-			warp_advance(p, w, w->grid->progress * (ticks ? ticks : 1));
+			warp_run(w, w->grid->progress * (ticks ? ticks : 1));
 			sim_warp_touch(p, dev, sm, w);
 		}
 }
@@ -160,7 +169,7 @@ int sim_step(struct sim_process *p, const uint64_t at[3], uint32_t n)
 		return -EBUSY;
 	w->broken = false;
 	w->breakpoint = 0;
-	warp_advance(p, w, n);
+	warp_advance(w, w->grid->function->address, w->grid->function->size, n);
 	sim_warp_touch(p, (uint32_t)at[0], (uint32_t)at[1], w);
 	return 0;
 }

@@ -80,6 +80,7 @@ struct sim_grid {
 	struct sim_dim grid, block, cluster;
 	uint32_t shared, type, origin, status;
 	uint64_t progress; /**< Instructions per millisecond of running; 0: spins in place. */
+	uint64_t loop_at, loop_size; /**< Code that running warps stay in; size 0: the whole function. */
 };
 
 /** A slot for a warp on an SM. */

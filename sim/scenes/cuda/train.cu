@@ -2,6 +2,7 @@
 /* Kernels of a training step, for the scenes. */
 #define KERNEL extern "C" __global__ void
 #define DEVICE __device__ __forceinline__
+#define SHARED __shared__
 #define GROUP  256
 
 DEVICE int thread_id()
@@ -33,7 +34,7 @@ KERNEL embedding(float *out, const float *table, const int *tokens)
 DEVICE void wait_for_peer(volatile int *arrived, int step)
 {
 	while (*arrived < step)
-		__nanosleep(100);
+		asm volatile("nanosleep.u32 100;");
 }
 
 DEVICE float ring_step(const float *chunk, volatile int *arrived, int step)
@@ -64,7 +65,7 @@ DEVICE float dot(const float *a, const float *b, int n)
 
 KERNEL gemm(float *c, const float *a, const float *b, int n)
 {
-	__shared__ float tile[GROUP];
+	SHARED float tile[GROUP];
 	int i = thread_id();
 
 	tile[i % GROUP] = dot(a + i, b, n);
