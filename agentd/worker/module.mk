@@ -5,7 +5,7 @@ worker_target_src := $(addprefix agentd/worker/target/,core_file.c target.c wave
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
-	core_write.c errors.c events.c fault_journal.c latched.c launch.c probe.c queues.c registers.c representatives.c \
+	core_write.c errors.c events.c fault_journal.c latched.c launch.c marketing_name.c probe.c queues.c registers.c representatives.c \
 	rescue.c saved_wave.c watchpoints.c wave_memory.c waves.c waves_copy.c waves_decode.c)
 worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c core_read.c core_registers.c core_state.c \
 	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c warp.c warp_registers.c \

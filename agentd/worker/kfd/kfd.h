@@ -174,6 +174,13 @@ int kfd_let_run(struct target_kfd *k, uint32_t *ids, size_t n, struct agent_err 
 void kfd_fill_device(struct target_device *ret, struct rpc_arena *a, const struct kfdtrap_device *s,
 		     const struct kfdtrap_topology *topology);
 /**
+ * The name of a device by its PCI ids, out of libdrm's table.
+ * @return in @p a; NULL if the table is not there or does not have it.
+ */
+const char *kfd_marketing_name(struct rpc_arena *a, uint32_t device_id, uint32_t revision_id);
+/** The same, out of the text of such a table. */
+const char *kfd_name_in_table(struct rpc_arena *a, const char *table, uint32_t device_id, uint32_t revision_id);
+/**
  * Convert one queue of the kernel's snapshot, and read its packet counters from the target.
  * @param a  Holds the list of its exceptions, which is NULL when the arena is exhausted.
  */

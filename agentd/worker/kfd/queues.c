@@ -21,16 +21,17 @@ uint64_t kfd_snapshot_clear(const struct target_kfd *k)
 	return KFD_NEW_MASK & ~k->subscribed;
 }
 
+/* @param known  The device has a name already that is better than the kernel's. */
 static void fill_from_node(struct rpc_device *d, struct rpc_arena *a,
-			   const struct kfdtrap_node *node)
+			   const struct kfdtrap_node *node, bool known)
 {
 	uint64_t bytes = node->vram_bytes ? node->vram_bytes : node->local_bytes;
 
 	d->node = node->node_id;
-	/* The name "ip discovery" only says how the driver found the parts of the device. */
 	if (node->marketing_name[0])
 		d->name = rpc_arena_strdup(a, node->marketing_name);
-	else if (node->name[0] && strcmp(node->name, "ip discovery"))
+	/* The name "ip discovery" only says how the driver found the parts of the device. */
+	else if (!known && node->name[0] && strcmp(node->name, "ip discovery"))
 		d->name = rpc_arena_strdup(a, node->name);
 	d->pci = rpc_arena_printf(a, "%04x:%02x:%02x.%x", node->pci.domain, node->pci.bus,
 				  node->pci.device, node->pci.function);
@@ -69,6 +70,7 @@ void kfd_fill_device(struct target_device *ret, struct rpc_arena *a, const struc
 		topology ? kfdtrap_topology_find_gpu(topology, s->gpu_id) : NULL;
 	uint32_t need = KFDTRAP_CAP_DEBUG | KFDTRAP_CAP_DEBUG_FIRMWARE;
 	struct rpc_device *d = &ret->rpc;
+	const char *name;
 	char arch[16];
 
 	kfdtrap_gfx_name(s->gfx_target_version, arch, sizeof(arch));
@@ -91,7 +93,8 @@ void kfd_fill_device(struct target_device *ret, struct rpc_arena *a, const struc
 		.max_waves = s->simd_count * s->max_waves_per_simd,
 		.debuggable = (s->capability & need) == need,
 	};
-	d->name = d->arch;
+	name = kfd_marketing_name(a, s->device_id, s->revision_id);
+	d->name = name ? name : d->arch;
 	if (s->capability & KFDTRAP_CAP_WATCH_POINTS)
 		d->watchpoints = UINT32_C(1)
 				 << ((s->capability & KFDTRAP_CAP_WATCH_COUNT_LOG2_MASK) >>
@@ -99,7 +102,7 @@ void kfd_fill_device(struct target_device *ret, struct rpc_arena *a, const struc
 	d->exceptions = convert_exceptions(a, s->exceptions, &d->n_exceptions);
 	fill_kfd_facts(d, s);
 	if (!ret->no_topology)
-		fill_from_node(d, a, node);
+		fill_from_node(d, a, node, name != NULL);
 }
 
 int kfd_devices(struct target *t, struct rpc_arena *a, struct target_device **ret, size_t *ret_n,

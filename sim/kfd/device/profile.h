@@ -24,7 +24,7 @@ struct gpu_profile {
 	bool too_old;		     /**< Before GC 9.0.1: spoils every session. */
 	uint32_t trap_mask;
 	uint32_t debug_prop;
-	uint32_t device_id, fw_version;
+	uint32_t device_id, revision_id, fw_version;
 	uint32_t simd_count, simd_per_cu, cu_per_simd_array, max_waves_per_simd;
 	uint32_t array_count; /**< Per XCC. */
 	uint32_t simd_arrays_per_engine, num_xcc;

@@ -36,6 +36,7 @@ SCENES = {
     ("cuda", "progress"): (["slow"] * 2, {}),
 }
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
+NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}
 VENDORS = pytest.mark.parametrize("vendor", PROGRAM)
 
 
@@ -74,6 +75,7 @@ def test_scene(vendor, name):
         assert [q["verdict"] for q in sorted(document["queues"], key=lambda q: q["queue_id"])] == verdicts, document["queues"]
         snapshot, found, lines = document["snapshot"], {}, set()
         assert snapshot["complete"], snapshot["missing"]
+        assert {d["name"] for d in snapshot["devices"]} == {NAME[vendor]}, snapshot["devices"]
         for group in snapshot["groups"]:
             assert group["kernel"]["name"] in ("embedding", "all_reduce", "gemm"), group
             assert group["frames"] and all(f["line"] for f in group["frames"]), group
@@ -227,5 +229,6 @@ def test_core_of_the_demo(vendor):
         document = json.loads(run.stdout)
         assert run.returncode == 0 and document["complete"], run
         faulted, = (g for g in document["groups"] if g.get("reasons"))
+        assert {d["name"] for d in document["devices"]} == {NAME[vendor]}, document["devices"]
         assert position(faulted) == FAULT and faulted["waves"] == 3 and faulted["reasons"] == [VIOLATION], faulted
         t.check()

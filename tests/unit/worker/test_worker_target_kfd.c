@@ -970,6 +970,29 @@ static void a_lost_session_is_noticed(void)
 	released(t);
 }
 
+/* libdrm's table: comments, a version, tabs, the same device in several revisions, a last line without its end. */
+static void names_are_those_of_libdrm(void)
+{
+	static const char table[] = "# List of AMDGPU IDs\n\n1.0.0\n740F,\t02,\tAMD Instinct MI210\r\n"
+				    "73BF,\tC0,\tAMD Radeon RX 6900 XT\n73BF,\tC1,\tAMD Radeon RX 6800 XT\n"
+				    "no,\tnumber,\there\n74A1,\n,,\n74A1,\t00,\tAMD Instinct MI300X";
+	static const struct {
+		uint32_t device, revision;
+		const char *name;
+	} rows[] = { { 0x740f, 2, "AMD Instinct MI210" },
+		     { 0x73bf, 0xc0, "AMD Radeon RX 6900 XT" },
+		     { 0x73bf, 0xc1, "AMD Radeon RX 6800 XT" },
+		     { 0x74a1, 0, "AMD Instinct MI300X" } };
+	auto_rpc_arena struct rpc_arena arena;
+
+	rpc_arena_init(&arena, 0);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_STR(kfd_name_in_table(&arena, table, rows[i].device, rows[i].revision), rows[i].name);
+	CU_ASSERT_PTR_NULL(kfd_name_in_table(&arena, table, 0x740f, 3));
+	CU_ASSERT_PTR_NULL(kfd_name_in_table(&arena, table, 0x1234, 2));
+	CU_ASSERT_PTR_NULL(kfd_name_in_table(&arena, "", 0x740f, 2));
+}
+
 TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops_the_undo),
 	   TEST(waves_let_go_what_they_stopped), TEST(devices_are_let_go_one_by_one),
 	   TEST(waves_that_cannot_be_seen_are_missing),
@@ -982,4 +1005,5 @@ TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops
 	   TEST(a_violation_kept_back_hides_nothing),
 	   TEST(handshake_is_answered_once), TEST(forward_refuses_nonsense),
 	   TEST(info_tells_latched_from_unknown), TEST(errors_are_translated),
-	   TEST(enable_errors_name_the_cause), TEST(a_lost_session_is_noticed));
+	   TEST(enable_errors_name_the_cause), TEST(a_lost_session_is_noticed),
+	   TEST(names_are_those_of_libdrm));
