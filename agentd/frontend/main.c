@@ -281,7 +281,8 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = privileges_hide();
 	if (r < 0) {
-		log_error("front cannot drop privileges: %s", strerror(-r));
+		log_error("front cannot drop privileges: %s%s", strerror(-r),
+			  r == -EPERM ? "; gpu-agentd as root needs CAP_SETUID and CAP_SETGID" : "");
 		return 1;
 	}
 	front.started_ns = clock_now_ns();

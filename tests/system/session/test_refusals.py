@@ -280,3 +280,11 @@ def test_a_socket_is_given_to_its_group_without_chown():
                 assert groups == [str(os.getgid())] * 4, "the daemon is in no other group than before"
             finally:
                 daemon.terminate()
+
+
+def test_a_daemon_that_cannot_drop_privileges_says_what_it_needs():
+    """A container without SETUID: the process that serves the socket will not serve as root."""
+    with Scene(app=None, start_agent=False) as s:
+        argv = without_capabilities(s, ["setuid"])
+        run = subprocess.run(argv, text=True, capture_output=True, timeout=PATIENCE, check=False)
+        assert run.returncode == 1 and "drop privileges" in run.stderr and "CAP_SETUID" in run.stderr, run
