@@ -14,7 +14,8 @@ installs += 644:$(O)/systemd/tmpfiles.conf:$(tmpfilesdir)/gpu-agent.conf
 installs += 644:systemd/sysusers.conf:$(sysusersdir)/gpu-agent.conf
 installs += 644:systemd/agentd.conf:$(vendorconfdir)/agentd.conf
 
-# NVIDIA=yes: CUDA processes too, at the price of the private network.
+# For packages, which cannot know the machine; NVIDIA=yes: in use, CUDA processes too, at the price of the private network.
+installs += 644:systemd/nvidia.conf:$(datadir)/gpu-agent/systemd/nvidia.conf
 ifeq ($(NVIDIA),yes)
 installs += 644:systemd/nvidia.conf:$(unitdir)/gpu-agentd.service.d/nvidia.conf
 endif
