@@ -286,6 +286,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	front.started_ns = clock_now_ns();
+	front.started_wall_us = clock_wall_us();
 	front.daemon_pid = getppid();
 	base = make_base();
 	r = serve(&front, base);

@@ -3,7 +3,8 @@ front_net_src := $(addprefix agentd/frontend/net/,closing.c conn.c given.c liste
 front_rpc_src := $(addprefix agentd/frontend/rpc/,notices.c request.c start.c)
 front_session_src := $(addprefix agentd/frontend/session/,attachment.c calls.c lease.c rules.c session.c suspensions.c \
 	watch.c worker.c)
-front_method_src := $(addprefix agentd/frontend/method/,adapters.c attach.c cores.c handlers.c hooks.c)
+front_method_src := $(addprefix agentd/frontend/method/,adapters.c attach.c cores.c handlers.c hooks.c metric_list.c \
+	metrics.c)
 
 # An archive so that the unit tests link the same objects.
 archives += front

@@ -44,11 +44,11 @@
 struct ipc_head {
 	uint32_t type;
 	uint32_t number; /**< IPC_CALL: enum rpc_method. */
-	uint64_t id;	 /**< Id of the call, chosen by front. */
+	uint64_t id;	 /**< Id of the call, chosen by front; IPC_NOTIFY: the exceptions that it tells of. */
 	uint32_t flags;
 	uint32_t holder_uid; /**< IPC_CALL: user who holds the writer lease. */
 	uint32_t client;     /**< IPC_CALL: number of the client, one for each attachment. */
-	uint32_t pad;
+	uint32_t stopped_us; /**< From a worker: queues stood still for so long for a look since its last message. */
 	uint64_t size;	     /**< Bytes of text; a text above IPC_INLINE_MAX is in a memfd. */
 };
 

@@ -102,13 +102,18 @@ struct ipc_ended {
 };
 
 #define IPC_HOOKS_CALLER UINT32_MAX
+#define IPC_HOOKS_COUNTS (UINT32_MAX - 1)
 
-/** The frontend asks the monitor to check the files of all hooks, or to run the hook of a rule on a sample. */
+/**
+ * The frontend asks the monitor to check the files of all hooks, to run the hook of a rule on a sample, or
+ * what hooks have done so far.
+ */
 struct ipc_hooks {
 	uint32_t type;
 	uint32_t request; /**< Chosen by the frontend; comes back in ipc_hooked. */
-	uint32_t uid;	  /**< The user of the sample; IPC_HOOKS_CALLER: the client. */
-	char rule[HOOK_RULE_MAX]; /**< The rule whose hook runs; "": check all files. */
+	/** The user of the sample; IPC_HOOKS_CALLER: the client.  Without a rule IPC_HOOKS_COUNTS: check no files. */
+	uint32_t uid;
+	char rule[HOOK_RULE_MAX]; /**< The rule whose hook runs; "": all hooks are told. */
 };
 
 /** The monitor's answer to struct ipc_hooks. */

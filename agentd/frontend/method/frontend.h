@@ -35,7 +35,7 @@ struct frontend {
 	/* What follows is for agent.hello and agent.status. */
 	uint32_t sessions_per_user_max; /**< Enforced by the monitor. */
 	bool user_mode;
-	uint64_t started_ns;
+	uint64_t started_ns, started_wall_us;
 	pid_t daemon_pid; /**< The monitor, the process that a service manager knows. */
 	uint64_t n_owed;  /**< How many notes IPC_NOTE_OWED there were. */
 };

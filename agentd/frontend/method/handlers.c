@@ -9,6 +9,7 @@
 #include "agentd/frontend/method/cores.h"
 #include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/method/hooks.h"
+#include "agentd/frontend/method/metrics.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/lease.h"
 #include "agentd/frontend/session/rules.h"
@@ -234,6 +235,7 @@ static int session_list(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 static const struct rpc_front_handlers handlers = {
 	.agent_hello = agent_hello,
 	.agent_status = agent_status,
+	.agent_metrics = metrics_agent,
 	.rpc_discover = rpc_discover,
 	.session_attach = session_attach,
 	.session_detach = session_detach,

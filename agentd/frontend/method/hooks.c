@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agentd/frontend/method/frontend.h"
+#include "agentd/frontend/method/metrics.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -14,6 +15,8 @@
 #include "base/str.h"
 
 #define LIST_MS 15000
+/* Counts come at once, if the rules process is there; metrics do without them if it is not. */
+#define COUNT_MS 2000
 /* The hooks of others may run before the one to be tested. */
 #define TEST_MS	    (2 * HOOK_TIMEOUT_MS_MAX)
 #define ANSWER_MAX  ((size_t)1 << 20)
@@ -33,7 +36,7 @@ static void expired(int fd, short what, void *user)
 
 /* @param document_fd  Document for a test, borrowed; -1: a list is wanted. */
 static int ask(struct request *r, const char *rule, uint32_t uid, int document_fd, uint32_t ms,
-	       struct agent_err *err)
+	       void (*late)(int, short, void *), struct agent_err *err)
 {
 	struct frontend *f = frontend_of(r);
 	const int fds[] = { r->conn->peer_fd, document_fd };
@@ -46,15 +49,27 @@ static int ask(struct request *r, const char *rule, uint32_t uid, int document_f
 	m.request = start_wait(&f->starts, r);
 	str_copy(m.rule, sizeof(m.rule), rule);
 	monitor_link_send(&f->monitor, &m, sizeof(m), fds, document_fd >= 0 ? 2 : 1);
-	request_deadline(r, ms, expired);
+	request_deadline(r, ms, late);
 	return RPC_LATER;
+}
+
+static void count_expired(int fd, short what, void *user)
+{
+	metrics_answer(user, NULL, 0);
+}
+
+int hooks_ask_counts(struct request *r)
+{
+	struct agent_err err = { 0 };
+
+	return ask(r, "", IPC_HOOKS_COUNTS, -1, COUNT_MS, count_expired, &err);
 }
 
 int hooks_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	       const struct rpc_hooks_list_params *params, struct rpc_hooks_list_result *ret,
 	       struct agent_err *err)
 {
-	return ask(call->request, "", IPC_HOOKS_CALLER, -1, LIST_MS, err);
+	return ask(call->request, "", IPC_HOOKS_CALLER, -1, LIST_MS, expired, err);
 }
 
 /* ------------------------------------------------------------------ test --------------------- */
@@ -117,7 +132,7 @@ int hooks_test(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL,
 				     "cannot make the sample");
-	return ask(call->request, params->rule, uid, document_fd, TEST_MS, err);
+	return ask(call->request, params->rule, uid, document_fd, TEST_MS, expired, err);
 }
 
 /* ------------------------------------------------------------------ answers ------------------ */
@@ -231,6 +246,11 @@ void hooks_answered(struct frontend *f, const struct ipc_hooked *m, int take_fd)
 		return; /* The client got a timeout already. */
 	if (status == 0 && fd >= 0)
 		status = fd_memfd_map(fd, ANSWER_MAX, &data, &size);
+	if (r->method == RPC_METHOD_AGENT_METRICS) {
+		metrics_answer(r, data, size / sizeof(struct hook_info));
+		fd_memfd_unmap(data, size);
+		return;
+	}
 	if (status == 0)
 		status = r->method == RPC_METHOD_HOOKS_LIST ? encode_list(data, size, &text) :
 							      encode_report(data, size, &text);

@@ -37,6 +37,7 @@ static void reject(struct net *net, int take_fd, uid_t uid, const char *why)
 	auto_out struct out text = { 0 }, frame = { 0 };
 	struct agent_err err = { 0 };
 
+	net->n_refused++;
 	agent_err_set(&err, RPC_ERROR_LIMIT, 0, "connect", "close connections you no longer need",
 		      "%s", why);
 	out_init(&text, 512);
@@ -100,6 +101,8 @@ static void welcome(struct net *net, int fd)
 		reject(net, fd, peer.uid, "descriptors that your user has sent cannot be closed");
 	else if (!conn_create(net, fd, &peer))
 		log_error("out of memory for a connection");
+	else
+		net->n_accepted++;
 }
 
 static void acceptable(int listen_fd, short what, void *user)

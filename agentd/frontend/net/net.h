@@ -55,6 +55,7 @@ struct net {
 
 	struct conn_list conns;
 	uint32_t n_conns;
+	uint64_t n_accepted, n_refused; /**< Connections that were served, and those above a limit. */
 	struct closings closings;
 	struct given given;
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/out.h"
 #include "protocol/rpc_message.h"
 
@@ -85,6 +86,7 @@ static struct request *request_create(struct requests *all, struct conn *c, stru
 	r->all = all;
 	r->conn = c;
 	r->batch = b;
+	r->since_ns = clock_now_ns();
 	r->early_fd = r->answer_fd = -1;
 	LIST_INSERT_HEAD(&c->requests, r, in_conn);
 	conn_request_begun(c);
@@ -156,6 +158,26 @@ static size_t id_size(const struct request *r)
 	return r->id ? strlen(r->id) : 0;
 }
 
+static void count_error(struct request_count *count, int32_t code)
+{
+	for (size_t i = 0; i < RPC_ERROR_COUNT; i++)
+		count->failed[i] += rpc_errors[i].code == code;
+}
+
+/* Count an answer.  The request of an editor has no method.  @err NULL: it is a result. */
+static void count_answer(const struct request *r, const struct agent_err *err)
+{
+	struct request_count *count = &r->all->counts[r->method];
+
+	if (r->put_error)
+		return;
+	count->total_ns += clock_now_ns() - r->since_ns;
+	if (err)
+		count_error(count, err->code);
+	else
+		count->ok++;
+}
+
 /* Send the finished text, or drop it, and free the request.  @text NULL: it was sent. */
 static void request_finish(struct request *r, struct out *text)
 {
@@ -193,6 +215,7 @@ void request_reply(struct request *r, const char *result, size_t size)
 {
 	auto_out struct out text = { 0 };
 
+	count_answer(r, NULL);
 	out_init(&text, 0);
 	rpc_message_result(&text, r->id, id_size(r), result, size);
 	request_finish(r, &text);
@@ -203,6 +226,7 @@ static void reply_from_memfd(struct request *r, struct ipc_message *m)
 {
 	auto_out struct out begin = { 0 }, end = { 0 };
 
+	count_answer(r, NULL);
 	out_init(&begin, 0);
 	out_init(&end, 0);
 	rpc_message_result_begin(&begin, r->id, id_size(r));
@@ -224,6 +248,7 @@ void request_fail(struct request *r, const struct agent_err *err)
 {
 	auto_out struct out text = { 0 };
 
+	count_answer(r, err);
 	/* Only a result has it. */
 	if (r->answer_fd >= 0)
 		close(TAKE_FD(r->answer_fd));
@@ -253,6 +278,7 @@ void request_refuse(struct requests *all, struct conn *c, const struct agent_err
 	auto_out struct out text = { 0 };
 
 	all->n++;
+	count_error(&all->counts[RPC_METHOD_COUNT], err->code);
 	out_init(&text, 0);
 	rpc_message_error(&text, NULL, 0, err);
 	conn_send(c, &text);
@@ -264,6 +290,7 @@ static void refuse_bad(struct requests *all, struct conn *c, struct batch *b,
 	auto_out struct out text = { 0 };
 
 	all->n++;
+	count_error(&all->counts[RPC_METHOD_COUNT], err->code);
 	out_init(&text, 0);
 	rpc_message_error(&text, rq->id, rq->id_size, err);
 	if (b)

@@ -21,6 +21,13 @@ struct start_ops;
 /** Write the message that answers @p r with an error, for a client that speaks no JSON-RPC. */
 typedef void request_put_error(struct request *r, const struct agent_err *err, struct out *text);
 
+/** How requests for one method ended. */
+struct request_count {
+	uint64_t ok;
+	uint64_t failed[RPC_ERROR_COUNT]; /**< By the place of the error in rpc_errors. */
+	uint64_t total_ns; /**< From each request to its answer. */
+};
+
 /** What all requests share. */
 struct requests {
 	struct event_base *base;
@@ -28,6 +35,8 @@ struct requests {
 	void (*run)(struct request *r, const char *params, size_t size);
 	void *owner; /**< For run(). */
 	uint64_t n;  /**< That were answered or refused. */
+	/** By method, and at the end those that named none. */
+	struct request_count counts[RPC_METHOD_COUNT + 1];
 };
 
 /** A JSON-RPC request on its way to an answer. */
@@ -42,6 +51,7 @@ struct request {
 	char *id;	   /**< JSON text; NULL for notifications. */
 	request_put_error *put_error; /**< NULL: as JSON-RPC has it. */
 	enum rpc_method method;
+	uint64_t since_ns; /**< When it was received. */
 	struct event *timer;
 
 	char *params; /**< Text for a process that is being started. */

@@ -42,6 +42,21 @@ struct lease_lock {
 /** How many of them are remembered: the latest. */
 #define LEASE_LOCKS_MAX 64
 
+/** Upper ends in microseconds of the classes of stops; one more class has what is longer. */
+#define SESSION_STOPS_US { 1000, 3000, 10000, 30000, 100000, 300000, 1000000, 3000000, 10000000 }
+#define SESSION_STOPS 9
+#define SESSION_END_REASONS 7
+#define SESSION_EXCEPTIONS  64
+
+/** What happened since the agent started, for agent.metrics. */
+struct session_counts {
+	uint64_t begun, ended[SESSION_END_REASONS]; /**< By enum rpc_end_reason. */
+	uint64_t exceptions[SESSION_EXCEPTIONS]; /**< By bit: enum rpc_exception less one. */
+	uint64_t stops[SESSION_STOPS + 1];   /**< Stops of queues for snapshots and the like, by class. */
+	uint64_t stopped_us;		     /**< All of them together. */
+	uint64_t suspensions, suspended_ns;  /**< By clients; the time of those that are over. */
+};
+
 /** What all sessions share. */
 struct sessions {
 	struct event_base *base;
@@ -58,6 +73,7 @@ struct sessions {
 	size_t n_suspended;
 	struct lease_lock lease_locks[LEASE_LOCKS_MAX];
 	size_t n_lease_locks; /**< How many there have been; the list is used as a ring. */
+	struct session_counts counts;
 };
 
 /** A client has lost the writer lease, and the worker has not said yet that all is undone (lease.h). */

@@ -62,11 +62,18 @@ static void note_target(const struct session *s, const struct ipc_suspension *m)
 	t->since_ns = m->since_ns;
 }
 
+/* Count what is new.  A worker that was deceived by its target may say less than before. */
+static void count(struct session_counts *c, const struct ipc_suspension *before, const struct ipc_suspension *now)
+{
+	c->suspensions += now->count > before->count ? now->count - before->count : 0;
+	c->suspended_ns += now->total_ns > before->total_ns ? now->total_ns - before->total_ns : 0;
+}
+
 void suspensions_take(struct session *s, const struct ipc_message *m)
 {
 	const size_t head = offsetof(struct ipc_suspension, queues);
 	const size_t size = (size_t)m->head.size;
-	uint64_t since_ns;
+	struct ipc_suspension before;
 
 	if (!s->suspension)
 		s->suspension = calloc(1, sizeof(*s->suspension));
@@ -76,9 +83,10 @@ void suspensions_take(struct session *s, const struct ipc_message *m)
 		log_error("session %s: a message of its worker is malformed", s->id);
 		return;
 	}
-	since_ns = s->suspension->since_ns;
+	memcpy(&before, s->suspension, head);
 	memcpy(s->suspension, m->text, size);
-	if (s->suspension->since_ns != since_ns)
+	count(&s->all->counts, &before, s->suspension);
+	if (s->suspension->since_ns != before.since_ns)
 		s->renewals = 0;
 	/* What the worker says comes from a process that parses strangers' memory. */
 	if (s->suspension->n_queues > (size - head) / sizeof(s->suspension->queues[0]))
@@ -91,11 +99,14 @@ void suspensions_over(struct session *s)
 {
 	struct ipc_suspension *u = s->suspension;
 	struct suspended_target *t = u ? find(s->all, s->pid, u->start_ticks) : NULL;
+	const uint64_t now = clock_now_ns();
 
+	if (u && u->since_ns && u->since_ns < now)
+		s->all->counts.suspended_ns += now - u->since_ns;
 	if (!t)
 		return;
 	t->before_count += t->count;
-	t->before_ns += sum_ns(clock_now_ns(), t->total_ns, t->since_ns);
+	t->before_ns += sum_ns(now, t->total_ns, t->since_ns);
 	t->count = t->total_ns = t->since_ns = 0;
 	u->since_ns = 0;
 }

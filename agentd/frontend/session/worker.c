@@ -27,6 +27,26 @@
 
 /* ------------------------------------------------------------------ what it says ------------- */
 
+/* Count the stop of which a message of any type may tell. */
+static void count_stop(struct session_counts *c, uint32_t us)
+{
+	static const uint32_t ends[SESSION_STOPS] = SESSION_STOPS_US;
+	size_t i = 0;
+
+	if (!us)
+		return;
+	while (i < SESSION_STOPS && us > ends[i])
+		i++;
+	c->stops[i]++;
+	c->stopped_us += us;
+}
+
+static void count_exceptions(struct session_counts *c, uint64_t mask)
+{
+	for (size_t i = 0; i < SESSION_EXCEPTIONS; i++)
+		c->exceptions[i] += mask >> i & 1;
+}
+
 static void broadcast(struct session *s, const struct out *text)
 {
 	struct attachment *a, *next;
@@ -92,6 +112,7 @@ static void notified(struct session *s, const struct ipc_message *m)
 	if (m->head.number >= RPC_NOTIFICATION_COUNT)
 		return;
 	if (m->head.number == RPC_NOTIFICATION_EXCEPTION_RAISED) {
+		count_exceptions(&s->all->counts, m->head.id);
 		raised(s, m);
 		return;
 	}
@@ -121,6 +142,8 @@ static void finish(struct session *s)
 
 static void received(struct session *s, struct ipc_message *m)
 {
+	if (s->kind == IPC_KIND_SESSION)
+		count_stop(&s->all->counts, m->head.stopped_us);
 	switch (m->head.type) {
 	case IPC_REPLY:
 	case IPC_ERROR:
@@ -141,7 +164,8 @@ static void received(struct session *s, struct ipc_message *m)
 		break;
 	case IPC_OVER:
 		s->over = true;
-		s->reason = (enum rpc_end_reason)m->head.number;
+		if (rpc_end_reason_name(m->head.number))
+			s->reason = (enum rpc_end_reason)m->head.number;
 		finish(s);
 		break;
 	default:
@@ -225,6 +249,8 @@ static void tell_status(const struct sessions *all)
 	monitor_link_status(all->monitor, all->n, all->net->n_conns);
 }
 
+_Static_assert(RPC_END_REASON_STUCK < SESSION_END_REASONS, "each reason is counted");
+
 struct session *worker_create(struct sessions *all, const struct ipc_started *started,
 			      enum ipc_kind kind, uint32_t number, uint32_t pid, int take_channel)
 {
@@ -262,6 +288,7 @@ struct session *worker_create(struct sessions *all, const struct ipc_started *st
 	LIST_INSERT_HEAD(&all->list, s, link);
 	if (kind == IPC_KIND_SESSION) {
 		all->n++;
+		all->counts.begun++;
 		tell_status(all);
 	}
 	return s;
@@ -309,6 +336,7 @@ void worker_destroy(struct session *s)
 		start_ask_again(s->all->starts, LIST_FIRST(&s->comers));
 	if (s->kind == IPC_KIND_SESSION) {
 		s->all->n--;
+		s->all->counts.ended[s->reason]++;
 		tell_status(s->all);
 	}
 	session_free(s);

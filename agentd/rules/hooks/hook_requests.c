@@ -92,12 +92,27 @@ static int list(struct hook_desk *d, const struct access_peer *peer, struct aske
 	return hooks_list(d->hooks, root ? NO_GROUP : peer->uid, root ? NO_GROUP : peer->gid, root, on_listed, a);
 }
 
+static void answer_counts(struct hook_desk *d, uint32_t request)
+{
+	const size_t n = d->hooks->rules.n;
+	auto_free struct hook_info *list = calloc(n ? n : 1, sizeof(*list));
+
+	if (list)
+		hooks_count(d->hooks, list);
+	answer(d, request, list ? 0 : -ENOMEM, list, n * sizeof(*list));
+}
+
 void hook_requests_take(struct hook_desk *d, const struct ipc_hooks *m,
 			const struct access_peer *client, int document_fd)
 {
-	struct asked *a = malloc(sizeof(*a));
+	struct asked *a;
 	int r;
 
+	if (!m->rule[0] && m->uid == IPC_HOOKS_COUNTS) {
+		answer_counts(d, m->request);
+		return;
+	}
+	a = malloc(sizeof(*a));
 	if (!a) {
 		answer(d, m->request, -ENOMEM, NULL, 0);
 		return;

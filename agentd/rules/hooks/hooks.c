@@ -297,6 +297,19 @@ int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, vo
 	return queue(h, &t);
 }
 
+void hooks_count(const struct hooks *h, struct hook_info *ret)
+{
+	for (size_t i = 0; i < h->rules.n; i++) {
+		ret[i] = h->rules.entries[i].info;
+		for (const struct hook_task *k = h->first; k; k = k->next) {
+			if (k->over || strcmp(k->rule, ret[i].rule) != 0)
+				continue;
+			ret[i].running += k->pid != 0;
+			ret[i].waiting += k->pid == 0;
+		}
+	}
+}
+
 int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_fn done, void *ctx)
 {
 	const struct hook_event nobody = { .uid = uid, .gid = gid, .document_fd = -1 };
@@ -329,14 +342,8 @@ int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_f
 		if (by_rule && rule->has_target_uid)
 			t->jobs[i].uid = rule->target_uid;
 		t->jobs[i].check = 1;
-		t->list[i] = h->rules.entries[i].info;
-		for (const struct hook_task *k = h->first; k; k = k->next) {
-			if (k->over || strcmp(k->rule, t->list[i].rule) != 0)
-				continue;
-			t->list[i].running += k->pid != 0;
-			t->list[i].waiting += k->pid == 0;
-		}
 	}
+	hooks_count(h, t->list);
 	return queue(h, &t);
 }
 

@@ -74,6 +74,12 @@ int hooks_run(struct hooks *h, const struct hook_event *e, hook_done_fn done, vo
  */
 int hooks_list(struct hooks *h, uid_t uid, gid_t gid, bool by_rule, hooks_list_fn done, void *ctx);
 
+/**
+ * Tell at once how hooks did so far; nothing is said of their files.
+ * @param ret  h->rules.n of them.
+ */
+void hooks_count(const struct hooks *h, struct hook_info *ret);
+
 /* For the loop of the rules process. */
 
 /** @param fds  Room for HOOKS_RUNNING_MAX + 1.  @return how many were filled in. */

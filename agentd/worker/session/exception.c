@@ -53,6 +53,8 @@ static void capture(struct session *s, const struct target_event *e, const struc
 	if (r == 0 && (w->may_look || what.core))
 		exception_capture_take(ret, &s->captures, s->target, &e->source, &what);
 	session_stop_end(s);
+	if (ret->has_waves)
+		session_note_stop(s, ret->seen.waves.stopped_us);
 	if (ret->has_core)
 		s->core_user = CORE_RULE;
 }
@@ -71,7 +73,7 @@ static void announce(struct session *s, const struct target_event *e,
 	session_id(s, id);
 	p.session = id;
 	rpc_exception_raised_params_encode(&text, &p);
-	session_notify(s, RPC_NOTIFICATION_EXCEPTION_RAISED, &text);
+	session_notify(s, RPC_NOTIFICATION_EXCEPTION_RAISED, e->source.exceptions, &text);
 }
 
 /* End a core that the rule has not taken: the exception was like an earlier one. */

@@ -142,6 +142,8 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
 	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);
 	left_ms = session_stop_end(s);
+	if (r == 0)
+		session_note_stop(s, seen.waves.stopped_us);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
 	if (r == 0)
 		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);

@@ -95,6 +95,7 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
 	r = t->ops->registers(t, &from, &what, arena, &ret->registers, &ret->stopped_us, err);
 	session_stop_end(s);
+	session_note_stop(s, ret->stopped_us);
 	if (r == 0)
 		find_callers(t, arena, &ret->registers);
 	return r;

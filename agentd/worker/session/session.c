@@ -143,6 +143,8 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 	from->max_stop_ms = session_core_stop_begin(s, stop_ms);
 	r = s->target->ops->core_begin(s->target, from, what, a, ret, err);
 	session_stop_end(s);
+	if (r == 0)
+		session_note_stop(s, ret->stopped_us);
 	return r;
 }
 
@@ -162,6 +164,8 @@ static void send_text(struct session *s, struct ipc_head *head, const struct out
 	int r;
 
 	head->size = text ? text->size : 0;
+	head->stopped_us = s->stopped_us;
+	s->stopped_us = 0;
 	r = ipc_link_send(&s->link, head, text ? text->data : NULL);
 	if (r < 0) {
 		log_debug("session %u: front is gone: %s", s->options->session, strerror(-r));
@@ -208,9 +212,14 @@ static void tell_vendor(struct session *s)
 	send_text(s, &head, NULL);
 }
 
-void session_notify(struct session *s, enum rpc_notification n, const struct out *text)
+void session_note_stop(struct session *s, uint64_t stopped_us)
 {
-	struct ipc_head head = { .type = IPC_NOTIFY, .number = n };
+	s->stopped_us = stopped_us < UINT32_MAX ? (uint32_t)stopped_us : UINT32_MAX;
+}
+
+void session_notify(struct session *s, enum rpc_notification n, uint64_t exceptions, const struct out *text)
+{
+	struct ipc_head head = { .type = IPC_NOTIFY, .number = n, .id = exceptions };
 
 	if (out_error(text))
 		log_error("session %u: notification lost: out of memory", s->options->session);
@@ -234,7 +243,7 @@ static void notify_resumed(struct session *s, enum rpc_resume_reason reason, siz
 	session_id(s, id);
 	out_init(&text, 0);
 	rpc_gpu_resumed_params_encode(&text, &p);
-	session_notify(s, RPC_NOTIFICATION_GPU_RESUMED, &text);
+	session_notify(s, RPC_NOTIFICATION_GPU_RESUMED, 0, &text);
 }
 
 /* ------------------------------------------------------------------ calls -------------------- */
@@ -501,7 +510,7 @@ static void announce_runtime(struct session *s)
 	session_id(s, id);
 	out_init(&text, 0);
 	rpc_runtime_changed_params_encode(&text, &p);
-	session_notify(s, RPC_NOTIFICATION_RUNTIME_CHANGED, &text);
+	session_notify(s, RPC_NOTIFICATION_RUNTIME_CHANGED, 0, &text);
 }
 
 /* @return 1 when an event was handled, 0 when there is none, or negative. */

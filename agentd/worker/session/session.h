@@ -36,6 +36,7 @@ struct session {
 		*term;
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
+	uint32_t stopped_us; /**< Length of a look's stop that the frontend has not been told of. */
 	struct suspension suspension; /**< What the frontend was told, and the sums. */
 	struct event *soon; /**< The longest stop of the queues is nearly over. */
 	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */
@@ -97,8 +98,13 @@ int session_core_begin(struct session *s, struct target_waves_from *from,
 void session_tell(struct session *s, enum ipc_frontend_worker_type type, const struct out *text);
 /** @return the session as the rule on it sees it; valid as long as the session. */
 struct rule_host session_rule_host(struct session *s);
-/** Send a notification whose parameters are in @p text. */
-void session_notify(struct session *s, enum rpc_notification n, const struct out *text);
+/** Note how long queues stood still for a look: the next message tells the frontend, which counts. */
+void session_note_stop(struct session *s, uint64_t stopped_us);
+/**
+ * Send a notification whose parameters are in @p text.
+ * @param exceptions  Mask of those that it tells of.
+ */
+void session_notify(struct session *s, enum rpc_notification n, uint64_t exceptions, const struct out *text);
 /** Tell the target what all clients together subscribe to.  @return 0, or negative with @p err. */
 int session_subscribe(struct session *s, struct agent_err *err);
 /** Write the id that clients use: "s" and the number. */

@@ -69,7 +69,7 @@ static void tell_soon(struct session *s, uint64_t now_ns)
 	session_id(s, id);
 	out_init(&text, 0);
 	rpc_gpu_resume_soon_params_encode(&text, &p);
-	session_notify(s, RPC_NOTIFICATION_GPU_RESUME_SOON, &text);
+	session_notify(s, RPC_NOTIFICATION_GPU_RESUME_SOON, 0, &text);
 }
 
 /*
