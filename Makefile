@@ -29,6 +29,7 @@ scenedir ?= $(datadir)/gpu-agent/scenes
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
+catalogdir ?= $(prefix)/lib/systemd/catalog
 vendorconfdir ?= $(prefix)/lib/gpu-agent
 bashcompdir ?= $(datadir)/bash-completion/completions
 zshcompdir ?= $(datadir)/zsh/site-functions

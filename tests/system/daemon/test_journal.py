@@ -9,10 +9,14 @@ import functools
 import os
 import pathlib
 import re
+import shutil
 import socket
 import struct
+import subprocess
 import sys
+import tempfile
 import time
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -32,6 +36,13 @@ def promised():
     items = re.split(r"^\.It ([0-9a-f]{32})\n", section, flags=re.M)[1:]
     return {items[i]: set(re.findall(r"^\.Li (\w+)", items[i + 1].split(".El")[0], re.M))
             for i in range(0, len(items), 2)}
+
+
+def catalog():
+    """{message id: its entry}, as journalctl -x shows it."""
+    entries = re.split(r"^-- ([0-9a-f]{32})\n", (ROOT / "systemd/gpu-agent.catalog").read_text(), flags=re.M)[1:]
+    assert len(set(entries[::2])) == len(entries) / 2, "an id has two entries"
+    return dict(zip(entries[::2], entries[1::2]))
 
 
 def parse(datagram):
@@ -96,6 +107,9 @@ def check(record):
         allowed |= {n for n in record if n.startswith("GPU_AGENT_")}
     assert COMMON <= set(record) and record["PRIORITY"] in "3456" and "\n" not in record["MESSAGE"], record
     assert set(record) <= allowed, set(record) - allowed
+    # journalctl -x shows the name of a field that is not there.
+    named = set(re.findall(r"@(\w+)@", catalog()[record["MESSAGE_ID"]]))
+    assert named <= set(record), (record, named - set(record))
 
 
 def is_subscribed(s):
@@ -185,3 +199,64 @@ def test_faults_and_their_hooks_are_recorded():
 def test_the_manual_names_every_record():
     assert set(promised()) == set(IDS.values()), set(promised()) ^ set(IDS.values())
     assert all(promised().values())
+
+
+def test_the_catalog_explains_every_record():
+    assert set(catalog()) == set(IDS.values()), set(catalog()) ^ set(IDS.values())
+    for number, entry in catalog().items():
+        head, _, text = entry.partition("\n\n")
+        keys = [line.partition(": ")[0] for line in head.splitlines()]
+        assert keys == ["Subject", "Defined-By", "Documentation"] and text.strip(), entry
+        assert "Defined-By: gpu-agent\n" in head and len(head.splitlines()[0]) < 100, head
+        named = set(re.findall(r"@(\w+)@", entry))
+        assert named and named <= promised()[number] | {"OBJECT_PID"}, named - promised()[number]
+        assert max(map(len, text.splitlines())) <= 110, entry
+
+
+@contextlib.contextmanager
+def catalog_root():
+    """A directory whose catalog is ours, compiled."""
+    if not shutil.which("journalctl"):
+        raise SkipTest("journalctl is not installed")
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-catalog.") as name:
+        root = pathlib.Path(name)
+        for place in ("usr/lib/systemd/catalog", "var/lib/systemd/catalog"):
+            (root / place).mkdir(parents=True)
+        shutil.copy(ROOT / "systemd/gpu-agent.catalog", root / "usr/lib/systemd/catalog")
+        done = subprocess.run(["journalctl", f"--root={root}", "--update-catalog"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and not re.search("gpu-agent.catalog:\\d", done.stderr), done
+        yield root
+
+
+def test_systemd_understands_the_catalog():
+    with catalog_root() as root:
+        done = subprocess.run(["journalctl", f"--root={root}", "--list-catalog"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    listed = dict(re.findall(r"^([0-9a-f]{32}) gpu-agent: (.*)$", done.stdout, re.M))
+    assert listed == {k: re.match("Subject: (.*)", v)[1] for k, v in catalog().items()}, done.stdout
+
+
+def write_journal(path, remote, fields):
+    """A journal file with one record."""
+    export = "".join(f"{k}={v}\n" for k, v in {"__REALTIME_TIMESTAMP": 1795414690000000, "__MONOTONIC_TIMESTAMP": 1,
+                                               "_BOOT_ID": "0" * 31 + "1", **fields}.items())
+    done = subprocess.run([remote, "-o", path, "-"], input=export + "\n", text=True, capture_output=True, timeout=60)
+    assert done.returncode == 0 and path.exists(), done
+
+
+def test_journalctl_shows_the_explanation():
+    need_root()
+    remote = os.environ.get("JOURNAL_REMOTE") or shutil.which("systemd-journal-remote", path="/lib/systemd:/usr/lib/systemd")
+    if not remote:
+        raise SkipTest("systemd-journal-remote, which makes a journal file, is not installed")
+    fields = {"MESSAGE": "attach to process 42", "MESSAGE_ID": IDS["ATTACH"], "PRIORITY": 6, "OBJECT_PID": 42,
+              "GPU_AGENT_VERDICT": "refused", "GPU_AGENT_PEER_UID": 1000, "GPU_AGENT_PEER_PID": 77}
+    with catalog_root() as root:
+        write_journal(root / "x.journal", remote, fields)
+        # journalctl reads no other catalog than that of the system, so ours is put there for this one run.
+        run = ('mount --bind "$1/var/lib/systemd/catalog" /var/lib/systemd/catalog && '
+               'exec journalctl --no-pager --file "$1/x.journal" -x')
+        done = subprocess.run(["unshare", "-m", "sh", "-c", run, "sh", str(root)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    assert "Subject: A client asked to attach to process 42: refused" in done.stdout, done.stdout
+    assert "Process 77 of user 1000 asked the GPU debug agent" in done.stdout and "@" not in done.stdout, done.stdout
