@@ -47,6 +47,12 @@ void complete_offer(struct completion *k, const char *value, const char *descrip
 	out_char(&k->text, '\n');
 }
 
+void complete_offer_either(struct completion *k, const char *name, const char *alias,
+			   const char *description)
+{
+	complete_offer(k, alias && !str_starts_with(name, k->word) ? alias : name, description);
+}
+
 /* ------------------------------------------------------------------ the line ---------------- */
 
 static void take_positional(const struct complete_program *p, struct line *l, const char *word)
@@ -113,7 +119,7 @@ static void each_table(struct completion *k, const struct line *l,
 static void offer_options(struct completion *k, const struct argv_option *o, const void *data)
 {
 	for (; o->name; o++)
-		complete_offer(k, o->name, o->help);
+		complete_offer_either(k, o->name, o->alias, o->help);
 }
 
 /* Offer the words of a name such as `pretty|short|off`, or the values of a kind such as PID. */

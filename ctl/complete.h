@@ -52,6 +52,10 @@ void complete_print(struct ctl *c, const struct complete_program *program, int n
 /** Offer a value if it begins with what was typed.  @param description  NULL if there is none. */
 void complete_offer(struct completion *k, const char *value, const char *description);
 
+/** Offer a name, or its alias (NULL if there is none) when what was typed begins only that. */
+void complete_offer_either(struct completion *k, const char *name, const char *alias,
+			   const char *description);
+
 /** Offer values of a kind, by its name in the help; a name that is not known offers nothing. */
 void complete_values(struct completion *k, const char *name);
 

@@ -105,7 +105,8 @@ static void offer_rules(struct completion *k)
 static void offer_verbs(struct completion *k)
 {
 	for (size_t i = 0; i < k->program->n_verbs; i++)
-		complete_offer(k, k->program->verbs[i]->name, k->program->verbs[i]->summary);
+		complete_offer_either(k, k->program->verbs[i]->name, k->program->verbs[i]->alias,
+				      k->program->verbs[i]->summary);
 }
 
 static void offer_methods(struct completion *k)

@@ -3,6 +3,7 @@
 
 function __gpu_agentctl_complete
 	set -l words (commandline -opc) (commandline -ct)
+	command -q $words[1]; or return
 	for line in ($words[1] __complete -- $words[2..-1] 2>/dev/null)
 		switch $line
 			case :none

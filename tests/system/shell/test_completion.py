@@ -21,7 +21,7 @@ from shells import Bash, Fish, Zsh
 FILES = ROOT / "ctl/shell"
 SHELLS = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 # Names of values in --help of which nothing can be offered.
-FREE = {"N", "A-B", "ID", "ID,ID", "WAVE", "ADDRESS", "SIZE", "JSON", "NAME"}
+FREE = {"N", "A-B", "ID", "ID,ID", "WAVE", "ADDRESS", "SIZE", "JSON", "GPU", "ROW"}
 
 
 def told(*words, path=None, program=BIN / "gpu-agentctl"):
@@ -108,6 +108,8 @@ def test_parts_of_words():
     assert values("list", "--color", "a") == {"auto", "always"}
     assert values("list", "--json=p") == {"--json=pretty"}
     assert values("registers", "1", "2", "--bank=scalar,v") == {"--bank=scalar,vector"}
+    assert values("war") == {"warps"} and values("cont") == {"contexts"}, "NVIDIA's words, when they are typed"
+    assert values("warps", "12", "--cont") == {"--context"} and values("warps", "12", "--qu") == {"--queue", "--quiet"}
     assert values("nosuchverb", "") == values("list", "x") == values("list", "-j") == set()
     assert told("list", "-o", "") == told("-qo", "") == told("list", "--output=") == ({}, "file")
 
