@@ -126,8 +126,8 @@ framed, in both directions, until the connection closes:
 - `C` or `c`: each message has a `Content-Length` header, an empty line, and that many bytes. Header names may be in any
   case, other headers are ignored, the header block may have 4 KiB.
 
-With headers, the first message may be a request of the Debug Adapter Protocol instead (`type` is `request`, no `jsonrpc`): the
-connection is then lent to a debug adapter, as docs/EDITORS.md has it, and all of the following is of no concern to it.
+With headers, the first message may be a request of the Debug Adapter Protocol instead (`type` is `request`, no `jsonrpc`). The
+connection then belongs to a debug adapter, as docs/EDITORS.md says, and the following does not concern it.
 
 ```sh
 echo '{{"jsonrpc":"2.0","id":1,"method":"{example}"}}' | socat - UNIX-CONNECT:/run/gpu-agent/agentd.sock
@@ -145,7 +145,7 @@ marked *optional* may be absent; they are never null.
 **File descriptors.** The agent takes none from a client. A method that gives one sends it as ancillary data (`SCM_RIGHTS`)
 of the first byte of its answer: receive with `recvmsg` while the answer is waited for. At most one is on its way at a
 time. What is received without room for it is closed by the kernel, so that clients which know nothing of descriptors, and
-sockets that are forwarded from elsewhere, lose nothing else; they find beside such a method another way.
+sockets that are forwarded from elsewhere, lose nothing else. Beside such a method there is another one for them.
 
 **Notifications.** The agent sends them on the connection that holds the session, between replies.
 
@@ -243,9 +243,9 @@ def error_text(schema):
     yield "## Errors"
     yield ""
     yield (
-        "`error.data` is an object: `name` is the name below; `errno` the symbolic error number of the system call that"
-        " failed; `op` what was being done; `hint` what to do about it; `vendor` the status code of a vendor library;"
-        " `resumed` whether the process runs again. All but `name` are optional. The last column is the exit status of"
+        "`error.data` is an object. `name` is the name below, `errno` the symbolic error number of the system call that"
+        " failed, `op` what was being done, and `hint` what to do about it. `vendor` is the status code of a vendor library,"
+        " and `resumed` says whether the process runs again. All but `name` are optional. The last column is the exit status of"
         " `gpu-agentctl`."
     )
     yield ""
