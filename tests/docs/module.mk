@@ -1,2 +1,2 @@
 # What the documents say is what the programs do.
-system_tests += tests/docs/test_prose.py
+system_tests += $(foreach t,examples prose,tests/docs/test_$(t).py)
