@@ -98,7 +98,7 @@ static int get_beside(struct dap *d, uint32_t thread, struct rpc_wave_select *s,
 			r = look_beside(d, s, ret, err);
 		if (r == 0)
 			r = agent_err_set(err, RPC_ERROR_FAILED, ESTALE, NULL, "pause first",
-					  "the waves move: each look finds other groups of them");
+					  "the waves move: each snapshot finds other groups of them");
 	}
 	return r < 0 ? r : 0;
 }
@@ -125,7 +125,7 @@ int dap_waves_get(struct dap *d, uint32_t thread, const struct rpc_wave_select *
 		s = now;
 	}
 	return r < 0 ? r : agent_err_set(err, RPC_ERROR_FAILED, ESTALE, NULL, "pause first",
-					 "the waves move: each look finds other groups of them");
+					 "the waves move: each snapshot finds other groups of them");
 }
 
 void dap_waves_free(struct dap_waves *w)

@@ -129,8 +129,8 @@ framed, in both directions, until the connection closes:
 With headers, the first message may be a request of the Debug Adapter Protocol instead (`type` is `request`, no `jsonrpc`). The
 connection then belongs to a debug adapter, as docs/EDITORS.md says, and the following does not concern it.
 
-```sh
-echo '{{"jsonrpc":"2.0","id":1,"method":"{example}"}}' | socat - UNIX-CONNECT:/run/gpu-agent/agentd.sock
+```console
+$ echo '{{"jsonrpc":"2.0","id":1,"method":"{example}"}}' | socat - UNIX-CONNECT:/run/gpu-agent/agentd.sock
 ```
 
 **Requests.** `params` is an object; leave it out (or send `[]`) for a method without parameters. Positional parameters

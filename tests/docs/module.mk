@@ -1,2 +1,2 @@
 # What the documents say is what the programs do.
-system_tests += $(foreach t,examples prose,tests/docs/test_$(t).py)
+system_tests += $(foreach t,commands examples pictures prose troubleshooting,tests/docs/test_$(t).py)

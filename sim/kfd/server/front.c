@@ -98,7 +98,7 @@ static bool fill_attr(struct front *f, uint64_t ino, struct stat *st)
 		st->st_mode = S_IFREG | f->kfd_mode;
 		break;
 	case TREE_CONTROL:
-		st->st_mode = S_IFREG | 0600;
+		st->st_mode = S_IFREG | 0660;
 		break;
 	case TREE_FILE:
 		st->st_mode = S_IFREG | 0444;
