@@ -84,7 +84,7 @@ def file_of(block: Block) -> Optional[str]:
 def commands_of(block: Block) -> List[Command]:
     found: List[Command] = []
     for number, line in enumerate(block.lines, block.first):
-        if line.startswith(("$ ", "# ")):
+        if re.match(r"[$#] \S", line):  # a column called # has two spaces behind it
             found.append(Command(line[2:], line[0] == "#", number, number, []))
         elif line.startswith("> ") and found and not found[-1].output:
             found[-1].text += "\n" + line[2:]

@@ -24,6 +24,7 @@ from harness import BIN
 PAGES = {page.name: page for page in docpage.pages()}
 WITH_COMMANDS = [name for name, page in PAGES.items() if page.commands()]
 MASKS = (
+    (r" ?\([-+]\d+\)", ""),
     (r"0x[0-9a-f]{5,}", "ADDRESS"),
     (r"\d{8}T\d{6}-[0-9a-f]+", "RECORD"),
     (r"\d{4}-\d\d-\d\d", "DATE"),
@@ -37,14 +38,11 @@ MASKS = (
 
 
 def masked(lines):
+    """One line: where a text is broken depends on numbers in it."""
     text = "\n".join(lines)
-    found = []
-    for line in text.split("\n"):
-        for pattern, word in MASKS:
-            line = re.sub(pattern, word, line)
-        if line.strip():
-            found.append(line.strip())
-    return found
+    for pattern, word in MASKS:
+        text = re.sub(pattern, word, text)
+    return text.strip()
 
 
 def typed(page):
