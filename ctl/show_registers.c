@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/document/code_text.h"
@@ -123,13 +124,16 @@ static void print_callers(struct ctl *c, const struct rpc_caller *callers, size_
 /* Append a line of facts, broken where the terminal is too narrow for it. */
 static void print_facts(struct ctl *c, const char *name, const char *facts)
 {
-	struct out *o = title(c, name);
-	size_t width = c->output.width;
+	auto_out struct out line = { 0 }, wrapped = { 0 };
 
-	out_fmt(o, "%*s", NAME_COLUMNS - (int)strlen(name), "");
-	if (facts)
-		text_wrap(o, facts, strlen(facts), width > NAME_COLUMNS ? width - NAME_COLUMNS : width,
-			  NAME_COLUMNS);
+	/* Broken as a whole, and printed in two parts: a colour takes no columns. */
+	name_column(&line, name, NAME_COLUMNS);
+	out_str(&line, facts ? facts : "");
+	if (out_error(&line))
+		return;
+	text_wrap(&wrapped, line.data, line.size, c->output.width, NAME_COLUMNS);
+	if (!out_error(&wrapped))
+		out_str(title(c, name), wrapped.data + strlen(name));
 }
 
 /* Append what the packet of the wave's dispatch says. */
