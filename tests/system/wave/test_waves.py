@@ -600,7 +600,8 @@ def test_text_shows_groups_and_waves():
         assert rows[2][2:] == ["32/32/32", hex(PC), "halted", "10", "(0-9)", f"{ids[0]}:0:0"], rows
         run = s.ctl("snapshot", s.app.pid, "--waves", LONG_STOP)
         rows = run.stdout.split("\n\n")[3].splitlines()
-        assert run.returncode == 0 and rows[0].startswith("WAVE") and len(rows) == 43, run.stdout
+        assert run.returncode == 0 and rows[0].startswith("WAVE") and len(rows) == 44, run.stdout
+        assert rows[-1].startswith("on GPU 0 ("), run.stdout
         run = s.ctl("snapshot", s.app.pid, "--queues-only")
         assert run.returncode == 0 and len(run.stdout.split("\n\n")) == 2 and "WHERE" not in run.stdout, run.stdout
         assert run.stdout.startswith("No look at the waves, as asked: 4 queues"), run.stdout
