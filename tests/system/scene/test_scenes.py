@@ -183,7 +183,7 @@ def test_demo_says_what_is_wrong(vendor):
         assert run.returncode == 0, (run.returncode, run.stdout, run.stderr)
         for words in (PROGRAM[vendor][:15], "hung", fault, "embedding", "all_reduce", "gemm", rf"train\.{suffix}:17",
                       rf"train\.{suffix}:37",
-                      r"load_row.*\s<-\s+lookup.*\s<-\s+embedding", r"wait_for_peer\s+<-\s+ring_step\s+<-\s+all_reduce"):
+                      r"load_row\S*\s+<- lookup", r"wait_for_peer\s+<- ring_step"):
             assert re.search(words, run.stdout, re.I), (words, run.stdout)
         t.check()
 
