@@ -61,7 +61,7 @@ static int refuse_open(const struct worker_options *o, const char *what, int err
 		return leader_refusal(o->pid, what, err);
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, error, what,
 			     o->privileged ? "gpu-agentd needs CAP_SYS_PTRACE as well" :
-					     "ask the system-wide gpu-agentd",
+					     "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE",
 			     "cannot open the memory of process %d", (int)o->pid);
 }
 

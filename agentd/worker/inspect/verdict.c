@@ -11,7 +11,7 @@ static const char *agent_refusal(const struct worker_options *o, const struct ac
 {
 	if (o->privileged || facts->uids[0] == getuid())
 		return NULL;
-	*ret_fix = "ask the system-wide gpu-agentd";
+	*ret_fix = "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE";
 	return "it belongs to another user than the agent, which has no privileges";
 }
 

@@ -261,7 +261,7 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
 				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
-						     "ask the system-wide gpu-agentd",
+						     "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE",
 				     "cannot open the memory of process %d", (int)o->pid);
 	/* If this fails, a core has only the memory that is found without the list of mappings. */
 	t->maps_fd = mappings_open(o->pid);
