@@ -61,7 +61,7 @@ def test_the_file_has_what_a_marketplace_asks_for():
         types = {e.get("Extension") for e in ElementTree.fromstring(archive.read("[Content_Types].xml"))}
         assert {pathlib.PurePath(n).suffix for n in names} - {".xml"} <= types, "the type of each file is told"
         assert "MIT" in archive.read("extension/LICENSE.txt").decode()
-        assert archive.read("extension/README.md").decode() == (ROOT / "editors/vscode/README.md").read_text()
+        assert archive.read("extension/" + "README.md").decode() == (ROOT / "editors/vscode/README.md").read_text()
         head = archive.read(f"extension/{package['icon']}")[:24]
         assert head[:8] == b"\x89PNG\r\n\x1a\n" and min(struct.unpack(">II", head[16:])) >= 128, head
         assert f"extension/{package['main']}" in names
