@@ -19,5 +19,5 @@ installs += 644:ctl/shell/gpu-agentctl.bash:$(bashcompdir)/gpu-agentctl
 installs += 644:ctl/shell/gpu-agentctl.zsh:$(zshcompdir)/_gpu-agentctl
 installs += 644:ctl/shell/gpu-agentctl.fish:$(fishcompdir)/gpu-agentctl.fish
 
-system_tests += ctl/check-client
+system_tests += ctl/check-client ctl/check-pages
 system_tests += ctl/check-verbs

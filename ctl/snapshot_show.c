@@ -21,13 +21,28 @@
 /* Columns of what stands in front of a line of the headline. */
 #define TAG_WIDTH 7
 #define LANES_MAX 64u
+/* Most GPUs that a note names one by one. */
+#define GPUS_NAMED 4
 
 /* Lines of the header go on below their beginning. */
 static void put_line(struct ctl *c, const struct out *line, size_t indent)
 {
 	if (out_error(line))
 		c->output.text.error = out_error(line);
-	text_wrap(&c->output.text, line->data ? line->data : "", line->size, c->output.width, indent);
+	/* Without a legend it is for a script, which reads lines. */
+	text_wrap(&c->output.text, line->data ? line->data : "", line->size,
+		  c->output.legend ? c->output.width : 0, indent);
+}
+
+/* A name that a stranger chose, made safe; "?" where memory is out. */
+static const char *escaped(struct ctl *c, const char *name)
+{
+	auto_out struct out o = { 0 };
+	const char *copy;
+
+	text_put(&o, "", name, "");
+	copy = out_error(&o) ? NULL : rpc_arena_strdup(&c->arena, o.data ? o.data : "");
+	return copy ? copy : "?";
 }
 
 static const char *word(const struct ctl *c, const char *neutral)
@@ -184,13 +199,14 @@ static void print_taking(struct ctl *c, const struct snapshot_page *page)
 	if (cmp && cmp->before.wave_count != s->wave_count)
 		out_fmt(&o, " (%u before)", cmp->before.wave_count);
 	if (cmp) {
-		out_str(&o, ", compared over ");
+		out_str(&o, page->queues_only ? "" : ", ");
 		text_duration(&o, cmp->interval_us / 1000);
+		out_str(&o, " apart");
 	}
-	out_str(&o, page->queues_only ? "" : ", ");
+	out_str(&o, o.size ? ", " : "");
 	if (!is_of_core(s) && !page->queues_only) {
 		out_str(&o, "stopped ");
-		put_stopped(&o, s->stopped_us);
+		put_stopped(&o, s->stopped_us + page->faulted_stopped_us);
 		out_str(&o, ", ");
 	}
 	out_str(&o, complete ? "complete" : "NOT COMPLETE");
@@ -249,6 +265,22 @@ void snapshot_show_header(struct ctl *c, const struct snapshot_page *page)
 
 /* ------------------------------------------------------------------ groups ------------------- */
 
+/* Note the names of several GPUs below the table; a single one is told there with its number. */
+static void note_gpus(struct ctl *c, const struct group_rows *rows, struct table *t)
+{
+	const struct gpu_names *g = &c->gpus;
+	bool several = false, alike = true;
+
+	for (size_t i = 1; i < rows->n; i++)
+		several = several || rows->list[i].group->gpu_id != rows->list[0].group->gpu_id;
+	for (size_t i = 1; i < g->n; i++)
+		alike = alike && !strcmp(g->gpus[i].name, g->gpus[0].name);
+	if (several && alike && g->n)
+		table_note(t, "GPUs: %s", escaped(c, g->gpus[0].name));
+	for (size_t i = 0; several && !alike && i < g->n && g->n <= GPUS_NAMED; i++)
+		table_note(t, "GPU %zu: %s", i, escaped(c, g->gpus[i].name));
+}
+
 int snapshot_show_groups(struct ctl *c, const struct snapshot_page *page, const struct group_rows *rows)
 {
 	const struct group_rows_view view = { c->vendor, &c->gpus, c->verbose, c->output.legend };
@@ -263,6 +295,7 @@ int snapshot_show_groups(struct ctl *c, const struct snapshot_page *page, const 
 	r = group_rows_table(&c->arena, rows, &view, &t);
 	if (r < 0)
 		return ctl_fail(c, -r, "writing the table");
+	note_gpus(c, rows, &t);
 	if (!c->verbose)
 		table_note(&t, "details: -v");
 	return ctl_print_table(c, &t);
@@ -493,13 +526,15 @@ int snapshot_show(struct ctl *c, const struct snapshot_page *given)
 	int r;
 
 	ctl_name_gpus_of(c, page->snapshot);
-	if (ask_lanes(c, page->snapshot, &lanes))
+	if (ask_lanes(c, page->snapshot, &lanes)) {
 		copy.faulted = &lanes.registers;
+		copy.faulted_stopped_us = lanes.stopped_us;
+	}
 	r = snapshot_show_headline(c, page);
 	if (r < 0)
 		return r;
 	snapshot_show_header(c, page);
-	if (!page->queues_only) {
+	if (page->snapshot->n_groups || (page->comparison && page->comparison->n_groups)) {
 		blank(c);
 		r = print_groups(c, page);
 	}

@@ -24,6 +24,7 @@ struct snapshot_page {
 	bool queues_only;	  /**< Nobody looked at the waves. */
 	bool advise;		  /**< Name --again, where that tells more. */
 	const struct rpc_wave_registers *faulted; /**< As in struct headline_input. */
+	uint64_t faulted_stopped_us; /**< How long queues stood still to read that. */
 };
 
 /**

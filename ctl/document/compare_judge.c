@@ -355,7 +355,8 @@ static void describe_movement(struct judge *j)
 		describe_extent(j);
 		describe_workgroups(j);
 	}
-	out_str(&j->evidence, "; no packet was done in ");
+	/* Not every device tells of packets. */
+	out_str(&j->evidence, j->q->has_read_after ? "; no packet was done in " : " in ");
 	evidence_interval(j);
 }
 

@@ -230,7 +230,8 @@ static void put_line(struct printer *p, struct out *o, const char *tag, enum col
 		out_fmt(&line, "%-*s", TAG_WIDTH, tag);
 	text_escape(&line, text->data ? text->data : "", text->size);
 	out_str(o, color_begin(style, p->form->color));
-	text_wrap(o, line.data ? line.data : "", line.size, p->form->width, tag ? TAG_WIDTH : 2);
+	text_wrap(o, line.data ? line.data : "", line.size,
+		  p->form->legend ? p->form->width : 0, tag ? TAG_WIDTH : 2);
 	if (style != COLOR_PLAIN && p->form->color && o->size) {
 		o->size--;
 		out_fmt(o, "%s\n", color_end(style, true));

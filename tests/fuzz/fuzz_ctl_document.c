@@ -5,7 +5,9 @@
 #include "base/out.h"
 #include "ctl/document/compare.h"
 #include "ctl/document/document.h"
+#include "ctl/document/headline.h"
 #include "ctl/document/merge.h"
+#include "ctl/group_rows.h"
 #include "fuzzlib.h"
 
 static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_result *s)
@@ -25,6 +27,36 @@ static void compare(struct rpc_arena *arena, const struct rpc_gpu_snapshot_resul
 		if (c.groups[i].change != RPC_CHANGE_SAME)
 			abort();
 	rpc_comparison_encode(&text, &c);
+}
+
+/* What people see of one document, and of two: narrow, so that cells are broken and cut. */
+static void show(struct rpc_arena *arena, const struct rpc_gpu_snapshot_result *s)
+{
+	static struct gpu_names gpus;
+	struct rpc_gpu_snapshot_result later = *s;
+	const struct group_rows_view view = { s->process.vendor, &gpus, true, true };
+	struct headline_input in = { .snapshot = s };
+	struct rpc_comparison c;
+	struct headline h;
+	struct group_rows rows;
+	auto_table struct table t = { 0 };
+	auto_out struct out text = { 0 };
+
+	gpu_names_set(&gpus, s->devices, s->n_devices);
+	if (headline_make(arena, &in, &gpus, &h) < 0)
+		return;
+	if (!h.n || h.n > HEADLINE_MAX)
+		abort();
+	later.time_us += 1000000;
+	if (compare_snapshots(arena, s, &later, false, &c) < 0)
+		return;
+	in = (struct headline_input){ .snapshot = &later, .comparison = &c };
+	if (headline_make(arena, &in, &gpus, &h) < 0 || group_rows_of_comparison(arena, &later, &c, NULL, &rows) < 0)
+		return;
+	if (!h.n || rows.n != c.n_groups)
+		abort();
+	if (group_rows_table(arena, &rows, &view, &t) == 0)
+		table_print(&t, &text, &(struct table_form){ .width = 60, .legend = true });
 }
 
 static void merge(struct rpc_arena *arena, const struct document *d)
@@ -58,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rpc_arena_init(&arena, 0);
 	if (document_parse("input", (const char *)data, size, &arena, &d, &err) == 0) {
 		compare(&arena, &d.snapshot);
+		show(&arena, &d.snapshot);
 		merge(&arena, &d);
 	} else if (!err.code || !err.message[0]) {
 		abort();
