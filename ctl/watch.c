@@ -206,7 +206,8 @@ static size_t lines_of(const char *text, size_t size)
 	return n;
 }
 
-size_t watch_head_rows(struct screen_size size, const struct out *head)
+/* How many lines of the head are shown: the table needs room as well. */
+static size_t head_rows(struct screen_size size, const struct out *head)
 {
 	size_t n = lines_of(head->size ? head->data : "", head->size);
 	size_t most = size.rows > 5 ? size.rows / 3 : 1;
@@ -216,7 +217,7 @@ size_t watch_head_rows(struct screen_size size, const struct out *head)
 
 size_t watch_window(struct screen_size size, const struct out *head)
 {
-	return less(size.rows, watch_head_rows(size, head) + ROWS_ABOVE + ROWS_BELOW);
+	return less(size.rows, head_rows(size, head) + ROWS_ABOVE + ROWS_BELOW);
 }
 
 size_t watch_rows(const char *table, size_t size)
@@ -260,7 +261,7 @@ static void put_head(struct canvas *c, const struct out *head)
 	const char *text = head->size ? head->data : "", *end = text + head->size, *line;
 	size_t n;
 
-	for (size_t left = watch_head_rows(c->size, head); left; left--) {
+	for (size_t left = head_rows(c->size, head); left; left--) {
 		next_line(&text, end, &line, &n);
 		put(c, line, n);
 	}

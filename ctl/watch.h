@@ -61,9 +61,7 @@ uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us);
 /** Sort rows in place; their numbers stay.  @return 0, -ENOMEM, -EFBIG (arena). */
 int watch_sort_rows(struct rpc_arena *a, struct group_rows *rows, enum watch_sort sort);
 
-/** How many lines of the head are shown on a terminal of that height: the table needs room as well. */
-size_t watch_head_rows(struct screen_size size, const struct out *head);
-/** How many rows of the table fit below the head into a terminal of that height. */
+/** How many rows of the table fit below the head, of which a third of the rows is shown, into a terminal of that height. */
 size_t watch_window(struct screen_size size, const struct out *head);
 /** How many lines a text has, without the first, which is the title. */
 size_t watch_rows(const char *table, size_t size);
