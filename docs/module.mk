@@ -1,6 +1,26 @@
 # NAME.SECTION below docs/man goes to the manual's directory of that section.
-man_pages := gpu-agentctl.1 gpu-agentd.8 agentd.conf.5 gpu-agent-sim.1 gpu-agent-simapp.1 gpu-agent-demo.1 gpu-agent-cuda-sim.1 gpu-agent-cuda-simapp.1
-installs += $(foreach m,$(man_pages),644:docs/man/$(m):$(mandir)/man$(subst .,,$(suffix $(m)))/$(m))
+man_pages := gpu-agentctl.1 gpu-agentd.8 agentd.conf.5 gpu-agent-sim.1 gpu-agent-simapp.1 gpu-agent-demo.1 gpu-agent-cuda-sim.1 \
+	gpu-agent-cuda-simapp.1 gpu-agent.7 gpu-agent-protocol.7 libkfdtrap.3
+man_dir = $(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
+installs += $(foreach m,$(man_pages),644:docs/man/$(m):$(call man_dir,$(m)))
+
+# Pages of verbs are completed from --help.  Who builds for another machine names a gpu-agentctl that runs here.
+verb_pages := $(wildcard docs/man/verbs/*/*.1)
+runnable_gpu-agentctl ?= $(O)/bin/gpu-agentctl
+$(foreach m,$(verb_pages),$(eval $(O)/man/$(notdir $(m)): $(m)))
+$(addprefix $(O)/man/,$(notdir $(verb_pages))): docs/man/make-page docs/man/gpu-agentctl.1 $(runnable_gpu-agentctl)
+	$(call say,MAN,$@)
+	@mkdir -p $(@D)
+	$(Q)docs/man/make-page $(runnable_gpu-agentctl) $(filter docs/man/verbs/%,$^) >$@
+extra_targets += $(addprefix $(O)/man/,$(notdir $(verb_pages)))
+installs += $(foreach m,$(notdir $(verb_pages)),644:$(O)/man/$(m):$(call man_dir,$(m)))
+
+# Other names of pages: what systemd calls the units, and a name of our own for the configuration.
+$(O)/man/gpu-agentd.service.8 $(O)/man/gpu-agentd.socket.8: ; @mkdir -p $(@D) && echo '.so man8/gpu-agentd.8' >$@
+$(O)/man/gpu-agent.conf.5: ; @mkdir -p $(@D) && echo '.so man5/agentd.conf.5' >$@
+man_aliases := gpu-agentd.service.8 gpu-agentd.socket.8 gpu-agent.conf.5
+extra_targets += $(addprefix $(O)/man/,$(man_aliases))
+installs += $(foreach m,$(man_aliases),644:$(O)/man/$(m):$(call man_dir,$(m)))
 
 # Documents and examples lie in the document directory as they lie here, so that their links hold.
 docs_files := README.md SECURITY.md $(wildcard docs/*.md docs/[!m]*/*.md docs/pictures/*.[ps][nv]g)
