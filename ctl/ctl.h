@@ -7,7 +7,8 @@
  * gpu-agentctl: what every subcommand works with.
  *
  * To add a verb: verbs/NAME.c with `const struct ctl_verb ctl_verb_NAME`, one line in the list
- * below and a section in docs/man/gpu-agentctl.1; ctl/check-verbs fails until all of them are there.
+ * below, a page in docs/man/verbs/ and a line in docs/man/gpu-agentctl.1; ctl/check-verbs fails until
+ * all of them are there.
  * Completion for shells comes from the same tables (complete.h).
  *
  * A verb appends its data to ctl.output and returns an exit status, or a negative value after it
