@@ -47,14 +47,15 @@ def make_machine() -> None:
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     keep = os.open(ROOT, os.O_PATH), os.open(BIN.parent, os.O_PATH)
     mount("run", "/run", "tmpfs")
-    for name in ("etc", "docs/build", "docs/gpu-agent", "docs/home", "docs/sys", "docs/bin", "docs/cores", "docs/user", "gpu-agent", "lock"):
+    for name in ("etc", "gpu-agent", "lock", *(f"docs/{n}" for n in ("build", "gpu-agent", "home", "sys", "bin", "cores", "user"))):
         (pathlib.Path("/run") / name).mkdir(parents=True, exist_ok=True)
     mount(f"/proc/self/fd/{keep[0]}", str(TOP / "gpu-agent"), None, MS_BIND)
     mount(f"/proc/self/fd/{keep[1]}", str(TOP / "build"), None, MS_BIND | MS_REC)
     shutil.copytree("/etc", "/run/etc", symlinks=True, dirs_exist_ok=True)
     mount("/run/etc", "/etc", None, MS_BIND)
     text = pathlib.Path("/etc/passwd").read_text()
-    users = [line for line in text.split("\n") if line and line.split(":")[2] != "1000" and line.split(":")[0] != "gpu-agent"]
+    users = [line for line in text.split("\n")
+             if line and line.split(":")[2] != "1000" and line.split(":")[0] != "gpu-agent"]
     pathlib.Path("/etc/passwd").write_text("\n".join([*users, "ana:x:1000:1000::/run/docs/home:/bin/bash",
                                                       "gpu-agent:x:990:990::/:/usr/sbin/nologin"]) + "\n")
     groups = [line for line in pathlib.Path("/etc/group").read_text().split("\n")
@@ -123,8 +124,9 @@ class Machine:
         self.scene = scene
         self.running: List[subprocess.Popen[bytes]] = []
         self.environment = {
-            "PATH": f"{TOP}/build/bin:{TOP}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(TOP / "home"), "LANG": "C.UTF-8",
-            "LC_ALL": "C.UTF-8", "COLUMNS": "80", "USER": "ana", "XDG_RUNTIME_DIR": str(TOP / "user"), "PAGER": "", "TERM": "dumb", "TZ": "UTC",
+            "PATH": f"{TOP}/build/bin:{TOP}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(TOP / "home"),
+            "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLUMNS": "80", "USER": "ana", "XDG_RUNTIME_DIR": str(TOP / "user"), "PAGER": "",
+            "TERM": "dumb", "TZ": "UTC",
             **{k: v for k, v in os.environ.items() if k.startswith(("ASAN_", "UBSAN_", "NODE_", "npm_", "GPU_AGENT_TEST_"))}}
         if scene != "none":
             (self.start_cuda if scene.startswith("cuda") else self.start_amd)()
