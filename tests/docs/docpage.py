@@ -27,6 +27,20 @@ STAYS = re.compile(r"gpu-agentctl (watch|events|attach|suspend|watchpoint \d+ se
 PROGRAMS = ("gpu-agent", "scripts/", "sudo ", "systemctl ", "journalctl ", "apt-get ", "apt ", "make", "npm ", "socat ",
             "python3 ", "docker ", "podman ", "kubectl ", "srun ", "BIN=", "tests/", "build/", "bench/", "git ", "code ")
 
+# What differs from run to run, in this order.
+MASKS = (
+    (r" ?\([-+]\d+\)", ""),
+    (r"0x[0-9a-f]{5,}", "ADDRESS"),
+    (r"\d{8}T\d{6}-[0-9a-f]+", "RECORD"),
+    (r"\d{4}-\d\d-\d\d", "DATE"),
+    (r"\d\d:\d\d:\d\d", "TIME"),
+    (r"\b\d+:\d+:\d+\b", "WAVE"),
+    (r"(?<![\w.:/@+-])[\d,.]*\d\s?(us|ms|s|B|KiB|MiB|GiB)\b", "AMOUNT"),
+    (r"(?<![\w.:/@+])-?\d[\d,.]*(?![\w:])", "N"),
+    (r"\b[0-9a-f]{16,}\b", "HASH"),
+    (r"\s+", " "),
+)
+
 
 @dataclasses.dataclass
 class Command:
@@ -166,3 +180,11 @@ def pages() -> List[Page]:
              *(path for top in ("clients", "editors", "examples") for path in sorted((ROOT / top).rglob("README.md"))
                if "node_modules" not in path.parts)]
     return [Page(path) for path in names]
+
+
+def masked(lines: List[str]) -> str:
+    """One line: where a text is broken depends on numbers in it."""
+    text = "\n".join(lines)
+    for pattern, word in MASKS:
+        text = re.sub(pattern, word, text)
+    return text.strip()

@@ -18,31 +18,11 @@ if __name__ == "__main__":
 import pytest
 
 import docpage
-from docpage import ROOT
+from docpage import ROOT, masked
 from harness import BIN
 
 PAGES = {page.name: page for page in docpage.pages()}
 WITH_COMMANDS = [name for name, page in PAGES.items() if page.commands()]
-MASKS = (
-    (r" ?\([-+]\d+\)", ""),
-    (r"0x[0-9a-f]{5,}", "ADDRESS"),
-    (r"\d{8}T\d{6}-[0-9a-f]+", "RECORD"),
-    (r"\d{4}-\d\d-\d\d", "DATE"),
-    (r"\d\d:\d\d:\d\d", "TIME"),
-    (r"\b\d+:\d+:\d+\b", "WAVE"),
-    (r"(?<![\w.:/@+-])[\d,.]*\d\s?(us|ms|s|B|KiB|MiB|GiB)\b", "AMOUNT"),
-    (r"(?<![\w.:/@+])-?\d[\d,.]*(?![\w:])", "N"),
-    (r"\b[0-9a-f]{16,}\b", "HASH"),
-    (r"\s+", " "),
-)
-
-
-def masked(lines):
-    """One line: where a text is broken depends on numbers in it."""
-    text = "\n".join(lines)
-    for pattern, word in MASKS:
-        text = re.sub(pattern, word, text)
-    return text.strip()
 
 
 def typed(page):
