@@ -8,6 +8,7 @@ const struct argv_option options_table[] = {
 	{ "socket", 0, ARGV_STRING, &options.socket, "PATH", "listen there" },
 	{ "config", 0, ARGV_STRING, &options.config, "FILE", "read only this configuration file" },
 	{ "check-config", 0, ARGV_FLAG, &options.check_config, NULL, "check the configuration and exit" },
+	{ "dump-config", 0, ARGV_FLAG, &options.dump_config, NULL, "print every setting and its origin, and exit" },
 	{ "kfd", 0, ARGV_STRING, &options.kfd, "PATH", "KFD device (default /dev/kfd)" },
 	{ "kfd-sysfs", 0, ARGV_STRING, &options.kfd_sysfs, "DIR", "KFD topology (default /sys/class/kfd/kfd)" },
 	{ "cuda-library", 0, ARGV_STRING, &options.cuda_library, "PATH", "CUDA driver (default libcuda.so.1)" },

@@ -454,7 +454,7 @@ static int run(struct monitor *s, char **argv)
 	r = find_programs(&s->programs);
 	if (r < 0)
 		return fail("gpu-agent-front, -worker, -store, -rules, -hook and -adapter must lie beside gpu-agentd", r);
-	if (options.check_config)
+	if (options.check_config || options.dump_config)
 		return check(s, argv);
 	r = open_signals(s);
 	if (r < 0)

@@ -19,9 +19,11 @@
 #include "agentd/rules/saved.h"
 #include "agentd/rules/service.h"
 #include "agentd/rules/settings.h"
+#include "agentd/rules/store_check.h"
 #include "base/argv.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/out.h"
 
 static bool again, own_socket;
 
@@ -41,20 +43,46 @@ static int find_runner(char *ret, size_t size)
 	return r;
 }
 
-/* What reads the configuration and runs hooks has said what is wrong. */
-static int check(const char *runner)
+/* Those who read the configuration, run hooks and keep records have said what is wrong; all are asked. */
+static int judge(const struct config *config, const struct rules *rules, const struct config_dump *dump,
+		 const char *runner)
 {
+	struct rules_ids ids;
+	int r = check_hooks(rules, runner, options.user), e = settings_resolve(&options, config, false, &ids);
+
+	if (e == 0)
+		e = store_check(config, &ids, options.user, config_dump_where(dump, "store", "directory"));
+	return r < 0 ? r : e;
+}
+
+static void print(const struct config *config, const struct config_dump *dump)
+{
+	auto_out struct out text;
+
+	out_init(&text, 0);
+	config_dump_print(dump, config, &text);
+	fwrite(text.data, 1, text.size, stdout);
+}
+
+/* --check-config and --dump-config. */
+static int look(const char *runner)
+{
+	struct config_dump dump = { 0 };
 	struct rules rules = { 0 };
 	struct config config;
-	int r = settings_load(&options, &config, &rules);
+	int r = settings_load(&options, &config, &rules, &dump);
 
-	if (r == 0)
-		r = check_hooks(&rules, runner, options.user);
+	if (r == 0 && dump.error < 0)
+		log_error("the settings: %s", strerror(-(r = dump.error)));
+	if (r == 0 && options.check_config)
+		r = judge(&config, &rules, &dump, runner);
+	if (r == 0 && options.dump_config)
+		print(&config, &dump);
+	else if (r == 0)
+		puts("configuration is valid");
+	config_dump_deinit(&dump);
 	rules_deinit(&rules);
-	if (r < 0)
-		return 1;
-	puts("configuration is valid");
-	return 0;
+	return r < 0;
 }
 
 static int read_configuration(struct config *config, struct rules_ids *ids, struct rules *rules)
@@ -68,7 +96,7 @@ static int read_configuration(struct config *config, struct rules_ids *ids, stru
 			log_error("what the last rules process had read: %s", strerror(-r));
 		return r;
 	}
-	r = settings_load(&options, config, rules);
+	r = settings_load(&options, config, rules, NULL);
 	return r < 0 ? r : settings_resolve(&options, config, own_socket, ids);
 }
 
@@ -118,7 +146,7 @@ int main(int argc, char **argv)
 	if (fd_reserve_stdio() < 0)
 		return 1;
 	r = argv_parse(argc, argv, tables, error, sizeof(error));
-	if (r != 0 || (!options.check_config && !is_started_by_monitor())) {
+	if (r != 0 || (!options.check_config && !options.dump_config && !is_started_by_monitor())) {
 		fputs("gpu-agent-rules is started by gpu-agentd\n", stderr);
 		return 2;
 	}
@@ -129,8 +157,8 @@ int main(int argc, char **argv)
 		log_error("gpu-agent-hook: %s", strerror(-r));
 		return 1;
 	}
-	if (options.check_config)
-		return check(runner);
+	if (options.check_config || options.dump_config)
+		return look(runner);
 	fd_set_cloexec(IPC_FD_MONITOR, true);
 	r = give_up_rights();
 	if (r < 0) {

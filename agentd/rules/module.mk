@@ -2,7 +2,8 @@
 archives += rules
 rules_src := $(addprefix agentd/rules/hooks/,hook_requests.c hook_rule.c hook_rules.c hooks.c) \
 	$(addprefix agentd/rules/engine/,check.c discover.c rule_hooks.c rules.c watch.c) \
-	agentd/rules/config/config.c $(addprefix agentd/rules/,host.c saved.c service.c settings.c)
+	$(addprefix agentd/rules/config/,config.c dump.c keys.c) \
+	$(addprefix agentd/rules/,host.c saved.c service.c settings.c store_check.c)
 rules_deps := $(protocol_gen) $(O)/gen/paths.h
 
 programs += gpu-agent-rules

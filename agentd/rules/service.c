@@ -61,7 +61,7 @@ static void reload(struct service *s)
 	struct rules rules = { 0 };
 	struct rules_ids ids;
 	struct config config;
-	int r = settings_load(s->options, &config, &rules);
+	int r = settings_load(s->options, &config, &rules, NULL);
 
 	if (r == 0)
 		r = settings_resolve(s->options, &config, false, &ids);

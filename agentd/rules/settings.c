@@ -9,17 +9,53 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/rules/config/keys.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/str.h"
 
-static int apply_option(const char *name, char *field, size_t size, const char *value)
+/* A text that is set by the command line and not by a file. */
+static const struct option_key {
+	const char *option, *section, *name;
+	size_t offset; /* in struct options */
+} option_keys[] = {
+	{ "store", "store", "directory", offsetof(struct options, store) },
+	{ "socket", "agent", "socket", offsetof(struct options, socket) },
+	{ "kfd", "kfd", "device", offsetof(struct options, kfd) },
+	{ "kfd-sysfs", "kfd", "sysfs", offsetof(struct options, kfd_sysfs) },
+	{ "cuda-library", "cuda", "library", offsetof(struct options, cuda_library) },
+	{ "idle-exit", "agent", "idle_exit", offsetof(struct options, idle_exit) },
+};
+
+static void note(struct config_dump *dump, const struct option_key *k, const char *value)
 {
-	if (value && strlen(value) >= size) {
-		log_error("--%s: too long", name);
+	char where[32];
+
+	snprintf(where, sizeof(where), "--%s", k->option);
+	if (dump)
+		config_dump_note(dump, k->section, k->name, value, where);
+}
+
+/* The command line may say more than a file: a library by a relative path, any time. */
+static int apply_option(const struct option_key *k, const char *value, struct config *c)
+{
+	const struct config_key *key = config_key_find(k->section, k->name);
+	char *field = (char *)c + key->offset;
+	uint64_t ms;
+
+	if (key->kind == CONFIG_DURATION) {
+		if (str_to_ms(value, &ms) < 0) {
+			log_error("--%s %s: not a duration such as 90s", k->option, value);
+			return -EINVAL;
+		}
+		*(uint32_t *)(void *)field = (uint32_t)ms;
+		return 0;
+	}
+	if (strlen(value) >= key->size) {
+		log_error("--%s: too long", k->option);
 		return -EINVAL;
 	}
-	if (value)
-		str_copy(field, size, value);
+	str_copy(field, key->size, value);
 	return 0;
 }
 
@@ -44,33 +80,31 @@ static void log_lines(char *text)
 }
 
 /* What it says counts more than any file. */
-static int apply_options(const struct options *o, struct config *c)
+static int apply_options(const struct options *o, struct config *c, struct config_dump *dump)
 {
-	uint64_t ms;
+	int r = 0;
 
-	if (o->user && !o->config)
+	if (o->user && !o->config) {
 		user_store(c->store_directory, sizeof(c->store_directory));
-	if (apply_option("store", c->store_directory, sizeof(c->store_directory), o->store) < 0 ||
-	    apply_option("socket", c->socket, sizeof(c->socket), o->socket) < 0 ||
-	    apply_option("kfd", c->kfd_device, sizeof(c->kfd_device), o->kfd) < 0 ||
-	    apply_option("kfd-sysfs", c->kfd_sysfs, sizeof(c->kfd_sysfs), o->kfd_sysfs) < 0 ||
-	    apply_option("cuda-library", c->cuda_library, sizeof(c->cuda_library),
-			 o->cuda_library) < 0)
-		return -EINVAL;
-	if (o->idle_exit) {
-		if (str_to_ms(o->idle_exit, &ms) < 0) {
-			log_error("--idle-exit %s: not a duration such as 90s", o->idle_exit);
-			return -EINVAL;
-		}
-		c->idle_exit_ms = (uint32_t)ms;
+		if (dump)
+			config_dump_note(dump, "store", "directory", c->store_directory, "--user");
 	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(option_keys); i++) {
+		const char *value = *(const char *const *)(const void *)((const char *)o + option_keys[i].offset);
+
+		if (!value)
+			continue;
+		r = apply_option(&option_keys[i], value, c);
+		if (r == 0)
+			note(dump, &option_keys[i], value);
+	}
+	return r;
 }
 
-int settings_load(const struct options *o, struct config *c, struct rules *rules)
+int settings_load(const struct options *o, struct config *c, struct rules *rules, struct config_dump *dump)
 {
 	const struct config_reading how = { .rules = rules, .rules_need_root = !o->user,
-					    .names_must_exist = o->check_config };
+					    .names_must_exist = o->check_config, .dump = dump };
 	char error[CONFIG_ERROR_SIZE] = "";
 	int r = 0, e;
 
@@ -82,6 +116,8 @@ int settings_load(const struct options *o, struct config *c, struct rules *rules
 			snprintf(c->socket, sizeof(c->socket), "%s/gpu-agent/agentd.sock", dir);
 		else
 			c->socket[0] = '\0';
+		if (dump)
+			config_dump_note(dump, "agent", "socket", c->socket, "--user");
 	}
 	if (o->config)
 		r = config_read_file(c, &how, o->config, error, sizeof(error));
@@ -93,7 +129,7 @@ int settings_load(const struct options *o, struct config *c, struct rules *rules
 		log_lines(error);
 		return r;
 	}
-	r = apply_options(o, c);
+	r = apply_options(o, c, dump);
 	if (r < 0)
 		return r;
 	if (!c->socket[0]) {

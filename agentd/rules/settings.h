@@ -8,15 +8,17 @@
 
 #include "agentd/options.h"
 #include "agentd/rules/config/config.h"
+#include "agentd/rules/config/dump.h"
 #include "agentd/rules/engine/rules.h"
 #include "agentd/ipc/monitor_rules.h"
 
 /**
  * Read the configuration; logs what is wrong.
  * @param rules  What it says of those; the caller's also after a failure.
+ * @param dump   Where settings and their places are noted; NULL: nobody wants to know.
  * @return 0, -EINVAL, -errno.
  */
-int settings_load(const struct options *o, struct config *c, struct rules *rules);
+int settings_load(const struct options *o, struct config *c, struct rules *rules, struct config_dump *dump);
 /**
  * Look names up; logs which do not exist.
  * @param socket  The group of the socket is wanted, too.

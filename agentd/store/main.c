@@ -30,7 +30,7 @@ static struct {
 	const char *directory;
 	struct store_limits_text limits;
 	uint32_t uid, gid, client_uid, pid;
-	bool admin, observer, make_directory, verbose;
+	bool admin, observer, make_directory, check, verbose;
 } opt = { .uid = NOBODY, .gid = NOBODY, .client_uid = NOBODY };
 
 static const struct argv_option options[] = {
@@ -48,6 +48,7 @@ static const struct argv_option options[] = {
 	{ "max-age", 0, ARGV_STRING, &opt.limits.max_age, "AGE", "of bodies" },
 	{ "max-record-age", 0, ARGV_STRING, &opt.limits.max_record_age, "AGE", "of records" },
 	{ "max-records", 0, ARGV_STRING, &opt.limits.max_records, "N", "records" },
+	{ "check", 0, ARGV_FLAG, &opt.check, NULL, "say whether it can be used, and exit" },
 	{ "verbose", 0, ARGV_FLAG, &opt.verbose, NULL, "log more" },
 	{ 0 },
 };
@@ -103,6 +104,9 @@ static int start(struct service *s)
 	r = privileges_become(opt.uid, opt.gid);
 	if (r == 0)
 		r = privileges_hide();
+	/* A store that can only be read is one until something is to be written. */
+	if (r == 0 && opt.check && s->status == 0 && faccessat(dir_fd, ".", W_OK, AT_EACCESS) < 0)
+		s->status = -errno;
 	if (r == 0)
 		r = sandbox_store();
 	if (r < 0) {
@@ -113,7 +117,7 @@ static int start(struct service *s)
 		s->status = store_init(&s->store, dir_fd, &opt.limits, NULL);
 	if (s->status < 0)
 		log_error("store %s: %s", opt.directory, strerror(-s->status));
-	return serve(s);
+	return opt.check ? s->status < 0 : serve(s);
 }
 
 int main(int argc, char **argv)
@@ -139,6 +143,8 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	/* A terminal's Ctrl-C goes to all processes of the agent, but the monitor decides their order. */
 	signal(SIGINT, SIG_IGN);
+	if (opt.check)
+		return start(&s);
 	fd_set_cloexec(IPC_FD_MONITOR, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
 	s.client_uid = opt.client_uid;

@@ -4,9 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <ini.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agentd/ipc/child.h"
+#include "agentd/rules/config/dump.h"
+#include "agentd/rules/config/keys.h"
 #include "agentd/rules/engine/rules.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -23,62 +22,6 @@
 #include "paths.h"
 
 #define FILE_MAX ((size_t)64 << 10)
-
-enum kind { TEXT, USER, GROUP, NUMBER, DURATION, LIBRARY, SIZE, AGE, COUNT };
-
-static const struct key {
-	const char *section, *name;
-	enum kind kind;
-	size_t offset, size;
-	uint32_t min, max;
-} keys[] = {
-#define NAMED_KEY(section, name, kind, field)                                                      \
-	{ section, name, kind, offsetof(struct config, field), sizeof(((struct config *)0)->field), 0, 0 }
-#define TEXT_KEY(section, name, field) NAMED_KEY(section, name, TEXT, field)
-	TEXT_KEY("agent", "socket", socket),
-	NAMED_KEY("agent", "user", USER, user),
-	NAMED_KEY("agent", "socket_group", GROUP, socket_group),
-	NAMED_KEY("agent", "admin_group", GROUP, admin_group),
-	NAMED_KEY("agent", "observer_group", GROUP, observer_group),
-	{ "agent", "idle_exit", DURATION, offsetof(struct config, idle_exit_ms), 0, 0, 86400000 },
-	{ "limits", "connections", NUMBER, offsetof(struct config, connections), 0, 1, 4096 },
-	{ "limits", "connections_per_user", NUMBER, offsetof(struct config, connections_per_user), 0, 1, 4096 },
-	{ "limits", "sessions", NUMBER, offsetof(struct config, sessions), 0, 1, 1024 },
-	{ "limits", "sessions_per_user", NUMBER, offsetof(struct config, sessions_per_user), 0, 1, 1024 },
-	{ "limits", "max_suspended", DURATION, offsetof(struct config, max_suspended_ms), 0, 0, 86400000 },
-	{ "limits", "silent_holder", DURATION, offsetof(struct config, silent_holder_ms), 0, 100, 86400000 },
-	TEXT_KEY("kfd", "device", kfd_device),
-	TEXT_KEY("kfd", "sysfs", kfd_sysfs),
-	{ "cuda", "library", LIBRARY, offsetof(struct config, cuda_library),
-	  sizeof(((struct config *)0)->cuda_library), 0, 0 },
-	TEXT_KEY("store", "directory", store_directory),
-#define LIMIT_KEY(name, kind)                                                                      \
-	{ "store", #name, kind, offsetof(struct config, store_##name), CONFIG_LIMIT_MAX, 0, 0 }
-	LIMIT_KEY(max_use, SIZE), LIMIT_KEY(keep_free, SIZE), LIMIT_KEY(max_body, SIZE),
-	LIMIT_KEY(max_age, AGE), LIMIT_KEY(max_record_age, AGE), LIMIT_KEY(max_records, COUNT),
-#undef LIMIT_KEY
-#undef TEXT_KEY
-#undef NAMED_KEY
-};
-
-void config_init(struct config *c)
-{
-	*c = (struct config){
-		.socket = RUNSTATEDIR "/gpu-agent/agentd.sock",
-		.user = "gpu-agent",
-		.socket_group = "gpu-debug",
-		.connections = 512,
-		.connections_per_user = 128,
-		.sessions = 128,
-		.sessions_per_user = 32,
-		.max_suspended_ms = IPC_MAX_SUSPENDED_MS,
-		.silent_holder_ms = 60000,
-		.kfd_device = "/dev/kfd",
-		.kfd_sysfs = "/sys/class/kfd/kfd",
-		.cuda_library = "libcuda.so.1",
-		.store_directory = LOCALSTATEDIR "/lib/gpu-agent/cores",
-	};
-}
 
 struct parse {
 	struct config *config;
@@ -93,73 +36,6 @@ struct parse {
 	char *error;
 	size_t error_size;
 };
-
-static const struct key *find_key(const char *section, const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].section, section) && !strcmp(keys[i].name, name))
-			return &keys[i];
-	return NULL;
-}
-
-static const char *wrong_limit(enum kind kind, const char *value)
-{
-	uint64_t v;
-	uint32_t percent;
-
-	if (kind == SIZE)
-		return str_to_size(value, &v, &percent) < 0 ? "not a size such as 10G or 15%" : NULL;
-	if (kind == AGE)
-		return str_to_age(value, &v) < 0 ? "not an age such as 14d, 26w or 12h" : NULL;
-	return str_to_u64(value, 0, UINT32_MAX, &v) < 0 ? "not a number" : NULL;
-}
-
-/* NULL, or what is wrong with the value. */
-static const char *store(const struct key *k, const char *value, bool names_must_exist,
-			 struct config *c)
-{
-	char *field = (char *)c + k->offset;
-	uint64_t v = 0;
-
-	if (names_must_exist && *value && k->kind == USER && !getpwnam(value))
-		return "there is no such user";
-	if (names_must_exist && *value && k->kind == GROUP && !getgrnam(value))
-		return "there is no such group";
-	switch (k->kind) {
-	case USER:
-	case GROUP:
-	case TEXT:
-		if (strlen(value) >= k->size)
-			return "too long";
-		str_copy(field, k->size, value);
-		return NULL;
-	case LIBRARY:
-		/* Not relative to wherever we happen to be. */
-		if (!*value || (*value != '/' && strchr(value, '/')))
-			return "neither an absolute path nor a file name";
-		if (strlen(value) >= k->size)
-			return "too long";
-		str_copy(field, k->size, value);
-		return NULL;
-	case SIZE:
-	case AGE:
-	case COUNT:
-		if (strlen(value) >= k->size || wrong_limit(k->kind, value))
-			return strlen(value) < k->size ? wrong_limit(k->kind, value) : "too long";
-		str_copy(field, k->size, value);
-		return NULL;
-	case NUMBER:
-		if (str_to_u64(value, k->min, k->max, &v) < 0)
-			return "not a number in the allowed range";
-		break;
-	case DURATION:
-		if (str_to_ms(value, &v) < 0 || v < k->min || v > k->max)
-			return "not a duration such as 90s, 250ms or 5m";
-		break;
-	}
-	*(uint32_t *)(void *)field = (uint32_t)v;
-	return NULL;
-}
 
 /* What does not fit is not told. */
 __attribute__((format(printf, 3, 4))) static void append(char *error, size_t size, const char *fmt, ...)
@@ -195,35 +71,35 @@ static void mistake(struct parse *p, int line, const char *section, const char *
 /* The section that this one was meant for, or NULL. */
 static const char *similar_section(const char *section)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (nearest_is_near(nearest_distance(section, keys[i].section), strlen(keys[i].section)))
-			return keys[i].section;
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (nearest_is_near(nearest_distance(section, config_keys[i].section), strlen(config_keys[i].section)))
+			return config_keys[i].section;
 	return nearest_distance(section, "rule") <= 2 ? "rule NAME" : NULL;
 }
 
 static bool is_section(const char *section)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].section, section))
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (!strcmp(config_keys[i].section, section))
 			return true;
 	return false;
 }
 
 static const char *similar_key(const char *section, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].section, section) &&
-		    nearest_is_near(nearest_distance(name, keys[i].name), strlen(keys[i].name)))
-			return keys[i].name;
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (!strcmp(config_keys[i].section, section) &&
+		    nearest_is_near(nearest_distance(name, config_keys[i].name), strlen(config_keys[i].name)))
+			return config_keys[i].name;
 	return NULL;
 }
 
 /* A key of that name elsewhere. */
 static const char *other_section(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].name, name))
-			return keys[i].section;
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (!strcmp(config_keys[i].name, name))
+			return config_keys[i].section;
 	return NULL;
 }
 
@@ -253,12 +129,20 @@ static const char *store_rule(struct parse *p, const char *rule, const char *nam
 	return rules_set(p->how->rules, rule, name, value, where);
 }
 
+static void note(struct parse *p, const char *section, const char *name, const char *value)
+{
+	char where[PATH_MAX + 16];
+
+	snprintf(where, sizeof(where), "%s:%d", p->name, p->line);
+	config_dump_note(p->how->dump, section, name, value, where);
+}
+
 /* inih calls this for each key; it is never told of a mistake, because it would look for no other. */
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct parse *p = user;
 	const char *wrong, *rule = rules_section(section, &wrong);
-	const struct key *k = rule ? NULL : find_key(section, name);
+	const struct config_key *k = rule ? NULL : config_key_find(section, name);
 
 	p->open_rule = 0;
 	if (p->lost)
@@ -266,7 +150,9 @@ static int on_key(void *user, const char *section, const char *name, const char 
 	if (rule)
 		wrong = store_rule(p, rule, name, value);
 	else if (k)
-		wrong = store(k, value, p->how->names_must_exist, p->config);
+		wrong = config_key_store(k, value, p->how->names_must_exist, p->config);
+	if (p->how->dump && !wrong)
+		note(p, section, name, value);
 	/* Told once: the other keys of a rule that is not taken are no better. */
 	if (rule && wrong && (!p->how->rules || !rules_find(p->how->rules, rule)))
 		p->lost = true;

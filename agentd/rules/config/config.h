@@ -13,6 +13,7 @@
 
 #include "agentd/config.h"
 
+struct config_dump;
 struct rules;
 
 /** How files are read. */
@@ -26,6 +27,8 @@ struct config_reading {
 	bool rules_need_root;
 	/** Groups and users that do not exist are mistakes; else they give nobody any right. */
 	bool names_must_exist;
+	/** Where each setting and its place are noted; NULL: nobody wants to know. */
+	struct config_dump *dump;
 };
 
 /** Set the values of an empty configuration. */
