@@ -29,6 +29,7 @@ scenedir ?= $(datadir)/gpu-agent/scenes
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
+presetdir ?= $(prefix)/lib/systemd/system-preset
 catalogdir ?= $(prefix)/lib/systemd/catalog
 vendorconfdir ?= $(prefix)/lib/gpu-agent
 bashcompdir ?= $(datadir)/bash-completion/completions

@@ -14,6 +14,7 @@ installs += 644:$(O)/systemd/gpu-agent-metrics.service:$(unitdir)/gpu-agent-metr
 installs += 644:systemd/gpu-agent-metrics.timer:$(unitdir)/gpu-agent-metrics.timer
 installs += 644:$(O)/systemd/tmpfiles.conf:$(tmpfilesdir)/gpu-agent.conf
 installs += 644:systemd/sysusers.conf:$(sysusersdir)/gpu-agent.conf
+installs += 644:systemd/gpu-agent.preset:$(presetdir)/90-gpu-agent.preset
 installs += 644:systemd/gpu-agent.catalog:$(catalogdir)/gpu-agent.catalog
 installs += 644:systemd/agentd.conf:$(vendorconfdir)/agentd.conf
 
