@@ -48,10 +48,13 @@ static int judge(const struct config *config, const struct rules *rules, const s
 		 const char *runner)
 {
 	struct rules_ids ids;
-	int r = check_hooks(rules, runner, options.user), e = settings_resolve(&options, config, false, &ids);
+	const char *where = config_dump_where(dump, "store", "directory");
+	int r = check_hooks(rules, runner, options.user), e = 0;
 
-	if (e == 0)
-		e = store_check(config, &ids, options.user, config_dump_where(dump, "store", "directory"));
+	if (store_check_is_due(config, options.user, where)) {
+		e = settings_resolve(&options, config, false, &ids);
+		e = e < 0 ? e : store_check(config, &ids, options.user, where);
+	}
 	return r < 0 ? r : e;
 }
 

@@ -44,16 +44,18 @@ static int run_store(const struct config *c, const struct rules_ids *ids)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
 }
 
-int store_check(const struct config *c, const struct rules_ids *ids, bool user_mode, const char *where)
+bool store_check_is_due(const struct config *c, bool user_mode, const char *where)
 {
 	struct stat st;
-	int r;
 
 	/* An agent of one user makes the directory; that of the system has it from systemd-tmpfiles(8). */
-	if (stat(c->store_directory, &st) < 0 && errno == ENOENT && (user_mode || !where)) {
-		log_debug("store %s: not there yet", c->store_directory);
-		return 0;
-	}
+	return (where && !user_mode) || stat(c->store_directory, &st) == 0 || errno != ENOENT;
+}
+
+int store_check(const struct config *c, const struct rules_ids *ids, bool user_mode, const char *where)
+{
+	int r;
+
 	if (!user_mode && geteuid() != 0) {
 		log_warning("only root can judge the store: not checked");
 		return 0;

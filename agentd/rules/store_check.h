@@ -10,8 +10,12 @@
 #include "agentd/ipc/monitor_rules.h"
 
 /**
+ * Is there a directory to be judged?
+ * @param where  What set it; NULL: nothing, and that it is not there yet is no mistake.
+ */
+bool store_check_is_due(const struct config *c, bool user_mode, const char *where);
+/**
  * Have gpu-agent-store open the directory as it does for records, and log what is wrong.
- * @param where  What set the directory; NULL: nothing, and that it is not there yet is no mistake.
  * @return 0, -EINVAL, -errno.
  */
 int store_check(const struct config *c, const struct rules_ids *ids, bool user_mode, const char *where);
