@@ -226,6 +226,8 @@ static void reap(struct monitor *s)
 				log_error("front died (status 0x%x): stopping", (unsigned)status);
 				monitor_front_failed(s);
 			}
+		} else if (pid == s->recovery_pid) {
+			s->recovery_pid = 0;
 		} else if (authorise_reaped(&s->authorise, pid, status)) {
 			continue;
 		} else if (pid == s->rules.pid) {
@@ -442,7 +444,9 @@ static void finish(struct monitor *s)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
 	closers_deinit(&s->closers);
-	rmdir(s->records);
+	/* Where records are left, so is somebody to whom they matter. */
+	if (rmdir(s->records) == 0 || errno == ENOENT)
+		recovery_end(s->recovery_pid);
 }
 
 static int run(struct monitor *s, char **argv)
@@ -478,7 +482,7 @@ static int run(struct monitor *s, char **argv)
 		return fail("front", r);
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
-	recovery_start(&s->workers.rescue_host);
+	s->recovery_pid = recovery_start(&s->workers.rescue_host);
 	monitor_tell_rules(s);
 	serve(s);
 	finish(s);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include "agentd/config.h"
@@ -33,6 +34,7 @@ struct monitor {
 	struct front front;
 	int signal_fd;
 	struct closers closers;
+	pid_t recovery_pid; /**< The recovery process; 0: none. */
 	struct watchdog watchdog; /**< For front. */
 	uint64_t stop_at;  /**< Stopping: SIGKILL comes then. */
 	bool is_asked_idle; /**< The frontend is idle, and the rules process owes what that means. */

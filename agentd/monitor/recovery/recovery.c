@@ -194,14 +194,14 @@ void recovery_release_leftovers(const struct rescue_host *h, const char *kfd_sys
 		closedir(dir);
 }
 
-void recovery_start(const struct rescue_host *h)
+pid_t recovery_start(const struct rescue_host *h)
 {
 	pid_t parent = getpid(), child;
 	int alive[2];
 	char byte;
 
 	if (pipe2(alive, O_CLOEXEC) < 0)
-		return;
+		return 0;
 	child = fork();
 	if (child == 0) {
 		close_range(STDERR_FILENO + 1, (unsigned)alive[0] - 1, 0);
@@ -218,4 +218,11 @@ void recovery_start(const struct rescue_host *h)
 	/* The other end stays open as long as we live. */
 	if (child < 0)
 		close(alive[1]);
+	return child < 0 ? 0 : child;
+}
+
+void recovery_end(pid_t pid)
+{
+	if (pid && kill(pid, SIGKILL) == 0)
+		waitpid(pid, NULL, 0);
 }

@@ -12,6 +12,8 @@
  * same.
  */
 
+#include <sys/types.h>
+
 #include "agentd/monitor/recovery/rescue.h"
 
 /** Do what an agent that was killed with that process left undone.  Blocks as long as that takes. */
@@ -23,7 +25,17 @@ void recovery_take_over(const struct rescue_host *h);
  */
 void recovery_release_leftovers(const struct rescue_host *h, const char *kfd_sysfs);
 
-/** Fork the recovery process of the calling one.  Without one, the next start does its work. */
-void recovery_start(const struct rescue_host *h);
+/**
+ * Fork the recovery process of the calling one.
+ * @return its pid; 0: there is none, and the next start does its work.
+ */
+pid_t recovery_start(const struct rescue_host *h);
+
+/**
+ * End the recovery process of an agent that stops and has left nothing to recover: a service manager would kill
+ * it, and report that.
+ * @param pid  As recovery_start() returned it, not reaped yet; 0: none.
+ */
+void recovery_end(pid_t pid);
 
 #endif /* MONITOR_RECOVERY_H */

@@ -103,3 +103,12 @@ def test_records_of_the_agent_itself_are_acted_upon():
         s.start_agentd(user_mode=False)
         assert not record.exists()
         s.attach()
+
+
+def test_an_agent_that_leaves_nothing_ends_its_heir():
+    """Else the service manager kills it, and its journal reports a process killed at every stop."""
+    with Scene() as s:
+        heir = heir_of(s.agentd)
+        s.rpc.call("session.detach", session=s.attach())
+        s.agentd.stop(signal.SIGTERM)
+        assert ended(heir) and not pathlib.Path(f"{s.socket}.undo").exists()
