@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/child.h"
 #include "agentd/options.h"
 #include "agentd/privileges.h"
 #include "agentd/monitor/listen.h"
 #include "agentd/monitor/notify.h"
+#include "agentd/monitor/programs.h"
 #include "agentd/monitor/recovery/recovery.h"
 #include "agentd/monitor/requests.h"
 #include "agentd/monitor/monitor.h"
@@ -44,25 +44,6 @@ static int fail(const char *what, int r)
 {
 	log_error("%s: %s", what, strerror(-r));
 	return 1;
-}
-
-static int find_programs(struct programs *p)
-{
-	char self[PATH_MAX - 32];
-	int r = child_find_directory(self, sizeof(self));
-
-	if (r < 0)
-		return r;
-	snprintf(p->front, sizeof(p->front), "%s/gpu-agent-front", self);
-	snprintf(p->worker, sizeof(p->worker), "%s/gpu-agent-worker", self);
-	snprintf(p->store, sizeof(p->store), "%s/gpu-agent-store", self);
-	snprintf(p->rules, sizeof(p->rules), "%s/gpu-agent-rules", self);
-	snprintf(p->hook, sizeof(p->hook), "%s/gpu-agent-hook", self);
-	snprintf(p->adapter, sizeof(p->adapter), "%s/gpu-agent-adapter", self);
-	if (access(p->front, X_OK) < 0 || access(p->worker, X_OK) < 0 || access(p->store, X_OK) < 0 ||
-	    access(p->rules, X_OK) < 0 || access(p->hook, X_OK) < 0 || access(p->adapter, X_OK) < 0)
-		return -errno;
-	return 0;
 }
 
 /* Has a manager handed a listening socket over? */
@@ -455,7 +436,7 @@ static int run(struct monitor *s, char **argv)
 
 	s->listen_fd = -1;
 	s->front = (struct front)FRONT_NULL;
-	r = find_programs(&s->programs);
+	r = programs_find(&s->programs);
 	if (r < 0)
 		return fail("gpu-agent-front, -worker, -store, -rules, -hook and -adapter must lie beside gpu-agentd", r);
 	if (options.check_config || options.dump_config)

@@ -14,6 +14,7 @@
 #include "agentd/monitor/authorise.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"
+#include "agentd/monitor/programs.h"
 #include "agentd/monitor/rules_child.h"
 #include "agentd/monitor/watchdog.h"
 #include "agentd/monitor/workers.h"

@@ -126,6 +126,17 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	child_exec(w->setup.programs->worker, argv, SIGTERM);
 }
 
+/* A rescue is started all the same: without one its target would stay as it is. */
+static bool are_replaced(struct workers *w)
+{
+	if (!programs_are_replaced(w->setup.programs))
+		return false;
+	if (!w->replaced)
+		log_warning("the programs of the agent were replaced, as by an upgrade, and nothing new is started: restart gpu-agentd");
+	w->replaced = true;
+	return true;
+}
+
 int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
 		 workers_exec_fn exec, const void *data, struct worker **ret)
 {
@@ -135,6 +146,8 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 
 	if (!k)
 		return -ENOMEM;
+	if (are_replaced(w))
+		return -ESTALE;
 	r = fd_socketpair(SOCK_NONBLOCK, guard);
 	if (r < 0)
 		return r;

@@ -17,6 +17,7 @@
 #include "agentd/ipc/child.h"
 #include "agentd/ipc/monitor_frontend.h"
 #include "agentd/ipc/monitor_worker.h"
+#include "agentd/monitor/programs.h"
 #include "agentd/monitor/recovery/rescue.h"
 #include "agentd/monitor/recovery/undo_record.h"
 
@@ -46,12 +47,6 @@ struct worker {
 	enum ipc_how how; /**< What to report when it was our doing. */
 };
 
-/** Paths of our programs. */
-struct programs {
-	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], rules[PATH_MAX], hook[PATH_MAX],
-		adapter[PATH_MAX];
-};
-
 /** What workers are started with, and who hears of them; all pointers are borrowed. */
 struct workers_setup {
 	const struct config *config;
@@ -79,6 +74,7 @@ struct workers {
 	struct rescues rescues; /**< Of targets of dead workers. */
 	struct rescue_host rescue_host;
 	struct workers_setup setup;
+	bool replaced; /**< The programs were replaced, and the log says so. */
 };
 
 /** Must stay where it is. */
@@ -92,7 +88,7 @@ typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int g
  * Start a process.
  * @param like  Kind, target, owner and session of the new entry.
  * @param start_ms  It is killed unless it disarms its guard by then.
- * @return 0 or -errno; on success it is the first of the list.
+ * @return 0 or -errno, -ESTALE: the agent's programs were replaced; on success it is the first of the list.
  */
 int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
 		 workers_exec_fn exec, const void *data, struct worker **ret);

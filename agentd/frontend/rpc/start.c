@@ -147,13 +147,26 @@ static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *e
 #pragma GCC diagnostic pop
 }
 
+/* Whatever was to be started: the monitor starts nothing any more. */
+static int refuse_replaced(struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_FAILED, ESTALE, "start worker",
+			     "an administrator restarts it: systemctl restart gpu-agentd",
+			     "the agent was upgraded while it ran, and starts nothing before it is restarted");
+}
+
+static int why_not(const struct ipc_started *m, const struct request *r, struct agent_err *err)
+{
+	if (m->verdict == IPC_VERDICT_FAILED && m->status == -ESTALE)
+		return refuse_replaced(err);
+	return r->start_ops->refused ? r->start_ops->refused(m, err) : refuse(m, r->pid, err);
+}
+
 static void take_answer(struct starts *s, const struct ipc_started *m, int take_channel)
 {
 	struct request *r = start_find(s, m->request);
 	struct agent_err err = { 0 };
-	int e = !r			? -ETIMEDOUT :
-		r->start_ops->refused ? r->start_ops->refused(m, &err) :
-					refuse(m, r->pid, &err);
+	int e = r ? why_not(m, r, &err) : -ETIMEDOUT;
 
 	if (e == 0 && !m->joined && take_channel < 0)
 		e = agent_err_set(&err, RPC_ERROR_LIMIT, EMFILE, "start worker",
