@@ -4,6 +4,7 @@
 #   make check           build with ASan+UBSan and run every test this machine can run
 #   make vscode          the extension for VS Code, build/vscode/gpu-agent.vsix; needs npm
 #   make bench           measure; prints a table of ratios
+#   make dist            the sources of the last commit, build/gpu-agent-VERSION.tar.xz
 #   make install         DESTDIR= prefix= sysconfdir= libexecdir= ... honoured
 #   make V=1             show commands;  make O=dir  build elsewhere
 #   make SANITIZE=address,undefined O=build/asan
@@ -222,6 +223,15 @@ print-WARN:
 # The one entry point that README and CI use as well.
 check:
 	$(Q)scripts/check
+
+# The same commit gives the same bytes: git sorts, and every file has the commit's time.
+.PHONY: dist
+dist:
+	$(call say,DIST,$(O)/gpu-agent-$(VERSION).tar.xz)
+	@mkdir -p $(O)
+	$(Q)git archive --format=tar --prefix=gpu-agent-$(VERSION)/ HEAD >$(O)/dist.tar
+	$(Q)xz -9 -T1 -c $(O)/dist.tar >$(O)/gpu-agent-$(VERSION).tar.xz
+	$(Q)rm $(O)/dist.tar
 
 .PHONY: clean
 clean:
