@@ -342,7 +342,7 @@ static void check_namespaces(struct sheet *s)
 	else
 		put(s, "cuda_network", RPC_VERDICT_FAIL,
 		    "its debug engine listens in another network namespace",
-		    "run the container with the host's network, or the agent inside it; under systemd, give the agent its nvidia.conf");
+		    "run the container with the host's network, or the agent inside it; under systemd, use share/gpu-agent/systemd/nvidia.conf as it says");
 	if (is_same_namespace(s->facts->pid, "mnt", &same) && !same)
 		put(s, "cuda_mounts", RPC_VERDICT_PASS,
 		    "it has its own mount namespace; its libraries are read in its memory", NULL);
