@@ -171,8 +171,7 @@ int group_rows_of_comparison(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 
 /* ------------------------------------------------------------------ columns ------------------ */
 
-/* The name of a wave as args_wave() reads it: `QUEUE:UNIT:INDEX`. */
-static const char *wave_name(struct rpc_arena *a, const struct rpc_wave_ref *r)
+const char *group_rows_wave(struct rpc_arena *a, const struct rpc_wave_ref *r)
 {
 	return rpc_arena_printf(a, "%u:%u:%u", r->queue_id, r->unit, r->index);
 }
@@ -267,7 +266,7 @@ static void add_row(struct rpc_arena *a, const struct group_row *row, const char
 	table_style(t, style, row->state);
 	if (verbose) {
 		table_str(t, workgroups(a, g));
-		table_str(t, wave_name(a, &g->representative));
+		table_str(t, group_rows_wave(a, &g->representative));
 	}
 }
 

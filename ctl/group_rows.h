@@ -61,4 +61,7 @@ struct group_rows_view {
 int group_rows_table(struct rpc_arena *a, const struct group_rows *rows,
 		     const struct group_rows_view *view, struct table *ret);
 
+/** The name of a wave as args_wave() reads it: `QUEUE:UNIT:INDEX`. */
+const char *group_rows_wave(struct rpc_arena *a, const struct rpc_wave_ref *r);
+
 #endif /* CTL_GROUP_ROWS_H */

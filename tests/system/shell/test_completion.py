@@ -223,9 +223,13 @@ def lines():
     return [f"gpu-agentctl {line}" for line in found]
 
 
+# fish and bash make files of their own at home, also where no home is.
+HOME = tempfile.TemporaryDirectory()
+
+
 def environment(path):
     programs = [str(BIN), *os.environ["PATH"].split(":")]
-    return {"PATH": ":".join(programs), "TERM": "dumb", "HOME": "/nonexistent", "GPU_AGENT_SOCKET": str(path),
+    return {"PATH": ":".join(programs), "TERM": "dumb", "HOME": HOME.name, "GPU_AGENT_SOCKET": str(path),
             "LC_ALL": "C.UTF-8", **{k: v for k, v in os.environ.items() if k.startswith(("ASAN", "UBSAN", "LSAN"))}}
 
 
