@@ -61,7 +61,7 @@ uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us);
 /** Sort rows in place; their numbers stay.  @return 0, -ENOMEM, -EFBIG (arena). */
 int watch_sort_rows(struct rpc_arena *a, struct group_rows *rows, enum watch_sort sort);
 
-/** How many rows of the table fit below the head, of which a third of the rows is shown, into a terminal of that height. */
+/** How many rows of the table fit into a terminal of that height, below a head that gets a third of it at most. */
 size_t watch_window(struct screen_size size, const struct out *head);
 /** How many lines a text has, without the first, which is the title. */
 size_t watch_rows(const char *table, size_t size);

@@ -31,7 +31,8 @@ const char *kfd_name_in_table(struct rpc_arena *a, const char *table, uint32_t d
 		const char *at = line;
 		uint32_t device, revision;
 
-		if (!take_id(&at, &device) || device != device_id || !take_id(&at, &revision) || revision != revision_id)
+		if (!take_id(&at, &device) || device != device_id ||
+		    !take_id(&at, &revision) || revision != revision_id)
 			continue;
 		at += strspn(at, " \t");
 		return rpc_arena_printf(a, "%.*s", (int)strcspn(at, "\r\n"), at);

@@ -46,7 +46,7 @@ COUNTS = ((r"(compute\s+\w+)(\s+\d+\s+\d+\s+\d+)", digits), (r"( \d+/\d+  \d+,\d
 def page(s, name, commands):
     for width in golden.WIDTHS:
         text = "\n".join(run(s, width, command.split()) for command in commands)
-        golden.compare(f"verbs-{name}-{width}", golden.masked(text, COUNTS))
+        golden.compare(f"verbs/{name}-{width}", golden.masked(text, COUNTS))
 
 
 def test_amd():
@@ -150,4 +150,4 @@ def test_replies(name, answers, commands):
                 r = bench.run(*argv, answers=answers, env=golden.environment(width))
                 done = subprocess.CompletedProcess(argv, r.status, r.text, r.err)
                 parts.append(re.sub(r"^(socket\s+).*", r"\1PATH", golden.show(argv, done, width), flags=re.M))
-            golden.compare(f"verbs-{name}-{width}", "\n".join(parts))
+            golden.compare(f"verbs/{name}-{width}", "\n".join(parts))

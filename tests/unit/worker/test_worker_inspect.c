@@ -131,6 +131,7 @@ static void doctor_of_nobody(void)
 
 static void list_names_users_of_the_gpu(void)
 {
+	const struct rpc_process_list_params everybody = { 0 };
 	auto_rpc_arena struct rpc_arena a;
 	struct rpc_process *p;
 	struct rpc_process_list_result r = { 0 };
@@ -141,7 +142,7 @@ static void list_names_users_of_the_gpu(void)
 	put("proc/4194303/pasid", "1");
 	rpc_arena_init(&a, 0);
 	o = options();
-	TEST_EQ_FATAL(inspect_list(&o, &a, &r, &err), 0);
+	TEST_EQ_FATAL(inspect_list(&o, &a, &everybody, &r, &err), 0);
 	p = r.processes;
 	/* Others may use a device of the other vendor here. */
 	while (p < r.processes + r.n_processes && p->pid != (uint32_t)getpid())
@@ -153,7 +154,7 @@ static void list_names_users_of_the_gpu(void)
 	TEST_STR(p->comm, "test_worker_ins");
 	remove_tree();
 	/* No driver at all. */
-	if (inspect_list(&o, &a, &r, &err) < 0) {
+	if (inspect_list(&o, &a, &everybody, &r, &err) < 0) {
 		TEST_EQ(err.code, RPC_ERROR_NOT_DEBUGGABLE);
 		CU_ASSERT_NOT_EQUAL(err.hint[0], '\0');
 	}
