@@ -211,7 +211,7 @@ static void print_taking(struct ctl *c, const struct snapshot_page *page)
 	}
 	out_str(&o, complete ? "complete" : "NOT COMPLETE");
 	if (s->record)
-		out_fmt(&o, ", record %.40s", s->record);
+		text_put(&o, ", record ", s->record, "");
 	if (!is_of_core(s) && s->has_holder_uid)
 		text_put(&o, ", controlled by ", show_user(&c->arena, s->holder_uid), "");
 	else if (!is_of_core(s))
