@@ -70,9 +70,10 @@ static enum color_style style_of(enum headline_kind kind)
 	return COLOR_GOOD;
 }
 
-static void print_headline_line(struct ctl *c, const struct headline_line *l)
+/* @param complete  Everything was seen: only then no news is good news. */
+static void print_headline_line(struct ctl *c, const struct headline_line *l, bool complete)
 {
-	enum color_style style = style_of(l->kind);
+	enum color_style style = l->kind == HEADLINE_FINE && !complete ? COLOR_WARN : style_of(l->kind);
 	const char *tag = headline_tag(l->kind);
 	auto_out struct out line = { 0 };
 
@@ -111,7 +112,8 @@ int snapshot_show_headline(struct ctl *c, const struct snapshot_page *page)
 	if (r < 0)
 		return ctl_fail(c, -r, "writing the headline");
 	for (size_t i = 0; i < h.n; i++)
-		print_headline_line(c, &h.lines[i]);
+		print_headline_line(c, &h.lines[i],
+				    page->comparison ? page->comparison->complete : page->snapshot->complete);
 	if (h.more)
 		out_fmt(&c->output.text, "%*s%zu more; see the tables\n", TAG_WIDTH, "", h.more);
 	print_advice(c, page, &h);

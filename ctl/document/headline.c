@@ -88,20 +88,25 @@ static void put_group_place(struct builder *b, const struct rpc_group *g)
 	out_str(&b->text, place ? place : "?");
 }
 
-/* Append a sentence of a comparison, which has the protocol's words, with the vendor's. */
+/*
+ * Append a sentence of a comparison, which has the protocol's words, with the vendor's.  Names of
+ * kernels and files stay as they are, although a part of them may be such a word.
+ */
 static void put_evidence(struct builder *b, const char *evidence)
 {
-	for (size_t n; *evidence; evidence += n) {
+	for (size_t n; *evidence; evidence += n + strspn(evidence + n, " ")) {
+		size_t letters = strspn(evidence, "abcdefghijklmnopqrstuvwxyz");
 		char text[32];
 
-		n = strspn(evidence, "abcdefghijklmnopqrstuvwxyz");
-		if (n && n < sizeof(text)) {
-			str_copy(text, n + 1, evidence);
+		n = strcspn(evidence, " ");
+		if (letters && letters < sizeof(text) && letters + strspn(evidence + letters, ",;:") == n) {
+			str_copy(text, letters + 1, evidence);
 			out_str(&b->text, word(b, text));
+			out_bytes(&b->text, evidence + letters, n - letters);
 		} else {
-			n = n ? n : 1;
 			out_bytes(&b->text, evidence, n);
 		}
+		out_bytes(&b->text, evidence + n, strspn(evidence + n, " "));
 	}
 }
 
@@ -397,6 +402,12 @@ static void add_waiting(struct builder *b)
 	}
 }
 
+/* What limits a statement that nothing is wrong. */
+static const char *unseen(bool complete)
+{
+	return complete ? "" : ", as far as could be seen";
+}
+
 /* Append how much there is. */
 static void put_extent(struct builder *b)
 {
@@ -406,11 +417,10 @@ static void put_extent(struct builder *b)
 		out_fmt(&b->text, "No look at the %s, as asked: ", word(b, "waves"));
 		put_count(b, s->n_queues, "queue", "queues");
 	} else if (!s->wave_count) {
-		out_fmt(&b->text, "No %s on any GPU%s: ", word(b, "waves"),
-			s->complete ? "" : ", as far as could be seen");
+		out_fmt(&b->text, "No %s on any GPU%s: ", word(b, "waves"), unseen(s->complete));
 		put_count(b, s->n_queues, "queue", "queues");
 	} else {
-		out_str(&b->text, "No fault: ");
+		out_fmt(&b->text, "No fault%s: ", unseen(s->complete));
 		put_waves(b, s->wave_count);
 		out_str(&b->text, " of ");
 		put_count(b, s->n_queues, "queue", "queues");
@@ -425,12 +435,21 @@ static bool any_waiting(const struct rpc_gpu_snapshot_result *s)
 	return false;
 }
 
+/* Whether there are queues of packets, and all of them tell how many wait. */
 static bool has_packets(const struct rpc_gpu_snapshot_result *s)
 {
-	for (size_t i = 0; i < s->n_queues; i++)
-		if (s->queues[i].has_read_index)
-			return true;
-	return false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_queues; i++) {
+		const struct rpc_queue *q = &s->queues[i];
+
+		if (q->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+			continue;
+		if (!q->has_read_index || !q->has_write_index)
+			return false;
+		n++;
+	}
+	return n > 0;
 }
 
 /* One snapshot cannot tell that all is well: that needs a second one. */
@@ -498,8 +517,8 @@ static void add_queues(struct builder *b, enum rpc_progress verdict, enum headli
 
 		if (!q || !change->has_verdict || change->verdict != verdict)
 			continue;
-		/* A fault is told already; why its queue stands still is clear. */
-		if (verdict == RPC_PROGRESS_HUNG && change->faulting_waves)
+		/* Where a fault was told, it is clear why its queue stands still. */
+		if (verdict == RPC_PROGRESS_HUNG && change->faulting_waves && b->of_kind[HEADLINE_FAULT])
 			continue;
 		if (verdict == RPC_PROGRESS_HUNG) {
 			add_hung_queue(b, i, q);
@@ -524,10 +543,11 @@ static void add_all_is_well(struct builder *b)
 	const struct rpc_comparison *c = b->in->comparison;
 	size_t idle = count_verdict(c, RPC_PROGRESS_IDLE), moving = count_verdict(c, RPC_PROGRESS_PROGRESSING);
 
+	out_fmt(&b->text, "Nothing is wrong%s: ", unseen(c->complete));
 	if (!moving) {
-		out_fmt(&b->text, "Nothing is wrong: no %s on any GPU, and no packet waits", word(b, "waves"));
+		out_fmt(&b->text, "no %s on any GPU%s", word(b, "waves"),
+			has_packets(b->s) ? ", and no packet waits" : "");
 	} else {
-		out_str(&b->text, "Nothing is wrong: ");
 		put_waves(b, b->s->wave_count);
 		if (!idle)
 			out_fmt(&b->text, ", all %s moving", word(b, "queues"));

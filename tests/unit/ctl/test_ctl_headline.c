@@ -39,7 +39,9 @@ static void one_snapshot_never_overclaims(void)
 		  " No fault: 1 wave of 2 queues\n"
 		  "HELD queues 0, 1: suspended under a lease, and cannot move\n" },
 		/* Copy engines count bytes. */
-		{ "q0:5/12c", " No waves on any GPU: 1 queue, no packet waits\n" },
+		{ "q0:5/12c", " No waves on any GPU: 1 queue\n" },
+		{ "q0:5/5 q1:?", " No waves on any GPU: 2 queues\n" },
+		{ "q0:5/5 q1:? g100:4@0/5 missing=queue 1: lost", " No fault, as far as could be seen: 4 waves of 2 queues\n" },
 		/* The worst ones have room. */
 		{ "g1:1@0/5! g2:1@0/5! g3:1@0/5! g4:1@0/5! g5:1@0/5! g6:1@0/5!",
 		  "FAULT memory violation: 1 wave at 0x1, GPU 0, queue 0\n"
@@ -72,6 +74,9 @@ static void two_snapshots_tell_what_is_hung(void)
 		{ "q0:5/12 q1:9/9 g100:1@0/5", "q0:7/12 q1:9/9 g100:1@0/7",
 		  " Nothing is wrong: 1 wave, 1 queue moving, 1 idle\n" },
 		{ "q0:9/9", "q0:9/9", " Nothing is wrong: no waves on any GPU, and no packet waits\n" },
+		{ "q0:9/9c", "q0:9/9c", " Nothing is wrong: no waves on any GPU\n" },
+		{ "q0:5/12 g100:64@0/5", "q0:7/12 g100:64@0/7 missing=queue 0: lost",
+		  " Nothing is wrong, as far as could be seen: 64 waves, all queues moving\n" },
 		/* Why a queue with a fault stands still is told once, and other queues are judged. */
 		{ "q0:5/12 q1:5/12 g200:2@0/5! g100:64@1/5", "q0:5/12 q1:5/12 g200:2@0/5! g100:64@1/5",
 		  "FAULT memory violation: 2 waves at 0x200, GPU 0, queue 0\n"
