@@ -157,8 +157,8 @@ static uint64_t waiting(const struct rpc_queue *q)
 	return q->write_index - q->read_index;
 }
 
-/* Append where the waves of a queue are: `spin, spin.cl:33 and 3 more places`. */
-static void put_queue_place(struct builder *b, const struct rpc_queue *q)
+/* Append where the waves of a queue are, if that is known: `BEFORE spin, spin.cl:33 and 3 more places`. */
+static void put_queue_place(struct builder *b, const char *before, const struct rpc_queue *q)
 {
 	const struct rpc_group *largest = NULL;
 	size_t n = 0;
@@ -174,6 +174,7 @@ static void put_queue_place(struct builder *b, const struct rpc_queue *q)
 	}
 	if (!largest)
 		return;
+	out_str(&b->text, before);
 	put_group_place(b, largest);
 	if (n > 1)
 		out_fmt(&b->text, " and %zu more place%s", n - 1, n == 2 ? "" : "s");
@@ -187,8 +188,7 @@ static void put_waiting(struct builder *b, const struct rpc_queue *q, bool packe
 	out_fmt(&b->text, "%" PRIu64 "%s%s wait%s", n, packets ? " packet" : "",
 		packets && n != 1 ? "s" : "", n == 1 ? "s" : "");
 	if (q->has_waves && q->waves) {
-		out_str(&b->text, " behind ");
-		put_queue_place(b, q);
+		put_queue_place(b, " behind ", q);
 		out_str(&b->text, " (");
 		put_waves(b, q->waves);
 		out_char(&b->text, ')');
@@ -500,8 +500,7 @@ static void add_hung_queue(struct builder *b, size_t i, const struct rpc_queue *
 	} else {
 		put_waves(b, q->waves);
 		put_time(b, i, " at the same place for ");
-		out_str(&b->text, ": ");
-		put_queue_place(b, q);
+		put_queue_place(b, ": ", q);
 	}
 	end_line(b, HEADLINE_HUNG);
 }
@@ -516,6 +515,9 @@ static void add_queues(struct builder *b, enum rpc_progress verdict, enum headli
 		const struct rpc_queue *q = later_queue(b, i);
 
 		if (!q || !change->has_verdict || change->verdict != verdict)
+			continue;
+		/* The line of those that are held says why nothing is known of it. */
+		if (verdict == RPC_PROGRESS_UNKNOWN && q->suspended)
 			continue;
 		/* Where a fault was told, it is clear why its queue stands still. */
 		if (verdict == RPC_PROGRESS_HUNG && change->faulting_waves && b->of_kind[HEADLINE_FAULT])

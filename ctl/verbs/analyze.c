@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -204,10 +205,17 @@ static int show_saved(struct ctl *c, const char *path)
 /* Whether a file is a saved document: a core is none of text. */
 static bool is_document(const char *path)
 {
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	auto_close int fd = -1;
+	struct stat st;
 	char first;
 
-	return !strcmp(path, "-") || (fd >= 0 && pread(fd, &first, 1, 0) == 1 && first == '{');
+	if (!strcmp(path, "-"))
+		return true;
+	/* Who writes into a FIFO would be told that its reader has gone. */
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return fd >= 0 && pread(fd, &first, 1, 0) == 1 && first == '{';
 }
 
 static int run(struct ctl *c, int argc, char **argv)

@@ -81,6 +81,9 @@ static void two_snapshots_tell_what_is_hung(void)
 		{ "q0:5/12 q1:5/12 g200:2@0/5! g100:64@1/5", "q0:5/12 q1:5/12 g200:2@0/5! g100:64@1/5",
 		  "FAULT memory violation: 2 waves at 0x200, GPU 0, queue 0\n"
 		  "HUNG queue 1: no packet for 2.0 s; 7 wait behind 0x100 (64 waves)\n" },
+		/* Why nothing is known of a queue that is held is told once. */
+		{ "q0:5/12s g100:64@0/5", "q0:5/12s g100:64@0/5",
+		  "HELD queue 0: suspended under a lease, and cannot move\n" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 unseen",
 		  "UNSURE the later snapshot did not look at the waves of queue 0, and it took no packet\n" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:64@0/5 missing=waves: lost",
