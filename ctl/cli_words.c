@@ -20,6 +20,7 @@ static const struct {
 } names[] = {
 	{ "agent.hello", "status" },
 	{ "agent.status", "status" },
+	{ "agent.metrics", "metrics" },
 	{ "rpc.discover", "help rpc" },
 	{ "process.list", "list" },
 	{ "process.doctor", "doctor PID" },
