@@ -228,6 +228,14 @@ static int cmd_setuid(struct app *a, const struct words *w)
 	return 0;
 }
 
+static int cmd_name(struct app *a, const struct words *w)
+{
+	(void)a;
+	if (w->n != 2)
+		return -EINVAL;
+	return prctl(PR_SET_NAME, w->w[1]) < 0 ? -errno : 0;
+}
+
 static int cmd_nodump(struct app *a, const struct words *w)
 {
 	return prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
@@ -424,6 +432,7 @@ static const struct {
 	{ "threads", cmd_threads, "N: more heartbeat threads" },
 	{ "sleepers", cmd_sleepers, "N: threads that wait, each until it gets SIGUSR2" },
 	{ "exit", cmd_exit, "[CODE]: without switching anything off" },
+	{ "name", cmd_name, "NAME of the process" },
 	{ "setuid", cmd_setuid, "UID" },
 	{ "nodump", cmd_nodump, "become undumpable" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },

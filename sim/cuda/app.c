@@ -440,6 +440,13 @@ static int cmd_setuid(const struct words *w)
 	return 0;
 }
 
+static int cmd_name(const struct words *w)
+{
+	if (w->n != 2)
+		return -EINVAL;
+	return prctl(PR_SET_NAME, w->w[1]) < 0 ? -errno : 0;
+}
+
 static int cmd_nodump(const struct words *w)
 {
 	return prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
@@ -472,6 +479,7 @@ static const struct {
 	{ "thread-storm", cmd_thread_storm, "[N]: threads that make threads" },
 	{ "lock-holder", cmd_lock_holder, "a thread with the lock that attaching needs" },
 	{ "signals", cmd_signals, "[US]: real-time signals against itself" },
+	{ "name", cmd_name, "NAME of the process" },
 	{ "setuid", cmd_setuid, "UID" },
 	{ "nodump", cmd_nodump, "become undumpable" },
 };
