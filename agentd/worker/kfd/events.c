@@ -446,6 +446,10 @@ static int send_held(struct target_kfd *k)
  * Leave only @p keep subscribed.  First, new faults of other kinds go their normal way again; then
  * those that are latched or withheld are sent on, so that no fault is left of which the application
  * never learns.  The first scan notes what is latched already, before the second one clears it.
+ *
+ * The kernel latches a fault also when it tells the application itself (kfd_dbg_ev_raise() in
+ * kfd_debug.c).  So the second scan cannot tell a fault that was raised just before the kinds were
+ * narrowed, which is owed, from one raised just after.  It is sent on: twice does little harm.
  */
 static int narrow(struct target_kfd *k, uint64_t keep)
 {

@@ -219,6 +219,7 @@ def test_both_formats_say_the_same():
         s.rpc.call("agent.hello")
         first, second = metrics(s, "--no-store"), metrics(s, "--no-store", "--openmetrics")
         told = json.loads(s.ctl("metrics", "--no-store", "--json").stdout)["metrics"]
+        assert [m["name"] for m in s.rpc.call("agent.metrics")["metrics"]] == [m["name"] for m in told]
         assert list(first.samples) == [k for k in second.samples if k in first.samples]
         # The first run is counted in the second.
         assert {k for k in second.samples if k not in first.samples} <= {

@@ -589,6 +589,9 @@ def run_unsubscribe(s, kind, op, fault):
     if fault == "hangs":
         # What is raised while the worker hangs is latched, and the kernel forgets that at its death.
         stays.notification("session.ended")
+    else:
+        # The worker has done with the subscription.  A fault that is raised in the middle of it may arrive twice (narrow()).
+        stays.call("watchpoint.list", session=session)
     another_fault_arrives(s, target, had, False)
     s.control("release")
     if fault != "hangs":
