@@ -29,7 +29,7 @@ no_match() { ! grep -E -- "$1" "$2"; }
 
 need_root() { [ "$(id -u)" -eq 0 ] || skip "root directories of their own need root"; }
 need_tools() {
-	command -v mmdebstrap >/dev/null && command -v systemd-nspawn >/dev/null && command -v dpkg-deb >/dev/null ||
+	command -v mmdebstrap >/dev/null && command -v systemd-nspawn >/dev/null && command -v dpkg-deb >/dev/null && command -v dh >/dev/null ||
 		"$top/scripts/install-deps" package >"$log" 2>&1 || skip "its packages cannot be installed"
 }
 
