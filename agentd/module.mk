@@ -1,7 +1,7 @@
 # What all the processes share.
 archives += agentd
 agentd_src := agentd/ipc/link.c agentd/access.c agentd/cgroup.c agentd/child.c agentd/handshake.c agentd/hook.c \
-	agentd/options.c agentd/oracle.c agentd/privileges.c agentd/sandbox.c
+	agentd/landlock.c agentd/options.c agentd/oracle.c agentd/privileges.c agentd/sandbox.c
 
 include agentd/monitor/module.mk
 include agentd/rules/module.mk

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "agentd/landlock.h"
 #include "base/cleanup.h"
 
 /* PTRACE_GET_RSEQ_CONFIGURATION of linux/ptrace.h, which conflicts with sys/ptrace.h. */
@@ -341,6 +342,8 @@ int sandbox_core(void)
 	/* RLIMIT_DATA bounds private writable memory; the core file is mapped read-only. */
 	int r = limit_memory(RLIMIT_DATA);
 
+	if (r == 0)
+		r = landlock_read_only();
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);
 }
 
@@ -353,10 +356,14 @@ int sandbox_adapter(void)
 {
 	int r = limit_memory(RLIMIT_AS);
 
+	if (r == 0)
+		r = landlock_read_only();
 	return r < 0 ? r : apply(adapter_calls, ARRAY_SIZE(adapter_calls), allow_child);
 }
 
-int sandbox_store(void)
+int sandbox_store(int dir_fd)
 {
-	return apply(store_calls, ARRAY_SIZE(store_calls), NULL);
+	int r = landlock_keep_beneath(dir_fd);
+
+	return r < 0 ? r : apply(store_calls, ARRAY_SIZE(store_calls), NULL);
 }

@@ -37,7 +37,8 @@ int sandbox_worker(bool registers);
 int sandbox_worker_driver(void);
 /**
  * Confine a worker that reads a core file: its memory is bounded, and it may do nothing but open
- * files for reading; it needs those that the core names.
+ * files for reading; it needs those that the core names.  Where the kernel has Landlock, nothing is
+ * written, and no program executed, also by a call that the filter does not know.
  */
 int sandbox_core(void);
 /**
@@ -45,7 +46,11 @@ int sandbox_core(void);
  * start a child that runs the disassembler.
  */
 int sandbox_adapter(void);
-/** Confine the store: it may also change the files of the directory that it has open. */
-int sandbox_store(void);
+/**
+ * Confine the store: it may also change the files of its directory, and open none elsewhere where the kernel
+ * has Landlock.
+ * @param dir_fd  The directory; -1: there is none, and nothing can be opened.
+ */
+int sandbox_store(int dir_fd);
 
 #endif /* AGENTD_SANDBOX_H */

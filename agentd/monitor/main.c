@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/landlock.h"
 #include "agentd/options.h"
 #include "agentd/privileges.h"
 #include "agentd/monitor/listen.h"
@@ -456,6 +457,9 @@ static int run(struct monitor *s, char **argv)
 		r = privileges_keep_attach();
 	if (r < 0)
 		return fail("cannot start", r);
+	if (!landlock_version())
+		log_info("this kernel has no Landlock: the store, adapters and readers of core files may open what "
+			 "their users may");
 	connect_modules(s);
 	recovery_take_over(&s->workers.rescue_host);
 	r = start_front(s);

@@ -108,7 +108,7 @@ static int start(struct service *s)
 	if (r == 0 && opt.check && s->status == 0 && faccessat(dir_fd, ".", W_OK, AT_EACCESS) < 0)
 		s->status = -errno;
 	if (r == 0)
-		r = sandbox_store();
+		r = sandbox_store(dir_fd);
 	if (r < 0) {
 		log_error("cannot give up rights: %s", strerror(-r));
 		return 1;

@@ -27,7 +27,7 @@ cudbgshim_probe_ldlibs := $(cudbgshim_ldlibs)
 
 # What the system-call filters refuse, for test_sandbox.py.  Sanitizers need what the filters are there to refuse.
 plain_programs += tests/sandbox_probe
-tests/sandbox_probe_src := tests/system/daemon/sandbox_probe.c agentd/privileges.c agentd/sandbox.c
+tests/sandbox_probe_src := tests/system/daemon/sandbox_probe.c agentd/landlock.c agentd/privileges.c agentd/sandbox.c
 tests/sandbox_probe_ldflags := -lcap -lseccomp
 
 # A file system that stops answering, for test_descriptors.py.

@@ -4,6 +4,9 @@
  * without sanitizers, whose runtime the filters make room for.
  *
  *   sandbox_probe calls PROFILE      each call of a table, in a process of its own: "NAME ERRNO"
+ *   sandbox_probe files PROFILE KEPT OTHER
+ *                                    what can be done with files in the directory KEPT, which is the
+ *                                    store's, and in OTHER; both have a file `there`
  *   sandbox_probe trace PROFILE FILE NODUMP
  *                                    seizes a process of user 1000 as a worker does, lets it execute
  *                                    the set-user-id program FILE, and tries to look into that
@@ -51,6 +54,13 @@ static int session_registers(void)
 	return sandbox_worker(true);
 }
 
+static int kept_fd = -1;
+
+static int store(void)
+{
+	return sandbox_store(kept_fd);
+}
+
 static const struct {
 	const char *name;
 	int (*enter)(void);
@@ -63,7 +73,7 @@ static const struct {
 	{ "driver", sandbox_worker_driver },
 	{ "core", sandbox_core },
 	{ "adapter", sandbox_adapter },
-	{ "store", sandbox_store },
+	{ "store", store },
 };
 
 static int (*find_profile(const char *name))(void)
@@ -197,6 +207,41 @@ static int try_calls(int (*enter)(void))
 	return 0;
 }
 
+/* ------------------------------------------------------------------ files -------------------- */
+
+static int said(long r)
+{
+	return r < 0 ? errno : 0;
+}
+
+/* What a filter lets through or does not know; Landlock is asked as well. */
+static void try_files(const char *where, int dir)
+{
+	printf("%s_read %d\n", where, said(openat(dir, "there", O_RDONLY)));
+	printf("%s_list %d\n", where, said(openat(dir, ".", O_RDONLY | O_DIRECTORY)));
+	printf("%s_write %d\n", where, said(openat(dir, "there", O_WRONLY)));
+	printf("%s_create %d\n", where, said(openat(dir, "new", O_WRONLY | O_CREAT | O_EXCL, 0600)));
+	printf("%s_unlink %d\n", where, said(unlinkat(dir, "new", 0)));
+}
+
+static int try_all_files(int (*enter)(void), const char *kept, const char *other)
+{
+	int other_fd = open(other, O_PATH | O_DIRECTORY);
+
+	kept_fd = open(kept, O_RDONLY | O_DIRECTORY);
+	if (kept_fd < 0 || other_fd < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || enter() < 0)
+		return 1;
+	try_files("kept", kept_fd);
+	try_files("other", other_fd);
+	printf("moved_out %d\n", said(renameat(kept_fd, "there", other_fd, "moved")));
+	printf("linked_in %d\n", said(linkat(other_fd, "there", kept_fd, "linked", 0)));
+	/* A name in the store that leads out of it. */
+	printf("by_symlink %d\n", said(openat(kept_fd, "out", O_RDONLY)));
+	printf("by_dots %d\n", said(openat(kept_fd, "../other/there", O_RDONLY)));
+	fflush(stdout);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ a set-user-id program ---- */
 
 static pid_t start_target(const char *file, bool dumpable, int *ret_go)
@@ -223,11 +268,6 @@ static pid_t start_target(const char *file, bool dumpable, int *ret_go)
 		return -1;
 	*ret_go = go[1];
 	return child;
-}
-
-static int said(long r)
-{
-	return r < 0 ? errno : 0;
 }
 
 static void look_into(pid_t pid)
@@ -302,6 +342,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 3 && strcmp(argv[1], "calls") == 0)
 		return try_calls(find_profile(argv[2]));
+	if (argc == 5 && strcmp(argv[1], "files") == 0)
+		return try_all_files(find_profile(argv[2]), argv[3], argv[4]);
 	if (argc == 5 && strcmp(argv[1], "trace") == 0)
 		return trace(find_profile(argv[2]), argv[3], strcmp(argv[4], "dump") == 0);
 	return 2;

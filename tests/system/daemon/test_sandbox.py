@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What each process of the agent cannot do any more, also when it runs somebody else's code."""
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -90,6 +91,46 @@ def test_calls_are_refused(profile):
         if error != want:
             wrong[name] = (errno.errorcode.get(error, error), errno.errorcode.get(want, want))
     assert not wrong, wrong
+
+
+# -- files ------------------------------------------------------------------------------------------
+
+PLACES = ("read", "list", "write", "create", "unlink")
+
+
+def files_of(profile, directory):
+    """What @p profile can do with files, as root, whom no file's mode stops."""
+    kept, other = directory / "kept", directory / "other"
+    for place in (kept, other):
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        (place / "there").write_text("x")
+    (kept / "out").symlink_to(other / "there")
+    return {name: int(text) for name, text in answers("files", profile, kept, other).items()}
+
+
+def has_landlock():
+    create_ruleset, version = 444, 1
+    return ctypes.CDLL(None, use_errno=True).syscall(create_ruleset, None, 0, version) >= 1
+
+
+def test_files_elsewhere_are_out_of_reach(tmp_path):
+    """The store keeps to its directory; who reads cores or serves an editor writes nowhere, not even as root."""
+    need_root()
+    if not has_landlock():
+        pytest.skip("this kernel has no Landlock")
+    free = files_of("none", tmp_path)
+    assert set(free.values()) == {0}, free
+    store = files_of("store", tmp_path)
+    assert {store[f"kept_{place}"] for place in PLACES} == {0}, store
+    outside = {name: error for name, error in store.items() if not name.startswith("kept_")}
+    # The directory stays open to its own names; what leads out of it leads nowhere.
+    assert set(outside.values()) <= {errno.EACCES, errno.EXDEV, errno.ENOENT} and \
+        outside["other_read"] == outside["by_symlink"] == outside["by_dots"] == errno.EACCES, outside
+    for profile in ("core", "adapter"):
+        got = files_of(profile, tmp_path)
+        reads = {"kept_read", "kept_list", "other_read", "other_list", "by_symlink", "by_dots"}
+        assert {name for name, error in got.items() if error == 0} == reads, got
 
 
 # -- set-user-id programs that a target executes --------------------------------------------------
