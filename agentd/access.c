@@ -231,6 +231,8 @@ int access_status_parse(const char *text, size_t size, struct access_target *ret
 
 int access_target_read(pid_t pid, struct access_target *ret)
 {
+	/* The mount option hidepid of /proc hides processes from those who may not trace them. */
+	auto_lower bool raised = privileges_raise();
 	char path[64];
 	auto_free char *text = NULL;
 	struct access_target t;
@@ -304,6 +306,7 @@ static bool may_trace(uint64_t capabilities)
 
 void access_peer_look(struct access_peer *p)
 {
+	auto_lower bool raised = privileges_raise();
 	struct access_target self;
 	bool near;
 
@@ -453,6 +456,7 @@ static int ask_self(const struct access_target *t)
 
 int access_ask(const struct access_peer *peer, const struct access_target *target, struct oracle *ret)
 {
+	auto_lower bool raised = privileges_raise();
 	auto_close int proc_fd = open_target(target);
 
 	if (proc_fd < 0)
@@ -515,6 +519,7 @@ static enum ipc_verdict decide_owner(const struct access_peer *peer, const struc
 enum ipc_verdict access_judge(const struct access_peer *peer, const struct access_target *target, int kernel,
 			      enum ipc_right *ret_rights)
 {
+	auto_lower bool raised = privileges_raise();
 	enum ipc_verdict verdict;
 
 	if (target->state == 'Z' || target->state == 'X')

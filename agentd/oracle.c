@@ -87,7 +87,7 @@ int oracle_give_up(struct oracle *o)
 {
 	/* It is not waited for again: whatever reaps any child of this process reaps it. */
 	if (o->child > 0)
-		kill(o->child, SIGKILL);
+		privileges_kill(o->child, SIGKILL);
 	o->child = 0;
 	return -ETIMEDOUT;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <signal.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -75,22 +76,69 @@ int privileges_hide(void)
 	return prctl(PR_SET_DUMPABLE, DUMPABLE) < 0 ? -errno : 0;
 }
 
-static bool is_effective(cap_value_t cap)
+/* privileges_lower() of this process, or of the one that forked it; an exec by root raises all. */
+static bool is_lowered;
+
+/* Is it effective, or would it be after privileges_raise()? */
+static bool has(cap_value_t cap)
 {
 	auto_call(free_cap) cap_t have = cap_get_proc();
 	cap_flag_value_t on = CAP_CLEAR;
 
-	return have && cap_get_flag(have, cap, CAP_EFFECTIVE, &on) == 0 && on == CAP_SET;
+	return have && cap_get_flag(have, cap, is_lowered ? CAP_PERMITTED : CAP_EFFECTIVE, &on) == 0 &&
+	       on == CAP_SET;
 }
 
 bool privileges_may_trace(void)
 {
-	return is_effective(CAP_SYS_PTRACE);
+	return has(CAP_SYS_PTRACE);
 }
 
 bool privileges_may_become(void)
 {
-	return is_effective(CAP_SETUID);
+	return has(CAP_SETUID);
+}
+
+int privileges_lower(void)
+{
+	auto_call(free_cap) cap_t have = cap_get_proc();
+
+	if (!have || cap_clear_flag(have, CAP_EFFECTIVE) < 0 || cap_set_proc(have) < 0)
+		return -errno;
+	is_lowered = true;
+	return 0;
+}
+
+bool privileges_raise(void)
+{
+	auto_call(free_cap) cap_t have = NULL;
+
+	if (!is_lowered)
+		return false;
+	is_lowered = false;
+	have = cap_get_proc();
+	for (cap_value_t c = 0; have && c <= CAP_LAST_CAP; c++) {
+		cap_flag_value_t on = CAP_CLEAR;
+
+		if (cap_get_flag(have, c, CAP_PERMITTED, &on) == 0 && on == CAP_SET)
+			cap_set_flag(have, CAP_EFFECTIVE, 1, &c, CAP_SET);
+	}
+	/* Raising what is permitted is never refused; without memory the call that follows is. */
+	(void)(have && cap_set_proc(have));
+	return true;
+}
+
+void privileges_lower_again(const bool *raised)
+{
+	if (*raised)
+		privileges_lower();
+}
+
+int privileges_kill(pid_t pid, int sig)
+{
+	auto_lower bool raised = privileges_raise();
+
+	return kill(pid, sig);
 }
 
 /* @param keep  Capabilities that the process has afterwards. */
@@ -98,7 +146,8 @@ static int become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, ca
 {
 	uid_t ruid, euid, suid;
 
-	if (is_effective(CAP_SETUID)) {
+	privileges_raise();
+	if (has(CAP_SETUID)) {
 		/* Without this the kernel drops the permitted set with the ids; `keep` cuts it. */
 		if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 			return -errno;
@@ -137,7 +186,8 @@ int privileges_keep_kill(void)
 
 	if (!keep)
 		return -errno;
-	if (is_effective(CAP_KILL) && (cap_set_flag(keep, CAP_PERMITTED, 1, kill, CAP_SET) < 0 ||
+	privileges_raise();
+	if (has(CAP_KILL) && (cap_set_flag(keep, CAP_PERMITTED, 1, kill, CAP_SET) < 0 ||
 				       cap_set_flag(keep, CAP_EFFECTIVE, 1, kill, CAP_SET) < 0))
 		return -errno;
 	if (cap_set_proc(keep) < 0)
@@ -160,7 +210,7 @@ static int become_tracer(uid_t uid, gid_t gid, cap_flag_value_t effective)
 
 	if (!keep)
 		return -errno;
-	if (is_effective(CAP_SYS_PTRACE) &&
+	if (has(CAP_SYS_PTRACE) &&
 	    (cap_set_flag(keep, CAP_PERMITTED, 1, trace, CAP_SET) < 0 ||
 	     cap_set_flag(keep, CAP_EFFECTIVE, 1, trace, effective) < 0))
 		return -errno;

@@ -17,6 +17,25 @@
 int privileges_keep_attach(void);
 
 /**
+ * Lay the capabilities down: they stay permitted, and none is effective until privileges_raise().  What
+ * this process then does by mistake it does with the rights of a user without capabilities.
+ * @return 0 or -errno.
+ */
+int privileges_lower(void);
+/**
+ * Take up what privileges_lower() of this process, or of the one that forked it, laid down.  Any
+ * privileges_become() does that first.
+ * @return whether it was laid down.
+ */
+bool privileges_raise(void);
+/** Lower again what `raised` says was raised; for auto_lower. */
+void privileges_lower_again(const bool *raised);
+/** To raise for the rest of a block: `auto_lower bool raised = privileges_raise();`. */
+#define auto_lower __attribute__((cleanup(privileges_lower_again)))
+/** As kill(2), with the right to signal processes of other users. */
+int privileges_kill(pid_t pid, int sig);
+
+/**
  * Become @p uid for good: no supplementary groups, no capability, no way back.  A process that is
  * that user already and has no privileges keeps its groups, and loses only the right to gain
  * privileges by exec.
@@ -52,10 +71,10 @@ int privileges_keep_kill(void);
  */
 int privileges_keep_hooks(void);
 
-/** @return whether this process has the right to become any user. */
+/** @return whether this process has the right to become any user, also if it is laid down. */
 bool privileges_may_become(void);
 
-/** @return whether this process has the right to trace other users' processes. */
+/** @return whether this process has the right to trace other users' processes, also if it is laid down. */
 bool privileges_may_trace(void);
 
 /**

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -97,6 +98,25 @@ static const int store_calls[] = {
 	SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(getdents64), SCMP_SYS(linkat),
 	SCMP_SYS(openat), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(statx),
 	SCMP_SYS(unlinkat),
+};
+
+/*
+ * No process of the agent makes one of these, nor does anything that it starts: they change the machine, its
+ * kernel, or what a process sees of it.
+ */
+static const int never_calls[] = {
+	SCMP_SYS(acct), SCMP_SYS(add_key), SCMP_SYS(adjtimex), SCMP_SYS(bpf), SCMP_SYS(chroot),
+	SCMP_SYS(clock_adjtime), SCMP_SYS(clock_settime), SCMP_SYS(delete_module),
+	SCMP_SYS(fanotify_init), SCMP_SYS(finit_module), SCMP_SYS(fsconfig), SCMP_SYS(fsmount),
+	SCMP_SYS(fsopen), SCMP_SYS(fspick), SCMP_SYS(init_module), SCMP_SYS(io_uring_enter),
+	SCMP_SYS(io_uring_register), SCMP_SYS(io_uring_setup), SCMP_SYS(ioperm), SCMP_SYS(iopl),
+	SCMP_SYS(kexec_file_load), SCMP_SYS(kexec_load), SCMP_SYS(keyctl), SCMP_SYS(mount),
+	SCMP_SYS(mount_setattr), SCMP_SYS(move_mount), SCMP_SYS(name_to_handle_at),
+	SCMP_SYS(open_by_handle_at), SCMP_SYS(open_tree), SCMP_SYS(perf_event_open),
+	SCMP_SYS(pivot_root), SCMP_SYS(process_madvise), SCMP_SYS(quotactl), SCMP_SYS(reboot),
+	SCMP_SYS(request_key), SCMP_SYS(setdomainname), SCMP_SYS(sethostname), SCMP_SYS(settimeofday),
+	SCMP_SYS(swapoff), SCMP_SYS(swapon), SCMP_SYS(syslog), SCMP_SYS(umount2), SCMP_SYS(unshare),
+	SCMP_SYS(userfaultfd), SCMP_SYS(vhangup),
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -293,6 +313,21 @@ static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 	if (r == 0 && more)
 		r = more(ctx);
 	/* The load comes last: once it has succeeded, nothing can fail any more. */
+	return r < 0 ? r : seccomp_load(ctx);
+}
+
+int sandbox_agent(void)
+{
+	auto_call(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int r;
+
+	if (!ctx)
+		return -ENOMEM;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(never_calls); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), never_calls[i], 0);
 	return r < 0 ? r : seccomp_load(ctx);
 }
 

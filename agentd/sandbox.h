@@ -13,6 +13,11 @@
 
 #include <stdbool.h>
 
+/**
+ * Confine the monitor and all that it starts, hooks included: no new privileges, and no call that changes
+ * the machine or its kernel.  It holds also where no service manager has a filter of its own.
+ */
+int sandbox_agent(void);
 /** Confine the frontend to its sockets, memory and time; it can open no file any more. */
 int sandbox_front(void);
 /**

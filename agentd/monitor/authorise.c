@@ -13,6 +13,7 @@
 
 #include "agentd/monitor/adapters.h"
 #include "agentd/monitor/stores.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -97,6 +98,7 @@ static bool is_being_rescued(const struct workers *w, pid_t target)
 /* Who is told apart by it has a user of the same number elsewhere. */
 static uint64_t user_ns_of(const struct access_peer *peer)
 {
+	auto_lower bool raised = privileges_raise();
 	char path[64];
 	struct stat st;
 

@@ -21,6 +21,7 @@
 #include "agentd/landlock.h"
 #include "agentd/options.h"
 #include "agentd/privileges.h"
+#include "agentd/sandbox.h"
 #include "agentd/monitor/listen.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/programs.h"
@@ -156,7 +157,7 @@ static void front_readable(struct monitor *s, short events)
 		return;
 	if (r == -EPROTO && s->front.pid) {
 		log_error("front breaks the protocol: killed");
-		kill(s->front.pid, SIGKILL);
+		privileges_kill(s->front.pid, SIGKILL);
 	}
 	front_gone(s, strerror(-r));
 }
@@ -252,7 +253,7 @@ static void look_at_watchdog(struct monitor *s)
 		break;
 	case WATCHDOG_STUCK:
 		log_error("front does not answer: killed");
-		kill(s->front.pid, SIGKILL);
+		privileges_kill(s->front.pid, SIGKILL);
 		monitor_front_failed(s);
 		break;
 	case WATCHDOG_WAIT:
@@ -443,6 +444,8 @@ static int run(struct monitor *s, char **argv)
 	if (options.check_config || options.dump_config)
 		return check(s, argv);
 	r = open_signals(s);
+	if (r == 0)
+		r = sandbox_agent();
 	if (r < 0)
 		return fail("cannot start", r);
 	raise_fd_limit();
@@ -467,6 +470,9 @@ static int run(struct monitor *s, char **argv)
 		return fail("front", r);
 	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
+	r = options.user ? 0 : privileges_lower();
+	if (r < 0)
+		return fail("cannot lay down capabilities", r);
 	s->recovery_pid = recovery_start(&s->workers.rescue_host);
 	monitor_tell_rules(s);
 	serve(s);

@@ -8,7 +8,7 @@ monitor_src := $(monitor_recovery_src) \
 programs += gpu-agentd
 gpu-agentd_src := agentd/monitor/main.c
 gpu-agentd_libs := monitor agentd base
-gpu-agentd_ldlibs := -lcap
+gpu-agentd_ldlibs := -lcap -lseccomp
 
 # The programs of the daemon lie side by side; /usr/sbin has a link to the first.
 installs += 755:$(O)/bin/gpu-agentd:$(libexecdir)/gpu-agent/gpu-agentd

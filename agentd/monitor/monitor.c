@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agentd/monitor/notify.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -290,7 +291,7 @@ static bool wait_for_rules(struct monitor *s)
 		return true;
 	rules_child_deinit(&s->rules);
 	if (is_over(s, 0))
-		kill(s->rules.pid, SIGKILL);
+		privileges_kill(s->rules.pid, SIGKILL);
 	return !is_over(s, STOP_KILLED_MS);
 }
 
@@ -306,7 +307,7 @@ static bool wait_for_front(struct monitor *s)
 	if (!s->front.pid)
 		return false;
 	if (is_over(s, 0))
-		kill(s->front.pid, SIGKILL);
+		privileges_kill(s->front.pid, SIGKILL);
 	if (!is_over(s, STOP_KILLED_MS))
 		return true;
 	log_error("front cannot be killed: it is left to the kernel");

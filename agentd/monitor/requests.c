@@ -12,6 +12,7 @@
 #include "agentd/monitor/authorise.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/stores.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -291,6 +292,7 @@ static int on_look(struct monitor *s, const struct ipc_message *m, int *take_fd)
 /* The rules process holds the process, and sees whether it was still there when the answer came. */
 static void read_facts(pid_t pid, struct rules_facts *ret, char **ret_cgroup, size_t *ret_size)
 {
+	auto_lower bool raised = privileges_raise();
 	struct access_target facts;
 	char path[64];
 	ssize_t n;

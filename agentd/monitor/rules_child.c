@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -92,7 +93,7 @@ void rules_child_kill(struct rules_child *p)
 {
 	ipc_link_deinit(&p->link);
 	if (p->pid)
-		kill(p->pid, SIGKILL);
+		privileges_kill(p->pid, SIGKILL);
 }
 
 int rules_child_tell(struct rules_child *p, enum rules_type type, uint32_t number, const void *data, size_t size,

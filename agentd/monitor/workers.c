@@ -14,6 +14,7 @@
 #include "agentd/ipc/link.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/recovery/undo_record.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -282,7 +283,7 @@ void workers_guard(struct workers *w, struct worker *k)
 		return;
 	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */
 	if (r < 0 && !k->reaped)
-		kill(k->pid, SIGKILL);
+		privileges_kill(k->pid, SIGKILL);
 	close(k->guard_fd);
 	k->guard_fd = -1;
 }
@@ -293,7 +294,7 @@ static void kill_stuck(struct worker *k)
 		    (int)k->pid, (int)k->target);
 	k->how = IPC_HOW_STUCK;
 	k->kill_at = 0;
-	kill(k->pid, SIGKILL);
+	privileges_kill(k->pid, SIGKILL);
 }
 
 uint64_t workers_deadlines(struct workers *w)
@@ -319,7 +320,7 @@ void workers_kill(struct workers *w, uint32_t id)
 void workers_signal(struct workers *w, int sig)
 {
 	for (struct worker *k = w->first; k; k = k->next)
-		kill(k->pid, sig);
+		privileges_kill(k->pid, sig);
 }
 
 static void rescue_target(struct workers *w, struct worker *k)

@@ -17,6 +17,7 @@
 
 #include "agentd/monitor/recovery/release.h"
 #include "agentd/monitor/recovery/undo_record.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -211,6 +212,7 @@ pid_t recovery_start(const struct rescue_host *h)
 		/* Nobody writes: this is the end of our parent. */
 		while (read(alive[0], &byte, 1) < 0 && errno == EINTR)
 			;
+		privileges_raise();
 		lock_and_take_over(h, parent);
 		_exit(0);
 	}

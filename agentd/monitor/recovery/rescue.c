@@ -12,6 +12,7 @@
 
 #include "agentd/monitor/recovery/release.h"
 #include "agentd/monitor/recovery/undo_record.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -115,6 +116,7 @@ _Noreturn void rescue_run(const struct rescue_host *h, const struct orphan *o)
 {
 	bool owed = undo_record_owes(o->undo_fd), waits = false, done = true;
 
+	privileges_raise();
 	keep_only(o->pidfd, o->undo_fd);
 	alarm(RESCUE_SECONDS_MAX + RELEASE_SECONDS_MAX);
 	for (int i = 0; i < RESCUES_MAX && done; i++, owed = false) {

@@ -66,6 +66,7 @@ static const struct {
 	int (*enter)(void);
 } profiles[] = {
 	{ "none", none },
+	{ "agent", sandbox_agent },
 	{ "front", sandbox_front },
 	{ "look", sandbox_look },
 	{ "session", session },

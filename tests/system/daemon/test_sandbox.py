@@ -17,7 +17,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, LONG_STOP, PATIENCE, Scene, need_root, status, wait_until
+from harness import BIN, LONG_STOP, PATIENCE, Scene, children, need_root, status, wait_until
 
 PROBE = BIN.parent / "tests/sandbox_probe"
 USER = 1000
@@ -58,6 +58,10 @@ ALLOWED = {
     "ptrace_getsiginfo": {"driver"},
     "ptrace_syscall": {"driver"},
 }
+# The filter of the monitor, which every process inherits, refuses these and no others.
+NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyctl", "mount", "open_by_handle_at",
+         "perf_event_open", "pivot_root", "umount2", "unshare", "userfaultfd", "x32_execve", "x32_getpid", "x32_ptrace"}
+
 # How a refusal is put, where somebody has to go on from there.
 WORDS = {("driver", name): errno.EAFNOSUPPORT
          for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high")}
@@ -91,6 +95,25 @@ def test_calls_are_refused(profile):
         if error != want:
             wrong[name] = (errno.errorcode.get(error, error), errno.errorcode.get(want, want))
     assert not wrong, wrong
+
+
+def test_the_monitor_and_all_it_starts_leave_the_machine_alone():
+    need_root()
+    free, got = calls_of("none"), calls_of("agent")
+    assert {name for name, error in got.items() if error == errno.EPERM and free[name] != errno.EPERM} == \
+        NEVER - {name for name in NEVER if free[name] == errno.EPERM}, got
+
+
+def test_the_monitor_has_laid_its_capabilities_down():
+    """Also with a session of another user open, and after one that it had to judge, start and kill."""
+    need_root()
+    with Scene(user_mode=False, app_user=USER) as s:
+        s.attach()
+        for name, pid in {"monitor": s.agentd.pid, **{f"heir {p}": p for p in children(s.agentd.pid)
+                                                    if status(p)["Name"] == "gpu-agent-heir"}}.items():
+            facts = status(pid)
+            assert int(facts["CapEff"], 16) == 0 and int(facts["CapPrm"], 16) != 0, (name, facts["CapEff"])
+            assert facts["NoNewPrivs"] == "1" and facts["Seccomp"] == "2", (name, facts)
 
 
 # -- files ------------------------------------------------------------------------------------------
