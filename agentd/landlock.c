@@ -80,19 +80,45 @@ static int create(struct ruleset *ret)
 	return -ENOENT;
 }
 
+/* @param dir_fd  -1: there is nothing to allow. */
+static int allow(int ruleset_fd, int dir_fd, uint64_t may)
+{
+	const struct landlock_path_beneath_attr beneath = { .parent_fd = dir_fd, .allowed_access = may };
+
+	if (dir_fd < 0)
+		return 0;
+	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0 ? -errno
+												       : 0;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+/* The sanitizer's leak check at exit reads /proc/self. */
+static int open_runtime(void)
+{
+	return open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+#else
+static int open_runtime(void)
+{
+	return -1;
+}
+#endif
+
 /* @param dir_fd  -1: @p may is allowed nowhere. */
 static int confine(int dir_fd, uint64_t may)
 {
-	struct landlock_path_beneath_attr beneath = { .parent_fd = dir_fd };
+	auto_close int runtime = open_runtime();
 	struct ruleset handled;
 	auto_close int fd = create(&handled);
+	int r;
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	beneath.allowed_access = may & handled.fs;
-	if (dir_fd >= 0 &&
-	    syscall(SYS_landlock_add_rule, fd, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
-		return -errno;
+	r = allow(fd, dir_fd, may & handled.fs);
+	if (r == 0)
+		r = allow(fd, runtime, FS_READ);
+	if (r < 0)
+		return r;
 	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
 }
 
