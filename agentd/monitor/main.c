@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agentd/landlock.h"
@@ -39,6 +40,9 @@
 #define RULES_TURN 64
 #define LEFTOVERS_SECONDS_MAX 3
 #define POLL_MAX 1100
+/* The kernel may have no memory for a moment: so often, and this long, the loop tries again. */
+#define POLL_FAILURES_MAX 100
+#define POLL_PAUSE_MS	  50
 
 /* ------------------------------------------------------------------ beginning ---------------- */
 
@@ -293,10 +297,28 @@ static int poll_timeout(struct monitor *s)
 	return next ? clock_left_ms(next) : -1;
 }
 
+/* Sessions do not end because poll() failed once.  @param n  How often it has, one time after the other. */
+static void poll_failed(struct monitor *s, int error, unsigned n)
+{
+	const struct timespec pause = { 0, POLL_PAUSE_MS * 1000000L };
+
+	if (error == EINTR)
+		return;
+	if (n == 1)
+		log_warning("poll: %s", strerror(error));
+	if (n < POLL_FAILURES_MAX) {
+		nanosleep(&pause, NULL);
+		return;
+	}
+	log_error("poll: %s, for %u ms: stopping", strerror(error), n * POLL_PAUSE_MS);
+	monitor_front_failed(s);
+}
+
 static void serve(struct monitor *s)
 {
 	struct pollfd fds[POLL_MAX];
 	struct worker *of[POLL_MAX];
+	unsigned failures = 0;
 
 	while (!s->stop_at || monitor_stop_step(s)) {
 		size_t n = 0;
@@ -309,11 +331,11 @@ static void serve(struct monitor *s)
 			of[n] = w;
 			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
 		}
-		if (poll(fds, n, timeout) < 0 && errno != EINTR) {
-			log_error("poll: %s", strerror(errno));
-			monitor_stop(s);
+		if (poll(fds, n, timeout) < 0) {
+			poll_failed(s, errno, ++failures);
 			continue;
 		}
+		failures = 0;
 		/* Guards first: the others may remove workers from the list. */
 		for (size_t i = 3; i < n; i++)
 			if (fds[i].revents)
