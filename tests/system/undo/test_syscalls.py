@@ -24,7 +24,7 @@ import pytest
 from harness import LONG_STOP, PATIENCE, ROOT, Rpc, RpcError, Scene, need_root, status, wait_until
 
 USER = 1000
-SAMPLE = 60
+SAMPLE = 120
 APP = "runtime on; queues 2; spin"
 # How a call fails that is well made; those that cannot fail then are not here, nor those that have an effect all the same.
 FAILURES = {
