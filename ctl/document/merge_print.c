@@ -297,9 +297,9 @@ static void print_headline(struct printer *p, struct out *o, const struct leaf *
 			print_odd(p, o, &s->ranks[i]);
 			odd++;
 		}
-	out_fmt(&text, "No rank is odd");
+	out_str(&text, s->n_ranks == 1 ? "One rank: there is no other to compare it with" : "No rank is odd");
 	if (!odd)
-		put_line(p, o, NULL, faults || s->n_exited ? COLOR_PLAIN : COLOR_GOOD, &text);
+		put_line(p, o, NULL, faults || s->n_exited || s->n_ranks == 1 ? COLOR_PLAIN : COLOR_GOOD, &text);
 }
 
 static void print_header(struct printer *p, struct out *o)

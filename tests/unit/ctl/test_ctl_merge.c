@@ -318,6 +318,24 @@ static void prints_ranks_that_agree(void)
 			 "2  124  0x100  running  all\n");
 }
 
+/* Nobody can be odd alone. */
+static void prints_a_rank_alone(void)
+{
+	static const char *const texts[] = { "g100:64@0/5" };
+	struct rpc_gpu_snapshot_result s;
+	auto_call(merge_destroyp) struct merge *m = merge_texts(texts, 1, &s);
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out o;
+
+	rpc_arena_init(&arena, 0);
+	out_init(&o, 0);
+	TEST_EQ(merge_print(&arena, &o, &s, &(struct table_form){ 0 }), 0);
+	TEST_STR(o.data, "One rank: there is no other to compare it with\n"
+			 "1 rank on 1 host, 64 waves, complete\n"
+			 "\n"
+			 "1  64  0x100  running  rank0\n");
+}
+
 /*
  * Two ranks with the same code object at other addresses, and inlined calls: one tree, in which
  * code that has no line is known by its distance from the kernel.
@@ -370,5 +388,5 @@ static void joins_code_by_name(void)
 
 TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
-	   TEST(prints_a_tree), TEST(prints_ranks_that_agree),
+	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
 	   TEST(joins_code_by_name));
