@@ -29,6 +29,7 @@ struct parse {
 	const char *left; /* of the text */
 	int line;
 	int open_rule; /* line of the header of a rule that has no key yet; 0: none */
+	char open_section[100]; /* that header */
 	bool trusted;  /* the file may have rules */
 	bool lost;     /* the last header was wrong: whatever its keys are, they are not looked at */
 	bool failed;
@@ -186,6 +187,7 @@ static void look_at_header(struct parse *p, const char *line)
 	if (rules_section(section, &wrong) || (!wrong && is_section(section))) {
 		p->lost = false;
 		p->open_rule = is_section(section) ? 0 : p->line;
+		str_copy(p->open_section, sizeof(p->open_section), section);
 		return;
 	}
 	similar = similar_section(section);
@@ -200,7 +202,7 @@ static void look_at_line(struct parse *p, const char *line)
 	bool header = *line == '[';
 
 	if (header && p->open_rule)
-		mistake(p, p->open_rule, "rule", "", "this rule has no keys");
+		mistake(p, p->open_rule, p->open_section, "", "this rule has no keys");
 	if (header) {
 		p->open_rule = 0;
 		look_at_header(p, line);
@@ -270,7 +272,7 @@ static int parse(struct config *c, const struct config_reading *how, const char 
 	p.left = str_starts_with(copy, "\xef\xbb\xbf") ? copy + 3 : copy;
 	line = ini_parse_stream(next_line, &p, on_key, &p);
 	if (p.open_rule)
-		mistake(&p, p.open_rule, "rule", "", "this rule has no keys");
+		mistake(&p, p.open_rule, p.open_section, "", "this rule has no keys");
 	if (line && !p.failed)
 		mistake(&p, line, NULL, "", "syntax error");
 	if (p.failed)
