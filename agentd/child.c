@@ -7,8 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 /* Above all places, so that none is overwritten before it is copied. */
 #define HIGH_FD 32
+
+bool child_is_worker(const char *exe)
+{
+	static const char worker[] = "gpu-agent-worker";
+	const char *name = str_base_name(exe);
+
+	return str_starts_with(name, worker) &&
+	       (!name[sizeof(worker) - 1] || strcmp(name + sizeof(worker) - 1, " (deleted)") == 0);
+}
 
 int child_find_directory(char *ret, size_t size)
 {

@@ -4,8 +4,16 @@
 
 /** @file child.h  A forked child becomes one of the agent's programs; what fails ends it, with 127. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
+/**
+ * Is this the program of a worker, of whichever agent?  A worker opens devices and maps drivers only to look at
+ * others, so that it is nobody's target.
+ * @param exe  What /proc/PID/exe points to: the file that the process executes, which it cannot choose as it can its
+ *             name.  One that was replaced since, as upgrades do, counts, too.
+ */
+bool child_is_worker(const char *exe);
 /**
  * Find the directory of the agent's programs, which lie side by side, in the build tree as after
  * installation.

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "agentd/access.h"
+#include "agentd/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/str.h"
 
 /* Programs open a device several times when they start. */
 #define LOOK_AFTER_MS 20
@@ -151,19 +151,6 @@ void watches_readable(struct watches *w)
 
 /* ------------------------------------------------------------------ judging ------------------ */
 
-/*
- * A worker of another agent, which opens the devices only to look at others.  Two agents would watch
- * each other's workers without end.
- */
-static bool is_agents_worker(const char *exe)
-{
-	static const char worker[] = "gpu-agent-worker";
-	const char *slash = strrchr(exe, '/'), *name = slash ? slash + 1 : exe;
-
-	return strcmp(name, worker) == 0 ||
-	       (str_starts_with(name, worker) && strcmp(name + strlen(worker), " (deleted)") == 0);
-}
-
 /* What the pidfd holds, as far as rules ask.  @return the rule that has it. */
 static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
 				enum ipc_vendor vendor)
@@ -177,7 +164,8 @@ static const struct rule *judge(const struct watches *w, pid_t pid, int pidfd,
 	s.uid = process.uid;
 	s.exe = process.exe[0] ? process.exe : NULL;
 	s.cgroup = process.cgroup;
-	if (!is_agents_worker(process.exe))
+	/* Two agents would watch each other's workers without end. */
+	if (!child_is_worker(process.exe))
 		rule = rules_match(w->rules, &s);
 	free(process.cgroup);
 	return rule;

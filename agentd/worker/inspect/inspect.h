@@ -14,7 +14,7 @@
 int inspect_run(const struct worker_options *o);
 
 /**
- * process.list: the processes that use a GPU, by pid, without the agent's own workers.
+ * process.list: the processes that use a GPU, by pid, without the workers of agents.
  * @param a  Holds the result.
  * @return 0, or negative with @p err: no back end can list any.
  */

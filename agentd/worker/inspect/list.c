@@ -2,11 +2,16 @@
 /* process.list: the processes that use a GPU, and whether the client may debug them. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "agentd/child.h"
 #include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/facts.h"
-#include "agentd/worker/process/own_workers.h"
 #include "agentd/worker/process/yama.h"
+#include "base/cleanup.h"
+
+/* What /proc/PID/comm has of `gpu-agent-worker`: TASK_COMM_LEN bytes with the NUL. */
+#define WORKER_COMM "gpu-agent-worke"
 
 /* A process that a back end has found. */
 struct found {
@@ -77,13 +82,23 @@ static int by_pid(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* The agent's own workers hold the devices of their targets. */
-static bool is_wanted(const struct worker_options *o, struct rpc_arena *a,
-		      const struct rpc_process_list_params *params, const struct access_target *facts)
+/*
+ * Workers hold the devices of their targets.  Whose file the client may not see, it may not debug either: there the
+ * name will do, which anybody can give himself.
+ */
+static bool is_worker(const struct access_target *facts)
+{
+	auto_free char *exe = process_facts_exe(facts->pid);
+
+	return exe ? child_is_worker(exe) : !strcmp(facts->comm, WORKER_COMM);
+}
+
+static bool is_wanted(const struct worker_options *o, const struct rpc_process_list_params *params,
+		      const struct access_target *facts)
 {
 	if (params->mine && facts->uids[0] != o->peer_uid)
 		return false;
-	return !own_workers_find(a, facts->pid, 0);
+	return !is_worker(facts);
 }
 
 int inspect_list(const struct worker_options *o, struct rpc_arena *a,
@@ -111,7 +126,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 	}
 	ret->processes = rpc_arena_array(a, n, sizeof(*ret->processes));
 	for (size_t i = 0; ret->processes && i < n; i++)
-		if (is_wanted(o, a, params, &list[i].facts))
+		if (is_wanted(o, params, &list[i].facts))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
 	if (rpc_arena_error(a))
 		return agent_err_no_memory(err, NULL);

@@ -17,7 +17,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, children, kill_agent, need_root, status, wait_until
+from harness import BIN, Rpc, children, kill_agent, need_root, status, wait_until
 from cudascene import assert_alive, assert_untouched, scene
 from debugger import get, network_sockets, say
 
@@ -71,6 +71,33 @@ def test_list_and_doctor():
         say(s, "set cudbgDebuggerInitialized 1")
         checks = {c["name"]: c["verdict"] for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"]}
         assert checks["cuda_debugger"] == "fail", checks
+
+
+def test_workers_of_other_agents_are_nobodys_targets():
+    """They have the library, too; one whose file was replaced since is still one."""
+    with scene() as s:
+        other = s.directory / "other"
+        other.mkdir()
+        for name in ("gpu-agentd", *(f"gpu-agent-{part}" for part in ("front", "worker", "store", "rules", "hook", "adapter"))):
+            shutil.copy(BIN / name, other / name)
+        second = s.start("other", [other / "gpu-agentd", "--user", "--socket", s.directory / "other.sock", "--cuda-library",
+                                   s.libcuda, "--store", s.directory / "others"],
+                         env={"LD_LIBRARY_PATH": str(s.libraries)})
+        second.wait_line("err", "ready on")
+        rpc = Rpc(s.directory / "other.sock")
+        s.clients.append(rpc)
+        session = rpc.call("session.attach", pid=s.app.pid)["session"]
+        workers = {p for p in children(second.pid) if status(p).get("Name") == "gpu-agent-worke"}
+        assert workers
+        for _ in range(2):
+            listed = {p["pid"] for p in s.connect().call("process.list")["processes"]}
+            assert s.app.pid in listed and not workers & listed, (workers, listed)
+            (other / "gpu-agent-worker").unlink(missing_ok=True)
+        rpc.call("session.detach", session=session)
+        # A name is no file: who only calls himself so is shown.
+        with python_process(s, "ctypes.CDLL(None).prctl(15, b'gpu-agent-worker', 0, 0, 0)") as pid:
+            assert status(pid)["Name"] == "gpu-agent-worke"
+            assert pid in [p["pid"] for p in s.connect().call("process.list")["processes"]]
 
 
 @contextlib.contextmanager

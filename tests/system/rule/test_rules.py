@@ -882,6 +882,8 @@ def test_another_agents_workers_are_left_alone():
         worker = next(p for p in children(other.pid) if status(p).get("Name") == "gpu-agent-worke")
         s.start_agentd()
         s.clients.clear()
+        listed = {p["pid"] for p in s.rpc.call("process.list")["processes"]}
+        assert s.app.pid in listed and worker not in listed, (worker, listed)
         second = s.start_app(PLAIN, name="second")
         s.wait_watched(second)
         wait_until(lambda: f"process {s.app.pid} is not watched" in s.agentd.err(), "the other agent has the first one")
