@@ -112,6 +112,11 @@ static int create_steps(struct target_cuda *c, struct agent_err *err)
 	return open_files(c, err);
 }
 
+static bool cuda_is_here(const struct worker_options *o)
+{
+	return cuda_has_nodes() || (strchr(o->cuda_library, '/') && access(o->cuda_library, F_OK) == 0);
+}
+
 static int cuda_create(const struct worker_options *o, const struct access_target *facts,
 		       struct target **ret, struct agent_err *err)
 {
@@ -290,6 +295,7 @@ const struct target_ops target_cuda_ops = {
 	.vendor = RPC_VENDOR_NVIDIA,
 	.no_seize = true,
 	.slow_events = true,
+	.is_here = cuda_is_here,
 	.create = cuda_create,
 	.confine = cuda_confine,
 	.enable = cuda_enable,

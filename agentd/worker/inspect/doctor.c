@@ -86,8 +86,8 @@ static void check_scope(struct sheet *s, const struct worker_options *o)
 }
 
 /*
- * Add the checks of the vendor whose devices the process uses; if it uses none, those of all
- * vendors.
+ * Add the checks of the vendor whose devices the process uses; if it uses none, those of the vendors that the
+ * machine has devices of.
  */
 static void check_vendors(struct sheet *s, const struct worker_options *o,
 			  const struct access_target *t)
@@ -100,7 +100,7 @@ static void check_vendors(struct sheet *s, const struct worker_options *o,
 		int r = target_list[i]->checks(o, t, s->arena, s->checks + s->n, CHECKS_MAX - s->n,
 					       &n);
 
-		if (r == TARGET_NOT_MINE && mine)
+		if (r == TARGET_NOT_MINE && (mine || !target_vendor_matters(o, target_list[i])))
 			continue;
 		/* This vendor knows the process, so the checks of the other vendors are dropped. */
 		if (r == 0 && !mine) {

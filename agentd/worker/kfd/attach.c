@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agentd/handshake.h"
 #include "agentd/worker/kfd/kfd.h"
@@ -193,6 +194,11 @@ static int create_steps(struct target_kfd *k, struct agent_err *err)
 	return 0;
 }
 
+static bool kfd_is_here(const struct worker_options *o)
+{
+	return access(o->kfd_device, F_OK) == 0;
+}
+
 static int kfd_create(const struct worker_options *o, const struct access_target *facts,
 		      struct target **ret, struct agent_err *err)
 {
@@ -334,6 +340,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 
 const struct target_ops target_kfd_ops = {
 	.vendor = RPC_VENDOR_AMD,
+	.is_here = kfd_is_here,
 	.create = kfd_create,
 	.look = kfd_look,
 	.enable = kfd_enable,

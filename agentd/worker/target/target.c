@@ -288,27 +288,49 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	return r < 0 ? r : in_time(o, "enable", err);
 }
 
-/* Ask the back ends one after the other; if none knows the process, @p err has what all say. */
+bool target_vendor_matters(const struct worker_options *o, const struct target_ops *ops)
+{
+	bool any = false;
+
+	for (size_t i = 0; target_list[i]; i++)
+		any = any || target_list[i]->is_here(o);
+	return !any || ops->is_here(o);
+}
+
+/* Add what one more back end says to what others have said; the hint is that of the first one. */
+static void add_answer(struct agent_err *all, const struct agent_err *one)
+{
+	size_t n = strlen(all->message);
+
+	if (!all->code)
+		*all = *one;
+	else
+		snprintf(all->message + n, sizeof(all->message) - n, "; %s", one->message);
+}
+
+/*
+ * Ask the back ends one after the other; if none knows the process, @p err has what those say whose vendor has
+ * devices here.
+ */
 static int find_back_end(const struct worker_options *o, const struct access_target *facts,
 			 struct target **ret, struct agent_err *err)
 {
-	struct agent_err first = { 0 };
+	struct agent_err all = { 0 };
+	bool any = false;
 
 	for (size_t i = 0; target_list[i]; i++) {
 		int r = target_list[i]->create(o, facts, ret, err);
 
 		if (r != TARGET_NOT_MINE)
 			return r;
-		if (i == 0) {
-			first = *err;
-		} else {
-			size_t n = strlen(first.message);
-
-			snprintf(first.message + n, sizeof(first.message) - n, "; %s",
-				 err->message);
-		}
+		if (target_vendor_matters(o, target_list[i]))
+			add_answer(&all, err);
+		any = any || target_list[i]->is_here(o);
 	}
-	*err = first;
+	*err = all;
+	if (!any)
+		str_copy(err->hint, sizeof(err->hint),
+			 "load the driver of the GPU, amdgpu or NVIDIA's; in a container, pass its device in");
 	return -ENODEV;
 }
 

@@ -210,6 +210,11 @@ struct target_ops {
 	uint32_t wave_spaces;
 
 	/**
+	 * Has this machine, as far as the agent sees, this vendor's devices or the library for them?  What the
+	 * others say of a process that is nobody's then matters less.
+	 */
+	bool (*is_here)(const struct worker_options *o);
+	/**
 	 * First half of attaching, with the worker's privileges: check, open devices.
 	 * @return 0, negative, or TARGET_NOT_MINE with @p err: not a user of this vendor's devices.
 	 */
@@ -409,6 +414,11 @@ int target_attach(const struct worker_options *o, struct target **ret, bool *ret
 		  struct agent_err *err);
 /** Its undo list was run.  @return true when the monitor has to look at it (IPC_EXIT_LOOK). */
 bool target_needs_nudge(struct target *t);
+/**
+ * Is what this vendor's back end says of a process that it does not know worth telling?  Not where the machine has
+ * devices of other vendors only.
+ */
+bool target_vendor_matters(const struct worker_options *o, const struct target_ops *ops);
 void target_destroy(struct target *t);
 
 /** target.start_ticks of a process.  @return 0, -errno. */

@@ -158,6 +158,12 @@ def test_process_without_libcuda():
         idle = subprocess.Popen(["sleep", "60"])
         try:
             refused(s, "not_debuggable", 5, "has not loaded libcuda", pid=idle.pid)
+            # What AMD's driver would need is no advice on a machine without its GPUs.
+            error = s.rpc.error("session.attach", pid=idle.pid)
+            assert error.message == f"process {idle.pid} (sleep) has not loaded libcuda", error.message
+            assert error.hint.startswith("gpu-agentctl list"), error.hint
+            checks = {c["name"] for c in s.rpc.call("process.doctor", pid=idle.pid)["checks"]}
+            assert "cuda_library" in checks and not {c for c in checks if c.startswith("kfd")} and "gpus" not in checks, checks
         finally:
             idle.kill()
             idle.wait()
