@@ -181,7 +181,8 @@ static bool lasting_name(char *text, uint32_t *workgroup, struct rpc_wave_name *
 	return true;
 }
 
-int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret)
+/* @return 1, 0 when the text is no wave, or negative with err. */
+static int parse_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret)
 {
 	char *rest = rpc_arena_strdup(&c->arena, text);
 	uint32_t *workgroup = rpc_arena_array(&c->arena, 3, sizeof(*workgroup));
@@ -193,7 +194,7 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 	*ret = (struct rpc_wave_name){ 0 };
 	if (number(rest, UINT32_MAX, &index) && index) {
 		ret->index = (uint32_t)index;
-		return 0;
+		return 1;
 	}
 	ret->has_unit = true;
 	/* The queue and the unit are the same in both forms. */
@@ -203,17 +204,40 @@ int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave
 		ret->has_index = true;
 	else
 		ok = ok && lasting_name(rest, workgroup, ret);
-	if (!ok)
+	ret->queue_id = (uint32_t)queue;
+	ret->unit = (uint32_t)unit;
+	ret->index = (uint32_t)index;
+	return ok;
+}
+
+int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret)
+{
+	int r = parse_wave(c, name, text, ret);
+
+	if (r == 0)
 		return ctl_usage(
 			c,
 			"%s: \"%.60s\" is not a wave such as 3:0:12 (queue, unit, index) or "
 			"3:0:41@5,0,0/2 (queue, unit, dispatch, workgroup, number in it), nor the "
 			"number of a row of snapshot",
 			name, text);
-	ret->queue_id = (uint32_t)queue;
-	ret->unit = (uint32_t)unit;
-	ret->index = (uint32_t)index;
-	return 0;
+	return r < 0 ? r : 0;
+}
+
+int args_wave_or_address(struct ctl *c, const char *name, const char *text, bool *ret_is_wave,
+			 struct rpc_wave_name *ret_wave, uint64_t *ret_address)
+{
+	int r = parse_wave(c, name, text, ret_wave);
+
+	*ret_is_wave = r == 1;
+	if (r)
+		return r < 0 ? r : 0;
+	/* 0 is neither a row, which count from 1 on, nor an address that anybody means. */
+	if (strcmp(text, "0") != 0 && str_to_u64_any(text, ret_address) == 0)
+		return 0;
+	return ctl_usage(c, "%s: \"%.40s\" is neither an address such as 0x7f0012340000, nor a wave such as 3:0:12, nor the "
+			    "number of a row of snapshot",
+			 name, text);
 }
 
 /* The name of a wave that lasts, where all of it is known; its position lasts until its queue runs. */

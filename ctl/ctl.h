@@ -222,6 +222,12 @@ int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, 
 int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);
 /** Find the wave that a row's number stands for; in a session, before the result that is printed. */
 int args_find_wave(struct ctl *c, struct rpc_wave_name *wave);
+/**
+ * Read a wave as args_wave() does, or an address: hexadecimal with 0x, or a decimal number too large for a row.
+ * @param ret_is_wave  Which of the two it is; only that one is filled in.
+ */
+int args_wave_or_address(struct ctl *c, const char *name, const char *text, bool *ret_is_wave,
+			 struct rpc_wave_name *ret_wave, uint64_t *ret_address);
 /** Read one number or a range of them, both ends included: `3` or `3-8`. */
 int args_range(struct ctl *c, const char *name, const char *text, uint32_t max, uint32_t *ret_first,
 	       uint32_t *ret_last);

@@ -42,6 +42,7 @@ struct job {
 	uint32_t gpu_id;
 	uint64_t start;
 	uint32_t lanes; /* Lanes of the wave; 0: unknown. */
+	bool has_wave;
 	struct rpc_wave_name wave;
 	const char *gfx;
 
@@ -322,6 +323,20 @@ static int print(struct ctl *c, const struct job *j)
 
 /* ------------------------------------------------------------------ all of it ---------------- */
 
+/* Find the wave, if one was given, and where it is. */
+static int find_wave(struct ctl *c, struct job *j)
+{
+	int r;
+
+	if (!j->has_wave)
+		return 0;
+	r = args_find_wave(c, &j->wave);
+	/* A number may have been meant as an address. */
+	if (r < 0 && c->err.code == RPC_ERROR_NO_SUCH_WAVE && !wave_option)
+		str_copy(c->err.hint, sizeof(c->err.hint), "an address begins with 0x");
+	return r < 0 ? r : find_pc(c, j);
+}
+
 static int parse(struct ctl *c, int argc, char **argv, struct job *j)
 {
 	int r = 0;
@@ -330,11 +345,12 @@ static int parse(struct ctl *c, int argc, char **argv, struct job *j)
 	j->has_gpu = gpu_option;
 	j->has_start = start_option;
 	if ((argc == 2) == (wave_option != NULL))
-		return ctl_usage(c, "needs either an address or --wave");
+		return ctl_usage(c, "needs either a wave or an address, here or as --wave");
+	j->has_wave = wave_option;
 	if (wave_option)
 		r = args_wave(c, "--wave", wave_option, &j->wave);
 	else
-		r = args_address(c, "ADDRESS", argv[1], &j->pc);
+		r = args_wave_or_address(c, "WAVE|ADDRESS", argv[1], &j->has_wave, &j->wave, &j->pc);
 	if (r == 0 && count_option)
 		r = args_u32(c, "--count", count_option, 1, COUNT_MAX, &j->count);
 	if (r == 0 && before_option)
@@ -355,10 +371,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	if (gpu_option)
 		r = args_gpu(c, "--gpu", gpu_option, &j.gpu_id);
-	if (r == 0 && wave_option)
-		r = args_find_wave(c, &j.wave);
-	if (r == 0 && wave_option)
-		r = find_pc(c, &j);
+	if (r == 0)
+		r = find_wave(c, &j);
 	if (r == 0)
 		r = find_gfx(c, &j);
 	if (r == 0) {
@@ -378,7 +392,7 @@ static int run(struct ctl *c, int argc, char **argv)
 
 const struct ctl_verb ctl_verb_disassemble = {
 	.name = "disassemble",
-	.args = "PID [ADDRESS]",
+	.args = "PID [WAVE|ADDRESS]",
 	.summary = "Show instructions around an address or a wave",
 	.options = options,
 	.min_args = 1,

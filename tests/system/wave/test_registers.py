@@ -429,9 +429,11 @@ def test_verbs_show_a_wave():
         example = "{queue_id}:{unit}:{index}".format(**row["ref"])
         shown = [ctl("memory", "0", "64", "--space=lds", f"--wave={wave}").stdout for wave in ("1", example)]
         assert shown[0] == shown[1] and shown[0], shown
-        for argv in (("registers", "9"), ("memory", "0", "4", "--space=lds", "--wave=9"), ("disassemble", "--wave=9")):
+        for argv in (("registers", "9"), ("memory", "0", "4", "--space=lds", "--wave=9"), ("disassemble", "--wave=9"),
+                     ("disassemble", "9")):
             run = ctl(*argv)
             assert run.returncode == 3 and "there is no row 9: snapshot shows 2" in run.stderr and not run.stdout, run
+        assert run.stderr.endswith("hint: an address begins with 0x\n"), run
         run = ctl("memory", "4", "4", "--space=lds", "--wave=0:0:6")
         assert run.returncode == 0 and "|dcba|" in run.stdout, run
         assert ctl("memory", "4", "4", "--space=lds", f"--wave={lasting}").stdout == run.stdout
@@ -456,6 +458,7 @@ def test_verbs_refuse_what_is_not_there():
                 ("memory", "0x1000000000000", "4", 2), ("waves", "--state=idle", 2), ("waves", "--limit=0", 2),
                 ("registers", "0:0:0", "--bank=all", 2), ("registers", "0:0:0", "--lanes=9-3", 2),
                 ("disassemble", 2), ("disassemble", "0x1000", "--wave=0:0:0", 2), ("disassemble", "0x1000", 1),
+                ("disassemble", "0", 2), ("disassemble", "7", 3), ("disassemble", "0:0", 2), ("disassemble", "main", 2),
                 ("disassemble", "--wave=0:0:7", 3), ("disassemble", f"{PC:#x}", "--gpu=1", 2))
         for verb, *rest, status in rows:
             run = s.ctl(verb, s.app.pid, *rest, *([LONG_STOP] if status == 3 else []))
@@ -478,6 +481,10 @@ def test_instructions_around_a_wave():
         Process(s).write(place, CODE)
         plant(s, f"halted 1 {place + 12:#x} group=1")
         run = s.ctl("disassemble", s.app.pid, "--wave=0:0:0", f"--start={place:#x}", "--count=2", LONG_STOP)
+        # The wave itself, and the row that it is the example of, are as good as --wave.
+        for wave in ("0:0:0", "1"):
+            again = s.ctl("disassemble", s.app.pid, wave, f"--start={place:#x}", "--count=2", LONG_STOP)
+            assert (again.returncode, again.stdout) == (0, run.stdout), (wave, again)
         lines = run.stdout.splitlines()
         assert run.returncode == 0, run
         current = [i for i, line in enumerate(lines) if line.startswith("=>")]
