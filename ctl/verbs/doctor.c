@@ -9,26 +9,33 @@
 #include "ctl/terminal/text.h"
 
 /* Whether a check is about one GPU: its name is gpu_ and the kernel's id. */
-static bool is_gpu(const struct rpc_check *check)
+static bool is_gpu(const struct rpc_check *check, uint32_t *ret_gpu_id)
 {
 	uint64_t id;
 
-	return str_starts_with(check->name, "gpu_") && str_to_u64(check->name + 4, 0, UINT32_MAX, &id) == 0;
+	if (!str_starts_with(check->name, "gpu_") || str_to_u64(check->name + 4, 0, UINT32_MAX, &id) < 0)
+		return false;
+	*ret_gpu_id = (uint32_t)id;
+	return true;
 }
 
-/*
- * What a check is called: those of GPUs, which the agent names by the kernel's ids, as `GPU 0` and
- * so on, in the order of `devices`.
- */
-static const char *check_name(struct ctl *c, const struct rpc_process_doctor_result *result, size_t i)
+/* The agent checks the GPUs of the process, in the order of `devices`. */
+static void name_gpus(struct ctl *c, const struct rpc_process_doctor_result *result)
 {
-	unsigned index = 0;
+	struct rpc_device devices[GPU_NAMES_MAX] = { 0 };
+	size_t n = 0;
 
-	if (!is_gpu(&result->checks[i]))
-		return result->checks[i].name;
-	for (size_t k = 0; k < i; k++)
-		index += is_gpu(&result->checks[k]);
-	return rpc_arena_printf(&c->arena, "GPU %u", index);
+	for (size_t i = 0; i < result->n_checks && n < GPU_NAMES_MAX; i++)
+		n += is_gpu(&result->checks[i], &devices[n].gpu_id);
+	gpu_names_set(&c->gpus, devices, n);
+}
+
+/* What a check is called: those of GPUs, which the agent names by the kernel's ids, as other verbs call them. */
+static const char *check_name(struct ctl *c, const struct rpc_check *check)
+{
+	uint32_t gpu_id;
+
+	return is_gpu(check, &gpu_id) ? gpu_names_label(&c->gpus, &c->arena, gpu_id) : check->name;
 }
 
 static void print_fix(struct ctl *c, const char *name, const struct rpc_check *check)
@@ -54,7 +61,7 @@ static void print_fixes(struct ctl *c, const struct rpc_process_doctor_result *r
 			continue;
 		if (first)
 			out_char(o, '\n');
-		print_fix(c, check_name(c, result, i), check);
+		print_fix(c, check_name(c, check), check);
 		first = false;
 	}
 }
@@ -74,13 +81,14 @@ static int print_checks(struct ctl *c, const struct rpc_process_doctor_result *r
 	auto_table struct table t;
 	int r;
 
+	name_gpus(c, result);
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < result->n_checks; i++) {
 		const struct rpc_check *check = &result->checks[i];
 
 		table_style(&t, styles[check->verdict],
 			    show_name(&c->arena, &rpc_verdict_enum, check->verdict));
-		table_str(&t, check_name(c, result, i));
+		table_str(&t, check_name(c, check));
 		table_str(&t, cli_words(c, check->detail));
 	}
 	r = ctl_print_table(c, &t);

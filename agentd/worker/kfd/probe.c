@@ -153,9 +153,29 @@ static void check_gpu(struct sheet *s, const struct kfdtrap_node *node)
 				     node->fw_version), NULL);
 }
 
-static void check_gpus(struct sheet *s, const struct worker_options *o)
+static const struct kfdtrap_process *find_process(const struct kfdtrap_process_list *list, pid_t pid)
+{
+	for (size_t i = 0; list && i < list->n_processes; i++)
+		if (list->processes[i].pid == (uint32_t)pid)
+			return &list->processes[i];
+	return NULL;
+}
+
+/* A process in a container may have some of the GPUs only.  Of one that KFD does not know, all are checked. */
+static bool may_use_gpu(const struct kfdtrap_process *p, uint32_t gpu_id)
+{
+	for (size_t i = 0; p && i < p->n_memory; i++)
+		if (p->memory[i].gpu_id == gpu_id)
+			return true;
+	return !p || !p->n_memory;
+}
+
+/* Check the GPUs in the order in which gpu.devices lists those of the process: that of the topology, which KFD keeps. */
+static void check_gpus(struct sheet *s, const struct worker_options *o, pid_t pid)
 {
 	auto_call(kfdtrap_topology_destroyp) struct kfdtrap_topology *topology = NULL;
+	auto_call(kfdtrap_process_list_destroyp) struct kfdtrap_process_list *list = NULL;
+	const struct kfdtrap_process *process;
 	size_t n = 0, hidden = 0;
 	int r = kfdtrap_topology_create(o->kfd_sysfs, &topology);
 
@@ -165,11 +185,14 @@ static void check_gpus(struct sheet *s, const struct worker_options *o)
 		    "load the amdgpu module");
 		return;
 	}
+	if (kfdtrap_process_list_create(o->kfd_sysfs, &list) < 0)
+		list = NULL;
+	process = find_process(list, pid);
 	for (size_t i = 0; i < topology->n_nodes; i++) {
 		const struct kfdtrap_node *node = &topology->nodes[i];
 
 		hidden += node->error != 0;
-		if (node->error || !node->gpu_id)
+		if (node->error || !node->gpu_id || !may_use_gpu(process, node->gpu_id))
 			continue;
 		check_gpu(s, node);
 		n++;
@@ -189,7 +212,7 @@ int kfd_checks(const struct worker_options *o, const struct access_target *facts
 
 	check_device(&s, o);
 	check_use(&s, uses);
-	check_gpus(&s, o);
+	check_gpus(&s, o, facts->pid);
 	*ret_n = s.n;
 	return uses == 1 ? 0 : TARGET_NOT_MINE;
 }

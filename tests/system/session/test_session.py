@@ -4,6 +4,7 @@
 import base64
 import grp
 import os
+import re
 import signal
 import sys
 import time
@@ -329,6 +330,9 @@ def test_list_and_doctor_look_without_touching():
         report = s.rpc.call("process.doctor", pid=s.app.pid)
         assert report["ok"] and all(c["verdict"] != "fail" for c in report["checks"]), report
         assert not s.target_state()["enabled"]
+        gpus = [c["name"] for c in report["checks"] if re.fullmatch(r"gpu_\d+", c["name"])]
+        devices = s.rpc.call("gpu.devices", session=s.attach())["devices"]
+        assert gpus == [f"gpu_{d['gpu_id']}" for d in devices] and len(gpus) == 2, (gpus, devices)
         report = s.rpc.call("process.doctor", pid=os.getpid())
         failed = [c for c in report["checks"] if c["verdict"] == "fail"]
         assert not report["ok"] and failed and all(c.get("fix") for c in failed), report

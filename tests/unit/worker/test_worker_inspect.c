@@ -117,6 +117,35 @@ static void doctor_explains_failures(void)
 	}
 }
 
+/* A GPU that a container keeps from the process is none of its GPUs: their numbers are those of `devices`. */
+static void doctor_checks_the_gpus_of_the_process(void)
+{
+	static const char properties[] = "simd_count 440\ngfx_target_version 90010\ncapability 536903680\n";
+	auto_rpc_arena struct rpc_arena a;
+	struct rpc_process_doctor_result r = { 0 };
+	struct agent_err err = { 0 };
+	struct worker_options o = options();
+	char path[128];
+
+	make_tree("536870912");
+	for (char node = '1'; node <= '2'; node++) {
+		snprintf(path, sizeof(path), "topology/nodes/%c/gpu_id", node);
+		put(path, node == '1' ? "99\n" : "88\n");
+		snprintf(path, sizeof(path), "topology/nodes/%c/name", node);
+		put(path, "aldebaran\n");
+		snprintf(path, sizeof(path), "topology/nodes/%c/properties", node);
+		put(path, properties);
+		snprintf(path, sizeof(path), "proc/%d/vram_%s", (int)getpid(), node == '1' ? "99" : "88");
+		put(path, "0\n");
+	}
+	rpc_arena_init(&a, 0);
+	TEST_EQ_FATAL(inspect_doctor(&o, &a, getpid(), &r, &err), 0);
+	TEST_EQ(find(&r, "gpu_77") == NULL, true);
+	TEST_EQ_FATAL(find(&r, "gpu_99") && find(&r, "gpu_88"), true);
+	TEST_EQ(find(&r, "gpu_99") < find(&r, "gpu_88"), true);
+	remove_tree();
+}
+
 static void doctor_of_nobody(void)
 {
 	auto_rpc_arena struct rpc_arena a;
@@ -225,6 +254,6 @@ static void ptrace_scope_needs_privileges(void)
 	}
 }
 
-TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_of_nobody),
+TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_checks_the_gpus_of_the_process), TEST(doctor_of_nobody),
 	   TEST(list_names_users_of_the_gpu), TEST(refusals_have_reasons),
 	   TEST(ptrace_scope_needs_privileges));
