@@ -14,6 +14,7 @@
 
 #include "agentd/hook/file.h"
 #include "base/cleanup.h"
+#include "base/fd.h"
 
 /* Limits of every hook: the size of a file that it writes, and how many it has open. */
 #define FILE_BYTES_MAX ((rlim_t)64 << 20)
@@ -90,6 +91,25 @@ static void reset_signals(void)
 		signal(s, SIG_DFL); /* SIGKILL and SIGSTOP refuse, and are at it already. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/*
+ * The service asks the kernel to spare the agent when memory runs out (OOMScoreAdjust=), which no hook is to have from
+ * it.  Everybody may give that up.  The file is root's, for the runner hides: an agent of one user cannot write it, and
+ * is not spared either, unless somebody has arranged that for all processes of the user.
+ */
+static void give_up_oom_favour(void)
+{
+	static const char path[] = "/proc/self/oom_score_adj";
+	auto_free char *text = NULL;
+	auto_close int fd = -1;
+	size_t size;
+
+	if (fd_read_file(path, 32, &text, &size) < 0 || text[0] != '-')
+		return;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		fd_write_all(fd, "0", 1);
 }
 
 static int become(const struct hook_child *c)
@@ -193,6 +213,7 @@ void hook_child_run(const struct hook_child *c)
 	setsid();
 	umask(077);
 	reset_signals();
+	give_up_oom_favour();
 	r = place_stdio(c->output_fd);
 	if (r == 0)
 		r = place(&error_fd);

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -35,6 +36,7 @@ print(json.dumps({
     "groups": sorted(os.getgroups()), "nnp": status["NoNewPrivs"].strip(), "blocked": status["SigBlk"].strip(),
     "ignored": int(status["SigIgn"].strip(), 16), "caps": [status[c].strip() for c in ("CapInh", "CapPrm", "CapEff", "CapAmb")],
     "core": resource.getrlimit(resource.RLIMIT_CORE), "memory": resource.getrlimit(resource.RLIMIT_AS),
+    "oom": int(open("/proc/self/oom_score_adj").read()),
     "document": sys.stdin.read() if len(sys.argv) == 1 and sys.argv[0] != "-" else None}))
 """
 
@@ -145,6 +147,29 @@ def test_a_script_gets_a_clean_environment_and_the_document():
         assert got["env"] == {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8",
                               "GPU_AGENT_HOOK": str(p.path / "hook"), "GPU_AGENT_RULE": "probe", "GPU_AGENT_PID": "4242",
                               "GPU_AGENT_UID": str(ANNA), "GPU_AGENT_KERNEL": "spin?(float)"}, got["env"]
+
+
+@contextlib.contextmanager
+def oom_score(value):
+    """What is started meanwhile inherits it, as from a service with OOMScoreAdjust=."""
+    path = pathlib.Path("/proc/self/oom_score_adj")
+    before = path.read_text()
+    try:
+        path.write_text(str(value))
+    except PermissionError:
+        raise SkipTest("no CAP_SYS_RESOURCE") from None
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def test_a_hook_is_not_spared_when_memory_runs_out():
+    """The service's -100 stays with the agent; who is rather to go stays that."""
+    with Place() as p:
+        for mine, hooks in ((0, 0), (200, 200), (-100, 0)):  # only root of the machine itself may ask for the last
+            with oom_score(mine):
+                assert p.about(p.python(ABOUT))["oom"] == hooks, (mine, hooks)
 
 
 def test_a_binary_gets_three_descriptors_and_no_more():
