@@ -232,6 +232,26 @@ static bool find_dispatch(struct judge *j)
 	return false;
 }
 
+/*
+ * Whether all dispatches that the earlier snapshot saw have ended: those that run now are newer.
+ * Devices that launch grids themselves may give them negative numbers, which tell nothing.
+ */
+static bool find_ended(struct judge *j)
+{
+	const struct rpc_queue *was = j->was, *is = j->is;
+
+	if (!was || !was->has_last_dispatch || !is->has_first_dispatch || is->first_dispatch > INT64_MAX ||
+	    is->first_dispatch <= was->last_dispatch)
+		return false;
+	/* Waves that were not seen may be of a dispatch that runs all the time. */
+	if (decisive_missing(j->before, was) || decisive_missing(j->after, is))
+		return false;
+	out_fmt(&j->evidence, "queue %u: dispatch %" PRIu64 " and all before it ended, dispatch %" PRIu64 " runs, in ",
+		is->queue_id, was->last_dispatch, is->last_dispatch);
+	evidence_interval(j);
+	return true;
+}
+
 /* ------------------------------------------------------------------ waves -------------------- */
 
 /* The locations where waves of the queue are, in one snapshot or both. */
@@ -489,7 +509,7 @@ static enum rpc_progress judge_quiet(struct judge *j)
 /* Judge by the strongest evidence first: packets, dispatches, what is unknown, waves. */
 static enum rpc_progress judge_movement(struct judge *j)
 {
-	if (find_packets(j) || find_dispatch(j))
+	if (find_packets(j) || find_dispatch(j) || find_ended(j))
 		return RPC_PROGRESS_PROGRESSING;
 	if (find_unknown(j))
 		return RPC_PROGRESS_UNKNOWN;

@@ -49,8 +49,21 @@ static uint64_t digest(const struct wave *w)
 	return hash_mix(h ^ ((uint64_t)w->reasons << 16 | w->state << 8 | w->trap_id));
 }
 
+/* A range is told only when every wave of the queue is within it. */
+static void add_dispatch(struct rpc_queue *q, const struct wave *w)
+{
+	bool tells = w->has_dispatch && (q->waves == 0 || q->has_first_dispatch);
+
+	if (tells && (q->waves == 0 || w->dispatch < q->first_dispatch))
+		q->first_dispatch = w->dispatch;
+	if (tells && (q->waves == 0 || w->dispatch > q->last_dispatch))
+		q->last_dispatch = w->dispatch;
+	q->has_first_dispatch = q->has_last_dispatch = tells;
+}
+
 static void count(struct rpc_queue *q, const struct wave *w)
 {
+	add_dispatch(q, w);
 	q->waves++;
 	q->faulting_waves += (w->reasons & STOP_REASONS_FAULT) != 0;
 	q->waves_digest += digest(w);

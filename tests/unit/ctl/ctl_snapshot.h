@@ -79,6 +79,24 @@ static inline void snapshot_add_group(struct snapshot_build *b, const char *word
 	b->s.wave_count += waves;
 }
 
+/* The dispatches that the waves of a queue are of, behind the queue itself. */
+static inline void snapshot_add_range(struct snapshot_build *b, const char *word)
+{
+	unsigned queue;
+	unsigned long long first, last;
+
+	CU_ASSERT_FATAL(sscanf(word, "r%u:%llu-%llu", &queue, &first, &last) == 3);
+	for (size_t i = 0; i < b->s.n_queues; i++) {
+		struct rpc_queue *q = &b->queues[i];
+
+		if (q->queue_id != queue)
+			continue;
+		q->has_first_dispatch = q->has_last_dispatch = true;
+		q->first_dispatch = first;
+		q->last_dispatch = last;
+	}
+}
+
 /* What the agent says of the waves of each queue. */
 static inline void snapshot_count_waves(struct snapshot_build *b, bool seen)
 {
@@ -102,6 +120,7 @@ static inline void snapshot_count_waves(struct snapshot_build *b, bool seen)
  * @param text  Words: `q0:5/12` queue 0 with read and write index, `q0:5/12s` suspended, `q0:5/12c` of a
  *              copy engine, `q0:?` unknown indices, `q0:?x` a CUDA context, `q0:?X` suspended;
  *              `g100:64@0/5` 64 waves at pc 0x100 of dispatch 5 of queue 0, `!` behind it: faulting;
+ *              `r0:5-7` the waves of queue 0, named before, are of dispatches 5 to 7;
  *              `unseen` nobody looked at waves; `missing=TEXT` up to the end.
  */
 static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, const char *text)
@@ -138,6 +157,8 @@ static inline void snapshot_build(struct snapshot_build *b, uint64_t time_us, co
 			seen = false;
 		else if (word[0] == 'q')
 			snapshot_add_queue(b, word);
+		else if (word[0] == 'r')
+			snapshot_add_range(b, word);
 		else
 			snapshot_add_group(b, word);
 	}

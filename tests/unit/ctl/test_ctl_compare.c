@@ -93,6 +93,55 @@ static void finds_the_verdict(void)
 	}
 }
 
+/* Where no packets are known, dispatches tell: when all that ran have ended, others run in their place. */
+static void sees_ended_dispatches(void)
+{
+	static const struct {
+		const char *before, *after;
+		enum rpc_progress want;
+		const char *evidence;
+	} rows[] = {
+		{ "q0:?x r0:7-8 g100:64@0/7", "q0:?x r0:9-9 g100:64@0/9", RPC_PROGRESS_PROGRESSING,
+		  "queue 0: dispatch 8 and all before it ended, dispatch 9 runs, in 2.0 s" },
+		/* One of them runs on; what others do is no proof. */
+		{ "q0:?x r0:7-8 g100:64@0/7", "q0:?x r0:8-9 g104:64@0/9", RPC_PROGRESS_SLOW,
+		  "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:7-7 g100:64@0/7", RPC_PROGRESS_HUNG,
+		  "dispatch 7 of queue 0: 64 waves at the same place for 2.0 s" },
+		/* A grid that another one has launched may wait for it without warps. */
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:18446744073709551615-18446744073709551615 g104:64@0/1",
+		  RPC_PROGRESS_SLOW, "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
+		/* Either snapshot may have missed one of them. */
+		{ "q0:?x r0:7-7 g100:64@0/7 missing=device 7: grid 5 is not known", "q0:?x r0:9-9 g100:64@0/9",
+		  RPC_PROGRESS_UNKNOWN, "the earlier snapshot is not complete: device 7: grid 5 is not known" },
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:9-9 g100:64@0/9 missing=device 7: gone",
+		  RPC_PROGRESS_UNKNOWN, "the later snapshot is not complete: device 7: gone" },
+		{ "q0:?x g100:64@0/7", "q0:?x r0:9-9 g104:64@0/9", RPC_PROGRESS_SLOW,
+		  "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x g104:64@0/9", RPC_PROGRESS_SLOW,
+		  "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
+		/* A fault is worse than what others do. */
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:9-9 g100:64@0/9!", RPC_PROGRESS_HUNG,
+		  "queue 0: dispatch 7 and all before it ended, dispatch 9 runs, in 2.0 s; "
+		  "64 waves stopped by memory_violation at 0x100" },
+		{ "q0:?x r0:7-7 g100:64@0/7 q1:?x r1:3-3 g200:8@1/3", "q0:?x r0:9-9 g100:64@0/9 q1:?x r1:3-3 g200:8@1/3",
+		  RPC_PROGRESS_HUNG, "dispatch 3 of queue 1: 8 waves at the same place for 2.0 s; progressing: queue 0" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build before, after;
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&before, SECOND, rows[i].before);
+		snapshot_build(&after, 3 * SECOND, rows[i].after);
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
+		TEST_ROW_EQ(i, c.verdict, rows[i].want);
+		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
+	}
+}
+
 /* A packet may take half a second: snapshots that are closer together prove nothing. */
 static void needs_time_between(void)
 {
@@ -427,7 +476,8 @@ static void survives_small_arenas(void)
 	TEST_EQ(r, 0);
 }
 
-TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(needs_time_between), TEST(sees_new_workgroups),
+TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(sees_ended_dispatches),
+	   TEST(needs_time_between), TEST(sees_new_workgroups),
 	   TEST(digests_decide), TEST(each_queue_has_a_verdict), TEST(speaks_of_lines),
 	   TEST(pairs_what_belongs_together), TEST(a_new_ring_is_a_new_queue),
 	   TEST(refuses_other_processes), TEST(survives_small_arenas));

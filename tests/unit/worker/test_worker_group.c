@@ -395,6 +395,46 @@ static void queues_are_told_apart(void)
 	TEST_EQ(again[2].waves_digest, queues[2].waves_digest);
 }
 
+/* The range of a queue's dispatches is known when each of its waves tells its own. */
+static void queues_tell_their_dispatches(void)
+{
+	static const struct {
+		uint64_t dispatch[3];
+		bool tells[3];
+		bool want;
+		uint64_t first, last;
+	} rows[] = {
+		{ { 7, 5, 6 }, { true, true, true }, true, 5, 7 },
+		{ { 0, 0, 0 }, { true, true, true }, true, 0, 0 },
+		{ { 5, 7, 6 }, { false, true, true }, false },
+		{ { 5, 7, 6 }, { true, false, true }, false },
+		{ { 5, 7, 6 }, { true, true, false }, false },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct wave waves[] = { wave(0x100, 64, 0, 0), wave(0x100, 64, 1, 0), wave(0x100, 64, 2, 0) };
+		struct rpc_queue queues[] = { { .gpu_id = 1, .queue_id = 5 }, { .gpu_id = 1, .queue_id = 6 } };
+		struct rpc_group group = { .pc = 0x100, .waves = 3 };
+		const uint32_t of[3] = { 0 };
+		auto_rpc_arena struct rpc_arena arena;
+
+		rpc_arena_init(&arena, 0);
+		for (size_t k = 0; k < 3; k++) {
+			waves[k].queue_id = 5;
+			waves[k].dispatch = rows[i].dispatch[k];
+			waves[k].has_dispatch = rows[i].tells[k];
+		}
+		TEST_ROW_EQ(i, queue_waves_fill(&arena, waves, of, 3, &group, 1, queues, 2), 0);
+		TEST_ROW_EQ(i, queues[0].has_first_dispatch, rows[i].want);
+		TEST_ROW_EQ(i, queues[0].has_last_dispatch, rows[i].want);
+		TEST_ROW_EQ(i, queues[1].has_first_dispatch, false);
+		if (!rows[i].want)
+			continue;
+		TEST_ROW_EQ(i, queues[0].first_dispatch, rows[i].first);
+		TEST_ROW_EQ(i, queues[0].last_dispatch, rows[i].last);
+	}
+}
+
 static void a_name_is_true_of_its_wave_alone(void)
 {
 	uint32_t here[] = { 4, 5, 6 }, elsewhere[] = { 4, 5, 7 };
@@ -445,4 +485,5 @@ TEST_SUITE(worker_group, TEST(nothing_gives_no_group), TEST(faults_come_first_th
 	   TEST(which_reasons_are_faults),
 	   TEST(many_random_waves_agree_with_sorting), TEST(many_waves_are_quick),
 	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer),
-	   TEST(queues_are_told_apart), TEST(a_name_is_true_of_its_wave_alone));
+	   TEST(queues_are_told_apart),
+	   TEST(queues_tell_their_dispatches), TEST(a_name_is_true_of_its_wave_alone));
