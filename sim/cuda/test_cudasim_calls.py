@@ -200,6 +200,31 @@ def test_grids_and_blocks():
     attached("13.4", check)
 
 
+def test_a_grid_that_repeats():
+    """It ends while its GPU runs, and only then; one with a fault never does."""
+    def check(s, d):
+        def grid():
+            return d.number(87, 0, 2, 0, kind=u64)
+
+        def run_for(seconds):
+            d.ok(3, 0)
+            time.sleep(seconds)
+            d.ok(2, 0)
+        assert int(s.control("launch spin block=32 at=2 repeat=20")) == 3
+        time.sleep(0.1)
+        assert grid() == 3
+        run_for(0.1)
+        later = grid()
+        assert later >= 8 and d.number(88, 0, 3) == 4 and d.number(88, 0, later) == 2, later
+        time.sleep(0.1)
+        assert grid() == later
+        s.control("raise 0 2 0 14")
+        run_for(0.1)
+        assert grid() == later
+        assert int(s.control("launch spin block=32 at=2")) == later + 1
+    attached("12.9", check)
+
+
 def test_exceptions_stop_everything_with_and_without_the_suspend_event():
     for release, capabilities, expected in (("12.4", 3, None), ("12.5", 1, None), ("12.5", 3, ALL_SUSPENDED)):
         with small(release) as s:

@@ -239,7 +239,7 @@ static struct sim_function *function_arg(struct sim_process *p, const struct arg
 /* Read what a launch says of its grid. */
 static int grid_keys(struct sim_process *p, const struct args *a, struct sim_grid *g)
 {
-	uint64_t tid, shared, parent, progress;
+	uint64_t tid, shared, parent, progress, repeat;
 	const char *type = arg_value(a, "type"), *origin = arg_value(a, "origin");
 
 	if (arg_dim(a, "grid", &g->grid) || arg_dim(a, "block", &g->block) ||
@@ -247,12 +247,14 @@ static int grid_keys(struct sim_process *p, const struct args *a, struct sim_gri
 	    arg_key(a, "tid", (uint64_t)p->pid, UINT32_MAX, &tid) ||
 	    arg_key(a, "shared", 0, UINT32_MAX, &shared) ||
 	    arg_key(a, "parent", 0, UINT64_MAX, &parent) ||
-	    arg_key(a, "progress", 0, 1000000, &progress))
+	    arg_key(a, "progress", 0, 1000000, &progress) ||
+	    arg_key(a, "repeat", 0, UINT32_MAX, &repeat))
 		return -EINVAL;
 	g->tid = (uint32_t)tid;
 	g->shared = (uint32_t)shared;
 	g->parent = parent;
 	g->progress = progress;
+	g->repeat_ns = repeat * 1000000;
 	g->type = type && !strcmp(type, "system") ? CUDBGABI_KNL_TYPE_SYSTEM
 						  : CUDBGABI_KNL_TYPE_APPLICATION;
 	g->origin = origin && !strcmp(origin, "gpu") ? CUDBGABI_KNL_ORIGIN_GPU
@@ -333,7 +335,8 @@ static const struct command place_commands[] = {
 	{ "launch", cmd_launch,
 	  "FUNCTION [device=N] [grid=X,Y,Z] [block=] [cluster=] [tid=] [shared=] [at=SM] [pc=] "
 	  "[idle=]\n"
-	  "             [active=MASK] [spread=N] [progress=N] [loop=BYTES] [parent=] [type=system] [origin=gpu]" },
+	  "             [active=MASK] [spread=N] [progress=N] [loop=BYTES] [repeat=MS]\n"
+	  "             [parent=] [type=system] [origin=gpu]" },
 	{ "finish", cmd_finish, "GRID" },
 	{ "nothing", cmd_nothing, "" },
 	{ "run", cmd_run, "FILE: commands from a file" },

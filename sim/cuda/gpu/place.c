@@ -327,6 +327,7 @@ int sim_grid_launch(struct sim_process *p, const struct sim_grid *model, uint32_
 		return -ENOMEM;
 	*g = *model;
 	g->id = p->next_grid++;
+	g->launched_ns = p->sim->os->now_ns();
 	g->next = NULL;
 	while (*at)
 		at = &(*at)->next;

@@ -32,12 +32,48 @@ static void warp_run(struct sim_warp *w, uint64_t n_instructions)
 		warp_advance(w, g->function->address, g->function->size, n_instructions);
 }
 
+/* Whether something keeps a grid from ending. */
+static bool grid_is_stuck(struct sim_process *p, const struct sim_grid *g)
+{
+	const struct sim_device *d = &p->devices[g->dev];
+
+	for (size_t i = 0; i < (size_t)d->n_sms * d->n_warps; i++)
+		if (d->warps[i].grid == g && (d->warps[i].broken || d->warps[i].exception))
+			return true;
+	return false;
+}
+
+/*
+ * End a grid and launch it anew as often as it has had time for: the same blocks on the same SMs, under
+ * another id.  A debugger hears nothing of it, as with grids that the GPU launches.
+ */
+static void grid_repeat(struct sim_process *p, struct sim_grid *g)
+{
+	const struct sim_device *d = &p->devices[g->dev];
+	uint64_t since = d->resumed_ns > g->launched_ns ? d->resumed_ns : g->launched_ns, n;
+
+	g->ran_ns += p->sim->os->now_ns() - since;
+	n = g->ran_ns / g->repeat_ns;
+	if (!n || grid_is_stuck(p, g))
+		return;
+	g->ran_ns %= g->repeat_ns;
+	g->id = p->next_grid + n - 1;
+	p->next_grid += n;
+	for (uint32_t sm = 0; sm < d->n_sms; sm++)
+		for (uint32_t i = 0; i < d->n_warps; i++)
+			if (sim_warp_at(p, g->dev, sm, i)->grid == g)
+				sim_warp_touch(p, g->dev, sm, sim_warp_at(p, g->dev, sm, i));
+}
+
 /* Move the warps of a device by the time that it has run. */
 static void device_advance(struct sim_process *p, uint32_t dev)
 {
 	struct sim_device *d = &p->devices[dev];
 	uint64_t ticks = (p->sim->os->now_ns() - d->resumed_ns) / NS_PER_TICK;
 
+	for (struct sim_grid *g = p->grids; g; g = g->next)
+		if (g->dev == dev && g->repeat_ns)
+			grid_repeat(p, g);
 	for (uint32_t sm = 0; sm < d->n_sms; sm++)
 		for (uint32_t i = 0; i < d->n_warps; i++) {
 			struct sim_warp *w = sim_warp_at(p, dev, sm, i);

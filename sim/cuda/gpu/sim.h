@@ -80,6 +80,9 @@ struct sim_grid {
 	struct sim_dim grid, block, cluster;
 	uint32_t shared, type, origin, status;
 	uint64_t progress; /**< Instructions per millisecond of running; 0: spins in place. */
+	uint64_t repeat_ns; /**< Running time after which it ends and is launched anew; 0: never. */
+	uint64_t ran_ns;    /**< Running time, up to when its GPU was suspended last. */
+	uint64_t launched_ns;
 	uint64_t loop_at, loop_size; /**< Code that running warps stay in; size 0: the whole function. */
 };
 
