@@ -161,8 +161,8 @@ static int open_store(struct rule_engine *w)
 	return -ENOMEM;
 }
 
-/* @param take_hook_fd  The hook's document, for when the record is stored; or -1. */
-static int send_record(struct rule_engine *w, const struct store_meta *m, const struct out *json,
+/* @param take_hook_fd  The hook's document, for when the record is stored, or cannot be; or -1. */
+static void send_record(struct rule_engine *w, const struct store_meta *m, const struct out *json,
 		       int take_hook_fd)
 {
 	auto_close int hook = take_hook_fd;
@@ -172,7 +172,11 @@ static int send_record(struct rule_engine *w, const struct store_meta *m, const 
 		r = store_link_send(w->store_fd, m, json->data, json->size, -1, 0);
 	if (r == 0)
 		w->hooks[w->n_pending++] = make_hook(m, TAKE_FD(hook));
-	return r;
+	else
+		stored(w, make_hook(m, TAKE_FD(hook)), r, "");
+	/* The next record gets another process of the store. */
+	if (r == -EPIPE)
+		store_gone(w, r);
 }
 
 /* ------------------------------------------------------------------ the document ------------- */
@@ -347,14 +351,11 @@ static void keep(struct making *k)
 	if (r == 0 && core)
 		r = rule_core_send(&w->core, &k->meta, &json, make_hook(&k->meta, hook));
 	else if (r == 0)
-		r = send_record(w, &k->meta, &json, hook);
+		send_record(w, &k->meta, &json, hook);
 	else if (core)
 		rule_core_stop(&w->core);
 	if (r < 0)
 		lose(w, store_error_text(r));
-	/* The next record gets another process of the store. */
-	if (r == -EPIPE && !core)
-		store_gone(w, r);
 }
 
 static int tell_document(struct making *k, bool waves, struct agent_err *err)
