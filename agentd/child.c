@@ -3,14 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/str.h"
 
 /* Above all places, so that none is overwritten before it is copied. */
 #define HIGH_FD 32
+/* Between two looks at a child that poll() cannot wait for. */
+#define NAP_MS	5
 
 bool child_is_worker(const char *exe)
 {
@@ -61,4 +68,22 @@ _Noreturn void child_exec(const char *program, const char *const argv[], int blo
 	setsid();
 	execv(program, (char *const *)argv);
 	_exit(127);
+}
+
+int child_wait(pid_t pid, uint64_t deadline_ns, int *ret_status)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	pid_t got;
+	int left;
+
+	while ((got = waitpid(pid, ret_status, WNOHANG)) == 0) {
+		left = clock_left_ms(deadline_ns);
+		if (!left)
+			return -ETIMEDOUT;
+		/* One that has ended while a stranger traces it is not to be reaped yet. */
+		if (poll(&p, 1, p.fd < 0 && left > NAP_MS ? NAP_MS : left) > 0)
+			p.fd = -1;
+	}
+	return got < 0 ? -errno : 0;
 }

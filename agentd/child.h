@@ -2,10 +2,12 @@
 #ifndef AGENTD_CHILD_H
 #define AGENTD_CHILD_H
 
-/** @file child.h  A forked child becomes one of the agent's programs; what fails ends it, with 127. */
+/** @file child.h  A forked child becomes one of the agent's programs, what fails ends it, with 127; and is waited for. */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 /**
  * Is this the program of a worker, of whichever agent?  A worker opens devices and maps drivers only to look at
@@ -28,5 +30,13 @@ void child_place_fds(const int from[], const int to[], size_t n);
  * @param blocked  The one signal that it finds blocked; 0: none.
  */
 _Noreturn void child_exec(const char *program, const char *const argv[], int blocked);
+
+/**
+ * Wait for a child, and reap it.
+ * @param deadline_ns  See base/clock.h; one that has passed is a look.
+ * @param ret_status   As waitpid(2) says it.
+ * @return 0, -ETIMEDOUT: it is still to be reaped, -ECHILD: it is no child, or was reaped.
+ */
+int child_wait(pid_t pid, uint64_t deadline_ns, int *ret_status);
 
 #endif /* AGENTD_CHILD_H */

@@ -3,12 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -39,20 +38,6 @@ static _Noreturn void answer(int proc_fd, uid_t uid, gid_t gid, const gid_t *gro
 		_exit(CANNOT_ASK);
 	r = oracle_ask_self(proc_fd);
 	_exit(r == 1 ? YES : r == 0 ? NO : r == -ESRCH ? GONE : CANNOT_ASK);
-}
-
-/* @return whether the child ended in time. */
-static bool wait_for(const struct oracle *o)
-{
-	auto_close int pidfd = (int)syscall(SYS_pidfd_open, o->child, 0);
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	int r;
-
-	if (pidfd < 0)
-		return false;
-	while ((r = poll(&p, 1, clock_left_ms(o->deadline))) < 0 && errno == EINTR)
-		;
-	return r == 1;
 }
 
 int oracle_begin(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, struct oracle *ret)
@@ -99,7 +84,8 @@ int oracle_ask(int proc_fd, uid_t uid, gid_t gid, const gid_t *groups, size_t n_
 
 	if (r < 0)
 		return r;
-	if (!wait_for(&o))
+	r = child_wait(o.child, o.deadline, &status);
+	if (r == -ETIMEDOUT)
 		return oracle_give_up(&o);
-	return waitpid(o.child, &status, 0) == o.child ? oracle_answer(status) : -EIO;
+	return r < 0 ? -EIO : oracle_answer(status);
 }

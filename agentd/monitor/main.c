@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/landlock.h"
 #include "agentd/options.h"
 #include "agentd/privileges.h"
@@ -38,6 +39,8 @@
 #define FDS_WANTED 8192
 /* Messages of the rules process that are taken before anybody else is looked at. */
 #define RULES_TURN 64
+/* A rules process that has closed its socket has ended by then. */
+#define RULES_END_MS 2000
 #define LEFTOVERS_SECONDS_MAX 3
 #define POLL_MAX 1100
 /* The kernel may have no memory for a moment: so often, and this long, the loop tries again. */
@@ -272,9 +275,12 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static uint64_t look_at_rules(struct monitor *s)
 {
+	uint64_t next;
 	bool started;
-	uint64_t next = rules_child_deadlines(&s->rules, &started);
 
+	if (rules_child_is_due(&s->rules) && workers_are_replaced(&s->workers))
+		monitor_rules_stay_ended(s);
+	next = rules_child_deadlines(&s->rules, &started);
 	s->workers.rules_pid = s->rules.pid;
 	if (started)
 		monitor_tell_held(s);
@@ -370,31 +376,42 @@ static int check(const struct monitor *s, char **argv)
 	return fail("gpu-agent-rules", -errno);
 }
 
-/* Wait for what the rules process reads; this is the only time that somebody waits for it. */
-static int await_config(struct monitor *s)
+static int take_from_rules(void *ctx)
 {
-	struct pollfd fds[] = { { .fd = s->rules.link.fd, .events = POLLIN },
-				{ .fd = s->signal_fd, .events = POLLIN } };
-	struct signalfd_siginfo si;
-	int r = -EAGAIN;
+	return requests_read_rules(ctx);
+}
 
-	while (r == -EAGAIN) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
-			return -errno;
-		while (read(s->signal_fd, &si, sizeof(si)) == sizeof(si))
-			if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
-				return -EINTR;
-			else if (si.ssi_signo == SIGHUP)
-				rules_child_reload(&s->rules);
-		r = requests_read_rules(s);
+/* It has closed its socket. */
+static void tell_rules_end(struct monitor *s)
+{
+	int status;
+
+	if (child_wait(s->rules.pid, clock_deadline_ms(RULES_END_MS), &status) < 0) {
+		log_error("gpu-agent-rules says nothing any more, and does not end: killed");
+		return;
 	}
-	return r;
+	s->rules.pid = 0;
+	/* A process that exits has said why. */
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 1)
+		log_error("the rules process died (status 0x%x)", (unsigned)status);
+}
+
+static void give_up_rules(struct monitor *s, int r)
+{
+	if (r == -EPIPE || r == -ECONNRESET)
+		tell_rules_end(s);
+	else if (r == -ETIMEDOUT)
+		log_error("gpu-agent-rules has not read the configuration within %d s: killed", RULES_ANSWER_MS / 1000);
+	else if (r != -EINTR)
+		log_error("what gpu-agent-rules says is not understood: %s", strerror(-r));
+	/* One that hangs would stay behind. */
+	rules_child_kill(&s->rules);
 }
 
 /* @return 0, -EINTR: the agent is to stop; other -errno: who knows why has logged it. */
 static int start_rules(struct monitor *s, char **argv)
 {
-	int status, r;
+	int r;
 
 	rules_child_init(&s->rules, s->programs.rules, argv);
 	s->rules.own_socket = s->listen_fd < 0;
@@ -403,12 +420,9 @@ static int start_rules(struct monitor *s, char **argv)
 		log_error("gpu-agent-rules: %s", strerror(-r));
 	if (r < 0)
 		return r;
-	r = await_config(s);
-	/* A process that exits has said why. */
-	if (r == -EPIPE && waitpid(s->rules.pid, &status, 0) > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 1))
-		log_error("the rules process died (status 0x%x)", (unsigned)status);
-	else if (r < 0 && r != -EPIPE && r != -EINTR)
-		log_error("what gpu-agent-rules says is not understood: %s", strerror(-r));
+	r = rules_child_await(&s->rules, s->signal_fd, take_from_rules, s);
+	if (r < 0)
+		give_up_rules(s, r);
 	return r;
 }
 

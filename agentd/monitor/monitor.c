@@ -89,15 +89,6 @@ void monitor_close_front(struct monitor *s)
 
 /* ------------------------------------------------------------------ configuration ------------ */
 
-void monitor_reload(struct monitor *s)
-{
-	if (s->stop_at)
-		return;
-	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
-		    (unsigned long long)(clock_now_ns() / 1000));
-	rules_child_reload(&s->rules);
-}
-
 /* The rules process is ours; this check keeps a mistake there from becoming an overrun here. */
 static void end_strings(struct rules_config *m)
 {
@@ -159,6 +150,18 @@ static void reload_ended(struct monitor *s, bool changed)
 	notify_send("READY=1");
 }
 
+void monitor_reload(struct monitor *s)
+{
+	if (s->stop_at)
+		return;
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+		    (unsigned long long)(clock_now_ns() / 1000));
+	if (s->rules.stays_ended)
+		reload_ended(s, false);
+	else
+		rules_child_reload(&s->rules);
+}
+
 int monitor_take_config(struct monitor *s, struct rules_config *c, int take_state)
 {
 	auto_close int state = take_state;
@@ -198,6 +201,14 @@ void monitor_rules_ended(struct monitor *s, int wait_status)
 		tell_limits(s, true);
 }
 
+void monitor_rules_stay_ended(struct monitor *s)
+{
+	log_error("the rules process is not started again: no process is watched anew, no hook runs, no configuration is read before gpu-agentd is restarted");
+	for (unsigned n = s->rules.reloads; n; n--)
+		reload_ended(s, false);
+	rules_child_stay_ended(&s->rules);
+}
+
 void monitor_tell_held(struct monitor *s)
 {
 	for (const struct worker *k = s->workers.first; k; k = k->next) {
@@ -208,6 +219,12 @@ void monitor_tell_held(struct monitor *s)
 	}
 }
 
+static void exit_idle(struct monitor *s)
+{
+	log_info("idle: exiting");
+	monitor_stop(s);
+}
+
 void monitor_idle(struct monitor *s)
 {
 	if (s->stop_at)
@@ -216,8 +233,10 @@ void monitor_idle(struct monitor *s)
 		tell_limits(s, true);
 		return;
 	}
+	if (s->rules.stays_ended)
+		exit_idle(s);
 	/* Not before the last hook has said how it went. */
-	if (rules_child_ask_idle(&s->rules) < 0)
+	else if (rules_child_ask_idle(&s->rules) < 0)
 		tell_limits(s, true);
 	else
 		s->is_asked_idle = true;
@@ -238,8 +257,7 @@ int monitor_take_busy(struct monitor *s, bool busy)
 		tell_limits(s, true);
 		return 0;
 	}
-	log_info("idle: exiting");
-	monitor_stop(s);
+	exit_idle(s);
 	return 0;
 }
 

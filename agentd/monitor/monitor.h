@@ -62,6 +62,8 @@ void monitor_reload(struct monitor *s);
 int monitor_take_config(struct monitor *s, struct rules_config *c, int take_state);
 /** The rules process was reaped: answer those who wait for it. */
 void monitor_rules_ended(struct monitor *s, int wait_status);
+/** No rules process is started again: its program is of another build.  Answer those who wait for one. */
+void monitor_rules_stay_ended(struct monitor *s);
 /** Tell a new rules process what its predecessor had watched. */
 void monitor_tell_held(struct monitor *s);
 /** The frontend has no connection: stop, unless something keeps the agent. */

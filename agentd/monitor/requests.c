@@ -158,6 +158,8 @@ static int ask_rules(struct monitor *s, const struct ipc_hooks *asked, const str
 				       .gid = client->gid, .admin = client->admin };
 	int r;
 
+	if (s->rules.stays_ended)
+		return -ESTALE;
 	if (!rules_child_add_request(&s->rules, asked->request))
 		return -ENOBUFS;
 	r = rules_child_tell(&s->rules, RULES_HOOKS, 0, &m, sizeof(m), document_fd);
@@ -219,7 +221,8 @@ static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds
 		r = rules_child_tell(&s->rules, RULES_FAULT, 0, &f, sizeof(f), fds[0]);
 	if (r < 0)
 		log_warning("rule %s: its hook is not run for process %d: %s", f.rule, (int)f.pid,
-			    r == -EPIPE ? "the rules process is being started again" : strerror(-r));
+			    s->rules.stays_ended ? "gpu-agentd is to be restarted" :
+			    r == -EPIPE		 ? "the rules process is being started again" : strerror(-r));
 	return 0;
 }
 

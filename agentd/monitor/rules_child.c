@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,9 +17,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-/* Names are looked up in a database that may be far away. */
-#define ANSWER_MS 60000
-/* This one it knows; a client that connects meanwhile waits for as long. */
+/* This it knows by itself; a client that connects meanwhile waits for as long. */
 #define IDLE_MS	  10000
 /* A process that has lived longer than RESTART_MS_MAX has not failed at its start. */
 #define RESTART_MS     300
@@ -81,10 +80,43 @@ int rules_child_start(struct rules_child *p)
 	p->pid = pid;
 	p->is_fresh = true;
 	p->started_at = clock_now_ns();
-	p->answer_by = clock_deadline_ms(ANSWER_MS);
+	p->answer_by = clock_deadline_ms(RULES_ANSWER_MS);
 	for (; p->unsent; p->unsent--)
 		rules_child_tell(p, RULES_RELOAD, 0, NULL, 0, -1);
 	return 0;
+}
+
+/* @return 0, -EINTR: this process is to end. */
+static int take_signals(struct rules_child *p, int signal_fd)
+{
+	struct signalfd_siginfo si;
+
+	while (read(signal_fd, &si, sizeof(si)) == sizeof(si))
+		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
+			return -EINTR;
+		else if (si.ssi_signo == SIGHUP)
+			rules_child_reload(p);
+	return 0;
+}
+
+int rules_child_await(struct rules_child *p, int signal_fd, int (*take)(void *ctx), void *ctx)
+{
+	/* A reload meanwhile gives it no more time. */
+	const uint64_t until = p->answer_by;
+	struct pollfd fds[] = { { .fd = p->link.fd, .events = POLLIN }, { .fd = signal_fd, .events = POLLIN } };
+	int r = -EAGAIN, left;
+
+	while (r == -EAGAIN) {
+		left = clock_left_ms(until);
+		if (!left)
+			return -ETIMEDOUT;
+		if (poll(fds, ARRAY_SIZE(fds), left) < 0 && errno != EINTR)
+			return -errno;
+		r = take_signals(p, signal_fd);
+		if (r == 0)
+			r = take(ctx);
+	}
+	return r;
 }
 
 /* ------------------------------------------------------------------ messages ----------------- */
@@ -117,13 +149,13 @@ int rules_child_tell(struct rules_child *p, enum rules_type type, uint32_t numbe
 void rules_child_reload(struct rules_child *p)
 {
 	p->reloads++;
-	p->answer_by = clock_deadline_ms(ANSWER_MS);
+	p->answer_by = clock_deadline_ms(RULES_ANSWER_MS);
 	if (p->link.fd >= 0) {
 		rules_child_tell(p, RULES_RELOAD, 0, NULL, 0, -1);
 		return;
 	}
 	p->unsent++;
-	if (!p->pid)
+	if (!p->pid && !p->stays_ended)
 		p->restart_at = clock_now_ns();
 }
 
@@ -210,6 +242,18 @@ void rules_child_ended(struct rules_child *p, int wait_status, bool stopping)
 	log_error("the rules process died (status 0x%x): it is started again; sessions go on", (unsigned)wait_status);
 }
 
+bool rules_child_is_due(const struct rules_child *p)
+{
+	return p->restart_at && p->restart_at <= clock_now_ns();
+}
+
+void rules_child_stay_ended(struct rules_child *p)
+{
+	p->stays_ended = true;
+	p->restart_at = 0;
+	p->reloads = p->unsent = 0;
+}
+
 /* 0 is no time. */
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -227,7 +271,7 @@ uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started)
 		p->answer_by = p->idle_by = 0;
 		rules_child_kill(p);
 	}
-	if (p->restart_at && p->restart_at <= now) {
+	if (rules_child_is_due(p)) {
 		r = rules_child_start(p);
 		if (r < 0) {
 			log_error("the rules process cannot be started: %s", strerror(-r));

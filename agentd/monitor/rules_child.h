@@ -20,6 +20,8 @@
 
 /** Requests about hooks that clients wait for at a time. */
 #define RULES_REQUESTS_MAX 128
+/** For reading the configuration: names are looked up in a database that may be far away. */
+#define RULES_ANSWER_MS 60000
 
 struct rules_child {
 	const char *program; /**< Path of gpu-agent-rules; borrowed, as is argv. */
@@ -31,6 +33,7 @@ struct rules_child {
 	bool is_fresh;	    /**< It has not said yet what it has read. */
 	uint64_t idle_by;   /**< RULES_IDLE was asked: it is killed unless it answers by then; 0: it was not. */
 	bool has_stopped;   /**< Told to stop, it has no hook any more. */
+	bool stays_ended;   /**< Its program is of another build by now. */
 	unsigned reloads;   /**< Not answered yet, */
 	unsigned unsent;    /**< and among them those that wait for the next process. */
 	unsigned failures;  /**< In a row. */
@@ -47,6 +50,13 @@ void rules_child_deinit(struct rules_child *p);
 
 /** Start the process.  @return 0, -errno. */
 int rules_child_start(struct rules_child *p);
+/**
+ * Wait for what the first process reads, the only time that somebody waits for it.
+ * @param signal_fd  A signalfd that does not block: SIGHUP is a reload, SIGTERM and SIGINT end the wait.
+ * @param take       Take one message.  @return 0: that was it, -EAGAIN: there is none yet, other -errno.
+ * @return 0, -EINTR, -ETIMEDOUT, what take() returned.
+ */
+int rules_child_await(struct rules_child *p, int signal_fd, int (*take)(void *ctx), void *ctx);
 /**
  * Tell it something.  One that cannot be told is killed.
  * @param data  NULL: the message has none.
@@ -76,6 +86,10 @@ bool rules_child_take_request(struct rules_child *p, uint32_t request);
 
 /** It was reaped, and is started again later, unless @p stopping. */
 void rules_child_ended(struct rules_child *p, int wait_status, bool stopping);
+/** @return whether it is to be started again now. */
+bool rules_child_is_due(const struct rules_child *p);
+/** It is not started again, whatever it is told; nobody waits for what it has not read. */
+void rules_child_stay_ended(struct rules_child *p);
 /**
  * Kill it if it does not answer, and start it again when that is due.
  * @param ret_started  A new process runs, and does not know yet what its predecessor had watched.

@@ -127,8 +127,7 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	child_exec(w->setup.programs->worker, argv, SIGTERM);
 }
 
-/* A rescue is started all the same: without one its target would stay as it is. */
-static bool are_replaced(struct workers *w)
+bool workers_are_replaced(struct workers *w)
 {
 	if (!programs_are_replaced(w->setup.programs))
 		return false;
@@ -147,7 +146,7 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 
 	if (!k)
 		return -ENOMEM;
-	if (are_replaced(w))
+	if (workers_are_replaced(w))
 		return -ESTALE;
 	r = fd_socketpair(SOCK_NONBLOCK, guard);
 	if (r < 0)

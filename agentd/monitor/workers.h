@@ -103,6 +103,12 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 /** Start a look for GPU processes.  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);
 
+/**
+ * Have the agent's programs been replaced, so that nothing new is to be started?  The log says so once.  A rescue
+ * is started all the same: without one its target would stay as it is.
+ */
+bool workers_are_replaced(struct workers *w);
+
 /** The session worker of that process, or NULL. */
 struct worker *workers_find_target(struct workers *w, pid_t pid);
 /** One of the agent's own processes? */

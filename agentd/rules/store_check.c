@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,11 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
+#include "base/clock.h"
 #include "base/log.h"
+
+/* For a directory of a file system that answers late. */
+#define CHECK_MS 10000
 
 static void exec_store(const struct config *c, const struct rules_ids *ids, const char *program)
 {
@@ -26,7 +31,7 @@ static void exec_store(const struct config *c, const struct rules_ids *ids, cons
 	child_exec(program, argv, 0);
 }
 
-/* @return its exit status, or -errno. */
+/* @return its exit status, -ETIMEDOUT, other -errno. */
 static int run_store(const struct config *c, const struct rules_ids *ids)
 {
 	char directory[PATH_MAX - 32], program[PATH_MAX];
@@ -39,8 +44,14 @@ static int run_store(const struct config *c, const struct rules_ids *ids)
 	pid = fork();
 	if (pid == 0)
 		exec_store(c, ids, program);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+	if (pid < 0)
 		return -errno;
+	r = child_wait(pid, clock_deadline_ms(CHECK_MS), &status);
+	/* Waiting for a file system that does not answer it may not end of this, and is left to the kernel. */
+	if (r == -ETIMEDOUT)
+		kill(pid, SIGKILL);
+	if (r < 0)
+		return r;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
 }
 
@@ -61,7 +72,10 @@ int store_check(const struct config *c, const struct rules_ids *ids, bool user_m
 		return 0;
 	}
 	r = run_store(c, ids);
-	if (r < 0)
+	if (r == -ETIMEDOUT)
+		log_error("%s: [store] directory: gpu-agent-store has not opened it within %d s",
+			  where ? where : "built-in default", CHECK_MS / 1000);
+	else if (r < 0)
 		log_error("gpu-agent-store: %s", strerror(-r));
 	/* It has said what is wrong with the directory, and this is where that comes from. */
 	if (r > 0)

@@ -10,7 +10,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 from dapclient import Adapter, scene
-from harness import CudaScene, children, status, wait_until
+from harness import CudaScene, children, children_named, status, wait_until
 
 NO_AGENT = "/nonexistent/socket"
 
@@ -176,7 +176,7 @@ def test_reader_that_dies():
         with Adapter(NO_AGENT) as a:
             a.start(coreFile=str(core))
             a.event("stopped")
-            reader = next(p for p in children(a.pid) if status(p).get("Name") == "gpu-agent-worke")
+            reader = children_named(a.pid, "gpu-agent-worker")[0]
             os.kill(reader, signal.SIGKILL)
             said = a.wait(lambda m: m.get("event") == "output" and m["body"]["category"] == "important", "reason")
             assert "signal 9" in said["body"]["output"], said

@@ -16,7 +16,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 from dapclient import SocketSession, runs_on, scene
-from harness import BIN, PATIENCE, CudaScene, Rpc, Scene, as_user, children, need_root, status, wait_until
+from harness import BIN, PATIENCE, CudaScene, Rpc, Scene, as_user, children_named, need_root, status, wait_until
 
 USER, OTHER = 54101, 54102
 CHANNEL = 5  # of an adapter to the agent: IPC_FD_FRONT
@@ -26,7 +26,7 @@ SLACK_S = 5.0 if "asan" in str(BIN) else 0.0
 
 
 def adapters(s):
-    return [p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-adapt"]
+    return children_named(s.agentd.pid, "gpu-agent-adapter")
 
 
 def nothing_is_left(s):

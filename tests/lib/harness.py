@@ -260,6 +260,16 @@ def unsanitized(name: str) -> pathlib.Path:
     return program if program.exists() else BIN / name
 
 
+def copy_programs(directory: pathlib.Path) -> pathlib.Path:
+    """The build in a directory where the programs of the agent can be replaced."""
+    for program in BIN.iterdir():
+        if program.name in LIBEXEC:
+            shutil.copy2(program, directory)
+        else:
+            (directory / program.name).symlink_to(program)
+    return directory
+
+
 def children(pid: int) -> List[int]:
     """Process ids of the direct children."""
     found = []
@@ -267,6 +277,11 @@ def children(pid: int) -> List[int]:
         if entry.isdigit() and status(int(entry)).get("PPid") == str(pid):
             found.append(int(entry))
     return found
+
+
+def children_named(pid: int, name: str) -> List[int]:
+    """Those that run that program, or have given themselves that name; the kernel keeps 15 characters of it."""
+    return [p for p in children(pid) if status(p).get("Name") == name[:15]]
 
 
 def descendants(pid: int) -> List[int]:
@@ -479,10 +494,10 @@ class Scene:
                               timeout=patience, stdin=subprocess.DEVNULL, **kwargs)
 
     def front_pid(self) -> int:
-        return next(p for p in children(self.agentd.pid) if status(p).get("Name") == "gpu-agent-front")
+        return children_named(self.agentd.pid, "gpu-agent-front")[0]
 
     def worker_pids(self) -> List[int]:
-        return [p for p in children(self.agentd.pid) if status(p).get("Name") == "gpu-agent-worke"]
+        return children_named(self.agentd.pid, "gpu-agent-worker")
 
     def control(self, line: str) -> Optional[str]:
         """One command to the simulator."""

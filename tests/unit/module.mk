@@ -9,6 +9,7 @@ endef
 
 $(eval $(call unit_test,base,base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
+$(eval $(call unit_test,agentd_child,agentd base))
 # The kernel's answers about a peer, as other kernels give them.
 $(eval $(call unit_test,agentd_access,agentd base,-lcap -Xlinker --wrap=getsockopt))
 $(eval $(call unit_test,monitor_config,rules agentd base,-linih))

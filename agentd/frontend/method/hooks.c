@@ -156,6 +156,9 @@ static void fail(struct request *r, int e)
 		agent_err_set(&err, RPC_ERROR_LIMIT, 0, NULL, "try again later",
 			      "too many hooks wait");
 		break;
+	case -ESTALE:
+		start_refuse_replaced(rpc_methods[r->method].name, &err);
+		break;
 	default:
 		agent_err_set(&err, RPC_ERROR_FAILED, -e, rpc_methods[r->method].name,
 			      "see the agent's log", "the hook cannot be run");

@@ -147,10 +147,9 @@ static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *e
 #pragma GCC diagnostic pop
 }
 
-/* Whatever was to be started: the monitor starts nothing any more. */
-static int refuse_replaced(struct agent_err *err)
+int start_refuse_replaced(const char *op, struct agent_err *err)
 {
-	return agent_err_set(err, RPC_ERROR_FAILED, ESTALE, "start worker",
+	return agent_err_set(err, RPC_ERROR_FAILED, ESTALE, op,
 			     "an administrator restarts it: systemctl restart gpu-agentd",
 			     "the agent was upgraded while it ran, and starts nothing before it is restarted");
 }
@@ -158,7 +157,7 @@ static int refuse_replaced(struct agent_err *err)
 static int why_not(const struct ipc_started *m, const struct request *r, struct agent_err *err)
 {
 	if (m->verdict == IPC_VERDICT_FAILED && m->status == -ESTALE)
-		return refuse_replaced(err);
+		return start_refuse_replaced("start worker", err);
 	return r->start_ops->refused ? r->start_ops->refused(m, err) : refuse(m, r->pid, err);
 }
 

@@ -38,6 +38,8 @@ uint32_t start_wait(struct starts *s, struct request *r);
 struct request *start_find(struct starts *s, uint32_t id);
 /** The monitor's answer to IPC_START. */
 void start_answered(struct starts *s, const struct ipc_started *m, int take_channel);
+/** Whatever was to be started: the agent's programs were replaced.  @return negative. */
+int start_refuse_replaced(const char *op, struct agent_err *err);
 /** Drop what waits for the monitor; the clients are gone already. */
 void start_deinit(struct starts *s);
 

@@ -12,9 +12,9 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/monitor/recovery/release.h"
 #include "agentd/monitor/recovery/undo_record.h"
 #include "agentd/privileges.h"
@@ -29,6 +29,10 @@
 #define POLL_MS	 5
 /* Somebody else does the same; see the bounds of a rescue in rescue.c. */
 #define LOCK_MS 30000
+/* After each of these what is waited for has ended, or the kernel cannot end it, and nobody waits for that. */
+#define RESCUE_END_MS (RESCUE_LIFE_S * 1000 + 1000)
+#define HELPER_END_MS (GRACE_MS + DEATH_MS + RESCUE_END_MS + 1000)
+#define END_MS	      1000
 /* Targets that are looked after at a time. */
 #define HELPERS_MAX 32
 
@@ -63,31 +67,42 @@ static bool end_worker(int record, pid_t target, uint64_t grace)
 	return give_up != 0;
 }
 
-static void look_after(const struct rescue_host *h, int record, pid_t target, bool stuck)
+/* @return whether that is over, and the record of no more use. */
+static bool look_after(const struct rescue_host *h, int record, pid_t target, bool stuck)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, target, 0);
 	const struct orphan o = { .target = target, .pidfd = pidfd, .undo_fd = record,
 				  .owner = getuid(), .stuck = stuck };
 	pid_t child;
+	int status;
 
 	if (pidfd < 0)
-		return;
+		return true;
 	child = fork();
 	if (child == 0)
 		rescue_run(h, &o);
-	if (child > 0)
-		waitpid(child, NULL, 0);
+	if (child < 0 || child_wait(child, clock_deadline_ms(RESCUE_END_MS), &status) != -ETIMEDOUT)
+		return true;
+	log_error("process %d: its rescue does not end: left to the kernel, and to the next start of the agent",
+		  (int)target);
+	return false;
 }
 
 /* Children that look after one target each: one that cannot be helped keeps no other waiting. */
 struct helpers {
-	pid_t pids[HELPERS_MAX];
+	struct helper {
+		pid_t pid;
+		uint64_t until;
+	} list[HELPERS_MAX];
 	size_t first, n;
 };
 
 static void await_one(struct helpers *h)
 {
-	waitpid(h->pids[h->first], NULL, 0);
+	const struct helper *oldest = &h->list[h->first];
+	int status;
+
+	child_wait(oldest->pid, oldest->until, &status);
 	h->first = (h->first + 1) % HELPERS_MAX;
 	h->n--;
 }
@@ -101,15 +116,16 @@ static pid_t fork_helper(struct helpers *h)
 		await_one(h);
 	pid = fork();
 	if (pid > 0)
-		h->pids[(h->first + h->n++) % HELPERS_MAX] = pid;
+		h->list[(h->first + h->n++) % HELPERS_MAX] =
+			(struct helper){ .pid = pid, .until = clock_deadline_ms(HELPER_END_MS) };
 	return pid;
 }
 
 static _Noreturn void take_over_one(const struct rescue_host *h, int dir_fd, const char *name, int record,
 				    pid_t target, uint64_t grace)
 {
-	look_after(h, record, target, end_worker(record, target, grace));
-	unlinkat(dir_fd, name, 0);
+	if (look_after(h, record, target, end_worker(record, target, grace)))
+		unlinkat(dir_fd, name, 0);
 	_exit(0);
 }
 
@@ -170,8 +186,8 @@ static _Noreturn void look_after_orphan(const struct rescue_host *h, pid_t targe
 
 	if (undo_record_create(h->records, target, name, &record) < 0)
 		_exit(1);
-	look_after(h, record, target, false);
-	undo_record_remove(h->records, name);
+	if (look_after(h, record, target, false))
+		undo_record_remove(h->records, name);
 	_exit(0);
 }
 
@@ -225,6 +241,8 @@ pid_t recovery_start(const struct rescue_host *h)
 
 void recovery_end(pid_t pid)
 {
+	int status;
+
 	if (pid && kill(pid, SIGKILL) == 0)
-		waitpid(pid, NULL, 0);
+		child_wait(pid, clock_deadline_ms(END_MS), &status);
 }

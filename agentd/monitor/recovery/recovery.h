@@ -16,7 +16,10 @@
 
 #include "agentd/monitor/recovery/rescue.h"
 
-/** Do what an agent that was killed with that process left undone.  Blocks as long as that takes. */
+/**
+ * Do what an agent that was killed with that process left undone.  Blocks as long as that takes, half a minute
+ * at most for each 32 targets.
+ */
 void recovery_take_over(const struct rescue_host *h);
 
 /**

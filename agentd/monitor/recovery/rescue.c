@@ -6,18 +6,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/child.h"
 #include "agentd/monitor/recovery/release.h"
 #include "agentd/monitor/recovery/undo_record.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 
-#define RELEASE_SECONDS_MAX 3
 #define RESCUE_MS	    10000
 #define RESCUE_SECONDS_MAX  20
 /* It gives up first, and then puts back what it can; this is for one that hangs. */
@@ -58,14 +58,6 @@ static _Noreturn void exec_worker(const struct rescue_host *h, const struct orph
 	_exit(127);
 }
 
-static bool has_ended(pid_t pid, int ms, int *ret_status)
-{
-	auto_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return fd >= 0 && poll(&p, 1, ms) == 1 && waitpid(pid, ret_status, 0) == pid;
-}
-
 /* @return whether that is done. */
 static bool run_worker(const struct rescue_host *h, const struct orphan *o, int ms)
 {
@@ -76,11 +68,11 @@ static bool run_worker(const struct rescue_host *h, const struct orphan *o, int 
 		exec_worker(h, o);
 	if (pid < 0)
 		return false;
-	if (has_ended(pid, ms, &status))
+	if (child_wait(pid, clock_deadline_ms((uint64_t)ms), &status) == 0)
 		return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	/* It traces the target: who waits there could not be stopped. */
 	kill(pid, SIGKILL);
-	has_ended(pid, RESCUE_DEATH_MS, &status);
+	child_wait(pid, clock_deadline_ms(RESCUE_DEATH_MS), &status);
 	return false;
 }
 
@@ -118,7 +110,7 @@ _Noreturn void rescue_run(const struct rescue_host *h, const struct orphan *o)
 
 	privileges_raise();
 	keep_only(o->pidfd, o->undo_fd);
-	alarm(RESCUE_SECONDS_MAX + RELEASE_SECONDS_MAX);
+	alarm(RESCUE_LIFE_S);
 	for (int i = 0; i < RESCUES_MAX && done; i++, owed = false) {
 		/* What is written down already does not wait for more than one look. */
 		waits = owes_answer(h, o, owed ? 1 : RELEASE_LOOKS);

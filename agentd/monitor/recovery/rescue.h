@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/** Longest life of a process that runs rescue_run(), unless the kernel cannot end it. */
+#define RESCUE_LIFE_S 23
+
 /** The target of a worker that is gone. */
 struct orphan {
 	pid_t target;

@@ -16,7 +16,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, STOP_MS, Rpc, Scene, as_user, children, need_root, status, wait_until
+from harness import BIN, STOP_MS, Rpc, Scene, as_user, children_named, need_root, status, wait_until
 
 USER = 1000
 OTHER = 1001
@@ -24,7 +24,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def store_pids(s):
-    return [p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-store"]
+    return children_named(s.agentd.pid, "gpu-agent-store")
 
 
 def record(s, session=None, **params):

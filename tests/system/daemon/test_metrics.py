@@ -16,7 +16,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import ROOT, RpcError, Scene, as_user, hook_directory, need_root, wait_until
+from harness import ROOT, RpcError, Scene, as_user, children_named, hook_directory, need_root, wait_until
 from rulescene import RuleScene
 
 PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
@@ -199,7 +199,7 @@ def check_sums(s):
 def test_a_rules_process_that_is_not_there_delays_nothing_for_long():
     with RuleScene("[rule all]\ndevice = amd\nhook = /bin/true\n") as s:
         s.wait_watched()
-        rules = next(p for p in children_named(s, "gpu-agent-rules"))
+        rules = children_named(s.agentd.pid, "gpu-agent-rules")[0]
         os.kill(rules, 19)  # SIGSTOP
         try:
             now = metrics(s)
@@ -207,11 +207,6 @@ def test_a_rules_process_that_is_not_there_delays_nothing_for_long():
         finally:
             os.kill(rules, 18)  # SIGCONT
         wait_until(lambda: metrics(s).get("hook_runs_total", rule="all", result="ok") == 0, "it answers again")
-
-
-def children_named(s, name):
-    from harness import children, status
-    return [p for p in children(s.agentd.pid) if status(p).get("Name") == name[:15]]
 
 
 def test_both_formats_say_the_same():

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import sys
 
 if __name__ == "__main__":
@@ -11,21 +12,14 @@ if __name__ == "__main__":
 
 import pytest
 import harness
-from harness import Scene
-
-PROGRAMS = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
-            "gpu-agent-adapter")
+from harness import LIBEXEC, Scene, children_named, wait_until
+from rulescene import RuleScene
 
 
 @pytest.fixture(name="installed")
 def _installed(tmp_path, monkeypatch):
     """A directory with programs of its own, from which scenes start."""
-    for name in harness.BIN.iterdir():
-        (tmp_path / name.name).symlink_to(name)
-    for name in PROGRAMS:
-        (tmp_path / name).unlink()
-        shutil.copy2(harness.BIN / name, tmp_path)
-    monkeypatch.setattr(harness, "BIN", tmp_path)
+    monkeypatch.setattr(harness, "BIN", harness.copy_programs(tmp_path))
     return tmp_path
 
 
@@ -36,7 +30,7 @@ def unpack(program: pathlib.Path) -> None:
     new.rename(program)
 
 
-@pytest.mark.parametrize("name", PROGRAMS[1:])
+@pytest.mark.parametrize("name", LIBEXEC[1:])
 def test_nothing_of_another_build_is_started(installed, name):
     with Scene() as s:
         assert s.ctl("snapshot", s.app.pid).returncode == 0
@@ -49,6 +43,44 @@ def test_nothing_of_another_build_is_started(installed, name):
         s.clients.clear()
         s.start_agentd()
         assert s.ctl("snapshot", s.app.pid).returncode == 0
+
+
+def end_rules(s, installed):
+    """The rules process dies after an upgrade."""
+    rules, = children_named(s.agentd.pid, "gpu-agent-rules")
+    unpack(installed / "gpu-agent-rules")
+    os.kill(rules, signal.SIGKILL)
+    wait_until(lambda: "the rules process is not started again" in s.agentd.err(), "it stays ended")
+    assert not children_named(s.agentd.pid, "gpu-agent-rules")
+
+
+def test_a_rules_process_of_another_build_is_not_started(installed):
+    """Nobody waits for it either, neither who reloads nor who asks for hooks; sessions of its rules go on."""
+    with RuleScene("[rule all]\ndevice = amd\nhook = /bin/true\n") as s:
+        s.wait_watched()
+        end_rules(s, installed)
+        s.agentd.popen.send_signal(signal.SIGHUP)
+        wait_until(lambda: "configuration not changed" in s.agentd.err(), "the reload is answered")
+        refused = s.rpc.error("hooks.list")
+        assert "upgraded" in refused.message and "systemctl restart gpu-agentd" in refused.hint, vars(refused)
+        s.fault()
+        wait_until(lambda: "its hook is not run" in s.agentd.err(), "what is missed is told")
+        assert s.watched() == {s.app.pid: "all"}
+        assert not children_named(s.agentd.pid, "gpu-agent-rules")
+        s.agentd.stop()
+        assert s.agentd.err().count("the rules process is not started again") == 1, s.agentd.err()
+        s.clients.clear()
+        s.start_agentd()
+        s.wait_watched()
+
+
+def test_an_idle_agent_goes_without_its_rules_process(installed):
+    with Scene(agentd=["--idle-exit", "500ms"], start_agent=True) as s:
+        client = s.connect()
+        client.call("agent.hello")
+        end_rules(s, installed)
+        client.close()
+        assert s.agentd.popen.wait(harness.PATIENCE) == 0 and "idle: exiting" in s.agentd.err()
 
 
 def test_what_was_open_goes_on(installed):

@@ -18,8 +18,8 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import (BIN, EXCEPTIONS, CudaScene, Rpc, as_user, children, hook_directory, need_root, status, wait_settled,
-                     wait_until, wakeups)
+from harness import (BIN, EXCEPTIONS, CudaScene, Rpc, as_user, children, children_named, hook_directory, need_root,
+                     status, wait_settled, wait_until, wakeups)
 from rulescene import ALL, LARGE, PLAIN, WAVES, RuleScene, analyzed, body
 
 USER, OTHER = 1000, 1001
@@ -93,7 +93,7 @@ def test_the_handshake_is_answered():
 
 
 def stores(s):
-    return [p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-store"]
+    return children_named(s.agentd.pid, "gpu-agent-store")
 
 
 def is_vast(s):
@@ -879,7 +879,7 @@ def test_another_agents_workers_are_left_alone():
         rpc = Rpc(s.directory / "other.sock")
         s.clients.append(rpc)
         s.attach(rpc=rpc)
-        worker = next(p for p in children(other.pid) if status(p).get("Name") == "gpu-agent-worke")
+        worker = children_named(other.pid, "gpu-agent-worker")[0]
         s.start_agentd()
         s.clients.clear()
         listed = {p["pid"] for p in s.rpc.call("process.list")["processes"]}

@@ -9,14 +9,14 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import Scene, children, hook_directory, need_root, status, wait_until
+from harness import Scene, children_named, hook_directory, need_root, status, wait_until
 from rulescene import ALL, PLAIN, RuleScene
 
 CAP_SYS_PTRACE = 19
 
 
 def rules_pid(s):
-    return next((p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-rules"), None)
+    return next(iter(children_named(s.agentd.pid, "gpu-agent-rules")), None)
 
 
 def kill_rules(s):

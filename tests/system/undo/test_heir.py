@@ -11,14 +11,14 @@ import sys
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import Scene, children, need_root, status, wait_until
+from harness import Scene, children_named, need_root, status, wait_until
 
 USER = 1000
 
 
 def heir_of(agentd):
     """A child of the agent that takes that name soon after it was forked."""
-    return wait_until(lambda: [p for p in children(agentd.pid) if status(p).get("Name") == "gpu-agent-heir"], "heir")[0]
+    return wait_until(lambda: children_named(agentd.pid, "gpu-agent-heir"), "heir")[0]
 
 
 def ended(pid):

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import STOP_MS, RpcError, Scene, at_once, children, kill_agent, status, wait_until
+from harness import STOP_MS, RpcError, Scene, at_once, children_named, kill_agent, status, wait_until
 
 
 def attached(s):
@@ -269,8 +269,7 @@ def test_a_worker_that_hangs_ends_by_its_own_alarm_when_nobody_else_is_left():
     with Scene(gpus="gfx942") as s:
         attached(s)
         worker, = s.worker_pids()
-        heir, = wait_until(lambda: [p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-heir"],
-                           "heir")
+        heir, = wait_until(lambda: children_named(s.agentd.pid, "gpu-agent-heir"), "heir")
         os.kill(heir, signal.SIGKILL)
         s.control("block disable")
         s.clients.pop().close()
