@@ -26,6 +26,7 @@ struct config {
 	uint32_t connections, connections_per_user;
 	uint32_t sessions, sessions_per_user;
 	uint32_t max_suspended_ms; /**< Longest stop of a target's queues; 0: none for administrators. */
+	uint32_t observer_stops_ms, observer_stop_rate_ms; /**< For those who may only look: at once, and a second. */
 	uint32_t silent_holder_ms; /**< Then others of the same user may take control. */
 	/* [kfd] */
 	char kfd_device[PATH_MAX];

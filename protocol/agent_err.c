@@ -123,6 +123,8 @@ void agent_err_encode(struct out *o, const struct agent_err *err)
 	}
 	if (err->has_resumed)
 		out_fmt(o, ",\"resumed\":%s", err->resumed ? "true" : "false");
+	if (err->retry_ms)
+		out_fmt(o, ",\"retry_ms\":%u", err->retry_ms);
 	out_str(o, "}}");
 }
 
@@ -168,6 +170,9 @@ static void decode_data(struct json_object *data, struct agent_err *ret)
 	if (json_object_object_get_ex(data, "resumed", &v) &&
 	    json_object_is_type(v, json_type_boolean))
 		agent_err_set_resumed(ret, json_object_get_boolean(v));
+	if (json_object_object_get_ex(data, "retry_ms", &v) && json_object_is_type(v, json_type_int) &&
+	    json_object_get_int64(v) > 0 && json_object_get_int64(v) <= UINT32_MAX)
+		ret->retry_ms = (uint32_t)json_object_get_int64(v);
 }
 
 /*

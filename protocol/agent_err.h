@@ -30,6 +30,7 @@ struct agent_err {
 	char hint[240];	    /**< What to do about it; may be empty. */
 	bool has_resumed;   /**< Whether the failure says anything about the target's queues. */
 	bool resumed;	    /**< The target's queues run again; meaningful when has_resumed. */
+	uint32_t retry_ms;  /**< After this time it may succeed; 0: nothing is known of that. */
 };
 
 /**

@@ -25,6 +25,7 @@
 #include "agentd/frontend/rpc/request.h"
 #include "agentd/frontend/rpc/start.h"
 #include "agentd/frontend/session/attachment.h"
+#include "agentd/frontend/session/readers.h"
 #include "agentd/frontend/session/rules.h"
 #include "agentd/frontend/session/suspensions.h"
 #include "agentd/frontend/session/watch.h"
@@ -253,6 +254,7 @@ static void deinit(struct frontend *f)
 	start_deinit(&f->starts);
 	closing_deinit(&f->net.closings);
 	suspensions_deinit(&f->sessions);
+	readers_deinit(&f->sessions);
 	free(f->sessions.rules);
 	listener_deinit(&f->net);
 	monitor_link_deinit(&f->monitor);

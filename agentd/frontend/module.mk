@@ -1,7 +1,7 @@
 # Rooms, from the lowest on: each may include those above it here.
 front_net_src := $(addprefix agentd/frontend/net/,closing.c conn.c given.c listener.c net.c monitor_link.c)
 front_rpc_src := $(addprefix agentd/frontend/rpc/,notices.c request.c start.c)
-front_session_src := $(addprefix agentd/frontend/session/,attachment.c calls.c lease.c rules.c session.c suspensions.c \
+front_session_src := $(addprefix agentd/frontend/session/,attachment.c calls.c lease.c readers.c rules.c session.c suspensions.c \
 	watch.c worker.c)
 front_method_src := $(addprefix agentd/frontend/method/,adapters.c attach.c cores.c handlers.c hooks.c metric_list.c \
 	metrics.c)

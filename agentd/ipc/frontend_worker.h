@@ -21,6 +21,11 @@ enum ipc_frontend_worker_type {
 	 */
 	IPC_LEASE_LOST,
 	IPC_CLIENT_LEFT, /**< The client with the number `client` left; the session goes on. */
+	/**
+	 * struct ipc_readers.  From a worker: it has changed.  From the frontend, before any call: what an
+	 * earlier worker for a process of the same number has told.
+	 */
+	IPC_READERS,
 	/* worker -> frontend */
 	IPC_REPLY,  /**< Text of the result. */
 	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
@@ -40,6 +45,13 @@ struct ipc_counts {
 	uint64_t duplicates; /**< Exceptions that are the same as one with a record. */
 	uint64_t limited;    /**< Exceptions above rate_limit. */
 	uint64_t lost;	     /**< Exceptions whose record could not be made or stored. */
+};
+
+/** For how long queues may stand still for clients that may only look (worker/session/readers.h). */
+struct ipc_readers {
+	uint64_t start_ticks; /**< When the target started; tells a reused pid. */
+	int64_t left_ns;
+	uint64_t at_ns; /**< CLOCK_MONOTONIC. */
 };
 
 #define IPC_SUSPENSION_QUEUES_MAX 1024

@@ -101,13 +101,15 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	const struct config *config = w->setup.config;
 	const int from[] = { guard, p->channel, p->target, p->undo };
 	char pid[12], session[12], timeout[12], uid[12], gid[12], suspended[12];
+	char stops[12], stop_rate[12];
 	const char *argv[] = { w->setup.programs->worker, "--kind", kinds[start->kind],
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
 			       "--kfd", config->kfd_device, "--kfd-sysfs", config->kfd_sysfs,
 			       "--cuda-library", config->cuda_library,
-			       "--max-suspended-ms", suspended, NULL, NULL, NULL, NULL };
-	size_t n = 21;
+			       "--max-suspended-ms", suspended, "--observer-stops-ms", stops,
+			       "--observer-stop-rate-ms", stop_rate, NULL, NULL, NULL, NULL };
+	size_t n = 25;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
 	snprintf(session, sizeof(session), "%u", p->session);
@@ -115,6 +117,8 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(gid, sizeof(gid), "%u", peer->gid);
 	snprintf(suspended, sizeof(suspended), "%u", config->max_suspended_ms);
+	snprintf(stops, sizeof(stops), "%u", config->observer_stops_ms);
+	snprintf(stop_rate, sizeof(stop_rate), "%u", config->observer_stop_rate_ms);
 	if (peer->admin)
 		argv[n++] = "--admin";
 	if (peer->observer)

@@ -12,7 +12,7 @@ worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c core_read.c c
 	waves.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \
-	handlers_code.c handlers_core.c handlers_wave.c rule_host.c session.c subscribers.c suspension.c)
+	handlers_code.c handlers_core.c handlers_wave.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c)
 worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c rescue.c \
 	verdict.c)
 

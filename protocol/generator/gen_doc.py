@@ -245,8 +245,8 @@ def error_text(schema):
     yield (
         "`error.data` is an object. `name` is the name below, `errno` the symbolic error number of the system call that"
         " failed, `op` what was being done, and `hint` what to do about it. `vendor` is the status code of a vendor library,"
-        " and `resumed` says whether the process runs again. All but `name` are optional. The last column is the exit status of"
-        " `gpu-agentctl`."
+        " `resumed` says whether the process runs again, and `retry_ms` after which time the call may"
+        " succeed. All but `name` are optional. The last column is the exit status of `gpu-agentctl`."
     )
     yield ""
     yield "| name | code | meaning | exit |"

@@ -37,6 +37,7 @@ COMMON_ERRORS = {
 ERROR_DATA = {
     "name": (str, True), "errno": (str, False), "op": (str, False), "hint": (str, False), "vendor": (int, False),
     "resumed": (bool, False),
+    "retry_ms": (int, False),
 }
 
 

@@ -19,6 +19,7 @@ struct net;
 struct monitor_link;
 struct starts;
 struct suspended_target;
+struct reader_target;
 
 LIST_HEAD(session_list, session);
 
@@ -71,6 +72,7 @@ struct sessions {
 	size_t n_rules;
 	struct suspended_target *suspended; /**< What suspending cost targets (suspensions.h). */
 	size_t n_suspended;
+	struct reader_target *readers; /**< What was stopped for clients that may only look (readers.h). */
 	struct lease_lock lease_locks[LEASE_LOCKS_MAX];
 	size_t n_lease_locks; /**< How many there have been; the list is used as a ring. */
 	struct session_counts counts;

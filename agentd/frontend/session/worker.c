@@ -14,6 +14,7 @@
 #include "agentd/frontend/rpc/start.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/lease.h"
+#include "agentd/frontend/session/readers.h"
 #include "agentd/frontend/session/rules.h"
 #include "agentd/frontend/session/suspensions.h"
 #include "base/cleanup.h"
@@ -158,6 +159,9 @@ static void received(struct session *s, struct ipc_message *m)
 	case IPC_SUSPENSION:
 		suspensions_take(s, m);
 		break;
+	case IPC_READERS:
+		readers_note(s, m);
+		break;
 	case IPC_TARGET:
 		if (rpc_vendor_name((enum rpc_vendor)m->head.number))
 			s->vendor = (enum rpc_vendor)m->head.number;
@@ -290,6 +294,7 @@ struct session *worker_create(struct sessions *all, const struct ipc_started *st
 		all->n++;
 		all->counts.begun++;
 		tell_status(all);
+		readers_hand_over(s);
 	}
 	return s;
 }

@@ -323,6 +323,7 @@ ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size
 		    struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
+	uint64_t began_ns;
 	ssize_t n;
 	int r;
 
@@ -330,12 +331,16 @@ ssize_t cuda_memory(struct target *t, uint64_t address, void *buf, uint32_t size
 		return -EFAULT;
 	n = read_global(c, address, buf, size);
 	/* Some drivers read only what stands still. */
+	if (n == -EBUSY && t->memory_no_stop)
+		return -EBUSY;
 	if (n == -EBUSY) {
+		began_ns = clock_now_ns();
 		r = cuda_stop(c, UINT64_MAX, err);
 		if (r < 0)
 			return r;
 		n = read_global(c, address, buf, size);
 		r = cuda_go(c, err);
+		t->memory_stopped_us = (clock_now_ns() - began_ns) / 1000 + 1;
 		if (r < 0)
 			return r;
 	}

@@ -18,6 +18,8 @@ struct worker_options {
 	uint32_t timeout_ms; /**< Time to attach. */
 	/** Longest time that queues stand still at once; 0: no limit for administrators. */
 	uint32_t max_suspended_ms;
+	/** What clients that may only look may have queues stopped for: at once, and in each second. */
+	uint32_t observer_stops_ms, observer_stop_rate_ms;
 	uint64_t deadline_ns; /**< When the time to attach is over; monotonic. */
 	uid_t peer_uid;
 	gid_t peer_gid;

@@ -4,6 +4,7 @@
 
 #include "agentd/worker/rule/store_link.h"
 #include "agentd/worker/session/handlers.h"
+#include "agentd/worker/session/last_look.h"
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/snapshot.h"
 #include "base/clock.h"
@@ -109,6 +110,31 @@ static int check_select(const struct rpc_gpu_snapshot_params *p, struct agent_er
 	return s->has_wave ? wave_name_check(&s->wave, "params.select.wave", err) : 0;
 }
 
+static int check_snapshot(const struct session *s, const struct rpc_gpu_snapshot_params *p,
+			  const struct snapshot_options *o, struct agent_err *err)
+{
+	if (p->record && !(s->call.flags & IPC_FLAG_CONTROL))
+		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
+				     "ask the owner of the process or an administrator",
+				     "you may look at the process, but store no record of it");
+	if ((o->each_wave || o->registers) && !o->waves)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.%s: not together with queues_only",
+				     o->each_wave ? "waves" : "registers");
+	return check_select(p, err);
+}
+
+/* Nothing may be stopped for this client now: it gets what is known without. */
+static void tell_no_stop(struct session *s, struct rpc_arena *a, uint32_t retry_ms,
+			 struct rpc_gpu_snapshot_result *ret)
+{
+	ret->has_no_stop = ret->no_stop = true;
+	ret->has_retry_ms = retry_ms != 0;
+	ret->retry_ms = retry_ms;
+	ret->budget_exceeded = true;
+	ret->has_last_look = last_look_tell(s->last_look, a, &ret->last_look);
+}
+
 static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		       const struct rpc_gpu_snapshot_params *params,
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
@@ -121,34 +147,35 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		.registers = params->has_registers && params->registers,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
-	bool record = params->has_record && params->record;
 	struct snapshot seen;
-	uint32_t max_stop_ms, left_ms;
-	int r;
+	uint32_t max_stop_ms, left_ms, retry_ms;
+	int r = check_snapshot(s, params, &o, err);
 
-	if (record && !(s->call.flags & IPC_FLAG_CONTROL))
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
-				     "ask the owner of the process or an administrator",
-				     "you may look at the process, but store no record of it");
-
-	if ((o.each_wave || o.registers) && !o.waves)
-		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.%s: not together with queues_only",
-				     o.each_wave ? "waves" : "registers");
-	if (check_select(params, err) < 0)
-		return -EINVAL;
+	if (r < 0)
+		return r;
 	arena->limit = TARGET_ARENA_MAX;
-	max_stop_ms = session_stop_begin(
-		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
+	max_stop_ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
+	if (o.waves)
+		max_stop_ms = readers_stop_begin(s, max_stop_ms, &retry_ms);
+	o.no_stop = o.waves && !max_stop_ms;
+	o.waves = o.waves && !o.no_stop;
+	max_stop_ms = session_stop_begin(s, max_stop_ms ? max_stop_ms : HANDLERS_STOP_MS);
 	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);
 	left_ms = session_stop_end(s);
+	readers_stop_end(s, r < 0 ? -1 : (int64_t)seen.waves.stopped_us);
 	if (r == 0)
 		session_note_stop(s, seen.waves.stopped_us);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
 	if (r == 0)
 		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
-	if (r < 0 || !record)
+	if (r < 0)
 		return r;
+	if (o.no_stop)
+		tell_no_stop(s, arena, retry_ms, ret);
+	else if (o.waves && !(s->call.flags & IPC_FLAG_CONTROL))
+		last_look_keep(&s->last_look, ret);
+	if (!params->record)
+		return 0;
 	return keep_record(s, arena, left_ms < RECORD_MS ? left_ms : RECORD_MS, ret, err);
 }
 

@@ -10,6 +10,8 @@
 /* User addresses end here; an address above can only be in an aperture. */
 #define GLOBAL_END (UINT64_C(1) << 47)
 #define REPLY_MEMORY_MAX ((size_t)64 << 20)
+/* What a driver that stops devices for a read of memory takes. */
+#define MEMORY_STOP_MS 20
 
 static int invalid(struct agent_err *err, const char *what)
 {
@@ -82,6 +84,7 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 		.work_items = params->work_items,
 	};
 	struct target_waves_from from;
+	uint32_t retry_ms, ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
 	int r;
 
 	if (!t->ops->registers)
@@ -91,10 +94,13 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 	r = find_queue(t, arena, &params->wave, &from, err);
 	if (r < 0)
 		return r;
-	from.max_stop_ms = session_stop_begin(
-		s, params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS);
+	ms = readers_stop_begin(s, ms, &retry_ms);
+	if (!ms)
+		return readers_refuse(retry_ms, err);
+	from.max_stop_ms = session_stop_begin(s, ms);
 	r = t->ops->registers(t, &from, &what, arena, &ret->registers, &ret->stopped_us, err);
 	session_stop_end(s);
+	readers_stop_end(s, (int64_t)ret->stopped_us);
 	session_note_stop(s, ret->stopped_us);
 	if (r == 0)
 		find_callers(t, arena, &ret->registers);
@@ -129,9 +135,27 @@ static int check_aperture(struct target *t, struct rpc_arena *a, uint64_t addres
 	return r;
 }
 
-static ssize_t read_global(struct target *t, struct rpc_arena *a,
+/* Read memory through the devices, which some drivers stop for that. */
+static ssize_t read_by_device(struct session *s, const struct rpc_memory_read_params *p, void *buf,
+			      uint32_t *ret_retry_ms, struct agent_err *err)
+{
+	struct target *t = s->target;
+	ssize_t n;
+
+	if (!t->ops->memory)
+		return -EFAULT;
+	t->memory_stopped_us = 0;
+	t->memory_no_stop = !readers_stop_begin(s, MEMORY_STOP_MS, ret_retry_ms);
+	n = t->ops->memory(t, p->address, buf, p->size, err);
+	readers_stop_end(s, (int64_t)t->memory_stopped_us);
+	return n;
+}
+
+static ssize_t read_global(struct session *s, struct rpc_arena *a,
 			   const struct rpc_memory_read_params *p, void *buf, struct agent_err *err)
 {
+	struct target *t = s->target;
+	uint32_t retry_ms;
 	ssize_t n;
 	int r;
 
@@ -140,7 +164,9 @@ static ssize_t read_global(struct target *t, struct rpc_arena *a,
 	r = check_aperture(t, a, p->address, err);
 	if (r < 0)
 		return r;
-	n = t->ops->memory ? t->ops->memory(t, p->address, buf, p->size, err) : -EFAULT;
+	n = read_by_device(s, p, buf, &retry_ms, err);
+	if (n == -EBUSY && t->memory_no_stop)
+		return readers_refuse(retry_ms, err);
 	if (t->ended)
 		return n;
 	if (n < 0)
@@ -192,16 +218,20 @@ static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
 						 .buf = buf,
 						 .size = p->size };
 	struct target_waves_from from;
+	uint32_t retry_ms, ms = p->has_max_stop_ms ? p->max_stop_ms : HANDLERS_STOP_MS;
 	int r = check_wave_memory(t, p, err);
 
 	if (r == 0)
 		r = find_queue(t, a, &p->wave, &from, err);
 	if (r < 0)
 		return r;
-	from.max_stop_ms =
-		session_stop_begin(s, p->has_max_stop_ms ? p->max_stop_ms : HANDLERS_STOP_MS);
+	ms = readers_stop_begin(s, ms, &retry_ms);
+	if (!ms)
+		return readers_refuse(retry_ms, err);
+	from.max_stop_ms = session_stop_begin(s, ms);
 	r = t->ops->wave_memory(t, &from, &what, a, err);
 	session_stop_end(s);
+	readers_stop_end(s, -1);
 	return r;
 }
 
@@ -219,7 +249,7 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 		return agent_err_no_memory(err, NULL);
 	n = params->has_space && params->space != RPC_MEMORY_SPACE_GLOBAL ?
 		    read_wave_memory(s, arena, params, buf, err) :
-		    read_global(s->target, arena, params, buf, err);
+		    read_global(s, arena, params, buf, err);
 	if (n < 0)
 		return (int)n;
 	ret->address = params->address;

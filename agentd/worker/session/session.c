@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agentd/worker/session/exception.h"
+#include "agentd/worker/session/last_look.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -391,6 +392,8 @@ static void on_message(struct session *s, struct ipc_message *m)
 			lease_lost(s, (enum rpc_resume_reason)m->head.number);
 	} else if (m->head.type == IPC_CLIENT_LEFT) {
 		client_left(s, m->head.client);
+	} else if (m->head.type == IPC_READERS) {
+		readers_take(s, m);
 	} else {
 		log_error("session %u: unknown message %u", s->options->session, m->head.type);
 		over(s, RPC_END_REASON_STOPPED);
@@ -697,6 +700,7 @@ static void cleanup(struct session *s)
 	rule_engine_deinit(&s->rule);
 	target_destroy(s->target);
 	subscribers_deinit(&s->subscribers);
+	last_look_free(s->last_look);
 	ipc_link_deinit(&s->link);
 }
 
@@ -710,6 +714,7 @@ int session_run(const struct worker_options *o)
 	int status = 1, r;
 
 	ipc_link_init(&s.link, IPC_FD_FRONT);
+	readers_init(&s.readers, o->observer_stops_ms, o->observer_stop_rate_ms, clock_now_ns());
 	/* libevent restores the default in cleanup(): a SIGTERM then must not look like a death. */
 	signal(SIGTERM, SIG_IGN);
 	r = setup(&s);

@@ -16,6 +16,7 @@
 #include "agentd/worker/process/deadline.h"
 #include "agentd/worker/rule/engine.h"
 #include "agentd/worker/session/exception_report.h"
+#include "agentd/worker/session/readers.h"
 #include "agentd/worker/session/subscribers.h"
 #include "agentd/worker/session/suspension.h"
 #include "agentd/worker/snapshot/exception_capture.h"
@@ -47,6 +48,8 @@ struct session {
 	enum core_user core_user;
 	uint64_t core_bytes;	    /**< Size of the client's core that was begun last. */
 	struct core_output *output; /**< That core on its way to the client, or NULL. */
+	struct readers readers;
+	struct last_look *last_look; /**< What the last stop for a client that may only look has shown; or NULL. */
 	struct subscribers subscribers;
 	struct exception_throttle captures;
 	struct exception_report reports;

@@ -331,7 +331,7 @@ static int fill_missing(struct target *t, struct rpc_arena *a, const struct snap
 			const struct snapshot *s, struct rpc_gpu_snapshot_result *ret)
 {
 	struct missing m = { .arena = a,
-			     .capacity = s->n_devices + 2 * s->n_queues + 2 + s->waves.n_missing +
+			     .capacity = s->n_devices + 2 * s->n_queues + 3 + s->waves.n_missing +
 					 CODE_MISSING_MAX + (t->origin ? t->origin->n_missing : 0) };
 	int r = 0;
 
@@ -344,6 +344,8 @@ static int fill_missing(struct target *t, struct rpc_arena *a, const struct snap
 	find_missing(&m, t, s->devices, s->n_devices, s->queues, s->n_queues);
 	for (size_t i = 0; i < s->waves.n_missing; i++)
 		add_missing(&m, s->waves.missing[i]);
+	if (o->no_stop)
+		add_missing(&m, "waves: nothing was stopped, as those who may only look have stopped the queues of this process for as long as they may");
 	if (o->waves)
 		r = fill_places(t, a, o, s, &m, ret);
 	else if (t->runtime.r_debug && !t->runtime.has_r_version)

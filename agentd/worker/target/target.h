@@ -182,6 +182,8 @@ struct target {
 	bool event_swallowed; /**< It was, and is not any more: ask. */
 	size_t n_suspended;
 	uint64_t suspended_since_ns; /**< Monotonic; valid while n_suspended. */
+	bool memory_no_stop; /**< target_ops.memory may stop nothing now. */
+	uint64_t memory_stopped_us; /**< For how long it has. */
 	bool ended;
 	enum rpc_end_reason end_reason;
 };
@@ -282,7 +284,8 @@ struct target_ops {
 
 	/**
 	 * Memory of the process as its devices see it; NULL, or negative without the end of the
-	 * session: /proc/PID/mem shows it.  Devices may stop for some milliseconds.
+	 * session: /proc/PID/mem shows it.  Devices may stop for some milliseconds, which is told in
+	 * memory_stopped_us; with memory_no_stop they do not, and -EBUSY means that they would have to.
 	 */
 	ssize_t (*memory)(struct target *t, uint64_t address, void *buf, uint32_t size,
 			  struct agent_err *err);

@@ -52,7 +52,7 @@ class AgentError(Exception):
     code     number, as in the schema
     message  for people
     name     of the code, such as "no_such_process"; None for a code this client does not know
-    data     {"errno", "op", "hint", "vendor", "resumed"}, each of them optional
+    data     {"errno", "op", "hint", "vendor", "resumed", "retry_ms"}, each of them optional
     """
 
     def __init__(self, method: str, error: Dict[str, Any]) -> None:

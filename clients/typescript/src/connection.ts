@@ -27,6 +27,8 @@ export interface ErrorData {
 	vendor?: number;
 	/** Whether the process runs again. */
 	resumed?: boolean;
+	/** After this time the call may succeed. */
+	retry_ms?: number;
 }
 
 /** Whatever a connection or a call fails with; each class below is one reason. */

@@ -194,12 +194,28 @@ void sim_queues_free(struct sim *s, struct sim_process *p)
 	}
 }
 
+static void set_suspended(const struct sim *s, struct sim_queue *q, bool suspended)
+{
+	const uint64_t now = s->os->now_ns();
+
+	if (q->suspended && !suspended)
+		q->suspended_ns += now - q->since_ns;
+	if (!q->suspended)
+		q->since_ns = now;
+	q->suspended = suspended;
+}
+
+uint64_t sim_queue_suspended_ns(const struct sim *s, const struct sim_queue *q)
+{
+	return q->suspended_ns + (q->suspended ? s->os->now_ns() - q->since_ns : 0);
+}
+
 void sim_queues_resume_all(struct sim *s, struct sim_process *p)
 {
 	struct sim_queue *q;
 
 	TAILQ_FOREACH(q, &p->queues, link) {
-		q->suspended = false;
+		set_suspended(s, q, false);
 		sim_waves_run(s, p, q);
 	}
 	if (!p->gone)
@@ -274,7 +290,7 @@ static uint32_t suspend_on_mes(struct sim *s, struct sim_process *p, struct sim_
 			if ((q->latched & KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW)) || q->destroying)
 				continue;
 			/* The queue is marked although it failed: a second attempt "succeeds". */
-			q->suspended = true;
+			set_suspended(s, q, true);
 			if (d->gpu->resetting || d->gpu->lost || take_failure(&q->fail_suspend)) {
 				a->ids[i] |= KFDABI_QUEUE_ERROR;
 				break;
@@ -301,7 +317,7 @@ static uint32_t suspend_on_hws(struct sim *s, struct sim_process *p, struct sim_
 		if (!q->suspended &&
 		    ((q->latched & KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW)) || q->destroying))
 			continue;
-		q->suspended = true;
+		set_suspended(s, q, true);
 		a->ids[i] &= ~KFDABI_QUEUE_INVALID;
 		marked++;
 	}
@@ -366,7 +382,7 @@ static uint32_t resume_on_device(struct sim *s, struct sim_process *p, struct si
 				a->ids[i] |= KFDABI_QUEUE_ERROR;
 			break;
 		}
-		q->suspended = false;
+		set_suspended(s, q, false);
 		sim_waves_run(s, p, q);
 		if (a)
 			a->ids[i] &= ~KFDABI_QUEUE_INVALID;

@@ -71,6 +71,7 @@ struct sim_queue {
 	uint64_t latched;
 	bool suspended, destroying, has_cu_mask;
 	uint32_t fail_suspend, fail_resume; /**< MES removals or additions still to fail. */
+	uint64_t suspended_ns, since_ns;    /**< Of suspensions that are over; begin of the one that is not. */
 	uint64_t packets;		    /**< Packets processed since creation. */
 	struct sim_waves *waves;	    /**< Planted waves, see waves.h; or NULL. */
 };
@@ -315,6 +316,8 @@ int sim_queue_update(struct sim *s, struct sim_call *call, struct sim_process *p
 int sim_queue_set_cu_mask(struct sim *s, struct sim_call *call, struct sim_process *p);
 /** The command GET_QUEUE_WAVE_STATE. */
 int sim_queue_wave_state(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** @return for how long the queue was suspended since its creation, by whomever. */
+uint64_t sim_queue_suspended_ns(const struct sim *s, const struct sim_queue *q);
 /** The operation SUSPEND_QUEUES.  @return how many queues were suspended, -errno. */
 int sim_queues_suspend(struct sim *s, struct sim_call *call, struct sim_process *target);
 /** The operation RESUME_QUEUES.  @return how many queues were resumed, -errno. */

@@ -84,7 +84,7 @@ static void status_device(const struct sim_device *d, struct out *o)
 	out_char(o, '}');
 }
 
-static void status_queue(const struct sim_queue *q, struct out *o)
+static void status_queue(const struct sim *s, const struct sim_queue *q, struct out *o)
 {
 	open_element(o);
 	number(o, "id", q->id);
@@ -92,6 +92,7 @@ static void status_queue(const struct sim_queue *q, struct out *o)
 	number(o, "type", q->type);
 	hex(o, "latched", q->latched);
 	boolean(o, "suspended", q->suspended);
+	number(o, "suspended_us", sim_queue_suspended_ns(s, q) / 1000);
 	boolean(o, "destroying", q->destroying);
 	boolean(o, "running", sim_queue_is_running(q));
 	number(o, "packets", q->packets);
@@ -116,7 +117,7 @@ static void status_session(const struct sim_process *p, struct out *o)
 	number(o, "suspends", p->suspends);
 }
 
-static void status_process(const struct sim_process *p, struct out *o)
+static void status_process(const struct sim *s, const struct sim_process *p, struct out *o)
 {
 	const struct sim_queue *q;
 
@@ -134,7 +135,7 @@ static void status_process(const struct sim_process *p, struct out *o)
 	key(o, "queues");
 	out_char(o, '[');
 	TAILQ_FOREACH(q, &p->queues, link)
-		status_queue(q, o);
+		status_queue(s, q, o);
 	out_str(o, "]}");
 }
 
@@ -183,7 +184,7 @@ void control_status(const struct sim *s, struct out *o)
 	out_char(o, '[');
 	TAILQ_FOREACH(p, &s->processes, link)
 		if (!p->gone)
-			status_process(p, o);
+			status_process(s, p, o);
 	out_char(o, ']');
 	key(o, "pending");
 	out_char(o, '[');

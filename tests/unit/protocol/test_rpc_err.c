@@ -72,6 +72,8 @@ static const struct {
 	  "\"op\":\"seize\",\"hint\":\"root\"}}" },
 	{ { .code = -32005, .message = "late", .has_resumed = true, .resumed = true },
 	  "{\"code\":-32005,\"message\":\"late\",\"data\":{\"name\":\"timeout\",\"resumed\":true}}" },
+	{ { .code = -32005, .message = "soon", .retry_ms = 4294967295 },
+	  "{\"code\":-32005,\"message\":\"soon\",\"data\":{\"name\":\"timeout\",\"retry_ms\":4294967295}}" },
 	{ { .code = -32000, .err = 524, .vendor = -2, .message = "a \"b\"", .has_resumed = true },
 	  "{\"code\":-32000,\"message\":\"a \\\"b\\\"\",\"data\":{\"name\":\"failed\",\"errno\":\"E524\","
 	  "\"vendor\":-2,\"resumed\":false}}" },
@@ -96,6 +98,7 @@ static void errors_survive_the_wire(void)
 		TEST_ROW_STR(i, back.message, rows[i].err.message);
 		TEST_ROW_STR(i, back.hint, rows[i].err.hint);
 		TEST_ROW_EQ(i, back.has_resumed, rows[i].err.has_resumed);
+		TEST_ROW_EQ(i, back.retry_ms, rows[i].err.retry_ms);
 		TEST_ROW_EQ(i, back.resumed, rows[i].err.resumed);
 	}
 }
