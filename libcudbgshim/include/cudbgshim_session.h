@@ -83,7 +83,9 @@ enum cudbgshim_outcome {
 	CUDBGSHIM_OUTCOME_NOT_POSSIBLE,	/**< The driver says that it cannot be attached to. */
 	CUDBGSHIM_OUTCOME_ENGINE,	/**< The debug engine does not start in the target. */
 	CUDBGSHIM_OUTCOME_OUR_DRIVER,	/**< The driver cannot be loaded on our side. */
-	CUDBGSHIM_OUTCOME_NAMESPACE,	/**< Its network namespace cannot be entered. */
+	CUDBGSHIM_OUTCOME_NAMESPACE,	/**< It is in another network namespace. */
+	CUDBGSHIM_OUTCOME_NAME,		/**< Somebody else has the name of the engine's socket. */
+	CUDBGSHIM_OUTCOME_CONNECT,	/**< Our side is not connected to the engine's socket. */
 	CUDBGSHIM_OUTCOME_NO_DEVICE,	/**< There is no GPU that can be debugged. */
 	CUDBGSHIM_OUTCOME_API,		/**< The debugger API failed otherwise. */
 	CUDBGSHIM_OUTCOME_CALL,		/**< No function could be called in the target. */
@@ -109,6 +111,23 @@ enum cudbgshim_path {
 	CUDBGSHIM_PATH_LAUNCH, /**< Flags are set that cuInit will read. */
 };
 
+/** Format of the abstract name of the engine's socket, for a label; the session in it is 0. */
+#define CUDBGSHIM_SOCKET_NAME "nv_target_process_%u_0"
+
+/**
+ * Whoever connects our side to the engine's socket, where this process may not do that.  Both
+ * functions answer 0; -EADDRINUSE: another process has the name; -ENOTCONN: nobody connects us any
+ * more; or another -errno.
+ */
+struct cudbgshim_connector {
+	/** Our side will connect to the socket of @p label.  Is the name still free? */
+	int (*claim)(void *user, uint32_t label);
+	/** Why did our side fail to connect?  0: it did not, as far as is known. */
+	int (*why)(void *user);
+	uint64_t net_dev, net_ino; /**< The network namespace, as of stat(2) of /proc/PID/ns/net. */
+	void *user;
+};
+
 /** The options of a session. */
 struct cudbgshim_session_options {
 	int pid;
@@ -117,8 +136,9 @@ struct cudbgshim_session_options {
 	struct cudbgshim_memory memory;
 	/** Options for our side; `engine` is used on both sides. */
 	struct cudbgshim_options driver;
-	/** Must be unique among debuggers in the network namespace; 0: our pid. */
+	/** Must be unique among debuggers in the network namespace; 0: a random one. */
 	uint32_t label;
+	const struct cudbgshim_connector *connector; /**< Borrowed; NULL: this process connects. */
 	uint32_t capabilities; /**< Capability bits to ask for; 0: 0xf. */
 	enum cudbgshim_path path;
 	/** Borrowed, and shared with the process that rescues; NULL: nobody does. */

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -271,7 +270,7 @@ static int wait_for_init(struct cudbgshim_session *s)
 	}
 	s->outcome = CUDBGSHIM_OUTCOME_NONE;
 	if (engaged)
-		return goto_step(s, "enter its network namespace");
+		return goto_step(s, "introduce ourselves");
 	s->path = CUDBGSHIM_PATH_FD;
 	return goto_step(s, "ask through the descriptor");
 }
@@ -317,7 +316,7 @@ static int wait_for_engine(struct cudbgshim_session *s)
 		return engine_refused(s, result);
 	if (engaged == 1) {
 		s->is_asked = false;
-		return goto_step(s, "enter its network namespace");
+		return goto_step(s, "introduce ourselves");
 	}
 	if (engaged)
 		return session_fail(s, CUDBGSHIM_OUTCOME_BAD_LIBRARY, -EBADMSG, RESULT_NONE,
@@ -351,23 +350,6 @@ static int ask_again(struct cudbgshim_session *s)
 							       "call cudbgApiAttach");
 }
 
-/* The engine listens on an abstract socket, which belongs to the target's network namespace. */
-static int enter_namespace(struct cudbgshim_session *s)
-{
-	struct stat ours, theirs;
-	auto_close int fd = -1;
-
-	if (stat("/proc/self/ns/net", &ours) < 0 ||
-	    fstatat(s->o.proc_fd, "ns/net", &theirs, 0) < 0 ||
-	    (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
-		return 0;
-	fd = openat(s->o.proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET) < 0)
-		return session_fail(s, CUDBGSHIM_OUTCOME_NAMESPACE, -errno, RESULT_NONE,
-				    "cannot enter the network namespace of process %d", s->o.pid);
-	return 0;
-}
-
 /* ------------------------------------------------------------------ our side ----------------- */
 
 static void notify(void *user, uint32_t tid)
@@ -393,12 +375,16 @@ static int introduce(struct cudbgshim_session *s)
 
 static int initialize(struct cudbgshim_session *s)
 {
-	int rc = cudbgshim_initialize(s->shim);
+	const struct cudbgshim_connector *c = s->o.connector;
+	int rc = cudbgshim_initialize(s->shim), why;
 
 	if (rc >= 0) {
 		s->is_initialized = true;
 		return 0;
 	}
+	why = c ? c->why(c->user) : 0;
+	if (why < 0)
+		return label_fail(s, why);
 	if (rc != -EAGAIN)
 		return session_fail_api(s, rc, "the session cannot be opened");
 	if (!clock_left_ms(s->deadline))
@@ -462,7 +448,9 @@ static int nothing(struct cudbgshim_session *s)
 const struct session_step session_attach_steps[] = {
 	{ "find libcuda", find_library, 2000, false },
 	{ "check the flags", check_flags, 2000, false },
+	{ "check its network namespace", label_check_namespace, 2000, false },
 	{ "load our driver", load_driver, 5000, true },
+	{ "choose a label", label_choose, 8000, false },
 	{ "write the flags", write_flags, 2000, false },
 	{ "call cudbgApiAttach", call_attach, 6000, false },
 	{ "call cudbgApiInit", call_attach, 6000, false },
@@ -471,7 +459,6 @@ const struct session_step session_attach_steps[] = {
 	{ "ask again", ask_again, 2000, false },
 	{ "set the launch flag", set_launch_flag, 2000, false },
 	{ "wait for cuInit", wait_for_init, 0, false },
-	{ "enter its network namespace", enter_namespace, 2000, false },
 	{ "introduce ourselves", introduce, 2000, true },
 	{ "initialize", initialize, 5000, true },
 	{ "initializeAttachStub", promote_stub, 2000, true },

@@ -37,8 +37,11 @@ static const struct {
 				       "where the target can load it; containers often lack it" },
 	[CUDBGSHIM_OUTCOME_OUR_DRIVER] = { "our_driver", "libcuda.so.1 and libcudadebugger.so.1 must be "
 					   "installed where the agent runs" },
-	[CUDBGSHIM_OUTCOME_NAMESPACE] = { "namespace", "run the agent inside the network namespace of "
-					  "the target; its systemd unit needs nvidia.conf for that" },
+	[CUDBGSHIM_OUTCOME_NAMESPACE] = { "namespace", "run the container with the host's network, or the "
+					  "agent inside it; the manual page gpu-agent-connect(8) says more" },
+	[CUDBGSHIM_OUTCOME_NAME] = { "name", "try again; ss -xlp shows whose sockets there are" },
+	[CUDBGSHIM_OUTCOME_CONNECT] = { "connect", "start gpu-agent-connect.socket, and see the manual page "
+					"gpu-agent-connect(8)" },
 	[CUDBGSHIM_OUTCOME_NO_DEVICE] = { "no_device",
 					  "nvidia-smi shows the GPUs that the driver knows" },
 	[CUDBGSHIM_OUTCOME_API] = { "api", NULL },
@@ -67,7 +70,6 @@ int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 		return -ENOMEM;
 	s->o = *options;
 	s->undo = options->undo ? options->undo : &s->own_undo;
-	s->o.label = options->label ? options->label : (uint32_t)getpid();
 	s->o.capabilities = options->capabilities ? options->capabilities : 0xf;
 	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->event_fd < 0 || s->undo->phase != CUDBGSHIM_PHASE_NONE || s->undo->n_writes) {

@@ -93,6 +93,15 @@ int session_fail_api(struct cudbgshim_session *s, int rc, const char *what);
  */
 int session_call(struct cudbgshim_session *s, enum cudbgshim_symbol function, uint64_t argument);
 
+/* ---- label.c ---- */
+
+/** A step: choose the label, unless the caller has, so that nobody has the name yet. */
+session_run_fn label_choose;
+/** A step: is the target in the network namespace in which our side is connected? */
+session_run_fn label_check_namespace;
+/** Note why our side cannot be connected.  @return @p rc, as of struct cudbgshim_connector. */
+int label_fail(struct cudbgshim_session *s, int rc);
+
 /* ---- flags.c ---- */
 
 /**

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The record of what was written; the sequences themselves: tests/inferior/test_session.py. */
 #include <fcntl.h>
+#include <stddef.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "libcudbgshim/src/session.h"
@@ -173,6 +177,103 @@ static void steps_and_outcomes_have_names(void)
 	CU_ASSERT_PTR_NOT_NULL(cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_TOO_OLD));
 }
 
+/* ------------------------------------------------------------------ labels ------------------- */
+
+ssize_t __wrap_getrandom(void *buf, size_t size, unsigned flags);
+
+/* What is drawn, one after the other; the last one again and again. */
+static struct {
+	const uint32_t *values;
+	size_t n, next;
+} drawn;
+
+ssize_t __wrap_getrandom(void *buf, size_t size, unsigned flags)
+{
+	TEST_EQ(size, sizeof(uint32_t));
+	memcpy(buf, &drawn.values[drawn.next], size);
+	drawn.next += drawn.next + 1 < drawn.n;
+	return (ssize_t)size;
+}
+
+/* As somebody who takes names in advance, and need not even listen. */
+static int squat(uint32_t label)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "nv_target_process_%u_0", label);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	TEST_EQ_FATAL(bind(fd, (struct sockaddr *)&a,
+			   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
+	return fd;
+}
+
+static int choose(struct cudbgshim_session *s, const uint32_t *values, size_t n)
+{
+	drawn.values = values;
+	drawn.n = n;
+	drawn.next = 0;
+	return label_choose(s);
+}
+
+static void labels_are_random_and_nobody_has_them(void)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	const uint32_t first[] = { 0, 0x80000000, 0x80000000 | pid }, second[] = { pid, pid + 1 };
+	struct cudbgshim_session s = { 0 };
+	auto_close int squatter = -1;
+
+	TEST_EQ(choose(&s, first, 3), 0);
+	TEST_EQ(s.o.label, pid);
+	squatter = squat(pid);
+	s.o.label = 0;
+	TEST_EQ(choose(&s, second, 2), 0);
+	TEST_EQ(s.o.label, pid + 1);
+	/* The caller's own choice. */
+	s.o.label = pid;
+	TEST_EQ(choose(&s, second, 2), 0);
+	TEST_EQ(s.o.label, pid);
+}
+
+static void no_label_is_tried_for_ever(void)
+{
+	const uint32_t pid = (uint32_t)getpid(), held[] = { pid, pid, pid, pid, pid, pid + 1 };
+	struct cudbgshim_session s = { 0 };
+	auto_close int squatter = squat(pid);
+
+	TEST_EQ(choose(&s, held + 1, 5), 0);
+	TEST_EQ(s.o.label, pid + 1);
+	s.o.label = 0;
+	TEST_EQ(choose(&s, held, 6), -EADDRINUSE);
+	TEST_EQ(s.o.label, 0);
+	TEST_EQ(s.err.outcome, CUDBGSHIM_OUTCOME_NAME);
+	TEST_STR(s.err.text, "another user holds the name of the debug engine's socket");
+}
+
+static int connector_answer;
+
+static int answer_claim(void *user, uint32_t label)
+{
+	*(uint32_t *)user = label;
+	return connector_answer;
+}
+
+static void whoever_connects_is_asked(void)
+{
+	const uint32_t values[] = { 7 };
+	uint32_t asked = 0;
+	const struct cudbgshim_connector connector = { .claim = answer_claim, .user = &asked };
+	struct cudbgshim_session s = { .o.connector = &connector };
+
+	TEST_EQ(choose(&s, values, 1), 0);
+	TEST_EQ(asked, 7);
+	connector_answer = -ENOTCONN;
+	s.o.label = 0;
+	TEST_EQ(choose(&s, values, 1), -ENOTCONN);
+	TEST_EQ(s.err.outcome, CUDBGSHIM_OUTCOME_CONNECT);
+	TEST_STR(s.err.text, "the connect broker is not running");
+}
+
 TEST_SUITE(cudbgshim_session, TEST(writes_are_undone), TEST(paths_are_written_and_removed),
 	   TEST(failures_leave_a_record), TEST(forged_records_are_refused),
-	   TEST(steps_and_outcomes_have_names));
+	   TEST(steps_and_outcomes_have_names), TEST(labels_are_random_and_nobody_has_them),
+	   TEST(no_label_is_tried_for_ever), TEST(whoever_connects_is_asked));
