@@ -178,6 +178,13 @@ static void on_owed(void *owner)
 	f->n_owed++;
 }
 
+static void on_replaced(void *owner)
+{
+	struct frontend *f = owner;
+
+	f->replaced = true;
+}
+
 static const struct monitor_link_ops monitor_link_ops = {
 	.started = on_started,
 	.ended = on_ended,
@@ -187,6 +194,7 @@ static const struct monitor_link_ops monitor_link_ops = {
 	.limits = on_limits,
 	.closer = on_closer,
 	.owed = on_owed,
+	.replaced = on_replaced,
 };
 
 /* ------------------------------------------------------------------ the process -------------- */

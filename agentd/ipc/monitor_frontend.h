@@ -53,7 +53,7 @@ enum ipc_monitor_frontend_type {
 	IPC_PING,   /**< struct ipc_ping: the frontend shall answer at once, with IPC_NOTE_PONG. */
 };
 
-/** What the frontend tells the monitor, except IPC_NOTE_OWED, which the monitor tells front. */
+/** What the frontend tells the monitor, except the last two, which the monitor tells front. */
 enum ipc_note_kind {
 	IPC_NOTE_READY = 1, /**< The frontend serves. */
 	/** The frontend has had no connection for the idle time, and accepts none until `serve_on`. */
@@ -64,6 +64,7 @@ enum ipc_note_kind {
 	IPC_NOTE_DROPPED,   /**< The frontend has closed the socket that it sent with its last IPC_DROP. */
 	IPC_NOTE_PONG,	    /**< value: number of the ping. */
 	IPC_NOTE_OWED,	    /**< A process did not get what a dead worker owed it. */
+	IPC_NOTE_REPLACED,  /**< The agent's programs were replaced: nothing new is started. */
 };
 
 /** The frontend asks for a worker, a store or an adapter. */

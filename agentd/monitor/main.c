@@ -127,13 +127,22 @@ static void send_started(void *ctx, const struct ipc_started *m, int channel)
 	monitor_tell_front(ctx, m, sizeof(*m), channel);
 }
 
-static void left_owed(void *ctx)
+static void tell_note(struct monitor *s, enum ipc_note_kind kind)
 {
-	struct monitor *s = ctx;
-	const struct ipc_note m = { .type = IPC_NOTE, .kind = IPC_NOTE_OWED };
+	const struct ipc_note m = { .type = IPC_NOTE, .kind = kind };
 
 	if (s->front.sock >= 0)
 		monitor_tell_front(s, &m, sizeof(m), -1);
+}
+
+static void left_owed(void *ctx)
+{
+	tell_note(ctx, IPC_NOTE_OWED);
+}
+
+static void were_replaced(void *ctx)
+{
+	tell_note(ctx, IPC_NOTE_REPLACED);
 }
 
 /* ------------------------------------------------------------------ the loop ----------------- */
@@ -247,6 +256,12 @@ static void signals_readable(struct monitor *s)
 	}
 }
 
+static void programs_changed(struct monitor *s)
+{
+	programs_watched(s->programs_fd);
+	workers_are_replaced(&s->workers);
+}
+
 static void look_at_watchdog(struct monitor *s)
 {
 	const struct ipc_ping ping = { .type = IPC_PING, .number = s->watchdog.number + 1 };
@@ -333,6 +348,7 @@ static void serve(struct monitor *s)
 		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = s->front.sock, .events = front_events(&s->front) };
 		fds[n++] = (struct pollfd){ .fd = s->rules.link.fd, .events = rules_child_events(&s->rules) };
+		fds[n++] = (struct pollfd){ .fd = s->programs_fd, .events = POLLIN };
 		for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
 			of[n] = w;
 			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
@@ -343,9 +359,11 @@ static void serve(struct monitor *s)
 		}
 		failures = 0;
 		/* Guards first: the others may remove workers from the list. */
-		for (size_t i = 3; i < n; i++)
+		for (size_t i = 4; i < n; i++)
 			if (fds[i].revents)
 				workers_guard(&s->workers, of[i]);
+		if (fds[3].revents)
+			programs_changed(s);
 		if (fds[2].revents)
 			rules_readable(s, fds[2].revents);
 		if (fds[1].revents)
@@ -433,7 +451,8 @@ static void connect_modules(struct monitor *s)
 					     .records = s->records,
 					     .store_uid = s->ids.front_uid, .store_gid = s->ids.front_gid,
 					     .user_mode = options.user, .verbose = options.verbose,
-					     .ask = requests_take, .on_owed = left_owed, .ctx = s };
+					     .ask = requests_take, .on_owed = left_owed,
+					     .on_replaced = were_replaced, .ctx = s };
 
 	/* Beside the socket: alone in its namespace, and gone after a restart of the machine. */
 	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
@@ -511,6 +530,9 @@ static int run(struct monitor *s, char **argv)
 		return fail("cannot lay down capabilities", r);
 	s->recovery_pid = recovery_start(&s->workers.rescue_host);
 	monitor_tell_rules(s);
+	/* Where that fails, it is known when something is to be started. */
+	s->programs_fd = programs_watch(&s->programs);
+	workers_are_replaced(&s->workers);
 	serve(s);
 	finish(s);
 	return s->front_failed ? 1 : 0;

@@ -28,6 +28,7 @@ struct monitor {
 	struct workers workers;
 	struct authorise authorise;
 	struct programs programs;
+	int programs_fd; /**< Of programs_watch(), or negative. */
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	int listen_fd;
 	struct sockaddr_un address; /**< Of the listening socket. */

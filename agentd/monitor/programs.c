@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "agentd/child.h"
@@ -56,4 +58,28 @@ bool programs_are_replaced(const struct programs *p)
 		if (stat(all[i], &now) < 0 || !is_same(&now, &p->at_start[i]))
 			return true;
 	return false;
+}
+
+int programs_watch(const struct programs *p)
+{
+	/* A package manager renames; a build writes. */
+	const uint32_t events = IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE | IN_ATTRIB;
+	auto_close int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	char directory[PATH_MAX];
+
+	if (fd < 0)
+		return -errno;
+	strcpy(directory, p->front);
+	*strrchr(directory, '/') = '\0';
+	if (inotify_add_watch(fd, directory, events) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+void programs_watched(int fd)
+{
+	char events[4096];
+
+	while (read(fd, events, sizeof(events)) > 0)
+		;
 }

@@ -25,4 +25,12 @@ int programs_find(struct programs *ret);
 /** Has one of them been replaced, changed or removed since they were found? */
 bool programs_are_replaced(const struct programs *p);
 
+/**
+ * Watch their directory, so that a replacement is known before something is to be started.
+ * @return a descriptor that becomes readable when one of its files may have been replaced; -errno.
+ */
+int programs_watch(const struct programs *p);
+/** Read what made the descriptor readable; it does not say which file it was. */
+void programs_watched(int fd);
+
 #endif /* MONITOR_PROGRAMS_H */

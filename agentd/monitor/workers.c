@@ -131,13 +131,16 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	child_exec(w->setup.programs->worker, argv, SIGTERM);
 }
 
+/* They may even be what they were again, as far as that can be seen: it is told for good. */
 bool workers_are_replaced(struct workers *w)
 {
 	if (!programs_are_replaced(w->setup.programs))
 		return false;
-	if (!w->replaced)
-		log_warning("the programs of the agent were replaced, as by an upgrade, and nothing new is started: restart gpu-agentd");
+	if (w->replaced)
+		return true;
 	w->replaced = true;
+	log_warning("the programs of the agent were replaced, as by an upgrade, and nothing new is started: restart gpu-agentd");
+	w->setup.on_replaced(w->setup.ctx);
 	return true;
 }
 
@@ -150,6 +153,7 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 
 	if (!k)
 		return -ENOMEM;
+	/* A rescue is started all the same: without one its target would stay as it is. */
 	if (workers_are_replaced(w))
 		return -ESTALE;
 	r = fd_socketpair(SOCK_NONBLOCK, guard);

@@ -64,6 +64,8 @@ struct workers_setup {
 		   size_t size, int *take_fd);
 	/** A process did not get what a dead worker owed it. */
 	void (*on_owed)(void *ctx);
+	/** The programs were replaced; told once. */
+	void (*on_replaced)(void *ctx);
 	void *ctx;
 };
 
@@ -92,6 +94,8 @@ typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int g
  */
 int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
 		 workers_exec_fn exec, const void *data, struct worker **ret);
+/** Look whether the programs were replaced, and tell.  @return whether they were. */
+bool workers_are_replaced(struct workers *w);
 /**
  * Start a worker; whether it may be is decided (authorise.h).
  * @param take_pidfd  Of the target; -1: it has none.  Left alone after a failure.

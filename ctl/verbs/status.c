@@ -128,6 +128,19 @@ static void print_holders(struct ctl *c, const struct rpc_session_list_result *l
 	}
 }
 
+/* Append that an upgrade is not in effect, and what brings it into effect. */
+static void print_replaced(struct ctl *c, const struct rpc_agent_status_result *s)
+{
+	static const char text[] = "upgraded    the agent's programs were replaced while it runs, and it starts nothing new: ";
+	auto_out struct out line = { 0 };
+
+	out_str(&line, text);
+	out_str(&line, s->user_mode ? "restart it" : "an administrator restarts it with `systemctl restart gpu-agentd`");
+	out_str(&line, s->has_stays && s->stays ? "; it does not end by itself, as watch rules or its settings keep it" :
+						  ", or it ends by itself when nobody is connected");
+	text_wrap(&c->output.text, line.data ? line.data : "", line.size, c->output.width, 12);
+}
+
 static int print_status(struct ctl *c, const struct answers *a)
 {
 	struct out *o = line(c, "agent");
@@ -153,6 +166,8 @@ static int print_status(struct ctl *c, const struct answers *a)
 	if (a->status.owed)
 		out_fmt(line(c, "owed"), "%" PRIu64 " time%s a process did not get a fault or an answer: see the log\n",
 			a->status.owed, a->status.owed == 1 ? "" : "s");
+	if (a->status.has_replaced && a->status.replaced)
+		print_replaced(c, &a->status);
 	print_suspended(c, &a->status);
 	if (a->sessions.n_sessions) {
 		out_char(o, '\n');

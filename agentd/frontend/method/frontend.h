@@ -38,6 +38,7 @@ struct frontend {
 	uint64_t started_ns, started_wall_us;
 	pid_t daemon_pid; /**< The monitor, the process that a service manager knows. */
 	uint64_t n_owed;  /**< How many notes IPC_NOTE_OWED there were. */
+	bool replaced;	  /**< There was IPC_NOTE_REPLACED. */
 };
 
 /** @return the frontend that a request belongs to. */

@@ -86,6 +86,10 @@ static int agent_status(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.sessions = f->sessions.n,
 		.requests = f->requests.n,
 		.owed = f->n_owed,
+		.has_replaced = true,
+		.replaced = f->replaced,
+		.has_stays = true,
+		.stays = f->sessions.n_rules || !f->net.idle_ms, /* What the monitor judges by: monitor_idle(). */
 		.user_mode = f->user_mode,
 		.has_rules = all,
 		.rules = rules,

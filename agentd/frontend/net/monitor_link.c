@@ -93,6 +93,9 @@ static int receive(struct monitor_link *s)
 	} else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE &&
 		   m.note.kind == IPC_NOTE_OWED && !n_fds) {
 		s->ops->owed(s->owner);
+	} else if ((size_t)n == sizeof(m.note) && m.type == IPC_NOTE &&
+		   m.note.kind == IPC_NOTE_REPLACED && !n_fds) {
+		s->ops->replaced(s->owner);
 	} else {
 		return -EPROTO;
 	}

@@ -26,6 +26,7 @@ struct monitor_link_ops {
 	void (*limits)(void *owner, const struct ipc_limits *m);
 	void (*closer)(void *owner, const struct ipc_closer *m);
 	void (*owed)(void *owner);
+	void (*replaced)(void *owner);
 };
 
 /** The link. */

@@ -83,6 +83,27 @@ def test_an_idle_agent_goes_without_its_rules_process(installed):
         assert s.agentd.popen.wait(harness.PATIENCE) == 0 and "idle: exiting" in s.agentd.err()
 
 
+@pytest.mark.parametrize("rules", (False, True), ids=("idle", "rules"))
+def test_the_status_tells_it_before_anything_fails(installed, rules):
+    """And whether the agent ends by itself, so that the next client starts the new one."""
+    with Scene(start_agent=False) as s:
+        (s.directory / "agentd.conf").write_text("[agent]\n" + ("[rule all]\nexe = *\nuser = 12345\n" if rules else ""))
+        s.start_agentd("--config", s.directory / "agentd.conf", "--idle-exit", "3600s")
+        before = s.rpc.call("agent.status")
+        assert before["replaced"] is False and before["stays"] is rules, before
+        assert "upgraded" not in s.ctl("status").stdout
+        (installed / "notes").write_text("not one of them\n")
+        unpack(installed / "gpu-agent-store")
+        wait_until(lambda: s.rpc.call("agent.status")["replaced"], "replaced")
+        shown = s.ctl("status")
+        line = next(line for line in shown.stdout.splitlines() if line.startswith("upgraded "))
+        assert shown.returncode == 0 and "starts nothing new" in line and "restart it" in line, shown
+        assert ("does not end by itself" if rules else "ends by itself when nobody is connected") in line, line
+        doctor = s.ctl("doctor", s.app.pid)
+        assert doctor.returncode == 1 and "was upgraded while it ran" in doctor.stderr, doctor
+        assert s.agentd.err().count("restart gpu-agentd") == 1, s.agentd.err()
+
+
 def test_what_was_open_goes_on(installed):
     with Scene() as s:
         session = s.attach()
