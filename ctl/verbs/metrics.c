@@ -2,11 +2,14 @@
 /* gpu-agentctl metrics: what the agent counts and what its store holds, as monitoring systems read it. */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
+#include "ctl/terminal/text.h"
 
 static bool openmetrics, no_store;
+static bool on_terminal; /* The text goes to one. */
 
 static const struct argv_option options[] = {
 	{ "openmetrics", 0, ARGV_FLAG, &openmetrics, NULL, "print OpenMetrics 1.0 instead of Prometheus's text format" },
@@ -85,17 +88,34 @@ static int add_store(struct ctl *c, struct rpc_agent_metrics_result *m)
 
 /* ------------------------------------------------------------------ text --------------------- */
 
-/* Append a text as the formats want it: in quotes for labels, in OpenMetrics for help as well. */
+/*
+ * Append a text as the formats want it: in quotes for labels, in OpenMetrics for help as well.  They let every other
+ * character through, and programs that read them do, too; a terminal would obey some.
+ */
 static void put_escaped(struct out *o, const char *text, bool quotes)
 {
+	auto_out struct out exact = { 0 };
+
 	for (; *text; text++) {
 		if (*text == '\n')
-			out_str(o, "\\n");
+			out_str(&exact, "\\n");
 		else if (*text == '\\' || (quotes && *text == '"'))
-			out_fmt(o, "\\%c", *text);
+			out_fmt(&exact, "\\%c", *text);
 		else
-			out_char(o, *text);
+			out_char(&exact, *text);
 	}
+	if (on_terminal && exact.size)
+		text_escape(o, exact.data, exact.size);
+	else if (exact.size)
+		out_bytes(o, exact.data, exact.size);
+	if (out_error(&exact) && !o->error)
+		o->error = out_error(&exact);
+}
+
+/* Append a name or a number, which have no character that needs an escape unless the agent is none of ours. */
+static void put_plain(struct out *o, const char *before, const char *text)
+{
+	text_put(o, before, text, "");
 }
 
 /*
@@ -107,23 +127,30 @@ static void put_head(struct out *o, const struct rpc_metric *m)
 	const char *suffix = !openmetrics && m->type == RPC_METRIC_TYPE_COUNTER ? "_total" : "";
 	const char *type = rpc_metric_type_name(m->type);
 
-	out_fmt(o, "# TYPE %s%s %s\n", m->name, suffix, type ? type : openmetrics ? "unknown" : "untyped");
-	if (openmetrics && m->unit)
-		out_fmt(o, "# UNIT %s %s\n", m->name, m->unit);
-	out_fmt(o, "# HELP %s%s ", m->name, suffix);
+	put_plain(o, "# TYPE ", m->name);
+	out_fmt(o, "%s %s\n", suffix, type ? type : openmetrics ? "unknown" : "untyped");
+	if (openmetrics && m->unit) {
+		put_plain(o, "# UNIT ", m->name);
+		put_plain(o, " ", m->unit);
+		out_char(o, '\n');
+	}
+	put_plain(o, "# HELP ", m->name);
+	out_fmt(o, "%s ", suffix);
 	put_escaped(o, m->help, openmetrics);
 	out_char(o, '\n');
 }
 
 static void put_sample(struct out *o, const struct rpc_metric_sample *s)
 {
-	out_str(o, s->name);
+	put_plain(o, "", s->name);
 	for (size_t i = 0; i < s->n_labels; i++) {
-		out_fmt(o, "%c%s=\"", i ? ',' : '{', s->labels[i].name);
+		put_plain(o, i ? "," : "{", s->labels[i].name);
+		out_str(o, "=\"");
 		put_escaped(o, s->labels[i].value, true);
 		out_char(o, '"');
 	}
-	out_fmt(o, "%s %s\n", s->n_labels ? "}" : "", s->value);
+	put_plain(o, s->n_labels ? "} " : " ", s->value);
+	out_char(o, '\n');
 }
 
 static void put_text(struct out *o, const struct rpc_agent_metrics_result *m)
@@ -162,6 +189,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (ctl_is_json(c))
 		return r < 0 ? r : status;
 	c->output.pager = false;
+	on_terminal = !c->output.path && isatty(STDOUT_FILENO);
 	put_text(&c->output.text, &metrics);
 	return status;
 }
