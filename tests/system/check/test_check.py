@@ -12,6 +12,7 @@ import tempfile
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
 from harness import ROOT
 
 # Counts its runs in $0.runs; what it does is in the script that follows.
@@ -222,3 +223,15 @@ def test_the_check_counts_over_all_stages():
         lines = f.run([check, "unit", "fuzz"])
         assert f.done.returncode == 0 and lines[-1] == "10 passed, 0 failed, 0 skipped", lines
         assert len([line for line in lines if line.endswith(": the first run")]) == 3, lines
+
+
+@pytest.mark.skipif(not shutil.which("apt-get"), reason="no apt-get here")
+def test_a_machine_without_package_lists_is_told_so():
+    """As containers come: the sources are there, and what they have is not known."""
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-check.") as directory:
+        conf = pathlib.Path(directory, "apt.conf")
+        conf.write_text(f'Dir::State::Lists "{directory}/lists";\n')
+        done = subprocess.run([ROOT / "scripts/fetch-peers", "neovim", f"{directory}/peers"], text=True, capture_output=True,
+                              env={**os.environ, "APT_CONFIG": str(conf)}, timeout=60, stdin=subprocess.DEVNULL)
+        assert done.returncode == 77 and not done.stdout, done
+        assert done.stderr == "fetch-peers: apt has no package lists here: `apt-get update` fetches them\n", done
