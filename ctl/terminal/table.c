@@ -116,6 +116,9 @@ void table_note(struct table *t, const char *fmt, ...)
 
 #define GAP    2 /* Blanks between two columns. */
 #define HIDDEN SIZE_MAX /* Width of a column that is left out. */
+/* To what columns are cut, whatever their minimum is, before some are left out; and at last. */
+#define NARROW	  8
+#define NARROWEST 4
 
 /* How one table is laid out. */
 struct layout {
@@ -198,11 +201,12 @@ static size_t excess(const struct layout *l)
 	return sum > l->form->width ? sum - l->form->width : 0;
 }
 
-/* Cut a column, or leave it out. */
-static void shrink(struct layout *l, size_t column, size_t by)
+/* Cut a column, though not below its title, or leave it out. */
+static void shrink(struct layout *l, size_t column, size_t by, size_t below)
 {
 	const struct table_column *k = &l->t->columns[column];
-	size_t min = strlen(k->title) > k->min ? strlen(k->title) : k->min, *w = &l->widths[column];
+	size_t least = k->min < below ? k->min : below, *w = &l->widths[column];
+	size_t min = strlen(k->title) > least ? strlen(k->title) : least;
 
 	if (*w == HIDDEN)
 		return;
@@ -234,16 +238,36 @@ static void regain(struct layout *l, size_t column)
 	l->widths[column] = over > l->natural[column] - used ? used : l->natural[column] - over;
 }
 
-/* Make the table as narrow as the terminal, as far as its columns allow. */
+/*
+ * Cut columns, those that matter least first; among those of the same importance the last one.
+ * @param below  Columns that are to have more than that are cut to it.
+ */
+static void cut_to(struct layout *l, unsigned most, size_t below)
+{
+	for (unsigned k = 1; k <= most; k++)
+		for (size_t i = l->t->n_columns; i-- > 0;)
+			if (l->t->columns[i].importance == k && excess(l))
+				shrink(l, i, excess(l), below);
+}
+
+/* Leave columns out, in the same order, but none of those that matter most. */
+static void leave_out(struct layout *l, unsigned most)
+{
+	for (unsigned k = 1; k < most; k++)
+		for (size_t i = l->t->n_columns; i-- > 0;)
+			if (l->t->columns[i].importance == k && excess(l))
+				l->widths[i] = HIDDEN;
+}
+
+/* Make the table as narrow as the terminal. */
 static void fit(struct layout *l)
 {
 	unsigned most = most_important(l->t);
 
-	/* Among columns of the same importance the last one is cut first. */
-	for (unsigned k = 1; k <= most; k++)
-		for (size_t i = l->t->n_columns; i-- > 0;)
-			if (l->t->columns[i].importance == k && excess(l))
-				shrink(l, i, excess(l));
+	cut_to(l, most, SIZE_MAX);
+	cut_to(l, most, NARROW);
+	leave_out(l, most);
+	cut_to(l, most, NARROWEST);
 	for (unsigned k = most; k > 0; k--)
 		for (size_t i = 0; i < l->t->n_columns; i++)
 			if (l->t->columns[i].importance == k)

@@ -233,15 +233,30 @@ static void fits_the_terminal(void)
 	       "22  k       b.c:7\n"
 	       "all on GPU 0; more with\n"
 	       "  --verbose\n");
-	/* The minimum is kept even where the terminal has no room for it. */
-	check_narrow(10, false, NULL,
+	/* Where there is no room for the minimum: less than that, then fewer columns. */
+	check_narrow(20, false, NULL,
 	       " N  NAME    WHERE\n"
-	       " 1  abcde\xe2\x80\xa6  a.c:15 twice\n"
-	       "              <- step\n"
-	       "              <- shape\n"
+	       " 1  abcde\xe2\x80\xa6  a.c:15\n"
+	       "              twice\n"
+	       "              <- ste\n"
+	       "              p\n"
+	       "              <- sha\n"
+	       "              pe\n"
 	       "22  k       b.c:7\n"
-	       "all on GPU\n"
-	       "  0\n");
+	       "all on GPU 0\n");
+	check_narrow(16, false, NULL,
+	       " N  WHERE\n"
+	       " 1  a.c:15 twice\n"
+	       "      <- step\n"
+	       "      <- shape\n"
+	       "22  b.c:7\n"
+	       "all on GPU 0\n");
+	check_narrow(9, false, NULL,
+	       " N  WHERE\n"
+	       " 1  a.c:1\n      5\n      twi\n      ce\n      <- \n      ste\n      p\n      <-\xe2\x80\xa6\n"
+	       "22  b.c:7\n"
+	       "all on\n"
+	       "  GPU 0\n");
 	check_narrow(25, true, NULL,
 	       " N  NAME    WHERE\n"
 	       " 1  abc...  a.c:15 twice\n"
