@@ -206,18 +206,40 @@ static size_t lines_of(const char *text, size_t size)
 	return n;
 }
 
-/* How many lines of the head are shown: the table needs room as well. */
-static size_t head_rows(struct screen_size size, const struct out *head)
+/* The same without those that go on the line before. */
+static size_t sentences_of(const char *text, size_t size)
 {
-	size_t n = lines_of(head->size ? head->data : "", head->size);
-	size_t most = size.rows > 5 ? size.rows / 3 : 1;
+	size_t n = 0;
 
-	return n < most ? n : most;
+	for (size_t i = 0; i < size; i++)
+		n += text[i] != ' ' && (i == 0 || text[i - 1] == '\n');
+	return n;
 }
 
-size_t watch_window(struct screen_size size, const struct out *head)
+/* What of the head is shown. */
+struct head_view {
+	size_t rows;
+	bool short_lines; /* Only the beginning of each sentence. */
+};
+
+/* The table needs room as well, but no sentence of the headline may be hidden by the one before. */
+static struct head_view view_head(struct screen_size size, const struct watch_head *head)
 {
-	return less(size.rows, head_rows(size, head) + ROWS_ABOVE + ROWS_BELOW);
+	const char *text = head->text.size ? head->text.data : "";
+	size_t most = size.rows > 5 ? size.rows / 3 : 1, room = less(size.rows, ROWS_BELOW);
+	size_t n = lines_of(text, head->text.size), facts = sentences_of(text, head->headline);
+
+	if (n <= most || lines_of(text, head->headline) <= most)
+		return (struct head_view){ n < most ? n : most, false };
+	n = sentences_of(text, head->text.size);
+	most = facts > most ? facts : most;
+	most = most < room ? most : room ? room : 1;
+	return (struct head_view){ n < most ? n : most, true };
+}
+
+size_t watch_window(struct screen_size size, const struct watch_head *head)
+{
+	return less(size.rows, view_head(size, head).rows + ROWS_ABOVE + ROWS_BELOW);
 }
 
 size_t watch_rows(const char *table, size_t size)
@@ -255,15 +277,18 @@ static void put_out(struct canvas *c, const struct out *o)
 	put(c, o->size ? o->data : "", o->size);
 }
 
-/* Append the first lines of the head. */
-static void put_head(struct canvas *c, const struct out *head)
+static void put_head(struct canvas *c, const struct watch_head *head)
 {
-	const char *text = head->size ? head->data : "", *end = text + head->size, *line;
+	const char *text = head->text.size ? head->text.data : "", *end = text + head->text.size, *line;
+	const struct head_view view = view_head(c->size, head);
 	size_t n;
 
-	for (size_t left = head_rows(c->size, head); left; left--) {
+	for (size_t left = view.rows; left && text < end;) {
 		next_line(&text, end, &line, &n);
+		if (view.short_lines && n && *line == ' ')
+			continue;
 		put(c, line, n);
+		left--;
 	}
 }
 
@@ -284,7 +309,7 @@ static void put_table(struct canvas *c, const char *text, size_t size, size_t sc
 }
 
 void watch_frame(struct out *o, struct screen_size size, const struct watch_state *s,
-		 const struct out *head, const struct out *table)
+		 const struct watch_head *head, const struct out *table)
 {
 	struct canvas c = { .o = o, .size = size };
 	const char *text = s->help ? help : table->size ? table->data : "";

@@ -61,17 +61,25 @@ uint32_t watch_interval(uint32_t asked_ms, uint64_t stopped_us);
 /** Sort rows in place; their numbers stay.  @return 0, -ENOMEM, -EFBIG (arena). */
 int watch_sort_rows(struct rpc_arena *a, struct group_rows *rows, enum watch_sort sort);
 
-/** How many rows of the table fit into a terminal of that height, below a head that gets a third of it at most. */
-size_t watch_window(struct screen_size size, const struct out *head);
+/** What stands above the table, in whole lines; those that go on a line begin with a blank. */
+struct watch_head {
+	struct out text;
+	size_t headline; /**< Bytes at its beginning that say what is wrong; the rest is whose process it is. */
+};
+
+/**
+ * How many rows of the table fit into a terminal of that height, below the head.  That gets a third of it, or as many
+ * rows as the headline has sentences, of which each has a row then.
+ */
+size_t watch_window(struct screen_size size, const struct watch_head *head);
 /** How many lines a text has, without the first, which is the title. */
 size_t watch_rows(const char *table, size_t size);
 
 /**
  * Append a frame: all rows of the terminal.
- * @param head   What is wrong, then whose process it is, in whole lines.
  * @param table  Title and rows; drawn from row s->scroll on.
  */
 void watch_frame(struct out *o, struct screen_size size, const struct watch_state *s,
-		 const struct out *head, const struct out *table);
+		 const struct watch_head *head, const struct out *table);
 
 #endif /* CTL_WATCH_H */

@@ -49,7 +49,8 @@ struct watch {
 	struct rpc_comparison cmp;
 	bool compared;
 	uint64_t *still_us; /* Of each queue of cmp: how long it has stood still; in c->arena. */
-	struct out head, frame;
+	struct watch_head head;
+	struct out frame;
 	int signal_fd;
 	char typed[TYPED_MAX];
 	size_t n_typed;
@@ -137,12 +138,13 @@ static int take(struct watch *w)
 	return ctl_is_json(c) ? 0 : compare(w);
 }
 
-/* Write what stands above the table into output.text. */
+/* Append what stands above the table to output.text, which is empty on a terminal. */
 static int print_head(struct watch *w)
 {
 	const struct snapshot_page page = page_of(w);
 	int r = snapshot_show_headline(w->c, &page);
 
+	w->head.headline = w->c->output.text.size;
 	if (r == 0)
 		snapshot_show_header(w->c, &page);
 	return r;
@@ -257,11 +259,11 @@ static int render(struct watch *w)
 
 	c->output.width = screen_get_size().cols;
 	out_reset(text);
-	out_reset(&w->head);
+	out_reset(&w->head.text);
 	r = print_head(w);
 	if (r < 0)
 		return r;
-	out_bytes(&w->head, text->data, text->size);
+	out_bytes(&w->head.text, text->data, text->size);
 	out_reset(text);
 	if (!w->state.devices)
 		return print_groups(w);
@@ -484,13 +486,13 @@ static int run(struct ctl *c, int argc, char **argv)
 
 	if (r < 0)
 		return r;
-	out_init(&w.head, 0);
+	out_init(&w.head.text, 0);
 	out_init(&w.frame, 0);
 	r = ctl_attach(c, argv[0], false);
 	if (r == 0)
 		r = run_watch(c, &w);
 	ctl_detach(c);
-	out_deinit(&w.head);
+	out_deinit(&w.head.text);
 	out_deinit(&w.frame);
 	return r;
 }

@@ -15,14 +15,19 @@ static char *frame(struct screen_size size, const struct watch_state *s, const c
 		   const char *table_text)
 {
 	static char text[8192];
-	struct out o, head, rows;
+	struct watch_head head = { 0 };
+	struct out o, rows;
 	char *to = text;
 
 	out_init(&o, 0);
-	out_init(&head, 0);
+	out_init(&head.text, 0);
 	out_init(&rows, 0);
-	out_str(&head, head_text);
-	out_str(&head, head_text[0] ? "\n" : "");
+	out_str(&head.text, head_text);
+	out_str(&head.text, head_text[0] ? "\n" : "");
+	/* The test's way to say where the headline ends. */
+	head.headline = strcspn(head_text, "|");
+	if (head_text[head.headline])
+		head.text.data[head.headline] = '\n';
 	out_str(&rows, table_text);
 	watch_frame(&o, size, s, &head, &rows);
 	CU_ASSERT_FATAL(out_error(&o) == 0 && o.size < sizeof(text));
@@ -38,7 +43,7 @@ static char *frame(struct screen_size size, const struct watch_state *s, const c
 	}
 	*to = '\0';
 	out_deinit(&o);
-	out_deinit(&head);
+	out_deinit(&head.text);
 	out_deinit(&rows);
 	return text;
 }
@@ -71,7 +76,7 @@ static void draws_frames(void)
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
 		TEST_ROW_STR(i, frame(rows[i].size, &rows[i].state, "head", table), rows[i].want);
 	/* A long head leaves room for the table. */
-	TEST_STR(frame((struct screen_size){ 10, 10 }, &(struct watch_state){ 0 }, "a\nb\nc\nd\ne\nf\ng", table),
+	TEST_STR(frame((struct screen_size){ 10, 10 }, &(struct watch_state){ 0 }, "a|b\nc\nd\ne\nf\ng", table),
 		 "||a~|b~|c~|every 0 ms|~|GPU  PC~|  7  0x1~|  7  0x2~|  7  0x3~|q quit  p ");
 	CU_ASSERT(strstr(frame((struct screen_size){ 24, 80 }, &(struct watch_state){ .help = true },
 			       "head", table),
@@ -79,6 +84,31 @@ static void draws_frames(void)
 	/* Nothing to show yet. */
 	TEST_STR(frame((struct screen_size){ 6, 10 }, &(struct watch_state){ 0 }, "", ""),
 		 "||every 0 ms|~|~|~|~|q quit  p ");
+}
+
+/* However small the terminal is, each sentence of the headline is seen, if only its beginning. */
+static void shows_the_headline(void)
+{
+	static const char head[] = "FAULT  one\n       goes on\n       and on\nHUNG   two\n       goes on|process\n  goes on";
+	static const struct {
+		unsigned rows;
+		const char *want;
+	} rows[] = {
+		/* Room for all of it: as it is. */
+		{ 15, "||FAULT  one~|       goes on~|       and on~|HUNG   two~|       goes on~|every 0 ms~|" },
+		{ 10, "||FAULT  one~|HUNG   two~|process~|every 0 ms~|~|GPU  PC~|  7  0x1~|  7  0x2~|  7  0x3~|" },
+		{ 6, "||FAULT  one~|HUNG   two~|" },
+		{ 3, "||FAULT  one~|HUNG   two~|q quit" },
+		{ 2, "||FAULT  one~|q quit" },
+		{ 1, "||FAULT  one~" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		const char *got = frame((struct screen_size){ rows[i].rows, 40 }, &(struct watch_state){ 0 }, head, table);
+
+		if (strncmp(got, rows[i].want, strlen(rows[i].want)) != 0)
+			TEST_ROW_STR(i, got, rows[i].want);
+	}
 }
 
 /* Columns are characters, colours take none and end with the row. */
@@ -196,5 +226,5 @@ static void sorts_rows(void)
 	}
 }
 
-TEST_SUITE(ctl_watch, TEST(draws_frames), TEST(cuts_rows),
+TEST_SUITE(ctl_watch, TEST(draws_frames), TEST(shows_the_headline), TEST(cuts_rows),
 	   TEST(keys_change_the_state), TEST(stretches_the_interval), TEST(sorts_rows));
