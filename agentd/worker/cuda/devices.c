@@ -315,23 +315,49 @@ static int resume_unnamed(struct target_cuda *c)
 	return r;
 }
 
-/* Suspend or resume contexts; there is one verdict for each of the list, or of all. */
+/* List the contexts that a request without a list means: to resume, those that are suspended. */
+static uint32_t *all_contexts(const struct target_cuda *c, bool suspend, struct rpc_arena *a, size_t *ret_n)
+{
+	uint32_t *ids = rpc_arena_array(a, c->n_contexts, sizeof(*ids));
+
+	*ret_n = 0;
+	for (size_t i = 0; ids && i < c->n_contexts; i++)
+		if (suspend || is_suspended(c, c->contexts[i].dev))
+			ids[(*ret_n)++] = c->contexts[i].number;
+	return ids;
+}
+
+/* @return the devices that are suspended, one bit each. */
+static uint64_t suspended_devices(const struct target_cuda *c)
+{
+	uint64_t mask = 0;
+
+	for (uint32_t dev = 0; dev < c->n_devices; dev++)
+		mask |= (uint64_t)c->devices[dev].suspended << dev;
+	return mask;
+}
+
+/*
+ * Suspend or resume contexts; there is one verdict for each of the list, or of all that it can mean.
+ * Those of a device run again together, and each that was suspended before is told as resumed.
+ */
 static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bool suspend,
 			struct rpc_arena *a, struct rpc_queue_result **ret, size_t *ret_n,
 			struct agent_err *err)
 {
-	size_t count = ids ? n : c->n_contexts;
-	struct rpc_queue_result *list = rpc_arena_array(a, count, sizeof(*list));
+	const uint32_t *chosen = ids ? ids : all_contexts(c, suspend, a, &n);
+	struct rpc_queue_result *list = rpc_arena_array(a, n, sizeof(*list));
+	uint64_t held = suspended_devices(c);
 	int r = 0;
 
-	if (!list)
+	if (!list || !chosen)
 		return cuda_no_memory(suspend ? "suspend" : "resume", err);
-	for (size_t i = 0; r >= 0 && i < count; i++) {
-		struct cuda_context *x = ids ? find_number(c, ids[i]) : &c->contexts[i];
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		struct cuda_context *x = find_number(c, chosen[i]);
 
-		list[i] = (struct rpc_queue_result){ .queue_id = ids ? ids[i] : x->number,
+		list[i] = (struct rpc_queue_result){ .queue_id = chosen[i],
 						     .verdict = RPC_QUEUE_VERDICT_SKIPPED };
-		if (!x || x->dev >= c->n_devices || (!suspend && !is_suspended(c, x->dev) && ids))
+		if (!x || x->dev >= c->n_devices || (!suspend && !(held >> x->dev & 1)))
 			continue;
 		r = suspend ? suspend_one(c, x->dev) : resume_one(c, x->dev);
 		list[i].verdict = suspend ? RPC_QUEUE_VERDICT_SUSPENDED : RPC_QUEUE_VERDICT_RESUMED;
@@ -348,7 +374,7 @@ static int for_contexts(struct target_cuda *c, const uint32_t *ids, size_t n, bo
 	if (r < 0)
 		return suspend ? r : target_undo_failed(&c->t, r);
 	*ret = list;
-	*ret_n = count;
+	*ret_n = n;
 	return 0;
 }
 
