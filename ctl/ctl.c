@@ -207,6 +207,48 @@ int ctl_connect(struct ctl *c)
 	return 0;
 }
 
+/* @return whether the agent has announced the end of the session, with the reason. */
+static bool find_end(struct ctl *c, struct rpc_session_ended_params *ret)
+{
+	struct rpc_client_notification n;
+	struct agent_err err = { 0 };
+
+	while (rpc_client_next_notification(c->client, 0, &n, &err) == 0)
+		if (!strcmp(n.method, rpc_notifications[RPC_NOTIFICATION_SESSION_ENDED].name) &&
+		    rpc_client_decode(&n, &rpc_session_ended_params_struct, &c->arena, ret) == 0 &&
+		    !strcmp(ret->session, c->session.session))
+			return true;
+	return false;
+}
+
+/*
+ * The agent answers that it does not know the session: that is over, and this program did not ask for
+ * it.  Say why, in place of an advice for clients that never attached.
+ */
+static void explain_end(struct ctl *c)
+{
+	struct rpc_session_ended_params p;
+
+	if (!find_end(c, &p))
+		agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, "try again",
+			      "the session on process %u is over", c->session.pid);
+	else if (p.reason == RPC_END_REASON_EXITED)
+		agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
+			      "process %u has ended", c->session.pid);
+	else
+		agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, "try again",
+			      "the session on process %u is over: %s", c->session.pid,
+			      ctl_end_reason(p.reason));
+}
+
+const char *ctl_end_reason(int32_t reason)
+{
+	for (size_t i = 0; i < rpc_end_reason_enum.n; i++)
+		if (rpc_end_reason_enum.values[i].value == reason)
+			return rpc_end_reason_enum.values[i].doc;
+	return "The agent gave a reason that this client does not know.";
+}
+
 int ctl_called(struct ctl *c, int r)
 {
 	const char *text;
@@ -218,7 +260,9 @@ int ctl_called(struct ctl *c, int r)
 		source_core_explain(&c->source, &c->err);
 	text = rpc_client_last_error(c->client, &size);
 	out_reset(&c->err_json);
-	if (text)
+	if (c->attached && c->err.code == RPC_ERROR_NO_SUCH_SESSION)
+		explain_end(c);
+	else if (text)
 		out_bytes(&c->err_json, text, size);
 	return r;
 }

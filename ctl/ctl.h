@@ -147,11 +147,14 @@ void ctl_report(struct ctl *c);
  */
 int ctl_connect(struct ctl *c);
 /**
- * Remember the error object that the agent sent.  It is put around every call:
+ * Remember the error object that the agent sent.  Where it says that it does not know the session,
+ * which has ended since, the error becomes one that says why.  It is put around every call:
  *	r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &result, &c->err));
  * @return @p r.
  */
 int ctl_called(struct ctl *c, int r);
+/** What the schema says of a reason to end a session, which a newer agent may have more of. */
+const char *ctl_end_reason(int32_t reason);
 /**
  * Connect, and attach to a process or join the session that it has.
  * @param pid_text  The process as it was given; ignored when there is a core file.

@@ -348,15 +348,6 @@ int stream_run(struct ctl *c, struct stream *s, enum stream_end *ret_end)
 	return r;
 }
 
-/* What the schema says of a reason to end a session. */
-static const char *reason_doc(int32_t reason)
-{
-	for (size_t i = 0; i < rpc_end_reason_enum.n; i++)
-		if (rpc_end_reason_enum.values[i].value == reason)
-			return rpc_end_reason_enum.values[i].doc;
-	return "The agent gave a reason that this client does not know.";
-}
-
 int stream_status(struct ctl *c, const struct stream *s, enum stream_end end)
 {
 	switch (end) {
@@ -369,7 +360,7 @@ int stream_status(struct ctl *c, const struct stream *s, enum stream_end end)
 		if (s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_DETACHED)
 			return 0;
 		return agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
-				     "session ended: %s", reason_doc(s->reason));
+				     "session ended: %s", ctl_end_reason(s->reason));
 	case STREAM_END_INPUT:
 	case STREAM_END_TIME:
 	case STREAM_END_RESUMED:

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """CUDA processes at a terminal: NVIDIA's words in pages and errors, and what a verb says that it did."""
+import json
 import os
+import signal
 import sys
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
+
+from harness import BIN, LONG_STOP
 from cudascene import assert_untouched, scene
 
 
@@ -27,3 +32,18 @@ def test_resume_tells_what_it_resumed():
         assert verdicts(answer) == {0: "resumed", 1: "resumed", 2: "skipped", 7: "skipped"}, answer
         s.rpc.call("session.detach", session=session)
         assert_untouched(s)
+
+
+@pytest.mark.parametrize("options", [[], ["-j"]])
+def test_the_end_of_the_process_is_told(options):
+    """Between the two snapshots; that is no mistake of the user, who gets no advice."""
+    with scene() as s:
+        ctl = s.start("ctl", [BIN / "gpu-agentctl", "snapshot", s.app.pid, "--again", "2000", LONG_STOP, *options],
+                      env={"GPU_AGENT_SOCKET": str(s.socket)})
+        ctl.wait_line("err", "the second snapshot follows")
+        s.app.stop(signal.SIGKILL)
+        assert ctl.popen.wait(60) == 3, ctl.err()
+        assert ctl.err().endswith(f"error: process {s.app.pid} has ended\n"), ctl.err()
+        if options:
+            error = json.loads(ctl.out())["error"]
+            assert (error["data"]["name"], error["message"]) == ("session_ended", f"process {s.app.pid} has ended"), error
