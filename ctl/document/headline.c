@@ -12,6 +12,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "ctl/document/code_text.h"
+#include "ctl/document/compare.h"
 #include "ctl/document/place.h"
 #include "ctl/document/vendor_words.h"
 #include "ctl/terminal/text.h"
@@ -568,7 +569,7 @@ static void make_compared(struct builder *b)
 	add_queues(b, RPC_PROGRESS_HUNG, HEADLINE_HUNG);
 	add_held(b);
 	/* A reason that holds for all queues is told once. */
-	if (c->verdict == RPC_PROGRESS_UNKNOWN && !b->ret->n) {
+	if (c->interval_us < COMPARE_INTERVAL_MIN_US || (c->verdict == RPC_PROGRESS_UNKNOWN && !b->ret->n)) {
 		put_evidence(b, c->evidence);
 		end_line(b, HEADLINE_UNSURE);
 	} else {

@@ -103,6 +103,22 @@ static void two_snapshots_tell_what_is_hung(void)
 	}
 }
 
+/* Snapshots that are too close say so once, whatever else is wrong. */
+static void too_short_is_told_once(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build b, e;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&b, 1, "q0:5/12 q1:5/12 q2:5/9 g200:2@0/5! g100:64@1/5 g300:1@2/5");
+	snapshot_build(&e, 100001, "q0:5/12 q1:5/12 q2:5/9 g200:2@0/5! g100:64@1/5 g300:1@2/5");
+	TEST_EQ(compare_snapshots(&arena, &b.s, &e.s, false, &c), 0);
+	check(0, &arena, &(struct headline_input){ .snapshot = &e.s, .comparison = &c },
+	      "FAULT memory violation: 2 waves at 0x200, GPU 0, queue 0\n"
+	      "UNSURE too short to tell: the snapshots are 100 ms apart, and must be 500\n");
+}
+
 /* What has stood still for longer than the two snapshots are apart is said so. */
 static void a_longer_standstill_is_told(void)
 {
@@ -170,4 +186,5 @@ static void latched_exceptions_and_records(void)
 }
 
 TEST_SUITE(ctl_headline, TEST(one_snapshot_never_overclaims), TEST(two_snapshots_tell_what_is_hung),
+	   TEST(too_short_is_told_once),
 	   TEST(a_longer_standstill_is_told), TEST(nvidia_has_its_words), TEST(latched_exceptions_and_records));
