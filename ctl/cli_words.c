@@ -32,6 +32,7 @@ static const struct {
 	{ "runtime.info", "snapshot PID" },
 	{ "gpu.devices", "devices PID" },
 	{ "gpu.queues", "queues PID" },
+	{ "gpu.snapshot with waves", "waves PID" },
 	{ "gpu.snapshot", "snapshot PID" },
 	{ "gpu.suspend", "suspend PID" },
 	{ "gpu.renew", "suspend PID --hold" },
@@ -161,7 +162,7 @@ static size_t put_name(const struct ctl *c, struct out *o, const char *s, char b
 
 const char *cli_words(struct ctl *c, const char *text)
 {
-	auto_out struct out o = { 0 };
+	auto_out struct out o = { 0 }, words = { 0 };
 	const char *copy;
 	size_t n;
 
@@ -176,6 +177,8 @@ const char *cli_words(struct ctl *c, const char *text)
 			n = 1;
 		}
 	}
-	copy = out_error(&o) || !o.size ? NULL : rpc_arena_strndup(&c->arena, o.data, o.size);
+	if (!out_error(&o) && o.size)
+		vendor_sentence(&words, c->vendor, o.data);
+	copy = out_error(&words) || !words.size ? NULL : rpc_arena_strndup(&c->arena, words.data, words.size);
 	return copy ? copy : text;
 }

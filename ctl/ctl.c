@@ -38,12 +38,15 @@ static void print_line(const char *prefix, const char *text)
 		fd_write_all(STDERR_FILENO, o.data, o.size);
 }
 
-__attribute__((format(printf, 1, 0))) static void message(const char *fmt, va_list ap)
+/* Print a message of ours, in the vendor's words. */
+__attribute__((format(printf, 2, 0))) static void message(const struct ctl *c, const char *fmt, va_list ap)
 {
+	auto_out struct out words = { 0 };
 	char text[512];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	print_line("", text);
+	vendor_sentence(&words, c->vendor, text);
+	print_line("", words.size ? words.data : text);
 }
 
 void ctl_note(const struct ctl *c, const char *fmt, ...)
@@ -52,7 +55,7 @@ void ctl_note(const struct ctl *c, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	if (!c->quiet)
-		message(fmt, ap);
+		message(c, fmt, ap);
 	va_end(ap);
 }
 
@@ -62,7 +65,7 @@ void ctl_debug(const struct ctl *c, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	if (c->verbose)
-		message(fmt, ap);
+		message(c, fmt, ap);
 	va_end(ap);
 }
 

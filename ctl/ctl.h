@@ -263,8 +263,8 @@ int show_queue_results(struct ctl *c, const struct rpc_queue_result *results, si
 int show_watchpoints(struct ctl *c, const struct rpc_watchpoint *watchpoints, size_t n);
 /** Append the table of open sessions. */
 int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t n);
-/** A suspension in a few words: `queues 0,1, 3.2 s left`. */
-const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s);
+/** A suspension in a few words, the vendor's: `queues 0,1, 3.2 s left`. */
+const char *show_suspension(struct rpc_arena *a, enum rpc_vendor vendor, const struct rpc_suspension *s);
 /** The name of a value in the schema; its number if this client does not know the value. */
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value);
 /** The name of a user; its number if this machine has no name for it. */

@@ -306,11 +306,11 @@ static const char *show_ms(struct rpc_arena *a, uint64_t ms)
 	return o.data ? rpc_arena_strdup(a, o.data) : NULL;
 }
 
-const char *show_suspension(struct rpc_arena *a, const struct rpc_suspension *s)
+const char *show_suspension(struct rpc_arena *a, enum rpc_vendor vendor, const struct rpc_suspension *s)
 {
 	auto_out struct out o = { 0 };
 
-	out_fmt(&o, "queue%s ", s->n_queues == 1 ? "" : "s");
+	out_fmt(&o, "%s ", vendor_word(vendor, s->n_queues == 1 ? "queue" : "queues"));
 	for (size_t i = 0; i < s->n_queues && i < QUEUES_SHOWN; i++)
 		out_fmt(&o, "%s%u", i ? "," : "", s->queues[i]);
 	if (s->n_queues > QUEUES_SHOWN)
@@ -353,7 +353,8 @@ int show_sessions(struct ctl *c, const struct rpc_session_info *sessions, size_t
 		table_str(&t, s->comm);
 		table_str(&t, s->has_vendor ? show_name(&c->arena, &rpc_vendor_enum, s->vendor) : NULL);
 		table_str(&t, writer);
-		table_style(&t, COLOR_WARN, s->has_suspension ? show_suspension(&c->arena, &s->suspension) : NULL);
+		table_style(&t, COLOR_WARN,
+			    s->has_suspension ? show_suspension(&c->arena, s->vendor, &s->suspension) : NULL);
 		table_str(&t, s->rule);
 		table_u64(&t, s->readers);
 		table_str(&t, rpc_arena_printf(&c->arena, "%" PRIu64 "s", s->age_ms / 1000));

@@ -148,8 +148,10 @@ static void print_packet(struct ctl *c, const struct rpc_dispatch_packet *p)
 					 vendor_word(c->vendor, "lanes"),
 					 vendor_word(c->vendor, "workgroups"), w[0], w[1], w[2]);
 	print_facts(c, vendor_word(c->vendor, "dispatch"),
-		    rpc_arena_printf(a, "kernel object 0x%" PRIx64 ", arguments 0x%" PRIx64 "%s",
-				     p->kernel_object, p->kernarg_address, sizes ? sizes : ""));
+		    c->vendor == RPC_VENDOR_NVIDIA
+			    ? rpc_arena_printf(a, "kernel at 0x%" PRIx64 "%s", p->kernel_object, sizes ? sizes : "")
+			    : rpc_arena_printf(a, "kernel object 0x%" PRIx64 ", arguments 0x%" PRIx64 "%s",
+					       p->kernel_object, p->kernarg_address, sizes ? sizes : ""));
 }
 
 /* Append what memory a wave has besides that of the process. */
@@ -160,6 +162,16 @@ static void print_memory(struct ctl *c, const struct rpc_wave_registers *r)
 	print_facts(c, "memory",
 		    rpc_arena_printf(&c->arena, "%s %u bytes, %s%s", nvidia ? "shared" : "lds", r->lds_bytes,
 				     r->scratch ? "" : "no ", nvidia ? "local memory" : "private memory"));
+}
+
+/* What registers of a bank are called: NVIDIA's have one value for a warp, or one for each thread. */
+static const char *bank_title(const struct ctl *c, enum rpc_register_bank bank)
+{
+	if (c->vendor != RPC_VENDOR_NVIDIA)
+		return rpc_enum_name(&rpc_register_bank_enum, bank);
+	return bank == RPC_REGISTER_BANK_SCALAR	  ? "uniform"
+	       : bank == RPC_REGISTER_BANK_VECTOR ? "of each thread"
+						  : rpc_enum_name(&rpc_register_bank_enum, bank);
 }
 
 int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last)
@@ -175,8 +187,8 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 	out_char(o, '\n');
 	print_callers(c, r->callers, r->n_callers);
 	print_named(c, "special", r->special, r->n_special);
-	print_alike(c, "scalar", r->scalar, r->n_scalar);
-	print_vectors(c, "vector", r->vector, r->n_vector, first, last);
+	print_alike(c, bank_title(c, RPC_REGISTER_BANK_SCALAR), r->scalar, r->n_scalar);
+	print_vectors(c, bank_title(c, RPC_REGISTER_BANK_VECTOR), r->vector, r->n_vector, first, last);
 	print_vectors(c, "accumulator", r->accumulator, r->n_accumulator, first, last);
 	print_named(c, "trap", r->trap, r->n_trap);
 	for (size_t i = 0; i < r->n_missing; i++) {

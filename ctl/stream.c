@@ -67,11 +67,11 @@ static void print_resumed(const struct ctl *c, struct rpc_arena *a, struct out *
 	text_put(o, "", show_name(a, &rpc_resume_reason_enum, p->reason), "");
 }
 
-static void print_soon(struct out *o, const struct rpc_gpu_resume_soon_params *p)
+static void print_soon(const struct ctl *c, struct out *o, const struct rpc_gpu_resume_soon_params *p)
 {
-	out_fmt(o, "queues suspended for %" PRIu64 " s run again in %" PRIu64
+	out_fmt(o, "%s suspended for %" PRIu64 " s run again in %" PRIu64
 		   " s: the agent allows no longer stop",
-		p->suspended_ms / 1000, p->left_ms / 1000);
+		vendor_word(c->vendor, "queues"), p->suspended_ms / 1000, p->left_ms / 1000);
 }
 
 static void print_lost(struct rpc_arena *a, struct out *o, const struct rpc_control_lost_params *p)
@@ -202,7 +202,7 @@ static bool print_known(struct ctl *c, const struct rpc_client_notification *n, 
 	} else if (kind == RPC_NOTIFICATION_RUNTIME_CHANGED) {
 		print_runtime(a, o, &p.runtime);
 	} else if (kind == RPC_NOTIFICATION_GPU_RESUME_SOON) {
-		print_soon(o, &p.soon);
+		print_soon(c, o, &p.soon);
 	} else {
 		print_lost(a, o, &p.lost);
 	}

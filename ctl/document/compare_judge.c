@@ -25,7 +25,12 @@
 /* How many queues the process's evidence quotes, and how many it names. */
 #define TOLD_MAX  3
 #define NAMED_MAX 8
-#define NOTHING_TO_DO "no waves, and no packets waiting"
+
+/* What is said of queues without work; packets of CUDA contexts are not known to anybody. */
+static const char *nothing_to_do(enum rpc_vendor vendor)
+{
+	return vendor == RPC_VENDOR_NVIDIA ? "no waves" : "no waves, and no packets waiting";
+}
 
 /* What the judgement of one comparison works on. */
 struct judge {
@@ -179,9 +184,9 @@ static bool find_unknown(struct judge *j)
 		return true;
 	if (!is_unseen(j->was) && !is_unseen(j->is))
 		return false;
-	out_fmt(&j->evidence,
-		"the %s snapshot did not look at the waves of queue %u, and it took no packet",
-		is_unseen(j->was) ? "earlier" : "later", j->is->queue_id);
+	out_fmt(&j->evidence, "the %s snapshot did not look at the waves of queue %u%s",
+		is_unseen(j->was) ? "earlier" : "later", j->is->queue_id,
+		j->is->type == RPC_QUEUE_TYPE_CONTEXT ? "" : ", and it took no packet");
 	return true;
 }
 
@@ -490,7 +495,7 @@ static enum rpc_progress judge_quiet(struct judge *j)
 			       q->write_before);
 
 	if (!waiting(q->has_read_after, q->read_after, q->has_write_after, q->write_after)) {
-		out_str(&j->evidence, NOTHING_TO_DO);
+		out_str(&j->evidence, nothing_to_do(j->after->process.vendor));
 		return RPC_PROGRESS_IDLE;
 	}
 	if (!old) {
@@ -623,8 +628,8 @@ static void tell_queues(struct judge *j, enum rpc_progress verdict)
 		if (j->c->queues[i].has_verdict && j->c->queues[i].verdict == verdict)
 			out_fmt(&j->evidence, "%s%s", n++ ? "; " : "", j->c->queues[i].evidence);
 	if (count(j->c, verdict) > n)
-		out_fmt(&j->evidence, "; %zu more queues %s", count(j->c, verdict) - n,
-			rpc_enum_name(&rpc_progress_enum, verdict));
+		out_fmt(&j->evidence, "; %zu more queue%s %s", count(j->c, verdict) - n,
+			count(j->c, verdict) == n + 1 ? "" : "s", rpc_enum_name(&rpc_progress_enum, verdict));
 }
 
 /* Append the queues of a verdict by number, as `; progressing: queue 2, 3`. */
@@ -651,7 +656,7 @@ static enum rpc_progress judge_process(struct judge *j, bool any_progress)
 	while (worst > 0 && !count(j->c, rank[worst]))
 		worst--;
 	if (rank[worst] == RPC_PROGRESS_IDLE) {
-		out_str(&j->evidence, NOTHING_TO_DO);
+		out_str(&j->evidence, nothing_to_do(j->after->process.vendor));
 		return RPC_PROGRESS_IDLE;
 	}
 	tell_queues(j, rank[worst]);

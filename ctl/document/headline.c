@@ -89,26 +89,9 @@ static void put_group_place(struct builder *b, const struct rpc_group *g)
 	out_str(&b->text, place ? place : "?");
 }
 
-/*
- * Append a sentence of a comparison, which has the protocol's words, with the vendor's.  Names of
- * kernels and files stay as they are, although a part of them may be such a word.
- */
 static void put_evidence(struct builder *b, const char *evidence)
 {
-	for (size_t n; *evidence; evidence += n + strspn(evidence + n, " ")) {
-		size_t letters = strspn(evidence, "abcdefghijklmnopqrstuvwxyz");
-		char text[32];
-
-		n = strcspn(evidence, " ");
-		if (letters && letters < sizeof(text) && letters + strspn(evidence + letters, ",;:") == n) {
-			str_copy(text, letters + 1, evidence);
-			out_str(&b->text, word(b, text));
-			out_bytes(&b->text, evidence + letters, n - letters);
-		} else {
-			out_bytes(&b->text, evidence, n);
-		}
-		out_bytes(&b->text, evidence + n, strspn(evidence + n, " "));
-	}
+	vendor_sentence(&b->text, b->s->process.vendor, evidence);
 }
 
 /* Make a line of what was written.  What has no room is counted. */

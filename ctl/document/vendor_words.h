@@ -10,6 +10,7 @@
  * has the vendor's, and command lines accept both.
  */
 
+#include "base/out.h"
 #include "rpc_gen.h"
 
 /**
@@ -18,6 +19,13 @@
  * @return a constant: `warp`, `blocks`, `WARPS`; @p word itself where the vendor has no other.
  */
 const char *vendor_word(enum rpc_vendor vendor, const char *word);
+
+/**
+ * Append a sentence that has the protocol's words, with the vendor's.  Only whole words are replaced,
+ * in lower case, with a punctuation mark behind them or none: names of kernels and files stay as they
+ * are, although a part of them may be such a word.
+ */
+void vendor_sentence(struct out *o, enum rpc_vendor vendor, const char *text);
 
 /**
  * The protocol's word for one that a vendor's user may have given: `wave` for `warp`, `lds` for

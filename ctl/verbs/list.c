@@ -12,7 +12,8 @@ static const char *suspension_of(struct ctl *c, const struct rpc_session_list_re
 {
 	for (size_t i = 0; i < sessions->n_sessions; i++)
 		if (sessions->sessions[i].pid == pid && sessions->sessions[i].has_suspension)
-			return show_suspension(&c->arena, &sessions->sessions[i].suspension);
+			return show_suspension(&c->arena, sessions->sessions[i].vendor,
+					       &sessions->sessions[i].suspension);
 	return NULL;
 }
 

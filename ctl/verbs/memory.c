@@ -175,7 +175,7 @@ static int parse_space(struct ctl *c, struct rpc_memory_read_params *of)
 	if ((space == RPC_MEMORY_SPACE_SCRATCH || space == RPC_MEMORY_SPACE_GENERIC) !=
 	    (lane_option != NULL))
 		return ctl_usage(
-			c, "--lane goes with --space=scratch and --space=generic, which need it");
+			c, "--lane goes with --space=scratch (local, private) and --space=generic, which need it");
 	if (bank_option && space != RPC_MEMORY_SPACE_CONSTANT)
 		return ctl_usage(c, "--bank goes with --space=constant");
 	of->has_wave = wave_option;

@@ -25,7 +25,7 @@ static int note_suspension(struct ctl *c)
 			continue;
 		ctl_note(c, "suspended by process %u (%s): %s", s->holder_pid,
 			 s->has_holder_uid ? show_user(&c->arena, s->holder_uid) : "?",
-			 show_suspension(&c->arena, s));
+			 show_suspension(&c->arena, c->vendor, s));
 	}
 	return r;
 }

@@ -13,7 +13,7 @@ static const char *banks, *lanes, *range;
 
 static const struct argv_option options[] = {
 	{ "bank", 0, ARGV_STRING, &banks, "BANK,...",
-	  "of special, scalar, vector, accumulator, trap (default all)" },
+	  "of special, scalar (uniform), vector, accumulator, trap (default all)" },
 	{ "range", 0, ARGV_STRING, &range, "A-B", "numbers of vector and accumulation registers" },
 	{ "lanes", 0, ARGV_STRING, &lanes, "A-B", "lanes of vector registers", "threads" },
 	{ 0 },
@@ -37,7 +37,7 @@ static int parse_banks(struct ctl *c, struct rpc_wave_registers_params *p)
 	for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
 		int64_t value;
 
-		if (rpc_enum_value(&rpc_register_bank_enum, w, &value) < 0 || p->n_banks == 8)
+		if (rpc_enum_value(&rpc_register_bank_enum, vendor_word_neutral(w), &value) < 0 || p->n_banks == 8)
 			return ctl_usage(c, "--bank: \"%.40s\" is none of special, scalar, vector, "
 					    "accumulator, trap",
 					 w);

@@ -118,7 +118,7 @@ static int find(const struct core_cuda *c, const struct rpc_wave_name *n, struct
 			return 0;
 		}
 	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, "find the wave",
-			     "gpu-agentctl waves lists those there are",
+			     "gpu.snapshot with waves lists those there are",
 			     "queue %u, unit %u has no such wave", n->queue_id, n->unit);
 }
 

@@ -46,7 +46,7 @@ static bool search(struct target_cuda *c, const struct cuda_device *d,
 static int no_such_wave(const struct rpc_wave_name *n, struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, "find the wave",
-			     "gpu-agentctl waves lists those there are",
+			     "gpu.snapshot with waves lists those there are",
 			     "queue %u, unit %u has no such wave now", n->queue_id, n->unit);
 }
 

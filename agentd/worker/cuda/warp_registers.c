@@ -120,9 +120,8 @@ static void drop_unread(const struct filling *f, enum cuda_words what, uint32_t 
 		return;
 	ret->has_missing = true;
 	ret->missing[ret->n_missing++] = rpc_arena_printf(
-		f->b.arena, "%s from %c%u on, of lanes 0x%x: the driver does not give them",
-		is_predicate ? "predicates" : "vector registers", is_predicate ? 'P' : 'R',
-		first + fewest, lanes);
+		f->b.arena, "registers from %c%u on, of lanes 0x%x: the driver does not give them",
+		is_predicate ? 'P' : 'R', first + fewest, lanes);
 }
 
 static int fill_vector(const struct filling *f, struct rpc_wave_registers *ret)

@@ -2,6 +2,8 @@
 /* GPUs by index, and the vendors' words. */
 #include <errno.h>
 
+#include "base/cleanup.h"
+#include "base/out.h"
 #include "ctl/document/gpu_names.h"
 #include "ctl/document/vendor_words.h"
 #include "testlib.h"
@@ -80,5 +82,30 @@ static void words_go_both_ways(void)
 	TEST_STR(vendor_word_neutral("waves"), "waves");
 }
 
+/* Whole words of a sentence are replaced, names that only contain one are not. */
+static void sentences_have_the_vendors_words(void)
+{
+	static const struct {
+		enum rpc_vendor vendor;
+		const char *text, *want;
+	} rows[] = {
+		{ RPC_VENDOR_NVIDIA, "queue 0, unit 3 has no such wave now", "context 0, SM 3 has no such warp now" },
+		{ RPC_VENDOR_NVIDIA, "dispatch 5 of queue 0: 8 waves  stopped.", "grid 5 of context 0: 8 warps  stopped." },
+		{ RPC_VENDOR_NVIDIA, "at wave.cu:17 in wave_sum<lane> of /tmp/queue/x (wave)",
+		  "at wave.cu:17 in wave_sum<lane> of /tmp/queue/x (wave)" },
+		{ RPC_VENDOR_NVIDIA, "", "" },
+		{ RPC_VENDOR_AMD, "queue 0, unit 3 has no such wave now", "queue 0, unit 3 has no such wave now" },
+		{ 0, "the queues run again", "the queues run again" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_out struct out o = { 0 };
+
+		vendor_sentence(&o, rows[i].vendor, rows[i].text);
+		TEST_ROW_STR(i, o.data ? o.data : "", rows[i].want);
+	}
+}
+
 TEST_SUITE(ctl_names, TEST(a_gpu_is_called_by_its_position), TEST(an_index_comes_before_an_id),
-	   TEST(too_many_gpus_have_no_index), TEST(words_go_both_ways));
+	   TEST(too_many_gpus_have_no_index), TEST(words_go_both_ways),
+	   TEST(sentences_have_the_vendors_words));

@@ -293,8 +293,8 @@ static void registers_that_a_lane_lacks_are_missing(void)
 	TEST_EQ(got.vector[3].lanes[0], 14);
 	TEST_EQ_FATAL(got.n_missing, 2);
 	TEST_EQ(got.has_missing, true);
-	TEST_STR(got.missing[0], "vector registers from R1 on, of lanes 0x2: the driver does not give them");
-	TEST_STR(got.missing[1], "predicates from P2 on, of lanes 0x2: the driver does not give them");
+	TEST_STR(got.missing[0], "registers from R1 on, of lanes 0x2: the driver does not give them");
+	TEST_STR(got.missing[1], "registers from P2 on, of lanes 0x2: the driver does not give them");
 	rpc_arena_deinit(&arena);
 	target_destroy(t);
 }
