@@ -57,9 +57,11 @@ int access_peer_groups(int sock, gid_t **ret, size_t *ret_n)
 	return 0;
 }
 
-/* Set `admin` and `observer` by the primary and the supplementary groups. */
-static void judge_groups(const struct access_rules *rules, struct access_peer *peer)
+/* Set `admin` and `observer` by the user, and by the primary and the supplementary groups. */
+static void judge_ids(const struct access_rules *rules, struct access_peer *peer)
 {
+	peer->admin = peer->uid == 0;
+	peer->observer = false;
 	for (size_t i = 0; i <= peer->n_groups; i++) {
 		gid_t gid = i < peer->n_groups ? peer->groups[i] : peer->gid;
 
@@ -68,27 +70,6 @@ static void judge_groups(const struct access_rules *rules, struct access_peer *p
 		peer->admin |= gid == rules->admin_gid;
 		peer->observer |= gid == rules->observer_gid;
 	}
-}
-
-static int socket_option(int sock, int name)
-{
-	int value = -1;
-	socklen_t size = sizeof(value);
-
-	return getsockopt(sock, SOL_SOCKET, name, &value, &size) < 0 ? -1 : value;
-}
-
-bool access_is_client(int sock, const struct sockaddr_un *own)
-{
-	struct sockaddr_un addr = { 0 };
-	socklen_t size = sizeof(addr);
-
-	/* The peer of a listening socket is the process that called listen(): the agent itself. */
-	return socket_option(sock, SO_DOMAIN) == AF_UNIX &&
-	       socket_option(sock, SO_TYPE) == SOCK_STREAM &&
-	       socket_option(sock, SO_ACCEPTCONN) == 0 &&
-	       getsockname(sock, (struct sockaddr *)&addr, &size) == 0 && size <= sizeof(addr) &&
-	       memcmp(&addr, own, sizeof(addr)) == 0;
 }
 
 /*
@@ -123,11 +104,10 @@ int access_peer_read(int client_sock, const struct access_rules *rules, struct a
 	peer.pid = cred.pid;
 	peer.uid = cred.uid;
 	peer.gid = cred.gid;
-	peer.admin = cred.uid == 0;
 	r = access_peer_groups(client_sock, &peer.groups, &peer.n_groups);
 	if (r < 0)
 		return r;
-	judge_groups(rules, &peer);
+	judge_ids(rules, &peer);
 	open_pidfd(client_sock, &peer);
 	*ret = peer;
 	return 0;
@@ -283,12 +263,41 @@ bool access_is_alive(int pidfd)
 	return pidfd >= 0 && poll(&p, 1, 0) == 0;
 }
 
-static bool is_near(pid_t pid, const char *kind)
+/* @param ret  Number of the namespace of that kind; 0: it cannot be told.  @return whether it is our own. */
+static bool is_near(pid_t pid, const char *kind, uint64_t *ret)
 {
-	auto_close int theirs = open_ns(pid, kind);
-	auto_close int ours = open_ns(getpid(), kind);
+	char path[64];
+	struct stat theirs, ours;
 
-	return theirs >= 0 && ours >= 0 && same_file(theirs, ours);
+	*ret = 0;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
+	if (stat(path, &theirs) < 0)
+		return false;
+	*ret = theirs.st_ino;
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	return stat(path, &ours) == 0 && theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/* The owner of the outermost user namespace around the process that is below ours. */
+static uid_t owner_of(pid_t pid)
+{
+	auto_close int ours = open_ns(getpid(), "user");
+	auto_close int ns = open_ns(pid, "user");
+	uid_t owner = ACCESS_NOBODY;
+
+	for (int depth = 0; ours >= 0 && ns >= 0 && depth < NS_DEPTH_MAX; depth++) {
+		int parent = ioctl(ns, NS_GET_PARENT);
+
+		if (parent < 0)
+			return ACCESS_NOBODY;
+		if (same_file(parent, ours)) {
+			close(parent);
+			return ioctl(ns, NS_GET_OWNER_UID, &owner) < 0 ? ACCESS_NOBODY : owner;
+		}
+		close(ns);
+		ns = parent;
+	}
+	return ACCESS_NOBODY;
 }
 
 static bool has_ids(const struct access_target *t, uid_t uid)
@@ -304,16 +313,49 @@ static bool may_trace(uint64_t capabilities)
 	return capabilities >> CAP_SYS_PTRACE & 1;
 }
 
+/* Administrators and observers live in our namespaces, and root is nobody without CAP_SYS_PTRACE. */
+static void restrict_rights(struct access_peer *p)
+{
+	const bool near = p->known && p->near_user && p->near_pid;
+
+	if (!privileges_may_trace())
+		return;
+	p->admin = p->admin && near && (p->uid != 0 || may_trace(p->effective));
+	p->observer = p->observer && near;
+}
+
+void access_peer_set_rights(const struct access_rules *rules, struct access_peer *p)
+{
+	judge_ids(rules, p);
+	restrict_rights(p);
+}
+
+void access_peer_check(struct access_peer *p)
+{
+	p->known = p->known && access_is_alive(p->pidfd);
+	restrict_rights(p);
+}
+
+static uid_t charge_of(const struct access_peer *p, uid_t owner)
+{
+	if (!privileges_may_trace())
+		return p->uid;
+	return !p->known ? ACCESS_NOBODY : p->near_user ? p->uid : owner;
+}
+
 void access_peer_look(struct access_peer *p)
 {
 	auto_lower bool raised = privileges_raise();
+	uid_t owner = ACCESS_NOBODY;
 	struct access_target self;
-	bool near;
+	uint64_t pid_ns;
 
 	p->known = p->pid > 0 && access_target_read(p->pid, &self) == 0;
 	if (p->known) {
-		p->near_user = is_near(p->pid, "user");
-		p->near_pid = is_near(p->pid, "pid");
+		p->near_user = is_near(p->pid, "user", &p->user_ns);
+		p->near_pid = is_near(p->pid, "pid", &pid_ns);
+		if (!p->near_user)
+			owner = owner_of(p->pid);
 		p->permitted = self.permitted;
 		p->effective = self.effective;
 		/*
@@ -323,16 +365,13 @@ void access_peer_look(struct access_peer *p)
 		 */
 		p->is_unchanged = has_ids(&self, p->uid) && self.dumpable;
 	}
-	near = p->near_user && p->near_pid;
 	/* The peer is still alive, so the pid was its own while /proc was read. */
 	p->known = p->known && access_is_alive(p->pidfd);
 	/* A guessed pidfd may be another process's: that one must have the peer's uid, at least. */
 	if (p->pidfd_is_guess)
-		p->known = p->known && near && self.uids[1] == p->uid;
-	if (!privileges_may_trace())
-		return;
-	p->admin = p->admin && p->known && near && (p->uid != 0 || may_trace(p->effective));
-	p->observer = p->observer && p->known && near;
+		p->known = p->known && p->near_user && p->near_pid && self.uids[1] == p->uid;
+	p->charge = charge_of(p, owner);
+	restrict_rights(p);
 }
 
 /*

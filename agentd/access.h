@@ -24,12 +24,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/un.h>
 
 #include "agentd/ipc/monitor_frontend.h"
 #include "agentd/oracle.h"
 
 #define ACCESS_NO_GROUP ((gid_t)-1)
+/** Charged for clients of whom nothing proves where they live: all of them count as one user. */
+#define ACCESS_NOBODY ((uid_t)-1)
 
 /** Groups that may do more than owners; ACCESS_NO_GROUP where there is none. */
 struct access_rules {
@@ -54,6 +55,12 @@ struct access_peer {
 	bool near_pid;	   /**< Its pid namespace is that of this process. */
 	bool is_unchanged; /**< It has the ids it connected with, and is dumpable. */
 	uint64_t effective, permitted; /**< Capabilities, in its user namespace. */
+	uint64_t user_ns; /**< Number of its user namespace; 0: not known. */
+	/**
+	 * Whose quotas it uses up: its user's, or the user's who owns the outermost of the user
+	 * namespaces around it, so that all the ids that a user has in there count as one.
+	 */
+	uid_t charge;
 };
 
 #define ACCESS_PEER_NULL { .pidfd = -1 }
@@ -72,9 +79,6 @@ struct access_target {
 	char comm[16];
 };
 
-/** @return whether @p sock is an end that was accepted from the socket bound to @p own. */
-bool access_is_client(int sock, const struct sockaddr_un *own);
-
 /**
  * Read what the kernel says about the peer of a socket: its ids, its groups and its pidfd.
  * @param ret  Release with access_peer_deinit(); untouched on failure.
@@ -87,6 +91,10 @@ int access_peer_read(int client_sock, const struct access_rules *rules, struct a
  * CAP_SYS_PTRACE it can do no more than its own user, and both rights stay.
  */
 void access_peer_look(struct access_peer *p);
+/** Set `admin` and `observer` by other rules, and by what is known about the peer. */
+void access_peer_set_rights(const struct access_rules *rules, struct access_peer *p);
+/** A peer that was looked at earlier may have ended since: take from it what it had by proof of its process. */
+void access_peer_check(struct access_peer *p);
 /** Close the peer's pidfd and free its groups. */
 void access_peer_deinit(struct access_peer *p);
 /** Read the supplementary groups of the peer.  @param ret  malloc'ed.  @return 0 or -errno. */

@@ -19,8 +19,8 @@
 #include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/method/handlers.h"
 #include "agentd/frontend/method/hooks.h"
+#include "agentd/frontend/net/arrivals.h"
 #include "agentd/frontend/net/closing.h"
-#include "agentd/frontend/net/listener.h"
 #include "agentd/frontend/rpc/notices.h"
 #include "agentd/frontend/rpc/request.h"
 #include "agentd/frontend/rpc/start.h"
@@ -46,7 +46,6 @@ static bool verbose;
 static const struct argv_option options[] = {
 	{ "uid", 0, ARGV_U32, &uid, "UID", "become this user" },
 	{ "gid", 0, ARGV_U32, &gid, "GID", "and this group" },
-	{ "admin-gid", 0, ARGV_U32, &front.net.admin_gid, "GID", "administrators" },
 	{ "connections", 0, ARGV_U32, &front.net.connections_max, "N", "most connections" },
 	{ "connections-per-user", 0, ARGV_U32, &front.net.connections_per_user_max, "N",
 	  "most connections of a user" },
@@ -113,6 +112,13 @@ static const struct net_ops net_ops = {
 
 /* ------------------------------------------------------------------ what the monitor says ---------- */
 
+static void on_client(void *owner, const struct ipc_client *m, int take_fd)
+{
+	struct frontend *f = owner;
+
+	arrivals_received(&f->net, m, take_fd);
+}
+
 static void on_started(void *owner, const struct ipc_started *m, int take_channel)
 {
 	struct frontend *f = owner;
@@ -161,7 +167,7 @@ static void on_limits(void *owner, const struct ipc_limits *m)
 
 	f->sessions_per_user_max = m->sessions_per_user;
 	f->sessions.silent_holder_ms = m->silent_holder_ms;
-	listener_set_limits(&f->net, m);
+	arrivals_set_limits(&f->net, m);
 }
 
 static void on_closer(void *owner, const struct ipc_closer *m)
@@ -186,6 +192,7 @@ static void on_replaced(void *owner)
 }
 
 static const struct monitor_link_ops monitor_link_ops = {
+	.client = on_client,
 	.started = on_started,
 	.ended = on_ended,
 	.hooked = on_hooked,
@@ -239,7 +246,7 @@ static int serve(struct frontend *f, struct event_base *base)
 	if (r == 0)
 		r = closing_init(&f->net.closings);
 	if (r == 0)
-		r = listener_init(&f->net, IPC_FD_LISTEN);
+		r = arrivals_init(&f->net);
 	if (r == 0)
 		r = sandbox_front();
 	if (r < 0) {
@@ -264,7 +271,7 @@ static void deinit(struct frontend *f)
 	suspensions_deinit(&f->sessions);
 	readers_deinit(&f->sessions);
 	free(f->sessions.rules);
-	listener_deinit(&f->net);
+	arrivals_deinit(&f->net);
 	monitor_link_deinit(&f->monitor);
 }
 
@@ -275,7 +282,6 @@ int main(int argc, char **argv)
 	char error[160];
 	int r;
 
-	front.net.admin_gid = NOBODY;
 	if (argv_parse(argc, argv, tables, error, sizeof(error)) != 0 || uid == NOBODY ||
 	    gid == NOBODY || !front.net.connections_max) {
 		fputs("gpu-agent-front is started by gpu-agentd\n", stderr);
@@ -285,7 +291,6 @@ int main(int argc, char **argv)
 	/* A terminal's Ctrl-C goes to all processes; the monitor decides the order of their ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	fd_set_cloexec(IPC_FD_LISTEN, true);
 	fd_set_cloexec(IPC_FD_MONITOR, true);
 	r = privileges_become(uid, gid);
 	if (r == 0)

@@ -1,5 +1,5 @@
 # Rooms, from the lowest on: each may include those above it here.
-front_net_src := $(addprefix agentd/frontend/net/,closing.c conn.c given.c listener.c net.c monitor_link.c)
+front_net_src := $(addprefix agentd/frontend/net/,arrivals.c closing.c conn.c given.c net.c monitor_link.c)
 front_rpc_src := $(addprefix agentd/frontend/rpc/,notices.c request.c start.c)
 front_session_src := $(addprefix agentd/frontend/session/,attachment.c calls.c lease.c readers.c rules.c session.c suspensions.c \
 	watch.c worker.c)

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 /* A child finds these descriptors after exec. */
-#define IPC_FD_LISTEN 3 /**< The frontend: listening socket. */
 #define IPC_FD_MONITOR  4 /**< Any child: the socket pair to the monitor. */
 #define IPC_FD_FRONT  5 /**< The worker: the socket pair to the frontend. */
 #define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target. */

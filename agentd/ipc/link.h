@@ -19,8 +19,8 @@
  *
  * All are SOCK_SEQPACKET pairs made by the monitor, except that a worker makes the pair to the store
  * (IPC_STORE).  A message of another size or type than expected is a protocol error: the receiver
- * closes that link.  The numbers of two links differ.  No side trusts a number that says who the
- * client is: the monitor reads the credentials from the client's own socket, passed as a descriptor.
+ * closes that link.  The numbers of two links differ.  Who a client is, the monitor reads from the
+ * socket that it accepts; the frontend names a connection by the number that the monitor has given it.
  */
 
 #include <stdbool.h>

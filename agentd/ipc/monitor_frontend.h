@@ -38,11 +38,13 @@ enum ipc_verdict {
 /** The first word of every message: its sender, its struct, and the descriptors that come along. */
 enum ipc_monitor_frontend_type {
 	/* frontend -> monitor */
-	IPC_START = 0x100 + 1, /**< struct ipc_start; the client's socket; an adapter's IPC_FD_EARLY. */
+	IPC_START = 0x100 + 1, /**< struct ipc_start; for an adapter the client's socket, and IPC_FD_EARLY. */
 	IPC_NOTE,      /**< struct ipc_note. */
-	IPC_HOOKS,     /**< struct ipc_hooks; the client's socket; the document of a test. */
+	IPC_HOOKS,     /**< struct ipc_hooks; the document of a test. */
 	IPC_DROP,      /**< struct ipc_drop; a socket that the frontend must not be the last to close. */
+	IPC_CLIENTS,   /**< struct ipc_clients. */
 	/* monitor -> frontend */
+	IPC_CLIENT,  /**< struct ipc_client; the client's socket, where the connection is new. */
 	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
 	IPC_ENDED,   /**< struct ipc_ended. */
 	IPC_HOOKED,  /**< struct ipc_hooked; a sealed memfd when it went well. */
@@ -56,7 +58,7 @@ enum ipc_monitor_frontend_type {
 /** What the frontend tells the monitor, except the last two, which the monitor tells front. */
 enum ipc_note_kind {
 	IPC_NOTE_READY = 1, /**< The frontend serves. */
-	/** The frontend has had no connection for the idle time, and accepts none until `serve_on`. */
+	/** The frontend has had no connection for the idle time; the monitor accepts none until `serve_on`. */
 	IPC_NOTE_IDLE,
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: id of a worker that does not answer. */
@@ -67,13 +69,61 @@ enum ipc_note_kind {
 	IPC_NOTE_REPLACED,  /**< The agent's programs were replaced: nothing new is started. */
 };
 
+/** Connections that the frontend has not said yet to have; the monitor accepts no more until then. */
+#define IPC_CLIENTS_UNTOLD 64
+/** Most connections of clients. */
+#define IPC_CLIENTS_MAX 4096
+
+/** What the frontend is to do with a connection. */
+enum ipc_class {
+	IPC_CLASS_SERVED = 0,
+	IPC_CLASS_TOO_MANY,	    /**< Refuse it: the agent has too many. */
+	IPC_CLASS_TOO_MANY_OF_USER, /**< Refuse it: its user has too many. */
+	IPC_CLASS_UNKNOWN,	    /**< Close it: the kernel does not say whose it is. */
+	IPC_CLASS_OVER,		    /**< Close it, which was served: too much that it asked for was refused. */
+	IPC_CLASS_CHANGED,	    /**< It is served: `admin` has changed. */
+};
+
+/**
+ * A connection that the monitor has accepted; the last two classes are about one that the frontend
+ * has.  What this says about the client is for the frontend's own use: what the client may do, the
+ * monitor decides by the id, and by what it has read from the socket.
+ */
+struct ipc_client {
+	uint32_t type;
+	uint32_t class; /**< enum ipc_class. */
+	uint64_t id;	/**< Never given twice; 0: the connection is not served, and has none. */
+	uint32_t pid, uid;
+	uint32_t charge; /**< User whose quotas it uses up. */
+	uint32_t admin;
+};
+
+/** Most ids in one struct ipc_clients. */
+#define IPC_CLIENTS_CLOSED 14
+
+/** The frontend says what became of connections. */
+struct ipc_clients {
+	uint32_t type;
+	uint16_t taken;	   /**< So many more of them have arrived, served or not. */
+	uint16_t n_closed; /**< So many of `closed` are valid, which are no clients any more. */
+	uint64_t closed[IPC_CLIENTS_CLOSED];
+};
+
+/**
+ * Most IPC_START whose answers the frontend waits for, however much its clients want: the sockets hold
+ * some 270 messages in each direction, and starting a worker takes milliseconds.
+ */
+#define IPC_STARTS_MAX 32
+
 /** The frontend asks for a worker, a store or an adapter. */
 struct ipc_start {
 	uint32_t type;
 	uint32_t request; /**< Chosen by the frontend; comes back in ipc_started. */
+	uint64_t client;  /**< Id of the connection on whose behalf. */
 	uint32_t kind;	  /**< enum ipc_kind. */
 	uint32_t pid;	  /**< Target; for inspect workers the process to judge, or 0. */
 	uint32_t timeout_ms; /**< The monitor kills the worker if it has not settled within this time. */
+	uint32_t pad;
 };
 
 /** The monitor's answer to struct ipc_start. */
@@ -112,9 +162,11 @@ struct ipc_ended {
 struct ipc_hooks {
 	uint32_t type;
 	uint32_t request; /**< Chosen by the frontend; comes back in ipc_hooked. */
+	uint64_t client;  /**< Id of the connection on whose behalf. */
 	/** The user of the sample; IPC_HOOKS_CALLER: the client.  Without a rule IPC_HOOKS_COUNTS: check no files. */
 	uint32_t uid;
 	char rule[HOOK_RULE_MAX]; /**< The rule whose hook runs; "": all hooks are told. */
+	uint32_t pad;
 };
 
 /** The monitor's answer to struct ipc_hooks. */
@@ -147,7 +199,7 @@ struct ipc_note {
  */
 struct ipc_drop {
 	uint32_t type;
-	uint32_t uid; /**< The stranger's user; comes back in ipc_closer. */
+	uint32_t uid; /**< Who is charged for it; comes back in ipc_closer. */
 };
 
 /** What became of the socket of an ipc_drop. */
@@ -193,10 +245,10 @@ struct ipc_rule_name {
  */
 struct ipc_limits {
 	uint32_t type;
-	uint32_t connections, connections_per_user, sessions_per_user, idle_ms;
+	uint32_t connections, connections_per_user, sessions_per_user; /**< The monitor sees to these. */
+	uint32_t idle_ms;
 	uint32_t silent_holder_ms;
-	uint32_t admin_gid;
-	uint32_t serve_on; /**< 1: the frontend accepts again, because the monitor has a reason to stay. */
+	uint32_t serve_on; /**< 1: it is not idle after all, because the monitor has a reason to stay. */
 };
 
 #endif /* AGENTD_IPC_MONITOR_FRONTEND_H */

@@ -29,7 +29,8 @@ static void adapter_exec(const struct workers *w, const void *data, int guard)
 int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
 		   struct worker **ret, int *ret_channel)
 {
-	const struct worker like = { .kind = IPC_KIND_ADAPTER, .owner = peer->uid };
+	const struct worker like = { .kind = IPC_KIND_ADAPTER, .owner = peer->uid,
+				     .charge = peer->charge, .by_admin = peer->admin };
 	auto_close int front = -1, adapter = -1;
 	int pair[2], r;
 

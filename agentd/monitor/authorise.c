@@ -13,7 +13,6 @@
 
 #include "agentd/monitor/adapters.h"
 #include "agentd/monitor/stores.h"
-#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -24,34 +23,37 @@
 #define WATCH_MS	     10000
 /* Children that ask the kernel at a time; other clients wait for their turn. */
 #define ASKING_MAX 16
-#define CANDIDATES_MAX 512
 
 /* A client who wants a session. */
 struct candidate {
 	struct candidate *next;
 	struct ipc_start start;
-	struct access_peer peer;
+	struct client *client; /* Held. */
 	int pidfd;	      /* Of the target; -1: it could not be had. */
 	struct oracle oracle; /* Its child is 0 as long as it waits for its turn. */
 };
 
-static uint32_t count_of(const struct workers *w, enum ipc_kind kind, uid_t owner)
+/* Administrators have a count of their own: a container that root has made counts for root. */
+static uint32_t count_of(const struct workers *w, enum ipc_kind kind, const struct access_peer *peer)
 {
 	uint32_t n = 0;
 
 	for (const struct worker *i = w->first; i; i = i->next)
-		n += i->kind == kind && i->owner == owner && !i->producer && !i->by_rule;
+		n += i->kind == kind && i->charge == peer->charge && i->by_admin == peer->admin && !i->producer &&
+		     !i->by_rule;
 	return n;
 }
 
-static bool quota_allows(const struct workers *w, enum ipc_kind kind, uid_t owner)
+static bool quota_allows(const struct workers *w, enum ipc_kind kind, const struct access_peer *peer)
 {
 	/* An adapter opens one session at most. */
-	if (kind != IPC_KIND_SESSION && kind != IPC_KIND_ADAPTER)
-		return workers_count(w, kind) < INSPECT_MAX &&
-		       count_of(w, kind, owner) < INSPECT_PER_USER_MAX;
-	return workers_count(w, kind) < w->setup.config->sessions &&
-	       count_of(w, kind, owner) < w->setup.config->sessions_per_user;
+	const bool is_session = kind == IPC_KIND_SESSION || kind == IPC_KIND_ADAPTER;
+	const uint32_t of_user = is_session ? w->setup.config->sessions_per_user : INSPECT_PER_USER_MAX;
+	uint32_t all = is_session ? w->setup.config->sessions : INSPECT_MAX;
+
+	if (!peer->admin && !w->setup.user_mode)
+		all = clients_common_part(all);
+	return workers_count(w, kind) < all && count_of(w, kind, peer) < of_user;
 }
 
 /*
@@ -95,18 +97,6 @@ static bool is_being_rescued(const struct workers *w, pid_t target)
 	return rescues_owe(&w->rescues, target) || undo_record_any_owes(w->rescue_host.records, target);
 }
 
-/* Who is told apart by it has a user of the same number elsewhere. */
-static uint64_t user_ns_of(const struct access_peer *peer)
-{
-	auto_lower bool raised = privileges_raise();
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)peer->pid);
-	/* Looked at while the peer lived: the number was not somebody else's. */
-	return stat(path, &st) == 0 && access_is_alive(peer->pidfd) ? st.st_ino : 0;
-}
-
 static void open_candidate(struct candidate *c, struct ipc_started *ret)
 {
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->start.pid, 0);
@@ -121,12 +111,12 @@ static void start_session(struct workers *w, struct candidate *c, int kernel, st
 			  int *ret_channel)
 {
 	const struct ipc_start *start = &c->start;
-	const struct access_peer *peer = &c->peer;
+	const struct access_peer *peer = &c->client->peer;
 	struct worker *found, *k;
 
 	if (!judge(w, peer, (pid_t)start->pid, c->pidfd, kernel, ret))
 		return;
-	ret->user_ns = user_ns_of(peer);
+	ret->user_ns = peer->user_ns;
 	found = workers_find_target(w, (pid_t)start->pid);
 	if (found) {
 		ret->worker = found->id;
@@ -138,7 +128,7 @@ static void start_session(struct workers *w, struct candidate *c, int kernel, st
 		ret->verdict = IPC_VERDICT_RESCUE;
 		return;
 	}
-	if (!quota_allows(w, IPC_KIND_SESSION, peer->uid)) {
+	if (!quota_allows(w, IPC_KIND_SESSION, peer)) {
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
@@ -159,7 +149,7 @@ static void start_inspect(struct workers *w, const struct ipc_start *start,
 	int no_pidfd = -1;
 	struct worker *k = NULL;
 
-	if (!quota_allows(w, (enum ipc_kind)start->kind, peer->uid)) {
+	if (!quota_allows(w, (enum ipc_kind)start->kind, peer)) {
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
@@ -181,11 +171,11 @@ static void start_adapter(struct workers *w, const struct access_peer *peer, int
 		ret->verdict = IPC_VERDICT_USER_NAMESPACE;
 		return;
 	}
-	if (!quota_allows(w, IPC_KIND_ADAPTER, peer->uid)) {
+	if (!quota_allows(w, IPC_KIND_ADAPTER, peer)) {
 		ret->verdict = IPC_VERDICT_LIMIT;
 		return;
 	}
-	ret->status = early_fd < 0 ? -EBADF
+	ret->status = early_fd < 0 ? -EMFILE
 				   : adapters_start(w, peer, client_sock, early_fd, &k, ret_channel);
 	ret->worker = k ? k->id : 0;
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
@@ -218,8 +208,6 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 					    { "GPU_AGENT_VERDICT", verdicts[answer->verdict] },
 					    { NULL, NULL } };
 
-	if (start->kind != IPC_KIND_SESSION)
-		return;
 	snprintf(target, sizeof(target), "%u", start->pid);
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(peer_pid, sizeof(peer_pid), "%d", (int)peer->pid);
@@ -247,7 +235,7 @@ static bool is_sane(const struct ipc_start *start)
 
 static void free_candidate(struct candidate *c)
 {
-	access_peer_deinit(&c->peer);
+	clients_release(c->client);
 	if (c->pidfd >= 0)
 		close(c->pidfd);
 	free(c);
@@ -278,14 +266,20 @@ static int begin_asking(struct candidate *c)
 	struct access_target t;
 	int r = access_target_read((pid_t)c->start.pid, &t);
 
-	return r < 0 ? r : access_ask(&c->peer, &t, &c->oracle);
+	return r < 0 ? r : access_ask(&c->client->peer, &t, &c->oracle);
 }
 
-static void tell(struct authorise *a, const struct ipc_start *start, const struct access_peer *peer,
+static void tell(struct authorise *a, const struct ipc_start *start, struct client *client,
 		 const struct ipc_started *m, int channel)
 {
-	audit(start, peer, m);
+	const bool is_refusal = start->kind == IPC_KIND_SESSION && m->verdict != IPC_VERDICT_OK;
+	const uint64_t now = is_refusal ? clock_now_ns() : 0;
+
+	if (start->kind == IPC_KIND_SESSION && (!is_refusal || refusals_add(&a->refusals, client->peer.charge, now)))
+		audit(start, &client->peer, m);
 	a->answer(a->ctx, m, channel);
+	if (is_refusal && clients_refused(client, now))
+		a->over(a->ctx, client);
 }
 
 /* The kernel has answered, or need not. */
@@ -295,8 +289,9 @@ static void finish(struct authorise *a, struct candidate *c, int kernel)
 	auto_close int channel = -1;
 
 	remove_candidate(a, c);
+	access_peer_check(&c->client->peer);
 	start_session(a->workers, c, kernel, &m, &channel);
-	tell(a, &c->start, &c->peer, &m, channel);
+	tell(a, &c->start, c->client, &m, channel);
 	free_candidate(c);
 }
 
@@ -317,33 +312,29 @@ static void ask_for_next(struct authorise *a)
 	}
 }
 
-/* @param take_peer  Of the client. */
-static void start_candidate(struct authorise *a, const struct ipc_start *start, struct access_peer *take_peer,
-			    struct ipc_started *ret, int *ret_channel)
+/* @return 0; ret->verdict is ACCESS_VERDICT_ASK if the answer comes later.  -EPROTO: too many wait. */
+static int start_candidate(struct authorise *a, const struct ipc_start *start, struct client *client,
+			   struct ipc_started *ret, int *ret_channel)
 {
 	struct candidate *c = malloc(sizeof(*c)), **link = &a->first;
 	size_t n = 0;
 
 	if (!c) {
 		authorise_refuse(start, -ENOMEM, ret);
-		return;
+		return 0;
 	}
-	*c = (struct candidate){ .start = *start, .peer = *take_peer };
+	*c = (struct candidate){ .start = *start, .client = clients_hold(client) };
 	open_candidate(c, ret);
 	if (c->pidfd >= 0)
 		start_session(a->workers, c, ACCESS_NOT_ASKED, ret, ret_channel);
 	for (; *link; link = &(*link)->next)
 		n++;
-	if (ret->verdict == ACCESS_VERDICT_ASK && n >= CANDIDATES_MAX)
-		ret->verdict = IPC_VERDICT_LIMIT;
-	if (ret->verdict != ACCESS_VERDICT_ASK) {
-		*take_peer = c->peer;
-		c->peer = (struct access_peer)ACCESS_PEER_NULL;
+	if (ret->verdict != ACCESS_VERDICT_ASK || n >= IPC_STARTS_MAX) {
 		free_candidate(c);
-		return;
+		return ret->verdict == ACCESS_VERDICT_ASK ? -EPROTO : 0;
 	}
-	*take_peer = (struct access_peer)ACCESS_PEER_NULL;
 	*link = c;
+	return 0;
 }
 
 bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status)
@@ -367,9 +358,22 @@ static int late_answer(struct oracle *o)
 	return waitpid(o->child, &status, WNOHANG) == o->child ? oracle_answer(status) : oracle_give_up(o);
 }
 
+static void tell_refusals(uid_t uid, uint32_t n, uint32_t seconds)
+{
+	char user[12], count[12];
+	const struct log_field fields[] = { { "GPU_AGENT_PEER_UID", user },
+					    { "GPU_AGENT_COUNT", count },
+					    { NULL, NULL } };
+
+	snprintf(user, sizeof(user), "%lld", uid == ACCESS_NOBODY ? -1LL : (long long)uid);
+	snprintf(count, sizeof(count), "%u", n);
+	log_record(LOG_LEVEL_WARNING, LOG_MESSAGE_REFUSED, fields, "uid %s: %u more attaches refused in %u s", user, n,
+		   seconds);
+}
+
 uint64_t authorise_deadlines(struct authorise *a)
 {
-	uint64_t earliest = 0;
+	uint64_t earliest;
 	struct candidate *next;
 
 	for (struct candidate *c = a->first; c; c = next) {
@@ -381,6 +385,7 @@ uint64_t authorise_deadlines(struct authorise *a)
 		}
 	}
 	ask_for_next(a);
+	earliest = refusals_due(&a->refusals, clock_now_ns(), false, tell_refusals);
 	for (const struct candidate *c = a->first; c; c = c->next)
 		if (c->oracle.child && (!earliest || c->oracle.deadline < earliest))
 			earliest = c->oracle.deadline;
@@ -396,33 +401,36 @@ void authorise_cancel(struct authorise *a)
 		oracle_give_up(&c->oracle);
 		free_candidate(c);
 	}
+	refusals_due(&a->refusals, clock_now_ns(), true, tell_refusals);
 }
 
-void authorise_start(struct authorise *a, const struct access_rules *rules, const struct ipc_start *start,
-		     int client_sock, int early_fd)
+int authorise_start(struct authorise *a, const struct ipc_start *start, struct client *client, int client_sock,
+		    int early_fd)
 {
 	struct ipc_started m = { .type = IPC_STARTED, .request = start->request };
 	auto_close int channel = -1;
-	struct access_peer peer;
-	int r = is_sane(start) ? access_peer_read(client_sock, rules, &peer) : -EINVAL;
+	int r = 0;
 
-	if (r < 0) {
-		authorise_refuse(start, r, &m);
+	/* The frontend may have asked before it was told. */
+	if (client->is_over && ++client->n_late > IPC_STARTS_MAX)
+		return -EPROTO;
+	if (!is_sane(start) || client->is_over) {
+		authorise_refuse(start, client->is_over ? -ECONNABORTED : -EINVAL, &m);
 		a->answer(a->ctx, &m, -1);
-		return;
+		return 0;
 	}
-	access_peer_look(&peer);
+	access_peer_check(&client->peer);
 	if (start->kind == IPC_KIND_SESSION)
-		start_candidate(a, start, &peer, &m, &channel);
+		r = start_candidate(a, start, client, &m, &channel);
 	else if (start->kind == IPC_KIND_ADAPTER)
-		start_adapter(a->workers, &peer, client_sock, early_fd, &m, &channel);
+		start_adapter(a->workers, &client->peer, client_sock, early_fd, &m, &channel);
 	else
-		start_inspect(a->workers, start, &peer, &m, &channel);
-	if (m.verdict == ACCESS_VERDICT_ASK)
+		start_inspect(a->workers, start, &client->peer, &m, &channel);
+	if (m.verdict != ACCESS_VERDICT_ASK)
+		tell(a, start, client, &m, channel);
+	else if (r == 0)
 		ask_for_next(a);
-	else
-		tell(a, start, &peer, &m, channel);
-	access_peer_deinit(&peer);
+	return r;
 }
 
 /* ------------------------------------------------------------------ by rules ----------------- */

@@ -7,6 +7,8 @@
  * Who may have a worker, and on which process: clients by their own rights, rules by the agent's.
  */
 
+#include "agentd/monitor/clients/clients.h"
+#include "agentd/monitor/clients/refusals.h"
 #include "agentd/monitor/workers.h"
 
 struct candidate;
@@ -14,21 +16,24 @@ struct candidate;
 struct authorise {
 	struct workers *workers;
 	struct candidate *first; /**< Clients about whom the kernel is being asked, the oldest first. */
+	struct refusals refusals;
 	/** For the frontend.  @param channel  To the worker, or -1; borrowed. */
 	void (*answer)(void *ctx, const struct ipc_started *m, int channel);
+	/** For the frontend: a client was refused so often that its connection is to be closed. */
+	void (*over)(void *ctx, const struct client *client);
 	void *ctx;
 };
 
 /**
  * Answer one request of the frontend, now or when the kernel has said whether the client may.
- * @param rules        Groups that may do more than owners.
- * @param client_sock  Borrowed, as is @p early_fd (of an adapter; else -1).
+ * @param client_sock  Of an adapter, else -1; borrowed, as is @p early_fd.
+ * @return 0, -EPROTO: the frontend asks for more than it may.
  */
-void authorise_start(struct authorise *a, const struct access_rules *rules, const struct ipc_start *start,
-		     int client_sock, int early_fd);
+int authorise_start(struct authorise *a, const struct ipc_start *start, struct client *client, int client_sock,
+		    int early_fd);
 /** A child was reaped.  @return false when it was none that asks the kernel. */
 bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status);
-/** Do not wait longer for the kernel than allowed.  @return next deadline (monotonic ns), 0: none. */
+/** Do not wait longer for the kernel than allowed, and tell of refusals.  @return next deadline (monotonic ns), 0: none. */
 uint64_t authorise_deadlines(struct authorise *a);
 /** The agent stops: nobody is answered any more. */
 void authorise_cancel(struct authorise *a);

@@ -30,20 +30,16 @@ struct front_message {
 
 static _Noreturn void become_front(const struct front_setup *s, int sock)
 {
-	static const int to[] = { IPC_FD_LISTEN, IPC_FD_MONITOR };
-	const int from[] = { s->listen_fd, sock };
+	static const int to[] = { IPC_FD_MONITOR };
 	const struct config *c = s->config;
-	char uid[12], gid[12], admin[12], connections[12], per_user[12], sessions[12], idle[12];
-	char silent[12];
-	const char *argv[] = { s->program, "--uid", uid, "--gid", gid, "--admin-gid", admin,
-			       "--connections", connections, "--connections-per-user", per_user,
+	char uid[12], gid[12], connections[12], per_user[12], sessions[12], idle[12], silent[12];
+	const char *argv[] = { s->program, "--uid", uid, "--gid", gid, "--connections", connections, "--connections-per-user", per_user,
 			       "--sessions-per-user", sessions, "--idle-ms", idle,
 			       "--silent-holder-ms", silent, NULL, NULL, NULL };
-	size_t n = 17;
+	size_t n = 15;
 
 	snprintf(uid, sizeof(uid), "%u", s->uid);
 	snprintf(gid, sizeof(gid), "%u", s->gid);
-	snprintf(admin, sizeof(admin), "%u", s->admin_gid);
 	snprintf(connections, sizeof(connections), "%u", c->connections);
 	snprintf(per_user, sizeof(per_user), "%u", c->connections_per_user);
 	snprintf(sessions, sizeof(sessions), "%u", c->sessions_per_user);
@@ -53,7 +49,7 @@ static _Noreturn void become_front(const struct front_setup *s, int sock)
 		argv[n++] = "--user";
 	if (s->verbose)
 		argv[n++] = "--verbose";
-	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_place_fds(&sock, to, ARRAY_SIZE(to));
 	child_exec(s->program, argv, 0);
 }
 
@@ -125,6 +121,20 @@ int front_send(struct front *f, const void *msg, size_t size, int fd)
 	if (n == -EAGAIN)
 		return append(f, msg, size, fd);
 	return n < 0 ? (int)n : 0;
+}
+
+int front_pass(struct front *f, const void *msg, size_t size, int fd)
+{
+	ssize_t n = f->sock < 0 ? -EPIPE : f->first ? -EAGAIN : fd_send(f->sock, msg, size, &fd, 1);
+
+	return n < 0 ? (int)n : 0;
+}
+
+bool front_has_room(const struct front *f)
+{
+	struct pollfd p = { .fd = f->sock, .events = POLLOUT };
+
+	return f->sock >= 0 && !f->first && poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
 }
 
 short front_events(const struct front *f)

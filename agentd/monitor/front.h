@@ -28,9 +28,8 @@ struct front_setup {
 	const char *program;
 	const struct config *config;
 	uid_t uid; /**< It becomes this user. */
-	gid_t gid, admin_gid;
+	gid_t gid;
 	bool user_mode, verbose;
-	int listen_fd;
 };
 
 /** @return 0, -errno. */
@@ -42,6 +41,14 @@ int front_start(struct front *f, const struct front_setup *setup);
  * @return 0, -EPIPE, -ENOBUFS (very many wait), -errno: it is broken.
  */
 int front_send(struct front *f, const void *msg, size_t size, int fd);
+/**
+ * Send a message and a client's socket now or not at all: one that waited here could be closed here
+ * last, with whatever lies in it.
+ * @return 0, -EAGAIN, -errno.
+ */
+int front_pass(struct front *f, const void *msg, size_t size, int fd);
+/** It would take another message at once. */
+bool front_has_room(const struct front *f);
 /** For poll(). */
 short front_events(const struct front *f);
 /**

@@ -37,8 +37,8 @@
 #include "base/log.h"
 
 #define FDS_WANTED 8192
-/* Messages of the rules process that are taken before anybody else is looked at. */
-#define RULES_TURN 64
+/* Messages of the frontend, or of the rules process, that are taken before anybody else is looked at. */
+#define TURN 64
 /* A rules process that has closed its socket has ended by then. */
 #define RULES_END_MS 2000
 #define LEFTOVERS_SECONDS_MAX 3
@@ -65,7 +65,7 @@ static int take_listener(struct monitor *s)
 	return r;
 }
 
-static int find_listener(struct monitor *s)
+static int open_listener(struct monitor *s)
 {
 	char error[256];
 	int r;
@@ -79,16 +79,6 @@ static int find_listener(struct monitor *s)
 		log_error("%s", error);
 	s->own_socket = r == 0;
 	return r;
-}
-
-static int open_listener(struct monitor *s)
-{
-	socklen_t size = sizeof(s->address);
-	int r = find_listener(s);
-
-	if (r < 0)
-		return r;
-	return getsockname(s->listen_fd, (struct sockaddr *)&s->address, &size) < 0 ? -errno : 0;
 }
 
 /* In a child, because it may wait; workers are not ours yet, so it cannot meet one. */
@@ -127,6 +117,11 @@ static void send_started(void *ctx, const struct ipc_started *m, int channel)
 	monitor_tell_front(ctx, m, sizeof(*m), channel);
 }
 
+static void close_client(void *ctx, const struct client *client)
+{
+	monitor_close_client(ctx, client);
+}
+
 static void tell_note(struct monitor *s, enum ipc_note_kind kind)
 {
 	const struct ipc_note m = { .type = IPC_NOTE, .kind = kind };
@@ -158,7 +153,7 @@ static void front_gone(struct monitor *s, const char *why)
 
 static void front_readable(struct monitor *s, short events)
 {
-	int r;
+	int r = 0;
 
 	/* Of one that is gone only the monitor would have what it sent. */
 	if (events & (POLLHUP | POLLERR)) {
@@ -167,9 +162,10 @@ static void front_readable(struct monitor *s, short events)
 	}
 	if (events & POLLOUT)
 		monitor_flush_front(s);
-	while ((r = requests_read_front(s)) == 0)
-		;
-	if (r == -EAGAIN)
+	/* Others have their turn, however much it asks. */
+	for (int n = 0; n < TURN && r == 0; n++)
+		r = requests_read_front(s);
+	if (r == 0 || r == -EAGAIN)
 		return;
 	if (r == -EPROTO && s->front.pid) {
 		log_error("front breaks the protocol: killed");
@@ -201,7 +197,7 @@ static void rules_readable(struct monitor *s, short events)
 	if (events & POLLOUT)
 		r = ipc_link_flush(&s->rules.link);
 	/* Others have their turn, however much it asks. */
-	for (int n = 0; n < RULES_TURN && r == 0; n++)
+	for (int n = 0; n < TURN && r == 0; n++)
 		r = requests_read_rules(s);
 	if (r == 0 || r == -EAGAIN || s->rules.link.fd < 0)
 		return;
@@ -309,6 +305,9 @@ static int poll_timeout(struct monitor *s)
 	look_at_watchdog(s);
 	next = earlier(next, authorise_deadlines(&s->authorise));
 	next = earlier(next, monitor_front_deadline(s));
+	if (s->accept_at && !clock_left_ms(s->accept_at))
+		s->accept_at = 0;
+	next = earlier(next, s->accept_at);
 	/* Behind what may have started a worker. */
 	next = earlier(next, workers_deadlines(&s->workers));
 	if (!s->stop_at)
@@ -335,6 +334,26 @@ static void poll_failed(struct monitor *s, int error, unsigned n)
 	monitor_front_failed(s);
 }
 
+/* What is polled; behind these come the sockets of workers. */
+enum { SIGNALS, FRONT, RULES, PROGRAMS, LISTENER, FIXED };
+
+/* @param of  Whose socket each is.  @return their number. */
+static size_t list_fds(const struct monitor *s, struct pollfd fds[POLL_MAX], struct worker *of[POLL_MAX])
+{
+	size_t n = FIXED;
+
+	fds[SIGNALS] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	fds[FRONT] = (struct pollfd){ .fd = s->front.sock, .events = front_events(&s->front) };
+	fds[RULES] = (struct pollfd){ .fd = s->rules.link.fd, .events = rules_child_events(&s->rules) };
+	fds[PROGRAMS] = (struct pollfd){ .fd = s->programs_fd, .events = POLLIN };
+	fds[LISTENER] = (struct pollfd){ .fd = monitor_listens(s) ? s->listen_fd : -1, .events = POLLIN };
+	for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
+		of[n] = w;
+		fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
+	}
+	return n;
+}
+
 static void serve(struct monitor *s)
 {
 	struct pollfd fds[POLL_MAX];
@@ -342,40 +361,35 @@ static void serve(struct monitor *s)
 	unsigned failures = 0;
 
 	while (!s->stop_at || monitor_stop_step(s)) {
-		size_t n = 0;
 		int timeout = poll_timeout(s);
+		size_t n = list_fds(s, fds, of);
 
-		fds[n++] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
-		fds[n++] = (struct pollfd){ .fd = s->front.sock, .events = front_events(&s->front) };
-		fds[n++] = (struct pollfd){ .fd = s->rules.link.fd, .events = rules_child_events(&s->rules) };
-		fds[n++] = (struct pollfd){ .fd = s->programs_fd, .events = POLLIN };
-		for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
-			of[n] = w;
-			fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
-		}
 		if (poll(fds, n, timeout) < 0) {
 			poll_failed(s, errno, ++failures);
 			continue;
 		}
 		failures = 0;
-		/* Guards first: the others may remove workers from the list. */
-		for (size_t i = 4; i < n; i++)
+		/* Workers first: the others may remove some from the list. */
+		for (size_t i = FIXED; i < n; i++)
 			if (fds[i].revents)
 				workers_guard(&s->workers, of[i]);
-		if (fds[3].revents)
+		if (fds[PROGRAMS].revents)
 			programs_changed(s);
-		if (fds[2].revents)
-			rules_readable(s, fds[2].revents);
-		if (fds[1].revents)
-			front_readable(s, fds[1].revents);
-		if (fds[0].revents)
+		if (fds[RULES].revents)
+			rules_readable(s, fds[RULES].revents);
+		if (fds[FRONT].revents)
+			front_readable(s, fds[FRONT].revents);
+		/* Behind the frontend's messages: a connection that it has closed counts no more. */
+		if (fds[LISTENER].revents)
+			monitor_accept(s);
+		if (fds[SIGNALS].revents)
 			signals_readable(s);
 	}
 }
 
 /* ------------------------------------------------------------------ run ---------------------- */
 
-/* A worker takes two descriptors here, a client or a session one in front, which inherits this. */
+/* A worker takes three descriptors here, a client one, and one in front, which inherits this. */
 static void raise_fd_limit(void)
 {
 	struct rlimit limit;
@@ -458,7 +472,8 @@ static void connect_modules(struct monitor *s)
 	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
 	workers_init(&s->workers, &setup);
 	s->workers.rules_pid = s->rules.pid;
-	s->authorise = (struct authorise){ .workers = &s->workers, .answer = send_started, .ctx = s };
+	s->authorise = (struct authorise){ .workers = &s->workers, .answer = send_started,
+					    .over = close_client, .ctx = s };
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 }
 
@@ -466,9 +481,7 @@ static int start_front(struct monitor *s)
 {
 	const struct front_setup setup = { .program = s->programs.front, .config = &s->config,
 					   .uid = s->ids.front_uid, .gid = s->ids.front_gid,
-					   .admin_gid = s->ids.groups.admin_gid,
-					   .user_mode = options.user, .verbose = options.verbose,
-					   .listen_fd = s->listen_fd };
+					   .user_mode = options.user, .verbose = options.verbose };
 	int r = front_start(&s->front, &setup);
 
 	s->workers.front_pid = s->front.pid;
@@ -482,6 +495,7 @@ static void finish(struct monitor *s)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
 	closers_deinit(&s->closers);
+	clients_deinit(&s->clients);
 	/* Where records are left, so is somebody to whom they matter. */
 	if (rmdir(s->records) == 0 || errno == ENOENT)
 		recovery_end(s->recovery_pid);
@@ -523,7 +537,6 @@ static int run(struct monitor *s, char **argv)
 	r = start_front(s);
 	if (r < 0)
 		return fail("front", r);
-	close(TAKE_FD(s->listen_fd));
 	release_leftovers_of_others(s);
 	r = options.user ? 0 : privileges_lower();
 	if (r < 0)

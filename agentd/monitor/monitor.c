@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/monitor/notify.h"
 #include "agentd/privileges.h"
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
+#define ACCEPT_RETRY_MS 50
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
 #define STOP_FRONT_MS 2000
@@ -60,7 +62,6 @@ static void tell_limits(struct monitor *s, bool serve_on)
 				      .sessions_per_user = s->config.sessions_per_user,
 				      .idle_ms = s->config.idle_exit_ms,
 				      .silent_holder_ms = s->config.silent_holder_ms,
-				      .admin_gid = s->ids.groups.admin_gid,
 				      .serve_on = serve_on };
 
 	monitor_tell_front(s, &m, sizeof(m), -1);
@@ -79,6 +80,68 @@ void monitor_tell_rules(struct monitor *s)
 	if (!s->n_rules)
 		monitor_tell_front(s, &m, sizeof(m), -1);
 }
+
+/* ------------------------------------------------------------------ clients ------------------ */
+
+bool monitor_listens(const struct monitor *s)
+{
+	return s->front_serves && !s->stop_at && !s->is_asked_idle && !s->accept_at &&
+	       s->clients.n_untold < IPC_CLIENTS_UNTOLD;
+}
+
+static int accept_one(struct monitor *s)
+{
+	const struct clients_limits limits = { .all = s->config.connections,
+					       .of_user = s->config.connections_per_user,
+					       .has_reserve = !s->workers.setup.user_mode };
+	struct client *k;
+	struct ipc_client m;
+	int fd, r;
+
+	if (!front_has_room(&s->front))
+		return -EBUSY;
+	r = clients_accept(&s->clients, s->listen_fd, &s->ids.groups, &limits, &m, &fd);
+	if (r < 0)
+		return r;
+	r = front_pass(&s->front, &m, sizeof(m), fd);
+	if (r == 0) {
+		s->clients.n_untold++;
+		close(fd); /* not the last one: the frontend has it */
+		return 0;
+	}
+	k = clients_find(&s->clients, m.id);
+	if (k)
+		clients_close(&s->clients, k);
+	closers_close(&s->closers, fd);
+	return r;
+}
+
+void monitor_accept(struct monitor *s)
+{
+	int r = 0;
+
+	while (r == 0 && monitor_listens(s))
+		r = accept_one(s);
+	if (r == 0 || r == -EAGAIN)
+		return;
+	s->accept_at = clock_deadline_ms(ACCEPT_RETRY_MS);
+	if (r != -EBUSY)
+		log_warning("cannot accept: %s; waiting", strerror(-r));
+}
+
+void monitor_close_client(struct monitor *s, const struct client *client)
+{
+	const struct ipc_client m = { .type = IPC_CLIENT, .class = IPC_CLASS_OVER, .id = client->id };
+
+	monitor_tell_front(s, &m, sizeof(m), -1);
+}
+
+static void client_changed(void *ctx, const struct ipc_client *m)
+{
+	monitor_tell_front(ctx, m, sizeof(*m), -1);
+}
+
+/* ------------------------------------------------------------------ the frontend's end -------- */
 
 void monitor_close_front(struct monitor *s)
 {
@@ -138,6 +201,7 @@ static void apply_config(struct monitor *s, struct rules_config *c)
 	if (is_first)
 		return;
 	tell_limits(s, false);
+	clients_judge(&s->clients, &s->ids.groups, client_changed, s);
 	monitor_tell_rules(s);
 }
 
@@ -229,7 +293,8 @@ void monitor_idle(struct monitor *s)
 {
 	if (s->stop_at)
 		return;
-	if (s->n_rules || !s->config.idle_exit_ms) {
+	/* Somebody may have connected meanwhile. */
+	if (s->n_rules || !s->config.idle_exit_ms || s->clients.n || s->clients.n_untold) {
 		tell_limits(s, true);
 		return;
 	}

@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/un.h>
 
 #include "agentd/config.h"
 #include "agentd/monitor/authorise.h"
+#include "agentd/monitor/clients/clients.h"
 #include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"
 #include "agentd/monitor/programs.h"
@@ -31,9 +31,11 @@ struct monitor {
 	int programs_fd; /**< Of programs_watch(), or negative. */
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	int listen_fd;
-	struct sockaddr_un address; /**< Of the listening socket. */
+	struct clients clients;
+	uint64_t accept_at; /**< Accepting failed, and is tried again then (monotonic ns); 0: it did not. */
 	bool own_socket; /**< We made the socket file. */
 	struct front front;
+	bool front_serves;
 	int signal_fd;
 	struct closers closers;
 	pid_t recovery_pid; /**< The recovery process; 0: none. */
@@ -50,6 +52,13 @@ void monitor_tell_front(struct monitor *s, const void *msg, size_t size, int fd)
 void monitor_flush_front(struct monitor *s);
 /** Give the frontend up that takes none.  @return when that is due (monotonic ns); 0: all are sent. */
 uint64_t monitor_front_deadline(struct monitor *s);
+/** Are new clients wanted now? */
+bool monitor_listens(const struct monitor *s);
+/** Somebody has connected. */
+void monitor_accept(struct monitor *s);
+/** A client's connection is to be closed. */
+void monitor_close_client(struct monitor *s, const struct client *client);
+
 /** Tell the frontend the names of all rules. */
 void monitor_tell_rules(struct monitor *s);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@
  */
 typedef int request_fn(struct monitor *s, struct worker *k, const void *msg, int fds[]);
 
-static request_fn on_start, on_note, on_hooks, on_drop, on_store, on_found, on_hook, on_arm, on_disarm;
+static request_fn on_start, on_note, on_hooks, on_drop, on_clients, on_store, on_found, on_hook, on_arm, on_disarm;
 
 /* Who asks, as a bit. */
 #define FRONT	1u
@@ -49,10 +50,11 @@ static const struct request {
 	size_t fds_min, fds_max;
 	request_fn *take;
 } requests[] = {
-	{ IPC_START,  FRONT,   sizeof(struct ipc_start), 1, 2, on_start },
+	{ IPC_START,  FRONT,   sizeof(struct ipc_start), 0, 2, on_start },
 	{ IPC_NOTE,   FRONT,   sizeof(struct ipc_note),	 0, 0, on_note },
-	{ IPC_HOOKS,  FRONT,   sizeof(struct ipc_hooks), 1, 2, on_hooks },
+	{ IPC_HOOKS,  FRONT,   sizeof(struct ipc_hooks), 0, 1, on_hooks },
 	{ IPC_DROP,   FRONT,   sizeof(struct ipc_drop),	 1, 1, on_drop },
+	{ IPC_CLIENTS, FRONT,  sizeof(struct ipc_clients), 0, 0, on_clients },
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
 	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 1, on_found },
@@ -70,26 +72,56 @@ static const struct request *find_request(uint32_t type, unsigned who)
 
 /* ------------------------------------------------------------------ of front ----------------- */
 
+static int lies(const char *what, uint64_t client)
+{
+	char id[20];
+	const struct log_field fields[] = { { "GPU_AGENT_CLIENT", id }, { "GPU_AGENT_REASON", what }, { NULL, NULL } };
+
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)client);
+	log_record(LOG_LEVEL_ERROR, LOG_MESSAGE_FALLEN, fields, "front speaks for a client that it has not (%s): %s", id,
+		   what);
+	return -EPROTO;
+}
+
+/* An adapter gets the socket of its client, and no other; nobody else gets any. */
+static bool has_its_fds(const struct ipc_start *m, const struct client *client, const int fds[])
+{
+	if (m->kind != IPC_KIND_ADAPTER)
+		return fds[0] < 0;
+	/* All were lost, for want of a free descriptor. */
+	if (fds[0] < 0)
+		return true;
+	return clients_is_socket_of(client, fds[0]) && fd_is_memfd(fds[1]);
+}
+
 static int on_start(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_start *m = msg;
-	struct ipc_started refusal;
+	struct client *client = clients_find(&s->clients, m->client);
+	int r;
 
+	if (!client)
+		return lies("start", m->client);
+	if (!has_its_fds(m, client, fds))
+		return lies("socket", m->client);
 	if (s->stop_at)
 		return 0;
-	if (fds[0] < 0) {
-		authorise_refuse(m, -EMFILE, &refusal);
-		monitor_tell_front(s, &refusal, sizeof(refusal), -1);
-	} else {
-		authorise_start(&s->authorise, &s->ids.groups, m, fds[0], fds[1]);
-	}
-	if (m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
+	r = authorise_start(&s->authorise, m, client, fds[0], fds[1]);
+	if (r == 0 && m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
 		rules_child_tell(&s->rules, RULES_HINT, 0, NULL, 0, -1);
-	return 0;
+	return r;
+}
+
+static int on_clients(struct monitor *s, struct worker *k, const void *msg, int fds[])
+{
+	const struct ipc_clients *m = msg;
+
+	return clients_told(&s->clients, m) ? 0 : lies("close", m->n_closed ? m->closed[0] : 0);
 }
 
 static void front_is_ready(struct monitor *s)
 {
+	s->front_serves = true;
 	watchdog_begin(&s->watchdog, notify_watchdog_ms(), clock_now_ns());
 	notify_send("READY=1\nSTATUS=Serving %s", s->config.socket);
 	log_info("ready on %s", s->config.socket);
@@ -171,17 +203,27 @@ static int ask_rules(struct monitor *s, const struct ipc_hooks *asked, const str
 static int on_hooks(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_hooks *m = msg;
-	struct access_peer client;
-	int r = fds[0] < 0 ? -EMFILE : access_peer_read(fds[0], &s->ids.groups, &client);
+	struct client *client = clients_find(&s->clients, m->client);
+	int r;
 
-	if (r == 0) {
-		access_peer_look(&client);
-		r = ask_rules(s, m, &client, fds[1]);
-		access_peer_deinit(&client);
-	}
+	if (!client)
+		return lies("hooks", m->client);
+	if (fds[0] >= 0 && !fd_is_memfd(fds[0]))
+		return -EPROTO;
+	access_peer_check(&client->peer);
+	/* The sample of a test was lost, for want of a free descriptor. */
+	r = m->rule[0] && fds[0] < 0 ? -EMFILE : ask_rules(s, m, &client->peer, fds[0]);
 	if (r < 0)
 		refuse_hooks(s, m->request, r);
 	return 0;
+}
+
+static bool is_unix_socket(int fd)
+{
+	int domain = 0;
+	socklen_t size = sizeof(domain);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
 /* The frontend keeps its own copy until the answer has come, so that ours is not the last. */
@@ -190,6 +232,9 @@ static int on_drop(struct monitor *s, struct worker *k, const void *msg, int fds
 	const struct ipc_drop *m = msg;
 	struct ipc_closer answer = { .type = IPC_CLOSER, .kind = IPC_CLOSER_FAILED, .uid = m->uid };
 
+	/* A copy of another file than a Unix socket may block when it is closed here. */
+	if (fds[0] >= 0 && !is_unix_socket(fds[0]))
+		return -EPROTO;
 	if (fds[0] >= 0 && closers_start(&s->closers, fds[0], m->uid) == 0) {
 		fds[0] = -1;
 		answer.kind = IPC_CLOSER_HOLDS;
@@ -432,24 +477,14 @@ union message {
 	struct ipc_hooks hooks;
 	struct ipc_note note;
 	struct ipc_drop drop;
+	struct ipc_clients clients;
 };
-
-/*
- * A client's socket and, perhaps, a text in memory: closing those does not block, the frontend has them too.
- * Who the client is comes from this socket alone; the frontend itself may be anybody's by now.
- */
-static bool are_front_fds(const struct monitor *s, const int *fds, size_t n)
-{
-	if (n && !access_is_client(fds[0], &s->address))
-		return false;
-	return n < 2 || (n == 2 && fd_is_memfd(fds[1]));
-}
 
 /* Is that what the message needs?  Of one whose descriptors are lost the size is, too. */
 static bool fits(const struct request *r, ssize_t size, size_t n_fds)
 {
 	if (size == -EMFILE)
-		return r->fds_min > 0;
+		return r->fds_max > 0;
 	return (size_t)size == r->size && n_fds >= r->fds_min && n_fds <= r->fds_max;
 }
 
@@ -465,16 +500,10 @@ int requests_read_front(struct monitor *s)
 	n = fd_recv(s->front.sock, &m, sizeof(m), fds, &n_fds);
 	if (n <= 0 && n != -EMFILE)
 		return n == 0 ? -EPIPE : (int)n;
-	if (!are_front_fds(s, fds, n_fds)) {
-		for (size_t i = 0; i < n_fds; i++)
-			closers_close_foreign(fds[i]);
-		return -EPROTO;
-	}
 	request = find_request(m.type, FRONT);
 	if (request && fits(request, n, n_fds))
 		r = request->take(s, NULL, &m, fds);
 	for (size_t i = 0; i < n_fds; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		closers_close_foreign(fds[i]);
 	return r;
 }

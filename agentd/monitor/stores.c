@@ -19,14 +19,14 @@
 #define PRODUCERS_MAX 4
 
 /* For whom a process works; this goes onto its command line. */
-struct client {
-	uid_t uid;
+struct for_whom {
+	uid_t uid, charge;
 	pid_t pid; /* target of a producer; 0 for clients */
 	bool admin, observer;
 };
 
 struct place {
-	const struct client *client;
+	const struct for_whom *client;
 	int channel;
 };
 
@@ -34,7 +34,7 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 {
 	static const int to[] = { IPC_FD_MONITOR, IPC_FD_FRONT };
 	const struct place *place = data;
-	const struct client *c = place->client;
+	const struct for_whom *c = place->client;
 	const int from[] = { guard, place->channel };
 	const struct config *config = w->setup.config;
 	char uid[12], gid[12], client[12], pid[12];
@@ -64,9 +64,9 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 }
 
 /* @param channel  Borrowed. */
-static int fork_store(struct workers *w, const struct client *c, int channel, struct worker **ret)
+static int fork_store(struct workers *w, const struct for_whom *c, int channel, struct worker **ret)
 {
-	const struct worker like = { .kind = IPC_KIND_STORE, .owner = c->uid };
+	const struct worker like = { .kind = IPC_KIND_STORE, .owner = c->uid, .charge = c->charge, .by_admin = c->admin };
 	const struct place place = { c, channel };
 
 	return workers_fork(w, &like, START_MS, store_exec, &place, ret);
@@ -75,7 +75,8 @@ static int fork_store(struct workers *w, const struct client *c, int channel, st
 int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret,
 		 int *ret_channel)
 {
-	const struct client c = { .uid = peer->uid,
+	const struct for_whom c = { .uid = peer->uid,
+				  .charge = peer->charge,
 				  .admin = peer->admin,
 				  .observer = peer->observer };
 	auto_close int front = -1, store = -1;
@@ -104,7 +105,7 @@ static unsigned count_producers(const struct workers *w, uint32_t worker)
 void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel)
 {
 	auto_close int channel = take_channel;
-	const struct client c = { .uid = worker->target_uid, .pid = worker->target };
+	const struct for_whom c = { .uid = worker->target_uid, .pid = worker->target };
 	struct worker *k;
 	int r = count_producers(w, worker->id) >= PRODUCERS_MAX ? -EBUSY : fork_store(w, &c, channel, &k);
 

@@ -182,7 +182,7 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 		  int *take_pidfd, struct worker **ret, int *ret_channel)
 {
 	struct worker like = { .kind = (enum ipc_kind)start->kind, .target = (pid_t)start->pid,
-			       .owner = peer->uid };
+			       .owner = peer->uid, .charge = peer->charge, .by_admin = peer->admin };
 	auto_close int ours = -1, theirs = -1, undo = -1;
 	int pair[2], r = 0;
 

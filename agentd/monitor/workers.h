@@ -36,7 +36,9 @@ struct worker {
 	int undo_fd;	  /**< Of session workers: what outlives them (ipc/child.h); -1: none. */
 	char record[UNDO_RECORD_NAME_MAX]; /**< Name of undo_fd's file. */
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */
-	uid_t owner;	  /**< Client who caused it; charged for it. */
+	uid_t owner;	  /**< Client who caused it. */
+	uid_t charge;	  /**< User whose quotas it uses up, */
+	bool by_admin;	  /**< and whether that is the quota of administrators. */
 	uint64_t kill_at; /**< Guard deadline (monotonic ns); 0 when disarmed. */
 	gid_t target_gid;
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */

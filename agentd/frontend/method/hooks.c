@@ -39,8 +39,7 @@ static int ask(struct request *r, const char *rule, uint32_t uid, int document_f
 	       void (*late)(int, short, void *), struct agent_err *err)
 {
 	struct frontend *f = frontend_of(r);
-	const int fds[] = { r->conn->peer_fd, document_fd };
-	struct ipc_hooks m = { .type = IPC_HOOKS, .uid = uid };
+	struct ipc_hooks m = { .type = IPC_HOOKS, .client = r->conn->id, .uid = uid };
 
 	if (f->n_hooks_asked >= ASKED_MAX)
 		return agent_err_set(err, RPC_ERROR_LIMIT, EBUSY, NULL, "try again later",
@@ -48,7 +47,7 @@ static int ask(struct request *r, const char *rule, uint32_t uid, int document_f
 	f->n_hooks_asked++;
 	m.request = start_wait(&f->starts, r);
 	str_copy(m.rule, sizeof(m.rule), rule);
-	monitor_link_send(&f->monitor, &m, sizeof(m), fds, document_fd >= 0 ? 2 : 1);
+	monitor_link_send(&f->monitor, &m, sizeof(m), &document_fd, document_fd >= 0);
 	request_deadline(r, ms, late);
 	return RPC_LATER;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentd/access.h"
+#include "agentd/frontend/net/arrivals.h"
 #include "agentd/ipc/link.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -45,8 +45,9 @@ static void conn_free(struct conn *c)
 	rpc_wire_deinit(&c->wire);
 	/* The adapter may still read from the editor's socket, and is trusted no more than the editor. */
 	if (c->peer_fd != c->fd)
-		closing_hand_over(&c->net->closings, c->peer_fd, c->uid);
-	closing_end(&c->net->closings, c->fd, c->uid);
+		closing_hand_over(&c->net->closings, c->peer_fd, c->charge);
+	closing_end(&c->net->closings, c->fd, c->charge);
+	arrivals_closed(c->net, c->id);
 	free(c);
 }
 
@@ -69,10 +70,9 @@ void conn_close(struct conn *c)
 	LIST_REMOVE(c, link);
 	net->n_conns--;
 	if (c->fd_given && !given_is_read(c->fd) && !is_gone(c))
-		given_left(&net->given, c->uid);
+		given_left(&net->given, c->charge);
 	conn_free(c);
 	net_start_idle_timer(net);
-	net_accept(net); /* A descriptor is free again. */
 }
 
 /*
@@ -231,7 +231,7 @@ static bool is_too_much(const struct conn *c, size_t own)
 	if (own <= CONN_OUT_PAUSE)
 		return false;
 	LIST_FOREACH(i, &c->net->conns, link)
-		if (i->uid == c->uid)
+		if (i->charge == c->charge)
 			sum += conn_unsent(i) + i->batched;
 	return own > CONN_OUT_MAX || sum > CONN_USER_OUT_MAX;
 }
@@ -286,7 +286,7 @@ void conn_send_fd(struct conn *c, struct out *text, int take_fd)
 
 int conn_check_fd(struct conn *c, bool promised, const char *method, struct agent_err *err)
 {
-	if (!given_may(&c->net->given, c->uid))
+	if (!given_may(&c->net->given, c->charge))
 		return agent_err_set(err, RPC_ERROR_BUSY, ETOOMANYREFS, method,
 				     "use core.read, or let the agent be restarted",
 				     "too many descriptors were sent to closed connections that did not read them");
@@ -464,20 +464,23 @@ int conn_hand_over(struct conn *c, int take_fd)
 	return r < 0 ? r : watch(c);
 }
 
-struct conn *conn_create(struct net *net, int take_fd, const struct access_peer *peer)
+struct conn *conn_create(struct net *net, int take_fd, const struct ipc_client *m)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		closing_end(&net->closings, take_fd, peer->uid);
+		closing_end(&net->closings, take_fd, m->charge);
+		arrivals_closed(net, m->id);
 		return NULL;
 	}
 	c->net = net;
 	c->fd = c->peer_fd = take_fd;
 	c->out_fd = -1;
-	c->uid = peer->uid;
-	c->pid = peer->pid;
-	c->admin = peer->admin;
+	c->id = m->id;
+	c->uid = m->uid;
+	c->charge = m->charge;
+	c->pid = (pid_t)m->pid;
+	c->admin = m->admin;
 	LIST_INIT(&c->requests);
 	LIST_INIT(&c->attachments);
 	rpc_wire_init(&c->wire, 0);

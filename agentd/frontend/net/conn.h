@@ -15,8 +15,8 @@
 #include "agentd/frontend/net/net.h"
 #include "protocol/rpc_wire.h"
 
-struct access_peer;
 struct evbuffer;
+struct ipc_client;
 struct ipc_message;
 struct out;
 struct session;
@@ -35,8 +35,10 @@ struct conn {
 	LIST_ENTRY(conn) link;
 	struct net *net;
 	int fd;
-	int peer_fd; /**< The socket whose credentials count: fd, or the editor's behind an adapter. */
+	int peer_fd; /**< The client's own socket: fd, or the editor's behind an adapter. */
+	uint64_t id; /**< By which the monitor knows who the client is. */
 	uid_t uid;
+	uid_t charge; /**< User whose quotas it uses up. */
 	pid_t pid;
 	bool admin;
 	bool closing; /**< Close when everything is answered and sent. */
@@ -66,10 +68,10 @@ struct conn {
 /**
  * Begin to serve a client.
  * @param take_fd  Owned by this function.
- * @param peer     Who the client is; copied.
- * @return NULL without memory: the socket is closed.
+ * @param m        Who the client is.
+ * @return NULL without memory: the socket is closed, and the monitor knows.
  */
-struct conn *conn_create(struct net *net, int take_fd, const struct access_peer *peer);
+struct conn *conn_create(struct net *net, int take_fd, const struct ipc_client *m);
 /** Frame and send one message.  @param text  Its bytes are taken over when they are many. */
 void conn_send(struct conn *c, struct out *text);
 /**
@@ -104,7 +106,7 @@ void conn_request_done(struct conn *c);
 void conn_hold(struct conn *c);
 /**
  * Let the process behind @p take_fd speak for the client from now on.  The client's own socket is
- * kept for its credentials.  Nothing may have been sent on the connection.
+ * kept, and closed with the connection.  Nothing may have been sent on the connection.
  * @param take_fd  Owned by the connection, also after a failure.
  * @return 0, -ENOMEM: nothing is left but conn_close().
  */

@@ -35,6 +35,13 @@ void monitor_link_drop(struct monitor_link *s, int fd, uid_t uid)
 	monitor_link_send(s, &m, sizeof(m), &fd, 1);
 }
 
+int monitor_link_try(struct monitor_link *s, const void *msg, size_t size)
+{
+	ssize_t n = s->fd < 0 ? 0 : fd_send(s->fd, msg, size, NULL, 0);
+
+	return n < 0 ? (int)n : 0;
+}
+
 void monitor_link_status(struct monitor_link *s, uint32_t sessions, uint32_t connections)
 {
 	const struct ipc_note m = { .type = IPC_NOTE,
@@ -42,14 +49,14 @@ void monitor_link_status(struct monitor_link *s, uint32_t sessions, uint32_t con
 				    .value = sessions << 16 | (connections & 0xffff) };
 
 	/* Only figures: when the socket is full, later ones tell more. */
-	if (s->fd >= 0)
-		fd_send(s->fd, &m, sizeof(m), NULL, 0);
+	(void)monitor_link_try(s, &m, sizeof(m));
 }
 
 static int receive(struct monitor_link *s)
 {
 	union {
 		uint32_t type;
+		struct ipc_client client;
 		struct ipc_started started;
 		struct ipc_ended ended;
 		struct ipc_hooked hooked;
@@ -69,12 +76,15 @@ static int receive(struct monitor_link *s)
 	/* What brings a descriptor, and lost it, is as good without. */
 	if (n == -EMFILE)
 		n = m.type == IPC_STARTED ? sizeof(m.started) :
+		    m.type == IPC_CLIENT  ? sizeof(m.client) :
 		    m.type == IPC_WATCH	  ? sizeof(m.watch) : sizeof(m.hooked);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	while (n_fds > 1)
 		close(fds[--n_fds]);
-	if ((size_t)n == sizeof(m.started) && m.type == IPC_STARTED) {
+	if ((size_t)n == sizeof(m.client) && m.type == IPC_CLIENT) {
+		s->ops->client(s->owner, &m.client, n_fds ? fds[0] : -1);
+	} else if ((size_t)n == sizeof(m.started) && m.type == IPC_STARTED) {
 		s->ops->started(s->owner, &m.started, n_fds ? fds[0] : -1);
 	} else if ((size_t)n == sizeof(m.ended) && m.type == IPC_ENDED && !n_fds) {
 		s->ops->ended(s->owner, &m.ended);

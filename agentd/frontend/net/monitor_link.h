@@ -18,6 +18,7 @@ struct event_base;
  * descriptor that they get, which is -1 when none came.
  */
 struct monitor_link_ops {
+	void (*client)(void *owner, const struct ipc_client *m, int take_fd);
 	void (*started)(void *owner, const struct ipc_started *m, int take_channel);
 	void (*ended)(void *owner, const struct ipc_ended *m);
 	void (*hooked)(void *owner, const struct ipc_hooked *m, int take_fd);
@@ -49,6 +50,8 @@ int monitor_link_init(struct monitor_link *s, int monitor_fd);
 void monitor_link_deinit(struct monitor_link *s);
 /** Send a message with @p n_fds descriptors, which are borrowed; a failure ends the event loop. */
 void monitor_link_send(struct monitor_link *s, const void *msg, size_t size, const int *fds, size_t n_fds);
+/** Send a message if the monitor takes it now.  @return 0, -EAGAIN, other -errno. */
+int monitor_link_try(struct monitor_link *s, const void *msg, size_t size);
 /** Send a message that has only a kind and a value. */
 void monitor_link_note(struct monitor_link *s, enum ipc_note_kind kind, uint32_t value);
 /** Ask for a process that closes @p fd, which stays open here until closing_received() hears of it. */

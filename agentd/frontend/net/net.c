@@ -3,12 +3,6 @@
 
 #include <event2/event.h>
 
-void net_accept(struct net *net)
-{
-	if (!net->idle && !event_pending(net->accept_event, EV_READ, NULL))
-		event_add(net->accept_event, NULL);
-}
-
 void net_start_idle_timer(struct net *net)
 {
 	const struct timeval tv = { .tv_sec = net->idle_ms / 1000,

@@ -39,19 +39,23 @@ struct net_ops {
 	bool (*is_busy)(struct net *net);
 };
 
-/** The listening socket, its limits, and all connections. */
+/** All connections, and their limits, to which the monitor sees. */
 struct net {
 	const struct net_ops *ops;
 	void *owner; /**< For the functions of ops. */
 	struct event_base *base;
 	struct monitor_link *monitor;
-	struct event *accept_event, *accept_retry, *idle_timer;
-	bool idle; /**< The monitor was told that this process is idle, and nobody is accepted. */
+	struct event *retry, *idle_timer;
+	bool idle; /**< The monitor was told that this process is idle. */
 	bool stays; /**< There is something to do without clients. */
 
 	/* These limits come from the command line, and from the monitor after a reload. */
 	uint32_t connections_max, connections_per_user_max, idle_ms;
-	gid_t admin_gid;
+
+	/* What the monitor has yet to be told (arrivals.h). */
+	uint16_t n_taken;
+	uint32_t n_closed;
+	uint64_t closed[IPC_CLIENTS_MAX];
 
 	struct conn_list conns;
 	uint32_t n_conns;
@@ -60,8 +64,6 @@ struct net {
 	struct given given;
 };
 
-/** Accept connections again, if they were not accepted for want of a descriptor. */
-void net_accept(struct net *net);
 /** Begin to wait for the end of the idle time, if nobody is connected and nothing is to be done. */
 void net_start_idle_timer(struct net *net);
 /** Begin the idle time again: its length, or whether there is something to do, has changed. */

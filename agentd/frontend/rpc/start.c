@@ -9,11 +9,6 @@
 
 /* Beyond the method's own time: starting the worker, and the way back. */
 #define START_GRACE_MS 1500
-/*
- * The sockets hold some 270 messages in each direction, and starting a worker takes milliseconds:
- * no more than this is asked at a time, however much the clients want.
- */
-#define ASKED_MAX 32
 
 uint32_t start_wait(struct starts *s, struct request *r)
 {
@@ -47,17 +42,19 @@ static void ask(struct starts *s, struct request *r)
 	const int fds[] = { r->conn->peer_fd, r->early_fd };
 	const struct ipc_start m = { .type = IPC_START,
 				     .request = start_wait(s, r),
+				     .client = r->conn->id,
 				     .kind = r->start_kind,
 				     .pid = r->pid,
 				     .timeout_ms = r->start_ms };
 
 	s->n_asked++;
-	monitor_link_send(s->monitor, &m, sizeof(m), fds, r->early_fd >= 0 ? 2 : 1);
+	/* Only an adapter gets the client's socket. */
+	monitor_link_send(s->monitor, &m, sizeof(m), fds, r->early_fd >= 0 ? 2 : 0);
 }
 
 static void ask_waiting(struct starts *s)
 {
-	while (s->n_asked < ASKED_MAX && !LIST_EMPTY(&s->waiting)) {
+	while (s->n_asked < IPC_STARTS_MAX && !LIST_EMPTY(&s->waiting)) {
 		struct request *r = LIST_FIRST(&s->waiting), *next;
 		struct agent_err nobody_hears = { 0 };
 

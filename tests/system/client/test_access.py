@@ -20,12 +20,14 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, need_root, status, unsanitized, wait_until
+from harness import (BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children, need_root, status, unsanitized,
+                     wait_until)
 
 USER = 1000
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long] * 4
-NEWUSER, NEWPID = 0x10000000, 0x20000000
+NEWUSER, NEWPID, NEWNS = 0x10000000, 0x20000000, 0x20000
+MS_REC, MS_PRIVATE = 0x4000, 1 << 18
 PR_SET_DUMPABLE, PR_SET_PDEATHSIG = 4, 1
 SEIZE = 0x4206
 
@@ -475,48 +477,92 @@ def test_without_a_proof_of_the_peer_nobody_is_trusted():
 
 FRONT = """#!{python}
 import os, socket, struct, sys
-monitor, listener = socket.socket(fileno=4), socket.socket(fileno=3)
+IPC = {types}
+monitor = socket.socket(fileno=4)
 report = open(os.environ["FALLEN_REPORT"], "w", buffering=1)
-monitor.send(struct.pack("<IIII", 0x102, 1, 0, 0))
-what, pid, other = os.environ["FALLEN_TRIES"], int(os.environ["FALLEN_PID"]), os.environ["FALLEN_OTHER"]
+what, pid, path = os.environ["FALLEN_TRIES"], int(os.environ["FALLEN_PID"]), os.environ["FALLEN_SOCKET"]
 monitor.setblocking(True)
-listener.setblocking(True)
-if what == "client":
-    brought = listener.accept()[0]
-elif what == "listener":
-    brought = listener
-elif what == "own_end":
-    brought = socket.socket(socket.AF_UNIX)
-    brought.connect(listener.getsockname())
-elif what == "other_server":
-    brought = socket.socket(socket.AF_UNIX)
-    brought.connect(other)
-elif what == "pair":
-    brought, keep = socket.socketpair()
-elif what == "network":
-    brought = socket.socket(socket.AF_INET)
-else:
-    brought = open("/dev/null")
-message = struct.pack("<IIIII", 0x101, 1, 1, pid, 5000)
-if os.environ["FALLEN_KIND"] == "hooks":
-    message = struct.pack("<III", 0x103, 1, 0) + b"rule".ljust(int(os.environ["FALLEN_RULE"]), b"\\0")
-print("tries", file=report)
-socket.send_fds(monitor, [message], [brought.fileno()])
-answer = monitor.recv(4096)
-while answer and str(struct.unpack_from("<I", answer)[0]) not in os.environ["FALLEN_ANSWERS"].split():
-    answer = monitor.recv(4096)
+monitor.send(struct.pack("<IIII", IPC["NOTE"], 1, 0, 0))
+
+def start(client, kind=1, fds=(), of=pid):
+    socket.send_fds(monitor, [struct.pack("<IIQIIII", IPC["START"], 1, client, kind, of, 5000, 0)], fds)
+
+def hooks(client, uid=0xffffffff, rule=b"rule", fds=()):
+    socket.send_fds(monitor, [struct.pack("<IIQI64sI", IPC["HOOKS"], 1, client, uid, rule, 0)], fds)
+
+def told(taken=0, closed=()):
+    monitor.send(struct.pack("<IHH14Q", IPC["CLIENTS"], taken, len(closed), *closed, *[0] * (14 - len(closed))))
+
+def memory():
+    fd = os.memfd_create("sample", os.MFD_ALLOW_SEALING)
+    os.write(fd, b"text")
+    return fd
+
+def colluder():
+    gift = socket.socket(socket.AF_UNIX)
+    gift.connect(os.environ["FALLEN_GIFT"])
+    fd = socket.recv_fds(gift, 1, 1)[1][0]
+    assert socket.fromfd(fd, socket.AF_UNIX, socket.SOCK_STREAM).getsockname() == path
+    return fd
+
+def after_closing(client):
+    told(0, [client])
+    start(client)
+
+def flood(client):
+    for i in range(10000):
+        start(client, of=0x7ffffff0)
+        if i % 16 == 15:
+            report.write(".")
+
+TRIES = dict(
+    client=lambda c: start(c),
+    never=lambda c: start(c + 1),
+    zero=lambda c: start(0),
+    closed=after_closing,
+    closed_twice=lambda c: told(0, [c, c]),
+    closed_never=lambda c: told(0, [c + 1]),
+    taken=lambda c: told(2),
+    hooks_never=lambda c: hooks(c + 1),
+    hooks_closed=lambda c: (told(0, [c]), hooks(c)),
+    store_never=lambda c: start(c + 1, kind=4),
+    short=lambda c: monitor.send(struct.pack("<IIQIII", IPC["START"], 1, c, 1, pid, 5000)),
+    long=lambda c: monitor.send(struct.pack("<IIQIIIII", IPC["START"], 1, c, 1, pid, 5000, 0, 0)),
+    socket=lambda c: start(c, fds=[own]),
+    colluder=lambda c: start(c, fds=[colluder()]),
+    adapter_colluder=lambda c: start(c, kind=6, fds=[colluder(), memory()]),
+    adapter_pair=lambda c: start(c, kind=6, fds=[socket.socketpair()[0].detach(), memory()]),
+    adapter_file=lambda c: start(c, kind=6, fds=[os.open("/dev/null", os.O_RDWR), memory()]),
+    adapter_text=lambda c: start(c, kind=6, fds=[own, os.open("/dev/null", os.O_RDWR)]),
+    hooks_file=lambda c: hooks(c, fds=[os.open("/dev/null", os.O_RDWR)]),
+    drop_file=lambda c: socket.send_fds(monitor, [struct.pack("<II", IPC["DROP"], 0)], [os.open("/dev/null", os.O_RDWR)]),
+    hooks_root=lambda c: hooks(c, uid=0, rule=b"none", fds=[memory()]),
+    store=lambda c: start(c, kind=4),
+    adapter=lambda c: start(c, kind=6, fds=[own, memory()]),
+    flood=flood,
+)
+answer = b""
+while answer[:4] != struct.pack("<I", IPC["CLIENT"]):
+    answer, fds, _, _ = socket.recv_fds(monitor, 4096, 4)
+own = fds[0]
+_, _, client, _, uid, charge, admin = struct.unpack("<IIQIIII", answer)
+print("tries", uid, charge, admin, file=report)
+TRIES[what](client)
+while answer and struct.unpack_from("<I", answer)[0] not in (IPC["STARTED"], IPC["HOOKED"]):
+    answer, channel, _, _ = socket.recv_fds(monitor, 4096, 4)
 print("answer", answer.hex(), file=report)
+monitor.recv(1)
 """
 
 
-def ipc_type(name):
-    """Its number on the link between the monitor and its frontend."""
+def ipc_types():
+    """{name without IPC_: its number} on the link between the monitor and its frontend."""
     text = (ROOT / "agentd/ipc/monitor_frontend.h").read_text().partition("frontend_type {")[2].partition("};")[0]
-    return 0x101 + re.findall(r"^\t(IPC_\w+)", text, re.MULTILINE).index(name)
+    return {name: 0x101 + i for i, name in enumerate(re.findall(r"^\tIPC_(\w+)", text, re.MULTILINE))}
 
 
-def fallen_front(s, what, pid, kind="start"):
-    """The agent with that front; what it was told, or None."""
+def fallen_agent(s, what, pid):
+    """The agent with a front that tries that as soon as it has a client."""
     directory = s.directory / "fallen"
     directory.mkdir(exist_ok=True)
     shutil.copy(BIN / "gpu-agentd", directory)
@@ -525,55 +571,136 @@ def fallen_front(s, what, pid, kind="start"):
             (directory / name).symlink_to(BIN / name)
     front = directory / "gpu-agent-front"
     front.unlink()
-    front.write_text(FRONT.format(python=sys.executable))
+    front.write_text(FRONT.replace("{python}", sys.executable).replace("{types}", repr(ipc_types())))
     front.chmod(0o755)
-    report, config = s.directory / "report", s.directory / "agentd.conf"
+    report, config, sockets = s.directory / "report", s.directory / "agentd.conf", s.directory / "run"
     config.write_text("[agent]\nuser = nobody\nsocket_group =\n")
     report.write_text("")
-    other = socket.socket(socket.AF_UNIX)
-    other.bind(str(s.directory / "other"))
-    other.listen()
-    env = {"FALLEN_REPORT": str(report), "FALLEN_TRIES": what, "FALLEN_PID": str(pid), "FALLEN_KIND": kind,
-           "FALLEN_OTHER": str(s.directory / "other"), "FALLEN_RULE": "64",
-           "FALLEN_ANSWERS": f"{ipc_type('IPC_STARTED')} {ipc_type('IPC_HOOKED')}"}
+    sockets.mkdir(exist_ok=True)
+    s.cores.mkdir(mode=0o700, exist_ok=True)
+    shutil.chown(s.cores, "nobody")
+    s.socket = sockets / "agentd.sock"
+    env = {"FALLEN_REPORT": str(report), "FALLEN_TRIES": what, "FALLEN_PID": str(pid), "FALLEN_SOCKET": str(s.socket),
+           "FALLEN_GIFT": str(s.directory / "gift")}
     s.agentd = s.start("agentd", [directory / "gpu-agentd", "--socket", s.socket, "--kfd", s.mount / "kfd", "--kfd-sysfs",
-                                  s.mount, "--config", config], env=env)
-    wait_until(lambda: "ready on" in s.agentd.err(), "that front serves")  # the agent may have ended since
-    client = Rpc(s.socket) if what == "client" else None
+                                  s.mount, "--store", s.cores, "--config", config], env=env)
+    wait_until(lambda: "ready on" in s.agentd.err(), "that front serves")
+    os.chmod(s.socket, 0o666)
+    return report
+
+
+def colluder(s):
+    """Gives away the server's end of a connection of root, to a socket with the agent's own name but elsewhere."""
+    def give(tell, wait):
+        gift = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(s.directory / "gift")
+        gift.bind(str(s.directory / "gift"))
+        gift.listen()
+        unshare(NEWNS)
+        assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+        assert libc.mount(b"none", str(s.socket.parent).encode(), b"tmpfs", 0, None) == 0
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+            listener.bind(str(s.socket))
+            listener.listen()
+            client.connect(str(s.socket))
+            tell(b"listens")
+            given = listener.accept()[0]
+            socket.send_fds(gift.accept()[0], [b"x"], [given.fileno()])
+            wait()
+    return give
+
+
+def connected(s, uid):
+    def connect(tell, wait):
+        if uid:
+            become(uid)
+        keep = Rpc(s.socket)
+        tell(b"connected")
+        wait()
+        keep.close()
+    return connect
+
+
+@contextlib.contextmanager
+def fallen_front(s, what, pid, uid=0):
+    """What that front was told, having tried it with the id of a client of that user; None: the agent has ended."""
+    report = fallen_agent(s, what, pid)
 
     def told():
-        lines = report.read_text().splitlines()
-        if len(lines) == 2 and lines[1].startswith("answer "):
-            return bytes.fromhex(lines[1].split()[1]) if len(lines[1].split()) > 1 else b""
-        return b"" if s.agentd.popen.poll() is not None else None
-    try:
-        wait_until(lambda: told() is not None, "the end of that front, or its answer")
-        assert report.read_text().startswith("tries"), "it never came to it"
-        return told()
-    finally:
-        if client:
-            client.close()
-        other.close()
-        os.unlink(s.directory / "other")
+        answers = [line.split() for line in report.read_text().splitlines() if line.startswith("answer ")]
+        return (bytes.fromhex(answers[0][1]),) if answers else s.agentd.popen.poll() is not None
+    with child(colluder(s)), child(connected(s, uid)):
+        wait_until(told, "the end of that front, or its answer")
+        assert report.read_text().startswith(f"tries {uid} {uid} {int(uid == 0)}\n"), "it never came to it"
+        answer = told()
+        yield answer[0] if answer is not True else None
 
 
-def test_a_fallen_front_brings_no_identity():
-    """Whoever asks is read from the socket it brings: that must be a client's, for whatever it asks."""
-    need_root()
-    for kind in ("start", "hooks"):
-        for what in ("listener", "own_end", "other_server", "pair", "network", "file"):
-            with Scene(app=None, user_mode=False, start_agent=False) as s, \
-                    child(target(sys.executable, "", uid=None)) as (_, mine):
-                answer = fallen_front(s, what, int(mine), kind)
-                assert answer == b"", (kind, what, answer)
-                wait_until(lambda: s.agentd.popen.poll() is not None, "the agent ends, to be started anew")
-                assert s.agentd.popen.returncode == 1 and "front breaks the protocol" in s.agentd.err(), s.agentd.err()
+LIES = ("never", "zero", "closed", "closed_twice", "closed_never", "taken", "hooks_never", "hooks_closed", "store_never",
+        "socket", "colluder", "adapter_colluder", "adapter_pair", "adapter_file", "adapter_text")
+NONSENSE = ("short", "long", "hooks_file", "drop_file")
 
 
-def test_a_front_that_brings_a_client_is_answered():
-    """The control of the one above."""
+def test_a_fallen_front_invents_no_client():
+    """Neither by a number nor by a socket, for whatever it asks: it is killed, and that is written down."""
     need_root()
     with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
-        answer = fallen_front(s, "client", int(mine))
-        kind, request, worker, session, joined, verdict = struct.unpack_from("<IIIIII", answer)
-        assert (kind, request, verdict) == (ipc_type("IPC_STARTED"), 1, 0) and worker, (kind, request, verdict, worker)
+        for what in LIES + NONSENSE:
+            with fallen_front(s, what, int(mine)) as answer:
+                wait_until(lambda: s.agentd.popen.poll() is not None, f"{what}: the agent ends, to be started anew")
+            assert answer is None, (what, answer)
+            assert s.agentd.popen.returncode == 1 and "front breaks the protocol" in s.agentd.err(), (what, s.agentd.err())
+            assert ("front speaks for a client that it has not" in s.agentd.err()) == (what in LIES), (what, s.agentd.err())
+            assert "allowed" not in s.agentd.err(), (what, s.agentd.err())
+
+
+def verdict_of(answer):
+    kind, request, worker, _, _, verdict, status = struct.unpack_from("<IIIIIIi", answer)
+    assert (kind, request) == (ipc_types()["STARTED"], 1), answer
+    return verdict, worker, status
+
+
+def test_a_front_that_speaks_for_a_client_is_answered():
+    """The control of the one above, of everything that it asks for."""
+    need_root()
+    with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
+        for what in ("client", "store", "adapter"):
+            with fallen_front(s, what, int(mine)) as answer:
+                assert answer, what
+                verdict, worker, _ = verdict_of(answer)
+                assert verdict == 0 and worker, (what, verdict, worker)
+            s.agentd.stop()
+        with fallen_front(s, "hooks_root", int(mine)) as answer:
+            assert struct.unpack("<IIi", answer)[2] == -errno.ENOENT, answer
+        s.agentd.stop()
+
+
+def test_a_fallen_front_has_the_rights_of_its_clients_only():
+    """It has a member's connection, and wants what others may."""
+    need_root()
+    other_user = 3
+    with Scene(app=None, user_mode=False, start_agent=False) as s, child(target(sys.executable, "", uid=None)) as (_, mine):
+        with fallen_front(s, "client", int(mine), USER) as answer:
+            assert verdict_of(answer)[0] == other_user, answer
+        s.agentd.stop()
+        with fallen_front(s, "hooks_root", int(mine), USER) as answer:
+            assert struct.unpack("<IIi", answer)[2] == -errno.EACCES, answer
+        s.agentd.stop()
+        with fallen_front(s, "store", int(mine), USER) as answer:
+            assert verdict_of(answer)[:2] == (0, 1), answer
+            store = next(p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-store")
+            argv = pathlib.Path(f"/proc/{store}/cmdline").read_text().split("\0")
+            assert argv[argv.index("--client-uid") + 1] == str(USER) and "--admin" not in argv, argv
+        s.agentd.stop()
+
+
+def test_a_fallen_front_that_floods_is_killed():
+    """Its client is refused all the time: the log tells that in few lines, and the front does not go on."""
+    need_root()
+    with Scene(app=None, user_mode=False, start_agent=False) as s:
+        with fallen_front(s, "flood", 1, USER):
+            wait_until(lambda: s.agentd.popen.poll() is not None, "the agent ends, to be started anew")
+        text = s.agentd.err()
+        assert "front breaks the protocol" in text and "uid 1000: " in text and "more attaches refused in" in text, text
+        assert 20 <= text.count("attach to 2147483632") <= 40, text

@@ -42,7 +42,6 @@ ALLOWED = {
     "process_vm_writev": {"driver"},
     "socket_unix": {"driver"},
     "connect": {"driver"},
-    "accept4": {"front"},
     "ioctl": {"look"} | TRACERS,
     "ptrace_seize": TRACERS,
     "ptrace_seize_exec": TRACERS,

@@ -219,66 +219,6 @@ static void number_of_somebody_else_is_no_proof(void)
 	end_process(other);
 }
 
-/* ---- whose socket it is ---- */
-
-static int bind_stream(struct sockaddr_un *addr, const char *directory, const char *name)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	*addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/%s", directory, name);
-	return bind(fd, (struct sockaddr *)addr, sizeof(*addr)) < 0 || listen(fd, 4) < 0 ? -1 : fd;
-}
-
-static int connect_stream(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	return connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -1 : fd;
-}
-
-/* The frontend may be anybody's by now: only what was accepted from our own socket tells who a client is. */
-static void only_an_accepted_socket_is_a_client(void)
-{
-	char directory[] = "/tmp/gpu-agent-access.XXXXXX";
-	int pair[2], packets[2], pipes[2], listener, elsewhere, client, stranger, datagram, inet;
-	struct sockaddr_un own, other;
-
-	TEST_EQ_FATAL(mkdtemp(directory) != NULL, true);
-	listener = bind_stream(&own, directory, "own");
-	elsewhere = bind_stream(&other, directory, "other");
-	client = connect_stream(&own);
-	stranger = connect_stream(&other);
-	datagram = socket(AF_UNIX, SOCK_DGRAM, 0);
-	inet = socket(AF_INET, SOCK_STREAM, 0);
-	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, packets), 0);
-	TEST_EQ_FATAL(pipe(pipes), 0);
-	{
-		const struct {
-			int fd;
-			bool want;
-		} rows[] = {
-			{ accept(listener, NULL, NULL), true }, { listener, false },
-			{ client, false },	{ pair[0], false },	 { packets[0], false },
-			{ datagram, false },	{ inet, false },	 { pipes[0], false },
-			{ accept(elsewhere, NULL, NULL), false },	 { elsewhere, false },
-			{ -1, false },		{ stranger, false },
-		};
-
-		for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-			TEST_ROW_EQ(i, access_is_client(rows[i].fd, &own), rows[i].want);
-			close(rows[i].fd);
-		}
-	}
-	close(pair[1]);
-	close(packets[1]);
-	close(pipes[1]);
-	unlink(own.sun_path);
-	unlink(other.sun_path);
-	rmdir(directory);
-}
-
 /* The peer's identity comes from the socket; a group it is not in gives nothing. */
 static void peer_is_read_from_the_socket(void)
 {
@@ -352,5 +292,5 @@ static void facts_of_real_processes(void)
 
 TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused),
 	   TEST(rule_table), TEST(nobody_without_a_proof),
-	   TEST(number_of_somebody_else_is_no_proof), TEST(only_an_accepted_socket_is_a_client),
+	   TEST(number_of_somebody_else_is_no_proof),
 	   TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));

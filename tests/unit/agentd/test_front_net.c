@@ -2,12 +2,10 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "agentd/access.h"
+#include "agentd/frontend/net/arrivals.h"
 #include "agentd/frontend/net/conn.h"
-#include "agentd/frontend/net/listener.h"
 #include "agentd/frontend/net/monitor_link.h"
 #include "base/fd.h"
 #include "base/out.h"
@@ -18,9 +16,7 @@
 
 static struct net net;
 static struct monitor_link monitor;
-static int listen_fd, monitor_fd;
-static struct sockaddr_un address;
-static socklen_t address_size;
+static int monitor_fd;
 
 static struct {
 	struct out messages; /* each with a '!' in front if it was the first, and a '|' behind */
@@ -72,19 +68,11 @@ static void begin(void)
 			    .base = event_base_new(),
 			    .monitor = &monitor,
 			    .connections_max = 100,
-			    .connections_per_user_max = 100,
-			    .admin_gid = ACCESS_NO_GROUP };
+			    .connections_per_user_max = 100 };
 	monitor = (struct monitor_link){ .base = net.base, .fd = pair[0] };
 	net.closings = (struct closings){ .base = net.base, .monitor = &monitor };
 	TEST_EQ_FATAL(closing_init(&net.closings), 0);
-	/* A name of its own in the abstract namespace. */
-	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	address_size = sizeof(address);
-	listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	TEST_EQ_FATAL(bind(listen_fd, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
-	TEST_EQ_FATAL(getsockname(listen_fd, (struct sockaddr *)&address, &address_size), 0);
-	TEST_EQ_FATAL(listen(listen_fd, 8), 0);
-	TEST_EQ_FATAL(listener_init(&net, listen_fd), 0);
+	TEST_EQ_FATAL(arrivals_init(&net), 0);
 }
 
 static void end(void)
@@ -92,11 +80,10 @@ static void end(void)
 	while (!LIST_EMPTY(&net.conns))
 		conn_close(LIST_FIRST(&net.conns));
 	closing_deinit(&net.closings);
-	listener_deinit(&net);
+	arrivals_deinit(&net);
 	event_base_free(net.base);
 	close(monitor.fd);
 	close(monitor_fd);
-	close(listen_fd);
 	out_deinit(&seen.messages);
 }
 
@@ -107,13 +94,26 @@ static void run(void)
 		event_base_loop(net.base, EVLOOP_NONBLOCK);
 }
 
+/* @return the client's end of a connection that the monitor tells the frontend to treat so. */
+static int connect_as(enum ipc_class class, uint64_t id)
+{
+	const struct ipc_client m = { .type = IPC_CLIENT, .class = class, .id = id, .pid = (uint32_t)getpid(),
+				      .uid = getuid(), .charge = getuid() };
+	int pair[2];
+
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	TEST_EQ_FATAL(fd_set_nonblock(pair[0], true), 0);
+	TEST_EQ_FATAL(fd_refuse_rights(pair[0]), 0);
+	arrivals_received(&net, &m, pair[0]);
+	run();
+	return pair[1];
+}
+
 static int connect_client(void)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	static uint64_t last_id;
 
-	TEST_EQ_FATAL(connect(fd, (struct sockaddr *)&address, address_size), 0);
-	run();
-	return fd;
+	return connect_as(IPC_CLASS_SERVED, ++last_id);
 }
 
 static void say(int fd, const char *text)
@@ -129,14 +129,28 @@ static void check_messages(const char *want)
 	out_reset(&seen.messages);
 }
 
-/* The next note that the frontend has sent to the monitor, or 0. */
-static uint32_t next_note(void)
+/* The next message of that type and size that the frontend has sent to the monitor.  @return false: there is none. */
+static bool next_message(uint32_t type, void *ret, size_t size)
 {
 	int fds[FD_MESSAGE_MAX];
-	struct ipc_note m;
+	char text[512];
 	size_t n_fds;
+	ssize_t n;
 
-	return fd_recv(monitor_fd, &m, sizeof(m), fds, &n_fds) == sizeof(m) && m.type == IPC_NOTE ? m.kind : 0;
+	while ((n = fd_recv(monitor_fd, text, sizeof(text), fds, &n_fds)) > 0) {
+		memcpy(ret, text, size);
+		if ((size_t)n == size && *(const uint32_t *)ret == type)
+			return true;
+	}
+	return false;
+}
+
+/* The next note, or 0. */
+static uint32_t next_note(void)
+{
+	struct ipc_note m;
+
+	return next_message(IPC_NOTE, &m, sizeof(m)) ? m.kind : 0;
 }
 
 /* ------------------------------------------------------------------ tests -------------------- */
@@ -219,19 +233,107 @@ static void the_end_of_input_waits_for_answers(void)
 	end();
 }
 
-static void too_many_of_a_user_are_refused(void)
+/* Whether a connection is too many the monitor knows; who connected is told why. */
+static void who_is_too_many_is_told(void)
 {
-	char text[400] = { 0 };
+	static const struct {
+		enum ipc_class class;
+		const char *told;
+	} rows[] = { { IPC_CLASS_TOO_MANY, "the agent has too many connections" },
+		     { IPC_CLASS_TOO_MANY_OF_USER, "your user has too many connections" },
+		     { IPC_CLASS_UNKNOWN, NULL } };
+
+	begin();
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		char text[400] = { 0 };
+		int client = connect_as(rows[i].class, 0);
+
+		TEST_ROW_EQ(i, net.n_conns, 0);
+		TEST_ROW_EQ(i, read(client, text, sizeof(text) - 1) > 0, rows[i].told != NULL);
+		TEST_ROW_EQ(i, !rows[i].told || strstr(text, rows[i].told), true);
+		TEST_ROW_EQ(i, read(client, text, sizeof(text)), 0);
+		close(client);
+	}
+	TEST_EQ(net.n_refused, 2);
+	end();
+}
+
+/* The monitor keeps what it knows about a client for as long as the frontend says that there is one. */
+static void the_monitor_is_told_who_has_gone(void)
+{
+	struct ipc_clients m;
+	int clients[IPC_CLIENTS_UNTOLD / 2];
+
+	begin();
+	for (size_t i = 0; i < TEST_COUNT(clients); i++) {
+		TEST_ROW_EQ(i, next_message(IPC_CLIENTS, &m, sizeof(m)), false);
+		clients[i] = connect_as(IPC_CLASS_SERVED, 1000 + i);
+	}
+	TEST_EQ_FATAL(next_message(IPC_CLIENTS, &m, sizeof(m)), true);
+	TEST_EQ(m.taken, TEST_COUNT(clients));
+	TEST_EQ(m.n_closed, 0);
+	for (size_t i = 0; i < TEST_COUNT(clients); i++) {
+		close(clients[i]);
+		run();
+		TEST_ROW_EQ(i, next_message(IPC_CLIENTS, &m, sizeof(m)), true);
+		TEST_ROW_EQ(i, m.taken, 0);
+		TEST_ROW_EQ(i, m.n_closed, 1);
+		TEST_ROW_EQ(i, m.closed[0], 1000 + i);
+	}
+	end();
+}
+
+/* Nobody waits for a monitor that takes no message; nor is anything of it lost. */
+static void what_the_monitor_does_not_take_is_told_later(void)
+{
+	const struct timeval wait = { .tv_usec = 200000 };
+	uint64_t sum = 0, want = 0;
+	struct ipc_clients m;
+
+	begin();
+	monitor_link_note(&monitor, IPC_NOTE_PONG, 0);
+	while (monitor_link_try(&monitor, &(struct ipc_note){ .type = IPC_NOTE }, sizeof(struct ipc_note)) == 0)
+		;
+	for (uint64_t id = 1; id <= 100; id++) {
+		want += id;
+		close(connect_as(IPC_CLASS_SERVED, id));
+		run();
+	}
+	TEST_EQ(net.n_conns, 0);
+	TEST_EQ(next_message(IPC_CLIENTS, &m, sizeof(m)), false);
+	event_base_loopexit(net.base, &wait);
+	event_base_dispatch(net.base);
+	while (next_message(IPC_CLIENTS, &m, sizeof(m)))
+		for (size_t i = 0; i < m.n_closed; i++)
+			sum += m.closed[i];
+	TEST_EQ(sum, want);
+	end();
+}
+
+static void the_monitor_closes_and_changes_connections(void)
+{
+	struct ipc_clients told;
+	char byte;
 	int a, b;
 
 	begin();
-	net.connections_per_user_max = 1;
-	a = connect_client();
-	b = connect_client();
+	a = connect_as(IPC_CLASS_SERVED, 7);
+	b = connect_as(IPC_CLASS_SERVED, 8);
+	say(b, "one\n");
+	TEST_EQ(seen.last->admin, false);
+	arrivals_received(&net, &(struct ipc_client){ .class = IPC_CLASS_CHANGED, .id = 8, .admin = 1 }, -1);
+	TEST_EQ(seen.last->admin, true);
+	arrivals_received(&net, &(struct ipc_client){ .class = IPC_CLASS_OVER, .id = 7 }, -1);
+	TEST_EQ(read(a, &byte, 1), 0);
 	TEST_EQ(net.n_conns, 1);
-	TEST_EQ(read(b, text, sizeof(text) - 1) > 0, true);
-	TEST_EQ(strstr(text, "your user has too many connections") != NULL, true);
-	TEST_EQ(read(b, text, sizeof(text)), 0);
+	TEST_EQ(next_message(IPC_CLIENTS, &told, sizeof(told)), true);
+	TEST_EQ(told.closed[0], 7);
+	/* It may have gone by itself. */
+	arrivals_received(&net, &(struct ipc_client){ .class = IPC_CLASS_OVER, .id = 7 }, -1);
+	/* Nor is one that was lost on its way any more. */
+	arrivals_received(&net, &(struct ipc_client){ .class = IPC_CLASS_SERVED, .id = 9 }, -1);
+	TEST_EQ(next_message(IPC_CLIENTS, &told, sizeof(told)), true);
+	TEST_EQ(told.closed[0], 9);
 	close(a);
 	close(b);
 	end();
@@ -293,7 +395,7 @@ static void a_socket_with_a_descriptor_is_handed_to_the_monitor(void)
 	end();
 }
 
-/* Nobody is accepted from then on, until the monitor says that the agent stays. */
+/* Also that nobody is on the way: the monitor has accepted whoever it was told of. */
 static void idleness_is_told_when_nothing_is_left_to_do(void)
 {
 	static const struct {
@@ -314,7 +416,6 @@ static void idleness_is_told_when_nothing_is_left_to_do(void)
 		event_base_dispatch(net.base);
 		TEST_ROW_EQ(i, next_note(), rows[i].told ? IPC_NOTE_IDLE : 0);
 		TEST_ROW_EQ(i, net.idle, rows[i].told);
-		TEST_ROW_EQ(i, event_pending(net.accept_event, EV_READ, NULL) != 0, !rows[i].told);
 		if (client >= 0)
 			close(client);
 		end();
@@ -323,7 +424,9 @@ static void idleness_is_told_when_nothing_is_left_to_do(void)
 
 TEST_SUITE(front_net, TEST(the_first_message_is_told_from_others),
 	   TEST(a_held_connection_is_read_no_further), TEST(a_stream_that_cannot_be_followed_ends),
-	   TEST(the_end_of_input_waits_for_answers), TEST(too_many_of_a_user_are_refused),
+	   TEST(the_end_of_input_waits_for_answers), TEST(who_is_too_many_is_told),
+	   TEST(the_monitor_is_told_who_has_gone), TEST(what_the_monitor_does_not_take_is_told_later),
+	   TEST(the_monitor_closes_and_changes_connections),
 	   TEST(descriptors_that_nobody_reads_are_counted),
 	   TEST(a_socket_with_a_descriptor_is_handed_to_the_monitor),
 	   TEST(idleness_is_told_when_nothing_is_left_to_do));

@@ -210,14 +210,19 @@ static void front_asks_for_its_own(void)
 		struct ipc_hooks hooks;
 		struct ipc_note note;
 		struct ipc_drop drop;
-		char longer[sizeof(struct ipc_hooks) + 1];
+		struct ipc_clients clients;
+		char longer[sizeof(struct ipc_clients) + 1];
 	} note = { .note = { .type = IPC_NOTE, .kind = IPC_NOTE_KILL } },
 	  start = { .start = { .type = IPC_START } }, hooks = { .hooks = { .type = IPC_HOOKS } },
-	  drop = { .drop = { .type = IPC_DROP } }, arm = { .type = IPC_ARM };
+	  drop = { .drop = { .type = IPC_DROP } }, arm = { .type = IPC_ARM },
+	  none = { .clients = { .type = IPC_CLIENTS } },
+	  closed = { .clients = { .type = IPC_CLIENTS, .n_closed = 1, .closed = { 77 } } },
+	  taken = { .clients = { .type = IPC_CLIENTS, .taken = 1 } },
+	  many = { .clients = { .type = IPC_CLIENTS, .n_closed = IPC_CLIENTS_CLOSED + 1 } };
 	const struct {
 		const void *message;
 		size_t size;
-		bool with_fd; /* no client's */
+		bool with_fd; /* memory */
 		int want;
 	} rows[] = {
 		{ &note, sizeof(note.note), false, 0 },
@@ -229,6 +234,12 @@ static void front_asks_for_its_own(void)
 		{ &hooks, sizeof(hooks.hooks), false, -EPROTO },
 		{ &hooks, sizeof(hooks.hooks), true, -EPROTO },
 		{ &drop, sizeof(drop.drop), false, -EPROTO },
+		{ &drop, sizeof(drop.drop), true, -EPROTO },
+		{ &none, sizeof(none.clients), false, 0 },
+		{ &none, sizeof(none.clients), true, -EPROTO },
+		{ &closed, sizeof(closed.clients), false, -EPROTO },
+		{ &taken, sizeof(taken.clients), false, -EPROTO },
+		{ &many, sizeof(many.clients), false, -EPROTO },
 		{ &arm, sizeof(arm.note), false, -EPROTO },
 		{ &arm, sizeof(uint32_t), false, -EPROTO },
 		{ &note, sizeof(note), false, -EMSGSIZE },

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of refusals: a flood of them hides nobody else's, and is told as one. */
+#include "agentd/monitor/clients/refusals.h"
+#include "testlib.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define NOBODY	  ((uid_t)-1)
+
+static struct {
+	uid_t uid;
+	uint32_t n, seconds, calls;
+} told;
+
+static void tell(uid_t uid, uint32_t n, uint32_t seconds)
+{
+	told.uid = uid;
+	told.n = n;
+	told.seconds = seconds;
+	told.calls++;
+}
+
+/* @return how many of @p n refusals at the same moment get a record. */
+static unsigned flood(struct refusals *r, uid_t uid, unsigned n, uint64_t now)
+{
+	unsigned records = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		records += refusals_add(r, uid, now);
+	return records;
+}
+
+static void a_flood_is_told_in_one_record(void)
+{
+	struct refusals r = { 0 };
+	uint64_t begun = 1000 * SECOND_NS, now = begun, due;
+
+	told = (typeof(told)){ 0 };
+	TEST_EQ(flood(&r, 1001, 15000, now), 20);
+	/* Others are heard. */
+	TEST_EQ(flood(&r, 1002, 1, now), 1);
+	due = refusals_due(&r, now, false, tell);
+	TEST_EQ(due, begun + 10 * SECOND_NS);
+	TEST_EQ(told.calls, 0);
+	/* Five a second meanwhile. */
+	for (now += SECOND_NS; now < due; now += SECOND_NS)
+		TEST_EQ(flood(&r, 1001, 10, now), 5);
+	TEST_EQ(refusals_due(&r, due, false, tell), 0);
+	TEST_EQ(told.calls, 1);
+	TEST_EQ(told.uid, 1001);
+	TEST_EQ(told.n, 15000 - 20 + 9 * 5);
+	TEST_EQ(told.seconds, 10);
+	/* At the end at once. */
+	flood(&r, 1001, 10, due);
+	TEST_EQ(refusals_due(&r, due + SECOND_NS / 2, true, tell), 0);
+	TEST_EQ(told.calls, 2);
+	TEST_EQ(told.n, 5);
+	TEST_EQ(told.seconds, 1);
+	/* Nothing is owed any more, and after a pause there are twenty again. */
+	TEST_EQ(refusals_due(&r, due + 100 * SECOND_NS, false, tell), 0);
+	TEST_EQ(flood(&r, 1001, 50, due + 100 * SECOND_NS), 20);
+}
+
+/* Who comes with a new user each time gets no more than all of them have together. */
+static void many_users_are_no_way_around_it(void)
+{
+	const uint64_t now = 1000 * SECOND_NS;
+	struct refusals r = { 0 };
+	unsigned records = 0;
+
+	told = (typeof(told)){ 0 };
+	for (uid_t uid = 0; uid < 5000; uid++)
+		records += flood(&r, uid, 30, now);
+	TEST_EQ(records, REFUSALS_USERS * 20);
+	TEST_EQ(refusals_due(&r, now + 10 * SECOND_NS, false, tell), 0);
+	TEST_EQ(told.calls, REFUSALS_USERS);
+	TEST_EQ(told.uid, NOBODY);
+	TEST_EQ(told.n, (5000 - (REFUSALS_USERS - 1)) * 30 - 20);
+	/* Later each has a place again. */
+	TEST_EQ(flood(&r, 7777, 30, now + 100 * SECOND_NS), 20);
+}
+
+TEST_SUITE(monitor_refusals, TEST(a_flood_is_told_in_one_record), TEST(many_users_are_no_way_around_it));
