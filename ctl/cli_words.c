@@ -109,41 +109,19 @@ static size_t find_name(const char *s)
 	return i;
 }
 
-/* Append a command line, in quotes unless the text has some, with the process that it is about. */
+/* Append a command line, in quotes unless the text has some, with the process or core that it is about. */
 static void put_verb(const struct ctl *c, struct out *o, const char *verb, bool quoted)
 {
 	const char *pid = strstr(verb, "PID");
 
 	out_str(o, quoted ? "gpu-agentctl " : "`gpu-agentctl ");
-	if (pid && c->session.pid && !c->core)
+	if (pid && c->core)
+		out_fmt(o, "%.*s--core %s%s", (int)(pid - verb), verb, c->core, pid + strlen("PID"));
+	else if (pid && c->session.pid)
 		out_fmt(o, "%.*s%u%s", (int)(pid - verb), verb, c->session.pid, pid + strlen("PID"));
 	else
 		out_str(o, verb);
 	out_str(o, quoted ? "" : "`");
-}
-
-/*
- * Append `GPU 0` for a device at the beginning of a text.
- * @return bytes of the text that were replaced, 0: there is none.
- */
-static size_t put_device(const struct ctl *c, struct out *o, const char *s)
-{
-	static const char word[] = "device ";
-	size_t digits;
-	uint64_t id;
-	int index;
-
-	if (!str_starts_with(s, word))
-		return 0;
-	digits = strspn(s + strlen(word), "0123456789");
-	if (!digits || digits > 10 || !ends_name(s + strlen(word) + digits))
-		return 0;
-	id = strtoull(s + strlen(word), NULL, 10);
-	index = id > UINT32_MAX ? -1 : gpu_names_index(&c->gpus, (uint32_t)id);
-	if (index < 0)
-		return 0;
-	out_fmt(o, "GPU %d", index);
-	return strlen(word) + digits;
 }
 
 /* Append what stands for the name at @p s.  @return bytes of the text that were replaced, or 0. */
@@ -152,7 +130,7 @@ static size_t put_name(const struct ctl *c, struct out *o, const char *s, char b
 	size_t i = find_name(s);
 
 	if (i == ARRAY_SIZE(names))
-		return str_starts_with(s, "params.") ? strlen("params.") : put_device(c, o, s);
+		return str_starts_with(s, "params.") ? strlen("params.") : gpu_names_put(&c->gpus, o, s);
 	if (names[i].verb)
 		put_verb(c, o, names[i].verb, before == '`');
 	else

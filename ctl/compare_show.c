@@ -3,6 +3,7 @@
 #include "ctl/compare_show.h"
 
 #include "base/cleanup.h"
+#include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/snapshot_show.h"
 #include "ctl/terminal/text.h"
@@ -15,14 +16,12 @@ static void print_verdicts(struct ctl *c, const struct rpc_comparison *cmp)
 	out_fmt(o, "\nverdict: %s\n", show_name(&c->arena, &rpc_progress_enum, cmp->verdict));
 	for (size_t i = 0; i < cmp->n_queues; i++) {
 		const struct rpc_queue_change *q = &cmp->queues[i];
-		auto_out struct out why = { 0 };
 
 		if (!q->has_verdict || !q->evidence)
 			continue;
 		out_fmt(o, "%s %u %s: ", vendor_word(c->vendor, "queue"), q->queue_id,
 			show_name(&c->arena, &rpc_progress_enum, q->verdict));
-		vendor_sentence(&why, c->vendor, q->evidence);
-		text_put(o, "", why.data ? why.data : "", "\n");
+		text_put(o, "", cli_words(c, q->evidence), "\n");
 	}
 }
 

@@ -2,7 +2,9 @@
 /* GPUs by index, by the kernel's id and by PCI address. */
 #include "ctl/document/gpu_names.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -33,6 +35,29 @@ const char *gpu_names_text(const struct gpu_names *g, struct rpc_arena *a, uint3
 	int i = gpu_names_index(g, gpu_id);
 
 	return i < 0 ? rpc_arena_printf(a, "id %u", gpu_id) : rpc_arena_printf(a, "%d", i);
+}
+
+size_t gpu_names_put(const struct gpu_names *g, struct out *o, const char *text)
+{
+	static const char word[] = "device ";
+	size_t digits, size;
+	uint64_t id;
+	int index;
+
+	if (!str_starts_with(text, word))
+		return 0;
+	digits = strspn(text + strlen(word), "0123456789");
+	size = strlen(word) + digits;
+	/* Not `device 7x`, but `device 7.` at the end of a sentence. */
+	if (!digits || digits > 10 || isalnum((unsigned char)text[size]) || (text[size] && strchr("_/-", text[size])) ||
+	    (text[size] == '.' && isalnum((unsigned char)text[size + 1])))
+		return 0;
+	id = strtoull(text + strlen(word), NULL, 10);
+	index = id > UINT32_MAX ? -1 : gpu_names_index(g, (uint32_t)id);
+	if (index < 0)
+		return 0;
+	out_fmt(o, "GPU %d", index);
+	return size;
 }
 
 const char *gpu_names_label(const struct gpu_names *g, struct rpc_arena *a, uint32_t gpu_id)

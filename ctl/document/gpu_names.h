@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/out.h"
 #include "rpc_gen.h"
 
 /** GPUs that have an index; KFD itself knows fewer (MAX_GPU_INSTANCE is 64). */
@@ -46,6 +47,13 @@ const char *gpu_names_text(const struct gpu_names *g, struct rpc_arena *a, uint3
  * @return text in the arena; NULL when that is exhausted.
  */
 const char *gpu_names_label(const struct gpu_names *g, struct rpc_arena *a, uint32_t gpu_id);
+
+/**
+ * Append `GPU 0` for the agent's `device 51187` at the beginning of a text.
+ * @return bytes of the text that were replaced; 0 when it begins with something else, or the GPU has
+ *         no index.
+ */
+size_t gpu_names_put(const struct gpu_names *g, struct out *o, const char *text);
 
 /**
  * Find a GPU by what a person called it.  A number below the number of GPUs is an index, even when

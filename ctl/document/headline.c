@@ -89,9 +89,19 @@ static void put_group_place(struct builder *b, const struct rpc_group *g)
 	out_str(&b->text, place ? place : "?");
 }
 
+/* Append a sentence of a comparison, which has the protocol's words and ids, with the reader's. */
 static void put_evidence(struct builder *b, const char *evidence)
 {
-	vendor_sentence(&b->text, b->s->process.vendor, evidence);
+	auto_out struct out o = { 0 };
+
+	for (const char *s = evidence; *s;) {
+		size_t n = s == evidence || s[-1] == ' ' ? gpu_names_put(b->gpus, &o, s) : 0;
+
+		if (!n)
+			out_char(&o, *s);
+		s += n ? n : 1;
+	}
+	vendor_sentence(&b->text, b->s->process.vendor, out_error(&o) || !o.size ? evidence : o.data);
 }
 
 /* Make a line of what was written.  What has no room is counted. */

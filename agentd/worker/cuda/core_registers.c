@@ -244,6 +244,9 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 		n = core_cuda_copy(&c->core.blocks[warp->block].shared, at, what->buf, what->size);
 	else if (what->lane < CUDBGSHIM_MAX_LANES)
 		lane = w.lanes[what->lane];
+	else
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, "read memory", NULL,
+				     "params.lane: the wave has only %u lanes", CUDBGSHIM_MAX_LANES);
 	/* The local space of a lane need not begin where the core's copy of it does. */
 	if (lane && at >= lane->local_address)
 		n = core_cuda_copy(&lane->local, at - lane->local_address, what->buf, what->size);

@@ -296,6 +296,15 @@ static int unreadable(struct target_cuda *c, int r, uint64_t address, struct age
 			     "nothing readable at 0x%llx", (unsigned long long)address);
 }
 
+/* Check that a warp has the lane whose memory is asked for. */
+static int check_lane(const struct target_wave_memory *what, uint32_t n_lanes, struct agent_err *err)
+{
+	if (what->lane < n_lanes)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, "read memory", NULL,
+			     "params.lane: the wave has only %u lanes", n_lanes);
+}
+
 int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 		     const struct target_wave_memory *what, struct rpc_arena *a,
 		     struct agent_err *err)
@@ -308,6 +317,11 @@ int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 
 	if (r < 0)
 		return r;
+	r = check_lane(what, o.d->state->n_lanes, err);
+	if (r < 0) {
+		cuda_go(c, NULL);
+		return r;
+	}
 	at = (struct cudbgshim_place){ o.d->d.gpu_id, o.wave.unit, o.wave.index, what->lane };
 	n = what->space == RPC_MEMORY_SPACE_CONSTANT
 		    ? read_constant(c, &at, o.wave.dispatch, what)

@@ -66,13 +66,20 @@ def test_verdicts_are_told_in_words_of_the_vendor():
     (["registers", "PID", "9:0:0"], 3, "there is no context 9"),
     (["memory", "PID", "0x0", "16", "--space=shared", "--warp=0:2:9"], 3, "context 0, SM 2 has no such warp now"),
     (["memory", "PID", "0x0", "16", "--space=lds", "--wave=9:2:7"], 3, "there is no context 9"),
+    (["memory", "PID", "0x0", "16", "--space=local", "--warp=0:0:1", "--thread=32"], 2, "--lane: the warp has only 32 threads"),
 ])
 def test_errors_have_the_vendors_words(argv, status, message):
+    """The same of a live process and of its core file."""
+    verb, _, *rest = argv
     with scene() as s:
-        run = s.ctl(*(str(s.app.pid) if word == "PID" else word for word in argv))
-        assert run.returncode == status and f"error: {message}\n" in run.stderr, run
-        assert not neutral(run.stderr), run.stderr
-        assert re.search(rf"hint: `gpu-agentctl (warps|contexts) {s.app.pid}` lists those there are\n", run.stderr), run.stderr
+        core = s.directory / "core"
+        assert s.ctl("dump", s.app.pid, "-o", core).returncode == 0
+        for target, words in ((str(s.app.pid), r"\d+"), (f"--core={core}", f"--core {core}")):
+            run = s.ctl(verb, target, *rest)
+            said = message if target.isdigit() else message.removesuffix(" now")
+            assert run.returncode == status and f"error: {said}\n" in run.stderr, run
+            assert not neutral(run.stderr), run.stderr
+            assert status == 2 or re.search(rf"hint: `gpu-agentctl (warps|contexts) {words}` lists those there are\n", run.stderr), run
 
 
 def test_resume_tells_what_it_resumed():

@@ -88,6 +88,9 @@ static void two_snapshots_tell_what_is_hung(void)
 		  "UNSURE the later snapshot did not look at the waves of queue 0, and it took no packet\n" },
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:64@0/5 missing=waves: lost",
 		  "UNSURE the later snapshot is not complete: waves: lost\n" },
+		/* A device has the number that people know, where it has one. */
+		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:64@0/5 missing=device 7: lost",
+		  "UNSURE the later snapshot is not complete: GPU 0: lost\n" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {

@@ -31,6 +31,28 @@ static void a_gpu_is_called_by_its_position(void)
 	rpc_arena_deinit(&a);
 }
 
+static void devices_of_a_text_get_their_number(void)
+{
+	static const struct {
+		const char *text, *want;
+		size_t n;
+	} rows[] = {
+		{ "device 51187: lost", "GPU 0", 12 }, { "device 9", "GPU 1", 8 },  { "device 9.", "GPU 1", 8 },
+		{ "device 77", "", 0 },		       { "device 9x", "", 0 },	    { "device 9.5", "", 0 },
+		{ "device ", "", 0 },		       { "devices 9", "", 0 },	    { "device 99999999999", "", 0 },
+		{ "device 9/x", "", 0 },
+	};
+	struct gpu_names g = { 0 };
+
+	gpu_names_set(&g, devices, TEST_COUNT(devices));
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_out struct out o = { 0 };
+
+		TEST_ROW_EQ(i, gpu_names_put(&g, &o, rows[i].text), rows[i].n);
+		TEST_ROW_STR(i, o.data ? o.data : "", rows[i].want);
+	}
+}
+
 static void an_index_comes_before_an_id(void)
 {
 	static const struct {
@@ -107,5 +129,6 @@ static void sentences_have_the_vendors_words(void)
 }
 
 TEST_SUITE(ctl_names, TEST(a_gpu_is_called_by_its_position), TEST(an_index_comes_before_an_id),
+	   TEST(devices_of_a_text_get_their_number),
 	   TEST(too_many_gpus_have_no_index), TEST(words_go_both_ways),
 	   TEST(sentences_have_the_vendors_words));
