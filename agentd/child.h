@@ -2,7 +2,7 @@
 #ifndef AGENTD_CHILD_H
 #define AGENTD_CHILD_H
 
-/** @file child.h  A forked child becomes one of the agent's programs, what fails ends it, with 127; and is waited for. */
+/** @file child.h  A forked child becomes one of the agent's programs: what fails ends it, with 127.  Waiting for it. */
 
 #include <stdbool.h>
 #include <stddef.h>

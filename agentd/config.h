@@ -14,13 +14,33 @@
 #define CONFIG_NAME_MAX 33
 #define CONFIG_LIMIT_MAX 24
 
+/** Texts, with the bytes that each has room for, in the order of agentd.conf(5). */
+#define CONFIG_TEXTS(X)                                                                            \
+	/* [agent]: the frontend runs as user; who may connect, debug and look at every process */ \
+	X(socket, PATH_MAX)                                                                        \
+	X(user, CONFIG_NAME_MAX)                                                                   \
+	X(socket_group, CONFIG_NAME_MAX)                                                           \
+	X(admin_group, CONFIG_NAME_MAX)                                                            \
+	X(observer_group, CONFIG_NAME_MAX)                                                         \
+	/* [kfd] */                                                                                \
+	X(kfd_device, PATH_MAX)                                                                    \
+	X(kfd_sysfs, PATH_MAX)                                                                     \
+	/* [cuda]: for dlopen() in workers, a name or a path */                                    \
+	X(cuda_library, PATH_MAX)                                                                  \
+	/* [store]: limits as text, "" is the default (store/store.h) */                           \
+	X(store_directory, PATH_MAX)                                                               \
+	X(store_max_use, CONFIG_LIMIT_MAX)                                                         \
+	X(store_keep_free, CONFIG_LIMIT_MAX)                                                       \
+	X(store_max_body, CONFIG_LIMIT_MAX)                                                        \
+	X(store_max_age, CONFIG_LIMIT_MAX)                                                         \
+	X(store_max_record_age, CONFIG_LIMIT_MAX)                                                  \
+	X(store_max_records, CONFIG_LIMIT_MAX)
+
 struct config {
+#define CONFIG_TEXT_FIELD(name, size) char name[size];
+	CONFIG_TEXTS(CONFIG_TEXT_FIELD)
+#undef CONFIG_TEXT_FIELD
 	/* [agent] */
-	char socket[PATH_MAX];
-	char user[CONFIG_NAME_MAX];	      /**< The frontend runs as this user. */
-	char socket_group[CONFIG_NAME_MAX];   /**< may connect. */
-	char admin_group[CONFIG_NAME_MAX];    /**< may debug every process. */
-	char observer_group[CONFIG_NAME_MAX]; /**< may look at every process. */
 	uint32_t idle_exit_ms; /**< 0: never. */
 	/* [limits] */
 	uint32_t connections, connections_per_user;
@@ -28,17 +48,6 @@ struct config {
 	uint32_t max_suspended_ms; /**< Longest stop of a target's queues; 0: none for administrators. */
 	uint32_t observer_stops_ms, observer_stop_rate_ms; /**< For those who may only look: at once, and a second. */
 	uint32_t silent_holder_ms; /**< Then others of the same user may take control. */
-	/* [kfd] */
-	char kfd_device[PATH_MAX];
-	char kfd_sysfs[PATH_MAX];
-	/* [cuda] */
-	char cuda_library[PATH_MAX]; /**< For dlopen() in workers: a name or a path. */
-	/* [store]: limits as text, "" is the default (store/store.h) */
-	char store_directory[PATH_MAX];
-	char store_max_use[CONFIG_LIMIT_MAX], store_keep_free[CONFIG_LIMIT_MAX];
-	char store_max_body[CONFIG_LIMIT_MAX];
-	char store_max_age[CONFIG_LIMIT_MAX], store_max_record_age[CONFIG_LIMIT_MAX];
-	char store_max_records[CONFIG_LIMIT_MAX];
 };
 
 #endif /* AGENTD_CONFIG_H */

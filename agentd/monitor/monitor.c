@@ -156,29 +156,10 @@ void monitor_close_front(struct monitor *s)
 static void end_strings(struct rules_config *m)
 {
 	struct config *c = &m->config;
-	const struct {
-		char *text;
-		size_t size;
-	} strings[] = {
-		{ c->socket, sizeof(c->socket) },
-		{ c->user, sizeof(c->user) },
-		{ c->socket_group, sizeof(c->socket_group) },
-		{ c->admin_group, sizeof(c->admin_group) },
-		{ c->observer_group, sizeof(c->observer_group) },
-		{ c->kfd_device, sizeof(c->kfd_device) },
-		{ c->kfd_sysfs, sizeof(c->kfd_sysfs) },
-		{ c->cuda_library, sizeof(c->cuda_library) },
-		{ c->store_directory, sizeof(c->store_directory) },
-		{ c->store_max_use, sizeof(c->store_max_use) },
-		{ c->store_keep_free, sizeof(c->store_keep_free) },
-		{ c->store_max_body, sizeof(c->store_max_body) },
-		{ c->store_max_age, sizeof(c->store_max_age) },
-		{ c->store_max_record_age, sizeof(c->store_max_record_age) },
-		{ c->store_max_records, sizeof(c->store_max_records) },
-	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		strings[i].text[strings[i].size - 1] = '\0';
+#define END_STRING(name, size) c->name[(size) - 1] = '\0';
+	CONFIG_TEXTS(END_STRING)
+#undef END_STRING
 	for (size_t i = 0; i < RULES_NAMES_MAX; i++)
 		m->names[i][sizeof(m->names[i]) - 1] = '\0';
 }

@@ -130,9 +130,9 @@ static void sessions_ended(const struct view *v)
 
 static void stop_duration(const struct view *v)
 {
-	/* SESSION_STOPS_US in the form that OpenMetrics wants of them. */
-	static const char *const ends[SESSION_STOPS] = { "0.001", "0.003", "0.01", "0.03", "0.1",
-							 "0.3",	  "1.0",   "3.0",  "10.0" };
+#define END(us, seconds) seconds,
+	static const char *const ends[] = { SESSION_STOP_CLASSES(END) };
+#undef END
 	const struct session_counts *c = &v->f->sessions.counts;
 	uint64_t n = 0;
 

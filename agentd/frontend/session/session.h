@@ -43,9 +43,12 @@ struct lease_lock {
 /** How many of them are remembered: the latest. */
 #define LEASE_LOCKS_MAX 64
 
-/** Upper ends in microseconds of the classes of stops; one more class has what is longer. */
-#define SESSION_STOPS_US { 1000, 3000, 10000, 30000, 100000, 300000, 1000000, 3000000, 10000000 }
-#define SESSION_STOPS 9
+/** Upper ends of the classes of stops, in microseconds and as OpenMetrics wants them; one more has what is longer. */
+#define SESSION_STOP_CLASSES(X)                                                                                \
+	X(1000, "0.001") X(3000, "0.003") X(10000, "0.01") X(30000, "0.03") X(100000, "0.1") X(300000, "0.3") \
+	X(1000000, "1.0") X(3000000, "3.0") X(10000000, "10.0")
+#define SESSION_STOP_ONE(us, seconds) +1
+#define SESSION_STOPS (0 SESSION_STOP_CLASSES(SESSION_STOP_ONE))
 #define SESSION_END_REASONS 7
 #define SESSION_EXCEPTIONS  64
 

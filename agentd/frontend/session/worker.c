@@ -31,7 +31,9 @@
 /* Count the stop of which a message of any type may tell. */
 static void count_stop(struct session_counts *c, uint32_t us)
 {
-	static const uint32_t ends[SESSION_STOPS] = SESSION_STOPS_US;
+#define END(us, seconds) us,
+	static const uint32_t ends[] = { SESSION_STOP_CLASSES(END) };
+#undef END
 	size_t i = 0;
 
 	if (!us)

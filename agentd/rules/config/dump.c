@@ -7,6 +7,7 @@
 
 #include "agentd/rules/config/keys.h"
 #include "base/out.h"
+#include "base/vec.h"
 
 #define COLUMN 40
 
@@ -32,12 +33,9 @@ static void setting_deinit(struct config_setting *s)
 
 static struct config_setting *add(struct config_dump *d)
 {
-	struct config_setting *list = realloc(d->list, (d->n + 1) * sizeof(*list));
-
-	if (!list)
+	if (vec_reserve(&d->list, d->n, 1, &d->capacity, sizeof(*d->list)) < 0)
 		return NULL;
-	d->list = list;
-	return &list[d->n++];
+	return &d->list[d->n++];
 }
 
 void config_dump_note(struct config_dump *d, const char *section, const char *name, const char *value,

@@ -13,7 +13,7 @@ struct out;
 /** What was set, in the order of the first time; starts zeroed. */
 struct config_dump {
 	struct config_setting *list;
-	size_t n;
+	size_t n, capacity;
 	int error; /**< 0, -ENOMEM: something is not in the list. */
 };
 
