@@ -456,16 +456,14 @@ void script_help(void)
 }
 
 /* Run one command, and count it if it succeeds. */
-static int run_command(struct app *a, char *text)
+static int run_command(void *ctx, const struct words *w)
 {
-	struct words w;
-	int r = words_split(text, &w);
+	struct app *a = ctx;
+	int r;
 
-	if (r < 0 || !w.n)
-		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, w.w[0])) {
-			r = commands[i].run(a, &w);
+		if (!strcmp(commands[i].name, w->w[0])) {
+			r = commands[i].run(a, w);
 
 			a->status->commands += !r;
 			return r;
@@ -473,33 +471,7 @@ static int run_command(struct app *a, char *text)
 	return -EINVAL;
 }
 
-/* Run the commands of one line; a comment ends with it, whatever is in the comment. */
-static int run_line(struct app *a, char *line)
-{
-	char *save = NULL;
-	int r = 0;
-
-	for (char *t = strtok_r(line, ";", &save); t && !r; t = strtok_r(NULL, ";", &save)) {
-		auto_free char *shown = strdup(t);
-
-		if (t[strspn(t, " \t")] == '#')
-			return 0;
-		r = run_command(a, t);
-		if (r)
-			fprintf(stderr, "simapp: '%s': %s\n", shown ? shown : "", strerror(-r));
-	}
-	return r;
-}
-
 int script_run(struct app *a, const char *text)
 {
-	auto_free char *copy = strdup(text);
-	char *save = NULL;
-	int r = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *t = strtok_r(copy, "\n", &save); t && !r; t = strtok_r(NULL, "\n", &save))
-		r = run_line(a, t);
-	return r;
+	return words_run_script(text, "simapp", run_command, a);
 }

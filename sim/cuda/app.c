@@ -484,16 +484,13 @@ static const struct {
 	{ "nodump", cmd_nodump, "become undumpable" },
 };
 
-static int run_command(char *text)
+static int run_command(void *ctx, const struct words *w)
 {
-	struct words w;
-	int r = words_split(text, &w);
+	int r;
 
-	if (r < 0 || !w.n)
-		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, w.w[0])) {
-			r = commands[i].run(&w);
+		if (!strcmp(commands[i].name, w->w[0])) {
+			r = commands[i].run(w);
 
 			app.status->commands += !r;
 			return r;
@@ -501,37 +498,10 @@ static int run_command(char *text)
 	return -EINVAL;
 }
 
-/* Run the commands of one line; a comment ends with it, whatever is in the comment. */
-static int run_line(char *line)
-{
-	char *save = NULL;
-	int r = 0;
-
-	for (char *t = strtok_r(line, ";", &save); t && !r; t = strtok_r(NULL, ";", &save)) {
-		char shown[256];
-
-		if (t[strspn(t, " \t")] == '#')
-			return 0;
-		str_copy(shown, sizeof(shown), t);
-		r = run_command(t);
-		if (r)
-			fprintf(stderr, "cuda-simapp: '%s': %s\n", shown, strerror(-r));
-	}
-	return r;
-}
-
 /* Run commands up to the first that fails. */
 static int script_run(const char *text)
 {
-	auto_free char *copy = strdup(text);
-	char *save = NULL;
-	int r = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *t = strtok_r(copy, "\n", &save); t && !r; t = strtok_r(NULL, "\n", &save))
-		r = run_line(t);
-	return r;
+	return words_run_script(text, "cuda-simapp", run_command, NULL);
 }
 
 /* ---- main ---- */

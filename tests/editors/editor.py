@@ -6,10 +6,11 @@ import pathlib
 import shutil
 import subprocess
 import threading
+from unittest import SkipTest
 
 import npm
 from dapclient import DATA, runs_on
-from harness import BIN
+from harness import BIN, ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -32,6 +33,17 @@ def script(directory):
     """Two waves that fault, three calls of inlining deep, and six that wait."""
     return (f"runtime ttmp; load {directory}/spin.co; queues 2; dispatch 0 scale 4096 64; "
             "waves 0 memory 2 scale+104; waves 1 halted 6 spin+16; spin")
+
+
+def extension(name):
+    """The packed extension for VS Code; beside it is the same as a directory.  A test program has one of its own name."""
+    directory = npm.CACHE / f"{name}-extension"
+    run = subprocess.run([ROOT / "editors/vscode/build", BIN.parent / "clients/typescript/src", directory], text=True,
+                         capture_output=True, timeout=280, stdin=subprocess.DEVNULL)
+    if run.returncode == 77:
+        raise SkipTest(run.stderr.strip())
+    assert run.returncode == 0, run.stdout + run.stderr
+    return directory / "gpu-agent.vsix"
 
 
 class Editor:

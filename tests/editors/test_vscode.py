@@ -26,7 +26,7 @@ if __name__ == "__main__":
 
 import npm
 from dapclient import runs_on
-from editor import script, source
+from editor import extension, script, source
 from harness import BIN, PATIENCE, ROOT, Scene, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -77,17 +77,6 @@ def programs():
     if not version.startswith("v20."):
         raise SkipTest(f"code-server 4.100.3 needs Node.js 20, here is {version}")
     return chromium, npm.install(PARTS, install_code_server)
-
-
-def extension():
-    """The packed extension."""
-    directory = npm.CACHE / "vscode-extension"
-    run = subprocess.run([ROOT / "editors/vscode/build", BIN.parent / "clients/typescript/src", directory], text=True,
-                         capture_output=True, timeout=280, stdin=subprocess.DEVNULL)
-    if run.returncode == 77:
-        raise SkipTest(run.stderr.strip())
-    assert run.returncode == 0, run.stdout + run.stderr
-    return directory / "gpu-agent.vsix"
 
 
 # -- what is debugged ------------------------------------------------------------------------------
@@ -312,7 +301,7 @@ def check_core(seen, wire, pc):
 
 def test_a_session_in_vs_code():
     chromium, modules = programs()
-    vsix = extension()
+    vsix = extension("vscode")
     with Scene(app=None, gpus="gfx90a") as s:
         place = workspace(s.directory)
         write_launch(place, LAUNCH)
@@ -344,7 +333,7 @@ def test_a_session_in_vs_code():
 def test_an_abandoned_tab_lets_the_gpu_run():
     """Control is taken from another client, the GPU paused, the tab lost: the process of the adapter stays."""
     chromium, modules = programs()
-    vsix = extension()
+    vsix = extension("vscode")
     with Scene(app=None, gpus="gfx90a") as s:
         place = workspace(s.directory)
         s.app = s.start_app(script(s.directory).replace("memory 2", "halted 2"))

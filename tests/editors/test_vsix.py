@@ -10,31 +10,17 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from unittest import SkipTest
 from xml.etree import ElementTree
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import npm
-from harness import BIN, ROOT
+from editor import extension
+from harness import ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAMESPACE = "{http://schemas.microsoft.com/developer/vsx-schema/2011}"
-
-
-def built(directory):
-    """The packed extension; beside it is the same as a directory."""
-    run = subprocess.run([ROOT / "editors/vscode/build", BIN.parent / "clients/typescript/src", directory], text=True,
-                         capture_output=True, timeout=280, stdin=subprocess.DEVNULL)
-    if run.returncode == 77:
-        raise SkipTest(run.stderr.strip())
-    assert run.returncode == 0, run.stdout + run.stderr
-    return directory / "gpu-agent.vsix"
-
-
-def extension():
-    return built(npm.CACHE / "vscode-extension")
 
 
 def elements(text):
@@ -50,7 +36,7 @@ def elements(text):
 
 
 def test_the_file_has_what_a_marketplace_asks_for():
-    with zipfile.ZipFile(extension()) as archive:
+    with zipfile.ZipFile(extension("vsix")) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
         assert len(names) == len(set(names))
@@ -72,7 +58,7 @@ def test_the_file_has_what_a_marketplace_asks_for():
 
 
 def test_the_same_sources_give_the_same_file():
-    packed = extension()
+    packed = extension("vsix")
     with tempfile.TemporaryDirectory() as directory:
         copy = pathlib.Path(directory, "extension")
         shutil.copytree(packed.parent / "extension", copy)
@@ -89,7 +75,7 @@ def test_the_same_sources_give_the_same_file():
 
 def test_the_packer_of_the_marketplace_says_the_same():
     """vsce checks what it packs; its manifest and ours say the same."""
-    packed = extension()
+    packed = extension("vsix")
     modules = npm.install(HERE / "vsce", lambda place: npm.run_npm(["install", "--ignore-scripts"], place))
     with tempfile.TemporaryDirectory() as directory:
         copy = pathlib.Path(directory, "extension")
