@@ -46,6 +46,15 @@ static pid_t holder(int record)
 	return lock.l_pid;
 }
 
+/* No child of ours: its number may be another process by now, unless it holds the record still. */
+static void kill_holder(int record, pid_t pid)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (pidfd >= 0 && holder(record) == pid)
+		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+}
+
 /* @return whether it had to be killed. */
 static bool end_worker(int record, pid_t target, uint64_t grace)
 {
@@ -57,7 +66,7 @@ static bool end_worker(int record, pid_t target, uint64_t grace)
 			log_warning(
 				"worker %d for process %d does not end without its parent: killed",
 				(int)pid, (int)target);
-			kill(pid, SIGKILL);
+			kill_holder(record, pid);
 			give_up = clock_deadline_ms(DEATH_MS);
 		}
 		if (give_up && !clock_left_ms(give_up))
