@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "ctl/document/code_text.h"
 #include "ctl/document/place.h"
+#include "ctl/document/queue_changes.h"
 #include "ctl/document/vendor_words.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
@@ -78,28 +79,33 @@ struct fate {
 	uint64_t still_us; /* How long they stand still at least. */
 };
 
-static bool has_queue(const struct rpc_group *g, const struct rpc_queue_change *q)
+/* What a comparison says of queues. */
+struct fates {
+	struct queue_changes queues;
+	const uint64_t *still_us; /* May be NULL. */
+};
+
+static void add_fate(struct fate *f, const struct fates *of, size_t position)
 {
-	for (size_t i = 0; q->gpu_id == g->gpu_id && i < g->n_queues; i++)
-		if (g->queues[i] == q->queue_id)
-			return true;
-	return false;
+	const struct rpc_comparison *cmp = of->queues.cmp;
+	const struct rpc_queue_change *q = &cmp->queues[position];
+	uint64_t still = of->still_us ? of->still_us[position] : cmp->interval_us;
+
+	f->hung = f->hung && q->has_verdict && q->verdict == RPC_PROGRESS_HUNG;
+	f->moves = f->moves || (q->has_verdict && (q->verdict == RPC_PROGRESS_PROGRESSING ||
+						   q->verdict == RPC_PROGRESS_SLOW));
+	f->still_us = still < f->still_us ? still : f->still_us;
 }
 
-static struct fate fate_of(const struct rpc_group *g, const struct rpc_comparison *cmp, const uint64_t *still_us)
+static struct fate fate_of(const struct rpc_group *g, struct fates *of)
 {
 	struct fate f = { .hung = g->n_queues, .still_us = UINT64_MAX };
 
-	for (size_t i = 0; i < cmp->n_queues; i++) {
-		const struct rpc_queue_change *q = &cmp->queues[i];
-		uint64_t still = still_us ? still_us[i] : cmp->interval_us;
+	for (size_t i = 0; i < g->n_queues; i++) {
+		size_t n, first = queue_changes_find(&of->queues, g->gpu_id, g->queues[i], &n);
 
-		if (!has_queue(g, q))
-			continue;
-		f.hung = f.hung && q->has_verdict && q->verdict == RPC_PROGRESS_HUNG;
-		f.moves = f.moves || (q->has_verdict && (q->verdict == RPC_PROGRESS_PROGRESSING ||
-							 q->verdict == RPC_PROGRESS_SLOW));
-		f.still_us = still < f.still_us ? still : f.still_us;
+		for (size_t k = 0; k < n; k++)
+			add_fate(&f, of, of->queues.sorted[first + k]);
 	}
 	return f;
 }
@@ -113,8 +119,7 @@ static const char *still_text(struct rpc_arena *a, uint64_t us)
 	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
 }
 
-static const char *changed_state(struct rpc_arena *a, const struct rpc_group_change *c,
-				 const struct rpc_comparison *cmp, const uint64_t *still_us)
+static const char *changed_state(struct rpc_arena *a, const struct rpc_group_change *c, struct fates *of)
 {
 	const char *state = place_state(a, &c->group);
 	struct fate f;
@@ -125,7 +130,7 @@ static const char *changed_state(struct rpc_arena *a, const struct rpc_group_cha
 		return state;
 	if (c->change == RPC_CHANGE_ADDED)
 		return "new";
-	f = fate_of(&c->group, cmp, still_us);
+	f = fate_of(&c->group, of);
 	if (f.hung)
 		return still_text(a, f.still_us);
 	return f.moves || c->change == RPC_CHANGE_CHANGED ? "moving" : state;
@@ -148,8 +153,9 @@ int group_rows_of_comparison(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 {
 	struct group_row *list = rpc_arena_array(a, cmp->n_groups, sizeof(*list));
 	const struct rpc_group **sorted = sort_by_example(a, after);
+	struct fates fates = { .still_us = still_us };
 
-	if (!list || !sorted)
+	if (!list || !sorted || queue_changes_init(a, cmp, &fates.queues) < 0)
 		return rpc_arena_error(a);
 	for (size_t i = 0; i < cmp->n_groups; i++) {
 		const struct rpc_group_change *c = &cmp->groups[i];
@@ -161,7 +167,7 @@ int group_rows_of_comparison(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 			rpc_arena_printf(a, "%" PRIu32, c->waves_after) :
 			rpc_arena_printf(a, "%" PRIu32 " (%+" PRId64 ")", c->waves_after,
 					 (int64_t)c->waves_after - c->waves_before);
-		list[i].state = changed_state(a, c, cmp, still_us);
+		list[i].state = changed_state(a, c, &fates);
 	}
 	if (cmp->n_groups)
 		qsort(list, cmp->n_groups, sizeof(*list), compare_rows);

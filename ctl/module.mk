@@ -1,7 +1,7 @@
 # Formatting and output, which unit tests link as well.
 archives += ctl
 ctl_src := $(addprefix ctl/terminal/,color.c output.c pager.c screen.c table.c text.c) \
-	$(addprefix ctl/document/,code_text.c compare.c compare_judge.c document.c gpu_names.c headline.c merge.c merge_odd.c \
+	$(addprefix ctl/document/,code_text.c compare.c compare_judge.c document.c gpu_names.c headline.c merge.c merge_odd.c queue_changes.c \
 	merge_print.c merge_set.c place.c vendor_words.c when.c) ctl/group_rows.c ctl/watch.c
 ctl_deps := $(protocol_gen)
 

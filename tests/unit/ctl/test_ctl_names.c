@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs by index, and the vendors' words. */
+/* GPUs by index, queues by id, and the vendors' words. */
 #include <errno.h>
 
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "ctl/document/gpu_names.h"
+#include "ctl/document/queue_changes.h"
 #include "ctl/document/vendor_words.h"
 #include "testlib.h"
 
@@ -128,7 +129,48 @@ static void sentences_have_the_vendors_words(void)
 	}
 }
 
+/* Groups of a node name a thousand queues each time the page of watch is drawn: none of them looks at all. */
+static void a_queue_is_found_by_halving(void)
+{
+	enum { QUEUES = 1000, HALVINGS = 10 };
+	static struct rpc_queue_change queues[QUEUES + 1];
+	const struct rpc_comparison cmp = { .queues = queues, .n_queues = QUEUES + 1 };
+	auto_rpc_arena struct rpc_arena a;
+	struct queue_changes c;
+	size_t n, at;
+
+	rpc_arena_init(&a, 0);
+	/* In an order that is none, on two GPUs; the last one has the id of the first. */
+	for (uint32_t i = 0; i < QUEUES; i++)
+		queues[i] = (struct rpc_queue_change){ .gpu_id = 9 - i % 2, .queue_id = i * 7919 % QUEUES };
+	queues[QUEUES] = queues[0];
+	TEST_EQ_FATAL(queue_changes_init(&a, &cmp, &c), 0);
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		at = queue_changes_find(&c, queues[i].gpu_id, queues[i].queue_id, &n);
+		TEST_ROW_EQ(i, n, i ? 1 : 2);
+		TEST_ROW_EQ(i, c.sorted[at], i);
+		queue_changes_find(&c, queues[i].gpu_id ^ 1, queues[i].queue_id, &n);
+		TEST_ROW_EQ(i, n, 0);
+	}
+	TEST_EQ(c.sorted[queue_changes_find(&c, queues[0].gpu_id, queues[0].queue_id, &n) + 1], QUEUES);
+	TEST_EQ(c.looked <= 2 * QUEUES * (HALVINGS + 2) + HALVINGS + 3 + 1, true);
+}
+
+static void no_queue_is_found_in_none(void)
+{
+	const struct rpc_comparison cmp = { 0 };
+	auto_rpc_arena struct rpc_arena a;
+	struct queue_changes c;
+	size_t n = 1;
+
+	rpc_arena_init(&a, 0);
+	TEST_EQ_FATAL(queue_changes_init(&a, &cmp, &c), 0);
+	queue_changes_find(&c, 0, 0, &n);
+	TEST_EQ(n, 0);
+}
+
 TEST_SUITE(ctl_names, TEST(a_gpu_is_called_by_its_position), TEST(an_index_comes_before_an_id),
 	   TEST(devices_of_a_text_get_their_number),
 	   TEST(too_many_gpus_have_no_index), TEST(words_go_both_ways),
-	   TEST(sentences_have_the_vendors_words));
+	   TEST(sentences_have_the_vendors_words),
+	   TEST(a_queue_is_found_by_halving));
