@@ -110,8 +110,9 @@ static int check_queue(struct ctl *c, const struct filter *f, const struct rpc_g
 		out_fmt(&ids, " and %zu more", s->n_queues - QUEUES_NAMED_MAX);
 	if (out_error(&ids))
 		return agent_err_no_memory(&c->err, NULL);
-	return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "choose waves", NULL, "there is no %s %u: the process has %s%s%s", one,
-			     f->queue_id, s->n_queues ? many : "none", s->n_queues ? " " : "", s->n_queues ? ids.data : "");
+	return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "choose waves", NULL,
+			     "there is no %s %u: the process has %s%s%s", one, f->queue_id, s->n_queues ? many : "none",
+			     s->n_queues ? " " : "", s->n_queues ? ids.data : "");
 }
 
 static int check_filter(struct ctl *c, const struct filter *f, const struct rpc_gpu_snapshot_result *s)

@@ -172,5 +172,5 @@ static void no_queue_is_found_in_none(void)
 TEST_SUITE(ctl_names, TEST(a_gpu_is_called_by_its_position), TEST(an_index_comes_before_an_id),
 	   TEST(devices_of_a_text_get_their_number),
 	   TEST(too_many_gpus_have_no_index), TEST(words_go_both_ways),
-	   TEST(sentences_have_the_vendors_words),
+	   TEST(sentences_have_the_vendors_words), TEST(no_queue_is_found_in_none),
 	   TEST(a_queue_is_found_by_halving));
