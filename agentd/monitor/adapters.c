@@ -26,7 +26,7 @@ static void adapter_exec(const struct workers *w, const void *data, int guard)
 	child_exec(w->setup.programs->adapter, argv, 0);
 }
 
-int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
+int adapters_start(struct workers *w, const struct access_peer *peer, int *take_sock, int early_fd,
 		   struct worker **ret, int *ret_channel)
 {
 	const struct worker like = { .kind = IPC_KIND_ADAPTER, .owner = peer->uid,
@@ -39,9 +39,10 @@ int adapters_start(struct workers *w, const struct access_peer *peer, int client
 	front = pair[0];
 	adapter = pair[1];
 	r = workers_fork(w, &like, START_MS, adapter_exec,
-			 &(struct place){ adapter, client_sock, early_fd }, ret);
+			 &(struct place){ adapter, *take_sock, early_fd }, ret);
 	if (r < 0)
 		return r;
+	close(TAKE_FD(*take_sock)); /* not the last one: the adapter has it */
 	*ret_channel = TAKE_FD(front);
 	return 0;
 }

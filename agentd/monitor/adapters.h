@@ -6,8 +6,12 @@
 
 #include "agentd/monitor/workers.h"
 
-/** @param ret_channel  The adapter as a client.  @return 0 or -errno. */
-int adapters_start(struct workers *w, const struct access_peer *peer, int client_sock, int early_fd,
+/**
+ * @param take_sock    Of the editor; left alone after a failure.
+ * @param ret_channel  The adapter as a client.
+ * @return 0 or -errno.
+ */
+int adapters_start(struct workers *w, const struct access_peer *peer, int *take_sock, int early_fd,
 		   struct worker **ret, int *ret_channel);
 
 #endif /* MONITOR_ADAPTERS_H */

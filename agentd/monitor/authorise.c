@@ -161,7 +161,7 @@ static void start_inspect(struct workers *w, const struct ipc_start *start,
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }
 
-static void start_adapter(struct workers *w, const struct access_peer *peer, int client_sock,
+static void start_adapter(struct workers *w, const struct access_peer *peer, int *take_sock,
 			  int early_fd, struct ipc_started *ret, int *ret_channel)
 {
 	struct worker *k = NULL;
@@ -176,7 +176,7 @@ static void start_adapter(struct workers *w, const struct access_peer *peer, int
 		return;
 	}
 	ret->status = early_fd < 0 ? -EMFILE
-				   : adapters_start(w, peer, client_sock, early_fd, &k, ret_channel);
+				   : adapters_start(w, peer, take_sock, early_fd, &k, ret_channel);
 	ret->worker = k ? k->id : 0;
 	ret->verdict = ret->status < 0 ? IPC_VERDICT_FAILED : IPC_VERDICT_OK;
 }
@@ -404,7 +404,7 @@ void authorise_cancel(struct authorise *a)
 	refusals_due(&a->refusals, clock_now_ns(), true, tell_refusals);
 }
 
-int authorise_start(struct authorise *a, const struct ipc_start *start, struct client *client, int client_sock,
+int authorise_start(struct authorise *a, const struct ipc_start *start, struct client *client, int *take_sock,
 		    int early_fd)
 {
 	struct ipc_started m = { .type = IPC_STARTED, .request = start->request };
@@ -423,7 +423,7 @@ int authorise_start(struct authorise *a, const struct ipc_start *start, struct c
 	if (start->kind == IPC_KIND_SESSION)
 		r = start_candidate(a, start, client, &m, &channel);
 	else if (start->kind == IPC_KIND_ADAPTER)
-		start_adapter(a->workers, &client->peer, client_sock, early_fd, &m, &channel);
+		start_adapter(a->workers, &client->peer, take_sock, early_fd, &m, &channel);
 	else
 		start_inspect(a->workers, start, &client->peer, &m, &channel);
 	if (m.verdict != ACCESS_VERDICT_ASK)

@@ -26,10 +26,11 @@ struct authorise {
 
 /**
  * Answer one request of the frontend, now or when the kernel has said whether the client may.
- * @param client_sock  Of an adapter, else -1; borrowed, as is @p early_fd.
+ * @param take_sock  For an adapter, else -1; left alone unless the adapter has it.
+ * @param early_fd   The same, but borrowed.
  * @return 0, -EPROTO: the frontend asks for more than it may.
  */
-int authorise_start(struct authorise *a, const struct ipc_start *start, struct client *client, int client_sock,
+int authorise_start(struct authorise *a, const struct ipc_start *start, struct client *client, int *take_sock,
 		    int early_fd);
 /** A child was reaped.  @return false when it was none that asks the kernel. */
 bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status);

@@ -106,7 +106,7 @@ static int on_start(struct monitor *s, struct worker *k, const void *msg, int fd
 		return lies("socket", m->client);
 	if (s->stop_at)
 		return 0;
-	r = authorise_start(&s->authorise, m, client, fds[0], fds[1]);
+	r = authorise_start(&s->authorise, m, client, &fds[0], fds[1]);
 	if (r == 0 && m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
 		rules_child_tell(&s->rules, RULES_HINT, 0, NULL, 0, -1);
 	return r;
