@@ -216,7 +216,8 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 		   verdicts[answer->verdict], answer->joined ? ", joins the open session" : "");
 }
 
-void authorise_refuse(const struct ipc_start *start, int status, struct ipc_started *ret)
+/* Answer that there will be no worker. */
+static void refuse(const struct ipc_start *start, int status, struct ipc_started *ret)
 {
 	*ret = (struct ipc_started){ .type = IPC_STARTED,
 				     .request = start->request,
@@ -320,7 +321,7 @@ static int start_candidate(struct authorise *a, const struct ipc_start *start, s
 	size_t n = 0;
 
 	if (!c) {
-		authorise_refuse(start, -ENOMEM, ret);
+		refuse(start, -ENOMEM, ret);
 		return 0;
 	}
 	*c = (struct candidate){ .start = *start, .client = clients_hold(client) };
@@ -415,7 +416,7 @@ int authorise_start(struct authorise *a, const struct ipc_start *start, struct c
 	if (client->is_over && ++client->n_late > IPC_STARTS_MAX)
 		return -EPROTO;
 	if (!is_sane(start) || client->is_over) {
-		authorise_refuse(start, client->is_over ? -ECONNABORTED : -EINVAL, &m);
+		refuse(start, client->is_over ? -ECONNABORTED : -EINVAL, &m);
 		a->answer(a->ctx, &m, -1);
 		return 0;
 	}

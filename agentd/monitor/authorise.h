@@ -34,13 +34,13 @@ int authorise_start(struct authorise *a, const struct ipc_start *start, struct c
 		    int early_fd);
 /** A child was reaped.  @return false when it was none that asks the kernel. */
 bool authorise_reaped(struct authorise *a, pid_t pid, int wait_status);
-/** Do not wait longer for the kernel than allowed, and tell of refusals.  @return next deadline (monotonic ns), 0: none. */
+/**
+ * Do not wait longer for the kernel than allowed, and tell of refusals.
+ * @return next deadline (monotonic ns), 0: none.
+ */
 uint64_t authorise_deadlines(struct authorise *a);
 /** The agent stops: nobody is answered any more. */
 void authorise_cancel(struct authorise *a);
-
-/** Answer that there will be no worker.  @param status -errno. */
-void authorise_refuse(const struct ipc_start *start, int status, struct ipc_started *ret);
 
 /**
  * Let @p rule watch a process: by the worker that it has, or a new one.

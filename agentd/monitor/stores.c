@@ -66,7 +66,8 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 /* @param channel  Borrowed. */
 static int fork_store(struct workers *w, const struct for_whom *c, int channel, struct worker **ret)
 {
-	const struct worker like = { .kind = IPC_KIND_STORE, .owner = c->uid, .charge = c->charge, .by_admin = c->admin };
+	const struct worker like = { .kind = IPC_KIND_STORE, .owner = c->uid, .charge = c->charge,
+				     .by_admin = c->admin };
 	const struct place place = { c, channel };
 
 	return workers_fork(w, &like, START_MS, store_exec, &place, ret);

@@ -107,7 +107,8 @@ static uint32_t count_user(const struct clients *c, const struct access_peer *pe
 	return n;
 }
 
-static enum ipc_class judge(const struct clients *c, const struct access_peer *peer, const struct clients_limits *limits)
+static enum ipc_class judge(const struct clients *c, const struct access_peer *peer,
+			    const struct clients_limits *limits)
 {
 	const uint32_t all = peer->admin || !limits->has_reserve ? limits->all : clients_common_part(limits->all);
 

@@ -49,6 +49,9 @@ def become(uid, gid=None):
     os.setresuid(uid, uid, uid)
 
 
+go_on = {}  # what lets such a process take its next step, by its number
+
+
 @contextlib.contextmanager
 def talk(function, maps=None):
     """
@@ -81,6 +84,7 @@ def talk(function, maps=None):
         assert said, "it failed: see above"
         return said
 
+    go_on[pid] = lambda: os.write(step, b"1")
     try:
         if maps:
             assert listen() == b"unshared"
@@ -471,6 +475,92 @@ def test_without_a_proof_of_the_peer_nobody_is_trusted():
             os.chmod(s.socket, 0o666)
             told = run(as_client(s, int(mine))), run(lambda: agent_says(s, int(mine)))
             assert [text == "allowed" for text in told] == [want, want], (errno.errorcode[error], told)
+
+
+# -- whose places a client takes ------------------------------------------------------------------
+
+
+def answer_of(path):
+    """"", or why the connection was refused."""
+    keep = Rpc(path)
+    kept.append(keep)
+    with contextlib.suppress(BrokenPipeError):  # refused, and told so already
+        keep.send("agent.status")
+    return keep.read_message().get("error", {}).get("message", "")
+
+
+kept = []
+
+
+@contextlib.contextmanager
+def agent_with(limits):
+    with Scene(app=None, user_mode=False, start_agent=False) as s:
+        (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n[limits]\n{limits}")
+        s.start_agentd(user_mode=False)
+        yield s
+
+
+def test_administrators_get_in_when_everything_is_taken():
+    """Four users take all connections there are for them; then root comes, and asks for a worker, too."""
+    need_root()
+    with agent_with("connections = 32\nconnections_per_user = 16\n") as s, contextlib.ExitStack() as stack:
+        def crowd(uid):
+            def take(tell, wait):
+                become(uid)
+                tell(" ".join("refused" if answer_of(s.socket) else "served" for _ in range(16)).encode())
+                wait()
+            return take
+        told = [stack.enter_context(child(crowd(USER + i)))[1].decode().split() for i in range(4)]
+        assert sum(words.count("served") for words in told) == 30, told
+        assert "too many" in run(lambda: (become(USER + 9), answer_of(s.socket))[1])
+        for _ in range(2):
+            assert answer_of(s.socket) == ""
+            assert "processes" in kept[-1].call("process.list")
+        assert "too many" in answer_of(s.socket)
+        while kept:
+            kept.pop().close()
+
+
+def test_a_container_is_no_second_user():
+    """All ids in a user namespace count for the user who has made it, however deep inside they are."""
+    need_root()
+
+    def inside(uid, deeper=False):
+        def ask(tell, wait):
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            if deeper:
+                libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+                unshare(NEWUSER)
+            tell(answer_of(path).encode() or b"served")
+            wait()
+        return ask
+
+    @contextlib.contextmanager
+    def container(uid, deeper=False):
+        """A process of that id in a user namespace that USER has made, with ids of its own in there."""
+        def make(tell, wait):
+            become(USER)
+            libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+            unshare(NEWUSER)
+            tell(b"made")
+            wait()
+            inside(uid, deeper)(tell, wait)
+        with talk(make) as (pid, listen):
+            assert listen() == b"made"
+            for kind in ("uid", "gid"):
+                pathlib.Path(f"/proc/{pid}/{kind}_map").write_text(f"0 {USER} 1\n1 100000 1000\n")
+            go_on[pid]()
+            yield listen().decode()
+
+    with agent_with("connections_per_user = 3\n") as s, contextlib.ExitStack() as stack:
+        path = s.socket
+        for uid, deeper in ((0, False), (5, False), (7, True)):
+            assert stack.enter_context(container(uid, deeper)) == "served", uid
+        assert "too many" in stack.enter_context(container(9))
+        assert "too many" in run(lambda: (become(USER), answer_of(path))[1])
+        assert run(lambda: (become(USER + 1), answer_of(path) or "served")[1]) == "served"
 
 
 # -- a front that is somebody else's by now -------------------------------------------------------

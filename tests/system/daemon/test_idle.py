@@ -3,6 +3,7 @@
 """What the daemon costs when nobody uses it."""
 import os
 import pathlib
+import socket
 import sys
 import time
 
@@ -90,3 +91,25 @@ def test_descriptors_do_not_leak():
         wait_until(settled, "workers leave")
         # That a worker has gone is told to front a moment later.
         wait_until(lambda: count() == before, f"descriptors are {before} again")
+
+
+def test_ten_thousand_connections_leave_nothing():
+    """In the monitor, which knows each of them for as long as it is there, and in front."""
+    with Scene(app=None) as s:
+        def connect(n):
+            for _ in range(n):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(str(s.socket))
+                    client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"agent.hello"}\n')
+                    assert client.recv(65536)
+
+        def held():
+            return {p: (len(os.listdir(f"/proc/{p}/fd")), rss_kib(p)) for p in (s.agentd.pid, s.front_pid())}
+
+        connect(2000)
+        before = wait_settled(held, "the agent")
+        connect(10000)
+        after = wait_settled(held, "the agent")
+        for pid, (fds, kib) in after.items():
+            assert fds == before[pid][0] and kib <= before[pid][1] + 64, (before, after)
+        print(f"  {before[s.agentd.pid]} -> {after[s.agentd.pid]}")
