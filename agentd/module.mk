@@ -7,6 +7,7 @@ include agentd/monitor/module.mk
 include agentd/rules/module.mk
 include agentd/frontend/module.mk
 include agentd/worker/module.mk
+include agentd/tracer/module.mk
 include agentd/store/module.mk
 include agentd/hook/module.mk
 include agentd/adapter/module.mk

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/capability.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -203,28 +204,45 @@ int privileges_keep_hooks(void)
 	return r < 0 ? r : no_new_privileges();
 }
 
-static int become_tracer(uid_t uid, gid_t gid, cap_flag_value_t effective)
+/* CAP_SYS_PTRACE alone, if this process has it.  @return NULL and errno on failure. */
+static cap_t trace_alone(cap_flag_value_t effective)
 {
 	static const cap_value_t trace[] = { CAP_SYS_PTRACE };
 	auto_call(free_cap) cap_t keep = cap_init();
 
-	if (!keep)
-		return -errno;
-	if (has(CAP_SYS_PTRACE) &&
+	if (keep && has(CAP_SYS_PTRACE) &&
 	    (cap_set_flag(keep, CAP_PERMITTED, 1, trace, CAP_SET) < 0 ||
 	     cap_set_flag(keep, CAP_EFFECTIVE, 1, trace, effective) < 0))
-		return -errno;
-	return become(uid, gid, NULL, 0, keep);
+		return NULL;
+	return TAKE_PTR(keep);
 }
 
 int privileges_become_tracer(uid_t uid, gid_t gid)
 {
-	return become_tracer(uid, gid, CAP_SET);
+	auto_call(free_cap) cap_t keep = trace_alone(CAP_SET);
+
+	return keep ? become(uid, gid, NULL, 0, keep) : -errno;
 }
 
 int privileges_lay_down_tracer(uid_t uid, gid_t gid)
 {
-	return become_tracer(uid, gid, CAP_CLEAR);
+	auto_call(free_cap) cap_t keep = trace_alone(CAP_CLEAR);
+
+	return keep ? become(uid, gid, NULL, 0, keep) : -errno;
+}
+
+int privileges_keep_trace(uid_t files_uid, gid_t files_gid)
+{
+	auto_call(free_cap) cap_t keep = trace_alone(CAP_SET);
+
+	if (!keep || (has(CAP_SETGID) && setgroups(0, NULL) < 0))
+		return -errno;
+	setfsgid(files_gid);
+	setfsuid(files_uid);
+	/* Neither says whether it did so, except by what it finds the next time. */
+	if ((uid_t)setfsuid((uid_t)-1) != files_uid || (gid_t)setfsgid((gid_t)-1) != files_gid)
+		return -EPERM;
+	return cap_set_proc(keep) < 0 ? -errno : no_new_privileges();
 }
 
 int privileges_take_up_tracer(void)

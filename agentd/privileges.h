@@ -47,9 +47,9 @@ int privileges_become(uid_t uid, gid_t gid);
 int privileges_become_tracer(uid_t uid, gid_t gid);
 
 /**
- * As privileges_become_tracer(), but the capability is permitted and not effective: the kernel
- * judges the process as it judges the user, until privileges_take_up_tracer() makes the capability
- * effective again.
+ * As privileges_become(), but a process that has CAP_SYS_PTRACE keeps it, permitted and not effective:
+ * the kernel judges the process as it judges the user, until privileges_take_up_tracer() makes the
+ * capability effective again.
  */
 int privileges_lay_down_tracer(uid_t uid, gid_t gid);
 /**
@@ -57,6 +57,13 @@ int privileges_lay_down_tracer(uid_t uid, gid_t gid);
  * @return 0, -EPERM (the process does not have that capability), other -errno.
  */
 int privileges_take_up_tracer(void);
+
+/**
+ * Keep the user, and of the capabilities CAP_SYS_PTRACE, if it is there.  Files are opened as another
+ * user and without supplementary groups.
+ * @return 0, -EPERM (this process may not open files as that user), other -errno.
+ */
+int privileges_keep_trace(uid_t files_uid, gid_t files_gid);
 
 /** As privileges_become(), but with the user's supplementary groups. */
 int privileges_become_login(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups);

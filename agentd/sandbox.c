@@ -91,6 +91,15 @@ static const int driver_calls[] = {
 	SCMP_SYS(times), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
 
+/* All that a tracer needs, for it gets nothing of the common ones. */
+static const int tracer_calls[] = {
+	SCMP_SYS(clock_gettime), SCMP_SYS(close), SCMP_SYS(exit), SCMP_SYS(exit_group),
+	SCMP_SYS(newfstatat), SCMP_SYS(pidfd_getfd), SCMP_SYS(poll), SCMP_SYS(ppoll),
+	SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readlinkat), SCMP_SYS(recvmsg),
+	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(wait4),
+	SCMP_SYS(waitid),
+};
+
 static const int store_calls[] = {
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(flock), SCMP_SYS(fsetxattr),
 	SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(getdents64), SCMP_SYS(linkat),
@@ -227,12 +236,12 @@ static int allow_tracing(scmp_filter_ctx ctx)
 	return r < 0 ? r : allow_seize(ctx, PTRACE_O_TRACEEXEC);
 }
 
-/* A call in the target and the thread's way back need these (libcudbgshim/src/inferior.c). */
+/* A call in the target and the thread's way back need these (libcudbgshim/src/tracer_direct.c). */
 static int allow_calls_in_target(scmp_filter_ctx ctx)
 {
-	static const unsigned requests[] = { PTRACE_GETREGS, PTRACE_SETREGS, PTRACE_GETREGSET,
-					     PTRACE_SETREGSET, PTRACE_GETSIGINFO, PTRACE_GETSIGMASK,
-					     PTRACE_SETSIGMASK, PTRACE_SYSCALL, GET_RSEQ_CONFIGURATION };
+	static const unsigned requests[] = { PTRACE_GETREGSET, PTRACE_SETREGSET, PTRACE_GETSIGINFO,
+					     PTRACE_GETSIGMASK, PTRACE_SETSIGMASK, PTRACE_SYSCALL,
+					     GET_RSEQ_CONFIGURATION };
 	int r = allow_ptrace(ctx, requests, ARRAY_SIZE(requests));
 
 	if (r == 0)
@@ -289,11 +298,27 @@ static int allow_driver(scmp_filter_ctx ctx)
 	return r < 0 ? r : allow_calls_in_target(ctx);
 }
 
+static int allow_tracer(scmp_filter_ctx ctx)
+{
+	int r = allow_read_only_open(ctx);
+
+	return r < 0 ? r : allow_calls_in_target(ctx);
+}
+
+static int allow_common(scmp_filter_ctx ctx)
+{
+	int r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
+
+	return r < 0 ? r : allow(ctx, runtime_calls, ARRAY_SIZE(runtime_calls));
+}
+
 /*
  * Build a filter and load it.
- * @param more  Adds rules that look at arguments, or NULL.
+ * @param begin  Adds the calls of every process of a kind.
+ * @param more   Adds rules that look at arguments, or NULL.
  */
-static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
+static int apply_to(int (*begin)(scmp_filter_ctx), const int *extra, size_t n_extra,
+		    int (*more)(scmp_filter_ctx))
 {
 	auto_call(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int r;
@@ -302,16 +327,19 @@ static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 		return -ENOMEM;
 	/* Calls of another architecture or of x32 fail as calls that are not on the list do. */
 	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
-	if (r == 0)
-		r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
-	if (r == 0)
-		r = allow(ctx, runtime_calls, ARRAY_SIZE(runtime_calls));
+	if (r == 0 && begin)
+		r = begin(ctx);
 	if (r == 0)
 		r = allow(ctx, extra, n_extra);
 	if (r == 0 && more)
 		r = more(ctx);
 	/* The load comes last: once it has succeeded, nothing can fail any more. */
 	return r < 0 ? r : seccomp_load(ctx);
+}
+
+static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
+{
+	return apply_to(allow_common, extra, n_extra, more);
 }
 
 int sandbox_agent(void)
@@ -383,6 +411,18 @@ int sandbox_core(void)
 int sandbox_worker_driver(void)
 {
 	return apply(look_calls, ARRAY_SIZE(look_calls), allow_driver);
+}
+
+/* A sanitizer's runtime needs what every other process may. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TRACER_COMMON allow_common
+#else
+#define TRACER_COMMON NULL
+#endif
+
+int sandbox_tracer(void)
+{
+	return apply_to(TRACER_COMMON, tracer_calls, ARRAY_SIZE(tracer_calls), allow_tracer);
 }
 
 int sandbox_adapter(void)

@@ -41,6 +41,11 @@ int sandbox_worker(bool registers);
  */
 int sandbox_worker_driver(void);
 /**
+ * Confine a tracer: it may trace as a call in the target needs it, read files, duplicate
+ * descriptors of the target, and talk to its worker; it has no other call, not even for memory.
+ */
+int sandbox_tracer(void);
+/**
  * Confine a worker that reads a core file: its memory is bounded, and it may do nothing but open
  * files for reading; it needs those that the core names.  Where the kernel has Landlock, nothing is
  * written, and no program executed, also by a call that the filter does not know.

@@ -14,7 +14,7 @@ cudbgshim_src := $(addprefix libcudbgshim/src/,names.c loader.c table.c event.c 
 	state.c state_batch.c state_plain.c)
 # The debuggee's side and the sequences.
 cudbgshim_src += $(addprefix libcudbgshim/src/,dynsym.c maps.c \
-	flags.c label.c session.c attach.c detach.c rescue.c)
+	flags.c label.c session.c attach.c detach.c rescue.c tracer_direct.c)
 # Calls in the debuggee know one processor; elsewhere they are refused by name.
 cudbgshim_src += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)), \
 	$(addprefix libcudbgshim/src/,inferior.c inferior_stops.c inferior_frame.c inferior_threads.c), \

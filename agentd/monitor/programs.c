@@ -14,7 +14,8 @@
 
 static void list(const struct programs *p, const char *ret[N_PROGRAMS])
 {
-	const char *const all[] = { p->front, p->worker, p->store, p->rules, p->hook, p->adapter };
+	const char *const all[] = { p->front, p->worker, p->store, p->rules, p->hook, p->adapter,
+				   p->tracer };
 
 	_Static_assert(ARRAY_SIZE(all) == N_PROGRAMS, "each has its place");
 	for (size_t i = 0; i < N_PROGRAMS; i++)
@@ -35,6 +36,7 @@ int programs_find(struct programs *ret)
 	snprintf(ret->rules, sizeof(ret->rules), "%s/gpu-agent-rules", self);
 	snprintf(ret->hook, sizeof(ret->hook), "%s/gpu-agent-hook", self);
 	snprintf(ret->adapter, sizeof(ret->adapter), "%s/gpu-agent-adapter", self);
+	snprintf(ret->tracer, sizeof(ret->tracer), "%s/gpu-agent-tracer", self);
 	list(ret, all);
 	for (size_t i = 0; i < N_PROGRAMS; i++)
 		if (access(all[i], X_OK) < 0 || stat(all[i], &ret->at_start[i]) < 0)

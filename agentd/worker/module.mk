@@ -8,7 +8,7 @@ worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c cor
 	core_write.c errors.c events.c fault_journal.c latched.c launch.c marketing_name.c probe.c queues.c registers.c representatives.c \
 	rescue.c saved_wave.c watchpoints.c wave_memory.c waves.c waves_copy.c waves_decode.c)
 worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c core_read.c core_registers.c core_state.c \
-	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c warp.c warp_registers.c \
+	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c tracer.c warp.c warp_registers.c \
 	waves.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \

@@ -64,6 +64,12 @@ struct cudbgshim_undo {
 	uint32_t n_writes;
 	struct cudbgshim_undo_write writes[CUDBGSHIM_UNDO_WRITES];
 	struct cudbgshim_inferior_record call;
+	/**
+	 * The random bytes that the kernel gave the program when it started (AT_RANDOM), by which
+	 * another one in the same process is noticed; address 0: they are not known.
+	 */
+	uint64_t random_addr;
+	uint8_t random[16];
 };
 
 /* ------------------------------------------------------------------ session ------------------ */
@@ -134,6 +140,7 @@ struct cudbgshim_session_options {
 	int proc_fd; /**< The directory /proc/PID, open; borrowed. */
 	int pidfd;   /**< Borrowed; -1 if there is none. */
 	struct cudbgshim_memory memory;
+	const struct cudbgshim_tracer *tracer; /**< Borrowed; NULL: cudbgshim_tracer_direct. */
 	/** Options for our side; `engine` is used on both sides. */
 	struct cudbgshim_options driver;
 	/** Must be unique among debuggers in the network namespace; 0: a random one. */
@@ -241,6 +248,7 @@ struct cudbgshim_rescue_options {
 	int pid;
 	int proc_fd; /**< The directory /proc/PID, open; borrowed. */
 	struct cudbgshim_memory memory;
+	const struct cudbgshim_tracer *tracer; /**< Borrowed; NULL: cudbgshim_tracer_direct. */
 	unsigned timeout_ms; /**< 0 stands for 5000. */
 };
 
@@ -250,7 +258,8 @@ struct cudbgshim_rescue_options {
  * of its own.  It may be repeated, also after the rescuer itself died.
  *
  * @param ret_error  Filled in on failure; NULL allowed.
- * @return 0 (also when there was nothing to do), -ESRCH (the process is gone), -EINVAL (record of
+ * @return 0 (also when there was nothing to do), -ESRCH (the process is gone), -ESTALE (it runs
+ *         another program, which has nothing of ours: nothing was changed), -EINVAL (record of
  *         another version), -ETIMEDOUT (the call does not end), or the error of calling a function
  *         or writing memory; the rest was done nevertheless.
  */

@@ -32,6 +32,72 @@ struct cudbgshim_memory {
 /** @return access over an open /proc/PID/mem; @p mem_fd is borrowed for as long as it is used. */
 struct cudbgshim_memory cudbgshim_memory_from_fd(int mem_fd);
 
+/* ------------------------------------------------------------------ tracing ------------------ */
+
+/** Why a traced thread stands still. */
+struct cudbgshim_stop {
+	enum {
+		CUDBGSHIM_STOP_NONE,	/**< It runs. */
+		CUDBGSHIM_STOP_SIGNAL,	/**< Signal @c sig is about to be delivered. */
+		CUDBGSHIM_STOP_SYSCALL, /**< It enters or leaves a system call. */
+		CUDBGSHIM_STOP_ASKED,	/**< It was interrupted. */
+		CUDBGSHIM_STOP_GROUP,	/**< Job control has stopped the whole process. */
+		CUDBGSHIM_STOP_EXEC,	/**< The process executed another program. */
+		CUDBGSHIM_STOP_GONE,	/**< The thread has ended, or is not traced. */
+		/** Another process traced for us and has ended: the kernel has let the thread go. */
+		CUDBGSHIM_STOP_LOST,
+	} kind;
+	int sig;
+};
+
+/** How a stopped thread goes on. */
+enum cudbgshim_go {
+	CUDBGSHIM_GO_ON,
+	CUDBGSHIM_GO_TO_SYSCALL, /**< Up to the next entry or exit of a system call. */
+	CUDBGSHIM_GO_LISTEN,	 /**< It stays in the stop of its process, and hears of its end. */
+	CUDBGSHIM_GO_FREE,	 /**< It is traced no more. */
+};
+
+/** What can be read of a stopped thread; the first three can be set. */
+enum cudbgshim_part {
+	CUDBGSHIM_PART_REGISTERS, /**< struct user_regs_struct. */
+	CUDBGSHIM_PART_VECTORS,	  /**< XSAVE area (NT_X86_XSTATE). */
+	CUDBGSHIM_PART_MASK,	  /**< Signal mask, 8 bytes. */
+	CUDBGSHIM_PART_SIGNAL,	  /**< siginfo_t of the signal that it stopped for. */
+	CUDBGSHIM_PART_RSEQ,	  /**< struct ptrace_rseq_configuration, 24 bytes. */
+};
+
+/**
+ * How threads of the debuggee are traced, and how is read in /proc what only a tracer may read.
+ * cudbgshim_tracer_direct does so with the rights of this process.  Where those do not suffice,
+ * another process does it, and the caller supplies functions that ask that one.
+ *
+ * Each returns 0 or -errno of the kernel, unless it says something else; none waits for a thread.
+ */
+struct cudbgshim_tracer {
+	/** Seize a thread; it runs on. */
+	int (*seize)(void *ctx, int tid);
+	/** Ask a seized thread to stop. */
+	int (*interrupt)(void *ctx, int tid);
+	/**
+	 * Look what a seized thread stopped for.  The stop is left for others to see (WNOWAIT), except
+	 * that of an exec and of a death.
+	 */
+	struct cudbgshim_stop (*look)(void *ctx, int tid);
+	/** Let a stopped thread go on.  @param sig  Signal that is delivered to it, or 0. */
+	int (*go)(void *ctx, int tid, enum cudbgshim_go how, int sig);
+	/** @param size  In: room in @p buf; out: bytes. */
+	int (*get)(void *ctx, int tid, enum cudbgshim_part part, void *buf, size_t *size);
+	int (*set)(void *ctx, int tid, enum cudbgshim_part part, const void *buf, size_t size);
+	/** Read a file of /proc/PID (@p proc_fd): "maps", "auxv", "task/TID/syscall".  As fd_read_file_at(). */
+	int (*read_file)(void *ctx, int proc_fd, const char *name, size_t max, char **ret, size_t *ret_size);
+	/** @return a duplicate of a descriptor of the debuggee, or its pipe opened anew; -errno. */
+	int (*descriptor)(void *ctx, int proc_fd, int pidfd, int number);
+	void *ctx;
+};
+
+extern const struct cudbgshim_tracer cudbgshim_tracer_direct;
+
 /* ------------------------------------------------------------------ mappings ----------------- */
 
 #define CUDBGSHIM_MAP_READ  UINT32_C(1)
@@ -180,6 +246,7 @@ struct cudbgshim_inferior_options {
 	int pid;
 	int proc_fd; /**< The directory /proc/PID, open; borrowed. */
 	struct cudbgshim_memory memory;
+	const struct cudbgshim_tracer *tracer; /**< Borrowed; NULL: cudbgshim_tracer_direct. */
 	uint64_t function, argument;
 	/** Range of libcuda: a thread inside of it may hold a lock that the function needs. */
 	uint64_t avoid_start, avoid_end;
@@ -242,9 +309,10 @@ void cudbgshim_inferior_destroy(struct cudbgshim_inferior *call);
  * @return 0 (the function has returned, the thread is itself again), CUDBGSHIM_INFERIOR_WAIT, or
  *         -EAGAIN (no thread could be used within the time), -ETIMEDOUT (the function does not
  *         return; it runs on and restores its thread by itself), -EFAULT (the function faulted and
- *         was cut short), -ESRCH (the process or the thread ended, or it executed another program),
+ *         was cut short), -ESRCH (the process or the thread ended, or it executed another program), -EIO (the
+ *         process that traces for us has ended; the function may still run),
  *         -EBUSY (traced by another process, or stopped by job control), -EPERM, -EOPNOTSUPP (not
- *         x86-64, shadow stacks, no rt_sigreturn to be found), -ENOMEM, -EIO.
+ *         x86-64, shadow stacks, no rt_sigreturn to be found), -ENOMEM.
  */
 int cudbgshim_inferior_step(struct cudbgshim_inferior *call);
 /**
@@ -263,6 +331,7 @@ cudbgshim_inferior_error(const struct cudbgshim_inferior *call);
  * @return 1 (still running), 0 (over, or its thread is gone), -errno of ptrace.
  */
 int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
-			      const struct cudbgshim_memory *memory);
+			      const struct cudbgshim_memory *memory,
+			      const struct cudbgshim_tracer *tracer);
 
 #endif /* CUDBGSHIM_TARGET_H */

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -53,7 +52,7 @@ static int fail_memory(struct cudbgshim_session *s, int rc)
 static int find_library(struct cudbgshim_session *s)
 {
 	struct cudbgshim_session_error why = { .text = "" };
-	int rc = flags_find(&s->o.memory, s->o.proc_fd, &s->target, &why);
+	int rc = flags_find(&s->o.memory, s->o.tracer, s->o.proc_fd, &s->target, &why);
 
 	if (rc == -ENOENT)
 		return finish(s, CUDBGSHIM_OUTCOME_NO_LIBCUDA);
@@ -178,27 +177,17 @@ static int call_attach(struct cudbgshim_session *s)
 }
 
 /*
- * Open the write end of the driver's pipe: by duplicating the target's descriptor, or else by the
- * pipe's name.  Nothing else is written to, since the number comes from the target and could name
- * any file that it holds open for reading.
+ * Get the write end of the driver's pipe.  Nothing else is written to, since the number comes from
+ * the target and could name any file that it holds open for reading.
  */
 static int open_attach_fd(struct cudbgshim_session *s, int number, int *ret_fd)
 {
-	char path[32], link[64] = "";
-	auto_close int fd = -1;
+	const struct cudbgshim_tracer *t = s->o.tracer;
+	auto_close int fd = t->descriptor(t->ctx, s->o.proc_fd, s->o.pidfd, number);
 	struct stat st;
 
-	if (s->o.pidfd >= 0)
-		fd = (int)syscall(SYS_pidfd_getfd, s->o.pidfd, number, 0);
-	snprintf(path, sizeof(path), "fd/%d", number);
-	if (fd < 0) {
-		if (readlinkat(s->o.proc_fd, path, link, sizeof(link) - 1) < 0 ||
-		    strncmp(link, "pipe:[", 6))
-			return -EBADF;
-		fd = openat(s->o.proc_fd, path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-	}
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
 		return -EBADF;
 	*ret_fd = TAKE_FD(fd);

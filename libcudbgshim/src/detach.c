@@ -66,6 +66,12 @@ static int look_for_late_engine(struct cudbgshim_session *s, bool *ret_late)
 	return note_memory(s, rc);
 }
 
+/* Did another process trace for us that has ended?  Then no call can be made any more. */
+static bool has_lost_tracer(const struct cudbgshim_session *s)
+{
+	return s->o.tracer->look(s->o.tracer->ctx, s->o.pid).kind == CUDBGSHIM_STOP_LOST;
+}
+
 /*
  * Leave a target that is still busy: a call that did not end in time goes on in the target, and the
  * engine may come up when we have gone.  So nothing is changed under it, and the record stays as it
@@ -75,7 +81,7 @@ static int leave_late(struct cudbgshim_session *s)
 {
 	if (s->is_gone)
 		return 0;
-	s->is_left = s->undo->call.is_active;
+	s->is_left = s->undo->call.is_active || (is_engaged(s) && has_lost_tracer(s));
 	if (s->is_left || !s->is_asked || !is_engaged(s))
 		return 0;
 	return look_for_late_engine(s, &s->is_left);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes the variables of the driver in the target, and records what they were. */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,12 +40,12 @@ static int read_symbols(const struct cudbgshim_memory *memory, const char *maps,
 	return found;
 }
 
-int flags_find(const struct cudbgshim_memory *memory, int proc_fd, struct session_target *ret,
-	       struct cudbgshim_session_error *err)
+int flags_find(const struct cudbgshim_memory *memory, const struct cudbgshim_tracer *tracer, int proc_fd,
+	       struct session_target *ret, struct cudbgshim_session_error *err)
 {
 	auto_free char *maps = NULL;
 	size_t size;
-	int rc = fd_read_file_at(proc_fd, "maps", CUDBGSHIM_MAPS_MAX, &maps, &size);
+	int rc = tracer->read_file(tracer->ctx, proc_fd, "maps", CUDBGSHIM_MAPS_MAX, &maps, &size);
 
 	if (rc == 0 && !size)
 		rc = -ESRCH;
@@ -192,4 +193,42 @@ int flags_start_time(int proc_fd, uint64_t *ret)
 		return -ESRCH;
 	*ret = strtoull(p, NULL, 10);
 	return 0;
+}
+
+#define AUXV_MAX 4096
+
+/*
+ * An exec by another thread than the first one changes neither the pid nor the start time.  It does
+ * change the 16 random bytes that the kernel hands to each program it starts (AT_RANDOM).
+ */
+void flags_note_program(const struct cudbgshim_memory *memory, const struct cudbgshim_tracer *tracer,
+			int proc_fd, struct cudbgshim_undo *undo)
+{
+	auto_free char *auxv = NULL;
+	uint8_t random[sizeof(undo->random)];
+	uint64_t pair[2];
+	size_t size;
+
+	if (tracer->read_file(tracer->ctx, proc_fd, "auxv", AUXV_MAX, &auxv, &size) < 0)
+		return;
+	for (size_t at = 0; at + sizeof(pair) <= size; at += sizeof(pair)) {
+		memcpy(pair, auxv + at, sizeof(pair));
+		if (pair[0] != AT_RANDOM)
+			continue;
+		if (memory->read(memory->ctx, pair[1], random, sizeof(random)) < 0)
+			return;
+		memcpy(undo->random, random, sizeof(random));
+		undo->random_addr = pair[1];
+		return;
+	}
+}
+
+bool flags_is_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo)
+{
+	uint8_t random[sizeof(undo->random)];
+
+	if (!undo->random_addr)
+		return true;
+	return memory->read(memory->ctx, undo->random_addr, random, sizeof(random)) == 0 &&
+	       memcmp(random, undo->random, sizeof(random)) == 0;
 }

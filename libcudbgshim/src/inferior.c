@@ -16,8 +16,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -32,11 +30,9 @@
 #define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
-#define NT_X86_XSTATE  0x202
 #define EFLAGS_DF_TF_RF  0x10500ull
 
-/* From linux/ptrace.h, which does not go together with sys/ptrace.h. */
-#define GET_RSEQ_CONFIGURATION ((enum __ptrace_request)0x420f)
+/* PTRACE_GET_RSEQ_CONFIGURATION of linux/ptrace.h. */
 struct rseq_configuration {
 	uint64_t addr;
 	uint32_t size, signature, flags, pad;
@@ -52,6 +48,7 @@ enum state {
 
 struct cudbgshim_inferior {
 	struct cudbgshim_inferior_options o;
+	const struct cudbgshim_tracer *t;
 	enum state state;
 	int result;
 	uint64_t deadline, choose_deadline, stop_deadline;
@@ -101,6 +98,9 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	if (!c)
 		return -ENOMEM;
 	c->o = *options;
+	if (!c->o.tracer)
+		c->o.tracer = &cudbgshim_tracer_direct;
+	c->t = c->o.tracer;
 	c->record = options->record ? options->record : &c->own_record;
 	c->deadline = clock_deadline_ms(timeout_ms);
 	c->choose_deadline = clock_deadline_ms(timeout_ms / 2 < CHOOSE_MS ? timeout_ms / 2 : CHOOSE_MS);
@@ -110,12 +110,37 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	return 0;
 }
 
+static struct cudbgshim_stop look(struct cudbgshim_inferior *c)
+{
+	return c->t->look(c->t->ctx, c->tid);
+}
+
+static int go(struct cudbgshim_inferior *c, enum cudbgshim_go how, int sig)
+{
+	return c->t->go(c->t->ctx, c->tid, how, sig);
+}
+
+static int interrupt(struct cudbgshim_inferior *c)
+{
+	return c->t->interrupt(c->t->ctx, c->tid);
+}
+
+static int set_mask(struct cudbgshim_inferior *c, uint64_t mask)
+{
+	return c->t->set(c->t->ctx, c->tid, CUDBGSHIM_PART_MASK, &mask, sizeof(mask));
+}
+
+static int set_vectors(struct cudbgshim_inferior *c, const uint8_t *xstate)
+{
+	return c->t->set(c->t->ctx, c->tid, CUDBGSHIM_PART_VECTORS, xstate, c->saved.xstate_size);
+}
+
 /* ------------------------------------------------------------------ letting go --------------- */
 
 static void pump_strays(struct cudbgshim_inferior *c)
 {
 	for (size_t i = 0; i < c->n_strays;)
-		if (inferior_let_go(c->strays[i]))
+		if (inferior_let_go(c->t, c->strays[i]))
 			c->strays[i] = c->strays[--c->n_strays];
 		else
 			i++;
@@ -123,15 +148,28 @@ static void pump_strays(struct cudbgshim_inferior *c)
 
 static void make_stray(struct cudbgshim_inferior *c, pid_t tid)
 {
-	if (!inferior_let_go(tid) && c->n_strays < STRAYS_MAX)
+	if (!inferior_let_go(c->t, tid) && c->n_strays < STRAYS_MAX)
 		c->strays[c->n_strays++] = tid;
 }
 
-/* Note that the thread's number is gone: it ended, or called exec and goes on as the leader. */
-static int lost(struct cudbgshim_inferior *c, const struct inferior_stop *s)
+static bool is_lost(const struct cudbgshim_stop *s)
 {
-	if (inferior_is_exec(s))
-		inferior_cont(PTRACE_DETACH, c->tid, 0);
+	return s->kind == CUDBGSHIM_STOP_GONE || s->kind == CUDBGSHIM_STOP_EXEC || s->kind == CUDBGSHIM_STOP_LOST;
+}
+
+/*
+ * Note that the thread's number is gone: it ended, or called exec and goes on as the leader.  If only
+ * its tracer is gone, it runs on as after our own death, and the record tells of that.
+ */
+static int lost(struct cudbgshim_inferior *c, const struct cudbgshim_stop *s)
+{
+	if (s->kind == CUDBGSHIM_STOP_LOST) {
+		fail(c, -EIO, "the tracer of thread %d has ended", (int)c->tid);
+		c->tid = 0;
+		return -EIO;
+	}
+	if (s->kind == CUDBGSHIM_STOP_EXEC)
+		go(c, CUDBGSHIM_GO_FREE, 0);
 	else if (c->tid != c->o.pid)
 		make_stray(c, c->o.pid);
 	c->record->is_active = 0;
@@ -148,7 +186,7 @@ static int read_maps(struct cudbgshim_inferior *c)
 
 	free(c->maps);
 	c->maps = NULL;
-	rc = fd_read_file_at(c->o.proc_fd, "maps", CUDBGSHIM_MAPS_MAX, &c->maps, &c->maps_size);
+	rc = c->t->read_file(c->t->ctx, c->o.proc_fd, "maps", CUDBGSHIM_MAPS_MAX, &c->maps, &c->maps_size);
 	if (rc < 0)
 		return fail(c, rc == -ENOENT ? -ESRCH : rc, "cannot read the mappings of process %d",
 			    c->o.pid);
@@ -165,20 +203,19 @@ static int read_maps(struct cudbgshim_inferior *c)
 
 static int seize(struct cudbgshim_inferior *c, pid_t tid)
 {
-	void *options = (void *)(uintptr_t)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
+	int rc;
 
 	step_name(c, "seize");
-	if (inferior_trace(PTRACE_SEIZE, tid, NULL, options) < 0) {
-		int error = errno;
-
+	rc = c->t->seize(c->t->ctx, tid);
+	if (rc < 0) {
 		c->err.tid = tid;
-		if (error == ESRCH)
+		if (rc == -ESRCH)
 			return CUDBGSHIM_INFERIOR_WAIT;
-		return fail(c, -error, "the kernel refuses to trace thread %d", (int)tid);
+		return fail(c, rc, "the kernel refuses to trace thread %d", (int)tid);
 	}
 	c->tid = tid;
 	step_name(c, "interrupt");
-	inferior_trace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	interrupt(c);
 	c->stop_deadline = clock_deadline_ms(STOP_MS);
 	c->state = STOPPING;
 	return 0;
@@ -236,9 +273,9 @@ static bool is_in_rseq(struct cudbgshim_inferior *c)
 	} cs;
 	uint64_t at;
 	const struct cudbgshim_memory *m = &c->o.memory;
+	size_t size = sizeof(conf);
 
-	if (ptrace(GET_RSEQ_CONFIGURATION, c->tid, sizeof(conf), &conf) < (long)sizeof(conf) ||
-	    !conf.addr)
+	if (c->t->get(c->t->ctx, c->tid, CUDBGSHIM_PART_RSEQ, &conf, &size) < 0 || !conf.addr)
 		return false;
 	if (m->read(m->ctx, conf.addr + 8, &at, sizeof(at)) < 0 || !at)
 		return false;
@@ -249,15 +286,17 @@ static bool is_in_rseq(struct cudbgshim_inferior *c)
 
 static int save(struct cudbgshim_inferior *c)
 {
-	struct iovec iov = { c->saved.xstate, sizeof(c->saved.xstate) };
+	size_t mask = sizeof(c->saved.mask);
+	int rc = inferior_get_registers(c->t, c->tid, &c->saved.regs);
 
-	if (inferior_trace(PTRACE_GETREGS, c->tid, NULL, &c->saved.regs) < 0 ||
-	    ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &iov) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask) < 0)
-		return -errno;
-	c->saved.xstate_size = iov.iov_len;
-	inferior_forgive_interruption(&c->saved.regs);
-	return 0;
+	c->saved.xstate_size = sizeof(c->saved.xstate);
+	if (rc == 0)
+		rc = c->t->get(c->t->ctx, c->tid, CUDBGSHIM_PART_VECTORS, c->saved.xstate, &c->saved.xstate_size);
+	if (rc == 0)
+		rc = c->t->get(c->t->ctx, c->tid, CUDBGSHIM_PART_MASK, &c->saved.mask, &mask);
+	if (rc == 0)
+		inferior_forgive_interruption(&c->saved.regs);
+	return rc;
 }
 
 /*
@@ -283,7 +322,6 @@ static uint64_t mask_for_call(uint64_t own)
 static void clean_vector_state(struct cudbgshim_inferior *c)
 {
 	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
-	struct iovec iov = { xstate, c->saved.xstate_size };
 	uint16_t control = 0x37f;
 	uint32_t mxcsr = 0x1f80;
 
@@ -292,7 +330,7 @@ static void clean_vector_state(struct cudbgshim_inferior *c)
 	memcpy(xstate, &control, sizeof(control));
 	memcpy(xstate + 24, &mxcsr, sizeof(mxcsr));
 	xstate[512] |= 3; /* x87 and SSE state are present. */
-	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
+	set_vectors(c, xstate);
 }
 
 static int enter(struct cudbgshim_inferior *c)
@@ -318,18 +356,19 @@ static int enter(struct cudbgshim_inferior *c)
 	/* The record counts before the registers change, so that a rescuer never misses a call. */
 	__atomic_store_n(&c->record->is_active, 1, __ATOMIC_RELEASE);
 	step_name(c, "registers");
-	if (inferior_trace(PTRACE_SETREGS, c->tid, NULL, &regs) < 0) {
+	rc = inferior_set_registers(c->t, c->tid, &regs);
+	if (rc < 0) {
 		c->record->is_active = 0;
-		return fail(c, -errno, "cannot set the registers of thread %d", (int)c->tid);
+		return fail(c, rc, "cannot set the registers of thread %d", (int)c->tid);
 	}
 	c->err.is_entered = true;
 	step_name(c, "mask");
 	c->call_mask = mask_for_call(c->saved.mask);
-	ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->call_mask), &c->call_mask);
+	set_mask(c, c->call_mask);
 	clean_vector_state(c);
 	step_name(c, "run");
 	c->state = RUNNING;
-	inferior_cont(PTRACE_SYSCALL, c->tid, 0);
+	go(c, CUDBGSHIM_GO_TO_SYSCALL, 0);
 	return 0;
 }
 
@@ -361,19 +400,19 @@ static int prepare(struct cudbgshim_inferior *c)
 
 static int stopping(struct cudbgshim_inferior *c)
 {
-	struct inferior_stop s = inferior_look(c->tid);
+	struct cudbgshim_stop s = look(c);
 
-	if (s.kind == INFERIOR_STOP_NONE)
+	if (s.kind == CUDBGSHIM_STOP_NONE)
 		return clock_left_ms(c->stop_deadline) ? CUDBGSHIM_INFERIOR_WAIT :
 							 reject(c, "does not stop");
-	if (s.kind == INFERIOR_STOP_GONE || inferior_is_exec(&s))
+	if (is_lost(&s))
 		return lost(c, &s);
-	if (inferior_is_group_stop(&s))
+	if (s.kind == CUDBGSHIM_STOP_GROUP)
 		return fail(c, -EBUSY, "process %d is stopped by job control", c->o.pid);
-	if (s.kind == INFERIOR_STOP_EVENT)
+	if (s.kind == CUDBGSHIM_STOP_ASKED)
 		return prepare(c);
 	step_name(c, "pass signal");
-	inferior_cont(PTRACE_CONT, c->tid, s.kind == INFERIOR_STOP_SIGNAL ? s.sig : 0);
+	go(c, CUDBGSHIM_GO_ON, s.kind == CUDBGSHIM_STOP_SIGNAL ? s.sig : 0);
 	return 0;
 }
 
@@ -386,12 +425,12 @@ static void go_to_restorer(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
 
-	if (inferior_trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
+	if (inferior_get_registers(c->t, c->tid, &regs) < 0)
 		return;
 	regs.rip = c->restorer;
 	regs.rsp = c->frame.addr + 8;
 	regs.orig_rax = ~0ull;
-	inferior_trace(PTRACE_SETREGS, c->tid, NULL, &regs);
+	inferior_set_registers(c->t, c->tid, &regs);
 }
 
 /*
@@ -404,9 +443,9 @@ static int begin_return(struct cudbgshim_inferior *c)
 {
 	step_name(c, "returned");
 	go_to_restorer(c);
-	inferior_trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
+	interrupt(c);
 	c->state = RETURNING;
-	inferior_cont(PTRACE_CONT, c->tid, 0);
+	go(c, CUDBGSHIM_GO_ON, 0);
 	return 0;
 }
 
@@ -415,7 +454,7 @@ static bool is_return(struct cudbgshim_inferior *c)
 {
 	struct user_regs_struct regs;
 
-	if (inferior_trace(PTRACE_GETREGS, c->tid, NULL, &regs) < 0)
+	if (inferior_get_registers(c->t, c->tid, &regs) < 0)
 		return false;
 	switch (regs.orig_rax) {
 	case SYS_rt_sigreturn:
@@ -442,7 +481,7 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 	auto_free char *status = NULL;
 	const char *line;
 	siginfo_t si;
-	size_t size;
+	size_t size = sizeof(si);
 
 	if (sig != SIGSEGV && sig != SIGBUS && sig != SIGILL && sig != SIGFPE && sig != SIGTRAP &&
 	    sig != SIGABRT && sig != SIGSYS)
@@ -451,7 +490,7 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 	 * Only a fault of its own counts, or abort() of the function itself; not what another
 	 * process sent.
 	 */
-	if (inferior_trace(PTRACE_GETSIGINFO, c->tid, NULL, &si) < 0 ||
+	if (c->t->get(c->t->ctx, c->tid, CUDBGSHIM_PART_SIGNAL, &si, &size) < 0 ||
 	    (si.si_code <= 0 && si.si_code != SI_TKILL))
 		return false;
 	if (fd_read_file_at(c->o.proc_fd, "status", 65536, &status, &size) < 0)
@@ -462,18 +501,20 @@ static bool is_fatal_fault(struct cudbgshim_inferior *c, int sig)
 
 static int running(struct cudbgshim_inferior *c)
 {
-	struct inferior_stop s = inferior_look(c->tid);
+	struct cudbgshim_stop s = look(c);
 
 	switch (s.kind) {
-	case INFERIOR_STOP_NONE:
+	case CUDBGSHIM_STOP_NONE:
 		return CUDBGSHIM_INFERIOR_WAIT;
-	case INFERIOR_STOP_GONE:
+	case CUDBGSHIM_STOP_GONE:
+	case CUDBGSHIM_STOP_EXEC:
+	case CUDBGSHIM_STOP_LOST:
 		return lost(c, &s);
-	case INFERIOR_STOP_SYSCALL:
+	case CUDBGSHIM_STOP_SYSCALL:
 		if (is_return(c))
 			return begin_return(c);
 		break;
-	case INFERIOR_STOP_SIGNAL:
+	case CUDBGSHIM_STOP_SIGNAL:
 		if (is_fatal_fault(c, s.sig)) {
 			fail(c, 0, "the function died of signal %d in thread %d", s.sig,
 			     (int)c->tid);
@@ -481,34 +522,29 @@ static int running(struct cudbgshim_inferior *c)
 			return begin_return(c);
 		}
 		step_name(c, "pass signal");
-		inferior_cont(PTRACE_SYSCALL, c->tid, s.sig);
+		go(c, CUDBGSHIM_GO_TO_SYSCALL, s.sig);
 		return 0;
-	case INFERIOR_STOP_EVENT:
-		if (inferior_is_exec(&s))
-			return lost(c, &s);
-		if (inferior_is_group_stop(&s)) {
-			inferior_trace(PTRACE_LISTEN, c->tid, NULL, NULL);
-			return 0;
-		}
+	case CUDBGSHIM_STOP_GROUP:
+		go(c, CUDBGSHIM_GO_LISTEN, 0);
+		return 0;
+	case CUDBGSHIM_STOP_ASKED:
 		break;
 	}
-	inferior_cont(PTRACE_SYSCALL, c->tid, 0);
+	go(c, CUDBGSHIM_GO_TO_SYSCALL, 0);
 	return 0;
 }
 
 static int finish(struct cudbgshim_inferior *c)
 {
-	struct iovec iov = { c->saved.xstate, c->saved.xstate_size };
-
 	step_name(c, "restore");
 	if (c->forgot_restart)
 		inferior_restart_from_beginning(&c->saved.regs);
-	ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
-	ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &iov);
+	set_mask(c, c->saved.mask);
+	set_vectors(c, c->saved.xstate);
 	/* Registers come last: up to here the frame would have restored everything. */
-	inferior_trace(PTRACE_SETREGS, c->tid, NULL, &c->saved.regs);
+	inferior_set_registers(c->t, c->tid, &c->saved.regs);
 	step_name(c, "detach");
-	inferior_cont(PTRACE_DETACH, c->tid, 0);
+	go(c, CUDBGSHIM_GO_FREE, 0);
 	c->record->is_active = 0;
 	c->tid = 0;
 	return c->result;
@@ -516,20 +552,20 @@ static int finish(struct cudbgshim_inferior *c)
 
 static int returning(struct cudbgshim_inferior *c)
 {
-	struct inferior_stop s = inferior_look(c->tid);
+	struct cudbgshim_stop s = look(c);
 
-	if (s.kind == INFERIOR_STOP_NONE)
+	if (s.kind == CUDBGSHIM_STOP_NONE)
 		return CUDBGSHIM_INFERIOR_WAIT;
-	if (s.kind == INFERIOR_STOP_GONE || inferior_is_exec(&s))
+	if (is_lost(&s))
 		return lost(c, &s);
-	if (s.kind == INFERIOR_STOP_EVENT && s.event == PTRACE_EVENT_STOP) {
+	if (s.kind == CUDBGSHIM_STOP_ASKED || s.kind == CUDBGSHIM_STOP_GROUP) {
 		if (finish(c) < 0)
 			return c->result;
 		c->state = OVER;
 		return 0;
 	}
 	/* A signal handler that runs first comes back to the restorer. */
-	inferior_cont(PTRACE_CONT, c->tid, s.kind == INFERIOR_STOP_SIGNAL ? s.sig : 0);
+	go(c, CUDBGSHIM_GO_ON, s.kind == CUDBGSHIM_STOP_SIGNAL ? s.sig : 0);
 	return 0;
 }
 
@@ -544,16 +580,19 @@ static int leave(struct cudbgshim_inferior *c)
 	uint64_t patience = clock_deadline_ms(100);
 
 	step_name(c, "leave");
-	inferior_trace(PTRACE_INTERRUPT, c->tid, NULL, NULL);
+	interrupt(c);
 	while (clock_left_ms(patience)) {
-		struct inferior_stop s = inferior_look(c->tid);
+		struct cudbgshim_stop s = look(c);
 
-		if (s.kind == INFERIOR_STOP_NONE) {
+		if (s.kind == CUDBGSHIM_STOP_NONE) {
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 			continue;
 		}
-		if (s.kind != INFERIOR_STOP_GONE)
-			ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(c->saved.mask), &c->saved.mask);
+		if (is_lost(&s)) {
+			lost(c, &s);
+			return -ETIMEDOUT;
+		}
+		set_mask(c, c->saved.mask);
 		break;
 	}
 	make_stray(c, c->tid);

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -22,45 +21,16 @@
 /** Room below the frame for the function itself, in bytes. */
 #define INFERIOR_STACK_ROOM (UINT64_C(128) << 10)
 
-/** Call ptrace(2) with a request that takes pointers. */
-static inline long inferior_trace(enum __ptrace_request request, pid_t tid, const void *addr,
-				  const void *data)
-{
-	return ptrace(request, tid, (void *)(uintptr_t)addr, (void *)(uintptr_t)data);
-}
-
-/** Call ptrace(2) with a request that lets a thread go on, or go for good, with a signal or 0. */
-static inline long inferior_cont(enum __ptrace_request request, pid_t tid, int sig)
-{
-	return ptrace(request, tid, NULL, (void *)(intptr_t)sig);
-}
-
-/** The last stop of a seized thread. */
-struct inferior_stop {
-	enum {
-		INFERIOR_STOP_NONE, /**< It runs. */
-		INFERIOR_STOP_SIGNAL,
-		INFERIOR_STOP_SYSCALL,
-		INFERIOR_STOP_EVENT,
-		INFERIOR_STOP_GONE, /**< It has ended. */
-	} kind;
-	int sig, event;
-};
-
-/**
- * Look what a seized thread stopped for.  The stop is left for others to see (WNOWAIT), except that
- * of an exec and of a death.
- */
-struct inferior_stop inferior_look(pid_t tid);
-/** Is this the stop of a whole process by job control? */
-bool inferior_is_group_stop(const struct inferior_stop *s);
-/** Is this the stop of a process that executed another program? */
-bool inferior_is_exec(const struct inferior_stop *s);
 /**
  * Detach from a thread that has stopped.
  * @return false when it still runs: ask again.
  */
-bool inferior_let_go(pid_t tid);
+bool inferior_let_go(const struct cudbgshim_tracer *t, pid_t tid);
+/** Read the registers of a stopped thread.  @return 0, -errno. */
+int inferior_get_registers(const struct cudbgshim_tracer *t, pid_t tid, struct user_regs_struct *ret);
+/** Set them.  @return 0, -errno. */
+int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid,
+			   const struct user_regs_struct *regs);
 
 /** The state of a thread before we touched it. */
 struct inferior_saved {

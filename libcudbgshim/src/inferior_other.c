@@ -50,7 +50,8 @@ cudbgshim_inferior_error(const struct cudbgshim_inferior *call)
 }
 
 int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
-			      const struct cudbgshim_memory *memory)
+			      const struct cudbgshim_memory *memory,
+			      const struct cudbgshim_tracer *tracer)
 {
 	return 0;
 }

@@ -220,7 +220,8 @@ int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size
 	return rank;
 }
 
-static int read_thread(int task_fd, const char *name, struct inferior_thread *ret)
+static int read_thread(const struct cudbgshim_inferior_options *o, int task_fd, const char *name,
+		       struct inferior_thread *ret)
 {
 	auto_free char *status = NULL, *syscall = NULL;
 	struct inferior_thread t;
@@ -233,9 +234,9 @@ static int read_thread(int task_fd, const char *name, struct inferior_thread *re
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%.32s/status", name);
 	rc = fd_read_file_at(task_fd, path, 65536, &status, &size);
-	snprintf(path, sizeof(path), "%.32s/syscall", name);
+	snprintf(path, sizeof(path), "task/%.32s/syscall", name);
 	if (rc == 0)
-		rc = fd_read_file_at(task_fd, path, 4096, &syscall, &size);
+		rc = o->tracer->read_file(o->tracer->ctx, o->proc_fd, path, 4096, &syscall, &size);
 	if (rc == 0)
 		rc = inferior_thread_parse(status, syscall, &t);
 	if (rc < 0)
@@ -273,7 +274,7 @@ int inferior_thread_choose(const struct cudbgshim_inferior_options *o, const cha
 		return errno == ENOENT ? -ESRCH : -errno;
 	(void)TAKE_FD(fd);
 	while ((d = readdir(dir)) && n++ < THREADS_MAX) {
-		int rank, rc = read_thread(dirfd(dir), d->d_name, &t);
+		int rank, rc = read_thread(o, dirfd(dir), d->d_name, &t);
 
 		if (rc == -EACCES || rc == -EPERM)
 			return -EPERM;

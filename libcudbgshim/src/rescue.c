@@ -19,6 +19,7 @@
 
 struct rescue {
 	const struct cudbgshim_rescue_options *o;
+	const struct cudbgshim_tracer *tracer;
 	struct cudbgshim_undo *undo;
 	struct session_target target;
 	struct cudbgshim_session_error err;
@@ -58,7 +59,7 @@ static void wait_for_call(struct rescue *r)
 	 */
 	if (fstatat(r->o->proc_fd, path, &st, 0) < 0 && (errno == ENOENT || errno == ESRCH))
 		call.is_active = 0;
-	while ((rc = cudbgshim_inferior_is_running(&call, &r->o->memory)) == 1 &&
+	while ((rc = cudbgshim_inferior_is_running(&call, &r->o->memory, r->tracer)) == 1 &&
 	       clock_left_ms(r->deadline))
 		nap();
 	if (rc == 1)
@@ -112,6 +113,7 @@ static void call_detach(struct rescue *r)
 		.pid = r->o->pid,
 		.proc_fd = r->o->proc_fd,
 		.memory = r->o->memory,
+		.tracer = r->tracer,
 		.function = r->target.symbols.addr[CUDBGSHIM_SYM_API_DETACH],
 		.avoid_start = r->target.library.base,
 		.avoid_end = r->target.library.end,
@@ -152,7 +154,7 @@ static void clear_flags(struct rescue *r)
 
 static void release(struct rescue *r)
 {
-	if (flags_find(&r->o->memory, r->o->proc_fd, &r->target, &r->err) < 0)
+	if (flags_find(&r->o->memory, r->tracer, r->o->proc_fd, &r->target, &r->err) < 0)
 		return;
 	if (has_engine(r))
 		call_detach(r);
@@ -171,7 +173,8 @@ static bool is_same_process(const struct rescue *r)
 int cudbgshim_rescue(const struct cudbgshim_rescue_options *options, struct cudbgshim_undo *undo,
 		     struct cudbgshim_session_error *ret_error)
 {
-	struct rescue r = { .o = options, .undo = undo };
+	struct rescue r = { .o = options, .undo = undo,
+			    .tracer = options->tracer ? options->tracer : &cudbgshim_tracer_direct };
 	int rc;
 
 	if (!undo->version)
@@ -180,6 +183,9 @@ int cudbgshim_rescue(const struct cudbgshim_rescue_options *options, struct cudb
 		return -EINVAL;
 	if (!is_same_process(&r))
 		return -ESRCH;
+	/* What was written lies in the memory of that program, which is gone with it. */
+	if (!flags_is_program(&options->memory, undo))
+		return -ESTALE;
 	r.deadline = clock_deadline_ms(options->timeout_ms ? options->timeout_ms : TIMEOUT_MS);
 	wait_for_call(&r);
 	if (undo->phase >= CUDBGSHIM_PHASE_ENGAGED)

@@ -69,6 +69,8 @@ int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 	if (!s)
 		return -ENOMEM;
 	s->o = *options;
+	if (!s->o.tracer)
+		s->o.tracer = &cudbgshim_tracer_direct;
 	s->undo = options->undo ? options->undo : &s->own_undo;
 	s->o.capabilities = options->capabilities ? options->capabilities : 0xf;
 	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -80,6 +82,7 @@ int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 	}
 	s->undo->pid = options->pid;
 	flags_start_time(options->proc_fd, &s->undo->start_time);
+	flags_note_program(&s->o.memory, s->o.tracer, s->o.proc_fd, s->undo);
 	s->undo->version = CUDBGSHIM_UNDO_VERSION;
 	s->step = session_attach_steps;
 	*ret_session = s;
@@ -181,6 +184,7 @@ int session_call(struct cudbgshim_session *s, enum cudbgshim_symbol function, ui
 		.pid = s->o.pid,
 		.proc_fd = s->o.proc_fd,
 		.memory = s->o.memory,
+		.tracer = s->o.tracer,
 		.function = s->target.symbols.addr[function],
 		.argument = argument,
 		.avoid_start = s->target.library.base,

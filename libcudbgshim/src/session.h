@@ -108,8 +108,8 @@ int label_fail(struct cudbgshim_session *s, int rc);
  * Look libcuda up in the target.
  * @return 0, -ENOENT (it is not mapped), -errno with @p err.
  */
-int flags_find(const struct cudbgshim_memory *memory, int proc_fd, struct session_target *ret,
-	       struct cudbgshim_session_error *err);
+int flags_find(const struct cudbgshim_memory *memory, const struct cudbgshim_tracer *tracer, int proc_fd,
+	       struct session_target *ret, struct cudbgshim_session_error *err);
 /** Does this driver have the symbol? */
 bool flags_has(const struct session_target *t, enum cudbgshim_symbol symbol);
 /**
@@ -144,5 +144,12 @@ void flags_set_phase(struct cudbgshim_undo *undo, enum cudbgshim_phase phase);
  * @return 0, -ESRCH.
  */
 int flags_start_time(int proc_fd, uint64_t *ret);
+/**
+ * Note by which bytes the program is known, or leave that as it is where they cannot be read.
+ */
+void flags_note_program(const struct cudbgshim_memory *memory, const struct cudbgshim_tracer *tracer,
+			int proc_fd, struct cudbgshim_undo *undo);
+/** Is @p memory that of the program in the record?  True also where none was noted. */
+bool flags_is_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo);
 
 #endif /* CUDBGSHIM_SESSION_INTERNAL_H */

@@ -370,12 +370,12 @@ static void record_outlives_the_caller(void)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	TEST_EQ(s.record->is_active, 1);
-	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory), 1);
+	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct), 1);
 	s.v->released = 1;
 	TEST_EQ(settled(&s), true);
-	while (cudbgshim_inferior_is_running(s.record, &memory) == 1 && clock_left_ms(deadline))
+	while (cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct) == 1 && clock_left_ms(deadline))
 		nap();
-	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory), 0);
+	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct), 0);
 	check_health(&s);
 	end(&s);
 }
@@ -402,7 +402,7 @@ static void a_thread_that_cannot_stop_is_waited_for(void)
 		nap();
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	while ((rc = cudbgshim_inferior_is_running(s.record, &memory)) == 1 && clock_left_ms(deadline))
+	while ((rc = cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct)) == 1 && clock_left_ms(deadline))
 		nap();
 	TEST_EQ(rc, 0);
 	TEST_EQ(settled(&s), true);

@@ -30,6 +30,7 @@ static void cuda_destroy(struct target *t)
 	for (size_t i = 0; i < c->n_devices; i++)
 		cudbgshim_state_reader_destroy(c->devices[i].reader);
 	cudbgshim_session_destroy(c->session);
+	cuda_tracer_end(&c->tracer);
 	if (c->undo && c->undo != &c->own_undo)
 		munmap(c->undo, sizeof(*c->undo));
 	if (c->mem_fd >= 0)
@@ -65,30 +66,78 @@ static int refuse_open(const struct worker_options *o, const char *what, int err
 			     "cannot open the memory of process %d", (int)o->pid);
 }
 
-static int open_files(struct target_cuda *c, struct agent_err *err)
+/*
+ * Calls in the target stop a thread of it, at attaching and at detaching.  Does the kernel let nobody do
+ * that who has only the same user id?
+ */
+bool cuda_needs_tracer(const struct worker_options *o, const struct access_target *facts)
+{
+	return o->privileged && (yama_ptrace_scope() > 0 || !facts->dumpable || facts->permitted);
+}
+
+int cuda_confine(const struct access_target *facts)
+{
+	int r = privileges_become(facts->uids[0], facts->gids[0]);
+
+	return r < 0 ? r : sandbox_worker_driver();
+}
+
+/* What the process wrote itself is parsed later, without rights. */
+static int open_files(struct target_cuda *c, int *ret_environ_fd)
+{
+	int r = target_open(&c->t);
+
+	c->mem_fd = r < 0 ? r : cuda_open_memory(c->proc_fd);
+	*ret_environ_fd = openat(c->proc_fd, "environ", O_RDONLY | O_CLOEXEC);
+	return c->mem_fd < 0 ? c->mem_fd : 0;
+}
+
+static int cannot_begin(const struct target_cuda *c, int r, const char *op, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_FAILED, -r, op, NULL, "cannot begin with process %d as user %u",
+			     (int)c->t.options->pid, c->t.facts.uids[0]);
+}
+
+/*
+ * Give up all rights.  Where the target's user may not look into the process, it is opened before, and
+ * a tracer is started that keeps the right to stop threads; else the kernel judges that user.
+ * @param ret_refused  0, or -errno of opening the memory.
+ */
+static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refused, struct agent_err *err)
 {
 	const struct worker_options *o = c->t.options;
-	char path[32];
+	bool needs_tracer = cuda_needs_tracer(o, &c->t.facts);
+	uint64_t start;
+	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d", (int)o->pid);
-	c->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (c->proc_fd < 0)
-		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, errno, "open /proc/PID", NULL,
-				     "process %d is gone", (int)o->pid);
+	*ret_refused = 0;
+	if (needs_tracer) {
+		*ret_refused = open_files(c, ret_environ_fd);
+		r = target_read_start(o->pid, &start);
+		if (r == 0 && *ret_refused == 0)
+			r = cuda_tracer_start(&c->t.facts, start, c->proc_fd, IPC_FD_TARGET, &c->tracer);
+		if (r < 0)
+			return cannot_begin(c, r, "start tracer", err);
+	}
+	r = cuda_confine(&c->t.facts);
+	if (r < 0)
+		return cannot_begin(c, r, "drop privileges", err);
+	c->t.is_confined = true;
+	if (!needs_tracer)
+		*ret_refused = open_files(c, ret_environ_fd);
 	return 0;
 }
 
-/* Open the memory as the target's user: the agent has no right to write what belongs to others. */
-static int open_memory(struct target_cuda *c, struct agent_err *err)
+static int no_nodes(const struct worker_options *o, struct agent_err *err)
 {
-	c->mem_fd = openat(c->proc_fd, "mem", O_RDWR | O_CLOEXEC);
-	return c->mem_fd < 0 ? refuse_open(c->t.options, "open /proc/PID/mem", errno, err) : 0;
+	return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "attach", CUDA_NODES_HINT,
+			     "process %d uses /dev/nvidiactl, which is not there for the agent", (int)o->pid);
 }
 
-static int create_steps(struct target_cuda *c, struct agent_err *err)
+static int look_at(struct target_cuda *c, int environ_fd, int refused, struct agent_err *err)
 {
 	const struct worker_options *o = c->t.options;
-	int uses = cuda_process_uses(o->pid);
+	int uses = cuda_maps_use(c->t.maps_fd);
 	char mps[1024];
 
 	if (uses == 0) {
@@ -100,16 +149,32 @@ static int create_steps(struct target_cuda *c, struct agent_err *err)
 	}
 	if (uses < 0)
 		return refuse_open(o, "read /proc/PID/maps", EACCES, err);
+	if (refused < 0)
+		return refuse_open(o, "open /proc/PID/mem", -refused, err);
 	if (c->t.facts.tracer_pid)
 		return leader_refusal(o->pid, "attach", err);
-	if (cuda_uses_nodes(o->pid) && !cuda_has_nodes())
-		return agent_err_set(
-			err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "attach", CUDA_NODES_HINT,
-			"process %d uses /dev/nvidiactl, which is not there for the agent",
-			(int)o->pid);
-	c->is_near_mps = cuda_is_near_mps(o->pid, mps, sizeof(mps));
+	c->is_near_mps = cuda_is_near_mps(environ_fd, c->t.root_fd, mps, sizeof(mps));
+	return 0;
+}
+
+static int create_steps(struct target_cuda *c, struct agent_err *err)
+{
+	const struct worker_options *o = c->t.options;
+	auto_close int environ_fd = -1;
+	char path[32];
+	bool has_nodes = !cuda_uses_nodes(o->pid) || cuda_has_nodes();
+	int r, refused;
+
 	map_undo(c);
-	return open_files(c, err);
+	snprintf(path, sizeof(path), "/proc/%d", (int)o->pid);
+	c->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->proc_fd < 0)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, errno, "open /proc/PID", NULL,
+				     "process %d is gone", (int)o->pid);
+	r = settle_in(c, &environ_fd, &refused, err);
+	if (r == 0)
+		r = look_at(c, environ_fd, refused, err);
+	return r || has_nodes ? r : no_nodes(o, err);
 }
 
 static bool cuda_is_here(const struct worker_options *o)
@@ -134,25 +199,6 @@ static int cuda_create(const struct worker_options *o, const struct access_targe
 	}
 	*ret = &c->t;
 	return 0;
-}
-
-/*
- * Calls in the target stop a thread of it, at attaching and at detaching.  Where the kernel lets
- * nobody do that who has only the same user id, one capability is kept.
- */
-static bool needs_capability(const struct target *t)
-{
-	return t->options->privileged &&
-	       (yama_ptrace_scope() > 0 || !t->facts.dumpable || t->facts.permitted);
-}
-
-int cuda_confine(const struct target *t)
-{
-	uid_t uid = t->facts.uids[0];
-	gid_t gid = t->facts.gids[0];
-	int r = needs_capability(t) ? privileges_become_tracer(uid, gid) : privileges_become(uid, gid);
-
-	return r < 0 ? r : sandbox_worker_driver();
 }
 
 /* ------------------------------------------------------------------ stepping ----------------- */
@@ -261,6 +307,8 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 		.pid = (int)t->options->pid,
 		.proc_fd = c->proc_fd,
 		.pidfd = IPC_FD_TARGET,
+		.memory = cudbgshim_memory_from_fd(c->mem_fd),
+		.tracer = cuda_tracer_ops(&c->tracer),
 		.driver = { .path = t->options->cuda_library },
 		.undo = c->undo,
 		.on_event = cuda_on_event,
@@ -268,11 +316,8 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 		.user = c,
 	};
 	uint32_t ticket;
-	int r = open_memory(c, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	o.memory = cudbgshim_memory_from_fd(c->mem_fd);
 	/* A thread of the driver asks for it when the thread that started it ends (sheet 12.2). */
 	signal(SIGHUP, SIG_IGN);
 	r = cudbgshim_session_create(&o, &c->session);
@@ -297,7 +342,6 @@ const struct target_ops target_cuda_ops = {
 	.slow_events = true,
 	.is_here = cuda_is_here,
 	.create = cuda_create,
-	.confine = cuda_confine,
 	.enable = cuda_enable,
 	.destroy = cuda_destroy,
 	.event_drain = cuda_event_drain,

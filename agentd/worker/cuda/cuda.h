@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "agentd/worker/cuda/exception.h"
+#include "agentd/worker/cuda/tracer.h"
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
@@ -59,6 +60,7 @@ struct target_cuda {
 	struct cudbgshim_undo *undo; /**< Memory that the monitor holds, or own_undo. */
 	struct cudbgshim_undo own_undo;
 	int mem_fd, proc_fd;
+	struct cuda_tracer tracer; /**< Where the target's user may not trace it. */
 	int timer_fd; /**< In event_fd, as is the session's; -1: none. */
 	struct cuda_device *devices;
 	size_t n_devices;
@@ -120,7 +122,9 @@ void cuda_events_arm(struct target_cuda *c);
 /* ------------------------------------------------------------------ attach.c ------------------ */
 
 /** Become the target's user in the sandbox for a vendor's library.  @return 0 or -errno. */
-int cuda_confine(const struct target *t);
+int cuda_confine(const struct access_target *facts);
+/** Does it take a tracer (tracer.h) to call functions in the target? */
+bool cuda_needs_tracer(const struct worker_options *o, const struct access_target *facts);
 /**
  * Read the facts about the devices once, after the session came up.
  * @return 0, or negative with @p err.
@@ -270,6 +274,8 @@ void cuda_core_end(struct target *t);
 
 /** Does the process map libcuda?  @return 1, 0, -1 when the list of mappings cannot be read. */
 int cuda_process_uses(pid_t pid);
+/** The same, from its open list of mappings (-1: it cannot be read). */
+int cuda_maps_use(int maps_fd);
 /** @return whether there is a device node of the driver's kernel part. */
 bool cuda_has_nodes(void);
 /** @return whether the process has that node open, wherever it got it from. */
@@ -277,9 +283,11 @@ bool cuda_uses_nodes(pid_t pid);
 #define CUDA_NODES_HINT "load the nvidia module; in a container, pass the devices in"
 /**
  * @return whether an MPS daemon is where the process would look for one.
- * @param ret_path  The daemon's pipe.
+ * @param environ_fd  Its /proc/PID/environ; -1: it has no say.
+ * @param root_fd     Its root directory.
+ * @param ret_path    The daemon's pipe.
  */
-bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size);
+bool cuda_is_near_mps(int environ_fd, int root_fd, char *ret_path, size_t size);
 /** target_ops.rescue. */
 int cuda_rescue(const struct worker_options *o);
 /** target_ops.users. */

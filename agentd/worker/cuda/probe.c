@@ -49,6 +49,17 @@ int cuda_process_uses(pid_t pid)
 	return cudbgshim_find_libcuda(maps, size, 0, &library) == 0;
 }
 
+int cuda_maps_use(int maps_fd)
+{
+	auto_free char *maps = NULL;
+	struct cudbgshim_library library;
+	size_t size;
+
+	if (maps_fd < 0 || cuda_read_again(maps_fd, CUDBGSHIM_MAPS_MAX, &maps, &size) < 0)
+		return -1;
+	return cudbgshim_find_libcuda(maps, size, 0, &library) == 0;
+}
+
 /* ------------------------------------------------------------------ process.list ------------- */
 
 /* Find the numbers behind /dev/nvidia in the open descriptors; nvidiactl and others have none. */
@@ -367,31 +378,40 @@ static void check_nodes(struct sheet *s)
 }
 
 /* The process's own environment and mounts decide. */
-bool cuda_is_near_mps(pid_t pid, char *ret_path, size_t size)
+bool cuda_is_near_mps(int environ_fd, int root_fd, char *ret_path, size_t size)
 {
 	static const char name[] = "CUDA_MPS_PIPE_DIRECTORY=";
 	const char *where = "/tmp/nvidia-mps";
 	auto_free char *environment = NULL;
-	char path[PATH_MAX];
+	struct stat st;
 	size_t n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	if (fd_read_file(path, ENVIRONMENT_MAX, &environment, &n) == 0)
+	if (environ_fd >= 0 && cuda_read_again(environ_fd, ENVIRONMENT_MAX, &environment, &n) == 0)
 		for (const char *p = environment; p < environment + n; p += strlen(p) + 1)
 			if (strncmp(p, name, sizeof(name) - 1) == 0)
 				where = p + sizeof(name) - 1;
-	snprintf(ret_path, size, "%s/control", where);
-	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, ret_path) >=
-	    (int)sizeof(path))
+	if (snprintf(ret_path, size, "%s/control", where) >= (int)size || root_fd < 0)
 		return false;
-	return access(path, F_OK) == 0;
+	/* The path is one of the target's, and begins at its root. */
+	where = ret_path + strspn(ret_path, "/");
+	return fstatat(root_fd, where, &st, 0) == 0;
+}
+
+static int open_of(pid_t pid, const char *name, int flags)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return open(path, flags | O_RDONLY | O_CLOEXEC);
 }
 
 static void check_mps(struct sheet *s)
 {
+	auto_close int environ_fd = open_of(s->facts->pid, "environ", 0);
+	auto_close int root_fd = open_of(s->facts->pid, "root", O_PATH | O_DIRECTORY);
 	char path[1024];
 
-	if (cuda_is_near_mps(s->facts->pid, path, sizeof(path)))
+	if (cuda_is_near_mps(environ_fd, root_fd, path, sizeof(path)))
 		put(s, "cuda_mps", RPC_VERDICT_UNKNOWN,
 		    rpc_arena_printf(s->arena,
 				     "an MPS daemon runs (%s); its clients cannot be attached to",

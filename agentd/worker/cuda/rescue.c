@@ -13,12 +13,31 @@
 
 _Static_assert(sizeof(struct cudbgshim_undo) <= IPC_UNDO_ANSWER, "the record fits");
 
+/* As a session does it (attach.c): a program that has become privileged refuses its user by itself. */
+static int settle_in(const struct worker_options *o, const struct access_target *facts, uint64_t start, int proc_fd,
+		     int *ret_mem_fd, struct cuda_tracer *tracer)
+{
+	bool needs_tracer = cuda_needs_tracer(o, facts);
+	int r = 0;
+
+	if (needs_tracer) {
+		*ret_mem_fd = cuda_open_memory(proc_fd);
+		r = *ret_mem_fd < 0 ? *ret_mem_fd :
+				      cuda_tracer_start(facts, start, proc_fd, IPC_FD_TARGET, tracer);
+	}
+	if (r == 0)
+		r = cuda_confine(facts);
+	if (r == 0 && !needs_tracer)
+		*ret_mem_fd = cuda_open_memory(proc_fd);
+	return r < 0 ? r : *ret_mem_fd < 0 ? *ret_mem_fd : 0;
+}
+
 static int rescue(const struct worker_options *o, const struct access_target *facts,
 		  struct cudbgshim_undo *undo)
 {
-	const struct target t = { .options = o, .facts = *facts };
 	auto_close int proc_fd = -1, mem_fd = -1;
 	struct cudbgshim_rescue_options options = { .pid = (int)o->pid };
+	struct cuda_tracer tracer = { .pid = 0 };
 	char path[32];
 	int r;
 
@@ -26,16 +45,16 @@ static int rescue(const struct worker_options *o, const struct access_target *fa
 	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc_fd < 0)
 		return -errno;
-	r = cuda_confine(&t);
-	if (r < 0)
-		return r;
-	mem_fd = openat(proc_fd, "mem", O_RDWR | O_CLOEXEC);
-	if (mem_fd < 0)
-		return -errno;
-	options.proc_fd = proc_fd;
-	options.memory = cudbgshim_memory_from_fd(mem_fd);
-	options.timeout_ms = o->timeout_ms;
-	return cudbgshim_rescue(&options, undo, NULL);
+	r = settle_in(o, facts, undo->start_time, proc_fd, &mem_fd, &tracer);
+	if (r == 0) {
+		options.proc_fd = proc_fd;
+		options.memory = cudbgshim_memory_from_fd(mem_fd);
+		options.tracer = cuda_tracer_ops(&tracer);
+		options.timeout_ms = o->timeout_ms;
+		r = cudbgshim_rescue(&options, undo, NULL);
+	}
+	cuda_tracer_end(&tracer);
+	return r;
 }
 
 int cuda_rescue(const struct worker_options *o)
@@ -51,6 +70,10 @@ int cuda_rescue(const struct worker_options *o)
 		r = -errno;
 	if (r == 0)
 		r = rescue(o, &facts, undo);
+	if (r == -ESTALE) {
+		log_info("process %d: it runs another program, in which nothing of a worker is left", (int)o->pid);
+		return 0;
+	}
 	if (r < 0 && r != -ESRCH)
 		log_warning("process %d: what a worker left behind is not all undone: %s",
 			    (int)o->pid, strerror(-r));

@@ -210,11 +210,12 @@ static int confine(const struct target *t)
 
 static int drop_rights(struct target *t, struct agent_err *err)
 {
-	int r = t->ops->confine ? t->ops->confine(t) : confine(t);
+	int r = t->is_confined ? 0 : confine(t);
 
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
 				     "cannot become user %u in a sandbox", t->facts.uids[0]);
+	t->is_confined = true;
 	return 0;
 }
 
@@ -246,6 +247,19 @@ static int seize(struct target *t, struct agent_err *err)
 	return leader_seize(&t->leader, t->leader_sys, o->pid, err);
 }
 
+int target_open(struct target *t)
+{
+	int r = memory_open(&t->memory, t->facts.pid);
+
+	/* If this fails, a core has only the memory that is found without the list of mappings. */
+	t->maps_fd = mappings_open(t->facts.pid);
+	/* If this fails, code objects in files cannot be read, which is no reason to refuse. */
+	t->root_fd = code_file_root(t->facts.pid);
+	/* The link is read now: later this worker may not read that of a privileged process. */
+	t->exe = process_facts_exe(t->facts.pid);
+	return r;
+}
+
 /*
  * The order matters: what needs the worker's privileges comes before the seize, which may give them
  * up; the facts are checked after the seize, when they cannot change; enable() runs in the sandbox.
@@ -253,7 +267,7 @@ static int seize(struct target *t, struct agent_err *err)
 static int attach_steps(struct target *t, struct agent_err *err)
 {
 	const struct worker_options *o = t->options;
-	int r = memory_open(&t->memory, o->pid);
+	int r = t->is_confined ? 0 : target_open(t);
 
 	/* Yama forbids everybody to attach on level 3, and a process without capabilities on 1. */
 	if (r < 0 && yama_ptrace_scope() >= (o->privileged ? 3 : 1))
@@ -263,10 +277,6 @@ static int attach_steps(struct target *t, struct agent_err *err)
 				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
 						     "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE",
 				     "cannot open the memory of process %d", (int)o->pid);
-	/* If this fails, a core has only the memory that is found without the list of mappings. */
-	t->maps_fd = mappings_open(o->pid);
-	/* If this fails, code objects in files cannot be read, which is no reason to refuse. */
-	t->root_fd = code_file_root(o->pid);
 	r = in_time(o, "open devices", err);
 	/* The seize as the target's user gives up the privileges that this needs. */
 	if (r == 0 && t->ops->look)
@@ -353,8 +363,6 @@ int target_attach(const struct worker_options *o, struct target **ret, bool *ret
 	if (r < 0)
 		return r;
 	t->start_ticks = start;
-	/* The link is read now: later this worker may not read that of a privileged process. */
-	t->exe = process_facts_exe(o->pid);
 	r = attach_steps(t, err);
 	if (r < 0) {
 		/* Without a session the target cannot wait for an answer of this worker. */

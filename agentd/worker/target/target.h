@@ -174,6 +174,7 @@ struct target {
 	struct leader leader;
 	const struct leader_sys *leader_sys;
 	bool is_own; /**< Seized with no more rights than the target's user has. */
+	bool is_confined; /**< The worker has given up its rights and is in its sandbox. */
 	struct undo undo;
 	uint32_t lease_mark; /**< Above it in undo: what a writer has set. */
 	struct rpc_runtime runtime;
@@ -217,15 +218,14 @@ struct target_ops {
 	 */
 	bool (*is_here)(const struct worker_options *o);
 	/**
-	 * First half of attaching, with the worker's privileges: check, open devices.
+	 * First half of attaching, with the worker's privileges: check, open devices.  The last one in
+	 * target_list[] may give those up (is_confined), after target_open().
 	 * @return 0, negative, or TARGET_NOT_MINE with @p err: not a user of this vendor's devices.
 	 */
 	int (*create)(const struct worker_options *o, const struct access_target *facts,
 		      struct target **ret, struct agent_err *err);
 	/** Not seized yet, and for the last time with the worker's privileges: look at what needs them. */
 	void (*look)(struct target *t);
-	/** Give up rights and enter the sandbox.  @return 0 or -errno.  NULL: as most need it. */
-	int (*confine)(const struct target *t);
 	/** Second half, seized and without privileges; may block for some milliseconds. */
 	int (*enable)(struct target *t, struct agent_err *err);
 	/** Ids of the queues that suspend has stopped: t->n_suspended, or fewer where @p max is less. */
@@ -381,6 +381,13 @@ struct target_ops {
 		      struct rpc_arena *a, struct rpc_check *checks, size_t capacity,
 		      size_t *ret_n);
 };
+
+/**
+ * Open the target's memory, mappings, root directory and program, with the rights that this process
+ * has now.  Only the memory has to be there: without the rest, something is missing in what is told.
+ * @return 0, or -errno of opening /proc/PID/mem.
+ */
+int target_open(struct target *t);
 
 /** Every back end, NULL at the end. */
 extern const struct target_ops *const target_list[];

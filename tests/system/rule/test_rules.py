@@ -766,7 +766,7 @@ def test_in_user_mode_rules_reach_own_processes_only():
         programs = s.directory / "bin"
         programs.mkdir()
         for name in ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules",
-                     "gpu-agent-hook", "gpu-agent-adapter"):
+                     "gpu-agent-hook", "gpu-agent-adapter", "gpu-agent-tracer"):
             shutil.copy(BIN / name, programs)
         os.chown(s.config, USER, USER)
         s.socket = home / "agentd.sock"
