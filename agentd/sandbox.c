@@ -239,13 +239,12 @@ static int allow_tracing(scmp_filter_ctx ctx)
 /* A call in the target and the thread's way back need these (libcudbgshim/src/tracer_direct.c). */
 static int allow_calls_in_target(scmp_filter_ctx ctx)
 {
-	static const unsigned requests[] = { PTRACE_GETREGSET, PTRACE_SETREGSET, PTRACE_GETSIGINFO,
+	static const unsigned requests[] = { PTRACE_INTERRUPT, PTRACE_LISTEN, PTRACE_CONT, PTRACE_DETACH,
+					     PTRACE_GETREGSET, PTRACE_SETREGSET, PTRACE_GETSIGINFO,
 					     PTRACE_GETSIGMASK, PTRACE_SETSIGMASK, PTRACE_SYSCALL,
 					     GET_RSEQ_CONFIGURATION };
 	int r = allow_ptrace(ctx, requests, ARRAY_SIZE(requests));
 
-	if (r == 0)
-		r = allow_tracing(ctx);
 	return r < 0 ? r : allow_seize(ctx, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC);
 }
 
@@ -293,8 +292,13 @@ static int allow_driver(scmp_filter_ctx ctx)
 
 	if (r == 0)
 		r = allow(ctx, driver_calls, ARRAY_SIZE(driver_calls));
-	if (r == 0)
-		r = allow_unix_sockets(ctx);
+	return r < 0 ? r : allow_unix_sockets(ctx);
+}
+
+static int allow_driver_that_traces(scmp_filter_ctx ctx)
+{
+	int r = allow_driver(ctx);
+
 	return r < 0 ? r : allow_calls_in_target(ctx);
 }
 
@@ -408,9 +412,9 @@ int sandbox_core(void)
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);
 }
 
-int sandbox_worker_driver(void)
+int sandbox_worker_driver(bool traces)
 {
-	return apply(look_calls, ARRAY_SIZE(look_calls), allow_driver);
+	return apply(look_calls, ARRAY_SIZE(look_calls), traces ? allow_driver_that_traces : allow_driver);
 }
 
 /* A sanitizer's runtime needs what every other process may. */

@@ -34,12 +34,14 @@ int sandbox_look(void);
 int sandbox_worker(bool registers);
 /**
  * Confine a worker that has a vendor's closed driver library in it.  Besides what sandbox_worker()
- * allows, the library may start threads, use its devices and files, make calls in the target, and
- * open sockets to other processes of this machine.  It cannot listen, and it has no network
+ * allows, the library may start threads, use its devices and files, and open sockets to other
+ * processes of this machine.  It cannot listen, and it has no network
  * (EAFNOSUPPORT).  It can start no other program, mount nothing and load nothing into the kernel.
  * The address space has no bound, since drivers reserve terabytes of it.
+ * @param traces  The worker makes calls in the target by itself; else it has nothing of ptrace, and a
+ *                tracer does that (sandbox_tracer()).
  */
-int sandbox_worker_driver(void);
+int sandbox_worker_driver(bool traces);
 /**
  * Confine a tracer: it may trace as a call in the target needs it, read files, duplicate
  * descriptors of the target, and talk to its worker; it has no other call, not even for memory.

@@ -93,6 +93,8 @@ struct cudbgshim_tracer {
 	int (*read_file)(void *ctx, int proc_fd, const char *name, size_t max, char **ret, size_t *ret_size);
 	/** @return a duplicate of a descriptor of the debuggee, or its pipe opened anew; -errno. */
 	int (*descriptor)(void *ctx, int proc_fd, int pidfd, int number);
+	/** @return its network namespace, opened; -errno. */
+	int (*network)(void *ctx, int proc_fd);
 	void *ctx;
 };
 

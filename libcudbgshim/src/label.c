@@ -94,10 +94,12 @@ static bool is_where_we_connect(const struct cudbgshim_session *s, const struct 
 /* The name is one of the target's network namespace. */
 int label_check_namespace(struct cudbgshim_session *s)
 {
+	const struct cudbgshim_tracer *t = s->o.tracer;
+	auto_close int fd = t->network(t->ctx, s->o.proc_fd);
 	struct stat theirs;
 
 	/* Where it cannot be looked at, the connection will tell. */
-	if (fstatat(s->o.proc_fd, "ns/net", &theirs, 0) < 0 || is_where_we_connect(s, &theirs))
+	if (fd < 0 || fstat(fd, &theirs) < 0 || is_where_we_connect(s, &theirs))
 		return 0;
 	return session_fail(s, CUDBGSHIM_OUTCOME_NAMESPACE, -EHOSTUNREACH, 0,
 			    "the debug engine of process %d would listen in another network namespace",

@@ -171,6 +171,14 @@ static int descriptor(void *ctx, int proc_fd, int pidfd, int number)
 	return fd < 0 ? -errno : fd;
 }
 
+static int network(void *ctx, int proc_fd)
+{
+	int fd = openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
+
+	(void)ctx;
+	return fd < 0 ? -errno : fd;
+}
+
 const struct cudbgshim_tracer cudbgshim_tracer_direct = {
 	.seize = seize,
 	.interrupt = interrupt,
@@ -180,4 +188,5 @@ const struct cudbgshim_tracer cudbgshim_tracer_direct = {
 	.set = set,
 	.read_file = read_file,
 	.descriptor = descriptor,
+	.network = network,
 };

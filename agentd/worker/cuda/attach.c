@@ -75,11 +75,11 @@ bool cuda_needs_tracer(const struct worker_options *o, const struct access_targe
 	return o->privileged && (yama_ptrace_scope() > 0 || !facts->dumpable || facts->permitted);
 }
 
-int cuda_confine(const struct access_target *facts)
+int cuda_confine(const struct access_target *facts, bool traces)
 {
 	int r = privileges_become(facts->uids[0], facts->gids[0]);
 
-	return r < 0 ? r : sandbox_worker_driver();
+	return r < 0 ? r : sandbox_worker_driver(traces);
 }
 
 /* What the process wrote itself is parsed later, without rights. */
@@ -119,7 +119,7 @@ static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refuse
 		if (r < 0)
 			return cannot_begin(c, r, "start tracer", err);
 	}
-	r = cuda_confine(&c->t.facts);
+	r = cuda_confine(&c->t.facts, !needs_tracer);
 	if (r < 0)
 		return cannot_begin(c, r, "drop privileges", err);
 	c->t.is_confined = true;

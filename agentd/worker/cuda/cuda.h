@@ -121,8 +121,12 @@ void cuda_events_arm(struct target_cuda *c);
 
 /* ------------------------------------------------------------------ attach.c ------------------ */
 
-/** Become the target's user in the sandbox for a vendor's library.  @return 0 or -errno. */
-int cuda_confine(const struct access_target *facts);
+/**
+ * Become the target's user in the sandbox for a vendor's library.
+ * @param traces  As for sandbox_worker_driver().
+ * @return 0 or -errno.
+ */
+int cuda_confine(const struct access_target *facts, bool traces);
 /** Does it take a tracer (tracer.h) to call functions in the target? */
 bool cuda_needs_tracer(const struct worker_options *o, const struct access_target *facts);
 /**

@@ -198,6 +198,15 @@ static int descriptor(void *ctx, int proc_fd, int pidfd, int number)
 	return r < 0 ? r : x.fd < 0 ? -EBADF : x.fd;
 }
 
+static int network(void *ctx, int proc_fd)
+{
+	const struct cuda_tracer *t = ctx;
+	int fd = t->net_fd < 0 ? -1 : fcntl(t->net_fd, F_DUPFD_CLOEXEC, 0);
+
+	(void)proc_fd;
+	return fd < 0 ? -EACCES : fd;
+}
+
 /* ------------------------------------------------------------------ starting ----------------- */
 
 int cuda_open_memory(int proc_fd)
@@ -252,7 +261,9 @@ int cuda_tracer_start(const struct access_target *facts, uint64_t start_ticks, i
 	*t = (struct cuda_tracer){ .sock = -1,
 				   .maps_fd = openat(proc_fd, "maps", O_RDONLY | O_CLOEXEC),
 				   .auxv_fd = openat(proc_fd, "auxv", O_RDONLY | O_CLOEXEC),
-				   .ops = { seize, interrupt, look, go, get, set, read_file, descriptor, t } };
+				   .net_fd = openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC),
+				   .ops = { seize, interrupt, look, go, get, set, read_file, descriptor,
+					    network, t } };
 	r = maps_fd < 0 || t->maps_fd < 0 ? -EACCES : child_find_directory(program, sizeof(program) - sizeof(PROGRAM));
 	if (r == 0)
 		r = fd_socketpair(0, pair);
@@ -272,7 +283,7 @@ int cuda_tracer_start(const struct access_target *facts, uint64_t start_ticks, i
 
 void cuda_tracer_end(struct cuda_tracer *t)
 {
-	const int fds[] = { t->sock, t->maps_fd, t->auxv_fd };
+	const int fds[] = { t->sock, t->maps_fd, t->auxv_fd, t->net_fd };
 
 	if (!t->ops.look)
 		return;
@@ -282,7 +293,7 @@ void cuda_tracer_end(struct cuda_tracer *t)
 	/* The end of the socket ends it.  One that does not end is nobody's to wait for. */
 	if (t->pid > 0)
 		waitpid(t->pid, NULL, WNOHANG);
-	*t = (struct cuda_tracer){ .sock = -1, .maps_fd = -1, .auxv_fd = -1 };
+	*t = (struct cuda_tracer){ .sock = -1, .maps_fd = -1, .auxv_fd = -1, .net_fd = -1 };
 }
 
 const struct cudbgshim_tracer *cuda_tracer_ops(const struct cuda_tracer *t)

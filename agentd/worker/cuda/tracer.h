@@ -21,7 +21,7 @@
 struct cuda_tracer {
 	struct cudbgshim_tracer ops; /**< Its ctx is this object, which must not move. */
 	pid_t pid;		     /**< 0: there is none, and nothing is open. */
-	int sock, maps_fd, auxv_fd;
+	int sock, maps_fd, auxv_fd, net_fd;
 	bool is_over; /**< The target is not the program any more that it was. */
 	bool is_lost; /**< The tracer has ended, or does not answer. */
 };

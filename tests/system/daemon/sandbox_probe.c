@@ -61,6 +61,16 @@ static int store(void)
 	return sandbox_store(kept_fd);
 }
 
+static int driver(void)
+{
+	return sandbox_worker_driver(true);
+}
+
+static int driver_traced(void)
+{
+	return sandbox_worker_driver(false);
+}
+
 static const struct {
 	const char *name;
 	int (*enter)(void);
@@ -71,7 +81,9 @@ static const struct {
 	{ "look", sandbox_look },
 	{ "session", session },
 	{ "session_registers", session_registers },
-	{ "driver", sandbox_worker_driver },
+	{ "driver", driver },
+	{ "driver_traced", driver_traced },
+	{ "tracer", sandbox_tracer },
 	{ "core", sandbox_core },
 	{ "adapter", sandbox_adapter },
 	{ "store", store },

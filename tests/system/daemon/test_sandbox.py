@@ -22,47 +22,49 @@ from harness import BIN, LONG_STOP, PATIENCE, Scene, children, need_root, status
 PROBE = BIN.parent / "tests/sandbox_probe"
 USER = 1000
 
-READERS = {"look", "session", "session_registers", "driver", "core", "adapter"}
-TRACERS = {"session", "session_registers", "driver"}
+DRIVERS = {"driver", "driver_traced"}
+SESSIONS = {"session", "session_registers"}
+READERS = {"look", "core", "adapter", "tracer"} | SESSIONS | DRIVERS
+# Those that call functions in a target.
+CALLERS = {"driver", "tracer"}
+TRACERS = SESSIONS | CALLERS
 
 # Call of sandbox_probe.c: the filters that let it through.  Everything else is refused, by all of them.
 ALLOWED = {
-    "clone_process": {"driver", "adapter"},
-    "clone3": {"driver"},
-    "setns": {"driver"},
-    "open_to_write": {"driver", "store"},
-    "open_to_create": {"driver", "store"},
+    "clone_process": {"adapter"} | DRIVERS,
+    "clone3": DRIVERS,
+    "setns": DRIVERS,
+    "open_to_write": {"store"} | DRIVERS,
+    "open_to_create": {"store"} | DRIVERS,
     "open": READERS | {"store"},
-    "unlink": {"driver"},
-    "kill": {"driver", "adapter"},
-    "pidfd_open": {"driver"},
-    "pidfd_getfd": {"driver"},
-    "pidfd_send_signal": TRACERS,
-    "process_vm_readv": TRACERS,
-    "process_vm_writev": {"driver"},
-    "socket_unix": {"driver"},
-    "connect": {"driver"},
-    "ioctl": {"look"} | TRACERS,
-    "ptrace_seize": TRACERS,
-    "ptrace_seize_exec": TRACERS,
-    "ptrace_seize_calls": {"driver"},
+    "unlink": DRIVERS,
+    "kill": {"adapter"} | DRIVERS,
+    "pidfd_open": DRIVERS,
+    "pidfd_getfd": {"tracer"} | DRIVERS,
+    "pidfd_send_signal": SESSIONS | DRIVERS,
+    "process_vm_readv": SESSIONS | DRIVERS,
+    "process_vm_writev": DRIVERS,
+    "socket_unix": DRIVERS,
+    "connect": DRIVERS,
+    "ioctl": {"look"} | SESSIONS | DRIVERS,
+    "ptrace_seize": SESSIONS,
+    "ptrace_seize_exec": SESSIONS,
+    "ptrace_seize_calls": CALLERS,
     "ptrace_interrupt": TRACERS,
     "ptrace_listen": TRACERS,
     "ptrace_cont": TRACERS,
     "ptrace_detach": TRACERS,
-    "ptrace_getregset": {"session_registers", "driver"},
-    "ptrace_setregset": {"driver"},
-    "ptrace_getregs": {"driver"},
-    "ptrace_setregs": {"driver"},
-    "ptrace_getsiginfo": {"driver"},
-    "ptrace_syscall": {"driver"},
+    "ptrace_getregset": {"session_registers"} | CALLERS,
+    "ptrace_setregset": CALLERS,
+    "ptrace_getsiginfo": CALLERS,
+    "ptrace_syscall": CALLERS,
 }
 # The filter of the monitor, which every process inherits, refuses these and no others.
 NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyctl", "mount", "open_by_handle_at",
          "perf_event_open", "pivot_root", "umount2", "unshare", "userfaultfd", "x32_execve", "x32_getpid", "x32_ptrace"}
 
 # How a refusal is put, where somebody has to go on from there.
-WORDS = {("driver", name): errno.EAFNOSUPPORT
+WORDS = {(profile, name): errno.EAFNOSUPPORT for profile in DRIVERS
          for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high")}
 WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter")})
 
@@ -77,7 +79,8 @@ def calls_of(profile):
     return {name: int(text) for name, text in answers("calls", profile).items()}
 
 
-@pytest.mark.parametrize("profile", ("front", "look", "session", "session_registers", "driver", "core", "adapter", "store"))
+@pytest.mark.parametrize("profile", ("front", "look", "session", "session_registers", "driver", "driver_traced",
+                                     "tracer", "core", "adapter", "store"))
 def test_calls_are_refused(profile):
     """The whole table, each row; and that the calls are ones which only a filter refuses."""
     need_root()
