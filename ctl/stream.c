@@ -57,6 +57,8 @@ static void print_ended(struct rpc_arena *a, struct out *o,
 {
 	out_fmt(o, "session of process %u ended: ", p->pid);
 	text_put(o, "", show_name(a, &rpc_end_reason_enum, p->reason), "");
+	if (p->has_signal)
+		out_fmt(o, ", by signal %u from outside; a process of user %u may have sent it", p->signal, p->sender_uid);
 }
 
 static void print_resumed(const struct ctl *c, struct rpc_arena *a, struct out *o,

@@ -139,7 +139,7 @@ static void on_ended(void *owner, const struct ipc_ended *m)
 	struct session *s = session_find_worker(&f->sessions, m->worker);
 
 	if (s)
-		worker_ended(s, (enum ipc_how)m->how);
+		worker_ended(s, m);
 }
 
 static void on_hooked(void *owner, const struct ipc_hooked *m, int take_fd)

@@ -150,6 +150,9 @@ struct ipc_ended {
 	uint32_t worker;
 	uint32_t how; /**< enum ipc_how. */
 	int32_t wait_status; /**< Its status as waitpid(2) says it. */
+	/** Signal from outside that ended or stopped it; 0: none did. */
+	int32_t signal;
+	uint32_t uid; /**< With a signal: the user as whom it ran, and whose processes may send it one. */
 };
 
 #define IPC_HOOKS_CALLER UINT32_MAX

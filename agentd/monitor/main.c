@@ -214,7 +214,11 @@ static void reap(struct monitor *s)
 	int64_t uid;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+			workers_paused(&s->workers, pid, status);
+			continue;
+		}
 		if (pid == s->front.pid) {
 			s->front.pid = s->workers.front_pid = 0;
 			if (!s->stop_at) {

@@ -25,6 +25,8 @@
 #define GUARD_GRACE_MS 1000
 #define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
 #define LOOK_MS	       5000
+/* Time for whoever stopped a worker to let it go on. */
+#define STOPPED_MS     10000
 
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 {
@@ -289,8 +291,10 @@ void workers_guard(struct workers *w, struct worker *k)
 	if (r == -EAGAIN)
 		return;
 	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */
-	if (r < 0 && !k->reaped)
+	if (r < 0 && !k->reaped) {
+		k->was_killed = true;
 		privileges_kill(k->pid, SIGKILL);
+	}
 	close(k->guard_fd);
 	k->guard_fd = -1;
 }
@@ -301,7 +305,25 @@ static void kill_stuck(struct worker *k)
 		    (int)k->pid, (int)k->target);
 	k->how = IPC_HOW_STUCK;
 	k->kill_at = 0;
+	k->was_killed = true;
 	privileges_kill(k->pid, SIGKILL);
+}
+
+static void kill_stopped(struct worker *k)
+{
+	log_warning("worker %d for process %d was stopped by signal %d for %d ms: killed, the kernel releases the target; a process of uid %u may have sent it",
+		    (int)k->pid, (int)k->target, k->stop_signal, STOPPED_MS, k->target_uid);
+	k->stop_end = 0;
+	privileges_kill(k->pid, SIGKILL);
+}
+
+void workers_paused(struct workers *w, pid_t pid, int wait_status)
+{
+	for (struct worker *k = w->first; k; k = k->next)
+		if (k->pid == pid) {
+			k->stop_signal = WIFSTOPPED(wait_status) ? WSTOPSIG(wait_status) : 0;
+			k->stop_end = k->stop_signal ? clock_deadline_ms(STOPPED_MS) : 0;
+		}
 }
 
 uint64_t workers_deadlines(struct workers *w)
@@ -311,8 +333,12 @@ uint64_t workers_deadlines(struct workers *w)
 	for (struct worker *k = w->first; k; k = k->next) {
 		if (k->kill_at && k->kill_at <= now)
 			kill_stuck(k);
+		if (k->stop_end && k->stop_end <= now)
+			kill_stopped(k);
 		if (k->kill_at && (!next || k->kill_at < next))
 			next = k->kill_at;
+		if (k->stop_end && (!next || k->stop_end < next))
+			next = k->stop_end;
 	}
 	return next;
 }
@@ -367,6 +393,29 @@ static void read_last_words(struct workers *w, pid_t pid)
 		}
 }
 
+/*
+ * Which signal has somebody else sent that ended the worker?  Others it has made itself, by a fault or
+ * its own clock.
+ */
+static int signal_from_outside(const struct worker *k, int wait_status)
+{
+	if (k->kind != IPC_KIND_SESSION || !WIFSIGNALED(wait_status) || k->was_killed)
+		return 0;
+	switch (WTERMSIG(wait_status)) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGILL:
+	case SIGFPE:
+	case SIGTRAP:
+	case SIGABRT:
+	case SIGSYS:
+	case SIGALRM:
+		return 0;
+	default:
+		return k->stop_signal ? k->stop_signal : WTERMSIG(wait_status);
+	}
+}
+
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret)
 {
 	bool look = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == IPC_EXIT_LOOK;
@@ -388,8 +437,13 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 	*ret = (struct ipc_ended){ .type = IPC_ENDED,
 				   .worker = k->id,
 				   .how = k->how,
-				   .wait_status = wait_status };
-	if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN)
+				   .wait_status = wait_status,
+				   .signal = signal_from_outside(k, wait_status),
+				   .uid = k->target_uid };
+	if (ret->signal)
+		log_warning("worker %d for process %d was ended by signal %d from outside; a process of uid %u may have sent it",
+			    (int)pid, (int)k->target, ret->signal, k->target_uid);
+	else if (k->kind == IPC_KIND_SESSION && k->how != IPC_HOW_CLEAN)
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */

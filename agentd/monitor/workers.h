@@ -47,6 +47,9 @@ struct worker {
 	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
 	enum ipc_how how; /**< What to report when it was our doing. */
+	bool was_killed;  /**< By us. */
+	int stop_signal;  /**< It stands still by this signal; 0: it runs. */
+	uint64_t stop_end; /**< While it does: when it is killed for that (monotonic ns). */
 };
 
 /** What workers are started with, and who hears of them; all pointers are borrowed. */
@@ -143,6 +146,11 @@ void workers_signal(struct workers *w, int sig);
  * @return false when it was no worker, but another child of this module.
  */
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret);
+/**
+ * A child was stopped by a signal, or goes on.  A worker runs as its target's user, whose processes may
+ * do that to it: one that is not let go in time is killed, which lets the target go.
+ */
+void workers_paused(struct workers *w, pid_t pid, int wait_status);
 /** They are not waited for: what may lie in their targets is left to recovery. */
 void workers_leave(struct workers *w);
 

@@ -235,7 +235,8 @@ void calls_lost_answer(struct session *s, const struct ipc_head *head)
 /* Say why the worker did not answer a call any more. */
 static void end_error(const struct session *s, enum rpc_method method, struct agent_err *err)
 {
-	const char *reason = rpc_end_reason_name(s->reason);
+	char words[SESSION_END_WORDS];
+	const char *reason = session_end_words(s, words);
 
 	if (s->kind != IPC_KIND_SESSION)
 		agent_err_set(err, RPC_ERROR_FAILED, 0, rpc_methods[method].name, "try again",

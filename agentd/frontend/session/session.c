@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agentd/frontend/net/monitor_link.h"
@@ -73,6 +74,18 @@ void session_tell(struct session *s, const struct ipc_head *head)
 			    strerror(-r));
 		session_kill(s);
 	}
+}
+
+const char *session_end_words(const struct session *s, char buf[SESSION_END_WORDS])
+{
+	const char *reason = rpc_end_reason_name(s->reason), *name = sigabbrev_np(s->end_signal);
+
+	if (s->end_signal)
+		snprintf(buf, SESSION_END_WORDS, "%s: signal %s%s from outside; a process of user %u may have sent it",
+			 reason, name ? "SIG" : "", name ? name : "", s->end_uid);
+	else
+		snprintf(buf, SESSION_END_WORDS, "%s", reason);
+	return buf;
 }
 
 void session_lease_lost(struct session *s, enum rpc_resume_reason why)

@@ -127,9 +127,15 @@ struct session {
 	bool over;	 /**< The worker said that the session ended. */
 	bool killed;	 /**< The monitor was told to kill the worker. */
 	enum rpc_end_reason reason;
+	int end_signal; /**< Signal from outside that ended the worker; 0: none did. */
+	uint32_t end_uid; /**< Who may have sent it. */
 	char *attach_error; /**< Why attaching failed, for all requests that wait for it; owned. */
 	size_t attach_error_size;
 };
+
+#define SESSION_END_WORDS 160
+/** Why the session is over, as people read it.  @return @p buf. */
+const char *session_end_words(const struct session *s, char buf[SESSION_END_WORDS]);
 
 /** @return the session of a worker, by the monitor's number; NULL: there is none. */
 struct session *session_find_worker(struct sessions *all, uint32_t worker);

@@ -130,7 +130,11 @@ static void finish(struct session *s)
 {
 	const struct rpc_session_ended_params params = { .session = s->id,
 							 .pid = s->pid,
-							 .reason = s->reason };
+							 .reason = s->reason,
+							 .has_signal = s->end_signal != 0,
+							 .signal = (uint32_t)s->end_signal,
+							 .has_sender_uid = s->end_signal != 0,
+							 .sender_uid = s->end_uid };
 	auto_out struct out text = { 0 };
 
 	lease_over(s);
@@ -311,7 +315,7 @@ void worker_create_orphan(struct sessions *all, const struct ipc_started *starte
 
 static void record_end(const struct session *s)
 {
-	char target[12];
+	char target[12], words[SESSION_END_WORDS];
 	const char *reason = rpc_end_reason_name(s->reason);
 	const struct log_field fields[] = { { "OBJECT_PID", target },
 					    { "GPU_AGENT_SESSION", s->id },
@@ -320,7 +324,7 @@ static void record_end(const struct session *s)
 
 	snprintf(target, sizeof(target), "%u", s->pid);
 	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_END, fields, "session %s on process %u is over: %s",
-		   s->id, s->pid, reason);
+		   s->id, s->pid, session_end_words(s, words));
 }
 
 void worker_destroy(struct session *s)
@@ -349,12 +353,15 @@ void worker_destroy(struct session *s)
 	session_free(s);
 }
 
-void worker_ended(struct session *s, enum ipc_how how)
+void worker_ended(struct session *s, const struct ipc_ended *m)
 {
 	/* What it said before it went may still be unread. */
 	while (!s->closing && receive(s))
 		;
-	if (!s->over && how != IPC_HOW_CLEAN)
-		s->reason = how == IPC_HOW_STUCK ? RPC_END_REASON_STUCK : RPC_END_REASON_WORKER_DIED;
+	if (!s->over && m->how != IPC_HOW_CLEAN) {
+		s->end_signal = m->signal;
+		s->end_uid = m->uid;
+		s->reason = m->how == IPC_HOW_STUCK ? RPC_END_REASON_STUCK : RPC_END_REASON_WORKER_DIED;
+	}
 	worker_destroy(s);
 }

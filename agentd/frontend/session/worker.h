@@ -17,7 +17,7 @@ struct session *worker_create(struct sessions *all, const struct ipc_started *st
 /** Take a worker whose client left before it was known: its channel is closed, its end awaited. */
 void worker_create_orphan(struct sessions *all, const struct ipc_started *started, int take_channel);
 /** End the session of a worker that the monitor has reaped. */
-void worker_ended(struct session *s, enum ipc_how how);
+void worker_ended(struct session *s, const struct ipc_ended *how);
 /** End a session now: all requests fail, clients are told, the object is gone afterwards. */
 void worker_destroy(struct session *s);
 

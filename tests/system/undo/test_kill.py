@@ -12,7 +12,8 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import STOP_MS, RpcError, Scene, at_once, children_named, kill_agent, status, wait_until
+from harness import (STOP_MS, RpcError, Scene, as_user, at_once, children, children_named, kill_agent, need_root, status,
+                     wait_until)
 
 
 def attached(s):
@@ -309,3 +310,27 @@ def test_sigterm_releases_everything():
             assert_moving(s)
             if step is held_fault:
                 wait_until(lambda: s.app_status().faults == faults + 1, "held fault was forwarded")
+
+
+@pytest.mark.parametrize("signo", (signal.SIGKILL, signal.SIGSTOP))
+def test_who_may_have_ended_a_worker_is_told(signo):
+    """It runs as the user of its target, who can do that to it; an administrator's session does not end, or hang, in silence."""
+    need_root()
+    with Scene(user_mode=False, app_user=1000) as s:
+        s.session = s.attach()
+        (worker,) = s.worker_pids()
+        as_user(1000, lambda: os.kill(worker, signo))
+        ended = s.rpc.notification("session.ended", patience=60)
+        assert ended["reason"] == "worker_died" and ended["signal"] == signo and ended["sender_uid"] == 1000, ended
+        wait_until(lambda: healthy(s), "target healthy")
+        assert "a process of uid 1000 may have sent it" in s.agentd.err(), s.agentd.err()
+
+
+def test_a_worker_that_is_stopped_for_a_moment_goes_on():
+    with Scene() as s:
+        s.session = s.attach()
+        (worker,) = s.worker_pids()
+        os.kill(worker, signal.SIGSTOP)
+        wait_until(lambda: status(worker)["State"][0] == "T", "it stands still")
+        os.kill(worker, signal.SIGCONT)
+        s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
