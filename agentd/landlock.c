@@ -29,7 +29,9 @@ struct ruleset {
 	(FS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
 	 FS_REFER | FS_TRUNCATE)
 #define NET_TCP	     UINT64_C(3) /* bind and connect */
-#define SCOPE_ALL    UINT64_C(3) /* abstract Unix sockets and signals */
+#define SCOPE_SOCKET UINT64_C(1) /* abstract Unix sockets */
+#define SCOPE_SIGNAL UINT64_C(2)
+#define SCOPE_ALL    (SCOPE_SOCKET | SCOPE_SIGNAL)
 
 /* What each version brought: Documentation/userspace-api/landlock.rst. */
 static const struct {
@@ -47,7 +49,7 @@ int landlock_version(void)
 	return n < 0 ? 0 : n;
 }
 
-static struct ruleset handled_by(int version)
+static struct ruleset handled_by(int version, uint64_t scopes)
 {
 	struct ruleset all = { 0 };
 
@@ -55,7 +57,7 @@ static struct ruleset handled_by(int version)
 		if (versions[i].version <= version) {
 			all.fs |= versions[i].brings.fs;
 			all.net |= versions[i].brings.net;
-			all.scoped |= versions[i].brings.scoped;
+			all.scoped |= versions[i].brings.scoped & scopes;
 		}
 	return all;
 }
@@ -65,12 +67,12 @@ static struct ruleset handled_by(int version)
  * @param ret  What the rules may name.
  * @return a descriptor, -ENOENT (the kernel has no Landlock), other -errno.
  */
-static int create(struct ruleset *ret)
+static int create(uint64_t scopes, struct ruleset *ret)
 {
 	for (int version = landlock_version(); version > 0; version--) {
 		int fd;
 
-		*ret = handled_by(version);
+		*ret = handled_by(version, scopes);
 		fd = (int)syscall(SYS_landlock_create_ruleset, ret, sizeof(*ret), 0);
 		if (fd >= 0)
 			return fd;
@@ -105,11 +107,11 @@ static int open_runtime(void)
 #endif
 
 /* @param dir_fd  -1: @p may is allowed nowhere. */
-static int confine(int dir_fd, uint64_t may)
+static int confine(int dir_fd, uint64_t may, uint64_t scopes)
 {
 	auto_close int runtime = open_runtime();
 	struct ruleset handled;
-	auto_close int fd = create(&handled);
+	auto_close int fd = create(scopes, &handled);
 	int r;
 
 	if (fd < 0)
@@ -126,10 +128,15 @@ int landlock_read_only(void)
 {
 	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	return root < 0 ? -errno : confine(root, FS_READ);
+	return root < 0 ? -errno : confine(root, FS_READ, SCOPE_ALL);
 }
 
 int landlock_keep_beneath(int dir_fd)
 {
-	return confine(dir_fd, FS_KEEP);
+	return confine(dir_fd, FS_KEEP, SCOPE_ALL);
+}
+
+int landlock_forbid_files(void)
+{
+	return confine(-1, 0, SCOPE_SIGNAL);
 }

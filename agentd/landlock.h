@@ -33,4 +33,11 @@ int landlock_read_only(void);
  */
 int landlock_keep_beneath(int dir_fd);
 
+/**
+ * Let this process open and change no file, use no TCP, and signal no other process.  Unix sockets stay
+ * as they are.
+ * @return as landlock_read_only().
+ */
+int landlock_forbid_files(void);
+
 #endif /* AGENTD_LANDLOCK_H */

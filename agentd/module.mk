@@ -11,3 +11,4 @@ include agentd/tracer/module.mk
 include agentd/store/module.mk
 include agentd/hook/module.mk
 include agentd/adapter/module.mk
+include agentd/connect/module.mk

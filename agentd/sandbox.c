@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,6 +18,8 @@
 
 /* PTRACE_GET_RSEQ_CONFIGURATION of linux/ptrace.h, which conflicts with sys/ptrace.h. */
 #define GET_RSEQ_CONFIGURATION 0x420f
+/* The type of a socket without its flags (SOCK_TYPE_MASK of the kernel's linux/net.h). */
+#define SOCKET_TYPE 0xf
 
 /* Every filter has these. */
 static const int common_calls[] = {
@@ -31,7 +35,7 @@ static const int common_calls[] = {
 	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
 	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
 	SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(sendto), SCMP_SYS(setsockopt),
-	SCMP_SYS(shutdown), SCMP_SYS(socketpair), SCMP_SYS(timerfd_create),
+	SCMP_SYS(shutdown), SCMP_SYS(timerfd_create),
 	SCMP_SYS(timerfd_settime), SCMP_SYS(uname), SCMP_SYS(write), SCMP_SYS(writev),
 };
 
@@ -71,7 +75,7 @@ static const int adapter_calls[] = {
 
 /* libcuda and libcudadebugger make these calls, and the thread library and loader under them. */
 static const int driver_calls[] = {
-	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(connect), SCMP_SYS(epoll_create),
+	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
 	SCMP_SYS(flock), SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),
@@ -86,7 +90,7 @@ static const int driver_calls[] = {
 	SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(select),
 	SCMP_SYS(set_mempolicy), SCMP_SYS(set_robust_list), SCMP_SYS(set_tid_address),
-	SCMP_SYS(setns), SCMP_SYS(setpriority), SCMP_SYS(sigaltstack),
+	SCMP_SYS(setpriority), SCMP_SYS(sigaltstack),
 	SCMP_SYS(statfs), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(timerfd_gettime),
 	SCMP_SYS(times), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
@@ -99,6 +103,8 @@ static const int tracer_calls[] = {
 	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(wait4),
 	SCMP_SYS(waitid),
 };
+/* setitimer ends a call that takes too long. */
+static const int connect_calls[] = { SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(setitimer) };
 
 static const int store_calls[] = {
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(flock), SCMP_SYS(fsetxattr),
@@ -272,6 +278,18 @@ static int allow_session_registers(scmp_filter_ctx ctx)
 	return r < 0 ? r : allow_ptrace(ctx, &request, 1);
 }
 
+/* Nothing can be sent from such a socket to anybody whom connect(2) has not reached: no datagrams. */
+static int allow_connected_sockets(scmp_filter_ctx ctx, int call)
+{
+	static const unsigned types[] = { SOCK_STREAM, SOCK_SEQPACKET };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(types) && r == 0; i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, call, 2, SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, types[i]));
+	return r;
+}
+
 /*
  * The vendor's debug engine, when it is initialised, listens on all addresses of the network and
  * accepts anybody who connects.  It goes on without that on a machine that has no such network.
@@ -279,8 +297,7 @@ static int allow_session_registers(scmp_filter_ctx ctx)
  */
 static int allow_unix_sockets(scmp_filter_ctx ctx)
 {
-	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				 SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	int r = allow_connected_sockets(ctx, SCMP_SYS(socket));
 
 	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 					    SCMP_A0(SCMP_CMP_NE, AF_UNIX));
@@ -313,16 +330,32 @@ static int allow_common(scmp_filter_ctx ctx)
 {
 	int r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
 
+	if (r == 0)
+		r = allow_connected_sockets(ctx, SCMP_SYS(socketpair));
 	return r < 0 ? r : allow(ctx, runtime_calls, ARRAY_SIZE(runtime_calls));
+}
+
+/* The requests of linux/seccomp.h are the only ones, on whatever descriptor the worker has sent. */
+static int allow_broker(scmp_filter_ctx ctx)
+{
+	static const unsigned requests[] = { SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND,
+					     SECCOMP_IOCTL_NOTIF_ID_VALID, SECCOMP_IOCTL_NOTIF_ADDFD };
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+
+	for (size_t i = 0; i < ARRAY_SIZE(requests) && r == 0; i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+				     SCMP_A1(SCMP_CMP_EQ, requests[i]));
+	return r;
 }
 
 /*
  * Build a filter and load it.
  * @param begin  Adds the calls of every process of a kind.
  * @param more   Adds rules that look at arguments, or NULL.
+ * @param ret_notify  Calls of connect(2) wait for whoever has this descriptor; NULL: they are as all others.
  */
 static int apply_to(int (*begin)(scmp_filter_ctx), const int *extra, size_t n_extra,
-		    int (*more)(scmp_filter_ctx))
+		    int (*more)(scmp_filter_ctx), int *ret_notify)
 {
 	auto_call(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int r;
@@ -337,13 +370,19 @@ static int apply_to(int (*begin)(scmp_filter_ctx), const int *extra, size_t n_ex
 		r = allow(ctx, extra, n_extra);
 	if (r == 0 && more)
 		r = more(ctx);
+	if (r == 0 && ret_notify)
+		r = seccomp_rule_add(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
 	/* The load comes last: once it has succeeded, nothing can fail any more. */
-	return r < 0 ? r : seccomp_load(ctx);
+	if (r == 0)
+		r = seccomp_load(ctx);
+	if (r == 0 && ret_notify)
+		*ret_notify = seccomp_notify_fd(ctx);
+	return r;
 }
 
 static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 {
-	return apply_to(allow_common, extra, n_extra, more);
+	return apply_to(allow_common, extra, n_extra, more, NULL);
 }
 
 int sandbox_agent(void)
@@ -412,9 +451,10 @@ int sandbox_core(void)
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);
 }
 
-int sandbox_worker_driver(bool traces)
+int sandbox_worker_driver(bool traces, int *ret_notify)
 {
-	return apply(look_calls, ARRAY_SIZE(look_calls), traces ? allow_driver_that_traces : allow_driver);
+	return apply_to(allow_common, look_calls, ARRAY_SIZE(look_calls),
+			traces ? allow_driver_that_traces : allow_driver, ret_notify);
 }
 
 /* A sanitizer's runtime needs what every other process may. */
@@ -426,7 +466,12 @@ int sandbox_worker_driver(bool traces)
 
 int sandbox_tracer(void)
 {
-	return apply_to(TRACER_COMMON, tracer_calls, ARRAY_SIZE(tracer_calls), allow_tracer);
+	return apply_to(TRACER_COMMON, tracer_calls, ARRAY_SIZE(tracer_calls), allow_tracer, NULL);
+}
+
+int sandbox_connect(void)
+{
+	return apply(connect_calls, ARRAY_SIZE(connect_calls), allow_broker);
 }
 
 int sandbox_adapter(void)

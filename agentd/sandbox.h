@@ -34,14 +34,21 @@ int sandbox_look(void);
 int sandbox_worker(bool registers);
 /**
  * Confine a worker that has a vendor's closed driver library in it.  Besides what sandbox_worker()
- * allows, the library may start threads, use its devices and files, and open sockets to other
- * processes of this machine.  It cannot listen, and it has no network
- * (EAFNOSUPPORT).  It can start no other program, mount nothing and load nothing into the kernel.
- * The address space has no bound, since drivers reserve terabytes of it.
+ * allows, the library may start threads, and use its devices and files.  It
+ * has stream sockets of this machine, but it cannot listen, and it has no network (EAFNOSUPPORT).  It
+ * can start no other program, mount nothing and load nothing into the kernel.  The address space has
+ * no bound, since drivers reserve terabytes of it.
+ *
  * @param traces  The worker makes calls in the target by itself; else it has nothing of ptrace, and a
  *                tracer does that (sandbox_tracer()).
+ * @param ret_notify  The descriptor on which the kernel tells of calls of connect(2), which wait for
+ *                    whoever has it: give it to the connect broker and close it.  They fail with
+ *                    ENOSYS once it is closed everywhere.  NULL: the worker connects to nobody
+ *                    (EPERM).
+ * @return 0, -EOPNOTSUPP (Linux before 5.0), -EBUSY (something above this process is told of system
+ *         calls already), other -errno.
  */
-int sandbox_worker_driver(bool traces);
+int sandbox_worker_driver(bool traces, int *ret_notify);
 /**
  * Confine a tracer: it may trace as a call in the target needs it, read files, duplicate
  * descriptors of the target, and talk to its worker; it has no other call, not even for memory.
@@ -58,6 +65,8 @@ int sandbox_core(void);
  * start a child that runs the disassembler.
  */
 int sandbox_adapter(void);
+/** Confine the connect broker: it may answer its worker's calls, and make Unix sockets. */
+int sandbox_connect(void);
 /**
  * Confine the store: it may also change the files of its directory, and open none elsewhere where the kernel
  * has Landlock.

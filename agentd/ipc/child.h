@@ -27,7 +27,7 @@
 #define IPC_FD_EDITOR 6 /**< adapter: the editor's socket. */
 #define IPC_FD_EARLY  7 /**< adapter: sealed memory with what was read from it. */
 
-/** The kinds of children.  The frontend asks for all but RESCUE and LOOK, which only the monitor starts. */
+/** The kinds of children.  The frontend asks for all but RESCUE, LOOK and CONNECT. */
 enum ipc_kind {
 	IPC_KIND_SESSION = 1,
 	IPC_KIND_INSPECT = 2,
@@ -35,6 +35,7 @@ enum ipc_kind {
 	IPC_KIND_STORE = 4,
 	IPC_KIND_LOOK = 5, /**< Discovers the processes that use a GPU. */
 	IPC_KIND_ADAPTER = 6,
+	IPC_KIND_CONNECT = 7, /**< A connect broker; only the monitor starts one. */
 };
 
 /**

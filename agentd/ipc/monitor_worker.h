@@ -20,6 +20,11 @@ enum ipc_monitor_worker_type {
 	IPC_STORE,
 	IPC_FOUND, /**< struct ipc_found. */
 	IPC_HOOK,  /**< struct ipc_hook; one descriptor, sealed: the document. */
+	/**
+	 * struct ipc_broker; one end of a SOCK_SEQPACKET pair, over which the monitor sends one byte with a
+	 * connection to a connect broker (connect.h).  It closes that end in any case.
+	 */
+	IPC_BROKER,
 	/* monitor -> worker */
 	IPC_RULE, /**< struct ipc_rule. */
 };
@@ -32,6 +37,11 @@ struct ipc_guard {
 
 /** A worker needs a store for the records of its rule. */
 struct ipc_store {
+	uint32_t type;
+};
+
+/** A worker needs a connect broker for its target; it gets one in its life. */
+struct ipc_broker {
 	uint32_t type;
 };
 
@@ -67,6 +77,7 @@ union ipc_child_message {
 	uint32_t type;
 	struct ipc_guard guard;
 	struct ipc_store store;
+	struct ipc_broker broker;
 	struct ipc_found found;
 	struct ipc_hook hook;
 };

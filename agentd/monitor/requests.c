@@ -11,6 +11,7 @@
 
 #include "agentd/access.h"
 #include "agentd/monitor/authorise.h"
+#include "agentd/monitor/brokers.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/stores.h"
 #include "agentd/privileges.h"
@@ -32,7 +33,8 @@
  */
 typedef int request_fn(struct monitor *s, struct worker *k, const void *msg, int fds[]);
 
-static request_fn on_start, on_note, on_hooks, on_drop, on_clients, on_store, on_found, on_hook, on_arm, on_disarm;
+static request_fn on_start, on_note, on_hooks, on_drop, on_clients, on_store, on_broker, on_found,
+	on_hook, on_arm, on_disarm;
 
 /* Who asks, as a bit. */
 #define FRONT	1u
@@ -56,6 +58,7 @@ static const struct request {
 	{ IPC_DROP,   FRONT,   sizeof(struct ipc_drop),	 1, 1, on_drop },
 	{ IPC_CLIENTS, FRONT,  sizeof(struct ipc_clients), 0, 0, on_clients },
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
+	{ IPC_BROKER, SESSION, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
 	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 1, on_found },
 	{ IPC_ARM,    GUARDED, sizeof(struct ipc_guard), 0, 1, on_arm },
@@ -249,6 +252,12 @@ static int on_store(struct monitor *s, struct worker *k, const void *msg, int fd
 {
 	stores_start_producer(&s->workers, k, TAKE_FD(fds[0]));
 	return 0;
+}
+
+/* The rest is closed with the message. */
+static int on_broker(struct monitor *s, struct worker *k, const void *msg, int fds[])
+{
+	return brokers_start(&s->workers, k, fds[0]);
 }
 
 static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds[])

@@ -43,6 +43,7 @@ struct worker {
 	gid_t target_gid;
 	char rule[IPC_RULE_NAME_SIZE]; /**< Watches its target; or "". */
 	enum ipc_vendor vendor; /**< Of a target that a rule watches. */
+	bool has_broker;  /**< It has got its connect broker. */
 	bool reaped;	  /**< Its pid may be another process by now. */
 	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */

@@ -7,7 +7,7 @@ worker_snapshot_src := $(addprefix agentd/worker/snapshot/,code.c convert.c exce
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
 	core_write.c errors.c events.c fault_journal.c latched.c launch.c marketing_name.c probe.c queues.c registers.c representatives.c \
 	rescue.c saved_wave.c watchpoints.c wave_memory.c waves.c waves_copy.c waves_decode.c)
-worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c core_read.c core_registers.c core_state.c \
+worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c connect.c core_read.c core_registers.c core_state.c \
 	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c tracer.c warp.c warp_registers.c \
 	waves.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)

@@ -7,7 +7,7 @@ system_tests += $(call system_test,core,store dump dump_stream dump_cuda analyze
 system_tests += $(call system_test,rule,rules rules_process hooks one_stop)
 system_tests += $(call system_test,cuda,cuda cuda_sessions cuda_lines cuda_words cudbgshim tracer)
 system_tests += $(call system_test,client,wire review access descriptors)
-system_tests += $(call system_test,daemon,config hanging idle journal metrics sandbox units upgrade)
+system_tests += $(call system_test,daemon,config connect hanging idle journal metrics sandbox units upgrade)
 system_tests += $(call system_test,shell,completion)
 system_tests += $(call system_test,check,check gpu_check)
 system_tests += $(call system_test,scene,scenes)
@@ -35,3 +35,8 @@ test_programs += stuck_files
 stuck_files_src := tests/system/client/stuck_files.c
 stuck_files_cflags := $(call pkg_cflags,fuse3)
 stuck_files_ldlibs := $(call pkg_libs,fuse3)
+
+# A worker with somebody else's code and its connect broker, for test_connect.py.
+plain_programs += tests/connect_probe
+tests/connect_probe_src := tests/system/daemon/connect_probe.c agentd/privileges.c agentd/sandbox.c lib/base/fd.c
+tests/connect_probe_ldflags := -lcap -lseccomp

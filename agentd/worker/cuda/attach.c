@@ -31,6 +31,7 @@ static void cuda_destroy(struct target *t)
 		cudbgshim_state_reader_destroy(c->devices[i].reader);
 	cudbgshim_session_destroy(c->session);
 	cuda_tracer_end(&c->tracer);
+	cuda_connect_close(&c->connect);
 	if (c->undo && c->undo != &c->own_undo)
 		munmap(c->undo, sizeof(*c->undo));
 	if (c->mem_fd >= 0)
@@ -75,11 +76,11 @@ bool cuda_needs_tracer(const struct worker_options *o, const struct access_targe
 	return o->privileged && (yama_ptrace_scope() > 0 || !facts->dumpable || facts->permitted);
 }
 
-int cuda_confine(const struct access_target *facts, bool traces)
+int cuda_confine(const struct access_target *facts, bool traces, int *ret_notify)
 {
 	int r = privileges_become(facts->uids[0], facts->gids[0]);
 
-	return r < 0 ? r : sandbox_worker_driver(traces);
+	return r < 0 ? r : sandbox_worker_driver(traces, ret_notify);
 }
 
 /* What the process wrote itself is parsed later, without rights. */
@@ -108,7 +109,7 @@ static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refuse
 	const struct worker_options *o = c->t.options;
 	bool needs_tracer = cuda_needs_tracer(o, &c->t.facts);
 	uint64_t start;
-	int r = 0;
+	int notify, r = 0;
 
 	*ret_refused = 0;
 	if (needs_tracer) {
@@ -119,9 +120,11 @@ static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refuse
 		if (r < 0)
 			return cannot_begin(c, r, "start tracer", err);
 	}
-	r = cuda_confine(&c->t.facts, !needs_tracer);
+	cuda_connect_open(&c->connect);
+	r = cuda_confine(&c->t.facts, !needs_tracer, &notify);
 	if (r < 0)
 		return cannot_begin(c, r, "drop privileges", err);
+	cuda_connect_hand_over(&c->connect, notify);
 	c->t.is_confined = true;
 	if (!needs_tracer)
 		*ret_refused = open_files(c, ret_environ_fd);
@@ -192,6 +195,7 @@ static int cuda_create(const struct worker_options *o, const struct access_targe
 		return cuda_no_memory("attach", err);
 	target_init(&c->t, &target_cuda_ops, o, facts);
 	c->mem_fd = c->proc_fd = c->timer_fd = -1;
+	c->connect = (struct cuda_connect){ .channel = -1, .memory_fd = -1 };
 	r = create_steps(c, err);
 	if (r) {
 		cuda_destroy(&c->t);
@@ -300,6 +304,17 @@ int cuda_begin(struct target_cuda *c, struct agent_err *err)
 	return cuda_devices_read(c, err);
 }
 
+/* Before anything is changed in the target. */
+static int no_broker(const struct target_cuda *c, struct agent_err *err)
+{
+	const int status = c->connect.status;
+
+	return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, -status, "connect broker",
+			     cudbgshim_outcome_hint(CUDBGSHIM_OUTCOME_CONNECT),
+			     "the connect broker is not running%s",
+			     status == -ETIMEDOUT ? ": it does not answer" : "");
+}
+
 static int cuda_enable(struct target *t, struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
@@ -310,13 +325,17 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 		.memory = cudbgshim_memory_from_fd(c->mem_fd),
 		.tracer = cuda_tracer_ops(&c->tracer),
 		.driver = { .path = t->options->cuda_library },
+		.connector = &c->connect.connector,
 		.undo = c->undo,
 		.on_event = cuda_on_event,
 		.trace = on_step,
 		.user = c,
 	};
 	uint32_t ticket;
-	int r;
+	int r = c->connect.status < 0 ? no_broker(c, err) : 0;
+
+	if (r < 0)
+		return r;
 
 	/* A thread of the driver asks for it when the thread that started it ends (sheet 12.2). */
 	signal(SIGHUP, SIG_IGN);

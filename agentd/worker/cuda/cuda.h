@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agentd/worker/cuda/connect.h"
 #include "agentd/worker/cuda/exception.h"
 #include "agentd/worker/cuda/tracer.h"
 #include "agentd/worker/cuda/warp.h"
@@ -59,6 +60,7 @@ struct target_cuda {
 	struct cudbgshim *shim; /**< NULL while the process has no GPU state. */
 	struct cudbgshim_undo *undo; /**< Memory that the monitor holds, or own_undo. */
 	struct cudbgshim_undo own_undo;
+	struct cuda_connect connect; /**< Open from the change of user on. */
 	int mem_fd, proc_fd;
 	struct cuda_tracer tracer; /**< Where the target's user may not trace it. */
 	int timer_fd; /**< In event_fd, as is the session's; -1: none. */
@@ -123,10 +125,11 @@ void cuda_events_arm(struct target_cuda *c);
 
 /**
  * Become the target's user in the sandbox for a vendor's library.
- * @param traces  As for sandbox_worker_driver().
+ * @param traces      As for sandbox_worker_driver(),
+ * @param ret_notify  as is this.
  * @return 0 or -errno.
  */
-int cuda_confine(const struct access_target *facts, bool traces);
+int cuda_confine(const struct access_target *facts, bool traces, int *ret_notify);
 /** Does it take a tracer (tracer.h) to call functions in the target? */
 bool cuda_needs_tracer(const struct worker_options *o, const struct access_target *facts);
 /**

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -262,40 +263,44 @@ static uint32_t image_word(const char *symbol)
 	return p ? *p : 0;
 }
 
-/*
- * Connect to the debuggee's socket.  The debuggee may be stopped: the connection waits in its
- * backlog, which is enough to know that it lives.
- */
+/* Connect to the debuggee's socket, without waiting, as drivers 535, 550 and 555 do. */
 static int session_connect(uint32_t label, uint32_t session)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	uint64_t hello = WIRE_MAGIC;
 	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "nv_target_process_%u_%u", label,
 			 session);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&a,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
-	    send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
+	if (ioctl(fd, FIONBIO, &(int){ 1 }) ||
+	    connect(fd, (struct sockaddr *)&a,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n))) {
 		close(fd);
 		return -ECONNREFUSED;
 	}
 	return fd;
 }
 
+/* The engine in the debuggee, which runs, makes the connection. */
+static int gpu_ask(const struct wire_hello *h)
+{
+	if (send(client.session, h, sizeof(*h), MSG_NOSIGNAL) != sizeof(*h))
+		return -EPIPE;
+	return wire_take(client.session);
+}
+
 /* Connect to the GPU for calls and for callbacks. */
-static int gpu_connect(const char *path, uint32_t label, uint32_t session)
+static int gpu_connect(uint32_t label, uint32_t session)
 {
 	struct wire_hello h = { WIRE_MAGIC, WIRE_NOTIFY, label, session, release()->number };
 	pthread_attr_t attr;
 	pthread_t t;
 	int r;
 
-	client.notify = wire_connect(path, &h);
+	client.notify = gpu_ask(&h);
 	h.role = WIRE_DEBUGGER;
-	client.gpu = wire_connect(path, &h);
+	client.gpu = gpu_ask(&h);
 	if (client.notify < 0 || client.gpu < 0)
 		return -ENODEV;
 	pthread_attr_init(&attr);
@@ -336,7 +341,7 @@ static uint32_t session_open(void)
 	if (!*path || access(path, W_OK) || release()->number < 1108)
 		return CUDBGABI_ERROR_NO_DEVICE_AVAILABLE;
 	client.session = session_connect(label, session);
-	if (client.session < 0 || gpu_connect(path, label, session))
+	if (client.session < 0 || gpu_connect(label, session))
 		return result;
 	if (request_send(SLOT_initialize, NULL, NULL) ||
 	    reply_take(SLOT_initialize, NULL, NULL, &result))

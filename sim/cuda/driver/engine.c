@@ -77,13 +77,25 @@ static void watch(int fd)
 	epoll_ctl(engine.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* Read from a client, which greets with eight bytes and then only stays connected. */
+/*
+ * Give a client a connection to the GPU, as which it introduces itself: a debugger can open devices,
+ * but may not connect to whom it likes.
+ */
 static void client_input(int fd)
 {
-	char buffer[64];
+	char path[CONF_VALUE_MAX];
+	struct wire_hello h;
+	int gpu;
 
-	if (recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) <= 0)
+	if (recv(fd, &h, sizeof(h), MSG_DONTWAIT) != sizeof(h) || h.magic != WIRE_MAGIC) {
 		close(fd);
+		return;
+	}
+	conf_get("gpu", path);
+	gpu = wire_connect(path, &h);
+	wire_give(fd, gpu);
+	if (gpu >= 0)
+		close(gpu);
 }
 
 /* Answer a question of the GPU.  @return false if the engine shall end. */

@@ -4,6 +4,7 @@
  * simulator.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -79,6 +80,48 @@ int wire_connect(const char *path, const struct wire_hello *hello)
 		return -errno;
 	r = send_all(fd, &v, 1);
 	return r ? r : TAKE_FD(fd);
+}
+
+#define TAKE_MS 2000
+
+int wire_give(int sock, int fd)
+{
+	int error = fd < 0 ? fd : 0;
+	struct iovec v = { &error, sizeof(error) };
+	char control[CMSG_SPACE(sizeof(fd))] = { 0 };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		m.msg_control = control;
+		m.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(sock, &m, MSG_NOSIGNAL) == sizeof(error) ? 0 : -EPIPE;
+}
+
+int wire_take(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	int error = 0, fd = -EPROTO;
+	struct iovec v = { &error, sizeof(error) };
+	char control[CMSG_SPACE(sizeof(fd))];
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+
+	if (poll(&p, 1, TAKE_MS) != 1)
+		return -ETIMEDOUT;
+	if (recvmsg(sock, &m, MSG_CMSG_CLOEXEC) != sizeof(error))
+		return -EPIPE;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return error < 0 ? error : fd;
 }
 
 int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n)

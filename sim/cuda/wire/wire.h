@@ -61,6 +61,13 @@ struct wire_piece {
 
 /** Connect to the GPU and send the hello.  @return descriptor (close-on-exec) or -errno. */
 int wire_connect(const char *path, const struct wire_hello *hello);
+/**
+ * Give an open connection away over @p sock, or, when @p fd is negative, say why there is none.
+ * @return 0 or -errno.
+ */
+int wire_give(int sock, int fd);
+/** Take what wire_give() has sent, within two seconds.  @return descriptor or -errno. */
+int wire_take(int sock);
 /** Send one frame on a blocking socket.  @return 0 or -errno; no SIGPIPE. */
 int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n);
 /** Receive one frame; *ret_data is malloc'ed and NUL-terminated.  @return 0, -EPIPE (closed),

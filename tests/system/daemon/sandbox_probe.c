@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
@@ -61,14 +63,30 @@ static int store(void)
 	return sandbox_store(kept_fd);
 }
 
+/* Nobody answers for it. */
+static int driver_that(bool traces)
+{
+	int notify, r = sandbox_worker_driver(traces, &notify);
+
+	if (r == 0)
+		close(notify);
+	return r;
+}
+
 static int driver(void)
 {
-	return sandbox_worker_driver(true);
+	return driver_that(true);
 }
 
 static int driver_traced(void)
 {
-	return sandbox_worker_driver(false);
+	return driver_that(false);
+}
+
+/* Which puts a target right, and connects to nobody. */
+static int driver_rescue(void)
+{
+	return sandbox_worker_driver(true, NULL);
 }
 
 static const struct {
@@ -83,10 +101,12 @@ static const struct {
 	{ "session_registers", session_registers },
 	{ "driver", driver },
 	{ "driver_traced", driver_traced },
+	{ "driver_rescue", driver_rescue },
 	{ "tracer", sandbox_tracer },
 	{ "core", sandbox_core },
 	{ "adapter", sandbox_adapter },
 	{ "store", store },
+	{ "connect", sandbox_connect },
 };
 
 static int (*find_profile(const char *name))(void)
@@ -148,6 +168,9 @@ static const struct {
 	{ "process_vm_readv", SYS_process_vm_readv, { NOBODY_THERE, 0, 0, 0, 0, 0 } },
 	{ "process_vm_writev", SYS_process_vm_writev, { NOBODY_THERE, 0, 0, 0, 0, 0 } },
 	{ "socket_unix", SYS_socket, { AF_UNIX, SOCK_STREAM } },
+	{ "socket_unix_packets", SYS_socket, { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC } },
+	{ "socket_unix_datagrams", SYS_socket, { AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC } },
+	{ "pair_of_datagrams", SYS_socketpair, { AF_UNIX, SOCK_DGRAM, 0, 0 } },
 	{ "socket_inet", SYS_socket, { AF_INET, SOCK_STREAM } },
 	{ "socket_inet6", SYS_socket, { AF_INET6, SOCK_DGRAM } },
 	{ "socket_netlink", SYS_socket, { AF_NETLINK, SOCK_RAW } },
@@ -159,6 +182,7 @@ static const struct {
 	{ "accept", SYS_accept, { -1, 0, 0 } },
 	{ "accept4", SYS_accept4, { -1, 0, 0, 0 } },
 	{ "ioctl", SYS_ioctl, { -1, 0, 0 } },
+	{ "ioctl_notify", SYS_ioctl, { -1, SECCOMP_IOCTL_NOTIF_RECV, 0 } },
 	{ "ptrace_seize", TRACE(PTRACE_SEIZE) },
 	{ "ptrace_seize_exec", SYS_ptrace, { PTRACE_SEIZE, NOBODY_THERE, 0, PTRACE_O_TRACEEXEC } },
 	{ "ptrace_seize_calls", SYS_ptrace,

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CONNECT_BROKER_H
+#define CONNECT_BROKER_H
+
+/**
+ * @file broker.h
+ * Answers a worker's calls of connect(2), which the kernel lets wait for us (seccomp_unotify(2)).
+ *
+ * The worker may hold somebody else's code: nothing that it sends is believed, and what could block on
+ * it blocks this process alone, which works for no other worker.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/ipc/connect.h"
+
+struct broker {
+	int channel; /**< To the worker; borrowed. */
+	pid_t target;
+	int target_pidfd;
+	int notify_fd; /**< The worker's calls. */
+	int memory_fd; /**< The worker's memory. */
+	uint64_t net_dev, net_ino;
+	uint32_t label; /**< 0: none was claimed yet. */
+	unsigned claims;
+	struct seccomp_notif *request;
+	struct seccomp_notif_resp *answer;
+};
+
+#define BROKER_NULL { .target_pidfd = -1, .notify_fd = -1, .memory_fd = -1 }
+
+/** Make room for requests, which takes system calls that the sandbox has not.  @return 0, -errno. */
+int broker_prepare(struct broker *b);
+/**
+ * Take what the monitor says first, and the target's network namespace where this process may enter it.
+ * @return 0, -EPROTO, -ETIMEDOUT, -EPIPE, other -errno.
+ */
+int broker_meet_monitor(struct broker *b);
+/** Take what the worker says first, and answer.  @return as broker_meet_monitor(). */
+int broker_meet_worker(struct broker *b);
+/** Serve until the worker ends.  @return 0; -EPROTO: the worker breaks the protocol; other -errno. */
+int broker_serve(struct broker *b);
+void broker_deinit(struct broker *b);
+
+#endif /* CONNECT_BROKER_H */

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For test_connect.py: a worker that runs somebody else's code, behind the filter of a worker with a
+ * driver in it, and the connect broker that it has.  Built without sanitizers, as sandbox_probe.
+ *
+ *   connect_probe none           every attempt of a table, without filter and broker: "NAME ERRNO"
+ *   connect_probe BROKER         the same with both
+ *   connect_probe BROKER WHAT    what comes of it when: held (another process has the name before it
+ *                                is claimed), squatted (and listens there after that), claims (too
+ *                                many are made), dead (the broker is killed)
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/ipc/connect.h"
+#include "agentd/privileges.h"
+#include "agentd/sandbox.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+#define USER 1000
+
+static uint32_t label;
+static pid_t broker_pid;
+
+static _Noreturn void die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+/* ------------------------------------------------------------------ names --------------------- */
+
+struct address {
+	struct sockaddr_un a;
+	socklen_t size;
+};
+
+__attribute__((format(printf, 1, 2))) static struct address abstract(const char *format, ...)
+{
+	struct address r = { .a = { .sun_family = AF_UNIX } };
+	char name[64];
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(name, sizeof(name), format, ap);
+	va_end(ap);
+
+	memcpy(r.a.sun_path + 1, name, (size_t)n);
+	r.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	return r;
+}
+
+static struct address path(const char *name)
+{
+	struct address r = { .a = { .sun_family = AF_UNIX }, .size = sizeof(r.a) };
+
+	strcpy(r.a.sun_path, name);
+	return r;
+}
+
+static int listen_on(const struct address *at)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at->a, at->size) < 0 || listen(fd, 8) < 0)
+		die("listen");
+	return fd;
+}
+
+/* It ends with its parent, which may become that user, and then signal no other. */
+static void be_a_user(void)
+{
+	if (privileges_become(USER, USER) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		die("become");
+}
+
+/* Listens on everything that @p make says, until it is killed. */
+static pid_t start_listener(void (*make)(void))
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	if (pipe(ready) < 0)
+		die("pipe");
+	child = fork();
+	if (child == 0) {
+		be_a_user();
+		make();
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	if (child < 0 || read(ready[0], &byte, 1) != 1)
+		die("listener");
+	return child;
+}
+
+static char place[64];
+
+/* Whoever else there is on a machine, and a second debug engine. */
+static void listen_as_others(void)
+{
+	const struct address all[] = { abstract(IPC_CONNECT_NAME, label + 1), abstract("/org/bus/%u", label),
+				       path(place) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		listen_on(&all[i]);
+}
+
+static int target_go[2] = { -1, -1 };
+
+/* The engine, when it is told; and some more that its process listens on. */
+static pid_t start_target(void)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	if (pipe2(target_go, O_CLOEXEC) < 0 || pipe2(ready, O_CLOEXEC) < 0)
+		die("pipe");
+	child = fork();
+	if (child == 0) {
+		const struct address more[] = { abstract("nv_target_process_%u_00", label),
+						abstract("nv_target_process_%u_1", label) };
+		const struct address own = abstract(IPC_CONNECT_NAME, label);
+		int fd;
+
+		be_a_user();
+		if (read(target_go[0], &byte, 1) != 1)
+			_exit(1);
+		fd = listen_on(&own);
+		for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+			listen_on(&more[i]);
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			if (write(accept(fd, NULL, NULL), "t", 1) != 1)
+				continue;
+	}
+	target_go[0] = ready[0];
+	return child;
+}
+
+static void let_target_listen(void)
+{
+	char byte;
+
+	if (write(target_go[1], "", 1) != 1 || read(target_go[0], &byte, 1) != 1)
+		die("target");
+}
+
+/* ------------------------------------------------------------------ attempts ------------------ */
+
+static int try_connect(const struct address *to)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), r;
+
+	r = fd < 0 || connect(fd, (const struct sockaddr *)&to->a, to->size) < 0 ? errno : 0;
+	close(fd);
+	return r;
+}
+
+/* @return 0, errno; 255: it is another connection than it should be. */
+static int try_engine(void)
+{
+	const struct address to = abstract(IPC_CONNECT_NAME, label);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char byte = 0;
+	ssize_t n;
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&to.a, to.size) < 0)
+		return errno;
+	while ((n = read(fd, &byte, 1)) < 0 && errno == EAGAIN)
+		usleep(1000);
+	return n == 1 && byte == 't' ? 0 : 255;
+}
+
+static int try_unmapped_address(void)
+{
+	const struct address to = abstract(IPC_CONNECT_NAME, label);
+
+	return connect(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *)8, to.size) < 0 ? errno : 0;
+}
+
+static int try_socket(int family, int type)
+{
+	return socket(family, type, 0) < 0 ? errno : 0;
+}
+
+static int try_bind(void)
+{
+	const struct address at = abstract("gpu-agent-test-%u", label);
+
+	return bind(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *)&at.a, at.size) < 0 ? errno : 0;
+}
+
+/* One that was bound before the filter came. */
+static int try_listen(int bound)
+{
+	return listen(bound, 1) < 0 ? errno : 0;
+}
+
+static int try_accept(int listening, bool four)
+{
+	int fd = four ? accept4(listening, NULL, NULL, SOCK_CLOEXEC) : accept(listening, NULL, NULL);
+
+	return fd < 0 ? errno : 0;
+}
+
+static void say(const char *name, int r)
+{
+	printf("%s %d\n", name, r);
+	fflush(stdout);
+}
+
+static void try_all(int bound, int listening)
+{
+	const struct {
+		const char *name;
+		struct address to;
+	} others[] = {
+		{ "bus", path("/run/dbus/system_bus_socket") },
+		{ "manager", path("/run/systemd/private") },
+		{ "path", path(place) },
+		{ "abstract", abstract("/org/bus/%u", label) },
+		{ "other_label", abstract(IPC_CONNECT_NAME, label + 1) },
+		{ "suffix", abstract("nv_target_process_%u_00", label) },
+		{ "other_session", abstract("nv_target_process_%u_1", label) },
+	};
+	struct address cut = abstract(IPC_CONNECT_NAME, label), padded = cut;
+
+	say("engine", try_engine());
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		say(others[i].name, try_connect(&others[i].to));
+	cut.size -= 2;
+	padded.size = sizeof(padded.a);
+	say("cut", try_connect(&cut));
+	say("padded", try_connect(&padded));
+	say("unmapped", try_unmapped_address());
+	say("inet", try_socket(AF_INET, SOCK_STREAM));
+	say("inet6", try_socket(AF_INET6, SOCK_DGRAM));
+	say("netlink", try_socket(AF_NETLINK, SOCK_RAW));
+	say("packet", try_socket(AF_PACKET, SOCK_RAW));
+	say("bind", try_bind());
+	say("listen", try_listen(bound));
+	say("accept", try_accept(listening, false));
+	say("accept4", try_accept(listening, true));
+	say("engine_again", try_engine());
+}
+
+/* ------------------------------------------------------------------ worker and broker --------- */
+
+/* As the monitor (agentd/monitor/brokers.c).  @return the worker's end. */
+static int start_broker(const char *program, pid_t target)
+{
+	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = target };
+	int pair[2], pidfd = (int)syscall(SYS_pidfd_open, target, 0);
+
+	if (pidfd < 0 || fd_socketpair(0, pair) < 0)
+		die("broker");
+	broker_pid = fork();
+	if (broker_pid == 0) {
+		if (dup2(pair[1], IPC_FD_CONNECT) < 0 || fd_set_cloexec(IPC_FD_CONNECT, false) < 0)
+			_exit(1);
+		execl(program, program, "--uid", "65534", "--gid", "65534", NULL);
+		_exit(1);
+	}
+	close(pair[1]);
+	if (fd_send(pair[0], &m, sizeof(m), &pidfd, 1) < 0)
+		die("send");
+	return pair[0];
+}
+
+static union ipc_connect_message await(int broker, enum ipc_connect_type type)
+{
+	union ipc_connect_message m = { 0 };
+	ssize_t n;
+
+	do {
+		n = recv(broker, &m, sizeof(m), 0);
+	} while (n > 0 && m.type != type);
+	if (n == 0)
+		m.type = 0; /* the broker has gone */
+	return m;
+}
+
+static int claim(int broker, uint32_t what)
+{
+	const struct ipc_connect_claim m = { .type = IPC_CONNECT_CLAIM, .label = what };
+	union ipc_connect_message answer;
+
+	if (fd_send(broker, &m, sizeof(m), NULL, 0) < 0)
+		return EPIPE;
+	answer = await(broker, IPC_CONNECT_CLAIMED);
+	return answer.type ? -answer.claim.status : EPIPE;
+}
+
+/* As a worker (agentd/worker/cuda/connect.c). */
+static void enter_sandbox(int broker)
+{
+	const struct ipc_connect_plain m = { .type = IPC_CONNECT_WORKER };
+	int notify, memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+
+	if (memory < 0 || privileges_become(USER, USER) < 0 || sandbox_worker_driver(&notify) < 0)
+		die("sandbox");
+	if (fd_send(broker, &m, sizeof(m), (const int[]){ notify, memory }, 2) < 0)
+		die("send");
+	close(notify);
+	close(memory);
+	if (await(broker, IPC_CONNECT_READY).type != IPC_CONNECT_READY)
+		die("no answer");
+}
+
+static void listen_as_squatter(void)
+{
+	const struct address at = abstract(IPC_CONNECT_NAME, label);
+
+	listen_on(&at);
+}
+
+static void try_many_claims(int broker)
+{
+	for (uint32_t i = 0; i <= IPC_CONNECT_CLAIMS_MAX; i++)
+		say("claim", claim(broker, label + 100 + i));
+	say("engine", try_engine());
+}
+
+static int play(const char *program, const char *what, pid_t target, int bound, int listening)
+{
+	int broker = start_broker(program, target);
+	bool held = strcmp(what, "held") == 0, squatted = strcmp(what, "squatted") == 0;
+
+	if (held)
+		start_listener(listen_as_squatter);
+	enter_sandbox(broker);
+	if (strcmp(what, "claims") == 0) {
+		try_many_claims(broker);
+		return 0;
+	}
+	say("claim", claim(broker, label));
+	if (squatted || held) {
+		if (squatted)
+			let_target_listen();
+		say("engine", try_engine());
+		say("failed", -await(broker, IPC_CONNECT_FAILED).claim.status);
+		return 0;
+	}
+	let_target_listen();
+	if (strcmp(what, "dead") == 0) {
+		kill(broker_pid, SIGKILL);
+		waitpid(broker_pid, NULL, 0);
+		say("engine", try_engine());
+		return 0;
+	}
+	try_all(bound, listening);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc == 3 ? argv[2] : "";
+	struct address bound_at, listening_at;
+	int bound, listening;
+	pid_t target;
+
+	if (argc < 2)
+		return 2;
+	alarm(60);
+	signal(SIGPIPE, SIG_IGN);
+	/* Nobody else's. */
+	label = 0x40000000u + (uint32_t)getpid() * 1000;
+	snprintf(place, sizeof(place), "/tmp/gpu-agent-connect.%d", (int)getpid());
+	start_listener(listen_as_others);
+	bound_at = abstract("gpu-agent-test-bound-%u", label);
+	listening_at = abstract("gpu-agent-test-listening-%u", label);
+	bound = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(bound, (struct sockaddr *)&bound_at.a, bound_at.size) < 0)
+		die("bind");
+	listening = listen_on(&listening_at);
+	fd_set_nonblock(listening, true);
+	target = start_target();
+	if (strcmp(argv[1], "none") == 0) {
+		let_target_listen();
+		try_all(bound, listening);
+	} else if (strcmp(what, "squatted") == 0) {
+		/* Whoever listens is not the process that the monitor has named. */
+		pid_t bystander = fork();
+
+		if (bystander == 0) {
+			be_a_user();
+			pause();
+		}
+		play(argv[1], what, bystander, bound, listening);
+	} else {
+		play(argv[1], what, target, bound, listening);
+	}
+	unlink(place);
+	return 0;
+}
