@@ -1,5 +1,5 @@
 # NAME.SECTION below docs/man goes to the manual's directory of that section.
-man_pages := gpu-agentctl.1 gpu-agentd.8 agentd.conf.5 gpu-agent-sim.1 gpu-agent-simapp.1 gpu-agent-demo.1 gpu-agent-cuda-sim.1 \
+man_pages := gpu-agentctl.1 gpu-agentd.8 gpu-agent-connect.8 agentd.conf.5 gpu-agent-sim.1 gpu-agent-simapp.1 gpu-agent-demo.1 gpu-agent-cuda-sim.1 \
 	gpu-agent-cuda-simapp.1 gpu-agent.7 gpu-agent-protocol.7 libkfdtrap.3
 man_dir = $(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
 installs += $(foreach m,$(man_pages),644:docs/man/$(m):$(call man_dir,$(m)))

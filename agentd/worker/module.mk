@@ -1,6 +1,6 @@
 # Rooms, from the lowest on: each may include those above it here; the two back ends know nothing of each other.
 worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c facts.c leader.c mappings.c memory.c \
-	options.c own_workers.c thread_pool.c undo.c yama.c)
+	network.c options.c own_workers.c thread_pool.c undo.c yama.c)
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c target.c waves.c)
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)

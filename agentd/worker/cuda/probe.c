@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agentd/worker/cuda/cuda.h"
+#include "agentd/worker/process/network.h"
 #include "agentd/worker/process/own_workers.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -344,16 +345,18 @@ static void check_namespaces(struct sheet *s)
 {
 	bool same;
 
-	if (!is_same_namespace(s->facts->pid, "net", &same))
+	if (network_reaches(s->facts->pid, &same) < 0)
 		put(s, "cuda_network", RPC_VERDICT_UNKNOWN, "its namespaces may not be looked at",
 		    NULL);
 	else if (same)
-		put(s, "cuda_network", RPC_VERDICT_PASS, "it shares the agent's network namespace",
+		put(s, "cuda_network", RPC_VERDICT_PASS, "its debug engine can be connected to",
 		    NULL);
 	else
 		put(s, "cuda_network", RPC_VERDICT_FAIL,
 		    "its debug engine listens in another network namespace",
-		    "run the container with the host's network, or the agent inside it; under systemd, use share/gpu-agent/systemd/nvidia.conf as it says");
+		    "run the container with the host's network, or the agent inside it; gpu-agent-connect(8) says more");
+	put(s, "cuda_local_users", RPC_VERDICT_PASS,
+	    "while attached, every local user of its network namespace can connect to its engine", NULL);
 	if (is_same_namespace(s->facts->pid, "mnt", &same) && !same)
 		put(s, "cuda_mounts", RPC_VERDICT_PASS,
 		    "it has its own mount namespace; its libraries are read in its memory", NULL);

@@ -10,6 +10,7 @@
 #include "agentd/ipc/frontend_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
+#include "agentd/worker/process/network.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -99,6 +100,7 @@ int inspect_run(const struct worker_options *o)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	ipc_link_init(&link, IPC_FD_FRONT);
+	network_look();
 	/* If root asks a daemon that serves one user, it gets the answers of that user. */
 	if (o->peer_uid == 0 && getuid() != 0)
 		r = privileges_become(getuid(), getgid());

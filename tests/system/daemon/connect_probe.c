@@ -266,7 +266,7 @@ static void try_all(int bound, int listening)
 
 /* ------------------------------------------------------------------ worker and broker --------- */
 
-/* As the monitor (agentd/monitor/brokers.c).  @return the worker's end. */
+/* As the monitor (agentd/monitor/brokers.c); of our user, so that we may kill it.  @return the worker's end. */
 static int start_broker(const char *program, pid_t target)
 {
 	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = target };
@@ -278,7 +278,7 @@ static int start_broker(const char *program, pid_t target)
 	if (broker_pid == 0) {
 		if (dup2(pair[1], IPC_FD_CONNECT) < 0 || fd_set_cloexec(IPC_FD_CONNECT, false) < 0)
 			_exit(1);
-		execl(program, program, "--uid", "65534", "--gid", "65534", NULL);
+		execl(program, program, "--uid", "1000", "--gid", "1000", NULL);
 		_exit(1);
 	}
 	close(pair[1]);

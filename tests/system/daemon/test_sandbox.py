@@ -22,18 +22,18 @@ from harness import BIN, LONG_STOP, PATIENCE, Scene, children, need_root, status
 PROBE = BIN.parent / "tests/sandbox_probe"
 USER = 1000
 
-DRIVERS = {"driver", "driver_traced"}
+# Workers with NVIDIA's library: of a session, of one that a tracer helps, and of a rescue.
+DRIVERS = {"driver", "driver_traced", "driver_rescue"}
 SESSIONS = {"session", "session_registers"}
 READERS = {"look", "core", "adapter", "tracer"} | SESSIONS | DRIVERS
 # Those that call functions in a target.
-CALLERS = {"driver", "tracer"}
+CALLERS = {"driver", "driver_rescue", "tracer"}
 TRACERS = SESSIONS | CALLERS
 
 # Call of sandbox_probe.c: the filters that let it through.  Everything else is refused, by all of them.
 ALLOWED = {
     "clone_process": {"adapter"} | DRIVERS,
     "clone3": DRIVERS,
-    "setns": DRIVERS,
     "open_to_write": {"store"} | DRIVERS,
     "open_to_create": {"store"} | DRIVERS,
     "open": READERS | {"store"},
@@ -44,9 +44,13 @@ ALLOWED = {
     "pidfd_send_signal": SESSIONS | DRIVERS,
     "process_vm_readv": SESSIONS | DRIVERS,
     "process_vm_writev": DRIVERS,
-    "socket_unix": DRIVERS,
-    "connect": DRIVERS,
+    "socket_unix": DRIVERS | {"connect"},
+    "socket_unix_packets": DRIVERS | {"connect"},
+    "socket_unix_datagrams": {"connect"},
+    "connect": {"connect"},
+    "bind": {"connect"},
     "ioctl": {"look"} | SESSIONS | DRIVERS,
+    "ioctl_notify": {"look", "connect"} | SESSIONS | DRIVERS,
     "ptrace_seize": SESSIONS,
     "ptrace_seize_exec": SESSIONS,
     "ptrace_seize_calls": CALLERS,
@@ -66,6 +70,8 @@ NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyc
 # How a refusal is put, where somebody has to go on from there.
 WORDS = {(profile, name): errno.EAFNOSUPPORT for profile in DRIVERS
          for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high")}
+# Nobody answers for the worker here: no broker runs.
+WORDS[("driver", "connect")] = WORDS[("driver_traced", "connect")] = errno.ENOSYS
 WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter")})
 
 
@@ -80,7 +86,7 @@ def calls_of(profile):
 
 
 @pytest.mark.parametrize("profile", ("front", "look", "session", "session_registers", "driver", "driver_traced",
-                                     "tracer", "core", "adapter", "store"))
+                                     "driver_rescue", "tracer", "core", "adapter", "store", "connect"))
 def test_calls_are_refused(profile):
     """The whole table, each row; and that the calls are ones which only a filter refuses."""
     need_root()

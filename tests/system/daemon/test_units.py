@@ -20,7 +20,7 @@ from harness import ROOT
 
 UNITS = ROOT / "systemd"
 # As systemd 252 counts; later ones have more questions.
-EXPOSURE = {"gpu-agentd.service": 2.2, "gpu-agent-metrics.service": 1.0}
+EXPOSURE = {"gpu-agentd.service": 2.2, "gpu-agent-connect@.service": 1.5, "gpu-agent-metrics.service": 1.0}
 
 
 @contextlib.contextmanager
@@ -30,10 +30,11 @@ def installed():
         raise SkipTest("systemd-analyze is not installed")
     with tempfile.TemporaryDirectory(prefix="gpu-agent-units.") as name:
         place = pathlib.Path(name)
-        for program in ("gpu-agentd", "gpu-agentctl"):
+        (place / "gpu-agent").mkdir()
+        for program in ("gpu-agentd", "gpu-agentctl", "gpu-agent/gpu-agent-connect"):
             (place / program).write_text("#!/bin/sh\n")
             (place / program).chmod(0o755)
-        values = {"sbindir": name, "bindir": name, "runstatedir": "/run", "localstatedir": "/var"}
+        values = {"sbindir": name, "bindir": name, "libexecdir": name, "runstatedir": "/run", "localstatedir": "/var"}
         for unit in (*UNITS.glob("*.service.in"), *UNITS.glob("*.socket.in"), *UNITS.glob("*.timer")):
             text = re.sub(r"@(\w+)@", lambda m: values[m[1]], unit.read_text())
             (place / unit.name.replace(".in", "")).write_text(text)
@@ -48,7 +49,7 @@ def analyze(*argv):
 def test_systemd_understands_every_line():
     with installed() as place:
         units = sorted(place.glob("gpu-agent*.*"))
-        assert len(units) == 4, units
+        assert len(units) == 6, units
         done = analyze("verify", "--man=no", *units)
         mine = [line for line in (done.stdout + done.stderr).splitlines() if "gpu-agent" in line]
         assert done.returncode == 0 and not mine, done
@@ -66,6 +67,18 @@ def test_services_are_no_more_exposed_than_they_must_be():
             text = analyze("security", "--no-pager", "--offline=true", place / unit).stdout
             found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", text)
             assert found and float(found[1]) <= most, text
+
+
+def test_one_unit_without_network_serves_both_vendors():
+    """On every machine; the broker, which has the machine's network namespace, has no capability and no address family but one."""
+    agent, broker = settings("gpu-agentd.service.in"), settings("gpu-agent-connect@.service.in")
+    assert agent["PrivateNetwork"] == "yes" and "gpu-agent-connect.socket" in agent["Wants"], agent
+    assert not [p for p in UNITS.rglob("*") if p.is_file() and "PrivateNetwork=no" in p.read_text()]
+    assert "PrivateNetwork" not in broker and broker["CapabilityBoundingSet"] == "" and broker["DynamicUser"] == "yes", broker
+    for unit in (agent, broker):
+        assert unit["RestrictAddressFamilies"] == "AF_UNIX" and unit["IPAddressDeny"] == "any", unit
+    socket = settings("gpu-agent-connect.socket.in")
+    assert socket["SocketMode"] == "0600" and "SocketUser" not in socket and socket["Accept"] == "yes", socket
 
 
 def settings(unit):

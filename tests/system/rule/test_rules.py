@@ -18,7 +18,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import (BIN, EXCEPTIONS, CudaScene, Rpc, as_user, children, children_named, hook_directory, need_root,
+from harness import LIBEXEC, (BIN, EXCEPTIONS, CudaScene, Rpc, as_user, children, children_named, hook_directory, need_root,
                      status, wait_settled, wait_until, wakeups)
 from rulescene import ALL, LARGE, PLAIN, WAVES, RuleScene, analyzed, body
 
@@ -765,8 +765,7 @@ def test_in_user_mode_rules_reach_own_processes_only():
         os.chown(home, USER, USER)
         programs = s.directory / "bin"
         programs.mkdir()
-        for name in ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules",
-                     "gpu-agent-hook", "gpu-agent-adapter", "gpu-agent-tracer"):
+        for name in LIBEXEC:
             shutil.copy(BIN / name, programs)
         os.chown(s.config, USER, USER)
         s.socket = home / "agentd.sock"

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whom a CUDA worker that runs somebody else's code can connect to: the debug engine in its target, and nobody else."""
+import errno
+import os
+import subprocess
+import sys
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from harness import BIN, PATIENCE, need_root
+
+PROBE, BROKER = BIN.parent / "tests/connect_probe", BIN / "gpu-agent-connect"
+OTHERS = {"bus", "manager", "path", "abstract", "other_label", "suffix", "other_session", "cut", "padded"}
+NETWORK = {"inet", "inet6", "netlink", "packet"}
+
+
+def answers(*argv):
+    """[(attempt, errno)] in their order, and what was logged."""
+    need_root()
+    run = subprocess.run([PROBE, *argv], text=True, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    assert run.returncode == 0, (argv, run)
+    return [(name, int(error)) for name, error in (line.split() for line in run.stdout.splitlines())], run.stderr
+
+
+def test_what_is_tried_succeeds_where_nothing_forbids_it():
+    """The control: where this fails, the next one proves nothing."""
+    got = dict(answers("none")[0])
+    assert {got[name] for name in (OTHERS | NETWORK | {"bind", "listen", "engine"}) - {"bus", "manager", "cut", "padded"}} == {0}, got
+    assert errno.EPERM not in got.values(), got
+
+
+def test_a_fallen_worker_reaches_its_engine_and_nobody_else():
+    rows, log = answers(BROKER)
+    got = dict(rows)
+    assert len(rows) == 20 + 1 and got["claim"] == got["engine"] == got["engine_again"] == 0, rows
+    assert {got[name] for name in OTHERS | {"bind", "listen", "accept", "accept4"}} == {errno.EPERM}, rows
+    assert {got[name] for name in NETWORK} == {errno.EAFNOSUPPORT}, rows
+    assert got["unmapped"] == errno.EFAULT and not log, (rows, log)
+
+
+def test_a_name_that_somebody_holds_cannot_be_claimed():
+    rows, log = answers(BROKER, "held")
+    assert rows == [("claim", errno.EADDRINUSE), ("engine", errno.EPERM), ("failed", errno.EADDRINUSE)], rows
+    assert "another process listens on the name of its debug engine" in log, log
+
+
+def test_a_listener_that_is_not_the_target_is_refused():
+    rows, log = answers(BROKER, "squatted")
+    assert rows == [("claim", 0), ("engine", errno.EPERM), ("failed", errno.EADDRINUSE)], rows
+    assert "another process listens on the name of its debug engine" in log, log
+
+
+def test_labels_are_claimed_five_times_at_most():
+    rows, _ = answers(BROKER, "claims")
+    assert rows == [("claim", 0)] * 5 + [("claim", errno.EPIPE), ("engine", errno.ENOSYS)], rows
+
+
+def test_without_its_broker_a_worker_connects_to_nobody_and_waits_for_nobody():
+    rows, _ = answers(BROKER, "dead")
+    assert rows == [("claim", 0), ("engine", errno.ENOSYS)], rows
