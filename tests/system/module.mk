@@ -25,6 +25,11 @@ cudbgshim_probe_src := tests/system/cuda/cudbgshim_probe.c
 cudbgshim_probe_libs := cudbgshim base
 cudbgshim_probe_ldlibs := $(cudbgshim_ldlibs)
 
+# A worker that has fallen, and its tracer, for test_tracer.py.
+test_programs += tracer_probe
+tracer_probe_src := tests/system/cuda/tracer_probe.c
+tracer_probe_libs := agentd base
+
 # What the system-call filters refuse, for test_sandbox.py.  Sanitizers need what the filters are there to refuse.
 plain_programs += tests/sandbox_probe
 tests/sandbox_probe_src := tests/system/daemon/sandbox_probe.c agentd/landlock.c agentd/privileges.c agentd/sandbox.c

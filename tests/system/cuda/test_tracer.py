@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT
 """CUDA processes that their own user may not trace: a process of its own has the right, and NVIDIA's library none."""
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -96,3 +99,63 @@ def test_killed(kind, victim):
         if victim == "tracer":
             s.rpc.call_raw("session.detach", {"session": session})
         assert_untouched(s)
+
+
+# -- a worker that has fallen ---------------------------------------------------------------------
+
+
+REFUSED = {"get_before_seize": -errno.ESRCH, "interrupt_before_seize": -errno.ESRCH, "other_process": -errno.ESRCH, "seize": 0,
+           "get_running": -errno.ESRCH, "descriptor_while_held": -errno.EBADF, "interrupt": 0, "get": 0,
+           "set_signal_part": -errno.EINVAL, "kill_by_go": -errno.EPROTO, "after_that": "ended",
+           "unknown_verb": -errno.EPROTO, "after_unknown_verb": "ended", "large_block": -errno.ESRCH, "odd_size": "ended",
+           "short_message": "ended", "other_start_time": "ended", "other_user": "ended",
+           # The program that was executed: it is let go before anything is read of it, and the tracer has ended.
+           "seize_for_exec": 0, "look_after_exec": -errno.ESRCH, "stop_after_exec": 5, "get_after_exec": "ended",
+           "start_after_exec": "ended"}
+
+TARGET = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(4, int(sys.argv[2]), 0, 0, 0)
+print(flush=True)
+sys.stdin.readline()
+os.execv(sys.argv[1], [sys.argv[1], "60"])
+"""
+
+
+@pytest.mark.parametrize("dumpable", (0, 1))
+def test_a_tracer_obeys_its_verbs_for_its_process_and_no_others(dumpable):
+    """Each attempt has its answer; after an exec of a set-user-id program there is nothing to be had."""
+    need_root()
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-tracer."))
+    os.chmod(directory, 0o755)
+    program = pathlib.Path(shutil.copy(shutil.which("sleep"), directory / "set-user-id"))
+    program.chmod(0o4755)
+    target = subprocess.Popen(["/usr/bin/python3", "-c", TARGET, program, str(dumpable)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, user=USER, group=USER, extra_groups=[])
+    probe = None
+    try:
+        assert target.stdout.readline() == b"\n"
+        start = pathlib.Path(f"/proc/{target.pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        probe = subprocess.Popen([BIN.parent / "tests/tracer_probe", BIN / "gpu-agent-tracer", str(target.pid), str(USER), start,
+                                  str(dumpable), str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        got = {}
+        for line in probe.stdout:
+            name, said = line.split()
+            got[name] = said if said == "ended" else int(said)
+            if name == "seize_for_exec":
+                target.stdin.write(b"\n")
+                target.stdin.flush()
+                wait_until(lambda: status(target.pid)["Uid"].split()[1] == "0", "it has its privilege: the control")
+                probe.stdin.write("\n")
+                probe.stdin.flush()
+        assert got == REFUSED, {name: (got.get(name), REFUSED.get(name)) for name in got.keys() | REFUSED.keys()
+                                if got.get(name) != REFUSED.get(name)}
+        wait_until(lambda: status(target.pid)["TracerPid"] == "0" and status(target.pid)["State"][0] == "S", "it runs on, alone")
+    finally:
+        for process in (probe, target):
+            if process:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+                process.stdin.close()
+        shutil.rmtree(directory)

@@ -18,7 +18,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import LIBEXEC, (BIN, EXCEPTIONS, CudaScene, Rpc, as_user, children, children_named, hook_directory, need_root,
+from harness import (BIN, EXCEPTIONS, LIBEXEC, CudaScene, Rpc, as_user, children, children_named, hook_directory, need_root,
                      status, wait_settled, wait_until, wakeups)
 from rulescene import ALL, LARGE, PLAIN, WAVES, RuleScene, analyzed, body
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The record of what was written; the sequences themselves: tests/inferior/test_session.py. */
+#include <elf.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -151,6 +153,60 @@ static void forged_records_are_refused(void)
 	close(o.proc_fd);
 }
 
+/*
+ * Another thread than the first one may execute a program: it has the pid and the start time of the one
+ * before, and other random bytes.
+ */
+static void another_program_is_left_alone(void)
+{
+	struct session_target t = symbols_at();
+	struct cudbgshim_undo undo;
+	struct cudbgshim_rescue_options o = { .pid = getpid(), .memory = memory };
+	uint8_t before[sizeof(target.bytes)];
+	char path[32];
+
+	begin(&undo);
+	snprintf(path, sizeof(path), "/proc/%d", (int)getpid());
+	o.proc_fd = open(path, O_RDONLY | O_DIRECTORY);
+	undo.pid = getpid();
+	TEST_EQ(flags_start_time(o.proc_fd, &undo.start_time), 0);
+	TEST_EQ(flags_write(&memory, &t, &undo, CUDBGSHIM_SYM_IPC_FLAG, 1), 0);
+	undo.random_addr = BASE + 64;
+	memcpy(undo.random, target.bytes + 64, sizeof(undo.random));
+	target.bytes[64 + 15]++;
+	memcpy(before, target.bytes, sizeof(before));
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), -ESTALE);
+	TEST_EQ(memcmp(before, target.bytes, sizeof(before)), 0);
+	target.bytes[64 + 15]--;
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), 0);
+	TEST_EQ(undo.n_writes, 0);
+	TEST_EQ(target.bytes[0], 0);
+	close(o.proc_fd);
+}
+
+/* What is noted of this process is what the kernel gave it, and no other's. */
+static int read_own(void *ctx, uint64_t addr, void *buf, size_t size)
+{
+	(void)ctx;
+	memcpy(buf, (const void *)(uintptr_t)addr, size);
+	return 0;
+}
+
+static void programs_are_known_by_their_random_bytes(void)
+{
+	const struct cudbgshim_memory own = { .read = read_own };
+	struct cudbgshim_undo undo = { .version = CUDBGSHIM_UNDO_VERSION };
+	int proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY);
+
+	flags_note_program(&own, &cudbgshim_tracer_direct, proc_fd, &undo);
+	TEST_EQ(undo.random_addr, getauxval(AT_RANDOM));
+	TEST_EQ(memcmp(undo.random, (const void *)getauxval(AT_RANDOM), sizeof(undo.random)), 0);
+	TEST_EQ(flags_is_program(&own, &undo), true);
+	undo.random[0]++;
+	TEST_EQ(flags_is_program(&own, &undo), false);
+	close(proc_fd);
+}
+
 static bool has_steps(const struct session_step *steps, bool is_attach)
 {
 	size_t n = 0;
@@ -275,5 +331,6 @@ static void whoever_connects_is_asked(void)
 
 TEST_SUITE(cudbgshim_session, TEST(writes_are_undone), TEST(paths_are_written_and_removed),
 	   TEST(failures_leave_a_record), TEST(forged_records_are_refused),
+	   TEST(another_program_is_left_alone), TEST(programs_are_known_by_their_random_bytes),
 	   TEST(steps_and_outcomes_have_names), TEST(labels_are_random_and_nobody_has_them),
 	   TEST(no_label_is_tried_for_ever), TEST(whoever_connects_is_asked));
