@@ -7,15 +7,18 @@
  *   sandbox_probe files PROFILE KEPT OTHER
  *                                    what can be done with files in the directory KEPT, which is the
  *                                    store's, and in OTHER; both have a file `there`
- *   sandbox_probe trace PROFILE FILE NODUMP
- *                                    seizes a process of user 1000 as a worker does, lets it execute
- *                                    the set-user-id program FILE, and tries to look into that
+ *   sandbox_probe trace PROFILE FILE NODUMP WHO
+ *                                    seizes a process of user 1000 as a worker does, lets its first
+ *                                    thread, another one or a child (main, thread, child) execute the
+ *                                    set-user-id program FILE, and tries to look into that
  */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -281,7 +284,30 @@ static int try_all_files(int (*enter)(void), const char *kept, const char *other
 
 /* ------------------------------------------------------------------ a set-user-id program ---- */
 
-static pid_t start_target(const char *file, bool dumpable, int *ret_go)
+static const char *the_file;
+
+static void *execute(void *unused)
+{
+	(void)unused;
+	/* Whoever reads what we print waits for its end. */
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+	execl(the_file, the_file, "60", NULL);
+	_exit(1);
+}
+
+/* @return only where somebody else executes the file. */
+static void execute_by(const char *who)
+{
+	pthread_t thread;
+
+	if (strcmp(who, "main") == 0 || (strcmp(who, "child") == 0 && fork() == 0))
+		execute(NULL);
+	if (strcmp(who, "thread") == 0)
+		pthread_create(&thread, NULL, execute, NULL);
+}
+
+static pid_t start_target(const char *file, bool dumpable, const char *who, int *ret_go)
 {
 	int go[2], ready[2];
 	char byte;
@@ -295,11 +321,12 @@ static pid_t start_target(const char *file, bool dumpable, int *ret_go)
 		    prctl(PR_SET_DUMPABLE, dumpable) < 0 || write(ready[1], "", 1) != 1 ||
 		    read(go[0], &byte, 1) != 1)
 			_exit(1);
-		/* Whoever reads what we print waits for its end. */
+		the_file = file;
+		execute_by(who);
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);
-		execl(file, file, "60", NULL);
-		_exit(1);
+		for (;;)
+			pause();
 	}
 	if (read(ready[0], &byte, 1) != 1)
 		return -1;
@@ -307,7 +334,7 @@ static pid_t start_target(const char *file, bool dumpable, int *ret_go)
 	return child;
 }
 
-static void look_into(pid_t pid)
+static void look_into(pid_t pid, int pidfd, int old_mem)
 {
 	struct user_regs_struct regs;
 	struct iovec v = { &regs, sizeof(regs) }, none_there = { &regs, 0 };
@@ -326,6 +353,9 @@ static void look_into(pid_t pid)
 	printf("process_vm_readv %d\n", said(process_vm_readv(pid, &to, 1, &from, 1, 0)));
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	printf("mem %d\n", said(open(path, O_RDONLY)));
+	printf("pidfd_getfd %d\n", said(syscall(SYS_pidfd_getfd, pidfd, 0, 0)));
+	/* The program's first byte may be anything but a page that was there before. */
+	printf("old_mem %d\n", pread(old_mem, &byte, 1, (off_t)(uintptr_t)&nowhere) == 1 ? 0 : ESRCH);
 }
 
 static void print_uids(pid_t pid)
@@ -356,20 +386,75 @@ static int seize_and_drop(pid_t pid, int (*enter)(void))
 	return privileges_become(USER, USER) < 0 || enter() < 0 ? -1 : 0;
 }
 
-static int trace(int (*enter)(void), const char *file, bool dumpable)
+/* The child of a process that has one. */
+static pid_t only_child(pid_t pid)
 {
-	int go = -1, status = 0;
-	pid_t pid = start_target(file, dumpable, &go);
+	char path[64], text[16] = "";
+	int fd;
 
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		return 0;
+	close(fd);
+	return (pid_t)atoi(text);
+}
+
+/* Wait until the file is executed.  @return by which process, 0: by none. */
+static pid_t await_exec(pid_t pid, const char *who)
+{
+	char path[32], comm[16];
+	const char *name = strrchr(the_file, '/') + 1;
+
+	for (int i = 0; i < 5000; i++) {
+		pid_t by = strcmp(who, "child") == 0 ? only_child(pid) : pid;
+		int fd;
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)by);
+		fd = by ? open(path, O_RDONLY) : -1;
+		n = fd < 0 ? 0 : read(fd, comm, sizeof(comm));
+		close(fd);
+		if (n > 1 && strncmp(comm, name, (size_t)n - 1) == 0)
+			return by;
+		poll(NULL, 0, 1);
+	}
+	return 0;
+}
+
+/*
+ * Only of the first thread's exec is its tracer told.  A worker whose tracer is another process has
+ * seized nobody.
+ */
+static int trace(const char *profile, const char *file, bool dumpable, const char *who)
+{
+	int (*enter)(void) = find_profile(profile);
+	bool seizes = strcmp(profile, "driver_traced") != 0;
+	int go = -1, status = 0, pidfd, old_mem;
+	pid_t pid = start_target(file, dumpable, who, &go);
+	char path[32];
+
+	the_file = file;
 	printf("pid %d\n", (int)pid);
-	if (pid < 0 || seize_and_drop(pid, enter) < 0 || write(go, "", 1) != 1)
+	if (pid < 0)
 		return 1;
-	if (waitpid(pid, &status, __WALL) != pid || status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	old_mem = open(path, O_RDONLY);
+	if ((seizes ? seize_and_drop(pid, enter) : privileges_become(USER, USER) < 0 ? -1 : enter()) < 0 ||
+	    write(go, "", 1) != 1)
+		return 1;
+	if (seizes && strcmp(who, "main") == 0 &&
+	    (waitpid(pid, &status, __WALL) != pid || status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8))) {
 		fprintf(stderr, "no exec, but %#x\n", status);
 		return 1;
 	}
+	pid = await_exec(pid, who);
+	if (!pid)
+		return 1;
+	printf("by %d\n", (int)pid);
 	print_uids(pid);
-	look_into(pid);
+	look_into(pid, strcmp(who, "child") == 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : pidfd, old_mem);
 	fflush(stdout);
 	return 0;
 }
@@ -381,7 +466,7 @@ int main(int argc, char **argv)
 		return try_calls(find_profile(argv[2]));
 	if (argc == 5 && strcmp(argv[1], "files") == 0)
 		return try_all_files(find_profile(argv[2]), argv[3], argv[4]);
-	if (argc == 5 && strcmp(argv[1], "trace") == 0)
-		return trace(find_profile(argv[2]), argv[3], strcmp(argv[4], "dump") == 0);
+	if (argc == 6 && strcmp(argv[1], "trace") == 0)
+		return trace(argv[2], argv[3], strcmp(argv[4], "dump") == 0, argv[5]);
 	return 2;
 }

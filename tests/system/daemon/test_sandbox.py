@@ -184,15 +184,16 @@ def make_set_user_id(directory):
     return program
 
 
-def looked_into(profile, dump):
+def looked_into(profile, dump, who="main"):
     with set_user_id_program() as program:
-        got = answers("trace", profile, program, dump)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(got["pid"]), signal.SIGKILL)
+        got = answers("trace", profile, program, dump, who)
+        for pid in {got["pid"], got["by"]}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         return got
 
 
-LOOKS = ("peekuser", "peekdata", "getregset", "setregset", "process_vm_readv", "mem")
+LOOKS = ("peekuser", "peekdata", "getregset", "setregset", "process_vm_readv", "mem", "pidfd_getfd")
 
 
 def test_a_tracer_without_filter_sees_into_a_set_user_id_program():
@@ -219,6 +220,26 @@ def test_a_worker_with_the_rights_of_the_user_traces_no_more_than_his():
     assert got["seized_as"] == "user" and got["Uid:"].split() == [str(USER)] * 4, got
     refused = {name: int(got[name]) for name in LOOKS if name not in ("getregset", "process_vm_readv", "mem")}
     assert set(refused.values()) == {errno.EPERM}, refused
+
+
+# How a worker seizes whom: the target's user may trace it (dump), or not.
+WORKERS = (("session_registers", "dump"), ("session", "nodump"), ("driver", "dump"), ("driver_traced", "nodump"),
+           ("driver_traced", "dump"))
+
+
+@pytest.mark.parametrize("who", ("main", "thread", "child"))
+@pytest.mark.parametrize("profile,dump", WORKERS)
+def test_whoever_executes_it_a_fallen_worker_gets_nothing(profile, dump, who):
+    """The program has no privilege, so that it has nothing of worth; or there is no look at it."""
+    need_root()
+    got = looked_into(profile, dump, who)
+    uids = got["Uid:"].split()
+    if who != "main" or got.get("seized_as") != "user":
+        assert uids == [str(USER), "0", "0", "0"], got
+    if uids != [str(USER)] * 4:
+        assert {int(got[name]) for name in LOOKS} <= {errno.EPERM, errno.EACCES, errno.ESRCH}, got
+    if who != "child":
+        assert int(got["old_mem"]) == errno.ESRCH, got
 
 
 def test_a_session_never_holds_more_than_its_target_has():
