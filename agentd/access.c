@@ -364,6 +364,9 @@ void access_peer_look(struct access_peer *p)
 		 * that did that has other uids or is not dumpable.
 		 */
 		p->is_unchanged = has_ids(&self, p->uid) && self.dumpable;
+		/* The socket knows the effective ids alone: a set-user-id program's are its file's. */
+		p->has_other_uid = self.uids[0] != p->uid;
+		p->has_other_gid = self.gids[0] != p->gid;
 	}
 	/* The peer is still alive, so the pid was its own while /proc was read. */
 	p->known = p->known && access_is_alive(p->pidfd);
@@ -426,17 +429,32 @@ static bool is_root_inside(pid_t pid, uid_t uid)
 	return false;
 }
 
+/*
+ * Can it be told that the user is not the root user of a user namespace above the peer's?  A process
+ * that was executed up there and entered the peer's namespace may belong to it and not be dumpable.
+ */
+static bool is_no_root_above(const struct access_peer *peer, uid_t uid)
+{
+	auto_close int ours = open_ns(getpid(), "user");
+	auto_close int theirs = open_ns(peer->pid, "user");
+	auto_close int parent = theirs < 0 ? -1 : ioctl(theirs, NS_GET_PARENT);
+
+	/* A namespace in between may have no process, so nothing shows who its root user is. */
+	return peer->near_user || (parent >= 0 && ours >= 0 && access_is_alive(peer->pidfd) &&
+				   same_file(parent, ours) && !is_root_inside(getpid(), uid));
+}
+
 static bool is_surely_dumpable(const struct access_peer *peer, const struct access_target *t,
 			       int ns_depth)
 {
-	/* A namespace in between may have no process, so nothing shows who its root user is. */
+	/* As above. */
 	return t->dumpable && ns_depth <= 1 && !is_root_inside(t->pid, t->uids[1]) &&
-	       !is_root_inside(peer->pid, t->uids[1]);
+	       !is_root_inside(peer->pid, t->uids[1]) && is_no_root_above(peer, t->uids[1]);
 }
 
 static bool has_group_of(const struct access_peer *peer, const struct access_target *t)
 {
-	return t->gids[0] == peer->gid && t->gids[1] == peer->gid && t->gids[2] == peer->gid;
+	return !peer->has_other_gid && t->gids[0] == peer->gid && t->gids[1] == peer->gid && t->gids[2] == peer->gid;
 }
 
 /*
@@ -450,7 +468,7 @@ static enum ipc_verdict judge_by_facts(const struct access_peer *peer, const str
 		return IPC_VERDICT_NOT_DUMPABLE;
 	if (ns_depth < 0)
 		return IPC_VERDICT_USER_NAMESPACE;
-	if (peer->is_unchanged && may_trace(peer->effective))
+	if (peer->is_unchanged && may_trace(peer->effective) && is_no_root_above(peer, t->uids[1]))
 		return IPC_VERDICT_OK;
 	if (!is_surely_dumpable(peer, t, ns_depth))
 		return IPC_VERDICT_NOT_DUMPABLE;
@@ -503,7 +521,7 @@ int access_ask(const struct access_peer *peer, const struct access_target *targe
 	return oracle_begin(proc_fd, peer->uid, peer->gid, peer->groups, peer->n_groups, ret);
 }
 
-/* The verdict where the kernel cannot be asked: the peer is in another user namespace. */
+/* The verdict where the kernel cannot be asked: it knows no user like the peer in this namespace. */
 static enum ipc_verdict judge_far(const struct access_peer *peer, const struct access_target *t)
 {
 	return judge_by_facts(peer, t, ns_depth(peer, t->pid, "user"));
@@ -516,9 +534,9 @@ static enum ipc_verdict judge_far(const struct access_peer *peer, const struct a
  */
 static enum ipc_verdict judge_refused(const struct access_peer *peer, const struct access_target *t)
 {
-	enum ipc_verdict verdict = judge_far(peer, t);
-	bool had_reason = t->permitted || !has_group_of(peer, t) ||
-			  !is_surely_dumpable(peer, t, ns_depth(peer, t->pid, "user"));
+	int depth = ns_depth(peer, t->pid, "user");
+	enum ipc_verdict verdict = judge_by_facts(peer, t, depth);
+	bool had_reason = depth > 0 || t->permitted || !has_group_of(peer, t) || !is_surely_dumpable(peer, t, depth);
 
 	return verdict == IPC_VERDICT_OK && !had_reason ? IPC_VERDICT_KERNEL : verdict;
 }
@@ -543,12 +561,12 @@ static enum ipc_verdict judge_near(const struct access_peer *peer, const struct 
 
 static enum ipc_verdict decide_owner(const struct access_peer *peer, const struct access_target *t, int kernel)
 {
-	if (!has_ids(t, peer->uid))
+	if (!has_ids(t, peer->uid) || peer->has_other_uid)
 		return IPC_VERDICT_OTHER_USER;
 	/* This process sees only its own pid namespace and those below, as a near peer does. */
 	if (!peer->near_pid && ns_depth(peer, t->pid, "pid") < 0)
 		return IPC_VERDICT_PID_NAMESPACE;
-	if (!peer->near_user)
+	if (!peer->near_user || peer->has_other_gid)
 		return judge_far(peer, t);
 	if (kernel == ACCESS_NOT_ASKED && peer->pid == getpid())
 		kernel = ask_self(t);

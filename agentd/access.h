@@ -8,8 +8,9 @@
  *
  * These clients are allowed: root, if it has CAP_SYS_PTRACE and lives in the agent's namespaces;
  * members of the admin group in those namespaces; members of the observer group there, for reading
- * only; and the owner of the target.  A client is the owner if its uid equals all of the target's
- * uids, it lives in the target's pid namespace or above it, and the kernel would let it look.
+ * only; and the owner of the target.  A client is the owner if its uid, real and effective, equals all
+ * of the target's uids, it lives in the target's pid namespace or above it, and the kernel would let
+ * it look.
  *
  * To ask the kernel, a child becomes the client's user and tries to read what ptrace(2) calls
  * PTRACE_MODE_READ.  Yama has no say in that mode; the agent's capability is there to overrule
@@ -54,6 +55,8 @@ struct access_peer {
 	bool near_user;	   /**< Its user namespace is that of this process. */
 	bool near_pid;	   /**< Its pid namespace is that of this process. */
 	bool is_unchanged; /**< It has the ids it connected with, and is dumpable. */
+	/** Its real ids, by which the kernel judges who traces, are not those it connected with. */
+	bool has_other_uid, has_other_gid;
 	uint64_t effective, permitted; /**< Capabilities, in its user namespace. */
 	uint64_t user_ns; /**< Number of its user namespace; 0: not known. */
 	/**

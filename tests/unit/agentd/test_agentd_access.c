@@ -112,8 +112,8 @@ int __wrap_getsockopt(int sock, int level, int name, void *value, socklen_t *siz
 
 static const struct access_rules nobody_else = { ACCESS_NO_GROUP, ACCESS_NO_GROUP };
 
-/* A process of that user that has connected, and its socket. */
-static int connect_as(uid_t uid, pid_t *ret_pid)
+/* A process with these real and effective ids that has connected, and its socket. */
+static int connect_with(uid_t real, uid_t uid, pid_t *ret_pid)
 {
 	char path[] = "/tmp/gpu-agent-access.XXXXXX";
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -128,7 +128,7 @@ static int connect_as(uid_t uid, pid_t *ret_pid)
 	*ret_pid = fork();
 	if (*ret_pid == 0) {
 		sock = socket(AF_UNIX, SOCK_STREAM, 0);
-		if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 ||
+		if (setresgid(real, uid, uid) < 0 || setresuid(real, uid, uid) < 0 ||
 		    prctl(PR_SET_DUMPABLE, 1) < 0 ||
 		    connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 			_exit(1);
@@ -140,6 +140,11 @@ static int connect_as(uid_t uid, pid_t *ret_pid)
 	unlink(addr.sun_path);
 	rmdir(path);
 	return sock;
+}
+
+static int connect_as(uid_t uid, pid_t *ret_pid)
+{
+	return connect_with(uid, uid, ret_pid);
 }
 
 static void end_process(pid_t pid)
@@ -219,6 +224,43 @@ static void number_of_somebody_else_is_no_proof(void)
 	end_process(other);
 }
 
+/* The socket tells effective ids, and the kernel judges a tracer by its real ones. */
+static void set_user_id_client_is_no_owner(void)
+{
+	static const struct {
+		uid_t real, effective;
+		enum ipc_verdict want;
+	} rows[] = {
+		{ 1000, 1000, IPC_VERDICT_OK },
+		{ 1001, 1000, IPC_VERDICT_OTHER_USER },
+		{ 1000, 1001, IPC_VERDICT_OTHER_USER },
+	};
+
+	if (getuid() != 0)
+		return;
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		enum ipc_right right = IPC_RIGHT_NONE;
+		struct access_peer peer;
+		struct access_target t;
+		pid_t child, target;
+		int sock = connect_with(rows[i].real, rows[i].effective, &child);
+		int other = connect_as(1000, &target);
+
+		peer = look_at(sock);
+		TEST_EQ(access_target_read(target, &t), 0);
+		TEST_ROW_EQ(i, access_decide(&peer, &t, &right), rows[i].want);
+		peer.has_other_uid = false;
+		peer.has_other_gid = true;
+		TEST_ROW_EQ(i, access_decide(&peer, &t, &right),
+			    rows[i].effective == 1000 ? IPC_VERDICT_OTHER_GROUP : IPC_VERDICT_OTHER_USER);
+		access_peer_deinit(&peer);
+		close(sock);
+		close(other);
+		end_process(child);
+		end_process(target);
+	}
+}
+
 /* The peer's identity comes from the socket; a group it is not in gives nothing. */
 static void peer_is_read_from_the_socket(void)
 {
@@ -292,5 +334,5 @@ static void facts_of_real_processes(void)
 
 TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused),
 	   TEST(rule_table), TEST(nobody_without_a_proof),
-	   TEST(number_of_somebody_else_is_no_proof),
+	   TEST(number_of_somebody_else_is_no_proof), TEST(set_user_id_client_is_no_owner),
 	   TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));
