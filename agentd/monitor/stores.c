@@ -15,6 +15,7 @@
 
 /* To open the directory and clean up what others left in it. */
 #define START_MS 20000
+#define NO_USER ((uid_t)-2)
 /* A worker has one; others may be on their way out. */
 #define PRODUCERS_MAX 4
 
@@ -73,10 +74,16 @@ static int fork_store(struct workers *w, const struct for_whom *c, int channel, 
 	return workers_fork(w, &like, START_MS, store_exec, &place, ret);
 }
 
+/* Root of a container is not the root whose records lie here: no record is its own. */
+static uid_t owner_of_records(const struct access_peer *peer)
+{
+	return peer->uid == 0 && !peer->admin ? NO_USER : peer->uid;
+}
+
 int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret,
 		 int *ret_channel)
 {
-	const struct for_whom c = { .uid = peer->uid,
+	const struct for_whom c = { .uid = owner_of_records(peer),
 				  .charge = peer->charge,
 				  .admin = peer->admin,
 				  .observer = peer->observer };
@@ -90,6 +97,7 @@ int stores_start(struct workers *w, const struct access_peer *peer, struct worke
 	r = fork_store(w, &c, store, ret);
 	if (r < 0)
 		return r;
+	(*ret)->owner = peer->uid;
 	*ret_channel = TAKE_FD(front);
 	return 0;
 }
