@@ -7,6 +7,7 @@ system_tests += $(call system_test,core,store dump dump_stream dump_cuda analyze
 system_tests += $(call system_test,rule,rules rules_process hooks one_stop)
 system_tests += $(call system_test,cuda,cuda cuda_sessions cuda_connect cuda_lines cuda_words cudbgshim tracer)
 system_tests += $(call system_test,client,wire review access descriptors)
+system_tests += $(call system_test,access,table pairs)
 system_tests += $(call system_test,daemon,config connect hanging idle journal metrics sandbox units upgrade)
 system_tests += $(call system_test,shell,completion)
 system_tests += $(call system_test,check,check gpu_check)
@@ -43,5 +44,12 @@ stuck_files_ldlibs := $(call pkg_libs,fuse3)
 
 # A worker with somebody else's code and its connect broker, for test_connect.py.
 plain_programs += tests/connect_probe
-tests/connect_probe_src := tests/system/daemon/connect_probe.c agentd/privileges.c agentd/sandbox.c lib/base/fd.c
+tests/connect_probe_src := tests/system/daemon/connect_probe.c agentd/landlock.c agentd/privileges.c agentd/sandbox.c lib/base/fd.c
 tests/connect_probe_ldflags := -lcap -lseccomp
+# The agent's rule alone, and whom it judges, for test_pairs.py.  A sanitizer's exec would take too long.
+test_programs += access_judge
+access_judge_src := tests/system/access/judge.c
+access_judge_libs := agentd base
+access_judge_ldlibs := -lcap
+plain_programs += tests/access_player
+tests/access_player_src := tests/system/access/player.c

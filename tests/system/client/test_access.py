@@ -7,171 +7,20 @@ import errno
 import os
 import pathlib
 import re
-import select
 import shutil
-import signal
 import socket
 import struct
-import subprocess
 import sys
-import traceback
 from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import (BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children, need_root, status, unsanitized,
-                     wait_until)
+from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children, need_root, status, unsanitized, wait_until
+from people import (DUMP, MAPPED, MS_PRIVATE, MS_REC, NEWNS, NEWUSER, NOCAPS, NODUMP, SEIZE, USER, become, child,
+                    drop_capabilities, execute, go_on, in_pid_namespace, libc, mapped_root, own_namespace, python, run, talk,
+                    target, unshare)
 
-USER = 1000
-libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long] * 4
-NEWUSER, NEWPID, NEWNS = 0x10000000, 0x20000000, 0x20000
-MS_REC, MS_PRIVATE = 0x4000, 1 << 18
-PR_SET_DUMPABLE, PR_SET_PDEATHSIG = 4, 1
-SEIZE = 0x4206
-
-
-def unshare(flags):
-    if libc.unshare(flags) < 0:
-        raise OSError(ctypes.get_errno(), "unshare")
-
-
-def drop_capabilities():
-    header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    assert libc.capset(header, data) == 0
-
-
-def become(uid, gid=None):
-    gid = uid if gid is None else gid
-    os.setgroups([])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
-
-
-go_on = {}  # what lets such a process take its next step, by its number
-
-
-@contextlib.contextmanager
-def talk(function, maps=None):
-    """
-    A process that runs function(tell, wait): tell(bytes) answers, wait() waits for the next step.  With `maps`, it
-    has first a user namespace of its own, with those lines as its maps.  Yields (pid, what waits for its next answer).
-    """
-    answers, answer = os.pipe()
-    steps, step = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(answers)
-            os.close(step)
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if maps:
-                unshare(NEWUSER)
-                os.write(answer, b"unshared")
-                assert os.read(steps, 1)
-            function(lambda text: os.write(answer, text), lambda: os.read(steps, 1))
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-    os.close(answer)
-    os.close(steps)
-
-    def listen():
-        assert select.select([answers], [], [], PATIENCE)[0], "no answer"
-        said = os.read(answers, 4096)
-        assert said, "it failed: see above"
-        return said
-
-    go_on[pid] = lambda: os.write(step, b"1")
-    try:
-        if maps:
-            assert listen() == b"unshared"
-            for kind in ("uid", "gid"):
-                pathlib.Path(f"/proc/{pid}/{kind}_map").write_text(maps)
-            os.write(step, b"1")
-        yield pid, listen
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(answers)
-        os.close(step)
-
-
-@contextlib.contextmanager
-def child(function, maps=None):
-    """The same; yields (pid, its first answer)."""
-    with talk(function, maps) as (pid, listen):
-        yield pid, listen()
-
-
-def run(function, maps=None):
-    """What function() returns there."""
-    with child(lambda tell, wait: tell(function().encode()), maps) as (_, answer):
-        return answer.decode()
-
-
-# -- targets --------------------------------------------------------------------------------------
-
-TARGET = "import ctypes, os, sys\nc = ctypes.CDLL(None)\n"
-
-
-def python():
-    """An interpreter that every user can start."""
-    for program in ("/usr/bin/python3", sys.executable):
-        if os.path.exists(program) and run(lambda p=program: executable_for(p)) == "yes":
-            return program
-    raise SkipTest("no Python that other users can start")
-
-
-def executable_for(program):
-    become(USER)
-    return "yes" if subprocess.run([program, "-c", "import ctypes"], capture_output=True).returncode == 0 else "no"
-
-
-def execute(program, code):
-    """Of a new program the kernel remembers in which user namespace it was started."""
-    os.execv(program, [program, "-c", code])
-
-
-READY = "os.write(1, b'ready')\nimport time\ntime.sleep(60)\n"
-NODUMP = "c.prctl(4, 0, 0, 0, 0)\n"
-DUMP = "c.prctl(4, 1, 0, 0, 0)\n"
-NOCAPS = "c.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())\n"
-
-
-def target(program, code, uid=USER, gid=None, before=None):
-    def start(tell, wait):
-        if before:
-            before()
-        if uid is not None:
-            become(uid, gid)
-        read, write = os.pipe()
-        os.dup2(write, 1)
-        grandchild = os.fork()
-        if grandchild == 0:
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            execute(program, TARGET + code + READY)
-        try:
-            assert os.read(read, 5) == b"ready"
-            tell(str(grandchild).encode())
-            wait()
-        finally:
-            os.kill(grandchild, signal.SIGKILL)
-    return start
-
-
-def own_namespace():
-    """Rootless, as a container engine of the user makes it."""
-    become(USER)
-    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
-    unshare(NEWUSER)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {USER} 1"), ("gid_map", f"0 {USER} 1")):
-        pathlib.Path(f"/proc/self/{name}").write_text(text)
-
-
-MAPPED = f"0 {USER} 1\n"
 # What is there, how it is started, the user namespace that root makes for it.
 TARGETS = (
     ("plain", target, dict(code=""), None),
@@ -179,17 +28,12 @@ TARGETS = (
     ("other group", target, dict(code="", gid=USER + 1), None),
     ("other user", target, dict(code="", uid=USER + 1), None),
     ("root", target, dict(code="", uid=0), None),
-    ("mapped root", target, dict(code=NOCAPS + DUMP, uid=None, before=lambda: mapped_root()), MAPPED),
-    ("mapped root, not dumpable", target, dict(code=NOCAPS + NODUMP, uid=None, before=lambda: mapped_root()), MAPPED),
-    ("mapped root with capabilities", target, dict(code="", uid=None, before=lambda: mapped_root()), MAPPED),
+    ("mapped root", target, dict(code=NOCAPS + DUMP, uid=None, before=mapped_root), MAPPED),
+    ("mapped root, not dumpable", target, dict(code=NOCAPS + NODUMP, uid=None, before=mapped_root), MAPPED),
+    ("mapped root with capabilities", target, dict(code="", uid=None, before=mapped_root), MAPPED),
     ("rootless", target, dict(code="", uid=None, before=own_namespace), None),
     ("rootless, no capabilities, not dumpable", target, dict(code=NOCAPS + NODUMP, uid=None, before=own_namespace), None),
 )
-
-
-def mapped_root():
-    os.setresgid(0, 0, 0)
-    os.setresuid(0, 0, 0)
 
 
 def kernel_allows(pid):
@@ -330,24 +174,6 @@ def test_a_target_that_changes_after_the_verdict_is_not_handed_out():
 
 
 # -- clients in namespaces of their own -----------------------------------------------------------
-
-
-def in_pid_namespace(function):
-    """Run function() as the first process of a pid namespace; its answer."""
-    read, write = os.pipe()
-    unshare(NEWPID)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.write(write, function().encode())
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(write)
-    answer = os.read(read, 4096).decode()
-    os.waitpid(pid, 0)
-    return answer
 
 
 def number_outside():
