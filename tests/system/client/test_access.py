@@ -17,8 +17,8 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children, need_root, status, unsanitized, wait_until
-from people import (DUMP, MAPPED, MS_PRIVATE, MS_REC, NEWNS, NEWUSER, NOCAPS, NODUMP, SEIZE, USER, become, child,
-                    drop_capabilities, execute, go_on, in_pid_namespace, libc, mapped_root, own_namespace, python, run, talk,
+from people import (DUMP, MAPPED, MS_PRIVATE, MS_REC, NEWNS, NEWUSER, NOCAPS, NODUMP, PR_SET_DUMPABLE, SEIZE, USER, become,
+                    child, drop_capabilities, execute, go_on, in_pid_namespace, libc, mapped_root, own_namespace, python, run, talk,
                     target, unshare)
 
 # What is there, how it is started, the user namespace that root makes for it.
