@@ -24,6 +24,14 @@ SEIZE = 0x4206
 MAPPED = f"0 {USER} 1\n"
 
 
+YAMA = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+
+
+def yama_scope():
+    """0: the kernel adds nothing of its own, or has no Yama."""
+    return int(YAMA.read_text(encoding="ascii")) if YAMA.exists() else 0
+
+
 def unshare(flags):
     if libc.unshare(flags) < 0:
         raise OSError(ctypes.get_errno(), "unshare")

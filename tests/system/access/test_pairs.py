@@ -34,6 +34,7 @@ from unittest import SkipTest
 import pytest
 
 from harness import BIN, PATIENCE, ROOT, need_root, status
+from people import yama_scope
 
 PAIRS = int(os.environ.get("TEST_PAIRS", "10000"))
 SEED = int(os.environ.get("TEST_SEED", "1"))
@@ -139,10 +140,10 @@ class Player:
         assert pid == self.pid
         self.done.append("connect")
 
-    def ids(self, *uids):
-        """Real, effective and saved: of the user, and of the group of the same number."""
-        names = [self.user.local(uid) for uid in uids]
-        return None not in names and self.do(f"ids {' '.join(map(str, names + names))}")
+    def ids(self, *uids, gids=None):
+        """Real, effective and saved: of the user, and of the group, whose number is the same if nothing is said."""
+        names = [self.user.local(number) for number in [*uids, *(gids or uids)]]
+        return None not in names and self.do(f"ids {' '.join(map(str, names))}")
 
     def race(self, steps):
         self.cycle = ";".join(steps)
@@ -288,8 +289,9 @@ class World:
         player.do(f"dumpable {self.pick(0, 1)}")
 
     def mixed(self, player):
-        uids = self.uid(), self.pick(*UIDS)
-        player.ids(*(self.pick(*uids) for _ in range(3)))
+        uid, other = self.uid(), self.pick(*UIDS)
+        numbers = [self.pick(uid, other) for _ in range(3)]
+        player.ids(*self.pick(numbers, [uid] * 3), gids=self.pick(numbers, [uid] * 3))
         if self.likely(0.7):
             player.do("caps 0 0")
         player.do(f"dumpable {self.pick(1, 1, 0)}")
@@ -357,7 +359,7 @@ def make_programs(directory, player):
 @contextlib.contextmanager
 def programs():
     need_root()
-    if pathlib.Path("/proc/sys/kernel/yama/ptrace_scope").exists():
+    if yama_scope() > 0:
         raise SkipTest("the witness asks for more than reading, which Yama restricts")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test."))
     try:

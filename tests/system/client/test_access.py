@@ -5,7 +5,6 @@ import contextlib
 import ctypes
 import errno
 import os
-import pathlib
 import re
 import shutil
 import socket
@@ -19,7 +18,7 @@ if __name__ == "__main__":
 from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children, need_root, status, unsanitized, wait_until
 from people import (DUMP, MAPPED, MS_PRIVATE, MS_REC, NEWNS, NEWUSER, NOCAPS, NODUMP, PR_SET_DUMPABLE, SEIZE, USER, become,
                     child, drop_capabilities, execute, go_on, in_pid_namespace, libc, mapped_root, own_namespace, python, run, talk,
-                    target, unshare)
+                    target, unshare, yama_scope)
 
 # What is there, how it is started, the user namespace that root makes for it.
 TARGETS = (
@@ -69,7 +68,7 @@ def agent():
 def test_owners_may_what_the_kernel_lets_them():
     """The kernel's own answer to the same user is the witness, for each kind of target."""
     need_root()
-    if pathlib.Path("/proc/sys/kernel/yama/ptrace_scope").exists():
+    if yama_scope() > 0:
         raise SkipTest("the witness asks for more than reading, which Yama restricts")
     program = python()
     with agent() as s:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -224,6 +225,52 @@ static void number_of_somebody_else_is_no_proof(void)
 	end_process(other);
 }
 
+static pid_t start_in_own_user_namespace(uid_t uid)
+{
+	bool is_ready;
+	pid_t child;
+	int ready[2];
+	char byte;
+
+	if (pipe(ready) < 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 ||
+		    unshare(CLONE_NEWUSER) < 0 || write(ready[1], "1", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	is_ready = read(ready[0], &byte, 1) == 1;
+	close(ready[0]);
+	return is_ready ? child : -1;
+}
+
+/* Without SO_PEERPIDFD, one of the same user may have it, in a container, where no more than the user is the same. */
+static void number_reused_in_another_namespace_is_no_proof(void)
+{
+	struct access_peer peer;
+	pid_t child, other;
+	int sock;
+
+	if (getuid() != 0)
+		return;
+	sock = connect_as(1000, &child);
+	other = start_in_own_user_namespace(1000);
+	TEST_EQ_FATAL(other > 0, true);
+	peerpidfd_error = ENOPROTOOPT;
+	cred_pid = other;
+	peer = look_at(sock);
+	CU_ASSERT_FALSE(peer.known);
+	access_peer_deinit(&peer);
+	cred_pid = peerpidfd_error = 0;
+	close(sock);
+	end_process(child);
+	end_process(other);
+}
+
 /* The socket tells effective ids, and the kernel judges a tracer by its real ones. */
 static void set_user_id_client_is_no_owner(void)
 {
@@ -334,5 +381,6 @@ static void facts_of_real_processes(void)
 
 TEST_SUITE(agentd_access, TEST(status_is_parsed), TEST(truncated_status_is_refused),
 	   TEST(rule_table), TEST(nobody_without_a_proof),
-	   TEST(number_of_somebody_else_is_no_proof), TEST(set_user_id_client_is_no_owner),
+	   TEST(number_of_somebody_else_is_no_proof), TEST(number_reused_in_another_namespace_is_no_proof),
+	   TEST(set_user_id_client_is_no_owner),
 	   TEST(peer_is_read_from_the_socket), TEST(facts_of_real_processes));
