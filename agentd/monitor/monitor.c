@@ -106,7 +106,11 @@ static int accept_one(struct monitor *s)
 	r = front_pass(&s->front, &m, sizeof(m), fd);
 	if (r == 0) {
 		s->clients.n_untold++;
-		close(fd); /* not the last one: the frontend has it */
+		/*
+		 * Not the last one: the message has it, then the frontend.  One that was taken over could
+		 * be faster, which matters only before Linux 6.16: later nobody can send descriptors here.
+		 */
+		close(fd);
 		return 0;
 	}
 	k = clients_find(&s->clients, m.id);
