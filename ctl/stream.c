@@ -82,6 +82,12 @@ static void print_lost(struct rpc_arena *a, struct out *o, const struct rpc_cont
 	text_put(o, "", show_name(a, &rpc_control_reason_enum, p->reason), "");
 }
 
+static void print_asked(struct rpc_arena *a, struct out *o, const struct rpc_control_asked_params *p)
+{
+	out_fmt(o, "process %u (%s), the owner, asks for control, and can take it in %u s", p->by_pid,
+		show_user(a, p->by_uid), p->left_ms / 1000);
+}
+
 static void print_runtime(struct rpc_arena *a, struct out *o,
 			  const struct rpc_runtime_changed_params *p)
 {
@@ -176,6 +182,7 @@ static bool print_known(struct ctl *c, const struct rpc_client_notification *n, 
 		[RPC_NOTIFICATION_GPU_RESUMED] = &rpc_gpu_resumed_params_struct,
 		[RPC_NOTIFICATION_GPU_RESUME_SOON] = &rpc_gpu_resume_soon_params_struct,
 		[RPC_NOTIFICATION_CONTROL_LOST] = &rpc_control_lost_params_struct,
+		[RPC_NOTIFICATION_CONTROL_ASKED] = &rpc_control_asked_params_struct,
 		[RPC_NOTIFICATION_EXCEPTION_RAISED] = &rpc_exception_raised_params_struct,
 		[RPC_NOTIFICATION_RUNTIME_CHANGED] = &rpc_runtime_changed_params_struct,
 	};
@@ -188,6 +195,7 @@ static bool print_known(struct ctl *c, const struct rpc_client_notification *n, 
 		struct rpc_runtime_changed_params runtime;
 		struct rpc_gpu_resume_soon_params soon;
 		struct rpc_control_lost_params lost;
+		struct rpc_control_asked_params asked;
 	} p;
 
 	if (kind >= ARRAY_SIZE(structures) || rpc_client_decode(n, structures[kind], a, &p) < 0)
@@ -205,6 +213,8 @@ static bool print_known(struct ctl *c, const struct rpc_client_notification *n, 
 		print_runtime(a, o, &p.runtime);
 	} else if (kind == RPC_NOTIFICATION_GPU_RESUME_SOON) {
 		print_soon(c, o, &p.soon);
+	} else if (kind == RPC_NOTIFICATION_CONTROL_ASKED) {
+		print_asked(a, o, &p.asked);
 	} else {
 		print_lost(a, o, &p.lost);
 	}

@@ -601,6 +601,16 @@ static void on_control_lost(struct dap *d, const struct rpc_client_notification 
 	d->paused = d->has_exception = false;
 }
 
+static void on_control_asked(struct dap *d, const struct rpc_client_notification *n)
+{
+	struct rpc_control_asked_params p;
+
+	if (rpc_client_decode(n, &rpc_control_asked_params_struct, &d->arena, &p) == 0)
+		dap_output(d, "important",
+			   "Process %u (user %u), which owns the program, asks for control, and can take it in %u s",
+			   p.by_pid, p.by_uid, p.left_ms / 1000);
+}
+
 static void on_resume_soon(struct dap *d, const struct rpc_client_notification *n)
 {
 	struct rpc_gpu_resume_soon_params p;
@@ -649,6 +659,7 @@ static void on_notification(struct dap *d, const struct rpc_client_notification 
 		{ "gpu.resumed", on_resumed },
 		{ "gpu.resume_soon", on_resume_soon },
 		{ "control.lost", on_control_lost },
+		{ "control.asked", on_control_asked },
 		{ "session.ended", on_ended },
 		{ "exception.raised", on_raised },
 	};

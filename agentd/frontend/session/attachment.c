@@ -39,7 +39,7 @@ struct attachment *attachment_create(struct session *s, struct conn *conn, enum 
 	a->session = s;
 	a->rights = rights;
 	a->number = ++s->last_client;
-	a->asked_ns = clock_now_ns();
+	a->asked_ns = a->judged_ns = clock_now_ns();
 	notices_init(&a->notices);
 	LIST_INSERT_HEAD(&s->attachments, a, in_session);
 	LIST_INSERT_HEAD(&conn->attachments, a, in_conn);

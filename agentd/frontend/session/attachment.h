@@ -19,6 +19,8 @@ struct attachment {
 	bool established; /**< The worker has answered session.attach. */
 	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */
 	uint64_t asked_ns;	/**< When the client last asked for something else than more time for its lease. */
+	uint64_t ask_end_ns; /**< The owner of the target has asked it for the lease, and may take it then; 0: not. */
+	uint64_t judged_ns; /**< When the monitor last said what its client may do. */
 	uint64_t locked_end_ns; /**< The client gets no writer lease before; 0: it may have one. */
 };
 

@@ -41,13 +41,38 @@ static bool may_break(const struct attachment *a, const struct attachment *holde
 				  a->user_ns == holder->user_ns);
 }
 
+/* Owners may not break what an administrator holds, but need not bear one who is not there. */
+static bool may_ask(const struct attachment *a, const struct attachment *holder)
+{
+	return holder->conn->admin && !a->conn->admin && a->rights >= IPC_RIGHT_CONTROL && is_silent(holder);
+}
+
+static bool may_take(const struct attachment *a, const struct attachment *holder, enum lease_want want)
+{
+	switch (want) {
+	case LEASE_BY_FORCE:
+		return may_break(a, holder);
+	case LEASE_FROM_SILENT:
+		return is_silent(holder) && (may_break(a, holder) ||
+					     (may_ask(a, holder) && holder->ask_end_ns &&
+					      !clock_left_ms(holder->ask_end_ns)));
+	case LEASE_FREE:
+		break;
+	}
+	return false;
+}
+
 static int refuse(const struct attachment *a, const struct attachment *holder,
 		  struct agent_err *err)
 {
 	const struct session *s = a->session;
 	char hint[200] = "wait until that client has left, or ask an administrator";
 
-	if (may_break(a, holder) && is_silent(holder))
+	if (may_ask(a, holder))
+		snprintf(hint, sizeof(hint),
+			 "it has asked for nothing for %llu s: `gpu-agentctl attach --take %u` asks it for control",
+			 (unsigned long long)lease_idle_ms(holder) / 1000, s->pid);
+	else if (may_break(a, holder) && is_silent(holder))
 		snprintf(hint, sizeof(hint),
 			 "it has asked for nothing for %llu s: `gpu-agentctl attach --take %u` takes control",
 			 (unsigned long long)lease_idle_ms(holder) / 1000, s->pid);
@@ -58,6 +83,35 @@ static int refuse(const struct attachment *a, const struct attachment *holder,
 	return agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, hint,
 			     "process %u is controlled by pid %d (uid %u)", s->pid,
 			     (int)s->writer->pid, s->writer->uid);
+}
+
+/* Tell a silent administrator that the owner wants control; who has been told is not told again. */
+static int ask(const struct attachment *a, struct attachment *holder, struct agent_err *err)
+{
+	const struct session *s = a->session;
+	struct rpc_control_asked_params p = { .session = s->id, .by_pid = (uint32_t)a->conn->pid,
+					      .by_uid = a->conn->uid, .left_ms = LEASE_ASK_MS };
+	auto_out struct out text = { 0 };
+	char hint[120];
+	int left_ms, r;
+
+	if (!holder->ask_end_ns) {
+		holder->ask_end_ns = clock_deadline_ms(LEASE_ASK_MS);
+		out_init(&text, 0);
+		rpc_control_asked_notification(&text, &p);
+		conn_send(holder->conn, &text);
+		log_info("session %s: uid %u (pid %d), the owner of process %u, asks uid %u (pid %d) for control",
+			 s->id, a->conn->uid, (int)a->conn->pid, s->pid, holder->conn->uid,
+			 (int)holder->conn->pid);
+	}
+	left_ms = clock_left_ms(holder->ask_end_ns);
+	snprintf(hint, sizeof(hint), "it was asked to give it up: `gpu-agentctl attach --take %u` again in %d s",
+		 s->pid, (left_ms + 999) / 1000);
+	r = agent_err_set(err, RPC_ERROR_BUSY, 0, NULL, hint, "process %u is controlled by pid %d (uid %u)",
+			  s->pid, (int)holder->conn->pid, holder->conn->uid);
+	if (err)
+		err->retry_ms = (uint32_t)left_ms;
+	return r;
 }
 
 /* ------------------------------------------------------------------ locked out --------------- */
@@ -239,9 +293,9 @@ int lease_take(struct attachment *a, enum lease_want want, struct request *r,
 		s->writer = a->conn;
 		return 0;
 	}
-	if (want == LEASE_FREE || !may_break(a, holder) ||
-	    (want == LEASE_FROM_SILENT && !is_silent(holder)))
-		return refuse(a, holder, err);
+	if (!may_take(a, holder, want))
+		return want == LEASE_FROM_SILENT && may_ask(a, holder) && !may_break(a, holder) ?
+			       ask(a, holder, err) : refuse(a, holder, err);
 	break_lease(a, holder, want, r);
 	return 0;
 }
@@ -261,10 +315,12 @@ void lease_note_call(struct attachment *a, enum rpc_method method)
 	struct session *s = a->session;
 	const bool stopped = s->suspension && s->suspension->since_ns && s->writer == a->conn;
 
-	if (stopped && (method == RPC_METHOD_GPU_RENEW || method == RPC_METHOD_GPU_SUSPEND))
+	if (stopped && (method == RPC_METHOD_GPU_RENEW || method == RPC_METHOD_GPU_SUSPEND)) {
 		s->renewals++;
-	else if (method != RPC_METHOD_GPU_RENEW)
+	} else if (method != RPC_METHOD_GPU_RENEW) {
 		a->asked_ns = clock_now_ns();
+		a->ask_end_ns = 0;
+	}
 }
 
 bool lease_answered(struct session *s, uint64_t call_id)

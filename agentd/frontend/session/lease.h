@@ -16,11 +16,17 @@
 
 /** A holder that lost a target, and is not root, can get it back after this time. */
 #define LEASE_LOCK_MS 10000
+/** An administrator who is silent has so long to say no when the owner of the target asks for the lease. */
+#define LEASE_ASK_MS 10000
 
 /** How far a client goes to get the lease. */
 enum lease_want {
 	LEASE_FREE,	  /**< Only when nobody has it. */
-	LEASE_FROM_SILENT, /**< Also from a holder that has asked for nothing but more time for long. */
+	/**
+	 * Also from a holder that has asked for nothing but more time for long.  An administrator is asked
+	 * first by an owner who is none, which fails.
+	 */
+	LEASE_FROM_SILENT,
 	LEASE_BY_FORCE,	   /**< From any holder. */
 };
 

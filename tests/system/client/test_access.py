@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import pathlib
 import re
 import shutil
 import socket

@@ -15,12 +15,13 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, PATIENCE, Scene, as_user, need_root, status, wait_until
+from harness import BIN, PATIENCE, SLACK_S, RpcError, Scene, as_user, need_root, status, wait_until
 
 OWNER, STRANGER = 54101, 54102
 CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
 FORCED_S = 1.0
 LOCK_S = 10
+ASK_S = 10
 # The agent drops who has taken no byte for so long (CONN_STALL_S).
 STALL_S = 30
 
@@ -299,6 +300,105 @@ def test_a_silent_holder_is_taken_over_without_force():
         assert got["control"] and got["taken"]["reason"] == "silent" and got["taken"]["queues"] == 4, got
         assert stopped(s) == 0
         assert holder.notification("control.lost")["reason"] == "silent"
+
+
+def test_a_silent_holder_is_taken_over_by_an_administrator():
+    with scene("silent_holder = 300ms") as s:
+        holder, session = hold(s)
+        time.sleep(0.4)
+        got = s.connect().call("session.attach", pid=s.app.pid, take=True)
+        assert got["taken"]["reason"] == "silent" and stopped(s) == 0, got
+        assert holder.notification("control.lost") == {"session": session, "by_pid": os.getpid(), "by_uid": 0,
+                                                       "reason": "silent"}
+
+
+def test_the_owner_asks_an_administrator_who_is_silent():
+    """He is told, and has ten seconds to show that he is there; then the owner gets control."""
+    with scene("silent_holder = 300ms") as s:
+        root, session = hold(s, uid=0)
+        owner = connect(s)
+
+        def take():
+            return owner.error("session.attach", pid=s.app.pid, take=True)
+
+        assert "was asked" not in take().hint, "an administrator who is there is not asked"
+        time.sleep(0.4)
+        error = take()
+        assert error.name == "busy" and "was asked" in error.hint and 0 < error.data["retry_ms"] <= ASK_S * 1000, error.data
+        asked = root.notification("control.asked")
+        assert asked == {"session": session, "by_pid": os.getpid(), "by_uid": OWNER, "left_ms": ASK_S * 1000}, asked
+        # More time for the lease is no sign of life; a look is.
+        root.call("gpu.renew", session=session, lease_ms=60000)
+        assert "was asked" in take().hint
+        root.call("gpu.queues", session=session)
+        assert "was asked" not in take().hint
+        time.sleep(0.4)
+        begun = time.monotonic()
+        assert "was asked" in take().hint
+        assert owner.error("session.attach", pid=s.app.pid, force=True).name == "busy", "no by force"
+        stranger = connect(s, STRANGER)
+        assert stranger.error("session.attach", pid=s.app.pid, take=True).name == "not_permitted"
+        assert stopped(s) == 4
+
+        def taken():
+            root.call("gpu.renew", session=session, lease_ms=60000)
+            try:
+                return owner.call("session.attach", pid=s.app.pid, take=True)
+            except RpcError as refused:
+                assert "was asked" in refused.hint, refused.hint
+                time.sleep(0.2)
+                return None
+
+        got = wait_until(taken, "the owner gets control", ASK_S + PATIENCE)
+        assert time.monotonic() - begun >= ASK_S - 0.1
+        assert got["taken"]["reason"] == "silent" and got["taken"]["uid"] == 0 and stopped(s) == 0, got
+        root.notification("control.asked")
+        assert root.notification("control.lost")["by_uid"] == OWNER
+        assert not any(n == "control.asked" for n, _ in root.notifications), "told once"
+
+
+def test_root_resumes_while_members_keep_the_agent_busy():
+    with scene() as s:
+        hold(s)
+        members = []
+        try:
+            for _ in range(6):
+                child = os.fork()
+                if child == 0:
+                    flood(s)
+                members.append(child)
+            root = s.connect()
+            answered = root.call("agent.status")["requests"]
+            wait_until(lambda: root.call("agent.status")["requests"] > answered + 500, "the agent is busy")
+            begun = time.monotonic()
+            root.send("session.attach", pid=s.app.pid, force=True)
+            wait_until(lambda: stopped(s) == 0, "queues run")
+            took = time.monotonic() - begun
+            assert took <= FORCED_S + SLACK_S, took
+        finally:
+            for child in members:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def flood(s):
+    """Ask without end, on several connections; never returns."""
+    try:
+        os.setgroups([])
+        os.setresgid(OWNER, OWNER, OWNER)
+        os.setresuid(OWNER, OWNER, OWNER)
+        clients = [s.connect() for _ in range(4)]
+        sessions = [s.attach(rpc=rpc) for rpc in clients]
+        while True:
+            for rpc, session in zip(clients, sessions):
+                for _ in range(8):
+                    rpc.send("gpu.queues", session=session)
+                rpc.send("process.list")
+            for rpc in clients:
+                for _ in range(9):
+                    rpc.read_message()
+    finally:
+        os._exit(1)
 
 
 def test_the_longest_stop_ends_whoever_renews():
