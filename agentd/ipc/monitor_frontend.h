@@ -123,7 +123,7 @@ struct ipc_start {
 	uint32_t kind;	  /**< enum ipc_kind. */
 	uint32_t pid;	  /**< Target; for inspect workers the process to judge, or 0. */
 	uint32_t timeout_ms; /**< The monitor kills the worker if it has not settled within this time. */
-	uint32_t pad;
+	uint32_t judge; /**< 1: start nothing, only judge the client against the target of a session. */
 };
 
 /** The monitor's answer to struct ipc_start. */

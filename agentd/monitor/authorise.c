@@ -124,6 +124,11 @@ static void start_session(struct workers *w, struct candidate *c, int kernel, st
 		ret->joined = 1;
 		return;
 	}
+	if (start->judge) {
+		/* The session has ended in the meantime. */
+		ret->verdict = IPC_VERDICT_NO_PROCESS;
+		return;
+	}
 	if (is_being_rescued(w, (pid_t)start->pid)) {
 		ret->verdict = IPC_VERDICT_RESCUE;
 		return;
@@ -208,6 +213,8 @@ static void audit(const struct ipc_start *start, const struct access_peer *peer,
 					    { "GPU_AGENT_VERDICT", verdicts[answer->verdict] },
 					    { NULL, NULL } };
 
+	if (start->judge && answer->verdict == IPC_VERDICT_OK)
+		return;
 	snprintf(target, sizeof(target), "%u", start->pid);
 	snprintf(uid, sizeof(uid), "%u", peer->uid);
 	snprintf(peer_pid, sizeof(peer_pid), "%d", (int)peer->pid);
@@ -228,6 +235,7 @@ static void refuse(const struct ipc_start *start, int status, struct ipc_started
 static bool is_sane(const struct ipc_start *start)
 {
 	return start->timeout_ms <= WORKERS_TIMEOUT_MS_MAX && start->pid <= INT32_MAX &&
+	       (!start->judge || start->kind == IPC_KIND_SESSION) &&
 	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT ||
 		start->kind == IPC_KIND_STORE || start->kind == IPC_KIND_ADAPTER);
 }

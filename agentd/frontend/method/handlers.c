@@ -9,6 +9,7 @@
 #include "agentd/frontend/method/cores.h"
 #include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/method/hooks.h"
+#include "agentd/frontend/method/judge.h"
 #include "agentd/frontend/method/metrics.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/lease.h"
@@ -309,6 +310,9 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 	a = attachment_find(r->conn, id);
 	if (!a || !a->established)
 		return no_session(err, id);
+	e = judge_first(r, a, params, size, err);
+	if (e)
+		return e;
 	lease_note_call(a, r->method);
 	e = settle_lease(r, a, decoded, err);
 	if (e < 0)

@@ -92,7 +92,7 @@ static void close_later(struct conn *c)
 static void update_reading(struct conn *c)
 {
 	bool pause = evbuffer_get_length(c->out) > CONN_OUT_PAUSE ||
-		     c->n_requests >= CONN_PENDING_MAX;
+		     c->n_requests >= CONN_PENDING_MAX || c->n_first;
 
 	if (pause == c->paused || c->closing)
 		return;
@@ -341,6 +341,18 @@ void conn_request_done(struct conn *c)
 		event_active(c->write_event, EV_WRITE, 0);
 }
 
+void conn_wait(struct conn *c)
+{
+	c->n_first++;
+	update_reading(c);
+}
+
+void conn_go_on(struct conn *c)
+{
+	c->n_first--;
+	update_reading(c);
+}
+
 static void refuse_framing(struct conn *c, int32_t code, const char *hint, const char *problem)
 {
 	struct agent_err err = { 0 };
@@ -406,6 +418,34 @@ static void end_of_input(struct conn *c)
 	event_active(c->write_event, EV_WRITE, 0);
 }
 
+/* Parts of requests take memory for as long as their clients like. */
+static bool is_too_much_in(const struct conn *c, size_t more)
+{
+	const struct conn *i;
+	size_t sum = more;
+
+	if (rpc_wire_unread(&c->wire) + more <= READ_SIZE)
+		return false;
+	LIST_FOREACH(i, &c->net->conns, link)
+		if (i->uid == c->uid)
+			sum += i->wire.capacity;
+	return sum > CONN_USER_IN_MAX;
+}
+
+/* @return false: the connection is closed. */
+static bool take_bytes(struct conn *c, const char *bytes, size_t size)
+{
+	const bool too_much = is_too_much_in(c, size);
+
+	if (!too_much && rpc_wire_feed(&c->wire, bytes, size) == 0)
+		return true;
+	if (too_much && !conn_unsent(c))
+		refuse_framing(c, RPC_ERROR_LIMIT, "finish the requests that you have begun on other connections",
+			       "your user's connections have sent too much of requests that are not whole");
+	conn_close(c);
+	return false;
+}
+
 static void read_some(struct conn *c)
 {
 	static char buf[READ_SIZE];
@@ -419,13 +459,11 @@ static void read_some(struct conn *c)
 	if (n == -EBADMSG && !conn_unsent(c))
 		refuse_framing(c, RPC_ERROR_INVALID_REQUEST, "send none; an older client needs an update",
 			       "the agent takes no descriptors");
-	if (n < 0 || (n > 0 && rpc_wire_feed(&c->wire, buf, (size_t)n) < 0)) {
+	if (n < 0)
 		conn_close(c);
-		return;
-	}
-	if (n == 0)
+	else if (n == 0)
 		end_of_input(c);
-	else
+	else if (take_bytes(c, buf, (size_t)n))
 		take_messages(c);
 }
 

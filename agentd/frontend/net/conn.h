@@ -10,6 +10,8 @@
  * bytes are unsent, and it is dropped when something is to be sent while CONN_OUT_MAX bytes still
  * are unsent (CONN_USER_OUT_MAX by all of its user), or after CONN_STALL_S without a byte taken.
  * Answers that wait for the rest of their batch count like unsent ones, and are refused instead.
+ * A request that has arrived in part only, for which its user's connections have no room left
+ * (CONN_USER_IN_MAX), is refused, and its connection ends.
  */
 
 #include "agentd/frontend/net/net.h"
@@ -24,6 +26,7 @@ struct session;
 #define CONN_OUT_PAUSE	 ((size_t)1 << 20)
 #define CONN_OUT_MAX	 ((size_t)32 << 20)
 #define CONN_USER_OUT_MAX ((size_t)128 << 20)
+#define CONN_USER_IN_MAX ((size_t)16 << 20)
 #define CONN_STALL_S	 30
 #define CONN_PENDING_MAX 64
 
@@ -55,6 +58,7 @@ struct conn {
 	size_t batched; /**< Bytes of answers that wait for the rest of their batch. */
 	struct rpc_wire wire;
 	unsigned n_requests; /**< Requests that wait for their answers. */
+	unsigned n_first;    /**< Of them, those before which nothing else of this client is served. */
 
 	/*
 	 * These lists belong to the directories above, which empty them when the connection is
@@ -101,6 +105,10 @@ void conn_close(struct conn *c);
 void conn_request_begun(struct conn *c);
 /** Note that a request was answered: reading may go on. */
 void conn_request_done(struct conn *c);
+
+/** Serve nothing else of this client before a request is answered, or conn_go_on() is called for it. */
+void conn_wait(struct conn *c);
+void conn_go_on(struct conn *c);
 
 /** Read nothing more; that the client leaves is still noticed. */
 void conn_hold(struct conn *c);

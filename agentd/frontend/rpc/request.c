@@ -178,6 +178,20 @@ static void count_answer(const struct request *r, const struct agent_err *err)
 		count->ok++;
 }
 
+void request_wait(struct request *r)
+{
+	r->is_first = r->conn != NULL;
+	if (r->conn)
+		conn_wait(r->conn);
+}
+
+void request_go_on(struct request *r)
+{
+	if (r->is_first && r->conn)
+		conn_go_on(r->conn);
+	r->is_first = false;
+}
+
 /* Send the finished text, or drop it, and free the request.  @text NULL: it was sent. */
 static void request_finish(struct request *r, struct out *text)
 {
@@ -199,6 +213,7 @@ static void request_finish(struct request *r, struct out *text)
 		conn_send(c, text);
 	if (r->answer_fd >= 0)
 		close(r->answer_fd);
+	request_go_on(r);
 	free(r->id);
 	free(r->params);
 	free(r);
@@ -215,6 +230,8 @@ void request_reply(struct request *r, const char *result, size_t size)
 {
 	auto_out struct out text = { 0 };
 
+	if (r->answered)
+		r->answered(r, result, size, NULL);
 	count_answer(r, NULL);
 	out_init(&text, 0);
 	rpc_message_result(&text, r->id, id_size(r), result, size);
@@ -238,7 +255,7 @@ static void reply_from_memfd(struct request *r, struct ipc_message *m)
 void request_reply_message(struct request *r, struct ipc_message *m)
 {
 	/* The answers of a batch are one message, which is made of copies. */
-	if (m->mapped && r->conn && r->id && !r->batch && r->answer_fd < 0)
+	if (m->mapped && r->conn && r->id && !r->batch && r->answer_fd < 0 && !r->answered)
 		reply_from_memfd(r, m);
 	else
 		request_reply(r, m->text, (size_t)m->head.size);
@@ -248,6 +265,8 @@ void request_fail(struct request *r, const struct agent_err *err)
 {
 	auto_out struct out text = { 0 };
 
+	if (r->answered)
+		r->answered(r, NULL, 0, err);
 	count_answer(r, err);
 	/* Only a result has it. */
 	if (r->answer_fd >= 0)

@@ -62,10 +62,19 @@ struct request {
 	const struct start_ops *start_ops;
 	enum ipc_kind start_kind;
 	uint32_t start_id;
+	bool start_judge;  /**< Nothing is to be started: may the client still do what it does? */
+	bool judged;	   /**< That was asked for this request. */
+	bool is_first;	   /**< Nothing else of its client is served before (conn_wait()). */
 	uint32_t start_ms; /**< It may take so long, */
 	uint64_t start_end_ns; /**< until then. */
 	uint32_t pid;  /**< Its target: of session.attach, process.doctor. */
 	int early_fd;  /**< What an adapter has to read first; -1: none. */
+
+	/** Told of the answer before the client is; @p err NULL: it is @p result.  Or NULL. */
+	void (*answered)(struct request *r, const char *result, size_t size, const struct agent_err *err);
+	/** Told what the look for this request leaves for the next.  Or NULL. */
+	void (*looked)(struct request *r, const char *data, size_t size);
+	void *listing; /**< For both. */
 
 	/* A worker has it (session/calls.h). */
 	uint64_t call_id;
@@ -115,6 +124,10 @@ void request_fail_text(struct request *r, const char *error, size_t size);
 
 /** Free it; nothing is said. */
 void request_drop(struct request *r);
+
+/** Serve nothing else of its client until it is answered, or until request_go_on(). */
+void request_wait(struct request *r);
+void request_go_on(struct request *r);
 
 /** Hand the request to its next owner; it leaves the previous one. */
 void request_own(struct request *r, struct request_list *owner);

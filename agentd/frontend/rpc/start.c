@@ -45,7 +45,8 @@ static void ask(struct starts *s, struct request *r)
 				     .client = r->conn->id,
 				     .kind = r->start_kind,
 				     .pid = r->pid,
-				     .timeout_ms = r->start_ms };
+				     .timeout_ms = r->start_ms,
+				     .judge = r->start_judge };
 
 	s->n_asked++;
 	/* Only an adapter gets the client's socket. */
@@ -80,6 +81,13 @@ void start_ask(struct starts *s, struct request *r, enum ipc_kind kind, uint32_t
 	ask_waiting(s);
 }
 
+void start_judge(struct starts *s, struct request *r, uint32_t timeout_ms, const struct start_ops *ops)
+{
+	r->start_judge = true;
+	request_wait(r);
+	start_ask(s, r, IPC_KIND_SESSION, timeout_ms, ops);
+}
+
 void start_ask_again(struct starts *s, struct request *r)
 {
 	int left = clock_left_ms(r->start_end_ns);
@@ -87,7 +95,7 @@ void start_ask_again(struct starts *s, struct request *r)
 	start_ask(s, r, r->start_kind, left > 0 ? (uint32_t)left : 1, r->start_ops);
 }
 
-static int refuse(const struct ipc_started *m, uint32_t pid, struct agent_err *err)
+int start_refusal(const struct ipc_started *m, uint32_t pid, struct agent_err *err)
 {
 	static const struct {
 		int32_t code;
@@ -155,14 +163,22 @@ static int why_not(const struct ipc_started *m, const struct request *r, struct 
 {
 	if (m->verdict == IPC_VERDICT_FAILED && m->status == -ESTALE)
 		return start_refuse_replaced("start worker", err);
-	return r->start_ops->refused ? r->start_ops->refused(m, err) : refuse(m, r->pid, err);
+	return r->start_ops->refused ? r->start_ops->refused(m, err) : start_refusal(m, r->pid, err);
 }
 
 static void take_answer(struct starts *s, const struct ipc_started *m, int take_channel)
 {
 	struct request *r = start_find(s, m->request);
 	struct agent_err err = { 0 };
-	int e = r ? why_not(m, r, &err) : -ETIMEDOUT;
+	int e;
+
+	if (r && r->start_judge) {
+		r->start_judge = false;
+		request_own(r, NULL);
+		r->start_ops->judged(r, m);
+		return;
+	}
+	e = r ? why_not(m, r, &err) : -ETIMEDOUT;
 
 	if (e == 0 && !m->joined && take_channel < 0)
 		e = agent_err_set(&err, RPC_ERROR_LIMIT, EMFILE, "start worker",

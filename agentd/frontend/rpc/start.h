@@ -14,6 +14,8 @@ struct start_ops {
 	void (*started)(struct request *r, const struct ipc_started *m, int take_channel);
 	/** Why there is none.  @return 0 if there is, negative with @p err.  NULL: about a target. */
 	int (*refused)(const struct ipc_started *m, struct agent_err *err);
+	/** In place of both for start_judge(): whatever the answer is. */
+	void (*judged)(struct request *r, const struct ipc_started *m);
 };
 
 struct starts {
@@ -30,6 +32,13 @@ struct starts {
 /** Ask for a worker on behalf of @p r. */
 void start_ask(struct starts *s, struct request *r, enum ipc_kind kind, uint32_t timeout_ms,
 	       const struct start_ops *ops);
+/**
+ * Ask whether the client of @p r may still do with the process r->pid what it does; nothing is started, and
+ * nothing else of the client is served before ops->judged is called.
+ */
+void start_judge(struct starts *s, struct request *r, uint32_t timeout_ms, const struct start_ops *ops);
+/** Say of an answer why the client may not.  @return 0 if it may, negative with @p err. */
+int start_refusal(const struct ipc_started *m, uint32_t pid, struct agent_err *err);
 /** Once more, when another session has ended: in what is left of the time. */
 void start_ask_again(struct starts *s, struct request *r);
 /** For another question to the monitor: @p r waits for the answer.  @return the number to ask with. */

@@ -174,7 +174,7 @@ static void received(struct session *s, struct ipc_message *m)
 		break;
 	case IPC_OVER:
 		s->over = true;
-		if (rpc_end_reason_name(m->head.number))
+		if (m->head.number < SESSION_END_REASONS)
 			s->reason = (enum rpc_end_reason)m->head.number;
 		finish(s);
 		break;
