@@ -270,6 +270,7 @@ static void deinit(struct frontend *f)
 	closing_deinit(&f->net.closings);
 	suspensions_deinit(&f->sessions);
 	readers_deinit(&f->sessions);
+	listing_deinit(&f->listings);
 	free(f->sessions.rules);
 	arrivals_deinit(&f->net);
 	monitor_link_deinit(&f->monitor);

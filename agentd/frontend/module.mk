@@ -3,7 +3,7 @@ front_net_src := $(addprefix agentd/frontend/net/,arrivals.c closing.c conn.c gi
 front_rpc_src := $(addprefix agentd/frontend/rpc/,notices.c request.c start.c)
 front_session_src := $(addprefix agentd/frontend/session/,attachment.c calls.c lease.c readers.c rules.c session.c suspensions.c \
 	watch.c worker.c)
-front_method_src := $(addprefix agentd/frontend/method/,adapters.c attach.c cores.c handlers.c hooks.c judge.c metric_list.c \
+front_method_src := $(addprefix agentd/frontend/method/,adapters.c attach.c cores.c handlers.c hooks.c judge.c listing.c metric_list.c \
 	metrics.c)
 
 # An archive so that the unit tests link the same objects.

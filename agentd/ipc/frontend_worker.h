@@ -26,6 +26,11 @@ enum ipc_frontend_worker_type {
 	 * earlier worker for a process of the same number has told.
 	 */
 	IPC_READERS,
+	/**
+	 * struct ipc_looked[].  From an inspect worker: what its look has learned.  From the frontend, before
+	 * the call: what the last look for a client of the same rights has.
+	 */
+	IPC_LOOKED,
 	/* worker -> frontend */
 	IPC_REPLY,  /**< Text of the result. */
 	IPC_ERROR,  /**< Text of the JSON-RPC error object. */
@@ -52,6 +57,14 @@ struct ipc_readers {
 	uint64_t start_ticks; /**< When the target started; tells a reused pid. */
 	int64_t left_ns;
 	uint64_t at_ns; /**< CLOCK_MONOTONIC. */
+};
+
+/** What a look has learned of a process that takes long to look at (worker/process/seen.h). */
+struct ipc_looked {
+	uint64_t start_ticks, exe_ino, exe_dev, lib_kib; /**< It is the same as long as these are. */
+	uint64_t at_ns; /**< CLOCK_MONOTONIC. */
+	uint32_t pid;
+	uint32_t what; /**< enum seen_what. */
 };
 
 #define IPC_SUSPENSION_QUEUES_MAX 1024

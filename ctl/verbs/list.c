@@ -86,6 +86,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	if (ctl_is_json(c))
 		return ctl_print_result(c);
+	for (size_t i = 0; i < list.n_missing; i++)
+		ctl_note(c, "%s", list.missing[i]);
 	if (!list.n_processes) {
 		ctl_note(c, "no process uses a GPU");
 		return 0;

@@ -16,6 +16,7 @@
  * go nowhere.
  */
 
+#include "agentd/frontend/method/listing.h"
 #include "agentd/frontend/net/net.h"
 #include "agentd/frontend/net/monitor_link.h"
 #include "agentd/frontend/rpc/request.h"
@@ -30,6 +31,7 @@ struct frontend {
 	struct starts starts;
 	struct sessions sessions;
 
+	struct listing_list listings;
 	uint32_t n_hooks_asked; /**< IPC_HOOKS that the monitor has not answered. */
 
 	/* What follows is for agent.hello and agent.status. */

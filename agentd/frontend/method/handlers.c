@@ -10,6 +10,7 @@
 #include "agentd/frontend/method/frontend.h"
 #include "agentd/frontend/method/hooks.h"
 #include "agentd/frontend/method/judge.h"
+#include "agentd/frontend/method/listing.h"
 #include "agentd/frontend/method/metrics.h"
 #include "agentd/frontend/session/calls.h"
 #include "agentd/frontend/session/lease.h"
@@ -376,6 +377,8 @@ void handlers_run(struct request *r, const char *params, size_t size)
 		if (e == 0)
 			e = rpc_methods[r->method].place == RPC_PLACE_STORE ?
 				    cores_call(r, params, size, &err) :
+			    r->method == RPC_METHOD_PROCESS_LIST ?
+				    listing_ask(r, decoded, params, size, &err) :
 				    run_inspect(r, params, size, &err);
 		break;
 	default:

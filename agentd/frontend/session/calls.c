@@ -216,6 +216,14 @@ void calls_answered(struct session *s, struct ipc_message *m)
 	rest(s);
 }
 
+void calls_looked(struct session *s, const struct ipc_message *m)
+{
+	struct request *r = LIST_FIRST(&s->calls);
+
+	if (s->kind == IPC_KIND_INSPECT && r && r->looked)
+		r->looked(r, m->text, (size_t)m->head.size);
+}
+
 void calls_lost_answer(struct session *s, const struct ipc_head *head)
 {
 	struct request *r = find_call(s, head->id);

@@ -22,6 +22,8 @@ void calls_send_stream(struct session *s, struct request *r, const char *params,
 		       uint32_t flags, uint32_t timeout_ms);
 /** Pass the worker's answer to a request on. */
 void calls_answered(struct session *s, struct ipc_message *m);
+/** Hand what an inspect worker has learned to the request that it serves. */
+void calls_looked(struct session *s, const struct ipc_message *m);
 /** Fail the request whose answer is lost, because there was no descriptor for its memfd. */
 void calls_lost_answer(struct session *s, const struct ipc_head *head);
 /** Fail all requests: the worker will answer none any more. */

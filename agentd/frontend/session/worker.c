@@ -165,6 +165,9 @@ static void received(struct session *s, struct ipc_message *m)
 	case IPC_SUSPENSION:
 		suspensions_take(s, m);
 		break;
+	case IPC_LOOKED:
+		calls_looked(s, m);
+		break;
 	case IPC_READERS:
 		readers_note(s, m);
 		break;

@@ -287,6 +287,7 @@ int cuda_maps_use(int maps_fd);
 bool cuda_has_nodes(void);
 /** @return whether the process has that node open, wherever it got it from. */
 bool cuda_uses_nodes(pid_t pid);
+#define CUDA_CONTROL_NODE "/dev/nvidiactl"
 #define CUDA_NODES_HINT "load the nvidia module; in a container, pass the devices in"
 /**
  * @return whether an MPS daemon is where the process would look for one.
@@ -298,8 +299,8 @@ bool cuda_is_near_mps(int environ_fd, int root_fd, char *ret_path, size_t size);
 /** target_ops.rescue. */
 int cuda_rescue(const struct worker_options *o);
 /** target_ops.users. */
-int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
-	       size_t *ret_n, struct agent_err *err);
+int cuda_users(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
+	       struct target_user **ret, size_t *ret_n, struct agent_err *err);
 /** target_ops.checks. */
 int cuda_checks(const struct worker_options *o, const struct access_target *facts,
 		struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n);

@@ -16,9 +16,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#define PROCESSES_MAX 65536u
 #define ENVIRONMENT_MAX ((size_t)4 << 20)
-#define CONTROL_NODE "/dev/nvidiactl"
 
 static int read_maps(pid_t pid, char **ret, size_t *ret_size)
 {
@@ -61,39 +59,9 @@ int cuda_maps_use(int maps_fd)
 	return cudbgshim_find_libcuda(maps, size, 0, &library) == 0;
 }
 
-/* ------------------------------------------------------------------ process.list ------------- */
-
-/* Find the numbers behind /dev/nvidia in the open descriptors; nvidiactl and others have none. */
-static void find_devices(struct rpc_arena *a, struct target_user *u)
-{
-	char path[32], link[64];
-	struct dirent *e;
-	uint64_t seen = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)u->pid);
-	dir = opendir(path);
-	while (dir && (e = readdir(dir))) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
-		uint64_t number;
-
-		if (n <= 0)
-			continue;
-		link[n] = '\0';
-		if (!strncmp(link, "/dev/nvidia", 11) && str_to_u64(link + 11, 0, 63, &number) == 0)
-			seen |= UINT64_C(1) << number;
-	}
-	if (dir)
-		closedir(dir);
-	u->gpu_ids = rpc_arena_array(a, 64, sizeof(*u->gpu_ids));
-	for (uint32_t i = 0; u->gpu_ids && i < 64; i++)
-		if (seen >> i & 1)
-			u->gpu_ids[u->n_gpu_ids++] = i;
-}
-
 bool cuda_uses_nodes(pid_t pid)
 {
-	char path[32], link[sizeof(CONTROL_NODE) + 1];
+	char path[32], link[sizeof(CUDA_CONTROL_NODE) + 1];
 	struct dirent *e;
 	bool found = false;
 	DIR *dir;
@@ -103,52 +71,11 @@ bool cuda_uses_nodes(pid_t pid)
 	while (dir && !found && (e = readdir(dir))) {
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link));
 
-		found = n == sizeof(CONTROL_NODE) - 1 && !memcmp(link, CONTROL_NODE, (size_t)n);
+		found = n == sizeof(CUDA_CONTROL_NODE) - 1 && !memcmp(link, CUDA_CONTROL_NODE, (size_t)n);
 	}
 	if (dir)
 		closedir(dir);
 	return found;
-}
-
-int cuda_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
-	       size_t *ret_n, struct agent_err *err)
-{
-	DIR *dir = opendir("/proc");
-	size_t n = 0, capacity = 0;
-	struct target_user *list = NULL, *grown;
-	struct dirent *e;
-	uint32_t looked = 0;
-
-	if (!dir)
-		return agent_err_set(err, RPC_ERROR_FAILED, errno, "open /proc", NULL,
-				     "cannot list the processes");
-	while ((e = readdir(dir)) && looked < PROCESSES_MAX) {
-		uint64_t pid;
-
-		if (str_to_u64(e->d_name, 1, INT32_MAX, &pid) < 0)
-			continue;
-		looked++;
-		if ((pid_t)pid == getpid() || cuda_process_uses((pid_t)pid) != 1)
-			continue;
-		if (n == capacity) {
-			capacity = capacity ? 2 * capacity : 16;
-			grown = rpc_arena_array(a, capacity, sizeof(*grown));
-			if (!grown)
-				break;
-			if (n)
-				memcpy(grown, list, n * sizeof(*grown));
-			list = grown;
-		}
-		list[n] = (struct target_user){ .pid = (pid_t)pid };
-		find_devices(a, &list[n++]);
-	}
-	closedir(dir);
-	if (!n && !cuda_has_nodes())
-		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "list CUDA processes",
-				     "load the nvidia module", "there is no " CONTROL_NODE);
-	*ret = list;
-	*ret_n = n;
-	return 0;
 }
 
 /* ------------------------------------------------------------------ doctor ------------------- */
@@ -367,17 +294,17 @@ bool cuda_has_nodes(void)
 {
 	struct stat st;
 
-	return stat(CONTROL_NODE, &st) == 0 && S_ISCHR(st.st_mode);
+	return stat(CUDA_CONTROL_NODE, &st) == 0 && S_ISCHR(st.st_mode);
 }
 
 static void check_nodes(struct sheet *s)
 {
 	if (cuda_has_nodes())
-		put(s, "cuda_device", RPC_VERDICT_PASS, CONTROL_NODE " is there", NULL);
+		put(s, "cuda_device", RPC_VERDICT_PASS, CUDA_CONTROL_NODE " is there", NULL);
 	else
 		put(s, "cuda_device",
 		    cuda_uses_nodes(s->facts->pid) ? RPC_VERDICT_FAIL : RPC_VERDICT_UNKNOWN,
-		    "there is no " CONTROL_NODE " here", CUDA_NODES_HINT);
+		    "there is no " CUDA_CONTROL_NODE " here", CUDA_NODES_HINT);
 }
 
 /* The process's own environment and mounts decide. */

@@ -36,7 +36,7 @@ static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendo
  * Discover the processes of one vendor.  Most machines have devices of one vendor only, so it is no
  * error that a back end cannot list any.
  */
-static int look(const struct worker_options *o, const struct target_ops *ops)
+static int look(const struct worker_options *o, struct seen *seen, const struct target_ops *ops)
 {
 	auto_rpc_arena struct rpc_arena arena;
 	struct agent_err err = { 0 };
@@ -45,7 +45,7 @@ static int look(const struct worker_options *o, const struct target_ops *ops)
 	int r = 0;
 
 	rpc_arena_init(&arena, 0);
-	if (!ops->users || ops->users(o, &arena, &users, &n, &err) < 0)
+	if (!ops->users || ops->users(o, seen, &arena, &users, &n, &err) < 0)
 		return 0;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = tell(o, users[i].pid, ops->vendor);
@@ -54,9 +54,11 @@ static int look(const struct worker_options *o, const struct target_ops *ops)
 
 int discover_run(const struct worker_options *o)
 {
+	struct seen seen;
 	sigset_t none;
 	int r;
 
+	seen_init(&seen, o->peer_uid);
 	/* The monitor blocked SIGTERM, which may end this worker: there is nothing to undo. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -64,7 +66,10 @@ int discover_run(const struct worker_options *o)
 	if (r == 0)
 		r = sandbox_look();
 	for (size_t i = 0; r == 0 && target_list[i]; i++)
-		r = look(o, target_list[i]);
+		r = look(o, &seen, target_list[i]);
+	if (r == 0 && seen.n_cut)
+		log_debug("look for GPU processes: not all was read of %u that have mapped much", seen.n_cut);
+	seen_deinit(&seen);
 	if (r < 0)
 		log_error("look for GPU processes: %s", strerror(-r));
 	return r < 0;

@@ -15,18 +15,28 @@
 #include "base/log.h"
 #include "base/out.h"
 
+/* The worker and what it has learned. */
+struct inspect {
+	const struct worker_options *o;
+	struct seen seen;
+};
+
 static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		   const struct rpc_process_list_params *params,
 		   struct rpc_process_list_result *ret, struct agent_err *err)
 {
-	return inspect_list(ctx, arena, params, ret, err);
+	struct inspect *i = ctx;
+
+	return inspect_list(i->o, &i->seen, arena, params, ret, err);
 }
 
 static int do_doctor(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_process_doctor_params *params,
 		     struct rpc_process_doctor_result *ret, struct agent_err *err)
 {
-	return inspect_doctor(ctx, arena, (pid_t)params->pid, ret, err);
+	const struct inspect *i = ctx;
+
+	return inspect_doctor(i->o, arena, (pid_t)params->pid, ret, err);
 }
 
 static const struct rpc_inspect_handlers handlers = {
@@ -34,7 +44,15 @@ static const struct rpc_inspect_handlers handlers = {
 	.process_doctor = do_doctor,
 };
 
-static int serve(const struct worker_options *o, struct ipc_link *link, const struct ipc_message *m)
+/* Leave the next look what this one has learned. */
+static int send_looked(const struct seen *seen, struct ipc_link *link)
+{
+	const struct ipc_head head = { .type = IPC_LOOKED, .size = seen->n * sizeof(*seen->list) };
+
+	return seen->n ? ipc_link_send(link, &head, (const char *)seen->list) : 0;
+}
+
+static int serve(struct inspect *i, struct ipc_link *link, const struct ipc_message *m)
 {
 	struct ipc_head head = { .type = IPC_REPLY, .number = m->head.number, .id = m->head.id };
 	auto_rpc_arena struct rpc_arena arena;
@@ -43,7 +61,7 @@ static int serve(const struct worker_options *o, struct ipc_link *link, const st
 
 	rpc_arena_init(&arena, 0);
 	out_init(&text, 0);
-	if (rpc_inspect_dispatch(&handlers, (void *)o, NULL, &arena,
+	if (rpc_inspect_dispatch(&handlers, i, NULL, &arena,
 				 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,
 				 &text, &err) < 0 ||
 	    out_error(&text)) {
@@ -51,13 +69,23 @@ static int serve(const struct worker_options *o, struct ipc_link *link, const st
 		out_reset(&text);
 		agent_err_encode(&text, &err);
 	}
+	if (send_looked(&i->seen, link) < 0)
+		return -EIO;
 	head.size = text.size;
 	return out_error(&text) ? out_error(&text) : ipc_link_send(link, &head, text.data);
 }
 
-/* Serve until the frontend closes the channel, the monitor dies, or the time is up.  @return exit status. */
-static int loop(const struct worker_options *o, struct ipc_link *link)
+static int learn(struct inspect *i, const struct ipc_message *m)
 {
+	seen_learn(&i->seen, m->text, (size_t)m->head.size);
+	return 0;
+}
+
+/* Serve until the frontend closes the channel, the monitor dies, or the time is up.  @return exit status. */
+static int loop(struct inspect *i, struct ipc_link *link)
+{
+	const struct worker_options *o = i->o;
+
 	while (clock_left_ms(o->deadline_ns)) {
 		struct pollfd p[] = {
 			{ .fd = link->fd,
@@ -82,7 +110,11 @@ static int loop(const struct worker_options *o, struct ipc_link *link)
 			continue;
 		if (r != 1)
 			return r == 0 ? 0 : 1;
-		r = m.head.type == IPC_CALL ? serve(o, link, &m) : -EPROTO;
+		r = -EPROTO;
+		if (m.head.type == IPC_CALL)
+			r = serve(i, link, &m);
+		else if (m.head.type == IPC_LOOKED)
+			r = learn(i, &m);
 		ipc_message_deinit(&m);
 		if (r < 0)
 			return 1;
@@ -92,6 +124,7 @@ static int loop(const struct worker_options *o, struct ipc_link *link)
 
 int inspect_run(const struct worker_options *o)
 {
+	struct inspect i = { .o = o };
 	struct ipc_link link;
 	sigset_t none;
 	int r, status = 1;
@@ -101,6 +134,7 @@ int inspect_run(const struct worker_options *o)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	ipc_link_init(&link, IPC_FD_FRONT);
 	network_look();
+	seen_init(&i.seen, o->peer_uid);
 	/* If root asks a daemon that serves one user, it gets the answers of that user. */
 	if (o->peer_uid == 0 && getuid() != 0)
 		r = privileges_become(getuid(), getgid());
@@ -114,7 +148,8 @@ int inspect_run(const struct worker_options *o)
 	if (r < 0)
 		log_error("cannot give up rights: %s", strerror(-r));
 	else
-		status = loop(o, &link);
+		status = loop(&i, &link);
+	seen_deinit(&i.seen);
 	ipc_link_deinit(&link);
 	return status;
 }

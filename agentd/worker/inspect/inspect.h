@@ -15,10 +15,11 @@ int inspect_run(const struct worker_options *o);
 
 /**
  * process.list: the processes that use a GPU, by pid, without the workers of agents.
+ * @param seen  What an earlier look has left, and what this one leaves.
  * @param a  Holds the result.
  * @return 0, or negative with @p err: no back end can list any.
  */
-int inspect_list(const struct worker_options *o, struct rpc_arena *a,
+int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
 		 const struct rpc_process_list_params *params, struct rpc_process_list_result *ret,
 		 struct agent_err *err);
 /**

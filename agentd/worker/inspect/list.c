@@ -46,14 +46,14 @@ static void fill(const struct worker_options *o, struct rpc_arena *a, const stru
 	judge(o, a, &f->facts, p);
 }
 
-static int add_users(const struct worker_options *o, struct rpc_arena *a,
+static int add_users(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
 		     const struct target_ops *ops, struct found **list, size_t *n,
 		     struct agent_err *err)
 {
 	struct target_user *users;
 	struct found *grown;
 	size_t n_users;
-	int r = ops->users(o, a, &users, &n_users, err);
+	int r = ops->users(o, seen, a, &users, &n_users, err);
 
 	if (r < 0)
 		return r;
@@ -101,7 +101,22 @@ static bool is_wanted(const struct worker_options *o, const struct rpc_process_l
 	return !is_worker(facts);
 }
 
-int inspect_list(const struct worker_options *o, struct rpc_arena *a,
+/* Strangers choose how much they map: of what is read in part only, the client is told. */
+static void tell_cut(const struct seen *seen, struct rpc_arena *a, struct rpc_process_list_result *ret)
+{
+	if (!seen->n_cut)
+		return;
+	ret->has_complete = ret->has_missing = true;
+	ret->missing = rpc_arena_array(a, 1, sizeof(*ret->missing));
+	if (!ret->missing)
+		return;
+	ret->missing[0] = rpc_arena_printf(
+		a, "processes: %u of other users have mapped so much that it was not read to the end, and may use a GPU",
+		seen->n_cut);
+	ret->n_missing = 1;
+}
+
+int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
 		 const struct rpc_process_list_params *params, struct rpc_process_list_result *ret,
 		 struct agent_err *err)
 {
@@ -115,7 +130,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 
 		if (!target_list[i]->users)
 			continue;
-		if (add_users(o, a, target_list[i], &list, &n, &e) == 0)
+		if (add_users(o, seen, a, target_list[i], &list, &n, &e) == 0)
 			any = true;
 		else if (!first.code)
 			first = e;
@@ -128,6 +143,7 @@ int inspect_list(const struct worker_options *o, struct rpc_arena *a,
 	for (size_t i = 0; ret->processes && i < n; i++)
 		if (is_wanted(o, params, &list[i].facts))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
+	tell_cut(seen, a, ret);
 	if (rpc_arena_error(a))
 		return agent_err_no_memory(err, NULL);
 	qsort(ret->processes, ret->n_processes, sizeof(*ret->processes), by_pid);

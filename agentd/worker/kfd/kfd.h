@@ -342,8 +342,8 @@ int kfd_rescue(const struct worker_options *o);
 /* probe.c */
 
 /** target_ops.users: the processes that KFD lists in sysfs. */
-int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
-	      size_t *ret_n, struct agent_err *err);
+int kfd_users(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
+	      struct target_user **ret, size_t *ret_n, struct agent_err *err);
 /** target_ops.checks: the device, KFD's version, the process's use of a GPU, and each GPU. */
 int kfd_checks(const struct worker_options *o, const struct access_target *facts,
 	       struct rpc_arena *a, struct rpc_check *checks, size_t capacity, size_t *ret_n);

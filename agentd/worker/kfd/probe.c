@@ -32,8 +32,8 @@ static void fill_user(struct rpc_arena *a, const struct kfdtrap_process *p, stru
 	}
 }
 
-int kfd_users(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
-	      size_t *ret_n, struct agent_err *err)
+int kfd_users(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
+	      struct target_user **ret, size_t *ret_n, struct agent_err *err)
 {
 	auto_call(kfdtrap_process_list_destroyp) struct kfdtrap_process_list *list = NULL;
 	struct target_user *users;

@@ -22,6 +22,7 @@
 #include "agentd/worker/process/options.h"
 #include "agentd/worker/process/undo.h"
 #include "agentd/worker/target/code_object.h"
+#include "agentd/worker/target/seen.h"
 #include "agentd/worker/target/waves.h"
 #include "protocol/agent_err.h"
 #include "protocol/rpc_arena.h"
@@ -370,9 +371,12 @@ struct target_ops {
 	 */
 	int (*rescue)(const struct worker_options *o);
 
-	/** Processes that use this vendor's GPUs.  Needs no target. */
-	int (*users)(const struct worker_options *o, struct rpc_arena *a, struct target_user **ret,
-		     size_t *ret_n, struct agent_err *err);
+	/**
+	 * Processes that use this vendor's GPUs.  Needs no target.
+	 * @param seen  Limits and remembers what is read of other processes.
+	 */
+	int (*users)(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
+		     struct target_user **ret, size_t *ret_n, struct agent_err *err);
 	/**
 	 * Preconditions of this vendor for process.doctor.  Needs no target.
 	 * @return 0, or TARGET_NOT_MINE: what was found matters only when no other vendor's is it.

@@ -166,12 +166,14 @@ static void list_names_users_of_the_gpu(void)
 	struct rpc_process_list_result r = { 0 };
 	struct agent_err err = { 0 };
 	struct worker_options o;
+	struct seen seen;
 
 	make_tree("32768");
 	put("proc/4194303/pasid", "1");
+	seen_init(&seen, getuid());
 	rpc_arena_init(&a, 0);
 	o = options();
-	TEST_EQ_FATAL(inspect_list(&o, &a, &everybody, &r, &err), 0);
+	TEST_EQ_FATAL(inspect_list(&o, &seen, &a, &everybody, &r, &err), 0);
 	p = r.processes;
 	/* Others may use a device of the other vendor here. */
 	while (p < r.processes + r.n_processes && p->pid != (uint32_t)getpid())
@@ -183,10 +185,76 @@ static void list_names_users_of_the_gpu(void)
 	TEST_STR(p->comm, "test_worker_ins");
 	remove_tree();
 	/* No driver at all. */
-	if (inspect_list(&o, &a, &everybody, &r, &err) < 0) {
+	if (inspect_list(&o, &seen, &a, &everybody, &r, &err) < 0) {
 		TEST_EQ(err.code, RPC_ERROR_NOT_DEBUGGABLE);
 		CU_ASSERT_NOT_EQUAL(err.hint[0], '\0');
 	}
+	seen_deinit(&seen);
+}
+
+/* ------------------------------------------------------------------ what a look may cost ------ */
+
+static void what_strangers_have_mapped_is_read_in_part(void)
+{
+	struct seen s;
+	uint64_t all = 0;
+
+	seen_init(&s, 1000);
+	TEST_EQ(seen_allows(&s, 1000), SIZE_MAX);
+	for (unsigned i = 0; i < 1000; i++) {
+		size_t most = seen_allows(&s, 1001 + i % 7);
+
+		TEST_EQ_FATAL(most >= SEEN_FREE && most <= SEEN_OTHERS_MAX, true);
+		all += most - SEEN_FREE;
+		seen_note(&s, 4194304, 1001 + i % 7, most, SEEN_CUT);
+	}
+	TEST_EQ(all, SEEN_LOOK_MAX);
+	TEST_EQ(s.n_cut, 1000);
+	/* What one's own processes have mapped costs nobody else anything. */
+	seen_init(&s, 1000);
+	seen_note(&s, 4194304, 1000, (size_t)64 << 20, SEEN_NO);
+	TEST_EQ(s.left, SEEN_LOOK_MAX);
+	seen_deinit(&s);
+}
+
+static void what_was_found_is_remembered_until_it_may_be_wrong(void)
+{
+	const size_t n = sizeof(struct ipc_looked);
+	struct ipc_looked e;
+	enum seen_what what = SEEN_NO;
+	struct seen s, next;
+
+	seen_init(&s, 0);
+	seen_note(&s, getpid(), 1, SEEN_FREE, SEEN_YES);
+	TEST_EQ(s.n, 0);
+	seen_note(&s, getpid(), 1, SEEN_FREE + 1, SEEN_YES);
+	TEST_EQ_FATAL(s.n, 1);
+	e = s.list[0];
+	seen_init(&next, 0);
+	TEST_EQ(seen_find(&next, getpid(), &what), false);
+	seen_learn(&next, &e, n);
+	TEST_EQ(seen_find(&next, getpid(), &what), true);
+	TEST_EQ(what, SEEN_YES);
+	/* The one after that learns it, too, and from when it is. */
+	TEST_EQ_FATAL(next.n, 1);
+	TEST_EQ(next.list[0].at_ns, e.at_ns);
+	for (unsigned i = 0; i < 7; i++) {
+		struct ipc_looked other = e;
+
+		other.start_ticks += i == 0;
+		other.exe_ino += i == 1;
+		other.exe_dev += i == 2;
+		other.lib_kib += i == 3;
+		other.at_ns -= i == 4 ? SEEN_KEEP_MS * UINT64_C(1000000) : 0;
+		other.at_ns = i == 5 ? UINT64_MAX : other.at_ns;
+		other.what = i == 6 ? 3 : other.what;
+		seen_learn(&next, &other, n);
+		TEST_ROW_EQ(i, seen_find(&next, getpid(), &what), false);
+	}
+	seen_learn(&next, "short", 5);
+	TEST_EQ(seen_find(&next, getpid(), &what), false);
+	seen_deinit(&next);
+	seen_deinit(&s);
 }
 
 /* To the client's own user, whom the worker has become, the kernel does not show init. */
@@ -255,5 +323,6 @@ static void ptrace_scope_needs_privileges(void)
 }
 
 TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_checks_the_gpus_of_the_process), TEST(doctor_of_nobody),
-	   TEST(list_names_users_of_the_gpu), TEST(refusals_have_reasons),
+	   TEST(list_names_users_of_the_gpu), TEST(what_strangers_have_mapped_is_read_in_part),
+	   TEST(what_was_found_is_remembered_until_it_may_be_wrong), TEST(refusals_have_reasons),
 	   TEST(ptrace_scope_needs_privileges));

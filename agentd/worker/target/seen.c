@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/target/seen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agentd/worker/target/target.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+/* No look leaves more: some hundred KiB. */
+#define ENTRIES_MAX 4096u
+
+void seen_init(struct seen *s, uid_t own)
+{
+	*s = (struct seen){ .own = own, .left = SEEN_LOOK_MAX };
+}
+
+void seen_deinit(struct seen *s)
+{
+	free(s->known);
+	free(s->list);
+}
+
+void seen_learn(struct seen *s, const void *data, size_t size)
+{
+	const size_t n = size / sizeof(*s->known);
+
+	free(s->known);
+	s->known = n && n <= ENTRIES_MAX ? malloc(n * sizeof(*s->known)) : NULL;
+	s->n_known = s->known ? n : 0;
+	if (s->known)
+		memcpy(s->known, data, n * sizeof(*s->known));
+}
+
+/* VmLib of /proc/PID/status grows when a library is loaded, without a look at what is mapped. */
+static int read_lib(pid_t pid, uint64_t *ret)
+{
+	auto_free char *text = NULL;
+	const char *line;
+	char path[40];
+	size_t size;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	r = fd_read_file(path, 64 << 10, &text, &size);
+	if (r < 0)
+		return r;
+	line = strstr(text, "\nVmLib:");
+	if (!line)
+		return -ESRCH;
+	*ret = strtoull(line + strlen("\nVmLib:"), NULL, 10);
+	return 0;
+}
+
+static int identify(pid_t pid, struct ipc_looked *ret)
+{
+	struct stat st;
+	char path[40];
+	int r;
+
+	*ret = (struct ipc_looked){ .pid = (uint32_t)pid };
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (stat(path, &st) < 0)
+		return -errno;
+	ret->exe_ino = st.st_ino;
+	ret->exe_dev = st.st_dev;
+	r = target_read_start(pid, &ret->start_ticks);
+	return r < 0 ? r : read_lib(pid, &ret->lib_kib);
+}
+
+static bool is_same(const struct ipc_looked *a, const struct ipc_looked *b)
+{
+	return a->start_ticks == b->start_ticks && a->exe_ino == b->exe_ino && a->exe_dev == b->exe_dev &&
+	       a->lib_kib == b->lib_kib;
+}
+
+/* Without memory the next look takes longer. */
+static void add(struct seen *s, const struct ipc_looked *e)
+{
+	const size_t capacity = s->capacity ? 2 * s->capacity : 64;
+	struct ipc_looked *grown;
+
+	if (s->n == s->capacity) {
+		grown = s->n < ENTRIES_MAX ? realloc(s->list, capacity * sizeof(*grown)) : NULL;
+		if (!grown)
+			return;
+		s->list = grown;
+		s->capacity = capacity;
+	}
+	s->list[s->n++] = *e;
+}
+
+size_t seen_allows(const struct seen *s, uid_t uid)
+{
+	if (uid == s->own)
+		return SIZE_MAX;
+	return s->left < SEEN_OTHERS_MAX - SEEN_FREE ? SEEN_FREE + (size_t)s->left : SEEN_OTHERS_MAX;
+}
+
+bool seen_find(struct seen *s, pid_t pid, enum seen_what *ret)
+{
+	const uint64_t now_ns = clock_now_ns();
+	struct ipc_looked now;
+
+	for (size_t i = 0; i < s->n_known; i++) {
+		const struct ipc_looked *e = &s->known[i];
+
+		if (e->pid != (uint32_t)pid)
+			continue;
+		if (e->at_ns > now_ns || (now_ns - e->at_ns) / 1000000 >= SEEN_KEEP_MS || e->what > SEEN_CUT ||
+		    identify(pid, &now) < 0 || !is_same(e, &now))
+			return false;
+		add(s, e);
+		*ret = (enum seen_what)e->what;
+		s->n_cut += e->what == SEEN_CUT;
+		return true;
+	}
+	return false;
+}
+
+void seen_note(struct seen *s, pid_t pid, uid_t uid, size_t bytes, enum seen_what what)
+{
+	const uint64_t more = bytes > SEEN_FREE ? bytes - SEEN_FREE : 0;
+	struct ipc_looked e;
+
+	s->n_cut += what == SEEN_CUT;
+	if (uid != s->own)
+		s->left -= more < s->left ? more : s->left;
+	if ((!more && what != SEEN_CUT) || identify(pid, &e) < 0)
+		return;
+	e.what = what;
+	e.at_ns = clock_now_ns();
+	add(s, &e);
+}
