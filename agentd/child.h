@@ -25,6 +25,8 @@ bool child_is_worker(const char *exe);
 int child_find_directory(char *ret, size_t size);
 /** Put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
 void child_place_fds(const int from[], const int to[], size_t n);
+/** Have the kernel, when memory runs out, end this process before most others. */
+void child_die_first(void);
 /**
  * Execute @p program, without the terminal of whoever started us: TIOCSTI would type into it.
  * @param blocked  The one signal that it finds blocked; 0: none.

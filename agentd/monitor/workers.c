@@ -128,6 +128,7 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	if (w->setup.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
+	child_die_first();
 	clean_environment();
 	/* SIGTERM waits until the worker can undo what it does. */
 	child_exec(w->setup.programs->worker, argv, SIGTERM);
