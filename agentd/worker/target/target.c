@@ -70,6 +70,14 @@ static bool is_running(int ms)
 	return poll(&p, 1, ms) <= 0;
 }
 
+/* Nobody told of an exec where no thread is traced; but the memory that was opened is gone with it. */
+static bool has_other_memory(const struct target *t)
+{
+	char byte;
+
+	return memory_read(&t->memory, 0, &byte, 1) == -ESRCH;
+}
+
 /*
  * Exit and exec both drop the address space, and with it the session, some time before the pidfd
  * or ptrace tell which of them it is.
@@ -91,7 +99,9 @@ enum rpc_end_reason target_why_gone(struct target *t)
 	if (!is_running(0) || access_target_read(t->facts.pid, &now) < 0)
 		return RPC_END_REASON_EXITED;
 	/* A process without memory is ending, even if it is not dead: that may take long. */
-	return now.kernel_thread ? RPC_END_REASON_EXITED : RPC_END_REASON_LOST;
+	if (now.kernel_thread)
+		return RPC_END_REASON_EXITED;
+	return has_other_memory(t) ? RPC_END_REASON_EXEC : RPC_END_REASON_LOST;
 }
 
 bool target_is_gone(void)

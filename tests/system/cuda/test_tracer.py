@@ -159,3 +159,26 @@ def test_a_tracer_obeys_its_verbs_for_its_process_and_no_others(dumpable):
                 process.stdout.close()
                 process.stdin.close()
         shutil.rmtree(directory)
+
+
+# -- a target that executes another program --------------------------------------------------------
+
+
+def set_user_id_program(s):
+    program = pathlib.Path(shutil.copy(shutil.which("sleep"), s.directory / "set-user-id"))
+    program.chmod(0o4755)
+    return program
+
+
+@pytest.mark.parametrize("kind", ("own", *KINDS))
+def test_a_session_ends_with_the_program(kind):
+    """Nobody traces between calls, so the program has its privilege, and the session nothing of it."""
+    need_root()
+    with (scene(app_user=USER) if kind == "own" else protected(kind)) as s:
+        s.attach()
+        s.app.popen.stdin.write(f"exec {set_user_id_program(s)} 60\n".encode())
+        s.app.popen.stdin.flush()
+        wait_until(lambda: status(s.app.pid)["Name"] == "set-user-id", "the target has executed it")
+        assert status(s.app.pid)["Uid"].split() == [str(USER), "0", "0", "0"] and status(s.app.pid)["TracerPid"] == "0"
+        assert s.rpc.notification("session.ended", patience=20)["reason"] == "exec"
+        wait_until(lambda: not s.worker_pids(), "the worker leaves")
