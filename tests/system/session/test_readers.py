@@ -8,7 +8,7 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import PATIENCE, Scene, need_root, wait_until
+from harness import PATIENCE, CudaScene, Scene, need_root, wait_until
 
 OWNER, OBSERVER, ANOTHER = 54301, 54302, 54303
 # What each stop takes at least: the simulated hardware answers so late.
@@ -178,3 +178,20 @@ def test_none_may_be_allowed_at_all():
         got = rpc.call("gpu.snapshot", session=session)
         assert got["no_stop"] and "retry_ms" not in got and "last_look" not in got, got
         assert s.suspended_us() == 0
+
+
+class ObservedCuda(Observed, CudaScene):
+    """The same with a device of the other vendor."""
+
+
+def test_devices_of_both_vendors_have_it():
+    with ObservedCuda("observer_stops = 0") as s:
+        rpc, session = observe(s)
+        got = rpc.call("gpu.snapshot", session=session)
+        assert got["no_stop"] and got["devices"] and got["groups"] == [], got
+        wave = {"queue_id": got["queues"][0]["queue_id"], "unit": 0, "index": 0}
+        assert rpc.error("wave.registers", session=session, wave=wave).name == "timeout"
+        root = s.connect()
+        s.attach(rpc=root)
+        seen = root.call("gpu.snapshot", session=session, max_stop_ms=7000)
+        assert "no_stop" not in seen and seen["wave_count"] > 0, seen
