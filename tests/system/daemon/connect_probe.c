@@ -317,7 +317,7 @@ static void enter_sandbox(int broker)
 	const struct ipc_connect_plain m = { .type = IPC_CONNECT_WORKER };
 	int notify, memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 
-	if (memory < 0 || privileges_become(USER, USER) < 0 || sandbox_worker_driver(&notify) < 0)
+	if (memory < 0 || privileges_become(USER, USER) < 0 || sandbox_worker_driver(true, &notify) < 0)
 		die("sandbox");
 	if (fd_send(broker, &m, sizeof(m), (const int[]){ notify, memory }, 2) < 0)
 		die("send");
