@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -85,6 +86,28 @@ def test_one_that_its_user_may_trace_needs_no_tracer():
         assert not tracers(s) and rights(worker)["CapPrm"] == NOTHING
         s.rpc.call("session.detach", session=session)
         assert_untouched(s)
+
+
+@pytest.mark.parametrize("level", ("1", "2"))
+@pytest.mark.parametrize("release", ("12.4", "13.4"))
+def test_yama_takes_a_tracer(release, level):
+    """For owners, too."""
+    need_root()
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    if not scope.exists():
+        raise SkipTest("this kernel has no Yama")
+    before = scope.read_text()
+    try:
+        with scene(release, app_user=USER) as s:
+            scope.write_text(level)
+            session = s.attach()
+            (worker,), (tracer,) = s.worker_pids(), tracers(s)
+            assert rights(worker)["CapPrm"] == NOTHING and rights(tracer)["CapPrm"] == SYS_PTRACE
+            assert s.rpc.call("gpu.snapshot", session=session)["wave_count"] > 0
+            s.rpc.call("session.detach", session=session)
+            assert_untouched(s)
+    finally:
+        scope.write_text(before)
 
 
 @pytest.mark.parametrize("victim", ("worker", "tracer"))
