@@ -16,7 +16,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, children, need_root, status, wait_until
+from harness import BIN, children, kill_agent, need_root, status, wait_until
 from cudascene import assert_untouched, scene
 
 USER = 1000
@@ -205,3 +205,21 @@ def test_a_session_ends_with_the_program(kind):
         assert status(s.app.pid)["Uid"].split() == [str(USER), "0", "0", "0"] and status(s.app.pid)["TracerPid"] == "0"
         assert s.rpc.notification("session.ended", patience=20)["reason"] == "exec"
         wait_until(lambda: not s.worker_pids(), "the worker leaves")
+
+
+@pytest.mark.parametrize("kind", ("own", *KINDS))
+def test_a_rescue_leaves_another_program_alone(kind):
+    """It has the pid and the start time of the one that the record is of."""
+    need_root()
+    with (scene(app_user=USER) if kind == "own" else protected(kind)) as s:
+        s.attach()
+        kill_agent(s.agentd.pid)
+        (record,) = s.directory.glob("*.undo/*")
+        s.app.popen.stdin.write(f"exec {shutil.which('sleep')} 60\n".encode())
+        s.app.popen.stdin.flush()
+        wait_until(lambda: status(s.app.pid)["Name"] == "sleep", "the target has executed it")
+        s.start_agentd(user_mode=False)
+        s.clients.clear()
+        wait_until(lambda: not record.exists(), "the record is dealt with")
+        wait_until(lambda: f"process {s.app.pid}: it runs another program" in s.agentd.err(), s.agentd.err())
+        assert status(s.app.pid)["TracerPid"] == "0"
