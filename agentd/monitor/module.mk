@@ -3,7 +3,7 @@ monitor_recovery_src := $(addprefix agentd/monitor/recovery/,recovery.c release.
 
 archives += monitor
 monitor_src := $(monitor_clients_src) $(monitor_recovery_src) \
-	$(addprefix agentd/monitor/,adapters.c authorise.c brokers.c closers.c front.c listen.c notify.c programs.c requests.c \
+	$(addprefix agentd/monitor/,adapters.c authorise.c broker/brokers.c closers.c front.c listen.c notify.c programs.c requests.c \
 	rules_child.c monitor.c stores.c watchdog.c workers.c)
 
 programs += gpu-agentd

@@ -11,7 +11,7 @@
 
 #include "agentd/access.h"
 #include "agentd/monitor/authorise.h"
-#include "agentd/monitor/brokers.h"
+#include "agentd/monitor/broker/brokers.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/stores.h"
 #include "agentd/privileges.h"

@@ -81,6 +81,18 @@ def test_security_is_tight():
     assert float(found[1]) <= SECURITY_MAX, text
 
 
+def test_connect_brokers_are_the_agents_alone():
+    """Their socket comes with the service, and only root can use it; nothing runs behind it without CUDA processes."""
+    ctl("list")
+    assert state("gpu-agent-connect.socket") == "active"
+    st = os.stat("/run/gpu-agent/connect.sock")
+    assert (st.st_uid, stat.S_IMODE(st.st_mode)) == (0, 0o600), oct(st.st_mode)
+    assert not run("systemctl", "list-units", "--all", "--no-legend", "gpu-agent-connect@*").stdout
+    text = run("systemd-analyze", "security", "--no-pager", "gpu-agent-connect@x.service").stdout
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", text)
+    assert found and float(found[1]) <= 1.5, text
+
+
 def test_sandbox_is_on():
     ctl("status")
     pid = main_pid()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/brokers.h"
+#include "agentd/monitor/broker/brokers.h"
 
 #include <errno.h>
 #include <fcntl.h>
