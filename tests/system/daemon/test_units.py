@@ -54,8 +54,9 @@ def test_systemd_understands_every_line():
         mine = [line for line in (done.stdout + done.stderr).splitlines() if "gpu-agent" in line]
         assert done.returncode == 0 and not mine, done
         # It would have said so.
-        units[0].write_text(units[0].read_text().replace("[Service]", "[Service]\nMemoryMaxx=1G"))
-        assert "MemoryMaxx" in analyze("verify", "--man=no", units[0]).stderr
+        service = place / "gpu-agentd.service"
+        service.write_text(service.read_text().replace("[Service]", "[Service]\nMemoryMaxx=1G"))
+        assert "MemoryMaxx" in analyze("verify", "--man=no", service).stderr
 
 
 def test_services_are_no_more_exposed_than_they_must_be():
