@@ -1,7 +1,7 @@
 system_test = $(patsubst %,tests/system/$(1)/test_%.py,$(2))
 system_tests += $(call system_test,session,session refusals handshake suspend lease)
 system_tests += $(call system_test,exception,exceptions exception_codes forward)
-system_tests += $(call system_test,undo,kill undo heir sweep)
+system_tests += $(call system_test,undo,kill undo heir sweep replaced)
 system_tests += $(call system_test,wave,waves registers symbols progress)
 system_tests += $(call system_test,core,store dump dump_stream dump_cuda analyze)
 system_tests += $(call system_test,rule,rules rules_process hooks one_stop)

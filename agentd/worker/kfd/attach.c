@@ -210,6 +210,7 @@ static int kfd_create(const struct worker_options *o, const struct access_target
 	target_init(&k->t, &target_kfd_ops, o, facts);
 	k->fd = -1;
 	k->code_file.fd = -1;
+	k->program = target_read_program(o->pid);
 	r = create_steps(k, err);
 	if (r) {
 		kfd_destroy(&k->t);

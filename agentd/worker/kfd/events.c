@@ -540,8 +540,10 @@ int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent
 	k->hold = hold;
 	if (!k->journal)
 		k->journal = kfd_journal_open();
-	if (k->journal)
+	if (k->journal) {
 		k->journal->start_ticks = t->start_ticks;
+		k->journal->program = k->program;
+	}
 	r = enable(k, exceptions, err);
 	if (r == 0)
 		return 0;

@@ -37,7 +37,7 @@ struct kfd_journal {
 	uint64_t magic;       /**< KFD_JOURNAL_MAGIC while there is any entry, else 0. */
 	uint64_t start_ticks; /**< target.start_ticks: tells a later process with the same pid. */
 	struct kfd_journal_entry entries[KFD_JOURNAL_ENTRIES];
-	uint64_t reserved;
+	uint64_t program; /**< target_read_program(), 0: not known.  Tells what the process executed later. */
 	uint64_t answer; /**< The monitor writes this word: IPC_UNDO_ANSWER. */
 };
 

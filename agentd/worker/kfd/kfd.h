@@ -58,6 +58,7 @@ struct kfd_watch {
 struct target_kfd {
 	struct target t; /**< The first member, so that kfd_of() may cast. */
 	int fd; /**< The KFD device, owned. */
+	uint64_t program; /**< target_read_program() of the target, before this worker gave up its rights. */
 	struct kfdtrap *kt;
 	struct kfdtrap_topology *topology;
 	bool handshake_open; /**< The target waits for this session's answer to PROCESS_RUNTIME. */

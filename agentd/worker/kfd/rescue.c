@@ -44,6 +44,15 @@ static int send_owed(struct target_kfd *k, struct kfd_journal *l, struct agent_e
 	return answer < 0 ? answer : r;
 }
 
+/*
+ * Another program that the process has executed since knows nothing of what was owed, and may have rights
+ * that its predecessor had not.
+ */
+static bool is_replaced(const struct kfd_journal *l, uint64_t program)
+{
+	return l->program && l->program != program;
+}
+
 /* @param l  Closed in any case. */
 static int attach_and_send(const struct worker_options *o, struct kfd_journal *l,
 			   struct agent_err *err)
@@ -58,6 +67,10 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 	/* Another process that has the pid now must not even be attached to. */
 	if (r == -ENOENT || (r == 0 && start != l->start_ticks))
 		r = -ESRCH;
+	if (r == 0 && is_replaced(l, target_read_program(o->pid))) {
+		log_info("process %d: the program was replaced; nothing of ours is in it", (int)o->pid);
+		r = -ESRCH;
+	}
 	if (r == 0)
 		r = target_attach(o, &t, &look, err);
 	if (r < 0) {
@@ -65,7 +78,8 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 		return r;
 	}
 	kfd_of(t)->journal = l;
-	r = t->start_ticks == l->start_ticks ? send_owed(kfd_of(t), l, err) : -ESRCH;
+	r = t->start_ticks == l->start_ticks && !is_replaced(l, kfd_of(t)->program) ? send_owed(kfd_of(t), l, err)
+										   : -ESRCH;
 	undo_run(&t->undo, 0, err);
 	target_destroy(t);
 	return r;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/target/target.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
@@ -18,6 +21,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+#define AUXV_MAX 4096
 /* Time that target_why_gone() waits for the answer, and between two questions. */
 #define WHY_GONE_MS 300
 #define WHY_GONE_STEP_MS 10
@@ -149,6 +153,37 @@ int target_read_start(pid_t pid, uint64_t *ret)
 		return -EBADMSG;
 	*ret = start;
 	return 0;
+}
+
+/* Where the random bytes lie.  @return 0: that cannot be read. */
+static uint64_t find_random(pid_t pid)
+{
+	char path[64];
+	auto_free char *text = NULL;
+	Elf64_auxv_t entry;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	if (fd_read_file(path, AUXV_MAX, &text, &size) < 0)
+		return 0;
+	for (size_t at = 0; at + sizeof(entry) <= size; at += sizeof(entry)) {
+		memcpy(&entry, text + at, sizeof(entry));
+		if (entry.a_type == AT_RANDOM)
+			return entry.a_un.a_val;
+	}
+	return 0;
+}
+
+uint64_t target_read_program(pid_t pid)
+{
+	uint64_t at = find_random(pid), random[2];
+	auto_close int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = at ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	/* They guard the program's stack: neither half is written down. */
+	return fd >= 0 && pread(fd, random, sizeof(random), (off_t)at) == sizeof(random) ? random[0] ^ random[1] : 0;
 }
 
 static int gone(const struct worker_options *o, struct agent_err *err)

@@ -437,6 +437,12 @@ void target_destroy(struct target *t);
 
 /** target.start_ticks of a process.  @return 0, -errno. */
 int target_read_start(pid_t pid, uint64_t *ret);
+/**
+ * What tells the program that a process executes from those that it executes later, whose pid and start
+ * are the same: made of the random bytes that the kernel hands to each.
+ * @return 0: this process may not read them.
+ */
+uint64_t target_read_program(pid_t pid);
 
 /** For back ends: what all have in common. */
 void target_init(struct target *t, const struct target_ops *ops, const struct worker_options *o,
