@@ -86,17 +86,20 @@ static int list_candidates(uid_t own, struct candidate **ret, size_t *ret_n)
 
 /* ------------------------------------------------------------------ is it one ---------------- */
 
-/* Read at most so much.  @return whether that is all; -errno. */
-static int read_some_maps(pid_t pid, size_t most, struct out *ret)
+static int open_maps(pid_t pid)
 {
-	char path[40], buf[16384];
-	auto_close int fd = -1;
-	ssize_t n = 1;
+	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Go on reading until there is so much.  @return whether that is all; -errno. */
+static int read_some_maps(int fd, size_t most, struct out *ret)
+{
+	char buf[16384];
+	ssize_t n = 1;
+
 	while (n > 0 && ret->size < most) {
 		n = read(fd, buf, sizeof(buf));
 		if (n > 0)
@@ -109,13 +112,22 @@ static enum seen_what look_at(struct seen *s, const struct candidate *c)
 {
 	struct cudbgshim_library library;
 	auto_out struct out maps = { 0 };
+	auto_close int fd = -1;
+	struct access_target facts;
 	enum seen_what what;
+	uid_t uid = c->uid;
 	int r;
 
 	if (seen_find(s, c->pid, &what))
 		return what;
 	out_init(&maps, CUDBGSHIM_MAPS_MAX);
-	r = read_some_maps(c->pid, seen_allows(s, c->uid), &maps);
+	fd = open_maps(c->pid);
+	r = fd < 0 ? -errno : read_some_maps(fd, SEEN_FREE, &maps);
+	if (r == 0) {
+		/* A set-user-id program seems to be its owner's, whoever has started it. */
+		uid = access_target_read(c->pid, &facts) < 0 ? (uid_t)-1 : facts.uids[0];
+		r = read_some_maps(fd, seen_allows(s, uid), &maps);
+	}
 	if (r < 0)
 		return SEEN_NO;
 	/* The last line may be cut. */
@@ -123,7 +135,7 @@ static enum seen_what look_at(struct seen *s, const struct candidate *c)
 		maps.size--;
 	what = maps.size && cudbgshim_find_libcuda(maps.data, maps.size, 0, &library) == 0 ? SEEN_YES :
 	       r ? SEEN_NO : SEEN_CUT;
-	seen_note(s, c->pid, c->uid, maps.size, what);
+	seen_note(s, c->pid, uid, maps.size, what);
 	return what;
 }
 

@@ -161,7 +161,7 @@ def test_parts_of_requests_have_a_limit_for_each_user():
         wait_until(lambda: late.error("agent.hello", client="x" * PART).name == "invalid_params", "there is room")
 
 
-def map_much(areas):
+def map_much(areas, dumpable):
     """A process with so many mappings, which ends with this one; returns its pid when it has them."""
     ready, tell = os.pipe()
     child = os.fork()
@@ -176,7 +176,7 @@ def map_much(areas):
             os.setresgid(STORMER, STORMER, STORMER)
             os.setresuid(STORMER, STORMER, STORMER)
             libc.prctl(1, signal.SIGKILL)
-            libc.prctl(4, 1)
+            libc.prctl(4, int(dumpable))
             os.write(tell, b"x")
             signal.pause()
         finally:
@@ -194,7 +194,7 @@ def read_bytes(pid):
 
 def test_what_strangers_have_mapped_is_read_once_and_in_part():
     with scene() as s:
-        children = [map_much(60000) for _ in range(4)]
+        children = [map_much(60000, i % 2) for i in range(4)]
         try:
             root, costs = s.connect(), []
             for _ in range(3):
