@@ -87,6 +87,8 @@ static void be_a_user(void)
 {
 	if (privileges_become(USER, USER) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		die("become");
+	/* The parent may have ended before that. */
+	alarm(60);
 }
 
 /* Listens on everything that @p make says, until it is killed. */
@@ -141,6 +143,7 @@ static pid_t start_target(void)
 		const struct address own = abstract(IPC_CONNECT_NAME, label);
 		int fd;
 
+		close(target_go[1]);
 		be_a_user();
 		if (read(target_go[0], &byte, 1) != 1)
 			_exit(1);
