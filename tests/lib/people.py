@@ -2,6 +2,7 @@
 """Processes of other users, in namespaces and with capabilities of their own: clients and targets for tests of who may what."""
 import contextlib
 import ctypes
+import functools
 import os
 import pathlib
 import select
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from typing import Any, Callable, Iterator, Optional, Tuple
 from unittest import SkipTest
 
 from harness import PATIENCE
@@ -22,32 +24,34 @@ PR_SET_DUMPABLE, PR_SET_PDEATHSIG = 4, 1
 SEIZE = 0x4206
 # The user of these tests as root of a user namespace.
 MAPPED = f"0 {USER} 1\n"
+# What a process does: with how to tell something, and how to wait for its next step.
+Play = Callable[[Callable[[bytes], Any], Callable[[], Any]], None]
 
 
 YAMA = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
-def yama_scope():
+def yama_scope() -> int:
     """0: the kernel adds nothing of its own, or has no Yama."""
     return int(YAMA.read_text(encoding="ascii")) if YAMA.exists() else 0
 
 
-def unshare(flags):
+def unshare(flags: int) -> None:
     if libc.unshare(flags) < 0:
         raise OSError(ctypes.get_errno(), "unshare")
 
 
-def set_capabilities(bits):
+def set_capabilities(bits: int) -> None:
     """Effective, permitted and inheritable: these and no others."""
     header, half = (ctypes.c_uint32 * 2)(0x20080522, 0), [bits & 0xffffffff] * 3
     assert libc.capset(header, (ctypes.c_uint32 * 6)(*half, *[bits >> 32] * 3)) == 0, ctypes.get_errno()
 
 
-def drop_capabilities():
+def drop_capabilities() -> None:
     set_capabilities(0)
 
 
-def become(uid, gid=None):
+def become(uid: int, gid: Optional[int] = None) -> None:
     gid = uid if gid is None else gid
     os.setgroups([])
     os.setresgid(gid, gid, gid)
@@ -58,7 +62,7 @@ go_on = {}  # what lets such a process take its next step, by its number
 
 
 @contextlib.contextmanager
-def talk(function, maps=None):
+def talk(function: Play, maps: Optional[str] = None) -> Iterator[Tuple[int, Callable[[], bytes]]]:
     """
     A process that runs function(tell, wait): tell(bytes) answers, wait() waits for the next step.  With `maps`, it
     has first a user namespace of its own, with those lines as its maps.  Yields (pid, what waits for its next answer).
@@ -83,7 +87,7 @@ def talk(function, maps=None):
     os.close(answer)
     os.close(steps)
 
-    def listen():
+    def listen() -> bytes:
         assert select.select([answers], [], [], PATIENCE)[0], "no answer"
         said = os.read(answers, 4096)
         assert said, "it failed: see above"
@@ -105,15 +109,18 @@ def talk(function, maps=None):
 
 
 @contextlib.contextmanager
-def child(function, maps=None):
+def child(function: Play, maps: Optional[str] = None) -> Iterator[Tuple[int, bytes]]:
     """The same; yields (pid, its first answer)."""
     with talk(function, maps) as (pid, listen):
         yield pid, listen()
 
 
-def run(function, maps=None):
+def run(function: Callable[[], str], maps: Optional[str] = None) -> str:
     """What function() returns there."""
-    with child(lambda tell, wait: tell(function().encode()), maps) as (_, answer):
+    def play(tell: Callable[[bytes], Any], _: Callable[[], Any]) -> None:
+        tell(function().encode())
+
+    with child(play, maps) as (_, answer):
         return answer.decode()
 
 
@@ -122,20 +129,20 @@ def run(function, maps=None):
 TARGET = "import ctypes, os, sys\nc = ctypes.CDLL(None)\n"
 
 
-def python():
+def python() -> str:
     """An interpreter that every user can start."""
     for program in ("/usr/bin/python3", sys.executable):
-        if os.path.exists(program) and run(lambda p=program: executable_for(p)) == "yes":
+        if os.path.exists(program) and run(functools.partial(executable_for, program)) == "yes":
             return program
     raise SkipTest("no Python that other users can start")
 
 
-def executable_for(program):
+def executable_for(program: str) -> str:
     become(USER)
     return "yes" if subprocess.run([program, "-c", "import ctypes"], capture_output=True).returncode == 0 else "no"
 
 
-def execute(program, code):
+def execute(program: str, code: str) -> None:
     """Of a new program the kernel remembers in which user namespace it was started."""
     os.execv(program, [program, "-c", code])
 
@@ -146,8 +153,9 @@ DUMP = "c.prctl(4, 1, 0, 0, 0)\n"
 NOCAPS = "c.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())\n"
 
 
-def target(program, code, uid=USER, gid=None, before=None):
-    def start(tell, wait):
+def target(program: str, code: str, uid: Optional[int] = USER, gid: Optional[int] = None,
+           before: Optional[Callable[[], None]] = None) -> Play:
+    def start(tell: Callable[[bytes], Any], wait: Callable[[], Any]) -> None:
         if before:
             before()
         if uid is not None:
@@ -167,7 +175,7 @@ def target(program, code, uid=USER, gid=None, before=None):
     return start
 
 
-def own_namespace():
+def own_namespace() -> None:
     """Rootless, as a container engine of the user makes it."""
     become(USER)
     libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
@@ -176,12 +184,12 @@ def own_namespace():
         pathlib.Path(f"/proc/self/{name}").write_text(text)
 
 
-def mapped_root():
+def mapped_root() -> None:
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
 
 
-def in_pid_namespace(function):
+def in_pid_namespace(function: Callable[[], str]) -> str:
     """Run function() as the first process of a pid namespace; its answer."""
     read, write = os.pipe()
     unshare(NEWPID)
