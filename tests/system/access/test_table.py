@@ -10,14 +10,15 @@ import grp
 import json
 import os
 import re
+import signal
 import sys
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 from harness import ROOT, Rpc, RpcError, Scene, children, need_root, status, unsanitized, wait_until
-from people import (NEWPID, NEWUSER, USER, become, drop_capabilities, in_pid_namespace, libc, mapped_root, own_namespace, run,
-                    set_capabilities, unshare)
+from people import (NEWPID, NEWUSER, PR_SET_PDEATHSIG, USER, become, drop_capabilities, in_pid_namespace, libc, mapped_root,
+                    own_namespace, run, set_capabilities, unshare)
 
 OTHER, OBSERVER, ADMIN, STRANGER, NOBODY = range(USER + 1, USER + 6)
 NET_ADMIN = 12
@@ -78,6 +79,7 @@ def pid_namespace():
         os.waitpid(pid, 0)
         os._exit(0)
     become(USER)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 # What it is called in the table: how it begins, what the program does first, mode of the program.
