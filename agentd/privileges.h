@@ -31,7 +31,7 @@ bool privileges_raise(void);
 /** Lower again what `raised` says was raised; for auto_lower. */
 void privileges_lower_again(const bool *raised);
 /** To raise for the rest of a block: `auto_lower bool raised = privileges_raise();`. */
-#define auto_lower __attribute__((cleanup(privileges_lower_again)))
+#define auto_lower __attribute__((cleanup(privileges_lower_again), unused))
 /** As kill(2), with the right to signal processes of other users. */
 int privileges_kill(pid_t pid, int sig);
 

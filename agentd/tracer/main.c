@@ -242,7 +242,8 @@ static struct ipc_tracer_answer execute(struct tracer *t, const struct ipc_trace
 	struct cudbgshim_stop stop = look_at_all(t, c->tid);
 	struct ipc_tracer_answer a = { .stop = stop.kind, .sig = stop.sig };
 
-	if (t->is_over || (needs_stop(c->verb) && (stop.kind == CUDBGSHIM_STOP_GONE || stop.kind == CUDBGSHIM_STOP_NONE))) {
+	if (t->is_over ||
+	    (needs_stop(c->verb) && (stop.kind == CUDBGSHIM_STOP_GONE || stop.kind == CUDBGSHIM_STOP_NONE))) {
 		a.result = -ESRCH;
 		return a;
 	}

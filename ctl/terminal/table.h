@@ -29,8 +29,8 @@ struct table_column {
 	/** 0: it is never cut.  Otherwise columns of importance 1 are cut first, then those of 2, ... */
 	unsigned char importance;
 	/**
-	 * Columns it may be cut to; with 0, a column that has an importance is left out instead.  Where the terminal has
-	 * no room for that, columns get even less, and then those of less than the highest importance are left out.
+	 * Columns it may be cut to; with 0, a column that has an importance is left out instead.  Where the terminal
+	 * has no room for that, columns get even less, and then those of less than the highest importance are left out.
 	 */
 	unsigned char min;
 	bool wrap; /**< Goes on in lines below its row, broken before ` <- ` or a blank, before it is cut. */

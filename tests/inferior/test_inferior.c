@@ -373,7 +373,8 @@ static void record_outlives_the_caller(void)
 	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct), 1);
 	s.v->released = 1;
 	TEST_EQ(settled(&s), true);
-	while (cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct) == 1 && clock_left_ms(deadline))
+	while (cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct) == 1 &&
+	       clock_left_ms(deadline))
 		nap();
 	TEST_EQ(cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct), 0);
 	check_health(&s);
@@ -402,7 +403,8 @@ static void a_thread_that_cannot_stop_is_waited_for(void)
 		nap();
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	while ((rc = cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct)) == 1 && clock_left_ms(deadline))
+	while ((rc = cudbgshim_inferior_is_running(s.record, &memory, &cudbgshim_tracer_direct)) == 1 &&
+	       clock_left_ms(deadline))
 		nap();
 	TEST_EQ(rc, 0);
 	TEST_EQ(settled(&s), true);

@@ -170,7 +170,7 @@ static bool may_use_gpu(const struct kfdtrap_process *p, uint32_t gpu_id)
 	return !p || !p->n_memory;
 }
 
-/* Check the GPUs in the order in which gpu.devices lists those of the process: that of the topology, which KFD keeps. */
+/* The order is that in which gpu.devices lists the GPUs of the process: that of the topology, which KFD keeps. */
 static void check_gpus(struct sheet *s, const struct worker_options *o, pid_t pid)
 {
 	auto_call(kfdtrap_topology_destroyp) struct kfdtrap_topology *topology = NULL;

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import (STOP_MS, RpcError, Scene, as_user, at_once, children, children_named, kill_agent, need_root, status,
+from harness import (STOP_MS, RpcError, Scene, as_user, at_once, children_named, kill_agent, need_root, status,
                      wait_until)
 
 

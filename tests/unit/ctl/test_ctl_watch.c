@@ -104,7 +104,8 @@ static void shows_the_headline(void)
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		const char *got = frame((struct screen_size){ rows[i].rows, 40 }, &(struct watch_state){ 0 }, head, table);
+		const char *got = frame((struct screen_size){ rows[i].rows, 40 }, &(struct watch_state){ 0 }, head,
+					table);
 
 		if (strncmp(got, rows[i].want, strlen(rows[i].want)) != 0)
 			TEST_ROW_STR(i, got, rows[i].want);

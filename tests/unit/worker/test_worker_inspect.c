@@ -322,7 +322,7 @@ static void ptrace_scope_needs_privileges(void)
 	}
 }
 
-TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_checks_the_gpus_of_the_process), TEST(doctor_of_nobody),
-	   TEST(list_names_users_of_the_gpu), TEST(what_strangers_have_mapped_is_read_in_part),
+TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_checks_the_gpus_of_the_process),
+	   TEST(doctor_of_nobody), TEST(list_names_users_of_the_gpu), TEST(what_strangers_have_mapped_is_read_in_part),
 	   TEST(what_was_found_is_remembered_until_it_may_be_wrong), TEST(refusals_have_reasons),
 	   TEST(ptrace_scope_needs_privileges));
