@@ -513,7 +513,7 @@ static int run(struct monitor *s, char **argv)
 	s->front = (struct front)FRONT_NULL;
 	r = programs_find(&s->programs);
 	if (r < 0)
-		return fail("gpu-agent-front, -worker, -store, -rules, -hook and -adapter must lie beside gpu-agentd", r);
+		return fail("gpu-agent-front and the other programs of the agent must lie beside gpu-agentd", r);
 	if (options.check_config || options.dump_config)
 		return check(s, argv);
 	r = open_signals(s);

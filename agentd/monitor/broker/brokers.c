@@ -11,6 +11,7 @@
 
 #include "agentd/child.h"
 #include "agentd/ipc/connect.h"
+#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -97,6 +98,7 @@ static int fork_broker(struct workers *w, const struct worker *worker, int *ret)
 static int introduce(const struct worker *worker, int broker)
 {
 	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = worker->target };
+	auto_lower bool raised = privileges_raise();
 	char path[40];
 	auto_close int net = -1;
 	ssize_t n;

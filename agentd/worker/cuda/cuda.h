@@ -279,9 +279,11 @@ void cuda_core_end(struct target *t);
 
 /* ------------------------------------------------------------------ probe.c ------------------- */
 
-/** Does the process map libcuda?  @return 1, 0, -1 when the list of mappings cannot be read. */
-int cuda_process_uses(pid_t pid);
-/** The same, from its open list of mappings (-1: it cannot be read). */
+/**
+ * Does a process map libcuda?
+ * @param maps_fd  Its open list of mappings; -1: it cannot be read.
+ * @return 1, 0, -1 when the list cannot be read.
+ */
 int cuda_maps_use(int maps_fd);
 /** @return whether there is a device node of the driver's kernel part. */
 bool cuda_has_nodes(void);

@@ -37,17 +37,6 @@ static bool maps_have(const char *maps, size_t size, const char *stem)
 	return false;
 }
 
-int cuda_process_uses(pid_t pid)
-{
-	auto_free char *maps = NULL;
-	struct cudbgshim_library library;
-	size_t size;
-
-	if (read_maps(pid, &maps, &size) < 0)
-		return -1;
-	return cudbgshim_find_libcuda(maps, size, 0, &library) == 0;
-}
-
 int cuda_maps_use(int maps_fd)
 {
 	auto_free char *maps = NULL;

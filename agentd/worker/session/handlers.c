@@ -172,7 +172,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		return r;
 	if (o.no_stop)
 		tell_no_stop(s, arena, retry_ms, ret);
-	else if (o.waves && !(s->call.flags & IPC_FLAG_CONTROL))
+	else if (o.waves && readers_is_one(s))
 		last_look_keep(&s->last_look, ret);
 	if (!params->record)
 		return 0;

@@ -74,7 +74,7 @@ void readers_go_on(struct readers *b, const struct ipc_readers *m, uint64_t now_
 
 /* ------------------------------------------------------------------ of a session ------------- */
 
-static bool is_reader(const struct session *s)
+bool readers_is_one(const struct session *s)
 {
 	return !s->target->origin && !(s->call.flags & IPC_FLAG_CONTROL);
 }
@@ -84,7 +84,7 @@ uint32_t readers_stop_begin(struct session *s, uint32_t ms, uint32_t *ret_retry_
 	const uint64_t now_ns = clock_now_ns();
 
 	s->readers.stop_ns = 0;
-	if (!is_reader(s))
+	if (!readers_is_one(s))
 		return ms;
 	ms = readers_grant(&s->readers, ms, now_ns, ret_retry_ms);
 	s->readers.stop_ns = ms ? now_ns : 0;

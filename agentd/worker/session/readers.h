@@ -46,6 +46,8 @@ void readers_go_on(struct readers *b, const struct ipc_readers *m, uint64_t now_
  * @return how long it may be at most @p ms; 0: nothing may be stopped.
  */
 uint32_t readers_stop_begin(struct session *s, uint32_t ms, uint32_t *ret_retry_ms);
+/** Does the call that is served come from a client that may only look?  A core file has none. */
+bool readers_is_one(const struct session *s);
 /**
  * End what readers_stop_begin() has allowed, and tell the frontend what is left.
  * @param stopped_us  What it lasted; negative: that is not known, and the time since counts.

@@ -17,7 +17,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, Rpc, children, kill_agent, need_root, status, wait_until
+from harness import BIN, LIBEXEC, Rpc, children, kill_agent, need_root, status, wait_until
 from cudascene import assert_alive, assert_untouched, scene
 from debugger import get, network_sockets, say
 
@@ -78,7 +78,7 @@ def test_workers_of_other_agents_are_nobodys_targets():
     with scene() as s:
         other = s.directory / "other"
         other.mkdir()
-        for name in ("gpu-agentd", *(f"gpu-agent-{part}" for part in ("front", "worker", "store", "rules", "hook", "adapter"))):
+        for name in LIBEXEC:
             shutil.copy(BIN / name, other / name)
         second = s.start("other", [other / "gpu-agentd", "--user", "--socket", s.directory / "other.sock", "--cuda-library",
                                    s.libcuda, "--store", s.directory / "others"],

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +88,10 @@ static void number_in_the_block_counts_all_dimensions(void)
 
 static void this_test_does_not_use_cuda(void)
 {
-	TEST_EQ(cuda_process_uses(getpid()), 0);
+	auto_close int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+	TEST_EQ(cuda_maps_use(maps), 0);
+	TEST_EQ(cuda_maps_use(-1), -1);
 }
 
 TEST_SUITE(worker_target_cuda, TEST(exceptions_are_named_and_sorted_in), TEST(warps_become_waves),
