@@ -712,6 +712,20 @@ def as_user(uid: int, function: Callable[[], Any], groups: Sequence[int] = ()) -
 
 
 @contextlib.contextmanager
+def ids_of(uid: int, groups: Sequence[int] = ()) -> Iterator[None]:
+    """Until the block ends this process is that user's.  A client is known by what it is when its first call is answered."""
+    os.setgroups(groups)
+    os.setresgid(uid, uid, 0)
+    os.setresuid(uid, uid, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        os.setgroups([])
+
+
+@contextlib.contextmanager
 def hook_directory() -> Iterator[pathlib.Path]:
     """A directory that nobody but root can change, on the whole way to it: where hooks may lie."""
     need_root()

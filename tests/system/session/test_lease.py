@@ -15,7 +15,7 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, PATIENCE, SLACK_S, RpcError, Scene, as_user, need_root, status, wait_until
+from harness import BIN, PATIENCE, SLACK_S, RpcError, Scene, as_user, ids_of, need_root, status, wait_until
 
 OWNER, STRANGER = 54101, 54102
 CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
@@ -38,13 +38,10 @@ def scene(limits="", **kwargs):
 
 def connect(s, uid=OWNER):
     """A client of that user; the process is this one."""
-    os.setegid(uid)
-    os.seteuid(uid)
-    try:
-        return s.connect()
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
+    with ids_of(uid):
+        rpc = s.connect()
+        rpc.call("agent.status")
+        return rpc
 
 
 def hold(s, uid=OWNER, lease_ms=60000):

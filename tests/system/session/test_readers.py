@@ -8,7 +8,7 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import PATIENCE, CudaScene, Scene, need_root, wait_until
+from harness import PATIENCE, CudaScene, Scene, ids_of, need_root, wait_until
 
 OWNER, OBSERVER, ANOTHER = 54301, 54302, 54303
 # What each stop takes at least: the simulated hardware answers so late.
@@ -40,16 +40,9 @@ class Observed(Scene):
 
 def observe(s, uid=OBSERVER):
     """(client, session) of one who may look."""
-    os.setgroups([1])
-    os.setegid(uid)
-    os.seteuid(uid)
-    try:
+    with ids_of(uid, [1]):
         rpc = s.connect()
         return rpc, s.attach(rpc=rpc)
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups([])
 
 
 def test_a_storm_of_snapshots_stops_a_tenth_of_the_time():
@@ -139,13 +132,8 @@ def test_it_is_one_for_all_who_may_only_look():
             assert s.attach(rpc=mine) == later
             return mine.call("gpu.snapshot", session=later, max_stop_ms=7000)
 
-        os.setegid(OWNER)
-        os.seteuid(OWNER)
-        try:
+        with ids_of(OWNER):
             looks = [owner() for _ in range(15)]
-        finally:
-            os.seteuid(0)
-            os.setegid(0)
         root = s.connect()
         s.attach(rpc=root)
         looks.append(root.call("gpu.snapshot", session=later, max_stop_ms=7000))
