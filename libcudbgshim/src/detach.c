@@ -10,6 +10,7 @@
 #include "session.h"
 
 #define POLL_MS 5u
+#define CALL_TRIES 3
 
 static bool is_engaged(const struct cudbgshim_session *s)
 {
@@ -87,26 +88,42 @@ static int leave_late(struct cudbgshim_session *s)
 	return look_for_late_engine(s, &s->is_left);
 }
 
+/*
+ * A call that could not be made, and has left nothing in the target, is made again: that a thread cannot be
+ * looked at or stopped may be over in a moment.
+ */
+static int call_again(struct cudbgshim_session *s)
+{
+	const struct cudbgshim_session_error before = s->err;
+	int rc = session_call(s, CUDBGSHIM_SYM_API_DETACH, 0);
+
+	s->owes_detach = rc != 0;
+	if (rc >= 0 || s->is_gone || s->undo->call.is_active || ++s->n_tries == CALL_TRIES)
+		return rc;
+	s->err = before;
+	return session_wait(s, CUDBGSHIM_WAIT_TIMER, POLL_MS);
+}
+
 /* Tell the engine to let go, if there is one; a driver that was only armed has none yet. */
 static int call_detach(struct cudbgshim_session *s)
 {
 	uint32_t engaged = 0;
 	int rc;
 
-	if (s->call)
-		return session_call(s, CUDBGSHIM_SYM_API_DETACH, 0);
+	if (s->owes_detach)
+		return call_again(s);
 	if (s->is_left || !is_engaged(s) || !flags_has(&s->target, CUDBGSHIM_SYM_API_DETACH))
 		return 0;
 	rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
 	if (rc < 0)
 		return note_memory(s, rc);
-	if (engaged != 1)
-		return 0;
-	return session_call(s, CUDBGSHIM_SYM_API_DETACH, 0);
+	return engaged == 1 ? call_again(s) : 0;
 }
 
 static int read_resume_word(struct cudbgshim_session *s)
 {
+	/* A rescue calls it, which has more patience. */
+	s->is_left |= s->owes_detach && !s->is_gone;
 	s->resume_word = 0;
 	s->is_complete = false;
 	if (!is_engaged(s))

@@ -59,6 +59,8 @@ struct cudbgshim_session {
 	bool is_asked;
 	/** The target is left to a rescue: what the driver was asked for may still come. */
 	bool is_left;
+	bool owes_detach; /**< Nobody has told the engine yet to let go. */
+	unsigned n_tries; /**< Calls that would have, and could not be made. */
 	uint32_t resume_word;
 	uint64_t not_before, give_up; /**< Times within the present step. */
 	uint64_t retry_until;	      /**< End of the time for steps that are repeated. */
