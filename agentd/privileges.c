@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/capability.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -80,14 +82,18 @@ int privileges_hide(void)
 /* privileges_lower() of this process, or of the one that forked it; an exec by root raises all. */
 static bool is_lowered;
 
-/* Is it effective, or would it be after privileges_raise()? */
+/*
+ * Is it effective, or would it be after privileges_raise()?  Asked without the library, which needs memory: a process
+ * that has rights must not take itself for one that has none.
+ */
 static bool has(cap_value_t cap)
 {
-	auto_call(free_cap) cap_t have = cap_get_proc();
-	cap_flag_value_t on = CAP_CLEAR;
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-	return have && cap_get_flag(have, cap, is_lowered ? CAP_PERMITTED : CAP_EFFECTIVE, &on) == 0 &&
-	       on == CAP_SET;
+	if (syscall(SYS_capget, &head, data) < 0)
+		return false;
+	return (is_lowered ? data[CAP_TO_INDEX(cap)].permitted : data[CAP_TO_INDEX(cap)].effective) & CAP_TO_MASK(cap);
 }
 
 bool privileges_may_trace(void)
@@ -104,10 +110,9 @@ int privileges_lower(void)
 {
 	auto_call(free_cap) cap_t have = cap_get_proc();
 
-	if (!have || cap_clear_flag(have, CAP_EFFECTIVE) < 0 || cap_set_proc(have) < 0)
-		return -errno;
+	/* Said before it is done: where it fails, the end of the next block that raises tries again. */
 	is_lowered = true;
-	return 0;
+	return !have || cap_clear_flag(have, CAP_EFFECTIVE) < 0 || cap_set_proc(have) < 0 ? -errno : 0;
 }
 
 bool privileges_raise(void)

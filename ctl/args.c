@@ -4,6 +4,7 @@
  * what it may be, so that a mistake can be mended without the manual.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -256,6 +257,18 @@ static struct rpc_wave_name name_of(const struct rpc_wave_ref *r)
 	return n;
 }
 
+int ctl_check_stopped(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	char later[48] = "";
+
+	if (!s->no_stop)
+		return 0;
+	if (s->has_retry_ms)
+		snprintf(later, sizeof(later), "; again in %u ms", s->retry_ms);
+	return agent_err_set(&c->err, RPC_ERROR_TIMEOUT, 0, "look at waves", "gpu-agentctl queues needs no stop",
+			     "those who may only look have had the queues stopped for as long as they may%s", later);
+}
+
 int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
 {
 	const struct rpc_gpu_snapshot_params p = { .session = c->session.session,
@@ -267,6 +280,8 @@ int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
 	if (wave->has_unit)
 		return 0;
 	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &s, &c->err));
+	if (r == 0)
+		r = ctl_check_stopped(c, &s);
 	if (r < 0)
 		return r;
 	if (wave->index > s.n_groups)

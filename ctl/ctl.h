@@ -223,6 +223,8 @@ int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, 
  * for the example of that row: args_find_wave() has to follow then, as it may always.
  */
 int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);
+/** What a snapshot shows of waves says nothing if nothing was stopped.  @return 0, or negative with the error set. */
+int ctl_check_stopped(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
 /** Find the wave that a row's number stands for; in a session, before the result that is printed. */
 int args_find_wave(struct ctl *c, struct rpc_wave_name *wave);
 /**

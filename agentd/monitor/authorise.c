@@ -291,6 +291,14 @@ static void tell(struct authorise *a, const struct ipc_start *start, struct clie
 		a->over(a->ctx, client);
 }
 
+static void check(struct authorise *a, struct client *client)
+{
+	struct ipc_client m;
+
+	if (clients_check(client, &m))
+		a->changed(a->ctx, &m);
+}
+
 /* The kernel has answered, or need not. */
 static void finish(struct authorise *a, struct candidate *c, int kernel)
 {
@@ -298,7 +306,7 @@ static void finish(struct authorise *a, struct candidate *c, int kernel)
 	auto_close int channel = -1;
 
 	remove_candidate(a, c);
-	access_peer_check(&c->client->peer);
+	check(a, c->client);
 	start_session(a->workers, c, kernel, &m, &channel);
 	tell(a, &c->start, c->client, &m, channel);
 	free_candidate(c);
@@ -428,7 +436,7 @@ int authorise_start(struct authorise *a, const struct ipc_start *start, struct c
 		a->answer(a->ctx, &m, -1);
 		return 0;
 	}
-	access_peer_check(&client->peer);
+	check(a, client);
 	if (start->kind == IPC_KIND_SESSION)
 		r = start_candidate(a, start, client, &m, &channel);
 	else if (start->kind == IPC_KIND_ADAPTER)

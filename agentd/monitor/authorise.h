@@ -21,6 +21,8 @@ struct authorise {
 	void (*answer)(void *ctx, const struct ipc_started *m, int channel);
 	/** For the frontend: a client was refused so often that its connection is to be closed. */
 	void (*over)(void *ctx, const struct client *client);
+	/** For the frontend: a client is no administrator any more. */
+	void (*changed)(void *ctx, const struct ipc_client *m);
 	void *ctx;
 };
 

@@ -352,6 +352,9 @@ static size_t list_fds(const struct monitor *s, struct pollfd fds[POLL_MAX], str
 	fds[PROGRAMS] = (struct pollfd){ .fd = s->programs_fd, .events = POLLIN };
 	fds[LISTENER] = (struct pollfd){ .fd = monitor_listens(s) ? s->listen_fd : -1, .events = POLLIN };
 	for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
+		/* Connect brokers say nothing. */
+		if (w->guard_fd < 0)
+			continue;
 		of[n] = w;
 		fds[n++] = (struct pollfd){ .fd = w->guard_fd, .events = POLLIN };
 	}
@@ -477,7 +480,8 @@ static void connect_modules(struct monitor *s)
 	workers_init(&s->workers, &setup);
 	s->workers.rules_pid = s->rules.pid;
 	s->authorise = (struct authorise){ .workers = &s->workers, .answer = send_started,
-					    .over = close_client, .ctx = s };
+					    .over = close_client,
+					    .changed = monitor_tell_client, .ctx = s };
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 }
 

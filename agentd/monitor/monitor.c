@@ -140,7 +140,7 @@ void monitor_close_client(struct monitor *s, const struct client *client)
 	monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
-static void client_changed(void *ctx, const struct ipc_client *m)
+void monitor_tell_client(void *ctx, const struct ipc_client *m)
 {
 	monitor_tell_front(ctx, m, sizeof(*m), -1);
 }
@@ -186,7 +186,7 @@ static void apply_config(struct monitor *s, struct rules_config *c)
 	if (is_first)
 		return;
 	tell_limits(s, false);
-	clients_judge(&s->clients, &s->ids.groups, client_changed, s);
+	clients_judge(&s->clients, &s->ids.groups, monitor_tell_client, s);
 	monitor_tell_rules(s);
 }
 

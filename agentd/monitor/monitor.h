@@ -56,6 +56,8 @@ uint64_t monitor_front_deadline(struct monitor *s);
 bool monitor_listens(const struct monitor *s);
 /** Somebody has connected. */
 void monitor_accept(struct monitor *s);
+/** Tell the frontend what has changed about a client.  @param ctx  The monitor. */
+void monitor_tell_client(void *ctx, const struct ipc_client *m);
 /** A client's connection is to be closed. */
 void monitor_close_client(struct monitor *s, const struct client *client);
 

@@ -60,9 +60,9 @@ static const struct request {
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
 	{ IPC_BROKER, SESSION, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
-	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 1, on_found },
-	{ IPC_ARM,    GUARDED, sizeof(struct ipc_guard), 0, 1, on_arm },
-	{ IPC_DISARM, GUARDED, sizeof(struct ipc_guard), 0, 1, on_disarm },
+	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 0, on_found },
+	{ IPC_ARM,    GUARDED, sizeof(struct ipc_guard), 0, 0, on_arm },
+	{ IPC_DISARM, GUARDED, sizeof(struct ipc_guard), 0, 0, on_disarm },
 };
 
 static const struct request *find_request(uint32_t type, unsigned who)
@@ -207,13 +207,15 @@ static int on_hooks(struct monitor *s, struct worker *k, const void *msg, int fd
 {
 	const struct ipc_hooks *m = msg;
 	struct client *client = clients_find(&s->clients, m->client);
+	struct ipc_client now;
 	int r;
 
 	if (!client)
 		return lies("hooks", m->client);
 	if (fds[0] >= 0 && !fd_is_memfd(fds[0]))
 		return -EPROTO;
-	access_peer_check(&client->peer);
+	if (clients_check(client, &now))
+		monitor_tell_client(s, &now);
 	/* The sample of a test was lost, for want of a free descriptor. */
 	r = m->rule[0] && fds[0] < 0 ? -EMFILE : ask_rules(s, m, &client->peer, fds[0]);
 	if (r < 0)
@@ -250,7 +252,7 @@ static int on_drop(struct monitor *s, struct worker *k, const void *msg, int fds
 
 static int on_store(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	stores_start_producer(&s->workers, k, TAKE_FD(fds[0]));
+	stores_start_producer(&s->workers, k, fds[0]);
 	return 0;
 }
 

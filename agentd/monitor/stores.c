@@ -111,9 +111,8 @@ static unsigned count_producers(const struct workers *w, uint32_t worker)
 	return n;
 }
 
-void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel)
+void stores_start_producer(struct workers *w, const struct worker *worker, int channel)
 {
-	auto_close int channel = take_channel;
 	const struct for_whom c = { .uid = worker->target_uid, .pid = worker->target };
 	struct worker *k;
 	int r = count_producers(w, worker->id) >= PRODUCERS_MAX ? -EBUSY : fork_store(w, &c, channel, &k);

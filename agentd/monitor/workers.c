@@ -22,6 +22,8 @@
 #include "base/str.h"
 
 /* The worker gives up first and says why; this is for one that cannot. */
+/* Messages of a worker that are taken before anybody else is looked at. */
+#define TURN 64
 #define GUARD_GRACE_MS 1000
 #define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
 #define LOOK_MS	       5000
@@ -128,7 +130,9 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	if (w->setup.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	child_die_first();
+	/* A rescue undoes what another one did, and is to outlive it. */
+	if (start->kind != IPC_KIND_RESCUE)
+		child_die_first();
 	clean_environment();
 	/* SIGTERM waits until the worker can undo what it does. */
 	child_exec(w->setup.programs->worker, argv, SIGTERM);
@@ -276,20 +280,28 @@ void workers_disarm(struct worker *k)
 	k->kill_at = 0;
 }
 
-void workers_guard(struct workers *w, struct worker *k)
+/* @return 1: there may be more; 0: end of file; -EAGAIN: nothing now; other -errno: it breaks the protocol. */
+static int take_message(struct workers *w, struct worker *k)
 {
 	union ipc_child_message m = { 0 };
-	ssize_t n;
 	int fd, r;
+	ssize_t n = ipc_recv(k->guard_fd, &m, sizeof(m), &fd);
 
-	while ((n = ipc_recv(k->guard_fd, &m, sizeof(m), &fd)) > 0) {
-		n = w->setup.ask(w->setup.ctx, k, &m, (size_t)n, &fd);
-		closers_close_foreign(fd);
-		if (n < 0)
-			break;
-	}
-	r = (int)n;
-	if (r == -EAGAIN)
+	if (n <= 0)
+		return (int)n;
+	r = w->setup.ask(w->setup.ctx, k, &m, (size_t)n, &fd);
+	closers_close_foreign(fd);
+	return r < 0 ? r : 1;
+}
+
+void workers_guard(struct workers *w, struct worker *k)
+{
+	int r = 1;
+
+	/* Others have their turn, however much it says; what a dead one has said is little, and read to the end. */
+	for (int n = 0; r == 1 && (n < TURN || k->reaped); n++)
+		r = take_message(w, k);
+	if (r == 1 || r == -EAGAIN)
 		return;
 	/* End of file: it exits, SIGCHLD follows.  Anything else breaks the protocol. */
 	if (r < 0 && !k->reaped) {
@@ -353,8 +365,10 @@ void workers_kill(struct workers *w, uint32_t id)
 
 void workers_signal(struct workers *w, int sig)
 {
-	for (struct worker *k = w->first; k; k = k->next)
+	for (struct worker *k = w->first; k; k = k->next) {
+		k->was_killed |= sig == SIGKILL;
 		privileges_kill(k->pid, sig);
+	}
 }
 
 static void rescue_target(struct workers *w, struct worker *k)

@@ -100,8 +100,6 @@ typedef void (*workers_exec_fn)(const struct workers *w, const void *data, int g
  */
 int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms,
 		 workers_exec_fn exec, const void *data, struct worker **ret);
-/** Look whether the programs were replaced, and tell.  @return whether they were. */
-bool workers_are_replaced(struct workers *w);
 /**
  * Start a worker; whether it may be is decided (authorise.h).
  * @param take_pidfd  Of the target; -1: it has none.  Left alone after a failure.

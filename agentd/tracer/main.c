@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -200,6 +201,7 @@ static int get(struct tracer *t, const struct ipc_tracer_call *c, uint32_t *ret_
 	return r;
 }
 
+/* No thread need be held for this: what was read is another program's if there is one by now. */
 static int place(struct tracer *t, const struct ipc_tracer_call *c, uint32_t *ret_size)
 {
 	char path[40];
@@ -207,6 +209,9 @@ static int place(struct tracer *t, const struct ipc_tracer_call *c, uint32_t *re
 
 	snprintf(path, sizeof(path), "task/%d/syscall", (int)c->tid);
 	n = read_text(path, (char *)t->block, IPC_TRACER_PLACE_MAX);
+	t->is_over = !is_unchanged(t);
+	if (t->is_over)
+		return -ESTALE;
 	if (n > 0)
 		*ret_size = (uint32_t)n;
 	return n < 0 ? (int)n : 0;
@@ -216,9 +221,10 @@ static int place(struct tracer *t, const struct ipc_tracer_call *c, uint32_t *re
  * Duplicate a pipe of the process; @return it, or -errno.  What is no pipe could keep us in the kernel when
  * it is closed, so nothing else is, and no thread may be held.
  */
-static int descriptor(const struct tracer *t, const struct ipc_tracer_call *c)
+static int descriptor(struct tracer *t, const struct ipc_tracer_call *c)
 {
 	char path[32], link[8];
+	struct stat st;
 	int fd;
 
 	snprintf(path, sizeof(path), "fd/%d", (int)c->number);
@@ -226,7 +232,11 @@ static int descriptor(const struct tracer *t, const struct ipc_tracer_call *c)
 	    readlinkat(IPC_FD_TRACER_PROC, path, link, sizeof(link)) < 6 || strncmp(link, "pipe:[", 6))
 		return -EBADF;
 	fd = (int)syscall(SYS_pidfd_getfd, IPC_FD_TRACER_PIDFD, c->number, 0);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	/* Another file, or another program's, stays here until our end closes it. */
+	t->is_over = fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode) || !is_unchanged(t);
+	return t->is_over ? -ESTALE : fd;
 }
 
 /* ------------------------------------------------------------------ the worker --------------- */
@@ -297,7 +307,7 @@ static bool receive(struct tracer *t, void *head, int ms, size_t *ret_block)
 static bool answer(struct tracer *t, const struct ipc_tracer_answer *a, int fd)
 {
 	struct iovec v[] = { { (void *)(uintptr_t)a, sizeof(*a) }, { t->block, a->size } };
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct msghdr m = { .msg_iov = v, .msg_iovlen = 2 };
 
 	if (fd >= 0) {
@@ -325,6 +335,9 @@ static int serve(struct tracer *t)
 		struct ipc_tracer_answer a;
 		int fd = -1;
 
+		/* A call that waits already does not prolong that time. */
+		if (t->n_held && !clock_left_ms(t->hold_until))
+			return 1;
 		if (block != (c.verb == IPC_TRACER_SET ? c.size : 0))
 			return 1;
 		a = execute(t, &c, &fd);
@@ -348,7 +361,10 @@ int main(int argc, char **argv)
 	}
 	close_range(IPC_FD_TRACER_MAPS + 1, ~0u, 0);
 	/* What only a tracer may read in /proc belongs to the user that this file belongs to. */
-	if (privileges_keep_trace(st.st_uid, st.st_gid) < 0 || privileges_hide() < 0 || sandbox_tracer() < 0)
+	if (privileges_keep_trace(st.st_uid, st.st_gid) < 0 || privileges_hide() < 0)
+		return 1;
+	/* It ends with its worker, also in a call that takes long.  A change of users would reset this. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sandbox_tracer() < 0)
 		return 1;
 	return serve(&t);
 }

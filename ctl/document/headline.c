@@ -410,6 +410,9 @@ static void put_extent(struct builder *b)
 	if (b->in->queues_only) {
 		out_fmt(&b->text, "No look at the %s, as asked: ", word(b, "waves"));
 		put_count(b, s->n_queues, "queue", "queues");
+	} else if (s->no_stop) {
+		out_fmt(&b->text, "Nothing was stopped for you, so what the %s do is not known: ", word(b, "waves"));
+		put_count(b, s->n_queues, "queue", "queues");
 	} else if (!s->wave_count) {
 		out_fmt(&b->text, "No %s on any GPU%s: ", word(b, "waves"), unseen(s->complete));
 		put_count(b, s->n_queues, "queue", "queues");

@@ -117,6 +117,10 @@ static int check_queue(struct ctl *c, const struct filter *f, const struct rpc_g
 
 static int check_filter(struct ctl *c, const struct filter *f, const struct rpc_gpu_snapshot_result *s)
 {
+	int r = ctl_check_stopped(c, s);
+
+	if (r < 0)
+		return r;
 	if (group_option && f->group >= s->n_groups)
 		return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "choose waves", NULL,
 				     "there is no row %s: snapshot shows %zu", group_option, s->n_groups);

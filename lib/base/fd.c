@@ -76,7 +76,7 @@ union control {
 	struct cmsghdr align;
 };
 
-ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t n_fds)
+static ssize_t send_message(int sock, const void *data, size_t size, const int *fds, size_t n_fds, int flags)
 {
 	struct iovec iov = { .iov_base = (void *)data, .iov_len = size };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -99,12 +99,22 @@ ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t 
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
 	}
 	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+		n = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	/* The peer left without reading everything that was sent to it. */
 	if (n < 0 && errno == ECONNRESET)
 		return -EPIPE;
 	return n < 0 ? -errno : n;
+}
+
+ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t n_fds)
+{
+	return send_message(sock, data, size, fds, n_fds, 0);
+}
+
+ssize_t fd_send_now(int sock, const void *data, size_t size, const int *fds, size_t n_fds)
+{
+	return send_message(sock, data, size, fds, n_fds, MSG_DONTWAIT);
 }
 
 static void close_all(int *fds, size_t n)

@@ -34,6 +34,8 @@ int fd_socketpair(int flags, int ret_fds[2]);
  * @return bytes sent, -EAGAIN, -EPIPE (the peer is gone), other -errno; never raises SIGPIPE.
  */
 ssize_t fd_send(int sock, const void *data, size_t size, const int *fds, size_t n_fds);
+/** The same on a socket that somebody else made, who may have made it wait: it never does. */
+ssize_t fd_send_now(int sock, const void *data, size_t size, const int *fds, size_t n_fds);
 /**
  * Receive one message.
  * @param ret_fds  Room for FD_MESSAGE_MAX; entries beyond *ret_n_fds are -1.  The caller owns them.

@@ -114,10 +114,12 @@ static int call_detach(struct cudbgshim_session *s)
 		return call_again(s);
 	if (s->is_left || !is_engaged(s) || !flags_has(&s->target, CUDBGSHIM_SYM_API_DETACH))
 		return 0;
+	s->owes_detach = true;
 	rc = flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER, &engaged);
 	if (rc < 0)
 		return note_memory(s, rc);
-	return engaged == 1 ? call_again(s) : 0;
+	s->owes_detach = engaged == 1;
+	return s->owes_detach ? call_again(s) : 0;
 }
 
 static int read_resume_word(struct cudbgshim_session *s)

@@ -223,12 +223,15 @@ void flags_note_program(const struct cudbgshim_memory *memory, const struct cudb
 	}
 }
 
-bool flags_is_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo)
+int flags_check_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo)
 {
 	uint8_t random[sizeof(undo->random)];
+	int rc;
 
 	if (!undo->random_addr)
-		return true;
-	return memory->read(memory->ctx, undo->random_addr, random, sizeof(random)) == 0 &&
-	       memcmp(random, undo->random, sizeof(random)) == 0;
+		return 0;
+	rc = memory->read(memory->ctx, undo->random_addr, random, sizeof(random));
+	if (rc == -ENOMEM || rc == -EAGAIN || rc == -EINTR)
+		return rc;
+	return rc < 0 || memcmp(random, undo->random, sizeof(random)) ? -ESTALE : 0;
 }

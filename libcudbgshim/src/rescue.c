@@ -184,8 +184,9 @@ int cudbgshim_rescue(const struct cudbgshim_rescue_options *options, struct cudb
 	if (!is_same_process(&r))
 		return -ESRCH;
 	/* What was written lies in the memory of that program, which is gone with it. */
-	if (!flags_is_program(&options->memory, undo))
-		return -ESTALE;
+	rc = flags_check_program(&options->memory, undo);
+	if (rc < 0)
+		return rc;
 	r.deadline = clock_deadline_ms(options->timeout_ms ? options->timeout_ms : TIMEOUT_MS);
 	wait_for_call(&r);
 	if (undo->phase >= CUDBGSHIM_PHASE_ENGAGED)

@@ -151,7 +151,10 @@ int flags_start_time(int proc_fd, uint64_t *ret);
  */
 void flags_note_program(const struct cudbgshim_memory *memory, const struct cudbgshim_tracer *tracer,
 			int proc_fd, struct cudbgshim_undo *undo);
-/** Is @p memory that of the program in the record?  True also where none was noted. */
-bool flags_is_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo);
+/**
+ * Is @p memory that of the program in the record?
+ * @return 0: it is, or none was noted; -ESTALE: it is another one's; -ENOMEM, -EAGAIN, -EINTR: ask again.
+ */
+int flags_check_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo);
 
 #endif /* CUDBGSHIM_SESSION_INTERNAL_H */

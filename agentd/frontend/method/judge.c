@@ -33,10 +33,10 @@ static struct attachment *find_place(const struct request *r)
 	return NULL;
 }
 
-/* What a client that attached may do it may do on when the process that connected has ended. */
+/* That the target has ended its session tells. */
 static bool is_kept(const struct ipc_started *m, const struct attachment *a)
 {
-	return m->verdict == IPC_VERDICT_NO_PROCESS || m->verdict == IPC_VERDICT_UNKNOWN_PEER ||
+	return m->verdict == IPC_VERDICT_NO_PROCESS ||
 	       (m->verdict == IPC_VERDICT_OK && m->rights >= (uint32_t)a->rights);
 }
 

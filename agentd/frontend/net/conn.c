@@ -427,7 +427,7 @@ static bool is_too_much_in(const struct conn *c, size_t more)
 	if (rpc_wire_unread(&c->wire) + more <= READ_SIZE)
 		return false;
 	LIST_FOREACH(i, &c->net->conns, link)
-		if (i->uid == c->uid)
+		if (i->charge == c->charge)
 			sum += i->wire.capacity;
 	return sum > CONN_USER_IN_MAX;
 }

@@ -123,7 +123,7 @@ int brokers_start(struct workers *w, struct worker *worker, int reply)
 	if (r == 0)
 		r = introduce(worker, broker);
 	if (r == 0)
-		r = (int)fd_send(reply, "", 1, &broker, 1);
+		r = (int)fd_send_now(reply, "", 1, &broker, 1);
 	if (r < 0)
 		log_warning("no connect broker for process %d: %s", (int)worker->target, strerror(-r));
 	return 0;

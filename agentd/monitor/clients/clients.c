@@ -202,6 +202,15 @@ void clients_judge(struct clients *c, const struct access_rules *rules,
 		}
 }
 
+bool clients_check(struct client *k, struct ipc_client *ret)
+{
+	const bool was_admin = k->peer.admin;
+
+	access_peer_check(&k->peer);
+	describe(k, IPC_CLASS_CHANGED, ret);
+	return k->peer.admin != was_admin;
+}
+
 bool clients_refused(struct client *k, uint64_t now)
 {
 	if (!k->n_refused || now - k->refused_ns >= SECOND_NS) {

@@ -72,6 +72,12 @@ bool clients_is_socket_of(const struct client *k, int fd);
 void clients_judge(struct clients *c, const struct access_rules *rules,
 		   void (*changed)(void *ctx, const struct ipc_client *m), void *ctx);
 /**
+ * Its process may have ended since it connected, and with that what it may do.
+ * @param ret  For the frontend, if the answer is true.
+ * @return whether `admin` has changed.
+ */
+bool clients_check(struct client *k, struct ipc_client *ret);
+/**
  * It was refused something.
  * @param now  Monotonic ns.
  * @return whether that was once too often, so that it is to be closed; true once.

@@ -223,28 +223,25 @@ void recovery_release_leftovers(const struct rescue_host *h, const char *kfd_sys
 pid_t recovery_start(const struct rescue_host *h)
 {
 	pid_t parent = getpid(), child;
-	int alive[2];
-	char byte;
+	/* A pipe would not do: whoever closes a stranger's descriptor for us shares all of ours (closers.h). */
+	auto_close int self = (int)syscall(SYS_pidfd_open, parent, 0);
+	struct pollfd end = { .fd = self, .events = POLLIN };
 
-	if (pipe2(alive, O_CLOEXEC) < 0)
+	if (self < 0)
 		return 0;
 	child = fork();
 	if (child == 0) {
-		close_range(STDERR_FILENO + 1, (unsigned)alive[0] - 1, 0);
-		close_range((unsigned)alive[0] + 1, ~0u, 0);
+		close_range(STDERR_FILENO + 1, (unsigned)self - 1, 0);
+		close_range((unsigned)self + 1, ~0u, 0);
 		setsid();
 		prctl(PR_SET_NAME, "gpu-agent-heir");
-		/* Nobody writes: this is the end of our parent. */
-		while (read(alive[0], &byte, 1) < 0 && errno == EINTR)
-			;
+		while (poll(&end, 1, -1) < 0)
+			if (errno != EINTR)
+				poll(NULL, 0, POLL_MS);
 		privileges_raise();
 		lock_and_take_over(h, parent);
 		_exit(0);
 	}
-	close(alive[0]);
-	/* The other end stays open as long as we live. */
-	if (child < 0)
-		close(alive[1]);
 	return child < 0 ? 0 : child;
 }
 

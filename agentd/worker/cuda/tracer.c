@@ -78,7 +78,9 @@ static int ask(struct cuda_tracer *t, struct exchange *x)
 	if (t->is_over || t->is_lost)
 		return t->is_lost ? -EIO : -ESRCH;
 	if (!send_call(t, x) || !receive_answer(t, x)) {
+		/* One that is only late ends at this, and lets go what it holds. */
 		t->is_lost = true;
+		close(TAKE_FD(t->sock));
 		return -EIO;
 	}
 	t->is_over = x->answer.stop == CUDBGSHIM_STOP_EXEC || x->answer.result == -ESTALE;

@@ -50,7 +50,13 @@ static int send_owed(struct target_kfd *k, struct kfd_journal *l, struct agent_e
  */
 static bool is_replaced(const struct kfd_journal *l, uint64_t program)
 {
-	return l->program && l->program != program;
+	return l->program && program && l->program != program;
+}
+
+/* Which program it is may be hidden for a moment, for want of memory: it is asked again later. */
+static bool is_unknown(const struct kfd_journal *l, uint64_t program)
+{
+	return l->program && !program;
 }
 
 /* @param l  Closed in any case. */
@@ -59,6 +65,7 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 {
 	struct target *t;
 	uint64_t start;
+	uint64_t program = target_read_program(o->pid);
 	bool look; /* Not used: the monitor, which started this worker, looks in any case. */
 	int r = target_read_start(o->pid, &start);
 
@@ -67,7 +74,9 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 	/* Another process that has the pid now must not even be attached to. */
 	if (r == -ENOENT || (r == 0 && start != l->start_ticks))
 		r = -ESRCH;
-	if (r == 0 && is_replaced(l, target_read_program(o->pid))) {
+	if (r == 0 && is_unknown(l, program))
+		r = -EAGAIN;
+	if (r == 0 && is_replaced(l, program)) {
 		log_info("process %d: the program was replaced; nothing of ours is in it", (int)o->pid);
 		r = -ESRCH;
 	}
@@ -78,8 +87,11 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 		return r;
 	}
 	kfd_of(t)->journal = l;
-	r = t->start_ticks == l->start_ticks && !is_replaced(l, kfd_of(t)->program) ? send_owed(kfd_of(t), l, err)
-										   : -ESRCH;
+	program = kfd_of(t)->program;
+	if (t->start_ticks != l->start_ticks || is_replaced(l, program))
+		r = -ESRCH;
+	else
+		r = is_unknown(l, program) ? -EAGAIN : send_owed(kfd_of(t), l, err);
 	undo_run(&t->undo, 0, err);
 	target_destroy(t);
 	return r;
