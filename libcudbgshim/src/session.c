@@ -167,14 +167,26 @@ int session_fail_api(struct cudbgshim_session *s, int rc, const char *what)
 
 /* ------------------------------------------------------------------ calls -------------------- */
 
+static bool has_ended(struct cudbgshim_session *s)
+{
+	struct pollfd p = { .fd = s->o.pidfd, .events = POLLIN };
+
+	if (!s->is_gone && p.fd >= 0 && poll(&p, 1, 0) > 0)
+		s->is_gone = true;
+	return s->is_gone;
+}
+
 static int call_failed(struct cudbgshim_session *s, int rc)
 {
 	const struct cudbgshim_inferior_error *e = cudbgshim_inferior_error(s->call);
-	enum cudbgshim_outcome outcome = rc == -ESRCH	  ? CUDBGSHIM_OUTCOME_GONE :
-					 rc == -ETIMEDOUT ? CUDBGSHIM_OUTCOME_TIMEOUT :
-							    CUDBGSHIM_OUTCOME_CALL;
+	enum cudbgshim_outcome outcome;
 
-	s->is_gone |= rc == -ESRCH;
+	/* One thread that is gone is not the process. */
+	if (rc == -ESRCH && s->o.pidfd < 0)
+		s->is_gone = true;
+	outcome = has_ended(s)	   ? CUDBGSHIM_OUTCOME_GONE :
+		  rc == -ETIMEDOUT ? CUDBGSHIM_OUTCOME_TIMEOUT :
+				     CUDBGSHIM_OUTCOME_CALL;
 	return session_fail(s, outcome, rc, 0, "%s", e->what);
 }
 
@@ -209,15 +221,6 @@ int session_call(struct cudbgshim_session *s, enum cudbgshim_symbol function, ui
 }
 
 /* ------------------------------------------------------------------ walking ------------------ */
-
-static bool has_ended(struct cudbgshim_session *s)
-{
-	struct pollfd p = { .fd = s->o.pidfd, .events = POLLIN };
-
-	if (!s->is_gone && p.fd >= 0 && poll(&p, 1, 0) > 0)
-		s->is_gone = true;
-	return s->is_gone;
-}
 
 static void enter(struct cudbgshim_session *s, const struct session_step *step)
 {
