@@ -62,7 +62,10 @@ static void each_kind_asks_for_its_own(void)
 		{ IPC_HOOK, true, OF(SESSION) },
 		{ IPC_HOOK, false, 0 },
 		{ IPC_FOUND, false, OF(LOOK) },
-		{ IPC_FOUND, true, OF(LOOK) },
+		/* No descriptor comes with these. */
+		{ IPC_ARM, true, 0 },
+		{ IPC_DISARM, true, 0 },
+		{ IPC_FOUND, true, 0 },
 		/* The frontend's */
 		{ IPC_START, true, 0 },
 		{ IPC_NOTE, false, 0 },
