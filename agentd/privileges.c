@@ -201,6 +201,14 @@ int privileges_keep_kill(void)
 	return no_new_privileges();
 }
 
+int privileges_keep_judge(void)
+{
+	static const cap_value_t keep[] = { CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID, CAP_KILL };
+	int r = keep_only(keep, ARRAY_SIZE(keep));
+
+	return r < 0 ? r : no_new_privileges();
+}
+
 int privileges_keep_hooks(void)
 {
 	static const cap_value_t keep[] = { CAP_DAC_READ_SEARCH, CAP_SETUID, CAP_SETGID, CAP_KILL };

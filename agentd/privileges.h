@@ -17,6 +17,13 @@
 int privileges_keep_attach(void);
 
 /**
+ * Keep only the capabilities that the judge needs, to look at processes and to ask the kernel as their users
+ * (CAP_SYS_PTRACE, CAP_SETUID, CAP_SETGID, CAP_KILL), also in the bounding set.
+ * @return 0 or -errno.
+ */
+int privileges_keep_judge(void);
+
+/**
  * Lay the capabilities down: they stay permitted, and none is effective until privileges_raise().  What
  * this process then does by mistake it does with the rights of a user without capabilities.
  * @return 0 or -errno.

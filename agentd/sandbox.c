@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -103,6 +104,17 @@ static const int tracer_calls[] = {
 	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(wait4),
 	SCMP_SYS(waitid),
 };
+/*
+ * The judge's calls, and those of its children: one becomes a user and tries to look at a process, the
+ * other one becomes nobody and closes a socket.
+ */
+static const int judge_calls[] = {
+	SCMP_SYS(accept4), SCMP_SYS(capget), SCMP_SYS(capset), SCMP_SYS(close_range), SCMP_SYS(getresuid),
+	SCMP_SYS(kill), SCMP_SYS(pidfd_open), SCMP_SYS(pipe2), SCMP_SYS(readlink), SCMP_SYS(setgroups),
+	SCMP_SYS(setresgid), SCMP_SYS(setresuid), SCMP_SYS(setsid), SCMP_SYS(signalfd4), SCMP_SYS(stat),
+	SCMP_SYS(wait4),
+};
+
 /* setitimer ends a call that takes too long. */
 static const int connect_calls[] = { SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(setitimer) };
 
@@ -348,6 +360,17 @@ static int allow_broker(scmp_filter_ctx ctx)
 	return r;
 }
 
+/* Whose a user namespace is, and which one it lies in (linux/nsfs.h). */
+static int allow_judge(scmp_filter_ctx ctx)
+{
+	static const unsigned requests[] = { NS_GET_PARENT, NS_GET_OWNER_UID };
+	int r = allow_child(ctx);
+
+	for (size_t i = 0; i < ARRAY_SIZE(requests) && r == 0; i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, requests[i]));
+	return r;
+}
+
 /*
  * Build a filter and load it.
  * @param begin  Adds the calls of every process of a kind.
@@ -398,6 +421,11 @@ int sandbox_agent(void)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(never_calls); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), never_calls[i], 0);
 	return r < 0 ? r : seccomp_load(ctx);
+}
+
+int sandbox_judge(void)
+{
+	return apply(judge_calls, ARRAY_SIZE(judge_calls), allow_judge);
 }
 
 int sandbox_front(void)

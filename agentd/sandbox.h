@@ -18,6 +18,11 @@
  * the machine or its kernel.  It holds also where no service manager has a filter of its own.
  */
 int sandbox_agent(void);
+/**
+ * Confine the judge: it may accept connections, read files, and start processes that become other
+ * users; it executes, traces and opens for writing nothing.
+ */
+int sandbox_judge(void);
 /** Confine the frontend to its sockets, memory and time; it can open no file any more. */
 int sandbox_front(void);
 /**

@@ -26,11 +26,11 @@ static void adapter_exec(const struct workers *w, const void *data, int guard)
 	child_exec(w->setup.programs->adapter, argv, 0);
 }
 
-int adapters_start(struct workers *w, const struct access_peer *peer, int *take_sock, int early_fd,
+int adapters_start(struct workers *w, const struct ipc_identity *client, int *take_sock, int early_fd,
 		   struct worker **ret, int *ret_channel)
 {
-	const struct worker like = { .kind = IPC_KIND_ADAPTER, .owner = peer->uid,
-				     .charge = peer->charge, .by_admin = peer->admin };
+	const struct worker like = { .kind = IPC_KIND_ADAPTER, .owner = client->uid,
+				     .charge = client->charge, .by_admin = client->admin };
 	auto_close int front = -1, adapter = -1;
 	int pair[2], r;
 

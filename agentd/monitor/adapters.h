@@ -11,7 +11,7 @@
  * @param ret_channel  The adapter as a client.
  * @return 0 or -errno.
  */
-int adapters_start(struct workers *w, const struct access_peer *peer, int *take_sock, int early_fd,
+int adapters_start(struct workers *w, const struct ipc_identity *client, int *take_sock, int early_fd,
 		   struct worker **ret, int *ret_channel);
 
 #endif /* MONITOR_ADAPTERS_H */

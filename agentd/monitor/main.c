@@ -112,21 +112,11 @@ static int open_signals(struct monitor *s)
 
 /* ------------------------------------------------------------------ for front ---------------- */
 
-static void send_started(void *ctx, const struct ipc_started *m, int channel)
-{
-	monitor_tell_front(ctx, m, sizeof(*m), channel);
-}
-
-static void close_client(void *ctx, const struct client *client)
-{
-	monitor_close_client(ctx, client);
-}
-
 static void tell_note(struct monitor *s, enum ipc_note_kind kind)
 {
 	const struct ipc_note m = { .type = IPC_NOTE, .kind = kind };
 
-	if (s->front.sock >= 0)
+	if (s->front.box.sock >= 0)
 		monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
@@ -142,45 +132,25 @@ static void were_replaced(void *ctx)
 
 /* ------------------------------------------------------------------ the loop ----------------- */
 
-static void front_gone(struct monitor *s, const char *why)
-{
-	if (!s->stop_at) {
-		log_error("front is gone (%s): stopping", why);
-		monitor_front_failed(s);
-	}
-	monitor_close_front(s);
-}
-
-static void front_readable(struct monitor *s, short events)
+static void judge_readable(struct monitor *s, short events)
 {
 	int r = 0;
 
 	/* Of one that is gone only the monitor would have what it sent. */
-	if (events & (POLLHUP | POLLERR)) {
-		front_gone(s, strerror(EPIPE));
-		return;
-	}
-	if (events & POLLOUT)
+	if (events & (POLLHUP | POLLERR))
+		r = -EPIPE;
+	else if (events & POLLOUT)
 		monitor_flush_front(s);
 	/* Others have their turn, however much it asks. */
 	for (int n = 0; n < TURN && r == 0; n++)
-		r = requests_read_front(s);
+		r = requests_read_judge(s);
 	if (r == 0 || r == -EAGAIN)
 		return;
-	if (r == -EPROTO && s->front.pid) {
-		log_error("front breaks the protocol: killed");
-		privileges_kill(s->front.pid, SIGKILL);
+	if (!s->stop_at) {
+		log_error("the judge is gone, or breaks the protocol (%s): stopping", strerror(-r));
+		monitor_front_failed(s);
 	}
-	front_gone(s, strerror(-r));
-}
-
-static void closer_ended(struct monitor *s, int64_t uid)
-{
-	const struct ipc_closer m = { .type = IPC_CLOSER, .kind = IPC_CLOSER_ENDED,
-				      .uid = (uint32_t)uid };
-
-	if (uid != CLOSERS_NOBODY && s->front.sock >= 0)
-		monitor_tell_front(s, &m, sizeof(m), -1);
+	monitor_close_front(s);
 }
 
 static void tell_rules_ended(struct monitor *s, const struct ipc_ended *ended)
@@ -227,16 +197,20 @@ static void reap(struct monitor *s)
 			}
 		} else if (pid == s->recovery_pid) {
 			s->recovery_pid = 0;
-		} else if (authorise_reaped(&s->authorise, pid, status)) {
-			continue;
+		} else if (pid == s->front.judge_pid) {
+			s->front.judge_pid = s->workers.judge_pid = 0;
+			if (!s->stop_at) {
+				log_error("the judge died (status 0x%x): stopping", (unsigned)status);
+				monitor_front_failed(s);
+			}
 		} else if (pid == s->rules.pid) {
 			s->workers.rules_pid = 0;
 			monitor_rules_ended(s, status);
 		} else if (closers_reaped(&s->closers, pid, &uid)) {
-			closer_ended(s, uid);
+			continue;
 		} else if (workers_reaped(&s->workers, pid, status, &ended)) {
 			tell_rules_ended(s, &ended);
-			if (s->front.sock >= 0)
+			if (s->front.box.sock >= 0)
 				monitor_tell_front(s, &ended, sizeof(ended), -1);
 		}
 	}
@@ -271,7 +245,7 @@ static void look_at_watchdog(struct monitor *s)
 	switch (watchdog_due(&s->watchdog, clock_now_ns())) {
 	case WATCHDOG_ASK:
 		/* One that takes no messages is as silent as any. */
-		(void)fd_send(s->front.sock, &ping, sizeof(ping), NULL, 0);
+		(void)fd_send(s->front.box.sock, &ping, sizeof(ping), NULL, 0);
 		break;
 	case WATCHDOG_STUCK:
 		log_error("front does not answer: killed");
@@ -281,11 +255,6 @@ static void look_at_watchdog(struct monitor *s)
 	case WATCHDOG_WAIT:
 		break;
 	}
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return !a || (b && b < a) ? b : a;
 }
 
 static uint64_t look_at_rules(struct monitor *s)
@@ -307,15 +276,11 @@ static int poll_timeout(struct monitor *s)
 	uint64_t next = s->stop_at ? 0 : look_at_rules(s);
 
 	look_at_watchdog(s);
-	next = earlier(next, authorise_deadlines(&s->authorise));
-	next = earlier(next, monitor_front_deadline(s));
-	if (s->accept_at && !clock_left_ms(s->accept_at))
-		s->accept_at = 0;
-	next = earlier(next, s->accept_at);
+	next = clock_earlier(next, monitor_front_deadline(s));
 	/* Behind what may have started a worker. */
-	next = earlier(next, workers_deadlines(&s->workers));
+	next = clock_earlier(next, workers_deadlines(&s->workers));
 	if (!s->stop_at)
-		next = earlier(next, s->watchdog.at);
+		next = clock_earlier(next, s->watchdog.at);
 	if (s->stop_at && (!next || s->stop_at < next))
 		next = clock_left_ms(s->stop_at) ? s->stop_at : clock_deadline_ms(50);
 	return next ? clock_left_ms(next) : -1;
@@ -339,7 +304,7 @@ static void poll_failed(struct monitor *s, int error, unsigned n)
 }
 
 /* What is polled; behind these come the sockets of workers. */
-enum { SIGNALS, FRONT, RULES, PROGRAMS, LISTENER, FIXED };
+enum { SIGNALS, JUDGE, RULES, PROGRAMS, FIXED };
 
 /* @param of  Whose socket each is.  @return their number. */
 static size_t list_fds(const struct monitor *s, struct pollfd fds[POLL_MAX], struct worker *of[POLL_MAX])
@@ -347,10 +312,9 @@ static size_t list_fds(const struct monitor *s, struct pollfd fds[POLL_MAX], str
 	size_t n = FIXED;
 
 	fds[SIGNALS] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
-	fds[FRONT] = (struct pollfd){ .fd = s->front.sock, .events = front_events(&s->front) };
+	fds[JUDGE] = (struct pollfd){ .fd = s->front.box.sock, .events = outbox_events(&s->front.box) };
 	fds[RULES] = (struct pollfd){ .fd = s->rules.link.fd, .events = rules_child_events(&s->rules) };
 	fds[PROGRAMS] = (struct pollfd){ .fd = s->programs_fd, .events = POLLIN };
-	fds[LISTENER] = (struct pollfd){ .fd = monitor_listens(s) ? s->listen_fd : -1, .events = POLLIN };
 	for (struct worker *w = s->workers.first; w && n < POLL_MAX; w = w->next) {
 		/* Connect brokers say nothing. */
 		if (w->guard_fd < 0)
@@ -384,11 +348,8 @@ static void serve(struct monitor *s)
 			programs_changed(s);
 		if (fds[RULES].revents)
 			rules_readable(s, fds[RULES].revents);
-		if (fds[FRONT].revents)
-			front_readable(s, fds[FRONT].revents);
-		/* Behind the frontend's messages: a connection that it has closed counts no more. */
-		if (fds[LISTENER].revents)
-			monitor_accept(s);
+		if (fds[JUDGE].revents)
+			judge_readable(s, fds[JUDGE].revents);
 		if (fds[SIGNALS].revents)
 			signals_readable(s);
 	}
@@ -479,20 +440,19 @@ static void connect_modules(struct monitor *s)
 	snprintf(s->records, sizeof(s->records), "%s.undo", s->config.socket);
 	workers_init(&s->workers, &setup);
 	s->workers.rules_pid = s->rules.pid;
-	s->authorise = (struct authorise){ .workers = &s->workers, .answer = send_started,
-					    .over = close_client,
-					    .changed = monitor_tell_client, .ctx = s };
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 }
 
 static int start_front(struct monitor *s)
 {
-	const struct front_setup setup = { .program = s->programs.front, .config = &s->config,
+	const struct front_setup setup = { .program = s->programs.front, .judge = s->programs.judge,
+					   .config = &s->config, .listen_fd = s->listen_fd,
 					   .uid = s->ids.front_uid, .gid = s->ids.front_gid,
 					   .user_mode = options.user, .verbose = options.verbose };
 	int r = front_start(&s->front, &setup);
 
 	s->workers.front_pid = s->front.pid;
+	s->workers.judge_pid = s->front.judge_pid;
 	return r;
 }
 
@@ -503,7 +463,6 @@ static void finish(struct monitor *s)
 		unlink(s->config.socket);
 	workers_deinit(&s->workers);
 	closers_deinit(&s->closers);
-	clients_deinit(&s->clients);
 	/* Where records are left, so is somebody to whom they matter. */
 	if (rmdir(s->records) == 0 || errno == ENOENT)
 		recovery_end(s->recovery_pid);
@@ -550,7 +509,7 @@ static int run(struct monitor *s, char **argv)
 	if (r < 0)
 		return fail("cannot lay down capabilities", r);
 	s->recovery_pid = recovery_start(&s->workers.rescue_host);
-	monitor_tell_rules(s);
+	monitor_tell_config(s);
 	/* Where that fails, it is known when something is to be started. */
 	s->programs_fd = programs_watch(&s->programs);
 	workers_are_replaced(&s->workers);

@@ -1,9 +1,8 @@
-monitor_clients_src := $(addprefix agentd/monitor/clients/,clients.c refusals.c)
 monitor_recovery_src := $(addprefix agentd/monitor/recovery/,recovery.c release.c rescue.c undo_record.c)
 
 archives += monitor
-monitor_src := $(monitor_clients_src) $(monitor_recovery_src) \
-	$(addprefix agentd/monitor/,adapters.c authorise.c broker/brokers.c closers.c front.c listen.c notify.c programs.c requests.c \
+monitor_src := $(monitor_recovery_src) \
+	$(addprefix agentd/monitor/,adapters.c authorise.c broker/brokers.c front.c listen.c notify.c programs.c requests.c \
 	rules_child.c monitor.c stores.c watchdog.c workers.c)
 
 programs += gpu-agentd

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/ipc/monitor_judge.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
@@ -13,7 +14,6 @@
 #include "base/log.h"
 #include "base/str.h"
 
-#define ACCEPT_RETRY_MS 50
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
 #define STOP_FRONT_MS 2000
@@ -24,33 +24,33 @@
 
 /* ------------------------------------------------------------------ front -------------------- */
 
-/* The frontend always reads; when it does not, it is broken, and its clients' targets go free. */
+/* The judge always reads; when it does not, it is broken, and clients' targets go free. */
 static void check_sent(struct monitor *s, int r)
 {
 	if (r == 0)
 		return;
-	front_forget(&s->front);
+	outbox_forget(&s->front.box);
 	if (s->stop_at)
 		return;
-	log_error("front does not take messages (%s): stopping", strerror(-r));
+	log_error("the judge does not take messages (%s): stopping", strerror(-r));
 	monitor_front_failed(s);
 }
 
 void monitor_tell_front(struct monitor *s, const void *msg, size_t size, int fd)
 {
-	check_sent(s, front_send(&s->front, msg, size, fd));
+	check_sent(s, outbox_send(&s->front.box, msg, size, fd));
 }
 
 void monitor_flush_front(struct monitor *s)
 {
-	check_sent(s, front_flush(&s->front));
+	check_sent(s, outbox_flush(&s->front.box));
 }
 
 uint64_t monitor_front_deadline(struct monitor *s)
 {
-	if (s->front.give_up_at && !clock_left_ms(s->front.give_up_at))
+	if (s->front.box.give_up_at && !clock_left_ms(s->front.box.give_up_at))
 		monitor_flush_front(s);
-	return s->front.give_up_at;
+	return s->front.box.give_up_at;
 }
 
 /* What the frontend may serve.  @param serve_on  It thought that the agent was to stop. */
@@ -67,7 +67,7 @@ static void tell_limits(struct monitor *s, bool serve_on)
 	monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
-void monitor_tell_rules(struct monitor *s)
+static void tell_names(struct monitor *s)
 {
 	struct ipc_rule_name m = { .type = IPC_RULE_NAME, .generation = ++s->rules_generation };
 
@@ -81,77 +81,35 @@ void monitor_tell_rules(struct monitor *s)
 		monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
-/* ------------------------------------------------------------------ clients ------------------ */
-
-bool monitor_listens(const struct monitor *s)
+void monitor_tell_config(struct monitor *s)
 {
-	return s->front_serves && !s->stop_at && !s->is_asked_idle && !s->accept_at &&
-	       s->clients.n_untold < IPC_CLIENTS_UNTOLD;
-}
+	const struct judge_rules groups = { .type = JUDGE_RULES, .groups = s->ids.groups,
+					    .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 
-static int accept_one(struct monitor *s)
-{
-	const struct clients_limits limits = { .all = s->config.connections,
-					       .of_user = s->config.connections_per_user,
-					       .has_reserve = !s->workers.setup.user_mode };
-	struct client *k;
-	struct ipc_client m;
-	int fd, r;
-
-	if (!front_has_room(&s->front))
-		return -EBUSY;
-	r = clients_accept(&s->clients, s->listen_fd, &s->ids.groups, &limits, &m, &fd);
-	if (r < 0)
-		return r;
-	r = front_pass(&s->front, &m, sizeof(m), fd);
-	if (r == 0) {
-		s->clients.n_untold++;
-		/*
-		 * Not the last one: the message has it, then the frontend.  One that was taken over could
-		 * be faster, which matters only before Linux 6.16: later nobody can send descriptors here.
-		 */
-		close(fd);
-		return 0;
-	}
-	k = clients_find(&s->clients, m.id);
-	if (k)
-		clients_close(&s->clients, k);
-	closers_close(&s->closers, fd);
-	return r;
-}
-
-void monitor_accept(struct monitor *s)
-{
-	int r = 0;
-
-	while (r == 0 && monitor_listens(s))
-		r = accept_one(s);
-	if (r == 0 || r == -EAGAIN)
-		return;
-	s->accept_at = clock_deadline_ms(ACCEPT_RETRY_MS);
-	if (r != -EBUSY)
-		log_warning("cannot accept: %s; waiting", strerror(-r));
-}
-
-void monitor_close_client(struct monitor *s, const struct client *client)
-{
-	const struct ipc_client m = { .type = IPC_CLIENT, .class = IPC_CLASS_OVER, .id = client->id };
-
-	monitor_tell_front(s, &m, sizeof(m), -1);
-}
-
-void monitor_tell_client(void *ctx, const struct ipc_client *m)
-{
-	monitor_tell_front(ctx, m, sizeof(*m), -1);
+	monitor_tell_front(s, &groups, sizeof(groups), -1);
+	tell_limits(s, false);
+	tell_names(s);
 }
 
 /* ------------------------------------------------------------------ the frontend's end -------- */
 
+void monitor_front_gone(struct monitor *s, int error)
+{
+	if (error == -EPROTO && s->front.pid) {
+		log_error("front breaks the protocol: killed");
+		privileges_kill(s->front.pid, SIGKILL);
+	}
+	if (!s->stop_at) {
+		log_error("front is gone (%s): stopping", strerror(-error));
+		monitor_front_failed(s);
+	}
+}
+
 void monitor_close_front(struct monitor *s)
 {
-	front_forget(&s->front);
-	if (s->front.sock >= 0)
-		closers_close(&s->closers, TAKE_FD(s->front.sock));
+	outbox_forget(&s->front.box);
+	if (s->front.box.sock >= 0)
+		closers_close(&s->closers, TAKE_FD(s->front.box.sock));
 }
 
 /* ------------------------------------------------------------------ configuration ------------ */
@@ -185,9 +143,7 @@ static void apply_config(struct monitor *s, struct rules_config *c)
 	memcpy(s->rule_names, c->names, sizeof(s->rule_names));
 	if (is_first)
 		return;
-	tell_limits(s, false);
-	clients_judge(&s->clients, &s->ids.groups, monitor_tell_client, s);
-	monitor_tell_rules(s);
+	monitor_tell_config(s);
 }
 
 static void reload_ended(struct monitor *s, bool changed)
@@ -240,7 +196,7 @@ void monitor_rules_ended(struct monitor *s, int wait_status)
 	rules_child_ended(&s->rules, wait_status, s->stop_at != 0);
 	while (s->rules.n_requests) {
 		refusal.request = s->rules.requests[--s->rules.n_requests];
-		if (s->front.sock >= 0)
+		if (s->front.box.sock >= 0)
 			monitor_tell_front(s, &refusal, sizeof(refusal), -1);
 	}
 	for (; s->rules.reloads > s->rules.unsent; s->rules.reloads--)
@@ -278,8 +234,7 @@ void monitor_idle(struct monitor *s)
 {
 	if (s->stop_at)
 		return;
-	/* Somebody may have connected meanwhile. */
-	if (s->n_rules || !s->config.idle_exit_ms || s->clients.n || s->clients.n_untold) {
+	if (s->n_rules || !s->config.idle_exit_ms) {
 		tell_limits(s, true);
 		return;
 	}
@@ -315,11 +270,13 @@ int monitor_take_busy(struct monitor *s, bool busy)
 
 void monitor_stop(struct monitor *s)
 {
+	const struct judge_stop stop = { .type = JUDGE_STOP };
+
 	if (s->stop_at)
 		return;
 	notify_send("STOPPING=1\nSTATUS=Releasing all targets");
 	s->stop_at = clock_deadline_ms(STOP_WORKERS_MS);
-	authorise_cancel(&s->authorise);
+	monitor_tell_front(s, &stop, sizeof(stop), -1);
 	workers_signal(&s->workers, SIGTERM);
 	rules_child_tell(&s->rules, RULES_STOP, 0, NULL, 0, -1);
 }
@@ -365,17 +322,20 @@ static bool wait_for_rules(struct monitor *s)
 
 static bool wait_for_front(struct monitor *s)
 {
-	/* The frontend may yet take what it was too busy for, but not one message at a time for ever. */
-	if (s->front.first && !is_over(s, 0))
+	const pid_t pids[] = { s->front.pid, s->front.judge_pid };
+
+	/* They may yet take what they were too busy for, but not one message at a time for ever. */
+	if (s->front.box.first && !is_over(s, 0))
 		return true;
-	if (s->front.sock >= 0) {
-		monitor_close_front(s); /* The frontend leaves at end of file */
+	if (s->front.box.sock >= 0) {
+		monitor_close_front(s); /* Both leave at end of file */
 		s->stop_at = clock_deadline_ms(STOP_FRONT_MS);
 	}
-	if (!s->front.pid)
+	if (!s->front.pid && !s->front.judge_pid)
 		return false;
-	if (is_over(s, 0))
-		privileges_kill(s->front.pid, SIGKILL);
+	for (size_t i = 0; is_over(s, 0) && i < ARRAY_SIZE(pids); i++)
+		if (pids[i])
+			privileges_kill(pids[i], SIGKILL);
 	if (!is_over(s, STOP_KILLED_MS))
 		return true;
 	log_error("front cannot be killed: it is left to the kernel");

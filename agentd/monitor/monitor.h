@@ -9,10 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agentd/closers.h"
 #include "agentd/config.h"
-#include "agentd/monitor/authorise.h"
-#include "agentd/monitor/clients/clients.h"
-#include "agentd/monitor/closers.h"
 #include "agentd/monitor/front.h"
 #include "agentd/monitor/programs.h"
 #include "agentd/monitor/rules_child.h"
@@ -26,17 +24,13 @@ struct monitor {
 	uint32_t n_rules, rules_generation;
 	struct rules_child rules;
 	struct workers workers;
-	struct authorise authorise;
 	struct programs programs;
 	int programs_fd; /**< Of programs_watch(), or negative. */
 	char records[sizeof(((struct config *)0)->socket) + 8];
 	int listen_fd;
-	struct clients clients;
-	uint64_t accept_at; /**< Accepting failed, and is tried again then (monotonic ns); 0: it did not. */
 	bool own_socket; /**< We made the socket file. */
 	struct front front;
-	bool front_serves;
-	int signal_fd;
+		int signal_fd;
 	struct closers closers;
 	pid_t recovery_pid; /**< The recovery process; 0: none. */
 	struct watchdog watchdog; /**< For front. */
@@ -46,23 +40,17 @@ struct monitor {
 	bool front_failed; /**< The frontend ended although nobody asked it to. */
 };
 
-/** Tell front.  @param fd  To go along, borrowed; or -1. */
+/** Tell the judge, or the frontend through it.  @param fd  To go along, borrowed; or -1. */
 void monitor_tell_front(struct monitor *s, const void *msg, size_t size, int fd);
 /** It takes messages again. */
 void monitor_flush_front(struct monitor *s);
 /** Give the frontend up that takes none.  @return when that is due (monotonic ns); 0: all are sent. */
 uint64_t monitor_front_deadline(struct monitor *s);
-/** Are new clients wanted now? */
-bool monitor_listens(const struct monitor *s);
-/** Somebody has connected. */
-void monitor_accept(struct monitor *s);
-/** Tell the frontend what has changed about a client.  @param ctx  The monitor. */
-void monitor_tell_client(void *ctx, const struct ipc_client *m);
-/** A client's connection is to be closed. */
-void monitor_close_client(struct monitor *s, const struct client *client);
+/** The frontend, or the judge, is of no use any more: stop, unless that is what the agent does anyway. */
+void monitor_front_gone(struct monitor *s, int error);
 
-/** Tell the frontend the names of all rules. */
-void monitor_tell_rules(struct monitor *s);
+/** Tell the judge and the frontend what the configuration has for them, and the names of all rules. */
+void monitor_tell_config(struct monitor *s);
 
 /** Have the configuration read again; one with a mistake changes nothing. */
 void monitor_reload(struct monitor *s);
@@ -89,7 +77,7 @@ void monitor_stop(struct monitor *s);
 void monitor_front_failed(struct monitor *s);
 /** Escalate while stopping.  @return false when nothing is left to wait for. */
 bool monitor_stop_step(struct monitor *s);
-/** Clients' sockets may be in what the frontend has not received. */
+/** Close the socket to both: clients' sockets may be in what the judge has not received. */
 void monitor_close_front(struct monitor *s);
 
 #endif /* MONITOR_H */

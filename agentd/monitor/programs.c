@@ -16,7 +16,7 @@ static void list(const struct programs *p, const char *ret[N_PROGRAMS])
 {
 	const char *const all[] = { p->front, p->worker, p->store, p->rules, p->hook, p->adapter,
 				   p->tracer,
-				   p->connect };
+				   p->connect, p->judge };
 
 	_Static_assert(ARRAY_SIZE(all) == N_PROGRAMS, "each has its place");
 	for (size_t i = 0; i < N_PROGRAMS; i++)
@@ -39,6 +39,7 @@ int programs_find(struct programs *ret)
 	snprintf(ret->adapter, sizeof(ret->adapter), "%s/gpu-agent-adapter", self);
 	snprintf(ret->tracer, sizeof(ret->tracer), "%s/gpu-agent-tracer", self);
 	snprintf(ret->connect, sizeof(ret->connect), "%s/gpu-agent-connect", self);
+	snprintf(ret->judge, sizeof(ret->judge), "%s/gpu-agent-judge", self);
 	list(ret, all);
 	for (size_t i = 0; i < N_PROGRAMS; i++)
 		if (access(all[i], X_OK) < 0 || stat(all[i], &ret->at_start[i]) < 0)

@@ -16,8 +16,8 @@
 
 struct programs {
 	char front[PATH_MAX], worker[PATH_MAX], store[PATH_MAX], rules[PATH_MAX], hook[PATH_MAX],
-		adapter[PATH_MAX], tracer[PATH_MAX], connect[PATH_MAX];
-	struct stat at_start[8]; /**< What they were when they were found, in this order. */
+		adapter[PATH_MAX], tracer[PATH_MAX], connect[PATH_MAX], judge[PATH_MAX];
+	struct stat at_start[9]; /**< What they were when they were found, in this order. */
 };
 
 /** Find them.  @return 0, -errno: one of them is not there, or not executable. */

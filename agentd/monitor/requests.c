@@ -9,35 +9,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agentd/access.h"
+#include "agentd/ipc/monitor_judge.h"
 #include "agentd/monitor/authorise.h"
 #include "agentd/monitor/broker/brokers.h"
 #include "agentd/monitor/notify.h"
 #include "agentd/monitor/stores.h"
-#include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 
-/* Text of /proc/PID/cgroup. */
-#define CGROUP_MAX (64 * 1024)
-
 /*
  * Do what a message asks for.
- * @param k    Who asks; NULL: front.
- * @param fds  What came along, -1 behind the last; what is left there is closed.  Where the frontend's were
+ * @param k    Who asks; NULL: the judge.
+ * @param fds  What came along, -1 behind the last; what is left there is closed.  Where the judge's were
  *             lost, because no descriptor was free, all are -1.
  * @return 0, -EPROTO.
  */
 typedef int request_fn(struct monitor *s, struct worker *k, const void *msg, int fds[]);
 
-static request_fn on_start, on_note, on_hooks, on_drop, on_clients, on_store, on_broker, on_found,
+static request_fn on_start, on_note, on_hooks, on_facts, on_watched, on_fallen, on_store, on_broker, on_found,
 	on_hook, on_arm, on_disarm;
 
 /* Who asks, as a bit. */
-#define FRONT	1u
+#define JUDGE	1u
 #define OF(kind) (1u << (kind))
 #define SESSION OF(IPC_KIND_SESSION)
 #define LOOK	OF(IPC_KIND_LOOK)
@@ -48,15 +44,16 @@ static request_fn on_start, on_note, on_hooks, on_drop, on_clients, on_store, on
 static const struct request {
 	uint32_t type;
 	unsigned who;
-	size_t size;
+	size_t size; /* 0: at least its own head, and no more than fits. */
 	size_t fds_min, fds_max;
 	request_fn *take;
 } requests[] = {
-	{ IPC_START,  FRONT,   sizeof(struct ipc_start), 0, 2, on_start },
-	{ IPC_NOTE,   FRONT,   sizeof(struct ipc_note),	 0, 0, on_note },
-	{ IPC_HOOKS,  FRONT,   sizeof(struct ipc_hooks), 0, 1, on_hooks },
-	{ IPC_DROP,   FRONT,   sizeof(struct ipc_drop),	 1, 1, on_drop },
-	{ IPC_CLIENTS, FRONT,  sizeof(struct ipc_clients), 0, 0, on_clients },
+	{ JUDGE_START, JUDGE,  sizeof(struct judge_start), 0, 2, on_start },
+	{ JUDGE_HOOKS, JUDGE,  sizeof(struct judge_hooks), 0, 1, on_hooks },
+	{ JUDGE_FACTS, JUDGE,  0, 0, 0, on_facts },
+	{ JUDGE_WATCH, JUDGE,  sizeof(struct judge_watch), 0, 1, on_watched },
+	{ JUDGE_FALLEN, JUDGE, sizeof(struct judge_fallen), 0, 0, on_fallen },
+	{ IPC_NOTE,   JUDGE,   sizeof(struct ipc_note),	 0, 0, on_note },
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
 	{ IPC_BROKER, SESSION, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
@@ -73,58 +70,31 @@ static const struct request *find_request(uint32_t type, unsigned who)
 	return NULL;
 }
 
-/* ------------------------------------------------------------------ of front ----------------- */
-
-static int lies(const char *what, uint64_t client)
-{
-	char id[20];
-	const struct log_field fields[] = { { "GPU_AGENT_CLIENT", id }, { "GPU_AGENT_REASON", what }, { NULL, NULL } };
-
-	snprintf(id, sizeof(id), "%llu", (unsigned long long)client);
-	log_record(LOG_LEVEL_ERROR, LOG_MESSAGE_FALLEN, fields, "front speaks for a client that it has not (%s): %s", id,
-		   what);
-	return -EPROTO;
-}
-
-/* An adapter gets the socket of its client, and no other; nobody else gets any. */
-static bool has_its_fds(const struct ipc_start *m, const struct client *client, const int fds[])
-{
-	if (m->kind != IPC_KIND_ADAPTER)
-		return fds[0] < 0;
-	/* All were lost, for want of a free descriptor. */
-	if (fds[0] < 0)
-		return true;
-	return clients_is_socket_of(client, fds[0]) && fd_is_memfd(fds[1]);
-}
+/* ------------------------------------------------------------------ of the judge ------------- */
 
 static int on_start(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	const struct ipc_start *m = msg;
-	struct client *client = clients_find(&s->clients, m->client);
-	int r;
+	const struct judge_start *m = msg;
+	struct ipc_started answer;
+	auto_close int channel = -1;
 
-	if (!client)
-		return lies("start", m->client);
-	if (!has_its_fds(m, client, fds))
-		return lies("socket", m->client);
 	if (s->stop_at)
 		return 0;
-	r = authorise_start(&s->authorise, m, client, &fds[0], fds[1]);
-	if (r == 0 && m->kind != IPC_KIND_STORE && m->kind != IPC_KIND_ADAPTER)
+	authorise_start(&s->workers, m, fds, &answer, &channel);
+	monitor_tell_front(s, &answer, sizeof(answer), channel);
+	if (m->start.kind != IPC_KIND_STORE && m->start.kind != IPC_KIND_ADAPTER)
 		rules_child_tell(&s->rules, RULES_HINT, 0, NULL, 0, -1);
-	return r;
+	return 0;
 }
 
-static int on_clients(struct monitor *s, struct worker *k, const void *msg, int fds[])
+static int on_fallen(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	const struct ipc_clients *m = msg;
-
-	return clients_told(&s->clients, m) ? 0 : lies("close", m->n_closed ? m->closed[0] : 0);
+	monitor_front_gone(s, ((const struct judge_fallen *)msg)->status);
+	return 0;
 }
 
 static void front_is_ready(struct monitor *s)
 {
-	s->front_serves = true;
 	watchdog_begin(&s->watchdog, notify_watchdog_ms(), clock_now_ns());
 	notify_send("READY=1\nSTATUS=Serving %s", s->config.socket);
 	log_info("ready on %s", s->config.socket);
@@ -168,9 +138,6 @@ static int on_note(struct monitor *s, struct worker *k, const void *msg, int fds
 	case IPC_NOTE_RELEASE:
 		release(s, m->value);
 		break;
-	case IPC_NOTE_DROPPED:
-		closers_go(&s->closers);
-		break;
 	case IPC_NOTE_PONG:
 		if (watchdog_answered(&s->watchdog, m->value, clock_now_ns()))
 			notify_send("WATCHDOG=1");
@@ -186,65 +153,63 @@ static void refuse_hooks(struct monitor *s, uint32_t request, int status)
 	monitor_tell_front(s, &m, sizeof(m), -1);
 }
 
-static int ask_rules(struct monitor *s, const struct ipc_hooks *asked, const struct access_peer *client,
-		     int document_fd)
+static int ask_rules(struct monitor *s, const struct judge_hooks *m, int document_fd)
 {
-	const struct rules_hooks m = { .asked = *asked, .pid = client->pid, .uid = client->uid,
-				       .gid = client->gid, .admin = client->admin };
+	const struct rules_hooks asked = { .asked = m->asked, .pid = m->client.pid, .uid = m->client.uid,
+					   .gid = m->client.gid, .admin = m->client.admin };
 	int r;
 
 	if (s->rules.stays_ended)
 		return -ESTALE;
-	if (!rules_child_add_request(&s->rules, asked->request))
+	if (!rules_child_add_request(&s->rules, m->asked.request))
 		return -ENOBUFS;
-	r = rules_child_tell(&s->rules, RULES_HOOKS, 0, &m, sizeof(m), document_fd);
+	r = rules_child_tell(&s->rules, RULES_HOOKS, 0, &asked, sizeof(asked), document_fd);
 	if (r < 0)
-		rules_child_take_request(&s->rules, asked->request);
+		rules_child_take_request(&s->rules, m->asked.request);
 	return r == -EPIPE ? -ECONNRESET : r;
 }
 
 static int on_hooks(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	const struct ipc_hooks *m = msg;
-	struct client *client = clients_find(&s->clients, m->client);
-	struct ipc_client now;
+	const struct judge_hooks *m = msg;
 	int r;
 
-	if (!client)
-		return lies("hooks", m->client);
-	if (fds[0] >= 0 && !fd_is_memfd(fds[0]))
-		return -EPROTO;
-	if (clients_check(client, &now))
-		monitor_tell_client(s, &now);
 	/* The sample of a test was lost, for want of a free descriptor. */
-	r = m->rule[0] && fds[0] < 0 ? -EMFILE : ask_rules(s, m, &client->peer, fds[0]);
+	r = m->asked.rule[0] && fds[0] < 0 ? -EMFILE : ask_rules(s, m, fds[0]);
 	if (r < 0)
-		refuse_hooks(s, m->request, r);
+		refuse_hooks(s, m->asked.request, r);
 	return 0;
 }
 
-static bool is_unix_socket(int fd)
+/* Is that for the rules process that runs now?  It has asked nothing before it has said what it has read. */
+static bool is_for_rules(const struct monitor *s, uint32_t run)
 {
-	int domain = 0;
-	socklen_t size = sizeof(domain);
-
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+	return run == s->rules.run && s->rules.link.fd >= 0 && !s->rules.is_fresh;
 }
 
-/* The frontend keeps its own copy until the answer has come, so that ours is not the last. */
-static int on_drop(struct monitor *s, struct worker *k, const void *msg, int fds[])
+static int on_facts(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
-	const struct ipc_drop *m = msg;
-	struct ipc_closer answer = { .type = IPC_CLOSER, .kind = IPC_CLOSER_FAILED, .uid = m->uid };
+	const struct judge_facts *m = msg;
+	size_t cgroup = m->facts.has_cgroup ? strnlen(m->cgroup, sizeof(m->cgroup) - 1) + 1 : 0;
 
-	/* A copy of another file than a Unix socket may block when it is closed here. */
-	if (fds[0] >= 0 && !is_unix_socket(fds[0]))
-		return -EPROTO;
-	if (fds[0] >= 0 && closers_start(&s->closers, fds[0], m->uid) == 0) {
-		fds[0] = -1;
-		answer.kind = IPC_CLOSER_HOLDS;
-	}
-	monitor_tell_front(s, &answer, sizeof(answer), -1);
+	if (is_for_rules(s, m->run))
+		rules_child_tell(&s->rules, RULES_FACTS, 0, &m->facts, sizeof(m->facts) + cgroup, -1);
+	return 0;
+}
+
+static int on_watched(struct monitor *s, struct worker *k, const void *msg, int fds[])
+{
+	const struct judge_watch *m = msg;
+	struct rules_watched a = { .status = s->stop_at ? -ESHUTDOWN : m->status };
+	auto_close int channel = -1;
+
+	if (!is_for_rules(s, m->run))
+		return 0;
+	if (a.status == 0)
+		a.status = fds[0] < 0 ? -EMFILE : authorise_watch(&s->workers, m, fds[0], &a.watch, &channel);
+	if (a.status == 0)
+		monitor_tell_front(s, &a.watch, sizeof(a.watch), channel);
+	rules_child_tell(&s->rules, RULES_WATCHED, 0, &a, sizeof(a), -1);
 	return 0;
 }
 
@@ -348,68 +313,24 @@ static int on_look(struct monitor *s, const struct ipc_message *m, int *take_fd)
 	return 0;
 }
 
-/* The rules process holds the process, and sees whether it was still there when the answer came. */
-static void read_facts(pid_t pid, struct rules_facts *ret, char **ret_cgroup, size_t *ret_size)
-{
-	auto_lower bool raised = privileges_raise();
-	struct access_target facts;
-	char path[64];
-	ssize_t n;
-
-	ret->status = access_target_read(pid, &facts);
-	if (ret->status < 0)
-		return;
-	ret->uid = facts.uids[0];
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	n = readlink(path, ret->exe, sizeof(ret->exe) - 1);
-	ret->exe[n > 0 ? n : 0] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	ret->has_cgroup = fd_read_file(path, CGROUP_MAX, ret_cgroup, ret_size) == 0;
-}
-
 static int on_read(struct monitor *s, const struct ipc_message *m, int *take_fd)
 {
-	auto_free struct rules_facts *a = calloc(1, sizeof(*a) + CGROUP_MAX + 1);
-	auto_free char *cgroup = NULL;
-	size_t size = 0;
+	const struct judge_read q = { .type = JUDGE_READ, .pid = m->head.number, .run = s->rules.run };
 
-	if (!a)
-		return -ENOMEM;
-	if (!m->head.number || m->head.number > INT32_MAX)
+	if (!q.pid || q.pid > INT32_MAX)
 		return -EPROTO;
-	read_facts((pid_t)m->head.number, a, &cgroup, &size);
-	if (a->has_cgroup)
-		memcpy(a + 1, cgroup, ++size);
-	rules_child_tell(&s->rules, RULES_FACTS, 0, a, sizeof(*a) + size, -1);
+	monitor_tell_front(s, &q, sizeof(q), -1);
 	return 0;
-}
-
-static int watch(struct monitor *s, const struct rules_watch *q, struct ipc_watch *ret)
-{
-	auto_close int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)q->pid, 0), channel = -1;
-	struct ipc_rule rule = q->rule;
-	int r = pidfd < 0 ? -errno : 0;
-
-	rule.type = IPC_RULE;
-	rule.name[sizeof(rule.name) - 1] = '\0';
-	if (r == 0)
-		r = authorise_watch(&s->workers, &rule, (pid_t)q->pid, pidfd,
-				    (enum ipc_vendor)q->vendor, ret, &channel);
-	if (r == 0)
-		monitor_tell_front(s, ret, sizeof(*ret), channel);
-	return r;
 }
 
 static int on_watch(struct monitor *s, const struct ipc_message *m, int *take_fd)
 {
-	const struct rules_watch *q = (const void *)m->text;
-	struct rules_watched a = { .status = -ESHUTDOWN };
+	struct judge_watch q = { .type = JUDGE_WATCH_ASKED, .run = s->rules.run,
+				 .asked = *(const struct rules_watch *)(const void *)m->text };
 
-	if (!q->pid || q->pid > INT32_MAX || q->rule.n_devices > IPC_RULE_DEVICES_MAX)
+	if (!q.asked.pid || q.asked.pid > INT32_MAX || q.asked.rule.n_devices > IPC_RULE_DEVICES_MAX)
 		return -EPROTO;
-	if (!s->stop_at)
-		a.status = watch(s, q, &a.watch);
-	rules_child_tell(&s->rules, RULES_WATCHED, 0, &a, sizeof(a), -1);
+	monitor_tell_front(s, &q, sizeof(q), -1);
 	return 0;
 }
 
@@ -426,7 +347,7 @@ static int on_hooked(struct monitor *s, const struct ipc_message *m, int *take_f
 	a.type = IPC_HOOKED;
 	if (!rules_child_take_request(&s->rules, a.request) || (*take_fd >= 0 && !fd_is_memfd(*take_fd)))
 		return -EPROTO;
-	if (s->front.sock >= 0)
+	if (s->front.box.sock >= 0)
 		monitor_tell_front(s, &a, sizeof(a), *take_fd);
 	return 0;
 }
@@ -479,39 +400,40 @@ int requests_read_rules(struct monitor *s)
 	return r;
 }
 
-/* ------------------------------------------------------------------ reading front ------------ */
-
-/* All messages of the frontend start with their type; the sizes differ. */
-union message {
-	uint32_t type;
-	struct ipc_start start;
-	struct ipc_hooks hooks;
-	struct ipc_note note;
-	struct ipc_drop drop;
-	struct ipc_clients clients;
-};
+/* ------------------------------------------------------------------ reading ------------------ */
 
 /* Is that what the message needs?  Of one whose descriptors are lost the size is, too. */
 static bool fits(const struct request *r, ssize_t size, size_t n_fds)
 {
 	if (size == -EMFILE)
 		return r->fds_max > 0;
+	if (!r->size)
+		return (size_t)size >= offsetof(struct judge_facts, cgroup);
 	return (size_t)size == r->size && n_fds >= r->fds_min && n_fds <= r->fds_max;
 }
 
-int requests_read_front(struct monitor *s)
+int requests_read_judge(struct monitor *s)
 {
+	/* The largest is rare, so that no more than what came is cleared behind it. */
+	static union {
+		uint32_t type;
+		struct judge_start start;
+		struct judge_hooks hooks;
+		struct judge_facts facts;
+		struct judge_watch watch;
+		struct judge_fallen fallen;
+		struct ipc_note note;
+	} m;
 	int fds[FD_MESSAGE_MAX] = { -1, -1, -1, -1 }, r = -EPROTO;
 	const struct request *request;
-	union message m;
 	size_t n_fds;
-	ssize_t n;
+	ssize_t n = fd_recv(s->front.box.sock, &m, sizeof(m), fds, &n_fds);
 
-	memset(&m, 0, sizeof(m));
-	n = fd_recv(s->front.sock, &m, sizeof(m), fds, &n_fds);
 	if (n <= 0 && n != -EMFILE)
 		return n == 0 ? -EPIPE : (int)n;
-	request = find_request(m.type, FRONT);
+	if (n > 0 && (size_t)n < sizeof(m))
+		((char *)&m)[n] = '\0';
+	request = find_request(m.type, JUDGE);
 	if (request && fits(request, n, n_fds))
 		r = request->take(s, NULL, &m, fds);
 	for (size_t i = 0; i < n_fds; i++)

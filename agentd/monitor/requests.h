@@ -7,10 +7,10 @@
 #include "agentd/monitor/monitor.h"
 
 /**
- * Take one message of the frontend, and do what it asks for.
+ * Take one message of the judge, which may be the frontend's, and do what it asks for.
  * @return 0, -EAGAIN, -EPIPE, -EPROTO: it may not ask for that; other -errno.
  */
-int requests_read_front(struct monitor *s);
+int requests_read_judge(struct monitor *s);
 /** Do what a worker, a store or an adapter asks for: struct workers_setup.ask, of a struct the monitor. */
 int requests_take(void *ctx, struct worker *k, const union ipc_child_message *m, size_t size,
 		  int *take_fd);

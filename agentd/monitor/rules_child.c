@@ -78,6 +78,7 @@ int rules_child_start(struct rules_child *p)
 	}
 	ipc_link_init(&p->link, pair[0]);
 	p->pid = pid;
+	p->run++;
 	p->is_fresh = true;
 	p->started_at = clock_now_ns();
 	p->answer_by = clock_deadline_ms(RULES_ANSWER_MS);
@@ -254,12 +255,6 @@ void rules_child_stay_ended(struct rules_child *p)
 	p->reloads = p->unsent = 0;
 }
 
-/* 0 is no time. */
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return !a || (b && b < a) ? b : a;
-}
-
 uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started)
 {
 	uint64_t now = clock_now_ns();
@@ -279,5 +274,5 @@ uint64_t rules_child_deadlines(struct rules_child *p, bool *ret_started)
 		}
 		*ret_started = r == 0;
 	}
-	return earlier(earlier(p->answer_by, p->idle_by), p->restart_at);
+	return clock_earlier(clock_earlier(p->answer_by, p->idle_by), p->restart_at);
 }

@@ -28,6 +28,7 @@ struct rules_child {
 	char *const *argv;   /**< The command line of the monitor, which is its own, too. */
 	bool own_socket;     /**< The monitor makes the socket: its group is wanted. */
 	pid_t pid;	     /**< 0: it does not run. */
+	uint32_t run;	     /**< So often it was started. */
 	struct ipc_link link;
 	int state_fd; /**< What it has read, for the one that follows it; -1: nothing yet. */
 	bool is_fresh;	    /**< It has not said yet what it has read. */

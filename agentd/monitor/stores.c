@@ -75,18 +75,18 @@ static int fork_store(struct workers *w, const struct for_whom *c, int channel, 
 }
 
 /* Root of a container is not the root whose records lie here: no record is its own. */
-static uid_t owner_of_records(const struct access_peer *peer)
+static uid_t owner_of_records(const struct ipc_identity *client)
 {
-	return peer->uid == 0 && !peer->admin ? NO_USER : peer->uid;
+	return client->uid == 0 && !client->admin ? NO_USER : client->uid;
 }
 
-int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret,
+int stores_start(struct workers *w, const struct ipc_identity *client, struct worker **ret,
 		 int *ret_channel)
 {
-	const struct for_whom c = { .uid = owner_of_records(peer),
-				  .charge = peer->charge,
-				  .admin = peer->admin,
-				  .observer = peer->observer };
+	const struct for_whom c = { .uid = owner_of_records(client),
+				  .charge = client->charge,
+				  .admin = client->admin,
+				  .observer = client->observer };
 	auto_close int front = -1, store = -1;
 	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
 
@@ -97,7 +97,7 @@ int stores_start(struct workers *w, const struct access_peer *peer, struct worke
 	r = fork_store(w, &c, store, ret);
 	if (r < 0)
 		return r;
-	(*ret)->owner = peer->uid;
+	(*ret)->owner = client->uid;
 	*ret_channel = TAKE_FD(front);
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "agentd/monitor/workers.h"
 
 /** For a client.  @return 0 or -errno. */
-int stores_start(struct workers *w, const struct access_peer *peer, struct worker **ret,
+int stores_start(struct workers *w, const struct ipc_identity *client, struct worker **ret,
 		 int *ret_channel);
 /** For what @p worker wants to store; closes its end when there is none. */
 void stores_start_producer(struct workers *w, const struct worker *worker, int take_channel);

@@ -12,7 +12,7 @@
 
 #include "agentd/child.h"
 #include "agentd/ipc/link.h"
-#include "agentd/monitor/closers.h"
+#include "agentd/closers.h"
 #include "agentd/monitor/recovery/undo_record.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
@@ -41,7 +41,7 @@ uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 
 bool workers_is_own(const struct workers *w, pid_t pid)
 {
-	if (pid == getpid() || pid == w->front_pid || pid == w->rules_pid)
+	if (pid == getpid() || pid == w->front_pid || pid == w->judge_pid || pid == w->rules_pid)
 		return true;
 	for (const struct worker *i = w->first; i; i = i->next)
 		if (i->pid == pid)
@@ -87,7 +87,7 @@ static void clean_environment(void)
 
 struct place {
 	const struct ipc_start *start;
-	const struct access_peer *peer;
+	const struct ipc_identity *client;
 	uint32_t session;
 	int channel, target, undo;
 };
@@ -101,7 +101,7 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 					     [IPC_KIND_LOOK] = "look" };
 	const struct place *p = data;
 	const struct ipc_start *start = p->start;
-	const struct access_peer *peer = p->peer;
+	const struct ipc_identity *client = p->client;
 	const struct config *config = w->setup.config;
 	const int from[] = { guard, p->channel, p->target, p->undo };
 	char pid[12], session[12], timeout[12], uid[12], gid[12], suspended[12];
@@ -118,14 +118,14 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	snprintf(pid, sizeof(pid), "%u", start->pid);
 	snprintf(session, sizeof(session), "%u", p->session);
 	snprintf(timeout, sizeof(timeout), "%u", start->timeout_ms);
-	snprintf(uid, sizeof(uid), "%u", peer->uid);
-	snprintf(gid, sizeof(gid), "%u", peer->gid);
+	snprintf(uid, sizeof(uid), "%u", client->uid);
+	snprintf(gid, sizeof(gid), "%u", client->gid);
 	snprintf(suspended, sizeof(suspended), "%u", config->max_suspended_ms);
 	snprintf(stops, sizeof(stops), "%u", config->observer_stops_ms);
 	snprintf(stop_rate, sizeof(stop_rate), "%u", config->observer_stop_rate_ms);
-	if (peer->admin)
+	if (client->admin)
 		argv[n++] = "--admin";
-	if (peer->observer)
+	if (client->observer)
 		argv[n++] = "--observer";
 	if (w->setup.verbose)
 		argv[n++] = "--verbose";
@@ -185,11 +185,11 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 	return 0;
 }
 
-int workers_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+int workers_start(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
 		  int *take_pidfd, struct worker **ret, int *ret_channel)
 {
 	struct worker like = { .kind = (enum ipc_kind)start->kind, .target = (pid_t)start->pid,
-			       .owner = peer->uid, .charge = peer->charge, .by_admin = peer->admin };
+			       .owner = client->uid, .charge = client->charge, .by_admin = client->admin };
 	auto_close int ours = -1, theirs = -1, undo = -1;
 	int pair[2], r = 0;
 
@@ -200,7 +200,7 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 	if (r == 0)
 		r = fd_socketpair(SOCK_NONBLOCK, pair);
 	if (r == 0) {
-		const struct place place = { start, peer, like.session, pair[1], *take_pidfd, undo };
+		const struct place place = { start, client, like.session, pair[1], *take_pidfd, undo };
 
 		ours = pair[0];
 		theirs = pair[1];
@@ -219,8 +219,8 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 int workers_look(struct workers *w, uint32_t *ret_id)
 {
 	/* It may see what every process has mapped, and is nobody otherwise. */
-	const struct access_peer looker = {
-		.uid = w->setup.store_uid, .gid = w->setup.store_gid, .admin = true, .pidfd = -1
+	const struct ipc_identity looker = {
+		.uid = w->setup.store_uid, .gid = w->setup.store_gid, .admin = true
 	};
 	const struct ipc_start start = { .kind = IPC_KIND_LOOK, .timeout_ms = LOOK_MS };
 	int no_pidfd = -1, channel = -1, r;
@@ -241,7 +241,7 @@ static void rescue_exec(const void *ctx, const struct orphan *o, uint32_t timeou
 					 .pid = (uint32_t)o->target,
 					 .timeout_ms = timeout_ms };
 	/* For the agent itself: that the dead worker was allowed there is enough. */
-	const struct access_peer agent = { .uid = o->owner, .gid = 0, .admin = true };
+	const struct ipc_identity agent = { .uid = o->owner, .gid = 0, .admin = true };
 
 	worker_exec(ctx, &(struct place){ &start, &agent, o->session, -1, o->pidfd, o->undo_fd }, -1);
 }

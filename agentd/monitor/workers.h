@@ -16,6 +16,7 @@
 #include "agentd/config.h"
 #include "agentd/ipc/child.h"
 #include "agentd/ipc/monitor_frontend.h"
+#include "agentd/ipc/monitor_judge.h"
 #include "agentd/ipc/monitor_worker.h"
 #include "agentd/monitor/programs.h"
 #include "agentd/monitor/recovery/rescue.h"
@@ -78,7 +79,7 @@ struct workers_setup {
 struct workers {
 	struct worker *first;
 	uint32_t last_id, last_session;
-	pid_t front_pid, rules_pid; /**< 0: there is none. */
+	pid_t front_pid, judge_pid, rules_pid; /**< 0: there is none. */
 	struct rescues rescues; /**< Of targets of dead workers. */
 	struct rescue_host rescue_host;
 	struct workers_setup setup;
@@ -106,7 +107,7 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
  * @param ret_channel  For front.
  * @return 0 or -errno.
  */
-int workers_start(struct workers *w, const struct ipc_start *start, const struct access_peer *peer,
+int workers_start(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
 		  int *take_pidfd, struct worker **ret, int *ret_channel);
 /** Start a look for GPU processes.  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);

@@ -19,6 +19,11 @@ static inline uint64_t clock_deadline_ms(uint64_t ms)
 {
 	return clock_now_ns() + ms * UINT64_C(1000000);
 }
+/** @return the earlier of two times; 0 is none. */
+static inline uint64_t clock_earlier(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
 /**
  * @return the milliseconds left until a deadline, rounded up, as poll() takes them; 0 when the
  *         deadline has passed.

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
+PROGRAMS = ("gpu-agentd", "gpu-agent-front", "gpu-agent-judge", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
             "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect",
             "gpu-agentctl", "gpu-agent-cuda-sim", "gpu-agent-cuda-simapp")
 # Of the machine that the bundle runs on: the C library and what belongs to the GPU's driver.

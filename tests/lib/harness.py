@@ -38,7 +38,7 @@ import schema as schema_module
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("BIN", ROOT / "build/bin"))
-LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
+LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-judge", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
            "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect")
 # Sanitizer builds on a loaded machine are slow; a deadline only decides how long a failure takes.
 PATIENCE = 20.0

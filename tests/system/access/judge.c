@@ -64,7 +64,7 @@ static void forget(void)
 	puts("0");
 }
 
-/* In the steps of agentd/monitor/authorise.c: the facts are read again when the kernel has answered. */
+/* In the steps of agentd/judge/candidates.c: the facts are read again when the kernel has answered. */
 static enum ipc_verdict decide(const struct access_peer *peer, pid_t pid)
 {
 	enum ipc_right rights = IPC_RIGHT_NONE;

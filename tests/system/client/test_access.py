@@ -16,7 +16,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children, need_root, status, unsanitized, wait_until
+from harness import BIN, LIBEXEC, PATIENCE, ROOT, Rpc, Scene, children_named, need_root, status, unsanitized, wait_until
 from people import (DUMP, MAPPED, MS_PRIVATE, MS_REC, NEWNS, NEWUSER, NOCAPS, NODUMP, PR_SET_DUMPABLE, SEIZE, USER, become,
                     child, drop_capabilities, execute, go_on, in_pid_namespace, libc, mapped_root, own_namespace, python, run, talk,
                     target, unshare, yama_scope)
@@ -544,8 +544,9 @@ def fallen_front(s, what, pid, uid=0):
     report = fallen_agent(s, what, pid)
 
     def told():
-        answers = [line.split() for line in report.read_text().splitlines() if line.startswith("answer ")]
-        return (bytes.fromhex(answers[0][1]),) if answers else s.agentd.popen.poll() is not None
+        # Without text that front has seen the end of file.
+        answers = [line.split()[1] for line in report.read_text().splitlines() if line.startswith("answer ") and line[7:]]
+        return (bytes.fromhex(answers[0]),) if answers else s.agentd.popen.poll() is not None
     with child(colluder(s)), child(connected(s, uid)):
         wait_until(told, "the end of that front, or its answer")
         assert report.read_text().startswith(f"tries {uid} {uid} {int(uid == 0)}\n"), "it never came to it"
@@ -605,7 +606,7 @@ def test_a_fallen_front_has_the_rights_of_its_clients_only():
         s.agentd.stop()
         with fallen_front(s, "store", int(mine), USER) as answer:
             assert verdict_of(answer)[:2] == (0, 1), answer
-            store = next(p for p in children(s.agentd.pid) if status(p).get("Name") == "gpu-agent-store")
+            (store,) = wait_until(lambda: children_named(s.agentd.pid, "gpu-agent-store"), "the store runs")
             argv = pathlib.Path(f"/proc/{store}/cmdline").read_text().split("\0")
             assert argv[argv.index("--client-uid") + 1] == str(USER) and "--admin" not in argv, argv
         s.agentd.stop()

@@ -19,7 +19,9 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, Rpc, Scene, as_user, children, need_root, status, wait_until
+import pytest
+
+from harness import BIN, Rpc, Scene, as_user, children, children_named, need_root, status, wait_until
 
 STUCK_FILES = BIN.parent / "tests" / "stuck_files"
 SO_PASSRIGHTS = 83
@@ -359,7 +361,8 @@ class Others:
 
 
 def own_processes(s):
-    return {p: status(p) for p in (s.agentd.pid, *children(s.agentd.pid))}
+    own = children(s.agentd.pid)
+    return {p: status(p) for p in (s.agentd.pid, *own, *(grandchild for p in own for grandchild in children(p)))}
 
 
 def stops_in_time(s, code=0):
@@ -552,7 +555,8 @@ def test_the_watchdog_is_fed_while_front_answers():
         assert manager.heard(4.5).count("WATCHDOG=1") >= 3
 
 
-def test_a_front_that_hangs_ends_the_agent():
+@pytest.mark.parametrize("who", ("gpu-agent-front", "gpu-agent-judge"))
+def test_a_front_or_judge_that_hangs_ends_the_agent(who):
     """Not fed any more, killed, and the target runs again, before the manager's own time is over."""
     interval = 9
     with watched(interval) as (s, manager):
@@ -560,7 +564,8 @@ def test_a_front_that_hangs_ends_the_agent():
         s.rpc.call("gpu.suspend", session=session)
         assert s.target_state()["suspended_queues"]
         wait_until(lambda: "WATCHDOG=1" in manager.heard(0.1), "fed once")
-        os.kill(s.front_pid(), signal.SIGSTOP)
+        (pid,) = children_named(s.agentd.pid, who)
+        os.kill(pid, signal.SIGSTOP)
         begin = time.monotonic()
         manager.heard(0.2)  # an answer that was on its way
         lines = manager.heard(interval - 1)

@@ -98,6 +98,7 @@ static const struct {
 } profiles[] = {
 	{ "none", none },
 	{ "agent", sandbox_agent },
+	{ "judge", sandbox_judge },
 	{ "front", sandbox_front },
 	{ "look", sandbox_look },
 	{ "session", session },

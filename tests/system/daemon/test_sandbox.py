@@ -32,14 +32,17 @@ TRACERS = SESSIONS | CALLERS
 
 # Call of sandbox_probe.c: the filters that let it through.  Everything else is refused, by all of them.
 ALLOWED = {
-    "clone_process": {"adapter"} | DRIVERS,
+    "clone_process": {"adapter", "judge"} | DRIVERS,
     "clone3": DRIVERS,
     "open_to_write": {"store"} | DRIVERS,
     "open_to_create": {"store"} | DRIVERS,
-    "open": READERS | {"store"},
+    "open": READERS | {"store", "judge"},
     "unlink": DRIVERS,
-    "kill": {"adapter"} | DRIVERS,
-    "pidfd_open": DRIVERS,
+    "kill": {"adapter", "judge"} | DRIVERS,
+    "pidfd_open": {"judge"} | DRIVERS,
+    "setresuid": {"judge"},
+    "capset": {"judge"},
+    "accept4": {"judge"},
     "pidfd_getfd": {"tracer"} | DRIVERS,
     "pidfd_send_signal": SESSIONS | DRIVERS,
     "process_vm_readv": SESSIONS | DRIVERS,
@@ -72,7 +75,7 @@ WORDS = {(profile, name): errno.EAFNOSUPPORT for profile in DRIVERS
          for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high")}
 # Nobody answers for the worker here: no broker runs.
 WORDS[("driver", "connect")] = WORDS[("driver_traced", "connect")] = errno.ENOSYS
-WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter")})
+WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter", "judge")})
 
 
 def answers(*argv):
@@ -85,7 +88,7 @@ def calls_of(profile):
     return {name: int(text) for name, text in answers("calls", profile).items()}
 
 
-@pytest.mark.parametrize("profile", ("front", "look", "session", "session_registers", "driver", "driver_traced",
+@pytest.mark.parametrize("profile", ("judge", "front", "look", "session", "session_registers", "driver", "driver_traced",
                                      "driver_rescue", "tracer", "core", "adapter", "store", "connect"))
 def test_calls_are_refused(profile):
     """The whole table, each row; and that the calls are ones which only a filter refuses."""
@@ -112,14 +115,14 @@ def test_the_monitor_and_all_it_starts_leave_the_machine_alone():
     assert refused == {name for name in NEVER if free[name] != errno.EPERM}, got
 
 
-def test_the_monitor_has_laid_its_capabilities_down():
+def test_monitor_and_judge_have_laid_their_capabilities_down():
     """Also with a session of another user open, and after one that it had to judge, start and kill."""
     need_root()
     with Scene(user_mode=False, app_user=USER) as s:
         s.attach()
-        heirs = [pid for pid in children(s.agentd.pid) if status(pid)["Name"] == "gpu-agent-heir"]
-        assert len(heirs) == 1
-        for pid in (s.agentd.pid, *heirs):
+        others = [pid for pid in children(s.agentd.pid) if status(pid)["Name"] in ("gpu-agent-heir", "gpu-agent-judge")]
+        assert len(others) == 2
+        for pid in (s.agentd.pid, *others):
             facts = status(pid)
             assert int(facts["CapEff"], 16) == 0 and int(facts["CapPrm"], 16) != 0, facts["CapEff"]
             assert facts["NoNewPrivs"] == "1" and facts["Seccomp"] == "2", facts

@@ -82,13 +82,13 @@ def attach_again(s, **params):
     return True
 
 
-@pytest.mark.parametrize("victim", ("worker", "front", "monitor"))
+@pytest.mark.parametrize("victim", ("worker", "front", "judge", "monitor"))
 @pytest.mark.parametrize("step", (attached, queried, suspended, resumed, changed, held_fault), ids=lambda step: step.__name__)
 def test_killed_after(step, victim):
     with Scene(gpus="gfx942") as s:
         step(s)
-        front = s.front_pid()
-        pid = {"worker": s.worker_pids()[0], "front": front, "monitor": s.agentd.pid}[victim]
+        front, (judge,) = s.front_pid(), children_named(s.agentd.pid, "gpu-agent-judge")
+        pid = {"worker": s.worker_pids()[0], "front": front, "judge": judge, "monitor": s.agentd.pid}[victim]
         faults = s.app_status().faults
         os.kill(pid, signal.SIGKILL)
         if step is held_fault:
@@ -101,7 +101,8 @@ def test_killed_after(step, victim):
             s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=STOP_MS)
             s.rpc.call("session.detach", session=s.session)
         else:
-            wait_until(lambda: s.agentd.popen.poll() is not None and not alive(front), "the rest of the agent leaves")
+            wait_until(lambda: s.agentd.popen.poll() is not None and not alive(front) and not alive(judge),
+                       "the rest of the agent leaves")
             s.start_agentd()
             s.clients.clear()
             s.attach()

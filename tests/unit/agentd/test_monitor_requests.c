@@ -17,7 +17,7 @@ static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t
 	memset(s, 0, sizeof(*s));
 	memset(producers, 0, PRODUCERS * sizeof(*producers));
 	s->stop_at = 1;
-	s->front.sock = -1;
+	s->front.box.sock = -1;
 	rules_child_init(&s->rules, "none", NULL);
 	for (size_t i = 0; i < PRODUCERS; i++) {
 		producers[i] = (struct worker){ .next = s->workers.first, .producer = of, .guard_fd = -1 };
@@ -205,23 +205,21 @@ static void rules_ask_for_their_own(void)
 	free(s);
 }
 
-static void front_asks_for_its_own(void)
+static void judge_asks_for_its_own(void)
 {
-	static const union {
+	static union {
 		uint32_t type;
-		struct ipc_start start;
-		struct ipc_hooks hooks;
+		struct judge_start start;
+		struct judge_hooks hooks;
+		struct judge_facts facts;
+		struct judge_watch watch;
 		struct ipc_note note;
-		struct ipc_drop drop;
-		struct ipc_clients clients;
-		char longer[sizeof(struct ipc_clients) + 1];
+		char longer[sizeof(struct judge_facts) + 1];
 	} note = { .note = { .type = IPC_NOTE, .kind = IPC_NOTE_KILL } },
-	  start = { .start = { .type = IPC_START } }, hooks = { .hooks = { .type = IPC_HOOKS } },
-	  drop = { .drop = { .type = IPC_DROP } }, arm = { .type = IPC_ARM },
-	  none = { .clients = { .type = IPC_CLIENTS } },
-	  closed = { .clients = { .type = IPC_CLIENTS, .n_closed = 1, .closed = { 77 } } },
-	  taken = { .clients = { .type = IPC_CLIENTS, .taken = 1 } },
-	  many = { .clients = { .type = IPC_CLIENTS, .n_closed = IPC_CLIENTS_CLOSED + 1 } };
+	  start = { .start = { .type = JUDGE_START } }, hooks = { .hooks = { .type = JUDGE_HOOKS } },
+	  facts = { .facts = { .type = JUDGE_FACTS } }, watch = { .watch = { .type = JUDGE_WATCH } },
+	  of_front = { .type = IPC_START }, arm = { .type = IPC_ARM };
+	const size_t head = offsetof(struct judge_facts, cgroup);
 	const struct {
 		const void *message;
 		size_t size;
@@ -232,17 +230,19 @@ static void front_asks_for_its_own(void)
 		{ &note, sizeof(note.note) - 1, false, -EPROTO },
 		{ &note, sizeof(note.note) + 1, false, -EPROTO },
 		{ &note, sizeof(note.note), true, -EPROTO },
-		{ &start, sizeof(start.start), false, -EPROTO },
-		{ &start, sizeof(start.start), true, -EPROTO },
-		{ &hooks, sizeof(hooks.hooks), false, -EPROTO },
-		{ &hooks, sizeof(hooks.hooks), true, -EPROTO },
-		{ &drop, sizeof(drop.drop), false, -EPROTO },
-		{ &drop, sizeof(drop.drop), true, -EPROTO },
-		{ &none, sizeof(none.clients), false, 0 },
-		{ &none, sizeof(none.clients), true, -EPROTO },
-		{ &closed, sizeof(closed.clients), false, -EPROTO },
-		{ &taken, sizeof(taken.clients), false, -EPROTO },
-		{ &many, sizeof(many.clients), false, -EPROTO },
+		/* It stops: nothing is started. */
+		{ &start, sizeof(start.start), true, 0 },
+		{ &start, sizeof(start.start) - 1, true, -EPROTO },
+		{ &hooks, sizeof(hooks.hooks), false, 0 },
+		{ &hooks, sizeof(hooks.hooks) + 1, false, -EPROTO },
+		/* For a rules process that has ended. */
+		{ &facts, head, false, 0 },
+		{ &facts, sizeof(facts.facts), false, 0 },
+		{ &facts, head - 1, false, -EPROTO },
+		{ &watch, sizeof(watch.watch), true, 0 },
+		{ &watch, sizeof(watch.watch) - 1, false, -EPROTO },
+		/* The frontend's own reach nobody but the judge. */
+		{ &of_front, sizeof(struct ipc_start), false, -EPROTO },
 		{ &arm, sizeof(arm.note), false, -EPROTO },
 		{ &arm, sizeof(uint32_t), false, -EPROTO },
 		{ &note, sizeof(note), false, -EMSGSIZE },
@@ -253,18 +253,22 @@ static void front_asks_for_its_own(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
 	TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &memory), 0);
-	s->front.sock = pair[0];
+	/* No worker has the number 0, which the note says. */
+	s->stop_at = 1;
+	rules_child_init(&s->rules, "none", NULL);
+	s->front.box.sock = pair[0];
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		TEST_EQ(fd_send(pair[1], rows[i].message, rows[i].size, &memory, rows[i].with_fd) > 0, true);
-		TEST_ROW_EQ(i, requests_read_front(s), rows[i].want);
+		TEST_ROW_EQ(i, requests_read_judge(s), rows[i].want);
 	}
-	TEST_EQ(requests_read_front(s), -EAGAIN);
+	TEST_EQ(requests_read_judge(s), -EAGAIN);
 	close(pair[1]);
-	TEST_EQ(requests_read_front(s), -EPIPE);
+	TEST_EQ(requests_read_judge(s), -EPIPE);
+	outbox_forget(&s->front.box);
 	close(pair[0]);
 	close(memory);
 	free(s);
 }
 
 TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(documents_are_memory), TEST(values_have_bounds),
-	   TEST(front_asks_for_its_own), TEST(rules_ask_for_their_own));
+	   TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own));

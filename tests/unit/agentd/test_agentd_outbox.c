@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages to a frontend that is busy, with the time of this test. */
+/* Messages to a process that is busy, with the time of this test. */
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agentd/monitor/front.h"
-#include "agentd/monitor/monitor.h"
+#include "agentd/ipc/outbox.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "testlib.h"
@@ -31,8 +30,8 @@ int clock_left_ms(uint64_t deadline_ns)
 }
 
 struct fixture {
-	struct front f;
-	int theirs; /* The frontend's end; reads nothing by itself */
+	struct outbox f;
+	int theirs; /* The other end; reads nothing by itself */
 	uint32_t sent, received;
 };
 
@@ -40,7 +39,7 @@ static void begin(struct fixture *x)
 {
 	int pair[2];
 
-	*x = (struct fixture){ .f = FRONT_NULL, .theirs = -1 };
+	*x = (struct fixture){ .f = OUTBOX_NULL, .theirs = -1 };
 	now = 1000 * 1000 * MS;
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
 	x->f.sock = pair[0];
@@ -49,7 +48,7 @@ static void begin(struct fixture *x)
 
 static void finish(struct fixture *x)
 {
-	front_forget(&x->f);
+	outbox_forget(&x->f);
 	if (x->f.sock >= 0)
 		close(x->f.sock);
 	if (x->theirs >= 0)
@@ -61,7 +60,7 @@ static void finish(struct fixture *x)
 static int tell(struct fixture *x, int fd)
 {
 	uint32_t m[64] = { x->sent };
-	int r = front_send(&x->f, m, sizeof(m), fd);
+	int r = outbox_send(&x->f, m, sizeof(m), fd);
 
 	x->sent += r == 0;
 	return r;
@@ -96,21 +95,21 @@ static void messages_wait_for_their_turn(void)
 	FIXTURE(x);
 	int memory, got = -1;
 
-	TEST_EQ(front_events(&x.f), POLLIN);
+	TEST_EQ(outbox_events(&x.f), POLLIN);
 	make_busy(&x);
-	TEST_EQ(front_events(&x.f), POLLIN | POLLOUT);
+	TEST_EQ(outbox_events(&x.f), POLLIN | POLLOUT);
 	TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &memory), 0);
 	TEST_EQ(tell(&x, memory), 0);
 	close(memory);
 	TEST_EQ(tell(&x, -1), 0);
 	TEST_EQ(x.f.n_waiting, 3);
-	TEST_EQ(front_flush(&x.f), 0);
+	TEST_EQ(outbox_flush(&x.f), 0);
 	TEST_EQ(x.f.n_waiting, 3);
 	receive(&x, UINT32_MAX, NULL);
-	TEST_EQ(front_flush(&x.f), 0);
+	TEST_EQ(outbox_flush(&x.f), 0);
 	TEST_EQ(x.f.n_waiting, 0);
 	TEST_EQ(x.f.give_up_at, 0);
-	TEST_EQ(front_events(&x.f), POLLIN);
+	TEST_EQ(outbox_events(&x.f), POLLIN);
 	TEST_EQ(receive(&x, UINT32_MAX, &got), 3);
 	TEST_EQ(x.received, x.sent);
 	TEST_EQ(fd_is_memfd(got), true);
@@ -135,7 +134,7 @@ static void without_a_free_descriptor_the_message_goes_alone(void)
 	TEST_EQ(r, 0);
 	TEST_EQ(x.f.n_waiting, 2);
 	receive(&x, UINT32_MAX, NULL);
-	TEST_EQ(front_flush(&x.f), 0);
+	TEST_EQ(outbox_flush(&x.f), 0);
 	TEST_EQ(receive(&x, UINT32_MAX, &got), 2);
 	TEST_EQ(got, -1);
 	TEST_EQ(x.received, x.sent);
@@ -152,7 +151,7 @@ static void what_is_forgotten_is_closed(void)
 	TEST_EQ(tell(&x, ends[0]), 0);
 	close(ends[0]);
 	TEST_EQ(read(ends[1], &c, 1), -1);
-	front_forget(&x.f);
+	outbox_forget(&x.f);
 	TEST_EQ(read(ends[1], &c, 1), 0);
 	close(ends[1]);
 }
@@ -163,13 +162,13 @@ static void one_that_takes_nothing_is_given_up(void)
 
 	make_busy(&x);
 	now += 999 * MS;
-	TEST_EQ(front_flush(&x.f), 0);
+	TEST_EQ(outbox_flush(&x.f), 0);
 	TEST_EQ(tell(&x, -1), 0);
 	now += MS;
-	TEST_EQ(front_flush(&x.f), -EAGAIN);
-	front_forget(&x.f);
+	TEST_EQ(outbox_flush(&x.f), -EAGAIN);
+	outbox_forget(&x.f);
 	TEST_EQ(x.f.give_up_at, 0);
-	TEST_EQ(front_flush(&x.f), 0);
+	TEST_EQ(outbox_flush(&x.f), 0);
 }
 
 /* A slow one is not a broken one. */
@@ -185,7 +184,7 @@ static void each_message_that_is_taken_gives_more_time(void)
 		before = x.f.n_waiting;
 		now += 999 * MS;
 		TEST_EQ(receive(&x, 1000, NULL) > 0, true);
-		TEST_EQ_FATAL(front_flush(&x.f), 0);
+		TEST_EQ_FATAL(outbox_flush(&x.f), 0);
 		TEST_EQ_FATAL(x.f.n_waiting < before, true);
 	}
 	receive(&x, UINT32_MAX, NULL);
@@ -211,34 +210,14 @@ static void one_that_is_gone_is_known(void)
 	make_busy(&x);
 	receive(&x, UINT32_MAX, NULL);
 	close(TAKE_FD(x.theirs));
-	TEST_EQ(front_flush(&x.f), -EPIPE);
-	front_forget(&x.f);
+	TEST_EQ(outbox_flush(&x.f), -EPIPE);
+	outbox_forget(&x.f);
 	close(TAKE_FD(x.f.sock));
 	TEST_EQ(tell(&x, -1), -EPIPE);
 }
 
-/* One that takes a message now and then would else hold a stop for as long as messages wait. */
-static void a_stop_does_not_wait_for_all_messages(void)
-{
-	FIXTURE(x);
-	struct monitor s = { .closers = { .gate_fd = -1, .uid = getuid(), .gid = getgid() } };
-
-	make_busy(&x);
-	TEST_EQ(tell(&x, -1), 0);
-	s.front = x.f;
-	x.f = (struct front)FRONT_NULL;
-	s.stop_at = now + 5000 * MS;
-	TEST_EQ(monitor_stop_step(&s), true);
-	TEST_EQ(s.front.n_waiting, 2);
-	now += 5000 * MS;
-	TEST_EQ(monitor_stop_step(&s), false);
-	TEST_EQ(s.front.n_waiting, 0);
-	TEST_EQ(s.front.sock, -1);
-	closers_deinit(&s.closers);
-}
-
-TEST_SUITE(monitor_front, TEST(messages_wait_for_their_turn),
+TEST_SUITE(agentd_outbox, TEST(messages_wait_for_their_turn),
 	   TEST(without_a_free_descriptor_the_message_goes_alone), TEST(what_is_forgotten_is_closed),
 	   TEST(one_that_takes_nothing_is_given_up),
 	   TEST(each_message_that_is_taken_gives_more_time), TEST(so_many_do_not_wait),
-	   TEST(one_that_is_gone_is_known), TEST(a_stop_does_not_wait_for_all_messages));
+	   TEST(one_that_is_gone_is_known));

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/clients/clients.h"
+#include "agentd/judge/clients.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agentd/ipc/monitor_judge.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
-/* Of every limit one in so many is for administrators. */
-#define RESERVE_PART 16
 /* Whoever is refused so often in a second does not read the answers. */
 #define REFUSED_MAX 100
 #define SECOND_NS   UINT64_C(1000000000)
-
-uint32_t clients_common_part(uint32_t limit)
-{
-	return limit < 2 ? limit : limit < RESERVE_PART ? limit - 1 : limit - limit / RESERVE_PART;
-}
 
 /* ------------------------------------------------------------------ the table ---------------- */
 
@@ -110,7 +104,7 @@ static uint32_t count_user(const struct clients *c, const struct access_peer *pe
 static enum ipc_class judge(const struct clients *c, const struct access_peer *peer,
 			    const struct clients_limits *limits)
 {
-	const uint32_t all = peer->admin || !limits->has_reserve ? limits->all : clients_common_part(limits->all);
+	const uint32_t all = peer->admin || !limits->has_reserve ? limits->all : ipc_common_part(limits->all);
 
 	if (c->n >= all || c->n >= IPC_CLIENTS_MAX)
 		return IPC_CLASS_TOO_MANY;

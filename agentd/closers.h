@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_CLOSERS_H
-#define MONITOR_CLOSERS_H
+#ifndef AGENTD_CLOSERS_H
+#define AGENTD_CLOSERS_H
 
 /**
  * @file closers.h
@@ -21,7 +21,7 @@ struct closer;
 struct closers {
 	struct closer *first;
 	int gate_fd; /**< The newest one closes when this does; -1: all of them do. */
-	uid_t uid;   /**< Who they are, when the monitor may become others. */
+	uid_t uid;   /**< Who they are, when this process may become others. */
 	gid_t gid;
 };
 
@@ -46,4 +46,4 @@ bool closers_reaped(struct closers *c, pid_t pid, int64_t *ret_uid);
 /** Let all of them close, and forget them; they are not waited for. */
 void closers_deinit(struct closers *c);
 
-#endif /* MONITOR_CLOSERS_H */
+#endif /* AGENTD_CLOSERS_H */

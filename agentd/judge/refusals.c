@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/clients/refusals.h"
+#include "agentd/judge/refusals.h"
 
 #define SECOND_NS  UINT64_C(1000000000)
 #define PRICE_NS   (SECOND_NS / 5)

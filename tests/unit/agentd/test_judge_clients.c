@@ -5,7 +5,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agentd/monitor/clients/clients.h"
+#include "agentd/ipc/monitor_judge.h"
+#include "agentd/judge/clients.h"
 #include "base/fd.h"
 #include "testlib.h"
 
@@ -188,7 +189,7 @@ static void a_sixteenth_is_for_administrators(void)
 	} rows[] = { { 0, 0 }, { 1, 1 }, { 2, 1 }, { 15, 14 }, { 16, 15 }, { 64, 60 }, { 128, 120 }, { 512, 480 } };
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
-		TEST_ROW_EQ(i, clients_common_part(rows[i].limit), rows[i].want);
+		TEST_ROW_EQ(i, ipc_common_part(rows[i].limit), rows[i].want);
 }
 
 /* More than a hundred in a second are once too much; slower ones never are. */
@@ -210,6 +211,6 @@ static void who_is_refused_all_the_time_is_closed(void)
 	TEST_EQ(k.is_over, true);
 }
 
-TEST_SUITE(monitor_clients, TEST(who_connects_is_read_from_the_socket), TEST(an_id_is_used_once),
+TEST_SUITE(judge_clients, TEST(who_connects_is_read_from_the_socket), TEST(an_id_is_used_once),
 	   TEST(what_is_held_stays), TEST(connections_have_limits), TEST(a_sixteenth_is_for_administrators),
 	   TEST(who_is_refused_all_the_time_is_closed));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_CLIENTS_CLIENTS_H
-#define MONITOR_CLIENTS_CLIENTS_H
+#ifndef JUDGE_CLIENTS_H
+#define JUDGE_CLIENTS_H
 
 /**
  * @file clients.h
@@ -45,12 +45,6 @@ struct clients_limits {
 };
 
 /**
- * @param limit  Most of anything that clients use.
- * @return how many of them are for everybody; the others are kept for administrators.
- */
-uint32_t clients_common_part(uint32_t limit);
-
-/**
  * Accept a connection, read who it is, and decide whether it is served.
  * @param listen_fd  Non-blocking.
  * @param ret        For the frontend.
@@ -91,4 +85,4 @@ void clients_release(struct client *k);
 /** Forget all of them. */
 void clients_deinit(struct clients *c);
 
-#endif /* MONITOR_CLIENTS_CLIENTS_H */
+#endif /* JUDGE_CLIENTS_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of refusals: a flood of them hides nobody else's, and is told as one. */
-#include "agentd/monitor/clients/refusals.h"
+#include "agentd/judge/refusals.h"
 #include "testlib.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -79,4 +79,4 @@ static void many_users_are_no_way_around_it(void)
 	TEST_EQ(flood(&r, 7777, 30, now + 100 * SECOND_NS), 20);
 }
 
-TEST_SUITE(monitor_refusals, TEST(a_flood_is_told_in_one_record), TEST(many_users_are_no_way_around_it));
+TEST_SUITE(judge_refusals, TEST(a_flood_is_told_in_one_record), TEST(many_users_are_no_way_around_it));

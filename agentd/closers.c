@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/monitor/closers.h"
+#include "agentd/closers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ struct closer {
 	int64_t uid; /* CLOSERS_NOBODY: nobody wants to know that it ended */
 };
 
-/* Nothing of the monitor's may stay open in a process that cannot be ended. */
+/* Nothing of its parent's may stay open in a process that cannot be ended. */
 static void keep_only(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef MONITOR_CLIENTS_REFUSALS_H
-#define MONITOR_CLIENTS_REFUSALS_H
+#ifndef JUDGE_REFUSALS_H
+#define JUDGE_REFUSALS_H
 
 /**
  * @file refusals.h
@@ -38,4 +38,4 @@ bool refusals_add(struct refusals *r, uid_t uid, uint64_t now);
 uint64_t refusals_due(struct refusals *r, uint64_t now, bool all,
 		      void (*tell)(uid_t uid, uint32_t n, uint32_t seconds));
 
-#endif /* MONITOR_CLIENTS_REFUSALS_H */
+#endif /* JUDGE_REFUSALS_H */
